@@ -595,7 +595,7 @@ HONE_API void hone_sampler_free(hone_sampler *s);
 HONE_API hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
                                        hone_error *err);
 /* The same with what one answer asks for:
- *   allowed  [(n_vocab + 63) / 64] bit id % 64 of word id / 64: the token may be picked (hone_matcher_mask); NULL: all
+ *   allowed  [(n_vocab + 63) / 64] bit id % 64 of word id / 64: it may be picked (hone_matcher_mask); NULL: all
  *   bias     [n_bias] added to the logits of these ids; -infinity: never; ids may come twice
  *   choice   which answer to the same prompt this is: 0, 1, … The random number depends only on (seed, choice, pos)
  * Order: bias, then what is not allowed becomes -infinity, then penalties and the rest of the chain (docs/SAMPLING.md).
@@ -637,8 +637,8 @@ typedef struct hone_grammar_params {
 
 /* A form of texts, independent of any model; shared by matchers in any threads. */
 typedef struct hone_grammar hone_grammar;
-/* HONE_E_ARG: the text is no such grammar (the place is named), or no text can match it. HONE_E_UNSUPPORTED: it asks for
- * what hone does not enforce (the word is named by its JSON pointer), or is larger than a grammar may be. */
+/* HONE_E_ARG: the text is no such grammar (the place is named), or no text can match it. HONE_E_UNSUPPORTED: it asks
+ * for what hone does not enforce (the word is named by its JSON pointer), or is larger than a grammar may be. */
 HONE_API hone_status hone_grammar_compile(hone_grammar **out, const hone_grammar_params *p, hone_error *err);
 HONE_API void hone_grammar_free(hone_grammar *g); /* matchers that use it keep what they need */
 /* What its author should know, or "": words that were ignored, rules that are not used. Borrowed from g. NULL: g is. */

@@ -17,6 +17,14 @@ static const hn_opt generation_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group generation_group = { "Generation", generation_opts };
+static const hn_opt form_opts[] = {
+    HN_OPT("json-schema", "-jf --json-schema-file", FILE, "FILE", "the answer is JSON that this schema allows"),
+    HN_OPT("grammar", "--grammar-file", FILE, "FILE", "the answer is what these rules (GBNF) match"),
+    HN_OPT("regex", NULL, STR, "RE", "all of the answer matches this regular expression"),
+    HN_OPT("choice", NULL, STR, "TEXT", "the answer is one of these; may be given many times", .repeat = true),
+    HN_OPT_END,
+};
+static const hn_opt_group form_group = { "Form of the answer", form_opts };
 static const hn_opt chat_opts[] = {
     HN_OPT("chat", NULL, FLAG, NULL, "the prompt is a message: wrap it in the model's chat template"),
     HN_OPT("system", NULL, STR, "TEXT", "system message before it"),
@@ -27,10 +35,17 @@ static const hn_opt chat_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Chat", chat_opts };
-static const hn_opt_group *const groups[] = {
-    &hn_group_model,   &hn_group_lora,     &hn_group_prompt,  &chat_group,       &hn_group_reasoning,
-    &generation_group, &hn_group_sampling, &hn_group_context, &hn_group_compute, NULL
-};
+static const hn_opt_group *const groups[] = { &hn_group_model,
+                                              &hn_group_lora,
+                                              &hn_group_prompt,
+                                              &chat_group,
+                                              &hn_group_reasoning,
+                                              &generation_group,
+                                              &form_group,
+                                              &hn_group_sampling,
+                                              &hn_group_context,
+                                              &hn_group_compute,
+                                              NULL };
 
 typedef struct job {
     const hn_cli *cli;
@@ -39,6 +54,9 @@ typedef struct job {
     hone_context *ctx;
     hone_session *session;
     hone_sampler *sampler;
+    hone_grammar *grammar; /* NULL: any text */
+    hone_matcher *matcher;
+    uint64_t *allowed;        /* [(n_vocab + 63) / 64] */
     hone_stream *stream;      /* NULL: no tokenizer, or a chat */
     hone_chat_format *format; /* --chat: how an answer is marked, … */
     hone_chat_text rendered;  /* … what it continues, … */
@@ -176,6 +194,53 @@ static int new_sampler(job *j)
     if (hone_sampler_new(&j->sampler, j->info.n_vocab, &p, &err) != HONE_OK) return hn_cli_fail(&err);
     for (size_t i = 0; i < j->prompt.n; i++) hone_sampler_accept(j->sampler, j->prompt.ids[i]);
     return 0;
+}
+
+/* The form that one of the options asks for, if any does. */
+static int new_grammar(job *j)
+{
+    static const char *const names[] = { "json-schema", "grammar", "regex", "choice" };
+    static const hone_grammar_kind kinds[] = { HONE_GRAMMAR_JSON_SCHEMA, HONE_GRAMMAR_GBNF, HONE_GRAMMAR_REGEX,
+                                               HONE_GRAMMAR_CHOICE };
+    const hn_opts *o = j->cli->opts;
+    int which = -1;
+    for (int i = 0; i < 4; i++) {
+        if (!hn_opts_given(o, names[i])) continue;
+        if (which >= 0) return hn_cli_usage(j->cli, "--%s with --%s; expected one of them", names[which], names[i]);
+        which = i;
+    }
+    if (which < 0) return 0;
+    if (hn_opts_flag(o, "ignore-eos"))
+        return hn_cli_usage(j->cli, "--ignore-eos with --%s; a text of that form has an end", names[which]);
+    if (!j->info.has_tokenizer)
+        return hn_cli_error(HN_EXIT_MODEL, "--%s needs text, and %s has no tokenizer", names[which],
+                            hn_cli_model_name(j->cli));
+    hone_error err;
+    char *text = NULL;
+    size_t n = which == 3 ? hn_opts_count(o, "choice") : 0;
+    hone_str *choices = n ? calloc(n, sizeof *choices) : NULL;
+    hone_grammar_params p = { .kind = kinds[which], .choices = choices, .n_choices = n };
+    const char *value = hn_opts_str(o, names[which]);
+    if (n && !choices) return hn_cli_error(HN_EXIT_NOMEM, "no memory for %zu choices", n);
+    for (size_t i = 0; i < n; i++) {
+        const char *c = hn_opts_nth(o, "choice", i);
+        choices[i] = (hone_str){ c, strlen(c) };
+    }
+    if (which == 2) p.text = value, p.len = strlen(value);
+    int rc = 0;
+    if (which < 2 && hn_read_all(value, &text, &p.len, &err) != HONE_OK) rc = hn_cli_fail_input(value, &err);
+    if (which < 2) p.text = text;
+    if (!rc && hone_grammar_compile(&j->grammar, &p, &err) != HONE_OK)
+        rc = which < 2 ? hn_cli_error(hn_exit_code(err.code) == HN_EXIT_NOMEM ? HN_EXIT_NOMEM : HN_EXIT_USAGE,
+                                      "--%s %s: %s", names[which], value, err.message)
+                       : hn_cli_error(HN_EXIT_USAGE, "--%s: %s", names[which], err.message);
+    if (!rc && *hone_grammar_notes(j->grammar)) hn_cli_note("--%s: %s", names[which], hone_grammar_notes(j->grammar));
+    if (!rc && hone_matcher_new(&j->matcher, j->grammar, j->model, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    if (!rc && !(j->allowed = calloc(((size_t)j->info.n_vocab + 63) / 64, sizeof *j->allowed)))
+        rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for a mask");
+    free(text);
+    free(choices);
+    return rc;
 }
 
 static int new_stream(job *j)
@@ -386,6 +451,24 @@ static void print_timings(const job *j)
 
 /* ---- generating ---------------------------------------------------------------------------------- */
 
+/* The next token, of those that the form allows. *id -1: none can follow the text that is there. */
+static hone_status pick(job *j, const float *logits, int32_t pos, int32_t *id, hone_error *err)
+{
+    hone_pick p = { .allowed = j->allowed, .pos = pos };
+    int64_t n = 1;
+    hone_status st = HONE_OK;
+    if (j->matcher) st = hone_matcher_mask(j->matcher, j->allowed, ((size_t)j->info.n_vocab + 63) / 64, &n, err);
+    if (st == HONE_OK && n == 0 && !hone_matcher_can_end(j->matcher))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "grammar: no token of %s can follow; its vocabulary lacks what the form needs",
+                       hn_cli_model_name(j->cli));
+    *id = -1;
+    if (st != HONE_OK || n == 0) return st;
+    st = hone_sampler_pick_from(j->sampler, logits, &p, id, err);
+    if (st == HONE_OK && j->matcher) st = hone_matcher_accept(j->matcher, id, 1, err);
+    return st;
+}
+
 static hone_status generate(job *j, hone_error *err)
 {
     const float *logits;
@@ -404,7 +487,11 @@ static hone_status generate(job *j, hone_error *err)
     while (!done && (j->limit < 0 || j->n_tok < j->limit)) {
         int32_t id, pos = hone_seq_length(j->session, 0);
         if (hn_interrupted()) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
-        if ((st = hone_sampler_pick(j->sampler, logits, 0, pos, &id, err)) != HONE_OK) return st;
+        if ((st = pick(j, logits, pos, &id, err)) != HONE_OK) return st;
+        if (id < 0) { /* the text is whole, and the model has no token that says so */
+            j->stop = "eos";
+            break;
+        }
         if (!ignore_eos && hone_token_is_eog(j->model, id)) {
             j->stop = "eos";
             break;
@@ -471,7 +558,7 @@ static int run_job(job *j)
     if ((rc = make_prompt(j))) return rc;
     t_prompt =
         hn_now_ms() - t_prompt; /* the session's size depends on the prompt, but loading does not: count it apart */
-    if ((rc = new_session(j)) || (rc = new_sampler(j)) || (rc = new_stream(j))) return rc;
+    if ((rc = new_session(j)) || (rc = new_sampler(j)) || (rc = new_grammar(j)) || (rc = new_stream(j))) return rc;
     if (!hn_cli_append_shows(j->cli, (int32_t)j->prompt.n) && (rc = echo_prompt(j))) return rc; /* else behind it */
     j->t_submit = hn_now_ms() - t_prompt;
     hone_status st = generate(j, &err);
@@ -501,6 +588,9 @@ static int run(const hn_cli *cli)
     hn_prompt_free(&j.prompt);
     hone_stream_free(j.stream);
     hone_sampler_free(j.sampler);
+    hone_matcher_free(j.matcher);
+    hone_grammar_free(j.grammar);
+    free(j.allowed);
     hone_session_free(j.session);
     hone_context_free(j.ctx);
     hone_model_close(j.model);
@@ -517,6 +607,7 @@ const hn_command hn_command_run = {
     .bundled = true,
     .examples = "hone run -m model.gguf -p \"Once upon a time\" -n 200\n"
                 "hone run -m model.gguf -f prompt.txt --temp 0 --json\n"
-                "hone run -m model.gguf --chat -p \"Why is the sky blue?\" --system \"Answer in one sentence.\"\n",
+                "hone run -m model.gguf --chat -p \"Why is the sky blue?\" --system \"Answer in one sentence.\"\n"
+                "hone run -m model.gguf --chat -p \"Who wrote Faust?\" --json-schema person.json\n",
     .run = run,
 };

@@ -24,7 +24,8 @@ static const entry options[] = {
     { "-r --reverse-prompt", "generation stops at a text with --stop TEXT" },
     { "--max-tokens --max-new-tokens --num-predict --n-tokens", "the number of tokens is -n N" },
     { "--num-ctx --n-ctx --context-length --max-seq-len", "the size of the context is -c N" },
-    { "--grammar --grammar-file -j --json-schema --json-schema-file --format", "hone has no grammars" },
+    { "--grammar --grammar-file -j -jf --json-schema --json-schema-file --format",
+      "the form of an answer is for hone run: --json-schema FILE, --grammar FILE, --regex RE, --choice TEXT" },
     { "--typical --typical-p --mirostat --mirostat-lr --mirostat-ent --dynatemp-range --dynatemp-exp --xtc-probability "
       "--xtc-threshold --dry-multiplier --dry-base --dry-allowed-length --top-nsigma --samplers --sampling-seq "
       "--sampler-seq --logit-bias -l",

@@ -8,11 +8,10 @@
 static hone_status compile_choices(hn_grammar *g, const hone_grammar_params *p, hn_gnode *root, hone_error *err)
 {
     size_t total = 0;
-    HN_NEED(err, p->choices, "a pointer to n_choices texts");
     for (size_t i = 0; i < p->n_choices; i++) {
         size_t used = 1;
         const hone_str *c = &p->choices[i];
-        if (!c->ptr || c->len == 0) return HN_FAIL(err, HONE_E_ARG, "choice %zu is empty; expected some text", i);
+        if (c->len == 0) return HN_FAIL(err, HONE_E_ARG, "choice %zu is empty; expected some text", i);
         for (size_t at = 0; at < c->len; at += used)
             if (hn_utf8_next((const unsigned char *)c->ptr + at, c->len - at, &used) < 0)
                 return HN_FAIL(err, HONE_E_ARG, "choice %zu is not UTF-8", i);
@@ -50,6 +49,10 @@ hone_status hone_grammar_compile(hone_grammar **out, const hone_grammar_params *
     HN_NEED(err, p, "the parameters");
     bool has_text = p->kind != HONE_GRAMMAR_JSON_OBJECT && p->kind != HONE_GRAMMAR_CHOICE;
     if (has_text) HN_NEED(err, p->text, "a pointer to len bytes");
+    if (p->kind == HONE_GRAMMAR_CHOICE && p->n_choices) HN_NEED(err, p->choices, "a pointer to n_choices texts");
+    for (size_t i = 0; p->kind == HONE_GRAMMAR_CHOICE && i < p->n_choices; i++)
+        if (!p->choices[i].ptr)
+            return HN_FAIL(err, HONE_E_ARG, "%s: p->choices[%zu].ptr is NULL; expected some text", __func__, i);
     hn_grammar *g;
     hn_gnode root = HN_G_FAIL;
     hone_status st = hn_grammar_new(&g, err);
@@ -97,7 +100,8 @@ hone_status hone_matcher_accept(hone_matcher *m, const int32_t *ids, size_t n, h
     for (; done < n && st == HONE_OK; done++) {
         bool ok;
         st = hn_matcher_token(m, ids[done], &ok, err);
-        if (st == HONE_OK && !ok) st = HN_FAIL(err, HONE_E_ARG, "token id %d does not match the grammar here", ids[done]);
+        if (st == HONE_OK && !ok)
+            st = HN_FAIL(err, HONE_E_ARG, "token id %d does not match the grammar here", ids[done]);
         if (st != HONE_OK) break;
     }
     if (st != HONE_OK) hn_matcher_back(m, done, NULL);

@@ -436,8 +436,9 @@ static hone_status change(hone_sampler *s, const float **logits, const hone_pick
     for (size_t i = 0; i < p->n_bias; i++) {
         const hone_bias *b = &p->bias[i];
         if (b->id < 0 || b->id >= s->n_vocab || !(b->bias <= FLT_MAX))
-            return HN_FAIL(err, HONE_E_ARG, "bias %g of token id %d; expected a number or -infinity, of an id from 0 to %d",
-                           b->bias, b->id, s->n_vocab - 1);
+            return HN_FAIL(err, HONE_E_ARG,
+                           "bias %g of token id %d; expected a number or -infinity, of an id from 0 to %d", b->bias,
+                           b->id, s->n_vocab - 1);
         s->changed[b->id] += b->bias;
     }
     if (!p->allowed) return HONE_OK;

@@ -222,8 +222,7 @@ static hone_status element(reader *r, hn_gnode *out)
         skip(r, true);
         return take(r, ')') ? HONE_OK : wrong(r, "the closing )");
     }
-    if (is(r, '<'))
-        return HN_FAIL(r->err, HONE_E_UNSUPPORTED, "grammar: <…> names a token; write its text instead");
+    if (is(r, '<')) return HN_FAIL(r->err, HONE_E_UNSUPPORTED, "grammar: <…> names a token; write its text instead");
     name_slot *x = rule_name(r);
     if (!x) return HN_FAIL(r->err, HONE_E_NOMEM, "grammar");
     x->used = true;
@@ -351,8 +350,7 @@ static hone_status rule(reader *r)
     skip(r, false);
     if (r->end - r->p < 3 || memcmp(r->p, "::=", 3) != 0) return wrong(r, "::=");
     r->p += 3;
-    if (x->defined)
-        return HN_FAIL(r->err, HONE_E_ARG, "grammar: rule %s is defined twice", HN_ESC(x->name, x->len));
+    if (x->defined) return HN_FAIL(r->err, HONE_E_ARG, "grammar: rule %s is defined twice", HN_ESC(x->name, x->len));
     x->defined = true;
     hn_gnode body = HN_G_FAIL;
     hone_status st = alternatives(r, false, &body);

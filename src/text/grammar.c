@@ -1,3 +1,4 @@
+/* The builder and its checks: nodes, rules, what can match at all, and where a rule begins with itself. */
 #include "text/grammar.h"
 
 #include "text/matcher.h"
@@ -353,8 +354,7 @@ hone_status hn_grammar_finish(hn_grammar *g, hn_gnode root, hone_error *err)
     if (st != HONE_OK) return st;
     learn_all(g);
     if ((st = hn_grammar_check(g, err)) != HONE_OK) return st;
-    if (!g->node[root].alive)
-        return HN_FAIL(err, HONE_E_ARG, "grammar: no text matches it (it is unsatisfiable)");
+    if (!g->node[root].alive) return HN_FAIL(err, HONE_E_ARG, "grammar: no text matches it (it is unsatisfiable)");
     if ((st = refuse_left_recursion(g, err)) != HONE_OK) return st;
     st = hn_machine_new(&g->machine, g, err);
     return st;

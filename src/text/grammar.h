@@ -1,6 +1,6 @@
-/* grammar: what a text may be, as rules over lexemes. Four notations become one (GBNF, regular expressions, choices, JSON
- * Schema): lexical parts are terms of a language (lang.h), structure is a tree of nodes with counters and rules above
- * them. Owns nodes and the checks that no dead end is left; refuses to know notations and tokens. */
+/* grammar: what a text may be, as rules over lexemes. Four notations become one (GBNF, regular expressions, choices,
+ * JSON Schema): lexical parts are terms of a language (lang.h), structure is a tree of nodes with counters and rules
+ * above them. Owns nodes and the checks that no dead end is left; refuses to know notations and tokens. */
 #ifndef HN_GRAMMAR_H
 #define HN_GRAMMAR_H
 
@@ -11,22 +11,30 @@ typedef uint32_t hn_gnode;
 enum { HN_G_FAIL = 0, HN_G_EMPTY = 1 }; /* nothing matches; the empty text */
 
 enum {
-    HN_GRAMMAR_TEXT = 1 << 20,      /* bytes of GBNF, of a regular expression, of choices */
-    HN_GRAMMAR_SCHEMA = 256 << 10,  /* bytes of a JSON schema */
-    HN_GRAMMAR_NODES = 100000,      /* symbols */
-    HN_GRAMMAR_BYTES = 64 << 20,    /* of terms, stacks and transitions */
-    HN_GRAMMAR_STEPS = 4 << 20,     /* of work while it is compiled */
-    HN_GRAMMAR_AT_WORK = 64 << 20,  /* of work for one token or mask */
-    HN_GRAMMAR_STACKS = 4096        /* ways to read a text at the same time */
+    HN_GRAMMAR_TEXT = 1 << 20,     /* bytes of GBNF, of a regular expression, of choices */
+    HN_GRAMMAR_SCHEMA = 256 << 10, /* bytes of a JSON schema */
+    HN_GRAMMAR_NODES = 100000,     /* symbols */
+    HN_GRAMMAR_BYTES = 64 << 20,   /* of terms, stacks and transitions */
+    HN_GRAMMAR_STEPS = 4 << 20,    /* of work while it is compiled */
+    HN_GRAMMAR_AT_WORK = 64 << 20, /* of work for one token or mask */
+    HN_GRAMMAR_STACKS = 1 << 14    /* ways to read a text at the same time */
 };
 
-typedef enum hn_gkind { HN_G_IS_FAIL, HN_G_IS_EMPTY, HN_G_IS_LEX, HN_G_IS_SEQ, HN_G_IS_ALT, HN_G_IS_REP, HN_G_IS_RULE } hn_gkind;
+typedef enum hn_gkind {
+    HN_G_IS_FAIL,
+    HN_G_IS_EMPTY,
+    HN_G_IS_LEX,
+    HN_G_IS_SEQ,
+    HN_G_IS_ALT,
+    HN_G_IS_REP,
+    HN_G_IS_RULE
+} hn_gkind;
 
 typedef struct hn_gnode_data {
     uint8_t kind;
-    bool quoted;    /* LEX: a JSON string */
-    bool empty_ok;  /* may match the empty text; known when finished */
-    bool alive;     /* matches something; known when finished */
+    bool quoted;      /* LEX: a JSON string */
+    bool empty_ok;    /* may match the empty text; known when finished */
+    bool alive;       /* matches something; known when finished */
     uint32_t a, b, c; /* LEX: term; SEQ: both; ALT: place, number in kids; REP: node, min, max; RULE: its number */
 } hn_gnode_data;
 

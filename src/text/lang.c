@@ -1,3 +1,5 @@
+/* Terms are made once each (a table by hash), so a number is a state; derivatives, the search for life and room
+ * work on numbers alone. Every piece of work is counted: what is too large ends the same way on every machine. */
 #include "text/lang.h"
 #include "base/utf8.h"
 
@@ -14,12 +16,12 @@ typedef enum kind { K_NONE, K_EMPTY, K_SET, K_CAT, K_OR, K_AND, K_NOT, K_REP, K_
 
 typedef struct term {
     uint8_t kind;
-    bool accepts;    /* the empty text */
-    bool boolean;    /* has K_AND or K_NOT in it: may hold no text although it is not HN_LANG_NONE */
-    int8_t life;     /* 1: has a text, -1: has none, 0: not asked yet */
+    bool accepts; /* the empty text */
+    bool boolean; /* has K_AND or K_NOT in it: may hold no text although it is not HN_LANG_NONE */
+    int8_t life;  /* 1: has a text, -1: has none, 0: not asked yet */
     bool room_known, room_exact;
-    uint32_t room; /* hn_lang_room */
-    uint16_t height; /* of what cuts() and derive() walk */
+    uint32_t room;    /* hn_lang_room */
+    uint16_t height;  /* of what cuts() and derive() walk */
     uint32_t a, b, c; /* CAT: both; OR, AND: place and number in kids; NOT: one; REP: one, min, max; MOD: modulus, rest;
                          SET: place and number in ranges */
 } term;
@@ -144,8 +146,7 @@ static uint64_t hash_of(const hn_langs *l, const term *t)
 static bool same(const hn_langs *l, const term *x, const term *y)
 {
     if (x->kind != y->kind || x->b != y->b) return false;
-    if (x->kind == K_SET)
-        return memcmp(l->range + x->a, l->range + y->a, x->b * sizeof *l->range) == 0;
+    if (x->kind == K_SET) return memcmp(l->range + x->a, l->range + y->a, x->b * sizeof *l->range) == 0;
     if (x->kind == K_OR || x->kind == K_AND)
         return memcmp(l->kids.data + x->a, l->kids.data + y->a, x->b * sizeof *l->kids.data) == 0;
     return x->a == y->a && x->c == y->c;
@@ -297,7 +298,9 @@ static void flat(hn_langs *l, kind k, const hn_lang *t, size_t n, list *out)
 static hn_lang from_kids(hn_langs *l, kind k, const list *v)
 {
     size_t at = l->kids.n;
-    term x = { .kind = (uint8_t)k, .a = (uint32_t)at, .b = (uint32_t)v->n, .accepts = k == K_AND, .boolean = k == K_AND };
+    term x = {
+        .kind = (uint8_t)k, .a = (uint32_t)at, .b = (uint32_t)v->n, .accepts = k == K_AND, .boolean = k == K_AND
+    };
     for (size_t i = 0; i < v->n; i++) {
         const term *y = &l->t[v->data[i]];
         x.accepts = k == K_OR ? x.accepts || y->accepts : x.accepts && y->accepts;
@@ -638,8 +641,8 @@ static bool surely_live(const hn_langs *l, hn_lang t)
     return t != HN_LANG_NONE && (l->t[t].accepts || !l->t[t].boolean || l->t[t].life > 0);
 }
 
-/* Depth first towards any term that holds a text: what lies on the way there holds one, too; where there is none, nothing
- * that was seen does. */
+/* Depth first towards any term that holds a text: what lies on the way there holds one, too; where there is none,
+ * nothing that was seen does. */
 bool hn_lang_live(hn_langs *l, hn_lang t)
 {
     if (l->failed || t == HN_LANG_NONE || l->t[t].life < 0) return false;
@@ -660,7 +663,8 @@ bool hn_lang_live(hn_langs *l, hn_lang t)
             continue;
         }
         hn_lang u = f->to[i];
-        for (uint32_t k = 0; i == 0 && k < f->n && !found; k++) found = surely_live(l, f->to[k]); /* the near ones first */
+        for (uint32_t k = 0; i == 0 && k < f->n && !found; k++)
+            found = surely_live(l, f->to[k]); /* the near ones first */
         if (found) break;
         if (l->t[u].life == 0 && l->mark[u] != l->epoch) {
             l->mark[u] = l->epoch;
@@ -851,6 +855,8 @@ void hn_langs_free(hn_langs *l)
 }
 
 size_t hn_langs_bytes(const hn_langs *l) { return l->bytes; }
+
+void hn_langs_lose(hn_langs *l) { give_up(l, HONE_E_NOMEM, "out of memory"); }
 
 void hn_langs_allow(hn_langs *l, uint64_t steps) { l->steps = steps; }
 

@@ -32,6 +32,8 @@ void hn_langs_allow(hn_langs *l, uint64_t steps);
  * HONE_E_UNSUPPORTED: larger than max_bytes, more steps than allowed, or too deep. */
 hone_status hn_langs_check(const hn_langs *l, hone_error *err);
 
+void hn_langs_lose(hn_langs *l); /* out of memory elsewhere */
+
 /* ---- making terms: in any order of calls the same language may get another term, never another meaning -- */
 
 hn_lang hn_lang_set(hn_langs *l, const hn_range *r, size_t n); /* any order, may overlap; surrogates are left out */

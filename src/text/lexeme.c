@@ -3,7 +3,7 @@
  *   PART_UTF8   bytes still to come (bits 20 to 21), length of the sequence (22 to 23, less one), value so far
  *   PART_ESC    the backslash
  *   PART_HEX    after \u: digits read (20 to 23), value so far
- *   PART_PAIR   after the first half of a pair: what comes next (20 to 23: backslash, u, then digits), the ten bits of the
+ *   PART_PAIR   after the first half of a pair: what comes next (20 to 23: backslash, u, digits), the ten bits of the
  *               first half (10 to 19), the low bits of the second half so far (0 to 9) */
 #include "text/lexeme.h"
 
@@ -15,7 +15,10 @@ bool hn_lexeme_closed(hn_lexeme x) { return (x.part >> 24 & 15) == PART_CLOSED; 
 
 static int hex(uint8_t c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* The whole character. */

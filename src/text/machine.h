@@ -20,8 +20,8 @@ typedef struct hn_opened { /* what a stack may go on with */
 } hn_opened;
 
 typedef struct hn_cell {
-    hn_gnode node; /* first this … */
-    uint32_t parent; /* … then that cell; 0: the end */
+    hn_gnode node;     /* first this … */
+    uint32_t parent;   /* … then that cell; 0: the end */
     uint32_t min, max; /* of a repetition: rounds still to come */
     hn_opened *opened; /* once it was asked for */
 } hn_cell;

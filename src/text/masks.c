@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 enum {
-    LONG_WALK = 1500,       /* nodes; longer ones are kept */
-    KEPT_BYTES = 16 << 20,  /* of masks per grammar */
-    WALK_MAX = 1 << 26,     /* nodes of one mask */
-    SUMS = 16,              /* characters up to which sums of bits are kept */
-    LONG_TOKEN = 16         /* characters; more of them have a tree of their own */
+    LONG_WALK = 1500,      /* nodes; longer ones are kept */
+    KEPT_BYTES = 16 << 20, /* of masks per grammar */
+    WALK_MAX = 1 << 24,    /* nodes of one mask */
+    SUMS = 16,             /* characters up to which sums of bits are kept */
+    LONG_TOKEN = 16        /* characters; more of them have a tree of their own */
 };
 
 typedef struct hn_token_mask {
@@ -30,7 +30,7 @@ struct hn_token_plain {
     uint64_t *sum[SUMS + 1]; /* [c]: tokens that stay inside and need at most c characters; the last: any number */
     int32_t *by_count;       /* those of more than LONG_TOKEN characters, ascending … */
     uint32_t n_long;
-    uint16_t *count_of;     /* … and how many each of them needs */
+    uint16_t *count_of;      /* … and how many each of them needs */
     hn_token_tree long_ones; /* the same */
     hn_token_tree closing;   /* tokens with the quote that ends the string */
 };
@@ -222,7 +222,10 @@ static int by_count(const void *a, const void *b)
 static hone_status sort_plain(walk *w, struct hn_token_plain *p, const hn_token_tree *t, hone_error *err)
 {
     size_t n = w->ids.n, n_close = 0, n_long = 0, n_word = p->all->n_word;
-    hn_token_text *close = malloc((n + 1) * sizeof *close), *far = malloc((n + 1) * sizeof *far);
+    size_t n_behind = 0; /* tokens that go on behind the quote */
+    for (size_t i = 0; i < w->ends.n; i++)
+        n_behind += t->first[t->end[w->ends.data[i]]] - t->first[w->ends.data[i] + 1];
+    hn_token_text *close = malloc((n + n_behind + 1) * sizeof *close), *far = malloc((n + 1) * sizeof *far);
     sorted *order = malloc((n + 1) * sizeof *order);
     bool ok = close && far && order;
     for (int i = 0; i <= SUMS; i++) ok = (p->sum[i] = calloc(n_word + 1, 8)) && ok;
@@ -239,6 +242,11 @@ static hone_status sort_plain(walk *w, struct hn_token_plain *p, const hn_token_
         order[n_long] = (sorted){ c, id };
         far[n_long++] = (hn_token_text){ piece.ptr, (uint32_t)piece.len, id };
     }
+    for (size_t i = 0; i < w->ends.n && ok; i++)
+        for (uint32_t at = w->ends.data[i], k = t->first[at + 1]; k < t->first[t->end[at]]; k++) {
+            hone_str piece = t->piece[t->ids[k]];
+            close[n_close++] = (hn_token_text){ piece.ptr, (uint32_t)piece.len, t->ids[k] };
+        }
     for (int i = 1; i <= SUMS && ok; i++)
         for (size_t k = 0; k < n_word; k++) p->sum[i][k] |= p->sum[i - 1][k];
     if (n_long && ok) qsort(order, n_long, sizeof *order, by_count);
@@ -267,6 +275,7 @@ hone_status hn_token_tree_plain(hn_token_tree *t, hone_error *err)
     if (!w.l || !w.path || !p || w.failed || !(p->all = mask_of(&w, t, free_string)))
         st = HN_FAIL(err, HONE_E_NOMEM, "mask of a vocabulary");
     if (st == HONE_OK) st = sort_plain(&w, p, t, err);
+    if (st == HONE_OK) st = hn_langs_check(w.l, err); /* a walk without memory is a short one */
     if (st == HONE_OK) t->plain = p;
     else hn_token_plain_free(p);
     hn_langs_free(w.l);

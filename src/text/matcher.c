@@ -1,3 +1,4 @@
+/* Texts through a grammar: stacks as cells, sets of items, and the history of each text. */
 #include "text/matcher.h"
 #include "text/machine.h"
 
@@ -94,8 +95,8 @@ static uint32_t cell_of(hn_machine *m, hn_gnode node, uint32_t parent)
 {
     const hn_gnode_data *d = &m->g.node[node];
     bool counts = d->kind == HN_G_IS_REP;
-    return intern_cell(
-        m, (hn_cell){ .node = node, .parent = parent, .min = counts ? d->b : 0, .max = counts ? d->c : 0 });
+    return intern_cell(m,
+                       (hn_cell){ .node = node, .parent = parent, .min = counts ? d->b : 0, .max = counts ? d->c : 0 });
 }
 
 /* ---- sets of items ----------------------------------------------------------------------------------------- */
@@ -430,8 +431,7 @@ size_t hn_matcher_steps(const hn_matcher *m) { return m->n_state - 1; }
 
 hone_status hn_matcher_back(hn_matcher *m, size_t n, hone_error *err)
 {
-    if (n >= m->n_state)
-        return HN_FAIL(err, HONE_E_ARG, "%zu steps back; %zu were made", n, m->n_state - 1);
+    if (n >= m->n_state) return HN_FAIL(err, HONE_E_ARG, "%zu steps back; %zu were made", n, m->n_state - 1);
     m->n_state -= n;
     const state *s = now(m);
     m->n_item = s->begin + s->n;

@@ -1,6 +1,7 @@
-/* matcher: how far a text has come through a grammar, and what may follow. A state is a set of lexemes in progress, each
- * with the stack of what comes after it; stacks are cells that know their parent, no two of them equal, and counters of
- * repetitions are part of a cell. Owns states, their history and masks over a vocabulary; refuses to know models. */
+/* matcher: how far a text has come through a grammar, and what may follow. A state is a set of lexemes in progress,
+ * each with the stack of what comes after it; stacks are cells that know their parent, no two of them equal, and
+ * counters of repetitions are part of a cell. Owns states, their history and masks over a vocabulary; refuses to know
+ * models. */
 #ifndef HN_MATCHER_H
 #define HN_MATCHER_H
 

@@ -71,9 +71,9 @@ static part then(hn_langs *l, const part *x, const part *y)
 
 static const hn_range digits[] = { { '0', '9' } };
 static const hn_range words[] = { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } };
-static const hn_range spaces[] = { { 9, 13 },           { ' ', ' ' },         { 0xA0, 0xA0 },     { 0x1680, 0x1680 },
-                                   { 0x2000, 0x200A },  { 0x2028, 0x2029 },   { 0x202F, 0x202F }, { 0x205F, 0x205F },
-                                   { 0x3000, 0x3000 },  { 0xFEFF, 0xFEFF } };
+static const hn_range spaces[] = { { 9, 13 },          { ' ', ' ' },       { 0xA0, 0xA0 },     { 0x1680, 0x1680 },
+                                   { 0x2000, 0x200A }, { 0x2028, 0x2029 }, { 0x202F, 0x202F }, { 0x205F, 0x205F },
+                                   { 0x3000, 0x3000 }, { 0xFEFF, 0xFEFF } };
 static const hn_range line_ends[] = { { '\n', '\n' }, { '\r', '\r' }, { 0x2028, 0x2029 } };
 #define SET(l, r) hn_lang_set((l), (r), sizeof(r) / sizeof *(r))
 
@@ -83,7 +83,10 @@ static hn_lang others(hn_langs *l, hn_lang set) /* of one character */
     const hn_lang_state *s = hn_lang_open(l, set);
     if (!s) return HN_LANG_NONE;
     hn_range *r = malloc((s->n + 1) * sizeof *r);
-    if (!r) return HN_LANG_NONE;
+    if (!r) {
+        hn_langs_lose(l);
+        return HN_LANG_NONE;
+    }
     uint32_t at = 0, n = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->range[i].lo > at) r[n++] = (hn_range){ at, s->range[i].lo - 1 };

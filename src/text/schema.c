@@ -163,8 +163,9 @@ static uint32_t type_named(hone_str name)
     static const struct {
         const char *name;
         uint32_t types;
-    } known[] = { { "null", HN_T_NULL },     { "boolean", HN_T_FALSE | HN_T_TRUE }, { "integer", HN_T_INT },
-                  { "number", HN_T_NUMBER }, { "string", HN_T_STRING },             { "array", HN_T_ARRAY },
+    } known[] = { { "null", HN_T_NULL },     { "boolean", HN_T_FALSE | HN_T_TRUE },
+                  { "integer", HN_T_INT },   { "number", HN_T_NUMBER },
+                  { "string", HN_T_STRING }, { "array", HN_T_ARRAY },
                   { "object", HN_T_OBJECT } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (hn_str_is(name, known[i].name)) return known[i].types;
@@ -510,10 +511,11 @@ static void compile(hn_schema *s, const char *text, size_t len, hn_gnode *root)
         return;
     }
     hn_lang blank = hn_lang_char(s->l, ' ');
-    s->space = hn_lang_or_all(s->l,
-                              (hn_lang[]){ HN_LANG_EMPTY, blank,
-                                           hn_lang_cat(s->l, hn_lang_char(s->l, '\n'), hn_lang_repeat(s->l, blank, 0, 20)) },
-                              3);
+    s->space =
+        hn_lang_or_all(s->l,
+                       (hn_lang[]){ HN_LANG_EMPTY, blank,
+                                    hn_lang_cat(s->l, hn_lang_char(s->l, '\n'), hn_lang_repeat(s->l, blank, 0, 20)) },
+                       3);
     if (s->rules->compact) s->space = HN_LANG_EMPTY;
     hn_nodes conj = { 0 };
     hn_schema_put(s, &conj, tree);

@@ -31,8 +31,8 @@ typedef struct hn_choice_of { /* anyOf or oneOf that is still to be chosen from 
 
 /* What schemas ask for together, after all references and one choice of each anyOf. */
 typedef struct hn_mold {
-    hn_nodes members; /* objects whose words all hold */
-    hn_nodes sources; /* schemas of which members are the parts */
+    hn_nodes members;   /* objects whose words all hold */
+    hn_nodes sources;   /* schemas of which members are the parts */
     hn_nodes forbidden; /* values that are not allowed, from not */
     hn_nodes absent;    /* strings: properties that must not be there, from not */
     hn_choice_of *choice;
@@ -68,13 +68,13 @@ typedef struct hn_schema {
 } hn_schema;
 
 /* ---- schema.c ---- */
-void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why);  /* unsupported, at a place */
+void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why);     /* unsupported, at a place */
 void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected); /* no schema */
 void hn_schema_no_memory(hn_schema *s);
 void hn_schema_put(hn_schema *s, hn_nodes *v, const hn_jnode *x);
-bool hn_schema_work(hn_schema *s, uint32_t n); /* false: enough */
+bool hn_schema_work(hn_schema *s, uint32_t n);                /* false: enough */
 uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type); /* of the word type */
-void hn_schema_words(hn_schema *s, const hn_jnode *schema); /* refuses what must be */
+void hn_schema_words(hn_schema *s, const hn_jnode *schema);   /* refuses what must be */
 const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_jnode *ref);
 hn_mold hn_mold_new(bool real);
 void hn_mold_add(hn_schema *s, hn_mold *m, const hn_jnode *schema);

@@ -152,7 +152,8 @@ static uint32_t less(uint32_t a, uint32_t b) { return a == HN_LANG_ENDLESS ? a :
 static hn_gnode array(hn_schema *s, const hn_mold *m)
 {
     hn_grammar *g = s->g;
-    uint32_t min = hn_mold_count(s, m, "minItems", true, 0), max = hn_mold_count(s, m, "maxItems", false, HN_LANG_ENDLESS);
+    uint32_t min = hn_mold_count(s, m, "minItems", true, 0),
+             max = hn_mold_count(s, m, "maxItems", false, HN_LANG_ENDLESS);
     uint32_t n = hn_mold_prefix(m);
     hn_gnode close = hn_g_lex(g, mark(s, "]", true, false)), comma = hn_g_lex(g, mark(s, ",", true, true));
     hn_gnode space = hn_g_lex(g, s->space), at;

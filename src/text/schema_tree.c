@@ -1,3 +1,4 @@
+/* The reader of schemas, their pointers, and decimal numbers of any size. */
 #include "text/schema_tree.h"
 
 #include <stdlib.h>
@@ -275,7 +276,6 @@ bool hn_dec_whole(const hn_dec *d) { return d->n == 0 || d->point >= (int32_t)d-
 uint32_t hn_dec_rest(const hn_dec *a, uint32_t m)
 {
     uint64_t r = 0;
-    for (int32_t i = 0; i < a->point; i++)
-        r = (r * 10 + (i < (int32_t)a->n ? (uint64_t)(a->digit[i] - '0') : 0)) % m;
+    for (int32_t i = 0; i < a->point; i++) r = (r * 10 + (i < (int32_t)a->n ? (uint64_t)(a->digit[i] - '0') : 0)) % m;
     return (uint32_t)r;
 }

@@ -5,11 +5,11 @@
 
 #include "base/json.h"
 
-typedef enum hn_jkind { HN_J_NULL, HN_J_FALSE, HN_J_TRUE, HN_J_NUMBER, HN_J_STRING, HN_J_ARRAY, HN_J_OBJECT } hn_jkind;
+typedef enum hn_jtype { HN_J_NULL, HN_J_FALSE, HN_J_TRUE, HN_J_NUMBER, HN_J_STRING, HN_J_ARRAY, HN_J_OBJECT } hn_jtype;
 
 typedef struct hn_jnode hn_jnode;
 struct hn_jnode {
-    hn_jkind kind;
+    hn_jtype kind;
     uint32_t number; /* in the order of the text: of the tree, from 0 */
     hone_str key;    /* of a member */
     hone_str str;    /* STRING: its value; NUMBER: its text */
@@ -24,7 +24,8 @@ hone_status hn_jtree(hn_jnode **out, hn_arena *arena, const char *text, size_t l
                      hone_error *err);
 const hn_jnode *hn_jget(const hn_jnode *o, const char *key); /* NULL: no object, or no such member */
 const hn_jnode *hn_jget_str(const hn_jnode *o, hone_str key);
-bool hn_jequal(const hn_jnode *a, const hn_jnode *b); /* as JSON Schema means it: 1 is 1.0, order of members is nothing */
+bool hn_jequal(const hn_jnode *a,
+               const hn_jnode *b); /* as JSON Schema means it: 1 is 1.0, order of members is nothing */
 bool hn_str_same(hone_str a, hone_str b);
 bool hn_str_is(hone_str a, const char *b);
 /* "/properties/a": the place of x, cut to cap. Returns dst. */

@@ -207,8 +207,7 @@ static bool numbers_apart(hn_schema *s, const hn_mold *gen, const hn_mold *real)
     int c;
     if (a.has_hi && b.has_lo && ((c = hn_dec_compare(&a.hi, &b.lo)) < 0 || (c == 0 && (a.hi_strict || b.lo_strict))))
         return true;
-    return a.has_lo && b.has_hi &&
-           ((c = hn_dec_compare(&a.lo, &b.hi)) > 0 || (c == 0 && (a.lo_strict || b.hi_strict)));
+    return a.has_lo && b.has_hi && ((c = hn_dec_compare(&a.lo, &b.hi)) > 0 || (c == 0 && (a.lo_strict || b.hi_strict)));
 }
 
 static bool arrays_apart(hn_schema *s, const hn_mold *gen, const hn_mold *real, int depth)

@@ -119,7 +119,8 @@ static hn_lang whole(hn_langs *l, uint32_t min, uint32_t max)
 static hn_lang part_beside(hn_langs *l, const digits *d, bool less, bool strict)
 {
     hn_lang point = hn_lang_char(l, '.'), zeros = hn_lang_repeat(l, hn_lang_char(l, '0'), 1, HN_LANG_ENDLESS);
-    hn_lang some = hn_lang_cat(l, many(l, 0, HN_LANG_ENDLESS), hn_lang_cat(l, digit(l, 1, 9), many(l, 0, HN_LANG_ENDLESS)));
+    hn_lang some =
+        hn_lang_cat(l, many(l, 0, HN_LANG_ENDLESS), hn_lang_cat(l, digit(l, 1, 9), many(l, 0, HN_LANG_ENDLESS)));
     if (d->n_part == 0) {
         if (less) return strict ? HN_LANG_NONE : hn_lang_repeat(l, hn_lang_cat(l, point, zeros), 0, 1);
         return strict ? hn_lang_cat(l, point, some) : any_part(l);
@@ -173,8 +174,8 @@ static hn_lang multiples(hn_schema *s, const hn_jnode *x, bool is_whole)
     }
     if (d.n == 1 && *d.digit == '1' && d.point <= 0) /* 10^-k, k = 1 - point */
         return hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS),
-                           hn_lang_repeat(l, hn_lang_cat(l, hn_lang_char(l, '.'), many(l, 1, (uint32_t)(1 - d.point))), 0,
-                                          is_whole ? 0 : 1));
+                           hn_lang_repeat(l, hn_lang_cat(l, hn_lang_char(l, '.'), many(l, 1, (uint32_t)(1 - d.point))),
+                                          0, is_whole ? 0 : 1));
     if (is_whole && d.n <= 9 && (int64_t)d.n > d.point) { /* n·10^k a multiple of a: n of a / gcd(a, 10^k) */
         uint32_t a = 0;
         for (uint32_t i = 0; i < d.n; i++) a = a * 10 + (uint32_t)(d.digit[i] - '0');
@@ -214,8 +215,8 @@ hn_lang hn_mold_number(hn_schema *s, const hn_mold *m, uint32_t types)
     }
     if (!(types & HN_T_INT)) { /* no whole numbers: something must stand behind the point */
         digits nothing = { .whole = "0", .part = "", .n_whole = 1, .n_part = 0 };
-        shape = hn_lang_and(l, shape,
-                            hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS), part_beside(l, &nothing, false, true)));
+        shape =
+            hn_lang_and(l, shape, hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS), part_beside(l, &nothing, false, true)));
         plain = false;
     }
     hn_lang up = shape, down = hn_lang_and(l, shape, beside(s, &zero, false, true)); /* no -0 */
@@ -261,9 +262,13 @@ hn_lang hn_mold_number(hn_schema *s, const hn_mold *m, uint32_t types)
 #define IPV4 BYTE "\\." BYTE "\\." BYTE "\\." BYTE
 #define H "[0-9a-fA-F]{1,4}"
 #define LAST "(?:" H ":" H "|" IPV4 ")"
-#define ATEXT "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+#define ATEXT "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]" /* one byte */
 #define PCHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
 #define HOST LABEL "(?:\\." LABEL ")*"
+/* The same as names of the Internet may be: labels of at most 63 bytes, 253 in all, no "--" (of encoded names). A sound
+ * subset whose lengths need no counters beside each other. */
+#define NAME_LABEL "[A-Za-z0-9]{1,15}(?:-[A-Za-z0-9]{1,15}){0,3}"
+#define HOST_NAME NAME_LABEL "(?:\\." NAME_LABEL "){0,2}"
 
 static const struct {
     const char *name, *pattern;
@@ -280,12 +285,12 @@ static const struct {
     { "uuid", "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}", false },
     { "ipv4", IPV4, false },
     { "ipv6",
-      "(?:" H ":){6}" LAST "|::(?:" H ":){5}" LAST "|(?:" H ")?::(?:" H ":){4}" LAST "|(?:(?:" H ":){0,1}" H
-      ")?::(?:" H ":){3}" LAST "|(?:(?:" H ":){0,2}" H ")?::(?:" H ":){2}" LAST "|(?:(?:" H ":){0,3}" H ")?::" H ":" LAST
+      "(?:" H ":){6}" LAST "|::(?:" H ":){5}" LAST "|(?:" H ")?::(?:" H ":){4}" LAST "|(?:(?:" H ":){0,1}" H ")?::(?:" H
+      ":){3}" LAST "|(?:(?:" H ":){0,2}" H ")?::(?:" H ":){2}" LAST "|(?:(?:" H ":){0,3}" H ")?::" H ":" LAST
       "|(?:(?:" H ":){0,4}" H ")?::" LAST "|(?:(?:" H ":){0,5}" H ")?::" H "|(?:(?:" H ":){0,6}" H ")?::",
       false },
-    { "hostname", HOST, false },
-    { "email", ATEXT "(?:\\." ATEXT ")*@" HOST, false },
+    { "hostname", HOST_NAME, false },
+    { "email", ATEXT "{1,15}(?:\\." ATEXT "{1,15}){0,3}@" HOST_NAME, false },
     { "uri",
       "[A-Za-z][A-Za-z0-9+.-]*:(?://(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?(?:" HOST "|" IPV4
       ")(?::[0-9]{1,5})?(?:/" PCHAR "*)*|/(?:" PCHAR "+(?:/" PCHAR "*)*)?|" PCHAR "+(?:/" PCHAR "*)*)"
@@ -299,27 +304,6 @@ static const struct {
     { "double", NULL, true },
 };
 
-/* What the expressions above cannot say. */
-static hn_lang narrowed(hn_schema *s, const char *name, hn_lang t)
-{
-    hn_langs *l = s->l;
-    hn_lang other, none = HN_LANG_ANY;
-    if (strcmp(name, "hostname") == 0) { /* 253 bytes; "--" as third and fourth belongs to encoded names */
-        static const char coded[] = "(?:.*\\.)?[^.]{2}--.*";
-        s->st = hn_pattern_compile(l, coded, sizeof coded - 1, true, name, &other, s->err);
-        t = hn_lang_and(l, t, hn_lang_not(l, other));
-        return hn_lang_and(l, t, hn_lang_repeat(l, none, 1, 253));
-    }
-    if (strcmp(name, "email") == 0) { /* 64 bytes before the @ */
-        hn_lang local = hn_lang_repeat(l, hn_lang_and(l, none, hn_lang_not(l, hn_lang_char(l, '@'))), 1, 64);
-        static const char coded[] = ".*[@.][^.@]{2}--.*";
-        s->st = hn_pattern_compile(l, coded, sizeof coded - 1, true, name, &other, s->err);
-        t = hn_lang_and(l, t, hn_lang_not(l, other));
-        return hn_lang_and(l, t, hn_lang_cat(l, local, hn_lang_cat(l, hn_lang_char(l, '@'), HN_LANG_ALL)));
-    }
-    return t;
-}
-
 hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format)
 {
     hn_lang t;
@@ -330,8 +314,9 @@ hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format)
     for (size_t i = 0; i < sizeof formats / sizeof *formats && s->st == HONE_OK; i++) {
         if (!hn_str_is(format->str, formats[i].name)) continue;
         if (formats[i].numeric) return HN_LANG_ALL;
-        s->st = hn_pattern_compile(s->l, formats[i].pattern, strlen(formats[i].pattern), true, formats[i].name, &t, s->err);
-        return narrowed(s, formats[i].name, t);
+        s->st =
+            hn_pattern_compile(s->l, formats[i].pattern, strlen(formats[i].pattern), true, formats[i].name, &t, s->err);
+        return t;
     }
     if (s->rules->strict) hn_schema_refuse(s, format, "a format that hone does not know");
     else hn_grammar_note(s->g, "%s is not known, and ignored", HN_JPOINTER(format));
@@ -362,7 +347,8 @@ hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
     }
     for (uint32_t i = 0; i < m->forbidden.n; i++)
         if (m->forbidden.v[i]->kind == HN_J_STRING)
-            t = hn_lang_and(l, t, hn_lang_not(l, hn_lang_text(l, m->forbidden.v[i]->str.ptr, m->forbidden.v[i]->str.len)));
+            t = hn_lang_and(l, t,
+                            hn_lang_not(l, hn_lang_text(l, m->forbidden.v[i]->str.ptr, m->forbidden.v[i]->str.len)));
     if (min || max != HN_LANG_ENDLESS) t = hn_lang_and(l, t, hn_lang_repeat(l, HN_LANG_ANY, min, max));
     return t;
 }

@@ -31,8 +31,8 @@ bool hn_vocab_is_control(const hn_vocab *v, int32_t id);
 /* Bytes of a token: see hone_token_piece. */
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len);
 
-/* The bytes of all tokens as a tree (text/token_tree.h), made at first use; lives as long as v. Control tokens have no bytes
- * in it; those that end generation are its end_ids. */
+/* The bytes of all tokens as a tree (text/token_tree.h), made at first use; lives as long as v. Control tokens have no
+ * bytes in it; those that end generation are its end_ids. */
 struct hn_token_tree;
 hone_status hn_vocab_tokens(const hn_vocab *v, const struct hn_token_tree **out, hone_error *err);
 

@@ -116,7 +116,7 @@ struct hn_vocab {
     float unk_score;               /* UGM */
     uint32_t *map;                 /* UGM: units of the precompiled charsmap, NULL: none … */
     uint32_t n_map, n_map_text;
-    char *map_text; /* … and its replacements, each with its NUL */
+    char *map_text;                       /* … and its replacements, each with its NUL */
     struct hn_token_tree *_Atomic tokens; /* of masks; made at first use */
 };
 

@@ -1,3 +1,4 @@
+/* The tree is made from the sorted texts: what two neighbours have in common is the way down to both. */
 #include "text/token_tree.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { FREE_TOKENS = 60, CLOSING = 600 };
+enum { FREE_TOKENS = 60, CLOSING = 2600 };
 
 typedef struct group {
     hone_str id;
@@ -68,7 +68,8 @@ static void check_text(hone_grammar *g, const group *gr, hone_str text, uint64_t
         n_masks++;
         if (!(bits[ids[i] / 64] >> (ids[i] % 64) & 1)) {
             if (i == 0 && *p == ' ') break; /* the space that SentencePiece puts first */
-            printf("%.*s: token %zu of %.*s is not in the mask\n", (int)gr->id.len, gr->id.ptr, i, (int)text.len, text.ptr);
+            printf("%.*s: token %zu of %.*s is not in the mask\n", (int)gr->id.len, gr->id.ptr, i, (int)text.len,
+                   text.ptr);
             n_bad++;
             break;
         }
@@ -82,24 +83,44 @@ static void check_text(hone_grammar *g, const group *gr, hone_str text, uint64_t
     hone_free(ids);
 }
 
-/* Of the tokens allowed, the one that is likely to bring the text to its end. */
+static int32_t *single; /* tokens of one byte, and those that end a text */
+static int32_t n_single;
+
+static void find_single(void)
+{
+    single = malloc(((size_t)info.n_vocab + 1) * sizeof *single);
+    for (int32_t id = 0; id < info.n_vocab; id++) {
+        size_t len = 0;
+        if (hone_token_is_eog(model, id) || (hone_token_piece(model, id, false, &len) && len == 1))
+            single[n_single++] = id;
+    }
+}
+
+/* Of the tokens allowed, the one that is likely to bring the text to its end; -1: none of one byte. */
 static int32_t closing(const uint64_t *bits, uint64_t *seed)
 {
-    static const char order[] = "}]\":,0123456789ntfulaesr";
-    int32_t best = -1, rank = 1000, any = -1;
-    for (int32_t id = 0; id < info.n_vocab; id++) {
+    static const char outside[] = "}]\":,0123456789ntfulaesr", inside[] = "\"0123456789abcdef";
+    const char *order = outside;
+    int32_t best = -1, rank = 1000;
+    for (int32_t i = 0; i < n_single; i++) { /* only strings have room for this one */
+        size_t len;
+        const char *p = hone_token_piece(model, single[i], false, &len);
+        if (p && len == 1 && *p == '%' && bits[single[i] / 64] >> (single[i] % 64) & 1) order = inside;
+    }
+    for (int32_t i = 0; i < n_single; i++) {
+        int32_t id = single[i];
         size_t len;
         if (!(bits[id / 64] >> (id % 64) & 1)) continue;
         if (hone_token_is_eog(model, id)) return id;
         const char *p = hone_token_piece(model, id, false, &len);
-        if (len != 1) continue;
         const char *at = *p ? strchr(order, *p) : NULL;
-        int32_t r = at ? (int32_t)(at - order) : *p == '{' || *p == '[' || *p == '\\' || *p == ' ' || *p == '\n' ? 200 : 100;
+        int32_t r = at                                                                ? (int32_t)(at - order)
+                    : *p == '{' || *p == '[' || *p == '\\' || *p == ' ' || *p == '\n' ? 200
+                                                                                      : 100;
         if (r == 100) r += (int32_t)(hn_mix64(++*seed) % 50);
         if (r < rank) rank = r, best = id;
-        any = id;
     }
-    return best >= 0 ? best : any;
+    return best;
 }
 
 static int32_t alike(const uint64_t *bits, size_t words, int64_t n, uint64_t *seed)
@@ -141,9 +162,11 @@ static void walk_once(hone_grammar *g, const group *gr, int line, uint64_t seed,
         timed(now_us() - t);
         if (s && i < FREE_TOKENS) {
             hone_pick p = { .allowed = bits, .pos = (int32_t)(seed * 1000) + i };
-            if (hone_append(s, 0, &id, 1, &logits, &err) || hone_sampler_pick_from(sampler, logits, &p, &id, &err)) exit(1);
+            if (hone_append(s, 0, &id, 1, &logits, &err) || hone_sampler_pick_from(sampler, logits, &p, &id, &err))
+                exit(1);
         } else {
-            id = i < FREE_TOKENS ? alike(bits, words, n, &r) : closing(bits, &r);
+            id = i < FREE_TOKENS ? -1 : closing(bits, &r);
+            if (id < 0) id = alike(bits, words, n, &r);
         }
         if (id < 0 || hone_matcher_accept(m, &id, 1, &err)) {
             fprintf(stderr, "%.*s: %s\n", (int)gr->id.len, gr->id.ptr, err.message);
@@ -222,6 +245,7 @@ int main(int argc, char **argv)
         if (hone_model_open(&model, argv[2], &p, &err) != HONE_OK) return fprintf(stderr, "%s\n", err.message), 1;
     }
     hone_model_get_info(model, &info);
+    find_single();
     if (walks && !p.vocab_only) {
         hone_sampler_params sp = { .temp = 1.5f, .top_p = 1, .repeat_penalty = 1, .seed = 7 };
         hone_session_params q = { .n_ctx = FREE_TOKENS + 8 };
@@ -229,14 +253,17 @@ int main(int argc, char **argv)
             hone_sampler_new(&sampler, info.n_vocab, &sp, &err))
             return fprintf(stderr, "%s\n", err.message), 1;
     }
-    for (int i = walks ? 4 : 3; i < argc; i++) each_file(argv[i], walks, walks ? strtoull(argv[3], NULL, 10) : 0, s, sampler);
+    for (int i = walks ? 4 : 3; i < argc; i++)
+        each_file(argv[i], walks, walks ? strtoull(argv[3], NULL, 10) : 0, s, sampler);
     qsort(us, n_us, sizeof *us, by_size);
     double sum = 0;
     for (size_t i = 0; i < n_us; i++) sum += us[i];
     if (n_us)
-        fprintf(stderr, "%ld groups, %ld refused, %zu masks over %d tokens: mean %.1f us, p50 %.1f, p90 %.1f, p99 %.1f, most %.0f; "
-                        "%ld wrong, %ld unfinished\n",
-                n_groups, n_refused, n_us, info.n_vocab, sum / (double)n_us, us[n_us / 2], us[n_us * 9 / 10],
-                us[n_us * 99 / 100], us[n_us - 1], n_bad, n_unfinished);
+        fprintf(
+            stderr,
+            "%ld groups, %ld refused, %zu masks over %d tokens: mean %.1f us, p50 %.1f, p90 %.1f, p99 %.1f, most %.0f; "
+            "%ld wrong, %ld unfinished\n",
+            n_groups, n_refused, n_us, info.n_vocab, sum / (double)n_us, us[n_us / 2], us[n_us * 9 / 10],
+            us[n_us * 99 / 100], us[n_us - 1], n_bad, n_unfinished);
     return n_bad != 0;
 }

@@ -252,6 +252,28 @@ expect 0 "… logits after the saved session" "$HONE" logits -m "$T/long.gguf" -
 expect 0 "… run after the saved session" "$HONE" run -m "$T/long.gguf" --ids 3 -n 9 --temp 0 --ignore-eos --json --state-in "$T/long.state"
 is "… has room for its tokens" "$(count tokens "$T/out")" 9
 
+# answers of a given form: whatever the model and the temperature
+cat >"$T/form.json" <<'END'
+{"type": "object", "properties": {"n": {"type": "integer", "minimum": 10, "maximum": 12}, "ok": {"type": "boolean"}}, "required": ["n", "ok"]}
+END
+printf 'root ::= "<" [a-c]{3} ">"\n' >"$T/form.gbnf"
+for seed in 1 2 3; do
+    expect 0 "--json-schema, seed $seed" "$HONE" run -m "$M" -p "$P" -n 200 --temp 2 -s $seed --json --json-schema "$T/form.json"
+    says "… is such an object" '"text":"\{[ \\n]*\\"n\\"[ \\n]*:[ \\n]*1[012][ \\n]*,[ \\n]*\\"ok\\"[ \\n]*:[ \\n]*(true|false)[ \\n]*\}","stop":"eos"' "$T/out"
+done
+expect 0 "--grammar" "$HONE" run -m "$M" -p "$P" -n 50 -s 1 --json --grammar "$T/form.gbnf"
+says "… is what it says" '"text":"<[abc][abc][abc]>","stop":"eos"' "$T/out"
+expect 0 "--regex" "$HONE" run -m "$M" -p "$P" -n 50 --temp 0 --json --regex '[xyz]{4}'
+says "… matches all of it" '"text":"[xyz][xyz][xyz][xyz]","stop":"eos"' "$T/out"
+expect 0 "--choice" "$HONE" run -m "$M" -p "$P" -n 50 -s 5 --json --choice maybe --choice perhaps
+says "… is one of them" '"text":"(maybe|perhaps)","stop":"eos"' "$T/out"
+echo '{"type": "array", "uniqueItems": true}' >"$T/form.json"
+expect 2 "a word that is not enforced" "$HONE" run -m "$M" -p "$P" --json-schema "$T/form.json"
+says "… is named by its place" '/uniqueItems: hone does not enforce this word' "$T/err"
+expect 2 "two forms" "$HONE" run -m "$M" -p "$P" --regex a --choice b
+expect 2 "a form without an end" "$HONE" run -m "$M" -p "$P" --regex a --ignore-eos
+expect 1 "no such schema" "$HONE" run -m "$M" -p "$P" --json-schema "$T/none.json"
+
 # a prompt cut off: no rate for tokens that were not computed
 awk 'BEGIN { for (i = 0; i < 40000; i++) print i % 200 }' >"$T/ids"
 for pause in 0.1 0.5 2 8 32; do # until the prompt is at work

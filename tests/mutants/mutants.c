@@ -334,6 +334,15 @@ hone_status __wrap_hone_decode(hone_session *s, const hone_token *t, int32_t n, 
 
 /* ---- around the engine ---------------------------------------------------------------------------------- */
 
+static hone_status other_token(hone_status st, int32_t pos, int32_t *id)
+{
+    if (st == HONE_OK && pos % 8 == 0) {
+        if (is("sampler")) *id = (*id + 1) % n_vocab_of;
+        if (is("sampler-by-chance")) *id = (int32_t)((uintptr_t)getpid() % (uintptr_t)n_vocab_of);
+    }
+    return st;
+}
+
 hone_status __real_hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
                                      hone_error *err);
 hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
@@ -341,12 +350,17 @@ hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32
 hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
                                      hone_error *err)
 {
-    hone_status st = __real_hone_sampler_pick(s, logits, seq, pos, id, err);
-    if (st == HONE_OK && pos % 8 == 0) {
-        if (is("sampler")) *id = (*id + 1) % n_vocab_of;
-        if (is("sampler-by-chance")) *id = (int32_t)((uintptr_t)getpid() % (uintptr_t)n_vocab_of);
-    }
-    return st;
+    return other_token(__real_hone_sampler_pick(s, logits, seq, pos, id, err), pos, id);
+}
+
+hone_status __real_hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
+                                          hone_error *err);
+hone_status __wrap_hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
+                                          hone_error *err);
+hone_status __wrap_hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
+                                          hone_error *err)
+{
+    return other_token(__real_hone_sampler_pick_from(s, logits, p, id, err), p->pos, id);
 }
 
 hone_status __real_hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,

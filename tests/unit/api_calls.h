@@ -16,6 +16,9 @@ static hone_stream *stream;
 static hone_chat_format *format;
 static hone_reply *reply;
 static hone_sampler *sampler;
+static hone_grammar *grammar;
+static hone_matcher *matcher;
+static int32_t letter; /* a token with text */
 static hone_snapshot *snapshot;
 static char model_path[160], packed_path[160], adapter_path[160], state_path[160], folder[160], config_path[160],
     shape_path[160];
@@ -113,6 +116,11 @@ static int begin(void **state)
     hone_sampler_defaults(&sp);
     sp.presence_penalty = 1;
     must(hone_sampler_new(&sampler, 4, &sp, &e), &e);
+    must(hone_grammar_compile(&grammar, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "[^]*", 4, .strict = true }, &e),
+         &e);
+    must(hone_matcher_new(&matcher, grammar, model, &e), &e);
+    for (size_t len = 0; len == 0 && letter < 100; letter += len == 0)
+        if (hone_token_is_eog(model, letter) || !hone_token_piece(model, letter, false, &len)) len = 0;
     must(hone_pack(model_path, &(hone_pack_params){ .file = packed_path, .n_threads = 1 }, NULL, NULL, &e), &e);
     prefill(2);
     must(hone_session_save(session, state_path, &e), &e);
@@ -130,6 +138,8 @@ static int end(void **state)
     hone_reply_free(reply);
     hone_chat_format_free(format);
     hone_sampler_free(sampler);
+    hone_matcher_free(matcher);
+    hone_grammar_free(grammar);
     hone_snapshot_free(snapshot);
     return tr_end(state);
 }
@@ -767,6 +777,17 @@ static void c_sampler_pick(void)
     if (aw_is("logits[2]") && aw->k == 0) aw->failed = true, aw->st = HONE_E_NUMERIC, aw->left = NULL;
     else EMPTY("id", id == -1);
 }
+static void c_sampler_pick_from(void)
+{
+    const float logits[] = { 1, 2, 3, 0 };
+    const uint64_t allowed[] = { 15 };
+    hone_bias bias[] = { { RANGE("p->bias[0].id", 1), 1 } };
+    hone_pick p = { MAY("p->allowed", allowed), NEED("p->bias", bias), TRUST("p->n_bias", 1), ANY("p->choice", 0),
+                    ANY("p->pos", 0) };
+    int32_t id = 77;
+    STATUS(hone_sampler_pick_from(NEED("s", sampler), NEED("logits", logits), NEED("p", &p), NEED("id", &id), aw->err));
+    EMPTY("id", id == -1);
+}
 static void c_sampler_accept(void)
 {
     hone_sampler_accept(NEED("s", sampler), ANY("id", 2));
@@ -776,6 +797,77 @@ static void c_sampler_reset(void)
 {
     hone_sampler_reset(NEED("s", sampler));
     NEUTRAL(aw_is("s"));
+}
+
+/* ---- grammars ---------------------------------- */
+
+static void c_grammar_compile(void)
+{
+    hone_grammar *out = (hone_grammar *)1;
+    hone_str choices[] = { { "a", 1 }, { NEED("p->choices[1].ptr", "b"), 1 } };
+    hone_grammar_params p = { .kind = RANGE("p->kind", (int32_t)HONE_GRAMMAR_CHOICE),
+                              .text = MAY("p->text", "x"),
+                              .len = TRUST("p->len", 1),
+                              .choices = NEED("p->choices", choices),
+                              .n_choices = TRUST("p->n_choices", 2),
+                              .strict = TRUST("p->strict", true),
+                              .compact = TRUST("p->compact", true) };
+    STATUS(hone_grammar_compile(NEED("out", &out), NEED("p", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_grammar_free(out);
+}
+static void c_grammar_free(void)
+{
+    hone_grammar *g;
+    assert_int_equal(
+        hone_grammar_compile(&g, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "a", 1, .strict = true }, NULL), HONE_OK);
+    hone_grammar_free(MAY("g", g));
+    NEUTRAL(false);
+    if (aw_is("g")) hone_grammar_free(g);
+}
+static void c_grammar_notes(void) { NEUTRAL(!hone_grammar_notes(NEED("g", grammar))); }
+static void c_matcher_new(void)
+{
+    hone_matcher *out = (hone_matcher *)1;
+    STATUS(hone_matcher_new(NEED("out", &out), NEED("g", grammar), NEED("m", model), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_matcher_free(out);
+}
+static void c_matcher_clone(void)
+{
+    hone_matcher *out = (hone_matcher *)1;
+    STATUS(hone_matcher_clone(NEED("out", &out), NEED("m", matcher), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_matcher_free(out);
+}
+static void c_matcher_free(void)
+{
+    hone_matcher *m;
+    assert_int_equal(hone_matcher_new(&m, grammar, model, NULL), HONE_OK);
+    hone_matcher_free(MAY("m", m));
+    NEUTRAL(false);
+    if (aw_is("m")) hone_matcher_free(m);
+}
+static void c_matcher_accept(void)
+{
+    int32_t ids[] = { letter, RANGE("ids[1]", letter) };
+    STATUS(hone_matcher_accept(NEED("m", matcher), NEED("ids", ids), TRUST("n", 2), aw->err));
+    if (!aw->failed) assert_int_equal(hone_matcher_rollback(matcher, 2, NULL), HONE_OK);
+}
+static void c_matcher_accept_text(void)
+{
+    STATUS(hone_matcher_accept_text(NEED("m", matcher), NEED("text", "ab"), TRUST("len", 2), aw->err));
+    if (!aw->failed) assert_int_equal(hone_matcher_rollback(matcher, 1, NULL), HONE_OK);
+}
+static void c_matcher_can_end(void) { NEUTRAL(!hone_matcher_can_end(NEED("m", matcher))); }
+static void c_matcher_rollback(void) { STATUS(hone_matcher_rollback(NEED("m", matcher), TRUST("n", 0), aw->err)); }
+static void c_matcher_mask(void)
+{
+    uint64_t allowed[64];
+    int64_t n = 77;
+    STATUS(
+        hone_matcher_mask(NEED("m", matcher), NEED("allowed", allowed), TRUST("n_words", 64), NEED("n", &n), aw->err));
+    EMPTY("n", n == 0);
 }
 
 /* ---- files that are made ---------------------------------- */
@@ -952,7 +1044,19 @@ static const entry table[] = {
     E(sampler_new),
     E(sampler_free),
     E(sampler_pick),
+    E(sampler_pick_from),
     E(sampler_accept),
+    E(grammar_compile),
+    E(grammar_free),
+    E(grammar_notes),
+    E(matcher_new),
+    E(matcher_clone),
+    E(matcher_free),
+    E(matcher_accept),
+    E(matcher_accept_text),
+    E(matcher_can_end),
+    E(matcher_rollback),
+    E(matcher_mask),
     E(sampler_reset),
     E(pack),
     E(packed_find),

@@ -1,0 +1,104 @@
+/* Fuzzes grammars: the first byte chooses the notation (and strictness), then its text, and behind a NUL bytes to
+ * match. A grammar either is refused with a message, or reads any bytes without a fault; what a mask allows
+ * is what trying each token says; taking steps back gives the mask that was there before.
+ * covers: src/text/lang.c src/text/lexeme.c src/text/grammar.c src/text/gbnf.c src/text/pattern.c
+ * covers: src/text/schema.c src/text/schema_tree.c src/text/schema_words.c src/text/schema_valid.c
+ * covers: src/text/schema_emit.c
+ * covers: src/text/matcher.c src/text/masks.c src/text/token_tree.c */
+#include "text/matcher.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok)
+{
+    if (!ok) abort();
+}
+
+/* Bytes, and a few longer tokens. */
+static const hn_token_tree *vocabulary(void)
+{
+    static const char *const parts[] = {
+        "\"", "{\"",   "\":",   "\",",      "\"}",      "}]",   "],",
+        "[[", "\\u00", "\\ud8", "\xC3\xA9", "\xE4\xB8", "abc",  "true",
+        "00", "-1",    ".5",    " \"",      "\n  ",     "\\\"", "aaaaaaaaaaaaaaaaaaaaaaaa"
+    };
+    enum { N_PARTS = sizeof parts / sizeof *parts, N = 256 + N_PARTS + 1 };
+    static hn_token_tree t;
+    static char byte[256];
+    static hn_token_text list[N];
+    if (t.n) return &t;
+    hone_str *piece = calloc(N, sizeof *piece);
+    must(piece != NULL);
+    for (int i = 0; i < N - 1; i++) {
+        if (i < 256) byte[i] = (char)i;
+        piece[i] = i < 256 ? (hone_str){ &byte[i], 1 } : (hone_str){ parts[i - 256], strlen(parts[i - 256]) };
+        list[i] = (hn_token_text){ piece[i].ptr, (uint32_t)piece[i].len, i };
+    }
+    must(hn_token_tree_make(&t, list, N - 1, NULL) == HONE_OK);
+    t.n_vocab = N;
+    t.piece = piece;
+    t.end_ids = malloc(sizeof *t.end_ids);
+    must(t.end_ids != NULL);
+    t.end_ids[0] = N - 1;
+    t.n_end = 1;
+    must(hn_token_tree_plain(&t, NULL) == HONE_OK);
+    return &t;
+}
+
+static void match(hn_grammar *g, const uint8_t *text, size_t len)
+{
+    enum { WORDS = 5, STEPS = 40 };
+    const hn_token_tree *t = vocabulary();
+    hn_matcher *m;
+    uint64_t mask[WORDS], again[WORDS];
+    int64_t n;
+    must(hn_matcher_new(&m, g, t, NULL) == HONE_OK);
+    for (size_t i = 0; i < len && i < STEPS; i++) {
+        bool ok;
+        if (hn_matcher_mask(m, mask, WORDS, &n, NULL) != HONE_OK) break; /* too large: it stays so */
+        for (int32_t id = (int32_t)(i % 7); id < t->n_vocab; id += 7) {  /* some of them each time */
+            if (hn_matcher_token(m, id, &ok, NULL) != HONE_OK) break;
+            must(ok == (mask[id / 64] >> id % 64 & 1));
+            if (ok) must(hn_matcher_back(m, 1, NULL) == HONE_OK);
+        }
+        if (hn_matcher_mask(m, again, WORDS, &n, NULL) != HONE_OK) break;
+        must(memcmp(mask, again, sizeof mask) == 0);
+        if (n == 0) break;
+        /* the byte itself, else the allowed token that it chooses */
+        int32_t id = text[i];
+        if (!(mask[id / 64] >> id % 64 & 1))
+            for (int64_t k = text[i] % n, at = 0; at < t->n_vocab; at++)
+                if (mask[at / 64] >> at % 64 & 1 && k-- == 0) id = (int32_t)at;
+        if (hn_matcher_token(m, id, &ok, NULL) != HONE_OK) break;
+        must(ok);
+        if (id == t->n_vocab - 1) break;
+    }
+    hn_matcher_free(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2) return 0;
+    const uint8_t *text = data + 1, *zero = memchr(text, 0, size - 1);
+    size_t len = zero ? (size_t)(zero - text) : size - 1;
+    hone_grammar *g;
+    hone_error err = { 0 };
+    hone_str words[2] = { { (const char *)text, len / 2 }, { (const char *)text + len / 2, len - len / 2 } };
+    hone_grammar_params p = { .kind = (hone_grammar_kind)(data[0] % 5),
+                              .text = (const char *)text,
+                              .len = len,
+                              .choices = words,
+                              .n_choices = 2,
+                              .strict = data[0] >> 6 & 1,
+                              .compact = data[0] >> 7 };
+    hone_status st = hone_grammar_compile(&g, &p, &err);
+    if (st != HONE_OK) {
+        must(!g && *err.message && (st == HONE_E_ARG || st == HONE_E_UNSUPPORTED));
+        return 0;
+    }
+    if (zero) match(g, zero + 1, size - 1 - len - 1);
+    hone_grammar_free(g);
+    return 0;
+}

@@ -1,0 +1,333 @@
+/* Grammars over bytes and tokens: GBNF, regular expressions and choices, what is refused and how it is named, masks
+ * over small vocabularies against trying every token, rollback and clones, and picks with masks and bias. */
+#include "base/base.h"
+#include "text/matcher.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static hone_grammar *compile(hone_grammar_kind kind, const char *text)
+{
+    hone_grammar *g;
+    hone_error err;
+    if (hone_grammar_compile(&g, &(hone_grammar_params){ .kind = kind, .text = text, .len = strlen(text) }, &err))
+        fail_msg("%s: %s", text, err.message);
+    return g;
+}
+
+static bool matches_bytes(hone_grammar *g, const char *text, size_t len)
+{
+    hn_matcher *m;
+    bool ok = true;
+    assert_int_equal(hn_matcher_new(&m, g, NULL, NULL), HONE_OK);
+    for (size_t i = 0; i < len && ok; i++) assert_int_equal(hn_matcher_bytes(m, text + i, 1, &ok, NULL), HONE_OK);
+    ok = ok && hn_matcher_ends(m);
+    hn_matcher_free(m);
+    return ok;
+}
+
+static void matches(hone_grammar_kind kind, const char *rules, const char *const *yes, const char *const *no)
+{
+    hone_grammar *g = compile(kind, rules);
+    for (; *yes; yes++)
+        if (!matches_bytes(g, *yes, strlen(*yes))) fail_msg("%s does not match %s", rules, *yes);
+    for (; *no; no++)
+        if (matches_bytes(g, *no, strlen(*no))) fail_msg("%s matches %s", rules, *no);
+    hone_grammar_free(g);
+}
+#define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define GBNF(rules, yes, no) matches(HONE_GRAMMAR_GBNF, rules, yes, no)
+#define REGEX(re, yes, no) matches(HONE_GRAMMAR_REGEX, re, yes, no)
+
+static void refused(hone_grammar_kind kind, const char *text, const char *word)
+{
+    hone_grammar *g = (hone_grammar *)1;
+    hone_error err;
+    hone_status st =
+        hone_grammar_compile(&g, &(hone_grammar_params){ .kind = kind, .text = text, .len = strlen(text) }, &err);
+    assert_null(g);
+    if (st == HONE_OK || !strstr(err.message, word)) fail_msg("%s: %s", text, st ? err.message : "compiled");
+}
+
+static void gbnf_forms(void **state)
+{
+    GBNF("root ::= \"a\" b+ | [x-z]? \"!\" # end\nb ::= \"b\" | \"\\x63\" | \"\\u00e9\"\n",
+         LIST("ab", "abcb", "a\xC3\xA9", "!", "y!"), LIST("a", "w!", "", "xy!", "a\xC3"));
+    GBNF("root ::= .{2,3}",
+         LIST("ab",
+              "\xF0\x9F\x98\x80"
+              "b",
+              "a\n\xE4\xB8\xAD"),
+         LIST("a", "abcd", "\xF0\x9F\x98\x80"));
+    GBNF("root ::= [^a\\]]*", LIST("", "b\xC3\xA9[", "\xE4\xB8\xAD"), LIST("ba", "]", "\xC3"));
+    GBNF("root ::= (\"a\" |\n  \"b\")\n  ", LIST("a", "b"), LIST("ab", ""));
+    GBNF("root ::= \"x\"{3} \"y\"{2,} \"z\"{,1}", LIST("xxxyy", "xxxyyyyz"), LIST("xxyy", "xxxy", "xxxyyzz"));
+    GBNF("root ::= list\nlist ::= \"[\" (item (\",\" item)*)? \"]\"\nitem ::= list | [0-9]+",
+         LIST("[]", "[1,[2,[]],3]"), LIST("[", "[1,]", "[1]]", "[[]"));
+    GBNF("root ::= a\na ::= \"(\" a \")\" | \"\"\n", LIST("", "((()))"), LIST("(()", "())"));
+    GBNF("root ::=\n \"a\"\n | \"b\"\n\nother ::= \"c\"", LIST("a", "b"), LIST("c"));
+}
+
+/* Counters are not copies: more of them than a grammar may have symbols. */
+static void counters(void **state)
+{
+    hone_grammar *g = compile(HONE_GRAMMAR_GBNF, "root ::= (\"[\" b \"]\"){20000,200000}\nb ::= \"\" | \"(\" b \")\"");
+    enum { N = 20000 };
+    char *text = malloc(2 * N);
+    for (int i = 0; i < N; i++) memcpy(text + 2 * i, "[]", 2);
+    assert_true(matches_bytes(g, text, 2 * N));
+    assert_false(matches_bytes(g, text, 2 * N - 2));
+    free(text);
+    hone_grammar_free(g);
+}
+
+static void gbnf_refused(void **state)
+{
+    refused(HONE_GRAMMAR_GBNF, "root ::= root \"a\" | \"b\"", "rule root begins with itself");
+    refused(HONE_GRAMMAR_GBNF, "root ::= x\nx ::= \"\" y\ny ::= [a]? x \"b\" | \"c\"", "begins with itself");
+    refused(HONE_GRAMMAR_GBNF, "root ::= \"a\" what", "rule what is used but not defined");
+    refused(HONE_GRAMMAR_GBNF, "start ::= \"a\"", "no rule root");
+    refused(HONE_GRAMMAR_GBNF, "root ::= \"a\" root", "no text matches");
+    refused(HONE_GRAMMAR_GBNF, "root ::= \"a", "line 1 column 12");
+    refused(HONE_GRAMMAR_GBNF, "root ::= [z-a]", "line 1");
+    refused(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nroot ::= \"b\"", "defined twice");
+    refused(HONE_GRAMMAR_GBNF, "root ::= \"a\"{3,2}", "m,n");
+    refused(HONE_GRAMMAR_GBNF, "root ::= <think>", "names a token");
+    hone_grammar *g = compile(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nlost ::= \"b\"");
+    assert_string_equal(hone_grammar_notes(g), "rule lost is not used");
+    hone_grammar_free(g);
+}
+
+static void expressions(void **state)
+{
+    REGEX("a|b+c?", LIST("a", "b", "bbc"), LIST("", "ab", "bcc"));
+    REGEX("^(?:ab){2,3}$", LIST("abab", "ababab"), LIST("ab", "abababab"));
+    REGEX("[^\\d\\s]\\w\\W", LIST("aa!", "\xC3\xA9_ "), LIST("1a!", "aa_"));
+    REGEX("\\u{1F600}|\\uD83D\\uDE01|\\x41|\\cA", LIST("\xF0\x9F\x98\x80", "\xF0\x9F\x98\x81", "A", "\x01"),
+          LIST("\xF0\x9F\x98\x82"));
+    REGEX("\\p{L}+\\P{L}",
+          LIST("a\xCF\x80"
+               "1"),
+          LIST("1", "aa"));
+    REGEX(".", LIST("a", "\xE4\xB8\xAD"), LIST("\n", "", "ab"));
+    REGEX("(a|^b)c$", LIST("ac", "bc"), LIST("abc", "c"));
+    REGEX("a{2}{", LIST("aa{"), LIST("aa"));
+    REGEX("^(.{0,100}){0,100}$", LIST("", "aaaa"), LIST("a\nb"));
+    refused(HONE_GRAMMAR_REGEX, "a(?=b)", "look-around");
+    refused(HONE_GRAMMAR_REGEX, "(a)\\1", "back-reference");
+    refused(HONE_GRAMMAR_REGEX, "\\bword", "edge of a word");
+    refused(HONE_GRAMMAR_REGEX, "a**", "nothing that could be repeated");
+    refused(HONE_GRAMMAR_REGEX, "(a", "character 3");
+    refused(HONE_GRAMMAR_REGEX, "[a", "class");
+    refused(HONE_GRAMMAR_REGEX, "a^b", "no text matches");
+}
+
+static void choices(void **state)
+{
+    hone_str list[] = { { "yes", 3 }, { "yesterday", 9 }, { "n\xC3\xB6", 3 } }, empty = { "", 0 };
+    hone_grammar *g;
+    hone_error err;
+    hone_grammar_params p = { .kind = HONE_GRAMMAR_CHOICE, .choices = list, .n_choices = 3 };
+    assert_int_equal(hone_grammar_compile(&g, &p, &err), HONE_OK);
+    for (int i = 0; i < 3; i++) assert_true(matches_bytes(g, list[i].ptr, list[i].len));
+    assert_false(matches_bytes(g, "yester", 6));
+    assert_false(matches_bytes(g, "", 0));
+    hone_grammar_free(g);
+    p.choices = &empty;
+    p.n_choices = 1;
+    assert_int_equal(hone_grammar_compile(&g, &p, &err), HONE_E_ARG);
+    p.n_choices = 0;
+    assert_int_equal(hone_grammar_compile(&g, &p, &err), HONE_E_ARG);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------- */
+
+enum { N_ENDS = 1 };
+
+/* All bytes, all pairs of a few, and longer ones at random; the last ends a text. */
+static void vocabulary(hn_token_tree *t, uint64_t seed, int32_t n, char (*text)[24])
+{
+    static const char *const parts[] = { "\"",  "a",   "{",   "}",  "[",    "]",       ",",        ":",        "\\u00",
+                                         "e9",  "1",   " ",   "\n", "\xC3", "\xA9",    "\xF0\x9F", "\x98\x80", "true",
+                                         "key", "\\n", "0.5", "-",  "abc",  "\\ud83d", "\\ude00" };
+    enum { N_PARTS = sizeof parts / sizeof *parts };
+    hn_token_text *list = malloc((size_t)n * sizeof *list);
+    hone_str *piece = calloc((size_t)n, sizeof *piece);
+    int32_t used = 0;
+    for (int32_t id = 0; id < n - N_ENDS; id++) {
+        text[id][0] = (char)id;
+        size_t len = 1;
+        if (id >= 256) {
+            len = 0;
+            for (uint64_t k = 0, m = 1 + hn_rand64(seed, (uint64_t)id) % 4; k < m; k++) {
+                const char *p = parts[hn_rand64(seed + 1, (uint64_t)id * 4 + k) % N_PARTS];
+                if (len + strlen(p) > 23) break;
+                memcpy(text[id] + len, p, strlen(p));
+                len += strlen(p);
+            }
+        }
+        piece[id] = (hone_str){ text[id], len };
+        list[used++] = (hn_token_text){ text[id], (uint32_t)len, id };
+    }
+    assert_int_equal(hn_token_tree_make(t, list, (size_t)used, NULL), HONE_OK);
+    free(list);
+    t->n_vocab = n;
+    t->piece = piece;
+    t->end_ids = malloc(sizeof *t->end_ids);
+    t->end_ids[0] = n - 1;
+    t->n_end = 1;
+    assert_int_equal(hn_token_tree_plain(t, NULL), HONE_OK);
+}
+
+/* A walk: at each step the mask is what trying every token says; back and forth gives the same mask. */
+static void walk(hone_grammar *g, const hn_token_tree *t, uint64_t seed)
+{
+    enum { STEPS = 14, WORDS = 20 };
+    hn_matcher *m, *twin;
+    uint64_t mask[WORDS], again[WORDS];
+    int64_t n;
+    assert_int_equal(hn_matcher_new(&m, g, t, NULL), HONE_OK);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        int32_t allowed[64 * WORDS], n_allowed = 0;
+        assert_int_equal(hn_matcher_mask(m, mask, WORDS, &n, NULL), HONE_OK);
+        for (int32_t id = 0; id < t->n_vocab; id++) {
+            bool ok;
+            assert_int_equal(hn_matcher_token(m, id, &ok, NULL), HONE_OK);
+            if (ok) assert_int_equal(hn_matcher_back(m, 1, NULL), HONE_OK);
+            if (ok != (mask[id / 64] >> id % 64 & 1))
+                fail_msg("step %d: token %d is %s", (int)i, id, ok ? "missing" : "wrong");
+            if (ok) allowed[n_allowed++] = id;
+        }
+        assert_int_equal(n, n_allowed);
+        assert_true(n > 0); /* all bytes are there: no dead end */
+        int32_t id = allowed[hn_rand64(seed, i) % (uint64_t)n_allowed];
+        bool ok;
+        assert_int_equal(hn_matcher_copy(&twin, m, NULL), HONE_OK);
+        assert_int_equal(hn_matcher_token(m, id, &ok, NULL), HONE_OK);
+        assert_int_equal(hn_matcher_mask(twin, again, WORDS, &n, NULL), HONE_OK);
+        assert_memory_equal(mask, again, sizeof mask);
+        hn_matcher_free(twin);
+        if (id == t->n_vocab - 1) break;
+    }
+    hn_matcher_free(m);
+}
+
+static void masks_are_what_tokens_do(void **state)
+{
+    static const struct {
+        hone_grammar_kind kind;
+        const char *text;
+    } forms[] = {
+        { HONE_GRAMMAR_JSON_SCHEMA, "{}" },
+        { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}" },
+        { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"a.?1\"}" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"string\",\"pattern\":\"^[a-c\\u00e9\\ud83d\\ude00]*$\",\"maxLength\":30}" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"properties\":{\"a\":{},\"key\":{\"type\":\"number\",\"minimum\":-1.5}},\"required\":[\"a\"],"
+          "\"additionalProperties\":{\"enum\":[1,\"abc\",null]}}" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":3}" },
+        { HONE_GRAMMAR_JSON_OBJECT, "" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"array\",\"minItems\":1,\"items\":{\"properties\":{\"key\":{}},\"minProperties\":1,"
+          "\"additionalProperties\":{\"maxLength\":3}}}" },
+        { HONE_GRAMMAR_GBNF, "root ::= [^\"]* \"\\\"\" [0-9a-f]{3} (root | \".\")" },
+        { HONE_GRAMMAR_REGEX, "(abc|a\\{|\\[1,?\\]|.{3})*" },
+    };
+    static char text[1000][24];
+    hn_token_tree t;
+    vocabulary(&t, 3, 1000, text);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        hone_grammar *g = compile(forms[i].kind, forms[i].text);
+        for (uint64_t seed = 0; seed < 4; seed++) walk(g, &t, i + 100 * seed);
+        hone_grammar_free(g);
+    }
+    hn_token_tree_free(&t);
+}
+
+static void history(void **state)
+{
+    hone_grammar *g = compile(HONE_GRAMMAR_REGEX, "ab*c");
+    hn_matcher *m;
+    bool ok;
+    assert_int_equal(hn_matcher_new(&m, g, NULL, NULL), HONE_OK);
+    hone_grammar_free(g); /* the matcher holds it */
+    hn_matcher_bytes(m, "ab", 2, &ok, NULL);
+    assert_true(ok && !hn_matcher_ends(m));
+    hn_matcher_bytes(m, "bx", 2, &ok, NULL);
+    assert_false(ok);
+    hn_matcher_bytes(m, "bc", 2, &ok, NULL);
+    assert_true(ok && hn_matcher_ends(m) && hn_matcher_steps(m) == 2);
+    assert_int_equal(hn_matcher_back(m, 1, NULL), HONE_OK);
+    hn_matcher_bytes(m, "c", 1, &ok, NULL);
+    assert_true(ok && hn_matcher_ends(m));
+    hn_matcher_bytes(m, "c", 1, &ok, NULL);
+    assert_false(ok);
+    assert_int_equal(hn_matcher_back(m, 3, NULL), HONE_E_ARG);
+    assert_int_equal(hn_matcher_back(m, 2, NULL), HONE_OK);
+    assert_int_equal(hn_matcher_steps(m), 0);
+    hn_matcher_free(m);
+}
+
+/* ---- picks ----------------------------------------------------------------------------------------- */
+
+static int32_t pick(hone_sampler *s, const float *x, const hone_pick *p)
+{
+    int32_t id;
+    hone_error err;
+    if (hone_sampler_pick_from(s, x, p, &id, &err) != HONE_OK) fail_msg("%s", err.message);
+    return id;
+}
+
+static void picks(void **state)
+{
+    enum { N = 100 };
+    float x[N];
+    uint64_t mask[2] = { 0, 0 };
+    hone_sampler *s;
+    int32_t id;
+    for (int i = 0; i < N; i++) x[i] = (float)i / 10;
+    hone_sampler_params p = { .temp = 0, .top_p = 1, .repeat_penalty = 4, .penalty_last_n = -1, .seed = 3 };
+    assert_int_equal(hone_sampler_new(&s, N, &p, NULL), HONE_OK);
+    assert_int_equal(pick(s, x, &(hone_pick){ 0 }), 99);
+    mask[0] = 1ull << 7 | 1ull << 63;
+    mask[1] = 1ull << 1; /* 65 */
+    assert_int_equal(pick(s, x, &(hone_pick){ .allowed = mask }), 65);
+    hone_bias bias[] = { { 7, 5.7f }, { 65, -INFINITY }, { 99, 100 } };
+    assert_int_equal(pick(s, x, &(hone_pick){ .allowed = mask, .bias = bias, .n_bias = 3 }), 7); /* 0.7 + 5.7 > 6.3 */
+    hone_sampler_accept(s, 7); /* penalties come behind both: 6.4 / 4 */
+    assert_int_equal(pick(s, x, &(hone_pick){ .allowed = mask, .bias = bias, .n_bias = 3 }), 63);
+    assert_int_equal(pick(s, x, &(hone_pick){ .bias = bias, .n_bias = 1 }), 99);
+    mask[0] = mask[1] = 0;
+    assert_int_equal(hone_sampler_pick_from(s, x, &(hone_pick){ .allowed = mask }, &id, NULL), HONE_E_NUMERIC);
+    bias[0].id = N;
+    assert_int_equal(hone_sampler_pick_from(s, x, &(hone_pick){ .bias = bias, .n_bias = 1 }, &id, NULL), HONE_E_ARG);
+    hone_sampler_free(s);
+    /* one allowed token is drawn whatever its probability; choices draw apart, choice 0 as ever */
+    p = (hone_sampler_params){ .temp = 1, .top_p = 1, .top_k = 5, .repeat_penalty = 1, .seed = 3 };
+    assert_int_equal(hone_sampler_new(&s, N, &p, NULL), HONE_OK);
+    mask[0] = 1;
+    int differ = 0;
+    for (int pos = 0; pos < 20; pos++) {
+        assert_int_equal(pick(s, x, &(hone_pick){ .allowed = mask, .pos = pos }), 0);
+        assert_int_equal(hone_sampler_pick(s, x, 0, pos, &id, NULL), HONE_OK);
+        assert_int_equal(pick(s, x, &(hone_pick){ .pos = pos }), id);
+        differ += pick(s, x, &(hone_pick){ .choice = 1, .pos = pos }) != id;
+    }
+    assert_true(differ > 0);
+    hone_sampler_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gbnf_forms),  cmocka_unit_test(counters), cmocka_unit_test(gbnf_refused),
+        cmocka_unit_test(expressions), cmocka_unit_test(choices),  cmocka_unit_test(masks_are_what_tokens_do),
+        cmocka_unit_test(history),     cmocka_unit_test(picks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

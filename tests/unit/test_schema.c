@@ -1,0 +1,237 @@
+/* JSON Schema against vectors with a verdict on each text: tests/golden/json_schema.jsonl, and where it is there
+ * ../shared/data/json-schema (the official suite too) over bytes and over a vocabulary. Lines: {id, want: support |
+ * refuse | either, refuse: pointer, schema, tests: [[text, accept | reject | may], …]}. Then what vectors do not say:
+ * limits, numbers to the last digit, white space, notes. */
+#include "text/matcher.h"
+#include "text/schema_tree.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static hone_status compile(hone_grammar **g, const char *schema, size_t len, bool strict, hone_error *err)
+{
+    hone_grammar_params p = { .text = schema, .len = len, .strict = strict };
+    return hone_grammar_compile(g, &p, err);
+}
+
+static bool matches(hone_grammar *g, hone_str text)
+{
+    hn_matcher *m;
+    bool ok = true;
+    assert_int_equal(hn_matcher_new(&m, g, NULL, NULL), HONE_OK);
+    for (size_t i = 0; i < text.len && ok; i++)
+        assert_int_equal(hn_matcher_bytes(m, text.ptr + i, 1, &ok, NULL), HONE_OK);
+    ok = ok && hn_matcher_ends(m);
+    hn_matcher_free(m);
+    return ok;
+}
+
+/* Each prefix's mask holds the next token, and after the last one those that end. */
+static void tokens_of(hone_grammar *g, const hone_model *v, hone_str text)
+{
+    static uint64_t mask[4096];
+    hone_matcher *m;
+    int32_t *ids;
+    size_t n, len;
+    int64_t k;
+    if (text.len > 300) return;
+    assert_int_equal(hone_tokenize(v, text.ptr, text.len, 0, &ids, &n, NULL), HONE_OK);
+    assert_int_equal(hone_matcher_new(&m, g, v, NULL), HONE_OK);
+    for (size_t i = 0; i < n; i++) {
+        const char *piece = hone_token_piece(v, ids[i], false, &len);
+        if (!piece || !len) break; /* a name of a control token in the text */
+        assert_int_equal(hone_matcher_mask(m, mask, 4096, &k, NULL), HONE_OK);
+        if (!(mask[ids[i] / 64] >> ids[i] % 64 & 1)) fail_msg("%.*s: token %zu", (int)text.len, text.ptr, i);
+        assert_int_equal(hone_matcher_accept(m, ids + i, 1, NULL), HONE_OK);
+        if (i + 1 == n) assert_true(hone_matcher_can_end(m));
+    }
+    hone_matcher_free(m);
+    hone_free(ids);
+}
+
+static int n_groups, n_texts, n_refused;
+
+static void check_group(const hn_jnode *o, const char *schema, size_t len, const hone_model *v)
+{
+    hone_str id = hn_jget(o, "id")->str, want = hn_jget(o, "want")->str;
+    const hn_jnode *tests = hn_jget(o, "tests"), *place = hn_jget(o, "refuse");
+    hone_grammar *g;
+    hone_error err;
+    hone_status st = compile(&g, schema, len, true, &err);
+    bool any = false; /* some text is to be generated */
+    n_groups++;
+    for (const hn_jnode *t = tests ? tests->first : NULL; t; t = t->next)
+        any = any || !hn_str_is(t->first->next->str, "reject");
+    if (st != HONE_OK) {
+        n_refused++;
+        /* schemas that allow nothing are refused, whatever the vector says of the word */
+        bool unsatisfiable = strstr(err.message, "unsatisfiable") != NULL;
+        if (hn_str_is(want, "support") && (any || !unsatisfiable))
+            fail_msg("%.*s: %s", (int)id.len, id.ptr, err.message);
+        if (hn_str_is(want, "refuse") && place && !unsatisfiable && !strstr(err.message, "/"))
+            fail_msg("%.*s: no place in %s", (int)id.len, id.ptr, err.message);
+        return;
+    }
+    /* "not" of types and finite sets is done, though the vectors were made before that was decided */
+    if (hn_str_is(want, "refuse") && !(place && strstr(HN_ESC(place->str.ptr, place->str.len), "/not")))
+        fail_msg("%.*s: compiled", (int)id.len, id.ptr);
+    for (const hn_jnode *t = tests ? tests->first : NULL; t; t = t->next) {
+        hone_str text = t->first->str, verdict = t->first->next->str;
+        bool ok = matches(g, text);
+        n_texts++;
+        if (hn_str_is(verdict, ok ? "reject" : "accept"))
+            fail_msg("%.*s: %.*s: %s", (int)id.len, id.ptr, (int)text.len, text.ptr, ok ? "matches" : "does not match");
+        if (v && hn_str_is(verdict, "accept")) tokens_of(g, v, text);
+    }
+    hone_grammar_free(g);
+}
+
+static bool check_file(const char *path, const hone_model *v)
+{
+    FILE *f = fopen(path, "r");
+    char *line = NULL;
+    size_t cap = 0;
+    hone_error err;
+    if (!f) return false;
+    for (ssize_t n; (n = getline(&line, &cap, f)) > 0;) {
+        hn_arena *a = hn_arena_new();
+        hn_jnode *o;
+        if (hn_jtree(&o, a, line, (size_t)n, 250, "vectors", &err) != HONE_OK) fail_msg("%s", err.message);
+        const char *p = strstr(line, "\"schema\":") + 9, *end = strstr(p, ",\"tests\":["), *next;
+        while (end && (next = strstr(end + 1, ",\"tests\":[["))) end = next;
+        check_group(o, p, end ? (size_t)(end - p) : strlen(p) - 2, v);
+        hn_arena_free(a);
+    }
+    free(line);
+    fclose(f);
+    return true;
+}
+
+static void golden(void **state)
+{
+    assert_true(check_file("tests/golden/json_schema.jsonl", NULL));
+    assert_true(n_groups >= 50 && n_texts >= 150 && n_refused >= 8);
+}
+
+static void shared_vectors(void **state)
+{
+    static const char vocabulary[] = "../shared/data/tokenizers/ggml-vocab-gpt-2.gguf";
+    hone_model *v = NULL;
+    hone_error err;
+    if (access("../shared/data/json-schema/suite.jsonl", R_OK) != 0) {
+        print_message("SKIP: no ../shared/data/json-schema\n");
+        skip();
+    }
+    if (hone_model_open(&v, vocabulary, &(hone_model_params){ .vocab_only = true }, &err) != HONE_OK) v = NULL;
+    n_groups = n_texts = 0;
+    assert_true(check_file("../shared/data/json-schema/own.jsonl", v));
+    assert_true(check_file("../shared/data/json-schema/suite.jsonl", NULL));
+    assert_int_equal(n_groups, 423);
+    assert_true(n_texts > 1300);
+    hone_model_close(v);
+}
+
+/* ---- what the vectors do not say ---------------------------------------------------------------------- */
+
+static void says(const char *schema, const char *const *yes, const char *const *no)
+{
+    hone_grammar *g;
+    hone_error err;
+    if (compile(&g, schema, strlen(schema), true, &err) != HONE_OK) fail_msg("%s: %s", schema, err.message);
+    for (; *yes; yes++)
+        if (!matches(g, (hone_str){ *yes, strlen(*yes) })) fail_msg("%s: no %s", schema, *yes);
+    for (; *no; no++)
+        if (matches(g, (hone_str){ *no, strlen(*no) })) fail_msg("%s: %s", schema, *no);
+    hone_grammar_free(g);
+}
+#define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static void numbers_to_the_last_digit(void **state)
+{
+    says("{\"type\":\"number\",\"minimum\":-0.0104,\"exclusiveMaximum\":10.05}",
+         LIST("-0.0104", "-0.01", "0", "10.0499999999999999999", "9.99", "10"),
+         LIST("-0.01041", "10.05", "10.051", "-0", "1e1"));
+    says("{\"type\":\"integer\",\"minimum\":123456789012345678901234567890,\"maximum\":123456789012345678901234567899}",
+         LIST("123456789012345678901234567890", "123456789012345678901234567899"),
+         LIST("123456789012345678901234567889", "123456789012345678901234567900", "12345678901234567890123456789"));
+    says("{\"type\":\"number\",\"exclusiveMinimum\":1e2,\"maximum\":1.5e2}", LIST("100.0001", "150.0", "101"),
+         LIST("100", "150.1"));
+    says("{\"type\":\"number\",\"multipleOf\":0.001}", LIST("1.001", "-3"), LIST("1.0001"));
+    says("{\"type\":\"integer\",\"multipleOf\":1.5}", LIST("3", "-6", "0"), LIST("1", "2", "4"));
+    says("{\"type\":\"integer\",\"not\":{\"enum\":[1,10,-3.0]}}", LIST("0", "2", "100", "-1"), LIST("1", "10", "-3"));
+    says("{\"type\":\"number\",\"not\":{\"const\":0.5}}", LIST("0.51", "0", "-0.5"), LIST("0.5", "0.50", "5e-1"));
+    says("{\"type\":\"number\",\"not\":{\"type\":\"integer\"}}", LIST("0.5", "-1.25"), LIST("1", "1.0", "0.0"));
+}
+
+static void structure(void **state)
+{
+    says("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"not\":{\"required\":[\"b\"]},"
+         "\"additionalProperties\":true}",
+         LIST("{\"a\":1}", "{\"c\":2}"), LIST("{\"a\":1,\"b\":2}", "{\"b\":1}", "{\"\\u0062\":1}"));
+    says("{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{}},\"minProperties\":2,\"maxProperties\":2}",
+         LIST("{\"a\":1,\"b\":2}", "{\"a\":1,\"c\":2}", "{\"b\":1,\"c\":2}"),
+         LIST("{\"a\":1}", "{\"a\":1,\"b\":2,\"c\":3}", "{}"));
+    says("{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"nullable\":true,\"enum\":[1,\"x\",null,true]}",
+         LIST("1", "\"x\""), LIST("true", "2"));
+    says("{\"type\":\"string\",\"nullable\":true}", LIST("null", "\"\""), LIST("1"));
+    says("{\"items\":[{\"type\":\"integer\"}],\"additionalItems\":{\"type\":\"null\"}}", LIST("[1,null]", "[]"),
+         LIST("[null]", "[1,1]"));
+    says("{\"type\":\"number\",\"minimum\":1,\"exclusiveMinimum\":true}", LIST("1.1"), LIST("1"));
+    says("{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"minItems\":2,\"maxItems\":100000}",
+         LIST("[null,\n null]"), LIST("[null]"));
+}
+
+static void refused(const char *schema, hone_status want, const char *words)
+{
+    hone_grammar *g = (hone_grammar *)1;
+    hone_error err;
+    hone_status st = compile(&g, schema, strlen(schema), false, &err);
+    assert_null(g);
+    if (st != want || !strstr(err.message, words)) fail_msg("%s: %d %s", schema, st, st ? err.message : "compiled");
+}
+
+static void limits_and_faults(void **state)
+{
+    refused("{\"a\":1,\"a\":2}", HONE_E_ARG, "the key is there twice");
+    refused("{\"type\":\"intger\"}", HONE_E_ARG, "/type: expected the name of a type");
+    refused("{\"properties\":{\"a/b\":{\"minimum\":\"1\"}}}", HONE_E_ARG,
+            "/properties/a~1b/minimum: expected a number");
+    refused("{\"type\":", HONE_E_ARG, "not JSON");
+    refused("{\"allOf\":[{\"$ref\":\"#/$defs/a\"}],\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#\"},true]}}}",
+            HONE_E_UNSUPPORTED, "leads back to itself");
+    refused("{\"required\":[\"a\"],\"properties\":{\"a\":{\"$ref\":\"#\"}}}", HONE_E_ARG, "unsatisfiable");
+    refused("{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}", HONE_E_ARG, "unsatisfiable");
+    refused("{\"type\":\"object\",\"minProperties\":3}", HONE_E_UNSUPPORTED, "/minProperties");
+    refused("{\"type\":\"string\",\"pattern\":\"(a\"}", HONE_E_ARG, "/pattern");
+    hone_grammar *g;
+    hone_error err;
+    static const char loose[] = "{\"type\":\"integer\",\"minimun\":3,\"x-a\":1}";
+    assert_int_equal(compile(&g, loose, sizeof loose - 1, false, &err), HONE_OK);
+    assert_string_equal(hone_grammar_notes(g), "/minimun is not known, and ignored");
+    hone_grammar_free(g);
+}
+
+/* Many names that may all be left out: the set of what may come is large, but no more than it must be. */
+static void many_properties(void **state)
+{
+    enum { N = 500 };
+    static char schema[N * 40];
+    size_t at = (size_t)sprintf(schema, "{\"properties\":{");
+    for (int i = 0; i < N; i++)
+        at += (size_t)sprintf(schema + at, "%s\"property%d\":{\"type\":\"null\"}", i ? "," : "", i);
+    sprintf(schema + at, "}}");
+    says(schema, LIST("{}", "{\"property0\":null,\"property499\":null}"),
+         LIST("{\"property499\":null,\"property0\":null}"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden),    cmocka_unit_test(shared_vectors),    cmocka_unit_test(numbers_to_the_last_digit),
+        cmocka_unit_test(structure), cmocka_unit_test(limits_and_faults), cmocka_unit_test(many_properties),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
