@@ -542,7 +542,7 @@ static int compute_identity(const hone_file *f)
     return st == HONE_OK ? HN_EXIT_OK : hn_cli_fail(&err);
 }
 
-/* All of a file; memory is told where it is a model that runs here, and missed only where it was asked for. */
+/* All of a file; memory is told where it is a model that runs here, and where it is none, missed only if asked for. */
 static int whole(const hn_cli *cli, const hone_file *f, const char *path, const summary *s)
 {
     const hn_opts *o = cli->opts;
@@ -551,7 +551,8 @@ static int whole(const hn_cli *cli, const hone_file *f, const char *path, const 
     bool asked = hn_opts_given(o, "ctx") || hn_opts_given(o, "kv");
     int32_t n_ctx = hn_opts_given(o, "ctx") ? hn_opts_i32(o, "ctx") : 0;
     hone_status st = hn_inspect_memory(&costs, path, n_ctx, hn_opts_str(o, "kv"), &err);
-    if (st != HONE_OK && (asked || st == HONE_E_NOMEM)) return hn_cli_fail_model(&err);
+    bool no_model = st == HONE_E_UNSUPPORTED || st == HONE_E_FORMAT;
+    if (st != HONE_OK && (asked || !no_model)) return hn_cli_fail_model(&err);
     if (st != HONE_OK) costs.n = 0;
     return cli->json ? print_json(f, path, s, &costs) : print_text(f, path, s, &costs);
 }

@@ -166,6 +166,7 @@ static void test_presets(void **state)
             if (p->t[k].base == 0 && !*p->t[k].values_of)
                 n += p->t[k].ne[0] * p->t[k].ne[1] * p->t[k].ne[2] * p->t[k].ne[3];
         assert_int_equal(n, list[i].n_params);
+        assert_int_equal(n, hn_synth_n_params(hn_synth_preset(list[i].name, NULL)));
         assert_int_equal(p->n, published[i].n_tensors);
         hn_synth_plan_free(p);
     }
