@@ -135,9 +135,10 @@ static hone_status new_model(hone_model **out, hn_gguf *file, hone_error *err)
     m->ignored_keys = m->formula_note = "";
     m->arena = hn_arena_new();
     if (m->arena && (m->path = hn_arena_strndup(m->arena, path, strlen(path)))) return HONE_OK;
-    hone_model_close(m);
+    hone_status st = HN_FAIL(err, HONE_E_NOMEM, "%s: model", path);
+    hone_model_close(m); /* path was the file's */
     *out = NULL;
-    return HN_FAIL(err, HONE_E_NOMEM, "%s: model", path);
+    return st;
 }
 
 hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err)

@@ -28,6 +28,13 @@ void hn_schema_no_memory(hn_schema *s)
     if (s->st == HONE_OK) s->st = HN_FAIL(s->err, HONE_E_NOMEM, "JSON schema");
 }
 
+bool hn_schema_number(hn_schema *s, hn_dec *d, hone_str text)
+{
+    bool read = hn_dec_read(d, s->arena, text);
+    if (!read && !d->digit) hn_schema_no_memory(s);
+    return read;
+}
+
 void hn_schema_put(hn_schema *s, hn_nodes *v, const hn_jnode *x)
 {
     if (v->n == v->cap) {

@@ -71,6 +71,8 @@ typedef struct hn_schema {
 void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why);     /* unsupported, at a place */
 void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected); /* no schema */
 void hn_schema_no_memory(hn_schema *s);
+/* hn_dec_read; without memory the schema has failed. */
+bool hn_schema_number(hn_schema *s, hn_dec *d, hone_str text);
 void hn_schema_put(hn_schema *s, hn_nodes *v, const hn_jnode *x);
 bool hn_schema_work(hn_schema *s, uint32_t n);                /* false: enough */
 uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type); /* of the word type */

@@ -125,16 +125,17 @@ const hn_jnode *hn_jget_str(const hn_jnode *o, hone_str key)
 
 const hn_jnode *hn_jget(const hn_jnode *o, const char *key) { return hn_jget_str(o, (hone_str){ key, strlen(key) }); }
 
+static bool read_into(hn_dec *d, char *digit, hone_str text);
+
 /* Numbers of which one has more digits than hn_dec takes are equal only if their texts are. */
 static bool same_number(const hn_jnode *a, const hn_jnode *b)
 {
+    enum { LONGEST = 2 * HN_DEC_MAX + 64 }; /* with a sign, a point and an exponent */
+    char digits[2][LONGEST];
     hn_dec x, y;
-    hn_arena *arena = hn_arena_new();
-    bool same = hn_str_same(a->str, b->str);
-    if (!same && arena && hn_dec_read(&x, arena, a->str) && hn_dec_read(&y, arena, b->str))
-        same = hn_dec_compare(&x, &y) == 0;
-    hn_arena_free(arena);
-    return same;
+    if (hn_str_same(a->str, b->str)) return true;
+    if (a->str.len >= LONGEST || b->str.len >= LONGEST) return false;
+    return read_into(&x, digits[0], a->str) && read_into(&y, digits[1], b->str) && hn_dec_compare(&x, &y) == 0;
 }
 
 bool hn_jequal(const hn_jnode *a, const hn_jnode *b)
@@ -219,14 +220,13 @@ const hn_jnode *hn_jfollow(const hn_jnode *root, hone_str pointer)
 
 /* ---- decimal numbers ------------------------------------------------------------------------------ */
 
-bool hn_dec_read(hn_dec *d, hn_arena *arena, hone_str text)
+/* digit: room for text.len + 1 */
+static bool read_into(hn_dec *d, char *digit, hone_str text)
 {
     const char *p = text.ptr, *end = p + text.len;
-    char *digit = hn_arena_alloc(arena, text.len + 1);
     uint32_t n = 0;
     int64_t point = 0, exponent = 0;
     bool behind = false, minus = false;
-    if (!digit) return false;
     *d = (hn_dec){ .negative = *p == '-', .digit = digit };
     for (p += *p == '-'; p < end && *p != 'e' && *p != 'E'; p++) {
         if (*p == '.') {
@@ -255,6 +255,13 @@ bool hn_dec_read(hn_dec *d, hn_arena *arena, hone_str text)
     }
     d->point = (int32_t)point;
     return point <= HN_DEC_MAX && (int64_t)n - point <= HN_DEC_MAX;
+}
+
+bool hn_dec_read(hn_dec *d, hn_arena *arena, hone_str text)
+{
+    char *digit = hn_arena_alloc(arena, text.len + 1);
+    *d = (hn_dec){ 0 };
+    return digit && read_into(d, digit, text);
 }
 
 static int compare_size(const hn_dec *a, const hn_dec *b)

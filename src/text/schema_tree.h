@@ -42,7 +42,7 @@ typedef struct hn_dec {
     int32_t point;
 } hn_dec;
 enum { HN_DEC_MAX = 1000 }; /* digits, before and behind the point */
-/* False: too many digits. text is a number of JSON; digits go to arena. */
+/* False: too many digits, or, with d->digit NULL, no memory. text is a number of JSON; digits go to arena. */
 bool hn_dec_read(hn_dec *d, hn_arena *arena, hone_str text);
 int hn_dec_compare(const hn_dec *a, const hn_dec *b);
 bool hn_dec_whole(const hn_dec *d);

@@ -16,7 +16,7 @@ static uint32_t type_of(hn_schema *s, const hn_jnode *v)
     case HN_J_OBJECT: return HN_T_OBJECT;
     case HN_J_NUMBER: break;
     }
-    return !hn_dec_read(&d, s->arena, v->str) || !hn_dec_whole(&d) ? HN_T_FRAC : HN_T_INT;
+    return !hn_schema_number(s, &d, v->str) || !hn_dec_whole(&d) ? HN_T_FRAC : HN_T_INT;
 }
 
 static uint32_t characters(hone_str t)
@@ -30,7 +30,7 @@ static bool number_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
 {
     hn_bounds b = hn_mold_bounds(s, m);
     hn_dec d, by;
-    if (!hn_dec_read(&d, s->arena, v->str)) {
+    if (!hn_schema_number(s, &d, v->str)) {
         hn_schema_refuse(s, v, "a number of more than 1000 digits");
         return false;
     }
@@ -39,7 +39,7 @@ static bool number_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
     for (uint32_t i = 0; i < m->members.n && s->st == HONE_OK; i++) {
         const hn_jnode *x = hn_jget(m->members.v[i], "multipleOf");
         if (!x) continue;
-        if (x->kind != HN_J_NUMBER || !hn_dec_read(&by, s->arena, x->str) || by.n == 0 || by.n > 9) {
+        if (x->kind != HN_J_NUMBER || !hn_schema_number(s, &by, x->str) || by.n == 0 || by.n > 9) {
             hn_schema_refuse(s, x, "hone enforces multiples of whole numbers up to 10000 and of 0.1, 0.01 and so on");
             return false;
         }

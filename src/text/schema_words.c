@@ -10,7 +10,7 @@ enum { MULTIPLE_MAX = 10000, EXPONENT_DIGITS = 2 };
 static uint32_t count_of(hn_schema *s, const hn_jnode *x)
 {
     hn_dec d;
-    if (x->kind != HN_J_NUMBER || !hn_dec_read(&d, s->arena, x->str) || d.negative || !hn_dec_whole(&d)) {
+    if (x->kind != HN_J_NUMBER || !hn_schema_number(s, &d, x->str) || d.negative || !hn_dec_whole(&d)) {
         hn_schema_wrong(s, x, "a whole number, not negative");
         return 0;
     }
@@ -40,7 +40,7 @@ static void bound(hn_schema *s, hn_bounds *b, const hn_jnode *x, bool low, bool 
         hn_schema_wrong(s, x, "a number");
         return;
     }
-    if (!hn_dec_read(&d, s->arena, x->str)) {
+    if (!hn_schema_number(s, &d, x->str)) {
         hn_schema_refuse(s, x, "a bound of more than 1000 digits");
         return;
     }
@@ -164,7 +164,7 @@ static hn_lang multiples(hn_schema *s, const hn_jnode *x, bool is_whole)
 {
     hn_dec d;
     hn_langs *l = s->l;
-    if (x->kind != HN_J_NUMBER || !hn_dec_read(&d, s->arena, x->str) || d.negative || d.n == 0) {
+    if (x->kind != HN_J_NUMBER || !hn_schema_number(s, &d, x->str) || d.negative || d.n == 0) {
         hn_schema_wrong(s, x, "a number greater than 0");
         return HN_LANG_NONE;
     }
@@ -224,7 +224,7 @@ hn_lang hn_mold_number(hn_schema *s, const hn_mold *m, uint32_t types)
         const hn_jnode *x = m->forbidden.v[i];
         if (x->kind != HN_J_NUMBER) continue;
         plain = false;
-        if (!hn_dec_read(&d, s->arena, x->str)) continue; /* too long to be written without exponent here */
+        if (!hn_schema_number(s, &d, x->str)) continue; /* too long to be written without exponent here */
         hn_lang *side = d.negative ? &down : &up;
         *side = hn_lang_and(l, *side, hn_lang_not(l, same_value(s, &d)));
     }

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FF_MUST(strncmp(e.message, path, strlen(path)) == 0 && !s.owned);
         return 0;
     }
-    FF_MUST(hn_synth_check(&s, path, &e) == HONE_OK && s.n_layer >= 1 && s.n_embd >= 1 && s.n_vocab >= 2);
+    FF_MUST(hn_synth_check(&s, path, &e) == HONE_OK && s.n_layer >= 1 && (s.keys || s.n_embd >= 1) && s.n_vocab >= 2);
     if (s.n_layer <= 16) make_plan(&s, types[how % 6]);
     if (s.n_layer <= 2 && hn_synth_n_params(&s) < 200000) { /* written, and it is a model */
         const char *dst = ff_path("out.gguf");

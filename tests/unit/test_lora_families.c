@@ -129,7 +129,7 @@ static void check_adapter(const vector *v, const hone_model *m)
     run(with, v, m, gguf);
     if (!(apart(v, with, base) > 1e-3)) fail_msg("%s: the adapter changes nothing", v->name);
     const hone_merge_params p = { .base = m->path, .adapters = &gguf, .n_adapters = 1 };
-    hone_model *other;
+    hone_model *other = NULL;
     if (hone_merge(&p, out, NULL, &err) || hone_model_open(&other, out, NULL, &err))
         fail_msg("%s: %s", v->name, err.message);
     run(merged, v, other, NULL);
