@@ -50,9 +50,24 @@ static bool has_byte(hone_str v, const char *any)
     return false;
 }
 
+/* The one list whose values are not of layers. */
+static bool has_own_length(const char *key)
+{
+    const char *tail = strstr(key, ".rope.dimension_sections");
+    return tail && !tail[strlen(".rope.dimension_sections")];
+}
+
+static int32_t n_values(hone_str v)
+{
+    int32_t n = v.len > 0 && v.ptr[v.len - 1] != ','; /* a comma may end it */
+    for (size_t i = 0; i < v.len; i++) n += v.ptr[i] == ',';
+    return n;
+}
+
 /* Values between commas, again from the first until each layer has one. */
 static hone_status put_layers(hn_gguf_writer *w, const char *key, hone_str v, int32_t n_layer, hone_error *err)
 {
+    if (has_own_length(key)) n_layer = n_values(v);
     bool truth = is_bool((hone_str){ v.ptr, strcspn(v.ptr, ", ") });
     uint8_t *b = malloc((size_t)n_layer * 5);
     int32_t *x = (int32_t *)(void *)b;

@@ -43,10 +43,11 @@ typedef struct preset {
 #define SHARED "ffn_gate_shexp.weight ffn_up_shexp.weight ffn_down_shexp.weight"
 
 /* n_embd, n_ff, heads of queries and keys, heads of values of the delta rule */
-#define QWEN35(E, F, H, G, V)                                                                           \
-    "context_length=262144 embedding_length=" #E " feed_forward_length=" #F " attention.head_count=" #H \
-    " attention.head_count_kv=" #G " attention.key_length=256 attention.value_length=256 "              \
-    "rope.dimension_count=64 rope.freq_base=1e7 full_attention_interval=4 ssm.conv_kernel=4 "           \
+#define QWEN35(E, F, H, G, V)                                                                                  \
+    "context_length=262144 embedding_length=" #E " feed_forward_length=" #F " attention.head_count=" #H        \
+    " attention.head_count_kv=" #G " attention.key_length=256 attention.value_length=256 "                     \
+    "rope.dimension_count=64 rope.dimension_sections=11,11,10,0 rope.freq_base=1e7 full_attention_interval=4 " \
+    "ssm.conv_kernel=4 "                                                                                       \
     "ssm.state_size=128 ssm.group_count=16 ssm.time_step_rank=" #V " ssm.inner_size=" INNER_##V RMS6
 #define INNER_32 "4096"
 #define INNER_48 "6144"

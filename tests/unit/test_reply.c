@@ -20,39 +20,11 @@ static uint32_t pick(uint32_t n)
 
 /* ---- vocabularies: all bytes, pieces that cut marks and characters anywhere, and special tokens ------------ */
 
-static const char *const pieces[] = { "<t",
-                                      "th",
-                                      "hin",
-                                      "ink>",
-                                      "<think",
-                                      "</",
-                                      "think>",
-                                      "/think>\n",
-                                      "\n\n",
-                                      ">\n",
-                                      "an",
-                                      "ly",
-                                      " a",
-                                      "e ",
-                                      "[TH",
-                                      "INK]",
-                                      "<|",
-                                      "|>",
-                                      "a\xC3",
-                                      "\xA9"
-                                      "x",
-                                      "\xF0\x9F",
-                                      "\x98\x80 ",
-                                      "<r",
-                                      "response>",
-                                      "wer",
-                                      "ans",
-                                      "<seed",
-                                      ":th",
-                                      "use",
-                                      "User:",
-                                      "<<",
-                                      "x\n\n" };
+static const char *const pieces[] = { "<t",        "th",    "hin",       "ink>", "<think", "</",       "think>",
+                                      "/think>\n", "\n\n",  ">\n",       "an",   "ly",     " a",       "e ",
+                                      "[TH",       "INK]",  "<|",        "|>",   "a\xC3",  "\xA9\x78", "\xF0\x9F",
+                                      "\x98\x80 ", "<r",    "response>", "wer",  "ans",    "<seed",    ":th",
+                                      "use",       "User:", "<<",        "x\n\n" };
 enum { N_BYTES = 256, N_PIECES = sizeof pieces / sizeof *pieces };
 
 static void put_token(bb *texts, bb *types, const char *s, size_t n, int32_t type)
@@ -593,7 +565,7 @@ static void test_shipped(void **state)
     hn_vocab *v = vocabulary(LIST("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>",
                                   "<|im_end|>", "</s>", "<|im_start|>", "<|user|>"),
                              LIST("<think>", "</think>"));
-    size_t n = 0, n_known = 0;
+    size_t n_known = 0;
     for (struct dirent *x; (x = readdir(d));) {
         char path[512], *source;
         size_t len = strlen(x->d_name);
@@ -601,7 +573,6 @@ static void test_shipped(void **state)
         snprintf(path, sizeof path, "%s/%s", folder, x->d_name);
         source = read_file(path);
         bool shown = reads_back(x->d_name, source, "{\"enable_thinking\": true, \"thinking\": true}", v);
-        n += shown;
         if (shown) printf("    %s\n", x->d_name);
         for (size_t i = 0; shown && i < sizeof known / sizeof *known; i++)
             n_known += strlen(known[i]) == len - 6 && strncmp(known[i], x->d_name, len - 6) == 0;
