@@ -23,7 +23,7 @@ static hone_model *model_of(const char *shape)
 {
     char config[96], path[96];
     hone_error err;
-    hone_model *m;
+    hone_model *m = NULL;
     snprintf(config, sizeof config, "%s/shape.json", dir);
     snprintf(path, sizeof path, "%s/m.gguf", dir);
     FILE *f = fopen(config, "w");
@@ -41,8 +41,8 @@ static hone_model *model_of(const char *shape)
 static uint64_t held(const hone_model *m, hone_kv_cache_type cache)
 {
     hone_error err;
-    hone_context *ctx;
-    hone_session *s;
+    hone_context *ctx = NULL;
+    hone_session *s = NULL;
     hone_session_memory mem;
     int32_t ids[N_POS];
     const float *logits;
