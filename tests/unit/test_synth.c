@@ -623,7 +623,7 @@ static void test_keys(void **state)
     const char *config = in_dir("keys.json"), *path = in_dir("keys.gguf");
     for (size_t i = 0; i < 2; i++) {
         hone_error err;
-        hone_model *m;
+        hone_model *m = NULL;
         hn_gguf *g;
         write_text(config, shapes[i].text);
         const hone_synth_params how = { .config_path = config, .type = "F32" };
