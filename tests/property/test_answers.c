@@ -377,7 +377,7 @@ static void episode(const char *alone, const char *path)
         ep.packed = open_with(path, NULL);
         did.packed++;
     }
-    const char *lora = chance(3) ? make_adapter(path) : NULL;
+    const char *lora = chance(3) ? make_adapter(alone) : NULL;
     hone_model *each[3] = { ep.alone, ep.plain, ep.packed };
     ep.scale = 0.5f + 0.25f * (float)draw(4);
     for (int i = 0; lora && i < 3; i++)
