@@ -84,6 +84,8 @@ tree
 n=$((n + 1))
 run || { echo "lint-selftest: the clean tree fails:"; cat "$tmp/out"; bad=$((bad + 1)); }
 
+echo x >numpy-2.whl;                                 expect "an archive" "numpy-2.whl: a program, an archive"
+echo x >crash-1f;                                    expect "what a fuzzer left" "crash-1f: a program, an archive"
 echo '#include "gguf/gguf.h"' >>src/quant/quant.h;   expect "arrow against the list" "quant/ may not include gguf/gguf.h"
 echo '#include "lab/lab.h"' >>src/gguf/gguf.c;       expect "library includes the laboratory" "gguf/ may not include lab/lab.h"
 echo '#include "gguf/gguf.h"' >>src/cli/main.c;      expect "cli looks behind the public API" "cli/ may not include gguf/gguf.h"

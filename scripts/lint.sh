@@ -166,6 +166,11 @@ grep -v '^\./sources\.mk:' "$tmp/fast" >>"$tmp/breaches"
 # 8. promises in the code
 grep -nwE 'TODO|FIXME|XXX|HACK' $sources /dev/null | sed 's/$/   <- do it or write an issue/' >>"$tmp/breaches"
 
+# what was fetched or made: programs, archives, a fuzzer's finds
+find . \( -path ./build -o -path ./.git \) -prune -o -type f \( -name '*.whl' -o -name '*.zip' -o -name '*.tar' \
+    -o -name '*.tar.*' -o -name '*.tgz' -o -name '*.o' -o -name '*.a' -o -name '*.so' -o -name 'crash-*' \) -print |
+    sed 's|^\./||; s/$/: a program, an archive or a find: not part of the tree/' >>"$tmp/breaches"
+
 # 9. tabs and trailing blanks in C
 grep -nE "$(printf '\t')|[[:space:]]+\$" $sources /dev/null | sed 's/^\([^:]*:[0-9]*\):.*/\1: tab or trailing blank/' >>"$tmp/breaches"
 
