@@ -12,7 +12,8 @@ hone_status hn_inspect_memory(hn_inspect_costs *out, const char *path, int32_t n
     hone_model *m;
     hone_model_info info;
     *out = (hn_inspect_costs){ .cache = cache };
-    hone_status st = hone_model_open(&m, path, NULL, err);
+    const hone_model_params plain = { .packed = "off" }; /* which changes nothing of this, and takes time to prove */
+    hone_status st = hone_model_open(&m, path, &plain, err);
     if (st != HONE_OK) return st;
     hone_model_get_info(m, &info);
     if (n_ctx) out->n_pos[out->n++] = n_ctx;

@@ -129,10 +129,8 @@ static bool has_slot(const lister *l, const hn_slot *s, int32_t il)
         if (hn_dim_value(&l->m->hp, l->plan, s->ne[i]) == 0) return false;
     if (!l->s->keys && !strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */
     if (s->when == HN_TIED) return !l->s->tied;
-    if (s->when == HN_OPTIONAL || (s->with && s->when != HN_GOES_WITH)) {
-        if (!hn_synth_has(has, s->with && s->when != HN_OPTIONAL ? s->with : s->name)) return false;
-    }
-    if (s->with && s->when == HN_GOES_WITH && l->s->keys && !hn_synth_has(has, s->with)) return false;
+    const char *needs = s->when == HN_OPTIONAL ? s->name : s->with;
+    if (needs && !hn_synth_has(has, needs)) return false;
     return !s->without || !hn_synth_has(has, s->without);
 }
 
