@@ -301,6 +301,7 @@ typedef struct hone_chat_params {
     const char *now;            /* "2026-02-03T04:05:06" for templates that ask; NULL: local time */
     bool add_generation_prompt; /* end with the beginning of an answer */
     bool trust_input;           /* let messages spell control tokens: only for texts you wrote yourself */
+    bool continue_final;        /* the last message is an answer that has begun: the text ends behind its content */
 } hone_chat_params;
 
 typedef struct hone_chat_text {
