@@ -170,6 +170,7 @@ int main(int argc, char **argv)
     int skip = 2;
     for (; cmd->subs && argc > skip && strcmp(argv[skip], "--help") != 0 && strcmp(argv[skip], "-h") != 0; skip++) {
         const hn_command *sub = find_sub(cmd, argv[skip]);
+        if (!sub && cmd->subs_or_args) break;
         if (!sub) return hn_out_finish(unknown_command(cmd, argv[skip]));
         cmd = sub;
     }
