@@ -143,6 +143,7 @@ typedef struct hn_ask {
     int32_t top_n;      /* 0: all */
     bool return_documents, truncate;
 
+    int32_t n_prompt_tokens; /* told by the core before begin, for voices that say it first; 0: not yet known */
     const char *ignored; /* "a, b": fields that were passed over, for x-hone-ignored; "": none */
     const void *own;     /* of the voice: what it must say again */
 } hn_ask;
@@ -205,7 +206,7 @@ typedef struct hn_say {
     const char *stop_word;
     const int32_t *ids; /* END, where return_context: [n_ids] of prompt and answer */
     size_t n_ids;
-    const hn_usage *usage; /* of this choice: END always; TEXT, where timings_per_token */
+    const hn_usage *usage; /* of this choice: END always; TEXT so far, where timings_per_token (may be there always) */
     bool truncated;        /* END: of an INFILL, something was left out of the prompt */
 } hn_say;
 
@@ -260,6 +261,10 @@ struct hn_voice {
     /* An ask that generates nothing. */
     bool (*found)(const hn_ask *a, const hn_head *h, const hn_found *f, hn_bytes *o);
 };
+
+/* {"seed":-1,"temperature":…}: what is used where a request says nothing, as /props and llama-server's answers have
+ * it. */
+bool hn_settings_body(const hn_limits *l, hn_bytes *o);
 
 /* The voice of a route. path: without query. NULL: none of these. */
 const hn_voice *hn_voice_find(const char *method, const char *path, bool ollama);
