@@ -1,12 +1,12 @@
-/* http: HTTP/1.0 and 1.1 over libevent's bufferevents, framed strictly; connections, their limits and deadlines; who may
- * ask (Host, Origin, keys). Hands whole requests to a handler on the event thread and sends what it is given. Refuses to
- * know what is asked.
+/* http: HTTP/1.0 and 1.1 over libevent's bufferevents, framed strictly; connections, their limits and deadlines; who
+ * may ask (Host, Origin, keys). Hands whole requests to a handler on the event thread and sends what it is given.
+ * Refuses to know what is asked.
  *
  * The event thread is the one in hn_http_run. Everything here is for that thread, but hn_http_post and hn_http_stop.
  *
- * Answered here, before the handler and most of it before the body: bad framing 400, a slow request 408, foreign Host or
- * Origin 403, no key 401, unknown paths 404, other methods 405 with Allow, bodies that are not JSON 415, too large 413,
- * 414, 431, too many connections 503; OPTIONS 204. HEAD comes to the handler as GET, and the body of its answer is
+ * Answered here, before the handler and most of it before the body: bad framing 400, a slow request 408, foreign Host
+ * or Origin 403, no key 401, unknown paths 404, other methods 405 with Allow, bodies that are not JSON 415, too large
+ * 413, 414, 431, too many connections 503; OPTIONS 204. HEAD comes to the handler as GET, and the body of its answer is
  * dropped. */
 #ifndef HN_HTTP_H
 #define HN_HTTP_H
@@ -43,8 +43,8 @@ typedef struct hn_http_params { /* all of it is copied */
 } hn_http_params;
 
 /* Binds and listens. Raises the limit of open files; HONE_E_IO where the system allows fewer than max_connections + 64,
- * or the address is in use. HONE_E_ARG: beyond loopback without a key, bad key files and origins. SIGPIPE is ignored from
- * now on. */
+ * or the address is in use. HONE_E_ARG: beyond loopback without a key, bad key files and origins. SIGPIPE is ignored
+ * from now on. */
 hone_status hn_http_open(hn_http **out, const hn_http_params *p, hone_error *err);
 const char *hn_http_address(const hn_http *h); /* "http://127.0.0.1:8080" or "unix:PATH" */
 /* Until hn_http_stop. HONE_E_IO: the system refuses to wait for events. */
@@ -52,8 +52,8 @@ hone_status hn_http_run(hn_http *h, hone_error *err);
 /* Closes the listening socket; quiet connections are closed now, others after their answer. */
 void hn_http_drain(hn_http *h);
 bool hn_http_draining(const hn_http *h);
-/* Drains, tells all exchanges that their client is gone, sends what is written for at most a second more; then hn_http_run
- * returns. From any thread and from signal handlers. */
+/* Drains, tells all exchanges that their client is gone, sends what is written for at most a second more; then
+ * hn_http_run returns. From any thread and from signal handlers. */
 void hn_http_stop(hn_http *h);
 /* What was posted and did not run, runs now. Exchanges that were not ended are gone. NULL is accepted. */
 void hn_http_free(hn_http *h);
@@ -99,8 +99,8 @@ void hn_exchange_on_gone(hn_exchange *x, void (*fn)(void *), void *arg);
 /* fn on the event thread each time when the backlog, which was HN_HTTP_BACKLOG or more, is below a quarter of it. */
 void hn_exchange_on_room(hn_exchange *x, void (*fn)(void *), void *arg);
 
-/* How errors are worded: a body of JSON for a path ("" where it is not known), malloc'ed; NULL: no memory. type and code
- * are constants; message is text, to be escaped. Usual: OpenAI's shape. */
+/* How errors are worded: a body of JSON for a path ("" where it is not known), malloc'ed; NULL: no memory. type and
+ * code are constants; message is text, to be escaped. Usual: OpenAI's shape. */
 typedef char *hn_http_error_fn(const char *path, const char *request_id, int status, const char *type, const char *code,
                                const char *message);
 void hn_http_set_error_fn(hn_http *h, hn_http_error_fn *fn);

@@ -1,5 +1,5 @@
-/* Keys of clients: a file of mode 0600 or less, a key a line. Kept as SHA-256, which makes all of them equally long: the
- * comparison looks at every byte of every one. Refuses to know where a key came from. */
+/* Keys of clients: a file of mode 0600 or less, a key a line. Kept as SHA-256, which makes all of them equally long:
+ * the comparison looks at every byte of every one. Refuses to know where a key came from. */
 #include "serve/http_keys.h"
 
 #include "base/lines.h"

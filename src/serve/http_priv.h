@@ -1,4 +1,4 @@
-/* http_priv: what the files of http share: the server, a connection, an exchange. Nothing outside http_*.c includes it. */
+/* http_priv: what the files of http share: the server, a connection, an exchange. Nothing else includes it. */
 #ifndef HN_HTTP_PRIV_H
 #define HN_HTTP_PRIV_H
 

@@ -1,5 +1,6 @@
 /* http_client: a client of HTTP in plain sockets for tests: it sends the bytes it is told and reads answers by rules of
- * its own, so that it can be as wrong as a test wants. Everything waits for events, ten seconds at most. Wants cmocka before it. */
+ * its own, so that it can be as wrong as a test wants. Everything waits for events, ten seconds at most. Wants cmocka
+ * before it. */
 #ifndef HN_TEST_HTTP_CLIENT_H
 #define HN_TEST_HTTP_CLIENT_H
 

@@ -30,8 +30,8 @@ static void say_request(char *out, size_t cap, const hn_http_request *r)
     say(out, cap, "\n");
 }
 
-/* Feeds bytes[n) in pieces that end at cut[0..n_cut), ascending, and at n. What is not taken of a piece comes again with
- * the next, as it would from a socket. The trace ends with "more" where a request is incomplete. */
+/* Feeds bytes[n) in pieces that end at cut[0..n_cut), ascending, and at n. What is not taken of a piece comes again
+ * with the next, as it would from a socket. The trace ends with "more" where a request is incomplete. */
 static void trace(char *out, size_t cap, const char *bytes, size_t n, const size_t *cut, size_t n_cut,
                   uint64_t max_body)
 {

@@ -1,5 +1,5 @@
-/* The HTTP server over real sockets: who may ask, how many may, where it listens and how it ends; what other threads and
- * signals tell it. */
+/* The HTTP server over real sockets: who may ask, how many may, where it listens and how it ends; what other threads
+ * and signals tell it. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
