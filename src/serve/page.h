@@ -8,7 +8,8 @@ typedef struct hn_page {
     const char *bytes; /* [len] HTML, UTF-8 */
     size_t len;
     char etag[67]; /* SHA-256 of the bytes in hex, between quotes */
-    char csp[400]; /* value of Content-Security-Policy: its own script and style by hash, requests to its origin, no more */
+    char csp
+        [400]; /* value of Content-Security-Policy: its own script and style by hash, requests to its origin, no more */
 } hn_page;
 
 /* The same page every time; never NULL. Any thread. */

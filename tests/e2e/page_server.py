@@ -9,6 +9,7 @@ import http.server
 import json
 import queue
 import re
+import socket
 import threading
 
 
@@ -63,11 +64,11 @@ def refuses(status, headers=(), **error):
 
 
 def breaks_off(*pieces):
-    """Pieces, and then the connection is closed in the middle."""
+    """Pieces, and then the connection is closed in the middle. An Event among them is waited for."""
     def answer(handler, body):
         handler.begin_stream()
         for p in pieces:
-            handler.piece(delta(content=p))
+            p.wait(20) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
         handler.close_connection = True
     return answer
 
@@ -155,6 +156,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.key = None
         self.seen = []       # (method, path, body) of every request
         self.answers = queue.Queue()
+        self.sockets = []
         self.gone = threading.Event()  # a client left in the middle of a stream
         self.props = {'default_generation_settings': {'n_ctx': 1000, 'params': {
             'temperature': 0.8, 'top_k': 40, 'top_p': 0.95, 'min_p': 0.05, 'repeat_penalty': 1.0, 'repeat_last_n': 64,
@@ -170,6 +172,21 @@ class Server(http.server.ThreadingHTTPServer):
     def start(self):
         threading.Thread(target=self.serve_forever, kwargs={'poll_interval': 0.02}, daemon=True).start()
         return self
+
+    def get_request(self):
+        request = super().get_request()
+        self.sockets.append(request[0])
+        return request
+
+    def stop(self):
+        """As if it was killed: connections are cut too."""
+        self.shutdown()
+        self.server_close()
+        for s in self.sockets:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
     def chats(self):
         """Bodies of all requests for an answer. Integers are text: a seed may be more than a double holds."""

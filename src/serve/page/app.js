@@ -134,8 +134,8 @@ const app = {
     talk.chosen[node.parent] = node.id;
     this.keep(talk);
     this.draw();
-    const view = this.views.get(node.id), wanted = view.actions.querySelector('.' + arrow + ':not(:disabled)');
-    (wanted || view.root).focus();
+    const actions = this.views.get(node.id).actions;
+    (actions.querySelector('.' + arrow + ':not(:disabled)') || actions.querySelector('.previous:not(:disabled), .next')).focus();
     drawContext();
   },
 

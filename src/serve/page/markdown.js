@@ -126,7 +126,10 @@ function renderBlocks(lines, depth) {
   const out = [];
   for (let i = 0; i < lines.length; ) {
     if (blank(lines[i])) { i++; continue; }
-    if (depth >= MOST_NESTED) return [...out, el('p', {}, inline(lines.slice(i).join('\n')))];
+    if (depth >= MOST_NESTED) {
+      out.push(el('p', {}, inline(lines.slice(i).join('\n'))));
+      return out;
+    }
     const block = scanBlock(lines, i);
     out.push(renderBlock(block, depth));
     i = block.to;
@@ -147,16 +150,14 @@ function renderBlock(b, depth) {
 }
 
 function renderList(b, depth) {
-  const list = el(b.ordered ? 'ol' : 'ul', { dir: 'auto' });
-  if (b.ordered && b.start !== 1) list.start = b.start;
-  for (const lines of b.items) {
+  const items = b.items.map((lines) => {
     const task = /^\[([ xX])\] /.exec(lines[0]);
     if (task) lines[0] = lines[0].slice(4);
     let children = renderBlocks(lines, depth + 1);
     if (!b.loose) children = children.flatMap((c) => (c.tagName === 'P' ? [...c.childNodes] : [c]));
-    list.append(el('li', {}, task ? (task[1] === ' ' ? '☐ ' : '☑ ') : null, children));
-  }
-  return list;
+    return el('li', {}, task ? (task[1] === ' ' ? '☐ ' : '☑ ') : null, children);
+  });
+  return el(b.ordered ? 'ol' : 'ul', { dir: 'auto', start: b.ordered && b.start !== 1 ? b.start : undefined }, items);
 }
 
 function renderTable(lines) {
@@ -206,10 +207,10 @@ function highlight(text, lang) {
   for (let m; (m = token.exec(text)); ) {
     const kind = m[1] ? 'comment' : m[2] ? 'string' : m[3] ? 'number' : KEYWORDS.has(m[4]) ? 'keyword' : '';
     if (!kind) continue;
-    out.push(...shown(text.slice(from, m.index)), el('span', { className: 'hl-' + kind }, shown(m[0])));
+    out.push(shown(text.slice(from, m.index)), el('span', { className: 'hl-' + kind }, shown(m[0])));
     from = token.lastIndex;
   }
-  out.push(...shown(text.slice(from)));
+  out.push(shown(text.slice(from)));
   return out;
 }
 
@@ -235,7 +236,7 @@ function safeAddress(address) {
 /* A link whose address is seen; children alone where it may not be followed. */
 function link(address, children) {
   const url = safeAddress(address);
-  if (!url) return [...children, ' (', ...shown(address), ')'];
+  if (!url) return [children, ' (', shown(address), ')'];
   const a = el('a', { href: url, rel: 'noopener noreferrer nofollow', target: '_blank' }, children);
   const text = a.textContent;
   if (text === url || text === address || text + '/' === url) return [a];
@@ -255,9 +256,9 @@ function inline(text) {
   const cut = (n) => { while (open.length > n) counts[open.pop().c]--; };
   const take = (at) => {
     const inner = parts.splice(at);
-    return { nodes: inner.flatMap((p) => p.nodes), depth: inner.reduce((d, p) => Math.max(d, p.depth), 0) };
+    return { nodes: inner.map((p) => p.nodes).flat(Infinity), depth: inner.reduce((d, p) => Math.max(d, p.depth), 0) };
   };
-  const ticks = tickRuns(text);
+  const ticks = tickRuns(text), closing = closings(text);
   let from = 0, m;
 
   const emphasis = (run, at) => {
@@ -306,7 +307,7 @@ function inline(text) {
     cut(b.n_open);
     if (b.image) {
       const alt = [t('image', { alt: inner.nodes.map((x) => x.textContent ?? x).join('') })];
-      put(brackets.length ? [...alt, ' (', ...shown(to.address), ')'] : link(to.address, alt), 1);
+      put(brackets.length ? [alt, ' (', shown(to.address), ')'] : link(to.address, alt), 1);
     } else {
       put(link(to.address, inner.nodes), inner.depth + 1);
       brackets.length = 0; // no links within links
@@ -321,7 +322,7 @@ function inline(text) {
     if (from < at) putText(text.slice(from, at));
     if (c === '\\') {
       const e = text[next];
-      if ((e === '(' || e === '[') && (end = closing(text, next + 1, e === '(' ? '\\)' : '\\]')) > 0) {
+      if ((e === '(' || e === '[') && (end = closing(next + 1, e === '(' ? '\\)' : '\\]')) > 0) {
         put([el('code', { className: 'math' }, shown(text.slice(at, end)))]);
         next = end;
       } else if (e === '\n') {
@@ -341,7 +342,7 @@ function inline(text) {
     } else if (c === '*' || c === '_' || c === '~') {
       emphasis(s, at);
     } else if (c === '$') {
-      end = closing(text, next, s);
+      end = closing(next, s);
       if (end > 0 && !/\s/.test(text[next] + text[end - s.length - 1]) && (s === '$$' || !/\d/.test(text[end] || ''))) {
         put([el('code', { className: 'math' }, shown(text.slice(at, end)))]);
         next = end;
@@ -382,13 +383,20 @@ function inline(text) {
     from = SPECIAL.lastIndex = next;
   }
   putText(text.slice(from));
-  return parts.flatMap((p) => p.nodes);
+  return parts.map((p) => p.nodes).flat(Infinity);
 }
 
-/* Where what opened before `from` closes: the index after it, within 2000 characters; 0: nowhere. */
-function closing(text, from, close) {
-  const at = text.slice(from, from + 2000).indexOf(close);
-  return at > 0 ? from + at + close.length : 0;
+/* A function (from, close) that gives the index after what opened before `from`, where it closes within 2000 characters; 0:
+ * it does not. Called in order, so that the text is searched once. */
+function closings(text) {
+  const next = {};
+  return (from, close) => {
+    if (!(next[close] >= from)) {
+      const at = text.indexOf(close, from);
+      next[close] = at < 0 ? Infinity : at;
+    }
+    return next[close] > from && next[close] <= from + 2000 ? next[close] + close.length : 0;
+  };
 }
 
 /* A function (at, n) that gives the start of the next run of exactly n backticks after at; 0: none. Called in order. */
@@ -438,9 +446,9 @@ class MarkdownView {
   }
   clear() {
     this.text = '';
-    this.at = 0; // where the last block begins
-    this.last = null; // its element
-    this.code = -1; // length of the code shown in it while its fence is open; -1: it is something else
+    this.at = 0; // what is before is complete
+    this.tail = []; // elements of what begins there: a block, and perhaps one of a line that may yet become part of it
+    this.code = -1; // length of the code shown in the first of them while its fence is open; -1: it is something else
     this.root.replaceChildren();
   }
   /* ended: nothing will be added. */
@@ -451,27 +459,33 @@ class MarkdownView {
     this.text = text;
     const raw = text.slice(this.at).split('\n');
     const lines = raw.map((l) => l.replace(/^\t+/, (tabs) => '    '.repeat(tabs.length)));
+    const old = this.tail;
     let offset = this.at, i = 0;
     const advance = (to) => { for (; i < to; i++) offset += raw[i].length + 1; };
+    this.tail = [];
     while (i < lines.length) {
       if (blank(lines[i])) {
         advance(i + 1);
         continue;
       }
-      const block = scanBlock(lines, i), again = this.last && offset === this.at;
-      if (again && this.code >= 0 && block.open && !ended) return this.growCode(block);
+      const block = scanBlock(lines, i);
+      if (old.length === 1 && this.code >= 0 && block.open && !ended) return this.growCode(old, block);
       const element = renderBlock(block, 0);
-      if (again) this.last.replaceWith(element);
-      else this.root.append(element);
-      this.at = offset;
-      this.last = element;
-      this.code = block.open ? block.lines.join('\n').length : -1;
+      for (let e; (e = old.pop()); ) e.remove();
+      this.root.append(element);
+      if (i < lines.length - 1 || !this.tail.length) { // what begins in the last line may become part of the block before
+        this.at = offset;
+        this.tail = [];
+        this.code = block.open ? block.lines.join('\n').length : -1;
+      }
+      this.tail.push(element);
       advance(block.to);
     }
   }
-  growCode(block) {
+  growCode(tail, block) {
     const text = block.lines.join('\n');
-    this.last.querySelector('code').append(...shown(text.slice(this.code)));
+    for (const node of shown(text.slice(this.code))) tail[0].querySelector('code').append(node);
+    this.tail = tail;
     this.code = text.length;
   }
 }

@@ -1,15 +1,22 @@
 /* text: how text that nobody has checked becomes nodes of the document: letters, never markup; what is
  * invisible or turns text around is spelt out. And the SHA-256 of a text. */
 
-/* An element with properties and children: strings become text, null is left out. Names with a dash are attributes. */
+/* An element with properties and children: strings become text, lists of any depth their members, null is left out. Names
+ * with a dash are attributes. */
 function el(tag, props, ...children) {
-  const e = document.createElement(tag);
-  for (const name in props) {
+  const e = fill(document.createElement(tag), children);
+  for (const name in props) { // after the children: with dir=auto set, browsers look at all text for each one that is added
     if (props[name] === undefined) continue;
     if (name.includes('-') || name === 'role') e.setAttribute(name, props[name]);
     else e[name] = props[name];
   }
-  e.append(...children.flat().filter((c) => c !== null && c !== undefined));
+  return e;
+}
+
+/* Puts nodes, one by one as there may be very many, into an emptied element. */
+function fill(e, nodes) {
+  e.replaceChildren();
+  for (const n of nodes.flat(Infinity)) if (n !== null && n !== undefined) e.append(n);
   return e;
 }
 

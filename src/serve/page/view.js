@@ -48,7 +48,7 @@ class MessageView {
   grow() {
     const n = this.node, ended = !this.running();
     if (this.tokens) drawTokens(this.body, n);
-    else if (n.role !== 'assistant') this.body.replaceChildren(...shown(n.content));
+    else if (n.role !== 'assistant') fill(this.body, shown(n.content));
     else this.markdown.update(n.content, ended);
     this.reasoning.hidden = !n.reasoning;
     if (n.reasoning) {
@@ -63,7 +63,7 @@ class MessageView {
         ? t('reading', { done: number((p.cache || 0) + (p.processed || 0)), total: number(p.total) }) : t('waiting');
     }
     this.error.hidden = !n.error;
-    this.error.replaceChildren(...shown(n.error || ''));
+    fill(this.error, shown(n.error || ''));
   }
 
   drawCalls() {
