@@ -252,6 +252,16 @@ HONE_API const char *hone_token_piece(const hone_model *m, int32_t id, bool spec
 HONE_API hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text,
                                      size_t *len, hone_error *err);
 HONE_API bool hone_token_is_eog(const hone_model *m, int32_t id); /* ends generation; false also: NULL, bad id */
+/* Kind of a token in the vocabulary; UNKNOWN also: NULL, bad id. */
+typedef enum hone_token_class {
+    HONE_TOKEN_UNKNOWN,
+    HONE_TOKEN_NORMAL,
+    HONE_TOKEN_CONTROL, /* structures a prompt: has no text of its own */
+    HONE_TOKEN_USER,    /* added whole to the vocabulary; recognised in plain text */
+    HONE_TOKEN_BYTE,    /* one byte, for text that no other token has */
+    HONE_TOKEN_UNUSED   /* has no text */
+} hone_token_class;
+HONE_API hone_token_class hone_token_kind(const hone_model *m, int32_t id);
 HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, or m is NULL */
 HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
 /* Tokens that a model was taught to fill gaps with: PREFIX text SUFFIX text MIDDLE is followed by what is missing. */
@@ -333,18 +343,24 @@ HONE_API hone_status hone_template_render(const char *source, size_t len, const 
 
 /* ---- answers: reasoning, channels, the end of a turn ------------------------------ */
 
-/* What a part of an answer is. Calls of tools come as the text a model wrote. */
+/* What a part of an answer is. Calls of tools come as the text a model wrote, or, where hone_reply_params has tools, as
+ * a name, its arguments as JSON text in any number of pieces, and an end. */
 typedef enum hone_part {
     HONE_PART_TEXT,       /* the answer */
     HONE_PART_REASONING,  /* thoughts before it */
     HONE_PART_COMMENTARY, /* said on the way to calls, for the user (gpt-oss) */
-    HONE_PART_CALL        /* a call of a tool */
+    HONE_PART_CALL,       /* a call of a tool, as it was written */
+    HONE_PART_CALL_NAME,  /* a call begins: the name of the tool */
+    HONE_PART_ARGUMENTS,  /* more of the JSON text of its arguments */
+    HONE_PART_CALL_END    /* and it ends; no text. Not there where an answer is cut inside a call */
 } hone_part;
 
 typedef struct hone_reply_part {
     hone_part part;
     const char *text; /* [len] whole characters, no NUL behind them */
     size_t len;
+    int32_t call;   /* of CALL_NAME, ARGUMENTS and CALL_END: which call, from 0; else -1 */
+    const char *id; /* of CALL_NAME: the id of the call, the model's own where its format has one; else NULL */
 } hone_reply_part;
 
 typedef enum hone_reply_end {
@@ -375,11 +391,44 @@ HONE_API hone_status hone_chat_think(const hone_model *m, const hone_chat_params
 typedef struct hone_reply hone_reply;
 HONE_API hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
                                     const char *const *stops, size_t n_stops, hone_error *err);
+typedef struct hone_grammar hone_grammar; /* below */
+/* The same, with tools that may be called and forms that the answer must have. */
+typedef enum hone_tool_choice {
+    HONE_TOOLS_AUTO = 0, /* text or calls, as the model likes */
+    HONE_TOOLS_NONE,     /* text; what looks like a call is text */
+    HONE_TOOLS_REQUIRED  /* one call at least, and no text */
+} hone_tool_choice;
+typedef struct hone_reply_params {
+    const hone_chat_format *format; /* needed */
+    const hone_chat_text *prompt;   /* as above; may be NULL */
+    const char *const *stops;       /* [n_stops] */
+    size_t n_stops;
+    const char *tools; /* JSON array as of hone_chat_params; NULL: calls come as they were written */
+    hone_tool_choice tool_choice;
+    const char *const *names; /* [n_names] of tools that may be called; none: all */
+    size_t n_names;
+    bool one_call;            /* not more than one call */
+    bool marks_as_text;       /* reasoning and the tags around it are text */
+    hone_grammar *form;       /* of the answer's text, from where reasoning ends; held; NULL: any */
+    int32_t reasoning_budget; /* tokens of reasoning, then its end must come; below 0: no limit */
+    uint64_t id_seed;         /* ids of calls depend on it, and on nothing else */
+} hone_reply_params;
+/* HONE_E_ARG: the tools are malformed, a name is not among them. HONE_E_UNSUPPORTED: the schema of a tool that is
+ * strict cannot be enforced; its JSON pointer is named. */
+HONE_API hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_error *err);
 HONE_API void hone_reply_free(hone_reply *r);
 /* *parts [*n]: what may be shown now, in order, valid until the next call; marks are not among it. *end: whether the
- * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, which changes nothing. */
+ * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, or one that hone_reply_mask did not
+ * allow, which changes nothing. */
 HONE_API hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
                                      hone_reply_end *end, hone_error *err);
+/* Which tokens may come next: *all, or bits of allowed as of hone_matcher_mask. No bit set: the vocabulary lacks what
+ * the form needs. On failure *all is false and allowed is not to be used. */
+HONE_API hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err);
+/* The stop string that ended it; NULL: none did, or r is NULL. Borrowed from r. */
+HONE_API const char *hone_reply_stop(const hone_reply *r);
+/* What the caller should know, or "": schemas of tools that are not enforced. Borrowed from r. NULL: r is. */
+HONE_API const char *hone_reply_notes(const hone_reply *r);
 /* What was held back, as the answer ends here. */
 HONE_API hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);
 
@@ -636,8 +685,7 @@ typedef struct hone_grammar_params {
     bool compact; /* JSON: no white space between tokens */
 } hone_grammar_params;
 
-/* A form of texts, independent of any model; shared by matchers in any threads. */
-typedef struct hone_grammar hone_grammar;
+/* hone_grammar: a form of texts, independent of any model; shared by matchers in any threads. */
 /* HONE_E_ARG: the text is no such grammar (the place is named), or no text can match it. HONE_E_UNSUPPORTED: it asks
  * for what hone does not enforce (the word is named by its JSON pointer), or is larger than a grammar may be. */
 HONE_API hone_status hone_grammar_compile(hone_grammar **out, const hone_grammar_params *p, hone_error *err);

@@ -272,6 +272,32 @@ hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, cons
 }
 
 /* hone_reply is hn_reply under its public name. */
+hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_error *err)
+{
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the answer");
+    HN_NEED(err, p, "the parameters");
+    HN_NEED(err, p->format, "a chat format");
+    HN_NEED(err, p->format->v, "the format of an open model");
+    if (p->n_stops > HN_MAX_STOPS)
+        return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", p->n_stops, HN_MAX_STOPS);
+    if (p->n_stops) HN_NEED(err, p->stops, "a pointer to n_stops strings");
+    HN_NEED_EACH(err, p->stops, p->n_stops, "a string");
+    hone_chat_text none = { 0 };
+    const hone_chat_text *prompt = p->prompt ? p->prompt : &none;
+    hn_reply_setup s = { .v = p->format->v,
+                         .f = &p->format->f,
+                         .prompt = prompt->text,
+                         .len = prompt->text ? prompt->len : 0,
+                         .input = prompt->input,
+                         .n_input = prompt->n_input,
+                         .stops = p->stops,
+                         .n_stops = p->n_stops,
+                         .marks_as_text = p->marks_as_text,
+                         .form = p->form,
+                         .reasoning_budget = p->reasoning_budget };
+    return hn_reply_open((hn_reply **)out, &s, err);
+}
 hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
                            const char *const *stops, size_t n_stops, hone_error *err)
 {
@@ -283,11 +309,21 @@ hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const ho
         return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, HN_MAX_STOPS);
     if (n_stops) HN_NEED(err, stops, "a pointer to n_stops strings");
     HN_NEED_EACH(err, stops, n_stops, "a string");
-    hone_chat_text none = { 0 };
-    if (!prompt) prompt = &none;
-    return hn_reply_new((hn_reply **)out, f->v, &f->f, prompt->text, prompt->text ? prompt->len : 0, prompt->input,
-                        prompt->n_input, stops, n_stops, err);
+    hone_reply_params p = {
+        .format = f, .prompt = prompt, .stops = stops, .n_stops = n_stops, .reasoning_budget = -1
+    };
+    return hone_reply_open(out, &p, err);
 }
+hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err)
+{
+    if (all) *all = false;
+    HN_NEED(err, r, "an answer");
+    if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
+    HN_NEED(err, all, "a place for whether all may come");
+    return hn_reply_mask((hn_reply *)r, allowed, n_words, all, err);
+}
+const char *hone_reply_stop(const hone_reply *r) { return r ? hn_reply_stop((const hn_reply *)r) : NULL; }
+const char *hone_reply_notes(const hone_reply *r) { return r ? "" : NULL; }
 void hone_reply_free(hone_reply *r) { hn_reply_free((hn_reply *)r); }
 hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
                             hone_error *err)
