@@ -103,8 +103,8 @@ static hone_status check_pooling(job *j, hone_pooling asked, hone_error *err)
                        "mean, cls, last, none or rank",
                        path, m->arch->name);
     if (!(j->width = width_of(m, j->pooling)))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor cls.output.weight is missing: there is nothing to rank with",
-                       path);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: tensor cls.output.weight is missing: there is nothing to rank with", path);
     if (j->pooling != HN_POOL_RANK) return HONE_OK;
     return hn_weight_is_there(&m->cls_out) ? HONE_OK : judge_rows(j, err);
 }

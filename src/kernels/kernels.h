@@ -140,9 +140,9 @@ typedef struct hn_attn {
     size_t page_bytes;    /* from the keys (values) of one page to those of the next */
     float *scratch;       /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
-    int64_t d_v;         /* latent rows: of their values; else 0: d */
-    int64_t window;      /* a token sees so many keys, the last at n_kv + i − 1; 0: all before that */
-    int64_t n_end;       /* there are so many keys: nobody sees those from there on; 0: as many as the last token sees */
+    int64_t d_v;    /* latent rows: of their values; else 0: d */
+    int64_t window; /* a token sees so many keys, the last at n_kv + i − 1; 0: all before that */
+    int64_t n_end;  /* there are so many keys: nobody sees those from there on; 0: as many as the last token sees */
     int64_t split_first; /* none of the keys before this split is seen */
     float scale, cap;
     const float *sink; /* [n_q] or NULL */

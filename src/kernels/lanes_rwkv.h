@@ -243,7 +243,8 @@ ON_STACK static void wkv6(const hn_wkv *a)
     for (; j < n; j++) a->out[j] = a->out[j] * a->g[j];
 }
 
-#define HN_LANES_RWKV                                                                                \
-    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7,                              \
-    .map = { [HN_MAP_TANH] = map_tanh,     [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu, \
-             [HN_MAP_SQRELU] = map_sqrelu, [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus, [HN_MAP_GELU_ERF] = map_gelu_erf }
+#define HN_LANES_RWKV                                                                                           \
+    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7,                                         \
+    .map = { [HN_MAP_TANH] = map_tanh,        [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu,         \
+             [HN_MAP_SQRELU] = map_sqrelu,    [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus, \
+             [HN_MAP_GELU_ERF] = map_gelu_erf }

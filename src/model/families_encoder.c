@@ -9,8 +9,8 @@
 /* ---- BERT ------------------------------------------------------------------------------------------------- */
 
 #define TYPES MATRIX("token_types", OUTSIDE(type_embd), NONE, WHOLE, E, HN_DIM_TYPES, MAY)
-#define FIRST_NORM                                                  \
-    VECTOR("token_embd_norm.weight", OUTSIDE(token_embd_norm), E),  \
+#define FIRST_NORM                                                 \
+    VECTOR("token_embd_norm.weight", OUTSIDE(token_embd_norm), E), \
         VECTOR("token_embd_norm.bias", OUTSIDE(token_embd_norm_b), E)
 #define AFTER(gguf, to) VECTOR(gguf ".weight", OF(to), E), VECTOR(gguf ".bias", OF(to##_b), E)
 
@@ -18,17 +18,23 @@ static const hn_slot bert_outer[] = {
     EMBD, MATRIX("position_embd", OUTSIDE(pos_embd), EMBD, WHOLE, E, HN_DIM_CTX), TYPES, FIRST_NORM, CLASSIFIER, { 0 },
 };
 static const hn_slot bert_layer[] = {
-    ATTN(HN_TURN_NONE, HN_TURN_NONE), AFTER("attn_output_norm", attn_out_norm), MLP,
-    AFTER("layer_output_norm", layer_out_norm), { 0 },
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    AFTER("attn_output_norm", attn_out_norm),
+    MLP,
+    AFTER("layer_output_norm", layer_out_norm),
+    { 0 },
 };
-const hn_family hn_family_bert = TRANSFORMER("bert", HN_BERT, false, bert_outer, bert_layer, .both = true,
-                                             .layer_norm = true, .ffn = HN_FFN_MLP, .map = HN_MAP_GELU_ERF,
-                                             .nope_period = -1);
+const hn_family hn_family_bert =
+    TRANSFORMER("bert", HN_BERT, false, bert_outer, bert_layer, .both = true, .layer_norm = true, .ffn = HN_FFN_MLP,
+                .map = HN_MAP_GELU_ERF, .nope_period = -1);
 
 static const hn_slot nomic_outer[] = { EMBD, TYPES, FIRST_NORM, CLASSIFIER, { 0 } };
 static const hn_slot nomic_layer[] = {
-    ATTN(HN_TURN_NONE, HN_TURN_NONE), AFTER("attn_output_norm", attn_out_norm), GLU,
-    AFTER("layer_output_norm", layer_out_norm), { 0 },
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    AFTER("attn_output_norm", attn_out_norm),
+    GLU,
+    AFTER("layer_output_norm", layer_out_norm),
+    { 0 },
 };
 const hn_family hn_family_nomic_bert = TRANSFORMER("nomic-bert", HN_NOMIC_BERT, false, nomic_outer, nomic_layer,
                                                    .both = true, .neox = true, .layer_norm = true);

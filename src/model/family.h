@@ -464,7 +464,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
     hn_family_kimi_linear;
-extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
+extern const hn_family hn_family_gemma4, hn_family_gemma3n;                             /* families_gemma.c */
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
@@ -485,9 +485,9 @@ typedef struct hn_layer {
     const float *attn_norm, *attn_norm_b, *ffn_norm, *ffn_norm_b; /* before the mixer, before the feed-forward part */
     const float *attn_post_norm, *ffn_post_norm;                  /* of what they give, before it is added */
     const float *attn_out_norm, *attn_out_norm_b, *layer_out_norm, *layer_out_norm_b; /* of the stream, after each */
-    const float *attn_q_norm, *attn_k_norm;                       /* [d_k], of each head */
-    const float *q_a_norm, *kv_a_norm;                            /* [rank_q], [rank_kv] */
-    hn_weight q_a, q_b, kv_a, k_b, v_b;                           /* latent attention; k_b, v_b: rows of heads */
+    const float *attn_q_norm, *attn_k_norm;                                           /* [d_k], of each head */
+    const float *q_a_norm, *kv_a_norm;                                                /* [rank_q], [rank_kv] */
+    hn_weight q_a, q_b, kv_a, k_b, v_b; /* latent attention; k_b, v_b: rows of heads */
     hn_weight attn_q, attn_k, attn_v, attn_output;
     hn_weight ffn_gate, ffn_up, ffn_down;
     const float *attn_sinks; /* [n_head] */

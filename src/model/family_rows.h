@@ -41,9 +41,9 @@
         VECTOR("output.bias", OUTSIDE(output.bias), HN_DIM_VOCAB, MAY)
 
 /* what judges a pooled row */
-#define CLASSIFIER                                                               \
-    MATRIX("cls", OUTSIDE(cls), NONE, WHOLE, E, E, MAY),                         \
-        VECTOR("cls.bias", OUTSIDE(cls.bias), E, .with = "cls.weight", MAY),     \
+#define CLASSIFIER                                                                   \
+    MATRIX("cls", OUTSIDE(cls), NONE, WHOLE, E, E, MAY),                             \
+        VECTOR("cls.bias", OUTSIDE(cls.bias), E, .with = "cls.weight", MAY),         \
         MATRIX("cls.output", OUTSIDE(cls_out), NONE, WHOLE, E, HN_DIM_CLASSES, MAY), \
         VECTOR("cls.output.bias", OUTSIDE(cls_out.bias), HN_DIM_CLASSES, .with = "cls.output.weight", MAY)
 

@@ -25,8 +25,7 @@
 #define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
-     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID |      \
-     HN_BERT)
+     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID | HN_BERT)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
@@ -34,12 +33,14 @@
 #define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define ATTN (PAIRS | NEOX)
-#define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34 | HN_GEMMA_EMBEDDING)
-#define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
+#define WINDOWED \
+    (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34 | HN_GEMMA_EMBEDDING)
+#define BLIND (ATTN & ~WINDOWED)                                /* to windows: every layer sees everything */
 #define ENCODERS (HN_BERT | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING) /* attention looks both ways */
 #define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_BERT | HN_NOMIC_BERT)
 #define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34) /* logits; scores, of gemma2 alone */
-#define GELU (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | GEMMA34 | HN_BERT | HN_GEMMA_EMBEDDING)
+#define GELU \
+    (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | GEMMA34 | HN_BERT | HN_GEMMA_EMBEDDING)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 

@@ -192,8 +192,9 @@ hone_status hn_model_from_keys(hone_model **out, hn_gguf *keys, int32_t n_vocab,
     m->type_name = "none";
     m->name = "";
     if ((st = choose_arch(m, err)) != HONE_OK || (st = m->arch->hparams(m, err)) != HONE_OK ||
-        (st = hn_pool_hparams(m, err)) != HONE_OK || (st = hn_check_keys(m, NULL, err)) != HONE_OK || (st = make_plan(m, err)) != HONE_OK ||
-        (hn_turns(m) && (st = hn_rope_width(m, err)) != HONE_OK) || (st = hn_model_plan_memory(m, err)) != HONE_OK) {
+        (st = hn_pool_hparams(m, err)) != HONE_OK || (st = hn_check_keys(m, NULL, err)) != HONE_OK ||
+        (st = make_plan(m, err)) != HONE_OK || (hn_turns(m) && (st = hn_rope_width(m, err)) != HONE_OK) ||
+        (st = hn_model_plan_memory(m, err)) != HONE_OK) {
         hone_model_close(m);
         return st;
     }

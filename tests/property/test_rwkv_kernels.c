@@ -285,7 +285,7 @@ static void layer_norm_is_accurate(void **state)
 
 /* ---- functions of one element ---------------------------------------------------------------------------- */
 
-static const char *const map_names[HN_MAP_KINDS] = { "none",           "tanh", "sigmoid", "silu",
+static const char *const map_names[HN_MAP_KINDS] = { "none",           "tanh", "sigmoid",  "silu",
                                                      "square of relu", "gelu", "softplus", "gelu by erf" };
 static double exactly(hn_map m, double x)
 {

@@ -6,8 +6,7 @@
 #include <math.h>
 
 enum { N_CTX = 192, N_TEXT = 2 };
-static const char *const files[] = { "bert",  "bert_mean", "xlmr_rank",  "nomic",
-                                     "gemma", "qwen3",     "qwen3_rank", NULL };
+static const char *const files[] = { "bert", "bert_mean", "xlmr_rank", "nomic", "gemma", "qwen3", "qwen3_rank", NULL };
 
 typedef struct texts {
     vector v;
