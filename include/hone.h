@@ -218,6 +218,9 @@ typedef struct hone_model_info {
     int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
                                  no more then); hone looks back over everything: beyond it answers differ; 0: none */
     bool recurrent;           /* a sequence is its state alone: it takes no more memory as it grows */
+    bool causal;              /* it has a next token; else it reads whole texts, for hone_embed alone */
+    int32_t pooling;          /* a hone_pooling, as the file says; HONE_POOL_FILE: it does not */
+    int32_t n_class;          /* scores of its classifier; 0: it has none */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
@@ -536,6 +539,49 @@ HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, ho
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
+
+/* ---- embeddings: what a model makes of whole texts -------------------------------- */
+
+/* How the rows that a text's tokens become, after the last norm, are made one vector. The sums are in double, in the
+ * order of positions. */
+typedef enum hone_pooling {
+    HONE_POOL_FILE = 0, /* as the file says; HONE_E_ARG where it does not */
+    HONE_POOL_NONE,     /* they are not: a vector for each token */
+    HONE_POOL_MEAN,
+    HONE_POOL_CLS,  /* the first one */
+    HONE_POOL_LAST, /* the last one */
+    HONE_POOL_RANK  /* scores of the first one, of causal models the last one, by a classifier */
+} hone_pooling;
+
+typedef struct hone_text_ids {
+    const int32_t *ids; /* [n], as hone_tokenize with HONE_TOK_ADD gives them */
+    int32_t n;          /* at least 1 */
+} hone_text_ids;
+
+typedef struct hone_embed_params {
+    hone_pooling pooling;
+    bool plain; /* vectors are as they come; else of length 1. HONE_POOL_NONE and _RANK: always as they come */
+} hone_embed_params;
+
+/* Floats of a vector; *pooling (may be NULL): what _FILE is. 0: m is NULL, or has no such vectors. */
+HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hone_pooling *which);
+/* Vectors of texts [n_text], one below the other in *out* [n_text, width], with HONE_POOL_NONE [Σn, width]. They run
+ * together, in the session's empty sequences, of which there must be one, and which are empty then; a vector depends on
+ * its text alone. p may be NULL: all 0. A causal model's text may be as long as n_ctx; others read a text at once: it
+ * may be as long as n_chunk, too.
+ * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
+ * classifier a causal model's scores are of "yes" and "no" as the next token.
+ * HONE_E_ARG: bad id, no empty sequence, no pooling. HONE_E_CTX: a text is too long. HONE_E_UNSUPPORTED: nothing to
+ * score with. Else it fails as hone_run_batch does. */
+HONE_API hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
+                                float *out, hone_error *err);
+/* The ids of a query and a document for HONE_POOL_RANK: by the file's template for that (tokenizer.chat_template.rerank
+ * with {query}, {document}, {instruction}), else of a causal model that of Qwen3-Reranker, else both between the tokens
+ * that separate two texts. instruction: what the query asks for; NULL: "Given a web search query, retrieve relevant
+ * passages that answer the query". None of these texts can spell a control token. *ids is malloc'ed (hone_free). */
+HONE_API hone_status hone_rank_tokenize(const hone_model *m, const char *instruction, const char *query, size_t n_query,
+                                        const char *document, size_t n_document, int32_t **ids, size_t *n,
+                                        hone_error *err);
 
 /* ---- adapters: LoRA, y = W·x + scale·B(A·x) ------------------------------------------ */
 

@@ -217,6 +217,7 @@ typedef struct hn_memory_layer {
 typedef struct hn_row {
     int32_t token, seq;
     int64_t pos;
+    int64_t end;  /* attention both ways: positions that the sequence has once the step is done */
     int32_t prev; /* recurrent models: the row of this step that the sequence had before, −1: none, its state */
     bool last;    /* and whether it has no further one */
 } hn_row;
@@ -381,7 +382,7 @@ typedef struct hn_head_product {
     int64_t n_tok;
 } hn_head_product;
 
-/* Causal attention of each row over its own sequence. */
+/* Attention of each row over its own sequence: causal, or `both` ways, of texts whose rows are all in this step. */
 typedef struct hn_attention {
     const hn_buf *q; /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
     bool narrow;
@@ -389,7 +390,9 @@ typedef struct hn_attention {
     int64_t n_head;
     float scale;       /* of scores */
     float cap;         /* scores become tanh(s·(1/cap))·cap; 0: they do not */
-    int64_t window;    /* so many positions are seen, its own too; 0: all */
+    bool both;         /* ways: positions behind a row are seen like those before it */
+    int64_t window;    /* so many positions are seen, its own too, which is the last of them, or, both ways, the one in
+                        * the middle; 0: all */
     int64_t chunk;     /* positions are seen of the same run of so many, a multiple of HN_SPLIT; 0: of all */
     const float *sink; /* [n_head] scores that take their share and add nothing, or NULL */
     int64_t d_v; /* of latent rows: the first so many are the value, and act is [rows, n_head·d_v]; 0: no such rows */

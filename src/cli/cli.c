@@ -635,12 +635,18 @@ hone_kv_cache_type hn_cache_of(const char *name)
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
                        hone_session **out)
 {
+    return hn_cli_new_session_of(cli, ctx, m, n_ctx, n_seq, hn_opts_i32(cli->opts, "chunk"), out);
+}
+
+int hn_cli_new_session_of(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
+                          int32_t n_chunk, hone_session **out)
+{
     *out = NULL;
     hone_error err;
     const char *kv = hn_opts_str(cli->opts, "kv");
     hone_session_params p = { .n_ctx = n_ctx,
                               .n_seq = n_seq,
-                              .n_chunk = hn_opts_i32(cli->opts, "chunk"),
+                              .n_chunk = n_chunk,
                               .cache = hn_cache_of(kv),
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {

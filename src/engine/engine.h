@@ -43,6 +43,7 @@ struct hone_session {
     int32_t *want;      /* [n_chunk] */
     hone_token *prompt; /* [n_chunk] of hone_append */
     float *logits;      /* [n_vocab] of hone_append */
+    float *hidden;      /* while rows are run for embeddings: takes those that are wanted; else NULL */
     bool (*abort_fn)(void *);
     void *abort_arg;
     hone_profile_fn *profile_fn; /* NULL: off, and be is used directly */
@@ -58,6 +59,9 @@ static inline size_t hn_state_bytes(const hone_session *s) { return (size_t)s->m
 
 /* sequence.c */
 hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err);
+/* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the stream
+ * at its end, normed, in place of logits. */
+hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err);
 /* session.c: for who runs parts of a pass alone: the sequence holds n_pos positions, of anything, and a state of
  * zeros. */
 hone_status hn_session_hold(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);

@@ -229,7 +229,7 @@ static hone_status run_chunk(hone_session *s, const hone_token *tok, int32_t n, 
 {
     int32_t n_want = 0;
     for (int32_t i = 0; i < n; i++) {
-        s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos };
+        s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos, .end = s->next[tok[i].seq] };
         if (tok[i].want_logits) s->want[n_want++] = i;
     }
     if (s->mem->state_floats) link_rows(s, n);
@@ -246,7 +246,8 @@ static hone_status run_chunk(hone_session *s, const hone_token *tok, int32_t n, 
                      .kv = s->kv,
                      .state = s->state,
                      .step = &step,
-                     .logits = logits };
+                     .logits = logits,
+                     .hidden = s->hidden };
     *n_wanted = n_want;
     return hn_forward_run(s->model, &f, fault, err);
 }
@@ -255,6 +256,10 @@ static hone_status run_chunk(hone_session *s, const hone_token *tok, int32_t n, 
 static hone_status check_batch(hone_session *s, const char *who, const hone_token *tok, int32_t n, bool have_logits,
                                hone_error *err)
 {
+    if (s->model->hp.both && !s->hidden)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: architecture %s reads whole texts and has no next token, expected hone_embed (hone embed)",
+                       HN_ESC(s->model->path, strlen(s->model->path)), s->model->arch->name);
     memcpy(s->next, s->mem->length, (size_t)s->n_seq * sizeof *s->next);
     for (int32_t i = 0; i < n; i++) {
         if (tok[i].id < 0 || tok[i].id >= s->model->hp.n_vocab)
@@ -356,8 +361,9 @@ static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok
         if (st == HONE_E_INTERRUPTED)
             return HN_FAIL(err, st, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
         if (st == HONE_E_NUMERIC) return fail_stored(s, &fault, err);
-        if (st != HONE_OK || (st = check_logits(s, logits, n_wanted, err)) != HONE_OK) return st;
-        if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
+        if (st != HONE_OK) return st;
+        if (!s->hidden && (st = check_logits(s, logits, n_wanted, err)) != HONE_OK) return st;
+        if (logits && !s->hidden) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }
     memcpy(s->mem->length, s->next, (size_t)s->n_seq * sizeof *s->next); /* only now do the new positions exist */
@@ -390,6 +396,14 @@ hone_status hone_run_batch(hone_session *s, const hone_token *tokens, int32_t n_
     HN_NEED(err, s, "a session");
     if (n_tok > 0) HN_NEED(err, tokens, "a pointer to n_tok tokens");
     return run_batch(s, __func__, tokens, n_tok, logits, err);
+}
+
+hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err)
+{
+    s->hidden = hidden;
+    hone_status st = run_batch(s, "hone_embed", s->prompt, n_tok, hidden, err);
+    s->hidden = NULL;
+    return st;
 }
 
 /* Appends checked ids to a sequence in chunks; logits of the last to s->logits. */
