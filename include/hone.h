@@ -451,7 +451,8 @@ typedef struct hone_session_params {
     bool allow_paging;     /* run even if the weights do not fit this machine's memory */
     int32_t n_checkpoints; /* recurrent models: states remembered by hone_seq_checkpoint; 0: 8 */
     uint64_t cache_budget; /* bytes that all sequences together may come to hold: keys, values, states; 0: what they
-                              can ask for at most, or is available now */
+                              can ask for at most, or is available now; more than that: for hone_seq_keep */
+    int32_t n_kept_states; /* recurrent models: states that hone_seq_keep may keep, on top; 0: none */
 } hone_session_params;
 
 /* Reserves address space for what sequences hold, and allocates all scratch; ctx and m must outlive the session. Memory
@@ -489,9 +490,9 @@ HONE_API hone_status hone_run_batch(hone_session *s, const hone_token *tokens, i
 HONE_API hone_status hone_append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n_tok, const float **logits,
                                  hone_error *err);
 
-/* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of the
- * session have is shared, the rest is run. *kept: positions that were there, at most n - 1; *logits: as of hone_append.
- * Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
+/* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of its
+ * scope and adapters have, or had (hone_seq_keep), is shared, the rest is run. *kept: positions that were there, at
+ * most n - 1; *logits: as of hone_append. Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
 HONE_API hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                    const float **logits, hone_error *err);
 
@@ -528,11 +529,36 @@ HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq); /* positio
  * a checkpoint, else HONE_E_UNSUPPORTED and nothing changes. */
 HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
 /* The first half of hone_seq_sync, for who makes batches: seq then holds the first *kept, at most n - 1, of ids [n],
- * its own or shared with another sequence; nothing is run or copied. Of what a session file brought no ids are known:
- * it matches nothing. A recurrent state is had at its length or a checkpoint only. */
+ * its own, or shared with another sequence or what hone_seq_keep kept; nothing is run or copied. Of what a session
+ * file brought no ids are known: it matches nothing. A recurrent state is had at its length or a checkpoint only. */
 HONE_API hone_status hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                     hone_error *err);
-/* dst becomes src (fork): both hold the same memory until one of them writes to it. */
+/* What a sequence holds now stays in the session when the sequence goes on or is cut, for hone_seq_match and
+ * hone_seq_sync of any sequence of its scope and adapters, as whole pages of 64 positions; of a model with recurrent
+ * layers or windows the place where the sequence is now, and only that: keep it at the places to which prompts are
+ * likely to come back, such as a prompt's last page and the end of an answer (a match needs at least one token behind
+ * it). Table work alone, and nothing twice. What is kept takes of cache_budget what sequences leave: where they need
+ * more, it goes, the part not used for longest first, before a call fails. Of positions whose ids are not known (of a
+ * session file) nothing is kept. HONE_E_NOMEM: not all of it is kept; nothing else changes. */
+HONE_API hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err);
+/* From now on an empty sequence shares positions with sequences and prefixes of this scope only; 0: the one that all
+ * begin with. hone_seq_copy gives dst the scope of src; snapshots and files leave it. HONE_E_ARG: it is not empty, and
+ * its scope another. */
+HONE_API hone_status hone_seq_set_scope(hone_session *s, int32_t seq, uint64_t scope, hone_error *err);
+
+typedef struct hone_prefix_info {
+    uint64_t n_nodes;                 /* runs of up to 64 ids that are known */
+    uint64_t n_pages, n_states;       /* what they hold: pages of memory, recurrent states */
+    uint64_t bytes;                   /* of these */
+    uint64_t alone_bytes;             /* of them, what no sequence holds: free for whoever needs it */
+    uint64_t n_hits, n_hit_positions; /* matches that were served so far, and positions that these had */
+    uint64_t n_evicted;               /* nodes, or states, that had to go so far */
+} hone_prefix_info;
+HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out); /* s NULL: zeros */
+/* Forgets what hone_seq_keep kept; sequences hold what they hold. */
+HONE_API void hone_session_drop_prefixes(hone_session *s);
+
+/* dst becomes src (fork): both hold the same memory until one of them writes to it; it has src's scope and adapters. */
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
 /* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing.
  */
@@ -607,15 +633,21 @@ HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *ou
 HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16,
                                           hone_error *err);
 
-/* From now on the session's model is the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
+/* From now on all sequences run the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
  * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same. On failure
- * nothing changes. Snapshots and session files remember the adapters and are refused with others. */
+ * nothing changes. Snapshots and session files remember the adapters of each sequence and are refused with others. */
 HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales,
                                                int32_t n, hone_error *err);
-/* Of all adapters in use and their scales; 0: none, or s is NULL. */
+/* The same of one sequence, which must be empty unless they are those it has; batches may mix sequences of any sets,
+ * and each row gets the bits that it has alone. hone_seq_copy gives dst those of src. Rows that follow each other in a
+ * batch and have the same set are run together. */
+HONE_API hone_status hone_seq_set_adapters(hone_session *s, int32_t seq, hone_adapter *const *adapters,
+                                           const float *scales, int32_t n, hone_error *err);
+/* Of all adapters in use and their scales; 0: none, or s is NULL. Of a sequence likewise; 0: bad seq, too. */
 HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
+HONE_API uint64_t hone_seq_adapters_hash(const hone_session *s, int32_t seq);
 
 /* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type).
  */
@@ -634,7 +666,8 @@ HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_e
 
 typedef struct hone_session_memory {
     uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space; cache: also recurrent states */
-    uint64_t cache_used_bytes;                         /* of cache_bytes, what sequences and checkpoints hold */
+    uint64_t cache_used_bytes;   /* of cache_bytes, what sequences, checkpoints and kept prefixes hold */
+    uint64_t cache_budget_bytes; /* that these may come to hold */
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 

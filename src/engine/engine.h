@@ -17,19 +17,23 @@ struct hone_context {
     const hn_kernels *kernels;
 };
 
-/* What a session has of its adapters. */
+/* Adapters that sequences run with, and their scales. */
 typedef struct hn_adapter_set {
-    hn_adapters of;         /* as a step names them; its table NULL: none */
+    hn_adapters of;         /* as a step names them */
     hn_delta *delta;        /* of all weights */
     hone_adapter **adapter; /* [n] held */
-    int32_t n;
-    uint64_t hash; /* 0: none */
+    float *scale;           /* [n] none is 0 */
+    int32_t n;              /* at least 1 */
+    uint64_t hash;          /* not 0 */
+    int32_t users;          /* sequences */
+    int32_t at;             /* of the step that is made: 1 the first of its sets; 0: not among them */
 } hn_adapter_set;
 
 struct hone_session {
     hone_context *ctx;
     const hone_model *model;
-    hn_adapter_set adapters;
+    hn_adapter_set **set;        /* [n_seq] what each sequence runs with; NULL: the model alone */
+    const hn_adapters **in_step; /* [n_seq] scratch of a forward pass: the sets of its rows */
     hn_backend *be;
     int32_t n_ctx, n_seq, n_chunk;
     hn_cache_type cache;
@@ -51,7 +55,12 @@ struct hone_session {
     hn_profile_backend profiled; /* be, with reports */
 };
 
-void hn_adapter_set_free(hn_adapter_set *set);
+/* The sequence, which is empty, then runs with this set; NULL: none. */
+void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set);
+static inline uint64_t hn_seq_set_hash(const hone_session *s, int32_t seq)
+{
+    return s->set[seq] ? s->set[seq]->hash : 0;
+}
 
 /* Has a sequence states, and no positions beside them? */
 static inline bool hn_is_recurrent(const hone_session *s) { return s->mem->state_floats && !s->mem->n_group; }
