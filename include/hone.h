@@ -492,7 +492,8 @@ HONE_API hone_status hone_append(hone_session *s, int32_t seq, const int32_t *id
 
 /* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of its
  * scope and adapters have, or had (hone_seq_keep), is shared, the rest is run. *kept: positions that were there, at
- * most n - 1; *logits: as of hone_append. Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
+ * most n - 1; *logits: as of hone_append. Fails as hone_append does; where that is for what must be run, the sequence
+ * holds the first *kept of ids. */
 HONE_API hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                    const float **logits, hone_error *err);
 
