@@ -12,7 +12,7 @@ const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:( {1,4})(?=\S)|( )|$)/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]|$)/;
-const DELIMITERS = /^\|?[ \t]*:?-+:?(?:[ \t]*\|[ \t]*:?-+:?)*[ \t]*\|?$/; // of a trimmed line: no two runs of blanks meet
+const DELIMITERS = /^\|?[ \t]*:?-+:?(?:[ \t]*\|[ \t]*:?-+:?)*[ \t]*\|?$/; // trimmed: no two runs of blanks meet
 const blank = (line) => line === undefined || line.trim() === '';
 
 function isTable(lines, i) {
@@ -164,7 +164,8 @@ function renderTable(lines) {
   const align = cells(lines[1]).map((c) => (c.endsWith(':') ? (c.startsWith(':') ? 'centre' : 'end') : undefined));
   const row = (line, tag) => {
     const given = cells(line);
-    return el('tr', {}, given.slice(0, align.length).map((c, i) => el(tag, { className: align[i], dir: 'auto' }, inline(c))));
+    return el(
+      'tr', {}, given.slice(0, align.length).map((c, i) => el(tag, { className: align[i], dir: 'auto' }, inline(c))));
   };
   return el('div', { className: 'wide', tabIndex: 0, role: 'group' },
     el('table', {}, el('thead', {}, row(lines[0], 'th')), el('tbody', {}, lines.slice(2).map((l) => row(l, 'td')))));
@@ -182,26 +183,29 @@ function codeBlock(text, lang, open) {
 
 /* ---- colours of code ---------------------------------------------------------------------------- */
 
-const HASH = 'py python sh bash zsh shell yaml yml toml make makefile ruby rb perl r dockerfile ini conf cmake nix'.split(' ');
+const HASH =
+  'py python sh bash zsh shell yaml yml toml make makefile ruby rb perl r dockerfile ini conf cmake nix'.split(' ');
 const DASH = 'sql lua haskell hs ada vhdl elm'.split(' ');
 const MARKUP = 'html xml svg md markdown'.split(' ');
 const PLAIN = ['', 'text', 'txt', 'plain', 'plaintext', 'console', 'output', 'diff', 'log'];
-const KEYWORDS = new Set(('abstract and as assert async await auto bool boolean break case catch char class const constexpr continue ' +
-  'declare def default defer del delete do done double elif else elsif end enum esac except export extends extern false False fi ' +
-  'final finally float fn for foreach from func function global go goto if impl implements import in inline int interface is ' +
-  'lambda let local long loop match mod module mut namespace new nil None nonlocal not null nullptr of operator or override ' +
-  'package pass private protected pub public raise range readonly ref return self short signed sizeof static static_cast struct ' +
-  'super switch template then this throw trait true True try type typedef typename typeof undefined union unless unsafe unsigned ' +
-  'until use using val var virtual void volatile when where while with yield ' +
-  'SELECT FROM WHERE INSERT INTO UPDATE SET DELETE CREATE TABLE JOIN LEFT RIGHT INNER OUTER ON GROUP BY ORDER LIMIT AND OR NOT ' +
-  'NULL AS VALUES PRIMARY KEY').split(' '));
+const KEYWORDS = new Set(`
+  abstract and as assert async await auto bool boolean break case catch char class const constexpr continue
+  declare def default defer del delete do done double elif else elsif end enum esac except export extends extern
+  false False fi final finally float fn for foreach from func function global go goto if impl implements import
+  in inline int interface is lambda let local long loop match mod module mut namespace new nil None nonlocal not
+  null nullptr of operator or override package pass private protected pub public raise range readonly ref return
+  self short signed sizeof static static_cast struct super switch template then this throw trait true True try
+  type typedef typename typeof undefined union unless unsafe unsigned until use using val var virtual void
+  volatile when where while with yield SELECT FROM WHERE INSERT INTO UPDATE SET DELETE CREATE TABLE JOIN LEFT
+  RIGHT INNER OUTER ON GROUP BY ORDER LIMIT AND OR NOT NULL AS VALUES PRIMARY KEY
+`.trim().split(/\s+/));
 
 function highlight(text, lang) {
   if (PLAIN.includes(lang)) return shown(text);
-  const comment = HASH.includes(lang) ? '#.*' : DASH.includes(lang) ? '--.*' : MARKUP.includes(lang) ? '<!--[^]*?(?:-->|$)'
-    : '\\/\\/.*|\\/\\*[^]*?(?:\\*\\/|$)';
-  const token = new RegExp('(' + comment + ')|("(?:[^"\\\\\\n]|\\\\.)*"?|\'(?:[^\'\\\\\\n]|\\\\.)*\'?|`(?:[^`\\\\]|\\\\[^])*`?)' +
-    '|(\\b\\d[\\w.]*)|([A-Za-z_]\\w*)', 'g');
+  const comment = HASH.includes(lang) ? /#.*/ : DASH.includes(lang) ? /--.*/ : MARKUP.includes(lang)
+    ? /<!--[^]*?(?:-->|$)/ : /\/\/.*|\/\*[^]*?(?:\*\/|$)/;
+  const string = /"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|`(?:[^`\\]|\\[^])*`?/;
+  const token = new RegExp(`(${comment.source})|(${string.source})|(\\b\\d[\\w.]*)|([A-Za-z_]\\w*)`, 'g');
   const out = [];
   let from = 0;
   for (let m; (m = token.exec(text)); ) {
@@ -386,8 +390,8 @@ function inline(text) {
   return parts.map((p) => p.nodes).flat(Infinity);
 }
 
-/* A function (from, close) that gives the index after what opened before `from`, where it closes within 2000 characters; 0:
- * it does not. Called in order, so that the text is searched once. */
+/* A function (from, close) that gives the index after what opened before `from`, where it closes within 2000
+ * characters; 0: it does not. Called in order, so that the text is searched once. */
 function closings(text) {
   const next = {};
   return (from, close) => {
@@ -473,7 +477,8 @@ class MarkdownView {
       const element = renderBlock(block, 0);
       for (let e; (e = old.pop()); ) e.remove();
       this.root.append(element);
-      if (i < lines.length - 1 || !this.tail.length) { // what begins in the last line may become part of the block before
+      // what begins in the last line may become part of the block before
+      if (i < lines.length - 1 || !this.tail.length) {
         this.at = offset;
         this.tail = [];
         this.code = block.open ? block.lines.join('\n').length : -1;
