@@ -4,11 +4,16 @@
 
 B=$T/bert.gguf Q=$T/qwen.gguf R=$T/rank.gguf
 cat >"$T/bert.json" <<'J'
-{"arch": "bert", "n_layer": 2, "n_vocab": 700, "keys": "context_length=64 embedding_length=32 feed_forward_length=48 attention.head_count=4 attention.layer_norm_epsilon=1e-12 attention.causal=false pooling_type=2", "has": "token_types.weight"}
+{"arch": "bert", "n_layer": 2, "n_vocab": 700, "tensors": ["token_types.weight"],
+ "keys": {"context_length": 64, "embedding_length": 32, "feed_forward_length": 48, "attention.head_count": 4,
+          "attention.layer_norm_epsilon": 1e-12, "attention.causal": false, "pooling_type": 2}}
 J
-sed 's/pooling_type=2/pooling_type=4/; s/token_types.weight/token_types.weight cls.weight cls.output.weight/' "$T/bert.json" >"$T/rank.json"
+sed 's/pooling_type": 2/pooling_type": 4/; s/"token_types.weight"/&, "cls.weight", "cls.output.weight"/' "$T/bert.json" >"$T/rank.json"
 cat >"$T/qwen.json" <<'J'
-{"arch": "qwen3", "n_layer": 2, "n_vocab": 700, "tied": true, "keys": "context_length=64 embedding_length=32 feed_forward_length=48 attention.head_count=4 attention.head_count_kv=2 attention.key_length=8 attention.value_length=8 attention.layer_norm_rms_epsilon=1e-6 pooling_type=3", "has": ""}
+{"arch": "qwen3", "n_layer": 2, "n_vocab": 700, "tied": true,
+ "keys": {"context_length": 64, "embedding_length": 32, "feed_forward_length": 48, "attention.head_count": 4,
+          "attention.head_count_kv": 2, "attention.key_length": 8, "attention.value_length": 8, "rope.freq_base": 1e6,
+          "attention.layer_norm_rms_epsilon": 1e-6, "pooling_type": 3}}
 J
 for m in bert rank qwen; do expect 0 "a model: $m" "$HONE" synth --config "$T/$m.json" --type F32 -o "$T/$m.gguf"; done
 
