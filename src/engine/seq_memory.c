@@ -582,7 +582,7 @@ int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length)
     return first_page(&m->group[m->group_of[il]], length) * HN_PAGE;
 }
 
-static uint64_t bytes_at(const hn_seq_memory *m, int32_t length)
+uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length)
 {
     uint64_t n = length ? m->state_floats * sizeof(float) : 0;
     for (int32_t i = 0; i < m->n_group; i++)
@@ -593,7 +593,7 @@ static uint64_t bytes_at(const hn_seq_memory *m, int32_t length)
 bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n)
 {
     uint64_t all = 0;
-    for (int32_t i = 0; i < n; i++) all += bytes_at(m, length[i]);
+    for (int32_t i = 0; i < n; i++) all += hn_memory_bytes_at(m, length[i]);
     return all <= m->p.budget;
 }
 
@@ -612,7 +612,7 @@ static uint64_t bytes_alone(const hn_seq_memory *m, int32_t seq)
 
 hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err)
 {
-    if (m->used - bytes_alone(m, seq) + bytes_at(m, n_pos) > m->p.budget) return fail_full(m, seq, n_pos, err);
+    if (m->used - bytes_alone(m, seq) + hn_memory_bytes_at(m, n_pos) > m->p.budget) return fail_full(m, seq, n_pos, err);
     hn_memory_drop_checkpoints(m, seq, -1);
     empty(m, seq);
     bool ok = true;
