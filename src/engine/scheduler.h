@@ -22,7 +22,7 @@ typedef struct hn_choice {
     int32_t n_ids, cap;
     int32_t n_picked;  /* tokens told */
     int32_t furthest;  /* positions it once held */
-    int32_t rows;      /* of the running step */
+    int32_t rows, to;  /* of the running step; the positions that it holds then */
     int32_t first_want, n_want; /* of its rows, those that want logits, among all of the batch */
     hone_sampler *sampler;
     uint64_t *allowed; /* [n_words], once asked for */

@@ -101,6 +101,7 @@ static int32_t plan(hone_scheduler *s, int32_t *n_prefill)
             c->rows = 0;
             continue;
         }
+        c->to = hn_held(s, c) + c->rows;
         n += c->rows;
     }
     *n_prefill += n;
@@ -142,32 +143,32 @@ static void settle(hone_scheduler *s, hn_choice *c)
     hn_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
 }
 
-/* One unit alone: it fits, or is to blame. */
+/* One unit alone, to where the batch that failed would have brought it: it fits, or is to blame. A recurrent state that
+ * was lost with that batch is had again here, and not bit by bit, so that the one to blame meets its fault now. */
 static void run_alone(hone_scheduler *s, hn_choice *c)
 {
     hone_error err;
+    int32_t to = c->to, most = s->ses->n_chunk;
     bool emptied = false;
-    while (c->rows) { /* 0: it was paused for an older one */
-        int32_t n_want = 0, n = put_rows(s, c, 0, &n_want);
+    while (c->slot >= 0 && hn_held(s, c) < to) { /* without a slot: it ended, or paused for an older one */
+        int32_t n_want = 0, left = to - hn_held(s, c);
+        c->rows = left < most ? left : most;
+        int32_t n = put_rows(s, c, 0, &n_want);
         hone_status st = hone_run_batch(s->ses, s->batch, n, s->logits, &err);
-        s->n.n_rows += st == HONE_OK ? (uint64_t)n : 0;
         if (st == HONE_OK) {
+            s->n.n_rows += (uint64_t)n;
             settle(s, c);
-            return;
-        }
-        if (st == HONE_E_NOMEM && hn_room_make(s)) continue;
-        if (st == HONE_E_NOMEM && c->rows > 1) { /* pages behind a window go after each call: fewer rows, fewer pages */
-            c->rows = (c->rows + 1) / 2;
-            continue;
-        }
-        if (st == HONE_E_NOMEM && !emptied) { /* what it could go back to is in its own way */
+        } else if (st == HONE_E_NOMEM && hn_room_make(s)) {
+        } else if (st == HONE_E_NOMEM && c->rows > 1) { /* what a window leaves behind goes after each call */
+            most = (c->rows + 1) / 2;
+        } else if (st == HONE_E_NOMEM && !emptied) { /* what it could go back to is in its own way */
             hn_memory_drop_checkpoints(s->ses->mem, c->slot, -1);
             emptied = true;
-            continue;
+        } else if (c->of->forked) {
+            hn_tell_end(s, c, HONE_END_ERROR, &err);
+        } else {
+            hn_tell_end_all(s, c->of, HONE_END_ERROR, &err);
         }
-        c->rows = 0;
-        if (c->of->forked) hn_tell_end(s, c, HONE_END_ERROR, &err);
-        else hn_tell_end_all(s, c->of, HONE_END_ERROR, &err);
     }
 }
 
