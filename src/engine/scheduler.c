@@ -69,15 +69,15 @@ void hone_scheduler_free(hone_scheduler *s)
     s->max_queue = 0; /* nothing comes in any more */
     while (s->n_active) {
         hn_asked *a = s->active[0];
-        hn_tell_end_all(s, a, HONE_END_CANCELLED, NULL);
+        hn_scheduler_end_all(s, a, HONE_END_CANCELLED, NULL);
         memmove(s->active, s->active + 1, (size_t)--s->n_active * sizeof *s->active);
-        hn_asked_free(a);
+        hn_scheduler_forget(a);
     }
     while (s->n_queue) {
         hn_asked *a = s->queue[0];
-        hn_queue_take(s, a, false);
-        hn_tell_end_all(s, a, HONE_END_CANCELLED, NULL);
-        hn_asked_free(a);
+        hn_scheduler_take(s, a, false);
+        hn_scheduler_end_all(s, a, HONE_END_CANCELLED, NULL);
+        hn_scheduler_forget(a);
     }
     hone_session_free(s->ses);
     free(s->slot);
@@ -90,7 +90,7 @@ void hone_scheduler_free(hone_scheduler *s)
 
 /* ---- the queue: clients in turn ------------------------------------------------------- */
 
-hn_asked *hn_queue_next(const hone_scheduler *s)
+hn_asked *hn_scheduler_next(const hone_scheduler *s)
 {
     hn_asked *next = NULL;
     for (int32_t i = 0; i < s->n_queue; i++) {
@@ -108,7 +108,7 @@ static hn_asked *first_of(const hone_scheduler *s, uint64_t client)
     return NULL;
 }
 
-void hn_queue_take(hone_scheduler *s, hn_asked *a, bool served)
+void hn_scheduler_take(hone_scheduler *s, hn_asked *a, bool served)
 {
     int32_t i = 0;
     while (s->queue[i] != a) i++;
@@ -120,7 +120,7 @@ void hn_queue_take(hone_scheduler *s, hn_asked *a, bool served)
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-void hn_asked_free(hn_asked *a)
+void hn_scheduler_forget(hn_asked *a)
 {
     if (!a) return;
     for (int32_t k = 0; a->choice && k < a->r.n_choices; k++) {
@@ -182,7 +182,7 @@ static hn_asked *new_asked(const hone_request *r)
     a->choice = calloc((size_t)a->n_left, sizeof *a->choice);
     if (ok && a->choice) a->choice[0].ids = own(r->prompt, (size_t)r->n_prompt, sizeof *r->prompt, &ok);
     if (!ok || !a->choice) {
-        hn_asked_free(a);
+        hn_scheduler_forget(a);
         return NULL;
     }
     for (int32_t k = 0; k < a->n_left; k++) a->choice[k] = (hn_choice){ .of = a, .k = k, .slot = -1, .ids = a->choice[k].ids };
@@ -246,16 +246,16 @@ static void take_out(hone_scheduler *s)
     uint64_t now = s->now(s->now_arg);
     hone_end end;
     for (int32_t i = 0; i < s->n_active; i++)
-        if (is_over(s->active[i], now, &end)) hn_tell_end_all(s, s->active[i], end, NULL);
+        if (is_over(s->active[i], now, &end)) hn_scheduler_end_all(s, s->active[i], end, NULL);
     for (int32_t i = 0; i < s->n_queue;) {
         hn_asked *a = s->queue[i];
         if (!is_over(a, now, &end)) {
             i++;
             continue;
         }
-        hn_queue_take(s, a, false);
-        hn_tell_end_all(s, a, end, NULL);
-        hn_asked_free(a);
+        hn_scheduler_take(s, a, false);
+        hn_scheduler_end_all(s, a, end, NULL);
+        hn_scheduler_forget(a);
     }
 }
 
@@ -265,7 +265,7 @@ static void sweep(hone_scheduler *s)
     int32_t n = 0;
     for (int32_t i = 0; i < s->n_active; i++) {
         if (s->active[i]->n_left) s->active[n++] = s->active[i];
-        else hn_asked_free(s->active[i]);
+        else hn_scheduler_forget(s->active[i]);
     }
     s->n_active = n;
 }
@@ -278,8 +278,8 @@ hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_error *err
     *worked = s->n_active || s->n_queue;
     take_out(s);
     sweep(s);
-    hn_room_admit(s);
-    hn_batch_run(s);
+    hn_scheduler_admit(s);
+    hn_scheduler_run(s);
     sweep(s);
     return HONE_OK;
 }

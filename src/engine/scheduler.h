@@ -72,33 +72,33 @@ struct hone_scheduler {
 };
 
 /* scheduler.c */
-hn_asked *hn_queue_next(const hone_scheduler *s);                 /* whose turn it is; NULL: nobody waits */
-void hn_queue_take(hone_scheduler *s, hn_asked *a, bool served); /* off the queue; served: its client goes behind */
-void hn_asked_free(hn_asked *a);
+hn_asked *hn_scheduler_next(const hone_scheduler *s);                 /* whose turn it is; NULL: nobody waits */
+void hn_scheduler_take(hone_scheduler *s, hn_asked *a, bool served); /* off the queue; served: its client goes behind */
+void hn_scheduler_forget(hn_asked *a);
 
 /* scheduler_room.c: slots and memory */
-void hn_room_admit(hone_scheduler *s);
-void hn_room_release(hone_scheduler *s, hn_choice *c); /* its slot is idle; what is there stays for others */
+void hn_scheduler_admit(hone_scheduler *s);
+void hn_scheduler_release(hone_scheduler *s, hn_choice *c); /* its slot is idle; what is there stays for others */
 /* Some memory more for a batch that did not fit: what is kept goes first, then the youngest pauses. False: only the
  * oldest is left. */
-bool hn_room_make(hone_scheduler *s);
+bool hn_scheduler_make_room(hone_scheduler *s);
 
 /* scheduler_batch.c: which rows run, and what becomes of a batch that fails */
-void hn_batch_run(hone_scheduler *s);
+void hn_scheduler_run(hone_scheduler *s);
 
 /* scheduler_tell.c: picks and events */
 /* A unit's rows were run: what they say of its prompt, and, behind the last of its ids, the next token of each choice.
  * logits: of its rows that wanted them; from: its first row's position. */
-void hn_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const float *logits);
+void hn_scheduler_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const float *logits);
 /* Asks for the masks of the next token behind a unit's ids; false: it ended. */
-bool hn_tell_mask(hone_scheduler *s, hn_choice *c);
-void hn_tell_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error);
-void hn_tell_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error); /* of those left */
+bool hn_scheduler_ask_masks(hone_scheduler *s, hn_choice *c);
+void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error);
+void hn_scheduler_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error); /* of those left */
 
 /* The choices that run by themselves: of a request whose prompt is not done, choice 0 alone. */
-static inline int32_t hn_units(const hn_asked *a) { return a->forked ? a->r.n_choices : 1; }
-static inline int32_t hn_held(const hone_scheduler *s, const hn_choice *c) { return s->ses->mem->length[c->slot]; }
+static inline int32_t hn_scheduler_units(const hn_asked *a) { return a->forked ? a->r.n_choices : 1; }
+static inline int32_t hn_scheduler_held(const hone_scheduler *s, const hn_choice *c) { return s->ses->mem->length[c->slot]; }
 /* Shares it nothing? */
-static inline bool hn_is_private(const hn_asked *a) { return a->r.no_share || a->r.scope; }
+static inline bool hn_scheduler_private(const hn_asked *a) { return a->r.no_share || a->r.scope; }
 
 #endif

@@ -6,7 +6,7 @@
 
 /* ---- sharing out ---------------------------------------------------------------------- */
 
-static int32_t left_of(const hone_scheduler *s, const hn_choice *c) { return c->n_ids - hn_held(s, c); }
+static int32_t left_of(const hone_scheduler *s, const hn_choice *c) { return c->n_ids - hn_scheduler_held(s, c); }
 
 /* Does this row say how likely a prompt's token is that was not told yet? */
 static bool row_echoes(const hn_choice *c, int32_t pos)
@@ -24,7 +24,7 @@ static bool is_decoding(const hone_scheduler *s, const hn_choice *c)
 /* Rows that a prompt may have in this step beside those it has. */
 static int32_t may_have(const hone_scheduler *s, const hn_choice *c, int32_t echo_left)
 {
-    int32_t held = hn_held(s, c), n_prompt = c->of->r.n_prompt, to = c->n_ids;
+    int32_t held = hn_scheduler_held(s, c), n_prompt = c->of->r.n_prompt, to = c->n_ids;
     if (s->ses->mem->wants_checkpoints && held < n_prompt) { /* a step ends where a checkpoint is to be */
         int32_t mark = (held / HN_PROMPT_MARK + 1) * HN_PROMPT_MARK;
         to = mark < n_prompt ? mark : n_prompt;
@@ -54,7 +54,7 @@ static void share(hone_scheduler *s, int32_t n_rows)
     while (h.left > 0) {
         hn_choice *oldest = NULL, *shortest = NULL;
         for (int32_t i = 0; i < s->n_active; i++)
-            for (int32_t k = 0; k < hn_units(s->active[i]); k++) {
+            for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
                 hn_choice *c = &s->active[i]->choice[k];
                 if (c->slot < 0 || c->ended || is_decoding(s, c) || !may_have(s, c, h.echo_left)) continue;
                 if (!oldest) oldest = c;
@@ -97,11 +97,11 @@ static int32_t plan(hone_scheduler *s, int32_t *n_prefill)
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || !c->rows) continue;
-        if (left_of(s, c) == c->rows && c->of->r.max_tokens != 0 && !hn_tell_mask(s, c)) {
+        if (left_of(s, c) == c->rows && c->of->r.max_tokens != 0 && !hn_scheduler_ask_masks(s, c)) {
             c->rows = 0;
             continue;
         }
-        c->to = hn_held(s, c) + c->rows;
+        c->to = hn_scheduler_held(s, c) + c->rows;
         n += c->rows;
     }
     *n_prefill += n;
@@ -113,7 +113,7 @@ static int32_t plan(hone_scheduler *s, int32_t *n_prefill)
 /* A unit's rows behind n others in the batch. */
 static int32_t put_rows(hone_scheduler *s, hn_choice *c, int32_t n, int32_t *n_want)
 {
-    int32_t held = hn_held(s, c);
+    int32_t held = hn_scheduler_held(s, c);
     c->first_want = *n_want;
     for (int32_t pos = held; pos < held + c->rows; pos++) {
         bool wanted = row_echoes(c, pos) || (pos == c->n_ids - 1 && c->of->r.max_tokens != 0);
@@ -127,7 +127,7 @@ static int32_t put_rows(hone_scheduler *s, hn_choice *c, int32_t n, int32_t *n_w
 /* What was run of a unit, counted and told. */
 static void settle(hone_scheduler *s, hn_choice *c)
 {
-    const int32_t to = hn_held(s, c), from = to - c->rows, n_prompt = c->of->r.n_prompt;
+    const int32_t to = hn_scheduler_held(s, c), from = to - c->rows, n_prompt = c->of->r.n_prompt;
     const int32_t first = c->furthest > from ? c->furthest : from; /* new from here on */
     const int32_t n_new = to > first ? to - first : 0;
     const int32_t of_prompt = first < n_prompt ? (to < n_prompt ? to : n_prompt) - first : 0;
@@ -139,8 +139,8 @@ static void settle(hone_scheduler *s, hn_choice *c)
     if (s->ses->mem->wants_checkpoints && to <= n_prompt && (to == n_prompt || to % HN_PROMPT_MARK == 0))
         hone_seq_checkpoint(s->ses, c->slot, NULL);
     /* JOIN hone_seq_keep: here too, where the prompt is done */
-    if (hn_is_private(c->of)) s->ses->mem->n_ids[c->slot] = 0; /* JOIN hone_seq_set_scope: nobody finds it */
-    hn_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
+    if (hn_scheduler_private(c->of)) s->ses->mem->n_ids[c->slot] = 0; /* JOIN hone_seq_set_scope: nobody finds it */
+    hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
 }
 
 /* One unit alone, to where the batch that failed would have brought it: it fits, or is to blame. A recurrent state that
@@ -150,24 +150,24 @@ static void run_alone(hone_scheduler *s, hn_choice *c)
     hone_error err;
     int32_t to = c->to, most = s->ses->n_chunk;
     bool emptied = false;
-    while (c->slot >= 0 && hn_held(s, c) < to) { /* without a slot: it ended, or paused for an older one */
-        int32_t n_want = 0, left = to - hn_held(s, c);
+    while (c->slot >= 0 && hn_scheduler_held(s, c) < to) { /* without a slot: it ended, or paused for an older one */
+        int32_t n_want = 0, left = to - hn_scheduler_held(s, c);
         c->rows = left < most ? left : most;
         int32_t n = put_rows(s, c, 0, &n_want);
         hone_status st = hone_run_batch(s->ses, s->batch, n, s->logits, &err);
         if (st == HONE_OK) {
             s->n.n_rows += (uint64_t)n;
             settle(s, c);
-        } else if (st == HONE_E_NOMEM && hn_room_make(s)) {
+        } else if (st == HONE_E_NOMEM && hn_scheduler_make_room(s)) {
         } else if (st == HONE_E_NOMEM && c->rows > 1) { /* what a window leaves behind goes after each call */
             most = (c->rows + 1) / 2;
         } else if (st == HONE_E_NOMEM && !emptied) { /* what it could go back to is in its own way */
             hn_memory_drop_checkpoints(s->ses->mem, c->slot, -1);
             emptied = true;
         } else if (c->of->forked) {
-            hn_tell_end(s, c, HONE_END_ERROR, &err);
+            hn_scheduler_end(s, c, HONE_END_ERROR, &err);
         } else {
-            hn_tell_end_all(s, c->of, HONE_END_ERROR, &err);
+            hn_scheduler_end_all(s, c->of, HONE_END_ERROR, &err);
         }
     }
 }
@@ -186,7 +186,7 @@ static void learn(hone_scheduler *s, int32_t n, int32_t n_prefill, uint64_t ns)
     s->row_ns = each > s->row_ns ? each : (7 * s->row_ns + each) / 8;
 }
 
-void hn_batch_run(hone_scheduler *s)
+void hn_scheduler_run(hone_scheduler *s)
 {
     int32_t n_prefill, planned = plan(s, &n_prefill);
     uint64_t begin = s->now(s->now_arg);
@@ -203,7 +203,7 @@ void hn_batch_run(hone_scheduler *s)
         s->n.n_rows += (uint64_t)n;
         uint64_t end = s->now(s->now_arg);
         if (n == planned) learn(s, n, n_prefill, end > begin ? end - begin : 0);
-    } while (st == HONE_E_NOMEM && hn_room_make(s));
+    } while (st == HONE_E_NOMEM && hn_scheduler_make_room(s));
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || !c->rows) continue;

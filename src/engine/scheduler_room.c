@@ -8,14 +8,14 @@
 
 static void empty_slot(hone_scheduler *s, int32_t slot) { hone_seq_truncate(s->ses, slot, 0, NULL); }
 
-void hn_room_release(hone_scheduler *s, hn_choice *c)
+void hn_scheduler_release(hone_scheduler *s, hn_choice *c)
 {
     int32_t slot = c->slot;
     c->slot = -1;
     c->rows = 0;
     s->slot[slot] = (hn_seat){ .used = ++s->tick };
     /* JOIN hone_seq_keep: what others may find stays, in place of staying in the slot */
-    if (hn_is_private(c->of)) empty_slot(s, slot);
+    if (hn_scheduler_private(c->of)) empty_slot(s, slot);
     else if (s->ses->mem->wants_checkpoints) hone_seq_checkpoint(s->ses, slot, NULL);
 }
 
@@ -58,7 +58,7 @@ static uint64_t to_come(const hone_scheduler *s, const hn_choice *c)
 {
     const hn_seq_memory *m = s->ses->mem;
     int32_t to = c->n_ids < s->ses->n_ctx - HN_PAGE ? c->n_ids + HN_PAGE : s->ses->n_ctx;
-    uint64_t then = hn_memory_bytes_at(m, to), now = hn_memory_bytes_at(m, hn_held(s, c));
+    uint64_t then = hn_memory_bytes_at(m, to), now = hn_memory_bytes_at(m, hn_scheduler_held(s, c));
     uint64_t forks = c->of->forked ? 0 : (uint64_t)(c->of->r.n_choices - 1) * hn_memory_bytes_at(m, HN_PAGE);
     return (then > now ? then - now : 0) + forks;
 }
@@ -93,13 +93,13 @@ static void leave(hone_scheduler *s, hn_choice *c)
     }
 }
 
-bool hn_room_make(hone_scheduler *s)
+bool hn_scheduler_make_room(hone_scheduler *s)
 {
     hn_choice *youngest = NULL, *c = NULL;
     int32_t n = 0;
     if (evict(s)) return true;
     for (int32_t i = 0; i < s->n_active; i++)
-        for (int32_t k = 0; k < hn_units(s->active[i]); k++) {
+        for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
             c = &s->active[i]->choice[k];
             if (c->slot < 0 || c->ended) continue;
             youngest = c;
@@ -135,7 +135,7 @@ static void find(hone_scheduler *s, hn_choice *c)
     hn_asked *a = c->of;
     bool echoes = a->r.prompt_logprobs && a->n_echoed < a->r.n_prompt;
     int32_t n = echoes ? a->n_echoed : c->n_ids, kept = 0;
-    if (hn_is_private(a)) n = 0; /* JOIN hone_seq_set_scope: with a scope of its own */
+    if (hn_scheduler_private(a)) n = 0; /* JOIN hone_seq_set_scope: with a scope of its own */
     if (n < 1) empty_slot(s, c->slot);
     else if (hone_seq_match(s->ses, c->slot, c->ids, n, &kept, NULL) != HONE_OK) empty_slot(s, c->slot), kept = 0;
 }
@@ -144,7 +144,7 @@ static void find(hone_scheduler *s, hn_choice *c)
 static void count_found(hone_scheduler *s, hn_choice *c)
 {
     hn_asked *a = c->of;
-    int32_t n = hn_held(s, c);
+    int32_t n = hn_scheduler_held(s, c);
     if (n <= c->furthest) return;
     int32_t more = n - c->furthest; /* of the prompt: of an answer nothing is there that was not run */
     c->furthest = n;
@@ -204,27 +204,27 @@ static hone_status prepare(hone_scheduler *s, hn_asked *a, hone_error *err)
     return HONE_OK;
 }
 
-void hn_room_admit(hone_scheduler *s)
+void hn_scheduler_admit(hone_scheduler *s)
 {
     hone_error err = { 0 };
     for (int32_t i = 0; i < s->n_active; i++) /* who paused comes first, the oldest before the others */
-        for (int32_t k = 0; k < hn_units(s->active[i]); k++) {
+        for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
             hn_choice *c = &s->active[i]->choice[k];
             if (c->slot >= 0 || c->ended) continue;
             placing p = place(s, c, &err);
             if (p == WAITS) return;
-            if (p == FAILED) hn_tell_end_all(s, c->of, HONE_END_ERROR, &err);
+            if (p == FAILED) hn_scheduler_end_all(s, c->of, HONE_END_ERROR, &err);
         }
     while (s->n_queue) {
-        hn_asked *a = hn_queue_next(s);
+        hn_asked *a = hn_scheduler_next(s);
         placing p = place(s, &a->choice[0], &err);
         if (p == WAITS) return;
-        hn_queue_take(s, a, true);
+        hn_scheduler_take(s, a, true);
         if (p == PLACED && prepare(s, a, &err) == HONE_OK) {
             s->active[s->n_active++] = a;
             continue;
         }
-        hn_tell_end_all(s, a, HONE_END_ERROR, &err);
-        hn_asked_free(a);
+        hn_scheduler_end_all(s, a, HONE_END_ERROR, &err);
+        hn_scheduler_forget(a);
     }
 }

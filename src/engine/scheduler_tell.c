@@ -20,12 +20,12 @@ static bool tell(const hn_asked *a, const hone_event *e) { return !a->r.event ||
 
 /* ---- ends ----------------------------------------------------------------------------- */
 
-void hn_tell_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error)
+void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error)
 {
     hn_asked *a = c->of;
     if (c->ended) return;
     c->ended = true;
-    if (c->slot >= 0) hn_room_release(s, c);
+    if (c->slot >= 0) hn_scheduler_release(s, c);
     if (--a->n_left == 0) {
         s->n.n_ended++;
         s->n.n_cancelled += end == HONE_END_CANCELLED;
@@ -36,9 +36,9 @@ void hn_tell_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error
     tell(a, &e);
 }
 
-void hn_tell_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error)
+void hn_scheduler_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error)
 {
-    for (int32_t k = 0; k < a->r.n_choices; k++) hn_tell_end(s, &a->choice[k], end, error);
+    for (int32_t k = 0; k < a->r.n_choices; k++) hn_scheduler_end(s, &a->choice[k], end, error);
 }
 
 /* ---- masks ---------------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static hone_status ask_mask(hone_scheduler *s, hn_choice *c, hone_error *err)
     return st;
 }
 
-bool hn_tell_mask(hone_scheduler *s, hn_choice *c)
+bool hn_scheduler_ask_masks(hone_scheduler *s, hn_choice *c)
 {
     hn_asked *a = c->of;
     hone_error err = { 0 };
@@ -62,8 +62,8 @@ bool hn_tell_mask(hone_scheduler *s, hn_choice *c)
     for (int32_t k = 1; st == HONE_OK && !a->forked && k < a->r.n_choices; k++) st = ask_mask(s, &a->choice[k], &err);
     if (st == HONE_OK) return true;
     if (err.code == HONE_OK) HN_FAIL(&err, st, "the mask of request %llu failed", (unsigned long long)a->id);
-    if (a->forked) hn_tell_end(s, c, HONE_END_ERROR, &err);
-    else hn_tell_end_all(s, a, HONE_END_ERROR, &err); /* one state, one mask */
+    if (a->forked) hn_scheduler_end(s, c, HONE_END_ERROR, &err);
+    else hn_scheduler_end_all(s, a, HONE_END_ERROR, &err); /* one state, one mask */
     return false;
 }
 
@@ -99,11 +99,11 @@ static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
     hone_pick p = { masked ? c->allowed : NULL, a->bias, r->n_bias, c->k, pos };
 
     if (r->max_tokens == 0) {
-        hn_tell_end(s, c, HONE_END_LENGTH, NULL);
+        hn_scheduler_end(s, c, HONE_END_LENGTH, NULL);
         return;
     }
     if (masked && none_allowed(s, c)) {
-        hn_tell_end(s, c, HONE_END_EOG, NULL);
+        hn_scheduler_end(s, c, HONE_END_EOG, NULL);
         return;
     }
     hone_status st = grow_ids(c) ? HONE_OK : HN_FAIL(&err, HONE_E_NOMEM, "ids of an answer of %d tokens", c->n_picked);
@@ -111,7 +111,7 @@ static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
     if (st == HONE_OK && r->n_logprobs >= 0)
         st = hone_logprobs(logits, s->n_vocab, e.id, &e.logprob, s->top, r->n_logprobs, &err);
     if (st != HONE_OK) {
-        hn_tell_end(s, c, HONE_END_ERROR, &err);
+        hn_scheduler_end(s, c, HONE_END_ERROR, &err);
         return;
     }
 
@@ -127,10 +127,10 @@ static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
     e.top = r->n_logprobs > 0 ? s->top : NULL;
     e.n_top = r->n_logprobs > 0 ? r->n_logprobs : 0;
     bool goes_on = tell(a, &e);
-    if (eog) hn_tell_end(s, c, HONE_END_EOG, NULL);
-    else if (!goes_on) hn_tell_end(s, c, HONE_END_STOPPED, NULL);
-    else if (c->n_picked == r->max_tokens) hn_tell_end(s, c, HONE_END_LENGTH, NULL);
-    else if (pos >= s->ses->n_ctx) hn_tell_end(s, c, HONE_END_CONTEXT, NULL);
+    if (eog) hn_scheduler_end(s, c, HONE_END_EOG, NULL);
+    else if (!goes_on) hn_scheduler_end(s, c, HONE_END_STOPPED, NULL);
+    else if (c->n_picked == r->max_tokens) hn_scheduler_end(s, c, HONE_END_LENGTH, NULL);
+    else if (pos >= s->ses->n_ctx) hn_scheduler_end(s, c, HONE_END_CONTEXT, NULL);
 }
 
 /* ---- prompts -------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static bool echo(hone_scheduler *s, hn_asked *a, int32_t from, int32_t to, const
         hone_status st = hone_logprobs(logits, s->n_vocab, a->choice[0].ids[pos + 1], &s->echo[n],
                                        s->top + (size_t)n * (size_t)n_top, n_top, &err);
         if (st != HONE_OK) {
-            hn_tell_end_all(s, a, HONE_END_ERROR, &err);
+            hn_scheduler_end_all(s, a, HONE_END_ERROR, &err);
             return false;
         }
         logits += s->n_vocab;
@@ -173,15 +173,15 @@ static void fork_choices(hone_scheduler *s, hn_asked *a)
     for (int32_t k = 1; k < a->r.n_choices; k++) {
         hn_choice *c = &a->choice[k];
         if (hone_seq_copy(s->ses, c->slot, a->choice[0].slot, &err) != HONE_OK)
-            hn_tell_end(s, c, HONE_END_ERROR, &err);
+            hn_scheduler_end(s, c, HONE_END_ERROR, &err);
         c->furthest = a->r.n_prompt;
     }
 }
 
-void hn_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const float *logits)
+void hn_scheduler_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const float *logits)
 {
     hn_asked *a = c->of;
-    const int32_t to = hn_held(s, c), n_prompt = a->r.n_prompt;
+    const int32_t to = hn_scheduler_held(s, c), n_prompt = a->r.n_prompt;
     const bool whole = to == c->n_ids;
     const float *last = logits + (size_t)(c->n_want > 0 ? c->n_want - 1 : 0) * (size_t)s->n_vocab;
 

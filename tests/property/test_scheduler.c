@@ -378,10 +378,10 @@ typedef struct oldest {
 static oldest find_oldest(void)
 {
     for (int32_t i = 0; i < ep.s->n_active; i++)
-        for (int32_t k = 0; k < hn_units(ep.s->active[i]); k++) {
+        for (int32_t k = 0; k < hn_scheduler_units(ep.s->active[i]); k++) {
             const hn_choice *c = &ep.s->active[i]->choice[k];
             if (c->ended) continue;
-            return (oldest){ ep.s->active[i]->id, c->k, c->slot < 0 ? -1 : hn_held(ep.s, c), c->n_picked };
+            return (oldest){ ep.s->active[i]->id, c->k, c->slot < 0 ? -1 : hn_scheduler_held(ep.s, c), c->n_picked };
         }
     return (oldest){ 0 };
 }
