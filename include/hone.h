@@ -219,6 +219,9 @@ typedef struct hone_model_info {
     int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
                                  no more then); hone looks back over everything: beyond it answers differ; 0: none */
     bool recurrent;           /* a sequence is its state alone: it takes no more memory as it grows */
+    bool causal;              /* it has a next token; else it reads whole texts, for hone_embed alone */
+    int32_t pooling;          /* a hone_pooling, as the file says; HONE_POOL_FILE: it does not */
+    int32_t n_class;          /* scores of its classifier; 0: it has none */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
@@ -253,6 +256,16 @@ HONE_API const char *hone_token_piece(const hone_model *m, int32_t id, bool spec
 HONE_API hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text,
                                      size_t *len, hone_error *err);
 HONE_API bool hone_token_is_eog(const hone_model *m, int32_t id); /* ends generation; false also: NULL, bad id */
+/* Kind of a token in the vocabulary; UNKNOWN also: NULL, bad id. */
+typedef enum hone_token_class {
+    HONE_TOKEN_UNKNOWN,
+    HONE_TOKEN_NORMAL,
+    HONE_TOKEN_CONTROL, /* structures a prompt: has no text of its own */
+    HONE_TOKEN_USER,    /* added whole to the vocabulary; recognised in plain text */
+    HONE_TOKEN_BYTE,    /* one byte, for text that no other token has */
+    HONE_TOKEN_UNUSED   /* has no text */
+} hone_token_class;
+HONE_API hone_token_class hone_token_kind(const hone_model *m, int32_t id);
 HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, or m is NULL */
 HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
 /* Tokens that a model was taught to fill gaps with: PREFIX text SUFFIX text MIDDLE is followed by what is missing. */
@@ -302,6 +315,7 @@ typedef struct hone_chat_params {
     const char *now;            /* "2026-02-03T04:05:06" for templates that ask; NULL: local time */
     bool add_generation_prompt; /* end with the beginning of an answer */
     bool trust_input;           /* let messages spell control tokens: only for texts you wrote yourself */
+    bool continue_final;        /* the last message is an answer that has begun: the text ends behind its content */
 } hone_chat_params;
 
 typedef struct hone_chat_text {
@@ -333,18 +347,24 @@ HONE_API hone_status hone_template_render(const char *source, size_t len, const 
 
 /* ---- answers: reasoning, channels, the end of a turn ------------------------------ */
 
-/* What a part of an answer is. Calls of tools come as the text a model wrote. */
+/* What a part of an answer is. Calls of tools come as the text a model wrote, or, where hone_reply_params has tools, as
+ * a name, its arguments as JSON text in any number of pieces, and an end. */
 typedef enum hone_part {
     HONE_PART_TEXT,       /* the answer */
     HONE_PART_REASONING,  /* thoughts before it */
     HONE_PART_COMMENTARY, /* said on the way to calls, for the user (gpt-oss) */
-    HONE_PART_CALL        /* a call of a tool */
+    HONE_PART_CALL,       /* a call of a tool, as it was written */
+    HONE_PART_CALL_NAME,  /* a call begins: the name of the tool */
+    HONE_PART_ARGUMENTS,  /* more of the JSON text of its arguments */
+    HONE_PART_CALL_END    /* and it ends; no text. Not there where an answer is cut inside a call */
 } hone_part;
 
 typedef struct hone_reply_part {
     hone_part part;
     const char *text; /* [len] whole characters, no NUL behind them */
     size_t len;
+    int32_t call;   /* of CALL_NAME, ARGUMENTS and CALL_END: which call, from 0; else -1 */
+    const char *id; /* of CALL_NAME: the id of the call, the model's own where its format has one; else NULL */
 } hone_reply_part;
 
 typedef enum hone_reply_end {
@@ -375,11 +395,44 @@ HONE_API hone_status hone_chat_think(const hone_model *m, const hone_chat_params
 typedef struct hone_reply hone_reply;
 HONE_API hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
                                     const char *const *stops, size_t n_stops, hone_error *err);
+typedef struct hone_grammar hone_grammar; /* below */
+/* The same, with tools that may be called and forms that the answer must have. */
+typedef enum hone_tool_choice {
+    HONE_TOOLS_AUTO = 0, /* text or calls, as the model likes */
+    HONE_TOOLS_NONE,     /* text; what looks like a call is text */
+    HONE_TOOLS_REQUIRED  /* one call at least, and no text */
+} hone_tool_choice;
+typedef struct hone_reply_params {
+    const hone_chat_format *format; /* needed */
+    const hone_chat_text *prompt;   /* as above; may be NULL */
+    const char *const *stops;       /* [n_stops] */
+    size_t n_stops;
+    const char *tools; /* JSON array as of hone_chat_params; NULL: calls come as they were written */
+    hone_tool_choice tool_choice;
+    const char *const *names; /* [n_names] of tools that may be called; none: all */
+    size_t n_names;
+    bool one_call;            /* not more than one call */
+    bool marks_as_text;       /* reasoning and the tags around it are text */
+    hone_grammar *form;       /* of the answer's text, from where reasoning ends; held; NULL: any */
+    int32_t reasoning_budget; /* tokens of reasoning, then its end must come; below 0: no limit */
+    uint64_t id_seed;         /* ids of calls depend on it, and on nothing else */
+} hone_reply_params;
+/* HONE_E_ARG: the tools are malformed, a name is not among them. HONE_E_UNSUPPORTED: the schema of a tool that is
+ * strict cannot be enforced; its JSON pointer is named. */
+HONE_API hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_error *err);
 HONE_API void hone_reply_free(hone_reply *r);
 /* *parts [*n]: what may be shown now, in order, valid until the next call; marks are not among it. *end: whether the
- * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, which changes nothing. */
+ * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, or one that hone_reply_mask did not
+ * allow, which changes nothing. */
 HONE_API hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
                                      hone_reply_end *end, hone_error *err);
+/* Which tokens may come next: *all, or bits of allowed as of hone_matcher_mask. No bit set: the vocabulary lacks what
+ * the form needs. On failure *all is false and allowed is not to be used. */
+HONE_API hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err);
+/* The stop string that ended it; NULL: none did, or r is NULL. Borrowed from r. */
+HONE_API const char *hone_reply_stop(const hone_reply *r);
+/* What the caller should know, or "": schemas of tools that are not enforced. Borrowed from r. NULL: r is. */
+HONE_API const char *hone_reply_notes(const hone_reply *r);
 /* What was held back, as the answer ends here. */
 HONE_API hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);
 
@@ -399,7 +452,8 @@ typedef struct hone_session_params {
     bool allow_paging;     /* run even if the weights do not fit this machine's memory */
     int32_t n_checkpoints; /* recurrent models: states remembered by hone_seq_checkpoint; 0: 8 */
     uint64_t cache_budget; /* bytes that all sequences together may come to hold: keys, values, states; 0: what they
-                              can ask for at most, or is available now */
+                              can ask for at most, or is available now; more than that: for hone_seq_keep */
+    int32_t n_kept_states; /* recurrent models: states that hone_seq_keep may keep, on top; 0: none */
 } hone_session_params;
 
 /* Reserves address space for what sequences hold, and allocates all scratch; ctx and m must outlive the session. Memory
@@ -437,9 +491,9 @@ HONE_API hone_status hone_run_batch(hone_session *s, const hone_token *tokens, i
 HONE_API hone_status hone_append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n_tok, const float **logits,
                                  hone_error *err);
 
-/* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of the
- * session have is shared, the rest is run. *kept: positions that were there, at most n - 1; *logits: as of hone_append.
- * Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
+/* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of its
+ * scope and adapters have, or had (hone_seq_keep), is shared, the rest is run. *kept: positions that were there, at
+ * most n - 1; *logits: as of hone_append. Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
 HONE_API hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                    const float **logits, hone_error *err);
 
@@ -476,17 +530,85 @@ HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq); /* positio
  * a checkpoint, else HONE_E_UNSUPPORTED and nothing changes. */
 HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
 /* The first half of hone_seq_sync, for who makes batches: seq then holds the first *kept, at most n - 1, of ids [n],
- * its own or shared with another sequence; nothing is run or copied. Of what a session file brought no ids are known:
- * it matches nothing. A recurrent state is had at its length or a checkpoint only. */
+ * its own, or shared with another sequence or what hone_seq_keep kept; nothing is run or copied. Of what a session
+ * file brought no ids are known: it matches nothing. A recurrent state is had at its length or a checkpoint only. */
 HONE_API hone_status hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                     hone_error *err);
-/* dst becomes src (fork): both hold the same memory until one of them writes to it. */
+/* What a sequence holds now stays in the session when the sequence goes on or is cut, for hone_seq_match and
+ * hone_seq_sync of any sequence of its scope and adapters, as whole pages of 64 positions; of a model with recurrent
+ * layers or windows the place where the sequence is now, and only that: keep it at the places to which prompts are
+ * likely to come back, such as a prompt's last page and the end of an answer (a match needs at least one token behind
+ * it). Table work alone, and nothing twice. What is kept takes of cache_budget what sequences leave: where they need
+ * more, it goes, the part not used for longest first, before a call fails. Of positions whose ids are not known (of a
+ * session file) nothing is kept. HONE_E_NOMEM: not all of it is kept; nothing else changes. */
+HONE_API hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err);
+/* From now on an empty sequence shares positions with sequences and prefixes of this scope only; 0: the one that all
+ * begin with. hone_seq_copy gives dst the scope of src; snapshots and files leave it. HONE_E_ARG: it is not empty, and
+ * its scope another. */
+HONE_API hone_status hone_seq_set_scope(hone_session *s, int32_t seq, uint64_t scope, hone_error *err);
+
+typedef struct hone_prefix_info {
+    uint64_t n_nodes;                 /* runs of up to 64 ids that are known */
+    uint64_t n_pages, n_states;       /* what they hold: pages of memory, recurrent states */
+    uint64_t bytes;                   /* of these */
+    uint64_t alone_bytes;             /* of them, what no sequence holds: free for whoever needs it */
+    uint64_t n_hits, n_hit_positions; /* matches that were served so far, and positions that these had */
+    uint64_t n_evicted;               /* nodes, or states, that had to go so far */
+} hone_prefix_info;
+HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out); /* s NULL: zeros */
+/* Forgets what hone_seq_keep kept; sequences hold what they hold. */
+HONE_API void hone_session_drop_prefixes(hone_session *s);
+
+/* dst becomes src (fork): both hold the same memory until one of them writes to it; it has src's scope and adapters. */
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
 /* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing.
  */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
+
+/* ---- embeddings: what a model makes of whole texts -------------------------------- */
+
+/* How the rows that a text's tokens become, after the last norm, are made one vector. The sums are in double, in the
+ * order of positions. */
+typedef enum hone_pooling {
+    HONE_POOL_FILE = 0, /* as the file says; HONE_E_ARG where it does not */
+    HONE_POOL_NONE,     /* they are not: a vector for each token */
+    HONE_POOL_MEAN,
+    HONE_POOL_CLS,  /* the first one */
+    HONE_POOL_LAST, /* the last one */
+    HONE_POOL_RANK  /* scores of the first one, of causal models the last one, by a classifier */
+} hone_pooling;
+
+typedef struct hone_text_ids {
+    const int32_t *ids; /* [n], as hone_tokenize with HONE_TOK_ADD gives them */
+    int32_t n;          /* at least 1 */
+} hone_text_ids;
+
+typedef struct hone_embed_params {
+    hone_pooling pooling;
+    bool plain; /* vectors are as they come; else of length 1. HONE_POOL_NONE and _RANK: always as they come */
+} hone_embed_params;
+
+/* Floats of a vector; *pooling (may be NULL): what _FILE is. 0: m is NULL, or has no such vectors. */
+HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hone_pooling *which);
+/* Vectors of texts [n_text], one below the other in *out* [n_text, width], with HONE_POOL_NONE [Σn, width]. They run
+ * together, in the session's empty sequences, of which there must be one, and which are empty then; a vector depends on
+ * its text alone. p may be NULL: all 0. A causal model's text may be as long as n_ctx; others read a text at once: it
+ * may be as long as n_chunk, too.
+ * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
+ * classifier a causal model's scores are of "yes" and "no" as the next token.
+ * HONE_E_ARG: bad id, no empty sequence, no pooling. HONE_E_CTX: a text is too long. HONE_E_UNSUPPORTED: nothing to
+ * score with. Else it fails as hone_run_batch does. */
+HONE_API hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
+                                float *out, hone_error *err);
+/* The ids of a query and a document for HONE_POOL_RANK: by the file's template for that (tokenizer.chat_template.rerank
+ * with {query}, {document}, {instruction}), else of a causal model that of Qwen3-Reranker, else both between the tokens
+ * that separate two texts. instruction: what the query asks for; NULL: "Given a web search query, retrieve relevant
+ * passages that answer the query". None of these texts can spell a control token. *ids is malloc'ed (hone_free). */
+HONE_API hone_status hone_rank_tokenize(const hone_model *m, const char *instruction, const char *query, size_t n_query,
+                                        const char *document, size_t n_document, int32_t **ids, size_t *n,
+                                        hone_error *err);
 
 /* ---- adapters: LoRA, y = W·x + scale·B(A·x) ------------------------------------------ */
 
@@ -512,15 +634,21 @@ HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *ou
 HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16,
                                           hone_error *err);
 
-/* From now on the session's model is the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
+/* From now on all sequences run the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
  * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same. On failure
- * nothing changes. Snapshots and session files remember the adapters and are refused with others. */
+ * nothing changes. Snapshots and session files remember the adapters of each sequence and are refused with others. */
 HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales,
                                                int32_t n, hone_error *err);
-/* Of all adapters in use and their scales; 0: none, or s is NULL. */
+/* The same of one sequence, which must be empty unless they are those it has; batches may mix sequences of any sets,
+ * and each row gets the bits that it has alone. hone_seq_copy gives dst those of src. Rows that follow each other in a
+ * batch and have the same set are run together. */
+HONE_API hone_status hone_seq_set_adapters(hone_session *s, int32_t seq, hone_adapter *const *adapters,
+                                           const float *scales, int32_t n, hone_error *err);
+/* Of all adapters in use and their scales; 0: none, or s is NULL. Of a sequence likewise; 0: bad seq, too. */
 HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
+HONE_API uint64_t hone_seq_adapters_hash(const hone_session *s, int32_t seq);
 
 /* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type).
  */
@@ -539,7 +667,8 @@ HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_e
 
 typedef struct hone_session_memory {
     uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space; cache: also recurrent states */
-    uint64_t cache_used_bytes;                         /* of cache_bytes, what sequences and checkpoints hold */
+    uint64_t cache_used_bytes;   /* of cache_bytes, what sequences, checkpoints and kept prefixes hold */
+    uint64_t cache_budget_bytes; /* that these may come to hold */
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
@@ -636,8 +765,7 @@ typedef struct hone_grammar_params {
     bool compact; /* JSON: no white space between tokens */
 } hone_grammar_params;
 
-/* A form of texts, independent of any model; shared by matchers in any threads. */
-typedef struct hone_grammar hone_grammar;
+/* hone_grammar: a form of texts, independent of any model; shared by matchers in any threads. */
 /* HONE_E_ARG: the text is no such grammar (the place is named), or no text can match it. HONE_E_UNSUPPORTED: it asks
  * for what hone does not enforce (the word is named by its JSON pointer), or is larger than a grammar may be. */
 HONE_API hone_status hone_grammar_compile(hone_grammar **out, const hone_grammar_params *p, hone_error *err);

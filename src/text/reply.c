@@ -1,51 +1,15 @@
 /* reply: one answer, read token by token; see reply.h. A machine of five states, whose arrows are the marks of a
  * format. Text goes through a stream (whole characters, stop strings), then past the marks that are text, which are
  * held back while they may still be completed. So the parts do not depend on how an answer was cut into tokens. */
-#include "text/reply.h"
-#include "text/text_priv.h"
+#include "text/reply_state.h"
 
 #include <stdlib.h>
-
-enum { HEADER_MAX = 256 };
-
-typedef struct bytes {
-    char *p;
-    size_t n, cap;
-} bytes;
-
-typedef struct piece { /* of the parts of one call: text[begin, …) */
-    hone_part part;
-    size_t begin;
-} piece;
-
-struct hn_reply {
-    const hn_vocab *v;
-    const hn_reply_format *f;
-    hn_stream *stream;
-    size_t n_stops; /* of the caller; behind them stands the format's own */
-    hn_reply_state state;
-    unsigned group; /* of the mark that opened the reasoning */
-    bool first;     /* only blanks so far in this part … */
-    bool skip;      /* … which are no part of it */
-    bool prompting; /* reading the prompt: all marks are text, and nothing ends */
-    bool wrapped;   /* the answer has a beginning of its own, so it may have an end */
-    bool announced; /* a mark began the header, so its text is no part of the answer */
-    hone_reply_end end;
-    char header[HEADER_MAX];  /* fields, each behind a unit separator */
-    size_t n_header, n_given; /* n_given: written by the prompt */
-    bytes pend;               /* text in which a mark may have begun */
-    bytes blank;              /* white space that may turn out to belong to nothing */
-    bytes out;
-    piece *piece;
-    hone_reply_part *part;
-    size_t n_piece, cap_piece;
-};
 
 enum { UNIT_SEPARATOR = 31 };
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-static hone_status put(bytes *b, const char *s, size_t n, hone_error *err)
+static hone_status put(hn_bytes *b, const char *s, size_t n, hone_error *err)
 {
     if (n > b->cap - b->n) {
         size_t cap = (b->n + n) * 2 + 64;
@@ -59,7 +23,7 @@ static hone_status put(bytes *b, const char *s, size_t n, hone_error *err)
     return HONE_OK;
 }
 
-static void drop_front(bytes *b, size_t n)
+static void drop_front(hn_bytes *b, size_t n)
 {
     b->n -= n;
     if (n && b->n) memmove(b->p, b->p + n, b->n);
@@ -67,10 +31,10 @@ static void drop_front(bytes *b, size_t n)
 
 /* ---- parts ------------------------------------------------------------------------------------------------- */
 
-static hone_part part_of(hn_reply_state s)
+static hone_part part_of(const hn_reply *r)
 {
-    switch (s) {
-    case HN_REPLY_REASONING: return HONE_PART_REASONING;
+    switch (r->state) {
+    case HN_REPLY_REASONING: return r->raw ? HONE_PART_TEXT : HONE_PART_REASONING;
     case HN_REPLY_COMMENTARY: return HONE_PART_COMMENTARY;
     case HN_REPLY_CALL: return HONE_PART_CALL;
     default: return HONE_PART_TEXT;
@@ -84,14 +48,14 @@ static hone_status emit(hn_reply *r, hone_part part, const char *s, size_t n, ho
     if (!r->n_piece || r->piece[r->n_piece - 1].part != part) {
         if (r->n_piece == r->cap_piece) {
             size_t cap = r->cap_piece * 2 + 4;
-            piece *p = realloc(r->piece, cap * sizeof *p);
+            hn_reply_piece *p = realloc(r->piece, cap * sizeof *p);
             if (p) r->piece = p;
             hone_reply_part *q = p ? realloc(r->part, cap * sizeof *q) : NULL;
             if (!q) return HN_FAIL(err, HONE_E_NOMEM, "%zu parts of an answer", cap);
             r->part = q;
             r->cap_piece = cap;
         }
-        r->piece[r->n_piece++] = (piece){ part, r->out.n };
+        r->piece[r->n_piece++] = (hn_reply_piece){ part, r->out.n, -1, SIZE_MAX };
     }
     return put(&r->out, s, n, err);
 }
@@ -100,7 +64,7 @@ static void enter(hn_reply *r, hn_reply_state state, bool skip)
 {
     r->state = state;
     r->first = true;
-    r->skip = skip;
+    r->skip = skip && !r->raw;
     r->blank.n = 0;
 }
 
@@ -111,7 +75,7 @@ static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
     hone_status st = HONE_OK;
     if (!n) return st;
     if (r->state == HN_REPLY_HEADER) {
-        size_t room = HEADER_MAX - r->n_header, k = n < room ? n : room;
+        size_t room = HN_REPLY_HEADER_MAX - r->n_header, k = n < room ? n : room;
         memcpy(r->header + r->n_header, s, k);
         r->n_header += k;
         if (n < room) return HONE_OK;
@@ -122,18 +86,18 @@ static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
         s += k, n -= k;
     }
     while (n && st == HONE_OK) {
-        bool holds = r->first || r->state == HN_REPLY_REASONING;
+        bool holds = r->first || (r->state == HN_REPLY_REASONING && !r->raw);
         size_t k = 0;
         while (k < n && is_blank(s[k]) && holds) k++;
         if (k) {
             st = put(&r->blank, s, k, err);
         } else {
-            if (!(r->first && r->skip)) st = emit(r, part_of(r->state), r->blank.p, r->blank.n, err);
+            if (!(r->first && r->skip)) st = emit(r, part_of(r), r->blank.p, r->blank.n, err);
             r->blank.n = 0;
             r->first = false;
-            holds = r->state == HN_REPLY_REASONING;
+            holds = r->state == HN_REPLY_REASONING && !r->raw;
             while (k < n && !(holds && is_blank(s[k]))) k++;
-            if (st == HONE_OK) st = emit(r, part_of(r->state), s, k, err);
+            if (st == HONE_OK) st = emit(r, part_of(r), s, k, err);
         }
         s += k, n -= k;
     }
@@ -172,13 +136,19 @@ static void begin_header(hn_reply *r, bool field)
         enter(r, HN_REPLY_HEADER, false);
         r->n_header = 0;
     }
-    if (field && r->n_header < HEADER_MAX) r->header[r->n_header++] = UNIT_SEPARATOR;
+    if (field && r->n_header < HN_REPLY_HEADER_MAX) r->header[r->n_header++] = UNIT_SEPARATOR;
     r->n_given = r->n_header;
     r->announced = true;
 }
 
-static void act(hn_reply *r, const hn_reply_mark *m)
+static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
 {
+    bool thought = r->state == HN_REPLY_REASONING, shown = r->raw && (m->act == HN_REPLY_OPEN || thought);
+    if (shown && m->act <= HN_REPLY_CLOSE) { /* the tags are text, too */
+        hone_status st = emit(r, HONE_PART_TEXT, r->blank.p, r->blank.n, err);
+        if (st == HONE_OK) st = emit(r, HONE_PART_TEXT, m->text, strlen(m->text), err);
+        if (st != HONE_OK) return st;
+    }
     switch ((hn_reply_act)m->act) {
     case HN_REPLY_OPEN:
         enter(r, HN_REPLY_REASONING, true);
@@ -205,11 +175,13 @@ static void act(hn_reply *r, const hn_reply_mark *m)
         }
         break;
     }
+    r->reasoned |= thought && r->state != HN_REPLY_REASONING;
+    return HONE_OK;
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------- */
 
-static bool counts(const hn_reply *r, const hn_reply_mark *m, bool first)
+bool hn_reply_counts(const hn_reply *r, const hn_reply_mark *m, bool first)
 {
     return m->from >> r->state & 1 && (!m->first || first || r->prompting) &&
            (m->act != HN_REPLY_CLOSE || m->group == r->group || r->state != HN_REPLY_REASONING) &&
@@ -225,7 +197,7 @@ static const hn_reply_mark *mark_at(const hn_reply *r, const char *s, size_t n, 
     for (int i = 0; i < r->f->n; i++) {
         const hn_reply_mark *m = &r->f->mark[i];
         size_t len = strlen(m->text);
-        if ((m->id >= 0 && !r->prompting) || m->text[0] != s[0] || !counts(r, m, first)) continue;
+        if ((m->id >= 0 && !r->prompting) || m->text[0] != s[0] || !hn_reply_counts(r, m, first)) continue;
         if (n < len && memcmp(s, m->text, n) == 0) *partial = true;
         if (n >= len && memcmp(s, m->text, len) == 0 && (!best || len < strlen(best->text))) best = m;
     }
@@ -242,9 +214,10 @@ static hone_status scan(hn_reply *r, bool all, hone_error *err)
         bool partial;
         const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, &partial);
         if (m) {
-            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) act(r, m);
+            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) st = act(r, m, err);
             from = i += strlen(m->text);
             first = r->first;
+            if (st == HONE_OK && r->state == HN_REPLY_TEXT && !r->prompting) st = hn_reply_begin_text(r, i, err);
         } else if (partial && !all) {
             break;
         } else {
@@ -274,10 +247,10 @@ static hone_status settle(hn_reply *r, hone_error *err)
     return st == HONE_OK ? scan(r, true, err) : st;
 }
 
-static const hn_reply_mark *mark_of(const hn_reply *r, int32_t id)
+const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id)
 {
     for (int i = 0; i < r->f->n; i++)
-        if (r->f->mark[i].id == id && counts(r, &r->f->mark[i], r->first)) return &r->f->mark[i];
+        if (r->f->mark[i].id == id && hn_reply_counts(r, &r->f->mark[i], r->first)) return &r->f->mark[i];
     return NULL;
 }
 
@@ -301,31 +274,50 @@ static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, cons
     return st;
 }
 
-hone_status hn_reply_new(hn_reply **out, const hn_vocab *v, const hn_reply_format *f, const char *prompt, size_t len,
-                         const hone_span *input, size_t n_input, const char *const *stops, size_t n_stops,
-                         hone_error *err)
+hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *err)
 {
     *out = NULL;
     hn_reply *r = calloc(1, sizeof *r);
-    const char **all = calloc(n_stops + 1, sizeof *all);
-    hone_status st = r && all ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", n_stops);
+    const char **all = calloc(p->n_stops + 1, sizeof *all);
+    hone_status st = r && all ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", p->n_stops);
     if (st == HONE_OK) {
-        if (n_stops) memcpy(all, stops, n_stops * sizeof *all);
-        all[n_stops] = f->end;
-        *r = (hn_reply){ .v = v, .f = f, .n_stops = n_stops, .first = true };
-        st = hn_stream_new(&r->stream, v, all, n_stops + (f->end[0] != 0), err);
+        if (p->n_stops) memcpy(all, p->stops, p->n_stops * sizeof *all);
+        all[p->n_stops] = p->f->end;
+        *r = (hn_reply){ .v = p->v, .f = p->f, .n_stops = p->n_stops, .first = true, .raw = p->marks_as_text };
+        r->budget = p->reasoning_budget;
+        st = hn_stream_new(&r->stream, p->v, all, p->n_stops + (p->f->end[0] != 0), err);
     }
-    if (st == HONE_OK && len) st = read_prompt(r, prompt, len, input, n_input, err);
+    if (st == HONE_OK && p->len) st = read_prompt(r, p->prompt, p->len, p->input, p->n_input, err);
+    if (st == HONE_OK && p->form) st = hn_vocab_tokens(p->v, &r->tree, err);
+    if (st == HONE_OK && p->form) st = hn_matcher_new(&r->form, p->form, r->tree, err);
     free(all);
     if (st == HONE_OK) *out = r;
     else hn_reply_free(r);
     return st;
 }
 
+hone_status hn_reply_new(hn_reply **out, const hn_vocab *v, const hn_reply_format *f, const char *prompt, size_t len,
+                         const hone_span *input, size_t n_input, const char *const *stops, size_t n_stops,
+                         hone_error *err)
+{
+    return hn_reply_open(out,
+                         &(hn_reply_setup){ .v = v,
+                                            .f = f,
+                                            .prompt = prompt,
+                                            .len = len,
+                                            .input = input,
+                                            .n_input = n_input,
+                                            .stops = stops,
+                                            .n_stops = n_stops,
+                                            .reasoning_budget = -1 },
+                         err);
+}
+
 void hn_reply_free(hn_reply *r)
 {
     if (!r) return;
     hn_stream_free(r->stream);
+    hn_reply_mask_free(r);
     free(r->pend.p);
     free(r->blank.p);
     free(r->out.p);
@@ -346,7 +338,7 @@ static void show(hn_reply *r, const hone_reply_part **parts, size_t *n)
 {
     for (size_t i = 0; i < r->n_piece; i++) {
         size_t begin = r->piece[i].begin, end = i + 1 < r->n_piece ? r->piece[i + 1].begin : r->out.n;
-        r->part[i] = (hone_reply_part){ r->piece[i].part, r->out.p + begin, end - begin };
+        r->part[i] = (hone_reply_part){ r->piece[i].part, r->out.p + begin, end - begin, r->piece[i].call, NULL };
     }
     *parts = r->part;
     *n = r->n_piece;
@@ -371,12 +363,14 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     if (id < 0 || id >= hn_vocab_size(r->v))
         return HN_FAIL(err, HONE_E_ARG, "token id %d, expected 0 to %d", id, hn_vocab_size(r->v) - 1);
     if (r->end) return HONE_OK;
+    hone_status st = hn_reply_take(r, id, err);
+    if (st != HONE_OK) return st;
     bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id), known = false;
     for (int i = 0; i < r->f->n; i++) known |= r->f->mark[i].id == id;
-    hone_status st = ends || known ? settle(r, err) : HONE_OK;
-    const hn_reply_mark *m = known ? mark_of(r, id) : NULL;
+    st = ends || known ? settle(r, err) : HONE_OK;
+    const hn_reply_mark *m = known ? hn_reply_mark_of(r, id) : NULL;
     if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
-        act(r, m);
+        st = act(r, m, err);
     } else if (st == HONE_OK && !r->end && ends) {
         st = finish(r, err);
         r->end = HONE_REPLY_TURN;

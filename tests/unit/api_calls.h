@@ -462,7 +462,8 @@ static void c_session_new(void)
                               .n_chunk = RANGE("params->n_chunk", 4),
                               .cache = RANGE("params->cache", HONE_CACHE_F32),
                               .n_checkpoints = RANGE("params->n_checkpoints", 1),
-                              .cache_budget = ANY("params->cache_budget", (uint64_t)0) };
+                              .cache_budget = ANY("params->cache_budget", (uint64_t)0),
+                              .n_kept_states = RANGE("params->n_kept_states", 1) };
     STATUS(hone_session_new(NEED("out", &out), NEED("ctx", ctx), NEED("m", model), MAY("params", &p), aw->err));
     EMPTY("out", !out);
     if (!aw->failed) hone_session_free(out);
@@ -657,6 +658,8 @@ static void c_session_adapters_hash(void)
     NEUTRAL(!hone_session_adapters_hash(NEED("s", session)));
     assert_int_equal(hone_session_set_adapters(session, NULL, NULL, 0, NULL), HONE_OK);
 }
+
+#include "api_calls_keep.h"
 
 /* ---- sampling ---------------------------------- */
 
@@ -878,6 +881,12 @@ static const entry table[] = {
     E(seq_copy),
     E(seq_checkpoint),
     E(seq_rewind),
+    E(seq_keep),
+    E(seq_set_scope),
+    E(session_prefix_info),
+    E(session_drop_prefixes),
+    E(seq_set_adapters),
+    E(seq_adapters_hash),
     E(seq_snapshot),
     E(seq_restore),
     E(snapshot_free),
