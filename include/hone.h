@@ -53,7 +53,8 @@ typedef enum hone_status {
     HONE_E_CTX,         /* does not fit the context; state unchanged */
     HONE_E_NUMERIC,     /* NaN or infinity where a number was needed */
     HONE_E_INTERRUPTED, /* stopped by request */
-    HONE_E_NETWORK
+    HONE_E_NETWORK,
+    HONE_E_BUSY /* no place in a queue now: try again later */
 } hone_status;
 
 typedef struct hone_error {
@@ -792,6 +793,138 @@ HONE_API hone_status hone_matcher_rollback(hone_matcher *m, size_t n, hone_error
 /* Which tokens match next: bit id % 64 of allowed[id / 64], of [n_words] words; ids beyond them are left out.
  * *n: how many; 0 before the text is whole: the vocabulary lacks a byte that must come, and the answer cannot go on. */
 HONE_API hone_status hone_matcher_mask(hone_matcher *m, uint64_t *allowed, size_t n_words, int64_t *n, hone_error *err);
+
+/* ---- log-probabilities -------------------------------------------------------------- */
+
+typedef struct hone_logprob {
+    int32_t id;
+    float logprob; /* natural logarithm */
+} hone_logprob;
+/* log-softmax of logits [n_vocab] as they are, before bias, mask, penalties and temperature: the same bits on every
+ * machine, whatever the sampling. *logprob: of token id, which may be -1 (none: then logprob may be NULL); -infinity
+ * where its logit is. top [n_top], 0 to n_vocab of them: the most likely, most likely first, ties to the lower id.
+ * HONE_E_NUMERIC: a NaN, +infinity, or no finite logit. */
+HONE_API hone_status hone_logprobs(const float *logits, int32_t n_vocab, int32_t id, float *logprob, hone_logprob *top,
+                                   int32_t n_top, hone_error *err);
+
+/* ---- scheduler: many requests, one answer each --------------------------------------- */
+
+/* A scheduler owns a session and gives its sequences, here slots, to requests. What it answers depends on a request
+ * alone: not on its neighbours, their number or order, on what is cached, on memory or time. It has no thread, socket
+ * or lock: one thread submits and steps. */
+typedef struct hone_scheduler hone_scheduler;
+
+typedef enum hone_event_kind {
+    HONE_EVENT_PROMPT, /* some of the prompt was run: at least once a request, of choice 0 */
+    HONE_EVENT_TOKEN,  /* a token was picked */
+    HONE_EVENT_END     /* once for each choice; nothing follows */
+} hone_event_kind;
+
+typedef enum hone_end {
+    HONE_END_EOG,       /* the model ended it: its last token says so; or the mask left no token: the text is whole */
+    HONE_END_STOPPED,   /* the event function said so */
+    HONE_END_LENGTH,    /* max_tokens */
+    HONE_END_CONTEXT,   /* the context has no position more */
+    HONE_END_CANCELLED, /* hone_scheduler_cancel, hone_scheduler_free */
+    HONE_END_DEADLINE,
+    HONE_END_ERROR /* error says why */
+} hone_end;
+
+/* What its pointers lead to lives until the event function returns. */
+typedef struct hone_event {
+    hone_event_kind kind;
+    uint64_t request;
+    int32_t choice;
+    int32_t n_prompt, n_cached, n_done; /* tokens of the prompt; of them, those that were there; those that are now */
+    int32_t id, pos;                    /* TOKEN; pos: its position */
+    float logprob;                      /* TOKEN, where n_logprobs is 0 or more: as of hone_logprobs */
+    /* TOKEN: [n_top]. PROMPT: [n_prompt_logprobs, n_top], of each token what was likely in its place */
+    const hone_logprob *top;
+    int32_t n_top;
+    /* PROMPT, where prompt_logprobs is set: of the prompt's tokens from first_logprob on, given all those before; the
+     * first token of a prompt has none: NaN, ids of -1 */
+    const float *prompt_logprob;
+    int32_t first_logprob, n_prompt_logprobs;
+    hone_end end;            /* END */
+    const hone_error *error; /* END, HONE_END_ERROR; else NULL */
+} hone_event;
+
+/* One prompt, one or more answers. All that it points to but adapters and arg is copied. */
+typedef struct hone_request {
+    const int32_t *prompt; /* [n_prompt] */
+    int32_t n_prompt;      /* 1 to n_ctx - 1 */
+    hone_sampler_params sampling;
+    int32_t n_choices;     /* 0: 1; at most n_slots. Choice k draws with (seed, k, position): choice 0 is the answer alone */
+    int32_t max_tokens;    /* of each choice; -1: what the context holds; 0: the prompt is run, nothing is picked */
+    bool ignore_eog;       /* tokens that end generation are tokens like others */
+    const hone_bias *bias; /* [n_bias] */
+    size_t n_bias;
+    int32_t n_logprobs;    /* -1: none; 0: of the token picked; n: and the n most likely, at most 64 */
+    bool prompt_logprobs;  /* of the prompt's tokens too, with n_logprobs most likely: all of it is run */
+    bool no_share;         /* takes nothing that others computed, and leaves nothing to them */
+    uint64_t scope;        /* shares with requests of the same scope only */
+    uint64_t client;       /* whose turn it is: clients in turn, each first come, first served */
+    uint64_t deadline_ns;  /* on the scheduler's clock; 0: none */
+    hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end */
+    const float *scales;           /* [n_adapters]; NULL: all 1 */
+    int32_t n_adapters;
+    /* Both are called from hone_scheduler_step (and hone_scheduler_free: events) with arg, and may submit and cancel.
+     * Neither is called again for what it was told before a pause.
+     *   mask   which tokens may come next of a choice: *all (false before the call), or bits in allowed [n_words], zeros
+     *          before the call, as of hone_pick. None: the text is whole, and the choice ends. A failure ends it, too.
+     *          NULL: all may.
+     *   event  what happened; false after a TOKEN ends that choice, and is ignored elsewhere */
+    hone_status (*mask)(void *arg, int32_t choice, uint64_t *allowed, size_t n_words, bool *all, hone_error *err);
+    bool (*event)(void *arg, const hone_event *e);
+    void *arg;
+} hone_request;
+
+typedef struct hone_scheduler_params {
+    hone_session_params session; /* n_seq: slots, 0: 8; n_checkpoints 0: as many as these can use */
+    int32_t max_queue;           /* requests that wait, 0: 64; at most 2^20 */
+    uint64_t (*now)(void *arg);  /* nanoseconds, never less than before; NULL: CLOCK_MONOTONIC */
+    void *now_arg;
+    int32_t fixed_prefill; /* tokens of prompts in a step beside answers; 0: as many as time allows: such a step takes
+                              no more than twice one without, or 100 ms, but for 32 tokens, which are always run */
+} hone_scheduler_params;
+
+/* Opens the session; ctx and m must outlive the scheduler. p may be NULL: all 0. Fails as hone_session_new does. */
+HONE_API hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const hone_model *m,
+                                        const hone_scheduler_params *p, hone_error *err);
+/* Requests that are still there end, cancelled. */
+HONE_API void hone_scheduler_free(hone_scheduler *s);
+/* Queues a request; *id is its number, from 1 on. HONE_E_ARG: a bad request. HONE_E_CTX: its prompt does not fit.
+ * HONE_E_BUSY: the queue is full. */
+HONE_API hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint64_t *id, hone_error *err);
+/* What is left of the request ends in the next step (of one that runs, at the latest); what was computed stays for
+ * others. False: no such request, it has ended, or s is NULL. */
+HONE_API bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id);
+/* One step: ends what was cancelled or is late, starts what fits, runs one batch, picks and tells. Where the batch
+ * fails, the requests to blame end with its error, and no others. *worked: false where there was nothing to do. */
+HONE_API hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_error *err);
+
+typedef struct hone_scheduler_stats {
+    int32_t n_running, n_waiting, n_paused, n_slots; /* now: sequences that run; requests that wait, paused sequences */
+    uint64_t cache_used, cache_total; /* bytes of cache that are held, evictable ones too; that may be */
+    /* since the beginning; n_ended: of requests submitted, with those cancelled; n_rejected: HONE_E_BUSY */
+    uint64_t n_requests, n_ended, n_cancelled, n_preempted, n_rejected;
+    /* tokens of prompts that are there, once each; of them, those that others had computed; tokens picked */
+    uint64_t n_prompt_tokens, n_cached_tokens, n_generated_tokens;
+    /* rows of all batches: n_prompt_tokens - n_cached_tokens + n_answer_rows + n_again_rows; again: had been run
+     * before a pause or a failure */
+    uint64_t n_steps, n_rows, n_answer_rows, n_again_rows;
+    uint64_t last_step_ns; /* of the last batch */
+} hone_scheduler_stats;
+HONE_API void hone_scheduler_get_stats(const hone_scheduler *s, hone_scheduler_stats *out); /* s NULL: zeros */
+
+typedef struct hone_slot_info {
+    uint64_t request;       /* 0: none; what is there is kept for others */
+    int32_t choice, n_past; /* n_past: positions held */
+    bool running;
+} hone_slot_info;
+/* False: no such slot, or s is NULL. */
+HONE_API bool hone_scheduler_slot(const hone_scheduler *s, int32_t slot, hone_slot_info *out);
+HONE_API int32_t hone_scheduler_n_ctx(const hone_scheduler *s); /* positions of a sequence; s NULL: 0 */
 
 /* ---- packed files ---------------------------------------------------------------- */
 

@@ -616,7 +616,7 @@ int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length)
     return hn_memory_first(&m->group[m->group_of[il]], length) * HN_PAGE;
 }
 
-static uint64_t bytes_at(const hn_seq_memory *m, int32_t length)
+uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length)
 {
     uint64_t n = length ? m->state_floats * sizeof(float) : 0;
     for (int32_t i = 0; i < m->n_group; i++)
@@ -627,7 +627,7 @@ static uint64_t bytes_at(const hn_seq_memory *m, int32_t length)
 bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n)
 {
     uint64_t all = 0;
-    for (int32_t i = 0; i < n; i++) all += bytes_at(m, length[i]);
+    for (int32_t i = 0; i < n; i++) all += hn_memory_bytes_at(m, length[i]);
     return all <= m->p.budget;
 }
 
@@ -646,7 +646,7 @@ static uint64_t bytes_alone(const hn_seq_memory *m, int32_t seq)
 
 hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err)
 {
-    while (m->used - bytes_alone(m, seq) + bytes_at(m, n_pos) > m->p.budget)
+    while (m->used - bytes_alone(m, seq) + hn_memory_bytes_at(m, n_pos) > m->p.budget)
         if (!hn_prefix_evict(m)) return fail_full(m, seq, n_pos, err);
     hn_memory_drop_checkpoints(m, seq, -1);
     hn_memory_empty(m, seq);
