@@ -359,8 +359,15 @@ bool hn_job_prepare(hn_job *j, hn_refusal *r)
 {
     const hn_ask *a = &j->ask;
     if (a->kind == HN_ASK_LOAD) return true;
-    if (a->kind == HN_ASK_EMBED || a->kind == HN_ASK_RERANK)
-        return hn_refuse(r, 501, "not_supported_error", NULL, "model '%s' gives no embeddings here", j->book->name);
+    if (hn_job_embeds(j)) return hn_job_read_embed(j, r);
+    if (generates(a->kind) && !j->book->desk.scheduler)
+        return hn_refuse(r, 400, "unsupported_parameter", "model",
+                         "model '%s' reads whole texts and writes none; ask /v1/embeddings", j->book->name);
+    if (a->finish_json)
+        return hn_refuse(r, 400, "unsupported_parameter", "finish_json", "finish_json is not there yet");
+    if (a->post_sampling_probs && a->top_logprobs >= 0)
+        return hn_refuse(r, 400, "unsupported_parameter", "post_sampling_probs",
+                         "probabilities are told of the model's own logits, before sampling; expected false");
     if (!make_runs(j, r)) return false;
     if (!generates(a->kind)) return true;
     return read_adapters(j, r) && read_bias(j, r) && compile_form(j, r) && make_strands(j, r);
@@ -420,7 +427,9 @@ bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r)
     hone_error err;
     char *text = NULL;
 
-    if (run) {
+    if (hn_job_embeds(j)) {
+        if (!hn_job_find_embed(j, &f, r)) return false;
+    } else if (run) {
         f.n_tokens = run->n > INT32_MAX ? INT32_MAX : (int32_t)run->n;
         f.ids = run->ids;
         f.n_ids = run->n;

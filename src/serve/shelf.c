@@ -228,6 +228,8 @@ static void close_book(hn_book *b)
         free_format(f);
     }
     b->n_formats = 0;
+    hone_session_free(b->embed);
+    b->embed = NULL;
     hone_scheduler_free(b->desk.scheduler);
     b->desk = (hn_desk_model){ 0 };
     close_adapters(b);
@@ -279,14 +281,18 @@ static hone_status load(hn_book *b, hone_error *err)
     if (!sp.session.n_ctx) sp.session.n_ctx = choose_ctx(b->shelf, b->model, &b->info);
     if (!sp.session.cache_budget) sp.session.cache_budget = hn_memory_available() / 2;
     if ((st = open_adapters(b, err)) != HONE_OK) return st;
-    if ((st = hone_scheduler_new(&b->desk.scheduler, p->ctx, b->model, &sp, err)) != HONE_OK) return st;
+    if (b->info.causal && (st = hone_scheduler_new(&b->desk.scheduler, p->ctx, b->model, &sp, err)) != HONE_OK)
+        return st;
+    b->shelf_ctx = p->ctx;
+    b->shelf_cache = sp.session.cache;
+    b->shelf_pooling = p->pooling;
 
     b->n_ctx = sp.session.n_ctx;
     b->chat_template = p->chat_template;
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
              hone_context_cpu(p->ctx), (unsigned long long)b->info.fingerprint);
-    at_desk(b, true);
+    if (b->desk.scheduler) at_desk(b, true);
     return HONE_OK;
 }
 
@@ -314,7 +320,7 @@ static void give_up(hn_book *b)
     hn_shelf *s = b->shelf;
     b->state = HN_BOOK_LOADING;
     pthread_mutex_unlock(&s->lock);
-    at_desk(b, false);
+    if (b->desk.scheduler) at_desk(b, false);
     close_book(b);
     pthread_mutex_lock(&s->lock);
     b->state = HN_BOOK_UNLOADED;
