@@ -1,5 +1,5 @@
-/* Embeddings and scores of a job: texts become tokens on a worker, vectors on the desk, a few texts between two steps of
- * those who are being answered, and JSON on a worker again. */
+/* Embeddings and scores of a job: texts become tokens on a worker, vectors on the desk, a few texts between two
+ * steps of answers, and JSON on a worker again. */
 #include "serve/job.h"
 
 #include <math.h>
