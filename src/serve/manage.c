@@ -99,7 +99,7 @@ static bool give_order(hn_server *s, hn_exchange *x, bool unload)
     return true;
 }
 
-/* ---- ollama's questions -------------------------------------------------------------------------------------------- */
+/* ---- ollama's questions ----------------------------------------------------------------------------------------- */
 
 static void text_member(hn_bytes *o, const char *name, const char *value)
 {

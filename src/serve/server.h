@@ -50,8 +50,8 @@ typedef struct hn_server {
     hone_error failed; /* the first model could not be loaded; code HONE_OK: it could */
 } hn_server;
 
-/* Serves until a signal says otherwise. *exit_code: 0, or 130 after a second signal; on failure HN_SERVE_MODEL where the
- * first model is to blame. */
+/* Serves until a signal says otherwise. *exit_code: 0, or 130 after a second signal; on failure HN_SERVE_MODEL where
+ * the first model is to blame. */
 enum { HN_SERVE_MODEL = -1 };
 hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err);
 

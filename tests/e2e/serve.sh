@@ -11,6 +11,7 @@ fi
 
 # start OPTION…: a server; U: its address, S: its process
 start() {
+    : >"$T/log"
     "$HONE" serve -t 1 "$@" >"$T/server" 2>"$T/log" &
     S=$!
     await begun
