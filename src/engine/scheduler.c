@@ -33,6 +33,8 @@ hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const ho
     if (p.session.n_seq == 0) p.session.n_seq = DEFAULT_SLOTS;
     if (p.session.n_checkpoints == 0 && p.session.n_seq > 0 && p.session.n_seq < 1024)
         p.session.n_checkpoints = 3 * p.session.n_seq; /* in a prompt, at its end, and at the end of an answer */
+    if (p.session.n_kept_states == 0 && p.session.n_seq > 0 && p.session.n_seq < 1024)
+        p.session.n_kept_states = 3 * p.session.n_seq;
 
     hone_scheduler *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "scheduler");
@@ -68,13 +70,13 @@ void hone_scheduler_free(hone_scheduler *s)
     if (!s) return;
     s->max_queue = 0; /* nothing comes in any more */
     while (s->n_active) {
-        hn_asked *a = s->active[0];
+        hn_ticket *a = s->active[0];
         hn_scheduler_end_all(s, a, HONE_END_CANCELLED, NULL);
         memmove(s->active, s->active + 1, (size_t)--s->n_active * sizeof *s->active);
         hn_scheduler_forget(a);
     }
     while (s->n_queue) {
-        hn_asked *a = s->queue[0];
+        hn_ticket *a = s->queue[0];
         hn_scheduler_take(s, a, false);
         hn_scheduler_end_all(s, a, HONE_END_CANCELLED, NULL);
         hn_scheduler_forget(a);
@@ -90,37 +92,37 @@ void hone_scheduler_free(hone_scheduler *s)
 
 /* ---- the queue: clients in turn ------------------------------------------------------- */
 
-hn_asked *hn_scheduler_next(const hone_scheduler *s)
+hn_ticket *hn_scheduler_next(const hone_scheduler *s)
 {
-    hn_asked *next = NULL;
+    hn_ticket *next = NULL;
     for (int32_t i = 0; i < s->n_queue; i++) {
-        hn_asked *a = s->queue[i];
+        hn_ticket *a = s->queue[i];
         if (a->turn && (!next || a->turn < next->turn)) next = a;
     }
     return next;
 }
 
 /* The first of a client's requests that wait; NULL: none does. */
-static hn_asked *first_of(const hone_scheduler *s, uint64_t client)
+static hn_ticket *first_of(const hone_scheduler *s, uint64_t client)
 {
     for (int32_t i = 0; i < s->n_queue; i++)
         if (s->queue[i]->r.client == client) return s->queue[i];
     return NULL;
 }
 
-void hn_scheduler_take(hone_scheduler *s, hn_asked *a, bool served)
+void hn_scheduler_take(hone_scheduler *s, hn_ticket *a, bool served)
 {
     int32_t i = 0;
     while (s->queue[i] != a) i++;
     memmove(s->queue + i, s->queue + i + 1, (size_t)(--s->n_queue - i) * sizeof *s->queue);
-    hn_asked *next = a->turn ? first_of(s, a->r.client) : NULL;
+    hn_ticket *next = a->turn ? first_of(s, a->r.client) : NULL;
     if (next) next->turn = served ? ++s->tick : a->turn;
     a->turn = 0;
 }
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-void hn_scheduler_forget(hn_asked *a)
+void hn_scheduler_forget(hn_ticket *a)
 {
     if (!a) return;
     for (int32_t k = 0; a->choice && k < a->r.n_choices; k++) {
@@ -168,10 +170,10 @@ static void *own(const void *p, size_t n, size_t size, bool *ok)
     return q;
 }
 
-static hn_asked *new_asked(const hone_request *r)
+static hn_ticket *new_ticket(const hone_request *r)
 {
     bool ok = true;
-    hn_asked *a = calloc(1, sizeof *a);
+    hn_ticket *a = calloc(1, sizeof *a);
     if (!a) return NULL;
     a->r = *r;
     if (a->r.n_choices == 0) a->r.n_choices = 1;
@@ -211,9 +213,10 @@ hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint
         return HN_FAIL(err, HONE_E_BUSY, "%d requests wait already; expected fewer than %d: try again later", s->n_queue,
                        s->max_queue);
     }
-    hn_asked *a = new_asked(r);
+    hn_ticket *a = new_ticket(r);
     if (!a) return HN_FAIL(err, HONE_E_NOMEM, "request with a prompt of %d tokens", r->n_prompt);
     *id = a->id = ++s->n_id;
+    a->scope = r->no_share ? hn_mix64(~s->n_id) | 1 : r->scope; /* one of its own: nobody comes back to it */
     s->n.n_requests++;
     if (!first_of(s, r->client)) a->turn = ++s->tick;
     s->queue[s->n_queue++] = a;
@@ -224,7 +227,7 @@ bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id)
 {
     if (!s) return false;
     for (int32_t i = 0; i < s->n_queue + s->n_active; i++) {
-        hn_asked *a = i < s->n_queue ? s->queue[i] : s->active[i - s->n_queue];
+        hn_ticket *a = i < s->n_queue ? s->queue[i] : s->active[i - s->n_queue];
         if (a->id != id || !a->n_left) continue;
         a->cancelled = true;
         return true;
@@ -235,7 +238,7 @@ bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id)
 /* ---- a step --------------------------------------------------------------------------- */
 
 /* Does a request end before it is done? */
-static bool is_over(const hn_asked *a, uint64_t now, hone_end *end)
+static bool is_over(const hn_ticket *a, uint64_t now, hone_end *end)
 {
     *end = a->cancelled ? HONE_END_CANCELLED : HONE_END_DEADLINE;
     return a->cancelled || (a->r.deadline_ns && now >= a->r.deadline_ns);
@@ -248,7 +251,7 @@ static void take_out(hone_scheduler *s)
     for (int32_t i = 0; i < s->n_active; i++)
         if (is_over(s->active[i], now, &end)) hn_scheduler_end_all(s, s->active[i], end, NULL);
     for (int32_t i = 0; i < s->n_queue;) {
-        hn_asked *a = s->queue[i];
+        hn_ticket *a = s->queue[i];
         if (!is_over(a, now, &end)) {
             i++;
             continue;

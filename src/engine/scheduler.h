@@ -13,10 +13,10 @@ enum {
     HN_MOST_TOP = 64      /* n_logprobs at most */
 };
 
-typedef struct hn_asked hn_asked;
+typedef struct hn_ticket hn_ticket;
 
 typedef struct hn_choice {
-    hn_asked *of;
+    hn_ticket *of;
     int32_t k, slot;   /* slot −1: none */
     int32_t *ids;      /* [n_ids] prompt and what was picked, of capacity cap; until it starts choice 0 alone has it */
     int32_t n_ids, cap;
@@ -30,7 +30,7 @@ typedef struct hn_choice {
     bool ended;
 } hn_choice;
 
-struct hn_asked {
+struct hn_ticket {
     uint64_t id;
     uint64_t turn; /* of a client's first request that waits: when its turn came; else 0 */
     hone_request r; /* its pointers are ours */
@@ -41,6 +41,7 @@ struct hn_asked {
     int32_t n_left;    /* choices that have not ended */
     bool forked;       /* the prompt is done */
     bool cancelled;
+    uint64_t scope; /* of its sequences */
     int32_t n_cached, n_done, n_echoed; /* of the prompt: found, there, told with log-probabilities */
 };
 
@@ -58,9 +59,9 @@ struct hone_scheduler {
     size_t n_words;      /* of a mask */
     uint64_t tick, n_id;
     hn_seat *slot;       /* [n_slot] */
-    hn_asked **queue;    /* [n_queue] in order of arrival */
+    hn_ticket **queue;    /* [n_queue] in order of arrival */
     int32_t n_queue;
-    hn_asked **active;   /* [n_active] in order of their start: oldest first */
+    hn_ticket **active;   /* [n_active] in order of their start: oldest first */
     int32_t n_active;
     hone_token *batch;   /* [n_chunk + n_slot] */
     float *logits;       /* [logit_rows, n_vocab] */
@@ -72,13 +73,14 @@ struct hone_scheduler {
 };
 
 /* scheduler.c */
-hn_asked *hn_scheduler_next(const hone_scheduler *s);                 /* whose turn it is; NULL: nobody waits */
-void hn_scheduler_take(hone_scheduler *s, hn_asked *a, bool served); /* off the queue; served: its client goes behind */
-void hn_scheduler_forget(hn_asked *a);
+hn_ticket *hn_scheduler_next(const hone_scheduler *s);                 /* whose turn it is; NULL: nobody waits */
+void hn_scheduler_take(hone_scheduler *s, hn_ticket *a, bool served); /* off the queue; served: its client goes behind */
+void hn_scheduler_forget(hn_ticket *a);
 
 /* scheduler_room.c: slots and memory */
 void hn_scheduler_admit(hone_scheduler *s);
-void hn_scheduler_release(hone_scheduler *s, hn_choice *c); /* its slot is idle; what is there stays for others */
+void hn_scheduler_keep(hone_scheduler *s, const hn_choice *c); /* what its slot holds is there to be found by others */
+void hn_scheduler_release(hone_scheduler *s, hn_choice *c);    /* keeps it; its slot is idle */
 /* Some memory more for a batch that did not fit: what is kept goes first, then the youngest pauses. False: only the
  * oldest is left. */
 bool hn_scheduler_make_room(hone_scheduler *s);
@@ -93,12 +95,10 @@ void hn_scheduler_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const
 /* Asks for the masks of the next token behind a unit's ids; false: it ended. */
 bool hn_scheduler_ask_masks(hone_scheduler *s, hn_choice *c);
 void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error);
-void hn_scheduler_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error); /* of those left */
+void hn_scheduler_end_all(hone_scheduler *s, hn_ticket *a, hone_end end, const hone_error *error); /* of those left */
 
 /* The choices that run by themselves: of a request whose prompt is not done, choice 0 alone. */
-static inline int32_t hn_scheduler_units(const hn_asked *a) { return a->forked ? a->r.n_choices : 1; }
+static inline int32_t hn_scheduler_units(const hn_ticket *a) { return a->forked ? a->r.n_choices : 1; }
 static inline int32_t hn_scheduler_held(const hone_scheduler *s, const hn_choice *c) { return s->ses->mem->length[c->slot]; }
-/* Shares it nothing? */
-static inline bool hn_scheduler_private(const hn_asked *a) { return a->r.no_share || a->r.scope; }
 
 #endif

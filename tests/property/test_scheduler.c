@@ -272,6 +272,26 @@ static bool same_tops(const hone_logprob *a, const hone_logprob *b, int n)
     return true;
 }
 
+static bool shares(const asked *a, const asked *b) { return !a->r.no_share && !b->r.no_share && a->r.scope == b->r.scope; }
+
+/* What was found of a prompt others had computed, who may share with it. */
+static void check_found(const asked *a)
+{
+    int most = 0;
+    for (int i = 0; i < ep.n_asked; i++) {
+        const asked *b = &ep.a[i];
+        if (b == a || !shares(a, b)) continue;
+        for (int k = 0; k < (b->r.n_choices ? b->r.n_choices : 1); k++) {
+            int n = 0;
+            while (n < a->r.n_prompt && n < b->r.n_prompt + b->got[k].n &&
+                   a->prompt[n] == (n < b->r.n_prompt ? b->prompt[n] : b->got[k].id[n - b->r.n_prompt]))
+                n++;
+            most = n > most ? n : most;
+        }
+    }
+    CHECK(a->n_cached <= most);
+}
+
 /* What was heard is what is had alone, or the beginning of it where the request was ended. */
 static void compare(asked *a)
 {
@@ -556,7 +576,7 @@ static void schedule(void)
     while (step_once()) CHECK(ep.n_step < most);
     hone_scheduler_get_stats(ep.s, &n);
     CHECK(n.n_running == 0 && n.n_waiting == 0 && n.n_paused == 0);
-    for (int i = 0; i < ep.n_asked; i++) compare(&ep.a[i]);
+    for (int i = 0; i < ep.n_asked; i++) check_found(&ep.a[i]), compare(&ep.a[i]);
     did.preempted += (long)n.n_preempted;
     did.cached += (long)n.n_cached_tokens;
     did.tokens += (long)n.n_generated_tokens;
