@@ -159,8 +159,9 @@ static void run_alone(hone_scheduler *s, hn_choice *c)
         } else if (st == HONE_E_NOMEM && hn_scheduler_make_room(s)) {
         } else if (st == HONE_E_NOMEM && c->rows > 1) { /* what a window leaves behind goes after each call */
             most = (c->rows + 1) / 2;
-        } else if (st == HONE_E_NOMEM && !emptied) { /* what it could go back to is in its own way */
+        } else if (st == HONE_E_NOMEM && !emptied) { /* what is kept of itself makes it copy what it writes to */
             hn_memory_drop_checkpoints(s->ses->mem, c->slot, -1);
+            hone_session_drop_prefixes(s->ses);
             emptied = true;
         } else if (c->of->forked) {
             hn_scheduler_end(s, c, HONE_END_ERROR, &err);

@@ -41,6 +41,7 @@ typedef struct answer {
     hone_end end;
     hone_status why;
     bool ended;
+    char words[200]; /* of an error */
 } answer;
 
 typedef struct asked {
@@ -181,6 +182,7 @@ static bool on_event(void *arg, const hone_event *e)
         g->ended = true;
         g->end = e->end;
         g->why = e->error ? e->error->code : HONE_OK;
+        if (e->error) snprintf(g->words, sizeof g->words, "%.199s", e->error->message);
         CHECK((e->end == HONE_END_ERROR) == (e->error != NULL));
         ep.n_failed += e->error != NULL;
     }
@@ -325,7 +327,7 @@ static void compare(asked *a)
             else did.late++;
             continue;
         }
-        if (g->end == HONE_END_ERROR) wrong("an answer ended with an error that it has not alone");
+        if (g->end == HONE_END_ERROR) wrong(g->words);
         CHECK(g->end == w->end);
         CHECK(g->n == w->n);
         CHECK(a->n_done == r->n_prompt);
