@@ -142,8 +142,10 @@ static hone_status check_request(const hone_scheduler *s, const hone_request *r,
     const int32_t n_ctx = s->ses->n_ctx;
     if (r->n_prompt < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens; expected at least 1", r->n_prompt);
     if (r->n_prompt >= n_ctx)
-        return HN_FAIL(err, HONE_E_CTX, "a prompt of %d tokens leaves no room for an answer in a context of %d positions; "
-                       "expected at most %d", r->n_prompt, n_ctx, n_ctx - 1);
+        return HN_FAIL(err, HONE_E_CTX,
+                       "a prompt of %d tokens leaves no room for an answer in a context of %d positions; "
+                       "expected at most %d",
+                       r->n_prompt, n_ctx, n_ctx - 1);
     for (int32_t i = 0; i < r->n_prompt; i++)
         if (r->prompt[i] < 0 || r->prompt[i] >= s->n_vocab)
             return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d; expected 0 to %d", i, r->prompt[i],
@@ -187,7 +189,8 @@ static hn_ticket *new_ticket(const hone_request *r)
         hn_scheduler_forget(a);
         return NULL;
     }
-    for (int32_t k = 0; k < a->n_left; k++) a->choice[k] = (hn_choice){ .of = a, .k = k, .slot = -1, .ids = a->choice[k].ids };
+    for (int32_t k = 0; k < a->n_left; k++)
+        a->choice[k] = (hn_choice){ .of = a, .k = k, .slot = -1, .ids = a->choice[k].ids };
     a->choice[0].n_ids = a->choice[0].cap = r->n_prompt;
     a->r.prompt = NULL; /* the caller's; ours are in the choices */
     a->r.bias = a->bias;
@@ -210,8 +213,8 @@ hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint
     if (st != HONE_OK) return st;
     if (s->n_queue >= s->max_queue) {
         s->n.n_rejected++;
-        return HN_FAIL(err, HONE_E_BUSY, "%d requests wait already; expected fewer than %d: try again later", s->n_queue,
-                       s->max_queue);
+        return HN_FAIL(err, HONE_E_BUSY, "%d requests wait already; expected fewer than %d: try again later",
+                       s->n_queue, s->max_queue);
     }
     hn_ticket *a = new_ticket(r);
     if (!a) return HN_FAIL(err, HONE_E_NOMEM, "request with a prompt of %d tokens", r->n_prompt);

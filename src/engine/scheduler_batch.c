@@ -16,10 +16,7 @@ static bool row_echoes(const hn_choice *c, int32_t pos)
 }
 
 /* Is a unit at its answer, one token a step? */
-static bool is_decoding(const hone_scheduler *s, const hn_choice *c)
-{
-    return c->of->forked && left_of(s, c) == 1;
-}
+static bool is_decoding(const hone_scheduler *s, const hn_choice *c) { return c->of->forked && left_of(s, c) == 1; }
 
 /* Rows that a prompt may have in this step beside those it has. */
 static int32_t may_have(const hone_scheduler *s, const hn_choice *c, int32_t echo_left)

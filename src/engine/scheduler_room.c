@@ -83,7 +83,7 @@ static bool fits(hone_scheduler *s, const hn_choice *c)
         alone = alone && o == c;
     }
     if (alone) return true; /* what is too much even so fails when it runs */
-    for (;;) { /* what the tree keeps goes by itself where it is in the way */
+    for (;;) {              /* what the tree keeps goes by itself where it is in the way */
         uint64_t kept, free;
         hn_prefix_bytes(m, &kept, &free);
         if (m->used - free + need <= m->p.budget) return true;
