@@ -112,7 +112,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 CORPUS := $(B)/src/lab/quality/corpus_t1
 # the page of hone serve: these parts, in this order, become $(B)/src/serve/page/joined.html and its .c
 PAGE := $(B)/src/serve/page/joined
-PAGE_PARTS := $(addprefix src/serve/page/,page.html page.css $(addsuffix .js,strings text markdown store talk api settings view app))
+PAGE_PARTS := $(addprefix src/serve/page/,page.html page.css $(addsuffix .js,strings text code markdown store talk api settings view app))
 APP_OBJ := $(APP_SRC:%.c=$(B)/%.o) $(CORPUS).o $(PAGE).o
 MAIN_OBJ := $(filter %/cli/main.o,$(APP_OBJ))
 ifneq ($(findstring darwin,$(MACHINE)),)

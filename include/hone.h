@@ -493,7 +493,8 @@ HONE_API hone_status hone_append(hone_session *s, int32_t seq, const int32_t *id
 
 /* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of its
  * scope and adapters have, or had (hone_seq_keep), is shared, the rest is run. *kept: positions that were there, at
- * most n - 1; *logits: as of hone_append. Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
+ * most n - 1; *logits: as of hone_append. Fails as hone_append does; where that is for what must be run, the sequence
+ * holds the first *kept of ids. */
 HONE_API hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                    const float **logits, hone_error *err);
 
@@ -594,7 +595,7 @@ typedef struct hone_embed_params {
 HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hone_pooling *which);
 /* Vectors of texts [n_text], one below the other in *out* [n_text, width], with HONE_POOL_NONE [Σn, width]. They run
  * together, in the session's empty sequences, of which there must be one, and which are empty then; a vector depends on
- * its text alone. p may be NULL: all 0. A causal model's text may be as long as n_ctx; others read a text at once: it
+ * its text alone. A causal model's text may be as long as n_ctx; others read a text at once: it
  * may be as long as n_chunk, too.
  * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
  * classifier a causal model's scores are of "yes" and "no" as the next token.
@@ -605,7 +606,8 @@ HONE_API hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int
 /* The ids of a query and a document for HONE_POOL_RANK: by the file's template for that (tokenizer.chat_template.rerank
  * with {query}, {document}, {instruction}), else of a causal model that of Qwen3-Reranker, else both between the tokens
  * that separate two texts. instruction: what the query asks for; NULL: "Given a web search query, retrieve relevant
- * passages that answer the query". None of these texts can spell a control token. *ids is malloc'ed (hone_free). */
+ * passages that answer the query". None of these texts can spell a control token. *ids is malloc'ed (hone_free).
+ * HONE_E_ARG: a text of more than 2^30 - 1 bytes. HONE_E_UNSUPPORTED: no tokenizer, or no separator and no template. */
 HONE_API hone_status hone_rank_tokenize(const hone_model *m, const char *instruction, const char *query, size_t n_query,
                                         const char *document, size_t n_document, int32_t **ids, size_t *n,
                                         hone_error *err);

@@ -209,6 +209,7 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
 
 struct hone_chat_format {
     hn_reply_format f;
+    hn_call_format calls;
     const hn_vocab *v;
     char *json;
 };
@@ -226,9 +227,15 @@ hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, co
     hone_chat_format *f = calloc(1, sizeof *f);
     hone_status st = f ? prepare(&q, m, &mine, err) : HN_FAIL(err, HONE_E_NOMEM, "no memory for a chat format");
     if (st == HONE_OK) st = hn_reply_format_make(&f->f, q.t, q.source, &q.chat, q.v, err);
+    if (st == HONE_OK) st = hn_call_format_make(&f->calls, q.t, q.source, &q.chat, err);
     if (st == HONE_OK) {
         f->v = q.v;
-        json_t *o = hn_reply_format_json(&f->f, q.v);
+        json_t *o = hn_reply_format_json(&f->f, q.v), *calls = hn_call_format_json(&f->calls);
+        if (!o || !calls || json_object_set(o, "calls", calls) != 0) {
+            json_decref(o);
+            o = NULL;
+        }
+        json_decref(calls);
         f->json = o ? hn_json_dump(o, JSON_COMPACT) : NULL;
         json_decref(o);
         if (!f->json) st = HN_FAIL(err, HONE_E_NOMEM, "no memory for a chat format");
@@ -271,6 +278,17 @@ hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, cons
     return st;
 }
 
+/* The tools that p offers, in the format of its template. */
+static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_error *err)
+{
+    json_t *tools = NULL;
+    hone_status st = load(&tools, p->tools, "tools", err);
+    hn_call_ask ask = { .tools = tools, .names = p->names, .n_names = p->n_names, .one = p->one_call };
+    if (st == HONE_OK) st = hn_call_kit_new(kit, &p->format->calls, p->format->v, &ask, err);
+    json_decref(tools);
+    return st;
+}
+
 /* hone_reply is hn_reply under its public name. */
 hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_error *err)
 {
@@ -283,8 +301,17 @@ hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_e
         return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", p->n_stops, HN_MAX_STOPS);
     if (p->n_stops) HN_NEED(err, p->stops, "a pointer to n_stops strings");
     HN_NEED_EACH(err, p->stops, p->n_stops, "a string");
+    if (p->n_names) HN_NEED(err, p->names, "a pointer to n_names strings");
+    HN_NEED_EACH(err, p->names, p->n_names, "the name of a tool");
+    if (p->tool_choice > HONE_TOOLS_REQUIRED)
+        return HN_FAIL(err, HONE_E_ARG, "tool_choice %d; expected a HONE_TOOLS_…", (int)p->tool_choice);
+    if (p->tool_choice == HONE_TOOLS_REQUIRED && !p->tools)
+        return HN_FAIL(err, HONE_E_ARG, "tool_choice: a call is required, and there are no tools");
     hone_chat_text none = { 0 };
     const hone_chat_text *prompt = p->prompt ? p->prompt : &none;
+    hn_call_kit *kit = NULL;
+    hone_status st = HONE_OK;
+    if (p->tools && p->tool_choice != HONE_TOOLS_NONE) st = make_kit(&kit, p, err);
     hn_reply_setup s = { .v = p->format->v,
                          .f = &p->format->f,
                          .prompt = prompt->text,
@@ -293,10 +320,17 @@ hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_e
                          .n_input = prompt->n_input,
                          .stops = p->stops,
                          .n_stops = p->n_stops,
+                         .kit = kit,
+                         .silent = p->tools && p->tool_choice == HONE_TOOLS_NONE,
+                         .required = p->tool_choice == HONE_TOOLS_REQUIRED,
+                         .one_call = p->one_call,
+                         .id_seed = p->id_seed,
                          .marks_as_text = p->marks_as_text,
                          .form = p->form,
                          .reasoning_budget = p->reasoning_budget };
-    return hn_reply_open((hn_reply **)out, &s, err);
+    if (st == HONE_OK) st = hn_reply_open((hn_reply **)out, &s, err);
+    hn_call_kit_drop(kit);
+    return st;
 }
 hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
                            const char *const *stops, size_t n_stops, hone_error *err)
@@ -323,7 +357,7 @@ hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bo
     return hn_reply_mask((hn_reply *)r, allowed, n_words, all, err);
 }
 const char *hone_reply_stop(const hone_reply *r) { return r ? hn_reply_stop((const hn_reply *)r) : NULL; }
-const char *hone_reply_notes(const hone_reply *r) { return r ? "" : NULL; }
+const char *hone_reply_notes(const hone_reply *r) { return r ? hn_reply_notes((const hn_reply *)r) : NULL; }
 void hone_reply_free(hone_reply *r) { hn_reply_free((hn_reply *)r); }
 hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
                             hone_error *err)

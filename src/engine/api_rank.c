@@ -15,7 +15,7 @@ static const char qwen3[] =
 typedef struct part {
     hone_str word, text;
 } part;
-enum { N_PART = 4, MAX_INPUT = 64 };
+enum { N_PART = 4, MAX_INPUT = 64, MOST_BYTES = (1 << 30) - 1 };
 
 typedef struct rendered {
     char *text;
@@ -115,6 +115,9 @@ hone_status hone_rank_tokenize(const hone_model *m, const char *instruction, con
     if (n_document) HN_NEED(err, document, "a pointer to n_document bytes");
     HN_NEED(err, ids, "a place for the ids");
     HN_NEED(err, n, "a place for their number");
+    if (n_query > MOST_BYTES || n_document > MOST_BYTES)
+        return HN_FAIL(err, HONE_E_ARG, "a query and a document of %zu and %zu bytes, expected at most %d each",
+                       n_query, n_document, MOST_BYTES);
     if (!q.ptr) q.ptr = "";
     if (!d.ptr) d.ptr = "";
     hone_status st = hn_model_vocab(m, &v, err);

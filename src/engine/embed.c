@@ -115,7 +115,7 @@ static hone_status check_texts(const job *j, hone_error *err)
     for (int32_t i = 0; i < j->n_text; i++) {
         const hone_text_ids *t = &j->texts[i];
         if (t->n < 1) return HN_FAIL(err, HONE_E_ARG, "text %d has %d tokens, expected at least 1", i, t->n);
-        if (!t->ids) return HN_FAIL(err, HONE_E_ARG, "hone_embed: texts[%d].ids is NULL; expected a pointer to ids", i);
+        if (!t->ids) return HN_FAIL(err, HONE_E_ARG, "hone_embed: texts->ids is NULL; expected a pointer to ids of text %d", i);
         if (t->n > s->n_ctx)
             return HN_FAIL(err, HONE_E_CTX, "text %d: %d tokens do not fit a context of %d positions", i, t->n,
                            s->n_ctx);
@@ -309,10 +309,11 @@ hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_te
 {
     HN_NEED(err, s, "a session");
     if (n_text > 0) HN_NEED(err, texts, "a pointer to n_text texts");
+    HN_NEED(err, p, "parameters");
     if (n_text > 0) HN_NEED(err, out, "room for the vectors");
     if (n_text < 0) return HN_FAIL(err, HONE_E_ARG, "%d texts, expected 0 or more", n_text);
-    job j = { .s = s, .m = s->model, .texts = texts, .n_text = n_text, .out = out, .plain = p && p->plain };
-    hone_status st = check_pooling(&j, p ? p->pooling : HONE_POOL_FILE, err);
+    job j = { .s = s, .m = s->model, .texts = texts, .n_text = n_text, .out = out, .plain = p->plain };
+    hone_status st = check_pooling(&j, p->pooling, err);
     if (st != HONE_OK || (st = check_texts(&j, err)) != HONE_OK) return st;
     const size_t n = (size_t)widest(&j), n_embd = (size_t)j.m->hp.n_embd;
     double *x = j.x = malloc(2 * n * sizeof *j.x);

@@ -68,8 +68,8 @@ static inline size_t hn_state_bytes(const hone_session *s) { return (size_t)s->m
 
 /* sequence.c */
 hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err);
-/* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the stream
- * at its end, normed, in place of logits. */
+/* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the
+ * stream at its end, normed, in place of logits. */
 hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err);
 /* session.c: for who runs parts of a pass alone: the sequence holds n_pos positions, of anything, and a state of
  * zeros. */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { FIRST_BUCKETS = 64 };
+enum { FIRST_BUCKETS = 16 };
 
 hn_prefix_tree *hn_prefix_tree_new(int32_t most_states)
 {

@@ -121,11 +121,11 @@ typedef void hn_matmul_fn(const hn_mm *a);
  *   s_t = scale·(chain of fma over d from 0); mn = max(m, max s); c = exp(m−mn);
  *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t
  * (a block that is masked wholly changes nothing). Keys that are behind a token are seen like any other where n_kv
- * says so: all of a text, n_kv = n_end; as far behind as before, n_kv = pos + r + 1, window = 2r + 1. With a window, keys before a query's first are masked too; blocks
- * and splits of which it sees nothing are passed over. With a cap c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With
- * sinks there is one more part at last, m = sink, l = 1, o = 0, of which O takes O·a alone. Splits merge ascending into
- * M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
- *   O = fma(o, b, O·a). out = O / L.
+ * says so: all of a text, n_kv = n_end; as far behind as before, n_kv = pos + r + 1, window = 2r + 1. With a window,
+ * keys before a query's first are masked too; blocks and splits of which it sees nothing are passed over. With a cap
+ * c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With sinks there is one more part at last, m = sink, l = 1, o = 0,
+ * of which O takes O·a alone. Splits merge ascending into M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn);
+ *   b = exp(m−Mn); L = fma(l, b, L·a); O = fma(o, b, O·a). out = O / L.
  * Latent rows are key and value at once: K has the layout of V, keys are all d of a row, values its first d_v, and q8_0
  * is decoded exactly, then as f32 (DeepSeek-V2, 2024).
  * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims

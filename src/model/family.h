@@ -82,8 +82,8 @@ typedef struct hn_hparams {
                                             * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
-    /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths that layers behind
-     * that have, one after the other, 0: there is none; kinds of text of which token_types has a row */
+    /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
+     * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
     const bool *recurs;
     bool nope; /* nothing turns, whatever the family does */

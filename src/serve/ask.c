@@ -102,6 +102,22 @@ static const struct {
     { "/tokenize", &hn_voice_tokenize, false },
     { "/detokenize", &hn_voice_detokenize, false },
     { "/apply-template", &hn_voice_template, false },
+    { "/v1/messages", &hn_voice_messages, false },
+    { "/v1/messages/count_tokens", &hn_voice_messages_count, false },
+    { "/v1/responses", &hn_voice_responses, false },
+    { "/responses", &hn_voice_responses, false },
+    { "/v1/responses/input_tokens", &hn_voice_responses_count, false },
+    { "/responses/input_tokens", &hn_voice_responses_count, false },
+    { "/v1/embeddings", &hn_voice_embed, false },
+    { "/embeddings", &hn_voice_native_embed, false },
+    { "/embedding", &hn_voice_native_embed, false },
+    { "/v1/rerank", &hn_voice_rerank, false },
+    { "/rerank", &hn_voice_rerank, false },
+    { "/v1/reranking", &hn_voice_rerank, false },
+    { "/reranking", &hn_voice_rerank, false },
+    { "/api/chat", &hn_voice_ollama_chat, true },
+    { "/api/generate", &hn_voice_ollama_generate, true },
+    { "/api/embed", &hn_voice_ollama_embed, true },
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 

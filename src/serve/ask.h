@@ -144,8 +144,8 @@ typedef struct hn_ask {
     bool return_documents, truncate;
 
     int32_t n_prompt_tokens; /* told by the core before begin, for voices that say it first; 0: not yet known */
-    const char *ignored; /* "a, b": fields that were passed over, for x-hone-ignored; "": none */
-    const void *own;     /* of the voice: what it must say again */
+    const char *ignored;     /* "a, b": fields that were passed over, for x-hone-ignored; "": none */
+    const void *own;         /* of the voice: what it must say again */
 } hn_ask;
 
 /* ---- what is said, in order of each choice --------------------------------------------------- */

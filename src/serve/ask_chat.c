@@ -159,7 +159,7 @@ static bool read_messages(hn_turns *t, const json_t *v)
 
 /* ---- tools ------------------------------------------------------------------------------- */
 
-static bool read_tools(hn_tools *t, const json_t *v)
+bool hn_tools_read(hn_tools *t, const json_t *v, bool typed)
 {
     char at[HN_ASK_PATH], sub[HN_ASK_PATH];
     hn_fields *f = t->f;
@@ -168,8 +168,11 @@ static bool read_tools(hn_tools *t, const json_t *v)
     if (!json_is_array(v)) return hn_field_wrong(f, "tools", v, "an array of tools");
     for (size_t i = 0; i < json_array_size(v); i++) {
         const json_t *o = json_array_get(v, i), *fn;
-        if (!hn_field_type(f, o, hn_field_element(at, "tools", i), &type)) return false;
-        if (strcmp(type, "function") != 0)
+        hn_field_element(at, "tools", i);
+        if (!hn_field_object(f, o, at)) return false;
+        bool said = typed || hn_field_get(o, "type");
+        if (said && !hn_field_type(f, o, at, &type)) return false;
+        if (said && strcmp(type, "function") != 0)
             return hn_field_refused(f, hn_field_path(sub, at, "type"), "expected tools of type function");
         hn_field_path(sub, at, "function");
         if (!(fn = hn_field_get(o, "function"))) return hn_field_missing(f, sub, "an object with a name");
@@ -343,7 +346,7 @@ bool hn_chat_read(hn_fields *f)
     hn_turns turns = { .f = f };
     hn_tools tools = { .f = f };
     bool ok = hn_turns_end(&turns, read_messages(&turns, hn_field_get(f->root, "messages")));
-    ok = ok && read_tools(&tools, hn_field_get(f->root, "tools")) &&
+    ok = ok && hn_tools_read(&tools, hn_field_get(f->root, "tools"), true) &&
          hn_tool_choice_read(&tools, hn_field_get(f->root, "tool_choice"));
     return hn_tools_end(&tools, ok);
 }

@@ -15,8 +15,9 @@ enum {
     HN_ASK_TOOLS = 128,
     HN_ASK_BIASES = 1024,
     HN_ASK_PROMPTS = 64,
-    HN_ASK_TOP = 20,  /* alternatives of a token */
-    HN_ASK_PROBS = 64 /* in llama-server's routes */
+    HN_ASK_INPUTS = 2048, /* of embeddings */
+    HN_ASK_TOP = 20,      /* alternatives of a token */
+    HN_ASK_PROBS = 64     /* in llama-server's routes */
 };
 
 /* A body that is being read, and what its fields say together. */
@@ -131,6 +132,7 @@ typedef struct hn_turns {
     bool last_calls;
 } hn_turns;
 void hn_turn_open(hn_turns *t, const char *role); /* ends the one before */
+void hn_turn_join(hn_turns *t, const char *role); /* the open one, where it is of this role; else a new one */
 void hn_turn_text(hn_turns *t, const char *s, size_t n);
 void hn_turn_reasoning(hn_turns *t, const char *s, size_t n);
 /* arguments: the text of a JSON object. Ids are copied. */
@@ -148,6 +150,7 @@ typedef struct hn_tools {
     hn_bytes json;
     const char *name[HN_ASK_TOOLS];
     size_t n;
+    bool strict; /* where a tool does not say */
 } hn_tools;
 /* description, parameters and strict as they stand in o, the first under the name `schema`; path: of the tool. */
 bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *path);
@@ -156,6 +159,8 @@ bool hn_tool_offered(const hn_tools *t, const char *name);
 /* name alone is to be called. */
 bool hn_tool_pick(hn_tools *t, const json_t *name, const char *path);
 
+/* An array of {"type":"function","function":{…}}; v may be NULL. typed: the type must be there. */
+bool hn_tools_read(hn_tools *t, const json_t *v, bool typed);
 /* tool_choice of OpenAI's routes; v may be NULL. */
 bool hn_tool_choice_read(hn_tools *t, const json_t *v);
 bool hn_field_effort(hn_fields *f, const json_t *v, const char *path); /* none … max */

@@ -70,6 +70,11 @@ void hn_turn_open(hn_turns *t, const char *role)
     t->role = role;
 }
 
+void hn_turn_join(hn_turns *t, const char *role)
+{
+    if (!t->role || strcmp(t->role, role) != 0) hn_turn_open(t, role);
+}
+
 void hn_turn_text(hn_turns *t, const char *s, size_t n)
 {
     hn_bytes_text(&t->content, t->n_parts++ ? ",{\"type\":\"text\",\"text\":" : "{\"type\":\"text\",\"text\":");
@@ -177,7 +182,7 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     char at[HN_ASK_PATH];
     const json_t *v = hn_field_get(o, "name");
     const char *name, *text;
-    bool strict;
+    bool strict = t->strict;
     if (!v) return hn_field_missing(f, hn_field_path(at, path, "name"), "the function's name");
     if (!hn_field_text(f, v, hn_field_path(at, path, "name"), &name)) return false;
     if (!is_name(name)) return hn_field_range(f, at, v, "1 to 64 letters, digits, '_', '.' or '-'");
@@ -201,8 +206,8 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     }
     if ((v = hn_field_get(o, "strict"))) {
         if (!hn_field_bool(f, v, hn_field_path(at, path, "strict"), &strict)) return false;
-        hn_bytes_text(&t->json, strict ? ",\"strict\":true" : ",\"strict\":false");
     }
+    if (v || strict) hn_bytes_text(&t->json, strict ? ",\"strict\":true" : ",\"strict\":false");
     hn_bytes_text(&t->json, "}}");
     return true;
 }

@@ -60,10 +60,11 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     else hn_conn_open(h, fd, address, local, over);
 }
 
+static const struct timeval later = { 0, RELISTEN_MS * 1000 };
+
 /* Mostly no file descriptors: trying again at once would only burn time. */
 static void on_accept_error(struct evconnlistener *l, void *arg)
 {
-    static const struct timeval later = { 0, RELISTEN_MS * 1000 };
     hn_http *h = arg;
     hn_log("http: accept: %s", strerror(errno));
     if (event_add(h->relisten, &later) == 0)
@@ -73,7 +74,8 @@ static void on_accept_error(struct evconnlistener *l, void *arg)
 static void on_relisten(evutil_socket_t fd, short what, void *arg)
 {
     hn_http *h = arg;
-    for (size_t i = 0; i < h->n_listener; i++) evconnlistener_enable(h->listener[i]);
+    for (size_t i = 0; i < h->n_listener; i++)
+        if (evconnlistener_enable(h->listener[i]) != 0) event_add(h->relisten, &later);
 }
 
 /* ---- listening ----------------------------------------------------------------------------- */
@@ -84,7 +86,8 @@ static hone_status listen_on(hn_http *h, int fd, hone_error *err)
     struct evconnlistener *l = NULL;
     if (evutil_make_socket_nonblocking(fd) == 0 && evutil_make_socket_closeonexec(fd) == 0 &&
         listen(fd, SOMAXCONN) == 0)
-        l = evconnlistener_new(h->base, on_accept, h, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+        l = evconnlistener_new(h->base, on_accept, h, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED,
+                               0, fd);
     else HN_FAIL(err, HONE_E_IO, "%s: cannot listen: %s", h->address, strerror(errno));
     if (!l) {
         if (err && err->code == HONE_OK) HN_FAIL(err, HONE_E_NOMEM, "a listening socket");
@@ -93,7 +96,7 @@ static hone_status listen_on(hn_http *h, int fd, hone_error *err)
     }
     evconnlistener_set_error_cb(l, on_accept_error);
     h->listener[h->n_listener++] = l;
-    return HONE_OK;
+    return evconnlistener_enable(l) == 0 ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "a listening socket");
 }
 
 /* A socket at one address, bound. -1: *why. A later one of a host takes the port of the first. */

@@ -192,8 +192,8 @@ static bool resume_later(hn_conn *c)
     return c->resume && event_add(c->resume, &now) == 0;
 }
 
-/* While bytes are not read, the end of their sender is not seen; this sees it. */
-static void watch_end(hn_conn *c);
+/* As much is read ahead as INPUT says. */
+static void hold_or_go_on(hn_conn *c);
 
 void hn_conn_read(hn_conn *c)
 {
@@ -212,7 +212,7 @@ void hn_conn_read(hn_conn *c)
     bool quiet = !c->x && !hn_http_parser_busy(&c->parser);
     if ((c->h->draining && quiet) || (c->eof && reads(c) && !evbuffer_get_length(bufferevent_get_input(c->bev))))
         hn_conn_finish(c);
-    else watch_end(c);
+    else hold_or_go_on(c);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -234,10 +234,20 @@ static void on_closed(evutil_socket_t fd, short what, void *arg)
 
 static void on_resume(evutil_socket_t fd, short what, void *arg) { hn_conn_read(arg); }
 
-static void watch_end(hn_conn *c)
+/* libevent's own high watermark is not for us: its callback is added without a look whether there was memory for it. */
+static void hold_or_go_on(hn_conn *c)
 {
-    if (reads(c) || !c->h->early_close || evbuffer_get_length(bufferevent_get_input(c->bev)) < INPUT) return;
-    if (!c->closed) c->closed = event_new(c->h->base, bufferevent_getfd(c->bev), EV_CLOSED, on_closed, c);
+    bool held = evbuffer_get_length(bufferevent_get_input(c->bev)) >= INPUT;
+    if (held == c->held) return;
+    c->held = held;
+    if (!held) {
+        if (bufferevent_enable(c->bev, EV_READ) != 0) hn_conn_lose(c);
+        return;
+    }
+    bufferevent_disable(c->bev, EV_READ);
+    /* while nothing is read the end of the sender is not seen; this sees it, where the system can */
+    if (!c->closed && c->h->early_close)
+        c->closed = event_new(c->h->base, bufferevent_getfd(c->bev), EV_CLOSED, on_closed, c);
     /* without memory for it the end is found when something is sent */
     if (c->closed && !event_pending(c->closed, EV_CLOSED, NULL)) event_add(c->closed, NULL);
 }
@@ -247,8 +257,10 @@ static void on_read(struct bufferevent *bev, void *arg)
     hn_conn *c = arg;
     struct evbuffer *in = bufferevent_get_input(bev);
     if (c->state == HN_CONN_OPEN) hn_conn_read(c);
-    else if (c->state == HN_CONN_LINGER) evbuffer_drain(in, evbuffer_get_length(in));
-    else c->unread = true; /* FLUSH: waits, at most INPUT of it */
+    else {
+        c->unread = true;
+        evbuffer_drain(in, evbuffer_get_length(in));
+    }
 }
 
 /* The client took something, and little is left. */
@@ -340,7 +352,6 @@ void hn_conn_open(hn_http *h, int fd, const unsigned char address[16], bool loca
     else h->n_conn++;
     hn_http_parser_init(&c->parser, h->p.max_body);
     bufferevent_setcb(bev, on_read, on_write, on_event, c);
-    bufferevent_setwatermark(bev, EV_READ, 0, INPUT);
     bufferevent_setwatermark(bev, EV_WRITE, HN_HTTP_BACKLOG / 4 - 1, 0);
     if (!evbuffer_add_cb(bufferevent_get_output(bev), on_output, c) ||
         bufferevent_enable(bev, EV_READ | EV_WRITE) != 0 || !hn_http_ticks(h))

@@ -169,15 +169,29 @@ static bool closes(const hn_exchange *x)
     return x->close || !x->r || !x->r->keep || x->h->draining || (x->reading && has_body(x->r));
 }
 
-/* Room for n bytes that follow, so that none of them can be left out later; else the connection is lost. */
-static struct evbuffer *room_for(hn_exchange *x, size_t n)
+/* All of the parts are queued, or none and the connection is broken: a chunk that lacks its end would be another
+ * answer. */
+static bool put(hn_exchange *x, const hone_str *part, size_t n_part)
 {
     struct evbuffer *out = x->c ? bufferevent_get_output(x->c->bev) : NULL;
-    if (!out) return NULL;
-    if (x->c->broken) return NULL;
-    if (!x->lost && n <= SIZE_MAX / 2 && evbuffer_expand(out, n) == 0) return out;
-    x->c->broken = true; /* its handler is told by the next tick, not in the midst of what it does */
-    return NULL;
+    struct evbuffer_iovec room;
+    size_t n = 0;
+    bool fits = true;
+    if (!out || x->c->broken) return false;
+    for (size_t i = 0; i < n_part; i++) fits = fits && !__builtin_add_overflow(n, part[i].len, &n);
+    if (!fits || n > SIZE_MAX / 4 || x->lost || evbuffer_reserve_space(out, (ev_ssize_t)n, &room, 1) != 1) {
+        x->c->broken = true; /* its handler is told by a tick soon, not in the midst of what it does */
+        event_active(x->h->tick, EV_TIMEOUT, 1);
+        return false;
+    }
+    char *to = room.iov_base;
+    for (size_t i = 0; i < n_part; i++) {
+        if (part[i].len) memcpy(to, part[i].ptr, part[i].len);
+        to += part[i].len;
+    }
+    room.iov_len = n;
+    evbuffer_commit_space(out, &room, 1);
+    return true;
 }
 
 static bool empty_by_status(int status) { return status == 204 || status == 304; }
@@ -204,12 +218,7 @@ static void put_head(hn_exchange *x, int status, const char *type, int64_t lengt
     }
     if (x->h->p.n_cors_origin) hn_exchange_set_header(x, "vary", "origin");
     size_t n_body = length > 0 && !x->head_only && !empty_by_status(status) ? (size_t)length : 0;
-    struct evbuffer *out = room_for(x, (size_t)n + x->n_headers + 2 + n_body);
-    if (!out) return;
-    evbuffer_add(out, head, (size_t)n);
-    evbuffer_add(out, x->headers, x->n_headers);
-    evbuffer_add(out, "\r\n", 2);
-    if (n_body) evbuffer_add(out, body, n_body);
+    put(x, (hone_str[]){ { head, (size_t)n }, { x->headers, x->n_headers }, { "\r\n", 2 }, { body, n_body } }, 4);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */
@@ -253,12 +262,8 @@ bool hn_exchange_send(hn_exchange *x, const void *p, size_t n)
     if (!x->c || x->c->broken) return false;
     if (n == 0 || x->head_only) return true; /* a chunk of no bytes would be the last one */
     int k = x->chunked ? snprintf(size, sizeof size, "%zx\r\n", n) : 0;
-    struct evbuffer *out = room_for(x, (size_t)k + n + 2);
-    if (!out) return false;
-    evbuffer_add(out, size, (size_t)k);
-    evbuffer_add(out, p, n);
-    if (x->chunked) evbuffer_add(out, "\r\n", 2);
-    if (evbuffer_get_length(out) >= HN_HTTP_BACKLOG) x->full = true;
+    if (!put(x, (hone_str[]){ { size, (size_t)k }, { p, n }, { "\r\n", x->chunked ? 2 : 0 } }, 3)) return false;
+    if (hn_exchange_backlog(x) >= HN_HTTP_BACKLOG) x->full = true;
     return true;
 }
 
@@ -267,10 +272,7 @@ size_t hn_exchange_backlog(const hn_exchange *x) { return x->c ? hn_conn_backlog
 void hn_exchange_end(hn_exchange *x, bool whole)
 {
     if (!whole || !x->begun) x->close = true;
-    else if (x->chunked && !x->head_only) {
-        struct evbuffer *out = room_for(x, 5);
-        if (out) evbuffer_add(out, "0\r\n\r\n", 5);
-    }
+    else if (x->chunked && !x->head_only) put(x, &(hone_str){ "0\r\n\r\n", 5 }, 1);
     finish(x);
 }
 

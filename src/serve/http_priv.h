@@ -50,6 +50,7 @@ struct hn_conn {
     bool over;       /* beyond the limits: gets a 503 */
     bool local;      /* loopback or a UNIX socket */
     bool eof;        /* the client sends no more */
+    bool held;       /* enough is read ahead */
     bool unread;     /* bytes may come that nobody wants: linger */
     bool answered;   /* one request at least */
     bool broken;     /* no memory for a part of an answer: lost at the next tick */

@@ -209,6 +209,16 @@ void hn_part_ids(hn_bytes *o, const int32_t *ids, size_t n)
     hn_bytes_text(o, "]");
 }
 
+void hn_part_vector(hn_bytes *o, const float *x, int32_t n)
+{
+    hn_bytes_text(o, "[");
+    for (int32_t i = 0; i < n; i++) {
+        if (i) hn_bytes_text(o, ",");
+        hn_bytes_f32(o, x[i]);
+    }
+    hn_bytes_text(o, "]");
+}
+
 void hn_part_alive(hn_bytes *o) { hn_bytes_text(o, ": keepalive\n\n"); }
 
 void hn_part_error(hn_bytes *o, const hn_refusal *r)

@@ -48,6 +48,7 @@ void hn_part_tokens(hn_bytes *o, const hn_said_token *t, size_t n, bool ids, boo
 void hn_part_all_tokens(hn_bytes *o, const hn_say *s, size_t n, int32_t prompt, int32_t choice, bool ids, bool probs);
 /* [1,2,3] */
 void hn_part_ids(hn_bytes *o, const int32_t *ids, size_t n);
+void hn_part_vector(hn_bytes *o, const float *x, int32_t n);
 /* A number of log-probability as JSON has it: -9999.0 where there is none. */
 void hn_part_logprob(hn_bytes *o, float v);
 /* ,"name":"value", the comma only where something stands before */

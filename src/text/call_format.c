@@ -340,8 +340,9 @@ static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str
     size_t at = find(one, 0, NAME_A), n = strlen(NAME_A), key = find(one, at, KEY_A), at2 = SIZE_MAX;
     core a = { 0 }, b = { 0 }, first = { 0 };
     if (at == SIZE_MAX || key == SIZE_MAX) return false;
-    char before = at ? one.ptr[at - 1] : 0, behind = one.ptr[at + n], key_before = one.ptr[key - 1];
-    bool quoted = before == '"' && behind == '"' && (at < 2 || one.ptr[at - 2] != '='), in_json = key_before == '"';
+    char before = at ? one.ptr[at - 1] : 0, behind = one.ptr[at + n];
+    bool quoted = before == '"' && behind == '"' && (at < 2 || one.ptr[at - 2] != '='), /* and no attribute */
+        in_json = one.ptr[key - 1] == '"' && one.ptr[key - 2] != '=';
     if (find(one, 0, "functions." NAME_A ":0") != SIZE_MAX && contains(source, "tool_call_argument_begin")) {
         f->id = HN_CALL_ID_NAME;
         f->shape = HN_CALLS_NAMED;

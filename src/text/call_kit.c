@@ -85,7 +85,7 @@ static void make_trigger(hn_call_kit *k)
     }
     for (size_t i = 0; i < m->n; i++) {
         if (is_blank(m->p[i]) || (unsigned char)m->p[i] == HN_CALL_ESCAPE) m->n = i;
-        else if (m->p[i] == '>') m->n = i + 1;
+        else if (*m->p == '<' && m->p[i] == '>') m->n = i + 1;
     }
 }
 

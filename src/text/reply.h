@@ -9,7 +9,7 @@
 #define HN_REPLY_H
 
 #include "text/chat.h"
-#include "text/grammar.h"
+#include "text/calls.h"
 
 /* ---- how a template marks the parts of an answer ------------------------------------------------------------ */
 
@@ -79,6 +79,10 @@ typedef struct hn_reply_setup { /* see hone_reply_params */
     size_t n_input;
     const char *const *stops;
     size_t n_stops;
+    hn_call_kit *kit; /* held; NULL: calls are shown as they were written */
+    bool silent;      /* what looks like a call is text */
+    bool required, one_call;
+    uint64_t id_seed;
     bool marks_as_text;
     hn_grammar *form;
     int32_t reasoning_budget;
@@ -97,6 +101,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
 /* Which tokens may come next: *all, or bits [n_word]. */
 hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all, hone_error *err);
 const char *hn_reply_stop(const hn_reply *r);
+const char *hn_reply_notes(const hn_reply *r);
 /* The answer ends here: what was held back. */
 hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);
 

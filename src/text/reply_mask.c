@@ -211,6 +211,8 @@ const char *hn_reply_stop(const hn_reply *r)
     return r->end == HONE_REPLY_STOP ? hn_stream_stop_text(r->stream) : NULL;
 }
 
+const char *hn_reply_notes(const hn_reply *r) { return r->kit ? r->kit->notes : ""; }
+
 void hn_reply_mask_free(hn_reply *r)
 {
     hn_matcher_free(r->form);

@@ -3,16 +3,12 @@
 #ifndef HN_REPLY_STATE_H
 #define HN_REPLY_STATE_H
 
+#include "text/call_values.h"
 #include "text/matcher.h"
 #include "text/reply.h"
 #include "text/text_priv.h"
 
 enum { HN_REPLY_HEADER_MAX = 256 };
-
-typedef struct hn_bytes {
-    char *p;
-    size_t n, cap;
-} hn_bytes;
 
 typedef struct hn_reply_piece { /* of the parts of one call: text[begin, …) */
     hone_part part;
@@ -36,12 +32,21 @@ struct hn_reply {
     hone_reply_end end;
     char header[HN_REPLY_HEADER_MAX]; /* fields, each behind a unit separator */
     size_t n_header, n_given;         /* n_given: written by the prompt */
-    hn_bytes pend;                    /* text in which a mark may have begun */
-    hn_bytes blank;                   /* white space that may turn out to belong to nothing */
-    hn_bytes out;
+    hn_text pend;                    /* text in which a mark may have begun */
+    hn_text blank;                   /* white space that may turn out to belong to nothing */
+    hn_text out;
     hn_reply_piece *piece;
     hone_reply_part *part;
     size_t n_piece, cap_piece;
+
+    /* calls of tools */
+    hn_call_kit *kit; /* what may be called; NULL: calls are shown as they were written */
+    hn_call_reader *reader;
+    bool calling;           /* the text is the reader's */
+    bool silent;            /* nothing may be called: what looks like a call is text */
+    bool barred;            /* what stands first in pend was no call */
+    hn_reply_mark trigger;  /* begins calls */
+    hn_text ids;            /* of the calls in this piece, each with its NUL */
 
     /* what may come next: reply_mask.c */
     bool raw;                  /* reasoning is text, with its marks */

@@ -1,4 +1,5 @@
 """Chromium without a window, driven by its DevTools protocol over a pipe. Python's standard library only."""
+
 import json
 import os
 import subprocess
@@ -19,10 +20,29 @@ class Browser:
             os.dup2(b, 4)
 
         self.process = subprocess.Popen(
-            [program, '--headless=new', '--no-sandbox', '--disable-gpu', '--remote-debugging-pipe', '--user-data-dir=' + profile,
-             '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
-             '--disable-extensions', '--disable-dev-shm-usage', '--lang=en', '--window-size=1100,800', 'about:blank'],
-            preexec_fn=place, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                program,
+                '--headless=new',
+                '--no-sandbox',
+                '--disable-gpu',
+                '--remote-debugging-pipe',
+                '--user-data-dir=' + profile,
+                '--no-first-run',
+                '--disable-background-networking',
+                '--disable-component-update',
+                '--disable-sync',
+                '--disable-extensions',
+                '--disable-dev-shm-usage',
+                '--lang=en',
+                '--window-size=1100,800',
+                'about:blank',
+            ],
+            preexec_fn=place,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_read)
         os.close(from_write)
         self.n = 0
@@ -75,8 +95,14 @@ class Browser:
             self.process.kill()
 
 
-KEYS = {'Enter': ('Enter', 13, '\r'), 'Escape': ('Escape', 27, ''), 'Tab': ('Tab', 9, ''), 'ArrowUp': ('ArrowUp', 38, ''),
-        'ArrowRight': ('ArrowRight', 39, ''), ' ': ('Space', 32, ' ')}
+KEYS = {
+    'Enter': ('Enter', 13, '\r'),
+    'Escape': ('Escape', 27, ''),
+    'Tab': ('Tab', 9, ''),
+    'ArrowUp': ('ArrowUp', 38, ''),
+    'ArrowRight': ('ArrowRight', 39, ''),
+    ' ': ('Space', 32, ' '),
+}
 
 
 class Tab:
@@ -102,7 +128,11 @@ class Tab:
         elif method == 'Runtime.exceptionThrown':
             d = params['exceptionDetails']
             self.errors.append(d.get('exception', {}).get('description') or d['text'])
-        elif method == 'Log.entryAdded' and params['entry']['level'] == 'error' and params['entry']['source'] != 'network':
+        elif (
+            method == 'Log.entryAdded'
+            and params['entry']['level'] == 'error'
+            and params['entry']['source'] != 'network'
+        ):
             self.errors.append(params['entry']['text'])
         elif method == 'Page.javascriptDialogOpening':
             self.errors.append('a dialog: ' + params['message'])
@@ -139,8 +169,15 @@ class Tab:
         code, number, text = KEYS[name]
         for kind in ('keyDown', 'keyUp'):
             more = {'text': text} if text and kind == 'keyDown' else {}
-            self.call('Input.dispatchKeyEvent', type=kind, key=name, code=code, windowsVirtualKeyCode=number,
-                      modifiers=8 if shift else 0, **more)
+            self.call(
+                'Input.dispatchKeyEvent',
+                type=kind,
+                key=name,
+                code=code,
+                windowsVirtualKeyCode=number,
+                modifiers=8 if shift else 0,
+                **more
+            )
 
     def type(self, text):
         self.call('Input.insertText', text=text)

@@ -3,6 +3,7 @@
 Speaks just enough of hone's HTTP API. Knows nothing of models: what is answered to POST /v1/chat/completions is a queue of
 functions that the test fills, each called with (request handler, body). Python's standard library only.
 """
+
 import base64
 import hashlib
 import http.server
@@ -15,11 +16,15 @@ import threading
 
 def csp_of(page):
     """The policy that goes with a page (bytes), hashes computed here: independent of src/serve/page.c."""
+
     def digest(tag):
         text = re.search(b'<%s>(.*?)</%s>' % (tag, tag), page, re.S).group(1)
         return base64.b64encode(hashlib.sha256(text).digest()).decode()
-    return ("default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; connect-src 'self'; img-src data:; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'") % (digest(b'script'), digest(b'style'))
+
+    return (
+        "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ) % (digest(b'script'), digest(b'style'))
 
 
 def event(value):
@@ -29,47 +34,72 @@ def event(value):
 def delta(**fields):
     """A frame with one piece of an answer; logprobs and finish_reason stand beside the delta."""
     choice = {'index': 0, 'finish_reason': fields.pop('finish_reason', None), 'logprobs': fields.pop('logprobs', None)}
-    return event({'id': 'chatcmpl-1', 'object': 'chat.completion.chunk', 'model': 'test-model', 'choices': [dict(choice, delta=fields)]})
+    return event(
+        {
+            'id': 'chatcmpl-1',
+            'object': 'chat.completion.chunk',
+            'model': 'test-model',
+            'choices': [dict(choice, delta=fields)],
+        }
+    )
 
 
 def last(prompt=20, tokens=10, cached=5, rate=23.1, seed=b'7'):
     """The frame with figures and the end; seed in digits, as JSON of Python would round it like JavaScript's."""
-    o = {'id': 'chatcmpl-1', 'model': 'test-model', 'choices': [],
-         'usage': {'prompt_tokens': prompt, 'completion_tokens': tokens, 'total_tokens': prompt + tokens,
-                   'prompt_tokens_details': {'cached_tokens': cached}},
-         'timings': {'predicted_per_second': rate, 'draft_n': 8, 'draft_n_accepted': 6}}
+    o = {
+        'id': 'chatcmpl-1',
+        'model': 'test-model',
+        'choices': [],
+        'usage': {
+            'prompt_tokens': prompt,
+            'completion_tokens': tokens,
+            'total_tokens': prompt + tokens,
+            'prompt_tokens_details': {'cached_tokens': cached},
+        },
+        'timings': {'predicted_per_second': rate, 'draft_n': 8, 'draft_n_accepted': 6},
+    }
     text = json.dumps(o).encode()[:-1] + b', "hone": {"seed": ' + seed + b', "queue_ms": 0, "ttft_ms": 12.5}}'
     return event(text) + event(b'[DONE]')
 
 
 def says(*pieces, end='stop', **figures):
     """An answer in pieces: text, or the fields of a delta. An Event among them is waited for."""
+
     def answer(handler, body):
         handler.begin_stream()
         for p in pieces:
             if isinstance(p, threading.Event):
                 p.wait(20)
-            elif not handler.piece(p if isinstance(p, bytes) else delta(**(p if isinstance(p, dict) else {'content': p}))):
+            elif not handler.piece(
+                p if isinstance(p, bytes) else delta(**(p if isinstance(p, dict) else {'content': p}))
+            ):
                 return
         handler.piece(delta(finish_reason=end) + last(**figures))
         handler.end_stream()
+
     return answer
 
 
 def refuses(status, headers=(), **error):
     """An error of the API."""
+
     def answer(handler, body):
-        handler.reply(status, {'error': dict({'message': 'no', 'type': 'x', 'param': None, 'code': None}, **error)}, headers)
+        handler.reply(
+            status, {'error': dict({'message': 'no', 'type': 'x', 'param': None, 'code': None}, **error)}, headers
+        )
+
     return answer
 
 
 def breaks_off(*pieces):
     """Pieces, and then the connection is closed in the middle. An Event among them is waited for."""
+
     def answer(handler, body):
         handler.begin_stream()
         for p in pieces:
             p.wait(20) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
         handler.close_connection = True
+
     return answer
 
 
@@ -115,8 +145,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         s = self.server
         s.seen.append(('GET', self.path, None))
         if self.path == '/':
-            return self.reply(200, s.page, [('Content-Type', 'text/html; charset=utf-8'), ('Content-Security-Policy', csp_of(s.page)),
-                                            ('Referrer-Policy', 'no-referrer'), ('X-Content-Type-Options', 'nosniff')][0:])
+            return self.reply(
+                200,
+                s.page,
+                [
+                    ('Content-Type', 'text/html; charset=utf-8'),
+                    ('Content-Security-Policy', csp_of(s.page)),
+                    ('Referrer-Policy', 'no-referrer'),
+                    ('X-Content-Type-Options', 'nosniff'),
+                ][0:],
+            )
         if not self.allowed():
             return None
         known = {'/props': s.props, '/v1/models': s.models, '/lora-adapters': s.adapters}
@@ -127,13 +165,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def allowed(self):
         key = self.server.key
         if key and self.headers.get('Authorization') != 'Bearer ' + key:
-            self.reply(401, {'error': {'message': 'a key is needed', 'type': 'authentication_error'}}, [('WWW-Authenticate', 'Bearer')])
+            self.reply(
+                401,
+                {'error': {'message': 'a key is needed', 'type': 'authentication_error'}},
+                [('WWW-Authenticate', 'Bearer')],
+            )
             return False
         return True
 
     def do_POST(self):
         s = self.server
-        body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))), parse_int=str if 'chat' in self.path else int)
+        body = json.loads(
+            self.rfile.read(int(self.headers.get('Content-Length', 0))), parse_int=str if 'chat' in self.path else int
+        )
         s.seen.append(('POST', self.path, body))
         if not self.allowed():
             return None
@@ -154,13 +198,27 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, page, port=0):
         self.page = page
         self.key = None
-        self.seen = []       # (method, path, body) of every request
+        self.seen = []  # (method, path, body) of every request
         self.answers = queue.Queue()
         self.sockets = []
         self.gone = threading.Event()  # a client left in the middle of a stream
-        self.props = {'default_generation_settings': {'n_ctx': 1000, 'params': {
-            'temperature': 0.8, 'top_k': 40, 'top_p': 0.95, 'min_p': 0.05, 'repeat_penalty': 1.0, 'repeat_last_n': 64,
-            'presence_penalty': 0.0, 'frequency_penalty': 0.0}}, 'total_slots': 8, 'roof': {'read_gb_s': 20.0, 'decode_tok_s': 26.25}}
+        self.props = {
+            'default_generation_settings': {
+                'n_ctx': 1000,
+                'params': {
+                    'temperature': 0.8,
+                    'top_k': 40,
+                    'top_p': 0.95,
+                    'min_p': 0.05,
+                    'repeat_penalty': 1.0,
+                    'repeat_last_n': 64,
+                    'presence_penalty': 0.0,
+                    'frequency_penalty': 0.0,
+                },
+            },
+            'total_slots': 8,
+            'roof': {'read_gb_s': 20.0, 'decode_tok_s': 26.25},
+        }
         self.models = {'object': 'list', 'data': [{'id': 'test-model', 'object': 'model'}]}
         self.adapters = [{'id': 0, 'path': 'style.gguf', 'name': 'style', 'scale': 1.0}]
         super().__init__(('127.0.0.1', port), Handler)

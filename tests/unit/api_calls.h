@@ -529,6 +529,34 @@ static void c_seq_match(void)
                           aw->err));
     EMPTY("kept", !kept);
 }
+static void c_embed_width(void)
+{
+    hone_pooling which = HONE_POOL_RANK;
+    int32_t n =
+        hone_embed_width(NEED("m", model), (hone_pooling)RANGE("pooling", HONE_POOL_MEAN), MAY("which", &which));
+    NEUTRAL(n == 0 && (aw_is("which") || which == HONE_POOL_FILE));
+}
+static void c_embed(void)
+{
+    static float out[DF_N];
+    const int32_t ids[] = { RANGE("texts->ids[0]", 5) };
+    const hone_text_ids t = { NEED("texts->ids", ids), RANGE("texts->n", 1) };
+    const hone_embed_params p = { (hone_pooling)RANGE("p->pooling", HONE_POOL_MEAN), false };
+    prefill(0);
+    STATUS(
+        hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out), aw->err));
+}
+static void c_rank_tokenize(void)
+{
+    int32_t *ids = (int32_t *)1;
+    size_t n = 77;
+    STATUS(hone_rank_tokenize(NEED("m", model), MAY("instruction", "x"), NEED("query", "ab"),
+                              RANGE("n_query", (size_t)2), NEED("document", "abc"), RANGE("n_document", (size_t)3),
+                              NEED("ids", &ids), NEED("n", &n), aw->err));
+    EMPTY("ids", !ids);
+    EMPTY("n", n == 0);
+    if (!aw->failed) hone_free(ids);
+}
 static void c_session_set_abort(void)
 {
     hone_session_set_abort(NEED("s", session), MAY("fn", stop_never), MAY("arg", ctx));
@@ -878,6 +906,9 @@ static const entry table[] = {
     E(append),
     E(seq_sync),
     E(seq_match),
+    E(embed_width),
+    E(embed),
+    E(rank_tokenize),
     E(session_set_abort),
     E(session_set_profile),
     E(session_n_ctx),

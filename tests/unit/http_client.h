@@ -179,7 +179,7 @@ static const answer *ask(int fd, const char *bytes)
 }
 
 /* On a connection of its own. */
-static const answer *ask_once(const char *address, const char *bytes)
+static inline const answer *ask_once(const char *address, const char *bytes)
 {
     int fd = dial(address);
     const answer *a = ask(fd, bytes);
@@ -188,7 +188,7 @@ static const answer *ask_once(const char *address, const char *bytes)
 }
 
 /* Does the server close, within ms, after whatever it still sends? */
-static bool is_closed(int fd, int ms)
+static inline bool is_closed(int fd, int ms)
 {
     char c;
     int rc;

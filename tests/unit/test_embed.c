@@ -1,5 +1,6 @@
-/* Embeddings against what transformers makes of small models in float64 (tests/golden/embeddings), and the same bits on
- * every level, with any threads and chunks, alone and in company. Files are written byte by byte, by nothing of hone. */
+/* Embeddings against what transformers makes of small models in float64 (tests/golden/embeddings), and the same bits
+ * on every level, with any threads and chunks, alone and in company. Files are written byte by byte, by nothing of
+ * hone. */
 #include "engine/engine.h"
 #include "family_vectors.h"
 
@@ -180,17 +181,17 @@ static void refusals_are_told(void **state)
     p.pooling = (hone_pooling)99;
     fails(hone_embed(s, t.of, 1, &p, y, &err), &err, HONE_E_ARG, "pooling 99");
     assert_int_equal(hone_embed_width(t.m, HONE_POOL_RANK, NULL), 0);
-    assert_int_equal(hone_embed(s, t.of, 0, NULL, NULL, &err), HONE_OK);
-    assert_int_equal(hone_embed(s, t.of, 1, NULL, y, &err), HONE_OK);
+    assert_int_equal(hone_embed(s, t.of, 0, &(hone_embed_params){ 0 }, NULL, &err), HONE_OK);
+    assert_int_equal(hone_embed(s, t.of, 1, &(hone_embed_params){ 0 }, y, &err), HONE_OK);
     hone_session_free(s);
     close_file(&t);
     /* a causal one whose only sequence is taken; beyond the context */
     t = open_file("qwen3");
     load_ids(&t);
     s = tm_session(c, t.m, 40, 1, 7, HONE_CACHE_F16);
-    fails(hone_embed(s, t.of, 2, NULL, y, &err), &err, HONE_E_CTX, "context of 40");
+    fails(hone_embed(s, t.of, 2, &(hone_embed_params){ 0 }, y, &err), &err, HONE_E_CTX, "context of 40");
     assert_int_equal(hone_append(s, 0, t.ids[0], 3, &logits, &err), HONE_OK);
-    fails(hone_embed(s, t.of, 1, NULL, y, &err), &err, HONE_E_ARG, "empty");
+    fails(hone_embed(s, t.of, 1, &(hone_embed_params){ 0 }, y, &err), &err, HONE_E_ARG, "empty");
     assert_int_equal(hone_seq_length(s, 0), 3);
     hone_session_free(s);
     hone_context_free(c);

@@ -1,7 +1,7 @@
-/* api: how the server is asked: fetch with the key, streams of events, errors as words. Refuses to know the document. */
+/* api: how the server is asked: fetch with the key, streams of events, errors of kinds. Refuses to know the page. */
 
-/* What went wrong: kind is 'key' (401), 'wait' (429, 503, with seconds), 'refused' (other 4xx), 'failed' (5xx, or told in a
- * stream), 'unreachable', 'lost' (in the middle of a stream); message is in words. */
+/* What went wrong: kind is 'key' (401), 'wait' (429, 503, with seconds), 'refused' (other 4xx), 'failed' (5xx, or told
+ * in a stream), 'unreachable', 'lost' (in the middle of a stream); message is the server's or the browser's. */
 class ApiError extends Error {
   constructor(kind, message, more) {
     super(message);
@@ -21,14 +21,15 @@ async function errorOf(response) {
   return new ApiError(response.status < 500 ? 'refused' : 'failed', why, more);
 }
 
-/* The answer to one request, with status 2xx; else an ApiError (or AbortError) is thrown. body: text of JSON, or undefined. */
+/* The answer to one request, of status 2xx; else an ApiError (or AbortError) is thrown. body: JSON; undefined: GET. */
 async function ask(path, body, signal) {
   const headers = {}, key = recall('key', 'sessionStorage');
   if (key) headers.Authorization = 'Bearer ' + key;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   let response;
   try {
-    response = await fetch(path, { method: body === undefined ? 'GET' : 'POST', headers, body, signal, cache: 'no-store' });
+    response =
+      await fetch(path, { method: body === undefined ? 'GET' : 'POST', headers, body, signal, cache: 'no-store' });
   } catch (e) {
     if (e.name === 'AbortError') throw e;
     throw new ApiError('unreachable', e.message);
@@ -75,7 +76,10 @@ function requestBody(settings, messages, seed, continued) {
   if (settings.stop) body.stop = settings.stop.split('\n').filter((s) => s);
   if (settings.reasoning_effort) body.reasoning_effort = settings.reasoning_effort;
   if (settings.schema) {
-    body.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema: JSON.parse(settings.schema) } };
+    body.response_format = {
+      type: 'json_schema',
+      json_schema: { name: 'answer', schema: JSON.parse(settings.schema) }
+    };
   }
   if (settings.tools) body.tools = JSON.parse(settings.tools);
   if (settings.logprobs) Object.assign(body, { logprobs: true, top_logprobs: 5 });

@@ -21,7 +21,8 @@ const app = {
     if (this.running || (!text.trim() && !this.files.length)) return;
     if (!this.talks.includes(talk)) this.talks.unshift(talk);
     const path = branch(talk), last = path[path.length - 1];
-    const node = addNode(talk, last ? last.id : '', { role: 'user', content: text, ...(this.files.length ? { files: this.files } : {}) });
+    const node = addNode(talk, last ? last.id : '',
+      { role: 'user', content: text, ...(this.files.length ? { files: this.files } : {}) });
     $('input').value = talk.draft = '';
     this.files = [];
     drawFiles();
@@ -53,7 +54,8 @@ const app = {
 
   async edited(talk, node, text) {
     const copy = { role: node.role, content: text };
-    for (const name of ['files', 'reasoning', 'calls', 'call_id', 'name', 'model']) if (node[name]) copy[name] = node[name];
+    for (const name of ['files', 'reasoning', 'calls', 'call_id', 'name', 'model'])
+      if (node[name]) copy[name] = node[name];
     if (node.role === 'assistant') copy.end = 'stop';
     const n = addNode(talk, node.parent, copy);
     if (node.role === 'assistant') n.hash = await sha256(text);
@@ -107,9 +109,9 @@ const app = {
     this.keep(talk);
     this.draw();
     if (failure && node.end !== 'stopped') {
-      const again = () => (nothing ? this.answer(talk, node.parent, fresh) : continued || node.end === 'lost' && node.content
-        ? this.continue(talk, node) : this.answer(talk, node.parent, fresh));
-      notice(failure.kind === 'lost' ? t('lost') : words(failure), [[node.end === 'lost' && node.content ? 'continue' : 'retry', again]]);
+      const goes_on = !nothing && node.content && (continued || node.end === 'lost');
+      const again = () => (goes_on ? this.continue(talk, node) : this.answer(talk, node.parent, fresh));
+      notice(failure.kind === 'lost' ? t('lost') : words(failure), [[goes_on ? 'continue' : 'retry', again]]);
     }
     drawContext();
   },
@@ -135,7 +137,9 @@ const app = {
     this.keep(talk);
     this.draw();
     const actions = this.views.get(node.id).actions;
-    (actions.querySelector('.' + arrow + ':not(:disabled)') || actions.querySelector('.previous:not(:disabled), .next')).focus();
+    (actions.querySelector('.' + arrow + ':not(:disabled)') ||
+      actions.querySelector('.previous:not(:disabled), .next'))
+      .focus();
     drawContext();
   },
 
@@ -253,7 +257,8 @@ function countDown(key, seconds, signal) {
 
 /* An error as a sentence. */
 function words(e) {
-  if (e.code === 'context_length_exceeded' && e.n_prompt) return t('tooLong', { n: number(e.n_prompt), of: number(e.n_ctx || contextSize()) });
+  if (e.code === 'context_length_exceeded' && e.n_prompt)
+    return t('tooLong', { n: number(e.n_prompt), of: number(e.n_ctx || contextSize()) });
   if (e.kind === 'refused' || e.kind === 'key') return t('refused', { why: shownText(e.message) });
   return t('failed', { why: shownText(e.message) });
 }
@@ -312,7 +317,8 @@ function notice(text, actions) {
     notice('');
     if (f) f();
   };
-  $('notice-actions').replaceChildren(...(text ? [...(actions || []), ['close']].map(([key, f]) => button(key, act(f))) : []));
+  $('notice-actions')
+    .replaceChildren(...(text ? [...(actions || []), ['close']].map(([key, f]) => button(key, act(f))) : []));
 }
 
 /* To those who listen, and nobody else. */
@@ -375,8 +381,18 @@ function drawList() {
   const wanted = $('search').value.trim().toLowerCase();
   const found = app.talks.filter((talk) => !wanted || talk.title.toLowerCase().includes(wanted) ||
     Object.values(talk.nodes).some((n) => n.content.toLowerCase().includes(wanted)));
-  const item = (talk) => el('li', {}, el('button', { type: 'button', onclick: () => { app.open(talk); closeMenu(); $('input').focus(); },
-    'aria-current': talk === app.talk ? 'true' : undefined, dir: 'auto' }, shownText(talk.title) || t('untitled')));
+  const item = (talk) => el('li', {},
+    el('button', {
+      type: 'button',
+      onclick: () => {
+        app.open(talk);
+        closeMenu();
+        $('input').focus();
+      },
+      'aria-current': talk === app.talk ? 'true' : undefined,
+      dir: 'auto'
+    },
+      shownText(talk.title) || t('untitled')));
   const focused = document.activeElement && $('talks').contains(document.activeElement);
   $('talks').replaceChildren(...found.map(item));
   if (focused) {
@@ -450,7 +466,8 @@ async function importFile(file) {
   }
 }
 
-const fileName = (title) => (title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '').slice(0, 40) || 'conversation') + '.json';
+const fileName = (title) =>
+  (title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '').slice(0, 40) || 'conversation') + '.json';
 
 /* ---- keys and buttons --------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:( {1,4})(?=\S)|( )|$)/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]|$)/;
-const DELIMITERS = /^\|?[ \t]*:?-+:?(?:[ \t]*\|[ \t]*:?-+:?)*[ \t]*\|?$/; // of a trimmed line: no two runs of blanks meet
+const DELIMITERS = /^\|?[ \t]*:?-+:?(?:[ \t]*\|[ \t]*:?-+:?)*[ \t]*\|?$/; // trimmed: no two runs of blanks meet
 const blank = (line) => line === undefined || line.trim() === '';
 
 function isTable(lines, i) {
@@ -27,6 +27,17 @@ function interrupts(lines, i) {
   const line = lines[i], item = ITEM.exec(line);
   return FENCE.test(line) || RULE.test(line) || QUOTE.test(line) || HEADING.test(line) || isTable(lines, i) ||
     (item && line.length > item[0].length && (item[2].length === 1 || parseInt(item[2], 10) === 1));
+}
+
+/* Whether line i may go on with the paragraph that a quote or item ends with in the line before, though no mark of
+ * theirs stands before it. */
+function goesOn(lines, i) {
+  let before = lines[i - 1];
+  for (let n = 0; n < MOST_NESTED && !RULE.test(before) && (QUOTE.test(before) || ITEM.test(before)); n++) {
+    before = before.replace(QUOTE.test(before) ? QUOTE : ITEM, '');
+  }
+  if (blank(before) || [HEADING, RULE, FENCE].some((x) => x.test(before)) || before.includes('|')) return false;
+  return !ITEM.test(lines[i]) && !interrupts(lines, i);
 }
 
 /* The block that begins with line i, which is not blank: its kind, what it holds, and the line after its end. */
@@ -48,7 +59,7 @@ function scanBlock(lines, i) {
   }
   if (RULE.test(line)) return { kind: 'rule', to };
   if (QUOTE.test(line)) {
-    while (to < lines.length && !blank(lines[to]) && (QUOTE.test(lines[to]) || !interrupts(lines, to))) to++;
+    while (to < lines.length && !blank(lines[to]) && (QUOTE.test(lines[to]) || goesOn(lines, to))) to++;
     return { kind: 'quote', lines: lines.slice(i, to).map((l) => l.replace(QUOTE, '')), to };
   }
   if (ITEM.test(line)) return scanList(lines, i);
@@ -91,7 +102,7 @@ function scanList(lines, i) {
       offset = m[1].length + m[2].length + (m[3] ? m[3].length : 1);
       item = [line.slice(Math.min(line.length, offset))];
       list.items.push(item);
-    } else if (item && !was_blank && !m && !interrupts(lines, to)) {
+    } else if (item && !was_blank && goesOn(lines, to)) {
       item.push(line.trimStart());
     } else {
       break;
@@ -122,10 +133,18 @@ function cells(line) {
 
 /* ---- blocks: as elements ---------------------------------------------------------------------- */
 
-function renderBlocks(lines, depth) {
+/* gaps: of a list; gaps.seen becomes true where a blank line stands between two blocks. */
+function renderBlocks(lines, depth, gaps) {
   const out = [];
+  let was_blank = false;
   for (let i = 0; i < lines.length; ) {
-    if (blank(lines[i])) { i++; continue; }
+    if (blank(lines[i])) {
+      was_blank = true;
+      i++;
+      continue;
+    }
+    if (gaps && was_blank && out.length) gaps.seen = true;
+    was_blank = false;
     if (depth >= MOST_NESTED) {
       out.push(el('p', {}, inline(lines.slice(i).join('\n'))));
       return out;
@@ -150,13 +169,15 @@ function renderBlock(b, depth) {
 }
 
 function renderList(b, depth) {
+  const gaps = { seen: b.loose };
   const items = b.items.map((lines) => {
     const task = /^\[([ xX])\] /.exec(lines[0]);
     if (task) lines[0] = lines[0].slice(4);
-    let children = renderBlocks(lines, depth + 1);
-    if (!b.loose) children = children.flatMap((c) => (c.tagName === 'P' ? [...c.childNodes] : [c]));
-    return el('li', {}, task ? (task[1] === ' ' ? '☐ ' : '☑ ') : null, children);
+    return el('li', {}, task ? (task[1] === ' ' ? '☐ ' : '☑ ') : null, renderBlocks(lines, depth + 1, gaps));
   });
+  for (const li of gaps.seen ? [] : items) { // tight: no paragraphs
+    for (const p of [...li.children]) if (p.tagName === 'P') p.replaceWith(...p.childNodes);
+  }
   return el(b.ordered ? 'ol' : 'ul', { dir: 'auto', start: b.ordered && b.start !== 1 ? b.start : undefined }, items);
 }
 
@@ -164,54 +185,11 @@ function renderTable(lines) {
   const align = cells(lines[1]).map((c) => (c.endsWith(':') ? (c.startsWith(':') ? 'centre' : 'end') : undefined));
   const row = (line, tag) => {
     const given = cells(line);
-    return el('tr', {}, given.slice(0, align.length).map((c, i) => el(tag, { className: align[i], dir: 'auto' }, inline(c))));
+    return el(
+      'tr', {}, given.slice(0, align.length).map((c, i) => el(tag, { className: align[i], dir: 'auto' }, inline(c))));
   };
   return el('div', { className: 'wide', tabIndex: 0, role: 'group' },
     el('table', {}, el('thead', {}, row(lines[0], 'th')), el('tbody', {}, lines.slice(2).map((l) => row(l, 'td')))));
-}
-
-/* open: more of it is to come, so it is not coloured yet. */
-function codeBlock(text, lang, open) {
-  const name = lang.slice(0, 32);
-  const code = el('code', {}, open || text.length > 100000 ? shown(text) : highlight(text, lang.toLowerCase()));
-  const copy = button('copy', async () => say(t(await copyText(text) ? 'copied' : 'notCopied')), { className: 'copy' });
-  const label = name ? shownText(name) : t('code');
-  return el('div', { className: 'code' }, el('div', { className: 'code-head' }, el('span', {}, label), copy),
-    el('pre', { tabIndex: 0, role: 'group', 'aria-label': label, dir: 'ltr' }, code));
-}
-
-/* ---- colours of code ---------------------------------------------------------------------------- */
-
-const HASH = 'py python sh bash zsh shell yaml yml toml make makefile ruby rb perl r dockerfile ini conf cmake nix'.split(' ');
-const DASH = 'sql lua haskell hs ada vhdl elm'.split(' ');
-const MARKUP = 'html xml svg md markdown'.split(' ');
-const PLAIN = ['', 'text', 'txt', 'plain', 'plaintext', 'console', 'output', 'diff', 'log'];
-const KEYWORDS = new Set(('abstract and as assert async await auto bool boolean break case catch char class const constexpr continue ' +
-  'declare def default defer del delete do done double elif else elsif end enum esac except export extends extern false False fi ' +
-  'final finally float fn for foreach from func function global go goto if impl implements import in inline int interface is ' +
-  'lambda let local long loop match mod module mut namespace new nil None nonlocal not null nullptr of operator or override ' +
-  'package pass private protected pub public raise range readonly ref return self short signed sizeof static static_cast struct ' +
-  'super switch template then this throw trait true True try type typedef typename typeof undefined union unless unsafe unsigned ' +
-  'until use using val var virtual void volatile when where while with yield ' +
-  'SELECT FROM WHERE INSERT INTO UPDATE SET DELETE CREATE TABLE JOIN LEFT RIGHT INNER OUTER ON GROUP BY ORDER LIMIT AND OR NOT ' +
-  'NULL AS VALUES PRIMARY KEY').split(' '));
-
-function highlight(text, lang) {
-  if (PLAIN.includes(lang)) return shown(text);
-  const comment = HASH.includes(lang) ? '#.*' : DASH.includes(lang) ? '--.*' : MARKUP.includes(lang) ? '<!--[^]*?(?:-->|$)'
-    : '\\/\\/.*|\\/\\*[^]*?(?:\\*\\/|$)';
-  const token = new RegExp('(' + comment + ')|("(?:[^"\\\\\\n]|\\\\.)*"?|\'(?:[^\'\\\\\\n]|\\\\.)*\'?|`(?:[^`\\\\]|\\\\[^])*`?)' +
-    '|(\\b\\d[\\w.]*)|([A-Za-z_]\\w*)', 'g');
-  const out = [];
-  let from = 0;
-  for (let m; (m = token.exec(text)); ) {
-    const kind = m[1] ? 'comment' : m[2] ? 'string' : m[3] ? 'number' : KEYWORDS.has(m[4]) ? 'keyword' : '';
-    if (!kind) continue;
-    out.push(shown(text.slice(from, m.index)), el('span', { className: 'hl-' + kind }, shown(m[0])));
-    from = token.lastIndex;
-  }
-  out.push(shown(text.slice(from)));
-  return out;
 }
 
 /* ---- spans ---------------------------------------------------------------------------------------- */
@@ -386,8 +364,8 @@ function inline(text) {
   return parts.map((p) => p.nodes).flat(Infinity);
 }
 
-/* A function (from, close) that gives the index after what opened before `from`, where it closes within 2000 characters; 0:
- * it does not. Called in order, so that the text is searched once. */
+/* A function (from, close) that gives the index after what opened before `from`, where it closes within 2000
+ * characters; 0: it does not. Called in order, so that the text is searched once. */
 function closings(text) {
   const next = {};
   return (from, close) => {
@@ -473,7 +451,8 @@ class MarkdownView {
       const element = renderBlock(block, 0);
       for (let e; (e = old.pop()); ) e.remove();
       this.root.append(element);
-      if (i < lines.length - 1 || !this.tail.length) { // what begins in the last line may become part of the block before
+      // what begins in the last line may become part of the block before
+      if (i < lines.length - 1 || !this.tail.length) {
         this.at = offset;
         this.tail = [];
         this.code = block.open ? block.lines.join('\n').length : -1;

@@ -1,5 +1,5 @@
-/* settings: what can be set for a conversation, the dialog that sets it, and two dialogs that ask for one thing. A setting
- * that is not given is left to the server, whose defaults are shown. */
+/* settings: what can be set for a conversation, the dialog that sets it, and two dialogs that ask for one thing. A
+ * setting that is not given is left to the server, whose defaults are shown. */
 
 /* Numbers, with the limits of the API. */
 const SAMPLING = [
@@ -51,7 +51,8 @@ function openSettings(talk, done) {
   const models = app.models.map((m) => [m.id, shownText(m.id)]);
   if (s.model && !app.models.some((m) => m.id === s.model)) models.push([s.model, shownText(s.model)]);
   inputs.model = select([['', '–'], ...models], s.model || '');
-  inputs.reasoning_effort = select(EFFORTS.map((e) => [e, e === '' ? t('effortDefault') : e === 'none' ? t('effortNone') : e]),
+  const effort = { '': t('effortDefault'), none: t('effortNone') };
+  inputs.reasoning_effort = select(EFFORTS.map((e) => [e, effort[e] || e]),
     s.reasoning_effort || '');
   const lora = app.adapters.map((a) => {
     const given = (s.lora || {})[a.id];
@@ -60,7 +61,8 @@ function openSettings(talk, done) {
   });
 
   const numbers = SAMPLING.map((f) => {
-    inputs[f.name] = el('input', { type: 'text', inputMode: 'decimal', value: s[f.name] === undefined ? '' : String(s[f.name]) });
+    inputs[f.name] =
+      el('input', { type: 'text', inputMode: 'decimal', value: s[f.name] === undefined ? '' : String(s[f.name]) });
     const usual = serverDefault(f.name), hint = [];
     if (usual !== undefined) hint.push(t('defaultIs', { value: number(usual, 4) }));
     if (f.hint) hint.push(t(f.hint));
@@ -71,9 +73,12 @@ function openSettings(talk, done) {
   inputs.logprobs = el('input', { type: 'checkbox', checked: !!s.logprobs, id: 'f-logprobs' });
 
   const lang = select([['en', 'English'], ['de', 'Deutsch']], LANGUAGES[language]);
-  const theme = select([['', t('themeAuto')], ['light', t('themeLight')], ['dark', t('themeDark')]], recall('theme') || '');
+  const theme =
+    select([['', t('themeAuto')], ['light', t('themeLight')], ['dark', t('themeDark')]], recall('theme') || '');
   const space = el('p', { className: 'dim' }), error = el('p', { className: 'error', role: 'alert' });
-  store.space().then((e) => { if (e) space.textContent = t('storage', { used: bytes(e.used), quota: bytes(e.quota) }); });
+  store.space().then((e) => {
+    if (e) space.textContent = t('storage', { used: bytes(e.used), quota: bytes(e.quota) });
+  });
 
   /* The settings as given; an Error says what is wrong with one. */
   const read = () => {
@@ -81,7 +86,8 @@ function openSettings(talk, done) {
     for (const name of TEXT_SETTINGS) if (inputs[name].value.trim()) to[name] = inputs[name].value;
     const numberOf = (name, text, f) => {
       const value = Number(text.replace(',', '.'));
-      if (Number.isFinite(value) && value >= f.min && value <= f.max && (!f.whole || Number.isInteger(value))) return value;
+      if (Number.isFinite(value) && value >= f.min && value <= f.max && (!f.whole || Number.isInteger(value)))
+        return value;
       throw new Error(t('badNumber', { name, value: text, min: f.min, max: f.max }));
     };
     for (const f of SAMPLING) {
@@ -99,7 +105,9 @@ function openSettings(talk, done) {
     for (const name of ['schema', 'tools']) {
       if (!to[name]) continue;
       let value;
-      try { value = JSON.parse(to[name]); } catch (e) { throw new Error(t('badJson', { name: t(name), why: e.message })); }
+      try {
+        value = JSON.parse(to[name]);
+      } catch (e) { throw new Error(t('badJson', { name: t(name), why: e.message })); }
       if (name === 'tools' && !Array.isArray(value)) throw new Error(t('notArray', { name: t(name) }));
       if (name === 'schema' && !isObject(value)) throw new Error(t('notObject', { name: t(name) }));
     }
@@ -122,19 +130,16 @@ function openSettings(talk, done) {
     done();
   };
   dialog.replaceChildren(el('form', { onsubmit: submit, noValidate: true },
-    el('h2', { id: 'settings-title' }, t('settings')),
-    field(t('modelName'), inputs.model),
-    lora.map((a) => field(a.name, a.input, t('defaultIs', { value: a.default }))),
-    area('system', 4),
+    el('h2', { id: 'settings-title' }, t('settings')), field(t('modelName'), inputs.model),
+    lora.map((a) => field(a.name, a.input, t('defaultIs', { value: a.default }))), area('system', 4),
     field(t('effort'), inputs.reasoning_effort),
-    el('fieldset', {}, el('legend', {}, t('sampling')), el('div', { className: 'grid' }, numbers, field(t('seed'), inputs.seed, t('seedHint')))),
-    area('stop', 2),
-    area('schema', 4),
-    area('tools', 4, t('toolsHint')),
+    el('fieldset', {}, el('legend', {}, t('sampling')),
+      el('div', { className: 'grid' }, numbers, field(t('seed'), inputs.seed, t('seedHint')))),
+    area('stop', 2), area('schema', 4), area('tools', 4, t('toolsHint')),
     el('p', { className: 'check' }, inputs.logprobs, el('label', { htmlFor: 'f-logprobs' }, t('logprobs'))),
-    el('div', { className: 'grid' }, field(t('language'), lang), field(t('theme'), theme)),
-    space, error,
-    el('div', { className: 'row' }, el('button', { type: 'submit', className: 'main' }, t('save')), button('cancel', () => dialog.close()))));
+    el('div', { className: 'grid' }, field(t('language'), lang), field(t('theme'), theme)), space, error,
+    el('div', { className: 'row' }, el('button', { type: 'submit', className: 'main' }, t('save')),
+      button('cancel', () => dialog.close()))));
   dialog.showModal();
 }
 
@@ -158,7 +163,8 @@ function askFor(title, label, value, type) {
       dialog.close();
     };
     dialog.replaceChildren(el('form', { onsubmit: submit }, el('h2', { id: 'ask-title' }, title), field(label, input),
-      el('div', { className: 'row' }, el('button', { type: 'submit', className: 'main' }, t('ok')), button('cancel', () => dialog.close()))));
+      el('div', { className: 'row' }, el('button', { type: 'submit', className: 'main' }, t('ok')),
+        button('cancel', () => dialog.close()))));
     dialog.onclose = () => done(given);
     dialog.showModal();
     input.focus();

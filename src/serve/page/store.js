@@ -71,7 +71,9 @@ const store = {
 
 /* Small values by name, in localStorage (choices) or sessionStorage (the key). */
 function recall(name, area) {
-  try { return window[area || 'localStorage'].getItem('hone.' + name); } catch { return store.memory.get('.' + name) || null; }
+  try {
+    return window[area || 'localStorage'].getItem('hone.' + name);
+  } catch { return store.memory.get('.' + name) || null; }
 }
 
 function remember(name, value, area) {

@@ -26,16 +26,22 @@ const STRINGS = {
   close: ['Close', 'Schließen'],
   cancel: ['Cancel', 'Abbrechen'],
   ok: ['OK', 'OK'],
-  welcome: ['Write a message below. Conversations are kept in this browser and nowhere else.',
-    'Unten eine Nachricht schreiben. Gespräche bleiben in diesem Browser und nirgends sonst.'],
+  welcome: [
+    'Write a message below. Conversations are kept in this browser and nowhere else.',
+    'Unten eine Nachricht schreiben. Gespräche bleiben in diesem Browser und nirgends sonst.'
+  ],
   attached: ['Attached files', 'Angehängte Dateien'],
   attach: ['Attach text', 'Text anhängen'],
   detach: ['Remove {name}', '{name} entfernen'],
-  notText: ['{name} is not text in UTF-8 and was not attached.', '{name} ist kein Text in UTF-8 und wurde nicht angehängt.'],
-  tooLarge: ['{name} is larger than {most} and was not attached.', '{name} ist größer als {most} und wurde nicht angehängt.'],
+  notText:
+    ['{name} is not text in UTF-8 and was not attached.', '{name} ist kein Text in UTF-8 und wurde nicht angehängt.'],
+  tooLarge:
+    ['{name} is larger than {most} and was not attached.', '{name} ist größer als {most} und wurde nicht angehängt.'],
   yourMessage: ['Your message', 'Ihre Nachricht'],
-  hint: ['Enter sends, Shift+Enter begins a new line, Esc stops the answer, ↑ in an empty field edits the last message.',
-    'Enter sendet, Umschalt+Enter beginnt eine Zeile, Esc hält die Antwort an, ↑ im leeren Feld ändert die letzte Nachricht.'],
+  hint: [
+    'Enter sends, Shift+Enter begins a new line, Esc stops the answer, ↑ in an empty field edits the last message.',
+    'Enter sendet, Umschalt+Enter beginnt eine Zeile, Esc hält an, ↑ im leeren Feld ändert die letzte Nachricht.'
+  ],
   send: ['Send', 'Senden'],
   stop: ['Stop', 'Anhalten'],
   you: ['You', 'Sie'],
@@ -64,8 +70,10 @@ const STRINGS = {
   waiting: ['Waiting for the server', 'Warte auf den Server'],
   reading: ['Reading the prompt: {done} of {total} tokens', 'Liest die Eingabe: {done} von {total} Token'],
   rate: ['{rate} tok/s', '{rate} Tok/s'],
-  rateRoof: ['{rate} tok/s, {percent} % of what this machine’s memory allows ({roof})',
-    '{rate} Tok/s, {percent} % dessen, was der Speicher dieser Maschine erlaubt ({roof})'],
+  rateRoof: [
+    '{rate} tok/s, {percent} % of what this machine’s memory allows ({roof})',
+    '{rate} Tok/s, {percent} % dessen, was der Speicher dieser Maschine erlaubt ({roof})'
+  ],
   nTokens: ['{n} tokens', '{n} Token'],
   ttft: ['first after {ms} ms', 'erstes nach {ms} ms'],
   cached: ['{n} of {of} prompt tokens from the cache', '{n} von {of} Token der Eingabe aus dem Zwischenspeicher'],
@@ -81,24 +89,40 @@ const STRINGS = {
   endError: ['broken off by an error', 'durch einen Fehler abgebrochen'],
   used: ['{n} of {of} tokens of context', '{n} von {of} Token des Kontexts'],
   usedWarn: ['{n} of {of} tokens of context: nearly full', '{n} von {of} Token des Kontexts: fast voll'],
-  unreachable: ['The server cannot be reached. Trying again in {s} s.', 'Der Server ist nicht erreichbar. Neuer Versuch in {s} s.'],
+  unreachable: [
+    'The server cannot be reached. Trying again in {s} s.', 'Der Server ist nicht erreichbar. Neuer Versuch in {s} s.'
+  ],
   reachable: ['The server is there again.', 'Der Server ist wieder da.'],
-  lost: ['The connection was lost in the middle of the answer. What came is kept.',
-    'Die Verbindung ging mitten in der Antwort verloren. Was kam, bleibt.'],
-  busy: ['The server’s queue is full. Asking again in {s} s.', 'Die Warteschlange des Servers ist voll. Neue Anfrage in {s} s.'],
-  notReady: ['The server is loading or stopping. Asking again in {s} s.', 'Der Server lädt oder beendet sich. Neue Anfrage in {s} s.'],
+  lost: [
+    'The connection was lost in the middle of the answer. What came is kept.',
+    'Die Verbindung ging mitten in der Antwort verloren. Was kam, bleibt.'
+  ],
+  busy: [
+    'The server’s queue is full. Asking again in {s} s.',
+    'Die Warteschlange des Servers ist voll. Neue Anfrage in {s} s.'
+  ],
+  notReady: [
+    'The server is loading or stopping. Asking again in {s} s.',
+    'Der Server lädt oder beendet sich. Neue Anfrage in {s} s.'
+  ],
   refused: ['The server refused: {why}', 'Der Server lehnt ab: {why}'],
   failed: ['The server failed: {why}', 'Fehler im Server: {why}'],
-  tooLong: ['The conversation does not fit: {n} tokens, and the model holds {of}. Shorten it, or begin a new one.',
-    'Das Gespräch passt nicht: {n} Token, das Modell fasst {of}. Kürzen Sie es oder beginnen Sie ein neues.'],
+  tooLong: [
+    'The conversation does not fit: {n} tokens, and the model holds {of}. Shorten it, or begin a new one.',
+    'Das Gespräch passt nicht: {n} Token, das Modell fasst {of}. Kürzen Sie es oder beginnen Sie ein neues.'
+  ],
   retry: ['Try again', 'Erneut versuchen'],
   keyTitle: ['This server asks for a key', 'Dieser Server verlangt einen Schlüssel'],
   keyAgain: ['The server refused this key.', 'Der Server hat diesen Schlüssel abgelehnt.'],
   keyField: ['API key, kept until this tab is closed', 'API-Schlüssel, bleibt bis dieser Tab geschlossen wird'],
-  storeFailed: ['This browser does not keep conversations ({why}). Export what you need.',
-    'Dieser Browser bewahrt Gespräche nicht auf ({why}). Exportieren Sie, was Sie brauchen.'],
-  storeFull: ['The browser’s storage is full: the last change was not kept. Export and delete conversations.',
-    'Der Speicher des Browsers ist voll: die letzte Änderung ist nicht gesichert. Gespräche exportieren und löschen.'],
+  storeFailed: [
+    'This browser does not keep conversations ({why}). Export what you need.',
+    'Dieser Browser bewahrt Gespräche nicht auf ({why}). Exportieren Sie, was Sie brauchen.'
+  ],
+  storeFull: [
+    'The browser’s storage is full: the last change was not kept. Export and delete conversations.',
+    'Der Speicher des Browsers ist voll: die letzte Änderung ist nicht gesichert. Gespräche exportieren und löschen.'
+  ],
   storage: ['Storage used: {used} of {quota}', 'Speicher belegt: {used} von {quota}'],
   language: ['Language', 'Sprache'],
   theme: ['Colours', 'Farben'],
@@ -128,8 +152,10 @@ const STRINGS = {
   effortNone: ['off', 'aus'],
   schema: ['JSON schema of the answer', 'JSON-Schema der Antwort'],
   tools: ['Tools, a JSON array', 'Werkzeuge, ein JSON-Array'],
-  toolsHint: ['Functions as the API takes them. You run them yourself and paste what they return.',
-    'Funktionen in der Form der API. Sie führen sie selbst aus und fügen das Ergebnis ein.'],
+  toolsHint: [
+    'Functions as the API takes them. You run them yourself and paste what they return.',
+    'Funktionen in der Form der API. Sie führen sie selbst aus und fügen das Ergebnis ein.'
+  ],
   logprobs: ['Keep probabilities of tokens', 'Wahrscheinlichkeiten der Token behalten'],
   badJson: ['{name}: not JSON: {why}', '{name}: kein JSON: {why}'],
   notArray: ['{name}: expected a JSON array', '{name}: ein JSON-Array erwartet'],
@@ -140,7 +166,10 @@ const STRINGS = {
   address: ['address: {url}', 'Adresse: {url}'],
   unseen: ['invisible character {code}', 'unsichtbares Zeichen {code}'],
   code: ['Code', 'Code'],
-  tokenView: ['Tokens with their probabilities in percent; arrow keys move', 'Token mit Wahrscheinlichkeiten in Prozent; Pfeiltasten bewegen'],
+  tokenView: [
+    'Tokens with their probabilities in percent; arrow keys move',
+    'Token mit Wahrscheinlichkeiten in Prozent; Pfeiltasten bewegen'
+  ],
   alternatives: ['Instead of {token} ({p} %):', 'Statt {token} ({p} %):'],
 };
 

@@ -1,21 +1,34 @@
-/* talk: a conversation as a tree of messages, of which one branch is shown, and the file it is exported to: hone.chat/1, as
- * `hone chat` writes and reads it, with the other branches beside it. Refuses to know the document and the server.
+/* talk: a conversation as a tree of messages, of which a branch is shown, and the file it is exported to: hone.chat/1,
+ * as `hone chat` writes and reads it, with the other branches beside it. Refuses to know the document and the server.
  *
- * talk: { id, title, named, created, changed, settings, draft, nodes: { id: node }, chosen: { id of a parent: id of its child shown } }
- * node: { id, parent ('' at the root), role, content, time, and where there is any: files [{ name, text }], reasoning, calls
- *   [{ id, name, arguments }], call_id and name (of a tool's result), model, end, error, stats, hash, logprobs, asked } */
+ * talk: { id, title, named (by its user), created, changed, settings, draft, nodes: { id: node },
+ *   chosen: { id of a parent: id of its child that is shown } }
+ * node: { id, parent ('' at the root), role, content, time } and where there is any: files [{ name, text }], reasoning,
+ *   calls [{ id, name, arguments }], call_id and name (of a tool's result), model, end, error, stats, hash, logprobs */
 const SCHEMA = 'hone.chat/1';
 const SCHEMA_ALL = 'hone.chats/1';
 const ROLES = ['user', 'assistant', 'tool'];
 
 function newTalk(settings) {
   const now = Date.now();
-  return { id: newId(), title: '', named: false, created: now, changed: now, settings: { ...settings }, draft: '', nodes: {}, chosen: {} };
+  return {
+    id: newId(),
+    title: '',
+    named: false,
+    created: now,
+    changed: now,
+    settings: {...settings },
+    draft: '',
+    nodes: {},
+    chosen: {}
+  };
 }
 
 /* Versions of a message, oldest first: all answers to the same parent. */
 function versions(talk, parent) {
-  return Object.values(talk.nodes).filter((n) => n.parent === parent).sort((a, b) => a.time - b.time || (a.id < b.id ? -1 : 1));
+  return Object.values(talk.nodes)
+    .filter((n) => n.parent === parent)
+    .sort((a, b) => a.time - b.time || (a.id < b.id ? -1 : 1));
 }
 
 /* The branch shown, from the first message to the last. */
@@ -80,7 +93,8 @@ function messagesOf(path, system) {
     const m = { role: n.role, content: contentOf(n) };
     if (n.reasoning) m.reasoning_content = n.reasoning;
     if (n.calls && n.calls.length) {
-      m.tool_calls = n.calls.map((c) => ({ id: c.id, type: 'function', function: { name: c.name, arguments: c.arguments } }));
+      m.tool_calls =
+        n.calls.map((c) => ({ id: c.id, type: 'function', function: { name: c.name, arguments: c.arguments } }));
       if (!m.content) m.content = null;
     }
     if (n.role === 'tool') m.tool_call_id = n.call_id;
@@ -91,22 +105,41 @@ function messagesOf(path, system) {
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-/* JSON of o, in which the string "@seed@", which must stand before any other, becomes these digits: they may be more than a
- * JavaScript number holds. */
+/* JSON of o, in which the string "@seed@", which must stand before any other, becomes these digits: they may be more
+ * than a JavaScript number holds. */
 function jsonWithSeed(o, seed, indent) {
   return JSON.stringify(o, null, indent).replace('"@seed@"', () => seed);
 }
 
 /* As names of `hone chat`. */
-const PARAMS = { max_tokens: 'n-predict', temperature: 'temp', top_k: 'top-k', top_p: 'top-p', min_p: 'min-p', repeat_penalty: 'repeat-penalty',
-  repeat_last_n: 'repeat-last-n', presence_penalty: 'presence-penalty', frequency_penalty: 'frequency-penalty' };
+const PARAMS = {
+  max_tokens: 'n-predict',
+  temperature: 'temp',
+  top_k: 'top-k',
+  top_p: 'top-p',
+  min_p: 'min-p',
+  repeat_penalty: 'repeat-penalty',
+  repeat_last_n: 'repeat-last-n',
+  presence_penalty: 'presence-penalty',
+  frequency_penalty: 'frequency-penalty'
+};
 
 function exportTalk(talk) {
   const s = talk.settings, params = {};
   if (s.seed && BigInt(s.seed) < 2n ** 63n) params.seed = '@seed@'; // the largest that `hone chat` takes
   for (const name in PARAMS) if (s[name] !== undefined) params[PARAMS[name]] = s[name];
-  const tree = { title: talk.title, named: talk.named, created: talk.created, settings: s, nodes: talk.nodes, chosen: talk.chosen };
-  return jsonWithSeed({ schema: SCHEMA, params, model: s.model || '', messages: messagesOf(branch(talk), s.system), tree }, s.seed, 2) + '\n';
+  const tree = {
+    title: talk.title,
+    named: talk.named,
+    created: talk.created,
+    settings: s,
+    nodes: talk.nodes,
+    chosen: talk.chosen
+  };
+  return jsonWithSeed(
+           { schema: SCHEMA, params, model: s.model || '', messages: messagesOf(branch(talk), s.system), tree },
+           s.seed, 2) +
+    '\n';
 }
 
 function exportAll(talks) {
@@ -142,13 +175,15 @@ function readNode(m, where) {
     n.name = isText(m.name) ? m.name : '';
   }
   if (m.files !== undefined) {
-    need(Array.isArray(m.files) && m.files.every((f) => isObject(f) && isText(f.name) && isText(f.text)), `${where}.files`);
+    need(Array.isArray(m.files) && m.files.every((f) => isObject(f) && isText(f.name) && isText(f.text)),
+      `${where}.files`);
     n.files = m.files.map((f) => ({ name: f.name, text: f.text }));
   }
   for (const name of ['model', 'end', 'error', 'hash']) if (isText(m[name])) n[name] = m[name];
   if (isObject(m.stats)) {
     n.stats = {};
-    for (const name in m.stats) if (Number.isFinite(m.stats[name]) || isText(m.stats[name])) n.stats[name] = m.stats[name];
+    for (const name in m.stats)
+      if (Number.isFinite(m.stats[name]) || isText(m.stats[name])) n.stats[name] = m.stats[name];
   }
   return n;
 }
@@ -162,17 +197,22 @@ function readTalk(o) {
     const v = (o.params || {})[PARAMS[name]];
     if (Number.isFinite(v) && !(name === 'max_tokens' && v < 0)) talk.settings[name] = v;
   }
-  const seed = isObject(tree.settings) && isText(tree.settings.seed) ? tree.settings.seed : String((o.params || {}).seed ?? '');
+  const seed =
+    isObject(tree.settings) && isText(tree.settings.seed) ? tree.settings.seed : String((o.params || {}).seed ?? '');
   if (validSeed(seed) && seed) talk.settings.seed = seed;
   if (isText(o.model) && o.model) talk.settings.model = o.model;
-  for (const f of TEXT_SETTINGS) if (isObject(tree.settings) && isText(tree.settings[f])) talk.settings[f] = tree.settings[f];
+  for (const f of TEXT_SETTINGS)
+    if (isObject(tree.settings) && isText(tree.settings[f])) talk.settings[f] = tree.settings[f];
   if (isObject(tree.nodes)) {
     for (const id in tree.nodes) {
       const m = tree.nodes[id];
-      need(isName(id) && isObject(m) && (m.parent === '' || (isName(m.parent) && Object.hasOwn(tree.nodes, m.parent))), `tree.nodes.${id}`);
+      need(
+        isName(id) && isObject(m) && (m.parent === '' || (isName(m.parent) && Object.hasOwn(tree.nodes, m.parent))),
+        `tree.nodes.${id}`);
       talk.nodes[id] = { ...readNode(m, `tree.nodes.${id}`), id, parent: m.parent, time: Number(m.time) || 0 };
     }
-    for (const id in tree.chosen) if ((id === '' || isName(id)) && isName(tree.chosen[id])) talk.chosen[id] = tree.chosen[id];
+    for (const id in tree.chosen)
+      if ((id === '' || isName(id)) && isName(tree.chosen[id])) talk.chosen[id] = tree.chosen[id];
   } else {
     need(Array.isArray(o.messages), 'no array messages');
     let parent = '', messages = o.messages;
@@ -181,7 +221,9 @@ function readTalk(o) {
       talk.settings.system = messages[0].content;
       messages = messages.slice(1);
     }
-    messages.forEach((m, i) => { parent = addNode(talk, parent, readNode(m, `messages[${i + o.messages.length - messages.length}]`)).id; });
+    messages.forEach((m, i) => {
+      parent = addNode(talk, parent, readNode(m, `messages[${i + o.messages.length - messages.length}]`)).id;
+    });
   }
   if (isText(tree.title)) talk.title = tree.title.slice(0, 200);
   talk.named = tree.named === true;

@@ -1,11 +1,12 @@
 /* text: how text that nobody has checked becomes nodes of the document: letters, never markup; what is
  * invisible or turns text around is spelt out. And the SHA-256 of a text. */
 
-/* An element with properties and children: strings become text, lists of any depth their members, null is left out. Names
- * with a dash are attributes. */
+/* An element with properties and children: strings become text, lists of any depth their members, null is left out.
+ * Names with a dash are attributes. */
 function el(tag, props, ...children) {
   const e = fill(document.createElement(tag), children);
-  for (const name in props) { // after the children: with dir=auto set, browsers look at all text for each one that is added
+  for (const name in
+    props) { // after the children: with dir=auto set, browsers look at all text for each one that is added
     if (props[name] === undefined) continue;
     if (name.includes('-') || name === 'role') e.setAttribute(name, props[name]);
     else e[name] = props[name];
@@ -25,11 +26,13 @@ function button(key, onclick, props) {
 }
 
 /* Characters without a shape, or that turn text around: C0 but \t and \n, DEL, C1, soft hyphen, marks and overrides of
- * direction, separators of lines, zero widths, fillers, annotations, tags, supplementary variation selectors; and joiners
- * and variation selectors, which are right in some places only. */
-const UNSEEN = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5' +
-  '\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb' +
-  '\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]', 'gu');
+ * direction, separators of lines, zero widths, fillers, annotations, tags, supplementary variation selectors; and
+ * joiners and variation selectors, which are right in some places only. */
+const UNSEEN = new RegExp(
+  '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5' +
+    '\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb' +
+    '\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]',
+  'gu');
 const JOINER = /[\u200c\u200d]/;
 const VARIATION = /[\ufe00-\ufe0f]/;
 const TAG = /[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}\u{e007f}]/u;
@@ -38,7 +41,8 @@ const KEYCAP = /[0-9#*]/;
 /* Whether the joiner or selector c may follow what stands before it: emoji and many scripts are written so. */
 function joins(c, before) {
   if (JOINER.test(c)) return before > '\u00a8' && !JOINER.test(before);
-  if (VARIATION.test(c)) return KEYCAP.test(before) || (before > '\u00a8' && !VARIATION.test(before) && !JOINER.test(before));
+  if (VARIATION.test(c))
+    return KEYCAP.test(before) || (before > '\u00a8' && !VARIATION.test(before) && !JOINER.test(before));
   return false;
 }
 
@@ -90,7 +94,7 @@ function fenceFor(text) {
 
 /* ---- SHA-256 ------------------------------------------------------------------------------- */
 
-/* First 32 bits of the fractional parts of the square (power 1/2) or cube roots of the first n primes (FIPS 180-4, 4.2.2). */
+/* First 32 bits of the fractional parts of the square or cube roots (power) of the first n primes: FIPS 180-4. */
 function rootsOfPrimes(n, power) {
   const out = [];
   for (let p = 2; out.length < n; p++) {
@@ -140,7 +144,8 @@ function sha256Plain(data) {
 /* Of the text's UTF-8, in hex. */
 async function sha256(text) {
   const data = new TextEncoder().encode(text);
-  const sum = window.crypto && crypto.subtle ? new Uint8Array(await crypto.subtle.digest('SHA-256', data)) : sha256Plain(data);
+  const sum =
+    window.crypto && crypto.subtle ? new Uint8Array(await crypto.subtle.digest('SHA-256', data)) : sha256Plain(data);
   return Array.from(sum, (b) => b.toString(16).padStart(2, '0')).join('');
 }
 
