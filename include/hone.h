@@ -880,7 +880,7 @@ typedef struct hone_request {
 } hone_request;
 
 typedef struct hone_scheduler_params {
-    hone_session_params session; /* n_seq: slots, 0: 8; n_checkpoints 0: as many as these can use */
+    hone_session_params session; /* n_seq: slots, 0: 8; n_checkpoints, n_kept_states: 0: 2 and 4 for each */
     int32_t max_queue;           /* requests that wait, 0: 64; at most 2^20 */
     uint64_t (*now)(void *arg);  /* nanoseconds, never less than before; NULL: CLOCK_MONOTONIC */
     void *now_arg;

@@ -31,10 +31,10 @@ hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const ho
     if (p.fixed_prefill < 0)
         return HN_FAIL(err, HONE_E_ARG, "%d tokens of prompts in a step; expected 0 or more", p.fixed_prefill);
     if (p.session.n_seq == 0) p.session.n_seq = DEFAULT_SLOTS;
-    if (p.session.n_checkpoints == 0 && p.session.n_seq > 0 && p.session.n_seq < 1024)
-        p.session.n_checkpoints = 3 * p.session.n_seq; /* in a prompt, at its end, and at the end of an answer */
-    if (p.session.n_kept_states == 0 && p.session.n_seq > 0 && p.session.n_seq < 1024)
-        p.session.n_kept_states = 3 * p.session.n_seq;
+    if (p.session.n_seq > 0 && p.session.n_seq < 1024) { /* else it is refused, or must say what it wants */
+        if (p.session.n_checkpoints == 0) p.session.n_checkpoints = 2 * p.session.n_seq;
+        if (p.session.n_kept_states == 0) p.session.n_kept_states = 4 * p.session.n_seq;
+    }
 
     hone_scheduler *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "scheduler");

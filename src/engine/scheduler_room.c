@@ -116,6 +116,7 @@ bool hn_scheduler_make_room(hone_scheduler *s)
             n++;
         }
     if (n < 2) return false;
+    hn_scheduler_keep(s, youngest); /* of its pages only those go that are needed, if it comes back soon */
     empty_slot(s, youngest->slot);
     leave(s, youngest);
     s->n.n_preempted++;

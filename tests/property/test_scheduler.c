@@ -4,7 +4,7 @@
  * beginnings, several choices, masks, biases, penalties, echoes, scopes, clients, deadlines, cancels, ids that the
  * model makes no numbers of. Alone: the loop of hone run, written out again here.
  *
- * HONE_SCHEDULES_COUNT: schedules (60); HONE_SCHEDULES_SEED: of the first (1); HONE_TEST_FAMILY: those models alone.
+ * HONE_SCHEDULES_COUNT: schedules (60, 20 with sanitizers); HONE_SCHEDULES_SEED: of the first (1); HONE_TEST_FAMILY: those models alone.
  * What fails says the seed that shows it again. */
 #include "engine/scheduler.h"
 #include "../unit/family_vectors.h"
@@ -20,6 +20,12 @@ enum {
     N_CLIENT = 3,
     EOS = 3
 };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SCHEDULES = 20 };
+#else
+enum { SCHEDULES = 60 };
+#endif
 
 static long number(const char *name, long otherwise)
 {
@@ -709,7 +715,7 @@ enum { N_FAMILY = sizeof families / sizeof *families };
 static void every_answer_is_as_alone(void **state)
 {
     const char *only = getenv("HONE_TEST_FAMILY");
-    long seed = number("HONE_SCHEDULES_SEED", 1), count = number("HONE_SCHEDULES_COUNT", 60);
+    long seed = number("HONE_SCHEDULES_SEED", 1), count = number("HONE_SCHEDULES_COUNT", SCHEDULES);
     hone_context *one = tm_context(NULL, 1), *two = tm_context(NULL, 2), *alone = tm_context("scalar", 1);
     hone_model *m[N_FAMILY][2] = { { NULL } };
     hone_adapter *adapter[2][2] = { { NULL } };
