@@ -347,7 +347,7 @@ static void compare(asked *a)
         CHECK(g->end == w->end);
         CHECK(g->n == w->n);
         CHECK(a->n_done == r->n_prompt);
-        did.eog += g->end == HONE_END_EOG;
+        did.eog += g->n && hone_token_is_eog(ep.m, g->id[g->n - 1]) && g->end == HONE_END_EOG;
         if (r->prompt_logprobs) CHECK(a->n_echoed == r->n_prompt);
     }
     for (int i = 0; i < a->n_echoed; i++) {
@@ -636,7 +636,9 @@ static hone_model *open_raw(tiny *t, bool poison, bool eos)
         b = tm_put(t, "tokenizer.ggml.scores", HONE_KV_ARRAY);
         bb_u32(b, HONE_KV_F32), bb_u64(b, (uint64_t)t->s.V);
         for (int i = 0; i < t->s.V; i++) bb_u32(b, 0);
-        tm_put_u32s(t, "tokenizer.ggml.token_type", (uint64_t)t->s.V, 1);
+        b = tm_put(t, "tokenizer.ggml.token_type", HONE_KV_ARRAY);
+        bb_u32(b, HONE_KV_I32), bb_u64(b, (uint64_t)t->s.V);
+        for (int i = 0; i < t->s.V; i++) bb_u32(b, 1);
         tm_put_u32(t, "tokenizer.ggml.eos_token_id", EOS);
     }
     if (poison) { /* the last id has no numbers */
@@ -647,6 +649,7 @@ static hone_model *open_raw(tiny *t, bool poison, bool eos)
     tm_save_raw(t, path);
     tm_free(t);
     if (hone_model_open(&m, path, &(hone_model_params){ .packed = "off" }, &err)) fail_msg("%s", err.message);
+    assert_int_equal(hone_token_is_eog(m, EOS), eos);
     return m;
 }
 
