@@ -556,7 +556,8 @@ typedef struct hone_prefix_info {
     uint64_t n_hits, n_hit_positions; /* matches that were served so far, and positions that these had */
     uint64_t n_evicted;               /* nodes, or states, that had to go so far */
 } hone_prefix_info;
-HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out); /* s NULL: zeros */
+/* Looks at every node. s NULL: zeros. */
+HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out);
 /* Forgets what hone_seq_keep kept; sequences hold what they hold. */
 HONE_API void hone_session_drop_prefixes(hone_session *s);
 
