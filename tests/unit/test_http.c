@@ -355,6 +355,5 @@ int main(void)
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_ids),      cmocka_unit_test(test_gone),
         cmocka_unit_test(test_backlog),  cmocka_unit_test(test_slow),
     };
-    signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
