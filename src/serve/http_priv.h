@@ -94,7 +94,7 @@ struct hn_http {
     uint64_t unix_dev, unix_ino;
     hn_http_keys keys;
     hn_conn *conns;
-    size_t n_conn, n_over;
+    _Atomic size_t n_conn, n_over;
     hn_exchange *exchanges;
     uint64_t body_bytes; /* of all requests that are being read */
     bool draining, stopping;
