@@ -170,7 +170,8 @@ static bool parse_some(hn_conn *c)
     c->again = false;
     size_t used = hn_http_parse(&c->parser, piece.iov_base, piece.iov_len, &event);
     evbuffer_drain(in, used);
-    if (!was && event == HN_HTTP_MORE && hn_http_parser_busy(&c->parser)) c->since = hn_http_ms();
+    /* of a first request the time runs since the connection came */
+    if (!was && c->answered && hn_http_parser_busy(&c->parser)) c->since = hn_http_ms();
     if (c->parser.r) count_body(c, (int64_t)c->parser.r->cap_body);
     if (event == HN_HTTP_BAD) refuse_unread(c, c->parser.status, c->parser.code, c->parser.message);
     else if (c->h->body_bytes > 16 * c->h->p.max_body)
