@@ -1,6 +1,6 @@
 /* What hone's parser of HTTP makes of bytes, for check_http.py to compare with another parser's reading.
- *     cc -std=gnu11 -Iinclude -Isrc -o http_trace tests/dev/http_trace.c build/release/libapp.a build/release/libhone.a \
- *         -ljansson -lm -lpthread
+ *     cc -std=gnu11 -Iinclude -Isrc -o http_trace tests/dev/http_trace.c build/release/libapp.a \
+ *         build/release/libhone.a -ljansson -lm -lpthread
  * Standard input: u32 length, bytes, again and again. Out: a line an input: REQUEST … "|" then "more", "end" or a
  * status; a request is METHOD PATH BODY MINOR NAME=VALUE… in hexadecimal. */
 #include "serve/http_parse.h"
