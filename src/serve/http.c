@@ -463,7 +463,6 @@ static hone_status make_loop(hn_http *h, hone_error *err)
         return HN_FAIL(err, HONE_E_IO, "a pipe: %s", strerror(errno));
     }
     if ((h->base = event_base_new())) {
-        h->early_close = event_base_get_features(h->base) & EV_FEATURE_EARLY_CLOSE;
         h->wake = event_new(h->base, h->wake_fd[0], EV_READ | EV_PERSIST, on_wake, h);
         h->tick = event_new(h->base, -1, EV_PERSIST, on_tick, h);
         h->relisten = event_new(h->base, -1, 0, on_relisten, h);
