@@ -397,15 +397,15 @@ static const struct {
 
 /* ---- streams are their answers ------------------------------------------------------------ */
 
-static void keep(const route *r, const said *s, const char *kind, const hn_bytes *o)
+static void keep(const char *of, const char *answer, const char *kind, const hn_bytes *o)
 {
     char path[512], name[64];
     const char *folder = getenv("HONE_VOICES");
     if (!folder) return;
-    snprintf(name, sizeof name, "%s", r->path + 1);
+    snprintf(name, sizeof name, "%s", of + 1);
     for (char *p = name; *p; p++)
         if (*p == '/') *p = '_';
-    snprintf(path, sizeof path, "%s/%s.%s.%s", folder, name, s->name, kind);
+    snprintf(path, sizeof path, "%s/%s.%s.%s", folder, name, answer, kind);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(o->p, 1, o->n, f), o->n);
@@ -420,7 +420,7 @@ static void one_answer(const route *r, size_t client, const said *s)
     assert_true(voice_whole(&a, s, &whole));
     hn_ask_free(&a);
     json_t *body = json_of(whole.p, whole.n, "body"), *want = clients[client].answer(body);
-    keep(r, s, "whole", &whole);
+    keep(r->path, s->name, "whole", &whole);
     assert_null(memchr(whole.p, '\n', whole.n));
 
     for (int steps = 0; steps < 2; steps++) {
@@ -435,7 +435,7 @@ static void one_answer(const route *r, size_t client, const said *s)
             char *g = json_dumps(got, JSON_INDENT(1)), *w = json_dumps(want, JSON_INDENT(1));
             fail_msg("%s %s: %.*s\ngives %s\nexpected %s", r->path, s->name, (int)o.n, o.p, g, w);
         }
-        if (steps) keep(r, s, "stream", &o);
+        if (steps) keep(r->path, s->name, "stream", &o);
         json_decref(frames);
         json_decref(got);
         hn_bytes_free(&o);
@@ -721,6 +721,7 @@ static void found_is(const char *path, const char *body, const hn_found *f, cons
     hn_bytes o = { 0 };
     if (!ask_of(&a, path, body, NULL, &why)) fail_msg("%s: %s", body, why.message);
     assert_true(a.voice->found(&a, &voice_head, f, &o));
+    keep(path, a.base64 ? "base64" : a.kind == HN_ASK_LOAD ? "load" : "found", "whole", &o);
     hn_bytes_add(&o, "", 1);
     assert_string_equal(o.p, want);
     hn_bytes_free(&o);
