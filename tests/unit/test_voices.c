@@ -67,7 +67,7 @@ static json_t *json_of(const char *s, size_t n, const char *what)
     return v;
 }
 
-/* The objects of a stream: of "data:" lines, or of lines. *done: [DONE] was the last. Each event has the type as name. */
+/* The objects of a stream: of "data:" lines, or of lines. *done: [DONE] was the last. An event's name is its type. */
 static json_t *frames_of(const hn_bytes *o, const char *stream_type, bool *done)
 {
     bool sse = strcmp(stream_type, "text/event-stream") == 0;
