@@ -368,7 +368,8 @@ bool hn_fields_begin(hn_fields *f, hn_ask *ask, const char *body, size_t len, co
 
 bool hn_fields_end(hn_fields *f, bool ok)
 {
-    if (ok && f->ignored.n) ok = (f->ask->ignored = hn_bytes_keep(&f->ignored, f->ask->arena)) || hn_field_lost(f);
+    if (ok && (f->ignored.n || f->ignored.lost))
+        ok = (f->ask->ignored = hn_bytes_keep(&f->ignored, f->ask->arena)) || hn_field_lost(f);
     hn_bytes_free(&f->ignored);
     json_decref(f->root);
     f->root = NULL;
