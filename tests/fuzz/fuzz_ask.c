@@ -2,7 +2,9 @@
  * JSON; what is taken keeps within its limits, what it hands on is JSON that hone reads, and every answer of its voice
  * is whole JSON without a line end, streamed or not. Input: route, kind, then the body; or, for odd kinds, bytes that
  * choose among names and values of the fields, so that the body is JSON of known names.
- * covers: src/serve/ask_fields.c src/serve/ask_groups.c src/serve/ask_chat.c src/serve/ask_turns.c src/serve/bytes.c */
+ * covers: src/serve/ask_fields.c src/serve/ask_groups.c src/serve/ask_chat.c src/serve/ask_turns.c src/serve/bytes.c
+ * covers: src/serve/ask_responses.c src/serve/ask_ollama.c src/serve/voice_anthropic.c src/serve/voice_embed.c
+ * covers: src/serve/voice_native.c src/serve/voice_openai_text.c src/serve/voice_tokens.c */
 #include "../unit/ask_cases.h"
 #include "../unit/voice_says.h"
 #include "base/json_tree.h"
@@ -100,6 +102,24 @@ static const char *const names[] = {
     "chat_template_kwargs",
     "metadata",
     "model",
+    "modalities",
+    "parallel_tool_calls",
+    "reasoning_effort",
+    "reasoning_format",
+    "reasoning_budget",
+    "function_call",
+    "audio",
+    "refusal",
+    "with_pieces",
+    "add_special",
+    "filename",
+    "bias",
+    "cache_prompt",
+    "id_slot",
+    "timings_per_token",
+    "return_tokens",
+    "disable_parallel_tool_use",
+    "max_completion_tokens",
 };
 static const char *const values[] = {
     "null",
@@ -153,6 +173,19 @@ static const char *const values[] = {
     "\"json\"",
     "\"disabled\"",
     "\"refusal\"",
+    "[{\"role\":\"user\",\"content\":\"hi\"}]",
+    "[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"c1\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},{"
+    "\"role\":"
+    "\"tool\",\"tool_call_id\":\"c1\",\"content\":[{\"type\":\"text\",\"text\":\"r\"}]}]",
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]",
+    "{\"type\":\"function\",\"function\":{\"name\":\"f\"}}",
+    "[{\"type\":\"function\",\"name\":\"f\"}]",
+    "[1,2,\"x\"]",
+    "[\"a\",\"b\"]",
+    "{\"type\":\"json_object\"}",
+    "{\"type\":\"allowed_tools\",\"mode\":\"auto\",\"tools\":[{\"name\":\"f\"}]}",
+    "{\"5\":1}",
+    "[[5,false],[\"x\",1]]",
 };
 enum { N_NAMES = sizeof names / sizeof *names, N_VALUES = sizeof values / sizeof *values, MAX_BODY = 1 << 14 };
 
@@ -167,7 +200,7 @@ static void make_value(maker *m, int depth)
 {
     unsigned c = next(m);
     if (m->o.n > MAX_BODY || depth == 0 || c < 0x80) {
-        hn_bytes_text(&m->o, values[c % N_VALUES]);
+        hn_bytes_text(&m->o, values[next(m) % N_VALUES]);
         return;
     }
     bool object = c < 0xE0;
@@ -249,7 +282,7 @@ static void answered(const hn_ask *a, const said *s)
     hn_bytes o = { 0 };
     void *state;
     const hn_voice *v = a->voice;
-    if (v->whole) {
+    if (v->whole && a->kind != HN_ASK_LOAD) {
         FF_MUST(voice_whole(a, s, &o));
         must_be_json(o.p, o.n, true);
         o.n = 0;
@@ -263,6 +296,26 @@ static void answered(const hn_ask *a, const said *s)
             if (*p == '{') must_be_json(p, n, true);
             if (n > 6 && !memcmp(p, "data: {", 7)) must_be_json(p + 6, n - 6, true);
         }
+    }
+    if (v->found) {
+        enum { INPUTS = 2048, DIM = 2 };
+        static float numbers[INPUTS * DIM];
+        const hn_found f = { .n_tokens = 3,
+                             .ids = (int32_t[]){ 1, 2 },
+                             .n_ids = 2,
+                             .text = "x\xFF",
+                             .len = 2,
+                             .pieces = (hone_str[]){ { "a", 1 }, { "\xC3", 1 } },
+                             .input = (hone_span[]){ { 0, 1 } },
+                             .n_input = 1,
+                             .vectors = numbers,
+                             .n_dim = DIM,
+                             .scores = numbers,
+                             .total_ms = 1 };
+        o.n = 0;
+        FF_MUST(v->found(a, &voice_head, &f, &o));
+        size_t n = o.n && o.p[o.n - 1] == '\n' ? o.n - 1 : o.n;
+        must_be_json(o.p, n, true);
     }
     hn_bytes_free(&o);
 }
@@ -292,7 +345,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(own);
     if (ok) {
         within_limits(&a, &l);
-        if (a.kind != HN_ASK_LOAD) answered(&a, answers + data[1] / 16 % N_ANSWERS);
+        answered(&a, answers + data[1] / 16 % N_ANSWERS);
         hn_ask_free(&a);
     } else {
         FF_MUST(!a.arena);

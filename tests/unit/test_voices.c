@@ -569,26 +569,13 @@ static void test_text_frames(void **state)
 /* The prompt said again, with its log-probabilities: the first has none. */
 static void test_echo(void **state)
 {
-    const said echoed = {
-        "echo",
-        { { .kind = HN_SAY_ECHO,
-            .text = "a b",
-            .len = 3,
-            .token = (const hn_said_token[]){ ONE(1, "a", NAN, TOP(2, "x", -1)), ONE(3, " b", -2, TOP(4, " c", -1)) },
-            .n_token = 2 },
-          TOK(0, "!", ONE(9, "!", -0.5f, TOP(9, "!", -0.5f))),
-          END(0, LENGTH) },
-        3,
-        1,
-        false
-    };
     hn_ask a;
     hn_refusal why;
     hn_bytes o = { 0 };
     if (!ask_of(&a, "/v1/completions", "{\"prompt\":\"a b\",\"echo\":true,\"logprobs\":1,\"max_tokens\":1}", NULL,
                 &why))
         fail_msg("%s", why.message);
-    assert_true(voice_whole(&a, &echoed, &o));
+    assert_true(voice_whole(&a, answer_of("echo"), &o));
     hn_bytes_add(&o, "", 1);
     assert_non_null(strstr(o.p,
                            "\"choices\":[{\"text\":\"a b!\",\"index\":0,\"logprobs\":{\"tokens\":[\"a\",\" b\",\"!\"],"
@@ -598,7 +585,7 @@ static void test_echo(void **state)
     o.n = 0;
     if (!ask_of(&a, "/v1/completions", "{\"prompt\":\"a b\",\"prompt_logprobs\":1,\"max_tokens\":1}", NULL, &why))
         fail_msg("%s", why.message);
-    assert_true(voice_whole(&a, &echoed, &o));
+    assert_true(voice_whole(&a, answer_of("echo"), &o));
     hn_bytes_add(&o, "", 1);
     assert_non_null(strstr(o.p, "\"choices\":[{\"text\":\"!\",\"index\":0,"));
     assert_non_null(strstr(o.p, "\"prompt_logprobs\":[null,{\"4\":{\"logprob\":-1.0,\"decoded_token\":\" c\"},\"3\":{"
