@@ -238,6 +238,7 @@ typedef struct hn_head {
 typedef struct hn_limits {
     int32_t n_vocab, n_ctx, n_slots;
     bool strict_fields, lenient_tools, openai_defaults;
+    bool developer_role; /* the model's template has one; else it is system */
     hone_sampler_params defaults;
 } hn_limits;
 

@@ -67,7 +67,7 @@ static void close_turn(hn_turns *t)
 void hn_turn_open(hn_turns *t, const char *role)
 {
     close_turn(t);
-    t->role = role;
+    t->role = strcmp(role, "developer") == 0 && !t->f->limits->developer_role ? "system" : role;
 }
 
 void hn_turn_join(hn_turns *t, const char *role)

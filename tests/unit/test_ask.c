@@ -433,6 +433,10 @@ static void test_strict(void **state)
     assert_true(ask_of(&a, "/v1/completions", TEXT(""), &l, &r));
     assert_true(a.sampling.temp == 1 && a.sampling.top_p == 1 && a.sampling.top_k == 0 && a.sampling.min_p == 0);
     hn_ask_free(&a);
+    l.developer_role = false;
+    assert_true(ask_of(&a, "/v1/responses", "{\"input\":[{\"role\":\"developer\",\"content\":\"x\"}]}", &l, &r));
+    assert_string_equal(a.messages, "[{\"role\":\"system\",\"content\":\"x\"}]");
+    hn_ask_free(&a);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */
