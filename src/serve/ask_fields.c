@@ -56,7 +56,10 @@ void hn_field_ignored(hn_fields *f, const char *path)
     enum { HEADER = 1024 }; /* a header is no place for more */
     if (f->ignored.n > HEADER) return;
     if (f->ignored.n) hn_bytes_text(&f->ignored, ", ");
-    hn_bytes_text(&f->ignored, hn_escape(name, sizeof name, path, strlen(path)));
+    if (snprintf(name, sizeof name, "%s", path) < 0) return; /* paths have no control characters */
+    for (char *p = name; *p; p++)
+        if ((unsigned char)*p >= 0x80 || *p == ',') *p = '?'; /* it becomes a header, a list */
+    hn_bytes_text(&f->ignored, name);
 }
 
 /* ---- paths and members ------------------------------------------------------------------- */

@@ -15,6 +15,8 @@ enum {
     HN_ASK_TOOLS = 128,
     HN_ASK_BIASES = 1024,
     HN_ASK_PROMPTS = 64,
+    HN_ASK_PIECES = 4096, /* texts and runs of ids of one mixed prompt */
+    HN_ASK_LORAS = 64,
     HN_ASK_INPUTS = 2048, /* of embeddings */
     HN_ASK_TOP = 20,      /* alternatives of a token */
     HN_ASK_PROBS = 64     /* in llama-server's routes */
@@ -127,8 +129,9 @@ typedef struct hn_turns {
     const char *call_id, *name;
     size_t n_parts, n_calls, n_turns; /* n_turns: written ones */
     bool has_content;
-    struct hn_called *known; /* newest first */
-    const char *last_role;   /* of the last that was written */
+    struct hn_called **known;           /* by hash of their ids; NULL: none yet */
+    struct hn_called *waiting, *newest; /* the oldest that may have no answer; the last */
+    const char *last_role;              /* of the last that was written */
     bool last_calls;
 } hn_turns;
 void hn_turn_open(hn_turns *t, const char *role); /* ends the one before */
@@ -140,7 +143,7 @@ bool hn_turn_call(hn_turns *t, const char *id, const char *name, const char *arg
 /* The open turn, of role tool, answers the call of this id; false: there is none. */
 bool hn_turn_answers(hn_turns *t, const char *id);
 /* The oldest call that has no answer, of this name where it is not NULL; NULL: none. */
-const char *hn_turn_unanswered(const hn_turns *t, const char *name);
+const char *hn_turn_unanswered(hn_turns *t, const char *name);
 /* ask->messages, and whether the last turn is to be continued. False: a refusal. */
 bool hn_turns_end(hn_turns *t, bool ok);
 

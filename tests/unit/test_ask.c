@@ -416,6 +416,69 @@ static void test_other_apis(void **state)
     hn_ask_free(&a);
 }
 
+/* Bodies as large as they may be: lists that have a limit, and calls that have none, answered from the last on. */
+static void test_many(void **state)
+{
+    static const struct {
+        const char *path, *begin, *entry, *end, *param;
+        size_t most;
+    } lists[] = {
+        { "/v1/completions", "{\"prompt\":[", "\"a\"", "]}", "prompt", 64 },
+        { "/v1/embeddings", "{\"input\":[", "[1]", "]}", "input", 2048 },
+        { "/rerank", "{\"query\":\"q\",\"documents\":[", "\"a\"", "]}", "documents", 1024 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"stop\":[", "\"x\"", "]}", "stop", 16 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"lora\":[", "{\"id\":0}", "]}", "lora", 64 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":[", "[1,1]", "]}", "logit_bias", 1024 },
+        { "/completion", "{\"prompt\":\"a\",\"response_fields\":[", "\"x\"", "]}", "response_fields", 64 },
+        { "/completion", "{\"prompt\":[1,", "\"a\"", "]}", "prompt", 4095 },
+        { "/v1/responses",
+          "{\"input\":\"x\",\"tools\":[{\"type\":\"function\",\"name\":\"f\"}],\"tool_choice\":{\"type\":\"allowed_"
+          "tools\",\"mode\":"
+          "\"auto\",\"tools\":[",
+          "{\"name\":\"f\"}", "]}}", "tool_choice.tools[128].name", 128 },
+    };
+    hn_ask a;
+    hn_refusal r;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (size_t extra = 0; extra < 2; extra++) {
+            hn_bytes b = { 0 };
+            hn_bytes_text(&b, lists[i].begin);
+            for (size_t k = 0; k < lists[i].most + extra; k++) {
+                hn_bytes_comma(&b);
+                hn_bytes_text(&b, lists[i].entry);
+            }
+            hn_bytes_text(&b, lists[i].end);
+            hn_bytes_add(&b, "", 1);
+            bool taken = ask_of(&a, lists[i].path, b.p, NULL, &r);
+            if (taken == (extra == 1)) fail_msg("%s: %zu more: %s", lists[i].param, extra, r.message);
+            if (taken) hn_ask_free(&a);
+            else assert_string_equal(r.param, lists[i].param);
+            if (!taken) assert_string_equal(r.code, "out_of_range");
+            hn_bytes_free(&b);
+        }
+    }
+
+    enum { CALLS = 3000 };
+    hn_bytes b = { 0 };
+    hn_bytes_text(&b, "{\"input\":[");
+    for (int k = 0; k < CALLS; k++)
+        hn_bytes_printf(&b, "{\"type\":\"function_call\",\"call_id\":\"c%d\",\"name\":\"f\",\"arguments\":\"{}\"},", k);
+    for (int k = CALLS - 1; k >= 0; k--)
+        hn_bytes_printf(&b, "{\"type\":\"function_call_output\",\"call_id\":\"c%d\",\"output\":\"%d\"}%s", k, k,
+                        k ? "," : "");
+    hn_bytes_text(&b, "]}");
+    hn_bytes_add(&b, "", 1);
+    get(&a, "/v1/responses", b.p);
+    assert_non_null(strstr(a.messages, "{\"role\":\"tool\",\"tool_call_id\":\"c1234\",\"content\":\"1234\"}"));
+    hn_ask_free(&a);
+    hn_bytes_free(&b);
+
+    /* names that were passed over become a header */
+    get(&a, "/v1/completions", "{\"prompt\":\"a\",\"a\\r\\nb\":1,\"\xC3\xA4,\":1}");
+    assert_string_equal(a.ignored, "a\\x0d\\x0ab, ???");
+    hn_ask_free(&a);
+}
+
 /* A server that takes nothing it does not know. */
 static void test_strict(void **state)
 {
@@ -511,7 +574,8 @@ int main(void)
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),  cmocka_unit_test(test_depth),
         cmocka_unit_test(test_messages),   cmocka_unit_test(test_sampling), cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),    cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -577,10 +577,10 @@ static void test_echo(void **state)
         fail_msg("%s", why.message);
     assert_true(voice_whole(&a, answer_of("echo"), &o));
     hn_bytes_add(&o, "", 1);
-    assert_non_null(strstr(o.p,
-                           "\"choices\":[{\"text\":\"a b!\",\"index\":0,\"logprobs\":{\"tokens\":[\"a\",\" b\",\"!\"],"
-                           "\"token_logprobs\":[null,-2.0,-0.5],\"top_logprobs\":[null,{\" c\":-1.0,\" b\":-2.0},{"
-                           "\"!\":-0.5}],\"text_offset\":[0,1,3]},\"finish_reason\":\"length\"}]"));
+    assert_non_null(strstr(
+        o.p, "\"choices\":[{\"text\":\"a b!\",\"index\":0,\"logprobs\":{\"tokens\":[\"<s>\",\" a\",\" b\",\"!\"],"
+             "\"token_logprobs\":[null,-1.5,-2.0,-0.5],\"top_logprobs\":[null,{\" a\":-1.5},{\" c\":-1.0,"
+             "\" b\":-2.0},{\"!\":-0.5}],\"text_offset\":[0,0,1,3]},\"finish_reason\":\"length\"}]"));
     hn_ask_free(&a);
     o.n = 0;
     if (!ask_of(&a, "/v1/completions", "{\"prompt\":\"a b\",\"prompt_logprobs\":1,\"max_tokens\":1}", NULL, &why))
@@ -588,8 +588,9 @@ static void test_echo(void **state)
     assert_true(voice_whole(&a, answer_of("echo"), &o));
     hn_bytes_add(&o, "", 1);
     assert_non_null(strstr(o.p, "\"choices\":[{\"text\":\"!\",\"index\":0,"));
-    assert_non_null(strstr(o.p, "\"prompt_logprobs\":[null,{\"4\":{\"logprob\":-1.0,\"decoded_token\":\" c\"},\"3\":{"
-                                "\"logprob\":-2.0,\"decoded_token\":\" b\"}}]"));
+    assert_non_null(strstr(
+        o.p, "\"prompt_logprobs\":[null,{\"2\":{\"logprob\":-1.5,\"decoded_token\":\" a\"}},{\"4\":{\"logprob\":-1.0,"
+             "\"decoded_token\":\" c\"},\"3\":{\"logprob\":-2.0,\"decoded_token\":\" b\"}}]"));
     hn_ask_free(&a);
     hn_bytes_free(&o);
 }

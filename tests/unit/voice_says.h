@@ -117,8 +117,10 @@ static const said answers[] = {
       { { .kind = HN_SAY_ECHO,
           .text = "a b",
           .len = 3,
-          .token = (const hn_said_token[]){ ONE(1, "a", NAN, TOP(2, "x", -1)), ONE(3, " b", -2, TOP(4, " c", -1)) },
-          .n_token = 2 },
+          .token =
+              (const hn_said_token[]){ ONE(1, "<s>", NAN, TOP(2, "x", -1)), ONE(2, " a", -1.5f, TOP(2, " a", -1.5f)),
+                                       ONE(3, " b", -2, TOP(4, " c", -1)) },
+          .n_token = 3 },
         STEP,
         TOK(0, "!", ONE(9, "!", -0.5f, TOP(9, "!", -0.5f))),
         END(0, LENGTH) },
