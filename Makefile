@@ -68,7 +68,7 @@ headers = $(sort $(shell sed -n 's/^.include <\([a-z0-9_\/]*\.h\)>.*/\1/p' $(1) 
 LIB_HEADERS := $(call headers,$(LIB_SRC))
 APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/cli/*/*.[ch] src/serve/*.[ch] src/lab/*/*.[ch]))
 deps = $(call dep,jansson.h,$(1),jansson) $(call dep,utf8proc.h,$(1),libutf8proc) \
-	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent)
+	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent_core)
 LIB_DEPS := $(sort $(call deps,$(LIB_HEADERS)))
 APP_DEPS := $(sort $(LIB_DEPS) $(call deps,$(APP_HEADERS)))
 pkg = $(if $(2),$(shell $(PKG_CONFIG) --$(1) $(2) 2>/dev/null || echo "$(3)"))
@@ -110,7 +110,10 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 # texts that the program carries: DIR/NAME.txt becomes $(B)/DIR/NAME.c
 CORPUS := $(B)/src/lab/quality/corpus_t1
-APP_OBJ := $(APP_SRC:%.c=$(B)/%.o) $(CORPUS).o
+# the page of hone serve: these parts, in this order, become $(B)/src/serve/page/joined.html and its .c
+PAGE := $(B)/src/serve/page/joined
+PAGE_PARTS := $(addprefix src/serve/page/,page.html page.css $(addsuffix .js,strings text code markdown store talk api settings view app))
+APP_OBJ := $(APP_SRC:%.c=$(B)/%.o) $(CORPUS).o $(PAGE).o
 MAIN_OBJ := $(filter %/cli/main.o,$(APP_OBJ))
 ifneq ($(findstring darwin,$(MACHINE)),)
 SO_LINK = libhone.dylib
@@ -156,12 +159,22 @@ $(B)/%.o: %.c $(B)/flags
 	$(call say,CC  ,$@)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 # the same bytes on every system: od and sed are everywhere, and octal escapes in every compiler
+c_text = od -An -v -to1 $(1) | sed 's/ *\([0-7][0-7][0-7]\)/\\\1/g; s/ *$$//; s/.*/    "&"/'
 $(CORPUS).c: $(CORPUS:$(B)/%=%).txt
 	@mkdir -p $(@D)
 	$(call say,TEXT,$@)
 	$(Q){ echo '/* made from $< */'; echo 'extern const char hn_q_corpus[];'; echo 'const char hn_q_corpus[] ='; \
-		od -An -v -to1 $< | sed 's/ *\([0-7][0-7][0-7]\)/\\\1/g; s/ *$$//; s/.*/    "&"/'; echo '    "";'; } >$@.new && mv -f $@.new $@
-$(CORPUS).o: $(CORPUS).c $(B)/flags
+		$(call c_text,$<); echo '    "";'; } >$@.new && mv -f $@.new $@
+$(PAGE).html: scripts/join-page.sh $(PAGE_PARTS)
+	@mkdir -p $(@D)
+	$(call say,JOIN,$@)
+	$(Q)sh $^ >$@.new && mv -f $@.new $@
+$(PAGE).c: $(PAGE).html
+	$(call say,TEXT,$@)
+	$(Q){ echo '/* made from $< */'; echo '#include <stddef.h>'; echo 'extern const char hn_page_bytes[];'; \
+		echo 'extern const size_t hn_page_len;'; echo 'const char hn_page_bytes[] ='; $(call c_text,$<); echo '    "";'; \
+		echo 'const size_t hn_page_len = sizeof hn_page_bytes - 1;'; } >$@.new && mv -f $@.new $@
+$(CORPUS).o $(PAGE).o: %.o: %.c $(B)/flags
 	$(call say,CC  ,$@)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 $(B)/libhone.a: $(LIB_OBJ)

@@ -1,0 +1,596 @@
+/* app: the page as a whole: which conversation is open, what is asked and how that goes, lists, notices, keys. */
+const $ = (id) => document.getElementById(id);
+const MOST_FILE = 4 << 20; // bytes of a file that is attached
+const SAVE_MS = 3000; // an answer that is coming is kept so often
+const SPEAK_MS = 1500; // whole sentences are announced no faster than this
+
+const app = {
+  props: null, // of the server; null: not known yet
+  models: [],
+  adapters: [],
+  talks: [], // all of them, the latest changed first
+  talk: null,
+  running: null, // { talk, node, controller }
+  views: new Map(),
+  files: [], // to go with the next message
+
+  /* ---- asking ------------------------------------------------------------------------------ */
+
+  async send() {
+    const text = $('input').value, talk = this.talk;
+    if (this.running || (!text.trim() && !this.files.length)) return;
+    if (!this.talks.includes(talk)) this.talks.unshift(talk);
+    const path = branch(talk), last = path[path.length - 1];
+    const node = addNode(talk, last ? last.id : '',
+      { role: 'user', content: text, ...(this.files.length ? { files: this.files } : {}) });
+    $('input').value = talk.draft = '';
+    this.files = [];
+    drawFiles();
+    resizeInput();
+    await this.answer(talk, node.id);
+  },
+
+  /* Answers the message `parent` of talk with a new version. fresh: with another seed, also where one is set. */
+  async answer(talk, parent, fresh) {
+    if (this.running) return;
+    const node = addNode(talk, parent, { role: 'assistant', content: '' });
+    await this.ask(talk, node, fresh);
+  },
+
+  async continue(talk, node) {
+    if (this.running) return;
+    await this.ask(talk, node, false, true);
+  },
+
+  async sendResults(node, results) {
+    if (this.running) return;
+    const talk = this.talk;
+    let parent = node.id;
+    node.calls.forEach((c, i) => {
+      parent = addNode(talk, parent, { role: 'tool', call_id: c.id, name: c.name, content: results[i] }).id;
+    });
+    await this.answer(talk, parent);
+  },
+
+  async edited(talk, node, text) {
+    const copy = { role: node.role, content: text };
+    for (const name of ['files', 'reasoning', 'calls', 'call_id', 'name', 'model'])
+      if (node[name]) copy[name] = node[name];
+    if (node.role === 'assistant') copy.end = 'stop';
+    const n = addNode(talk, node.parent, copy);
+    if (node.role === 'assistant') n.hash = await sha256(text);
+    if (node.role !== 'assistant') return this.answer(talk, n.id);
+    this.keep(talk);
+    this.draw();
+    focusMessage(n);
+  },
+
+  /* Fills node, asking until the server answers, refuses or the user stops it. */
+  async ask(talk, node, fresh, continued) {
+    const controller = new AbortController(), end = node.end, before = node.content;
+    const seed = (!fresh && talk.settings.seed) || randomSeed();
+    this.running = { talk, node, controller };
+    delete node.end;
+    delete node.error;
+    delete node.hash;
+    node.stats = { ...node.stats, seed };
+    notice('');
+    this.draw();
+    scrollDown(true);
+    const view = () => this.views.get(node.id);
+    const frame = inFrames(() => { if (view() && this.talk === talk) { view().grow(); scrollDown(); } });
+    const speaker = new Speaker(before.length);
+    let saved = performance.now(), failure = null;
+    const changed = () => {
+      frame();
+      speaker.hear(node.content);
+      if (performance.now() - saved > SAVE_MS) {
+        saved = performance.now();
+        this.keep(talk);
+      }
+    };
+    try {
+      const path = branchTo(talk, continued ? node.id : node.parent);
+      const body = requestBody(talk.settings, messagesOf(path, talk.settings.system), seed, continued);
+      await patiently(() => streamAnswer(node, body, controller.signal, changed), controller.signal);
+    } catch (e) {
+      failure = e;
+    }
+    delete node.progress;
+    if (failure && failure.name === 'AbortError') node.end = 'stopped';
+    else if (failure && failure.kind === 'lost') node.end = 'lost';
+    else if (failure) Object.assign(node, { end: 'error', error: words(failure) });
+    const nothing = !node.content && !node.reasoning && !node.calls;
+    if (continued && node.content === before && failure) node.end = end || 'lost';
+    this.running = null;
+    if (nothing && failure) removeNode(talk, node.id);
+    else node.hash = await sha256(node.content);
+    speaker.end(node.content);
+    this.keep(talk);
+    this.draw();
+    if (failure && node.end !== 'stopped') {
+      const goes_on = !nothing && node.content && (continued || node.end === 'lost');
+      const again = () => (goes_on ? this.continue(talk, node) : this.answer(talk, node.parent, fresh));
+      notice(failure.kind === 'lost' ? t('lost') : words(failure), [[goes_on ? 'continue' : 'retry', again]]);
+    }
+    drawContext();
+  },
+
+  stop() {
+    if (this.running) this.running.controller.abort();
+  },
+
+  /* ---- changes ----------------------------------------------------------------------------- */
+
+  /* Keeps a talk in the browser, and tells other tabs. */
+  async keep(talk) {
+    talk.changed = Date.now();
+    this.talks.sort((a, b) => b.changed - a.changed);
+    drawList();
+    if (await store.put(talk) && channel) channel.postMessage(talk.id);
+  },
+
+  /* Shows another version of a message; the focus stays on the arrow. */
+  show(talk, node, arrow) {
+    if (this.running && this.running.talk === talk) return;
+    talk.chosen[node.parent] = node.id;
+    this.keep(talk);
+    this.draw();
+    const actions = this.views.get(node.id).actions;
+    (actions.querySelector('.' + arrow + ':not(:disabled)') ||
+      actions.querySelector('.previous:not(:disabled), .next'))
+      .focus();
+    drawContext();
+  },
+
+  remove(talk, node) {
+    if (this.running && this.running.talk === talk) return;
+    const taken = removeNode(talk, node.id);
+    this.keep(talk);
+    this.draw();
+    notice(t('deleted'), [['undo', () => {
+      putBack(talk, taken);
+      this.keep(talk);
+      this.draw();
+      focusMessage(node);
+    }]]);
+    $('input').focus();
+  },
+
+  open(talk) {
+    this.talk = talk;
+    this.views.clear();
+    this.files = [];
+    $('messages').replaceChildren();
+    $('input').value = talk.draft || '';
+    remember('open', talk.id);
+    notice('');
+    drawFiles();
+    this.draw();
+    resizeInput();
+    drawList();
+    drawContext();
+    scrollDown(true);
+  },
+
+  fresh() {
+    let settings = {};
+    try { settings = JSON.parse(recall('settings')) || {}; } catch { /* the server's defaults */ }
+    this.open(newTalk(settings));
+    $('input').focus();
+  },
+
+  /* The branch that is open. Views of messages that stay are kept, and so the focus. */
+  draw() {
+    const path = branch(this.talk), list = $('messages');
+    const views = path.map((n) => {
+      const view = this.views.get(n.id);
+      if (view && view.node === n) {
+        view.update();
+        return view;
+      }
+      this.views.set(n.id, new MessageView(this.talk, n));
+      return this.views.get(n.id);
+    });
+    views.forEach((v, i) => { if (list.children[i] !== v.root) list.insertBefore(v.root, list.children[i] || null); });
+    while (list.children.length > views.length) list.lastChild.remove();
+    const title = shownText(this.talk.title) || t('untitled'), busy = !!this.running;
+    $('title').textContent = title;
+    document.title = title + ' – hone';
+    $('model').textContent = shownText(this.talk.settings.model || (this.models[0] && this.models[0].id) || '');
+    $('welcome').hidden = $('talk-actions').hidden = path.length > 0;
+    $('talk-actions').hidden = path.length === 0;
+    $('stop').hidden = !busy;
+    $('send').hidden = busy;
+  },
+};
+
+/* The messages from the first to id. */
+function branchTo(talk, id) {
+  const path = [];
+  for (let n = talk.nodes[id]; n; n = talk.nodes[n.parent]) path.unshift(n);
+  return path;
+}
+
+/* ---- the server ------------------------------------------------------------------------------- */
+
+/* Runs attempt again while the server is away, busy or wants a key. */
+async function patiently(attempt, signal) {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await attempt();
+    } catch (e) {
+      if (e.kind === 'key') {
+        if (!await askKey()) throw e;
+      } else if (e.kind === 'wait' || e.kind === 'unreachable') {
+        const key = e.kind === 'unreachable' ? 'unreachable' : e.status === 429 ? 'busy' : 'notReady';
+        await countDown(key, e.kind === 'wait' ? e.seconds : Math.min(30, 2 ** tries), signal);
+      } else {
+        throw e;
+      }
+    }
+    if (signal) signal.throwIfAborted();
+    notice('');
+  }
+}
+
+/* Waits, telling how long; thrown out of it by signal. */
+function countDown(key, seconds, signal) {
+  return new Promise((done, fail) => {
+    let left = seconds;
+    const stop = () => {
+      clearInterval(timer);
+      notice('');
+      fail(signal.reason);
+    };
+    const tick = () => {
+      if (left > 0) return notice(t(key, { s: left-- }));
+      clearInterval(timer);
+      if (signal) signal.removeEventListener('abort', stop);
+      done();
+    };
+    const timer = setInterval(tick, 1000);
+    tick();
+    if (signal) signal.addEventListener('abort', stop, { once: true });
+  });
+}
+
+/* An error as a sentence. */
+function words(e) {
+  if (e.code === 'context_length_exceeded' && e.n_prompt)
+    return t('tooLong', { n: number(e.n_prompt), of: number(e.n_ctx || contextSize()) });
+  if (e.kind === 'refused' || e.kind === 'key') return t('refused', { why: shownText(e.message) });
+  return t('failed', { why: shownText(e.message) });
+}
+
+/* Learns what the server runs. */
+async function meetServer() {
+  const read = async (path) => (await ask(path)).json();
+  app.props = await patiently(() => read('props'));
+  const models = await patiently(() => read('v1/models'));
+  app.models = (models.data || []).filter((m) => isObject(m) && isText(m.id));
+  try {
+    const adapters = await read('lora-adapters');
+    app.adapters = Array.isArray(adapters) ? adapters.filter((a) => isObject(a) && Number.isInteger(a.id)) : [];
+  } catch { app.adapters = []; } // a server without adapters
+  if (!app.running) app.draw();
+  drawContext();
+}
+
+function contextSize() {
+  const d = (app.props && app.props.default_generation_settings) || {};
+  return (app.props && app.props.n_ctx) || d.n_ctx || 0;
+}
+
+let draft_tokens = 0, draft_timer = 0;
+
+/* The bar: what the last answer left in the context, and what is being written. */
+function drawContext() {
+  const of = contextSize(), last = branch(app.talk).reverse().find((n) => n.stats && n.stats.prompt !== undefined);
+  const n = (last ? last.stats.prompt + (last.stats.tokens || 0) : 0) + draft_tokens;
+  $('context').hidden = !of;
+  if (!of) return;
+  $('used').value = Math.min(1, n / of);
+  $('used-text').textContent = t(n >= 0.9 * of ? 'usedWarn' : 'used', { n: number(n), of: number(of) });
+  $('context').classList.toggle('warn', n >= 0.9 * of);
+}
+
+/* Counts the tokens of what is being written, a little after the last key. */
+function countDraft() {
+  clearTimeout(draft_timer);
+  draft_timer = setTimeout(async () => {
+    const text = contentOf({ content: $('input').value, files: app.files });
+    try {
+      draft_tokens = text ? (await (await ask('tokenize', JSON.stringify({ content: text }))).json()).tokens.length : 0;
+    } catch { draft_tokens = 0; } // the bar then shows what is known
+    drawContext();
+  }, 400);
+}
+
+/* ---- showing and telling ---------------------------------------------------------------------- */
+
+/* A line above the message field, with buttons [key of its text, what it does]; '' takes it away. */
+function notice(text, actions) {
+  $('notice').hidden = !text;
+  $('notice-text').textContent = text;
+  const act = (f) => () => {
+    notice('');
+    if (f) f();
+  };
+  $('notice-actions')
+    .replaceChildren(...(text ? [...(actions || []), ['close']].map(([key, f]) => button(key, act(f))) : []));
+}
+
+/* To those who listen, and nobody else. */
+function say(text) {
+  $('spoken').textContent = text;
+}
+
+/* Tells an answer while it comes: whole sentences, not tokens. */
+class Speaker {
+  constructor(from) {
+    this.at = from;
+    this.told = 0;
+  }
+  hear(text) {
+    if (performance.now() - this.told < SPEAK_MS) return;
+    const rest = text.slice(this.at);
+    let to = 0;
+    for (const m of rest.matchAll(/[.!?。！？]["')\]]*\s|\n/g)) to = m.index + m[0].length;
+    if (to) this.tell(rest.slice(0, to));
+  }
+  end(text) {
+    this.tell(text.slice(this.at));
+  }
+  tell(text) {
+    this.at += text.length;
+    this.told = performance.now();
+    if (text.trim()) say(text.replace(/[*_`#>|~]+/g, ' ').slice(-2000));
+  }
+}
+
+/* A function that runs f at the next frame, once however often it is called, and more rarely where f takes long. */
+function inFrames(f) {
+  let asked = false, not_before = 0;
+  const run = (now) => {
+    if (now < not_before) return requestAnimationFrame(run);
+    asked = false;
+    const from = performance.now();
+    f();
+    not_before = from + 4 * (performance.now() - from);
+  };
+  return () => {
+    if (!asked) requestAnimationFrame(run);
+    asked = true;
+  };
+}
+
+/* Keeps the end in sight where it was. */
+let at_end = true;
+function scrollDown(force) {
+  const main = $('main');
+  if (force || at_end) main.scrollTop = main.scrollHeight;
+}
+
+function focusMessage(node) {
+  const view = app.views.get(node.id);
+  if (view) view.root.focus();
+}
+
+function drawList() {
+  const wanted = $('search').value.trim().toLowerCase();
+  const found = app.talks.filter((talk) => !wanted || talk.title.toLowerCase().includes(wanted) ||
+    Object.values(talk.nodes).some((n) => n.content.toLowerCase().includes(wanted)));
+  const item = (talk) => el('li', {},
+    el('button', {
+      type: 'button',
+      onclick: () => {
+        app.open(talk);
+        closeMenu();
+        $('input').focus();
+      },
+      'aria-current': talk === app.talk ? 'true' : undefined,
+      dir: 'auto'
+    },
+      shownText(talk.title) || t('untitled')));
+  const focused = document.activeElement && $('talks').contains(document.activeElement);
+  $('talks').replaceChildren(...found.map(item));
+  if (focused) {
+    const current = $('talks').querySelector('[aria-current]');
+    if (current) current.focus();
+  }
+  $('none').hidden = found.length > 0;
+  $('none').textContent = t(wanted ? 'nothingFound' : 'noTalks');
+}
+
+function closeMenu() {
+  $('side').classList.remove('open');
+  $('menu').setAttribute('aria-expanded', 'false');
+}
+
+function drawFiles() {
+  $('files').replaceChildren(...app.files.map((f) => el('li', {}, shownText(f.name), ' ', el('button', { type: 'button',
+    'aria-label': t('detach', { name: shownText(f.name) }), onclick: () => {
+      app.files = app.files.filter((x) => x !== f);
+      drawFiles();
+      countDraft();
+      $('input').focus();
+    } }, '×'))));
+}
+
+function resizeInput() {
+  const input = $('input'), lines = input.value.split('\n').length;
+  input.rows = Math.max(2, Math.min(12, lines));
+  draft_tokens = 0;
+  countDraft();
+}
+
+/* ---- files ------------------------------------------------------------------------------------ */
+
+async function attach(files) {
+  for (const f of files) {
+    if (f.size > MOST_FILE) {
+      notice(t('tooLarge', { name: shownText(f.name), most: bytes(MOST_FILE) }));
+      continue;
+    }
+    try {
+      const text = new TextDecoder('utf-8', { fatal: true }).decode(await f.arrayBuffer());
+      if (text.includes('\0')) throw new TypeError('NUL');
+      app.files.push({ name: f.name, text });
+    } catch {
+      notice(t('notText', { name: shownText(f.name) }));
+    }
+  }
+  drawFiles();
+  countDraft();
+}
+
+function download(name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
+  const a = el('a', { href: url, download: name });
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+async function importFile(file) {
+  try {
+    const talks = readFile(await file.text());
+    for (const talk of talks) {
+      app.talks.unshift(talk);
+      await app.keep(talk);
+    }
+    if (talks.length) app.open(talks[0]);
+    notice(t('imported', { n: talks.length }));
+  } catch (e) {
+    notice(t('badImport', { name: shownText(file.name), why: e.message }));
+  }
+}
+
+const fileName = (title) =>
+  (title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '').slice(0, 40) || 'conversation') + '.json';
+
+/* ---- keys and buttons --------------------------------------------------------------------------- */
+
+function listen() {
+  const on = (id, what, f) => $(id).addEventListener(what, f);
+  on('form', 'submit', (event) => {
+    event.preventDefault();
+    app.send();
+  });
+  on('input', 'keydown', (event) => {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      app.send();
+    } else if (event.key === 'ArrowUp' && !$('input').value && !app.running) {
+      const mine = branch(app.talk).reverse().find((n) => n.role === 'user');
+      if (!mine) return;
+      event.preventDefault();
+      app.views.get(mine.id).edit();
+    }
+  });
+  on('input', 'input', () => {
+    app.talk.draft = $('input').value;
+    resizeInput();
+    clearTimeout(app.draft_timer);
+    app.draft_timer = setTimeout(() => { if (app.talks.includes(app.talk)) store.put(app.talk); }, 500);
+  });
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
+    if (app.running) app.stop();
+    else closeMenu();
+  });
+  on('stop', 'click', () => {
+    app.stop();
+    $('input').focus();
+  });
+  on('new', 'click', () => {
+    closeMenu();
+    app.fresh();
+  });
+  on('menu', 'click', () => {
+    const open = $('side').classList.toggle('open');
+    $('menu').setAttribute('aria-expanded', String(open));
+    if (open) $('new').focus();
+  });
+  on('search', 'input', drawList);
+  on('open-settings', 'click', () => openSettings(app.talk, () => {
+    if (app.talks.includes(app.talk)) app.keep(app.talk);
+    app.views.clear();
+    $('messages').replaceChildren();
+    app.draw();
+    drawContext();
+  }));
+  on('rename', 'click', async () => {
+    const talk = app.talk, title = await askFor(t('rename'), t('renameTo'), talk.title);
+    if (!title) return;
+    Object.assign(talk, { title: title.slice(0, 200), named: true });
+    app.keep(talk);
+    app.draw();
+  });
+  on('delete-talk', 'click', async () => {
+    const talk = app.talk;
+    if (app.running && app.running.talk === talk) app.stop();
+    app.talks = app.talks.filter((x) => x !== talk);
+    await store.remove(talk.id);
+    app.fresh();
+    notice(t('deletedTalk', { title: shownText(talk.title) }), [['undo', () => {
+      app.talks.unshift(talk);
+      app.keep(talk);
+      app.open(talk);
+    }]]);
+  });
+  on('export', 'click', () => download(fileName(app.talk.title), exportTalk(app.talk)));
+  on('export-all', 'click', () => download('conversations.json', exportAll(app.talks)));
+  const pick = (id, take) => {
+    on(id, 'click', () => $(id + '-file').click());
+    on(id + '-file', 'change', async () => {
+      const files = [...$(id + '-file').files];
+      $(id + '-file').value = '';
+      await take(files);
+    });
+  };
+  pick('import', (files) => importFile(files[0]));
+  pick('attach', attach);
+  on('main', 'scroll', () => {
+    const main = $('main');
+    at_end = main.scrollHeight - main.scrollTop - main.clientHeight < 80;
+  });
+  document.addEventListener('dragover', (event) => event.preventDefault());
+  document.addEventListener('drop', (event) => {
+    event.preventDefault();
+    attach([...event.dataTransfer.files]);
+  });
+}
+
+/* Other tabs of this page; null where the browser has no such thing. */
+const channel = window.BroadcastChannel ? new BroadcastChannel('hone') : null;
+
+async function begin() {
+  applyLook();
+  listen();
+  await store.open();
+  store.onFull = () => notice(t('storeFull'));
+  app.talks = (await store.all()).sort((a, b) => b.changed - a.changed);
+  const last = app.talks.find((x) => x.id === recall('open'));
+  if (last) app.open(last);
+  else app.fresh();
+  if (store.failed) notice(t('storeFailed', { why: store.failed }));
+  if (channel) {
+    channel.onmessage = async (event) => {
+      if (app.running && app.running.talk.id === event.data) return;
+      const talk = await store.get(event.data), was = app.talks.find((x) => x.id === event.data);
+      if (!talk) return;
+      app.talks = [talk, ...app.talks.filter((x) => x !== was)];
+      if (was && app.talk === was) app.open(talk);
+      drawList();
+    };
+  }
+  $('input').focus();
+  try {
+    await meetServer();
+  } catch (e) {
+    notice(words(e), [['retry', meetServer]]);
+  }
+}
+
+begin();

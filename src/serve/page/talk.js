@@ -1,0 +1,242 @@
+/* talk: a conversation as a tree of messages, of which a branch is shown, and the file it is exported to: hone.chat/1,
+ * as `hone chat` writes and reads it, with the other branches beside it. Refuses to know the document and the server.
+ *
+ * talk: { id, title, named (by its user), created, changed, settings, draft, nodes: { id: node },
+ *   chosen: { id of a parent: id of its child that is shown } }
+ * node: { id, parent ('' at the root), role, content, time } and where there is any: files [{ name, text }], reasoning,
+ *   calls [{ id, name, arguments }], call_id and name (of a tool's result), model, end, error, stats, hash, logprobs */
+const SCHEMA = 'hone.chat/1';
+const SCHEMA_ALL = 'hone.chats/1';
+const ROLES = ['user', 'assistant', 'tool'];
+
+function newTalk(settings) {
+  const now = Date.now();
+  return {
+    id: newId(),
+    title: '',
+    named: false,
+    created: now,
+    changed: now,
+    settings: {...settings },
+    draft: '',
+    nodes: {},
+    chosen: {}
+  };
+}
+
+/* Versions of a message, oldest first: all answers to the same parent. */
+function versions(talk, parent) {
+  return Object.values(talk.nodes)
+    .filter((n) => n.parent === parent)
+    .sort((a, b) => a.time - b.time || (a.id < b.id ? -1 : 1));
+}
+
+/* The branch shown, from the first message to the last. */
+function branch(talk) {
+  const children = new Map();
+  for (const n of Object.values(talk.nodes)) {
+    if (!children.has(n.parent)) children.set(n.parent, []);
+    children.get(n.parent).push(n);
+  }
+  const path = [];
+  for (let at = ''; children.has(at); ) {
+    const all = children.get(at);
+    const n = all.find((x) => x.id === talk.chosen[at]) || all.reduce((last, x) => (x.time >= last.time ? x : last));
+    path.push(n);
+    at = n.id;
+    children.delete(n.parent); // a file that someone made cannot lead in a circle
+  }
+  return path;
+}
+
+/* Adds a message below parent ('' or an id) and shows it. Times never stand still, so they keep the order. */
+function addNode(talk, parent, node) {
+  const last = Object.values(talk.nodes).reduce((most, n) => Math.max(most, n.time), 0);
+  const n = { id: newId(), parent, time: Math.max(Date.now(), last + 1), content: '', ...node };
+  talk.nodes[n.id] = n;
+  talk.chosen[parent] = n.id;
+  if (!talk.named && n.role === 'user' && !parent) talk.title = n.content.trim().split('\n')[0].slice(0, 60);
+  return n;
+}
+
+/* Takes a message and all that follows it out; what was taken, for putBack. */
+function removeNode(talk, id) {
+  const nodes = [], queue = [id], chosen = { ...talk.chosen };
+  for (let at; (at = queue.pop()); ) {
+    nodes.push(talk.nodes[at]);
+    for (const n of Object.values(talk.nodes)) if (n.parent === at) queue.push(n.id);
+    delete talk.nodes[at];
+    delete talk.chosen[at];
+  }
+  if (talk.chosen[nodes[0].parent] === id) delete talk.chosen[nodes[0].parent];
+  return { nodes, chosen };
+}
+
+function putBack(talk, taken) {
+  for (const n of taken.nodes) talk.nodes[n.id] = n;
+  talk.chosen = taken.chosen;
+}
+
+/* A user's text with the files before it, each between fences. */
+function contentOf(node) {
+  const files = (node.files || []).map((f) => {
+    const fence = fenceFor(f.text);
+    return `${f.name}:\n${fence}\n${f.text}\n${fence}\n\n`;
+  });
+  return files.join('') + node.content;
+}
+
+/* The API's messages of a branch. */
+function messagesOf(path, system) {
+  const out = system ? [{ role: 'system', content: system }] : [];
+  for (const n of path) {
+    const m = { role: n.role, content: contentOf(n) };
+    if (n.reasoning) m.reasoning_content = n.reasoning;
+    if (n.calls && n.calls.length) {
+      m.tool_calls =
+        n.calls.map((c) => ({ id: c.id, type: 'function', function: { name: c.name, arguments: c.arguments } }));
+      if (!m.content) m.content = null;
+    }
+    if (n.role === 'tool') m.tool_call_id = n.call_id;
+    out.push(m);
+  }
+  return out;
+}
+
+/* ---- files -------------------------------------------------------------------------------------- */
+
+/* JSON of o, in which the string "@seed@", which must stand before any other, becomes these digits: they may be more
+ * than a JavaScript number holds. */
+function jsonWithSeed(o, seed, indent) {
+  return JSON.stringify(o, null, indent).replace('"@seed@"', () => seed);
+}
+
+/* As names of `hone chat`. */
+const PARAMS = {
+  max_tokens: 'n-predict',
+  temperature: 'temp',
+  top_k: 'top-k',
+  top_p: 'top-p',
+  min_p: 'min-p',
+  repeat_penalty: 'repeat-penalty',
+  repeat_last_n: 'repeat-last-n',
+  presence_penalty: 'presence-penalty',
+  frequency_penalty: 'frequency-penalty'
+};
+
+function exportTalk(talk) {
+  const s = talk.settings, params = {};
+  if (s.seed && BigInt(s.seed) < 2n ** 63n) params.seed = '@seed@'; // the largest that `hone chat` takes
+  for (const name in PARAMS) if (s[name] !== undefined) params[PARAMS[name]] = s[name];
+  const tree = {
+    title: talk.title,
+    named: talk.named,
+    created: talk.created,
+    settings: s,
+    nodes: talk.nodes,
+    chosen: talk.chosen
+  };
+  return jsonWithSeed(
+           { schema: SCHEMA, params, model: s.model || '', messages: messagesOf(branch(talk), s.system), tree },
+           s.seed, 2) +
+    '\n';
+}
+
+function exportAll(talks) {
+  return '{"schema": "' + SCHEMA_ALL + '", "talks": [\n' + talks.map(exportTalk).join(',') + ']}\n';
+}
+
+const isObject = (x) => typeof x === 'object' && x !== null && !Array.isArray(x);
+const isText = (x) => typeof x === 'string';
+const isName = (x) => isText(x) && /^[0-9A-Za-z]{1,64}$/.test(x); // so no __proto__
+
+function need(ok, what) {
+  if (!ok) throw new Error(what);
+}
+
+/* A node from a file: only what is known, of the right kind. */
+function readNode(m, where) {
+  need(isObject(m), `${where} is not an object`);
+  need(ROLES.includes(m.role), `${where}.role is ${JSON.stringify(m.role)}, expected ${ROLES.join(', ')}`);
+  const calls = m.calls || (m.tool_calls || []).map((c) => ({ id: c.id, ...c.function }));
+  need(isText(m.content) || (m.content === null && calls.length), `${where}.content is not a string`);
+  const n = { role: m.role, content: m.content || '' };
+  const reasoning = m.reasoning_content ?? m.reasoning;
+  if (reasoning !== undefined && reasoning !== null) {
+    need(isText(reasoning) && m.role === 'assistant', `${where}.reasoning_content: expected a string, of an assistant`);
+    n.reasoning = reasoning;
+  }
+  need(Array.isArray(calls) && calls.every((c) => isObject(c) && isText(c.id) && isText(c.name) && isText(c.arguments)),
+    `${where}: calls need id, name and arguments`);
+  if (calls.length) n.calls = calls.map((c) => ({ id: c.id, name: c.name, arguments: c.arguments }));
+  if (m.role === 'tool') {
+    n.call_id = m.call_id ?? m.tool_call_id;
+    need(isText(n.call_id), `${where}.tool_call_id is not a string`);
+    n.name = isText(m.name) ? m.name : '';
+  }
+  if (m.files !== undefined) {
+    need(Array.isArray(m.files) && m.files.every((f) => isObject(f) && isText(f.name) && isText(f.text)),
+      `${where}.files`);
+    n.files = m.files.map((f) => ({ name: f.name, text: f.text }));
+  }
+  for (const name of ['model', 'end', 'error', 'hash']) if (isText(m[name])) n[name] = m[name];
+  if (isObject(m.stats)) {
+    n.stats = {};
+    for (const name in m.stats)
+      if (Number.isFinite(m.stats[name]) || isText(m.stats[name])) n.stats[name] = m.stats[name];
+  }
+  return n;
+}
+
+/* A talk from a parsed file of hone.chat/1; an Error says what is wrong with it. */
+function readTalk(o) {
+  need(isObject(o), 'not an object');
+  need(o.schema === SCHEMA, `schema is ${JSON.stringify(o.schema)}, expected ${SCHEMA}`);
+  const talk = newTalk({}), tree = isObject(o.tree) ? o.tree : {};
+  for (const name in PARAMS) {
+    const v = (o.params || {})[PARAMS[name]];
+    if (Number.isFinite(v) && !(name === 'max_tokens' && v < 0)) talk.settings[name] = v;
+  }
+  const seed =
+    isObject(tree.settings) && isText(tree.settings.seed) ? tree.settings.seed : String((o.params || {}).seed ?? '');
+  if (validSeed(seed) && seed) talk.settings.seed = seed;
+  if (isText(o.model) && o.model) talk.settings.model = o.model;
+  for (const f of TEXT_SETTINGS)
+    if (isObject(tree.settings) && isText(tree.settings[f])) talk.settings[f] = tree.settings[f];
+  if (isObject(tree.nodes)) {
+    for (const id in tree.nodes) {
+      const m = tree.nodes[id];
+      need(
+        isName(id) && isObject(m) && (m.parent === '' || (isName(m.parent) && Object.hasOwn(tree.nodes, m.parent))),
+        `tree.nodes.${id}`);
+      talk.nodes[id] = { ...readNode(m, `tree.nodes.${id}`), id, parent: m.parent, time: Number(m.time) || 0 };
+    }
+    for (const id in tree.chosen)
+      if ((id === '' || isName(id)) && isName(tree.chosen[id])) talk.chosen[id] = tree.chosen[id];
+  } else {
+    need(Array.isArray(o.messages), 'no array messages');
+    let parent = '', messages = o.messages;
+    if (messages.length && isObject(messages[0]) && messages[0].role === 'system') {
+      need(isText(messages[0].content), 'messages[0].content is not a string');
+      talk.settings.system = messages[0].content;
+      messages = messages.slice(1);
+    }
+    messages.forEach((m, i) => {
+      parent = addNode(talk, parent, readNode(m, `messages[${i + o.messages.length - messages.length}]`)).id;
+    });
+  }
+  if (isText(tree.title)) talk.title = tree.title.slice(0, 200);
+  talk.named = tree.named === true;
+  if (Number.isFinite(tree.created)) talk.created = tree.created;
+  return talk;
+}
+
+/* Talks of a file's text: one, or all that were exported. */
+function readFile(text) {
+  const o = JSON.parse(text);
+  if (isObject(o) && o.schema === SCHEMA_ALL) {
+    need(Array.isArray(o.talks), 'no array talks');
+    return o.talks.map(readTalk);
+  }
+  return [readTalk(o)];
+}
