@@ -263,10 +263,6 @@ struct hn_voice {
     bool (*found)(const hn_ask *a, const hn_head *h, const hn_found *f, hn_bytes *o);
 };
 
-/* {"seed":-1,"temperature":…}: what is used where a request says nothing, as /props and llama-server's answers have
- * it. */
-bool hn_settings_body(const hn_limits *l, hn_bytes *o);
-
 /* The voice of a route. path: without query. NULL: none of these. */
 const hn_voice *hn_voice_find(const char *method, const char *path, bool ollama);
 /* Every route of voices, for Allow and tests: *path and *ollama of row i; false: there are no more. All are POST. */

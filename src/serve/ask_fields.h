@@ -106,7 +106,6 @@ extern const hn_field hn_fields_forms[];    /* response_format, json_schema, gra
 extern const hn_field hn_fields_usual[];    /* model, stream, stream_options, user, metadata … of OpenAI */
 extern const hn_field hn_fields_chat[];     /* messages, tools, reasoning … of OpenAI's chat */
 
-bool hn_field_seed(hn_fields *f, const json_t *v, const char *path);
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path);
 bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path);               /* 0 … */
 bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path);               /* -1 … */
@@ -158,7 +157,6 @@ typedef struct hn_tools {
 /* description, parameters and strict as they stand in o, the first under the name `schema`; path: of the tool. */
 bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *path);
 bool hn_tools_end(hn_tools *t, bool ok); /* ask->tools */
-bool hn_tool_offered(const hn_tools *t, const char *name);
 /* name alone is to be called. */
 bool hn_tool_pick(hn_tools *t, const json_t *name, const char *path);
 
@@ -167,7 +165,6 @@ bool hn_tools_read(hn_tools *t, const json_t *v, bool typed);
 /* tool_choice of OpenAI's routes; v may be NULL. */
 bool hn_tool_choice_read(hn_tools *t, const json_t *v);
 bool hn_field_effort(hn_fields *f, const json_t *v, const char *path); /* none … max */
-bool hn_field_budget(hn_fields *f, const json_t *v, const char *path);
 
 /* messages, tools, tool_choice and their kin of an OpenAI body; sampling and the rest were read. */
 bool hn_chat_read(hn_fields *f);

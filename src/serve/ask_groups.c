@@ -8,7 +8,7 @@
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
-bool hn_field_seed(hn_fields *f, const json_t *v, const char *path)
+static bool read_seed(hn_fields *f, const json_t *v, const char *path)
 {
     int64_t i;
     uint64_t u;
@@ -179,7 +179,7 @@ const hn_field hn_fields_sampling[] = {
     { INT("repeat_last_n", sampling.penalty_last_n, -1, 1 << 20) },
     { REAL("presence_penalty", sampling.presence_penalty, -2, 2) },
     { REAL("frequency_penalty", sampling.frequency_penalty, -2, 2) },
-    { CALL("seed", hn_field_seed) },
+    { CALL("seed", read_seed) },
     { CALL("stop", hn_field_stop) },
     { CALL("logit_bias", read_bias) },
     { CALL("n", read_n) },

@@ -182,7 +182,7 @@ bool hn_turns_end(hn_turns *t, bool ok)
 
 /* ---- tools ------------------------------------------------------------------------------- */
 
-bool hn_tool_offered(const hn_tools *t, const char *name)
+static bool is_offered(const hn_tools *t, const char *name)
 {
     for (size_t i = 0; i < t->n; i++)
         if (strcmp(t->name[i], name) == 0) return true;
@@ -206,7 +206,7 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     if (!v) return hn_field_missing(f, hn_field_path(at, path, "name"), "the function's name");
     if (!hn_field_text(f, v, hn_field_path(at, path, "name"), &name)) return false;
     if (!is_name(name)) return hn_field_range(f, at, v, "1 to 64 letters, digits, '_', '.' or '-'");
-    if (hn_tool_offered(t, name)) return hn_field_range(f, at, v, "a name that no other tool has");
+    if (is_offered(t, name)) return hn_field_range(f, at, v, "a name that no other tool has");
     if (t->n == HN_ASK_TOOLS)
         return hn_refuse(f->refusal, 400, "out_of_range", "tools", "tools has more than %d entries", HN_ASK_TOOLS);
     t->name[t->n++] = name;
@@ -239,7 +239,7 @@ bool hn_tool_pick(hn_tools *t, const json_t *name, const char *path)
     const char *s;
     if (!name) return hn_field_missing(f, path, "a tool's name");
     if (!hn_field_text(f, name, path, &s)) return false;
-    if (!hn_tool_offered(t, s)) return hn_field_range(f, path, name, "the name of one of tools");
+    if (!is_offered(t, s)) return hn_field_range(f, path, name, "the name of one of tools");
     if (a->n_tool_names == HN_ASK_TOOLS) return hn_field_range(f, path, name, "at most 128 names");
     const char **list = hn_arena_alloc(a->arena, (a->n_tool_names + 1) * sizeof *list);
     if (!list) return hn_field_lost(f);

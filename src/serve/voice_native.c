@@ -149,10 +149,9 @@ static void real(hn_bytes *o, const char *name, float v)
 static const char *truth(bool b) { return b ? "true" : "false"; }
 
 /* Without brackets. */
-static void sampling(hn_bytes *o, const hone_sampler_params *p, bool seed_known, uint64_t seed)
+static void sampling(hn_bytes *o, const hone_sampler_params *p, uint64_t seed)
 {
-    if (seed_known) hn_bytes_printf(o, "\"seed\":%llu", (unsigned long long)seed);
-    else hn_bytes_text(o, "\"seed\":-1");
+    hn_bytes_printf(o, "\"seed\":%llu", (unsigned long long)seed);
     real(o, "temperature", p->temp);
     hn_part_int(o, "top_k", p->top_k);
     real(o, "top_p", p->top_p);
@@ -164,21 +163,11 @@ static void sampling(hn_bytes *o, const hone_sampler_params *p, bool seed_known,
     hn_bytes_text(o, ",\"samplers\":[\"penalties\",\"top_k\",\"top_p\",\"min_p\",\"temperature\"]");
 }
 
-bool hn_settings_body(const hn_limits *l, hn_bytes *o)
-{
-    hn_bytes_text(o, "{");
-    sampling(o, &l->defaults, false, 0);
-    hn_bytes_text(o,
-                  ",\"stop\":[],\"max_tokens\":-1,\"n_predict\":-1,\"ignore_eos\":false,\"stream\":false,\"n_probs\":0,"
-                  "\"post_sampling_probs\":false,\"timings_per_token\":false,\"grammar\":\"\",\"lora\":[]}");
-    return hn_bytes_ok(o);
-}
-
 static void settings(hn_bytes *o, const hn_ask *a, const hn_usage *u)
 {
     const native_own *own = a->own;
     hn_bytes_text(o, "{");
-    sampling(o, &a->sampling, true, u->seed);
+    sampling(o, &a->sampling, u->seed);
     hn_bytes_text(o, ",\"stop\":[");
     for (size_t i = 0; i < a->n_stops; i++) {
         hn_bytes_comma(o);
