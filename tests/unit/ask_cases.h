@@ -473,6 +473,9 @@ static const refused_case refused_cases[] = {
     R_IN("[{\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"x\"}]}]", NOT,
          "input[0].content[0].type"),
     R_IN("[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\"}]}]", MISSING, "input[0].content[0].text"),
+    R_IN("[{\"type\":\"reasoning\",\"content\":5}]", TYPE, "input[0].content"),
+    R_IN("[{\"type\":\"reasoning\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}]", NOT,
+         "input[0].content[0].type"),
     R_IN("[{\"type\":\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}]", MISSING, "input[0].call_id"),
     R_IN("[{\"type\":\"function_call\",\"call_id\":\"c\",\"arguments\":\"{}\"}]", MISSING, "input[0].name"),
     R_IN("[{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\"}]", MISSING, "input[0].arguments"),
@@ -691,6 +694,13 @@ static const chat_case chat_cases[] = {
       "[" U ",{\"role\":\"assistant\",\"content\":\"ok\",\"reasoning_content\":\"hm\"," CALLS_IN "},{\"role\":\"tool\","
       "\"tool_call_id\":\"c1\",\"content\":\"r\"}]",
       "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{},\"strict\":true}}]", false },
+    { R_PATH,
+      "{\"input\":[{\"role\":\"user\",\"content\":\"hi\"},{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":"
+      "\"x\"},{\"role\":\"user\",\"content\":\"so?\"},{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
+      "\"text\":\"S\"}]},{\"role\":\"assistant\",\"content\":\"ok\"}]}",
+      "[" U ",{\"role\":\"user\",\"content\":\"so?\"},{\"role\":\"assistant\",\"content\":\"ok\",\"reasoning_content\":"
+            "\"S\"}]",
+      NULL, true },
     { R_PATH "/input_tokens", "{\"input\":\"hi\"}", "[" U "]", NULL, false },
 
     /* ollama: calls have no ids, results name their tool */
