@@ -241,7 +241,6 @@ static bool split(hn_call_format *f, hone_str pre, hone_str post, const hone_str
     hone_str rest = part(*between, end, between->len);
     size_t begin = same_back(rest, pre);
     hone_str sep = part(rest, 0, rest.len - begin);
-    while (sep.len && is_blank(sep.ptr[sep.len - 1])) sep.len--;
     return keep(f->end, part(post, 0, end)) && keep(f->begin, part(pre, pre.len - begin, pre.len)) &&
            keep(f->separator, sep) && keep(f->section_begin, part(pre, 0, pre.len - begin)) &&
            keep(f->section_end, part(post, end, post.len));

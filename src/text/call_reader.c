@@ -87,6 +87,7 @@ void hn_call_begin(hn_call_reader *r)
 
 hone_str hn_call_rest(const hn_call_reader *r) { return (hone_str){ r->buf.p + r->mark, r->buf.n - r->mark }; }
 int32_t hn_call_count(const hn_call_reader *r) { return r->calls; }
+bool hn_call_named(const hn_call_reader *r) { return r->named || r->tool; }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 

@@ -163,7 +163,7 @@ static bool at_quote(const char *s, size_t n, const hn_call_mark *q)
 /* Behind the string that begins at s; 0: it does not end. */
 static size_t behind_string(const char *s, size_t n, bool python, const hn_call_mark *q)
 {
-    if (!python) {
+    if (!python && *s != '"') {
         for (size_t i = q->n; i < n; i++)
             if (at_quote(s + i, n - i, q)) return i + q->n;
         return 0;
@@ -177,7 +177,7 @@ static size_t behind_string(const char *s, size_t n, bool python, const hn_call_
 
 static bool begins_string(const char *s, size_t n, bool python, const hn_call_mark *q)
 {
-    return python ? *s == '\'' || *s == '"' : at_quote(s, n, q);
+    return *s == '"' || (python ? *s == '\'' : at_quote(s, n, q));
 }
 
 bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *quote, size_t *used)
@@ -258,10 +258,12 @@ static void value(own *o);
 
 static void string(own *o)
 {
-    size_t k = behind_string(o->s + o->i, o->n - o->i, o->python, o->quote), q = o->python ? 1 : o->quote->n;
-    const char *s = o->s + o->i + q;
+    const char *from = o->s + o->i;
+    size_t k = behind_string(from, o->n - o->i, o->python, o->quote), q = o->python || *from == '"' ? 1 : o->quote->n;
+    const char *s = from + q;
     size_t n = k ? k - 2 * q : o->n - o->i - q;
-    if (o->python) python_string(o, s, n);
+    if (*from == '"' && k && is_json(from, k)) put(o, from, k); /* the same in all three */
+    else if (o->python) python_string(o, s, n);
     else if (o->st == HONE_OK) o->st = put_string(o->out, s, n, o->v, o->err);
     o->i = k ? o->i + k : o->n;
 }

@@ -81,8 +81,8 @@ typedef struct hn_call_kit { /* immutable but for its owners */
     hn_call_mark section_begin, begin, end, separator, section_end, name_end, id_end, key_begin, key_end, key_end_other,
         value_end, trigger, quote;
     int32_t trigger_id;   /* the token that begins calls; -1: it is text */
-    hn_grammar *section;  /* from the trigger on; NULL: nothing is constrained */
-    hn_grammar *required; /* of an answer that is calls */
+    hn_grammar *section;  /* from the trigger on; of HARMONY the name, <|message|> and the arguments */
+    hn_grammar *required; /* of an answer that is calls; of HARMONY from behind the role */
     char *notes;
 } hn_call_kit;
 
@@ -98,6 +98,8 @@ hone_status hn_call_kit_new(hn_call_kit **out, const hn_call_format *f, const hn
 void hn_call_kit_hold(hn_call_kit *k);
 void hn_call_kit_drop(hn_call_kit *k); /* NULL allowed */
 const hn_call_tool *hn_call_kit_find(const hn_call_kit *k, const char *name, size_t n); /* that is offered; or NULL */
+/* text with its special tokens as such; ends: cut at one that ends the turn. */
+void hn_call_encode(hn_call_mark *m, const hn_vocab *v, const char *text, bool ends);
 bool hn_call_kit_marks(const hn_call_kit *k, int32_t id); /* is the token in one of the marks? */
 /* call_grammar.c: both grammars and notes. */
 hone_status hn_call_kit_grammars(hn_call_kit *k, bool one, hone_error *err);
@@ -129,5 +131,6 @@ hone_status hn_call_feed(hn_call_reader *r, const char *s, size_t n, bool all, h
 /* Valid until the next call; tokens in it are marks as above. */
 hone_str hn_call_rest(const hn_call_reader *r);
 int32_t hn_call_count(const hn_call_reader *r);
+bool hn_call_named(const hn_call_reader *r); /* the name of the call that is read is known */
 
 #endif

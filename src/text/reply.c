@@ -138,7 +138,15 @@ static hone_status header_call(hn_reply *r, hone_error *err)
     }
     enter(r, HN_REPLY_CALL, false);
     r->calling = true;
-    return hn_call_begin_named(r->reader, at, k, err);
+    hone_status st = hn_call_begin_named(r->reader, at, k, err);
+    hn_call_mark body;
+    hn_call_encode(&body, r->v, "<|message|>", false);
+    hn_text begun = { 0 };
+    if (st == HONE_OK) st = hn_text_put(&begun, at, k, err);
+    if (st == HONE_OK) st = hn_text_put(&begun, body.p, body.n, err);
+    if (st == HONE_OK) st = hn_reply_arm(r, begun.p, begun.n, err);
+    free(begun.p);
+    return st;
 }
 
 /* The header is "assistant to=functions.f", a separator, "analysis" … Which part its text is, and whether it is the
@@ -271,8 +279,10 @@ static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
     hn_call_outcome what;
     hone_status st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
     r->pend.n = 0;
+    if (st == HONE_OK && what == HN_CALLS_MORE) st = hn_reply_calls_on(r, err);
     if (st != HONE_OK || what == HN_CALLS_MORE) return st;
     r->calling = false;
+    if ((st = hn_reply_calls_on(r, err)) != HONE_OK) return st;
     r->barred = what == HN_CALLS_TEXT;
     if (what == HN_CALLS_TEXT) r->state = HN_REPLY_TEXT;
     else enter(r, HN_REPLY_TEXT, true);
@@ -290,6 +300,7 @@ static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
         const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, barred, &partial);
         if (m) {
             if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) st = act(r, m, err);
+            if (st == HONE_OK && m == &r->trigger) st = hn_reply_arm(r, r->pend.p + i, r->pend.n - i, err);
             from = i += m == &r->trigger ? 0 : strlen(m->text);
             first = r->first;
             if (st == HONE_OK && r->state == HN_REPLY_TEXT && !r->prompting) st = hn_reply_begin_text(r, i, err);
@@ -410,8 +421,7 @@ hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *e
     }
     if (st == HONE_OK && p->len) st = read_prompt(r, p->prompt, p->len, p->input, p->n_input, err);
     if (st == HONE_OK && p->kit) st = take_kit(r, p, err);
-    if (st == HONE_OK && p->form) st = hn_vocab_tokens(p->v, &r->tree, err);
-    if (st == HONE_OK && p->form) st = hn_matcher_new(&r->form, p->form, r->tree, err);
+    if (st == HONE_OK) st = hn_reply_hold_new(r, p, err);
     free(all);
     if (st == HONE_OK) *out = r;
     else hn_reply_free(r);
@@ -500,6 +510,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
         char token[HN_CALL_TOKEN];
         hn_call_put_token(token, id);
         if (m) st = act(r, m, err);
+        if (m && st == HONE_OK) st = hn_reply_arm(r, token, sizeof token, err);
         if (st == HONE_OK) st = feed(r, token, sizeof token, err);
     } else if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
         st = act(r, m, err);

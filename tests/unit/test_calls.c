@@ -247,7 +247,19 @@ static int32_t special_at(const hn_vocab *v, const char *s, size_t *len)
     return best;
 }
 
-/* Reads an answer; cut: 0 byte by byte, else pieces by chance. spelt: special tokens are spelt in bytes. */
+enum { N_PIECES = sizeof pieces / sizeof *pieces - 1, WORDS = 8 };
+static bool masked;
+
+static bool allowed(hn_reply *r, int32_t id)
+{
+    uint64_t bits[WORDS];
+    bool all;
+    hone_error e = { 0 };
+    if (hn_reply_mask(r, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
+    return all || (bits[id / 64] >> id % 64 & 1);
+}
+
+/* Reads an answer; where it is masked, all its bytes must be allowed. cut: 0 byte by byte, else pieces by chance. spelt: special tokens are spelt in bytes. */
 static heard read_answer(const format *m, const hn_vocab *v, const hn_reply_setup *more, const char *prompt, const char *s,
                          bool cut, bool spelt)
 {
@@ -274,6 +286,8 @@ static heard read_answer(const format *m, const hn_vocab *v, const hn_reply_setu
                 if (!into && pick(2)) id = BV_PIECES + i, k = len;
             }
         }
+        if (masked && !allowed(r, id) && k > 1 && id < BV_PIECES + N_PIECES) id = BV_BYTES + (unsigned char)*s, k = 1;
+        if (masked && !allowed(r, id)) fail_msg("token %d may not come, of %s", id, s);
         if (hn_reply_push(r, id, &p, &n, &h.end, &e) != HONE_OK) fail_msg("%s", e.message);
         hear(&h, p, n);
         s += k;
@@ -359,6 +373,7 @@ static void test_read_back(void **state)
             assert_int_equal(m.calls.single, s->one);
             hn_call_kit *kit = make_kit(&m, v, NULL, 0);
             hn_reply_setup x = { .kit = kit, .reasoning_budget = -1 };
+            masked = true;
             for (seed = 1; seed < 30;) {
                 uint32_t from = seed;
                 json_t *calls = json_array();
