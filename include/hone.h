@@ -262,8 +262,8 @@ typedef enum hone_token_class {
     HONE_TOKEN_UNUSED   /* has no text */
 } hone_token_class;
 HONE_API hone_token_class hone_token_kind(const hone_model *m, int32_t id);
-HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, or m is NULL */
-HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
+HONE_API int32_t hone_token_bos(const hone_model *m); /* -1: none, or m is NULL */
+HONE_API int32_t hone_token_eos(const hone_model *m); /* -1: none, or m is NULL */
 /* Tokens that a model was taught to fill gaps with: PREFIX text SUFFIX text MIDDLE is followed by what is missing. */
 typedef enum hone_fim {
     HONE_FIM_PREFIX,

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* ---- marks -------------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------------------- */
 
 static hn_gnode marks(hn_grammar *g, const hn_call_mark *m)
 {
@@ -46,7 +46,7 @@ static hn_lang id_text(const hn_call_kit *k, hn_langs *l)
     return n ? hn_lang_repeat(l, hn_lang_set(l, plain, 3), n, n) : hn_lang_repeat(l, signs(l, false), 1, LONGEST_ID);
 }
 
-/* ---- arguments one by one ------------------------------------------------------------------------------------------ */
+/* ---- arguments one by one -------------------------------------------------------------------------------- */
 
 typedef struct each {
     const hn_call_kit *k;
@@ -60,8 +60,9 @@ static each how_each(const hn_call_kit *k, const hn_call_tool *t)
     const hn_call_format *f = &k->f;
     if (f->shape == HN_CALLS_PYTHON) return (each){ k, t, "", "=", "=", "", ", ", true };
     if (f->shape == HN_CALLS_GEMMA) return (each){ k, t, "", ":<|\"|>", ":", "<|\"|>", ",", false };
-    return (each){ k,           t, f->key_begin, f->key_end, *f->key_end_other ? f->key_end_other : f->key_end,
-                   f->value_end, "", f->quoted };
+    return (each){
+        k, t, f->key_begin, f->key_end, *f->key_end_other ? f->key_end_other : f->key_end, f->value_end, "", f->quoted
+    };
 }
 
 /* Texts in which the mark behind them does not stand already: as far as its first white space, and not the text of its
@@ -95,7 +96,8 @@ static hn_lang strings_of(hn_schema *s, const hn_jnode *property)
     hn_mold_add(s, &m, property);
     if (s->st != HONE_OK) return HN_LANG_NONE;
     if (m.n_choice) {
-        hn_schema_refuse(s, property, "arguments that are text, in the format of this template, take no anyOf and oneOf");
+        hn_schema_refuse(s, property,
+                         "arguments that are text, in the format of this template, take no anyOf and oneOf");
         return HN_LANG_NONE;
     }
     if (!m.finite) return hn_mold_string(s, &m);
@@ -176,7 +178,7 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
     return at[0];
 }
 
-/* ---- arguments of one tool ------------------------------------------------------------------------------------------- */
+/* ---- arguments of one tool ------------------------------------------------------------------------------- */
 
 /* The schema with "type": "object", malloc'ed; loose: nothing else is asked. NULL: out of memory. */
 static char *schema_text(const hn_call_tool *t, bool loose)
@@ -201,7 +203,7 @@ static hone_status arguments(hn_grammar *g, const hn_call_kit *k, const hn_call_
     return st;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------------------- */
 
 typedef struct maker {
     hn_grammar *g;
@@ -229,8 +231,9 @@ static hn_gnode all(hn_grammar *g, const hn_gnode *n, size_t count)
 static hn_gnode member(const maker *m, const char *key, hn_gnode value)
 {
     hn_grammar *g = m->g;
-    return all(g, (hn_gnode[]){ hn_g_text(g, "\""), hn_g_text(g, key), hn_g_text(g, "\""), m->space, hn_g_text(g, ":"),
-                                m->space, value },
+    return all(g,
+               (hn_gnode[]){ hn_g_text(g, "\""), hn_g_text(g, key), hn_g_text(g, "\""), m->space, hn_g_text(g, ":"),
+                             m->space, value },
                7);
 }
 
@@ -282,8 +285,9 @@ static hn_gnode call_of(const maker *m, const char *name, hn_gnode args)
     }
     hn_lang digits = hn_lang_repeat(l, hn_lang_set(l, &(hn_range){ '0', '9' }, 1), 1, 3);
     if (f->id == HN_CALL_ID_NAME)
-        return all(g, (hn_gnode[]){ hn_g_text(g, "functions."), word, hn_g_text(g, ":"), hn_g_lex(g, digits), name_end, args },
-                   6);
+        return all(
+            g, (hn_gnode[]){ hn_g_text(g, "functions."), word, hn_g_text(g, ":"), hn_g_lex(g, digits), name_end, args },
+            6);
     if (f->id == HN_CALL_ID_BEFORE) return all(g, (hn_gnode[]){ id, id_end, word, name_end, args }, 5);
     if (f->id == HN_CALL_ID_BEHIND) return all(g, (hn_gnode[]){ word, name_end, id, id_end, args }, 5);
     return all(g, (hn_gnode[]){ word, name_end, args }, 3);
@@ -317,7 +321,7 @@ static hn_gnode section(const maker *m, hn_gnode one, bool several, bool first)
                6);
 }
 
-/* ---- grammars --------------------------------------------------------------------------------------------------------------- */
+/* ---- grammars -------------------------------------------------------------------------------------------- */
 
 static hone_status note(hn_call_kit *k, size_t tool, const char *why, hone_error *err)
 {
@@ -359,7 +363,8 @@ static hone_status make(hn_grammar **out, const hn_call_kit *k, bool required, b
     } else if (st == HONE_OK) {
         uint32_t rule = hn_g_new_rule(g, "call", strlen("call"));
         hn_g_set_rule(g, rule, hn_g_alt(g, call, n));
-        root = section(&m, hn_g_rule(g, rule), !one && !k->f.single && (required || sections), !(required && k->f.bare));
+        root =
+            section(&m, hn_g_rule(g, rule), !one && !k->f.single && (required || sections), !(required && k->f.bare));
     }
     free(call);
     if (st == HONE_OK) st = hn_grammar_finish(g, root, err);

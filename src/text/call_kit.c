@@ -1,11 +1,11 @@
-/* call_kit: what one request offers: its tools, and the marks of the format as tokens of the vocabulary; see calls.h. */
+/* call_kit: what one request offers: its tools, and the marks of the format as tokens of the vocabulary. */
 #include "base/json_tree.h"
 #include "text/calls.h"
 #include "text/text_priv.h"
 
 #include <stdlib.h>
 
-/* ---- tokens in text ---------------------------------------------------------------------------------------------- */
+/* ---- tokens in text -------------------------------------------------------------------------------------- */
 
 void hn_call_put_token(char out[HN_CALL_TOKEN], int32_t id)
 {
@@ -20,7 +20,7 @@ int32_t hn_call_get_token(const char *s)
     return id;
 }
 
-/* ---- marks ---------------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------------------- */
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
@@ -104,7 +104,7 @@ static void make_marks(hn_call_kit *k)
     hn_call_encode(&k->key_end_other, v, f->key_end_other, false);
     hn_call_encode(&k->value_end, v, f->value_end, false);
     hn_call_encode(&k->quote, v, "<|\"|>", false);
-    hn_call_mark *const front[] = { &k->section_begin, &k->begin,     &k->end,       &k->separator,
+    hn_call_mark *const front[] = { &k->section_begin, &k->begin,     &k->end,      &k->separator,
                                     &k->section_end,   &k->key_begin, &k->value_end };
     for (size_t i = 0; i < sizeof front / sizeof *front; i++) trim(front[i], true, front[i] == &k->separator);
     trim(&k->key_end, false, true);
@@ -127,7 +127,7 @@ bool hn_call_kit_marks(const hn_call_kit *k, int32_t id)
            hn_call_get_token(k->quote.p + 1) == id;
 }
 
-/* ---- tools ------------------------------------------------------------------------------------------------------------ */
+/* ---- tools ----------------------------------------------------------------------------------------------- */
 
 const hn_call_tool *hn_call_kit_find(const hn_call_kit *k, const char *name, size_t n)
 {

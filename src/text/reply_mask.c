@@ -42,7 +42,7 @@ static bool may_end(const hn_reply *r)
     return (r->must[0] && hn_matcher_ends(r->must[0])) || (r->must[1] && hn_matcher_ends(r->must[1]));
 }
 
-/* ---- the end of reasoning ------------------------------------------------------------------------------------- */
+/* ---- the end of reasoning -------------------------------------------------------------------------------- */
 
 static bool spent(const hn_reply *r)
 {
@@ -76,7 +76,7 @@ static hone_status next_closing(hn_reply *r, int32_t *id, hone_error *err)
     return HONE_OK;
 }
 
-/* ---- tokens that come ------------------------------------------------------------------------------------------- */
+/* ---- tokens that come ------------------------------------------------------------------------------------ */
 
 static hone_status refuse(int32_t id, const char *why, hone_error *err)
 {
@@ -122,7 +122,7 @@ static hone_status take_call(hn_reply *r, int32_t id, hone_error *err)
         const char *s = hn_vocab_piece(r->v, id, false, &n);
         hn_call_put_token(token, id);
         bool mark = hn_call_kit_marks(r->kit, id);
-        st = hn_text_put(&r->since, mark ? token : s, mark ? sizeof token : n, err);
+        st = hn_grown_put(&r->since, mark ? token : s, mark ? sizeof token : n, err);
     }
     return st;
 }
@@ -187,9 +187,9 @@ hone_status hn_reply_arm(hn_reply *r, const char *s, size_t n, hone_error *err)
     bool token = n && (unsigned char)*s == HN_CALL_ESCAPE;
     hn_stream_rest rest = hn_stream_held(r->stream);
     r->since.n = 0;
-    hone_status st = hn_text_put(&r->since, s, n, err);
-    if (st == HONE_OK && !token) st = hn_text_put(&r->since, rest.text.ptr, rest.text.len, err);
-    if (st == HONE_OK && !token) st = hn_text_put(&r->since, rest.raw.ptr, rest.raw.len, err);
+    hone_status st = hn_grown_put(&r->since, s, n, err);
+    if (st == HONE_OK && !token) st = hn_grown_put(&r->since, rest.text.ptr, rest.text.len, err);
+    if (st == HONE_OK && !token) st = hn_grown_put(&r->since, rest.raw.ptr, rest.raw.len, err);
     r->collect = true;
     bool sure = !r->kit->f.bare || r->kit->f.shape == HN_CALLS_HARMONY; /* else it may be an answer in JSON */
     return st == HONE_OK && sure ? arm(r, err) : st;
@@ -224,7 +224,7 @@ hone_status hn_reply_begin_text(hn_reply *r, size_t from, hone_error *err)
                    HN_ESC(part[0].ptr, part[0].len));
 }
 
-/* ---- masks --------------------------------------------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------------------------------------------- */
 
 typedef struct bitset {
     uint64_t *word;

@@ -16,16 +16,19 @@ static uint32_t pick(uint32_t n)
 }
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
-static const char *const pieces[] = { "<t",  "ool",    "_call",  "\n{", "{\"",  "name", "\": ", "\"arg", "uments", "\"}",
-                                      "}}",  "</",     "tool_",  ">\n", "meter", "par",  "=<",   "func",  "a\xC3",  "\xA9x",
-                                      "x y", "\", \"", "\xF0\x9F", "\x98\x80 ", "[TOOL", "_CALLS]", "[{", "]<", ">>>", "to=", NULL };
+static const char *const pieces[] = { "<t",     "ool",     "_call", "\n{",   "{\"",   "name",   "\": ",     "\"arg",
+                                      "uments", "\"}",     "}}",    "</",    "tool_", ">\n",    "meter",    "par",
+                                      "=<",     "func",    "a\xC3", "\xA9x", "x y",   "\", \"", "\xF0\x9F", "\x98\x80 ",
+                                      "[TOOL",  "_CALLS]", "[{",    "]<",    ">>>",   "to=",    NULL };
 
-/* ---- templates of each shape ------------------------------------------------------------------------------------- */
+/* ---- templates of each shape -------------------------------------------------------------------------- */
 
 #define BEGIN "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% elif m.role == 'tool' %}"
 #define ANSWER "<|tool|>{{ m.content }}{% else %}<|assistant|>{{ m.content or '' }}{% if m.tool_calls %}"
 #define EACH "{% for c in m.tool_calls %}{% set f = c.function %}"
-#define END "{% endif %}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}{% if tools %}{% endif %}"
+#define END                                                                                                            \
+    "{% endif %}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}{% if tools %}{% " \
+    "endif %}"
 #define SEP(s) "{{ '' if loop.first else '" s "' }}"
 #define ARGS "{% for k, v in f.arguments.items() %}"
 #define RAW "{{ v if v is string else v | tojson }}"
@@ -33,90 +36,154 @@ static const char *const pieces[] = { "<t",  "ool",    "_call",  "\n{", "{\"",  
 typedef struct sample {
     const char *name, *source;
     hn_call_shape shape;
-    bool one, ids; /* one call at most; the template writes ids */
+    bool one, ids;         /* one call at most; the template writes ids */
     const char *marks[10]; /* that are tokens of some vocabularies */
 } sample;
 
 static const sample samples[] = {
     { "json in tags",
-      BEGIN ANSWER EACH SEP("\\n") "<tool_call>\n{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson }}}"
-                                   "\n</tool_call>{% endfor %}" END,
-      HN_CALLS_JSON, false, false, { "<tool_call>", "</tool_call>" } },
+      BEGIN ANSWER EACH SEP(
+          "\\n") "<tool_call>\n{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson }}}"
+                 "\n</tool_call>{% endfor %}" END,
+      HN_CALLS_JSON,
+      false,
+      false,
+      { "<tool_call>", "</tool_call>" } },
     { "json array with ids",
-      BEGIN ANSWER "[TOOL_CALLS][" EACH SEP(", ") "{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson "
-                                                  "}}, \"id\": {{ c.id | tojson }}}{% endfor %}]" END,
-      HN_CALLS_JSON, false, true, { "[TOOL_CALLS]" } },
+      BEGIN ANSWER
+      "[TOOL_CALLS][" EACH SEP(", ") "{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson "
+                                     "}}, \"id\": {{ c.id | tojson }}}{% endfor %}]" END,
+      HN_CALLS_JSON,
+      false,
+      true,
+      { "[TOOL_CALLS]" } },
     { "id first",
-      BEGIN ANSWER "<|START_ACTION|>[\n" EACH SEP(",\\n")
-          "    {\"tool_call_id\": {{ c.id | tojson }}, \"tool_name\": {{ f.name | tojson }}, \"parameters\": {{ "
-          "f.arguments | tojson }}}{% endfor %}\n]<|END_ACTION|>" END,
-      HN_CALLS_JSON, false, true, { "<|START_ACTION|>", "<|END_ACTION|>" } },
+      BEGIN ANSWER "<|START_ACTION|>[\n" EACH SEP(",\\n") "    {\"tool_call_id\": {{ c.id | tojson }}, \"tool_name\": "
+                                                          "{{ f.name | tojson }}, \"parameters\": {{ "
+                                                          "f.arguments | tojson }}}{% endfor %}\n]<|END_ACTION|>" END,
+      HN_CALLS_JSON,
+      false,
+      true,
+      { "<|START_ACTION|>", "<|END_ACTION|>" } },
     { "name as key",
-      BEGIN ANSWER "<|tools_prefix|>[" EACH SEP(", ") "{{ '{' }}{{ f.name | tojson }}: {{ f.arguments | tojson }}{{ '}' }}"
-                                                      "{% endfor %}]<|tools_suffix|>" END,
-      HN_CALLS_JSON, false, false, { "<|tools_prefix|>", "<|tools_suffix|>" } },
+      BEGIN ANSWER
+      "<|tools_prefix|>[" EACH SEP(", ") "{{ '{' }}{{ f.name | tojson }}: {{ f.arguments | tojson }}{{ '}' }}"
+                                         "{% endfor %}]<|tools_suffix|>" END,
+      HN_CALLS_JSON,
+      false,
+      false,
+      { "<|tools_prefix|>", "<|tools_suffix|>" } },
     { "bare json",
       BEGIN ANSWER "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}" EACH
                    "{\"name\": {{ f.name | tojson }}, \"parameters\": {{ f.arguments | tojson }}}{% endfor %}" END,
-      HN_CALLS_JSON, true, false, { NULL } },
+      HN_CALLS_JSON,
+      true,
+      false,
+      { NULL } },
     { "name, mark, json",
-      BEGIN ANSWER EACH "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}{% endfor %}" END, HN_CALLS_NAMED, false,
-      false, { "[TOOL_CALLS]", "[ARGS]" } },
+      BEGIN ANSWER EACH "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}{% endfor %}" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "[TOOL_CALLS]", "[ARGS]" } },
     { "name, id, json",
       BEGIN ANSWER EACH "[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ c.id }}[ARGS]{{ f.arguments | tojson }}{% endfor %}" END,
-      HN_CALLS_NAMED, false, true, { "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]" } },
+      HN_CALLS_NAMED,
+      false,
+      true,
+      { "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]" } },
     { "id, name, json",
       BEGIN ANSWER EACH "<|tc:begin|>{{ c.id }}<|tc:name|>{{ f.name }}<|tc:args|>{{ f.arguments | tojson }}<|tc:end|>"
                         "{% endfor %}" END,
-      HN_CALLS_NAMED, false, true, { "<|tc:begin|>", "<|tc:name|>", "<|tc:args|>", "<|tc:end|>" } },
+      HN_CALLS_NAMED,
+      false,
+      true,
+      { "<|tc:begin|>", "<|tc:name|>", "<|tc:args|>", "<|tc:end|>" } },
     { "sections",
       BEGIN ANSWER "<|calls|>" EACH "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}"
                    "<|calls end|>" END,
-      HN_CALLS_NAMED, false, false, { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
     { "fenced json",
-      BEGIN ANSWER "<|calls|>" EACH SEP("\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
-                                               "<|call end|>{% endfor %}<|calls end|>" END,
-      HN_CALLS_NAMED, false, false, { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
-    { "function=name", BEGIN ANSWER EACH "<function={{ f.name }}>{{ f.arguments | tojson }}</function>{% endfor %}" END,
-      HN_CALLS_NAMED, false, false, { NULL } },
+      BEGIN ANSWER
+      "<|calls|>" EACH SEP("\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
+                                  "<|call end|>{% endfor %}<|calls end|>" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
+    { "function=name",
+      BEGIN ANSWER EACH "<function={{ f.name }}>{{ f.arguments | tojson }}</function>{% endfor %}" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { NULL } },
     { "ids that hold the name",
-      BEGIN ANSWER "<|section|>" EACH "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>{{ f.arguments | tojson }}"
-                                      "<|tool_call_end|>{% endfor %}<|section_end|>" END,
-      HN_CALLS_NAMED, false, false, { "<|section|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>" } },
+      BEGIN ANSWER "<|section|>" EACH
+                   "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>{{ f.arguments | tojson }}"
+                   "<|tool_call_end|>{% endfor %}<|section_end|>" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "<|section|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>" } },
     { "tagged, lines",
       BEGIN ANSWER EACH SEP("\\n") "<tool_call>\n<function={{ f.name }}>\n" ARGS "<parameter={{ k }}>\n" RAW
                                    "\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}" END,
-      HN_CALLS_TAGGED, false, false, { "<tool_call>", "</tool_call>" } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { "<tool_call>", "</tool_call>" } },
     { "tagged, keys and values",
       BEGIN ANSWER EACH "<tool_call>{{ f.name }}" ARGS "<arg_key>{{ k }}</arg_key><arg_value>" RAW
                         "</arg_value>{% endfor %}</tool_call>{% endfor %}" END,
-      HN_CALLS_TAGGED, false, false, { "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>" } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>" } },
     { "tagged, attributes",
       BEGIN ANSWER EACH "<function name=\"{{ f.name }}\">" ARGS "<param name=\"{{ k }}\">" RAW
                         "</param>{% endfor %}</function>{% endfor %}" END,
-      HN_CALLS_TAGGED, false, false, { NULL } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { NULL } },
     { "tagged, in a section",
       BEGIN ANSWER "<x:tool_call>\n" EACH "<invoke name=\"{{ f.name }}\">\n" ARGS "<parameter name=\"{{ k }}\">" RAW
                    "</parameter>\n{% endfor %}</invoke>\n{% endfor %}</x:tool_call>" END,
-      HN_CALLS_TAGGED, false, false, { "<x:tool_call>", "</x:tool_call>" } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { "<x:tool_call>", "</x:tool_call>" } },
     { "tagged, strings are marked",
       BEGIN ANSWER "<|DSML|calls>\n" EACH "<|DSML|invoke name=\"{{ f.name }}\">\n" ARGS
                    "<|DSML|parameter name=\"{{ k }}\" string=\"{{ 'true' if v is string else 'false' }}\">" RAW
                    "</|DSML|parameter>\n{% endfor %}</|DSML|invoke>\n{% endfor %}</|DSML|calls>" END,
-      HN_CALLS_TAGGED, false, false, { NULL } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { NULL } },
     { "every prompt begins a call",
-      "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% else %}<|assistant|>{% if m.content %}>>>all\n{{ "
+      "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% else %}<|assistant|>{% if m.content "
+      "%}>>>all\n{{ "
       "m.content }}{% endif %}" EACH ">>>{{ f.name }}\n{{ f.arguments | tojson }}{% endfor %}<|end|>{% endif %}"
       "{% endfor %}{% if add_generation_prompt %}<|assistant|>>>>{% endif %}{% if tools %}{% endif %}",
-      HN_CALLS_NAMED, false, false, { NULL } },
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { NULL } },
 };
 enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
 static const char tools[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"parameters\":{\"type\":\"object\",\"properties\":{"
-    "\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"},\"units\":{\"enum\":[\"c\",\"f\"]},\"where\":{\"type\":"
-    "\"object\"},\"list\":{\"type\":\"array\"},\"wind\":{\"type\":\"boolean\"}}}}},{\"type\":\"function\",\"function\":{"
-    "\"name\":\"weather_2\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}},{\"type\":\"function\",\"function\":"
+    "\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"},\"units\":{\"enum\":[\"c\",\"f\"]},\"where\":{"
+    "\"type\":"
+    "\"object\"},\"list\":{\"type\":\"array\"},\"wind\":{\"type\":\"boolean\"}}}}},{\"type\":\"function\",\"function\":"
+    "{"
+    "\"name\":\"weather_2\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}},{\"type\":\"function\","
+    "\"function\":"
     "{\"name\":\"get.time-now\"}}]";
 
 typedef struct format {
@@ -148,12 +215,14 @@ static void free_format(format *m)
     json_decref(m->tools);
 }
 
-/* ---- random calls ------------------------------------------------------------------------------------------------------ */
+/* ---- random calls ------------------------------------------------------------------------------------- */
 
 static json_t *random_text(void)
 {
-    static const char *const words[] = { "x", " ", "\n", "\"", "\\", "é", "\U0001F600", "{", "}", "[1]", "<", "</p", ">",
-                                         "tool_call", "12", "'", ",", "true", ":", "\t", "]", "=" };
+    static const char *const words[] = {
+        "x",   " ", "\n",        "\"", "\\", "é", "\U0001F600", "{", "}",  "[1]", "<",
+        "</p", ">", "tool_call", "12", "'",  ",", "true",       ":", "\t", "]",   "="
+    };
     char s[256] = "";
     for (uint32_t n = pick(9); n > 0; n--) strcat(s, words[pick(sizeof words / sizeof *words)]);
     return json_string(s);
@@ -199,10 +268,11 @@ static json_t *random_call(int index)
         json_decref(o);
         if (pick(2)) json_object_set_new(args, "wind", json_boolean(pick(2)));
     }
-    return json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id, "type", "function", "function", "name", name, "arguments", args);
+    return json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id, "type", "function", "function", "name", name, "arguments",
+                     args);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------ */
 
 typedef struct heard {
     json_t *calls; /* [{name, id, args: text, done}] */
@@ -223,7 +293,8 @@ static void hear(heard *h, const hone_reply_part *p, size_t n)
             break;
         case HONE_PART_ARGUMENTS: {
             assert_int_equal(p[i].call, json_array_size(h->calls) - 1);
-            json_t *all = json_sprintf("%s%.*s", json_string_value(json_object_get(last, "args")), (int)p[i].len, p[i].text);
+            json_t *all =
+                json_sprintf("%s%.*s", json_string_value(json_object_get(last, "args")), (int)p[i].len, p[i].text);
             json_object_set_new(last, "args", all);
             break;
         }
@@ -259,9 +330,10 @@ static bool allowed(hn_reply *r, int32_t id)
     return all || (bits[id / 64] >> id % 64 & 1);
 }
 
-/* Reads an answer; where it is masked, all its bytes must be allowed. cut: 0 byte by byte, else pieces by chance. spelt: special tokens are spelt in bytes. */
-static heard read_answer(const format *m, const hn_vocab *v, const hn_reply_setup *more, const char *prompt, const char *s,
-                         bool cut, bool spelt)
+/* Reads an answer; where it is masked, all its bytes must be allowed. cut: 0 byte by byte, else pieces by chance.
+ * spelt: special tokens are spelt in bytes. */
+static heard read_answer(const format *m, const hn_vocab *v, const hn_reply_setup *more, const char *prompt,
+                         const char *s, bool cut, bool spelt)
 {
     heard h = { .calls = json_array() };
     hone_error e = { 0 };
@@ -311,8 +383,8 @@ static hn_call_kit *make_kit(const format *m, const hn_vocab *v, const char *con
 static char *answer_of(const format *m, json_t *calls, const char *text, char **prompt)
 {
     json_t *asked = json_pack("[{s:s, s:s}]", "role", "user", "content", "x"),
-           *all = json_pack("[{s:s, s:s}, {s:s, s:s, s:O}]", "role", "user", "content", "x", "role", "assistant", "content",
-                            text, "tool_calls", calls);
+           *all = json_pack("[{s:s, s:s}, {s:s, s:s, s:O}]", "role", "user", "content", "x", "role", "assistant",
+                            "content", text, "tool_calls", calls);
     hn_jinja_text a = { 0 }, b = { 0 };
     hn_chat c = m->c;
     hone_error e = { 0 };
@@ -335,14 +407,17 @@ static char *answer_of(const format *m, json_t *calls, const char *text, char **
 static void check_calls(const sample *s, const json_t *want, const heard *h, const char *answer)
 {
     size_t i, n = json_array_size(want);
-    if (json_array_size(h->calls) != n) fail_msg("%s: %zu calls of %zu in %s", s->name, json_array_size(h->calls), n, answer);
+    if (json_array_size(h->calls) != n)
+        fail_msg("%s: %zu calls of %zu in %s", s->name, json_array_size(h->calls), n, answer);
     for (i = 0; i < n; i++) {
-        json_t *got = json_array_get(h->calls, i), *call = json_array_get(want, i), *f = json_object_get(call, "function");
+        json_t *got = json_array_get(h->calls, i), *call = json_array_get(want, i),
+               *f = json_object_get(call, "function");
         const char *text = json_string_value(json_object_get(got, "args"));
         json_t *args = json_loads(text, 0, NULL);
         if (!json_equal(json_object_get(got, "name"), json_object_get(f, "name")) ||
             !json_equal(args, json_object_get(f, "arguments")) || !json_is_true(json_object_get(got, "done")))
-            fail_msg("%s: %s\nis read as %s(%s)", s->name, answer, json_string_value(json_object_get(got, "name")), text);
+            fail_msg("%s: %s\nis read as %s(%s)", s->name, answer, json_string_value(json_object_get(got, "name")),
+                     text);
         if (s->ids) assert_true(json_equal(json_object_get(got, "id"), json_object_get(call, "id")));
         json_decref(args);
     }
@@ -383,9 +458,10 @@ static void test_read_back(void **state)
                 if (m.calls.id == HN_CALL_ID_NAME) { /* the template takes it from there */
                     size_t c;
                     json_t *call;
-                    json_array_foreach(calls, c, call)
-                        json_object_set_new(call, "id", json_sprintf("functions.%s:%zu",
-                                                                     json_string_value(json_object_get(json_object_get(call, "function"), "name")), c));
+                    json_array_foreach(calls, c, call) json_object_set_new(
+                        call, "id",
+                        json_sprintf("functions.%s:%zu",
+                                     json_string_value(json_object_get(json_object_get(call, "function"), "name")), c));
                 }
                 (void)f;
                 char *prompt, *answer = answer_of(&m, calls, "", &prompt);
