@@ -278,6 +278,7 @@ static hone_status put_plain(hn_grown *t, const hn_vocab *v, hone_str s, hone_er
 static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
 {
     hn_call_outcome what;
+    bool held = r->must[0] || r->must[1] || r->call; /* so it is the beginning of a call, whatever is missing */
     hone_status st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
     r->pend.n = 0;
     if (st == HONE_OK && what == HN_CALLS_MORE) st = hn_reply_calls_on(r, err);
@@ -287,7 +288,7 @@ static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
     r->barred = what == HN_CALLS_TEXT;
     if (what == HN_CALLS_TEXT) r->state = HN_REPLY_TEXT;
     else enter(r, HN_REPLY_TEXT, true);
-    return put_plain(&r->pend, r->v, hn_call_rest(r->reader), err);
+    return ends && held ? HONE_OK : put_plain(&r->pend, r->v, hn_call_rest(r->reader), err);
 }
 
 /* Reads the text that is pending, up to what may become a mark; where nothing can complete it (all) all of it. */

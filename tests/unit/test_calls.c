@@ -100,20 +100,20 @@ static const sample samples[] = {
       true,
       { "<|tc:begin|>", "<|tc:name|>", "<|tc:args|>", "<|tc:end|>" } },
     { "sections",
-      BEGIN ANSWER "<|calls|>" EACH "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}"
+      BEGIN ANSWER "<|open calls|>" EACH "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}"
                    "<|calls end|>" END,
       HN_CALLS_NAMED,
       false,
       false,
-      { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
+      { "<|open calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
     { "fenced json",
       BEGIN ANSWER
-      "<|calls|>" EACH SEP("\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
+      "<|open calls|>" EACH SEP("\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
                                   "<|call end|>{% endfor %}<|calls end|>" END,
       HN_CALLS_NAMED,
       false,
       false,
-      { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
+      { "<|open calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
     { "function=name",
       BEGIN ANSWER EACH "<function={{ f.name }}>{{ f.arguments | tojson }}</function>{% endfor %}" END,
       HN_CALLS_NAMED,
@@ -449,7 +449,7 @@ static void test_read_back(void **state)
             hn_call_kit *kit = make_kit(&m, v, NULL, 0);
             hn_reply_setup x = { .kit = kit, .reasoning_budget = -1 };
             masked = true;
-            for (seed = 1; seed < 30;) {
+            for (seed = 1; seed < 9;) {
                 uint32_t from = seed;
                 json_t *calls = json_array();
                 for (int c = 0, n = s->one ? 1 : 1 + (int)pick(3); c < n; c++)
@@ -482,8 +482,134 @@ static void test_read_back(void **state)
         }
 }
 
+/* ---- what a model may say --------------------------------------------------------------------------------- */
+
+/* A token that may come: half of the time one that leads to an end, if there is one. -1: none may. */
+static int32_t random_token(hn_reply *r, const hn_vocab *v, bool end)
+{
+    static const char closing[] = "\"}]><)/";
+    uint64_t bits[WORDS] = { 0 };
+    bool all;
+    int32_t list[64 * WORDS], n = 0;
+    hone_error e = { 0 };
+    if (hn_reply_mask(r, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
+    for (int32_t id = 0; id < hn_vocab_size(v); id++) {
+        bool eog = hn_vocab_is_eog(v, id);
+        if (!all && !(bits[id / 64] >> id % 64 & 1)) continue;
+        if (all && eog && !end) continue;
+        list[n++] = id;
+    }
+    if (!n) return -1;
+    if (pick(2))
+        for (size_t i = 0, from = pick(7); i < 7; i++)
+            for (int32_t k = 0; k < n; k++)
+                if (list[k] == BV_BYTES + closing[(from + i) % 7] || (list[k] >= BV_PIECES + N_PIECES && pick(2)))
+                    return list[k];
+    return list[pick((uint32_t)n)];
+}
+
+static bool only(const json_t *o, const char *const *keys)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)o, key, value)
+    {
+        bool known = false;
+        for (size_t i = 0; keys[i]; i++) known |= strcmp(keys[i], key) == 0;
+        if (!known) return false;
+    }
+    return json_is_object(o);
+}
+
+/* Do the arguments keep to the schema of the tool? Written apart from hone's own reader of schemas. */
+static bool valid(const char *name, const json_t *o)
+{
+    json_t *x;
+    if (strcmp(name, "weather_2") == 0) return only(o, LIST(NULL));
+    if (strcmp(name, "get.time-now") == 0) return json_is_object(o);
+    return strcmp(name, "weather") == 0 && only(o, LIST("city", "days", "units", "where", "list", "wind")) &&
+           (!(x = json_object_get(o, "city")) || json_is_string(x)) &&
+           (!(x = json_object_get(o, "days")) || json_is_integer(x)) &&
+           (!(x = json_object_get(o, "units")) || strcmp(json_string_value(x), "c") == 0 ||
+            strcmp(json_string_value(x), "f") == 0) &&
+           (!(x = json_object_get(o, "where")) || json_is_object(x)) &&
+           (!(x = json_object_get(o, "list")) || json_is_array(x)) &&
+           (!(x = json_object_get(o, "wind")) || json_is_boolean(x));
+}
+
+/* Says whatever may be said, at most so many tokens. The calls that ended keep to their schemas. */
+static heard walk(const format *m, const hn_vocab *v, hn_reply_setup x, const char *prompt, int most)
+{
+    heard h = { .calls = json_array() };
+    hone_error e = { 0 };
+    hn_reply *r;
+    const hone_reply_part *p;
+    size_t n, i;
+    x.v = v;
+    x.f = &m->f;
+    x.prompt = prompt;
+    x.len = strlen(prompt);
+    if (hn_reply_open(&r, &x, &e) != HONE_OK) fail_msg("%s", e.message);
+    char said[4096] = "";
+    for (int t = 0; t < most && !h.end; t++) {
+        int32_t id = random_token(r, v, t > 20);
+        if (id < 0) fail_msg("shape %d, %s: nothing may follow \"%s\"", m->calls.shape, m->calls.begin, said);
+        const char *piece = hn_vocab_piece(v, id, true, &n);
+        if (strlen(said) + n < sizeof said - 1) strncat(said, piece, n);
+        if (hn_reply_push(r, id, &p, &n, &h.end, &e) != HONE_OK) fail_msg("%s behind %s", e.message, said);
+        if (strlen(h.text) > sizeof h.text / 2) h.text[0] = 0;
+        hear(&h, p, n);
+    }
+    assert_int_equal(hn_reply_flush(r, &p, &n, &e), HONE_OK);
+    hear(&h, p, n);
+    json_t *call;
+    json_array_foreach(h.calls, i, call)
+    {
+        const char *args = json_string_value(json_object_get(call, "args"));
+        json_t *o = json_loads(args, JSON_ALLOW_NUL, NULL);
+        if (json_is_true(json_object_get(call, "done")) &&
+            (!o || !valid(json_string_value(json_object_get(call, "name")), o)))
+            fail_msg("said %s: arguments %s", said, args);
+        if (!json_is_true(json_object_get(call, "done")) && h.end) fail_msg("the turn ended inside a call: %s", said);
+        json_decref(o);
+    }
+    hn_reply_free(r);
+    return h;
+}
+
+/* Random walks: what is required comes, and nothing else; what comes keeps to the schemas. */
+static void test_walks(void **state)
+{
+    int ended = 0;
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        for (int kind = 0; kind < (samples[i].marks[0] ? 3 : 1); kind++) {
+            hn_vocab *v = vocab_of(&samples[i], kind);
+            format m = make_format(samples[i].source, v);
+            for (int one = 0; one < 2; one++) {
+                hn_call_kit *k;
+                hone_error e = { 0 };
+                hn_call_ask ask = { .tools = m.tools, .one = one };
+                if (hn_call_kit_new(&k, &m.calls, v, &ask, &e) != HONE_OK) fail_msg("%s", e.message);
+                hn_reply_setup x = { .kit = k, .required = true, .one_call = one, .reasoning_budget = -1 };
+                for (uint32_t s = 1; s < 4; s++) {
+                    seed = s * 77 + (uint32_t)i;
+                    heard h = walk(&m, v, x, m.calls.bare ? "<|assistant|>>>>" : "<|assistant|>", 600);
+                    ended += h.end != HONE_REPLY_GOES_ON;
+                    if (h.end) assert_true(json_array_size(h.calls) >= 1);
+                    if (one) assert_true(json_array_size(h.calls) <= 1);
+                    assert_string_equal(h.text, "");
+                    json_decref(h.calls);
+                }
+                hn_call_kit_drop(k);
+            }
+            free_format(&m);
+            hn_vocab_free(v);
+        }
+    assert_true(ended > 100); /* so many were whole */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back), cmocka_unit_test(test_walks) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
