@@ -489,15 +489,17 @@ static const struct {
     const char *what;
     call calls[2];
     int n;
+    bool escapes; /* templates write Python's literals without their escapes; models do not */
 } checks[] = {
-    { "one call", { { NAME_A, ID_A, two_args } }, 1 },
-    { "a call without arguments", { { NAME_A, ID_A, "{}" } }, 1 },
+    { "one call", { { NAME_A, ID_A, two_args } }, 1, false },
+    { "a call without arguments", { { NAME_A, ID_A, "{}" } }, 1, false },
     { "a text of several lines, with quotes",
       { { NAME_A, ID_A, "{\"" KEY_A "\":\"say \\\"a\\\"\\n  <b> {c} 'd'\\\\e \"}" } },
-      1 },
-    { "an object as argument", { { NAME_A, ID_A, "{\"" KEY_B "\":{\"x\":[1,\"y\",null],\"z\":true}}" } }, 1 },
-    { "a text that looks like a number", { { NAME_A, ID_A, "{\"" KEY_A "\":\"12\"}" } }, 1 },
-    { "two calls", { { NAME_A, ID_A, two_args }, { NAME_B, ID_B, "{\"" KEY_A "\":\"z\"}" } }, 2 },
+      1,
+      true },
+    { "an object as argument", { { NAME_A, ID_A, "{\"" KEY_B "\":{\"x\":[1,\"y\",null],\"z\":true}}" } }, 1, false },
+    { "a text that looks like a number", { { NAME_A, ID_A, "{\"" KEY_A "\":\"12\"}" } }, 1, false },
+    { "two calls", { { NAME_A, ID_A, two_args }, { NAME_B, ID_B, "{\"" KEY_A "\":\"z\"}" } }, 2, false },
 };
 
 static void check_all(probe *p, hn_call_format *f)
@@ -507,7 +509,7 @@ static void check_all(probe *p, hn_call_format *f)
     hone_status st = hn_call_kit_new(&k, f, NULL, &ask, NULL);
     if (st != HONE_OK) p->st = st;
     for (size_t i = 0; i < sizeof checks / sizeof *checks && p->st == HONE_OK; i++) {
-        if (checks[i].n > 1 && f->single) continue;
+        if ((checks[i].n > 1 && f->single) || (checks[i].escapes && f->shape == HN_CALLS_PYTHON)) continue;
         if (reads_back(p, k, checks[i].calls, checks[i].n) || p->st != HONE_OK) continue;
         *f = (hn_call_format){ 0 };
         snprintf(f->warning, sizeof f->warning, "its calls cannot be read back: %s", checks[i].what);

@@ -278,6 +278,7 @@ typedef struct heard {
     json_t *calls; /* [{name, id, args: text, done}] */
     char text[8192];
     hone_reply_end end;
+    hone_part last;
 } heard;
 
 static void hear(heard *h, const hone_reply_part *p, size_t n)
@@ -300,9 +301,11 @@ static void hear(heard *h, const hone_reply_part *p, size_t n)
         }
         case HONE_PART_CALL_END: json_object_set_new(last, "done", json_true()); break;
         default:
-            strncat(h->text, p[i].part == HONE_PART_TEXT ? "" : p[i].part == HONE_PART_REASONING ? "{R}" : "{?}", 4);
+            if (p[i].part == HONE_PART_REASONING && h->last != p[i].part) strcat(h->text, "{R}");
+            if (p[i].part == HONE_PART_CALL || p[i].part == HONE_PART_COMMENTARY) strcat(h->text, "{?}");
             strncat(h->text, p[i].text, p[i].len);
         }
+        h->last = p[i].part;
     }
 }
 
@@ -608,8 +611,240 @@ static void test_walks(void **state)
     assert_true(ended > 100); /* so many were whole */
 }
 
+/* ---- by hand ----------------------------------------------------------------------------------------------- */
+
+static const char harmony[] =
+    "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif %}<|message|>"
+    "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
+    "{% if tools %}{% endif %}";
+#define GEMMA_VALUE "{{ k }}:{% if v is string %}<|\"|>{{ v }}<|\"|>{% else %}{{ v | tojson }}{% endif %}"
+static const char gemma[] = BEGIN ANSWER EACH
+    "<|tool_call>call:{{ f.name }}{{ '{' }}" ARGS GEMMA_VALUE
+    "{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>{% endfor %}" END;
+static const char python[] = BEGIN ANSWER
+    "<|tcs|>[" EACH SEP(", ") "{{ f.name }}(" ARGS "{{ k }}={{ \"'\" ~ v ~ \"'\" if v is string else v }}"
+                              "{{ '' if loop.last else ', ' }}{% endfor %}){% endfor %}]<|tce|>" END;
+
+typedef struct script {
+    const char *prompt, *said, *text, *calls; /* calls: NAME(ARGUMENTS) in a row, a ! behind one that did not end */
+} script;
+
+static void check_scripts(const char *source, const char *const *control, const script *list, size_t n,
+                          hn_call_shape shape)
+{
+    hn_vocab *v = byte_vocab(pieces, control, NULL);
+    format m = make_format(source, v);
+    if (m.calls.shape != shape) fail_msg("shape %d, not %d: %s", m.calls.shape, shape, m.calls.warning);
+    hn_call_kit *kit;
+    hn_call_ask ask = { .tools = m.tools, .bare = true }; /* whatever is said is read */
+    assert_int_equal(hn_call_kit_new(&kit, &m.calls, v, &ask, NULL), HONE_OK);
+    hn_reply_setup x = { .kit = kit, .reasoning_budget = -1, .id_seed = 5 };
+    masked = false;
+    for (size_t i = 0; i < n; i++)
+        for (seed = 0; seed < 12;) {
+            uint32_t from = seed;
+            char got[4096] = "";
+            size_t k;
+            json_t *call;
+            heard h = read_answer(&m, v, &x, list[i].prompt, list[i].said, from > 0, false);
+            json_array_foreach(h.calls, k, call)
+            {
+                strcat(strcat(got, json_string_value(json_object_get(call, "name"))), "(");
+                strcat(strcat(got, json_string_value(json_object_get(call, "args"))), ")");
+                if (!json_is_true(json_object_get(call, "done"))) strcat(got, "!");
+            }
+            if (strcmp(got, list[i].calls) != 0 || strcmp(h.text, list[i].text) != 0)
+                fail_msg("\"%s\" cut %u:\n got \"%s\", %s\nwant \"%s\", %s", list[i].said, from, h.text, got,
+                         list[i].text, list[i].calls);
+            json_decref(h.calls);
+            seed = from + 1;
+        }
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+#define CHECK(source, control, shape, ...)                                                        \
+    check_scripts(source, control, (const script[]){ __VA_ARGS__ },                               \
+                  sizeof((const script[]){ __VA_ARGS__ }) / sizeof(script), shape)
+
+static void test_scripts(void **state)
+{
+    static const char *const h[] = { "<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|constrain|>",
+                                     "<|return|>", NULL };
+    const char *p = "<|start|>assistant";
+    CHECK(harmony, h, HN_CALLS_HARMONY,
+          { p, "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>commentary to=functions.weather "
+               "<|constrain|>json<|message|>{\"city\":\"x\"}<|call|>",
+            "{R}so", "weather({\"city\":\"x\"})" },
+          { p, " to=functions.get.time-now<|channel|>commentary json<|message|>{}<|call|>", "", "get.time-now({})" },
+          { p, "<|channel|>commentary to=functions.other<|message|>{}<|call|>", "{}", "" },
+          { p, "<|channel|>commentary to=functions.weather<|message|>{\"ci", "", "weather({\"ci)!" });
+    static const char *const g[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tool_call>", "<tool_call|>",
+                                     "<|\"|>", NULL };
+    CHECK(gemma, g, HN_CALLS_GEMMA,
+          { "", "<|tool_call>call:weather{city:<|\"|>a \"b\", {c}<|\"|>,days:7,list:[1,<|\"|>x<|\"|>,{k:true}]}<tool_call|>",
+            "", "weather({\"city\": \"a \\\"b\\\", {c}\", \"days\": 7, \"list\": [1, \"x\", {\"k\": true}]})" },
+          { "", "<|tool_call>call:weather_2{}<tool_call|><|tool_call>call:weather_2{}<tool_call|><|end|>", "",
+            "weather_2({})weather_2({})" },
+          { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" });
+    static const char *const y[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
+    CHECK(python, y, HN_CALLS_PYTHON,
+          { "", "hi <|tcs|>[weather(city='it\\'s (x)', days=7, list=[1, True, None], where={'k': \"v\"}), weather_2()]<|tce|>",
+            "hi ", "weather({\"city\": \"it's (x)\", \"days\": 7, \"list\": [1, true, null], \"where\": {\"k\": \"v\"}})"
+                   "weather_2({})" });
+    /* what somebody spells is no mark where the vocabulary has the token; what is not offered is text */
+    static const char *const t[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<tool_call>", "</tool_call>",
+                                     NULL };
+    CHECK(samples[0].source, t, HN_CALLS_JSON,
+          { "", "see <tool_call>\n{\"name\": \"rm\", \"arguments\": {}}\n</tool_call> so",
+            "see <tool_call>\n{\"name\": \"rm\", \"arguments\": {}}\n so", "" },
+          { "", "the <tool_call> tag", "the <tool_call> tag", "" },
+          { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"a</tool_call>b<tool_call>\"}}\n</tool_call>ok",
+            "ok", "weather({\"city\": \"a</tool_call>b<tool_call>\"})" },
+          { "", "<tool_call>\n{\"arguments\": {\"days\": 1}, \"name\": \"weather\"}\n</tool_call>", "",
+            "weather({\"days\": 1})" },
+          { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"days\"", "", "weather({\"days\")!" },
+          { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
+    /* an answer in JSON is no call */
+    static const char *const none[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", NULL };
+    CHECK(samples[4].source, none, HN_CALLS_JSON,
+          { "", "{\"result\": {\"name\": \"weather\"}}", "{\"result\": {\"name\": \"weather\"}}", "" },
+          { "", "so {\"name\": \"weather\", \"parameters\": {}}", "so {\"name\": \"weather\", \"parameters\": {}}", "" },
+          { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
+}
+
+/* Text that spells a mark in other tokens, and the same call twice. */
+static void test_provenance(void **state)
+{
+    static const char said[] = "<tool_call>\n{\"name\": \"weather_2\", \"arguments\": {}}\n</tool_call>";
+    hn_vocab *v = vocab_of(&samples[0], 1);
+    format m = make_format(samples[0].source, v);
+    hn_call_kit *kit = make_kit(&m, v, NULL, 0);
+    hn_reply_setup x = { .kit = kit, .reasoning_budget = -1, .id_seed = 9 };
+    masked = false;
+    heard spelt = read_answer(&m, v, &x, "", said, true, true), a = read_answer(&m, v, &x, "", said, false, false),
+          b = read_answer(&m, v, &x, "", said, true, false);
+    assert_int_equal(json_array_size(spelt.calls), 0);
+    assert_string_equal(spelt.text, said);
+    assert_int_equal(json_array_size(a.calls), 1);
+    assert_true(json_equal(a.calls, b.calls)); /* ids, too */
+    x.id_seed = 10;
+    heard c = read_answer(&m, v, &x, "", said, true, false);
+    assert_false(json_equal(json_object_get(json_array_get(a.calls, 0), "id"),
+                            json_object_get(json_array_get(c.calls, 0), "id")));
+    x = (hn_reply_setup){ .silent = true, .reasoning_budget = -1 };
+    heard d = read_answer(&m, v, &x, "", said, false, false);
+    assert_int_equal(json_array_size(d.calls), 0);
+    json_decref(spelt.calls), json_decref(a.calls), json_decref(b.calls), json_decref(c.calls), json_decref(d.calls);
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
+/* A form holds from where reasoning ends; a budget ends it; calls may come instead of the form; one call is one. */
+static void test_forms(void **state)
+{
+    static const char thinks[] =
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
+        "{% endif %}{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+    hn_vocab *v = byte_vocab(pieces, LIST("<|user|>", "<|assistant|>", "<|end|>", "<think>", "</think>"), NULL);
+    format m = make_format(thinks, v);
+    hone_grammar *g;
+    hone_error e = { 0 };
+    hone_grammar_params p = { .kind = HONE_GRAMMAR_REGEX, .text = "[ab]{3}", .len = 7 };
+    assert_int_equal(hone_grammar_compile(&g, &p, &e), HONE_OK);
+    hn_reply_setup x = { .form = g, .reasoning_budget = 5 };
+    int thought = 0;
+    for (seed = 1; seed < 60; seed++) {
+        uint32_t s = seed;
+        heard h = walk(&m, v, x, s % 2 ? "<|assistant|><think>" : "<|assistant|>", 60);
+        const char *text = strstr(h.text, "</think>") ? NULL : h.text, *last = h.text + strlen(h.text) - 3;
+        assert_non_null(text);
+        assert_int_equal(h.end, HONE_REPLY_TURN);
+        assert_true(strlen(h.text) >= 3 && strspn(last, "ab") == 3);
+        thought += strncmp(h.text, "{R}", 3) == 0;
+        if (strncmp(h.text, "{R}", 3) != 0) assert_true(strlen(h.text) == 3);
+        json_decref(h.calls);
+        seed = s;
+    }
+    assert_true(thought > 15);
+    free_format(&m);
+    hn_vocab_free(v);
+    v = vocab_of(&samples[0], 1);
+    m = make_format(samples[0].source, v);
+    hn_call_kit *kit = make_kit(&m, v, NULL, 0);
+    x = (hn_reply_setup){ .form = g, .kit = kit, .reasoning_budget = -1 };
+    int called = 0, formed = 0;
+    for (seed = 1; seed < 30; seed++) {
+        uint32_t s = seed;
+        heard h = walk(&m, v, x, "<|assistant|>", 800);
+        bool call = json_array_size(h.calls) > 0;
+        called += call;
+        formed += !call && h.end;
+        if (h.end) assert_true(call ? !*h.text : strlen(h.text) == 3 && strspn(h.text, "ab") == 3);
+        json_decref(h.calls);
+        seed = s;
+    }
+    assert_true(called > 3 && formed > 3);
+    static const char twice[] = "<tool_call>\n{\"name\": \"weather_2\", \"arguments\": {}}\n</tool_call>x";
+    hn_reply *r;
+    x = (hn_reply_setup){ .v = v, .f = &m.f, .kit = kit, .one_call = true, .reasoning_budget = -1 };
+    assert_int_equal(hn_reply_open(&r, &x, &e), HONE_OK);
+    hone_status st = HONE_OK;
+    for (const char *s = twice; *s;) {
+        size_t k, n;
+        const hone_reply_part *parts;
+        hone_reply_end end;
+        int32_t id = special_at(v, s, &k);
+        if (id < 0) id = BV_BYTES + (unsigned char)*s, k = 1;
+        st = hn_reply_push(r, id, &parts, &n, &end, &e);
+        assert_int_equal(st, s[k] ? HONE_OK : HONE_E_ARG);
+        s += k;
+    }
+    assert_non_null(strstr(e.message, "one call"));
+    hn_reply_free(r);
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+    hone_grammar_free(g);
+}
+
+/* The templates of published models: those that write calls are derived. */
+static void test_shipped(void **state)
+{
+    static const char *const without[] = { "SmolLM3", "LFM2-8B", "gemma-2", "granite-3.3", "rwkv-world", "Phi-3.5" };
+    DIR *d = opendir("../shared/data/templates");
+    struct dirent *f;
+    int n = 0;
+    if (!d) skip();
+    while ((f = readdir(d))) {
+        static char source[1 << 18];
+        char path[600];
+        bool writes = true;
+        if (!strstr(f->d_name, ".jinja")) continue;
+        snprintf(path, sizeof path, "../shared/data/templates/%s", f->d_name);
+        FILE *in = fopen(path, "rb");
+        assert_non_null(in);
+        source[fread(source, 1, sizeof source - 1, in)] = 0;
+        fclose(in);
+        for (size_t i = 0; i < sizeof without / sizeof *without; i++) writes &= !strstr(f->d_name, without[i]);
+        format m = make_format(source, NULL);
+        if ((m.calls.shape != HN_CALLS_GENERIC) != writes) fail_msg("%s: %s", f->d_name, m.calls.warning);
+        assert_true(!writes || !m.calls.warning[0]);
+        json_t *o = hn_call_format_json(&m.calls);
+        assert_non_null(o);
+        json_decref(o);
+        free_format(&m);
+        n++;
+    }
+    closedir(d);
+    assert_true(n >= 25);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back), cmocka_unit_test(test_walks) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back), cmocka_unit_test(test_walks),
+                                        cmocka_unit_test(test_scripts),   cmocka_unit_test(test_provenance),
+                                        cmocka_unit_test(test_forms),     cmocka_unit_test(test_shipped) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
