@@ -198,11 +198,96 @@ static void refusals_are_told(void **state)
     close_file(&t);
 }
 
+/* ---- a query and a document ---------------------------------------------------------------------------- */
+
+/* The smallest vocabulary of pieces that has "yes" and "no". */
+static const char *const pieces[] = { "<unk>", "<s>", "</s>", "y", "e", "s", "n", "o",
+                                      "ye",    "yes", "no",   "a", "b", "c", " ", "d" };
+enum { EOS = 2, YES = 9, NO = 10 };
+
+static void add_kv(const texts *t, json_t *kv)
+{
+    assert_non_null(kv);
+    assert_int_equal(json_array_append_new(json_object_get(t->v.j, "kv"), kv), 0);
+}
+
+/* The file of a vector with that vocabulary, and a template or none. */
+static void give_vocabulary(texts *t, const char *template)
+{
+    hone_error err = { 0 };
+    json_t *token = json_array(), *score = json_array(), *type = json_array();
+    for (int i = 0; i < 16; i++) {
+        json_array_append_new(token, json_string(pieces[i]));
+        json_array_append_new(score, json_real(-i));
+        json_array_append_new(type, json_integer(i == 0 ? 2 : i <= EOS ? 3 : 1));
+    }
+    add_kv(t, json_pack("[sss]", "tokenizer.ggml.model", "STRING", "llama"));
+    add_kv(t, json_pack("[sso]", "tokenizer.ggml.tokens", "ARRAY:STRING", token));
+    add_kv(t, json_pack("[sso]", "tokenizer.ggml.scores", "ARRAY:FLOAT32", score));
+    add_kv(t, json_pack("[sso]", "tokenizer.ggml.token_type", "ARRAY:INT32", type));
+    add_kv(t, json_pack("[ssi]", "tokenizer.ggml.bos_token_id", "UINT32", 1));
+    add_kv(t, json_pack("[ssi]", "tokenizer.ggml.eos_token_id", "UINT32", EOS));
+    add_kv(t, json_pack("[ssb]", "tokenizer.ggml.add_eos_token", "BOOL", 1));
+    add_kv(t, json_pack("[ssb]", "tokenizer.ggml.add_space_prefix", "BOOL", 0));
+    if (template) add_kv(t, json_pack("[sss]", "tokenizer.chat_template.rerank", "STRING", template));
+    hone_model_close(t->m);
+    save_without(&t->v, tm_path("embed.gguf"), NULL);
+    if (hone_model_open(&t->m, tm_path("embed.gguf"), NULL, &err)) fail_msg("%s", err.message);
+}
+
+static void check_ids(const hone_model *m, const char *query, const char *document, const int32_t *want, size_t n)
+{
+    hone_error err = { 0 };
+    int32_t *ids;
+    size_t n_ids;
+    if (hone_rank_tokenize(m, NULL, query, strlen(query), document, strlen(document), &ids, &n_ids, &err))
+        fail_msg("%s", err.message);
+    assert_int_equal(n_ids, n);
+    assert_memory_equal(ids, want, n * sizeof *ids);
+    hone_free(ids);
+}
+
+/* Without a classifier "yes" and "no" are weighed as the next token. The template's control tokens are such, a text's
+ * are not. */
+static void next_tokens_are_scores(void **state)
+{
+    texts t = open_file("qwen3");
+    load_ids(&t);
+    give_vocabulary(&t, "</s>{query}d{document}</s>");
+    /* "</s>" in a text: none of its characters but s is a piece */
+    check_ids(t.m, "ab", "yes", (int32_t[]){ EOS, 11, 12, 15, YES, EOS }, 6);
+    check_ids(t.m, "</s>", "c", (int32_t[]){ EOS, 0, 0, 5, 0, 15, 13, EOS }, 8);
+    hone_error err = { 0 };
+    const float *logits;
+    float y[2];
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, t.m, N_CTX, 1, 64, HONE_CACHE_F32);
+    assert_int_equal(hone_embed_width(t.m, HONE_POOL_RANK, NULL), 2);
+    embed(s, t.of, 1, HONE_POOL_RANK, false, y);
+    assert_int_equal(hone_append(s, 0, t.of[0].ids, t.of[0].n, &logits, &err), HONE_OK);
+    double yes = 1 / (1 + exp((double)logits[NO] - (double)logits[YES]));
+    assert_true(fabs(yes - (double)y[0]) < 1e-6 && fabs((double)y[0] + (double)y[1] - 1) < 1e-6);
+    hone_session_free(s);
+    hone_context_free(c);
+    close_file(&t);
+}
+
+/* Between separators, where there is no template: of what has no next token. */
+static void separators_stand_between(void **state)
+{
+    texts t = open_file("xlmr_rank");
+    give_vocabulary(&t, NULL);
+    check_ids(t.m, "ab", "yes", (int32_t[]){ 1, 11, 12, EOS, YES, EOS }, 6);
+    close_file(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_transformers),
         cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(next_tokens_are_scores),
+        cmocka_unit_test(separators_stand_between),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
