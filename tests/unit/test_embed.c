@@ -127,8 +127,8 @@ static void check_bits(const texts *t, hone_kv_cache_type cache)
     hone_model_info info;
     hone_model_get_info(t->m, &info);
     for (const char *const *cpu = tm_levels(); *cpu; cpu++)
-        for (int32_t threads = 1; threads <= 3; threads += 2)
-            for (int32_t chunk = info.causal ? 7 : 150; chunk <= N_CTX; chunk += 41) {
+        for (int32_t threads = cache == HONE_CACHE_F16 ? 1 : 3; threads <= 3; threads += 2)
+            for (int32_t chunk = info.causal ? 7 : 150; chunk <= N_CTX; chunk += 93) {
                 c = tm_context(*cpu, threads);
                 s = tm_session(c, t->m, N_CTX, 1 + threads, chunk, cache);
                 const hone_text_ids three[] = { t->of[0], t->of[1], t->of[0] };
