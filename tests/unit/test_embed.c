@@ -198,6 +198,49 @@ static void refusals_are_told(void **state)
     close_file(&t);
 }
 
+/* ---- long texts ------------------------------------------------------------------------------------------ */
+
+typedef struct heard {
+    double ops; /* of attention */
+    int n;
+} heard;
+static void hear(void *arg, const hone_profile_event *e)
+{
+    heard *h = arg;
+    if (strcmp(e->op, "attention") != 0) return;
+    h->ops += e->ops_float;
+    h->n++;
+}
+
+/* Of more keys than a split has, where one row alone is wanted at last: several threads share it. Every row sees all,
+ * but for windows, as far forward as back; the profile counts that. */
+static void long_texts_are_shared(void **state)
+{
+    enum { LONG = 700 };
+    static const char *const names[] = { "nomic", "gemma" };
+    int32_t ids[LONG];
+    for (int i = 0; i < LONG; i++) ids[i] = (i * 7 + i / 16) % 16;
+    const hone_text_ids of = { ids, LONG };
+    for (int k = 0; k < 2; k++) {
+        texts t = open_file(names[k]);
+        float y[2][32] = { 0 };
+        heard h = { 0 };
+        int32_t width = hone_embed_width(t.m, HONE_POOL_CLS, NULL);
+        for (int i = 0; i < 2; i++) {
+            hone_context *c = tm_context(i ? NULL : "scalar", i ? 4 : 1);
+            hone_session *s = tm_session(c, t.m, LONG, 1, LONG, HONE_CACHE_F16);
+            hone_session_set_profile(s, hear, &h);
+            embed(s, &of, 1, HONE_POOL_CLS, false, y[i]);
+            hone_session_free(s);
+            hone_context_free(c);
+        }
+        assert_memory_equal(y[0], y[1], (size_t)width * sizeof **y);
+        /* two layers that see 700 keys of each of 4 heads of 8, of which the last does so for one row */
+        if (k == 0) assert_true(h.n == 4 && fabs(h.ops / 2 - 4.0 * 8 * 4 * (LONG * LONG + LONG)) < 1);
+        close_file(&t);
+    }
+}
+
 /* ---- a query and a document ---------------------------------------------------------------------------- */
 
 /* The smallest vocabulary of pieces that has "yes" and "no". */
@@ -284,9 +327,8 @@ static void separators_stand_between(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vectors_are_transformers),
-        cmocka_unit_test(refusals_are_told),
-        cmocka_unit_test(next_tokens_are_scores),
+        cmocka_unit_test(vectors_are_transformers), cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(long_texts_are_shared),    cmocka_unit_test(next_tokens_are_scores),
         cmocka_unit_test(separators_stand_between),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
