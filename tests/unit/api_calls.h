@@ -544,8 +544,8 @@ static void c_embed(void)
     const hone_text_ids t = { NEED("texts->ids", ids), RANGE("texts->n", 1) };
     const hone_embed_params p = { (hone_pooling)RANGE("p->pooling", HONE_POOL_MEAN), false };
     prefill(0);
-    STATUS(
-        hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out), aw->err));
+    STATUS(hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out),
+                      aw->err));
 }
 static void c_rank_tokenize(void)
 {
