@@ -80,6 +80,19 @@ def says(*pieces, end='stop', **figures):
     return answer
 
 
+def goes_on(*pieces):
+    """Pieces, and then more until the client is gone."""
+
+    def answer(handler, body):
+        handler.begin_stream()
+        for p in pieces:
+            p.wait(20) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
+        while handler.piece(delta(content=' more')):
+            pass
+
+    return answer
+
+
 def refuses(status, headers=(), **error):
     """An error of the API."""
 

@@ -14,7 +14,7 @@ import threading
 sys.dont_write_bytecode = True
 import page_hostile as hostile
 from page_browser import Browser, Tab
-from page_server import Server, breaks_off, delta, event, refuses, says
+from page_server import Server, breaks_off, delta, event, goes_on, refuses, says
 
 n_check = n_bad = 0
 
@@ -182,7 +182,7 @@ def stop_and_continue(p):
     p.fresh()
     p.server.gone.clear()
     gate = threading.Event()
-    p.server.answers.put(says('Begun', *[gate, 'x'] * 1, *[' more' for _ in range(2000)]))
+    p.server.answers.put(goes_on('Begun', gate))
     p.write('Go on')
     p.wait('app.running && app.running.node.content === "Begun"')
     p.key('Escape')
@@ -249,6 +249,19 @@ def branches(p):
     check('a message can be deleted', p.text() in ('First answer', 'Second answer'), p.text())
     p.click('#notice-actions button')
     check('… and that undone', p.text() == 'My own answer', p.text())
+    gate = threading.Event()
+    p.server.answers.put(says('Wait', gate, ' for it.'))
+    p.write('While I edit')
+    p.wait('app.running && app.running.node.content === "Wait"')
+    p.button(0, 'Edit')
+    p.eval('document.activeElement.value = "Not ready"')
+    gate.set()
+    p.idle()
+    check('an edit outlives an answer that ends meanwhile', p.eval('document.activeElement.value') == 'Not ready')
+    p.key('Escape')
+    check('… and Esc leaves it as it was', p.text(0) == 'Question' and p.text() == 'Wait for it.', p.text(0))
+    p.button(-1, 'Delete')
+    p.button(-1, 'Delete')
 
 
 def reload(p):

@@ -78,7 +78,11 @@ const app = {
     this.draw();
     scrollDown(true);
     const view = () => this.views.get(node.id);
-    const frame = inFrames(() => { if (view() && this.talk === talk) { view().grow(); scrollDown(); } });
+    const frame = inFrames(() => {
+      if (!this.running || this.running.node !== node || this.talk !== talk || !view()) return; // it came too late
+      view().grow();
+      scrollDown();
+    });
     const speaker = new Speaker(before.length);
     let saved = performance.now(), failure = null;
     const changed = () => {
