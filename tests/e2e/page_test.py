@@ -564,6 +564,7 @@ def files(p, folder, hone):
         )
         pick('#import-file', ['saved.json'])
         p.wait('$("notice-text").textContent === "Imported: 1"')
+        check('… the seed to its last digit', p.eval('app.talk.settings.seed') == '9223372036854775807')
         check(
             'the page reads what hone chat saved',
             p.eval('messagesOf(branch(app.talk), app.talk.settings.system)') == ours['messages'],
@@ -910,7 +911,7 @@ def keyboard(p):
     p.eval('[...document.querySelectorAll("#messages button")].find((b) => b.textContent === "Again").focus()')
     p.key('Enter')
     p.wait('!app.running && branch(app.talk)[1].content === "Pressed again."')
-    check('a button works by its key', True)
+    check('a button works by its key, and the focus is not lost', p.eval('document.activeElement.id') == 'input')
     p.write('one', send=False)
     p.key('Enter', shift=True)
     p.type('two')

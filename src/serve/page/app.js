@@ -77,6 +77,7 @@ const app = {
     notice('');
     this.draw();
     scrollDown(true);
+    if (document.activeElement === document.body) $('stop').focus(); // the button that was pressed is gone
     const view = () => this.views.get(node.id);
     const frame = inFrames(() => {
       if (!this.running || this.running.node !== node || this.talk !== talk || !view()) return; // it came too late
@@ -111,6 +112,7 @@ const app = {
     else node.hash = await sha256(node.content);
     speaker.end(node.content);
     this.keep(talk);
+    if (document.activeElement === $('stop')) $('input').focus();
     this.draw();
     if (failure && node.end !== 'stopped') {
       const goes_on = !nothing && node.content && (continued || node.end === 'lost');
@@ -175,6 +177,7 @@ const app = {
     drawList();
     drawContext();
     scrollDown(true);
+    if (this.props) meetModel();
   },
 
   fresh() {
@@ -220,14 +223,18 @@ function branchTo(talk, id) {
 
 /* Runs attempt again while the server is away, busy or wants a key. */
 async function patiently(attempt, signal) {
+  let was_away = false;
   for (let tries = 0; ; tries++) {
     try {
-      return await attempt();
+      const answer = await attempt();
+      if (was_away && app.props) refresh(); // it may be another server now
+      return answer;
     } catch (e) {
       if (e.kind === 'key') {
         if (!await askKey()) throw e;
       } else if (e.kind === 'wait' || e.kind === 'unreachable') {
         const key = e.kind === 'unreachable' ? 'unreachable' : e.status === 429 ? 'busy' : 'notReady';
+        was_away = was_away || key !== 'busy';
         await countDown(key, e.kind === 'wait' ? e.seconds : Math.min(30, 2 ** tries), signal);
       } else {
         throw e;
@@ -236,6 +243,12 @@ async function patiently(attempt, signal) {
     if (signal) signal.throwIfAborted();
     notice('');
   }
+}
+
+/* Asks anew what the server is, in the background. */
+function refresh() {
+  app.props = null;
+  meetServer().catch(() => { app.props = app.props || {}; });
 }
 
 /* Waits, telling how long; thrown out of it by signal. */
@@ -267,14 +280,29 @@ function words(e) {
   return t('failed', { why: shownText(e.message) });
 }
 
+const readJson = async (path) => (await ask(path)).json();
+
+/* Learns what holds for the model of the talk that is open: context, defaults, roof. A server that does not tell is fine. */
+async function meetModel() {
+  const name = app.models.length > 1 && app.talk.settings.model;
+  const path = name ? 'props?model=' + encodeURIComponent(name) : 'props';
+  if (app.props && app.props.path === path) return;
+  try {
+    const props = await patiently(() => readJson(path));
+    app.props = { ...(isObject(props) ? props : {}), path };
+  } catch {
+    app.props = { path };
+  }
+  drawContext();
+}
+
 /* Learns what the server runs. */
 async function meetServer() {
-  const read = async (path) => (await ask(path)).json();
-  app.props = await patiently(() => read('props'));
-  const models = await patiently(() => read('v1/models'));
+  const models = await patiently(() => readJson('v1/models'));
   app.models = (models.data || []).filter((m) => isObject(m) && isText(m.id));
+  await meetModel();
   try {
-    const adapters = await read('lora-adapters');
+    const adapters = await readJson('lora-adapters');
     app.adapters = Array.isArray(adapters) ? adapters.filter((a) => isObject(a) && Number.isInteger(a.id)) : [];
   } catch { app.adapters = []; } // a server without adapters
   if (!app.running) app.draw();
@@ -523,6 +551,7 @@ function listen() {
     $('messages').replaceChildren();
     app.draw();
     drawContext();
+    meetModel();
   }));
   on('rename', 'click', async () => {
     const talk = app.talk, title = await askFor(t('rename'), t('renameTo'), talk.title);
@@ -559,6 +588,7 @@ function listen() {
     const main = $('main');
     at_end = main.scrollHeight - main.scrollTop - main.clientHeight < 80;
   });
+  window.addEventListener('pagehide', () => { if (app.running) store.put(app.running.talk); });
   document.addEventListener('dragover', (event) => event.preventDefault());
   document.addEventListener('drop', (event) => {
     event.preventDefault();
