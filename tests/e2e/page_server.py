@@ -171,6 +171,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not self.allowed():
             return None
         known = {'/props': s.props, '/v1/models': s.models, '/lora-adapters': s.adapters}
+        if self.path.startswith('/props?model='):
+            return self.reply(200, dict(s.props, default_generation_settings={'n_ctx': 500}))
         if self.path in known and known[self.path] is not None:
             return self.reply(200, known[self.path])
         return self.reply(404, {'error': {'message': 'no such route', 'type': 'not_found_error'}})

@@ -426,6 +426,32 @@ def errors(p):
     )
 
 
+def limits(p):
+    p.fresh()
+    p.chat('Fill it', says('Nearly.', prompt=890, tokens=10))
+    check(
+        'a context that is nearly full is said in words',
+        p.eval('$("used-text").textContent') == '900 of 1,000 tokens of context: nearly full',
+        p.eval('$("used-text").textContent'),
+    )
+    p.eval('store.ask = (mode) => (mode === "readwrite" ? Promise.reject(new DOMException("x", "QuotaExceededError")) : [])')
+    p.chat('Keep it', says('Not kept.'))
+    p.wait('!$("notice").hidden')
+    check('a full storage is said in words', p.notice().startswith('The browser’s storage is full'), p.notice())
+    p.call('Page.reload')
+    p.wait('typeof app === "object" && app.adapters.length > 0')
+    p.server.models['data'].append({'id': 'other model/2', 'object': 'model'})
+    p.eval('meetServer()')
+    p.eval('app.talk.settings.model = "other model/2"; meetModel()')
+    check(
+        'of several models, the one that is set is asked about',
+        p.server.seen[-1][1] == '/props?model=other%20model%2F2' and p.eval('contextSize()') == 500,
+        p.server.seen[-1],
+    )
+    p.server.models['data'].pop()
+    p.eval('delete app.talk.settings.model; meetServer()')
+
+
 def tools(p):
     p.fresh()
     call = [
@@ -960,6 +986,7 @@ def main():
             reload,
             settings,
             errors,
+            limits,
             tools,
             logprobs,
             lambda x: files(x, folder, hone),

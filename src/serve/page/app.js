@@ -107,9 +107,9 @@ const app = {
     else if (failure) Object.assign(node, { end: 'error', error: words(failure) });
     const nothing = !node.content && !node.reasoning && !node.calls;
     if (continued && node.content === before && failure) node.end = end || 'lost';
-    this.running = null;
     if (nothing && failure) removeNode(talk, node.id);
     else node.hash = await sha256(node.content);
+    this.running = null;
     speaker.end(node.content);
     this.keep(talk);
     if (document.activeElement === $('stop')) $('input').focus();
@@ -282,7 +282,7 @@ function words(e) {
 
 const readJson = async (path) => (await ask(path)).json();
 
-/* Learns what holds for the model of the talk that is open: context, defaults, roof. A server that does not tell is fine. */
+/* Learns what holds for the model of the talk that is open: context, defaults, roof. A server need not tell. */
 async function meetModel() {
   const name = app.models.length > 1 && app.talk.settings.model;
   const path = name ? 'props?model=' + encodeURIComponent(name) : 'props';
