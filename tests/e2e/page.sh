@@ -27,4 +27,4 @@ folder=${PAGE_FOLDER:-$T}
 mkdir -p "$folder"
 HOME=$T # the browser's own traces
 export HOME
-timeout 300 python3 tests/e2e/page_test.py "$browser" "$page" "$folder" ${PAGE_URL:+"$PAGE_URL"}
+timeout 900 python3 tests/e2e/page_test.py "$browser" "$page" "$folder" ${PAGE_URL:+"$PAGE_URL"}

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-LIMIT = 20  # seconds that anything may take
+LIMIT = int(os.environ.get('PAGE_LIMIT', 120))  # seconds that anything may take: only what hangs takes them
 
 
 class Browser:

@@ -69,7 +69,7 @@ def says(*pieces, end='stop', **figures):
         handler.begin_stream()
         for p in pieces:
             if isinstance(p, threading.Event):
-                p.wait(20)
+                p.wait(300)
             elif not handler.piece(
                 p if isinstance(p, bytes) else delta(**(p if isinstance(p, dict) else {'content': p}))
             ):
@@ -86,7 +86,7 @@ def goes_on(*pieces):
     def answer(handler, body):
         handler.begin_stream()
         for p in pieces:
-            p.wait(20) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
+            p.wait(300) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
         while handler.piece(delta(content=' more')):
             pass
 
@@ -110,7 +110,7 @@ def breaks_off(*pieces):
     def answer(handler, body):
         handler.begin_stream()
         for p in pieces:
-            p.wait(20) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
+            p.wait(300) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
         handler.close_connection = True
 
     return answer

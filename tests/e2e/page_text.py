@@ -1,0 +1,196 @@
+"""What a model writes: Markdown as it should be seen, and texts that want more than to be read."""
+
+import page_hostile as hostile
+from page_person import check, js
+from page_server import says
+
+MARKDOWN = [  # text, what it becomes: tags without attributes
+    ('# One\n## Two ##\nText', '<h3>One</h3><h4>Two</h4><p>Text</p>'),
+    (
+        'a *b* **c** ***d*** ~~e~~ _f_ x_y_z',
+        '<p>a <em>b</em> <strong>c</strong> <em><strong>d</strong></em> <del>e</del> <em>f</em> x_y_z</p>',
+    ),
+    ('* a\n* b\n  * c\n\n1. d\n2. e', '<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul><ol><li>d</li><li>e</li></ol>'),
+    ('3) a\n\n4) b', '<ol><li><p>a</p></li><li><p>b</p></li></ol>'),
+    ('- [ ] a\n- [x] b', '<ul><li>☐ a</li><li>☑ b</li></ul>'),
+    ('> a\n> > b\nc', '<blockquote><p>a</p><blockquote><p>b\nc</p></blockquote></blockquote>'),
+    ('a\n\n---\n\nb', '<p>a</p><hr><p>b</p>'),
+    ('T\n===\nS\n---', '<h3>T</h3><h4>S</h4>'),
+    (
+        '| a | b |\n|:-:|--:|\n| `x|y` | 2\\|3 |\nafter',
+        '<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td><code>x|y</code></td>'
+        '<td>2|3</td></tr><tr><td>after</td></tr></tbody></table></div>',
+    ),
+    (
+        '```\na\n\n b\n```\nc',
+        '<div><div><span>Code</span><button>Copy</button></div><pre><code>a\n\n b</code></pre></div><p>c</p>',
+    ),
+    (
+        '- a\n  ```\n  b\n  ```\n- c',
+        '<ul><li>a<div><div><span>Code</span><button>Copy</button></div><pre><code>b</code></pre></div></li><li>c</li></ul>',
+    ),
+    ('`a` ``b`c`` `d', '<p><code>a</code> <code>b`c</code> `d</p>'),
+    ('\\*a\\* &amp; &lt; 1 < 2', '<p>*a* &amp; &lt; 1 &lt; 2</p>'),
+    (
+        'costs $5 and $6, but $x_1 * y_1$ and \\(a*b*c\\)',
+        '<p>costs $5 and $6, but <code>$x_1 * y_1$</code> and <code>\\(a*b*c\\)</code></p>',
+    ),
+    (
+        '[t](https://a.example/b_c_d "x") <https://b.example/>',
+        '<p><a>t<span> (https://a.example/b_c_d)</span></a> <a>https://b.example/</a></p>',
+    ),
+    ('see https://a.example/x(y), ok', '<p>see <a>https://a.example/x(y)</a>, ok</p>'),
+    ('![pic](https://a.example/i.png)', '<p><a>image: pic<span> (https://a.example/i.png)</span></a></p>'),
+    ('one  \ntwo\\\nthree\nfour', '<p>one  <br>two<br>three\nfour</p>'),
+    ('Here:\n1. a\n2. b', '<p>Here:</p><ol><li>a</li><li>b</li></ol>'),
+    ('In 1990\n2. was', '<p>In 1990\n2. was</p>'),
+    ('[unclosed](https://a.example', '<p>[unclosed](<a>https://a.example</a></p>'),
+    ('**open and *both', '<p>**open and *both</p>'),
+]
+BARE = '((root) => { for (const e of root.querySelectorAll("*")) for (const a of [...e.attributes]) e.removeAttribute(a.name); return root.innerHTML; })'
+
+
+def markdown(p):
+    wrong = []
+    for text, wanted in MARKDOWN:
+        seen = p.eval(
+            '(() => { const root = el("div", {}); new MarkdownView(root).update(%s, true); return %s(root); })()'
+            % (js(text), BARE)
+        )
+        if seen != wanted:
+            wrong.append('%r: %s, expected %s' % (text, seen, wanted))
+    check('Markdown: %d samples' % len(MARKDOWN), not wrong, '\n'.join(wrong))
+    wrong = p.eval(
+        '(() => { const wrong = []; for (const text of %s) { const a = el("div", {}), b = el("div", {}), v = new MarkdownView(a); '
+        'for (let i = 1; i <= text.length; i++) v.update(text.slice(0, i), false); v.update(text, true); new MarkdownView(b).update(text, true); '
+        'if (a.innerHTML !== b.innerHTML) wrong.push([text, a.innerHTML]); } return wrong; })()'
+        % js(
+            [m[0] for m in MARKDOWN]
+            + ['\n\n'.join(m[0] for m in MARKDOWN), *hostile.BREAKOUTS, *[h[0] for h in hostile.HIDDEN]]
+        )
+    )
+    check('… letter by letter the same as at once', wrong == [], wrong)
+
+
+ALLOWED = {
+    'P': 'dir',
+    'EM': '',
+    'STRONG': '',
+    'DEL': '',
+    'CODE': 'class',
+    'PRE': 'tabindex role aria-label dir',
+    'A': 'href rel target',
+    'UL': 'dir',
+    'OL': 'dir start',
+    'LI': '',
+    'BLOCKQUOTE': 'dir',
+    'HR': '',
+    'BR': '',
+    'H3': 'dir',
+    'H4': 'dir',
+    'H5': 'dir',
+    'H6': 'dir',
+    'TABLE': '',
+    'THEAD': '',
+    'TBODY': '',
+    'TR': '',
+    'TH': 'class dir',
+    'TD': 'class dir',
+    'DIV': 'class tabindex role',
+    'SPAN': 'class title',
+    'BUTTON': 'type class',
+}
+# all elements and attributes that are not allowed, and addresses that may not be followed
+FOREIGN = (
+    '((root) => { const allowed = %s, bad = []; for (const e of root.querySelectorAll("*")) { const a = allowed[e.tagName]; '
+    'if (a === undefined || e.namespaceURI !== "http://www.w3.org/1999/xhtml") bad.push(e.outerHTML); '
+    'else for (const x of e.attributes) if (!a.split(" ").includes(x.name)) bad.push(x.name + " in " + e.outerHTML); '
+    'if (e.tagName === "A" && (!["http:", "https:", "mailto:"].includes(e.protocol) || e.username || !e.getAttribute("href").match(/^(https?|mailto):/) || '
+    'e.rel !== "noopener noreferrer nofollow" || !e.textContent.includes(e.hostname))) bad.push(e.outerHTML); } return bad; })'
+    % js(ALLOWED)
+)
+
+
+def injection(p):
+    p.fresh()
+    asked = len(p.asked)
+    corpus = hostile.MARKUP + hostile.LINKS + hostile.BREAKOUTS + hostile.ANSI + [h[0] for h in hostile.HIDDEN]
+    p.chat(
+        '<img src=x onerror=window.harmed=1>\u202e',
+        says({'reasoning_content': '\n\n'.join(corpus)}, *[x + '\n\n' for x in corpus]),
+    )
+    p.eval('for (const d of document.querySelectorAll("details")) d.open = true')
+    check(
+        '%d hostile texts, as one answer: no element, attribute or address but the allowed' % len(corpus),
+        p.eval('[...document.querySelectorAll("#messages .markdown, #messages .plain")].flatMap(%s)' % FOREIGN) == [],
+        p.eval('[...document.querySelectorAll("#messages .markdown, #messages .plain")].flatMap(%s)' % FOREIGN),
+    )
+    wrong = p.eval(
+        '(() => { const bad = []; for (const text of %s) { const root = el("div", {}); document.body.append(root); '
+        'new MarkdownView(root).update(text, true); bad.push(...%s(root)); root.remove(); } return bad; })()'
+        % (js(corpus), FOREIGN)
+    )
+    check('… and one by one', wrong == [], wrong)
+    wrong = [
+        x
+        for x in hostile.HIDDEN
+        if x[1]
+        not in p.eval(
+            '(() => { const root = el("div", {}); new MarkdownView(root).update(%s, true); '
+            'return [...root.querySelectorAll(".unseen, .address, .code-head")].map((e) => e.textContent + e.title)'
+            '.join(" ") + root.textContent; })()' % js(x[0])
+        )
+    ]
+    check('… what is invisible or turns text around is spelt out', not wrong, wrong)
+    plain = p.eval('%s.map((x) => shown(x).length)' % js(hostile.SHOWN_AS_IS))
+    check('… emoji, joiners of scripts and accents are not', plain == [1] * len(plain), plain)
+    call = {
+        'tool_calls': [
+            {
+                'index': 0,
+                'id': '"><img src=x onerror=%s>' % hostile.HARM,
+                'function': {'name': '<svg onload=%s>\u202e' % hostile.HARM, 'arguments': '<script>'},
+            }
+        ]
+    }
+    p.chat('x', says(call, end='tool_calls'))
+    p.eval('Object.assign(app.models[0], { id: "<img src=x onerror=%s>" }), app.draw()' % hostile.HARM)
+    p.click('#open-settings')
+    p.eval('$("settings").close()')
+    check(
+        'one script, one style, nothing that loads',
+        p.eval(
+            '[document.scripts.length, document.styleSheets.length, '
+            'document.querySelectorAll("img, svg, iframe, object, embed, video, audio, form[action], base, math, template, link[rel=stylesheet]").length]'
+        )
+        == [1, 1, 0],
+    )
+    check('no script of theirs has run', p.eval('window.harmed === undefined'))
+    check(
+        'no request but to the API',
+        all(
+            a in [p.server.url + x for x in ('v1/chat/completions', 'tokenize', 'lora-adapters', 'props', 'v1/models')]
+            for a in p.asked[asked:]
+        ),
+        p.asked[asked:],
+    )
+    p.eval('app.models[0].id = "test-model"')
+
+
+def costly(p):
+    seen = {}
+    for name, text in hostile.COSTLY.items():
+        p.eval('globalThis.root = el("div", {})')
+        p.eval('new MarkdownView(root).update(%s, true)' % js(text))
+        seen[name] = p.eval(
+            '(function depth(e) { let d = 0; for (const x of e.children) d = Math.max(d, 1 + depth(x)); return d; })(root)'
+        )
+    check('%d costly shapes of 200 KB are shown, none nested deeply' % len(seen), max(seen.values()) < 60, seen)
+    p.fresh()
+    text = ('A sentence with *words* and `code`, and more of it.\n' * 4 + '\n') * 1000
+    p.chat('Much', says(*[text[i : i + 1000] for i in range(0, len(text), 1000)]))
+    check(
+        'an answer of 200 KB comes whole',
+        p.eval('branch(app.talk)[1].content.length') == len(text)
+        and p.eval('document.querySelectorAll("#messages .markdown p").length') == 1000,
+    )
