@@ -117,6 +117,8 @@ class Tab:
         browser.listeners.append(self.told)
         for domain in ('Page', 'Runtime', 'Network', 'Log'):
             self.call(domain + '.enable')
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'page_probe.js'), encoding='utf-8') as f:
+            self.call('Page.addScriptToEvaluateOnNewDocument', source=f.read())
         if url:
             self.go(url)
 

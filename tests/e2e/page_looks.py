@@ -3,26 +3,9 @@
 import base64
 import os
 
-from page_person import check, js
+from page_person import check
 from page_server import says
 from page_text import MARKDOWN
-
-CONTRAST = """((selectors) => {
-  const rgb = (s) => s.match(/[\\d.]+/g).map(Number);
-  const light = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } };
-  const bad = [];
-  for (const e of document.querySelectorAll('button, p, li, a, span, h1, h2, h3, summary, code, pre, label, small, input, textarea, select, td, th')) {
-    if (!e.checkVisibility() || e.disabled || ![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
-    const a = light(rgb(getComputedStyle(e).color)), b = light(behind(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) bad.push([e.outerHTML.slice(0, 80), ratio]);
-  }
-  return bad; })()"""
-SMALL = (
-    '[...document.querySelectorAll("button, input, select, summary, textarea")].filter((e) => e.checkVisibility()).map((e) => [e.outerHTML.slice(0, 80), '
-    'e.getBoundingClientRect()]).filter(([x, r]) => r.width && (r.width < 24 || r.height < 24)).map(([x, r]) => [x, r.width, r.height])'
-)
 
 
 def looks(p):
@@ -38,23 +21,16 @@ def looks(p):
     )
     for theme in ('light', 'dark'):
         p.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': theme}])
-        check('contrast is at least 4.5, %s' % theme, p.eval(CONTRAST) == [], p.eval(CONTRAST))
+        check('contrast is at least 4.5, %s' % theme, p.probe('pale') == [], p.probe('pale'))
         for width, height in ((1100, 800), (320, 640)):
             p.size(width, height)
             with open(os.path.join(folder, '%s-%d.png' % (theme, width)), 'wb') as f:
                 f.write(base64.b64decode(p.picture()))
     for width, height in ((320, 640), (320, 256)):
         p.size(width, height)
-        check(
-            '%d × %d: nothing is wider than the screen' % (width, height),
-            p.eval('document.documentElement.scrollWidth <= %d' % width)
-            and p.eval('$("main").scrollWidth <= $("main").clientWidth'),
-            p.eval(
-                '[...document.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > %d).map((e) => e.outerHTML.slice(0, 100))'
-                % width
-            ),
-        )
-    check('nothing to press is smaller than 24 pixels', p.eval(SMALL) == [], p.eval(SMALL))
+        wrong = p.probe('wide', width)
+        check('%d × %d: nothing is wider than the screen' % (width, height), wrong == [], wrong)
+    check('nothing to press is smaller than 24 pixels', p.probe('small') == [], p.probe('small'))
     p.size(320, 640)
     p.click('#menu')
     check(
@@ -66,8 +42,8 @@ def looks(p):
     p.click('#open-settings')
     check(
         'settings fit too',
-        p.eval('$("settings").scrollWidth <= $("settings").clientWidth') and p.eval(SMALL) == [],
-        p.eval(SMALL),
+        p.eval('$("settings").scrollWidth <= $("settings").clientWidth') and p.probe('small') == [],
+        p.probe('small'),
     )
     with open(os.path.join(folder, 'settings-320.png'), 'wb') as f:
         f.write(base64.b64decode(p.picture()))

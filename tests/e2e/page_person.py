@@ -37,6 +37,10 @@ class Person:
     def __getattr__(self, name):
         return getattr(self.tab, name)
 
+    def probe(self, name, *args):
+        """What a function of page_probe.js says."""
+        return self.eval('probe.%s(%s)' % (name, ', '.join(js(a) for a in args)))
+
     def write(self, text, send=True):
         self.eval('$("input").focus()')
         self.type(text)

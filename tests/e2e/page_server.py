@@ -1,7 +1,7 @@
-"""A server for tests of the page: gives out the joined page with the headers of hone serve and answers as the test says.
+"""A server for tests of the page: gives out the joined page with the headers of hone serve, answers as the test says.
 
-Speaks just enough of hone's HTTP API. Knows nothing of models: what is answered to POST /v1/chat/completions is a queue of
-functions that the test fills, each called with (request handler, body). Python's standard library only.
+Speaks just enough of hone's HTTP API. Knows nothing of models: what is answered to POST /v1/chat/completions is a queue
+of functions that the test fills, each called with (request handler, body). Python's standard library only.
 """
 
 import base64
@@ -166,7 +166,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     ('Content-Security-Policy', csp_of(s.page)),
                     ('Referrer-Policy', 'no-referrer'),
                     ('X-Content-Type-Options', 'nosniff'),
-                ][0:],
+                ],
             )
         if not self.allowed():
             return None

@@ -1,6 +1,6 @@
 """The page of hone serve in a real browser: what people do with it, and what a hostile model's words must not do.
 
-Usage: page_test.py CHROMIUM PAGE.html FOLDER [URL]. FOLDER is for files; with URL also a short talk with a real server there.
+Usage: page_test.py CHROMIUM PAGE.html FOLDER [URL]. FOLDER is for files; with URL also a short talk with its server.
 Prints TAP lines as the other end-to-end scripts do.
 """
 

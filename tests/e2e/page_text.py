@@ -47,68 +47,18 @@ MARKDOWN = [  # text, what it becomes: tags without attributes
     ('[unclosed](https://a.example', '<p>[unclosed](<a>https://a.example</a></p>'),
     ('**open and *both', '<p>**open and *both</p>'),
 ]
-BARE = '((root) => { for (const e of root.querySelectorAll("*")) for (const a of [...e.attributes]) e.removeAttribute(a.name); return root.innerHTML; })'
 
 
 def markdown(p):
     wrong = []
     for text, wanted in MARKDOWN:
-        seen = p.eval(
-            '(() => { const root = el("div", {}); new MarkdownView(root).update(%s, true); return %s(root); })()'
-            % (js(text), BARE)
-        )
+        seen = p.probe('bare', text)
         if seen != wanted:
             wrong.append('%r: %s, expected %s' % (text, seen, wanted))
     check('Markdown: %d samples' % len(MARKDOWN), not wrong, '\n'.join(wrong))
-    wrong = p.eval(
-        '(() => { const wrong = []; for (const text of %s) { const a = el("div", {}), b = el("div", {}), v = new MarkdownView(a); '
-        'for (let i = 1; i <= text.length; i++) v.update(text.slice(0, i), false); v.update(text, true); new MarkdownView(b).update(text, true); '
-        'if (a.innerHTML !== b.innerHTML) wrong.push([text, a.innerHTML]); } return wrong; })()'
-        % js(
-            [m[0] for m in MARKDOWN]
-            + ['\n\n'.join(m[0] for m in MARKDOWN), *hostile.BREAKOUTS, *[h[0] for h in hostile.HIDDEN]]
-        )
-    )
+    samples = [m[0] for m in MARKDOWN]
+    wrong = p.probe('changing', samples + ['\n\n'.join(samples)] + hostile.BREAKOUTS + [h[0] for h in hostile.HIDDEN])
     check('… letter by letter the same as at once', wrong == [], wrong)
-
-
-ALLOWED = {
-    'P': 'dir',
-    'EM': '',
-    'STRONG': '',
-    'DEL': '',
-    'CODE': 'class',
-    'PRE': 'tabindex role aria-label dir',
-    'A': 'href rel target',
-    'UL': 'dir',
-    'OL': 'dir start',
-    'LI': '',
-    'BLOCKQUOTE': 'dir',
-    'HR': '',
-    'BR': '',
-    'H3': 'dir',
-    'H4': 'dir',
-    'H5': 'dir',
-    'H6': 'dir',
-    'TABLE': '',
-    'THEAD': '',
-    'TBODY': '',
-    'TR': '',
-    'TH': 'class dir',
-    'TD': 'class dir',
-    'DIV': 'class tabindex role',
-    'SPAN': 'class title',
-    'BUTTON': 'type class',
-}
-# all elements and attributes that are not allowed, and addresses that may not be followed
-FOREIGN = (
-    '((root) => { const allowed = %s, bad = []; for (const e of root.querySelectorAll("*")) { const a = allowed[e.tagName]; '
-    'if (a === undefined || e.namespaceURI !== "http://www.w3.org/1999/xhtml") bad.push(e.outerHTML); '
-    'else for (const x of e.attributes) if (!a.split(" ").includes(x.name)) bad.push(x.name + " in " + e.outerHTML); '
-    'if (e.tagName === "A" && (!["http:", "https:", "mailto:"].includes(e.protocol) || e.username || !e.getAttribute("href").match(/^(https?|mailto):/) || '
-    'e.rel !== "noopener noreferrer nofollow" || !e.textContent.includes(e.hostname))) bad.push(e.outerHTML); } return bad; })'
-    % js(ALLOWED)
-)
 
 
 def injection(p):
@@ -120,71 +70,38 @@ def injection(p):
         says({'reasoning_content': '\n\n'.join(corpus)}, *[x + '\n\n' for x in corpus]),
     )
     p.eval('for (const d of document.querySelectorAll("details")) d.open = true')
+    wrong = p.eval('[...document.querySelectorAll("#messages .markdown, #messages .plain")].flatMap(probe.foreign)')
     check(
         '%d hostile texts, as one answer: no element, attribute or address but the allowed' % len(corpus),
-        p.eval('[...document.querySelectorAll("#messages .markdown, #messages .plain")].flatMap(%s)' % FOREIGN) == [],
-        p.eval('[...document.querySelectorAll("#messages .markdown, #messages .plain")].flatMap(%s)' % FOREIGN),
+        wrong == [],
+        wrong,
     )
-    wrong = p.eval(
-        '(() => { const bad = []; for (const text of %s) { const root = el("div", {}); document.body.append(root); '
-        'new MarkdownView(root).update(text, true); bad.push(...%s(root)); root.remove(); } return bad; })()'
-        % (js(corpus), FOREIGN)
-    )
+    wrong = p.probe('foreignTexts', corpus)
     check('… and one by one', wrong == [], wrong)
-    wrong = [
-        x
-        for x in hostile.HIDDEN
-        if x[1]
-        not in p.eval(
-            '(() => { const root = el("div", {}); new MarkdownView(root).update(%s, true); '
-            'return [...root.querySelectorAll(".unseen, .address, .code-head")].map((e) => e.textContent + e.title)'
-            '.join(" ") + root.textContent; })()' % js(x[0])
-        )
-    ]
+    wrong = [(text, code) for text, code in hostile.HIDDEN if code not in p.probe('spelt', text)]
     check('… what is invisible or turns text around is spelt out', not wrong, wrong)
     plain = p.eval('%s.map((x) => shown(x).length)' % js(hostile.SHOWN_AS_IS))
     check('… emoji, joiners of scripts and accents are not', plain == [1] * len(plain), plain)
-    call = {
-        'tool_calls': [
-            {
-                'index': 0,
-                'id': '"><img src=x onerror=%s>' % hostile.HARM,
-                'function': {'name': '<svg onload=%s>\u202e' % hostile.HARM, 'arguments': '<script>'},
-            }
-        ]
-    }
-    p.chat('x', says(call, end='tool_calls'))
-    p.eval('Object.assign(app.models[0], { id: "<img src=x onerror=%s>" }), app.draw()' % hostile.HARM)
+
+    function = {'name': '<svg onload=%s>\u202e' % hostile.HARM, 'arguments': '<script>'}
+    call = {'index': 0, 'id': '"><img src=x onerror=%s>' % hostile.HARM, 'function': function}
+    p.chat('x', says({'tool_calls': [call]}, end='tool_calls'))
+    p.eval('app.models[0].id = "<img src=x onerror=%s>"; app.draw()' % hostile.HARM)
     p.click('#open-settings')
     p.eval('$("settings").close()')
-    check(
-        'one script, one style, nothing that loads',
-        p.eval(
-            '[document.scripts.length, document.styleSheets.length, '
-            'document.querySelectorAll("img, svg, iframe, object, embed, video, audio, form[action], base, math, template, link[rel=stylesheet]").length]'
-        )
-        == [1, 1, 0],
+    loads = 'img, svg, iframe, object, embed, video, audio, form[action], base, math, template, link[rel=stylesheet]'
+    seen = p.eval(
+        '[document.scripts.length, document.styleSheets.length, document.querySelectorAll("%s").length]' % loads
     )
+    check('one script, one style, nothing that loads', seen == [1, 1, 0], seen)
     check('no script of theirs has run', p.eval('window.harmed === undefined'))
-    check(
-        'no request but to the API',
-        all(
-            a in [p.server.url + x for x in ('v1/chat/completions', 'tokenize', 'lora-adapters', 'props', 'v1/models')]
-            for a in p.asked[asked:]
-        ),
-        p.asked[asked:],
-    )
+    api = [p.server.url + x for x in ('v1/chat/completions', 'tokenize', 'lora-adapters', 'props', 'v1/models')]
+    check('no request but to the API', all(a in api for a in p.asked[asked:]), p.asked[asked:])
     p.eval('app.models[0].id = "test-model"')
 
 
 def costly(p):
-    seen = {}
-    for name, text in hostile.COSTLY.items():
-        p.eval('globalThis.root = el("div", {})')
-        p.eval('new MarkdownView(root).update(%s, true)' % js(text))
-        seen[name] = p.eval(
-            '(function depth(e) { let d = 0; for (const x of e.children) d = Math.max(d, 1 + depth(x)); return d; })(root)'
-        )
+    seen = {name: p.probe('depth', text) for name, text in hostile.COSTLY.items()}
     check('%d costly shapes of 200 KB are shown, none nested deeply' % len(seen), max(seen.values()) < 60, seen)
     p.fresh()
     text = ('A sentence with *words* and `code`, and more of it.\n' * 4 + '\n') * 1000

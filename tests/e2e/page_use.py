@@ -27,14 +27,8 @@ def start(p):
         {'banner', 'navigation', 'main', 'contentinfo'} <= roles,
         roles,
     )
-    check(
-        'both languages say everything, with the same values',
-        p.eval(
-            'Object.entries(STRINGS).filter(([k, v]) => v.length !== 2 || [...v[0].matchAll(/{\\w+}/g)].sort().join() !== '
-            '[...v[1].matchAll(/{\\w+}/g)].sort().join()).map((x) => x[0])'
-        )
-        == [],
-    )
+    missing = p.probe('untranslated')
+    check('both languages say everything, with the same values', missing == [], missing)
 
 
 def chat(p):
@@ -68,19 +62,12 @@ def chat(p):
         p.eval('branch(app.talk)[1].hash') == digest and digest[:16] in figures,
         figures,
     )
-    check(
-        'the same SHA-256 without WebCrypto',
-        p.eval(
-            '(() => { const out = []; for (const n of [0, 1, 55, 56, 63, 64, 65, 1000]) '
-            'out.push(Array.from(sha256Plain(new Uint8Array(n).fill(97)), (b) => b.toString(16).padStart(2, "0")).join("")); return out; })()'
-        )
-        == [hashlib.sha256(b'a' * n).hexdigest() for n in (0, 1, 55, 56, 63, 64, 65, 1000)],
-    )
+    sizes = (0, 1, 55, 56, 63, 64, 65, 1000)
+    hashes = [p.probe('plainHash', n) for n in sizes]
+    check('the same SHA-256 without WebCrypto', hashes == [hashlib.sha256(b'a' * n).hexdigest() for n in sizes], hashes)
     check(
         'reasoning is folded',
-        p.eval(
-            '(() => { const d = document.querySelector("#messages .assistant .reasoning"); return !d.open && !d.hidden; })()'
-        ),
+        p.eval('document.querySelector("#messages .assistant .reasoning:not([open]):not([hidden])") !== null'),
     )
     body = p.server.chats()[-1]
     check(
@@ -201,9 +188,7 @@ def reload(p):
         'the search finds words of messages',
         p.eval('[...document.querySelectorAll("#talks button")].map((b) => b.textContent)') == ['Line one'],
     )
-    p.eval(
-        '$("search").value = ""; $("search").dispatchEvent(new Event("input")); $("input").value = ""; app.talk.draft = ""'
-    )
+    p.eval('$("search").value = $("input").value = app.talk.draft = ""; $("search").dispatchEvent(new Event("input"))')
     p.click('#rename')
     p.type('A new name')
     p.key('Enter')
@@ -217,15 +202,14 @@ def reload(p):
 
 def settings(p):
     p.fresh()
-    label = (
-        lambda text: '[...document.querySelectorAll("#settings .field")].find((f) => f.querySelector("label").textContent === %s)'
-        % js(text)
-    )
+
+    def put(label, value):
+        p.eval('probe.setting(%s).value = %s' % (js(label), js(value)))
+
     p.click('#open-settings')
-    check(
-        'the server’s default and the limits are shown', 'default 0.8' in p.eval(label('Temperature') + '.textContent')
-    )
-    p.eval(label('Temperature') + '.querySelector("input").value = "7"')
+    hint = p.eval('probe.setting("Temperature").parentElement.textContent')
+    check('the server’s default and the limits are shown', 'default 0.8; 0 to 5' in hint, hint)
+    put('Temperature', '7')
     p.click('#settings button[type=submit]')
     check(
         'a value out of range is refused by name',
@@ -237,12 +221,12 @@ def settings(p):
         ('Seed', '18446744073709551615'),
         ('Most tokens of an answer', '99'),
         ('Adapter style: scale', '0.5'),
+        ('System prompt', 'Be brief. "@seed@"'),
+        ('Stop strings, one a line', 'END\nSTOP'),
+        ('Thinking', 'none'),
+        ('JSON schema of the answer', '{"type":"object"}'),
     ):
-        p.eval(label(name) + '.querySelector("input").value = %s' % js(value))
-    p.eval(label('System prompt') + '.querySelector("textarea").value = "Be brief. \\"@seed@\\""')
-    p.eval(label('Stop strings, one a line') + '.querySelector("textarea").value = "END\\nSTOP"')
-    p.eval(label('Thinking') + '.querySelector("select").value = "none"')
-    p.eval(label('JSON schema of the answer') + '.querySelector("textarea").value = "{\\"type\\":\\"object\\"}"')
+        put(name, value)
     p.click('#settings button[type=submit]')
     p.wait('!$("settings").open')
     p.chat('Now', says('{}'))
@@ -356,7 +340,7 @@ def limits(p):
         p.eval('$("used-text").textContent'),
     )
     p.eval(
-        'store.ask = (mode) => (mode === "readwrite" ? Promise.reject(new DOMException("x", "QuotaExceededError")) : [])'
+        'store.ask = async (mode) => { if (mode === "readwrite") throw new DOMException("", "QuotaExceededError"); }'
     )
     p.chat('Keep it', says('Not kept.'))
     p.wait('!$("notice").hidden')
@@ -483,9 +467,7 @@ def files(p):
         p.server.chats()[-1]['messages'][0]['content'] == 'notes.txt:\n````\na ``` b\nüber\n````\n\nLook',
         p.server.chats()[-1],
     )
-    p.eval(
-        'app.talk.settings.seed = "9223372036854775807"; app.talk.settings.temperature = 0.5; app.talk.settings.system = "S\\u202e"'
-    )
+    p.eval('Object.assign(app.talk.settings, { seed: "9223372036854775807", temperature: 0.5, system: "S\\u202e" })')
     p.chat('And?', says({'reasoning_content': 'Hm.'}, 'More "words" \\ 🙂.'))
     text = p.eval('exportTalk(app.talk)')
     exported = os.path.join(folder, 'talk.json')

@@ -247,8 +247,8 @@ async function patiently(attempt, signal) {
 
 /* Asks anew what the server is, in the background. */
 function refresh() {
-  app.props = null;
-  meetServer().catch(() => { app.props = app.props || {}; });
+  app.props.path = ''; // what is known holds until the answer
+  meetServer().catch(() => {});
 }
 
 /* Waits, telling how long; thrown out of it by signal. */
