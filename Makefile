@@ -68,7 +68,7 @@ headers = $(sort $(shell sed -n 's/^.include <\([a-z0-9_\/]*\.h\)>.*/\1/p' $(1) 
 LIB_HEADERS := $(call headers,$(LIB_SRC))
 APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/cli/*/*.[ch] src/serve/*.[ch] src/lab/*/*.[ch]))
 deps = $(call dep,jansson.h,$(1),jansson) $(call dep,utf8proc.h,$(1),libutf8proc) \
-	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent)
+	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent_core)
 LIB_DEPS := $(sort $(call deps,$(LIB_HEADERS)))
 APP_DEPS := $(sort $(LIB_DEPS) $(call deps,$(APP_HEADERS)))
 pkg = $(if $(2),$(shell $(PKG_CONFIG) --$(1) $(2) 2>/dev/null || echo "$(3)"))

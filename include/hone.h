@@ -53,7 +53,8 @@ typedef enum hone_status {
     HONE_E_CTX,         /* does not fit the context; state unchanged */
     HONE_E_NUMERIC,     /* NaN or infinity where a number was needed */
     HONE_E_INTERRUPTED, /* stopped by request */
-    HONE_E_NETWORK
+    HONE_E_NETWORK,
+    HONE_E_BUSY /* no place in a queue now: try again later */
 } hone_status;
 
 typedef struct hone_error {
@@ -218,6 +219,9 @@ typedef struct hone_model_info {
     int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
                                  no more then); hone looks back over everything: beyond it answers differ; 0: none */
     bool recurrent;           /* a sequence is its state alone: it takes no more memory as it grows */
+    bool causal;              /* it has a next token; else it reads whole texts, for hone_embed alone */
+    int32_t pooling;          /* a hone_pooling, as the file says; HONE_POOL_FILE: it does not */
+    int32_t n_class;          /* scores of its classifier; 0: it has none */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
@@ -252,6 +256,16 @@ HONE_API const char *hone_token_piece(const hone_model *m, int32_t id, bool spec
 HONE_API hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text,
                                      size_t *len, hone_error *err);
 HONE_API bool hone_token_is_eog(const hone_model *m, int32_t id); /* ends generation; false also: NULL, bad id */
+/* Kind of a token in the vocabulary; UNKNOWN also: NULL, bad id. */
+typedef enum hone_token_class {
+    HONE_TOKEN_UNKNOWN,
+    HONE_TOKEN_NORMAL,
+    HONE_TOKEN_CONTROL, /* structures a prompt: has no text of its own */
+    HONE_TOKEN_USER,    /* added whole to the vocabulary; recognised in plain text */
+    HONE_TOKEN_BYTE,    /* one byte, for text that no other token has */
+    HONE_TOKEN_UNUSED   /* has no text */
+} hone_token_class;
+HONE_API hone_token_class hone_token_kind(const hone_model *m, int32_t id);
 HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, or m is NULL */
 HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
 /* Tokens that a model was taught to fill gaps with: PREFIX text SUFFIX text MIDDLE is followed by what is missing. */
@@ -301,6 +315,7 @@ typedef struct hone_chat_params {
     const char *now;            /* "2026-02-03T04:05:06" for templates that ask; NULL: local time */
     bool add_generation_prompt; /* end with the beginning of an answer */
     bool trust_input;           /* let messages spell control tokens: only for texts you wrote yourself */
+    bool continue_final;        /* the last message is an answer that has begun: the text ends behind its content */
 } hone_chat_params;
 
 typedef struct hone_chat_text {
@@ -332,18 +347,24 @@ HONE_API hone_status hone_template_render(const char *source, size_t len, const 
 
 /* ---- answers: reasoning, channels, the end of a turn ------------------------------ */
 
-/* What a part of an answer is. Calls of tools come as the text a model wrote. */
+/* What a part of an answer is. Calls of tools come as the text a model wrote, or, where hone_reply_params has tools, as
+ * a name, its arguments as JSON text in any number of pieces, and an end. */
 typedef enum hone_part {
     HONE_PART_TEXT,       /* the answer */
     HONE_PART_REASONING,  /* thoughts before it */
     HONE_PART_COMMENTARY, /* said on the way to calls, for the user (gpt-oss) */
-    HONE_PART_CALL        /* a call of a tool */
+    HONE_PART_CALL,       /* a call of a tool, as it was written */
+    HONE_PART_CALL_NAME,  /* a call begins: the name of the tool */
+    HONE_PART_ARGUMENTS,  /* more of the JSON text of its arguments */
+    HONE_PART_CALL_END    /* and it ends; no text. Not there where an answer is cut inside a call */
 } hone_part;
 
 typedef struct hone_reply_part {
     hone_part part;
     const char *text; /* [len] whole characters, no NUL behind them */
     size_t len;
+    int32_t call;   /* of CALL_NAME, ARGUMENTS and CALL_END: which call, from 0; else -1 */
+    const char *id; /* of CALL_NAME: the id of the call, the model's own where its format has one; else NULL */
 } hone_reply_part;
 
 typedef enum hone_reply_end {
@@ -374,11 +395,44 @@ HONE_API hone_status hone_chat_think(const hone_model *m, const hone_chat_params
 typedef struct hone_reply hone_reply;
 HONE_API hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
                                     const char *const *stops, size_t n_stops, hone_error *err);
+typedef struct hone_grammar hone_grammar; /* below */
+/* The same, with tools that may be called and forms that the answer must have. */
+typedef enum hone_tool_choice {
+    HONE_TOOLS_AUTO = 0, /* text or calls, as the model likes */
+    HONE_TOOLS_NONE,     /* text; what looks like a call is text */
+    HONE_TOOLS_REQUIRED  /* one call at least, and no text */
+} hone_tool_choice;
+typedef struct hone_reply_params {
+    const hone_chat_format *format; /* needed */
+    const hone_chat_text *prompt;   /* as above; may be NULL */
+    const char *const *stops;       /* [n_stops] */
+    size_t n_stops;
+    const char *tools; /* JSON array as of hone_chat_params; NULL: calls come as they were written */
+    hone_tool_choice tool_choice;
+    const char *const *names; /* [n_names] of tools that may be called; none: all */
+    size_t n_names;
+    bool one_call;            /* not more than one call */
+    bool marks_as_text;       /* reasoning and the tags around it are text */
+    hone_grammar *form;       /* of the answer's text, from where reasoning ends; held; NULL: any */
+    int32_t reasoning_budget; /* tokens of reasoning, then its end must come; below 0: no limit */
+    uint64_t id_seed;         /* ids of calls depend on it, and on nothing else */
+} hone_reply_params;
+/* HONE_E_ARG: the tools are malformed, a name is not among them. HONE_E_UNSUPPORTED: the schema of a tool that is
+ * strict cannot be enforced; its JSON pointer is named. */
+HONE_API hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_error *err);
 HONE_API void hone_reply_free(hone_reply *r);
 /* *parts [*n]: what may be shown now, in order, valid until the next call; marks are not among it. *end: whether the
- * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, which changes nothing. */
+ * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, or one that hone_reply_mask did not
+ * allow, which changes nothing. */
 HONE_API hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
                                      hone_reply_end *end, hone_error *err);
+/* Which tokens may come next: *all, or bits of allowed as of hone_matcher_mask. No bit set: the vocabulary lacks what
+ * the form needs. On failure *all is false and allowed is not to be used. */
+HONE_API hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err);
+/* The stop string that ended it; NULL: none did, or r is NULL. Borrowed from r. */
+HONE_API const char *hone_reply_stop(const hone_reply *r);
+/* What the caller should know, or "": schemas of tools that are not enforced. Borrowed from r. NULL: r is. */
+HONE_API const char *hone_reply_notes(const hone_reply *r);
 /* What was held back, as the answer ends here. */
 HONE_API hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);
 
@@ -398,7 +452,8 @@ typedef struct hone_session_params {
     bool allow_paging;     /* run even if the weights do not fit this machine's memory */
     int32_t n_checkpoints; /* recurrent models: states remembered by hone_seq_checkpoint; 0: 8 */
     uint64_t cache_budget; /* bytes that all sequences together may come to hold: keys, values, states; 0: what they
-                              can ask for at most, or is available now */
+                              can ask for at most, or is available now; more than that: for hone_seq_keep */
+    int32_t n_kept_states; /* recurrent models: states that hone_seq_keep may keep, on top; 0: none */
 } hone_session_params;
 
 /* Reserves address space for what sequences hold, and allocates all scratch; ctx and m must outlive the session. Memory
@@ -436,9 +491,10 @@ HONE_API hone_status hone_run_batch(hone_session *s, const hone_token *tokens, i
 HONE_API hone_status hone_append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n_tok, const float **logits,
                                  hone_error *err);
 
-/* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of the
- * session have is shared, the rest is run. *kept: positions that were there, at most n - 1; *logits: as of hone_append.
- * Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
+/* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of its
+ * scope and adapters have, or had (hone_seq_keep), is shared, the rest is run. *kept: positions that were there, at
+ * most n - 1; *logits: as of hone_append. Fails as hone_append does; where that is for what must be run, the sequence
+ * holds the first *kept of ids. */
 HONE_API hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                    const float **logits, hone_error *err);
 
@@ -475,17 +531,86 @@ HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq); /* positio
  * a checkpoint, else HONE_E_UNSUPPORTED and nothing changes. */
 HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
 /* The first half of hone_seq_sync, for who makes batches: seq then holds the first *kept, at most n - 1, of ids [n],
- * its own or shared with another sequence; nothing is run or copied. Of what a session file brought no ids are known:
- * it matches nothing. A recurrent state is had at its length or a checkpoint only. */
+ * its own, or shared with another sequence or what hone_seq_keep kept; nothing is run or copied. Of what a session
+ * file brought no ids are known: it matches nothing. A recurrent state is had at its length or a checkpoint only. */
 HONE_API hone_status hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
                                     hone_error *err);
-/* dst becomes src (fork): both hold the same memory until one of them writes to it. */
+/* What a sequence holds now stays in the session when the sequence goes on or is cut, for hone_seq_match and
+ * hone_seq_sync of any sequence of its scope and adapters, as whole pages of 64 positions; of a model with recurrent
+ * layers or windows the place where the sequence is now, and only that: keep it at the places to which prompts are
+ * likely to come back, such as a prompt's last page and the end of an answer (a match needs at least one token behind
+ * it). Table work alone, and nothing twice. What is kept takes of cache_budget what sequences leave: where they need
+ * more, it goes, the part not used for longest first, before a call fails. Of positions whose ids are not known (of a
+ * session file) nothing is kept. HONE_E_NOMEM: not all of it is kept; nothing else changes. */
+HONE_API hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err);
+/* From now on an empty sequence shares positions with sequences and prefixes of this scope only; 0: the one that all
+ * begin with. hone_seq_copy gives dst the scope of src; snapshots and files leave it. HONE_E_ARG: it is not empty, and
+ * its scope another. */
+HONE_API hone_status hone_seq_set_scope(hone_session *s, int32_t seq, uint64_t scope, hone_error *err);
+
+typedef struct hone_prefix_info {
+    uint64_t n_nodes;                 /* runs of up to 64 ids that are known */
+    uint64_t n_pages, n_states;       /* what they hold: pages of memory, recurrent states */
+    uint64_t bytes;                   /* of these */
+    uint64_t alone_bytes;             /* of them, what no sequence holds: free for whoever needs it */
+    uint64_t n_hits, n_hit_positions; /* matches that were served so far, and positions that these had */
+    uint64_t n_evicted;               /* nodes, or states, that had to go so far */
+} hone_prefix_info;
+HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out); /* s NULL: zeros */
+/* Forgets what hone_seq_keep kept; sequences hold what they hold. */
+HONE_API void hone_session_drop_prefixes(hone_session *s);
+
+/* dst becomes src (fork): both hold the same memory until one of them writes to it; it has src's scope and adapters. */
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
 /* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing.
  */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
+
+/* ---- embeddings: what a model makes of whole texts -------------------------------- */
+
+/* How the rows that a text's tokens become, after the last norm, are made one vector. The sums are in double, in the
+ * order of positions. */
+typedef enum hone_pooling {
+    HONE_POOL_FILE = 0, /* as the file says; HONE_E_ARG where it does not */
+    HONE_POOL_NONE,     /* they are not: a vector for each token */
+    HONE_POOL_MEAN,
+    HONE_POOL_CLS,  /* the first one */
+    HONE_POOL_LAST, /* the last one */
+    HONE_POOL_RANK  /* scores of the first one, of causal models the last one, by a classifier */
+} hone_pooling;
+
+typedef struct hone_text_ids {
+    const int32_t *ids; /* [n], as hone_tokenize with HONE_TOK_ADD gives them */
+    int32_t n;          /* at least 1 */
+} hone_text_ids;
+
+typedef struct hone_embed_params {
+    hone_pooling pooling;
+    bool plain; /* vectors are as they come; else of length 1. HONE_POOL_NONE and _RANK: always as they come */
+} hone_embed_params;
+
+/* Floats of a vector; *pooling (may be NULL): what _FILE is. 0: m is NULL, or has no such vectors. */
+HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hone_pooling *which);
+/* Vectors of texts [n_text], one below the other in *out* [n_text, width], with HONE_POOL_NONE [Σn, width]. They run
+ * together, in the session's empty sequences, of which there must be one, and which are empty then; a vector depends on
+ * its text alone. A causal model's text may be as long as n_ctx; others read a text at once: it
+ * may be as long as n_chunk, too.
+ * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
+ * classifier a causal model's scores are of "yes" and "no" as the next token.
+ * HONE_E_ARG: bad id, no empty sequence, no pooling. HONE_E_CTX: a text is too long. HONE_E_UNSUPPORTED: nothing to
+ * score with. Else it fails as hone_run_batch does. */
+HONE_API hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
+                                float *out, hone_error *err);
+/* The ids of a query and a document for HONE_POOL_RANK: by the file's template for that (tokenizer.chat_template.rerank
+ * with {query}, {document}, {instruction}), else of a causal model that of Qwen3-Reranker, else both between the tokens
+ * that separate two texts. instruction: what the query asks for; NULL: "Given a web search query, retrieve relevant
+ * passages that answer the query". None of these texts can spell a control token. *ids is malloc'ed (hone_free).
+ * HONE_E_ARG: a text of more than 2^30 - 1 bytes. HONE_E_UNSUPPORTED: no tokenizer, or no separator and no template. */
+HONE_API hone_status hone_rank_tokenize(const hone_model *m, const char *instruction, const char *query, size_t n_query,
+                                        const char *document, size_t n_document, int32_t **ids, size_t *n,
+                                        hone_error *err);
 
 /* ---- adapters: LoRA, y = W·x + scale·B(A·x) ------------------------------------------ */
 
@@ -511,15 +636,21 @@ HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *ou
 HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16,
                                           hone_error *err);
 
-/* From now on the session's model is the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
+/* From now on all sequences run the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
  * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same. On failure
- * nothing changes. Snapshots and session files remember the adapters and are refused with others. */
+ * nothing changes. Snapshots and session files remember the adapters of each sequence and are refused with others. */
 HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales,
                                                int32_t n, hone_error *err);
-/* Of all adapters in use and their scales; 0: none, or s is NULL. */
+/* The same of one sequence, which must be empty unless they are those it has; batches may mix sequences of any sets,
+ * and each row gets the bits that it has alone. hone_seq_copy gives dst those of src. Rows that follow each other in a
+ * batch and have the same set are run together. */
+HONE_API hone_status hone_seq_set_adapters(hone_session *s, int32_t seq, hone_adapter *const *adapters,
+                                           const float *scales, int32_t n, hone_error *err);
+/* Of all adapters in use and their scales; 0: none, or s is NULL. Of a sequence likewise; 0: bad seq, too. */
 HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
+HONE_API uint64_t hone_seq_adapters_hash(const hone_session *s, int32_t seq);
 
 /* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type).
  */
@@ -538,7 +669,8 @@ HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_e
 
 typedef struct hone_session_memory {
     uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space; cache: also recurrent states */
-    uint64_t cache_used_bytes;                         /* of cache_bytes, what sequences and checkpoints hold */
+    uint64_t cache_used_bytes;   /* of cache_bytes, what sequences, checkpoints and kept prefixes hold */
+    uint64_t cache_budget_bytes; /* that these may come to hold */
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
@@ -635,8 +767,7 @@ typedef struct hone_grammar_params {
     bool compact; /* JSON: no white space between tokens */
 } hone_grammar_params;
 
-/* A form of texts, independent of any model; shared by matchers in any threads. */
-typedef struct hone_grammar hone_grammar;
+/* hone_grammar: a form of texts, independent of any model; shared by matchers in any threads. */
 /* HONE_E_ARG: the text is no such grammar (the place is named), or no text can match it. HONE_E_UNSUPPORTED: it asks
  * for what hone does not enforce (the word is named by its JSON pointer), or is larger than a grammar may be. */
 HONE_API hone_status hone_grammar_compile(hone_grammar **out, const hone_grammar_params *p, hone_error *err);
@@ -662,6 +793,138 @@ HONE_API hone_status hone_matcher_rollback(hone_matcher *m, size_t n, hone_error
 /* Which tokens match next: bit id % 64 of allowed[id / 64], of [n_words] words; ids beyond them are left out.
  * *n: how many; 0 before the text is whole: the vocabulary lacks a byte that must come, and the answer cannot go on. */
 HONE_API hone_status hone_matcher_mask(hone_matcher *m, uint64_t *allowed, size_t n_words, int64_t *n, hone_error *err);
+
+/* ---- log-probabilities -------------------------------------------------------------- */
+
+typedef struct hone_logprob {
+    int32_t id;
+    float logprob; /* natural logarithm */
+} hone_logprob;
+/* log-softmax of logits [n_vocab] as they are, before bias, mask, penalties and temperature: the same bits on every
+ * machine, whatever the sampling. *logprob: of token id, which may be -1 (none: then logprob may be NULL); -infinity
+ * where its logit is. top [n_top], 0 to n_vocab of them: the most likely, most likely first, ties to the lower id.
+ * HONE_E_NUMERIC: a NaN, +infinity, or no finite logit. */
+HONE_API hone_status hone_logprobs(const float *logits, int32_t n_vocab, int32_t id, float *logprob, hone_logprob *top,
+                                   int32_t n_top, hone_error *err);
+
+/* ---- scheduler: many requests, one answer each --------------------------------------- */
+
+/* A scheduler owns a session and gives its sequences, here slots, to requests. What it answers depends on a request
+ * alone: not on its neighbours, their number or order, on what is cached, on memory or time. It has no thread, socket
+ * or lock: one thread submits and steps. */
+typedef struct hone_scheduler hone_scheduler;
+
+typedef enum hone_event_kind {
+    HONE_EVENT_PROMPT, /* some of the prompt was run: at least once a request, of choice 0 */
+    HONE_EVENT_TOKEN,  /* a token was picked */
+    HONE_EVENT_END     /* once for each choice; nothing follows */
+} hone_event_kind;
+
+typedef enum hone_end {
+    HONE_END_EOG,       /* the model ended it: its last token says so; or the mask left no token: the text is whole */
+    HONE_END_STOPPED,   /* the event function said so */
+    HONE_END_LENGTH,    /* max_tokens */
+    HONE_END_CONTEXT,   /* the context has no position more */
+    HONE_END_CANCELLED, /* hone_scheduler_cancel, hone_scheduler_free */
+    HONE_END_DEADLINE,
+    HONE_END_ERROR /* error says why */
+} hone_end;
+
+/* What its pointers lead to lives until the event function returns. */
+typedef struct hone_event {
+    hone_event_kind kind;
+    uint64_t request;
+    int32_t choice;
+    int32_t n_prompt, n_cached, n_done; /* tokens of the prompt; of them, those that were there; those that are now */
+    int32_t id, pos;                    /* TOKEN; pos: its position */
+    float logprob;                      /* TOKEN, where n_logprobs is 0 or more: as of hone_logprobs */
+    /* TOKEN: [n_top]. PROMPT: [n_prompt_logprobs, n_top], of each token what was likely in its place */
+    const hone_logprob *top;
+    int32_t n_top;
+    /* PROMPT, where prompt_logprobs is set: of the prompt's tokens from first_logprob on, given all those before; the
+     * first token of a prompt has none: NaN, ids of -1 */
+    const float *prompt_logprob;
+    int32_t first_logprob, n_prompt_logprobs;
+    hone_end end;            /* END */
+    const hone_error *error; /* END, HONE_END_ERROR; else NULL */
+} hone_event;
+
+/* One prompt, one or more answers. All that it points to but adapters and arg is copied. */
+typedef struct hone_request {
+    const int32_t *prompt; /* [n_prompt] */
+    int32_t n_prompt;      /* 1 to n_ctx - 1 */
+    hone_sampler_params sampling;
+    int32_t n_choices;     /* 0: 1; at most n_slots. Choice k draws with (seed, k, position): choice 0 is the answer alone */
+    int32_t max_tokens;    /* of each choice; -1: what the context holds; 0: the prompt is run, nothing is picked */
+    bool ignore_eog;       /* tokens that end generation are tokens like others */
+    const hone_bias *bias; /* [n_bias] */
+    size_t n_bias;
+    int32_t n_logprobs;    /* -1: none; 0: of the token picked; n: and the n most likely, at most 64 */
+    bool prompt_logprobs;  /* of the prompt's tokens too, with n_logprobs most likely: all of it is run */
+    bool no_share;         /* takes nothing that others computed, and leaves nothing to them */
+    uint64_t scope;        /* shares with requests of the same scope only */
+    uint64_t client;       /* whose turn it is: clients in turn, each first come, first served */
+    uint64_t deadline_ns;  /* on the scheduler's clock; 0: none */
+    hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end */
+    const float *scales;           /* [n_adapters]; NULL: all 1 */
+    int32_t n_adapters;
+    /* Both are called from hone_scheduler_step (and hone_scheduler_free: events) with arg, and may submit and cancel.
+     * Neither is called again for what it was told before a pause.
+     *   mask   which tokens may come next of a choice: *all (false before the call), or bits in allowed [n_words], zeros
+     *          before the call, as of hone_pick. None: the text is whole, and the choice ends. A failure ends it, too.
+     *          NULL: all may.
+     *   event  what happened; false after a TOKEN ends that choice, and is ignored elsewhere */
+    hone_status (*mask)(void *arg, int32_t choice, uint64_t *allowed, size_t n_words, bool *all, hone_error *err);
+    bool (*event)(void *arg, const hone_event *e);
+    void *arg;
+} hone_request;
+
+typedef struct hone_scheduler_params {
+    hone_session_params session; /* n_seq: slots, 0: 8; n_checkpoints 0: as many as these can use */
+    int32_t max_queue;           /* requests that wait, 0: 64; at most 2^20 */
+    uint64_t (*now)(void *arg);  /* nanoseconds, never less than before; NULL: CLOCK_MONOTONIC */
+    void *now_arg;
+    int32_t fixed_prefill; /* tokens of prompts in a step beside answers; 0: as many as time allows: such a step takes
+                              no more than twice one without, or 100 ms, but for 32 tokens, which are always run */
+} hone_scheduler_params;
+
+/* Opens the session; ctx and m must outlive the scheduler. p may be NULL: all 0. Fails as hone_session_new does. */
+HONE_API hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const hone_model *m,
+                                        const hone_scheduler_params *p, hone_error *err);
+/* Requests that are still there end, cancelled. */
+HONE_API void hone_scheduler_free(hone_scheduler *s);
+/* Queues a request; *id is its number, from 1 on. HONE_E_ARG: a bad request. HONE_E_CTX: its prompt does not fit.
+ * HONE_E_BUSY: the queue is full. */
+HONE_API hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint64_t *id, hone_error *err);
+/* What is left of the request ends in the next step (of one that runs, at the latest); what was computed stays for
+ * others. False: no such request, it has ended, or s is NULL. */
+HONE_API bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id);
+/* One step: ends what was cancelled or is late, starts what fits, runs one batch, picks and tells. Where the batch
+ * fails, the requests to blame end with its error, and no others. *worked: false where there was nothing to do. */
+HONE_API hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_error *err);
+
+typedef struct hone_scheduler_stats {
+    int32_t n_running, n_waiting, n_paused, n_slots; /* now: sequences that run; requests that wait, paused sequences */
+    uint64_t cache_used, cache_total; /* bytes of cache that are held, evictable ones too; that may be */
+    /* since the beginning; n_ended: of requests submitted, with those cancelled; n_rejected: HONE_E_BUSY */
+    uint64_t n_requests, n_ended, n_cancelled, n_preempted, n_rejected;
+    /* tokens of prompts that are there, once each; of them, those that others had computed; tokens picked */
+    uint64_t n_prompt_tokens, n_cached_tokens, n_generated_tokens;
+    /* rows of all batches: n_prompt_tokens - n_cached_tokens + n_answer_rows + n_again_rows; again: had been run
+     * before a pause or a failure */
+    uint64_t n_steps, n_rows, n_answer_rows, n_again_rows;
+    uint64_t last_step_ns; /* of the last batch */
+} hone_scheduler_stats;
+HONE_API void hone_scheduler_get_stats(const hone_scheduler *s, hone_scheduler_stats *out); /* s NULL: zeros */
+
+typedef struct hone_slot_info {
+    uint64_t request;       /* 0: none; what is there is kept for others */
+    int32_t choice, n_past; /* n_past: positions held */
+    bool running;
+} hone_slot_info;
+/* False: no such slot, or s is NULL. */
+HONE_API bool hone_scheduler_slot(const hone_scheduler *s, int32_t slot, hone_slot_info *out);
+HONE_API int32_t hone_scheduler_n_ctx(const hone_scheduler *s); /* positions of a sequence; s NULL: 0 */
 
 /* ---- packed files ---------------------------------------------------------------- */
 

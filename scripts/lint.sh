@@ -45,7 +45,7 @@ headers=$(find src -name '*.[ch]' 2>/dev/null)
             allowed_of["lab/" r[i]] = (r[i] == "inside" ? rooms : r[i] == "machine" ? "base kernels" : "base") " " left
         }
         allowed_of["serve"] = app " serve"
-        allowed_of["cli"] = app " cli"
+        allowed_of["cli"] = app " serve cli"
     }
     FNR == 1 {
         dir = FILENAME

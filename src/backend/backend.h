@@ -217,8 +217,10 @@ typedef struct hn_memory_layer {
 typedef struct hn_row {
     int32_t token, seq;
     int64_t pos;
+    int64_t end;  /* attention both ways: positions that the sequence has once the step is done */
     int32_t prev; /* recurrent models: the row of this step that the sequence had before, −1: none, its state */
     bool last;    /* and whether it has no further one */
+    int32_t set;  /* of the step's adapters: 1 the first; 0: none */
 } hn_row;
 
 /* What changes from step to step, handed over once and borrowed until its end. */
@@ -229,14 +231,23 @@ typedef struct hn_step_block {
     int32_t n_want;
     const uint32_t *const *table; /* [group] of page numbers [n_seq][n_page]; NULL: one sequence, in pages 0, 1, 2, … */
     int64_t n_page;
-    const uint32_t *block;       /* [n_seq] numbers of state blocks; NULL: the sequence's own */
-    const hn_adapters *adapters; /* of all rows; NULL: none */
-    bool (*stop)(void *arg);     /* asked at each layer; NULL: never */
+    const uint32_t *block;              /* [n_seq] numbers of state blocks; NULL: the sequence's own */
+    const hn_adapters *const *adapters; /* [n_adapters] sets, which rows name; NULL: no row has any */
+    int32_t n_adapters;
+    bool (*stop)(void *arg); /* asked at each layer; NULL: never */
     void *stop_arg;
 } hn_step_block;
 
 /* Which rows of the step an operation is for. */
 typedef enum hn_which { HN_ALL = 0, HN_WANTED } hn_which;
+
+/* Row t of n_row rows that are all of the step's, or the wanted ones: its set of adapters; NULL: none. Asked of steps
+ * that name adapters. */
+static inline const hn_adapters *hn_step_set(const hn_step_block *s, int64_t n_row, int64_t t)
+{
+    int32_t set = s->rows[n_row == s->n_tok ? t : s->want[t]].set;
+    return set ? s->adapters[set - 1] : NULL;
+}
 
 /* What a step could not store: the first value of a step that is too large for its cache, or no finite number. */
 typedef struct hn_fault {
@@ -381,7 +392,7 @@ typedef struct hn_head_product {
     int64_t n_tok;
 } hn_head_product;
 
-/* Causal attention of each row over its own sequence. */
+/* Attention of each row over its own sequence: causal, or `both` ways, of texts whose rows are all in this step. */
 typedef struct hn_attention {
     const hn_buf *q; /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
     bool narrow;
@@ -389,7 +400,9 @@ typedef struct hn_attention {
     int64_t n_head;
     float scale;       /* of scores */
     float cap;         /* scores become tanh(s·(1/cap))·cap; 0: they do not */
-    int64_t window;    /* so many positions are seen, its own too; 0: all */
+    bool both;         /* ways: positions behind a row are seen like those before it */
+    int64_t window;    /* so many positions are seen, its own too, which is the last of them, or, both ways, the one in
+                        * the middle; 0: all */
     int64_t chunk;     /* positions are seen of the same run of so many, a multiple of HN_SPLIT; 0: of all */
     const float *sink; /* [n_head] scores that take their share and add nothing, or NULL */
     int64_t d_v; /* of latent rows: the first so many are the value, and act is [rows, n_head·d_v]; 0: no such rows */
@@ -494,7 +507,8 @@ typedef struct hn_backend_ops {
     void (*blocks)(hn_backend *b, hn_mem_block_fn *fn, void *arg);
     /* The model that all steps are of, before the first. */
     hone_status (*upload)(hn_backend *b, const hn_upload *u, hone_error *err);
-    /* Room for steps with these adapters. False: no memory, and the room is as it was. */
+    /* Room for steps whose rows have these adapters, or others that there is room for. False: no memory, and the room
+     * is as it was. */
     bool (*reserve)(hn_backend *b, const hn_adapters *a);
     hn_buf *(*alloc)(hn_backend *b, uint64_t n_bytes, hn_mem_kind kind); /* zeroed, untouched; NULL: no memory */
     void (*release)(hn_backend *b, hn_buf *p);                           /* NULL: nothing to do */

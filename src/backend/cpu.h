@@ -95,11 +95,18 @@ static inline int64_t cpu_row(const cpu_backend *c, hn_which w, int64_t i) { ret
 /* cpu_product.c */
 enum { CPU_MAX_CHUNKS = 4096 }; /* of one matmul */
 size_t cpu_chunk_bytes(void);
+/* scale·(A·x) of the adapters of a call's products, in h of the backend: of each row those of its set, product by
+ * product, adapter by adapter. */
+typedef struct cpu_delta_rows {
+    const hn_product *p; /* of the call */
+    int i;               /* which of them is meant */
+    int64_t ld;          /* floats from one row to the next */
+} cpu_delta_rows;
 /* The forms that n products ask for; act: of those without their own. */
 void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n);
-/* Rows [r0, r1) of one product, all columns, into y, adapters (h: of them, or NULL) and bias added. */
-void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const float *h, float *y, int64_t ldy,
-                      int64_t r0, int64_t r1, int32_t thread);
+/* Rows [r0, r1) of one product, all columns, into y, adapters (d: of them, or NULL) and bias added. */
+void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const cpu_delta_rows *d, float *y,
+                      int64_t ldy, int64_t r0, int64_t r1, int32_t thread);
 typedef void cpu_glu_fn(float *y, const float *g, const float *u, int64_t n);
 static inline cpu_glu_fn *cpu_glu_of(const cpu_backend *c, hn_glu kind)
 {

@@ -193,6 +193,13 @@ static int64_t run_length(const attn_job *j, int64_t i, int64_t end)
     return n;
 }
 
+/* The first position that row r does not see, of those that there may be. */
+static int64_t seen_before(const attn_job *j, int64_t r)
+{
+    const hn_row *row = &j->rows[r];
+    return !j->a->both ? row->pos + 1 : j->a->window ? row->pos + j->a->window / 2 + 1 : row->end;
+}
+
 static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32_t thread)
 {
     const hn_kv *kv = j->kv;
@@ -209,7 +216,8 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
                       .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
                       .n_tok = n,
                       .n_q = group,
-                      .n_kv = j->rows[r].pos + 1,
+                      .n_kv = seen_before(j, r),
+                      .n_end = j->a->both ? j->rows[r].end : 0,
                       .d = d,
                       .d_v = j->a->d_v,
                       .window = j->a->window,
@@ -231,13 +239,14 @@ static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
     }
 }
 
-/* The splits of which a query at pos sees anything: *n of them from the one returned on. */
-static int64_t first_split(const attn_job *j, int64_t pos, int64_t *n)
+/* The splits of which row r sees anything: *n of them from the one returned on. */
+static int64_t first_split(const attn_job *j, int64_t r, int64_t *n)
 {
-    const int64_t window = j->a->window, chunk = j->a->chunk;
-    int64_t first = window && pos + 1 > window ? (pos + 1 - window) / HN_SPLIT : 0;
+    const int64_t window = j->a->window, chunk = j->a->chunk, pos = j->rows[r].pos;
+    int64_t n_kv = seen_before(j, r), first = window && n_kv > window ? (n_kv - window) / HN_SPLIT : 0;
+    if (j->a->both && n_kv > j->rows[r].end) n_kv = j->rows[r].end;
     if (chunk && pos / chunk * (chunk / HN_SPLIT) > first) first = pos / chunk * (chunk / HN_SPLIT);
-    *n = cpu_div_up(pos + 1, HN_SPLIT) - first;
+    *n = cpu_div_up(n_kv, HN_SPLIT) - first;
     return first;
 }
 
@@ -250,7 +259,7 @@ static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
     int64_t unit = chunk / j->n_run, split0 = chunk % j->n_run * j->run, i = unit / j->kv->n_head_kv,
             h = unit % j->kv->n_head_kv;
     hn_attn a = attn_of(j, i, 1, h, thread);
-    int64_t n_split, first = first_split(j, a.n_kv - 1, &n_split), d_v = j->d_v, one = a.n_q * (d_v + 2);
+    int64_t n_split, first = first_split(j, batch_row(j, i), &n_split), d_v = j->d_v, one = a.n_q * (d_v + 2);
     float *parts = c->parts + unit * j->n_split * one;
     if (split0 < n_split) {
         a.split0 = first + split0;
@@ -284,7 +293,7 @@ static void attend(cpu_backend *c, attn_job *j)
 {
     int64_t n = j->n, group = j->n_head / j->kv->n_head_kv;
     for (int64_t i = 0, seen; i < n; i++) {
-        first_split(j, j->rows[batch_row(j, i)].pos, &seen);
+        first_split(j, batch_row(j, i), &seen);
         if (seen > j->n_split) j->n_split = seen;
     }
     int64_t units = n * j->kv->n_head_kv;

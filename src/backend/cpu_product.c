@@ -68,13 +68,21 @@ void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n)
 
 /* ---- adapters: h = scale·(A·x), before the rows of the product -------------------------------------- */
 
-static const hn_delta_list no_deltas = { NULL, 0 };
-
-/* What the step's adapters have for a weight. */
-static const hn_delta_list *deltas_of(const cpu_backend *c, const hn_weight *w)
+/* Floats of h that a row has of a weight. */
+static int64_t h_floats(const hn_adapters *set, const hn_weight *w)
 {
-    const hn_adapters *a = c->step.adapters;
-    return a ? &a->of[w->id] : &no_deltas;
+    int64_t n = 0;
+    for (int d = 0; d < set->of[w->id].n; d++) n += (int64_t)hn_f32_stride(set->of[w->id].delta[d].rank);
+    return n;
+}
+
+/* The set of row t, and the first row after it, at most end, that has another. */
+static const hn_adapters *run_of(const cpu_backend *c, int64_t n_tok, int64_t t, int64_t *end)
+{
+    const hn_adapters *set = hn_step_set(&c->step, n_tok, t);
+    for (int64_t i = t + 1; i < *end; i++)
+        if (hn_step_set(&c->step, n_tok, i) != set) *end = i;
+    return set;
 }
 
 typedef struct delta_job {
@@ -83,70 +91,91 @@ typedef struct delta_job {
     const hn_product *p;
     int n;
     int64_t n_part; /* runs of the adapters */
+    int64_t ld;
 } delta_job;
 
-/* Chunk: some rows of the batch, one of n_part of the adapters. */
-static void delta_chunk(void *arg, int64_t chunk, int32_t thread)
+/* Rows [t0, t1), all of one set: every n_part-th of its adapters, `part` the first. */
+static void delta_rows(const delta_job *j, const hn_adapters *set, int64_t t0, int64_t t1, int64_t part, int32_t thread)
 {
-    delta_job *j = arg;
     cpu_backend *c = j->c;
-    int64_t part = chunk % j->n_part, t0 = chunk / j->n_part * CPU_ROWS, k = 0;
-    float *h = c->h;
-    for (int i = 0; i < j->n; i++) {
+    float *h = c->h + t0 * j->ld;
+    for (int64_t i = 0, k = 0; i < j->n; i++) {
         const hn_act *a = in_of(j->act, &j->p[i]);
-        int64_t n = a->n_tok - t0 < CPU_ROWS ? a->n_tok - t0 : CPU_ROWS;
-        const hn_delta_list *l = deltas_of(c, j->p[i].w);
+        const hn_delta_list *l = &set->of[j->p[i].w->id];
         for (int d = 0; d < l->n; d++, k++) {
             const hn_delta *e = &l->delta[d];
-            int64_t stride = (int64_t)hn_f32_stride(e->rank);
-            hn_mm m = { .y = h + t0 * stride,
-                        .ldy = stride,
+            hn_mm m = { .y = h,
+                        .ldy = j->ld,
                         .w = e->a,
                         .w_stride = (size_t)a->n * sizeof(float),
                         .x = a->f32 + (size_t)t0 * hn_f32_stride(a->n),
                         .x_stride = hn_act_row_bytes(HN_ACT_F32, a->n),
                         .n_in = a->n,
-                        .n_col = n,
+                        .n_col = t1 - t0,
                         .r1 = e->rank,
                         .panel = c->panels + (uint64_t)thread * c->panel_floats };
-            h += a->n_tok * stride;
+            h += hn_f32_stride(e->rank);
             if (k % j->n_part != part) continue;
             c->k->matmul[HN_F32](&m);
-            for (int64_t t = 0; t < n; t++)
-                for (int64_t r = 0; r < e->rank; r++) m.y[t * stride + r] *= e->scale;
+            for (int64_t t = 0; t < m.n_col; t++)
+                for (int64_t r = 0; r < e->rank; r++) m.y[t * j->ld + r] *= e->scale;
         }
     }
 }
 
-/* The h of all adapters of n products, in c->h one after the other; where product i's begin: h[i], NULL: it has none.
- */
-static void make_h(cpu_backend *c, hn_act *act, const hn_product *p, int n, const float *h[HN_MAX_PRODUCT])
+/* Chunk: some rows of the batch, one of n_part of the adapters. */
+static void delta_chunk(void *arg, int64_t chunk, int32_t thread)
 {
-    delta_job j = { c, act, p, n, 1 };
-    int64_t n_delta = 0, work = 0, n_tok = in_of(act, p)->n_tok;
-    const float *at = c->h;
-    for (int i = 0; i < n; i++) {
-        const hn_delta_list *l = deltas_of(c, p[i].w);
-        h[i] = l->n ? at : NULL;
-        for (int d = 0; d < l->n; d++, n_delta++) {
-            at += n_tok * (int64_t)hn_f32_stride(l->delta[d].rank);
-            work += n_tok * p[i].w->n_in * l->delta[d].rank;
-        }
+    const delta_job *j = arg;
+    int64_t n_tok = in_of(j->act, j->p)->n_tok, t0 = chunk / j->n_part * CPU_ROWS;
+    int64_t t1 = t0 + CPU_ROWS < n_tok ? t0 + CPU_ROWS : n_tok;
+    for (int64_t t = t0, end; t < t1; t = end) {
+        end = t1;
+        const hn_adapters *set = run_of(j->c, n_tok, t, &end);
+        if (set) delta_rows(j, set, t, end, chunk % j->n_part, thread);
     }
-    if (!n_delta) return;
-    if (n_tok <= CPU_ROWS && work > DELTA_ALONE) j.n_part = n_delta;
+}
+
+/* The h of all adapters of n products; h[i].ld 0: no row has any. */
+static void make_h(cpu_backend *c, hn_act *act, const hn_product *p, int n, cpu_delta_rows h[HN_MAX_PRODUCT])
+{
+    delta_job j = { c, act, p, n, 1, 0 };
+    int64_t most = 0, work = 0, n_tok = in_of(act, p)->n_tok;
+    for (int32_t k = 0; c->step.adapters && k < c->step.n_adapters; k++) {
+        const hn_adapters *set = c->step.adapters[k];
+        int64_t n_delta = 0, floats = 0, rank = 0;
+        for (int i = 0; i < n; i++) {
+            int64_t more = h_floats(set, p[i].w);
+            n_delta += set->of[p[i].w->id].n;
+            rank += more * p[i].w->n_in;
+            floats += more;
+        }
+        most = n_delta > most ? n_delta : most;
+        work = rank * n_tok > work ? rank * n_tok : work;
+        j.ld = floats > j.ld ? floats : j.ld;
+    }
+    for (int i = 0; i < n; i++) h[i] = (cpu_delta_rows){ p, i, j.ld };
+    if (!j.ld) return;
+    if (n_tok <= CPU_ROWS && work > DELTA_ALONE) j.n_part = most;
     hn_pool_run(c->p.pool, delta_chunk, &j, cpu_div_up(n_tok, CPU_ROWS) * j.n_part);
 }
 
-static void add_deltas(const cpu_backend *c, const hn_weight *w, const float *h, float *y, int64_t ldy, int64_t n_tok,
-                       int64_t r0, int64_t r1)
+static void add_deltas(const cpu_backend *c, const cpu_delta_rows *d, float *y, int64_t ldy, int64_t n_tok, int64_t r0,
+                       int64_t r1)
 {
-    const hn_delta_list *l = deltas_of(c, w);
-    for (int d = 0; d < l->n; d++) {
-        const hn_delta *e = &l->delta[d];
-        int64_t stride = (int64_t)hn_f32_stride(e->rank);
-        for (int64_t t = 0; t < n_tok; t++, h += stride)
-            c->k->low_rank(y + t * ldy + r0, e->b + r0, e->ldb, h, e->rank, r1 - r0);
+    const hn_weight *w = d->p[d->i].w;
+    for (int64_t t0 = 0, t1; t0 < n_tok; t0 = t1) {
+        t1 = n_tok;
+        const hn_adapters *set = run_of(c, n_tok, t0, &t1);
+        if (!set) continue;
+        const float *h = c->h + t0 * d->ld;
+        for (int i = 0; i < d->i; i++) h += h_floats(set, d->p[i].w);
+        for (int k = 0; k < set->of[w->id].n; k++) {
+            const hn_delta *e = &set->of[w->id].delta[k];
+            for (int64_t t = t0; t < t1; t++)
+                c->k->low_rank(y + t * ldy + r0, e->b + r0, e->ldb, h + (t - t0) * d->ld, e->rank, r1 - r0);
+            h += hn_f32_stride(e->rank);
+        }
     }
 }
 
@@ -161,14 +190,14 @@ typedef struct mm_job {
     const hn_product *p;
     const hn_weight *up; /* glu: p is the gate */
     hn_glu glu;
-    const float *h[HN_MAX_PRODUCT]; /* of make_h */
-    float *wide[HN_MAX_PRODUCT];    /* scratch of products that are added to a sum; of up */
-    float cap;                      /* of logits; 0: none */
+    cpu_delta_rows d[HN_MAX_PRODUCT]; /* of make_h */
+    float *wide[HN_MAX_PRODUCT];      /* scratch of products that are added to a sum; of up */
+    float cap;                        /* of logits; 0: none */
 } mm_job;
 
 /* Rows [r0, r1) of one product, all columns, into y, adapters and bias added. */
-void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const float *h, float *y, int64_t ldy,
-                      int64_t r0, int64_t r1, int32_t thread)
+void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const cpu_delta_rows *d, float *y,
+                      int64_t ldy, int64_t r0, int64_t r1, int32_t thread)
 {
     hn_act_kind kind = hn_act_kind_of(w->type);
     hn_mm m = { .y = y,
@@ -206,7 +235,7 @@ void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const
             c->k->matmul[HN_F32](&m);
         }
     }
-    if (h) add_deltas(c, w, h, y, ldy, a->n_tok, r0, r1);
+    if (d && d->ld) add_deltas(c, d, y, ldy, a->n_tok, r0, r1);
     if (w->bias)
         for (int64_t t = 0; t < a->n_tok; t++) hn_add(y + t * ldy + r0, w->bias + r0, r1 - r0);
 }
@@ -243,10 +272,10 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
     const hn_act *in = in_of(j->act, p);
     int64_t n_out = p->w->n_out, r0 = k->r0, n = k->r1 - k->r0, ldy;
     float *y = place_of(j, k->p, &ldy);
-    cpu_product_rows(c, p->w, in, j->h[k->p], y, ldy, r0, k->r1, thread);
+    cpu_product_rows(c, p->w, in, &j->d[k->p], y, ldy, r0, k->r1, thread);
     if (j->up) {
         float *up = j->wide[1];
-        cpu_product_rows(c, j->up, in, j->h[1], up, ldy, r0, k->r1, thread);
+        cpu_product_rows(c, j->up, in, &j->d[1], up, ldy, r0, k->r1, thread);
         cpu_glu_fn *glu = cpu_glu_of(c, j->glu);
         for (int64_t t = 0; t < in->n_tok; t++) glu(y + t * ldy + r0, y + t * ldy + r0, up + t * ldy + r0, n);
     }
@@ -300,7 +329,7 @@ static void products(hn_backend *b, hn_act *act, const hn_product *p, int n, flo
     int64_t n_tok = in_of(act, p)->n_tok;
     uint64_t used = 0;
     cpu_act_prepare(j.c, act, p, n);
-    make_h(j.c, act, p, n, j.h);
+    make_h(j.c, act, p, n, j.d);
     for (int i = 0; i < n; i++) {
         if (p[i].y) cpu_wrote(j.c, p[i].y);
         else if (p[i].out) cpu_act_begin(j.c, p[i].out, p[i].w->n_out, n_tok);
@@ -318,7 +347,7 @@ void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weig
     mm_job j = { .c = cpu_self(b), .act = act, .p = p, .up = up, .glu = kind };
     uint64_t used = 0;
     cpu_act_prepare(j.c, act, p, 2);
-    make_h(j.c, act, p, 2, j.h);
+    make_h(j.c, act, p, 2, j.d);
     cpu_act_begin(j.c, out, gate->n_out, act->n_tok);
     take_wide(&j, 1, act->n_tok, &used);
     hn_pool_run(j.c->p.pool, run_chunk, &j, cut(j.c, p, 1, act->n_tok));
@@ -387,14 +416,14 @@ void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_
     products(b, act, &(hn_product){ .w = w, .y = &y, .scale = tail.scale }, 1, tail.cap);
 }
 
-/* The most floats that the adapters of one call can ask for of a row: of all weights of a layer together. */
+/* The most floats that a row's adapters can ask for in one call: of all weights of a layer together. */
 static uint64_t most_h(const cpu_backend *c, const hn_adapters *a)
 {
     uint64_t most = 0, sum = 0;
     for (int32_t i = 0; i < a->n_weight; i++) {
         bool same = i > 0 && i < c->model.n_weight && c->model.weight[i]->layer == c->model.weight[i - 1]->layer;
         sum = same ? sum : 0;
-        for (int32_t d = 0; d < a->of[i].n; d++) sum += hn_f32_stride(a->of[i].delta[d].rank);
+        sum += (uint64_t)h_floats(a, c->model.weight[i]);
         most = sum > most ? sum : most;
     }
     return most;

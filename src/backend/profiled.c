@@ -33,11 +33,14 @@ static void add_product(hn_op_event *e, const hn_step_block *step, const hn_weig
     e->bytes += weight_bytes(w);
     if (hn_act_kind_of(w->type) == HN_ACT_F32) e->ops_float += ops;
     else e->ops_int8 += ops;
-    const hn_adapters *a = step ? step->adapters : NULL;
-    for (int i = 0; a && i < a->of[w->id].n; i++) {
-        double n = (double)a->of[w->id].delta[i].rank * (double)(w->n_in + w->n_out);
-        e->bytes += (uint64_t)n * sizeof(float);
-        e->ops_float += 2.0 * n * (double)e->n_tok;
+    for (int32_t k = 0; step && step->adapters && k < step->n_adapters; k++) {
+        const hn_delta_list *l = &step->adapters[k]->of[w->id];
+        double n_row = 0, rank = 0;
+        for (int i = 0; i < l->n; i++) rank += (double)l->delta[i].rank;
+        for (int64_t t = 0; l->n && t < e->n_tok; t++) n_row += hn_step_set(step, e->n_tok, t) == step->adapters[k];
+        if (!n_row) continue;
+        e->bytes += (uint64_t)(rank * (double)(w->n_in + w->n_out)) * sizeof(float);
+        e->ops_float += 2.0 * rank * (double)(w->n_in + w->n_out) * n_row;
     }
 }
 

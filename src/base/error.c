@@ -34,6 +34,7 @@ const char *hone_status_name(hone_status s)
         [HONE_E_NUMERIC] = "HONE_E_NUMERIC",
         [HONE_E_INTERRUPTED] = "HONE_E_INTERRUPTED",
         [HONE_E_NETWORK] = "HONE_E_NETWORK",
+        [HONE_E_BUSY] = "HONE_E_BUSY",
     };
     return (unsigned)s < sizeof names / sizeof *names ? names[s] : "HONE_E_?";
 }

@@ -85,6 +85,7 @@ typedef struct hn_command {
     int (*run)(const struct hn_cli *cli); /* returns the exit code */
     const struct hn_command *const
         *subs;         /* NULL, or commands below this one, ends with NULL: `name` is then "lab ab" */
+    bool subs_or_args; /* it is a command itself, too: a word that is none of subs is an argument */
     const char *takes; /* options, by name, that positional arguments stand for, in this order, where they are not
                           given themselves: "model prompt"; they are no arguments then */
     /* NULL, or another command that the same words are meant for: run without a prompt is chat. NULL: this one. */

@@ -430,6 +430,20 @@ static void bash_subs(FILE *f, const char *prog, const hn_command *c, const hn_o
     fputs("    esac\n", f);
 }
 
+/* A command that may be followed by one below it, or by options and arguments of its own. */
+static void bash_both(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+{
+    fputs("    case $([ \"$COMP_CWORD\" -gt 2 ] && echo \"${COMP_WORDS[2]}\") in\n", f);
+    for (const hn_command *const *s = c->subs; *s; s++) {
+        fprintf(f, "    %s)\n", last_word(*s));
+        bash_command(f, prog, *s, common, "      ");
+        fputs("      ;;\n", f);
+    }
+    fputs("    *)\n", f);
+    bash_command(f, prog, c, common, "      ");
+    fputs("      ;;\n    esac\n", f);
+}
+
 static void completion_bash(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
     fprintf(f, "# bash completion for %s: source this file\n_%s() {\n", prog, prog);
@@ -440,7 +454,8 @@ static void completion_bash(FILE *f, const char *prog, const hn_command *const *
     fputs("\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in\n", f);
     for (const hn_command *const *c = cmds; *c; c++) {
         fprintf(f, "  %s)\n", (*c)->name);
-        if ((*c)->subs) bash_subs(f, prog, *c, common, 2);
+        if ((*c)->subs && !(*c)->subs_or_args) bash_subs(f, prog, *c, common, 2);
+        else if ((*c)->subs) bash_both(f, prog, *c, common);
         else bash_command(f, prog, *c, common, "    ");
         fputs("    ;;\n", f);
     }
@@ -515,7 +530,15 @@ static void zsh_command(FILE *f, const char *prog, const hn_command *c, const hn
 static void zsh_level(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
 {
     fprintf(f, "  %s)\n", last_word(c));
-    if (!c->subs) {
+    if (c->subs_or_args) {
+        fputs("    if (( CURRENT > 2 )); then case $words[2] in\n", f);
+        for (const hn_command *const *s = c->subs; *s; s++) {
+            fprintf(f, "  %s) shift words; (( CURRENT-- ))\n", last_word(*s));
+            zsh_command(f, prog, *s, common);
+        }
+        fprintf(f, "    esac; [[ $words[1] == %s ]] || return; fi\n", last_word(c));
+    }
+    if (!c->subs || c->subs_or_args) {
         zsh_command(f, prog, c, common);
         return;
     }
@@ -606,7 +629,7 @@ static void fish_level(FILE *f, const char *prog, const hn_command *above, const
         quoted(f, (*c)->summary, false);
         fputs("'\n", f);
         if ((*c)->subs) fish_level(f, prog, *c, (*c)->subs, common);
-        else fish_command(f, prog, *c, common);
+        if (!(*c)->subs || (*c)->subs_or_args) fish_command(f, prog, *c, common);
     }
 }
 

@@ -564,8 +564,9 @@ hone_status hn_cli_know(const hone_model *m, hone_error *err)
 
 const char *hn_cli_weights(const hone_model_info *info) { return info->packed_path ? "packed" : "plain"; }
 
-/* Threads for single tokens as `hone lab peaks` found them on this machine; 0: it was not asked. */
-static int32_t measured_threads(const char *cpu)
+/* The peaks of this machine at a level (NULL: as without an option), as `hone lab peaks` left them; NULL: it was not
+ * asked. Valid until the next call. */
+static const hn_peaks *known_peaks(const char *cpu)
 {
     static hn_peaks peaks; /* too large for the stack */
     hn_environ env;
@@ -576,9 +577,22 @@ static int32_t measured_threads(const char *cpu)
     if (hn_cpu_choose(&level, cpu, &err) != HONE_OK ||
         hn_peaks_path(path, sizeof path, &env, hn_cpu_level_name(level), &err) != HONE_OK ||
         hn_peaks_load(&peaks, path, &env, hn_cpu_level_name(level), &err) != HONE_OK)
-        return 0;
-    int32_t n = hn_peaks_decode_threads(&peaks);
+        return NULL;
+    return &peaks;
+}
+
+/* Threads for single tokens as measured on this machine; 0: they were not. */
+static int32_t measured_threads(const char *cpu)
+{
+    const hn_peaks *peaks = known_peaks(cpu);
+    int32_t n = peaks ? hn_peaks_decode_threads(peaks) : 0;
     return n <= hn_cpu_count() ? n : 0;
+}
+
+double hn_cli_read_roof(const hone_context *ctx)
+{
+    const hn_peaks *peaks = known_peaks(hone_context_cpu(ctx));
+    return peaks ? hn_peaks_at(peaks, HN_PEAK_READ_BW, hone_context_threads(ctx)) : 0;
 }
 
 int hn_cli_new_context(const hn_cli *cli, hone_context **out)
@@ -621,12 +635,18 @@ hone_kv_cache_type hn_cache_of(const char *name)
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
                        hone_session **out)
 {
+    return hn_cli_new_session_of(cli, ctx, m, n_ctx, n_seq, hn_opts_i32(cli->opts, "chunk"), out);
+}
+
+int hn_cli_new_session_of(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
+                          int32_t n_chunk, hone_session **out)
+{
     *out = NULL;
     hone_error err;
     const char *kv = hn_opts_str(cli->opts, "kv");
     hone_session_params p = { .n_ctx = n_ctx,
                               .n_seq = n_seq,
-                              .n_chunk = hn_opts_i32(cli->opts, "chunk"),
+                              .n_chunk = n_chunk,
                               .cache = hn_cache_of(kv),
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {

@@ -191,9 +191,14 @@ void hn_cli_model_notes(const hone_model_info *info);
 void hn_cli_window_note(const hone_model_info *info, int64_t n_ctx);
 const char *hn_cli_weights(const hone_model_info *info);       /* "packed" or "plain" */
 int hn_cli_new_context(const hn_cli *cli, hone_context **out); /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
+/* GB/s that these threads read at most, as hone lab peaks found on this machine; 0: it was not asked. */
+double hn_cli_read_roof(const hone_context *ctx);
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
                        hone_session **out);
+/* The same with so many tokens of a pass, whatever --chunk says. */
+int hn_cli_new_session_of(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
+                          int32_t n_chunk, hone_session **out);
 /* What a session of n_ctx positions does otherwise than its model was made for; apart from hn_cli_new_session, which
  * is timed. */
 void hn_cli_session_notes(const hone_model *m, int32_t n_ctx);

@@ -67,8 +67,12 @@ static int run(const hn_cli *cli)
 static const hn_opt_group *const groups[] = { &hn_group_model,   &hn_group_lora, &bench_group,
                                               &hn_group_compute, &record_group,  &hn_group_alias,
                                               &hn_group_suite,   &hn_group_kern, NULL };
+extern const hn_command hn_command_bench_serve;
+static const hn_command *const subs[] = { &hn_command_bench_serve, NULL };
 const hn_command hn_command_bench = {
     .name = "bench",
+    .subs = subs,
+    .subs_or_args = true,
     .summary = "Measure a model on this machine, and whether it still answers the same",
     .args = "[ID…]",
     .max_args = -1,

@@ -261,7 +261,15 @@ static int new_stream(job *j)
     }
     hone_error err;
     if (rc == 0 && j->format && !hn_opts_flag(o, "ignore-eos")) {
-        if (hone_reply_new(&j->reply, j->format, &j->rendered, stops, n, &err) != HONE_OK) rc = hn_cli_fail(&err);
+        hone_reply_params p = { .format = j->format,
+                                .prompt = &j->rendered,
+                                .stops = stops,
+                                .n_stops = n,
+                                .form = j->grammar,
+                                .reasoning_budget = -1 };
+        if (hone_reply_open(&j->reply, &p, &err) != HONE_OK) rc = hn_cli_fail(&err);
+        hone_matcher_free(j->matcher); /* the answer keeps its form itself, from behind the reasoning */
+        j->matcher = NULL;
         hn_screen_open(&j->screen, j->cli, j->cli->json);
         hn_screen_begin(&j->screen);
     } else if (rc == 0 && hone_stream_new(&j->stream, j->model, stops, n, &err) != HONE_OK) rc = hn_cli_fail(&err);
@@ -454,14 +462,21 @@ static void print_timings(const job *j)
 /* The next token, of those that the form allows. *id -1: none can follow the text that is there. */
 static hone_status pick(job *j, const float *logits, int32_t pos, int32_t *id, hone_error *err)
 {
-    hone_pick p = { .allowed = j->allowed, .pos = pos };
+    size_t n_words = ((size_t)j->info.n_vocab + 63) / 64;
     int64_t n = 1;
+    bool all = !j->grammar;
     hone_status st = HONE_OK;
-    if (j->matcher) st = hone_matcher_mask(j->matcher, j->allowed, ((size_t)j->info.n_vocab + 63) / 64, &n, err);
-    if (st == HONE_OK && n == 0 && !hone_matcher_can_end(j->matcher))
+    if (j->matcher) st = hone_matcher_mask(j->matcher, j->allowed, n_words, &n, err);
+    else if (j->reply && !all) st = hone_reply_mask(j->reply, j->allowed, n_words, &all, err);
+    for (size_t i = 0, none = 0; j->reply && !all && st == HONE_OK && i < n_words && n; i++) {
+        none += j->allowed[i] == 0;
+        if (none == n_words) n = 0;
+    }
+    if (st == HONE_OK && n == 0 && !(j->matcher && hone_matcher_can_end(j->matcher)))
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "grammar: no token of %s can follow; its vocabulary lacks what the form needs",
                        hn_cli_model_name(j->cli));
+    hone_pick p = { .allowed = all ? NULL : j->allowed, .pos = pos };
     *id = -1;
     if (st != HONE_OK || n == 0) return st;
     st = hone_sampler_pick_from(j->sampler, logits, &p, id, err);

@@ -10,13 +10,20 @@
 extern const hn_command hn_command_run, hn_command_chat, hn_command_bench, hn_command_lab, hn_command_doctor,
     hn_command_perplexity, hn_command_inspect, hn_command_tokenize, hn_command_detokenize, hn_command_template,
     hn_command_logits, hn_command_train, hn_command_merge, hn_command_convert, hn_command_synth, hn_command_pack,
-    hn_command_env, hn_command_version, hn_command_help;
+    hn_command_env, hn_command_version, hn_command_help, hn_command_serve, hn_command_embed;
 
 const hn_command *const hn_commands[] = {
-    &hn_command_run,        &hn_command_chat,    &hn_command_bench,    &hn_command_lab,        &hn_command_doctor,
-    &hn_command_perplexity, &hn_command_inspect, &hn_command_tokenize, &hn_command_detokenize, &hn_command_template,
-    &hn_command_logits,     &hn_command_train,   &hn_command_merge,    &hn_command_convert,    &hn_command_synth,
-    &hn_command_pack,       &hn_command_env,     &hn_command_version,  &hn_command_help,       NULL,
+    &hn_command_run,        &hn_command_chat,
+    &hn_command_serve,      &hn_command_bench,
+    &hn_command_lab,        &hn_command_doctor,
+    &hn_command_perplexity, &hn_command_inspect,
+    &hn_command_tokenize,   &hn_command_detokenize,
+    &hn_command_template,   &hn_command_logits,
+    &hn_command_embed,      &hn_command_train,
+    &hn_command_merge,      &hn_command_convert,
+    &hn_command_synth,      &hn_command_pack,
+    &hn_command_env,        &hn_command_version,
+    &hn_command_help,       NULL,
 };
 
 static const hn_opt common_opts[] = {
@@ -170,6 +177,7 @@ int main(int argc, char **argv)
     int skip = 2;
     for (; cmd->subs && argc > skip && strcmp(argv[skip], "--help") != 0 && strcmp(argv[skip], "-h") != 0; skip++) {
         const hn_command *sub = find_sub(cmd, argv[skip]);
+        if (!sub && cmd->subs_or_args) break;
         if (!sub) return hn_out_finish(unknown_command(cmd, argv[skip]));
         cmd = sub;
     }

@@ -10,7 +10,8 @@
 struct hone_adapter {
     hn_lora *lora;
     const hone_model *model;
-    float **bt; /* [n_pair] B transposed, [rank][n_out] */
+    float **bt;                /* [n_pair] B transposed, [rank][n_out] */
+    const hn_gguf_tensor **of; /* [n_pair] what each is of */
     int32_t rank;
     uint64_t n_params;
     _Atomic int32_t users;
@@ -21,6 +22,7 @@ static void release(hone_adapter *a)
     if (!a || atomic_fetch_sub(&a->users, 1) > 1) return;
     for (int32_t i = 0; a->lora && a->bt && i < a->lora->n_pair; i++) free(a->bt[i]);
     free(a->bt);
+    free(a->of);
     hn_lora_close(a->lora);
     free(a);
 }
@@ -36,7 +38,8 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
     atomic_init(&a->users, 1);
     a->model = m;
     hone_status st = hn_lora_open(&a->lora, m, path, err);
-    if (st == HONE_OK && !(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt)))
+    if (st == HONE_OK && (!(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt)) ||
+                          !(a->of = calloc((size_t)a->lora->n_pair, sizeof *a->of))))
         st = HN_FAIL(err, HONE_E_NOMEM, "%s: %d pairs", path, a->lora->n_pair);
     for (int32_t i = 0; st == HONE_OK && i < a->lora->n_pair; i++) {
         hn_lora_pair *p = &a->lora->pair[i];
@@ -48,6 +51,7 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
             for (int64_t j = 0; j < p->rank; j++) a->bt[i][j * p->n_out + r] = p->b[r * p->rank + j];
         free(p->b);
         p->b = NULL;
+        a->of[i] = hn_gguf_find_tensor(m->file, p->name);
         a->rank = p->rank > a->rank ? (int32_t)p->rank : a->rank;
         a->n_params += (uint64_t)(p->rank * (p->n_in + p->n_out));
     }
@@ -73,23 +77,32 @@ void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
                                 .chat_template = a->lora->chat_template };
 }
 
-/* ---- the set of a session ------------------------------------------------------------------------- */
+/* ---- what sequences run with ------------------------------------------------------------------------ */
 
-void hn_adapter_set_free(hn_adapter_set *set)
+static void free_set(hn_adapter_set *set)
 {
+    if (!set) return;
     for (int32_t i = 0; i < set->n; i++) release(set->adapter[i]);
     free(set->adapter);
+    free(set->scale);
     free(set->delta);
     free((void *)(uintptr_t)set->of.of);
-    *set = (hn_adapter_set){ 0 };
+    free(set);
+}
+
+void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set)
+{
+    hn_adapter_set *old = s->set[seq];
+    if (set) set->users++;
+    if (old && --old->users == 0) free_set(old);
+    s->set[seq] = set;
+    if (s->mem) s->mem->key[seq].adapters = hn_seq_set_hash(s, seq);
 }
 
 typedef struct setter {
-    const hone_model *base;
     const hn_adapter_set *set;
-    const float *scale; /* [set->n] */
-    hn_delta_list *of;  /* by weight */
-    hn_delta *next;     /* NULL: only count */
+    hn_delta_list *of; /* by weight */
+    hn_delta *next;    /* NULL: only count */
     size_t n_delta;
 } setter;
 
@@ -102,61 +115,77 @@ static void set_weight(void *arg, const hn_weight *w, int32_t il)
         const hone_adapter *a = k->set->adapter[i];
         for (int32_t p = 0; p < a->lora->n_pair; p++) {
             const hn_lora_pair *pair = &a->lora->pair[p];
-            const hn_gguf_tensor *t = hn_gguf_find_tensor(k->base->file, pair->name);
             int64_t first;
-            if (!hn_weight_is_of(w, t, &first)) continue;
+            if (!hn_weight_is_of(w, a->of[p], &first)) continue;
             if (k->next)
                 *k->next++ = (hn_delta){ .a = pair->a,
                                          .b = a->bt[p] + first,
                                          .ldb = pair->n_out,
                                          .rank = pair->rank,
-                                         .scale = k->scale[i] * pair->scale };
+                                         .scale = k->set->scale[i] * pair->scale };
             l->n++;
             k->n_delta++;
         }
     }
 }
 
-static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *const *adapters, const float *scales,
-                            int32_t n, float *kept, hone_error *err)
+/* What each weight has of a set, which holds its adapters, and room for it in steps. */
+static hone_status find_deltas(const hone_session *s, hn_adapter_set *set, hone_error *err)
 {
-    set->hash = HN_FNV_INIT;
-    for (int32_t i = 0; i < n; i++) {
-        float scale = scales ? scales[i] : 1.0f;
-        if (scale == 0) continue;
-        kept[set->n] = scale;
-        set->adapter[set->n++] = adapters[i];
-        atomic_fetch_add(&adapters[i]->users, 1);
-        set->hash = hn_fnv1a(hn_fnv1a(set->hash, &adapters[i]->lora->hash, sizeof(uint64_t)), &scale, sizeof scale);
-    }
-    if (!set->n) {
-        set->hash = 0;
-        return HONE_OK;
-    }
-    set->hash += set->hash == 0;
     hn_delta_list *of = calloc((size_t)s->model->n_weight, sizeof *of);
     if (!of) return HN_FAIL(err, HONE_E_NOMEM, "table of %d weights for adapters", s->model->n_weight);
     set->of = (hn_adapters){ of, s->model->n_weight };
-    setter k = { .base = s->model, .set = set, .scale = kept, .of = of };
+    setter k = { .set = set, .of = of };
     hn_each_weight(s->model, set_weight, &k);
     size_t n_delta = k.n_delta;
     if (!(set->delta = malloc((n_delta + 1) * sizeof *set->delta)))
         return HN_FAIL(err, HONE_E_NOMEM, "%zu pairs of adapters", n_delta);
-    k = (setter){ .base = s->model, .set = set, .scale = kept, .of = of, .next = set->delta };
+    k = (setter){ .set = set, .of = of, .next = set->delta };
     hn_each_weight(s->model, set_weight, &k);
     if (!s->be->op->reserve(s->be, &set->of))
         return HN_FAIL(err, HONE_E_NOMEM, "scratch of %zu pairs of adapters for %d tokens", n_delta, s->n_chunk);
     return HONE_OK;
 }
 
-hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
-                                      hone_error *err)
+static bool same_set(const hn_adapter_set *a, const hn_adapter_set *b)
 {
-    hn_adapter_set set = { 0 };
-    HN_NEED(err, s, "a session");
-    if (n < 0) return HN_FAIL(err, HONE_E_ARG, "%d adapters, expected 0 or more", n);
-    if (n) HN_NEED(err, adapters, "a pointer to n adapters");
-    HN_NEED_EACH(err, adapters, n, "an open adapter");
+    return a && a->n == b->n && !memcmp(a->adapter, b->adapter, (size_t)a->n * sizeof(hone_adapter *)) &&
+           !memcmp(a->scale, b->scale, (size_t)a->n * sizeof *a->scale);
+}
+
+/* The set of these adapters and scales, one that some sequence has or a new one without users. NULL: none. */
+static hone_status make_set(const hone_session *s, hn_adapter_set **out, hone_adapter *const *adapters,
+                            const float *scales, int32_t n, hone_error *err)
+{
+    hn_adapter_set *set = calloc(1, sizeof *set);
+    *out = NULL;
+    if (set) set->adapter = malloc(((size_t)n + 1) * sizeof *set->adapter);
+    if (set) set->scale = malloc(((size_t)n + 1) * sizeof *set->scale);
+    if (!set || !set->adapter || !set->scale) {
+        free_set(set);
+        return HN_FAIL(err, HONE_E_NOMEM, "%d adapters", n);
+    }
+    set->hash = HN_FNV_INIT;
+    for (int32_t i = 0; i < n; i++) {
+        float scale = scales ? scales[i] : 1.0f;
+        if (scale == 0) continue;
+        set->scale[set->n] = scale;
+        set->adapter[set->n++] = adapters[i];
+        atomic_fetch_add(&adapters[i]->users, 1);
+        set->hash = hn_fnv1a(hn_fnv1a(set->hash, &adapters[i]->lora->hash, sizeof(uint64_t)), &scale, sizeof scale);
+    }
+    set->hash += set->hash == 0;
+    for (int32_t i = 0; set->n && i < s->n_seq && !*out; i++)
+        if (same_set(s->set[i], set)) *out = s->set[i];
+    hone_status st = !set->n || *out ? HONE_OK : find_deltas(s, set, err);
+    if (set->n && !*out && st == HONE_OK) *out = set;
+    else free_set(set);
+    return st;
+}
+
+static hone_status check_adapters(const hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
+                                  hone_error *err)
+{
     for (int32_t i = 0; i < n; i++) {
         const hone_adapter *a = adapters[i];
         if (a->model != s->model)
@@ -165,27 +194,66 @@ hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adap
         if (scales && !isfinite(scales[i]))
             return HN_FAIL(err, HONE_E_ARG, "%s: scale %g, expected a finite number", a->lora->path, (double)scales[i]);
     }
-    float *kept = malloc(((size_t)n + 1) * sizeof *kept);
-    set.adapter = malloc(((size_t)n + 1) * sizeof *set.adapter);
-    hone_status st = kept && set.adapter ? make_set(s, &set, adapters, scales, n, kept, err)
-                                         : HN_FAIL(err, HONE_E_NOMEM, "%d adapters", n);
-    for (int32_t i = 0; st == HONE_OK && set.hash != s->adapters.hash && i < s->n_seq; i++)
-        if (s->mem->length[i])
-            st = HN_FAIL(err, HONE_E_ARG,
-                         "sequence %d holds %d positions of the model as it was; adapters are switched when all "
-                         "sequences are empty",
-                         i, s->mem->length[i]);
-    free(kept);
-    if (st != HONE_OK) {
-        hn_adapter_set_free(&set);
-        return st;
-    }
-    hn_adapter_set_free(&s->adapters);
-    s->adapters = set;
     return HONE_OK;
 }
 
-uint64_t hone_session_adapters_hash(const hone_session *s) { return s ? s->adapters.hash : 0; }
+/* Sequences [from, to) run with these adapters, or all stay as they are. */
+static hone_status switch_to(hone_session *s, int32_t from, int32_t to, hone_adapter *const *adapters,
+                             const float *scales, int32_t n, hone_error *err)
+{
+    hn_adapter_set *set;
+    hone_status st = check_adapters(s, adapters, scales, n, err);
+    if (st == HONE_OK) st = make_set(s, &set, adapters, scales, n, err);
+    if (st != HONE_OK) return st;
+    uint64_t hash = set ? set->hash : 0;
+    for (int32_t i = from; st == HONE_OK && i < to; i++)
+        if (hn_seq_set_hash(s, i) != hash && s->mem->length[i])
+            st = HN_FAIL(err, HONE_E_ARG,
+                         "sequence %d holds %d positions of the model as it was; adapters are switched when %s empty",
+                         i, s->mem->length[i], to - from > 1 ? "all sequences are" : "it is");
+    for (int32_t i = from; st == HONE_OK && i < to; i++) hn_seq_use_set(s, i, set);
+    if (st != HONE_OK && set && !set->users) free_set(set);
+    return st;
+}
+
+hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
+                                      hone_error *err)
+{
+    HN_NEED(err, s, "a session");
+    if (n < 0) return HN_FAIL(err, HONE_E_ARG, "%d adapters, expected 0 or more", n);
+    if (n) HN_NEED(err, adapters, "a pointer to n adapters");
+    HN_NEED_EACH(err, adapters, n, "an open adapter");
+    return switch_to(s, 0, s->n_seq, adapters, scales, n, err);
+}
+
+hone_status hone_seq_set_adapters(hone_session *s, int32_t seq, hone_adapter *const *adapters, const float *scales,
+                                  int32_t n, hone_error *err)
+{
+    HN_NEED(err, s, "a session");
+    if (n < 0) return HN_FAIL(err, HONE_E_ARG, "%d adapters, expected 0 or more", n);
+    if (n) HN_NEED(err, adapters, "a pointer to n adapters");
+    HN_NEED_EACH(err, adapters, n, "an open adapter");
+    hone_status st = hn_check_seq(s, seq, err);
+    return st != HONE_OK ? st : switch_to(s, seq, seq + 1, adapters, scales, n, err);
+}
+
+uint64_t hone_seq_adapters_hash(const hone_session *s, int32_t seq)
+{
+    return !s || seq < 0 || seq >= s->n_seq ? 0 : hn_seq_set_hash(s, seq);
+}
+
+uint64_t hone_session_adapters_hash(const hone_session *s)
+{
+    if (!s) return 0;
+    bool same = true;
+    uint64_t first = hn_seq_set_hash(s, 0), all = HN_FNV_INIT;
+    for (int32_t i = 0; i < s->n_seq; i++) {
+        uint64_t h = hn_seq_set_hash(s, i);
+        same = same && h == first;
+        all = hn_fnv1a(all, &h, sizeof h);
+    }
+    return same ? first : all + (all == 0);
+}
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 

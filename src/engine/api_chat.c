@@ -71,6 +71,42 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
     return HONE_OK;
 }
 
+/* Ends the text behind what the last message says: the answer goes on from there. What the template writes behind it
+ * would end the turn. The last input of a rendering is the last message's content, less white space at its ends. */
+static hone_status cut_final(const request *q, hn_jinja_text *t, hone_error *err)
+{
+    const json_t *last = json_array_get(q->messages, json_array_size(q->messages) - 1),
+                 *content = json_object_get(last, "content");
+    if (!hn_json_is(json_object_get(last, "role"), "assistant") || !json_string_length(content))
+        return HN_FAIL(err, HONE_E_ARG,
+                       "the last message is to be continued: expected one of the assistant with some "
+                       "text as its content");
+
+    const hone_span *end = t->n_input ? &t->input[t->n_input - 1] : NULL;
+    size_t n = end ? end->end - end->begin : 0, len = json_string_length(content), at = len - n;
+    const char *text = json_string_value(content);
+    while (n && n < len && at && strchr(" \t\r\n", text[at + n - 1])) at--;
+    if (!n || n > len || memcmp(text + at, t->text + end->begin, n) != 0)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "the last message cannot be continued: the chat template does not write it at its end");
+    t->len = end->end;
+    t->text[t->len] = 0;
+    return HONE_OK;
+}
+
+/* The conversation's text, as p wants it. */
+static hone_status render(const request *q, const hone_chat_params *p, hn_jinja_text *t, hone_error *err)
+{
+    if (p->continue_final && p->add_generation_prompt)
+        return HN_FAIL(err, HONE_E_ARG, "continue_final with add_generation_prompt: the answer begins, or it goes on");
+    hone_status st = hn_chat_render(q->t, &q->chat, t, err);
+    if (st == HONE_OK && p->continue_final && (st = cut_final(q, t, err)) != HONE_OK) {
+        hn_jinja_text_free(t);
+        *t = (hn_jinja_text){ 0 };
+    }
+    return st;
+}
+
 hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hone_chat_text *out, hone_error *err)
 {
     request q = { 0 };
@@ -81,7 +117,7 @@ hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hon
     if (!p->chat_template) HN_NEED(err, m, "an open model, or p->chat_template");
     HN_NEED(err, out, "a place for the text");
     hone_status st = prepare(&q, m, p, err);
-    if (st == HONE_OK) st = hn_chat_render(q.t, &q.chat, &t, err);
+    if (st == HONE_OK) st = render(&q, p, &t, err);
     if (st == HONE_OK) *out = (hone_chat_text){ t.text, t.len, t.input, t.n_input };
     request_free(&q);
     return st;
@@ -109,7 +145,7 @@ hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, i
     HN_NEED(err, ids, "a place for the ids");
     HN_NEED(err, n, "a place for their number");
     hone_status st = prepare(&q, m, p, err);
-    if (st == HONE_OK) st = hn_chat_render(q.t, &q.chat, &t, err);
+    if (st == HONE_OK) st = render(&q, p, &t, err);
     if (st == HONE_OK) st = hn_chat_encode(q.v, t.text, t.len, t.input, t.n_input, p->trust_input, &list, err);
     if (st == HONE_OK && !list.data && !(list.data = malloc(sizeof *list.data)))
         st = HN_FAIL(err, HONE_E_NOMEM, "token ids");
@@ -173,6 +209,7 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
 
 struct hone_chat_format {
     hn_reply_format f;
+    hn_call_format calls;
     const hn_vocab *v;
     char *json;
 };
@@ -190,9 +227,15 @@ hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, co
     hone_chat_format *f = calloc(1, sizeof *f);
     hone_status st = f ? prepare(&q, m, &mine, err) : HN_FAIL(err, HONE_E_NOMEM, "no memory for a chat format");
     if (st == HONE_OK) st = hn_reply_format_make(&f->f, q.t, q.source, &q.chat, q.v, err);
+    if (st == HONE_OK) st = hn_call_format_make(&f->calls, q.t, q.source, &q.chat, err);
     if (st == HONE_OK) {
         f->v = q.v;
-        json_t *o = hn_reply_format_json(&f->f, q.v);
+        json_t *o = hn_reply_format_json(&f->f, q.v), *calls = hn_call_format_json(&f->calls);
+        if (!o || !calls || json_object_set(o, "calls", calls) != 0) {
+            json_decref(o);
+            o = NULL;
+        }
+        json_decref(calls);
         f->json = o ? hn_json_dump(o, JSON_COMPACT) : NULL;
         json_decref(o);
         if (!f->json) st = HN_FAIL(err, HONE_E_NOMEM, "no memory for a chat format");
@@ -235,7 +278,60 @@ hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, cons
     return st;
 }
 
+/* The tools that p offers, in the format of its template. */
+static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_error *err)
+{
+    json_t *tools = NULL;
+    hone_status st = load(&tools, p->tools, "tools", err);
+    hn_call_ask ask = { .tools = tools, .names = p->names, .n_names = p->n_names, .one = p->one_call };
+    if (st == HONE_OK) st = hn_call_kit_new(kit, &p->format->calls, p->format->v, &ask, err);
+    json_decref(tools);
+    return st;
+}
+
 /* hone_reply is hn_reply under its public name. */
+hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_error *err)
+{
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the answer");
+    HN_NEED(err, p, "the parameters");
+    HN_NEED(err, p->format, "a chat format");
+    HN_NEED(err, p->format->v, "the format of an open model");
+    if (p->n_stops > HN_MAX_STOPS)
+        return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", p->n_stops, HN_MAX_STOPS);
+    if (p->n_stops) HN_NEED(err, p->stops, "a pointer to n_stops strings");
+    HN_NEED_EACH(err, p->stops, p->n_stops, "a string");
+    if (p->n_names) HN_NEED(err, p->names, "a pointer to n_names strings");
+    HN_NEED_EACH(err, p->names, p->n_names, "the name of a tool");
+    if (p->tool_choice > HONE_TOOLS_REQUIRED)
+        return HN_FAIL(err, HONE_E_ARG, "tool_choice %d; expected a HONE_TOOLS_…", (int)p->tool_choice);
+    if (p->tool_choice == HONE_TOOLS_REQUIRED && !p->tools)
+        return HN_FAIL(err, HONE_E_ARG, "tool_choice: a call is required, and there are no tools");
+    hone_chat_text none = { 0 };
+    const hone_chat_text *prompt = p->prompt ? p->prompt : &none;
+    hn_call_kit *kit = NULL;
+    hone_status st = HONE_OK;
+    if (p->tools && p->tool_choice != HONE_TOOLS_NONE) st = make_kit(&kit, p, err);
+    hn_reply_setup s = { .v = p->format->v,
+                         .f = &p->format->f,
+                         .prompt = prompt->text,
+                         .len = prompt->text ? prompt->len : 0,
+                         .input = prompt->input,
+                         .n_input = prompt->n_input,
+                         .stops = p->stops,
+                         .n_stops = p->n_stops,
+                         .kit = kit,
+                         .silent = p->tools && p->tool_choice == HONE_TOOLS_NONE,
+                         .required = p->tool_choice == HONE_TOOLS_REQUIRED,
+                         .one_call = p->one_call,
+                         .id_seed = p->id_seed,
+                         .marks_as_text = p->marks_as_text,
+                         .form = p->form,
+                         .reasoning_budget = p->reasoning_budget };
+    if (st == HONE_OK) st = hn_reply_open((hn_reply **)out, &s, err);
+    hn_call_kit_drop(kit);
+    return st;
+}
 hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
                            const char *const *stops, size_t n_stops, hone_error *err)
 {
@@ -247,11 +343,21 @@ hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const ho
         return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, HN_MAX_STOPS);
     if (n_stops) HN_NEED(err, stops, "a pointer to n_stops strings");
     HN_NEED_EACH(err, stops, n_stops, "a string");
-    hone_chat_text none = { 0 };
-    if (!prompt) prompt = &none;
-    return hn_reply_new((hn_reply **)out, f->v, &f->f, prompt->text, prompt->text ? prompt->len : 0, prompt->input,
-                        prompt->n_input, stops, n_stops, err);
+    hone_reply_params p = {
+        .format = f, .prompt = prompt, .stops = stops, .n_stops = n_stops, .reasoning_budget = -1
+    };
+    return hone_reply_open(out, &p, err);
 }
+hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err)
+{
+    if (all) *all = false;
+    HN_NEED(err, r, "an answer");
+    if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
+    HN_NEED(err, all, "a place for whether all may come");
+    return hn_reply_mask((hn_reply *)r, allowed, n_words, all, err);
+}
+const char *hone_reply_stop(const hone_reply *r) { return r ? hn_reply_stop((const hn_reply *)r) : NULL; }
+const char *hone_reply_notes(const hone_reply *r) { return r ? hn_reply_notes((const hn_reply *)r) : NULL; }
 void hone_reply_free(hone_reply *r) { hn_reply_free((hn_reply *)r); }
 hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
                             hone_error *err)

@@ -85,6 +85,12 @@ bool hone_token_is_eog(const hone_model *m, int32_t id)
     return m && hn_model_vocab(m, &v, NULL) == HONE_OK && id >= 0 && id < hn_vocab_size(v) && hn_vocab_is_eog(v, id);
 }
 
+hone_token_class hone_token_kind(const hone_model *m, int32_t id)
+{
+    const hn_vocab *v;
+    return m && hn_model_vocab(m, &v, NULL) == HONE_OK ? hn_vocab_class(v, id) : HONE_TOKEN_UNKNOWN;
+}
+
 int32_t hone_token_bos(const hone_model *m)
 {
     const hn_vocab *v;

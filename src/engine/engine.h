@@ -17,19 +17,23 @@ struct hone_context {
     const hn_kernels *kernels;
 };
 
-/* What a session has of its adapters. */
+/* Adapters that sequences run with, and their scales. */
 typedef struct hn_adapter_set {
-    hn_adapters of;         /* as a step names them; its table NULL: none */
+    hn_adapters of;         /* as a step names them */
     hn_delta *delta;        /* of all weights */
     hone_adapter **adapter; /* [n] held */
-    int32_t n;
-    uint64_t hash; /* 0: none */
+    float *scale;           /* [n] none is 0 */
+    int32_t n;              /* at least 1 */
+    uint64_t hash;          /* not 0 */
+    int32_t users;          /* sequences */
+    int32_t at;             /* of the step that is made: 1 the first of its sets; 0: not among them */
 } hn_adapter_set;
 
 struct hone_session {
     hone_context *ctx;
     const hone_model *model;
-    hn_adapter_set adapters;
+    hn_adapter_set **set;        /* [n_seq] what each sequence runs with; NULL: the model alone */
+    const hn_adapters **in_step; /* [n_seq] scratch of a forward pass: the sets of its rows */
     hn_backend *be;
     int32_t n_ctx, n_seq, n_chunk;
     hn_cache_type cache;
@@ -43,6 +47,7 @@ struct hone_session {
     int32_t *want;      /* [n_chunk] */
     hone_token *prompt; /* [n_chunk] of hone_append */
     float *logits;      /* [n_vocab] of hone_append */
+    float *hidden;      /* while rows are run for embeddings: takes those that are wanted; else NULL */
     bool (*abort_fn)(void *);
     void *abort_arg;
     hone_profile_fn *profile_fn; /* NULL: off, and be is used directly */
@@ -50,7 +55,12 @@ struct hone_session {
     hn_profile_backend profiled; /* be, with reports */
 };
 
-void hn_adapter_set_free(hn_adapter_set *set);
+/* The sequence, which is empty, then runs with this set; NULL: none. */
+void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set);
+static inline uint64_t hn_seq_set_hash(const hone_session *s, int32_t seq)
+{
+    return s->set[seq] ? s->set[seq]->hash : 0;
+}
 
 /* Has a sequence states, and no positions beside them? */
 static inline bool hn_is_recurrent(const hone_session *s) { return s->mem->state_floats && !s->mem->n_group; }
@@ -58,6 +68,9 @@ static inline size_t hn_state_bytes(const hone_session *s) { return (size_t)s->m
 
 /* sequence.c */
 hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err);
+/* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the
+ * stream at its end, normed, in place of logits. */
+hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err);
 /* session.c: for who runs parts of a pass alone: the sequence holds n_pos positions, of anything, and a state of
  * zeros. */
 hone_status hn_session_hold(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);

@@ -5,6 +5,8 @@
  *
  * A candidate is one 64-bit key, ordered value << 32 | ~id: descending keys are
  * descending logits with ties to the lower id, and no two keys are equal. */
+#include "engine/sampler.h"
+
 #include "base/base.h"
 #include "kernels/kernels.h"
 
@@ -49,7 +51,7 @@ static bool penalties_on(const hone_sampler_params *p)
     return p->penalty_last_n != 0 && (p->repeat_penalty != 1 || p->presence_penalty != 0 || p->frequency_penalty != 0);
 }
 
-static hone_status check_params(int32_t n_vocab, const hone_sampler_params *p, hone_error *err)
+hone_status hn_sampler_check(int32_t n_vocab, const hone_sampler_params *p, hone_error *err)
 {
     if (n_vocab < 1 || n_vocab > VOCAB_MAX)
         return HN_FAIL(err, HONE_E_ARG, "sampler: n_vocab %d; expected 1 to %d", n_vocab, VOCAB_MAX);
@@ -79,7 +81,7 @@ hone_status hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sam
         hone_sampler_defaults(&defaults);
         p = &defaults;
     }
-    hone_status st = check_params(n_vocab, p, err);
+    hone_status st = hn_sampler_check(n_vocab, p, err);
     if (st != HONE_OK) return st;
     hone_sampler *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "sampler");
@@ -424,6 +426,16 @@ static bool choose(hone_sampler *s, bool complete, bool left_out, bool whole, do
     return true;
 }
 
+hone_status hn_bias_check(int32_t n_vocab, const hone_bias *bias, size_t n, hone_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bias[i].id < 0 || bias[i].id >= n_vocab || !(bias[i].bias <= FLT_MAX))
+            return HN_FAIL(err, HONE_E_ARG,
+                           "bias %g of token id %d; expected a number or -infinity, of an id from 0 to %d",
+                           bias[i].bias, bias[i].id, n_vocab - 1);
+    return HONE_OK;
+}
+
 /* Bias, then the mask. *logits then points to the copy. */
 static hone_status change(hone_sampler *s, const float **logits, const hone_pick *p, hone_error *err)
 {
@@ -433,14 +445,9 @@ static hone_status change(hone_sampler *s, const float **logits, const hone_pick
         return HN_FAIL(err, HONE_E_NOMEM, "sampler for a vocabulary of %d", s->n_vocab);
     memcpy(s->changed, *logits, (size_t)s->n_vocab * sizeof **logits);
     *logits = s->changed;
-    for (size_t i = 0; i < p->n_bias; i++) {
-        const hone_bias *b = &p->bias[i];
-        if (b->id < 0 || b->id >= s->n_vocab || !(b->bias <= FLT_MAX))
-            return HN_FAIL(err, HONE_E_ARG,
-                           "bias %g of token id %d; expected a number or -infinity, of an id from 0 to %d", b->bias,
-                           b->id, s->n_vocab - 1);
-        s->changed[b->id] += b->bias;
-    }
+    hone_status st = hn_bias_check(s->n_vocab, p->bias, p->n_bias, err);
+    if (st != HONE_OK) return st;
+    for (size_t i = 0; i < p->n_bias; i++) s->changed[p->bias[i].id] += p->bias[i].bias;
     if (!p->allowed) return HONE_OK;
     for (int32_t at = 0; at < s->n_vocab; at += 64) {
         uint64_t word = p->allowed[at / 64];

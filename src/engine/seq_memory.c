@@ -2,10 +2,9 @@
  * names a page; refuses to look into one. A call takes all it may need before it begins, notes what it replaces, and
  * ends with commit or undo: in between nothing can fail for want of memory. */
 #include "engine/seq_memory.h"
+#include "engine/prefix.h"
 
 #include <stdlib.h>
-
-static int64_t pages_of(int64_t n_pos) { return (n_pos + HN_PAGE - 1) / HN_PAGE; }
 
 /* ---- pages ---- */
 
@@ -28,9 +27,11 @@ static void pool_free(hn_page_pool *p, hn_backend *be)
 
 static size_t page_at(const hn_page_pool *p, uint32_t number) { return (size_t)number * p->bytes; }
 
+/* What the tree keeps gives way. False: there is no page, and the tree holds none that nobody else has. */
 static bool take(hn_seq_memory *m, hn_page_pool *p, uint32_t *number)
 {
-    if (m->used + p->bytes > m->p.budget || (!p->n_spare && p->fresh == p->n)) return false;
+    while (m->used + p->bytes > m->p.budget || (!p->n_spare && p->fresh == p->n))
+        if (!hn_prefix_evict(m)) return false;
     *number = p->n_spare ? p->spare[--p->n_spare] : p->fresh++;
     p->refs[*number] = 1;
     m->used += p->bytes;
@@ -44,15 +45,21 @@ static void drop(hn_seq_memory *m, hn_page_pool *p, uint32_t number)
     m->used -= p->bytes;
 }
 
+void hn_memory_release(hn_seq_memory *m, int32_t group, uint32_t number)
+{
+    hn_page_pool *p = hn_memory_pool(m, group);
+    for (int32_t i = 0; p->refs[number] == 1 && i < m->n_replaced; i++) {
+        hn_replaced *r = &m->replaced[i];
+        if (r->group != group || r->old != number || r->kept) continue;
+        r->kept = true; /* the running call may have to bring it back: it counts for whom it was replaced */
+        return;
+    }
+    drop(m, p, number);
+}
+
 static uint32_t *table_of(const hn_seq_memory *m, const hn_memory_group *g, int32_t seq)
 {
     return g->table + (size_t)seq * (size_t)m->n_page;
-}
-
-/* The page that a windowed group must begin with at a length. */
-static int32_t first_page(const hn_memory_group *g, int32_t length)
-{
-    return g->window && length >= g->window ? (length - g->window + 1) / HN_PAGE : 0;
 }
 
 /* ---- the plan ---- */
@@ -94,7 +101,7 @@ static bool make_groups(hn_seq_memory *m)
         m->group[g].pool.bytes += bytes;
     }
     int32_t n_tail = 0;
-    m->n_page = m->n_group ? pages_of(m->p.n_ctx) : 0;
+    m->n_page = m->n_group ? hn_pages_of(m->p.n_ctx) : 0;
     m->wants_checkpoints = m->state_floats > 0;
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
@@ -117,6 +124,7 @@ static bool add_product(uint64_t *sum, uint64_t a, uint64_t b, uint64_t c)
     return *sum < (uint64_t)1 << 60;
 }
 
+/* Blocks of states: of sequences, their copies within a call, checkpoints. */
 static uint64_t n_blocks(const hn_memory_params *p) { return 2 * (uint64_t)p->n_seq + (uint64_t)p->n_checkpoint; }
 
 bool hn_memory_size(const hn_memory_params *p, hn_memory_bytes *out)
@@ -126,6 +134,7 @@ bool hn_memory_size(const hn_memory_params *p, hn_memory_bytes *out)
     if (!make_groups(&m)) return false;
     if (!add_product(&out->states, m.state_floats * sizeof(float), n_blocks(&m.p), 1)) return false;
     out->all = out->states;
+    if (!add_product(&out->all, m.state_floats * sizeof(float), (uint64_t)p->n_kept, 1)) return false;
     for (int32_t i = 0; i < m.n_group; i++) {
         const hn_memory_group *g = &m.group[i];
         uint64_t most = (uint64_t)m.n_page, least = g->window ? (uint64_t)g->n_tail : most;
@@ -152,11 +161,14 @@ static int32_t tail_pages(const hn_seq_memory *m)
     return n;
 }
 
-static bool alloc_pools(hn_seq_memory *m)
+/* need: what sequences and checkpoints can ask for; the rest of the budget is the tree's. */
+static bool alloc_pools(hn_seq_memory *m, const hn_memory_bytes *need)
 {
+    uint64_t more = m->p.budget > need->all ? m->p.budget - need->all : 0;
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
-        uint64_t most = (uint64_t)m->p.n_seq * (uint64_t)m->n_page + (uint64_t)m->p.n_checkpoint * (uint64_t)g->n_tail,
+        uint64_t most = (uint64_t)m->p.n_seq * (uint64_t)m->n_page + (uint64_t)m->p.n_checkpoint * (uint64_t)g->n_tail +
+                        more / g->pool.bytes,
                  n = m->p.budget / g->pool.bytes;
         g->table = hn_pages_alloc(table_bytes(m));
         g->first = calloc((size_t)m->p.n_seq, sizeof *g->first);
@@ -164,7 +176,8 @@ static bool alloc_pools(hn_seq_memory *m)
             return false;
         m->tables[i] = g->table;
     }
-    return !m->state_floats || pool_new(&m->states, m->be, n_blocks(&m->p), m->state_floats * sizeof(float));
+    return !m->state_floats ||
+           pool_new(&m->states, m->be, n_blocks(&m->p) + (uint64_t)m->p.n_kept, m->state_floats * sizeof(float));
 }
 
 static bool alloc_sequences(hn_seq_memory *m)
@@ -175,10 +188,13 @@ static bool alloc_sequences(hn_seq_memory *m)
     m->held = calloc(n_seq, sizeof *m->held);
     m->ids = hn_pages_alloc(ids_bytes(m));
     m->n_ids = calloc(n_seq, sizeof *m->n_ids);
+    m->key = calloc(n_seq, sizeof *m->key);
     m->call = calloc(n_seq, sizeof *m->call);
     m->replaced = calloc(n_seq * (size_t)(m->n_group + 1), sizeof *m->replaced);
     m->checkpoint = calloc((size_t)m->p.n_checkpoint + 1, sizeof *m->checkpoint);
-    if (!m->state_block || !m->length || !m->held || !m->ids || !m->n_ids || !m->call || !m->replaced || !m->checkpoint)
+    m->tree = hn_prefix_tree_new(m->p.n_kept);
+    if (!m->state_block || !m->length || !m->held || !m->ids || !m->n_ids || !m->key || !m->call || !m->replaced ||
+        !m->checkpoint || !m->tree)
         return false;
     for (size_t i = 0; i < n_seq; i++) m->state_block[i] = HN_NO_BLOCK;
     for (int32_t i = 0; i < m->p.n_checkpoint; i++) {
@@ -202,8 +218,8 @@ hone_status hn_memory_new(hn_seq_memory **out, hn_backend *be, const hn_memory_p
     m->v_at = calloc(n, sizeof *m->v_at);
     m->state_at = calloc(n, sizeof *m->state_at);
     bool ok = m->group_of && m->k_at && m->v_at && m->state_at && hn_memory_size(p, &need) && make_groups(m);
-    if (ok && (!m->p.budget || m->p.budget > need.all)) m->p.budget = need.all;
-    if (!ok || !alloc_pools(m) || !alloc_sequences(m)) {
+    if (ok && !m->p.budget) m->p.budget = need.all;
+    if (!ok || !alloc_pools(m, &need) || !alloc_sequences(m)) {
         hn_memory_free(m);
         return HN_FAIL(err, HONE_E_NOMEM, "memory of %d sequences of %d positions was refused", p->n_seq, p->n_ctx);
     }
@@ -220,10 +236,11 @@ void hn_memory_free(hn_seq_memory *m)
         free(m->group[i].first);
     }
     pool_free(&m->states, m->be);
+    hn_prefix_tree_free(m->tree);
     for (int32_t i = 0; m->checkpoint && i < m->p.n_checkpoint; i++) free(m->checkpoint[i].tail);
     hn_pages_free(m->ids, ids_bytes(m));
     void *const all[] = { m->group_of, m->k_at,  m->v_at, m->state_at, m->state_block, m->length,
-                          m->held,     m->n_ids, m->call, m->replaced, m->checkpoint };
+                          m->held,     m->n_ids, m->key,  m->call,     m->replaced,    m->checkpoint };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(m);
 }
@@ -264,7 +281,7 @@ static void free_checkpoint(hn_seq_memory *m, hn_checkpoint *c)
     if (m->state_floats) drop(m, &m->states, c->state);
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
-        int64_t n = pages_of(c->pos) - first_page(g, c->pos);
+        int64_t n = hn_pages_of(c->pos) - hn_memory_first(g, c->pos);
         for (int64_t k = 0; g->window && k < n; k++) drop(m, &g->pool, c->tail[g->tail + k]);
     }
     c->seq = -1;
@@ -304,7 +321,7 @@ void hn_memory_checkpoint(hn_seq_memory *m, int32_t seq)
     if (m->state_floats) m->states.refs[c->state]++;
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
-        int64_t from = first_page(g, pos), n = pages_of(pos) - from;
+        int64_t from = hn_memory_first(g, pos), n = hn_pages_of(pos) - from;
         for (int64_t k = 0; g->window && k < n; k++) {
             c->tail[g->tail + k] = table_of(m, g, seq)[from + k];
             g->pool.refs[c->tail[g->tail + k]]++;
@@ -320,8 +337,8 @@ static void trim(hn_seq_memory *m, int32_t seq)
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
         uint32_t *t = table_of(m, g, seq);
-        int64_t from = pages_of(m->length[seq]);
-        for (int64_t k = from < g->first[seq] ? g->first[seq] : from; k < pages_of(m->held[seq]); k++)
+        int64_t from = hn_pages_of(m->length[seq]);
+        for (int64_t k = from < g->first[seq] ? g->first[seq] : from; k < hn_pages_of(m->held[seq]); k++)
             drop(m, &g->pool, t[k]);
         if (!m->length[seq]) g->first[seq] = 0;
     }
@@ -329,18 +346,18 @@ static void trim(hn_seq_memory *m, int32_t seq)
     if (m->n_ids[seq] > m->length[seq]) m->n_ids[seq] = m->length[seq];
 }
 
-static void set_state(hn_seq_memory *m, int32_t seq, uint32_t block)
+void hn_memory_set_state(hn_seq_memory *m, int32_t seq, uint32_t block)
 {
     if (block != HN_NO_BLOCK) m->states.refs[block]++;
     if (m->state_block[seq] != HN_NO_BLOCK) drop(m, &m->states, m->state_block[seq]);
     m->state_block[seq] = block;
 }
 
-static void empty(hn_seq_memory *m, int32_t seq)
+void hn_memory_empty(hn_seq_memory *m, int32_t seq)
 {
     m->length[seq] = 0;
     trim(m, seq);
-    set_state(m, seq, HN_NO_BLOCK);
+    hn_memory_set_state(m, seq, HN_NO_BLOCK);
 }
 
 /* The state and the last pages of windowed groups are those of c, of this sequence or one that began as it did. */
@@ -349,20 +366,20 @@ static void restore(hn_seq_memory *m, int32_t seq, hn_checkpoint *c)
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
         uint32_t *t = table_of(m, g, seq);
-        int32_t from = first_page(g, c->pos);
-        int64_t n = pages_of(c->pos) - from;
+        int32_t from = hn_memory_first(g, c->pos);
+        int64_t n = hn_pages_of(c->pos) - from;
         if (!g->window) continue;
         for (int64_t k = 0; k < n; k++) g->pool.refs[c->tail[g->tail + k]]++;
-        for (int64_t k = g->first[seq]; k < pages_of(m->held[seq]); k++) drop(m, &g->pool, t[k]);
+        for (int64_t k = g->first[seq]; k < hn_pages_of(m->held[seq]); k++) drop(m, &g->pool, t[k]);
         memcpy(t + from, c->tail + g->tail, (size_t)n * sizeof *t);
         g->first[seq] = from;
     }
-    if (m->state_floats) set_state(m, seq, c->state);
+    if (m->state_floats) hn_memory_set_state(m, seq, c->state);
     c->used = ++m->clock;
     for (int32_t i = 0; i < m->n_group; i++) { /* the others forget positions */
         hn_memory_group *g = &m->group[i];
         uint32_t *t = table_of(m, g, seq);
-        for (int64_t k = pages_of(c->pos); !g->window && k < pages_of(m->held[seq]); k++) drop(m, &g->pool, t[k]);
+        for (int64_t k = hn_pages_of(c->pos); !g->window && k < hn_pages_of(m->held[seq]); k++) drop(m, &g->pool, t[k]);
     }
     m->held[seq] = m->length[seq] = c->pos;
     trim(m, seq);
@@ -374,7 +391,7 @@ int32_t hn_memory_reach(const hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_c
     if (n_pos >= m->length[seq]) return m->length[seq];
     bool direct = !m->state_floats;
     for (int32_t i = 0; i < m->n_group; i++)
-        direct = direct && m->group[i].first[seq] <= first_page(&m->group[i], n_pos);
+        direct = direct && m->group[i].first[seq] <= hn_memory_first(&m->group[i], n_pos);
     if (n_pos <= 0 || direct) return n_pos;
     *c = furthest(m, seq, n_pos);
     return *c ? (*c)->pos : 0;
@@ -383,7 +400,7 @@ int32_t hn_memory_reach(const hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_c
 void hn_memory_cut(hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_checkpoint *c)
 {
     if (c) restore(m, seq, c);
-    else if (n_pos <= 0) empty(m, seq);
+    else if (n_pos <= 0) hn_memory_empty(m, seq);
     else if (n_pos < m->length[seq]) {
         m->length[seq] = n_pos;
         trim(m, seq);
@@ -394,16 +411,17 @@ void hn_memory_cut(hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_checkpoint *
 void hn_memory_fork(hn_seq_memory *m, int32_t dst, int32_t src)
 {
     if (dst == src) return;
-    empty(m, dst);
+    hn_memory_empty(m, dst);
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
         uint32_t *to = table_of(m, g, dst), *from = table_of(m, g, src);
         g->first[dst] = g->first[src];
-        for (int64_t k = g->first[src]; k < pages_of(m->length[src]); k++) g->pool.refs[to[k] = from[k]]++;
+        for (int64_t k = g->first[src]; k < hn_pages_of(m->length[src]); k++) g->pool.refs[to[k] = from[k]]++;
     }
-    set_state(m, dst, m->state_block[src]);
+    hn_memory_set_state(m, dst, m->state_block[src]);
     m->held[dst] = m->length[dst] = m->length[src];
     m->n_ids[dst] = m->n_ids[src];
+    m->key[dst] = m->key[src];
     memcpy(hn_memory_ids(m, dst), hn_memory_ids(m, src), (size_t)m->n_ids[src] * sizeof *m->ids);
 }
 
@@ -419,14 +437,22 @@ int32_t hn_memory_match(hn_seq_memory *m, int32_t seq, const int32_t *ids, int32
 {
     int32_t own = common(m, seq, ids, n), best = seq, at = -1;
     hn_checkpoint *c = NULL, *way;
+    hn_prefix *node;
     for (int32_t k = 0; k < m->p.n_seq; k++) {
         int32_t i = k == 0 ? seq : k <= seq ? k - 1 : k; /* its own first */
+        if (!hn_same_key(m->key[i], m->key[seq])) continue;
         int32_t most = i == seq ? own : common(m, i, ids, n);
         int32_t p = hn_memory_reach(m, i, most < n - 1 ? most : n - 1, &way);
         if (p <= at) continue;
         at = p;
         best = i;
         c = way;
+    }
+    int32_t kept = hn_prefix_find(m, m->key[seq], ids, n, &node);
+    if (kept > at) {
+        hn_prefix_attach(m, seq, node, ids, kept);
+        hn_memory_drop_checkpoints(m, seq, own);
+        return kept;
     }
     if (best != seq) {
         hn_memory_fork(m, seq, best);
@@ -442,7 +468,7 @@ static hone_status fail_full(const hn_seq_memory *m, int32_t seq, int32_t n_pos,
 {
     uint64_t more = 0;
     for (int32_t i = 0; i < m->n_group; i++)
-        more += (uint64_t)(pages_of(n_pos) - pages_of(m->length[seq])) * m->group[i].pool.bytes;
+        more += (uint64_t)(hn_pages_of(n_pos) - hn_pages_of(m->length[seq])) * m->group[i].pool.bytes;
     return HN_FAIL(err, HONE_E_NOMEM,
                    "no memory for %d more positions of sequence %d (%.1f MiB, and copies of what it shares): %.1f MiB "
                    "of the %.1f MiB that sequences may take are in use; cut or empty some of them, use fewer, or open "
@@ -462,32 +488,40 @@ static bool replace(hn_seq_memory *m, hn_page_pool *p, uint32_t *slot, int32_t g
         m->copies++;
     }
     m->replaced[m->n_replaced++] = (hn_replaced){ group, seq, old, new, keep };
-    if (!keep && old != HN_NO_BLOCK) drop(m, p, old);
+    if (!keep && old != HN_NO_BLOCK) hn_memory_release(m, group, old); /* the tree may have let go of it meanwhile */
     *slot = new;
     return true;
+}
+
+/* Must a sequence have another block than this before it writes its state? */
+static bool needs_block(const hn_seq_memory *m, uint32_t block, bool keep_state)
+{
+    return m->state_floats && (block == HN_NO_BLOCK || keep_state || m->states.refs[block] > 1);
 }
 
 hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool keep_state, hone_error *err)
 {
     int32_t len = m->length[seq];
     m->call[m->n_call++] = seq;
-    for (int64_t k = pages_of(len); k < pages_of(n_pos); k++) {
+    for (int64_t k = hn_pages_of(len); k < hn_pages_of(n_pos); k++) {
         for (int32_t i = 0; i < m->n_group; i++)
             if (!take(m, &m->group[i].pool, &table_of(m, &m->group[i], seq)[k])) {
                 while (i-- > 0) drop(m, &m->group[i].pool, table_of(m, &m->group[i], seq)[k]);
                 return fail_full(m, seq, n_pos, err);
             }
-        m->held[seq] = (int32_t)(k + 1 < pages_of(n_pos) ? (k + 1) * HN_PAGE : n_pos);
+        m->held[seq] = (int32_t)(k + 1 < hn_pages_of(n_pos) ? (k + 1) * HN_PAGE : n_pos);
     }
     if (m->held[seq] < n_pos) m->held[seq] = n_pos;
     for (int32_t i = 0; i < m->n_group && len % HN_PAGE; i++) {
         hn_memory_group *g = &m->group[i];
         uint32_t *slot = &table_of(m, g, seq)[len / HN_PAGE];
-        if (g->pool.refs[*slot] > 1 && !replace(m, &g->pool, slot, i, seq, false)) return fail_full(m, seq, n_pos, err);
+        if (g->pool.refs[*slot] > 1 && !replace(m, &g->pool, slot, i, seq, false) && g->pool.refs[*slot] > 1)
+            return fail_full(m, seq, n_pos, err);
     }
     uint32_t *block = &m->state_block[seq];
-    if (m->state_floats && (*block == HN_NO_BLOCK || keep_state || m->states.refs[*block] > 1) &&
-        !replace(m, &m->states, block, -1, seq, keep_state && *block != HN_NO_BLOCK))
+    if (needs_block(m, *block, keep_state) &&
+        !replace(m, &m->states, block, -1, seq, keep_state && *block != HN_NO_BLOCK) &&
+        needs_block(m, *block, keep_state)) /* still: the tree may have let go of it */
         return fail_full(m, seq, n_pos, err);
     return HONE_OK;
 }
@@ -495,13 +529,13 @@ hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool 
 void hn_memory_commit(hn_seq_memory *m)
 {
     for (int32_t i = 0; i < m->n_replaced; i++)
-        if (m->replaced[i].kept) drop(m, &m->states, m->replaced[i].old);
+        if (m->replaced[i].kept) drop(m, hn_memory_pool(m, m->replaced[i].group), m->replaced[i].old);
     for (int32_t i = 0; i < m->n_call; i++) {
         int32_t seq = m->call[i];
         trim(m, seq);
         for (int32_t k = 0; k < m->n_group; k++) {
             hn_memory_group *g = &m->group[k];
-            for (; g->first[seq] < first_page(g, m->length[seq]); g->first[seq]++)
+            for (; g->first[seq] < hn_memory_first(g, m->length[seq]); g->first[seq]++)
                 drop(m, &g->pool, table_of(m, g, seq)[g->first[seq]]);
         }
     }
@@ -545,7 +579,7 @@ void hn_memory_undo(hn_seq_memory *m, bool ran)
     }
     for (int32_t i = m->n_replaced - 1; i >= 0; i--) {
         const hn_replaced *r = &m->replaced[i];
-        hn_page_pool *p = r->group < 0 ? &m->states : &m->group[r->group].pool;
+        hn_page_pool *p = hn_memory_pool(m, r->group);
         uint32_t *slot = r->group < 0 ? &m->state_block[r->seq]
                                       : &table_of(m, &m->group[r->group], r->seq)[m->length[r->seq] / HN_PAGE];
         /* a copy of a page has all that was there, and the original what another sequence wrote: it stays */
@@ -560,7 +594,7 @@ void hn_memory_undo(hn_seq_memory *m, bool ran)
         int32_t seq = ~m->call[i];
         hn_checkpoint *c = furthest(m, seq, m->length[seq]);
         if (c) restore(m, seq, c);
-        else empty(m, seq);
+        else hn_memory_empty(m, seq);
     }
     m->n_call = 0;
 }
@@ -579,21 +613,21 @@ int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length)
 {
     const hn_memory_layer *l = &m->p.layer[il];
     if (!has_positions(l)) return -1;
-    return first_page(&m->group[m->group_of[il]], length) * HN_PAGE;
+    return hn_memory_first(&m->group[m->group_of[il]], length) * HN_PAGE;
 }
 
-static uint64_t bytes_at(const hn_seq_memory *m, int32_t length)
+uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length)
 {
     uint64_t n = length ? m->state_floats * sizeof(float) : 0;
     for (int32_t i = 0; i < m->n_group; i++)
-        n += (uint64_t)(pages_of(length) - first_page(&m->group[i], length)) * m->group[i].pool.bytes;
+        n += (uint64_t)(hn_pages_of(length) - hn_memory_first(&m->group[i], length)) * m->group[i].pool.bytes;
     return n;
 }
 
 bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n)
 {
     uint64_t all = 0;
-    for (int32_t i = 0; i < n; i++) all += bytes_at(m, length[i]);
+    for (int32_t i = 0; i < n; i++) all += hn_memory_bytes_at(m, length[i]);
     return all <= m->p.budget;
 }
 
@@ -604,7 +638,7 @@ static uint64_t bytes_alone(const hn_seq_memory *m, int32_t seq)
     uint64_t n = block != HN_NO_BLOCK && m->states.refs[block] == 1 ? m->states.bytes : 0;
     for (int32_t i = 0; i < m->n_group; i++) {
         const hn_memory_group *g = &m->group[i];
-        for (int64_t k = g->first[seq]; k < pages_of(m->length[seq]); k++)
+        for (int64_t k = g->first[seq]; k < hn_pages_of(m->length[seq]); k++)
             if (g->pool.refs[table_of(m, g, seq)[k]] == 1) n += g->pool.bytes;
     }
     return n;
@@ -612,14 +646,16 @@ static uint64_t bytes_alone(const hn_seq_memory *m, int32_t seq)
 
 hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err)
 {
-    if (m->used - bytes_alone(m, seq) + bytes_at(m, n_pos) > m->p.budget) return fail_full(m, seq, n_pos, err);
+    while (m->used - bytes_alone(m, seq) + hn_memory_bytes_at(m, n_pos) > m->p.budget)
+        if (!hn_prefix_evict(m)) return fail_full(m, seq, n_pos, err);
     hn_memory_drop_checkpoints(m, seq, -1);
-    empty(m, seq);
+    hn_memory_empty(m, seq);
     bool ok = true;
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
-        g->first[seq] = first_page(g, n_pos);
-        for (int64_t k = g->first[seq]; k < pages_of(n_pos); k++) ok = ok && take(m, &g->pool, &table_of(m, g, seq)[k]);
+        g->first[seq] = hn_memory_first(g, n_pos);
+        for (int64_t k = g->first[seq]; k < hn_pages_of(n_pos); k++)
+            ok = ok && take(m, &g->pool, &table_of(m, g, seq)[k]);
     }
     if (m->state_floats && n_pos) ok = ok && take(m, &m->states, &m->state_block[seq]);
     (void)ok; /* a pool has pages for every sequence at its longest, or as many as the budget */

@@ -14,6 +14,8 @@
 enum { HN_MAX_MEMORY_GROUP = 16 };
 #define HN_NO_BLOCK UINT32_MAX
 
+typedef struct hn_prefix_tree hn_prefix_tree; /* prefix.h */
+
 /* Pages of one size, address space until they are used. */
 typedef struct hn_page_pool {
     hn_buf *mem;            /* [n] pages; the backend's */
@@ -40,6 +42,14 @@ typedef struct hn_checkpoint {
     uint32_t *tail;   /* the last pages of windowed groups */
 } hn_checkpoint;
 
+/* What a position depends on beside the ids up to it: sequences share what they have in common of equal keys only. */
+typedef struct hn_seq_key {
+    uint64_t scope;    /* who may share: hone_seq_set_scope */
+    uint64_t adapters; /* hash of the set; 0: none */
+} hn_seq_key;
+
+static inline bool hn_same_key(hn_seq_key a, hn_seq_key b) { return a.scope == b.scope && a.adapters == b.adapters; }
+
 /* What a call replaced: the page of a group, or the state (group −1). */
 typedef struct hn_replaced {
     int32_t group, seq;
@@ -52,13 +62,14 @@ typedef struct hn_memory_params {
     int32_t n_layer;
     hn_cache_type type;
     int32_t n_seq, n_ctx, n_checkpoint;
-    uint64_t budget; /* bytes of pages and blocks; 0: all that the sequences can ask for */
+    int32_t n_kept;  /* states that the tree may hold */
+    uint64_t budget; /* bytes of pages and blocks; 0: all that the sequences can ask for; more: for the tree */
 } hn_memory_params;
 
 typedef struct hn_memory_bytes {
     uint64_t one;    /* of the longest sequence, without states */
     uint64_t states; /* of all sequences, with room to go back and checkpoints */
-    uint64_t all;
+    uint64_t all;    /* and what the tree may hold of states */
 } hn_memory_bytes;
 
 typedef struct hn_seq_memory {
@@ -75,9 +86,11 @@ typedef struct hn_seq_memory {
     uint64_t *state_at;                          /* [n_layer] floats from the start of a block */
     uint32_t *state_block;                       /* [n_seq]; HN_NO_BLOCK: zeros */
     int32_t *length;                             /* [n_seq] positions */
-    int32_t *held;  /* [n_seq] positions that there are pages for: more than length within a call */
-    int32_t *ids;   /* [n_seq][n_ctx], address space */
-    int32_t *n_ids; /* [n_seq] positions whose ids are known: length of them, or fewer */
+    int32_t *held;   /* [n_seq] positions that there are pages for: more than length within a call */
+    int32_t *ids;    /* [n_seq][n_ctx], address space */
+    int32_t *n_ids;  /* [n_seq] positions whose ids are known: length of them, or fewer */
+    hn_seq_key *key; /* [n_seq] */
+    hn_prefix_tree *tree;
     hn_checkpoint *checkpoint;
     bool wants_checkpoints; /* there are places that cannot be had by forgetting positions */
     uint64_t clock;
@@ -124,13 +137,37 @@ void hn_memory_undo(hn_seq_memory *m, bool ran);
 int32_t hn_memory_reach(const hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_checkpoint **c);
 /* To what hn_memory_reach said. */
 void hn_memory_cut(hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_checkpoint *c);
-/* dst holds what src does. */
+/* dst holds what src does, and has its key. */
 void hn_memory_fork(hn_seq_memory *m, int32_t dst, int32_t src);
-/* Of ids [n], n ≥ 1, seq then holds the first so many, at most n − 1: its own, or shared with the sequence that has the
- * most. */
+/* Of ids [n], n ≥ 1, seq then holds the first so many, at most n − 1: its own, or shared with the sequence of its key
+ * that has the most, or with the tree. */
 int32_t hn_memory_match(hn_seq_memory *m, int32_t seq, const int32_t *ids, int32_t n);
 void hn_memory_checkpoint(hn_seq_memory *m, int32_t seq);
 void hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos); /* those behind pos */
+
+/* ---- for the tree, which holds pages as sequences do ------------------------------------------------- */
+
+/* The pages of a group; −1: the blocks of states. */
+static inline hn_page_pool *hn_memory_pool(hn_seq_memory *m, int32_t group)
+{
+    return group < 0 ? &m->states : &m->group[group].pool;
+}
+static inline int64_t hn_pages_of(int64_t n_pos) { return (n_pos + HN_PAGE - 1) / HN_PAGE; }
+static inline uint32_t *hn_memory_table(const hn_seq_memory *m, int32_t group, int32_t seq)
+{
+    return m->group[group].table + (size_t)seq * (size_t)m->n_page;
+}
+/* The page that a group must begin with at a length: a windowed one forgets those before. */
+static inline int32_t hn_memory_first(const hn_memory_group *g, int32_t length)
+{
+    return g->window && length >= g->window ? (length - g->window + 1) / HN_PAGE : 0;
+}
+/* One holder less of a page of a group; its bytes are free when it was the last. */
+void hn_memory_release(hn_seq_memory *m, int32_t group, uint32_t number);
+/* The sequence holds nothing; its checkpoints stay. */
+void hn_memory_empty(hn_seq_memory *m, int32_t seq);
+/* In place of its state the sequence holds another block too. */
+void hn_memory_set_state(hn_seq_memory *m, int32_t seq, uint32_t block);
 
 /* ---- bytes of a sequence ----------------------------------------------------------------------------- */
 
@@ -146,6 +183,7 @@ static inline size_t hn_memory_v_block(const hn_seq_memory *m, int32_t il)
 {
     return m->p.layer[il].d_v ? hn_cache_block_bytes(m->p.type, m->p.layer[il].d_v) : 0;
 }
+uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length); /* of a sequence that shares nothing */
 /* Do sequences 0 … n − 1 of these lengths fit, and nothing else? */
 bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n);
 /* The sequence holds n_pos positions with anything in them, from somewhere else (ids: NULL, not known). HONE_E_NOMEM:

@@ -1,6 +1,7 @@
 /* Sequences: cutting, forking, remembering them and going back, and copies of one outside of the session. Refuses to
  * know how their memory is counted (seq_memory.c). */
 #include "engine/engine.h"
+#include "engine/prefix.h"
 
 #include <stdlib.h>
 
@@ -74,6 +75,48 @@ hone_status hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int
     return HONE_OK;
 }
 
+/* ---- what stays when sequences go ------------------------------------------------------------------- */
+
+hone_status hone_seq_set_scope(hone_session *s, int32_t seq, uint64_t scope, hone_error *err)
+{
+    HN_NEED(err, s, "a session");
+    hone_status st = hn_check_seq(s, seq, err);
+    if (st != HONE_OK) return st;
+    if (s->mem->key[seq].scope != scope && s->mem->length[seq])
+        return HN_FAIL(err, HONE_E_ARG,
+                       "sequence %d holds %d positions of another scope; a scope is set while it is empty", seq,
+                       s->mem->length[seq]);
+    s->mem->key[seq].scope = scope;
+    return HONE_OK;
+}
+
+hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err)
+{
+    HN_NEED(err, s, "a session");
+    hone_status st = hn_check_seq(s, seq, err);
+    return st != HONE_OK ? st : hn_prefix_keep(s->mem, seq, err);
+}
+
+void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out)
+{
+    if (!out) return;
+    *out = (hone_prefix_info){ 0 };
+    if (!s) return;
+    const hn_prefix_tree *t = s->mem->tree;
+    *out = (hone_prefix_info){ .n_nodes = t->n_node,
+                               .n_pages = t->n_page,
+                               .n_states = t->n_state,
+                               .n_hits = t->n_hit,
+                               .n_hit_positions = t->n_hit_positions,
+                               .n_evicted = t->n_evicted };
+    hn_prefix_bytes(s->mem, &out->bytes, &out->alone_bytes);
+}
+
+void hone_session_drop_prefixes(hone_session *s)
+{
+    if (s) hn_prefix_drop_all(s->mem);
+}
+
 /* ---- copies of a sequence --------------------------------------------------------------------------- */
 
 hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err)
@@ -84,6 +127,7 @@ hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error 
     if (dst == src) return HONE_OK;
     hn_memory_fork(s->mem, dst, src);
     hn_memory_drop_checkpoints(s->mem, dst, -1);
+    hn_seq_use_set(s, dst, s->set[src]);
     return HONE_OK;
 }
 
@@ -157,7 +201,7 @@ hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot 
     }
     if (!p) return HN_FAIL(err, HONE_E_NOMEM, "snapshot of %zu bytes", bytes);
     p->model = s->model;
-    p->adapters = s->adapters.hash;
+    p->adapters = hn_seq_set_hash(s, seq);
     p->cache = s->cache;
     p->length = len;
     p->bytes = bytes;
@@ -179,9 +223,11 @@ hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *
     if (p->model != s->model)
         return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s", p->model->path,
                        s->model->path);
-    if (p->adapters != s->adapters.hash)
+    if (p->adapters != hn_seq_set_hash(s, seq))
         return HN_FAIL(err, HONE_E_ARG,
-                       "the snapshot was taken with other adapters, or other scales of them, than this session has");
+                       "the snapshot was taken with other adapters, or other scales of them, than sequence %d of this "
+                       "session has",
+                       seq);
     if (s->mem->n_group && p->cache != s->cache)
         return HN_FAIL(err, HONE_E_ARG, "the snapshot is of a cache of another type");
     if (p->length > s->n_ctx)

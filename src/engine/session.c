@@ -12,8 +12,8 @@ enum {
     DEFAULT_CHECKPOINTS = 8,
     MAX_SEQ = 4096,
     MAX_CHUNK = 65536,
-    MAX_CHECKPOINTS = 4096,
-    FEW_TOKENS = 4 /* of a recurrent model are run to their end: a copy of its state would take as long */
+    MAX_CHECKPOINTS = 4096, /* kept states too */
+    FEW_TOKENS = 4          /* of a recurrent model are run to their end: a copy of its state would take as long */
 };
 
 static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
@@ -97,6 +97,8 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
         return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p->n_chunk, MAX_CHUNK);
     if (p->n_checkpoints < 0 || p->n_checkpoints > MAX_CHECKPOINTS)
         return HN_FAIL(err, HONE_E_ARG, "%d checkpoints, expected 0 to %d", p->n_checkpoints, MAX_CHECKPOINTS);
+    if (p->n_kept_states < 0 || p->n_kept_states > MAX_CHECKPOINTS)
+        return HN_FAIL(err, HONE_E_ARG, "%d kept states, expected 0 to %d", p->n_kept_states, MAX_CHECKPOINTS);
     if (p->cache < HONE_CACHE_F16 || p->cache > HONE_CACHE_Q8_0)
         return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p->cache);
     if (hn_weight_is_there(&m->pos_embd) && p->n_ctx > m->pos_embd.n_out)
@@ -113,7 +115,8 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
 }
 
 /* The budget: what the caller says, else all that sequences can ask for and there is. One sequence of the whole
- * context, and all states, must fit then: a session that can never be full is refused at once. */
+ * context, and all states, must fit then: a session that can never be full is refused at once. What the caller says
+ * beyond that is for kept prefixes, as far as it is there. */
 static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint64_t *scratch, hone_error *err)
 {
     hn_memory_bytes need;
@@ -123,7 +126,9 @@ static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint
     uint64_t least = need.one + need.states;
     sane = sane && least < (uint64_t)1 << 46;
     if (sane && (mp->budget ? !have || *scratch <= have : !have || least + *scratch <= have)) {
-        if (!mp->budget) mp->budget = have && need.all > have - *scratch ? have - *scratch : need.all;
+        uint64_t left = have ? have - *scratch : UINT64_MAX;
+        if (!mp->budget) mp->budget = need.all < left ? need.all : left;
+        else if (mp->budget > need.all && mp->budget > left) mp->budget = need.all > left ? need.all : left;
         return HONE_OK;
     }
     return !hn_has_positions(s->model)
@@ -165,6 +170,7 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
                             .n_seq = p.n_seq,
                             .n_ctx = p.n_ctx,
                             .n_checkpoint = p.n_checkpoints,
+                            .n_kept = p.n_kept_states,
                             .budget = p.cache_budget };
     uint64_t scratch_bytes = 0;
     size_t t = (size_t)p.n_chunk;
@@ -172,10 +178,13 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     if ((st = plan_memory(s, &mp, &scratch_bytes, err)) != HONE_OK) goto fail;
     if ((st = alloc_memory(s, &mp, err)) != HONE_OK) goto fail;
     s->next = calloc((size_t)p.n_seq, sizeof *s->next);
+    s->set = calloc((size_t)p.n_seq, sizeof *s->set);
+    s->in_step = calloc((size_t)p.n_seq, sizeof *s->in_step);
     s->rows = calloc(t, sizeof *s->rows);
     s->want = calloc(t, sizeof *s->want);
     s->prompt = calloc(t, sizeof *s->prompt);
-    if (!s->next || !s->rows || !s->want || !s->prompt || !hn_scratch_alloc(&s->s, m, s->be, p.n_chunk) ||
+    if (!s->next || !s->set || !s->in_step || !s->rows || !s->want || !s->prompt ||
+        !hn_scratch_alloc(&s->s, m, s->be, p.n_chunk) ||
         !(s->logits = hn_pages_alloc((size_t)hp->n_vocab * sizeof(float)))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused",
                      (double)mp.budget / 0x1p30, (double)scratch_bytes / 0x1p30);
@@ -191,13 +200,15 @@ fail:
 void hone_session_free(hone_session *s)
 {
     if (!s) return;
+    for (int32_t i = 0; s->set && i < s->n_seq; i++) hn_seq_use_set(s, i, NULL);
     if (s->be) {
         hn_scratch_free(&s->s, s->be);
         hn_memory_free(s->mem);
         s->be->op->free(s->be);
     }
     hn_pages_free(s->logits, (size_t)s->model->hp.n_vocab * sizeof(float));
-    hn_adapter_set_free(&s->adapters);
+    free(s->set);
+    free(s->in_step);
     free(s->kv);
     free(s->state);
     free(s->last_row);
@@ -223,21 +234,41 @@ static void link_rows(hone_session *s, int32_t n)
     }
 }
 
+/* Rows name their sequences' sets of adapters. Returns how many sets there are. */
+static int32_t name_sets(hone_session *s, int32_t n)
+{
+    int32_t n_set = 0;
+    for (int32_t i = 0; i < n; i++) {
+        hn_adapter_set *set = s->set[s->rows[i].seq];
+        if (!set) continue;
+        if (!set->at) {
+            s->in_step[n_set] = &set->of;
+            set->at = ++n_set;
+        }
+        s->rows[i].set = set->at;
+    }
+    for (int32_t i = 0; n_set && i < n; i++)
+        if (s->rows[i].set) s->set[s->rows[i].seq]->at = 0;
+    return n_set;
+}
+
 /* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. As hn_forward_run. */
 static hone_status run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool may_abort, float *logits,
                              int32_t *n_wanted, hn_fault *fault, hone_error *err)
 {
     int32_t n_want = 0;
     for (int32_t i = 0; i < n; i++) {
-        s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos };
+        s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos, .end = s->next[tok[i].seq] };
         if (tok[i].want_logits) s->want[n_want++] = i;
     }
     if (s->mem->state_floats) link_rows(s, n);
+    int32_t n_set = name_sets(s, n);
     hn_step_block step = { .rows = s->rows,
                            .n_tok = n,
                            .want = s->want,
                            .n_want = n_want,
-                           .adapters = s->adapters.of.of ? &s->adapters.of : NULL,
+                           .adapters = n_set ? s->in_step : NULL,
+                           .n_adapters = n_set,
                            .stop = may_abort ? s->abort_fn : NULL,
                            .stop_arg = s->abort_arg };
     hn_memory_step(s->mem, &step);
@@ -246,7 +277,8 @@ static hone_status run_chunk(hone_session *s, const hone_token *tok, int32_t n, 
                      .kv = s->kv,
                      .state = s->state,
                      .step = &step,
-                     .logits = logits };
+                     .logits = logits,
+                     .hidden = s->hidden };
     *n_wanted = n_want;
     return hn_forward_run(s->model, &f, fault, err);
 }
@@ -255,6 +287,10 @@ static hone_status run_chunk(hone_session *s, const hone_token *tok, int32_t n, 
 static hone_status check_batch(hone_session *s, const char *who, const hone_token *tok, int32_t n, bool have_logits,
                                hone_error *err)
 {
+    if (s->model->hp.both && !s->hidden)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: architecture %s reads whole texts and has no next token, expected hone_embed (hone embed)",
+                       HN_ESC(s->model->path, strlen(s->model->path)), s->model->arch->name);
     memcpy(s->next, s->mem->length, (size_t)s->n_seq * sizeof *s->next);
     for (int32_t i = 0; i < n; i++) {
         if (tok[i].id < 0 || tok[i].id >= s->model->hp.n_vocab)
@@ -356,8 +392,9 @@ static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok
         if (st == HONE_E_INTERRUPTED)
             return HN_FAIL(err, st, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
         if (st == HONE_E_NUMERIC) return fail_stored(s, &fault, err);
-        if (st != HONE_OK || (st = check_logits(s, logits, n_wanted, err)) != HONE_OK) return st;
-        if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
+        if (st != HONE_OK) return st;
+        if (!s->hidden && (st = check_logits(s, logits, n_wanted, err)) != HONE_OK) return st;
+        if (logits && !s->hidden) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }
     memcpy(s->mem->length, s->next, (size_t)s->n_seq * sizeof *s->next); /* only now do the new positions exist */
@@ -390,6 +427,14 @@ hone_status hone_run_batch(hone_session *s, const hone_token *tokens, int32_t n_
     HN_NEED(err, s, "a session");
     if (n_tok > 0) HN_NEED(err, tokens, "a pointer to n_tok tokens");
     return run_batch(s, __func__, tokens, n_tok, logits, err);
+}
+
+hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err)
+{
+    s->hidden = hidden;
+    hone_status st = run_batch(s, "hone_embed", s->prompt, n_tok, hidden, err);
+    s->hidden = NULL;
+    return st;
 }
 
 /* Appends checked ids to a sequence in chunks; logits of the last to s->logits. */
@@ -521,6 +566,7 @@ void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
     if (!s) return;
     s->be->op->blocks(s->be, add_scratch, &owned);
     *out = (hone_session_memory){ .cache_bytes = hn_memory_reserved(s->mem),
+                                  .cache_budget_bytes = s->mem->p.budget,
                                   .cache_used_bytes = s->mem->used,
                                   .scratch_bytes = owned,
                                   .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };

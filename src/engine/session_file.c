@@ -1,6 +1,7 @@
 /* Saving and restoring a session, bit-exactly. Little-endian file:
  *   "HONESES2", the model's identity (32 bytes, gguf/identity.h), u32 cache type, n_layer, n_head_kv,
- *   head_dim, n_seq, the adapters (folded hash of them, 0: none); i32 length[n_seq]; then per sequence, layer and head:
+ *   head_dim, n_seq, the adapters (folded hash of them, 0: none, SEVERAL: not the same of all sequences); i32
+ *   length[n_seq]; with SEVERAL u32 the adapters of each; then per sequence, layer and head:
  * K blocks of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows past the length zero);
  * u64 FNV-1a of all before. Layers with latent rows have these in place of K and V, as V; windowed ones begin with the
  * first page that their window needs. A model with states has, behind the positions of each sequence that has a
@@ -21,10 +22,20 @@ typedef struct header {
 } header;
 _Static_assert(sizeof(header) == 64, "no padding");
 
+#define SEVERAL 2u /* hashes are odd */
+
+static uint32_t word_of(const hone_session *s, int32_t seq)
+{
+    uint64_t h = hn_seq_set_hash(s, seq);
+    return !h ? 0 : (uint32_t)(h ^ h >> 32) | 1;
+}
+
 static uint32_t adapters_of(const hone_session *s)
 {
-    uint64_t h = s->adapters.hash;
-    return !h ? 0 : (uint32_t)(h ^ h >> 32) | 1;
+    uint32_t word = word_of(s, 0);
+    for (int32_t i = 1; i < s->n_seq; i++)
+        if (word_of(s, i) != word) return SEVERAL;
+    return word;
 }
 
 /* In place of a cache type; and beside one: the session took the angles of more positions than the model was trained
@@ -218,12 +229,13 @@ static hone_status check_apart(const hone_session *s, const char *path, hone_err
                                 { m->path, "its model", NULL, HN_FILE_READ },
                                 { packed, "the packed weights in use", NULL, HN_FILE_READ } };
     hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
-    for (int32_t i = 0; st == HONE_OK && i < s->adapters.n; i++) {
-        hone_adapter_info info;
-        hone_adapter_get_info(s->adapters.adapter[i], &info);
-        const hn_file_use pair[] = { use[0], { info.path, "an adapter in use", NULL, HN_FILE_READ } };
-        st = hn_files_apart(pair, 2, err);
-    }
+    for (int32_t seq = 0; seq < s->n_seq; seq++)
+        for (int32_t i = 0; st == HONE_OK && s->set[seq] && i < s->set[seq]->n; i++) {
+            hone_adapter_info info;
+            hone_adapter_get_info(s->set[seq]->adapter[i], &info);
+            const hn_file_use pair[] = { use[0], { info.path, "an adapter in use", NULL, HN_FILE_READ } };
+            st = hn_files_apart(pair, 2, err);
+        }
     return st;
 }
 
@@ -257,6 +269,8 @@ hone_status hone_session_save(const hone_session *s, const char *path, hone_erro
     }
     hn_seal_put(&o, &h, sizeof h);
     hn_seal_put(&o, s->mem->length, (size_t)s->n_seq * sizeof *s->mem->length);
+    for (int32_t seq = 0; h.adapters == SEVERAL && seq < s->n_seq; seq++)
+        hn_seal_put(&o, &(uint32_t){ word_of(s, seq) }, sizeof(uint32_t));
     for (int32_t seq = 0; seq < s->n_seq; seq++) {
         put_positions(&o, s, seq, host);
         if (s->mem->length[seq]) put_state(&o, s, seq, host, n_host);
@@ -266,6 +280,9 @@ hone_status hone_session_save(const hone_session *s, const char *path, hone_erro
 }
 
 /* ---- restoring ----------------------------------------------------------------------------------- */
+
+/* Bytes of what the head has of a sequence. */
+static size_t item_bytes(const header *h) { return h->adapters == SEVERAL ? 2 * sizeof(int32_t) : sizeof(int32_t); }
 
 static hone_status check_file(const hone_session *s, const char *path, const hn_sealed *f, hone_error *err)
 {
@@ -282,9 +299,10 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
     if (memcmp(h.magic, magic, sizeof magic)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
     hone_status st = make_header(s, &want, err);
     if (st != HONE_OK) return st;
+    bool several = h.adapters == SEVERAL || want.adapters == SEVERAL; /* looked at one by one */
     bool whole = hn_sealed_fits(f), fits = memcmp(h.model, want.model, sizeof h.model) == 0 && h.cache == want.cache &&
                                            h.n_layer == want.n_layer && h.n_head_kv == want.n_head_kv &&
-                                           h.head_dim == want.head_dim && h.adapters == want.adapters;
+                                           h.head_dim == want.head_dim && (several || h.adapters == want.adapters);
     if (!fits && !whole) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: cut off or damaged", path);
     if (memcmp(h.model, want.model, sizeof h.model) != 0) {
         char theirs[2 * HN_HASH_BYTES + 1], ours[2 * HN_HASH_BYTES + 1];
@@ -304,24 +322,32 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
         h.head_dim != want.head_dim)
         return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path,
                        cache_name(h.cache), cache_name(want.cache));
-    if (h.adapters != want.adapters)
+    if (!several && h.adapters != want.adapters)
         return HN_FAIL(err, HONE_E_ARG, "%s: saved %s, this session has %s (--lora)", path,
                        h.adapters ? "with adapters" : "without adapters",
                        !want.adapters ? "none"
                        : h.adapters   ? "others, or other scales of them"
                                       : "some");
-    if (h.n_seq < 1 || h.n_seq > (size - sizeof h) / sizeof(int32_t))
+    if (h.n_seq < 1 || h.n_seq > (size - sizeof h - sizeof(uint64_t)) / item_bytes(&h))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %u sequences do not fit the file", path, h.n_seq);
     if (h.n_seq > want.n_seq)
         return HN_FAIL(err, HONE_E_CTX, "%s: holds %u sequences, this session has %u", path, h.n_seq, want.n_seq);
-    uint64_t need = sizeof h + (uint64_t)h.n_seq * sizeof(int32_t) + sizeof(uint64_t);
+    uint64_t need = sizeof h + (uint64_t)h.n_seq * item_bytes(&h) + sizeof(uint64_t);
     for (uint32_t i = 0; i < h.n_seq; i++) {
         int32_t len;
+        uint32_t word = h.adapters;
         memcpy(&len, p + sizeof h + i * sizeof len, sizeof len);
+        if (word == SEVERAL) memcpy(&word, p + sizeof h + (h.n_seq + (size_t)i) * sizeof len, sizeof word);
         if (len < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: sequence %u has length %d", path, i, len);
         if (len > s->n_ctx)
             return HN_FAIL(err, HONE_E_CTX, "%s: sequence %u holds %d positions, the context is %d (-c)", path, i, len,
                            s->n_ctx);
+        if (len && word != word_of(s, (int32_t)i))
+            return HN_FAIL(
+                err, HONE_E_ARG,
+                "%s: sequence %u was saved with other adapters, or other scales of them, than it has in this "
+                "session (--lora)",
+                path, i);
         need += sequence_bytes(s, len);
     }
     if (need != size)
@@ -357,7 +383,7 @@ static hone_status get_all(hone_session *s, const hn_sealed *f, const char *path
 {
     header h;
     memcpy(&h, f->p, sizeof h);
-    const unsigned char *at = f->p + sizeof h + h.n_seq * sizeof(int32_t);
+    const unsigned char *at = f->p + sizeof h + h.n_seq * item_bytes(&h);
     memset(s->next, 0, (size_t)s->n_seq * sizeof *s->next);
     memcpy(s->next, f->p + sizeof h, h.n_seq * sizeof *s->next);
     if (!hn_memory_fits(s->mem, s->next, s->n_seq))

@@ -257,7 +257,9 @@ static void special_tokens(vocab *v, const special *sp, int n_sp, int32_t shift,
 
 static hone_status put_vocab(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
 {
-    if (!strcmp(s->arch, "gemma3")) return hn_synth_put_pieces(w, s->n_vocab, err);
+    if (!strcmp(s->arch, "gemma3") || !strcmp(s->arch, "gemma-embedding"))
+        return hn_synth_put_pieces(w, s->n_vocab, hn_synth_key_of(s, "pooling_type", 0) > 0, err);
+    if (hn_synth_has("bert nomic-bert", s->arch)) return hn_synth_put_wordpieces(w, s->n_vocab, err);
     bool llama = !strcmp(s->arch, "llama");
     const special *sp = llama ? llama_special : qwen_special;
     int n_sp = llama ? (int)(sizeof llama_special / sizeof *sp) : (int)(sizeof qwen_special / sizeof *sp);
@@ -290,6 +292,9 @@ static hone_status put_vocab(hn_gguf_writer *w, const hn_synth_shape *s, hone_er
         (st = hn_gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)eos, err)) == HONE_OK &&
         (st = hn_gguf_put_u32(w, "tokenizer.ggml.eot_token_id", (uint32_t)eot, err)) == HONE_OK)
         st = hn_gguf_put_bool(w, "tokenizer.ggml.add_bos_token", llama, err);
+    if (st == HONE_OK &&
+        hn_synth_key_of(s, "pooling_type", 0) == HN_POOL_LAST) /* which is then the same for all texts */
+        st = hn_gguf_put_bool(w, "tokenizer.ggml.add_eos_token", true, err);
     vocab_free(&v);
     return st;
 }

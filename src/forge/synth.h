@@ -109,7 +109,9 @@ hone_status hn_synth_put_keys(hn_gguf_writer *w, const hn_synth_shape *s, hone_e
 /* The same of RWKV: synth_rwkv.c. */
 hone_status hn_synth_put_rwkv(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err);
 /* A tokenizer of pieces with scores, as gemma has one. */
-hone_status hn_synth_put_pieces(hn_gguf_writer *w, int32_t n_vocab, hone_error *err);
+hone_status hn_synth_put_pieces(hn_gguf_writer *w, int32_t n_vocab, bool add_eos, hone_error *err);
+/* The same of WordPiece, as BERT has it. */
+hone_status hn_synth_put_wordpieces(hn_gguf_writer *w, int32_t n_vocab, hone_error *err);
 hone_status hn_synth_put_world(hn_gguf_writer *w, int32_t n_vocab, hone_error *err);
 /* Word i of the invented language: consonant-vowel syllables, shorter words first. Every second id is the
  * same word after a space. dst: 24 bytes; *space: whether a space precedes. */

@@ -83,6 +83,12 @@ typedef struct preset {
 #define FIVE_OF_SIX " attention.sliding_window_pattern=true,true,true,true,true,false"
 #define FOUR_OF_FIVE " attention.sliding_window_pattern=true,true,true,true,false"
 
+/* positions, n_embd, n_ff, heads */
+#define BERT(C, E, F, H, eps)                                                                           \
+    "context_length=" #C " embedding_length=" #E " feed_forward_length=" #F " attention.head_count=" #H \
+    " attention.layer_norm_epsilon=" eps " attention.causal=false"
+#define BERT_HAS "token_types.weight attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_up.bias ffn_down.bias"
+
 /* arch, n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train, base, eps, tied, factor
  * RWKV: arch, n_layer, n_embd, n_ff, ranks of decay, iclr, value, gate, mix; rescale_every */
 static const preset presets[] = {
@@ -304,6 +310,29 @@ static const preset presets[] = {
            "expert_used_count=6 expert_feed_forward_length=1856 expert_shared_feed_forward_length=3712 "
            "expert_weights_norm=true expert_weights_scale=2.5 expert_gating_func=2" RMS5,
            "ssm_conv1d.bias exp_probs_b.bias ffn_up_shexp.weight ffn_down_shexp.weight") },
+    { "qwen3-embedding-0.6b", "qwen3-embedding", "Qwen3-Embedding 0.6B, tied: the last row of a text", 595776512,
+      KEYS("qwen3", 28, 151669, true,
+           "context_length=32768 embedding_length=1024 feed_forward_length=3072 attention.head_count=16 "
+           "attention.head_count_kv=8 attention.key_length=128 attention.value_length=128 rope.freq_base=1e6 "
+           "pooling_type=3" RMS6,
+           "") },
+    { "embeddinggemma-300m", "embeddinggemma gemma-embedding",
+      "EmbeddingGemma 300M: attention both ways, windows of 512, the mean, two layers behind it", 307581696,
+      KEYS("gemma-embedding", 24, 262144, false,
+           "context_length=2048 embedding_length=768 feed_forward_length=1152 attention.head_count=3 "
+           "attention.head_count_kv=1 attention.key_length=256 attention.value_length=256 "
+           "attention.sliding_window=512 rope.freq_base=1e6 pooling_type=1 dense_2_feat_in=768 "
+           "dense_2_feat_out=3072 dense_3_feat_in=3072 dense_3_feat_out=768" RMS6,
+           "dense_2.weight dense_3.weight") },
+    { "bge-small-en-v1.5", "bge-small", "BGE small 1.5: BERT, the first row", 33212160,
+      KEYS("bert", 12, 30522, false, BERT(512, 384, 1536, 12, "1e-12") " pooling_type=2", BERT_HAS) },
+    { "nomic-embed-text-v1.5", "nomic-embed nomic-embed-v1.5",
+      "Nomic Embed 1.5: BERT with rotations and gates, the mean", 136731648,
+      KEYS("nomic-bert", 12, 30528, false, BERT(2048, 768, 3072, 12, "1e-12") " rope.freq_base=1000.0 pooling_type=1",
+           "attn_qkv.weight token_types.weight") },
+    { "bge-reranker-v2-m3", "bge-reranker", "BGE reranker 2 M3: XLM-RoBERTa large, one score", 567754753,
+      KEYS("bert", 24, 250002, false, BERT(8192, 1024, 4096, 16, "1e-5") " pooling_type=4",
+           BERT_HAS " cls.weight cls.bias cls.output.weight cls.output.bias") },
     { "rwkv7-0.1b", "rwkv-0.1b rwkv7-191m rwkv-7-0.1b", "RWKV-7 World 0.1B", 191034624,
       RWKV("rwkv7", 12, 768, 3072, 64, 64, 32, 128, 0, 0) },
     { "rwkv7-0.4b", "rwkv-0.4b rwkv7-450m rwkv-7-0.4b", "RWKV-7 World 0.4B", 450767872,

@@ -30,8 +30,9 @@ typedef enum per {
 
 #define RWKV (HN_RWKV6 | HN_RWKV7)
 #define OTHERS (~RWKV)
-#define NORMED_AFTER \
-    (HN_GEMMA2 | HN_GEMMA3 | HN_GLM4 | HN_OLMO2 | HN_EXAONE4 | HN_GEMMA4 | HN_GEMMA3N) /* what a half gives */
+#define NORMED_AFTER                                                                                            \
+    (HN_GEMMA2 | HN_GEMMA3 | HN_GLM4 | HN_OLMO2 | HN_EXAONE4 | HN_GEMMA4 | HN_GEMMA3N | /* what a half gives */ \
+     HN_GEMMA_EMBEDDING)
 #define LOWRANK HN_SYNTH_LOWRANK
 #define MATRIX HN_SYNTH_MATRIX
 #define VALUES HN_SYNTH_F32
@@ -65,6 +66,7 @@ static const struct {
     { OTHERS, " ssm_a ", -4, 1, ALONE, VALUES },
     { OTHERS, " ssm_dt.bias ", -3, 0.5f, ALONE, VALUES },
     { OTHERS, " ssm_conv1d.weight shortconv.conv.weight ", 0, 0.5f, ALONE, VALUES },
+    { HN_BERT | HN_NOMIC_BERT, " position_embd.weight token_types.weight ", 0, 0.3f, ALONE, VALUES },
     { RWKV, " token_embd_norm.weight ", 1, 0.05f, ALONE, VALUES },
     { RWKV, " time_mix_output.weight ", 0, 1, SHARE, MATRIX },
     { RWKV, " channel_mix_lerp_k.weight channel_mix_lerp_r.weight ", 0.5f, 0.2f, ALONE, VALUES },

@@ -120,11 +120,12 @@ typedef void hn_matmul_fn(const hn_mm *a);
  * block of 64 keys, those at or past the query's last masked to s = −inf:
  *   s_t = scale·(chain of fma over d from 0); mn = max(m, max s); c = exp(m−mn);
  *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t
- * (a block that is masked wholly changes nothing). With a window, keys before a query's first are masked too; blocks
- * and splits of which it sees nothing are passed over. With a cap c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With
- * sinks there is one more part at last, m = sink, l = 1, o = 0, of which O takes O·a alone. Splits merge ascending into
- * M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
- *   O = fma(o, b, O·a). out = O / L.
+ * (a block that is masked wholly changes nothing). Keys that are behind a token are seen like any other where n_kv
+ * says so: all of a text, n_kv = n_end; as far behind as before, n_kv = pos + r + 1, window = 2r + 1. With a window,
+ * keys before a query's first are masked too; blocks and splits of which it sees nothing are passed over. With a cap
+ * c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With sinks there is one more part at last, m = sink, l = 1, o = 0,
+ * of which O takes O·a alone. Splits merge ascending into M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn);
+ *   b = exp(m−Mn); L = fma(l, b, L·a); O = fma(o, b, O·a). out = O / L.
  * Latent rows are key and value at once: K has the layout of V, keys are all d of a row, values its first d_v, and q8_0
  * is decoded exactly, then as f32 (DeepSeek-V2, 2024).
  * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims
@@ -139,8 +140,9 @@ typedef struct hn_attn {
     size_t page_bytes;    /* from the keys (values) of one page to those of the next */
     float *scratch;       /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
-    int64_t d_v;         /* latent rows: of their values; else 0: d */
-    int64_t window;      /* a token sees so many keys, the last its own; 0: all before it */
+    int64_t d_v;    /* latent rows: of their values; else 0: d */
+    int64_t window; /* a token sees so many keys, the last at n_kv + i − 1; 0: all before that */
+    int64_t n_end;  /* there are so many keys: nobody sees those from there on; 0: as many as the last token sees */
     int64_t split_first; /* none of the keys before this split is seen */
     float scale, cap;
     const float *sink; /* [n_q] or NULL */
@@ -407,6 +409,27 @@ static inline float hn_gelu_inline(float x)
 {
     float z = HN_GELU_ROOT * fmaf(HN_GELU_CUBE * (x * x), x, x);
     return x / (1.0f + hn_exp_inline(-2.0f * z));
+}
+
+/* x·Φ(x) = max(x, 0) − |x|/2·erfc(|x|/√2); erfc(z) = exp(−z²)·(a1·t + … + a5·t⁵), t = 1/(1 + p·z), to 1.5e-7
+ * (Abramowitz and Stegun, 7.1.26). A NaN stays one. */
+#define HN_ERF_P 0.23164189f /* p/√2 */
+#define HN_ERF_A1 0.254829592f
+#define HN_ERF_A2 (-0.284496736f)
+#define HN_ERF_A3 1.421413741f
+#define HN_ERF_A4 (-1.453152027f)
+#define HN_ERF_A5 1.061405429f
+#define HN_ERF_FAR 16.0f /* nothing is left of erfc */
+static inline float hn_gelu_erf_inline(float x)
+{
+    float a = x < 0.0f ? -x : x;
+    a = a < HN_ERF_FAR ? a : HN_ERF_FAR;
+    float t = 1.0f / fmaf(HN_ERF_P, a, 1.0f), p = fmaf(HN_ERF_A5, t, HN_ERF_A4);
+    p = fmaf(p, t, HN_ERF_A3);
+    p = fmaf(p, t, HN_ERF_A2);
+    p = fmaf(p, t, HN_ERF_A1);
+    float tail = (p * t) * hn_exp_inline((-0.5f * a) * a);
+    return (x < 0.0f ? 0.0f : x) - (0.5f * a) * tail;
 }
 
 /* as gelu_mul_grad says; gu NULL: not wanted */

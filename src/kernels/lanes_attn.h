@@ -134,11 +134,12 @@ ATTN_VALUES(values_f32, float, LOADV_F32, ONEV_F32, )
 
 /* Rows [r0, r1) of p become exp(p − new maximum); m, l and c follow. Of the block's keys row r sees
  * those before left + r/n_q and, with a window, from hidden + r/n_q on. */
-HN_INLINE void attn_softmax(const attn_rows *a, int64_t r0, int64_t r1, int64_t n_q, int64_t left, int64_t hidden)
+HN_INLINE void attn_softmax(const attn_rows *a, int64_t r0, int64_t r1, int64_t n_q, int64_t left, int64_t hidden,
+                            int64_t there)
 {
     for (int64_t r = r0; r < r1; r++) {
         float *p = a->p + r * HN_SOFT_BLOCK;
-        int64_t n = left + r / n_q;
+        int64_t n = at_most(left + r / n_q, there);
         v16 s[4];
         HN_UNROLL_FOR(int j = 0; j < 4; j++) s[j] = v16_load(p + 16 * j);
         if (n < HN_SOFT_BLOCK)
@@ -449,9 +450,9 @@ HN_INLINE int tile_rows(int64_t n)
 }
 
 /* One block of 64 keys for rows [r0, rows); the first token sees `left` of its keys, of which its window hides
- * `hidden`; one more each for every token after it. */
+ * `hidden`; one more each for every token after it; but of the `there` keys that there are. */
 static void attn_block(const attn_rows *a, const attn_reader *how, const char *k, const char *v, int64_t r0,
-                       int64_t rows, int64_t n_q, int64_t left, int64_t hidden)
+                       int64_t rows, int64_t n_q, int64_t left, int64_t hidden, int64_t there)
 {
     const bool many = rows >= HN_ATTN_WIDE || how->always;
     const void *kb = k, *vb = v;
@@ -462,17 +463,18 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
         (many ? how->many_scores : how->scores)[n](a, kb, r);
     }
     if (a->cap != 0) cap_scores(a, r0, rows);
-    attn_softmax(a, r0, rows, n_q, left, hidden);
+    attn_softmax(a, r0, rows, n_q, left, hidden, there);
     if (many && how->open_v) how->open_v(a->wide, v, a->d, a->d_v), vb = a->wide;
     if (!many && how->scales_v) how->scales_v(a->wide, v, a->d, a->ahead);
     values_fn *const *values = many ? how->many_values : how->values;
+    there = at_most(there, HN_SOFT_BLOCK);
     for (int64_t r = r0; r < rows; r += n) {
         n = tile_rows(rows - r);
-        int64_t t1 = at_most(left + r / n_q, HN_SOFT_BLOCK);      /* all rows of the tile see these, */
+        int64_t t1 = at_most(left + r / n_q, there);              /* all rows of the tile see these, */
         int64_t t0 = hidden + r / n_q > 0 ? hidden + r / n_q : 0; /* but for later tokens the first few, whose p is 0 */
         values[n](a, vb, r, t0, t1, true);
-        for (int64_t i = r + 1; i < r + n && t1 < HN_SOFT_BLOCK; i++) { /* a later token's own */
-            int64_t t2 = at_most(left + i / n_q, HN_SOFT_BLOCK);
+        for (int64_t i = r + 1; i < r + n && t1 < there; i++) { /* a later token's own */
+            int64_t t2 = at_most(left + i / n_q, there);
             if (t2 > t1) values[1](a, vb, i, t1, t2, false);
         }
     }
@@ -489,7 +491,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
 {
     const int64_t d = h->d, d_v = h->d_v ? h->d_v : d, n_q = h->n_q, rows = h->n_tok * n_q,
                   rows16 = (rows + 15) & ~(int64_t)15;
-    const int64_t n_all = h->n_kv + h->n_tok - 1;                       /* keys of the last token */
+    const int64_t n_last = h->n_kv + h->n_tok - 1, n_all = h->n_end ? at_most(n_last, h->n_end) : n_last; /* keys */
     const int64_t lo = h->window ? h->n_kv - h->window : INT64_MIN / 2; /* the first token sees keys from here on */
     const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     float *at = h->scratch;
@@ -524,7 +526,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
             size_t at_block = hn_attn_at(h, pos_bytes, b);
             a.ahead = next < n_all ? (ptrdiff_t)(hn_attn_at(h, pos_bytes, next) - at_block) : 0;
             attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_block, r0, r1, n_q, h->n_kv - b,
-                       lo - b);
+                       lo - b, n_all - b);
         }
         for (int64_t r = first; r < last; r++) {
             if (!h->part) {

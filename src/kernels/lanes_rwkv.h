@@ -98,12 +98,25 @@ HN_INLINE v16 v16_softplus(v16 x)
     HN_UNROLL_FOR(int k = 7; k >= 1; k--) p = v16_fma(p, z, v16_set1(HN_LOG1P_C(k)));
     return v16_add(v16_where_less(x, zero, zero, x), v16_fma(v16_mul(s, z), p, v16_add(s, s)));
 }
+HN_INLINE v16 v16_gelu_erf(v16 x)
+{
+    v16 zero = v16_zero(), most = v16_set1(HN_ERF_FAR), a = v16_where_less(x, zero, v16_neg(x), x);
+    a = v16_where_less(a, most, a, most);
+    v16 t = v16_div(v16_set1(1.0f), v16_fma(v16_set1(HN_ERF_P), a, v16_set1(1.0f)));
+    v16 p = v16_fma(v16_set1(HN_ERF_A5), t, v16_set1(HN_ERF_A4));
+    p = v16_fma(p, t, v16_set1(HN_ERF_A3));
+    p = v16_fma(p, t, v16_set1(HN_ERF_A2));
+    p = v16_fma(p, t, v16_set1(HN_ERF_A1));
+    v16 half = v16_mul(v16_set1(0.5f), a), e = v16_exp(v16_mul(v16_mul(v16_set1(-0.5f), a), a));
+    return v16_sub(v16_where_less(x, zero, zero, x), v16_mul(half, v16_mul(v16_mul(p, t), e)));
+}
 MAP(map_tanh, v16_tanh, hn_tanh_inline)
 MAP(map_sigmoid, v16_sigmoid, hn_sigmoid_inline)
 MAP(map_silu, v16_silu, silu_of)
 MAP(map_sqrelu, v16_sqrelu, sqrelu_of)
 MAP(map_gelu, v16_gelu, hn_gelu_inline)
 MAP(map_softplus, v16_softplus, hn_softplus_inline)
+MAP(map_gelu_erf, v16_gelu_erf, hn_gelu_erf_inline)
 
 /* ---- recurrences ----------------------------------------------------------------------------------- */
 
@@ -230,7 +243,8 @@ ON_STACK static void wkv6(const hn_wkv *a)
     for (; j < n; j++) a->out[j] = a->out[j] * a->g[j];
 }
 
-#define HN_LANES_RWKV                                                                                \
-    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7,                              \
-    .map = { [HN_MAP_TANH] = map_tanh,     [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu, \
-             [HN_MAP_SQRELU] = map_sqrelu, [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus }
+#define HN_LANES_RWKV                                                                                           \
+    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7,                                         \
+    .map = { [HN_MAP_TANH] = map_tanh,        [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu,         \
+             [HN_MAP_SQRELU] = map_sqrelu,    [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus, \
+             [HN_MAP_GELU_ERF] = map_gelu_erf }

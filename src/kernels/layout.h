@@ -67,6 +67,7 @@ typedef enum hn_map {
     HN_MAP_SQRELU,
     HN_MAP_GELU,
     HN_MAP_SOFTPLUS,
+    HN_MAP_GELU_ERF, /* GELU itself; the other is its tanh form */
     HN_MAP_KINDS
 } hn_map;
 

@@ -587,6 +587,7 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             float *out = a->out + it * a->out_stride + r % a->n_q * d_v, *o = a->scratch, M = -INFINITY, L = 0.0f, m,  \
                   l;                                                                                                   \
             int64_t lo = a->window && n_kv > a->window ? n_kv - a->window : 0;                                         \
+            if (a->n_end && n_kv > a->n_end) n_kv = a->n_end;                                                          \
             int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT;     \
             if (split < lo / HN_SPLIT) split = lo / HN_SPLIT;                                                          \
             if (split < a->split_first) split = a->split_first;                                                        \
@@ -664,6 +665,7 @@ const hn_kernels HN_SCALAR = {
              [HN_MAP_SILU] = map_silu,
              [HN_MAP_SQRELU] = map_sqrelu,
              [HN_MAP_GELU] = map_gelu,
+             [HN_MAP_GELU_ERF] = map_gelu_erf,
              [HN_MAP_SOFTPLUS] = map_softplus },
     .wkv6 = wkv6,
     .wkv7 = wkv7,

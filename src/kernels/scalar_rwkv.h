@@ -61,6 +61,11 @@ static void map_gelu(float *y, int64_t n)
     for (int64_t k = 0; k < n; k++) y[k] = hn_gelu_inline(y[k]);
 }
 
+static void map_gelu_erf(float *y, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) y[k] = hn_gelu_erf_inline(y[k]);
+}
+
 static void wkv7(const hn_wkv *a)
 {
     enum { M = HN_MAX_WKV };

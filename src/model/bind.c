@@ -392,6 +392,8 @@ hone_status hn_bind(hone_model *m, hone_error *err)
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
     leave_drafts(m);
+    m->type_embd.row_bytes = 0; /* the first row, wherever a text is */
+    m->type_embd.packed = NULL;
     if (st == HONE_OK) st = refuse_leftovers(m, err);
     return st == HONE_OK ? hn_number_weights(m, err) : st;
 }

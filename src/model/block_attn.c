@@ -52,6 +52,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
                              .n_head = p->n_head,
                              .scale = p->scale,
                              .cap = m->hp.attn_cap,
+                             .both = p->both,
                              .window = p->window,
                              .chunk = p->chunk,
                              .sink = m->layers[il].attn_sinks,

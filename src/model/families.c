@@ -30,6 +30,7 @@ const hn_slot hn_plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
 static const hn_slot qwen2_layer[] = {
     ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QKV_BIAS(HN_NEEDED), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
 };
+static const hn_slot ranked_outer[] = { ENDS(HN_TURN_NONE), CLASSIFIER, { 0 } };
 static const hn_slot qwen3_layer[] = {
     ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
 };
@@ -77,7 +78,8 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .d_k = hp->head_dim,
                             .d_v = hp->head_dim,
                             .n_ff = hp->n_ff,
-                            .window = windowed ? hp->window : 0,
+                            .both = hp->both,
+                            .window = windowed ? hp->both ? hp->window / 2 * 2 + 1 : hp->window : 0,
                             .scale = hp->attn_scale != 0 ? hp->attn_scale : 1.0f / sqrtf((float)hp->head_dim) };
 }
 
@@ -208,7 +210,7 @@ const hn_family hn_family_llama =
                 MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 const hn_family hn_family_qwen2 = TRANSFORMER("qwen2", HN_QWEN2, true, hn_plain_outer, qwen2_layer, .neox = true);
 const hn_family hn_family_qwen3 =
-    TRANSFORMER("qwen3", HN_QWEN3, true, hn_plain_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
+    TRANSFORMER("qwen3", HN_QWEN3, true, ranked_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
 const hn_family hn_family_gemma3 =
     TRANSFORMER("gemma3", HN_GEMMA3, true, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
                 .act = HN_GLU_GELU, .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP,
@@ -270,6 +272,10 @@ static const hn_family *const families[] = {
     /* families_gemma.c */
     &hn_family_gemma4,
     &hn_family_gemma3n,
+    /* families_encoder.c */
+    &hn_family_bert,
+    &hn_family_nomic_bert,
+    &hn_family_gemma_embedding,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)
@@ -347,6 +353,10 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_STREAMS: return hp->n_stream;
     case HN_DIM_STREAMS2: return (int64_t)hp->n_stream * hp->n_stream;
     case HN_DIM_LAUREL: return hp->rank_laurel;
+    case HN_DIM_TYPES: return hp->n_type;
+    case HN_DIM_CLASSES: return hp->n_class;
+    case HN_DIM_DENSE: return hp->n_dense[0];
+    case HN_DIM_DENSE2: return hp->n_dense[1];
     case HN_DIM_PLE: return hp->n_ple;
     case HN_DIM_PLE_ALL: return (int64_t)hp->n_layer * hp->n_ple;
     case HN_DIM_GDN_KEYS: return (int64_t)hp->ssm_group * hp->ssm_state;

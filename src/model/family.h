@@ -38,6 +38,17 @@ typedef struct hn_moe_numbers {
     float scale; /* of weights; 0: none */
 } hn_moe_numbers;
 
+/* How the rows of a text become one vector: {arch}.pooling_type's numbers. */
+typedef enum hn_pooling {
+    HN_POOL_UNSAID = -1,
+    HN_POOL_NONE = 0, /* they stay what they are */
+    HN_POOL_MEAN,
+    HN_POOL_FIRST, /* "cls" */
+    HN_POOL_LAST,
+    HN_POOL_RANK, /* a classifier's scores of one of them */
+    HN_POOL_KINDS
+} hn_pooling;
+
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
     int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
@@ -45,6 +56,7 @@ typedef struct hn_hparams {
     float rms_eps;
     const struct hn_switches *is; /* the family's; NULL: it is no transformer */
     bool parallel;                /* both halves begin with the same x */
+    bool both;                    /* attention looks both ways: there is no next token */
     bool rope_neox, layer_norm;   /* LayerNorm instead of RMSNorm */
     hn_rope rope[HN_ROPES];
     int32_t n_ctx_long;         /* sessions of more positions take HN_ROPE_LONG; 0: there is none */
@@ -70,6 +82,9 @@ typedef struct hn_hparams {
                                             * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
+    /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
+     * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
+    int32_t pooling, n_class, n_dense[2], n_type;
     const bool *recurs;
     bool nope; /* nothing turns, whatever the family does */
     /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
@@ -125,7 +140,8 @@ typedef struct hn_layer_plan {
     int32_t kv_from;
     bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
-    int32_t window; /* positions that a query sees, its own too; 0: all */
+    bool both;      /* those behind it too */
+    int32_t window; /* positions that a query sees, its own too, the last, or, both ways, in the middle; 0: all */
     int32_t chunk;  /* those of its own run of so many; 0: all */
     int32_t n_ple;  /* a row of the token's own is added at the end; 0: none */
     bool sparse;    /* of the gate what exceeds its mean by `cut` deviations */
@@ -198,7 +214,11 @@ typedef enum hn_dim {
     HN_DIM_PLE_ALL,
     HN_DIM_STREAMS, /* their number, and its square */
     HN_DIM_STREAMS2,
-    HN_DIM_LAUREL
+    HN_DIM_LAUREL,
+    HN_DIM_TYPES,   /* kinds of text */
+    HN_DIM_CLASSES, /* of embeddings: scores, widths behind pooling */
+    HN_DIM_DENSE,
+    HN_DIM_DENSE2
 } hn_dim;
 
 typedef enum hn_slot_kind {
@@ -347,6 +367,10 @@ typedef uint64_t hn_family_set;
 #define HN_QWEN3NEXT HN_FAMILY_BIT(49)
 #define HN_KIMI_LINEAR HN_FAMILY_BIT(50)
 
+#define HN_BERT HN_FAMILY_BIT(51)
+#define HN_NOMIC_BERT HN_FAMILY_BIT(52)
+#define HN_GEMMA_EMBEDDING HN_FAMILY_BIT(53)
+
 #define HN_QWEN3MOE HN_FAMILY_BIT(20)
 #define HN_QWEN2MOE HN_FAMILY_BIT(21)
 #define HN_OLMOE HN_FAMILY_BIT(22)
@@ -394,6 +418,7 @@ typedef struct hn_moe_switches {
 /* What tells transformers apart beside their tensors: 0 is what llama does. */
 typedef struct hn_switches {
     bool neox, layer_norm;
+    bool both;       /* attention looks both ways */
     bool part_turns; /* of heads whose pairs are neighbours; of others a part may always turn */
     bool latent;     /* keys and values are compressed: HN_MIXER_MLA */
     bool sqrt_embd;  /* embeddings times √n_embd */
@@ -439,7 +464,8 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
     hn_family_kimi_linear;
-extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
+extern const hn_family hn_family_gemma4, hn_family_gemma3n;                             /* families_gemma.c */
+extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
@@ -458,9 +484,10 @@ enum { HN_RWKV_LERPS = 6, HN_RWKV_MIXES = 5 };
 typedef struct hn_layer {
     const float *attn_norm, *attn_norm_b, *ffn_norm, *ffn_norm_b; /* before the mixer, before the feed-forward part */
     const float *attn_post_norm, *ffn_post_norm;                  /* of what they give, before it is added */
-    const float *attn_q_norm, *attn_k_norm;                       /* [d_k], of each head */
-    const float *q_a_norm, *kv_a_norm;                            /* [rank_q], [rank_kv] */
-    hn_weight q_a, q_b, kv_a, k_b, v_b;                           /* latent attention; k_b, v_b: rows of heads */
+    const float *attn_out_norm, *attn_out_norm_b, *layer_out_norm, *layer_out_norm_b; /* of the stream, after each */
+    const float *attn_q_norm, *attn_k_norm;                                           /* [d_k], of each head */
+    const float *q_a_norm, *kv_a_norm;                                                /* [rank_q], [rank_kv] */
+    hn_weight q_a, q_b, kv_a, k_b, v_b; /* latent attention; k_b, v_b: rows of heads */
     hn_weight attn_q, attn_k, attn_v, attn_output;
     hn_weight ffn_gate, ffn_up, ffn_down;
     const float *attn_sinks; /* [n_head] */

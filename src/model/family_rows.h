@@ -40,6 +40,13 @@
         MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .hf = "lm_head", .when = HN_TIED), \
         VECTOR("output.bias", OUTSIDE(output.bias), HN_DIM_VOCAB, MAY)
 
+/* what judges a pooled row */
+#define CLASSIFIER                                                                   \
+    MATRIX("cls", OUTSIDE(cls), NONE, WHOLE, E, E, MAY),                             \
+        VECTOR("cls.bias", OUTSIDE(cls.bias), E, .with = "cls.weight", MAY),         \
+        MATRIX("cls.output", OUTSIDE(cls_out), NONE, WHOLE, E, HN_DIM_CLASSES, MAY), \
+        VECTOR("cls.output.bias", OUTSIDE(cls_out.bias), HN_DIM_CLASSES, .with = "cls.output.weight", MAY)
+
 #define NORM(gguf, to, n, module, ...) VECTOR(gguf ".weight", OF(to), n, .hf = module, __VA_ARGS__)
 #define LINEAR(gguf, to, as, how, in, out, ...) MATRIX(gguf, OF(to), as, how, in, out, __VA_ARGS__)
 #define BIAS(gguf, to, n, ...) VECTOR(gguf ".bias", OF(to.bias), n, __VA_ARGS__)

@@ -48,24 +48,10 @@ hone_status hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, 
     }
     if (on) hn_forward_end(m, f);
     hone_status st = op->step_end(f->be, fault, err);
+    if (on && st == HONE_OK && f->hidden)
+        op->read(f->be, f->hidden, f->x, 0, (size_t)(hn_forward_rows(f) * m->hp.n_embd) * sizeof(float));
     if (on) return st;
     return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
-}
-
-void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il)
-{
-    if (m->hp.n_stream) hn_altup_predict(m, f, il);
-    mixers[m->plan[il].mixer].forward(m, f, il);
-    if (m->hp.n_stream) hn_altup_laurel(m, f, il);
-}
-
-void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il)
-{
-    ffns[m->plan[il].ffn].forward(m, f, il);
-    if (m->hp.n_stream) hn_altup_correct(m, f, il);
-    else if (m->plan[il].n_ple) hn_ple_add(m, f, il);
-    const float *scale = m->layers[il].out_scale;
-    if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
 }
 
 /* A norm of x. */
@@ -81,6 +67,33 @@ static hn_norm norm_of(const hone_model *m, const hn_forward *f, const float *w,
                       .n = hp->n_embd,
                       .n_tok = n_tok,
                       .eps = hp->layer_norm ? hp->ln_eps : hp->rms_eps };
+}
+
+/* x becomes its norm, where there is one. */
+static void norm_stream(const hone_model *m, const hn_forward *f, const float *w, const float *b)
+{
+    if (!w || !hn_forward_rows(f)) return;
+    hn_norm norm = norm_of(m, f, w, b, hn_forward_held(f));
+    norm.y = f->x;
+    f->be->op->norm(f->be, &norm);
+}
+
+void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il)
+{
+    if (m->hp.n_stream) hn_altup_predict(m, f, il);
+    mixers[m->plan[il].mixer].forward(m, f, il);
+    norm_stream(m, f, m->layers[il].attn_out_norm, m->layers[il].attn_out_norm_b);
+    if (m->hp.n_stream) hn_altup_laurel(m, f, il);
+}
+
+void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il)
+{
+    ffns[m->plan[il].ffn].forward(m, f, il);
+    norm_stream(m, f, m->layers[il].layer_out_norm, m->layers[il].layer_out_norm_b);
+    if (m->hp.n_stream) hn_altup_correct(m, f, il);
+    else if (m->plan[il].n_ple) hn_ple_add(m, f, il);
+    const float *scale = m->layers[il].out_scale;
+    if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
 }
 
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
@@ -102,6 +115,10 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
         op->embed(f->be, f->h, &m->pos_embd, true);
         op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
     }
+    if (hn_weight_is_there(&m->type_embd)) {
+        op->embed(f->be, f->h, &m->type_embd, true);
+        op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
+    }
     if (hp->n_ple) hn_ple_begin(m, f);
     if (hp->n_stream) hn_altup_begin(m, f);
     if (m->token_embd_norm) {
@@ -119,6 +136,10 @@ void hn_forward_end(const hone_model *m, hn_forward *f)
     op->layer(f->be, -1);
     if (!hn_forward_rows(f)) return;
     if (m->hp.n_stream) hn_altup_end(m, f);
+    if (f->hidden) {
+        norm_stream(m, f, m->output_norm, m->output_norm_b);
+        return;
+    }
     hn_forward_norm(m, f, m->output_norm, m->output_norm_b, hn_forward_rows(f));
     op->logits(f->be, f->logits, f->s->act, &m->output, (hn_logits_tail){ m->hp.logit_mul, m->hp.logit_cap });
 }

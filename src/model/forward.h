@@ -42,7 +42,8 @@ typedef struct hn_forward {
     const hn_kv *kv;       /* [n_layer] or NULL */
     const hn_state *state; /* [n_layer] or NULL */
     const hn_step_block *step;
-    float *logits; /* host, [n_want, n_vocab] */
+    float *logits; /* host, [n_want, n_vocab]; or */
+    float *hidden; /* [n_want, n_embd] of the stream at its end, normed */
     /* as the pass goes: */
     hn_buf *x, *h;                                        /* of s */
     hn_buf *stream[HN_MAX_STREAM], *spare[HN_MAX_STREAM]; /* of s: streams, of which x is one for a while, and room */

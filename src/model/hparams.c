@@ -383,6 +383,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     hp->rope_neox = is->neox;
     hp->layer_norm = is->layer_norm;
     hp->parallel = is->parallel;
+    hp->both = is->both;
     if (is->reads & HN_READS_PARALLEL && (st = hn_get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
         return st;
     if ((st = shape_hparams(m, err)) != HONE_OK) return st;

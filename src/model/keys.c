@@ -16,7 +16,7 @@
 #define NEOX                                                                                                  \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS | \
      HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE | \
-     HN_MINIMAX_M2 | HN_GPT_OSS | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID))
+     HN_MINIMAX_M2 | HN_GPT_OSS | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
@@ -25,7 +25,7 @@
 #define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
-     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID)
+     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID | HN_BERT)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
@@ -33,11 +33,14 @@
 #define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define ATTN (PAIRS | NEOX)
-#define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34)
-#define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
-#define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2)
+#define WINDOWED \
+    (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34 | HN_GEMMA_EMBEDDING)
+#define BLIND (ATTN & ~WINDOWED)                                /* to windows: every layer sees everything */
+#define ENCODERS (HN_BERT | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING) /* attention looks both ways */
+#define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_BERT | HN_NOMIC_BERT)
 #define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34) /* logits; scores, of gemma2 alone */
-#define GELU (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | GEMMA34)
+#define GELU \
+    (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | GEMMA34 | HN_BERT | HN_GEMMA_EMBEDDING)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
@@ -92,6 +95,10 @@ static const known_key known[] = {
     READS("block_count", ALL),
     READS("feed_forward_length", ALL),
     READS("vocab_size", ALL),
+    READS("pooling_type", ALL),
+    READS("classifier.output_labels", ALL), /* as many as there are scores */
+    READS("dense_2_feat_out", HN_GEMMA_EMBEDDING),
+    READS("dense_3_feat_out", HN_GEMMA_EMBEDDING),
     READS("nextn_predict_layers", NEXTN),
     READS("attention.head_count", ATTN),
     READS("attention.head_count_kv", ATTN),
@@ -167,9 +174,11 @@ static const known_key known[] = {
     READS("attention.gate_lora_rank", RWKV7),
 
     /* without effect on logits */
-    IDLE("pooling_type", ALL),             /* of embeddings, which hone does not make */
-    IDLE("classifier.output_labels", ALL), /* names; a classifier's tensors would be refused */
-    IDLE("classifier.pooling_type", ALL),
+    IDLE("final_logit_softcapping", HN_GEMMA_EMBEDDING), /* of logits, which it has not */
+    IDLE("dense_2_feat_in", ALL),                        /* what pooling gives; where there is no such layer, nothing */
+    IDLE("dense_3_feat_in", ALL),
+    IDLE("dense_2_feat_out", ALL & ~HN_GEMMA_EMBEDDING),
+    IDLE("dense_3_feat_out", ALL & ~HN_GEMMA_EMBEDDING),
     IDLE("rope.scaling.finetuned", ATTN & ~HN_GRANITEHYBRID), /* where the weights come from */
     IDLE("rope.dimension_sections", NEOX),                    /* the positions of text are equal in all sections */
     IDLE("attention.sliding_window_pattern",
@@ -211,7 +220,9 @@ static const known_key known[] = {
     AT(0, "attention.temperature_scale", ALL & ~HN_MISTRAL3),
     AT(4, "attention.sliding_window_pattern", HN_LLAMA4),
     AT(0, "attention.temperature_length", ALL),
-    TRUE_ONLY("attention.causal", ALL),
+    TRUE_ONLY("attention.causal", ALL & ~ENCODERS),
+    AT(0, "attention.causal", ENCODERS),
+    AT(2, "classifier.pooling_type", ALL), /* 2: of one row */
     TRUE_ONLY("attention.rope_pattern", ALL),
     AT(0, "attn_logit_softcapping", ALL & ~HN_GEMMA2),
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),

@@ -83,7 +83,9 @@ static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *
     uint64_t n_tensor = hn_gguf_n_tensors(m->file);
     if (!(m->bound = hn_arena_alloc(m->arena, n_tensor + 1)))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: tensor table", m->path);
-    if ((st = m->arch->hparams(m, err)) != HONE_OK || (st = hn_check_keys(m, ignore_keys, err)) != HONE_OK) return st;
+    if ((st = m->arch->hparams(m, err)) != HONE_OK || (st = hn_pool_hparams(m, err)) != HONE_OK ||
+        (st = hn_check_keys(m, ignore_keys, err)) != HONE_OK)
+        return st;
     if ((st = make_plan(m, err)) != HONE_OK) return st;
     const hn_gguf_tensor *e = hn_gguf_find_tensor(m->file, "token_embd.weight");
     if (!e)
@@ -190,8 +192,9 @@ hone_status hn_model_from_keys(hone_model **out, hn_gguf *keys, int32_t n_vocab,
     m->type_name = "none";
     m->name = "";
     if ((st = choose_arch(m, err)) != HONE_OK || (st = m->arch->hparams(m, err)) != HONE_OK ||
-        (st = hn_check_keys(m, NULL, err)) != HONE_OK || (st = make_plan(m, err)) != HONE_OK ||
-        (hn_turns(m) && (st = hn_rope_width(m, err)) != HONE_OK) || (st = hn_model_plan_memory(m, err)) != HONE_OK) {
+        (st = hn_pool_hparams(m, err)) != HONE_OK || (st = hn_check_keys(m, NULL, err)) != HONE_OK ||
+        (st = make_plan(m, err)) != HONE_OK || (hn_turns(m) && (st = hn_rope_width(m, err)) != HONE_OK) ||
+        (st = hn_model_plan_memory(m, err)) != HONE_OK) {
         hone_model_close(m);
         return st;
     }
@@ -313,5 +316,8 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .n_window = hp->n_window,
         .state_bytes = m->memory ? (uint64_t)hn_all_state_floats(m) * sizeof(float) : 0,
         .recurrent = m->memory && !hn_has_positions(m),
+        .causal = m->arch && !hp->both,
+        .pooling = m->arch ? hp->pooling - HN_POOL_NONE + HONE_POOL_NONE : HONE_POOL_FILE,
+        .n_class = hn_weight_is_there(&m->cls_out) ? hp->n_class : 0,
     };
 }

@@ -20,9 +20,11 @@ struct hone_model {
     hn_layer *layers;                              /* [n_layer] */
     const float *rope_factors, *rope_factors_long; /* [n_rot/2] or NULL */
     const hn_memory_layer *memory;                 /* [n_layer] */
-    hn_weight token_embd, output;                  /* output is token_embd when tied */
+    hn_weight token_embd, output;                  /* output is token_embd when tied; absent where hp.both */
     hn_weight pos_embd;                            /* [n_ctx_train, n_embd], added to the former, or absent */
-    const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last two: RWKV */
+    hn_weight type_embd;              /* likewise, the same row for every position: texts are of the first kind */
+    hn_weight cls, cls_out, dense[2]; /* of pooled rows: tanh(cls·x), then scores; layers one after the other */
+    const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last two: RWKV, encoders */
     /* rows of each token and layer: what the file has of them, [n_vocab, n_layer·n_ple]; what is made of the stream at
      * the beginning, [n_layer·n_ple, n_embd], and its norm, [n_ple]; or absent */
     hn_weight ple_embd, ple_model_proj;

@@ -232,8 +232,8 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
     return NULL;
 }
 
-static hone_status render_with(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen,
-                               hn_jinja_text *out, hone_error *err)
+hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen,
+                                 hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
     json_t *context = make_context(t, c, messages, tools, gen);
@@ -249,13 +249,7 @@ static hone_status render_with(const hn_jinja *t, const hn_chat *c, const json_t
 static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, hn_jinja_text *out,
                           hone_error *err)
 {
-    return render_with(t, c, messages, tools, c->add_generation_prompt, out, err);
-}
-
-hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool gen,
-                                 hn_jinja_text *out, hone_error *err)
-{
-    return render_with(t, c, messages, false, gen, out, err);
+    return hn_chat_render_as_is(t, c, messages, tools, c->add_generation_prompt, out, err);
 }
 
 /* Whether these messages (taken) render to a text that has want in it and none of the NULL-ended avoid.
@@ -321,7 +315,7 @@ static hn_chat_reasoning find_reasoning(const hn_jinja *t, const hn_chat *c, boo
     for (int shape = HN_CHAT_REASONING_CONTENT; shape < HN_CHAT_N_REASONING; shape++) {
         hn_jinja_text out = { 0 };
         json_t *m = hn_chat_reasoning_probe((hn_chat_reasoning)shape, marker, "y");
-        hone_status st = m ? render_with(t, c, m, false, false, &out, NULL) : HONE_E_NOMEM;
+        hone_status st = m ? hn_chat_render_as_is(t, c, m, false, false, &out, NULL) : HONE_E_NOMEM;
         bool found = st == HONE_OK && memmem(out.text, out.len, marker, strlen(marker)),
              as_list = found &&
                        (memmem(out.text, out.len, "'thinking'", 10) || memmem(out.text, out.len, "\"thinking\"", 10));

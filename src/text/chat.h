@@ -35,8 +35,9 @@ typedef struct hn_chat {
     hn_jinja_limits limits;
 } hn_chat;
 
-/* Messages as they are, in no other shape than this; gen: end with the beginning of an answer. See hn_jinja_render. */
-hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool gen,
+/* Messages as they are, in no other shape than this; tools: with those of c; gen: end with the beginning of an answer.
+ * See hn_jinja_render. */
+hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen,
                                  hn_jinja_text *out, hone_error *err);
 /* How a template takes the reasoning of an earlier answer, which callers send as `reasoning_content`. */
 typedef enum hn_chat_reasoning {

@@ -156,6 +156,11 @@ hn_gnode hn_g_string(hn_grammar *g, hn_lang t)
 
 hn_gnode hn_g_text(hn_grammar *g, const char *utf8) { return hn_g_lex(g, hn_lang_text(g->lang, utf8, strlen(utf8))); }
 
+hn_gnode hn_g_token(hn_grammar *g, int32_t id)
+{
+    return add(g, (hn_gnode_data){ .kind = HN_G_IS_TOKEN, .a = (uint32_t)id, .alive = true });
+}
+
 hn_gnode hn_g_seq(hn_grammar *g, hn_gnode a, hn_gnode b)
 {
     hn_lang x, y;
@@ -242,7 +247,8 @@ static bool learn(hn_grammar *g, hn_gnode_data *d)
     const hn_gnode_data *n = g->node;
     switch ((hn_gkind)d->kind) {
     case HN_G_IS_FAIL:
-    case HN_G_IS_EMPTY: break;
+    case HN_G_IS_EMPTY:
+    case HN_G_IS_TOKEN: break;
     case HN_G_IS_LEX:
         if (!alive) d->alive = hn_lang_live(g->lang, d->a);
         d->empty_ok = !d->quoted && hn_lang_accepts(g->lang, d->a);
@@ -299,6 +305,7 @@ static void go_left(walk *w, hn_gnode at)
     switch ((hn_gkind)d->kind) {
     case HN_G_IS_FAIL:
     case HN_G_IS_EMPTY:
+    case HN_G_IS_TOKEN:
     case HN_G_IS_LEX: break;
     case HN_G_IS_SEQ:
         go_left(w, d->a);

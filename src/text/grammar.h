@@ -24,6 +24,7 @@ typedef enum hn_gkind {
     HN_G_IS_FAIL,
     HN_G_IS_EMPTY,
     HN_G_IS_LEX,
+    HN_G_IS_TOKEN,
     HN_G_IS_SEQ,
     HN_G_IS_ALT,
     HN_G_IS_REP,
@@ -35,7 +36,7 @@ typedef struct hn_gnode_data {
     bool quoted;      /* LEX: a JSON string */
     bool empty_ok;    /* may match the empty text; known when finished */
     bool alive;       /* matches something; known when finished */
-    uint32_t a, b, c; /* LEX: term; SEQ: both; ALT: place, number in kids; REP: node, min, max; RULE: its number */
+    uint32_t a, b, c; /* LEX: term; TOKEN: its id; SEQ: both; ALT: place, number in kids; REP: node, min, max; RULE: its number */
 } hn_gnode_data;
 
 typedef struct hn_grule {
@@ -63,6 +64,7 @@ hn_langs *hn_grammar_lang(hn_grammar *g);
 hn_gnode hn_g_lex(hn_grammar *g, hn_lang t);    /* as it stands */
 hn_gnode hn_g_string(hn_grammar *g, hn_lang t); /* a JSON string whose value it is */
 hn_gnode hn_g_text(hn_grammar *g, const char *utf8);
+hn_gnode hn_g_token(hn_grammar *g, int32_t id); /* this token of the vocabulary, which no bytes spell */
 hn_gnode hn_g_seq(hn_grammar *g, hn_gnode a, hn_gnode b);
 hn_gnode hn_g_alt(hn_grammar *g, const hn_gnode *n, size_t count);
 hn_gnode hn_g_rep(hn_grammar *g, hn_gnode a, uint32_t min, uint32_t max);

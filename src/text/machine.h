@@ -13,6 +13,10 @@ typedef struct hn_item { /* a lexeme in progress, and what comes behind it */
     uint32_t cell;
 } hn_item;
 
+/* Or one token of the vocabulary: at.term is its id. Its bytes, if it has any, are read as text by other items. */
+enum { HN_ITEM_TOKEN = INT32_MIN }; /* at.part */
+static inline bool hn_item_is_token(const hn_item *x) { return x->at.part == (uint32_t)HN_ITEM_TOKEN; }
+
 typedef struct hn_opened { /* what a stack may go on with */
     uint32_t n;
     bool end; /* nothing more is needed */

@@ -110,7 +110,8 @@ static void walk_below(walk *w, uint32_t node, hn_lexeme x, uint32_t cell)
 static void follow(walk *w, uint32_t node, uint32_t cell)
 {
     const hn_opened *o = w->m ? hn_machine_open(w->m, cell) : NULL;
-    for (uint32_t i = 0; o && i < o->n && !w->failed; i++) walk_below(w, node, o->item[i].at, o->item[i].cell);
+    for (uint32_t i = 0; o && i < o->n && !w->failed; i++)
+        if (!hn_item_is_token(&o->item[i])) walk_below(w, node, o->item[i].at, o->item[i].cell);
 }
 
 /* The same over another tree with the same ids. */
@@ -356,6 +357,10 @@ static void keep(hn_machine *m, hn_token_mask *k)
 static void mask_item(walk *w, hn_item x)
 {
     hn_machine *m = w->m;
+    if (hn_item_is_token(&x)) {
+        set_bit(w, (int32_t)x.at.term);
+        return;
+    }
     x.at.term = hn_lang_near(w->l, x.at.term, w->t->max_depth);
     if (same(x.at, free_string) && w->t->plain) {
         use(w, w->t->plain->all, x.cell);

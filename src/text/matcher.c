@@ -162,6 +162,7 @@ static void open_cell(hn_machine *m, uint32_t id, hn_items *out)
         set_put(m, out, (hn_item){ hn_lexeme_begin(d.a, d.quoted), c.parent });
         if (d.empty_ok) push(m, c.parent);
         return;
+    case HN_G_IS_TOKEN: set_put(m, out, (hn_item){ { d.a, (uint32_t)HN_ITEM_TOKEN }, c.parent }); return;
     case HN_G_IS_SEQ: push(m, cell_of(m, d.a, cell_of(m, d.b, c.parent))); return;
     case HN_G_IS_ALT:
         for (uint32_t i = 0; i < d.b; i++)
@@ -207,12 +208,14 @@ static void step(hn_machine *m, const hn_item *from, uint32_t n, uint8_t byte, h
     hn_langs *l = m->g.lang;
     for (uint32_t i = 0; i < n && !m->failed; i++) { /* opening uses the table of the set: all of it first */
         hn_item x = from[i];
+        if (hn_item_is_token(&x)) continue;
         const hn_lang_state *s = hn_lang_open(l, x.at.term);
         if (s && hn_lexeme_step(l, s, &x.at, byte) && hn_lexeme_ends(l, x.at)) hn_machine_open(m, x.cell);
     }
     set_clear(m, out);
     for (uint32_t i = 0; i < n && !m->failed; i++) {
         hn_item x = from[i];
+        if (hn_item_is_token(&x)) continue;
         const hn_lang_state *s = hn_lang_open(l, x.at.term);
         if (!s || !hn_lexeme_step(l, s, &x.at, byte)) continue;
         const hn_lang_state *to = hn_lexeme_closed(x.at) ? NULL : hn_lang_open(l, x.at.term);
@@ -366,42 +369,67 @@ hone_status hn_matcher_copy(hn_matcher **out, hn_matcher *from, hone_error *err)
     return st;
 }
 
-hone_status hn_matcher_bytes(hn_matcher *m, const char *text, size_t len, bool *ok, hone_error *err)
+/* What comes behind token items of this id: opened in advance, as opening needs the table of the set. */
+static void open_token(hn_machine *k, const hn_item *item, uint32_t n, int32_t id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (hn_item_is_token(&item[i]) && item[i].at.term == (uint32_t)id) hn_machine_open(k, item[i].cell);
+}
+
+/* Adds it to the set that was made last. */
+static void take_token(hn_machine *k, const hn_item *item, uint32_t n, int32_t id, hn_items *out)
+{
+    for (uint32_t i = 0; i < n && !k->failed; i++) {
+        if (!hn_item_is_token(&item[i]) || item[i].at.term != (uint32_t)id) continue;
+        const hn_opened *o = hn_machine_open(k, item[i].cell);
+        if (!o) break;
+        out->end = out->end || o->end;
+        for (uint32_t j = 0; j < o->n; j++) set_put(k, out, o->item[j]);
+    }
+}
+
+/* One step of the history: text, or the token id (-1: none) whose bytes it is. */
+static hone_status advance(hn_matcher *m, const char *text, size_t len, int32_t id, bool *ok, hone_error *err)
 {
     hn_machine *k = m->machine;
     const state *s = now(m);
     *ok = false;
     if (s->over) return HONE_OK;
+    if (len == 0 && id < 0) {
+        *ok = true;
+        return HONE_OK;
+    }
     pthread_mutex_lock(&k->mu);
     hn_langs_allow(k->g.lang, HN_GRAMMAR_AT_WORK);
-    const hn_item *from = m->item + s->begin;
-    uint32_t n = s->n;
-    bool end = s->end;
+    const hn_item *from = m->item + s->begin, *first = from;
+    uint32_t n = s->n, n_first = n;
     hn_items *a = &k->a, *b = &k->b;
-    for (size_t i = 0; i < len && !k->failed && (n || i == 0); i++) {
+    if (id >= 0) open_token(k, first, n_first, id);
+    set_clear(k, b);
+    for (size_t i = 0; i < len && !k->failed; i++) {
         step(k, from, n, (uint8_t)text[i], a);
         from = a->item;
         n = a->n;
-        end = a->end;
         hn_items *swap = a;
         a = b;
         b = swap;
-        if (n == 0 && (!end || i + 1 < len)) { /* a dead end, or too long */
-            n = 0;
-            end = false;
+        if (n == 0 && (!b->end || i + 1 < len)) { /* a dead end, or too long */
+            set_clear(k, b);
             break;
         }
     }
+    if (id >= 0) take_token(k, first, n_first, id, b);
     hone_status st = hn_machine_check(k, err);
-    *ok = st == HONE_OK && (n || end || len == 0);
-    if (*ok) {
-        /* remember() may move m->item, where `from` may still point if len is 0 */
-        if (len == 0) from = NULL, n = 0;
-        st = len ? remember(m, from, n, end, false, err) : HONE_OK;
-        if (st != HONE_OK) *ok = false;
-    }
+    *ok = st == HONE_OK && (b->n || b->end);
+    if (*ok) st = remember(m, b->item, b->n, b->end, false, err);
+    if (st != HONE_OK) *ok = false;
     pthread_mutex_unlock(&k->mu);
     return st;
+}
+
+hone_status hn_matcher_bytes(hn_matcher *m, const char *text, size_t len, bool *ok, hone_error *err)
+{
+    return advance(m, text, len, -1, ok, err);
 }
 
 static bool is_end(const hn_token_tree *t, int32_t id)
@@ -422,7 +450,7 @@ hone_status hn_matcher_token(hn_matcher *m, int32_t id, bool *ok, hone_error *er
         return *ok ? remember(m, NULL, 0, true, true, err) : HONE_OK;
     }
     hone_str p = m->tree->piece[id];
-    return p.len ? hn_matcher_bytes(m, p.ptr, p.len, ok, err) : HONE_OK;
+    return advance(m, p.ptr, p.len, id, ok, err);
 }
 
 bool hn_matcher_ends(const hn_matcher *m) { return now(m)->end; }

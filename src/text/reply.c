@@ -1,65 +1,20 @@
 /* reply: one answer, read token by token; see reply.h. A machine of five states, whose arrows are the marks of a
  * format. Text goes through a stream (whole characters, stop strings), then past the marks that are text, which are
  * held back while they may still be completed. So the parts do not depend on how an answer was cut into tokens. */
-#include "text/reply.h"
-#include "text/text_priv.h"
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memmem */
+#endif
+#include "text/reply_state.h"
 
 #include <stdlib.h>
 
-enum { HEADER_MAX = 256 };
-
-typedef struct bytes {
-    char *p;
-    size_t n, cap;
-} bytes;
-
-typedef struct piece { /* of the parts of one call: text[begin, …) */
-    hone_part part;
-    size_t begin;
-} piece;
-
-struct hn_reply {
-    const hn_vocab *v;
-    const hn_reply_format *f;
-    hn_stream *stream;
-    size_t n_stops; /* of the caller; behind them stands the format's own */
-    hn_reply_state state;
-    unsigned group; /* of the mark that opened the reasoning */
-    bool first;     /* only blanks so far in this part … */
-    bool skip;      /* … which are no part of it */
-    bool prompting; /* reading the prompt: all marks are text, and nothing ends */
-    bool wrapped;   /* the answer has a beginning of its own, so it may have an end */
-    bool announced; /* a mark began the header, so its text is no part of the answer */
-    hone_reply_end end;
-    char header[HEADER_MAX];  /* fields, each behind a unit separator */
-    size_t n_header, n_given; /* n_given: written by the prompt */
-    bytes pend;               /* text in which a mark may have begun */
-    bytes blank;              /* white space that may turn out to belong to nothing */
-    bytes out;
-    piece *piece;
-    hone_reply_part *part;
-    size_t n_piece, cap_piece;
-};
-
 enum { UNIT_SEPARATOR = 31 };
+
+enum { TEXT_OF_TRIGGER = sizeof((hn_reply_mark *)0)->text };
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-static hone_status put(bytes *b, const char *s, size_t n, hone_error *err)
-{
-    if (n > b->cap - b->n) {
-        size_t cap = (b->n + n) * 2 + 64;
-        char *p = realloc(b->p, cap);
-        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "an answer's text of %zu bytes", cap);
-        b->p = p;
-        b->cap = cap;
-    }
-    if (n) memcpy(b->p + b->n, s, n);
-    b->n += n;
-    return HONE_OK;
-}
-
-static void drop_front(bytes *b, size_t n)
+static void drop_front(hn_text *b, size_t n)
 {
     b->n -= n;
     if (n && b->n) memmove(b->p, b->p + n, b->n);
@@ -67,40 +22,59 @@ static void drop_front(bytes *b, size_t n)
 
 /* ---- parts ------------------------------------------------------------------------------------------------- */
 
-static hone_part part_of(hn_reply_state s)
+static hone_part part_of(const hn_reply *r)
 {
-    switch (s) {
-    case HN_REPLY_REASONING: return HONE_PART_REASONING;
+    switch (r->state) {
+    case HN_REPLY_REASONING: return r->raw ? HONE_PART_TEXT : HONE_PART_REASONING;
     case HN_REPLY_COMMENTARY: return HONE_PART_COMMENTARY;
     case HN_REPLY_CALL: return HONE_PART_CALL;
     default: return HONE_PART_TEXT;
     }
 }
 
-/* Text of a part, as it is. */
-static hone_status emit(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
+/* Text of a part, as it is; call: which, or -1. */
+static hone_status emit_of(hn_reply *r, hone_part part, const char *s, size_t n, int32_t call, hone_error *err)
 {
-    if (!n || r->prompting) return HONE_OK;
-    if (!r->n_piece || r->piece[r->n_piece - 1].part != part) {
+    bool own = part == HONE_PART_CALL_NAME || part == HONE_PART_CALL_END;
+    if ((!n && !own) || r->prompting) return HONE_OK;
+    if (own || !r->n_piece || r->piece[r->n_piece - 1].part != part || r->piece[r->n_piece - 1].call != call) {
         if (r->n_piece == r->cap_piece) {
             size_t cap = r->cap_piece * 2 + 4;
-            piece *p = realloc(r->piece, cap * sizeof *p);
+            hn_reply_piece *p = realloc(r->piece, cap * sizeof *p);
             if (p) r->piece = p;
             hone_reply_part *q = p ? realloc(r->part, cap * sizeof *q) : NULL;
             if (!q) return HN_FAIL(err, HONE_E_NOMEM, "%zu parts of an answer", cap);
             r->part = q;
             r->cap_piece = cap;
         }
-        r->piece[r->n_piece++] = (piece){ part, r->out.n };
+        r->piece[r->n_piece++] = (hn_reply_piece){ part, r->out.n, call, SIZE_MAX };
     }
-    return put(&r->out, s, n, err);
+    return hn_text_put(&r->out, s, n, err);
+}
+
+static hone_status emit(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
+{
+    return emit_of(r, part, s, n, -1, err);
+}
+
+/* What the reader of calls found. */
+static hone_status emit_call(void *arg, hone_part part, const char *s, size_t n, int32_t call, const char *id,
+                             hone_error *err)
+{
+    hn_reply *r = arg;
+    hone_status st = emit_of(r, part, s, n, call, err);
+    if (st == HONE_OK && id) {
+        r->piece[r->n_piece - 1].id = r->ids.n;
+        st = hn_text_put(&r->ids, id, strlen(id) + 1, err);
+    }
+    return st;
 }
 
 static void enter(hn_reply *r, hn_reply_state state, bool skip)
 {
     r->state = state;
     r->first = true;
-    r->skip = skip;
+    r->skip = skip && !r->raw;
     r->blank.n = 0;
 }
 
@@ -111,7 +85,7 @@ static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
     hone_status st = HONE_OK;
     if (!n) return st;
     if (r->state == HN_REPLY_HEADER) {
-        size_t room = HEADER_MAX - r->n_header, k = n < room ? n : room;
+        size_t room = HN_REPLY_HEADER_MAX - r->n_header, k = n < room ? n : room;
         memcpy(r->header + r->n_header, s, k);
         r->n_header += k;
         if (n < room) return HONE_OK;
@@ -122,18 +96,18 @@ static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
         s += k, n -= k;
     }
     while (n && st == HONE_OK) {
-        bool holds = r->first || r->state == HN_REPLY_REASONING;
+        bool holds = r->first || (r->state == HN_REPLY_REASONING && !r->raw);
         size_t k = 0;
         while (k < n && is_blank(s[k]) && holds) k++;
         if (k) {
-            st = put(&r->blank, s, k, err);
+            st = hn_text_put(&r->blank, s, k, err);
         } else {
-            if (!(r->first && r->skip)) st = emit(r, part_of(r->state), r->blank.p, r->blank.n, err);
+            if (!(r->first && r->skip)) st = emit(r, part_of(r), r->blank.p, r->blank.n, err);
             r->blank.n = 0;
             r->first = false;
-            holds = r->state == HN_REPLY_REASONING;
+            holds = r->state == HN_REPLY_REASONING && !r->raw;
             while (k < n && !(holds && is_blank(s[k]))) k++;
-            if (st == HONE_OK) st = emit(r, part_of(r->state), s, k, err);
+            if (st == HONE_OK) st = emit(r, part_of(r), s, k, err);
         }
         s += k, n -= k;
     }
@@ -147,9 +121,29 @@ static bool begins(const char *s, size_t n, const char *word)
     return n >= strlen(word) && memcmp(s, word, strlen(word)) == 0;
 }
 
+/* "… to=functions.NAME …": the text behind the header is the arguments, where NAME is offered; else it is text. */
+static hone_status header_call(hn_reply *r, hone_error *err)
+{
+    static const char to[] = "to=functions.";
+    size_t n = r->n_header, k = 0;
+    const char *at = n ? memmem(r->header, n, to, sizeof to - 1) : NULL;
+    if (at) {
+        at += sizeof to - 1;
+        while (at + k < r->header + n && !is_blank(at[k]) && at[k] != UNIT_SEPARATOR) k++;
+    }
+    r->group = 0;
+    if (!at || !r->kit || !hn_call_kit_find(r->kit, at, k)) {
+        enter(r, HN_REPLY_TEXT, false);
+        return HONE_OK;
+    }
+    enter(r, HN_REPLY_CALL, false);
+    r->calling = true;
+    return hn_call_begin_named(r->reader, at, k, err);
+}
+
 /* The header is "assistant to=functions.f", a separator, "analysis" … Which part its text is, and whether it is the
  * model's at all. */
-static void read_header(hn_reply *r)
+static hone_status read_header(hn_reply *r, hone_error *err)
 {
     const char *h = r->header, *sep = memchr(h, UNIT_SEPARATOR, r->n_header);
     size_t n_role = sep ? (size_t)(sep - h) : r->n_header, n_channel = sep ? r->n_header - n_role - 1 : 0;
@@ -159,11 +153,13 @@ static void read_header(hn_reply *r)
     bool call = false;
     for (size_t i = 0; i + 3 <= r->n_header; i++) call |= memcmp(r->header + i, "to=", 3) == 0;
     if (n_role && !begins(h, n_role, "assistant") && !r->prompting) r->end = HONE_REPLY_TURN; /* another speaks */
+    else if (call && !r->prompting && (r->kit || r->silent)) return header_call(r, err);
     else if (call) enter(r, HN_REPLY_CALL, false);
     else if (!n_channel || begins(channel, n_channel, "final")) enter(r, HN_REPLY_TEXT, false);
     else if (begins(channel, n_channel, "commentary")) enter(r, HN_REPLY_COMMENTARY, false);
     else enter(r, HN_REPLY_REASONING, true); /* analysis, thought, or one that is not known */
     r->group = 0;
+    return HONE_OK;
 }
 
 static void begin_header(hn_reply *r, bool field)
@@ -172,13 +168,19 @@ static void begin_header(hn_reply *r, bool field)
         enter(r, HN_REPLY_HEADER, false);
         r->n_header = 0;
     }
-    if (field && r->n_header < HEADER_MAX) r->header[r->n_header++] = UNIT_SEPARATOR;
+    if (field && r->n_header < HN_REPLY_HEADER_MAX) r->header[r->n_header++] = UNIT_SEPARATOR;
     r->n_given = r->n_header;
     r->announced = true;
 }
 
-static void act(hn_reply *r, const hn_reply_mark *m)
+static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
 {
+    bool thought = r->state == HN_REPLY_REASONING, shown = r->raw && (m->act == HN_REPLY_OPEN || thought);
+    if (shown && m->act <= HN_REPLY_CLOSE) { /* the tags are text, too */
+        hone_status st = emit(r, HONE_PART_TEXT, r->blank.p, r->blank.n, err);
+        if (st == HONE_OK) st = emit(r, HONE_PART_TEXT, m->text, strlen(m->text), err);
+        if (st != HONE_OK) return st;
+    }
     switch ((hn_reply_act)m->act) {
     case HN_REPLY_OPEN:
         enter(r, HN_REPLY_REASONING, true);
@@ -191,10 +193,22 @@ static void act(hn_reply *r, const hn_reply_mark *m)
             r->wrapped |= r->f->mark[i].act == HN_REPLY_SAY && strcmp(r->f->mark[i].text, m->text) == 0;
         break;
     case HN_REPLY_UNSAY: r->wrapped = false; break;
-    case HN_REPLY_TOOLS: enter(r, HN_REPLY_CALL, false); break;
+    case HN_REPLY_TOOLS:
+        if (m == &r->trigger) { /* blanks in front of it are no text */
+            r->calling = true;
+            r->state = HN_REPLY_CALL;
+            hn_call_begin(r->reader);
+        } else {
+            enter(r, HN_REPLY_CALL, false);
+        }
+        break;
     case HN_REPLY_START: begin_header(r, false); break;
     case HN_REPLY_FIELD: begin_header(r, true); break;
-    case HN_REPLY_BODY: read_header(r); break;
+    case HN_REPLY_BODY: {
+        hone_status st = read_header(r, err);
+        if (st != HONE_OK) return st;
+        break;
+    }
     case HN_REPLY_FINISH:
         if (r->state == HN_REPLY_TEXT && !r->prompting) {
             r->end = HONE_REPLY_TURN;
@@ -205,46 +219,80 @@ static void act(hn_reply *r, const hn_reply_mark *m)
         }
         break;
     }
+    r->reasoned |= thought && r->state != HN_REPLY_REASONING;
+    return HONE_OK;
 }
 
 /* ---- marks ------------------------------------------------------------------------------------------------- */
 
-static bool counts(const hn_reply *r, const hn_reply_mark *m, bool first)
+bool hn_reply_counts(const hn_reply *r, const hn_reply_mark *m, bool first)
 {
-    return m->from >> r->state & 1 && (!m->first || first || r->prompting) &&
+    return m->from >> r->state & 1 && (m->act != HN_REPLY_TOOLS || !r->silent) && (!m->first || first || r->prompting) &&
            (m->act != HN_REPLY_CLOSE || m->group == r->group || r->state != HN_REPLY_REASONING) &&
            (m->act != HN_REPLY_UNSAY || r->wrapped);
 }
 
 /* The mark that is spelt at s; *partial: s[0..n) may become one. Of several that begin the same the shortest: a longer
  * one would depend on how much of the text has come. */
-static const hn_reply_mark *mark_at(const hn_reply *r, const char *s, size_t n, bool first, bool *partial)
+static const hn_reply_mark *mark_at(const hn_reply *r, const char *s, size_t n, bool first, bool barred, bool *partial)
 {
     const hn_reply_mark *best = NULL;
     *partial = false;
-    for (int i = 0; i < r->f->n; i++) {
-        const hn_reply_mark *m = &r->f->mark[i];
+    for (int i = r->kit && !barred ? -1 : 0; i < r->f->n; i++) {
+        const hn_reply_mark *m = i < 0 ? &r->trigger : &r->f->mark[i];
         size_t len = strlen(m->text);
-        if ((m->id >= 0 && !r->prompting) || m->text[0] != s[0] || !counts(r, m, first)) continue;
+        if ((m->id >= 0 && !r->prompting) || m->text[0] != s[0] || !hn_reply_counts(r, m, first)) continue;
         if (n < len && memcmp(s, m->text, n) == 0) *partial = true;
         if (n >= len && memcmp(s, m->text, len) == 0 && (!best || len < strlen(best->text))) best = m;
     }
     return best;
 }
 
-/* Reads the text that is pending, up to what may become a mark; at the end of the answer (all) all of it. */
-static hone_status scan(hn_reply *r, bool all, hone_error *err)
+/* Tokens in a text that was no call, as their text. */
+static hone_status put_plain(hn_text *t, const hn_vocab *v, hone_str s, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    for (size_t i = 0, n; i < s.len && st == HONE_OK; i += n) {
+        const char *esc = memchr(s.ptr + i, HN_CALL_ESCAPE, s.len - i);
+        n = esc ? (size_t)(esc - (s.ptr + i)) : s.len - i;
+        st = hn_text_put(t, s.ptr + i, n, err);
+        if (!esc || st != HONE_OK) continue;
+        size_t len;
+        const char *piece = hn_vocab_piece(v, hn_call_get_token(esc + 1), true, &len);
+        st = hn_text_put(t, piece, len, err);
+        n += HN_CALL_TOKEN;
+    }
+    return st;
+}
+
+/* What is pending is the reader's; what it leaves is pending again. */
+static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
+{
+    hn_call_outcome what;
+    hone_status st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
+    r->pend.n = 0;
+    if (st != HONE_OK || what == HN_CALLS_MORE) return st;
+    r->calling = false;
+    r->barred = what == HN_CALLS_TEXT;
+    if (what == HN_CALLS_TEXT) r->state = HN_REPLY_TEXT;
+    else enter(r, HN_REPLY_TEXT, true);
+    return put_plain(&r->pend, r->v, hn_call_rest(r->reader), err);
+}
+
+/* Reads the text that is pending, up to what may become a mark; where nothing can complete it (all) all of it. */
+static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
 {
     hone_status st = HONE_OK;
     size_t from = 0, i = 0;
     bool first = r->first;
-    while (i < r->pend.n && st == HONE_OK && !r->end) {
-        bool partial;
-        const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, &partial);
+    while (i < r->pend.n && st == HONE_OK && !r->end && !r->calling) {
+        bool partial, barred = r->barred && i == 0;
+        const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, barred, &partial);
         if (m) {
-            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) act(r, m);
-            from = i += strlen(m->text);
+            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) st = act(r, m, err);
+            from = i += m == &r->trigger ? 0 : strlen(m->text);
             first = r->first;
+            if (st == HONE_OK && r->state == HN_REPLY_TEXT && !r->prompting) st = hn_reply_begin_text(r, i, err);
         } else if (partial && !all) {
             break;
         } else {
@@ -254,30 +302,47 @@ static hone_status scan(hn_reply *r, bool all, hone_error *err)
     }
     if (st == HONE_OK && !r->end) st = say(r, r->pend.p + from, i - from, err);
     drop_front(&r->pend, i);
+    if (i) r->barred = false;
     if (r->end) r->pend.n = 0;
     return st;
 }
 
+/* ends: and so does the answer. */
+static hone_status scan(hn_reply *r, bool all, bool ends, hone_error *err)
+{
+    for (;;) {
+        hone_status st;
+        if (r->calling) {
+            if (!r->pend.n && !ends) return HONE_OK;
+            st = scan_calls(r, ends, err);
+            if (st != HONE_OK || r->calling) return st;
+        }
+        st = scan_text(r, all, err);
+        if (st != HONE_OK || r->end || !r->calling) return st;
+    }
+}
+
 static hone_status feed(hn_reply *r, const char *s, size_t n, hone_error *err)
 {
-    hone_status st = put(&r->pend, s, n, err);
-    return st == HONE_OK ? scan(r, false, err) : st;
+    hone_status st = hn_text_put(&r->pend, s, n, err);
+    return st == HONE_OK ? scan(r, false, false, err) : st;
 }
 
 /* What waits for more text gets none: a mark that is a token comes, or the end. */
-static hone_status settle(hn_reply *r, hone_error *err)
+static hone_status settle(hn_reply *r, bool ends, hone_error *err)
 {
     const char *text;
     size_t n;
     hone_status st = hn_stream_flush(r->stream, &text, &n, err);
-    if (st == HONE_OK) st = put(&r->pend, text, n, err);
-    return st == HONE_OK ? scan(r, true, err) : st;
+    if (st == HONE_OK) st = hn_text_put(&r->pend, text, n, err);
+    return st == HONE_OK ? scan(r, true, ends, err) : st;
 }
 
-static const hn_reply_mark *mark_of(const hn_reply *r, int32_t id)
+const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id)
 {
+    if (r->kit && id == r->trigger.id && hn_reply_counts(r, &r->trigger, r->first)) return &r->trigger;
     for (int i = 0; i < r->f->n; i++)
-        if (r->f->mark[i].id == id && counts(r, &r->f->mark[i], r->first)) return &r->f->mark[i];
+        if (r->f->mark[i].id == id && hn_reply_counts(r, &r->f->mark[i], r->first)) return &r->f->mark[i];
     return NULL;
 }
 
@@ -290,8 +355,8 @@ static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, cons
 {
     size_t from = n_input ? input[n_input - 1].end : 0;
     r->prompting = true;
-    hone_status st = put(&r->pend, prompt + from, len - from, err);
-    if (st == HONE_OK) st = scan(r, true, err);
+    hone_status st = hn_text_put(&r->pend, prompt + from, len - from, err);
+    if (st == HONE_OK) st = scan(r, true, true, err);
     r->prompting = false;
     r->pend.n = r->blank.n = 0;
     r->first = true;
@@ -301,34 +366,86 @@ static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, cons
     return st;
 }
 
-hone_status hn_reply_new(hn_reply **out, const hn_vocab *v, const hn_reply_format *f, const char *prompt, size_t len,
-                         const hone_span *input, size_t n_input, const char *const *stops, size_t n_stops,
-                         hone_error *err)
+/* What may be called, and how calls begin. */
+static hone_status take_kit(hn_reply *r, const hn_reply_setup *p, hone_error *err)
+{
+    const hn_call_format *f = &p->kit->f;
+    const hn_call_mark *m = &p->kit->trigger;
+    if (f->shape == HN_CALLS_GENERIC) return HONE_OK; /* the template has no calls */
+    hn_call_kit_hold(p->kit);
+    r->kit = p->kit;
+    r->trigger = (hn_reply_mark){ .id = p->kit->trigger_id, .act = HN_REPLY_TOOLS };
+    hone_status st = hn_call_reader_new(&r->reader, r->kit, p->id_seed, emit_call, r, err);
+    if (st != HONE_OK) return st;
+    if (r->trigger.id < 0) memcpy(r->trigger.text, m->p, m->n < TEXT_OF_TRIGGER ? m->n : TEXT_OF_TRIGGER - 1);
+    if (f->bare && !m->n && f->shape == HN_CALLS_JSON) {
+        r->trigger.text[0] = '{';
+        r->trigger.first = true;
+        r->trigger.from = 1 << HN_REPLY_TEXT;
+    } else if (r->trigger.id >= 0 || r->trigger.text[0]) {
+        r->trigger.from = 1 << HN_REPLY_TEXT;
+    }
+    if (f->bare && m->n && p->len >= m->n && memcmp(p->prompt + p->len - m->n, m->p, m->n) == 0) {
+        hn_call_outcome what; /* the prompt has begun what may be a call */
+        hn_call_begin(r->reader);
+        r->calling = true;
+        st = hn_call_feed(r->reader, m->p, m->n, false, &what, err);
+    }
+    return st;
+}
+
+hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *err)
 {
     *out = NULL;
     hn_reply *r = calloc(1, sizeof *r);
-    const char **all = calloc(n_stops + 1, sizeof *all);
-    hone_status st = r && all ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", n_stops);
+    const char **all = calloc(p->n_stops + 1, sizeof *all);
+    hone_status st = r && all ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", p->n_stops);
     if (st == HONE_OK) {
-        if (n_stops) memcpy(all, stops, n_stops * sizeof *all);
-        all[n_stops] = f->end;
-        *r = (hn_reply){ .v = v, .f = f, .n_stops = n_stops, .first = true };
-        st = hn_stream_new(&r->stream, v, all, n_stops + (f->end[0] != 0), err);
+        if (p->n_stops) memcpy(all, p->stops, p->n_stops * sizeof *all);
+        all[p->n_stops] = p->f->end;
+        *r = (hn_reply){ .v = p->v, .f = p->f, .n_stops = p->n_stops, .first = true, .raw = p->marks_as_text };
+        r->budget = p->reasoning_budget;
+        r->silent = p->silent;
+        st = hn_stream_new(&r->stream, p->v, all, p->n_stops + (p->f->end[0] != 0), err);
     }
-    if (st == HONE_OK && len) st = read_prompt(r, prompt, len, input, n_input, err);
+    if (st == HONE_OK && p->len) st = read_prompt(r, p->prompt, p->len, p->input, p->n_input, err);
+    if (st == HONE_OK && p->kit) st = take_kit(r, p, err);
+    if (st == HONE_OK && p->form) st = hn_vocab_tokens(p->v, &r->tree, err);
+    if (st == HONE_OK && p->form) st = hn_matcher_new(&r->form, p->form, r->tree, err);
     free(all);
     if (st == HONE_OK) *out = r;
     else hn_reply_free(r);
     return st;
 }
 
+hone_status hn_reply_new(hn_reply **out, const hn_vocab *v, const hn_reply_format *f, const char *prompt, size_t len,
+                         const hone_span *input, size_t n_input, const char *const *stops, size_t n_stops,
+                         hone_error *err)
+{
+    return hn_reply_open(out,
+                         &(hn_reply_setup){ .v = v,
+                                            .f = f,
+                                            .prompt = prompt,
+                                            .len = len,
+                                            .input = input,
+                                            .n_input = n_input,
+                                            .stops = stops,
+                                            .n_stops = n_stops,
+                                            .reasoning_budget = -1 },
+                         err);
+}
+
 void hn_reply_free(hn_reply *r)
 {
     if (!r) return;
     hn_stream_free(r->stream);
+    hn_reply_mask_free(r);
     free(r->pend.p);
     free(r->blank.p);
     free(r->out.p);
+    free(r->ids.p);
+    hn_call_reader_free(r->reader);
+    hn_call_kit_drop(r->kit);
     free(r->piece);
     free(r->part);
     free(r);
@@ -336,7 +453,7 @@ void hn_reply_free(hn_reply *r)
 
 static void begin_call(hn_reply *r, const hone_reply_part **parts, size_t *n)
 {
-    r->out.n = r->n_piece = 0;
+    r->out.n = r->n_piece = r->ids.n = 0;
     *parts = NULL;
     *n = 0;
 }
@@ -346,7 +463,8 @@ static void show(hn_reply *r, const hone_reply_part **parts, size_t *n)
 {
     for (size_t i = 0; i < r->n_piece; i++) {
         size_t begin = r->piece[i].begin, end = i + 1 < r->n_piece ? r->piece[i + 1].begin : r->out.n;
-        r->part[i] = (hone_reply_part){ r->piece[i].part, r->out.p + begin, end - begin };
+        r->part[i] = (hone_reply_part){ r->piece[i].part, r->out.p + begin, end - begin, r->piece[i].call,
+                                        r->piece[i].id == SIZE_MAX ? NULL : r->ids.p + r->piece[i].id };
     }
     *parts = r->part;
     *n = r->n_piece;
@@ -371,12 +489,20 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     if (id < 0 || id >= hn_vocab_size(r->v))
         return HN_FAIL(err, HONE_E_ARG, "token id %d, expected 0 to %d", id, hn_vocab_size(r->v) - 1);
     if (r->end) return HONE_OK;
-    bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id), known = false;
+    hone_status st = hn_reply_take(r, id, err);
+    if (st != HONE_OK) return st;
+    bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id), known = r->kit && id == r->trigger.id;
     for (int i = 0; i < r->f->n; i++) known |= r->f->mark[i].id == id;
-    hone_status st = ends || known ? settle(r, err) : HONE_OK;
-    const hn_reply_mark *m = known ? mark_of(r, id) : NULL;
-    if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
-        act(r, m);
+    bool inside = r->calling && !ends && hn_call_kit_marks(r->kit, id); /* a mark of calls, in one */
+    st = ends || known || inside ? settle(r, ends || (known && !inside), err) : HONE_OK;
+    const hn_reply_mark *m = known && !inside ? hn_reply_mark_of(r, id) : NULL;
+    if (st == HONE_OK && !r->end && (inside || m == &r->trigger)) {
+        char token[HN_CALL_TOKEN];
+        hn_call_put_token(token, id);
+        if (m) st = act(r, m, err);
+        if (st == HONE_OK) st = feed(r, token, sizeof token, err);
+    } else if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
+        st = act(r, m, err);
     } else if (st == HONE_OK && !r->end && ends) {
         st = finish(r, err);
         r->end = HONE_REPLY_TURN;
@@ -387,7 +513,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
         st = hn_stream_push(r->stream, id, &text, &len, &stopped, err);
         if (st == HONE_OK) st = feed(r, text, len, err);
         if (st == HONE_OK && stopped && !r->end) {
-            if ((st = scan(r, true, err)) == HONE_OK && !r->end) st = finish(r, err);
+            if ((st = scan(r, true, true, err)) == HONE_OK && !r->end) st = finish(r, err);
             if (!r->end) r->end = hn_stream_stop(r->stream) < r->n_stops ? HONE_REPLY_STOP : HONE_REPLY_TURN;
         }
     }
@@ -400,7 +526,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
 hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err)
 {
     begin_call(r, parts, n);
-    hone_status st = r->end ? HONE_OK : settle(r, err);
+    hone_status st = r->end ? HONE_OK : settle(r, true, err);
     if (st == HONE_OK && !r->end) st = finish(r, err);
     if (st == HONE_OK) show(r, parts, n);
     return st;

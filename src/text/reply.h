@@ -9,6 +9,7 @@
 #define HN_REPLY_H
 
 #include "text/chat.h"
+#include "text/calls.h"
 
 /* ---- how a template marks the parts of an answer ------------------------------------------------------------ */
 
@@ -69,6 +70,25 @@ hone_status hn_reply_think(json_t **out, const hn_jinja *t, const hn_chat *c, co
 
 typedef struct hn_reply hn_reply;
 
+typedef struct hn_reply_setup { /* see hone_reply_params */
+    const hn_vocab *v;
+    const hn_reply_format *f;
+    const char *prompt;
+    size_t len;
+    const hone_span *input;
+    size_t n_input;
+    const char *const *stops;
+    size_t n_stops;
+    hn_call_kit *kit; /* held; NULL: calls are shown as they were written */
+    bool silent;      /* what looks like a call is text */
+    bool required, one_call;
+    uint64_t id_seed;
+    bool marks_as_text;
+    hn_grammar *form;
+    int32_t reasoning_budget;
+} hn_reply_setup;
+hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *err);
+
 /* f and v must outlive it; v is needed. prompt: what the answer continues, which may have opened a part; of it only
  * what the template wrote behind the last input counts. stops: as of hn_stream_new. */
 hone_status hn_reply_new(hn_reply **out, const hn_vocab *v, const hn_reply_format *f, const char *prompt, size_t len,
@@ -78,6 +98,10 @@ void hn_reply_free(hn_reply *r);
 /* One token. *parts [*n]: what is known of the text now, valid until the next call. *end: HONE_REPLY_x. */
 hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
                           hone_error *err);
+/* Which tokens may come next: *all, or bits [n_word]. */
+hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all, hone_error *err);
+const char *hn_reply_stop(const hn_reply *r);
+const char *hn_reply_notes(const hn_reply *r);
 /* The answer ends here: what was held back. */
 hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);
 

@@ -217,7 +217,7 @@ static hone_status derive_pair(hn_reply_format *f, const hn_jinja *t, const hn_c
         hn_jinja_text out = { 0 };
         char open[TAG_MAX], close[TAG_MAX];
         json_t *m = hn_chat_reasoning_probe((hn_chat_reasoning)shape, THOUGHT, ANSWER);
-        st = m ? hn_chat_render_as_is(t, &on, m, false, &out, NULL) : HONE_E_NOMEM;
+        st = m ? hn_chat_render_as_is(t, &on, m, false, false, &out, NULL) : HONE_E_NOMEM;
         const char *at = st == HONE_OK ? memmem(out.text, out.len, THOUGHT, strlen(THOUGHT)) : NULL,
                    *end = at ? at + strlen(THOUGHT) : NULL,
                    *answer = end ? memmem(end, out.len - (size_t)(end - out.text), ANSWER, strlen(ANSWER)) : NULL;
@@ -386,7 +386,7 @@ static hone_status prompt_with(const hn_jinja *t, const hn_chat *c, const char *
     json_t *m = json_pack("[{s:s, s:s}]", "role", "user", "content", "x"), *variables = switched(t, c, how);
     x.variables = variables;
     *out = (hn_jinja_text){ 0 };
-    hone_status st = m && variables ? hn_chat_render_as_is(t, &x, m, true, out, err)
+    hone_status st = m && variables ? hn_chat_render_as_is(t, &x, m, false, true, out, err)
                                     : HN_FAIL(err, HONE_E_NOMEM, "no memory to look at the chat template");
     json_decref(m);
     json_decref(variables);

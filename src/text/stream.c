@@ -178,6 +178,14 @@ hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *
 
 size_t hn_stream_stop(const hn_stream *s) { return s->stop; }
 
+const char *hn_stream_stop_text(const hn_stream *s) { return s->stops[s->stop].s; }
+
+hn_stream_rest hn_stream_held(const hn_stream *s)
+{
+    return (hn_stream_rest){ { s->text ? s->text + s->shown : "", s->n - s->shown },
+                             { s->raw ? (const char *)s->raw : "", s->n_raw } };
+}
+
 hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_error *err)
 {
     *text = "";

@@ -27,6 +27,7 @@ bool hn_vocab_add_bos(const hn_vocab *v);
 bool hn_vocab_add_eos(const hn_vocab *v);
 bool hn_vocab_is_eog(const hn_vocab *v, int32_t id);
 bool hn_vocab_is_control(const hn_vocab *v, int32_t id);
+hone_token_class hn_vocab_class(const hn_vocab *v, int32_t id);
 
 /* Bytes of a token: see hone_token_piece. */
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len);
@@ -83,6 +84,12 @@ hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const 
 void hn_stream_free(hn_stream *s);
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
 size_t hn_stream_stop(const hn_stream *s); /* which of the stops it was; of one that has stopped */
+const char *hn_stream_stop_text(const hn_stream *s);
+/* What is held back: complete characters, and behind them bytes of an unfinished one. */
+typedef struct hn_stream_rest {
+    hone_str text, raw;
+} hn_stream_rest;
+hn_stream_rest hn_stream_held(const hn_stream *s);
 hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_error *err);
 
 #endif

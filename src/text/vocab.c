@@ -901,6 +901,20 @@ bool hn_vocab_add_eos(const hn_vocab *v) { return v->add_eos; }
 bool hn_vocab_is_eog(const hn_vocab *v, int32_t id) { return valid(v, id) && v->flags[id] & HN_FLAG_EOG; }
 bool hn_vocab_is_control(const hn_vocab *v, int32_t id) { return valid(v, id) && v->type[id] == HN_TOK_CONTROL; }
 
+hone_token_class hn_vocab_class(const hn_vocab *v, int32_t id)
+{
+    if (!valid(v, id)) return id >= v->n && id < v->n_id ? HONE_TOKEN_UNUSED : HONE_TOKEN_UNKNOWN;
+    switch (v->type[id]) {
+    case HN_TOK_NORMAL: return HONE_TOKEN_NORMAL;
+    case HN_TOK_CONTROL: return HONE_TOKEN_CONTROL;
+    case HN_TOK_USER: return HONE_TOKEN_USER;
+    case HN_TOK_BYTE: return HONE_TOKEN_BYTE;
+    case HN_TOK_UNUSED:
+    case HN_TOK_UNDEFINED: return HONE_TOKEN_UNUSED;
+    default: return HONE_TOKEN_UNKNOWN;
+    }
+}
+
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len)
 {
     *len = 0;

@@ -24,15 +24,16 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee"}
-NO_ROPE = {"gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear"}
-GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2"}
+NO_ROPE = {"gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
+BOTH_WAYS = {"bert", "nomic-bert", "gemma-embedding"}  # attention sees what is behind a token, too
+GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "gemma-embedding"}
 RELU2 = {"arcee", "nemotron_h", "nemotron_h_moe"}
-LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2"}
+LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "bert", "nomic-bert"}
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "llama4"}
-EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4"}
-WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2"}
+EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding"}
+WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "olmoe": (1, False), "gpt-oss": (3, False), "llama4": ("llama4", False),
@@ -50,6 +51,10 @@ def silu(x):
 
 def gelu(x):
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def gelu_erf(x):
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
 def softplus(x):
@@ -272,9 +277,10 @@ class Model:
             c = float(self.key("attn_logit_softcapping", 50.0))
             s = c * np.tanh(s / c)
         i, j = first + np.arange(n_tok)[:, None], np.arange(k.shape[0])[None, :]
-        seen = j <= i
+        both = self.arch in BOTH_WAYS
+        seen = (j <= i) | both
         if self.windowed(il):
-            seen = seen & (i - j < self.window())
+            seen = seen & (abs(i - j) <= self.window() // 2 if both else i - j < self.window())
         if self.runs() and self.has_rope(il):
             seen = seen & (i // self.RUN == j // self.RUN)
         s = np.where(seen[None], s, -np.inf)
@@ -497,6 +503,8 @@ class Model:
     def act(self, x):
         if self.arch in RELU2:
             return np.maximum(x, 0) ** 2
+        if self.arch == "bert":
+            return gelu_erf(x)
         return gelu(x) if self.arch in GELU else silu(x)
 
     def glu(self, il, h, tail=""):
@@ -602,6 +610,9 @@ class Model:
         h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") else x
         res = float(self.key("residual_scale", 1.0)) if self.arch.startswith("granite") else 1.0
         sandwich = self.has(il, "post_ffw_norm")
+        if self.has(il, "layer_output_norm"):  # norms of the stream itself
+            x = self.norm(x + self.mixer(il, x, pos), "attn_output_norm", il)
+            return self.norm(x + self.ffn(il, x), "layer_output_norm", il)
         if self.arch in ("nemotron_h", "nemotron_h_moe", "mamba2"):
             o = self.mixer(il, h, pos)
             return x + (self.ffn(il, h) if o is None else o)
@@ -671,8 +682,8 @@ class Model:
         rest = [as_loud_as(s[i + 1] @ w.T, s[0]) for i, w in enumerate(self.t["altup_unembd_proj.weight"])]
         return np.mean(np.stack([s[0]] + rest), 0)
 
-    def run(self, tokens, n_ctx=None):
-        """Logits [T, vocabulary] of one sequence from position 0; n_ctx: positions of the session."""
+    def rows(self, tokens, n_ctx=None):
+        """What the stream ends as, behind the last norm, [T, n_embd]."""
         tokens = np.asarray(tokens)
         pos = np.arange(len(tokens), dtype=np.float64)
         self.n_ctx, self.kv = n_ctx or len(tokens), {}
@@ -683,14 +694,44 @@ class Model:
             x = x * float(self.key("embedding_scale", 0.0) or 1.0)
         if "position_embd.weight" in self.t:
             x = x + self.t["position_embd.weight"][:len(tokens)]
+        if "token_types.weight" in self.t:
+            x = x + self.t["token_types.weight"].reshape(-1, self.n_embd)[0]
+        if self.arch in ("bert", "nomic-bert"):
+            x = self.norm(x, "token_embd_norm")
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":
             x = self.gemma3n(x, pos)
         else:
             for il in range(self.n_layer):
                 x = self.layer(il, x, pos)
+        if self.arch in ("bert", "nomic-bert"):
+            return x
         last = "token_embd_norm" if self.arch in ("lfm2", "lfm2moe") else "output_norm"
-        x = self.norm(x, last if last + ".weight" in self.t else "output_norm")
+        return self.norm(x, last if last + ".weight" in self.t else "output_norm")
+
+    def embed(self, tokens, pooling=None):
+        """The vector of a text: pooled as the file says, through what is behind that, of length 1; scores (4) and
+        rows (0) as they come."""
+        x, pooling = self.rows(tokens), self.key("pooling_type") if pooling is None else pooling
+        if pooling == 0:
+            return x
+        first = pooling == 2 or pooling == 4 and self.arch in BOTH_WAYS
+        x = np.mean(x, 0) if pooling == 1 else x[0] if first else x[-1]
+
+        def linear(name, x):
+            return x @ self.t[name + ".weight"].T.reshape(x.shape[0], -1) + self.t.get(name + ".bias", 0)
+        if pooling == 4:
+            if "cls.weight" in self.t:
+                x = np.tanh(linear("cls", x))
+            x = linear("cls.output", x)
+            return x if self.arch in BOTH_WAYS or len(x) == 1 else softmax(x)
+        for name in ("dense_2", "dense_3"):
+            x = linear(name, x) if name + ".weight" in self.t else x
+        return x / np.sqrt(np.sum(x * x))
+
+    def run(self, tokens, n_ctx=None):
+        """Logits [T, vocabulary] of one sequence from position 0; n_ctx: positions of the session."""
+        x = self.rows(tokens, n_ctx)
         y = x @ self.t.get("output.weight", self.t["token_embd.weight"]).T
         if "output.bias" in self.t:
             y = y + self.t["output.bias"]
@@ -749,8 +790,29 @@ def check_vector(path):
     return far, wrong
 
 
+def check_embeddings(path):
+    """The same of a vector of embeddings."""
+    v, model = read_vector(path)
+    far = 0.0
+    for text in v["texts"]:
+        rows = model.rows(text["ids"])
+        own = {"mean": np.mean(rows, 0), "cls": rows[0], "last": rows[-1]}
+        wants = [(model.embed(text["ids"]), text["embedding"])]
+        wants += [(rows[int(pos)], row) for pos, row in text.get("rows", {}).items()]
+        wants += [(own[how], row) for how, row in text.get("pooled", {}).items()]
+        far = max([far] + [float(np.max(np.abs(a - b))) for a, b in wants])
+    return far, [] if far <= 1e-6 else ["embeddings"]
+
+
 def main():
     n_bad, n = 0, 0
+    for path in sorted(glob.glob(os.path.join(GOLDEN, "..", "embeddings", "*.json"))):
+        name = os.path.basename(path)[:-5]
+        if len(sys.argv) > 1 and not name.startswith(tuple(sys.argv[1:])):
+            continue
+        far, wrong = check_embeddings(path)
+        n, n_bad = n + 1, n_bad + bool(wrong)
+        print("%-14s %.1e %s" % (name, far, "; ".join(wrong) or "ok"))
     for path in sorted(glob.glob(os.path.join(GOLDEN, "*.json"))):
         name = os.path.basename(path)[:-5]
         if len(sys.argv) > 1 and not name.startswith(tuple(sys.argv[1:])):

@@ -232,6 +232,39 @@ static hone_status use_rwkv(hone_error *err)
     return st;
 }
 
+/* A sequence long enough for a tree with more buckets than it begins with. */
+enum { LONG = 17 * 64 + 5 };
+static hone_snapshot *long_one;
+
+static hone_status make_long(hone_error *err)
+{
+    static int32_t ids[LONG];
+    const float *y;
+    hone_session *s;
+    for (int i = 0; i < LONG; i++) ids[i] = i * 7 % 40;
+    hone_status st = hone_session_new(&s, context, rwkv, NULL, err);
+    if (!st) st = hone_append(s, 0, ids, LONG, &y, err);
+    if (!st) st = hone_seq_snapshot(s, 0, &long_one, err);
+    hone_session_free(s);
+    return st;
+}
+
+/* What is kept, or some of it, goes without a trace; and what could not be kept can be at once. */
+static hone_status keep_long(hone_error *err)
+{
+    hone_session *s;
+    hone_prefix_info info;
+    hone_status st = hone_session_new(&s, context, rwkv, &(hone_session_params){ .n_kept_states = 1 }, err);
+    if (st) return st;
+    assert_int_equal(hone_seq_restore(s, 0, long_one, err), HONE_OK);
+    st = hone_seq_keep(s, 0, err);
+    hone_session_prefix_info(s, &info);
+    assert_true(hone_seq_length(s, 0) == LONG && info.n_states == !st && info.n_nodes == (st ? 0 : 18));
+    if (st) assert_int_equal(hone_seq_keep(s, 0, NULL), HONE_OK);
+    hone_session_free(s);
+    return st;
+}
+
 static hone_status save(hone_error *err) { return hone_session_save(session, session_path, err); }
 
 static hone_status load(hone_error *err)
@@ -336,6 +369,7 @@ static void making_context(void **state) { fail_each(new_context, false); }
 static void making_session(void **state) { fail_each(new_session, false); }
 static void opening_rwkv(void **state) { fail_each(open_rwkv, false); }
 static void using_rwkv(void **state) { fail_each(use_rwkv, false); }
+static void keeping(void **state) { fail_each(keep_long, false); }
 static void tokenizing(void **state) { fail_each(tokenize, true); }
 static void streaming(void **state) { fail_each(stream, true); }
 
@@ -426,10 +460,11 @@ static int set_up(void **state)
         return -1;
     }
     unlink(json);
-    return hone_model_open(&rwkv, rwkv_path, NULL, &err) ? -1 : 0;
+    return hone_model_open(&rwkv, rwkv_path, NULL, &err) || make_long(&err) ? -1 : 0;
 }
 static int discard(void **state)
 {
+    hone_snapshot_free(long_one);
     hone_session_free(session);
     hone_context_free(context);
     hone_model_close(model);
@@ -447,7 +482,8 @@ int main(void)
         cmocka_unit_test(packing),        cmocka_unit_test(verifying),
         cmocka_unit_test(opening_packed), cmocka_unit_test(opening_touched),
         cmocka_unit_test(saving),         cmocka_unit_test(loading),
-        cmocka_unit_test(tokenizing),     cmocka_unit_test(streaming),
+        cmocka_unit_test(keeping),        cmocka_unit_test(tokenizing),
+        cmocka_unit_test(streaming),
     };
     return cmocka_run_group_tests(tests, set_up, discard);
 }

@@ -1,8 +1,9 @@
 /* One answer for every family: whatever a sequence went through, its logits are, bit for bit, those of the same tokens
  * run alone by the scalar kernels, on one thread, in one chunk. Each episode draws a model (a published vector of a
- * family with types, windows and experts laid out at random; a file of HONE_ANSWERS_FILES), a kind of cache, maybe an
- * adapter, and three sessions on other levels, threads and chunks, packed or plain; then it runs batches of several
- * sequences, forks, cuts, checkpoints, snapshots and session files from one to another, stops and refusals.
+ * family with types, windows and experts laid out at random; a file of HONE_ANSWERS_FILES), a kind of cache, maybe two
+ * adapters, and three sessions on other levels, threads and chunks, packed or plain; then it runs batches of several
+ * sequences, each with its set of adapters, forks, cuts, kept prefixes, checkpoints, snapshots and session files from
+ * one to another, stops and refusals.
  *
  * HONE_ANSWERS_SEED: of the first round (1); HONE_ANSWERS_COUNT: rounds of one episode a family (1);
  * HONE_ANSWERS_STEPS: of an episode; HONE_TEST_FAMILY: those whose name begins so; HONE_ANSWERS_FILES: a folder of
@@ -17,6 +18,7 @@ enum { STEPS = 12, N_TEXT = 2 };
 enum { STEPS = 30, N_TEXT = 3 };
 #endif
 enum { N_RIG = 3, N_SEQ = 4, MOST_CTX = 200, N_SNAP = 3, N_TRAIL = 24, MOST_BATCH = 96 };
+enum { N_ADAPTER = 2, N_SET = 4 }; /* bit k of a set: adapter k; 0: none */
 
 static long number(const char *name, long otherwise)
 {
@@ -35,22 +37,24 @@ typedef struct rig {
     hone_session *s;
     bool packed;
     int text[N_SEQ], len[N_SEQ]; /* what each sequence holds: the first len tokens of a text */
+    int set[N_SEQ];
     char what[96];
 } rig;
 
 static struct {
     const char *name;
     long seed;
-    hone_model *alone, *plain, *packed; /* alone: as the family has it; plain, packed: in this episode's layout */
-    hone_adapter *adapter[3];           /* of these */
-    float scale;
+    hone_model *alone, *plain, *packed;  /* alone: as the family has it; plain, packed: in this episode's layout */
+    hone_adapter *adapter[3][N_ADAPTER]; /* of these */
+    float scale[N_ADAPTER];
+    bool adapted;
     int n_vocab, n_ctx;
     hone_kv_cache_type cache;
     int32_t text[N_TEXT][MOST_CTX];
-    float *want[N_TEXT]; /* [n_ctx, n_vocab] */
+    float *want[N_SET][N_TEXT]; /* [n_ctx, n_vocab]; NULL: not asked for yet */
     rig rig[N_RIG];
     hone_snapshot *snap[N_SNAP];
-    int snap_text[N_SNAP];
+    int snap_text[N_SNAP], snap_set[N_SNAP];
     bool snap_packed[N_SNAP];
 } ep;
 
@@ -58,7 +62,7 @@ static char trail[N_TRAIL][160]; /* the last steps */
 static int n_step;
 
 static struct {
-    long rows, episodes, packed, adapted, restored, loaded, stopped, full;
+    long rows, episodes, packed, adapted, restored, loaded, stopped, full, mixed, hits;
 } did;
 
 #define STEP(...) (void)snprintf(trail[n_step++ % N_TRAIL], sizeof trail[0], __VA_ARGS__)
@@ -82,14 +86,42 @@ static int shared(int a, int b)
     return n;
 }
 
+/* Sequence seq, which is empty, runs with a set. */
+static void use_set(hone_session *s, const hone_model *m, int seq, int set)
+{
+    hone_error err = { 0 };
+    hone_adapter *const *of = ep.adapter[m == ep.alone ? 0 : m == ep.plain ? 1 : 2], *list[N_ADAPTER];
+    float scale[N_ADAPTER];
+    int n = 0;
+    for (int i = 0; i < N_ADAPTER; i++)
+        if (set >> i & 1) list[n] = of[i], scale[n++] = ep.scale[i];
+    must(hone_seq_set_adapters(s, seq, list, scale, n, &err), &err);
+}
+
+/* The oracle: a text alone. */
+static const float *answers(int set, int text)
+{
+    float **want = &ep.want[set][text];
+    if (*want) return *want;
+    hone_context *c = tm_context("scalar", 1);
+    hone_session *s = tm_session(c, ep.alone, ep.n_ctx, 1, ep.n_ctx, ep.cache);
+    use_set(s, ep.alone, 0, set);
+    *want = malloc((size_t)ep.n_ctx * (size_t)ep.n_vocab * sizeof **want);
+    assert_non_null(*want);
+    tm_run(s, 0, ep.text[text], ep.n_ctx, *want);
+    hone_session_free(s);
+    hone_context_free(c);
+    return *want;
+}
+
 static void same_row(const rig *r, int seq, int pos, const float *got)
 {
     char what[256];
-    const float *want = ep.want[r->text[seq]] + (size_t)pos * (size_t)ep.n_vocab;
+    const float *want = answers(r->set[seq], r->text[seq]) + (size_t)pos * (size_t)ep.n_vocab;
     did.rows++;
     if (!memcmp(want, got, (size_t)ep.n_vocab * sizeof *got)) return;
-    snprintf(what, sizeof what, "%s: sequence %d, text %d: other logits at position %d", r->what, seq, r->text[seq],
-             pos);
+    snprintf(what, sizeof what, "%s: sequence %d, text %d, set %d: other logits at position %d", r->what, seq,
+             r->text[seq], r->set[seq], pos);
     wrong(what);
 }
 
@@ -107,13 +139,14 @@ static void lengths(const rig *r)
 static void run_some(rig *r)
 {
     static hone_token batch[MOST_BATCH];
-    int more[N_SEQ] = { 0 }, to[N_SEQ], n = 0, n_want = 0, left = 0;
+    int more[N_SEQ] = { 0 }, to[N_SEQ], n = 0, n_want = 0, left = 0, sets = 0;
     hone_error err = { 0 };
     for (int seq = 0; seq < N_SEQ; seq++) {
         int room = ep.n_ctx - r->len[seq], most = chance(3) ? 1 : chance(2) ? 5 : MOST_BATCH / N_SEQ;
         if (chance(2) || !room) continue;
         more[seq] = 1 + (int)draw((uint32_t)(room < most ? room : most));
         left += more[seq];
+        sets |= 1 << r->set[seq];
         /* another text goes on from here, where one begins like this */
         int other = (int)draw(N_TEXT);
         if (shared(other, r->text[seq]) >= r->len[seq]) r->text[seq] = other;
@@ -136,6 +169,7 @@ static void run_some(rig *r)
     hone_session_set_abort(r->s, NULL, NULL);
     if (st == HONE_OK) {
         memcpy(r->len, to, sizeof to);
+        did.mixed += (sets & (sets - 1)) != 0;
         for (int i = 0; i < n; i++) {
             if (!batch[i].want_logits) continue;
             same_row(r, batch[i].seq, batch[i].pos, row);
@@ -151,12 +185,12 @@ static void run_some(rig *r)
     free(y);
 }
 
-static void sync_some(rig *r, int seq)
+static void sync_to(rig *r, int seq, int text)
 {
     const float *y;
     int32_t kept;
     hone_error err = { 0 };
-    int text = (int)draw(N_TEXT), n = 1 + (int)draw((uint32_t)ep.n_ctx);
+    int n = 1 + (int)draw((uint32_t)ep.n_ctx);
     STEP("%s: sync %d to %d of text %d", r->what, seq, n, text);
     hone_status st = hone_seq_sync(r->s, seq, ep.text[text], n, &kept, &y, &err);
     if (st != HONE_OK && st != HONE_E_NOMEM) wrong(err.message);
@@ -175,13 +209,13 @@ static void snapshot_or_restore(rig *r, int seq)
         hone_snapshot_free(ep.snap[i]);
         STEP("%s: snapshot %d of %d", r->what, i, seq);
         must(hone_seq_snapshot(r->s, seq, &ep.snap[i], &err), &err);
-        ep.snap_text[i] = r->text[seq];
+        ep.snap_text[i] = r->text[seq], ep.snap_set[i] = r->set[seq];
         ep.snap_packed[i] = r->packed;
         return;
     }
     STEP("%s: %d restored from snapshot %d of %d", r->what, seq, i, hone_snapshot_length(ep.snap[i]));
     hone_status st = hone_seq_restore(r->s, seq, ep.snap[i], &err);
-    if (ep.snap_packed[i] != r->packed) { /* the same file, opened a second time: snapshots know but handles */
+    if (ep.snap_packed[i] != r->packed || ep.snap_set[i] != r->set[seq]) { /* snapshots know but handles */
         assert_int_equal(st, HONE_E_ARG);
         return;
     }
@@ -195,12 +229,40 @@ static void snapshot_or_restore(rig *r, int seq)
     r->len[seq] = hone_snapshot_length(ep.snap[i]);
 }
 
+static const hone_model *model_of(const rig *r) { return r->packed ? ep.packed : ep.plain; }
+
+static void empty(rig *r, int seq, int set)
+{
+    hone_error err = { 0 };
+    must(hone_seq_truncate(r->s, seq, 0, &err), &err);
+    r->len[seq] = 0;
+    use_set(r->s, model_of(r), seq, set);
+    r->set[seq] = set;
+}
+
+/* Must a file of r be refused, as its sequences ran with other adapters? */
+static bool other_sets(const rig *r, const rig *other)
+{
+    bool one = true, same = true, held = true;
+    for (int seq = 0; seq < N_SEQ; seq++) {
+        one = one && r->set[seq] == r->set[0] && other->set[seq] == other->set[0];
+        same = same && r->set[seq] == other->set[seq];
+        held = held && (!r->len[seq] || r->set[seq] == other->set[seq]);
+    }
+    return one ? !same : !held;
+}
+
 static void file_to(rig *r, rig *other)
 {
     hone_error err = { 0 };
+    for (int seq = 0; seq < N_SEQ && other != r && chance(2); seq++) empty(other, seq, r->set[seq]);
     STEP("%s: saved to a file; %s: loaded", r->what, other->what);
     must(hone_session_save(r->s, tm_path("answers.session"), &err), &err);
     hone_status st = hone_session_load(other->s, tm_path("answers.session"), &err);
+    if (other_sets(r, other)) {
+        assert_int_equal(st, HONE_E_ARG);
+        return;
+    }
     if (st == HONE_E_NOMEM) {
         did.full++;
         return;
@@ -217,11 +279,11 @@ static void step(void)
     int seq = (int)draw(N_SEQ), from = (int)draw(N_SEQ);
     int32_t n = (int32_t)draw((uint32_t)r->len[seq] + 1);
     hone_error err = { 0 };
-    switch (draw(16)) {
+    switch (draw(20)) {
     case 0:
         STEP("%s: %d forked from %d", r->what, seq, from);
         must(hone_seq_copy(r->s, seq, from, &err), &err);
-        r->text[seq] = r->text[from], r->len[seq] = r->len[from];
+        r->text[seq] = r->text[from], r->len[seq] = r->len[from], r->set[seq] = r->set[from];
         break;
     case 1:
     case 2:
@@ -246,7 +308,32 @@ static void step(void)
         if (chance(2)) file_to(r, &ep.rig[draw(N_RIG)]);
         break;
     case 8:
-    case 9: sync_some(r, seq); break;
+    case 9:
+    case 10: sync_to(r, seq, (int)draw(N_TEXT)); break;
+    case 11:
+    case 12:
+        STEP("%s: %d positions of %d kept", r->what, r->len[seq], seq);
+        must(hone_seq_keep(r->s, seq, &err), &err);
+        break;
+    case 13: {
+        int set = ep.adapted ? (int)draw(N_SET) : 0, scope = (int)draw(2);
+        if (chance(2)) must(hone_seq_keep(r->s, seq, &err), &err);
+        STEP("%s: %d emptied, for scope %d and set %d", r->what, seq, scope, set);
+        empty(r, seq, set);
+        must(hone_seq_set_scope(r->s, seq, (uint64_t)scope, &err), &err);
+        sync_to(r, seq, (int)draw(N_TEXT));
+        break;
+    }
+    case 14: { /* all go, and one comes back */
+        int text = r->text[seq];
+        STEP("%s: all kept and emptied", r->what);
+        for (int i = 0; i < N_SEQ; i++) {
+            must(hone_seq_keep(r->s, i, &err), &err);
+            empty(r, i, r->set[i]);
+        }
+        sync_to(r, seq, text);
+        break;
+    }
     default: run_some(r);
     }
     lengths(r);
@@ -263,7 +350,7 @@ static hone_model *open_with(const char *path, const char *packed)
 }
 
 /* An adapter file for some of the model's matrices; NULL: it has none that an adapter may change. */
-static const char *make_adapter(const char *model)
+static const char *make_adapter(const char *model, const char *as)
 {
     hone_file *f;
     hone_error err = { 0 };
@@ -293,32 +380,10 @@ static const char *make_adapter(const char *model)
         tm_add(a, half, 2, rank, t.ne[1]);
     }
     hone_file_close(f);
-    const char *path = a->n_t ? tm_path("answers.lora.gguf") : NULL;
+    const char *path = a->n_t ? tm_path(as) : NULL;
     if (path) tm_save_raw(a, path);
     tm_free(a);
     return path;
-}
-
-static void adapt(hone_session *s, const hone_model *m)
-{
-    hone_error err = { 0 };
-    hone_adapter *a = ep.adapter[m == ep.alone ? 0 : m == ep.plain ? 1 : 2];
-    if (a) must(hone_session_set_adapters(s, &a, &ep.scale, 1, &err), &err);
-}
-
-/* The oracle: each text alone. */
-static void run_alone(void)
-{
-    hone_context *c = tm_context("scalar", 1);
-    for (int t = 0; t < N_TEXT; t++) {
-        hone_session *s = tm_session(c, ep.alone, ep.n_ctx, 1, ep.n_ctx, ep.cache);
-        adapt(s, ep.alone);
-        ep.want[t] = malloc((size_t)ep.n_ctx * (size_t)ep.n_vocab * sizeof **ep.want);
-        assert_non_null(ep.want[t]);
-        tm_run(s, 0, ep.text[t], ep.n_ctx, ep.want[t]);
-        hone_session_free(s);
-    }
-    hone_context_free(c);
 }
 
 static void rig_up(rig *r)
@@ -330,12 +395,15 @@ static void rig_up(rig *r)
     while (levels[n_level]) n_level++;
     const char *cpu = levels[draw((uint32_t)n_level)];
     *r = (rig){ .packed = ep.packed && chance(2) };
-    const hone_model *m = r->packed ? ep.packed : ep.plain;
+    const hone_model *m = model_of(r);
     const hone_context_params cp = { .n_threads = threads, .cpu = cpu, .n_threads_batch = batch_threads };
     must(hone_context_new(&r->c, &cp, &err), &err);
-    hone_session_params p = {
-        .n_ctx = ep.n_ctx, .n_seq = N_SEQ, .n_chunk = chunk, .cache = ep.cache, .n_checkpoints = 1 + (int)draw(4)
-    };
+    hone_session_params p = { .n_ctx = ep.n_ctx,
+                              .n_seq = N_SEQ,
+                              .n_chunk = chunk,
+                              .cache = ep.cache,
+                              .n_checkpoints = 1 + (int)draw(4),
+                              .n_kept_states = (int)draw(4) };
     must(hone_session_new(&r->s, r->c, m, &p, &err), &err);
     if (chance(4)) { /* less than all sequences may ask for */
         hone_session_memory use;
@@ -344,7 +412,7 @@ static void rig_up(rig *r)
         p.cache_budget = use.cache_bytes / 2;
         must(hone_session_new(&r->s, r->c, m, &p, &err), &err);
     }
-    adapt(r->s, m);
+    for (int seq = 0; ep.adapted && seq < N_SEQ; seq++) empty(r, seq, (int)draw(N_SET));
     snprintf(r->what, sizeof r->what, "[%s, %d and %d threads, chunks of %d, %s%s]", cpu, threads, batch_threads, chunk,
              r->packed ? "packed" : "plain", p.cache_budget ? ", half the memory" : "");
 }
@@ -356,6 +424,12 @@ static void draw_texts(void)
         for (int i = 0; i < ep.n_ctx; i++)
             ep.text[t][i] = i < same ? ep.text[from][i] : (int32_t)draw((uint32_t)ep.n_vocab);
     }
+}
+
+static void free_answers(void)
+{
+    for (int set = 0; set < N_SET; set++)
+        for (int i = 0; i < N_TEXT; i++) free(ep.want[set][i]);
 }
 
 /* alone: the file of the oracle; path: the same model, however its experts lie. */
@@ -377,25 +451,31 @@ static void episode(const char *alone, const char *path)
         ep.packed = open_with(path, NULL);
         did.packed++;
     }
-    const char *lora = chance(3) ? make_adapter(alone) : NULL;
     hone_model *each[3] = { ep.alone, ep.plain, ep.packed };
-    ep.scale = 0.5f + 0.25f * (float)draw(4);
-    for (int i = 0; lora && i < 3; i++)
-        if (each[i]) must(hone_adapter_open(&ep.adapter[i], each[i], lora, &err), &err);
-    did.adapted += lora != NULL;
+    ep.adapted = chance(3);
+    for (int k = 0; k < N_ADAPTER; k++) {
+        const char *lora = ep.adapted ? make_adapter(alone, k ? "answers.b.gguf" : "answers.a.gguf") : NULL;
+        ep.adapted = lora != NULL;
+        ep.scale[k] = 0.5f + 0.25f * (float)draw(4);
+        for (int i = 0; lora && i < 3; i++)
+            if (each[i]) must(hone_adapter_open(&ep.adapter[i][k], each[i], lora, &err), &err);
+    }
+    did.adapted += ep.adapted;
     draw_texts();
-    run_alone();
     for (int i = 0; i < N_RIG; i++) rig_up(&ep.rig[i]);
     long n = number("HONE_ANSWERS_STEPS", STEPS);
     for (long k = 0; k < n; k++) step();
     for (int i = 0; i < N_RIG; i++) {
+        hone_prefix_info info_of;
+        hone_session_prefix_info(ep.rig[i].s, &info_of);
+        did.hits += (long)info_of.n_hits;
         hone_session_free(ep.rig[i].s);
         hone_context_free(ep.rig[i].c);
     }
     for (int i = 0; i < N_SNAP; i++) hone_snapshot_free(ep.snap[i]);
-    for (int i = 0; i < N_TEXT; i++) free(ep.want[i]);
+    free_answers();
     for (int i = 0; i < 3; i++) {
-        hone_adapter_close(ep.adapter[i]);
+        for (int k = 0; k < N_ADAPTER; k++) hone_adapter_close(ep.adapter[i][k]);
         hone_model_close(each[i]);
     }
     did.episodes++;
@@ -489,10 +569,12 @@ static void every_sequence_is_as_alone(void **state)
     }
     for (int i = 0; i < n; i++) free(files[i]);
     free(files);
-    print_message("%ld episodes, %ld packed, %ld with an adapter: %ld rows of logits, %ld snapshots and %ld files "
-                  "restored, %ld stopped, %ld did not fit\n",
-                  did.episodes, did.packed, did.adapted, did.rows, did.restored, did.loaded, did.stopped, did.full);
+    print_message("%ld episodes, %ld packed, %ld with adapters: %ld rows of logits, %ld batches of several sets, %ld "
+                  "prefixes, %ld snapshots and %ld files restored, %ld stopped, %ld did not fit\n",
+                  did.episodes, did.packed, did.adapted, did.rows, did.mixed, did.hits, did.restored, did.loaded,
+                  did.stopped, did.full);
     assert_true(did.rows > 10 * did.episodes);
+    if (did.episodes > 40) assert_true(did.mixed > did.adapted && did.hits > 5);
 }
 
 /* A sequence with windows that a snapshot or a file brought back is cut as one that was run here: where the window of
@@ -507,7 +589,6 @@ static void what_comes_back_can_be_cut(void **state)
     ep.alone = open_with(tm_path("alone.gguf"), "off");
     ep.n_vocab = v.n_vocab, ep.n_ctx = FULL + 1, ep.cache = HONE_CACHE_F16;
     draw_texts();
-    run_alone();
     hone_error err = { 0 };
     int32_t other[FULL];
     for (int i = 0; i < FULL; i++) other[i] = (ep.text[0][i] + 1) % ep.n_vocab;
@@ -533,7 +614,7 @@ static void what_comes_back_can_be_cut(void **state)
     hone_snapshot_free(snap);
     hone_session_free(r.s);
     hone_context_free(r.c);
-    for (int i = 0; i < N_TEXT; i++) free(ep.want[i]);
+    free_answers();
     hone_model_close(ep.alone);
     json_decref(v.j);
 }

@@ -462,6 +462,7 @@ typedef struct attn_case {
     hn_cache_type type;
     int64_t d, n_q, n_tok, n_kv;      /* keys of the first token */
     int64_t window, split_first, d_v; /* d_v: of latent rows; 0: keys and values of d */
+    int64_t n_end;                    /* keys that there are; 0: up to the last token's own */
     float cap;
     const float *sink; /* [n_q] or NULL */
     void *k, *v;
@@ -470,6 +471,12 @@ typedef struct attn_case {
     char *far_k, *far_v;
     uint32_t *page;
 } attn_case;
+
+/* Keys that token t sees the last of. */
+static int64_t keys_of(const attn_case *c, int64_t t)
+{
+    return c->n_end && c->n_kv + t > c->n_end ? c->n_end : c->n_kv + t;
+}
 
 static size_t plane_bytes(hn_cache_type type, int64_t d, int64_t n_pos)
 {
@@ -501,7 +508,7 @@ static void scatter_case(attn_case *c, int64_t n_page)
 
 static void fill_case(attn_case *c)
 {
-    int64_t n_all = c->n_kv + c->n_tok - 1, n_page = (n_all + HN_PAGE - 1) / HN_PAGE;
+    int64_t n_all = keys_of(c, c->n_tok - 1), n_page = (n_all + HN_PAGE - 1) / HN_PAGE;
     size_t bytes = plane_bytes(c->type, c->d, n_page * HN_PAGE);
     float row[MAX_D];
     c->k = malloc(bytes);
@@ -538,7 +545,7 @@ static float scale_of(const attn_case *c) { return c->d > 256 ? 0.03125f : 0.25f
 static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t t0, int64_t t1, bool parts, bool far)
 {
     const int64_t d_v = c->d_v ? c->d_v : c->d, v = c->n_q * d_v;
-    int64_t rows = (t1 - t0) * c->n_q, w = c->n_q * c->d, n_split = (c->n_kv + t1 - 1 + HN_SPLIT - 1) / HN_SPLIT;
+    int64_t rows = (t1 - t0) * c->n_q, w = c->n_q * c->d, n_split = (keys_of(c, t1 - 1) + HN_SPLIT - 1) / HN_SPLIT;
     float *scratch = aligned_alloc(64, ((size_t)hn_attn_floats(rows, c->d) * 4 + 63) / 64 * 64 + 64);
     memset(scratch, 0xFF, (size_t)hn_attn_floats(rows, c->d) * 4);
     memset(scratch + hn_attn_floats(rows, c->d), CANARY, 32);
@@ -557,6 +564,7 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
                   .d = c->d,
                   .d_v = c->d_v,
                   .window = c->window,
+                  .n_end = c->n_end,
                   .split_first = c->split_first,
                   .scale = scale_of(c),
                   .cap = c->cap,
@@ -576,7 +584,8 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
                     first = c->window && keys > c->window ? (keys - c->window) / HN_SPLIT : 0;
             first = first < c->split_first ? c->split_first : first;
             k->attn_merge(out + t0 * v + r * d_v, part + (first * rows + r) * (d_v + 2), rows * (d_v + 2),
-                          (keys + HN_SPLIT - 1) / HN_SPLIT - first, d_v, c->sink ? c->sink + r % c->n_q : NULL);
+                          (keys_of(c, t0 + r / c->n_q) + HN_SPLIT - 1) / HN_SPLIT - first, d_v,
+                          c->sink ? c->sink + r % c->n_q : NULL);
         }
         free(part);
     }
@@ -622,6 +631,7 @@ static void check_case(attn_case c)
         int64_t keys = n_kv + r / n_q, from = window && keys > window ? keys - window : 0;
         if (from < c.split_first * HN_SPLIT) from = c.split_first * HN_SPLIT;
         q_seen(c.d_v ? HN_CACHE_F32 : type, seen, c.q + r * d, d); /* latent rows: never in integers */
+        keys = keys_of(&c, r / n_q);
         for (int64_t t = from; t < keys; t++) {
             s[t] = 0;
             for (int64_t i = 0; i < d; i++) s[t] += seen[i] * cached(type, c.d_v > 0, c.k, d, t, i);
@@ -671,6 +681,28 @@ static void windows_match_scalar(void **state)
         for (int type = 0; type < HN_CACHE_TYPES; type++)
             for (int64_t d = 6; d <= 40; d += 34)
                 check_window((hn_cache_type)type, d, list[i].n_q, list[i].n_tok, list[i].n_kv, list[i].window);
+}
+
+/* Keys behind a token too: all of a text, n_kv being all of it; or as many as before it, which end with the text. */
+static void both_ways_match_scalar(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n_q, n_tok, n_kv, window, n_end;
+    } list[] = { { 1, 1, 1, 0, 1 },        { 2, 7, 7, 0, 7 },       { 1, 70, 70, 0, 70 },     { 3, 20, 520, 0, 520 },
+                 { 1, 9, 3, 5, 9 },        { 2, 70, 11, 21, 70 },   { 1, 130, 65, 129, 130 }, { 4, 30, 500, 33, 520 },
+                 { 1, 24, 1010, 7, 1030 }, { 1, 600, 40, 79, 600 }, { 6, 3, 129, 0, 129 } };
+    rng_key = 16, rng_at = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (int type = 0; type < HN_CACHE_TYPES; type++)
+            for (int64_t d = 6; d <= 40; d += 34)
+                check_case((attn_case){ .type = (hn_cache_type)type,
+                                        .d = d,
+                                        .n_q = list[i].n_q,
+                                        .n_tok = list[i].n_tok,
+                                        .n_kv = list[i].n_kv,
+                                        .window = list[i].window,
+                                        .n_end = list[i].n_end });
 }
 
 /* Caps, sinks and chunks, with windows and without. */
@@ -863,6 +895,7 @@ int main(void)
         cmocka_unit_test(exp_matches_scalar),
         cmocka_unit_test(attention_matches_scalar),
         cmocka_unit_test(windows_match_scalar),
+        cmocka_unit_test(both_ways_match_scalar),
         cmocka_unit_test(caps_and_sinks_match_scalar),
         cmocka_unit_test(latent_rows_match_scalar),
         cmocka_unit_test(cache_stores_match_scalar),

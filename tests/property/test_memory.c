@@ -6,6 +6,7 @@
 #include "../unit/growth.h"
 #include "../unit/tiny_rwkv.h"
 #include "engine/engine.h"
+#include "engine/prefix.h"
 
 #include <sys/mman.h>
 
@@ -112,6 +113,23 @@ static const plan *now;
 static int32_t ids[N_SEQ][N_CTX], len[N_SEQ]; /* the model */
 static long n_refused;
 
+/* What was kept, as far as it is known that nothing of it had to go. */
+enum { N_KEPT = 64 };
+static struct {
+    int32_t ids[N_CTX], len;
+    uint64_t scope;
+} was[N_KEPT];
+static int n_kept;
+static long n_from_tree;
+
+/* Bytes that sequences and checkpoints hold. */
+static uint64_t theirs(void)
+{
+    uint64_t held, alone;
+    hn_prefix_bytes(mem, &held, &alone);
+    return mem->used - alone;
+}
+
 static uint64_t mixed(uint64_t h, int32_t id) { return hn_mix64(h * 31 + (uint64_t)id + 1); }
 
 /* Where a position's 8 bytes are in K (or V) of a head, and a state's. */
@@ -131,7 +149,7 @@ static bool has_state(int32_t il) { return now->layer[il].state_floats > 0; }
 /* What a forward pass would do: positions [from, to) of seq, whose ids are known. */
 static void compute(int32_t seq, const int32_t *id, int32_t from, int32_t to)
 {
-    uint64_t h = 7;
+    uint64_t h = 7 + mem->key[seq].scope;
     for (int32_t i = 0; i < from; i++) h = mixed(h, id[i]);
     allow(PROT_READ | PROT_WRITE);
     for (int32_t pos = from; pos < to; pos++) {
@@ -145,7 +163,7 @@ static void compute(int32_t seq, const int32_t *id, int32_t from, int32_t to)
             uint64_t s;
             if (!has_state(il)) continue;
             memcpy(&s, at_state(il, seq), 8); /* from what is there: a wrong one stays wrong */
-            s = mixed(s, id[pos] + il);
+            s = mixed(s + mem->key[seq].scope, id[pos] + il);
             memcpy(at_state(il, seq), &s, 8);
         }
     }
@@ -154,7 +172,7 @@ static void compute(int32_t seq, const int32_t *id, int32_t from, int32_t to)
 
 static void verify(int32_t seq)
 {
-    uint64_t h = 7, x;
+    uint64_t h = 7 + mem->key[seq].scope, x;
     assert_int_equal(mem->length[seq], len[seq]);
     allow(PROT_READ);
     for (int32_t pos = 0; pos < len[seq]; pos++) {
@@ -174,7 +192,7 @@ static void verify(int32_t seq)
     for (int32_t il = 0; il < N_LAYER && len[seq]; il++) {
         uint64_t s = 0;
         if (!has_state(il)) continue;
-        for (int32_t pos = 0; pos < len[seq]; pos++) s = mixed(s, ids[seq][pos] + il);
+        for (int32_t pos = 0; pos < len[seq]; pos++) s = mixed(s + mem->key[seq].scope, ids[seq][pos] + il);
         memcpy(&x, at_state(il, seq), 8);
         if (x != s)
             fail_msg("%s: sequence %d of %d positions: the state of layer %d differs", now->name, seq, len[seq], il);
@@ -203,7 +221,11 @@ static void balance(void)
             int32_t w = mem->group[g].window, lo = c->pos >= w ? (c->pos - w + 1) / HN_PAGE : 0;
             for (int32_t k = lo; k < (c->pos + HN_PAGE - 1) / HN_PAGE; k++) n[c->tail[mem->group[g].tail + k - lo]]++;
         }
-        for (uint32_t i = 0; i < p->n; i++) {
+        for (const hn_prefix *t = mem->tree->oldest; t; t = t->newer) {
+            uint32_t held = g < 0 ? t->state : t->page[g];
+            if (held != HN_NO_BLOCK) n[held]++;
+        }
+        for (uint32_t i = 0; i < p->fresh; i++) {
             assert_int_equal(p->refs ? p->refs[i] : 0, n[i]);
             if (n[i]) used += p->bytes;
             else if (i < p->fresh) spare++;
@@ -213,31 +235,72 @@ static void balance(void)
     }
     assert_int_equal(mem->used, used);
     assert_true(mem->used <= mem->p.budget);
+    uint64_t n_node = 0, n_page = 0, n_state = 0;
+    for (const hn_prefix *t = mem->tree->oldest; t; t = t->newer) {
+        int32_t after = 0;
+        for (const hn_prefix *c = mem->tree->oldest; c; c = c->newer) after += c->parent == t;
+        assert_int_equal(t->n_child, after);
+        n_node++, n_state += t->state != HN_NO_BLOCK;
+        for (int32_t g = 0; g < mem->n_group; g++) n_page += t->page[g] != HN_NO_BLOCK;
+    }
+    assert_true(mem->tree->n_node == n_node && mem->tree->n_page == n_page && mem->tree->n_state == n_state);
+    assert_true(n_state <= (uint64_t)mem->p.n_kept);
+}
+
+static void keep(int32_t seq)
+{
+    int32_t i = n_kept++ % N_KEPT, copies = n_copy;
+    uint64_t before = mem->used;
+    assert_int_equal(hn_prefix_keep(mem, seq, NULL), HONE_OK);
+    assert_true(mem->used <= before); /* of two pages that hold the same one may go */
+    assert_int_equal(n_copy, copies);
+    memcpy(was[i].ids, ids[seq], sizeof ids[seq]);
+    was[i].len = mem->n_ids[seq] == len[seq] ? len[seq] : 0;
+    was[i].scope = mem->key[seq].scope;
+}
+
+/* The place that the tree must have of ids [n] when nothing had to go. */
+static int32_t kept_of(uint64_t scope, const int32_t *id, int32_t n)
+{
+    int32_t most = 0;
+    if (mem->tree->n_evicted) return 0;
+    for (int32_t k = 0; k < N_KEPT; k++) {
+        int32_t same = 0;
+        if (was[k].scope != scope) continue;
+        while (same < was[k].len && same < n && was[k].ids[same] == id[same]) same++;
+        if (!mem->wants_checkpoints) same = same / HN_PAGE * HN_PAGE;
+        else if (same < was[k].len) same = 0;
+        if (same > n - 1) same = mem->state_floats ? 0 : n - 1;
+        most = same > most ? same : most;
+    }
+    return most;
 }
 
 static void grow(int32_t seq)
 {
     int32_t n = 1 + (int32_t)draw(draw(4) ? 30 : 200), to = len[seq] + n;
-    uint64_t before = mem->used;
-    bool keep = draw(2), fails = draw(6) == 0;
+    uint64_t before = theirs(), held, alone;
+    bool copy = draw(2), fails = draw(6) == 0;
     if (to > N_CTX) return;
     for (int32_t i = len[seq]; i < to; i++) ids[seq][i] = (int32_t)draw(N_IDS);
     hone_error err = { 0 };
-    hone_status st = hn_memory_extend(mem, seq, to, keep, &err);
+    hone_status st = hn_memory_extend(mem, seq, to, copy, &err);
     if (st != HONE_OK) {
         assert_int_equal(st, HONE_E_NOMEM);
         assert_non_null(strstr(err.message, "cache_budget"));
         hn_memory_undo(mem, false);
-        assert_int_equal(mem->used, before);
+        assert_int_equal(theirs(), before);
+        hn_prefix_bytes(mem, &held, &alone);
+        assert_int_equal(alone, 0); /* all that could go went before */
         n_refused++;
         return;
     }
     compute(seq, ids[seq], len[seq], fails ? len[seq] + (int32_t)draw((uint32_t)n + 1) : to);
     if (fails) { /* something went wrong in the middle */
         hn_memory_undo(mem, true);
-        if (keep || !mem->state_floats) {
+        if (copy || !mem->state_floats) {
             assert_int_equal(mem->length[seq], len[seq]);
-            assert_int_equal(mem->used, before);
+            assert_int_equal(theirs(), before);
         }
         len[seq] = mem->length[seq]; /* a state without a copy is lost */
         return;
@@ -257,7 +320,7 @@ static void fail_both(int32_t a, int32_t b)
         to[i] = len[seq[i]] + 1 + (int32_t)draw(30);
         if (to[i] > N_CTX) return;
     }
-    uint64_t before = mem->used;
+    uint64_t before = theirs();
     for (int i = 0; i < 2 && st == HONE_OK; i++) st = hn_memory_extend(mem, seq[i], to[i], keep, NULL);
     ran = ran && st == HONE_OK;
     for (int i = 0; i < 2 && ran; i++) {
@@ -267,7 +330,7 @@ static void fail_both(int32_t a, int32_t b)
         compute(seq[i], more, len[seq[i]], to[i]);
     }
     hn_memory_undo(mem, ran);
-    if (!ran) assert_int_equal(mem->used, before);
+    if (!ran) assert_int_equal(theirs(), before);
     for (int i = 0; i < 2; i++) {
         if (keep || !ran || !mem->state_floats) assert_int_equal(mem->length[seq[i]], len[seq[i]]);
         len[seq[i]] = mem->length[seq[i]];
@@ -277,27 +340,34 @@ static void fail_both(int32_t a, int32_t b)
 
 static void match(int32_t seq)
 {
-    int32_t want[N_CTX], like = (int32_t)draw(N_SEQ), n = 1 + (int32_t)draw(N_CTX), kept, best = 0, copies = n_copy;
-    int32_t same = len[like] ? (int32_t)draw((uint32_t)len[like] + 1) : 0;
-    for (int32_t i = 0; i < n; i++) want[i] = i < same ? ids[like][i] : (int32_t)draw(N_IDS);
-    for (int32_t k = 0; k < N_SEQ; k++) {
+    int32_t want[N_CTX], like = (int32_t)draw(N_SEQ), n = 1 + (int32_t)draw(N_CTX), got, best = 0, copies = n_copy;
+    bool old = draw(2); /* what was kept once, or what a sequence holds */
+    int k = (int)draw(n_kept && n_kept < N_KEPT ? (uint32_t)n_kept : N_KEPT);
+    const int32_t *from = old ? was[k].ids : ids[like];
+    int32_t most = old ? was[k].len : len[like], same = draw(2) ? most : (int32_t)draw((uint32_t)most + 1);
+    if (n <= same && draw(2)) n = same + 1 < N_CTX ? same + 1 : N_CTX;
+    for (int32_t i = 0; i < n; i++) want[i] = i < same ? from[i] : (int32_t)draw(N_IDS);
+    for (k = 0; k < N_SEQ; k++) {
         int32_t i = 0;
+        if (mem->key[k].scope != mem->key[seq].scope) continue;
         while (i < len[k] && i < n - 1 && ids[k][i] == want[i]) i++;
         if (i > best) best = i;
     }
-    kept = hn_memory_match(mem, seq, want, n);
-    assert_true(kept >= 0 && kept <= best);
-    if (!mem->wants_checkpoints) assert_int_equal(kept, best);
+    int32_t least = kept_of(mem->key[seq].scope, want, n);
+    if (!mem->wants_checkpoints && best > least) least = best;
+    got = hn_memory_match(mem, seq, want, n);
+    assert_in_range(got, least, n - 1);
+    n_from_tree += got > best;
     assert_int_equal(n_copy, copies);
-    memcpy(ids[seq], want, (size_t)kept * sizeof *want);
-    len[seq] = kept;
+    memcpy(ids[seq], want, (size_t)got * sizeof *want);
+    len[seq] = got;
 }
 
 static void step_alone(void)
 {
     int32_t seq = (int32_t)draw(N_SEQ), other = (int32_t)draw(N_SEQ), n, copies = n_copy;
     hn_checkpoint *c;
-    switch (draw(11)) {
+    switch (draw(16)) {
     case 0:
         if (other == seq) break;
         hn_memory_fork(mem, seq, other);
@@ -334,29 +404,44 @@ static void step_alone(void)
     case 6:
         if (other != seq) fail_both(seq, other);
         break;
+    case 7:
+    case 8: keep(seq); break;
+    case 9: match(seq); break;
+    case 10: /* gone, and maybe another's turn */
+        if (draw(3)) keep(seq);
+        hn_memory_cut(mem, seq, 0, NULL);
+        len[seq] = 0;
+        mem->key[seq].scope = draw(4) == 0;
+        break;
     default: grow(seq);
     }
 }
 
 static void memory_is_what_was_computed(void **state)
 {
+    long n_all = 0, n_evicted = 0;
+    n_from_tree = 0;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
-        for (int tight = 0; tight < 2; tight++) {
+        for (int tight = 0; tight < 3; tight++) { /* room for all that is kept; for little; for some */
             hn_memory_params p = { .layer = plans[i].layer,
                                    .n_layer = N_LAYER,
                                    .type = HN_CACHE_F16,
                                    .n_seq = N_SEQ,
                                    .n_ctx = N_CTX,
-                                   .n_checkpoint = 4 };
+                                   .n_checkpoint = 4,
+                                   .n_kept = tight ? 3 : 300 };
             hn_memory_bytes need;
             now = &plans[i];
             drawn = i * 1000003 + (uint64_t)tight;
             assert_true(hn_memory_size(&p, &need));
-            if (tight) p.budget = (need.all - need.states) / 12 + need.states / 3;
+            p.budget = tight == 0   ? 40 * need.all
+                       : tight == 1 ? (need.all - need.states) / 12 + need.states / 3
+                                    : need.all / 2;
             assert_int_equal(hn_memory_new(&mem, &far_backend, &p, NULL), HONE_OK);
             memset(len, 0, sizeof len);
             long n = steps(4);
-            n_refused = 0;
+            n_refused = n_kept = 0;
+            memset(was, 0, sizeof was);
             for (long k = 0; k < n; k++) {
                 step_alone();
                 verify((int32_t)draw(N_SEQ));
@@ -364,10 +449,18 @@ static void memory_is_what_was_computed(void **state)
                 for (int32_t seq = 0; seq < N_SEQ; seq++) verify(seq);
                 balance();
             }
-            assert_true(!tight || n_refused > n / 200);
+            assert_true(tight != 1 || n_refused > n / 200);
+            assert_true(tight || mem->state_floats || n > 9999 ||
+                        !mem->tree->n_evicted); /* or else kept_of asks for nothing */
+            n_all += n, n_evicted += (long)mem->tree->n_evicted;
+            hn_prefix_drop_all(mem);
+            balance();
             hn_memory_free(mem);
             assert_int_equal(n_area, 0);
         }
+    print_message("%ld steps: %ld matches went further for the tree, %ld of its nodes gave way\n", n_all, n_from_tree,
+                  n_evicted);
+    assert_true(n_from_tree > n_all / 200 && n_evicted > n_all / 200);
 }
 
 /* Behind a window pages go; a cut that needs them goes to the nearest checkpoint, and says how far. */

@@ -285,8 +285,8 @@ static void layer_norm_is_accurate(void **state)
 
 /* ---- functions of one element ---------------------------------------------------------------------------- */
 
-static const char *const map_names[HN_MAP_KINDS] = { "none",           "tanh", "sigmoid", "silu",
-                                                     "square of relu", "gelu", "softplus" };
+static const char *const map_names[HN_MAP_KINDS] = { "none",           "tanh", "sigmoid",  "silu",
+                                                     "square of relu", "gelu", "softplus", "gelu by erf" };
 static double exactly(hn_map m, double x)
 {
     switch (m) {
@@ -295,6 +295,7 @@ static double exactly(hn_map m, double x)
     case HN_MAP_SILU: return x * sigma(x);
     case HN_MAP_GELU: return x * sigma(2 * 0.7978845608028654 * (x + 0.044715 * x * x * x));
     case HN_MAP_SOFTPLUS: return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+    case HN_MAP_GELU_ERF: return x * 0.5 * erfc(-x / sqrt(2.0));
     default: return x > 0 ? x * x : 0;
     }
 }
@@ -335,7 +336,7 @@ static void maps_are_accurate_and_total(void **state)
                 if (m == HN_MAP_GELU && fabsf(x) > 1e30f) continue;
                 if (!isfinite(y)) fail_msg("%s of %g is %g", map_names[m], (double)x, (double)y);
                 /* of GELU against x: its tail is the exponential of a cube */
-                double size = m == HN_MAP_GELU ? 10 * fabs((double)x) : fabs(want);
+                double size = m == HN_MAP_GELU || m == HN_MAP_GELU_ERF ? 10 * fabs((double)x) : fabs(want);
                 worst = fmax(worst, e / fmax(size, 1e-30));
                 if (!(e <= 4e-7 * size + 1e-36))
                     fail_msg("%s of %.9g is %.9g, expected %.9g", map_names[m], (double)x, (double)y, want);
@@ -346,7 +347,7 @@ static void maps_are_accurate_and_total(void **state)
         assert_true(isnan(ends[2]));
         if (m == HN_MAP_TANH) assert_true(ends[0] == 1.0f && ends[1] == -1.0f);
         if (m == HN_MAP_SIGMOID) assert_true(ends[0] == 1.0f && ends[1] >= 0.0f && ends[1] < 1e-30f);
-        if (m == HN_MAP_SQRELU) assert_true(isinf(ends[0]) && ends[1] == 0.0f);
+        if (m == HN_MAP_SQRELU || m == HN_MAP_GELU_ERF) assert_true(isinf(ends[0]) && ends[1] == 0.0f);
     }
 }
 

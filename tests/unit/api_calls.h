@@ -462,7 +462,8 @@ static void c_session_new(void)
                               .n_chunk = RANGE("params->n_chunk", 4),
                               .cache = RANGE("params->cache", HONE_CACHE_F32),
                               .n_checkpoints = RANGE("params->n_checkpoints", 1),
-                              .cache_budget = ANY("params->cache_budget", (uint64_t)0) };
+                              .cache_budget = ANY("params->cache_budget", (uint64_t)0),
+                              .n_kept_states = RANGE("params->n_kept_states", 1) };
     STATUS(hone_session_new(NEED("out", &out), NEED("ctx", ctx), NEED("m", model), MAY("params", &p), aw->err));
     EMPTY("out", !out);
     if (!aw->failed) hone_session_free(out);
@@ -523,6 +524,34 @@ static void c_seq_match(void)
     STATUS(hone_seq_match(NEED("s", session), RANGE("seq", 0), NEED("ids", ids), RANGE("n", 2), NEED("kept", &kept),
                           aw->err));
     EMPTY("kept", !kept);
+}
+static void c_embed_width(void)
+{
+    hone_pooling which = HONE_POOL_RANK;
+    int32_t n =
+        hone_embed_width(NEED("m", model), (hone_pooling)RANGE("pooling", HONE_POOL_MEAN), MAY("which", &which));
+    NEUTRAL(n == 0 && (aw_is("which") || which == HONE_POOL_FILE));
+}
+static void c_embed(void)
+{
+    static float out[DF_N];
+    const int32_t ids[] = { RANGE("texts->ids[0]", 5) };
+    const hone_text_ids t = { NEED("texts->ids", ids), RANGE("texts->n", 1) };
+    const hone_embed_params p = { (hone_pooling)RANGE("p->pooling", HONE_POOL_MEAN), false };
+    prefill(0);
+    STATUS(
+        hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out), aw->err));
+}
+static void c_rank_tokenize(void)
+{
+    int32_t *ids = (int32_t *)1;
+    size_t n = 77;
+    STATUS(hone_rank_tokenize(NEED("m", model), MAY("instruction", "x"), NEED("query", "ab"),
+                              RANGE("n_query", (size_t)2), NEED("document", "abc"), RANGE("n_document", (size_t)3),
+                              NEED("ids", &ids), NEED("n", &n), aw->err));
+    EMPTY("ids", !ids);
+    EMPTY("n", n == 0);
+    if (!aw->failed) hone_free(ids);
 }
 static void c_session_set_abort(void)
 {
@@ -657,6 +686,8 @@ static void c_session_adapters_hash(void)
     NEUTRAL(!hone_session_adapters_hash(NEED("s", session)));
     assert_int_equal(hone_session_set_adapters(session, NULL, NULL, 0, NULL), HONE_OK);
 }
+
+#include "api_calls_keep.h"
 
 /* ---- sampling ---------------------------------- */
 
@@ -870,6 +901,9 @@ static const entry table[] = {
     E(append),
     E(seq_sync),
     E(seq_match),
+    E(embed_width),
+    E(embed),
+    E(rank_tokenize),
     E(session_set_abort),
     E(session_set_profile),
     E(session_n_ctx),
@@ -878,6 +912,12 @@ static const entry table[] = {
     E(seq_copy),
     E(seq_checkpoint),
     E(seq_rewind),
+    E(seq_keep),
+    E(seq_set_scope),
+    E(session_prefix_info),
+    E(session_drop_prefixes),
+    E(seq_set_adapters),
+    E(seq_adapters_hash),
     E(seq_snapshot),
     E(seq_restore),
     E(snapshot_free),

@@ -29,6 +29,8 @@ static inline void put_number(bb *b, const char *type, const json_t *v)
         bb_raw(b, &f, sizeof f);
     } else if (!strcmp(type, "BOOL")) {
         bb_u8(b, json_is_true(v));
+    } else if (!strcmp(type, "STRING")) {
+        bb_str(b, json_string_value(v));
     } else {
         bb_u32(b, (uint32_t)json_integer_value(v));
     }

@@ -246,6 +246,80 @@ static void one_answer(void **state)
     lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
 }
 
+/* Rows of three sets and of none in one batch, in any order and chunks, with logits of all or of some. */
+enum { MIXED = 5 }; /* sequences */
+static void side_by_side(const hone_model *m, hone_adapter *const *a, int V)
+{
+    static const struct {
+        float scale[2];
+        int first, n;
+    } sets[MIXED] = { { { 1, 0.7f }, 0, 2 }, { { 0 }, 0, 0 }, { { 0.4f }, 1, 1 }, { { 2 }, 0, 1 }, { { 0 }, 0, 0 } };
+    float *want = malloc(sizeof *want * MIXED * LEN * (size_t)V), *got = malloc(sizeof *got * MIXED * LEN * (size_t)V);
+    hone_token *b = malloc(sizeof *b * MIXED * LEN);
+    assert_true(want && got && b);
+    for (int q = 0; q < MIXED; q++)
+        answers(want + q * LEN * V, plain, m, a + sets[q].first, sets[q].scale, sets[q].n, V, 0, 0);
+    for (int q = 0; q < 4; q++)
+        for (int k = 0; k < q; k++)
+            assert_memory_not_equal(want + q * LEN * V, want + k * LEN * V, sizeof *want * (size_t)V);
+    assert_memory_equal(want + V * LEN, want + 4 * V * LEN, sizeof *want * LEN * (size_t)V);
+    int turn = 0;
+    for (const char *const *level = tm_levels(); *level; level++)
+        for (int order = 0; order < 4; order++, turn++) {
+            static const int chunks[] = { 200, 1, 7, 64 };
+            hone_context *c = tm_context(*level, 1 + turn % 3);
+            hone_session *s = tm_session(c, m, 64, MIXED, chunks[turn * (THOROUGH ? 1 : 3) % 4], HONE_CACHE_F16);
+            hone_error err = { 0 };
+            int pos[MIXED] = { 0 }, n = 0, n_want = 0;
+            for (int q = 0; q < MIXED; q++)
+                if (hone_seq_set_adapters(s, q, a + sets[q].first, sets[q].scale, sets[q].n, &err))
+                    fail_msg("%s", err.message);
+            assert_true(hone_seq_adapters_hash(s, 1) == 0 && hone_seq_adapters_hash(s, 4) == 0);
+            for (uint64_t k = 0; n < MIXED * LEN; k++) { /* in turn; one after the other; some in a row, at random */
+                int q = order == 0   ? n % MIXED
+                        : order == 1 ? n / LEN
+                                     : (int)(hn_rand64(9, k / (order == 2 ? 1 : 6)) % MIXED);
+                if (pos[q] == LEN) continue;
+                b[n] = (hone_token){ text(V)[pos[q]], pos[q], q, order < 2 || n % 3 == 0 };
+                pos[q]++;
+                n_want += b[n++].want_logits;
+            }
+            if (hone_decode(s, b, n, got, &err)) fail_msg("%s", err.message);
+            const float *row = got;
+            for (int i = 0; i < n; i++) {
+                if (!b[i].want_logits) continue;
+                if (memcmp(row, want + (b[i].seq * LEN + b[i].pos) * V, sizeof *row * (size_t)V))
+                    fail_msg("%s, order %d: set %d, position %d", *level, order, b[i].seq, b[i].pos);
+                row += V;
+            }
+            assert_int_equal(row - got, n_want * V);
+            hone_session_free(s);
+            hone_context_free(c);
+        }
+    free(want), free(got), free(b);
+}
+
+static void sets_in_one_batch(void **state)
+{
+    static const hn_type types[] = { HN_F32, HN_F16, HN_Q8_0, HN_Q4_K, HN_Q3_K };
+    static const rw_shape seven = R7(32, 8, 48, 16, 3, 4, 8, 4, 12);
+    for (int rwkv = 0; rwkv < 2; rwkv++) {
+        tiny *t = rwkv ? rw_new(&seven)
+                       : tm_new((tm_shape)TM("qwen2", 256, 4, 2, 64, 512, 24, 2, 1e6, 1e-6, .qkv_bias = true));
+        lora l[2];
+        lora_make(&l[0], t, "weight", "one", 8, 2.0f, 0.1f);
+        lora_make(&l[1], t, rwkv ? "time_mix" : "attn", "two", 21, 0.5f, 0.2f);
+        for (int i = 0, k = 0; !rwkv && i < t->n_t; i++)
+            if (is_matrix(&t->t[i])) tm_encode(&t->t[i], types[k++ % 5]);
+        hone_model *m = tm_open(t);
+        hone_adapter *a[2] = { open_adapter(m, l[0].path), open_adapter(m, l[1].path) };
+        side_by_side(m, a, rwkv ? 16 : 24);
+        hone_adapter_close(a[0]), hone_adapter_close(a[1]);
+        hone_model_close(m);
+        lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
+    }
+}
+
 /* One session through several sets, small and large: what a new one answers. */
 static void switched(void **state)
 {
@@ -356,6 +430,35 @@ static void nothing_added(void **state)
     lora_free(&some), lora_free(&none), tm_free(t);
 }
 
+/* The same of two sequences of one session, s; with: a snapshot of adapter a, bare: of none. */
+static void kept_apart_each(hone_session *s, hone_adapter *a, const hone_snapshot *with, const hone_snapshot *bare)
+{
+    hone_error err = { 0 };
+    int32_t kept;
+    float row[16];
+    const char *both = tm_path("both.state");
+    for (int q = 0; q < 2; q++) assert_int_equal(hone_seq_truncate(s, q, 0, NULL), HONE_OK);
+    set(s, NULL, NULL, 0);
+    assert_int_equal(hone_seq_set_adapters(s, 1, &a, NULL, 1, &err), HONE_OK);
+    assert_true(hone_seq_adapters_hash(s, 0) == 0 && hone_seq_adapters_hash(s, 1) && hone_session_adapters_hash(s));
+    assert_int_equal(hone_seq_restore(s, 0, with, &err), HONE_E_ARG);
+    assert_int_equal(hone_seq_restore(s, 1, bare, &err), HONE_E_ARG);
+    assert_int_equal(hone_seq_restore(s, 1, with, &err), HONE_OK);
+    tm_run(s, 0, text(16), 9, NULL);
+    assert_int_equal(hone_seq_match(s, 1, text(16), 9, &kept, &err), HONE_OK);
+    assert_int_equal(kept, 7); /* its own, not the 8 of the other */
+    assert_int_equal(hone_seq_set_adapters(s, 1, NULL, NULL, 0, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "when it is empty"));
+    if (hone_session_save(s, both, &err)) fail_msg("%s", err.message);
+    if (hone_session_load(s, both, &err)) fail_msg("%s", err.message);
+    assert_int_equal(hone_seq_copy(s, 0, 1, &err), HONE_OK); /* with its adapters */
+    assert_int_equal(hone_session_load(s, both, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "sequence 0"));
+    assert_true(hone_seq_adapters_hash(s, 0) == hone_seq_adapters_hash(s, 1));
+    tm_run(s, 0, text(16) + 7, 1, row);
+    set(s, &a, NULL, 1);
+}
+
 static void kept_apart(void **state)
 {
     tiny *t = tm_new(tm_llama);
@@ -407,6 +510,7 @@ static void kept_apart(void **state)
     if (hone_session_load(s2, with, &err)) fail_msg("%s", err.message);
     tm_run(s2, 0, text(16) + 7, 1, got);
     assert_memory_equal(got, want, sizeof want);
+    kept_apart_each(s2, a, snap, bare);
     hone_snapshot_free(snap), hone_snapshot_free(bare);
     hone_session_free(s), hone_session_free(s2);
     hone_adapter_close(a), hone_adapter_close(again), hone_adapter_close(other);
@@ -481,10 +585,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_merged), cmocka_unit_test(equals_merged_rwkv),
-        cmocka_unit_test(one_answer),    cmocka_unit_test(switched),
-        cmocka_unit_test(packed),        cmocka_unit_test(nothing_added),
-        cmocka_unit_test(kept_apart),    cmocka_unit_test(tells),
+        cmocka_unit_test(equals_merged),     cmocka_unit_test(equals_merged_rwkv), cmocka_unit_test(one_answer),
+        cmocka_unit_test(sets_in_one_batch), cmocka_unit_test(switched),           cmocka_unit_test(packed),
+        cmocka_unit_test(nothing_added),     cmocka_unit_test(kept_apart),         cmocka_unit_test(tells),
         cmocka_unit_test(profiled),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

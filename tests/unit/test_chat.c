@@ -426,10 +426,49 @@ static void injection(void **state)
     assert_true(present > pairs / 2 && trusted_more > pairs / 2); /* so the check can fail */
 }
 
+/* An answer that has begun goes on: nothing of the turn's end stands behind it. */
+static void continued(void **state)
+{
+    static const char question[] = "{\"role\":\"user\",\"content\":\"Say it\"}";
+    static const struct {
+        const char *format, *answer, *end; /* answer: JSON; end NULL: refused */
+        hone_status st;
+    } rows[] = {
+        { "chatml", "{\"role\":\"assistant\",\"content\":\"It is\"}", "<|im_start|>assistant\nIt is", HONE_OK },
+        { "llama3", "{\"role\":\"assistant\",\"content\":\" It is \"}", "\n\nIt is", HONE_OK },
+        { "chatml", "{\"role\":\"assistant\",\"content\":\"\"}", NULL, HONE_E_ARG },
+        { "chatml", "{\"role\":\"user\",\"content\":\"It is\"}", NULL, HONE_E_ARG },
+        { "{% for m in messages %}{{ m.role }}{% endfor %}", "{\"role\":\"assistant\",\"content\":\"It is\"}", NULL,
+          HONE_E_UNSUPPORTED },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char messages[200];
+        hone_chat_text t;
+        snprintf(messages, sizeof messages, "[%s,%s]", question, rows[i].answer);
+        hone_chat_params p = { .messages = messages, .chat_template = rows[i].format, .continue_final = true };
+        assert_int_equal(hone_chat_render(NULL, &p, &t, NULL), rows[i].st);
+        if (!rows[i].end) {
+            assert_null(t.text);
+            continue;
+        }
+        size_t n = strlen(rows[i].end);
+        assert_true(t.len > n && strlen(t.text) == t.len);
+        assert_string_equal(t.text + t.len - n, rows[i].end);
+        hone_chat_text_free(&t);
+    }
+    hone_chat_text t;
+    hone_chat_params both = { .messages = "[{\"role\":\"assistant\",\"content\":\"It is\"}]",
+                              .chat_template = "chatml",
+                              .continue_final = true,
+                              .add_generation_prompt = true };
+    assert_int_equal(hone_chat_render(NULL, &both, &t, NULL), HONE_E_ARG);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(formats),       cmocka_unit_test(preparation),
-                                        cmocka_unit_test(named_formats), cmocka_unit_test(variables),
-                                        cmocka_unit_test(protected_ids), cmocka_unit_test(injection) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(continued),   cmocka_unit_test(formats),
+                                        cmocka_unit_test(preparation), cmocka_unit_test(named_formats),
+                                        cmocka_unit_test(variables),   cmocka_unit_test(protected_ids),
+                                        cmocka_unit_test(injection) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
-#include "golden_vocab.h"
+#include "byte_vocab.h"
 #include "text/reply.h"
 
 #include <dirent.h>
@@ -24,33 +24,12 @@ static const char *const pieces[] = { "<t",        "th",    "hin",       "ink>",
                                       "/think>\n", "\n\n",  ">\n",       "an",   "ly",     " a",       "e ",
                                       "[TH",       "INK]",  "<|",        "|>",   "a\xC3",  "\xA9\x78", "\xF0\x9F",
                                       "\x98\x80 ", "<r",    "response>", "wer",  "ans",    "<seed",    ":th",
-                                      "use",       "User:", "<<",        "x\n\n" };
-enum { N_BYTES = 256, N_PIECES = sizeof pieces / sizeof *pieces };
+                                      "use",       "User:", "<<",        "x\n\n", NULL };
+enum { N_BYTES = 256, N_PIECES = sizeof pieces / sizeof *pieces - 1 };
 
-static void put_token(bb *texts, bb *types, const char *s, size_t n, int32_t type)
-{
-    char esc[256];
-    size_t k = 0;
-    for (size_t i = 0; i < n; i++) k += (size_t)sprintf(esc + k, "\\x%02x", (unsigned char)s[i]);
-    bb_strn(texts, esc, k);
-    bb_raw(types, &type, 4);
-}
-
-/* control, user: NULL-ended; either may be NULL. */
 static hn_vocab *vocabulary(const char *const *control, const char *const *user)
 {
-    bb texts = { 0 }, types = { 0 }, f = bb_head(3, 0, 0);
-    uint64_t n = 1 + N_BYTES + N_PIECES;
-    put_token(&texts, &types, "<s>", 3, 3);
-    for (int b = 0; b < N_BYTES; b++) put_token(&texts, &types, &(char){ (char)b }, 1, 1);
-    for (size_t i = 0; i < N_PIECES; i++) put_token(&texts, &types, pieces[i], strlen(pieces[i]), 1);
-    for (; control && *control; control++, n++) put_token(&texts, &types, *control, strlen(*control), 3);
-    for (; user && *user; user++, n++) put_token(&texts, &types, *user, strlen(*user), 4);
-    bb_kv_str(&f, "tokenizer.ggml.model", "rwkv");
-    bb_kv_array(&f, "tokenizer.ggml.tokens", 8, n), bb_raw(&f, texts.p, texts.n);
-    bb_kv_array(&f, "tokenizer.ggml.token_type", 5, n), bb_raw(&f, types.p, types.n);
-    bb_free(&texts), bb_free(&types);
-    return must(&f, 3);
+    return byte_vocab(pieces, control, user);
 }
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
@@ -474,8 +453,8 @@ static bool reads_back(const char *name, const char *source, const char *variabl
     for (int shape = HN_CHAT_REASONING_CONTENT; shape < HN_CHAT_N_REASONING; shape++) {
         hn_jinja_text prompt = { 0 }, all = { 0 };
         json_t *asked = turns((hn_chat_reasoning)shape, false), *full = turns((hn_chat_reasoning)shape, true);
-        if (hn_chat_render_as_is(m.t, &m.c, asked, true, &prompt, NULL) == HONE_OK &&
-            hn_chat_render_as_is(m.t, &m.c, full, false, &all, NULL) == HONE_OK && strstr(all.text, "We thought") &&
+        if (hn_chat_render_as_is(m.t, &m.c, asked, false, true, &prompt, NULL) == HONE_OK &&
+            hn_chat_render_as_is(m.t, &m.c, full, false, false, &all, NULL) == HONE_OK && strstr(all.text, "We thought") &&
             !strstr(all.text, "thinking'") && !strstr(all.text, "thinking\"") &&
             strncmp(prompt.text, all.text, prompt.len) == 0) {
             char got[4096];

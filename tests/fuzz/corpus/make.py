@@ -18,7 +18,7 @@ MAKERS = [
     ("make_checkpoint", ["checkpoint"], ["{t}/checkpoint"]),
     ("make_convert", ["convert"], ["{t}/convert"]),
     ("make_dataset", ["dataset"], ["{t}/dataset"]),
-    ("make_files", ["baseline", "bins", "chat", "folder", "history", "jinja", "logits", "options", "packrun", "peaks", "peft", "pieces", "session", "split",
+    ("make_files", ["baseline", "bins", "chat", "folder", "history", "http", "jinja", "logits", "options", "packrun", "peaks", "peft", "pieces", "session", "split",
                     "synth", "talk"], ["{t}", GOLDEN]),
     ("make_gguf", ["gguf"], ["{t}/gguf"]),
     ("make_jinja", ["jinja"], ["{t}/jinja"]),

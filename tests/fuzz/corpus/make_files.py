@@ -1,5 +1,5 @@
 # Seeds for the targets of whole files and folders: session, split, folder, bins, synth, history, baseline, peaks,
-# logits, packrun, talk, options, chat:
+# logits, packrun, talk, options, chat, http:
 #     python3 make_files.py FOLDER [../../golden/jinja.json]
 # With the second also templates for jinja.
 # Targets that begin with a good file of their own want edits of it here: u8 kind, u16 place, then what the kind says.
@@ -439,3 +439,22 @@ for name, parts in {"parts": [b"\x50", P, b"", b"", b"{{ messages[0].content }}"
                     "argdict": [b"\x50", C, b"", b"", b"{% for m in messages %}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}"],
                     "badcalls": [b"\x50", b'[{"role":"user","content":"","tool_calls":5}]']}.items():
     put("chat", name, b"\0".join(parts))
+
+# ---- http: u8 parser or server; u8[3] cuts; what a client sends ---------------------------------------------
+JSON = b"Host: localhost\r\nContent-Type: application/json\r\n"
+for which in (0, 1):
+    for name, text in {
+        "get": b"GET /a?b=c%20d HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: q\r\n\r\n",
+        "old": b"GET /s HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD /a HTTP/1.0\r\n\r\n",
+        "two": b"POST /a HTTP/1.1\r\n" + JSON + b"Content-Length: 3\r\n\r\nabc\r\nGET /s HTTP/1.1\r\nHost: [::1]:8\r\n\r\n",
+        "chunks": b"POST /s HTTP/1.1\r\n" + JSON + b"Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0A\r\n0123456789\r\n0\r\nT: x\r\n\r\n",
+        "expect": b"POST /a HTTP/1.1\r\n" + JSON + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\na",
+        "absolute": b"GET http://localhost/a?b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "options": b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nAccess-Control-Request-Method: GET\r\n\r\n",
+        "smuggle": b"POST /a HTTP/1.1\r\n" + JSON + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "path": b"GET /%2e%2e%2f%5c%00%c3%a4 HTTP/1.1\r\nHost: a.b\r\n\r\n",
+        "fold": b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\nAuthorization : Bearer\n\r\n",
+        "length": b"POST /a HTTP/1.1\r\n" + JSON + b"Content-Length: 18446744073709551616\r\n\r\n",
+        "form": b"POST /a HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\na",
+    }.items():
+        put("http", f"{name}{which}", bytes([which, 30, 128, 200]) + text)

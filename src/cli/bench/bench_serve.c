@@ -1,0 +1,303 @@
+/* hone bench serve: how a server does with many clients, alone or beside another server, in interleaved rounds. What is
+ * answered is compared before how fast: the same prompts come with every number of clients, and a server whose answers
+ * change with its load is told so. Owns options and tables; lab/bench/load.c asks. */
+#include "cli/bench/bench_command.h"
+#include "lab/bench/load.h"
+#include "lab/stats/stats.h"
+
+#include <stdlib.h>
+
+enum { MOST_SIZES = 16, MOST_ROUNDS = 100 };
+
+static const hn_opt load_opts[] = {
+    HN_OPT("url", NULL, STR, "URL", "the server, as hone serve names it when it is ready",
+           .def = "http://127.0.0.1:8080"),
+    HN_OPT("against", NULL, STR, "URL", "another server, asked the same in turn"),
+    HN_OPT("api-key", NULL, STR, "KEY", "key of both"),
+    HN_OPT("name", NULL, STR, "MODEL", "model to ask for (default: none named)"),
+    HN_OPT("clients", NULL, STR, "LIST", "how many at once", .def = "1,4,16"),
+    HN_OPT("rate", NULL, F32, "X", "requests a second, at random times (default: each client asks again at once)",
+           .min = 0, .max = 1e6),
+    HN_OPT("requests", NULL, I32, "N", "requests of each round and number of clients (default: twice the clients)",
+           .min = 1, .max = 1000000),
+    HN_OPT("words", "-p --n-prompt", I32, "N", "words of each prompt, about as many tokens", .def = "256", .min = 1,
+           .max = 1 << 20),
+    HN_OPT("n-gen", "-n", I32, "N", "tokens of each answer", .def = "128", .min = 2, .max = 1 << 20),
+    HN_OPT("rounds", "-r --samples", I32, "N", "rounds; an interval needs 6", .def = "3", .min = 1, .max = MOST_ROUNDS),
+    HN_OPT("prompt-seed", NULL, U64, "S", "another series of prompts", .def = "0", .max = 9e18),
+    HN_OPT("timeout", NULL, I32, "S", "longest silence of a server", .def = "600", .min = 1, .max = 86400),
+    HN_OPT_END,
+};
+static const hn_opt_group load_group = { "Load", load_opts };
+static const hn_opt_group *const groups[] = { &load_group, NULL };
+
+/* What one server did with one number of clients. */
+typedef struct cell {
+    double rate[MOST_ROUNDS]; /* tokens a second, of all clients */
+    int n;
+    double *first, *gap; /* ms of all rounds, [n_first], [n_gap] */
+    size_t n_first, n_gap;
+    uint64_t *hash; /* [n_hash] of the answers, by place */
+    int32_t n_hash, n_changed, n_failed;
+    int64_t n_prompt, n_token, n_request;
+    double slowest; /* of the first words, beside the mean: 1 is fair */
+} cell;
+
+typedef struct load_bench {
+    const hn_cli *cli;
+    const char *url[2];
+    int n_url;
+    int32_t size[MOST_SIZES];
+    int n_size;
+    cell cell[2][MOST_SIZES];
+} load_bench;
+
+static bool stop(void *unused) { return hn_abort_fn(unused); }
+
+static int read_sizes(load_bench *b)
+{
+    const char *s = hn_opts_str(b->cli->opts, "clients");
+    int32_t *ids;
+    size_t n;
+    hone_error err;
+    if (hn_parse_ids(&ids, &n, s, strlen(s), "--clients", &err) != HONE_OK)
+        return hn_cli_usage(b->cli, "%s", err.message);
+    bool ok = n <= MOST_SIZES;
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = ids[i] >= 1 && ids[i] <= 1024;
+        b->size[b->n_size++] = ids[i];
+    }
+    free(ids);
+    return ok ? 0 : hn_cli_usage(b->cli, "--clients %s: expected up to %d numbers from 1 to 1024", s, (int)MOST_SIZES);
+}
+
+static bool add_ms(double **list, size_t *n, const double *x, size_t k)
+{
+    double *more = realloc(*list, (*n + k + 1) * sizeof *more);
+    if (!more) return false;
+    memcpy(more + *n, x, k * sizeof *x);
+    *list = more;
+    *n += k;
+    return true;
+}
+
+/* Is place's answer the one that this server gave before, with whatever load? The first round of the first size is what
+ * the others are held against. */
+static void check_answers(cell *c, cell *reference, const hn_load_run *r)
+{
+    for (int32_t i = 0; i < r->n && i < reference->n_hash; i++) {
+        if (r->one[i].problem[0]) continue;
+        if (!reference->hash[i]) reference->hash[i] = r->one[i].hash;
+        else if (reference->hash[i] != r->one[i].hash) c->n_changed++;
+    }
+}
+
+static hone_status take(cell *c, cell *reference, const hn_load_run *r, hone_error *err)
+{
+    double *first = malloc(((size_t)r->n + 1) * sizeof *first), *gap = malloc((r->n_gap + 1) * sizeof *gap), sum = 0;
+    size_t n = 0;
+    if (!first || !gap) {
+        free(first);
+        free(gap);
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", r->n);
+    }
+    double worst = 0;
+    for (int32_t i = 0; i < r->n; i++) {
+        if (r->one[i].problem[0]) continue;
+        first[n] = (double)r->one[i].first * 1e-6;
+        sum += first[n];
+        if (first[n] > worst) worst = first[n];
+        n++;
+    }
+    for (size_t i = 0; i < r->n_gap; i++) gap[i] = (double)r->gap[i] * 1e-6;
+    bool ok = add_ms(&c->first, &c->n_first, first, n) && add_ms(&c->gap, &c->n_gap, gap, r->n_gap);
+    free(first);
+    free(gap);
+    if (!ok) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", r->n);
+    c->rate[c->n++] = r->seconds > 0 ? (double)r->n_token / r->seconds : 0;
+    c->n_failed += r->n_failed;
+    c->n_prompt += r->n_prompt;
+    c->n_token += r->n_token;
+    c->n_request += r->n - r->n_failed;
+    if (n && sum > 0 && worst / (sum / (double)n) > c->slowest) c->slowest = worst / (sum / (double)n);
+    check_answers(c, reference, r);
+    return HONE_OK;
+}
+
+static hone_status measure(load_bench *b, int side, int k, hone_error *err)
+{
+    const hn_opts *o = b->cli->opts;
+    cell *c = &b->cell[side][k];
+    int32_t most = 0;
+    for (int i = 0; i < b->n_size; i++) most = b->size[i] > most ? b->size[i] : most;
+    cell *reference = &b->cell[side][0];
+    if (!reference->hash) {
+        reference->n_hash = hn_opts_given(o, "requests") ? hn_opts_i32(o, "requests") : 2 * most;
+        if (!(reference->hash = calloc((size_t)reference->n_hash, sizeof *reference->hash)))
+            return HN_FAIL(err, HONE_E_NOMEM, "no memory for the answers");
+    }
+    hn_load_params p = { .url = b->url[side],
+                         .api_key = hn_opts_str(o, "api-key"),
+                         .model = hn_opts_str(o, "name"),
+                         .n_clients = b->size[k],
+                         .n_requests = hn_opts_given(o, "requests") ? hn_opts_i32(o, "requests") : 2 * b->size[k],
+                         .n_words = hn_opts_i32(o, "words"),
+                         .n_gen = hn_opts_i32(o, "n-gen"),
+                         .seed = hn_opts_u64(o, "prompt-seed"),
+                         .rate = hn_opts_given(o, "rate") ? (double)hn_opts_f32(o, "rate") : 0,
+                         .timeout_s = hn_opts_i32(o, "timeout"),
+                         .stop = stop };
+    if (p.rate > 0) p.n_clients = p.n_requests < 1024 ? p.n_requests : 1024; /* nobody waits for another's end */
+    hn_load_run r;
+    hone_status st = hn_load(&r, &p, err);
+    if (st == HONE_OK) st = take(c, reference, &r, err);
+    hn_load_free(&r);
+    return st;
+}
+
+static json_t *ms_json(const double *x, size_t n)
+{
+    hn_stats s;
+    if (!n || hn_stats_of(&s, x, n, NULL) != HONE_OK) return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o}", "median", hn_lab_num(s.median), "p90", hn_lab_num(s.p90), "p99",
+                     hn_lab_num(s.p99), "max", hn_lab_num(s.max));
+}
+
+static json_t *cell_json(const cell *c)
+{
+    hn_stats s;
+    json_t *samples = json_array(), *o = json_object();
+    for (int i = 0; i < c->n; i++) json_array_append_new(samples, hn_lab_num(c->rate[i]));
+    if (hn_stats_of(&s, c->rate, (size_t)c->n, NULL) == HONE_OK) json_object_set_new(o, "tok_s", hn_lab_num(s.median));
+    json_object_set_new(o, "samples", samples);
+    json_object_set_new(o, "first_ms", ms_json(c->first, c->n_first));
+    json_object_set_new(o, "gap_ms", ms_json(c->gap, c->n_gap));
+    json_object_set_new(o, "slowest_first", hn_lab_num(c->slowest));
+    json_object_set_new(o, "requests", json_integer(c->n_request));
+    json_object_set_new(o, "failed", json_integer(c->n_failed));
+    json_object_set_new(o, "answers_changed", json_integer(c->n_changed));
+    json_object_set_new(o, "prompt_tokens", json_integer(c->n_prompt));
+    json_object_set_new(o, "tokens", json_integer(c->n_token));
+    return o;
+}
+
+/* Median of the rounds' ratios, with its interval from six rounds on. */
+static double ratio_of(const cell *a, const cell *b, double ci[2])
+{
+    double x[MOST_ROUNDS];
+    int n = 0;
+    hn_stats s;
+    ci[0] = ci[1] = NAN;
+    for (int i = 0; i < a->n && i < b->n; i++)
+        if (b->rate[i] > 0) x[n++] = a->rate[i] / b->rate[i];
+    if (!n || hn_stats_of(&s, x, (size_t)n, NULL) != HONE_OK) return NAN;
+    if (n >= 6) {
+        ci[0] = s.ci95[0];
+        ci[1] = s.ci95[1];
+    }
+    return s.median;
+}
+
+static int print_json(load_bench *b, bool valid)
+{
+    json_t *o = hn_json_new("hone.bench.serve/1"), *rows = json_array();
+    for (int k = 0; k < b->n_size; k++) {
+        json_t *row = json_object();
+        json_object_set_new(row, "clients", json_integer(b->size[k]));
+        json_object_set_new(row, "server", cell_json(&b->cell[0][k]));
+        if (b->n_url > 1) {
+            double ci[2], x = ratio_of(&b->cell[0][k], &b->cell[1][k], ci);
+            json_object_set_new(row, "against", cell_json(&b->cell[1][k]));
+            json_object_set_new(row, "ratio", hn_lab_num(x));
+            json_object_set_new(row, "ratio_ci95", json_pack("[o, o]", hn_lab_num(ci[0]), hn_lab_num(ci[1])));
+        }
+        json_array_append_new(rows, row);
+    }
+    json_object_set_new(o, "url", hn_lab_str(b->url[0]));
+    json_object_set_new(o, "against", b->n_url > 1 ? hn_lab_str(b->url[1]) : json_null());
+    json_object_set_new(o, "valid", json_boolean(valid));
+    json_object_set_new(o, "rows", rows);
+    return hn_json_print(o);
+}
+
+static void print_row(const char *name, int32_t clients, const cell *c)
+{
+    hn_stats rate, first = { 0 }, gap = { 0 };
+    if (hn_stats_of(&rate, c->rate, (size_t)c->n, NULL) != HONE_OK) return;
+    if (c->n_first && hn_stats_of(&first, c->first, c->n_first, NULL) != HONE_OK) return;
+    if (c->n_gap && hn_stats_of(&gap, c->gap, c->n_gap, NULL) != HONE_OK) return;
+    hn_out_printf("%7d  %-8s %9.1f  %9.1f %9.1f  %8.2f %8.2f  %6.2f  %6d %8d\n", clients, name, rate.median,
+                  first.median, first.max, gap.median, gap.max, c->slowest, c->n_failed, c->n_changed);
+}
+
+static void print_table(load_bench *b)
+{
+    hn_out_printf("server   %s%s%s\n", b->url[0], b->n_url > 1 ? "\nagainst  " : "", b->n_url > 1 ? b->url[1] : "");
+    hn_out_printf("load     %d words, %d tokens an answer, %d rounds%s\n\n", hn_opts_i32(b->cli->opts, "words"),
+                  hn_opts_i32(b->cli->opts, "n-gen"), hn_opts_i32(b->cli->opts, "rounds"),
+                  b->n_url > 1 ? ", in turn" : "");
+    hn_out_printf("clients            tok/s   first ms       max    gap ms      max  unfair  failed  changed\n");
+    for (int k = 0; k < b->n_size; k++) {
+        print_row("server", b->size[k], &b->cell[0][k]);
+        if (b->n_url < 2) continue;
+        print_row("against", b->size[k], &b->cell[1][k]);
+        double ci[2], x = ratio_of(&b->cell[0][k], &b->cell[1][k], ci);
+        if (isnan(ci[0])) hn_out_printf("%7s  ratio    %9.3f\n", "", x);
+        else hn_out_printf("%7s  ratio    %9.3f  %.3f to %.3f (95 %%)\n", "", x, ci[0], ci[1]);
+    }
+}
+
+/* A server that failed, or whose answers depend on its load, has no rate to be proud of. Only the first is judged. */
+static bool judge(load_bench *b)
+{
+    bool valid = true;
+    for (int side = 0; side < b->n_url; side++) {
+        int failed = 0, changed = 0;
+        for (int k = 0; k < b->n_size; k++) {
+            failed += b->cell[side][k].n_failed;
+            changed += b->cell[side][k].n_changed;
+        }
+        if (!failed && !changed) continue;
+        if (side == 0) valid = false;
+        hn_cli_note("%s: %d requests failed, %d answers were others than with less load", b->url[side], failed,
+                    changed);
+    }
+    return valid;
+}
+
+static int run(const hn_cli *cli)
+{
+    static load_bench b; /* large */
+    hone_error err;
+    b = (load_bench){ .cli = cli, .url = { hn_opts_str(cli->opts, "url"), hn_opts_str(cli->opts, "against") } };
+    b.n_url = b.url[1] ? 2 : 1;
+    int rc = read_sizes(&b);
+    hone_status st = HONE_OK;
+    for (int r = 0; !rc && st == HONE_OK && r < hn_opts_i32(cli->opts, "rounds"); r++)
+        for (int k = 0; st == HONE_OK && k < b.n_size; k++)
+            for (int i = 0; st == HONE_OK && i < b.n_url; i++) /* who is first changes */
+                st = measure(&b, b.n_url > 1 && r % 2 ? 1 - i : i, k, &err);
+    if (!rc && st != HONE_OK) rc = hn_cli_fail(&err);
+    if (!rc) {
+        bool valid = judge(&b);
+        if (cli->json) rc = print_json(&b, valid);
+        else print_table(&b);
+        if (!rc && !valid) rc = hn_cli_error(HN_EXIT_FAILURE, "invalid result: see the notes above");
+    }
+    for (int side = 0; side < 2; side++)
+        for (int k = 0; k < MOST_SIZES; k++) {
+            free(b.cell[side][k].first);
+            free(b.cell[side][k].gap);
+            free(b.cell[side][k].hash);
+        }
+    return rc;
+}
+
+const hn_command hn_command_bench_serve = {
+    .name = "bench serve",
+    .summary = "Measure a server with many clients, alone or beside another",
+    .groups = groups,
+    .examples = "hone bench serve --url http://127.0.0.1:8080\n"
+                "hone bench serve --url http://127.0.0.1:8080 --against http://127.0.0.1:8081 --clients 1,16 -r 6\n",
+    .run = run,
+};

@@ -1,0 +1,329 @@
+/* embed: texts as vectors: their rows, pooled, and what a model has behind that. Owns the sums, which are in double, in
+ * the order of positions and columns; refuses to know attention and layers. */
+#include "engine/engine.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+_Static_assert((int)HONE_POOL_NONE == HN_POOL_NONE + 1 && (int)HONE_POOL_MEAN == HN_POOL_MEAN + 1 &&
+                   (int)HONE_POOL_CLS == HN_POOL_FIRST + 1 && (int)HONE_POOL_LAST == HN_POOL_LAST + 1 &&
+                   (int)HONE_POOL_RANK == HN_POOL_RANK + 1 && (int)HONE_POOL_FILE == HN_POOL_UNSAID + 1,
+               "one behind the file's numbers");
+
+typedef struct job {
+    hone_session *s;
+    const hone_model *m;
+    const hone_text_ids *texts;
+    int32_t n_text;
+    hn_pooling pooling;
+    bool plain;
+    int32_t width;
+    hn_weight judge[2]; /* of scores without a classifier: rows of the head */
+    float *out;         /* where the next vector goes */
+    float *hidden;      /* [n_chunk, n_embd] */
+    float *row;         /* a row of a weight */
+    double *x, *y;      /* a vector and the next */
+    int32_t it, ip;     /* the next token to be run: of which text, at which position */
+    int32_t seq;        /* where that text is, if it has begun */
+    int32_t done, at;   /* likewise of the next row to be pooled */
+} job;
+
+/* ---- what is asked for -------------------------------------------------------------------------------- */
+
+/* Columns of a pooled vector. */
+static int32_t pooled_width(const hone_model *m)
+{
+    if (hn_weight_is_there(&m->dense[1])) return m->hp.n_dense[1];
+    return hn_weight_is_there(&m->dense[0]) ? m->hp.n_dense[0] : m->hp.n_embd;
+}
+
+enum { YES_NO = 2 };
+
+static hn_pooling pooling_of(const hone_model *m, hone_pooling p)
+{
+    return p == HONE_POOL_FILE ? (hn_pooling)m->hp.pooling : (hn_pooling)((int)p - 1);
+}
+
+static int32_t width_of(const hone_model *m, hn_pooling p)
+{
+    switch (p) {
+    case HN_POOL_NONE: return m->hp.n_embd;
+    case HN_POOL_RANK: return hn_weight_is_there(&m->cls_out) ? m->hp.n_class : m->hp.both ? 0 : YES_NO;
+    case HN_POOL_MEAN:
+    case HN_POOL_FIRST:
+    case HN_POOL_LAST: return pooled_width(m);
+    default: return 0;
+    }
+}
+
+int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hone_pooling *which)
+{
+    if (which) *which = HONE_POOL_FILE;
+    if (!m || !m->arch || (int)pooling < HONE_POOL_FILE || (int)pooling > HONE_POOL_RANK) return 0;
+    hn_pooling p = pooling_of(m, pooling);
+    if (which) *which = (hone_pooling)((int)p + 1);
+    return width_of(m, p);
+}
+
+/* Rows of the head for "yes" and "no". */
+static hone_status judge_rows(job *j, hone_error *err)
+{
+    static const char *const words[YES_NO] = { "yes", "no" };
+    const hone_model *m = j->m;
+    const hn_vocab *v;
+    hone_status st = hn_model_vocab(m, &v, err);
+    for (int i = 0; st == HONE_OK && i < YES_NO; i++) {
+        hn_ids ids = { 0 };
+        st = hn_vocab_encode(v, words[i], strlen(words[i]), 0, &ids, err);
+        if (st == HONE_OK && (ids.n != 1 || ids.data[0] >= m->hp.n_vocab))
+            st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\" is no token of its own, and there is no classifier",
+                         m->path, words[i]);
+        if (st == HONE_OK) {
+            j->judge[i] = m->output;
+            j->judge[i].n_out = 1;
+            j->judge[i].data = (const char *)m->output.data + (size_t)ids.data[0] * m->output.row_bytes;
+            if (m->output.bias) j->judge[i].bias = m->output.bias + ids.data[0];
+        }
+        free(ids.data);
+    }
+    return st;
+}
+
+static hone_status check_pooling(job *j, hone_pooling asked, hone_error *err)
+{
+    const hone_model *m = j->m;
+    const char *path = HN_ESC(m->path, strlen(m->path));
+    if ((int)asked < HONE_POOL_FILE || (int)asked > HONE_POOL_RANK)
+        return HN_FAIL(err, HONE_E_ARG, "pooling %d, expected one of HONE_POOL_…", (int)asked);
+    j->pooling = pooling_of(m, asked);
+    if (j->pooling == HN_POOL_UNSAID)
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: the file does not say how embeddings are pooled (%s.pooling_type); expected a pooling: "
+                       "mean, cls, last, none or rank",
+                       path, m->arch->name);
+    if (!(j->width = width_of(m, j->pooling)))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: tensor cls.output.weight is missing: there is nothing to rank with", path);
+    if (j->pooling != HN_POOL_RANK) return HONE_OK;
+    return hn_weight_is_there(&m->cls_out) ? HONE_OK : judge_rows(j, err);
+}
+
+static hone_status check_texts(const job *j, hone_error *err)
+{
+    const hone_session *s = j->s;
+    for (int32_t i = 0; i < j->n_text; i++) {
+        const hone_text_ids *t = &j->texts[i];
+        if (t->n < 1) return HN_FAIL(err, HONE_E_ARG, "text %d has %d tokens, expected at least 1", i, t->n);
+        if (!t->ids) return HN_FAIL(err, HONE_E_ARG, "hone_embed: texts->ids is NULL; expected a pointer to ids of text %d", i);
+        if (t->n > s->n_ctx)
+            return HN_FAIL(err, HONE_E_CTX, "text %d: %d tokens do not fit a context of %d positions", i, t->n,
+                           s->n_ctx);
+        if (j->m->hp.both && t->n > s->n_chunk)
+            return HN_FAIL(err, HONE_E_CTX,
+                           "text %d has %d tokens, expected at most %d: %s reads a text at once, and the session runs "
+                           "%d tokens at a time; use a larger chunk (--chunk)",
+                           i, t->n, s->n_chunk, j->m->arch->name, s->n_chunk);
+        for (int32_t k = 0; k < t->n; k++)
+            if (t->ids[k] < 0 || t->ids[k] >= j->m->hp.n_vocab)
+                return HN_FAIL(err, HONE_E_ARG, "token %d of text %d has id %d, expected 0 to %d", k, i, t->ids[k],
+                               j->m->hp.n_vocab - 1);
+    }
+    return HONE_OK;
+}
+
+/* ---- behind pooling ------------------------------------------------------------------------------------ */
+
+/* y = W·x + b. */
+static void multiply(job *j, const hn_weight *w, double *y, const double *x)
+{
+    const hn_type_info *ti = hn_type_get(w->type);
+    for (int64_t o = 0; o < w->n_out; o++) {
+        ti->dequantize(j->row, (const char *)w->data + (size_t)o * w->row_bytes, w->n_in);
+        double sum = 0;
+        for (int64_t i = 0; i < w->n_in; i++) sum += (double)j->row[i] * x[i];
+        y[o] = w->bias ? sum + (double)w->bias[o] : sum;
+    }
+}
+
+static void swap(job *j)
+{
+    double *x = j->x;
+    j->x = j->y;
+    j->y = x;
+}
+
+/* Shares of 1. */
+static void softmax(double *x, int32_t n)
+{
+    double most = x[0], sum = 0;
+    for (int32_t i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
+    for (int32_t i = 0; i < n; i++) sum += x[i] = (double)hn_exp_inline((float)(x[i] - most));
+    for (int32_t i = 0; i < n; i++) x[i] /= sum;
+}
+
+static void rank(job *j)
+{
+    const hone_model *m = j->m;
+    if (hn_weight_is_there(&m->cls)) {
+        multiply(j, &m->cls, j->y, j->x);
+        for (int32_t i = 0; i < m->hp.n_embd; i++) j->y[i] = (double)hn_tanh_inline((float)j->y[i]);
+        swap(j);
+    }
+    if (hn_weight_is_there(&m->cls_out)) multiply(j, &m->cls_out, j->y, j->x);
+    else
+        for (int i = 0; i < YES_NO; i++) multiply(j, &j->judge[i], j->y + i, j->x);
+    swap(j);
+    if (!m->hp.both && j->width > 1) softmax(j->x, j->width);
+}
+
+/* The pooled row x becomes the text's vector. */
+static void finish(job *j)
+{
+    const hone_model *m = j->m;
+    if (j->pooling == HN_POOL_RANK) {
+        rank(j);
+    } else {
+        for (int i = 0; i < 2; i++) {
+            if (!hn_weight_is_there(&m->dense[i])) continue;
+            multiply(j, &m->dense[i], j->y, j->x);
+            swap(j);
+        }
+        double sum = 0;
+        for (int32_t i = 0; i < j->width; i++) sum += j->x[i] * j->x[i];
+        const double root = sqrt(sum);
+        for (int32_t i = 0; i < j->width && !j->plain && root > 0; i++) j->x[i] /= root;
+    }
+    for (int32_t i = 0; i < j->width; i++) *j->out++ = (float)j->x[i];
+}
+
+/* ---- texts in steps ------------------------------------------------------------------------------------- */
+
+/* Is that row of a text of n one that pooling looks at? */
+static bool is_wanted(const job *j, int32_t pos, int32_t n)
+{
+    switch (j->pooling) {
+    case HN_POOL_FIRST: return pos == 0;
+    case HN_POOL_LAST: return pos == n - 1;
+    case HN_POOL_RANK: return pos == (j->m->hp.both ? 0 : n - 1);
+    default: return true;
+    }
+}
+
+/* An empty sequence from `from` on; n_seq: there is none. */
+static int32_t empty_seq(const hone_session *s, int32_t from)
+{
+    while (from < s->n_seq && s->mem->length[from] > 0) from++;
+    return from;
+}
+
+/* A step of the next tokens: whole texts while there are sequences for them, and of a causal model's text what fits.
+ * Its rows. */
+static int32_t fill(job *j)
+{
+    hone_session *s = j->s;
+    int32_t n = 0, next = 0;
+    while (n < s->n_chunk && j->it < j->n_text) {
+        const hone_text_ids *t = &j->texts[j->it];
+        int32_t k = t->n - j->ip < s->n_chunk - n ? t->n - j->ip : s->n_chunk - n;
+        if (j->m->hp.both && k < t->n) break;
+        if (j->ip == 0) {
+            if ((next = empty_seq(s, next)) >= s->n_seq) break;
+            j->seq = next++;
+        }
+        for (int32_t i = j->ip; i < j->ip + k; i++)
+            s->prompt[n++] = (hone_token){ t->ids[i], i, j->seq, is_wanted(j, i, t->n) };
+        j->ip += k;
+        if (j->ip < t->n) break;
+        j->ip = 0;
+        j->it++;
+    }
+    return n;
+}
+
+/* The rows of a step. */
+static hone_status pool(job *j, int32_t n, hone_error *err)
+{
+    const int32_t n_embd = j->m->hp.n_embd;
+    const float *h = j->hidden;
+    for (int32_t i = 0; i < n; i++) {
+        const hone_text_ids *t = &j->texts[j->done];
+        if (j->at == 0) memset(j->x, 0, (size_t)n_embd * sizeof *j->x);
+        if (j->s->prompt[i].want_logits) {
+            if (!hn_all_within(h, n_embd, FLT_MAX))
+                return HN_FAIL(err, HONE_E_NUMERIC,
+                               "%s: what token %d of text %d becomes is not finite: the weights, or activations made "
+                               "of them, overflow; look for bad weights with: hone inspect %s --check",
+                               j->m->path, j->at, j->done, j->m->path);
+            if (j->pooling == HN_POOL_NONE) memcpy(j->out, h, (size_t)n_embd * sizeof *h), j->out += n_embd;
+            else
+                for (int32_t k = 0; k < n_embd; k++) j->x[k] += (double)h[k];
+            h += n_embd;
+        }
+        if (++j->at < t->n) continue;
+        for (int32_t k = 0; j->pooling == HN_POOL_MEAN && k < n_embd; k++) j->x[k] /= t->n;
+        if (j->pooling != HN_POOL_NONE) finish(j);
+        j->at = 0;
+        j->done++;
+    }
+    return HONE_OK;
+}
+
+/* Empties the sequences of a step, but for that of a text that goes on. */
+static void leave(job *j, int32_t n, bool all)
+{
+    for (int32_t i = 0; i < n; i++) {
+        int32_t seq = j->s->prompt[i].seq;
+        if ((all || j->ip == 0 || seq != j->seq) && j->s->mem->length[seq] > 0) hone_seq_truncate(j->s, seq, 0, NULL);
+    }
+}
+
+static hone_status run_texts(job *j, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    if (j->n_text && empty_seq(j->s, 0) >= j->s->n_seq)
+        return HN_FAIL(err, HONE_E_ARG, "all %d sequences hold something, expected an empty one for texts (n_seq)",
+                       j->s->n_seq);
+    while (st == HONE_OK && j->it < j->n_text) {
+        int32_t n = fill(j);
+        if ((st = hn_session_hidden(j->s, n, j->hidden, err)) == HONE_OK) st = pool(j, n, err);
+        leave(j, n, st != HONE_OK);
+    }
+    return st;
+}
+
+/* ---- the call ------------------------------------------------------------------------------------------- */
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Columns of the widest vector on the way. */
+static int64_t widest(const job *j)
+{
+    int64_t n = larger(j->m->hp.n_embd, j->width);
+    for (int i = 0; i < 2; i++) n = larger(n, j->m->dense[i].n_out);
+    return n;
+}
+
+hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
+                       float *out, hone_error *err)
+{
+    HN_NEED(err, s, "a session");
+    if (n_text > 0) HN_NEED(err, texts, "a pointer to n_text texts");
+    HN_NEED(err, p, "parameters");
+    if (n_text > 0) HN_NEED(err, out, "room for the vectors");
+    if (n_text < 0) return HN_FAIL(err, HONE_E_ARG, "%d texts, expected 0 or more", n_text);
+    job j = { .s = s, .m = s->model, .texts = texts, .n_text = n_text, .out = out, .plain = p->plain };
+    hone_status st = check_pooling(&j, p->pooling, err);
+    if (st != HONE_OK || (st = check_texts(&j, err)) != HONE_OK) return st;
+    const size_t n = (size_t)widest(&j), n_embd = (size_t)j.m->hp.n_embd;
+    double *x = j.x = malloc(2 * n * sizeof *j.x);
+    j.row = malloc(n * sizeof *j.row);
+    j.hidden = malloc((size_t)s->n_chunk * n_embd * sizeof *j.hidden);
+    if (j.x) j.y = j.x + n;
+    st = x && j.row && j.hidden ? run_texts(&j, err)
+                                : HN_FAIL(err, HONE_E_NOMEM, "embedding: rows of %d tokens", s->n_chunk);
+    free(x);
+    free(j.row);
+    free(j.hidden);
+    return st;
+}

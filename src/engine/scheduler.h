@@ -1,0 +1,104 @@
+/* scheduler: what one is, shared by the files scheduler*.c. A request has choices; a choice that runs has a slot, which
+ * is a sequence of the session. Until its prompt is done a request is one unit: choice 0 runs it, the slots of the
+ * others wait; then each choice is a unit. A unit that was paused keeps all but its slot. */
+#ifndef HN_SCHEDULER_H
+#define HN_SCHEDULER_H
+
+#include "engine/engine.h"
+
+enum {
+    HN_PROMPT_MARK = 256, /* positions between two checkpoints of a prompt */
+    HN_ECHO_ROWS = 32,    /* rows of prompts whose logits are wanted, of a step */
+    HN_LEAST_PREFILL = 32, /* rows of prompts in a step beside answers, whatever they cost */
+    HN_MOST_TOP = 64      /* n_logprobs at most */
+};
+
+typedef struct hn_asked hn_asked;
+
+typedef struct hn_choice {
+    hn_asked *of;
+    int32_t k, slot;   /* slot −1: none */
+    int32_t *ids;      /* [n_ids] prompt and what was picked, of capacity cap; until it starts choice 0 alone has it */
+    int32_t n_ids, cap;
+    int32_t n_picked;  /* tokens told */
+    int32_t furthest;  /* positions it once held */
+    int32_t rows, to;  /* of the running step; the positions that it holds then */
+    int32_t first_want, n_want; /* of its rows, those that want logits, among all of the batch */
+    hone_sampler *sampler;
+    uint64_t *allowed; /* [n_words], once asked for */
+    bool asked, all;   /* the mask of the next token is known; it is everything */
+    bool ended;
+} hn_choice;
+
+struct hn_asked {
+    uint64_t id;
+    uint64_t turn; /* of a client's first request that waits: when its turn came; else 0 */
+    hone_request r; /* its pointers are ours */
+    hone_bias *bias;
+    hone_adapter **adapters;
+    float *scales;
+    hn_choice *choice; /* [r.n_choices] */
+    int32_t n_left;    /* choices that have not ended */
+    bool forked;       /* the prompt is done */
+    bool cancelled;
+    int32_t n_cached, n_done, n_echoed; /* of the prompt: found, there, told with log-probabilities */
+};
+
+typedef struct hn_seat {
+    hn_choice *c;  /* NULL: idle */
+    uint64_t used; /* when it was left, on the clock of ticks */
+} hn_seat;
+
+struct hone_scheduler {
+    hone_session *ses;
+    const hone_model *model;
+    uint64_t (*now)(void *arg);
+    void *now_arg;
+    int32_t n_slot, n_vocab, max_queue, fixed_prefill;
+    size_t n_words;      /* of a mask */
+    uint64_t tick, n_id;
+    hn_seat *slot;       /* [n_slot] */
+    hn_asked **queue;    /* [n_queue] in order of arrival */
+    int32_t n_queue;
+    hn_asked **active;   /* [n_active] in order of their start: oldest first */
+    int32_t n_active;
+    hone_token *batch;   /* [n_chunk + n_slot] */
+    float *logits;       /* [logit_rows, n_vocab] */
+    int32_t logit_rows;
+    hone_logprob top[(HN_ECHO_ROWS + 1) * HN_MOST_TOP]; /* of an event */
+    float echo[HN_ECHO_ROWS + 1];                       /* of a prompt's tokens */
+    uint64_t decode_ns, row_ns; /* of a step of answers alone; of a row of prompts more; 0: not known */
+    hone_scheduler_stats n;
+};
+
+/* scheduler.c */
+hn_asked *hn_scheduler_next(const hone_scheduler *s);                 /* whose turn it is; NULL: nobody waits */
+void hn_scheduler_take(hone_scheduler *s, hn_asked *a, bool served); /* off the queue; served: its client goes behind */
+void hn_scheduler_forget(hn_asked *a);
+
+/* scheduler_room.c: slots and memory */
+void hn_scheduler_admit(hone_scheduler *s);
+void hn_scheduler_release(hone_scheduler *s, hn_choice *c); /* its slot is idle; what is there stays for others */
+/* Some memory more for a batch that did not fit: what is kept goes first, then the youngest pauses. False: only the
+ * oldest is left. */
+bool hn_scheduler_make_room(hone_scheduler *s);
+
+/* scheduler_batch.c: which rows run, and what becomes of a batch that fails */
+void hn_scheduler_run(hone_scheduler *s);
+
+/* scheduler_tell.c: picks and events */
+/* A unit's rows were run: what they say of its prompt, and, behind the last of its ids, the next token of each choice.
+ * logits: of its rows that wanted them; from: its first row's position. */
+void hn_scheduler_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const float *logits);
+/* Asks for the masks of the next token behind a unit's ids; false: it ended. */
+bool hn_scheduler_ask_masks(hone_scheduler *s, hn_choice *c);
+void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error);
+void hn_scheduler_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error); /* of those left */
+
+/* The choices that run by themselves: of a request whose prompt is not done, choice 0 alone. */
+static inline int32_t hn_scheduler_units(const hn_asked *a) { return a->forked ? a->r.n_choices : 1; }
+static inline int32_t hn_scheduler_held(const hone_scheduler *s, const hn_choice *c) { return s->ses->mem->length[c->slot]; }
+/* Shares it nothing? */
+static inline bool hn_scheduler_private(const hn_asked *a) { return a->r.no_share || a->r.scope; }
+
+#endif

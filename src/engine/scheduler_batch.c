@@ -1,0 +1,213 @@
+/* scheduler: the rows of a step. Shares them out among answers and prompts, runs them, learns what they cost, and
+ * finds who is to blame for a batch that fails. Refuses to know who may run, and what logits mean. */
+#include "engine/scheduler.h"
+
+#define STEP_NS 100000000ull /* what a step may take with prompts in it, if twice one without is less */
+
+/* ---- sharing out ---------------------------------------------------------------------- */
+
+static int32_t left_of(const hone_scheduler *s, const hn_choice *c) { return c->n_ids - hn_scheduler_held(s, c); }
+
+/* Does this row say how likely a prompt's token is that was not told yet? */
+static bool row_echoes(const hn_choice *c, int32_t pos)
+{
+    const hn_asked *a = c->of;
+    return a->r.prompt_logprobs && !a->forked && pos + 1 >= a->n_echoed && pos + 1 < a->r.n_prompt;
+}
+
+/* Is a unit at its answer, one token a step? */
+static bool is_decoding(const hone_scheduler *s, const hn_choice *c)
+{
+    return c->of->forked && left_of(s, c) == 1;
+}
+
+/* Rows that a prompt may have in this step beside those it has. */
+static int32_t may_have(const hone_scheduler *s, const hn_choice *c, int32_t echo_left)
+{
+    int32_t held = hn_scheduler_held(s, c), n_prompt = c->of->r.n_prompt, to = c->n_ids;
+    if (s->ses->mem->wants_checkpoints && held < n_prompt) { /* a step ends where a checkpoint is to be */
+        int32_t mark = (held / HN_PROMPT_MARK + 1) * HN_PROMPT_MARK;
+        to = mark < n_prompt ? mark : n_prompt;
+    }
+    int32_t at = held + c->rows;
+    if (c->of->r.prompt_logprobs && !c->of->forked && to - at > echo_left) to = at + echo_left;
+    return to > at ? to - at : 0;
+}
+
+typedef struct sharing {
+    int32_t left, echo_left; /* rows; of them, rows of prompts whose log-probabilities are asked for */
+} sharing;
+
+static void give(hone_scheduler *s, sharing *h, hn_choice *c, int32_t most)
+{
+    int32_t n = may_have(s, c, h->echo_left);
+    if (n > most) n = most;
+    c->rows += n;
+    h->left -= n;
+    if (c->of->r.prompt_logprobs && !c->of->forked) h->echo_left -= n;
+}
+
+/* Half to the oldest prompt, half to the one with the fewest rows left, until nothing is left of either. */
+static void share(hone_scheduler *s, int32_t n_rows)
+{
+    sharing h = { n_rows, HN_ECHO_ROWS };
+    while (h.left > 0) {
+        hn_choice *oldest = NULL, *shortest = NULL;
+        for (int32_t i = 0; i < s->n_active; i++)
+            for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
+                hn_choice *c = &s->active[i]->choice[k];
+                if (c->slot < 0 || c->ended || is_decoding(s, c) || !may_have(s, c, h.echo_left)) continue;
+                if (!oldest) oldest = c;
+                if (!shortest || left_of(s, c) < left_of(s, shortest)) shortest = c;
+            }
+        if (!oldest) return;
+        int32_t half = shortest == oldest ? h.left : (h.left + 1) / 2, before = h.left;
+        give(s, &h, oldest, half);
+        if (shortest != oldest) give(s, &h, shortest, before - half);
+    }
+}
+
+/* Rows of prompts that a step may have beside so many answers. */
+static int32_t prefill_rows(const hone_scheduler *s, int32_t n_decode)
+{
+    int32_t most = s->ses->n_chunk - n_decode, least = HN_LEAST_PREFILL;
+    if (most < 1) most = 1;
+    if (n_decode == 0) return most;
+    if (s->fixed_prefill) least = s->fixed_prefill;
+    else if (s->row_ns) {
+        uint64_t limit = 2 * s->decode_ns > STEP_NS ? 2 * s->decode_ns : STEP_NS;
+        uint64_t n = (limit > s->decode_ns ? limit - s->decode_ns : 0) / s->row_ns;
+        if (n > (uint64_t)least) least = n < (uint64_t)most ? (int32_t)n : most;
+    }
+    return least < most ? least : most;
+}
+
+/* Rows of every unit; masks of those that will have logits. */
+static int32_t plan(hone_scheduler *s, int32_t *n_prefill)
+{
+    int32_t n_decode = 0, n = 0;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        hn_choice *c = s->slot[i].c;
+        if (!c || (c->k && !c->of->forked)) continue;
+        c->rows = is_decoding(s, c);
+        n_decode += c->rows;
+    }
+    share(s, prefill_rows(s, n_decode));
+    *n_prefill = -n_decode;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        hn_choice *c = s->slot[i].c;
+        if (!c || !c->rows) continue;
+        if (left_of(s, c) == c->rows && c->of->r.max_tokens != 0 && !hn_scheduler_ask_masks(s, c)) {
+            c->rows = 0;
+            continue;
+        }
+        c->to = hn_scheduler_held(s, c) + c->rows;
+        n += c->rows;
+    }
+    *n_prefill += n;
+    return n;
+}
+
+/* ---- running -------------------------------------------------------------------------- */
+
+/* A unit's rows behind n others in the batch. */
+static int32_t put_rows(hone_scheduler *s, hn_choice *c, int32_t n, int32_t *n_want)
+{
+    int32_t held = hn_scheduler_held(s, c);
+    c->first_want = *n_want;
+    for (int32_t pos = held; pos < held + c->rows; pos++) {
+        bool wanted = row_echoes(c, pos) || (pos == c->n_ids - 1 && c->of->r.max_tokens != 0);
+        s->batch[n++] = (hone_token){ c->ids[pos], pos, c->slot, wanted };
+        *n_want += wanted;
+    }
+    c->n_want = *n_want - c->first_want;
+    return n;
+}
+
+/* What was run of a unit, counted and told. */
+static void settle(hone_scheduler *s, hn_choice *c)
+{
+    const int32_t to = hn_scheduler_held(s, c), from = to - c->rows, n_prompt = c->of->r.n_prompt;
+    const int32_t first = c->furthest > from ? c->furthest : from; /* new from here on */
+    const int32_t n_new = to > first ? to - first : 0;
+    const int32_t of_prompt = first < n_prompt ? (to < n_prompt ? to : n_prompt) - first : 0;
+    c->rows = 0;
+    s->n.n_again_rows += (uint64_t)(to - from - n_new);
+    s->n.n_prompt_tokens += (uint64_t)(of_prompt > 0 ? of_prompt : 0);
+    s->n.n_answer_rows += (uint64_t)(n_new - (of_prompt > 0 ? of_prompt : 0));
+    if (c->furthest < to) c->furthest = to;
+    if (s->ses->mem->wants_checkpoints && to <= n_prompt && (to == n_prompt || to % HN_PROMPT_MARK == 0))
+        hone_seq_checkpoint(s->ses, c->slot, NULL);
+    /* JOIN hone_seq_keep: here too, where the prompt is done */
+    if (hn_scheduler_private(c->of)) s->ses->mem->n_ids[c->slot] = 0; /* JOIN hone_seq_set_scope: nobody finds it */
+    hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
+}
+
+/* One unit alone, to where the batch that failed would have brought it: it fits, or is to blame. A recurrent state that
+ * was lost with that batch is had again here, and not bit by bit, so that the one to blame meets its fault now. */
+static void run_alone(hone_scheduler *s, hn_choice *c)
+{
+    hone_error err;
+    int32_t to = c->to, most = s->ses->n_chunk;
+    bool emptied = false;
+    while (c->slot >= 0 && hn_scheduler_held(s, c) < to) { /* without a slot: it ended, or paused for an older one */
+        int32_t n_want = 0, left = to - hn_scheduler_held(s, c);
+        c->rows = left < most ? left : most;
+        int32_t n = put_rows(s, c, 0, &n_want);
+        hone_status st = hone_run_batch(s->ses, s->batch, n, s->logits, &err);
+        if (st == HONE_OK) {
+            s->n.n_rows += (uint64_t)n;
+            settle(s, c);
+        } else if (st == HONE_E_NOMEM && hn_scheduler_make_room(s)) {
+        } else if (st == HONE_E_NOMEM && c->rows > 1) { /* what a window leaves behind goes after each call */
+            most = (c->rows + 1) / 2;
+        } else if (st == HONE_E_NOMEM && !emptied) { /* what it could go back to is in its own way */
+            hn_memory_drop_checkpoints(s->ses->mem, c->slot, -1);
+            emptied = true;
+        } else if (c->of->forked) {
+            hn_scheduler_end(s, c, HONE_END_ERROR, &err);
+        } else {
+            hn_scheduler_end_all(s, c->of, HONE_END_ERROR, &err);
+        }
+    }
+}
+
+/* What a batch took: of answers alone, or for each row of prompts more. A slow one counts at once, fast ones slowly. */
+static void learn(hone_scheduler *s, int32_t n, int32_t n_prefill, uint64_t ns)
+{
+    int32_t enough = s->ses->n_chunk < HN_LEAST_PREFILL ? s->ses->n_chunk : HN_LEAST_PREFILL;
+    s->n.last_step_ns = ns;
+    if (n_prefill == 0) {
+        s->decode_ns = s->decode_ns ? (7 * s->decode_ns + ns) / 8 : ns;
+        return;
+    }
+    if (n_prefill < enough) return; /* a few rows cost what a row costs */
+    uint64_t base = n > n_prefill ? s->decode_ns : 0, each = (ns > base ? ns - base : 0) / (uint64_t)n_prefill + 1;
+    s->row_ns = each > s->row_ns ? each : (7 * s->row_ns + each) / 8;
+}
+
+void hn_scheduler_run(hone_scheduler *s)
+{
+    int32_t n_prefill, planned = plan(s, &n_prefill);
+    uint64_t begin = s->now(s->now_arg);
+    hone_status st = HONE_E_NOMEM;
+    hone_error err;
+    if (!planned) return;
+    s->n.n_steps++;
+    do {
+        int32_t n = 0, n_want = 0;
+        for (int32_t i = 0; i < s->n_slot; i++)
+            if (s->slot[i].c && s->slot[i].c->rows) n = put_rows(s, s->slot[i].c, n, &n_want);
+        st = hone_run_batch(s->ses, s->batch, n, s->logits, &err);
+        if (st != HONE_OK) continue;
+        s->n.n_rows += (uint64_t)n;
+        uint64_t end = s->now(s->now_arg);
+        if (n == planned) learn(s, n, n_prefill, end > begin ? end - begin : 0);
+    } while (st == HONE_E_NOMEM && hn_scheduler_make_room(s));
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        hn_choice *c = s->slot[i].c;
+        if (!c || !c->rows) continue;
+        if (st == HONE_OK) settle(s, c);
+        else run_alone(s, c);
+    }
+}

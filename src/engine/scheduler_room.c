@@ -1,0 +1,230 @@
+/* scheduler: slots and memory. Who starts, in which slot, what it finds there, and who has to pause. Refuses to know
+ * what is computed. */
+#include "engine/scheduler.h"
+
+#include <stdlib.h>
+
+/* ---- slots ---------------------------------------------------------------------------- */
+
+static void empty_slot(hone_scheduler *s, int32_t slot) { hone_seq_truncate(s->ses, slot, 0, NULL); }
+
+void hn_scheduler_release(hone_scheduler *s, hn_choice *c)
+{
+    int32_t slot = c->slot;
+    c->slot = -1;
+    c->rows = 0;
+    s->slot[slot] = (hn_seat){ .used = ++s->tick };
+    /* JOIN hone_seq_keep: what others may find stays, in place of staying in the slot */
+    if (hn_scheduler_private(c->of)) empty_slot(s, slot);
+    else if (s->ses->mem->wants_checkpoints) hone_seq_checkpoint(s->ses, slot, NULL);
+}
+
+/* The idle slot that is missed least: empty, or left for longest; −1: none. */
+static int32_t idle_slot(const hone_scheduler *s, bool with_something)
+{
+    int32_t best = -1;
+    bool best_empty = false;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        bool empty = s->ses->mem->length[i] == 0;
+        if (s->slot[i].c || (with_something && empty)) continue;
+        if (best >= 0 && (best_empty > empty || (best_empty == empty && s->slot[best].used <= s->slot[i].used)))
+            continue;
+        best = i;
+        best_empty = empty;
+    }
+    return best;
+}
+
+static int32_t n_idle(const hone_scheduler *s)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_slot; i++) n += !s->slot[i].c;
+    return n;
+}
+
+/* ---- memory --------------------------------------------------------------------------- */
+
+/* Lets go of what is kept and was not used for longest. */
+static bool evict(hone_scheduler *s)
+{
+    int32_t slot = idle_slot(s, true);
+    if (slot < 0) return false;
+    empty_slot(s, slot);
+    return true;
+}
+
+/* What a unit in a slot will take before it is past the first page of what comes. */
+static uint64_t to_come(const hone_scheduler *s, const hn_choice *c)
+{
+    const hn_seq_memory *m = s->ses->mem;
+    int32_t to = c->n_ids < s->ses->n_ctx - HN_PAGE ? c->n_ids + HN_PAGE : s->ses->n_ctx;
+    uint64_t then = hn_memory_bytes_at(m, to), now = hn_memory_bytes_at(m, hn_scheduler_held(s, c));
+    uint64_t forks = c->of->forked ? 0 : (uint64_t)(c->of->r.n_choices - 1) * hn_memory_bytes_at(m, HN_PAGE);
+    return (then > now ? then - now : 0) + forks;
+}
+
+/* Do its ids and a page more fit beside what the others were promised? */
+static bool fits(hone_scheduler *s, const hn_choice *c)
+{
+    const hn_seq_memory *m = s->ses->mem;
+    uint64_t need = 0;
+    bool alone = true;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        const hn_choice *o = s->slot[i].c;
+        if (!o || (o->k && !o->of->forked)) continue;
+        need += to_come(s, o);
+        alone = alone && o == c;
+    }
+    if (alone) return true; /* what is too much even so fails when it runs */
+    while (m->used + need > m->p.budget)
+        if (!evict(s)) return false;
+    return true;
+}
+
+/* The slots of a unit are free again, as it waits. */
+static void leave(hone_scheduler *s, hn_choice *c)
+{
+    hn_asked *a = c->of;
+    int32_t n = a->forked ? c->k + 1 : a->r.n_choices;
+    for (int32_t k = c->k; k < n; k++) {
+        s->slot[a->choice[k].slot].c = NULL;
+        a->choice[k].slot = -1;
+        a->choice[k].rows = 0;
+    }
+}
+
+bool hn_scheduler_make_room(hone_scheduler *s)
+{
+    hn_choice *youngest = NULL, *c = NULL;
+    int32_t n = 0;
+    if (evict(s)) return true;
+    for (int32_t i = 0; i < s->n_active; i++)
+        for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
+            c = &s->active[i]->choice[k];
+            if (c->slot < 0 || c->ended) continue;
+            youngest = c;
+            n++;
+        }
+    if (n < 2) return false;
+    empty_slot(s, youngest->slot);
+    leave(s, youngest);
+    s->n.n_preempted++;
+    return true;
+}
+
+/* ---- starting ------------------------------------------------------------------------- */
+
+typedef enum placing { PLACED, WAITS, FAILED } placing;
+
+/* The session's adapters are those of a request; others must be gone first. JOIN hone_seq_set_adapters: of a slot */
+static placing set_adapters(hone_scheduler *s, const hn_asked *a, hone_error *err)
+{
+    const hone_request *r = &a->r;
+    if (!r->n_adapters && !hone_session_adapters_hash(s->ses)) return PLACED;
+    hone_status st = hone_session_set_adapters(s->ses, a->adapters, a->scales, r->n_adapters, err);
+    if (st != HONE_E_ARG) return st == HONE_OK ? PLACED : FAILED;
+    if (n_idle(s) < s->n_slot) return WAITS;
+    for (int32_t i = 0; i < s->n_slot; i++) empty_slot(s, i);
+    st = hone_session_set_adapters(s->ses, a->adapters, a->scales, r->n_adapters, err);
+    return st == HONE_OK ? PLACED : FAILED;
+}
+
+/* A unit's first slot holds what is there already of its ids. */
+static void find(hone_scheduler *s, hn_choice *c)
+{
+    hn_asked *a = c->of;
+    bool echoes = a->r.prompt_logprobs && a->n_echoed < a->r.n_prompt;
+    int32_t n = echoes ? a->n_echoed : c->n_ids, kept = 0;
+    if (hn_scheduler_private(a)) n = 0; /* JOIN hone_seq_set_scope: with a scope of its own */
+    if (n < 1) empty_slot(s, c->slot);
+    else if (hone_seq_match(s->ses, c->slot, c->ids, n, &kept, NULL) != HONE_OK) empty_slot(s, c->slot), kept = 0;
+}
+
+/* What was found of a prompt that had not been there before. */
+static void count_found(hone_scheduler *s, hn_choice *c)
+{
+    hn_asked *a = c->of;
+    int32_t n = hn_scheduler_held(s, c);
+    if (n <= c->furthest) return;
+    int32_t more = n - c->furthest; /* of the prompt: of an answer nothing is there that was not run */
+    c->furthest = n;
+    a->n_cached += more;
+    if (a->n_done < n) a->n_done = n;
+    s->n.n_cached_tokens += (uint64_t)more;
+    s->n.n_prompt_tokens += (uint64_t)more;
+}
+
+/* A unit gets its slots, if they and memory are there. */
+static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
+{
+    hn_asked *a = c->of;
+    int32_t n = a->forked ? c->k + 1 : a->r.n_choices;
+    if (n_idle(s) < n - c->k) return WAITS;
+    placing p = set_adapters(s, a, err);
+    if (p != PLACED) return p;
+    for (int32_t k = c->k; k < n; k++) {
+        a->choice[k].slot = idle_slot(s, false);
+        s->slot[a->choice[k].slot].c = &a->choice[k];
+    }
+    find(s, c);
+    for (int32_t k = c->k + 1; k < n; k++) empty_slot(s, a->choice[k].slot);
+    if (!fits(s, c)) {
+        leave(s, c);
+        return WAITS;
+    }
+    count_found(s, c);
+    return PLACED;
+}
+
+/* What its choices need beside memory of the session. */
+static hone_status prepare(hone_scheduler *s, hn_asked *a, hone_error *err)
+{
+    const hone_request *r = &a->r;
+    size_t n = (size_t)r->n_prompt;
+    if (r->prompt_logprobs && s->logit_rows == s->n_slot) {
+        size_t rows = (size_t)s->n_slot + HN_ECHO_ROWS;
+        float *p = realloc(s->logits, rows * (size_t)s->n_vocab * sizeof *p);
+        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "logits of %d rows of prompts", HN_ECHO_ROWS);
+        s->logits = p;
+        s->logit_rows = (int32_t)rows;
+    }
+    for (int32_t k = 0; k < r->n_choices; k++) {
+        hn_choice *c = &a->choice[k];
+        if (!c->ids) {
+            if (!(c->ids = malloc(n * sizeof *c->ids))) return HN_FAIL(err, HONE_E_NOMEM, "prompt of %zu tokens", n);
+            memcpy(c->ids, a->choice[0].ids, n * sizeof *c->ids);
+            c->n_ids = c->cap = r->n_prompt;
+        }
+        if (r->mask && !(c->allowed = malloc(s->n_words * sizeof *c->allowed)))
+            return HN_FAIL(err, HONE_E_NOMEM, "mask of %d tokens", s->n_vocab);
+        hone_status st = hone_sampler_new(&c->sampler, s->n_vocab, &r->sampling, err);
+        if (st != HONE_OK) return st;
+        for (int32_t i = 0; i < r->n_prompt; i++) hone_sampler_accept(c->sampler, c->ids[i]);
+    }
+    return HONE_OK;
+}
+
+void hn_scheduler_admit(hone_scheduler *s)
+{
+    hone_error err = { 0 };
+    for (int32_t i = 0; i < s->n_active; i++) /* who paused comes first, the oldest before the others */
+        for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
+            hn_choice *c = &s->active[i]->choice[k];
+            if (c->slot >= 0 || c->ended) continue;
+            placing p = place(s, c, &err);
+            if (p == WAITS) return;
+            if (p == FAILED) hn_scheduler_end_all(s, c->of, HONE_END_ERROR, &err);
+        }
+    while (s->n_queue) {
+        hn_asked *a = hn_scheduler_next(s);
+        placing p = place(s, &a->choice[0], &err);
+        if (p == WAITS) return;
+        hn_scheduler_take(s, a, true);
+        if (p == PLACED && prepare(s, a, &err) == HONE_OK) {
+            s->active[s->n_active++] = a;
+            continue;
+        }
+        hn_scheduler_end_all(s, a, HONE_END_ERROR, &err);
+        hn_scheduler_forget(a);
+    }
+}

@@ -1,0 +1,398 @@
+/* Clients of load.h: a thread each, blocking sockets, one connection for each request. */
+#include "lab/bench/load.h"
+
+#include "lab/machine/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_CLIENTS = 1024, LINE = 1 << 16, MOST_GAPS = 1 << 16 };
+
+typedef struct load_state {
+    const hn_load_params *p;
+    struct addrinfo *address;
+    char host[256];
+    _Atomic int32_t next; /* place of the next request */
+    uint64_t t0;
+    hn_load_run *run;
+    pthread_mutex_t lock; /* of gaps */
+    size_t cap_gap;
+    _Atomic bool lost; /* memory */
+} load_state;
+
+/* ---- prompts ---------------------------------------------------------------------------------------------------- */
+
+static const char *const words[] = { "time",  "house", "water",  "people", "small",  "green",  "under",  "found",
+                                     "river", "music", "table",  "seven",  "light",  "stone",  "paper",  "north",
+                                     "bread", "early", "cloud",  "plant",  "horse",  "ready",  "night",  "train",
+                                     "round", "chair", "market", "winter", "garden", "letter", "window", "mountain" };
+
+/* A prompt of so many words for a place; malloc'ed. */
+static char *prompt_of(const hn_load_params *p, int32_t place)
+{
+    size_t cap = (size_t)p->n_words * 10 + 32, n = 0;
+    char *s = malloc(cap);
+    uint64_t key = hn_rand64(p->seed, (uint64_t)place);
+    if (!s) return NULL;
+    n += (size_t)snprintf(s, cap, "%d", place);
+    for (int32_t i = 1; i < p->n_words; i++)
+        n += (size_t)snprintf(s + n, cap - n, " %s",
+                              words[hn_rand64(key, (uint64_t)i) % (sizeof words / sizeof *words)]);
+    return s;
+}
+
+/* ---- a connection ----------------------------------------------------------------------------------------------- */
+
+typedef struct wire {
+    int fd;
+    char *buf; /* [cap] what came and was not read yet: [at, n) */
+    size_t at, n, cap;
+    bool chunked;
+    size_t chunk; /* bytes left of the running one */
+    bool over;
+} wire;
+
+static bool send_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(fd, p, n); /* SIGPIPE is ignored in this program */
+        if (k <= 0) return false;
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+/* More of what comes; false: the end, or too long a line. */
+static bool fill(wire *w)
+{
+    if (w->at) {
+        memmove(w->buf, w->buf + w->at, w->n - w->at);
+        w->n -= w->at;
+        w->at = 0;
+    }
+    if (w->n == w->cap) return false;
+    ssize_t k = recv(w->fd, w->buf + w->n, w->cap - w->n, 0);
+    if (k <= 0) return false;
+    w->n += (size_t)k;
+    return true;
+}
+
+/* A raw line without its end, valid until the next call; NULL: the end. */
+static char *raw_line(wire *w, size_t *len)
+{
+    for (size_t seen = w->at;;) {
+        char *end = memchr(w->buf + seen, '\n', w->n - seen);
+        if (end) {
+            char *line = w->buf + w->at;
+            *len = (size_t)(end - line);
+            w->at += *len + 1;
+            if (*len && line[*len - 1] == '\r') (*len)--;
+            line[*len] = 0;
+            return line;
+        }
+        size_t had = w->n - w->at;
+        if (!fill(w)) return NULL;
+        seen = w->at + had;
+    }
+}
+
+/* The next byte of the body; -1: its end. */
+static int body_byte(wire *w)
+{
+    if (w->over) return -1;
+    if (w->chunked && !w->chunk) {
+        size_t n;
+        char *line = raw_line(w, &n);
+        if (line && !n) line = raw_line(w, &n); /* the end of the chunk before */
+        if (!line || !(w->chunk = strtoul(line, NULL, 16))) {
+            w->over = true;
+            return -1;
+        }
+    }
+    if (w->at == w->n && !fill(w)) {
+        w->over = true;
+        return -1;
+    }
+    if (w->chunked) w->chunk--;
+    return (unsigned char)w->buf[w->at++];
+}
+
+/* A line of the body in dst; false: nothing more. */
+static bool body_line(wire *w, char *dst, size_t cap)
+{
+    size_t n = 0;
+    int c = body_byte(w);
+    if (c < 0) return false;
+    for (; c >= 0 && c != '\n'; c = body_byte(w))
+        if (n + 1 < cap && c != '\r') dst[n++] = (char)c;
+    dst[n] = 0;
+    return true;
+}
+
+/* ---- one request ------------------------------------------------------------------------------------------------ */
+
+/* The number behind "name": in a line of JSON; -1: it is not there. */
+static int32_t number_of(const char *line, const char *name)
+{
+    char key[40];
+    snprintf(key, sizeof key, "\"%s\":", name);
+    const char *at = strstr(line, key);
+    if (!at) return -1;
+    return (int32_t)strtol(at + strlen(key), NULL, 10);
+}
+
+/* The text of a piece, as it is written in JSON; its length, 0: none. */
+static size_t text_of(const char *line, const char **out)
+{
+    const char *at = strstr(line, "\"text\":");
+    if (!at) return 0;
+    at += 7;
+    while (*at == ' ') at++;
+    if (*at++ != '"') return 0;
+    *out = at;
+    while (*at && *at != '"') at += *at == '\\' && at[1] ? 2 : 1;
+    return (size_t)(at - *out);
+}
+
+static void add_gap(load_state *s, uint64_t ns)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->run->n_gap == s->cap_gap) {
+        size_t cap = s->cap_gap ? 2 * s->cap_gap : MOST_GAPS;
+        uint64_t *more = realloc(s->run->gap, cap * sizeof *more);
+        if (more) {
+            s->run->gap = more;
+            s->cap_gap = cap;
+        } else {
+            atomic_store(&s->lost, true);
+        }
+    }
+    if (s->run->n_gap < s->cap_gap) s->run->gap[s->run->n_gap++] = ns;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void fail(hn_load_one *one, const char *why)
+{
+    if (!one->problem[0]) snprintf(one->problem, sizeof one->problem, "%s", why);
+}
+
+static bool begin_request(load_state *s, int fd, int32_t place)
+{
+    const hn_load_params *p = s->p;
+    char *prompt = prompt_of(p, place);
+    size_t cap = prompt ? strlen(prompt) + 1024 : 0;
+    char *body = prompt ? malloc(cap) : NULL, head[1024];
+    bool ok = false;
+    if (body) {
+        int n =
+            snprintf(body, cap,
+                     "{%s%s%s\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":0,\"seed\":1,\"ignore_eos\":true,"
+                     "\"stream\":true,\"stream_options\":{\"include_usage\":true}}",
+                     p->model ? "\"model\":\"" : "", p->model ? p->model : "", p->model ? "\"," : "", prompt, p->n_gen);
+        int k = snprintf(head, sizeof head,
+                         "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s%s%s"
+                         "Connection: close\r\nContent-Length: %d\r\n\r\n",
+                         s->host, p->api_key ? "Authorization: Bearer " : "", p->api_key ? p->api_key : "",
+                         p->api_key ? "\r\n" : "", n);
+        ok = k < (int)sizeof head && send_all(fd, head, (size_t)k) && send_all(fd, body, (size_t)n);
+    } else {
+        atomic_store(&s->lost, true);
+    }
+    free(prompt);
+    free(body);
+    return ok;
+}
+
+/* Status and headers. */
+static bool read_head(wire *w, hn_load_one *one)
+{
+    size_t n;
+    char *line = raw_line(w, &n);
+    if (!line || n < 12) return false;
+    one->status = (int)strtol(line + 9, NULL, 10);
+    while ((line = raw_line(w, &n)) && n)
+        if (strncasecmp(line, "transfer-encoding:", 18) == 0) w->chunked = strstr(line, "chunked") != NULL;
+    return line != NULL;
+}
+
+static void read_stream(load_state *s, wire *w, hn_load_one *one, uint64_t t0, char *line)
+{
+    uint64_t last = 0;
+    bool done = false;
+    one->hash = HN_FNV_INIT;
+    while (!done && body_line(w, line, LINE)) {
+        const char *text = NULL;
+        uint64_t now = hn_clock_ns();
+        if (strncmp(line, "data: ", 6) != 0) continue;
+        done = strncmp(line + 6, "[DONE]", 6) == 0;
+        if (strstr(line, "\"error\"")) fail(one, "the server sent an error in the stream");
+        size_t n = text_of(line, &text);
+        if (n) {
+            one->hash = hn_fnv1a(one->hash, text, n);
+            one->n_event++;
+            if (!one->first) one->first = now - t0;
+            else if (now - last > one->longest_gap) one->longest_gap = now - last;
+            if (last) add_gap(s, now - last);
+            last = now;
+        }
+        int32_t k = number_of(line, "completion_tokens");
+        if (k >= 0) one->n_token = k;
+        if ((k = number_of(line, "prompt_tokens")) >= 0) one->n_prompt = k;
+    }
+    if (!done) fail(one, "the stream ended without [DONE]");
+}
+
+static void ask(load_state *s, int32_t place, char *line)
+{
+    hn_load_one *one = &s->run->one[place];
+    wire w = { .cap = LINE, .buf = line + LINE };
+    struct timeval limit = { .tv_sec = s->p->timeout_s };
+    int yes = 1;
+    uint64_t t0 = hn_clock_ns();
+    one->begun = t0 - s->t0;
+    w.fd = socket(s->address->ai_family, SOCK_STREAM, 0);
+    if (w.fd < 0) {
+        fail(one, strerror(errno));
+        return;
+    }
+    setsockopt(w.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(w.fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (connect(w.fd, s->address->ai_addr, s->address->ai_addrlen) != 0) fail(one, strerror(errno));
+    else if (!begin_request(s, w.fd, place)) fail(one, "the request could not be sent");
+    else if (!read_head(&w, one)) fail(one, "no answer");
+    else if (one->status != 200) fail(one, "another status than 200");
+    else read_stream(s, &w, one, t0, line);
+    one->end = hn_clock_ns() - t0;
+    close(w.fd);
+}
+
+/* ---- clients ---------------------------------------------------------------------------------------------------- */
+
+/* When request `place` of open arrivals comes: sums of exponential times, ns. */
+static uint64_t arrival(const hn_load_params *p, int32_t place)
+{
+    double t = 0;
+    for (int32_t i = 0; i <= place; i++) {
+        double u = ((double)(hn_rand64(p->seed ^ 0x5eed, (uint64_t)i) >> 11) + 1) * 0x1p-53;
+        t -= log(u) / p->rate;
+    }
+    return (uint64_t)(t * 1e9);
+}
+
+static void wait_until(uint64_t ns)
+{
+    for (uint64_t now; (now = hn_clock_ns()) < ns;) {
+        uint64_t left = ns - now;
+        struct timespec t = { .tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000) };
+        nanosleep(&t, NULL);
+    }
+}
+
+static void *client(void *arg)
+{
+    load_state *s = arg;
+    char *line = malloc(2 * LINE);
+    if (!line) atomic_store(&s->lost, true);
+    for (int32_t place; line && (place = atomic_fetch_add(&s->next, 1)) < s->p->n_requests;) {
+        if (s->p->stop && s->p->stop(NULL)) break;
+        if (s->p->rate > 0) wait_until(s->t0 + arrival(s->p, place));
+        ask(s, place, line);
+    }
+    free(line);
+    return NULL;
+}
+
+/* "http://HOST[:PORT]" */
+static hone_status resolve(load_state *s, hone_error *err)
+{
+    const char *url = s->p->url, *at = url + 7;
+    char name[200], port[8] = "80";
+    if (strncmp(url, "http://", 7) != 0 || strlen(at) >= sizeof name)
+        return HN_FAIL(err, HONE_E_ARG, "%s: expected http://HOST:PORT", HN_ESC(url, strlen(url)));
+    snprintf(name, sizeof name, "%s", at);
+    name[strcspn(name, "/")] = 0;
+    snprintf(s->host, sizeof s->host, "%s", name);
+    char *colon = strrchr(name, ':'), *bracket = strrchr(name, ']');
+    if (colon && (!bracket || colon > bracket)) {
+        snprintf(port, sizeof port, "%s", colon + 1);
+        *colon = 0;
+    }
+    const char *host = name;
+    if (*name == '[' && bracket) {
+        *bracket = 0;
+        host = name + 1;
+    }
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    int failed = getaddrinfo(host, port, &hints, &s->address);
+    return failed ? HN_FAIL(err, HONE_E_NETWORK, "%s: %s", HN_ESC(url, strlen(url)), gai_strerror(failed)) : HONE_OK;
+}
+
+static hone_status sum_up(load_state *s, hone_error *err)
+{
+    hn_load_run *r = s->run;
+    uint64_t from = UINT64_MAX, to = 0;
+    for (int32_t i = 0; i < r->n; i++) {
+        const hn_load_one *one = &r->one[i];
+        if (one->problem[0] || !one->end) {
+            r->n_failed++;
+            continue;
+        }
+        if (one->begun < from) from = one->begun;
+        if (one->begun + one->end > to) to = one->begun + one->end;
+        r->n_token += one->n_token;
+        r->n_prompt += one->n_prompt;
+    }
+    r->seconds = to > from ? (double)(to - from) * 1e-9 : 0;
+    if (s->p->stop && s->p->stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+    if (atomic_load(&s->lost)) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %d clients", s->p->n_clients);
+    if (r->n_failed == r->n)
+        return HN_FAIL(err, HONE_E_NETWORK, "%s: none of %d requests was answered: %s", s->p->url, r->n,
+                       r->one[0].problem);
+    return HONE_OK;
+}
+
+hone_status hn_load(hn_load_run *out, const hn_load_params *p, hone_error *err)
+{
+    *out = (hn_load_run){ 0 };
+    load_state s = { .p = p, .run = out };
+    int32_t n = p->n_clients < p->n_requests ? p->n_clients : p->n_requests, begun = 0;
+    if (n < 1 || n > MOST_CLIENTS || p->n_words < 1)
+        return HN_FAIL(err, HONE_E_ARG, "%d clients of %d requests, expected 1 to %d", p->n_clients, p->n_requests,
+                       (int)MOST_CLIENTS);
+    hone_status st = resolve(&s, err);
+    if (st != HONE_OK) return st;
+
+    pthread_t *thread = malloc((size_t)n * sizeof *thread);
+    out->one = calloc((size_t)p->n_requests, sizeof *out->one);
+    out->n = p->n_requests;
+    pthread_mutex_init(&s.lock, NULL);
+    s.t0 = hn_clock_ns();
+    if (!thread || !out->one) atomic_store(&s.lost, true);
+    while (!atomic_load(&s.lost) && begun < n && pthread_create(&thread[begun], NULL, client, &s) == 0) begun++;
+    for (int32_t i = 0; i < begun; i++) pthread_join(thread[i], NULL);
+    if (begun < n) atomic_store(&s.lost, true);
+
+    st = out->one ? sum_up(&s, err) : HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", p->n_requests);
+    pthread_mutex_destroy(&s.lock);
+    free(thread);
+    freeaddrinfo(s.address);
+    if (st != HONE_OK) hn_load_free(out);
+    return st;
+}
+
+void hn_load_free(hn_load_run *r)
+{
+    free(r->one);
+    free(r->gap);
+    *r = (hn_load_run){ 0 };
+}

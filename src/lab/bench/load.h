@@ -1,0 +1,50 @@
+/* load: clients of a server, as many at once as are asked for, and what each of them waits for: the first word, each
+ * further one, the end. Speaks /v1/completions over plain HTTP, which hone's and other servers understand. Owns clients
+ * and their clocks; refuses to know which server it is, and what its numbers are compared with. */
+#ifndef HN_LOAD_H
+#define HN_LOAD_H
+
+#include "base/base.h"
+
+typedef struct hn_load_params {
+    const char *url;     /* "http://HOST:PORT", HOST a name or an address */
+    const char *api_key; /* NULL: none */
+    const char *model;   /* NULL: not named */
+    int32_t n_clients;   /* at once */
+    int32_t n_requests;  /* altogether */
+    int32_t n_words;     /* of each prompt, about as many tokens; prompts differ */
+    int32_t n_gen;       /* tokens of each answer: ends are ignored */
+    uint64_t seed;       /* of prompts: the same for the same seed and place */
+    double rate;         /* open arrivals: requests a second, at random times; 0: each client asks again at once */
+    int32_t timeout_s;
+    bool (*stop)(void *); /* may be NULL */
+} hn_load_params;
+
+/* One request; times in ns from its beginning. */
+typedef struct hn_load_one {
+    int status;                /* of HTTP; 0: the connection failed */
+    char problem[96];          /* "": none */
+    uint64_t begun;            /* ns on the clock of the run */
+    uint64_t first, end;       /* until the first text, until the last byte */
+    int32_t n_prompt, n_token; /* as the server counts */
+    int32_t n_event;           /* pieces of text */
+    uint64_t longest_gap;      /* between two pieces */
+    uint64_t hash;             /* of the answer's text */
+} hn_load_one;
+
+/* All requests of a run. */
+typedef struct hn_load_run {
+    hn_load_one *one; /* [n], by their places, malloc'ed */
+    int32_t n, n_failed;
+    uint64_t *gap; /* [n_gap] all times between two pieces, malloc'ed */
+    size_t n_gap;
+    double seconds;            /* from the first request's beginning to the last one's end */
+    int64_t n_token, n_prompt; /* of those that did not fail */
+} hn_load_run;
+
+/* HONE_E_ARG: a url that is none. HONE_E_NETWORK: no connection at all. HONE_E_INTERRUPTED. What fails later is in its
+ * request. */
+hone_status hn_load(hn_load_run *out, const hn_load_params *p, hone_error *err);
+void hn_load_free(hn_load_run *r);
+
+#endif

@@ -1,0 +1,52 @@
+/* hparams_pool: the numbers of what becomes of rows that are no logits: how those of a text are pooled, and what is
+ * behind that. Of every family; the keys are those of ggml-org/llama.cpp:gguf-py/gguf/constants.py. Refuses to know how
+ * it is done (engine/embed.c). */
+#include "model/hparams.h"
+
+enum { MAX_CLASS = 65536, MAX_TYPES = 1024 };
+
+/* As many scores as names of them, one without names. */
+static hone_status class_hparams(hone_model *m, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "classifier.output_labels"));
+    m->hp.n_class = 1;
+    if (at < 0) return HONE_OK;
+    if (!hn_gguf_kv_array(m->file, (uint64_t)at, &a) || a.elem_type != HONE_KV_STRING)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is no array of strings, expected the names of a classifier's scores",
+                       m->path, key);
+    if (a.count < 1 || a.count > MAX_CLASS)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu names, expected 1 to %d", m->path, key,
+                       (unsigned long long)a.count, MAX_CLASS);
+    m->hp.n_class = (int32_t)a.count;
+    return HONE_OK;
+}
+
+/* Kinds of text, of which token_types has a row each. */
+static hone_status type_hparams(hone_model *m, hone_error *err)
+{
+    static const char key[] = "tokenizer.ggml.token_type_count";
+    uint32_t n = 0;
+    bool found = false;
+    hone_status st = hn_gguf_get_u32(m->file, key, &n, &found, err);
+    if (st != HONE_OK) return st;
+    if (!found) n = 2;
+    if (n < 1 || n > MAX_TYPES)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %u, expected 1 to %d", m->path, key, n, MAX_TYPES);
+    m->hp.n_type = (int32_t)n;
+    return HONE_OK;
+}
+
+hone_status hn_pool_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    int32_t pooling;
+    hone_status st = hn_get_int(m, "pooling_type", 0, HN_POOL_KINDS - 1, HN_POOL_KINDS, &pooling, err);
+    if (st != HONE_OK) return st;
+    hp->pooling = pooling == HN_POOL_KINDS ? HN_POOL_UNSAID : pooling;
+    if ((st = class_hparams(m, err)) != HONE_OK || (st = type_hparams(m, err)) != HONE_OK) return st;
+    if (m->arch->bit != HN_GEMMA_EMBEDDING) return HONE_OK;
+    if ((st = hn_get_int(m, "dense_2_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[0], err)) != HONE_OK) return st;
+    return hn_get_int(m, "dense_3_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[1], err);
+}

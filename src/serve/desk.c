@@ -1,0 +1,131 @@
+/* The computing thread of desk.h. */
+#include "serve/desk.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct hn_desk {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    hn_task_queue queue;
+    bool ends;
+    pthread_t thread;
+    hn_desk_model *models; /* its thread's */
+    uint64_t began;        /* of the running step */
+    void (*after)(void *arg);
+    void *arg;
+};
+
+/* All that waits, at once. Waits for something where idle; false: it is over. */
+static bool take_all(hn_desk *d, bool idle, hn_task_queue *out)
+{
+    pthread_mutex_lock(&d->lock);
+    while (idle && !d->queue.first && !d->ends) pthread_cond_wait(&d->more, &d->lock);
+    *out = d->queue;
+    d->queue = (hn_task_queue){ 0 };
+    bool over = d->ends && !out->first;
+    pthread_mutex_unlock(&d->lock);
+    return !over;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint64_t hn_desk_step_ns(const hn_desk *d) { return d->began; }
+
+/* A step of each. True: something was done. */
+static bool step_all(hn_desk *d)
+{
+    bool any = false;
+    for (hn_desk_model *m = d->models; m; m = m->next) {
+        bool worked = false;
+        hone_error err;
+        d->began = now_ns();
+        if (hone_scheduler_step(m->scheduler, &worked, &err) != HONE_OK) {
+            m->failed = true;
+            hn_log("serve: a step failed: %s", err.message);
+        }
+        any = any || worked;
+    }
+    return any;
+}
+
+static void *compute(void *arg)
+{
+    hn_desk *d = arg;
+    hn_task_queue todo;
+    bool idle = false;
+
+    while (take_all(d, idle, &todo)) {
+        bool told = todo.first != NULL;
+        for (hn_task *t; (t = hn_task_pop(&todo));) t->fn(t->arg);
+        idle = !step_all(d);
+        if (told || !idle) d->after(d->arg);
+    }
+    return NULL;
+}
+
+hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), void *arg, hone_error *err)
+{
+    *out = NULL;
+    hn_desk *d = calloc(1, sizeof *d);
+    if (!d) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the computing thread");
+    d->after = after;
+    d->arg = arg;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->more, NULL);
+
+    int failed = pthread_create(&d->thread, NULL, compute, d);
+    if (failed) {
+        pthread_cond_destroy(&d->more);
+        pthread_mutex_destroy(&d->lock);
+        free(d);
+        return HN_FAIL(err, HONE_E_NOMEM, "computing thread: %s", strerror(failed));
+    }
+    *out = d;
+    return HONE_OK;
+}
+
+void hn_desk_do(hn_desk *d, hn_task *t)
+{
+    pthread_mutex_lock(&d->lock);
+    hn_task_push(&d->queue, t);
+    pthread_cond_signal(&d->more);
+    pthread_mutex_unlock(&d->lock);
+}
+
+void hn_desk_add(hn_desk *d, hn_desk_model *m)
+{
+    hn_desk_model **at = &d->models;
+    while (*at) at = &(*at)->next;
+    m->next = NULL;
+    *at = m;
+}
+
+void hn_desk_remove(hn_desk *d, hn_desk_model *m)
+{
+    for (hn_desk_model **at = &d->models; *at; at = &(*at)->next)
+        if (*at == m) {
+            *at = m->next;
+            return;
+        }
+}
+
+void hn_desk_free(hn_desk *d)
+{
+    if (!d) return;
+    pthread_mutex_lock(&d->lock);
+    d->ends = true;
+    pthread_cond_signal(&d->more);
+    pthread_mutex_unlock(&d->lock);
+
+    pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->more);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}

@@ -1,0 +1,29 @@
+/* desk: the one thread that computes. It runs what it is given between steps, and a step of each scheduler that has
+ * work, in turn. No lock is held while it computes. Refuses to know requests: they are callbacks of the scheduler. */
+#ifndef HN_DESK_H
+#define HN_DESK_H
+
+#include "serve/crew.h"
+
+/* A scheduler at the desk; in one list of its thread alone. */
+typedef struct hn_desk_model {
+    hone_scheduler *scheduler;
+    struct hn_desk_model *next;
+    bool failed; /* a step failed as a whole, which ended all that it ran */
+} hn_desk_model;
+
+typedef struct hn_desk hn_desk;
+
+/* after is called on the desk's thread behind each round of steps: what they said can be handed on. */
+hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), void *arg, hone_error *err);
+/* t is run on the desk's thread, between steps, in its turn. Any thread. */
+void hn_desk_do(hn_desk *d, hn_task *t);
+/* On the desk's thread. */
+void hn_desk_add(hn_desk *d, hn_desk_model *m);
+void hn_desk_remove(hn_desk *d, hn_desk_model *m);
+/* When the running step began, ns of the monotonic clock. On the desk's thread, from within it. */
+uint64_t hn_desk_step_ns(const hn_desk *d);
+/* Runs what it was given, then ends, whatever is still to be computed. Not on its own thread. */
+void hn_desk_free(hn_desk *d);
+
+#endif

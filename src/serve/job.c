@@ -1,0 +1,342 @@
+/* The event thread's part of a job: its beginning, the frames that go to the client, its end. */
+#include "serve/job.h"
+
+#include "base/os.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { SILENT_MS = 10000 }; /* then a sign of life */
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static void free_strand(hn_strand *s)
+{
+    for (size_t i = 0; i < s->n_held; i++) free((void *)s->held[i].top);
+    hone_reply_free(s->reply);
+    hone_stream_free(s->stream);
+    hone_matcher_free(s->matcher);
+    free(s->held);
+    free(s->tail);
+    free(s->kept);
+}
+
+static void free_run(hn_run *r)
+{
+    free(r->ids);
+    hone_chat_text_free(&r->rendered);
+    free(r->logprob);
+    free(r->top);
+    free(r->n_top);
+}
+
+static void free_parts(void *arg)
+{
+    hn_job *j = arg;
+    for (size_t i = 0; i < j->n_strand; i++) free_strand(&j->strand[i]);
+    for (size_t i = 0; i < j->n_run; i++) free_run(&j->run[i]);
+    free(j->strand);
+    free(j->run);
+    free(j->adapters);
+    free(j->scales);
+    free(j->bias);
+    if (j->voice->drop) j->voice->drop(j->state);
+    hone_grammar_free(j->grammar);
+    hn_book_format_give(j->format);
+    hn_bytes_free(&j->body);
+    hn_ask_free(&j->ask);
+    if (j->book) hn_shelf_give(j->book);
+    free(j);
+}
+
+/* Where the desk was told to stop it, that may still be on its way: the desk frees it behind that. */
+static void free_job(hn_job *j)
+{
+    *j->at_open = j->next_open;
+    if (j->next_open) j->next_open->at_open = j->at_open;
+    j->server->n_open--;
+    if (!j->stopped) {
+        free_parts(j);
+        return;
+    }
+    j->desk_task = (hn_task){ .fn = free_parts, .arg = j };
+    hn_desk_do(j->server->desk, &j->desk_task);
+}
+
+/* Nobody reads it any more: what still runs of it is stopped. It is freed when its last parcel comes. */
+static void on_gone(void *arg)
+{
+    hn_job *j = arg;
+    j->gone = true;
+    hn_tally_add(j->server->tally, HN_COUNT_CANCELLED, 1);
+    if (j->stopped) return;
+    j->stopped = true;
+    hn_desk_do(j->server->desk, &j->stop_task);
+}
+
+static void finish(hn_job *j, int status)
+{
+    hn_tally_answer(j->server->tally, j->route, status);
+    hn_tally_take(j->server->tally, HN_TIME_REQUEST, (double)(hn_serve_ns() - j->t_begin) * 1e-9);
+    free_job(j);
+}
+
+/* ---- workers ---------------------------------------------------------------------------------------------------- */
+
+/* The job's way ends here: *r, or what was found. To the event thread. */
+static void send_back(hn_job *j, const hn_refusal *r)
+{
+    hn_parcel *b = &j->spare;
+    b->job = j;
+    b->last = true;
+    b->failed = r != NULL;
+    if (r) b->failure = *r;
+    hn_job_send(b);
+    hn_serve_wake(j->server);
+}
+
+static bool generates(const hn_job *j) { return j->n_strand > 0; }
+
+/* The model is there. */
+static void prepare(hn_job *j)
+{
+    hn_refusal r;
+    j->head.model =
+        j->adapter >= 0 && (size_t)j->adapter < j->book->n_adapter ? j->book->adapter[j->adapter].name : j->book->name;
+    j->head.fingerprint = j->book->fingerprint;
+    if (!hn_job_prepare(j, &r)) {
+        send_back(j, &r);
+    } else if (generates(j)) {
+        hn_desk_do(j->server->desk, &j->desk_task);
+    } else if (hn_job_find(j, &j->body, &r)) {
+        send_back(j, NULL);
+    } else {
+        send_back(j, &r);
+    }
+}
+
+/* On the loader: waits for the model. */
+static void load(void *arg)
+{
+    hn_job *j = arg;
+    hn_refusal r;
+    uint64_t t = hn_serve_ns();
+    if (!hn_shelf_take(j->book_wanted, &r)) {
+        send_back(j, &r);
+        return;
+    }
+    j->book = j->book_wanted;
+    j->load_ms = (double)(hn_serve_ns() - t) * 1e-6;
+    prepare(j);
+}
+
+static void work(void *arg)
+{
+    hn_job *j = arg;
+    hn_refusal r;
+    if (!hn_job_read(j, &r)) {
+        send_back(j, &r);
+    } else if (hn_shelf_try(j->book_wanted)) {
+        j->book = j->book_wanted;
+        prepare(j);
+    } else {
+        j->task.fn = load;
+        hn_crew_do(j->server->loader, &j->task);
+    }
+}
+
+/* ---- beginning -------------------------------------------------------------------------------------------------- */
+
+static bool name_job(hn_job *j)
+{
+    unsigned char raw[15];
+    struct timespec now;
+    if (!hn_os_random(raw, sizeof raw)) return false;
+    hn_hex(j->id, raw, sizeof raw);
+    clock_gettime(CLOCK_REALTIME, &now);
+    j->head = (hn_head){ .id = j->id,
+                         .model = "",
+                         .fingerprint = "",
+                         .created = (int64_t)now.tv_sec,
+                         .created_ns = (int64_t)now.tv_nsec,
+                         .request_id = hn_exchange_id(j->x) };
+    return true;
+}
+
+void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
+{
+    hn_refusal r;
+    hn_job *j = calloc(1, sizeof *j);
+    if (!j) {
+        hn_refuse(&r, 500, "out_of_memory", NULL, "no memory for this request");
+        hn_serve_refuse(s, x, &r);
+        return;
+    }
+    j->server = s;
+    j->x = x;
+    j->voice = voice;
+    j->adapter = -1;
+    j->route = hn_serve_route_name(hn_exchange_path(x));
+    j->t_begin = j->t_sent = hn_serve_ns();
+    j->task = (hn_task){ .fn = work, .arg = j };
+    j->desk_task = (hn_task){ .fn = hn_job_submit, .arg = j };
+    j->stop_task = (hn_task){ .fn = hn_job_cancel, .arg = j };
+    if (!name_job(j)) {
+        free(j);
+        hn_refuse(&r, 500, NULL, NULL, "the system gives no random numbers; try again");
+        hn_serve_refuse(s, x, &r);
+        return;
+    }
+
+    j->next_open = s->open;
+    j->at_open = &s->open;
+    if (s->open) s->open->at_open = &j->next_open;
+    s->open = j;
+    s->n_open++;
+    hn_exchange_on_gone(x, on_gone, j);
+    hn_crew_do(s->crew, &j->task);
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
+
+static void set_headers(hn_job *j)
+{
+    char ignored[512];
+    const char *more = j->effort_ignored ? "reasoning_effort" : "";
+    const char *fields = j->ask.ignored ? j->ask.ignored : "";
+    if (!*fields && !*more) return;
+    snprintf(ignored, sizeof ignored, "%s%s%s", fields, *fields && *more ? ", " : "", more);
+    hn_exchange_set_header(j->x, "x-hone-ignored", ignored);
+}
+
+static void end_unsent(hn_job *j, const hn_refusal *r)
+{
+    int status = r->status;
+    if (j->gone) hn_exchange_end(j->x, false);
+    else hn_serve_refuse(j->server, j->x, r);
+    finish(j, status);
+}
+
+static void no_memory(hn_refusal *r) { hn_refuse(r, 500, "out_of_memory", NULL, "no memory for the answer"); }
+
+/* A stream that cannot go on: the client learns of it by the missing end. */
+static void break_off(hn_job *j)
+{
+    j->broken = true;
+    if (j->stopped) return;
+    j->stopped = true;
+    hn_desk_do(j->server->desk, &j->stop_task);
+}
+
+/* Frames to the client. */
+static void send_frames(hn_job *j, hn_bytes *o)
+{
+    if (j->gone || j->broken) return;
+    if (!hn_bytes_ok(o)) {
+        break_off(j);
+        return;
+    }
+    if (o->n) hn_exchange_send(j->x, o->p, o->n);
+    j->t_sent = hn_serve_ns();
+}
+
+static void begin_stream(hn_job *j)
+{
+    hn_bytes o = { 0 };
+    if (j->begun || j->gone) return;
+    j->begun = true;
+    set_headers(j);
+    hn_exchange_set_header(j->x, "cache-control", "no-cache");
+    hn_exchange_set_header(j->x, "x-accel-buffering", "no");
+    hn_exchange_begin(j->x, 200, j->voice->stream_type);
+    if (!j->voice->begin(&j->ask, &j->head, &o, &j->state)) o.lost = true;
+    send_frames(j, &o);
+    hn_bytes_free(&o);
+}
+
+static void deliver_stream(hn_job *j, hn_parcel *b)
+{
+    hn_bytes o = { 0 };
+    bool ok = true;
+    begin_stream(j);
+    if (b->n) ok = j->voice->say(&j->ask, &j->head, j->state, b->say, b->n, &o);
+    if (ok && b->last && b->failed) ok = j->voice->fail(&j->ask, &j->head, j->state, &b->failure, &o);
+    else if (ok && b->last) ok = j->voice->end(&j->ask, &j->head, j->state, &b->usage, &o);
+    if (!ok) o.lost = true;
+    send_frames(j, &o);
+    hn_bytes_free(&o);
+    if (!b->last) return;
+
+    bool whole = !b->failed && !j->broken && !j->gone;
+    hn_exchange_end(j->x, whole);
+    finish(j, 200);
+}
+
+static void deliver_whole(hn_job *j, hn_parcel *b)
+{
+    hn_refusal r;
+    hn_bytes o = { 0 };
+    if (!j->voice->whole(&j->ask, &j->head, b->say, b->n, &b->usage, &o) || !hn_bytes_ok(&o)) {
+        no_memory(&r);
+        hn_bytes_free(&o);
+        end_unsent(j, &r);
+        return;
+    }
+    if (j->gone) {
+        hn_exchange_end(j->x, false);
+    } else {
+        set_headers(j);
+        hn_exchange_reply(j->x, 200, "application/json", o.p, o.n);
+    }
+    hn_bytes_free(&o);
+    finish(j, 200);
+}
+
+static void deliver_found(hn_job *j)
+{
+    if (j->gone) {
+        hn_exchange_end(j->x, false);
+    } else {
+        set_headers(j);
+        hn_exchange_reply(j->x, 200, "application/json", j->body.p, j->body.n);
+    }
+    finish(j, 200);
+}
+
+/* The job may be gone behind it. */
+static void take_parcel(void *arg)
+{
+    hn_parcel *b = arg, mine = *b; /* the job's own goes with it; what it points to does not */
+    hn_job *j = b->job;
+    bool own = b == &j->spare, stream = generates(j) && j->ask.stream;
+    if (stream && (b->begins || b->n || j->begun)) deliver_stream(j, b);
+    else if (b->last && b->failed) end_unsent(j, &b->failure);
+    else if (b->last && generates(j)) deliver_whole(j, b);
+    else if (b->last) deliver_found(j);
+    hn_parcel_clear(&mine);
+    if (!own) free(b);
+}
+
+void hn_job_send(hn_parcel *b) { hn_serve_back(b->job->server, &b->task, take_parcel, b); }
+
+void hn_job_alive(hn_server *s)
+{
+    uint64_t now = hn_serve_ns();
+    for (hn_job *j = s->open; j; j = j->next_open) {
+        if (!j->begun || j->gone || now - j->t_sent < (uint64_t)SILENT_MS * 1000000) continue;
+        hn_bytes o = { 0 };
+        hn_say alive = { .kind = HN_SAY_ALIVE };
+        if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;
+        send_frames(j, &o);
+        hn_bytes_free(&o);
+    }
+}
+
+void hn_job_stop_all(hn_server *s, bool all)
+{
+    for (hn_job *j = s->open; j; j = j->next_open) {
+        if (j->stopped || (!all && atomic_load(&j->runs))) continue;
+        j->stopped = true;
+        hn_desk_do(s->desk, &j->stop_task);
+    }
+}

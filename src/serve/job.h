@@ -1,0 +1,142 @@
+/* job: one request from its body to its last byte. It wanders: the event thread makes it, a worker reads it and makes
+ * tokens of it, the desk computes and says what comes, the event thread hands that to the client and frees it. At any
+ * moment one of them has it; what the others need of it is constant, or comes in parcels. Refuses to know what an API
+ * looks like (ask.h). */
+#ifndef HN_JOB_H
+#define HN_JOB_H
+
+#include "serve/http.h"
+#include "serve/server.h"
+#include "serve/shelf.h"
+
+/* What was said since the last parcel, on its way from the desk to the event thread. */
+typedef struct hn_parcel {
+    hn_task task;
+    struct hn_job *job;
+    hn_arena *arena; /* of texts and tokens */
+    hn_say *say;     /* [n] malloc'ed */
+    size_t n, cap;
+    bool begins;    /* the request was accepted */
+    bool last;      /* nothing follows; then usage or failure */
+    hn_usage usage; /* at this time */
+    bool failed;
+    hn_refusal failure;
+} hn_parcel;
+
+/* One prompt of a job. */
+typedef struct hn_run {
+    struct hn_job *job;
+    int32_t index;
+    int32_t *ids; /* [n] malloc'ed by the library */
+    size_t n;
+    const char *text; /* as it is echoed; may be NULL */
+    size_t len;
+    hone_chat_text rendered; /* of a conversation */
+    uint64_t request;        /* at the scheduler; 0: none */
+    int32_t n_cached, n_done;
+    bool truncated;    /* something was left out of an infill's prompt */
+    float *logprob;    /* [n] of a prompt whose probabilities are wanted; NaN: none */
+    hone_logprob *top; /* [n][top_logprobs] */
+    int32_t *n_top;    /* [n] */
+} hn_run;
+
+/* One answer to a prompt. */
+typedef struct hn_strand {
+    hn_run *run;
+    int32_t choice;
+    hone_reply *reply;     /* of a conversation */
+    hone_stream *stream;   /* of a text */
+    hone_matcher *matcher; /* of a text that has a form */
+    bool echoed, ended, called;
+    int32_t n_token, n_reasoning;
+    hn_said_token *held; /* [n_held] tokens whose text is held back */
+    size_t n_held, cap_held;
+    char *tail; /* the last bytes, to tell which stop string they end in */
+    size_t n_tail, cap_tail;
+    int32_t *kept; /* [n_kept] ids of prompt and answer, where they are to be told */
+    size_t n_kept, cap_kept;
+    hn_why why;
+    const char *stop_word;
+} hn_strand;
+
+typedef struct hn_job {
+    hn_server *server;
+    hn_task task;      /* crew and loader */
+    hn_task desk_task; /* to the desk, once at a time */
+    hn_task stop_task; /* cancelling */
+    hn_exchange *x;
+    const hn_voice *voice;
+    hn_ask ask;
+    hn_head head;
+    char id[40];
+    hn_book *book_wanted;
+    hn_book *book;       /* taken; NULL: not yet */
+    double load_ms;      /* that its loading took */
+    bool effort_ignored; /* the template knows none */
+    int32_t adapter;     /* named by the model; -1 */
+    hn_book_format *format;
+    hone_grammar *grammar;
+    hone_adapter **adapters; /* [n_adapters] of the request, in use; with scales */
+    float *scales;
+    size_t n_adapters;
+    hone_bias *bias;
+    size_t n_bias;
+    hn_run *run; /* [n_run] */
+    size_t n_run;
+    hn_strand *strand; /* [n_run × ask.n] */
+    size_t n_strand;
+    uint64_t t_begin, t_queued, deadline; /* ns, monotonic; deadline 0: none */
+
+    /* the desk's */
+    struct hn_job *next_dirty;
+    bool dirty, computing, over;
+    size_t n_open; /* strands that have not ended */
+    hn_parcel *parcel;
+    uint64_t t_prompt, t_first, t_last;
+    int32_t n_completion, n_reasoning;
+    bool failed, cancelled;
+    hn_refusal failure;
+    hn_parcel spare; /* the last parcel, where there is no other */
+    hn_bytes body;   /* of an ask that generates nothing: the answer */
+
+    /* the event thread's */
+    struct hn_job *next_open, **at_open;
+    void *state;       /* of the voice's stream */
+    bool begun;        /* the stream's first bytes were sent */
+    bool gone;         /* so is the client */
+    bool stopped;      /* the desk was told */
+    bool broken;       /* frames were lost for want of memory: the stream ends without its end */
+    _Atomic bool runs; /* the desk has begun with it */
+    const char *route; /* for the counters */
+    uint64_t t_sent;
+} hn_job;
+
+/* A request for a voice has come: answers it, sooner or later. Event thread. */
+void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice);
+/* Every second: signs of life on silent streams. Event thread. */
+void hn_job_alive(hn_server *s);
+/* Tells the desk to stop those that wait (all false) or all that runs. Event thread. */
+void hn_job_stop_all(hn_server *s, bool all);
+
+/* job_read.c, on a worker: from the body to runs and strands. False: *r. */
+bool hn_job_read(hn_job *j, hn_refusal *r);
+/* The same, behind the model's loading. */
+bool hn_job_prepare(hn_job *j, hn_refusal *r);
+/* What was found for an ask that generates nothing. */
+bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r);
+
+/* job_desk.c, on the desk. */
+void hn_job_submit(void *job);
+void hn_job_cancel(void *job);
+/* Hands on what was said in a round. */
+void hn_job_flush(hn_server *s);
+/* Adds an id to what the end tells. */
+bool hn_strand_keep(hn_strand *s, int32_t id);
+/* Hands a parcel to the event thread, which then has to be woken (hn_serve_wake). Any thread. */
+void hn_job_send(hn_parcel *b);
+
+/* Adds what is said; texts are copied. False: no memory. */
+bool hn_parcel_say(hn_parcel *b, const hn_say *say);
+void hn_parcel_clear(hn_parcel *b);
+
+#endif

@@ -1,0 +1,185 @@
+/* hone serve from its first thread to its last: what is begun in which order, signals, and how it ends. */
+#include "serve/server.h"
+
+#include "serve/job.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { WORKERS = 2, TICK_MS = 100, LAST_MS = 3000 };
+
+uint64_t hn_serve_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- to the event thread ---------------------------------------------------------------------------------------- */
+
+void hn_serve_back(hn_server *s, hn_task *t, void (*fn)(void *), void *arg)
+{
+    t->fn = fn;
+    t->arg = arg;
+    pthread_mutex_lock(&s->back_lock);
+    hn_task_push(&s->back, t);
+    pthread_mutex_unlock(&s->back_lock);
+}
+
+static void run_back(void *arg)
+{
+    hn_server *s = arg;
+    pthread_mutex_lock(&s->back_lock);
+    hn_task_queue todo = s->back;
+    s->back = (hn_task_queue){ 0 };
+    pthread_mutex_unlock(&s->back_lock);
+    for (hn_task *t; (t = hn_task_pop(&todo));) t->fn(t->arg);
+}
+
+/* Where there is no memory to tell the event thread, it looks by itself at its next tick. */
+void hn_serve_wake(hn_server *s)
+{
+    pthread_mutex_lock(&s->back_lock);
+    bool any = s->back.first != NULL;
+    pthread_mutex_unlock(&s->back_lock);
+    if (any) hn_http_post(s->http, run_back, s);
+}
+
+static void after_round(void *arg) { hn_job_flush(arg); }
+
+/* ---- the first model -------------------------------------------------------------------------------------------- */
+
+static void loaded(void *arg)
+{
+    hn_server *s = arg;
+    if (s->failed.code != HONE_OK) {
+        hn_http_stop(s->http);
+        return;
+    }
+    if (atomic_load(&s->state) == HN_SERVER_LOADING) atomic_store(&s->state, HN_SERVER_READY);
+    if (s->p.ready) s->p.ready(s->p.arg, hn_http_address(s->http));
+}
+
+static void load_first(void *arg)
+{
+    hn_server *s = arg;
+    hn_refusal r;
+    hn_book *first = hn_shelf_at(s->shelf, 0);
+    if (hn_shelf_take(first, &r)) hn_shelf_give(first);
+    else hn_fail(&s->failed, first->why_code ? first->why_code : HONE_E_NOMEM, __FILE__, __LINE__, "%s", first->why);
+    hn_serve_back(s, &s->load_task, loaded, s);
+    hn_serve_wake(s);
+}
+
+/* ---- its end ---------------------------------------------------------------------------------------------------- */
+
+static void on_signal(void *arg, int sig)
+{
+    hn_server *s = arg;
+    hone_error err;
+    if (sig == SIGHUP) {
+        if (!hn_http_reload_keys(s->http, &err)) hn_log("serve: %s; the old keys hold", err.message);
+        return;
+    }
+    if (s->drain_end) { /* a second one: at once */
+        s->exit_code = 130;
+        hn_http_stop(s->http);
+        return;
+    }
+    atomic_store(&s->state, HN_SERVER_DRAINING);
+    s->drain_end = hn_serve_ns() + (uint64_t)s->p.drain_s * 1000000000;
+    hn_http_drain(s->http);
+    hn_job_stop_all(s, false);
+}
+
+static void on_tick(void *arg)
+{
+    hn_server *s = arg;
+    uint64_t now = hn_serve_ns();
+    run_back(s);
+    hn_job_alive(s);
+    if (!s->drain_end) return;
+    if (s->n_open == 0 && hn_http_connections(s->http) == 0) {
+        hn_http_stop(s->http);
+    } else if (now > s->drain_end) {
+        hn_job_stop_all(s, true);
+        if (s->n_open == 0 || now > s->drain_end + (uint64_t)LAST_MS * 1000000) hn_http_stop(s->http);
+    }
+}
+
+/* Nobody is answered any more: what is still computed is stopped and taken back. */
+static void end_jobs(hn_server *s)
+{
+    const struct timespec pause = { .tv_nsec = 2000000 };
+    hn_job_stop_all(s, true);
+    while (s->n_open > 0) {
+        run_back(s);
+        if (s->n_open > 0) nanosleep(&pause, NULL);
+    }
+}
+
+static void close_all(hn_server *s)
+{
+    if (s->http && s->desk) end_jobs(s);
+    hn_crew_free(s->loader);
+    hn_crew_free(s->crew);
+    hn_desk_free(s->desk);
+    if (s->http) run_back(s);
+    hn_shelf_free(s->shelf);
+    hn_http_free(s->http);
+    hn_tally_free(s->tally);
+    pthread_mutex_destroy(&s->back_lock);
+    free(s);
+}
+
+/* ---- its beginning ---------------------------------------------------------------------------------------------- */
+
+static hone_status open_threads(hn_server *s, hone_error *err)
+{
+    hone_status st;
+    if (!(s->tally = hn_tally_new())) return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters");
+    if ((st = hn_crew_new(&s->crew, WORKERS, err)) != HONE_OK || (st = hn_crew_new(&s->loader, 1, err)) != HONE_OK ||
+        (st = hn_desk_new(&s->desk, after_round, s, err)) != HONE_OK)
+        return st;
+    s->p.shelf.desk = s->desk;
+    return hn_shelf_new(&s->shelf, &s->p.shelf, err);
+}
+
+static hone_status open_http(hn_server *s, hone_error *err)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+    hn_serve_routes(s, &s->p.http);
+    hone_status st = hn_http_open(&s->http, &s->p.http, err);
+    if (st != HONE_OK) return st;
+    hn_serve_word_errors(s);
+    bool ok = hn_http_every(s->http, TICK_MS, on_tick, s);
+    for (size_t i = 0; ok && i < sizeof signals / sizeof *signals; i++)
+        ok = hn_http_on_signal(s->http, signals[i], on_signal, s);
+    return ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "no memory for timers and signals");
+}
+
+hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err)
+{
+    *exit_code = 0;
+    hn_server *s = calloc(1, sizeof *s);
+    if (!s) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a server");
+    s->p = *p;
+    s->started = (int64_t)time(NULL);
+    pthread_mutex_init(&s->back_lock, NULL);
+
+    hone_status st = open_http(s, err);
+    if (st == HONE_OK) st = open_threads(s, err);
+    if (st == HONE_OK) {
+        s->load_task = (hn_task){ .fn = load_first, .arg = s };
+        hn_crew_do(s->loader, &s->load_task);
+        st = hn_http_run(s->http, err);
+    }
+    if (st == HONE_OK && s->failed.code != HONE_OK) {
+        if (err) *err = s->failed;
+        st = s->failed.code;
+    }
+    *exit_code = s->exit_code;
+    close_all(s);
+    return st;
+}

@@ -1,0 +1,73 @@
+/* server: one hone serve: its threads, its models, what it was told on its command line, and what it counts. */
+#ifndef HN_SERVER_H
+#define HN_SERVER_H
+
+#include "serve/http.h"
+#include "serve/shelf.h"
+#include "serve/tally.h"
+
+#include <pthread.h>
+
+typedef struct hn_serve_params {
+    hn_http_params http;   /* handler, arg and is_public are the server's */
+    hn_shelf_params shelf; /* desk is the server's */
+    hn_limits limits;      /* n_slots, flags and defaults; n_vocab and n_ctx are each model's */
+    bool metrics, metrics_compat, slots, ui, ollama; /* compat: vLLM's names of metrics, too */
+    const char *ollama_version;                      /* what /api/version says; NULL: hone's own */
+    int32_t drain_s, timeout_s;
+    double roof_gb_s; /* measured read bandwidth; 0: not measured */
+    void (*ready)(void *arg, const char *address);
+    void *arg;
+} hn_serve_params;
+
+struct hn_job;
+
+typedef enum hn_server_state { HN_SERVER_LOADING, HN_SERVER_READY, HN_SERVER_DRAINING } hn_server_state;
+
+typedef struct hn_server {
+    hn_serve_params p;
+    hn_http *http;
+    hn_crew *crew, *loader; /* small work; loading of models, which waits */
+    hn_desk *desk;
+    hn_shelf *shelf;
+    hn_tally *tally;
+    _Atomic int state; /* hn_server_state */
+    int64_t started;   /* seconds since 1970 */
+
+    /* the desk's */
+    struct hn_job *dirty;
+
+    /* between the desk, workers and the event thread */
+    pthread_mutex_t back_lock;
+    hn_task_queue back; /* what the event thread is to do */
+
+    /* the event thread's */
+    struct hn_job *open;
+    int n_open;
+    uint64_t drain_end; /* ns; 0: it does not drain */
+    int exit_code;
+    hn_task load_task;
+    hone_error failed; /* the first model could not be loaded; code HONE_OK: it could */
+} hn_server;
+
+/* Serves until a signal says otherwise. *exit_code: 0, or 130 after a second signal. */
+hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err);
+
+/* fn is run on the event thread, in its turn; t is the caller's own. Any thread; hn_serve_wake is called behind it. */
+void hn_serve_back(hn_server *s, hn_task *t, void (*fn)(void *), void *arg);
+void hn_serve_wake(hn_server *s);
+
+/* ---- routes.c: what a path is ---- */
+void hn_serve_routes(hn_server *s, hn_http_params *p);
+void hn_serve_word_errors(hn_server *s);
+/* The path of a voice's route as counters know it; lives as long as the program. */
+const char *hn_serve_route_name(const char *path);
+/* Sends a refusal in the words of the path's API, and ends the exchange. Event thread. */
+void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r);
+
+/* ---- status.c: what is asked about the server itself; false: no such path ---- */
+bool hn_serve_status(hn_server *s, hn_exchange *x);
+
+uint64_t hn_serve_ns(void); /* the monotonic clock */
+
+#endif

@@ -1,0 +1,497 @@
+/* Models of shelf.h: names, loading and giving up. One lock for states and counts; nothing is loaded under it. */
+#include "serve/shelf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { MOST_LOADED = 4, MOST_FORMATS = 16, MOST_CTX = 131072, LEAST_CTX = 256 };
+
+struct hn_shelf {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    hn_shelf_params p;
+    hn_book **book;
+    size_t n, cap;
+    uint64_t clock;
+};
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+static hone_status add_book(hn_shelf *s, const char *name, size_t n_name, const char *path, hone_error *err)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strlen(s->book[i]->name) == n_name && memcmp(s->book[i]->name, name, n_name) == 0)
+            return HN_FAIL(err, HONE_E_ARG,
+                           "two models are named %.*s: %s and %s; expected another name for one of them", (int)n_name,
+                           name, s->book[i]->path, path);
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 8;
+        hn_book **more = realloc(s->book, cap * sizeof *more);
+        if (!more) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu models", cap);
+        s->book = more;
+        s->cap = cap;
+    }
+
+    hn_book *b = calloc(1, sizeof *b);
+    if (!b) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a model's name");
+    s->book[s->n++] = b;
+    b->shelf = s;
+    b->name = strndup(name, n_name);
+    b->path = strdup(path);
+    if (!b->name || !b->path) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a model's name");
+
+    struct stat sb;
+    if (stat(path, &sb) == 0) {
+        b->created = (int64_t)sb.st_mtime;
+        b->file_size = (uint64_t)sb.st_size;
+    }
+    return HONE_OK;
+}
+
+static bool ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n > k && memcmp(s + n - k, end, k) == 0;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* The GGUF files of a folder in the order of their names; of a split set the first. */
+static hone_status read_folder(hn_shelf *s, const char *folder, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    char **names = NULL;
+    size_t n = 0;
+    DIR *d = opendir(folder);
+    if (!d) return HN_FAIL(err, HONE_E_IO, "%s: %s; expected a folder of GGUF files", folder, strerror(errno));
+
+    for (struct dirent *e; st == HONE_OK && (e = readdir(d));) {
+        const char *split = strstr(e->d_name, "-of-");
+        if (e->d_name[0] == '.' || !ends_in(e->d_name, ".gguf")) continue;
+        if (split && split - e->d_name >= 6 && memcmp(split - 6, "-00001", 6) != 0) continue;
+        char **more = realloc(names, (n + 1) * sizeof *more);
+        if (more) names = more;
+        if (!more || !(names[n] = strdup(e->d_name))) st = HN_FAIL(err, HONE_E_NOMEM, "no memory for names of files");
+        else n++;
+    }
+    closedir(d);
+
+    if (n) qsort(names, n, sizeof *names, by_name);
+    for (size_t i = 0; st == HONE_OK && i < n; i++) {
+        char path[4096];
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= sizeof path) continue;
+        st = add_book(s, names[i], strlen(names[i]) - strlen(".gguf"), path, err);
+    }
+    for (size_t i = 0; i < n; i++) free(names[i]);
+    free(names);
+    return st;
+}
+
+hone_status hn_shelf_new(hn_shelf **out, const hn_shelf_params *p, hone_error *err)
+{
+    *out = NULL;
+    hone_status st = HONE_OK;
+    hn_shelf *s = calloc(1, sizeof *s);
+    if (!s) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the list of models");
+    s->p = *p;
+    if (s->p.max_loaded <= 0) s->p.max_loaded = MOST_LOADED;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+
+    for (size_t i = 0; st == HONE_OK && i < p->n_models; i++)
+        st = add_book(s, p->models[i].name, strlen(p->models[i].name), p->models[i].path, err);
+    if (st == HONE_OK && p->folder) st = read_folder(s, p->folder, err);
+    if (st == HONE_OK && s->n == 0)
+        st =
+            HN_FAIL(err, HONE_E_ARG, "%s has no file that ends in .gguf", p->folder ? p->folder : "the list of models");
+    if (st != HONE_OK) {
+        hn_shelf_free(s);
+        return st;
+    }
+    *out = s;
+    return HONE_OK;
+}
+
+size_t hn_shelf_count(const hn_shelf *s) { return s->n; }
+hn_book *hn_shelf_at(const hn_shelf *s, size_t i) { return s->book[i]; }
+
+static bool refuse_name(const char *name, hn_refusal *r)
+{
+    *r = (hn_refusal){ .status = 404, .type = "not_found_error", .code = "model_not_found" };
+    snprintf(r->param, sizeof r->param, "model");
+    snprintf(r->message, sizeof r->message, "model '%s' is not here; GET /v1/models lists those that are",
+             HN_ESC(name, strlen(name)));
+    return false;
+}
+
+/* The place of the adapter of that name; -1: none. */
+static int32_t find_adapter(const hn_book *b, const char *name)
+{
+    for (size_t i = 0; i < b->n_adapter; i++)
+        if (strcmp(b->adapter[i].name, name) == 0) return (int32_t)i;
+    return -1;
+}
+
+bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapter, hn_refusal *r)
+{
+    *adapter = -1;
+    *out = s->book[0];
+    if (!name || !*name) return true;
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->book[i]->name, name) == 0) {
+            *out = s->book[i];
+            return true;
+        }
+
+    if ((*adapter = find_adapter(s->book[0], name)) >= 0) return true;
+    const char *colon = strrchr(name, ':');
+    for (size_t i = 0; colon && i < s->n; i++) {
+        size_t n = (size_t)(colon - name);
+        if (strlen(s->book[i]->name) != n || memcmp(s->book[i]->name, name, n) != 0) continue;
+        *out = s->book[i];
+        if ((*adapter = find_adapter(s->book[i], colon + 1)) >= 0) return true;
+    }
+
+    /* where there is one model, clients may call it as they like */
+    *out = s->book[0];
+    return s->n == 1 && !s->p.strict ? true : refuse_name(name, r);
+}
+
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
+
+/* Positions of a sequence where the user said nothing: what the model was trained for, less where that does not fit. */
+static int32_t choose_ctx(const hn_shelf *s, const hone_model *m, const hone_model_info *info)
+{
+    hone_sequence_cost cost;
+    int32_t n = info->recurrent ? MOST_CTX : info->n_ctx_train < MOST_CTX ? info->n_ctx_train : MOST_CTX;
+    uint64_t room = s->p.scheduler.session.cache_budget;
+    if (!room) room = hn_memory_available() / 2;
+
+    while (n > LEAST_CTX && room &&
+           hone_model_sequence_cost(m, n, s->p.scheduler.session.cache, &cost, NULL) == HONE_OK && cost.bytes > room)
+        n /= 2;
+    return n;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static void close_adapters(hn_book *b)
+{
+    for (size_t i = 0; i < b->n_adapter; i++) {
+        hone_adapter_close(b->adapter[i].adapter);
+        free(b->adapter[i].name);
+        free(b->adapter[i].path);
+    }
+    free(b->adapter);
+    b->adapter = NULL;
+    b->n_adapter = 0;
+}
+
+static hone_status open_adapters(hn_book *b, hone_error *err)
+{
+    const hn_shelf_params *p = &b->shelf->p;
+    if (b != b->shelf->book[0] || !p->n_loras) return HONE_OK;
+    if (!(b->adapter = calloc(p->n_loras, sizeof *b->adapter)))
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu adapters", p->n_loras);
+
+    for (size_t i = 0; i < p->n_loras; i++) {
+        hn_book_adapter *a = &b->adapter[b->n_adapter++];
+        const char *name = base_name(p->loras[i].path);
+        size_t n = strlen(name);
+        if (ends_in(name, ".gguf")) n -= strlen(".gguf");
+        a->name = strndup(name, n);
+        a->path = strdup(p->loras[i].path);
+        a->scale = p->loras[i].scale;
+        if (!a->name || !a->path) return HN_FAIL(err, HONE_E_NOMEM, "no memory for an adapter's name");
+        hone_status st = hone_adapter_open(&a->adapter, b->model, a->path, err);
+        if (st != HONE_OK) return st;
+        hone_adapter_get_info(a->adapter, &a->info);
+    }
+    return HONE_OK;
+}
+
+static void free_format(hn_book_format *f);
+
+/* Everything but the desk's list; not under the lock. */
+static void close_book(hn_book *b)
+{
+    while (b->formats) {
+        hn_book_format *f = b->formats;
+        b->formats = f->next;
+        free_format(f);
+    }
+    b->n_formats = 0;
+    hone_scheduler_free(b->desk.scheduler);
+    b->desk = (hn_desk_model){ 0 };
+    close_adapters(b);
+    hone_model_close(b->model);
+    b->model = NULL;
+}
+
+/* What runs on the desk's thread while this one waits. */
+typedef struct errand {
+    hn_task task;
+    hn_book *book;
+    bool add, done;
+} errand;
+
+static void run_errand(void *arg)
+{
+    errand *e = arg;
+    hn_book *b = e->book;
+    if (e->add) hn_desk_add(b->shelf->p.desk, &b->desk);
+    else hn_desk_remove(b->shelf->p.desk, &b->desk);
+
+    pthread_mutex_lock(&b->shelf->lock);
+    e->done = true;
+    pthread_cond_broadcast(&b->shelf->changed);
+    pthread_mutex_unlock(&b->shelf->lock);
+}
+
+/* Adds the model's scheduler to the desk, or takes it from there. */
+static void at_desk(hn_book *b, bool add)
+{
+    errand e = { .book = b, .add = add };
+    e.task = (hn_task){ .fn = run_errand, .arg = &e };
+    hn_desk_do(b->shelf->p.desk, &e.task);
+    pthread_mutex_lock(&b->shelf->lock);
+    while (!e.done) pthread_cond_wait(&b->shelf->changed, &b->shelf->lock);
+    pthread_mutex_unlock(&b->shelf->lock);
+}
+
+static hone_status load(hn_book *b, hone_error *err)
+{
+    const hn_shelf_params *p = &b->shelf->p;
+    hone_scheduler_params sp = p->scheduler;
+    hone_status st = hone_model_open(&b->model, b->path, &p->model, err);
+    if (st != HONE_OK) return st;
+    hone_model_get_info(b->model, &b->info);
+    if (!b->info.has_tokenizer)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no tokenizer, so it cannot be served", b->path);
+
+    if (!sp.session.n_ctx) sp.session.n_ctx = choose_ctx(b->shelf, b->model, &b->info);
+    if (!sp.session.cache_budget) sp.session.cache_budget = hn_memory_available() / 2;
+    if ((st = open_adapters(b, err)) != HONE_OK) return st;
+    if ((st = hone_scheduler_new(&b->desk.scheduler, p->ctx, b->model, &sp, err)) != HONE_OK) return st;
+
+    b->n_ctx = sp.session.n_ctx;
+    b->chat_template = p->chat_template;
+    uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
+    snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
+             hone_context_cpu(p->ctx), (unsigned long long)b->info.fingerprint);
+    at_desk(b, true);
+    return HONE_OK;
+}
+
+/* Under the lock: the one not used for longest of those that are loaded and not in use; NULL: none. */
+static hn_book *idle_book(hn_shelf *s)
+{
+    hn_book *best = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        hn_book *b = s->book[i];
+        if (b->state == HN_BOOK_LOADED && !b->users && (!best || b->used < best->used)) best = b;
+    }
+    return best;
+}
+
+static int32_t n_loaded(const hn_shelf *s)
+{
+    int32_t n = 0;
+    for (size_t i = 0; i < s->n; i++) n += s->book[i]->state == HN_BOOK_LOADED || s->book[i]->state == HN_BOOK_LOADING;
+    return n;
+}
+
+/* Under the lock, which is let go meanwhile. Nobody uses the model. */
+static void give_up(hn_book *b)
+{
+    hn_shelf *s = b->shelf;
+    b->state = HN_BOOK_LOADING;
+    pthread_mutex_unlock(&s->lock);
+    at_desk(b, false);
+    close_book(b);
+    pthread_mutex_lock(&s->lock);
+    b->state = HN_BOOK_UNLOADED;
+    pthread_cond_broadcast(&s->changed);
+}
+
+static void use(hn_book *b)
+{
+    b->users++;
+    b->used = ++b->shelf->clock;
+}
+
+/* Under the lock, which is let go meanwhile: the model is loaded, or it cannot be. */
+static void load_locked(hn_book *b)
+{
+    hn_shelf *s = b->shelf;
+    hone_error err;
+    b->state = HN_BOOK_LOADING;
+    pthread_mutex_unlock(&s->lock);
+    hone_status st = load(b, &err);
+    if (st != HONE_OK) close_book(b);
+    pthread_mutex_lock(&s->lock);
+
+    b->state = st == HONE_OK ? HN_BOOK_LOADED : HN_BOOK_FAILED;
+    b->why_code = st;
+    snprintf(b->why, sizeof b->why, "%s", st == HONE_OK ? "" : err.message);
+    pthread_cond_broadcast(&s->changed);
+}
+
+static bool refuse_load(const hn_book *b, hn_refusal *r)
+{
+    *r = (hn_refusal){ .status = 500, .type = "server_error", .code = "model_failed" };
+    snprintf(r->message, sizeof r->message, "model '%.100s' could not be loaded: %.800s", b->name, b->why);
+    return false;
+}
+
+bool hn_shelf_try(hn_book *b)
+{
+    pthread_mutex_lock(&b->shelf->lock);
+    bool loaded = b->state == HN_BOOK_LOADED;
+    if (loaded) use(b);
+    pthread_mutex_unlock(&b->shelf->lock);
+    return loaded;
+}
+
+bool hn_shelf_take(hn_book *b, hn_refusal *r)
+{
+    hn_shelf *s = b->shelf;
+    bool tried = false, ok = true;
+    pthread_mutex_lock(&s->lock);
+    while (b->state != HN_BOOK_LOADED) {
+        if (tried && b->state == HN_BOOK_FAILED) {
+            ok = refuse_load(b, r);
+            break;
+        }
+        if (b->state == HN_BOOK_LOADING) {
+            tried = true;
+            pthread_cond_wait(&s->changed, &s->lock);
+            continue;
+        }
+        if (n_loaded(s) >= s->p.max_loaded) { /* another must go; all are in use: wait for one */
+            hn_book *idle = idle_book(s);
+            if (idle) give_up(idle);
+            else pthread_cond_wait(&s->changed, &s->lock);
+            continue;
+        }
+        tried = true;
+        load_locked(b);
+    }
+    if (ok) use(b);
+    pthread_mutex_unlock(&s->lock);
+    return ok;
+}
+
+void hn_shelf_give(hn_book *b)
+{
+    pthread_mutex_lock(&b->shelf->lock);
+    b->users--;
+    b->used = ++b->shelf->clock;
+    pthread_cond_broadcast(&b->shelf->changed);
+    pthread_mutex_unlock(&b->shelf->lock);
+}
+
+bool hn_shelf_unload(hn_book *b, hn_refusal *r)
+{
+    hn_shelf *s = b->shelf;
+    bool ok = true;
+    pthread_mutex_lock(&s->lock);
+    while (b->state == HN_BOOK_LOADING) pthread_cond_wait(&s->changed, &s->lock);
+    if (b->state == HN_BOOK_LOADED && b->users) {
+        *r = (hn_refusal){ .status = 409, .type = "invalid_request_error", .code = "model_in_use" };
+        snprintf(r->message, sizeof r->message, "model '%s' answers %d requests; expected none", b->name, b->users);
+        ok = false;
+    } else if (b->state == HN_BOOK_LOADED) {
+        give_up(b);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return ok;
+}
+
+hn_book_state hn_book_look(hn_book *b, int *users)
+{
+    pthread_mutex_lock(&b->shelf->lock);
+    hn_book_state state = b->state;
+    if (users) *users = b->users;
+    pthread_mutex_unlock(&b->shelf->lock);
+    return state;
+}
+
+void hn_shelf_free(hn_shelf *s)
+{
+    if (!s) return;
+    for (size_t i = 0; i < s->n; i++) {
+        close_book(s->book[i]);
+        free(s->book[i]->name);
+        free(s->book[i]->path);
+        free(s->book[i]);
+    }
+    free(s->book);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* ---- formats of answers ----------------------------------------------------------------------------------------- */
+
+static hn_book_format *find_format(const hn_book *b, const char *variables)
+{
+    for (hn_book_format *f = b->formats; f; f = f->next)
+        if (strcmp(f->variables, variables) == 0) return f;
+    return NULL;
+}
+
+static void free_format(hn_book_format *f)
+{
+    if (!f) return;
+    hone_chat_format_free(f->format);
+    free(f->variables);
+    free(f);
+}
+
+hone_status hn_book_format_take(hn_book *b, const char *variables, hn_book_format **out, hone_error *err)
+{
+    hn_shelf *s = b->shelf;
+    const char *key = variables ? variables : "";
+    pthread_mutex_lock(&s->lock);
+    *out = find_format(b, key);
+    pthread_mutex_unlock(&s->lock);
+    if (*out) return HONE_OK;
+
+    /* rendered outside of the lock */
+    hone_chat_params p = { .variables = variables, .chat_template = b->chat_template };
+    hn_book_format *f = calloc(1, sizeof *f);
+    if (!f || !(f->variables = strdup(key))) {
+        free_format(f);
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for a format of answers");
+    }
+    hone_status st = hone_chat_format_new(&f->format, b->model, &p, err);
+    if (st != HONE_OK) {
+        free_format(f);
+        return st;
+    }
+
+    /* Variables are clients' words: only so many are kept, the others live as long as their request. */
+    pthread_mutex_lock(&s->lock);
+    if (b->n_formats < MOST_FORMATS && !find_format(b, key)) {
+        f->kept = true;
+        f->next = b->formats;
+        b->formats = f;
+        b->n_formats++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    *out = f;
+    return HONE_OK;
+}
+
+void hn_book_format_give(hn_book_format *f)
+{
+    if (f && !f->kept) free_format(f);
+}

@@ -1,0 +1,102 @@
+/* shelf: the models of a server by their names: loaded when they are asked for, as many as may be at once, the one not
+ * used for longest given up for another, never one that is in use. Each that is loaded has a scheduler at the desk.
+ * Refuses to know requests. */
+#ifndef HN_SHELF_H
+#define HN_SHELF_H
+
+#include "serve/ask.h"
+#include "serve/desk.h"
+
+typedef enum hn_book_state { HN_BOOK_UNLOADED, HN_BOOK_LOADING, HN_BOOK_LOADED, HN_BOOK_FAILED } hn_book_state;
+
+/* An adapter of a model; its id is its place. */
+typedef struct hn_book_adapter {
+    char *name, *path; /* name: of requests; the file's without its ending */
+    hone_adapter *adapter;
+    hone_adapter_info info;
+    _Atomic float scale; /* where a request says nothing; 0: off */
+} hn_book_adapter;
+
+typedef struct hn_shelf hn_shelf;
+
+/* How answers are marked, as found with some variables of the template. */
+typedef struct hn_book_format {
+    hone_chat_format *format;
+    char *variables; /* "": none */
+    bool kept;       /* in the model's list */
+    struct hn_book_format *next;
+} hn_book_format;
+
+/* One model. Names and path never change; what is behind `loaded` holds while somebody has taken it. */
+typedef struct hn_book {
+    hn_shelf *shelf;
+    char *name, *path;
+    hn_book_state state; /* under the shelf's lock, as are the next three */
+    int users;
+    uint64_t used;  /* when last, on the shelf's clock */
+    char why[1024]; /* HN_BOOK_FAILED: why; with its status */
+    hone_status why_code;
+    int64_t created;    /* seconds since 1970: the file's time */
+    uint64_t file_size; /* bytes */
+
+    /* loaded */
+    hone_model *model;
+    hone_model_info info;
+    hn_desk_model desk;
+    int32_t n_ctx;
+    char fingerprint[64]; /* of answers: build, kernel level, model */
+    const char *chat_template;
+    hn_book_format *formats; /* by their variables, under the shelf's lock, as is their number */
+    int n_formats;
+    hn_book_adapter *adapter;
+    size_t n_adapter;
+} hn_book;
+
+typedef struct hn_shelf_params {
+    const struct hn_shelf_model {
+        const char *name, *path;
+    } * models; /* [n_models], at least one; the first is meant where a request names none */
+    size_t n_models;
+    const char *folder; /* instead, or beside: its *.gguf files, by their stems; NULL: none */
+    int32_t max_loaded; /* at once; 0: 4 */
+    bool strict;        /* a name that is none of these is refused, also where there is one model */
+    bool no_autoload;
+    hone_context *ctx;
+    hn_desk *desk;
+    hone_model_params model;
+    hone_scheduler_params scheduler; /* session.n_ctx 0: as long as the model was trained for, as far as memory goes */
+    const char *chat_template;       /* NULL: each model's own */
+    const struct hn_shelf_lora {
+        const char *path;
+        float scale;
+    } * loras; /* [n_loras] of the first model */
+    size_t n_loras;
+} hn_shelf_params;
+
+/* Copies names and paths; opens nothing. HONE_E_ARG: no model, one name twice. HONE_E_IO: the folder. */
+hone_status hn_shelf_new(hn_shelf **out, const hn_shelf_params *p, hone_error *err);
+/* Behind the desk's end: schedulers are freed here. */
+void hn_shelf_free(hn_shelf *s);
+
+size_t hn_shelf_count(const hn_shelf *s);
+hn_book *hn_shelf_at(const hn_shelf *s, size_t i);
+
+/* The model that a request means: "NAME", "NAME:ADAPTER", "ADAPTER", or NULL. *adapter: the place of the named one, -1:
+ * none named. False: *r, model_not_found. Adapters are known once a model is loaded. */
+bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapter, hn_refusal *r);
+/* Takes a loaded model; false: it is not loaded, nothing was done. */
+bool hn_shelf_try(hn_book *b);
+/* Takes it, loads it before, waits for room; not on the desk's or the event thread. False: *r says why. */
+bool hn_shelf_take(hn_book *b, hn_refusal *r);
+void hn_shelf_give(hn_book *b);
+/* Unloads it; false: it is in use, *r says so. As hn_shelf_take. */
+bool hn_shelf_unload(hn_book *b, hn_refusal *r);
+
+/* State and users at this moment. */
+hn_book_state hn_book_look(hn_book *b, int *users);
+/* How its template marks answers, with these variables (JSON or NULL). The caller has taken the book, and gives the
+ * format back before it. */
+hone_status hn_book_format_take(hn_book *b, const char *variables, hn_book_format **out, hone_error *err);
+void hn_book_format_give(hn_book_format *f);
+
+#endif

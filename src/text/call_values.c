@@ -1,0 +1,365 @@
+/* Values of arguments as JSON; see call_values.h. */
+#include "text/call_values.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "text/text_priv.h"
+
+#include <stdlib.h>
+
+hone_status hn_text_put(hn_text *t, const char *s, size_t n, hone_error *err)
+{
+    if (n > t->cap - t->n) {
+        size_t cap = (t->n + n) * 2 + 64;
+        char *p = realloc(t->p, cap);
+        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "an answer's text of %zu bytes", cap);
+        t->p = p;
+        t->cap = cap;
+    }
+    if (n) memcpy(t->p + t->n, s, n);
+    t->n += n;
+    return HONE_OK;
+}
+
+static hone_status put_str(hn_text *t, const char *s, hone_error *err) { return hn_text_put(t, s, strlen(s), err); }
+
+/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+
+bool hn_json_scan_byte(hn_json_scan *s, char c)
+{
+    if (s->done) return false;
+    if (s->string) {
+        if (s->escape) s->escape = false;
+        else if (c == '\\') s->escape = true;
+        else if (c == '"') s->string = false;
+        s->done = !s->string && s->depth == 0;
+        return true;
+    }
+    bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    if (!s->begun && blank) return true;
+    if (s->depth == 0 && s->scalar && (blank || c == ',' || c == '}' || c == ']' || c == '<')) {
+        s->done = true;
+        return false;
+    }
+    s->begun = true;
+    if (c == '"') s->string = true;
+    else if (c == '{' || c == '[') s->depth++;
+    else if (c == '}' || c == ']') s->depth--;
+    else if (s->depth == 0) s->scalar = true;
+    s->done = s->depth < 0 || (s->depth == 0 && !s->string && !s->scalar);
+    return true;
+}
+
+static bool is_json(const char *s, size_t n)
+{
+    const hn_json_rules rules = { .max_depth = 64 };
+    hn_jread j;
+    return hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) == HONE_OK && hn_jread_skip(&j) == HONE_OK &&
+           hn_jread_end(&j) == HONE_OK;
+}
+
+hone_status hn_call_escape(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    size_t plain = 0;
+    for (size_t i = 0; i < n && st == HONE_OK;) {
+        unsigned char c = (unsigned char)s[i];
+        if (c >= 0x20 && c != '"' && c != '\\' && c != HN_CALL_ESCAPE) {
+            i++;
+            continue;
+        }
+        static const char raw[] = "\"\\\b\f\n\r\t", name[] = "\"\\bfnrt";
+        const char *at = c ? strchr(raw, c) : NULL;
+        char esc[8];
+        st = hn_text_put(out, s + plain, i - plain, err);
+        if (st != HONE_OK) break;
+        if (c == HN_CALL_ESCAPE) {
+            size_t len = 0;
+            const char *text = v && n - i >= HN_CALL_TOKEN
+                                   ? hn_vocab_piece(v, hn_call_get_token(s + i + 1), true, &len)
+                                   : NULL;
+            if (text) st = hn_call_escape(out, text, len, NULL, err);
+            i += n - i >= HN_CALL_TOKEN ? HN_CALL_TOKEN : n - i;
+        } else {
+            if (at) snprintf(esc, sizeof esc, "\\%c", name[at - raw]);
+            else snprintf(esc, sizeof esc, "\\u%04x", c);
+            st = put_str(out, esc, err);
+            i++;
+        }
+        plain = i;
+    }
+    return st == HONE_OK ? hn_text_put(out, s + plain, n - plain, err) : st;
+}
+
+static hone_status put_string(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
+{
+    hone_status st = put_str(out, "\"", err);
+    if (st == HONE_OK) st = hn_call_escape(out, s, n, v, err);
+    return st == HONE_OK ? put_str(out, "\"", err) : st;
+}
+
+hone_status hn_call_unescape(hn_text *out, const char *s, size_t n, hone_error *err)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
+    hn_jread j;
+    hn_jread_text t;
+    if (hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) != HONE_OK || hn_jread_string(&j, &t) != HONE_OK)
+        return n > 2 ? hn_text_put(out, s + 1, n - 2, err) : HONE_OK; /* no string of JSON: as it is */
+    hone_status st = hn_text_put(out, t.raw, t.n_raw, err);
+    if (st != HONE_OK) return st;
+    hn_jread_unescape(out->p + out->n - t.n_raw, &t);
+    out->n -= t.n_raw - t.n;
+    return HONE_OK;
+}
+
+hone_status hn_call_json_or_string(hn_text *out, const char *s, size_t n, hone_error *err)
+{
+    return is_json(s, n) ? hn_text_put(out, s, n, err) : put_string(out, s, n, NULL, err);
+}
+
+/* ---- what a schema says -------------------------------------------------------------------------------------------- */
+
+static bool all_strings(const json_t *list)
+{
+    size_t i;
+    json_t *x;
+    json_array_foreach(list, i, x) if (!json_is_string(x)) return false;
+    return json_array_size(list) > 0;
+}
+
+bool hn_call_is_string(const hn_call_tool *t, const char *key, size_t n)
+{
+    const json_t *properties = t ? json_object_get(t->schema, "properties") : NULL, *p = NULL;
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)properties, name, value) if (strlen(name) == n && memcmp(name, key, n) == 0) p = value;
+    const json_t *type = json_object_get(p, "type");
+    if (json_is_string(type)) return strcmp(json_string_value(type), "string") == 0;
+    if (json_is_array(type))
+        return json_array_size(type) == 1 && json_is_string(json_array_get(type, 0)) &&
+               strcmp(json_string_value(json_array_get(type, 0)), "string") == 0;
+    return all_strings(json_object_get(p, "enum")) || json_is_string(json_object_get(p, "const"));
+}
+
+/* ---- syntaxes of their own -------------------------------------------------------------------------------------------- */
+
+typedef struct own {
+    const char *s;
+    size_t n, i;
+    bool python;
+    const hn_call_mark *quote; /* Gemma's, of strings */
+    const hn_vocab *v;
+    hn_text *out;
+    hone_status st;
+    hone_error *err;
+    int depth;
+    bool bad; /* something is not as the syntax has it */
+} own;
+
+static bool at_quote(const char *s, size_t n, const hn_call_mark *q)
+{
+    return q->n && n >= q->n && memcmp(s, q->p, q->n) == 0;
+}
+
+/* Behind the string that begins at s; 0: it does not end. */
+static size_t behind_string(const char *s, size_t n, bool python, const hn_call_mark *q)
+{
+    if (!python) {
+        for (size_t i = q->n; i < n; i++)
+            if (at_quote(s + i, n - i, q)) return i + q->n;
+        return 0;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if (s[i] == '\\') i++;
+        else if (s[i] == *s) return i + 1;
+    }
+    return 0;
+}
+
+static bool begins_string(const char *s, size_t n, bool python, const hn_call_mark *q)
+{
+    return python ? *s == '\'' || *s == '"' : at_quote(s, n, q);
+}
+
+bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *quote, size_t *used)
+{
+    int depth = 1;
+    for (size_t i = 0; i < n;) {
+        if (begins_string(s + i, n - i, python, quote)) {
+            size_t k = behind_string(s + i, n - i, python, quote);
+            if (!k) return false;
+            i += k;
+            continue;
+        }
+        char c = s[i++];
+        depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+        if (depth == 0) {
+            *used = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put(own *o, const char *s, size_t n)
+{
+    if (o->st == HONE_OK) o->st = hn_text_put(o->out, s, n, o->err);
+}
+
+static char peek(own *o)
+{
+    while (o->i < o->n && strchr(" \n\t\r", o->s[o->i]) && o->s[o->i]) o->i++;
+    return (char)(o->i < o->n ? o->s[o->i] : 0);
+}
+
+static void put_utf8(hn_text *t, uint32_t cp, own *o)
+{
+    char b[4];
+    size_t n = cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
+    static const unsigned char lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    if ((cp >= 0xD800 && cp <= 0xDFFF) || cp > 0x10FFFF) cp = 0xFFFD, n = 3;
+    for (size_t i = n; i-- > 1; cp >>= 6) b[i] = (char)(0x80 | (cp & 0x3F));
+    b[0] = (char)(lead[n > 1 ? n : 0] | cp);
+    if (o->st == HONE_OK) o->st = hn_text_put(t, b, n, o->err);
+}
+
+/* A literal of Python, without its quotes: its escapes are read. */
+static void python_string(own *o, const char *s, size_t n)
+{
+    static const char name[] = "nrtbf0", means[] = "\n\r\t\b\f";
+    hn_text t = { 0 };
+    for (size_t i = 0; i < n && o->st == HONE_OK; i++) {
+        if (s[i] != '\\' || i + 1 == n) {
+            o->st = hn_text_put(&t, s + i, 1, o->err);
+            continue;
+        }
+        char c = s[++i];
+        size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0, k = 0;
+        uint32_t cp = 0;
+        while (k < digits && i + 1 + k < n && strchr("0123456789abcdefABCDEF", s[i + 1 + k])) {
+            char d = s[i + 1 + k++];
+            cp = cp << 4 | (uint32_t)(d <= '9' ? d - '0' : (d & 7) + 9);
+        }
+        const char *at = c ? strchr(name, c) : NULL;
+        if (digits && k == digits) {
+            put_utf8(&t, cp, o);
+            i += digits;
+        } else if (at) {
+            o->st = hn_text_put(&t, &means[at - name], 1, o->err);
+        } else {
+            if (c != '\\' && c != '\'' && c != '"') o->st = hn_text_put(&t, "\\", 1, o->err);
+            if (o->st == HONE_OK && c != '\n') o->st = hn_text_put(&t, &c, 1, o->err);
+        }
+    }
+    if (o->st == HONE_OK) o->st = put_string(o->out, t.p, t.n, o->v, o->err);
+    free(t.p);
+}
+
+static void value(own *o);
+
+static void string(own *o)
+{
+    size_t k = behind_string(o->s + o->i, o->n - o->i, o->python, o->quote), q = o->python ? 1 : o->quote->n;
+    const char *s = o->s + o->i + q;
+    size_t n = k ? k - 2 * q : o->n - o->i - q;
+    if (o->python) python_string(o, s, n);
+    else if (o->st == HONE_OK) o->st = put_string(o->out, s, n, o->v, o->err);
+    o->i = k ? o->i + k : o->n;
+}
+
+static const char *python_word(hone_str w)
+{
+    static const char *const words[][2] = { { "True", "true" }, { "False", "false" }, { "None", "null" } };
+    for (size_t i = 0; i < 3; i++)
+        if (w.len == strlen(words[i][0]) && memcmp(w.ptr, words[i][0], w.len) == 0) return words[i][1];
+    return NULL;
+}
+
+/* A word: a number, true, a name. */
+static void word(own *o, bool key)
+{
+    size_t from = o->i;
+    while (o->i < o->n && !strchr(key ? ":=,}]) \n" : ",}]) \n", o->s[o->i])) o->i++;
+    if (o->st != HONE_OK) return;
+    hone_str w = { o->s + from, o->i - from };
+    o->bad |= key || !(is_json(w.ptr, w.len) || python_word(w));
+    if (key) o->st = put_string(o->out, o->s + from, o->i - from, o->v, o->err);
+    else if (o->i > from) o->st = hn_call_value(o->out, o->s + from, o->i - from, o->v, o->err);
+    else o->st = hn_text_put(o->out, "null", 4, o->err);
+}
+
+/* Members or elements up to the bracket. */
+static void list(own *o, char close, bool keys)
+{
+    for (bool more = false; o->st == HONE_OK; more = true) {
+        char c = peek(o);
+        if (!c || c == close) break;
+        size_t from = o->i;
+        if (more) put(o, ", ", 2);
+        if (keys) {
+            if (begins_string(o->s + o->i, o->n - o->i, o->python, o->quote)) string(o);
+            else word(o, true);
+            c = peek(o);
+            if (c == ':' || c == '=') o->i++;
+            put(o, ": ", 2);
+        }
+        value(o);
+        if (peek(o) == ',') o->i++;
+        if (o->i == from) o->i++, o->bad = true; /* whatever it is */
+    }
+    if (o->i < o->n) o->i++;
+    else o->bad = true;
+}
+
+static void value(own *o)
+{
+    enum { DEEPEST = 64 };
+    char c = peek(o);
+    if (!c || o->depth >= DEEPEST) {
+        put(o, "null", 4);
+        o->i = o->depth >= DEEPEST ? o->n : o->i;
+        return;
+    }
+    o->depth++;
+    if (begins_string(o->s + o->i, o->n - o->i, o->python, o->quote)) {
+        string(o);
+    } else if (c == '{') {
+        o->i++;
+        put(o, "{", 1);
+        list(o, '}', true);
+        put(o, "}", 1);
+    } else if (c == '[' || (o->python && c == '(')) {
+        o->i++;
+        put(o, "[", 1);
+        list(o, c == '[' ? ']' : ')', false);
+        put(o, "]", 1);
+    } else {
+        word(o, false);
+    }
+    o->depth--;
+}
+
+hone_status hn_call_own(hn_text *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
+                        const hn_vocab *v, hone_error *err)
+{
+    own o = { .s = s, .n = n, .python = python, .quote = quote, .v = v, .out = out, .err = err };
+    put(&o, "{", 1);
+    list(&o, python ? ')' : '}', true);
+    put(&o, "}", 1);
+    return o.st;
+}
+
+hone_status hn_call_value(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
+{
+    const char *word = python_word((hone_str){ s, n });
+    static const hn_call_mark none;
+    if (word) return put_str(out, word, err);
+    if (is_json(s, n)) return hn_text_put(out, s, n, err);
+    if (n && (*s == '{' || *s == '[')) { /* some templates write lists and objects as Python shows them */
+        size_t before = out->n;
+        own o = { .s = s, .n = n, .python = true, .quote = &none, .v = v, .out = out, .err = err };
+        value(&o);
+        if (o.st != HONE_OK || (!o.bad && !peek(&o) && is_json(out->p + before, out->n - before))) return o.st;
+        out->n = before;
+    }
+    return put_string(out, s, n, v, err);
+}

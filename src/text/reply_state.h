@@ -1,0 +1,72 @@
+/* reply_state: the inside of an answer that is read, which reply.c (what was said) and reply_mask.c (what may be said
+ * next) share. */
+#ifndef HN_REPLY_STATE_H
+#define HN_REPLY_STATE_H
+
+#include "text/call_values.h"
+#include "text/matcher.h"
+#include "text/reply.h"
+#include "text/text_priv.h"
+
+enum { HN_REPLY_HEADER_MAX = 256 };
+
+typedef struct hn_reply_piece { /* of the parts of one call: text[begin, …) */
+    hone_part part;
+    size_t begin;
+    int32_t call;
+    size_t id; /* place of its id in r->ids; SIZE_MAX: none */
+} hn_reply_piece;
+
+struct hn_reply {
+    const hn_vocab *v;
+    const hn_reply_format *f;
+    hn_stream *stream;
+    size_t n_stops; /* of the caller; behind them stands the format's own */
+    hn_reply_state state;
+    unsigned group; /* of the mark that opened the reasoning */
+    bool first;     /* only blanks so far in this part … */
+    bool skip;      /* … which are no part of it */
+    bool prompting; /* reading the prompt: all marks are text, and nothing ends */
+    bool wrapped;   /* the answer has a beginning of its own, so it may have an end */
+    bool announced; /* a mark began the header, so its text is no part of the answer */
+    hone_reply_end end;
+    char header[HN_REPLY_HEADER_MAX]; /* fields, each behind a unit separator */
+    size_t n_header, n_given;         /* n_given: written by the prompt */
+    hn_text pend;                    /* text in which a mark may have begun */
+    hn_text blank;                   /* white space that may turn out to belong to nothing */
+    hn_text out;
+    hn_reply_piece *piece;
+    hone_reply_part *part;
+    size_t n_piece, cap_piece;
+
+    /* calls of tools */
+    hn_call_kit *kit; /* what may be called; NULL: calls are shown as they were written */
+    hn_call_reader *reader;
+    bool calling;           /* the text is the reader's */
+    bool silent;            /* nothing may be called: what looks like a call is text */
+    bool barred;            /* what stands first in pend was no call */
+    hn_reply_mark trigger;  /* begins calls */
+    hn_text ids;            /* of the calls in this piece, each with its NUL */
+
+    /* what may come next: reply_mask.c */
+    bool raw;                  /* reasoning is text, with its marks */
+    bool reasoned;             /* reasoning has ended */
+    bool padded;               /* blanks between reasoning and the form have come */
+    hn_matcher *form;          /* how far the answer's text has come in its form; NULL: it has none */
+    const hn_token_tree *tree; /* where there may be masks */
+    int32_t budget, n_thought; /* tokens of reasoning: allowed (below 0: any number), and come */
+    hn_ids closing;            /* tokens that end reasoning where the budget is spent … */
+    size_t n_closed;           /* … and how many of them have come */
+};
+
+/* reply.c */
+bool hn_reply_counts(const hn_reply *r, const hn_reply_mark *m, bool first);
+const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id); /* that counts here; NULL: none */
+
+/* reply_mask.c. Before a token is read: whether it may come. HONE_E_ARG: it may not; nothing has changed. */
+hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err);
+/* The answer's text begins, with the rest of a token: what is in pend [from …) and held by the stream. */
+hone_status hn_reply_begin_text(hn_reply *r, size_t from, hone_error *err);
+void hn_reply_mask_free(hn_reply *r);
+
+#endif

@@ -1,0 +1,416 @@
+/* Bodies of requests: what becomes of good ones, and how bad ones are refused: each with its status, code and field,
+ * as the descriptions of the APIs say. The cases stand in the order of the fields. */
+#include "serve/ask.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "ask_cases.h"
+
+/* ---- what is refused --------------------------------------------------------------------- */
+
+static void test_refused(void **state)
+{
+    for (size_t i = 0; i < sizeof refused_cases / sizeof *refused_cases; i++) {
+        const refused_case *c = refused_cases + i;
+        hn_ask a;
+        hn_refusal r;
+        char want[128] = "";
+        const char *code = strcmp(c->code, "-") == 0 ? NULL : c->code;
+        snprintf(want, sizeof want, "%s", c->param);
+        if (ask_of(&a, c->path, c->body, NULL, &r)) fail_msg("%s %s: taken; expected %s", c->path, c->body, c->code);
+        if (r.status != c->status || strcmp(r.param, want) != 0 || (!code) != (!r.code) ||
+            (code && strcmp(r.code, code)))
+            fail_msg("%s %s:\n status %d code %s param '%s': %s\n expected %d %s '%s'", c->path, c->body, r.status,
+                     r.code, r.param, r.message, c->status, c->code, c->param);
+        assert_true(strlen(r.message) > 10);
+        if (c->says && !strstr(r.message, c->says)) fail_msg("%s: %s; expected '%s'", c->body, r.message, c->says);
+        assert_null(a.arena);
+    }
+}
+
+/* ---- bodies that are no JSON ------------------------------------------------------------- */
+
+static void test_no_json(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        " ",
+        "{",
+        "{\"prompt\":\"a\"",
+        "{\"prompt\":\"a\"} x",
+        "{\"prompt\":\"a\",}",
+        "{'prompt':1}",
+        "\xEF\xBB\xBF{\"prompt\":\"a\"}",
+        "{\"prompt\":\"\xFF\"}",
+        "{\"prompt\":\"\\ud800\"}",
+        "{\"prompt\":\"\\udc00x\"}",
+        "{\"prompt\":\"a\nb\"}",
+        "{\"prompt\":\"a\tb\"}",
+        "{\"prompt\":\"a\",\"prompt\":\"b\"}",
+        "{\"prompt\":\"\\x\"}",
+        "{\"prompt\":01}",
+        "{\"prompt\":NaN}",
+        "{\"prompt\":+1}",
+        "{\"prompt\":\"a\",\"n\":1e999}",
+        "{\"prompt\":\"a\",\"x\":{\"y\":1,\"y\":2}}",
+    };
+    hn_ask a;
+    hn_refusal r;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (ask_of(&a, "/v1/completions", bad[i], NULL, &r)) fail_msg("%s: taken", bad[i]);
+        if (r.status != 400 || !r.code || strcmp(r.code, "invalid_json")) fail_msg("%s: %s", bad[i], r.message);
+    }
+    static const char *const others[] = { "[]", "\"x\"", "1", "null", "true", "[{\"prompt\":\"a\"}]" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(ask_of(&a, "/v1/completions", others[i], NULL, &r));
+        assert_int_equal(r.status, 400);
+        assert_string_equal(r.code, "invalid_type");
+    }
+}
+
+/* 64 arrays and objects within each other are the limit. */
+static void test_depth(void **state)
+{
+    for (int depth = 60; depth <= 70; depth++) {
+        char body[512];
+        size_t n = (size_t)snprintf(body, sizeof body, "{\"prompt\":\"a\",\"metadata\":");
+        for (int i = 1; i < depth; i++) body[n++] = '[';
+        for (int i = 1; i < depth; i++) body[n++] = ']';
+        snprintf(body + n, sizeof body - n, "}");
+        hn_ask a;
+        hn_refusal r;
+        bool taken = ask_of(&a, "/v1/completions", body, NULL, &r);
+        /* the innermost array is empty: it counts */
+        assert_int_equal(taken, depth <= 64);
+        if (taken) hn_ask_free(&a);
+    }
+}
+
+/* ---- what is taken ----------------------------------------------------------------------- */
+
+static void test_messages(void **state)
+{
+    for (size_t i = 0; i < sizeof chat_cases / sizeof *chat_cases; i++) {
+        const chat_case *c = chat_cases + i;
+        hn_ask a;
+        hn_refusal r;
+        if (!ask_of(&a, c->path, c->body, NULL, &r)) fail_msg("%s: %s (%s)", c->body, r.message, r.param);
+        if (strcmp(a.messages, c->messages) != 0) fail_msg("%s:\n%s\nexpected\n%s", c->body, a.messages, c->messages);
+        if ((!c->tools) != (!a.tools) || (c->tools && strcmp(a.tools, c->tools) != 0))
+            fail_msg("%s:\n%s\nexpected\n%s", c->body, a.tools ? a.tools : "no tools", c->tools ? c->tools : "none");
+        assert_int_equal(a.continue_final, c->continued);
+        hn_ask_free(&a);
+    }
+}
+
+static void get(hn_ask *a, const char *path, const char *body)
+{
+    hn_refusal r;
+    if (!ask_of(a, path, body, NULL, &r)) fail_msg("%s: %s (%s)", body, r.message, r.param);
+}
+
+#define CHAT(more) "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]" more "}"
+#define TEXT(more) "{\"prompt\":\"hi\"" more "}"
+
+static void test_sampling(void **state)
+{
+    hn_ask a;
+    get(&a, "/v1/chat/completions", CHAT(""));
+    assert_true(a.sampling.temp == 0.8f && a.sampling.top_p == 0.95f && a.sampling.min_p == 0.05f);
+    assert_int_equal(a.sampling.top_k, 40);
+    assert_true(a.max_tokens == -1 && a.n == 1 && !a.has_seed && a.cache && a.generation_prompt && !a.stream);
+    assert_true(a.top_logprobs == -1 && a.slot == -1 && a.reasoning_budget == -1 && !a.effort && !a.has_form);
+    assert_string_equal(a.ignored, "");
+    assert_null(a.model);
+    hn_ask_free(&a);
+
+    get(&a, "/v1/chat/completions",
+        CHAT(",\"temperature\":0,\"top_p\":0.5,\"top_k\":7,\"min_p\":0.25,\"repeat_penalty\":1.5,\"repeat_last_n\":-1,"
+             "\"presence_penalty\":-2,\"frequency_penalty\":2,\"seed\":18446744073709551615,\"stop\":[\"a\",\"bc\"],"
+             "\"n\":4,\"max_tokens\":3.0,\"max_completion_tokens\":3,\"logprobs\":true,\"top_logprobs\":5,"
+             "\"logit_bias\":{\"3\":-100,\"0\":1.5},\"model\":\"m/x\",\"stream\":true,"
+             "\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":false},\"user\":\"u\",\"foo\":1,"
+             "\"bar\":{}"));
+    assert_true(a.sampling.temp == 0 && a.sampling.top_p == 0.5f && a.sampling.min_p == 0.25f);
+    assert_true(a.sampling.top_k == 7 && a.sampling.repeat_penalty == 1.5f && a.sampling.penalty_last_n == -1);
+    assert_true(a.sampling.presence_penalty == -2 && a.sampling.frequency_penalty == 2);
+    assert_true(a.has_seed && a.sampling.seed == UINT64_MAX);
+    assert_int_equal(a.n_stops, 2);
+    assert_string_equal(a.stops[1], "bc");
+    assert_true(a.n == 4 && a.max_tokens == 3 && a.top_logprobs == 5 && a.stream && a.include_usage);
+    assert_true(a.n_bias == 2 && a.bias[0].id == 3 && a.bias[0].bias == -100 && a.bias[1].bias == 1.5f);
+    assert_string_equal(a.model, "m/x");
+    assert_string_equal(a.ignored, "foo, bar");
+    hn_ask_free(&a);
+
+    /* seeds: any 64 bits, also beyond what doubles hold; -1 is any */
+    static const struct {
+        const char *text;
+        bool has;
+        uint64_t seed;
+    } seeds[] = { { "9223372036854775809", true, 9223372036854775809u },
+                  { "18446744073709551614", true, 18446744073709551614u },
+                  { "-9223372036854775808", true, 9223372036854775808u },
+                  { "-2", true, UINT64_MAX - 1 },
+                  { "-1", false, 0 },
+                  { "null", false, 0 },
+                  { "42.0", true, 42 },
+                  { "0", true, 0 } };
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        char body[128];
+        snprintf(body, sizeof body, "{\"x\":{\"seed\":5},\"prompt\":\"a\",\"seed\":%s}", seeds[i].text);
+        get(&a, "/v1/completions", body);
+        assert_int_equal(a.has_seed, seeds[i].has);
+        if (seeds[i].has) assert_true(a.sampling.seed == seeds[i].seed);
+        hn_ask_free(&a);
+    }
+
+    get(&a, "/v1/completions", TEXT(",\"logit_bias\":[[5,false],[\" word\",-3],[7,2]],\"top_k\":-1,\"stop\":\"x\""));
+    assert_true(a.n_bias == 3 && isinf(a.bias[0].bias) && a.bias[0].bias < 0 && !a.bias[0].text);
+    assert_string_equal(a.bias[1].text, " word");
+    assert_true(a.bias[2].id == 7 && a.sampling.top_k == 0 && a.n_stops == 1);
+    hn_ask_free(&a);
+
+    /* samplers that hone lacks, asking for nothing */
+    get(&a, "/completion",
+        TEXT(",\"mirostat\":0,\"xtc_probability\":0.0,\"dry_multiplier\":0,\"typical_p\":1.0,\"dynatemp_range\":0,"
+             "\"top_n_sigma\":-1,\"samplers\":[],\"mirostat_tau\":5,\"dry_base\":1.75,\"n_predict\":-1"));
+    assert_string_equal(a.ignored, "");
+    assert_int_equal(a.max_tokens, -1);
+    hn_ask_free(&a);
+}
+
+static void test_prompts(void **state)
+{
+    hn_ask a;
+    get(&a, "/v1/completions", "{\"prompt\":\"a\\u0000b\"}");
+    assert_true(a.n_prompt == 1 && a.prompt->len == 3 && memcmp(a.prompt->text, "a\0b", 4) == 0 && !a.prompt->more);
+    assert_true(a.add_special && a.parse_special);
+    hn_ask_free(&a);
+    get(&a, "/v1/completions", "{\"prompt\":[\"a\",[1,2],\"c\"],\"n\":2}");
+    assert_int_equal(a.n_prompt, 3);
+    assert_true(!a.prompt[1].text && a.prompt[1].n == 2 && a.prompt[1].ids[1] == 2);
+    assert_string_equal(a.prompt[2].text, "c");
+    hn_ask_free(&a);
+    get(&a, "/completion", "{\"prompt\":[1,2,\"mid\",3]}");
+    assert_int_equal(a.n_prompt, 1);
+    assert_true(a.prompt->n == 2 && a.prompt->ids[0] == 1);
+    assert_string_equal(a.prompt->more->text, "mid");
+    assert_true(a.prompt->more->more->n == 1 && a.prompt->more->more->ids[0] == 3 && !a.prompt->more->more->more);
+    hn_ask_free(&a);
+    get(&a, "/completion", "{\"prompt\":[[1,\"x\"],[2]]}");
+    assert_true(a.n_prompt == 2 && a.prompt[0].n == 1 && a.prompt[1].ids[0] == 2);
+    assert_string_equal(a.prompt[0].more->text, "x");
+    hn_ask_free(&a);
+
+    get(&a, "/v1/completions", TEXT(",\"suffix\":\"end\""));
+    assert_int_equal(a.kind, HN_ASK_INFILL);
+    assert_string_equal(a.prefix, "hi");
+    assert_string_equal(a.suffix, "end");
+    assert_int_equal(a.n_prompt, 0);
+    hn_ask_free(&a);
+    get(&a, "/v1/completions", TEXT(",\"echo\":true,\"logprobs\":3,\"max_tokens\":0"));
+    assert_true(a.echo && a.prompt_logprobs && a.top_logprobs == 3 && a.max_tokens == 0);
+    hn_ask_free(&a);
+    get(&a, "/v1/completions", TEXT(",\"prompt_logprobs\":2"));
+    assert_true(!a.echo && a.prompt_logprobs && a.top_logprobs == 2);
+    hn_ask_free(&a);
+
+    get(&a, "/infill",
+        "{\"input_prefix\":\"p\",\"input_suffix\":\"\",\"input_extra\":[{\"filename\":\"f.c\",\"text\":\"t\"},"
+        "{\"text\":\"u\"}],\"prompt\":\"x\"}");
+    assert_int_equal(a.kind, HN_ASK_INFILL);
+    assert_true(a.n_files == 2 && a.n_prompt == 1);
+    assert_string_equal(a.files[0].name, "f.c");
+    assert_string_equal(a.files[1].text, "u");
+    assert_string_equal(a.suffix, "");
+    hn_ask_free(&a);
+
+    get(&a, "/tokenize", "{\"content\":\"a\",\"add_special\":true,\"with_pieces\":true,\"parse_special\":false}");
+    assert_true(a.kind == HN_ASK_TOKENIZE && a.add_special && a.with_pieces && !a.parse_special);
+    hn_ask_free(&a);
+    get(&a, "/tokenize", "{\"content\":\"a\"}");
+    assert_true(!a.add_special && a.parse_special);
+    hn_ask_free(&a);
+    get(&a, "/detokenize", "{\"tokens\":[]}");
+    assert_true(a.kind == HN_ASK_DETOKENIZE && a.prompt->n == 0);
+    hn_ask_free(&a);
+}
+
+static void test_forms(void **state)
+{
+    static const struct {
+        const char *more;
+        hone_grammar_kind kind;
+        const char *text, *param;
+        bool strict;
+    } forms[] = {
+        { ",\"response_format\":{\"type\":\"json_object\"}", HONE_GRAMMAR_JSON_OBJECT, NULL, "response_format", false },
+        { ",\"response_format\":{\"type\":\"json_object\",\"schema\":{\"b\":1,\"a\":[1.5,null]}}",
+          HONE_GRAMMAR_JSON_SCHEMA, "{\"b\":1,\"a\":[1.5,null]}", "response_format.schema", false },
+        { ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,\"schema\":{"
+          "\"type\":\"object\"}}}",
+          HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}", "response_format.json_schema.schema", true },
+        { ",\"json_schema\":{\"const\":\"\\u00e4\"}", HONE_GRAMMAR_JSON_SCHEMA, "{\"const\":\"\xC3\xA4\"}",
+          "json_schema", false },
+        { ",\"grammar\":\"root ::= x\"", HONE_GRAMMAR_GBNF, "root ::= x", "grammar", false },
+        { ",\"structured_outputs\":{\"regex\":\"a+\"}", HONE_GRAMMAR_REGEX, "a+", "structured_outputs.regex", false },
+        { ",\"structured_outputs\":{\"json\":{\"x\":1}}", HONE_GRAMMAR_JSON_SCHEMA, "{\"x\":1}",
+          "structured_outputs.json", false },
+    };
+    hn_ask a;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char body[512];
+        snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]%s}", forms[i].more);
+        get(&a, "/v1/chat/completions", body);
+        assert_true(a.has_form && a.form.kind == forms[i].kind && a.form.strict == forms[i].strict);
+        assert_true((a.form.text == NULL) == (forms[i].text == NULL));
+        if (a.form.text) assert_string_equal(a.form.text, forms[i].text);
+        if (a.form.text) assert_int_equal(a.form.len, strlen(a.form.text));
+        assert_string_equal(a.form_param, forms[i].param);
+        hn_ask_free(&a);
+    }
+    get(&a, "/completion", TEXT(",\"structured_outputs\":{\"choice\":[\"yes\",\"no\"]},\"finish_json\":true"));
+    assert_true(a.form.kind == HONE_GRAMMAR_CHOICE && a.form.n_choices == 2 && a.finish_json);
+    assert_memory_equal(a.form.choices[1].ptr, "no", 2);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"response_format\":{\"type\":\"text\"},\"grammar\":\"\""));
+    assert_false(a.has_form);
+    hn_ask_free(&a);
+}
+
+static void test_tools(void **state)
+{
+#define TWO                                                                                                            \
+    ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},{\"type\":\"function\",\"function\":{\"name\":" \
+    "\"g.h-1\",\"strict\":true}}]"
+    hn_ask a;
+    get(&a, "/v1/chat/completions", CHAT(TWO));
+    assert_true(a.tool_choice == HN_TOOLS_AUTO && a.parallel_calls && a.n_tool_names == 0);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(TWO ",\"tool_choice\":\"required\",\"parallel_tool_calls\":false"));
+    assert_true(a.tool_choice == HN_TOOLS_REQUIRED && !a.parallel_calls);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(TWO ",\"tool_choice\":\"none\""));
+    assert_int_equal(a.tool_choice, HN_TOOLS_NONE);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions",
+        CHAT(TWO ",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"g.h-1\"}}"));
+    assert_true(a.tool_choice == HN_TOOLS_NAMED && a.n_tool_names == 1);
+    assert_string_equal(a.tool_names[0], "g.h-1");
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions",
+        CHAT(TWO ",\"tool_choice\":{\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":\"required\",\"tools\":[{"
+                 "\"type\":"
+                 "\"function\",\"function\":{\"name\":\"f\"}}]}}"));
+    assert_true(a.tool_choice == HN_TOOLS_REQUIRED && a.n_tool_names == 1);
+    assert_string_equal(a.tool_names[0], "f");
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions",
+        CHAT(",\"reasoning_effort\":\"none\",\"reasoning_format\":\"none\",\"reasoning_budget\":7,"
+             "\"chat_template_kwargs\":{\"a\":true}"));
+    assert_string_equal(a.effort, "off");
+    assert_true(a.reasoning_in_text && a.reasoning_budget == 7);
+    assert_string_equal(a.variables, "{\"a\":true}");
+    hn_ask_free(&a);
+}
+
+/* A server that takes nothing it does not know. */
+static void test_strict(void **state)
+{
+    hn_limits l = ask_limits();
+    hn_ask a;
+    hn_refusal r;
+    l.strict_fields = true;
+    assert_false(ask_of(&a, "/v1/completions", TEXT(",\"foo\":1"), &l, &r));
+    assert_string_equal(r.code, "unsupported_parameter");
+    assert_string_equal(r.param, "foo");
+    assert_true(ask_of(&a, "/v1/completions", TEXT(",\"foo\":null,\"user\":\"x\""), &l, &r));
+    hn_ask_free(&a);
+    l = ask_limits();
+    l.openai_defaults = true;
+    assert_true(ask_of(&a, "/v1/completions", TEXT(""), &l, &r));
+    assert_true(a.sampling.temp == 1 && a.sampling.top_p == 1 && a.sampling.top_k == 0 && a.sampling.min_p == 0);
+    hn_ask_free(&a);
+}
+
+/* ---- refusals ---------------------------------------------------------------------------- */
+
+static void test_words(void **state)
+{
+    hn_refusal r;
+    hn_bytes o = { 0 };
+    assert_false(hn_refuse(&r, 429, "queue_full", NULL, "busy \"%s\"\n", "x"));
+    assert_true(hn_refusal_body("/v1/chat/completions", &r, "id1", &o));
+    hn_bytes_add(&o, "", 1);
+    assert_string_equal(o.p, "{\"error\":{\"message\":\"busy \\\"x\\\" \",\"type\":\"rate_limit_error\",\"param\":null,"
+                             "\"code\":\"queue_full\"}}");
+    o.n = 0;
+    hn_refuse(&r, 503, "loading", NULL, "wait a little");
+    assert_true(hn_refusal_body("/v1/messages/count_tokens", &r, "id1", &o));
+    hn_bytes_add(&o, "", 1);
+    assert_string_equal(o.p,
+                        "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"wait a little\"},"
+                        "\"request_id\":\"id1\"}");
+    o.n = 0;
+    assert_true(hn_refusal_body("/api/chat", &r, "id1", &o));
+    hn_bytes_add(&o, "", 1);
+    assert_string_equal(o.p, "{\"error\":\"wait a little\"}");
+    o.n = 0;
+    hn_refuse_context(&r, 5000, 4096);
+    assert_true(hn_refusal_body("/completion", &r, "id1", &o));
+    hn_bytes_add(&o, "", 1);
+    assert_non_null(strstr(o.p, "exceeds the available context size"));
+    assert_non_null(strstr(o.p,
+                           "\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"context_length_exceeded\","
+                           "\"n_prompt_tokens\":5000,\"n_ctx\":4096}}"));
+    hn_bytes_free(&o);
+
+    static const struct {
+        int status;
+        const char *type;
+    } types[] = { { 400, "invalid_request_error" }, { 401, "authentication_error" }, { 403, "permission_error" },
+                  { 404, "not_found_error" },       { 405, "not_found_error" },      { 415, "not_found_error" },
+                  { 429, "rate_limit_error" },      { 500, "server_error" },         { 501, "not_supported_error" },
+                  { 503, "unavailable_error" },     { 504, "timeout_error" } };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        hn_refuse(&r, types[i].status, NULL, NULL, "some words");
+        assert_string_equal(r.type, types[i].type);
+    }
+}
+
+/* Routes: each has its own, and no other method or name. */
+static void test_routes(void **state)
+{
+    const char *path;
+    bool ollama;
+    size_t i = 0;
+    for (; hn_voice_route(i, &path, &ollama); i++) {
+        const hn_voice *v = hn_voice_find("POST", path, true);
+        assert_non_null(v);
+        assert_non_null(v->parse);
+        assert_true((v->found == NULL) == (v->whole != NULL) || v->found);
+        assert_true((v->stream_type == NULL) == (v->begin == NULL));
+        assert_true((hn_voice_find("POST", path, false) == NULL) == ollama);
+        assert_null(hn_voice_find("GET", path, true));
+    }
+    assert_true(i > 10);
+    assert_null(path);
+    assert_null(hn_voice_find("POST", "/v1/chat/completions/", true));
+    assert_null(hn_voice_find("POST", "/v1/files", true));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_json),  cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_sampling), cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_tools),    cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

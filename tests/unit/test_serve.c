@@ -1,0 +1,428 @@
+/* hone serve as a whole, in this process: what clients get is what the library gives alone, whoever asks beside them;
+ * what is wrong is refused in words; what stops leaves nothing behind. */
+#define _GNU_SOURCE
+#include "base/base.h"
+#include "serve/server.h"
+#include "serve_client.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+/* cmocka's header wants those above */
+#include <cmocka.h>
+
+enum { N_CTX = 512, N_CLIENT = 16, N_TOKEN = 24 };
+static const char model_path[] = "models/hone-chat.gguf";
+
+static void must(hone_status st, const hone_error *e)
+{
+    if (st != HONE_OK) fail_msg("%s", e->message);
+}
+
+/* ---- a server in a thread --------------------------------------------------------------------------------------- */
+
+typedef struct running {
+    hn_serve_params p;
+    hone_context *ctx;
+    struct hn_shelf_model model;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int port, code;
+    bool over;
+    hone_status st;
+    hone_error err;
+} running;
+
+static void on_ready(void *arg, const char *address)
+{
+    running *r = arg;
+    pthread_mutex_lock(&r->lock);
+    r->port = atoi(strrchr(address, ':') + 1);
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void *serve(void *arg)
+{
+    running *r = arg;
+    r->st = hn_serve(&r->p, &r->code, &r->err);
+    pthread_mutex_lock(&r->lock);
+    r->over = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* Waits until it listens; fails where it ends before. */
+static void start(running *r, int32_t n_slots)
+{
+    hone_error e;
+    must(hone_context_new(&r->ctx, &(hone_context_params){ .n_threads = 2 }, &e), &e);
+    r->model = (struct hn_shelf_model){ "chat", model_path };
+    r->p.shelf.models = &r->model;
+    r->p.shelf.n_models = 1;
+    r->p.shelf.ctx = r->ctx;
+    r->p.shelf.model.packed = "off";
+    r->p.shelf.scheduler.session = (hone_session_params){ .n_ctx = N_CTX, .n_seq = n_slots, .n_chunk = 64 };
+    r->p.limits.n_slots = n_slots;
+    hone_sampler_defaults(&r->p.limits.defaults);
+    r->p.metrics = r->p.slots = r->p.ui = true;
+    r->p.timeout_s = 600;
+    r->p.ready = on_ready;
+    r->p.arg = r;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    assert_int_equal(pthread_create(&r->thread, NULL, serve, r), 0);
+    pthread_mutex_lock(&r->lock);
+    while (!r->port && !r->over) pthread_cond_wait(&r->changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+    if (!r->port) fail_msg("the server did not start: %s", r->err.message);
+}
+
+/* As SIGTERM does; it has ended behind it. */
+static void stop(running *r)
+{
+    assert_int_equal(kill(getpid(), SIGTERM), 0);
+    pthread_join(r->thread, NULL);
+    hone_context_free(r->ctx);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->changed);
+    if (r->st != HONE_OK) fail_msg("%s", r->err.message);
+}
+
+/* ---- the library alone ------------------------------------------------------------------------------------------ */
+
+typedef struct alone {
+    hone_context *ctx;
+    hone_model *m;
+    hone_model_info info;
+    hone_chat_format *format;
+} alone;
+
+static void open_alone(alone *a)
+{
+    hone_error e;
+    must(hone_context_new(&a->ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    must(hone_model_open(&a->m, model_path, &(hone_model_params){ .packed = "off" }, &e), &e);
+    hone_model_get_info(a->m, &a->info);
+    must(hone_chat_format_new(&a->format, a->m, &(hone_chat_params){ 0 }, &e), &e);
+}
+
+static void close_alone(alone *a)
+{
+    hone_chat_format_free(a->format);
+    hone_model_close(a->m);
+    hone_context_free(a->ctx);
+}
+
+typedef struct question {
+    char text[160];
+    uint64_t seed;
+    float temp;
+    bool stream;
+} question;
+
+static void ask_about(question *q, int i)
+{
+    static const char *const about[] = { "the dog", "a red ball", "Tom's boat", "the rain" };
+    snprintf(q->text, sizeof q->text, "%sWhat can you tell me about %s, number %d?",
+             i % 3 ? "" : "Read this first: the cat sat on the mat, and the mat was blue. ", about[i % 4], i);
+    q->seed = (uint64_t)(1000 + 7 * i);
+    q->temp = i % 2 ? 0.9f : 0;
+    q->stream = i % 4 < 2;
+}
+
+static void add_parts(char **out, size_t *n_out, const hone_reply_part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        *out = realloc(*out, *n_out + parts[i].len + 1);
+        memcpy(*out + *n_out, parts[i].text, parts[i].len);
+        (*out)[ *n_out += parts[i].len] = 0;
+    }
+}
+
+/* What the model says to a question in a session of its own; malloc'ed. */
+static char *say_alone(alone *a, const question *q)
+{
+    hone_error e;
+    hone_session *s;
+    hone_sampler *sampler;
+    hone_reply *reply;
+    char messages[400], *out = calloc(1, 1);
+    size_t n_ids, n_out = 0, n_parts;
+    int32_t *ids, id;
+    const float *logits;
+    const hone_reply_part *parts;
+    hone_reply_end end = HONE_REPLY_GOES_ON;
+    hone_chat_text rendered;
+    hone_sampler_params sp;
+    hone_sampler_defaults(&sp);
+    sp.temp = q->temp;
+    sp.seed = q->seed;
+    snprintf(messages, sizeof messages, "[{\"role\":\"user\",\"content\":\"%s\"}]", q->text);
+    hone_chat_params p = { .messages = messages, .add_generation_prompt = true };
+    must(hone_chat_tokenize(a->m, &p, &ids, &n_ids, &e), &e);
+    must(hone_chat_render(a->m, &p, &rendered, &e), &e);
+    must(hone_session_new(&s, a->ctx, a->m, &(hone_session_params){ .n_ctx = N_CTX }, &e), &e);
+    must(hone_sampler_new(&sampler, a->info.n_vocab, &sp, &e), &e);
+    must(hone_reply_new(&reply, a->format, &rendered, NULL, 0, &e), &e);
+    for (size_t i = 0; i < n_ids; i++) hone_sampler_accept(sampler, ids[i]);
+    must(hone_append(s, 0, ids, (int32_t)n_ids, &logits, &e), &e);
+
+    for (int n = 0; n < N_TOKEN && !end; n++) {
+        must(hone_sampler_pick(sampler, logits, 0, hone_seq_length(s, 0), &id, &e), &e);
+        must(hone_reply_push(reply, id, &parts, &n_parts, &end, &e), &e);
+        add_parts(&out, &n_out, parts, n_parts);
+        if (end) break;
+        hone_sampler_accept(sampler, id);
+        must(hone_append(s, 0, &id, 1, &logits, &e), &e);
+    }
+    if (!end) {
+        must(hone_reply_flush(reply, &parts, &n_parts, &e), &e);
+        add_parts(&out, &n_out, parts, n_parts);
+    }
+    hone_reply_free(reply);
+    hone_sampler_free(sampler);
+    hone_session_free(s);
+    hone_chat_text_free(&rendered);
+    hone_free(ids);
+    return out;
+}
+
+/* ---- clients ---------------------------------------------------------------------------------------------------- */
+
+static void body_of(const question *q, const char *more, char *dst, size_t cap)
+{
+    snprintf(
+        dst, cap,
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"max_tokens\":%d,\"temperature\":%g,\"seed\":%llu,"
+        "\"stream\":%s%s}",
+        q->text, (int)N_TOKEN, (double)q->temp, (unsigned long long)q->seed, q->stream ? "true" : "false", more);
+}
+
+/* The text of choice 0 of an answer, streamed or not; malloc'ed. */
+static char *content_of(const client_answer *a, bool stream)
+{
+    char *out = calloc(1, 1);
+    size_t n = 0;
+    if (!stream) {
+        json_t *j = json_loadb(a->body, a->n_body, 0, NULL);
+        const json_t *choice = json_array_get(json_object_get(j, "choices"), 0);
+        const char *text = json_string_value(json_object_get(json_object_get(choice, "message"), "content"));
+        free(out);
+        out = strdup(text ? text : "(none)");
+        json_decref(j);
+        return out;
+    }
+    const char *at = a->body;
+    bool done = false;
+    for (json_t *e; (e = client_event(&at, &done)); json_decref(e)) {
+        const json_t *choice = json_array_get(json_object_get(e, "choices"), 0);
+        const char *text = json_string_value(json_object_get(json_object_get(choice, "delta"), "content"));
+        if (!text) continue;
+        out = realloc(out, n + strlen(text) + 1);
+        strcpy(out + n, text);
+        n += strlen(text);
+    }
+    if (!done) fail_msg("a stream without [DONE]: %s", a->body);
+    return out;
+}
+
+typedef struct visitor {
+    pthread_t thread;
+    int port;
+    question q;
+    client_answer answer;
+} visitor;
+
+static void *visit(void *arg)
+{
+    visitor *v = arg;
+    char body[900];
+    body_of(&v->q, "", body, sizeof body);
+    v->answer = client_ask(v->port, "POST", "/v1/chat/completions", NULL, body);
+    return NULL;
+}
+
+/* Asks, and goes away before the answer is there. */
+static void leave_early(int port, int i)
+{
+    question q;
+    char body[900];
+    ask_about(&q, 100 + i);
+    q.stream = i % 2;
+    body_of(&q, "", body, sizeof body);
+    int fd = client_connect(port);
+    if (fd < 0) return;
+    client_request(fd, "POST", "/v1/chat/completions", NULL, body);
+    close(fd);
+}
+
+/* Sixteen at once, some sampled, some streamed, with others that come and go: each gets what it would get alone. */
+static void everyone_gets_their_own(void **state)
+{
+    running r = { 0 };
+    alone a;
+    visitor v[N_CLIENT] = { 0 };
+    open_alone(&a);
+    start(&r, 5);
+    for (int round = 0; round < 2; round++) { /* the second finds what the first left */
+        for (int i = 0; i < N_CLIENT; i++) {
+            v[i].port = r.port;
+            ask_about(&v[i].q, i);
+            assert_int_equal(pthread_create(&v[i].thread, NULL, visit, &v[i]), 0);
+            if (i % 3 == 0) leave_early(r.port, i);
+        }
+        for (int i = 0; i < N_CLIENT; i++) {
+            pthread_join(v[i].thread, NULL);
+            if (v[i].answer.status != 200) fail_msg("status %d: %s", v[i].answer.status, v[i].answer.body);
+            char *is = content_of(&v[i].answer, v[i].q.stream), *want = say_alone(&a, &v[i].q);
+            if (strcmp(is, want) != 0) fail_msg("round %d, client %d: \"%s\", alone \"%s\"", round, i, is, want);
+            assert_true(v[i].answer.whole);
+            free(is);
+            free(want);
+            client_free(&v[i].answer);
+        }
+    }
+    stop(&r);
+    close_alone(&a);
+}
+
+/* ---- single answers --------------------------------------------------------------------------------------------- */
+
+static json_t *ask_json(int port, const char *method, const char *path, const char *body, int status)
+{
+    client_answer a = client_ask(port, method, path, NULL, body);
+    if (a.status != status) fail_msg("%s %s: status %d, expected %d: %s", method, path, a.status, status, a.body);
+    json_t *j = json_loadb(a.body, a.n_body, JSON_DECODE_ANY, NULL);
+    if (!j) fail_msg("%s: no JSON: %s", path, a.body);
+    client_free(&a);
+    return j;
+}
+
+#define HI "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
+
+/* Shapes that need a model: what is counted, chosen, constrained. */
+static void answers_have_what_was_asked(void **state)
+{
+    running r = { 0 };
+    start(&r, 4);
+
+    json_t *j = ask_json(r.port, "POST", "/v1/chat/completions",
+                         "{" HI ",\"n\":3,\"seed\":5,\"max_tokens\":9,\"logprobs\":true,\"top_logprobs\":2}", 200);
+    json_t *choices = json_object_get(j, "choices"), *usage = json_object_get(j, "usage");
+    assert_int_equal(json_array_size(choices), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *c = json_array_get(choices, i),
+                     *list = json_object_get(json_object_get(c, "logprobs"), "content");
+        assert_int_equal(json_integer_value(json_object_get(c, "index")), (json_int_t)i);
+        assert_true(json_array_size(list) >= 1);
+        const json_t *top = json_object_get(json_array_get(list, 0), "top_logprobs");
+        assert_int_equal(json_array_size(top), 2);
+        assert_true(json_real_value(json_object_get(json_array_get(top, 0), "logprob")) <= 0);
+    }
+    assert_true(json_integer_value(json_object_get(usage, "prompt_tokens")) > 1);
+    assert_true(json_integer_value(json_object_get(usage, "completion_tokens")) <= 27);
+    json_decref(j);
+
+    j = ask_json(
+        r.port, "POST", "/v1/chat/completions",
+        "{" HI ",\"temperature\":1.5,\"seed\":3,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
+        "{\"name\":\"x\",\"schema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":3,"
+        "\"maximum\":7},\"s\":{\"enum\":[\"up\",\"down\"]}},\"required\":[\"n\",\"s\"],"
+        "\"additionalProperties\":false}}}}",
+        200);
+    const char *text = json_string_value(
+        json_object_get(json_object_get(json_array_get(json_object_get(j, "choices"), 0), "message"), "content"));
+    json_t *value = json_loads(text ? text : "", 0, NULL);
+    if (!value) fail_msg("no JSON under a schema: %s", text);
+    json_int_t n = json_integer_value(json_object_get(value, "n"));
+    assert_true(n >= 3 && n <= 7);
+    assert_true(json_is_string(json_object_get(value, "s")));
+    json_decref(value);
+    json_decref(j);
+
+    j = ask_json(r.port, "POST", "/v1/completions",
+                 "{\"prompt\":\"The cat\",\"max_tokens\":0,\"echo\":true,\"logprobs\":1}", 200);
+    const json_t *c = json_array_get(json_object_get(j, "choices"), 0);
+    assert_string_equal(json_string_value(json_object_get(c, "text")), "The cat");
+    const json_t *each = json_object_get(json_object_get(c, "logprobs"), "token_logprobs");
+    assert_true(json_array_size(each) >= 2);
+    assert_true(json_is_null(json_array_get(each, 0)));
+    assert_true(json_is_real(json_array_get(each, 1)) && json_real_value(json_array_get(each, 1)) < 0);
+    json_decref(j);
+
+    j = ask_json(r.port, "POST", "/tokenize", "{\"content\":\"The cat\"}", 200);
+    assert_true(json_array_size(json_object_get(j, "tokens")) >= 1);
+    json_decref(j);
+    j = ask_json(r.port, "POST", "/v1/messages", "{\"max_tokens\":5," HI "}", 200);
+    assert_string_equal(json_string_value(json_object_get(j, "type")), "message");
+    json_decref(j);
+    j = ask_json(r.port, "POST", "/v1/responses", "{\"input\":\"Hello\",\"max_output_tokens\":5}", 200);
+    assert_string_equal(json_string_value(json_object_get(j, "object")), "response");
+    json_decref(j);
+    stop(&r);
+}
+
+static void what_is_wrong_is_told(void **state)
+{
+    static const struct {
+        const char *method, *path, *body;
+        int status;
+    } rows[] = {
+        { "GET", "/health", NULL, 200 },
+        { "GET", "/v1/models", NULL, 200 },
+        { "GET", "/v1/models/chat", NULL, 200 },
+        { "GET", "/v1/models/other", NULL, 404 },
+        { "GET", "/props", NULL, 200 },
+        { "GET", "/slots", NULL, 200 },
+        { "GET", "/lora-adapters", NULL, 200 },
+        { "GET", "/nowhere", NULL, 404 },
+        { "GET", "/v1/chat/completions", NULL, 405 },
+        { "POST", "/api/chat", "{}", 404 },
+        { "POST", "/v1/chat/completions", "{", 400 },
+        { "POST", "/v1/chat/completions", "{}", 400 },
+        { "POST", "/v1/chat/completions", "{" HI ",\"n\":99}", 400 },
+        { "POST", "/v1/chat/completions", "{" HI ",\"logit_bias\":{\"999999\":1}}", 400 },
+        { "POST", "/v1/chat/completions",
+          "{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":{"
+          "\"contains\":{}}}}}",
+          400 },
+        { "POST", "/v1/embeddings", "{\"input\":\"x\"}", 501 },
+    };
+    running r = { 0 };
+    start(&r, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        json_decref(ask_json(r.port, rows[i].method, rows[i].path, rows[i].body, rows[i].status));
+
+    char *body = malloc(16000), *at = body + sprintf(body, "{\"messages\":[{\"role\":\"user\",\"content\":\"");
+    for (int i = 0; i < 3000; i++) at += sprintf(at, "a b ");
+    strcpy(at, "\"}]}");
+    json_t *j = ask_json(r.port, "POST", "/v1/chat/completions", body, 400), *e = json_object_get(j, "error");
+    assert_string_equal(json_string_value(json_object_get(e, "code")), "context_length_exceeded");
+    assert_non_null(strstr(json_string_value(json_object_get(e, "message")), "exceeds the available context size"));
+    assert_int_equal(json_integer_value(json_object_get(e, "n_ctx")), N_CTX);
+    json_decref(j);
+    free(body);
+
+    client_answer page = client_ask(r.port, "GET", "/", NULL, NULL);
+    assert_int_equal(page.status, 200);
+    assert_non_null(strstr(page.body, "<html"));
+    assert_non_null(client_header(&page, "content-security-policy"));
+    client_free(&page);
+    client_answer metrics = client_ask(r.port, "GET", "/metrics", NULL, NULL);
+    assert_int_equal(metrics.status, 200);
+    assert_non_null(strstr(metrics.body, "hone_requests_running 0"));
+    client_free(&metrics);
+    stop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(everyone_gets_their_own),
+                                        cmocka_unit_test(answers_have_what_was_asked),
+                                        cmocka_unit_test(what_is_wrong_is_told) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
