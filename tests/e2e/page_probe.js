@@ -109,6 +109,13 @@ const probe = {
       .map((e) => e.outerHTML.slice(0, 100));
   },
 
+  /* Fields without a label of their own; what a placeholder says is gone once something is written. */
+  unlabelled() {
+    const fields = document.querySelectorAll('input:not([type=file]), select, textarea, meter');
+    const named = (e) => e.hasAttribute('aria-label') || [...e.labels].some((l) => l.textContent.trim());
+    return [...fields].filter((e) => !named(e)).map((e) => e.outerHTML.slice(0, 100));
+  },
+
   /* Strings that lack a language, or whose languages take different values. */
   untranslated() {
     const values = (s) => [...s.matchAll(/\{\w+\}/g)].map((m) => m[0]).sort().join();

@@ -12,7 +12,7 @@ import page_looks
 import page_text
 import page_use
 from page_browser import Browser, Tab
-from page_person import Checks, Person, check
+from page_person import Checks, Person, check, js
 from page_server import Server
 
 SCENARIOS = [
@@ -36,25 +36,43 @@ SCENARIOS = [
 
 
 def real(browser, url):
-    """A short talk with hone serve itself: its policy lets the page run, its answers are understood."""
+    """A talk with hone serve itself: its policy lets the page run, its answers and errors are understood."""
     tab = Tab(browser, url)
     tab.wait('typeof app === "object" && app.props && app.models.length > 0')
-    tab.eval('app.talk.settings.max_tokens = 8; $("input").focus()')
-    tab.type('Hello')
-    tab.key('Enter')
-    tab.wait('!app.running && branch(app.talk).length === 2')
-    n = tab.eval('branch(app.talk)[1]')
+
+    def asked(text, **settings):
+        """The answer to a message in a conversation of its own, or what the page says where there is none."""
+        tab.eval('app.fresh(); app.talk.settings = %s; notice(""); $("input").focus()' % js(settings))
+        tab.type(text)
+        tab.key('Enter')
+        tab.wait('!app.running && (branch(app.talk).length === 2 || !$("notice").hidden)')
+        return tab.eval('branch(app.talk)[1] || $("notice-text").textContent')
+
+    one = asked('Hello', max_tokens=8, seed='18446744073709551615')
+    check('hone serve: an answer', one['end'] in ('stop', 'length') and one['stats'].get('tokens', 0) > 0, one)
+    check('… its rate, its seed, a context', one['stats'].get('rate', 0) > 0 and tab.eval('contextSize()') > 0, one)
+    check('… all digits of the seed', one['stats']['seed'] == '18446744073709551615', one['stats'])
+    two = asked('Hello', max_tokens=8, seed='18446744073709551615')
+    check('… the same seed, the same hash', one['hash'] == two['hash'] and one['content'] == two['content'], [one, two])
+    cut = asked('Hello', max_tokens=2, seed='18446744073709551615')
+    tab.eval('app.talk.settings.max_tokens = 6; app.continue(app.talk, branch(app.talk)[1])')
+    tab.wait('!app.running')
+    whole = tab.eval('branch(app.talk)[1]')
     check(
-        'hone serve: an answer',
-        n['end'] in ('stop', 'length') and n['stats'].get('tokens', 0) > 0 and n['stats'].get('rate', 0) > 0,
-        n,
+        '… an answer goes on',
+        whole['content'].startswith(cut['content']) and len(whole['content']) > len(cut['content']),
+        whole,
     )
-    check('hone serve: a seed, a rate, a context', 'seed' in n['stats'] and tab.eval('contextSize()') > 0, n)
-    check(
-        'hone serve: no error, no request elsewhere',
-        tab.errors == [] and all(a.startswith(url) for a in tab.asked),
-        tab.errors + tab.asked,
-    )
+    seen = asked('Hello', max_tokens=8, logprobs=True)
+    check('… tokens with probabilities are its text', ''.join(x[0] for x in seen['logprobs']) == seen['content'], seen)
+    seen = asked('How many?', schema='{"type":"integer","minimum":10,"maximum":99}')
+    check('… a schema holds the answer', seen['content'].isdigit() and 10 <= int(seen['content']) <= 99, seen)
+    seen = asked('How many?', schema='{"type":"integer","uniqueItems":5}', max_tokens=5)
+    check('… an error in words', isinstance(seen, str) and seen.startswith('The server refused: '), seen)
+    seen = asked('word ' * 2000)
+    check('… a text that does not fit', isinstance(seen, str) and 'does not fit' in seen, seen)
+    check('… the page complains of nothing', tab.errors == [], tab.errors)
+    check('… and asks nobody else', all(a.startswith(url) for a in tab.asked), tab.asked)
 
 
 def main():

@@ -27,6 +27,11 @@ def start(p):
         {'banner', 'navigation', 'main', 'contentinfo'} <= roles,
         roles,
     )
+    wrong = p.probe('unlabelled')
+    p.click('#open-settings')
+    wrong += p.probe('unlabelled')
+    p.eval('$("settings").close()')
+    check('every field has a label, those of the settings too', wrong == [], wrong)
     missing = p.probe('untranslated')
     check('both languages say everything, with the same values', missing == [], missing)
 
@@ -50,6 +55,7 @@ def chat(p):
         p.text() == 'The first' and p.eval('!$("stop").hidden && $("send").hidden'),
         p.text(),
     )
+    check('… and nothing is announced before a sentence ends', p.eval('$("spoken").textContent') == '')
     gate.set()
     p.wait('!app.running && branch(app.talk)[1].hash')
     check('… to its end', p.text() == text.replace('**', ''), p.text())
