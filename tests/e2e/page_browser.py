@@ -167,6 +167,14 @@ class Tab:
                 raise TimeoutError('waited for ' + expression)
             time.sleep(0.01)
 
+    def until(self, done):
+        """Until done() is true; raises TimeoutError."""
+        end = time.monotonic() + LIMIT
+        while not done():
+            if time.monotonic() > end:
+                raise TimeoutError('waited for ' + repr(done))
+            time.sleep(0.01)
+
     def key(self, name, shift=False):
         code, number, text = KEYS[name]
         for kind in ('keyDown', 'keyUp'):

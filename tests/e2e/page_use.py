@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 
-from page_person import check, js
+from page_person import Person, check, js
 from page_server import Server, breaks_off, delta, event, goes_on, refuses, says
 
 
@@ -189,6 +189,20 @@ def reload(p):
         p.eval('app.talks.length') == before and p.text() == 'My own answer',
     )
     check('… and the draft', p.eval('$("input").value') == 'A draft')
+    p.fresh()
+    p.write('Of a new one', send=False)
+    p.call('Page.reload')
+    p.wait('typeof app === "object" && app.adapters.length > 0')
+    check('… that of a conversation too that has not begun', p.eval('app.fresh(), $("input").value') == 'Of a new one')
+    p.eval('remember("draft", null); $("input").value = app.talk.draft = ""')
+    other = Person(p.browser, p.server, p.folder)
+    other.chat('In another tab', says('Seen?'))
+    p.wait('app.talks.some((x) => x.title === "In another tab" && Object.values(x.nodes).length === 2)')
+    other.call('Page.close')
+    check('what another tab does is seen here', True)
+    p.call('Page.bringToFront')
+    p.eval('app.open(app.talks.find((x) => x.title === "Another question"))')
+    before += 1
     p.eval('$("search").value = "line ONE"; $("search").dispatchEvent(new Event("input"))')
     check(
         'the search finds words of messages',
@@ -507,6 +521,10 @@ def files(p):
         )
     with open(exported, 'w', encoding='utf-8') as f:
         f.write(p.eval('exportAll(app.talks)'))
+    p.browser.call('Browser.setDownloadBehavior', behavior='allow', downloadPath=folder)
+    p.click('#export')
+    p.until(lambda: os.path.exists(os.path.join(folder, 'notes-txt.json')))
+    check('a click on Export saves a file of that', True)
     n = p.eval('app.talks.length')
     before = p.eval('JSON.stringify(app.talks.map((x) => [x.title, x.nodes]).sort())')
     pick('#import-file', ['talk.json'])

@@ -19,7 +19,10 @@ const app = {
   async send() {
     const text = $('input').value, talk = this.talk;
     if (this.running || (!text.trim() && !this.files.length)) return;
-    if (!this.talks.includes(talk)) this.talks.unshift(talk);
+    if (!this.talks.includes(talk)) {
+      this.talks.unshift(talk);
+      remember('draft', null);
+    }
     const path = branch(talk), last = path[path.length - 1];
     const node = addNode(talk, last ? last.id : '',
       { role: 'user', content: text, ...(this.files.length ? { files: this.files } : {}) });
@@ -183,7 +186,9 @@ const app = {
   fresh() {
     let settings = {};
     try { settings = JSON.parse(recall('settings')) || {}; } catch { /* the server's defaults */ }
-    this.open(newTalk(settings));
+    const talk = newTalk(settings);
+    talk.draft = recall('draft') || '';
+    this.open(talk);
     $('input').focus();
   },
 
@@ -522,6 +527,7 @@ function listen() {
   });
   on('input', 'input', () => {
     app.talk.draft = $('input').value;
+    if (!app.talks.includes(app.talk)) remember('draft', app.talk.draft || null);
     resizeInput();
     clearTimeout(app.draft_timer);
     app.draft_timer = setTimeout(() => { if (app.talks.includes(app.talk)) store.put(app.talk); }, 500);

@@ -80,7 +80,7 @@ const STRINGS = {
   drafts: ['{n} of {of} drafted tokens accepted', '{n} von {of} vorgeschlagenen Token angenommen'],
   seed: ['Seed', 'Startwert'],
   seedIs: ['seed {seed}', 'Startwert {seed}'],
-  sha256: ['SHA-256 of the text: {hash}', 'SHA-256 des Textes: {hash}'],
+  copyHash: ['Copy the SHA-256 of the text, {hash}', 'SHA-256 des Textes kopieren, {hash}'],
   endStop: ['complete', 'vollständig'],
   endLength: ['cut at the token limit', 'am Tokenlimit abgeschnitten'],
   endCalls: ['asks for tools', 'verlangt Werkzeuge'],

@@ -116,9 +116,14 @@ class MessageView {
     out.push(t(end));
     if (s.seed) out.push(t('seedIs', { seed: s.seed }));
     this.figures.replaceChildren(out.join(' · '));
-    if (n.hash)
-      this.figures.append(' · ',
-        el('span', { className: 'hash', title: t('sha256', { hash: n.hash }) }, 'SHA-256 ' + n.hash.slice(0, 16)));
+    if (n.hash) this.figures.append(' · ', this.hashButton());
+  }
+
+  /* Shows the beginning of the answer's hash; copies all of it. */
+  hashButton() {
+    const hash = this.node.hash, copy = async () => say(t(await copyText(hash) ? 'copied' : 'notCopied'));
+    return el('button', { type: 'button', className: 'hash', title: hash, onclick: copy, 'aria-label': t('copyHash', { hash }) },
+      'SHA-256 ' + hash.slice(0, 16));
   }
 
   drawActions() {
