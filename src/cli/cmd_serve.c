@@ -16,6 +16,8 @@ static const hn_opt model_opts[] = {
     HN_OPT("models-max", NULL, I32, "N", "so many models in memory at once, the others are loaded when asked for",
            .def = "4", .min = 1, .max = MOST_MODELS),
     HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one that the files name"),
+    HN_OPT("pooling", NULL, CHOICE, "HOW", "how rows become a vector at /v1/embeddings (default: as each model says)",
+           .choices = "mean|cls|last"),
     HN_OPT("chat-template", NULL, STR, "NAME",
            "a format by name (chatml, llama3, …), or @FILE with a Jinja template (default: each model's own)",
            .use = HN_USE_AT),
@@ -200,6 +202,11 @@ static int read_settings(serving *s)
         .max_queue = hn_opts_i32(o, "max-queue")
     };
     p->shelf.model = (hone_model_params){ .tokenizer_pre = hn_opts_str(o, "pre"), .packed = hn_opts_str(o, "packed") };
+    const char *pooling = hn_opts_str(o, "pooling");
+    p->shelf.pooling = !pooling                       ? HONE_POOL_FILE
+                       : strcmp(pooling, "mean") == 0 ? HONE_POOL_MEAN
+                       : strcmp(pooling, "cls") == 0  ? HONE_POOL_CLS
+                                                      : HONE_POOL_LAST;
     p->metrics_compat = hn_opts_given(o, "metrics-compat");
     p->metrics = hn_opts_flag(o, "metrics") || p->metrics_compat;
     p->slots = hn_opts_flag(o, "slots");
@@ -236,8 +243,7 @@ static int serve(serving *s)
     s->p.ready = ready;
     s->p.arg = s;
     hone_status st = hn_serve(&s->p, &code, &err);
-    if (st != HONE_OK)
-        return st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
+    if (st != HONE_OK) return code == HN_SERVE_MODEL ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
     return code;
 }
 

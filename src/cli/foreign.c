@@ -43,7 +43,7 @@ static const entry options[] = {
 };
 
 static const entry commands[] = {
-    { "serve server api", "hone has no server; to talk with a model here: hone chat -m FILE.gguf" },
+    { "server api llama-server", "programs are answered by: hone serve -m FILE.gguf" },
     { "pull download fetch get", "hone downloads nothing; models are .gguf files, and the README says where they are" },
     { "list ls models", "hone keeps no list; models are files: ls *.gguf" },
     { "show info", "what a model file holds: hone inspect FILE.gguf" },
@@ -56,7 +56,7 @@ static const entry commands[] = {
     { "interactive talk", "a conversation: hone chat -m FILE.gguf" },
     { "benchmark llama-bench perf", "measuring: hone bench -m FILE.gguf" },
     { "imatrix", "hone makes no importance matrices" },
-    { "embed embedding embeddings", "hone runs no models of embeddings" },
+    { "embedding embeddings llama-embedding", "vectors of texts: hone embed -m FILE.gguf" },
     { "diff compare", "two files of records: hone lab diff; two sides in interleaved rounds: hone lab ab" },
 };
 

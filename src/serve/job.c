@@ -40,6 +40,7 @@ static void free_parts(void *arg)
     free(j->adapters);
     free(j->scales);
     free(j->bias);
+    free(j->vectors);
     if (j->voice->drop) j->voice->drop(j->state);
     hone_grammar_free(j->grammar);
     hn_book_format_give(j->format);
@@ -97,6 +98,14 @@ static void send_back(hn_job *j, const hn_refusal *r)
 
 static bool generates(const hn_job *j) { return j->n_strand > 0; }
 
+static void find(void *arg)
+{
+    hn_job *j = arg;
+    hn_refusal r;
+    bool ok = hn_job_find(j, &j->body, &r);
+    send_back(j, ok ? NULL : &r);
+}
+
 /* The model is there. */
 static void prepare(hn_job *j)
 {
@@ -108,10 +117,12 @@ static void prepare(hn_job *j)
         send_back(j, &r);
     } else if (generates(j)) {
         hn_desk_do(j->server->desk, &j->desk_task);
-    } else if (hn_job_find(j, &j->body, &r)) {
-        send_back(j, NULL);
+    } else if (hn_job_embeds(j)) { /* and back here, to say what was found */
+        j->task.fn = find;
+        j->desk_task.fn = hn_job_embed;
+        hn_desk_do(j->server->desk, &j->desk_task);
     } else {
-        send_back(j, &r);
+        find(j);
     }
 }
 

@@ -87,6 +87,12 @@ typedef struct hn_job {
     size_t n_strand;
     uint64_t t_begin, t_queued, deadline; /* ns, monotonic; deadline 0: none */
 
+    /* embeddings: vectors [n_run][n_dim], so many of them computed */
+    hone_pooling pooling;
+    float *vectors;
+    int32_t n_dim;
+    size_t n_embedded;
+
     /* the desk's */
     struct hn_job *next_dirty;
     bool dirty, computing, over;
@@ -124,6 +130,16 @@ bool hn_job_read(hn_job *j, hn_refusal *r);
 bool hn_job_prepare(hn_job *j, hn_refusal *r);
 /* What was found for an ask that generates nothing. */
 bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r);
+
+/* job_embed.c: texts to tokens and vectors to what was found, on a worker; on the desk hn_job_embed, again and again
+ * until all texts are there; then the job's task is done once more. */
+bool hn_job_read_embed(hn_job *j, hn_refusal *r);
+void hn_job_embed(void *job);
+bool hn_job_find_embed(hn_job *j, hn_found *f, hn_refusal *r);
+static inline bool hn_job_embeds(const hn_job *j)
+{
+    return j->ask.kind == HN_ASK_EMBED || j->ask.kind == HN_ASK_RERANK;
+}
 
 /* job_desk.c, on the desk. */
 void hn_job_submit(void *job);

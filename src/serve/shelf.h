@@ -44,8 +44,13 @@ typedef struct hn_book {
     hone_model_info info;
     hn_desk_model desk;
     int32_t n_ctx;
+    char identity[65];    /* "": not computed yet */
     char fingerprint[64]; /* of answers: build, kernel level, model */
     const char *chat_template;
+    hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
+    hone_context *shelf_ctx;
+    hone_kv_cache_type shelf_cache;
+    hone_pooling shelf_pooling;
     hn_book_format *formats; /* by their variables, under the shelf's lock, as is their number */
     int n_formats;
     hn_book_adapter *adapter;
@@ -66,6 +71,7 @@ typedef struct hn_shelf_params {
     hone_model_params model;
     hone_scheduler_params scheduler; /* session.n_ctx 0: as long as the model was trained for, as far as memory goes */
     const char *chat_template;       /* NULL: each model's own */
+    hone_pooling pooling;            /* of embeddings; HONE_POOL_FILE: as each model says */
     const struct hn_shelf_lora {
         const char *path;
         float scale;

@@ -39,7 +39,7 @@ bad "-fa" 'unknown option -fa: attention' run -m "$M" -fa on
 bad "-ngl" 'unknown option -ngl: hone runs on the CPU' bench -m "$M" -ngl 99
 bad "-ctk" 'unknown option -ctk: .*--kv' run -m "$M" -p x -ctk q8_0
 bad "-cnv" 'unknown option -cnv: .*hone chat' run -m "$M" -cnv
-bad "serve" "unknown command 'serve': hone has no server; .*hone chat" serve
+bad "server" "unknown command 'server': programs are answered by: hone serve" server
 bad "pull" "unknown command 'pull': hone downloads nothing" pull llama3.2
 bad "list" "unknown command 'list': .*ls \*.gguf" list
 bad "quantize" "unknown command 'quantize': .*--type" quantize

@@ -66,8 +66,8 @@ ends "a name in place of a file" 3
 sees "a model is a file" 'a model is a file here'
 typed run -m "$T/home/tiny.gguf" -p x </dev/null
 sees "the files that are there are named" 'hone-tiny.gguf'
-typed serve </dev/null
-sees "serve" 'hone has no server; to talk with a model here: hone chat'
+typed server </dev/null
+sees "server" 'programs are answered by: hone serve'
 typed run -m "$M" -ngl 99 -p x </dev/null
 sees "-ngl" 'unknown option -ngl: hone runs on the CPU; leave it out'
 

@@ -390,7 +390,7 @@ static void what_is_wrong_is_told(void **state)
           "{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":{"
           "\"contains\":{}}}}}",
           400 },
-        { "POST", "/v1/embeddings", "{\"input\":\"x\"}", 501 },
+        { "POST", "/v1/embeddings", "{\"input\":\"x\"}", 400 },
     };
     running r = { 0 };
     start(&r, 2);

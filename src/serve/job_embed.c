@@ -1,0 +1,196 @@
+/* Embeddings and scores of a job: texts become tokens on a worker, vectors on the desk, a few texts between two
+ * steps of answers, and JSON on a worker again. */
+#include "serve/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { AT_ONCE = 8 /* sequences of a model's session for this */ };
+
+static bool no_memory(hn_refusal *r) { return hn_refuse(r, 500, "out_of_memory", NULL, "no memory for this request"); }
+
+static bool refuse_error(const hone_error *err, hn_refusal *r)
+{
+    if (err->code == HONE_E_NOMEM) return no_memory(r);
+    if (err->code == HONE_E_UNSUPPORTED) return hn_refuse(r, 501, "not_supported_error", NULL, "%s", err->message);
+    if (err->code == HONE_E_ARG || err->code == HONE_E_CTX)
+        return hn_refuse(r, 400, "out_of_range", "input", "%s", err->message);
+    return hn_refuse(r, 500, NULL, NULL, "%s", err->message);
+}
+
+/* ---- on a worker: tokens ---------------------------------------------------------------------------------------- */
+
+/* What is asked for, as the file or the command line says. */
+static bool choose_pooling(hn_job *j, hn_refusal *r)
+{
+    const hn_book *b = j->book;
+    hone_pooling want = j->ask.kind == HN_ASK_RERANK ? HONE_POOL_RANK : b->shelf_pooling;
+    j->n_dim = hone_embed_width(b->model, want, &j->pooling);
+    if (j->n_dim) return true;
+    if (j->ask.kind == HN_ASK_RERANK)
+        return hn_refuse(r, 501, "not_supported_error", NULL, "model '%s' has nothing to score documents with",
+                         b->name);
+    return hn_refuse(r, 400, "unsupported_parameter", "model",
+                     "model '%s' does not say how its rows become one vector; start hone serve with --pooling mean or "
+                     "last, or use a model of embeddings",
+                     b->name);
+}
+
+/* Room for one text's tokens: texts that are not causal are read at once. */
+static int32_t longest(const hn_book *b) { return b->n_ctx; }
+
+static bool check_length(hn_run *run, hn_refusal *r)
+{
+    hn_job *j = run->job;
+    size_t most = (size_t)longest(j->book);
+    if (!run->n) return hn_refuse(r, 400, "out_of_range", "input", "input %d has no tokens", run->index);
+    if (run->n <= most) return true;
+    if (!j->ask.truncate) return hn_refuse_context(r, run->n > INT32_MAX ? INT32_MAX : (int32_t)run->n, (int32_t)most);
+    run->n = most;
+    return true;
+}
+
+/* An input: a text, or ids. */
+static bool read_input(hn_run *run, const hn_ask_prompt *p, hn_refusal *r)
+{
+    hone_error err;
+    int flags = HONE_TOK_ADD | (run->job->ask.parse_special ? HONE_TOK_SPECIAL : 0);
+    if (p->text) {
+        if (hone_tokenize(run->job->book->model, p->text, p->len, flags, &run->ids, &run->n, &err) != HONE_OK)
+            return refuse_error(&err, r);
+        return true;
+    }
+    if (!(run->ids = malloc((p->n ? p->n : 1) * sizeof *run->ids))) return no_memory(r);
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->ids[i] < 0 || p->ids[i] >= run->job->book->info.n_vocab)
+            return hn_refuse(r, 400, "out_of_range", "input", "token id %d, expected 0 to %d", p->ids[i],
+                             run->job->book->info.n_vocab - 1);
+        run->ids[i] = p->ids[i];
+    }
+    run->n = p->n;
+    return true;
+}
+
+/* A document, with the query that all of them are held against. */
+static bool read_document(hn_run *run, const hn_ask_prompt *query, const hn_ask_prompt *p, hn_refusal *r)
+{
+    hone_error err;
+    if (!p->text || !query->text)
+        return hn_refuse(r, 400, "invalid_type", "documents", "expected texts, and a text as the query");
+    if (hone_rank_tokenize(run->job->book->model, NULL, query->text, query->len, p->text, p->len, &run->ids, &run->n,
+                           &err) != HONE_OK)
+        return refuse_error(&err, r);
+    return true;
+}
+
+bool hn_job_read_embed(hn_job *j, hn_refusal *r)
+{
+    const hn_ask *a = &j->ask;
+    bool rank = a->kind == HN_ASK_RERANK;
+    size_t n = a->n_prompt - (rank ? 1 : 0);
+    if (!choose_pooling(j, r)) return false;
+    if (a->dimensions > j->n_dim)
+        return hn_refuse(r, 400, "out_of_range", "dimensions", "%d dimensions, the model has %d", a->dimensions,
+                         j->n_dim);
+    if (j->pooling == HONE_POOL_NONE)
+        return hn_refuse(r, 400, "unsupported_parameter", "model",
+                         "model '%s' gives a vector for each token; start hone serve with --pooling", j->book->name);
+
+    if (!(j->run = calloc(n ? n : 1, sizeof *j->run)) ||
+        !(j->vectors = calloc((n ? n : 1) * (size_t)j->n_dim, sizeof *j->vectors)))
+        return no_memory(r);
+    j->n_run = n;
+    for (size_t i = 0; i < n; i++) {
+        hn_run *run = &j->run[i];
+        run->job = j;
+        run->index = (int32_t)i;
+        if (rank ? !read_document(run, &a->prompt[0], &a->prompt[i + 1], r) : !read_input(run, &a->prompt[i], r))
+            return false;
+        if (!check_length(run, r)) return false;
+    }
+    return true;
+}
+
+/* ---- on the desk: vectors --------------------------------------------------------------------------------------- */
+
+static hone_status open_session(hn_book *b, hone_error *err)
+{
+    if (b->embed) return HONE_OK;
+    hone_session_params p = {
+        .n_ctx = b->n_ctx, .n_seq = AT_ONCE, .n_chunk = b->info.causal ? 0 : b->n_ctx, .cache = b->shelf_cache
+    };
+    return hone_session_new(&b->embed, b->shelf_ctx, b->model, &p, err);
+}
+
+/* The next few texts; *done: those were the last. */
+static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
+{
+    hone_text_ids text[AT_ONCE];
+    hone_embed_params p = { .pooling = j->pooling };
+    int32_t n = 0;
+    hone_status st = open_session(j->book, err);
+    for (; n < AT_ONCE && j->n_embedded + (size_t)n < j->n_run; n++) {
+        const hn_run *run = &j->run[j->n_embedded + (size_t)n];
+        text[n] = (hone_text_ids){ run->ids, (int32_t)run->n };
+    }
+    if (st == HONE_OK && n)
+        st = hone_embed(j->book->embed, text, n, &p, j->vectors + j->n_embedded * (size_t)j->n_dim, err);
+    j->n_embedded += (size_t)n;
+    *done = st != HONE_OK || j->n_embedded == j->n_run;
+    return st;
+}
+
+void hn_job_embed(void *arg)
+{
+    hn_job *j = arg;
+    hone_error err;
+    bool done = true;
+    if (!j->t_prompt) j->t_prompt = hn_serve_ns();
+    if (j->cancelled || (j->deadline && hn_serve_ns() > j->deadline)) {
+        hn_refuse(&j->failure, j->cancelled ? 503 : 504, j->cancelled ? "draining" : "timeout", NULL,
+                  j->cancelled ? "the server is shutting down" : "the request was not answered in time");
+        j->failed = true;
+    } else if (embed_some(j, &done, &err) != HONE_OK) {
+        refuse_error(&err, &j->failure);
+        j->failed = true;
+    }
+    if (done) hn_crew_do(j->server->crew, &j->task);
+    else hn_desk_do(j->server->desk, &j->desk_task); /* behind the others' next step */
+}
+
+/* ---- what was found --------------------------------------------------------------------------------------------- */
+
+/* Vectors cut to fewer dimensions are of length 1 again. */
+static void cut_dimensions(hn_job *j)
+{
+    int32_t n = j->ask.dimensions;
+    if (!n || n >= j->n_dim) return;
+    for (size_t i = 0; i < j->n_run; i++) {
+        const float *from = j->vectors + i * (size_t)j->n_dim;
+        float *to = j->vectors + i * (size_t)n;
+        double sum = 0;
+        for (int32_t k = 0; k < n; k++) sum += (double)from[k] * (double)from[k];
+        double scale = sum > 0 ? 1 / sqrt(sum) : 0;
+        for (int32_t k = 0; k < n; k++) to[k] = (float)((double)from[k] * scale);
+    }
+    j->n_dim = n;
+}
+
+bool hn_job_find_embed(hn_job *j, hn_found *f, hn_refusal *r)
+{
+    if (j->failed) {
+        *r = j->failure;
+        return false;
+    }
+    for (size_t i = 0; i < j->n_run; i++) f->n_tokens += (int32_t)j->run[i].n;
+    hn_tally_add(j->server->tally, HN_COUNT_PROMPT, (uint64_t)f->n_tokens);
+    if (j->ask.kind == HN_ASK_RERANK) {
+        for (size_t i = 1; i < j->n_run; i++) j->vectors[i] = j->vectors[i * (size_t)j->n_dim]; /* the first class's */
+        f->scores = j->vectors;
+        return true;
+    }
+    cut_dimensions(j);
+    f->vectors = j->vectors;
+    f->n_dim = j->n_dim;
+    return true;
+}
