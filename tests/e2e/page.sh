@@ -1,8 +1,9 @@
 #!/bin/sh
-# The page of hone serve in a real browser: a conversation, stopping, branches, settings, errors, files, Markdown, what a
-# hostile model may not do, keys, colours, narrow screens. Needs chromium and python3 (its standard library alone).
-# By hand: PAGE_FOLDER=DIR sh tests/e2e/page.sh keeps pictures of it in DIR, to be looked at; PAGE_URL=http://HOST:PORT talks
-# with that server at the end, instead of one of its own.
+# The page of hone serve in a real browser: a conversation, stopping, branches, settings, errors, files, Markdown, what
+# a hostile model may not do, keys, colours, narrow screens; then a talk with hone serve itself. Needs chromium and
+# python3 (its standard library alone).
+# By hand: PAGE_FOLDER=DIR sh tests/e2e/page.sh keeps pictures of it in DIR, to be looked at; PAGE_URL=http://HOST:PORT
+# talks with that server at the end, instead of one of its own.
 . tests/e2e/lib.sh
 
 PYTHONDONTWRITEBYTECODE=1

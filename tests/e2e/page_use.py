@@ -190,6 +190,19 @@ def reload(p):
     )
     check('… and the draft', p.eval('$("input").value') == 'A draft')
     p.fresh()
+    gate = threading.Event()
+    p.server.answers.put(says(gate, 'Too late.'))
+    p.write('Unanswered')
+    p.wait('app.running && store.get(app.talk.id).then((x) => x !== undefined)')
+    p.call('Page.reload')
+    p.wait('typeof app === "object" && app.adapters.length > 0')
+    gate.set()
+    check(
+        'a question whose answer was still waited for stays',
+        p.text() == 'Unanswered' and p.eval('branch(app.talk).length') == 1,
+        p.text(),
+    )
+    p.fresh()
     p.write('Of a new one', send=False)
     p.call('Page.reload')
     p.wait('typeof app === "object" && app.adapters.length > 0')
@@ -202,7 +215,7 @@ def reload(p):
     check('what another tab does is seen here', True)
     p.call('Page.bringToFront')
     p.eval('app.open(app.talks.find((x) => x.title === "Another question"))')
-    before += 1
+    before += 2
     p.eval('$("search").value = "line ONE"; $("search").dispatchEvent(new Event("input"))')
     check(
         'the search finds words of messages',

@@ -78,6 +78,7 @@ const app = {
     delete node.hash;
     node.stats = { ...node.stats, seed };
     notice('');
+    this.keep(talk); // the question stays, whatever becomes of the answer
     this.draw();
     scrollDown(true);
     if (document.activeElement === document.body) $('stop').focus(); // the button that was pressed is gone
@@ -108,7 +109,7 @@ const app = {
     if (failure && failure.name === 'AbortError') node.end = 'stopped';
     else if (failure && failure.kind === 'lost') node.end = 'lost';
     else if (failure) Object.assign(node, { end: 'error', error: words(failure) });
-    const nothing = !node.content && !node.reasoning && !node.calls;
+    const nothing = isEmpty(node);
     if (continued && node.content === before && failure) node.end = end || 'lost';
     if (nothing && failure) removeNode(talk, node.id);
     else node.hash = await sha256(node.content);
@@ -611,6 +612,7 @@ async function begin() {
   await store.open();
   store.onFull = () => notice(t('storeFull'));
   app.talks = (await store.all()).sort((a, b) => b.changed - a.changed);
+  for (const talk of app.talks) dropEmpty(talk);
   const last = app.talks.find((x) => x.id === recall('open'));
   if (last) app.open(last);
   else app.fresh();
@@ -621,7 +623,10 @@ async function begin() {
       const talk = await store.get(event.data), was = app.talks.find((x) => x.id === event.data);
       if (!talk) return;
       app.talks = [talk, ...app.talks.filter((x) => x !== was)];
-      if (was && app.talk === was) app.open(talk);
+      if (was && app.talk === was) {
+        talk.draft = $('input').value;
+        app.open(talk);
+      }
       drawList();
     };
   }

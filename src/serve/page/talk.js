@@ -77,6 +77,14 @@ function putBack(talk, taken) {
   talk.chosen = taken.chosen;
 }
 
+/* An answer of which nothing has come. */
+const isEmpty = (n) => n.role === 'assistant' && !n.content && !n.reasoning && !n.calls;
+
+/* Takes out answers that were still waited for when the page was closed. */
+function dropEmpty(talk) {
+  for (const n of Object.values(talk.nodes)) if (isEmpty(n) && !versions(talk, n.id).length) removeNode(talk, n.id);
+}
+
 /* A user's text with the files before it, each between fences. */
 function contentOf(node) {
   const files = (node.files || []).map((f) => {

@@ -122,8 +122,8 @@ class MessageView {
   /* Shows the beginning of the answer's hash; copies all of it. */
   hashButton() {
     const hash = this.node.hash, copy = async () => say(t(await copyText(hash) ? 'copied' : 'notCopied'));
-    return el('button', { type: 'button', className: 'hash', title: hash, onclick: copy, 'aria-label': t('copyHash', { hash }) },
-      'SHA-256 ' + hash.slice(0, 16));
+    const props = { type: 'button', className: 'hash', title: hash, 'aria-label': t('copyHash', { hash }), onclick: copy };
+    return el('button', props, 'SHA-256 ' + hash.slice(0, 16));
   }
 
   drawActions() {
