@@ -96,7 +96,12 @@ void hn_conn_limit(hn_conn *c)
 void hn_conn_finish(hn_conn *c)
 {
     if (c->dead || c->state != HN_CONN_OPEN) return;
+    hn_exchange *x = c->x;
+    c->x = NULL;
+    if (x) hn_exchange_lose(x); /* the rest of its body will not come */
     c->state = HN_CONN_FLUSH;
+    count_body(c, 0); /* nothing is read any more: what was makes room for others now, not when the client has left */
+    hn_http_parser_clear(&c->parser);
     hn_conn_limit(c);
     c->unread = c->unread || evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
     if (c->broken) hn_conn_lose(c);

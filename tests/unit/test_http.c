@@ -425,15 +425,15 @@ static void test_slow(void **state)
     assert_int_equal(status, 408);
     dribble(dial(at), "POST /echo HTTP/1.1\r\n" H JSON "Content-Length: 5000\r\n\r\n", 'a', &status);
     assert_int_equal(status, 408);
-    dribble(dial(at), "POST /echo HTTP/1.1\r\n" H JSON "Transfer-Encoding: chunked\r\n\r\n", '0', &status);
-    assert_int_equal(status, 400); /* nine digits come sooner */
+    dribble(dial(at), "POST /echo HTTP/1.1\r\n" H JSON "Transfer-Encoding: chunked\r\n\r\n1;", 'a', &status);
+    assert_int_equal(status, 408);
     /* nothing at all: closed without a word, also after an answer; later than the headers' deadline then */
     int fd = dial(at);
     assert_true(is_closed(fd, PATIENCE_MS));
     close(fd);
     fd = dial(at);
-    ask(fd, "GET /health HTTP/1.1\r\n" H "\r\n");
     int64_t from = ms_now();
+    ask(fd, "GET /health HTTP/1.1\r\n" H "\r\n");
     char c;
     assert_int_equal(get_byte(fd, &c, PATIENCE_MS), 0);
     assert_true(ms_now() - from >= 190);
