@@ -16,6 +16,7 @@ static hone_stream *stream;
 static hone_chat_format *format;
 static hone_reply *reply;
 static hone_sampler *sampler;
+static hone_scheduler *scheduler; /* with no requests between the calls */
 static hone_grammar *grammar;
 static hone_matcher *matcher;
 static int32_t letter; /* a token with text */
@@ -119,6 +120,8 @@ static int begin(void **state)
     must(hone_grammar_compile(&grammar, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "[^]*", 4, .strict = true }, &e),
          &e);
     must(hone_matcher_new(&matcher, grammar, model, &e), &e);
+    const hone_scheduler_params few = { .session = { .n_ctx = 32, .n_seq = 2, .n_chunk = 8 } };
+    must(hone_scheduler_new(&scheduler, ctx, model, &few, &e), &e);
     for (size_t len = 0; len == 0 && letter < 100; letter += len == 0)
         if (hone_token_is_eog(model, letter) || !hone_token_piece(model, letter, false, &len)) len = 0;
     must(hone_pack(model_path, &(hone_pack_params){ .file = packed_path, .n_threads = 1 }, NULL, NULL, &e), &e);
@@ -137,6 +140,7 @@ static int end(void **state)
     hone_stream_free(stream);
     hone_reply_free(reply);
     hone_chat_format_free(format);
+    hone_scheduler_free(scheduler);
     hone_sampler_free(sampler);
     hone_matcher_free(matcher);
     hone_grammar_free(grammar);
@@ -345,6 +349,7 @@ static void c_detokenize(void)
     if (!aw->failed) hone_free(text);
 }
 static void c_token_is_eog(void) { NEUTRAL(!hone_token_is_eog(NEED("m", model), RANGE("id", (int32_t)DF_EOS))); }
+static void c_token_kind(void) { NEUTRAL(hone_token_kind(NEED("m", model), RANGE("id", 70)) == HONE_TOKEN_UNKNOWN); }
 static void c_token_bos(void) { NEUTRAL(hone_token_bos(NEED("m", model)) == -1); }
 static void c_token_fim(void)
 {
@@ -539,8 +544,8 @@ static void c_embed(void)
     const hone_text_ids t = { NEED("texts->ids", ids), RANGE("texts->n", 1) };
     const hone_embed_params p = { (hone_pooling)RANGE("p->pooling", HONE_POOL_MEAN), false };
     prefill(0);
-    STATUS(
-        hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out), aw->err));
+    STATUS(hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out),
+                      aw->err));
 }
 static void c_rank_tokenize(void)
 {
@@ -754,6 +759,7 @@ static void c_sampler_reset(void)
 }
 
 #include "api_calls_grammar.h"
+#include "api_calls_scheduler.h"
 
 /* ---- files that are made ---------------------------------- */
 
@@ -872,6 +878,7 @@ static const entry table[] = {
     E(token_piece),
     E(detokenize),
     E(token_is_eog),
+    E(token_kind),
     E(token_bos),
     E(token_eos),
     E(token_fim),
@@ -885,6 +892,10 @@ static const entry table[] = {
     E(chat_format_json),
     E(chat_think),
     E(reply_new),
+    E(reply_open),
+    E(reply_mask),
+    E(reply_stop),
+    E(reply_notes),
     E(reply_free),
     E(reply_push),
     E(reply_flush),
@@ -952,6 +963,15 @@ static const entry table[] = {
     E(matcher_rollback),
     E(matcher_mask),
     E(sampler_reset),
+    E(logprobs),
+    E(scheduler_new),
+    E(scheduler_free),
+    E(scheduler_submit),
+    E(scheduler_cancel),
+    E(scheduler_step),
+    E(scheduler_get_stats),
+    E(scheduler_slot),
+    E(scheduler_n_ctx),
     E(pack),
     E(packed_find),
     E(packed_describe),
