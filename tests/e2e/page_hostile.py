@@ -117,44 +117,44 @@ SHOWN_AS_IS = [
     'naïve — “quoted” … żółć 漢字',
 ]
 
-SIZE = 200 * 1024
 
+def costly(size):
+    """Shapes of so many bytes, by name: each made renderers, this or another, slow or deep."""
 
-def filled(text):
-    return (text * (SIZE // len(text.encode()) + 1))[:SIZE]
+    def filled(text):
+        return (text * (size // len(text.encode()) + 1))[:size]
 
-
-COSTLY = {
-    'one word': filled('a'),
-    'paragraphs': filled('Some *words* and `code`.\n\n'),
-    'blanks': 'x' + ' ' * SIZE + 'y',
-    'quotes': filled('>'),
-    'nested lists': filled('- '),
-    'stars': filled('*a '),
-    'mixed emphasis': filled('*a _b ~~c '),
-    'closed emphasis': filled('a**b*c '),
-    'brackets': filled('['),
-    'open links': filled('[a]('),
-    'closed brackets': filled(']('),
-    'images': filled('![a'),
-    'ticks': filled('`a``b'),
-    'dollars': filled('$a '),
-    'escapes': filled('\\('),
-    'hashes': '# ' + '#' * SIZE + ' x',
-    'dashes': filled('- - '),
-    'rule': '-' * SIZE + 'x',
-    'pipes': filled('|') + '\n' + filled('|-'),
-    'rows': '|a|b|\n|-|-|\n' + filled('|x|y|\n'),
-    'address': 'http://' + filled('!'),
-    'addresses': filled('http://a.b/) '),
-    'open fence': '```js\n' + filled('let x = "a"; // y\n'),
-    'strings': '```js\n' + filled('"\\') + '\n```',
-    'entities': filled('&#x202e;'),
-    'unseen': filled('\u202e'),
-    'items': filled('1. a\n\n   b\n'),
-    'lines': filled('\n'),
-    'table blanks': 'a|b\n--' + ' ' * SIZE + 'x',
-    'deep emphasis': '*a ' * 20000 + 'b* ' * 20000,
-    'deep strong': '**a ' * 15000 + 'b** ' * 15000,
-    'angles': filled('<http://a'),
-}
+    return {
+        'one word': filled('a'),
+        'paragraphs': filled('Some *words* and `code`.\n\n'),
+        'blanks': 'x' + ' ' * size + 'y',
+        'quotes': filled('>'),
+        'nested lists': filled('- '),
+        'stars': filled('*a '),
+        'mixed emphasis': filled('*a _b ~~c '),
+        'closed emphasis': filled('a**b*c '),
+        'brackets': filled('['),
+        'open links': filled('[a]('),
+        'closed brackets': filled(']('),
+        'images': filled('![a'),
+        'ticks': filled('`a``b'),
+        'dollars': filled('$a '),
+        'escapes': filled('\\('),
+        'hashes': '# ' + '#' * size + ' x',
+        'dashes': filled('- - '),
+        'rule': '-' * size + 'x',
+        'pipes': filled('|') + '\n' + filled('|-'),
+        'rows': '|a|b|\n|-|-|\n' + filled('|x|y|\n'),
+        'address': 'http://' + filled('!'),
+        'addresses': filled('http://a.b/) '),
+        'open fence': '```js\n' + filled('let x = "a"; // y\n'),
+        'strings': '```js\n' + filled('"\\') + '\n```',
+        'entities': filled('&#x202e;'),
+        'unseen': filled('\u202e'),
+        'items': filled('1. a\n\n   b\n'),
+        'lines': filled('\n'),
+        'table blanks': 'a|b\n--' + ' ' * size + 'x',
+        'deep emphasis': '*a ' * (size // 6) + 'b* ' * (size // 6),
+        'deep strong': '**a ' * (size // 8) + 'b** ' * (size // 8),
+        'angles': filled('<http://a'),
+    }

@@ -74,6 +74,16 @@ const probe = {
     return below(this.markdown(text));
   },
 
+  /* How long a text takes; the best of three, as the machine has other work. */
+  milliseconds(text) {
+    const once = () => {
+      const from = performance.now();
+      this.markdown(text);
+      return performance.now() - from;
+    };
+    return Math.min(once(), once(), once());
+  },
+
   /* Visible text whose contrast is below 4.5 (WCAG 2.2, 1.4.3). */
   pale() {
     const numbers = (s) => s.match(/[\d.]+/g).map(Number);

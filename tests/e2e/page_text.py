@@ -101,8 +101,19 @@ def injection(p):
 
 
 def costly(p):
-    seen = {name: p.probe('depth', text) for name, text in hostile.COSTLY.items()}
-    check('%d costly shapes of 200 KB are shown, none nested deeply' % len(seen), max(seen.values()) < 60, seen)
+    small, large = hostile.costly(4096), hostile.costly(32768)
+    deep = [name for name in large if p.probe('depth', large[name]) >= 60]
+    check('%d costly shapes: none is nested deeply' % len(large), deep == [], deep)
+    # eight times the text: about eight times the work, where squares would be 64 times; what is quick tells nothing
+    steep = []
+    for name in large:
+        for _ in range(4):
+            a, b = p.probe('milliseconds', small[name]), p.probe('milliseconds', large[name])
+            if b < 20 or b < 24 * a:
+                break
+        else:
+            steep.append((name, a, b))
+    check('… none grows faster than its text', steep == [], steep)
     p.fresh()
     text = ('A sentence with *words* and `code`, and more of it.\n' * 4 + '\n') * 1000
     p.chat('Much', says(*[text[i : i + 1000] for i in range(0, len(text), 1000)]))

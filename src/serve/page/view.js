@@ -122,8 +122,10 @@ class MessageView {
   /* Shows the beginning of the answer's hash; copies all of it. */
   hashButton() {
     const hash = this.node.hash, copy = async () => say(t(await copyText(hash) ? 'copied' : 'notCopied'));
-    const props = { type: 'button', className: 'hash', title: hash, 'aria-label': t('copyHash', { hash }), onclick: copy };
-    return el('button', props, 'SHA-256 ' + hash.slice(0, 16));
+    const button = el('button', { type: 'button', className: 'hash', title: hash, onclick: copy },
+      'SHA-256 ' + hash.slice(0, 16));
+    button.setAttribute('aria-label', t('copyHash', { hash }));
+    return button;
   }
 
   drawActions() {
