@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 #include "text/reply.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 typedef struct request {
@@ -207,7 +208,19 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
 
 /* ---- answers ------------------------------------------------------------------------------------------------ */
 
+enum { KITS = 16 };
+
+/* Tools as requests offer them: whoever offers the same again shares their grammars, and masks that were computed. */
+typedef struct kept_kit {
+    char *key;
+    hn_call_kit *kit;
+    uint64_t used;
+} kept_kit;
+
 struct hone_chat_format {
+    pthread_mutex_t mu; /* guards kept and clock */
+    kept_kit kept[KITS];
+    uint64_t clock;
     hn_reply_format f;
     hn_call_format calls;
     const hn_vocab *v;
@@ -225,6 +238,7 @@ hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, co
     hone_chat_params mine = *p;
     mine.messages = NULL;
     hone_chat_format *f = calloc(1, sizeof *f);
+    if (f) pthread_mutex_init(&f->mu, NULL);
     hone_status st = f ? prepare(&q, m, &mine, err) : HN_FAIL(err, HONE_E_NOMEM, "no memory for a chat format");
     if (st == HONE_OK) st = hn_reply_format_make(&f->f, q.t, q.source, &q.chat, q.v, err);
     if (st == HONE_OK) st = hn_call_format_make(&f->calls, q.t, q.source, &q.chat, err);
@@ -249,6 +263,11 @@ hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, co
 void hone_chat_format_free(hone_chat_format *f)
 {
     if (!f) return;
+    for (int i = 0; i < KITS; i++) {
+        free(f->kept[i].key);
+        hn_call_kit_drop(f->kept[i].kit);
+    }
+    pthread_mutex_destroy(&f->mu);
     free(f->json);
     free(f);
 }
@@ -280,7 +299,64 @@ hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, cons
 
 enum { MOST_TOOLS = 128 };
 
-/* The tools that p offers, in the format of its template. */
+/* What a kit is made of, malloc'ed. NULL: out of memory. */
+static char *kit_key(const hone_reply_params *p)
+{
+    size_t n = strlen(p->tools) + 8, at = 0;
+    for (size_t i = 0; i < p->n_names; i++) n += strlen(p->names[i]) + 1;
+    char *key = malloc(n);
+    if (!key) return NULL;
+    at += (size_t)snprintf(key, n, "%d", p->one_call);
+    for (size_t i = 0; i < p->n_names; i++) at += (size_t)snprintf(key + at, n - at, "%c%s", 31, p->names[i]);
+    snprintf(key + at, n - at, "%c%c%s", 31, 31, p->tools);
+    return key;
+}
+
+/* The kit of key, held for the caller; or make (taken over, in place of the one used longest ago). NULL: none. */
+static hn_call_kit *keep_kit(hone_chat_format *f, char **key, hn_call_kit *make)
+{
+    hn_call_kit *found = NULL;
+    pthread_mutex_lock(&f->mu);
+    kept_kit *oldest = &f->kept[0];
+    for (int i = 0; i < KITS && !found; i++) {
+        kept_kit *k = &f->kept[i];
+        if (k->key && strcmp(k->key, *key) == 0) {
+            k->used = ++f->clock;
+            found = k->kit;
+        }
+        if (k->used < oldest->used) oldest = k;
+    }
+    if (!found && make) {
+        free(oldest->key);
+        hn_call_kit_drop(oldest->kit);
+        *oldest = (kept_kit){ *key, make, ++f->clock };
+        *key = NULL;
+        found = make;
+        make = NULL;
+    }
+    if (found) hn_call_kit_hold(found);
+    pthread_mutex_unlock(&f->mu);
+    hn_call_kit_drop(make); /* another thread was faster */
+    return found;
+}
+
+static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_error *err);
+
+/* The tools that p offers, in the format of its template: as they were made before, or anew. */
+static hone_status find_kit(hn_call_kit **kit, const hone_reply_params *p, hone_error *err)
+{
+    char *key = kit_key(p);
+    hone_chat_format *f = (hone_chat_format *)p->format; /* what is kept is no part of what it says */
+    hone_status st = key ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "no memory for tools");
+    *kit = key ? keep_kit(f, &key, NULL) : NULL;
+    if (st == HONE_OK && !*kit) {
+        st = make_kit(kit, p, err);
+        if (st == HONE_OK) *kit = keep_kit(f, &key, *kit);
+    }
+    free(key);
+    return st;
+}
+
 static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_error *err)
 {
     json_t *tools = NULL;
@@ -317,7 +393,7 @@ hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_e
     const hone_chat_text *prompt = p->prompt ? p->prompt : &none;
     hn_call_kit *kit = NULL;
     hone_status st = HONE_OK;
-    if (p->tools && p->tool_choice != HONE_TOOLS_NONE) st = make_kit(&kit, p, err);
+    if (p->tools && p->tool_choice != HONE_TOOLS_NONE) st = find_kit(&kit, p, err);
     hn_reply_setup s = { .v = p->format->v,
                          .f = &p->format->f,
                          .prompt = prompt->text,

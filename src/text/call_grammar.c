@@ -347,6 +347,7 @@ static hone_status make(hn_grammar **out, const hn_call_kit *k, bool required, b
     *failed = k->n_tool;
     if (st != HONE_OK || !call) {
         free(call);
+        if (st == HONE_OK) hn_grammar_drop(g);
         return st != HONE_OK ? st : HN_FAIL(err, HONE_E_NOMEM, "%zu tools", k->n_tool);
     }
     maker m = { g, k, space(g) };

@@ -497,7 +497,12 @@ static step at_spelt(hn_call_reader *r, hone_error *err, hone_status *st)
         if (f != YES) f = partly ? PARTLY : NO;
     }
     if (f != YES) return MORE;
-    r->n_key = i - r->at < KEY_MAX ? i - r->at : KEY_MAX;
+    r->n_key = i - r->at;
+    if (r->n_key > KEY_MAX) { /* no name is that long: whole characters and tokens of it */
+        const unsigned char *key = (const unsigned char *)r->buf.p + r->at;
+        r->n_key = KEY_MAX;
+        while (r->n_key && (key[r->n_key] & 0xC0) == 0x80) r->n_key--;
+    }
     memcpy(r->key, r->buf.p + r->at, r->n_key);
     r->key[r->n_key] = 0;
     r->at = i + used;

@@ -53,7 +53,7 @@ static bool is_json(const char *s, size_t n)
 {
     const hn_json_rules rules = { .max_depth = 64 };
     hn_jread j;
-    return hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) == HONE_OK && hn_jread_skip(&j) == HONE_OK &&
+    return n && hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) == HONE_OK && hn_jread_skip(&j) == HONE_OK &&
            hn_jread_end(&j) == HONE_OK;
 }
 
@@ -104,7 +104,7 @@ hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error 
     if (hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) != HONE_OK || hn_jread_string(&j, &t) != HONE_OK)
         return n > 2 ? hn_grown_put(out, s + 1, n - 2, err) : HONE_OK; /* no string of JSON: as it is */
     hone_status st = hn_grown_put(out, t.raw, t.n_raw, err);
-    if (st != HONE_OK) return st;
+    if (st != HONE_OK || !t.n_raw) return st;
     hn_jread_unescape(out->p + out->n - t.n_raw, &t);
     out->n -= t.n_raw - t.n;
     return HONE_OK;

@@ -507,6 +507,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     for (int i = 0; i < r->f->n; i++) known |= r->f->mark[i].id == id;
     bool inside = r->calling && !ends && hn_call_kit_marks(r->kit, id); /* a mark of calls, in one */
     st = ends || known || inside ? settle(r, ends || (known && !inside), err) : HONE_OK;
+    inside = inside && r->calling; /* what was held back may have shown that it is none */
     const hn_reply_mark *m = known && !inside ? hn_reply_mark_of(r, id) : NULL;
     if (st == HONE_OK && !r->end && (inside || m == &r->trigger)) {
         char token[HN_CALL_TOKEN];

@@ -154,6 +154,52 @@ static hone_status read_reply(hone_error *err)
     return st;
 }
 
+static const char calling[] = "{% for m in messages %}<{{ m.content or '' }}{% for c in m.tool_calls %}<call>"
+                              "{{ c.function.name }}({{ c.function.arguments | tojson }})</call>{% endfor %}"
+                              "{% if tools %}{% endif %}>{% endfor %}";
+static hn_jinja *calls_template;
+
+static hone_status find_calls(hone_error *err)
+{
+    hn_call_format f;
+    hn_chat c = { .bos = "<s>", .eos = "</s>" };
+    hone_status st = hn_call_format_make(&f, calls_template, (hone_str){ calling, sizeof calling - 1 }, &c, err);
+    if (st == HONE_OK) assert_int_equal(f.shape, HN_CALLS_NAMED);
+    return st;
+}
+
+/* A call that is held to its tool, byte by byte, with masks. */
+static hone_status read_call(hone_error *err)
+{
+    static const char answer[] = "so <call>f({\"x\": \"y\"})</call> yes";
+    static const hn_reply_format f = { .kind = "tags", .end_id = -1 };
+    static const hn_call_format format = {
+        .shape = HN_CALLS_NAMED, .begin = "<call>", .name_end = "(", .end = ")</call>"
+    };
+    hn_call_ask ask = { .tools = tools };
+    hn_call_kit *kit = NULL;
+    hn_reply *r = NULL;
+    const hone_reply_part *p;
+    size_t n, called = 0;
+    hone_reply_end end;
+    hone_status st = hn_call_kit_new(&kit, &format, vocab, &ask, err);
+    hn_reply_setup x = { .v = vocab, .f = &f, .kit = kit, .reasoning_budget = -1, .one_call = true };
+    if (!st) st = hn_reply_open(&r, &x, err);
+    for (const char *s = answer; !st && s < answer + sizeof answer - 5; s++) {
+        uint64_t bits[4];
+        bool all;
+        st = hn_reply_mask(r, bits, 4, &all, err);
+        if (!st) assert_true(all || (bits[*s / 64] >> *s % 64 & 1));
+        if (!st) st = hn_reply_push(r, (unsigned char)*s, &p, &n, &end, err);
+        for (size_t i = 0; !st && i < n; i++) called += p[i].part == HONE_PART_CALL_END;
+    }
+    if (!st) st = hn_reply_flush(r, &p, &n, err);
+    if (!st) assert_int_equal(called, 1);
+    hn_reply_free(r);
+    hn_call_kit_drop(kit);
+    return st;
+}
+
 /* What is written without a failure becomes known anew. */
 static void fail_anew(hone_status (*fn)(hone_error *))
 {
@@ -171,6 +217,12 @@ static void answering(void **state)
     fail_anew(find_format);
     fail_anew(render_thought);
     fail_anew(read_reply);
+}
+
+static void calls_of_tools(void **state)
+{
+    fail_anew(find_calls);
+    fail_anew(read_call);
 }
 
 static int setup(void **state)
@@ -195,6 +247,7 @@ static int setup(void **state)
     earlier = json_loads("[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"b\"}]", 0, NULL);
     vocab = make_vocab();
     return !context || !messages || !tools || !vocab || !earlier ||
+           hn_jinja_parse(&calls_template, calling, sizeof calling - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&thinks, thinking, sizeof thinking - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&chat_template, form, sizeof form - 1, "t", NULL, &err) != HONE_OK;
 }
@@ -207,6 +260,7 @@ static int teardown(void **state)
     json_decref(earlier);
     hn_jinja_free(chat_template);
     hn_jinja_free(thinks);
+    hn_jinja_free(calls_template);
     hn_vocab_free(vocab);
     free(expected);
     return 0;
@@ -215,6 +269,7 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parsing), cmocka_unit_test(rendering),
-                                        cmocka_unit_test(chatting), cmocka_unit_test(answering) };
+                                        cmocka_unit_test(chatting), cmocka_unit_test(answering),
+                                        cmocka_unit_test(calls_of_tools) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

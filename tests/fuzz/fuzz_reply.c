@@ -1,7 +1,8 @@
 /* Fuzzes the reading of answers: whatever tokens come, the parts are whole characters, hold no more than was said, and
  * are the same where each piece of several bytes comes byte by byte. Input: the format, what the prompt left open, then
  * one token a byte: special ones, pieces of marks and characters, single bytes.
- * covers: src/text/reply.c src/text/reply_format.c */
+ * With calls of tools: nothing is called that is not offered, and what is called ends with its turn.
+ * covers: src/text/reply.c src/text/reply_format.c src/text/call_reader.c src/text/call_values.c */
 #include "../unit/gguf_bytes.h"
 #include "must.h"
 #include "text/reply.h"
@@ -9,17 +10,47 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const pieces[] = { "<th",       "ink>",     "</",    "think>\n", "\n\n",     "[THI",
-                                      "NK]",       "a\xC3",    "\xA9z", "\xF0\x9F", "\x98\x80", "<|",
-                                      "channel|>", "analysis", "final", "to=f",     "<resp",    "onse>" };
+static const char *const pieces[] = { "<th",
+                                      "ink>",
+                                      "</",
+                                      "think>\n",
+                                      "\n\n",
+                                      "[THI",
+                                      "NK]",
+                                      "a\xC3",
+                                      "\xA9z",
+                                      "\xF0\x9F",
+                                      "\x98\x80",
+                                      "<|",
+                                      "channel|>",
+                                      "analysis",
+                                      "final",
+                                      "to=f",
+                                      "<resp",
+                                      "onse>",
+                                      "{\"name\": \"",
+                                      "f\"",
+                                      ", \"arguments\": ",
+                                      "{\"k\": ",
+                                      "}}",
+                                      "<parameter=",
+                                      "</parameter>",
+                                      "<function=f>",
+                                      "k>",
+                                      "f(k=",
+                                      "call:f{k:",
+                                      "\\\"",
+                                      "functions.f:0",
+                                      "f(" };
 static const char *const special[] = { "<|start|>",    "<|channel|>",   "<|message|>", "<|end|>",    "<|return|>",
                                        "<|call|>",     "<|constrain|>", "<|channel>",  "<channel|>", "<|tool_call>",
                                        "<tool_call|>", "</s>",          "<|begin|>",   "<|think|>",  "<|content|>",
-                                       "<think>",      "</think>" };
+                                       "[ARGS]",       "<|\"|>",        "<tcs>",       "<tce>",      "<think>",
+                                       "</think>",     "<tool_call>",   "</tool_call>" };
 enum {
     N_PIECES = sizeof pieces / sizeof *pieces,
     N_SPECIAL = sizeof special / sizeof *special,
-    N_USER = 2,
+    N_USER = 4,
     MAX_TOKENS = 300,
     PIECES = 256,
     SPECIAL = PIECES + N_PIECES
@@ -33,6 +64,29 @@ static const char *const templates[] = {
     EACH "<|begin|>{{ m.role }}<|content|>{{ m.content }}<|end|>{% endfor %}{# <|think|> #}",
     EACH "[THINK]{{ m.reasoning_content }}[/THINK]{{ m.content }}\n\nUser: {% endfor %}",
     "<|start_of_role|> <think></think><response></response>" EACH "{{ m.content }}{% endfor %}",
+#define CALLS(before, call, after)                                                                                \
+    EACH "{{ m.content }}{% if m.tool_calls %}" before "{% for c in m.tool_calls %}{% set f = c.function %}" call \
+         "{% endfor %}" after "{% endif %}</s>{% endfor %}"
+    CALLS("", "<tool_call>{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson }}}</tool_call>",
+          ""),
+    CALLS("", "[ARGS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}", ""),
+    CALLS(
+        "",
+        "<tool_call>\n<function={{ f.name }}>\n{% for k, v in f.arguments.items() %}<parameter={{ k }}>\n{{ v if v is "
+        "string else v | tojson }}\n</parameter>\n{% endfor %}</function>\n</tool_call>",
+        ""),
+    CALLS(
+        "",
+        "<|tool_call>call:{{ f.name }}{{ '{' }}{% for k, v in f.arguments.items() %}{{ k }}:{% if v is string "
+        "%}<|\"|>{{ v "
+        "}}<|\"|>{% else %}{{ v | tojson }}{% endif %}{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>",
+        ""),
+    CALLS("<tcs>[",
+          "{{ '' if loop.first else ', ' }}{{ f.name }}({% for k, v in f.arguments.items() %}{{ k }}={{ v | tojson "
+          "}}{{ '' "
+          "if loop.last else ', ' }}{% endfor %})",
+          "]<tce>"),
+    CALLS("", "{\"name\": {{ f.name | tojson }}, \"parameters\": {{ f.arguments | tojson }}}", ""),
 };
 enum { N_TEMPLATES = sizeof templates / sizeof *templates };
 static const char *const prompts[] = { "",
@@ -44,6 +98,7 @@ static const char *const prompts[] = { "",
 
 static hn_vocab *vocab;
 static hn_reply_format formats[N_TEMPLATES];
+static hn_call_kit *kits[N_TEMPLATES]; /* NULL: it has no calls */
 
 static void make_vocab(void)
 {
@@ -73,14 +128,23 @@ static void make_vocab(void)
         hone_str source = { templates[i], strlen(templates[i]) };
         FF_MUST(hn_jinja_parse(&t, source.ptr, source.len, "fuzz", NULL, &e) == HONE_OK);
         FF_MUST(hn_reply_format_make(&formats[i], t, source, &c, vocab, &e) == HONE_OK);
+        hn_call_format calls;
+        json_t *tools = json_loads(
+            "[{\"name\": \"f\", \"parameters\": {\"properties\": {\"k\": {\"type\": \"string\"}}}}]", 0, NULL);
+        hn_call_ask ask = { .tools = tools, .bare = true };
+        FF_MUST(hn_call_format_make(&calls, t, source, &c, &e) == HONE_OK);
+        FF_MUST(i != 1 && i < 6 ? calls.shape == HN_CALLS_GENERIC : calls.shape != HN_CALLS_GENERIC);
+        if (calls.shape != HN_CALLS_GENERIC) FF_MUST(hn_call_kit_new(&kits[i], &calls, vocab, &ask, &e) == HONE_OK);
+        json_decref(tools);
         hn_jinja_free(t);
     }
 }
 
 typedef struct heard {
-    char text[16 * MAX_TOKENS];
+    char text[64 * MAX_TOKENS];
     size_t n;
     int last;
+    bool calling;
     hone_reply_end end;
 } heard;
 
@@ -88,8 +152,12 @@ static void hear(heard *h, const hone_reply_part *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t used;
-        FF_MUST(p[i].len > 0 && h->n + p[i].len + 1 < sizeof h->text);
-        if (h->last != (int)p[i].part) h->text[h->n++] = (char)(1 + p[i].part);
+        bool name = p[i].part == HONE_PART_CALL_NAME, end = p[i].part == HONE_PART_CALL_END;
+        FF_MUST((p[i].len > 0) != end && h->n + p[i].len + 1 < sizeof h->text);
+        FF_MUST(name == (p[i].id != NULL) && (!name || (p[i].len == 1 && *p[i].text == 'f')));
+        FF_MUST(h->calling || !(end || p[i].part == HONE_PART_ARGUMENTS));
+        if (name || end) h->calling = name;
+        if (name || h->last != (int)p[i].part) h->text[h->n++] = (char)(1 + p[i].part);
         h->last = (int)p[i].part;
         for (size_t k = 0; k < p[i].len; k += used)
             FF_MUST(hn_utf8_next((const unsigned char *)p[i].text + k, p[i].len - k, &used) >= 0);
@@ -116,8 +184,16 @@ static void read_all(heard *h, const uint8_t *data, size_t size, bool bytes)
     size_t n;
     const char *prompt = prompts[data[1] % (sizeof prompts / sizeof *prompts)], *stop = "STOP";
     *h = (heard){ .last = -1 };
-    FF_MUST(hn_reply_new(&r, vocab, &formats[data[0] % N_TEMPLATES], prompt, strlen(prompt), NULL, 0, &stop, 1, NULL) ==
-            HONE_OK);
+    size_t which = data[0] % N_TEMPLATES;
+    hn_reply_setup x = { .v = vocab,
+                         .f = &formats[which],
+                         .prompt = prompt,
+                         .len = strlen(prompt),
+                         .stops = &stop,
+                         .n_stops = 1,
+                         .kit = kits[which],
+                         .reasoning_budget = -1 };
+    FF_MUST(hn_reply_open(&r, &x, NULL) == HONE_OK);
     for (size_t i = 2; i < size; i++) {
         int32_t id = data[i] < 0x80 ? data[i] : 0x80 + data[i] % (SPECIAL + N_SPECIAL - 0x80);
         if (data[i] >= 0x90) id = PIECES + (data[i] - 0x90) % (N_PIECES + N_SPECIAL);

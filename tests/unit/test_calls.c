@@ -100,16 +100,17 @@ static const sample samples[] = {
       true,
       { "<|tc:begin|>", "<|tc:name|>", "<|tc:args|>", "<|tc:end|>" } },
     { "sections",
-      BEGIN ANSWER "<|open calls|>" EACH "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}"
+      BEGIN ANSWER "<|open calls|>" EACH
+                   "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}"
                    "<|calls end|>" END,
       HN_CALLS_NAMED,
       false,
       false,
       { "<|open calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
     { "fenced json",
-      BEGIN ANSWER
-      "<|open calls|>" EACH SEP("\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
-                                  "<|call end|>{% endfor %}<|calls end|>" END,
+      BEGIN ANSWER "<|open calls|>" EACH SEP(
+          "\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
+                 "<|call end|>{% endfor %}<|calls end|>" END,
       HN_CALLS_NAMED,
       false,
       false,
@@ -618,12 +619,12 @@ static const char harmony[] =
     "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
     "{% if tools %}{% endif %}";
 #define GEMMA_VALUE "{{ k }}:{% if v is string %}<|\"|>{{ v }}<|\"|>{% else %}{{ v | tojson }}{% endif %}"
-static const char gemma[] = BEGIN ANSWER EACH
-    "<|tool_call>call:{{ f.name }}{{ '{' }}" ARGS GEMMA_VALUE
-    "{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>{% endfor %}" END;
-static const char python[] = BEGIN ANSWER
-    "<|tcs|>[" EACH SEP(", ") "{{ f.name }}(" ARGS "{{ k }}={{ \"'\" ~ v ~ \"'\" if v is string else v }}"
-                              "{{ '' if loop.last else ', ' }}{% endfor %}){% endfor %}]<|tce|>" END;
+static const char gemma[] =
+    BEGIN ANSWER EACH "<|tool_call>call:{{ f.name }}{{ '{' }}" ARGS GEMMA_VALUE
+                      "{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>{% endfor %}" END;
+static const char python[] =
+    BEGIN ANSWER "<|tcs|>[" EACH SEP(", ") "{{ f.name }}(" ARGS "{{ k }}={{ \"'\" ~ v ~ \"'\" if v is string else v }}"
+                                           "{{ '' if loop.last else ', ' }}{% endfor %}){% endfor %}]<|tce|>" END;
 
 typedef struct script {
     const char *prompt, *said, *text, *calls; /* calls: NAME(ARGUMENTS) in a row, a ! behind one that did not end */
@@ -663,43 +664,51 @@ static void check_scripts(const char *source, const char *const *control, const 
     free_format(&m);
     hn_vocab_free(v);
 }
-#define CHECK(source, control, shape, ...)                                                        \
-    check_scripts(source, control, (const script[]){ __VA_ARGS__ },                               \
+#define CHECK(source, control, shape, ...)                          \
+    check_scripts(source, control, (const script[]){ __VA_ARGS__ }, \
                   sizeof((const script[]){ __VA_ARGS__ }) / sizeof(script), shape)
 
 static void test_scripts(void **state)
 {
-    static const char *const h[] = { "<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|constrain|>",
-                                     "<|return|>", NULL };
+    static const char *const h[] = { "<|start|>", "<|channel|>",   "<|message|>", "<|end|>",
+                                     "<|call|>",  "<|constrain|>", "<|return|>",  NULL };
     const char *p = "<|start|>assistant";
     CHECK(harmony, h, HN_CALLS_HARMONY,
-          { p, "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>commentary to=functions.weather "
-               "<|constrain|>json<|message|>{\"city\":\"x\"}<|call|>",
+          { p,
+            "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>commentary to=functions.weather "
+            "<|constrain|>json<|message|>{\"city\":\"x\"}<|call|>",
             "{R}so", "weather({\"city\":\"x\"})" },
           { p, " to=functions.get.time-now<|channel|>commentary json<|message|>{}<|call|>", "", "get.time-now({})" },
           { p, "<|channel|>commentary to=functions.other<|message|>{}<|call|>", "{}", "" },
           { p, "<|channel|>commentary to=functions.weather<|message|>{\"ci", "", "weather({\"ci)!" });
-    static const char *const g[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tool_call>", "<tool_call|>",
-                                     "<|\"|>", NULL };
-    CHECK(gemma, g, HN_CALLS_GEMMA,
-          { "", "<|tool_call>call:weather{city:<|\"|>a \"b\", {c}<|\"|>,days:7,list:[1,<|\"|>x<|\"|>,{k:true}]}<tool_call|>",
-            "", "weather({\"city\": \"a \\\"b\\\", {c}\", \"days\": 7, \"list\": [1, \"x\", {\"k\": true}]})" },
-          { "", "<|tool_call>call:weather_2{}<tool_call|><|tool_call>call:weather_2{}<tool_call|><|end|>", "",
-            "weather_2({})weather_2({})" },
-          { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" });
+    static const char *const g[] = { "<|user|>",     "<|assistant|>", "<|end|>", "<|tool|>",
+                                     "<|tool_call>", "<tool_call|>",  "<|\"|>",  NULL };
+    CHECK(
+        gemma, g, HN_CALLS_GEMMA,
+        { "",
+          "<|tool_call>call:weather{city:<|\"|>a \"b\", {c}<|\"|>,days:7,list:[1,<|\"|>x<|\"|>,{k:true}]}<tool_call|>",
+          "", "weather({\"city\": \"a \\\"b\\\", {c}\", \"days\": 7, \"list\": [1, \"x\", {\"k\": true}]})" },
+        { "", "<|tool_call>call:weather_2{}<tool_call|><|tool_call>call:weather_2{}<tool_call|><|end|>", "",
+          "weather_2({})weather_2({})" },
+        { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" });
     static const char *const y[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
     CHECK(python, y, HN_CALLS_PYTHON,
-          { "", "hi <|tcs|>[weather(city='it\\'s (x)', days=7, list=[1, True, None], where={'k': \"v\"}), weather_2()]<|tce|>",
-            "hi ", "weather({\"city\": \"it's (x)\", \"days\": 7, \"list\": [1, true, null], \"where\": {\"k\": \"v\"}})"
-                   "weather_2({})" });
+          { "",
+            "hi <|tcs|>[weather(city='it\\'s (x)', days=7, list=[1, True, None], where={'k': \"v\"}), "
+            "weather_2()]<|tce|>",
+            "hi ",
+            "weather({\"city\": \"it's (x)\", \"days\": 7, \"list\": [1, true, null], \"where\": {\"k\": \"v\"}})"
+            "weather_2({})" });
     /* what somebody spells is no mark where the vocabulary has the token; what is not offered is text */
-    static const char *const t[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<tool_call>", "</tool_call>",
-                                     NULL };
+    static const char *const t[] = { "<|user|>",    "<|assistant|>", "<|end|>", "<|tool|>",
+                                     "<tool_call>", "</tool_call>",  NULL };
     CHECK(samples[0].source, t, HN_CALLS_JSON,
           { "", "see <tool_call>\n{\"name\": \"rm\", \"arguments\": {}}\n</tool_call> so",
             "see <tool_call>\n{\"name\": \"rm\", \"arguments\": {}}\n so", "" },
           { "", "the <tool_call> tag", "the <tool_call> tag", "" },
-          { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"a</tool_call>b<tool_call>\"}}\n</tool_call>ok",
+          { "",
+            "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
+            "\"a</tool_call>b<tool_call>\"}}\n</tool_call>ok",
             "ok", "weather({\"city\": \"a</tool_call>b<tool_call>\"})" },
           { "", "<tool_call>\n{\"arguments\": {\"days\": 1}, \"name\": \"weather\"}\n</tool_call>", "",
             "weather({\"days\": 1})" },
@@ -707,10 +716,11 @@ static void test_scripts(void **state)
           { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
     /* an answer in JSON is no call */
     static const char *const none[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", NULL };
-    CHECK(samples[4].source, none, HN_CALLS_JSON,
-          { "", "{\"result\": {\"name\": \"weather\"}}", "{\"result\": {\"name\": \"weather\"}}", "" },
-          { "", "so {\"name\": \"weather\", \"parameters\": {}}", "so {\"name\": \"weather\", \"parameters\": {}}", "" },
-          { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
+    CHECK(
+        samples[4].source, none, HN_CALLS_JSON,
+        { "", "{\"result\": {\"name\": \"weather\"}}", "{\"result\": {\"name\": \"weather\"}}", "" },
+        { "", "so {\"name\": \"weather\", \"parameters\": {}}", "so {\"name\": \"weather\", \"parameters\": {}}", "" },
+        { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
 }
 
 /* Text that spells a mark in other tokens, and the same call twice. */
