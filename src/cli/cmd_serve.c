@@ -243,8 +243,7 @@ static int serve(serving *s)
     s->p.ready = ready;
     s->p.arg = s;
     hone_status st = hn_serve(&s->p, &code, &err);
-    if (st != HONE_OK)
-        return st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
+    if (st != HONE_OK) return code == HN_SERVE_MODEL ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
     return code;
 }
 

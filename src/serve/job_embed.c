@@ -1,5 +1,5 @@
-/* Embeddings and scores of a job: texts become tokens on a worker, vectors on the desk, a few texts between two steps of
- * those who are being answered, and JSON on a worker again. */
+/* Embeddings and scores of a job: texts become tokens on a worker, vectors on the desk, a few texts between two
+ * steps of answers, and JSON on a worker again. */
 #include "serve/job.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static bool refuse_error(const hone_error *err, hn_refusal *r)
     return hn_refuse(r, 500, NULL, NULL, "%s", err->message);
 }
 
-/* ---- on a worker: tokens -------------------------------------------------------------------------------------- */
+/* ---- on a worker: tokens ---------------------------------------------------------------------------------------- */
 
 /* What is asked for, as the file or the command line says. */
 static bool choose_pooling(hn_job *j, hn_refusal *r)
@@ -158,7 +158,7 @@ void hn_job_embed(void *arg)
     else hn_desk_do(j->server->desk, &j->desk_task); /* behind the others' next step */
 }
 
-/* ---- what was found ------------------------------------------------------------------------------------------------ */
+/* ---- what was found --------------------------------------------------------------------------------------------- */
 
 /* Vectors cut to fewer dimensions are of length 1 again. */
 static void cut_dimensions(hn_job *j)

@@ -195,6 +195,13 @@ static bool compile_form(hn_job *j, hn_refusal *r)
     return refuse_error(&err, schema ? "schema_error" : "grammar_error", a->form_param, r);
 }
 
+/* Ids of calls are the same for the same request, and others in each turn of a conversation. */
+static uint64_t id_seed(const hn_strand *s)
+{
+    uint64_t prompt = hn_fnv1a(HN_FNV_INIT, s->run->ids, s->run->n * sizeof *s->run->ids);
+    return hn_rand64(prompt ^ s->run->job->ask.sampling.seed, (uint64_t)s->choice);
+}
+
 static bool open_reply(hn_strand *s, hn_refusal *r)
 {
     hn_job *j = s->run->job;
@@ -215,7 +222,8 @@ static bool open_reply(hn_strand *s, hn_refusal *r)
                             .one_call = !a->parallel_calls,
                             .marks_as_text = a->reasoning_in_text,
                             .form = j->grammar,
-                            .reasoning_budget = a->reasoning_budget > INT32_MAX ? -1 : (int32_t)a->reasoning_budget };
+                            .reasoning_budget = a->reasoning_budget > INT32_MAX ? -1 : (int32_t)a->reasoning_budget,
+                            .id_seed = id_seed(s) };
     return hone_reply_open(&s->reply, &p, &err) == HONE_OK || refuse_error(&err, "schema_error", "tools", r);
 }
 
@@ -358,6 +366,9 @@ static bool make_runs(hn_job *j, hn_refusal *r)
 bool hn_job_prepare(hn_job *j, hn_refusal *r)
 {
     const hn_ask *a = &j->ask;
+    if (a->kind == HN_ASK_LOAD && a->keep_alive_ms == 0)
+        return hn_refuse(r, 400, "unsupported_parameter", "keep_alive",
+                         "a model is unloaded by POST /models/unload, or when another needs its place");
     if (a->kind == HN_ASK_LOAD) return true;
     if (hn_job_embeds(j)) return hn_job_read_embed(j, r);
     if (generates(a->kind) && !j->book->desk.scheduler)

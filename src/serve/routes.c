@@ -92,7 +92,7 @@ static void route(void *arg, hn_exchange *x)
 {
     hn_server *s = arg;
     hn_refusal r;
-    if (hn_serve_status(s, x)) return;
+    if (hn_serve_manage(s, x) || hn_serve_status(s, x)) return;
 
     const hn_voice *voice = hn_voice_find(hn_exchange_method(x), hn_exchange_path(x), s->p.ollama);
     if (!voice) {

@@ -179,7 +179,7 @@ hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err)
         if (err) *err = s->failed;
         st = s->failed.code;
     }
-    *exit_code = s->exit_code;
+    *exit_code = s->failed.code != HONE_OK ? HN_SERVE_MODEL : s->exit_code;
     close_all(s);
     return st;
 }

@@ -50,7 +50,9 @@ typedef struct hn_server {
     hone_error failed; /* the first model could not be loaded; code HONE_OK: it could */
 } hn_server;
 
-/* Serves until a signal says otherwise. *exit_code: 0, or 130 after a second signal. */
+/* Serves until a signal says otherwise. *exit_code: 0, or 130 after a second signal; on failure HN_SERVE_MODEL where
+ * the first model is to blame. */
+enum { HN_SERVE_MODEL = -1 };
 hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err);
 
 /* fn is run on the event thread, in its turn; t is the caller's own. Any thread; hn_serve_wake is called behind it. */
@@ -65,8 +67,9 @@ const char *hn_serve_route_name(const char *path);
 /* Sends a refusal in the words of the path's API, and ends the exchange. Event thread. */
 void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r);
 
-/* ---- status.c: what is asked about the server itself; false: no such path ---- */
+/* ---- status.c: what is asked about the server itself; manage.c: about its models. False: no such path ---- */
 bool hn_serve_status(hn_server *s, hn_exchange *x);
+bool hn_serve_manage(hn_server *s, hn_exchange *x);
 
 uint64_t hn_serve_ns(void); /* the monotonic clock */
 

@@ -148,10 +148,12 @@ bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapte
 
     if ((*adapter = find_adapter(s->book[0], name)) >= 0) return true;
     const char *colon = strrchr(name, ':');
+    bool latest = colon && strcmp(colon, ":latest") == 0; /* as ollama's clients write it */
     for (size_t i = 0; colon && i < s->n; i++) {
         size_t n = (size_t)(colon - name);
         if (strlen(s->book[i]->name) != n || memcmp(s->book[i]->name, name, n) != 0) continue;
         *out = s->book[i];
+        if (latest) return true;
         if ((*adapter = find_adapter(s->book[i], colon + 1)) >= 0) return true;
     }
 
@@ -268,6 +270,16 @@ static void at_desk(hn_book *b, bool add)
     pthread_mutex_unlock(&b->shelf->lock);
 }
 
+/* As far as it is known: the file is not read for it. */
+static void read_identity(hn_book *b)
+{
+    hone_file *f;
+    b->identity[0] = 0;
+    if (hone_file_open(&f, b->path, NULL) != HONE_OK) return;
+    hone_file_identity(f, true, b->identity, NULL, NULL);
+    hone_file_close(f);
+}
+
 static hone_status load(hn_book *b, hone_error *err)
 {
     const hn_shelf_params *p = &b->shelf->p;
@@ -288,6 +300,7 @@ static hone_status load(hn_book *b, hone_error *err)
     b->shelf_pooling = p->pooling;
 
     b->n_ctx = sp.session.n_ctx;
+    read_identity(b);
     b->chat_template = p->chat_template;
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),

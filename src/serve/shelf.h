@@ -44,6 +44,7 @@ typedef struct hn_book {
     hone_model_info info;
     hn_desk_model desk;
     int32_t n_ctx;
+    char identity[65];    /* "": not computed yet */
     char fingerprint[64]; /* of answers: build, kernel level, model */
     const char *chat_template;
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */

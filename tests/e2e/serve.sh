@@ -1,0 +1,79 @@
+#!/bin/sh
+# hone serve as people start and stop it: addresses, keys, sockets, signals, several models, and that it answers what
+# hone run prints.
+. tests/e2e/lib.sh
+M=$CHAT
+
+if ! ${CC:-cc} -O1 -o "$T/ask" tests/e2e/ask.c 2>"$T/err"; then
+    skip "hone serve" "no compiler for tests/e2e/ask.c"
+    finish
+fi
+
+# start OPTION…: a server; U: its address, S: its process
+start() {
+    : >"$T/log"
+    "$HONE" serve -t 1 "$@" >"$T/server" 2>"$T/log" &
+    S=$!
+    await begun
+    U=$(sed -n 's/.*listening on //p' "$T/log")
+}
+begun() { grep -q 'listening on' "$T/log" || gone "$S"; }
+# ended WHAT SIGNAL: it ends by it, with exit code 0
+ended() {
+    kill "-$2" "$S"
+    wait "$S"
+    _rc=$?
+    if [ $_rc -eq 0 ]; then ok "$1"; else not_ok "$1: exit $_rc" "$T/log"; fi
+}
+# answers WHAT PATTERN METHOD PATH [BODY]: the body of what it says matches
+answers() {
+    _what=$1 _pattern=$2
+    shift 2
+    timeout 60 "$T/ask" "$U" "$@" >"$T/said" 2>"$T/err"
+    if grep -q "$_pattern" "$T/said"; then ok "$_what"; else not_ok "$_what" "$T/said" "$T/err" "$T/log"; fi
+}
+
+Q='{"messages":[{"role":"user","content":"What is your name?"}],"temperature":0,"max_tokens":40}'
+start -m "$M" --port 0
+answers "it lives" '"ok"' GET /health
+timeout 60 "$T/ask" "$U" POST /v1/chat/completions "$Q" | sed -n 's/.*"content":"\([^"]*\)".*/\1/p' >"$T/said"
+"$HONE" run --chat -m "$M" -p "What is your name?" --temp 0 -n 40 -t 1 2>/dev/null >"$T/ran"
+if [ -s "$T/said" ] && [ "$(cat "$T/said")" = "$(cat "$T/ran")" ]; then ok "its answer is that of hone run"
+else not_ok "its answer is that of hone run" "$T/said" "$T/ran"; fi
+ended "SIGTERM ends it" TERM
+
+start -m "one=$M" -m "two=$TINY" --port 0 --models-max 1 --api-key sesame
+answers "without its key nobody is answered" authentication_error GET /v1/models
+answers "health needs none" '"ok"' GET /health
+ASK_KEY=sesame
+export ASK_KEY
+answers "models have the names they were given" '"id":"two"' GET /v1/models
+answers "the second is loaded when asked for" '"model":"two"' POST /v1/completions \
+    '{"model":"two","prompt":"Once","max_tokens":3}'
+answers "and the first is given up for it" '"id":"one"[^}]*"status":{"value":"unloaded"}' GET /v1/models
+answers "others are not there" model_not_found POST /v1/completions '{"model":"three","prompt":"x"}'
+unset ASK_KEY
+ended "SIGINT ends it" INT
+
+start -m "$M" --uds "$T/sock"
+if [ "$(ls -l "$T/sock" | cut -c1-10)" = srw------- ]; then ok "a UNIX socket is its user's alone"
+else not_ok "a UNIX socket is its user's alone"; fi
+answers "and answers" '"ok"' GET /health
+kill -KILL "$S"
+wait "$S" 2>/dev/null
+start -m "$M" --uds "$T/sock"
+answers "what a killed one left is no hindrance" '"ok"' GET /health
+ended "nor is it then" TERM
+
+start -m "$M" --port 0 --ollama
+answers "ollama's clients are answered" '"done":true' POST /api/chat \
+    '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
+answers "and find the models" '"name":"hone-chat"' GET /api/tags
+ended "it ends, too" TERM
+
+expect 3 "a model that is not there is told" "$HONE" serve -m "$T/none.gguf" --port 0
+says "by its name" 'none.gguf'
+expect 2 "beyond this machine only with a key" "$HONE" serve -m "$M" --host 0.0.0.0 --port 0
+says "and it says how" 'insecure-no-key'
+expect 2 "two addresses are one too many" "$HONE" serve -m "$M" --uds "$T/x" --port 1
+finish
