@@ -556,7 +556,8 @@ typedef struct hone_prefix_info {
     uint64_t n_hits, n_hit_positions; /* matches that were served so far, and positions that these had */
     uint64_t n_evicted;               /* nodes, or states, that had to go so far */
 } hone_prefix_info;
-HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out); /* s NULL: zeros */
+/* Looks at every node. s NULL: zeros. */
+HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out);
 /* Forgets what hone_seq_keep kept; sequences hold what they hold. */
 HONE_API void hone_session_drop_prefixes(hone_session *s);
 
@@ -591,12 +592,13 @@ typedef struct hone_embed_params {
     bool plain; /* vectors are as they come; else of length 1. HONE_POOL_NONE and _RANK: always as they come */
 } hone_embed_params;
 
-/* Floats of a vector; *pooling (may be NULL): what _FILE is. 0: m is NULL, or has no such vectors. */
+/* Floats of a vector; *which (may be NULL): the pooling, where HONE_POOL_FILE is asked for the file's. 0: m is NULL, or
+ * has no such vectors. */
 HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hone_pooling *which);
-/* Vectors of texts [n_text], one below the other in *out* [n_text, width], with HONE_POOL_NONE [Σn, width]. They run
- * together, in the session's empty sequences, of which there must be one, and which are empty then; a vector depends on
- * its text alone. A causal model's text may be as long as n_ctx; others read a text at once: it
- * may be as long as n_chunk, too.
+/* Vectors of texts [n_text], one below the other, into out [n_text, width], with HONE_POOL_NONE [Σn, width]. They run
+ * together, in the session's empty sequences, of which there must be one, and which are empty again then; a vector
+ * depends on its text alone. A text may be as long as n_ctx; of models that are not causal, which read it at once, as
+ * long as n_chunk, too.
  * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
  * classifier a causal model's scores are of "yes" and "no" as the next token.
  * HONE_E_ARG: bad id, no empty sequence, no pooling. HONE_E_CTX: a text is too long. HONE_E_UNSUPPORTED: nothing to

@@ -108,6 +108,8 @@ mkdir src/attic; echo '/* x */' >src/attic/x.c;      expect "unknown room" "not 
 echo '/* x */' >src/lab/stats/gguf.c;                      expect "basename twice" "same basename"
 yes '/* long */' | head -n 1501 >src/gguf/long.c;    expect "long file" "1501 lines"
 : >src/gguf/empty.c;                                expect "empty file" "empty.c:1: does not open with a comment"
+printf '/* x */\n%0121d\n' 0 >src/cli/x.js;          expect "a long line of a script of the page" "x.js:2: 121 columns"
+echo 'p { }' >src/cli/x.css;                         expect "a style without a word" "x.css:1: does not open with a comment"
 echo 'int x;' >src/gguf/bare.c;                      expect "no opening comment" "does not open with a comment"
 echo 'void g(void) { exit(1); }' >>src/gguf/gguf.c;  expect "exit in the library" "never exits"
 echo 'void g(void) { abort(); }' >>src/gguf/gguf.c;  expect "abort in the library" "never exits"

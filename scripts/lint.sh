@@ -96,6 +96,14 @@ shown=$(echo "$sources" | xargs grep -L 'clang-format off' /dev/null)
 for f in $shown; do
     LC_ALL=C sed 's/[\x80-\xBF]//g' "$f" | LC_ALL=C awk -v f="$f" 'length > 120 { print f ":" NR ": " length " columns, more than 120" }'
 done >>"$tmp/breaches"
+# … and for the page of the server, whose sources are sent as they stand
+for f in $(find src \( -name '*.js' -o -name '*.css' \) 2>/dev/null | sort); do
+    head -n 1 "$f" | grep -q '^/\*' || echo "$f:1: does not open with a comment that says what it owns"
+    LC_ALL=C sed 's/[\x80-\xBF]//g' "$f" | LC_ALL=C awk -v f="$f" '
+        length > 120 { print f ":" NR ": " length " columns, more than 120" }
+        /[ \t]$/ { print f ":" NR ": trailing blank" }
+        END { if (NR > 1000) print f ": " NR " lines; split by concept before 1000" }'
+done >>"$tmp/breaches"
 if [ -f .clang-format ]; then
     if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
         echo "$shown" | xargs clang-format --dry-run -Werror 2>&1 | sed -n 's/^\([^ ]*\): error: code should be.*/\1: not as make format lays it out/p' >>"$tmp/breaches"

@@ -650,6 +650,7 @@ typedef struct hn_op_event {
     const hn_weight *w[HN_MAX_PRODUCT]; /* what the model handed over; as is kv */
     const hn_kv *kv;                    /* heads, attention; else NULL */
     hn_which which;                     /* attention: of the step's rows */
+    bool both;                          /* likewise: ways */
     int64_t n_head, n, window;          /* n: floats of a head's state by its channels; window: attention's */
     int64_t n_tok;
     uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC_RAW */

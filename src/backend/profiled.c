@@ -55,7 +55,9 @@ static void add_attention(hn_op_event *e, const hn_step_block *step)
     for (int64_t i = 0; i < e->n_tok; i++) {
         const hn_row *r = &step->rows[index ? index[i] : i],
                      *next = i + 1 < e->n_tok ? &step->rows[index ? index[i + 1] : i + 1] : NULL;
-        uint64_t end = (uint64_t)r->pos + 1, from = e->window && r->pos + 1 > e->window ? end - (uint64_t)e->window : 0;
+        int64_t n = !e->both ? r->pos + 1 : e->window ? r->pos + e->window / 2 + 1 : r->end;
+        uint64_t end = (uint64_t)(e->both && n > r->end ? r->end : n);
+        uint64_t from = e->window && n > e->window ? (uint64_t)(n - e->window) : 0;
         n_kv += (double)(end - from);
         if (end > most) most = end;
         if (from < least) least = from;
@@ -430,6 +432,7 @@ static void attention(hn_backend *b, hn_act *act, const hn_attention *a, const h
     e->which = a->which;
     e->n_head = a->n_head;
     e->window = a->window;
+    e->both = a->both;
 }
 
 static void token_shift(hn_backend *b, const hn_shift *s, const hn_state *state)

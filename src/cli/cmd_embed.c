@@ -153,13 +153,16 @@ static int run_texts(job *j)
     const hn_opts *o = j->cli->opts;
     hone_error err;
     int32_t chunk = hn_opts_i32(o, "chunk");
+    if (j->longest > j->info.n_ctx_train && !j->info.recurrent)
+        return hn_cli_error(
+            HN_EXIT_FAILURE,
+            "a text has %d tokens, the context holds %d (%s was trained for so many); try: shorter texts", j->longest,
+            j->info.n_ctx_train, hn_cli_model_name(j->cli));
     if (!j->info.causal && chunk < j->longest) chunk = j->longest; /* a text is one pass */
     int rc = hn_cli_new_session_of(j->cli, j->ctx, j->m, j->longest, j->n < MAX_SIDE_BY_SIDE ? j->n : MAX_SIDE_BY_SIDE,
                                    chunk, &j->s);
     if (rc) return rc;
     hn_cli_session_notes(j->m, j->longest);
-    if (j->longest > j->info.n_ctx_train && !j->info.recurrent && !j->info.n_window)
-        hn_cli_note("a text has %d tokens, but the model was trained for %d", j->longest, j->info.n_ctx_train);
     for (int32_t i = 0; i < j->n; i++) j->n_row += j->pooling == HONE_POOL_NONE ? j->texts[i].n : 1;
     j->out = malloc((size_t)j->n_row * (size_t)j->width * sizeof *j->out);
     if (!j->out) return hn_cli_error(HN_EXIT_NOMEM, "no memory for %lld vectors", (long long)j->n_row);

@@ -278,12 +278,16 @@ hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, cons
     return st;
 }
 
+enum { MOST_TOOLS = 128 };
+
 /* The tools that p offers, in the format of its template. */
 static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_error *err)
 {
     json_t *tools = NULL;
     hone_status st = load(&tools, p->tools, "tools", err);
     hn_call_ask ask = { .tools = tools, .names = p->names, .n_names = p->n_names, .one = p->one_call };
+    if (st == HONE_OK && json_array_size(tools) > MOST_TOOLS)
+        st = HN_FAIL(err, HONE_E_ARG, "%zu tools, expected at most %d", json_array_size(tools), MOST_TOOLS);
     if (st == HONE_OK) st = hn_call_kit_new(kit, &p->format->calls, p->format->v, &ask, err);
     json_decref(tools);
     return st;
@@ -301,6 +305,8 @@ hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_e
         return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", p->n_stops, HN_MAX_STOPS);
     if (p->n_stops) HN_NEED(err, p->stops, "a pointer to n_stops strings");
     HN_NEED_EACH(err, p->stops, p->n_stops, "a string");
+    if (p->n_names > MOST_TOOLS)
+        return HN_FAIL(err, HONE_E_ARG, "%zu names of tools, expected at most %d", p->n_names, MOST_TOOLS);
     if (p->n_names) HN_NEED(err, p->names, "a pointer to n_names strings");
     HN_NEED_EACH(err, p->names, p->n_names, "the name of a tool");
     if (p->tool_choice > HONE_TOOLS_REQUIRED)
@@ -343,9 +349,7 @@ hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const ho
         return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, HN_MAX_STOPS);
     if (n_stops) HN_NEED(err, stops, "a pointer to n_stops strings");
     HN_NEED_EACH(err, stops, n_stops, "a string");
-    hone_reply_params p = {
-        .format = f, .prompt = prompt, .stops = stops, .n_stops = n_stops, .reasoning_budget = -1
-    };
+    hone_reply_params p = { .format = f, .prompt = prompt, .stops = stops, .n_stops = n_stops, .reasoning_budget = -1 };
     return hone_reply_open(out, &p, err);
 }
 hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err)

@@ -115,7 +115,8 @@ static hone_status check_texts(const job *j, hone_error *err)
     for (int32_t i = 0; i < j->n_text; i++) {
         const hone_text_ids *t = &j->texts[i];
         if (t->n < 1) return HN_FAIL(err, HONE_E_ARG, "text %d has %d tokens, expected at least 1", i, t->n);
-        if (!t->ids) return HN_FAIL(err, HONE_E_ARG, "hone_embed: texts->ids is NULL; expected a pointer to ids of text %d", i);
+        if (!t->ids)
+            return HN_FAIL(err, HONE_E_ARG, "hone_embed: texts->ids is NULL; expected a pointer to ids of text %d", i);
         if (t->n > s->n_ctx)
             return HN_FAIL(err, HONE_E_CTX, "text %d: %d tokens do not fit a context of %d positions", i, t->n,
                            s->n_ctx);

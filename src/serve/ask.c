@@ -23,7 +23,7 @@ static const hn_error_type error_types[] = {
     { 415, "not_found_error", "not_found_error" },
     { 429, "rate_limit_error", "rate_limit_error" },
     { 431, "invalid_request_error", "invalid_request_error" },
-    { 501, "not_supported_error", "invalid_request_error" },
+    { 501, "not_supported_error", "api_error" },
     { 503, "unavailable_error", "overloaded_error" },
     { 504, "timeout_error", "timeout_error" },
 };

@@ -238,6 +238,7 @@ typedef struct hn_head {
 typedef struct hn_limits {
     int32_t n_vocab, n_ctx, n_slots;
     bool strict_fields, lenient_tools, openai_defaults;
+    bool developer_role; /* the model's template has one; else it is system */
     hone_sampler_params defaults;
 } hn_limits;
 
@@ -261,10 +262,6 @@ struct hn_voice {
     /* An ask that generates nothing. */
     bool (*found)(const hn_ask *a, const hn_head *h, const hn_found *f, hn_bytes *o);
 };
-
-/* {"seed":-1,"temperature":…}: what is used where a request says nothing, as /props and llama-server's answers have
- * it. */
-bool hn_settings_body(const hn_limits *l, hn_bytes *o);
 
 /* The voice of a route. path: without query. NULL: none of these. */
 const hn_voice *hn_voice_find(const char *method, const char *path, bool ollama);

@@ -258,7 +258,7 @@ static bool read_format(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
-bool hn_field_budget(hn_fields *f, const json_t *v, const char *path)
+static bool read_budget(hn_fields *f, const json_t *v, const char *path)
 {
     return hn_field_int(f, v, path, -1, INT64_MAX, &f->ask->reasoning_budget);
 }
@@ -326,8 +326,8 @@ const hn_field hn_fields_chat[] = {
     { CALL("top_logprobs", read_top) },
     { CALL("reasoning_effort", hn_field_effort) },
     { CALL("reasoning_format", read_format) },
-    { CALL("reasoning_budget", hn_field_budget) },
-    { CALL("thinking_budget_tokens", hn_field_budget) },
+    { CALL("reasoning_budget", read_budget) },
+    { CALL("thinking_budget_tokens", read_budget) },
     { CALL("chat_template_kwargs", read_variables) },
     { CALL("add_generation_prompt", read_generation) },
     { CALL("continue_final_message", read_continue) },

@@ -56,7 +56,10 @@ void hn_field_ignored(hn_fields *f, const char *path)
     enum { HEADER = 1024 }; /* a header is no place for more */
     if (f->ignored.n > HEADER) return;
     if (f->ignored.n) hn_bytes_text(&f->ignored, ", ");
-    hn_bytes_text(&f->ignored, hn_escape(name, sizeof name, path, strlen(path)));
+    if (snprintf(name, sizeof name, "%s", path) < 0) return; /* paths have no control characters */
+    for (char *p = name; *p; p++)
+        if ((unsigned char)*p >= 0x80 || *p == ',') *p = '?'; /* it becomes a header, a list */
+    hn_bytes_text(&f->ignored, name);
 }
 
 /* ---- paths and members ------------------------------------------------------------------- */
@@ -368,7 +371,8 @@ bool hn_fields_begin(hn_fields *f, hn_ask *ask, const char *body, size_t len, co
 
 bool hn_fields_end(hn_fields *f, bool ok)
 {
-    if (ok && f->ignored.n) ok = (f->ask->ignored = hn_bytes_keep(&f->ignored, f->ask->arena)) || hn_field_lost(f);
+    if (ok && (f->ignored.n || f->ignored.lost))
+        ok = (f->ask->ignored = hn_bytes_keep(&f->ignored, f->ask->arena)) || hn_field_lost(f);
     hn_bytes_free(&f->ignored);
     json_decref(f->root);
     f->root = NULL;

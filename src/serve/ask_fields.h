@@ -15,6 +15,8 @@ enum {
     HN_ASK_TOOLS = 128,
     HN_ASK_BIASES = 1024,
     HN_ASK_PROMPTS = 64,
+    HN_ASK_PIECES = 4096, /* texts and runs of ids of one mixed prompt */
+    HN_ASK_LORAS = 64,
     HN_ASK_INPUTS = 2048, /* of embeddings */
     HN_ASK_TOP = 20,      /* alternatives of a token */
     HN_ASK_PROBS = 64     /* in llama-server's routes */
@@ -104,7 +106,6 @@ extern const hn_field hn_fields_forms[];    /* response_format, json_schema, gra
 extern const hn_field hn_fields_usual[];    /* model, stream, stream_options, user, metadata … of OpenAI */
 extern const hn_field hn_fields_chat[];     /* messages, tools, reasoning … of OpenAI's chat */
 
-bool hn_field_seed(hn_fields *f, const json_t *v, const char *path);
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path);
 bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path);               /* 0 … */
 bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path);               /* -1 … */
@@ -127,8 +128,9 @@ typedef struct hn_turns {
     const char *call_id, *name;
     size_t n_parts, n_calls, n_turns; /* n_turns: written ones */
     bool has_content;
-    struct hn_called *known; /* newest first */
-    const char *last_role;   /* of the last that was written */
+    struct hn_called **known;           /* by hash of their ids; NULL: none yet */
+    struct hn_called *waiting, *newest; /* the oldest that may have no answer; the last */
+    const char *last_role;              /* of the last that was written */
     bool last_calls;
 } hn_turns;
 void hn_turn_open(hn_turns *t, const char *role); /* ends the one before */
@@ -140,7 +142,7 @@ bool hn_turn_call(hn_turns *t, const char *id, const char *name, const char *arg
 /* The open turn, of role tool, answers the call of this id; false: there is none. */
 bool hn_turn_answers(hn_turns *t, const char *id);
 /* The oldest call that has no answer, of this name where it is not NULL; NULL: none. */
-const char *hn_turn_unanswered(const hn_turns *t, const char *name);
+const char *hn_turn_unanswered(hn_turns *t, const char *name);
 /* ask->messages, and whether the last turn is to be continued. False: a refusal. */
 bool hn_turns_end(hn_turns *t, bool ok);
 
@@ -155,7 +157,6 @@ typedef struct hn_tools {
 /* description, parameters and strict as they stand in o, the first under the name `schema`; path: of the tool. */
 bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *path);
 bool hn_tools_end(hn_tools *t, bool ok); /* ask->tools */
-bool hn_tool_offered(const hn_tools *t, const char *name);
 /* name alone is to be called. */
 bool hn_tool_pick(hn_tools *t, const json_t *name, const char *path);
 
@@ -164,7 +165,6 @@ bool hn_tools_read(hn_tools *t, const json_t *v, bool typed);
 /* tool_choice of OpenAI's routes; v may be NULL. */
 bool hn_tool_choice_read(hn_tools *t, const json_t *v);
 bool hn_field_effort(hn_fields *f, const json_t *v, const char *path); /* none … max */
-bool hn_field_budget(hn_fields *f, const json_t *v, const char *path);
 
 /* messages, tools, tool_choice and their kin of an OpenAI body; sampling and the rest were read. */
 bool hn_chat_read(hn_fields *f);

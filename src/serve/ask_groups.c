@@ -8,7 +8,7 @@
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
-bool hn_field_seed(hn_fields *f, const json_t *v, const char *path)
+static bool read_seed(hn_fields *f, const json_t *v, const char *path)
 {
     int64_t i;
     uint64_t u;
@@ -179,7 +179,7 @@ const hn_field hn_fields_sampling[] = {
     { INT("repeat_last_n", sampling.penalty_last_n, -1, 1 << 20) },
     { REAL("presence_penalty", sampling.presence_penalty, -2, 2) },
     { REAL("frequency_penalty", sampling.frequency_penalty, -2, 2) },
-    { CALL("seed", hn_field_seed) },
+    { CALL("seed", read_seed) },
     { CALL("stop", hn_field_stop) },
     { CALL("logit_bias", read_bias) },
     { CALL("n", read_n) },
@@ -353,6 +353,9 @@ static bool read_lora(hn_fields *f, const json_t *v, const char *path)
     char at[HN_ASK_PATH], sub[HN_ASK_PATH];
     size_t n = json_array_size(v);
     if (!json_is_array(v)) return hn_field_wrong(f, path, v, "an array of {\"id\", \"scale\"}");
+    if (n > HN_ASK_LORAS)
+        return hn_refuse(f->refusal, 400, "out_of_range", path, "%s has %zu entries; expected at most %d", path, n,
+                         HN_ASK_LORAS);
     hn_ask_lora *list = hn_arena_alloc(f->ask->arena, n * sizeof *list);
     if (!list) return hn_field_lost(f);
     for (size_t i = 0; i < n; i++) {
@@ -497,7 +500,10 @@ bool hn_field_prompt(hn_fields *f, const json_t *v, const char *path, hn_ask_pro
         return true;
     }
     if (!json_is_array(v)) return hn_field_wrong(f, path, v, "a string, or an array of token ids");
-    for (size_t i = 0; i < n;) { /* text and runs of ids in turn */
+    for (size_t i = 0, pieces = 0; i < n; pieces++) { /* text and runs of ids in turn */
+        if (pieces == HN_ASK_PIECES)
+            return hn_refuse(f->refusal, 400, "out_of_range", path, "%s has more than %d texts; expected them joined",
+                             path, HN_ASK_PIECES);
         size_t end = i;
         while (end < n && !json_is_string(json_array_get(v, end))) end++;
         if (i > 0) {

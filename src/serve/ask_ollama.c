@@ -100,7 +100,7 @@ static bool read_keep_alive(hn_fields *f, const json_t *v, const char *path)
     double ms = json_number_value(v) * 1000;
     if (json_is_string(v)) {
         const char *s = json_string_value(v), *p = s;
-        bool minus = *p == '-', digits = false;
+        bool minus = *p == '-', whole = false;
         ms = 0;
         if (*p == '-' || *p == '+') p++;
         while (*p) {
@@ -112,14 +112,13 @@ static bool read_keep_alive(hn_fields *f, const json_t *v, const char *path)
                 for (p++; *p >= '0' && *p <= '9'; p++) number += (*p - '0') * (scale /= 10);
             n = strspn(p, "nusmh");
             while (u < N_UNITS && (strlen(units[u].name) != n || memcmp(units[u].name, p, n) != 0)) u++;
-            if (p == from) break;
             if (*p == 0 && from == s) u = 3; /* a number alone: seconds */
-            if (u == N_UNITS) break;
+            whole = p > from && u < N_UNITS;
+            if (!whole) break;
             ms += number * units[u].ms;
             p += n;
-            digits = true;
         }
-        if (*p || !digits) return hn_field_range(f, path, v, "seconds, or a duration as \"5m\"");
+        if (!whole) return hn_field_range(f, path, v, "seconds, or a duration as \"5m\"");
         if (minus) ms = -ms;
     } else if (!json_is_number(v)) {
         return hn_field_wrong(f, path, v, "a number of seconds, or a duration as \"5m\"");

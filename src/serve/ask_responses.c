@@ -168,15 +168,17 @@ static bool read_message(hn_turns *t, const json_t *o, const char *path)
     return read_parts(t, v, at, text_parts, false);
 }
 
+/* What was thought, else its summary; nothing where a provider keeps it for itself. */
 static bool read_thoughts(hn_turns *t, const json_t *o, const char *path)
 {
+    static const char *const names[] = { "content", "summary" };
     char at[HN_ASK_PATH];
-    const json_t *v = hn_field_get(o, "content");
-    hn_turn_join(t, "assistant");
-    if (json_array_size(v) > 0 || json_is_string(v))
-        return read_parts(t, v, hn_field_path(at, path, "content"), thought_parts, true);
-    if ((v = hn_field_get(o, "summary")))
-        return read_parts(t, v, hn_field_path(at, path, "summary"), thought_parts, true);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *v = hn_field_get(o, names[i]);
+        if (!v || (json_is_array(v) && json_array_size(v) == 0)) continue;
+        hn_turn_join(t, "assistant");
+        return read_parts(t, v, hn_field_path(at, path, names[i]), thought_parts, true);
+    }
     return true;
 }
 

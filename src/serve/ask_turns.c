@@ -4,10 +4,15 @@
 
 /* A call that was made in the conversation, and whether a result answered it. */
 typedef struct hn_called {
-    struct hn_called *before;
+    struct hn_called *next, *chain; /* the one made after it; the one before it of the same hash */
     const char *id, *name;
     bool answered;
 } hn_called;
+
+enum {
+    CHAINS = 4096,  /* calls are found by id whatever their number: bodies are not friends */
+    LOOKED_AT = 128 /* calls in which one of a name is looked for */
+};
 
 /* ---- turns ------------------------------------------------------------------------------- */
 
@@ -67,7 +72,7 @@ static void close_turn(hn_turns *t)
 void hn_turn_open(hn_turns *t, const char *role)
 {
     close_turn(t);
-    t->role = role;
+    t->role = strcmp(role, "developer") == 0 && !t->f->limits->developer_role ? "system" : role;
 }
 
 void hn_turn_join(hn_turns *t, const char *role)
@@ -85,14 +90,27 @@ void hn_turn_text(hn_turns *t, const char *s, size_t n)
 
 void hn_turn_reasoning(hn_turns *t, const char *s, size_t n) { hn_bytes_escaped(&t->reasoning, s, n); }
 
+/* Calls of the ids that share this one's hash, which depends on where memory lies; NULL: out of memory. */
+static hn_called **chain_of(hn_turns *t, const char *id)
+{
+    if (!t->known && !(t->known = hn_arena_alloc(t->f->ask->arena, CHAINS * sizeof *t->known))) return NULL;
+    uint64_t h = hn_fnv1a(hn_mix64((uintptr_t)t->known), id, strlen(id));
+    return t->known + hn_mix64(h) % CHAINS;
+}
+
 bool hn_turn_call(hn_turns *t, const char *id, const char *name, const char *arguments, size_t n)
 {
     hn_arena *a = t->f->ask->arena;
     hn_called *c = hn_arena_alloc(a, sizeof *c);
     if (!c || !(c->id = hn_arena_strndup(a, id, strlen(id))) || !(c->name = hn_arena_strndup(a, name, strlen(name))))
         return hn_field_lost(t->f);
-    c->before = t->known;
-    t->known = c;
+    hn_called **chain = chain_of(t, id);
+    if (!chain) return hn_field_lost(t->f);
+    c->chain = *chain;
+    *chain = c;
+    if (t->newest) t->newest->next = c;
+    else t->waiting = c;
+    t->newest = c;
     hn_bytes_text(&t->calls, t->n_calls++ ? ",{\"id\":" : "{\"id\":");
     hn_bytes_json_text(&t->calls, id);
     hn_bytes_text(&t->calls, ",\"type\":\"function\",\"function\":{\"name\":");
@@ -105,7 +123,8 @@ bool hn_turn_call(hn_turns *t, const char *id, const char *name, const char *arg
 
 bool hn_turn_answers(hn_turns *t, const char *id)
 {
-    for (hn_called *c = t->known; c; c = c->before) {
+    if (!t->known) return false;
+    for (hn_called *c = *chain_of(t, id); c; c = c->chain) {
         if (strcmp(c->id, id) != 0) continue;
         c->answered = true;
         t->call_id = c->id;
@@ -114,12 +133,13 @@ bool hn_turn_answers(hn_turns *t, const char *id)
     return false;
 }
 
-const char *hn_turn_unanswered(const hn_turns *t, const char *name)
+const char *hn_turn_unanswered(hn_turns *t, const char *name)
 {
-    const char *id = NULL;
-    for (const hn_called *c = t->known; c; c = c->before)
-        if (!c->answered && (!name || strcmp(c->name, name) == 0)) id = c->id;
-    return id;
+    int n = 0;
+    while (t->waiting && t->waiting->answered && t->waiting->next) t->waiting = t->waiting->next;
+    for (const hn_called *c = t->waiting; c && n < LOOKED_AT; c = c->next, n++)
+        if (!c->answered && (!name || strcmp(c->name, name) == 0)) return c->id;
+    return NULL;
 }
 
 /* Whether the last turn is an answer that goes on. */
@@ -162,7 +182,7 @@ bool hn_turns_end(hn_turns *t, bool ok)
 
 /* ---- tools ------------------------------------------------------------------------------- */
 
-bool hn_tool_offered(const hn_tools *t, const char *name)
+static bool is_offered(const hn_tools *t, const char *name)
 {
     for (size_t i = 0; i < t->n; i++)
         if (strcmp(t->name[i], name) == 0) return true;
@@ -186,7 +206,7 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     if (!v) return hn_field_missing(f, hn_field_path(at, path, "name"), "the function's name");
     if (!hn_field_text(f, v, hn_field_path(at, path, "name"), &name)) return false;
     if (!is_name(name)) return hn_field_range(f, at, v, "1 to 64 letters, digits, '_', '.' or '-'");
-    if (hn_tool_offered(t, name)) return hn_field_range(f, at, v, "a name that no other tool has");
+    if (is_offered(t, name)) return hn_field_range(f, at, v, "a name that no other tool has");
     if (t->n == HN_ASK_TOOLS)
         return hn_refuse(f->refusal, 400, "out_of_range", "tools", "tools has more than %d entries", HN_ASK_TOOLS);
     t->name[t->n++] = name;
@@ -219,7 +239,8 @@ bool hn_tool_pick(hn_tools *t, const json_t *name, const char *path)
     const char *s;
     if (!name) return hn_field_missing(f, path, "a tool's name");
     if (!hn_field_text(f, name, path, &s)) return false;
-    if (!hn_tool_offered(t, s)) return hn_field_range(f, path, name, "the name of one of tools");
+    if (!is_offered(t, s)) return hn_field_range(f, path, name, "the name of one of tools");
+    if (a->n_tool_names == HN_ASK_TOOLS) return hn_field_range(f, path, name, "at most 128 names");
     const char **list = hn_arena_alloc(a->arena, (a->n_tool_names + 1) * sizeof *list);
     if (!list) return hn_field_lost(f);
     if (a->n_tool_names) memcpy(list, a->tool_names, a->n_tool_names * sizeof *list);

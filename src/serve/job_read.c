@@ -359,6 +359,7 @@ static bool make_runs(hn_job *j, hn_refusal *r)
                                        : !read_chat(run, r))
             return false;
         if (generates(a->kind) && !check_run(run, r)) return false;
+        j->ask.n_prompt_tokens += (int32_t)run->n;
     }
     return true;
 }

@@ -47,6 +47,9 @@ static bool read_response_fields(hn_fields *f, native_own *own)
     size_t n = json_array_size(v);
     if (!v) return true;
     if (!json_is_array(v)) return hn_field_wrong(f, "response_fields", v, "an array of strings");
+    if (n > HN_ASK_PROBS)
+        return hn_refuse(f->refusal, 400, "out_of_range", "response_fields",
+                         "response_fields has %zu entries; expected at most %d", n, HN_ASK_PROBS);
     const char **list = hn_arena_alloc(f->ask->arena, n * sizeof *list);
     if (!list) return hn_field_lost(f);
     for (size_t i = 0; i < n; i++)
@@ -146,10 +149,9 @@ static void real(hn_bytes *o, const char *name, float v)
 static const char *truth(bool b) { return b ? "true" : "false"; }
 
 /* Without brackets. */
-static void sampling(hn_bytes *o, const hone_sampler_params *p, bool seed_known, uint64_t seed)
+static void sampling(hn_bytes *o, const hone_sampler_params *p, uint64_t seed)
 {
-    if (seed_known) hn_bytes_printf(o, "\"seed\":%llu", (unsigned long long)seed);
-    else hn_bytes_text(o, "\"seed\":-1");
+    hn_bytes_printf(o, "\"seed\":%llu", (unsigned long long)seed);
     real(o, "temperature", p->temp);
     hn_part_int(o, "top_k", p->top_k);
     real(o, "top_p", p->top_p);
@@ -161,21 +163,11 @@ static void sampling(hn_bytes *o, const hone_sampler_params *p, bool seed_known,
     hn_bytes_text(o, ",\"samplers\":[\"penalties\",\"top_k\",\"top_p\",\"min_p\",\"temperature\"]");
 }
 
-bool hn_settings_body(const hn_limits *l, hn_bytes *o)
-{
-    hn_bytes_text(o, "{");
-    sampling(o, &l->defaults, false, 0);
-    hn_bytes_text(o,
-                  ",\"stop\":[],\"max_tokens\":-1,\"n_predict\":-1,\"ignore_eos\":false,\"stream\":false,\"n_probs\":0,"
-                  "\"post_sampling_probs\":false,\"timings_per_token\":false,\"grammar\":\"\",\"lora\":[]}");
-    return hn_bytes_ok(o);
-}
-
 static void settings(hn_bytes *o, const hn_ask *a, const hn_usage *u)
 {
     const native_own *own = a->own;
     hn_bytes_text(o, "{");
-    sampling(o, &a->sampling, true, u->seed);
+    sampling(o, &a->sampling, u->seed);
     hn_bytes_text(o, ",\"stop\":[");
     for (size_t i = 0; i < a->n_stops; i++) {
         hn_bytes_comma(o);
@@ -373,10 +365,13 @@ static bool end(const hn_ask *a, const hn_head *h, void *state, const hn_usage *
 static bool whole(const hn_ask *a, const hn_head *h, const hn_say *s, size_t n, const hn_usage *u, hn_bytes *o)
 {
     const native_own *own = a->own;
+    hn_sorted sorted;
+    if (!hn_sorted_new(&sorted, s, n, n_prompts(a), a->n)) return false;
     if (!own->one) hn_bytes_text(o, "[");
     for (int32_t p = 0; p < n_prompts(a); p++) {
         for (int32_t c = 0; c < a->n; c++) {
             hn_bytes all = { 0 };
+            s = hn_sorted_of(&sorted, p, c, &n);
             hn_bytes_printf(&all, "{\"index\":%d,\"content\":", p * a->n + c);
             hn_say_joined(&all, s, n, p, c, HN_SAY_TEXT, -1);
             tokens(&all, a, s, n, p, c);
@@ -389,6 +384,7 @@ static bool whole(const hn_ask *a, const hn_head *h, const hn_say *s, size_t n, 
         }
     }
     if (!own->one) hn_bytes_text(o, "]");
+    hn_sorted_free(&sorted);
     return hn_bytes_ok(o);
 }
 

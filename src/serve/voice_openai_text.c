@@ -166,37 +166,58 @@ static bool is_shown(const hn_ask *a, const hn_say *s)
 }
 
 /* Calls fn for each token that is shown of one choice. */
-typedef void token_fn(hn_bytes *o, const hn_said_token *t, size_t *offset);
-static void each_token(hn_bytes *o, const hn_ask *a, const hn_say *s, size_t n, int32_t p, int32_t c, token_fn *fn,
-                       size_t *offset)
+typedef void token_fn(hn_bytes *o, const hn_said_token *t);
+static void each_token(hn_bytes *o, const hn_ask *a, const hn_say *s, size_t n, int32_t p, int32_t c, token_fn *fn)
 {
     for (size_t i = 0; i < n; i++) {
         if (!hn_say_of(s + i, p, c) || !is_shown(a, s + i)) continue;
         for (size_t k = 0; k < s[i].n_token; k++) {
             hn_bytes_comma(o);
-            fn(o, s[i].token + k, offset);
+            fn(o, s[i].token + k);
         }
     }
 }
 
-static void put_token(hn_bytes *o, const hn_said_token *t, size_t *offset) { spell(o, t->text, t->len); }
+static void put_token(hn_bytes *o, const hn_said_token *t) { spell(o, t->text, t->len); }
 
-static void put_logprob(hn_bytes *o, const hn_said_token *t, size_t *offset)
+static void put_logprob(hn_bytes *o, const hn_said_token *t)
 {
     if (isnan(t->logprob)) hn_bytes_text(o, "null");
     else hn_part_logprob(o, t->logprob);
 }
 
-static void put_top(hn_bytes *o, const hn_said_token *t, size_t *offset)
+static void put_top(hn_bytes *o, const hn_said_token *t)
 {
     if (isnan(t->logprob)) hn_bytes_text(o, "null");
     else top_of(o, t);
 }
 
-static void put_offset(hn_bytes *o, const hn_said_token *t, size_t *offset)
+/* What a token adds to the text of its say, of which [at, n) is left: of a prompt, nothing where it is no text (a mark
+ * of the beginning), and less where the text has not the blank that a tokenizer put in front. */
+static size_t shown_bytes(const hn_say *s, const hn_said_token *t, size_t at)
 {
-    hn_bytes_printf(o, "%zu", *offset);
-    *offset += code_points(t->text, t->len);
+    size_t left = s->len - at;
+    if (s->kind != HN_SAY_ECHO) return t->len;
+    if (t->len <= left && memcmp(s->text + at, t->text, t->len) == 0) return t->len;
+    bool blank = t->len && *t->text == ' ' && t->len - 1 <= left && !memcmp(s->text + at, t->text + 1, t->len - 1);
+    return blank ? t->len - 1 : 0;
+}
+
+/* text_offset of each token that is shown of one choice. */
+static void put_offsets(hn_bytes *o, const hn_ask *a, const hn_say *s, size_t n, int32_t p, int32_t c, size_t *offset)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = 0;
+        if (!hn_say_of(s + i, p, c) || !is_shown(a, s + i)) continue;
+        for (size_t k = 0; k < s[i].n_token; k++) {
+            const hn_said_token *t = s[i].token + k;
+            size_t bytes = shown_bytes(s + i, t, at);
+            hn_bytes_comma(o);
+            hn_bytes_printf(o, "%zu", *offset);
+            *offset += code_points(t->text + (t->len - bytes), bytes);
+            at += s[i].kind == HN_SAY_ECHO ? bytes : 0;
+        }
+    }
 }
 
 /* *offset: code points of the choice's text until here. */
@@ -205,10 +226,9 @@ static void logprobs(hn_bytes *o, const hn_ask *a, const hn_say *s, size_t n, in
     static const struct {
         const char *name;
         token_fn *fn;
-    } lists[] = { { "tokens", put_token },
-                  { "token_logprobs", put_logprob },
-                  { "top_logprobs", put_top },
-                  { "text_offset", put_offset } };
+    } lists[] = {
+        { "tokens", put_token }, { "token_logprobs", put_logprob }, { "top_logprobs", put_top }, { "text_offset", NULL }
+    };
     hn_bytes_text(o, ",\"logprobs\":");
     if (a->top_logprobs < 0) {
         hn_bytes_text(o, "null");
@@ -223,7 +243,8 @@ static void logprobs(hn_bytes *o, const hn_ask *a, const hn_say *s, size_t n, in
             continue;
         }
         hn_bytes_text(o, "[");
-        each_token(o, a, s, n, p, c, lists[i].fn, offset);
+        if (lists[i].fn) each_token(o, a, s, n, p, c, lists[i].fn);
+        else put_offsets(o, a, s, n, p, c, offset);
         hn_bytes_text(o, "]");
     }
     hn_bytes_text(o, "}");
@@ -359,10 +380,13 @@ static bool end(const hn_ask *a, const hn_head *h, void *state, const hn_usage *
 
 static bool whole(const hn_ask *a, const hn_head *h, const hn_say *s, size_t n, const hn_usage *u, hn_bytes *o)
 {
+    hn_sorted sorted;
+    if (!hn_sorted_new(&sorted, s, n, n_prompts(a), a->n)) return false;
     head(o, h);
     for (int32_t p = 0; p < n_prompts(a); p++) {
         for (int32_t c = 0; c < a->n; c++) {
             size_t offset = 0;
+            s = hn_sorted_of(&sorted, p, c, &n);
             hn_bytes_text(o, p || c ? ",{\"text\":" : "{\"text\":");
             text_of(o, a, s, n, p, c);
             hn_part_int(o, "index", p * a->n + c);
@@ -373,6 +397,7 @@ static bool whole(const hn_ask *a, const hn_head *h, const hn_say *s, size_t n, 
         }
     }
     tail(o, u);
+    hn_sorted_free(&sorted);
     return hn_bytes_ok(o);
 }
 

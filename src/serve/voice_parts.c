@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 const char hn_sse[] = "text/event-stream";
 
@@ -79,6 +80,46 @@ const char *hn_finish_reason(const hn_say *end, int32_t complete_calls)
 {
     if (end->why == HN_WHY_LENGTH || end->why == HN_WHY_CONTEXT) return "length";
     return complete_calls > 0 ? "tool_calls" : "stop";
+}
+
+/* Which of n choices s is of; -1: none of them. */
+static int64_t place_of(const hn_say *s, size_t n, int32_t n_choice)
+{
+    int64_t at = (int64_t)s->prompt * n_choice + s->choice;
+    return s->kind == HN_SAY_ALIVE || s->choice < 0 || s->choice >= n_choice || at < 0 || at >= (int64_t)n ? -1 : at;
+}
+
+bool hn_sorted_new(hn_sorted *o, const hn_say *s, size_t n, int32_t n_prompt, int32_t n_choice)
+{
+    size_t all = (size_t)n_prompt * (size_t)n_choice;
+    *o = (hn_sorted){ .n_choice = n_choice };
+    o->say = malloc((n + 1) * sizeof *o->say);
+    o->begin = calloc(all + 2, sizeof *o->begin);
+    if (!o->say || !o->begin) {
+        hn_sorted_free(o);
+        return false;
+    }
+    /* begin[k + 2] counts choice k, then begin[k + 1] is where it begins, which moves on to where it ends */
+    for (size_t i = 0; i < n; i++)
+        if (place_of(s + i, all, n_choice) >= 0) o->begin[place_of(s + i, all, n_choice) + 2]++;
+    for (size_t k = 2; k < all + 2; k++) o->begin[k] += o->begin[k - 1];
+    for (size_t i = 0; i < n; i++)
+        if (place_of(s + i, all, n_choice) >= 0) o->say[o->begin[place_of(s + i, all, n_choice) + 1]++] = s[i];
+    return true;
+}
+
+const hn_say *hn_sorted_of(const hn_sorted *o, int32_t prompt, int32_t choice, size_t *n)
+{
+    size_t k = (size_t)prompt * (size_t)o->n_choice + (size_t)choice;
+    *n = o->begin[k + 1] - o->begin[k];
+    return o->say + o->begin[k];
+}
+
+void hn_sorted_free(hn_sorted *o)
+{
+    free(o->say);
+    free(o->begin);
+    *o = (hn_sorted){ 0 };
 }
 
 void hn_arguments_object(hn_bytes *o, const char *s, size_t n)

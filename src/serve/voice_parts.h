@@ -32,6 +32,16 @@ int32_t hn_say_calls(const hn_say *s, size_t n, int32_t prompt, int32_t choice, 
 /* "stop", "length", "tool_calls" */
 const char *hn_finish_reason(const hn_say *end, int32_t complete_calls);
 
+/* What was said, choice by choice, so that an answer of many is written in one pass. */
+typedef struct hn_sorted {
+    hn_say *say;   /* in the order of prompts and choices, of each in its order */
+    size_t *begin; /* [n_prompt · n_choice + 1] */
+    int32_t n_choice;
+} hn_sorted;
+bool hn_sorted_new(hn_sorted *o, const hn_say *s, size_t n, int32_t n_prompt, int32_t n_choice);
+const hn_say *hn_sorted_of(const hn_sorted *o, int32_t prompt, int32_t choice, size_t *n);
+void hn_sorted_free(hn_sorted *o);
+
 /* The text of a JSON object of arguments as it is, or {} where the end of the answer cut it. */
 void hn_arguments_object(hn_bytes *o, const char *s, size_t n);
 

@@ -1,8 +1,396 @@
-/* call_grammar: what calls may be, as a grammar made of the format's record and of the schemas of the tools. */
+/* call_grammar: what calls may be, as a grammar made of the format's record and of the schemas of the tools: literal
+ * marks and tokens, a choice of names, and behind each name the arguments its schema allows. Arguments that a format
+ * writes one by one come in the order of the schema; strings among them as they are, all else as JSON. */
+#include "text/call_values.h"
 #include "text/calls.h"
+#include "text/schema.h"
+
+#include <stdlib.h>
+
+/* ---- marks ----------------------------------------------------------------------------------------------- */
+
+static hn_gnode marks(hn_grammar *g, const hn_call_mark *m)
+{
+    hn_gnode at = HN_G_EMPTY;
+    for (size_t end = m->n, i = end; end > 0; end = i) { /* from the end: lexemes in a row become one */
+        if (end >= HN_CALL_TOKEN && (unsigned char)m->p[end - HN_CALL_TOKEN] == HN_CALL_ESCAPE) {
+            i = end - HN_CALL_TOKEN;
+            at = hn_g_seq(g, hn_g_token(g, hn_call_get_token(m->p + i + 1)), at);
+            continue;
+        }
+        i = end;
+        while (i > 0 && !(i >= HN_CALL_TOKEN && (unsigned char)m->p[i - HN_CALL_TOKEN] == HN_CALL_ESCAPE)) i--;
+        at = hn_g_seq(g, hn_g_lex(g, hn_lang_text(hn_grammar_lang(g), m->p + i, end - i)), at);
+    }
+    return at;
+}
+
+static hn_gnode mark(hn_grammar *g, const hn_call_kit *k, const char *text)
+{
+    hn_call_mark m;
+    hn_call_encode(&m, k->v, text, text == k->f.end || text == k->f.section_end);
+    return marks(g, &m);
+}
+
+static hn_lang signs(hn_langs *l, bool colon)
+{
+    hn_range r[] = { { 'a', 'z' }, { 'A', 'Z' }, { '0', '9' }, { '_', '_' }, { '-', '-' }, { ':', ':' } };
+    return hn_lang_set(l, r, colon ? 6 : 5);
+}
+
+static hn_lang id_text(const hn_call_kit *k, hn_langs *l)
+{
+    enum { LONGEST_ID = 40 };
+    hn_range plain[] = { { 'a', 'z' }, { 'A', 'Z' }, { '0', '9' } };
+    uint32_t n = k->f.id_length;
+    return n ? hn_lang_repeat(l, hn_lang_set(l, plain, 3), n, n) : hn_lang_repeat(l, signs(l, false), 1, LONGEST_ID);
+}
+
+/* ---- arguments one by one -------------------------------------------------------------------------------- */
+
+typedef struct each {
+    const hn_call_kit *k;
+    const hn_call_tool *tool;
+    const char *key_begin, *key_end, *key_end_other, *value_end, *separator;
+    bool json; /* strings are JSON, too */
+} each;
+
+static each how_each(const hn_call_kit *k, const hn_call_tool *t)
+{
+    const hn_call_format *f = &k->f;
+    if (f->shape == HN_CALLS_PYTHON) return (each){ k, t, "", "=", "=", "", ", ", true };
+    if (f->shape == HN_CALLS_GEMMA) return (each){ k, t, "", ":<|\"|>", ":", "<|\"|>", ",", false };
+    return (each){
+        k, t, f->key_begin, f->key_end, *f->key_end_other ? f->key_end_other : f->key_end, f->value_end, "", f->quoted
+    };
+}
+
+/* Texts in which the mark behind them does not stand already: as far as its first white space, and not the text of its
+ * token either, where that has one. */
+static hn_lang text_without(hn_langs *l, const hn_vocab *v, const hn_call_mark *end)
+{
+    size_t from = 0, n = 0;
+    while (from < end->n && strchr(" \n\t\r", end->p[from])) from++;
+    const char *s = end->p + from;
+    if (from < end->n && (unsigned char)*s == HN_CALL_ESCAPE) {
+        s = hn_vocab_piece(v, hn_call_get_token(s + 1), false, &n);
+    } else {
+        while (from + n < end->n && (unsigned char)s[n] != HN_CALL_ESCAPE && !strchr(" \n\t\r", s[n])) n++;
+    }
+    if (!n) return HN_LANG_ALL;
+    hn_lang t = hn_lang_text(l, s, n);
+    return hn_lang_not(l, hn_lang_cat(l, HN_LANG_ALL, hn_lang_cat(l, t, HN_LANG_ALL)));
+}
+
+static hn_gnode raw_string(hn_schema *s, const each *e, hn_lang allowed)
+{
+    hn_call_mark end;
+    hn_call_encode(&end, e->k->v, e->value_end, false);
+    return hn_g_lex(s->g, hn_lang_and(s->l, allowed, text_without(s->l, e->k->v, &end)));
+}
+
+/* Strings that a schema of strings allows. */
+static hn_lang strings_of(hn_schema *s, const hn_jnode *property)
+{
+    hn_mold m = hn_mold_new(false);
+    hn_mold_add(s, &m, property);
+    if (s->st != HONE_OK) return HN_LANG_NONE;
+    if (m.n_choice) {
+        hn_schema_refuse(s, property,
+                         "arguments that are text, in the format of this template, take no anyOf and oneOf");
+        return HN_LANG_NONE;
+    }
+    if (!m.finite) return hn_mold_string(s, &m);
+    hn_lang t = HN_LANG_NONE;
+    const hn_jnode *one = hn_jget(property, "const"), *list = hn_jget(property, "enum");
+    for (const hn_jnode *x = one ? one : list ? list->first : NULL; x && hn_schema_work(s, 1); x = one ? NULL : x->next)
+        if (x->kind == HN_J_STRING && hn_schema_valid(s, property, x))
+            t = hn_lang_or(s->l, t, hn_lang_text(s->l, x->str.ptr, x->str.len));
+    return t;
+}
+
+/* key_begin K key_end V value_end */
+static hn_gnode one_argument(hn_schema *s, const each *e, hn_lang key, hn_gnode value, bool text)
+{
+    hn_grammar *g = s->g;
+    bool gemma = e->k->f.shape == HN_CALLS_GEMMA;
+    hn_gnode behind = gemma && !text ? HN_G_EMPTY : mark(g, e->k, e->value_end);
+    hn_gnode at = hn_g_seq(g, mark(g, e->k, text ? e->key_end : e->key_end_other), hn_g_seq(g, value, behind));
+    return hn_g_seq(g, mark(g, e->k, e->key_begin), hn_g_seq(g, hn_g_lex(g, key), at));
+}
+
+/* Arguments of a tool that says nothing of them. */
+static hn_gnode free_arguments(hn_schema *s, const each *e)
+{
+    enum { MOST = 16, LONGEST = 64 };
+    hn_grammar *g = s->g;
+    hn_lang key = hn_lang_repeat(s->l, signs(s->l, false), 1, LONGEST);
+    hn_nodes any = { 0 };
+    bool text = !e->json && strcmp(e->key_end, e->key_end_other) == 0;
+    hn_gnode value = text ? raw_string(s, e, HN_LANG_ALL) : hn_g_rule(g, hn_schema_rule(s, &any));
+    hn_gnode one = one_argument(s, e, key, value, text);
+    hn_gnode more = hn_g_rep(g, hn_g_seq(g, mark(g, e->k, e->separator), one), 0, MOST - 1);
+    return hn_g_alt(g, (hn_gnode[]){ HN_G_EMPTY, hn_g_seq(g, one, more) }, 2);
+}
+
+static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
+{
+    const each *e = arg;
+    hn_grammar *g = s->g;
+    hn_mold m = hn_mold_new(false);
+    static const char *const refused[] = { "minProperties", "maxProperties", "patternProperties" };
+    hn_mold_add(s, &m, root);
+    for (size_t i = 0; i < 3 && s->st == HONE_OK; i++)
+        if (hn_jget(root, refused[i]))
+            hn_schema_refuse(s, hn_jget(root, refused[i]), "calls in the format of this template do not have it");
+    const hn_jnode *list = hn_jget(root, "properties"), *required = hn_jget(root, "required");
+    if (s->st == HONE_OK && (m.n_choice || m.finite || m.members.n > 1))
+        hn_schema_refuse(s, root, "calls in the format of this template take properties and required alone");
+    if (list && list->kind != HN_J_OBJECT) hn_schema_wrong(s, list, "an object of schemas");
+    if (required && required->kind != HN_J_ARRAY) hn_schema_wrong(s, required, "an array of names");
+    for (const hn_jnode *x = required ? required->first : NULL; x && s->st == HONE_OK; x = x->next)
+        if (x->kind != HN_J_STRING || !hn_jget_str(list, x->str))
+            hn_schema_refuse(s, x, "calls in the format of this template name all they require in properties");
+    if (s->st != HONE_OK) return HN_G_FAIL;
+    if (!list && !hn_mold_closed(&m)) return free_arguments(s, e);
+    uint32_t n = list ? list->n : 0;
+    const hn_jnode **p = hn_arena_alloc(s->arena, (n + 1) * sizeof *p);
+    if (!p) {
+        hn_schema_no_memory(s);
+        return HN_G_FAIL;
+    }
+    for (const hn_jnode *x = list ? list->first : NULL; x; x = x->next) p[x->index] = x;
+    hn_gnode at[2] = { HN_G_EMPTY, HN_G_EMPTY }; /* behind argument i: none has come, some have */
+    for (uint32_t i = n; i-- > 0 && s->st == HONE_OK;) {
+        bool text = !e->json && hn_call_is_string(e->tool, p[i]->key.ptr, p[i]->key.len), must = false;
+        for (const hn_jnode *x = required ? required->first : NULL; x; x = x->next)
+            must = must || hn_str_same(x->str, p[i]->key);
+        hn_nodes conj = { 0 };
+        hn_schema_put(s, &conj, p[i]);
+        hn_gnode value = p[i]->kind == HN_J_FALSE ? HN_G_FAIL
+                         : text                   ? raw_string(s, e, strings_of(s, p[i]))
+                                                  : hn_g_rule(g, hn_schema_rule(s, &conj));
+        hn_gnode one = one_argument(s, e, hn_lang_text(s->l, p[i]->key.ptr, p[i]->key.len), value, text);
+        hn_gnode with = hn_g_seq(g, one, at[1]), next = hn_g_seq(g, mark(g, e->k, e->separator), with);
+        at[0] = must ? with : hn_g_alt(g, (hn_gnode[]){ with, at[0] }, 2);
+        at[1] = must ? next : hn_g_alt(g, (hn_gnode[]){ next, at[1] }, 2);
+    }
+    return at[0];
+}
+
+/* ---- arguments of one tool ------------------------------------------------------------------------------- */
+
+/* The schema with "type": "object", malloc'ed; loose: nothing else is asked. NULL: out of memory. */
+static char *schema_text(const hn_call_tool *t, bool loose)
+{
+    json_t *o = t->schema && !loose ? json_copy(t->schema) : json_object();
+    bool ok = o && (json_object_get(o, "type") || json_object_set_new(o, "type", json_string("object")) == 0);
+    char *s = ok ? hn_json_dump(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    return s;
+}
+
+static hone_status arguments(hn_grammar *g, const hn_call_kit *k, const hn_call_tool *t, bool loose, hn_gnode *out,
+                             hone_error *err)
+{
+    hn_schema_rules rules = { .strict = t->strict };
+    each e = how_each(k, t);
+    bool json = k->f.shape == HN_CALLS_JSON || k->f.shape == HN_CALLS_NAMED || k->f.shape == HN_CALLS_HARMONY;
+    char *text = schema_text(t, loose);
+    if (!text) return HN_FAIL(err, HONE_E_NOMEM, "schema of tool %s", t->name);
+    hone_status st = hn_schema_compile_as(g, text, strlen(text), &rules, json ? NULL : arguments_each, &e, out, err);
+    free(text);
+    return st;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------- */
+
+typedef struct maker {
+    hn_grammar *g;
+    const hn_call_kit *k;
+    hn_gnode space; /* between tokens of JSON */
+} maker;
+
+static hn_gnode space(hn_grammar *g)
+{
+    enum { INDENT = 20 };
+    hn_langs *l = hn_grammar_lang(g);
+    hn_lang blank = hn_lang_char(l, ' '),
+            line = hn_lang_cat(l, hn_lang_char(l, '\n'), hn_lang_repeat(l, blank, 0, INDENT));
+    return hn_g_lex(g, hn_lang_or_all(l, (hn_lang[]){ HN_LANG_EMPTY, blank, line }, 3));
+}
+
+static hn_gnode all(hn_grammar *g, const hn_gnode *n, size_t count)
+{
+    hn_gnode at = HN_G_EMPTY;
+    while (count > 0) at = hn_g_seq(g, n[--count], at);
+    return at;
+}
+
+/* "key": value */
+static hn_gnode member(const maker *m, const char *key, hn_gnode value)
+{
+    hn_grammar *g = m->g;
+    return all(g,
+               (hn_gnode[]){ hn_g_text(g, "\""), hn_g_text(g, key), hn_g_text(g, "\""), m->space, hn_g_text(g, ":"),
+                             m->space, value },
+               7);
+}
+
+static hn_gnode quoted(const maker *m, const char *text)
+{
+    hn_grammar *g = m->g;
+    return all(g, (hn_gnode[]){ hn_g_text(g, "\""), hn_g_text(g, text), hn_g_text(g, "\"") }, 3);
+}
+
+static hn_gnode json_call(const maker *m, const char *name, hn_gnode args)
+{
+    hn_grammar *g = m->g;
+    const hn_call_format *f = &m->k->f;
+    hn_gnode part[3], open = hn_g_seq(g, hn_g_text(g, "{"), m->space), close = hn_g_seq(g, m->space, hn_g_text(g, "}")),
+                      comma = all(g, (hn_gnode[]){ m->space, hn_g_text(g, ","), m->space }, 3);
+    size_t n = 0;
+    if (f->name_is_key) return all(g, (hn_gnode[]){ open, member(m, name, args), close }, 3);
+    hn_lang id = id_text(m->k, hn_grammar_lang(g));
+    if (f->id == HN_CALL_ID_KEY && f->id_first) part[n++] = member(m, f->id_key, hn_g_string(g, id));
+    part[n++] = member(m, f->name_key, quoted(m, name));
+    part[n++] = member(m, f->args_key, args);
+    if (f->id == HN_CALL_ID_KEY && !f->id_first) part[n++] = member(m, f->id_key, hn_g_string(g, id));
+    hn_gnode at = close;
+    while (n > 0) {
+        n--;
+        at = all(g, (hn_gnode[]){ n ? comma : HN_G_EMPTY, part[n], at }, 3);
+    }
+    return hn_g_seq(g, open, at);
+}
+
+/* From the name on, or the id in front of it, to the end of the arguments. */
+static hn_gnode call_of(const maker *m, const char *name, hn_gnode args)
+{
+    hn_grammar *g = m->g;
+    const hn_call_kit *k = m->k;
+    const hn_call_format *f = &k->f;
+    hn_langs *l = hn_grammar_lang(g);
+    hn_gnode id = hn_g_lex(g, id_text(k, l)), id_end = mark(g, k, f->id_end), word = hn_g_text(g, name),
+             name_end = mark(g, k, f->name_end);
+    switch ((hn_call_shape)f->shape) {
+    case HN_CALLS_JSON: return json_call(m, name, args);
+    case HN_CALLS_HARMONY: return all(g, (hn_gnode[]){ word, mark(g, k, "<|message|>"), args }, 3);
+    case HN_CALLS_PYTHON:
+    case HN_CALLS_GEMMA: {
+        hn_gnode close = hn_g_text(g, f->shape == HN_CALLS_PYTHON ? ")" : "}");
+        return all(g, (hn_gnode[]){ word, name_end, args, close }, 4);
+    }
+    default: break;
+    }
+    hn_lang digits = hn_lang_repeat(l, hn_lang_set(l, &(hn_range){ '0', '9' }, 1), 1, 3);
+    if (f->id == HN_CALL_ID_NAME)
+        return all(
+            g, (hn_gnode[]){ hn_g_text(g, "functions."), word, hn_g_text(g, ":"), hn_g_lex(g, digits), name_end, args },
+            6);
+    if (f->id == HN_CALL_ID_BEFORE) return all(g, (hn_gnode[]){ id, id_end, word, name_end, args }, 5);
+    if (f->id == HN_CALL_ID_BEHIND) return all(g, (hn_gnode[]){ word, name_end, id, id_end, args }, 5);
+    return all(g, (hn_gnode[]){ word, name_end, args }, 3);
+}
+
+/* gpt-oss, behind the role: reasoning, or a call in one of the ways its header is written. */
+static hn_gnode header(const maker *m, hn_gnode *call, size_t n)
+{
+    hn_grammar *g = m->g;
+    const hn_call_kit *k = m->k;
+    hn_gnode kinds[] = { mark(g, k, "<|channel|>analysis<|message|>"),
+                         hn_g_seq(g, mark(g, k, "<|channel|>commentary to=functions."), hn_g_alt(g, call, n)) };
+    hn_gnode start = hn_g_alt(g, (hn_gnode[]){ HN_G_EMPTY, mark(g, k, "<|start|>assistant") }, 2);
+    return hn_g_seq(g, start, hn_g_alt(g, kinds, 2));
+}
+
+/* Calls in the marks of their section; most: how many. first: the mark in front of the first one is to come. */
+static hn_gnode section(const maker *m, hn_gnode one, bool several, bool first)
+{
+    hn_grammar *g = m->g;
+    const hn_call_kit *k = m->k;
+    const hn_call_format *f = &k->f;
+    hn_gnode begin = mark(g, k, f->begin), whole = hn_g_seq(g, one, mark(g, k, f->end)),
+             more = all(g, (hn_gnode[]){ mark(g, k, f->separator), begin, whole }, 3);
+    hn_langs *l = hn_grammar_lang(g); /* tokens may hold the end of a mark and a line end */
+    hn_lang blank = hn_lang_or(l, hn_lang_char(l, ' '), hn_lang_char(l, '\n'));
+    return all(g,
+               (hn_gnode[]){ mark(g, k, f->section_begin), first ? begin : HN_G_EMPTY, whole,
+                             several ? hn_g_rep(g, more, 0, HN_LANG_ENDLESS) : HN_G_EMPTY, mark(g, k, f->section_end),
+                             hn_g_lex(g, hn_lang_repeat(l, blank, 0, 2)) },
+               6);
+}
+
+/* ---- grammars -------------------------------------------------------------------------------------------- */
+
+static hone_status note(hn_call_kit *k, size_t tool, const char *why, hone_error *err)
+{
+    char *s = NULL;
+    size_t n = strlen(k->notes) + strlen(why) + strlen(k->tool[tool].name) + 80;
+    if (!(s = malloc(n))) return HN_FAIL(err, HONE_E_NOMEM, "notes of %zu bytes", n);
+    snprintf(s, n, "%s%stools[%zu] %s: its arguments are any object: %s", k->notes, *k->notes ? "; " : "", tool,
+             k->tool[tool].name, why);
+    free(k->notes);
+    k->notes = s;
+    return HONE_OK;
+}
+
+/* One of both grammars. *failed: the tool whose schema cannot be enforced, for HONE_E_UNSUPPORTED and HONE_E_ARG. */
+static hone_status make(hn_grammar **out, const hn_call_kit *k, bool required, bool one, const bool *loose,
+                        size_t *failed, hone_error *err)
+{
+    hn_grammar *g;
+    hone_status st = hn_grammar_new(&g, err);
+    hn_gnode *call = calloc(k->n_tool + 1, sizeof *call);
+    size_t n = 0;
+    bool sections = k->section_begin.n || k->section_end.n, harmony = k->f.shape == HN_CALLS_HARMONY;
+    *failed = k->n_tool;
+    if (st != HONE_OK || !call) {
+        free(call);
+        return st != HONE_OK ? st : HN_FAIL(err, HONE_E_NOMEM, "%zu tools", k->n_tool);
+    }
+    maker m = { g, k, space(g) };
+    for (size_t i = 0; i < k->n_tool && st == HONE_OK; i++) {
+        hn_gnode args = HN_G_FAIL;
+        if (!k->tool[i].offered) continue;
+        st = arguments(g, k, &k->tool[i], loose[i], &args, err);
+        if (st != HONE_OK) *failed = i;
+        else call[n++] = call_of(&m, k->tool[i].name, args);
+    }
+    hn_gnode root = HN_G_FAIL;
+    if (st == HONE_OK && harmony) {
+        root = required ? header(&m, call, n) : hn_g_alt(g, call, n);
+    } else if (st == HONE_OK) {
+        uint32_t rule = hn_g_new_rule(g, "call", strlen("call"));
+        hn_g_set_rule(g, rule, hn_g_alt(g, call, n));
+        root =
+            section(&m, hn_g_rule(g, rule), !one && !k->f.single && (required || sections), !(required && k->f.bare));
+    }
+    free(call);
+    if (st == HONE_OK) st = hn_grammar_finish(g, root, err);
+    if (st == HONE_OK) *out = g;
+    else hn_grammar_drop(g);
+    return st;
+}
 
 hone_status hn_call_kit_grammars(hn_call_kit *k, bool one, hone_error *err)
 {
-    (void)k, (void)one, (void)err;
-    return HONE_OK;
+    size_t offered = 0, failed;
+    hone_status st = HONE_OK;
+    hone_error why = { 0 };
+    for (size_t i = 0; i < k->n_tool; i++) offered += k->tool[i].offered;
+    if (!offered || k->f.shape == HN_CALLS_GENERIC) return HONE_OK;
+    bool *loose = calloc(k->n_tool + 1, sizeof *loose);
+    if (!loose) return HN_FAIL(err, HONE_E_NOMEM, "%zu tools", k->n_tool);
+    while ((st = make(&k->section, k, false, one, loose, &failed, &why)) != HONE_OK && st != HONE_E_NOMEM &&
+           failed < k->n_tool && !loose[failed] && !k->tool[failed].strict) {
+        loose[failed] = true; /* what cannot be enforced is told */
+        if ((st = note(k, failed, why.message, err)) != HONE_OK) break;
+    }
+    if (st != HONE_OK && failed < k->n_tool && why.message[0])
+        st = HN_FAIL(err, st, "tools[%zu] %s: %s", failed, k->tool[failed].name, why.message);
+    else if (st != HONE_OK && why.message[0]) st = HN_FAIL(err, st, "tools: %s", why.message);
+    if (st == HONE_OK) st = make(&k->required, k, true, one, loose, &failed, err);
+    free(loose);
+    return st;
 }

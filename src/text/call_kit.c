@@ -1,11 +1,11 @@
-/* call_kit: what one request offers: its tools, and the marks of the format as tokens of the vocabulary; see calls.h. */
+/* call_kit: what one request offers: its tools, and the marks of the format as tokens of the vocabulary. */
 #include "base/json_tree.h"
 #include "text/calls.h"
 #include "text/text_priv.h"
 
 #include <stdlib.h>
 
-/* ---- tokens in text ---------------------------------------------------------------------------------------------- */
+/* ---- tokens in text -------------------------------------------------------------------------------------- */
 
 void hn_call_put_token(char out[HN_CALL_TOKEN], int32_t id)
 {
@@ -20,7 +20,7 @@ int32_t hn_call_get_token(const char *s)
     return id;
 }
 
-/* ---- marks ---------------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------------------- */
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
@@ -44,8 +44,7 @@ static int32_t token_at(const hn_vocab *v, const char *text, size_t n, size_t *l
     return best;
 }
 
-/* ends: the mark is cut at a token that ends the turn. */
-static void encode(hn_call_mark *m, const hn_vocab *v, const char *text, bool ends)
+void hn_call_encode(hn_call_mark *m, const hn_vocab *v, const char *text, bool ends)
 {
     m->n = 0;
     for (size_t i = 0, n = strlen(text), k; i < n;) {
@@ -93,21 +92,21 @@ static void make_marks(hn_call_kit *k)
 {
     const hn_call_format *f = &k->f;
     const hn_vocab *v = k->v;
-    encode(&k->section_begin, v, f->section_begin, false);
-    encode(&k->begin, v, f->begin, false);
-    encode(&k->end, v, f->end, true);
-    encode(&k->separator, v, f->separator, false);
-    encode(&k->section_end, v, f->section_end, true);
-    encode(&k->name_end, v, f->name_end, false);
-    encode(&k->id_end, v, f->id_end, false);
-    encode(&k->key_begin, v, f->key_begin, false);
-    encode(&k->key_end, v, f->key_end, false);
-    encode(&k->key_end_other, v, f->key_end_other, false);
-    encode(&k->value_end, v, f->value_end, false);
-    encode(&k->quote, v, "<|\"|>", false);
-    hn_call_mark *const front[] = { &k->section_begin, &k->begin,     &k->end,       &k->separator,
-                                    &k->section_end,   &k->key_begin, &k->value_end, &k->key_end };
-    for (size_t i = 0; i < sizeof front / sizeof *front; i++) trim(front[i], front[i] != &k->key_end, false);
+    hn_call_encode(&k->section_begin, v, f->section_begin, false);
+    hn_call_encode(&k->begin, v, f->begin, false);
+    hn_call_encode(&k->end, v, f->end, true);
+    hn_call_encode(&k->separator, v, f->separator, false);
+    hn_call_encode(&k->section_end, v, f->section_end, true);
+    hn_call_encode(&k->name_end, v, f->name_end, false);
+    hn_call_encode(&k->id_end, v, f->id_end, false);
+    hn_call_encode(&k->key_begin, v, f->key_begin, false);
+    hn_call_encode(&k->key_end, v, f->key_end, false);
+    hn_call_encode(&k->key_end_other, v, f->key_end_other, false);
+    hn_call_encode(&k->value_end, v, f->value_end, false);
+    hn_call_encode(&k->quote, v, "<|\"|>", false);
+    hn_call_mark *const front[] = { &k->section_begin, &k->begin,     &k->end,      &k->separator,
+                                    &k->section_end,   &k->key_begin, &k->value_end };
+    for (size_t i = 0; i < sizeof front / sizeof *front; i++) trim(front[i], true, front[i] == &k->separator);
     trim(&k->key_end, false, true);
     trim(&k->key_end_other, false, true);
     make_trigger(k);
@@ -128,7 +127,7 @@ bool hn_call_kit_marks(const hn_call_kit *k, int32_t id)
            hn_call_get_token(k->quote.p + 1) == id;
 }
 
-/* ---- tools ------------------------------------------------------------------------------------------------------------ */
+/* ---- tools ----------------------------------------------------------------------------------------------- */
 
 const hn_call_tool *hn_call_kit_find(const hn_call_kit *k, const char *name, size_t n)
 {

@@ -35,17 +35,17 @@ struct hn_call_reader {
     uint64_t seed;
     int32_t calls, in_section;
     state state;
-    hn_text buf;
+    hn_grown buf;
     size_t at, mark; /* read so far; what becomes text if this is no call */
     char name[HN_CALL_NAME_MAX + 1], id[ID_MAX + 1], key[KEY_MAX + 1];
     size_t n_name, n_key;
     bool named, loose; /* the name is out; arguments come until the end, whatever they are */
     const hn_call_tool *tool;
     hn_json_scan scan;
-    hn_text args; /* arguments that wait for the name or the id, or to be converted */
-    bool whole;   /* they do */
-    hn_text text; /* of a token */
-    bool string;  /* TAGGED: the value is a string, shown as it comes */
+    hn_grown args; /* arguments that wait for the name or the id, or to be converted */
+    bool whole;    /* they do */
+    hn_grown text; /* of a token */
+    bool string;   /* TAGGED: the value is a string, shown as it comes */
     int n_args;
 };
 
@@ -87,8 +87,9 @@ void hn_call_begin(hn_call_reader *r)
 
 hone_str hn_call_rest(const hn_call_reader *r) { return (hone_str){ r->buf.p + r->mark, r->buf.n - r->mark }; }
 int32_t hn_call_count(const hn_call_reader *r) { return r->calls; }
+bool hn_call_named(const hn_call_reader *r) { return r->named || r->tool; }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------------------- */
 
 static hone_status say(hn_call_reader *r, hone_part part, const char *s, size_t n, const char *id, hone_error *err)
 {
@@ -99,7 +100,7 @@ static hone_status say(hn_call_reader *r, hone_part part, const char *s, size_t 
 static hone_status say_args(hn_call_reader *r, const char *s, size_t n, hone_error *err)
 {
     if (!n) return HONE_OK;
-    return r->whole ? hn_text_put(&r->args, s, n, err) : say(r, HONE_PART_ARGUMENTS, s, n, NULL, err);
+    return r->whole ? hn_grown_put(&r->args, s, n, err) : say(r, HONE_PART_ARGUMENTS, s, n, NULL, err);
 }
 
 static void make_id(hn_call_reader *r)
@@ -125,7 +126,7 @@ static hone_status accept(hn_call_reader *r, hone_error *err)
     return say(r, HONE_PART_CALL_NAME, r->name, r->n_name, r->id, err);
 }
 
-/* ---- marks ------------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------------------- */
 
 typedef enum found { NO, PARTLY, YES } found;
 
@@ -175,7 +176,7 @@ static bool is_name_char(char c)
            c == '-';
 }
 
-/* ---- steps: MORE needs more text, GO has made a step ------------------------------------------------------------- */
+/* ---- steps: MORE needs more text, GO has made a step ----------------------------------------------------- */
 
 typedef enum step { GO, MORE, IS_TEXT, IS_DONE } step;
 
@@ -309,7 +310,7 @@ static step at_name(hn_call_reader *r, hone_error *err, hone_status *st)
     return GO;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
 
 /* Passes on what of a JSON value is there. A token inside a string is its text. */
 static step pass_value(hn_call_reader *r, bool show, hone_error *err, hone_status *st)
@@ -424,7 +425,7 @@ static step args_in_text(hn_call_reader *r, hone_error *err, hone_status *st)
         i++;
     }
     if (!scan.done) return MORE;
-    hn_text text = { 0 };
+    hn_grown text = { 0 };
     *st = hn_call_unescape(&text, r->buf.p + r->at, i - r->at, err);
     if (*st == HONE_OK) *st = hn_call_json_or_string(&r->args, text.p, text.n, err);
     free(text.p);
@@ -461,7 +462,7 @@ static step at_text(hn_call_reader *r, hone_error *err, hone_status *st)
     return GO;
 }
 
-/* ---- tagged arguments ------------------------------------------------------------------------------------------------ */
+/* ---- tagged arguments ------------------------------------------------------------------------------------ */
 
 static step at_key(hn_call_reader *r, hone_error *err, hone_status *st)
 {
@@ -570,7 +571,7 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
     return GO;
 }
 
-/* ---- arguments in a syntax of their own -------------------------------------------------------------------------------- */
+/* ---- arguments in a syntax of their own ------------------------------------------------------------------ */
 
 static step at_own(hn_call_reader *r, hone_error *err, hone_status *st)
 {
@@ -586,7 +587,7 @@ static step at_own(hn_call_reader *r, hone_error *err, hone_status *st)
     return GO;
 }
 
-/* ---- the end of a call ------------------------------------------------------------------------------------------------- */
+/* ---- the end of a call ----------------------------------------------------------------------------------- */
 
 static step at_end(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
 {
@@ -660,7 +661,7 @@ hone_status hn_call_feed(hn_call_reader *r, const char *s, size_t n, bool all, h
         r->at -= r->mark;
         r->mark = 0;
     }
-    hone_status st = hn_text_put(&r->buf, s, n, err);
+    hone_status st = hn_grown_put(&r->buf, s, n, err);
     step x = GO;
     while (st == HONE_OK && x == GO) x = go(r, all, err, &st);
     if (st != HONE_OK) return st;

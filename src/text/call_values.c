@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-hone_status hn_text_put(hn_text *t, const char *s, size_t n, hone_error *err)
+hone_status hn_grown_put(hn_grown *t, const char *s, size_t n, hone_error *err)
 {
     if (n > t->cap - t->n) {
         size_t cap = (t->n + n) * 2 + 64;
@@ -20,9 +20,9 @@ hone_status hn_text_put(hn_text *t, const char *s, size_t n, hone_error *err)
     return HONE_OK;
 }
 
-static hone_status put_str(hn_text *t, const char *s, hone_error *err) { return hn_text_put(t, s, strlen(s), err); }
+static hone_status put_str(hn_grown *t, const char *s, hone_error *err) { return hn_grown_put(t, s, strlen(s), err); }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
 
 bool hn_json_scan_byte(hn_json_scan *s, char c)
 {
@@ -57,7 +57,7 @@ static bool is_json(const char *s, size_t n)
            hn_jread_end(&j) == HONE_OK;
 }
 
-hone_status hn_call_escape(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
+hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
 {
     hone_status st = HONE_OK;
     size_t plain = 0;
@@ -70,13 +70,12 @@ hone_status hn_call_escape(hn_text *out, const char *s, size_t n, const hn_vocab
         static const char raw[] = "\"\\\b\f\n\r\t", name[] = "\"\\bfnrt";
         const char *at = c ? strchr(raw, c) : NULL;
         char esc[8];
-        st = hn_text_put(out, s + plain, i - plain, err);
+        st = hn_grown_put(out, s + plain, i - plain, err);
         if (st != HONE_OK) break;
         if (c == HN_CALL_ESCAPE) {
             size_t len = 0;
-            const char *text = v && n - i >= HN_CALL_TOKEN
-                                   ? hn_vocab_piece(v, hn_call_get_token(s + i + 1), true, &len)
-                                   : NULL;
+            const char *text =
+                v && n - i >= HN_CALL_TOKEN ? hn_vocab_piece(v, hn_call_get_token(s + i + 1), true, &len) : NULL;
             if (text) st = hn_call_escape(out, text, len, NULL, err);
             i += n - i >= HN_CALL_TOKEN ? HN_CALL_TOKEN : n - i;
         } else {
@@ -87,36 +86,36 @@ hone_status hn_call_escape(hn_text *out, const char *s, size_t n, const hn_vocab
         }
         plain = i;
     }
-    return st == HONE_OK ? hn_text_put(out, s + plain, n - plain, err) : st;
+    return st == HONE_OK ? hn_grown_put(out, s + plain, n - plain, err) : st;
 }
 
-static hone_status put_string(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
+static hone_status put_string(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
 {
     hone_status st = put_str(out, "\"", err);
     if (st == HONE_OK) st = hn_call_escape(out, s, n, v, err);
     return st == HONE_OK ? put_str(out, "\"", err) : st;
 }
 
-hone_status hn_call_unescape(hn_text *out, const char *s, size_t n, hone_error *err)
+hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error *err)
 {
     const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
     hn_jread j;
     hn_jread_text t;
     if (hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) != HONE_OK || hn_jread_string(&j, &t) != HONE_OK)
-        return n > 2 ? hn_text_put(out, s + 1, n - 2, err) : HONE_OK; /* no string of JSON: as it is */
-    hone_status st = hn_text_put(out, t.raw, t.n_raw, err);
+        return n > 2 ? hn_grown_put(out, s + 1, n - 2, err) : HONE_OK; /* no string of JSON: as it is */
+    hone_status st = hn_grown_put(out, t.raw, t.n_raw, err);
     if (st != HONE_OK) return st;
     hn_jread_unescape(out->p + out->n - t.n_raw, &t);
     out->n -= t.n_raw - t.n;
     return HONE_OK;
 }
 
-hone_status hn_call_json_or_string(hn_text *out, const char *s, size_t n, hone_error *err)
+hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_error *err)
 {
-    return is_json(s, n) ? hn_text_put(out, s, n, err) : put_string(out, s, n, NULL, err);
+    return is_json(s, n) ? hn_grown_put(out, s, n, err) : put_string(out, s, n, NULL, err);
 }
 
-/* ---- what a schema says -------------------------------------------------------------------------------------------- */
+/* ---- what a schema says ---------------------------------------------------------------------------------- */
 
 static bool all_strings(const json_t *list)
 {
@@ -131,7 +130,8 @@ bool hn_call_is_string(const hn_call_tool *t, const char *key, size_t n)
     const json_t *properties = t ? json_object_get(t->schema, "properties") : NULL, *p = NULL;
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)properties, name, value) if (strlen(name) == n && memcmp(name, key, n) == 0) p = value;
+    json_object_foreach((json_t *)properties, name, value) if (strlen(name) == n && memcmp(name, key, n) == 0) p =
+        value;
     const json_t *type = json_object_get(p, "type");
     if (json_is_string(type)) return strcmp(json_string_value(type), "string") == 0;
     if (json_is_array(type))
@@ -140,7 +140,7 @@ bool hn_call_is_string(const hn_call_tool *t, const char *key, size_t n)
     return all_strings(json_object_get(p, "enum")) || json_is_string(json_object_get(p, "const"));
 }
 
-/* ---- syntaxes of their own -------------------------------------------------------------------------------------------- */
+/* ---- syntaxes of their own ------------------------------------------------------------------------------- */
 
 typedef struct own {
     const char *s;
@@ -148,7 +148,7 @@ typedef struct own {
     bool python;
     const hn_call_mark *quote; /* Gemma's, of strings */
     const hn_vocab *v;
-    hn_text *out;
+    hn_grown *out;
     hone_status st;
     hone_error *err;
     int depth;
@@ -163,7 +163,7 @@ static bool at_quote(const char *s, size_t n, const hn_call_mark *q)
 /* Behind the string that begins at s; 0: it does not end. */
 static size_t behind_string(const char *s, size_t n, bool python, const hn_call_mark *q)
 {
-    if (!python) {
+    if (!python && *s != '"') {
         for (size_t i = q->n; i < n; i++)
             if (at_quote(s + i, n - i, q)) return i + q->n;
         return 0;
@@ -177,7 +177,7 @@ static size_t behind_string(const char *s, size_t n, bool python, const hn_call_
 
 static bool begins_string(const char *s, size_t n, bool python, const hn_call_mark *q)
 {
-    return python ? *s == '\'' || *s == '"' : at_quote(s, n, q);
+    return *s == '"' || (python ? *s == '\'' : at_quote(s, n, q));
 }
 
 bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *quote, size_t *used)
@@ -202,7 +202,7 @@ bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *q
 
 static void put(own *o, const char *s, size_t n)
 {
-    if (o->st == HONE_OK) o->st = hn_text_put(o->out, s, n, o->err);
+    if (o->st == HONE_OK) o->st = hn_grown_put(o->out, s, n, o->err);
 }
 
 static char peek(own *o)
@@ -211,7 +211,7 @@ static char peek(own *o)
     return (char)(o->i < o->n ? o->s[o->i] : 0);
 }
 
-static void put_utf8(hn_text *t, uint32_t cp, own *o)
+static void put_utf8(hn_grown *t, uint32_t cp, own *o)
 {
     char b[4];
     size_t n = cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
@@ -219,17 +219,17 @@ static void put_utf8(hn_text *t, uint32_t cp, own *o)
     if ((cp >= 0xD800 && cp <= 0xDFFF) || cp > 0x10FFFF) cp = 0xFFFD, n = 3;
     for (size_t i = n; i-- > 1; cp >>= 6) b[i] = (char)(0x80 | (cp & 0x3F));
     b[0] = (char)(lead[n > 1 ? n : 0] | cp);
-    if (o->st == HONE_OK) o->st = hn_text_put(t, b, n, o->err);
+    if (o->st == HONE_OK) o->st = hn_grown_put(t, b, n, o->err);
 }
 
 /* A literal of Python, without its quotes: its escapes are read. */
 static void python_string(own *o, const char *s, size_t n)
 {
     static const char name[] = "nrtbf0", means[] = "\n\r\t\b\f";
-    hn_text t = { 0 };
+    hn_grown t = { 0 };
     for (size_t i = 0; i < n && o->st == HONE_OK; i++) {
         if (s[i] != '\\' || i + 1 == n) {
-            o->st = hn_text_put(&t, s + i, 1, o->err);
+            o->st = hn_grown_put(&t, s + i, 1, o->err);
             continue;
         }
         char c = s[++i];
@@ -244,10 +244,10 @@ static void python_string(own *o, const char *s, size_t n)
             put_utf8(&t, cp, o);
             i += digits;
         } else if (at) {
-            o->st = hn_text_put(&t, &means[at - name], 1, o->err);
+            o->st = hn_grown_put(&t, &means[at - name], 1, o->err);
         } else {
-            if (c != '\\' && c != '\'' && c != '"') o->st = hn_text_put(&t, "\\", 1, o->err);
-            if (o->st == HONE_OK && c != '\n') o->st = hn_text_put(&t, &c, 1, o->err);
+            if (c != '\\' && c != '\'' && c != '"') o->st = hn_grown_put(&t, "\\", 1, o->err);
+            if (o->st == HONE_OK && c != '\n') o->st = hn_grown_put(&t, &c, 1, o->err);
         }
     }
     if (o->st == HONE_OK) o->st = put_string(o->out, t.p, t.n, o->v, o->err);
@@ -258,10 +258,12 @@ static void value(own *o);
 
 static void string(own *o)
 {
-    size_t k = behind_string(o->s + o->i, o->n - o->i, o->python, o->quote), q = o->python ? 1 : o->quote->n;
-    const char *s = o->s + o->i + q;
+    const char *from = o->s + o->i;
+    size_t k = behind_string(from, o->n - o->i, o->python, o->quote), q = o->python || *from == '"' ? 1 : o->quote->n;
+    const char *s = from + q;
     size_t n = k ? k - 2 * q : o->n - o->i - q;
-    if (o->python) python_string(o, s, n);
+    if (*from == '"' && k && is_json(from, k)) put(o, from, k); /* the same in all three */
+    else if (o->python) python_string(o, s, n);
     else if (o->st == HONE_OK) o->st = put_string(o->out, s, n, o->v, o->err);
     o->i = k ? o->i + k : o->n;
 }
@@ -284,7 +286,7 @@ static void word(own *o, bool key)
     o->bad |= key || !(is_json(w.ptr, w.len) || python_word(w));
     if (key) o->st = put_string(o->out, o->s + from, o->i - from, o->v, o->err);
     else if (o->i > from) o->st = hn_call_value(o->out, o->s + from, o->i - from, o->v, o->err);
-    else o->st = hn_text_put(o->out, "null", 4, o->err);
+    else o->st = hn_grown_put(o->out, "null", 4, o->err);
 }
 
 /* Members or elements up to the bracket. */
@@ -338,7 +340,7 @@ static void value(own *o)
     o->depth--;
 }
 
-hone_status hn_call_own(hn_text *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
+hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
                         const hn_vocab *v, hone_error *err)
 {
     own o = { .s = s, .n = n, .python = python, .quote = quote, .v = v, .out = out, .err = err };
@@ -348,12 +350,12 @@ hone_status hn_call_own(hn_text *out, const char *s, size_t n, bool python, cons
     return o.st;
 }
 
-hone_status hn_call_value(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
+hone_status hn_call_value(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
 {
     const char *word = python_word((hone_str){ s, n });
     static const hn_call_mark none;
     if (word) return put_str(out, word, err);
-    if (is_json(s, n)) return hn_text_put(out, s, n, err);
+    if (is_json(s, n)) return hn_grown_put(out, s, n, err);
     if (n && (*s == '{' || *s == '[')) { /* some templates write lists and objects as Python shows them */
         size_t before = out->n;
         own o = { .s = s, .n = n, .python = true, .quote = &none, .v = v, .out = out, .err = err };

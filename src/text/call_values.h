@@ -5,11 +5,11 @@
 
 #include "text/calls.h"
 
-typedef struct hn_text { /* grows; free p */
+typedef struct hn_grown { /* grows; free p */
     char *p;
     size_t n, cap;
-} hn_text;
-hone_status hn_text_put(hn_text *t, const char *s, size_t n, hone_error *err);
+} hn_grown;
+hone_status hn_grown_put(hn_grown *t, const char *s, size_t n, hone_error *err);
 
 /* One JSON value, byte by byte, as far as brackets and quotes tell: what is not JSON is not noticed. */
 typedef struct hn_json_scan {
@@ -23,19 +23,19 @@ bool hn_json_scan_byte(hn_json_scan *s, char c);
 bool hn_call_is_string(const hn_call_tool *t, const char *key, size_t n);
 
 /* Appends text as JSON has it between quotes; tokens are their text. v may be NULL where there are none. */
-hone_status hn_call_escape(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
+hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
 /* Appends what a JSON string, with its quotes, holds. */
-hone_status hn_call_unescape(hn_text *out, const char *s, size_t n, hone_error *err);
+hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error *err);
 /* Appends s as it is where it is JSON, else as a string. */
-hone_status hn_call_json_or_string(hn_text *out, const char *s, size_t n, hone_error *err);
+hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_error *err);
 /* The same of the value of a tagged argument: True, False and None are what they are in Python. */
-hone_status hn_call_value(hn_text *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
+hone_status hn_call_value(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
 
 /* Arguments in Python's syntax, K=V, … up to ), or Gemma's, K:V, … up to }: *used, bytes with that bracket. False: it
  * is not there yet. */
 bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *quote, size_t *used);
 /* Appends them as an object. */
-hone_status hn_call_own(hn_text *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
+hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
                         const hn_vocab *v, hone_error *err);
 
 #endif

@@ -2,15 +2,15 @@
  * template (hn_call_format_make), so a new format needs no line here; a small table knows those whose values have a
  * syntax of their own. One reader takes all formats apart; one grammar is made of the same record.
  *
- * In what follows text may hold tokens: the byte FF, which is in no UTF-8, and four bytes of the id. So a mark that is a
- * token of the vocabulary is that token alone, and never text that spells it. */
+ * In what follows text may hold tokens: the byte FF, which is in no UTF-8, and four bytes of the id. So a mark that is
+ * a token of the vocabulary is that token alone, and never text that spells it. */
 #ifndef HN_CALLS_H
 #define HN_CALLS_H
 
 #include "text/chat.h"
 #include "text/grammar.h"
 
-/* ---- the record ------------------------------------------------------------------------------------------------ */
+/* ---- the record ------------------------------------------------------------------------------------------ */
 
 typedef enum hn_call_shape {
     HN_CALLS_GENERIC, /* the template writes no calls, or none that can be read back */
@@ -56,7 +56,7 @@ hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str
                                 hone_error *err);
 json_t *hn_call_format_json(const hn_call_format *f); /* new reference; NULL: out of memory */
 
-/* ---- tools that may be called ------------------------------------------------------------------------------------- */
+/* ---- tools that may be called ---------------------------------------------------------------------------- */
 
 /* A mark as the reader looks for it. */
 typedef struct hn_call_mark {
@@ -81,8 +81,8 @@ typedef struct hn_call_kit { /* immutable but for its owners */
     hn_call_mark section_begin, begin, end, separator, section_end, name_end, id_end, key_begin, key_end, key_end_other,
         value_end, trigger, quote;
     int32_t trigger_id;   /* the token that begins calls; -1: it is text */
-    hn_grammar *section;  /* from the trigger on; NULL: nothing is constrained */
-    hn_grammar *required; /* of an answer that is calls */
+    hn_grammar *section;  /* from the trigger on; of HARMONY the name, <|message|> and the arguments */
+    hn_grammar *required; /* of an answer that is calls; of HARMONY from behind the role */
     char *notes;
 } hn_call_kit;
 
@@ -96,8 +96,10 @@ typedef struct hn_call_ask {
 hone_status hn_call_kit_new(hn_call_kit **out, const hn_call_format *f, const hn_vocab *v, const hn_call_ask *ask,
                             hone_error *err);
 void hn_call_kit_hold(hn_call_kit *k);
-void hn_call_kit_drop(hn_call_kit *k); /* NULL allowed */
+void hn_call_kit_drop(hn_call_kit *k);                                                  /* NULL allowed */
 const hn_call_tool *hn_call_kit_find(const hn_call_kit *k, const char *name, size_t n); /* that is offered; or NULL */
+/* text with its special tokens as such; ends: cut at one that ends the turn. */
+void hn_call_encode(hn_call_mark *m, const hn_vocab *v, const char *text, bool ends);
 bool hn_call_kit_marks(const hn_call_kit *k, int32_t id); /* is the token in one of the marks? */
 /* call_grammar.c: both grammars and notes. */
 hone_status hn_call_kit_grammars(hn_call_kit *k, bool one, hone_error *err);
@@ -105,7 +107,7 @@ hone_status hn_call_kit_grammars(hn_call_kit *k, bool one, hone_error *err);
 void hn_call_put_token(char out[HN_CALL_TOKEN], int32_t id);
 int32_t hn_call_get_token(const char *s); /* behind the byte FF */
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------- */
 
 typedef hone_status hn_call_part_fn(void *arg, hone_part part, const char *s, size_t n, int32_t call, const char *id,
                                     hone_error *err);
@@ -129,5 +131,6 @@ hone_status hn_call_feed(hn_call_reader *r, const char *s, size_t n, bool all, h
 /* Valid until the next call; tokens in it are marks as above. */
 hone_str hn_call_rest(const hn_call_reader *r);
 int32_t hn_call_count(const hn_call_reader *r);
+bool hn_call_named(const hn_call_reader *r); /* the name of the call that is read is known */
 
 #endif

@@ -33,10 +33,11 @@ typedef enum hn_gkind {
 
 typedef struct hn_gnode_data {
     uint8_t kind;
-    bool quoted;      /* LEX: a JSON string */
-    bool empty_ok;    /* may match the empty text; known when finished */
-    bool alive;       /* matches something; known when finished */
-    uint32_t a, b, c; /* LEX: term; TOKEN: its id; SEQ: both; ALT: place, number in kids; REP: node, min, max; RULE: its number */
+    bool quoted;   /* LEX: a JSON string */
+    bool empty_ok; /* may match the empty text; known when finished */
+    bool alive;    /* matches something; known when finished */
+    uint32_t a, b,
+        c; /* LEX: term; TOKEN: its id; SEQ: both; ALT: place, number in kids; REP: node, min, max; RULE: its number */
 } hn_gnode_data;
 
 typedef struct hn_grule {

@@ -14,13 +14,13 @@ enum { TEXT_OF_TRIGGER = sizeof((hn_reply_mark *)0)->text };
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-static void drop_front(hn_text *b, size_t n)
+static void drop_front(hn_grown *b, size_t n)
 {
     b->n -= n;
     if (n && b->n) memmove(b->p, b->p + n, b->n);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------------------- */
 
 static hone_part part_of(const hn_reply *r)
 {
@@ -49,7 +49,7 @@ static hone_status emit_of(hn_reply *r, hone_part part, const char *s, size_t n,
         }
         r->piece[r->n_piece++] = (hn_reply_piece){ part, r->out.n, call, SIZE_MAX };
     }
-    return hn_text_put(&r->out, s, n, err);
+    return hn_grown_put(&r->out, s, n, err);
 }
 
 static hone_status emit(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
@@ -65,7 +65,7 @@ static hone_status emit_call(void *arg, hone_part part, const char *s, size_t n,
     hone_status st = emit_of(r, part, s, n, call, err);
     if (st == HONE_OK && id) {
         r->piece[r->n_piece - 1].id = r->ids.n;
-        st = hn_text_put(&r->ids, id, strlen(id) + 1, err);
+        st = hn_grown_put(&r->ids, id, strlen(id) + 1, err);
     }
     return st;
 }
@@ -100,7 +100,7 @@ static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
         size_t k = 0;
         while (k < n && is_blank(s[k]) && holds) k++;
         if (k) {
-            st = hn_text_put(&r->blank, s, k, err);
+            st = hn_grown_put(&r->blank, s, k, err);
         } else {
             if (!(r->first && r->skip)) st = emit(r, part_of(r), r->blank.p, r->blank.n, err);
             r->blank.n = 0;
@@ -114,7 +114,7 @@ static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
     return st;
 }
 
-/* ---- headers ----------------------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------------------- */
 
 static bool begins(const char *s, size_t n, const char *word)
 {
@@ -138,7 +138,15 @@ static hone_status header_call(hn_reply *r, hone_error *err)
     }
     enter(r, HN_REPLY_CALL, false);
     r->calling = true;
-    return hn_call_begin_named(r->reader, at, k, err);
+    hone_status st = hn_call_begin_named(r->reader, at, k, err);
+    hn_call_mark body;
+    hn_call_encode(&body, r->v, "<|message|>", false);
+    hn_grown begun = { 0 };
+    if (st == HONE_OK) st = hn_grown_put(&begun, at, k, err);
+    if (st == HONE_OK) st = hn_grown_put(&begun, body.p, body.n, err);
+    if (st == HONE_OK) st = hn_reply_arm(r, begun.p, begun.n, err);
+    free(begun.p);
+    return st;
 }
 
 /* The header is "assistant to=functions.f", a separator, "analysis" … Which part its text is, and whether it is the
@@ -223,11 +231,12 @@ static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
     return HONE_OK;
 }
 
-/* ---- marks ------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------------------- */
 
 bool hn_reply_counts(const hn_reply *r, const hn_reply_mark *m, bool first)
 {
-    return m->from >> r->state & 1 && (m->act != HN_REPLY_TOOLS || !r->silent) && (!m->first || first || r->prompting) &&
+    return m->from >> r->state & 1 && (m->act != HN_REPLY_TOOLS || !r->silent) &&
+           (!m->first || first || r->prompting) &&
            (m->act != HN_REPLY_CLOSE || m->group == r->group || r->state != HN_REPLY_REASONING) &&
            (m->act != HN_REPLY_UNSAY || r->wrapped);
 }
@@ -249,17 +258,17 @@ static const hn_reply_mark *mark_at(const hn_reply *r, const char *s, size_t n, 
 }
 
 /* Tokens in a text that was no call, as their text. */
-static hone_status put_plain(hn_text *t, const hn_vocab *v, hone_str s, hone_error *err)
+static hone_status put_plain(hn_grown *t, const hn_vocab *v, hone_str s, hone_error *err)
 {
     hone_status st = HONE_OK;
     for (size_t i = 0, n; i < s.len && st == HONE_OK; i += n) {
         const char *esc = memchr(s.ptr + i, HN_CALL_ESCAPE, s.len - i);
         n = esc ? (size_t)(esc - (s.ptr + i)) : s.len - i;
-        st = hn_text_put(t, s.ptr + i, n, err);
+        st = hn_grown_put(t, s.ptr + i, n, err);
         if (!esc || st != HONE_OK) continue;
         size_t len;
         const char *piece = hn_vocab_piece(v, hn_call_get_token(esc + 1), true, &len);
-        st = hn_text_put(t, piece, len, err);
+        st = hn_grown_put(t, piece, len, err);
         n += HN_CALL_TOKEN;
     }
     return st;
@@ -269,14 +278,17 @@ static hone_status put_plain(hn_text *t, const hn_vocab *v, hone_str s, hone_err
 static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
 {
     hn_call_outcome what;
+    bool held = r->must[0] || r->must[1] || r->call; /* so it is the beginning of a call, whatever is missing */
     hone_status st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
     r->pend.n = 0;
+    if (st == HONE_OK && what == HN_CALLS_MORE) st = hn_reply_calls_on(r, err);
     if (st != HONE_OK || what == HN_CALLS_MORE) return st;
     r->calling = false;
+    if ((st = hn_reply_calls_on(r, err)) != HONE_OK) return st;
     r->barred = what == HN_CALLS_TEXT;
     if (what == HN_CALLS_TEXT) r->state = HN_REPLY_TEXT;
     else enter(r, HN_REPLY_TEXT, true);
-    return put_plain(&r->pend, r->v, hn_call_rest(r->reader), err);
+    return ends && held ? HONE_OK : put_plain(&r->pend, r->v, hn_call_rest(r->reader), err);
 }
 
 /* Reads the text that is pending, up to what may become a mark; where nothing can complete it (all) all of it. */
@@ -290,6 +302,7 @@ static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
         const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, barred, &partial);
         if (m) {
             if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) st = act(r, m, err);
+            if (st == HONE_OK && m == &r->trigger) st = hn_reply_arm(r, r->pend.p + i, r->pend.n - i, err);
             from = i += m == &r->trigger ? 0 : strlen(m->text);
             first = r->first;
             if (st == HONE_OK && r->state == HN_REPLY_TEXT && !r->prompting) st = hn_reply_begin_text(r, i, err);
@@ -324,7 +337,7 @@ static hone_status scan(hn_reply *r, bool all, bool ends, hone_error *err)
 
 static hone_status feed(hn_reply *r, const char *s, size_t n, hone_error *err)
 {
-    hone_status st = hn_text_put(&r->pend, s, n, err);
+    hone_status st = hn_grown_put(&r->pend, s, n, err);
     return st == HONE_OK ? scan(r, false, false, err) : st;
 }
 
@@ -334,7 +347,7 @@ static hone_status settle(hn_reply *r, bool ends, hone_error *err)
     const char *text;
     size_t n;
     hone_status st = hn_stream_flush(r->stream, &text, &n, err);
-    if (st == HONE_OK) st = hn_text_put(&r->pend, text, n, err);
+    if (st == HONE_OK) st = hn_grown_put(&r->pend, text, n, err);
     return st == HONE_OK ? scan(r, true, ends, err) : st;
 }
 
@@ -346,7 +359,7 @@ const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id)
     return NULL;
 }
 
-/* ---- the interface ----------------------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------------------- */
 
 /* Where the prompt leaves off. A mark counts there only if the template wrote it: somebody who types "<think>" at the
  * end of a message has opened nothing. */
@@ -355,7 +368,7 @@ static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, cons
 {
     size_t from = n_input ? input[n_input - 1].end : 0;
     r->prompting = true;
-    hone_status st = hn_text_put(&r->pend, prompt + from, len - from, err);
+    hone_status st = hn_grown_put(&r->pend, prompt + from, len - from, err);
     if (st == HONE_OK) st = scan(r, true, true, err);
     r->prompting = false;
     r->pend.n = r->blank.n = 0;
@@ -410,8 +423,7 @@ hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *e
     }
     if (st == HONE_OK && p->len) st = read_prompt(r, p->prompt, p->len, p->input, p->n_input, err);
     if (st == HONE_OK && p->kit) st = take_kit(r, p, err);
-    if (st == HONE_OK && p->form) st = hn_vocab_tokens(p->v, &r->tree, err);
-    if (st == HONE_OK && p->form) st = hn_matcher_new(&r->form, p->form, r->tree, err);
+    if (st == HONE_OK) st = hn_reply_hold_new(r, p, err);
     free(all);
     if (st == HONE_OK) *out = r;
     else hn_reply_free(r);
@@ -500,6 +512,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
         char token[HN_CALL_TOKEN];
         hn_call_put_token(token, id);
         if (m) st = act(r, m, err);
+        if (m && st == HONE_OK) st = hn_reply_arm(r, token, sizeof token, err);
         if (st == HONE_OK) st = feed(r, token, sizeof token, err);
     } else if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
         st = act(r, m, err);

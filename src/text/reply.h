@@ -11,7 +11,7 @@
 #include "text/chat.h"
 #include "text/calls.h"
 
-/* ---- how a template marks the parts of an answer ------------------------------------------------------------ */
+/* ---- how a template marks the parts of an answer --------------------------------------------------------- */
 
 /* Where a reply stands. HEADER: between the beginning of a message and its text, as in <|start|>…<|message|>. */
 typedef enum hn_reply_state {
@@ -66,7 +66,7 @@ json_t *hn_reply_format_json(const hn_reply_format *f, const hn_vocab *v);
  * the message says what it has. */
 hone_status hn_reply_think(json_t **out, const hn_jinja *t, const hn_chat *c, const char *how, hone_error *err);
 
-/* ---- reading an answer --------------------------------------------------------------------------------------- */
+/* ---- reading an answer ----------------------------------------------------------------------------------- */
 
 typedef struct hn_reply hn_reply;
 

@@ -21,7 +21,7 @@ enum {
 
 static bool contains(hone_str s, const char *what) { return memmem(s.ptr, s.len, what, strlen(what)) != NULL; }
 
-/* ---- marks ------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------------------- */
 
 /* The special token that is this text, -1: none. */
 static int32_t special_token(const hn_vocab *v, const char *text)
@@ -65,7 +65,7 @@ static void add_wrapper(hn_reply_format *f, const hn_vocab *v, const char *open,
     add(f, v, close, HN_REPLY_UNSAY, FROM_TEXT);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------- */
 
 /* Tags of published models, for templates that do not write them, or not around an answer's reasoning. Used where the
  * source of the template or the vocabulary has them. */
@@ -132,7 +132,7 @@ static void make_begin(hn_reply_format *f, const hn_vocab *v)
     add(f, v, "<|end|>", HN_REPLY_FINISH, FROM_ANY);
 }
 
-/* ---- what renderings show ---------------------------------------------------------------------------------- */
+/* ---- what renderings show -------------------------------------------------------------------------------- */
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
@@ -323,7 +323,7 @@ hone_status hn_reply_format_make(hn_reply_format *out, const hn_jinja *t, hone_s
     return st == HONE_OK ? find_end(out, t, &plain, v, err) : st;
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------------------ */
 
 json_t *hn_reply_format_json(const hn_reply_format *f, const hn_vocab *v)
 {
@@ -347,7 +347,7 @@ json_t *hn_reply_format_json(const hn_reply_format *f, const hn_vocab *v)
     return o;
 }
 
-/* ---- switches ---------------------------------------------------------------------------------------------- */
+/* ---- switches -------------------------------------------------------------------------------------------- */
 
 /* Variables that published templates ask for whether to reason: true or false where no words stand here. */
 static const struct {

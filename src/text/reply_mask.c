@@ -1,6 +1,7 @@
 /* reply_mask: what an answer may say next. Reasoning is free until its budget is spent, then its end mark is all that
- * may come. The answer's text keeps the form that was asked for, from where reasoning ends; a mark that begins
- * reasoning may come in front of it. See reply_state.h. */
+ * may come. The answer keeps the form that was asked for, from where reasoning ends, or is calls where these are
+ * required; a mark that begins reasoning may come in front of it. A call that a model begins by itself is held to its
+ * tool from the mark on with which it begins. See reply_state.h. */
 #include "text/reply_state.h"
 
 #include <stdlib.h>
@@ -29,10 +30,19 @@ static bool is_padding(const hn_reply *r, int32_t id)
 
 static bool is_end(const hn_reply *r, int32_t id) { return id == r->f->end_id || hn_vocab_is_eog(r->v, id); }
 
-/* The answer has a form, and this is where it holds. */
-static bool formed(const hn_reply *r) { return r->form && r->state == HN_REPLY_TEXT; }
+/* The answer must be something, and this is where that holds. */
+static bool held(const hn_reply *r)
+{
+    if (!r->must[0] && !r->must[1]) return false;
+    return r->calling || r->state == (r->headers ? HN_REPLY_HEADER : HN_REPLY_TEXT);
+}
 
-/* ---- the end of reasoning ------------------------------------------------------------------------------------- */
+static bool may_end(const hn_reply *r)
+{
+    return (r->must[0] && hn_matcher_ends(r->must[0])) || (r->must[1] && hn_matcher_ends(r->must[1]));
+}
+
+/* ---- the end of reasoning -------------------------------------------------------------------------------- */
 
 static bool spent(const hn_reply *r)
 {
@@ -66,62 +76,155 @@ static hone_status next_closing(hn_reply *r, int32_t *id, hone_error *err)
     return HONE_OK;
 }
 
-/* ---- tokens that come ------------------------------------------------------------------------------------------- */
+/* ---- tokens that come ------------------------------------------------------------------------------------ */
 
 static hone_status refuse(int32_t id, const char *why, hone_error *err)
 {
     return HN_FAIL(err, HONE_E_ARG, "token id %d may not come here: %s (hone_reply_mask tells which may)", id, why);
 }
 
-static hone_status take_form(hn_reply *r, int32_t id, hone_error *err)
+static void drop(hn_matcher **m)
 {
-    bool ok = false;
+    hn_matcher_free(*m);
+    *m = NULL;
+}
+
+static hone_status take_must(hn_reply *r, int32_t id, hone_error *err)
+{
+    bool ok[2] = { false, false };
     if (is_padding(r, id)) {
         r->padded = true;
         return HONE_OK;
     }
-    if (is_end(r, id)) return hn_matcher_ends(r->form) ? HONE_OK : refuse(id, "the form is not complete", err);
-    hone_status st = hn_matcher_token(r->form, id, &ok, err);
-    if (st == HONE_OK && !ok) st = refuse(id, "it does not match the form of the answer", err);
+    if (is_end(r, id)) return may_end(r) ? HONE_OK : refuse(id, "the answer is not complete in its form", err);
+    for (int i = 0; i < 2; i++) {
+        hone_status st = r->must[i] ? hn_matcher_token(r->must[i], id, &ok[i], err) : HONE_OK;
+        if (st != HONE_OK) return st;
+    }
+    if (!ok[0] && !ok[1]) return refuse(id, "it does not match the form of the answer", err);
+    for (int i = 0; i < 2; i++)
+        if (!ok[i]) drop(&r->must[i]);
+    return HONE_OK;
+}
+
+/* The call that the model began. */
+static hone_status take_call(hn_reply *r, int32_t id, hone_error *err)
+{
+    bool ok = true;
+    hone_status st = HONE_OK;
+    if (r->call) {
+        if (is_end(r, id)) ok = hn_matcher_ends(r->call);
+        else st = hn_matcher_token(r->call, id, &ok, err);
+        if (st == HONE_OK && !ok) st = refuse(id, "the call does not go on so", err);
+    } else if (r->collect) {
+        char token[HN_CALL_TOKEN];
+        size_t n;
+        const char *s = hn_vocab_piece(r->v, id, false, &n);
+        hn_call_put_token(token, id);
+        bool mark = hn_call_kit_marks(r->kit, id);
+        st = hn_grown_put(&r->since, mark ? token : s, mark ? sizeof token : n, err);
+    }
     return st;
+}
+
+/* A header begins again, behind reasoning. */
+static void rewind_header(hn_reply *r)
+{
+    if (r->headers && r->state == HN_REPLY_HEADER && !r->n_header && !r->announced && r->must[0])
+        hn_matcher_back(r->must[0], hn_matcher_steps(r->must[0]), NULL);
 }
 
 hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err)
 {
+    if (r->only_end && !is_end(r, id)) return refuse(id, "one call was asked for, and it has come", err);
+    rewind_header(r);
+    if (held(r)) {
+        const hn_reply_mark *m = r->calling || r->headers ? NULL : hn_reply_mark_of(r, id);
+        return m && m != &r->trigger ? HONE_OK : take_must(r, id, err);
+    }
+    if (r->calling) return take_call(r, id, err);
+    if (r->state != HN_REPLY_REASONING || r->budget < 0) return HONE_OK;
+    if (!spent(r)) {
+        r->n_thought++;
+        return HONE_OK;
+    }
+    int32_t next;
+    hone_status st = next_closing(r, &next, err);
+    if (st == HONE_OK && next >= 0 && next != id) st = refuse(id, "the budget of reasoning is spent", err);
+    if (st == HONE_OK && next >= 0) r->n_closed++;
+    return st;
+}
+
+/* Text with tokens in it. */
+static hone_status match_text(hn_matcher *m, const char *s, size_t n, bool *ok, hone_error *err)
+{
     hone_status st = HONE_OK;
-    if (r->state == HN_REPLY_REASONING) {
-        if (r->budget >= 0 && r->n_thought < r->budget) {
-            r->n_thought++;
-        } else if (spent(r)) {
-            int32_t next;
-            st = next_closing(r, &next, err);
-            if (st == HONE_OK && next >= 0 && next != id) st = refuse(id, "the budget of reasoning is spent", err);
-            if (st == HONE_OK && next >= 0) r->n_closed++;
-        }
-    } else if (formed(r) && !hn_reply_mark_of(r, id)) {
-        st = take_form(r, id, err);
+    *ok = true;
+    for (size_t i = 0, k; i < n && *ok && st == HONE_OK; i += k) {
+        const char *esc = memchr(s + i, HN_CALL_ESCAPE, n - i);
+        k = esc ? (size_t)(esc - (s + i)) : n - i;
+        if (k) st = hn_matcher_bytes(m, s + i, k, ok, err);
+        if (!esc || !*ok || st != HONE_OK) continue;
+        st = hn_matcher_token(m, hn_call_get_token(esc + 1), ok, err);
+        k += HN_CALL_TOKEN;
     }
     return st;
 }
 
-hone_status hn_reply_begin_text(hn_reply *r, size_t from, hone_error *err)
+static hone_status arm(hn_reply *r, hone_error *err)
 {
-    if (!r->form) return HONE_OK;
-    hn_stream_rest held = hn_stream_held(r->stream);
-    while (from < r->pend.n && is_blank(r->pend.p[from])) from++;
-    hone_str rest[] = { { r->pend.p + from, r->pend.n - from }, held.text, held.raw };
-    for (int i = 0; i < 3; i++) {
-        bool ok;
-        hone_status st = hn_matcher_bytes(r->form, rest[i].ptr, rest[i].len, &ok, err);
-        if (st == HONE_OK && !ok)
-            st = HN_FAIL(err, HONE_E_ARG, "the token that ended the reasoning goes on with %s, not as the form does",
-                         HN_ESC(rest[i].ptr, rest[i].len));
-        if (st != HONE_OK) return st;
-    }
-    return HONE_OK;
+    bool ok;
+    r->collect = false;
+    hone_status st = hn_matcher_new(&r->call, r->kit->section, r->tree, err);
+    if (st == HONE_OK) st = match_text(r->call, r->since.p, r->since.n, &ok, err);
+    if (st != HONE_OK || !ok) drop(&r->call); /* what came is no call: the reader finds out, too */
+    return st;
 }
 
-/* ---- masks --------------------------------------------------------------------------------------------------------- */
+hone_status hn_reply_arm(hn_reply *r, const char *s, size_t n, hone_error *err)
+{
+    if (!r->kit->section || r->must[0] || r->must[1]) return HONE_OK;
+    bool token = n && (unsigned char)*s == HN_CALL_ESCAPE;
+    hn_stream_rest rest = hn_stream_held(r->stream);
+    r->since.n = 0;
+    hone_status st = hn_grown_put(&r->since, s, n, err);
+    if (st == HONE_OK && !token) st = hn_grown_put(&r->since, rest.text.ptr, rest.text.len, err);
+    if (st == HONE_OK && !token) st = hn_grown_put(&r->since, rest.raw.ptr, rest.raw.len, err);
+    r->collect = true;
+    bool sure = !r->kit->f.bare || r->kit->f.shape == HN_CALLS_HARMONY; /* else it may be an answer in JSON */
+    return st == HONE_OK && sure ? arm(r, err) : st;
+}
+
+hone_status hn_reply_calls_on(hn_reply *r, hone_error *err)
+{
+    if (!r->calling) {
+        drop(&r->call);
+        r->collect = false;
+        r->only_end = r->one_call && hn_call_count(r->reader) > 0 && !r->must[0] && !r->must[1];
+        return HONE_OK;
+    }
+    return r->collect && hn_call_named(r->reader) ? arm(r, err) : HONE_OK;
+}
+
+hone_status hn_reply_begin_text(hn_reply *r, size_t from, hone_error *err)
+{
+    if ((!r->must[0] && !r->must[1]) || r->headers) return HONE_OK;
+    hn_stream_rest rest = hn_stream_held(r->stream);
+    while (from < r->pend.n && is_blank(r->pend.p[from])) from++;
+    hone_str part[] = { { r->pend.p + from, r->pend.n - from }, rest.text, rest.raw };
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 3 && r->must[i]; k++) {
+            bool ok;
+            hone_status st = hn_matcher_bytes(r->must[i], part[k].ptr, part[k].len, &ok, err);
+            if (st != HONE_OK) return st;
+            if (!ok) drop(&r->must[i]);
+        }
+    if (r->must[0] || r->must[1]) return HONE_OK;
+    return HN_FAIL(err, HONE_E_ARG, "the token that ended the reasoning goes on with %s, not as the answer's form does",
+                   HN_ESC(part[0].ptr, part[0].len));
+}
+
+/* ---- masks ----------------------------------------------------------------------------------------------- */
 
 typedef struct bitset {
     uint64_t *word;
@@ -159,32 +262,60 @@ static void allow_blanks(bitset b, const hn_token_tree *t)
     }
 }
 
-/* What the form of the answer's text allows, and marks that may come in front of it. */
-static hone_status mask_form(hn_reply *r, bitset b, hone_error *err)
+/* Bits of what one of the two allows. */
+static hone_status mask_either(hn_reply *r, bitset b, hone_error *err)
 {
     int64_t n;
-    hone_status st = hn_matcher_mask(r->form, b.word, b.n, &n, err);
+    hn_matcher *one = r->must[0] ? r->must[0] : r->must[1];
+    hone_status st = hn_matcher_mask(one, b.word, b.n, &n, err);
+    if (st != HONE_OK || one == r->must[1] || !r->must[1]) return st;
+    uint64_t *more = malloc((b.n + 1) * sizeof *more);
+    if (!more) return HN_FAIL(err, HONE_E_NOMEM, "a mask of %zu words", b.n);
+    st = hn_matcher_mask(r->must[1], more, b.n, &n, err);
+    for (size_t i = 0; i < b.n && st == HONE_OK; i++) b.word[i] |= more[i];
+    free(more);
+    return st;
+}
+
+/* What the answer must be, and marks that may come in front of it. */
+static hone_status mask_must(hn_reply *r, bitset b, hone_error *err)
+{
+    hone_status st = mask_either(r, b, err);
     if (st != HONE_OK) return st;
-    if (hn_matcher_ends(r->form)) allow(b, r->f->end_id);
+    bool ends = may_end(r), before = r->first && (!r->must[0] || hn_matcher_steps(r->must[0]) == 0);
+    if (ends) allow(b, r->f->end_id);
+    if (r->calling || r->headers) return HONE_OK;
     if (may_pad(r)) allow_blanks(b, r->tree);
+    if (r->kit && !before) forbid(b, r->trigger.id); /* in a form it would be text */
     for (int i = 0; i < r->f->n; i++) {
         const hn_reply_mark *m = &r->f->mark[i];
         if (m->id < 0 || !hn_reply_counts(r, m, r->first)) continue;
-        bool before = r->first && hn_matcher_steps(r->form) == 0;
         if ((m->act == HN_REPLY_OPEN && before && !r->reasoned) || (m->act == HN_REPLY_SAY && before) ||
-            (m->act == HN_REPLY_UNSAY && hn_matcher_ends(r->form)) ||
-            (m->act == HN_REPLY_FINISH && hn_matcher_ends(r->form)))
+            ((m->act == HN_REPLY_UNSAY || m->act == HN_REPLY_FINISH) && ends))
             allow(b, m->id);
-        else forbid(b, m->id);
+        else if (m->act == HN_REPLY_OPEN || m->act == HN_REPLY_UNSAY) forbid(b, m->id);
     }
     return HONE_OK;
+}
+
+/* Only tokens that end the turn. False: there are none. */
+static bool mask_ends(hn_reply *r, bitset b)
+{
+    memset(b.word, 0, b.n * sizeof *b.word);
+    for (int32_t i = 0; i < r->tree->n_end; i++) allow(b, r->tree->end_ids[i]);
+    allow(b, r->f->end_id);
+    return r->tree->n_end > 0 || r->f->end_id >= 0;
 }
 
 hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all, hone_error *err)
 {
     bitset b = { bits, n_word };
+    int64_t n;
     *all = false;
-    if (formed(r)) return mask_form(r, b, err);
+    rewind_header(r);
+    if (r->only_end && mask_ends(r, b)) return HONE_OK;
+    if (held(r)) return mask_must(r, b, err);
+    if (r->calling && r->call) return hn_matcher_mask(r->call, bits, n_word, &n, err);
     if (spent(r)) {
         int32_t id;
         hone_status st = next_closing(r, &id, err);
@@ -195,7 +326,7 @@ hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all,
             return HONE_OK;
         }
     }
-    if (!r->form || r->end) {
+    if ((!r->must[0] && !r->must[1]) || r->end) {
         *all = true;
         return HONE_OK;
     }
@@ -204,6 +335,24 @@ hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all,
         if (!hn_reply_mark_of(r, r->tree->end_ids[i])) forbid(b, r->tree->end_ids[i]);
     if (r->f->end_id >= 0 && !hn_reply_mark_of(r, r->f->end_id)) forbid(b, r->f->end_id);
     return HONE_OK;
+}
+
+/* What the answer must be: calls that are required; else its form, or calls. */
+hone_status hn_reply_hold_new(hn_reply *r, const hn_reply_setup *p, hone_error *err)
+{
+    hn_grammar *calls = r->kit ? r->kit->required : NULL, *must[2] = { p->form, NULL };
+    bool harmony = r->kit && r->kit->f.shape == HN_CALLS_HARMONY;
+    if (p->required && !calls)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "tool_choice: a call is required, and this chat template has no calls");
+    if (p->required) must[0] = calls;
+    else if (p->form && !harmony) must[1] = calls;
+    r->headers = p->required && harmony;
+    r->one_call = p->one_call;
+    hone_status st = HONE_OK;
+    if (must[0] || r->kit) st = hn_vocab_tokens(p->v, &r->tree, err);
+    for (int i = 0; i < 2 && st == HONE_OK; i++)
+        if (must[i]) st = hn_matcher_new(&r->must[i], must[i], r->tree, err);
+    return st;
 }
 
 const char *hn_reply_stop(const hn_reply *r)
@@ -215,6 +364,9 @@ const char *hn_reply_notes(const hn_reply *r) { return r->kit ? r->kit->notes : 
 
 void hn_reply_mask_free(hn_reply *r)
 {
-    hn_matcher_free(r->form);
+    hn_matcher_free(r->must[0]);
+    hn_matcher_free(r->must[1]);
+    hn_matcher_free(r->call);
+    free(r->since.p);
     free(r->closing.data);
 }

@@ -32,9 +32,9 @@ struct hn_reply {
     hone_reply_end end;
     char header[HN_REPLY_HEADER_MAX]; /* fields, each behind a unit separator */
     size_t n_header, n_given;         /* n_given: written by the prompt */
-    hn_text pend;                    /* text in which a mark may have begun */
-    hn_text blank;                   /* white space that may turn out to belong to nothing */
-    hn_text out;
+    hn_grown pend;                    /* text in which a mark may have begun */
+    hn_grown blank;                   /* white space that may turn out to belong to nothing */
+    hn_grown out;
     hn_reply_piece *piece;
     hone_reply_part *part;
     size_t n_piece, cap_piece;
@@ -42,21 +42,26 @@ struct hn_reply {
     /* calls of tools */
     hn_call_kit *kit; /* what may be called; NULL: calls are shown as they were written */
     hn_call_reader *reader;
-    bool calling;           /* the text is the reader's */
-    bool silent;            /* nothing may be called: what looks like a call is text */
-    bool barred;            /* what stands first in pend was no call */
-    hn_reply_mark trigger;  /* begins calls */
-    hn_text ids;            /* of the calls in this piece, each with its NUL */
+    bool calling;          /* the text is the reader's */
+    bool silent;           /* nothing may be called: what looks like a call is text */
+    bool barred;           /* what stands first in pend was no call */
+    hn_reply_mark trigger; /* begins calls */
+    hn_grown ids;          /* of the calls in this piece, each with its NUL */
 
     /* what may come next: reply_mask.c */
-    bool raw;                  /* reasoning is text, with its marks */
-    bool reasoned;             /* reasoning has ended */
-    bool padded;               /* blanks between reasoning and the form have come */
-    hn_matcher *form;          /* how far the answer's text has come in its form; NULL: it has none */
-    const hn_token_tree *tree; /* where there may be masks */
-    int32_t budget, n_thought; /* tokens of reasoning: allowed (below 0: any number), and come */
-    hn_ids closing;            /* tokens that end reasoning where the budget is spent … */
-    size_t n_closed;           /* … and how many of them have come */
+    bool raw;      /* reasoning is text, with its marks */
+    bool reasoned; /* reasoning has ended */
+    bool padded;   /* blanks between reasoning and the form have come */
+    /* how far the answer has come in what it must be: its form, or calls that are required; and, beside a form, calls
+     * that may come instead. NULL: it need not be, or is not any more */
+    hn_matcher *must[2];
+    hn_matcher *call; /* how far a call has come that the model began; NULL: none, or it is not held to its schema */
+    hn_grown since;   /* what of it has come before that was known */
+    bool collect, one_call, only_end, headers; /* since goes on; one call is enough, and has come; must is of headers */
+    const hn_token_tree *tree;                 /* where there may be masks */
+    int32_t budget, n_thought;                 /* tokens of reasoning: allowed (below 0: any number), and come */
+    hn_ids closing;                            /* tokens that end reasoning where the budget is spent … */
+    size_t n_closed;                           /* … and how many of them have come */
 };
 
 /* reply.c */
@@ -67,6 +72,11 @@ const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id); /* that co
 hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err);
 /* The answer's text begins, with the rest of a token: what is in pend [from …) and held by the stream. */
 hone_status hn_reply_begin_text(hn_reply *r, size_t from, hone_error *err);
+/* A call begins with this text: it is held to the grammar of calls from here on. */
+hone_status hn_reply_arm(hn_reply *r, const char *s, size_t n, hone_error *err);
+/* The reader has gone on: the call is one now, or is over. */
+hone_status hn_reply_calls_on(hn_reply *r, hone_error *err);
+hone_status hn_reply_hold_new(hn_reply *r, const hn_reply_setup *p, hone_error *err);
 void hn_reply_mask_free(hn_reply *r);
 
 #endif

@@ -505,7 +505,7 @@ static void count_all(hn_schema *s, const hn_jnode *x)
     for (const hn_jnode *c = x->first; c; c = c->next) count_all(s, c);
 }
 
-static void compile(hn_schema *s, const char *text, size_t len, hn_gnode *root)
+static void compile(hn_schema *s, const char *text, size_t len, hn_schema_root_fn *make, void *arg, hn_gnode *root)
 {
     hn_jnode *tree;
     if ((s->st = hn_jtree(&tree, s->arena, text, len, DEPTH_MAX, "JSON schema", s->err)) != HONE_OK) return;
@@ -526,21 +526,27 @@ static void compile(hn_schema *s, const char *text, size_t len, hn_gnode *root)
     if (s->rules->compact) s->space = HN_LANG_EMPTY;
     hn_nodes conj = { 0 };
     hn_schema_put(s, &conj, tree);
-    uint32_t rule = hn_schema_rule(s, &conj);
+    hn_gnode all = make ? make(s, tree, arg) : hn_g_rule(s->g, hn_schema_rule(s, &conj));
     hn_schema_emit_all(s);
-    if (s->st == HONE_OK) *root = hn_g_rule(s->g, rule);
+    if (s->st == HONE_OK) *root = all;
     if (s->st == HONE_OK) s->st = hn_grammar_check(s->g, s->err);
 }
 
 hone_status hn_schema_compile(hn_grammar *g, const char *text, size_t len, const hn_schema_rules *r, hn_gnode *root,
                               hone_error *err)
 {
+    return hn_schema_compile_as(g, text, len, r, NULL, NULL, root, err);
+}
+
+hone_status hn_schema_compile_as(hn_grammar *g, const char *text, size_t len, const hn_schema_rules *r,
+                                 hn_schema_root_fn *make, void *arg, hn_gnode *root, hone_error *err)
+{
     *root = HN_G_FAIL;
     if (len > HN_GRAMMAR_SCHEMA)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "JSON schema: %zu bytes; expected at most %d", len, HN_GRAMMAR_SCHEMA);
     hn_schema s = { .g = g, .l = hn_grammar_lang(g), .arena = hn_arena_new(), .rules = r, .err = err };
     if (!s.arena) return HN_FAIL(err, HONE_E_NOMEM, "JSON schema");
-    compile(&s, text, len, root);
+    compile(&s, text, len, make, arg, root);
     free(s.memo);
     free(s.slot);
     hn_arena_free(s.arena);

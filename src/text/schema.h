@@ -68,6 +68,10 @@ typedef struct hn_schema {
 } hn_schema;
 
 /* ---- schema.c ---- */
+/* hn_schema_compile of a schema whose root is written otherwise than as JSON: make gives its node. */
+typedef hn_gnode hn_schema_root_fn(hn_schema *s, const hn_jnode *root, void *arg);
+hone_status hn_schema_compile_as(hn_grammar *g, const char *text, size_t len, const hn_schema_rules *r,
+                                 hn_schema_root_fn *make, void *arg, hn_gnode *root, hone_error *err);
 void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why);     /* unsupported, at a place */
 void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected); /* no schema */
 void hn_schema_no_memory(hn_schema *s);

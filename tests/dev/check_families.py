@@ -35,7 +35,7 @@ except ImportError:  # a development check: not every machine has it
 import families_draw
 import families_mutants
 import families_types
-from families_reference import Model
+from families_reference import BOTH_WAYS, Model
 
 BAR = 1e-5  # of the range of the logits
 CLOSE = 1e-5  # two experts nearer than this: rounding may pick either, another text is drawn
@@ -93,10 +93,12 @@ def write_gguf(path, keys, tensors):
 class Answer:
     """What hone said: logits, or a refusal (rc, message)."""
 
-    def __init__(self, rc, out, err, n_tok):
+    def __init__(self, rc, out, err, n_tok, rows=False):
         self.rc, self.message = rc, " | ".join(err.decode(errors="replace").strip().split("\n"))
         self.y = None
-        if rc == 0:
+        if rc == 0 and rows:
+            self.y = np.array(out.split(), np.float64).reshape(n_tok, -1)
+        elif rc == 0:
             self.y = np.frombuffer(out, "<f4").astype(np.float64).reshape(n_tok, -1)
 
     def crashed(self):
@@ -106,7 +108,17 @@ class Answer:
         return self.rc != 0 and 'architecture "%s" is not supported' % arch in self.message
 
 
+def is_encoder(path):
+    """Does the file say that it has no next token? Its first key is its architecture."""
+    with open(path, "rb") as f:
+        head = f.read(200)
+    return any(b"general.architecture\x08\0\0\0" + string(arch) in head for arch in BOTH_WAYS)
+
+
 def command(hone, path, tokens, n_ctx):
+    if is_encoder(path):
+        return [hone, "embed", "-m", path, "--ids", ",".join(map(str, tokens)), "--pooling", "none", "--kv", "f32",
+                "-t", "1"]
     return [hone, "logits", "-m", path, "--ids", ",".join(map(str, tokens)), "--all", "--kv", "f32", "-t", "1"] + \
         (["-c", str(n_ctx)] if n_ctx else [])
 
@@ -117,7 +129,7 @@ def ask(hone, path, tokens, n_ctx):
                            stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         return Answer(124, b"", b"no answer in 120 s", len(tokens))
-    return Answer(p.returncode, p.stdout, p.stderr, len(tokens))
+    return Answer(p.returncode, p.stdout, p.stderr, len(tokens), is_encoder(path))
 
 
 def apart(y, ref):

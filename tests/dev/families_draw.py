@@ -864,6 +864,55 @@ def gemma3n(d):
         d.mat(b + "proj", n_ple, n_embd)
 
 
+def encoder(d):
+    """bert, nomic-bert: norms of the stream behind each half."""
+    bert = d.arch == "bert"
+    n_embd, n_layer = body(d, True, True)
+    n_head, _, width = heads(d, True)
+    n_embd = refit(d, n_head * width)
+    for part in (".weight", ".bias"):
+        d.tensors.pop("output_norm" + part, 0)
+    d.norm("token_embd_norm", n_embd, True)
+    d.key("attention.head_count", n_head)
+    d.key("attention.causal", False)
+    if d.chance(0.5):
+        d.key("pooling_type", d.between(0, 3))
+    if bert:
+        d.mat("position_embd", n_embd, d.keys["bert.context_length"])
+    else:
+        rope(d, width)
+    if d.chance(0.7):
+        d.keys["tokenizer.ggml.token_type_count"] = d.pick(1, 2)
+        d.mat("token_types", n_embd, d.keys["tokenizer.ggml.token_type_count"])
+    n_ff, bias = d.key("feed_forward_length", d.width(5, 130)), d.chance(0.6 if bert else 0.2)
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        attention(d, il, n_embd, n_head, n_head, width, ("q", "k", "v", "output") if bias else ())
+        glu(d, il, n_embd, n_ff, "", not bert, bias)
+        d.norm(b + "attn_output_norm", n_embd, True)
+        d.norm(b + "layer_output_norm", n_embd, True)
+
+
+def gemma_embedding(d):
+    n_embd, n_layer = body(d, True)
+    n_head, n_kv, width = heads(d)
+    d.key("attention.head_count", n_head)
+    d.key("attention.head_count_kv", n_kv)
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    d.key("attention.sliding_window", d.between(1, 40))
+    if d.chance(0.4):
+        d.key("attention.sliding_window_pattern", [bool(d.chance(0.6)) for _ in range(n_layer)])
+    d.key("rope.freq_base", d.pick(*BASES))
+    n_ff = d.key("feed_forward_length", d.width(5, 130))
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        attention(d, il, n_embd, n_head, n_kv, width, (), "head")
+        glu(d, il, n_embd, n_ff)
+        for name in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"):
+            d.norm(b + name, n_embd)
+
+
 # ---- the other ways to write the same matrices -------------------------------------------------------------
 
 def layers_of(tensors, stem):
@@ -974,7 +1023,8 @@ USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), 
 FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
-            "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n}
+            "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
+            "nomic-bert": encoder, "gemma-embedding": gemma_embedding}
 
 
 DRAFTS = ("glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")

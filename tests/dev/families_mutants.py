@@ -27,6 +27,7 @@ SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "atte
 UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_window"),
           ("nemotron_h_moe", "expert_gating_func"), ("gemma4", "expert_weights_scale"),
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
+          ("gemma-embedding", "final_logit_softcapping"), ("gemma-embedding", "attention.causal"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
 # Written in another tensor's place: a refusal may name that.
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_q_a.weight": "attn_q.weight",
@@ -95,7 +96,7 @@ def wrong_keys(arch, keys, tensors):
 
 def without_rope(arch, keys):
     """Nothing turns here: what rope keys say is no matter."""
-    return arch in ("gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear") or \
+    return arch in ("gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert") or \
         arch == "granitehybrid" and not keys.get("granitehybrid.rope.scaling.finetuned", False)
 
 
@@ -107,9 +108,9 @@ def only_windows(arch, keys):
     """Every layer has the window: what rope.scaling says is for the others, in families that do not scale there."""
     if arch + ".attention.sliding_window" not in keys:
         return False
-    pattern = keys.get(arch + ".attention.sliding_window_pattern", 4)
+    pattern = keys.get(arch + ".attention.sliding_window_pattern", 6 if arch == "gemma-embedding" else 4)
     n = keys[arch + ".block_count"]
-    return arch in ("olmo2", "gemma3n", "gemma4") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
+    return arch in ("olmo2", "gemma3n", "gemma4", "gemma-embedding") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
 
 
 def without_effect(arch, keys, short):

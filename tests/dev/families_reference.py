@@ -730,8 +730,11 @@ class Model:
         return x / np.sqrt(np.sum(x * x))
 
     def run(self, tokens, n_ctx=None):
-        """Logits [T, vocabulary] of one sequence from position 0; n_ctx: positions of the session."""
+        """Logits [T, vocabulary] of one sequence from position 0; n_ctx: positions of the session. Of what has no next
+        token the rows."""
         x = self.rows(tokens, n_ctx)
+        if self.arch in BOTH_WAYS:
+            return x
         y = x @ self.t.get("output.weight", self.t["token_embd.weight"]).T
         if "output.bias" in self.t:
             y = y + self.t["output.bias"]

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-LIMIT = 20  # seconds that anything may take
+LIMIT = int(os.environ.get('PAGE_LIMIT', 120))  # seconds that anything may take: only what hangs takes them
 
 
 class Browser:
@@ -117,6 +117,8 @@ class Tab:
         browser.listeners.append(self.told)
         for domain in ('Page', 'Runtime', 'Network', 'Log'):
             self.call(domain + '.enable')
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'page_probe.js'), encoding='utf-8') as f:
+            self.call('Page.addScriptToEvaluateOnNewDocument', source=f.read())
         if url:
             self.go(url)
 
@@ -163,6 +165,14 @@ class Tab:
                 return value
             if time.monotonic() > end:
                 raise TimeoutError('waited for ' + expression)
+            time.sleep(0.01)
+
+    def until(self, done):
+        """Until done() is true; raises TimeoutError."""
+        end = time.monotonic() + LIMIT
+        while not done():
+            if time.monotonic() > end:
+                raise TimeoutError('waited for ' + repr(done))
             time.sleep(0.01)
 
     def key(self, name, shift=False):

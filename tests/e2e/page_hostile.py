@@ -1,4 +1,4 @@
-"""Texts that want more than to be read: markup, addresses that run, letters that hide or turn around, and shapes that cost."""
+"""Texts that want more than to be read: markup, addresses that run, letters that hide or turn around, costly shapes."""
 
 HARM = 'window.harmed=1'
 MARKUP = [

@@ -1,7 +1,7 @@
-"""A server for tests of the page: gives out the joined page with the headers of hone serve and answers as the test says.
+"""A server for tests of the page: gives out the joined page with the headers of hone serve, answers as the test says.
 
-Speaks just enough of hone's HTTP API. Knows nothing of models: what is answered to POST /v1/chat/completions is a queue of
-functions that the test fills, each called with (request handler, body). Python's standard library only.
+Speaks just enough of hone's HTTP API. Knows nothing of models: what is answered to POST /v1/chat/completions is a queue
+of functions that the test fills, each called with (request handler, body). Python's standard library only.
 """
 
 import base64
@@ -69,13 +69,26 @@ def says(*pieces, end='stop', **figures):
         handler.begin_stream()
         for p in pieces:
             if isinstance(p, threading.Event):
-                p.wait(20)
+                p.wait(300)
             elif not handler.piece(
                 p if isinstance(p, bytes) else delta(**(p if isinstance(p, dict) else {'content': p}))
             ):
                 return
         handler.piece(delta(finish_reason=end) + last(**figures))
         handler.end_stream()
+
+    return answer
+
+
+def goes_on(*pieces):
+    """Pieces, and then more until the client is gone."""
+
+    def answer(handler, body):
+        handler.begin_stream()
+        for p in pieces:
+            p.wait(300) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
+        while handler.piece(delta(content=' more')):
+            pass
 
     return answer
 
@@ -97,7 +110,7 @@ def breaks_off(*pieces):
     def answer(handler, body):
         handler.begin_stream()
         for p in pieces:
-            p.wait(20) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
+            p.wait(300) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
         handler.close_connection = True
 
     return answer
@@ -153,11 +166,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     ('Content-Security-Policy', csp_of(s.page)),
                     ('Referrer-Policy', 'no-referrer'),
                     ('X-Content-Type-Options', 'nosniff'),
-                ][0:],
+                ],
             )
         if not self.allowed():
             return None
         known = {'/props': s.props, '/v1/models': s.models, '/lora-adapters': s.adapters}
+        if self.path.startswith('/props?model='):
+            return self.reply(200, dict(s.props, default_generation_settings={'n_ctx': 500}))
         if self.path in known and known[self.path] is not None:
             return self.reply(200, known[self.path])
         return self.reply(404, {'error': {'message': 'no such route', 'type': 'not_found_error'}})

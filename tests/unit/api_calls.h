@@ -349,6 +349,7 @@ static void c_detokenize(void)
     if (!aw->failed) hone_free(text);
 }
 static void c_token_is_eog(void) { NEUTRAL(!hone_token_is_eog(NEED("m", model), RANGE("id", (int32_t)DF_EOS))); }
+static void c_token_kind(void) { NEUTRAL(hone_token_kind(NEED("m", model), RANGE("id", 70)) == HONE_TOKEN_UNKNOWN); }
 static void c_token_bos(void) { NEUTRAL(hone_token_bos(NEED("m", model)) == -1); }
 static void c_token_fim(void)
 {
@@ -543,8 +544,8 @@ static void c_embed(void)
     const hone_text_ids t = { NEED("texts->ids", ids), RANGE("texts->n", 1) };
     const hone_embed_params p = { (hone_pooling)RANGE("p->pooling", HONE_POOL_MEAN), false };
     prefill(0);
-    STATUS(
-        hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out), aw->err));
+    STATUS(hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out),
+                      aw->err));
 }
 static void c_rank_tokenize(void)
 {
@@ -877,6 +878,7 @@ static const entry table[] = {
     E(token_piece),
     E(detokenize),
     E(token_is_eog),
+    E(token_kind),
     E(token_bos),
     E(token_eos),
     E(token_fim),
@@ -890,6 +892,10 @@ static const entry table[] = {
     E(chat_format_json),
     E(chat_think),
     E(reply_new),
+    E(reply_open),
+    E(reply_mask),
+    E(reply_stop),
+    E(reply_notes),
     E(reply_free),
     E(reply_push),
     E(reply_flush),

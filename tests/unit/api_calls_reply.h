@@ -53,6 +53,46 @@ static void c_reply_new(void)
     EMPTY("out", !out);
     if (!aw->failed) hone_reply_free(out);
 }
+static void c_reply_open(void)
+{
+    hone_reply *out = (hone_reply *)1;
+    hone_chat_text prompt = { .text = "x", .len = 1 };
+    const char *stops[] = { "ab", NEED("p->stops[1]", "cd") }, *names[] = { "a", NEED("p->names[1]", "b") };
+    hone_reply_params p = { .format = NEED("p->format", format),
+                            .prompt = MAY("p->prompt", &prompt),
+                            .stops = NEED("p->stops", stops),
+                            .n_stops = RANGE("p->n_stops", (size_t)2),
+                            .tools = MAY("p->tools", "[{\"name\": \"a\"}, {\"name\": \"b\"}]"),
+                            .tool_choice = RANGE("p->tool_choice", (int32_t)HONE_TOOLS_AUTO),
+                            .names = NEED("p->names", names),
+                            .n_names = RANGE("p->n_names", (size_t)2),
+                            .one_call = TRUST("p->one_call", true),
+                            .marks_as_text = TRUST("p->marks_as_text", true),
+                            .form = MAY("p->form", grammar),
+                            .reasoning_budget = ANY("p->reasoning_budget", 3),
+                            .id_seed = ANY("p->id_seed", (uint64_t)3) };
+    STATUS(hone_reply_open(NEED("out", &out), NEED("p", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_reply_free(out);
+}
+static void c_reply_mask(void)
+{
+    uint64_t bits[5];
+    bool all = true;
+    STATUS(hone_reply_mask(NEED("r", reply), NEED("allowed", bits), TRUST("n_words", (size_t)5), NEED("all", &all),
+                           aw->err));
+    EMPTY("all", !all);
+}
+static void c_reply_stop(void)
+{
+    const char *stop = hone_reply_stop(MAY("r", reply));
+    NEUTRAL(stop != NULL);
+}
+static void c_reply_notes(void)
+{
+    const char *notes = hone_reply_notes(NEED("r", reply));
+    NEUTRAL(!notes);
+}
 static void c_reply_free(void)
 {
     hone_reply *r;

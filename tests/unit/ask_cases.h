@@ -9,7 +9,7 @@
 
 static inline hn_limits ask_limits(void)
 {
-    hn_limits l = { .n_vocab = 1000, .n_ctx = 4096, .n_slots = 4 };
+    hn_limits l = { .n_vocab = 1000, .n_ctx = 4096, .n_slots = 4, .developer_role = true };
     hone_sampler_defaults(&l.defaults);
     return l;
 }
@@ -376,6 +376,215 @@ static const refused_case refused_cases[] = {
     BODY_BAD("/detokenize", "{\"tokens\":[1000]}", RANGE, "tokens[0]"),
     BODY_BAD("/apply-template", "{}", MISSING, "messages"),
     BODY_BAD(C_PATH "/input_tokens", "{}", MISSING, "messages"),
+
+/* Anthropic's messages */
+#define M_PATH "/v1/messages"
+#define M_BAD(more, code, param) BODY_BAD(M_PATH, "{\"max_tokens\":9,\"messages\":[" U "]," more "}", code, param)
+#define M_MSG(messages, code, param) BODY_BAD(M_PATH, "{\"max_tokens\":9,\"messages\":" messages "}", code, param)
+    BODY_BAD(M_PATH, "{}", MISSING, "max_tokens"),
+    BODY_BAD(M_PATH, "{\"messages\":[" U "]}", MISSING, "max_tokens"),
+    BODY_BAD(M_PATH, "{\"messages\":[" U "],\"max_tokens\":0}", RANGE, "max_tokens"),
+    BODY_BAD(M_PATH, "{\"messages\":[" U "],\"max_tokens\":\"9\"}", TYPE, "max_tokens"),
+    BODY_BAD(M_PATH, "{\"max_tokens\":9}", MISSING, "messages"),
+    M_MSG("[]", MISSING, "messages"),
+    M_MSG("{}", TYPE, "messages"),
+    M_MSG("[5]", TYPE, "messages[0]"),
+    M_MSG("[{\"content\":\"x\"}]", MISSING, "messages[0].role"),
+    M_MSG("[{\"role\":\"system\",\"content\":\"x\"}]", RANGE, "messages[0].role"),
+    M_MSG("[{\"role\":\"tool\",\"content\":\"x\"}]", RANGE, "messages[0].role"),
+    M_MSG("[{\"role\":\"user\"}]", MISSING, "messages[0].content"),
+    M_MSG("[{\"role\":\"user\",\"content\":5}]", TYPE, "messages[0].content"),
+    M_MSG("[{\"role\":\"user\",\"content\":[5]}]", TYPE, "messages[0].content[0]"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{}]}]", MISSING, "messages[0].content[0].type"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", MISSING, "messages[0].content[0].text"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":1}]}]", TYPE, "messages[0].content[0].text"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{}}]}]", NOT, "messages[0].content[0].type"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"document\"}]}]", NOT, "messages[0].content[0].type"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"x\"}]}]", NOT,
+          "messages[0].content[0].type"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"}]}]", MISSING,
+          "messages[0].content[0].tool_use_id"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"t\"}]}]", RANGE,
+          "messages[0].content[0].tool_use_id"),
+    M_MSG("[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{}}]},{"
+          "\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":[{\"type\":"
+          "\"image\"}]}]}]",
+          NOT, "messages[1].content[0].content[0].type"),
+    M_MSG("[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"name\":\"f\"}]}]", MISSING,
+          "messages[0].content[0].id"),
+    M_MSG("[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t\"}]}]", MISSING,
+          "messages[0].content[0].name"),
+    M_MSG(
+        "[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":\"{}\"}]}]",
+        TYPE, "messages[0].content[0].input"),
+    M_MSG("[" U ",{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{}}"
+          "]}]",
+          RANGE, "messages"),
+    M_MSG("[{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"signature\":\"\"}]}]", MISSING,
+          "messages[0].content[0].thinking"),
+    M_MSG("[{\"role\":\"assistant\",\"content\":[{\"type\":\"server_tool_use\"}]}]", NOT,
+          "messages[0].content[0].type"),
+    M_BAD("\"system\":5", TYPE, "system"),
+    M_BAD("\"system\":[{\"type\":\"image\"}]", NOT, "system[0].type"),
+    M_BAD("\"temperature\":1.1", RANGE, "temperature"),
+    M_BAD("\"temperature\":\"1\"", TYPE, "temperature"),
+    M_BAD("\"top_p\":2", RANGE, "top_p"),
+    M_BAD("\"stop_sequences\":\"x\"", TYPE, "stop_sequences"),
+    M_BAD("\"stop_sequences\":[\"\"]", RANGE, "stop_sequences[0]"),
+    M_BAD("\"stop\":\"x\"", NOT, "stop"),
+    M_BAD("\"n\":2", NOT, "n"),
+    M_BAD("\"container\":\"x\"", NOT, "container"),
+    M_BAD("\"mcp_servers\":[{\"url\":\"x\"}]", NOT, "mcp_servers"),
+    M_BAD("\"thinking\":true", TYPE, "thinking"),
+    M_BAD("\"thinking\":{}", MISSING, "thinking.type"),
+    M_BAD("\"thinking\":{\"type\":\"on\"}", RANGE, "thinking.type"),
+    M_BAD("\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":0}", RANGE, "thinking.budget_tokens"),
+    M_BAD("\"output_config\":{\"effort\":\"big\"}", RANGE, "output_config.effort"),
+    M_BAD("\"output_config\":{\"format\":{\"type\":\"json_schema\"}}", MISSING, "output_config.format.schema"),
+    M_BAD("\"output_config\":{\"format\":{\"type\":\"xml\"}}", RANGE, "output_config.format.type"),
+    M_BAD("\"tools\":[{\"type\":\"web_search_20250305\",\"name\":\"web_search\"}]", NOT, "tools[0].type"),
+    M_BAD("\"tools\":[{\"input_schema\":{}}]", MISSING, "tools[0].name"),
+    M_BAD("\"tools\":[{\"name\":\"a b\",\"input_schema\":{}}]", RANGE, "tools[0].name"),
+    M_BAD("\"tools\":[{\"name\":\"f\",\"input_schema\":[]}]", TYPE, "tools[0].input_schema"),
+    M_BAD("\"tool_choice\":\"auto\"", TYPE, "tool_choice"),
+    M_BAD("\"tool_choice\":{\"type\":\"required\"}", RANGE, "tool_choice.type"),
+    M_BAD("\"tool_choice\":{\"type\":\"any\"}", MISSING, "tools"),
+    M_BAD("\"tools\":[{\"name\":\"f\"}],\"tool_choice\":{\"type\":\"tool\"}", MISSING, "tool_choice.name"),
+    M_BAD("\"tools\":[{\"name\":\"f\"}],\"tool_choice\":{\"type\":\"tool\",\"name\":\"g\"}", RANGE, "tool_choice.name"),
+    M_BAD("\"tools\":[{\"name\":\"f\"}],\"tool_choice\":{\"type\":\"auto\",\"disable_parallel_tool_use\":1}", TYPE,
+          "tool_choice.disable_parallel_tool_use"),
+    BODY_BAD(M_PATH "/count_tokens", "{}", MISSING, "messages"),
+
+/* responses */
+#define R_PATH "/v1/responses"
+#define R_BAD(more, code, param) BODY_BAD(R_PATH, "{\"input\":\"hi\"," more "}", code, param)
+#define R_IN(input, code, param) BODY_BAD(R_PATH, "{\"input\":" input "}", code, param)
+    BODY_BAD(R_PATH, "{}", MISSING, "input"),
+    R_IN("5", TYPE, "input"),
+    R_IN("[]", MISSING, "input"),
+    R_IN("[5]", TYPE, "input[0]"),
+    R_IN("[{}]", MISSING, "input[0].type"),
+    R_IN("[{\"type\":\"item_reference\",\"id\":\"x\"}]", NOT, "input[0].type"),
+    R_IN("[{\"type\":\"web_search_call\"}]", NOT, "input[0].type"),
+    R_IN("[{\"type\":\"message\",\"content\":\"x\"}]", MISSING, "input[0].role"),
+    R_IN("[{\"role\":\"tool\",\"content\":\"x\"}]", RANGE, "input[0].role"),
+    R_IN("[{\"role\":\"user\"}]", MISSING, "input[0].content"),
+    R_IN("[{\"role\":\"user\",\"content\":5}]", TYPE, "input[0].content"),
+    R_IN("[{\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"x\"}]}]", NOT,
+         "input[0].content[0].type"),
+    R_IN("[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\"}]}]", MISSING, "input[0].content[0].text"),
+    R_IN("[{\"type\":\"reasoning\",\"content\":5}]", TYPE, "input[0].content"),
+    R_IN("[{\"type\":\"reasoning\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}]", NOT,
+         "input[0].content[0].type"),
+    R_IN("[{\"type\":\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}]", MISSING, "input[0].call_id"),
+    R_IN("[{\"type\":\"function_call\",\"call_id\":\"c\",\"arguments\":\"{}\"}]", MISSING, "input[0].name"),
+    R_IN("[{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\"}]", MISSING, "input[0].arguments"),
+    R_IN("[{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\",\"arguments\":{}}]", TYPE,
+         "input[0].arguments"),
+    R_IN("[{\"type\":\"function_call_output\",\"output\":\"x\"}]", MISSING, "input[0].call_id"),
+    R_IN("[{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"x\"}]", RANGE, "input[0].call_id"),
+    R_IN("[{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\",\"arguments\":\"{}\"},{\"type\":"
+         "\"function_call_output\",\"call_id\":\"c\"}]",
+         MISSING, "input[1].output"),
+    R_BAD("\"instructions\":[1]", TYPE, "instructions"),
+    R_BAD("\"max_output_tokens\":0", RANGE, "max_output_tokens"),
+    R_BAD("\"max_tokens\":5", NOT, "max_tokens"),
+    R_BAD("\"messages\":[]", NOT, "messages"),
+    R_BAD("\"previous_response_id\":\"r\"", NOT, "previous_response_id"),
+    R_BAD("\"conversation\":\"c\"", NOT, "conversation"),
+    R_BAD("\"prompt\":{\"id\":\"p\"}", NOT, "prompt"),
+    R_BAD("\"background\":true", NOT, "background"),
+    R_BAD("\"store\":true", NOT, "store"),
+    R_BAD("\"truncation\":\"auto\"", NOT, "truncation"),
+    R_BAD("\"include\":\"x\"", TYPE, "include"),
+    R_BAD("\"include\":[1]", TYPE, "include[0]"),
+    R_BAD("\"top_logprobs\":21", RANGE, "top_logprobs"),
+    R_BAD("\"reasoning\":\"low\"", TYPE, "reasoning"),
+    R_BAD("\"reasoning\":{\"effort\":\"x\"}", RANGE, "reasoning.effort"),
+    R_BAD("\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\"}}", MISSING, "text.format.schema"),
+    R_BAD("\"text\":{\"format\":{\"type\":\"yaml\"}}", RANGE, "text.format.type"),
+    R_BAD("\"text\":\"x\"", TYPE, "text"),
+    R_BAD("\"metadata\":[]", TYPE, "metadata"),
+    R_BAD("\"n\":2", NOT, "n"),
+    R_BAD("\"tools\":[{\"type\":\"web_search\"}]", NOT, "tools[0].type"),
+    R_BAD("\"tools\":[{\"type\":\"custom\",\"name\":\"x\"}]", NOT, "tools[0].type"),
+    R_BAD("\"tools\":[{\"type\":\"function\"}]", MISSING, "tools[0].name"),
+    R_BAD("\"tools\":[{\"type\":\"function\",\"name\":\"f\"}],\"tool_choice\":{\"type\":\"web_search\"}", NOT,
+          "tool_choice.type"),
+    R_BAD("\"tools\":[{\"type\":\"function\",\"name\":\"f\"}],\"tool_choice\":{\"type\":\"function\",\"name\":\"g\"}",
+          RANGE, "tool_choice.name"),
+    R_BAD("\"tool_choice\":\"required\"", MISSING, "tools"),
+    BODY_BAD(R_PATH "/input_tokens", "{}", MISSING, "input"),
+
+/* ollama */
+#define O_PATH "/api/chat"
+#define O_BAD(more, code, param) BODY_BAD(O_PATH, "{\"messages\":[" U "]," more "}", code, param)
+#define O_MSG(messages, code, param) BODY_BAD(O_PATH, "{\"messages\":" messages "}", code, param)
+    O_MSG("5", TYPE, "messages"),
+    O_MSG("[5]", TYPE, "messages[0]"),
+    O_MSG("[{\"content\":\"x\"}]", MISSING, "messages[0].role"),
+    O_MSG("[{\"role\":\"developer\",\"content\":\"x\"}]", RANGE, "messages[0].role"),
+    O_MSG("[{\"role\":\"user\",\"content\":[]}]", TYPE, "messages[0].content"),
+    O_MSG("[{\"role\":\"user\",\"content\":\"x\",\"images\":[\"aGk=\"]}]", NOT, "messages[0].images"),
+    O_MSG("[{\"role\":\"assistant\",\"thinking\":5}]", TYPE, "messages[0].thinking"),
+    O_MSG("[{\"role\":\"assistant\",\"tool_calls\":{}}]", TYPE, "messages[0].tool_calls"),
+    O_MSG("[{\"role\":\"assistant\",\"tool_calls\":[{}]}]", MISSING, "messages[0].tool_calls[0].function"),
+    O_MSG("[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{}}]}]", MISSING,
+          "messages[0].tool_calls[0].function.name"),
+    O_MSG("[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}]", TYPE,
+          "messages[0].tool_calls[0].function.arguments"),
+    O_MSG("[{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"c\"}]", RANGE, "messages[0].tool_call_id"),
+    O_BAD("\"stream\":\"yes\"", TYPE, "stream"),
+    O_BAD("\"format\":\"xml\"", RANGE, "format"),
+    O_BAD("\"format\":5", TYPE, "format"),
+    O_BAD("\"think\":\"huge\"", RANGE, "think"),
+    O_BAD("\"think\":5", TYPE, "think"),
+    O_BAD("\"keep_alive\":\"soon\"", RANGE, "keep_alive"),
+    O_BAD("\"keep_alive\":\"\"", RANGE, "keep_alive"),
+    O_BAD("\"keep_alive\":\"5x\"", RANGE, "keep_alive"),
+    O_BAD("\"keep_alive\":\"5m3\"", RANGE, "keep_alive"),
+    O_BAD("\"keep_alive\":true", TYPE, "keep_alive"),
+    O_BAD("\"top_logprobs\":3", NOT, "top_logprobs"),
+    O_BAD("\"options\":[]", TYPE, "options"),
+    O_BAD("\"options\":{\"temperature\":\"x\"}", TYPE, "options.temperature"),
+    O_BAD("\"options\":{\"num_ctx\":4097}", RANGE, "options.num_ctx"),
+    O_BAD("\"options\":{\"num_predict\":-3}", RANGE, "options.num_predict"),
+    O_BAD("\"options\":{\"mirostat\":1}", NOT, "options.mirostat"),
+    O_BAD("\"options\":{\"stop\":[\"\"]}", RANGE, "options.stop[0]"),
+    O_BAD("\"options\":{\"n\":2}", NOT, "options.n"),
+    O_BAD("\"options\":{\"seed\":1.5}", TYPE, "options.seed"),
+    O_BAD("\"tools\":[{\"type\":\"x\"}]", NOT, "tools[0].type"),
+    O_BAD("\"tools\":[{}]", MISSING, "tools[0].function"),
+    BODY_BAD("/api/generate", "{\"prompt\":5}", TYPE, "prompt"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"system\":5}", TYPE, "system"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"template\":\"x\"}", NOT, "template"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"images\":[\"x\"]}", NOT, "images"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"raw\":1}", TYPE, "raw"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"context\":\"x\"}", TYPE, "context"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"context\":[1,1000]}", RANGE, "context[1]"),
+    BODY_BAD("/api/embed", "{\"input\":5}", TYPE, "input"),
+    BODY_BAD("/api/embed", "{\"input\":[\"a\",{}]}", TYPE, "input[1]"),
+    BODY_BAD("/api/embed", "{\"input\":\"a\",\"truncate\":1}", TYPE, "truncate"),
+    BODY_BAD("/api/embed", "{\"input\":\"a\",\"dimensions\":-1}", RANGE, "dimensions"),
+
+    /* embeddings and rerank */
+    BODY_BAD("/v1/embeddings", "{}", MISSING, "input"),
+    BODY_BAD("/v1/embeddings", "{\"content\":\"x\"}", MISSING, "input"),
+    BODY_BAD("/v1/embeddings", "{\"input\":[]}", RANGE, "input"),
+    BODY_BAD("/v1/embeddings", "{\"input\":{}}", TYPE, "input"),
+    BODY_BAD("/v1/embeddings", "{\"input\":[[1],[1000]]}", RANGE, "input[1][0]"),
+    BODY_BAD("/v1/embeddings", "{\"input\":\"a\",\"encoding_format\":\"hex\"}", RANGE, "encoding_format"),
+    BODY_BAD("/v1/embeddings", "{\"input\":\"a\",\"dimensions\":0}", RANGE, "dimensions"),
+    BODY_BAD("/v1/embeddings", "{\"input\":\"a\",\"stream\":true}", NOT, "stream"),
+    BODY_BAD("/v1/rerank", "{\"documents\":[\"x\"]}", MISSING, "query"),
+    BODY_BAD("/v1/rerank", "{\"query\":\"q\"}", MISSING, "documents"),
+    BODY_BAD("/v1/rerank", "{\"query\":5,\"documents\":[\"x\"]}", TYPE, "query"),
+    BODY_BAD("/v1/rerank", "{\"query\":\"q\",\"documents\":\"x\"}", TYPE, "documents"),
+    BODY_BAD("/v1/rerank", "{\"query\":\"q\",\"documents\":[]}", RANGE, "documents"),
+    BODY_BAD("/v1/rerank", "{\"query\":\"q\",\"documents\":[5]}", TYPE, "documents[0]"),
+    BODY_BAD("/v1/rerank", "{\"query\":\"q\",\"documents\":[{}]}", MISSING, "documents[0].text"),
+    BODY_BAD("/v1/rerank", "{\"query\":\"q\",\"documents\":[\"x\"],\"top_n\":0}", RANGE, "top_n"),
+    BODY_BAD("/v1/rerank", "{\"query\":\"q\",\"texts\":[\"x\"],\"documents\":[\"x\"]}", NOT, "texts"),
 };
 
 /* ---- what is taken ----------------------------------------------------------------------- */
@@ -432,6 +641,83 @@ static const chat_case chat_cases[] = {
     { C_PATH, "{\"messages\":[" U "],\"tools\":[]}", "[" U "]", NULL, false },
     { "/apply-template", "{\"messages\":[" U "]}", "[" U "]", NULL, false },
     { C_PATH "/input_tokens", "{\"messages\":[" U "],\"stream\":true}", "[" U "]", NULL, false },
+
+    /* Anthropic: system first, results before the words, turns of one role joined, thoughts and calls */
+    { M_PATH,
+      "{\"max_tokens\":9,\"system\":[{\"type\":\"text\",\"text\":\"s\",\"cache_control\":{\"type\":\"ephemeral\"}}],"
+      "\"messages\":[" U ",{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"there\"}]}]}",
+      "[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"},{"
+      "\"type\":\"text\",\"text\":\"there\"}]}]",
+      NULL, false },
+    { M_PATH,
+      "{\"max_tokens\":9,\"messages\":[" U ",{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":"
+      "\"hm\",\"signature\":\"\"},{\"type\":\"redacted_thinking\",\"data\":\"x\"},{\"type\":\"text\",\"text\":\"ok\"},{"
+      "\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"f\",\"input\":{\"a\":1}}]},{\"role\":\"user\",\"content\":[{"
+      "\"type\":\"text\",\"text\":\"and?\"},{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":[{\"type\":"
+      "\"text\",\"text\":\"r\"}],\"is_error\":false}]}],\"tools\":[{\"name\":\"f\",\"input_schema\":{\"type\":"
+      "\"object\"},"
+      "\"description\":\"d\",\"cache_control\":null}]}",
+      "[" U ",{\"role\":\"assistant\",\"content\":\"ok\",\"reasoning_content\":\"hm\"," CALLS_IN "},{\"role\":\"tool\","
+      "\"tool_call_id\":\"c1\",\"content\":\"r\"},{\"role\":\"user\",\"content\":\"and?\"}]",
+      "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"}}"
+      "}]",
+      false },
+    { M_PATH,
+      "{\"max_tokens\":9,\"system\":\"x-anthropic-billing-header: cc_version=2; cch=a1B2c; more "
+      "cch=zzzzz;\",\"messages\":[" U "]}",
+      "[{\"role\":\"system\",\"content\":\"x-anthropic-billing-header: cc_version=2; cch=fffff; more cch=zzzzz;\"}," U
+      "]",
+      NULL, false },
+    { M_PATH,
+      "{\"max_tokens\":9,\"system\":[{\"type\":\"text\",\"text\":\"x-anthropic-billing-header: cch=a1B2c;\"},{\"type\":"
+      "\"text\",\"text\":\"cch=a1B2c;\"}],\"messages\":[" U "]}",
+      "[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"x-anthropic-billing-header: "
+      "cch=fffff;\"},{\"type\":"
+      "\"text\",\"text\":\"cch=a1B2c;\"}]}," U "]",
+      NULL, false },
+    { M_PATH, "{\"max_tokens\":9,\"messages\":[" U ",{\"role\":\"assistant\",\"content\":\"So\"}]}",
+      "[" U ",{\"role\":\"assistant\",\"content\":\"So\"}]", NULL, true },
+    { M_PATH "/count_tokens", "{\"messages\":[" U "]}", "[" U "]", NULL, false },
+
+    /* responses: adjacent parts of an answer are one turn */
+    { R_PATH, "{\"input\":\"hi\",\"instructions\":\"be\"}", "[{\"role\":\"system\",\"content\":\"be\"}," U "]", NULL,
+      false },
+    { R_PATH,
+      "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"hi\"}]},{\"type\":\"reasoning\","
+      "\"id\":\"rs_1\",\"summary\":[],\"content\":[{\"type\":\"reasoning_text\",\"text\":\"h\"},{\"type\":"
+      "\"reasoning_text\",\"text\":\"m\"}]},{\"type\":\"message\",\"role\":\"assistant\",\"status\":\"completed\","
+      "\"content\":[{\"type\":\"output_text\",\"text\":\"ok\",\"annotations\":[]}]},{\"type\":\"function_call\","
+      "\"call_id\":\"c1\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"},{\"type\":\"function_call_output\",\"call_"
+      "id\":"
+      "\"c1\",\"output\":\"r\"}],\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}},{\"type\":"
+      "\"web_search\"}],\"tool_choice\":{\"type\":\"function\",\"name\":\"f\"}}",
+      "[" U ",{\"role\":\"assistant\",\"content\":\"ok\",\"reasoning_content\":\"hm\"," CALLS_IN "},{\"role\":\"tool\","
+      "\"tool_call_id\":\"c1\",\"content\":\"r\"}]",
+      "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{},\"strict\":true}}]", false },
+    { R_PATH,
+      "{\"input\":[{\"role\":\"user\",\"content\":\"hi\"},{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":"
+      "\"x\"},{\"role\":\"user\",\"content\":\"so?\"},{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
+      "\"text\":\"S\"}]},{\"role\":\"assistant\",\"content\":\"ok\"}]}",
+      "[" U ",{\"role\":\"user\",\"content\":\"so?\"},{\"role\":\"assistant\",\"content\":\"ok\",\"reasoning_content\":"
+            "\"S\"}]",
+      NULL, true },
+    { R_PATH "/input_tokens", "{\"input\":\"hi\"}", "[" U "]", NULL, false },
+
+    /* ollama: calls have no ids, results name their tool */
+    { O_PATH,
+      "{\"messages\":[" U
+      ",{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"hm\",\"tool_calls\":[{\"function\":{"
+      "\"name\":\"f\",\"arguments\":{\"a\":1}}},{\"function\":{\"name\":\"g\",\"arguments\":{}}}]},{\"role\":\"tool\","
+      "\"tool_name\":\"g\",\"content\":\"G\"},{\"role\":\"tool\",\"content\":\"F\"}]}",
+      "[" U ",{\"role\":\"assistant\",\"content\":null,\"reasoning_content\":\"hm\",\"tool_calls\":[{\"id\":\"call_0\","
+      "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}},{\"id\":\"call_1\","
+      "\"type\":"
+      "\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"name\":\"g\","
+      "\"tool_call_id\":\"call_1\",\"content\":\"G\"},{\"role\":\"tool\",\"tool_call_id\":\"call_0\",\"content\":\"F\"}"
+      "]",
+      NULL, false },
+    { "/api/generate", "{\"prompt\":\"hi\",\"system\":\"s\"}", "[{\"role\":\"system\",\"content\":\"s\"}," U "]", NULL,
+      false },
 };
 
 #endif

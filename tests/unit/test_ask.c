@@ -319,6 +319,166 @@ static void test_tools(void **state)
     hn_ask_free(&a);
 }
 
+/* Fields of Anthropic's, OpenAI's newer and ollama's APIs. */
+static void test_other_apis(void **state)
+{
+    hn_ask a;
+    hn_refusal r;
+    get(&a, "/v1/messages",
+        "{\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"thinking\":{\"type\":\"enabled\","
+        "\"budget_tokens\":50},\"stop_sequences\":[\"x\"],\"tools\":[{\"name\":\"f\"}],\"tool_choice\":{\"type\":"
+        "\"any\","
+        "\"disable_parallel_tool_use\":true},\"metadata\":{\"user_id\":\"u\"},\"cache_control\":{},\"container\":null,"
+        "\"top_k\":3,\"stream\":true}");
+    assert_true(a.kind == HN_ASK_CHAT && a.max_tokens == 9 && a.reasoning_budget == 50 && a.n_stops == 1 && a.stream);
+    assert_string_equal(a.effort, "on");
+    assert_true(a.tool_choice == HN_TOOLS_REQUIRED && !a.parallel_calls);
+    assert_true(a.sampling.temp == 1 && a.sampling.top_k == 3 && a.sampling.top_p == 0.95f);
+    assert_string_equal(a.ignored, "");
+    hn_ask_free(&a);
+    get(&a, "/v1/messages",
+        "{\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"thinking\":{\"type\":\"disabled\"},"
+        "\"output_config\":{\"effort\":\"max\",\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\"}}},"
+        "\"tools\":[{\"name\":\"f\"},{\"name\":\"g\"}],\"tool_choice\":{\"type\":\"tool\",\"name\":\"g\"}}");
+    assert_string_equal(a.effort, "off");
+    assert_true(a.tool_choice == HN_TOOLS_NAMED && a.n_tool_names == 1 && a.has_form);
+    assert_string_equal(a.tool_names[0], "g");
+    assert_string_equal(a.form_param, "output_config.format.schema");
+    hn_ask_free(&a);
+    get(&a, "/v1/messages",
+        "{\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"output_config\":{\"effort\":\"low\"}"
+        ","
+        "\"thinking\":{\"type\":\"adaptive\"}}");
+    assert_string_equal(a.effort, "low");
+    hn_ask_free(&a);
+
+    get(&a, "/v1/responses",
+        "{\"input\":\"hi\",\"max_output_tokens\":5,\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"n\","
+        "\"schema\":"
+        "{\"a\":1},\"strict\":true},\"verbosity\":\"low\"},\"reasoning\":{\"effort\":\"high\",\"summary\":\"auto\"},"
+        "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"store\":false,\"stream\":"
+        "true,"
+        "\"parallel_tool_calls\":false,\"truncation\":\"disabled\",\"prompt_cache_key\":\"k\"}");
+    assert_true(a.max_tokens == 5 && a.has_form && a.form.strict && a.top_logprobs == 0 && a.stream &&
+                !a.parallel_calls);
+    assert_string_equal(a.form.text, "{\"a\":1}");
+    assert_string_equal(a.effort, "high");
+    assert_string_equal(a.ignored, "");
+    hn_ask_free(&a);
+    hn_limits l = ask_limits();
+    l.lenient_tools = true;
+    assert_true(ask_of(&a, "/v1/responses", "{\"input\":\"hi\",\"tools\":[{\"type\":\"web_search\"}]}", &l, &r));
+    assert_string_equal(a.ignored, "tools[0]");
+    assert_null(a.tools);
+    hn_ask_free(&a);
+
+    get(&a, "/api/chat",
+        "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"format\":\"json\",\"think\":true,"
+        "\"keep_alive\":\"1h2m3.5s\",\"options\":{\"temperature\":0.5,\"seed\":18446744073709551615,\"num_predict\":-2,"
+        "\"num_ctx\":4096,\"stop\":[\"a\"],\"num_thread\":4}}");
+    assert_true(a.stream && a.has_form && a.form.kind == HONE_GRAMMAR_JSON_OBJECT && a.max_tokens == -1);
+    assert_true(a.sampling.temp == 0.5f && a.has_seed && a.sampling.seed == UINT64_MAX && a.n_stops == 1);
+    assert_true(a.keep_alive_ms == 3723500);
+    assert_string_equal(a.effort, "on");
+    hn_ask_free(&a);
+
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } times[] = { { "5", 5000 },           { "0", 0 },
+                  { "\"0\"", 0 },          { "\"300ms\"", 300 },
+                  { "\"5m\"", 300000 },    { "-1", INT64_MAX },
+                  { "0.5", 500 },          { "\"-1m\"", INT64_MAX },
+                  { "\"24h\"", 86400000 }, { "1e300", INT64_MAX },
+                  { "null", -1 },          { "\"30\"", 30000 } };
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        char body[128];
+        snprintf(body, sizeof body, "{\"keep_alive\":%s}", times[i].text);
+        get(&a, "/api/generate", body);
+        assert_true(a.kind == HN_ASK_LOAD && a.keep_alive_ms == times[i].ms);
+        hn_ask_free(&a);
+    }
+    get(&a, "/api/generate", "{\"prompt\":\"hi\",\"raw\":true,\"context\":[1,2],\"stream\":false}");
+    assert_true(a.kind == HN_ASK_TEXT && a.n_context == 2 && a.context[1] == 2 && !a.stream && a.return_context);
+    hn_ask_free(&a);
+    get(&a, "/api/generate", "{\"prompt\":\"a\",\"suffix\":\"b\"}");
+    assert_int_equal(a.kind, HN_ASK_INFILL);
+    hn_ask_free(&a);
+    get(&a, "/api/embed", "{\"input\":[\"a\",\"b\"],\"dimensions\":5}");
+    assert_true(a.kind == HN_ASK_EMBED && a.n_prompt == 2 && a.truncate && a.dimensions == 5);
+    hn_ask_free(&a);
+    get(&a, "/v1/embeddings", "{\"input\":[[1,2],[3]],\"encoding_format\":\"base64\",\"dimensions\":8}");
+    assert_true(a.n_prompt == 2 && a.base64 && a.dimensions == 8 && !a.truncate && a.add_special);
+    hn_ask_free(&a);
+    get(&a, "/rerank", "{\"query\":\"q\",\"documents\":[\"x\",{\"text\":\"y\"}],\"top_n\":1}");
+    assert_true(a.kind == HN_ASK_RERANK && a.n_prompt == 3 && a.top_n == 1);
+    assert_string_equal(a.prompt[2].text, "y");
+    hn_ask_free(&a);
+}
+
+/* Bodies as large as they may be: lists that have a limit, and calls that have none, answered from the last on. */
+static void test_many(void **state)
+{
+    static const struct {
+        const char *path, *begin, *entry, *end, *param;
+        size_t most;
+    } lists[] = {
+        { "/v1/completions", "{\"prompt\":[", "\"a\"", "]}", "prompt", 64 },
+        { "/v1/embeddings", "{\"input\":[", "[1]", "]}", "input", 2048 },
+        { "/rerank", "{\"query\":\"q\",\"documents\":[", "\"a\"", "]}", "documents", 1024 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"stop\":[", "\"x\"", "]}", "stop", 16 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"lora\":[", "{\"id\":0}", "]}", "lora", 64 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":[", "[1,1]", "]}", "logit_bias", 1024 },
+        { "/completion", "{\"prompt\":\"a\",\"response_fields\":[", "\"x\"", "]}", "response_fields", 64 },
+        { "/completion", "{\"prompt\":[1,", "\"a\"", "]}", "prompt", 4095 },
+        { "/v1/responses",
+          "{\"input\":\"x\",\"tools\":[{\"type\":\"function\",\"name\":\"f\"}],\"tool_choice\":{\"type\":\"allowed_"
+          "tools\",\"mode\":"
+          "\"auto\",\"tools\":[",
+          "{\"name\":\"f\"}", "]}}", "tool_choice.tools[128].name", 128 },
+    };
+    hn_ask a;
+    hn_refusal r;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (size_t extra = 0; extra < 2; extra++) {
+            hn_bytes b = { 0 };
+            hn_bytes_text(&b, lists[i].begin);
+            for (size_t k = 0; k < lists[i].most + extra; k++) {
+                hn_bytes_comma(&b);
+                hn_bytes_text(&b, lists[i].entry);
+            }
+            hn_bytes_text(&b, lists[i].end);
+            hn_bytes_add(&b, "", 1);
+            bool taken = ask_of(&a, lists[i].path, b.p, NULL, &r);
+            if (taken == (extra == 1)) fail_msg("%s: %zu more: %s", lists[i].param, extra, r.message);
+            if (taken) hn_ask_free(&a);
+            else assert_string_equal(r.param, lists[i].param);
+            if (!taken) assert_string_equal(r.code, "out_of_range");
+            hn_bytes_free(&b);
+        }
+    }
+
+    enum { CALLS = 3000 };
+    hn_bytes b = { 0 };
+    hn_bytes_text(&b, "{\"input\":[");
+    for (int k = 0; k < CALLS; k++)
+        hn_bytes_printf(&b, "{\"type\":\"function_call\",\"call_id\":\"c%d\",\"name\":\"f\",\"arguments\":\"{}\"},", k);
+    for (int k = CALLS - 1; k >= 0; k--)
+        hn_bytes_printf(&b, "{\"type\":\"function_call_output\",\"call_id\":\"c%d\",\"output\":\"%d\"}%s", k, k,
+                        k ? "," : "");
+    hn_bytes_text(&b, "]}");
+    hn_bytes_add(&b, "", 1);
+    get(&a, "/v1/responses", b.p);
+    assert_non_null(strstr(a.messages, "{\"role\":\"tool\",\"tool_call_id\":\"c1234\",\"content\":\"1234\"}"));
+    hn_ask_free(&a);
+    hn_bytes_free(&b);
+
+    /* names that were passed over become a header */
+    get(&a, "/v1/completions", "{\"prompt\":\"a\",\"a\\r\\nb\":1,\"\xC3\xA4,\":1}");
+    assert_string_equal(a.ignored, "a\\x0d\\x0ab, ???");
+    hn_ask_free(&a);
+}
+
 /* A server that takes nothing it does not know. */
 static void test_strict(void **state)
 {
@@ -335,6 +495,10 @@ static void test_strict(void **state)
     l.openai_defaults = true;
     assert_true(ask_of(&a, "/v1/completions", TEXT(""), &l, &r));
     assert_true(a.sampling.temp == 1 && a.sampling.top_p == 1 && a.sampling.top_k == 0 && a.sampling.min_p == 0);
+    hn_ask_free(&a);
+    l.developer_role = false;
+    assert_true(ask_of(&a, "/v1/responses", "{\"input\":[{\"role\":\"developer\",\"content\":\"x\"}]}", &l, &r));
+    assert_string_equal(a.messages, "[{\"role\":\"system\",\"content\":\"x\"}]");
     hn_ask_free(&a);
 }
 
@@ -407,10 +571,11 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_json),  cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_sampling), cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_tools),    cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),  cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_messages),   cmocka_unit_test(test_sampling), cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),    cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

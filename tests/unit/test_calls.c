@@ -16,16 +16,19 @@ static uint32_t pick(uint32_t n)
 }
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
-static const char *const pieces[] = { "<t",  "ool",    "_call",  "\n{", "{\"",  "name", "\": ", "\"arg", "uments", "\"}",
-                                      "}}",  "</",     "tool_",  ">\n", "meter", "par",  "=<",   "func",  "a\xC3",  "\xA9x",
-                                      "x y", "\", \"", "\xF0\x9F", "\x98\x80 ", "[TOOL", "_CALLS]", "[{", "]<", ">>>", "to=", NULL };
+static const char *const pieces[] = { "<t",     "ool",     "_call", "\n{",   "{\"",   "name",   "\": ",     "\"arg",
+                                      "uments", "\"}",     "}}",    "</",    "tool_", ">\n",    "meter",    "par",
+                                      "=<",     "func",    "a\xC3", "\xA9x", "x y",   "\", \"", "\xF0\x9F", "\x98\x80 ",
+                                      "[TOOL",  "_CALLS]", "[{",    "]<",    ">>>",   "to=",    NULL };
 
-/* ---- templates of each shape ------------------------------------------------------------------------------------- */
+/* ---- templates of each shape -------------------------------------------------------------------------- */
 
 #define BEGIN "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% elif m.role == 'tool' %}"
 #define ANSWER "<|tool|>{{ m.content }}{% else %}<|assistant|>{{ m.content or '' }}{% if m.tool_calls %}"
 #define EACH "{% for c in m.tool_calls %}{% set f = c.function %}"
-#define END "{% endif %}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}{% if tools %}{% endif %}"
+#define END                                                                                                            \
+    "{% endif %}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}{% if tools %}{% " \
+    "endif %}"
 #define SEP(s) "{{ '' if loop.first else '" s "' }}"
 #define ARGS "{% for k, v in f.arguments.items() %}"
 #define RAW "{{ v if v is string else v | tojson }}"
@@ -33,90 +36,154 @@ static const char *const pieces[] = { "<t",  "ool",    "_call",  "\n{", "{\"",  
 typedef struct sample {
     const char *name, *source;
     hn_call_shape shape;
-    bool one, ids; /* one call at most; the template writes ids */
+    bool one, ids;         /* one call at most; the template writes ids */
     const char *marks[10]; /* that are tokens of some vocabularies */
 } sample;
 
 static const sample samples[] = {
     { "json in tags",
-      BEGIN ANSWER EACH SEP("\\n") "<tool_call>\n{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson }}}"
-                                   "\n</tool_call>{% endfor %}" END,
-      HN_CALLS_JSON, false, false, { "<tool_call>", "</tool_call>" } },
+      BEGIN ANSWER EACH SEP(
+          "\\n") "<tool_call>\n{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson }}}"
+                 "\n</tool_call>{% endfor %}" END,
+      HN_CALLS_JSON,
+      false,
+      false,
+      { "<tool_call>", "</tool_call>" } },
     { "json array with ids",
-      BEGIN ANSWER "[TOOL_CALLS][" EACH SEP(", ") "{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson "
-                                                  "}}, \"id\": {{ c.id | tojson }}}{% endfor %}]" END,
-      HN_CALLS_JSON, false, true, { "[TOOL_CALLS]" } },
+      BEGIN ANSWER
+      "[TOOL_CALLS][" EACH SEP(", ") "{\"name\": {{ f.name | tojson }}, \"arguments\": {{ f.arguments | tojson "
+                                     "}}, \"id\": {{ c.id | tojson }}}{% endfor %}]" END,
+      HN_CALLS_JSON,
+      false,
+      true,
+      { "[TOOL_CALLS]" } },
     { "id first",
-      BEGIN ANSWER "<|START_ACTION|>[\n" EACH SEP(",\\n")
-          "    {\"tool_call_id\": {{ c.id | tojson }}, \"tool_name\": {{ f.name | tojson }}, \"parameters\": {{ "
-          "f.arguments | tojson }}}{% endfor %}\n]<|END_ACTION|>" END,
-      HN_CALLS_JSON, false, true, { "<|START_ACTION|>", "<|END_ACTION|>" } },
+      BEGIN ANSWER "<|START_ACTION|>[\n" EACH SEP(",\\n") "    {\"tool_call_id\": {{ c.id | tojson }}, \"tool_name\": "
+                                                          "{{ f.name | tojson }}, \"parameters\": {{ "
+                                                          "f.arguments | tojson }}}{% endfor %}\n]<|END_ACTION|>" END,
+      HN_CALLS_JSON,
+      false,
+      true,
+      { "<|START_ACTION|>", "<|END_ACTION|>" } },
     { "name as key",
-      BEGIN ANSWER "<|tools_prefix|>[" EACH SEP(", ") "{{ '{' }}{{ f.name | tojson }}: {{ f.arguments | tojson }}{{ '}' }}"
-                                                      "{% endfor %}]<|tools_suffix|>" END,
-      HN_CALLS_JSON, false, false, { "<|tools_prefix|>", "<|tools_suffix|>" } },
+      BEGIN ANSWER
+      "<|tools_prefix|>[" EACH SEP(", ") "{{ '{' }}{{ f.name | tojson }}: {{ f.arguments | tojson }}{{ '}' }}"
+                                         "{% endfor %}]<|tools_suffix|>" END,
+      HN_CALLS_JSON,
+      false,
+      false,
+      { "<|tools_prefix|>", "<|tools_suffix|>" } },
     { "bare json",
       BEGIN ANSWER "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}" EACH
                    "{\"name\": {{ f.name | tojson }}, \"parameters\": {{ f.arguments | tojson }}}{% endfor %}" END,
-      HN_CALLS_JSON, true, false, { NULL } },
+      HN_CALLS_JSON,
+      true,
+      false,
+      { NULL } },
     { "name, mark, json",
-      BEGIN ANSWER EACH "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}{% endfor %}" END, HN_CALLS_NAMED, false,
-      false, { "[TOOL_CALLS]", "[ARGS]" } },
+      BEGIN ANSWER EACH "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}{% endfor %}" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "[TOOL_CALLS]", "[ARGS]" } },
     { "name, id, json",
       BEGIN ANSWER EACH "[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ c.id }}[ARGS]{{ f.arguments | tojson }}{% endfor %}" END,
-      HN_CALLS_NAMED, false, true, { "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]" } },
+      HN_CALLS_NAMED,
+      false,
+      true,
+      { "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]" } },
     { "id, name, json",
       BEGIN ANSWER EACH "<|tc:begin|>{{ c.id }}<|tc:name|>{{ f.name }}<|tc:args|>{{ f.arguments | tojson }}<|tc:end|>"
                         "{% endfor %}" END,
-      HN_CALLS_NAMED, false, true, { "<|tc:begin|>", "<|tc:name|>", "<|tc:args|>", "<|tc:end|>" } },
+      HN_CALLS_NAMED,
+      false,
+      true,
+      { "<|tc:begin|>", "<|tc:name|>", "<|tc:args|>", "<|tc:end|>" } },
     { "sections",
-      BEGIN ANSWER "<|calls|>" EACH "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}"
+      BEGIN ANSWER "<|open calls|>" EACH "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}"
                    "<|calls end|>" END,
-      HN_CALLS_NAMED, false, false, { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "<|open calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
     { "fenced json",
-      BEGIN ANSWER "<|calls|>" EACH SEP("\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
-                                               "<|call end|>{% endfor %}<|calls end|>" END,
-      HN_CALLS_NAMED, false, false, { "<|calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
-    { "function=name", BEGIN ANSWER EACH "<function={{ f.name }}>{{ f.arguments | tojson }}</function>{% endfor %}" END,
-      HN_CALLS_NAMED, false, false, { NULL } },
+      BEGIN ANSWER
+      "<|open calls|>" EACH SEP("\\n") "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
+                                  "<|call end|>{% endfor %}<|calls end|>" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "<|open calls|>", "<|one call|>", "<|sep|>", "<|call end|>", "<|calls end|>" } },
+    { "function=name",
+      BEGIN ANSWER EACH "<function={{ f.name }}>{{ f.arguments | tojson }}</function>{% endfor %}" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { NULL } },
     { "ids that hold the name",
-      BEGIN ANSWER "<|section|>" EACH "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>{{ f.arguments | tojson }}"
-                                      "<|tool_call_end|>{% endfor %}<|section_end|>" END,
-      HN_CALLS_NAMED, false, false, { "<|section|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>" } },
+      BEGIN ANSWER "<|section|>" EACH
+                   "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>{{ f.arguments | tojson }}"
+                   "<|tool_call_end|>{% endfor %}<|section_end|>" END,
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { "<|section|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>" } },
     { "tagged, lines",
       BEGIN ANSWER EACH SEP("\\n") "<tool_call>\n<function={{ f.name }}>\n" ARGS "<parameter={{ k }}>\n" RAW
                                    "\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}" END,
-      HN_CALLS_TAGGED, false, false, { "<tool_call>", "</tool_call>" } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { "<tool_call>", "</tool_call>" } },
     { "tagged, keys and values",
       BEGIN ANSWER EACH "<tool_call>{{ f.name }}" ARGS "<arg_key>{{ k }}</arg_key><arg_value>" RAW
                         "</arg_value>{% endfor %}</tool_call>{% endfor %}" END,
-      HN_CALLS_TAGGED, false, false, { "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>" } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>" } },
     { "tagged, attributes",
       BEGIN ANSWER EACH "<function name=\"{{ f.name }}\">" ARGS "<param name=\"{{ k }}\">" RAW
                         "</param>{% endfor %}</function>{% endfor %}" END,
-      HN_CALLS_TAGGED, false, false, { NULL } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { NULL } },
     { "tagged, in a section",
       BEGIN ANSWER "<x:tool_call>\n" EACH "<invoke name=\"{{ f.name }}\">\n" ARGS "<parameter name=\"{{ k }}\">" RAW
                    "</parameter>\n{% endfor %}</invoke>\n{% endfor %}</x:tool_call>" END,
-      HN_CALLS_TAGGED, false, false, { "<x:tool_call>", "</x:tool_call>" } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { "<x:tool_call>", "</x:tool_call>" } },
     { "tagged, strings are marked",
       BEGIN ANSWER "<|DSML|calls>\n" EACH "<|DSML|invoke name=\"{{ f.name }}\">\n" ARGS
                    "<|DSML|parameter name=\"{{ k }}\" string=\"{{ 'true' if v is string else 'false' }}\">" RAW
                    "</|DSML|parameter>\n{% endfor %}</|DSML|invoke>\n{% endfor %}</|DSML|calls>" END,
-      HN_CALLS_TAGGED, false, false, { NULL } },
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { NULL } },
     { "every prompt begins a call",
-      "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% else %}<|assistant|>{% if m.content %}>>>all\n{{ "
+      "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% else %}<|assistant|>{% if m.content "
+      "%}>>>all\n{{ "
       "m.content }}{% endif %}" EACH ">>>{{ f.name }}\n{{ f.arguments | tojson }}{% endfor %}<|end|>{% endif %}"
       "{% endfor %}{% if add_generation_prompt %}<|assistant|>>>>{% endif %}{% if tools %}{% endif %}",
-      HN_CALLS_NAMED, false, false, { NULL } },
+      HN_CALLS_NAMED,
+      false,
+      false,
+      { NULL } },
 };
 enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
 static const char tools[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"parameters\":{\"type\":\"object\",\"properties\":{"
-    "\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"},\"units\":{\"enum\":[\"c\",\"f\"]},\"where\":{\"type\":"
-    "\"object\"},\"list\":{\"type\":\"array\"},\"wind\":{\"type\":\"boolean\"}}}}},{\"type\":\"function\",\"function\":{"
-    "\"name\":\"weather_2\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}},{\"type\":\"function\",\"function\":"
+    "\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"},\"units\":{\"enum\":[\"c\",\"f\"]},\"where\":{"
+    "\"type\":"
+    "\"object\"},\"list\":{\"type\":\"array\"},\"wind\":{\"type\":\"boolean\"}}}}},{\"type\":\"function\",\"function\":"
+    "{"
+    "\"name\":\"weather_2\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}},{\"type\":\"function\","
+    "\"function\":"
     "{\"name\":\"get.time-now\"}}]";
 
 typedef struct format {
@@ -148,12 +215,14 @@ static void free_format(format *m)
     json_decref(m->tools);
 }
 
-/* ---- random calls ------------------------------------------------------------------------------------------------------ */
+/* ---- random calls ------------------------------------------------------------------------------------- */
 
 static json_t *random_text(void)
 {
-    static const char *const words[] = { "x", " ", "\n", "\"", "\\", "é", "\U0001F600", "{", "}", "[1]", "<", "</p", ">",
-                                         "tool_call", "12", "'", ",", "true", ":", "\t", "]", "=" };
+    static const char *const words[] = {
+        "x",   " ", "\n",        "\"", "\\", "é", "\U0001F600", "{", "}",  "[1]", "<",
+        "</p", ">", "tool_call", "12", "'",  ",", "true",       ":", "\t", "]",   "="
+    };
     char s[256] = "";
     for (uint32_t n = pick(9); n > 0; n--) strcat(s, words[pick(sizeof words / sizeof *words)]);
     return json_string(s);
@@ -199,15 +268,17 @@ static json_t *random_call(int index)
         json_decref(o);
         if (pick(2)) json_object_set_new(args, "wind", json_boolean(pick(2)));
     }
-    return json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id, "type", "function", "function", "name", name, "arguments", args);
+    return json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id, "type", "function", "function", "name", name, "arguments",
+                     args);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------ */
 
 typedef struct heard {
     json_t *calls; /* [{name, id, args: text, done}] */
     char text[8192];
     hone_reply_end end;
+    hone_part last;
 } heard;
 
 static void hear(heard *h, const hone_reply_part *p, size_t n)
@@ -223,15 +294,18 @@ static void hear(heard *h, const hone_reply_part *p, size_t n)
             break;
         case HONE_PART_ARGUMENTS: {
             assert_int_equal(p[i].call, json_array_size(h->calls) - 1);
-            json_t *all = json_sprintf("%s%.*s", json_string_value(json_object_get(last, "args")), (int)p[i].len, p[i].text);
+            json_t *all =
+                json_sprintf("%s%.*s", json_string_value(json_object_get(last, "args")), (int)p[i].len, p[i].text);
             json_object_set_new(last, "args", all);
             break;
         }
         case HONE_PART_CALL_END: json_object_set_new(last, "done", json_true()); break;
         default:
-            strncat(h->text, p[i].part == HONE_PART_TEXT ? "" : p[i].part == HONE_PART_REASONING ? "{R}" : "{?}", 4);
+            if (p[i].part == HONE_PART_REASONING && h->last != p[i].part) strcat(h->text, "{R}");
+            if (p[i].part == HONE_PART_CALL || p[i].part == HONE_PART_COMMENTARY) strcat(h->text, "{?}");
             strncat(h->text, p[i].text, p[i].len);
         }
+        h->last = p[i].part;
     }
 }
 
@@ -247,9 +321,22 @@ static int32_t special_at(const hn_vocab *v, const char *s, size_t *len)
     return best;
 }
 
-/* Reads an answer; cut: 0 byte by byte, else pieces by chance. spelt: special tokens are spelt in bytes. */
-static heard read_answer(const format *m, const hn_vocab *v, const hn_reply_setup *more, const char *prompt, const char *s,
-                         bool cut, bool spelt)
+enum { N_PIECES = sizeof pieces / sizeof *pieces - 1, WORDS = 8 };
+static bool masked;
+
+static bool allowed(hn_reply *r, int32_t id)
+{
+    uint64_t bits[WORDS];
+    bool all;
+    hone_error e = { 0 };
+    if (hn_reply_mask(r, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
+    return all || (bits[id / 64] >> id % 64 & 1);
+}
+
+/* Reads an answer; where it is masked, all its bytes must be allowed. cut: 0 byte by byte, else pieces by chance.
+ * spelt: special tokens are spelt in bytes. */
+static heard read_answer(const format *m, const hn_vocab *v, const hn_reply_setup *more, const char *prompt,
+                         const char *s, bool cut, bool spelt)
 {
     heard h = { .calls = json_array() };
     hone_error e = { 0 };
@@ -274,6 +361,8 @@ static heard read_answer(const format *m, const hn_vocab *v, const hn_reply_setu
                 if (!into && pick(2)) id = BV_PIECES + i, k = len;
             }
         }
+        if (masked && !allowed(r, id) && k > 1 && id < BV_PIECES + N_PIECES) id = BV_BYTES + (unsigned char)*s, k = 1;
+        if (masked && !allowed(r, id)) fail_msg("token %d may not come, of %s", id, s);
         if (hn_reply_push(r, id, &p, &n, &h.end, &e) != HONE_OK) fail_msg("%s", e.message);
         hear(&h, p, n);
         s += k;
@@ -297,8 +386,8 @@ static hn_call_kit *make_kit(const format *m, const hn_vocab *v, const char *con
 static char *answer_of(const format *m, json_t *calls, const char *text, char **prompt)
 {
     json_t *asked = json_pack("[{s:s, s:s}]", "role", "user", "content", "x"),
-           *all = json_pack("[{s:s, s:s}, {s:s, s:s, s:O}]", "role", "user", "content", "x", "role", "assistant", "content",
-                            text, "tool_calls", calls);
+           *all = json_pack("[{s:s, s:s}, {s:s, s:s, s:O}]", "role", "user", "content", "x", "role", "assistant",
+                            "content", text, "tool_calls", calls);
     hn_jinja_text a = { 0 }, b = { 0 };
     hn_chat c = m->c;
     hone_error e = { 0 };
@@ -321,14 +410,17 @@ static char *answer_of(const format *m, json_t *calls, const char *text, char **
 static void check_calls(const sample *s, const json_t *want, const heard *h, const char *answer)
 {
     size_t i, n = json_array_size(want);
-    if (json_array_size(h->calls) != n) fail_msg("%s: %zu calls of %zu in %s", s->name, json_array_size(h->calls), n, answer);
+    if (json_array_size(h->calls) != n)
+        fail_msg("%s: %zu calls of %zu in %s", s->name, json_array_size(h->calls), n, answer);
     for (i = 0; i < n; i++) {
-        json_t *got = json_array_get(h->calls, i), *call = json_array_get(want, i), *f = json_object_get(call, "function");
+        json_t *got = json_array_get(h->calls, i), *call = json_array_get(want, i),
+               *f = json_object_get(call, "function");
         const char *text = json_string_value(json_object_get(got, "args"));
         json_t *args = json_loads(text, 0, NULL);
         if (!json_equal(json_object_get(got, "name"), json_object_get(f, "name")) ||
             !json_equal(args, json_object_get(f, "arguments")) || !json_is_true(json_object_get(got, "done")))
-            fail_msg("%s: %s\nis read as %s(%s)", s->name, answer, json_string_value(json_object_get(got, "name")), text);
+            fail_msg("%s: %s\nis read as %s(%s)", s->name, answer, json_string_value(json_object_get(got, "name")),
+                     text);
         if (s->ids) assert_true(json_equal(json_object_get(got, "id"), json_object_get(call, "id")));
         json_decref(args);
     }
@@ -359,7 +451,8 @@ static void test_read_back(void **state)
             assert_int_equal(m.calls.single, s->one);
             hn_call_kit *kit = make_kit(&m, v, NULL, 0);
             hn_reply_setup x = { .kit = kit, .reasoning_budget = -1 };
-            for (seed = 1; seed < 30;) {
+            masked = true;
+            for (seed = 1; seed < 9;) {
                 uint32_t from = seed;
                 json_t *calls = json_array();
                 for (int c = 0, n = s->one ? 1 : 1 + (int)pick(3); c < n; c++)
@@ -368,9 +461,10 @@ static void test_read_back(void **state)
                 if (m.calls.id == HN_CALL_ID_NAME) { /* the template takes it from there */
                     size_t c;
                     json_t *call;
-                    json_array_foreach(calls, c, call)
-                        json_object_set_new(call, "id", json_sprintf("functions.%s:%zu",
-                                                                     json_string_value(json_object_get(json_object_get(call, "function"), "name")), c));
+                    json_array_foreach(calls, c, call) json_object_set_new(
+                        call, "id",
+                        json_sprintf("functions.%s:%zu",
+                                     json_string_value(json_object_get(json_object_get(call, "function"), "name")), c));
                 }
                 (void)f;
                 char *prompt, *answer = answer_of(&m, calls, "", &prompt);
@@ -391,8 +485,366 @@ static void test_read_back(void **state)
         }
 }
 
+/* ---- what a model may say --------------------------------------------------------------------------------- */
+
+/* A token that may come: half of the time one that leads to an end, if there is one. -1: none may. */
+static int32_t random_token(hn_reply *r, const hn_vocab *v, bool end)
+{
+    static const char closing[] = "\"}]><)/";
+    uint64_t bits[WORDS] = { 0 };
+    bool all;
+    int32_t list[64 * WORDS], n = 0;
+    hone_error e = { 0 };
+    if (hn_reply_mask(r, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
+    for (int32_t id = 0; id < hn_vocab_size(v); id++) {
+        bool eog = hn_vocab_is_eog(v, id);
+        if (!all && !(bits[id / 64] >> id % 64 & 1)) continue;
+        if (all && eog && !end) continue;
+        list[n++] = id;
+    }
+    if (!n) return -1;
+    if (pick(2))
+        for (size_t i = 0, from = pick(7); i < 7; i++)
+            for (int32_t k = 0; k < n; k++)
+                if (list[k] == BV_BYTES + closing[(from + i) % 7] || (list[k] >= BV_PIECES + N_PIECES && pick(2)))
+                    return list[k];
+    return list[pick((uint32_t)n)];
+}
+
+static bool only(const json_t *o, const char *const *keys)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)o, key, value)
+    {
+        bool known = false;
+        for (size_t i = 0; keys[i]; i++) known |= strcmp(keys[i], key) == 0;
+        if (!known) return false;
+    }
+    return json_is_object(o);
+}
+
+/* Do the arguments keep to the schema of the tool? Written apart from hone's own reader of schemas. */
+static bool valid(const char *name, const json_t *o)
+{
+    json_t *x;
+    if (strcmp(name, "weather_2") == 0) return only(o, LIST(NULL));
+    if (strcmp(name, "get.time-now") == 0) return json_is_object(o);
+    return strcmp(name, "weather") == 0 && only(o, LIST("city", "days", "units", "where", "list", "wind")) &&
+           (!(x = json_object_get(o, "city")) || json_is_string(x)) &&
+           (!(x = json_object_get(o, "days")) || json_is_integer(x)) &&
+           (!(x = json_object_get(o, "units")) || strcmp(json_string_value(x), "c") == 0 ||
+            strcmp(json_string_value(x), "f") == 0) &&
+           (!(x = json_object_get(o, "where")) || json_is_object(x)) &&
+           (!(x = json_object_get(o, "list")) || json_is_array(x)) &&
+           (!(x = json_object_get(o, "wind")) || json_is_boolean(x));
+}
+
+/* Says whatever may be said, at most so many tokens. The calls that ended keep to their schemas. */
+static heard walk(const format *m, const hn_vocab *v, hn_reply_setup x, const char *prompt, int most)
+{
+    heard h = { .calls = json_array() };
+    hone_error e = { 0 };
+    hn_reply *r;
+    const hone_reply_part *p;
+    size_t n, i;
+    x.v = v;
+    x.f = &m->f;
+    x.prompt = prompt;
+    x.len = strlen(prompt);
+    if (hn_reply_open(&r, &x, &e) != HONE_OK) fail_msg("%s", e.message);
+    char said[4096] = "";
+    for (int t = 0; t < most && !h.end; t++) {
+        int32_t id = random_token(r, v, t > 20);
+        if (id < 0) fail_msg("shape %d, %s: nothing may follow \"%s\"", m->calls.shape, m->calls.begin, said);
+        const char *piece = hn_vocab_piece(v, id, true, &n);
+        if (strlen(said) + n < sizeof said - 1) strncat(said, piece, n);
+        if (hn_reply_push(r, id, &p, &n, &h.end, &e) != HONE_OK) fail_msg("%s behind %s", e.message, said);
+        if (strlen(h.text) > sizeof h.text / 2) h.text[0] = 0;
+        hear(&h, p, n);
+    }
+    assert_int_equal(hn_reply_flush(r, &p, &n, &e), HONE_OK);
+    hear(&h, p, n);
+    json_t *call;
+    json_array_foreach(h.calls, i, call)
+    {
+        const char *args = json_string_value(json_object_get(call, "args"));
+        json_t *o = json_loads(args, JSON_ALLOW_NUL, NULL);
+        if (json_is_true(json_object_get(call, "done")) &&
+            (!o || !valid(json_string_value(json_object_get(call, "name")), o)))
+            fail_msg("said %s: arguments %s", said, args);
+        if (!json_is_true(json_object_get(call, "done")) && h.end) fail_msg("the turn ended inside a call: %s", said);
+        json_decref(o);
+    }
+    hn_reply_free(r);
+    return h;
+}
+
+/* Random walks: what is required comes, and nothing else; what comes keeps to the schemas. */
+static void test_walks(void **state)
+{
+    int ended = 0;
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        for (int kind = 0; kind < (samples[i].marks[0] ? 3 : 1); kind++) {
+            hn_vocab *v = vocab_of(&samples[i], kind);
+            format m = make_format(samples[i].source, v);
+            for (int one = 0; one < 2; one++) {
+                hn_call_kit *k;
+                hone_error e = { 0 };
+                hn_call_ask ask = { .tools = m.tools, .one = one };
+                if (hn_call_kit_new(&k, &m.calls, v, &ask, &e) != HONE_OK) fail_msg("%s", e.message);
+                hn_reply_setup x = { .kit = k, .required = true, .one_call = one, .reasoning_budget = -1 };
+                for (uint32_t s = 1; s < 4; s++) {
+                    seed = s * 77 + (uint32_t)i;
+                    heard h = walk(&m, v, x, m.calls.bare ? "<|assistant|>>>>" : "<|assistant|>", 600);
+                    ended += h.end != HONE_REPLY_GOES_ON;
+                    if (h.end) assert_true(json_array_size(h.calls) >= 1);
+                    if (one) assert_true(json_array_size(h.calls) <= 1);
+                    assert_string_equal(h.text, "");
+                    json_decref(h.calls);
+                }
+                hn_call_kit_drop(k);
+            }
+            free_format(&m);
+            hn_vocab_free(v);
+        }
+    assert_true(ended > 100); /* so many were whole */
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------------------- */
+
+static const char harmony[] =
+    "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif %}<|message|>"
+    "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
+    "{% if tools %}{% endif %}";
+#define GEMMA_VALUE "{{ k }}:{% if v is string %}<|\"|>{{ v }}<|\"|>{% else %}{{ v | tojson }}{% endif %}"
+static const char gemma[] = BEGIN ANSWER EACH
+    "<|tool_call>call:{{ f.name }}{{ '{' }}" ARGS GEMMA_VALUE
+    "{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>{% endfor %}" END;
+static const char python[] = BEGIN ANSWER
+    "<|tcs|>[" EACH SEP(", ") "{{ f.name }}(" ARGS "{{ k }}={{ \"'\" ~ v ~ \"'\" if v is string else v }}"
+                              "{{ '' if loop.last else ', ' }}{% endfor %}){% endfor %}]<|tce|>" END;
+
+typedef struct script {
+    const char *prompt, *said, *text, *calls; /* calls: NAME(ARGUMENTS) in a row, a ! behind one that did not end */
+} script;
+
+static void check_scripts(const char *source, const char *const *control, const script *list, size_t n,
+                          hn_call_shape shape)
+{
+    hn_vocab *v = byte_vocab(pieces, control, NULL);
+    format m = make_format(source, v);
+    if (m.calls.shape != shape) fail_msg("shape %d, not %d: %s", m.calls.shape, shape, m.calls.warning);
+    hn_call_kit *kit;
+    hn_call_ask ask = { .tools = m.tools, .bare = true }; /* whatever is said is read */
+    assert_int_equal(hn_call_kit_new(&kit, &m.calls, v, &ask, NULL), HONE_OK);
+    hn_reply_setup x = { .kit = kit, .reasoning_budget = -1, .id_seed = 5 };
+    masked = false;
+    for (size_t i = 0; i < n; i++)
+        for (seed = 0; seed < 12;) {
+            uint32_t from = seed;
+            char got[4096] = "";
+            size_t k;
+            json_t *call;
+            heard h = read_answer(&m, v, &x, list[i].prompt, list[i].said, from > 0, false);
+            json_array_foreach(h.calls, k, call)
+            {
+                strcat(strcat(got, json_string_value(json_object_get(call, "name"))), "(");
+                strcat(strcat(got, json_string_value(json_object_get(call, "args"))), ")");
+                if (!json_is_true(json_object_get(call, "done"))) strcat(got, "!");
+            }
+            if (strcmp(got, list[i].calls) != 0 || strcmp(h.text, list[i].text) != 0)
+                fail_msg("\"%s\" cut %u:\n got \"%s\", %s\nwant \"%s\", %s", list[i].said, from, h.text, got,
+                         list[i].text, list[i].calls);
+            json_decref(h.calls);
+            seed = from + 1;
+        }
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+#define CHECK(source, control, shape, ...)                                                        \
+    check_scripts(source, control, (const script[]){ __VA_ARGS__ },                               \
+                  sizeof((const script[]){ __VA_ARGS__ }) / sizeof(script), shape)
+
+static void test_scripts(void **state)
+{
+    static const char *const h[] = { "<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|constrain|>",
+                                     "<|return|>", NULL };
+    const char *p = "<|start|>assistant";
+    CHECK(harmony, h, HN_CALLS_HARMONY,
+          { p, "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>commentary to=functions.weather "
+               "<|constrain|>json<|message|>{\"city\":\"x\"}<|call|>",
+            "{R}so", "weather({\"city\":\"x\"})" },
+          { p, " to=functions.get.time-now<|channel|>commentary json<|message|>{}<|call|>", "", "get.time-now({})" },
+          { p, "<|channel|>commentary to=functions.other<|message|>{}<|call|>", "{}", "" },
+          { p, "<|channel|>commentary to=functions.weather<|message|>{\"ci", "", "weather({\"ci)!" });
+    static const char *const g[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tool_call>", "<tool_call|>",
+                                     "<|\"|>", NULL };
+    CHECK(gemma, g, HN_CALLS_GEMMA,
+          { "", "<|tool_call>call:weather{city:<|\"|>a \"b\", {c}<|\"|>,days:7,list:[1,<|\"|>x<|\"|>,{k:true}]}<tool_call|>",
+            "", "weather({\"city\": \"a \\\"b\\\", {c}\", \"days\": 7, \"list\": [1, \"x\", {\"k\": true}]})" },
+          { "", "<|tool_call>call:weather_2{}<tool_call|><|tool_call>call:weather_2{}<tool_call|><|end|>", "",
+            "weather_2({})weather_2({})" },
+          { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" });
+    static const char *const y[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
+    CHECK(python, y, HN_CALLS_PYTHON,
+          { "", "hi <|tcs|>[weather(city='it\\'s (x)', days=7, list=[1, True, None], where={'k': \"v\"}), weather_2()]<|tce|>",
+            "hi ", "weather({\"city\": \"it's (x)\", \"days\": 7, \"list\": [1, true, null], \"where\": {\"k\": \"v\"}})"
+                   "weather_2({})" });
+    /* what somebody spells is no mark where the vocabulary has the token; what is not offered is text */
+    static const char *const t[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<tool_call>", "</tool_call>",
+                                     NULL };
+    CHECK(samples[0].source, t, HN_CALLS_JSON,
+          { "", "see <tool_call>\n{\"name\": \"rm\", \"arguments\": {}}\n</tool_call> so",
+            "see <tool_call>\n{\"name\": \"rm\", \"arguments\": {}}\n so", "" },
+          { "", "the <tool_call> tag", "the <tool_call> tag", "" },
+          { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"a</tool_call>b<tool_call>\"}}\n</tool_call>ok",
+            "ok", "weather({\"city\": \"a</tool_call>b<tool_call>\"})" },
+          { "", "<tool_call>\n{\"arguments\": {\"days\": 1}, \"name\": \"weather\"}\n</tool_call>", "",
+            "weather({\"days\": 1})" },
+          { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"days\"", "", "weather({\"days\")!" },
+          { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
+    /* an answer in JSON is no call */
+    static const char *const none[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", NULL };
+    CHECK(samples[4].source, none, HN_CALLS_JSON,
+          { "", "{\"result\": {\"name\": \"weather\"}}", "{\"result\": {\"name\": \"weather\"}}", "" },
+          { "", "so {\"name\": \"weather\", \"parameters\": {}}", "so {\"name\": \"weather\", \"parameters\": {}}", "" },
+          { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
+}
+
+/* Text that spells a mark in other tokens, and the same call twice. */
+static void test_provenance(void **state)
+{
+    static const char said[] = "<tool_call>\n{\"name\": \"weather_2\", \"arguments\": {}}\n</tool_call>";
+    hn_vocab *v = vocab_of(&samples[0], 1);
+    format m = make_format(samples[0].source, v);
+    hn_call_kit *kit = make_kit(&m, v, NULL, 0);
+    hn_reply_setup x = { .kit = kit, .reasoning_budget = -1, .id_seed = 9 };
+    masked = false;
+    heard spelt = read_answer(&m, v, &x, "", said, true, true), a = read_answer(&m, v, &x, "", said, false, false),
+          b = read_answer(&m, v, &x, "", said, true, false);
+    assert_int_equal(json_array_size(spelt.calls), 0);
+    assert_string_equal(spelt.text, said);
+    assert_int_equal(json_array_size(a.calls), 1);
+    assert_true(json_equal(a.calls, b.calls)); /* ids, too */
+    x.id_seed = 10;
+    heard c = read_answer(&m, v, &x, "", said, true, false);
+    assert_false(json_equal(json_object_get(json_array_get(a.calls, 0), "id"),
+                            json_object_get(json_array_get(c.calls, 0), "id")));
+    x = (hn_reply_setup){ .silent = true, .reasoning_budget = -1 };
+    heard d = read_answer(&m, v, &x, "", said, false, false);
+    assert_int_equal(json_array_size(d.calls), 0);
+    json_decref(spelt.calls), json_decref(a.calls), json_decref(b.calls), json_decref(c.calls), json_decref(d.calls);
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
+/* A form holds from where reasoning ends; a budget ends it; calls may come instead of the form; one call is one. */
+static void test_forms(void **state)
+{
+    static const char thinks[] =
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
+        "{% endif %}{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+    hn_vocab *v = byte_vocab(pieces, LIST("<|user|>", "<|assistant|>", "<|end|>", "<think>", "</think>"), NULL);
+    format m = make_format(thinks, v);
+    hone_grammar *g;
+    hone_error e = { 0 };
+    hone_grammar_params p = { .kind = HONE_GRAMMAR_REGEX, .text = "[ab]{3}", .len = 7 };
+    assert_int_equal(hone_grammar_compile(&g, &p, &e), HONE_OK);
+    hn_reply_setup x = { .form = g, .reasoning_budget = 5 };
+    int thought = 0;
+    for (seed = 1; seed < 60; seed++) {
+        uint32_t s = seed;
+        heard h = walk(&m, v, x, s % 2 ? "<|assistant|><think>" : "<|assistant|>", 60);
+        const char *text = strstr(h.text, "</think>") ? NULL : h.text, *last = h.text + strlen(h.text) - 3;
+        assert_non_null(text);
+        assert_int_equal(h.end, HONE_REPLY_TURN);
+        assert_true(strlen(h.text) >= 3 && strspn(last, "ab") == 3);
+        thought += strncmp(h.text, "{R}", 3) == 0;
+        if (strncmp(h.text, "{R}", 3) != 0) assert_true(strlen(h.text) == 3);
+        json_decref(h.calls);
+        seed = s;
+    }
+    assert_true(thought > 15);
+    free_format(&m);
+    hn_vocab_free(v);
+    v = vocab_of(&samples[0], 1);
+    m = make_format(samples[0].source, v);
+    hn_call_kit *kit = make_kit(&m, v, NULL, 0);
+    x = (hn_reply_setup){ .form = g, .kit = kit, .reasoning_budget = -1 };
+    int called = 0, formed = 0;
+    for (seed = 1; seed < 30; seed++) {
+        uint32_t s = seed;
+        heard h = walk(&m, v, x, "<|assistant|>", 800);
+        bool call = json_array_size(h.calls) > 0;
+        called += call;
+        formed += !call && h.end;
+        if (h.end) assert_true(call ? !*h.text : strlen(h.text) == 3 && strspn(h.text, "ab") == 3);
+        json_decref(h.calls);
+        seed = s;
+    }
+    assert_true(called > 3 && formed > 3);
+    static const char twice[] = "<tool_call>\n{\"name\": \"weather_2\", \"arguments\": {}}\n</tool_call>x";
+    hn_reply *r;
+    x = (hn_reply_setup){ .v = v, .f = &m.f, .kit = kit, .one_call = true, .reasoning_budget = -1 };
+    assert_int_equal(hn_reply_open(&r, &x, &e), HONE_OK);
+    hone_status st = HONE_OK;
+    for (const char *s = twice; *s;) {
+        size_t k, n;
+        const hone_reply_part *parts;
+        hone_reply_end end;
+        int32_t id = special_at(v, s, &k);
+        if (id < 0) id = BV_BYTES + (unsigned char)*s, k = 1;
+        st = hn_reply_push(r, id, &parts, &n, &end, &e);
+        assert_int_equal(st, s[k] ? HONE_OK : HONE_E_ARG);
+        s += k;
+    }
+    assert_non_null(strstr(e.message, "one call"));
+    hn_reply_free(r);
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+    hone_grammar_free(g);
+}
+
+/* The templates of published models: those that write calls are derived. */
+static void test_shipped(void **state)
+{
+    static const char *const without[] = { "SmolLM3", "LFM2-8B", "gemma-2", "granite-3.3", "rwkv-world", "Phi-3.5" };
+    DIR *d = opendir("../shared/data/templates");
+    struct dirent *f;
+    int n = 0;
+    if (!d) skip();
+    while ((f = readdir(d))) {
+        static char source[1 << 18];
+        char path[600];
+        bool writes = true;
+        if (!strstr(f->d_name, ".jinja")) continue;
+        snprintf(path, sizeof path, "../shared/data/templates/%s", f->d_name);
+        FILE *in = fopen(path, "rb");
+        assert_non_null(in);
+        source[fread(source, 1, sizeof source - 1, in)] = 0;
+        fclose(in);
+        for (size_t i = 0; i < sizeof without / sizeof *without; i++) writes &= !strstr(f->d_name, without[i]);
+        format m = make_format(source, NULL);
+        if ((m.calls.shape != HN_CALLS_GENERIC) != writes) fail_msg("%s: %s", f->d_name, m.calls.warning);
+        assert_true(!writes || !m.calls.warning[0]);
+        json_t *o = hn_call_format_json(&m.calls);
+        assert_non_null(o);
+        json_decref(o);
+        free_format(&m);
+        n++;
+    }
+    closedir(d);
+    assert_true(n >= 25);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back), cmocka_unit_test(test_walks),
+                                        cmocka_unit_test(test_scripts),   cmocka_unit_test(test_provenance),
+                                        cmocka_unit_test(test_forms),     cmocka_unit_test(test_shipped) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,8 +127,8 @@ static void check_bits(const texts *t, hone_kv_cache_type cache)
     hone_model_info info;
     hone_model_get_info(t->m, &info);
     for (const char *const *cpu = tm_levels(); *cpu; cpu++)
-        for (int32_t threads = 1; threads <= 3; threads += 2)
-            for (int32_t chunk = info.causal ? 7 : 150; chunk <= N_CTX; chunk += 41) {
+        for (int32_t threads = cache == HONE_CACHE_F16 ? 1 : 3; threads <= 3; threads += 2)
+            for (int32_t chunk = info.causal ? 7 : 150; chunk <= N_CTX; chunk += 93) {
                 c = tm_context(*cpu, threads);
                 s = tm_session(c, t->m, N_CTX, 1 + threads, chunk, cache);
                 const hone_text_ids three[] = { t->of[0], t->of[1], t->of[0] };
@@ -198,11 +198,138 @@ static void refusals_are_told(void **state)
     close_file(&t);
 }
 
+/* ---- long texts ------------------------------------------------------------------------------------------ */
+
+typedef struct heard {
+    double ops; /* of attention */
+    int n;
+} heard;
+static void hear(void *arg, const hone_profile_event *e)
+{
+    heard *h = arg;
+    if (strcmp(e->op, "attention") != 0) return;
+    h->ops += e->ops_float;
+    h->n++;
+}
+
+/* Of more keys than a split has, where one row alone is wanted at last: several threads share it. Every row sees all,
+ * but for windows, as far forward as back; the profile counts that. */
+static void long_texts_are_shared(void **state)
+{
+    enum { LONG = 700 };
+    static const char *const names[] = { "nomic", "gemma" };
+    int32_t ids[LONG];
+    for (int i = 0; i < LONG; i++) ids[i] = (i * 7 + i / 16) % 16;
+    const hone_text_ids of = { ids, LONG };
+    for (int k = 0; k < 2; k++) {
+        texts t = open_file(names[k]);
+        float y[2][32] = { 0 };
+        heard h = { 0 };
+        int32_t width = hone_embed_width(t.m, HONE_POOL_CLS, NULL);
+        for (int i = 0; i < 2; i++) {
+            hone_context *c = tm_context(i ? NULL : "scalar", i ? 4 : 1);
+            hone_session *s = tm_session(c, t.m, LONG, 1, LONG, HONE_CACHE_F16);
+            hone_session_set_profile(s, hear, &h);
+            embed(s, &of, 1, HONE_POOL_CLS, false, y[i]);
+            hone_session_free(s);
+            hone_context_free(c);
+        }
+        assert_memory_equal(y[0], y[1], (size_t)width * sizeof **y);
+        /* two layers that see 700 keys of each of 4 heads of 8, of which the last does so for one row */
+        if (k == 0) assert_true(h.n == 4 && fabs(h.ops / 2 - 4.0 * 8 * 4 * (LONG * LONG + LONG)) < 1);
+        close_file(&t);
+    }
+}
+
+/* ---- a query and a document ---------------------------------------------------------------------------- */
+
+/* The smallest vocabulary of pieces that has "yes" and "no". */
+static const char *const pieces[] = { "<unk>", "<s>", "</s>", "y", "e", "s", "n", "o",
+                                      "ye",    "yes", "no",   "a", "b", "c", " ", "d" };
+enum { EOS = 2, YES = 9, NO = 10 };
+
+static void add_kv(const texts *t, json_t *kv)
+{
+    assert_non_null(kv);
+    assert_int_equal(json_array_append_new(json_object_get(t->v.j, "kv"), kv), 0);
+}
+
+/* The file of a vector with that vocabulary, and a template or none. */
+static void give_vocabulary(texts *t, const char *template)
+{
+    hone_error err = { 0 };
+    json_t *token = json_array(), *score = json_array(), *type = json_array();
+    for (int i = 0; i < 16; i++) {
+        json_array_append_new(token, json_string(pieces[i]));
+        json_array_append_new(score, json_real(-i));
+        json_array_append_new(type, json_integer(i == 0 ? 2 : i <= EOS ? 3 : 1));
+    }
+    add_kv(t, json_pack("[sss]", "tokenizer.ggml.model", "STRING", "llama"));
+    add_kv(t, json_pack("[sso]", "tokenizer.ggml.tokens", "ARRAY:STRING", token));
+    add_kv(t, json_pack("[sso]", "tokenizer.ggml.scores", "ARRAY:FLOAT32", score));
+    add_kv(t, json_pack("[sso]", "tokenizer.ggml.token_type", "ARRAY:INT32", type));
+    add_kv(t, json_pack("[ssi]", "tokenizer.ggml.bos_token_id", "UINT32", 1));
+    add_kv(t, json_pack("[ssi]", "tokenizer.ggml.eos_token_id", "UINT32", EOS));
+    add_kv(t, json_pack("[ssb]", "tokenizer.ggml.add_eos_token", "BOOL", 1));
+    add_kv(t, json_pack("[ssb]", "tokenizer.ggml.add_space_prefix", "BOOL", 0));
+    if (template) add_kv(t, json_pack("[sss]", "tokenizer.chat_template.rerank", "STRING", template));
+    hone_model_close(t->m);
+    save_without(&t->v, tm_path("embed.gguf"), NULL);
+    if (hone_model_open(&t->m, tm_path("embed.gguf"), NULL, &err)) fail_msg("%s", err.message);
+}
+
+static void check_ids(const hone_model *m, const char *query, const char *document, const int32_t *want, size_t n)
+{
+    hone_error err = { 0 };
+    int32_t *ids;
+    size_t n_ids;
+    if (hone_rank_tokenize(m, NULL, query, strlen(query), document, strlen(document), &ids, &n_ids, &err))
+        fail_msg("%s", err.message);
+    assert_int_equal(n_ids, n);
+    assert_memory_equal(ids, want, n * sizeof *ids);
+    hone_free(ids);
+}
+
+/* Without a classifier "yes" and "no" are weighed as the next token. The template's control tokens are such, a text's
+ * are not. */
+static void next_tokens_are_scores(void **state)
+{
+    texts t = open_file("qwen3");
+    load_ids(&t);
+    give_vocabulary(&t, "</s>{query}d{document}</s>");
+    /* "</s>" in a text: none of its characters but s is a piece */
+    check_ids(t.m, "ab", "yes", (int32_t[]){ EOS, 11, 12, 15, YES, EOS }, 6);
+    check_ids(t.m, "</s>", "c", (int32_t[]){ EOS, 0, 0, 5, 0, 15, 13, EOS }, 8);
+    hone_error err = { 0 };
+    const float *logits;
+    float y[2];
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, t.m, N_CTX, 1, 64, HONE_CACHE_F32);
+    assert_int_equal(hone_embed_width(t.m, HONE_POOL_RANK, NULL), 2);
+    embed(s, t.of, 1, HONE_POOL_RANK, false, y);
+    assert_int_equal(hone_append(s, 0, t.of[0].ids, t.of[0].n, &logits, &err), HONE_OK);
+    double yes = 1 / (1 + exp((double)logits[NO] - (double)logits[YES]));
+    assert_true(fabs(yes - (double)y[0]) < 1e-6 && fabs((double)y[0] + (double)y[1] - 1) < 1e-6);
+    hone_session_free(s);
+    hone_context_free(c);
+    close_file(&t);
+}
+
+/* Between separators, where there is no template: of what has no next token. */
+static void separators_stand_between(void **state)
+{
+    texts t = open_file("xlmr_rank");
+    give_vocabulary(&t, NULL);
+    check_ids(t.m, "ab", "yes", (int32_t[]){ 1, 11, 12, EOS, YES, EOS }, 6);
+    close_file(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vectors_are_transformers),
-        cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(vectors_are_transformers), cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(long_texts_are_shared),    cmocka_unit_test(next_tokens_are_scores),
+        cmocka_unit_test(separators_stand_between),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

@@ -20,10 +20,10 @@ static uint32_t pick(uint32_t n)
 
 /* ---- vocabularies: all bytes, pieces that cut marks and characters anywhere, and special tokens ------------ */
 
-static const char *const pieces[] = { "<t",        "th",    "hin",       "ink>", "<think", "</",       "think>",
-                                      "/think>\n", "\n\n",  ">\n",       "an",   "ly",     " a",       "e ",
-                                      "[TH",       "INK]",  "<|",        "|>",   "a\xC3",  "\xA9\x78", "\xF0\x9F",
-                                      "\x98\x80 ", "<r",    "response>", "wer",  "ans",    "<seed",    ":th",
+static const char *const pieces[] = { "<t",        "th",    "hin",       "ink>",  "<think", "</",       "think>",
+                                      "/think>\n", "\n\n",  ">\n",       "an",    "ly",     " a",       "e ",
+                                      "[TH",       "INK]",  "<|",        "|>",    "a\xC3",  "\xA9\x78", "\xF0\x9F",
+                                      "\x98\x80 ", "<r",    "response>", "wer",   "ans",    "<seed",    ":th",
                                       "use",       "User:", "<<",        "x\n\n", NULL };
 enum { N_BYTES = 256, N_PIECES = sizeof pieces / sizeof *pieces - 1 };
 
@@ -454,8 +454,8 @@ static bool reads_back(const char *name, const char *source, const char *variabl
         hn_jinja_text prompt = { 0 }, all = { 0 };
         json_t *asked = turns((hn_chat_reasoning)shape, false), *full = turns((hn_chat_reasoning)shape, true);
         if (hn_chat_render_as_is(m.t, &m.c, asked, false, true, &prompt, NULL) == HONE_OK &&
-            hn_chat_render_as_is(m.t, &m.c, full, false, false, &all, NULL) == HONE_OK && strstr(all.text, "We thought") &&
-            !strstr(all.text, "thinking'") && !strstr(all.text, "thinking\"") &&
+            hn_chat_render_as_is(m.t, &m.c, full, false, false, &all, NULL) == HONE_OK &&
+            strstr(all.text, "We thought") && !strstr(all.text, "thinking'") && !strstr(all.text, "thinking\"") &&
             strncmp(prompt.text, all.text, prompt.len) == 0) {
             char got[4096];
             shown = true;

@@ -67,7 +67,7 @@ static json_t *json_of(const char *s, size_t n, const char *what)
     return v;
 }
 
-/* The objects of a stream: of "data:" lines, or of lines. *done: [DONE] was the last. Each event has the type as name. */
+/* The objects of a stream: of "data:" lines, or of lines. *done: [DONE] was the last. An event's name is its type. */
 static json_t *frames_of(const hn_bytes *o, const char *stream_type, bool *done)
 {
     bool sse = strcmp(stream_type, "text/event-stream") == 0;
@@ -397,15 +397,15 @@ static const struct {
 
 /* ---- streams are their answers ------------------------------------------------------------ */
 
-static void keep(const route *r, const said *s, const char *kind, const hn_bytes *o)
+static void keep(const char *of, const char *answer, const char *kind, const hn_bytes *o)
 {
     char path[512], name[64];
     const char *folder = getenv("HONE_VOICES");
     if (!folder) return;
-    snprintf(name, sizeof name, "%s", r->path + 1);
+    snprintf(name, sizeof name, "%s", of + 1);
     for (char *p = name; *p; p++)
         if (*p == '/') *p = '_';
-    snprintf(path, sizeof path, "%s/%s.%s.%s", folder, name, s->name, kind);
+    snprintf(path, sizeof path, "%s/%s.%s.%s", folder, name, answer, kind);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(o->p, 1, o->n, f), o->n);
@@ -420,7 +420,7 @@ static void one_answer(const route *r, size_t client, const said *s)
     assert_true(voice_whole(&a, s, &whole));
     hn_ask_free(&a);
     json_t *body = json_of(whole.p, whole.n, "body"), *want = clients[client].answer(body);
-    keep(r, s, "whole", &whole);
+    keep(r->path, s->name, "whole", &whole);
     assert_null(memchr(whole.p, '\n', whole.n));
 
     for (int steps = 0; steps < 2; steps++) {
@@ -435,7 +435,7 @@ static void one_answer(const route *r, size_t client, const said *s)
             char *g = json_dumps(got, JSON_INDENT(1)), *w = json_dumps(want, JSON_INDENT(1));
             fail_msg("%s %s: %.*s\ngives %s\nexpected %s", r->path, s->name, (int)o.n, o.p, g, w);
         }
-        if (steps) keep(r, s, "stream", &o);
+        if (steps) keep(r->path, s->name, "stream", &o);
         json_decref(frames);
         json_decref(got);
         hn_bytes_free(&o);
@@ -569,40 +569,28 @@ static void test_text_frames(void **state)
 /* The prompt said again, with its log-probabilities: the first has none. */
 static void test_echo(void **state)
 {
-    const said echoed = {
-        "echo",
-        { { .kind = HN_SAY_ECHO,
-            .text = "a b",
-            .len = 3,
-            .token = (const hn_said_token[]){ ONE(1, "a", NAN, TOP(2, "x", -1)), ONE(3, " b", -2, TOP(4, " c", -1)) },
-            .n_token = 2 },
-          TOK(0, "!", ONE(9, "!", -0.5f, TOP(9, "!", -0.5f))),
-          END(0, LENGTH) },
-        3,
-        1,
-        false
-    };
     hn_ask a;
     hn_refusal why;
     hn_bytes o = { 0 };
     if (!ask_of(&a, "/v1/completions", "{\"prompt\":\"a b\",\"echo\":true,\"logprobs\":1,\"max_tokens\":1}", NULL,
                 &why))
         fail_msg("%s", why.message);
-    assert_true(voice_whole(&a, &echoed, &o));
+    assert_true(voice_whole(&a, answer_of("echo"), &o));
     hn_bytes_add(&o, "", 1);
-    assert_non_null(strstr(o.p,
-                           "\"choices\":[{\"text\":\"a b!\",\"index\":0,\"logprobs\":{\"tokens\":[\"a\",\" b\",\"!\"],"
-                           "\"token_logprobs\":[null,-2.0,-0.5],\"top_logprobs\":[null,{\" c\":-1.0,\" b\":-2.0},{"
-                           "\"!\":-0.5}],\"text_offset\":[0,1,3]},\"finish_reason\":\"length\"}]"));
+    assert_non_null(strstr(
+        o.p, "\"choices\":[{\"text\":\"a b!\",\"index\":0,\"logprobs\":{\"tokens\":[\"<s>\",\" a\",\" b\",\"!\"],"
+             "\"token_logprobs\":[null,-1.5,-2.0,-0.5],\"top_logprobs\":[null,{\" a\":-1.5},{\" c\":-1.0,"
+             "\" b\":-2.0},{\"!\":-0.5}],\"text_offset\":[0,0,1,3]},\"finish_reason\":\"length\"}]"));
     hn_ask_free(&a);
     o.n = 0;
     if (!ask_of(&a, "/v1/completions", "{\"prompt\":\"a b\",\"prompt_logprobs\":1,\"max_tokens\":1}", NULL, &why))
         fail_msg("%s", why.message);
-    assert_true(voice_whole(&a, &echoed, &o));
+    assert_true(voice_whole(&a, answer_of("echo"), &o));
     hn_bytes_add(&o, "", 1);
     assert_non_null(strstr(o.p, "\"choices\":[{\"text\":\"!\",\"index\":0,"));
-    assert_non_null(strstr(o.p, "\"prompt_logprobs\":[null,{\"4\":{\"logprob\":-1.0,\"decoded_token\":\" c\"},\"3\":{"
-                                "\"logprob\":-2.0,\"decoded_token\":\" b\"}}]"));
+    assert_non_null(strstr(
+        o.p, "\"prompt_logprobs\":[null,{\"2\":{\"logprob\":-1.5,\"decoded_token\":\" a\"}},{\"4\":{\"logprob\":-1.0,"
+             "\"decoded_token\":\" c\"},\"3\":{\"logprob\":-2.0,\"decoded_token\":\" b\"}}]"));
     hn_ask_free(&a);
     hn_bytes_free(&o);
 }
@@ -721,6 +709,7 @@ static void found_is(const char *path, const char *body, const hn_found *f, cons
     hn_bytes o = { 0 };
     if (!ask_of(&a, path, body, NULL, &why)) fail_msg("%s: %s", body, why.message);
     assert_true(a.voice->found(&a, &voice_head, f, &o));
+    keep(path, a.base64 ? "base64" : a.kind == HN_ASK_LOAD ? "load" : "found", "whole", &o);
     hn_bytes_add(&o, "", 1);
     assert_string_equal(o.p, want);
     hn_bytes_free(&o);

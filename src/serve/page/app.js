@@ -19,7 +19,10 @@ const app = {
   async send() {
     const text = $('input').value, talk = this.talk;
     if (this.running || (!text.trim() && !this.files.length)) return;
-    if (!this.talks.includes(talk)) this.talks.unshift(talk);
+    if (!this.talks.includes(talk)) {
+      this.talks.unshift(talk);
+      remember('draft', null);
+    }
     const path = branch(talk), last = path[path.length - 1];
     const node = addNode(talk, last ? last.id : '',
       { role: 'user', content: text, ...(this.files.length ? { files: this.files } : {}) });
@@ -75,10 +78,16 @@ const app = {
     delete node.hash;
     node.stats = { ...node.stats, seed };
     notice('');
+    this.keep(talk); // the question stays, whatever becomes of the answer
     this.draw();
     scrollDown(true);
+    if (document.activeElement === document.body) $('stop').focus(); // the button that was pressed is gone
     const view = () => this.views.get(node.id);
-    const frame = inFrames(() => { if (view() && this.talk === talk) { view().grow(); scrollDown(); } });
+    const frame = inFrames(() => {
+      if (!this.running || this.running.node !== node || this.talk !== talk || !view()) return; // it came too late
+      view().grow();
+      scrollDown();
+    });
     const speaker = new Speaker(before.length);
     let saved = performance.now(), failure = null;
     const changed = () => {
@@ -100,13 +109,14 @@ const app = {
     if (failure && failure.name === 'AbortError') node.end = 'stopped';
     else if (failure && failure.kind === 'lost') node.end = 'lost';
     else if (failure) Object.assign(node, { end: 'error', error: words(failure) });
-    const nothing = !node.content && !node.reasoning && !node.calls;
+    const nothing = isEmpty(node);
     if (continued && node.content === before && failure) node.end = end || 'lost';
-    this.running = null;
     if (nothing && failure) removeNode(talk, node.id);
     else node.hash = await sha256(node.content);
+    this.running = null;
     speaker.end(node.content);
     this.keep(talk);
+    if (document.activeElement === $('stop')) $('input').focus();
     this.draw();
     if (failure && node.end !== 'stopped') {
       const goes_on = !nothing && node.content && (continued || node.end === 'lost');
@@ -171,12 +181,15 @@ const app = {
     drawList();
     drawContext();
     scrollDown(true);
+    if (this.props) meetModel();
   },
 
   fresh() {
     let settings = {};
     try { settings = JSON.parse(recall('settings')) || {}; } catch { /* the server's defaults */ }
-    this.open(newTalk(settings));
+    const talk = newTalk(settings);
+    talk.draft = recall('draft') || '';
+    this.open(talk);
     $('input').focus();
   },
 
@@ -216,14 +229,18 @@ function branchTo(talk, id) {
 
 /* Runs attempt again while the server is away, busy or wants a key. */
 async function patiently(attempt, signal) {
+  let was_away = false;
   for (let tries = 0; ; tries++) {
     try {
-      return await attempt();
+      const answer = await attempt();
+      if (was_away && app.props) refresh(); // it may be another server now
+      return answer;
     } catch (e) {
       if (e.kind === 'key') {
         if (!await askKey()) throw e;
       } else if (e.kind === 'wait' || e.kind === 'unreachable') {
         const key = e.kind === 'unreachable' ? 'unreachable' : e.status === 429 ? 'busy' : 'notReady';
+        was_away = was_away || key !== 'busy';
         await countDown(key, e.kind === 'wait' ? e.seconds : Math.min(30, 2 ** tries), signal);
       } else {
         throw e;
@@ -232,6 +249,12 @@ async function patiently(attempt, signal) {
     if (signal) signal.throwIfAborted();
     notice('');
   }
+}
+
+/* Asks anew what the server is, in the background. */
+function refresh() {
+  app.props.path = ''; // what is known holds until the answer
+  meetServer().catch(() => {});
 }
 
 /* Waits, telling how long; thrown out of it by signal. */
@@ -263,14 +286,29 @@ function words(e) {
   return t('failed', { why: shownText(e.message) });
 }
 
+const readJson = async (path) => (await ask(path)).json();
+
+/* Learns what holds for the model of the talk that is open: context, defaults, roof. A server need not tell. */
+async function meetModel() {
+  const name = app.models.length > 1 && app.talk.settings.model;
+  const path = name ? 'props?model=' + encodeURIComponent(name) : 'props';
+  if (app.props && app.props.path === path) return;
+  try {
+    const props = await patiently(() => readJson(path));
+    app.props = { ...(isObject(props) ? props : {}), path };
+  } catch {
+    app.props = { path };
+  }
+  drawContext();
+}
+
 /* Learns what the server runs. */
 async function meetServer() {
-  const read = async (path) => (await ask(path)).json();
-  app.props = await patiently(() => read('props'));
-  const models = await patiently(() => read('v1/models'));
+  const models = await patiently(() => readJson('v1/models'));
   app.models = (models.data || []).filter((m) => isObject(m) && isText(m.id));
+  await meetModel();
   try {
-    const adapters = await read('lora-adapters');
+    const adapters = await readJson('lora-adapters');
     app.adapters = Array.isArray(adapters) ? adapters.filter((a) => isObject(a) && Number.isInteger(a.id)) : [];
   } catch { app.adapters = []; } // a server without adapters
   if (!app.running) app.draw();
@@ -490,6 +528,7 @@ function listen() {
   });
   on('input', 'input', () => {
     app.talk.draft = $('input').value;
+    if (!app.talks.includes(app.talk)) remember('draft', app.talk.draft || null);
     resizeInput();
     clearTimeout(app.draft_timer);
     app.draft_timer = setTimeout(() => { if (app.talks.includes(app.talk)) store.put(app.talk); }, 500);
@@ -519,6 +558,7 @@ function listen() {
     $('messages').replaceChildren();
     app.draw();
     drawContext();
+    meetModel();
   }));
   on('rename', 'click', async () => {
     const talk = app.talk, title = await askFor(t('rename'), t('renameTo'), talk.title);
@@ -555,6 +595,7 @@ function listen() {
     const main = $('main');
     at_end = main.scrollHeight - main.scrollTop - main.clientHeight < 80;
   });
+  window.addEventListener('pagehide', () => { if (app.running) store.put(app.running.talk); });
   document.addEventListener('dragover', (event) => event.preventDefault());
   document.addEventListener('drop', (event) => {
     event.preventDefault();
@@ -571,6 +612,7 @@ async function begin() {
   await store.open();
   store.onFull = () => notice(t('storeFull'));
   app.talks = (await store.all()).sort((a, b) => b.changed - a.changed);
+  for (const talk of app.talks) dropEmpty(talk);
   const last = app.talks.find((x) => x.id === recall('open'));
   if (last) app.open(last);
   else app.fresh();
@@ -581,7 +623,10 @@ async function begin() {
       const talk = await store.get(event.data), was = app.talks.find((x) => x.id === event.data);
       if (!talk) return;
       app.talks = [talk, ...app.talks.filter((x) => x !== was)];
-      if (was && app.talk === was) app.open(talk);
+      if (was && app.talk === was) {
+        talk.draft = $('input').value;
+        app.open(talk);
+      }
       drawList();
     };
   }

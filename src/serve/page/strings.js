@@ -80,7 +80,7 @@ const STRINGS = {
   drafts: ['{n} of {of} drafted tokens accepted', '{n} von {of} vorgeschlagenen Token angenommen'],
   seed: ['Seed', 'Startwert'],
   seedIs: ['seed {seed}', 'Startwert {seed}'],
-  sha256: ['SHA-256 of the text: {hash}', 'SHA-256 des Textes: {hash}'],
+  copyHash: ['SHA-256 {hash} of the text: copy', 'SHA-256 {hash} des Textes: kopieren'],
   endStop: ['complete', 'vollständig'],
   endLength: ['cut at the token limit', 'am Tokenlimit abgeschnitten'],
   endCalls: ['asks for tools', 'verlangt Werkzeuge'],

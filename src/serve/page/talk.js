@@ -77,6 +77,14 @@ function putBack(talk, taken) {
   talk.chosen = taken.chosen;
 }
 
+/* An answer of which nothing has come. */
+const isEmpty = (n) => n.role === 'assistant' && !n.content && !n.reasoning && !n.calls;
+
+/* Takes out answers that were still waited for when the page was closed. */
+function dropEmpty(talk) {
+  for (const n of Object.values(talk.nodes)) if (isEmpty(n) && !versions(talk, n.id).length) removeNode(talk, n.id);
+}
+
 /* A user's text with the files before it, each between fences. */
 function contentOf(node) {
   const files = (node.files || []).map((f) => {
@@ -188,8 +196,15 @@ function readNode(m, where) {
   return n;
 }
 
-/* A talk from a parsed file of hone.chat/1; an Error says what is wrong with it. */
-function readTalk(o) {
+/* The digits of a seed in a file's text: more than a JavaScript number holds. */
+function seedDigits(seed, text) {
+  if (!Number.isFinite(seed) || Number.isSafeInteger(seed)) return String(seed ?? '');
+  const all = [...text.matchAll(/"seed"\s*:\s*(\d{16,20})(?!\d)/g)].map((m) => m[1]);
+  return all.find((digits) => Number(digits) === seed) || '';
+}
+
+/* A talk from a parsed file of hone.chat/1 and its text; an Error says what is wrong with it. */
+function readTalk(o, text) {
   need(isObject(o), 'not an object');
   need(o.schema === SCHEMA, `schema is ${JSON.stringify(o.schema)}, expected ${SCHEMA}`);
   const talk = newTalk({}), tree = isObject(o.tree) ? o.tree : {};
@@ -198,7 +213,8 @@ function readTalk(o) {
     if (Number.isFinite(v) && !(name === 'max_tokens' && v < 0)) talk.settings[name] = v;
   }
   const seed =
-    isObject(tree.settings) && isText(tree.settings.seed) ? tree.settings.seed : String((o.params || {}).seed ?? '');
+    isObject(tree.settings) && isText(tree.settings.seed) ? tree.settings.seed
+    : seedDigits((o.params || {}).seed, text);
   if (validSeed(seed) && seed) talk.settings.seed = seed;
   if (isText(o.model) && o.model) talk.settings.model = o.model;
   for (const f of TEXT_SETTINGS)
@@ -236,7 +252,7 @@ function readFile(text) {
   const o = JSON.parse(text);
   if (isObject(o) && o.schema === SCHEMA_ALL) {
     need(Array.isArray(o.talks), 'no array talks');
-    return o.talks.map(readTalk);
+    return o.talks.map((talk) => readTalk(talk, text));
   }
-  return [readTalk(o)];
+  return [readTalk(o, text)];
 }

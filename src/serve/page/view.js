@@ -9,7 +9,8 @@ class MessageView {
     this.talk = talk;
     this.node = node;
     this.head = el('div', { className: 'who' });
-    this.files = el('div', {});
+    this.files = el('div', {}, (node.files || []).map((f) => el('details', { className: 'file' },
+      el('summary', {}, shownText(f.name)), el('pre', { tabIndex: 0 }, shown(f.text)))));
     this.thought = el('div', { className: 'markdown' });
     this.summary = el('summary', {});
     this.reasoning = el('details', { className: 'reasoning', hidden: true }, this.summary, this.thought);
@@ -23,21 +24,19 @@ class MessageView {
     this.root.dataset.id = node.id;
     this.markdown = new MarkdownView(this.body);
     this.thinking = new MarkdownView(this.thought);
-    this.tokens = false;
+    this.tokens = false; // they are shown instead of the text
+    this.editing = false;
     this.update();
   }
 
   /* All of it anew, but for text that only grew. */
   update() {
+    if (this.editing) return;
     const n = this.node;
     const who = { user: t('you'),
       assistant: t('answer'),
       tool: t('toolResult', { name: shownText(n.name || '') }) }[n.role];
     this.head.replaceChildren(el('h2', {}, who), n.model ? el('span', { className: 'dim' }, shownText(n.model)) : '');
-    this.files.replaceChildren(
-      ...(n.files || [])
-        .map((f) => el('details', { className: 'file' }, el('summary', {}, shownText(f.name)),
-               el('pre', { tabIndex: 0 }, shown(f.text)))));
     this.grow();
     this.drawCalls();
     this.drawFigures();
@@ -73,10 +72,12 @@ class MessageView {
 
   drawCalls() {
     const n = this.node, answered = versions(this.talk, n.id).length > 0, fields = [];
+    const pasted = [...this.calls.querySelectorAll('textarea')].map((x) => x.value);
     const cards = (n.calls || []).map((c) => {
       let text = c.arguments;
       try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is still coming, or was cut */ }
-      const result = answered || this.running() ? null : el('textarea', { rows: 2, dir: 'auto' });
+      const wanted = !answered && !this.running();
+      const result = wanted ? el('textarea', { rows: 2, dir: 'auto', value: pasted[fields.length] }) : null;
       if (result) fields.push(result);
       return el('section', { className: 'call' }, el('h3', {}, t('call', { name: shownText(c.name) })),
         el('pre', { tabIndex: 0, dir: 'ltr' }, shown(text)),
@@ -115,9 +116,14 @@ class MessageView {
     out.push(t(end));
     if (s.seed) out.push(t('seedIs', { seed: s.seed }));
     this.figures.replaceChildren(out.join(' · '));
-    if (n.hash)
-      this.figures.append(' · ',
-        el('span', { className: 'hash', title: t('sha256', { hash: n.hash }) }, 'SHA-256 ' + n.hash.slice(0, 16)));
+    if (n.hash) this.figures.append(' · ', this.hashButton());
+  }
+
+  /* Shows the beginning of the answer's hash; copies all of it. */
+  hashButton() {
+    const hash = this.node.hash, copy = async () => say(t(await copyText(hash) ? 'copied' : 'notCopied'));
+    const props = { type: 'button', className: 'hash', title: hash, 'aria-label': t('copyHash', { hash }), onclick: copy };
+    return el('button', props, 'SHA-256 ' + hash.slice(0, 16));
   }
 
   drawActions() {
@@ -166,6 +172,7 @@ class MessageView {
       'aria-label': t('edit')
     });
     const done = () => {
+      this.editing = false;
       this.markdown.clear();
       this.update();
       this.actions.querySelector('button').focus();
@@ -182,6 +189,7 @@ class MessageView {
         save();
       }
     };
+    this.editing = true;
     this.body.replaceChildren(area);
     this.actions.replaceChildren(button(n.role === 'assistant' ? 'save' : 'saveSend', save), button('cancel', done));
     area.focus();
