@@ -872,8 +872,8 @@ typedef struct hone_request {
     int32_t n_adapters;
     /* Both are called from hone_scheduler_step (and hone_scheduler_free: events) with arg, and may submit and cancel.
      * Neither is called again for what it was told before a pause.
-     *   mask   which tokens may come next of a choice: *all (false before the call), or bits in allowed [n_words], zeros
-     *          before the call, as of hone_pick. None: the text is whole, and the choice ends. A failure ends it, too.
+     *   mask   which tokens may come next of a choice: *all (false before the call), or bits in allowed [n_words], as
+     *          of hone_pick (zeros before it). None: the text is whole, and the choice ends. A failure ends it, too.
      *          NULL: all may.
      *   event  what happened; false after a TOKEN ends that choice, and is ignored elsewhere */
     hone_status (*mask)(void *arg, int32_t choice, uint64_t *allowed, size_t n_words, bool *all, hone_error *err);

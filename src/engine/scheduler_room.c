@@ -84,8 +84,8 @@ static bool fits(hone_scheduler *s, const hn_choice *c)
     }
     if (alone) return true; /* what is too much even so fails when it runs */
     for (;;) {              /* what the tree keeps goes by itself where it is in the way */
-        uint64_t kept, free;
-        hn_prefix_bytes(m, &kept, &free);
+        uint64_t kept, free = 0;
+        if (m->used + need > m->p.budget) hn_prefix_bytes(m, &kept, &free); /* looks at all of it */
         if (m->used - free + need <= m->p.budget) return true;
         if (!evict(s)) return false;
     }

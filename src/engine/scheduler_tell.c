@@ -135,7 +135,7 @@ static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
 
 /* ---- prompts -------------------------------------------------------------------------- */
 
-/* Log-probabilities of prompt tokens from n_echoed on, of wanted rows from position `from`; false: the request ended. */
+/* Log-probabilities of prompt tokens from n_echoed on, of wanted rows from position `from`; false: it ended. */
 static bool echo(hone_scheduler *s, hn_ticket *a, int32_t from, int32_t to, const float *logits, hone_event *e)
 {
     const int32_t n_top = a->r.n_logprobs > 0 ? a->r.n_logprobs : 0, n_prompt = a->r.n_prompt;

@@ -4,7 +4,8 @@
  * beginnings, several choices, masks, biases, penalties, echoes, scopes, clients, deadlines, cancels, ids that the
  * model makes no numbers of. Alone: the loop of hone run, written out again here.
  *
- * HONE_SCHEDULES_COUNT: schedules (60, 20 with sanitizers); HONE_SCHEDULES_SEED: of the first (1); HONE_TEST_FAMILY: those models alone.
+ * HONE_SCHEDULES_COUNT: schedules (60, 20 with sanitizers); HONE_SCHEDULES_SEED: of the first (1); HONE_TEST_FAMILY:
+ * those models alone.
  * What fails says the seed that shows it again. */
 #include "engine/scheduler.h"
 #include "../unit/family_vectors.h"
@@ -424,8 +425,8 @@ static oldest find_oldest(void)
     return (oldest){ 0 };
 }
 
-/* Requests that started in this step: of each client in order of arrival, and while one waits as the first of its client,
- * another client starts no more than one. */
+/* Requests that started in this step: of each client in order of arrival, and while one waits as the first of its
+ * client, another client starts no more than one. */
 static void check_turns(void)
 {
     uint64_t started[N_CLIENT] = { 0 };

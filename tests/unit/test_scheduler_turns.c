@@ -3,7 +3,7 @@
 #include "tiny_rwkv.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { LONG = 1000, LATE = 600 };
+enum { LONG = 2000, LATE = 600 };
 #else
 enum { LONG = 8000, LATE = 4000 };
 #endif
