@@ -266,8 +266,8 @@ typedef enum hone_token_class {
     HONE_TOKEN_UNUSED   /* has no text */
 } hone_token_class;
 HONE_API hone_token_class hone_token_kind(const hone_model *m, int32_t id);
-HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, or m is NULL */
-HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
+HONE_API int32_t hone_token_bos(const hone_model *m); /* -1: none, or m is NULL */
+HONE_API int32_t hone_token_eos(const hone_model *m); /* -1: none, or m is NULL */
 /* Tokens that a model was taught to fill gaps with: PREFIX text SUFFIX text MIDDLE is followed by what is missing. */
 typedef enum hone_fim {
     HONE_FIM_PREFIX,
@@ -556,7 +556,8 @@ typedef struct hone_prefix_info {
     uint64_t n_hits, n_hit_positions; /* matches that were served so far, and positions that these had */
     uint64_t n_evicted;               /* nodes, or states, that had to go so far */
 } hone_prefix_info;
-HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out); /* s NULL: zeros */
+/* Looks at every node. s NULL: zeros. */
+HONE_API void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out);
 /* Forgets what hone_seq_keep kept; sequences hold what they hold. */
 HONE_API void hone_session_drop_prefixes(hone_session *s);
 
@@ -854,17 +855,17 @@ typedef struct hone_request {
     const int32_t *prompt; /* [n_prompt] */
     int32_t n_prompt;      /* 1 to n_ctx - 1 */
     hone_sampler_params sampling;
-    int32_t n_choices;     /* 0: 1; at most n_slots. Choice k draws with (seed, k, position): choice 0 is the answer alone */
+    int32_t n_choices;     /* 0: 1; at most n_slots. Choice k draws with (seed, k, position): 0 is the answer alone */
     int32_t max_tokens;    /* of each choice; -1: what the context holds; 0: the prompt is run, nothing is picked */
     bool ignore_eog;       /* tokens that end generation are tokens like others */
     const hone_bias *bias; /* [n_bias] */
     size_t n_bias;
-    int32_t n_logprobs;    /* -1: none; 0: of the token picked; n: and the n most likely, at most 64 */
-    bool prompt_logprobs;  /* of the prompt's tokens too, with n_logprobs most likely: all of it is run */
-    bool no_share;         /* takes nothing that others computed, and leaves nothing to them */
-    uint64_t scope;        /* shares with requests of the same scope only */
-    uint64_t client;       /* whose turn it is: clients in turn, each first come, first served */
-    uint64_t deadline_ns;  /* on the scheduler's clock; 0: none */
+    int32_t n_logprobs;            /* -1: none; 0: of the token picked; n: and the n most likely, at most 64 */
+    bool prompt_logprobs;          /* of the prompt's tokens too, with n_logprobs most likely: all of it is run */
+    bool no_share;                 /* takes nothing that others computed, and leaves nothing to them */
+    uint64_t scope;                /* shares with requests of the same scope only */
+    uint64_t client;               /* whose turn it is: clients in turn, each first come, first served */
+    uint64_t deadline_ns;          /* on the scheduler's clock; 0: none */
     hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
@@ -880,7 +881,7 @@ typedef struct hone_request {
 } hone_request;
 
 typedef struct hone_scheduler_params {
-    hone_session_params session; /* n_seq: slots, 0: 8; n_checkpoints 0: as many as these can use */
+    hone_session_params session; /* n_seq: slots, 0: 8; n_checkpoints, n_kept_states: 0: 2 and 4 for each */
     int32_t max_queue;           /* requests that wait, 0: 64; at most 2^20 */
     uint64_t (*now)(void *arg);  /* nanoseconds, never less than before; NULL: CLOCK_MONOTONIC */
     void *now_arg;
@@ -905,7 +906,7 @@ HONE_API hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_e
 
 typedef struct hone_scheduler_stats {
     int32_t n_running, n_waiting, n_paused, n_slots; /* now: sequences that run; requests that wait, paused sequences */
-    uint64_t cache_used, cache_total; /* bytes of cache that are held, evictable ones too; that may be */
+    uint64_t cache_used, cache_total;                /* bytes of cache that are held, evictable ones too; that may be */
     /* since the beginning; n_ended: of requests submitted, with those cancelled; n_rejected: HONE_E_BUSY */
     uint64_t n_requests, n_ended, n_cancelled, n_preempted, n_rejected;
     /* tokens of prompts that are there, once each; of them, those that others had computed; tokens picked */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -263,6 +264,16 @@ int hn_os_pipe(int fd[2], bool nonblocking)
         }
     return 0;
 #endif
+}
+
+bool hn_os_peer_ended(int fd)
+{
+#if defined(POLLRDHUP)
+    struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+#else
+    struct pollfd p = { .fd = fd };
+#endif
+    return poll(&p, 1, 0) == 1; /* an error and the end of both ways are told without being asked for */
 }
 
 bool hn_os_names_open_file(const char *path)

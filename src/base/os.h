@@ -31,6 +31,9 @@ bool hn_os_random(void *dst, size_t n);
 void hn_os_wait(_Atomic uint32_t *w, uint32_t seen);
 void hn_os_wake(_Atomic uint32_t *w, int n); /* up to n of those that wait on w */
 
+/* Has the other side of a socket ended its sending or broken the connection, also where bytes from it wait to be read?
+ * False where the system does not tell. */
+bool hn_os_peer_ended(int fd);
 /* A pipe that child programs do not inherit. 0, or −1 and errno. */
 int hn_os_pipe(int fd[2], bool nonblocking);
 struct stat;

@@ -53,8 +53,7 @@ hone_status hone_logprobs(const float *logits, int32_t n_vocab, int32_t id, floa
         if (best < 0 || logits[i] > logits[best]) best = i;
         if (n_top > 0) n = insert(top, n, n_top, i, logits[i]);
     }
-    if (logits[best] < -FLT_MAX)
-        return HN_FAIL(err, HONE_E_NUMERIC, "none of the %d logits is finite", n_vocab);
+    if (logits[best] < -FLT_MAX) return HN_FAIL(err, HONE_E_NUMERIC, "none of the %d logits is finite", n_vocab);
     double max = logits[best], rest = log_sum(logits, n_vocab, logits[best]);
     if (id >= 0) *logprob = (float)((double)logits[id] - max - rest);
     for (int32_t i = 0; i < n; i++) top[i].logprob = (float)((double)top[i].logprob - max - rest);

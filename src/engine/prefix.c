@@ -208,10 +208,9 @@ bool hn_prefix_evict(hn_seq_memory *m)
 {
     hn_prefix_tree *t = m->tree;
     uint64_t held, alone;
-    for (uint64_t k = t->n_node; k > 0; k--) { /* what a sequence holds too is in use now */
-        hn_prefix *p = t->oldest;
-        if (bytes_of(m, p, true)) break;
-        touch(t, p);
+    for (const hn_prefix *first = NULL; t->oldest && t->oldest != first && !bytes_of(m, t->oldest, true);) {
+        if (!first) first = t->oldest;
+        touch(t, t->oldest); /* what a sequence holds too is in use now */
     }
     if (!t->oldest) return false;
     if (!bytes_of(m, t->oldest, true)) { /* no leaf: a page before one that a sequence shares? */

@@ -31,8 +31,10 @@ hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const ho
     if (p.fixed_prefill < 0)
         return HN_FAIL(err, HONE_E_ARG, "%d tokens of prompts in a step; expected 0 or more", p.fixed_prefill);
     if (p.session.n_seq == 0) p.session.n_seq = DEFAULT_SLOTS;
-    if (p.session.n_checkpoints == 0 && p.session.n_seq > 0 && p.session.n_seq < 1024)
-        p.session.n_checkpoints = 3 * p.session.n_seq; /* in a prompt, at its end, and at the end of an answer */
+    if (p.session.n_seq > 0 && p.session.n_seq < 1024) { /* else it is refused, or must say what it wants */
+        if (p.session.n_checkpoints == 0) p.session.n_checkpoints = 2 * p.session.n_seq;
+        if (p.session.n_kept_states == 0) p.session.n_kept_states = 4 * p.session.n_seq;
+    }
 
     hone_scheduler *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "scheduler");
@@ -68,13 +70,13 @@ void hone_scheduler_free(hone_scheduler *s)
     if (!s) return;
     s->max_queue = 0; /* nothing comes in any more */
     while (s->n_active) {
-        hn_asked *a = s->active[0];
+        hn_ticket *a = s->active[0];
         hn_scheduler_end_all(s, a, HONE_END_CANCELLED, NULL);
         memmove(s->active, s->active + 1, (size_t)--s->n_active * sizeof *s->active);
         hn_scheduler_forget(a);
     }
     while (s->n_queue) {
-        hn_asked *a = s->queue[0];
+        hn_ticket *a = s->queue[0];
         hn_scheduler_take(s, a, false);
         hn_scheduler_end_all(s, a, HONE_END_CANCELLED, NULL);
         hn_scheduler_forget(a);
@@ -90,37 +92,37 @@ void hone_scheduler_free(hone_scheduler *s)
 
 /* ---- the queue: clients in turn ------------------------------------------------------- */
 
-hn_asked *hn_scheduler_next(const hone_scheduler *s)
+hn_ticket *hn_scheduler_next(const hone_scheduler *s)
 {
-    hn_asked *next = NULL;
+    hn_ticket *next = NULL;
     for (int32_t i = 0; i < s->n_queue; i++) {
-        hn_asked *a = s->queue[i];
+        hn_ticket *a = s->queue[i];
         if (a->turn && (!next || a->turn < next->turn)) next = a;
     }
     return next;
 }
 
 /* The first of a client's requests that wait; NULL: none does. */
-static hn_asked *first_of(const hone_scheduler *s, uint64_t client)
+static hn_ticket *first_of(const hone_scheduler *s, uint64_t client)
 {
     for (int32_t i = 0; i < s->n_queue; i++)
         if (s->queue[i]->r.client == client) return s->queue[i];
     return NULL;
 }
 
-void hn_scheduler_take(hone_scheduler *s, hn_asked *a, bool served)
+void hn_scheduler_take(hone_scheduler *s, hn_ticket *a, bool served)
 {
     int32_t i = 0;
     while (s->queue[i] != a) i++;
     memmove(s->queue + i, s->queue + i + 1, (size_t)(--s->n_queue - i) * sizeof *s->queue);
-    hn_asked *next = a->turn ? first_of(s, a->r.client) : NULL;
+    hn_ticket *next = a->turn ? first_of(s, a->r.client) : NULL;
     if (next) next->turn = served ? ++s->tick : a->turn;
     a->turn = 0;
 }
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-void hn_scheduler_forget(hn_asked *a)
+void hn_scheduler_forget(hn_ticket *a)
 {
     if (!a) return;
     for (int32_t k = 0; a->choice && k < a->r.n_choices; k++) {
@@ -140,8 +142,10 @@ static hone_status check_request(const hone_scheduler *s, const hone_request *r,
     const int32_t n_ctx = s->ses->n_ctx;
     if (r->n_prompt < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens; expected at least 1", r->n_prompt);
     if (r->n_prompt >= n_ctx)
-        return HN_FAIL(err, HONE_E_CTX, "a prompt of %d tokens leaves no room for an answer in a context of %d positions; "
-                       "expected at most %d", r->n_prompt, n_ctx, n_ctx - 1);
+        return HN_FAIL(err, HONE_E_CTX,
+                       "a prompt of %d tokens leaves no room for an answer in a context of %d positions; "
+                       "expected at most %d",
+                       r->n_prompt, n_ctx, n_ctx - 1);
     for (int32_t i = 0; i < r->n_prompt; i++)
         if (r->prompt[i] < 0 || r->prompt[i] >= s->n_vocab)
             return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d; expected 0 to %d", i, r->prompt[i],
@@ -168,10 +172,10 @@ static void *own(const void *p, size_t n, size_t size, bool *ok)
     return q;
 }
 
-static hn_asked *new_asked(const hone_request *r)
+static hn_ticket *new_ticket(const hone_request *r)
 {
     bool ok = true;
-    hn_asked *a = calloc(1, sizeof *a);
+    hn_ticket *a = calloc(1, sizeof *a);
     if (!a) return NULL;
     a->r = *r;
     if (a->r.n_choices == 0) a->r.n_choices = 1;
@@ -185,7 +189,8 @@ static hn_asked *new_asked(const hone_request *r)
         hn_scheduler_forget(a);
         return NULL;
     }
-    for (int32_t k = 0; k < a->n_left; k++) a->choice[k] = (hn_choice){ .of = a, .k = k, .slot = -1, .ids = a->choice[k].ids };
+    for (int32_t k = 0; k < a->n_left; k++)
+        a->choice[k] = (hn_choice){ .of = a, .k = k, .slot = -1, .ids = a->choice[k].ids };
     a->choice[0].n_ids = a->choice[0].cap = r->n_prompt;
     a->r.prompt = NULL; /* the caller's; ours are in the choices */
     a->r.bias = a->bias;
@@ -208,12 +213,13 @@ hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint
     if (st != HONE_OK) return st;
     if (s->n_queue >= s->max_queue) {
         s->n.n_rejected++;
-        return HN_FAIL(err, HONE_E_BUSY, "%d requests wait already; expected fewer than %d: try again later", s->n_queue,
-                       s->max_queue);
+        return HN_FAIL(err, HONE_E_BUSY, "%d requests wait already; expected fewer than %d: try again later",
+                       s->n_queue, s->max_queue);
     }
-    hn_asked *a = new_asked(r);
+    hn_ticket *a = new_ticket(r);
     if (!a) return HN_FAIL(err, HONE_E_NOMEM, "request with a prompt of %d tokens", r->n_prompt);
     *id = a->id = ++s->n_id;
+    a->scope = r->no_share ? hn_mix64(~s->n_id) | 1 : r->scope; /* one of its own: nobody comes back to it */
     s->n.n_requests++;
     if (!first_of(s, r->client)) a->turn = ++s->tick;
     s->queue[s->n_queue++] = a;
@@ -224,7 +230,7 @@ bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id)
 {
     if (!s) return false;
     for (int32_t i = 0; i < s->n_queue + s->n_active; i++) {
-        hn_asked *a = i < s->n_queue ? s->queue[i] : s->active[i - s->n_queue];
+        hn_ticket *a = i < s->n_queue ? s->queue[i] : s->active[i - s->n_queue];
         if (a->id != id || !a->n_left) continue;
         a->cancelled = true;
         return true;
@@ -235,7 +241,7 @@ bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id)
 /* ---- a step --------------------------------------------------------------------------- */
 
 /* Does a request end before it is done? */
-static bool is_over(const hn_asked *a, uint64_t now, hone_end *end)
+static bool is_over(const hn_ticket *a, uint64_t now, hone_end *end)
 {
     *end = a->cancelled ? HONE_END_CANCELLED : HONE_END_DEADLINE;
     return a->cancelled || (a->r.deadline_ns && now >= a->r.deadline_ns);
@@ -248,7 +254,7 @@ static void take_out(hone_scheduler *s)
     for (int32_t i = 0; i < s->n_active; i++)
         if (is_over(s->active[i], now, &end)) hn_scheduler_end_all(s, s->active[i], end, NULL);
     for (int32_t i = 0; i < s->n_queue;) {
-        hn_asked *a = s->queue[i];
+        hn_ticket *a = s->queue[i];
         if (!is_over(a, now, &end)) {
             i++;
             continue;

@@ -7,22 +7,22 @@
 #include "engine/engine.h"
 
 enum {
-    HN_PROMPT_MARK = 256, /* positions between two checkpoints of a prompt */
-    HN_ECHO_ROWS = 32,    /* rows of prompts whose logits are wanted, of a step */
+    HN_PROMPT_MARK = 256,  /* positions between two checkpoints of a prompt */
+    HN_ECHO_ROWS = 32,     /* rows of prompts whose logits are wanted, of a step */
     HN_LEAST_PREFILL = 32, /* rows of prompts in a step beside answers, whatever they cost */
-    HN_MOST_TOP = 64      /* n_logprobs at most */
+    HN_MOST_TOP = 64       /* n_logprobs at most */
 };
 
-typedef struct hn_asked hn_asked;
+typedef struct hn_ticket hn_ticket;
 
 typedef struct hn_choice {
-    hn_asked *of;
-    int32_t k, slot;   /* slot −1: none */
-    int32_t *ids;      /* [n_ids] prompt and what was picked, of capacity cap; until it starts choice 0 alone has it */
+    hn_ticket *of;
+    int32_t k, slot; /* slot −1: none */
+    int32_t *ids;    /* [n_ids] prompt and what was picked, of capacity cap; until it starts choice 0 alone has it */
     int32_t n_ids, cap;
-    int32_t n_picked;  /* tokens told */
-    int32_t furthest;  /* positions it once held */
-    int32_t rows, to;  /* of the running step; the positions that it holds then */
+    int32_t n_picked;           /* tokens told */
+    int32_t furthest;           /* positions it once held */
+    int32_t rows, to;           /* of the running step; the positions that it holds then */
     int32_t first_want, n_want; /* of its rows, those that want logits, among all of the batch */
     hone_sampler *sampler;
     uint64_t *allowed; /* [n_words], once asked for */
@@ -30,9 +30,9 @@ typedef struct hn_choice {
     bool ended;
 } hn_choice;
 
-struct hn_asked {
+struct hn_ticket {
     uint64_t id;
-    uint64_t turn; /* of a client's first request that waits: when its turn came; else 0 */
+    uint64_t turn;  /* of a client's first request that waits: when its turn came; else 0 */
     hone_request r; /* its pointers are ours */
     hone_bias *bias;
     hone_adapter **adapters;
@@ -41,6 +41,7 @@ struct hn_asked {
     int32_t n_left;    /* choices that have not ended */
     bool forked;       /* the prompt is done */
     bool cancelled;
+    uint64_t scope;                     /* of its sequences */
     int32_t n_cached, n_done, n_echoed; /* of the prompt: found, there, told with log-probabilities */
 };
 
@@ -55,15 +56,15 @@ struct hone_scheduler {
     uint64_t (*now)(void *arg);
     void *now_arg;
     int32_t n_slot, n_vocab, max_queue, fixed_prefill;
-    size_t n_words;      /* of a mask */
+    size_t n_words; /* of a mask */
     uint64_t tick, n_id;
-    hn_seat *slot;       /* [n_slot] */
-    hn_asked **queue;    /* [n_queue] in order of arrival */
+    hn_seat *slot;     /* [n_slot] */
+    hn_ticket **queue; /* [n_queue] in order of arrival */
     int32_t n_queue;
-    hn_asked **active;   /* [n_active] in order of their start: oldest first */
+    hn_ticket **active; /* [n_active] in order of their start: oldest first */
     int32_t n_active;
-    hone_token *batch;   /* [n_chunk + n_slot] */
-    float *logits;       /* [logit_rows, n_vocab] */
+    hone_token *batch; /* [n_chunk + n_slot] */
+    float *logits;     /* [logit_rows, n_vocab] */
     int32_t logit_rows;
     hone_logprob top[(HN_ECHO_ROWS + 1) * HN_MOST_TOP]; /* of an event */
     float echo[HN_ECHO_ROWS + 1];                       /* of a prompt's tokens */
@@ -72,13 +73,15 @@ struct hone_scheduler {
 };
 
 /* scheduler.c */
-hn_asked *hn_scheduler_next(const hone_scheduler *s);                 /* whose turn it is; NULL: nobody waits */
-void hn_scheduler_take(hone_scheduler *s, hn_asked *a, bool served); /* off the queue; served: its client goes behind */
-void hn_scheduler_forget(hn_asked *a);
+hn_ticket *hn_scheduler_next(const hone_scheduler *s); /* whose turn it is; NULL: nobody waits */
+void hn_scheduler_take(hone_scheduler *s, hn_ticket *a,
+                       bool served); /* off the queue; served: its client goes behind */
+void hn_scheduler_forget(hn_ticket *a);
 
 /* scheduler_room.c: slots and memory */
 void hn_scheduler_admit(hone_scheduler *s);
-void hn_scheduler_release(hone_scheduler *s, hn_choice *c); /* its slot is idle; what is there stays for others */
+void hn_scheduler_keep(hone_scheduler *s, const hn_choice *c); /* what its slot holds is there to be found by others */
+void hn_scheduler_release(hone_scheduler *s, hn_choice *c);    /* keeps it; its slot is idle */
 /* Some memory more for a batch that did not fit: what is kept goes first, then the youngest pauses. False: only the
  * oldest is left. */
 bool hn_scheduler_make_room(hone_scheduler *s);
@@ -93,12 +96,13 @@ void hn_scheduler_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const
 /* Asks for the masks of the next token behind a unit's ids; false: it ended. */
 bool hn_scheduler_ask_masks(hone_scheduler *s, hn_choice *c);
 void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error);
-void hn_scheduler_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error); /* of those left */
+void hn_scheduler_end_all(hone_scheduler *s, hn_ticket *a, hone_end end, const hone_error *error); /* of those left */
 
 /* The choices that run by themselves: of a request whose prompt is not done, choice 0 alone. */
-static inline int32_t hn_scheduler_units(const hn_asked *a) { return a->forked ? a->r.n_choices : 1; }
-static inline int32_t hn_scheduler_held(const hone_scheduler *s, const hn_choice *c) { return s->ses->mem->length[c->slot]; }
-/* Shares it nothing? */
-static inline bool hn_scheduler_private(const hn_asked *a) { return a->r.no_share || a->r.scope; }
+static inline int32_t hn_scheduler_units(const hn_ticket *a) { return a->forked ? a->r.n_choices : 1; }
+static inline int32_t hn_scheduler_held(const hone_scheduler *s, const hn_choice *c)
+{
+    return s->ses->mem->length[c->slot];
+}
 
 #endif

@@ -11,15 +11,12 @@ static int32_t left_of(const hone_scheduler *s, const hn_choice *c) { return c->
 /* Does this row say how likely a prompt's token is that was not told yet? */
 static bool row_echoes(const hn_choice *c, int32_t pos)
 {
-    const hn_asked *a = c->of;
+    const hn_ticket *a = c->of;
     return a->r.prompt_logprobs && !a->forked && pos + 1 >= a->n_echoed && pos + 1 < a->r.n_prompt;
 }
 
 /* Is a unit at its answer, one token a step? */
-static bool is_decoding(const hone_scheduler *s, const hn_choice *c)
-{
-    return c->of->forked && left_of(s, c) == 1;
-}
+static bool is_decoding(const hone_scheduler *s, const hn_choice *c) { return c->of->forked && left_of(s, c) == 1; }
 
 /* Rows that a prompt may have in this step beside those it has. */
 static int32_t may_have(const hone_scheduler *s, const hn_choice *c, int32_t echo_left)
@@ -136,10 +133,8 @@ static void settle(hone_scheduler *s, hn_choice *c)
     s->n.n_prompt_tokens += (uint64_t)(of_prompt > 0 ? of_prompt : 0);
     s->n.n_answer_rows += (uint64_t)(n_new - (of_prompt > 0 ? of_prompt : 0));
     if (c->furthest < to) c->furthest = to;
-    if (s->ses->mem->wants_checkpoints && to <= n_prompt && (to == n_prompt || to % HN_PROMPT_MARK == 0))
-        hone_seq_checkpoint(s->ses, c->slot, NULL);
-    /* JOIN hone_seq_keep: here too, where the prompt is done */
-    if (hn_scheduler_private(c->of)) s->ses->mem->n_ids[c->slot] = 0; /* JOIN hone_seq_set_scope: nobody finds it */
+    if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to % HN_PROMPT_MARK == 0))
+        hn_scheduler_keep(s, c);
     hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
 }
 
@@ -161,8 +156,9 @@ static void run_alone(hone_scheduler *s, hn_choice *c)
         } else if (st == HONE_E_NOMEM && hn_scheduler_make_room(s)) {
         } else if (st == HONE_E_NOMEM && c->rows > 1) { /* what a window leaves behind goes after each call */
             most = (c->rows + 1) / 2;
-        } else if (st == HONE_E_NOMEM && !emptied) { /* what it could go back to is in its own way */
+        } else if (st == HONE_E_NOMEM && !emptied) { /* what is kept of itself makes it copy what it writes to */
             hn_memory_drop_checkpoints(s->ses->mem, c->slot, -1);
+            hone_session_drop_prefixes(s->ses);
             emptied = true;
         } else if (c->of->forked) {
             hn_scheduler_end(s, c, HONE_END_ERROR, &err);

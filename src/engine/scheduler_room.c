@@ -1,5 +1,6 @@
 /* scheduler: slots and memory. Who starts, in which slot, what it finds there, and who has to pause. Refuses to know
  * what is computed. */
+#include "engine/prefix.h"
 #include "engine/scheduler.h"
 
 #include <stdlib.h>
@@ -8,15 +9,21 @@
 
 static void empty_slot(hone_scheduler *s, int32_t slot) { hone_seq_truncate(s->ses, slot, 0, NULL); }
 
+void hn_scheduler_keep(hone_scheduler *s, const hn_choice *c)
+{
+    if (c->of->r.no_share) return;
+    if (s->ses->mem->wants_checkpoints) hone_seq_checkpoint(s->ses, c->slot, NULL);
+    hone_seq_keep(s->ses, c->slot, NULL); /* no memory for it: then it is not kept */
+}
+
 void hn_scheduler_release(hone_scheduler *s, hn_choice *c)
 {
     int32_t slot = c->slot;
+    hn_scheduler_keep(s, c);
     c->slot = -1;
     c->rows = 0;
     s->slot[slot] = (hn_seat){ .used = ++s->tick };
-    /* JOIN hone_seq_keep: what others may find stays, in place of staying in the slot */
-    if (hn_scheduler_private(c->of)) empty_slot(s, slot);
-    else if (s->ses->mem->wants_checkpoints) hone_seq_checkpoint(s->ses, slot, NULL);
+    if (c->of->r.no_share) empty_slot(s, slot); /* else the last page, which is not whole, is found here */
 }
 
 /* The idle slot that is missed least: empty, or left for longest; −1: none. */
@@ -76,15 +83,18 @@ static bool fits(hone_scheduler *s, const hn_choice *c)
         alone = alone && o == c;
     }
     if (alone) return true; /* what is too much even so fails when it runs */
-    while (m->used + need > m->p.budget)
+    for (;;) {              /* what the tree keeps goes by itself where it is in the way */
+        uint64_t kept, free;
+        hn_prefix_bytes(m, &kept, &free);
+        if (m->used - free + need <= m->p.budget) return true;
         if (!evict(s)) return false;
-    return true;
+    }
 }
 
 /* The slots of a unit are free again, as it waits. */
 static void leave(hone_scheduler *s, hn_choice *c)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     int32_t n = a->forked ? c->k + 1 : a->r.n_choices;
     for (int32_t k = c->k; k < n; k++) {
         s->slot[a->choice[k].slot].c = NULL;
@@ -106,6 +116,7 @@ bool hn_scheduler_make_room(hone_scheduler *s)
             n++;
         }
     if (n < 2) return false;
+    hn_scheduler_keep(s, youngest); /* of its pages only those go that are needed, if it comes back soon */
     empty_slot(s, youngest->slot);
     leave(s, youngest);
     s->n.n_preempted++;
@@ -116,34 +127,30 @@ bool hn_scheduler_make_room(hone_scheduler *s)
 
 typedef enum placing { PLACED, WAITS, FAILED } placing;
 
-/* The session's adapters are those of a request; others must be gone first. JOIN hone_seq_set_adapters: of a slot */
-static placing set_adapters(hone_scheduler *s, const hn_asked *a, hone_error *err)
+/* A unit's first slot is of its scope and adapters; with others' it is emptied. */
+static hone_status set_key(hone_scheduler *s, const hn_choice *c, hone_error *err)
 {
-    const hone_request *r = &a->r;
-    if (!r->n_adapters && !hone_session_adapters_hash(s->ses)) return PLACED;
-    hone_status st = hone_session_set_adapters(s->ses, a->adapters, a->scales, r->n_adapters, err);
-    if (st != HONE_E_ARG) return st == HONE_OK ? PLACED : FAILED;
-    if (n_idle(s) < s->n_slot) return WAITS;
-    for (int32_t i = 0; i < s->n_slot; i++) empty_slot(s, i);
-    st = hone_session_set_adapters(s->ses, a->adapters, a->scales, r->n_adapters, err);
-    return st == HONE_OK ? PLACED : FAILED;
+    const hone_request *r = &c->of->r;
+    hone_status st = hone_seq_set_scope(s->ses, c->slot, c->of->scope, err);
+    if (st == HONE_OK) st = hone_seq_set_adapters(s->ses, c->slot, r->adapters, r->scales, r->n_adapters, err);
+    if (st != HONE_E_ARG || !hn_scheduler_held(s, c)) return st;
+    empty_slot(s, c->slot);
+    return set_key(s, c, err);
 }
 
-/* A unit's first slot holds what is there already of its ids. */
+/* It holds what is there already of its ids. */
 static void find(hone_scheduler *s, hn_choice *c)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     bool echoes = a->r.prompt_logprobs && a->n_echoed < a->r.n_prompt;
-    int32_t n = echoes ? a->n_echoed : c->n_ids, kept = 0;
-    if (hn_scheduler_private(a)) n = 0; /* JOIN hone_seq_set_scope: with a scope of its own */
-    if (n < 1) empty_slot(s, c->slot);
-    else if (hone_seq_match(s->ses, c->slot, c->ids, n, &kept, NULL) != HONE_OK) empty_slot(s, c->slot), kept = 0;
+    int32_t n = echoes ? a->n_echoed : c->n_ids, kept;
+    if (n < 1 || hone_seq_match(s->ses, c->slot, c->ids, n, &kept, NULL) != HONE_OK) empty_slot(s, c->slot);
 }
 
 /* What was found of a prompt that had not been there before. */
 static void count_found(hone_scheduler *s, hn_choice *c)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     int32_t n = hn_scheduler_held(s, c);
     if (n <= c->furthest) return;
     int32_t more = n - c->furthest; /* of the prompt: of an answer nothing is there that was not run */
@@ -157,14 +164,16 @@ static void count_found(hone_scheduler *s, hn_choice *c)
 /* A unit gets its slots, if they and memory are there. */
 static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     int32_t n = a->forked ? c->k + 1 : a->r.n_choices;
     if (n_idle(s) < n - c->k) return WAITS;
-    placing p = set_adapters(s, a, err);
-    if (p != PLACED) return p;
     for (int32_t k = c->k; k < n; k++) {
         a->choice[k].slot = idle_slot(s, false);
         s->slot[a->choice[k].slot].c = &a->choice[k];
+    }
+    if (set_key(s, c, err) != HONE_OK) {
+        leave(s, c);
+        return FAILED;
     }
     find(s, c);
     for (int32_t k = c->k + 1; k < n; k++) empty_slot(s, a->choice[k].slot);
@@ -177,7 +186,7 @@ static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
 }
 
 /* What its choices need beside memory of the session. */
-static hone_status prepare(hone_scheduler *s, hn_asked *a, hone_error *err)
+static hone_status prepare(hone_scheduler *s, hn_ticket *a, hone_error *err)
 {
     const hone_request *r = &a->r;
     size_t n = (size_t)r->n_prompt;
@@ -216,7 +225,7 @@ void hn_scheduler_admit(hone_scheduler *s)
             if (p == FAILED) hn_scheduler_end_all(s, c->of, HONE_END_ERROR, &err);
         }
     while (s->n_queue) {
-        hn_asked *a = hn_scheduler_next(s);
+        hn_ticket *a = hn_scheduler_next(s);
         placing p = place(s, &a->choice[0], &err);
         if (p == WAITS) return;
         hn_scheduler_take(s, a, true);

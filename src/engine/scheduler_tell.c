@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static hone_event event_of(const hn_asked *a, hone_event_kind kind, int32_t choice)
+static hone_event event_of(const hn_ticket *a, hone_event_kind kind, int32_t choice)
 {
     return (hone_event){ .kind = kind,
                          .request = a->id,
@@ -16,13 +16,13 @@ static hone_event event_of(const hn_asked *a, hone_event_kind kind, int32_t choi
                          .id = -1 };
 }
 
-static bool tell(const hn_asked *a, const hone_event *e) { return !a->r.event || a->r.event(a->r.arg, e); }
+static bool tell(const hn_ticket *a, const hone_event *e) { return !a->r.event || a->r.event(a->r.arg, e); }
 
 /* ---- ends ----------------------------------------------------------------------------- */
 
 void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_error *error)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     if (c->ended) return;
     c->ended = true;
     if (c->slot >= 0) hn_scheduler_release(s, c);
@@ -36,7 +36,7 @@ void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_
     tell(a, &e);
 }
 
-void hn_scheduler_end_all(hone_scheduler *s, hn_asked *a, hone_end end, const hone_error *error)
+void hn_scheduler_end_all(hone_scheduler *s, hn_ticket *a, hone_end end, const hone_error *error)
 {
     for (int32_t k = 0; k < a->r.n_choices; k++) hn_scheduler_end(s, &a->choice[k], end, error);
 }
@@ -56,7 +56,7 @@ static hone_status ask_mask(hone_scheduler *s, hn_choice *c, hone_error *err)
 
 bool hn_scheduler_ask_masks(hone_scheduler *s, hn_choice *c)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     hone_error err = { 0 };
     hone_status st = ask_mask(s, c, &err);
     for (int32_t k = 1; st == HONE_OK && !a->forked && k < a->r.n_choices; k++) st = ask_mask(s, &a->choice[k], &err);
@@ -90,7 +90,7 @@ static bool grow_ids(hn_choice *c)
 /* The next token of a choice, told; maybe its end. */
 static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     const hone_request *r = &a->r;
     const bool masked = r->mask && !c->all;
     const int32_t pos = c->n_ids;
@@ -136,7 +136,7 @@ static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
 /* ---- prompts -------------------------------------------------------------------------- */
 
 /* Log-probabilities of prompt tokens from n_echoed on, of wanted rows from position `from`; false: the request ended. */
-static bool echo(hone_scheduler *s, hn_asked *a, int32_t from, int32_t to, const float *logits, hone_event *e)
+static bool echo(hone_scheduler *s, hn_ticket *a, int32_t from, int32_t to, const float *logits, hone_event *e)
 {
     const int32_t n_top = a->r.n_logprobs > 0 ? a->r.n_logprobs : 0, n_prompt = a->r.n_prompt;
     hone_error err = { 0 };
@@ -166,7 +166,7 @@ static bool echo(hone_scheduler *s, hn_asked *a, int32_t from, int32_t to, const
 }
 
 /* Each choice has a sequence of its own from here on. */
-static void fork_choices(hone_scheduler *s, hn_asked *a)
+static void fork_choices(hone_scheduler *s, hn_ticket *a)
 {
     hone_error err = { 0 };
     a->forked = true;
@@ -180,7 +180,7 @@ static void fork_choices(hone_scheduler *s, hn_asked *a)
 
 void hn_scheduler_tell_rows(hone_scheduler *s, hn_choice *c, int32_t from, const float *logits)
 {
-    hn_asked *a = c->of;
+    hn_ticket *a = c->of;
     const int32_t to = hn_scheduler_held(s, c), n_prompt = a->r.n_prompt;
     const bool whole = to == c->n_ids;
     const float *last = logits + (size_t)(c->n_want > 0 ? c->n_want - 1 : 0) * (size_t)s->n_vocab;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_OVER = 64, SPARE_FILES = 64, STOP_MS = 1000, TICK_MS = 250, RELISTEN_MS = 100 };
+enum { MAX_OVER = 64, SPARE_FILES = 64, STOP_MS = 1000, TICK_MS = 250, RELISTEN_MS = 100, MAX_WAITING = 4096 };
 
 int64_t hn_http_ms(void)
 {
@@ -230,7 +230,7 @@ static void stop_listening(hn_http *h)
             struct sockaddr_in6 v6;
             struct sockaddr_un un;
         } at;
-        for (;;) {
+        for (int k = 0; k < MAX_WAITING; k++) {
             socklen_t n = sizeof at;
             memset(&at, 0, sizeof at);
             int fd = accept(evconnlistener_get_fd(h->listener[i]), &at.any, &n);
@@ -463,7 +463,6 @@ static hone_status make_loop(hn_http *h, hone_error *err)
         return HN_FAIL(err, HONE_E_IO, "a pipe: %s", strerror(errno));
     }
     if ((h->base = event_base_new())) {
-        h->early_close = event_base_get_features(h->base) & EV_FEATURE_EARLY_CLOSE;
         h->wake = event_new(h->base, h->wake_fd[0], EV_READ | EV_PERSIST, on_wake, h);
         h->tick = event_new(h->base, -1, EV_PERSIST, on_tick, h);
         h->relisten = event_new(h->base, -1, 0, on_relisten, h);

@@ -2,7 +2,7 @@
  * may ask (Host, Origin, keys). Hands whole requests to a handler on the event thread and sends what it is given.
  * Refuses to know what is asked.
  *
- * The event thread is the one in hn_http_run. Everything here is for that thread, but hn_http_post and hn_http_stop.
+ * The event thread is the one in hn_http_run. Everything here is for that thread, but where it says "any thread".
  *
  * Answered here, before the handler and most of it before the body: bad framing 400, a slow request 408, foreign Host
  * or Origin 403, no key 401, unknown paths 404, other methods 405 with Allow, bodies that are not JSON 415, too large
@@ -53,11 +53,11 @@ hone_status hn_http_run(hn_http *h, hone_error *err);
 void hn_http_drain(hn_http *h);
 bool hn_http_draining(const hn_http *h);
 /* Drains, tells all exchanges that their client is gone, sends what is written for at most a second more; then
- * hn_http_run returns. From any thread and from signal handlers. */
+ * hn_http_run returns. Any thread, and signal handlers. */
 void hn_http_stop(hn_http *h);
 /* What was posted and did not run, runs now. Exchanges that were not ended are gone. NULL is accepted. */
 void hn_http_free(hn_http *h);
-size_t hn_http_connections(const hn_http *h); /* open now */
+size_t hn_http_connections(const hn_http *h); /* open now; any thread */
 /* Reads the key file again. False: it cannot be used, the old keys hold. */
 bool hn_http_reload_keys(hn_http *h, hone_error *err);
 /* Runs fn on the event thread, soon and in order; any thread. False: out of memory. */

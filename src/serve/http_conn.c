@@ -2,6 +2,8 @@
  * client seen while its request is worked on. Refuses to know what is asked and who may. */
 #include "serve/http_priv.h"
 
+#include "base/os.h"
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -39,7 +41,6 @@ static void release(hn_conn *c)
     else h->n_conn--;
     count_body(c, 0);
     hn_http_parser_clear(&c->parser);
-    if (c->closed) event_free(c->closed);
     if (c->resume) event_free(c->resume);
     evbuffer_remove_cb(bufferevent_get_output(c->bev), on_output, c);
     bufferevent_free(c->bev); /* and its socket */
@@ -170,7 +171,8 @@ static bool parse_some(hn_conn *c)
     c->again = false;
     size_t used = hn_http_parse(&c->parser, piece.iov_base, piece.iov_len, &event);
     evbuffer_drain(in, used);
-    if (!was && event == HN_HTTP_MORE && hn_http_parser_busy(&c->parser)) c->since = hn_http_ms();
+    /* of a first request the time runs since the connection came */
+    if (!was && c->answered && hn_http_parser_busy(&c->parser)) c->since = hn_http_ms();
     if (c->parser.r) count_body(c, (int64_t)c->parser.r->cap_body);
     if (event == HN_HTTP_BAD) refuse_unread(c, c->parser.status, c->parser.code, c->parser.message);
     else if (c->h->body_bytes > 16 * c->h->p.max_body)
@@ -226,12 +228,6 @@ static void ended(hn_conn *c)
     else if (c->state == HN_CONN_OPEN) hn_conn_read(c);
 }
 
-static void on_closed(evutil_socket_t fd, short what, void *arg)
-{
-    hn_conn *c = arg;
-    if (!reads(c) && c->state == HN_CONN_OPEN) ended(c); /* else the end is found by reading */
-}
-
 static void on_resume(evutil_socket_t fd, short what, void *arg) { hn_conn_read(arg); }
 
 /* libevent's own high watermark is not for us: its callback is added without a look whether there was memory for it. */
@@ -240,16 +236,8 @@ static void hold_or_go_on(hn_conn *c)
     bool held = evbuffer_get_length(bufferevent_get_input(c->bev)) >= INPUT;
     if (held == c->held) return;
     c->held = held;
-    if (!held) {
-        if (bufferevent_enable(c->bev, EV_READ) != 0) hn_conn_lose(c);
-        return;
-    }
-    bufferevent_disable(c->bev, EV_READ);
-    /* while nothing is read the end of the sender is not seen; this sees it, where the system can */
-    if (!c->closed && c->h->early_close)
-        c->closed = event_new(c->h->base, bufferevent_getfd(c->bev), EV_CLOSED, on_closed, c);
-    /* without memory for it the end is found when something is sent */
-    if (c->closed && !event_pending(c->closed, EV_CLOSED, NULL)) event_add(c->closed, NULL);
+    if (held) bufferevent_disable(c->bev, EV_READ);
+    else if (bufferevent_enable(c->bev, EV_READ) != 0) hn_conn_lose(c);
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
@@ -319,7 +307,12 @@ void hn_conn_tick(hn_conn *c)
         if (now > c->limit) hn_conn_lose(c);
         return;
     }
-    if (!reads(c)) return;
+    if (!reads(c)) {
+        /* while nothing is read the end of the sender is not seen. No event tells it: of a broken connection libevent
+         * hears as "can be read", again and again */
+        if (c->held && !c->eof && hn_os_peer_ended(bufferevent_getfd(c->bev))) ended(c);
+        return;
+    }
     const hn_http_request *r = c->parser.r;
     if (hn_http_parser_in_body(&c->parser)) {
         uint64_t n = r->length > r->n_body ? r->length : r->n_body;

@@ -327,6 +327,7 @@ void hn_exchange_refuse(hn_exchange *x, int status, const char *code, const char
     char *body = word(x->r ? hn_http_path(x->r) : "", x->id, status, type_of(status), code, message);
     if (status == 408 || status == 413 || status == 431) x->close = true;
     if (status == 503) hn_exchange_set_header(x, "retry-after", "1");
+    if (status == 500 || status == 501 || status == 504) hn_exchange_set_header(x, "x-should-retry", "false");
     hn_exchange_reply(x, status, "application/json", body, body ? strlen(body) : 0);
     free(body);
 }

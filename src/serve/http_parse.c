@@ -27,6 +27,7 @@ enum {        /* states of a parser */
 static const char *const single[] = { "host",         "content-length", "transfer-encoding",
                                       "content-type", "authorization",  "origin",
                                       "x-api-key",    "expect",         "x-request-id" };
+enum { N_FRAMING = 3 }; /* of them, the first */
 
 /* ---- characters ---------------------------------------------------------------------------- */
 
@@ -383,7 +384,10 @@ static bool end_line(hn_http_parser *p, bool *over)
         if (r->n_field + p->n_trailer >= HN_HTTP_MAX_FIELDS)
             return bad(p, 431, "too_many_headers", "more than %d headers", HN_HTTP_MAX_FIELDS);
         if (!read_field(p, s, n, &f)) return false;
-        if (p->state == TRAILER) { /* read and dropped */
+        if (p->state == TRAILER) { /* read and dropped, but what would frame the message */
+            for (size_t i = 0; i < N_FRAMING; i++)
+                if (strcmp(r->head + f.name, single[i]) == 0)
+                    return bad(p, 400, "bad_header", "%s in a trailer", single[i]);
             p->n_trailer++;
             r->n_head = p->line;
             return true;

@@ -42,7 +42,6 @@ struct hn_conn {
     hn_http *h;
     hn_conn *prev, *next;
     struct bufferevent *bev;
-    struct event *closed; /* sees the end of a client whose bytes are not read for now; NULL until needed */
     struct event *resume; /* reading goes on when others had their turn; NULL until needed */
     hn_http_parser parser;
     hn_exchange *x; /* the one at a time */
@@ -90,11 +89,11 @@ struct hn_http {
     struct event *tick, *wake, *relisten;
     int wake_fd[2];
     char address[160];
-    bool loopback, is_unix, early_close; /* early_close: the system tells of a client's end without reading */
+    bool loopback, is_unix;
     uint64_t unix_dev, unix_ino;
     hn_http_keys keys;
     hn_conn *conns;
-    size_t n_conn, n_over;
+    _Atomic size_t n_conn, n_over;
     hn_exchange *exchanges;
     uint64_t body_bytes; /* of all requests that are being read */
     bool draining, stopping;

@@ -47,8 +47,10 @@ static void expect(const char *bytes, int status, const char *want, size_t n)
     put(fd, bytes);
     read_answer(fd, &a, false);
     close(fd);
-    if (a.status == status && a.whole) n_wrong += (want && (a.n_body != n || memcmp(a.body, want, n) != 0));
-    else {
+    if (a.status == status && a.whole) {
+        n_wrong += want && (a.n_body != n || memcmp(a.body, want, n) != 0 || !header(&a, "x-mine"));
+        n_wrong += status == 401 && !header(&a, "www-authenticate");
+    } else {
         n_lost++;
         n_wrong += !(a.status == 0 || a.status == 503 || (a.status == status && !a.whole));
     }

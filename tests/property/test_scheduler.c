@@ -4,7 +4,7 @@
  * beginnings, several choices, masks, biases, penalties, echoes, scopes, clients, deadlines, cancels, ids that the
  * model makes no numbers of. Alone: the loop of hone run, written out again here.
  *
- * HONE_SCHEDULES_COUNT: schedules (60); HONE_SCHEDULES_SEED: of the first (1); HONE_TEST_FAMILY: those models alone.
+ * HONE_SCHEDULES_COUNT: schedules (60, 20 with sanitizers); HONE_SCHEDULES_SEED: of the first (1); HONE_TEST_FAMILY: those models alone.
  * What fails says the seed that shows it again. */
 #include "engine/scheduler.h"
 #include "../unit/family_vectors.h"
@@ -20,6 +20,12 @@ enum {
     N_CLIENT = 3,
     EOS = 3
 };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SCHEDULES = 20 };
+#else
+enum { SCHEDULES = 60 };
+#endif
 
 static long number(const char *name, long otherwise)
 {
@@ -41,18 +47,21 @@ typedef struct answer {
     hone_end end;
     hone_status why;
     bool ended;
+    char words[200]; /* of an error */
 } answer;
 
 typedef struct asked {
     hone_request r;
     int32_t prompt[MOST_CTX];
     hone_bias bias[3];
-    uint64_t id;    /* 0: not there yet */
-    int at;         /* the step it comes with */
-    int stop_at;    /* the event function stops a choice behind so many tokens; 0: never */
-    int mask_kind;  /* 0: none */
-    int cancel_at;  /* step; -1: never; -2: within an event */
-    bool poisoned;  /* a token of the prompt is no number */
+    hone_adapter *adapters[2];
+    float scales[2];
+    uint64_t id;   /* 0: not there yet */
+    int at;        /* the step it comes with */
+    int stop_at;   /* the event function stops a choice behind so many tokens; 0: never */
+    int mask_kind; /* 0: none */
+    int cancel_at; /* step; -1: never; -2: within an event */
+    bool poisoned; /* a token of the prompt is no number */
     bool cancelled, late;
     bool started;
     answer got[MOST_CHOICE], want[MOST_CHOICE];
@@ -71,7 +80,8 @@ static struct {
     hone_session *alone;
     hone_scheduler *s;
     int n_vocab, n_ctx, n_slot, n_chunk, n_asked, n_step;
-    bool poison, has_eos;
+    bool poison;
+    hone_adapter *adapter[2]; /* the family has: both or none */
     uint64_t idle_ns, row_ns, step_ns;
     int32_t text[N_TEXT][MOST_CTX];
     asked a[MOST_REQUEST];
@@ -82,15 +92,15 @@ static struct {
 
 static struct {
     long schedules, requests, answers, tokens, rows, steps, preempted, cancelled, late, cached, poisoned, echoed,
-        masked, rejected, eog;
+        masked, rejected, eog, adapted;
 } did;
 
 static void wrong(const char *what)
 {
     fail_msg("%s: %s (step %d)\n    HONE_SCHEDULES_COUNT=1 HONE_SCHEDULES_SEED=%ld", ep.name, what, ep.n_step, ep.seed);
 }
-#define CHECK(x) \
-    do { \
+#define CHECK(x)             \
+    do {                     \
         if (!(x)) wrong(#x); \
     } while (0)
 static void must(hone_status st, const hone_error *err)
@@ -181,6 +191,7 @@ static bool on_event(void *arg, const hone_event *e)
         g->ended = true;
         g->end = e->end;
         g->why = e->error ? e->error->code : HONE_OK;
+        if (e->error) snprintf(g->words, sizeof g->words, "%.199s", e->error->message);
         CHECK((e->end == HONE_END_ERROR) == (e->error != NULL));
         ep.n_failed += e->error != NULL;
     }
@@ -249,6 +260,7 @@ static void answer_alone(asked *a)
     hone_session_free(ep.alone);
     hone_session_params sp = { .n_ctx = ep.n_ctx, .n_chunk = 64 };
     must(hone_session_new(&ep.alone, ep.c_alone, ep.m, &sp, &err), &err);
+    must(hone_session_set_adapters(ep.alone, r->adapters, r->scales, r->n_adapters, &err), &err);
     for (int k = 0; k < (r->n_choices ? r->n_choices : 1); k++) {
         must(hone_seq_truncate(ep.alone, 0, 0, &err), &err);
         const float *logits;
@@ -270,6 +282,32 @@ static bool same_tops(const hone_logprob *a, const hone_logprob *b, int n)
     for (int i = 0; i < n; i++)
         if (a[i].id != b[i].id || memcmp(&a[i].logprob, &b[i].logprob, sizeof(float))) return false;
     return true;
+}
+
+static bool shares(const asked *a, const asked *b)
+{
+    if (a->r.no_share || b->r.no_share || a->r.scope != b->r.scope || a->r.n_adapters != b->r.n_adapters) return false;
+    for (int i = 0; i < a->r.n_adapters; i++)
+        if (a->adapters[i] != b->adapters[i] || a->scales[i] != b->scales[i]) return false;
+    return true;
+}
+
+/* What was found of a prompt others had computed, who may share with it. */
+static void check_found(const asked *a)
+{
+    int most = 0;
+    for (int i = 0; i < ep.n_asked; i++) {
+        const asked *b = &ep.a[i];
+        if (b == a || !shares(a, b)) continue;
+        for (int k = 0; k < (b->r.n_choices ? b->r.n_choices : 1); k++) {
+            int n = 0;
+            while (n < a->r.n_prompt && n < b->r.n_prompt + b->got[k].n &&
+                   a->prompt[n] == (n < b->r.n_prompt ? b->prompt[n] : b->got[k].id[n - b->r.n_prompt]))
+                n++;
+            most = n > most ? n : most;
+        }
+    }
+    CHECK(a->n_cached <= most);
 }
 
 /* What was heard is what is had alone, or the beginning of it where the request was ended. */
@@ -305,11 +343,11 @@ static void compare(asked *a)
             else did.late++;
             continue;
         }
-        if (g->end == HONE_END_ERROR) wrong("an answer ended with an error that it has not alone");
+        if (g->end == HONE_END_ERROR) wrong(g->words);
         CHECK(g->end == w->end);
         CHECK(g->n == w->n);
         CHECK(a->n_done == r->n_prompt);
-        did.eog += g->end == HONE_END_EOG;
+        did.eog += g->n && hone_token_is_eog(ep.m, g->id[g->n - 1]) && g->end == HONE_END_EOG;
         if (r->prompt_logprobs) CHECK(a->n_echoed == r->n_prompt);
     }
     for (int i = 0; i < a->n_echoed; i++) {
@@ -461,6 +499,13 @@ static void draw_request(asked *a)
         r->n_bias = ep.poison ? 1 : 0; /* a bias could forbid all that a mask allows */
         a->bias[0] = (hone_bias){ ep.n_vocab - 1, -INFINITY };
     }
+    for (int i = 0; i < 2 && ep.adapter[0] && chance(2); i++) {
+        a->adapters[r->n_adapters] = ep.adapter[draw(2)];
+        a->scales[r->n_adapters++] = chance(2) ? 1 : 0.5f;
+    }
+    r->adapters = a->adapters;
+    r->scales = a->scales;
+    did.adapted += r->n_adapters > 0;
     r->event = on_event;
     r->arg = a;
     a->at = (int)draw(30);
@@ -501,7 +546,7 @@ static bool step_once(void)
     did.steps++;
     oldest after = find_oldest();
     if (before.id && before.id == after.id && before.choice == after.choice && n_failed == ep.n_failed)
-        CHECK( /* a batch that fails may cost states */ after.held > before.held || after.picked > before.picked);
+        CHECK(/* a batch that fails may cost states */ after.held > before.held || after.picked > before.picked);
     check_counts();
     check_turns();
     if (!worked) ep.idle_ns += 1000000;
@@ -556,7 +601,7 @@ static void schedule(void)
     while (step_once()) CHECK(ep.n_step < most);
     hone_scheduler_get_stats(ep.s, &n);
     CHECK(n.n_running == 0 && n.n_waiting == 0 && n.n_paused == 0);
-    for (int i = 0; i < ep.n_asked; i++) compare(&ep.a[i]);
+    for (int i = 0; i < ep.n_asked; i++) check_found(&ep.a[i]), compare(&ep.a[i]);
     did.preempted += (long)n.n_preempted;
     did.cached += (long)n.n_cached_tokens;
     did.tokens += (long)n.n_generated_tokens;
@@ -591,7 +636,9 @@ static hone_model *open_raw(tiny *t, bool poison, bool eos)
         b = tm_put(t, "tokenizer.ggml.scores", HONE_KV_ARRAY);
         bb_u32(b, HONE_KV_F32), bb_u64(b, (uint64_t)t->s.V);
         for (int i = 0; i < t->s.V; i++) bb_u32(b, 0);
-        tm_put_u32s(t, "tokenizer.ggml.token_type", (uint64_t)t->s.V, 1);
+        b = tm_put(t, "tokenizer.ggml.token_type", HONE_KV_ARRAY);
+        bb_u32(b, HONE_KV_I32), bb_u64(b, (uint64_t)t->s.V);
+        for (int i = 0; i < t->s.V; i++) bb_u32(b, 1);
         tm_put_u32(t, "tokenizer.ggml.eos_token_id", EOS);
     }
     if (poison) { /* the last id has no numbers */
@@ -602,7 +649,34 @@ static hone_model *open_raw(tiny *t, bool poison, bool eos)
     tm_save_raw(t, path);
     tm_free(t);
     if (hone_model_open(&m, path, &(hone_model_params){ .packed = "off" }, &err)) fail_msg("%s", err.message);
+    assert_int_equal(hone_token_is_eog(m, EOS), eos);
     return m;
+}
+
+/* An adapter of some of a llama's matrices. */
+static hone_adapter *open_adapter(const hone_model *m, const char *matrix, uint64_t n_in, uint64_t n_out)
+{
+    hone_error err = { 0 };
+    hone_adapter *out;
+    tiny *a = calloc(1, sizeof *a);
+    char name[64];
+    const char *path = new_path();
+    assert_non_null(a);
+    a->s.arch = "llama";
+    tm_put_str(a, "general.architecture", "llama");
+    tm_put_str(a, "general.type", "adapter");
+    tm_put_str(a, "adapter.type", "lora");
+    tm_put_f32(a, "adapter.lora.alpha", 3);
+    for (int il = 0; il < 2; il++) {
+        snprintf(name, sizeof name, "blk.%d.%s.weight.lora_a", il, matrix);
+        tm_add(a, name, 2, n_in, 2);
+        snprintf(name, sizeof name, "blk.%d.%s.weight.lora_b", il, matrix);
+        tm_add(a, name, 2, 2, n_out);
+    }
+    tm_save_raw(a, path);
+    tm_free(a);
+    if (hone_adapter_open(&out, m, path, &err)) fail_msg("%s", err.message);
+    return out;
 }
 
 static hone_model *open_llama(bool poison) { return open_raw(tm_new(tm_llama), poison, true); }
@@ -622,8 +696,7 @@ static hone_model *open_vector(const char *file)
     vector v = load(file);
     save_as(&v, path, NULL, AS_IS);
     json_decref(v.j);
-    if (hone_model_open(&m, path, &(hone_model_params){ .packed = "off" }, &err))
-        fail_msg("%s", err.message);
+    if (hone_model_open(&m, path, &(hone_model_params){ .packed = "off" }, &err)) fail_msg("%s", err.message);
     return m;
 }
 static hone_model *open_qwen35(bool poison) { return open_vector("qwen35.json"); }
@@ -632,22 +705,23 @@ static hone_model *open_dsv3(bool poison) { return open_vector("dsv3.json"); }
 static const struct family {
     const char *name;
     hone_model *(*open)(bool poison);
-    bool can_poison, has_eos;
+    bool can_poison;
 } families[] = {
-    { "llama", open_llama, true, true },   /* all positions; a token that ends */
-    { "gemma3", open_gemma3, true, false }, /* windows */
-    { "rwkv7", open_rwkv7, true, false },   /* states alone */
-    { "qwen35", open_qwen35, false, false }, /* states beside positions */
-    { "dsv3", open_dsv3, false, false },     /* latent rows, experts */
+    { "llama", open_llama, true },    /* all positions; a token that ends */
+    { "gemma3", open_gemma3, true },  /* windows */
+    { "rwkv7", open_rwkv7, true },    /* states alone */
+    { "qwen35", open_qwen35, false }, /* states beside positions */
+    { "dsv3", open_dsv3, false },     /* latent rows, experts */
 };
 enum { N_FAMILY = sizeof families / sizeof *families };
 
 static void every_answer_is_as_alone(void **state)
 {
     const char *only = getenv("HONE_TEST_FAMILY");
-    long seed = number("HONE_SCHEDULES_SEED", 1), count = number("HONE_SCHEDULES_COUNT", 60);
+    long seed = number("HONE_SCHEDULES_SEED", 1), count = number("HONE_SCHEDULES_COUNT", SCHEDULES);
     hone_context *one = tm_context(NULL, 1), *two = tm_context(NULL, 2), *alone = tm_context("scalar", 1);
     hone_model *m[N_FAMILY][2] = { { NULL } };
+    hone_adapter *adapter[2][2] = { { NULL } };
     for (long i = seed; i < seed + count; i++) {
         memset(&ep, 0, sizeof ep);
         const struct family *f = &families[i % N_FAMILY];
@@ -655,10 +729,14 @@ static void every_answer_is_as_alone(void **state)
         key = hn_mix64((uint64_t)i), drawn = 0;
         ep.name = f->name, ep.seed = i;
         ep.poison = f->can_poison && chance(3);
-        ep.has_eos = f->has_eos;
         hone_model **which = &m[i % N_FAMILY][ep.poison];
         if (!*which) *which = f->open(ep.poison);
         ep.m = *which;
+        if (i % N_FAMILY == 0) { /* llama */
+            hone_adapter **a = adapter[ep.poison];
+            if (!a[0]) a[0] = open_adapter(ep.m, "attn_q", 32, 32), a[1] = open_adapter(ep.m, "ffn_down", 48, 32);
+            memcpy(ep.adapter, a, sizeof ep.adapter);
+        }
         hone_model_info info;
         hone_model_get_info(ep.m, &info);
         ep.n_vocab = info.n_vocab;
@@ -667,15 +745,18 @@ static void every_answer_is_as_alone(void **state)
         ep.c_alone = alone;
         schedule();
     }
+    for (int i = 0; i < 4; i++) hone_adapter_close(adapter[i / 2][i % 2]);
     for (int i = 0; i < N_FAMILY; i++) hone_model_close(m[i][0]), hone_model_close(m[i][1]);
     hone_context_free(one), hone_context_free(two), hone_context_free(alone);
     print_message("%ld schedules, %ld requests, %ld answers compared, %ld tokens, %ld rows in %ld steps; %ld pauses, "
                   "%ld cancelled, %ld late, %ld poisoned, %ld tokens found, %ld echoed, %ld masked, %ld refused, %ld "
-                  "ended by a token\n",
+                  "ended by a token, %ld with adapters\n",
                   did.schedules, did.requests, did.answers, did.tokens, did.rows, did.steps, did.preempted,
-                  did.cancelled, did.late, did.poisoned, did.cached, did.echoed, did.masked, did.rejected, did.eog);
+                  did.cancelled, did.late, did.poisoned, did.cached, did.echoed, did.masked, did.rejected, did.eog,
+                  did.adapted);
     if (count >= 60 && !only) /* else what was to be tried was not */
-        assert_true(did.preempted && did.cancelled && did.late && did.poisoned && did.cached && did.echoed && did.eog);
+        assert_true(did.preempted && did.cancelled && did.late && did.poisoned && did.cached && did.echoed && did.eog &&
+                    did.adapted);
 }
 
 int main(void)

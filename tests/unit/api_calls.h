@@ -16,6 +16,7 @@ static hone_stream *stream;
 static hone_chat_format *format;
 static hone_reply *reply;
 static hone_sampler *sampler;
+static hone_scheduler *scheduler; /* with no requests between the calls */
 static hone_grammar *grammar;
 static hone_matcher *matcher;
 static int32_t letter; /* a token with text */
@@ -119,6 +120,8 @@ static int begin(void **state)
     must(hone_grammar_compile(&grammar, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "[^]*", 4, .strict = true }, &e),
          &e);
     must(hone_matcher_new(&matcher, grammar, model, &e), &e);
+    const hone_scheduler_params few = { .session = { .n_ctx = 32, .n_seq = 2, .n_chunk = 8 } };
+    must(hone_scheduler_new(&scheduler, ctx, model, &few, &e), &e);
     for (size_t len = 0; len == 0 && letter < 100; letter += len == 0)
         if (hone_token_is_eog(model, letter) || !hone_token_piece(model, letter, false, &len)) len = 0;
     must(hone_pack(model_path, &(hone_pack_params){ .file = packed_path, .n_threads = 1 }, NULL, NULL, &e), &e);
@@ -137,6 +140,7 @@ static int end(void **state)
     hone_stream_free(stream);
     hone_reply_free(reply);
     hone_chat_format_free(format);
+    hone_scheduler_free(scheduler);
     hone_sampler_free(sampler);
     hone_matcher_free(matcher);
     hone_grammar_free(grammar);
@@ -754,6 +758,7 @@ static void c_sampler_reset(void)
 }
 
 #include "api_calls_grammar.h"
+#include "api_calls_scheduler.h"
 
 /* ---- files that are made ---------------------------------- */
 
@@ -952,6 +957,15 @@ static const entry table[] = {
     E(matcher_rollback),
     E(matcher_mask),
     E(sampler_reset),
+    E(logprobs),
+    E(scheduler_new),
+    E(scheduler_free),
+    E(scheduler_submit),
+    E(scheduler_cancel),
+    E(scheduler_step),
+    E(scheduler_get_stats),
+    E(scheduler_slot),
+    E(scheduler_n_ctx),
     E(pack),
     E(packed_find),
     E(packed_describe),

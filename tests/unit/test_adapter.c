@@ -270,16 +270,16 @@ static void side_by_side(const hone_model *m, hone_adapter *const *a, int V)
             hone_context *c = tm_context(*level, 1 + turn % 3);
             hone_session *s = tm_session(c, m, 64, MIXED, chunks[turn * (THOROUGH ? 1 : 3) % 4], HONE_CACHE_F16);
             hone_error err = { 0 };
-            int pos[MIXED] = { 0 }, n = 0, n_want = 0;
+            int pos[MIXED] = { 0 }, n = 0, n_want = 0, len = THOROUGH ? LEN : 10;
             for (int q = 0; q < MIXED; q++)
                 if (hone_seq_set_adapters(s, q, a + sets[q].first, sets[q].scale, sets[q].n, &err))
                     fail_msg("%s", err.message);
             assert_true(hone_seq_adapters_hash(s, 1) == 0 && hone_seq_adapters_hash(s, 4) == 0);
-            for (uint64_t k = 0; n < MIXED * LEN; k++) { /* in turn; one after the other; some in a row, at random */
+            for (uint64_t k = 0; n < MIXED * len; k++) { /* in turn; one after the other; some in a row, at random */
                 int q = order == 0   ? n % MIXED
-                        : order == 1 ? n / LEN
+                        : order == 1 ? n / len
                                      : (int)(hn_rand64(9, k / (order == 2 ? 1 : 6)) % MIXED);
-                if (pos[q] == LEN) continue;
+                if (pos[q] == len) continue;
                 b[n] = (hone_token){ text(V)[pos[q]], pos[q], q, order < 2 || n % 3 == 0 };
                 pos[q]++;
                 n_want += b[n++].want_logits;

@@ -10,6 +10,7 @@
 
 #include "http_site.h"
 
+#include <ifaddrs.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +22,24 @@ static int status_of(const char *at, const char *fmt, const char *value)
     char text[1024];
     snprintf(text, sizeof text, fmt, value);
     return ask_once(at, text)->status;
+}
+
+static bool reloaded;
+static _Atomic int n_reloads;
+
+static void reload_keys(void *arg)
+{
+    hone_error err = { 0 };
+    reloaded = hn_http_reload_keys(now.h, &err);
+    assert(reloaded || strstr(err.message, "0600"));
+    n_reloads++;
+}
+
+static void reload(void)
+{
+    int before = n_reloads;
+    assert_true(hn_http_post(now.h, reload_keys, NULL));
+    await(&n_reloads, before + 1);
 }
 
 static void test_keys(void **state)
@@ -67,24 +86,25 @@ static void test_keys(void **state)
     sscanf(ask_once(at, "GET /who HTTP/1.1\r\n" H "X-Api-Key: given\r\n\r\n")->body, "%*s %*s %31s", one);
     sscanf(ask_once(at, "GET /who HTTP/1.1\r\n" H "X-Api-Key: first-key\r\n\r\n")->body, "%*s %*s %31s", two);
     assert_string_not_equal(one, two);
-    /* read again: what is taken out is out, also where it stays as it was; a bad file changes nothing */
+    stop();
+    static const char key[] = "GET /who HTTP/1.1\r\n" H "X-Api-Key: %s\r\n\r\n";
     assert_int_equal(ftruncate(fd, 0), 0);
     assert_true(pwrite(fd, "third-key\n", 10, 0) == 10);
-    stop();
-    now.h = NULL;
+    /* read again by a running server: what is taken out is out; a file that cannot be used changes nothing */
     at = start((hn_http_params){ .api_key_file = file });
-    assert_int_equal(status_of(at, "GET /who HTTP/1.1\r\n" H "X-Api-Key: %s\r\n\r\n", "third-key"), 200);
-    assert_int_equal(status_of(at, "GET /who HTTP/1.1\r\n" H "X-Api-Key: %s\r\n\r\n", "first-key"), 401);
+    assert_true(pwrite(fd, "fourth-key\n", 11, 0) == 11);
+    reload();
+    assert_true(reloaded);
+    assert_int_equal(status_of(at, key, "fourth-key"), 200);
+    assert_int_equal(status_of(at, key, "third-key"), 401);
+    assert_int_equal(fchmod(fd, 0640), 0);
+    reload();
+    assert_false(reloaded);
+    assert_int_equal(status_of(at, key, "fourth-key"), 200);
+    assert_int_equal(status_of(at, key, "third-key"), 401);
     stop();
     hn_http *h;
     hn_http_params p = { .api_key_file = file, .handler = handle };
-    assert_int_equal(hn_http_open(&h, &p, &err), HONE_OK);
-    assert_true(pwrite(fd, "fourth-key\n", 11, 0) == 11);
-    assert_true(hn_http_reload_keys(h, &err));
-    assert_int_equal(fchmod(fd, 0640), 0);
-    assert_false(hn_http_reload_keys(h, &err));
-    assert_non_null(strstr(err.message, "0600"));
-    hn_http_free(h);
     assert_int_equal(hn_http_open(&h, &p, &err), HONE_E_ARG);
     assert_null(h);
     assert_int_equal(fchmod(fd, 0600), 0);
@@ -207,6 +227,42 @@ static void test_connections(void **state)
     int64_t end = ms_now() + PATIENCE_MS;
     while (hn_http_connections(now.h) && ms_now() < end) nap();
     assert_int_equal(ask_once(at, "GET /health HTTP/1.1\r\n" H "\r\n")->status, 200);
+    stop();
+}
+
+/* An address of this machine that is not loopback; false: there is none. */
+static bool other_address(struct in_addr *out)
+{
+    struct ifaddrs *all = NULL;
+    bool found = false;
+    if (getifaddrs(&all) != 0) return false;
+    for (const struct ifaddrs *a = all; a && !found; a = a->ifa_next) {
+        if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET) continue;
+        *out = ((const struct sockaddr_in *)(const void *)a->ifa_addr)->sin_addr;
+        found = ntohl(out->s_addr) >> 24 != 127;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+/* Of any other address only so many. */
+static void test_per_address(void **state)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET };
+    if (!other_address(&to.sin_addr)) {
+        print_message("SKIP: this machine has no address but loopback\n");
+        skip();
+    }
+    const char *at = start((hn_http_params){ .host = "0.0.0.0", .insecure_no_key = true, .max_per_address = 2 });
+    to.sin_port = htons((uint16_t)strtol(strrchr(at, ':') + 1, NULL, 10));
+    int fd[3];
+    for (int i = 0; i < 3; i++) {
+        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fd[i], (struct sockaddr *)&to, sizeof to), 0);
+        assert_int_equal(ask(fd[i], "GET /health HTTP/1.1\r\n" H "\r\n")->status, i < 2 ? 200 : 503);
+    }
+    assert_int_equal(ask_once(at, "GET /health HTTP/1.1\r\n" H "\r\n")->status, 200); /* others are not touched */
+    for (int i = 0; i < 3; i++) close(fd[i]);
     stop();
 }
 
@@ -417,6 +473,33 @@ static void test_files(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* No file descriptor is left for a client: it waits and is served when there is one again. In a child. */
+static void test_no_files(void **state)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        enum { MOST = 400 };
+        static int fd[MOST];
+        struct rlimit r = { 200, 200 };
+        char c = 0;
+        if (setrlimit(RLIMIT_NOFILE, &r) != 0) _exit(2);
+        const char *at = start((hn_http_params){ .max_connections = 100 });
+        int client = socket(AF_INET, SOCK_STREAM, 0), n = 0;
+        while (n < MOST && (fd[n] = dup(0)) >= 0) n++;
+        struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        to.sin_port = htons((uint16_t)strtol(strrchr(at, ':') + 1, NULL, 10));
+        if (connect(client, (struct sockaddr *)&to, sizeof to) != 0) _exit(3); /* the system has it, nobody accepts */
+        put(client, "GET /health HTTP/1.1\r\n" H "\r\n");
+        if (get_byte(client, &c, 50) != -1) _exit(4);
+        while (n) close(fd[--n]);
+        _exit(get_byte(client, &c, PATIENCE_MS) == 1 && c == 'H' ? 0 : 5);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("the child ended with %d", status);
+}
+
 /* ---- other threads, time, signals ---------------------------------------------------------------- */
 
 enum { POSTS = 1000 };
@@ -472,12 +555,10 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_host_and_origin),
-        cmocka_unit_test(test_connections), cmocka_unit_test(test_quiet_ones),
-        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_unix),        cmocka_unit_test(test_open),
-        cmocka_unit_test(test_files),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_keys),        cmocka_unit_test(test_host_and_origin), cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_per_address), cmocka_unit_test(test_no_files),        cmocka_unit_test(test_quiet_ones),
+        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_drain),           cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_open),        cmocka_unit_test(test_files),           cmocka_unit_test(test_threads),
     };
-    signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

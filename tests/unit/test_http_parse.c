@@ -49,7 +49,7 @@ static const struct {
       "POST / transfer-encoding:chunked 1.1 keep <hello!0123456789>\n" },
     { "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       "POST / transfer-encoding:chunked 1.1 keep\n" },
-    { "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-T: 1\r\nContent-Length: 9\r\n\r\n",
+    { "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-T: 1\r\nContent-Type: a\r\n\r\n",
       "POST / transfer-encoding:chunked 1.1 keep <a>\n" },
     { "POST / HTTP/1.1\r\n" H "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\na",
       "POST / expect:100-Continue content-length:1 1.1 keep expects <a>\n" },
@@ -186,6 +186,9 @@ static const struct {
     { C "5;a\x01\r\n", "400 bad_chunk\n" },
     { C "0\r\nX : 1\r\n\r\n", "400 bad_header\n" },
     { C "0\r\n X: 1\r\n\r\n", "400 bad_header\n" },
+    { C "0\r\nContent-Length: 9\r\n\r\n", "400 bad_header\n" },
+    { C "0\r\nTransfer-Encoding: chunked\r\n\r\n", "400 bad_header\n" },
+    { C "0\r\nHost: y\r\n\r\n", "400 bad_header\n" },
     { C "0\r\n\n", "400 bad_line\n" },
     { C "5\r\nhello\r\n", "more\n" },
 };

@@ -440,9 +440,9 @@ for name, parts in {"parts": [b"\x50", P, b"", b"", b"{{ messages[0].content }}"
                     "badcalls": [b"\x50", b'[{"role":"user","content":"","tool_calls":5}]']}.items():
     put("chat", name, b"\0".join(parts))
 
-# ---- http: u8 parser or server; u8[3] cuts; what a client sends ---------------------------------------------
+# ---- http: u8 parser or server, without keys or with; u8[3] cuts; what a client sends -------------------------
 JSON = b"Host: localhost\r\nContent-Type: application/json\r\n"
-for which in (0, 1):
+for which in (0, 1, 3):
     for name, text in {
         "get": b"GET /a?b=c%20d HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: q\r\n\r\n",
         "old": b"GET /s HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD /a HTTP/1.0\r\n\r\n",
@@ -455,6 +455,9 @@ for which in (0, 1):
         "path": b"GET /%2e%2e%2f%5c%00%c3%a4 HTTP/1.1\r\nHost: a.b\r\n\r\n",
         "fold": b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\nAuthorization : Bearer\n\r\n",
         "length": b"POST /a HTTP/1.1\r\n" + JSON + b"Content-Length: 18446744073709551616\r\n\r\n",
+        "key": b"POST /a HTTP/1.1\r\n" + JSON + b"Authorization: Bearer key\r\nContent-Length: 1\r\n\r\na",
+        "page": b"OPTIONS /a HTTP/1.1\r\nHost: a.b\r\nOrigin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n"
+                b"Access-Control-Request-Headers: x-api-key\r\n\r\nGET /s HTTP/1.1\r\nHost: a.b\r\nX-Api-Key: key\r\nOrigin: https://app.example\r\n\r\n",
         "form": b"POST /a HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\na",
     }.items():
         put("http", f"{name}{which}", bytes([which, 30, 128, 200]) + text)

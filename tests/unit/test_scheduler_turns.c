@@ -1,0 +1,268 @@
+/* Who waits for whom, on a clock that counts rows and steps: short questions pass long ones, answers go on beside
+ * prompts, clients come in turn; and what a scheduler refuses or cannot do, in the words and events of hone.h. */
+#include "tiny_rwkv.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { LONG = 1000, LATE = 600 };
+#else
+enum { LONG = 8000, LATE = 4000 };
+#endif
+enum { MOST_ASKED = 24, SHORT = 40 };
+
+typedef struct caller {
+    uint64_t id, asked_at, first_at, last_at, longest_gap; /* ns */
+    int n_tok, n_end, first_step;
+    hone_end end;
+    hone_status why;
+} caller;
+
+static caller callers[MOST_ASKED];
+static int n_caller, n_ended, n_step, ends[MOST_ASKED];
+static hone_scheduler *s;
+static uint64_t row_ns, step_ns;
+static int32_t prompt[LONG + MOST_ASKED];
+
+static uint64_t now(void *arg)
+{
+    hone_scheduler_stats n;
+    hone_scheduler_get_stats(s, &n);
+    return n.n_rows * row_ns + n.n_steps * step_ns;
+}
+
+static bool hear(void *arg, const hone_event *e)
+{
+    caller *c = arg;
+    uint64_t t = now(NULL);
+    assert_true(e->request == c->id && c->n_end == 0);
+    if (e->kind == HONE_EVENT_TOKEN) {
+        if (c->n_tok++ == 0) c->first_at = t, c->first_step = n_step;
+        else if (t - c->last_at > c->longest_gap) c->longest_gap = t - c->last_at;
+        c->last_at = t;
+    }
+    if (e->kind == HONE_EVENT_END) {
+        c->n_end++;
+        c->end = e->end;
+        c->why = e->error ? e->error->code : HONE_OK;
+        ends[n_ended++] = (int)(c - callers);
+    }
+    return true;
+}
+
+static void open_scheduler(hone_context *c, hone_model *m, hone_scheduler_params p)
+{
+    hone_error err = { 0 };
+    memset(callers, 0, sizeof callers);
+    n_caller = n_ended = n_step = 0;
+    s = NULL;
+    p.now = now;
+    if (hone_scheduler_new(&s, c, m, &p, &err)) fail_msg("%s", err.message);
+}
+
+/* Each prompt is another's from its first token on. */
+static hone_status ask(int32_t n_prompt, int32_t max_tokens, uint64_t client, hone_error *err)
+{
+    caller *c = &callers[n_caller];
+    hone_request r = {
+        .prompt = prompt + n_caller, .n_prompt = n_prompt, .max_tokens = max_tokens, .n_logprobs = -1, .client = client
+    };
+    hone_sampler_defaults(&r.sampling);
+    r.sampling.temp = 0;
+    r.event = hear;
+    r.arg = c;
+    hone_status st = hone_scheduler_submit(s, &r, &c->id, err);
+    c->asked_at = now(NULL);
+    if (st == HONE_OK) n_caller++;
+    return st;
+}
+static caller *must_ask(int32_t n_prompt, int32_t max_tokens, uint64_t client)
+{
+    hone_error err = { 0 };
+    if (ask(n_prompt, max_tokens, client, &err)) fail_msg("%s", err.message);
+    return &callers[n_caller - 1];
+}
+static bool step(void)
+{
+    hone_error err = { 0 };
+    bool worked;
+    n_step++;
+    if (hone_scheduler_step(s, &worked, &err)) fail_msg("%s", err.message);
+    return worked;
+}
+static void finish(void)
+{
+    while (step()) assert_true(n_step < 100000);
+    for (int i = 0; i < n_caller; i++) assert_int_equal(callers[i].n_end, 1);
+}
+
+static hone_context *ctx;
+static hone_model *rwkv, *llama;
+
+static hone_model *open_saved(tiny *t, const char *name)
+{
+    hone_error err = { 0 };
+    hone_model *m;
+    tm_save_raw(t, tm_path(name));
+    tm_free(t);
+    if (hone_model_open(&m, tm_path(name), &(hone_model_params){ .packed = "off" }, &err)) fail_msg("%s", err.message);
+    return m;
+}
+
+static int begin(void **state)
+{
+    if (tm_make_dir(state)) return -1;
+    for (int i = 0; i < LONG + MOST_ASKED; i++) prompt[i] = (int32_t)(hn_mix64((uint64_t)i) % 16);
+    ctx = tm_context(NULL, 1);
+    rwkv = open_saved(rw_new(&rw_vec7), "rwkv.gguf");
+    llama = open_saved(tm_new(tm_llama), "llama.gguf");
+    return 0;
+}
+static int end(void **state)
+{
+    hone_model_close(rwkv);
+    hone_model_close(llama);
+    hone_context_free(ctx);
+    return tm_remove_dir(state);
+}
+
+/* ---- fairness ------------------------------------------------------------------------- */
+
+static void a_short_question_passes_long_ones(void **state)
+{
+    row_ns = 1000000, step_ns = 20000000;
+    open_scheduler(ctx, rwkv, (hone_scheduler_params){ .session = { .n_ctx = LONG + 100 } });
+    for (int i = 0; i < 4; i++) must_ask(LONG, 8, (uint64_t)i);
+    for (int i = 0; i < 3; i++) step();
+    caller *late = must_ask(SHORT, 8, 9);
+    int asked = n_step;
+    finish();
+    assert_int_equal(late->first_step, asked + 1); /* half of a step is more than its prompt */
+    for (int i = 0; i < 4; i++) {
+        assert_true(late->first_at < callers[i].first_at);
+        assert_int_equal(callers[i].n_tok, 8);
+    }
+    for (int i = 1; i < 4; i++) assert_true(callers[0].first_at <= callers[i].first_at); /* the oldest gets half */
+    hone_scheduler_free(s);
+}
+
+/* 15 answers go on; a long prompt comes. cost: of a row and of a step; bound: of a gap between two tokens. */
+static int gaps_beside_a_prompt(uint64_t row, uint64_t of_step, uint64_t bound)
+{
+    row_ns = row, step_ns = of_step;
+    open_scheduler(ctx, rwkv, (hone_scheduler_params){ .session = { .n_ctx = LATE + 100, .n_seq = 16 } });
+    for (int i = 0; i < 15; i++) must_ask(4, LATE / 10, (uint64_t)i);
+    for (int i = 0; i < 20; i++) step();
+    for (int i = 0; i < 15; i++) callers[i].longest_gap = 0;
+    int asked = n_step;
+    caller *late = must_ask(LATE, 2, 99);
+    while (!late->n_end) step();
+    for (int i = 0; i < 15; i++) {
+        assert_int_equal(callers[i].n_end, 0);
+        assert_true(callers[i].longest_gap > 0);
+        if (callers[i].longest_gap > bound)
+            fail_msg("a gap of %.1f ms, expected at most %.1f", (double)callers[i].longest_gap / 1e6,
+                     (double)bound / 1e6);
+    }
+    int steps = late->first_step - asked;
+    hone_scheduler_free(s);
+    for (int i = 0; i < 15; i++) assert_true(callers[i].n_end == 1 && callers[i].end == HONE_END_CANCELLED);
+    return steps;
+}
+
+static void answers_go_on_beside_a_prompt(void **state)
+{
+    /* rows are dear: twice a step of 70 ms is the bound, and most of it is used */
+    int steps = gaps_beside_a_prompt(2000000, 40000000, 140000000);
+    assert_in_range(steps, LATE / 35, LATE / 32 + 20);
+    /* rows are cheap: 100 ms, of which a step uses what ends at a checkpoint */
+    steps = gaps_beside_a_prompt(100000, 20000000, 100000000);
+    assert_in_range(steps, LATE / 256, LATE / 256 + 8);
+}
+
+static void clients_come_in_turn(void **state)
+{
+    static const int want[] = { 0, 3, 5, 1, 4, 2 };
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 64, .n_seq = 1 } });
+    for (int i = 0; i < 3; i++) must_ask(5, 3, 1);
+    for (int i = 0; i < 2; i++) must_ask(5, 3, 2);
+    must_ask(5, 3, 3);
+    finish();
+    for (int i = 0; i < 6; i++) assert_int_equal(ends[i], want[i]);
+    hone_scheduler_free(s);
+}
+
+/* ---- refusals and ends ---------------------------------------------------------------- */
+
+static void bad_requests_are_refused(void **state)
+{
+    hone_error err = { 0 };
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 64, .n_seq = 2 }, .max_queue = 3 });
+    assert_int_equal(ask(64, 1, 0, &err), HONE_E_CTX);
+    assert_non_null(strstr(err.message, "expected at most 63"));
+    assert_int_equal(ask(0, 1, 0, &err), HONE_E_ARG);
+    assert_int_equal(ask(5, -2, 0, &err), HONE_E_ARG);
+    hone_request r = { .prompt = prompt, .n_prompt = 5, .n_choices = 3, .n_logprobs = -1 };
+    uint64_t id = 7;
+    hone_sampler_defaults(&r.sampling);
+    assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "expected 1 to 2"));
+    assert_int_equal(id, 0);
+    r.n_choices = 1, r.sampling.top_p = 2;
+    assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_E_ARG);
+    for (int i = 0; i < 3; i++) must_ask(5, 1, 0);
+    assert_int_equal(ask(5, 1, 0, &err), HONE_E_BUSY);
+    hone_scheduler_stats n;
+    hone_scheduler_get_stats(s, &n);
+    assert_int_equal(n.n_rejected, 1);
+    assert_int_equal(n.n_waiting, 3);
+    finish();
+    hone_scheduler_free(s);
+}
+
+/* What waits and is cancelled never starts, and ends once; the scheduler's end ends the rest. */
+static void cancelled_while_it_waits(void **state)
+{
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 64, .n_seq = 1 } });
+    must_ask(5, 9, 0), must_ask(5, 9, 0), must_ask(5, 9, 0);
+    step();
+    assert_true(hone_scheduler_cancel(s, callers[1].id));
+    assert_false(hone_scheduler_cancel(s, 99));
+    step();
+    assert_true(callers[1].n_end == 1 && callers[1].end == HONE_END_CANCELLED && callers[1].n_tok == 0);
+    assert_false(hone_scheduler_cancel(s, callers[1].id));
+    assert_int_equal(callers[0].n_tok, 2);
+    hone_scheduler_free(s);
+    for (int i = 0; i < 3; i++) assert_true(callers[i].n_end == 1 && callers[i].end == HONE_END_CANCELLED);
+}
+
+/* Too much for the memory there is, even alone: an error, and a neighbour that fits is answered. */
+static void too_large_for_the_memory(void **state)
+{
+    hone_error err = { 0 };
+    hone_sequence_cost cost;
+    assert_int_equal(hone_model_sequence_cost(llama, 128, HONE_CACHE_F16, &cost, &err), HONE_OK);
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama,
+                   (hone_scheduler_params){ .session = { .n_ctx = 400, .n_seq = 2, .cache_budget = cost.bytes } });
+    must_ask(300, 4, 0);
+    must_ask(60, 30, 0);
+    finish();
+    assert_true(callers[0].end == HONE_END_ERROR && callers[0].why == HONE_E_NOMEM && callers[0].n_tok == 0);
+    assert_true(callers[1].end == HONE_END_LENGTH && callers[1].n_tok == 30);
+    hone_scheduler_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_short_question_passes_long_ones),
+        cmocka_unit_test(answers_go_on_beside_a_prompt),
+        cmocka_unit_test(clients_come_in_turn),
+        cmocka_unit_test(bad_requests_are_refused),
+        cmocka_unit_test(cancelled_while_it_waits),
+        cmocka_unit_test(too_large_for_the_memory),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
