@@ -345,6 +345,24 @@ static void usual(hn_ask *a, const hn_limits *l)
     a->ignored = "";
 }
 
+/* At least as many values as a tree of this text would have, whether it is JSON or not. */
+static size_t count_values(const char *s, size_t len)
+{
+    size_t n = 1;
+    bool inside = false; /* a string */
+    for (size_t i = 0; i < len; i++) {
+        if (inside) {
+            if (s[i] == '\\') i++;
+            else if (s[i] == '"') inside = false;
+        } else if (s[i] == '"') {
+            inside = true;
+        } else {
+            n += s[i] == ',' || s[i] == '[' || s[i] == '{';
+        }
+    }
+    return n;
+}
+
 bool hn_fields_begin(hn_fields *f, hn_ask *ask, const char *body, size_t len, const hn_limits *l, hn_refusal *r)
 {
     /* BIG: seeds up to 2^64; NUL is a character of prompts */
@@ -362,6 +380,9 @@ bool hn_fields_begin(hn_fields *f, hn_ask *ask, const char *body, size_t len, co
                       .logprobs = -1,
                       .top = -1 };
     usual(ask, l);
+    if (count_values(body, len) > HN_ASK_VALUES)
+        return hn_refuse(r, 400, "out_of_range", NULL, "the body has more than %d values of JSON; expected fewer",
+                         HN_ASK_VALUES);
     hone_status st = hn_json_tree(&f->root, body, len, &rules, "body", &err);
     if (st == HONE_E_NOMEM) return hn_field_lost(f);
     if (st != HONE_OK) return hn_refuse(r, 400, "invalid_json", NULL, "%s", err.message);

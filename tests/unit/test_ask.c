@@ -473,6 +473,20 @@ static void test_many(void **state)
     hn_ask_free(&a);
     hn_bytes_free(&b);
 
+    /* values without end are refused before a tree is made of them; commas in a string are none */
+    for (size_t k = 0; k < 2; k++) {
+        enum { MANY = 1 << 20 };
+        hn_bytes_text(&b, k ? "{\"prompt\":[" : "{\"prompt\":\"\\\"");
+        for (size_t i = 0; i < MANY; i++) hn_bytes_text(&b, ",");
+        hn_bytes_text(&b, k ? "]}" : "\"}");
+        hn_bytes_add(&b, "", 1);
+        assert_int_equal(ask_of(&a, "/v1/completions", b.p, NULL, &r), k == 0);
+        if (k == 0) assert_int_equal(a.prompt->len, MANY + 1);
+        if (k == 0) hn_ask_free(&a);
+        else assert_non_null(strstr(r.message, "more than 1048576 values"));
+        hn_bytes_free(&b);
+    }
+
     /* names that were passed over become a header */
     get(&a, "/v1/completions", "{\"prompt\":\"a\",\"a\\r\\nb\":1,\"\xC3\xA4,\":1}");
     assert_string_equal(a.ignored, "a\\x0d\\x0ab, ???");
