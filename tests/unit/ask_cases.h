@@ -699,7 +699,7 @@ static const chat_case chat_cases[] = {
       "\"x\"},{\"role\":\"user\",\"content\":\"so?\"},{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
       "\"text\":\"S\"}]},{\"role\":\"assistant\",\"content\":\"ok\"}]}",
       "[" U ",{\"role\":\"user\",\"content\":\"so?\"},{\"role\":\"assistant\",\"content\":\"ok\",\"reasoning_content\":"
-            "\"S\"}]",
+      "\"S\"}]",
       NULL, true },
     { R_PATH "/input_tokens", "{\"input\":\"hi\"}", "[" U "]", NULL, false },
 
