@@ -239,10 +239,13 @@ static void break_off(hn_job *j)
     hn_desk_do(j->server->desk, &j->stop_task);
 }
 
+/* Is there somebody to whom the stream can go on? */
+static bool reads(const hn_job *j) { return !j->gone && !j->broken; }
+
 /* Frames to the client. */
 static void send_frames(hn_job *j, hn_bytes *o)
 {
-    if (j->gone || j->broken) return;
+    if (!reads(j)) return;
     if (!hn_bytes_ok(o)) {
         break_off(j);
         return;
@@ -270,10 +273,12 @@ static void deliver_stream(hn_job *j, hn_parcel *b)
     hn_bytes o = { 0 };
     bool ok = true;
     begin_stream(j);
-    if (b->n) ok = j->voice->say(&j->ask, &j->head, j->state, b->say, b->n, &o);
-    if (ok && b->last && b->failed) ok = j->voice->fail(&j->ask, &j->head, j->state, &b->failure, &o);
-    else if (ok && b->last) ok = j->voice->end(&j->ask, &j->head, j->state, &b->usage, &o);
-    if (!ok) o.lost = true;
+    if (reads(j)) { /* else the voice may have nothing to say it with: it never began */
+        if (b->n) ok = j->voice->say(&j->ask, &j->head, j->state, b->say, b->n, &o);
+        if (ok && b->last && b->failed) ok = j->voice->fail(&j->ask, &j->head, j->state, &b->failure, &o);
+        else if (ok && b->last) ok = j->voice->end(&j->ask, &j->head, j->state, &b->usage, &o);
+        if (!ok) o.lost = true;
+    }
     send_frames(j, &o);
     hn_bytes_free(&o);
     if (!b->last) return;
@@ -334,7 +339,7 @@ void hn_job_alive(hn_server *s)
 {
     uint64_t now = hn_serve_ns();
     for (hn_job *j = s->open; j; j = j->next_open) {
-        if (!j->begun || j->gone || now - j->t_sent < (uint64_t)SILENT_MS * 1000000) continue;
+        if (!j->begun || !reads(j) || now - j->t_sent < (uint64_t)SILENT_MS * 1000000) continue;
         hn_bytes o = { 0 };
         hn_say alive = { .kind = HN_SAY_ALIVE };
         if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;

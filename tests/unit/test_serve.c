@@ -6,6 +6,7 @@
 #include "serve_client.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -260,6 +261,58 @@ static void leave_early(int port, int i)
     close(fd);
 }
 
+/* What a counter of /metrics says: the sum of its lines. */
+static double metric(int port, const char *name)
+{
+    client_answer a = client_ask(port, "GET", "/metrics", NULL, NULL);
+    double sum = 0;
+    size_t n = strlen(name);
+    assert_int_equal(a.status, 200);
+    for (const char *p = a.body; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+        if (strncmp(p, name, n) == 0 && (p[n] == ' ' || p[n] == '{')) sum += atof(strchr(p + n, ' '));
+    client_free(&a);
+    return sum;
+}
+
+/* Until n requests have ended, and nothing is left of them. */
+static void await_rest(int port, double n)
+{
+    while (metric(port, "hone_request_seconds_count") < n || metric(port, "hone_requests_running") > 0 ||
+           metric(port, "hone_requests_waiting") > 0)
+        sched_yield();
+    assert_true(metric(port, "hone_request_seconds_count") == n);
+}
+
+/* Clients that leave while their prompt is read: of every API's stream, at every moment. */
+static void who_leaves_is_forgotten(void **state)
+{
+    static const struct {
+        const char *path, *body;
+    } rows[] = {
+        { "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"stream\":true}" },
+        { "/v1/completions", "{\"prompt\":\"%s\",\"stream\":true,\"n\":2}" },
+        { "/completion", "{\"prompt\":\"%s\",\"stream\":true}" },
+        { "/v1/messages", "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"stream\":true,\"max_tokens\":99}" },
+        { "/v1/responses", "{\"input\":\"%s\",\"stream\":true}" },
+        { "/api/generate", "{\"prompt\":\"%s\",\"model\":\"chat\"}" },
+    };
+    enum { ROWS = sizeof rows / sizeof *rows, EACH = 40, LATER_NS = 40000 };
+    running r = { 0 };
+    char body[1000];
+    r.p.ollama = true;
+    start(&r, 3);
+    for (int i = 0; i < ROWS * EACH; i++) { /* each a little later than the one before */
+        if (snprintf(body, sizeof body, rows[i % ROWS].body, "Hello") < 0) fail();
+        int fd = client_connect(r.port);
+        assert_true(fd >= 0 && client_request(fd, "POST", rows[i % ROWS].path, NULL, body));
+        for (uint64_t until = hn_serve_ns() + (uint64_t)(i / ROWS) * LATER_NS; hn_serve_ns() < until;) sched_yield();
+        close(fd);
+    }
+    await_rest(r.port, ROWS * EACH);
+    assert_true(metric(r.port, "hone_cancelled_total") > 0);
+    stop(&r);
+}
+
 /* Sixteen at once, some sampled, some streamed, with others that come and go: each gets what it would get alone. */
 static void everyone_gets_their_own(void **state)
 {
@@ -422,6 +475,7 @@ static void what_is_wrong_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(everyone_gets_their_own),
+                                        cmocka_unit_test(who_leaves_is_forgotten),
                                         cmocka_unit_test(answers_have_what_was_asked),
                                         cmocka_unit_test(what_is_wrong_is_told) };
     return cmocka_run_group_tests(tests, NULL, NULL);
