@@ -413,16 +413,14 @@ static void say_rest(hn_strand *s)
 static void refuse_deadline(hn_job *j)
 {
     hn_refusal r;
-    hn_refuse(&r, 504, "timeout", NULL, "the request was not answered within %.0f s; send a larger x-hone-timeout-ms",
-              ms_between(j->t_begin, j->deadline) * 1e-3);
+    hn_job_late(j, &r);
     fail(j, &r);
 }
 
 static void refuse_cancelled(hn_job *j)
 {
     hn_refusal r;
-    hn_refuse(&r, 503, "draining", NULL, "the server is shutting down; ask another, or this one later");
-    r.retry_after = 5;
+    hn_refuse_draining(&r);
     fail(j, &r);
 }
 
@@ -489,6 +487,10 @@ static bool keep_logprobs(hn_run *run, const hone_event *e)
 static void take_progress(hn_run *run, const hone_event *e)
 {
     hn_job *j = run->job;
+    if (!run->seen) {
+        run->seen = true;
+        hn_tally_add(j->server->tally, HN_COUNT_PROMPT, run->n);
+    }
     if (!j->t_prompt) {
         j->t_prompt = hn_desk_step_ns(j->server->desk); /* it was told behind the rows' run */
         atomic_store(&j->runs, true);
@@ -552,7 +554,7 @@ static bool submit(hn_run *run, hone_error *err)
                        .prompt_logprobs = a->echo && a->prompt_logprobs,
                        .no_share = !a->cache,
                        .scope = a->salt,
-                       .client = hn_exchange_client(j->x),
+                       .client = j->client,
                        .deadline_ns = j->deadline,
                        .adapters = j->adapters,
                        .scales = j->scales,
@@ -586,10 +588,7 @@ void hn_job_submit(void *arg)
     j->n_open = j->n_strand;
     j->computing = true;
     for (size_t i = 0; i < j->n_run; i++) {
-        if (!j->failed && !j->cancelled && submit(&j->run[i], &err)) {
-            hn_tally_add(j->server->tally, HN_COUNT_PROMPT, j->run[i].n);
-            continue;
-        }
+        if (!j->failed && !j->cancelled && submit(&j->run[i], &err)) continue;
         j->n_open -= (size_t)j->ask.n;
         if (!j->failed && !j->cancelled) refuse_submit(j, &err);
     }

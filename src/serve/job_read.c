@@ -401,11 +401,12 @@ bool hn_job_read(hn_job *j, hn_refusal *r)
     hone_str body = hn_exchange_body(j->x);
     hn_limits limits = s->p.limits;
     hn_book *first = hn_shelf_at(s->shelf, 0);
-    bool one = hn_shelf_count(s->shelf) == 1 && hn_book_look(first, NULL) == HN_BOOK_LOADED;
+    bool one = hn_shelf_count(s->shelf) == 1 && hn_shelf_try(first);
 
     /* what several models may be asked is checked again when it is known which one is meant */
     limits.n_vocab = one ? first->info.n_vocab : INT32_MAX;
     limits.n_ctx = one ? first->n_ctx : INT32_MAX;
+    if (one) hn_shelf_give(first);
     if (!hn_ask_read(&j->ask, j->voice, body.ptr, body.len, &limits, r)) return false;
 
     int64_t ms = client_timeout(j), most = (int64_t)s->p.timeout_s * 1000;

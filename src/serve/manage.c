@@ -37,7 +37,7 @@ static void run_order(void *arg)
     order *o = arg;
     if (o->unload) {
         o->ok = hn_shelf_unload(o->book, &o->why);
-    } else if ((o->ok = hn_shelf_take(o->book, &o->why))) {
+    } else if ((o->ok = hn_shelf_take(o->book, NULL, &o->why))) {
         hn_shelf_give(o->book);
     }
     hn_serve_back(o->server, &o->task, tell_order, o);

@@ -121,7 +121,8 @@ static void write_meta(hn_bytes *o, const hn_book *b)
 
 static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *parent)
 {
-    hn_book_state state = hn_book_look(b, NULL);
+    char why[sizeof b->why];
+    hn_book_state state = hn_book_look(b, why);
     hn_bytes_comma(o);
     hn_bytes_text(o, "{");
     text_field(o, "id", id);
@@ -136,7 +137,7 @@ static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *par
     field(o, "status");
     hn_bytes_text(o, "{");
     text_field(o, "value", state_names[state]);
-    if (state == HN_BOOK_FAILED) text_field(o, "error", b->why);
+    if (state == HN_BOOK_FAILED) text_field(o, "error", why);
     hn_bytes_text(o, "}}");
 }
 

@@ -26,7 +26,7 @@ static void must(hone_status st, const hone_error *e)
 typedef struct running {
     hn_serve_params p;
     hone_context *ctx;
-    struct hn_shelf_model model;
+    struct hn_shelf_model model[2];
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -61,9 +61,10 @@ static void start(running *r, int32_t n_slots)
 {
     hone_error e;
     must(hone_context_new(&r->ctx, &(hone_context_params){ .n_threads = 2 }, &e), &e);
-    r->model = (struct hn_shelf_model){ "chat", model_path };
-    r->p.shelf.models = &r->model;
-    r->p.shelf.n_models = 1;
+    r->model[0] = (struct hn_shelf_model){ "chat", model_path };
+    r->model[1] = (struct hn_shelf_model){ "other", model_path };
+    r->p.shelf.models = r->model;
+    if (!r->p.shelf.n_models) r->p.shelf.n_models = 1;
     r->p.shelf.ctx = r->ctx;
     r->p.shelf.model.packed = "off";
     r->p.shelf.scheduler.session = (hone_session_params){ .n_ctx = N_CTX, .n_seq = n_slots, .n_chunk = 64 };
@@ -419,6 +420,63 @@ static void answers_have_what_was_asked(void **state)
     stop(&r);
 }
 
+/* ---- two models, room for one ----------------------------------------------------------------------------------- */
+
+enum { CROWD = 6 };
+typedef struct crowd {
+    int port;
+    _Atomic bool goes_on;
+    _Atomic int n_asked;
+} crowd;
+
+static void *keep_asking(void *arg)
+{
+    crowd *c = arg;
+    while (c->goes_on) {
+        client_answer a =
+            client_ask(c->port, "POST", "/v1/completions", NULL,
+                       "{\"model\":\"chat\",\"prompt\":\"The cat\",\"max_tokens\":120,\"ignore_eos\":true}");
+        if (a.status != 200) fail_msg("status %d: %s", a.status, a.body);
+        client_free(&a);
+        c->n_asked++;
+    }
+    return NULL;
+}
+
+/* A model that is never idle gives room to another in its turn; who waits for that has a deadline, and may leave. */
+static void models_take_turns(void **state)
+{
+    static const char other[] = "{\"model\":\"other\",\"prompt\":\"The cat\",\"max_tokens\":3}";
+    running r = { 0 };
+    crowd c = { .goes_on = true };
+    pthread_t t[CROWD];
+    client_answer a;
+    r.p.shelf.n_models = 2;
+    r.p.shelf.max_loaded = 1;
+    start(&r, 4);
+    c.port = r.port;
+    for (int i = 0; i < CROWD; i++) assert_int_equal(pthread_create(&t[i], NULL, keep_asking, &c), 0);
+    while (c.n_asked < 3) sched_yield();
+
+    a = client_ask(r.port, "POST", "/v1/completions", NULL, other);
+    if (a.status != 200) fail_msg("status %d: %s", a.status, a.body);
+    assert_non_null(strstr(a.body, "\"model\":\"other\""));
+    client_free(&a);
+    a = client_ask(r.port, "POST", "/v1/completions", "X-Hone-Timeout-Ms: 1\r\n", other);
+    if (a.status != 504) fail_msg("status %d: %s", a.status, a.body);
+    client_free(&a);
+    int fd = client_connect(r.port);
+    assert_true(fd >= 0 && client_request(fd, "POST", "/v1/completions", NULL, other));
+    close(fd);
+
+    int before = c.n_asked;
+    while (c.n_asked < before + CROWD) sched_yield();
+    c.goes_on = false;
+    for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
+    await_rest(r.port, c.n_asked + 3);
+    stop(&r);
+}
+
 static void what_is_wrong_is_told(void **state)
 {
     static const struct {
@@ -477,6 +535,6 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(everyone_gets_their_own),
                                         cmocka_unit_test(who_leaves_is_forgotten),
                                         cmocka_unit_test(answers_have_what_was_asked),
-                                        cmocka_unit_test(what_is_wrong_is_told) };
+                                        cmocka_unit_test(models_take_turns), cmocka_unit_test(what_is_wrong_is_told) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
