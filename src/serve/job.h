@@ -99,7 +99,8 @@ typedef struct hn_job {
     /* the desk's */
     struct hn_job *next_dirty;
     bool dirty, computing, over;
-    size_t n_open; /* strands that have not ended */
+    size_t n_queued; /* prompts at the scheduler, ended ones too */
+    size_t n_open;   /* strands that have not ended */
     hn_parcel *parcel;
     uint64_t t_prompt, t_first, t_last;
     int32_t n_completion, n_reasoning;

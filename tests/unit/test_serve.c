@@ -477,6 +477,45 @@ static void models_take_turns(void **state)
     stop(&r);
 }
 
+/* More prompts than slots and queue hold, each with several answers: all are answered, each as alone. */
+static void many_prompts_fit_a_short_queue(void **state)
+{
+    enum { N = 9, EACH = 2 };
+    running r = { 0 };
+    char body[600] = "", one[200];
+    r.p.shelf.scheduler.max_queue = 2;
+    start(&r, 2);
+    for (int stream = 0; stream < 2; stream++) {
+        size_t n = (size_t)snprintf(body, sizeof body,
+                                    "{\"max_tokens\":5,\"seed\":7,\"echo\":true,\"n\":%d,\"stream\":%s,\"prompt\":[",
+                                    (int)EACH, stream ? "true" : "false");
+        for (int i = 0; i < N; i++)
+            n += (size_t)snprintf(body + n, sizeof body - n, "%s\"The cat %d\"", i ? "," : "", i);
+        snprintf(body + n, sizeof body - n, "]}");
+        client_answer a = client_ask(r.port, "POST", "/v1/completions", NULL, body);
+        if (a.status != 200 || !a.whole) fail_msg("status %d: %s", a.status, a.body);
+        json_t *all = stream ? NULL : json_loadb(a.body, a.n_body, 0, NULL);
+        if (stream) assert_non_null(strstr(a.body, "\"index\":17"));
+        for (int i = 0; !stream && i < N; i++) {
+            snprintf(one, sizeof one, "{\"max_tokens\":5,\"seed\":7,\"echo\":true,\"n\":%d,\"prompt\":\"The cat %d\"}",
+                     (int)EACH, i);
+            json_t *j = ask_json(r.port, "POST", "/v1/completions", one, 200);
+            for (size_t k = 0; k < EACH; k++) {
+                const json_t *is = json_array_get(json_object_get(all, "choices"), (size_t)i * EACH + k),
+                             *want = json_array_get(json_object_get(j, "choices"), k);
+                const char *text = json_string_value(json_object_get(is, "text"));
+                assert_non_null(text);
+                assert_string_equal(text, json_string_value(json_object_get(want, "text")));
+            }
+            json_decref(j);
+        }
+        json_decref(all);
+        client_free(&a);
+    }
+    await_rest(r.port, 2 + N);
+    stop(&r);
+}
+
 static void what_is_wrong_is_told(void **state)
 {
     static const struct {
@@ -532,9 +571,10 @@ static void what_is_wrong_is_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(everyone_gets_their_own),
-                                        cmocka_unit_test(who_leaves_is_forgotten),
-                                        cmocka_unit_test(answers_have_what_was_asked),
-                                        cmocka_unit_test(models_take_turns), cmocka_unit_test(what_is_wrong_is_told) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everyone_gets_their_own),        cmocka_unit_test(who_leaves_is_forgotten),
+        cmocka_unit_test(answers_have_what_was_asked),    cmocka_unit_test(models_take_turns),
+        cmocka_unit_test(many_prompts_fit_a_short_queue), cmocka_unit_test(what_is_wrong_is_told)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
