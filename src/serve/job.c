@@ -240,7 +240,7 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
 
 static void set_headers(hn_job *j)
 {
-    char ignored[512];
+    char ignored[1400]; /* hn_field_ignored ends at 1024 and a name */
     const char *more = j->effort_ignored ? "reasoning_effort" : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
     if (!*fields && !*more) return;

@@ -28,7 +28,7 @@ static void tell_order(void *arg)
     } else {
         hn_serve_refuse(o->server, o->x, &o->why);
     }
-    hn_tally_answer(o->server->tally, route, o->ok ? 200 : o->why.status);
+    if (!o->gone) hn_tally_answer(o->server->tally, route, o->ok ? 200 : o->why.status);
     free(o);
 }
 

@@ -557,6 +557,16 @@ static void what_is_wrong_is_told(void **state)
     json_decref(j);
     free(body);
 
+    static const char hi[] = "{\"prompt\":\"Hello\",\"max_tokens\":1,\"id_slot\":1,\"other\":2}";
+    client_answer a = client_ask(r.port, "POST", "/v1/completions", "X-Hone-Timeout-Ms: soon\r\n", hi);
+    assert_int_equal(a.status, 400);
+    assert_non_null(strstr(a.body, "'soon'; expected"));
+    client_free(&a);
+    a = client_ask(r.port, "POST", "/v1/completions", NULL, hi);
+    assert_int_equal(a.status, 200);
+    assert_string_equal(client_header(&a, "x-hone-ignored"), "other, id_slot");
+    client_free(&a);
+
     client_answer page = client_ask(r.port, "GET", "/", NULL, NULL);
     assert_int_equal(page.status, 200);
     assert_non_null(strstr(page.body, "<html"));
