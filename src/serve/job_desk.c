@@ -361,7 +361,7 @@ static void fail_error(hn_job *j, const hone_error *err)
 {
     hn_refusal r;
     switch (err->code) {
-    case HONE_E_NOMEM: hn_refuse(&r, 500, "out_of_memory", NULL, "%s", err->message); break;
+    case HONE_E_NOMEM: hn_refuse(&r, 500, "out_of_memory", NULL, "no memory: %s", err->message); break;
     case HONE_E_UNSUPPORTED: hn_refuse(&r, 500, "grammar_error", NULL, "%s", err->message); break;
     default: hn_refuse(&r, 500, NULL, NULL, "%s", err->message); break;
     }
@@ -576,7 +576,8 @@ static void refuse_submit(hn_job *j, const hone_error *err)
     } else if (err->code == HONE_E_CTX || err->code == HONE_E_ARG) {
         hn_refuse(&r, 400, "out_of_range", NULL, "%s", err->message);
     } else {
-        hn_refuse(&r, 500, err->code == HONE_E_NOMEM ? "out_of_memory" : NULL, NULL, "%s", err->message);
+        fail_error(j, err);
+        return;
     }
     fail(j, &r);
 }
