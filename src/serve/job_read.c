@@ -178,7 +178,8 @@ static bool read_chat(hn_run *run, hn_refusal *r)
 
     hone_status st = hone_chat_render(j->book->model, &p, &run->rendered, &err);
     if (st == HONE_OK) st = hone_chat_tokenize(j->book->model, &p, &run->ids, &run->n, &err);
-    if (st == HONE_OK && j->ask.kind == HN_ASK_CHAT) st = hn_book_format_take(j->book, p.variables, &j->format, &err);
+    if (st == HONE_OK && j->ask.kind == HN_ASK_CHAT)
+        st = hn_book_format_take(j->book, p.variables, p.tools, &j->format, &err);
     hone_free(variables);
     return st == HONE_OK ||
            refuse_error(&err, st == HONE_E_UNSUPPORTED ? "unsupported_parameter" : "invalid_type", "messages", r);
@@ -429,6 +430,7 @@ bool hn_job_read(hn_job *j, hn_refusal *r)
     /* what several models may be asked is checked again when it is known which one is meant */
     limits.n_vocab = one ? first->info.n_vocab : INT32_MAX;
     limits.n_ctx = one ? first->n_ctx : INT32_MAX;
+    limits.developer_role = one && first->developer;
     if (one) hn_shelf_give(first);
     if (!hn_ask_read(&j->ask, j->voice, body.ptr, body.len, &limits, r)) return false;
 

@@ -286,6 +286,18 @@ static void at_desk(hn_book *b, bool add)
     pthread_mutex_unlock(&b->shelf->lock);
 }
 
+/* Does the template tell a developer's messages from the system's? */
+static bool names_developer(const hn_book *b)
+{
+    static const char word[] = "developer";
+    hone_str source = { 0 };
+    if (b->chat_template) return strstr(b->chat_template, word) != NULL;
+    if (hone_chat_template(b->model, false, &source, NULL) != HONE_OK) return false;
+    for (size_t i = 0; i + sizeof word - 1 <= source.len; i++)
+        if (memcmp(source.ptr + i, word, sizeof word - 1) == 0) return true;
+    return false;
+}
+
 /* As far as it is known: the file is not read for it. */
 static void read_identity(hn_book *b)
 {
@@ -318,6 +330,7 @@ static hone_status load(hn_book *b, hone_error *err)
     b->n_ctx = sp.session.n_ctx;
     read_identity(b);
     b->chat_template = p->chat_template;
+    b->developer = names_developer(b);
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
              hone_context_cpu(p->ctx), (unsigned long long)b->info.fingerprint);
@@ -497,10 +510,10 @@ void hn_shelf_free(hn_shelf *s)
 
 /* ---- formats of answers ----------------------------------------------------------------------------------------- */
 
-static hn_book_format *find_format(const hn_book *b, const char *variables)
+static hn_book_format *find_format(const hn_book *b, const char *variables, bool tools)
 {
     for (hn_book_format *f = b->formats; f; f = f->next)
-        if (strcmp(f->variables, variables) == 0) return f;
+        if (f->tools == tools && strcmp(f->variables, variables) == 0) return f;
     return NULL;
 }
 
@@ -512,22 +525,24 @@ static void free_format(hn_book_format *f)
     free(f);
 }
 
-hone_status hn_book_format_take(hn_book *b, const char *variables, hn_book_format **out, hone_error *err)
+hone_status hn_book_format_take(hn_book *b, const char *variables, const char *tools, hn_book_format **out,
+                                hone_error *err)
 {
     hn_shelf *s = b->shelf;
     const char *key = variables ? variables : "";
     pthread_mutex_lock(&s->lock);
-    *out = find_format(b, key);
+    *out = find_format(b, key, tools != NULL);
     pthread_mutex_unlock(&s->lock);
     if (*out) return HONE_OK;
 
     /* rendered outside of the lock */
-    hone_chat_params p = { .variables = variables, .chat_template = b->chat_template };
+    hone_chat_params p = { .variables = variables, .tools = tools, .chat_template = b->chat_template };
     hn_book_format *f = calloc(1, sizeof *f);
     if (!f || !(f->variables = strdup(key))) {
         free_format(f);
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for a format of answers");
     }
+    f->tools = tools != NULL;
     hone_status st = hone_chat_format_new(&f->format, b->model, &p, err);
     if (st != HONE_OK) {
         free_format(f);
@@ -536,7 +551,7 @@ hone_status hn_book_format_take(hn_book *b, const char *variables, hn_book_forma
 
     /* Variables are clients' words: only so many are kept, the others live as long as their request. */
     pthread_mutex_lock(&s->lock);
-    if (b->n_formats < MOST_FORMATS && !find_format(b, key)) {
+    if (b->n_formats < MOST_FORMATS && !find_format(b, key, tools != NULL)) {
         f->kept = true;
         f->next = b->formats;
         b->formats = f;

@@ -24,6 +24,7 @@ typedef struct hn_shelf hn_shelf;
 typedef struct hn_book_format {
     hone_chat_format *format;
     char *variables; /* "": none */
+    bool tools;      /* for answers that may call some */
     bool kept;       /* in the model's list */
     struct hn_book_format *next;
 } hn_book_format;
@@ -48,6 +49,7 @@ typedef struct hn_book {
     char identity[65];    /* "": not computed yet */
     char fingerprint[64]; /* of answers: build, kernel level, model */
     const char *chat_template;
+    bool developer;      /* the template has this role */
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
     hone_context *shelf_ctx;
     hone_kv_cache_type shelf_cache;
@@ -108,9 +110,10 @@ bool hn_shelf_unload(hn_book *b, hn_refusal *r);
 
 /* State at this moment; why [1024] of HN_BOOK_FAILED, else ""; may be NULL. */
 hn_book_state hn_book_look(hn_book *b, char *why);
-/* How its template marks answers, with these variables (JSON or NULL). The caller has taken the book, and gives the
- * format back before it. */
-hone_status hn_book_format_take(hn_book *b, const char *variables, hn_book_format **out, hone_error *err);
+/* How its template marks answers, with these variables (JSON or NULL), and with tools where there are some, for which a
+ * model may have another template. The caller has taken the book, and gives the format back before it. */
+hone_status hn_book_format_take(hn_book *b, const char *variables, const char *tools, hn_book_format **out,
+                                hone_error *err);
 void hn_book_format_give(hn_book_format *f);
 
 #endif

@@ -242,7 +242,7 @@ static void props(hn_server *s, hn_exchange *x)
     else if (hone_chat_template(b->model, false, &source, NULL) == HONE_OK) hn_bytes_json(&o, source.ptr, source.len);
     else hn_bytes_text(&o, "null");
     field(&o, "chat_format");
-    if (hn_book_format_take(b, NULL, &format, NULL) == HONE_OK)
+    if (hn_book_format_take(b, NULL, NULL, &format, NULL) == HONE_OK)
         hn_bytes_text(&o, hone_chat_format_json(format->format));
     else hn_bytes_text(&o, "null");
     hn_book_format_give(format);

@@ -39,6 +39,7 @@ static bool held(const hn_reply *r)
 
 static bool may_end(const hn_reply *r)
 {
+    if (r->headers && !r->calling) return false; /* a header of reasoning is whole, and no answer */
     return (r->must[0] && hn_matcher_ends(r->must[0])) || (r->must[1] && hn_matcher_ends(r->must[1]));
 }
 
@@ -334,6 +335,10 @@ hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all,
     for (int32_t i = 0; i < r->tree->n_end; i++)
         if (!hn_reply_mark_of(r, r->tree->end_ids[i])) forbid(b, r->tree->end_ids[i]);
     if (r->f->end_id >= 0 && !hn_reply_mark_of(r, r->f->end_id)) forbid(b, r->f->end_id);
+    for (int i = 0; i < r->f->n && r->headers; i++) { /* reasoning ends first, then another header begins */
+        const hn_reply_mark *m = &r->f->mark[i];
+        if (m->act == HN_REPLY_START || m->act == HN_REPLY_FIELD || m->act == HN_REPLY_BODY) forbid(b, m->id);
+    }
     return HONE_OK;
 }
 

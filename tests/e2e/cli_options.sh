@@ -45,7 +45,7 @@ bad "list" "unknown command 'list': .*ls \*.gguf" list
 bad "quantize" "unknown command 'quantize': .*--type" quantize
 bad "a command far from all" "unknown command 'zzzserve'\$" zzzserve
 # an error is JSON where JSON was asked for
-for words in "run --json --oops" "run -m $M -p x --json" "bench --json nothing" "lab ab --json" "serve --json" "inspect $M --json" \
+for words in "run --json --oops" "run -m $M -p x --json" "bench --json nothing" "lab ab --json" "server --json" "inspect $M --json" \
     "train -m $M --data x.txt -o y.gguf --json" "perplexity -m $M -f $M --json" "doctor --json --oops"; do
     run "$HONE" $words
     says "${words%% *}: an error as JSON" "^\{\"schema\":\"hone.error/1\",\"code\":$rc,\"message\":\"[^\"]" "$T/out"

@@ -34,7 +34,7 @@ is() { # is WHAT SEEN EXPECTED
 # ---- the list ----
 expect 0 "lab list" "$HONE" lab list
 says "an entry: unit, method, suites, target" '^tok.encode +us +calibrated loop +lower +quick full ci +.*\(-m\); target < 5 us' "$T/out"
-says "what is absent says what it needs" '^serve.load +not in this build: needs the server' "$T/out"
+says "what is absent says what it needs" '^serve.load +not in this build: needs a row that starts one' "$T/out"
 expect 0 "lab list --json" "$HONE" lab list --json
 says "absent, for programs" '"id": ?"moe.kernel".*"in_this_build": ?false, ?"needs": ?"models with experts' "$T/out"
 says "present, for programs" '"id": ?"mem.access".*"unit": ?"GB/s", ?"better": ?"higher", ?"method": ?"K"' "$T/out"

@@ -723,6 +723,29 @@ static void test_scripts(void **state)
         { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
 }
 
+/* gpt-oss, asked for a call: reasoning may come first, in headers that say so. */
+static void test_headers(void **state)
+{
+    hn_vocab *v = byte_vocab(
+        pieces, LIST("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|constrain|>", "<|return|>"),
+        NULL);
+    format m = make_format(harmony, v);
+    hn_call_kit *kit = make_kit(&m, v, NULL, 0);
+    hn_reply_setup x = { .kit = kit, .required = true, .reasoning_budget = 20 };
+    int called = 0;
+    for (uint32_t s = 1; s < 20; s++) {
+        seed = s;
+        heard h = walk(&m, v, x, "<|start|>assistant", 900);
+        if (h.end) assert_int_equal(json_array_size(h.calls), 1);
+        called += h.end != HONE_REPLY_GOES_ON;
+        json_decref(h.calls);
+    }
+    assert_true(called > 3);
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
 /* Text that spells a mark in other tokens, and the same call twice. */
 static void test_provenance(void **state)
 {
@@ -855,6 +878,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back), cmocka_unit_test(test_walks),
                                         cmocka_unit_test(test_scripts),   cmocka_unit_test(test_provenance),
-                                        cmocka_unit_test(test_forms),     cmocka_unit_test(test_shipped) };
+                                        cmocka_unit_test(test_forms),     cmocka_unit_test(test_shipped),
+                                        cmocka_unit_test(test_headers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,8 @@ static const char *show(hn_screen s, const part *parts, size_t size)
         for (size_t i = 0, n = strlen(parts->text), k; i < n; i += k) {
             k = n - i < size ? n - i : size;
             while (i + k < n && ((unsigned char)parts->text[i + k] & 0xC0) == 0x80) k++;
-            assert_true(hn_screen_show(&s, &(hone_reply_part){ parts->part, parts->text + i, k }, 1));
+            assert_true(
+                hn_screen_show(&s, &(hone_reply_part){ .part = parts->part, .text = parts->text + i, .len = k }, 1));
         }
     assert_true(hn_screen_end(&s));
     fflush(stdout);

@@ -7,7 +7,7 @@
 
 #define MOE "models with experts (a family that hone does not run yet)"
 #define TRELLIS "trellis (codebook) weights, which hone does not read yet"
-#define SERVER "the server (hone serve)"
+#define SERVER "a row that starts one (hone bench serve measures a server that runs)"
 #define RANKS "running one model on several processes"
 #define GLM "the GLM-4.7 family, which hone does not run yet"
 #define ADAPTERS "adapters to other engines"
