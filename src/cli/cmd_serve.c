@@ -47,7 +47,7 @@ static const hn_opt work_opts[] = {
            "positions of each conversation (default: as many as the model was trained for, less where memory lacks)",
            .min = 0, .max = INT32_MAX),
     HN_OPT("parallel", "-np", I32, "N", "answers that are computed at once", .def = "8", .min = 1, .max = 1024),
-    HN_OPT("max-queue", NULL, I32, "N", "requests that wait; more are sent away", .def = "64", .min = 0, .max = 65536),
+    HN_OPT("max-queue", NULL, I32, "N", "requests that wait; more are sent away", .def = "64", .min = 1, .max = 65536),
     HN_OPT("kv-memory", NULL, I32, "MIB",
            "memory for what conversations remember, of each model (default: half of what "
            "is available)",

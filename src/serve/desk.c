@@ -36,6 +36,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+const hn_desk_model *hn_desk_first(const hn_desk *d) { return d->models; }
 uint64_t hn_desk_step_ns(const hn_desk *d) { return d->began; }
 
 /* A step of each. True: something was done. */
@@ -46,10 +47,8 @@ static bool step_all(hn_desk *d)
         bool worked = false;
         hone_error err;
         d->began = now_ns();
-        if (hone_scheduler_step(m->scheduler, &worked, &err) != HONE_OK) {
-            m->failed = true;
+        if (hone_scheduler_step(m->scheduler, &worked, &err) != HONE_OK)
             hn_log("serve: a step failed: %s", err.message);
-        }
         any = any || worked;
     }
     return any;

@@ -9,7 +9,6 @@
 typedef struct hn_desk_model {
     hone_scheduler *scheduler;
     struct hn_desk_model *next;
-    bool failed; /* a step failed as a whole, which ended all that it ran */
 } hn_desk_model;
 
 typedef struct hn_desk hn_desk;
@@ -21,6 +20,8 @@ void hn_desk_do(hn_desk *d, hn_task *t);
 /* On the desk's thread. */
 void hn_desk_add(hn_desk *d, hn_desk_model *m);
 void hn_desk_remove(hn_desk *d, hn_desk_model *m);
+/* The first in the list. On the desk's thread. */
+const hn_desk_model *hn_desk_first(const hn_desk *d);
 /* When the running step began, ns of the monotonic clock. On the desk's thread, from within it. */
 uint64_t hn_desk_step_ns(const hn_desk *d);
 /* Runs what it was given, then ends, whatever is still to be computed. Not on its own thread. */

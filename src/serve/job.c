@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SILENT_MS = 10000 }; /* then a sign of life */
+enum { SILENT_MS = 10000 /* then a sign of life */, MOST_WAITING = 64 };
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
@@ -64,21 +64,29 @@ static void free_job(hn_job *j)
     hn_desk_do(j->server->desk, &j->desk_task);
 }
 
+static bool end_waiting(hn_job *j, const hn_refusal *r);
+
 /* Nobody reads it any more: what still runs of it is stopped. It is freed when its last parcel comes. */
 static void on_gone(void *arg)
 {
     hn_job *j = arg;
     j->gone = true;
     hn_tally_add(j->server->tally, HN_COUNT_CANCELLED, 1);
-    if (j->stopped) return;
+    if (end_waiting(j, NULL) || j->stopped) return;
     j->stopped = true;
     hn_desk_do(j->server->desk, &j->stop_task);
 }
 
+/* status 0: nobody was there to be answered. */
+static void count(hn_job *j, int status)
+{
+    if (status) hn_tally_answer(j->server->tally, j->route, status);
+    hn_tally_take(j->server->tally, HN_TIME_REQUEST, (double)(hn_serve_ns() - j->t_begin) * 1e-9);
+}
+
 static void finish(hn_job *j, int status)
 {
-    hn_tally_answer(j->server->tally, j->route, status);
-    hn_tally_take(j->server->tally, HN_TIME_REQUEST, (double)(hn_serve_ns() - j->t_begin) * 1e-9);
+    count(j, status);
     free_job(j);
 }
 
@@ -126,19 +134,39 @@ static void prepare(hn_job *j)
     }
 }
 
-/* On the loader: waits for the model. */
+/* On the loader: waits for the model. Who clears `waits` answers; where that was the event thread the rest is to come
+ * back to it and be freed. */
 static void load(void *arg)
 {
     hn_job *j = arg;
     hn_refusal r;
     uint64_t t = hn_serve_ns();
-    if (!hn_shelf_take(j->book_wanted, &r)) {
+    bool ok = hn_shelf_take(j->book_wanted, &j->waits, &r);
+    if (ok) j->book = j->book_wanted;
+    bool mine = atomic_exchange(&j->waits, false);
+    atomic_fetch_sub(&j->server->n_waiting, 1);
+    j->load_ms = (double)(hn_serve_ns() - t) * 1e-6;
+    if (ok && mine) prepare(j);
+    else send_back(j, ok ? NULL : &r);
+}
+
+/* In the loader's queue, if there is room. */
+static void wait_for_loading(hn_job *j)
+{
+    hn_server *s = j->server;
+    hn_refusal r;
+    int most = s->p.shelf.scheduler.max_queue > 0 ? s->p.shelf.scheduler.max_queue : MOST_WAITING;
+    if (atomic_fetch_add(&s->n_waiting, 1) >= most) {
+        atomic_fetch_sub(&s->n_waiting, 1);
+        hn_refuse(&r, 429, "queue_full", NULL, "%d requests wait for their model; try again", most);
+        r.retry_after = 1;
+        hn_tally_add(s->tally, HN_COUNT_REJECTED_QUEUE, 1);
         send_back(j, &r);
         return;
     }
-    j->book = j->book_wanted;
-    j->load_ms = (double)(hn_serve_ns() - t) * 1e-6;
-    prepare(j);
+    j->task.fn = load;
+    atomic_store(&j->waits, true);
+    hn_crew_do(s->loader, &j->task);
 }
 
 static void work(void *arg)
@@ -147,12 +175,11 @@ static void work(void *arg)
     hn_refusal r;
     if (!hn_job_read(j, &r)) {
         send_back(j, &r);
-    } else if (hn_shelf_try(j->book_wanted)) {
+    } else if (hn_shelf_try_fair(j->book_wanted)) {
         j->book = j->book_wanted;
         prepare(j);
     } else {
-        j->task.fn = load;
-        hn_crew_do(j->server->loader, &j->task);
+        wait_for_loading(j);
     }
 }
 
@@ -187,6 +214,7 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
     j->x = x;
     j->voice = voice;
     j->adapter = -1;
+    j->client = hn_exchange_client(x);
     j->route = hn_serve_route_name(hn_exchange_path(x));
     j->t_begin = j->t_sent = hn_serve_ns();
     j->task = (hn_task){ .fn = work, .arg = j };
@@ -212,7 +240,7 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
 
 static void set_headers(hn_job *j)
 {
-    char ignored[512];
+    char ignored[1400]; /* hn_field_ignored ends at 1024 and a name */
     const char *more = j->effort_ignored ? "reasoning_effort" : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
     if (!*fields && !*more) return;
@@ -222,10 +250,29 @@ static void set_headers(hn_job *j)
 
 static void end_unsent(hn_job *j, const hn_refusal *r)
 {
-    int status = r->status;
+    int status = j->gone ? 0 : r->status;
     if (j->gone) hn_exchange_end(j->x, false);
     else hn_serve_refuse(j->server, j->x, r);
     finish(j, status);
+}
+
+/* Ends one that waits for its model; true: it did. It is freed when the loader lets go of it. */
+static bool end_waiting(hn_job *j, const hn_refusal *r)
+{
+    if (!atomic_exchange(&j->waits, false)) return false;
+    j->answered = true;
+    count(j, j->gone ? 0 : r->status);
+    if (j->gone) hn_exchange_end(j->x, false);
+    else hn_serve_refuse(j->server, j->x, r);
+    hn_shelf_stir(j->server->shelf);
+    return true;
+}
+
+bool hn_job_late(const hn_job *j, hn_refusal *r)
+{
+    return hn_refuse(r, 504, "timeout", NULL,
+                     "the request was not answered within %.3g s; send a larger x-hone-timeout-ms",
+                     (double)(j->deadline - j->t_begin) * 1e-9);
 }
 
 static void no_memory(hn_refusal *r) { hn_refuse(r, 500, "out_of_memory", NULL, "no memory for the answer"); }
@@ -239,10 +286,13 @@ static void break_off(hn_job *j)
     hn_desk_do(j->server->desk, &j->stop_task);
 }
 
+/* Is there somebody to whom the stream can go on? */
+static bool reads(const hn_job *j) { return !j->gone && !j->broken; }
+
 /* Frames to the client. */
 static void send_frames(hn_job *j, hn_bytes *o)
 {
-    if (j->gone || j->broken) return;
+    if (!reads(j)) return;
     if (!hn_bytes_ok(o)) {
         break_off(j);
         return;
@@ -270,17 +320,19 @@ static void deliver_stream(hn_job *j, hn_parcel *b)
     hn_bytes o = { 0 };
     bool ok = true;
     begin_stream(j);
-    if (b->n) ok = j->voice->say(&j->ask, &j->head, j->state, b->say, b->n, &o);
-    if (ok && b->last && b->failed) ok = j->voice->fail(&j->ask, &j->head, j->state, &b->failure, &o);
-    else if (ok && b->last) ok = j->voice->end(&j->ask, &j->head, j->state, &b->usage, &o);
-    if (!ok) o.lost = true;
+    if (reads(j)) { /* else the voice may have nothing to say it with: it never began */
+        if (b->n) ok = j->voice->say(&j->ask, &j->head, j->state, b->say, b->n, &o);
+        if (ok && b->last && b->failed) ok = j->voice->fail(&j->ask, &j->head, j->state, &b->failure, &o);
+        else if (ok && b->last) ok = j->voice->end(&j->ask, &j->head, j->state, &b->usage, &o);
+        if (!ok) o.lost = true;
+    }
     send_frames(j, &o);
     hn_bytes_free(&o);
     if (!b->last) return;
 
-    bool whole = !b->failed && !j->broken && !j->gone;
+    bool whole = !b->failed && reads(j);
     hn_exchange_end(j->x, whole);
-    finish(j, 200);
+    finish(j, j->begun ? 200 : 0);
 }
 
 static void deliver_whole(hn_job *j, hn_parcel *b)
@@ -300,7 +352,7 @@ static void deliver_whole(hn_job *j, hn_parcel *b)
         hn_exchange_reply(j->x, 200, "application/json", o.p, o.n);
     }
     hn_bytes_free(&o);
-    finish(j, 200);
+    finish(j, j->gone ? 0 : 200);
 }
 
 static void deliver_found(hn_job *j)
@@ -311,7 +363,7 @@ static void deliver_found(hn_job *j)
         set_headers(j);
         hn_exchange_reply(j->x, 200, "application/json", j->body.p, j->body.n);
     }
-    finish(j, 200);
+    finish(j, j->gone ? 0 : 200);
 }
 
 /* The job may be gone behind it. */
@@ -320,7 +372,8 @@ static void take_parcel(void *arg)
     hn_parcel *b = arg, mine = *b; /* the job's own goes with it; what it points to does not */
     hn_job *j = b->job;
     bool own = b == &j->spare, stream = generates(j) && j->ask.stream;
-    if (stream && (b->begins || b->n || j->begun)) deliver_stream(j, b);
+    if (j->answered) free_job(j);
+    else if (stream && (b->begins || b->n || j->begun)) deliver_stream(j, b);
     else if (b->last && b->failed) end_unsent(j, &b->failure);
     else if (b->last && generates(j)) deliver_whole(j, b);
     else if (b->last) deliver_found(j);
@@ -330,23 +383,34 @@ static void take_parcel(void *arg)
 
 void hn_job_send(hn_parcel *b) { hn_serve_back(b->job->server, &b->task, take_parcel, b); }
 
-void hn_job_alive(hn_server *s)
+static void send_alive(hn_job *j)
 {
+    hn_bytes o = { 0 };
+    hn_say alive = { .kind = HN_SAY_ALIVE };
+    if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;
+    send_frames(j, &o);
+    hn_bytes_free(&o);
+}
+
+void hn_job_tick(hn_server *s)
+{
+    hn_refusal r;
     uint64_t now = hn_serve_ns();
     for (hn_job *j = s->open; j; j = j->next_open) {
-        if (!j->begun || j->gone || now - j->t_sent < (uint64_t)SILENT_MS * 1000000) continue;
-        hn_bytes o = { 0 };
-        hn_say alive = { .kind = HN_SAY_ALIVE };
-        if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;
-        send_frames(j, &o);
-        hn_bytes_free(&o);
+        if (j->begun && reads(j) && now - j->t_sent >= (uint64_t)SILENT_MS * 1000000) send_alive(j);
+        if (!atomic_load(&j->waits) || (!j->stopped && now < j->deadline)) continue;
+        if (j->stopped) hn_refuse_draining(&r); /* it came to the loader behind that */
+        else hn_job_late(j, &r);
+        end_waiting(j, &r);
     }
 }
 
 void hn_job_stop_all(hn_server *s, bool all)
 {
+    hn_refusal r;
+    hn_refuse_draining(&r);
     for (hn_job *j = s->open; j; j = j->next_open) {
-        if (j->stopped || (!all && atomic_load(&j->runs))) continue;
+        if (end_waiting(j, &r) || j->answered || j->stopped || (!all && atomic_load(&j->runs))) continue;
         j->stopped = true;
         hn_desk_do(s->desk, &j->stop_task);
     }

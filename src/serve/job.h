@@ -35,6 +35,7 @@ typedef struct hn_run {
     uint64_t request;        /* at the scheduler; 0: none */
     int32_t n_cached, n_done;
     bool truncated;    /* something was left out of an infill's prompt */
+    bool seen;         /* it was begun with */
     float *logprob;    /* [n] of a prompt whose probabilities are wanted; NaN: none */
     hone_logprob *top; /* [n][top_logprobs] */
     int32_t *n_top;    /* [n] */
@@ -72,6 +73,8 @@ typedef struct hn_job {
     hn_book *book_wanted;
     hn_book *book;       /* taken; NULL: not yet */
     double load_ms;      /* that its loading took */
+    _Atomic bool waits;  /* for its loading: who clears it answers */
+    uint64_t client;     /* for turns */
     bool effort_ignored; /* the template knows none */
     int32_t adapter;     /* named by the model; -1 */
     hn_book_format *format;
@@ -96,7 +99,8 @@ typedef struct hn_job {
     /* the desk's */
     struct hn_job *next_dirty;
     bool dirty, computing, over;
-    size_t n_open; /* strands that have not ended */
+    size_t n_queued; /* prompts at the scheduler, ended ones too */
+    size_t n_open;   /* strands that have not ended */
     hn_parcel *parcel;
     uint64_t t_prompt, t_first, t_last;
     int32_t n_completion, n_reasoning;
@@ -110,6 +114,7 @@ typedef struct hn_job {
     void *state;       /* of the voice's stream */
     bool begun;        /* the stream's first bytes were sent */
     bool gone;         /* so is the client */
+    bool answered;     /* while it waited for its model; x is no more */
     bool stopped;      /* the desk was told */
     bool broken;       /* frames were lost for want of memory: the stream ends without its end */
     _Atomic bool runs; /* the desk has begun with it */
@@ -119,8 +124,9 @@ typedef struct hn_job {
 
 /* A request for a voice has come: answers it, sooner or later. Event thread. */
 void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice);
-/* Every second: signs of life on silent streams. Event thread. */
-void hn_job_alive(hn_server *s);
+/* Every now and then: signs of life on silent streams, the end of those who waited too long for their model. Event
+ * thread. */
+void hn_job_tick(hn_server *s);
 /* Tells the desk to stop those that wait (all false) or all that runs. Event thread. */
 void hn_job_stop_all(hn_server *s, bool all);
 
@@ -150,6 +156,9 @@ void hn_job_flush(hn_server *s);
 bool hn_strand_keep(hn_strand *s, int32_t id);
 /* Hands a parcel to the event thread, which then has to be woken (hn_serve_wake). Any thread. */
 void hn_job_send(hn_parcel *b);
+
+/* 504: it was not answered in time. Returns false. */
+bool hn_job_late(const hn_job *j, hn_refusal *r);
 
 /* Adds what is said; texts are copied. False: no memory. */
 bool hn_parcel_say(hn_parcel *b, const hn_say *say);

@@ -361,7 +361,7 @@ static void fail_error(hn_job *j, const hone_error *err)
 {
     hn_refusal r;
     switch (err->code) {
-    case HONE_E_NOMEM: hn_refuse(&r, 500, "out_of_memory", NULL, "%s", err->message); break;
+    case HONE_E_NOMEM: hn_refuse(&r, 500, "out_of_memory", NULL, "no memory: %s", err->message); break;
     case HONE_E_UNSUPPORTED: hn_refuse(&r, 500, "grammar_error", NULL, "%s", err->message); break;
     default: hn_refuse(&r, 500, NULL, NULL, "%s", err->message); break;
     }
@@ -413,16 +413,14 @@ static void say_rest(hn_strand *s)
 static void refuse_deadline(hn_job *j)
 {
     hn_refusal r;
-    hn_refuse(&r, 504, "timeout", NULL, "the request was not answered within %.0f s; send a larger x-hone-timeout-ms",
-              ms_between(j->t_begin, j->deadline) * 1e-3);
+    hn_job_late(j, &r);
     fail(j, &r);
 }
 
 static void refuse_cancelled(hn_job *j)
 {
     hn_refusal r;
-    hn_refuse(&r, 503, "draining", NULL, "the server is shutting down; ask another, or this one later");
-    r.retry_after = 5;
+    hn_refuse_draining(&r);
     fail(j, &r);
 }
 
@@ -489,6 +487,10 @@ static bool keep_logprobs(hn_run *run, const hone_event *e)
 static void take_progress(hn_run *run, const hone_event *e)
 {
     hn_job *j = run->job;
+    if (!run->seen) {
+        run->seen = true;
+        hn_tally_add(j->server->tally, HN_COUNT_PROMPT, run->n);
+    }
     if (!j->t_prompt) {
         j->t_prompt = hn_desk_step_ns(j->server->desk); /* it was told behind the rows' run */
         atomic_store(&j->runs, true);
@@ -534,7 +536,7 @@ static hone_status on_mask(void *arg, int32_t choice, uint64_t *allowed, size_t 
 
 /* ---- from the event thread -------------------------------------------------------------------------------------- */
 
-static bool submit(hn_run *run, hone_error *err)
+static hone_status submit(hn_run *run, hone_error *err)
 {
     hn_job *j = run->job;
     const hn_ask *a = &j->ask;
@@ -552,7 +554,7 @@ static bool submit(hn_run *run, hone_error *err)
                        .prompt_logprobs = a->echo && a->prompt_logprobs,
                        .no_share = !a->cache,
                        .scope = a->salt,
-                       .client = hn_exchange_client(j->x),
+                       .client = j->client,
                        .deadline_ns = j->deadline,
                        .adapters = j->adapters,
                        .scales = j->scales,
@@ -560,7 +562,7 @@ static bool submit(hn_run *run, hone_error *err)
                        .mask = masks ? on_mask : NULL,
                        .event = on_event,
                        .arg = run };
-    return hone_scheduler_submit(j->book->desk.scheduler, &r, &run->request, err) == HONE_OK;
+    return hone_scheduler_submit(j->book->desk.scheduler, &r, &run->request, err);
 }
 
 /* The queue is full, or the request is none: in words for the client. */
@@ -574,25 +576,39 @@ static void refuse_submit(hn_job *j, const hone_error *err)
     } else if (err->code == HONE_E_CTX || err->code == HONE_E_ARG) {
         hn_refuse(&r, 400, "out_of_range", NULL, "%s", err->message);
     } else {
-        hn_refuse(&r, 500, err->code == HONE_E_NOMEM ? "out_of_memory" : NULL, NULL, "%s", err->message);
+        fail_error(j, err);
+        return;
     }
     fail(j, &r);
+}
+
+/* Those that are not queued will not be. */
+static void drop_unqueued(hn_job *j)
+{
+    j->n_open -= (j->n_run - j->n_queued) * (size_t)j->ask.n;
+    j->n_queued = j->n_run;
+}
+
+/* Queues so many prompts as there is room for. A job of more prompts than the queue holds tries again after each round
+ * of steps: it is sent away only where there was no room for its first. */
+static void submit_some(hn_job *j)
+{
+    hone_error err;
+    hone_status st = HONE_OK;
+    while (!j->failed && !j->cancelled && j->n_queued < j->n_run && st == HONE_OK) {
+        st = submit(&j->run[j->n_queued], &err);
+        j->n_queued += st == HONE_OK;
+    }
+    if (st != HONE_OK && (st != HONE_E_BUSY || !j->n_queued)) refuse_submit(j, &err);
+    if (j->failed || j->cancelled) drop_unqueued(j);
 }
 
 void hn_job_submit(void *arg)
 {
     hn_job *j = arg;
-    hone_error err;
     j->n_open = j->n_strand;
     j->computing = true;
-    for (size_t i = 0; i < j->n_run; i++) {
-        if (!j->failed && !j->cancelled && submit(&j->run[i], &err)) {
-            hn_tally_add(j->server->tally, HN_COUNT_PROMPT, j->run[i].n);
-            continue;
-        }
-        j->n_open -= (size_t)j->ask.n;
-        if (!j->failed && !j->cancelled) refuse_submit(j, &err);
-    }
+    submit_some(j);
     if (j->cancelled && !j->failed) refuse_cancelled(j);
     if (!j->failed && j->ask.stream) {
         hn_parcel *b = parcel_of(j);
@@ -616,12 +632,15 @@ static void count_cached(hn_job *j)
     for (size_t i = 0; i < j->n_run; i++) hn_tally_add(j->server->tally, HN_COUNT_CACHED, (uint64_t)j->run[i].n_cached);
 }
 
-/* Takes a job's parcel along, if it is time for it. */
-static void flush_job(hn_job *j)
+/* Takes a job's parcel along, if it is time for it; true: it still waits for room in the queue. The job may be gone
+ * behind it where it does not. */
+static bool flush_job(hn_job *j)
 {
+    if (j->computing && !j->over && j->n_queued < j->n_run) submit_some(j);
+    bool waits = j->computing && j->n_queued < j->n_run;
     bool last = j->computing && !j->over && j->n_open == 0;
     j->dirty = false;
-    if (j->over || (!last && (!j->ask.stream || !j->parcel))) return;
+    if (j->over || (!last && (!j->ask.stream || !j->parcel))) return waits;
     hn_parcel *b = j->parcel;
     if (last && !b) {
         b = &j->spare;
@@ -637,14 +656,20 @@ static void flush_job(hn_job *j)
     }
     j->parcel = NULL;
     hn_job_send(b);
+    return waits;
 }
 
 void hn_job_flush(hn_server *s)
 {
+    hn_job *again = NULL;
     while (s->dirty) {
         hn_job *j = s->dirty;
         s->dirty = j->next_dirty;
-        flush_job(j);
+        if (!flush_job(j)) continue;
+        j->dirty = true;
+        j->next_dirty = again;
+        again = j;
     }
+    s->dirty = again;
     hn_serve_wake(s);
 }

@@ -146,10 +146,11 @@ void hn_job_embed(void *arg)
     hone_error err;
     bool done = true;
     if (!j->t_prompt) j->t_prompt = hn_serve_ns();
-    if (j->cancelled || (j->deadline && hn_serve_ns() > j->deadline)) {
-        hn_refuse(&j->failure, j->cancelled ? 503 : 504, j->cancelled ? "draining" : "timeout", NULL,
-                  j->cancelled ? "the server is shutting down" : "the request was not answered in time");
-        j->failed = true;
+    atomic_store(&j->runs, true);
+    if (j->cancelled) {
+        j->failed = !hn_refuse_draining(&j->failure);
+    } else if (j->deadline && hn_serve_ns() > j->deadline) {
+        j->failed = !hn_job_late(j, &j->failure);
     } else if (embed_some(j, &done, &err) != HONE_OK) {
         refuse_error(&err, &j->failure);
         j->failed = true;

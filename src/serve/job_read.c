@@ -386,14 +386,37 @@ bool hn_job_prepare(hn_job *j, hn_refusal *r)
     return read_adapters(j, r) && read_bias(j, r) && compile_form(j, r) && make_strands(j, r);
 }
 
-/* Milliseconds that the client allows; 0: it says nothing. */
-static int64_t client_timeout(const hn_job *j)
+/* Milliseconds that the client allows, of its header or its body; 0: it says nothing. */
+static bool client_timeout(const hn_job *j, int64_t *ms, hn_refusal *r)
 {
     const char *s = hn_exchange_header(j->x, "x-hone-timeout-ms");
-    char *end;
-    if (!s) return j->ask.timeout_ms;
-    long long ms = strtoll(s, &end, 10);
-    return *end || ms <= 0 ? j->ask.timeout_ms : ms;
+    size_t n = s ? strspn(s, "0123456789") : 0;
+    *ms = j->ask.timeout_ms;
+    if (!s) return true;
+    if (!n || s[n])
+        return hn_refuse(r, 400, "invalid_type", "x-hone-timeout-ms",
+                         "x-hone-timeout-ms is '%s'; expected a number of "
+                         "milliseconds",
+                         HN_ESC(s, strlen(s)));
+    *ms = strtoll(s, NULL, 10); /* too many: the most there are */
+    return true;
+}
+
+/* What was asked for and has no effect here: which place computes an answer, and how long ollama would keep a model. */
+static bool note_ignored(hn_job *j, hn_refusal *r)
+{
+    const char *slot = j->ask.slot >= 0 ? "id_slot" : "",
+               *keep = j->ask.keep_alive_ms >= 0 && j->ask.kind != HN_ASK_LOAD ? "keep_alive" : "";
+    hn_bytes o = { 0 };
+    if (!*slot && !*keep) return true;
+    hn_bytes_text(&o, j->ask.ignored);
+    if (*slot) hn_bytes_printf(&o, "%s%s", o.n ? ", " : "", slot);
+    if (*keep) hn_bytes_printf(&o, "%s%s", o.n ? ", " : "", keep);
+    const char *all = hn_bytes_ok(&o) ? hn_arena_strndup(j->ask.arena, o.p, o.n) : NULL;
+    hn_bytes_free(&o);
+    if (!all) return no_memory(r);
+    j->ask.ignored = all;
+    return true;
 }
 
 bool hn_job_read(hn_job *j, hn_refusal *r)
@@ -402,15 +425,17 @@ bool hn_job_read(hn_job *j, hn_refusal *r)
     hone_str body = hn_exchange_body(j->x);
     hn_limits limits = s->p.limits;
     hn_book *first = hn_shelf_at(s->shelf, 0);
-    bool one = hn_shelf_count(s->shelf) == 1 && hn_book_look(first, NULL) == HN_BOOK_LOADED;
+    bool one = hn_shelf_count(s->shelf) == 1 && hn_shelf_try(first);
 
     /* what several models may be asked is checked again when it is known which one is meant */
     limits.n_vocab = one ? first->info.n_vocab : INT32_MAX;
     limits.n_ctx = one ? first->n_ctx : INT32_MAX;
     limits.developer_role = one && first->developer;
+    if (one) hn_shelf_give(first);
     if (!hn_ask_read(&j->ask, j->voice, body.ptr, body.len, &limits, r)) return false;
 
-    int64_t ms = client_timeout(j), most = (int64_t)s->p.timeout_s * 1000;
+    int64_t ms, most = (int64_t)s->p.timeout_s * 1000;
+    if (!client_timeout(j, &ms, r) || !note_ignored(j, r)) return false;
     if (ms <= 0 || ms > most) ms = most;
     j->deadline = j->t_begin + (uint64_t)ms * 1000000;
     if (!j->ask.has_seed && !hn_os_random(&j->ask.sampling.seed, sizeof j->ask.sampling.seed))

@@ -28,7 +28,7 @@ static void tell_order(void *arg)
     } else {
         hn_serve_refuse(o->server, o->x, &o->why);
     }
-    hn_tally_answer(o->server->tally, route, o->ok ? 200 : o->why.status);
+    if (!o->gone) hn_tally_answer(o->server->tally, route, o->ok ? 200 : o->why.status);
     free(o);
 }
 
@@ -37,7 +37,7 @@ static void run_order(void *arg)
     order *o = arg;
     if (o->unload) {
         o->ok = hn_shelf_unload(o->book, &o->why);
-    } else if ((o->ok = hn_shelf_take(o->book, &o->why))) {
+    } else if ((o->ok = hn_shelf_take(o->book, NULL, &o->why))) {
         hn_shelf_give(o->book);
     }
     hn_serve_back(o->server, &o->task, tell_order, o);

@@ -88,6 +88,13 @@ static char *word_error(const char *path, const char *request_id, int status, co
     return text;
 }
 
+bool hn_refuse_draining(hn_refusal *r)
+{
+    hn_refuse(r, 503, "draining", NULL, "the server is shutting down; ask another, or this one later");
+    r->retry_after = 5;
+    return false;
+}
+
 static void route(void *arg, hn_exchange *x)
 {
     hn_server *s = arg;
@@ -100,11 +107,12 @@ static void route(void *arg, hn_exchange *x)
         hn_serve_refuse(s, x, &r);
         hn_tally_answer(s->tally, "other", 404);
     } else if (atomic_load(&s->state) != HN_SERVER_READY) {
-        bool drains = atomic_load(&s->state) == HN_SERVER_DRAINING;
-        hn_refuse(&r, 503, drains ? "draining" : "loading", NULL,
-                  drains ? "the server is shutting down; ask another, or this one later"
-                         : "the model is being loaded; try again");
-        r.retry_after = drains ? 5 : 1;
+        if (atomic_load(&s->state) == HN_SERVER_DRAINING) {
+            hn_refuse_draining(&r);
+        } else {
+            hn_refuse(&r, 503, "loading", NULL, "the model is being loaded; try again");
+            r.retry_after = 1;
+        }
         hn_tally_add(s->tally, HN_COUNT_REJECTED_DRAIN, 1);
         hn_serve_refuse(s, x, &r);
         hn_tally_answer(s->tally, hn_serve_route_name(hn_exchange_path(x)), 503);

@@ -53,11 +53,13 @@ static void after_round(void *arg) { hn_job_flush(arg); }
 static void loaded(void *arg)
 {
     hn_server *s = arg;
-    if (s->failed.code != HONE_OK) {
+    if (atomic_load(&s->state) != HN_SERVER_LOADING) return; /* it was told to end before */
+    if (s->not_loaded.code != HONE_OK) {
+        s->failed = s->not_loaded;
         hn_http_stop(s->http);
         return;
     }
-    if (atomic_load(&s->state) == HN_SERVER_LOADING) atomic_store(&s->state, HN_SERVER_READY);
+    atomic_store(&s->state, HN_SERVER_READY);
     if (s->p.ready) s->p.ready(s->p.arg, hn_http_address(s->http));
 }
 
@@ -66,8 +68,10 @@ static void load_first(void *arg)
     hn_server *s = arg;
     hn_refusal r;
     hn_book *first = hn_shelf_at(s->shelf, 0);
-    if (hn_shelf_take(first, &r)) hn_shelf_give(first);
-    else hn_fail(&s->failed, first->why_code ? first->why_code : HONE_E_NOMEM, __FILE__, __LINE__, "%s", first->why);
+    if (hn_shelf_take(first, NULL, &r)) hn_shelf_give(first);
+    else
+        hn_fail(&s->not_loaded, first->why_code ? first->why_code : HONE_E_NOMEM, __FILE__, __LINE__, "%s",
+                *first->why ? first->why : r.message);
     hn_serve_back(s, &s->load_task, loaded, s);
     hn_serve_wake(s);
 }
@@ -98,7 +102,7 @@ static void on_tick(void *arg)
     hn_server *s = arg;
     uint64_t now = hn_serve_ns();
     run_back(s);
-    hn_job_alive(s);
+    hn_job_tick(s);
     if (!s->drain_end) return;
     if (s->n_open == 0 && hn_http_connections(s->http) == 0) {
         hn_http_stop(s->http);
@@ -112,6 +116,7 @@ static void on_tick(void *arg)
 static void end_jobs(hn_server *s)
 {
     const struct timespec pause = { .tv_nsec = 2000000 };
+    hn_shelf_stop(s->shelf);
     hn_job_stop_all(s, true);
     while (s->n_open > 0) {
         run_back(s);
@@ -121,7 +126,7 @@ static void end_jobs(hn_server *s)
 
 static void close_all(hn_server *s)
 {
-    if (s->http && s->desk) end_jobs(s);
+    if (s->http && s->desk && s->shelf) end_jobs(s);
     hn_crew_free(s->loader);
     hn_crew_free(s->crew);
     hn_desk_free(s->desk);

@@ -31,8 +31,9 @@ typedef struct hn_server {
     hn_desk *desk;
     hn_shelf *shelf;
     hn_tally *tally;
-    _Atomic int state; /* hn_server_state */
-    int64_t started;   /* seconds since 1970 */
+    _Atomic int state;     /* hn_server_state */
+    _Atomic int n_waiting; /* requests that wait for the loading of their model */
+    int64_t started;       /* seconds since 1970 */
 
     /* the desk's */
     struct hn_job *dirty;
@@ -47,7 +48,8 @@ typedef struct hn_server {
     uint64_t drain_end; /* ns; 0: it does not drain */
     int exit_code;
     hn_task load_task;
-    hone_error failed; /* the first model could not be loaded; code HONE_OK: it could */
+    hone_error not_loaded; /* the first model could not be: why; the loader's until its task comes back */
+    hone_error failed;     /* the same, the event thread's; code HONE_OK: it was loaded */
 } hn_server;
 
 /* Serves until a signal says otherwise. *exit_code: 0, or 130 after a second signal; on failure HN_SERVE_MODEL where
@@ -66,6 +68,9 @@ void hn_serve_word_errors(hn_server *s);
 const char *hn_serve_route_name(const char *path);
 /* Sends a refusal in the words of the path's API, and ends the exchange. Event thread. */
 void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r);
+
+/* 503: it shuts down. Returns false. */
+bool hn_refuse_draining(hn_refusal *r);
 
 /* ---- status.c: what is asked about the server itself; manage.c: about its models. False: no such path ---- */
 bool hn_serve_status(hn_server *s, hn_exchange *x);

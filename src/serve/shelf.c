@@ -15,7 +15,11 @@ struct hn_shelf {
     hn_shelf_params p;
     hn_book **book;
     size_t n, cap;
+    char **adapter; /* [n_adapter] names, as loras of p */
+    size_t n_adapter;
     uint64_t clock;
+    int n_waiting; /* for room, which only the end of others' requests makes */
+    bool stopped;
 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
@@ -58,6 +62,28 @@ static bool ends_in(const char *s, const char *end)
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* What requests call the adapters: their files without the ending. They are known before any model is loaded. */
+static hone_status name_adapters(hn_shelf *s, hone_error *err)
+{
+    const hn_shelf_params *p = &s->p;
+    if (p->n_loras && !(s->adapter = calloc(p->n_loras, sizeof *s->adapter)))
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu adapters", p->n_loras);
+    for (; s->n_adapter < p->n_loras; s->n_adapter++) {
+        const char *name = base_name(p->loras[s->n_adapter].path);
+        size_t n = strlen(name);
+        if (ends_in(name, ".gguf")) n -= strlen(".gguf");
+        if (!(s->adapter[s->n_adapter] = strndup(name, n)))
+            return HN_FAIL(err, HONE_E_NOMEM, "no memory for an adapter's name");
+    }
+    return HONE_OK;
+}
 
 /* The GGUF files of a folder in the order of their names; of a split set the first. */
 static hone_status read_folder(hn_shelf *s, const char *folder, hone_error *err)
@@ -103,6 +129,7 @@ hone_status hn_shelf_new(hn_shelf **out, const hn_shelf_params *p, hone_error *e
 
     for (size_t i = 0; st == HONE_OK && i < p->n_models; i++)
         st = add_book(s, p->models[i].name, strlen(p->models[i].name), p->models[i].path, err);
+    if (st == HONE_OK) st = name_adapters(s, err);
     if (st == HONE_OK && p->folder) st = read_folder(s, p->folder, err);
     if (st == HONE_OK && s->n == 0)
         st =
@@ -127,11 +154,11 @@ static bool refuse_name(const char *name, hn_refusal *r)
     return false;
 }
 
-/* The place of the adapter of that name; -1: none. */
-static int32_t find_adapter(const hn_book *b, const char *name)
+/* The place of the first model's adapter of that name; -1: none. */
+static int32_t find_adapter(const hn_shelf *s, const char *name)
 {
-    for (size_t i = 0; i < b->n_adapter; i++)
-        if (strcmp(b->adapter[i].name, name) == 0) return (int32_t)i;
+    for (size_t i = 0; i < s->n_adapter; i++)
+        if (strcmp(s->adapter[i], name) == 0) return (int32_t)i;
     return -1;
 }
 
@@ -146,7 +173,7 @@ bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapte
             return true;
         }
 
-    if ((*adapter = find_adapter(s->book[0], name)) >= 0) return true;
+    if ((*adapter = find_adapter(s, name)) >= 0) return true;
     const char *colon = strrchr(name, ':');
     bool latest = colon && strcmp(colon, ":latest") == 0; /* as ollama's clients write it */
     for (size_t i = 0; colon && i < s->n; i++) {
@@ -154,7 +181,7 @@ bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapte
         if (strlen(s->book[i]->name) != n || memcmp(s->book[i]->name, name, n) != 0) continue;
         *out = s->book[i];
         if (latest) return true;
-        if ((*adapter = find_adapter(s->book[i], colon + 1)) >= 0) return true;
+        if (i == 0 && (*adapter = find_adapter(s, colon + 1)) >= 0) return true;
     }
 
     /* where there is one model, clients may call it as they like */
@@ -178,17 +205,10 @@ static int32_t choose_ctx(const hn_shelf *s, const hone_model *m, const hone_mod
     return n;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 static void close_adapters(hn_book *b)
 {
     for (size_t i = 0; i < b->n_adapter; i++) {
         hone_adapter_close(b->adapter[i].adapter);
-        free(b->adapter[i].name);
         free(b->adapter[i].path);
     }
     free(b->adapter);
@@ -205,13 +225,9 @@ static hone_status open_adapters(hn_book *b, hone_error *err)
 
     for (size_t i = 0; i < p->n_loras; i++) {
         hn_book_adapter *a = &b->adapter[b->n_adapter++];
-        const char *name = base_name(p->loras[i].path);
-        size_t n = strlen(name);
-        if (ends_in(name, ".gguf")) n -= strlen(".gguf");
-        a->name = strndup(name, n);
-        a->path = strdup(p->loras[i].path);
+        a->name = b->shelf->adapter[i];
         a->scale = p->loras[i].scale;
-        if (!a->name || !a->path) return HN_FAIL(err, HONE_E_NOMEM, "no memory for an adapter's name");
+        if (!(a->path = strdup(p->loras[i].path))) return HN_FAIL(err, HONE_E_NOMEM, "no memory for an adapter's name");
         hone_status st = hone_adapter_open(&a->adapter, b->model, a->path, err);
         if (st != HONE_OK) return st;
         hone_adapter_get_info(a->adapter, &a->info);
@@ -383,42 +399,61 @@ static bool refuse_load(const hn_book *b, hn_refusal *r)
     return false;
 }
 
-bool hn_shelf_try(hn_book *b)
+static bool try_book(hn_book *b, bool fair)
 {
-    pthread_mutex_lock(&b->shelf->lock);
-    bool loaded = b->state == HN_BOOK_LOADED;
-    if (loaded) use(b);
-    pthread_mutex_unlock(&b->shelf->lock);
-    return loaded;
+    hn_shelf *s = b->shelf;
+    pthread_mutex_lock(&s->lock);
+    bool ok = b->state == HN_BOOK_LOADED && !(fair && s->n_waiting);
+    if (ok) use(b);
+    pthread_mutex_unlock(&s->lock);
+    return ok;
 }
 
-bool hn_shelf_take(hn_book *b, hn_refusal *r)
+bool hn_shelf_try(hn_book *b) { return try_book(b, false); }
+bool hn_shelf_try_fair(hn_book *b) { return try_book(b, true); }
+
+bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r)
 {
     hn_shelf *s = b->shelf;
     bool tried = false, ok = true;
     pthread_mutex_lock(&s->lock);
-    while (b->state != HN_BOOK_LOADED) {
-        if (tried && b->state == HN_BOOK_FAILED) {
+    while (ok && b->state != HN_BOOK_LOADED) {
+        if (s->stopped || (wanted && !atomic_load(wanted))) {
+            ok = hn_refuse(r, 503, "draining", NULL, "the server is shutting down; ask another, or this one later");
+        } else if (tried && b->state == HN_BOOK_FAILED) {
             ok = refuse_load(b, r);
-            break;
-        }
-        if (b->state == HN_BOOK_LOADING) {
+        } else if (b->state == HN_BOOK_LOADING) {
             tried = true;
             pthread_cond_wait(&s->changed, &s->lock);
-            continue;
-        }
-        if (n_loaded(s) >= s->p.max_loaded) { /* another must go; all are in use: wait for one */
+        } else if (n_loaded(s) >= s->p.max_loaded) { /* another must go; all are in use: wait for one */
             hn_book *idle = idle_book(s);
+            s->n_waiting++;
             if (idle) give_up(idle);
             else pthread_cond_wait(&s->changed, &s->lock);
-            continue;
+            s->n_waiting--;
+        } else {
+            tried = true;
+            load_locked(b);
         }
-        tried = true;
-        load_locked(b);
     }
     if (ok) use(b);
     pthread_mutex_unlock(&s->lock);
     return ok;
+}
+
+void hn_shelf_stir(hn_shelf *s)
+{
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void hn_shelf_stop(hn_shelf *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopped = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void hn_shelf_give(hn_book *b)
@@ -447,11 +482,11 @@ bool hn_shelf_unload(hn_book *b, hn_refusal *r)
     return ok;
 }
 
-hn_book_state hn_book_look(hn_book *b, int *users)
+hn_book_state hn_book_look(hn_book *b, char *why)
 {
     pthread_mutex_lock(&b->shelf->lock);
     hn_book_state state = b->state;
-    if (users) *users = b->users;
+    if (why) memcpy(why, b->why, sizeof b->why);
     pthread_mutex_unlock(&b->shelf->lock);
     return state;
 }
@@ -465,6 +500,8 @@ void hn_shelf_free(hn_shelf *s)
         free(s->book[i]->path);
         free(s->book[i]);
     }
+    for (size_t i = 0; i < s->n_adapter; i++) free(s->adapter[i]);
+    free(s->adapter);
     free(s->book);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);

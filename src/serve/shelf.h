@@ -11,7 +11,8 @@ typedef enum hn_book_state { HN_BOOK_UNLOADED, HN_BOOK_LOADING, HN_BOOK_LOADED, 
 
 /* An adapter of a model; its id is its place. */
 typedef struct hn_book_adapter {
-    char *name, *path; /* name: of requests; the file's without its ending */
+    const char *name; /* of requests; the file's without its ending; the shelf's */
+    char *path;
     hone_adapter *adapter;
     hone_adapter_info info;
     _Atomic float scale; /* where a request says nothing; 0: off */
@@ -67,7 +68,6 @@ typedef struct hn_shelf_params {
     const char *folder; /* instead, or beside: its *.gguf files, by their stems; NULL: none */
     int32_t max_loaded; /* at once; 0: 4 */
     bool strict;        /* a name that is none of these is refused, also where there is one model */
-    bool no_autoload;
     hone_context *ctx;
     hn_desk *desk;
     hone_model_params model;
@@ -90,18 +90,26 @@ size_t hn_shelf_count(const hn_shelf *s);
 hn_book *hn_shelf_at(const hn_shelf *s, size_t i);
 
 /* The model that a request means: "NAME", "NAME:ADAPTER", "ADAPTER", or NULL. *adapter: the place of the named one, -1:
- * none named. False: *r, model_not_found. Adapters are known once a model is loaded. */
+ * none named. False: *r, model_not_found. Adapters are the first model's. */
 bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapter, hn_refusal *r);
 /* Takes a loaded model; false: it is not loaded, nothing was done. */
 bool hn_shelf_try(hn_book *b);
-/* Takes it, loads it before, waits for room; not on the desk's or the event thread. False: *r says why. */
-bool hn_shelf_take(hn_book *b, hn_refusal *r);
+/* The same for a request that is to run: false also where another model waits for room, which would come to no end if
+ * those that are loaded went on being taken. hn_shelf_take then, behind the one that waits. */
+bool hn_shelf_try_fair(hn_book *b);
+/* Takes it, loads it before, waits for room; not on the desk's or the event thread. Waits no longer than *wanted holds
+ * (hn_shelf_stir behind its change; NULL: always). False: *r says why. */
+bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r);
 void hn_shelf_give(hn_book *b);
+/* Those who wait look again whether they are wanted. Any thread. */
+void hn_shelf_stir(hn_shelf *s);
+/* Nothing is loaded and nobody waits any more. Any thread. */
+void hn_shelf_stop(hn_shelf *s);
 /* Unloads it; false: it is in use, *r says so. As hn_shelf_take. */
 bool hn_shelf_unload(hn_book *b, hn_refusal *r);
 
-/* State and users at this moment. */
-hn_book_state hn_book_look(hn_book *b, int *users);
+/* State at this moment; why [1024] of HN_BOOK_FAILED, else ""; may be NULL. */
+hn_book_state hn_book_look(hn_book *b, char *why);
 /* How its template marks answers, with these variables (JSON or NULL), and with tools where there are some, for which a
  * model may have another template. The caller has taken the book, and gives the format back before it. */
 hone_status hn_book_format_take(hn_book *b, const char *variables, const char *tools, hn_book_format **out,

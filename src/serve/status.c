@@ -121,7 +121,8 @@ static void write_meta(hn_bytes *o, const hn_book *b)
 
 static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *parent)
 {
-    hn_book_state state = hn_book_look(b, NULL);
+    char why[sizeof b->why];
+    hn_book_state state = hn_book_look(b, why);
     hn_bytes_comma(o);
     hn_bytes_text(o, "{");
     text_field(o, "id", id);
@@ -136,7 +137,7 @@ static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *par
     field(o, "status");
     hn_bytes_text(o, "{");
     text_field(o, "value", state_names[state]);
-    if (state == HN_BOOK_FAILED) text_field(o, "error", b->why);
+    if (state == HN_BOOK_FAILED) text_field(o, "error", why);
     hn_bytes_text(o, "}}");
 }
 
@@ -267,7 +268,7 @@ typedef struct question {
     hn_task task;
     hn_server *server;
     hn_exchange *x;
-    hn_book *book; /* taken; NULL: no model is loaded */
+    hn_book *book; /* of slots: taken */
     bool slots;    /* else metrics */
     bool gone;
     hone_scheduler_stats stats;
@@ -296,7 +297,7 @@ static void write_metrics(const question *q, hn_bytes *o)
     const hn_server *s = q->server;
     const hone_scheduler_stats *st = &q->stats;
     hn_tally_now now = { .running = (uint64_t)st->n_running,
-                         .waiting = (uint64_t)st->n_waiting,
+                         .waiting = (uint64_t)st->n_waiting + (uint64_t)atomic_load(&s->n_waiting),
                          .kv_used = st->cache_used,
                          .kv_total = st->cache_total,
                          .page_tokens = PAGE_POSITIONS,
@@ -314,29 +315,40 @@ static void answer_question(void *arg)
     hn_bytes o = { 0 };
     if (q->slots) write_slots(q, &o);
     else write_metrics(q, &o);
-    if (q->gone) {
+    int status = q->gone ? 0 : hn_bytes_ok(&o) ? 200 : 500;
+    if (status == 0) {
         hn_exchange_end(q->x, false);
-    } else if (!hn_bytes_ok(&o)) {
+    } else if (status == 500) {
         hn_exchange_refuse(q->x, 500, "out_of_memory", "no memory for the answer");
     } else {
         hn_exchange_reply(q->x, 200, q->slots ? "application/json" : "text/plain; version=0.0.4; charset=utf-8", o.p,
                           o.n);
     }
-    hn_tally_answer(s->tally, q->slots ? "/slots" : "/metrics", 200);
+    if (status) hn_tally_answer(s->tally, q->slots ? "/slots" : "/metrics", status);
     hn_bytes_free(&o);
     if (q->book) hn_shelf_give(q->book);
     free(q->slot);
     free(q);
 }
 
+/* Of all models that are loaded, together. */
+static void add_stats(hone_scheduler_stats *sum, const hone_scheduler *s)
+{
+    hone_scheduler_stats st;
+    hone_scheduler_get_stats(s, &st);
+    sum->n_running += st.n_running;
+    sum->n_waiting += st.n_waiting;
+    sum->cache_used += st.cache_used;
+    sum->cache_total += st.cache_total;
+    sum->n_preempted += st.n_preempted;
+}
+
 static void look(void *arg)
 {
     question *q = arg;
-    if (q->book) {
-        hone_scheduler_get_stats(q->book->desk.scheduler, &q->stats);
-        for (int32_t i = 0; i < q->n_slot; i++)
-            if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
-    }
+    for (const hn_desk_model *m = hn_desk_first(q->server->desk); m; m = m->next) add_stats(&q->stats, m->scheduler);
+    for (int32_t i = 0; i < q->n_slot; i++)
+        if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
     hn_serve_back(q->server, &q->task, answer_question, q);
     hn_serve_wake(q->server);
 }
@@ -350,9 +362,8 @@ static void question_gone(void *arg)
 static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
 {
     const char *route = slots ? "/slots" : "/metrics";
-    hn_book *b = slots ? asked_book(s, x, route) : hn_shelf_at(s->shelf, 0);
-    if (!b) return;
-    if (!slots && !hn_shelf_try(b)) b = NULL;
+    hn_book *b = slots ? asked_book(s, x, route) : NULL;
+    if (slots && !b) return;
     question *q = calloc(1, sizeof *q);
     int32_t n = slots ? s->p.limits.n_slots : 0;
     if (!q || (n && !(q->slot = calloc((size_t)n, sizeof *q->slot)))) {

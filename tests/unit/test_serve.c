@@ -6,6 +6,7 @@
 #include "serve_client.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static void must(hone_status st, const hone_error *e)
 typedef struct running {
     hn_serve_params p;
     hone_context *ctx;
-    struct hn_shelf_model model;
+    struct hn_shelf_model model[2];
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -60,9 +61,10 @@ static void start(running *r, int32_t n_slots)
 {
     hone_error e;
     must(hone_context_new(&r->ctx, &(hone_context_params){ .n_threads = 2 }, &e), &e);
-    r->model = (struct hn_shelf_model){ "chat", model_path };
-    r->p.shelf.models = &r->model;
-    r->p.shelf.n_models = 1;
+    r->model[0] = (struct hn_shelf_model){ "chat", model_path };
+    r->model[1] = (struct hn_shelf_model){ "other", model_path };
+    r->p.shelf.models = r->model;
+    if (!r->p.shelf.n_models) r->p.shelf.n_models = 1;
     r->p.shelf.ctx = r->ctx;
     r->p.shelf.model.packed = "off";
     r->p.shelf.scheduler.session = (hone_session_params){ .n_ctx = N_CTX, .n_seq = n_slots, .n_chunk = 64 };
@@ -260,6 +262,58 @@ static void leave_early(int port, int i)
     close(fd);
 }
 
+/* What a counter of /metrics says: the sum of its lines. */
+static double metric(int port, const char *name)
+{
+    client_answer a = client_ask(port, "GET", "/metrics", NULL, NULL);
+    double sum = 0;
+    size_t n = strlen(name);
+    assert_int_equal(a.status, 200);
+    for (const char *p = a.body; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+        if (strncmp(p, name, n) == 0 && (p[n] == ' ' || p[n] == '{')) sum += atof(strchr(p + n, ' '));
+    client_free(&a);
+    return sum;
+}
+
+/* Until n requests have ended, and nothing is left of them. */
+static void await_rest(int port, double n)
+{
+    while (metric(port, "hone_request_seconds_count") < n || metric(port, "hone_requests_running") > 0 ||
+           metric(port, "hone_requests_waiting") > 0)
+        sched_yield();
+    assert_true(metric(port, "hone_request_seconds_count") == n);
+}
+
+/* Clients that leave while their prompt is read: of every API's stream, at every moment. */
+static void who_leaves_is_forgotten(void **state)
+{
+    static const struct {
+        const char *path, *body;
+    } rows[] = {
+        { "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"stream\":true}" },
+        { "/v1/completions", "{\"prompt\":\"%s\",\"stream\":true,\"n\":2}" },
+        { "/completion", "{\"prompt\":\"%s\",\"stream\":true}" },
+        { "/v1/messages", "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"stream\":true,\"max_tokens\":99}" },
+        { "/v1/responses", "{\"input\":\"%s\",\"stream\":true}" },
+        { "/api/generate", "{\"prompt\":\"%s\",\"model\":\"chat\"}" },
+    };
+    enum { ROWS = sizeof rows / sizeof *rows, EACH = 40, LATER_NS = 40000 };
+    running r = { 0 };
+    char body[1000];
+    r.p.ollama = true;
+    start(&r, 3);
+    for (int i = 0; i < ROWS * EACH; i++) { /* each a little later than the one before */
+        if (snprintf(body, sizeof body, rows[i % ROWS].body, "Hello") < 0) fail();
+        int fd = client_connect(r.port);
+        assert_true(fd >= 0 && client_request(fd, "POST", rows[i % ROWS].path, NULL, body));
+        for (uint64_t until = hn_serve_ns() + (uint64_t)(i / ROWS) * LATER_NS; hn_serve_ns() < until;) sched_yield();
+        close(fd);
+    }
+    await_rest(r.port, ROWS * EACH);
+    assert_true(metric(r.port, "hone_cancelled_total") > 0);
+    stop(&r);
+}
+
 /* Sixteen at once, some sampled, some streamed, with others that come and go: each gets what it would get alone. */
 static void everyone_gets_their_own(void **state)
 {
@@ -366,6 +420,102 @@ static void answers_have_what_was_asked(void **state)
     stop(&r);
 }
 
+/* ---- two models, room for one ----------------------------------------------------------------------------------- */
+
+enum { CROWD = 6 };
+typedef struct crowd {
+    int port;
+    _Atomic bool goes_on;
+    _Atomic int n_asked;
+} crowd;
+
+static void *keep_asking(void *arg)
+{
+    crowd *c = arg;
+    while (c->goes_on) {
+        client_answer a =
+            client_ask(c->port, "POST", "/v1/completions", NULL,
+                       "{\"model\":\"chat\",\"prompt\":\"The cat\",\"max_tokens\":120,\"ignore_eos\":true}");
+        if (a.status != 200) fail_msg("status %d: %s", a.status, a.body);
+        client_free(&a);
+        c->n_asked++;
+    }
+    return NULL;
+}
+
+/* A model that is never idle gives room to another in its turn; who waits for that has a deadline, and may leave. */
+static void models_take_turns(void **state)
+{
+    static const char other[] = "{\"model\":\"other\",\"prompt\":\"The cat\",\"max_tokens\":3}";
+    running r = { 0 };
+    crowd c = { .goes_on = true };
+    pthread_t t[CROWD];
+    client_answer a;
+    r.p.shelf.n_models = 2;
+    r.p.shelf.max_loaded = 1;
+    start(&r, 4);
+    c.port = r.port;
+    for (int i = 0; i < CROWD; i++) assert_int_equal(pthread_create(&t[i], NULL, keep_asking, &c), 0);
+    while (c.n_asked < 3) sched_yield();
+
+    a = client_ask(r.port, "POST", "/v1/completions", NULL, other);
+    if (a.status != 200) fail_msg("status %d: %s", a.status, a.body);
+    assert_non_null(strstr(a.body, "\"model\":\"other\""));
+    client_free(&a);
+    a = client_ask(r.port, "POST", "/v1/completions", "X-Hone-Timeout-Ms: 1\r\n", other);
+    if (a.status != 504) fail_msg("status %d: %s", a.status, a.body);
+    client_free(&a);
+    int fd = client_connect(r.port);
+    assert_true(fd >= 0 && client_request(fd, "POST", "/v1/completions", NULL, other));
+    close(fd);
+
+    int before = c.n_asked;
+    while (c.n_asked < before + 1) sched_yield();
+    c.goes_on = false;
+    for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
+    await_rest(r.port, c.n_asked + 3);
+    stop(&r);
+}
+
+/* More prompts than slots and queue hold, each with several answers: all are answered, each as alone. */
+static void many_prompts_fit_a_short_queue(void **state)
+{
+    enum { N = 9, EACH = 2 };
+    running r = { 0 };
+    char body[600] = "", one[200];
+    r.p.shelf.scheduler.max_queue = 2;
+    start(&r, 2);
+    for (int stream = 0; stream < 2; stream++) {
+        size_t n = (size_t)snprintf(body, sizeof body,
+                                    "{\"max_tokens\":5,\"seed\":7,\"echo\":true,\"n\":%d,\"stream\":%s,\"prompt\":[",
+                                    (int)EACH, stream ? "true" : "false");
+        for (int i = 0; i < N; i++)
+            n += (size_t)snprintf(body + n, sizeof body - n, "%s\"The cat %d\"", i ? "," : "", i);
+        snprintf(body + n, sizeof body - n, "]}");
+        client_answer a = client_ask(r.port, "POST", "/v1/completions", NULL, body);
+        if (a.status != 200 || !a.whole) fail_msg("status %d: %s", a.status, a.body);
+        json_t *all = stream ? NULL : json_loadb(a.body, a.n_body, 0, NULL);
+        if (stream) assert_non_null(strstr(a.body, "\"index\":17"));
+        for (int i = 0; !stream && i < N; i++) {
+            snprintf(one, sizeof one, "{\"max_tokens\":5,\"seed\":7,\"echo\":true,\"n\":%d,\"prompt\":\"The cat %d\"}",
+                     (int)EACH, i);
+            json_t *j = ask_json(r.port, "POST", "/v1/completions", one, 200);
+            for (size_t k = 0; k < EACH; k++) {
+                const json_t *is = json_array_get(json_object_get(all, "choices"), (size_t)i * EACH + k),
+                             *want = json_array_get(json_object_get(j, "choices"), k);
+                const char *text = json_string_value(json_object_get(is, "text"));
+                assert_non_null(text);
+                assert_string_equal(text, json_string_value(json_object_get(want, "text")));
+            }
+            json_decref(j);
+        }
+        json_decref(all);
+        client_free(&a);
+    }
+    await_rest(r.port, 2 + N);
+    stop(&r);
+}
+
 static void what_is_wrong_is_told(void **state)
 {
     static const struct {
@@ -407,6 +557,16 @@ static void what_is_wrong_is_told(void **state)
     json_decref(j);
     free(body);
 
+    static const char hi[] = "{\"prompt\":\"Hello\",\"max_tokens\":1,\"id_slot\":1,\"other\":2}";
+    client_answer a = client_ask(r.port, "POST", "/v1/completions", "X-Hone-Timeout-Ms: soon\r\n", hi);
+    assert_int_equal(a.status, 400);
+    assert_non_null(strstr(a.body, "'soon'; expected"));
+    client_free(&a);
+    a = client_ask(r.port, "POST", "/v1/completions", NULL, hi);
+    assert_int_equal(a.status, 200);
+    assert_string_equal(client_header(&a, "x-hone-ignored"), "other, id_slot");
+    client_free(&a);
+
     client_answer page = client_ask(r.port, "GET", "/", NULL, NULL);
     assert_int_equal(page.status, 200);
     assert_non_null(strstr(page.body, "<html"));
@@ -421,8 +581,10 @@ static void what_is_wrong_is_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(everyone_gets_their_own),
-                                        cmocka_unit_test(answers_have_what_was_asked),
-                                        cmocka_unit_test(what_is_wrong_is_told) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everyone_gets_their_own),        cmocka_unit_test(who_leaves_is_forgotten),
+        cmocka_unit_test(answers_have_what_was_asked),    cmocka_unit_test(models_take_turns),
+        cmocka_unit_test(many_prompts_fit_a_short_queue), cmocka_unit_test(what_is_wrong_is_told)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
