@@ -332,13 +332,14 @@ static void answer_question(void *arg)
 static void look(void *arg)
 {
     question *q = arg;
+    hn_server *s = q->server; /* q is gone as soon as the event thread has it */
     if (q->book) {
         hone_scheduler_get_stats(q->book->desk.scheduler, &q->stats);
         for (int32_t i = 0; i < q->n_slot; i++)
             if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
     }
-    hn_serve_back(q->server, &q->task, answer_question, q);
-    hn_serve_wake(q->server);
+    hn_serve_back(s, &q->task, answer_question, q);
+    hn_serve_wake(s);
 }
 
 static void question_gone(void *arg)
