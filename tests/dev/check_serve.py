@@ -42,9 +42,9 @@ def case(f):
 class Server:
     """PROGRAM serve with options; stopped at the end of a with block, where it must end with 0."""
 
-    def __init__(self, *options, port=0):
+    def __init__(self, *options, port=0, env=None):
         self.p = subprocess.Popen([ARGS.program, "serve", *options, "--port", str(port), "--slots", "--metrics", "-t", "2"],
-                                  stderr=subprocess.PIPE, text=True)
+                                  stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
         self.said = []
         for line in self.p.stderr:
             self.said.append(line)
@@ -226,21 +226,23 @@ def mixed(s, i):
 
 @case
 def memory_is_flat():
-    """Resident memory as such; what an allocator keeps differs by chance, so each figure is the least of five."""
+    """Resident memory when the server has been at rest for a moment and has given back what it does not use. One arena
+    of malloc, so that chance plays less; 2 %, and 0.25 MB of chance, as the whole is 14 MB."""
     n = ARGS.requests
-    marks = [n * k // 100 for k in (6, 7, 8, 9, 10, 96, 97, 98, 99, 100)]
-    with Server("-m", CHAT, "--kv-memory", "1", "--parallel", "8", "--max-queue", "1000") as s:
-        own, all_of, begin = [], [], 0
-        for end in marks:
+    with Server("-m", CHAT, "--kv-memory", "1", "--parallel", "8", "--max-queue", "1000",
+                env={"MALLOC_ARENA_MAX": "1"}) as s:
+        got = []
+        for begin, end in ((0, n // 10), (n // 10, n)):
             together([lambda i=i: mixed(s, i) for i in range(begin, end)], 8)
             until(lambda: not s.processing(), 30, "all slots free")
-            own.append(s.rss())
-            all_of.append(s.rss(("VmRSS",)))
-            begin = end
-        less, more = min(all_of[:5]), min(all_of[5:])
-        print(f"  {less / 1e6:.2f} MB after {marks[4]} requests, {more / 1e6:.2f} MB after {n}: {more / less - 1:+.2%}; "
-              f"of it allocated {min(own[:5]) / 1e6:.2f} and {min(own[5:]) / 1e6:.2f} MB, {max(own) / 1e6:.2f} at most")
-        assert ARGS.slow > 1 or more <= less * 1.02
+            busy = s.rss()
+            time.sleep(1.5 * ARGS.slow)
+            got.append((s.rss(("VmRSS",)), s.rss(), busy))
+        change = got[1][0] / got[0][0] - 1
+        for k, (all_of, own, busy) in zip((n // 10, n), got):
+            print(f"  after {k} requests {all_of / 1e6:.2f} MB; of it allocated {own / 1e6:.2f}, at work {busy / 1e6:.2f}")
+        print(f"  {change:+.2%}")
+        assert ARGS.slow > 1 or got[1][0] <= got[0][0] * 1.02 + 250e3
 
 
 @case
