@@ -420,6 +420,13 @@ bool hn_os_heap_read(hn_os_heap *out)
 #endif
 }
 
+void hn_os_heap_trim(void)
+{
+#if defined(__GLIBC__) && !HN_ASAN && !HN_TSAN
+    malloc_trim(0);
+#endif
+}
+
 size_t hn_os_block_bytes(void *p)
 {
 #if defined(__linux__)

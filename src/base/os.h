@@ -60,6 +60,8 @@ typedef struct hn_os_heap {
     uint64_t in_use, mapped, free;
 } hn_os_heap; /* mapped: of in_use, those in mappings of their own */
 bool hn_os_heap_read(hn_os_heap *out);
+/* Gives what malloc holds beyond back to the system, as far as it can. Takes as long as looking through all of it. */
+void hn_os_heap_trim(void);
 size_t hn_os_block_bytes(void *p); /* of a block of malloc, as it was rounded; 0: the system does not tell */
 /* The stack of a running thread (pthread_t by address): lowest address and bytes, the guard left out. */
 bool hn_os_stack(const void *thread, void **lo, size_t *n);

@@ -95,13 +95,14 @@ static void finish(hn_job *j, int status)
 /* The job's way ends here: *r, or what was found. To the event thread. */
 static void send_back(hn_job *j, const hn_refusal *r)
 {
+    hn_server *s = j->server; /* j is gone as soon as the event thread has it */
     hn_parcel *b = &j->spare;
     b->job = j;
     b->last = true;
     b->failed = r != NULL;
     if (r) b->failure = *r;
     hn_job_send(b);
-    hn_serve_wake(j->server);
+    hn_serve_wake(s);
 }
 
 static bool generates(const hn_job *j) { return j->n_strand > 0; }

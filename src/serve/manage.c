@@ -35,13 +35,14 @@ static void tell_order(void *arg)
 static void run_order(void *arg)
 {
     order *o = arg;
+    hn_server *s = o->server; /* o is gone as soon as the event thread has it */
     if (o->unload) {
         o->ok = hn_shelf_unload(o->book, &o->why);
     } else if ((o->ok = hn_shelf_take(o->book, NULL, &o->why))) {
         hn_shelf_give(o->book);
     }
-    hn_serve_back(o->server, &o->task, tell_order, o);
-    hn_serve_wake(o->server);
+    hn_serve_back(s, &o->task, tell_order, o);
+    hn_serve_wake(s);
 }
 
 static void order_gone(void *arg)

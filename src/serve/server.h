@@ -45,6 +45,7 @@ typedef struct hn_server {
     /* the event thread's */
     struct hn_job *open;
     int n_open;
+    int n_rest;         /* ticks since the last answer, up to when memory was given back */
     uint64_t drain_end; /* ns; 0: it does not drain */
     int exit_code;
     hn_task load_task;

@@ -346,11 +346,12 @@ static void add_stats(hone_scheduler_stats *sum, const hone_scheduler *s)
 static void look(void *arg)
 {
     question *q = arg;
-    for (const hn_desk_model *m = hn_desk_first(q->server->desk); m; m = m->next) add_stats(&q->stats, m->scheduler);
+    hn_server *s = q->server; /* q is gone as soon as the event thread has it */
+    for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) add_stats(&q->stats, m->scheduler);
     for (int32_t i = 0; i < q->n_slot; i++)
         if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
-    hn_serve_back(q->server, &q->task, answer_question, q);
-    hn_serve_wake(q->server);
+    hn_serve_back(s, &q->task, answer_question, q);
+    hn_serve_wake(s);
 }
 
 static void question_gone(void *arg)
