@@ -305,6 +305,8 @@ static int64_t widest(const job *j)
     return n;
 }
 
+enum { MOST_TEXTS = 1 << 20 };
+
 hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
                        float *out, hone_error *err)
 {
@@ -312,7 +314,8 @@ hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_te
     if (n_text > 0) HN_NEED(err, texts, "a pointer to n_text texts");
     HN_NEED(err, p, "parameters");
     if (n_text > 0) HN_NEED(err, out, "room for the vectors");
-    if (n_text < 0) return HN_FAIL(err, HONE_E_ARG, "%d texts, expected 0 or more", n_text);
+    if (n_text < 0 || n_text > MOST_TEXTS) /* before a text is looked at: no array is longer */
+        return HN_FAIL(err, HONE_E_ARG, "%d texts, expected 0 to %d", n_text, (int)MOST_TEXTS);
     job j = { .s = s, .m = s->model, .texts = texts, .n_text = n_text, .out = out, .plain = p->plain };
     hone_status st = check_pooling(&j, p->pooling, err);
     if (st != HONE_OK || (st = check_texts(&j, err)) != HONE_OK) return st;
