@@ -325,7 +325,7 @@ stage_tsan() {
         runner=
         return
     fi
-    threads=${TSAN_TESTS:-test_(pool|thread|session|engine|batch|server|synth|backend|file|known|mapped|http)}
+    threads=${TSAN_TESTS:-test_(pool|thread|session|engine|batch|serve|synth|backend|file|known|mapped|http)}
     # only what will run
     set --
     for t in tests/unit/*.c tests/property/*.c tests/golden/*.c tests/fault/*.c; do
