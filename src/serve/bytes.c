@@ -142,6 +142,25 @@ void hn_bytes_f32(hn_bytes *b, float v)
     add_real(b, s);
 }
 
+void hn_bytes_name(hn_bytes *b, const char *name)
+{
+    hn_bytes_comma(b);
+    hn_bytes_json_text(b, name);
+    hn_bytes_text(b, ":");
+}
+
+void hn_bytes_text_member(hn_bytes *b, const char *name, const char *value)
+{
+    hn_bytes_name(b, name);
+    hn_bytes_json_text(b, value);
+}
+
+void hn_bytes_int_member(hn_bytes *b, const char *name, int64_t value)
+{
+    hn_bytes_name(b, name);
+    hn_bytes_int(b, value);
+}
+
 void hn_bytes_base64(hn_bytes *b, const void *p, size_t n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

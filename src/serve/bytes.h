@@ -32,6 +32,10 @@ void hn_bytes_int(hn_bytes *b, int64_t v);
 /* The shortest digits that give v again, with a point or an exponent; null where v is no finite number. */
 void hn_bytes_f64(hn_bytes *b, double v);
 void hn_bytes_f32(hn_bytes *b, float v);
+/* ,"name": and what the value is; the comma where one belongs. */
+void hn_bytes_name(hn_bytes *b, const char *name);
+void hn_bytes_text_member(hn_bytes *b, const char *name, const char *value);
+void hn_bytes_int_member(hn_bytes *b, const char *name, int64_t value);
 /* RFC 4648, with padding. */
 void hn_bytes_base64(hn_bytes *b, const void *p, size_t n);
 

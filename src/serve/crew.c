@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { MOST_THREADS = 16 };
 
@@ -14,6 +15,13 @@ struct hn_crew {
     pthread_t thread[MOST_THREADS];
     int n;
 };
+
+uint64_t hn_serve_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
 
 void hn_task_push(hn_task_queue *q, hn_task *t)
 {

@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+uint64_t hn_serve_ns(void); /* the clock of the server's threads: monotonic */
+
 /* One thing to do. It is its owner's again when fn is called. */
 typedef struct hn_task {
     void (*fn)(void *arg);

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct hn_desk {
     pthread_mutex_t lock;
@@ -29,13 +28,6 @@ static bool take_all(hn_desk *d, bool idle, hn_task_queue *out)
     return !over;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 const hn_desk_model *hn_desk_first(const hn_desk *d) { return d->models; }
 uint64_t hn_desk_step_ns(const hn_desk *d) { return d->began; }
 
@@ -46,7 +38,7 @@ static bool step_all(hn_desk *d)
     for (hn_desk_model *m = d->models; m; m = m->next) {
         bool worked = false;
         hone_error err;
-        d->began = now_ns();
+        d->began = hn_serve_ns();
         if (hone_scheduler_step(m->scheduler, &worked, &err) != HONE_OK)
             hn_log("serve: a step failed: %s", err.message);
         any = any || worked;

@@ -153,7 +153,7 @@ static bool think(hn_job *j, const hone_chat_params *p, char **out, hn_refusal *
     hone_error err;
     *out = NULL;
     if (!j->ask.effort) return true;
-    const char *how = strcmp(j->ask.effort, "none") == 0 ? "off" : j->ask.effort;
+    const char *how = j->ask.effort;
     hone_status st = hone_chat_think(j->book->model, p, how, out, &err);
     if (st == HONE_E_ARG && strcmp(how, "off") != 0) st = hone_chat_think(j->book->model, p, "on", out, &err);
     if (st == HONE_OK) return true;
@@ -255,12 +255,11 @@ static bool make_strands(hn_job *j, hn_refusal *r)
 
 /* ---- adapters and bias ------------------------------------------------------------------------------------------ */
 
-static bool use_adapter(hn_job *j, size_t i, float scale)
+static void use_adapter(hn_job *j, size_t i, float scale)
 {
-    if (scale == 0) return true;
+    if (scale == 0) return;
     j->adapters[j->n_adapters] = j->book->adapter[i].adapter;
     j->scales[j->n_adapters++] = scale;
-    return true;
 }
 
 static bool read_adapters(hn_job *j, hn_refusal *r)

@@ -73,6 +73,23 @@ void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r)
     hn_bytes_free(&o);
 }
 
+void hn_serve_tell(hn_server *s, hn_exchange *x, const char *route, int status, const char *code, const char *message)
+{
+    hn_refusal r;
+    hn_refuse(&r, status, code, NULL, "%s", message);
+    hn_serve_refuse(s, x, &r);
+    hn_tally_answer(s->tally, route, status);
+}
+
+void hn_serve_json(hn_server *s, hn_exchange *x, const char *route, hn_bytes *o)
+{
+    int status = hn_bytes_ok(o) ? 200 : 500;
+    if (status == 200) hn_exchange_reply(x, 200, "application/json", o->p, o->n);
+    else hn_exchange_refuse(x, 500, "out_of_memory", "no memory for the answer");
+    hn_bytes_free(o);
+    hn_tally_answer(s->tally, route, status);
+}
+
 static char *word_error(const char *path, const char *request_id, int status, const char *type, const char *code,
                         const char *message)
 {

@@ -10,13 +10,6 @@
 
 enum { WORKERS = 2, TICK_MS = 100, LAST_MS = 3000, REST_TICKS = 10 };
 
-uint64_t hn_serve_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* ---- to the event thread ---------------------------------------------------------------------------------------- */
 
 void hn_serve_back(hn_server *s, hn_task *t, void (*fn)(void *), void *arg)
@@ -180,7 +173,6 @@ hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err)
     hn_server *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a server");
     s->p = *p;
-    s->started = (int64_t)time(NULL);
     pthread_mutex_init(&s->back_lock, NULL);
 
     hone_status st = open_http(s, err);

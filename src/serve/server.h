@@ -33,7 +33,6 @@ typedef struct hn_server {
     hn_tally *tally;
     _Atomic int state;     /* hn_server_state */
     _Atomic int n_waiting; /* requests that wait for the loading of their model */
-    int64_t started;       /* seconds since 1970 */
 
     /* the desk's */
     struct hn_job *dirty;
@@ -69,6 +68,9 @@ void hn_serve_word_errors(hn_server *s);
 const char *hn_serve_route_name(const char *path);
 /* Sends a refusal in the words of the path's API, and ends the exchange. Event thread. */
 void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r);
+/* The same in a few words, and what was written, which is freed; both are counted for the route. Event thread. */
+void hn_serve_tell(hn_server *s, hn_exchange *x, const char *route, int status, const char *code, const char *message);
+void hn_serve_json(hn_server *s, hn_exchange *x, const char *route, hn_bytes *o);
 
 /* 503: it shuts down. Returns false. */
 bool hn_refuse_draining(hn_refusal *r);
@@ -76,7 +78,5 @@ bool hn_refuse_draining(hn_refusal *r);
 /* ---- status.c: what is asked about the server itself; manage.c: about its models. False: no such path ---- */
 bool hn_serve_status(hn_server *s, hn_exchange *x);
 bool hn_serve_manage(hn_server *s, hn_exchange *x);
-
-uint64_t hn_serve_ns(void); /* the monotonic clock */
 
 #endif

@@ -63,7 +63,7 @@ static bool ends_in(const char *s, const char *end)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static const char *base_name(const char *path)
+const char *hn_shelf_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
@@ -76,7 +76,7 @@ static hone_status name_adapters(hn_shelf *s, hone_error *err)
     if (p->n_loras && !(s->adapter = calloc(p->n_loras, sizeof *s->adapter)))
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu adapters", p->n_loras);
     for (; s->n_adapter < p->n_loras; s->n_adapter++) {
-        const char *name = base_name(p->loras[s->n_adapter].path);
+        const char *name = hn_shelf_file_name(p->loras[s->n_adapter].path);
         size_t n = strlen(name);
         if (ends_in(name, ".gguf")) n -= strlen(".gguf");
         if (!(s->adapter[s->n_adapter] = strndup(name, n)))
@@ -286,15 +286,14 @@ static void at_desk(hn_book *b, bool add)
     pthread_mutex_unlock(&b->shelf->lock);
 }
 
-/* Does the template tell a developer's messages from the system's? */
-static bool names_developer(const hn_book *b)
+bool hn_book_template_names(const hn_book *b, const char *word)
 {
-    static const char word[] = "developer";
     hone_str source = { 0 };
+    size_t n = strlen(word);
     if (b->chat_template) return strstr(b->chat_template, word) != NULL;
     if (hone_chat_template(b->model, false, &source, NULL) != HONE_OK) return false;
-    for (size_t i = 0; i + sizeof word - 1 <= source.len; i++)
-        if (memcmp(source.ptr + i, word, sizeof word - 1) == 0) return true;
+    for (size_t i = 0; i + n <= source.len; i++)
+        if (memcmp(source.ptr + i, word, n) == 0) return true;
     return false;
 }
 
@@ -330,7 +329,7 @@ static hone_status load(hn_book *b, hone_error *err)
     b->n_ctx = sp.session.n_ctx;
     read_identity(b);
     b->chat_template = p->chat_template;
-    b->developer = names_developer(b);
+    b->developer = hn_book_template_names(b, "developer");
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
              hone_context_cpu(p->ctx), (unsigned long long)b->info.fingerprint);

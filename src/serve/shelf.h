@@ -110,6 +110,10 @@ bool hn_shelf_unload(hn_book *b, hn_refusal *r);
 
 /* State at this moment; why [1024] of HN_BOOK_FAILED, else ""; may be NULL. */
 hn_book_state hn_book_look(hn_book *b, char *why);
+/* The last part of a path. */
+const char *hn_shelf_file_name(const char *path);
+/* Does its chat template use this word? The caller has taken the book, or loads it. */
+bool hn_book_template_names(const hn_book *b, const char *word);
 /* How its template marks answers, with these variables (JSON or NULL), and with tools where there are some, for which a
  * model may have another template. The caller has taken the book, and gives the format back before it. */
 hone_status hn_book_format_take(hn_book *b, const char *variables, const char *tools, hn_book_format **out,

@@ -10,65 +10,22 @@
 
 enum { PAGE_POSITIONS = 64 };
 
-/* ---- sending ---------------------------------------------------------------------------------------------------- */
+/* ---- members of JSON --------------------------------------------------------------------------------------------- */
 
-/* Takes o. */
-static void send_json(hn_server *s, hn_exchange *x, const char *route, int status, hn_bytes *o)
-{
-    if (hn_bytes_ok(o)) {
-        hn_exchange_reply(x, status, "application/json", o->p, o->n);
-    } else {
-        hn_exchange_refuse(x, 500, "out_of_memory", "no memory for the answer");
-        status = 500;
-    }
-    hn_bytes_free(o);
-    hn_tally_answer(s->tally, route, status);
-}
-
-static void refuse(hn_server *s, hn_exchange *x, const char *route, int status, const char *code, const char *message)
-{
-    hn_refusal r;
-    hn_refuse(&r, status, code, NULL, "%s", message);
-    hn_serve_refuse(s, x, &r);
-    hn_tally_answer(s->tally, route, status);
-}
-
-static void field(hn_bytes *o, const char *name)
-{
-    hn_bytes_comma(o);
-    hn_bytes_json_text(o, name);
-    hn_bytes_text(o, ":");
-}
-static void text_field(hn_bytes *o, const char *name, const char *value)
-{
-    field(o, name);
-    hn_bytes_json_text(o, value);
-}
-static void int_field(hn_bytes *o, const char *name, int64_t value)
-{
-    field(o, name);
-    hn_bytes_int(o, value);
-}
 static void num_field(hn_bytes *o, const char *name, double value)
 {
-    field(o, name);
+    hn_bytes_name(o, name);
     hn_bytes_f64(o, value);
 }
 static void f32_field(hn_bytes *o, const char *name, float value)
 {
-    field(o, name);
+    hn_bytes_name(o, name);
     hn_bytes_f32(o, value);
 }
 static void bool_field(hn_bytes *o, const char *name, bool value)
 {
-    field(o, name);
+    hn_bytes_name(o, name);
     hn_bytes_text(o, value ? "true" : "false");
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
 }
 
 /* ---- health ----------------------------------------------------------------------------------------------------- */
@@ -78,12 +35,12 @@ static void health(hn_server *s, hn_exchange *x)
     hn_bytes o = { 0 };
     int state = atomic_load(&s->state);
     if (state == HN_SERVER_DRAINING) {
-        refuse(s, x, "/health", 503, "draining", "the server is shutting down");
+        hn_serve_tell(s, x, "/health", 503, "draining", "the server is shutting down");
     } else if (state == HN_SERVER_LOADING) {
-        refuse(s, x, "/health", 503, "loading", "the model is being loaded");
+        hn_serve_tell(s, x, "/health", 503, "loading", "the model is being loaded");
     } else {
         hn_bytes_text(&o, "{\"status\":\"ok\"}");
-        send_json(s, x, "/health", 200, &o);
+        hn_serve_json(s, x, "/health", &o);
     }
 }
 
@@ -91,7 +48,7 @@ static void livez(hn_server *s, hn_exchange *x)
 {
     hn_bytes o = { 0 };
     hn_bytes_text(&o, "{\"status\":\"ok\"}");
-    send_json(s, x, "/livez", 200, &o);
+    hn_serve_json(s, x, "/livez", &o);
 }
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
@@ -105,17 +62,17 @@ static void write_meta(hn_bytes *o, const hn_book *b)
 {
     char fingerprint[24];
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)b->info.fingerprint);
-    field(o, "meta");
+    hn_bytes_name(o, "meta");
     hn_bytes_text(o, "{");
-    int_field(o, "n_vocab", b->info.n_vocab);
-    int_field(o, "n_ctx", b->n_ctx);
-    int_field(o, "n_ctx_train", b->info.n_ctx_train);
-    int_field(o, "n_embd", b->info.n_embd);
-    int_field(o, "n_params", (int64_t)b->info.n_params);
-    int_field(o, "size", (int64_t)b->info.n_bytes);
-    text_field(o, "architecture", b->info.arch);
-    text_field(o, "quantization", b->info.type);
-    text_field(o, "fingerprint", fingerprint);
+    hn_bytes_int_member(o, "n_vocab", b->info.n_vocab);
+    hn_bytes_int_member(o, "n_ctx", b->n_ctx);
+    hn_bytes_int_member(o, "n_ctx_train", b->info.n_ctx_train);
+    hn_bytes_int_member(o, "n_embd", b->info.n_embd);
+    hn_bytes_int_member(o, "n_params", (int64_t)b->info.n_params);
+    hn_bytes_int_member(o, "size", (int64_t)b->info.n_bytes);
+    hn_bytes_text_member(o, "architecture", b->info.arch);
+    hn_bytes_text_member(o, "quantization", b->info.type);
+    hn_bytes_text_member(o, "fingerprint", fingerprint);
     hn_bytes_text(o, "}");
 }
 
@@ -125,19 +82,19 @@ static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *par
     hn_book_state state = hn_book_look(b, why);
     hn_bytes_comma(o);
     hn_bytes_text(o, "{");
-    text_field(o, "id", id);
-    text_field(o, "object", "model");
-    int_field(o, "created", b->created);
-    text_field(o, "owned_by", "hone");
-    if (parent) text_field(o, "parent", parent);
+    hn_bytes_text_member(o, "id", id);
+    hn_bytes_text_member(o, "object", "model");
+    hn_bytes_int_member(o, "created", b->created);
+    hn_bytes_text_member(o, "owned_by", "hone");
+    if (parent) hn_bytes_text_member(o, "parent", parent);
     if (hn_shelf_try(b)) { /* it stays while it is described */
         write_meta(o, b);
         hn_shelf_give(b);
     }
-    field(o, "status");
+    hn_bytes_name(o, "status");
     hn_bytes_text(o, "{");
-    text_field(o, "value", state_names[state]);
-    if (state == HN_BOOK_FAILED) text_field(o, "error", why);
+    hn_bytes_text_member(o, "value", state_names[state]);
+    if (state == HN_BOOK_FAILED) hn_bytes_text_member(o, "error", why);
     hn_bytes_text(o, "}}");
 }
 
@@ -153,7 +110,7 @@ static void models(hn_server *s, hn_exchange *x)
         hn_shelf_give(b);
     }
     hn_bytes_text(&o, "]}");
-    send_json(s, x, "/v1/models", 200, &o);
+    hn_serve_json(s, x, "/v1/models", &o);
 }
 
 static void one_model(hn_server *s, hn_exchange *x, const char *id)
@@ -163,13 +120,13 @@ static void one_model(hn_server *s, hn_exchange *x, const char *id)
         hn_book *b = hn_shelf_at(s->shelf, i);
         if (strcmp(b->name, id) != 0) continue;
         write_model(&o, b, b->name, NULL);
-        send_json(s, x, "/v1/models/{id}", 200, &o);
+        hn_serve_json(s, x, "/v1/models/{id}", &o);
         return;
     }
     char message[300];
     snprintf(message, sizeof message, "model '%s' is not here; GET /v1/models lists those that are",
              HN_ESC(id, strlen(id)));
-    refuse(s, x, "/v1/models/{id}", 404, "model_not_found", message);
+    hn_serve_tell(s, x, "/v1/models/{id}", 404, "model_not_found", message);
 }
 
 /* ---- settings --------------------------------------------------------------------------------------------------- */
@@ -188,27 +145,27 @@ static hn_book *asked_book(hn_server *s, hn_exchange *x, const char *route)
         return NULL;
     }
     if (hn_shelf_try(b)) return b;
-    refuse(s, x, route, 503, "loading", "the model is not loaded");
+    hn_serve_tell(s, x, route, 503, "loading", "the model is not loaded");
     return NULL;
 }
 
 static void write_defaults(hn_bytes *o, const hn_server *s, const hn_book *b)
 {
     const hone_sampler_params *d = &s->p.limits.defaults;
-    field(o, "default_generation_settings");
+    hn_bytes_name(o, "default_generation_settings");
     hn_bytes_text(o, "{");
-    int_field(o, "n_ctx", b->n_ctx);
-    field(o, "params");
+    hn_bytes_int_member(o, "n_ctx", b->n_ctx);
+    hn_bytes_name(o, "params");
     hn_bytes_text(o, "{");
     f32_field(o, "temperature", d->temp);
-    int_field(o, "top_k", d->top_k);
+    hn_bytes_int_member(o, "top_k", d->top_k);
     f32_field(o, "top_p", d->top_p);
     f32_field(o, "min_p", d->min_p);
     f32_field(o, "repeat_penalty", d->repeat_penalty);
-    int_field(o, "repeat_last_n", d->penalty_last_n);
+    hn_bytes_int_member(o, "repeat_last_n", d->penalty_last_n);
     f32_field(o, "presence_penalty", d->presence_penalty);
     f32_field(o, "frequency_penalty", d->frequency_penalty);
-    int_field(o, "max_tokens", -1);
+    hn_bytes_int_member(o, "max_tokens", -1);
     hn_bytes_text(o, "}}");
 }
 
@@ -216,7 +173,7 @@ static void write_roof(hn_bytes *o, const hn_server *s, const hn_book *b)
 {
     double gb = s->p.roof_gb_s;
     double bytes = (double)b->info.bytes_per_token + 2.0 * (double)b->info.state_bytes;
-    field(o, "roof");
+    hn_bytes_name(o, "roof");
     hn_bytes_text(o, "{");
     num_field(o, "read_gb_s", gb > 0 ? gb : NAN); /* not finite: null */
     num_field(o, "decode_tok_s", gb > 0 && bytes > 0 ? gb * 1e9 / bytes : NAN);
@@ -233,15 +190,15 @@ static void props(hn_server *s, hn_exchange *x)
 
     hn_bytes_text(&o, "{");
     write_defaults(&o, s, b);
-    int_field(&o, "total_slots", s->p.limits.n_slots);
-    text_field(&o, "model_alias", b->name);
-    text_field(&o, "model_path", base_name(b->path));
-    text_field(&o, "fingerprint", b->fingerprint);
-    field(&o, "chat_template");
+    hn_bytes_int_member(&o, "total_slots", s->p.limits.n_slots);
+    hn_bytes_text_member(&o, "model_alias", b->name);
+    hn_bytes_text_member(&o, "model_path", hn_shelf_file_name(b->path));
+    hn_bytes_text_member(&o, "fingerprint", b->fingerprint);
+    hn_bytes_name(&o, "chat_template");
     if (b->chat_template) hn_bytes_json_text(&o, b->chat_template);
     else if (hone_chat_template(b->model, false, &source, NULL) == HONE_OK) hn_bytes_json(&o, source.ptr, source.len);
     else hn_bytes_text(&o, "null");
-    field(&o, "chat_format");
+    hn_bytes_name(&o, "chat_format");
     if (hn_book_format_take(b, NULL, NULL, &format, NULL) == HONE_OK)
         hn_bytes_text(&o, hone_chat_format_json(format->format));
     else hn_bytes_text(&o, "null");
@@ -249,17 +206,17 @@ static void props(hn_server *s, hn_exchange *x)
     int32_t bos = hone_token_bos(b->model), eos = hone_token_eos(b->model);
     size_t n;
     const char *piece = bos < 0 ? NULL : hone_token_piece(b->model, bos, true, &n);
-    field(&o, "bos_token");
+    hn_bytes_name(&o, "bos_token");
     hn_bytes_json(&o, piece ? piece : "", piece ? n : 0);
     piece = eos < 0 ? NULL : hone_token_piece(b->model, eos, true, &n);
-    field(&o, "eos_token");
+    hn_bytes_name(&o, "eos_token");
     hn_bytes_json(&o, piece ? piece : "", piece ? n : 0);
     write_roof(&o, s, b);
-    text_field(&o, "build_info", hone_build_info());
-    text_field(&o, "version", hone_version());
+    hn_bytes_text_member(&o, "build_info", hone_build_info());
+    hn_bytes_text_member(&o, "version", hone_version());
     hn_bytes_text(&o, "}");
     hn_shelf_give(b);
-    send_json(s, x, "/props", 200, &o);
+    hn_serve_json(s, x, "/props", &o);
 }
 
 /* ---- what the desk knows: asked there, answered when it comes back ---------------------------------------------- */
@@ -282,11 +239,11 @@ static void write_slots(const question *q, hn_bytes *o)
     for (int32_t i = 0; i < q->n_slot; i++) {
         hn_bytes_comma(o);
         hn_bytes_text(o, "{");
-        int_field(o, "id", i);
-        int_field(o, "n_ctx", q->book->n_ctx);
+        hn_bytes_int_member(o, "id", i);
+        hn_bytes_int_member(o, "n_ctx", q->book->n_ctx);
         bool_field(o, "is_processing", q->slot[i].running);
-        int_field(o, "n_past", q->slot[i].n_past);
-        int_field(o, "request", (int64_t)q->slot[i].request);
+        hn_bytes_int_member(o, "n_past", q->slot[i].n_past);
+        hn_bytes_int_member(o, "request", (int64_t)q->slot[i].request);
         hn_bytes_text(o, "}");
     }
     hn_bytes_text(o, "]");
@@ -370,7 +327,7 @@ static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
     if (!q || (n && !(q->slot = calloc((size_t)n, sizeof *q->slot)))) {
         free(q);
         if (b) hn_shelf_give(b);
-        refuse(s, x, route, 500, "out_of_memory", "no memory for the answer");
+        hn_serve_tell(s, x, route, 500, "out_of_memory", "no memory for the answer");
         return;
     }
     q->server = s;
@@ -386,15 +343,17 @@ static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
 static void metrics(hn_server *s, hn_exchange *x)
 {
     if (s->p.metrics) ask_desk(s, x, false);
-    else refuse(s, x, "/metrics", 501, "not_supported_error", "this server counts in silence; start it with --metrics");
+    else
+        hn_serve_tell(s, x, "/metrics", 501, "not_supported_error",
+                      "this server counts in silence; start it with --metrics");
 }
 
 static void slots(hn_server *s, hn_exchange *x)
 {
     if (s->p.slots) ask_desk(s, x, true);
     else
-        refuse(s, x, "/slots", 501, "not_supported_error",
-               "this server does not show its slots; start it with --slots");
+        hn_serve_tell(s, x, "/slots", 501, "not_supported_error",
+                      "this server does not show its slots; start it with --slots");
 }
 
 /* ---- adapters --------------------------------------------------------------------------------------------------- */
@@ -405,9 +364,9 @@ static void write_adapters(hn_bytes *o, const hn_book *b)
     for (size_t i = 0; i < b->n_adapter; i++) {
         hn_bytes_comma(o);
         hn_bytes_text(o, "{");
-        int_field(o, "id", (int64_t)i);
-        text_field(o, "name", b->adapter[i].name);
-        text_field(o, "path", base_name(b->adapter[i].path));
+        hn_bytes_int_member(o, "id", (int64_t)i);
+        hn_bytes_text_member(o, "name", b->adapter[i].name);
+        hn_bytes_text_member(o, "path", hn_shelf_file_name(b->adapter[i].path));
         f32_field(o, "scale", b->adapter[i].scale);
         hn_bytes_text(o, "}");
     }
@@ -451,13 +410,13 @@ static void adapters(hn_server *s, hn_exchange *x)
         json_decref(list);
         if (!ok) {
             hn_shelf_give(b);
-            refuse(s, x, "/lora-adapters", 400, "invalid_type", why);
+            hn_serve_tell(s, x, "/lora-adapters", 400, "invalid_type", why);
             return;
         }
     }
     write_adapters(&o, b);
     hn_shelf_give(b);
-    send_json(s, x, "/lora-adapters", 200, &o);
+    hn_serve_json(s, x, "/lora-adapters", &o);
 }
 
 /* ---- the page --------------------------------------------------------------------------------------------------- */
@@ -472,7 +431,7 @@ static void page(hn_server *s, hn_exchange *x)
         return;
     }
     if (!s->p.ui) {
-        refuse(s, x, "/", 404, NULL, "this server has no page: it was started with --no-ui");
+        hn_serve_tell(s, x, "/", 404, NULL, "this server has no page: it was started with --no-ui");
         return;
     }
     hn_exchange_set_header(x, "etag", p->etag);

@@ -52,8 +52,6 @@ typedef struct load_bench {
     cell cell[2][MOST_SIZES];
 } load_bench;
 
-static bool stop(void *unused) { return hn_abort_fn(unused); }
-
 static int read_sizes(load_bench *b)
 {
     const char *s = hn_opts_str(b->cli->opts, "clients");
@@ -146,7 +144,7 @@ static hone_status measure(load_bench *b, int side, int k, hone_error *err)
                          .seed = hn_opts_u64(o, "prompt-seed"),
                          .rate = hn_opts_given(o, "rate") ? (double)hn_opts_f32(o, "rate") : 0,
                          .timeout_s = hn_opts_i32(o, "timeout"),
-                         .stop = stop };
+                         .stop = hn_abort_fn };
     if (p.rate > 0) p.n_clients = p.n_requests < 1024 ? p.n_requests : 1024; /* nobody waits for another's end */
     hn_load_run r;
     hone_status st = hn_load(&r, &p, err);
