@@ -34,6 +34,9 @@ OPT_fuzz    = -O1 -g
 OPT_fuzzcov = -O1 -g1
 OPT_aarch64 = -O2 -g1
 SAN_asan  = -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
+# gcc's frames for use after return are aligned to 32 bytes, whatever lies in them (gcc bug 110027): wide registers
+# would be stored where they may not be.
+WIDE_asan = $(if $(findstring clang,$(CC)),,--param asan-use-after-return=0)
 SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
 SAN_cov   = --coverage
@@ -47,6 +50,10 @@ CC = $(CROSS)gcc
 AR = $(CROSS)ar
 endif
 CFLAGS ?= $(OPT_$(FLAVOUR))
+
+# Tables for unwinding are for languages with exceptions: 0.5 MB less to install. Debuggers have theirs in the debug
+# information.
+LEAN_release = -fno-asynchronous-unwind-tables -fno-unwind-tables
 
 BROKEN := $(filter $(NUMERIC_FORBIDDEN),$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS))
 ifneq ($(BROKEN),)
@@ -66,7 +73,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 dep = $(if $(filter $(1),$(2)),$(3))
 headers = $(sort $(shell sed -n 's/^.include <\([a-z0-9_\/]*\.h\)>.*/\1/p' $(1) /dev/null))
 LIB_HEADERS := $(call headers,$(LIB_SRC))
-APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/cli/*/*.[ch] src/serve/*.[ch] src/lab/*/*.[ch]))
+APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/cli/*/*.[ch] src/serve/*.[ch] src/hub/*.[ch] src/lab/*/*.[ch]))
 deps = $(call dep,jansson.h,$(1),jansson) $(call dep,utf8proc.h,$(1),libutf8proc) \
 	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent_core)
 LIB_DEPS := $(sort $(call deps,$(LIB_HEADERS)))
@@ -76,6 +83,13 @@ minus_l = $(addprefix -l,$(patsubst lib%,%,$(1)))
 LIB_LIBS := $(call pkg,libs,$(LIB_DEPS),$(call minus_l,$(LIB_DEPS)))
 APP_LIBS := $(call pkg,libs,$(APP_DEPS),$(call minus_l,$(APP_DEPS)))
 DEP_CFLAGS := $(call pkg,cflags,$(APP_DEPS),)
+# hone pull: libcurl's headers are enough, the program loads the library when it downloads (src/hub/curl_load.c).
+# WITH_CURL=0 leaves it out, and the command says so.
+WITH_CURL ?= $(if $(filter-out aarch64,$(FLAVOUR)),$(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo 1))
+ifeq ($(WITH_CURL),1)
+CURL_CFLAGS := -DHN_WITH_CURL $(call pkg,cflags,libcurl,)
+APP_LIBS += $(if $(findstring darwin,$(shell $(CC) -dumpmachine 2>/dev/null)),,-ldl)
+endif
 CMOCKA_LIBS := $(call pkg,libs,cmocka,-lcmocka)
 # tests may use an independent library as their reference
 TEST_HEADERS := $(call headers,$(wildcard tests/*/*.[ch]))
@@ -90,16 +104,18 @@ LDFLAGS += -static
 endif
 
 # Ours come last: the user's CFLAGS choose optimisation, not semantics.
-HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=hidden -pthread $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
+HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=hidden -pthread $(LEAN_$(FLAVOUR)) $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $(ISA)
 LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) $(LINK_NEEDED)
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+$(B)/src/hub/%.o: ISA = $(CURL_CFLAGS)
 ifneq ($(filter x86_64%,$(MACHINE)),)
 $(B)/src/kernels/scalar_fma.o: ISA = $(ISA_FMA)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
-$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512)
-$(B)/src/kernels/avx512_bf16.o: ISA = $(ISA_AVX512_BF16)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx_vnni*.c)): ISA = $(ISA_AVX_VNNI)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512) $(WIDE_$(FLAVOUR))
+$(B)/src/kernels/avx512_bf16.o: ISA = $(ISA_AVX512_BF16) $(WIDE_$(FLAVOUR))
 else ifneq ($(filter aarch64% arm64%,$(MACHINE)),)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_dotprod*.c)): ISA = $(ISA_NEON_DOTPROD)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_i8mm*.c)): ISA = $(ISA_NEON_I8MM)
@@ -127,6 +143,16 @@ SO = libhone.so.$(VERSION)
 SONAME = libhone.so.$(SOVERSION)
 SO_FLAGS = -shared -Wl,-soname,$(SONAME) -Wl,-z,defs
 LINK_NEEDED = -Wl,--as-needed
+# Relative relocations packed: 0.4 MB less to install, where the linker can and a program so linked runs here.
+ifeq ($(FLAVOUR),release)
+LINK_PACKED := -Wl,-z,pack-relative-relocs
+PACKED_HERE = $(eval PACKED_HERE := $$(shell $$(PACKED_PROBE)))$(PACKED_HERE)
+LINK_NEEDED += $(PACKED_HERE)
+# In what is installed, functions that nobody calls are left out; tests keep theirs, whose symbols tests/e2e/check.sh reads.
+LINK_LEAN := -Wl,--gc-sections
+PACKED_PROBE = t=$$(mktemp) && echo 'int main(void) { return 0; }' | $(CC) $(LDFLAGS) -Wl,--fatal-warnings $(LINK_PACKED) \
+	-xc - -o $$t 2>/dev/null && $$t 2>/dev/null && echo '$(LINK_PACKED)'; rm -f $$t
+endif
 endif
 PROGRAM := $(if $(MAIN_OBJ),$(B)/hone)
 
@@ -136,7 +162,7 @@ all: $(PROGRAM) $(B)/libhone.a $(B)/$(SO_LINK) $(B)/hone.pc
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(shell $(CC) --version 2>/dev/null | head -n 1)' '$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(WARN),$(HN_CFLAGS))' \
-		'$(ISA_FMA) $(ISA_AVX512_BF16) $(OPT_KERNELS_$(FLAVOUR)) $(OPT_TESTS_$(FLAVOUR))' >$@.new
+		'$(CURL_CFLAGS) $(ISA_FMA) $(ISA_AVX_VNNI) $(ISA_AVX512_BF16) $(OPT_KERNELS_$(FLAVOUR)) $(OPT_TESTS_$(FLAVOUR))' >$@.new
 	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
 # … and version.c alone when the commit does.
 $(B)/build_info.h: FORCE
@@ -186,10 +212,10 @@ $(B)/libapp.a: $(filter-out $(MAIN_OBJ),$(APP_OBJ))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/hone: $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(APP_LIBS) -lm
+	$(Q)$(LINK) $(LINK_LEAN) -o $@ $^ $(APP_LIBS) -lm
 $(B)/$(SO): $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(SO_FLAGS) -o $@ $^ $(LIB_LIBS) -lm
+	$(Q)$(LINK) $(LINK_LEAN) $(SO_FLAGS) -o $@ $^ $(LIB_LIBS) -lm
 $(B)/$(SONAME): $(B)/$(SO)
 	@ln -sf $(SO) $@
 $(B)/$(SO_LINK): $(B)/$(SONAME)
@@ -222,7 +248,17 @@ test-objects: $(LIB_OBJ) $(APP_OBJ) $(TEST_BIN:%=%.o) $(FUZZ_BIN:%=%.o) $(FUZZ_M
 $(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
 $(TEST_BIN): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
+	$(Q)$(LINK) $(WRAP) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS) $(APP_LIBS) -lm
+# the level avx_vnni for CPUs without its instructions (src/kernels/avx_vnni.h)
+ifneq ($(filter x86_64%,$(MACHINE)),)
+EMULATED := $(patsubst %.c,$(B)/emulated/%.o,$(wildcard src/kernels/avx_vnni*.c))
+$(B)/tests/property/test_kernels: $(EMULATED)
+$(EMULATED): ISA = $(ISA_AVX2) -DHN_VNNI_EMULATED
+$(B)/emulated/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC  ,$@)
+	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
+endif
 $(B)/tests/mutants/hone: $(B)/tests/mutants/mutants.o $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(MUTANT_WRAPS:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(APP_LIBS) -lm
@@ -239,6 +275,8 @@ endif
 # Half of all compiling is the kernels. What gcc notes of their variables for a debugger takes as long as the code: lines
 # are enough.
 OPT_KERNELS_release = -O3 -g1
+# those for aarch64 too: their instructions are counted (tests/cross/instructions.sh), and are to be those that users run
+OPT_KERNELS_aarch64 = -O3 -g1
 # Where nothing is optimised, the library is a little: it costs seconds, and saves the tests minutes.
 HOT = src/kernels $(if $(filter quick,$(FLAVOUR)),$(LIB_ROOMS:%=src/%) tests/property)
 OPT_KERNELS_quick = -O1
@@ -255,12 +293,12 @@ endif
 endif
 # Rooms where nothing takes long are made small: a third less code, compiled in less time. What measures from within
 # (lab/inside) stays as fast as what it measures.
-COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve template forge model gguf,src/$r/*.c) \
+COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub template forge model gguf,src/$r/*.c) \
 	$(foreach r,bench judge machine quality record stats,src/lab/$r/*.c) \
 	$(foreach n,call chat gbnf grammar lang pattern reply schema vocab,src/text/$n*.c) \
-	$(foreach n,adapter api_ context embed prefix scheduler session_file,src/engine/$n*.c) \
-	$(foreach n,begin checkpoint data trainer,src/train/$n*.c) $(foreach n,file known options os,src/base/$n*.c)))
-OPT_COLD_release = -Os -g
+	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
+	$(foreach n,begin checkpoint data trainer,src/train/$n*.c) $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
+OPT_COLD_release = -Os -g -ffunction-sections -fdata-sections
 ifneq ($(OPT_COLD_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(COLD): private CFLAGS = $(OPT_COLD_$(FLAVOUR))
@@ -319,15 +357,28 @@ $(B)/cross_check: $(B)/tests/cross/cross_check.o $(B)/libhone.a
 # tests/property there: cmocka replaced by the few lines it needs
 $(B)/cross_kernels: tests/property/test_kernels.c
 $(B)/cross_rwkv: tests/property/test_rwkv_kernels.c
+$(B)/cross_recurrent: tests/property/test_recurrent_kernels.c
 $(B)/cross_train: tests/property/test_train_kernels.c
-$(B)/cross_kernels $(B)/cross_rwkv $(B)/cross_train: tests/cross/shim/cmocka.h $(B)/libhone.a
+$(B)/cross_kernels $(B)/cross_rwkv $(B)/cross_recurrent $(B)/cross_train: tests/cross/shim/cmocka.h $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(COMPILE) -Itests/cross/shim $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/libhone.a $(LIB_LIBS) -lm
+# executed instructions of every kernel, counted by a plugin of qemu-user, held against tests/golden/instructions.tsv
+$(B)/instructions: tests/cross/instructions.c $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(COMPILE) -DFLAGS='"$(if $(filter file,$(origin CFLAGS)),$(OPT_KERNELS_$(FLAVOUR)),$(CFLAGS))"' \
+		$(LDFLAGS) -o $@ $^ $(LIB_LIBS) -lm
+build/release/count_instructions.so: tests/cross/count_instructions.c tests/cross/count_instructions.h
+	$(call say,LINK,$@)
+	$(Q)$(COMPILE) -shared -o $@ $<
 cross-programs:
-	@$(MAKE) --no-print-directory build/release/cross_check
-	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check build/aarch64/cross_kernels build/aarch64/cross_rwkv build/aarch64/cross_train
+	@$(MAKE) --no-print-directory build/release/cross_check build/release/instructions build/release/count_instructions.so
+	@$(MAKE) --no-print-directory FLAVOUR=aarch64 $(addprefix build/aarch64/,cross_check cross_kernels cross_rwkv cross_recurrent \
+		cross_train instructions)
 cross: cross-programs
 	@QEMU='$(QEMU)' sh tests/cross/compare.sh build/release build/aarch64
+	@QEMU='$(QEMU)' sh tests/cross/instructions.sh build/release build/aarch64
+instructions instructions-accept: cross-programs
+	@QEMU='$(QEMU)' sh tests/cross/instructions.sh $(if $(filter %-accept,$@),--accept) build/release build/aarch64
 
 # ---- install ------------------------------------------------------------------------------
 
@@ -391,6 +442,7 @@ ALL_SRC = $(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC)
 compile_commands.json: FORCE
 	@{ echo '['; for f in $(ALL_SRC); do \
 	  case $$f in src/kernels/scalar_fma*) isa='$(ISA_FMA)';; src/kernels/avx512*) isa='$(ISA_AVX512)';; src/kernels/avx2*) isa='$(ISA_AVX2)';; \
+	    src/kernels/avx_vnni*) isa='$(ISA_AVX_VNNI)';; \
 	    src/kernels/neon_dotprod*) isa='$(if $(filter aarch64% arm64%,$(MACHINE)),$(ISA_NEON_DOTPROD))';; \
 	    src/kernels/neon_i8mm*) isa='$(if $(filter aarch64% arm64%,$(MACHINE)),$(ISA_NEON_I8MM))';; *) isa=;; esac; \
 	  printf '{"directory":"%s","file":"%s","command":"%s"}\n' "$(CURDIR)" "$$f" \
@@ -405,6 +457,7 @@ help:
 	@echo 'check FILE=PATH  what a change of that file can break: its test programs and scripts'
 	@echo 'asan ubsan tsan  the tests under a sanitizer'
 	@echo 'cross            the library for aarch64: its outputs equal the native ones (under $(QEMU))'
+	@echo 'instructions     executed instructions of every kernel against the table; instructions-accept writes the table anew'
 	@echo 'fuzz             FUZZ_SECONDS=$(FUZZ_SECONDS) of fuzzing per target; scripts/fuzz.sh does more'
 	@echo 'fuzz-coverage    line coverage of each parser by its fuzz target'
 	@echo 'coverage         line coverage of the tests, per file'
@@ -419,4 +472,4 @@ help:
 FORCE:
 .SECONDARY:
 .PHONY: all tests test-programs test-objects check test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross cross-programs install uninstall dist clean help FORCE
--include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c)
+-include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c) $(EMULATED:.o=.d)

@@ -4,7 +4,7 @@
 # the library, room by room, in the order of the arrows (docs/DEVELOPING.md)
 LIB_ROOMS = base quant gguf kernels backend template text model engine forge train
 # the program: sees hone.h, base/ and lab/ only
-APP_ROOMS = lab serve cli
+APP_ROOMS = lab hub serve cli
 
 LIB_SRC := $(sort $(foreach r,$(LIB_ROOMS),$(wildcard src/$(r)/*.c)))
 APP_SRC := $(sort $(foreach r,$(APP_ROOMS),$(wildcard src/$(r)/*.c src/$(r)/*/*.c)))
@@ -16,6 +16,7 @@ ISA_FMA    = -mfma
 # plain float instruction of the thread twenty times slower: this is the part of -O2 that clears them.
 ISA_CLEAN  = $(if $(findstring clang,$(CC)),,-fexpensive-optimizations)
 ISA_AVX2   = -mavx2 -mfma -mf16c $(ISA_CLEAN)
+ISA_AVX_VNNI = $(ISA_AVX2) -mavxvnni
 ISA_AVX512 = $(ISA_AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512
 ISA_AVX512_BF16 = $(ISA_AVX512) -mavx512bf16
 ISA_NEON_DOTPROD = -march=armv8.2-a+dotprod

@@ -48,8 +48,10 @@ fi
 required=$missing
 
 missing=
+# hone pull: without them hone is built all the same, and says what it lacks
+want pkg-config have pkg-config
+want libcurl4-openssl-dev header_of curl/curl.h
 if [ "$what" = test ]; then
-    want pkg-config have pkg-config
     want g++ have g++
     if [ "$(uname -m)" = x86_64 ]; then
         want gcc-aarch64-linux-gnu have aarch64-linux-gnu-gcc
@@ -67,10 +69,10 @@ give_up() { # says what is missing; only required things are a failure
     if [ -n "$required" ]; then
         echo "setup: missing: $required (Debian 12 names)" >&2
         echo "setup: $1; install these and run this again" >&2
-        [ -z "$optional" ] || echo "setup: wider tests also want: $optional" >&2
+        [ -z "$optional" ] || echo "setup: hone pull or wider tests also want: $optional" >&2
         exit 1
     fi
-    echo "setup: not installed, so some checks will be skipped: $optional ($1)" >&2
+    echo "setup: not installed, so hone pull or some checks will be missing: $optional ($1)" >&2
     exit 0
 }
 
@@ -88,7 +90,7 @@ fi
 apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null; }
 install() { apt install -y --no-install-recommends "$@"; }
 
-echo "setup: installing with apt-get: $required${optional:+ (for wider tests: $optional)}"
+echo "setup: installing with apt-get: $required${optional:+ (and, where they can be had: $optional)}"
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 apt update >"$log" 2>&1 || { tail -n 3 "$log" >&2; echo "setup: apt-get update failed; trying with the package lists there are" >&2; }
@@ -101,7 +103,7 @@ fi
 if [ -n "$optional" ] && ! install $optional >"$log" 2>&1; then
     # one of them may not exist here; the others are still worth having
     for p in $optional; do
-        install "$p" >"$log" 2>&1 || echo "setup: $p: cannot be installed here; checks that need it will be skipped" >&2
+        install "$p" >"$log" 2>&1 || echo "setup: $p: cannot be installed here; hone pull, or checks that need it, will be missing" >&2
     done
 fi
 echo "setup: done"

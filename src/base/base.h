@@ -90,10 +90,12 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk);
 
 /* ---- CPU ----------------------------------------------------------------------------- */
 
-/* Each level of an architecture includes those before it. */
+/* In order of preference: the last that a machine has is its best. Each level of an architecture includes those before
+ * it, but one: AVX512 includes AVX2 and not AVX_VNNI, which some CPUs with AVX-512 lack. */
 typedef enum hn_cpu_level {
     HN_CPU_SCALAR = 0,
     HN_CPU_AVX2,
+    HN_CPU_AVX_VNNI, /* AVX2 with vpdpbusd and vpdpwssd of 256 bits, VEX-encoded */
     HN_CPU_AVX512,
     HN_CPU_NEON,
     HN_CPU_NEON_DOTPROD,

@@ -7,9 +7,8 @@
 #include <cpuid.h>
 #endif
 
-static const char *const level_names[HN_CPU_LEVELS] = {
-    "scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm"
-};
+static const char *const level_names[HN_CPU_LEVELS] = { "scalar", "avx2",         "avx_vnni", "avx512",
+                                                        "neon",   "neon_dotprod", "neon_i8mm" };
 
 const char *hn_cpu_level_name(hn_cpu_level l) { return level_names[l]; }
 
@@ -20,6 +19,13 @@ static bool has_f16c(void) /* clang 14 does not know the name; OS state is that 
 {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static bool has_avx_vnni(void) /* CPUID 7.1: EAX bit 4; older compilers do not know the name */
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || a < 1) return false; /* no such leaf: it reads as another's */
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
 }
 #else
 bool hn_cpu_has_bf16(void) { return false; }
@@ -43,7 +49,8 @@ bool hn_cpu_has(hn_cpu_level l)
 #if defined(__x86_64__)
     /* __builtin_cpu_supports checks OSXSAVE/XCR0 too */
     case HN_CPU_AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    case HN_CPU_AVX512:
+    case HN_CPU_AVX_VNNI: return hn_cpu_has(HN_CPU_AVX2) && has_avx_vnni();
+    case HN_CPU_AVX512: /* not each of these CPUs has AVX-VNNI */
         return hn_cpu_has(HN_CPU_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vnni");
@@ -63,7 +70,7 @@ hn_cpu_level hn_cpu_best(void)
     return HN_CPU_SCALAR;
 }
 
-/* "scalar, avx2 or avx512" */
+/* "scalar, avx2, avx_vnni or avx512" */
 static const char *built_levels(char *dst, size_t cap)
 {
     int left = 0;

@@ -108,10 +108,11 @@ void hn_log(const char *fmt, ...)
 }
 
 const hn_env_switch hn_env_switches[] = {
-    { "HONE_CPU", "force a kernel level: scalar, avx2, avx512; neon, neon_dotprod, neon_i8mm on Arm" },
+    { "HONE_CPU", "force a kernel level: scalar, avx2, avx_vnni, avx512; neon, neon_dotprod, neon_i8mm on Arm" },
     { "HONE_THREADS", "number of threads when -t is not given" },
     { "HONE_PACKED", "packed weights when --packed is not given: auto, off or a file" },
     { "HONE_IGNORE_KEYS", "metadata keys, a,b,c, to run a model without that is refused for them; answers change" },
+    { "HONE_MODELS", "folders of models, a:b:c, whose files have names there (hone list)" },
     { "HONE_LOG", "1: log what the library does to stderr" },
     { NULL, NULL },
 };

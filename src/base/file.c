@@ -287,12 +287,12 @@ static int open_temporary(hn_file *f, mode_t mode)
     return e;
 }
 
-/* Owner, group and permission bits of the file to be replaced. */
-static int keep_attributes(const hn_file *f, const struct stat *old)
+/* Permission bits of the file to be replaced; its owner and group where they may read it. */
+static int keep_attributes(const hn_file *f, const struct stat *old, bool owner)
 {
     struct stat now;
     if (fstat(f->fd, &now) != 0) return errno;
-    if (now.st_uid != old->st_uid || now.st_gid != old->st_gid) { /* as far as we may */
+    if (owner && (now.st_uid != old->st_uid || now.st_gid != old->st_gid)) { /* as far as we may */
         if (fchown(f->fd, old->st_uid, old->st_gid) != 0) (void)!fchown(f->fd, (uid_t)-1, old->st_gid);
     }
     if (((now.st_mode ^ old->st_mode) & 0777) == 0) return 0;
@@ -337,11 +337,12 @@ static hone_status open_file(hn_file *f, const char *path, const hn_file_want *w
     bool named = f->path && folder;
     free(folder);
     if (!named) return HN_FAIL(err, HONE_E_NOMEM, "%s: a file's name", f->label);
-    /* never more than in the end */
-    mode_t mode = replaces ? old.st_mode & 0777 : want->mode ? (mode_t)want->mode : 0666;
-    int e = open_temporary(f, mode);
+    mode_t most = want->mode ? (mode_t)want->mode : 0666; /* a mode that is wanted holds for what is replaced, too */
+    if (replaces && !want->mode) most = 0777;
+    if (replaces) old.st_mode &= ~(mode_t)0777 | most;
+    int e = open_temporary(f, replaces ? old.st_mode & 0777 : most); /* never more than in the end */
     if (e) return HN_FAIL(err, e == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot create: %s", f->label, strerror(e));
-    if (replaces && (e = keep_attributes(f, &old)) != 0)
+    if (replaces && (e = keep_attributes(f, &old, !want->mode)) != 0)
         return HN_FAIL(err, HONE_E_IO, "%s: cannot take over the permissions: %s", f->label, strerror(e));
     return want->n_bytes ? check_room(f, err) : HONE_OK;
 }

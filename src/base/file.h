@@ -11,7 +11,8 @@
  * A name that is a link is written through: the link stays, the file it leads to is replaced, in that file's
  * folder. Links to nothing, to a folder or in a circle are errors, and so are folders, devices, pipes and names of
  * open files (/dev/stdout, /dev/null): renaming would replace them. The permission bits of a replaced file are
- * kept, its owner and group as far as the system lets us. Another hard link to it keeps the old content. */
+ * kept, within those of hn_file_want.mode; where none is wanted its owner and group, too, as far as the system lets
+ * us. Another hard link to it keeps the old content. */
 #ifndef HN_FILE_H
 #define HN_FILE_H
 
@@ -23,7 +24,8 @@ typedef struct hn_file hn_file;
 
 typedef struct hn_file_want {
     uint64_t n_bytes; /* of the finished file: room and file size limit are looked at first; 0: not known */
-    uint32_t mode;    /* permission bits of a file that is new, less the umask; 0: 0666 */
+    uint32_t mode;    /* permission bits: all that a new file has, less the umask, and that one which is replaced may
+                         keep; 0: 0666, and those it has */
 } hn_file_want;
 
 /* Opens a temporary beside what `path` names. want NULL: nothing is known. HONE_E_ARG: no name. HONE_E_IO: cannot

@@ -20,6 +20,7 @@ struct hn_opts {
     size_t n_slot;
     const char **args;
     int n_arg;
+    hn_argv own; /* texts of hn_opts_replace */
 };
 
 /* ---- numbers --------------------------------------------------------------------------- */
@@ -367,6 +368,17 @@ hone_status hn_opts_supply(hn_opts *o, const char *name, const char *value, hone
     return add_value(s, value, err);
 }
 
+hone_status hn_opts_replace(hn_opts *o, const char *name, size_t i, const char *value, hone_error *err)
+{
+    slot *s = name ? (slot *)find_name(o, name) : NULL;
+    const char **at = !name ? (i < (size_t)o->n_arg ? &o->args[i] : NULL) : s && i < s->n ? &s->vals[i] : NULL;
+    assert(at && "nothing there to be replaced");
+    hn_argv_add(&o->own, "%s", value);
+    hone_status st = hn_argv_check(&o->own, "the command line", err);
+    if (st == HONE_OK) *at = o->own.word[o->own.n - 1];
+    return st;
+}
+
 /* Arguments that stand for options move there. */
 static hone_status place_args(hn_opts *o, const char *takes, hone_error *err)
 {
@@ -474,6 +486,7 @@ void hn_opts_free(hn_opts *o)
     }
     free(o->slots);
     free(o->args);
+    hn_argv_free(&o->own);
     free(o);
 }
 

@@ -21,9 +21,12 @@ typedef enum hn_opt_kind {
 typedef enum hn_opt_use {
     HN_USE_KIND = 0, /* FILE: read, "-" is standard input; any other kind: no file */
     HN_USE_NONE,     /* no file, or one that the command itself looks after */
+    HN_USE_MODEL,    /* a file that is read, or the name of a model that is here (cli/named.c) */
+    HN_USE_SERVED,   /* [NAME=] and the same */
+    HN_USE_SHELF,    /* a folder that is read, or the repository whose files are here */
     HN_USE_AT,       /* text, or "@FILE", which is read */
     HN_USE_PACKED,   /* the words auto and off, or a file that is read */
-    HN_USE_ADAPTER,  /* FILE[:SCALE], read */
+    HN_USE_ADAPTER,  /* FILE[:SCALE], read; FILE may be a name */
     HN_USE_WRITE,    /* replaced, or grows */
     HN_USE_REPORT,   /* the same, "-" is standard output */
     HN_USE_FOLDER,   /* files are made in it */
@@ -91,6 +94,7 @@ typedef struct hn_command {
     /* NULL, or another command that the same words are meant for: run without a prompt is chat. NULL: this one. */
     const struct hn_command *(*instead)(const struct hn_cli *cli);
     bool reads_args; /* positional arguments that are there are files, and read */
+    bool names_args; /* those that are not there may be names of models (cli/named.c) */
     bool bundled;    /* -m may be left out: the model that comes with the program (cli/bundled.c) */
 } hn_command;
 
@@ -121,6 +125,8 @@ size_t hn_opts_count(const hn_opts *o, const char *name);              /* how of
 const char *hn_opts_nth(const hn_opts *o, const char *name, size_t i); /* text of the i-th */
 /* As if "--name value" had been on the command line too; value is borrowed. For what is found out after parsing. */
 hone_status hn_opts_supply(hn_opts *o, const char *name, const char *value, hone_error *err);
+/* Another text in place of the i-th of option `name`, or of the i-th argument where that is NULL; it is copied. */
+hone_status hn_opts_replace(hn_opts *o, const char *name, size_t i, const char *value, hone_error *err);
 /* The options of these groups (hn_opt_forward) as "--NAME=VALUE" for another process of this program: those that
  * were given, with `defaults` also those that have a default. */
 void hn_opts_forward(const hn_opts *o, unsigned groups, bool defaults, hn_argv *out);

@@ -319,8 +319,8 @@ static const char *last_word(const hn_command *c)
     return space ? space + 1 : c->name;
 }
 
-/* Words that the program is asked for when they are wanted (hone help --words KIND); "gguf": files of models. Names
- * mean the same in every command. NULL: none. */
+/* Words that the program is asked for when they are wanted (hone help --words KIND); "gguf": files of models, and names
+ * of those that are here. Options of one name mean the same in every command. NULL: none. */
 static const char *words_of_option(const hn_opt *o)
 {
     static const char *const words[][2] = { { "model", "gguf" },         { "lora", "gguf" },
@@ -336,9 +336,11 @@ static const char *words_of_option(const hn_opt *o)
 /* Of the arguments of a command. */
 static const char *words_of_args(const hn_command *c)
 {
-    static const char *const words[][2] = {
-        { "synth", "presets" }, { "bench", "ids" }, { "help", "commands" }, { "lab baseline", "baseline-words" }
-    };
+    static const char *const words[][2] = { { "synth", "presets" },
+                                            { "bench", "ids" },
+                                            { "help", "commands" },
+                                            { "rm", "models" },
+                                            { "lab baseline", "baseline-words" } };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(c->name, words[i][0]) == 0) return words[i][1];
     return c->takes && strncmp(c->takes, "model", 5) == 0 ? "gguf" : NULL;
@@ -348,14 +350,18 @@ static void bash_words(FILE *f, const char *prog, const char *words)
 {
     if (!words) fputs("COMPREPLY=($(compgen -f -- \"$cur\"))", f);
     else if (strcmp(words, "gguf") == 0)
-        fputs("COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\"))", f);
+        fprintf(f,
+                "COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\") $(compgen -W \"$(%s help "
+                "--words models 2>/dev/null)\" -- \"$cur\"))",
+                prog);
     else fprintf(f, "COMPREPLY=($(compgen -W \"$(%s help --words %s 2>/dev/null)\" -- \"$cur\"))", prog, words);
 }
 
 static void zsh_words(FILE *f, const char *prog, const char *words)
 {
     if (!words) fputs("_files", f);
-    else if (strcmp(words, "gguf") == 0) fputs("_files -g \"*.gguf(-.)\"", f);
+    else if (strcmp(words, "gguf") == 0)
+        fprintf(f, "{compadd -- $(%s help --words models 2>/dev/null); _files -g \"*.gguf(-.)\"}", prog);
     else fprintf(f, "{compadd -- $(%s help --words %s 2>/dev/null)}", prog, words);
 }
 
@@ -581,7 +587,7 @@ static const char *const fish_helpers = "function __%s_is\n"
 /* Files that are no models are offered too, behind them. */
 static void fish_words(FILE *f, const char *prog, const char *words)
 {
-    if (strcmp(words, "gguf") == 0) fputs(" -rka '(__fish_complete_suffix .gguf)'", f);
+    if (strcmp(words, "gguf") == 0) fprintf(f, " -rka '(__fish_complete_suffix .gguf; %s help --words models)'", prog);
     else fprintf(f, " -xa '(%s help --words %s)'", prog, words);
 }
 
@@ -615,7 +621,8 @@ static void fish_command(FILE *f, const char *prog, const hn_command *c, const h
     each_option(f, prog, c, common, fish_option);
     if (!words && (c->max_args || c->takes)) return; /* files, as fish does by itself */
     fprintf(f, "complete -c %s -n '__%s_in %s' -f", prog, prog, c->name);
-    if (words && strcmp(words, "gguf") == 0) fputs(" -ka '(__fish_complete_suffix .gguf)'", f);
+    if (words && strcmp(words, "gguf") == 0)
+        fprintf(f, " -ka '(__fish_complete_suffix .gguf; %s help --words models)'", prog);
     else if (words) fprintf(f, " -a '(%s help --words %s)'", prog, words);
     fputc('\n', f);
 }

@@ -1,12 +1,16 @@
 /* The operating system: every call that is neither C11 nor POSIX lives here, with one
  * branch per system. Refuses to know what it is asked for. */
 #define _GNU_SOURCE
+#include "base/lines.h"
 #include "base/os.h"
 
 #include "base/guard.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -184,14 +188,14 @@ uint64_t hn_memory_total(void) { return sysctl_number("hw.memsize"); }
 /* A line "NAME: N kB" of /proc/meminfo in bytes, 0 if there is none. */
 static uint64_t meminfo(const char *name)
 {
-    FILE *f = fopen("/proc/meminfo", "r");
-    if (!f) return 0;
+    hn_lines r;
     char line[160];
     size_t n = strlen(name);
     unsigned long long kib = 0;
-    while (fgets(line, sizeof line, f))
+    if (!hn_lines_open(&r, "/proc/meminfo")) return 0;
+    while (hn_lines_next(&r, line, sizeof line))
         if (strncmp(line, name, n) == 0 && line[n] == ':' && sscanf(line + n + 1, "%llu kB", &kib) == 1) break;
-    fclose(f);
+    hn_lines_close(&r);
     return (uint64_t)kib * 1024;
 }
 
@@ -201,11 +205,10 @@ uint64_t hn_memory_total(void)
 {
     uint64_t total = meminfo("MemTotal");
     unsigned long long limit;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r"); /* "max" when there is none */
-    if (f) {
-        if (fscanf(f, "%llu", &limit) == 1 && limit > 0 && (!total || limit < total)) total = limit;
-        fclose(f);
-    }
+    char line[64]; /* "max" when there is none */
+    if (hn_lines_first(line, sizeof line, "/sys/fs/cgroup/memory.max") && sscanf(line, "%llu", &limit) == 1 &&
+        limit > 0 && (!total || limit < total))
+        total = limit;
     return total;
 }
 
@@ -223,6 +226,19 @@ bool hn_os_random(void *dst, size_t n)
     if (fd >= 0) close(fd);
     return k == (ssize_t)n;
 #endif
+}
+
+int hn_os_file_room(int fd, uint64_t n)
+{
+#if defined(__linux__)
+    /* not posix_fallocate: where the file system cannot, that writes all of it */
+    while (n && fallocate(fd, 0, 0, (off_t)n) != 0) {
+        if (errno == EINTR) continue;
+        if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return errno;
+        break;
+    }
+#endif
+    return ftruncate(fd, (off_t)n) != 0 ? errno : 0;
 }
 
 /* ---- waiting --------------------------------------------------------------------------- */
@@ -279,6 +295,64 @@ bool hn_os_peer_ended(int fd)
 bool hn_os_names_open_file(const char *path)
 {
     return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+}
+
+#if defined(__linux__)
+typedef struct mapped_file {
+    char *path; /* resolved */
+    uint64_t ino;
+} mapped_file;
+
+/* "begin-end perms offset dev inode path": inode and path alone, as devices look otherwise in some file systems. */
+static bool is_of(const char *line, const mapped_file *f)
+{
+    uint64_t ino;
+    int at = 0;
+    if (sscanf(line, "%*s %*s %*s %*s %" SCNu64 " %n", &ino, &at) != 1 || !at || ino != f->ino) return false;
+    return strcmp(line + at, f->path) == 0;
+}
+
+static bool maps_one(const char *pid, const mapped_file *f, size_t n, size_t *which)
+{
+    char path[64], line[PATH_MAX + 128];
+    hn_lines r;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%.20s/maps", pid);
+    if (!hn_lines_open(&r, path)) return false;
+    while (!found && hn_lines_next(&r, line, sizeof line))
+        for (size_t i = 0; i < n && !found; i++) {
+            found = f[i].path && is_of(line, &f[i]);
+            if (found) *which = i;
+        }
+    hn_lines_close(&r);
+    return found;
+}
+#endif
+
+int64_t hn_os_file_user(const char *const *path, size_t n, size_t *which)
+{
+    *which = 0;
+#if defined(__linux__)
+    int64_t user = 0, self = (int64_t)getpid();
+    mapped_file *f = calloc(n + 1, sizeof *f);
+    DIR *d = f ? opendir("/proc") : NULL;
+    for (size_t i = 0; d && i < n; i++) {
+        struct stat sb;
+        if (stat(path[i], &sb) != 0 || !S_ISREG(sb.st_mode) || !(f[i].path = realpath(path[i], NULL))) continue;
+        f[i].ino = (uint64_t)sb.st_ino;
+    }
+    for (struct dirent *e; d && !user && (e = readdir(d));) {
+        int64_t pid = strtoll(e->d_name, NULL, 10);
+        if (pid > 0 && pid != self && maps_one(e->d_name, f, n, which)) user = pid;
+    }
+    if (d) closedir(d);
+    for (size_t i = 0; f && i < n; i++) free(f[i].path);
+    free(f);
+    return user;
+#else
+    (void)path, (void)n;
+    return 0;
+#endif
 }
 
 bool hn_os_ignores_case(const char *folder)
@@ -552,3 +626,40 @@ void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void 
     qsort_r(base, n, size, &o, compare_by);
 }
 #endif
+
+void hn_os_cpu_name(char *dst, size_t cap)
+{
+    hn_lines r;
+    bool found = false;
+    hn_lines_open(&r, "/proc/cpuinfo");
+    while (!found && hn_lines_next(&r, dst, cap))
+        found = strncmp(dst, "model name", 10) == 0 || strncmp(dst, "CPU part", 8) == 0;
+    hn_lines_close(&r);
+    if (!found) dst[0] = 0;
+}
+
+/* ---- the cache ----------------------------------------------------------------------------- */
+
+static uint64_t pretended; /* 0: nothing */
+void hn_cache_bytes_set(uint64_t bytes) { pretended = bytes; }
+
+uint64_t hn_cache_bytes(void)
+{
+    if (pretended) return pretended;
+    uint64_t most = 0;
+    for (int i = 0; i < 8; i++) {
+        char path[96], type[32] = "";
+        unsigned long long kib = 0;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
+        FILE *f = fopen(path, "re");
+        if (!f) break;
+        if (fscanf(f, "%31s", type) != 1) type[0] = 0;
+        fclose(f);
+        if (strcmp(type, "Instruction") == 0) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        if (!(f = fopen(path, "re"))) continue;
+        if (fscanf(f, "%lluK", &kib) == 1 && kib * 1024 > most) most = kib * 1024;
+        fclose(f);
+    }
+    return most;
+}

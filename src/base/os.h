@@ -41,6 +41,9 @@ int64_t hn_os_mtime_ns(const struct stat *sb); /* when the content changed last,
 int64_t hn_os_ctime_ns(const struct stat *sb); /* when content, mode or names did: nobody can set it */
 /* Is it a name for what a process has open, /dev/fd/1, rather than for a file? No link is followed. */
 bool hn_os_names_open_file(const char *path);
+/* A process but this one that has one of these files (their number in *which) mapped; 0: none, or the system does not
+ * tell. */
+int64_t hn_os_file_user(const char *const *path, size_t n, size_t *which);
 /* Folders in which A and a are one name; false where the system does not tell. */
 bool hn_os_ignores_case(const char *folder);
 /* CLOCK_MONOTONIC in ns, asked of the kernel itself: nothing in this process stands between. 0: it does not tell. */
@@ -49,6 +52,10 @@ uint64_t hn_os_kernel_ns(void);
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */
 bool hn_os_die_with_parent(void);
+
+/* The file fd has n bytes from now on, and their room on disk as far as the file system can say so before they are
+ * written. 0, or errno: ENOSPC. */
+int hn_os_file_room(int fd, uint64_t n);
 
 /* Drops a file from the page cache, as far as nobody has it mapped; the share of it that is still there
  * afterwards, in [0, 1]. Negative: the system cannot, or does not tell. */
@@ -91,5 +98,12 @@ char *hn_os_text_close(hn_os_text *t, size_t *n); /* n may be NULL */
 /* qsort with an argument for the comparison. */
 typedef int hn_os_compare(const void *a, const void *b, void *arg);
 void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void *arg);
+
+/* What the CPU calls itself ("model name", or of ARM "CPU part"), with that key; "" where the system does not say. */
+void hn_os_cpu_name(char *dst, size_t cap);
+uint64_t hn_cache_bytes(void); /* last-level cache of CPU 0; 0: unknown */
+/* For tests: what hn_cache_bytes says from now on, 0: the truth. Data that is to be cold is eight times as large, and
+ * there are machines with half a gigabyte of cache. Not while anything is measured. */
+void hn_cache_bytes_set(uint64_t bytes);
 
 #endif

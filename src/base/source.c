@@ -23,6 +23,39 @@ hone_status hn_source_open(hn_source *s, const char *path, hone_error *err)
     return HONE_OK;
 }
 
+hone_status hn_source_scratch(hn_source *s, const char *path, hone_error *err)
+{
+    char name[4096];
+    const char *folder = getenv("TMPDIR");
+    *s = (hn_source){ path, -1, 0 };
+    if (!folder || !*folder) folder = "/tmp";
+    int n = snprintf(name, sizeof name, "%s/hone-XXXXXX", folder);
+    int fd = n > 0 && (size_t)n < sizeof name ? mkostemp(name, O_CLOEXEC) : (errno = ENAMETOOLONG, -1);
+    if (fd < 0)
+        return HN_FAIL(err, HONE_E_IO, "%s: cannot make a temporary file in %s: %s; set TMPDIR to a folder with room",
+                       path, folder, strerror(errno));
+    unlink(name);
+    s->fd = fd;
+    return HONE_OK;
+}
+
+hone_status hn_source_append(hn_source *s, const void *p, uint64_t n, hone_error *err)
+{
+    for (uint64_t done = 0; done < n;) {
+        size_t k = n - done < 1 << 30 ? (size_t)(n - done) : 1 << 30;
+        ssize_t r = pwrite(s->fd, (const char *)p + done, k, (off_t)(s->size + done));
+        if (r < 0 && errno == EINTR) continue;
+        if (r <= 0)
+            return HN_FAIL(err, HONE_E_IO,
+                           "%s: cannot write %llu bytes of a temporary file: %s; set TMPDIR to a folder "
+                           "with room",
+                           s->path, (unsigned long long)n, strerror(r < 0 ? errno : ENOSPC));
+        done += (uint64_t)r;
+    }
+    s->size += n;
+    return HONE_OK;
+}
+
 void hn_source_close(hn_source *s)
 {
     if (s->fd >= 0) close(s->fd);

@@ -145,6 +145,15 @@ static void keeps_permissions(void **state)
     assert_int_equal(hn_file_end(f, NULL), HONE_OK);
     hn_file_drop(f);
     assert_int_equal(mode_of("private"), 0600);
+    static const unsigned before[][2] = { { 0644, 0600 }, { 0666, 0600 }, { 0400, 0400 }, { 0600, 0600 } };
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) { /* what was there lets others read no longer */
+        assert_int_equal(chmod(in_dir("private"), before[i][0]), 0);
+        assert_int_equal(hn_file_begin(&f, in_dir("private"), &(hn_file_want){ .mode = 0600 }, NULL), HONE_OK);
+        assert_int_equal(hn_file_put(f, "x", 1, NULL), HONE_OK);
+        assert_int_equal(hn_file_end(f, NULL), HONE_OK);
+        hn_file_drop(f);
+        assert_int_equal(mode_of("private"), before[i][1]);
+    }
     /* never more open on the way than in the end */
     f = begin("private");
     DIR *d = opendir(dir);

@@ -116,6 +116,26 @@ static void supplied(void **state)
     hn_opts_free(o);
 }
 
+/* A name becomes a file: the text of a value or an argument, and nothing beside it. */
+static void replaced(void **state)
+{
+    hone_error e;
+    char text[] = "/cache/%s/a.gguf";
+    hn_opts *o = parse_ok(ARGS("-m", "name", "--stop", "a", "--stop=b", "x", "y"));
+    assert_int_equal(hn_opts_replace(o, "model", 0, text, &e), HONE_OK);
+    assert_int_equal(hn_opts_replace(o, "stop", 1, "c", &e), HONE_OK);
+    assert_int_equal(hn_opts_replace(o, NULL, 1, "z", &e), HONE_OK);
+    assert_int_equal(hn_opts_replace(o, NULL, 1, "z2", &e), HONE_OK);
+    memset(text, '-', sizeof text - 1); /* it was copied */
+    assert_string_equal(hn_opts_str(o, "model"), "/cache/%s/a.gguf");
+    assert_int_equal(hn_opts_count(o, "model"), 1);
+    assert_string_equal(hn_opts_nth(o, "stop", 0), "a");
+    assert_string_equal(hn_opts_nth(o, "stop", 1), "c");
+    assert_string_equal(hn_opts_arg(o, 0), "x");
+    assert_string_equal(hn_opts_arg(o, 1), "z2");
+    hn_opts_free(o);
+}
+
 static void values_that_look_like_options(void **state)
 {
     hn_opts *o = parse_ok(ARGS("-p", "-f", "--stop", "--", "--stop=", "-n", "-1", "--", "--json", "-"));
@@ -407,14 +427,14 @@ static void printed_below(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spellings),        cmocka_unit_test(defaults),
-        cmocka_unit_test(supplied),         cmocka_unit_test(values_that_look_like_options),
-        cmocka_unit_test(last_one_wins),    cmocka_unit_test(arguments_for_options),
-        cmocka_unit_test(files_once),       cmocka_unit_test(handed_on),
-        cmocka_unit_test(each_option_once), cmocka_unit_test(bad_numbers),
-        cmocka_unit_test(refusals),         cmocka_unit_test(id_lists),
-        cmocka_unit_test(nearest),          cmocka_unit_test(printed),
-        cmocka_unit_test(printed_below),
+        cmocka_unit_test(spellings),     cmocka_unit_test(defaults),
+        cmocka_unit_test(supplied),      cmocka_unit_test(values_that_look_like_options),
+        cmocka_unit_test(last_one_wins), cmocka_unit_test(arguments_for_options),
+        cmocka_unit_test(replaced),      cmocka_unit_test(files_once),
+        cmocka_unit_test(handed_on),     cmocka_unit_test(each_option_once),
+        cmocka_unit_test(bad_numbers),   cmocka_unit_test(refusals),
+        cmocka_unit_test(id_lists),      cmocka_unit_test(nearest),
+        cmocka_unit_test(printed),       cmocka_unit_test(printed_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
