@@ -2,6 +2,7 @@
 #ifndef HN_AVX2_H
 #define HN_AVX2_H
 
+#include "kernels/in_order.h"
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
@@ -13,31 +14,77 @@
 #endif
 #define FOR(i, n) UNROLL for (int i = 0; i < (n); i++)
 #define INLINE static inline __attribute__((always_inline))
+/* A loop whose body is long enough: the compiler does not see its count, so there is one copy of it. */
+INLINE int unseen(int i)
+{
+    __asm__("" : "+r"(i));
+    return i;
+}
+#define FOR_ROLLED(i, n) for (int i = unseen(0); i < (n); i++)
 
 /* many columns, from rows and from packed groups; both need scratch */
 hn_matmul_fn hn_avx2_panel_q4_K, hn_avx2_panel_q5_K, hn_avx2_panel_q6_K, hn_avx2_panel_iq4_XS;
 hn_matmul_fn hn_avx2_panel_q4_0, hn_avx2_panel_q5_0, hn_avx2_panel_q8_0, hn_avx2_panel_iq4_NL;
+hn_matmul_fn hn_avx2_panel_mxfp4;
 hn_matmul_fn hn_avx2_ppanel_q4_K, hn_avx2_ppanel_q5_K, hn_avx2_ppanel_q6_K, hn_avx2_ppanel_iq4_XS;
 hn_matmul_fn hn_avx2_ppanel_q4_0, hn_avx2_ppanel_q5_0, hn_avx2_ppanel_q8_0, hn_avx2_ppanel_iq4_NL;
+
+/* few columns, from rows as in the file; of floats one */
+hn_matmul_fn hn_avx2_row_f32, hn_avx2_row_f16, hn_avx2_row_bf16;
+hn_matmul_fn hn_avx2_rows_q4_K, hn_avx2_rows_q5_K, hn_avx2_rows_q6_K, hn_avx2_rows_iq4_XS;
+hn_matmul_fn hn_avx2_rows_q4_0, hn_avx2_rows_q5_0, hn_avx2_rows_q8_0, hn_avx2_rows_iq4_NL, hn_avx2_rows_mxfp4;
 
 /* packed groups */
 hn_matmul_fn hn_avx2_packed_f32, hn_avx2_packed_f16, hn_avx2_packed_bf16;
 hn_matmul_fn hn_avx2_packed_q4_K, hn_avx2_packed_q5_K, hn_avx2_packed_q6_K, hn_avx2_packed_iq4_XS;
 hn_matmul_fn hn_avx2_packed_q4_0, hn_avx2_packed_q5_0, hn_avx2_packed_q8_0, hn_avx2_packed_iq4_NL;
 
-/* sum + v, in this order: a compiler that regroups long sums keeps all their terms at
- * once, in memory, since there are but sixteen registers */
+#ifdef HN_VNNI_DOT /* a file of the level AVX_VNNI (avx_vnni.h) */
+/* Lane i: sum + Σ of four products of unsigned u and signed s, modulo 2^32. Emulated, nothing is narrower than 32 bits:
+ * vpmaddubsw's sums of 16 saturate, and vpdpbusd's do not. In place: a compiler that is free to may copy the sum. */
+INLINE __m256i dpbusd(__m256i sum, __m256i u, __m256i s)
+{
+#ifdef HN_VNNI_EMULATED
+    __m256i signed_even = _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8);
+    __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(255)), signed_even);
+    __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(s, 8));
+    sum = _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+#else
+    sum = _mm256_dpbusd_avx_epi32(sum, u, s);
+#endif
+    __asm__ volatile("" : "+x"(sum));
+    return sum;
+}
+/* Lane i: sum + Σ of two products of 16 bits, modulo 2^32. */
+INLINE __m256i dpwssd(__m256i sum, __m256i a, __m256i b)
+{
+#ifdef HN_VNNI_EMULATED
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+#else
+    sum = _mm256_dpwssd_avx_epi32(sum, a, b);
+#endif
+    __asm__ volatile("" : "+x"(sum));
+    return sum;
+}
+#endif
+
+/* sum + v, in this order, and before the loads that follow: a compiler that regroups long sums, or loads all of a block
+ * first, keeps all their terms at once, in memory, since there are but sixteen registers */
 INLINE __m256i add16(__m256i sum, __m256i v)
 {
     sum = _mm256_add_epi16(sum, v);
-    __asm__("" : "+x"(sum));
+    __asm__ volatile("" : "+x"(sum));
     return sum;
 }
 INLINE __m256i add_madd(__m256i sum, __m256i pairs, __m256i scale)
 {
+#ifdef HN_VNNI_DOT
+    return dpwssd(sum, pairs, scale);
+#else
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, scale));
-    __asm__("" : "+x"(sum));
+    __asm__ volatile("" : "+x"(sum));
     return sum;
+#endif
 }
 /* The array stays in memory: its words are to be loaded into all lanes, which is free,
  * not shuffled out of the registers that it was written from. */
@@ -51,6 +98,24 @@ INLINE int32_t load32(const void *p)
 }
 INLINE __m256i word(const void *p) { return _mm256_set1_epi32(load32(p)); }
 INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+
+#if HN_SEES_LOADS /* a sanitizer does not look into assembly */
+INLINE __m256i load_in_order(const void *p) { return load256(p); }
+INLINE __m128i load_half_in_order(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
+#else
+INLINE __m256i load_in_order(const void *p)
+{
+    __m256i v;
+    __asm__ volatile("vmovdqu %1, %0" : "=x"(v) : "m"(*(const __m256i_u *)p));
+    return v;
+}
+INLINE __m128i load_half_in_order(const void *p)
+{
+    __m128i v;
+    __asm__ volatile("vmovdqu %1, %0" : "=x"(v) : "m"(*(const __m128i_u *)p));
+    return v;
+}
+#endif
 INLINE __m256i low_nibbles(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
 INLINE __m256i high_nibbles(__m256i v) { return low_nibbles(_mm256_srli_epi16(v, 4)); }
 INLINE __m256i and32(__m256i v, uint32_t m) { return _mm256_and_si256(v, _mm256_set1_epi32((int32_t)m)); }

@@ -1,16 +1,23 @@
-/* Products of few columns from the packed layout (quant/pack.h), AVX2. A lane is a
- * row, a register holds eight: a word of codes meets a broadcast word of activations,
- * scales are vectors, and nothing is summed across lanes. One to four columns share
- * every opened word; more take the panels of avx2_panel.c. How many vpmaddubsw results
- * fit 16 bits is told there. */
+/* Products of few columns from the packed layout (quant/pack.h), AVX2. A lane is a row, a register holds eight; both
+ * halves of a group are met together, line by line: a word of codes meets a broadcast word of activations, scales are
+ * vectors, and nothing is summed across lanes. One to four columns (of types with more fields two) share every opened
+ * word; more take the panels of avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
 #if defined(__x86_64__)
 
 #include "kernels/avx2.h"
 
-/* Nothing is fetched ahead: the core's own prefetchers follow one ascending stream (measured: docs/LAB.md). */
 enum { COLS = 4 };
 /* columns from which opening a panel pays (measured: docs/LAB.md) */
-enum { PANEL_4 = 16, PANEL_5 = 8, PANEL_6 = 5, PANEL_WIDE = 16 };
+enum {
+    PANEL_Q4_K = 6,
+    PANEL_Q5_K = 4,
+    PANEL_Q6_K = 3,
+    PANEL_IQ4_XS = 4,
+    PANEL_Q4_0 = 24,
+    PANEL_Q5_0 = 14,
+    PANEL_Q8_0 = 32,
+    PANEL_IQ4_NL = 20
+};
 
 INLINE __m256 scales_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 
@@ -21,16 +28,42 @@ INLINE void dot(__m256i *sum, bool first, __m256i codes, const int8_t *x)
     *sum = first ? v : add16(*sum, v);
 }
 
-/* ---- K-quants: a block of 256 of eight rows times nc columns -------------------------------- */
+/* ---- K-quants: a block of 256 of sixteen rows times nc columns ------------------------------- */
 
-/* p: the block at the first of the rows' words; d: the scales of Q6_K; h: 0 or 8 */
-typedef void k_block_fn(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc);
+/* Both halves of a group of sixteen rows: a vector of each eight. */
+typedef struct pair {
+    __m256i v[2];
+} pair;
+
+/* Asks for the line 2 KiB behind p: of 512 B to 4 KiB the distance that no type loses by (measured: docs/LAB.md). */
+INLINE void fetch_behind(const char *p) { fetch_line(p + 2048); }
+
+/* The words of one line of codes. */
+INLINE pair line_again(const char *p) { return (pair){ { load_in_order(p), load_in_order(p + 32) } }; }
+INLINE pair line(const char *p)
+{
+    fetch_behind(p);
+    return line_again(p);
+}
+INLINE pair low4(pair q) { return (pair){ { low_nibbles(q.v[0]), low_nibbles(q.v[1]) } }; }
+INLINE pair high4(pair q) { return (pair){ { high_nibbles(q.v[0]), high_nibbles(q.v[1]) } }; }
+
+/* sum = the first of 16-bit sums, or added to them */
+INLINE void dot2(pair *sum, bool first, pair codes, const int8_t *x)
+{
+    __m256i w = word(x);
+    FOR(h, 2) {
+        __m256i v = _mm256_maddubs_epi16(codes.v[h], w);
+        sum->v[h] = first ? v : add16(sum->v[h], v);
+    }
+}
+
+/* p: the block; d: the scales of Q6_K; acc[half][column] */
+typedef void k_block_fn(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS]);
 
 /* acc = fma(d·da, isum, acc), then acc −= dmin·da·Σ min·Σq */
-INLINE void k_finish(const char *p, int h, const __m256i mn[2], const hn_a256 *const *x, int nc, const __m256i *isum,
-                     __m256 *acc)
+INLINE void k_finish(const char *p, __m256i sc[2][4], const hn_a256 *const *x, int nc, pair *isum, __m256 acc[2][COLS])
 {
-    __m256 d = scales_f16(p + 2 * h), dmin = scales_f16(p + 32 + 2 * h);
     int32_t pairs[COLS][4];
     FOR(c, nc) {
         __m256i s = _mm256_madd_epi16(load256(x[c]->bsum), _mm256_set1_epi16(1));
@@ -38,190 +71,243 @@ INLINE void k_finish(const char *p, int h, const __m256i mn[2], const hn_a256 *c
                          _mm_packs_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1)));
     }
     IN_MEMORY(pairs);
-    FOR(c, nc) {
-        __m256i msum = _mm256_setzero_si256();
-        FOR(i, 4)
-            msum = add_madd(msum, _mm256_shuffle_epi8(mn[i / 2], byte_index(i % 2 * 2, -1, i % 2 * 2 + 1, -1)),
-                            word(&pairs[c][i]));
-        __m256 da = _mm256_set1_ps(x[c]->d);
-        acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum[c]), acc[c]);
-        acc[c] = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, da), _mm256_cvtepi32_ps(msum), acc[c]);
+    FOR(h, 2) {
+        __m256 d = scales_f16(p + 16 * h), dmin = scales_f16(p + 32 + 16 * h);
+        FOR(c, nc) {
+            __m256i msum = _mm256_setzero_si256();
+            FOR(i, 4)
+                msum =
+                    add_madd(msum, _mm256_shuffle_epi8(sc[h][2 + i / 2], byte_index(i % 2 * 2, -1, i % 2 * 2 + 1, -1)),
+                             word(&pairs[c][i]));
+            __m256 da = _mm256_set1_ps(x[c]->d);
+            acc[h][c] = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum[c].v[h]), acc[h][c]);
+            acc[h][c] = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, da), _mm256_cvtepi32_ps(msum), acc[h][c]);
+        }
     }
 }
-INLINE void k_scales(const char *p, int h, __m256i v[4])
+INLINE void k_scales(const char *p, __m256i v[2][4])
 {
-    __m256i s[3];
-    FOR(i, 3) s[i] = load256(p + 64 * i + 4 * h);
-    k_scale_words(v, s);
+    FOR(i, 4) fetch_behind(p - 64 + 64 * i);
+    FOR(h, 2) {
+        __m256i s[3];
+        FOR(i, 3) s[i] = load256(p + 64 * i + 32 * h);
+        k_scale_words(v[h], s);
+    }
+    IN_MEMORY(*(__m256i(*)[8])v);
 }
 INLINE __m256i u8_scale(const __m256i v[2], int i)
 {
     return _mm256_shuffle_epi8(v[i / 4], byte_index(i % 4, -1, i % 4, -1));
 }
 
-INLINE void q4_K_block(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc)
+INLINE void q4_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
 {
-    __m256i sc[4], isum[COLS];
-    k_scales(p + 64, h, sc);
-    FOR(c, nc) isum[c] = _mm256_setzero_si256();
+    __m256i sc[2][4];
+    pair isum[COLS];
+    k_scales(p + 64, sc);
+    FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
     FOR(g, 4) {
-        __m256i lo[COLS], hi[COLS];
+        pair lo[COLS], hi[COLS];
         FOR(i, 8) {
-            const char *at = p + 256 + 64 * (8 * g + i);
-            __m256i q = load256(at + 4 * h), ql = low_nibbles(q), qh = high_nibbles(q);
+            pair q = line(p + 256 + 64 * (8 * g + i)), ql = low4(q), qh = high4(q);
             FOR(c, nc) {
-                dot(&lo[c], !i, ql, x[c]->q + 64 * g + 4 * i);
-                dot(&hi[c], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
+                dot2(&lo[c], !i, ql, x[c]->q + 64 * g + 4 * i);
+                dot2(&hi[c], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
             }
         }
-        __m256i sl = u8_scale(sc, 2 * g), sh = u8_scale(sc, 2 * g + 1);
-        FOR(c, nc) isum[c] = add_madd(add_madd(isum[c], lo[c], sl), hi[c], sh);
+        FOR(h, 2) {
+            __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
+            FOR(c, nc) isum[c].v[h] = add_madd(add_madd(isum[c].v[h], lo[c].v[h], sl), hi[c].v[h], sh);
+        }
     }
-    k_finish(p, h, sc + 2, x, nc, isum, acc);
+    k_finish(p, sc, x, nc, isum, acc);
 }
 
-INLINE void q5_K_block(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc)
+INLINE void q5_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
 {
-    __m256i sc[4], isum[COLS];
-    k_scales(p + 64, h, sc);
-    FOR(c, nc) isum[c] = _mm256_setzero_si256();
-    FOR(g, 4) {
-        __m256i sl = u8_scale(sc, 2 * g), sh = u8_scale(sc, 2 * g + 1);
-        FOR(half, 2) {
-            __m256i lo[COLS], hi[COLS];
+    __m256i sc[2][4];
+    pair isum[COLS];
+    k_scales(p + 64, sc);
+    FOR(i, 8) fetch_behind(p + 256 + 64 * i);
+    FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
+    FOR(g, 4)
+        FOR(part, 2) {
+            pair lo[COLS], hi[COLS];
             FOR(k, 4) {
-                int i = 4 * half + k;
-                const char *at = p + 768 + 64 * (8 * g + i);
-                __m256i q = load256(at + 4 * h), b = load256(p + 256 + 64 * i + 4 * h);
-                __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - 2 * g), 0x10101010);
-                __m256i qh = or_and(high_nibbles(q), shift16(b, 3 - 2 * g), 0x10101010);
+                int i = 4 * part + k;
+                pair b = line_again(p + 256 + 64 * i), ql, qh, q = line(p + 768 + 64 * (8 * g + i));
+                FOR(h, 2) {
+                    ql.v[h] = or_and(low_nibbles(q.v[h]), shift16(b.v[h], 4 - 2 * g), 0x10101010);
+                    qh.v[h] = or_and(high_nibbles(q.v[h]), shift16(b.v[h], 3 - 2 * g), 0x10101010);
+                }
                 FOR(c, nc) {
-                    dot(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
-                    dot(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
+                    dot2(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
+                    dot2(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
                 }
             }
-            FOR(c, nc) isum[c] = add_madd(add_madd(isum[c], lo[c], sl), hi[c], sh);
-        }
-    }
-    k_finish(p, h, sc + 2, x, nc, isum, acc);
-}
-
-INLINE void d_finish(const char *d, const hn_a256 *const *x, int nc, const __m256i *isum, __m256 *acc)
-{
-    __m256 dw = scales_f16(d);
-    FOR(c, nc)
-        acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(x[c]->d)), _mm256_cvtepi32_ps(isum[c]), acc[c]);
-}
-
-INLINE void q6_K_block(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc)
-{
-    __m256i isum[COLS], side[COLS], s[4];
-    FOR(c, nc) isum[c] = side[c] = _mm256_setzero_si256();
-    FOR(i, 4) s[i] = load256(p + hn_pack_q6_s(i) + 4 * h);
-    FOR(i, 8) { /* Σ sc·Σq, two scales at a time */
-        __m256i pair =
-            _mm256_srai_epi16(_mm256_shuffle_epi8(s[i / 2], byte_index(-1, i % 2 * 2, -1, i % 2 * 2 + 1)), 8);
-        FOR(c, nc) side[c] = add_madd(side[c], pair, word(x[c]->bsum + 2 * i));
-    }
-    FOR(n, 2)
-        FOR(j, 2) { /* words 4j … 4j+3 of 8: codes of scales 8n + j, + 2, + 4, + 6 */
-            FOR(half, 2) {
-                __m256i sum[4][COLS];
-                FOR(k, 2) {
-                    int i = 4 * j + 2 * half + k;
-                    const char *at = p + hn_pack_q6_h(8 * n + i);
-                    __m256i u = load256(at + 4 * h), l0 = load256(at + 64 + 4 * h), l1 = load256(at + 128 + 4 * h);
-                    __m256i q[4] = { or_and(low_nibbles(l0), _mm256_slli_epi16(u, 4), 0x30303030),
-                                     or_and(low_nibbles(l1), _mm256_slli_epi16(u, 2), 0x30303030),
-                                     or_and(high_nibbles(l0), u, 0x30303030),
-                                     or_and(high_nibbles(l1), _mm256_srli_epi16(u, 2), 0x30303030) };
-                    FOR(t, 4)
-                        FOR(c, nc) dot(&sum[t][c], !k, q[t], x[c]->q + 128 * n + 32 * t + 4 * i);
-                }
-                FOR(t, 4) {
-                    int at = 8 * n + 2 * t + j;
-                    __m256i sc =
-                        _mm256_srai_epi16(_mm256_shuffle_epi8(s[at / 4], byte_index(-1, at % 4, -1, at % 4)), 8);
-                    FOR(c, nc) isum[c] = add_madd(isum[c], sum[t][c], sc);
-                }
+            FOR(h, 2) {
+                __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
+                FOR(c, nc) isum[c].v[h] = add_madd(add_madd(isum[c].v[h], lo[c].v[h], sl), hi[c].v[h], sh);
             }
         }
-    FOR(c, nc) isum[c] = _mm256_sub_epi32(isum[c], _mm256_slli_epi32(side[c], 5));
-    d_finish(d + 2 * h, x, nc, isum, acc);
+    k_finish(p, sc, x, nc, isum, acc);
 }
 
-INLINE void iq4_XS_block(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc)
+INLINE void d_finish(const char *d, const hn_a256 *const *x, int nc, const pair *isum, __m256 acc[2][COLS])
 {
-    __m256i isum[COLS], sl = load256(p + 64 + 4 * h);
-    __m256i sh = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p + 32 + 2 * h)));
-    FOR(c, nc) isum[c] = _mm256_setzero_si256();
+    FOR(h, 2) {
+        __m256 dw = scales_f16(d + 16 * h);
+        FOR(c, nc)
+            acc[h][c] = _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(x[c]->d)), _mm256_cvtepi32_ps(isum[c].v[h]),
+                                        acc[h][c]);
+    }
+}
+
+/* Words 2j, 2j + 1 of half a block of Q6_K: codes of scales j/2, + 2, + 4, + 6, activations from q. `parts` has bit
+ * 2h + i for each half of the group h and field l of the two, i. */
+INLINE void q6_K_words(const char *p, int j, int parts, const int8_t *const *q, int nc, pair *isum)
+{
+    pair sum[4][COLS];
+    FOR(k, 2) {
+        int word_at = 2 * j + k;
+        const char *at = p + hn_pack_q6_h(word_at);
+        if (parts & 1)
+            FOR(i, 3) fetch_behind(at + 64 * i);
+        FOR(part, 4)
+            if (parts >> part & 1) {
+                int h = part / 2, i = part % 2;
+                __m256i u = load_in_order(at + 32 * h), l = load_in_order(at + 64 + 64 * i + 32 * h);
+                FOR(up, 2) {
+                    int t = i + 2 * up;
+                    __m256i v = or_and(up ? high_nibbles(l) : low_nibbles(l), shift16(u, 4 - 2 * t), 0x30303030);
+                    FOR(c, nc) dot(&sum[t][c].v[h], !k, v, q[c] + 32 * t + 4 * word_at);
+                }
+            }
+    }
+    FOR(i, 8) {
+        int h = i / 4, t = i % 4, scale = 2 * t + j / 2;
+        if (parts >> (2 * h + t % 2) & 1) {
+            __m256i s = load256(p + hn_pack_q6_s(scale / 4) + 32 * h);
+            s = _mm256_srai_epi16(_mm256_shuffle_epi8(s, byte_index(-1, scale % 4, -1, scale % 4)), 8);
+            FOR(c, nc) isum[c].v[h] = add_madd(isum[c].v[h], sum[t][c].v[h], s);
+        }
+    }
+}
+INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
+{
+    pair isum[COLS];
+    FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
+    FOR(n, 2) {
+        pair side[COLS];
+        const int8_t *q[COLS];
+        FOR(c, nc) side[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } }, q[c] = x[c]->q + 128 * n;
+        FOR(i, 4) { /* Σ sc·Σq, two scales at a time */
+            pair s = line(p + hn_pack_q6_s(i / 2));
+            FOR(h, 2) {
+                __m256i two =
+                    _mm256_srai_epi16(_mm256_shuffle_epi8(s.v[h], byte_index(-1, i % 2 * 2, -1, i % 2 * 2 + 1)), 8);
+                FOR(c, nc) side[c].v[h] = add_madd(side[c].v[h], two, word(x[c]->bsum + 8 * n + 2 * i));
+            }
+        }
+        FOR(c, nc)
+            FOR(h, 2) isum[c].v[h] = _mm256_sub_epi32(isum[c].v[h], _mm256_slli_epi32(side[c].v[h], 5));
+        FOR(j, 4) { /* so many sums as stay in registers */
+            if (nc == 1)
+                FOR(h, 2) q6_K_words(p, j, 3 << 2 * h, q, nc, isum);
+            else
+                FOR(part, 4) q6_K_words(p, j, 1 << part, q, nc, isum);
+        }
+        p += hn_pack_q6_s(2);
+    }
+    d_finish(d, x, nc, isum, acc);
+}
+
+INLINE void iq4_XS_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
+{
+    fetch_behind(p);
+    pair isum[COLS], sl = line(p + 64);
+    __m256i sh[2];
+    FOR(h, 2) sh[h] = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p + 32 + 16 * h)));
+    FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
     FOR(s, 8) {
-        __m256i sc = iq4_scale(sh, sl, s);
+        __m256i sc[2];
+        FOR(h, 2) sc[h] = iq4_scale(sh[h], sl.v[h], s);
         FOR(i, 4) {
-            const char *at = p + 128 + 64 * (4 * s + i);
-            __m256i q = load256(at + 4 * h), ql = iq4_levels(low_nibbles(q)), qh = iq4_levels(high_nibbles(q));
-            FOR(c, nc) {
-                isum[c] = add_madd(isum[c], signed_pairs(ql, word(x[c]->q + 32 * s + 4 * i)), sc);
-                isum[c] = add_madd(isum[c], signed_pairs(qh, word(x[c]->q + 32 * s + 16 + 4 * i)), sc);
+            pair q = line(p + 128 + 64 * (4 * s + i));
+            FOR(h, 2) {
+                __m256i ql = iq4_levels(low_nibbles(q.v[h])), qh = iq4_levels(high_nibbles(q.v[h]));
+                FOR(c, nc) {
+                    isum[c].v[h] = add_madd(isum[c].v[h], signed_pairs(ql, word(x[c]->q + 32 * s + 4 * i)), sc[h]);
+                    isum[c].v[h] = add_madd(isum[c].v[h], signed_pairs(qh, word(x[c]->q + 32 * s + 16 + 4 * i)), sc[h]);
+                }
             }
         }
     }
-    d_finish(p + 2 * h, x, nc, isum, acc);
+    d_finish(p, x, nc, isum, acc);
 }
 
 /* ---- 32-blocks ------------------------------------------------------------------------------ */
 
-/* Σ codes·activations of a block of eight rows; offset·Σq is subtracted afterwards */
-typedef void q32_block_fn(const char *p, int h, const int8_t *const *x, int nc, __m256i *sum);
+/* Σ codes·activations of a block of sixteen rows; offset·Σq is subtracted afterwards */
+typedef void q32_block_fn(const char *p, const int8_t *const *x, int nc, pair *sum);
 
 #define ONES _mm256_set1_epi16(1)
 
-INLINE void q4_0_block(const char *p, int h, const int8_t *const *x, int nc, __m256i *sum)
+INLINE void q4_0_block(const char *p, const int8_t *const *x, int nc, pair *sum)
 {
-    __m256i t[COLS];
+    pair t[COLS];
     FOR(i, 4) {
-        __m256i q = load256(p + 64 * i + 4 * h), ql = low_nibbles(q), qh = high_nibbles(q);
+        pair q = line(p + 64 * i), ql = low4(q), qh = high4(q);
         FOR(c, nc) {
-            dot(&t[c], !i, ql, x[c] + 4 * i);
-            dot(&t[c], false, qh, x[c] + 16 + 4 * i);
+            dot2(&t[c], !i, ql, x[c] + 4 * i);
+            dot2(&t[c], false, qh, x[c] + 16 + 4 * i);
         }
     }
-    FOR(c, nc) sum[c] = _mm256_madd_epi16(t[c], ONES);
+    FOR(c, nc)
+        FOR(h, 2) sum[c].v[h] = _mm256_madd_epi16(t[c].v[h], ONES);
 }
 
-INLINE void q5_0_block(const char *p, int h, const int8_t *const *x, int nc, __m256i *sum)
+INLINE void q5_0_block(const char *p, const int8_t *const *x, int nc, pair *sum)
 {
-    __m256i b = load256(p + 4 * h), lo[COLS], hi[COLS];
+    pair b = line(p), lo[COLS], hi[COLS];
     FOR(i, 4) {
-        const char *at = p + 64 + 64 * i;
-        __m256i q = load256(at + 4 * h);
-        __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - i), 0x10101010),
-                qh = or_and(high_nibbles(q), shift16(b, -i), 0x10101010);
+        pair q = line(p + 64 + 64 * i), ql, qh;
+        FOR(h, 2) {
+            ql.v[h] = or_and(low_nibbles(q.v[h]), shift16(b.v[h], 4 - i), 0x10101010);
+            qh.v[h] = or_and(high_nibbles(q.v[h]), shift16(b.v[h], -i), 0x10101010);
+        }
         FOR(c, nc) {
-            dot(&lo[c], !i, ql, x[c] + 4 * i);
-            dot(&hi[c], !i, qh, x[c] + 16 + 4 * i);
+            dot2(&lo[c], !i, ql, x[c] + 4 * i);
+            dot2(&hi[c], !i, qh, x[c] + 16 + 4 * i);
         }
     }
-    FOR(c, nc) sum[c] = add_madd(_mm256_madd_epi16(lo[c], ONES), hi[c], ONES);
+    FOR(c, nc)
+        FOR(h, 2) sum[c].v[h] = add_madd(_mm256_madd_epi16(lo[c].v[h], ONES), hi[c].v[h], ONES);
 }
 
-INLINE void q8_0_block(const char *p, int h, const int8_t *const *x, int nc, __m256i *sum)
+INLINE void q8_0_block(const char *p, const int8_t *const *x, int nc, pair *sum)
 {
-    FOR(c, nc) sum[c] = _mm256_setzero_si256();
+    FOR(c, nc) sum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
     FOR(i, 8) {
-        __m256i q = _mm256_xor_si256(load256(p + 64 * i + 4 * h), _mm256_set1_epi8(-128));
-        FOR(c, nc) sum[c] = add_madd(sum[c], signed_pairs(q, word(x[c] + 4 * i)), ONES);
+        pair q = line(p + 64 * i);
+        FOR(h, 2) {
+            __m256i v = _mm256_xor_si256(q.v[h], _mm256_set1_epi8(-128));
+            FOR(c, nc) sum[c].v[h] = add_madd(sum[c].v[h], signed_pairs(v, word(x[c] + 4 * i)), ONES);
+        }
     }
 }
 
-INLINE void iq4_NL_block(const char *p, int h, const int8_t *const *x, int nc, __m256i *sum)
+INLINE void iq4_NL_block(const char *p, const int8_t *const *x, int nc, pair *sum)
 {
-    FOR(c, nc) sum[c] = _mm256_setzero_si256();
+    FOR(c, nc) sum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
     FOR(i, 4) {
-        __m256i q = load256(p + 64 * i + 4 * h), ql = iq4_levels(low_nibbles(q)), qh = iq4_levels(high_nibbles(q));
-        FOR(c, nc) {
-            sum[c] = add_madd(sum[c], signed_pairs(ql, word(x[c] + 4 * i)), ONES);
-            sum[c] = add_madd(sum[c], signed_pairs(qh, word(x[c] + 16 + 4 * i)), ONES);
+        pair q = line(p + 64 * i);
+        FOR(h, 2) {
+            __m256i ql = iq4_levels(low_nibbles(q.v[h])), qh = iq4_levels(high_nibbles(q.v[h]));
+            FOR(c, nc) {
+                sum[c].v[h] = add_madd(sum[c].v[h], signed_pairs(ql, word(x[c] + 4 * i)), ONES);
+                sum[c].v[h] = add_madd(sum[c].v[h], signed_pairs(qh, word(x[c] + 16 + 4 * i)), ONES);
+            }
         }
     }
 }
@@ -261,8 +347,8 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
             const char *p = g + (pairs ? hn_pair_block(bytes, b) : (size_t)b * bytes), *d = g + hn_pair_d(bytes, b);
             if (m->w_stride > HN_FAR_GROUP)
                 FOR(c, nc) hn_fetch_a256(x[c] + 1);
-            block(p, d, 0, x, nc, acc[0]);
-            block(p, d, 8, x, nc, acc[1]);
+            if (pairs && b % 2 == 0) fetch_behind(d);
+            block(p, d, x, nc, acc);
             FOR(c, nc) x[c]++;
         }
         FOR(c, nc) {
@@ -287,14 +373,16 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         }
         for (int64_t b = 0; b < nb; b++) {
             const char *p = g + hn_pair_block(bytes, b), *d = g + hn_pair_d(bytes, b);
-            FOR(i, 2) {
-                __m256i sum[COLS];
-                block(p, 8 * i, x, nc, sum);
-                __m256 dw = scales_f16(d + 16 * i);
+            pair sum[COLS];
+            if (b % 2 == 0) fetch_behind(d);
+            block(p, x, nc, sum);
+            FOR(h, 2) {
+                __m256 dw = scales_f16(d + 16 * h);
                 FOR(c, nc) {
-                    if (shift) sum[c] = _mm256_sub_epi32(sum[c], _mm256_slli_epi32(word(dx[c] + nb + b), shift));
-                    acc[i][c] = _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(dx[c][b])), _mm256_cvtepi32_ps(sum[c]),
-                                                acc[i][c]);
+                    __m256i v = sum[c].v[h];
+                    if (shift) v = _mm256_sub_epi32(v, _mm256_slli_epi32(word(dx[c] + nb + b), shift));
+                    acc[h][c] =
+                        _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(dx[c][b])), _mm256_cvtepi32_ps(v), acc[h][c]);
                 }
             }
             FOR(c, nc) x[c] += 32;
@@ -306,42 +394,44 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
     }
 }
 
-/* Each number of columns has its own code. */
-#define BY_COLUMNS(ROWS)                           \
-    for (int64_t c = 0; c < m->n_col; c += COLS) { \
-        switch (m->n_col - c) {                    \
-        case 1: ROWS(1); break;                    \
-        case 2: ROWS(2); break;                    \
-        case 3: ROWS(3); break;                    \
-        default: ROWS(4); break;                   \
-        }                                          \
+/* A group of rows meets all columns before the next one. Each number of columns has its own code. */
+#define BY_COLUMNS(ROWS, MOST)                                            \
+    for (hn_mm g = *m; g.r0 < m->r1; g.r0 += HN_PACK_ROWS) {              \
+        g.r1 = g.r0 + HN_PACK_ROWS < m->r1 ? g.r0 + HN_PACK_ROWS : m->r1; \
+        for (int64_t c = 0; c < m->n_col; c += MOST) {                    \
+            int64_t left = m->n_col - c;                                  \
+            if (left >= MOST) ROWS(MOST);                                 \
+            else if (left == 1) ROWS(1);                                  \
+            else if (left == 2) ROWS(2);                                  \
+            else ROWS(3);                                                 \
+        }                                                                 \
     }
-#define PACKED(TYPE, ROWS, FROM)               \
+#define PACKED(TYPE, ROWS, MOST, FROM)         \
     void hn_avx2_packed_##TYPE(const hn_mm *m) \
     {                                          \
         if (m->panel && m->n_col >= FROM) {    \
             hn_avx2_ppanel_##TYPE(m);          \
             return;                            \
         }                                      \
-        BY_COLUMNS(ROWS)                       \
+        BY_COLUMNS(ROWS, MOST)                 \
     }
 
-#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304, false)
-#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816, false)
-#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328, true)
-#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176, false)
-#define ROWS_Q4_0(NC) rows_32(m, c, NC, q4_0_block, 256, 3)
-#define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 0)
-#define ROWS_Q5_0(NC) rows_32(m, c, NC, q5_0_block, 320, 4)
-#define ROWS_Q8_0(NC) rows_32(m, c, NC, q8_0_block, 512, 0)
-PACKED(q4_K, ROWS_Q4_K, PANEL_4)
-PACKED(q5_K, ROWS_Q5_K, PANEL_5)
-PACKED(q6_K, ROWS_Q6_K, PANEL_6)
-PACKED(iq4_XS, ROWS_IQ4_XS, PANEL_WIDE)
-PACKED(q4_0, ROWS_Q4_0, PANEL_4)
-PACKED(iq4_NL, ROWS_IQ4_NL, PANEL_WIDE)
-PACKED(q5_0, ROWS_Q5_0, PANEL_5)
-PACKED(q8_0, ROWS_Q8_0, PANEL_WIDE)
+#define ROWS_Q4_K(NC) rows_k(&g, c, NC, q4_K_block, 2304, false)
+#define ROWS_Q5_K(NC) rows_k(&g, c, NC, q5_K_block, 2816, false)
+#define ROWS_Q6_K(NC) rows_k(&g, c, NC, q6_K_block, 3328, true)
+#define ROWS_IQ4_XS(NC) rows_k(&g, c, NC, iq4_XS_block, 2176, false)
+#define ROWS_Q4_0(NC) rows_32(&g, c, NC, q4_0_block, 256, 3)
+#define ROWS_IQ4_NL(NC) rows_32(&g, c, NC, iq4_NL_block, 256, 0)
+#define ROWS_Q5_0(NC) rows_32(&g, c, NC, q5_0_block, 320, 4)
+#define ROWS_Q8_0(NC) rows_32(&g, c, NC, q8_0_block, 512, 0)
+PACKED(q4_K, ROWS_Q4_K, 4, PANEL_Q4_K)
+PACKED(q5_K, ROWS_Q5_K, 2, PANEL_Q5_K)
+PACKED(q6_K, ROWS_Q6_K, 2, PANEL_Q6_K)
+PACKED(iq4_XS, ROWS_IQ4_XS, 2, PANEL_IQ4_XS)
+PACKED(q4_0, ROWS_Q4_0, 4, PANEL_Q4_0)
+PACKED(iq4_NL, ROWS_IQ4_NL, 4, PANEL_IQ4_NL)
+PACKED(q5_0, ROWS_Q5_0, 4, PANEL_Q5_0)
+PACKED(q8_0, ROWS_Q8_0, 4, PANEL_Q8_0)
 
 /* ---- floats: the contract's sixteen lanes are sixteen sums, each two vectors of rows ---------------- */
 
@@ -354,12 +444,25 @@ INLINE __m256 widen_bf16(const char *p)
 
 typedef __m256 widen_fn(const char *p);
 
-/* NL lanes at a time, so that 2·NL·nc sums stay in registers; a block is read 16/NL
- * times, all but the first from L1. */
+/* Element k of sixteen rows times each column, to the sums of lane k mod 16. */
+INLINE void float_step(__m256 (*s)[16][2], int l, const char *at, const float *const *x, int64_t k, int nc,
+                       widen_fn *widen, size_t unit, bool first)
+{
+    __m256 w[2];
+    FOR(h, 2) w[h] = widen(at + h * unit / 2);
+    FOR(c, nc) {
+        __m256 v = _mm256_set1_ps(x[c][k]);
+        FOR(h, 2) s[c][l][h] = _mm256_fmadd_ps(w[h], v, first ? _mm256_setzero_ps() : s[c][l][h]);
+    }
+}
+
+/* One column: elements are met as they lie, the sums of all lanes wait in the first cache. More: NL lanes at a time,
+ * so that 2·NL·nc sums stay in registers; a block is read 16/NL times, all but the first from the first cache, while
+ * the next one is asked for in order. */
 INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size_t bytes)
 {
     enum { MAX_SUMS = 4 };
-    const int nl = nc == 1 ? 4 : nc == 2 ? 2 : 1;
+    const int nl = nc == 1 ? 16 : nc == 2 ? 2 : 1;
     const size_t unit = HN_PACK_ROWS * bytes;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
         const char *p = group(m, r);
@@ -368,10 +471,32 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
         FOR(c, nc) x[c] = (const float *)column(m, c0 + c);
         for (int64_t b = 0; b < m->n_in; b += 256) {
             int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in;
+            if (nc == 1) {
+                __m256 s[1][16][2];
+                memset(s, 0, sizeof s);
+                IN_MEMORY(s);
+                int64_t k = b;
+                for (; k + 16 <= end; k += 16) {
+                    FOR(l, 16) {
+                        const char *at = p + (size_t)(k + l) * unit;
+                        if (l * unit % 64 == 0) fetch_behind(at);
+                        if (unit > 64) fetch_behind(at + 64);
+                        float_step(s, l, at, x, k + l, 1, widen, unit, false);
+                    }
+                    IN_MEMORY(s);
+                }
+                for (int l = 0; k + l < end; l++)
+                    float_step(s, l, p + (size_t)(k + l) * unit, x, k + l, 1, widen, unit, false);
+                for (int l = 0; l < 16; l++)
+                    FOR(h, 2) t[0][l][h] = b ? _mm256_add_ps(t[0][l][h], s[0][l][h]) : s[0][l][h];
+                continue;
+            }
             for (int l0 = 0; l0 < 16; l0 += nl) {
                 __m256 s[MAX_SUMS][2];
+                const char *next = p + (size_t)(b + 256 + 16 * l0) * unit;
                 FOR(i, nl * nc) s[i][0] = s[i][1] = _mm256_setzero_ps();
-                for (int64_t k = b + l0; k < end; k += 16) {
+                for (int64_t k = b + l0; k < end; k += 16, next += nl * unit) {
+                    for (size_t i = 0; i < nl * unit; i += 64) __asm__ volatile("prefetcht0 %0" : : "m"(next[i]));
                     FOR(l, nl)
                         if (k + l < end) {
                             const char *at = p + (size_t)(k + l) * unit;
@@ -398,12 +523,12 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
     }
 }
 
-#define ROWS_F32(NC) rows_float(m, c, NC, widen_f32, 4)
-#define ROWS_F16(NC) rows_float(m, c, NC, widen_f16, 2)
-#define ROWS_BF16(NC) rows_float(m, c, NC, widen_bf16, 2)
-void hn_avx2_packed_f32(const hn_mm *m) { BY_COLUMNS(ROWS_F32) }
-void hn_avx2_packed_f16(const hn_mm *m) { BY_COLUMNS(ROWS_F16) }
-void hn_avx2_packed_bf16(const hn_mm *m) { BY_COLUMNS(ROWS_BF16) }
+#define ROWS_F32(NC) rows_float(&g, c, NC, widen_f32, 4)
+#define ROWS_F16(NC) rows_float(&g, c, NC, widen_f16, 2)
+#define ROWS_BF16(NC) rows_float(&g, c, NC, widen_bf16, 2)
+void hn_avx2_packed_f32(const hn_mm *m) { BY_COLUMNS(ROWS_F32, 4) }
+void hn_avx2_packed_f16(const hn_mm *m) { BY_COLUMNS(ROWS_F16, 4) }
+void hn_avx2_packed_bf16(const hn_mm *m) { BY_COLUMNS(ROWS_BF16, 4) }
 
 #else
 typedef int hn_no_avx2_packed; /* an empty file is not C */

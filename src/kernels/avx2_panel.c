@@ -10,24 +10,9 @@
  * are widened for each tile. */
 #if defined(__x86_64__)
 
-#include "kernels/avx2.h"
+#include "kernels/avx2_panel.h"
 
-enum { ROWS = HN_PACK_ROWS, COLS = 4 };
-_Static_assert((int)HN_PANEL_ROWS == 2 * (int)ROWS, "two panels");
-
-/* One block of 256 of 16 rows. */
-typedef struct kpanel {
-    uint8_t q[64][ROWS][4];
-    int16_t sc[16][ROWS][2];  /* the scale of each sub-block, twice */
-    int16_t pair[8][ROWS][2]; /* what meets the sums of activations: minima of 32 (4 pairs), scales of 16 (8) */
-    float d[ROWS], dmin[ROWS];
-} kpanel;
-/* One block of 32 of 16 rows. */
-typedef struct tpanel {
-    uint8_t q[8][ROWS][4];
-    float d[ROWS];
-} tpanel;
-/* The same of signed codes; one panel only. */
+/* One block of 256, of 32 of 16 rows, of signed codes; one panel only. */
 typedef struct kwide {
     int16_t q[128][ROWS][2];
     float d[ROWS];
@@ -36,62 +21,9 @@ typedef struct twide {
     int16_t q[16][ROWS][2];
     float d[ROWS];
 } twide;
-_Static_assert(2 * sizeof(kpanel) <= HN_PANEL_ELEM * 256 && 2 * sizeof(tpanel) <= HN_PANEL_ELEM * 32, "HN_PANEL_BYTES");
 _Static_assert(sizeof(kwide) <= HN_PANEL_ELEM * 256 && sizeof(twide) <= HN_PANEL_ELEM * 32, "HN_PANEL_BYTES");
 
-/* ---- eight rows, word by word: lane r is row r -------------------------------------------------------- */
-
-/* Rows h … h+7 of a panel: of a matrix, or of a packed group. */
-typedef struct from {
-    const char *row[8], *group;
-    int h;
-} from;
-
-INLINE from from_rows(const hn_mm *m, int64_t r, int h) /* beyond r1 the last row again */
-{
-    from f = { .h = h };
-    for (int i = 0; i < 8; i++)
-        f.row[i] = (const char *)m->w + (size_t)(r + h + i < m->r1 ? r + h + i : m->r1 - 1) * m->w_stride;
-    return f;
-}
-INLINE from from_group(const hn_mm *m, int64_t r, int h)
-{
-    return (from){ .h = h, .group = (const char *)m->w + (size_t)(r / ROWS) * m->w_stride };
-}
-
-/* n words (a multiple of 4) at byte `at` of the rows, or from byte `pack` of the group on, `step` bytes apart. */
-INLINE void words_apart(__m256i *v, const from *f, int64_t at, int64_t pack, int step, int n)
-{
-    if (f->group) {
-        FOR(i, n) v[i] = load256(f->group + pack + step * i + 4 * f->h);
-        return;
-    }
-    FOR(j, n / 4) {
-        __m256i t[4];
-        FOR(i, 4) /* rows i, 4+i */
-            t[i] = _mm256_inserti128_si256(
-                _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(f->row[i] + at + 16 * j))),
-                _mm_loadu_si128((const __m128i *)(f->row[4 + i] + at + 16 * j)), 1);
-        __m256i a = _mm256_unpacklo_epi32(t[0], t[1]), b = _mm256_unpackhi_epi32(t[0], t[1]);
-        __m256i c = _mm256_unpacklo_epi32(t[2], t[3]), d = _mm256_unpackhi_epi32(t[2], t[3]);
-        v[4 * j] = _mm256_unpacklo_epi64(a, c);
-        v[4 * j + 1] = _mm256_unpackhi_epi64(a, c);
-        v[4 * j + 2] = _mm256_unpacklo_epi64(b, d);
-        v[4 * j + 3] = _mm256_unpackhi_epi64(b, d);
-    }
-}
-INLINE void words(__m256i *v, const from *f, int64_t at, int64_t pack, int n) { words_apart(v, f, at, pack, 64, n); }
-INLINE __m256 halves(const from *f, int64_t at, int64_t pack)
-{
-    if (f->group) return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(f->group + pack + 2 * f->h)));
-    int16_t v[8];
-    for (int i = 0; i < 8; i++) memcpy(&v[i], f->row[i] + at, 2);
-    return _mm256_cvtph_ps(_mm_setr_epi16(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]));
-}
-INLINE void put(void *dst, __m256i v) { _mm256_store_si256(dst, v); }
-/* A word of four signed codes as two of two, 16 bits each. */
-INLINE __m256i wide_low(__m256i v) { return _mm256_srai_epi16(_mm256_shuffle_epi8(v, byte_index(-1, 0, -1, 1)), 8); }
-INLINE __m256i wide_high(__m256i v) { return _mm256_srai_epi16(_mm256_shuffle_epi8(v, byte_index(-1, 2, -1, 3)), 8); }
+static hn_panel_open wide_iq4_XS, pwide_iq4_XS, wide_iq4_NL, pwide_iq4_NL, wide_q8_0, pwide_q8_0;
 
 /* ---- K-quants: opening eight rows of block b of nb ------------------------------------------------------- */
 
@@ -125,7 +57,7 @@ INLINE void open_q4_K(kpanel *p, const from *f, int64_t b, int64_t nb)
 {
     int64_t at = b * (int64_t)sizeof(hn_q4_K), pack = b * 2304;
     open_header(p, f, at, pack);
-    FOR(g, 4) {
+    FOR_ROLLED(g, 4) {
         __m256i q[8];
         words(q, f, at + 16 + 32 * g, pack + 256 + 512 * g, 8);
         FOR(i, 8) {
@@ -164,7 +96,7 @@ INLINE void open_q6_K(kpanel *p, const from *f, int64_t b, int64_t nb)
             put(p->pair[2 * i + k][f->h],
                 _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, 2 * k, -1, 2 * k + 1)), 8));
     }
-    FOR(n, 2)
+    FOR_ROLLED(n, 2)
         FOR(j, 2) {
             __m256i l0[4], l1[4], h[4];
             words_apart(l0, f, at + 64 * n + 16 * j, pack + (int64_t)hn_pack_q6_l(16 * n + 4 * j), 192, 4);
@@ -182,18 +114,13 @@ INLINE void open_q6_K(kpanel *p, const from *f, int64_t b, int64_t nb)
 INLINE void open_iq4_XS(kwide *p, const from *f, int64_t b, int64_t nb)
 {
     int64_t at = b * (int64_t)sizeof(hn_iq4_XS), pack = b * 2176;
-    __m256i s[4], sh, sl;
-    if (f->group) {
-        sh = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(f->group + pack + 32 + 2 * f->h)));
-        sl = load256(f->group + pack + 64 + 4 * f->h);
-    } else {
-        words(s, f, at, 0, 4); /* and the first codes */
-        sh = _mm256_srli_epi32(s[0], 16);
-        sl = s[1];
-    }
+    __m256i sh, sl;
+    iq4_scale_words(&sh, &sl, f, at, pack);
     _mm256_store_ps(p->d + f->h, halves(f, at, pack));
-    FOR(i, 8) {
-        __m256i q[4], sc = iq4_scale(sh, sl, i);
+    __m256i scale[8];
+    FOR(i, 8) scale[i] = iq4_scale(sh, sl, i);
+    FOR_ROLLED(i, 8) {
+        __m256i q[4], sc = scale[i];
         words(q, f, at + 8 + 16 * i, pack + 128 + 256 * i, 4);
         FOR(k, 4) {
             __m256i lo = iq4_levels(low_nibbles(q[k])), hi = iq4_levels(high_nibbles(q[k]));
@@ -306,66 +233,43 @@ INLINE void kwide_block(float acc[COLS][ROWS], kwide *p, const hn_a256 *const x[
         }
 }
 
-/* The tile at (r, c) to y: rows below r1, columns below n_col. */
-INLINE void store(const hn_mm *m, int64_t r, int64_t c, float acc[COLS][ROWS], int C)
-{
-    int64_t n = m->r1 - r < ROWS ? m->r1 - r : ROWS;
-    for (int j = 0; j < C && c + j < m->n_col; j++)
-        memcpy(m->y + (c + j) * m->ldy + r, acc[j], (size_t)n * sizeof(float));
-}
-
-INLINE const void *column(const hn_mm *m, int64_t c)
-{
-    return (const char *)m->x + (size_t)(c < m->n_col ? c : m->n_col - 1) * m->x_stride; /* beyond: the last again */
-}
-
-#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                \
-    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c) \
-    {                                                                      \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                    \
-        const hn_a256 *x[COLS];                                            \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);               \
-        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                 \
-            BLOCK(C);                                                      \
-            for (int j = 0; j < C; j++) x[j]++;                            \
-        }                                                                  \
-        store(m, r, c, acc, C);                                            \
+#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                       \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type) \
+    {                                                                             \
+        PANEL_BLOCK *p = panel;                                                   \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                           \
+        const hn_a256 *x[COLS];                                                   \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                      \
+        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                        \
+            BLOCK(C);                                                             \
+            for (int j = 0; j < C; j++) x[j]++;                                   \
+        }                                                                         \
+        store(m, r, c, acc, C);                                                   \
     }
 
-/* N panels of 16 rows opened by OPEN from SOURCE, then all columns, four or fewer at a time. */
-#define PANEL(NAME, OPEN, SOURCE, PANEL_BLOCK, N, ELEMS, TILE)                        \
-    void NAME(const hn_mm *m)                                                         \
-    {                                                                                 \
-        PANEL_BLOCK *p = m->panel;                                                    \
-        int64_t nb = m->n_in / ELEMS;                                                 \
-        for (int64_t r = m->r0; r < m->r1; r += N * ROWS) {                           \
-            int n = m->r1 - r > ROWS ? N : 1;                                         \
-            for (int i = 0; i < n; i++)                                               \
-                for (int h = 0; h < ROWS; h += 8) {                                   \
-                    from f = SOURCE(m, r + ROWS * i, h);                              \
-                    for (int64_t b = 0; b < nb; b++) OPEN(p + i * nb + b, &f, b, nb); \
-                }                                                                     \
-            for (int64_t c = 0; c < m->n_col; c += COLS)                              \
-                for (int i = 0; i < n; i++) {                                         \
-                    if (m->n_col - c > 2) TILE##_4(m, p + i * nb, r + ROWS * i, c);   \
-                    else TILE##_2(m, p + i * nb, r + ROWS * i, c);                    \
-                }                                                                     \
-        }                                                                             \
+#define PANEL(TYPE, OPEN, POPEN, PANEL_BLOCK, N, ELEMS, TILE)                                            \
+    void hn_avx2_panel_##TYPE(const hn_mm *m)                                                            \
+    {                                                                                                    \
+        run_panels(m, OPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), N, TILE##_4, TILE##_2, 0);  \
+    }                                                                                                    \
+    void hn_avx2_ppanel_##TYPE(const hn_mm *m)                                                           \
+    {                                                                                                    \
+        run_panels(m, POPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), N, TILE##_4, TILE##_2, 0); \
     }
-
-#define PANEL_K(TYPE, PANEL_BLOCK, N, BLOCK)                                              \
-    K_TILE(tile_##TYPE##_4, PANEL_BLOCK, BLOCK, 4)                                        \
-    K_TILE(tile_##TYPE##_2, PANEL_BLOCK, BLOCK, 2)                                        \
-    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 256, tile_##TYPE) \
-    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 256, tile_##TYPE)
+#define PANEL_K(TYPE, OPEN, POPEN, PANEL_BLOCK, N, BLOCK)    \
+    OPENER(OPEN, from_rows, open_##TYPE, PANEL_BLOCK, 256)   \
+    OPENER(POPEN, from_group, open_##TYPE, PANEL_BLOCK, 256) \
+    K_TILE(tile_##TYPE##_4, PANEL_BLOCK, BLOCK, 4)           \
+    K_TILE(tile_##TYPE##_2, PANEL_BLOCK, BLOCK, 2)           \
+    PANEL(TYPE, OPEN, POPEN, PANEL_BLOCK, N, 256, tile_##TYPE)
 #define BLOCK_Q4_K(C) k_block(acc, p, x, FORM_q4_K, C)
 #define BLOCK_Q5_K(C) k_block(acc, p, x, FORM_q5_K, C)
 #define BLOCK_Q6_K(C) k_block(acc, p, x, FORM_q6_K, C)
 #define BLOCK_IQ4_XS(C) kwide_block(acc, p, x, C)
-PANEL_K(q4_K, kpanel, 2, BLOCK_Q4_K)
-PANEL_K(q5_K, kpanel, 2, BLOCK_Q5_K)
-PANEL_K(q6_K, kpanel, 2, BLOCK_Q6_K)
-PANEL_K(iq4_XS, kwide, 1, BLOCK_IQ4_XS)
+PANEL_K(q4_K, hn_avx2_open_q4_K, hn_avx2_popen_q4_K, kpanel, 2, BLOCK_Q4_K)
+PANEL_K(q5_K, hn_avx2_open_q5_K, hn_avx2_popen_q5_K, kpanel, 2, BLOCK_Q5_K)
+PANEL_K(q6_K, hn_avx2_open_q6_K, hn_avx2_popen_q6_K, kpanel, 2, BLOCK_Q6_K)
+PANEL_K(iq4_XS, wide_iq4_XS, pwide_iq4_XS, kwide, 1, BLOCK_IQ4_XS)
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------------- */
 
@@ -426,6 +330,26 @@ INLINE void open_q8_0(twide *p, const from *f, int64_t b, int64_t nb) /* packed 
     }
 }
 
+INLINE void open_mxfp4(tpanel *p, const from *f, int64_t b, int64_t nb)
+{
+    __m256i q[4], e, low;
+    int64_t at = b * (int64_t)sizeof(hn_mxfp4);
+    int32_t v[8];
+    const __m256i levels = _mm256_add_epi8(
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)hn_e2m1_doubled)), _mm256_set1_epi8(16));
+    for (int i = 0; i < 8; i++) v[i] = (uint8_t)f->row[i][at];
+    e = _mm256_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+    low = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000), e); /* hn_mxfp4_scale */
+    e = _mm256_blendv_epi8(_mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23), low,
+                           _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
+    _mm256_store_ps(p->d + f->h, _mm256_castsi256_ps(e));
+    words(q, f, at + 1, 0, 4);
+    FOR(i, 4) {
+        put(p->q[i][f->h], _mm256_shuffle_epi8(levels, low_nibbles(q[i])));
+        put(p->q[4 + i][f->h], _mm256_shuffle_epi8(levels, high_nibbles(q[i])));
+    }
+}
+
 /* One block of 32: Σ w·a */
 INLINE void t_block(__m256i sum[2][COLS], const tpanel *p, const int8_t *const a[COLS], int fit, int C)
 {
@@ -466,8 +390,9 @@ INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *d
 }
 
 #define T_TILE(NAME, PANEL_BLOCK, BLOCK, SHIFT, C)                                                   \
-    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                           \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type)                    \
     {                                                                                                \
+        PANEL_BLOCK *p = panel;                                                                      \
         _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                              \
         int64_t nb = m->n_in / 32;                                                                   \
         const int8_t *a[COLS];                                                                       \
@@ -491,13 +416,21 @@ T_TILES(tile_4, tpanel, BLOCK_4, 3)
 T_TILES(tile_5, tpanel, BLOCK_5, 4)
 T_TILES(tile_wide, twide, BLOCK_WIDE, 0)
 
-#define PANEL_T(TYPE, PANEL_BLOCK, N, TILE)                                       \
-    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 32, TILE) \
-    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 32, TILE)
-PANEL_T(q4_0, tpanel, 2, tile_4)
-PANEL_T(q5_0, tpanel, 2, tile_5)
-PANEL_T(q8_0, twide, 1, tile_wide)
-PANEL_T(iq4_NL, twide, 1, tile_wide)
+#define PANEL_T(TYPE, OPEN, POPEN, PANEL_BLOCK, N, TILE)    \
+    OPENER(OPEN, from_rows, open_##TYPE, PANEL_BLOCK, 32)   \
+    OPENER(POPEN, from_group, open_##TYPE, PANEL_BLOCK, 32) \
+    PANEL(TYPE, OPEN, POPEN, PANEL_BLOCK, N, 32, TILE)
+PANEL_T(q4_0, hn_avx2_open_q4_0, hn_avx2_popen_q4_0, tpanel, 2, tile_4)
+PANEL_T(q5_0, hn_avx2_open_q5_0, hn_avx2_popen_q5_0, tpanel, 2, tile_5)
+PANEL_T(q8_0, wide_q8_0, pwide_q8_0, twide, 1, tile_wide)
+PANEL_T(iq4_NL, wide_iq4_NL, pwide_iq4_NL, twide, 1, tile_wide)
+
+/* 28·127·2 leaves room for four, as codes of 5 bits do; a packed form there is none. */
+OPENER(hn_avx2_open_mxfp4, from_rows, open_mxfp4, tpanel, 32)
+void hn_avx2_panel_mxfp4(const hn_mm *m)
+{
+    run_panels(m, hn_avx2_open_mxfp4, (size_t)(m->n_in / 32) * sizeof(tpanel), 2, tile_5_4, tile_5_2, 0);
+}
 
 #else
 typedef int hn_no_avx2_panel; /* an empty file is not C */

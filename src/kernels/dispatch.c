@@ -7,9 +7,7 @@ static hn_kernels tables[HN_CPU_LEVELS];
 static const hn_kernels *best; /* of this CPU: asking it each time is slow under a hypervisor */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#if defined(__x86_64__) || defined(__aarch64__) /* elsewhere there is only scalar */
-/* dst takes what src has. */
-static void overlay(hn_kernels *dst, const hn_kernels *src)
+void hn_kernels_overlay(hn_kernels *dst, const hn_kernels *src)
 {
     if (src->name) dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++) {
@@ -48,7 +46,6 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->attn_merge) dst->attn_merge = src->attn_merge;
     if (src->low_rank) dst->low_rank = src->low_rank;
 }
-#endif
 
 static void fill(void)
 {
@@ -56,18 +53,20 @@ static void fill(void)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("fma")) tables[HN_CPU_SCALAR] = hn_kernels_scalar_fma;
     tables[HN_CPU_AVX2] = tables[HN_CPU_SCALAR];
-    overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
-    tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
-    overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+    hn_kernels_overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
+    tables[HN_CPU_AVX_VNNI] = tables[HN_CPU_AVX2];
+    hn_kernels_overlay(&tables[HN_CPU_AVX_VNNI], &hn_avx_vnni_kernels);
+    tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2]; /* what AVX-VNNI has, these CPUs may lack */
+    hn_kernels_overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
     if (hn_cpu_has_bf16()) tables[HN_CPU_AVX512].gemm = &hn_gemm_avx512_bf16;
 #elif defined(__aarch64__)
     tables[HN_CPU_NEON] = tables[HN_CPU_SCALAR];
-    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);
-    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon_int);
+    hn_kernels_overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);
+    hn_kernels_overlay(&tables[HN_CPU_NEON], &hn_kernels_neon_int);
     tables[HN_CPU_NEON_DOTPROD] = tables[HN_CPU_NEON];
-    overlay(&tables[HN_CPU_NEON_DOTPROD], &hn_kernels_neon_dotprod);
+    hn_kernels_overlay(&tables[HN_CPU_NEON_DOTPROD], &hn_kernels_neon_dotprod);
     tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
-    overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
+    hn_kernels_overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
     best = &tables[hn_cpu_best()];
 }

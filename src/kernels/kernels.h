@@ -326,12 +326,15 @@ typedef struct hn_kernels {
     void (*low_rank)(float *y, const float *b, int64_t ldb, const float *h, int64_t rank, int64_t n);
 } hn_kernels;
 
+/* dst takes what src has. */
+void hn_kernels_overlay(hn_kernels *dst, const hn_kernels *src);
 /* The table of a level, holes filled from below. The level must be present. */
 const hn_kernels *hn_kernels_get(hn_cpu_level level);
 
 /* scalar_fma is scalar.c compiled with the FMA instruction: the same bits, since fmaf
  * is exact either way, without a library call for each; used where the CPU has it. */
 extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx2, hn_kernels_avx512;
+extern const hn_kernels hn_avx_vnni_kernels;                  /* over avx2 */
 extern const hn_gemm_ops hn_gemm_avx512, hn_gemm_avx512_bf16; /* the latter where the CPU multiplies pairs of bf16 */
 /* neon: floats; neon_int, neon_dotprod, neon_i8mm: the integer products over it */
 extern const hn_kernels hn_kernels_neon, hn_kernels_neon_int, hn_kernels_neon_dotprod, hn_kernels_neon_i8mm;

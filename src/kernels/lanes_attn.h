@@ -6,41 +6,7 @@
  * A level may define HN_LANES_DOT8 (with i16v, k8 and their operations) for q8_0, and
  * HN_LANES_STORE_F16 for stores; without them it inherits those from below. */
 
-enum {
-    HN_ATTN_ROWS = 6,  /* rows of a register tile */
-    HN_ATTN_WIDE = 13, /* rows from which blocks are widened first */
-    HN_ATTN_AHEAD = 2
-}; /* blocks of 64 keys fetched ahead when read in place */
-
-#ifndef HN_ATTN_VECS /* vectors of a register tile beside n rows: 32 registers of one lane set, or 16 of half */
-#define HN_ATTN_VECS(n) ((n) <= 2 ? 4 / (n) : (n) == 3 ? 2 : 1)
-#endif
-#ifndef HN_ATTN_VECS_DOT
-#define HN_ATTN_VECS_DOT(n) 1
-#endif
-
-#if defined(__clang__)
-#define HN_UNROLL _Pragma("unroll")
-#else
-#define HN_UNROLL _Pragma("GCC unroll 8")
-#endif
-/* one word, for clang-format */
-#define HN_UNROLL_FOR(...) HN_UNROLL for (__VA_ARGS__)
-
-HN_INLINE int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* What one call works on; rows r of [r0, rows). */
-typedef struct attn_rows {
-    const float *q;      /* [rows][d], or q8: int8 [rows][d4] */
-    const float *dq;     /* q8: [rows][groups] */
-    const int32_t *qsum; /* q8: [rows][groups] */
-    float *p, *o;        /* [rows][64], [rows][d] */
-    float *M, *L, *m, *l, *c;
-    float *wide; /* [64][d] floats, or q8: scales of V [64][groups] */
-    int64_t d, d_v;
-    ptrdiff_t ahead; /* bytes from the block to the one that is fetched meanwhile */
-    float scale, cap;
-} attn_rows;
+#include "kernels/lanes_scores.h"
 
 /* ---- scores: p[row][64] = scale · q · k ---------------------------------------------------- */
 
@@ -210,52 +176,6 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
 /* ---- q8_0 ------------------------------------------------------------------------------------------ */
 
 #if defined(HN_LANES_DOT8)
-HN_INLINE void scores_q8(const attn_rows *a, const void *block, int64_t r, const int NQ, const int V, const bool ahead)
-{
-    const int64_t d4 = hn_cache_d4(a->d), n_g = hn_cache_groups(a->d);
-    const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d);
-    const int8_t *q = (const int8_t *)a->q + r * d4;
-    const float *dq = a->dq + r * n_g;
-    const int32_t *qsum = a->qsum + r * n_g;
-    for (int kb = 0; kb < 4; kb += V) {
-        const uint8_t *k = (const uint8_t *)block + (size_t)kb * bytes;
-        const char *next = (const char *)k + a->ahead;
-        v16 s[HN_ATTN_ROWS][4];
-        HN_UNROLL_FOR(int i = 0; i < NQ; i++)
-            HN_UNROLL_FOR(int j = 0; j < V; j++) s[i][j] = v16_zero();
-        for (int64_t g = 0; g < n_g; g++) {
-            int64_t end = (g + 1) * HN_CACHE_GROUP < d4 ? (g + 1) * HN_CACHE_GROUP : d4;
-            i16v isum[HN_ATTN_ROWS][4];
-            HN_UNROLL_FOR(int i = 0; i < NQ; i++)
-                HN_UNROLL_FOR(int j = 0; j < V; j++) isum[i][j] = i16_start(qsum[i * n_g + g]);
-            for (int64_t x = g * HN_CACHE_GROUP; x < end; x += 4) {
-                k8 c[4];
-                HN_UNROLL_FOR(int j = 0; j < V; j++) c[j] = k8_load(k + (size_t)j * bytes + x * HN_KEY_BLOCK);
-                if (ahead)
-                    HN_UNROLL_FOR(int j = 0; j < V; j++) {
-                        __builtin_prefetch(next, 0, 2);
-                        next += 64;
-                    }
-                HN_UNROLL_FOR(int i = 0; i < NQ; i++) {
-                    int32_t q4;
-                    memcpy(&q4, q + i * d4 + x, 4);
-                    HN_UNROLL_FOR(int j = 0; j < V; j++) isum[i][j] = i16_dot(isum[i][j], c[j], q4);
-                }
-            }
-            HN_UNROLL_FOR(int j = 0; j < V; j++) {
-                v16 dk = v16_load_f16((const uint16_t *)(k + (size_t)j * bytes + d4 * HN_KEY_BLOCK) + g * HN_KEY_BLOCK);
-                HN_UNROLL_FOR(int i = 0; i < NQ; i++)
-                    s[i][j] = v16_fma(v16_mul(dk, v16_set1(dq[i * n_g + g])), i16_to_v16(isum[i][j]), s[i][j]);
-            }
-        }
-        for (; ahead && next < (const char *)k + a->ahead + (size_t)V * bytes; next += 64)
-            __builtin_prefetch(next, 0, 2); /* scales */
-        HN_UNROLL_FOR(int i = 0; i < NQ; i++)
-            HN_UNROLL_FOR(int j = 0; j < V; j++)
-                v16_store(a->p + (r + i) * HN_SOFT_BLOCK + 16 * (kb + j), v16_mul(s[i][j], v16_set1(a->scale)));
-    }
-}
-
 /* The scales of V of four blocks as floats, [64][groups]. */
 static void scales_q8(float *y, const void *block, int64_t d, ptrdiff_t ahead)
 {
@@ -283,24 +203,34 @@ static void scales_q8(float *y, const void *block, int64_t d, ptrdiff_t ahead)
 ATTN_VALUES(values_q8, int8_t, LOADV_Q8, ONEV_Q8, Q8_LOCALS)
 #undef AHEADV
 
-static void open_q8(float *y, const void *v, int64_t d, int64_t d_v)
+/* The first n of d dims of rows in the layout of V: y[64][n], or turned, four times [n][16] as keys are. */
+HN_INLINE void open_rows_q8(float *y, const void *v, int64_t d, int64_t n, const bool turned)
 {
     const int64_t d4 = hn_cache_d4(d), n_g = hn_cache_groups(d);
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, d);
-    for (int64_t b = 0; b < HN_SOFT_BLOCK; b += HN_KEY_BLOCK) {
-        float scale[HN_KEY_BLOCK];
+    for (int64_t b = 0; b < HN_SOFT_BLOCK; b += HN_KEY_BLOCK, y += n * HN_KEY_BLOCK) {
         const uint16_t *from = (const uint16_t *)(CODE_Q8(b, 0) + d4 * HN_KEY_BLOCK);
-        for (int64_t g = 0; g < n_g; g++) {
-            int64_t x = g * HN_CACHE_GROUP, end = x + HN_CACHE_GROUP < d ? x + HN_CACHE_GROUP : d;
-            for (int t = 0; t < HN_KEY_BLOCK; t++) scale[t] = hn_f16_to_f32(from[t * n_g + g]);
+        for (int64_t x = 0; x < n;) {
+            int64_t g = x / HN_CACHE_GROUP, end = at_most(x + HN_CACHE_GROUP, n);
+            uint16_t half[HN_KEY_BLOCK];
+            float scale[HN_KEY_BLOCK], x16[HN_KEY_BLOCK];
+            for (int t = 0; t < HN_KEY_BLOCK; t++) half[t] = from[t * n_g + g];
+            v16_store(scale, v16_load_f16(half));
             for (; x + 16 <= end; x += 16)
-                for (int t = 0; t < HN_KEY_BLOCK; t++)
-                    v16_store(y + (b + t) * d + x, v16_mul(v16_load_i8(CODE_Q8(b + t, x)), v16_set1(scale[t])));
+                for (int t = 0; t < HN_KEY_BLOCK; t++) {
+                    v16 w = v16_mul(v16_load_i8(CODE_Q8(b + t, x)), v16_set1(scale[t]));
+                    v16_store(turned ? x16 : y + t * n + x, w);
+                    if (turned)
+                        HN_UNROLL_FOR(int j = 0; j < 16; j++) y[(x + j) * HN_KEY_BLOCK + t] = x16[j];
+                }
             for (; x < end; x++)
-                for (int t = 0; t < HN_KEY_BLOCK; t++) y[(b + t) * d + x] = (float)*CODE_Q8(b + t, x) * scale[t];
+                for (int t = 0; t < HN_KEY_BLOCK; t++)
+                    y[turned ? x * HN_KEY_BLOCK + t : t * n + x] = (float)*CODE_Q8(b + t, x) * scale[t];
         }
     }
 }
+static void open_q8(float *y, const void *v, int64_t d, int64_t d_v) { open_rows_q8(y, v, d, d_v, false); }
+static void open_k_latent_q8(float *y, const void *v, int64_t d, int64_t d_v) { open_rows_q8(y, v, d, d, true); }
 #endif
 
 /* Query rows side by side, quantized for q8_0, into what is left of the scratch. */
@@ -339,19 +269,13 @@ static void attn_prepare(attn_rows *a, const hn_attn *h, hn_cache_type type, flo
 
 /* ---- tiles of 1 to HN_ATTN_ROWS rows ------------------------------------------------------------------ */
 
-typedef void scores_fn(const attn_rows *a, const void *block, int64_t r);
 typedef void values_fn(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first);
 
-#define SCORES_N(NAME, FROM, N, VECS, AHEAD) \
-    static void NAME##_##N(const attn_rows *a, const void *block, int64_t r) { FROM(a, block, r, N, VECS(N), AHEAD); }
 #define VALUES_N(NAME, FROM, N, VECS, AHEAD)                                                                     \
     static void NAME##_##N(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first) \
     {                                                                                                            \
         FROM(a, block, r, t0, t1, first, N, VECS(N), AHEAD);                                                     \
     }
-#define TILES(KIND, NAME, FROM, VECS, AHEAD)                                                                       \
-    KIND##_N(NAME, FROM, 1, VECS, AHEAD) KIND##_N(NAME, FROM, 2, VECS, AHEAD) KIND##_N(NAME, FROM, 3, VECS, AHEAD) \
-        KIND##_N(NAME, FROM, 4, VECS, AHEAD) KIND##_N(NAME, FROM, 5, VECS, AHEAD) KIND##_N(NAME, FROM, 6, VECS, AHEAD)
 #define TABLE(NAME)                                                      \
     {                                                                    \
         NULL, NAME##_1, NAME##_2, NAME##_3, NAME##_4, NAME##_5, NAME##_6 \
@@ -432,6 +356,10 @@ static const attn_reader attn_readers[HN_CACHE_TYPES] = {
                        open_k_latent_f16, open_v_latent_f16, NULL, true },
     [HN_CACHE_F32] = { TABLE(wide_scores), TABLE(wide_scores), TABLE(wide_values), TABLE(wide_values),
                        open_k_latent_f32, open_v_latent_f32, NULL, true },
+#if defined(HN_LANES_DOT8)
+    [HN_CACHE_Q8_0] = { TABLE(wide_scores), TABLE(wide_scores), TABLE(wide_values), TABLE(wide_values),
+                        open_k_latent_q8, open_q8, NULL, true },
+#endif
 };
 
 /* s = tanh(s·(1/cap))·cap of rows [r0, rows) */
@@ -553,9 +481,12 @@ static void latent_f16(const hn_attn *h) { attn_walk(h, HN_CACHE_F16, &latent_re
 static void latent_f32(const hn_attn *h) { attn_walk(h, HN_CACHE_F32, &latent_readers[HN_CACHE_F32]); }
 #if defined(HN_LANES_DOT8)
 static void attn_q8(const hn_attn *h) { attn_walk(h, HN_CACHE_Q8_0, &attn_readers[HN_CACHE_Q8_0]); }
+static void latent_q8(const hn_attn *h) { attn_walk(h, HN_CACHE_Q8_0, &latent_readers[HN_CACHE_Q8_0]); }
 #define HN_LANES_ATTN_Q8 [HN_CACHE_Q8_0] = attn_q8
+#define HN_LANES_LATENT_Q8 [HN_CACHE_Q8_0] = latent_q8
 #else
 #define HN_LANES_ATTN_Q8 [HN_CACHE_Q8_0] = NULL
+#define HN_LANES_LATENT_Q8 [HN_CACHE_Q8_0] = NULL
 #endif
 
 /* ---- stores -------------------------------------------------------------------------------- */
@@ -583,7 +514,7 @@ static void store_v_f16(void *v, const float *x, int64_t d, int64_t pos)
 #define HN_LANES_STORES
 #endif
 
-#define HN_LANES_ATTN                                                                   \
-    .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, HN_LANES_ATTN_Q8 }, \
-    .attn_latent = { [HN_CACHE_F16] = latent_f16, [HN_CACHE_F32] = latent_f32 },        \
+#define HN_LANES_ATTN                                                                                \
+    .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, HN_LANES_ATTN_Q8 },              \
+    .attn_latent = { [HN_CACHE_F16] = latent_f16, [HN_CACHE_F32] = latent_f32, HN_LANES_LATENT_Q8 }, \
     HN_LANES_STORES.attn_merge = attn_merge,

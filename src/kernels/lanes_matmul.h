@@ -164,15 +164,20 @@ HN_INLINE void store_trees(const hn_mm *m, float (*t)[16], int64_t r0, int64_t n
         }                                                                                   \
     }
 
+#ifndef HN_FLOAT_ONE /* a level may have its own */
+MM_FEW(matmul_f32, v16, float, f32, 1)
+MM_FEW(matmul_f16, v16, uint16_t, f16, 1)
+MM_FEW(matmul_bf16, v16, uint16_t, bf16, 1)
+#define HN_FLOAT_ONE(T) matmul_##T##_few1
+#endif
 #define MATMUL_FEW(NAME, ELEM, T)          \
-    MM_FEW(NAME, v16, ELEM, T, 1)          \
     MM_FEW(NAME, vp, ELEM, T, 2)           \
     MM_FEW(NAME, vp, ELEM, T, 3)           \
     MM_FEW(NAME, vp, ELEM, T, 4)           \
     static void NAME##_few(const hn_mm *m) \
     {                                      \
         switch (m->n_col) {                \
-        case 1: NAME##_few1(m); break;     \
+        case 1: HN_FLOAT_ONE(T)(m); break; \
         case 2: NAME##_few2(m); break;     \
         case 3: NAME##_few3(m); break;     \
         default: NAME##_few4(m); break;    \

@@ -28,7 +28,23 @@ NEON_OP uint8x16_t shift_and(uint8x16_t b, int n, uint8_t mask)
 NEON_OP int8x16_t with_bits(int8x16_t code, uint8x16_t bits) { return vorrq_s8(code, vreinterpretq_s8_u8(bits)); }
 NEON_OP int8x16_t less(int8x16_t code, int8_t offset) { return vsubq_s8(code, vdupq_n_s8(offset)); }
 NEON_OP int8x16_t level_of(int8x16_t code) { return vqtbl1q_s8(vld1q_s8(hn_iq4_levels), vreinterpretq_u8_s8(code)); }
-NEON_OP float32x4_t four_f16(const uint16_t d[4]) { return load_f16(d); }
+/* the scales of four rows, from four places */
+NEON_OP float32x4_t four_f16(const uint16_t *a, const uint16_t *b, const uint16_t *c, const uint16_t *d)
+{
+    uint16x4_t h = vld1_dup_u16(a);
+    h = vld1_lane_u16(b, h, 1);
+    h = vld1_lane_u16(c, h, 2);
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_lane_u16(d, h, 3)));
+}
+/* hn_mxfp4_scale of each */
+NEON_OP float32x4_t four_e8m0(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d)
+{
+    uint32x4_t e = { *a, *b, *c, *d }, least = vshlq_u32(vdupq_n_u32(0x200000), vreinterpretq_s32_u32(e));
+    uint32x4_t normal = vshlq_n_u32(vsubq_u32(e, vdupq_n_u32(1)), 23);
+    return vreinterpretq_f32_u32(vbslq_u32(vcltq_u32(e, vdupq_n_u32(2)), least, normal));
+}
+/* member D of block b of each row of w[4] */
+#define FOUR(OF, w, b, D) OF(&(w)[0][b].D, &(w)[1][b].D, &(w)[2][b].D, &(w)[3][b].D)
 /* lane i = sum of v[i] */
 NEON_OP int32x4_t sum4x4(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
 {
@@ -43,6 +59,12 @@ NEON_OP int32x4_t sum4x4(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
 #endif
 /* one word, for clang-format */
 #define UNROLL_FOR(...) UNROLL for (__VA_ARGS__)
+/* the runs of a block: clang warns that this is too much where dot4 is four instructions */
+#if defined(__clang__)
+#define RUNS_FOR(...) for (__VA_ARGS__)
+#else
+#define RUNS_FOR(...) UNROLL for (__VA_ARGS__)
+#endif
 
 NEON_OP const void *row_of(const hn_mm *m, int64_t r) /* rows beyond the last repeat it */
 {
@@ -59,23 +81,35 @@ NEON_OP void store4(const hn_mm *m, int64_t r, int64_t c, float32x4_t acc)
 
 /* ---- K-quants from rows ------------------------------------------------------------------------------ */
 
-/* A weight block: codes in natural order, a scale for each run of 16 (or two runs), minima. */
+/* A weight block: codes in natural order, a scale for each run of 16 (or two runs), four a register, minima. Codes of
+ * Q6_K have their offset 32, which `mn`, scales again, take off by the sums of 16 activations. */
 typedef struct kopen {
     int8x16_t q[16];
-    int32_t sc[16];
-    int16x8_t mn;
+    int32x4_t sc[4];
+    int16x8_t mn, mn2;
 } kopen;
 
+NEON_OP int32x4_t low4(int16x8_t v) { return vmovl_s16(vget_low_s16(v)); }
+NEON_OP int32x4_t high4(int16x8_t v) { return vmovl_high_s16(v); }
+NEON_OP int16x8_t eight(uint64_t bytes) { return vreinterpretq_s16_u16(vmovl_u8(vcreate_u8(bytes))); }
 NEON_OP void open_scales(kopen *o, const uint8_t s[12])
 {
-    uint8_t sc[8], mn[8];
-    hn_k_scales(s, sc, mn);
-    for (int i = 0; i < 8; i++) o->sc[i] = sc[i];
-    o->mn = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(mn)));
+    uint64_t lo;
+    uint32_t hi;
+    memcpy(&lo, s, 8);
+    memcpy(&hi, s + 8, 4);
+    /* six bits of each: words 0 and 1 have the first four whole, of the others the two above what word 2 has */
+    uint64_t six = lo & 0x3F3F3F3F3F3F3F3F, top = lo >> 2 & 0x3030303030303030;
+    uint64_t sc = (uint32_t)six | (uint64_t)((hi & 0x0F0F0F0F) | (uint32_t)top) << 32;
+    uint64_t mn = six >> 32 | ((uint64_t)(hi >> 4 & 0x0F0F0F0F) << 32 | (top & 0xFFFFFFFF00000000));
+    int16x8_t v = eight(sc);
+    o->sc[0] = low4(v);
+    o->sc[1] = high4(v);
+    o->mn = eight(mn);
 }
 NEON_OP void open_q4_K(kopen *o, const hn_q4_K *w)
 {
-    for (int i = 0; i < 8; i++) {
+    UNROLL_FOR(int i = 0; i < 8; i++) {
         uint8x16_t b = load_u8(w->q + 16 * i);
         o->q[4 * (i / 2) + i % 2] = low_codes(b);
         o->q[4 * (i / 2) + i % 2 + 2] = high_codes(b);
@@ -84,7 +118,7 @@ NEON_OP void open_q4_K(kopen *o, const hn_q4_K *w)
 }
 NEON_OP void open_q5_K(kopen *o, const hn_q5_K *w)
 {
-    for (int i = 0; i < 8; i++) {
+    UNROLL_FOR(int i = 0; i < 8; i++) {
         uint8x16_t b = load_u8(w->q + 16 * i), h = load_u8(w->h + 16 * (i % 2));
         int g = i / 2;
         o->q[4 * g + i % 2] = with_bits(low_codes(b), shift_and(h, 4 - 2 * g, 16));
@@ -94,33 +128,53 @@ NEON_OP void open_q5_K(kopen *o, const hn_q5_K *w)
 }
 NEON_OP void open_q6_K(kopen *o, const hn_q6_K *w)
 {
-    for (int i = 0; i < 16; i++) { /* element 16·i = 128·n + 32·j + 16·part */
+    UNROLL_FOR(int i = 0; i < 16; i++) { /* element 16·i = 128·n + 32·j + 16·part */
         int n = i / 8, j = i / 2 % 4, part = i % 2;
         int8x16_t lo = nibble(load_u8(w->l + 64 * n + 32 * (j & 1) + 16 * part), j >> 1);
-        o->q[i] = less(with_bits(lo, shift_and(load_u8(w->h + 32 * n + 16 * part), 4 - 2 * j, 48)), 32);
-        o->sc[i] = w->s[i];
+        o->q[i] = with_bits(lo, shift_and(load_u8(w->h + 32 * n + 16 * part), 4 - 2 * j, 48));
     }
+    int8x16_t sc = vld1q_s8(w->s);
+    o->mn = vmovl_s8(vget_low_s8(sc));
+    o->mn2 = vmovl_high_s8(sc);
+    o->sc[0] = low4(o->mn);
+    o->sc[1] = high4(o->mn);
+    o->sc[2] = low4(o->mn2);
+    o->sc[3] = high4(o->mn2);
 }
 NEON_OP void open_iq4_XS(kopen *o, const hn_iq4_XS *w)
 {
-    for (int s = 0; s < 8; s++) {
+    static const int8_t lows[8] = { 0, -4, 0, -4, 0, -4, 0, -4 };
+    static const int16_t highs[8] = { 0, -2, -4, -6, -8, -10, -12, -14 };
+    UNROLL_FOR(int s = 0; s < 8; s++) {
         uint8x16_t b = load_u8(w->q + 16 * s);
         o->q[2 * s] = level_of(low_codes(b));
         o->q[2 * s + 1] = level_of(high_codes(b));
-        o->sc[s] = ((w->sl[s / 2] >> 4 * (s & 1) & 15) | (w->sh >> 2 * s & 3) << 4) - 32;
     }
+    uint32_t sl;
+    memcpy(&sl, w->sl, 4);
+    uint8x8_t lo = vreinterpret_u8_u32(vdup_n_u32(sl));
+    lo = vand_u8(vshl_u8(vzip1_u8(lo, lo), vld1_s8(lows)), vdup_n_u8(15));
+    uint16x8_t hi = vandq_u16(vshlq_u16(vdupq_n_u16(w->sh), vld1q_s16(highs)), vdupq_n_u16(3));
+    int16x8_t v = vreinterpretq_s16_u16(vorrq_u16(vmovl_u8(lo), vshlq_n_u16(hi, 4)));
+    v = vsubq_s16(v, vdupq_n_s16(32));
+    o->sc[0] = low4(v);
+    o->sc[1] = high4(v);
 }
 
-/* NSUB scales a block: 8 or 16 */
+/* Sums of the products of 16 codes (NSUB 16) or 32 (8) times their scales: in some lane each. */
 NEON_OP int32x4_t kopen_dot(const kopen *w, const hn_a256 *a, int NSUB)
 {
     int32x4_t sum = vdupq_n_s32(0), zero = sum;
-    for (int s = 0; s < NSUB; s++) {
-        int32x4_t p;
-        if (NSUB == 8)
-            p = dot4(dot4(zero, w->q[2 * s], load_s8(a->q + 32 * s)), w->q[2 * s + 1], load_s8(a->q + 32 * s + 16));
-        else p = dot4(zero, w->q[s], load_s8(a->q + 16 * s));
-        sum = vmlaq_n_s32(sum, p, w->sc[s]);
+    UNROLL_FOR(int t = 0; t < NSUB / 4; t++) {
+        int32x4_t p[4];
+        UNROLL_FOR(int i = 0; i < 4; i++) {
+            int s = 4 * t + i;
+            if (NSUB == 8)
+                p[i] =
+                    dot4(dot4(zero, w->q[2 * s], load_s8(a->q + 32 * s)), w->q[2 * s + 1], load_s8(a->q + 32 * s + 16));
+            else p[i] = dot4(zero, w->q[s], load_s8(a->q + 16 * s));
+        }
+        sum = vmlaq_s32(sum, sum4x4(p[0], p[1], p[2], p[3]), w->sc[t]);
     }
     return sum;
 }
@@ -129,38 +183,48 @@ NEON_OP int32x4_t kopen_min(const kopen *w, const hn_a256 *a)
     int16x8_t s32 = vpaddq_s16(vld1q_s16(a->bsum), vld1q_s16(a->bsum + 8)); /* sums of 32 codes */
     return vmlal_high_s16(vmull_s16(vget_low_s16(w->mn), vget_low_s16(s32)), w->mn, s32);
 }
+/* less the offset 32 of Q6_K: as much less, in the lanes of sum */
+NEON_OP int32x4_t kopen_less(int32x4_t sum, const kopen *w, const hn_a256 *a)
+{
+    int16x8_t s0 = vld1q_s16(a->bsum), s1 = vld1q_s16(a->bsum + 8);
+    int32x4_t p = vmlal_high_s16(vmull_s16(vget_low_s16(w->mn), vget_low_s16(s0)), w->mn, s0);
+    p = vmlal_high_s16(vmlal_s16(p, vget_low_s16(w->mn2), vget_low_s16(s1)), w->mn2, s1);
+    return vmlsq_s32(sum, p, vdupq_n_s32(32));
+}
 
-#define K_ROWS(NAME, BLOCK, OPEN, NSUB, HAS_MIN, C)                                                      \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                               \
-    {                                                                                                    \
-        const BLOCK *w[4];                                                                               \
-        const hn_a256 *x[C];                                                                             \
-        float32x4_t acc[C];                                                                              \
-        for (int i = 0; i < 4; i++) w[i] = row_of(m, r + i);                                             \
-        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j), acc[j] = vdupq_n_f32(0.0f);              \
-        for (int64_t b = 0; b < m->n_in / 256; b++) {                                                    \
-            int32x4_t iv[4][C], mv[4][C];                                                                \
-            uint16_t d[4], dmin[4];                                                                      \
-            for (int i = 0; i < 4; i++) {                                                                \
-                kopen k;                                                                                 \
-                OPEN(&k, w[i] + b);                                                                      \
-                d[i] = w[i][b].d;                                                                        \
-                dmin[i] = HAS_MIN ? ((const uint16_t *)(w[i] + b))[1] : 0;                               \
-                for (int j = 0; j < C; j++) {                                                            \
-                    iv[i][j] = kopen_dot(&k, x[j] + b, NSUB);                                            \
-                    mv[i][j] = HAS_MIN ? kopen_min(&k, x[j] + b) : iv[i][j];                             \
-                }                                                                                        \
-            }                                                                                            \
-            for (int j = 0; j < C; j++) {                                                                \
-                int32x4_t isum = sum4x4(iv[0][j], iv[1][j], iv[2][j], iv[3][j]);                         \
-                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(four_f16(d), x[j][b].d), vcvtq_f32_s32(isum));    \
-                if (!HAS_MIN) continue;                                                                  \
-                int32x4_t msum = sum4x4(mv[0][j], mv[1][j], mv[2][j], mv[3][j]);                         \
-                acc[j] = vfmsq_f32(acc[j], vmulq_n_f32(four_f16(dmin), x[j][b].d), vcvtq_f32_s32(msum)); \
-            }                                                                                            \
-        }                                                                                                \
-        for (int j = 0; j < C; j++) store4(m, r, c + j, acc[j]);                                         \
+/* HAS_MIN: Q4_K and Q5_K */
+#define K_ROWS(NAME, BLOCK, OPEN, NSUB, HAS_MIN, C)                                                                \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                         \
+    {                                                                                                              \
+        const BLOCK *w[4];                                                                                         \
+        const hn_a256 *x[C];                                                                                       \
+        float32x4_t acc[C];                                                                                        \
+        for (int i = 0; i < 4; i++) w[i] = row_of(m, r + i);                                                       \
+        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j), acc[j] = vdupq_n_f32(0.0f);                        \
+        for (int64_t b = 0; b < m->n_in / 256; b++) {                                                              \
+            int32x4_t iv[4][C], mv[4][C];                                                                          \
+            for (int i = 0; i < 4; i++) {                                                                          \
+                kopen k;                                                                                           \
+                OPEN(&k, w[i] + b);                                                                                \
+                for (int j = 0; j < C; j++) {                                                                      \
+                    iv[i][j] = kopen_dot(&k, x[j] + b, NSUB);                                                      \
+                    mv[i][j] = HAS_MIN ? kopen_min(&k, x[j] + b) : iv[i][j];                                       \
+                    if (NSUB == 16) iv[i][j] = kopen_less(iv[i][j], &k, x[j] + b);                                 \
+                }                                                                                                  \
+            }                                                                                                      \
+            float32x4_t d = FOUR(four_f16, w, b, d), dmin = HAS_MIN ? FOUR(four_f16, w, b, HAS_MIN_##HAS_MIN) : d; \
+            for (int j = 0; j < C; j++) {                                                                          \
+                int32x4_t isum = sum4x4(iv[0][j], iv[1][j], iv[2][j], iv[3][j]);                                   \
+                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(d, x[j][b].d), vcvtq_f32_s32(isum));                        \
+                if (!HAS_MIN) continue;                                                                            \
+                int32x4_t msum = sum4x4(mv[0][j], mv[1][j], mv[2][j], mv[3][j]);                                   \
+                acc[j] = vfmsq_f32(acc[j], vmulq_n_f32(dmin, x[j][b].d), vcvtq_f32_s32(msum));                     \
+            }                                                                                                      \
+        }                                                                                                          \
+        for (int j = 0; j < C; j++) store4(m, r, c + j, acc[j]);                                                   \
     }
+#define HAS_MIN_0 d
+#define HAS_MIN_1 dmin
 
 /* ---- 32-blocks from rows -------------------------------------------------------------------------------- */
 
@@ -179,10 +243,14 @@ NEON_OP void open_iq4_NL(int8x16_t q[2], const hn_q4_0 *w)
 NEON_OP void open_q5_0(int8x16_t q[2], const hn_q5_0 *w)
 {
     static const uint8_t bit[16] = { 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128 };
-    uint8x16_t b = load_u8(w->q), bits = load_u8(bit), sixteen = vdupq_n_u8(16);
-    for (int i = 0; i < 2; i++) {
-        uint8x16_t h = vcombine_u8(vdup_n_u8(w->h[2 * i]), vdup_n_u8(w->h[2 * i + 1]));
-        q[i] = less(with_bits(nibble(b, i), vandq_u8(vtstq_u8(h, bits), sixteen)), 16);
+    static const uint8_t of_byte[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1 };
+    uint8x16_t b = load_u8(w->q), bits = load_u8(bit), byte = load_u8(of_byte), minus16 = vdupq_n_u8(0xF0);
+    uint32_t word;
+    memcpy(&word, w->h, 4);
+    uint8x16_t h = vreinterpretq_u8_u32(vdupq_n_u32(word));
+    for (int i = 0; i < 2; i++) { /* where the fifth bit is not set, 16 is taken off */
+        uint8x16_t set = vtstq_u8(vqtbl1q_u8(h, vorrq_u8(byte, vdupq_n_u8((uint8_t)(2 * i)))), bits);
+        q[i] = with_bits(nibble(b, i), vbicq_u8(minus16, set));
     }
 }
 NEON_OP void open_q8_0(int8x16_t q[2], const hn_q8_0 *w)
@@ -191,7 +259,16 @@ NEON_OP void open_q8_0(int8x16_t q[2], const hn_q8_0 *w)
     q[1] = load_s8(w->q + 16);
 }
 
-#define T32_ROWS(NAME, BLOCK, OPEN, C)                                                                            \
+NEON_OP void open_mxfp4(int8x16_t q[2], const hn_mxfp4 *w)
+{
+    uint8x16_t b = load_u8(w->q);
+    int8x16_t level = vld1q_s8(hn_e2m1_doubled);
+    q[0] = vqtbl1q_s8(level, vreinterpretq_u8_s8(low_codes(b)));
+    q[1] = vqtbl1q_s8(level, vreinterpretq_u8_s8(high_codes(b)));
+}
+
+/* D, OF: the member that says a block's scale, and what makes floats of four such */
+#define T32_ROWS(NAME, BLOCK, OPEN, D, OF, C)                                                                     \
     static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                        \
     {                                                                                                             \
         const BLOCK *w[4];                                                                                        \
@@ -201,18 +278,17 @@ NEON_OP void open_q8_0(int8x16_t q[2], const hn_q8_0 *w)
         for (int j = 0; j < C; j++) x[j] = column_of(m, c + j), acc[j] = vdupq_n_f32(0.0f);                       \
         for (int64_t b = 0; b < m->n_in / 32; b++) {                                                              \
             int32x4_t iv[4][C], zero = vdupq_n_s32(0);                                                            \
-            uint16_t d[4];                                                                                        \
-            for (int i = 0; i < 4; i++) {                                                                         \
+            UNROLL_FOR(int i = 0; i < 4; i++) {                                                                   \
                 int8x16_t q[2];                                                                                   \
                 OPEN(q, w[i] + b);                                                                                \
-                d[i] = w[i][b].d;                                                                                 \
-                for (int j = 0; j < C; j++)                                                                       \
+                UNROLL_FOR(int j = 0; j < C; j++)                                                                 \
                     iv[i][j] = dot4(dot4(zero, q[0], load_s8(x[j] + 32 * b)), q[1], load_s8(x[j] + 32 * b + 16)); \
             }                                                                                                     \
-            for (int j = 0; j < C; j++) {                                                                         \
+            float32x4_t d = FOUR(OF, w, b, D);                                                                    \
+            UNROLL_FOR(int j = 0; j < C; j++) {                                                                   \
                 float da = ((const float *)(x[j] + m->n_in))[b];                                                  \
                 int32x4_t isum = sum4x4(iv[0][j], iv[1][j], iv[2][j], iv[3][j]);                                  \
-                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(four_f16(d), da), vcvtq_f32_s32(isum));                    \
+                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(d, da), vcvtq_f32_s32(isum));                              \
             }                                                                                                     \
         }                                                                                                         \
         for (int j = 0; j < C; j++) store4(m, r, c + j, acc[j]);                                                  \
@@ -253,8 +329,9 @@ NEON_OP int8x16_t code_iq4_NL(const uint8_t *blk, int w, int v)
 }
 NEON_OP int8x16_t code_q5_0(const uint8_t *blk, int w, int v)
 {
-    uint8x16_t h = shift_and(load_u8(word_at(blk, 0, v)), -w, 1); /* bit w of byte b is bit 4w + b of the block's */
-    return less(with_bits(nibble(load_u8(word_at(blk + 64, w % 4, v)), w / 4), vshlq_n_u8(h, 4)), 16);
+    /* bit w of byte b is bit 4w + b of the block's: where it is not set, 16 is taken off */
+    uint8x16_t set = vtstq_u8(load_u8(word_at(blk, 0, v)), vdupq_n_u8((uint8_t)(1 << w)));
+    return with_bits(nibble(load_u8(word_at(blk + 64, w % 4, v)), w / 4), vbicq_u8(vdupq_n_u8(0xF0), set));
 }
 NEON_OP int8x16_t code_q8_0(const uint8_t *blk, int w, int v)
 {
@@ -266,6 +343,18 @@ typedef struct kscales {
     int32x4_t sc[16][4], mn[8][4];
 } kscales;
 
+/* Σ minima times sums of 32 activations, the first four in lo */
+NEON_OP int32x4_t minima(const kscales *k, int v, int32x4_t lo, int32x4_t hi)
+{
+    int32x4_t sum = vmulq_laneq_s32(k->mn[0][v], lo, 0);
+    sum = vmlaq_laneq_s32(sum, k->mn[1][v], lo, 1);
+    sum = vmlaq_laneq_s32(sum, k->mn[2][v], lo, 2);
+    sum = vmlaq_laneq_s32(sum, k->mn[3][v], lo, 3);
+    sum = vmlaq_laneq_s32(sum, k->mn[4][v], hi, 0);
+    sum = vmlaq_laneq_s32(sum, k->mn[5][v], hi, 1);
+    sum = vmlaq_laneq_s32(sum, k->mn[6][v], hi, 2);
+    return vmlaq_laneq_s32(sum, k->mn[7][v], hi, 3);
+}
 NEON_OP int32x4_t byte_u(uint32x4_t w, int i)
 {
     return vreinterpretq_s32_u32(vandq_u32(vshlq_u32(w, vdupq_n_s32(-8 * i)), vdupq_n_u32(255)));
@@ -308,24 +397,27 @@ NEON_OP void scales_iq4_XS(kscales *o, const uint8_t *blk)
     }
 }
 
-/* p[v][j] = Σ over words w0 … w0+N−1 of four rows v and column j; a[j]: word w0. */
-#define DOT_WORDS(p, CODE, blk, w0, N, a, C)                                                  \
-    UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                      \
-        UNROLL_FOR(int j_ = 0; j_ < (C); j_++) (p)[v_][j_] = vdupq_n_s32(0);                  \
-    UNROLL_FOR(int i_ = 0; i_ < (N); i_ += 4) {                                               \
-        int8x16_t x_[C];                                                                      \
-        UNROLL_FOR(int j_ = 0; j_ < (C); j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);            \
-        UNROLL_FOR(int v_ = 0; v_ < 4; v_++) {                                                \
-            int8x16_t q0_ = CODE(blk, (w0) + i_, v_), q1_ = CODE(blk, (w0) + i_ + 1, v_);     \
-            int8x16_t q2_ = CODE(blk, (w0) + i_ + 2, v_), q3_ = CODE(blk, (w0) + i_ + 3, v_); \
-            UNROLL_FOR(int j_ = 0; j_ < (C); j_++) {                                          \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q0_, x_[j_], 0);                         \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q1_, x_[j_], 1);                         \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q2_, x_[j_], 2);                         \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q3_, x_[j_], 3);                         \
-            }                                                                                 \
-        }                                                                                     \
-    }
+/* What comes before is done before what follows is begun, and what is made of x is made again: a compiler that first
+ * opens the codes of all four registers of rows, or keeps a lane of x for all of them, spills them: up to twice the
+ * instructions (docs/LAB.md). */
+#define APART(x) __asm__ volatile("" : "+w"(x)::"memory")
+
+/* p[j] = Σ over words w0 … w0+N−1 of four rows v and column j, whose activations are x[·][j], four words a register */
+#define DOT_WORDS(p, CODE, blk, w0, N, v, x, C)                                                           \
+    do {                                                                                                  \
+        UNROLL_FOR(int j_ = 0; j_ < (C); j_++) (p)[j_] = vdupq_n_s32(0);                                  \
+        UNROLL_FOR(int i_ = 0; i_ < (N); i_ += 4) {                                                       \
+            int8x16_t q0_ = CODE(blk, (w0) + i_, v), q1_ = CODE(blk, (w0) + i_ + 1, v);                   \
+            int8x16_t q2_ = CODE(blk, (w0) + i_ + 2, v), q3_ = CODE(blk, (w0) + i_ + 3, v);               \
+            UNROLL_FOR(int j_ = 0; j_ < (C); j_++) (p)[j_] = dot4_lane((p)[j_], q0_, (x)[i_ / 4][j_], 0); \
+            UNROLL_FOR(int j_ = 0; j_ < (C); j_++) (p)[j_] = dot4_lane((p)[j_], q1_, (x)[i_ / 4][j_], 1); \
+            UNROLL_FOR(int j_ = 0; j_ < (C); j_++) (p)[j_] = dot4_lane((p)[j_], q2_, (x)[i_ / 4][j_], 2); \
+            UNROLL_FOR(int j_ = 0; j_ < (C); j_++) (p)[j_] = dot4_lane((p)[j_], q3_, (x)[i_ / 4][j_], 3); \
+        }                                                                                                 \
+    } while (0)
+#define DOT_WORDS_1(p, CODE, blk, w0, N, v, x) DOT_WORDS(p, CODE, blk, w0, N, v, x, 1)
+#define LOAD_WORDS_1(x, a, N) \
+    UNROLL_FOR(int i_ = 0; i_ < (N) / 4; i_++) (x)[i_][0] = load_s8((a)[0] + 16 * i_)
 
 #ifdef NEON_MMLA
 NEON_OP int8x16_t zip_low(int8x16_t a, int8x16_t b)
@@ -337,39 +429,38 @@ NEON_OP int8x16_t zip_high(int8x16_t a, int8x16_t b)
     return vreinterpretq_s8_s32(vzip2q_s32(vreinterpretq_s32_s8(a), vreinterpretq_s32_s8(b)));
 }
 /* The same for four columns. Two words of rows {0,1} or {2,3} times two words of two
- * columns give [r0c0 r0c1 r1c0 r1c1]; at the end lanes become rows again. */
-#define DOT_WORDS_4(p, CODE, blk, w0, N, a)                                                                         \
-    do {                                                                                                            \
-        int32x4_t t_[4][2][2];                                                                                      \
-        UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                                        \
-            UNROLL_FOR(int j_ = 0; j_ < 2; j_++) t_[v_][j_][0] = t_[v_][j_][1] = vdupq_n_s32(0);                    \
-        UNROLL_FOR(int i_ = 0; i_ < (N); i_ += 4) {                                                                 \
-            int8x16_t x_[4], y_[2][2];                                                                              \
-            UNROLL_FOR(int j_ = 0; j_ < 4; j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                                \
-            UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                                                  \
-                y_[j_][0] = vcombine_s8(vget_low_s8(x_[2 * j_]), vget_low_s8(x_[2 * j_ + 1]));                      \
-                y_[j_][1] = vcombine_s8(vget_high_s8(x_[2 * j_]), vget_high_s8(x_[2 * j_ + 1]));                    \
-            }                                                                                                       \
-            UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                                    \
-                UNROLL_FOR(int h_ = 0; h_ < 2; h_++) {                                                              \
-                    int8x16_t q0_ = CODE(blk, (w0) + i_ + 2 * h_, v_), q1_ = CODE(blk, (w0) + i_ + 2 * h_ + 1, v_); \
-                    int8x16_t lo_ = zip_low(q0_, q1_), hi_ = zip_high(q0_, q1_);                                    \
-                    UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                                          \
-                        t_[v_][j_][0] = vmmlaq_s32(t_[v_][j_][0], lo_, y_[j_][h_]);                                 \
-                        t_[v_][j_][1] = vmmlaq_s32(t_[v_][j_][1], hi_, y_[j_][h_]);                                 \
-                    }                                                                                               \
-                }                                                                                                   \
-        }                                                                                                           \
-        UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                                        \
-            UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                                                  \
-                (p)[v_][2 * j_] = vuzp1q_s32(t_[v_][j_][0], t_[v_][j_][1]);                                         \
-                (p)[v_][2 * j_ + 1] = vuzp2q_s32(t_[v_][j_][0], t_[v_][j_][1]);                                     \
-            }                                                                                                       \
+ * columns give [r0c0 r0c1 r1c0 r1c1]; at the end lanes become rows again. x[i][2h + j]: words 4i + 2h, 4i + 2h + 1 of
+ * columns 2j and 2j + 1. */
+#define LOAD_WORDS_4(x, a, N)                                                                       \
+    UNROLL_FOR(int i_ = 0; i_ < (N) / 4; i_++)                                                      \
+        UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                                      \
+            int8x16_t e_ = load_s8((a)[2 * j_] + 16 * i_), o_ = load_s8((a)[2 * j_ + 1] + 16 * i_); \
+            (x)[i_][j_] = vcombine_s8(vget_low_s8(e_), vget_low_s8(o_));                            \
+            (x)[i_][j_ + 2] = vcombine_s8(vget_high_s8(e_), vget_high_s8(o_));                      \
+        }
+#define DOT_WORDS_4(p, CODE, blk, w0, N, v, x)                                          \
+    do {                                                                                \
+        int32x4_t t_[2][2];                                                             \
+        t_[0][0] = t_[0][1] = t_[1][0] = t_[1][1] = vdupq_n_s32(0);                     \
+        UNROLL_FOR(int i_ = 0; i_ < (N); i_ += 2) {                                     \
+            int8x16_t q0_ = CODE(blk, (w0) + i_, v), q1_ = CODE(blk, (w0) + i_ + 1, v); \
+            int8x16_t lo_ = zip_low(q0_, q1_), hi_ = zip_high(q0_, q1_);                \
+            UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                      \
+                t_[j_][0] = vmmlaq_s32(t_[j_][0], lo_, (x)[i_ / 4][i_ % 4 + j_]);       \
+                t_[j_][1] = vmmlaq_s32(t_[j_][1], hi_, (x)[i_ / 4][i_ % 4 + j_]);       \
+            }                                                                           \
+        }                                                                               \
+        UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                          \
+            (p)[2 * j_] = vuzp1q_s32(t_[j_][0], t_[j_][1]);                             \
+            (p)[2 * j_ + 1] = vuzp2q_s32(t_[j_][0], t_[j_][1]);                         \
+        }                                                                               \
     } while (0)
 #else
-#define DOT_WORDS_4(p, CODE, blk, w0, N, a) DOT_WORDS(p, CODE, blk, w0, N, a, 4)
+#define LOAD_WORDS_4(x, a, N)                  \
+    UNROLL_FOR(int i_ = 0; i_ < (N) / 4; i_++) \
+        UNROLL_FOR(int j_ = 0; j_ < 4; j_++) (x)[i_][j_] = load_s8((a)[j_] + 16 * i_)
+#define DOT_WORDS_4(p, CODE, blk, w0, N, v, x) DOT_WORDS(p, CODE, blk, w0, N, v, x, 4)
 #endif
-#define DOT_WORDS_1(p, CODE, blk, w0, N, a) DOT_WORDS(p, CODE, blk, w0, N, a, 1)
 
 NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r)
 {
@@ -394,60 +485,70 @@ NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r)
             const uint8_t *d = PAIRS ? group + hn_pair_d(n_block, b) : blk;                                           \
             kscales k;                                                                                                \
             SCALES(&k, blk);                                                                                          \
-            int32x4_t isum[4][C], msum[4][C];                                                                         \
+            int32x4_t isum[4][C];                                                                                     \
             for (int v = 0; v < 4; v++)                                                                               \
-                for (int j = 0; j < C; j++) isum[v][j] = msum[v][j] = vdupq_n_s32(0);                                 \
-            for (int s = 0; s < NSUB; s++) {                                                                          \
+                for (int j = 0; j < C; j++) isum[v][j] = vdupq_n_s32(0);                                              \
+            RUNS_FOR(int s = 0; s < NSUB; s++)                                                                        \
+            {                                                                                                         \
                 const int8_t *a[C];                                                                                   \
-                int32x4_t p[4][C];                                                                                    \
-                for (int j = 0; j < C; j++) a[j] = x[j][b].q + 256 / NSUB * s;                                        \
-                DOT_WORDS_##C(p, CODE, blk, 64 / NSUB * s, 64 / NSUB, a);                                             \
-                for (int v = 0; v < 4; v++)                                                                           \
-                    for (int j = 0; j < C; j++) isum[v][j] = vmlaq_s32(isum[v][j], p[v][j], k.sc[s][v]);              \
+                int8x16_t y[16 / NSUB][C];                                                                            \
+                UNROLL_FOR(int j = 0; j < C; j++) a[j] = x[j][b].q + 256 / NSUB * s;                                  \
+                LOAD_WORDS_##C(y, a, 64 / NSUB);                                                                      \
+                UNROLL_FOR(int v = 0; v < 4; v++) {                                                                   \
+                    int32x4_t p[C];                                                                                   \
+                    DOT_WORDS_##C(p, CODE, blk, 64 / NSUB * s, 64 / NSUB, v, y);                                      \
+                    UNROLL_FOR(int j = 0; j < C; j++) isum[v][j] = vmlaq_s32(isum[v][j], p[j], k.sc[s][v]);           \
+                    UNROLL_FOR(int i = 0; i < 16 / NSUB; i++)                                                         \
+                        UNROLL_FOR(int j = 0; j < C; j++) APART(y[i][j]);                                             \
+                }                                                                                                     \
             }                                                                                                         \
-            for (int s = 0; HAS_MIN && s < 8; s++)                                                                    \
-                for (int v = 0; v < 4; v++)                                                                           \
-                    for (int j = 0; j < C; j++)                                                                       \
-                        msum[v][j] =                                                                                  \
-                            vmlaq_n_s32(msum[v][j], k.mn[s][v], x[j][b].bsum[2 * s] + x[j][b].bsum[2 * s + 1]);       \
-            for (int v = 0; v < 4; v++)                                                                               \
-                for (int j = 0; j < C; j++) {                                                                         \
+            UNROLL_FOR(int v = 0; v < 4; v++)                                                                         \
+                UNROLL_FOR(int j = 0; j < C; j++)                                                                     \
                     acc[v][j] =                                                                                       \
                         vfmaq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 8 * v), x[j][b].d), vcvtq_f32_s32(isum[v][j])); \
-                    if (HAS_MIN)                                                                                      \
-                        acc[v][j] = vfmsq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 32 + 8 * v), x[j][b].d),            \
-                                              vcvtq_f32_s32(msum[v][j]));                                             \
-                }                                                                                                     \
+            if (!HAS_MIN) continue;                                                                                   \
+            UNROLL_FOR(int j = 0; j < C; j++) {                                                                       \
+                int16x8_t s32 = vpaddq_s16(vld1q_s16(x[j][b].bsum), vld1q_s16(x[j][b].bsum + 8));                     \
+                int32x4_t lo = low4(s32), hi = high4(s32);                                                            \
+                UNROLL_FOR(int v = 0; v < 4; v++)                                                                     \
+                    acc[v][j] = vfmsq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 32 + 8 * v), x[j][b].d),                \
+                                          vcvtq_f32_s32(minima(&k, v, lo, hi)));                                      \
+            }                                                                                                         \
         }                                                                                                             \
         for (int v = 0; v < 4; v++)                                                                                   \
             for (int j = 0; j < C; j++) store4(m, r + 4 * v, c + j, acc[v][j]);                                       \
     }
 
-#define T32_PACKED(NAME, TYPE, CODE, C)                                                                              \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                           \
-    {                                                                                                                \
-        const uint8_t *group = group_of(m, r);                                                                       \
-        const size_t n_block = hn_packed_block_bytes(TYPE);                                                          \
-        const int64_t nb = m->n_in / 32;                                                                             \
-        const int8_t *x[C];                                                                                          \
-        float32x4_t acc[4][C];                                                                                       \
-        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j);                                                      \
-        for (int v = 0; v < 4; v++)                                                                                  \
-            for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                               \
-        for (int64_t b = 0; b < nb; b++) {                                                                           \
-            const uint8_t *blk = group + hn_pair_block(n_block, b), *d = group + hn_pair_d(n_block, b);              \
-            const int8_t *a[C];                                                                                      \
-            int32x4_t p[4][C];                                                                                       \
-            for (int j = 0; j < C; j++) a[j] = x[j] + 32 * b;                                                        \
-            DOT_WORDS_##C(p, CODE, blk, 0, 8, a);                                                                    \
-            for (int v = 0; v < 4; v++)                                                                              \
-                for (int j = 0; j < C; j++)                                                                          \
-                    acc[v][j] =                                                                                      \
-                        vfmaq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 8 * v), ((const float *)(x[j] + m->n_in))[b]), \
-                                  vcvtq_f32_s32(p[v][j]));                                                           \
-        }                                                                                                            \
-        for (int v = 0; v < 4; v++)                                                                                  \
-            for (int j = 0; j < C; j++) store4(m, r + 4 * v, c + j, acc[v][j]);                                      \
+#define T32_PACKED(NAME, TYPE, CODE, C)                                                                     \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                  \
+    {                                                                                                       \
+        const uint8_t *group = group_of(m, r);                                                              \
+        const size_t n_block = hn_packed_block_bytes(TYPE);                                                 \
+        const int64_t nb = m->n_in / 32;                                                                    \
+        const int8_t *x[C];                                                                                 \
+        float32x4_t acc[4][C];                                                                              \
+        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j);                                             \
+        for (int v = 0; v < 4; v++)                                                                         \
+            for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                      \
+        for (int64_t b = 0; b < nb; b++) {                                                                  \
+            const uint8_t *blk = group + hn_pair_block(n_block, b), *d = group + hn_pair_d(n_block, b);     \
+            const int8_t *a[C];                                                                             \
+            int8x16_t y[2][C];                                                                              \
+            UNROLL_FOR(int j = 0; j < C; j++) a[j] = x[j] + 32 * b;                                         \
+            LOAD_WORDS_##C(y, a, 8);                                                                        \
+            UNROLL_FOR(int v = 0; v < 4; v++) {                                                             \
+                int32x4_t p[C];                                                                             \
+                DOT_WORDS_##C(p, CODE, blk, 0, 8, v, y);                                                    \
+                float32x4_t dw = load_f16(d + 8 * v);                                                       \
+                UNROLL_FOR(int j = 0; j < C; j++)                                                           \
+                    acc[v][j] = vfmaq_f32(acc[v][j], vmulq_n_f32(dw, ((const float *)(x[j] + m->n_in))[b]), \
+                                          vcvtq_f32_s32(p[j]));                                             \
+                UNROLL_FOR(int i = 0; C > 1 && i < 2; i++)                                                  \
+                    UNROLL_FOR(int j = 0; j < C; j++) APART(y[i][j]); /* one column fits */                 \
+            }                                                                                               \
+        }                                                                                                   \
+        for (int v = 0; v < 4; v++)                                                                         \
+            for (int j = 0; j < C; j++) store4(m, r + 4 * v, c + j, acc[v][j]);                             \
     }
 
 /* ---- the loops over a range --------------------------------------------------------------------------------- */
@@ -490,24 +591,40 @@ MATMUL_K(q5_K, HN_Q5_K, hn_q5_K, scales_k4, 8, 1, 0)
 MATMUL_K(q6_K, HN_Q6_K, hn_q6_K, scales_q6_K, 16, 0, 1)
 MATMUL_K(iq4_XS, HN_IQ4_XS, hn_iq4_XS, scales_iq4_XS, 8, 0, 0)
 
-#define MATMUL_32(N, TYPE, BLOCK)                 \
-    T32_ROWS(rows_##N##_4, BLOCK, open_##N, 4)    \
-    T32_ROWS(rows_##N##_1, BLOCK, open_##N, 1)    \
-    T32_PACKED(packed_##N##_4, TYPE, code_##N, 4) \
-    T32_PACKED(packed_##N##_1, TYPE, code_##N, 1) \
+#define MATMUL_32(N, TYPE, BLOCK)                           \
+    T32_ROWS(rows_##N##_4, BLOCK, open_##N, d, four_f16, 4) \
+    T32_ROWS(rows_##N##_1, BLOCK, open_##N, d, four_f16, 1) \
+    T32_PACKED(packed_##N##_4, TYPE, code_##N, 4)           \
+    T32_PACKED(packed_##N##_1, TYPE, code_##N, 1)           \
     RANGES(N, TYPE)
 MATMUL_32(q4_0, HN_Q4_0, hn_q4_0)
 MATMUL_32(q5_0, HN_Q5_0, hn_q5_0)
 MATMUL_32(q8_0, HN_Q8_0, hn_q8_0)
 MATMUL_32(iq4_NL, HN_IQ4_NL, hn_q4_0)
 
-#define NEON_TILES_TABLE(NAME)                                                                                         \
-    {                                                                                                                  \
-        .name = NAME, .matmul = { [HN_Q8_0] = matmul_q8_0,     [HN_Q4_0] = matmul_q4_0,    [HN_Q5_0] = matmul_q5_0,    \
-                                  [HN_Q4_K] = matmul_q4_K,     [HN_Q5_K] = matmul_q5_K,    [HN_Q6_K] = matmul_q6_K,    \
-                                  [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL },                          \
-        .packed = {                                                                                                    \
-            [HN_Q8_0] = packed_q8_0, [HN_Q4_0] = packed_q4_0, [HN_Q5_0] = packed_q5_0,     [HN_Q4_K] = packed_q4_K,    \
-            [HN_Q5_K] = packed_q5_K, [HN_Q6_K] = packed_q6_K, [HN_IQ4_XS] = packed_iq4_XS, [HN_IQ4_NL] = packed_iq4_NL \
-        },                                                                                                             \
+/* MXFP4 has no packed form */
+T32_ROWS(rows_mxfp4_4, hn_mxfp4, open_mxfp4, e, four_e8m0, 4)
+T32_ROWS(rows_mxfp4_1, hn_mxfp4, open_mxfp4, e, four_e8m0, 1)
+static void matmul_mxfp4(const hn_mm *m)
+{
+    int64_t c = 0;
+    for (; c + 4 <= m->n_col; c += 4)
+        for (int64_t r = m->r0; r < m->r1; r += 4) rows_mxfp4_4(m, r, c);
+    for (; c < m->n_col; c++)
+        for (int64_t r = m->r0; r < m->r1; r += 4) rows_mxfp4_1(m, r, c);
+}
+
+#ifndef NEON_ATTN_Q8
+#define NEON_ATTN_Q8 NULL
+#endif
+#define NEON_TILES_TABLE(NAME)                                                                             \
+    {                                                                                                      \
+        .name = NAME,                                                                                      \
+        .matmul = { [HN_Q8_0] = matmul_q8_0,     [HN_Q4_0] = matmul_q4_0,     [HN_Q5_0] = matmul_q5_0,     \
+                    [HN_Q4_K] = matmul_q4_K,     [HN_Q5_K] = matmul_q5_K,     [HN_Q6_K] = matmul_q6_K,     \
+                    [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL, [HN_MXFP4] = matmul_mxfp4 }, \
+        .packed = { [HN_Q8_0] = packed_q8_0,     [HN_Q4_0] = packed_q4_0,    [HN_Q5_0] = packed_q5_0,      \
+                    [HN_Q4_K] = packed_q4_K,     [HN_Q5_K] = packed_q5_K,    [HN_Q6_K] = packed_q6_K,      \
+                    [HN_IQ4_XS] = packed_iq4_XS, [HN_IQ4_NL] = packed_iq4_NL },                            \
+        .attn = { [HN_CACHE_Q8_0] = NEON_ATTN_Q8 },                                                        \
     }

@@ -165,8 +165,13 @@ static bool has_bf16(void) /* CPUID 7.1: EAX bit 5; the OS state is that of AVX-
 const hn_peak_loops *hn_peak_loops_get(hn_cpu_level level)
 {
 #if defined(__x86_64__)
-    static hn_peak_loops best; /* written with the same bytes by everyone */
+    static hn_peak_loops best, vnni; /* written with the same bytes by everyone */
     if (level == HN_CPU_AVX2) return &hn_peaks_avx2;
+    if (level == HN_CPU_AVX_VNNI) {
+        vnni = hn_peaks_avx2;
+        vnni.int8 = hn_avx_vnni_peak;
+        return &vnni;
+    }
     if (level == HN_CPU_AVX512) {
         if (!has_bf16()) return &hn_peaks_avx512;
         best = hn_peaks_avx512;

@@ -37,6 +37,7 @@ uint64_t hn_peak_chain_expect(int64_t n);
 
 /* For dispatch alone. */
 extern const hn_peak_loops hn_peaks_avx2, hn_peaks_avx512;
+extern const hn_peak_op hn_avx_vnni_peak;    /* the rest is AVX2's */
 extern const hn_peak_op hn_peak_avx512_bf16; /* needs AVX512_BF16 */
 extern const hn_peak_op hn_peak_neon_dotprod, hn_peak_neon_i8mm;
 

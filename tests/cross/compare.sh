@@ -2,7 +2,7 @@
 # One answer on every architecture: runs the native and the foreign cross_check and
 # compares their outputs byte for byte: the native one at every CPU level this machine
 # has, the foreign one under emulation at every level it has and on older CPUs. Then the
-# property tests of the kernels (cross_kernels, cross_rwkv, cross_train) there.
+# property tests of the kernels (cross_kernels, _rwkv, _recurrent, _train) there.
 # Usage: [QEMU=qemu-aarch64] compare.sh NATIVE-FOLDER FOREIGN-FOLDER
 set -u
 native=$1/cross_check
@@ -60,7 +60,7 @@ same() {
 }
 
 # meanwhile, on the other cores
-for p in kernels rwkv train; do
+for p in kernels rwkv recurrent train; do
     env -u HONE_CPU "$QEMU" -cpu max "$foreign_folder/cross_$p" >"$T/$p" 2>&1 &
     properties="$properties $!"
 done
@@ -71,7 +71,7 @@ rc=$?
 verdict $rc "native scalar runs"
 run scalar tiny "$native" -o "$T/tiny.logits" $tiny
 verdict $? "native scalar runs with the bundled model alone"
-for cpu in avx2 avx512; do
+for cpu in avx2 avx_vnni avx512; do
     run $cpu $cpu "$native" -o "$T/$cpu.logits" $tiny "$@"
     rc=$?
     if grep -q 'lacks it' "$T/err"; then
@@ -110,7 +110,7 @@ HONE_CPU=avx2 "$QEMU" -cpu max "$foreign" >/dev/null 2>"$T/err"
 verdict $? "a level of another architecture is refused"
 
 set -- $properties
-for p in kernels:test_kernels rwkv:test_rwkv_kernels train:test_train_kernels; do
+for p in kernels:test_kernels rwkv:test_rwkv_kernels recurrent:test_recurrent_kernels train:test_train_kernels; do
     wait "$1"
     rc=$?
     shift

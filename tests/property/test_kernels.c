@@ -1,6 +1,9 @@
 /* Every kernel level against the scalar oracle, by memcmp: all types, row ranges,
  * column counts, tails, unaligned rows, canaries around every output. */
+#define _GNU_SOURCE
 #include "kernels/kernels.h"
+#include "kernels/peaks.h"
+#include "before_nothing.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -73,6 +76,86 @@ static void fill_weights(hn_type t, unsigned char *w, size_t n_bytes)
     }
 }
 
+/* ---- AVX-VNNI where the CPU lacks it: the level's files, their instructions emulated (avx_vnni.h, Makefile) ---- */
+
+#if defined(__x86_64__)
+extern const hn_kernels hn_emulated_kernels;
+extern const hn_peak_op hn_emulated_peak;
+typedef void dpbusd_fn(int32_t sum[8], const uint8_t u[32], const int8_t s[32]);
+typedef void dpwssd_fn(int32_t sum[8], const int16_t a[16], const int16_t b[16]);
+extern dpbusd_fn hn_emulated_dpbusd, hn_avx_vnni_dpbusd;
+extern dpwssd_fn hn_emulated_dpwssd, hn_avx_vnni_dpwssd;
+
+static bool has(hn_cpu_level l) { return hn_cpu_has(l == HN_CPU_AVX_VNNI ? HN_CPU_AVX2 : l); }
+static const hn_kernels *kernels_of(hn_cpu_level l)
+{
+    static hn_kernels emulated;
+    if (l != HN_CPU_AVX_VNNI || hn_cpu_has(l)) return hn_kernels_get(l);
+    if (!emulated.name) {
+        emulated = *hn_kernels_get(HN_CPU_AVX2);
+        hn_kernels_overlay(&emulated, &hn_emulated_kernels);
+    }
+    return &emulated;
+}
+
+/* Every pair of codes four times in a lane, beside pairs of all kinds; sums that wrap. */
+static void check_dpbusd(dpbusd_fn *dpbusd)
+{
+    uint8_t u[32];
+    int8_t s[32];
+    int32_t sum[8], want[8];
+    for (int a = 0; a < 256; a++)
+        for (int b = -128; b < 128; b++) {
+            for (int i = 0; i < 32; i++)
+                u[i] = (uint8_t)(i < 16 ? a : (int)rnd()), s[i] = (int8_t)(i < 24 ? b : (int)rnd());
+            for (int l = 0; l < 8; l++) {
+                want[l] = sum[l] = l % 2 ? (l % 4 == 1 ? INT32_MAX : INT32_MIN) : (int32_t)rnd();
+                for (int i = 4 * l; i < 4 * l + 4; i++)
+                    want[l] = (int32_t)((uint32_t)want[l] + (uint32_t)(u[i] * s[i]));
+            }
+            dpbusd(sum, u, s);
+            assert_memory_equal(sum, want, sizeof want);
+        }
+}
+static void check_dpwssd(dpwssd_fn *dpwssd)
+{
+    static const int16_t edge[] = { -32768, -32767, -1, 0, 1, 32767 };
+    int16_t a[16], b[16];
+    int32_t sum[8], want[8];
+    for (int k = 0; k < 36 * 200; k++) {
+        for (int i = 0; i < 16; i++) {
+            a[i] = i < 8 ? edge[k % 6] : (int16_t)rnd();
+            b[i] = i < 12 ? edge[k / 6 % 6] : (int16_t)rnd();
+        }
+        for (int l = 0; l < 8; l++) {
+            want[l] = sum[l] = l % 2 ? (l % 4 == 1 ? INT32_MAX : INT32_MIN) : (int32_t)rnd();
+            for (int i = 2 * l; i < 2 * l + 2; i++) want[l] = (int32_t)((uint32_t)want[l] + (uint32_t)(a[i] * b[i]));
+        }
+        dpwssd(sum, a, b);
+        assert_memory_equal(sum, want, sizeof want);
+    }
+}
+static void vnni_instructions_are_exact(void **state)
+{
+    (void)state;
+    rng_key = 400, rng_at = 0;
+    if (hn_cpu_has(HN_CPU_AVX2)) {
+        check_dpbusd(hn_emulated_dpbusd);
+        check_dpwssd(hn_emulated_dpwssd);
+        for (int64_t n = 1; n < 3000; n = 3 * n + 1)
+            assert_true(hn_emulated_peak.run(n) == hn_peak_expect(&hn_emulated_peak, n));
+    }
+    if (hn_cpu_has(HN_CPU_AVX_VNNI)) {
+        check_dpbusd(hn_avx_vnni_dpbusd);
+        check_dpwssd(hn_avx_vnni_dpwssd);
+    }
+}
+#else
+static bool has(hn_cpu_level l) { return hn_cpu_has(l); }
+static const hn_kernels *kernels_of(hn_cpu_level l) { return hn_kernels_get(l); }
+static void vnni_instructions_are_exact(void **state) { (void)state; }
+#endif
+
 /* The panels of the AVX-512 level, whatever the column count its dispatch gives them. */
 typedef struct panels {
     hn_matmul_fn *rows, *packed;
@@ -123,7 +206,8 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
 {
     geometry g = geometry_of(t);
     size_t row = (size_t)(n_in / g.elems) * g.bytes;
-    unsigned char *wbuf = malloc(row * (size_t)n_out + 64 + shift), *w = wbuf + shift;
+    unsigned char *wbuf = malloc(row * (size_t)n_out + shift), *w = wbuf + shift;
+    if (shift % 2 == 0) w = before_nothing(row * (size_t)n_out);
     fill_weights(t, w, row * (size_t)n_out);
     float *xf = malloc((size_t)(n_in * n_col) * sizeof(float));
     fill_activations(xf, n_in, n_col);
@@ -139,8 +223,8 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
         hn_pack_group(t, packed + (size_t)(r / HN_PACK_ROWS) * group, w + (size_t)r * row, row,
                       (int)(n_out - r < HN_PACK_ROWS ? n_out - r : HN_PACK_ROWS), n_in);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
-        if (!hn_cpu_has((hn_cpu_level)l)) continue;
-        const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
+        if (!has((hn_cpu_level)l)) continue;
+        const hn_kernels *k = kernels_of((hn_cpu_level)l);
         x[l] = aligned_alloc(64, xs * (size_t)n_col);
         memset(x[l], CANARY, xs * (size_t)n_col);
         for (int64_t c = 0; c < n_col; c++) {
@@ -192,7 +276,7 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
             else assert_int_not_equal(bits, 0x5A5A5A5A);
         }
     for (int l = 0; l < HN_CPU_LEVELS; l++)
-        if (hn_cpu_has((hn_cpu_level)l)) free(x[l]), free(y[l]);
+        if (has((hn_cpu_level)l)) free(x[l]), free(y[l]);
     free(packed);
     free(wbuf);
     free(xf);
@@ -215,7 +299,8 @@ static void matmul_matches_scalar(void **state)
         for (int64_t rows = 1; rows <= 35; rows++)
             check_matmul(t, 2 * (step < 32 ? 150 : step), rows, 1 + rows % 3, 0, rows, 0);
         if (step == 1)
-            for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37) check_matmul(t, n, 9, 5, 0, 9, 0);
+            for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37)
+                for (int64_t n_col = 1; n_col <= 5; n_col++) check_matmul(t, n, 9, n_col, 0, 9, 0);
         for (int64_t n_col = 8; n_col <= 26; n_col += 3)
             check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
         for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4)
@@ -283,9 +368,9 @@ static void quantize_special_values(void **state)
             for (int i = 0; i < 256; i++) x[i] = rndf() * scale;
             x[where] = specials[s];
             for (int l = 0; l < HN_CPU_LEVELS; l++) {
-                if (!hn_cpu_has((hn_cpu_level)l)) continue;
-                hn_kernels_get((hn_cpu_level)l)->quantize256(&a[l], x, 256);
-                hn_kernels_get((hn_cpu_level)l)->quantize32(b[l], x, 256);
+                if (!has((hn_cpu_level)l)) continue;
+                kernels_of((hn_cpu_level)l)->quantize256(&a[l], x, 256);
+                kernels_of((hn_cpu_level)l)->quantize32(b[l], x, 256);
                 assert_memory_equal(&a[l], &a[0], sizeof a[0]);
                 assert_memory_equal(b[l], b[0], 256 + 64);
             }
@@ -301,9 +386,9 @@ static void quantize_rounds_to_even(void **state)
     float x[256] = { 127.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f };
     const int8_t want[7] = { 127, 0, 2, 2, 0, -2, -2 };
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
-        if (!hn_cpu_has((hn_cpu_level)l)) continue;
+        if (!has((hn_cpu_level)l)) continue;
         hn_a256 a;
-        hn_kernels_get((hn_cpu_level)l)->quantize256(&a, x, 256);
+        kernels_of((hn_cpu_level)l)->quantize256(&a, x, 256);
         assert_memory_equal(a.q, want, 7);
         assert_int_equal(a.bsum[0], 127);
         assert_true(a.d == 1.0f);
@@ -320,9 +405,9 @@ static void clamped_gates_match_scalar(void **state)
         for (int i = 0; i < n; i++) g[i] = rnd_wild() * 4.0f, u[i] = rnd_wild() * 4.0f;
         g[n / 2] = n % 3 ? g[n / 2] : NAN, u[n / 3] = n % 5 ? u[n / 3] : NAN;
         for (int l = 0; l < HN_CPU_LEVELS; l++) {
-            if (!hn_cpu_has((hn_cpu_level)l)) continue;
+            if (!has((hn_cpu_level)l)) continue;
             memset(y[l], CANARY, sizeof y[l]);
-            hn_kernels_get((hn_cpu_level)l)->oai_mul(y[l] + 16, g, u, n);
+            kernels_of((hn_cpu_level)l)->oai_mul(y[l] + 16, g, u, n);
             for (int i = 0; i < 732; i++) /* a NaN may have any bits */
                 if (!isnan(y[0][i]) || !isnan(y[l][i])) assert_memory_equal(&y[l][i], &y[0][i], sizeof(float));
         }
@@ -345,14 +430,14 @@ static void norm_and_silu_match_scalar(void **state)
         for (int rep = 0; rep < 3; rep++) {
             for (int i = 0; i < n; i++) x[i] = rnd_wild() * (rep ? 30.0f : 1.0f), w[i] = rndf(), u[i] = rnd_wild();
             for (int l = 0; l < HN_CPU_LEVELS; l++) {
-                if (!hn_cpu_has((hn_cpu_level)l)) continue;
+                if (!has((hn_cpu_level)l)) continue;
                 memset(y[l], CANARY, sizeof y[l]);
                 memset(z[l], CANARY, sizeof z[l]);
                 memset(g[l], CANARY, sizeof g[l]);
-                hn_kernels_get((hn_cpu_level)l)->rms_norm(y[l] + 16, x, rep == 2 ? NULL : w, n, 1e-5f);
-                hn_kernels_get((hn_cpu_level)l)->silu_mul(z[l] + 16, x, u, n);
+                kernels_of((hn_cpu_level)l)->rms_norm(y[l] + 16, x, rep == 2 ? NULL : w, n, 1e-5f);
+                kernels_of((hn_cpu_level)l)->silu_mul(z[l] + 16, x, u, n);
                 assert_memory_equal(y[l], y[0], sizeof y[0]);
-                hn_kernels_get((hn_cpu_level)l)->gelu_mul(g[l] + 16, x, u, n);
+                kernels_of((hn_cpu_level)l)->gelu_mul(g[l] + 16, x, u, n);
                 assert_memory_equal(z[l], z[0], sizeof z[0]);
                 assert_memory_equal(g[l], g[0], sizeof g[0]);
             }
@@ -375,8 +460,8 @@ static void gelu_at_its_edges(void **state)
     enum { N = sizeof x / sizeof *x };
     float y[32], x32[32];
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
-        if (!hn_cpu_has((hn_cpu_level)l)) continue;
-        const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
+        if (!has((hn_cpu_level)l)) continue;
+        const hn_kernels *k = kernels_of((hn_cpu_level)l);
         for (int wide = 0; wide < 2; wide++)
             for (int i = 0; i < N; i++) {
                 float ones[32];
@@ -421,8 +506,8 @@ static void exp_matches_scalar(void **state)
     for (int i = 0; i < 4099; i++) x[i] = rndf() * (i % 7 ? 90.0f : 200.0f);
     x[5] = INFINITY, x[6] = -INFINITY, x[7] = 0.0f, x[8] = -0.0f, x[9] = -104.0f, x[10] = 89.0f, x[11] = 88.72f;
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
-        if (!hn_cpu_has((hn_cpu_level)l)) continue;
-        hn_kernels_get((hn_cpu_level)l)->exp(y, x, 4099);
+        if (!has((hn_cpu_level)l)) continue;
+        kernels_of((hn_cpu_level)l)->exp(y, x, 4099);
         for (int i = 0; i < 4099; i++) assert_int_equal(hn_f32_bits(y[i]), hn_f32_bits(hn_exp_f32(x[i])));
     }
 }
@@ -614,8 +699,8 @@ static void check_case(attn_case c)
     memset(want, CANARY, (size_t)(n + 32) * 4);
     for (int64_t t = 0; t < n_tok; t++) attend(&c, hn_kernels_get(HN_CPU_SCALAR), want + 16, t, t + 1, false, false);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
-        if (!hn_cpu_has((hn_cpu_level)l)) continue;
-        const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
+        if (!has((hn_cpu_level)l)) continue;
+        const hn_kernels *k = kernels_of((hn_cpu_level)l);
         for (int way = 0; way < 5; way++) { /* a token at a time; all at once; in unequal tiles; the same in parts */
             memset(out, CANARY, (size_t)(n + 32) * 4);
             int64_t step = way == 0 ? 1 : way == 1 || way == 3 ? n_tok : 1 + n_tok / 3;
@@ -805,8 +890,8 @@ static void cache_stores_match_scalar(void **state)
                 x[i] = i % 64 < 40 ? rndf() * ldexpf(1.0f, (int)(i / d) - 30) : rnd_wild();
             x[0] = INFINITY, x[d] = NAN, x[2 * d] = -0.0f, x[3 * d] = 1e30f, x[4 * d] = 65504.0f, x[5 * d] = 65520.0f;
             for (int l = 0; l < HN_CPU_LEVELS; l++) {
-                if (!hn_cpu_has((hn_cpu_level)l)) continue;
-                const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
+                if (!has((hn_cpu_level)l)) continue;
+                const hn_kernels *k = kernels_of((hn_cpu_level)l);
                 unsigned char *to = l == HN_CPU_SCALAR ? want : got;
                 memset(to, 0, 2 * bytes);
                 for (int64_t t = 0; t < 64; t++) {
@@ -881,8 +966,10 @@ int main(void)
 {
     for (int l = 0; l < HN_CPU_LEVELS; l++)
         if (hn_cpu_built((hn_cpu_level)l) && !hn_cpu_has((hn_cpu_level)l))
-            printf("SKIP: level %s: this CPU lacks it\n", hn_cpu_level_name((hn_cpu_level)l));
+            printf("SKIP: level %s: this CPU lacks it%s\n", hn_cpu_level_name((hn_cpu_level)l),
+                   has((hn_cpu_level)l) ? "; its instructions are emulated" : "");
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vnni_instructions_are_exact),
         cmocka_unit_test(matmul_matches_scalar),
         cmocka_unit_test(matmul_of_wide_rows_matches_scalar),
         cmocka_unit_test(matmul_of_many_columns_matches_scalar),

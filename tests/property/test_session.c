@@ -123,7 +123,7 @@ static void level_threads_and_chunk_do_not_matter(void **state)
 #if defined(__aarch64__)
     const char *const cpus[] = { "scalar", "neon", "neon_dotprod", "neon_i8mm" };
 #else
-    const char *const cpus[] = { "scalar", "avx2", "avx512" };
+    const char *const cpus[] = { "scalar", "avx2", "avx_vnni", "avx512" };
 #endif
     const int threads[] = { 1, 2, 3, 8 }, chunks[] = { 1, 7, 64, 512 };
     for (int c = 0; c < (int)(sizeof cpus / sizeof *cpus); c++) {
