@@ -1,5 +1,5 @@
 /* packed: a model's side file of packed weights, within this room: found and proven (packed_find.c), made and
- * compared (pack_model.c). */
+ * compared (pack_model.c), and where it is faster than the model itself (packed_choice.c). */
 #ifndef HN_PACKED_H
 #define HN_PACKED_H
 
@@ -24,5 +24,45 @@ hone_status hn_packed_look(hn_packed_found *f, const hn_gguf *g, const char *pat
  * is changed meanwhile, or when interrupted. */
 hone_status hn_packed_prove(hn_packed_found *f, const hn_gguf *g, const hone_progress *pr, bool *kept, hone_error *err);
 void hn_packed_drop(hn_packed_found *f);
+
+/* ---- what is read of it ------------------------------------------------------------------------ */
+
+/* Speed of packed over plain rows, cold: 1 column and 4 on one thread, then on all. */
+enum { HN_PACKED_POINTS = 4 };
+typedef struct hn_packed_speed {
+    float of[HN_PACKED_POINTS];
+} hn_packed_speed;
+
+/* Of the types wanted (with hn_can_pack), by the products of a level, interleaved, in about 0.1 s a type on all cores
+ * and 128 MiB at most; nothing is kept. HONE_E_NOMEM; HONE_E_NUMERIC: no times. */
+hone_status hn_packed_measure(hn_packed_speed out[HN_TYPE_COUNT], const bool want[HN_TYPE_COUNT], hn_cpu_level level,
+                              hone_error *err);
+
+/* Three looks at all types that the level has packed products for, their medians. there [type] is filled in. */
+hone_status hn_packed_measure_all(hn_packed_speed out[HN_TYPE_COUNT], bool there[HN_TYPE_COUNT], hn_cpu_level level,
+                                  hone_error *err);
+/* Plain over packed time, of each what a quarter of the n products stay below: what else runs here only adds to them.
+ * Both are sorted. */
+float hn_packed_ratio(float *plain_us, float *packed_us, int n);
+/* Keeps it for every start on this machine with this build. False: there is nowhere to keep it. */
+bool hn_packed_keep(const hn_packed_speed *v, hn_type t, hn_cpu_level level);
+float hn_packed_least(const hn_packed_speed *v);
+/* Slower by less cannot be told from noise in so short a look: packed is read from here on. */
+#define HN_PACKED_AS_FAST 0.97f
+
+/* Types of a file's matrices. A type is plain where packed is slower at any of the points, by more than the noise. */
+typedef struct hn_packed_choice {
+    bool there[HN_TYPE_COUNT], plain[HN_TYPE_COUNT];
+    float speed[HN_TYPE_COUNT]; /* of the points; 0: not measured */
+    int n_plain, n_packed, n_measured;
+    const char *level; /* of contexts that name none: HONE_CPU, else the best */
+} hn_packed_choice;
+
+/* From what is kept; measure: what is not is measured and kept, where the file is large enough to be worth it. A small
+ * file is packed without one, a large one whose measurement cannot be kept only at AVX-512. */
+void hn_packed_choose(hn_packed_choice *out, const hn_packed *file, bool measure);
+/* "speed packed / plain here at avx2, …: Q4_K 1.10 Q6_K 1.31"; where both are, "mixed: Q4_K packed, Q5_0 plain; "
+ * stands before it. "": there is nothing to say. */
+void hn_packed_choice_words(char *dst, size_t cap, const hn_packed_choice *c);
 
 #endif

@@ -182,17 +182,23 @@ __attribute__((format(printf, 3, 4))) static hone_status note(hone_model *m, hon
     return m->packed_note ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: note", m->path);
 }
 
-/* Takes f->file into the model. */
-static hone_status use_packed(hone_model *m, hn_packed_found *f, hone_error *err)
+/* Takes f->file into the model, but for matrices that are plain by choice. */
+static hone_status use_packed(hone_model *m, hn_packed_found *f, const hn_packed_choice *c, hone_error *err)
 {
     uint64_t n = hn_gguf_n_tensors(m->file);
     m->packed_of = hn_arena_alloc(m->arena, (size_t)(n + 1) * sizeof *m->packed_of);
     if (!m->packed_of) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of tensors", m->path);
-    for (uint64_t i = 0; i < f->file->n; i++) m->packed_of[f->t[i] - hn_gguf_tensor_at(m->file, 0)] = &f->file->e[i];
+    for (uint64_t i = 0; i < f->file->n; i++) {
+        const hn_packed_entry *e = &f->file->e[i];
+        if (e->kind == HN_PACKED_MATRIX && c->plain[e->type]) continue;
+        m->packed_of[f->t[i] - hn_gguf_tensor_at(m->file, 0)] = e;
+    }
     m->packed = f->file;
     f->file = NULL;
     return HONE_OK;
 }
+
+static bool is_mixed(const hn_packed_choice *c) { return c->n_plain && c->n_packed; }
 
 static double seconds_between(const struct timespec *a, const struct timespec *b)
 {
@@ -200,7 +206,8 @@ static double seconds_between(const struct timespec *a, const struct timespec *b
 }
 
 /* The first use of these two files together, as they are now: everything is read before anything is answered. */
-static hone_status use_touched(hone_model *m, hn_packed_found *f, const hone_progress *pr, hone_error *err)
+static hone_status use_touched(hone_model *m, hn_packed_found *f, const hn_packed_choice *c, const char *words,
+                               const hone_progress *pr, hone_error *err)
 {
     bool kept;
     struct timespec a, b;
@@ -210,13 +217,15 @@ static hone_status use_touched(hone_model *m, hn_packed_found *f, const hone_pro
     hone_status st = hn_packed_prove(f, m->file, pr, &kept, err);
     clock_gettime(CLOCK_MONOTONIC, &b);
     if (st != HONE_OK || f->state != HONE_PACKED_READY) return st;
-    if ((st = use_packed(m, f, err)) != HONE_OK) return st;
+    if ((st = use_packed(m, f, c, err)) != HONE_OK) return st;
     m->packed_compared = true;
-    return note(
-        m, err,
-        "%s: new here, or copied or touched since; all of it and of the model was checked in %.1f s and is right%s",
-        path, seconds_between(&a, &b),
-        kept ? "" : " (nowhere to remember that, so every start checks: set XDG_STATE_HOME or HOME)");
+    const char *mixed = is_mixed(c) ? words : "", *after = is_mixed(c) ? "" : words;
+    return note(m, err,
+                "%s%s%s: new here, or copied or touched since; all of it and of the model was checked in %.1f s and is "
+                "right%s%s%s",
+                mixed, *mixed ? "; " : "", path, seconds_between(&a, &b),
+                kept ? "" : " (nowhere to remember that, so every start checks: set XDG_STATE_HOME or HOME)",
+                *after ? "; " : "", after);
 }
 
 static hone_status refuse_packed(hone_model *m, const hn_packed_found *f, bool automatic, hone_error *err)
@@ -241,12 +250,24 @@ hone_status hn_model_find_packed(hone_model *m, const hone_model_params *p, hone
     char *path = automatic ? hn_packed_default_path(m->file) : strdup(want);
     if (!path) return HN_FAIL(err, HONE_E_NOMEM, "%s: name of its packed file", m->path);
     hn_packed_found f;
+    hn_packed_choice c = { .n_plain = 0 };
+    char words[500] = "";
     hone_status st = hn_packed_look(&f, m->file, path, err);
-    if (st == HONE_OK && f.state == HONE_PACKED_READY) {
-        st = use_packed(m, &f, err);
-        if (st == HONE_OK) st = note(m, err, "%s", HN_ESC(path, strlen(path)));
-    } else if (st == HONE_OK && f.state == HONE_PACKED_TOUCHED) {
-        st = use_touched(m, &f, p ? p->progress : NULL, err);
+    bool usable = st == HONE_OK && (f.state == HONE_PACKED_READY || f.state == HONE_PACKED_TOUCHED);
+    if (usable && automatic) {
+        hn_packed_choose(&c, f.file, true);
+        hn_packed_choice_words(words, sizeof words, &c);
+    }
+    if (usable && c.n_plain && !c.n_packed) {
+        st = note(m, err, "%s would be slower; --packed %s reads it all the same; %s", HN_ESC(path, strlen(path)),
+                  HN_ESC(path, strlen(path)), words);
+    } else if (usable && f.state == HONE_PACKED_READY) {
+        st = use_packed(m, &f, &c, err);
+        const char *shown = HN_ESC(path, strlen(path)), *sep = words[0] ? "; " : "";
+        if (st == HONE_OK && is_mixed(&c)) st = note(m, err, "%s; %s", words, shown);
+        else if (st == HONE_OK) st = note(m, err, "%s%s%s", shown, sep, words);
+    } else if (usable) {
+        st = use_touched(m, &f, &c, words, p ? p->progress : NULL, err);
     } else if (st == HONE_OK && f.state == HONE_PACKED_NONE && automatic) {
         st = note(m, err, "no packed file; hone pack makes one");
     }

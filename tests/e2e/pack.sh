@@ -21,7 +21,7 @@ for pair in llama:Q4_K_M llama:Q5_K_M qwen2:Q8_0 qwen2:Q4_0 qwen3:F16 qwen3:Q6_K
     rm -f "$P"
     expect 0 "$pair: pack" "$HONE" pack -m "$M"
     n=0
-    for cpu in scalar avx2 avx512; do
+    for cpu in scalar avx2 avx_vnni avx512; do
         run env HONE_CPU=$cpu "$HONE" env --json
         [ "$(field cpu "$T/out")" = $cpu ] || continue
         for t in 1 2 3; do
@@ -50,6 +50,8 @@ if [ "$(field weights "$T/out")" = packed ]; then ok "bench says packed"; else n
 hash=$(field quality "$T/out")
 expect 0 "bench --packed off" "$HONE" bench -m "$M" -p 8 -n 4 -r 1 --json --packed off
 if [ "$(field weights "$T/out")" = plain ] && [ "$(field quality "$T/out")" = "$hash" ]; then ok "bench says plain; the quality is the same"; else not_ok "bench says plain" "$T/out"; fi
+run "$HONE" lab ab packed=off this -m "$M" -p 8 -n 4 --rounds 8 --runs 1 --no-store
+says "a comparison of two layouts says so" 'weights: a reads them plain, b packed' "$T/out"
 expect 0 "inspect the model" "$HONE" inspect "$M"
 says "inspect names the packed file" '^packed file .*hpack: ready' "$T/out"
 expect 0 "inspect --json the packed file" "$HONE" inspect "$P" --json
