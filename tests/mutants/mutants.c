@@ -5,6 +5,7 @@
  * in any other build. */
 #define _GNU_SOURCE
 #include "hone.h"
+#include "kernels/kernels.h"
 #include "lab/bench/claims.h"
 #include "lab/bench/process.h"
 #include "lab/bench/sample.h"
@@ -219,6 +220,35 @@ hone_status __wrap_hone_session_set_adapters(hone_session *s, hone_adapter *cons
 
 static uint64_t stolen; /* ns that a clock that stops has not told */
 uint64_t __real_hn_clock_ns(void);
+/* ---- a kernel that is three times slower, or wrong, at one width ------------------------------------------------ */
+
+enum { SLOW_WIDTH = 896, SLOW_TIMES = 3 };
+static hn_matmul_fn *slow_real;
+
+static void slow_product(const hn_mm *a)
+{
+    bool here = a->n_in == SLOW_WIDTH;
+    uint64_t from = __real_hn_clock_ns();
+    slow_real(a);
+    /* not by doing it again: the second time its weights are in the cache */
+    uint64_t now = __real_hn_clock_ns(), until = now + (SLOW_TIMES - 1) * (now - from);
+    while (here && is("slow-width") && now < until) now = __real_hn_clock_ns();
+    if (here && is("wrong-width") && a->r0 == 0) a->y[0] += 1;
+}
+
+const hn_kernels *__real_hn_kernels_get(hn_cpu_level level);
+const hn_kernels *__wrap_hn_kernels_get(hn_cpu_level level);
+const hn_kernels *__wrap_hn_kernels_get(hn_cpu_level level)
+{
+    static hn_kernels slow;
+    const hn_kernels *k = __real_hn_kernels_get(level);
+    if ((!is("slow-width") && !is("wrong-width")) || level != hn_cpu_best()) return k;
+    slow_real = k->matmul[HN_Q8_0];
+    slow = *k;
+    slow.matmul[HN_Q8_0] = slow_product;
+    return &slow;
+}
+
 uint64_t __wrap_hn_clock_ns(void);
 
 /* ---- slower, and right ---------------------------------------------------------------------------------- */

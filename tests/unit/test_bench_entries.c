@@ -1,6 +1,7 @@
 /* Every entry that measures in this process runs on the bundled model, is proved by its own
  * references, and gives records that fit the published schema; on recurrent models too, or
  * says why there is nothing to measure. */
+#include "base/os.h"
 #include "kernels/kernels.h"
 #include "lab/bench/bench.h"
 #include "schema_check.h"

@@ -1,5 +1,6 @@
 /* Single kernels: ids there and back, every kind runs at odd shapes and threads, a kernel
  * that leaves work out is invalid and not fast. */
+#include "base/os.h"
 #include "kernels/kernels.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/roof.h"

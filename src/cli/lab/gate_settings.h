@@ -30,6 +30,9 @@ json_t *hn_gate_rows_json(const hn_baseline_row *rows, size_t n);
 void hn_gate_when(char *dst, size_t cap, json_t *baseline);
 /* In the laboratory an interruption is 6, whoever sent it. */
 int hn_lab_code(int code);
-extern const char hn_gate_stored[]; /* what every comparison with stored numbers must say */
+/* kern, kern.gemv or kern.gemm among the ids: the net of all shapes, its report and exit code (gate_net.c). */
+bool hn_gate_is_net(const hn_cli *cli);
+int hn_gate_net(const hn_cli *cli, const char *preset); /* NULL: shapes of all */
+extern const char hn_gate_stored[];                     /* what every comparison with stored numbers must say */
 
 #endif

@@ -28,7 +28,7 @@ static const hn_opt opts[] = {
            "in hone lab ab)"),
     HN_OPT("margin", NULL, F32, "E",
            "differences up to E do not matter (default: 0.1 against stored samples, 0.02 with --ab, 0.03 for single "
-           "kernels)",
+           "kernels, 0.23 with kern)",
            .min = 0.001, .max = 0.9),
     HN_OPT("samples", "-r --repetitions", I32, "N",
            "samples of the first look; two more looks double them if they must", .def = "10", .min = 6, .max = 10000),
@@ -38,6 +38,8 @@ static const hn_opt opts[] = {
            .min = 1, .max = HN_AB_MAX_RUNS),
     HN_OPT("seed", NULL, U64, "S", "with --ab: seed of the order of the sides (default: another each time)",
            .max = 9e18),
+    HN_OPT("preset", NULL, STR, "NAME",
+           "with kern: the shapes of this model alone (hone synth --list; default: of all of them)"),
     HN_OPT("accept-environment", NULL, FLAG, NULL, "go on on another machine: its speed is compared all the same"),
     HN_OPT("allow-different", "--accept-quality", FLAG, NULL,
            "go on with another quality hash, and call nothing better then; never with broken output or another model "
@@ -549,15 +551,17 @@ static int judge(gate *g)
 /* Each way of judging reads options of its own. */
 static int check_options(const hn_cli *cli)
 {
-    static const char
-        *const stored[] = { "baseline", "dir",  "metrics", "margin", "samples",         "accept-environment",
-                            "strict",   "file", "model",   "packed", "allow-different", NULL },
-               *const of_samples[] = { "samples", NULL }, *const of_baseline[] = { "dir", "accept-environment", NULL };
+    static const char *const stored[] = { "baseline",           "dir",    "metrics", "margin", "samples",
+                                          "accept-environment", "strict", "file",    "model",  "packed",
+                                          "allow-different",    NULL },
+                             *const of_samples[] = { "samples", NULL }, *const of_net[] = { "preset", NULL },
+                             *const of_baseline[] = { "dir", "accept-environment", NULL };
     if (!hn_opts_str(cli->opts, "ab"))
         return hn_cli_without_effect(cli, true, stored,
                                      "a baseline is measured as it was saved; expected it with --ab, or with hone lab "
                                      "baseline save");
     int rc = hn_cli_without_effect(cli, false, of_samples, "with --ab the looks are --rounds of --runs");
+    if (rc == 0) rc = hn_cli_without_effect(cli, false, of_net, "expected it with kern, the net of all shapes");
     if (rc == 0 && !hn_opts_str(cli->opts, "baseline"))
         rc = hn_cli_without_effect(cli, false, of_baseline, "expected it with --baseline");
     return rc;
@@ -567,6 +571,7 @@ static int run(const hn_cli *cli)
 {
     const hn_opts *o = cli->opts;
     hone_error err;
+    if (hn_gate_is_net(cli)) return hn_gate_net(cli, hn_opts_str(o, "preset"));
     gate g = { .cli = cli, .name = hn_opts_str(o, "baseline"), .records = json_array(), .notes = json_array() };
     const char *file = hn_opts_str(o, "file");
     int rc = 0;
@@ -603,6 +608,8 @@ const hn_command hn_command_lab_gate = {
     .examples =
         "hone lab gate --baseline before\n"
         "hone lab gate --ab main -m model.gguf -p 128 -n 32\n"
+        "hone lab gate --ab HEAD~1 kern             # every product at the shapes of every model: none several times "
+        "slower?\n"
         "hone lab gate --ab ./hone-old --baseline release -m model.gguf   # answers as stored, speed side by side\n",
     .run = run,
 };

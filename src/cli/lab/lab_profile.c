@@ -60,7 +60,7 @@ static int ask_memory(work *w)
     hn_argv_set(&a, "threads", "%d", hone_context_threads(w->ctx)); /* what was decided here */
     hn_argv_set(&a, "threads-batch", "%d", hone_context_threads_batch(w->ctx));
     hn_argv_set(&a, "cpu", "%s", hone_context_cpu(w->ctx));
-    hn_argv_set(&a, "packed", "%s", w->info.packed_path ? w->info.packed_path : "off");
+    if (!w->info.packed_path) hn_argv_set(&a, "packed", "off"); /* else as asked for: a name would mean all of it */
     if (hn_opts_i32(o, "n-prompt") == 0) hn_argv_set(&a, "n-prompt", "1");
     if (hn_argv_check(&a, "a process", &err) != HONE_OK ||
         hn_child_run(&c, hn_argv_words(&a), hn_abort_fn, &err) != HONE_OK)

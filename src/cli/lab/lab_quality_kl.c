@@ -410,6 +410,7 @@ const hn_command hn_command_lab_quality_kl = {
     .max_args = 64,
     .groups = groups,
     .reads_args = true,
+    .names_args = true,
     .examples = "hone lab quality kl model-f16.gguf model-q8_0.gguf model-q4_k_m.gguf\n"
                 "hone lab quality kl model.gguf --ref-kv f16 --kv q8_0\n"
                 "hone lab quality kl model-f16.gguf --save f16.logits\n"

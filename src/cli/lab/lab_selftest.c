@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 static const hn_opt selftest_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "a small, sound model to break (default: models/hone-tiny.gguf)"),
+    HN_OPT("model", "-m", FILE, "FILE", "a small, sound model to break (default: models/hone-tiny.gguf)",
+           .use = HN_USE_MODEL),
     HN_OPT("quick", NULL, FLAG, NULL, "few tries, in seconds: shows that it works, not at which odds"),
     HN_OPT("seed", NULL, U64, "S", "seed of the comparisons (default: another each time)", .max = 9e18),
     HN_OPT_END,

@@ -1,6 +1,7 @@
 /* What the entries of the catalogue share: one run and its settings, the model, calibrated
  * loops, judgement and records. Refuses to know what is measured, terminals and files. */
 #define _GNU_SOURCE
+#include "base/os.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/target.h"
 #include "lab/machine/clock.h"
@@ -110,6 +111,7 @@ void hn_bench_adopt(hn_bench_run *r, hone_model *m)
     r->model = m;
     hone_model_get_info(m, &r->info);
     r->packed = r->info.packed_path != NULL;
+    hn_weights_words(r->weights, &r->info);
     if (!r->model_json) r->model_json = hn_bench_model_json(r->set.model, &r->info);
 }
 
@@ -366,7 +368,7 @@ static json_t *config_json(const hn_bench_run *r, const hn_bench_entry *e, const
          *k; k++)
         json_object_set_new(o, *k, json_null());
     json_object_set_new(o, "seed", json_integer((json_int_t)(s->seed & INT64_MAX)));
-    if (e->model) json_object_set_new(o, "weights", json_string(r->packed ? "packed" : "plain"));
+    if (e->model) json_object_set_new(o, "weights", json_string(r->packed ? r->weights : "plain"));
     if (res->variant) json_object_set_new(o, "variant", hn_lab_str(res->variant));
     if (res->config) json_object_update(o, res->config);
     return o;

@@ -120,7 +120,8 @@ struct hn_bench_run {
     hone_model_info info; /* texts in it die with the model: see model_json */
     hone_context *ctx;
     json_t *model_json;
-    bool packed; /* weights of the model come from a packed file */
+    bool packed; /* weights of the model come from a packed file, some at least: */
+    char weights[HN_WEIGHTS_WORDS];
     /* where we are */
     const hn_bench_entry *at;
     double cost_done, cost_all, at_done; /* at_done: of 1, of the running entry */

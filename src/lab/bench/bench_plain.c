@@ -234,7 +234,7 @@ static json_t *config_json(const plain *x)
     json_object_set_new(j, "cpu", or_null(json_object_get(x->engine, "cpu")));
     json_object_set_new(j, "kv", hn_lab_str(set->kv));
     json_object_set_new(j, "chunk", json_integer(set->chunk));
-    json_object_set_new(j, "weights", json_string(x->p.packed[0] ? "packed" : "plain"));
+    json_object_set_new(j, "weights", json_string(x->p.packed[0] ? x->p.r->weights : "plain"));
     json_object_set_new(j, "weights_note", hn_lab_str(x->p.packed_note));
     if (adapters) json_object_set(j, "adapters", adapters);
     if (x->config.prompt_seed) json_object_set_new(j, "prompt_seed", json_integer((json_int_t)x->config.prompt_seed));

@@ -2,6 +2,7 @@
  * memory as programs meet it: patterns of access, buffers, a mapped file against a
  * copied one. Knows the kernels' table for disp.dynamic, else base/ and the system. */
 #define _GNU_SOURCE
+#include "base/os.h"
 #include "base/mapped.h"
 #include "kernels/kernels.h"
 #include "lab/inside/bench_rooms.h"

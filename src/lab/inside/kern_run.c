@@ -2,6 +2,7 @@
  * and its pool, weights cold, outputs compared with the scalar level bit by bit before
  * and after the clock runs. Owns the data and the timing; refuses to know ids and reports. */
 #define _GNU_SOURCE
+#include "base/os.h"
 #include "backend/backend.h"
 #include "forge/synth.h"
 #include "lab/inside/bench_rooms.h"

@@ -45,6 +45,7 @@ typedef struct bench {
     hn_side *copy; /* of A, where sides stay in this process: data of its own, as B has */
     series ab;
     bool resident, decided;
+    char weights[2][240];    /* of a and b, as they said it first */
     bool said[2], droned[2]; /* a side's timed generation: of several tokens; of one, repeated */
 } bench;
 
@@ -172,6 +173,8 @@ static hone_status measure(hn_measured *m, experiment *x, bench *b, hn_side *sid
     bool drones = strncmp(m->invalid, "degenerate output", 17) == 0;
     if (m->invalid[0] && !drones)
         return HN_FAIL(x->err, HONE_E_NUMERIC, "%s: the result is not valid: %s", hn_side_label(side), m->invalid);
+    char *weights = b->weights[side == x->p->b];
+    if (!weights[0]) snprintf(weights, sizeof b->weights[0], "%s", m->weights);
     if (!m->question) (drones ? b->droned : b->said)[side == x->p->b] = true;
     if ((b->droned[0] || b->droned[1]) && (b->said[0] || b->said[1]))
         return HN_FAIL(x->err, HONE_E_NUMERIC,
@@ -647,6 +650,11 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
             if (out->line[i].looks > out->looks) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
         out->overall = HN_AB_INCONCLUSIVE;
         note(out, "interrupted: the rounds measured until then are kept, and decide nothing");
+    }
+    for (size_t i = 0; i < p->n_targets && x.bench; i++) {
+        const char *a = x.bench[i].weights[0], *b = x.bench[i].weights[1];
+        if (strcmp(a, b) != 0)
+            note(out, "weights: a reads them %.56s, b %.56s; the same --packed on both sides leaves that out", a, b);
     }
     for (size_t i = 0; i < out->n; i++) {
         const hn_ab_line *l = &out->line[i];

@@ -9,6 +9,7 @@
 #include "lab/bench/process.h"
 #include "lab/inside/kern.h"
 #include "lab/quality/paths.h"
+#include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
@@ -705,6 +706,8 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
         if (bad) snprintf(out->invalid, sizeof out->invalid, "%.500s", why ? why : "invalid");
         if (list) take_records(out, list);
         else take_plain(out, o);
+        json_t *config = json_object_get(list ? json_array_get(list, 0) : o, "config");
+        snprintf(out->weights, sizeof out->weights, "%s", hn_record_text(config, "weights"));
         take_proofs(out, o, list);
         if (out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
         if (r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
@@ -763,6 +766,43 @@ hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, ui
     *out = (hn_measured){ .claimed_s = NAN, .wall_s = NAN };
     if (s->kind == SIDE_COMMAND) return measure_command(out, s, t, salt, err);
     return s->bench ? measure_kernel(out, s, t, err) : measure_bench(out, s, t, salt, err);
+}
+
+hone_status hn_side_ask_mode(json_t **out, hn_side *s, const char *mode, const char *word, const char *cpu,
+                             uint64_t salt, hone_error *err)
+{
+    command c = { .argv = { 0 } };
+    hn_process r;
+    hn_argv *a = &c.argv;
+    *out = NULL;
+    if (s->kind == SIDE_COMMAND) return HN_FAIL(err, HONE_E_ARG, "side '%s': a command has no kernels", s->label);
+    hn_argv_extend(a, (const char *const[]){ s->program, "bench", mode, word, NULL });
+    if (cpu) hn_argv_add(a, "--cpu=%s", cpu);
+    for (int i = 0; i < s->n_keys; i++) {
+        if (strcmp(s->key[i], "cpu") != 0) {
+            hn_argv_free(a);
+            return HN_FAIL(err, HONE_E_ARG, "side '%s': %s=… says nothing of single products; expected cpu=LEVEL",
+                           HN_ESC(s->label, strlen(s->label)), s->key[i]);
+        }
+        hn_argv_set(a, "cpu", "%s", s->value[i]);
+    }
+    hn_argv_add(a, "%" PRIu64, hn_clock_ns() >> 1);
+    set_env(&c, s, salt);
+    hone_status st = hn_argv_check(a, s->program, err);
+    if (st == HONE_OK)
+        st = hn_process_run(
+            &r, &(hn_process_params){ .argv = hn_argv_words(a), .env = c.env, .keep_out = true, .stop = s->p.stop },
+            err);
+    hn_argv_free(a);
+    if (st != HONE_OK) return st;
+    *out = printed(&r, r.exit_code == 0);
+    if (!json_is_object(*out)) {
+        json_decref(*out);
+        *out = NULL;
+        st = failed(s, &r, err);
+    }
+    hn_process_free(&r);
+    return st;
 }
 
 bool hn_side_can_ask(const hn_side *s) { return s->can_ask; }

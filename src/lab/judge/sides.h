@@ -36,6 +36,7 @@ typedef struct hn_measured {
     hn_measured_metric m[HN_MEASURED];
     int n;
     int64_t major_faults;
+    char weights[240]; /* how those of a model were read, as its configuration says; "": it does not */
     char invalid[512]; /* why the result is not valid; "" */
     char proof[4000];  /* JSON text, {name of a record: its proof}; "": it proves nothing (lab/quality/proof.h) */
     uint64_t question; /* which prompt was asked, where the side can be asked several; 0: that of everyone */
@@ -82,6 +83,10 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
 /* Of both sides, by a hash of one kind: where one program is too old for the other's, by what both know. */
 hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
                              hone_error *err);
+/* What its program's hidden `bench MODE WORD` prints, for what only fresh processes of both sides measure: *out. Of its
+ * settings a kernel level and variables count; HONE_E_ARG: it has others, or its program knows no such mode. */
+hone_status hn_side_ask_mode(json_t **out, hn_side *s, const char *mode, const char *word, const char *cpu,
+                             uint64_t salt, hone_error *err);
 /* One measurement. salt makes the environment's size differ from run to run, so that a lucky
  * stack alignment is nobody's advantage. HONE_E_FORMAT: the program failed or printed nonsense. */
 hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err);

@@ -8,30 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static uint64_t pretended; /* 0: nothing */
-void hn_cache_bytes_set(uint64_t bytes) { pretended = bytes; }
-
-uint64_t hn_cache_bytes(void)
-{
-    if (pretended) return pretended;
-    uint64_t most = 0;
-    for (int i = 0; i < 8; i++) {
-        char path[96], type[32] = "";
-        unsigned long long kib = 0;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
-        FILE *f = fopen(path, "re");
-        if (!f) break;
-        if (fscanf(f, "%31s", type) != 1) type[0] = 0;
-        fclose(f);
-        if (strcmp(type, "Instruction") == 0) continue;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        if (!(f = fopen(path, "re"))) continue;
-        if (fscanf(f, "%lluK", &kib) == 1 && kib * 1024 > most) most = kib * 1024;
-        fclose(f);
-    }
-    return most;
-}
-
 /* ---- what is possible ---------------------------------------------------------------------- */
 
 static const char *const kind_names[HN_PEAK_KINDS] = { "reading", "int8", "f32", "bf16", "dispatch", "barrier" };

@@ -84,10 +84,6 @@ double hn_peaks_most(const hn_peaks *p, hn_peak_kind kind, int32_t threads); /* 
 int32_t hn_peaks_decode_threads(const hn_peaks *p);
 /* One line for reports: level, date, doubts. */
 void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap);
-uint64_t hn_cache_bytes(void); /* last-level cache of CPU 0; 0: unknown */
-/* For tests: what hn_cache_bytes says from now on, 0: the truth. Data that is to be cold is eight times as large, and
- * there are machines with half a gigabyte of cache. Not while anything is measured. */
-void hn_cache_bytes_set(uint64_t bytes);
 
 /* Bytes that must move to decode one token: weights read; a recurrent state read and written. */
 static inline uint64_t hn_bytes_per_token(const hone_model_info *info)
@@ -100,6 +96,20 @@ static inline const char *hn_kv_words(char dst[24], const hone_model_info *info,
 {
     if (info->recurrent) snprintf(dst, 24, "state f32");
     else snprintf(dst, 24, "kv %.15s", kv ? kv : "?");
+    return dst;
+}
+
+/* How weights are read, in words, for configurations: "packed", "plain", or where types differ "mixed: Q4_K packed,
+ * Q5_0 plain", as the note of a model that was opened begins. */
+enum { HN_WEIGHTS_WORDS = 240 };
+static inline const char *hn_weights_words(char dst[HN_WEIGHTS_WORDS], const hone_model_info *info)
+{
+    const char *note = info->packed_path ? info->packed_note : "";
+    bool mixed = strncmp(note, "mixed: ", 7) == 0;
+    snprintf(dst, HN_WEIGHTS_WORDS, "%.*s", mixed ? (int)strcspn(note, ";") : 8,
+             mixed               ? note
+             : info->packed_path ? "packed"
+                                 : "plain");
     return dst;
 }
 
