@@ -191,7 +191,10 @@ typedef struct hone_model_params {
     const char *tokenizer_pre; /* NULL: from the file; else overrides tokenizer.ggml.pre */
     bool vocab_only;           /* tokenizer only: no weights needed or checked */
     const char *packed; /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
-                                  there and belongs to the model; "off"; else a file, which then must fit */
+                                  there and belongs to the model, of it those types that this machine reads no slower
+                                  than the model's, at the level of HONE_CPU: measured once, by the first open, for
+                                  up to seconds, with all cores and 128 MiB, and kept in the state folder; "off"; else
+                                  a file, which then must fit and is used for all it has */
     const struct hone_progress
         *progress;           /* of checking a packed file and its model before their first use; may be NULL */
     const char *ignore_keys; /* "key,key": metadata to run without where hone would refuse the model for it, although
@@ -208,8 +211,9 @@ typedef struct hone_model_info {
     uint64_t fingerprint;       /* of metadata and tensor directory */
     uint64_t state_bytes;       /* of the states of one sequence, whatever its length; 0: it has none */
     bool has_tokenizer;
-    const char *packed_path; /* the packed file in use, or NULL: weights are read from the model itself */
-    const char *packed_note; /* why, in a few words */
+    const char *packed_path; /* the packed file in use, for all or some types, or NULL: weights are read from the model
+                                itself */
+    const char *packed_note; /* why, in a few words; begins with "mixed: " where it is for some types */
     uint64_t packed_bytes;   /* of n_bytes, those in the packed file */
     bool packed_compared;    /* new here, or copied or touched: all of the packed file and of the model was checked just
                                 now */
@@ -660,6 +664,12 @@ typedef struct hone_snapshot hone_snapshot;
 HONE_API hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err);
 /* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. Nothing changes then. */
 HONE_API hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
+/* To a file, whole or not at all, and back. A file that is there is replaced where it is a snapshot, else HONE_E_ARG;
+ * HONE_E_IO: nobody can tell, or it cannot be written.
+ * hone_snapshot_load: m must outlive the snapshot. HONE_E_FORMAT: no snapshot, or damaged; HONE_E_ARG: of another
+ * model. What else it must fit, hone_seq_restore looks at. Both read all of a model whose identity is not known. */
+HONE_API hone_status hone_snapshot_save(const hone_snapshot *snap, const char *path, hone_error *err);
+HONE_API hone_status hone_snapshot_load(hone_snapshot **out, const hone_model *m, const char *path, hone_error *err);
 HONE_API void hone_snapshot_free(hone_snapshot *snap);
 HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions; snap NULL: 0 */
 HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);   /* snap NULL: 0 */
@@ -839,7 +849,7 @@ typedef struct hone_event {
     int32_t choice;
     int32_t n_prompt, n_cached, n_done; /* tokens of the prompt; of them, those that were there; those that are now */
     int32_t id, pos;                    /* TOKEN; pos: its position */
-    float logprob;                      /* TOKEN, where n_logprobs is 0 or more: as of hone_logprobs */
+    float logprob; /* TOKEN, where n_logprobs is 0 or more: as of hone_logprobs; with sampled_probs a probability */
     /* TOKEN: [n_top]. PROMPT: [n_prompt_logprobs, n_top], of each token what was likely in its place */
     const hone_logprob *top;
     int32_t n_top;
@@ -861,7 +871,8 @@ typedef struct hone_request {
     bool ignore_eog;       /* tokens that end generation are tokens like others */
     const hone_bias *bias; /* [n_bias] */
     size_t n_bias;
-    int32_t n_logprobs;            /* -1: none; 0: of the token picked; n: and the n most likely, at most 64 */
+    int32_t n_logprobs; /* -1: none; 0: of the token picked; n: and the n most likely, at most 64 */
+    bool sampled_probs; /* of tokens picked, in place of these: probabilities behind the chain, of what can be picked */
     bool prompt_logprobs;          /* of the prompt's tokens too, with n_logprobs most likely: all of it is run */
     bool no_share;                 /* takes nothing that others computed, and leaves nothing to them */
     uint64_t scope;                /* shares with requests of the same scope only */
@@ -926,6 +937,19 @@ typedef struct hone_slot_info {
 } hone_slot_info;
 /* False: no such slot, or s is NULL. */
 HONE_API bool hone_scheduler_slot(const hone_scheduler *s, int32_t slot, hone_slot_info *out);
+/* An idle slot; HONE_E_BUSY where a request has it.
+ *   snapshot  a copy of what it holds, which knows its scope, too; HONE_E_ARG where ids of it are not known
+ *   erase     *n positions go; other sequences, or the tree of prefixes, may have the same still
+ *   restore   it holds what the snapshot does: later requests of its scope with the same adapters [n_adapters] and
+ *             scales (NULL: all 1) find it. HONE_E_ARG where the snapshot's ids are not known; else it fails as
+ *             hone_seq_set_adapters and hone_seq_restore do, and the slot holds what it held; with HONE_E_NOMEM it may
+ *             be empty then */
+HONE_API hone_status hone_scheduler_snapshot(const hone_scheduler *s, int32_t slot, hone_snapshot **out,
+                                             hone_error *err);
+HONE_API hone_status hone_scheduler_erase(hone_scheduler *s, int32_t slot, int32_t *n, hone_error *err);
+HONE_API hone_status hone_scheduler_restore(hone_scheduler *s, int32_t slot, const hone_snapshot *snap,
+                                            hone_adapter *const *adapters, const float *scales, int32_t n_adapters,
+                                            hone_error *err);
 HONE_API int32_t hone_scheduler_n_ctx(const hone_scheduler *s); /* positions of a sequence; s NULL: 0 */
 
 /* ---- packed files ---------------------------------------------------------------- */
@@ -1148,11 +1172,25 @@ typedef struct hone_progress {
     bool (*abort_fn)(void *arg);                          /* true: stop, HONE_E_INTERRUPTED; may be NULL */
 } hone_progress;
 
-/* Converts a checkpoint to GGUF. What src is, is found from its content: a llama2.c checkpoint, an rwkv.cpp
- * file, safetensors of RWKV-6 or -7 (a file or a folder). tokenizer: its vocabulary file or NULL. type: "F32"
- * or another mixture name, NULL: as the source. pr may be NULL. Writes a temporary file, then renames. */
+/* Converts a checkpoint to GGUF. What src is, is found from its content: a folder of transformers (config.json,
+ * safetensors or PyTorch's files, tokenizer), a llama2.c checkpoint, an rwkv.cpp file, safetensors or a .pth of RWKV-6
+ * or -7 (a file or a folder). A GGUF file becomes a folder of transformers: dst is new or empty; F32, F16 or BF16.
+ * tokenizer: its vocabulary file or NULL. type: "F32" or another mixture name, NULL: as the source. pr may be NULL.
+ * Writes a temporary file, then renames. HONE_E_UNSUPPORTED: a class of models, or a member of its config, that hone
+ * does not run. */
 HONE_API hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst,
                                   const hone_progress *pr, hone_error *err);
+
+typedef struct hone_convert_params {
+    const char *tokenizer; /* as above; NULL: what lies in src */
+    const char *type;      /* as above */
+    const char *pre;       /* how the tokenizer splits text: tokenizer.ggml.pre; NULL: as its files say */
+    void (*note)(void *arg, const char *text); /* told what was left out or is done otherwise; NULL: nobody */
+    void *note_arg;
+} hone_convert_params;
+/* The same. p may be NULL: all NULL. */
+HONE_API hone_status hone_convert_with(const char *src, const char *dst, const hone_convert_params *p,
+                                       const hone_progress *pr, hone_error *err);
 
 /* One matrix that was merged: types in the base and now, root mean squares of W, of what was added, and of what
  * encoding it again changed. */

@@ -153,6 +153,20 @@ static bool same_set(const hn_adapter_set *a, const hn_adapter_set *b)
            !memcmp(a->scale, b->scale, (size_t)a->n * sizeof *a->scale);
 }
 
+/* What tells sets of adapters and scales apart; 0: none has an effect. */
+static uint64_t hash_of(hone_adapter *const *adapters, const float *scales, int32_t n)
+{
+    uint64_t hash = HN_FNV_INIT;
+    bool any = false;
+    for (int32_t i = 0; i < n; i++) {
+        float scale = scales ? scales[i] : 1.0f;
+        if (scale == 0) continue;
+        any = true;
+        hash = hn_fnv1a(hn_fnv1a(hash, &adapters[i]->lora->hash, sizeof(uint64_t)), &scale, sizeof scale);
+    }
+    return any ? hash + (hash == 0) : 0;
+}
+
 /* The set of these adapters and scales, one that some sequence has or a new one without users. NULL: none. */
 static hone_status make_set(const hone_session *s, hn_adapter_set **out, hone_adapter *const *adapters,
                             const float *scales, int32_t n, hone_error *err)
@@ -165,16 +179,14 @@ static hone_status make_set(const hone_session *s, hn_adapter_set **out, hone_ad
         free_set(set);
         return HN_FAIL(err, HONE_E_NOMEM, "%d adapters", n);
     }
-    set->hash = HN_FNV_INIT;
+    set->hash = hash_of(adapters, scales, n);
     for (int32_t i = 0; i < n; i++) {
         float scale = scales ? scales[i] : 1.0f;
         if (scale == 0) continue;
         set->scale[set->n] = scale;
         set->adapter[set->n++] = adapters[i];
         atomic_fetch_add(&adapters[i]->users, 1);
-        set->hash = hn_fnv1a(hn_fnv1a(set->hash, &adapters[i]->lora->hash, sizeof(uint64_t)), &scale, sizeof scale);
     }
-    set->hash += set->hash == 0;
     for (int32_t i = 0; set->n && i < s->n_seq && !*out; i++)
         if (same_set(s->set[i], set)) *out = s->set[i];
     hone_status st = !set->n || *out ? HONE_OK : find_deltas(s, set, err);
@@ -195,6 +207,14 @@ static hone_status check_adapters(const hone_session *s, hone_adapter *const *ad
             return HN_FAIL(err, HONE_E_ARG, "%s: scale %g, expected a finite number", a->lora->path, (double)scales[i]);
     }
     return HONE_OK;
+}
+
+hone_status hn_adapters_hash(const hone_session *s, uint64_t *hash, hone_adapter *const *adapters, const float *scales,
+                             int32_t n, hone_error *err)
+{
+    hone_status st = check_adapters(s, adapters, scales, n, err);
+    *hash = st == HONE_OK ? hash_of(adapters, scales, n) : 0;
+    return st;
 }
 
 /* Sequences [from, to) run with these adapters, or all stay as they are. */

@@ -57,6 +57,9 @@ struct hone_session {
 
 /* The sequence, which is empty, then runs with this set; NULL: none. */
 void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set);
+/* The hash that a sequence with these adapters would have; fails as hone_seq_set_adapters does where they are wrong. */
+hone_status hn_adapters_hash(const hone_session *s, uint64_t *hash, hone_adapter *const *adapters, const float *scales,
+                             int32_t n, hone_error *err);
 static inline uint64_t hn_seq_set_hash(const hone_session *s, int32_t seq)
 {
     return s->set[seq] ? s->set[seq]->hash : 0;

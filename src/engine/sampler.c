@@ -524,3 +524,58 @@ hone_status hone_sampler_pick_from(hone_sampler *s, const float *logits, const h
         if (choose(s, complete, complete && floor > -INFINITY, true, all_1, all_t, u, id)) return HONE_OK;
     }
 }
+
+/* ---- probabilities -------------------------------------------------------------------------------- */
+
+/* How many of the collected keys the cuts leave: as choose has it, with nothing left out. */
+static int64_t n_left(hone_sampler *s, bool whole, double all_1)
+{
+    float max = key_logit(key_at(s, 0));
+    int64_t n = s->n_key;
+    if (s->p.top_p < 1) {
+        double want = (double)s->p.top_p * (whole ? all_1 : weight_of_best(s, n, max, 1)), sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            sum += (double)weight(key_logit(key_at(s, i)), max, 1);
+            if (sum >= want) n = i + 1;
+        }
+    }
+    if (s->p.min_p > 0) {
+        int64_t keep = 1;
+        while (keep < n && weight(key_logit(key_at(s, keep)), max, 1) >= s->p.min_p) keep++;
+        n = keep;
+    }
+    return n;
+}
+
+hone_status hn_sampler_probs(hone_sampler *s, const float *logits, const hone_pick *p, int32_t id, float *prob,
+                             hone_logprob *top, int32_t most, int32_t *n_top, hone_error *err)
+{
+    int32_t best;
+    *prob = 0;
+    *n_top = 0;
+    hone_status st = change(s, &logits, p, err);
+    if (st != HONE_OK) return st;
+    logits = penalize(s, logits);
+    if (s->p.temp <= 0) {
+        if ((st = greedy(logits, s->n_vocab, &best, err)) != HONE_OK) return st;
+        *prob = id == best;
+        if (most > 0) top[(*n_top)++] = (hone_logprob){ best, 1 };
+        return HONE_OK;
+    }
+
+    bool whole = s->p.top_k <= 0 || s->p.top_k >= s->n_vocab;
+    if ((st = collect(s, logits, whole ? s->n_vocab : s->p.top_k, -INFINITY, err)) != HONE_OK) return st;
+    float max = key_logit(key_at(s, 0)), inv_temp = 1.0f / s->p.temp;
+    bool uncut = whole && s->p.top_p >= 1 && s->p.min_p <= 0;
+    int64_t n = uncut ? s->n_key : n_left(s, whole, weight_of_all(logits, s->n_vocab, max, 1));
+    double all = uncut ? weight_of_all(logits, s->n_vocab, max, inv_temp) : weight_of_best(s, n, max, inv_temp);
+    bool is_left = uncut || key_of(logits[id], id) >= key_at(s, n - 1);
+    if (is_left) *prob = (float)((double)weight(logits[id], max, inv_temp) / all);
+    for (; *n_top < most && *n_top < n; ++*n_top) {
+        uint64_t k = key_at(s, *n_top);
+        float w = weight(key_logit(k), max, inv_temp);
+        if (w == 0) break;
+        top[*n_top] = (hone_logprob){ key_id(k), (float)((double)w / all) };
+    }
+    return HONE_OK;
+}

@@ -82,6 +82,7 @@ void hn_scheduler_forget(hn_ticket *a);
 void hn_scheduler_admit(hone_scheduler *s);
 void hn_scheduler_keep(hone_scheduler *s, const hn_choice *c); /* what its slot holds is there to be found by others */
 void hn_scheduler_release(hone_scheduler *s, hn_choice *c);    /* keeps it; its slot is idle */
+bool hn_scheduler_evict(hone_scheduler *s); /* empties the idle slot not used for longest; false: all are empty */
 /* Some memory more for a batch that did not fit: what is kept goes first, then the youngest pauses. False: only the
  * oldest is left. */
 bool hn_scheduler_make_room(hone_scheduler *s);

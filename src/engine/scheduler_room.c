@@ -51,8 +51,7 @@ static int32_t n_idle(const hone_scheduler *s)
 
 /* ---- memory --------------------------------------------------------------------------- */
 
-/* Lets go of what is kept and was not used for longest. */
-static bool evict(hone_scheduler *s)
+bool hn_scheduler_evict(hone_scheduler *s)
 {
     int32_t slot = idle_slot(s, true);
     if (slot < 0) return false;
@@ -87,7 +86,7 @@ static bool fits(hone_scheduler *s, const hn_choice *c)
         uint64_t kept, free = 0;
         if (m->used + need > m->p.budget) hn_prefix_bytes(m, &kept, &free); /* looks at all of it */
         if (m->used - free + need <= m->p.budget) return true;
-        if (!evict(s)) return false;
+        if (!hn_scheduler_evict(s)) return false;
     }
 }
 
@@ -107,7 +106,7 @@ bool hn_scheduler_make_room(hone_scheduler *s)
 {
     hn_choice *youngest = NULL, *c = NULL;
     int32_t n = 0;
-    if (evict(s)) return true;
+    if (hn_scheduler_evict(s)) return true;
     for (int32_t i = 0; i < s->n_active; i++)
         for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
             c = &s->active[i]->choice[k];

@@ -1,5 +1,6 @@
 /* scheduler: from logits to events. Picks the next token of a choice, asks its mask, tells its caller, and ends it.
  * Refuses to know why a choice runs now. */
+#include "engine/sampler.h"
 #include "engine/scheduler.h"
 
 #include <math.h>
@@ -108,7 +109,10 @@ static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
     }
     hone_status st = grow_ids(c) ? HONE_OK : HN_FAIL(&err, HONE_E_NOMEM, "ids of an answer of %d tokens", c->n_picked);
     if (st == HONE_OK) st = hone_sampler_pick_from(c->sampler, logits, &p, &e.id, &err);
-    if (st == HONE_OK && r->n_logprobs >= 0)
+    int32_t n_top = r->n_logprobs > 0 ? r->n_logprobs : 0;
+    if (st == HONE_OK && r->n_logprobs >= 0 && r->sampled_probs)
+        st = hn_sampler_probs(c->sampler, logits, &p, e.id, &e.logprob, s->top, n_top, &n_top, &err);
+    else if (st == HONE_OK && r->n_logprobs >= 0)
         st = hone_logprobs(logits, s->n_vocab, e.id, &e.logprob, s->top, r->n_logprobs, &err);
     if (st != HONE_OK) {
         hn_scheduler_end(s, c, HONE_END_ERROR, &err);
@@ -125,7 +129,7 @@ static void pick(hone_scheduler *s, hn_choice *c, const float *logits)
     s->n.n_generated_tokens++;
     e.pos = pos;
     e.top = r->n_logprobs > 0 ? s->top : NULL;
-    e.n_top = r->n_logprobs > 0 ? r->n_logprobs : 0;
+    e.n_top = n_top;
     bool goes_on = tell(a, &e);
     if (eog) hn_scheduler_end(s, c, HONE_END_EOG, NULL);
     else if (!goes_on) hn_scheduler_end(s, c, HONE_END_STOPPED, NULL);

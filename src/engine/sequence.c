@@ -1,6 +1,6 @@
 /* Sequences: cutting, forking, remembering them and going back, and copies of one outside of the session. Refuses to
  * know how their memory is counted (seq_memory.c). */
-#include "engine/engine.h"
+#include "engine/snapshot.h"
 #include "engine/prefix.h"
 
 #include <stdlib.h>
@@ -131,57 +131,84 @@ hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error 
     return HONE_OK;
 }
 
-/* Calls fn for every piece of what a sequence must hold at a length, always in the same order, whatever the pages. */
-typedef void piece_fn(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes);
+hn_plane hn_plane_of(const hone_session *s, int32_t il, bool second)
+{
+    const hn_memory_layer *l = &s->mem->p.layer[il];
+    return (hn_plane){ .second = second,
+                       .rows = second || (l->kind & HN_MEMORY_LATENT),
+                       .d = second ? l->d_v : l->d_k,
+                       .block = second ? hn_memory_v_block(s->mem, il) : hn_memory_k_block(s->mem, il) };
+}
+
+/* Of n_row rows of 16 items each, those behind the first `keep`. Returns the end. */
+static char *clear_items(char *p, size_t n_row, size_t keep, size_t bytes)
+{
+    for (; n_row; n_row--, p += HN_KEY_BLOCK * bytes) memset(p + keep * bytes, 0, (HN_KEY_BLOCK - keep) * bytes);
+    return p;
+}
+
+void hn_plane_clear(const hone_session *s, const hn_plane *plane, char *p, int64_t len)
+{
+    size_t d = (size_t)plane->d, d4 = (size_t)hn_cache_d4(plane->d), n_g = (size_t)hn_cache_groups(plane->d);
+    size_t tail = (size_t)(len % HN_KEY_BLOCK);
+    if (!tail) return;
+    p += (size_t)(len / HN_KEY_BLOCK) * plane->block;
+    if (s->cache != HN_CACHE_Q8_0) {
+        if (plane->rows) clear_items(p, 1, tail, plane->block / HN_KEY_BLOCK);
+        else clear_items(p, d, tail, plane->block / HN_KEY_BLOCK / d);
+        return;
+    }
+    p = plane->rows ? clear_items(p, 1, tail, d4) : clear_items(p, d4 / 4, tail, 4);
+    if (plane->rows) clear_items(p, 1, tail, 2 * n_g);
+    else clear_items(p, n_g, tail, 2);
+}
+
+/* A part of what a sequence must hold: positions of a plane of a layer in whole blocks, or (n_pos 0) its state. */
+typedef struct piece {
+    hn_buf *buf;
+    size_t at, bytes;
+    hn_plane plane;
+    int64_t n_pos;
+} piece;
+
+/* Calls fn for every piece of a length, always in the same order, whatever the pages. */
+typedef void piece_fn(const hone_session *s, void *arg, const piece *p);
 static void each_piece(const hone_session *s, int32_t seq, int32_t length, piece_fn *fn, void *arg)
 {
     enum { UNIT = HN_SOFT_BLOCK };
     const hn_seq_memory *m = s->mem;
     for (int32_t il = 0; il < s->model->hp.n_layer; il++) {
         int64_t from = hn_memory_from(m, il, length);
-        size_t k_block = hn_memory_k_block(m, il), v_block = hn_memory_v_block(m, il);
         for (int64_t at = from < 0 ? length : from; at < length;) {
             int64_t end = (at / UNIT + 1) * UNIT < length ? (at / UNIT + 1) * UNIT : length;
             size_t n = (size_t)((end - at + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK);
-            hn_buf *buf = s->kv[il].mem;
-            for (int32_t h = 0; h < s->kv[il].n_head_kv; h++) {
-                fn(s, arg, buf, hn_memory_block_at(m, il, seq, at, h, false), n * k_block);
-                if (v_block) fn(s, arg, buf, hn_memory_block_at(m, il, seq, at, h, true), n * v_block);
-            }
+            for (int32_t h = 0; h < s->kv[il].n_head_kv; h++)
+                for (int i = 0; i < (hn_memory_v_block(m, il) ? 2 : 1); i++) {
+                    const hn_plane p = hn_plane_of(s, il, i > 0);
+                    size_t where = hn_memory_block_at(m, il, seq, at, h, p.second);
+                    fn(s, arg, &(piece){ s->kv[il].mem, where, n * p.block, p, end - at });
+                }
             at = end;
         }
     }
     size_t state;
     if (length && m->state_floats && hn_memory_state_at(m, seq, &state))
-        fn(s, arg, m->states.mem, state, hn_state_bytes(s));
+        fn(s, arg, &(piece){ .buf = m->states.mem, .at = state, .bytes = hn_state_bytes(s) });
 }
 
-struct hone_snapshot {
-    const hone_model *model;
-    uint64_t adapters;
-    hn_cache_type cache;
-    int32_t length;
-    size_t bytes;
-    char *mem;
-    int32_t *ids; /* [length] */
-    bool known;   /* the ids */
-};
-
-static void count_piece(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes)
-{
-    *(size_t *)arg += bytes;
-}
-static void save_piece(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes)
+static void count_piece(const hone_session *s, void *arg, const piece *p) { *(size_t *)arg += p->bytes; }
+static void save_piece(const hone_session *s, void *arg, const piece *p)
 {
     char **to = arg;
-    s->be->op->read(s->be, *to, buf, at, bytes);
-    *to += bytes;
+    s->be->op->read(s->be, *to, p->buf, p->at, p->bytes);
+    if (p->n_pos) hn_plane_clear(s, &p->plane, *to, p->n_pos);
+    *to += p->bytes;
 }
-static void load_piece(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes)
+static void load_piece(const hone_session *s, void *arg, const piece *p)
 {
     char **from = arg;
-    s->be->op->write(s->be, buf, at, *from, bytes);
-    *from += bytes;
+    s->be->op->write(s->be, p->buf, p->at, *from, p->bytes);
+    *from += p->bytes;
 }
 
 hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err)
@@ -202,7 +229,9 @@ hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot 
     if (!p) return HN_FAIL(err, HONE_E_NOMEM, "snapshot of %zu bytes", bytes);
     p->model = s->model;
     p->adapters = hn_seq_set_hash(s, seq);
+    p->scope = s->mem->key[seq].scope;
     p->cache = s->cache;
+    p->lengthened = hn_is_lengthened(s);
     p->length = len;
     p->bytes = bytes;
     p->known = s->mem->n_ids[seq] == len;
@@ -213,25 +242,55 @@ hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot 
     return HONE_OK;
 }
 
-hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err)
+/* Bytes of all pieces of a sequence of a length. */
+static size_t bytes_at(const hone_session *s, int32_t length)
 {
-    const hone_snapshot *p = snap;
-    HN_NEED(err, s, "a session");
-    HN_NEED(err, snap, "a snapshot");
-    hone_status st = hn_check_seq(s, seq, err);
-    if (st != HONE_OK) return st;
+    const hn_seq_memory *m = s->mem;
+    size_t n = length ? hn_state_bytes(s) : 0;
+    for (int32_t il = 0; il < s->model->hp.n_layer; il++) {
+        int32_t from = hn_memory_from(m, il, length);
+        size_t held = from < 0 ? 0 : (size_t)(length - from),
+               block = hn_memory_k_block(m, il) + hn_memory_v_block(m, il);
+        n += (held + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * block * (size_t)s->kv[il].n_head_kv;
+    }
+    return n;
+}
+
+hone_status hn_snapshot_fits(const hone_session *s, int32_t seq, uint64_t adapters, const hone_snapshot *p,
+                             hone_error *err)
+{
     if (p->model != s->model)
         return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s", p->model->path,
                        s->model->path);
-    if (p->adapters != hn_seq_set_hash(s, seq))
+    if (p->adapters != adapters)
         return HN_FAIL(err, HONE_E_ARG,
                        "the snapshot was taken with other adapters, or other scales of them, than sequence %d of this "
                        "session has",
                        seq);
     if (s->mem->n_group && p->cache != s->cache)
         return HN_FAIL(err, HONE_E_ARG, "the snapshot is of a cache of another type");
+    if (p->lengthened != hn_is_lengthened(s))
+        return HN_FAIL(
+            err, HONE_E_ARG,
+            "the snapshot is of a context of %s %d positions, this session has %d: the model turns otherwise "
+            "there (-c)",
+            p->lengthened ? "more than" : "at most", s->model->hp.n_ctx_long, s->n_ctx);
     if (p->length > s->n_ctx)
         return HN_FAIL(err, HONE_E_CTX, "a snapshot of %d positions does not fit a context of %d", p->length, s->n_ctx);
+    if (p->bytes != bytes_at(s, p->length))
+        return HN_FAIL(err, HONE_E_FORMAT, "a snapshot of %d positions has %zu bytes, expected %zu: damaged", p->length,
+                       p->bytes, bytes_at(s, p->length));
+    return HONE_OK;
+}
+
+hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err)
+{
+    const hone_snapshot *p = snap;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, snap, "a snapshot");
+    hone_status st = hn_check_seq(s, seq, err);
+    if (st == HONE_OK) st = hn_snapshot_fits(s, seq, hn_seq_set_hash(s, seq), p, err);
+    if (st != HONE_OK) return st;
     if ((st = hn_memory_renew(s->mem, seq, p->length, p->known ? p->ids : NULL, err)) != HONE_OK) return st;
     char *from = p->mem;
     each_piece(s, seq, p->length, load_piece, &from);

@@ -8,7 +8,7 @@
  * what all its layers keep, f32; one without positions has RECURRENT in place of the cache type.
  * Sealed (base/sealed.h). Everything is checked before the session is touched. */
 #include "base/sealed.h"
-#include "engine/engine.h"
+#include "engine/snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,9 +45,8 @@ static uint32_t adapters_of(const hone_session *s)
 
 static uint32_t cache_word(const hone_session *s)
 {
-    const hn_hparams *hp = &s->model->hp;
     if (!s->mem->n_group) return RECURRENT;
-    return (uint32_t)s->cache | (hp->n_ctx_long && s->n_ctx > hp->n_ctx_long ? LENGTHENED : 0);
+    return (uint32_t)s->cache | (hn_is_lengthened(s) ? LENGTHENED : 0);
 }
 
 /* What a file of this session begins with. Reads all of the model where nothing is kept of it. */
@@ -82,72 +81,19 @@ static const char *cache_name(uint32_t type)
     return type < HN_CACHE_TYPES ? names[type] : "unknown to this version";
 }
 
-/* What a layer keeps of a head is in planes: K and V, or latent rows, which lie as V does. */
-typedef struct plane {
-    bool second; /* of two */
-    bool rows;   /* lies as V: position by position */
-    int64_t d;
-    size_t block; /* bytes of 16 positions */
-} plane;
-
 static int n_planes(const hone_session *s, int32_t il) { return hn_memory_v_block(s->mem, il) ? 2 : 1; }
 
-static plane plane_of(const hone_session *s, int32_t il, int i)
-{
-    const hn_memory_layer *l = &s->mem->p.layer[il];
-    return (plane){ .second = i > 0,
-                    .rows = i > 0 || (l->kind & HN_MEMORY_LATENT),
-                    .d = i > 0 ? l->d_v : l->d_k,
-                    .block = i > 0 ? hn_memory_v_block(s->mem, il) : hn_memory_k_block(s->mem, il) };
-}
-
 /* Bytes that the backend has of so many positions, and the file. */
-static size_t held_bytes(const plane *p, int64_t len)
+static size_t held_bytes(const hn_plane *p, int64_t len)
 {
     return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * p->block;
 }
-static size_t file_bytes(const hone_session *s, const plane *p, int64_t len)
+static size_t file_bytes(const hone_session *s, const hn_plane *p, int64_t len)
 {
     return !p->rows || s->cache == HN_CACHE_Q8_0 ? held_bytes(p, len) : (size_t)len * (p->block / HN_KEY_BLOCK);
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */
-
-/* The first `keep` of 16 items of `bytes` each, zeros for the others. */
-static void put_some(hn_sealing *o, const char *p, size_t keep, size_t bytes)
-{
-    static const char zeros[HN_KEY_BLOCK * 4];
-    hn_seal_put(o, p, keep * bytes);
-    for (size_t i = keep; i < HN_KEY_BLOCK; i++)
-        for (size_t at = 0; at < bytes; at += sizeof zeros)
-            hn_seal_put(o, zeros, bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
-}
-
-/* Positions past the length hold what a longer sequence left: they are saved as zeros. */
-static void put_k(hn_sealing *o, const hone_session *s, const plane *p, const char *k, int64_t len)
-{
-    size_t d = (size_t)p->d, d4 = (size_t)hn_cache_d4(p->d), n_g = (size_t)hn_cache_groups(p->d);
-    size_t whole = (size_t)(len / HN_KEY_BLOCK) * p->block, tail = (size_t)(len % HN_KEY_BLOCK);
-    bool q8 = s->cache == HN_CACHE_Q8_0;
-    size_t lane = q8 ? 4 : p->block / HN_KEY_BLOCK / d; /* bytes that one position has in a row of K */
-    hn_seal_put(o, k, whole);
-    k += whole;
-    for (size_t i = 0; tail && i < (q8 ? d4 / 4 : d); i++, k += lane * HN_KEY_BLOCK) put_some(o, k, tail, lane);
-    for (size_t g = 0; tail && q8 && g < n_g; g++, k += 2 * HN_KEY_BLOCK) put_some(o, k, tail, 2);
-}
-
-static void put_rows(hn_sealing *o, const hone_session *s, const plane *p, const char *v, int64_t len)
-{
-    size_t d4 = (size_t)hn_cache_d4(p->d), n_g = (size_t)hn_cache_groups(p->d);
-    size_t whole = (size_t)(len / HN_KEY_BLOCK) * p->block, tail = (size_t)(len % HN_KEY_BLOCK);
-    if (s->cache != HN_CACHE_Q8_0 || !tail) {
-        hn_seal_put(o, v, file_bytes(s, p, len));
-        return;
-    }
-    hn_seal_put(o, v, whole);
-    put_some(o, v + whole, tail, d4);
-    put_some(o, v + whole + d4 * HN_KEY_BLOCK, tail, 2 * n_g);
-}
 
 /* K, or V, of one head: what its pages hold of the positions that the layer must have. A walk over it in pieces that
  * end where a page does. */
@@ -158,7 +104,7 @@ typedef struct head_walk {
     size_t bytes; /* of the piece there: whole blocks */
 } head_walk;
 
-static bool next_piece(head_walk *w, const hone_session *s, int32_t seq, int32_t il, int32_t ih, const plane *p)
+static bool next_piece(head_walk *w, const hone_session *s, int32_t seq, int32_t il, int32_t ih, const hn_plane *p)
 {
     int64_t len = s->mem->length[seq], end = (w->pos / HN_PAGE + 1) * HN_PAGE;
     if (w->pos >= len) return false;
@@ -180,10 +126,11 @@ static void put_head(hn_sealing *o, const hone_session *s, int32_t seq, int32_t 
 {
     int64_t first = first_of(s, il, s->mem->length[seq]);
     for (int i = 0; i < n_planes(s, il); i++) {
-        const plane p = plane_of(s, il, i);
+        const hn_plane p = hn_plane_of(s, il, i > 0);
         for (head_walk w = { .pos = first }; next_piece(&w, s, seq, il, ih, &p);) {
             s->be->op->read(s->be, host, s->kv[il].mem, w.at, w.bytes);
-            (p.rows ? put_rows : put_k)(o, s, &p, host, w.n);
+            hn_plane_clear(s, &p, host, w.n); /* past the length is what a longer sequence left */
+            hn_seal_put(o, host, file_bytes(s, &p, w.n));
         }
     }
 }
@@ -213,7 +160,7 @@ static uint64_t sequence_bytes(const hone_session *s, int32_t len)
     for (int32_t il = 0; il < s->model->hp.n_layer; il++) {
         int64_t held = len - first_of(s, il, len);
         for (int i = 0; i < n_planes(s, il); i++) {
-            const plane p = plane_of(s, il, i);
+            const hn_plane p = hn_plane_of(s, il, i > 0);
             n += (uint64_t)file_bytes(s, &p, held) * (uint64_t)s->kv[il].n_head_kv;
         }
     }
@@ -245,7 +192,7 @@ static size_t host_bytes(const hone_session *s)
     size_t most = (size_t)64 << 10;
     for (int32_t il = 0; il < s->model->hp.n_layer; il++)
         for (int i = 0; i < n_planes(s, il); i++) {
-            const plane p = plane_of(s, il, i);
+            const hn_plane p = hn_plane_of(s, il, i > 0);
             most = held_bytes(&p, HN_PAGE) > most ? held_bytes(&p, HN_PAGE) : most;
         }
     return most;
@@ -361,7 +308,7 @@ static const unsigned char *get_head(hone_session *s, int32_t seq, int32_t il, i
 {
     int64_t first = first_of(s, il, s->mem->length[seq]);
     for (int i = 0; i < n_planes(s, il); i++) {
-        const plane p = plane_of(s, il, i);
+        const hn_plane p = hn_plane_of(s, il, i > 0);
         for (head_walk w = { .pos = first }; next_piece(&w, s, seq, il, ih, &p);) {
             size_t n = file_bytes(s, &p, w.n);
             s->be->op->write(s->be, s->kv[il].mem, w.at, at, n);

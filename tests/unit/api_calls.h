@@ -605,6 +605,18 @@ static void c_seq_restore(void)
     STATUS(hone_seq_restore(NEED("s", session), RANGE("seq", 0), NEED("snap", snapshot), aw->err));
     assert_int_equal(hone_seq_length(session, 0), aw->failed ? 1 : 2);
 }
+static void c_snapshot_save(void)
+{
+    STATUS(hone_snapshot_save(NEED("snap", snapshot), NEED("path", tm_path("walk.snapshot")), aw->err));
+}
+static void c_snapshot_load(void)
+{
+    hone_snapshot *out = (hone_snapshot *)1;
+    assert_int_equal(hone_snapshot_save(snapshot, tm_path("walk.snapshot"), NULL), HONE_OK);
+    STATUS(hone_snapshot_load(NEED("out", &out), NEED("m", model), NEED("path", tm_path("walk.snapshot")), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_snapshot_free(out);
+}
 static void c_snapshot_free(void)
 {
     hone_snapshot *x;
@@ -800,6 +812,17 @@ static void c_convert(void)
     STATUS(hone_convert(NEED("src", llama2c_path), MAY("tokenizer", (const char *)NULL), MAY("type", "F32"),
                         NEED("dst", out_path), MAY("pr", &pr), aw->err));
 }
+static void hear_note(void *arg, const char *text) {}
+static void c_convert_with(void)
+{
+    hone_progress pr = progress();
+    hone_convert_params p = { .tokenizer = MAY("p->tokenizer", (const char *)NULL),
+                              .type = MAY("p->type", "F32"),
+                              .pre = MAY("p->pre", "default"),
+                              .note = MAY("p->note", hear_note),
+                              .note_arg = MAY("p->note_arg", (void *)NULL) };
+    STATUS(hone_convert_with(NEED("src", llama2c_path), NEED("dst", out_path), MAY("p", &p), MAY("pr", &pr), aw->err));
+}
 static void hear_merge(void *arg, const hone_merge_tensor *t) {}
 static void c_merge(void)
 {
@@ -931,6 +954,8 @@ static const entry table[] = {
     E(seq_adapters_hash),
     E(seq_snapshot),
     E(seq_restore),
+    E(snapshot_save),
+    E(snapshot_load),
     E(snapshot_free),
     E(snapshot_length),
     E(snapshot_bytes),
@@ -971,11 +996,15 @@ static const entry table[] = {
     E(scheduler_step),
     E(scheduler_get_stats),
     E(scheduler_slot),
+    E(scheduler_snapshot),
+    E(scheduler_erase),
+    E(scheduler_restore),
     E(scheduler_n_ctx),
     E(pack),
     E(packed_find),
     E(packed_describe),
     E(convert),
+    E(convert_with),
     E(merge),
     E(synth_presets),
     E(synth),

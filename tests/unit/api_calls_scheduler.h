@@ -105,6 +105,37 @@ static void c_scheduler_slot(void)
     NEUTRAL(!hone_scheduler_slot(NEED("s", scheduler), RANGE("slot", 1), NEED("out", &out)));
     EMPTY("out", ZERO(out));
 }
+static void c_scheduler_snapshot(void)
+{
+    hone_snapshot *out = (hone_snapshot *)1;
+    STATUS(hone_scheduler_snapshot(NEED("s", scheduler), RANGE("slot", 1), NEED("out", &out), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_snapshot_free(out);
+}
+static void c_scheduler_erase(void)
+{
+    int32_t n = 7;
+    STATUS(hone_scheduler_erase(NEED("s", scheduler), RANGE("slot", 1), NEED("n", &n), aw->err));
+    EMPTY("n", n == 0);
+}
+/* What a session had with both adapters. */
+static void c_scheduler_restore(void)
+{
+    hone_snapshot *with;
+    hone_adapter *both[] = { adapter, adapter };
+    prefill(0);
+    assert_int_equal(hone_session_set_adapters(session, both, NULL, 2, NULL), HONE_OK);
+    prefill(2);
+    assert_int_equal(hone_seq_snapshot(session, 0, &with, NULL), HONE_OK);
+    prefill(0);
+    assert_int_equal(hone_session_set_adapters(session, NULL, NULL, 0, NULL), HONE_OK);
+
+    hone_adapter *list[] = { adapter, NEED("adapters[1]", adapter) };
+    const float scales[] = { 1, RANGE("scales[1]", 1.0f) };
+    STATUS(hone_scheduler_restore(NEED("s", scheduler), RANGE("slot", 1), NEED("snap", with), NEED("adapters", list),
+                                  MAY("scales", scales), COUNT("n_adapters", 2), aw->err));
+    hone_snapshot_free(with);
+}
 static void c_scheduler_n_ctx(void) { NEUTRAL(!hone_scheduler_n_ctx(NEED("s", scheduler))); }
 
 #endif

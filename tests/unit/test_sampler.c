@@ -3,6 +3,8 @@
 #include "base/base.h"
 #include "growth.h"
 
+#include "engine/sampler.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -95,6 +97,28 @@ static int32_t reference_pick(cand *c, int32_t n, const hone_sampler_params *p, 
     return c[at].id;
 }
 
+/* What the chain leaves, as it is told: the reference's survivors and their probabilities. */
+static void probabilities(hone_sampler *s, const float *x, const cand *c, int32_t m)
+{
+    enum { MOST = 64 };
+    hone_logprob top[MOST];
+    hone_error e;
+    int32_t n = -1;
+    float prob;
+    for (int32_t i = 0; i < m; i += 1 + m / 5) {
+        if (hn_sampler_probs(s, x, &(hone_pick){ 0 }, c[i].id, &prob, top, MOST, &n, &e)) fail_msg("%s", e.message);
+        if (!(fabs((double)prob - c[i].w) < 2e-6))
+            fail_msg("token %d: %g, reference %g", c[i].id, (double)prob, c[i].w);
+    }
+    int32_t want = m < MOST ? m : MOST;
+    while (want > n && c[want - 1].w < 1e-44) want--; /* what weighs nothing is not told */
+    assert_int_equal(n, want);
+    for (int32_t i = 0; i < n; i++) {
+        assert_int_equal(top[i].id, c[i].id);
+        assert_true(fabs((double)top[i].logprob - c[i].w) < 2e-6);
+    }
+}
+
 static void against_reference(void **state)
 {
     enum { N = 3001 };
@@ -132,6 +156,7 @@ static void against_reference(void **state)
             fill(x, n, p.seed, round % 3 == 0 ? 2 : 12, round % 2 ? 0.25f : 0);
             hone_sampler *s = make(n, p);
             int32_t m = survivors(c, x, n, &p);
+            probabilities(s, x, c, m);
             for (int32_t pos = 0; pos < 40; pos++) {
                 double margin;
                 int32_t want = reference_pick(c, m, &p, pos % 3, pos, &margin), got = pick(s, x, pos % 3, pos);
