@@ -1,20 +1,27 @@
 /* hone serve: answers programs over HTTP. Reads its options; what serves is src/serve. */
 #include "cli/cli.h"
+#include "cli/serve_models.h"
 #include "serve/server.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-enum { MOST_MODELS = 256, MOST_ADAPTERS = 64 };
+enum { MOST_MODELS = 256 };
 
 static const hn_opt model_opts[] = {
     HN_OPT("model", "-m", FILE, "[NAME=]FILE",
-           "a GGUF model, and what requests call it (default: the file's name); may be given many times, the first is "
-           "meant where a request names none",
-           .repeat = true, .what = "the model"),
-    HN_OPT("models-dir", NULL, FILE, "DIR", "serve all *.gguf files of a folder, by their names", .use = HN_USE_NONE),
+           "a GGUF model, or its name in hone list, and what requests call it (default: the file's name); may be given "
+           "many "
+           "times, the first is meant where a request names none",
+           .repeat = true, .use = HN_USE_SERVED, .what = "the model"),
+    HN_OPT("models-dir", NULL, FILE, "DIR", "serve all *.gguf files of a folder, by their names", .use = HN_USE_SHELF),
+    HN_OPT("models-file", NULL, FILE, "FILE",
+           "serve the models that a JSON file lists, with names and settings (docs/SERVE.md)"),
+    HN_OPT("models-ttl", NULL, I32, "S", "unload a model that no request used for so many seconds (default: it stays)",
+           .min = 1, .max = 365 * 24 * 3600),
     HN_OPT("models-max", NULL, I32, "N", "so many models in memory at once, the others are loaded when asked for",
            .def = "4", .min = 1, .max = MOST_MODELS),
+    HN_OPT("lora-dir", NULL, FILE, "DIR",
+           "let clients load adapters of the first model that lie below DIR, and unload them", .use = HN_USE_NONE),
     HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one that the files name"),
     HN_OPT("pooling", NULL, CHOICE, "HOW", "how rows become a vector at /v1/embeddings (default: as each model says)",
            .choices = "mean|cls|last"),
@@ -30,7 +37,8 @@ static const hn_opt address_opts[] = {
     HN_OPT("port", NULL, I32, "N", "port; 0: any free one", .def = "8080", .min = 0, .max = 65535),
     HN_OPT("uds", NULL, FILE, "PATH", "listen on a UNIX socket of this name instead, for this user alone",
            .excl = "address", .use = HN_USE_NONE),
-    HN_OPT("api-key", NULL, STR, "KEY", "ask for this key"),
+    HN_OPT("api-key", NULL, STR, "KEY",
+           "ask for this key (default: the environment's HONE_API_KEY, which ps does not show)"),
     HN_OPT("api-key-file", NULL, FILE, "FILE", "ask for one of the keys in FILE, one a line; SIGHUP reads it again"),
     HN_OPT("insecure-no-key", NULL, FLAG, NULL, "listen beyond this machine without a key"),
     HN_OPT("allow-host", NULL, STR, "NAME", "answer to this name, too, as a Host; may be given many times",
@@ -68,6 +76,8 @@ static const hn_opt api_opts[] = {
     HN_OPT("metrics", NULL, FLAG, NULL, "show counters at /metrics"),
     HN_OPT("metrics-compat", NULL, CHOICE, "NAMES", "and the same under another server's names", .choices = "vllm"),
     HN_OPT("slots", NULL, FLAG, NULL, "show at /slots what is computed"),
+    HN_OPT("slot-dir", NULL, FILE, "DIR", "let clients keep in DIR what slots hold, and bring it back (/slots/{id})",
+           .use = HN_USE_NONE),
     HN_OPT("no-ui", NULL, FLAG, NULL, "no page at /"),
     HN_OPT_END,
 };
@@ -82,8 +92,9 @@ typedef struct serving {
     hone_context *ctx;
     struct hn_shelf_model model[MOST_MODELS];
     char *name[MOST_MODELS];
-    struct hn_shelf_lora lora[MOST_ADAPTERS];
-    char *adapter[MOST_ADAPTERS];
+    hn_arena *arena; /* of --models-file */
+    hn_adapter_file lora[HN_ADAPTERS_MOST];
+    char *adapter[HN_ADAPTERS_MOST];
     const char **allow_host, **cors_origin;
     char *chat_template;
     hn_serve_params p;
@@ -106,18 +117,25 @@ static int read_models(serving *s)
     size_t n = hn_opts_count(o, "model");
     if (n > MOST_MODELS) return hn_cli_usage(s->cli, "%zu models, expected at most %d", n, (int)MOST_MODELS);
     s->p.shelf.folder = hn_opts_str(o, "models-dir");
-    if (!n && !s->p.shelf.folder) return hn_cli_usage(s->cli, "no model; expected -m FILE.gguf or --models-dir DIR");
+    const char *file = hn_opts_str(o, "models-file");
+    if (!n && !s->p.shelf.folder && !file)
+        return hn_cli_usage(s->cli, "no model; expected -m FILE.gguf, --models-dir DIR or --models-file FILE");
 
     for (size_t i = 0; i < n; i++) {
-        const char *arg = hn_opts_nth(o, "model", i), *eq = strchr(arg, '=');
-        bool named = eq && eq > arg && access(arg, F_OK) != 0;
-        s->model[i].path = named ? eq + 1 : arg;
-        s->name[i] = named ? strndup(arg, (size_t)(eq - arg)) : stem(arg);
+        const char *arg = hn_opts_nth(o, "model", i), *eq = hn_cli_served_name(arg);
+        s->model[i].path = eq ? eq + 1 : arg;
+        s->name[i] = eq ? strndup(arg, (size_t)(eq - arg)) : stem(arg);
         s->model[i].name = s->name[i];
         if (!s->name[i]) return hn_cli_error(HN_EXIT_NOMEM, "no memory for a model's name");
         if (!*s->name[i] || !*s->model[i].path)
             return hn_cli_usage(s->cli, "-m %s: expected FILE or NAME=FILE", HN_ESC(arg, strlen(arg)));
     }
+    if (file) {
+        hone_error err;
+        if (!(s->arena = hn_arena_new())) return hn_cli_error(HN_EXIT_NOMEM, "no memory for names of models");
+        if (hn_serve_models_read(s->model, MOST_MODELS, &n, file, s->arena, &err) != HONE_OK) return hn_cli_fail(&err);
+    }
+    s->p.shelf.ttl_s = hn_opts_given(o, "models-ttl") ? hn_opts_i32(o, "models-ttl") : 0;
     s->p.shelf.models = s->model;
     s->p.shelf.n_models = n;
     s->p.shelf.max_loaded = hn_opts_i32(o, "models-max");
@@ -128,7 +146,8 @@ static int read_models(serving *s)
 static int read_adapters(serving *s)
 {
     size_t n = hn_opts_count(s->cli->opts, "lora");
-    if (n > MOST_ADAPTERS) return hn_cli_usage(s->cli, "%zu adapters, expected at most %d", n, (int)MOST_ADAPTERS);
+    if (n > HN_ADAPTERS_MOST)
+        return hn_cli_usage(s->cli, "%zu adapters, expected at most %d", n, (int)HN_ADAPTERS_MOST);
     for (size_t i = 0; i < n; i++) {
         int rc = hn_cli_adapter_arg(hn_opts_nth(s->cli->opts, "lora", i), &s->adapter[i], &s->lora[i].scale);
         if (rc) return rc;
@@ -136,6 +155,7 @@ static int read_adapters(serving *s)
     }
     s->p.shelf.loras = s->lora;
     s->p.shelf.n_loras = n;
+    s->p.shelf.lora_folder = hn_opts_str(s->cli->opts, "lora-dir");
     return 0;
 }
 
@@ -171,8 +191,15 @@ static int read_address(serving *s)
     h->unix_path = hn_opts_str(o, "uds");
     if (h->unix_path && hn_opts_given(o, "port"))
         return hn_cli_usage(s->cli, "--port with --uds; expected one of them");
-    h->api_key = hn_opts_str(o, "api-key");
+    h->api_key = hn_opts_given(o, "api-key") ? hn_opts_str(o, "api-key") : getenv("HONE_API_KEY");
+    if (h->api_key && !*h->api_key)
+        return hn_cli_usage(s->cli, "%s is empty; expected a key, or none of it",
+                            hn_opts_given(o, "api-key") ? "--api-key" : "HONE_API_KEY");
     h->api_key_file = hn_opts_str(o, "api-key-file");
+    if (h->api_key_file && h->api_key && !hn_opts_given(o, "api-key"))
+        return hn_cli_usage(s->cli,
+                            "HONE_API_KEY is set beside --api-key-file, whose keys would not be all; expected one "
+                            "of them (unset HONE_API_KEY), or --api-key KEY for one key more");
     h->insecure_no_key = hn_opts_flag(o, "insecure-no-key");
     h->max_body = (uint64_t)hn_opts_i32(o, "max-body") << 20;
     if ((rc = read_list(s, "allow-host", &s->allow_host, &h->n_allow_host)) ||
@@ -210,6 +237,7 @@ static int read_settings(serving *s)
     p->metrics_compat = hn_opts_given(o, "metrics-compat");
     p->metrics = hn_opts_flag(o, "metrics") || p->metrics_compat;
     p->slots = hn_opts_flag(o, "slots");
+    p->slot_dir = hn_opts_str(o, "slot-dir");
     p->ui = !hn_opts_flag(o, "no-ui");
     p->ollama = hn_opts_flag(o, "ollama") || (!p->http.unix_path && p->http.port == 11434);
     p->ollama_version = hn_opts_str(o, "ollama-version");
@@ -255,7 +283,8 @@ static int run(const hn_cli *cli)
     int rc = serve(s);
     hone_context_free(s->ctx);
     for (size_t i = 0; i < MOST_MODELS; i++) free(s->name[i]);
-    for (size_t i = 0; i < MOST_ADAPTERS; i++) free(s->adapter[i]);
+    for (size_t i = 0; i < HN_ADAPTERS_MOST; i++) free(s->adapter[i]);
+    hn_arena_free(s->arena);
     free(s->allow_host);
     free(s->cors_origin);
     free(s->chat_template);

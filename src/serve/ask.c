@@ -52,6 +52,37 @@ bool hn_refuse(hn_refusal *r, int status, const char *code, const char *param, c
     return false;
 }
 
+static bool is_edge(char c) { return !c || strchr(" '\"(=[{<`,", c); }
+
+void hn_hide_folders(char *text)
+{
+    char *to = text;
+    for (char *from = text; *from;) {
+        if (*from != '/' || !is_edge(from == text ? ' ' : from[-1])) {
+            *to++ = *from++;
+            continue;
+        }
+        char *last = from; /* the last slash of this path */
+        for (char *p = from; *p && !strchr("'\")", *p) && strncmp(p, ": ", 2) && strncmp(p, ", ", 2); p++) {
+            if (*p == '/' && p > from && is_edge(p[-1])) break; /* another */
+            if (*p == '/') last = p;
+        }
+        from = last + 1;
+    }
+    *to = 0;
+}
+
+void hn_hide_folder_of(char *text, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n < 2) return;
+    for (char *at = text; *at;) {
+        if (strncmp(at, path, n) == 0 && is_edge(at == text ? ' ' : at[-1])) memmove(at, at + n, strlen(at + n) + 1);
+        else at++;
+    }
+}
+
 bool hn_refuse_context(hn_refusal *r, int32_t n_prompt, int32_t n_ctx)
 {
     hn_refuse(r, 400, "context_length_exceeded", NULL,

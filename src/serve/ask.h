@@ -22,6 +22,11 @@ typedef struct hn_refusal {
 /* Fills *r; code and param may be NULL. Control characters of the message are shown, not sent. Returns false. */
 bool hn_refuse(hn_refusal *r, int status, const char *code, const char *param, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* Absolute paths in a text, in place: their last part stays. Where words follow a path with blanks in it, too much may
+ * go, but nothing of a folder stays. */
+void hn_hide_folders(char *text);
+/* The folder of path, wherever it begins a path. */
+void hn_hide_folder_of(char *text, const char *path);
 /* 400, context_length_exceeded, in words that agents look for. Returns false. */
 bool hn_refuse_context(hn_refusal *r, int32_t n_prompt, int32_t n_ctx);
 /* The body of an error as the API at path words it: Anthropic's from /v1/messages on, ollama's below /api/, else

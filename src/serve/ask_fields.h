@@ -1,6 +1,6 @@
 /* ask_fields: fields of a body, checked before they are used: types, ranges, what may not stand together, what is
- * passed over and named. Tables say what a field may be; for the voices alone. Knows one object at a time; refuses to
- * know how an API answers. */
+ * passed over and named. Tables say what a field may be; for the voices and orders.h. Knows one object at a time;
+ * refuses to know how an API answers. */
 #ifndef HN_SERVE_ASK_FIELDS_H
 #define HN_SERVE_ASK_FIELDS_H
 

@@ -116,7 +116,7 @@ bool hn_turn_call(hn_turns *t, const char *id, const char *name, const char *arg
     hn_bytes_text(&t->calls, ",\"type\":\"function\",\"function\":{\"name\":");
     hn_bytes_json_text(&t->calls, name);
     hn_bytes_text(&t->calls, ",\"arguments\":");
-    hn_bytes_json(&t->calls, arguments, n);
+    hn_bytes_json(&t->calls, n ? arguments : "{}", n ? n : 2); /* one that was cut before them, or takes none */
     hn_bytes_text(&t->calls, "}}");
     return true;
 }

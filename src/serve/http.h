@@ -37,6 +37,8 @@ typedef struct hn_http_params { /* all of it is copied */
     int64_t header_ms, body_ms, idle_ms, write_ms; /* 0: 10, 30, 60 and 30 s */
     void (*handler)(void *arg, hn_exchange *x);    /* event thread; must not block */
     void *arg;
+    /* Told of the answers that are given here, before or in place of the handler; path "": not known. NULL: nobody. */
+    void (*answered)(void *arg, const char *path, int status);
     bool (*is_public)(const char *method, const char *path); /* needs no key; NULL: nothing is */
     /* "GET, POST": the methods of a path; NULL: there is no such path. Without this function the handler sees all. */
     const char *(*methods)(void *arg, const char *path);

@@ -127,6 +127,7 @@ static void refuse_unread(hn_conn *c, int status, const char *code, const char *
     c->x = x;
     c->unread = true;
     x->close = true;
+    hn_http_tell(x, status);
     hn_exchange_refuse(x, status, code, message);
 }
 

@@ -321,6 +321,12 @@ static char *openai_error(const char *path, const char *id, int status, const ch
 
 void hn_http_set_error_fn(hn_http *h, hn_http_error_fn *fn) { h->error_fn = fn; }
 
+void hn_http_tell(const hn_exchange *x, int status)
+{
+    const hn_http_params *p = &x->h->p;
+    if (p->answered) p->answered(p->arg, x->r && x->r->path ? hn_http_path(x->r) : "", status);
+}
+
 void hn_exchange_refuse(hn_exchange *x, int status, const char *code, const char *message)
 {
     hn_http_error_fn *word = x->h->error_fn ? x->h->error_fn : openai_error;

@@ -110,7 +110,9 @@ struct hn_http {
     char date[32];
 };
 
-int64_t hn_http_ms(void);       /* monotonic */
+int64_t hn_http_ms(void); /* monotonic */
+/* An answer is given here, not by the handler: it is told (hn_http_params.answered). */
+void hn_http_tell(const hn_exchange *x, int status);
 bool hn_http_ticks(hn_http *h); /* deadlines are looked at from now on; false: no memory */
 
 /* ---- http_conn.c ---- */

@@ -5,6 +5,7 @@
 
 static bool refuse(hn_exchange *x, int status, const char *code, const char *message)
 {
+    hn_http_tell(x, status);
     hn_exchange_refuse(x, status, code, message);
     return false;
 }
@@ -123,6 +124,7 @@ static void preflight(hn_exchange *x, const char *allow)
         hn_exchange_set_header(x, "access-control-max-age", "600");
     }
     hn_exchange_set_header(x, "allow", allow);
+    hn_http_tell(x, 204);
     hn_exchange_reply(x, 204, NULL, NULL, 0);
 }
 

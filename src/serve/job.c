@@ -37,8 +37,10 @@ static void free_parts(void *arg)
     for (size_t i = 0; i < j->n_run; i++) free_run(&j->run[i]);
     free(j->strand);
     free(j->run);
+    for (size_t i = 0; i < j->n_adapter_ids; i++) hn_adapter_list_give(hn_book_adapters(j->book), j->adapter_ids[i]);
     free(j->adapters);
     free(j->scales);
+    free(j->adapter_ids);
     free(j->bias);
     free(j->vectors);
     if (j->voice->drop) j->voice->drop(j->state);
@@ -46,7 +48,10 @@ static void free_parts(void *arg)
     hn_book_format_give(j->format);
     hn_bytes_free(&j->body);
     hn_ask_free(&j->ask);
-    if (j->book) hn_shelf_give(j->book);
+    if (j->book) {
+        hn_shelf_touch(j->book);
+        hn_shelf_give(j->book);
+    }
     free(j);
 }
 
@@ -101,6 +106,7 @@ static void send_back(hn_job *j, const hn_refusal *r)
     b->last = true;
     b->failed = r != NULL;
     if (r) b->failure = *r;
+    if (r && j->book_wanted) hn_book_hide_folders(j->book_wanted, b->failure.message);
     hn_job_send(b);
     hn_serve_wake(s);
 }
@@ -119,8 +125,7 @@ static void find(void *arg)
 static void prepare(hn_job *j)
 {
     hn_refusal r;
-    j->head.model =
-        j->adapter >= 0 && (size_t)j->adapter < j->book->n_adapter ? j->book->adapter[j->adapter].name : j->book->name;
+    j->head.model = j->adapter ? j->adapter : j->book->name;
     j->head.fingerprint = j->book->fingerprint;
     if (!hn_job_prepare(j, &r)) {
         send_back(j, &r);
@@ -214,7 +219,6 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
     j->server = s;
     j->x = x;
     j->voice = voice;
-    j->adapter = -1;
     j->client = hn_exchange_client(x);
     j->route = hn_serve_route_name(hn_exchange_path(x));
     j->t_begin = j->t_sent = hn_serve_ns();
@@ -241,7 +245,7 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
 
 static void set_headers(hn_job *j)
 {
-    char ignored[1400]; /* hn_field_ignored ends at 1024 and a name */
+    char ignored[2400]; /* hn_field_ignored ends at 1024 and a name; notes of a form and of tools are 300 each */
     const char *more = j->effort_ignored ? "reasoning_effort" : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
     if (!*fields && !*more) return;
@@ -331,8 +335,7 @@ static void deliver_stream(hn_job *j, hn_parcel *b)
     hn_bytes_free(&o);
     if (!b->last) return;
 
-    bool whole = !b->failed && reads(j);
-    hn_exchange_end(j->x, whole);
+    hn_exchange_end(j->x, reads(j)); /* whole, too, where its last frame says what failed */
     finish(j, j->begun ? 200 : 0);
 }
 

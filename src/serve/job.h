@@ -46,9 +46,11 @@ typedef struct hn_strand {
     hn_run *run;
     int32_t choice;
     hone_reply *reply;     /* of a conversation */
+    bool turned;           /* its turn ended, and ignore_eos wants more: the rest is read as a text */
     hone_stream *stream;   /* of a text */
     hone_matcher *matcher; /* of a text that has a form */
     bool echoed, ended, called;
+    uint64_t t_last; /* of its last token; 0: none yet */
     int32_t n_token, n_reasoning;
     hn_said_token *held; /* [n_held] tokens whose text is held back */
     size_t n_held, cap_held;
@@ -76,12 +78,13 @@ typedef struct hn_job {
     _Atomic bool waits;  /* for its loading: who clears it answers */
     uint64_t client;     /* for turns */
     bool effort_ignored; /* the template knows none */
-    int32_t adapter;     /* named by the model; -1 */
+    const char *adapter; /* named by the model, a part of its name; NULL */
     hn_book_format *format;
     hone_grammar *grammar;
-    hone_adapter **adapters; /* [n_adapters] of the request, in use; with scales */
+    hone_adapter **adapters; /* [n_adapters] of the request, in use, times scales; ids in the model's list */
     float *scales;
-    size_t n_adapters;
+    int32_t *adapter_ids;
+    size_t n_adapters, n_adapter_ids; /* taken: also those whose scale is 0 */
     hone_bias *bias;
     size_t n_bias;
     hn_run *run; /* [n_run] */

@@ -22,6 +22,7 @@ static void fail(hn_job *j, const hn_refusal *r)
     if (j->failed) return;
     j->failed = true;
     j->failure = *r;
+    hn_book_hide_folders(j->book, j->failure.message);
     for (size_t i = 0; i < j->n_run; i++)
         if (j->run[i].request) hone_scheduler_cancel(j->book->desk.scheduler, j->run[i].request);
 }
@@ -275,6 +276,8 @@ static hone_status read_reply(hn_strand *s, int32_t id, bool *goes_on, hone_erro
         s->run->job->n_reasoning++;
     }
     if (end == HONE_REPLY_GOES_ON) return HONE_OK;
+    s->turned = end == HONE_REPLY_TURN && s->stream;
+    if (s->turned) return HONE_OK;
     *goes_on = false;
     s->why = HN_WHY_EOG;
     if (end == HONE_REPLY_STOP) {
@@ -368,6 +371,19 @@ static void fail_error(hn_job *j, const hone_error *err)
     fail(j, &r);
 }
 
+/* What fills a gap ends where the model begins with the marks of gaps again; nothing of it is said. */
+static bool ends_gap(hn_strand *s, int32_t id)
+{
+    const hn_job *j = s->run->job;
+    if (j->ask.kind != HN_ASK_INFILL || j->ask.ignore_eos) return false;
+    for (hone_fim f = 0; f < HONE_N_FIM; f++)
+        if (hone_token_fim(j->book->model, f) == id) {
+            s->why = HN_WHY_EOG;
+            return true;
+        }
+    return false;
+}
+
 /* One token of a choice; false: the choice ends with it. */
 static bool take_token(hn_strand *s, const hone_event *e)
 {
@@ -379,18 +395,19 @@ static bool take_token(hn_strand *s, const hone_event *e)
     if (!j->t_first) {
         j->t_first = now;
         hn_tally_take(j->server->tally, HN_TIME_FIRST, ms_between(j->t_begin, now) * 1e-3);
-    } else {
-        hn_tally_take(j->server->tally, HN_TIME_BETWEEN, ms_between(j->t_last, now) * 1e-3);
     }
-    j->t_last = now;
+    if (s->t_last) hn_tally_take(j->server->tally, HN_TIME_BETWEEN, ms_between(s->t_last, now) * 1e-3);
+    s->t_last = j->t_last = now; /* choices have their tokens in the same steps: gaps are each one's */
     s->n_token++;
     j->n_completion++;
     hn_tally_add(j->server->tally, HN_COUNT_GENERATED, 1);
     if (j->ask.return_context && !hn_strand_keep(s, e->id)) fail_memory(j);
     say_echo(s);
+    if (ends_gap(s, e->id)) return false;
     if (eog && !j->ask.ignore_eos && !s->reply) return true; /* the scheduler ends the choice, nothing is said */
     if (wants_tokens(j)) hold_token(s, e);
-    hone_status st = s->reply ? read_reply(s, e->id, &goes_on, &err) : read_text(s, e->id, &goes_on, &err);
+    hone_status st =
+        s->reply && !s->turned ? read_reply(s, e->id, &goes_on, &err) : read_text(s, e->id, &goes_on, &err);
     if (st != HONE_OK) fail_error(j, &err);
     return goes_on && !j->failed;
 }
@@ -521,7 +538,7 @@ static bool on_event(void *arg, const hone_event *e)
 static hone_status on_mask(void *arg, int32_t choice, uint64_t *allowed, size_t n_words, bool *all, hone_error *err)
 {
     hn_strand *s = strand_of(arg, choice);
-    if (s->reply) return hone_reply_mask(s->reply, allowed, n_words, all, err);
+    if (s->reply && !s->turned) return hone_reply_mask(s->reply, allowed, n_words, all, err);
     *all = true;
     if (!s->matcher) return HONE_OK;
 
@@ -551,6 +568,7 @@ static hone_status submit(hn_run *run, hone_error *err)
                        .bias = j->bias,
                        .n_bias = j->n_bias,
                        .n_logprobs = a->top_logprobs,
+                       .sampled_probs = a->post_sampling_probs,
                        .prompt_logprobs = a->echo && a->prompt_logprobs,
                        .no_share = !a->cache,
                        .scope = a->salt,

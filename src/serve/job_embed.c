@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { AT_ONCE = 8 /* sequences of a model's session for this */ };
+enum { AT_ONCE = 8 /* sequences of a model's session for this */, STEP_TOKENS = 512 };
 
 static bool no_memory(hn_refusal *r) { return hn_refuse(r, 500, "out_of_memory", NULL, "no memory for this request"); }
 
@@ -122,15 +122,19 @@ static hone_status open_session(hn_book *b, hone_error *err)
     return hone_session_new(&b->embed, b->shelf_ctx, b->model, &p, err);
 }
 
-/* The next few texts; *done: those were the last. */
+/* The next few texts, of not more than STEP_TOKENS but for one that is longer: others wait for their next token
+ * meanwhile. *done: those were the last. */
 static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
 {
     hone_text_ids text[AT_ONCE];
     hone_embed_params p = { .pooling = j->pooling };
     int32_t n = 0;
+    size_t n_tok = 0;
     hone_status st = open_session(j->book, err);
     for (; n < AT_ONCE && j->n_embedded + (size_t)n < j->n_run; n++) {
         const hn_run *run = &j->run[j->n_embedded + (size_t)n];
+        if (n && (n_tok += run->n) > STEP_TOKENS) break;
+        if (!n) n_tok = run->n;
         text[n] = (hone_text_ids){ run->ids, (int32_t)run->n };
     }
     if (st == HONE_OK && n)

@@ -237,6 +237,22 @@ static bool open_stream(hn_strand *s, hn_refusal *r)
     return st == HONE_OK || refuse_error(&err, "invalid_type", "stop", r);
 }
 
+/* What is not enforced of a field, named among those that were passed over: "tools (…)". */
+static bool note_unenforced(hn_job *j, const char *field, const char *notes, hn_refusal *r)
+{
+    enum { MOST = 300 }; /* bytes: it is a header's */
+    hn_bytes o = { 0 };
+    if (!notes || !*notes) return true;
+    hn_bytes_printf(&o, "%s%s%s (%.*s)", j->ask.ignored, *j->ask.ignored ? ", " : "", field, (int)MOST, notes);
+    char *all = hn_bytes_ok(&o) ? hn_arena_strndup(j->ask.arena, o.p, o.n) : NULL;
+    hn_bytes_free(&o);
+    if (!all) return no_memory(r);
+    for (char *p = all; *p; p++)
+        if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7F) *p = '?';
+    j->ask.ignored = all;
+    return true;
+}
+
 static bool make_strands(hn_job *j, hn_refusal *r)
 {
     j->n_strand = j->n_run * (size_t)j->ask.n;
@@ -248,44 +264,60 @@ static bool make_strands(hn_job *j, hn_refusal *r)
         hn_strand *s = &j->strand[i];
         s->run = &j->run[i / (size_t)j->ask.n];
         s->choice = (int32_t)(i % (size_t)j->ask.n);
-        if (j->ask.kind == HN_ASK_CHAT ? !open_reply(s, r) : !open_stream(s, r)) return false;
+        bool chat = j->ask.kind == HN_ASK_CHAT, free_form = !j->ask.tools && !j->grammar;
+        if (chat && !open_reply(s, r)) return false;
+        if ((!chat || (j->ask.ignore_eos && free_form)) && !open_stream(s, r)) return false;
     }
-    return true;
+    const hn_strand *first = j->strand;
+    return (!j->grammar || note_unenforced(j, j->ask.form_param, hone_grammar_notes(j->grammar), r)) &&
+           (!first->reply || note_unenforced(j, "tools", hone_reply_notes(first->reply), r));
 }
 
 /* ---- adapters and bias ------------------------------------------------------------------------------------------ */
 
-static void use_adapter(hn_job *j, size_t i, float scale)
+static void use_adapter(hn_job *j, const hn_adapter_use *use, float scale)
 {
+    j->adapter_ids[j->n_adapter_ids++] = use->id;
     if (scale == 0) return;
-    j->adapters[j->n_adapters] = j->book->adapter[i].adapter;
+    j->adapters[j->n_adapters] = use->adapter;
     j->scales[j->n_adapters++] = scale;
 }
 
+static bool no_adapter(const hn_ask_lora *l, hn_refusal *r)
+{
+    char name[24];
+    snprintf(name, sizeof name, "%d", l->id);
+    return hn_refuse(r, 400, "out_of_range", "lora", "adapter %s is not here; GET /lora-adapters lists them",
+                     l->name ? HN_ESC(l->name, strlen(l->name)) : name);
+}
+
+/* Those that the request lists, or the one that it names as its model, or those that are on for all. */
 static bool read_adapters(hn_job *j, hn_refusal *r)
 {
-    const hn_book *b = j->book;
     const hn_ask *a = &j->ask;
-    size_t most = b->n_adapter + a->n_lora;
-    if (most && (!(j->adapters = calloc(most, sizeof *j->adapters)) || !(j->scales = calloc(most, sizeof *j->scales))))
+    hn_adapter_list *list = hn_book_adapters(j->book);
+    hn_adapter_use use[HN_ADAPTERS_MOST];
+    size_t most = HN_ADAPTERS_MOST + a->n_lora;
+    if (!list) return a->n_lora == 0 || no_adapter(&a->lora[0], r);
+    if (!(j->adapters = calloc(most, sizeof *j->adapters)) || !(j->scales = calloc(most, sizeof *j->scales)) ||
+        !(j->adapter_ids = calloc(most, sizeof *j->adapter_ids)))
         return no_memory(r);
 
-    for (size_t i = 0; !a->has_lora && i < b->n_adapter; i++) {
-        if (j->adapter >= 0 && (size_t)j->adapter != i) continue; /* the model's name says which one alone */
-        use_adapter(j, i, j->adapter >= 0 && b->adapter[i].scale == 0 ? 1 : b->adapter[i].scale);
-    }
     for (size_t i = 0; i < a->n_lora; i++) {
         const hn_ask_lora *l = &a->lora[i];
-        size_t k = 0;
-        while (k < b->n_adapter && (l->name ? strcmp(b->adapter[k].name, l->name) != 0 : (int64_t)k != l->id)) k++;
-        if (k == b->n_adapter && l->name)
-            return hn_refuse(r, 400, "out_of_range", "lora", "adapter '%s' is not here; GET /lora-adapters lists them",
-                             HN_ESC(l->name, strlen(l->name)));
-        if (k == b->n_adapter)
-            return hn_refuse(r, 400, "out_of_range", "lora", "adapter %d is not here, expected 0 to %d", l->id,
-                             (int)b->n_adapter - 1);
-        use_adapter(j, k, l->scale);
+        if (!hn_adapter_list_take(list, l->name, l->id, use)) return no_adapter(l, r);
+        use_adapter(j, use, l->scale);
     }
+    if (a->has_lora) return true;
+    if (j->adapter) { /* it may have gone since its name was found */
+        if (!hn_adapter_list_take(list, j->adapter, -1, use))
+            return hn_refuse(r, 404, "model_not_found", "model", "adapter '%s' is not here any more",
+                             HN_ESC(j->adapter, strlen(j->adapter)));
+        use_adapter(j, use, use->scale == 0 ? 1 : use->scale);
+        return true;
+    }
+    size_t n = hn_adapter_list_take_on(list, use);
+    for (size_t i = 0; i < n; i++) use_adapter(j, &use[i], use[i].scale);
     return true;
 }
 
@@ -377,9 +409,6 @@ bool hn_job_prepare(hn_job *j, hn_refusal *r)
                          "model '%s' reads whole texts and writes none; ask /v1/embeddings", j->book->name);
     if (a->finish_json)
         return hn_refuse(r, 400, "unsupported_parameter", "finish_json", "finish_json is not there yet");
-    if (a->post_sampling_probs && a->top_logprobs >= 0)
-        return hn_refuse(r, 400, "unsupported_parameter", "post_sampling_probs",
-                         "probabilities are told of the model's own logits, before sampling; expected false");
     if (!make_runs(j, r)) return false;
     if (!generates(a->kind)) return true;
     return read_adapters(j, r) && read_bias(j, r) && compile_form(j, r) && make_strands(j, r);
@@ -430,7 +459,7 @@ bool hn_job_read(hn_job *j, hn_refusal *r)
     limits.n_vocab = one ? first->info.n_vocab : INT32_MAX;
     limits.n_ctx = one ? first->n_ctx : INT32_MAX;
     limits.developer_role = one && first->developer;
-    if (one) hn_shelf_give(first);
+    if (one) hn_shelf_looked(first);
     if (!hn_ask_read(&j->ask, j->voice, body.ptr, body.len, &limits, r)) return false;
 
     int64_t ms, most = (int64_t)s->p.timeout_s * 1000;

@@ -1,96 +1,193 @@
 /* What a server is told about its models: load one, unload one; and what ollama's clients ask about them. Waiting is
  * done on the loader's thread. */
-#include "base/json_tree.h"
 #include "serve/job.h"
+#include "serve/orders.h"
 
 #include <stdlib.h>
 #include <time.h>
 
+/* True: the answer was sent. */
+static bool refuse(hn_server *s, hn_exchange *x, const char *route, const hn_refusal *r)
+{
+    hn_serve_refuse(s, x, r);
+    hn_tally_answer(s->tally, route, r->status);
+    return true;
+}
+
+static bool no_memory(hn_refusal *r) { return hn_refuse(r, 500, "out_of_memory", NULL, "no memory for this request"); }
+
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-typedef struct order {
-    hn_task task;
-    hn_server *server;
-    hn_exchange *x;
+typedef struct load_order {
+    hn_order order;
     hn_book *book;
-    bool unload, ok, gone;
-    hn_refusal why;
-} order;
+    bool unload;
+} load_order;
 
-static void tell_order(void *arg)
+static void write_success(hn_order *o, hn_bytes *b) { hn_bytes_text(b, "{\"success\":true}"); }
+static void drop_load(hn_order *o) { free(o); }
+
+static void run_load(void *arg)
 {
-    order *o = arg;
-    const char *route = o->unload ? "/models/unload" : "/models/load";
-    if (o->gone) {
-        hn_exchange_end(o->x, false);
-    } else if (o->ok) {
-        hn_exchange_reply(o->x, 200, "application/json", "{\"success\":true}", 16);
-    } else {
-        hn_serve_refuse(o->server, o->x, &o->why);
+    load_order *o = arg;
+    if (o->unload) {
+        o->order.ok = hn_shelf_unload(o->book, &o->order.why);
+    } else if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, &o->order.why))) {
+        hn_shelf_give(o->book);
     }
-    if (!o->gone) hn_tally_answer(o->server->tally, route, o->ok ? 200 : o->why.status);
+    hn_order_back(&o->order);
+}
+
+/* The model that a body {"model": NAME} names; NULL: *r. */
+static hn_book *named_book(hn_server *s, hn_exchange *x, const hn_field *known, hn_refusal *r)
+{
+    hn_book *b = NULL;
+    const char *adapter, *name;
+    json_t *o;
+    bool ok = hn_order_body(x, false, &o, r) && hn_order_members(s, x, o, known, "", r) &&
+              hn_order_text(o,
+                            hn_field_get(o, "model")  ? "model"
+                            : hn_field_get(o, "name") ? "name"
+                                                      : "model",
+                            "the name of one", &name, r) &&
+              hn_shelf_find(s->shelf, name, &b, &adapter, r);
+    json_decref(o);
+    return ok ? b : NULL;
+}
+
+static bool give_load(hn_server *s, hn_exchange *x, bool unload)
+{
+    static const hn_field known[] = { { .name = "model", .kind = HN_FIELD_LATER },
+                                      { .name = "name", .kind = HN_FIELD_LATER },
+                                      { .name = NULL } };
+    const char *route = unload ? "/models/unload" : "/models/load";
+    hn_refusal r;
+    if (atomic_load(&s->state) == HN_SERVER_DRAINING) {
+        hn_refuse_draining(&r);
+        return refuse(s, x, route, &r);
+    }
+    hn_book *b = named_book(s, x, known, &r);
+    if (!b) return refuse(s, x, route, &r);
+    load_order *o = calloc(1, sizeof *o);
+    if (!o) {
+        no_memory(&r);
+        return refuse(s, x, route, &r);
+    }
+    o->order = (hn_order){ .route = route, .write = write_success, .drop = drop_load };
+    o->book = b;
+    o->unload = unload;
+    hn_order_begin(&o->order, s, x);
+    hn_order_on_crew(&o->order, s->loader, run_load);
+    return true;
+}
+
+/* ---- adapters --------------------------------------------------------------------------------------------------- */
+
+typedef struct lora_order {
+    hn_order order;
+    char *name, *path; /* path NULL: it is to be unloaded */
+    bool force;        /* false: not while it is used */
+    int32_t id;
+} lora_order;
+
+static void drop_lora(hn_order *order)
+{
+    lora_order *o = (lora_order *)order;
+    free(o->name);
+    free(o->path);
     free(o);
 }
 
-static void run_order(void *arg)
+static void write_lora(hn_order *order, hn_bytes *b)
 {
-    order *o = arg;
-    hn_server *s = o->server; /* o is gone as soon as the event thread has it */
-    if (o->unload) {
-        o->ok = hn_shelf_unload(o->book, &o->why);
-    } else if ((o->ok = hn_shelf_take(o->book, NULL, &o->why))) {
-        hn_shelf_give(o->book);
+    const lora_order *o = (const lora_order *)order;
+    hn_bytes_text(b, "{\"success\":true");
+    if (o->path) hn_bytes_int_member(b, "id", o->id);
+    hn_bytes_text_member(b, "name", o->name);
+    hn_bytes_text(b, "}");
+}
+
+/* Nobody uses the adapter any more. */
+static void lora_unloaded(void *arg)
+{
+    lora_order *o = arg;
+    o->order.ok = true;
+    hn_order_back(&o->order);
+}
+
+static void run_lora(void *arg)
+{
+    lora_order *o = arg;
+    hn_shelf *shelf = o->order.server->shelf;
+    hn_adapter_list *list = hn_shelf_adapters(shelf);
+    hn_book *first = hn_shelf_at(shelf, 0);
+    if (!o->path) {
+        if (hn_adapter_list_unload(list, o->name, o->force, lora_unloaded, o, &o->order.why)) return;
+    } else if (hn_shelf_take(first, &o->order.wanted, &o->order.why)) {
+        o->order.ok = hn_adapter_list_load(list, first->model, o->name, o->path, &o->id, &o->order.why);
+        hn_shelf_give(first);
     }
-    hn_serve_back(s, &o->task, tell_order, o);
-    hn_serve_wake(s);
+    hn_order_back(&o->order);
 }
 
-static void order_gone(void *arg)
+/* {"lora_name", "lora_path", "force"} to an order; false: *r. */
+static bool read_lora(lora_order *o, const hn_shelf *shelf, const json_t *body, bool load, hn_refusal *r)
 {
-    order *o = arg;
-    o->gone = true;
+    const char *name, *path = NULL;
+    const json_t *force = hn_field_get(body, "force");
+    if (!hn_order_text(body, "lora_name", "an adapter's name", &name, r) ||
+        (load && !hn_order_text(body, "lora_path", "a file or folder below that of --lora-dir", &path, r)))
+        return false;
+    if (force && (load || !json_is_boolean(force)))
+        return hn_refuse(r, 400, load ? "unsupported_parameter" : "invalid_type", "force",
+                         load ? "force is for /v1/unload_lora_adapter" : "force is no boolean; expected true or false");
+    const hn_book *same = load ? hn_shelf_named(shelf, name) : NULL;
+    if (same)
+        return hn_refuse(r, 409, "name_taken", "lora_name",
+                         "adapter '%s' would be named as model '%s', or an alias of it, which requests would get; "
+                         "expected another name",
+                         HN_ESC(name, strlen(name)), same->name);
+    o->force = !json_is_false(force);
+    o->name = strdup(name);
+    o->path = load ? strdup(path) : NULL;
+    return (o->name && (o->path || !load)) || no_memory(r);
 }
 
-/* The model that a body {"model": NAME} names; NULL: the answer was sent. */
-static hn_book *named_book(hn_server *s, hn_exchange *x, const char *route)
+static bool read_lora_order(lora_order *o, hn_server *s, hn_exchange *x, bool load, hn_refusal *r)
 {
-    const hn_json_rules rules = { .max_depth = 8, .flags = HN_JSON_UNIQUE, .fault = HONE_E_ARG };
-    hone_str body = hn_exchange_body(x);
-    hone_error err;
+    static const hn_field known[] = { { .name = "lora_name", .kind = HN_FIELD_LATER },
+                                      { .name = "lora_path", .kind = HN_FIELD_LATER },
+                                      { .name = "force", .kind = HN_FIELD_LATER },
+                                      { .name = NULL } };
+    json_t *body;
+    bool ok = hn_order_body(x, false, &body, r) && hn_order_members(s, x, body, known, "", r) &&
+              read_lora(o, s->shelf, body, load, r);
+    json_decref(body);
+    return ok;
+}
+
+static bool give_lora(hn_server *s, hn_exchange *x, bool load)
+{
+    const char *route = load ? "/v1/load_lora_adapter" : "/v1/unload_lora_adapter";
     hn_refusal r;
-    hn_book *b = NULL;
-    json_t *o = NULL;
-    int32_t adapter;
-    if (hn_json_tree(&o, body.ptr ? body.ptr : "", body.len, &rules, "body", &err) != HONE_OK) {
-        hn_serve_tell(s, x, route, 400, "invalid_json", err.message);
-        return NULL;
-    }
-    const char *name = hn_json_text_of(o, "model");
-    if (!*name) name = hn_json_text_of(o, "name");
-    if (!*name) {
-        hn_serve_tell(s, x, route, 400, "missing_field", "model is missing; expected the name of one");
-    } else if (!hn_shelf_find(s->shelf, name, &b, &adapter, &r)) {
-        hn_serve_refuse(s, x, &r);
-        hn_tally_answer(s->tally, route, r.status);
-        b = NULL;
-    }
-    json_decref(o);
-    return b;
-}
-
-static bool give_order(hn_server *s, hn_exchange *x, bool unload)
-{
-    const char *route = unload ? "/models/unload" : "/models/load";
-    hn_book *b = named_book(s, x, route);
-    if (!b) return true;
-    order *o = calloc(1, sizeof *o);
-    if (!o) {
-        hn_serve_tell(s, x, route, 500, "out_of_memory", "no memory for this request");
+    if (!hn_adapter_list_folder(hn_shelf_adapters(s->shelf))) {
+        hn_serve_tell(s, x, route, 501, "not_supported_error",
+                      "this server loads no adapters while it runs; start it with --lora-dir");
         return true;
     }
-    *o = (order){ .server = s, .x = x, .book = b, .unload = unload, .task = { .fn = run_order, .arg = o } };
-    hn_exchange_on_gone(x, order_gone, o);
-    hn_crew_do(s->loader, &o->task);
+    if (atomic_load(&s->state) == HN_SERVER_DRAINING) {
+        hn_refuse_draining(&r);
+        return refuse(s, x, route, &r);
+    }
+    lora_order *o = calloc(1, sizeof *o);
+    if (!o) no_memory(&r);
+    if (!o || !read_lora_order(o, s, x, load, &r)) {
+        if (o) drop_lora(&o->order);
+        return refuse(s, x, route, &r);
+    }
+    o->order = (hn_order){ .route = route, .write = write_lora, .drop = drop_lora };
+    hn_order_begin(&o->order, s, x);
+    hn_order_on_crew(&o->order, s->loader, run_lora);
     return true;
 }
 
@@ -144,7 +241,7 @@ static void describe(hn_bytes *o, hn_book *b, bool running)
         }
         hn_bytes_text(o, "}");
     }
-    if (loaded) hn_shelf_give(b);
+    if (loaded) hn_shelf_looked(b);
 }
 
 static bool list(hn_server *s, hn_exchange *x, bool running)
@@ -194,13 +291,18 @@ static void capabilities(hn_bytes *o, const hn_book *b)
 
 static bool show(hn_server *s, hn_exchange *x)
 {
+    static const hn_field known[] = { { .name = "model", .kind = HN_FIELD_LATER },
+                                      { .name = "name", .kind = HN_FIELD_LATER },
+                                      { .name = "verbose", .kind = HN_FIELD_PASSED },
+                                      { .name = NULL } };
     hone_str template = { 0 };
     hn_bytes o = { 0 };
-    hn_book *b = named_book(s, x, "/api/show");
-    if (!b) return true;
+    hn_refusal r;
+    hn_book *b = named_book(s, x, known, &r);
+    if (!b) return refuse(s, x, "/api/show", &r);
     if (!hn_shelf_try(b)) {
-        hn_serve_tell(s, x, "/api/show", 503, "loading", "the model is not loaded; POST /models/load");
-        return true;
+        hn_shelf_refuse(b, &r);
+        return refuse(s, x, "/api/show", &r);
     }
     hone_chat_template(b->model, false, &template, NULL);
     hn_bytes_text(&o, "{\"template\":");
@@ -215,7 +317,7 @@ static bool show(hn_server *s, hn_exchange *x)
     capabilities(&o, b);
     time_member(&o, "modified_at", b->created);
     hn_bytes_text(&o, "}");
-    hn_shelf_give(b);
+    hn_shelf_looked(b);
     hn_serve_json(s, x, "/api/show", &o);
     return true;
 }
@@ -223,8 +325,10 @@ static bool show(hn_server *s, hn_exchange *x)
 bool hn_serve_manage(hn_server *s, hn_exchange *x)
 {
     const char *path = hn_exchange_path(x);
-    if (strcmp(path, "/models/load") == 0) return give_order(s, x, false);
-    if (strcmp(path, "/models/unload") == 0) return give_order(s, x, true);
+    if (strcmp(path, "/models/load") == 0) return give_load(s, x, false);
+    if (strcmp(path, "/models/unload") == 0) return give_load(s, x, true);
+    if (strcmp(path, "/v1/load_lora_adapter") == 0) return give_lora(s, x, true);
+    if (strcmp(path, "/v1/unload_lora_adapter") == 0) return give_lora(s, x, false);
     if (!s->p.ollama || strncmp(path, "/api/", 5) != 0) return false;
     if (strcmp(path, "/api/tags") == 0) return list(s, x, false);
     if (strcmp(path, "/api/ps") == 0) return list(s, x, true);

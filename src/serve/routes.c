@@ -19,6 +19,8 @@ static const struct {
     { "/slots", "GET", false },
     { "/metrics", "GET", false },
     { "/lora-adapters", "GET, POST", false },
+    { "/v1/load_lora_adapter", "POST", false },
+    { "/v1/unload_lora_adapter", "POST", false },
     { "/models/load", "POST", false },
     { "/models/unload", "POST", false },
     { "/api/tags", "GET", false },
@@ -38,6 +40,7 @@ static const char *methods_of(void *arg, const char *path)
         if (strcmp(own[i].path, path) == 0 && (s->p.ollama || !begins(path, "/api/"))) return own[i].methods;
     for (size_t i = 0; hn_voice_route(i, &spoken, &ollama); i++)
         if (strcmp(spoken, path) == 0 && (s->p.ollama || !ollama)) return "POST";
+    if (begins(path, "/slots/")) return "POST";
     return begins(path, "/v1/models/") || begins(path, "/models/") ? "GET" : NULL;
 }
 
@@ -116,7 +119,7 @@ static void route(void *arg, hn_exchange *x)
 {
     hn_server *s = arg;
     hn_refusal r;
-    if (hn_serve_manage(s, x) || hn_serve_status(s, x)) return;
+    if (hn_serve_manage(s, x) || hn_serve_slots(s, x) || hn_serve_status(s, x)) return;
 
     const hn_voice *voice = hn_voice_find(hn_exchange_method(x), hn_exchange_path(x), s->p.ollama);
     if (!voice) {
@@ -138,8 +141,15 @@ static void route(void *arg, hn_exchange *x)
     }
 }
 
+static void answered(void *arg, const char *path, int status)
+{
+    hn_server *s = arg;
+    hn_tally_answer(s->tally, hn_serve_route_name(path), status);
+}
+
 void hn_serve_routes(hn_server *s, hn_http_params *p)
 {
+    p->answered = answered;
     p->handler = route;
     p->arg = s;
     p->is_public = is_public;

@@ -3,6 +3,7 @@
 
 #include "base/os.h"
 #include "serve/job.h"
+#include "serve/orders.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -89,6 +90,7 @@ static void on_signal(void *arg, int sig)
     s->drain_end = hn_serve_ns() + (uint64_t)s->p.drain_s * 1000000000;
     hn_http_drain(s->http);
     hn_job_stop_all(s, false);
+    hn_order_stop_all(s);
 }
 
 /* A second after the last answer memory goes back to the system: else what stays depends on how the answers met, and
@@ -99,37 +101,66 @@ static void rest(hn_server *s)
     else if (s->n_rest <= REST_TICKS && s->n_rest++ == REST_TICKS) hn_os_heap_trim();
 }
 
+static void idle_done(void *arg)
+{
+    hn_server *s = arg;
+    s->idle_runs = false;
+}
+
+/* On the loader. */
+static void unload_idle(void *arg)
+{
+    hn_server *s = arg;
+    hn_shelf_unload_idle(s->shelf, hn_serve_ns());
+    hn_serve_back(s, &s->idle_task, idle_done, s);
+    hn_serve_wake(s);
+}
+
+static void look_for_idle(hn_server *s, uint64_t now)
+{
+    if (s->idle_runs || atomic_load(&s->state) != HN_SERVER_READY || !hn_shelf_has_idle(s->shelf, now)) return;
+    s->idle_runs = true;
+    s->idle_task = (hn_task){ .fn = unload_idle, .arg = s };
+    hn_crew_do(s->loader, &s->idle_task);
+}
+
 static void on_tick(void *arg)
 {
     hn_server *s = arg;
     rest(s);
     uint64_t now = hn_serve_ns();
+    look_for_idle(s, now);
     run_back(s);
     hn_job_tick(s);
+    hn_order_tick(s, now);
     if (!s->drain_end) return;
-    if (s->n_open == 0 && hn_http_connections(s->http) == 0) {
+    bool none = s->n_open == 0 && s->n_orders == 0;
+    if (none && hn_http_connections(s->http) == 0) {
         hn_http_stop(s->http);
     } else if (now > s->drain_end) {
         hn_job_stop_all(s, true);
-        if (s->n_open == 0 || now > s->drain_end + (uint64_t)LAST_MS * 1000000) hn_http_stop(s->http);
+        if (none || now > s->drain_end + (uint64_t)LAST_MS * 1000000) hn_http_stop(s->http);
     }
 }
 
-/* Nobody is answered any more: what is still computed is stopped and taken back. */
+/* Nobody is answered any more: what is still computed is stopped and taken back; a file that is being written becomes
+ * whole. */
 static void end_jobs(hn_server *s)
 {
     const struct timespec pause = { .tv_nsec = 2000000 };
     hn_shelf_stop(s->shelf);
     hn_job_stop_all(s, true);
-    while (s->n_open > 0) {
+    hn_order_stop_all(s);
+    while (s->n_open > 0 || s->n_orders > 0) {
         run_back(s);
-        if (s->n_open > 0) nanosleep(&pause, NULL);
+        if (s->n_open > 0 || s->n_orders > 0) nanosleep(&pause, NULL);
     }
 }
 
 static void close_all(hn_server *s)
 {
     if (s->http && s->desk && s->shelf) end_jobs(s);
+    hn_crew_free(s->filer);
     hn_crew_free(s->loader);
     hn_crew_free(s->crew);
     hn_desk_free(s->desk);
@@ -148,6 +179,7 @@ static hone_status open_threads(hn_server *s, hone_error *err)
     hone_status st;
     if (!(s->tally = hn_tally_new())) return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters");
     if ((st = hn_crew_new(&s->crew, WORKERS, err)) != HONE_OK || (st = hn_crew_new(&s->loader, 1, err)) != HONE_OK ||
+        (st = hn_crew_new(&s->filer, 1, err)) != HONE_OK ||
         (st = hn_desk_new(&s->desk, after_round, s, err)) != HONE_OK)
         return st;
     s->p.shelf.desk = s->desk;
@@ -175,7 +207,8 @@ hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err)
     s->p = *p;
     pthread_mutex_init(&s->back_lock, NULL);
 
-    hone_status st = open_http(s, err);
+    hone_status st = hn_serve_check_slot_dir(p->slot_dir, err);
+    if (st == HONE_OK) st = open_http(s, err);
     if (st == HONE_OK) st = open_threads(s, err);
     if (st == HONE_OK) {
         s->load_task = (hn_task){ .fn = load_first, .arg = s };

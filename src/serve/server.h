@@ -13,6 +13,7 @@ typedef struct hn_serve_params {
     hn_shelf_params shelf; /* desk is the server's */
     hn_limits limits;      /* n_slots, flags and defaults; n_vocab and n_ctx are each model's */
     bool metrics, metrics_compat, slots, ui, ollama; /* compat: vLLM's names of metrics, too */
+    const char *slot_dir;                            /* folder of slot files; NULL: there are none */
     const char *ollama_version;                      /* what /api/version says; NULL: hone's own */
     int32_t drain_s, timeout_s;
     double roof_gb_s; /* measured read bandwidth; 0: not measured */
@@ -21,13 +22,16 @@ typedef struct hn_serve_params {
 } hn_serve_params;
 
 struct hn_job;
+struct hn_order;
 
 typedef enum hn_server_state { HN_SERVER_LOADING, HN_SERVER_READY, HN_SERVER_DRAINING } hn_server_state;
 
 typedef struct hn_server {
     hn_serve_params p;
     hn_http *http;
-    hn_crew *crew, *loader; /* small work; loading of models, which waits */
+    hn_crew *crew;   /* small work */
+    hn_crew *loader; /* of models and adapters: one thread, which waits until others' requests end */
+    hn_crew *filer;  /* of slots: one thread; it has taken a model, so it must not wait behind the loader */
     hn_desk *desk;
     hn_shelf *shelf;
     hn_tally *tally;
@@ -44,10 +48,15 @@ typedef struct hn_server {
     /* the event thread's */
     struct hn_job *open;
     int n_open;
+    struct hn_order *orders; /* [n_orders] that are on their way */
+    int n_orders;
+    bool slot_file;     /* one of a slot is being written or read */
     int n_rest;         /* ticks since the last answer, up to when memory was given back */
     uint64_t drain_end; /* ns; 0: it does not drain */
     int exit_code;
     hn_task load_task;
+    hn_task idle_task;     /* models that nobody uses go */
+    bool idle_runs;        /* and it is on its way */
     hone_error not_loaded; /* the first model could not be: why; the loader's until its task comes back */
     hone_error failed;     /* the same, the event thread's; code HONE_OK: it was loaded */
 } hn_server;
@@ -78,5 +87,9 @@ bool hn_refuse_draining(hn_refusal *r);
 /* ---- status.c: what is asked about the server itself; manage.c: about its models. False: no such path ---- */
 bool hn_serve_status(hn_server *s, hn_exchange *x);
 bool hn_serve_manage(hn_server *s, hn_exchange *x);
+/* slots.c: what slots hold, to and from files; the same */
+bool hn_serve_slots(hn_server *s, hn_exchange *x);
+/* HONE_E_IO: it is no folder. NULL is fine. */
+hone_status hn_serve_check_slot_dir(const char *path, hone_error *err);
 
 #endif

@@ -15,22 +15,37 @@ struct hn_shelf {
     hn_shelf_params p;
     hn_book **book;
     size_t n, cap;
-    char **adapter; /* [n_adapter] names, as loras of p */
-    size_t n_adapter;
+    hn_adapter_list *adapters;
     uint64_t clock;
     int n_waiting; /* for room, which only the end of others' requests makes */
     bool stopped;
+    uint64_t n_preempted; /* of schedulers that are no more; the desk's */
 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-static hone_status add_book(hn_shelf *s, const char *name, size_t n_name, const char *path, hone_error *err)
+static bool has_name(const hn_book *b, const char *name, size_t n)
+{
+    if (strlen(b->name) == n && memcmp(b->name, name, n) == 0) return true;
+    for (size_t i = 0; b->of && i < b->of->n_aliases; i++)
+        if (strlen(b->of->aliases[i]) == n && memcmp(b->of->aliases[i], name, n) == 0) return true;
+    return false;
+}
+
+static hone_status check_name(const hn_shelf *s, const char *name, size_t n_name, const char *path, hone_error *err)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (strlen(s->book[i]->name) == n_name && memcmp(s->book[i]->name, name, n_name) == 0)
+        if (has_name(s->book[i], name, n_name))
             return HN_FAIL(err, HONE_E_ARG,
                            "two models are named %.*s: %s and %s; expected another name for one of them", (int)n_name,
                            name, s->book[i]->path, path);
+    return HONE_OK;
+}
+
+static hone_status add_book(hn_shelf *s, const char *name, size_t n_name, const char *path, hone_error *err)
+{
+    hone_status st = check_name(s, name, n_name, path, err);
+    if (st != HONE_OK) return st;
     if (s->n == s->cap) {
         size_t cap = s->cap ? 2 * s->cap : 8;
         hn_book **more = realloc(s->book, cap * sizeof *more);
@@ -55,6 +70,16 @@ static hone_status add_book(hn_shelf *s, const char *name, size_t n_name, const 
     return HONE_OK;
 }
 
+/* The same with its aliases. */
+static hone_status add_listed(hn_shelf *s, const struct hn_shelf_model *m, hone_error *err)
+{
+    hone_status st = add_book(s, m->name, strlen(m->name), m->path, err);
+    for (size_t i = 0; st == HONE_OK && i < m->n_aliases; i++)
+        st = check_name(s, m->aliases[i], strlen(m->aliases[i]), m->path, err);
+    if (st == HONE_OK) s->book[s->n - 1]->of = m;
+    return st;
+}
+
 static bool ends_in(const char *s, const char *end)
 {
     size_t n = strlen(s), k = strlen(end);
@@ -67,22 +92,6 @@ const char *hn_shelf_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
-}
-
-/* What requests call the adapters: their files without the ending. They are known before any model is loaded. */
-static hone_status name_adapters(hn_shelf *s, hone_error *err)
-{
-    const hn_shelf_params *p = &s->p;
-    if (p->n_loras && !(s->adapter = calloc(p->n_loras, sizeof *s->adapter)))
-        return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu adapters", p->n_loras);
-    for (; s->n_adapter < p->n_loras; s->n_adapter++) {
-        const char *name = hn_shelf_file_name(p->loras[s->n_adapter].path);
-        size_t n = strlen(name);
-        if (ends_in(name, ".gguf")) n -= strlen(".gguf");
-        if (!(s->adapter[s->n_adapter] = strndup(name, n)))
-            return HN_FAIL(err, HONE_E_NOMEM, "no memory for an adapter's name");
-    }
-    return HONE_OK;
 }
 
 /* The GGUF files of a folder in the order of their names; of a split set the first. */
@@ -127,9 +136,8 @@ hone_status hn_shelf_new(hn_shelf **out, const hn_shelf_params *p, hone_error *e
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
 
-    for (size_t i = 0; st == HONE_OK && i < p->n_models; i++)
-        st = add_book(s, p->models[i].name, strlen(p->models[i].name), p->models[i].path, err);
-    if (st == HONE_OK) st = name_adapters(s, err);
+    for (size_t i = 0; st == HONE_OK && i < p->n_models; i++) st = add_listed(s, &p->models[i], err);
+    if (st == HONE_OK) st = hn_adapter_list_new(&s->adapters, p->loras, p->n_loras, p->lora_folder, err);
     if (st == HONE_OK && p->folder) st = read_folder(s, p->folder, err);
     if (st == HONE_OK && s->n == 0)
         st =
@@ -144,6 +152,8 @@ hone_status hn_shelf_new(hn_shelf **out, const hn_shelf_params *p, hone_error *e
 
 size_t hn_shelf_count(const hn_shelf *s) { return s->n; }
 hn_book *hn_shelf_at(const hn_shelf *s, size_t i) { return s->book[i]; }
+hn_adapter_list *hn_shelf_adapters(const hn_shelf *s) { return s->adapters; }
+hn_adapter_list *hn_book_adapters(const hn_book *b) { return b == b->shelf->book[0] ? b->shelf->adapters : NULL; }
 
 static bool refuse_name(const char *name, hn_refusal *r)
 {
@@ -154,35 +164,36 @@ static bool refuse_name(const char *name, hn_refusal *r)
     return false;
 }
 
-/* The place of the first model's adapter of that name; -1: none. */
-static int32_t find_adapter(const hn_shelf *s, const char *name)
+const hn_book *hn_shelf_named(const hn_shelf *s, const char *name)
 {
-    for (size_t i = 0; i < s->n_adapter; i++)
-        if (strcmp(s->adapter[i], name) == 0) return (int32_t)i;
-    return -1;
+    for (size_t i = 0; i < s->n; i++)
+        if (has_name(s->book[i], name, strlen(name))) return s->book[i];
+    return NULL;
 }
 
-bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapter, hn_refusal *r)
+bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, const char **adapter, hn_refusal *r)
 {
-    *adapter = -1;
+    *adapter = NULL;
     *out = s->book[0];
     if (!name || !*name) return true;
     for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->book[i]->name, name) == 0) {
+        if (has_name(s->book[i], name, strlen(name))) {
             *out = s->book[i];
             return true;
         }
 
-    if ((*adapter = find_adapter(s, name)) >= 0) return true;
+    *adapter = name;
+    if (hn_adapter_list_has(s->adapters, name)) return true;
     const char *colon = strrchr(name, ':');
     bool latest = colon && strcmp(colon, ":latest") == 0; /* as ollama's clients write it */
     for (size_t i = 0; colon && i < s->n; i++) {
         size_t n = (size_t)(colon - name);
-        if (strlen(s->book[i]->name) != n || memcmp(s->book[i]->name, name, n) != 0) continue;
+        if (!has_name(s->book[i], name, n)) continue;
         *out = s->book[i];
-        if (latest) return true;
-        if (i == 0 && (*adapter = find_adapter(s, colon + 1)) >= 0) return true;
+        *adapter = latest ? NULL : colon + 1;
+        if (latest || (i == 0 && hn_adapter_list_has(s->adapters, colon + 1))) return true;
     }
+    *adapter = NULL;
 
     /* where there is one model, clients may call it as they like */
     *out = s->book[0];
@@ -205,36 +216,6 @@ static int32_t choose_ctx(const hn_shelf *s, const hone_model *m, const hone_mod
     return n;
 }
 
-static void close_adapters(hn_book *b)
-{
-    for (size_t i = 0; i < b->n_adapter; i++) {
-        hone_adapter_close(b->adapter[i].adapter);
-        free(b->adapter[i].path);
-    }
-    free(b->adapter);
-    b->adapter = NULL;
-    b->n_adapter = 0;
-}
-
-static hone_status open_adapters(hn_book *b, hone_error *err)
-{
-    const hn_shelf_params *p = &b->shelf->p;
-    if (b != b->shelf->book[0] || !p->n_loras) return HONE_OK;
-    if (!(b->adapter = calloc(p->n_loras, sizeof *b->adapter)))
-        return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu adapters", p->n_loras);
-
-    for (size_t i = 0; i < p->n_loras; i++) {
-        hn_book_adapter *a = &b->adapter[b->n_adapter++];
-        a->name = b->shelf->adapter[i];
-        a->scale = p->loras[i].scale;
-        if (!(a->path = strdup(p->loras[i].path))) return HN_FAIL(err, HONE_E_NOMEM, "no memory for an adapter's name");
-        hone_status st = hone_adapter_open(&a->adapter, b->model, a->path, err);
-        if (st != HONE_OK) return st;
-        hone_adapter_get_info(a->adapter, &a->info);
-    }
-    return HONE_OK;
-}
-
 static void free_format(hn_book_format *f);
 
 /* Everything but the desk's list; not under the lock. */
@@ -250,7 +231,7 @@ static void close_book(hn_book *b)
     b->embed = NULL;
     hone_scheduler_free(b->desk.scheduler);
     b->desk = (hn_desk_model){ 0 };
-    close_adapters(b);
+    if (hn_book_adapters(b)) hn_adapter_list_close(hn_book_adapters(b));
     hone_model_close(b->model);
     b->model = NULL;
 }
@@ -266,8 +247,14 @@ static void run_errand(void *arg)
 {
     errand *e = arg;
     hn_book *b = e->book;
-    if (e->add) hn_desk_add(b->shelf->p.desk, &b->desk);
-    else hn_desk_remove(b->shelf->p.desk, &b->desk);
+    if (e->add) {
+        hn_desk_add(b->shelf->p.desk, &b->desk);
+    } else { /* what is counted of it goes from there to here in one step of this thread */
+        hone_scheduler_stats stats;
+        hn_desk_remove(b->shelf->p.desk, &b->desk);
+        hone_scheduler_get_stats(b->desk.scheduler, &stats);
+        b->shelf->n_preempted += stats.n_preempted;
+    }
 
     pthread_mutex_lock(&b->shelf->lock);
     e->done = true;
@@ -317,18 +304,19 @@ static hone_status load(hn_book *b, hone_error *err)
     if (!b->info.has_tokenizer)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no tokenizer, so it cannot be served", b->path);
 
+    if (b->of && b->of->n_ctx) sp.session.n_ctx = b->of->n_ctx;
     if (!sp.session.n_ctx) sp.session.n_ctx = choose_ctx(b->shelf, b->model, &b->info);
     if (!sp.session.cache_budget) sp.session.cache_budget = hn_memory_available() / 2;
-    if ((st = open_adapters(b, err)) != HONE_OK) return st;
+    if (hn_book_adapters(b) && (st = hn_adapter_list_open(hn_book_adapters(b), b->model, err)) != HONE_OK) return st;
     if (b->info.causal && (st = hone_scheduler_new(&b->desk.scheduler, p->ctx, b->model, &sp, err)) != HONE_OK)
         return st;
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;
-    b->shelf_pooling = p->pooling;
+    b->shelf_pooling = b->of && b->of->pooling != HONE_POOL_FILE ? b->of->pooling : p->pooling;
 
     b->n_ctx = sp.session.n_ctx;
     read_identity(b);
-    b->chat_template = p->chat_template;
+    b->chat_template = b->of && b->of->chat_template ? b->of->chat_template : p->chat_template;
     b->developer = hn_book_template_names(b, "developer");
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
@@ -368,10 +356,11 @@ static void give_up(hn_book *b)
     pthread_cond_broadcast(&s->changed);
 }
 
-static void use(hn_book *b)
+/* Under the lock: it was used now, for eviction and for its idle time. */
+static void stamp(hn_book *b)
 {
-    b->users++;
     b->used = ++b->shelf->clock;
+    b->used_ns = hn_serve_ns();
 }
 
 /* Under the lock, which is let go meanwhile: the model is loaded, or it cannot be. */
@@ -388,13 +377,25 @@ static void load_locked(hn_book *b)
     b->state = st == HONE_OK ? HN_BOOK_LOADED : HN_BOOK_FAILED;
     b->why_code = st;
     snprintf(b->why, sizeof b->why, "%s", st == HONE_OK ? "" : err.message);
+    if (st != HONE_OK && s->clock) hn_log("serve: %s", err.message); /* clients see no folders; the first one ends it */
     pthread_cond_broadcast(&s->changed);
+}
+
+void hn_book_hide_folders(const hn_book *b, char *words)
+{
+    const hn_shelf_params *p = &b->shelf->p;
+    hn_hide_folder_of(words, b->path);
+    for (size_t i = 0; i < p->n_loras; i++) hn_hide_folder_of(words, p->loras[i].path);
 }
 
 static bool refuse_load(const hn_book *b, hn_refusal *r)
 {
+    char why[sizeof b->why];
+    snprintf(why, sizeof why, "%s", b->why);
+    hn_book_hide_folders(b, why);
+    hn_hide_folders(why);
     *r = (hn_refusal){ .status = 500, .type = "server_error", .code = "model_failed" };
-    snprintf(r->message, sizeof r->message, "model '%.100s' could not be loaded: %.800s", b->name, b->why);
+    snprintf(r->message, sizeof r->message, "model '%.100s' could not be loaded: %.800s", b->name, why);
     return false;
 }
 
@@ -403,13 +404,29 @@ static bool try_book(hn_book *b, bool fair)
     hn_shelf *s = b->shelf;
     pthread_mutex_lock(&s->lock);
     bool ok = b->state == HN_BOOK_LOADED && !(fair && s->n_waiting);
-    if (ok) use(b);
+    if (ok) b->users++;
+    if (ok && !fair) b->lookers++;
     pthread_mutex_unlock(&s->lock);
     return ok;
 }
 
 bool hn_shelf_try(hn_book *b) { return try_book(b, false); }
 bool hn_shelf_try_fair(hn_book *b) { return try_book(b, true); }
+
+bool hn_shelf_refuse(hn_book *b, hn_refusal *r)
+{
+    static const struct {
+        const char *code, *words;
+        int retry_after;
+    } rows[] = { [HN_BOOK_UNLOADED] = { "unloaded", "is not loaded; expected POST /models/load before", 0 },
+                 [HN_BOOK_LOADING] = { "loading", "is being loaded or unloaded; try again", 1 },
+                 [HN_BOOK_LOADED] = { "loading", "is about to make room for another model; try again", 1 },
+                 [HN_BOOK_FAILED] = { "unloaded", "could not be loaded; POST /models/load tells why", 0 } };
+    hn_book_state state = hn_book_look(b, NULL);
+    hn_refuse(r, 503, rows[state].code, "model", "model '%s' %s", b->name, rows[state].words);
+    r->retry_after = rows[state].retry_after;
+    return false;
+}
 
 bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r)
 {
@@ -435,9 +452,47 @@ bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r)
             load_locked(b);
         }
     }
-    if (ok) use(b);
+    if (ok) {
+        b->users++;
+        stamp(b);
+    }
     pthread_mutex_unlock(&s->lock);
     return ok;
+}
+
+void hn_shelf_touch(hn_book *b)
+{
+    pthread_mutex_lock(&b->shelf->lock);
+    stamp(b);
+    pthread_mutex_unlock(&b->shelf->lock);
+}
+
+/* Under the lock: a model that is to go; NULL: none is. */
+static hn_book *overdue(const hn_shelf *s, uint64_t now)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        hn_book *b = s->book[i];
+        int64_t ttl = b->of && b->of->ttl_s ? b->of->ttl_s : s->p.ttl_s;
+        if (b->state == HN_BOOK_LOADED && !b->users && ttl > 0 && now > b->used_ns &&
+            (now - b->used_ns) / 1000000000 >= (uint64_t)ttl)
+            return b;
+    }
+    return NULL;
+}
+
+bool hn_shelf_has_idle(hn_shelf *s, uint64_t now)
+{
+    pthread_mutex_lock(&s->lock);
+    bool any = overdue(s, now) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return any;
+}
+
+void hn_shelf_unload_idle(hn_shelf *s, uint64_t now)
+{
+    pthread_mutex_lock(&s->lock);
+    for (hn_book *b; (b = overdue(s, now));) give_up(b);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void hn_shelf_stir(hn_shelf *s)
@@ -455,24 +510,31 @@ void hn_shelf_stop(hn_shelf *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void hn_shelf_give(hn_book *b)
+uint64_t hn_shelf_preempted(const hn_shelf *s) { return s->n_preempted; }
+
+static void give_book(hn_book *b, int lookers)
 {
     pthread_mutex_lock(&b->shelf->lock);
     b->users--;
-    b->used = ++b->shelf->clock;
+    b->lookers -= lookers;
     pthread_cond_broadcast(&b->shelf->changed);
     pthread_mutex_unlock(&b->shelf->lock);
 }
+
+void hn_shelf_give(hn_book *b) { give_book(b, 0); }
+void hn_shelf_looked(hn_book *b) { give_book(b, 1); }
 
 bool hn_shelf_unload(hn_book *b, hn_refusal *r)
 {
     hn_shelf *s = b->shelf;
     bool ok = true;
     pthread_mutex_lock(&s->lock);
-    while (b->state == HN_BOOK_LOADING) pthread_cond_wait(&s->changed, &s->lock);
+    while (b->state == HN_BOOK_LOADING || (b->state == HN_BOOK_LOADED && b->users && b->users == b->lookers))
+        pthread_cond_wait(&s->changed, &s->lock); /* who only looks is done at once */
     if (b->state == HN_BOOK_LOADED && b->users) {
         *r = (hn_refusal){ .status = 409, .type = "invalid_request_error", .code = "model_in_use" };
-        snprintf(r->message, sizeof r->message, "model '%s' answers %d requests; expected none", b->name, b->users);
+        snprintf(r->message, sizeof r->message, "model '%s' answers %d requests; expected none", b->name,
+                 b->users - b->lookers);
         ok = false;
     } else if (b->state == HN_BOOK_LOADED) {
         give_up(b);
@@ -499,8 +561,7 @@ void hn_shelf_free(hn_shelf *s)
         free(s->book[i]->path);
         free(s->book[i]);
     }
-    for (size_t i = 0; i < s->n_adapter; i++) free(s->adapter[i]);
-    free(s->adapter);
+    hn_adapter_list_free(s->adapters);
     free(s->book);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);

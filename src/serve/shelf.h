@@ -4,19 +4,11 @@
 #ifndef HN_SHELF_H
 #define HN_SHELF_H
 
+#include "serve/adapter_list.h"
 #include "serve/ask.h"
 #include "serve/desk.h"
 
 typedef enum hn_book_state { HN_BOOK_UNLOADED, HN_BOOK_LOADING, HN_BOOK_LOADED, HN_BOOK_FAILED } hn_book_state;
-
-/* An adapter of a model; its id is its place. */
-typedef struct hn_book_adapter {
-    const char *name; /* of requests; the file's without its ending; the shelf's */
-    char *path;
-    hone_adapter *adapter;
-    hone_adapter_info info;
-    _Atomic float scale; /* where a request says nothing; 0: off */
-} hn_book_adapter;
 
 typedef struct hn_shelf hn_shelf;
 
@@ -33,10 +25,12 @@ typedef struct hn_book_format {
 typedef struct hn_book {
     hn_shelf *shelf;
     char *name, *path;
-    hn_book_state state; /* under the shelf's lock, as are the next three */
-    int users;
-    uint64_t used;  /* when last, on the shelf's clock */
-    char why[1024]; /* HN_BOOK_FAILED: why; with its status */
+    hn_book_state state;             /* under the shelf's lock, as are the next four */
+    int users, lookers;              /* lookers: those of the users who only look */
+    uint64_t used;                   /* when last, on the shelf's clock */
+    uint64_t used_ns;                /* when a request last waited for it, or ended with it */
+    const struct hn_shelf_model *of; /* as it was listed; NULL: of a folder */
+    char why[1024];                  /* HN_BOOK_FAILED: why; with its status */
     hone_status why_code;
     int64_t created;    /* seconds since 1970: the file's time */
     uint64_t file_size; /* bytes */
@@ -56,17 +50,22 @@ typedef struct hn_book {
     hone_pooling shelf_pooling;
     hn_book_format *formats; /* by their variables, under the shelf's lock, as is their number */
     int n_formats;
-    hn_book_adapter *adapter;
-    size_t n_adapter;
 } hn_book;
 
 typedef struct hn_shelf_params {
     const struct hn_shelf_model {
         const char *name, *path;
-    } * models; /* [n_models], at least one; the first is meant where a request names none */
+        const char *const *aliases; /* [n_aliases] further names */
+        size_t n_aliases;
+        const char *chat_template; /* NULL: as for all */
+        int32_t n_ctx;             /* 0: as for all */
+        int32_t ttl_s;             /* 0: as for all; -1: it stays */
+        hone_pooling pooling;      /* HONE_POOL_FILE: as for all */
+    } * models;                    /* [n_models], at least one; the first is meant where a request names none */
     size_t n_models;
     const char *folder; /* instead, or beside: its *.gguf files, by their stems; NULL: none */
     int32_t max_loaded; /* at once; 0: 4 */
+    int32_t ttl_s;      /* a model that no request used for so many seconds is unloaded; 0: it stays */
     bool strict;        /* a name that is none of these is refused, also where there is one model */
     hone_context *ctx;
     hn_desk *desk;
@@ -74,14 +73,13 @@ typedef struct hn_shelf_params {
     hone_scheduler_params scheduler; /* session.n_ctx 0: as long as the model was trained for, as far as memory goes */
     const char *chat_template;       /* NULL: each model's own */
     hone_pooling pooling;            /* of embeddings; HONE_POOL_FILE: as each model says */
-    const struct hn_shelf_lora {
-        const char *path;
-        float scale;
-    } * loras; /* [n_loras] of the first model */
+    const hn_adapter_file *loras;    /* [n_loras] of the first model */
     size_t n_loras;
+    const char *lora_folder; /* below it clients may load more of them; NULL: they may not */
 } hn_shelf_params;
 
-/* Copies names and paths; opens nothing. HONE_E_ARG: no model, one name twice. HONE_E_IO: the folder. */
+/* Copies names and paths, not what else is said of models, which must live as long; opens nothing. HONE_E_ARG: no
+ * model, one name twice. HONE_E_IO: a folder. */
 hone_status hn_shelf_new(hn_shelf **out, const hn_shelf_params *p, hone_error *err);
 /* Behind the desk's end: schedulers are freed here. */
 void hn_shelf_free(hn_shelf *s);
@@ -89,14 +87,24 @@ void hn_shelf_free(hn_shelf *s);
 size_t hn_shelf_count(const hn_shelf *s);
 hn_book *hn_shelf_at(const hn_shelf *s, size_t i);
 
-/* The model that a request means: "NAME", "NAME:ADAPTER", "ADAPTER", or NULL. *adapter: the place of the named one, -1:
- * none named. False: *r, model_not_found. Adapters are the first model's. */
-bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, int32_t *adapter, hn_refusal *r);
-/* Takes a loaded model; false: it is not loaded, nothing was done. */
+/* The model that a request means: "NAME", "NAME:ADAPTER", "ADAPTER", or NULL. *adapter: the adapter that is named, a
+ * part of name; NULL: none is. False: *r, model_not_found. */
+bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, const char **adapter, hn_refusal *r);
+/* The model that is called so, or has it as an alias; NULL: none. */
+const hn_book *hn_shelf_named(const hn_shelf *s, const char *name);
+/* What adapters the first model has, whether it is loaded or not; those of another model: NULL, it has none. */
+hn_adapter_list *hn_shelf_adapters(const hn_shelf *s);
+hn_adapter_list *hn_book_adapters(const hn_book *b);
+/* Takes a loaded model to look at it; false: it is not loaded, nothing was done. That counts as no use: neither who is
+ * evicted nor idle time depend on it, and who unloads it waits for hn_shelf_looked. Not behind what the loader does. */
 bool hn_shelf_try(hn_book *b);
+void hn_shelf_looked(hn_book *b);
 /* The same for a request that is to run: false also where another model waits for room, which would come to no end if
- * those that are loaded went on being taken. hn_shelf_take then, behind the one that waits. */
+ * those that are loaded went on being taken. hn_shelf_take then, behind the one that waits. Where it was used:
+ * hn_shelf_touch before hn_shelf_give. */
 bool hn_shelf_try_fair(hn_book *b);
+/* Why one of these did not take it, for a client that does not wait: 503. Returns false. */
+bool hn_shelf_refuse(hn_book *b, hn_refusal *r);
 /* Takes it, loads it before, waits for room; not on the desk's or the event thread. Waits no longer than *wanted holds
  * (hn_shelf_stir behind its change; NULL: always). False: *r says why. */
 bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r);
@@ -105,11 +113,22 @@ void hn_shelf_give(hn_book *b);
 void hn_shelf_stir(hn_shelf *s);
 /* Nothing is loaded and nobody waits any more. Any thread. */
 void hn_shelf_stop(hn_shelf *s);
+/* Pauses of the models that were unloaded since. On the desk's thread: what its models count is not in it, and what it
+ * no longer has is. */
+uint64_t hn_shelf_preempted(const hn_shelf *s);
 /* Unloads it; false: it is in use, *r says so. As hn_shelf_take. */
 bool hn_shelf_unload(hn_book *b, hn_refusal *r);
 
+/* A request ends with it: it was used now, its idle time begins anew. The caller has taken it. */
+void hn_shelf_touch(hn_book *b);
+/* Has a model been idle for longer than it may? Any thread, at once. Unloads such; as hn_shelf_take. */
+bool hn_shelf_has_idle(hn_shelf *s, uint64_t now);
+void hn_shelf_unload_idle(hn_shelf *s, uint64_t now);
+
 /* State at this moment; why [1024] of HN_BOOK_FAILED, else ""; may be NULL. */
 hn_book_state hn_book_look(hn_book *b, char *why);
+/* The folders of its file, and of the adapters that the server was started with, wherever they stand in words. */
+void hn_book_hide_folders(const hn_book *b, char *words);
 /* The last part of a path. */
 const char *hn_shelf_file_name(const char *path);
 /* Does its chat template use this word? The caller has taken the book, or loads it. */

@@ -1,7 +1,7 @@
 /* What is asked about the server itself: whether it lives, its models, settings, counters, the page. */
 #include "serve/job.h"
 
-#include "base/json_tree.h"
+#include "serve/orders.h"
 #include "serve/page.h"
 
 #include <math.h>
@@ -87,15 +87,37 @@ static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *par
     hn_bytes_int_member(o, "created", b->created);
     hn_bytes_text_member(o, "owned_by", "hone");
     if (parent) hn_bytes_text_member(o, "parent", parent);
+    if (!parent && b->of && b->of->n_aliases) {
+        hn_bytes_name(o, "aliases");
+        hn_bytes_text(o, "[");
+        for (size_t i = 0; i < b->of->n_aliases; i++) {
+            hn_bytes_comma(o);
+            hn_bytes_json_text(o, b->of->aliases[i]);
+        }
+        hn_bytes_text(o, "]");
+    }
     if (hn_shelf_try(b)) { /* it stays while it is described */
         write_meta(o, b);
-        hn_shelf_give(b);
+        hn_shelf_looked(b);
     }
     hn_bytes_name(o, "status");
     hn_bytes_text(o, "{");
     hn_bytes_text_member(o, "value", state_names[state]);
+    hn_book_hide_folders(b, why);
+    hn_hide_folders(why);
     if (state == HN_BOOK_FAILED) hn_bytes_text_member(o, "error", why);
     hn_bytes_text(o, "}}");
+}
+
+typedef struct listing {
+    hn_bytes *o;
+    hn_book *book;
+} listing;
+
+static void write_adapter_model(void *arg, const hn_adapter_view *v)
+{
+    const listing *l = arg;
+    write_model(l->o, l->book, v->name, l->book->name);
 }
 
 static void models(hn_server *s, hn_exchange *x)
@@ -105,9 +127,7 @@ static void models(hn_server *s, hn_exchange *x)
     for (size_t i = 0; i < hn_shelf_count(s->shelf); i++) {
         hn_book *b = hn_shelf_at(s->shelf, i);
         write_model(&o, b, b->name, NULL);
-        if (!hn_shelf_try(b)) continue;
-        for (size_t k = 0; k < b->n_adapter; k++) write_model(&o, b, b->adapter[k].name, b->name);
-        hn_shelf_give(b);
+        if (hn_book_adapters(b)) hn_adapter_list_each(hn_book_adapters(b), write_adapter_model, &(listing){ &o, b });
     }
     hn_bytes_text(&o, "]}");
     hn_serve_json(s, x, "/v1/models", &o);
@@ -116,10 +136,17 @@ static void models(hn_server *s, hn_exchange *x)
 static void one_model(hn_server *s, hn_exchange *x, const char *id)
 {
     hn_bytes o = { 0 };
-    for (size_t i = 0; i < hn_shelf_count(s->shelf); i++) {
+    const hn_book *named = hn_shelf_named(s->shelf, id);
+    for (size_t i = 0; named && i < hn_shelf_count(s->shelf); i++) {
         hn_book *b = hn_shelf_at(s->shelf, i);
-        if (strcmp(b->name, id) != 0) continue;
+        if (b != named) continue;
         write_model(&o, b, b->name, NULL);
+        hn_serve_json(s, x, "/v1/models/{id}", &o);
+        return;
+    }
+    if (hn_adapter_list_has(hn_shelf_adapters(s->shelf), id)) {
+        hn_book *first = hn_shelf_at(s->shelf, 0);
+        write_model(&o, first, id, first->name);
         hn_serve_json(s, x, "/v1/models/{id}", &o);
         return;
     }
@@ -136,16 +163,12 @@ static hn_book *asked_book(hn_server *s, hn_exchange *x, const char *route)
 {
     const char *name = NULL;
     hn_book *b;
-    int32_t adapter;
+    const char *adapter;
     hn_refusal r;
     if (!hn_exchange_query(x, "model", &name)) name = NULL;
-    if (!hn_shelf_find(s->shelf, name, &b, &adapter, &r)) {
-        hn_serve_refuse(s, x, &r);
-        hn_tally_answer(s->tally, route, r.status);
-        return NULL;
-    }
-    if (hn_shelf_try(b)) return b;
-    hn_serve_tell(s, x, route, 503, "loading", "the model is not loaded");
+    if (hn_shelf_find(s->shelf, name, &b, &adapter, &r) && (hn_shelf_try(b) || hn_shelf_refuse(b, &r))) return b;
+    hn_serve_refuse(s, x, &r);
+    hn_tally_answer(s->tally, route, r.status);
     return NULL;
 }
 
@@ -215,26 +238,23 @@ static void props(hn_server *s, hn_exchange *x)
     hn_bytes_text_member(&o, "build_info", hone_build_info());
     hn_bytes_text_member(&o, "version", hone_version());
     hn_bytes_text(&o, "}");
-    hn_shelf_give(b);
+    hn_shelf_looked(b);
     hn_serve_json(s, x, "/props", &o);
 }
 
 /* ---- what the desk knows: asked there, answered when it comes back ---------------------------------------------- */
 
 typedef struct question {
-    hn_task task;
-    hn_server *server;
-    hn_exchange *x;
-    hn_book *book; /* of slots: taken */
-    bool slots;    /* else metrics */
-    bool gone;
+    hn_order order;
+    hn_book *book; /* of slots: taken; NULL: of metrics */
     hone_scheduler_stats stats;
     hone_slot_info *slot; /* [n_slot] */
     int32_t n_slot;
 } question;
 
-static void write_slots(const question *q, hn_bytes *o)
+static void write_slots(hn_order *order, hn_bytes *o)
 {
+    const question *q = (const question *)order;
     hn_bytes_text(o, "[");
     for (int32_t i = 0; i < q->n_slot; i++) {
         hn_bytes_comma(o);
@@ -249,10 +269,10 @@ static void write_slots(const question *q, hn_bytes *o)
     hn_bytes_text(o, "]");
 }
 
-static void write_metrics(const question *q, hn_bytes *o)
+static void write_metrics(hn_order *order, hn_bytes *o)
 {
-    const hn_server *s = q->server;
-    const hone_scheduler_stats *st = &q->stats;
+    const hn_server *s = order->server;
+    const hone_scheduler_stats *st = &((const question *)order)->stats;
     hn_tally_now now = { .running = (uint64_t)st->n_running,
                          .waiting = (uint64_t)st->n_waiting + (uint64_t)atomic_load(&s->n_waiting),
                          .kv_used = st->cache_used,
@@ -265,25 +285,10 @@ static void write_metrics(const question *q, hn_bytes *o)
     hn_tally_write(s->tally, &now, s->p.metrics_compat, o);
 }
 
-static void answer_question(void *arg)
+static void drop_question(hn_order *order)
 {
-    question *q = arg;
-    hn_server *s = q->server;
-    hn_bytes o = { 0 };
-    if (q->slots) write_slots(q, &o);
-    else write_metrics(q, &o);
-    int status = q->gone ? 0 : hn_bytes_ok(&o) ? 200 : 500;
-    if (status == 0) {
-        hn_exchange_end(q->x, false);
-    } else if (status == 500) {
-        hn_exchange_refuse(q->x, 500, "out_of_memory", "no memory for the answer");
-    } else {
-        hn_exchange_reply(q->x, 200, q->slots ? "application/json" : "text/plain; version=0.0.4; charset=utf-8", o.p,
-                          o.n);
-    }
-    if (status) hn_tally_answer(s->tally, q->slots ? "/slots" : "/metrics", status);
-    hn_bytes_free(&o);
-    if (q->book) hn_shelf_give(q->book);
+    question *q = (question *)order;
+    if (q->book) hn_shelf_looked(q->book);
     free(q->slot);
     free(q);
 }
@@ -303,18 +308,13 @@ static void add_stats(hone_scheduler_stats *sum, const hone_scheduler *s)
 static void look(void *arg)
 {
     question *q = arg;
-    hn_server *s = q->server; /* q is gone as soon as the event thread has it */
+    hn_server *s = q->order.server;
+    q->stats.n_preempted = hn_shelf_preempted(s->shelf);
     for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) add_stats(&q->stats, m->scheduler);
     for (int32_t i = 0; i < q->n_slot; i++)
         if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
-    hn_serve_back(s, &q->task, answer_question, q);
-    hn_serve_wake(s);
-}
-
-static void question_gone(void *arg)
-{
-    question *q = arg;
-    q->gone = true;
+    q->order.ok = true;
+    hn_order_back(&q->order);
 }
 
 static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
@@ -326,18 +326,18 @@ static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
     int32_t n = slots ? s->p.limits.n_slots : 0;
     if (!q || (n && !(q->slot = calloc((size_t)n, sizeof *q->slot)))) {
         free(q);
-        if (b) hn_shelf_give(b);
+        if (b) hn_shelf_looked(b);
         hn_serve_tell(s, x, route, 500, "out_of_memory", "no memory for the answer");
         return;
     }
-    q->server = s;
-    q->x = x;
+    q->order = (hn_order){ .route = route,
+                           .type = slots ? NULL : "text/plain; version=0.0.4; charset=utf-8",
+                           .write = slots ? write_slots : write_metrics,
+                           .drop = drop_question };
     q->book = b;
-    q->slots = slots;
     q->n_slot = n;
-    q->task = (hn_task){ .fn = look, .arg = q };
-    hn_exchange_on_gone(x, question_gone, q);
-    hn_desk_do(s->desk, &q->task);
+    hn_order_begin(&q->order, s, x);
+    hn_order_on_desk(&q->order, look);
 }
 
 static void metrics(hn_server *s, hn_exchange *x)
@@ -358,64 +358,76 @@ static void slots(hn_server *s, hn_exchange *x)
 
 /* ---- adapters --------------------------------------------------------------------------------------------------- */
 
-static void write_adapters(hn_bytes *o, const hn_book *b)
+static void write_adapter(void *arg, const hn_adapter_view *v)
 {
-    hn_bytes_text(o, "[");
-    for (size_t i = 0; i < b->n_adapter; i++) {
-        hn_bytes_comma(o);
-        hn_bytes_text(o, "{");
-        hn_bytes_int_member(o, "id", (int64_t)i);
-        hn_bytes_text_member(o, "name", b->adapter[i].name);
-        hn_bytes_text_member(o, "path", hn_shelf_file_name(b->adapter[i].path));
-        f32_field(o, "scale", b->adapter[i].scale);
-        hn_bytes_text(o, "}");
-    }
-    hn_bytes_text(o, "]");
+    hn_bytes *o = arg;
+    hn_bytes_comma(o);
+    hn_bytes_text(o, "{");
+    hn_bytes_int_member(o, "id", v->id);
+    hn_bytes_text_member(o, "name", v->name);
+    hn_bytes_text_member(o, "path", hn_shelf_file_name(v->path));
+    f32_field(o, "scale", v->scale);
+    hn_bytes_text(o, "}");
 }
 
-/* [{"id", "scale"} …]: those that are not named are off. False: *why. */
-static bool set_scales(hn_book *b, const json_t *list, const char **why)
+static bool read_scale(const json_t *v, hn_adapter_scale *out, hn_refusal *r)
 {
-    float scale[64] = { 0 };
-    size_t i;
-    json_t *v;
-    *why = "expected an array of objects with id and scale";
-    if (!json_is_array(list) || b->n_adapter > 64) return false;
-    json_array_foreach(list, i, v)
-    {
-        const json_t *id = json_object_get(v, "id"), *s = json_object_get(v, "scale");
-        if (!json_is_integer(id) || !json_is_number(s)) return false;
-        *why = "there is no adapter of this id; GET /lora-adapters lists them";
-        if (json_integer_value(id) < 0 || (size_t)json_integer_value(id) >= b->n_adapter) return false;
-        *why = "a scale is not within -1e6 to 1e6";
-        if (!(fabs(json_number_value(s)) <= 1e6)) return false;
-        scale[json_integer_value(id)] = (float)json_number_value(s);
-    }
-    for (size_t k = 0; k < b->n_adapter; k++) b->adapter[k].scale = scale[k];
+    const json_t *id = json_object_get(v, "id"), *scale = json_object_get(v, "scale");
+    double at = json_number_value(id); /* 0.0 is an id, as some clients write it */
+    if (!json_is_number(id) || !(fabs(at) < 1e15) || at != floor(at) || !json_is_number(scale))
+        return hn_refuse(r, 400, "invalid_type", NULL, "expected an array of objects with id and scale");
+    if (!(fabs(json_number_value(scale)) <= 1e6))
+        return hn_refuse(r, 400, "out_of_range", "scale", "scale is %g; expected -1e6 to 1e6",
+                         json_number_value(scale));
+    *out = (hn_adapter_scale){ .id = (int64_t)at, .scale = (float)json_number_value(scale) };
     return true;
 }
 
+/* [{"id", "scale"} …]: those that are not named are off. False: *r. */
+static bool set_scales(hn_server *s, hn_exchange *x, hn_adapter_list *a, hn_refusal *r)
+{
+    static const hn_field known[] = { { .name = "id", .kind = HN_FIELD_LATER },
+                                      { .name = "scale", .kind = HN_FIELD_LATER },
+                                      { .name = NULL } };
+    hn_adapter_scale list[HN_ADAPTERS_MOST];
+    json_t *body, *all = json_object(); /* all: the members of each */
+    size_t n = 0, unknown = 0;
+    bool ok = hn_order_body(x, false, &body, r);
+    if (ok && (!json_is_array(body) || json_array_size(body) > HN_ADAPTERS_MOST))
+        ok = hn_refuse(r, 400, "invalid_type", NULL, "expected an array of at most %d objects with id and scale",
+                       (int)HN_ADAPTERS_MOST);
+    for (; ok && n < json_array_size(body); n++) {
+        ok = read_scale(json_array_get(body, n), &list[n], r);
+        if (ok && (!all || json_object_update(all, json_array_get(body, n)) != 0))
+            ok = hn_refuse(r, 500, "out_of_memory", NULL, "no memory for this request");
+    }
+    ok = ok && hn_order_members(s, x, all, known, "", r);
+    json_decref(all);
+    json_decref(body);
+    if (!ok || (a ? hn_adapter_list_set_scales(a, list, n, &unknown) : !n)) return ok;
+    return hn_refuse(r, 400, "out_of_range", "id", "there is no adapter of id %lld; GET /lora-adapters lists them",
+                     (long long)list[unknown].id);
+}
+
+/* The list is there whether the model is loaded or not. */
 static void adapters(hn_server *s, hn_exchange *x)
 {
-    const char *why = "expected JSON";
     hn_bytes o = { 0 };
-    hn_book *b = asked_book(s, x, "/lora-adapters");
-    if (!b) return;
-    if (strcmp(hn_exchange_method(x), "POST") == 0) {
-        hone_str body = hn_exchange_body(x);
-        const hn_json_rules rules = { .max_depth = 8, .flags = HN_JSON_UNIQUE, .fault = HONE_E_ARG };
-        json_t *list = NULL;
-        bool ok = hn_json_tree(&list, body.ptr ? body.ptr : "", body.len, &rules, "body", NULL) == HONE_OK &&
-                  set_scales(b, list, &why);
-        json_decref(list);
-        if (!ok) {
-            hn_shelf_give(b);
-            hn_serve_tell(s, x, "/lora-adapters", 400, "invalid_type", why);
-            return;
-        }
+    hn_refusal r;
+    hn_book *b;
+    const char *adapter, *name = NULL;
+    if (!hn_exchange_query(x, "model", &name)) name = NULL;
+    bool ok = hn_shelf_find(s->shelf, name, &b, &adapter, &r);
+    hn_adapter_list *list = ok ? hn_book_adapters(b) : NULL;
+    if (ok && strcmp(hn_exchange_method(x), "POST") == 0) ok = set_scales(s, x, list, &r);
+    if (!ok) {
+        hn_serve_refuse(s, x, &r);
+        hn_tally_answer(s->tally, "/lora-adapters", r.status);
+        return;
     }
-    write_adapters(&o, b);
-    hn_shelf_give(b);
+    hn_bytes_text(&o, "[");
+    if (list) hn_adapter_list_each(list, write_adapter, &o);
+    hn_bytes_text(&o, "]");
     hn_serve_json(s, x, "/lora-adapters", &o);
 }
 

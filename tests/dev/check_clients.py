@@ -23,6 +23,7 @@ def case(f):
 
 class Server:
     def __init__(self, program, model, *options):
+        self.program, self.model = program, model
         self.p = subprocess.Popen([program, "serve", "-m", "it=" + model, "--port", "0", "--ollama", "--metrics", "--slots",
                                    "-t", "2", *options], stderr=subprocess.PIPE, text=True)
         for line in self.p.stderr:
@@ -240,6 +241,47 @@ def anthropic_errors(s):
         assert e.body["type"] == "error", e.body
 
 
+TEXT = {"temperature": 0, "seed": 1}
+
+
+@case
+def anthropic_parts_are_one_text(s):
+    """Parts of a text, of a system prompt too, say what the text says; blocks of a stream are numbered in turn."""
+    one = s.anthropic.messages.create(model="it", max_tokens=20, system="Be brief.", messages=HI, extra_body=TEXT)
+    parts = s.anthropic.messages.create(
+        model="it", max_tokens=20, system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        messages=[{"role": "user", "content": [{"type": "text", "text": HI[0]["content"]}]}], extra_body=TEXT)
+    assert one.content == parts.content and one.usage.input_tokens + (one.usage.cache_read_input_tokens or 0) \
+        == parts.usage.input_tokens + (parts.usage.cache_read_input_tokens or 0), (one, parts)
+    events = list(s.anthropic.messages.create(model="it", max_tokens=20, messages=HI, stream=True, extra_body=TEXT))
+    kinds = [e.type for e in events]
+    assert kinds[0] == "message_start" and kinds[-2:] == ["message_delta", "message_stop"], kinds
+    begun = [e.index for e in events if e.type == "content_block_start"]
+    assert begun == list(range(len(begun))) == [e.index for e in events if e.type == "content_block_stop"], kinds
+
+
+@case
+def anthropic_results_that_failed(s):
+    tool = {"name": "weather", "description": "w", "input_schema": TOOL["function"]["parameters"]}
+    talk = HI + [{"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"town": "x", "days": 1}}]},
+                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True,
+                                               "content": [{"type": "text", "text": "no such town"}]},
+                                              {"type": "text", "text": "And now?"}]}]
+    assert s.anthropic.messages.create(model="it", max_tokens=10, messages=talk, tools=[tool]).type == "message"
+    talk[-1]["content"][0]["tool_use_id"] = "toolu_2"
+    try:
+        s.anthropic.messages.create(model="it", max_tokens=10, messages=talk, tools=[tool])
+        assert False
+    except anthropic.BadRequestError as e:
+        assert "tool_use_id" in str(e), e
+
+
+@case
+def anthropic_thinking(s):
+    r = s.anthropic.messages.create(model="it", max_tokens=1100, messages=HI, thinking={"type": "enabled", "budget_tokens": 1024})
+    assert r.type == "message" and all(b.type in ("thinking", "text") for b in r.content), r
+
+
 # ---- ollama ----------------------------------------------------------------------------------------------------------
 
 @case
@@ -280,6 +322,102 @@ def native(s):
     n = c.post("/v1/chat/completions/input_tokens", json={"messages": HI}).json()["input_tokens"]
     assert n == s.openai.chat.completions.create(model="it", messages=HI, max_tokens=1).usage.prompt_tokens
     assert c.get("/slots").json()[0]["is_processing"] is False
+
+
+@case
+def openai_choices_in_a_stream(s):
+    plain = s.openai.chat.completions.create(model="it", messages=HI, n=3, max_tokens=12, seed=4)
+    texts, ids = [""] * 3, set()
+    for c in s.openai.chat.completions.create(model="it", messages=HI, n=3, max_tokens=12, seed=4, stream=True):
+        ids.add(c.id)
+        for x in c.choices:
+            texts[x.index] += x.delta.content or ""
+    assert len(ids) == 1 and texts == [c.message.content for c in plain.choices], (texts, plain)
+
+
+@case
+def openai_a_cut_call_goes_back(s):
+    """A call that the length cut, also before its arguments, may stand in what is sent next."""
+    for n in (2, 6, 10, 14, 20):
+        r = s.openai.chat.completions.create(model="it", messages=HI, tools=[TOOL], tool_choice="required", max_tokens=n, seed=3)
+        m = r.choices[0].message
+        back = [{"role": "tool", "tool_call_id": c.id, "content": "?"} for c in m.tool_calls or []]
+        s.openai.chat.completions.create(model="it", messages=HI + [m.model_dump(exclude_none=True)] + back + HI, tools=[TOOL], max_tokens=2)
+
+
+@case
+def native_fields(s):
+    c = httpx.Client(base_url=s.url, timeout=60)
+    r = c.post("/completion", json={"prompt": "The cat", "n_predict": 3, "response_fields": ["content", "timings/predicted_n"]}).json()
+    assert set(r) == {"content", "timings/predicted_n"} and r["timings/predicted_n"] == 3, r
+    many = c.post("/completion", json={"prompt": ["The cat", [5, 6, 7], ["A", 9]], "n_predict": 3}).json()
+    assert len(many) == 3, many
+    r = c.post("/completion", json={"prompt": "The cat", "n_predict": 3, "n_probs": 3, "post_sampling_probs": True, "temperature": 1}).json()
+    assert all(0 < t["prob"] <= 1 for p in r["completion_probabilities"] for t in p["top_probs"]), r
+    assert c.get("/").headers["content-type"].startswith(("text/html", "text/plain"))
+    for path in ("/slots/0?action=save", "/v1/load_lora_adapter"):
+        assert c.post(path, json={}).status_code == 501, path
+
+
+def other_server(*options):
+    """The case has a server of its own: --pooling mean, several models …"""
+    def wrap(f):
+        def run(s):
+            mine = Server(s.program, s.model, *options)
+            try:
+                f(mine)
+            finally:
+                assert mine.stop() == 0
+        run.__name__ = f.__name__
+        return case(run)
+    return wrap
+
+
+@other_server("--pooling", "mean")
+def embeddings(s):
+    a = s.openai.embeddings.create(model="it", input=["one", "two", "three"])  # as base64
+    b = s.openai.embeddings.create(model="it", input=["one", "two", "three"], encoding_format="float")
+    assert [d.index for d in b.data] == [0, 1, 2] and a.usage.prompt_tokens == b.usage.prompt_tokens > 0
+    for x, y in zip(a.data, b.data):
+        assert max(abs(p - q) for p, q in zip(x.embedding, y.embedding)) < 1e-6
+        assert abs(sum(p * p for p in y.embedding) - 1) < 1e-4
+    o = s.ollama.embed(model="it", input=["one", "two", "three"])
+    assert max(abs(p - q) for p, q in zip(o.embeddings[1], b.data[1].embedding)) < 1e-6
+    r = httpx.post(s.url + "/v1/rerank", json={"query": "one", "documents": ["one", "two"]})
+    assert r.status_code == 501 and "/" not in r.json()["error"]["message"], r.text  # nor where the model lies
+
+
+def states(s):
+    return {m["id"]: m["status"]["value"] for m in httpx.get(s.url + "/v1/models").json()["data"]}
+
+
+@other_server("-m", "b=models/hone-tiny.gguf", "-m", "c=models/hone-tiny.gguf", "--models-max", "2")
+def several_models(s):
+    """Loaded when asked for, once however many ask; the one not used for longest goes, never one in use, and not
+    because somebody left."""
+    import concurrent.futures, time
+    ask = lambda m, n=3: s.openai.completions.create(model=m, prompt="Once", max_tokens=n, temperature=0).choices[0].text
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        assert len(set(pool.map(lambda _: ask("b"), range(16)))) == 1
+    assert states(s) == {"it": "loaded", "b": "loaded", "c": "unloaded"}, states(s)
+    ask("it")
+    ask("c")
+    assert states(s) == {"it": "loaded", "b": "unloaded", "c": "loaded"}, states(s)
+    with s.openai.completions.create(model="it", prompt="Once", max_tokens=400, stream=True, extra_body={"ignore_eos": True}) as stream:
+        next(iter(stream))
+        assert ask("b") == ask("b") and states(s)["it"] == "loaded", states(s)
+    assert httpx.post(s.url + "/models/unload", json={"model": "b"}).status_code == 200 and states(s)["b"] == "unloaded"
+    try:  # who asks and leaves has it loaded all the same, or not: the server goes on
+        httpx.post(s.url + "/v1/completions", json={"model": "b", "prompt": "Once", "max_tokens": 400}, timeout=0.02)
+    except httpx.TimeoutException:
+        pass
+    assert ask("b") and ask("it") and ask("c")
+    try:
+        ask("none")
+        assert False
+    except openai.NotFoundError as e:
+        assert e.body["code"] == "model_not_found", e.body
+    assert httpx.post(s.url + "/models/load", json={"model": "c"}).json() == {"success": True}
 
 
 @case

@@ -746,7 +746,7 @@ def broken_bodies():
                     continue
                 with lock:
                     codes[status] = codes.get(status, 0) + 1
-                    resting = status == 503 and b"not loaded" in got and path in ("/lora-adapters", "/api/show")
+                    resting = status == 503 and (b"not loaded" in got or b"being loaded" in got) and path == "/api/show"
                     if status >= 500 and status != 501 and not resting:  # resting: a body before unloaded the model
                         bad.append((path, text, (status, got[:300])))
                     elif status >= 400:

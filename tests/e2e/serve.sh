@@ -55,6 +55,23 @@ answers "others are not there" model_not_found POST /v1/completions '{"model":"t
 unset ASK_KEY
 ended "SIGINT ends it" INT
 
+HONE_API_KEY=sesame
+export HONE_API_KEY
+start -m "$M" --port 0
+unset HONE_API_KEY
+answers "a key of the environment is asked for, too" authentication_error GET /v1/models
+if tr '\0' ' ' <"/proc/$S/cmdline" 2>/dev/null | grep -q sesame; then not_ok "and ps does not show it"; else ok "and ps does not show it"; fi
+ended "it ends with that" TERM
+HONE_API_KEY=
+export HONE_API_KEY
+expect 2 "an empty one is no key" "$HONE" serve -m "$M" --port 0
+says "by its name" 'HONE_API_KEY is empty'
+HONE_API_KEY=sesame
+(umask 077 && echo other >"$T/keys")
+expect 2 "nor one beside a file of keys" "$HONE" serve -m "$M" --port 0 --api-key-file "$T/keys"
+says "whose keys would not be all" 'HONE_API_KEY is set beside --api-key-file'
+unset HONE_API_KEY
+
 start -m "$M" --uds "$T/sock"
 if [ "$(ls -l "$T/sock" | cut -c1-10)" = srw------- ]; then ok "a UNIX socket is its user's alone"
 else not_ok "a UNIX socket is its user's alone"; fi
@@ -70,6 +87,34 @@ answers "ollama's clients are answered" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
 answers "and find the models" '"name":"hone-chat"' GET /api/tags
 ended "it ends, too" TERM
+
+case $M in /*) P=$M ;; *) P=$PWD/$M ;; esac
+cp "$TINY" "$T/two.gguf"
+echo '{"models":[{"name":"one","path":"'"$P"'","aliases":["gpt-x"],"ttl":1,"options":{"ctx-size":256}},
+    {"name":"two","path":"two.gguf","options":{"chat-template":"chatml"}},
+    {"name":"three","path":"two.gguf","options":{"chat-template":"@own.jinja"}}]}' >"$T/models.json"
+echo 'So said {{ messages[0].content }}.' >"$T/own.jinja"
+start --models-file "$T/models.json" --port 0
+answers "an alias is found" '"id":"one"' GET /v1/models/gpt-x
+answers "an alias means its model" '"model":"one"' POST /v1/completions '{"model":"gpt-x","prompt":"Once","max_tokens":3}'
+answers "which has the settings of the file" '"n_ctx":256' GET '/props?model=one'
+answers "paths are of the file's folder" '"model":"two"' POST /v1/completions '{"model":"two","prompt":"Once","max_tokens":3}'
+answers "and templates, too" 'im_start' POST /apply-template '{"model":"two","messages":[{"role":"user","content":"Hi"}]}'
+answers "also those of a file beside it" 'So said Hi' POST /apply-template '{"model":"three","messages":[{"role":"user","content":"Hi"}]}'
+unused() {
+    timeout 60 "$T/ask" "$U" GET /v1/models >"$T/said" 2>&1 && grep -q '"id":"one".*"value":"unloaded".*"id":"two"' "$T/said"
+}
+await unused
+answers "who asks nobody for a second is unloaded, however often its state is asked" '"id":"two".*"value":"loaded"' GET /v1/models
+answers "and loaded again when it is asked" '"model":"one"' POST /v1/completions '{"model":"one","prompt":"Once","max_tokens":3}'
+answers "the bundled model is not among them" '"data":\[{"id":"one"' GET /v1/models
+ended "it ends as well" TERM
+echo '{"models":[{"name":"one","path":"two.gguf","ttl":"soon"}]}' >"$T/models.json"
+expect 2 "a file of models is read strictly" "$HONE" serve --models-file "$T/models.json" --port 0
+says "the member is named" 'models\[0\].ttl is a string; expected a whole number'
+echo '{"models":[{"name":"one","path":"two.gguf"},{"name":"two","path":"two.gguf","aliases":["one"]}]}' >"$T/models.json"
+expect 2 "two of one name are one too many" "$HONE" serve --models-file "$T/models.json" --port 0
+says "and both are told" 'two models are named one'
 
 expect 3 "a model that is not there is told" "$HONE" serve -m "$T/none.gguf" --port 0
 says "by its name" 'none.gguf'

@@ -111,7 +111,7 @@ static void each(const char *path, const char *body, bool stream)
 
 static void test_serve(void **state)
 {
-    static const struct hn_shelf_model model = { "chat", "models/hone-chat.gguf" };
+    static const struct hn_shelf_model model = { .name = "chat", .path = "models/hone-chat.gguf" };
     static hn_serve_params p;
     hone_error err;
     pthread_t t;

@@ -628,6 +628,12 @@ static const chat_case chat_cases[] = {
       "\"function\":{\"name\":\"f\",\"arguments\":{\"a\":1}}}]}," U "]}",
       "[" U ",{\"role\":\"assistant\",\"content\":\"x\",\"reasoning_content\":\"why\"," CALLS_IN "}," U "]", NULL,
       false },
+    { C_PATH, /* a call that was cut before its arguments */
+      "{\"messages\":[" U ",{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"c1\",\"function\":{\"name\":\"f\","
+      "\"arguments\":\"\"}}]}," U "]}",
+      "[" U ",{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
+      "\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}," U "]",
+      NULL, false },
     { C_PATH, "{\"messages\":[" U ",{\"role\":\"assistant\",\"content\":\"So\"}]}",
       "[" U ",{\"role\":\"assistant\",\"content\":\"So\"}]", NULL, true },
     { C_PATH,

@@ -153,7 +153,7 @@ static void client_free(client_answer *a)
 
 /* The next "data:" of a stream's body from *at on, as JSON (new reference); NULL: none. [DONE] is passed over, *done
  * says that it was there. */
-static json_t *client_event(const char **at, bool *done)
+static __attribute__((unused)) json_t *client_event(const char **at, bool *done)
 {
     for (const char *p = *at; (p = strstr(p, "data: "));) {
         const char *end = strstr(p, "\n\n");

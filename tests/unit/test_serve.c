@@ -1,98 +1,11 @@
 /* hone serve as a whole, in this process: what clients get is what the library gives alone, whoever asks beside them;
  * what is wrong is refused in words; what stops leaves nothing behind. */
 #define _GNU_SOURCE
-#include "base/base.h"
-#include "serve/server.h"
-#include "serve_client.h"
+#include "serve_site.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-/* cmocka's header wants those above */
-#include <cmocka.h>
+#include <math.h>
 
-enum { N_CTX = 512, N_CLIENT = 16, N_TOKEN = 24 };
-static const char model_path[] = "models/hone-chat.gguf";
-
-static void must(hone_status st, const hone_error *e)
-{
-    if (st != HONE_OK) fail_msg("%s", e->message);
-}
-
-/* ---- a server in a thread --------------------------------------------------------------------------------------- */
-
-typedef struct running {
-    hn_serve_params p;
-    hone_context *ctx;
-    struct hn_shelf_model model[2];
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int port, code;
-    bool over;
-    hone_status st;
-    hone_error err;
-} running;
-
-static void on_ready(void *arg, const char *address)
-{
-    running *r = arg;
-    pthread_mutex_lock(&r->lock);
-    r->port = atoi(strrchr(address, ':') + 1);
-    pthread_cond_broadcast(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-}
-
-static void *serve(void *arg)
-{
-    running *r = arg;
-    r->st = hn_serve(&r->p, &r->code, &r->err);
-    pthread_mutex_lock(&r->lock);
-    r->over = true;
-    pthread_cond_broadcast(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-    return NULL;
-}
-
-/* Waits until it listens; fails where it ends before. */
-static void start(running *r, int32_t n_slots)
-{
-    hone_error e;
-    must(hone_context_new(&r->ctx, &(hone_context_params){ .n_threads = 2 }, &e), &e);
-    r->model[0] = (struct hn_shelf_model){ "chat", model_path };
-    r->model[1] = (struct hn_shelf_model){ "other", model_path };
-    r->p.shelf.models = r->model;
-    if (!r->p.shelf.n_models) r->p.shelf.n_models = 1;
-    r->p.shelf.ctx = r->ctx;
-    r->p.shelf.model.packed = "off";
-    r->p.shelf.scheduler.session = (hone_session_params){ .n_ctx = N_CTX, .n_seq = n_slots, .n_chunk = 64 };
-    r->p.limits.n_slots = n_slots;
-    hone_sampler_defaults(&r->p.limits.defaults);
-    r->p.metrics = r->p.slots = r->p.ui = true;
-    r->p.timeout_s = 600;
-    r->p.ready = on_ready;
-    r->p.arg = r;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->changed, NULL);
-    assert_int_equal(pthread_create(&r->thread, NULL, serve, r), 0);
-    pthread_mutex_lock(&r->lock);
-    while (!r->port && !r->over) pthread_cond_wait(&r->changed, &r->lock);
-    pthread_mutex_unlock(&r->lock);
-    if (!r->port) fail_msg("the server did not start: %s", r->err.message);
-}
-
-/* As SIGTERM does; it has ended behind it. */
-static void stop(running *r)
-{
-    assert_int_equal(kill(getpid(), SIGTERM), 0);
-    pthread_join(r->thread, NULL);
-    hone_context_free(r->ctx);
-    pthread_mutex_destroy(&r->lock);
-    pthread_cond_destroy(&r->changed);
-    if (r->st != HONE_OK) fail_msg("%s", r->err.message);
-}
+enum { N_CTX = SITE_CTX, N_CLIENT = 16, N_TOKEN = 24 };
 
 /* ---- the library alone ------------------------------------------------------------------------------------------ */
 
@@ -107,7 +20,7 @@ static void open_alone(alone *a)
 {
     hone_error e;
     must(hone_context_new(&a->ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
-    must(hone_model_open(&a->m, model_path, &(hone_model_params){ .packed = "off" }, &e), &e);
+    must(hone_model_open(&a->m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
     hone_model_get_info(a->m, &a->info);
     must(hone_chat_format_new(&a->format, a->m, &(hone_chat_params){ 0 }, &e), &e);
 }
@@ -262,28 +175,6 @@ static void leave_early(int port, int i)
     close(fd);
 }
 
-/* What a counter of /metrics says: the sum of its lines. */
-static double metric(int port, const char *name)
-{
-    client_answer a = client_ask(port, "GET", "/metrics", NULL, NULL);
-    double sum = 0;
-    size_t n = strlen(name);
-    assert_int_equal(a.status, 200);
-    for (const char *p = a.body; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
-        if (strncmp(p, name, n) == 0 && (p[n] == ' ' || p[n] == '{')) sum += atof(strchr(p + n, ' '));
-    client_free(&a);
-    return sum;
-}
-
-/* Until n requests have ended, and nothing is left of them. */
-static void await_rest(int port, double n)
-{
-    while (metric(port, "hone_request_seconds_count") < n || metric(port, "hone_requests_running") > 0 ||
-           metric(port, "hone_requests_waiting") > 0)
-        sched_yield();
-    assert_true(metric(port, "hone_request_seconds_count") == n);
-}
-
 /* Clients that leave while their prompt is read: of every API's stream, at every moment. */
 static void who_leaves_is_forgotten(void **state)
 {
@@ -346,16 +237,6 @@ static void everyone_gets_their_own(void **state)
 
 /* ---- single answers --------------------------------------------------------------------------------------------- */
 
-static json_t *ask_json(int port, const char *method, const char *path, const char *body, int status)
-{
-    client_answer a = client_ask(port, method, path, NULL, body);
-    if (a.status != status) fail_msg("%s %s: status %d, expected %d: %s", method, path, a.status, status, a.body);
-    json_t *j = json_loadb(a.body, a.n_body, JSON_DECODE_ANY, NULL);
-    if (!j) fail_msg("%s: no JSON: %s", path, a.body);
-    client_free(&a);
-    return j;
-}
-
 #define HI "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
 
 /* Shapes that need a model: what is counted, chosen, constrained. */
@@ -379,6 +260,13 @@ static void answers_have_what_was_asked(void **state)
     }
     assert_true(json_integer_value(json_object_get(usage, "prompt_tokens")) > 1);
     assert_true(json_integer_value(json_object_get(usage, "completion_tokens")) <= 27);
+    double gaps = metric(r.port, "hone_inter_token_seconds_count"); /* of each choice its own */
+    assert_true(gaps == (double)(json_integer_value(json_object_get(usage, "completion_tokens")) - 3));
+    json_t *to_the_end = ask_json(r.port, "POST", "/v1/chat/completions", /* the turn ends before; who asks measures */
+                                  "{" HI ",\"temperature\":0,\"max_tokens\":120,\"ignore_eos\":true}", 200);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(to_the_end, "usage"), "completion_tokens")),
+                     120);
+    json_decref(to_the_end);
     json_decref(j);
 
     j = ask_json(
@@ -406,6 +294,22 @@ static void answers_have_what_was_asked(void **state)
     assert_true(json_array_size(each) >= 2);
     assert_true(json_is_null(json_array_get(each, 0)));
     assert_true(json_is_real(json_array_get(each, 1)) && json_real_value(json_array_get(each, 1)) < 0);
+    json_decref(j);
+
+    /* behind the chain: of two that top_k leaves both are told, and make 1; greedily one does */
+    j = ask_json(r.port, "POST", "/completion",
+                 "{\"prompt\":\"The cat\",\"n_predict\":4,\"n_probs\":3,\"post_sampling_probs\":true,\"top_k\":2,"
+                 "\"top_p\":1,\"min_p\":0,\"seed\":1,\"ignore_eos\":true}",
+                 200);
+    const json_t *told = json_object_get(j, "completion_probabilities");
+    assert_true(json_array_size(told) >= 1);
+    for (size_t i = 0; i < json_array_size(told); i++) {
+        const json_t *top = json_object_get(json_array_get(told, i), "top_probs");
+        assert_int_equal(json_array_size(top), 2);
+        double sum = 0;
+        for (size_t k = 0; k < 2; k++) sum += json_number_value(json_object_get(json_array_get(top, k), "prob"));
+        assert_true(fabs(sum - 1) < 1e-6);
+    }
     json_decref(j);
 
     j = ask_json(r.port, "POST", "/tokenize", "{\"content\":\"The cat\"}", 200);
@@ -451,6 +355,7 @@ static void models_take_turns(void **state)
     crowd c = { .goes_on = true };
     pthread_t t[CROWD];
     client_answer a;
+    int n_other = 3; /* asked of it in the end */
     r.p.shelf.n_models = 2;
     r.p.shelf.max_loaded = 1;
     start(&r, 4);
@@ -462,7 +367,14 @@ static void models_take_turns(void **state)
     if (a.status != 200) fail_msg("status %d: %s", a.status, a.body);
     assert_non_null(strstr(a.body, "\"model\":\"other\""));
     client_free(&a);
-    a = client_ask(r.port, "POST", "/v1/completions", "X-Hone-Timeout-Ms: 1\r\n", other);
+    /* it may still be there, and answer at once: then the crowd has its turn first */
+    for (int i = 0; i < 500; i++) {
+        a = client_ask(r.port, "POST", "/v1/completions", "X-Hone-Timeout-Ms: 1\r\n", other);
+        if (a.status != 200) break;
+        client_free(&a);
+        for (int seen = c.n_asked; c.n_asked < seen + CROWD;) sched_yield();
+        n_other++;
+    }
     if (a.status != 504) fail_msg("status %d: %s", a.status, a.body);
     client_free(&a);
     int fd = client_connect(r.port);
@@ -473,7 +385,7 @@ static void models_take_turns(void **state)
     while (c.n_asked < before + 1) sched_yield();
     c.goes_on = false;
     for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
-    await_rest(r.port, c.n_asked + 3);
+    await_rest(r.port, c.n_asked + n_other);
     stop(&r);
 }
 
@@ -567,6 +479,25 @@ static void what_is_wrong_is_told(void **state)
     assert_string_equal(client_header(&a, "x-hone-ignored"), "other, id_slot");
     client_free(&a);
 
+    /* what is answered before any handler is counted, too */
+    double before = metric(r.port, "hone_requests_total");
+    static const char *const early[] = { "GET", "PUT", "POST" };
+    for (int i = 0; i < 3; i++) {
+        a = client_ask(r.port, early[i], i ? "/v1/completions" : "/nowhere", i == 2 ? "Host: elsewhere\r\n" : NULL,
+                       NULL);
+        assert_int_equal(a.status, i == 0 ? 404 : i == 1 ? 405 : 400);
+        client_free(&a);
+    }
+    assert_true(metric(r.port, "hone_requests_total") == before + 4); /* and the first look at the counters */
+
+    /* what of a schema is not enforced is told where its fields are */
+    a = client_ask(r.port, "POST", "/v1/chat/completions", NULL,
+                   "{" HI ",\"max_tokens\":1,\"json_schema\":{\"type\":\"string\",\"format\":\"of a kind\"}}");
+    assert_int_equal(a.status, 200);
+    assert_non_null(client_header(&a, "x-hone-ignored"));
+    assert_non_null(strstr(client_header(&a, "x-hone-ignored"), "json_schema (/format"));
+    client_free(&a);
+
     client_answer page = client_ask(r.port, "GET", "/", NULL, NULL);
     assert_int_equal(page.status, 200);
     assert_non_null(strstr(page.body, "<html"));
@@ -579,12 +510,37 @@ static void what_is_wrong_is_told(void **state)
     stop(&r);
 }
 
+/* A stream that fails in its middle says so, and ends like any other. */
+static void a_failed_stream_ends_whole(void **state)
+{
+    running r = { 0 };
+    bool seen = false;
+    char header[60];
+    start(&r, 2);
+    for (int ms = 4; !seen && ms < 2000; ms += ms / 2) {
+        snprintf(header, sizeof header, "X-Hone-Timeout-Ms: %d\r\n", ms);
+        client_answer a = client_ask(r.port, "POST", "/v1/completions", header,
+                                     "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"stream\":true}");
+        if (a.status == 200 && strstr(a.body, "\"error\"")) {
+            seen = true;
+            assert_true(a.whole);
+            assert_null(strstr(a.body, "[DONE]"));
+        } else if (a.status == 200) {
+            fail_msg("the answer was whole within %d ms", ms);
+        }
+        client_free(&a);
+    }
+    assert_true(seen);
+    stop(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everyone_gets_their_own),        cmocka_unit_test(who_leaves_is_forgotten),
         cmocka_unit_test(answers_have_what_was_asked),    cmocka_unit_test(models_take_turns),
-        cmocka_unit_test(many_prompts_fit_a_short_queue), cmocka_unit_test(what_is_wrong_is_told)
+        cmocka_unit_test(many_prompts_fit_a_short_queue), cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(a_failed_stream_ends_whole)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
