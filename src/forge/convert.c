@@ -4,9 +4,11 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "forge/convert.h"
+#include "forge/hf.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +33,9 @@ hone_status hn_put_name(hn_gguf_writer *w, const char *path, hone_error *err)
 /* ---- what is it? ------------------------------------------------------------------------- */
 
 enum { HEAD = 48 };
-#define EXPECTED "expected an RWKV-6 or RWKV-7 checkpoint (safetensors, rwkv.cpp) or a llama2.c checkpoint"
+#define EXPECTED                                                                                                       \
+    "expected a folder of transformers with config.json, an RWKV-6 or RWKV-7 checkpoint (safetensors, rwkv.cpp) or a " \
+    "llama2.c checkpoint"
 
 static uint32_t u32_at(const unsigned char *p)
 {
@@ -56,16 +60,9 @@ static hone_status refuse(const hn_source *s, const unsigned char *h, size_t n, 
 {
     static const char lfs[] = "version https://git-lfs";
     if (n == 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: is empty, " EXPECTED, s->path);
-    if (begins(h, n, "GGUF", 4))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: already GGUF, and hone cannot change its type yet; " EXPECTED,
-                       s->path);
     if (begins(h, n, lfs, sizeof lfs - 1))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: a git-LFS pointer, not the file itself; fetch it with: git lfs pull",
                        s->path);
-    if (begins(h, n, "PK\3\4", 4) || begins(h, n, "\x80\2\x8a\x0a", 4))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                       "%s: a PyTorch checkpoint (%s), which hone does not convert: save its tensors as safetensors",
-                       s->path, h[0] == 'P' ? "zip" : "pickle");
     return HONE_OK;
 }
 
@@ -91,7 +88,9 @@ static hone_status convert_file(const hn_convert *a, hone_error *err)
     if (st != HONE_OK) return st;
     size_t n = s.size < sizeof h ? (size_t)s.size : sizeof h;
     if ((st = hn_source_read(&s, 0, h, n, err)) == HONE_OK && (st = refuse(&s, h, n, err)) == HONE_OK) {
-        if (is_safetensors(h, n)) st = convert_ckpt_file(a, hn_safetensors_read, err);
+        if (begins(h, n, "GGUF", 4)) st = hn_convert_back(a, err);
+        else if (is_safetensors(h, n)) st = convert_ckpt_file(a, hn_safetensors_read, err);
+        else if (hn_torch_is(h, n)) st = convert_ckpt_file(a, hn_torch_read, err);
         else if (n >= 4 && u32_at(h) == 0x67676d66) st = convert_ckpt_file(a, hn_rwkv_cpp_read, err);
         else st = hn_convert_llama2c(a, &s, err);
     }
@@ -118,11 +117,7 @@ static hone_status check_architecture(hn_ckpt *c, hone_error *err)
     if (!arch.len)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: names no architecture of a Hugging Face checkpoint, expected %s",
                        c->config.path, want);
-    if (!hn_convert_rwkv_knows(arch.ptr, arch.len, &c->version))
-        return HN_FAIL(
-            err, HONE_E_UNSUPPORTED,
-            "%s: a Hugging Face checkpoint of architecture \"%s\", which hone does not convert yet; expected %s",
-            c->config.path, HN_ESC(arch.ptr, arch.len), want);
+    hn_convert_rwkv_knows(arch.ptr, arch.len, &c->version); /* or it is a transformer: hf.c */
     return HONE_OK;
 }
 
@@ -150,31 +145,59 @@ static hone_status convert_folder(const hn_convert *a, hone_error *err)
                        a->src);
     if ((st = hn_ckpt_new(&c, a->src, err)) != HONE_OK) return st;
     if (config && (st = hn_config_load(&c->config, path, err)) == HONE_OK) st = check_architecture(c, err);
-    if (st == HONE_OK && (st = hn_safetensors_folder(c, a->src, err)) == HONE_E_IO && !config && c->n_part == 0)
+    c->takes_raw = config && !c->version;
+    if (st == HONE_OK && (st = hn_ckpt_folder(c, a->src, err)) == HONE_E_IO && !config && c->n_part == 0)
         st = HN_FAIL(err, HONE_E_IO, "%s: is a folder without config.json and without safetensors files; " EXPECTED,
                      a->src);
-    if (st == HONE_OK) st = hn_convert_rwkv(a, c, err);
+    if (st == HONE_OK) st = config && !c->version ? hn_convert_hf(a, c, err) : hn_convert_rwkv(a, c, err);
     hn_ckpt_free(c);
     return st;
+}
+
+void hn_convert_note(const hn_convert *a, const char *format, ...)
+{
+    char text[512];
+    va_list ap;
+    if (!a->note) return;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    a->note(a->note_arg, text);
+}
+
+static hone_status convert(const hn_convert *a, hone_error *err)
+{
+    struct stat sb;
+    if (a->type && !hn_mix_find(a->type, NULL, NULL))
+        return HN_FAIL(
+            err, HONE_E_ARG,
+            "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name",
+            HN_ESC(a->type, strlen(a->type)));
+    const hn_file_use use[] = { { a->dst, "the output", NULL, HN_FILE_WRITTEN },
+                                { a->src, "the source", NULL, HN_FILE_READ },
+                                { a->tokenizer, "the tokenizer", NULL, HN_FILE_READ } };
+    hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
+    if (st != HONE_OK) return st;
+    if (stat(a->src, &sb) == 0 && S_ISDIR(sb.st_mode)) return convert_folder(a, err);
+    return convert_file(a, err);
+}
+
+hone_status hone_convert_with(const char *src, const char *dst, const hone_convert_params *p, const hone_progress *pr,
+                              hone_error *err)
+{
+    static const hone_convert_params none = { 0 };
+    const hone_convert_params *q = p ? p : &none;
+    HN_NEED(err, src, "the path of a checkpoint");
+    HN_NEED(err, dst, "the path of the file to write");
+    const hn_convert a = { src, q->tokenizer, q->type, dst, pr, q->pre, q->note, q->note_arg };
+    return convert(&a, err);
 }
 
 hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst,
                          const hone_progress *pr, hone_error *err)
 {
-    hn_convert a = { src, tokenizer, type, dst, pr };
-    struct stat sb;
     HN_NEED(err, src, "the path of a checkpoint");
     HN_NEED(err, dst, "the path of the file to write");
-    if (type && !hn_mix_find(type, NULL, NULL))
-        return HN_FAIL(
-            err, HONE_E_ARG,
-            "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name",
-            HN_ESC(type, strlen(type)));
-    const hn_file_use use[] = { { dst, "the output", NULL, HN_FILE_WRITTEN },
-                                { src, "the source", NULL, HN_FILE_READ },
-                                { tokenizer, "the tokenizer", NULL, HN_FILE_READ } };
-    hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
-    if (st != HONE_OK) return st;
-    if (stat(src, &sb) == 0 && S_ISDIR(sb.st_mode)) return convert_folder(&a, err);
-    return convert_file(&a, err);
+    const hn_convert a = { .src = src, .tokenizer = tokenizer, .type = type, .dst = dst, .pr = pr };
+    return convert(&a, err);
 }

@@ -51,7 +51,12 @@ hone_status hn_plan_write(const hn_plan *p, const hn_ckpt *c, hn_gguf_writer *w,
 typedef struct hn_convert {
     const char *src, *tokenizer, *type, *dst;
     const hone_progress *pr;
+    const char *pre;
+    void (*note)(void *arg, const char *text);
+    void *note_arg;
 } hn_convert;
+/* What a user should know, in a sentence. */
+void hn_convert_note(const hn_convert *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 hone_status hn_convert_llama2c(const hn_convert *a, const hn_source *s, hone_error *err);
 hone_status hn_convert_rwkv(const hn_convert *a, const hn_ckpt *c, hone_error *err);

@@ -33,7 +33,9 @@ void hn_ckpt_free(hn_ckpt *c)
     free(c);
 }
 
-hone_status hn_ckpt_add_part(hn_ckpt *c, const char *path, int32_t *part, hone_error *err)
+typedef hone_status opener(hn_source *s, const char *path, hone_error *err);
+
+static hone_status add_part(hn_ckpt *c, const char *path, opener *open, int32_t *part, hone_error *err)
 {
     if (!c->part) {
         c->part = calloc(HN_CKPT_MAX_PARTS, sizeof *c->part);
@@ -46,7 +48,7 @@ hone_status hn_ckpt_add_part(hn_ckpt *c, const char *path, int32_t *part, hone_e
         free(copy);
         return HN_FAIL(err, HONE_E_NOMEM, "%s", path);
     }
-    hone_status st = hn_source_open(&c->part[c->n_part], copy, err);
+    hone_status st = open(&c->part[c->n_part], copy, err);
     if (st != HONE_OK) {
         free(copy);
         return st;
@@ -54,6 +56,16 @@ hone_status hn_ckpt_add_part(hn_ckpt *c, const char *path, int32_t *part, hone_e
     c->part_path[c->n_part] = copy;
     *part = c->n_part++;
     return HONE_OK;
+}
+
+hone_status hn_ckpt_add_part(hn_ckpt *c, const char *path, int32_t *part, hone_error *err)
+{
+    return add_part(c, path, hn_source_open, part, err);
+}
+
+hone_status hn_ckpt_add_scratch(hn_ckpt *c, const char *path, int32_t *part, hone_error *err)
+{
+    return add_part(c, path, hn_source_scratch, part, err);
 }
 
 hone_status hn_ckpt_add(hn_ckpt *c, const hn_ckpt_tensor *t, hone_error *err)

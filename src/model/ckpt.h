@@ -35,10 +35,30 @@ const hn_member *hn_config_get(const hn_config *c, const char *key); /* NULL: ab
 
 enum { HN_CKPT_MAX_DIM = 8, HN_CKPT_MAX_TENSORS = 1 << 20, HN_CKPT_MAX_PARTS = 512, HN_CKPT_MAX_NAME = 255 };
 
+/* Numbers that are none of hone's: `type` then has their width alone, and nobody may take them for weights. */
+typedef enum hn_ckpt_raw {
+    HN_RAW_NOT = 0,
+    HN_RAW_BOOL,
+    HN_RAW_U8,
+    HN_RAW_I8,
+    HN_RAW_I16,
+    HN_RAW_U16,
+    HN_RAW_I32,
+    HN_RAW_U32,
+    HN_RAW_I64,
+    HN_RAW_U64,
+    HN_RAW_F8_E4M3,
+    HN_RAW_F8_E5M2,
+    HN_RAW_F8_E8M0,
+    HN_RAW_KINDS
+} hn_ckpt_raw;
+const char *hn_ckpt_raw_name(hn_ckpt_raw raw); /* as safetensors has it: "I32" */
+
 typedef struct hn_ckpt_tensor {
     hone_str name; /* first, as hn_index wants */
     int32_t part;
-    hn_type type; /* F64 F32 F16 BF16, or blocks */
+    hn_type type; /* F64 F32 F16 BF16, or blocks; of raw ones I8, I16, I32, I64 */
+    hn_ckpt_raw raw;
     int32_t n_dim;
     uint64_t ne[HN_CKPT_MAX_DIM]; /* fastest first, padded with 1 */
     uint64_t off, n_bytes;        /* in its part; not aligned */
@@ -54,6 +74,7 @@ typedef struct hn_ckpt {
     hn_index ix;
     hn_arena *arena;  /* names */
     hn_config config; /* of a folder; no members: none */
+    bool takes_raw;   /* raw tensors may be there; else they are refused when the file is read */
     int version;      /* of the RWKV that the config names, 0: none */
     bool rwkv_cpp;    /* and what the header of such a file says: */
     uint32_t n_vocab, n_embd, n_layer;
@@ -63,6 +84,8 @@ hone_status hn_ckpt_new(hn_ckpt **out, const char *path, hone_error *err);
 void hn_ckpt_free(hn_ckpt *c);
 /* Opens one more file; *part is its number. */
 hone_status hn_ckpt_add_part(hn_ckpt *c, const char *path, int32_t *part, hone_error *err);
+/* One more without a name, of elements that lie otherwise in `path`, which messages name. */
+hone_status hn_ckpt_add_scratch(hn_ckpt *c, const char *path, int32_t *part, hone_error *err);
 /* Takes a tensor whose place was checked; its name is copied. */
 hone_status hn_ckpt_add(hn_ckpt *c, const hn_ckpt_tensor *t, hone_error *err);
 const hn_ckpt_tensor *hn_ckpt_find(const hn_ckpt *c, const char *name, size_t len);
@@ -72,7 +95,10 @@ const char *hn_ckpt_shape(char dst[160], const hn_ckpt_tensor *t);
 
 /* Containers: every number of them is checked before anything is allocated by it. */
 hone_status hn_safetensors_read(hn_ckpt *c, int32_t part, hone_error *err);
-/* The safetensors files of a folder: model.safetensors, or the shards. */
-hone_status hn_safetensors_folder(hn_ckpt *c, const char *folder, hone_error *err);
+/* By torch.save (torch_zip.c). hn_torch_is: does a file begin like one, of its first n bytes? */
+bool hn_torch_is(const unsigned char *p, size_t n);
+hone_status hn_torch_read(hn_ckpt *c, int32_t part, hone_error *err);
+/* The files of a folder: model.safetensors, or its shards; without any, pytorch_model.bin, or its shards. */
+hone_status hn_ckpt_folder(hn_ckpt *c, const char *folder, hone_error *err);
 
 #endif

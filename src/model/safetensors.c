@@ -1,15 +1,12 @@
-/* safetensors: one file, or the shards of a folder, into the list of tensors
+/* safetensors: one file into the list of tensors
  * (huggingface/safetensors: README.md, safetensors/src/tensor.rs). u64 n; n bytes of JSON, an
  * object of names to {dtype, shape, data_offsets}; data, which the ranges must tile without hole,
  * overlap or tail. Knows the container; refuses to know what the tensors mean. */
 #include "model/ckpt.h"
 
-#include <errno.h>
-#include <dirent.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
-enum { MAX_HEADER = 100000000, MAX_INDEX = 64 << 20, MAX_META = 1 << 16 };
+enum { MAX_HEADER = 100000000, MAX_META = 1 << 16 };
 
 #define TRY(x)                                \
     do {                                      \
@@ -20,27 +17,48 @@ static bool is(hone_str s, const char *t) { return s.len == strlen(t) && memcmp(
 
 /* ---- one tensor ---------------------------------------------------------------------------- */
 
-static hone_status dtype(hn_type *out, const hn_jread *j, hone_str name, hone_str t, hone_error *err)
+static const struct {
+    const char *name;
+    hn_type type;
+} raw_kinds[HN_RAW_KINDS] = {
+    [HN_RAW_BOOL] = { "BOOL", HN_I8 },       [HN_RAW_U8] = { "U8", HN_I8 },
+    [HN_RAW_I8] = { "I8", HN_I8 },           [HN_RAW_I16] = { "I16", HN_I16 },
+    [HN_RAW_U16] = { "U16", HN_I16 },        [HN_RAW_I32] = { "I32", HN_I32 },
+    [HN_RAW_U32] = { "U32", HN_I32 },        [HN_RAW_I64] = { "I64", HN_I64 },
+    [HN_RAW_U64] = { "U64", HN_I64 },        [HN_RAW_F8_E4M3] = { "F8_E4M3", HN_I8 },
+    [HN_RAW_F8_E5M2] = { "F8_E5M2", HN_I8 }, [HN_RAW_F8_E8M0] = { "F8_E8M0", HN_I8 },
+};
+
+const char *hn_ckpt_raw_name(hn_ckpt_raw raw) { return raw_kinds[raw].name; }
+
+static hone_status dtype(hn_ckpt_tensor *to, const hn_jread *j, hone_str t, bool takes_raw, hone_error *err)
 {
     static const struct {
         const char *name;
         hn_type type;
     } known[] = { { "F32", HN_F32 }, { "BF16", HN_BF16 }, { "F16", HN_F16 }, { "F64", HN_F64 } };
-    static const char *const refused[] = { "BOOL",    "U8",      "I8",      "I16",     "U16",         "I32",
-                                           "U32",     "I64",     "U64",     "C64",     "F4",          "F6_E2M3",
-                                           "F6_E3M2", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ" };
+    static const char *const refused[] = { "C64", "F4", "F6_E2M3", "F6_E3M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ" };
+    const char *name = NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is(t, known[i].name)) {
-            *out = known[i].type;
+            to->type = known[i].type;
             return HONE_OK;
         }
+    for (int i = 1; i < HN_RAW_KINDS && !name; i++) {
+        if (!is(t, raw_kinds[i].name)) continue;
+        to->type = raw_kinds[i].type;
+        to->raw = (hn_ckpt_raw)i;
+        if (takes_raw) return HONE_OK;
+        name = raw_kinds[i].name;
+    }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (is(t, refused[i]))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                           "%s: %s has dtype %s; expected F32, F16, BF16 or F64: convert the unquantized checkpoint",
-                           j->name, HN_ESC(name.ptr, name.len), refused[i]);
+        if (is(t, refused[i])) name = refused[i];
+    if (name)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: %s has dtype %s; expected F32, F16, BF16 or F64: convert the unquantized checkpoint",
+                       j->name, HN_ESC(to->name.ptr, to->name.len), name);
     return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has dtype \"%s\"; expected F32, F16, BF16 or F64", j->name,
-                   HN_ESC(name.ptr, name.len), HN_ESC(t.ptr, t.len));
+                   HN_ESC(to->name.ptr, to->name.len), HN_ESC(t.ptr, t.len));
 }
 
 /* Outermost first in the file. */
@@ -71,8 +89,8 @@ static hone_status check_size(const hn_ckpt_tensor *t, const hn_jread *j, uint64
                        j->name, name, (unsigned long long)begin, (unsigned long long)end, (unsigned long long)data);
     if (end - begin != n)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu bytes of data, expected %llu for %s of shape %s", j->name,
-                       name, (unsigned long long)(end - begin), (unsigned long long)n, hn_type_get(t->type)->name,
-                       HN_SHAPE(t));
+                       name, (unsigned long long)(end - begin), (unsigned long long)n,
+                       t->raw ? hn_ckpt_raw_name(t->raw) : hn_type_get(t->type)->name, HN_SHAPE(t));
     return HONE_OK;
 }
 
@@ -109,7 +127,7 @@ static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread
                        !seen[0]   ? "dtype"
                        : !seen[1] ? "shape"
                                   : "data_offsets");
-    TRY(dtype(&t.type, j, name, type, err));
+    TRY(dtype(&t, j, type, c->takes_raw, err));
     TRY(check_size(&t, j, range[0], range[1], c->part[part].size - base, err));
     t.off = base + range[0];
     t.n_bytes = range[1] - range[0];
@@ -223,195 +241,4 @@ hone_status hn_safetensors_read(hn_ckpt *c, int32_t part, hone_error *err)
 end:
     free(text);
     return st;
-}
-
-/* ---- folders ------------------------------------------------------------------------------------ */
-
-static bool exists(const char *folder, const char *file, char *path, size_t cap)
-{
-    struct stat sb;
-    int n = snprintf(path, cap, "%s/%s", folder, file);
-    return n > 0 && (size_t)n < cap && stat(path, &sb) == 0 && S_ISREG(sb.st_mode);
-}
-
-static hone_status add_file(hn_ckpt *c, const char *path, hone_error *err)
-{
-    int32_t part;
-    hone_status st = hn_ckpt_add_part(c, path, &part, err);
-    return st != HONE_OK ? st : hn_safetensors_read(c, part, err);
-}
-
-/* A file name of weight_map: plain, in this folder. */
-static bool plain(hone_str s)
-{
-    if (s.len == 0 || s.len > 255 || s.ptr[0] == '.') return false;
-    for (size_t i = 0; i < s.len; i++)
-        if (s.ptr[i] == '/' || s.ptr[i] == '\\' || (unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7F) return false;
-    return true;
-}
-
-/* An entry of weight_map: a tensor and the part that must hold it. */
-typedef struct entry {
-    hone_str name;
-    hone_str file;
-    int32_t part;
-} entry;
-typedef struct weight_map {
-    entry *e;
-    size_t n, cap;
-    hn_index ix;
-} weight_map;
-
-static hone_status read_weight_map(weight_map *m, hn_jread *j, hone_error *err)
-{
-    bool more;
-    hone_status st;
-    for (st = hn_jread_open(j, '{', &more); st == HONE_OK && more; st = hn_jread_next(j, '{', &more)) {
-        int64_t dup;
-        if (m->n == m->cap) {
-            size_t cap = m->cap ? 2 * m->cap : 256;
-            entry *p = m->n < HN_CKPT_MAX_TENSORS ? realloc(m->e, cap * sizeof *p) : NULL;
-            if (!p)
-                return m->n < HN_CKPT_MAX_TENSORS ? HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, cap)
-                                                  : hn_jread_fail(j, "fewer entries");
-            m->e = p;
-            m->cap = cap;
-        }
-        entry *e = &m->e[m->n];
-        TRY(hn_jread_key_str(j, &e->name));
-        TRY(hn_jread_str(j, &e->file));
-        if (!plain(e->file))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in \"%s\"; expected a plain file name", j->name,
-                           HN_ESC(e->name.ptr, e->name.len), HN_ESC(e->file.ptr, e->file.len));
-        if (!hn_index_add(&m->ix, m->e, sizeof *m->e, (uint32_t)m->n, &dup))
-            return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, m->n);
-        if (dup >= 0)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map has \"%s\" twice", j->name,
-                           HN_ESC(e->name.ptr, e->name.len));
-        m->n++;
-    }
-    return st;
-}
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* Opens every file that is named; all missing ones are found before one is read. */
-static hone_status open_shards(hn_ckpt *c, weight_map *m, const char *folder, const char *index, hone_error *err)
-{
-    hone_status st;
-    for (size_t i = 0; i < m->n; i++) {
-        entry *e = &m->e[i];
-        char file[256], path[4352];
-        e->part = -1;
-        for (int32_t k = c->n_part; k-- > 0 && e->part < 0;)
-            if (is(e->file, last_part(c->part[k].path))) e->part = k;
-        if (e->part >= 0) continue;
-        snprintf(file, sizeof file, "%.*s", (int)e->file.len, e->file.ptr);
-        if (!exists(folder, file, path, sizeof path))
-            return HN_FAIL(err, HONE_E_IO, "%s: its file %s is not in %s", index, HN_ESC(file, strlen(file)), folder);
-        TRY(hn_ckpt_add_part(c, path, &e->part, err));
-    }
-    return HONE_OK;
-}
-
-static hone_status read_index(hn_ckpt *c, const char *folder, const char *path, hone_error *err)
-{
-    weight_map m = { 0 };
-    hone_str key;
-    char *text = NULL;
-    size_t len;
-    bool more, seen = false;
-    hn_jread j;
-    hone_status st;
-    if ((st = hn_source_text(&text, &len, path, MAX_INDEX, err)) != HONE_OK) return st;
-    if ((st = hn_ckpt_json(&j, text, len, path, NULL, err)) != HONE_OK) goto end;
-    for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
-        if ((st = hn_jread_key_str(&j, &key)) != HONE_OK) goto end;
-        bool map = is(key, "weight_map");
-        if (map && seen) st = HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map is there twice", path);
-        else st = map ? read_weight_map(&m, &j, err) : hn_jread_skip(&j);
-        seen |= map;
-        if (st != HONE_OK) goto end;
-    }
-    if (st != HONE_OK || (st = hn_jread_end(&j)) != HONE_OK) goto end;
-    if (!m.n) {
-        st = HN_FAIL(err, HONE_E_FORMAT, "%s: no weight_map of tensors", path);
-        goto end;
-    }
-    if ((st = open_shards(c, &m, folder, path, err)) != HONE_OK) goto end;
-    for (int32_t i = 0; i < c->n_part; i++)
-        if ((st = hn_safetensors_read(c, i, err)) != HONE_OK) goto end;
-    for (size_t i = 0; i < m.n && st == HONE_OK; i++) {
-        const hn_ckpt_tensor *t = hn_ckpt_find(c, m.e[i].name.ptr, m.e[i].name.len);
-        if (!t || t->part != m.e[i].part)
-            st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in %s, but it is %s", path,
-                         HN_ESC(m.e[i].name.ptr, m.e[i].name.len), last_part(c->part[m.e[i].part].path),
-                         t ? "in another file" : "missing there");
-    }
-    for (size_t i = 0; i < c->n && st == HONE_OK; i++)
-        if (hn_index_find(&m.ix, m.e, sizeof *m.e, c->t[i].name.ptr, c->t[i].name.len) < 0)
-            st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s of %s is not in its weight_map", path,
-                         HN_ESC(c->t[i].name.ptr, c->t[i].name.len), last_part(c->part[c->t[i].part].path));
-end:
-    free(text);
-    free(m.e);
-    hn_index_free(&m.ix);
-    return st;
-}
-
-/* model-00001-of-NNNNN.safetensors: how many it says there are; 0: not such a name. */
-static unsigned series_of(const char *name)
-{
-    static const char head[] = "model-00001-of-", tail[] = ".safetensors";
-    size_t n = strlen(name);
-    unsigned v = 0;
-    if (n != sizeof head - 1 + 5 + sizeof tail - 1 || strncmp(name, head, sizeof head - 1) ||
-        strcmp(name + sizeof head - 1 + 5, tail))
-        return 0;
-    for (size_t i = sizeof head - 1; i < sizeof head - 1 + 5; i++) {
-        if (name[i] < '0' || name[i] > '9') return 0;
-        v = 10 * v + (unsigned)(name[i] - '0');
-    }
-    return v;
-}
-
-static hone_status read_series(hn_ckpt *c, const char *folder, unsigned n, hone_error *err)
-{
-    char file[64], path[4352];
-    hone_status st;
-    for (int pass = 0; pass < 2; pass++) /* missing files first */
-        for (unsigned i = 1; i <= n; i++) {
-            snprintf(file, sizeof file, "model-%05u-of-%05u.safetensors", i, n);
-            if (!exists(folder, file, path, sizeof path))
-                return HN_FAIL(err, HONE_E_IO, "%s: has no %s, one of a series of %u", folder, file, n);
-            if (pass) TRY(add_file(c, path, err));
-        }
-    return HONE_OK;
-}
-
-hone_status hn_safetensors_folder(hn_ckpt *c, const char *folder, hone_error *err)
-{
-    char path[4352];
-    unsigned n = 0, k;
-    if (exists(folder, "model.safetensors", path, sizeof path)) return add_file(c, path, err);
-    if (exists(folder, "model.safetensors.index.json", path, sizeof path)) return read_index(c, folder, path, err);
-    DIR *d = opendir(folder);
-    int unread = d ? 0 : errno;
-    for (struct dirent *e; d && (errno = 0, e = readdir(d));)
-        if ((k = series_of(e->d_name)) > n) n = k;
-    if (d) {
-        unread = errno; /* the end of a folder leaves it 0 */
-        closedir(d);
-    }
-    if (unread) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", folder, strerror(unread));
-    if (n) return read_series(c, folder, n, err);
-    bool torch = exists(folder, "pytorch_model.bin", path, sizeof path) ||
-                 exists(folder, "pytorch_model.bin.index.json", path, sizeof path);
-    return HN_FAIL(err, torch ? HONE_E_UNSUPPORTED : HONE_E_IO,
-                   "%s: has no model.safetensors and no model.safetensors.index.json%s", folder,
-                   torch ? ", only PyTorch files, which hone does not convert: save it as safetensors" : "");
 }

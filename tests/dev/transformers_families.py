@@ -160,7 +160,7 @@ def gpt2_turned(c, name, to, w):
 
 def ssm(c, name, to, w):
     if name.endswith("A_log"):
-        w = -np.exp(w)
+        w = -np.exp(w.astype(np.float64)).astype(np.float32)  # rounded once
     if name.endswith(("A_log", ".D")) and "linear_attn" not in name:
         w = w.reshape(-1, 1)
     if "conv1d.weight" in name or ".conv.conv" in name:
@@ -588,6 +588,7 @@ FAMILIES = {
                        "attention.head_count": 0, "attention.head_count_kv": None, "feed_forward_length": 0,
                        "attention.key_length": None, "attention.value_length": None, "rope.freq_base": None})),
     "falcon-h1": dict(cls="FalconH1", arch="falcon-h1", names=FALCON_NAMES, change=(falcon_scaled,),
+                      near=3e-7,  # a converter may multiply the multipliers first
                       cfg=dict(HEAD, mamba_d_ssm=72, mamba_n_heads=4, mamba_d_head=18, mamba_d_state=10,
                                mamba_n_groups=2, mamba_d_conv=4, mamba_chunk_size=64, mamba_rms_norm=False,
                                mamba_norm_before_gate=False, attention_in_multiplier=0.8, attention_out_multiplier=1.2,

@@ -31,9 +31,9 @@ if grep -q 'no tokenizer' "$T/err"; then not_ok "its vocabulary is found" "$T/er
 run "$HONE" tokenize -m "$T/hf.gguf" -p x
 says "and used" "^1$" "$T/out"
 expect 0 "another vocabulary" "$HONE" convert "$T/hf" --tokenizer "$T/other.txt" -o "$T/hf.gguf"
-printf '{"architectures":["LlamaForCausalLM"]}' >"$T/hf/config.json"
+printf '{"architectures":["XForCausalLM"]}' >"$T/hf/config.json"
 expect 3 "another architecture" "$HONE" convert "$T/hf" -o "$T/x.gguf"
-says "is refused by name" 'LlamaForCausalLM'
+says "is refused by name" 'XForCausalLM'
 head -c 4000 $seeds/v7.bin >"$T/cut.bin"
 expect 3 "a cut file" "$HONE" convert "$T/cut.bin" -o "$T/x.gguf"
 says "says where it ends" 'cut.bin: .*(4000|truncated)'

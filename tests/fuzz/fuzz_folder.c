@@ -3,7 +3,10 @@
  * tokenizer_config.json, then the JSON header of one safetensors file after another, which get zeros for data.
  * Whatever the folder is, a failure names it and leaves no file; what is written can be read.
  * covers: src/model/safetensors.c src/forge/convert.c src/forge/convert_rwkv.c src/model/ckpt.c
- * covers: src/forge/convert_write.c src/forge/recipe.c src/base/json.c */
+ * covers: src/forge/convert_write.c src/forge/recipe.c src/base/json.c src/model/ckpt_folder.c src/forge/hf.c
+ * covers: src/forge/hf_keys.c src/forge/hf_plan.c src/forge/hf_rope.c src/forge/hf_write.c src/forge/hf_make.c
+ * covers: src/forge/hf_dense.c src/forge/hf_moe.c src/forge/hf_hybrid.c src/forge/hf_general.c src/forge/hf_back.c
+ * covers: src/forge/hf_back_config.c src/forge/hf_back_write.c */
 #include "converted.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

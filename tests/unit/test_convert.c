@@ -270,7 +270,7 @@ static void test_sources_refused_by_name(void **state)
     } bad[] = {
         { "", 0, HONE_E_FORMAT, "empty" },
         { "GGUF\3\0\0\0", 8, HONE_E_UNSUPPORTED, "already GGUF" },
-        { "PK\3\4xxxxxxxxxxxxxxxxxxxxxxxxxxxx", 32, HONE_E_UNSUPPORTED, "PyTorch" },
+        { "PK\3\4xxxxxxxxxxxxxxxxxxxxxxxxxxxx", 32, HONE_E_FORMAT, "truncated" },
         { "\2\0\0\0\0\0\0\0{}", 10, HONE_E_UNSUPPORTED, "not an RWKV-6 or RWKV-7 checkpoint" },
         { "fmgg\x64\0\0\0", 8, HONE_E_FORMAT, "rwkv.cpp" },
         { "24ka\1\0\0\0", 8, HONE_E_UNSUPPORTED, "0x616b3432, version 1" },

@@ -526,7 +526,7 @@ static void test_configs_refused(void **state)
         { "[32,null,32]", "[32,64,32]", HONE_E_UNSUPPORTED, "value_dim is" },
         { "[32,null,32]", "64", HONE_E_FORMAT, "value_dim is 64, expected 32" },
         { "RWKV7ForCausalLM", "Rwkv6ForCausalLM", HONE_E_FORMAT, "names RWKV-6, but the tensors are those of RWKV-7" },
-        { "RWKV7ForCausalLM", "LlamaForCausalLM", HONE_E_UNSUPPORTED, "architecture \"LlamaForCausalLM\"" },
+        { "RWKV7ForCausalLM", "XForCausalLM", HONE_E_UNSUPPORTED, "architecture \"XForCausalLM\"" },
         { "RWKV7ForCausalLM", "RWKV6Qwen2ForCausalLM", HONE_E_UNSUPPORTED, "RWKV6Qwen2ForCausalLM" },
         { "RWKV7ForCausalLM", "RwkvHybridForCausalLM", HONE_E_UNSUPPORTED, "RwkvHybridForCausalLM" },
         { "\"vocab_size\":40", "\"vocab_size\":40,\"vocab_size\":40", HONE_E_FORMAT, "\"vocab_size\" is there twice" },

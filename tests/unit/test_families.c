@@ -107,7 +107,13 @@ static void check_neighbours(const vector *v, const hone_model *model, const flo
     if (hone_session_load(s, tm_path("family.session"), &err)) fail_msg("%s: %s", v->name, err.message);
     hone_snapshot *snap;
     assert_int_equal(hone_seq_snapshot(s, 1, &snap, &err), HONE_OK);
-    for (int i = 0; i < 2; i++) {
+    if (hone_snapshot_save(snap, tm_path("family.snapshot"), &err)) fail_msg("%s: %s", v->name, err.message);
+    for (int i = 0; i < 3; i++) {
+        if (i == 1) { /* from its file */
+            hone_snapshot_free(snap);
+            if (hone_snapshot_load(&snap, model, tm_path("family.snapshot"), &err))
+                fail_msg("%s: %s", v->name, err.message);
+        }
         tm_run(s, 1, v->tok + v->n / 2, v->n - v->n / 2, y);
         assert_memory_equal(y, alone + v->n / 2 * v->n_vocab, row * (size_t)(v->n - v->n / 2));
         assert_int_equal(hone_seq_restore(s, 1, snap, &err), HONE_OK);

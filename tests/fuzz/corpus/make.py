@@ -25,6 +25,7 @@ MAKERS = [
     ("make_lora", ["lora"], ["{t}/lora"]),
     ("make_peft", ["peft"], ["{t}/peft"]),
     ("make_tiny", ["model", "vocab", "gguf"], ["{t}/model", "{t}/vocab", "{t}/gguf"]),
+    ("make_torch", ["torch"], ["{t}/torch"]),
     ("make_vocab", ["vocab"], ["{t}/vocab"]),
 ]
 

@@ -144,6 +144,43 @@ put("folder", "index", b"\xff".join([b"\0\0", b"", b'{"weight_map":{"a":"../x","
 put("folder", "index2", b"\xff".join([b"\0\0", b"", b'{"weight_map":{"a":"model.safetensors"},"weight_map":{}}', b"{}", b""]))
 put("folder", "meta", b"\xff".join([b"\0\0", b"", b"", b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}  ', b""]))
 
+
+def transformer(kv=4, extra=()):
+    t = {"model.embed_tokens.weight": (3, 8), "model.norm.weight": (8,)}
+    p = "model.layers.0."
+    for n in ("input_layernorm", "post_attention_layernorm"): t[p + n + ".weight"] = (8,)
+    for n, s in (("q", (8, 8)), ("k", (kv, 8)), ("v", (kv, 8)), ("o", (8, 8))): t[p + f"self_attn.{n}_proj.weight"] = s
+    for n, s in (("gate", (6, 8)), ("up", (6, 8)), ("down", (8, 6))): t[p + f"mlp.{n}_proj.weight"] = s
+    t.update(extra)
+    return t
+
+
+HF = dict(hidden_size=8, num_hidden_layers=1, intermediate_size=6, num_attention_heads=2, num_key_value_heads=1, vocab_size=3,
+          max_position_embeddings=16, rms_norm_eps=1e-5, head_dim=4, tie_word_embeddings=True)
+ROPE = {"rope_theta": 1e4, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}}
+YARN = {"rope_parameters": {"rope_theta": 1e6, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "attention_factor": 1.5}}
+P = "model.layers.0."
+QK = {P + f"self_attn.{n}_norm.weight": (4,) for n in "qk"}
+AROUND = {P + f"{n}_feedforward_layernorm.weight": (8,) for n in ("pre", "post")}
+MOE = {k: s for k, s in transformer(extra=QK).items() if ".mlp." not in k}
+MOE[P + "mlp.gate.weight"] = (2, 8)
+for e in range(2):
+    for n, s in (("gate", (6, 8)), ("up", (6, 8)), ("down", (8, 6))): MOE[P + f"mlp.experts.{e}.{n}_proj.weight"] = s
+for name, cls, more, t in (
+        ("llama", "LlamaForCausalLM", ROPE, transformer()), ("yarn", "Qwen2ForCausalLM", YARN, transformer()),
+        ("qwen3", "Qwen3ForCausalLM", {}, transformer(extra=QK)),
+        ("gemma2", "Gemma2ForCausalLM", dict(sliding_window=4, query_pre_attn_scalar=4, attn_logit_softcapping=50.0, final_logit_softcapping=None, layer_types=["sliding_attention"]),
+         transformer(extra=AROUND)),
+        ("moe", "Qwen3MoeForCausalLM", dict(num_experts=2, num_experts_per_tok=1, moe_intermediate_size=6, norm_topk_prob=True), MOE)):
+    config = J(dict(HF, architectures=[cls], **more))
+    put("folder", f"hf-{name}", b"\xff".join([b"\4\0", config, b"", header(t), b""]))
+    put("folder", f"hf-{name}-f32", b"\xff".join([b"\4\0", config, b"", header(t, "F32", 4), b""]))
+names = list(transformer())
+half = [{k: transformer()[k] for k in names[i::2]} for i in (0, 1)]
+index = J({"metadata": {"total_size": 9}, "weight_map": {k: f"model-0000{i % 2 + 1}-of-00002.safetensors" for i, k in enumerate(names)}})
+put("folder", "hf-shards", b"\xff".join([b"\x0c\1", J(dict(HF, architectures=["LlamaForCausalLM"])), index, header(half[0]), header(half[1]), b""]))
+
+
 # ---- two files ----------------------------------------------------------------------------------------------------
 for i, e in enumerate([b"", bit, cut, number(0, 10), number(4, 9), number(8, 1), number(12, 3), number(16, 1), number(20, 250), number(24, 5), number(8, 10)]):
     for how in (0, 1, 4, 6, 32, 64):

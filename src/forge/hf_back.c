@@ -1,0 +1,343 @@
+/* hf_back: a GGUF file becomes a folder of transformers. A config is made of the file's keys and followed forwards, as
+ * if a folder with it were converted: that gives the numbers of a model, which must be the file's, and of every tensor
+ * what of the folder it is made of, which must be the file's tensors. Walked the other way, these views are the folder.
+ * So a class that can be converted can be converted back, or is refused by name; nothing is said twice. */
+#include "forge/hf_back.h"
+
+#include "base/file.h"
+#include "forge/hf_tokenizer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRY(x)                                \
+    do {                                      \
+        if ((st = (x)) != HONE_OK) return st; \
+    } while (0)
+
+/* ---- the same model? ------------------------------------------------------------------------------------- */
+
+static bool same_list(const void *a, const void *b, size_t n) { return !a || !b ? a == b : memcmp(a, b, n) == 0; }
+
+/* Numbers of two models, the tables behind them too. */
+static bool same_numbers(const hn_hparams *a, const hn_hparams *b)
+{
+    size_t n = (size_t)a->n_layer;
+    hn_hparams x = *a, y = *b;
+    if (a->n_layer != b->n_layer || !same_list(a->windowed, b->windowed, n) ||
+        !same_list(a->sparsity, b->sparsity, n * sizeof(float)) ||
+        !same_list(a->kv_of, b->kv_of, n * sizeof(int32_t)) || !same_list(a->ff_of, b->ff_of, n * sizeof(int32_t)) ||
+        !same_list(a->recurs, b->recurs, n * sizeof(bool)))
+        return false;
+    for (int i = 0; i < HN_ROPES; i++) {
+        const hn_rope *r = &a->rope[i], *s = &b->rope[i];
+        bool bare = !r->freq || !s->freq;
+        if (r->n_rot != s->n_rot || r->mscale != s->mscale || (bare && r->freq != s->freq)) return false;
+        if (!bare && memcmp(r->freq, s->freq, (size_t)r->n_rot / 2 * sizeof(double))) return false;
+        x.rope[i] = y.rope[i] = (hn_rope){ 0 };
+    }
+    x.windowed = y.windowed = NULL;
+    x.sparsity = y.sparsity = NULL;
+    x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
+    x.recurs = y.recurs = NULL;
+    return memcmp(&x, &y, sizeof x) == 0;
+}
+
+/* The first key of f's architecture in a that b has not, or otherwise. */
+static bool odd_of(const hn_hf *f, const hn_gguf *a, const hn_gguf *b, char out[160])
+{
+    size_t n_arch = strlen(f->of->arch);
+    for (uint64_t i = 0; i < hn_gguf_n_kv(a); i++) {
+        char key[160];
+        hone_kv kv;
+        hn_gguf_kv(a, i, &kv);
+        if (kv.key.len >= sizeof key || kv.key.len <= n_arch || memcmp(kv.key.ptr, f->of->arch, n_arch)) continue;
+        snprintf(key, sizeof key, "%.*s", (int)kv.key.len, kv.key.ptr);
+        int64_t k = hn_gguf_find(b, key);
+        hone_str x = hn_gguf_kv_raw(a, i), y = k < 0 ? (hone_str){ 0 } : hn_gguf_kv_raw(b, (uint64_t)k);
+        if (x.len == y.len && !memcmp(x.ptr, y.ptr, x.len)) continue;
+        hn_escape(out, 160, key, strlen(key));
+        return true;
+    }
+    return false;
+}
+
+/* The first that the config does not lead to again, or leads to alone, for a message. */
+static void odd_key(const hn_hf *f, char out[160])
+{
+    hn_gguf *now = NULL;
+    void *bytes = NULL;
+    size_t n;
+    snprintf(out, 160, "a number of it");
+    if (hn_gguf_write_keys(f->w, &bytes, &n, NULL) == HONE_OK &&
+        hn_gguf_parse(&now, bytes, n, "config", NULL) == HONE_OK && !odd_of(f, f->back, now, out))
+        odd_of(f, now, f->back, out);
+    hn_gguf_close(now);
+    free(bytes);
+}
+
+static hone_status check_tensor(const hn_hf *f, const hn_hf_tensor *t, hone_error *err)
+{
+    const hn_gguf_tensor *g = hn_gguf_find_tensor(f->back, t->name);
+    int n = (int)strcspn(f->of->names, "|");
+    if (!g)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: has no tensor %s, which a model of class %.*s has", f->path,
+                       t->name, n, f->of->names);
+    for (int i = 0; i < 4; i++)
+        if (g->ne[i] != t->ne[i])
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has ne[%d] = %llu, expected %llu as class %.*s has it",
+                           f->path, t->name, i, (unsigned long long)g->ne[i], (unsigned long long)t->ne[i], n,
+                           f->of->names);
+    const hn_hf_view *v = &f->v[t->view];
+    if (v->from) return HONE_OK;
+    if (g->type == HN_F32 && !memcmp(g->data, v->given, g->n_bytes)) return HONE_OK;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: the numbers of %s are none that a config of class %.*s can ask for",
+                   f->path, t->name, n, f->of->names);
+}
+
+/* Every tensor of the file has a place in the folder. */
+static hone_status check_tensors(const hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    for (size_t i = 0; i < f->n; i++) TRY(check_tensor(f, &f->t[i], err));
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(f->back); i++) {
+        const hn_gguf_tensor *g = hn_gguf_tensor_at(f->back, i);
+        bool found = false;
+        for (size_t k = 0; k < f->n && !found; k++)
+            found = strlen(f->t[k].name) == g->name.len && !memcmp(f->t[k].name, g->name.ptr, g->name.len);
+        if (!found)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has no place in a folder of class %.*s", f->path,
+                           HN_ESC(g->name.ptr, g->name.len), (int)strcspn(f->of->names, "|"), f->of->names);
+    }
+    return HONE_OK;
+}
+
+/* ---- a class ------------------------------------------------------------------------------------------------ */
+
+/* Room for all sources that the file's tensors can be made of: views keep pointers to them. */
+static hone_status reserve(hn_hf *f, hone_error *err)
+{
+    uint64_t n = 64;
+    int32_t part;
+    hone_status st;
+    TRY(hn_ckpt_new(&f->c, f->path, err));
+    TRY(hn_ckpt_add_part(f->c, hn_gguf_path(f->back), &part, err));
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(f->back); i++) n += hn_gguf_tensor_at(f->back, i)->ne[2] + 8;
+    if (n > HN_CKPT_MAX_TENSORS) n = HN_CKPT_MAX_TENSORS;
+    f->c->t = malloc(n * sizeof *f->c->t);
+    f->c->cap = f->c->t ? n : 0;
+    f->used = calloc(n + 1, sizeof *f->used);
+    f->stored = calloc(n + 1, sizeof *f->stored);
+    f->n_used = f->n_stored = n + 1;
+    f->arena = hn_arena_new();
+    return f->c->t && f->used && f->stored && f->arena
+               ? HONE_OK
+               : HN_FAIL(err, HONE_E_NOMEM, "%s: %llu tensors", f->path, (unsigned long long)n);
+}
+
+static void let_go(hn_hf *f)
+{
+    hn_ckpt *c = f->c;
+    hn_hf_drop(f);
+    hn_ckpt_free(c);
+}
+
+/* A note said on the way is about no folder that anybody has. */
+static hone_status try_class(hn_hf *f, const hone_model *m, hone_error *err)
+{
+    char key[160];
+    hone_status st;
+    TRY(reserve(f, err));
+    TRY(hn_hf_back_config(&f->root, f, m, err));
+    f->config = f->root;
+    if (!(f->read = calloc(json_object_size(f->root) + 1, 1)))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
+    snprintf(f->prefix, sizeof f->prefix, "%s", f->of->root ? f->of->root : "model.");
+    snprintf(f->head, sizeof f->head, "lm_head");
+    TRY(hn_gguf_writer_new(&f->w, err));
+    TRY(hn_hf_follow(f, err));
+    if (!same_numbers(&m->hp, &f->m->hp)) {
+        odd_key(f, key);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, key,
+                       (int)strcspn(f->of->names, "|"), f->of->names);
+    }
+    return check_tensors(f, err);
+}
+
+/* The first class that can be it; else what is wrong with the first. */
+static hone_status find_class(hn_hf *f, const hn_convert *a, const hn_gguf *g, const hone_model *m, hone_error *err)
+{
+    const char *arch = m->arch->name;
+    hone_error other, *to = err;
+    hone_status first = HONE_OK, st;
+    const hn_hf_class *of;
+    static const hn_convert quiet;
+    for (size_t k = 0; (of = hn_hf_class_of(arch, k)); k++, to = &other) {
+        hn_convert silent = quiet;
+        silent.src = a->src;
+        *f = (hn_hf){ .a = &silent, .back = g, .of = of, .path = a->src };
+        st = try_class(f, m, to);
+        f->a = a;
+        if (st == HONE_OK) return HONE_OK;
+        let_go(f);
+        if (k == 0 || st == HONE_E_NOMEM) first = st;
+        if (st == HONE_E_NOMEM) return to == err ? st : HN_FAIL(err, st, "%s", other.message);
+    }
+    *f = (hn_hf){ 0 };
+    if (first != HONE_OK) return first;
+    return HN_FAIL(
+        err, HONE_E_UNSUPPORTED,
+        "%s: a model of architecture %s, which hone cannot make a folder of transformers of; expected one of "
+        "docs/CONVERT.md",
+        a->src, arch);
+}
+
+/* ---- the folder ---------------------------------------------------------------------------------------------- */
+
+hone_status hn_hf_back_tell(const hn_hf *f, const char *file, hone_error *err)
+{
+    return json_array_append_new(f->written, json_string(file)) == 0 ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s", file);
+}
+
+static hone_status write_json(const hn_hf *f, const char *file, const json_t *o, hone_error *err)
+{
+    char path[4352];
+    char *text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s", file);
+    snprintf(path, sizeof path, "%s/%s", f->a->dst, file);
+    hone_status st = hn_hf_back_tell(f, file, err);
+    if (st == HONE_OK) st = hn_file_replace(path, text, strlen(text), err);
+    free(text);
+    return st;
+}
+
+/* A new folder, or an empty one. */
+static hone_status make_folder(const char *dst, bool *made, hone_error *err)
+{
+    char inner[4352];
+    struct stat sb;
+    struct dirent *e;
+    bool empty = true;
+    *made = stat(dst, &sb) != 0;
+    if (*made) {
+        int n = snprintf(inner, sizeof inner, "%s/x", dst);
+        if (n < 0 || n >= (int)sizeof inner - 64) return HN_FAIL(err, HONE_E_ARG, "%s: a name of %d bytes", dst, n);
+        return hn_file_make_folders(inner, err);
+    }
+    if (!S_ISDIR(sb.st_mode))
+        return HN_FAIL(err, HONE_E_ARG, "%s: is a file; a GGUF file is converted into a folder: name a new one", dst);
+    DIR *d = opendir(dst);
+    if (!d) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", dst, strerror(errno));
+    while ((e = readdir(d))) empty &= !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+    closedir(d);
+    return empty ? HONE_OK
+                 : HN_FAIL(err, HONE_E_ARG, "%s: there are files in it; expected a new folder, or an empty one", dst);
+}
+
+/* What was written here goes again, and nothing that another program has put there meanwhile. */
+static void take_away(const char *dst, const json_t *written, bool made)
+{
+    char path[4700];
+    size_t i;
+    json_t *v;
+    json_array_foreach((json_t *)(uintptr_t)written, i, v)
+    {
+        const char *name = json_string_value(v);
+        if (snprintf(path, sizeof path, "%s/%s", dst, name) < (int)sizeof path) (void)unlink(path);
+    }
+    if (snprintf(path, sizeof path, "%s/additional_chat_templates", dst) < (int)sizeof path) (void)rmdir(path);
+    if (made) (void)rmdir(dst);
+}
+
+/* Sampling as its authors do it: general.sampling.*, as hf_general.c reads it. */
+static json_t *generation(const hn_gguf *g)
+{
+    static const char *const names[][2] = { { "top_k", "top_k" },
+                                            { "top_p", "top_p" },
+                                            { "min_p", "min_p" },
+                                            { "temperature", "temp" },
+                                            { "xtc_probability", "xtc_probability" },
+                                            { "xtc_threshold", "xtc_threshold" },
+                                            { "penalty_last_n", "penalty_last_n" },
+                                            { "repetition_penalty", "penalty_repeat" } };
+    json_t *o = json_object();
+    for (size_t i = 0; o && i < sizeof names / sizeof *names; i++) {
+        char key[96];
+        hone_kv kv;
+        snprintf(key, sizeof key, "general.sampling.%s", names[i][1]);
+        int64_t at = hn_gguf_find(g, key);
+        if (at < 0) continue;
+        hn_gguf_kv(g, (uint64_t)at, &kv);
+        if (kv.type == HONE_KV_I32) (void)json_object_set_new(o, names[i][0], json_integer(kv.v.i));
+        else if (kv.type == HONE_KV_F32) (void)json_object_set_new(o, names[i][0], json_real(kv.v.f));
+    }
+    return o;
+}
+
+/* config.json comes last: without it nothing takes the folder for a model. */
+static hone_status write_folder(hn_hf *f, hone_error *err)
+{
+    bool made;
+    hone_status st;
+    TRY(hn_hf_back_types(f, err));
+    TRY(make_folder(f->a->dst, &made, err));
+    json_t *more = generation(f->back);
+    if (!(f->written = json_array())) st = HN_FAIL(err, HONE_E_NOMEM, "%s: names", f->path);
+    if (st == HONE_OK) st = hn_hf_back_write(f, err);
+    if (st == HONE_OK) st = hn_hf_tokenizer_write(f->a->dst, f->back, more, f->written, err);
+    if (st == HONE_OK && json_object_set_new(f->root, "dtype", json_string(hn_hf_back_dtype(f))) != 0)
+        st = HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
+    if (st == HONE_OK) st = write_json(f, "config.json", f->root, err);
+    json_decref(more);
+    if (st != HONE_OK) take_away(f->a->dst, f->written, made);
+    json_decref(f->written);
+    f->written = NULL;
+    return st;
+}
+
+/* The numbers of a file's keys: its tensors would tell more, and a config has none. *bytes: free it after *m. */
+static hone_status read_numbers(hone_model **m, void **bytes, const hn_gguf *g, int32_t n_vocab, hone_error *err)
+{
+    hn_gguf_writer *w = NULL;
+    hn_gguf *keys = NULL;
+    size_t n = 0;
+    hone_status st = hn_gguf_writer_new(&w, err);
+    if (st == HONE_OK) st = hn_gguf_put_all(w, g, NULL, err);
+    if (st == HONE_OK) st = hn_gguf_write_keys(w, bytes, &n, err);
+    if (st == HONE_OK) st = hn_gguf_parse(&keys, *bytes, n, hn_gguf_path(g), err);
+    hn_gguf_writer_free(w);
+    return st == HONE_OK ? hn_model_from_keys(m, keys, n_vocab, err) : st;
+}
+
+hone_status hn_convert_back(const hn_convert *a, hone_error *err)
+{
+    size_t n = strlen(a->dst);
+    if (n > 5 && !strcmp(a->dst + n - 5, ".gguf"))
+        return HN_FAIL(
+            err, HONE_E_UNSUPPORTED,
+            "%s: already GGUF, and hone cannot change its type yet; to make a folder of transformers of it, name "
+            "the folder: -o %.*s/",
+            a->src, (int)(n - 5), a->dst);
+    hn_gguf *g = NULL;
+    void *bytes = NULL;
+    hone_model *m = NULL;
+    hn_hf f = { 0 };
+    hone_status st = hn_gguf_open(&g, a->src, err);
+    const hn_gguf_tensor *embd = st == HONE_OK ? hn_gguf_find_tensor(g, "token_embd.weight") : NULL;
+    if (st == HONE_OK && (!embd || embd->ne[1] > HN_MAX_VOCAB))
+        st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: has no token_embd.weight; expected a language model", a->src);
+    if (st == HONE_OK && a->type && strcmp(a->type, "F32") && strcmp(a->type, "F16") && strcmp(a->type, "BF16"))
+        st = HN_FAIL(err, HONE_E_ARG, "--type %s: a folder of transformers has F32, F16 or BF16",
+                     HN_ESC(a->type, strlen(a->type)));
+    if (st == HONE_OK) st = read_numbers(&m, &bytes, g, (int32_t)embd->ne[1], err);
+    if (st == HONE_OK) st = find_class(&f, a, g, m, err);
+    if (st == HONE_OK) st = write_folder(&f, err);
+    if (f.c) let_go(&f);
+    hone_model_close(m);
+    free(bytes);
+    hn_gguf_close(g);
+    return st;
+}

@@ -1,0 +1,528 @@
+/* hf_back_config: keys of GGUF become a config.json, by the rows that lead the other way, read backwards. What rows do
+ * not say, a class's `more` did: those keys have members here. Owns no certainty: whoever calls follows the config
+ * forwards and compares all numbers. Refuses to know tensors. */
+#include "forge/hf_back.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct back {
+    const hn_hf *f;
+    const hone_model *m;
+    json_t *o;
+    bool lost;          /* no memory */
+    const char *unsaid; /* a member that cannot be said */
+} back;
+
+static void set(back *b, const char *name, json_t *v) { b->lost |= !v || json_object_set_new(b->o, name, v) != 0; }
+static void set_in(back *b, json_t *o, const char *name, json_t *v)
+{
+    b->lost |= !v || json_object_set_new(o, name, v) != 0;
+}
+
+/* The shortest decimal that is the same F32. */
+static json_t *real(float x)
+{
+    char text[40];
+    for (int p = 6; p <= 9; p++) {
+        snprintf(text, sizeof text, "%.*g", p, (double)x);
+        if (strtof(text, NULL) == x) break;
+    }
+    return json_real(strtod(text, NULL));
+}
+
+static const char *first_word(char out[96], const char *words)
+{
+    snprintf(out, 96, "%.*s", (int)strcspn(words, "|"), words);
+    return out;
+}
+
+static int64_t find(const back *b, const char *suffix)
+{
+    char key[160];
+    snprintf(key, sizeof key, "%s.%s", b->f->of->arch, suffix);
+    return hn_gguf_find(b->f->back, key);
+}
+
+/* The number of a key; false: it is not there, or no single number. */
+static bool number_of(const back *b, const char *suffix, double *out)
+{
+    hone_kv kv;
+    int64_t i = find(b, suffix);
+    if (i < 0) return false;
+    hn_gguf_kv(b->f->back, (uint64_t)i, &kv);
+    switch (kv.type) {
+    case HONE_KV_F32:
+    case HONE_KV_F64: *out = kv.v.f; return true;
+    case HONE_KV_BOOL: *out = kv.v.b; return true;
+    case HONE_KV_STRING:
+    case HONE_KV_ARRAY: return false;
+    case HONE_KV_I8:
+    case HONE_KV_I16:
+    case HONE_KV_I32:
+    case HONE_KV_I64: *out = (double)kv.v.i; return true;
+    default: *out = (double)kv.v.u; return true;
+    }
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------ */
+
+static bool has_slot(const back *b, const char *words)
+{
+    for (const char *p = words; *p;) {
+        char name[160];
+        size_t n = strcspn(p, "|");
+        for (int32_t il = 0; il < b->m->hp.n_layer; il++) { /* layers may differ */
+            snprintf(name, sizeof name, "blk.%d.%.*s", (int)il, (int)n, p);
+            if (hn_gguf_find_tensor(b->f->back, name)) return true;
+        }
+        p += n;
+        p += *p != 0;
+    }
+    return false;
+}
+
+static void put_row(void *arg, const hn_hf_key *k)
+{
+    back *b = arg;
+    char name[96], key[96];
+    double x;
+    if (!strncmp(k->config, "rope_", 5)) return;
+    first_word(name, k->config);
+    if (hn_hf_is_word(k->config, "max_position_embeddings", 23) && strcmp(name, "n_positions"))
+        snprintf(name, sizeof name, "max_position_embeddings"); /* whatever else configs have called it */
+    if (k->kind == HN_HF_TENSORS) {
+        set(b, name, json_boolean(has_slot(b, k->words)));
+        return;
+    }
+    if (k->kind == HN_HF_WORD) set(b, name, json_string(first_word(key, k->words)));
+    if (!k->key || !number_of(b, first_word(key, k->key), &x)) return;
+    if (k->kind == HN_HF_F32) set(b, name, real((float)x));
+    else if (k->kind == HN_HF_BOOL) set(b, name, json_boolean(x != 0));
+    else if (k->kind == HN_HF_U32 || k->kind == HN_HF_MORE) set(b, name, json_integer((json_int_t)x));
+}
+
+/* Does the class read that member? */
+typedef struct asked {
+    const char *name;
+    bool found;
+} asked;
+static void look(void *arg, const hn_hf_key *k)
+{
+    asked *a = arg;
+    a->found |= hn_hf_is_word(k->config, a->name, strlen(a->name));
+}
+static bool reads(const back *b, const char *name)
+{
+    asked a = { name, false };
+    hn_hf_each_row(b->f, look, &a);
+    return a.found;
+}
+
+/* ---- what `more` reads ------------------------------------------------------------------------------------- */
+
+static const char *type_of(const back *b) { return b->f->of->types; }
+static bool is_type(const back *b, const char *words)
+{
+    char name[96];
+    first_word(name, type_of(b));
+    return hn_hf_is_word(words, name, strlen(name));
+}
+
+/* Numbers whose key has no row; the member is set where the class knows it. */
+static const struct {
+    const char *member, *key;
+} also[] = {
+    { "n_shared_experts", "expert_shared_count" },
+    { "moe_num_shared_experts", "expert_shared_count" },
+    { "first_k_dense_replace", "leading_dense_block_count" },
+    { "n_group", "expert_group_count" },
+    { "topk_group", "expert_group_used_count" },
+    { "num_nextn_predict_layers", "nextn_predict_layers" },
+    { "mamba_d_state", "ssm.state_size" },
+    { "mamba_n_heads", "ssm.time_step_rank" },
+    { "mamba_n_groups", "ssm.group_count" },
+    { "mamba_d_conv", "ssm.conv_kernel" },
+    { "mamba_d_ssm", "ssm.inner_size" },
+    { "state_size", "ssm.state_size" },
+    { "num_heads", "ssm.time_step_rank" },
+    { "n_groups", "ssm.group_count" },
+    { "conv_kernel", "ssm.conv_kernel" },
+    { "ssm_state_size", "ssm.state_size" },
+    { "mamba_num_heads", "ssm.time_step_rank" },
+    { "linear_conv_kernel_dim", "ssm.conv_kernel" },
+    { "linear_key_head_dim", "ssm.state_size" },
+    { "linear_num_key_heads", "ssm.group_count" },
+    { "linear_num_value_heads", "ssm.time_step_rank" },
+    { "shared_intermediate_size", "expert_shared_feed_forward_length" },
+    { "shared_expert_intermediate_size", "expert_shared_feed_forward_length" },
+    { "full_attention_interval", "full_attention_interval" },
+    { "conv_L_cache", "shortconv.l_cache" },
+    { "q_lora_rank", "attention.q_lora_rank" },
+    { "kv_lora_rank", "attention.kv_lora_rank" },
+};
+
+static void put_others(back *b)
+{
+    double x, y;
+    for (size_t i = 0; i < sizeof also / sizeof *also; i++)
+        if (reads(b, also[i].member) && number_of(b, also[i].key, &x))
+            set(b, also[i].member, json_integer((json_int_t)x));
+    if (reads(b, "scoring_func") && number_of(b, "expert_gating_func", &x)) {
+        set(b, "scoring_func", json_string(x == 2 ? "sigmoid" : "softmax"));
+        if (reads(b, "topk_method")) set(b, "topk_method", json_string(x == 2 ? "noaux_tc" : "greedy"));
+    }
+    if (number_of(b, "ssm.inner_size", &x) && number_of(b, "ssm.time_step_rank", &y) && y > 0) {
+        static const char *const widths[] = { "mamba_d_head", "mamba_head_dim", "linear_value_head_dim" };
+        for (size_t i = 0; i < 3; i++)
+            if (reads(b, widths[i])) set(b, widths[i], json_integer((json_int_t)(x / y)));
+        if (is_type(b, "mamba2")) set(b, "head_dim", json_integer((json_int_t)(x / y)));
+        if (number_of(b, "embedding_length", &y) && y > 0) {
+            if (reads(b, "mamba_expand")) set(b, "mamba_expand", json_integer((json_int_t)(x / y)));
+            if (is_type(b, "mamba2")) set(b, "expand", json_integer((json_int_t)(x / y)));
+        }
+    }
+}
+
+static const char *layer_kind(const back *b, const hn_layer_plan *p)
+{
+    switch (p->mixer) {
+    case HN_MIXER_CONV: return "conv";
+    case HN_MIXER_MAMBA2: return "mamba";
+    case HN_MIXER_GDN:
+    case HN_MIXER_KDA: return "linear_attention";
+    default: break;
+    }
+    if (is_type(b, "granitemoehybrid")) return "attention";
+    return p->window ? "sliding_attention" : p->chunk ? "chunked_attention" : "full_attention";
+}
+
+/* Nemotron's: a letter for each layer, and widths of those that have one. */
+static void put_pattern(back *b)
+{
+    char text[HN_MAX_LAYER + 1] = { 0 };
+    int64_t n_ff = 0, n_exp = 0;
+    for (int32_t il = 0; il < b->m->hp.n_layer; il++) {
+        const hn_layer_plan *p = &b->m->plan[il];
+        bool half = p->mixer == HN_MIXER_NONE, experts = half && p->ffn == HN_FFN_MOE;
+        text[il] = p->mixer == HN_MIXER_MAMBA2 ? 'M' : !half ? '*' : experts ? 'E' : '-';
+        if (experts) n_exp = b->m->hp.moe.n_ff;
+        else if (half) n_ff = p->n_ff;
+    }
+    set(b, "hybrid_override_pattern", json_string(text));
+    if (n_ff) set(b, "intermediate_size", json_integer(n_ff));
+    if (n_exp) set(b, "moe_intermediate_size", json_integer(n_exp));
+    set(b, "num_hidden_layers", json_integer(b->m->hp.n_layer));
+}
+
+/* Keys and values that are compressed. */
+static void put_latent(back *b)
+{
+    double all = 0, rope = 0;
+    if (!reads(b, "qk_nope_head_dim") || !number_of(b, "attention.key_length_mla", &all) ||
+        !number_of(b, "rope.dimension_count", &rope))
+        return;
+    set(b, "qk_rope_head_dim", json_integer((json_int_t)rope));
+    set(b, "qk_nope_head_dim", json_integer((json_int_t)(all - rope)));
+    set(b, "num_key_value_heads", json_integer(b->m->hp.n_head));
+    json_object_del(b->o, "head_dim");
+    if (is_type(b, "mistral4")) set(b, "head_dim", json_integer((json_int_t)all));
+    if (!number_of(b, "attention.q_lora_rank", &all)) set(b, "q_lora_rank", json_null());
+}
+
+/* Windows, which no row or a class's own way says. */
+static void put_windows(back *b)
+{
+    const hn_hparams *hp = &b->m->hp;
+    double w = 0;
+    bool any = number_of(b, "attention.sliding_window", &w) && w > 0;
+    if (is_type(b, "mistral|ministral3|phi3|starcoder2|mixtral"))
+        set(b, "sliding_window", any ? json_integer((json_int_t)w) : json_null());
+    if (is_type(b, "qwen2|qwen3")) {
+        set(b, "use_sliding_window", json_boolean(any));
+        if (any) set(b, "sliding_window", json_integer((json_int_t)w));
+        if (any) set(b, "max_window_layers", json_integer(0));
+    }
+    bool differ = false, turns = false, rests = false;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        const hn_layer_plan *p = &b->m->plan[il];
+        differ |= p->window || p->chunk;
+        turns |= hn_plan_has_positions(p) && p->rope >= 0;
+        rests |= hn_plan_has_positions(p) && p->rope < 0;
+    }
+    json_t *kinds = json_array(), *rope = json_array();
+    bool mixed = false;
+    b->lost |= !kinds || !rope;
+    for (int32_t il = 0; il < hp->n_layer && kinds && rope; il++) {
+        const hn_layer_plan *p = &b->m->plan[il];
+        mixed |= p->mixer == HN_MIXER_CONV || p->mixer == HN_MIXER_MAMBA2 || p->mixer == HN_MIXER_GDN;
+        b->lost |= json_array_append_new(kinds, json_string(layer_kind(b, p))) != 0;
+        b->lost |= json_array_append_new(rope, json_integer(p->rope >= 0)) != 0;
+    }
+    if (differ || (mixed && !is_type(b, "nemotron_h|mamba2|falcon_h1|kimi_linear")))
+        b->lost |= json_object_set(b->o, "layer_types", kinds) != 0;
+    if (turns && rests && (!differ || is_type(b, "llama4_text")))
+        b->lost |= json_object_set(b->o, "no_rope_layers", rope) != 0;
+    json_decref(kinds);
+    json_decref(rope);
+}
+
+static void put_cap(back *b, const char *name)
+{
+    double x = 0;
+    number_of(b, name, &x);
+    set(b, name, x != 0 ? real((float)x) : json_null());
+}
+
+static void put_special(back *b)
+{
+    const hn_hparams *hp = &b->m->hp;
+    float scale = hp->n_layer ? b->m->plan[0].scale : 0;
+    double x;
+    if (is_type(b, "gemma2")) put_cap(b, "attn_logit_softcapping");
+    if (is_type(b, "gemma2")) put_cap(b, "final_logit_softcapping");
+    if (is_type(b, "gemma2|gemma3_text") && scale > 0)
+        set(b, "query_pre_attn_scalar", json_integer((json_int_t)lround(1 / ((double)scale * (double)scale))));
+    if (is_type(b, "gpt2") && number_of(b, "feed_forward_length", &x)) set(b, "n_inner", json_integer((json_int_t)x));
+    if (is_type(b, "mixtral|olmoe|granitemoe") && number_of(b, "feed_forward_length", &x))
+        set(b, "intermediate_size", json_integer((json_int_t)x));
+    if (is_type(b, "nemotron_h")) put_pattern(b);
+    if (is_type(b, "granitemoehybrid")) {
+        bool turns = !number_of(b, "rope.scaling.finetuned", &x) || x != 0;
+        set(b, "position_embedding_type", json_string(turns ? "rope" : "nope"));
+        if (!hp->moe.n_expert) {
+            set(b, "num_local_experts", json_integer(0));
+            set(b, "num_experts_per_tok", json_integer(0));
+            set(b, "shared_intermediate_size", json_integer(hp->n_ff));
+        }
+    }
+    if (is_type(b, "lfm2")) set(b, "block_auto_adjust_ff_dim", json_false());
+    if (is_type(b, "falcon_h1")) set(b, "mamba_norm_before_gate", json_false());
+    if (reads(b, "n_group") && !json_object_get(b->o, "n_group")) {
+        set(b, "n_group", json_integer(1));
+        set(b, "topk_group", json_integer(1));
+    }
+    put_latent(b);
+    if (is_type(b, "qwen3_moe")) set(b, "norm_topk_prob", json_true());
+    if (!json_object_get(b->o, "vocab_size")) set(b, "vocab_size", json_integer(hp->n_vocab));
+    if (!is_type(b, "gpt2|gpt_neox") && reads(b, "num_key_value_heads") &&
+        !json_object_get(b->o, "num_key_value_heads") && hp->n_head_kv)
+        set(b, "num_key_value_heads", json_integer(hp->n_head_kv));
+}
+
+/* ---- rotations ---------------------------------------------------------------------------------------------- */
+
+static const double two_pi = 6.283185307179586477;
+
+/* Factors of a tensor of the file, for each pair; NULL: there is none, or of other numbers. Free it. */
+static float *factors(back *b, const char *name, size_t *n)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(b->f->back, name);
+    if (!t || t->n_dim != 1 || t->type != HN_F32 || t->ne[0] > HN_MAX_EMBD) return NULL;
+    float *v = malloc(t->n_bytes);
+    if (!v) b->lost = true;
+    else memcpy(v, t->data, t->n_bytes);
+    *n = t->ne[0];
+    return v;
+}
+
+static json_t *list_of(back *b, const char *name)
+{
+    size_t n = 0;
+    float *v = factors(b, name, &n);
+    json_t *a = json_array();
+    for (size_t i = 0; i < n && a; i++) b->lost |= json_array_append_new(a, real(v[i])) != 0;
+    free(v);
+    return a;
+}
+
+/* Which first context makes these factors, with the low and high borders 1 and 4 that all such models have: one pair
+ * on the ramp tells. */
+static void put_llama3(back *b, json_t *p, const float *v, size_t n)
+{
+    double base = 10000, factor = 1, orig = 8192;
+    number_of(b, "rope.freq_base", &base);
+    for (size_t i = 0; i < n; i++) factor = (double)v[i] > factor ? (double)v[i] : factor;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i] <= 1 || (double)v[i] >= factor) continue;
+        double freq = pow(base, -2.0 * (double)i / (2.0 * (double)n));
+        double smooth = (1 / (double)v[i] - 1 / factor) / (1 - 1 / factor);
+        orig = round((3 * smooth + 1) * two_pi / freq);
+        break;
+    }
+    set_in(b, p, "rope_type", json_string("llama3"));
+    set_in(b, p, "factor", real((float)factor));
+    set_in(b, p, "low_freq_factor", json_real(1));
+    set_in(b, p, "high_freq_factor", json_real(4));
+    set_in(b, p, "original_max_position_embeddings", json_integer((json_int_t)orig));
+}
+
+/* x with x / by = a, all of them F32. */
+static float factor_of(double a, double by)
+{
+    float x = (float)(a * by);
+    if ((float)((double)nextafterf(x, 0) / by) == (float)a) x = nextafterf(x, 0);
+    else if ((float)((double)x / by) != (float)a) x = nextafterf(x, INFINITY);
+    return x;
+}
+
+static void put_yarn(back *b, json_t *p)
+{
+    double x = 0, factor = 1, l, a = 1, all = 0;
+    bool latent = b->m->arch->is && b->m->arch->is->latent, multiplies = !strcmp(b->f->of->arch, "mistral3");
+    set_in(b, p, "rope_type", json_string("yarn"));
+    if (number_of(b, "rope.scaling.factor", &factor)) set_in(b, p, "factor", real((float)factor));
+    if (number_of(b, "rope.scaling.original_context_length", &x))
+        set_in(b, p, "original_max_position_embeddings", json_integer((json_int_t)x));
+    if (number_of(b, "rope.scaling.yarn_beta_fast", &x)) set_in(b, p, "beta_fast", real((float)x));
+    if (number_of(b, "rope.scaling.yarn_beta_slow", &x)) set_in(b, p, "beta_slow", real((float)x));
+    l = factor > 1 ? 0.1 * log(factor) : 0;
+    bool said = number_of(b, "rope.scaling.attn_factor", &a);
+    if ((latent || multiplies) && number_of(b, "rope.scaling.yarn_log_multiplier", &all) && all != 0) {
+        if (latent) all *= 10;
+        set_in(b, p, "mscale_all_dim", real((float)all));
+        set_in(b, p, "mscale", real((float)all));
+        if (said) set_in(b, p, "attention_factor", real((float)(a * (latent ? 1 : (1 + l) / (1 + all * l)))));
+        return;
+    }
+    if (said) set_in(b, p, "attention_factor", real(factor_of(a, 1 + l)));
+}
+
+static void put_longrope(back *b, json_t *p)
+{
+    double x;
+    set_in(b, p, "rope_type", json_string("longrope"));
+    set_in(b, p, "short_factor", list_of(b, "rope_factors_short.weight"));
+    set_in(b, p, "long_factor", list_of(b, "rope_factors_long.weight"));
+    if (number_of(b, "rope.scaling.attn_factor", &x)) set_in(b, p, "attention_factor", real((float)x));
+    if (!number_of(b, "rope.scaling.original_context_length", &x)) return;
+    set_in(b, p, "original_max_position_embeddings", json_integer((json_int_t)x));
+    set(b, "original_max_position_embeddings", json_integer((json_int_t)x));
+}
+
+/* *scaled: more than a base. */
+static void put_kind(back *b, json_t *p, bool *scaled)
+{
+    hone_str type = { 0 };
+    char key[160];
+    size_t n = 0;
+    double x;
+    float *v = factors(b, "rope_freqs.weight", &n);
+    snprintf(key, sizeof key, "%s.rope.scaling.type", b->f->of->arch);
+    (void)hn_gguf_get_str(b->f->back, key, &type, NULL, NULL);
+    *scaled = true;
+    if (v) put_llama3(b, p, v, n);
+    else if (hn_gguf_find_tensor(b->f->back, "rope_factors_long.weight")) put_longrope(b, p);
+    else if (type.len == 4 && !memcmp(type.ptr, "yarn", 4)) put_yarn(b, p);
+    else if (type.len == 6 && !memcmp(type.ptr, "linear", 6)) {
+        set_in(b, p, "rope_type", json_string("linear"));
+        if (number_of(b, "rope.scaling.factor", &x)) set_in(b, p, "factor", real((float)x));
+    } else {
+        set_in(b, p, "rope_type", json_string("default"));
+        *scaled = false;
+    }
+    free(v);
+}
+
+/* Parts of pairs for positions in time, height and width: of text all are the same. */
+static void put_sections(back *b, json_t *p)
+{
+    hn_gguf_array a = { 0 };
+    char key[160];
+    bool found = false;
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", b->f->of->arch);
+    if (hn_gguf_get_array(b->f->back, key, &a, &found, NULL) != HONE_OK || !found || a.elem_type != HONE_KV_I32 ||
+        a.count < 3)
+        return;
+    json_t *list = json_array();
+    for (size_t i = 0; i < 3; i++) {
+        int32_t v;
+        memcpy(&v, a.data + 4 * i, 4);
+        b->lost |= json_array_append_new(list, json_integer(v)) != 0;
+    }
+    set_in(b, p, "mrope_section", list);
+    set_in(b, p, "mrope_interleaved", json_true());
+}
+
+static void put_rope(back *b)
+{
+    const hn_family *family = b->m->arch;
+    const hn_hparams *hp = &b->m->hp;
+    double base = 10000, x;
+    bool scaled;
+    if (!family->is || family->is->nope_period < 0 || hp->nope) return;
+    json_t *p = json_object();
+    if (!p) {
+        b->lost = true;
+        return;
+    }
+    number_of(b, "rope.freq_base", &base);
+    set_in(b, p, "rope_theta", real((float)base));
+    int32_t d = hp->n_layer ? b->m->plan[hp->n_layer - 1].d_k : 0;
+    if (!family->is->latent && d > 0 && hp->n_rot > 0 && (hp->n_rot != d || b->f->of->part != 0)) {
+        set_in(b, p, "partial_rotary_factor", real((float)hp->n_rot / (float)d));
+        set(b, "partial_rotary_factor", real((float)hp->n_rot / (float)d));
+    }
+    if (is_type(b, "mistral4") && number_of(b, "attention.key_length_mla", &x) && x > 0)
+        set_in(b, p, "partial_rotary_factor", json_real((double)hp->n_rot / x));
+    if (is_type(b, "mistral4")) set_in(b, p, "llama_4_scaling_beta", json_real(0));
+    put_sections(b, p);
+    put_kind(b, p, &scaled);
+    if (is_type(b, "ministral3") && number_of(b, "attention.temperature_scale", &x))
+        set_in(b, p, "llama_4_scaling_beta", real((float)x));
+    bool own = hp->window && (family->is->window_base != 0 || number_of(b, "rope.freq_base_swa", &x));
+    if (own) {
+        double window_base = hp->window_base != 0 ? (double)hp->window_base : base;
+        number_of(b, "rope.freq_base_swa", &window_base);
+        json_t *w = json_object(), *both = json_object();
+        set_in(b, w, "rope_type", json_string("default"));
+        set_in(b, w, "rope_theta", real((float)window_base));
+        set_in(b, both, "full_attention", p);
+        set_in(b, both, "sliding_attention", w);
+        set(b, "rope_parameters", both);
+        set(b, "rope_local_base_freq", real((float)window_base));
+    } else {
+        if (scaled) b->lost |= json_object_set(b->o, "rope_scaling", p) != 0;
+        set(b, "rope_parameters", p);
+    }
+    set(b, "rope_theta", real((float)base));
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------ */
+
+static void put_ids(back *b)
+{
+    static const char *const ids[][2] = { { "bos_token_id", "tokenizer.ggml.bos_token_id" },
+                                          { "eos_token_id", "tokenizer.ggml.eos_token_id" },
+                                          { "pad_token_id", "tokenizer.ggml.padding_token_id" } };
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t id = 0;
+        bool found = false;
+        (void)hn_gguf_get_u32(b->f->back, ids[i][1], &id, &found, NULL);
+        set(b, ids[i][0], found ? json_integer(id) : json_null());
+    }
+}
+
+hone_status hn_hf_back_config(json_t **out, const hn_hf *f, const hone_model *m, hone_error *err)
+{
+    char word[96];
+    back b = { .f = f, .m = m, .o = json_object() };
+    json_t *names = json_array();
+    *out = NULL;
+    b.lost |= !b.o || !names || json_array_append_new(names, json_string(first_word(word, f->of->names))) != 0;
+    if (b.o && names) {
+        set(&b, "architectures", names);
+        names = NULL;
+        set(&b, "model_type", json_string(first_word(word, f->of->types)));
+        hn_hf_each_row(f, put_row, &b);
+        put_others(&b);
+        put_windows(&b);
+        put_special(&b);
+        put_rope(&b);
+        put_ids(&b);
+        set(&b, "tie_word_embeddings", json_boolean(!hn_gguf_find_tensor(f->back, "output.weight")));
+    }
+    json_decref(names);
+    *out = b.o;
+    return b.lost ? HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path) : HONE_OK;
+}

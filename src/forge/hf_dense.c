@@ -1,0 +1,516 @@
+/* hf_dense: classes of transformers whose layers all do the same. A row says what differs from the rows of all
+ * (hf_keys.c) and from the family's slots (model/families*.c). */
+#include "forge/hf.h"
+
+#define TRY(x)                                \
+    do {                                      \
+        if ((st = (x)) != HONE_OK) return st; \
+    } while (0)
+
+/* ---- rows ----------------------------------------------------------------------------------------------- */
+
+#define U32(member, to)                              \
+    {                                                \
+        member, to, HN_HF_U32, HN_HF_NEEDED, 0, NULL \
+    }
+#define U32_OR(member, to, n)                         \
+    {                                                 \
+        member, to, HN_HF_U32, HN_HF_USUALLY, n, NULL \
+    }
+#define U32_MAY(member, to)                            \
+    {                                                  \
+        member, to, HN_HF_U32, HN_HF_OPTIONAL, 0, NULL \
+    }
+#define F32_OR(member, to, x)                         \
+    {                                                 \
+        member, to, HN_HF_F32, HN_HF_USUALLY, x, NULL \
+    }
+#define F32_MAY(member, to)                            \
+    {                                                  \
+        member, to, HN_HF_F32, HN_HF_OPTIONAL, 0, NULL \
+    }
+#define BOOL_OR(member, to, x)                         \
+    {                                                  \
+        member, to, HN_HF_BOOL, HN_HF_USUALLY, x, NULL \
+    }
+#define ONLY(member, x)                                   \
+    {                                                     \
+        member, NULL, HN_HF_ONLY, HN_HF_OPTIONAL, x, NULL \
+    }
+#define WORD(member, list)                                \
+    {                                                     \
+        member, NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, list \
+    }
+#define MORE(member, to)                                \
+    {                                                   \
+        member, to, HN_HF_MORE, HN_HF_OPTIONAL, 0, NULL \
+    }
+#define TENSORS(member, absent, list)                             \
+    {                                                             \
+        member, NULL, HN_HF_TENSORS, HN_HF_OPTIONAL, absent, list \
+    }
+#define END                                          \
+    {                                                \
+        NULL, NULL, HN_HF_U32, HN_HF_NEEDED, 0, NULL \
+    }
+
+#define QKV_BIASES "attn_q.bias|attn_k.bias|attn_v.bias"
+#define ATTN_BIASES QKV_BIASES "|attn_output.bias"
+#define MLP_BIASES "ffn_up.bias|ffn_down.bias"
+#define GLU_BIASES "ffn_gate.bias|" MLP_BIASES
+#define LAYER_NORM_EPS(member) F32_OR(member, "attention.layer_norm_epsilon", 1e-5), NO_RMS
+#define NO_RMS                                                    \
+    {                                                             \
+        "rms_norm_eps", NULL, HN_HF_ONLY, HN_HF_OPTIONAL, 0, NULL \
+    }
+#define GELU "gelu_pytorch_tanh|gelu_new|gelu_fast|gelu"
+
+/* ---- windows ----------------------------------------------------------------------------------------------- */
+
+/* A window of all layers: hone runs such a model up to it. */
+static hone_status put_limit(hn_hf *f, int64_t absent, hone_error *err)
+{
+    int64_t w;
+    const json_t *said = json_object_get(f->config, "sliding_window");
+    hone_status st;
+    TRY(hn_hf_whole(f, "sliding_window", said ? 0 : absent, &w, err));
+    return w ? hn_hf_put_u32(f, "attention.sliding_window", (uint32_t)w, err) : HONE_OK;
+}
+
+static hone_status mistral_more(hn_hf *f, hone_error *err) { return put_limit(f, 4096, err); }
+static hone_status phi3_more(hn_hf *f, hone_error *err)
+{
+    if (!hn_hf_get(f, "sliding_window")) return hn_hf_put_u32(f, "attention.sliding_window", 0, err);
+    return put_limit(f, 0, err);
+}
+static hone_status window_more(hn_hf *f, hone_error *err) { return put_limit(f, 0, err); }
+
+/* Its window is of the layers from max_window_layers on, where it is used at all. */
+static hone_status qwen2_more(hn_hf *f, hone_error *err)
+{
+    int64_t first, n_layer;
+    const json_t *used = hn_hf_get(f, "use_sliding_window");
+    bool windowed;
+    hone_status st;
+    TRY(hn_hf_truth(f, "use_sliding_window", false, &windowed, err));
+    hn_hf_get(f, "sliding_window");
+    TRY(hn_hf_whole(f, "max_window_layers", 0, &first, err));
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    if (!windowed || first >= n_layer) return HONE_OK;
+    if (first > 0) return hn_hf_refuse(f, "use_sliding_window", used, "false, or max_window_layers 0", err);
+    hn_hf_get(f, "layer_types"); /* all are windowed: hone sees that as a limit */
+    return put_limit(f, 0, err);
+}
+
+/* ---- as llama --------------------------------------------------------------------------------------------- */
+
+static const hn_hf_key llama_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    TENSORS("mlp_bias", 0, GLU_BIASES),
+    ONLY("rope_interleaved", 0),
+    END,
+};
+static const hn_hf_class llama = {
+    .names = "LlamaForCausalLM|LLaMAForCausalLM", .types = "llama", .arch = "llama", .keys = llama_keys
+};
+static const hn_hf_class mistral = {
+    .names = "MistralForCausalLM", .types = "mistral", .arch = "llama", .keys = llama_keys, .more = mistral_more
+};
+
+/* Queries grow with their positions. */
+static hone_status ministral3_more(hn_hf *f, hone_error *err)
+{
+    const json_t *rope = hn_hf_get(f, "rope_parameters|rope_scaling");
+    const json_t *beta = json_object_get(rope, "llama_4_scaling_beta");
+    hone_status st;
+    TRY(put_limit(f, 0, err));
+    return json_is_number(beta) ? hn_hf_put_f32(f, "attention.temperature_scale", json_number_value(beta), err)
+                                : HONE_OK;
+}
+static const hn_hf_class ministral3 = { .names = "Ministral3ForCausalLM",
+                                        .types = "ministral3",
+                                        .arch = "mistral3",
+                                        .keys = llama_keys,
+                                        .eps = 1e-5,
+                                        .more = ministral3_more };
+
+static const hn_hf_key arcee_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    TENSORS("mlp_bias", 0, MLP_BIASES),
+    WORD("hidden_act", "relu2"),
+    END,
+};
+static const hn_hf_class arcee = {
+    .names = "ArceeForCausalLM", .types = "arcee", .arch = "arcee", .keys = arcee_keys, .eps = 1e-5
+};
+
+static const hn_hf_key smollm3_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    TENSORS("mlp_bias", 0, GLU_BIASES),
+    ONLY("use_sliding_window", 0),
+    ONLY("no_rope_layer_interval", 4),
+    END,
+};
+static const hn_hf_class smollm3 = { .names = "SmolLM3ForCausalLM",
+                                     .types = "smollm3",
+                                     .arch = "smollm3",
+                                     .keys = smollm3_keys,
+                                     .idle = "max_window_layers sliding_window",
+                                     .tied = true,
+                                     .base = 2e6 };
+
+static const hn_hf_key granite_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    TENSORS("mlp_bias", 0, GLU_BIASES),
+    F32_OR("attention_multiplier", "attention.scale", 1),
+    F32_OR("embedding_multiplier", "embedding_scale", 1),
+    F32_OR("residual_multiplier", "residual_scale", 1),
+    F32_OR("logits_scaling", "logit_scale", 1),
+    END,
+};
+static const hn_hf_class granite = {
+    .names = "GraniteForCausalLM", .types = "granite", .arch = "granite", .keys = granite_keys
+};
+
+static const hn_hf_key ernie_keys[] = {
+    TENSORS("use_bias", 0, ATTN_BIASES "|" GLU_BIASES),
+    ONLY("compression_ratio", 1),
+    END,
+};
+static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCausalLM",
+                                   .types = "ernie4_5",
+                                   .arch = "ernie4_5",
+                                   .keys = ernie_keys,
+                                   .tied = true,
+                                   .base = 5e5,
+                                   .eps = 1e-5 };
+
+/* ---- as qwen ------------------------------------------------------------------------------------------------- */
+
+static const hn_hf_key qwen2_keys[] = { ONLY("use_mrope", 0), ONLY("attention_bias", 1), END };
+static const hn_hf_class qwen2 = {
+    .names = "Qwen2ForCausalLM", .types = "qwen2", .arch = "qwen2", .keys = qwen2_keys, .more = qwen2_more
+};
+static const hn_hf_key qwen3_keys[] = { ONLY("attention_bias", 0), END };
+static const hn_hf_class qwen3 = {
+    .names = "Qwen3ForCausalLM", .types = "qwen3", .arch = "qwen3", .keys = qwen3_keys, .more = qwen2_more
+};
+
+static const hn_hf_key seed_keys[] = {
+    TENSORS("attention_bias", 1, QKV_BIASES),
+    TENSORS("attention_out_bias", 0, "attn_output.bias"),
+    TENSORS("mlp_bias", 0, GLU_BIASES),
+    END,
+};
+static const hn_hf_class seed = {
+    .names = "SeedOssForCausalLM", .types = "seed_oss", .arch = "seed_oss", .keys = seed_keys
+};
+
+static const hn_hf_key hunyuan_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    ONLY("use_qk_norm", 1),
+    ONLY("use_cla", 0),
+    ONLY("use_rotary_pos_emb", 1),
+    ONLY("mlp_bias", 0),
+    WORD("norm_type", "rms"),
+    END,
+};
+static const hn_hf_class hunyuan = { .names = "HunYuanDenseV1ForCausalLM",
+                                     .types = "hunyuan_v1_dense",
+                                     .arch = "hunyuan-dense",
+                                     .keys = hunyuan_keys,
+                                     .eps = 1e-5,
+                                     .idle = "attention_head_dim cla_share_factor eod_token_id im_end_id im_newline_id "
+                                             "im_start_id image_token_id mask_init_id org_vocab_size text_end_id "
+                                             "text_start_id pad_id class_num dense_list pool_type "
+                                             "enable_lm_head_fp32 add_classification_head" };
+
+static const hn_hf_name phi3_names[] = {
+    { "attn_qkv", "self_attn.qkv_proj", NULL },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_key phi3_keys[] = {
+    ONLY("attention_bias", 0), ONLY("mlp_bias", 0),           ONLY("lm_head_bias", 0),
+    ONLY("full_attn_mod", 1),  ONLY("interpolate_factor", 1), END,
+};
+static const hn_hf_class phi3 = { .names = "Phi3ForCausalLM",
+                                  .types = "phi3",
+                                  .arch = "phi3",
+                                  .keys = phi3_keys,
+                                  .tensors = phi3_names,
+                                  .eps = 1e-5,
+                                  .more = phi3_more };
+
+static const hn_hf_key glm4_keys[] = { TENSORS("attention_bias", 0, QKV_BIASES), END };
+static const hn_hf_class glm4 = {
+    .names = "Glm4ForCausalLM", .types = "glm4", .arch = "glm4", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
+};
+
+/* ---- gemma --------------------------------------------------------------------------------------------------- */
+
+#define GEMMA_ACT WORD("hidden_activation|hidden_act", GELU)
+static const hn_hf_key gemma_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    GEMMA_ACT,
+    { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, GELU },
+    ONLY("use_bidirectional_attention", 0),
+    U32_OR("head_dim", "attention.key_length|attention.value_length", 256),
+    END,
+};
+static const hn_hf_class gemma = {
+    .names = "GemmaForCausalLM", .types = "gemma", .arch = "gemma", .keys = gemma_keys, .tied = true
+};
+
+static const hn_hf_key gemma2_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    GEMMA_ACT,
+    { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, GELU },
+    ONLY("use_bidirectional_attention", 0),
+    U32_OR("head_dim", "attention.key_length|attention.value_length", 256),
+    U32_OR("sliding_window", "attention.sliding_window", 4096),
+    END,
+};
+/* null: none, and the key must say so. */
+static hone_status put_cap(hn_hf *f, const char *name, double absent, hone_error *err)
+{
+    double x;
+    hone_status st;
+    TRY(hn_hf_number(f, name, json_object_get(f->config, name) ? 0 : absent, &x, NULL, err));
+    return hn_hf_put_f32(f, name, x, err);
+}
+/* Absent it would be 256, whatever the width of a head is. */
+static hone_status need_scalar(hn_hf *f, hone_error *err)
+{
+    int64_t d;
+    hone_status st;
+    TRY(hn_hf_whole(f, "head_dim", 256, &d, err));
+    if (d == 256 || hn_hf_get(f, "query_pre_attn_scalar")) return HONE_OK;
+    return HN_FAIL(err, HONE_E_FORMAT,
+                   "%s: has no query_pre_attn_scalar, which a model of class %.*s with head_dim %lld needs", f->path,
+                   (int)strcspn(f->of->names, "|"), f->of->names, (long long)d);
+}
+static hone_status gemma2_more(hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    TRY(need_scalar(f, err));
+    TRY(put_cap(f, "attn_logit_softcapping", 50, err));
+    return put_cap(f, "final_logit_softcapping", 30, err);
+}
+static const hn_hf_class gemma2 = { .names = "Gemma2ForCausalLM",
+                                    .windows = true,
+                                    .types = "gemma2",
+                                    .arch = "gemma2",
+                                    .keys = gemma2_keys,
+                                    .idle = "sliding_window_size",
+                                    .tied = true,
+                                    .more = gemma2_more };
+
+/* Configs of several inputs leave out of the text's what the class has. */
+static const hn_hf_key gemma3_keys[] = {
+    ONLY("attention_bias", 0),
+    GEMMA_ACT,
+    { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, GELU },
+    ONLY("use_bidirectional_attention", 0),
+    ONLY("sliding_window_pattern|_sliding_window_pattern", 6),
+    U32_OR("max_position_embeddings", "context_length", 131072),
+    U32_OR("num_attention_heads", "attention.head_count", 8),
+    U32_OR("num_key_value_heads", "attention.head_count_kv", 4),
+    U32_OR("head_dim", "attention.key_length|attention.value_length", 256),
+    U32_OR("vocab_size", "vocab_size", 262208),
+    U32_OR("sliding_window", "attention.sliding_window", 4096),
+    F32_MAY("final_logit_softcapping", "final_logit_softcapping"),
+    END,
+};
+static const hn_hf_class gemma3 = { .names = "Gemma3ForCausalLM",
+                                    .windows = true,
+                                    .types = "gemma3_text",
+                                    .arch = "gemma3",
+                                    .keys = gemma3_keys,
+                                    .tied = true,
+                                    .base = 1e6 };
+
+/* ---- norms after the halves ------------------------------------------------------------------------------------ */
+
+static const hn_hf_key olmo2_keys[] = { TENSORS("attention_bias", 0, ATTN_BIASES), END };
+static const hn_hf_class olmo2 = {
+    .names = "Olmo2ForCausalLM", .types = "olmo2", .arch = "olmo2", .keys = olmo2_keys, .eps = 1e-5
+};
+static const hn_hf_key olmo3_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    U32_OR("sliding_window", "attention.sliding_window", 4096),
+    END,
+};
+static const hn_hf_class olmo3 = { .names = "Olmo3ForCausalLM",
+                                   .windows = true,
+                                   .types = "olmo3",
+                                   .arch = "olmo2",
+                                   .keys = olmo3_keys,
+                                   .base = 5e5,
+                                   .eps = 1e-5 };
+
+static const hn_hf_key exaone4_keys[] = { U32_MAY("sliding_window", "attention.sliding_window"), END };
+/* Older configs have a period or letters (LLLG) for it: transformers makes a list of them, hone asks for the list. */
+static hone_status exaone4_more(hn_hf *f, hone_error *err)
+{
+    const json_t *pattern = hn_hf_get(f, "sliding_window_pattern"), *kinds = hn_hf_get(f, "layer_types");
+    bool none = !pattern || (json_is_integer(pattern) && json_integer_value(pattern) == 0);
+    if (none || kinds || !hn_hf_get(f, "sliding_window")) return HONE_OK;
+    return hn_hf_refuse(f, "sliding_window_pattern", pattern, "layer_types beside it, with a word for each layer", err);
+}
+static const hn_hf_class exaone4 = { .names = "Exaone4ForCausalLM",
+                                     .windows = true,
+                                     .types = "exaone4",
+                                     .arch = "exaone4",
+                                     .keys = exaone4_keys,
+                                     .eps = 1e-5,
+                                     .more = exaone4_more };
+
+/* ---- LayerNorm --------------------------------------------------------------------------------------------------- */
+
+static const hn_hf_key cohere_keys[] = {
+    U32("model_max_length|max_position_embeddings", "context_length"), /* the larger, of those that have both */
+    LAYER_NORM_EPS("layer_norm_eps"),
+    F32_OR("logit_scale", "logit_scale", 0.0625),
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    TENSORS("use_qk_norm", 0, "attn_q_norm.weight|attn_k_norm.weight"),
+    END,
+};
+static const hn_hf_class cohere = {
+    .names = "CohereForCausalLM", .types = "cohere", .arch = "command-r", .keys = cohere_keys, .tied = true, .base = 5e5
+};
+
+static const hn_hf_key cohere2_keys[] = {
+    LAYER_NORM_EPS("layer_norm_eps"),
+    F32_OR("logit_scale", "logit_scale", 0.0625),
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    U32_OR("sliding_window", "attention.sliding_window", 4096),
+    ONLY("sliding_window_pattern|_sliding_window_pattern", 4),
+    ONLY("rotary_pct", 1),
+    ONLY("use_gated_activation", 1),
+    ONLY("use_parallel_block", 1),
+    ONLY("use_qk_norm", 0),
+    WORD("position_embedding_type", "rope_gptj"),
+    WORD("order_of_interleaved_layers", "local_attn_first"),
+    END,
+};
+static const hn_hf_class cohere2 = { .names = "Cohere2ForCausalLM",
+                                     .windows = true,
+                                     .types = "cohere2",
+                                     .arch = "cohere2",
+                                     .keys = cohere2_keys,
+                                     .idle = "use_embedding_sharing use_parallel_embedding layer_switch",
+                                     .tied = true };
+
+static const hn_hf_key starcoder2_keys[] = {
+    LAYER_NORM_EPS("norm_epsilon"),  WORD("hidden_act", GELU),    TENSORS("use_bias", 1, ATTN_BIASES "|" MLP_BIASES),
+    WORD("norm_type", "layer_norm"), WORD("mlp_type", "default"), END,
+};
+static const hn_hf_name starcoder2_names[] = { { "ffn_up", "mlp.c_fc", NULL },
+                                               { "ffn_down", "mlp.c_proj", NULL },
+                                               { NULL, NULL, NULL } };
+static const hn_hf_class starcoder2 = { .names = "Starcoder2ForCausalLM",
+                                        .types = "starcoder2",
+                                        .arch = "starcoder2",
+                                        .keys = starcoder2_keys,
+                                        .tensors = starcoder2_names,
+                                        .idle = "attention_softmax_in_fp32 scale_attention_softmax_in_fp32 "
+                                                "scale_attn_weights layer_norm_epsilon",
+                                        .tied = true,
+                                        .more = window_more };
+
+/* Head by head q, k, v become all of q, of k, of v. */
+static hone_status by_heads(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    const hn_ckpt_tensor *t;
+    uint64_t w = at->n_dim > 1 ? at->ne[0] : 1, d = (uint64_t)at->plan->d_k, n_head = at->ne[at->n_dim - 1] / (3 * d);
+    hone_status st;
+    TRY(hn_hf_need(&t, f, at->hf, at->n_dim, at->ne, err));
+    TRY(hn_hf_begin(f, at->name, at->n_dim, at->ne, err));
+    return hn_hf_add(f, &(hn_hf_view){ .from = t, .n = { d * w, n_head, 3 }, .stride = { 1, 3 * d * w, d * w } }, err);
+}
+
+static const hn_hf_key gptneox_keys[] = {
+    LAYER_NORM_EPS("layer_norm_eps"),
+    BOOL_OR("use_parallel_residual", "use_parallel_residual", 1),
+    TENSORS("attention_bias", 1, "attn_qkv.bias|attn_output.bias"),
+    WORD("hidden_act", GELU),
+    END,
+};
+static const hn_hf_name gptneox_names[] = {
+    { "token_embd", "embed_in", NULL },
+    { "output_norm", "final_layer_norm", NULL },
+    { "output", "/embed_out", NULL },
+    { "attn_qkv", "attention.query_key_value", by_heads },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { "attn_output", "attention.dense", NULL },
+    { "ffn_up", "mlp.dense_h_to_4h", NULL },
+    { "ffn_down", "mlp.dense_4h_to_h", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_class gptneox = { .names = "GPTNeoXForCausalLM",
+                                     .types = "gpt_neox",
+                                     .arch = "gptneox",
+                                     .root = "gpt_neox.",
+                                     .keys = gptneox_keys,
+                                     .tensors = gptneox_names,
+                                     .part = 0.25,
+                                     .idle = "is_staged num_key_value_heads" };
+
+static const hn_hf_key gpt2_keys[] = {
+    LAYER_NORM_EPS("layer_norm_epsilon"),
+    U32("n_positions|max_position_embeddings", "context_length"),
+    U32("n_embd|hidden_size", "embedding_length"),
+    U32("n_layer|num_hidden_layers", "block_count"),
+    U32("n_head|num_attention_heads", "attention.head_count"),
+    MORE("n_inner", "feed_forward_length"),
+    WORD("activation_function", GELU),
+    ONLY("scale_attn_weights", 1),
+    ONLY("scale_attn_by_inverse_layer_idx", 0),
+    END,
+};
+/* Without a width of its own the MLP has four times the stream's. */
+static hone_status gpt2_more(hn_hf *f, hone_error *err)
+{
+    int64_t n_ff, n_embd;
+    hone_status st;
+    TRY(hn_hf_whole(f, "n_embd|hidden_size", 0, &n_embd, err));
+    TRY(hn_hf_whole(f, "n_inner", 4 * n_embd, &n_ff, err));
+    return hn_hf_put_u32(f, "feed_forward_length", (uint32_t)n_ff, err);
+}
+static const hn_hf_name gpt2_names[] = {
+    { "token_embd", "wte", NULL },
+    { "position_embd", "wpe", NULL },
+    { "output_norm", "ln_f", NULL },
+    { "attn_norm", "ln_1", NULL },
+    { "ffn_norm", "ln_2", NULL },
+    { "attn_qkv", "attn.c_attn", hn_hf_transposed },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { "attn_output", "attn.c_proj", hn_hf_transposed },
+    { "ffn_up", "mlp.c_fc", hn_hf_transposed },
+    { "ffn_down", "mlp.c_proj", hn_hf_transposed },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_class gpt2 = { .names = "GPT2LMHeadModel",
+                                  .types = "gpt2",
+                                  .arch = "gpt2",
+                                  .root = "transformer.",
+                                  .layers = "h",
+                                  .keys = gpt2_keys,
+                                  .tensors = gpt2_names,
+                                  .idle = "n_ctx reorder_and_upcast_attn summary_activation summary_first_dropout "
+                                          "summary_proj_to_labels summary_type summary_use_proj",
+                                  .tied = true,
+                                  .more = gpt2_more };
+
+const hn_hf_class *const hn_hf_dense[] = {
+    &llama,   &mistral, &ministral3, &arcee,      &smollm3, &granite, &ernie,  &qwen2, &qwen3,
+    &seed,    &hunyuan, &phi3,       &glm4,       &gemma,   &gemma2,  &gemma3, &olmo2, &olmo3,
+    &exaone4, &cohere,  &cohere2,    &starcoder2, &gptneox, &gpt2,    NULL,
+};

@@ -1,0 +1,105 @@
+/* hf_latent: classes of transformers whose keys and values are compressed: DeepSeek V2 and V3, GLM-4.7-Flash, Kimi K2,
+ * Mistral 4. Refuses to know how pieces are walked (hf_make.c). */
+#include "forge/hf_rows.h"
+
+static const hn_hf_name deepseek_names[] = {
+    LATENT_NAMES,
+    { "ffn_gate_inp", "mlp.gate", NULL },
+    { "exp_probs_b.bias", "mlp.gate.e_score_correction_bias", hn_hf_flat },
+    MLP_EXPERTS,
+    SHARED_NAMES("mlp.shared_experts"),
+    NAMES_END,
+};
+/* By class: what a config that does not say it means. */
+static const hn_hf_key deepseek2_keys[] = { LATENT_ROWS, ROUTED(1, 0), ONLY("ep_size", 1), KEYS_END };
+static const hn_hf_key deepseek3_keys[] = { LATENT_ROWS, ROUTED(2.5, 1), ONLY("ep_size", 1), KEYS_END };
+static const hn_hf_key glm4lite_keys[] = { LATENT_ROWS, ROUTED(1.8, 1), ONLY("ep_size", 1), KEYS_END };
+
+hone_status hn_hf_put_latent(hn_hf *f, hone_error *err)
+{
+    int64_t rank_q, rank_kv, nope, rope;
+    hone_status st;
+    TRY(hn_hf_whole(f, "q_lora_rank", 0, &rank_q, err));
+    TRY(hn_hf_whole(f, "kv_lora_rank", 0, &rank_kv, err));
+    TRY(hn_hf_whole(f, "qk_nope_head_dim", 0, &nope, err));
+    TRY(hn_hf_whole(f, "qk_rope_head_dim", 0, &rope, err));
+    if (rank_q) TRY(hn_hf_put_u32(f, "attention.q_lora_rank", (uint32_t)rank_q, err));
+    TRY(hn_hf_put_u32(f, "attention.head_count_kv", 1, err));
+    TRY(hn_hf_put_u32(f, "attention.key_length", (uint32_t)(rank_kv + rope), err));
+    TRY(hn_hf_put_u32(f, "attention.key_length_mla", (uint32_t)(nope + rope), err));
+    TRY(hn_hf_put_u32(f, "rope.dimension_count", (uint32_t)rope, err));
+    f->own_width = true;
+    return HONE_OK;
+}
+
+static hone_status deepseek2_more(hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_hf_put_latent(f, err));
+    return hn_hf_put_routed(f, "softmax", err);
+}
+static hone_status glm4lite_more(hn_hf *f, hone_error *err)
+{
+    const json_t *pairs = hn_hf_get(f, "rope_interleave");
+    hone_status st;
+    if (pairs && !json_is_true(pairs)) return hn_hf_refuse(f, "rope_interleave", pairs, "true", err);
+    TRY(hn_hf_put_latent(f, err));
+    return hn_hf_put_routed(f, "sigmoid", err);
+}
+/* Here transformers takes 8 groups and 4 of them where nothing is said, other programs one: it must be said. */
+static hone_status deepseek3_more(hn_hf *f, hone_error *err)
+{
+    static const char *const needed[] = { "n_group", "topk_group" };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!json_object_get(f->config, needed[i]))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: has no %s, which a model of class DeepseekV3ForCausalLM needs",
+                           f->path, needed[i]);
+    return glm4lite_more(f, err);
+}
+
+#define DEEPSEEK(class_names, class_types, rows, numbers, ...)                                                    \
+    {                                                                                                             \
+        .names = class_names, .types = class_types, .arch = "deepseek2", .keys = rows, .tensors = deepseek_names, \
+        .idle = ROUTER_IDLE, .more = numbers, __VA_ARGS__                                                         \
+    }
+static const hn_hf_class deepseek2 =
+    DEEPSEEK("DeepseekV2ForCausalLM", "deepseek_v2", deepseek2_keys, deepseek2_more, .left = NULL);
+static const hn_hf_class deepseek3 = DEEPSEEK("DeepseekV3ForCausalLM|KimiK2ForCausalLM", "deepseek_v3|kimi_k2",
+                                              deepseek3_keys, deepseek3_more, .left = NULL);
+static const hn_hf_class glm4lite =
+    DEEPSEEK("Glm4MoeLiteForCausalLM", "glm4_moe_lite", glm4lite_keys, glm4lite_more, .eps = 1e-5);
+
+/* ---- Mistral 4 ------------------------------------------------------------------------------------------------- */
+
+/* Queries grow with their positions from the first context on, which hone does not do here: up to it all is equal. */
+static hone_status mistral4_more(hn_hf *f, hone_error *err)
+{
+    const json_t *rope = hn_hf_get(f, "rope_parameters|rope_scaling");
+    const json_t *beta = json_object_get(rope, "llama_4_scaling_beta");
+    const json_t *first = json_object_get(rope, "original_max_position_embeddings");
+    int64_t n_ctx;
+    hone_status st;
+    TRY(hn_hf_whole(f, "max_position_embeddings", 1048576, &n_ctx, err));
+    if (json_is_number(beta) && json_number_value(beta) != 0) {
+        if (!json_is_integer(first) || json_integer_value(first) < 1)
+            return hn_hf_refuse(f, "llama_4_scaling_beta", beta, "original_max_position_embeddings beside it", err);
+        n_ctx = json_integer_value(first) < n_ctx ? json_integer_value(first) : n_ctx;
+    }
+    TRY(hn_hf_put_u32(f, "context_length", (uint32_t)n_ctx, err));
+    const json_t *pairs = hn_hf_get(f, "rope_interleave");
+    if (pairs && !json_is_true(pairs)) return hn_hf_refuse(f, "rope_interleave", pairs, "true", err);
+    TRY(hn_hf_put_latent(f, err));
+    return hn_hf_put_routed(f, "softmax", err);
+}
+static const hn_hf_key mistral4_keys[] = {
+    LATENT_ROWS, ROUTED(1, 1), MORE("max_position_embeddings", "context_length"), ONLY("norm_topk_prob", 1), KEYS_END,
+};
+static const hn_hf_class mistral4 = { .names = "Mistral4ForCausalLM",
+                                      .types = "mistral4",
+                                      .arch = "mistral4",
+                                      .keys = mistral4_keys,
+                                      .tensors = deepseek_names,
+                                      .idle = ROUTER_IDLE,
+                                      .more = mistral4_more };
+
+const hn_hf_class *const hn_hf_latent[] = { &deepseek2, &deepseek3, &glm4lite, &mistral4, NULL };

@@ -1,0 +1,459 @@
+/* hf_quantized: folders whose matrices are stored otherwise. Finds them by their tensors (a code and its scales, zeros,
+ * shape), asks the config what the tensors do not say, and puts a matrix of the plain name and shape into the list, as
+ * if it had been there. What hone does not read is refused by name. Owns names and configs of quantizers; refuses to
+ * know how a number is made (hf_dequant.c). */
+#include "forge/hf_packed.h"
+
+#include <stdlib.h>
+
+#define TRY(x)                                \
+    do {                                      \
+        if ((st = (x)) != HONE_OK) return st; \
+    } while (0)
+
+/* What the config says. */
+typedef struct said {
+    const json_t *o; /* NULL: nothing */
+    json_t *own;     /* of a file of its own */
+    const char *method;
+    int64_t bits, group; /* 0: not said; group −1: all columns */
+    int64_t block[2];
+    int64_t widths; /* of compressed-tensors' words: a bit for each that a group has; 0: not said */
+    bool one_less;
+} said;
+
+#define INSTEAD "convert the unquantized checkpoint"
+
+/* ---- the config -------------------------------------------------------------------------------------------- */
+
+static int64_t whole(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_integer(v) ? json_integer_value(v) : 0;
+}
+
+/* Files that quantizers write beside config.json. */
+static hone_status load_beside(const hn_hf *f, said *q, hone_error *err)
+{
+    static const char *const files[] = { "hf_quant_config.json", "quantize_config.json" };
+    const hn_json_rules rules = { .max_bytes = 16 << 20, .max_depth = 40, .flags = HN_JSON_UNIQUE | HN_JSON_PYTHON };
+    for (size_t i = 0; i < sizeof files / sizeof *files && !q->own; i++) {
+        char path[4352];
+        bool there;
+        hone_status st;
+        TRY(hn_hf_beside(&there, f->c->path, files[i], path, err));
+        if (!there) continue;
+        TRY(hn_json_tree_file(&q->own, path, &rules, err));
+        q->o = i == 0 ? json_object_get(q->own, "quantization") : q->own;
+        q->method = i == 0 ? "modelopt" : "gptq";
+    }
+    return HONE_OK;
+}
+
+static hone_status refuse(const hn_hf *f, const char *key, const char *value, const char *expected, hone_error *err)
+{
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: quantization_config: %s = \"%s\", expected %s: " INSTEAD, f->path, key,
+                   HN_ESC(value, strlen(value)), expected);
+}
+
+static hone_status check_word(const hn_hf *f, const said *q, const char *key, const char *words, hone_error *err)
+{
+    const char *w = hn_json_text_of(q->o, key);
+    return !*w || hn_hf_is_word(words, w, strlen(w)) ? HONE_OK : refuse(f, key, w, words, err);
+}
+
+static hone_status check_bits(const hn_hf *f, const said *q, const char *words, hone_error *err)
+{
+    char b[24];
+    snprintf(b, sizeof b, "%lld", (long long)q->bits);
+    return hn_hf_is_word(words, b, strlen(b)) ? HONE_OK : refuse(f, "bits", b, words, err);
+}
+
+/* "128x128", or [128, 128] */
+static bool read_block(const json_t *v, int64_t block[2])
+{
+    long long a = 0, b = 0;
+    char rest;
+    const char *s = json_string_value(v);
+    if (s && sscanf(s, "%9lldx%9lld%c", &a, &b, &rest) != 2) return false;
+    if (!s && json_array_size(v) == 2) {
+        a = json_integer_value(json_array_get(v, 0));
+        b = json_integer_value(json_array_get(v, 1));
+    }
+    block[0] = a;
+    block[1] = b;
+    return a > 0 && b > 0;
+}
+
+/* Of matrices that go together: how wide a code is, and what shares a scale. */
+static hone_status read_group(const hn_hf *f, said *q, const json_t *w, hone_error *err)
+{
+    char shown[64];
+    int64_t block[2], bits = json_object_get(w, "num_bits") ? whole(w, "num_bits") : 8;
+    const char *type = hn_json_text_of(w, "type");
+    bool floats = !strcmp(type, "float");
+    snprintf(shown, sizeof shown, "%lld", (long long)bits);
+    if (!hn_hf_is_word(floats ? "8" : "2|4|8", shown, strlen(shown)))
+        return refuse(f, "num_bits of config_groups", shown, floats ? "8 of type float" : "2, 4 or 8", err);
+    if (*type && !floats && strcmp(type, "int")) return refuse(f, "type of config_groups", type, "int or float", err);
+    if (!floats) q->widths |= (int64_t)1 << bits;
+    if (strcmp(hn_json_text_of(w, "strategy"), "block")) return HONE_OK;
+    if (!read_block(json_object_get(w, "block_structure"), block))
+        return refuse(f, "block_structure of config_groups", hn_json_text_of(w, "block_structure"), "[rows, columns]",
+                      err);
+    if (q->block[0] && (q->block[0] != block[0] || q->block[1] != block[1])) {
+        snprintf(shown, sizeof shown, "%lldx%lld", (long long)block[0], (long long)block[1]);
+        return refuse(f, "block_structure of config_groups", shown, "one for all groups", err);
+    }
+    q->block[0] = block[0];
+    q->block[1] = block[1];
+    return HONE_OK;
+}
+
+static hone_status read_groups(const hn_hf *f, said *q, hone_error *err)
+{
+    const char *k;
+    json_t *v;
+    hone_status st;
+    json_object_foreach(json_object_get(q->o, "config_groups"), k, v)
+    {
+        const json_t *w = json_object_get(v, "weights");
+        if (json_is_object(w)) TRY(read_group(f, q, w, err));
+    }
+    return check_word(f, q, "format",
+                      "pack-quantized|float-quantized|int-quantized|naive-quantized|dense|mixed-precision", err);
+}
+
+static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
+{
+    static const char methods[] = "fp8|fbgemm_fp8|compressed-tensors|gptq|awq|mxfp4|modelopt";
+    hone_status st;
+    if (!hn_hf_is_word(methods, q->method, strlen(q->method)))
+        return refuse(f, "quant_method", q->method, methods, err);
+    if (!strcmp(q->method, "modelopt")) {
+        const char *algo = hn_json_text_of(q->o, "quant_algo");
+        return !strncmp(algo, "FP8", 3) ? HONE_OK : refuse(f, "quant_algo", algo, "FP8", err);
+    }
+    if (!strcmp(q->method, "compressed-tensors")) return read_groups(f, q, err);
+    if (!strcmp(q->method, "gptq")) {
+        TRY(check_word(f, q, "checkpoint_format", "gptq|gptq_v2", err));
+        q->one_less = strcmp(hn_json_text_of(q->o, "checkpoint_format"), "gptq_v2");
+        return check_bits(f, q, "2|3|4|8", err);
+    }
+    if (!strcmp(q->method, "awq")) {
+        TRY(check_word(f, q, "version", "gemm|GEMM", err));
+        return check_bits(f, q, "4", err);
+    }
+    return HONE_OK;
+}
+
+static hone_status ask(hn_hf *f, said *q, hone_error *err)
+{
+    hone_status st;
+    *q = (said){ .o = json_object_get(f->root, "quantization_config") };
+    if (!q->o) q->o = json_object_get(f->config, "quantization_config");
+    if (!q->o) q->o = json_object_get(f->root, "compression_config");
+    hn_hf_get(f, "quantization_config|compression_config"); /* known */
+    if (json_is_object(q->o)) {
+        q->method = hn_json_text_of(q->o, "quant_method");
+        if (!*q->method && json_object_get(f->root, "compression_config")) q->method = "compressed-tensors";
+    } else TRY(load_beside(f, q, err));
+    if (!json_is_object(q->o)) {
+        q->o = NULL;
+        q->method = "";
+        return HONE_OK;
+    }
+    const json_t *block = json_object_get(q->o, "weight_block_size");
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *v = json_array_get(block, i);
+        q->block[i] = json_is_integer(v) && json_integer_value(v) > 0 ? json_integer_value(v) : 0;
+    }
+    q->bits = whole(q->o, json_object_get(q->o, "bits") ? "bits" : "w_bit");
+    q->group = whole(q->o, json_object_get(q->o, "group_size") ? "group_size" : "q_group_size");
+    return check_method(f, q, err);
+}
+
+/* ---- finding tensors ---------------------------------------------------------------------------------------- */
+
+static bool ends(hone_str s, const char *tail)
+{
+    size_t n = strlen(tail);
+    return s.len > n && !memcmp(s.ptr + s.len - n, tail, n);
+}
+
+/* The tensor named as the first `stem` bytes of a name, and tail. */
+static int64_t beside(const hn_hf *f, hone_str name, size_t stem, const char *tail)
+{
+    char full[320];
+    int n = snprintf(full, sizeof full, "%.*s%s", (int)stem, name.ptr, tail);
+    const hn_ckpt_tensor *t = n > 0 && (size_t)n < sizeof full ? hn_ckpt_find(f->c, full, (size_t)n) : NULL;
+    return t ? t - f->c->t : -1;
+}
+
+static bool is_scale(const hn_ckpt_tensor *t)
+{
+    return t->raw == HN_RAW_F8_E8M0 || (!t->raw && (hn_is_float(t->type) || t->type == HN_F64));
+}
+
+static hone_status bad(const hn_hf *f, int64_t i, const char *expected, hone_error *err)
+{
+    const hn_ckpt_tensor *t = &f->c->t[i];
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is %s of shape %s, expected %s: " INSTEAD, f->c->part[t->part].path,
+                   HN_ESC(t->name.ptr, t->name.len), t->raw ? hn_ckpt_raw_name(t->raw) : hn_type_get(t->type)->name,
+                   HN_SHAPE(t), expected);
+}
+
+static hone_status missing(const hn_hf *f, int64_t i, const char *what, hone_error *err)
+{
+    const hn_ckpt_tensor *t = &f->c->t[i];
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has dtype %s, and there is no %s beside it: " INSTEAD,
+                   f->c->part[t->part].path, HN_ESC(t->name.ptr, t->name.len), hn_ckpt_raw_name(t->raw), what);
+}
+
+static void use(hn_hf *f, int64_t i)
+{
+    if (i < 0) return;
+    uint64_t n = 1;
+    for (int k = 0; k < HN_CKPT_MAX_DIM; k++) n *= f->c->t[i].ne[k];
+    f->used[i] = n;
+}
+
+/* What a conversion that rounds nothing more than its users' own programs makes of the numbers: the scales' type. */
+static hn_type as_of(const hn_hf *f, int64_t scale)
+{
+    return f->c->t[scale].type == HN_F16 && !f->c->t[scale].raw ? HN_F16 : HN_BF16;
+}
+
+/* Room for one more tensor, and what goes with it. */
+hone_status hn_hf_grow(hn_hf *f, hone_error *err)
+{
+    size_t n = f->c->n;
+    uint64_t *used = realloc(f->used, (n + 1) * sizeof *used);
+    if (used) f->used = used;
+    hn_hf_stored **stored = used ? realloc(f->stored, (n + 1) * sizeof *stored) : NULL;
+    if (stored) f->stored = stored;
+    if (!stored) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu tensors", f->c->path, n);
+    for (size_t i = f->n_stored; i <= n; i++) stored[i] = NULL;
+    for (size_t i = f->n_used; i <= n; i++) used[i] = 0;
+    f->n_stored = f->n_used = n + 1;
+    return HONE_OK;
+}
+
+/* p, found beside `like`, becomes the matrix `name` [n_row / n_out, n_out, n_in]; `at` ≥ 0: it is there already. */
+static hone_status put(hn_hf *f, const hn_hf_packed *p, hone_str name, int64_t like, int32_t n_dim, const uint64_t *ne,
+                       hn_type as, hone_error *err)
+{
+    hn_hf_packed *own = hn_arena_alloc(f->arena, sizeof *own);
+    int64_t at = like;
+    hone_status st;
+    if (!own) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu tensors", f->c->path, f->c->n);
+    *own = *p;
+    hn_hf_packed_reader(own, as);
+    if (ne) {
+        hn_ckpt_tensor t = f->c->t[like];
+        t.name = name;
+        t.raw = HN_RAW_NOT;
+        t.type = HN_F32; /* as its numbers come; no byte of it is read */
+        t.n_dim = n_dim;
+        for (int32_t i = 0; i < HN_CKPT_MAX_DIM; i++) t.ne[i] = i < n_dim ? ne[i] : 1;
+        TRY(hn_ckpt_add(f->c, &t, err));
+        TRY(hn_hf_grow(f, err));
+        at = (int64_t)f->c->n - 1;
+        use(f, p->codes);
+    }
+    f->stored[at] = &own->s;
+    use(f, p->scale);
+    use(f, p->zero);
+    use(f, p->order);
+    return HONE_OK;
+}
+
+/* ---- eight bits ------------------------------------------------------------------------------------------------ */
+
+/* How many rows or columns share a scale: as the config says, or all, or one. */
+static bool shared(uint64_t n, uint64_t n_scale, int64_t block, uint64_t *out)
+{
+    uint64_t b = block > 0 ? (uint64_t)block : 0;
+    *out = n_scale == 1 ? n : n_scale == n ? 1 : b;
+    if (b && (n + b - 1) / b == n_scale) *out = b;
+    return *out && (n + *out - 1) / *out == n_scale;
+}
+
+static hone_status find_bytes(hn_hf *f, const said *q, int64_t i, hone_error *err)
+{
+    hn_ckpt_tensor t = f->c->t[i];
+    hn_hf_packed p = { .codes = i, .zero = -1, .order = -1 };
+    p.how = t.raw == HN_RAW_I8 ? HN_PACKED_I8 : t.raw == HN_RAW_F8_E4M3 ? HN_PACKED_F8_E4M3 : HN_PACKED_F8_E5M2;
+    p.scale = beside(f, t.name, t.name.len, "_scale_inv");
+    if (p.scale < 0) p.scale = beside(f, t.name, t.name.len, "_scale");
+    if (p.scale < 0) return HONE_OK; /* told if it is a weight */
+    const hn_ckpt_tensor *s = &f->c->t[p.scale];
+    uint64_t n_mat = 1, n_scale_mat = 1;
+    for (int k = 2; k < HN_CKPT_MAX_DIM; k++) n_mat *= t.ne[k];
+    if (!is_scale(s) || t.n_dim < 2) return bad(f, p.scale, "scales of a matrix", err);
+    uint64_t ne[3] = { s->ne[0], s->ne[1], s->ne[2] }; /* a list is of rows, or of whole matrices */
+    if (s->n_dim == 1 && t.n_dim == 2) ne[1] = s->ne[0], ne[0] = 1;
+    if (s->n_dim == 1 && t.n_dim > 2 && s->ne[0] > 1) ne[2] = s->ne[0], ne[0] = 1;
+    n_scale_mat = ne[2];
+    for (int k = 3; k < HN_CKPT_MAX_DIM; k++) n_scale_mat *= s->ne[k];
+    p.n_in = t.ne[0];
+    p.n_out = t.ne[1];
+    p.n_row = n_mat * p.n_out;
+    p.n_scale_in = ne[0];
+    p.n_scale_out = ne[1];
+    if (n_scale_mat == 1 && ne[0] == 1 && ne[1] == 1) p.n_out = p.n_row; /* one for all */
+    else if (n_scale_mat != n_mat) return bad(f, p.scale, "scales for each matrix", err);
+    if (!shared(p.n_in, ne[0], q->block[1], &p.block_in) || !shared(p.n_out, ne[1], q->block[0], &p.block_out))
+        return bad(f, p.scale, "one scale, one for each row, or for blocks as weight_block_size says", err);
+    return put(f, &p, t.name, i, 0, NULL, as_of(f, p.scale), err);
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------------- */
+
+/* compressed-tensors, format pack-quantized: "X.weight_packed". */
+static hone_status find_words(hn_hf *f, const said *q, int64_t i, hone_error *err)
+{
+    char name[320];
+    const hone_str own = f->c->t[i].name;
+    const size_t stem = own.len - strlen("_packed");
+    hn_hf_packed p = { .how = HN_PACKED_WORDS, .codes = i };
+    int64_t shape = beside(f, own, stem, "_shape"), n[2];
+    hone_status st;
+    p.scale = beside(f, own, stem, "_scale");
+    p.zero = beside(f, own, stem, "_zero_point");
+    p.order = beside(f, own, stem, "_g_idx");
+    if (f->c->t[i].raw != HN_RAW_I32) return bad(f, i, "I32: words of 4 or 8 bits", err);
+    if (p.scale < 0) return missing(f, i, "weight_scale", err);
+    if (shape < 0 || f->c->t[shape].raw != HN_RAW_I64 || f->c->t[shape].ne[0] != 2 || f->c->t[shape].n_dim != 1)
+        return missing(f, i, "weight_shape of two I64", err);
+    const hn_ckpt_tensor *t = &f->c->t[i], *s = &f->c->t[p.scale], *z = p.zero < 0 ? NULL : &f->c->t[p.zero];
+    TRY(hn_source_read(&f->c->part[f->c->t[shape].part], f->c->t[shape].off, n, sizeof n, err));
+    uint64_t n_word = t->ne[0], per = n_word ? (n[1] > 0 ? ((uint64_t)n[1] + n_word - 1) / n_word : 0) : 0;
+    per = per > 8 ? 16 : per > 4 ? 8 : per > 2 ? 4 : 0; /* the last word may not be full */
+    if (n[0] < 1 || n[1] < 1 || !per || t->n_dim != 2 || t->ne[1] != (uint64_t)n[0] ||
+        ((uint64_t)n[1] + per - 1) / per != n_word)
+        return bad(f, i, "words of 2, 4 or 8 bits of the shape that weight_shape says", err);
+    p.bits = (int32_t)(32 / per);
+    if (q->widths && !(q->widths >> p.bits & 1))
+        return bad(f, i, "words of as many bits as num_bits of config_groups says", err);
+    p.n_in = (uint64_t)n[1];
+    p.n_out = p.n_row = (uint64_t)n[0];
+    p.n_scale_in = s->n_dim > 1 ? s->ne[0] : 1;
+    p.n_scale_out = s->n_dim > 1 ? s->ne[1] : s->ne[0];
+    p.block_out = p.n_scale_out == p.n_out ? 1 : p.n_out;
+    p.block_in = p.n_in / (p.n_scale_in ? p.n_scale_in : 1);
+    if (!is_scale(s) || s->n_dim > 2 || (p.n_scale_out != p.n_out && p.n_scale_out != 1) || p.n_scale_in == 0 ||
+        p.n_in % p.n_scale_in)
+        return bad(f, p.scale, "scales of rows and of groups of columns", err);
+    if (z &&
+        (z->raw != HN_RAW_I32 || z->n_dim != 2 || z->ne[0] != p.n_scale_in || z->ne[1] != (p.n_out + per - 1) / per))
+        return bad(f, p.zero, "I32, words of zeros of rows", err);
+    if (p.order >= 0 && (f->c->t[p.order].raw != HN_RAW_I32 || f->c->t[p.order].ne[0] != p.n_in))
+        return bad(f, p.order, "an I32 for each column", err);
+    use(f, shape);
+    int len = snprintf(name, sizeof name, "%.*s", (int)stem, own.ptr);
+    return put(f, &p, (hone_str){ name, (size_t)len }, i, 2, (uint64_t[]){ p.n_in, p.n_out }, as_of(f, p.scale), err);
+}
+
+/* GPTQ and AWQ: "X.qweight" [n_in of words, n_out], or [n_in, n_out of words]. */
+static hone_status find_columns(hn_hf *f, const said *q, int64_t i, hone_error *err)
+{
+    char name[320];
+    const hone_str own = f->c->t[i].name;
+    const size_t stem = own.len - strlen("qweight");
+    bool awq = !strcmp(q->method, "awq");
+    hn_hf_packed p = { .how = awq ? HN_PACKED_AWQ : HN_PACKED_GPTQ, .codes = i, .bits = (int32_t)q->bits };
+    if (!awq && strcmp(q->method, "gptq")) return bad(f, i, "quantization_config with quant_method gptq or awq", err);
+    p.one_less = q->one_less;
+    p.scale = beside(f, own, stem, "scales");
+    p.zero = beside(f, own, stem, "qzeros");
+    p.order = awq ? -1 : beside(f, own, stem, "g_idx");
+    if (p.scale < 0) return missing(f, i, "scales", err);
+    if (p.zero < 0) return missing(f, i, "qzeros", err);
+    const hn_ckpt_tensor *t = &f->c->t[i], *s = &f->c->t[p.scale], *z = &f->c->t[p.zero];
+    uint64_t bits = (uint64_t)p.bits;
+    if (t->raw != HN_RAW_I32 || t->n_dim != 2 || t->ne[0] == 0 || t->ne[1] == 0 || t->ne[1] * 32 % bits)
+        return bad(f, i, "I32, a matrix of words", err);
+    p.n_in = awq ? t->ne[1] : t->ne[1] * 32 / bits;
+    p.n_out = p.n_row = awq ? t->ne[0] * 8 : t->ne[0];
+    p.n_scale_in = s->n_dim > 1 ? s->ne[1] : 0;
+    p.n_scale_out = p.n_out;
+    p.block_out = 1;
+    p.block_in = q->group > 0 ? (uint64_t)q->group : p.n_in;
+    if (!is_scale(s) || s->n_dim != 2 || s->ne[0] != p.n_out || p.n_scale_in == 0 ||
+        (p.order < 0 && (p.n_in + p.block_in - 1) / p.block_in != p.n_scale_in))
+        return bad(f, p.scale, "scales of groups of columns, as group_size says", err);
+    if (z->raw != HN_RAW_I32 || z->n_dim != 2 || z->ne[1] != p.n_scale_in || z->ne[0] * 32 != p.n_out * bits)
+        return bad(f, p.zero, "I32, words of zeros of columns", err);
+    if (p.order >= 0 && (f->c->t[p.order].raw != HN_RAW_I32 || f->c->t[p.order].ne[0] != p.n_in))
+        return bad(f, p.order, "an I32 for each column", err);
+    int len = snprintf(name, sizeof name, "%.*sweight", (int)stem, own.ptr);
+    return put(f, &p, (hone_str){ name, (size_t)len }, i, 2, (uint64_t[]){ p.n_in, p.n_out }, as_of(f, p.scale), err);
+}
+
+/* ---- MXFP4 ------------------------------------------------------------------------------------------------------ */
+
+/* "X_blocks" [.., rows, n, 16] and "X_scales" [.., rows, n]: X [.., rows, 32n]. */
+static hone_status find_mxfp4(hn_hf *f, int64_t i, hone_error *err)
+{
+    char name[320];
+    const hone_str own = f->c->t[i].name;
+    const size_t stem = own.len - strlen("_blocks");
+    hn_hf_packed p = { .how = HN_PACKED_MXFP4, .codes = i, .zero = -1, .order = -1 };
+    p.scale = beside(f, own, stem, "_scales");
+    if (p.scale < 0) return missing(f, i, "tensor of scales (_scales)", err);
+    const hn_ckpt_tensor *t = &f->c->t[i], *s = &f->c->t[p.scale];
+    uint64_t ne[4] = { 0 };
+    if (t->raw != HN_RAW_U8 || t->n_dim < 3 || t->n_dim > 5 || t->ne[0] != 16)
+        return bad(f, i, "U8, blocks of 16 bytes", err);
+    bool same = s->n_dim == t->n_dim - 1 && (s->raw == HN_RAW_U8 || s->raw == HN_RAW_F8_E8M0);
+    for (int32_t k = 0; k < t->n_dim - 1; k++) {
+        ne[k] = t->ne[k + 1];
+        same &= s->ne[k] == ne[k];
+    }
+    if (!same) return bad(f, p.scale, "U8, a scale for each block", err);
+    if (ne[0] > UINT64_MAX / 32) return bad(f, i, "rows of fewer blocks", err);
+    ne[0] *= 32;
+    p.n_in = ne[0];
+    int len = snprintf(name, sizeof name, "%.*s", (int)stem, own.ptr);
+    return put(f, &p, (hone_str){ name, (size_t)len }, i, t->n_dim - 1, ne, HN_MXFP4, err);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* Scales of activations and of caches: hone has its own ways there. */
+static bool is_of_activations(hone_str name)
+{
+    static const char *const tails[] = { ".input_scale", ".activation_scale", ".output_scale",
+                                         ".k_scale",     ".v_scale",          ".q_scale",
+                                         ".prob_scale",  "_activation_scale", "proj_input_scale" };
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
+        if (ends(name, tails[i])) return true;
+    return false;
+}
+
+static hone_status find_all(hn_hf *f, const said *q, hone_error *err)
+{
+    hone_status st;
+    for (size_t i = 0, n = f->c->n; i < n; i++) {
+        const hn_ckpt_tensor *t = &f->c->t[i];
+        int64_t at = (int64_t)i;
+        if (ends(t->name, ".qweight")) TRY(find_columns(f, q, at, err));
+        else if (ends(t->name, ".weight_packed")) TRY(find_words(f, q, at, err));
+        else if (ends(t->name, "_blocks") && t->raw == HN_RAW_U8) TRY(find_mxfp4(f, at, err));
+        else if (t->raw == HN_RAW_F8_E4M3 || t->raw == HN_RAW_F8_E5M2 || t->raw == HN_RAW_I8)
+            TRY(find_bytes(f, q, at, err));
+        else if (q->o && is_of_activations(t->name)) use(f, at);
+    }
+    return HONE_OK;
+}
+
+hone_status hn_hf_find_stored(hn_hf *f, hone_error *err)
+{
+    said q;
+    hone_status st = ask(f, &q, err);
+    if (st == HONE_OK) st = hn_hf_grow(f, err);
+    if (st == HONE_OK) st = find_all(f, &q, err);
+    json_decref(q.own);
+    return st;
+}

@@ -1,0 +1,112 @@
+#!/bin/sh
+# What takes too long for tests/e2e/pull.sh: hone pull killed at random moments, connections that end at any byte, a disk that is
+# full, and huggingface_hub (of PyPI) at the same hub with the same cache. Usage: check_pull.sh [PROGRAM], from the root of the
+# repository. KILLS=200 SEED=1; PYTHON=python3 with huggingface_hub, else that part is skipped. Asks 127.0.0.1 alone.
+HONE=${1:-$(pwd)/build/release/hone}
+. tests/e2e/lib.sh
+unset HF_TOKEN HUGGING_FACE_HUB_TOKEN HF_TOKEN_PATH HF_HUB_OFFLINE HUGGINGFACE_HUB_CACHE http_proxy https_proxy HTTP_PROXY HTTPS_PROXY
+PYTHON=${PYTHON:-python3}
+KILLS=${KILLS:-200}
+SEED=${SEED:-$(date +%s)}
+C=0123456789abcdef0123456789abcdef01234567
+F=$T/f
+export HF_HOME=$T/hf HF_HUB_CACHE=$T/cache HF_HUB_DISABLE_TELEMETRY=1 HF_HUB_DISABLE_XET=1 XDG_DATA_HOME=$T/data
+${CC:-cc} -O1 -pthread -w -o "$T/hub" tests/e2e/hub.c || exit 1
+mkdir -p "$F/repos/o/one" "$F/repos/o/many/sub/deep" "$F/plain"
+head -c 3000000 $TINY >"$F/repos/o/one/one-Q4_K_M.gguf"
+for i in 1 2 3; do head -c $((i * 700)) $TINY >"$F/repos/o/many/s-Q4_0-0000$i-of-00003.gguf"; done
+echo '{"a": 1}' >"$F/repos/o/many/config.json"
+echo 'text' >"$F/repos/o/many/sub/deep/a.txt"
+cp "$F/repos/o/one/one-Q4_K_M.gguf" "$F/plain/file.gguf"
+"$T/hub" "$F" >"$T/ports" &
+HUB=$!
+trap 'kill $HUB 2>/dev/null; umount "$T/small" 2>/dev/null; rm -rf "$T"' EXIT
+await test -s "$T/ports"
+read -r PORT CDN <"$T/ports"
+HF_ENDPOINT=http://127.0.0.1:$PORT
+export HF_ENDPOINT
+ONE=$F/repos/o/one/one-Q4_K_M.gguf
+SHA=$(sha256sum <"$ONE" | cut -d' ' -f1)
+BLOB=$T/cache/models--o--one/blobs/$SHA
+P="--retry-wait 0.01 --piece 0.25 --retries 8"
+rules() { printf '%s\n' "# $n_check $*" "$@" >"$F/rules.new" && mv "$F/rules.new" "$F/rules"; }
+# random N: in [0, N), of the seed
+random() {
+    SEED=$(((SEED * 1103515245 + 12345) % 2147483648))
+    echo $((SEED / 7 % $1))
+}
+
+# ---- killed, any time ------------------------------------------------------------------------------------
+echo "# seed $SEED"
+wrong=0 rounds=0 kept=0
+rules "cdn:/store slow 60000"
+while [ $rounds -lt "$KILLS" ]; do
+    "$HONE" pull $P o/one >/dev/null 2>"$T/err" &
+    S=$!
+    sleep "0.$(printf %03d "$(random 900)")"
+    case $((rounds % 3)) in
+    0) kill -KILL $S 2>/dev/null ;;
+    1) kill -INT $S 2>/dev/null ;;
+    2) kill -TERM $S 2>/dev/null ;;
+    esac
+    wait $S 2>/dev/null
+    rounds=$((rounds + 1))
+    [ ! -e "$BLOB.hone-part.json" ] || kept=$((kept + 1))
+    if [ -e "$BLOB" ]; then
+        cmp -s "$BLOB" "$ONE" || wrong=$((wrong + 1))
+        rm -rf "$T/cache"
+    fi
+done
+[ $wrong -eq 0 ] && ok "$rounds pulls killed, none left a wrong file ($kept left a part)" || not_ok "$wrong wrong files"
+rules
+expect 0 "and the next one has it" "$HONE" pull $P o/one
+same "right" "$BLOB" "$ONE"
+
+# ---- the connection ends at byte k -----------------------------------------------------------------------
+bad=0 i=0
+while [ $i -lt 60 ]; do
+    rm -rf "$T/cache"
+    rules "cdn:/store cut $(random 262144) 3" "hub:/resolve drop x 1"
+    "$HONE" pull $P o/one >/dev/null 2>"$T/err" && cmp -s "$BLOB" "$ONE" || bad=$((bad + 1))
+    i=$((i + 1))
+done
+[ $bad -eq 0 ] && ok "60 times cut at any byte" || not_ok "cut: $bad of 60" "$T/err"
+
+# ---- a full disk ------------------------------------------------------------------------------------------
+mkdir "$T/small"
+if mount -t tmpfs -o size=2m none "$T/small" 2>/dev/null; then
+    rules
+    expect 1 "a disk too small" env HF_HUB_CACHE="$T/small" "$HONE" pull $P o/one
+    says "says so before" 'the disk has 0.00 GB free|no room'
+    [ -z "$(find "$T/small" -name '*.gguf' -o -name "$SHA")" ] && ok "no file there" || not_ok "no file there"
+    umount "$T/small"
+else
+    skip "a disk too small" "cannot mount a tmpfs"
+fi
+
+# ---- huggingface_hub at the same hub ------------------------------------------------------------------------
+if ! "$PYTHON" -c 'import huggingface_hub' 2>/dev/null; then
+    skip "one cache for both" "no huggingface_hub for $PYTHON"
+    finish
+fi
+rules
+rm -rf "$T/cache"
+theirs() { HF_HUB_CACHE=$1 "$PYTHON" -c 'import sys
+from huggingface_hub import snapshot_download
+print(snapshot_download("o/many", local_files_only=len(sys.argv) > 1))' ${2:-} 2>"$T/err"; }
+# trees/: the list of files, which the newer ones of it keep for themselves
+tree() { (cd "$1" && find models--* \( -type f -o -type l \) ! -path '*/trees/*' | sort | while read -r f; do
+    echo "$f $(readlink "$f") $(sha256sum <"$f")"
+done); }
+theirs "$T/theirs" >"$T/out" && ok "huggingface_hub downloads from the hub of the tests" || not_ok "huggingface_hub" "$T/err"
+for f in config.json sub/deep/a.txt s-Q4_0-00001-of-00003.gguf; do "$HONE" pull $P "hf.co/o/many/$f" >/dev/null 2>"$T/err" || not_ok "$f" "$T/err"; done
+tree "$T/theirs" >"$T/a"
+tree "$T/cache" >"$T/b"
+[ -s "$T/a" ] && same "both make the same cache: names, links, contents" "$T/a" "$T/b"
+theirs "$T/cache" local >"$T/out" && grep -q "$T/cache/models--o--many/snapshots/$C" "$T/out" && ok "it finds what hone has pulled, offline" ||
+    not_ok "it finds what hone has pulled, offline" "$T/err" "$T/out"
+: >"$F/log"
+expect 0 "hone finds what it has downloaded" env HF_HUB_CACHE="$T/theirs" "$HONE" pull $P o/many:Q4_0
+grep -q 'resolve\|store' "$F/log" && not_ok "and fetches nothing of it" "$F/log" || ok "and fetches nothing of it"
+expect 0 "offline too" env HF_HUB_CACHE="$T/theirs" "$HONE" pull --offline o/many:Q4_0
+finish

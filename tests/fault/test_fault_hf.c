@@ -1,0 +1,73 @@
+/* Out of memory at every possible place of a folder's conversion: the k-th allocation fails, for k = 1, 2, … until it
+ * succeeds. Each failure is HONE_E_NOMEM with a message, and leaves no file. */
+#define _GNU_SOURCE
+#include "../unit/hf_files.h"
+
+#include "fail_each.h"
+
+static char dir[64];
+static const char *type;
+
+static int make_dir(void **state)
+{
+    snprintf(dir, sizeof dir, "/tmp/hone-fault-hf-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+static int remove_dir(void **state) { return hf_remove(dir); }
+
+static int n_files(void)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) n += e->d_name[0] != '.';
+    if (d) closedir(d);
+    return n;
+}
+
+static hone_status convert(hone_error *err)
+{
+    char src[128], dst[128];
+    snprintf(src, sizeof src, "%s/hf", dir);
+    snprintf(dst, sizeof dst, "%s/out.gguf", dir);
+    hone_status st = hone_convert(src, NULL, type, dst, NULL, err);
+    assert_int_equal(n_files(), st == HONE_OK ? 2 : 1);
+    unlink(dst);
+    return st;
+}
+
+static void each(const hf_folder *f, const char *as)
+{
+    char src[128];
+    snprintf(src, sizeof src, "%s/hf", dir);
+    hf_write(f, src);
+    hf_write_text(src, "generation_config.json", "{\"top_k\":20,\"temperature\":0.6}");
+    type = as;
+    fail_each(convert);
+    assert_int_equal(hf_remove(src), 0);
+}
+
+static void llama(void **state)
+{
+    hf_folder f;
+    hf_llama(&f);
+    each(&f, NULL);
+}
+static void shards(void **state)
+{
+    hf_folder f;
+    hf_gemma2(&f);
+    each(&f, "Q8_0");
+}
+static void held_whole(void **state)
+{
+    hf_folder f;
+    hf_gpt2(&f);
+    each(&f, "F16");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(llama), cmocka_unit_test(shards),
+                                        cmocka_unit_test(held_whole) };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,253 @@
+/* hf_files: small folders as transformers saves them, for tests: config.json and model.safetensors, or two shards and
+ * their index. A tensor's numbers follow from its name, as tests/dev/make_hf_golden.py has them. */
+#ifndef HN_TEST_HF_FILES_H
+#define HN_TEST_HF_FILES_H
+
+#include "hone.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { HF_MAX = 64 };
+
+typedef struct hf_tensor {
+    char name[96];
+    const char *as; /* whose numbers it has; NULL: its own */
+    int n_dim;
+    size_t shape[3]; /* outermost first */
+} hf_tensor;
+
+typedef struct hf_folder {
+    const char *config;
+    hf_tensor t[HF_MAX];
+    int n;
+    bool bf16, shards;
+    const hf_tensor *bad; /* one number of it is another */
+    size_t bad_at;
+    float bad_value;
+} hf_folder;
+
+static size_t hf_count(const hf_tensor *t)
+{
+    size_t n = 1;
+    for (int i = 0; i < t->n_dim; i++) n *= t->shape[i];
+    return n;
+}
+
+/* Element i of a tensor: a multiple of 1/128 in [-1/2, 1/2), so that BF16 holds it; of norms 1 more. */
+static float hf_value(const char *name, size_t i)
+{
+    uint32_t h = 2166136261u;
+    for (const char *p = name; *p; p++) h = (h ^ (unsigned char)*p) * 16777619u;
+    h = (h + (uint32_t)i) * 2654435761u;
+    h ^= h >> 15;
+    h *= 2246822519u;
+    return (float)(h >> 25) / 128.0f - 0.5f + (strstr(name, "norm") && !strstr(name, "bias") ? 1.0f : 0.0f);
+}
+
+/* shape: "8,4" */
+static void hf_add(hf_folder *f, const char *name, const char *shape)
+{
+    assert_true(f->n < HF_MAX);
+    hf_tensor *t = &f->t[f->n++];
+    *t = (hf_tensor){ .n_dim = 0 };
+    snprintf(t->name, sizeof t->name, "%s", name);
+    for (const char *p = shape; *p; p += *p == ',') t->shape[t->n_dim++] = (size_t)strtoul(p, (char **)&p, 10);
+}
+
+/* "name shape; name shape; …", in which "L." stands for "model.layers.IL." of each of n_layer layers. */
+static void hf_add_all(hf_folder *f, const char *list, const char *layers, int n_layer)
+{
+    for (int il = -1; il < n_layer; il++)
+        for (const char *p = il < 0 ? list : layers; p && *p;) {
+            char name[64], shape[32], full[96];
+            int n;
+            assert_int_equal(sscanf(p, "%63s %31[0-9,];%n", name, shape, &n), 2);
+            if (il < 0) snprintf(full, sizeof full, "%s", name);
+            else
+                snprintf(full, sizeof full, "%.*s%d%s", (int)(strchr(name, '#') - name), name, il,
+                         strchr(name, '#') + 1);
+            hf_add(f, full, shape);
+            p += n;
+            while (*p == ' ') p++;
+        }
+}
+
+static void hf_write_text(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *o = fopen(path, "wb");
+    assert_non_null(o);
+    assert_int_equal(fwrite(text, 1, strlen(text), o), strlen(text));
+    assert_int_equal(fclose(o), 0);
+}
+
+/* Tensors first, first + step, … as one file. */
+static void hf_write_part(const hf_folder *f, const char *folder, const char *name, int first, int step)
+{
+    char path[256], head[16384];
+    size_t n = 1, at = 0;
+    head[0] = '{';
+    for (int i = first; i < f->n; i += step) {
+        const hf_tensor *t = &f->t[i];
+        size_t bytes = hf_count(t) * (f->bf16 ? 2 : 4);
+        n += (size_t)snprintf(head + n, sizeof head - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", n > 1 ? "," : "",
+                              t->name, f->bf16 ? "BF16" : "F32");
+        for (int d = 0; d < t->n_dim; d++)
+            n += (size_t)snprintf(head + n, sizeof head - n, "%s%zu", d ? "," : "", t->shape[d]);
+        n += (size_t)snprintf(head + n, sizeof head - n, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes);
+        assert_true(n + 256 < sizeof head);
+        at += bytes;
+    }
+    head[n++] = '}';
+    while (n % 8) head[n++] = ' ';
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *o = fopen(path, "wb");
+    uint64_t len = n;
+    assert_non_null(o);
+    fwrite(&len, 8, 1, o);
+    fwrite(head, 1, n, o);
+    for (int i = first; i < f->n; i += step)
+        for (size_t k = 0; k < hf_count(&f->t[i]); k++) {
+            float x = f->bad && f->bad == &f->t[i] && k == f->bad_at
+                          ? f->bad_value
+                          : hf_value(f->t[i].as ? f->t[i].as : f->t[i].name, k);
+            uint32_t u;
+            memcpy(&u, &x, 4);
+            u >>= f->bf16 ? 16 : 0;
+            fwrite(&u, f->bf16 ? 2 : 4, 1, o);
+        }
+    assert_int_equal(fclose(o), 0);
+}
+
+static void hf_write(const hf_folder *f, const char *folder)
+{
+    char index[16384];
+    size_t n;
+    mkdir(folder, 0700);
+    hf_write_text(folder, "config.json", f->config);
+    if (!f->shards) {
+        hf_write_part(f, folder, "model.safetensors", 0, 1);
+        return;
+    }
+    n = (size_t)snprintf(index, sizeof index, "{\"metadata\":{\"total_size\":1},\"weight_map\":{");
+    for (int i = 0; i < f->n; i++)
+        n += (size_t)snprintf(index + n, sizeof index - n, "%s\"%s\":\"%s.safetensors\"", i ? "," : "", f->t[i].name,
+                              i % 2 ? "b" : "a");
+    snprintf(index + n, sizeof index - n, "}}");
+    hf_write_text(folder, "model.safetensors.index.json", index);
+    hf_write_part(f, folder, "a.safetensors", 0, 2);
+    hf_write_part(f, folder, "b.safetensors", 1, 2);
+}
+
+/* Files of a folder, and itself. */
+static int hf_remove(const char *folder)
+{
+    DIR *d = opendir(folder);
+    if (!d) return -1;
+    for (struct dirent *e; (e = readdir(d));) {
+        char path[512];
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (unlink(path) != 0) hf_remove(path);
+    }
+    closedir(d);
+    return rmdir(folder);
+}
+
+/* ---- models --------------------------------------------------------------------------------------------- */
+
+#define HF_EMBD "model.embed_tokens.weight 32,16;model.norm.weight 16;"
+#define HF_LLAMA_CONFIG                                                                                               \
+    "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":16,\"intermediate_size\":24," \
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"vocab_size\":32,"                  \
+    "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-5,\"head_dim\":8,\"attention_bias\":true,"                    \
+    "\"hidden_act\":\"silu\",\"rope_theta\":5e5,\"tie_word_embeddings\":false,\"rope_scaling\":{\"rope_type\":"       \
+    "\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                                     \
+    "\"original_max_position_embeddings\":16},\"transformers_version\":\"4.57.0\",\"some_null\":null}"
+#define HF_GLU                                                                            \
+    "model.layers.#.mlp.gate_proj.weight 24,16;model.layers.#.mlp.up_proj.weight 24,16;"  \
+    "model.layers.#.mlp.down_proj.weight 16,24;model.layers.#.input_layernorm.weight 16;" \
+    "model.layers.#.post_attention_layernorm.weight 16;"
+#define HF_QKVO                                                                                  \
+    "model.layers.#.self_attn.q_proj.weight 32,16;model.layers.#.self_attn.k_proj.weight 16,16;" \
+    "model.layers.#.self_attn.v_proj.weight 16,16;model.layers.#.self_attn.o_proj.weight 16,32;"
+#define HF_QKVO_BIASES                                                                 \
+    "model.layers.#.self_attn.q_proj.bias 32;model.layers.#.self_attn.k_proj.bias 16;" \
+    "model.layers.#.self_attn.v_proj.bias 16;model.layers.#.self_attn.o_proj.bias 16;"
+
+/* Heads of 8, rotated in pairs of halves, with biases, Llama 3's angles, an output of its own. */
+static inline void hf_llama(hf_folder *f)
+{
+    *f = (hf_folder){ .config = HF_LLAMA_CONFIG };
+    hf_add_all(f, "lm_head.weight 32,16;" HF_EMBD, HF_GLU HF_QKVO HF_QKVO_BIASES, 2);
+}
+
+/* Norms of 1 + w on both sides, caps, windows; tied. */
+#define HF_GEMMA2_CONFIG                                                                                             \
+    "{\"architectures\":[\"Gemma2ForCausalLM\"],\"model_type\":\"gemma2\",\"hidden_size\":16,\"intermediate_size\":" \
+    "24,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"vocab_size\":32,"              \
+    "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,\"head_dim\":8,\"query_pre_attn_scalar\":8,"               \
+    "\"attn_logit_softcapping\":5.0,\"final_logit_softcapping\":null,\"sliding_window\":6,\"hidden_activation\":"    \
+    "\"gelu_pytorch_tanh\",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000.0},"                  \
+    "\"layer_types\":[\"sliding_attention\",\"full_attention\"]}"
+static inline void hf_gemma2(hf_folder *f)
+{
+    *f = (hf_folder){ .config = HF_GEMMA2_CONFIG, .bf16 = true, .shards = true };
+    hf_add_all(f, HF_EMBD,
+               HF_GLU HF_QKVO "model.layers.#.pre_feedforward_layernorm.weight 16;"
+                              "model.layers.#.post_feedforward_layernorm.weight 16;",
+               2);
+}
+
+/* Matrices [n_in, n_out], q, k and v in one; learnt positions. */
+#define HF_GPT2_CONFIG                                                                                           \
+    "{\"architectures\":[\"GPT2LMHeadModel\"],\"model_type\":\"gpt2\",\"n_embd\":16,\"n_layer\":2,\"n_head\":2," \
+    "\"n_positions\":64,\"n_ctx\":64,\"vocab_size\":32,\"n_inner\":null,\"layer_norm_epsilon\":1e-5,"            \
+    "\"activation_function\":\"gelu_new\",\"tie_word_embeddings\":true}"
+static inline void hf_gpt2(hf_folder *f)
+{
+    *f = (hf_folder){ .config = HF_GPT2_CONFIG };
+    hf_add_all(f, "wte.weight 32,16;wpe.weight 64,16;ln_f.weight 16;ln_f.bias 16;",
+               "h.#.ln_1.weight 16;h.#.ln_1.bias 16;h.#.ln_2.weight 16;h.#.ln_2.bias 16;"
+               "h.#.attn.c_attn.weight 16,48;h.#.attn.c_attn.bias 48;h.#.attn.c_proj.weight 16,16;"
+               "h.#.attn.c_proj.bias 16;h.#.mlp.c_fc.weight 16,64;h.#.mlp.c_fc.bias 64;h.#.mlp.c_proj.weight 64,16;"
+               "h.#.mlp.c_proj.bias 16;h.#.attn.bias 1,64,64;",
+               2);
+}
+
+/* q, k and v of each head together. */
+#define HF_GPTNEOX_CONFIG                                                                                        \
+    "{\"architectures\":[\"GPTNeoXForCausalLM\"],\"model_type\":\"gpt_neox\",\"hidden_size\":16,\"intermediate_" \
+    "size\":"                                                                                                    \
+    "24,\"num_hidden_layers\":1,\"num_attention_heads\":2,\"vocab_size\":32,\"max_position_embeddings\":64,"     \
+    "\"layer_norm_eps\":1e-5,\"hidden_act\":\"gelu\",\"rotary_pct\":0.5,\"rotary_emb_base\":10000}"
+static inline void hf_gptneox(hf_folder *f)
+{
+    *f = (hf_folder){ .config = HF_GPTNEOX_CONFIG };
+    hf_add_all(
+        f,
+        "gpt_neox.embed_in.weight 32,16;gpt_neox.final_layer_norm.weight 16;gpt_neox.final_layer_norm.bias 16;"
+        "embed_out.weight 32,16;",
+        "gpt_neox.layers.#.input_layernorm.weight 16;gpt_neox.layers.#.input_layernorm.bias 16;"
+        "gpt_neox.layers.#.post_attention_layernorm.weight 16;gpt_neox.layers.#.post_attention_layernorm.bias 16;"
+        "gpt_neox.layers.#.attention.query_key_value.weight 48,16;"
+        "gpt_neox.layers.#.attention.query_key_value.bias 48;gpt_neox.layers.#.attention.dense.weight 16,16;"
+        "gpt_neox.layers.#.attention.dense.bias 16;gpt_neox.layers.#.mlp.dense_h_to_4h.weight 24,16;"
+        "gpt_neox.layers.#.mlp.dense_h_to_4h.bias 24;gpt_neox.layers.#.mlp.dense_4h_to_h.weight 16,24;"
+        "gpt_neox.layers.#.mlp.dense_4h_to_h.bias 16;",
+        1);
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* hf_back: a file becomes a folder again: every tensor of the first folder with its numbers, a config that makes the
+ * same file; files that no class of transformers can be are refused by name, and nothing is left behind. */
+#define _GNU_SOURCE
+#include "gguf/gguf.h"
+#include "hf_files.h"
+#include "model/ckpt.h"
+
+static char dir[64];
+
+static const char *at(const char *name)
+{
+    static char path[16][192];
+    static int k;
+    k = (k + 1) % 16;
+    snprintf(path[k], sizeof path[k], "%s/%s", dir, name);
+    return path[k];
+}
+
+static int make_dir(void **state)
+{
+    snprintf(dir, sizeof dir, "/tmp/hone-back-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+static int remove_dir(void **state) { return getenv("KEEPIT") ? 0 : hf_remove(dir); }
+
+static void convert(const char *src, const char *type, const char *dst)
+{
+    hone_error err;
+    if (hone_convert(src, NULL, type, dst, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+}
+
+static void refused(const char *src, const char *type, const char *dst, hone_status code, const char *says)
+{
+    hone_error err;
+    hone_status st = hone_convert(src, NULL, type, dst, NULL, &err);
+    if (st != code || !strstr(err.message, says)) fail_msg("%d: %s; expected %d, \"%s\"", st, err.message, code, says);
+}
+
+static void assert_same_files(const char *a, const char *b)
+{
+    FILE *x = fopen(a, "rb"), *y = fopen(b, "rb");
+    int c;
+    assert_true(x && y);
+    for (size_t i = 0; (c = fgetc(x)) != EOF; i++)
+        if (c != fgetc(y)) fail_msg("%s and %s differ at byte %zu", a, b, i);
+    assert_int_equal(fgetc(y), EOF);
+    fclose(x);
+    fclose(y);
+}
+
+/* Every tensor of f, in a folder that hone made; `root` stands before their names there. */
+static void check_folder(const hf_folder *f, const char *folder, const char *root)
+{
+    hone_error err;
+    hn_ckpt *c;
+    assert_int_equal(hn_ckpt_new(&c, folder, &err), HONE_OK);
+    if (hn_ckpt_folder(c, folder, &err) != HONE_OK) fail_msg("%s", err.message);
+    size_t n = 0;
+    for (int i = 0; i < f->n; i++) {
+        const hf_tensor *want = &f->t[i];
+        char name[128];
+        if (strstr(want->name, ".attn.bias") || strstr(want->name, ".attn.masked_bias")) continue; /* buffers */
+        n++;
+        snprintf(name, sizeof name, "%s%s", root, want->name);
+        const hn_ckpt_tensor *t = hn_ckpt_find(c, name, strlen(name));
+        if (!t) fail_msg("%s is missing", name);
+        assert_int_equal(t->n_dim, want->n_dim);
+        for (int d = 0; d < t->n_dim; d++) assert_int_equal(t->ne[t->n_dim - 1 - d], want->shape[d]);
+        for (size_t k = 0; k < hf_count(want); k++) {
+            uint32_t u = 0;
+            float x;
+            size_t each = t->type == HN_F32 ? 4 : 2;
+            assert_int_equal(hn_source_read(&c->part[t->part], t->off + each * k, &u, each, &err), HONE_OK);
+            u <<= each == 2 ? 16 : 0;
+            memcpy(&x, &u, 4);
+            if (x != hf_value(want->name, k))
+                fail_msg("%s[%zu] is %g, expected %g", name, k, (double)x, (double)hf_value(want->name, k));
+        }
+    }
+    assert_int_equal(c->n, n);
+    hn_ckpt_free(c);
+}
+
+/* Folder, file, folder, file. */
+static void round_trip(const hf_folder *f, const char *type, const char *root)
+{
+    hf_write(f, at("first"));
+    convert(at("first"), type, at("first.gguf"));
+    mkdir(at("again"), 0700);
+    convert(at("first.gguf"), NULL, at("again/first"));
+    check_folder(f, at("again/first"), root);
+    convert(at("again/first"), type, at("again/first.gguf"));
+    assert_same_files(at("first.gguf"), at("again/first.gguf"));
+    hf_remove(at("first"));
+    hf_remove(at("again"));
+}
+
+static void llama(void **state)
+{
+    hf_folder f;
+    hf_llama(&f);
+    round_trip(&f, NULL, "");
+    round_trip(&f, "F32", "");
+    f.bf16 = f.shards = true;
+    round_trip(&f, NULL, "");
+}
+
+static void gemma2(void **state)
+{
+    hf_folder f;
+    hf_gemma2(&f);
+    round_trip(&f, NULL, "");
+}
+
+static void gpt2(void **state)
+{
+    hf_folder f;
+    hf_gpt2(&f);
+    round_trip(&f, "F32", "transformer.");
+}
+
+/* Blocks become numbers; matrices take the type that is asked for, vectors stay. */
+static void types(void **state)
+{
+    static const struct {
+        const char *to, *name;
+        hn_type type;
+    } all[] = {
+        { NULL, "q8", HN_F32 }, { "F16", "f16", HN_F16 }, { "BF16", "bf16", HN_BF16 }, { "F32", "f32", HN_F32 }
+    };
+    static const char matrix[] = "lm_head.weight", vector[] = "model.norm.weight";
+    hone_error err;
+    hf_folder f;
+    hf_llama(&f);
+    hf_write(&f, at("m"));
+    convert(at("m"), "F16", at("m.gguf"));
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        hn_ckpt *c;
+        convert(at("m.gguf"), i ? all[i].to : "F32", at(all[i].name));
+        assert_int_equal(hn_ckpt_new(&c, at(all[i].name), &err), HONE_OK);
+        assert_int_equal(hn_ckpt_folder(c, at(all[i].name), &err), HONE_OK);
+        assert_int_equal(hn_ckpt_find(c, matrix, strlen(matrix))->type, all[i].type);
+        assert_int_equal(hn_ckpt_find(c, vector, strlen(vector))->type, HN_F32);
+        hn_ckpt_free(c);
+    }
+    refused(at("m.gguf"), "Q8_0", at("x"), HONE_E_ARG, "F32, F16 or BF16");
+    assert_int_not_equal(access(at("x"), F_OK), 0);
+}
+
+/* The file with keys or tensors changed. */
+static void rewrite(const char *from, const char *to, const char *leave_key, const char *leave_tensor, const char *add)
+{
+    hone_error err;
+    hn_gguf *g;
+    hn_gguf_writer *w;
+    const char *const except[] = { leave_key, NULL };
+    assert_int_equal(hn_gguf_open(&g, from, &err), HONE_OK);
+    assert_int_equal(hn_gguf_writer_new(&w, &err), HONE_OK);
+    assert_int_equal(hn_gguf_put_all(w, g, leave_key ? except : NULL, &err), HONE_OK);
+    if (leave_key) assert_int_equal(hn_gguf_put_f32(w, leave_key, 0.25f, &err), HONE_OK);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+            const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
+            char name[64];
+            snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+            if (leave_tensor && !strcmp(name, leave_tensor)) continue;
+            if (pass) assert_int_equal(hn_gguf_write_data(w, t->data, t->n_bytes, &err), HONE_OK);
+            else assert_int_equal(hn_gguf_put_tensor(w, name, t->type, t->ne, t->n_dim, &err), HONE_OK);
+        }
+        const uint64_t ne = 4;
+        const float zero[4] = { 0 };
+        if (add && pass) assert_int_equal(hn_gguf_write_data(w, zero, sizeof zero, &err), HONE_OK);
+        else if (add) assert_int_equal(hn_gguf_put_tensor(w, add, HN_F32, &ne, 1, &err), HONE_OK);
+        if (!pass) assert_int_equal(hn_gguf_write_begin(w, to, &err), HONE_OK);
+    }
+    assert_int_equal(hn_gguf_write_end(w, &err), HONE_OK);
+    hn_gguf_writer_free(w);
+    hn_gguf_close(g);
+}
+
+static void refusals(void **state)
+{
+    hf_folder f;
+    hf_llama(&f);
+    hf_write(&f, at("m2"));
+    convert(at("m2"), NULL, at("m2.gguf"));
+    rewrite(at("m2.gguf"), at("x.gguf"), NULL, NULL, "mystery.weight");
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED,
+            "mystery.weight has no place in a folder of class LlamaForCausalLM");
+    rewrite(at("m2.gguf"), at("x.gguf"), NULL, "blk.1.ffn_up.weight", NULL);
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "no tensor blk.1.ffn_up.weight");
+    rewrite(at("m2.gguf"), at("x.gguf"), NULL, "token_embd.weight", NULL);
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "no token_embd.weight");
+    rewrite(at("m2.gguf"), at("x.gguf"), NULL, "rope_freqs.weight", "rope_freqs.weight"); /* factors of 0 */
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "rope_freqs.weight are none that a config");
+    rewrite(at("m2.gguf"), at("x.gguf"), "llama.attention.layer_norm_rms_epsilon", NULL,
+            NULL); /* another number is one */
+    convert(at("x.gguf"), NULL, at("other"));
+    assert_int_equal(access(at("other/config.json"), F_OK), 0);
+    rewrite(at("m2.gguf"), at("x.gguf"), "llama.attention.key_length", NULL, NULL); /* of a type that none has */
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_FORMAT, "llama.attention.key_length");
+    assert_int_not_equal(access(at("x"), F_OK), 0); /* nothing is left */
+    refused(at("m2.gguf"), NULL, at("m2"), HONE_E_ARG, "there are files in it");
+    refused(at("m2.gguf"), NULL, at("x.gguf"), HONE_E_UNSUPPORTED, "already GGUF");
+    refused(at("m2.gguf"), NULL, at("m2/config.json"), HONE_E_ARG, "is a file");
+    refused(at("m2.gguf"), NULL, at("m2.gguf"), HONE_E_ARG, "m2.gguf");
+    mkdir(at("empty"), 0700);
+    convert(at("m2.gguf"), NULL, at("empty"));
+    assert_int_equal(access(at("empty/config.json"), F_OK), 0);
+}
+
+/* Asked to stop: nothing is left, and a folder that was there stays. */
+static bool stop(void *arg) { return --*(int *)arg < 0; }
+static bool intrude(void *arg)
+{
+    hf_write_text(at("shared"), "note.txt", "mine");
+    return true;
+}
+static void stopped(void **state)
+{
+    hf_folder f;
+    hf_llama(&f);
+    hf_write(&f, at("m3"));
+    convert(at("m3"), NULL, at("m3.gguf"));
+    for (int n = 0; n < 20; n += 3) {
+        int left = n;
+        hone_error err;
+        const hone_progress pr = { .arg = &left, .abort_fn = stop };
+        assert_int_equal(hone_convert(at("m3.gguf"), NULL, NULL, at("gone"), &pr, &err), HONE_E_INTERRUPTED);
+        assert_int_not_equal(access(at("gone"), F_OK), 0);
+    }
+    hone_error err;
+    const hone_progress pr = { .abort_fn = intrude }; /* what another puts there meanwhile is not ours */
+    mkdir(at("shared"), 0700);
+    assert_int_equal(hone_convert(at("m3.gguf"), NULL, NULL, at("shared"), &pr, &err), HONE_E_INTERRUPTED);
+    assert_int_equal(unlink(at("shared/note.txt")), 0);
+    assert_int_equal(rmdir(at("shared")), 0); /* and nothing else is left */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(llama), cmocka_unit_test(gemma2),   cmocka_unit_test(gpt2),
+        cmocka_unit_test(types), cmocka_unit_test(refusals), cmocka_unit_test(stopped),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,570 @@
+/* hf_stored: folders whose matrices are stored otherwise. One layer of a small model, in which one matrix is packed;
+ * its numbers are written down here, by the published layouts, not computed by hone. What is wrong or unknown is
+ * refused by name, and nothing is left behind. */
+#define _GNU_SOURCE
+#include "gguf/gguf.h"
+#include "hone.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+    snprintf(dir, sizeof dir, "/tmp/hone-stored-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+static int remove_one(const char *path, const struct stat *sb, int kind, struct FTW *where) { return remove(path); }
+static int remove_dir(void **state) { return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS); }
+
+/* ---- a folder ------------------------------------------------------------------------------------------------- */
+
+enum { E = 32, MOST = 1 << 17 };
+static char header[16384], data[MOST], config[2048];
+static size_t n_header, n_data;
+
+static void begin(const char *more)
+{
+    n_header = (size_t)snprintf(header, sizeof header, "{");
+    n_data = 0;
+    snprintf(config, sizeof config,
+             "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"hidden_size\": 32, "
+             "\"intermediate_size\": 32, \"num_hidden_layers\": 1, \"num_attention_heads\": 4, "
+             "\"num_key_value_heads\": 4, \"vocab_size\": 8, \"max_position_embeddings\": 64, "
+             "\"tie_word_embeddings\": true, \"rms_norm_eps\": 1e-6%s%s}",
+             *more ? ", " : "", more);
+}
+
+/* shape: "8, 4" */
+static void add(const char *name, const char *type, const char *shape, const void *p, size_t n)
+{
+    assert_true(n_data + n <= sizeof data);
+    n_header += (size_t)snprintf(header + n_header, sizeof header - n_header,
+                                 "%s\"%s\": {\"dtype\": \"%s\", \"shape\": [%s], \"data_offsets\": [%zu, %zu]}",
+                                 n_header > 1 ? ", " : "", name, type, shape, n_data, n_data + n);
+    assert_true(n_header < sizeof header - 16);
+    memcpy(data + n_data, p, n);
+    n_data += n;
+}
+
+static void add_f32(const char *name, const char *shape, size_t n, float x)
+{
+    static float v[E * E * 8];
+    for (size_t i = 0; i < n; i++) v[i] = x;
+    add(name, "F32", shape, v, 4 * n);
+}
+
+/* All but the feed-forward part's last matrix. */
+static void add_rest(void)
+{
+    static const char *const q[] = { "q", "k", "v" };
+    char name[96];
+    add_f32("model.embed_tokens.weight", "8, 32", 8 * E, 0.5F);
+    add_f32("model.norm.weight", "32", E, 1);
+    add_f32("model.layers.0.input_layernorm.weight", "32", E, 1);
+    add_f32("model.layers.0.post_attention_layernorm.weight", "32", E, 1);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "model.layers.0.self_attn.%s_proj.weight", q[i]);
+        add_f32(name, "32, 32", E * E, 0.25F);
+        snprintf(name, sizeof name, "model.layers.0.self_attn.%s_proj.bias", q[i]);
+        add_f32(name, "32", E, 0);
+    }
+    add_f32("model.layers.0.self_attn.o_proj.weight", "32, 32", E * E, 0.25F);
+    add_f32("model.layers.0.mlp.gate_proj.weight", "32, 32", E * E, 0.25F);
+    add_f32("model.layers.0.mlp.up_proj.weight", "32, 32", E * E, 0.25F);
+}
+
+#define DOWN "model.layers.0.mlp.down_proj."
+
+static void put(const char *path, const void *a, size_t n, const void *b, size_t m)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(a, 1, n, f), n);
+    if (m) assert_int_equal(fwrite(b, 1, m, f), m);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void write_folder(char folder[160], const char *name)
+{
+    char path[200];
+    snprintf(folder, 160, "%s/%s", dir, name);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    put(path, config, strlen(config), NULL, 0);
+    header[n_header++] = '}';
+    uint64_t n = n_header;
+    unsigned char h[8 + sizeof header];
+    for (int i = 0; i < 8; i++) h[i] = (unsigned char)(n >> 8 * i);
+    memcpy(h + 8, header, n_header);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    put(path, h, 8 + n_header, data, n_data);
+}
+
+static hn_gguf *converted(const char *name, const char *type)
+{
+    char folder[160], file[200];
+    hone_error err;
+    hn_gguf *g;
+    write_folder(folder, name);
+    snprintf(file, sizeof file, "%s.gguf", folder);
+    if (hone_convert(folder, NULL, type, file, NULL, &err) != HONE_OK) fail_msg("%s: %s", name, err.message);
+    if (hn_gguf_open(&g, file, &err) != HONE_OK) fail_msg("%s", err.message);
+    return g;
+}
+
+/* The folder is refused, and the message has all of "a|b". */
+static void refused(const char *name, hone_status want, const char *words)
+{
+    char folder[160], file[200], word[96];
+    hone_error err;
+    write_folder(folder, name);
+    snprintf(file, sizeof file, "%s.gguf", folder);
+    hone_status st = hone_convert(folder, NULL, "F32", file, NULL, &err);
+    if (st != want) fail_msg("%s: status %d, expected %d: %s", name, (int)st, (int)want, st ? err.message : "");
+    for (const char *p = words; *p; p += *p == '|') {
+        size_t n = strcspn(p, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, p);
+        if (!strstr(err.message, word)) fail_msg("%s: \"%s\" lacks \"%s\"", name, err.message, word);
+        p += n;
+    }
+    assert_int_not_equal(access(file, F_OK), 0);
+}
+
+static const float *down(const hn_gguf *g)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "blk.0.ffn_down.weight");
+    assert_non_null(t);
+    assert_int_equal(t->type, HN_F32);
+    assert_int_equal(t->ne[0], E);
+    assert_int_equal(t->ne[1], E);
+    return (const float *)t->data;
+}
+
+static void equal(const float *x, const float *want, size_t n, float by)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[i] != want[i] * by) fail_msg("element %zu is %g, expected %g", i, (double)x[i], (double)(want[i] * by));
+}
+
+/* ---- eight bits ------------------------------------------------------------------------------------------------- */
+
+static const uint8_t e4m3[] = { 0x00, 0x01, 0x07, 0x08, 0x38, 0x3C, 0x7E, 0xB8, 0xFE, 0x81 };
+static const float e4m3_is[] = { 0, 0x1p-9F, 0x7p-9F, 0x1p-6F, 1, 1.5F, 448, -1, -448, -0x1p-9F };
+static const uint8_t e5m2[] = { 0x00, 0x01, 0x04, 0x3C, 0x3E, 0x7B, 0xC0, 0x84 };
+static const float e5m2_is[] = { 0, 0x1p-16F, 0x1p-14F, 1, 1.5F, 57344, -2, -0x1p-14F };
+
+/* A block's rows 16 to 31 have another scale. */
+static void fp8_blocks(void **state)
+{
+    uint8_t q[E * E];
+    const float scale[2] = { 2, 0.5F };
+    memset(q, 0x38, sizeof q);
+    memcpy(q, e4m3, sizeof e4m3);
+    memcpy(q + 20 * E, e4m3, sizeof e4m3);
+    begin("\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [16, 32]}");
+    add_rest();
+    add(DOWN "weight", "F8_E4M3", "32, 32", q, sizeof q);
+    add(DOWN "weight_scale_inv", "F32", "2, 1", scale, sizeof scale);
+    hn_gguf *g = converted("fp8", "F32");
+    equal(down(g), e4m3_is, 10, 2);
+    equal(down(g) + 20 * E, e4m3_is, 10, 0.5F);
+    assert_true(down(g)[15 * E + 31] == 2 && down(g)[16 * E] == 0.5F);
+    hn_gguf_close(g);
+}
+
+#define GROUPS(format, weights)                                                                        \
+    "\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"" format "\", " \
+    "\"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], \"weights\": {" weights "}}}}"
+#define FLOAT_BLOCKS(block) \
+    GROUPS("float-quantized", "\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"block\"" block)
+
+/* The same, as compressed-tensors says it: two scales of rows, and two of columns, one block of 20. */
+static void fp8_group_blocks(void **state)
+{
+    static const char *const says[] = { FLOAT_BLOCKS(", \"block_structure\": [16, 20]"),
+                                        FLOAT_BLOCKS(", \"block_structure\": \"16x20\"") };
+    uint8_t q[E * E];
+    const float scale[4] = { 2, 4, 0.5F, 8 };
+    memset(q, 0x38, sizeof q);
+    for (int i = 0; i < 2; i++) {
+        begin(says[i]);
+        add_rest();
+        add(DOWN "weight", "F8_E4M3", "32, 32", q, sizeof q);
+        add(DOWN "weight_scale", "F32", "2, 2", scale, sizeof scale);
+        hn_gguf *g = converted(i ? "fp8w" : "fp8g", "F32");
+        assert_true(down(g)[15 * E + 19] == 2 && down(g)[15 * E + 20] == 4);
+        assert_true(down(g)[16 * E + 19] == 0.5F && down(g)[16 * E + 20] == 8);
+        hn_gguf_close(g);
+    }
+}
+
+/* A scale for each row, of which those of activations are no part. */
+static void fp8_rows(void **state)
+{
+    uint8_t q[E * E];
+    uint16_t scale[E];
+    const float one = 1;
+    memset(q, 0x3C, sizeof q);
+    for (int i = 0; i < E; i++) scale[i] = (uint16_t)(i == 3 ? 0x4000 : 0x3F80); /* BF16: 2, 1 */
+    memcpy(q + 3 * E, e5m2, sizeof e5m2);
+    begin("\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"float-quantized\"}");
+    add_rest();
+    add(DOWN "weight", "F8_E5M2", "32, 32", q, sizeof q);
+    add(DOWN "weight_scale", "BF16", "32, 1", scale, sizeof scale);
+    add(DOWN "input_scale", "F32", "1", &one, 4);
+    hn_gguf *g = converted("rows", "F32");
+    equal(down(g) + 3 * E, e5m2_is, 8, 2);
+    assert_true(down(g)[2 * E] == 1 && down(g)[4 * E] == 1);
+    hn_gguf_close(g);
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+/* compressed-tensors: offsets of 8; two groups of 16 columns. */
+static void packed_words(void **state)
+{
+    uint32_t q[E][4];
+    uint16_t scale[E][2];
+    const int64_t shape[2] = { E, E };
+    static const float want[16] = { -8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7 };
+    for (int o = 0; o < E; o++) {
+        q[o][0] = q[o][2] = 0x76543210;
+        q[o][1] = q[o][3] = 0xFEDCBA98;
+        scale[o][0] = 0x3F80;                               /* 1 */
+        scale[o][1] = (uint16_t)(o == 5 ? 0x4080 : 0x3F00); /* 4; 0.5 */
+    }
+    begin("\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\"}");
+    add_rest();
+    add(DOWN "weight_packed", "I32", "32, 4", q, sizeof q);
+    add(DOWN "weight_scale", "BF16", "32, 2", scale, sizeof scale);
+    add(DOWN "weight_shape", "I64", "2", shape, sizeof shape);
+    hn_gguf *g = converted("words", "F32");
+    equal(down(g), want, 16, 1);
+    equal(down(g) + 16, want, 16, 0.5F);
+    equal(down(g) + 5 * E + 16, want, 16, 4);
+    hn_gguf_close(g);
+    /* what the config says of them must be what they are */
+    static const char *const says[][2] = {
+        { GROUPS("pack-quantized", "\"num_bits\": 8, \"type\": \"int\""), "weight_packed|num_bits of config_groups" },
+        { GROUPS("pack-quantized", "\"num_bits\": 3, \"type\": \"int\""), "num_bits of config_groups|\"3\"|2, 4 or 8" },
+        { GROUPS("pack-quantized", "\"num_bits\": 4, \"type\": \"float\""), "num_bits|\"4\"|8 of type float" },
+        { GROUPS("pack-quantized", "\"num_bits\": 4, \"type\": \"posit\""), "type of config_groups|posit" },
+        { FLOAT_BLOCKS(""), "block_structure" },
+        { GROUPS("pack-quantized", "\"num_bits\": 4, \"type\": \"int\""), NULL },
+    };
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        begin(says[i][0]);
+        add_rest();
+        add(DOWN "weight_packed", "I32", "32, 4", q, sizeof q);
+        add(DOWN "weight_scale", "BF16", "32, 2", scale, sizeof scale);
+        add(DOWN "weight_shape", "I64", "2", shape, sizeof shape);
+        char name[16];
+        snprintf(name, sizeof name, "group%zu", i);
+        if (says[i][1]) refused(name, HONE_E_UNSUPPORTED, says[i][1]);
+        else hn_gguf_close(converted(name, "F32"));
+    }
+}
+
+#define GPTQ(more) "\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 16" more "}"
+
+/* Columns of codes; zeros stored less one; the group of each column. */
+static void add_gptq(int32_t group)
+{
+    uint32_t q[4][E], z[2][4];
+    uint16_t scale[2][E];
+    int32_t order[E];
+    for (int o = 0; o < E; o++) {
+        q[0][o] = q[2][o] = 0x76543210;
+        q[1][o] = q[3][o] = 0xFEDCBA98;
+        scale[0][o] = 0x3C00; /* F16: 1 */
+        scale[1][o] = (uint16_t)(o == 9 ? 0x4400 : 0x3800);
+        order[o] = o % 2 ? group : 0;
+    }
+    for (int w = 0; w < 4; w++) z[0][w] = 0x77777777, z[1][w] = 0x2222222F; /* rows 0, 8, …: 15 + 1 is 0 */
+    add(DOWN "qweight", "I32", "4, 32", q, sizeof q);
+    add(DOWN "qzeros", "I32", "2, 4", z, sizeof z);
+    add(DOWN "scales", "F16", "2, 32", scale, sizeof scale);
+    add(DOWN "g_idx", "I32", "32", order, sizeof order);
+}
+static void gptq(void **state)
+{
+    begin(GPTQ(", \"desc_act\": true"));
+    add_rest();
+    add_gptq(1);
+    hn_gguf *g = converted("gptq", "F32");
+    for (int o = 0; o < E; o++)
+        for (int i = 0; i < E; i++) { /* even columns: group 0, zero 8, scale 1 */
+            float code = (float)(i % 16), scale = o == 9 ? 4 : 0.5F, zero = o % 8 ? 3 : 0;
+            float want = i % 2 ? (code - zero) * scale : code - 8;
+            if (down(g)[o * E + i] != want)
+                fail_msg("row %d, column %d is %g, expected %g", o, i, (double)down(g)[o * E + i], (double)want);
+        }
+    hn_gguf_close(g);
+}
+
+static void awq(void **state)
+{
+    uint32_t q[E][4], z[1][4] = { { 0x11111111, 0, 0, 0 } };
+    uint16_t scale[E];
+    static const float want[8] = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    for (int i = 0; i < E; i++) {
+        for (int w = 0; w < 4; w++) q[i][w] = 0x76543210;
+        scale[i] = 0x3800; /* 0.5 */
+    }
+    begin(
+        "\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"version\": \"gemm\"}");
+    add_rest();
+    add(DOWN "qweight", "I32", "32, 4", q, sizeof q);
+    add(DOWN "qzeros", "I32", "1, 4", z, sizeof z);
+    add(DOWN "scales", "F16", "1, 32", scale, sizeof scale);
+    hn_gguf *g = converted("awq", "F32");
+    for (int o = 0; o < E; o++)
+        for (int i = 0; i < E; i++) assert_true(down(g)[o * E + i] == 0.5F * (want[o % 8] - (o < 8 ? 1 : 0)));
+    hn_gguf_close(g);
+}
+
+/* ---- MXFP4: experts of gpt-oss ----- */
+
+enum { N_EXPERT = 2 };
+
+static void add_gpt_oss(uint8_t scale)
+{
+    static const char *const q[] = { "q", "k", "v" };
+    static uint8_t up[N_EXPERT][2 * E][16], down_b[N_EXPERT][E][16], up_s[N_EXPERT][2 * E], down_s[N_EXPERT][E];
+    char name[96];
+    add_f32("model.embed_tokens.weight", "8, 32", 8 * E, 0.5F);
+    add_f32("lm_head.weight", "8, 32", 8 * E, 0.5F);
+    add_f32("model.norm.weight", "32", E, 1);
+    add_f32("model.layers.0.input_layernorm.weight", "32", E, 1);
+    add_f32("model.layers.0.post_attention_layernorm.weight", "32", E, 1);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "model.layers.0.self_attn.%s_proj.weight", q[i]);
+        add_f32(name, "32, 32", E * E, 0.25F);
+        snprintf(name, sizeof name, "model.layers.0.self_attn.%s_proj.bias", q[i]);
+        add_f32(name, "32", E, 0);
+    }
+    add_f32("model.layers.0.self_attn.o_proj.weight", "32, 32", E * E, 0.25F);
+    add_f32("model.layers.0.self_attn.o_proj.bias", "32", E, 0);
+    add_f32("model.layers.0.self_attn.sinks", "4", 4, 0);
+    add_f32("model.layers.0.mlp.router.weight", "2, 32", 2 * E, 0.25F);
+    add_f32("model.layers.0.mlp.router.bias", "2", 2, 0);
+    for (int k = 0; k < N_EXPERT; k++)
+        for (int r = 0; r < 2 * E; r++)
+            for (int j = 0; j < 16; j++) { /* element e of a row is (e + r + k) mod 16 */
+                up[k][r][j] = (uint8_t)((2 * j + r + k) % 16 | (2 * j + 1 + r + k) % 16 << 4);
+                up_s[k][r] = (uint8_t)(r == 7 ? scale : 120 + r % 8);
+                if (r < E) down_b[k][r][j] = up[k][r][j], down_s[k][r] = up_s[k][0];
+            }
+    add("model.layers.0.mlp.experts.gate_up_proj_blocks", "U8", "2, 64, 1, 16", up, sizeof up);
+    add("model.layers.0.mlp.experts.gate_up_proj_scales", "U8", "2, 64, 1", up_s, sizeof up_s);
+    add("model.layers.0.mlp.experts.down_proj_blocks", "U8", "2, 32, 1, 16", down_b, sizeof down_b);
+    add("model.layers.0.mlp.experts.down_proj_scales", "U8", "2, 32, 1", down_s, sizeof down_s);
+    add_f32("model.layers.0.mlp.experts.gate_up_proj_bias", "2, 64", 4 * E, 0);
+    add_f32("model.layers.0.mlp.experts.down_proj_bias", "2, 32", 2 * E, 0);
+}
+
+static void begin_gpt_oss(void)
+{
+    begin("");
+    snprintf(config, sizeof config,
+             "{\"architectures\": [\"GptOssForCausalLM\"], \"model_type\": \"gpt_oss\", \"hidden_size\": 32, "
+             "\"intermediate_size\": 32, \"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"head_dim\": 8, "
+             "\"num_key_value_heads\": 4, \"vocab_size\": 8, \"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, "
+             "\"tie_word_embeddings\": false, \"num_local_experts\": 2, \"num_experts_per_tok\": 1, "
+             "\"sliding_window\": 16, \"quantization_config\": {\"quant_method\": \"mxfp4\"}}");
+}
+
+/* Gate and up stand in turns; no bit of a block changes but for its place. */
+static void mxfp4(void **state)
+{
+    static const char *const names[] = { "blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight" };
+    begin_gpt_oss();
+    add_gpt_oss(127);
+    hn_gguf *g = converted("mxfp4", NULL);
+    for (int half = 0; half < 2; half++) {
+        const hn_gguf_tensor *t = hn_gguf_find_tensor(g, names[half]);
+        assert_non_null(t);
+        assert_int_equal(t->type, HN_MXFP4);
+        const uint8_t *p = t->data;
+        for (int k = 0; k < N_EXPERT; k++)
+            for (int r = 0; r < E; r++, p += 17) {
+                int row = 2 * r + half;
+                assert_int_equal(p[0], row == 7 ? 127 : 120 + row % 8);
+                for (int j = 0; j < 16; j++)
+                    assert_int_equal(p[1 + j], (j + row + k) % 16 | (j + 16 + row + k) % 16 << 4);
+            }
+    }
+    hn_gguf_close(g);
+    begin_gpt_oss();
+    add_gpt_oss(127);
+    g = converted("mxfp4-f32", "F32");
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, names[1]);
+    static const float level[16] = { 0, 0.5F, 1, 1.5F, 2, 3, 4, 6, 0, -0.5F, -1, -1.5F, -2, -3, -4, -6 };
+    for (int e = 0; e < E; e++) assert_true(((const float *)t->data)[3 * E + e] == level[(e + 7) % 16]); /* row 7 */
+    hn_gguf_close(g);
+}
+
+/* ---- experts in one tensor, or in one each ----- */
+
+static void add_experts(bool fused)
+{
+    static float up[N_EXPERT][2 * E][E], last[N_EXPERT][E][E];
+    char name[96];
+    for (int k = 0; k < N_EXPERT; k++)
+        for (int r = 0; r < 2 * E; r++)
+            for (int i = 0; i < E; i++) {
+                up[k][r][i] = (float)((k * 2 * E + r) * E + i);
+                if (r < E) last[k][r][i] = -(float)((k * E + r) * E + i);
+            }
+    if (fused) {
+        add("model.layers.0.mlp.experts.gate_up_proj", "F32", "2, 64, 32", up, sizeof up);
+        add("model.layers.0.mlp.experts.down_proj", "F32", "2, 32, 32", last, sizeof last);
+        return;
+    }
+    for (int k = 0; k < N_EXPERT; k++) {
+        snprintf(name, sizeof name, "model.layers.0.mlp.experts.%d.up_proj.weight", k);
+        add(name, "F32", "32, 32", up[k][E], sizeof up[k] / 2);
+        snprintf(name, sizeof name, "model.layers.0.mlp.experts.%d.gate_proj.weight", k);
+        add(name, "F32", "32, 32", up[k], sizeof up[k] / 2);
+        snprintf(name, sizeof name, "model.layers.0.mlp.experts.%d.down_proj.weight", k);
+        add(name, "F32", "32, 32", last[k], sizeof last[k]);
+    }
+}
+
+static void begin_moe(const char *more)
+{
+    static const char *const q[] = { "q", "k", "v", "o" };
+    char name[96];
+    begin("");
+    snprintf(config, sizeof config,
+             "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"model_type\": \"qwen3_moe\", \"hidden_size\": 32, "
+             "\"intermediate_size\": 32, \"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"head_dim\": 8, "
+             "\"num_key_value_heads\": 4, \"vocab_size\": 8, \"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, "
+             "\"tie_word_embeddings\": true, \"num_experts\": 2, \"num_experts_per_tok\": 1, "
+             "\"moe_intermediate_size\": 32%s}",
+             more);
+    add_f32("model.embed_tokens.weight", "8, 32", 8 * E, 0.5F);
+    add_f32("model.norm.weight", "32", E, 1);
+    add_f32("model.layers.0.input_layernorm.weight", "32", E, 1);
+    add_f32("model.layers.0.post_attention_layernorm.weight", "32", E, 1);
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "model.layers.0.self_attn.%s_proj.weight", q[i]);
+        add_f32(name, "32, 32", E * E, 0.25F);
+    }
+    add_f32("model.layers.0.self_attn.q_norm.weight", "8", 8, 1);
+    add_f32("model.layers.0.self_attn.k_norm.weight", "8", 8, 1);
+    add_f32("model.layers.0.mlp.gate.weight", "2, 32", 2 * E, 0.25F);
+}
+
+static void experts(void **state)
+{
+    for (int fused = 0; fused < 2; fused++) {
+        begin_moe(", \"norm_topk_prob\": true");
+        add_experts(fused);
+        hn_gguf *g = converted(fused ? "fused" : "split", "F32");
+        const hn_gguf_tensor *gate = hn_gguf_find_tensor(g, "blk.0.ffn_gate_exps.weight"),
+                             *up = hn_gguf_find_tensor(g, "blk.0.ffn_up_exps.weight"),
+                             *last = hn_gguf_find_tensor(g, "blk.0.ffn_down_exps.weight");
+        assert_true(gate && up && last && gate->n_dim == 3 && gate->ne[2] == 2);
+        for (int i = 0; i < N_EXPERT * E * E; i++) {
+            int k = i / (E * E), in = i % (E * E);
+            assert_true(((const float *)gate->data)[i] == (float)(k * 2 * E * E + in));
+            assert_true(((const float *)up->data)[i] == (float)(k * 2 * E * E + E * E + in));
+            assert_true(((const float *)last->data)[i] == -(float)i);
+        }
+        hn_gguf_close(g);
+    }
+    begin_moe(", \"norm_topk_prob\": false");
+    add_experts(false);
+    refused("norm", HONE_E_UNSUPPORTED, "norm_topk_prob|false|expected true");
+    begin_moe(", \"norm_topk_prob\": true, \"mlp_only_layers\": [0]");
+    add_experts(false);
+    refused("dense", HONE_E_UNSUPPORTED, "mlp_only_layers|[0]");
+    begin_moe(", \"norm_topk_prob\": true, \"num_experts\": 3");
+    add_experts(false);
+    refused("twice", HONE_E_FORMAT, "num_experts");
+}
+
+/* ---- refusals ----- */
+
+/* The last matrix as F8_E4M3, with scales of some shape, or without. */
+static void fp8(const char *more, const char *shape, size_t n, uint8_t code)
+{
+    uint8_t q[E * E];
+    memset(q, 0x38, sizeof q);
+    q[7] = code;
+    begin(more);
+    add_rest();
+    add(DOWN "weight", "F8_E4M3", "32, 32", q, sizeof q);
+    if (shape) add_f32(DOWN "weight_scale_inv", shape, n, n == 4 ? NAN : 1);
+}
+
+static void refusals(void **state)
+{
+    static const char blocks[] =
+        "\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [16, 32]}";
+    static const char unknown[] =
+        "\"quantization_config\": {\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true}";
+    uint8_t words[E][4 * 4] = { { 0 } };
+    fp8(unknown, "2, 1", 2, 0);
+    refused("bnb", HONE_E_UNSUPPORTED, "quant_method|bitsandbytes|unquantized");
+    fp8(blocks, NULL, 0, 0);
+    refused("no-scales", HONE_E_UNSUPPORTED, "down_proj.weight|F8_E4M3|unquantized");
+    fp8(blocks, "3, 1", 3, 0);
+    refused("scales", HONE_E_UNSUPPORTED, "weight_scale_inv|[3, 1]");
+    fp8(blocks, "2, 2", 4, 0);
+    refused("blocks", HONE_E_UNSUPPORTED, "weight_scale_inv|[2, 2]");
+    fp8("\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [16, 16]}", "2, 2", 4, 0);
+    refused("nan-scale", HONE_E_NUMERIC, "weight_scale_inv|element 0|NaN");
+    fp8(blocks, "2, 1", 2, 0x7F);
+    refused("nan", HONE_E_NUMERIC, "down_proj.weight|element 7|NaN");
+    begin(GPTQ(", \"checkpoint_format\": \"marlin\""));
+    add_rest();
+    add_gptq(1);
+    refused("marlin", HONE_E_UNSUPPORTED, "checkpoint_format|marlin|gptq_v2");
+    begin(GPTQ(""));
+    add_rest();
+    add_gptq(2);
+    refused("groups", HONE_E_FORMAT, "g_idx|element 1|is 2|0 to 1");
+    begin("");
+    add_rest();
+    add_gptq(1);
+    refused("unsaid", HONE_E_UNSUPPORTED, "qweight|quant_method");
+    begin("\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"version\": \"gemv\"}");
+    add_rest();
+    add_gptq(1);
+    refused("gemv", HONE_E_UNSUPPORTED, "version|gemv");
+    begin("");
+    add_rest();
+    add(DOWN "weight", "I8", "32, 32", data, E * E);
+    refused("bytes", HONE_E_UNSUPPORTED, "down_proj.weight|I8|unquantized");
+    begin("\"quantization_config\": {\"quant_method\": \"compressed-tensors\"}");
+    add_rest();
+    add(DOWN "weight_packed", "I32", "32, 4", words, sizeof words);
+    add_f32(DOWN "weight_scale", "32, 2", 2 * E, 1);
+    add(DOWN "weight_shape", "I64", "2", (int64_t[]){ E, 4096 }, 16);
+    refused("shape", HONE_E_UNSUPPORTED, "weight_packed|[32, 4]|weight_shape");
+    begin_gpt_oss();
+    add_gpt_oss(255);
+    refused("mxfp4-nan", HONE_E_NUMERIC, "gate_up_proj_scales|255");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp8_blocks), cmocka_unit_test(fp8_group_blocks),
+        cmocka_unit_test(fp8_rows),   cmocka_unit_test(packed_words),
+        cmocka_unit_test(gptq),       cmocka_unit_test(awq),
+        cmocka_unit_test(mxfp4),      cmocka_unit_test(experts),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
