@@ -342,6 +342,7 @@ stage_cross() {
     done
     built "build aarch64" "$MAKE" -j"$jobs" WERROR=1 cross-programs
     later "cross aarch64" sh tests/cross/compare.sh build/release build/aarch64
+    later "cross instructions" sh tests/cross/instructions.sh build/release build/aarch64
 }
 stage_clang() {
     clang=

@@ -83,8 +83,9 @@ void hn_cli_advise_model(const char *path)
         return;
     }
     if (!slash && !is_gguf(path))
-        hn_err_printf("hone: a model is a file here, not a name that is looked up: -m FOLDER/FILE.gguf\n");
-    hn_err_printf(
-        "hone: try: a .gguf file (the README says where they come from), or one of random weights: hone synth "
-        "--list\n");
+        hn_err_printf("hone: try: a name of hone list, a .gguf file, or a short name of hone list --names, which hone "
+                      "pull gets\n");
+    else
+        hn_err_printf("hone: try: a .gguf file (the README says where they come from), or one of random weights: hone "
+                      "synth --list\n");
 }

@@ -30,6 +30,8 @@ int hn_cli_supply_model(const hn_cli *cli, hn_opts *opts)
 {
     hone_error err;
     if (!cli->cmd->bundled || hn_opts_given(opts, "model")) return 0;
+    if (hn_opts_has(opts, "models-dir") && (hn_opts_given(opts, "models-dir") || hn_opts_given(opts, "models-file")))
+        return 0;
     if (hn_opts_has(opts, "chat") && !hn_opts_flag(opts, "chat")) return 0; /* it answers, and continues no text */
     const char *path = find();
     if (!path) return 0; /* the command asks for one */

@@ -22,8 +22,9 @@ enum { MAX_INPUT = 1 << 30 }; /* a prompt larger than that is a mistake */
 /* ---- option groups --------------------------------------------------------------------- */
 
 static const hn_opt model_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set", .what = "the model",
-           .forward = HN_FORWARD_MODEL),
+    HN_OPT("model", "-m", FILE, "FILE",
+           "model to use: a GGUF file (any member of a split set), or a name that hone list shows", .use = HN_USE_MODEL,
+           .what = "the model", .forward = HN_FORWARD_MODEL),
     HN_OPT("pre", NULL, STR, "KIND",
            "pre-tokenizer to use instead of the one the file names; an unknown KIND lists all",
            .forward = HN_FORWARD_SETTINGS),
@@ -52,7 +53,7 @@ static const hn_opt compute_opts[] = {
            "threads for prompts and large batches (default: as --threads; every core where hone lab peaks chose those)",
            .min = 1, .max = 1024, .forward = HN_FORWARD_SETTINGS),
     HN_OPT("cpu", NULL, STR, "LEVEL",
-           "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)",
+           "kernel level: scalar, avx2, avx_vnni or avx512 (default: HONE_CPU, else the best of this machine)",
            .forward = HN_FORWARD_SETTINGS),
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1,
            .max = 65536, .forward = HN_FORWARD_SETTINGS),
@@ -562,7 +563,11 @@ hone_status hn_cli_know(const hone_model *m, hone_error *err)
     return st;
 }
 
-const char *hn_cli_weights(const hone_model_info *info) { return info->packed_path ? "packed" : "plain"; }
+const char *hn_cli_weights(const hone_model_info *info)
+{
+    static char words[HN_WEIGHTS_WORDS];
+    return hn_weights_words(words, info);
+}
 
 /* The peaks of this machine at a level (NULL: as without an option), as `hone lab peaks` left them; NULL: it was not
  * asked. Valid until the next call. */

@@ -184,12 +184,21 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* 
 /* Where -m may be left out, and is: the model that comes with the program, said to be the one (bundled.c). Before the
  * command runs; 0 or the exit code. */
 int hn_cli_supply_model(const hn_cli *cli, hn_opts *opts);
+/* What the options name as models and is no file: names of models here become their files, so that all that follows
+ * sees the real ones (named.c). Before the command runs; 0 or the exit code. */
+int hn_cli_resolve_models(const hn_cli *cli, hn_opts *opts);
+/* The same of one text: path [HN_CLI_PATH] is the file where text is a name of one here, "" where it is a path.
+ * HONE_E_IO: it is neither; the message says how to get it. */
+enum { HN_CLI_PATH = 4096 };
+hone_status hn_cli_model_path(char *path, const char *text, hone_error *err);
+bool hn_cli_is_model_name(const char *text);       /* one that is here, or is listed */
+const char *hn_cli_served_name(const char *value); /* the '=' of NAME=FILE; NULL: it is a file or name alone */
 /* After "cannot open" of a model: what is there instead, and the next step (advise.c). */
 void hn_cli_advise_model(const char *path);
 /* What is to be told of a model just opened, and of a session of n_ctx positions on it, if anything. */
 void hn_cli_model_notes(const hone_model_info *info);
 void hn_cli_window_note(const hone_model_info *info, int64_t n_ctx);
-const char *hn_cli_weights(const hone_model_info *info);       /* "packed" or "plain" */
+const char *hn_cli_weights(const hone_model_info *info);       /* hn_weights_words, valid until the next call */
 int hn_cli_new_context(const hn_cli *cli, hone_context **out); /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* GB/s that these threads read at most, as hone lab peaks found on this machine; 0: it was not asked. */
 double hn_cli_read_roof(const hone_context *ctx);

@@ -6,7 +6,8 @@
 enum { WATCH_MS = 500 };
 
 static const hn_opt doctor_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "also the model: its SHA-256, and whether it fits the memory"),
+    HN_OPT("model", "-m", FILE, "FILE", "also the model: its SHA-256, and whether it fits the memory",
+           .use = HN_USE_MODEL),
     HN_OPT("strict", NULL, FLAG, NULL, "exit with 13 when there is a warning"),
     HN_OPT("cpu", NULL, STR, "LEVEL",
            "kernel level whose peaks to show (default: HONE_CPU, else the best of this machine)"),

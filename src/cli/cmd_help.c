@@ -1,5 +1,6 @@
 /* hone help: global help, help of one command, manual page, completion scripts. */
 #include "cli/cli.h"
+#include "hub/cache.h"
 #include "lab/bench/bench.h"
 #include "lab/judge/baseline.h"
 
@@ -11,7 +12,8 @@ static const hn_opt opts[] = {
     HN_OPT("completion", NULL, CHOICE, "SHELL", "print a completion script for", .choices = "bash|zsh|fish",
            .excl = "output"),
     HN_OPT("words", NULL, CHOICE, "KIND", "print the words of a kind, one a line, as completion asks for them",
-           .choices = "presets|types|cpus|templates|targets|baselines|baseline-words|ids|commands", .excl = "output"),
+           .choices = "presets|types|cpus|templates|targets|baselines|baseline-words|ids|commands|models",
+           .excl = "output"),
     HN_OPT_END,
 };
 static const hn_opt_group group = { "Output", opts };
@@ -64,6 +66,20 @@ static void list_baselines(void)
     if (n >= 0) free(list);
 }
 
+/* Models that are here, by names that no shell would read anything into: it expands these words. */
+static void list_models(void)
+{
+    hn_locals here;
+    if (hn_cache_list(&here, HN_FIND_ALL, NULL) != HONE_OK) return;
+    for (size_t i = 0; i < here.n; i++) {
+        const char *name = here.list[i].name;
+        bool plain =
+            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/:@") == strlen(name);
+        if (plain && !*here.list[i].trouble && !here.list[i].checkpoint) hn_out_printf("%s\n", name);
+    }
+    hn_locals_free(&here);
+}
+
 /* Fixed lists, of what the library knows by name; tests/unit/test_words.c holds them against its tables. */
 static const char *const
     types = "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q4_K_M Q4_K_S Q3_K_L Q3_K_M Q3_K_S Q2_K Q2_K_S Q5_0 "
@@ -99,6 +115,7 @@ static void list_words(const char *kind)
         if (!e->needs) hn_out_printf("%s\n", e->id);
     if (strcmp(kind, "baseline-words") == 0) hn_out_printf("save\nlist\nrm\ncompare\n");
     if (strncmp(kind, "baseline", 8) == 0) list_baselines();
+    if (strcmp(kind, "models") == 0) list_models();
 }
 
 static int run(const hn_cli *cli)

@@ -14,7 +14,8 @@ enum {
 };
 
 static const hn_opt inspect_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "the file, as every other command takes it", .what = "the file"),
+    HN_OPT("model", "-m", FILE, "FILE", "the file, as every other command takes it", .use = HN_USE_MODEL,
+           .what = "the file"),
     HN_OPT("tensor", NULL, STR, "NAME", "this tensor only: its shape, and the range of its numbers"),
     HN_OPT("f32", NULL, FLAG, NULL, "with --tensor: write its numbers to standard output, raw little-endian f32"),
     HN_OPT("check", NULL, FLAG, NULL, "read all tensor data too; exit code 3 if a number is not finite"),

@@ -1,7 +1,9 @@
 /* hone lab: the laboratory. `peaks` finds the roof of this machine and keeps it for every
  * report, `list` says what can be measured; the other commands have files of their own. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "cli/cli.h"
+#include "lab/inside/layouts.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
 #include "lab/stats/stats.h"
@@ -25,7 +27,8 @@ static const hn_command *const subs[] = { &hn_command_lab_peaks,    &hn_command_
 static const hn_opt peaks_opts[] = {
     HN_OPT("threads", "-t", I32, "N",
            "measure 1 to N threads; fewer than all cores are not stored (default: all cores)", .min = 1, .max = 1024),
-    HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2, avx512; default: the best here, or HONE_CPU"),
+    HN_OPT("cpu", NULL, STR, "LEVEL",
+           "kernel level: scalar, avx2, avx_vnni, avx512; default: the best here, or HONE_CPU"),
     HN_OPT("force", NULL, FLAG, NULL, "measure again, even if there is a stored measurement"),
     HN_OPT("quick", NULL, FLAG, NULL, "tiny sizes, to see that it works; never stored, never a roof"),
     HN_OPT("no-store", NULL, FLAG, NULL, "do not keep the result"),
@@ -80,16 +83,35 @@ static void print_peaks(const hn_peaks *p)
                       p->doubts);
 }
 
-static int report_peaks(const hn_cli *cli, const hn_peaks *p, const char *path, bool stored)
+static void print_layouts(json_t *layouts)
+{
+    size_t i;
+    json_t *l;
+    if (!layouts) return;
+    hn_out_printf("\nspeed of packed over plain weights: 1 column and 4 on one thread, then on all\n");
+    json_array_foreach(layouts, i, l)
+    {
+        json_t *v = json_object_get(l, "speed");
+        hn_out_printf("%-10s", hn_json_text_of(l, "type"));
+        for (size_t k = 0; k < json_array_size(v); k++)
+            hn_out_printf(" %5.2f", json_number_value(json_array_get(v, k)));
+        hn_out_printf("   %s\n", hn_json_text_of(l, "read"));
+    }
+}
+
+/* layouts: or NULL, where they were not measured now. */
+static int report_peaks(const hn_cli *cli, const hn_peaks *p, json_t *layouts, const char *path, bool stored)
 {
     if (!cli->json) {
         print_peaks(p);
+        print_layouts(layouts);
         if (stored) hn_out_printf("\nstored   %s\n", path);
         return HN_EXIT_OK;
     }
     json_t *o = hn_peaks_json(p);
     json_object_set_new(o, "file", path ? hn_lab_str(path) : json_null());
     json_object_set_new(o, "stored", json_boolean(stored));
+    if (layouts) json_object_set(o, "layouts", layouts);
     return hn_json_print(o);
 }
 
@@ -106,7 +128,7 @@ static int peaks(const hn_cli *cli)
     bool place = hn_peaks_path(path, sizeof path, &e, hn_cpu_level_name(level), &lost) == HONE_OK;
     if (place && !quick && !given && !hn_opts_flag(cli->opts, "force")) {
         hone_status st = hn_peaks_load(&p, path, &e, hn_cpu_level_name(level), &err);
-        if (st == HONE_OK) return report_peaks(cli, &p, path, true);
+        if (st == HONE_OK) return report_peaks(cli, &p, NULL, path, true);
         if (st == HONE_E_FORMAT) hn_cli_note("%s", err.message);
     }
     hn_peaks_params params = { .n_threads = given ? hn_opts_i32(cli->opts, "threads") : 0,
@@ -122,7 +144,12 @@ static int peaks(const hn_cli *cli)
     bool keep = !quick && !part && !hn_opts_flag(cli->opts, "no-store");
     if (part) hn_cli_note("not stored: %d of %d threads say nothing about the others", params.n_threads, p.cores);
     bool stored = keep && place && hn_peaks_store(&p, path, &lost) == HONE_OK;
-    int rc = report_peaks(cli, &p, place ? path : NULL, stored);
+    json_t *layouts = NULL;
+    bool kept = true;
+    if (!quick && !part && hn_layouts_measure(&layouts, hn_cpu_level_name(level), keep, &kept, &err) != HONE_OK)
+        hn_cli_note("packed and plain weights were not compared: %s", err.message);
+    int rc = report_peaks(cli, &p, layouts, place ? path : NULL, stored);
+    json_decref(layouts);
     if (keep && !stored)
         return hn_cli_error(HN_EXIT_FAILURE, "the peaks were measured but not stored: %s", lost.message);
     return rc;

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 static const hn_opt opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "the base, a GGUF model; it is not changed", .what = "the model"),
+    HN_OPT("model", "-m", FILE, "FILE", "the base, a GGUF model; it is not changed", .use = HN_USE_MODEL,
+           .what = "the model"),
     HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write", .use = HN_USE_WRITE, .what = "the output"),
     HN_OPT("type", NULL, STR, "TYPE",
            "storage of the merged matrices: keep (their own), F32, F16, BF16, Q8_0, Q4_K_M, …; all others are copied",

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 static const hn_opt opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to pack; any member of a split set", .what = "the model"),
+    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to pack; any member of a split set", .use = HN_USE_MODEL,
+           .what = "the model"),
     HN_OPT("output", "-o", FILE, "FILE", "the packed file (default: MODEL.hpack, where every command looks for it)",
            .use = HN_USE_WRITE, .what = "the packed file"),
     HN_OPT("verify", NULL, FLAG, NULL, "write nothing: compare every byte of the packed file with the model"),

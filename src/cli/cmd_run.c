@@ -1,5 +1,6 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
+#include "base/json_tree.h"
 #include "base/os.h"
 #include "cli/screen.h"
 
@@ -31,6 +32,9 @@ static const hn_opt chat_opts[] = {
     HN_OPT("chat-template", NULL, STR, "NAME",
            "format to use instead of the model's template: chatml, llama3, mistral …, or @FILE with Jinja source",
            .use = HN_USE_AT),
+    HN_OPT(
+        "tools", NULL, FILE, "FILE",
+        "tools that the model may call, a JSON array as OpenAI's API takes it; its calls are printed as lines of JSON"),
     HN_OPT("trust-input", NULL, FLAG, NULL, "let names of control tokens in the message become control tokens"),
     HN_OPT_END,
 };
@@ -63,6 +67,9 @@ typedef struct job {
     hone_reply *reply;        /* … and the answer; NULL: the text is shown as it is */
     hn_screen screen;
     hn_said reasoning; /* for JSON */
+    char *tools;       /* --tools; NULL: none */
+    json_t *calls;     /* of them: [{"id", "name", "arguments": text}]; the last one's may be still to come, … */
+    hn_said arguments; /* … up to here */
     hn_prompt prompt;
     uint64_t seed;
     int32_t limit;   /* -n */
@@ -126,13 +133,19 @@ static int chat_prompt(job *j)
     json_array_append_new(
         messages, json_pack("{s:s, s:o}", "role", "user", "content", hn_json_str(j->prompt.text, j->prompt.len)));
     char *dump = hn_json_text(messages, JSON_COMPACT);
+    const char *tools = hn_opts_str(o, "tools");
+    size_t n_tools;
+    if (tools && hn_opts_flag(o, "ignore-eos"))
+        rc = hn_cli_usage(j->cli, "--ignore-eos with --tools; a call has an end");
+    else if (tools && hn_read_all(tools, &j->tools, &n_tools, &err) != HONE_OK) rc = hn_cli_fail_input(tools, &err);
     hone_chat_params p = { .messages = dump,
+                           .tools = j->tools,
                            .chat_template = format,
                            .add_generation_prompt = true,
                            .trust_input = hn_opts_flag(o, "trust-input") };
     char *variables = NULL;
-    if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
-    else if (hn_cli_chat_variables(j->cli, j->model, &p, hn_opts_str(o, "think"), &variables, &err) != HONE_OK)
+    if (!rc && !dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
+    else if (!rc && hn_cli_chat_variables(j->cli, j->model, &p, hn_opts_str(o, "think"), &variables, &err) != HONE_OK)
         rc = hn_cli_fail(&err);
     p.variables = variables;
     if (rc) goto done;
@@ -158,9 +171,8 @@ done:
 
 static int make_prompt(job *j)
 {
-    static const char *const only_chat[] = {
-        "system", "chat-template", "trust-input", "think", "reasoning", "chat-vars"
-    };
+    static const char *const only_chat[] = { "system", "chat-template", "tools",    "trust-input",
+                                             "think",  "reasoning",     "chat-vars" };
     int rc = hn_cli_check_reasoning(j->cli);
     if (rc) return rc;
     if (hn_opts_flag(j->cli->opts, "chat")) return chat_prompt(j);
@@ -266,8 +278,15 @@ static int new_stream(job *j)
                                 .stops = stops,
                                 .n_stops = n,
                                 .form = j->grammar,
-                                .reasoning_budget = -1 };
+                                .tools = j->tools,
+                                .reasoning_budget = -1,
+                                .id_seed = j->seed };
         if (hone_reply_open(&j->reply, &p, &err) != HONE_OK) rc = hn_cli_fail(&err);
+        if (!rc && *hone_reply_notes(j->reply)) hn_cli_note("--tools: %s", hone_reply_notes(j->reply));
+        if (!rc && j->tools && !(j->calls = json_array())) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for calls");
+        if (!rc && j->tools && !j->allowed &&
+            !(j->allowed = calloc(((size_t)j->info.n_vocab + 63) / 64, sizeof *j->allowed)))
+            rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for a mask");
         hone_matcher_free(j->matcher); /* the answer keeps its form itself, from behind the reasoning */
         j->matcher = NULL;
         hn_screen_open(&j->screen, j->cli, j->cli->json);
@@ -356,18 +375,51 @@ static bool show_generated(job *j, const char *text, size_t len)
     return show(j, text, len);
 }
 
-/* Parts of an answer: shown, or kept for JSON. */
+/* The arguments of the last call are all there, or there will be no more. */
+static bool end_call(job *j)
+{
+    json_t *last = json_array_get(j->calls, json_array_size(j->calls) - 1);
+    const char *text = j->arguments.p ? j->arguments.p : "";
+    bool ok = json_object_set_new(last, "arguments", hn_json_str(text, j->arguments.n)) == 0;
+    j->arguments.n = 0;
+    return ok;
+}
+
+/* A part of a call is kept; *mine: it is one. */
+static hone_status take_call(job *j, const hone_reply_part *p, bool *mine, hone_error *err)
+{
+    bool ok = true;
+    *mine = p->part == HONE_PART_CALL_NAME || p->part == HONE_PART_ARGUMENTS || p->part == HONE_PART_CALL_END;
+    if (p->part == HONE_PART_ARGUMENTS) return hn_said_add(&j->arguments, p->text, p->len, err);
+    if (p->part == HONE_PART_CALL_NAME) {
+        json_t *call = json_pack("{s:s, s:o}", "id", p->id ? p->id : "", "name", hn_json_str(p->text, p->len));
+        ok = json_array_append_new(j->calls, call) == 0;
+    } else if (p->part == HONE_PART_CALL_END) {
+        ok = end_call(j);
+    }
+    return ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "no memory for the call of a tool");
+}
+
+/* A part of an answer: shown, or kept for JSON. */
+static hone_status show_part(job *j, const hone_reply_part *p, bool *done, hone_error *err)
+{
+    if (j->cli->json && p->part == HONE_PART_TEXT && !show(j, p->text, p->len))
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu bytes of text", j->text_len);
+    hone_status st =
+        j->cli->json && p->part == HONE_PART_REASONING ? hn_said_add(&j->reasoning, p->text, p->len, err) : HONE_OK;
+    if (st == HONE_OK && !hn_screen_show(&j->screen, p, 1)) *done = true;
+    return st;
+}
+
 static hone_status show_parts(job *j, const hone_reply_part *parts, size_t n, bool *done, hone_error *err)
 {
-    for (size_t i = 0; i < n && j->cli->json; i++) {
-        const hone_reply_part *p = &parts[i];
-        if (p->part == HONE_PART_TEXT && !show(j, p->text, p->len))
-            return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu bytes of text", j->text_len);
-        hone_status st = p->part == HONE_PART_REASONING ? hn_said_add(&j->reasoning, p->text, p->len, err) : HONE_OK;
-        if (st != HONE_OK) return st;
+    hone_status st = HONE_OK;
+    for (size_t i = 0; st == HONE_OK && i < n; i++) {
+        bool call = false;
+        if (j->calls) st = take_call(j, &parts[i], &call, err);
+        if (st == HONE_OK && !call) st = show_part(j, &parts[i], done, err);
     }
-    if (!hn_screen_show(&j->screen, parts, n)) *done = true;
-    return HONE_OK;
+    return st;
 }
 
 /* The same of an answer in a chat: its parts, and where its turn ends. */
@@ -422,6 +474,7 @@ static int print_json(job *j)
     json_object_set_new(o, "prompt_tokens", hn_json_ids(j->prompt.ids, j->prompt.n));
     json_object_set_new(o, "tokens", hn_json_ids(j->tokens, (size_t)j->n_tok));
     json_object_set_new(o, "text", hn_json_str(j->text ? j->text : "", j->text_len));
+    if (j->calls) json_object_set(o, "tool_calls", j->calls);
     if (j->reply)
         json_object_set_new(o, "reasoning", hn_json_str(j->reasoning.p ? j->reasoning.p : "", j->reasoning.n));
     json_object_set_new(o, "stop", json_string(j->stop));
@@ -445,15 +498,16 @@ static void print_timings(const job *j)
 {
     if (!j->t_logits || (!j->cli->verbose && !hn_stderr_is_tty())) return;
     char decode[48] = "", adapters[512];
+    const char *weights = hn_cli_weights(&j->info), *why = j->info.packed_note;
+    if (j->info.packed_path && (j->info.packed_compared || strcmp(why, j->info.packed_path) == 0)) why = "";
     double r = rate(j->n_tok - 1, j->t_last - j->t_first);
     if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
     hn_err_printf("hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d "
-                  "tokens%s; %s, %d threads, %s weights%s%s%s%s, seed %llu\n",
+                  "tokens%s; %s, %d threads, %.*s weights%s%s%s%s, seed %llu\n",
                   j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill,
                   rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill), j->n_tok ? j->t_first - j->t_submit : 0.0,
-                  j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx), hn_cli_weights(&j->info),
-                  j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note,
-                  j->info.packed_path ? "" : ")", hn_cli_adapters_words(adapters, sizeof adapters),
+                  j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx), (int)strcspn(weights, ":"),
+                  weights, *why ? " (" : "", why, *why ? ")" : "", hn_cli_adapters_words(adapters, sizeof adapters),
                   (unsigned long long)j->seed);
 }
 
@@ -464,7 +518,7 @@ static hone_status pick(job *j, const float *logits, int32_t pos, int32_t *id, h
 {
     size_t n_words = ((size_t)j->info.n_vocab + 63) / 64;
     int64_t n = 1;
-    bool all = !j->grammar;
+    bool all = !j->grammar && !j->tools;
     hone_status st = HONE_OK;
     if (j->matcher) st = hone_matcher_mask(j->matcher, j->allowed, n_words, &n, err);
     else if (j->reply && !all) st = hone_reply_mask(j->reply, j->allowed, n_words, &all, err);
@@ -508,7 +562,9 @@ static hone_status generate(job *j, hone_error *err)
             break;
         }
         if (!ignore_eos && hone_token_is_eog(j->model, id)) {
+            if (j->tools) st = emit_reply(j, id, &done, err); /* a call may end with it */
             j->stop = "eos";
+            if (st != HONE_OK) return st;
             break;
         }
         hone_sampler_accept(j->sampler, id);
@@ -526,6 +582,27 @@ static hone_status generate(job *j, hone_error *err)
     return HONE_OK;
 }
 
+/* Each call, a line of JSON: its name, and its arguments as they are, or as text where the answer's end cut them. */
+static void print_calls(const job *j)
+{
+    size_t i;
+    json_t *call;
+    json_array_foreach(j->calls, i, call)
+    {
+        const char *text = hn_json_text_of(call, "arguments");
+        json_t *arguments = NULL;
+        if (j->cli->json) break;
+        bool whole = hn_json_tree(&arguments, text, strlen(text), NULL, "arguments", NULL) == HONE_OK;
+        json_t *line = json_pack("{s:O, s:o}", "name", json_object_get(call, "name"), "arguments",
+                                 whole ? arguments : json_string(text));
+        char *dump = line ? hn_json_text(line, JSON_COMPACT) : NULL;
+        if (dump) hn_out_printf("%s\n", dump);
+        free(dump);
+        json_decref(line);
+    }
+    hn_out_flush();
+}
+
 static int finish(job *j, hone_status st, hone_error *err)
 {
     hone_error flush_err;
@@ -540,8 +617,10 @@ static int finish(job *j, hone_status st, hone_error *err)
     bool done = false;
     if (j->reply && hone_reply_flush(j->reply, &parts, &len, &flush_err) == HONE_OK)
         show_parts(j, parts, len, &done, &flush_err);
+    if (j->arguments.n) end_call(j); /* cut */
     if (j->reply) {
-        hn_screen_end(&j->screen);
+        if (!json_array_size(j->calls) || j->screen.begun) hn_screen_end(&j->screen); /* else nothing was shown */
+        print_calls(j);
     } else if (!j->cli->json) {
         hn_out_write("\n", 1);
         hn_out_flush();
@@ -596,6 +675,9 @@ static int run(const hn_cli *cli)
     int rc = run_job(&j);
     free(j.text);
     free(j.reasoning.p);
+    free(j.arguments.p);
+    free(j.tools);
+    json_decref(j.calls);
     hone_reply_free(j.reply);
     hone_chat_format_free(j.format);
     hone_chat_text_free(&j.rendered);

@@ -67,7 +67,7 @@ static const hn_opt whole_opts[] = {
         "with --from-config: special tokens of that tokenizer beside <|bos|> and <|endoftext|>, divided by commas, as "
         "<|im_start|>,<|im_end|>, which ChatML needs"),
     HN_OPT("tokenizer", NULL, FILE, "MODEL", "with --from-config: take the tokenizer of this GGUF model",
-           .excl = "tokenizer", .what = "the model of the tokenizer"),
+           .excl = "tokenizer", .use = HN_USE_MODEL, .what = "the model of the tokenizer"),
     HN_OPT("type", NULL, STR, "TYPE",
            "with --full: storage of the matrices in the output: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in the "
            "base, F32 where that is quantized)"),

@@ -120,6 +120,13 @@ static void add_read(uses *u, const hn_opt *o, const char *value)
     else add(u, value, HN_FILE_READ, words_for(u, o, false), NULL);
 }
 
+/* What is behind NAME= of a value of serve's --model. */
+static const char *behind_name(const char *value)
+{
+    const char *eq = hn_cli_served_name(value);
+    return eq ? eq + 1 : value;
+}
+
 static bool is_word(const char *value) { return strcmp(value, "auto") == 0 || strcmp(value, "off") == 0; }
 
 static void add_value(uses *u, const hn_opt *o, const char *value)
@@ -129,6 +136,9 @@ static void add_value(uses *u, const hn_opt *o, const char *value)
         if (o->kind == HN_OPT_FILE) add_read(u, o, value);
         break;
     case HN_USE_NONE: break;
+    case HN_USE_MODEL: add_read(u, o, value); break;
+    case HN_USE_SERVED: add_read(u, o, behind_name(value)); break;
+    case HN_USE_SHELF: break; /* its files are looked for by the command */
     case HN_USE_AT:
         if (value[0] == '@') add_read(u, o, value + 1);
         break;

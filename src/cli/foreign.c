@@ -8,7 +8,8 @@ typedef struct entry {
 } entry;
 
 static const entry options[] = {
-    { "-hf -hfr --hf-repo -hff --hf-file -mu --model-url", "hone downloads nothing; get the .gguf file, then -m FILE" },
+    { "-hf -hfr --hf-repo -hff --hf-file -mu --model-url",
+      "models come with hone pull NAME, and then run with -m NAME" },
     { "-fa --flash-attn", "attention is always computed piece by piece here; leave it out" },
     { "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu",
       "hone runs on the CPU; leave it out" },
@@ -44,10 +45,11 @@ static const entry options[] = {
 
 static const entry commands[] = {
     { "server api llama-server", "programs are answered by: hone serve -m FILE.gguf" },
-    { "pull download fetch get", "hone downloads nothing; models are .gguf files, and the README says where they are" },
-    { "list ls models", "hone keeps no list; models are files: ls *.gguf" },
-    { "show info", "what a model file holds: hone inspect FILE.gguf" },
-    { "rm remove delete cp copy push", "models are files; the shell's rm and cp do it" },
+    { "download fetch get", "models come with: hone pull NAME" },
+    { "ls models", "the models that are here: hone list" },
+    { "info", "what a model is: hone show NAME; what its file holds: hone inspect FILE.gguf" },
+    { "remove delete", "models are removed by: hone rm NAME" },
+    { "cp copy push", "models are files; the shell's cp does it" },
     { "ps stop", "nothing runs behind a command that has ended" },
     { "create finetune fine-tune lora", "a model learns by: hone train -m FILE.gguf --data FILE -o OUT.gguf" },
     { "quantize quantise", "hone has no quantize; convert and merge write a type with --type" },

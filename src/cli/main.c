@@ -10,7 +10,8 @@
 extern const hn_command hn_command_run, hn_command_chat, hn_command_bench, hn_command_lab, hn_command_doctor,
     hn_command_perplexity, hn_command_inspect, hn_command_tokenize, hn_command_detokenize, hn_command_template,
     hn_command_logits, hn_command_train, hn_command_merge, hn_command_convert, hn_command_synth, hn_command_pack,
-    hn_command_env, hn_command_version, hn_command_help, hn_command_serve, hn_command_embed;
+    hn_command_env, hn_command_version, hn_command_help, hn_command_serve, hn_command_embed, hn_command_list,
+    hn_command_show, hn_command_rm, hn_command_pull;
 
 const hn_command *const hn_commands[] = {
     &hn_command_run,        &hn_command_chat,
@@ -22,6 +23,8 @@ const hn_command *const hn_commands[] = {
     &hn_command_embed,      &hn_command_train,
     &hn_command_merge,      &hn_command_convert,
     &hn_command_synth,      &hn_command_pack,
+    &hn_command_pull,       &hn_command_list,
+    &hn_command_show,       &hn_command_rm,
     &hn_command_env,        &hn_command_version,
     &hn_command_help,       NULL,
 };
@@ -99,6 +102,15 @@ static int bad_options(const hn_cli *cli, int argc, char **argv, const hone_erro
     return err->code == HONE_E_ARG ? hn_cli_usage(cli, "%s", err->message) : hn_cli_fail(err);
 }
 
+/* A model is opened before the context that --cpu is for, and which of its weights are read packed depends on the
+ * level: for the whole program --cpu is HONE_CPU, if it can be. */
+static void choose_level(const hn_opts *opts)
+{
+    hn_cpu_level level;
+    const char *cpu = hn_opts_has(opts, "cpu") ? hn_opts_str(opts, "cpu") : NULL;
+    if (cpu && hn_cpu_choose(&level, cpu, NULL) == HONE_OK) setenv("HONE_CPU", hn_cpu_level_name(level), 1);
+}
+
 static int run_command(const hn_command *cmd, int argc, char **argv)
 {
     hn_cli cli = { .cmd = cmd };
@@ -121,7 +133,9 @@ static int run_command(const hn_command *cmd, int argc, char **argv)
         code = hn_cli_usage(&cli, "%s", err.message);
     } else if ((other = cmd->instead ? cmd->instead(&cli) : NULL)) {
         code = HN_EXIT_OK;
-    } else if ((code = hn_cli_supply_model(&cli, opts)) == 0 && (code = hn_cli_files_apart(&cli, NULL, 0)) == 0) {
+    } else if ((code = hn_cli_supply_model(&cli, opts)) == 0 && (code = hn_cli_resolve_models(&cli, opts)) == 0 &&
+               (code = hn_cli_files_apart(&cli, NULL, 0)) == 0) {
+        choose_level(opts);
         code = cmd->run(&cli);
     }
     hn_opts_free(opts);
@@ -135,7 +149,8 @@ static const hn_command *command_for_model(const char *name, int argc, char **ar
     size_t n = strlen(name);
     bool model = (n > 5 && strcmp(name + n - 5, ".gguf") == 0) || (strchr(name, '/') && name[0] != '-');
     bool prompt = argc > 2 && argv[2][0] != '-';
-    if (!model && (name[0] == '-' || access(name, F_OK) != 0 || hn_foreign_command(name))) return NULL;
+    if (!model && (name[0] == '-' || hn_foreign_command(name))) return NULL;
+    if (!model && access(name, F_OK) != 0 && !hn_cli_is_model_name(name)) return NULL;
     for (int i = 2; i < argc; i++)
         for (size_t k = 0; k < sizeof prompts / sizeof *prompts; k++)
             prompt |= strncmp(argv[i], prompts[k], strlen(prompts[k])) == 0;

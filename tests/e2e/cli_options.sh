@@ -34,14 +34,13 @@ bad "a prompt of two words" "unexpected argument 'you'; run takes .MODEL. .PROMP
 bad "a stray word" "unexpected argument 'hello'" env hello
 bad "two texts" "-p is given twice, with 'a' and with 'b'" run -m "$M" -p a -p b
 # what other programs call it
-bad "-hf" 'unknown option -hf: hone downloads nothing' run -m "$M" -hf a/b
+bad "-hf" 'unknown option -hf: models come with hone pull' run -m "$M" -hf a/b
 bad "-fa" 'unknown option -fa: attention' run -m "$M" -fa on
 bad "-ngl" 'unknown option -ngl: hone runs on the CPU' bench -m "$M" -ngl 99
 bad "-ctk" 'unknown option -ctk: .*--kv' run -m "$M" -p x -ctk q8_0
 bad "-cnv" 'unknown option -cnv: .*hone chat' run -m "$M" -cnv
 bad "server" "unknown command 'server': programs are answered by: hone serve" server
-bad "pull" "unknown command 'pull': hone downloads nothing" pull llama3.2
-bad "list" "unknown command 'list': .*ls \*.gguf" list
+bad "download" "unknown command 'download': models come with: hone pull" download llama3.2
 bad "quantize" "unknown command 'quantize': .*--type" quantize
 bad "a command far from all" "unknown command 'zzzserve'\$" zzzserve
 # an error is JSON where JSON was asked for

@@ -29,7 +29,7 @@ P="Once upon a time"
 num='-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?'
 expect 0 "run --json" "$HONE" run -m "$M" -p "$P" -n 20 --temp 0 --ignore-eos --json -t 2
 cp "$T/out" "$T/base"
-says "… is the object of the contract" "^\{\"schema\":\"hone\.run/1\",\"prompt_tokens\":\[[0-9,]+\],\"tokens\":\[[0-9,]+\],\"text\":\"([^\"\\\\]|\\\\.)*\",\"stop\":\"length\",\"timings\":\{\"load_ms\":$num,\"ttft_ms\":$num,\"prefill_tok_s\":$num,\"decode_tok_s\":$num\},\"seed\":[0-9]+,\"cpu\":\"(scalar|avx2|avx512|neon[a-z0-9_]*)\",\"threads\":2,\"threads_batch\":2,\"weights\":\"plain\",\"weights_note\":\"[^\"]*\"\}\$" "$T/out"
+says "… is the object of the contract" "^\{\"schema\":\"hone\.run/1\",\"prompt_tokens\":\[[0-9,]+\],\"tokens\":\[[0-9,]+\],\"text\":\"([^\"\\\\]|\\\\.)*\",\"stop\":\"length\",\"timings\":\{\"load_ms\":$num,\"ttft_ms\":$num,\"prefill_tok_s\":$num,\"decode_tok_s\":$num\},\"seed\":[0-9]+,\"cpu\":\"(scalar|avx2|avx_vnni|avx512|neon[a-z0-9_]*)\",\"threads\":2,\"threads_batch\":2,\"weights\":\"plain\",\"weights_note\":\"[^\"]*\"\}\$" "$T/out"
 is "… on one line" "$(wc -l <"$T/out" | tr -d ' ')" 1
 is "… with nothing on stderr" "$(wc -c <"$T/err" | tr -d ' ')" 0
 is "-n 20 gives 20 tokens" "$(count tokens "$T/out")" 20
@@ -296,4 +296,24 @@ fi
 } | head -c 5 >/dev/null
 is "a closed pipe: exit 1" "$(cat "$T/rc")" 1
 is "… without a word" "$(grep -cv 'note: -c' "$T/err")" 0
+# tools
+echo '[{"type":"function","function":{"name":"get_weather","description":"Weather of a place","parameters":
+    {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]' >"$T/tools.json"
+set -- --chat -m "$CHAT" --tools "$T/tools.json" -p "What is the weather in Paris?" --temp 0 -n 60 -t 1
+"$HONE" run "$@" >"$T/said" 2>"$T/err"
+if [ "$(cat "$T/said")" = '{"name":"get_weather","arguments":{"city":"Paris"}}' ]; then ok "a call is a line of JSON"
+else not_ok "a call is a line of JSON" "$T/said" "$T/err"; fi
+"$HONE" run "$@" --json >"$T/said" 2>"$T/err"
+if grep -q '"tool_calls":\[{"id":"call_[A-Za-z0-9]*","name":"get_weather","arguments":"{' "$T/said"; then ok "and stands in --json"
+else not_ok "and stands in --json" "$T/said" "$T/err"; fi
+"$HONE" run "$@" --json -n 14 >"$T/said" 2>"$T/err"
+if grep -q '"stop":"length"' "$T/said" && grep -q '"tool_calls":\[' "$T/said"; then ok "one that was cut, too"
+else not_ok "one that was cut, too" "$T/said" "$T/err"; fi
+expect 2 "tools are for conversations" "$HONE" run -m "$CHAT" --tools "$T/tools.json" -p x
+says "and it says so" 'tools is for --chat'
+expect 2 "calls have an end" "$HONE" run "$@" --ignore-eos
+echo '{"no":"array"}' >"$T/tools.json"
+"$HONE" run "$@" >"$T/said" 2>"$T/err"
+if [ $? -ne 0 ] && grep -q tools "$T/err"; then ok "tools that are none are told"
+else not_ok "tools that are none are told" "$T/said" "$T/err"; fi
 finish

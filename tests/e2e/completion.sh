@@ -8,13 +8,18 @@ PATH=$T/bin:$PATH HOME=$T/home
 export PATH HOME
 : >"$T/here/a.gguf"
 : >"$T/here/b.txt"
+mkdir "$T/here/models"
+unset HONE_MODELS HF_HUB_CACHE HF_HOME HUGGINGFACE_HUB_CACHE XDG_CACHE_HOME XDG_DATA_HOME OLLAMA_MODELS
+echo x >"$T/here/models/shelf-model.gguf"
+echo x >"$T/here/models/\$(touch evil).gguf"
 
 # LINE | words that are offered | words that are not
 cat >"$T/lines" <<'LINES'
 hone |run chat lab help|baseline --model Q4_0
 hone r|run|chat
 hone run --te|--temp --temperature|--top-k
-hone run -m |a.gguf|
+hone run -m |a.gguf shelf-model|evil
+hone rm |shelf-model|a.gguf run
 hone run a.gguf --se|--seed|--steps
 hone run --kv |f16 f32 q8_0|a.gguf
 hone run --cpu s|scalar|avx2

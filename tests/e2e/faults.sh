@@ -63,9 +63,23 @@ made "a packed one" "$HONE" pack -m "$I/p.gguf"
 cp tests/fuzz/corpus/convert/v7.bin "$I/v7.bin"
 cp tests/fuzz/corpus/convert/v7.safetensors "$I/hf/model.safetensors"
 printf "1 'x' 1\n" >"$I/hf/rwkv_vocab_v20230424.txt"
+hf_folder "$I/folder"
+echo '{"top_k": 20}' >"$I/folder/generation_config.json"
 (cd "$I" && "$HONE" chat -m m.gguf --chat-template chatml --temp 0 -n 3 -t 1 --commands <save.txt >/dev/null 2>&1)
 made "a history" "$HONE" bench -m "$I/m.gguf" -p 4 -n 4 -r 6 -t 1 --file "$I/h"
 made "and more of it" "$HONE" bench kern.norm.96 -r 2 -t 1 --quick --file "$I/h"
+# a cache of the hub, links and a hole in it, and ollama's store
+C=0123456789abcdef0123456789abcdef01234567 H=$I/.cache/huggingface/hub/models--o--n
+unset HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HOME XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME OLLAMA_MODELS HONE_MODELS
+mkdir -p "$H/refs" "$H/blobs" "$H/snapshots/$C" "$I/.ollama/models/manifests/registry.ollama.ai/library/talk" "$I/.ollama/models/blobs"
+printf %s $C >"$H/refs/main"
+cp "$I/m.gguf" "$H/blobs/$C"
+ln -s ../../blobs/$C "$H/snapshots/$C/m-F32.gguf"
+ln -s ../../blobs/none "$H/snapshots/$C/m-Q8_0-00001-of-00002.gguf"
+S=$(sha256sum "$I/m.gguf" | cut -c 1-64)
+cp "$I/m.gguf" "$I/.ollama/models/blobs/sha256-$S"
+printf '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%s}]}' "$S" \
+    "$(wc -c <"$I/m.gguf" | tr -d ' ')" >"$I/.ollama/models/manifests/registry.ollama.ai/library/talk/latest"
 
 # ---- failures ----
 sed "s|@train|$train|g" tests/e2e/faults.table >"$T/table"

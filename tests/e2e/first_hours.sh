@@ -63,7 +63,7 @@ echo "One day" | "$HONE" run "$M" -n 4 --temp 0 >"$T/screen" 2>"$T/err"
 sees "a pipe is the prompt" '^One day, '
 typed run llama3.2 </dev/null
 ends "a name in place of a file" 3
-sees "a model is a file" 'a model is a file here'
+sees "a name that is not here" 'hone pull bartowski/Llama-3.2-3B-Instruct-GGUF'
 typed run -m "$T/home/tiny.gguf" -p x </dev/null
 sees "the files that are there are named" 'hone-tiny.gguf'
 typed server </dev/null

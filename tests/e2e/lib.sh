@@ -6,6 +6,8 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 XDG_STATE_HOME=$T/.state # what hone remembers of files and of the machine: nothing of other runs
 export XDG_STATE_HOME
+HF_ENDPOINT=http://127.0.0.1:1 # no test asks anybody beyond this machine, and here nobody listens
+export HF_ENDPOINT
 n_check=0
 n_bad=0
 TINY=models/hone-tiny.gguf
@@ -53,6 +55,26 @@ children_seen() {
     gone "$1" && return
     tr ' ' '\n' <"/proc/$1/task/$1/children" >>"$2" || sleep 1
     [ "$(grep . "$2" | sort -u | wc -l)" -ge "$3" ]
+}
+# hf_folder FOLDER: a model of one layer as transformers saves it: zeros
+hf_folder() {
+    mkdir -p "$1"
+    echo '{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":8,"intermediate_size":8,"vocab_size":16,"num_hidden_layers":1,"num_attention_heads":2,"max_position_embeddings":32,"rms_norm_eps":1e-5}' >"$1/config.json"
+    _l=model.layers.0
+    printf '%s\n' "lm_head 16,8" "model.embed_tokens 16,8" "model.norm 8" "$_l.input_layernorm 8" \
+        "$_l.post_attention_layernorm 8" "$_l.self_attn.q_proj 8,8" "$_l.self_attn.k_proj 8,8" "$_l.self_attn.v_proj 8,8" \
+        "$_l.self_attn.o_proj 8,8" "$_l.mlp.gate_proj 8,8" "$_l.mlp.up_proj 8,8" "$_l.mlp.down_proj 8,8" |
+        awk '{ split($2, d, ","); n = 4 * d[1] * (d[2] ? d[2] : 1)
+               h = h sprintf("%s\"%s.weight\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%d,%d]}", h ? "," : "", $1, $2, at, at + n)
+               at += n }
+             END { h = "{" h "}"; while (length(h) % 8) h = h " "; print h; print at > "/dev/stderr" }' >"$1/head" 2>"$1/size"
+    _n=$(($(wc -c <"$1/head") - 1))
+    {
+        printf "\\$(printf %03o $((_n % 256)))\\$(printf %03o $((_n / 256)))\\0\\0\\0\\0\\0\\0"
+        head -c $_n "$1/head"
+        head -c "$(cat "$1/size")" /dev/zero
+    } >"$1/model.safetensors"
+    rm "$1/head" "$1/size"
 }
 # run COMMAND…: leaves status in $rc, output in $T/out, errors in $T/err
 run() {

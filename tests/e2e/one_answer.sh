@@ -9,7 +9,7 @@ ids() { # ids N VOCAB SEED: N token ids below VOCAB
 
 case $(uname -m) in
 aarch64 | arm64) levels="scalar neon neon_dotprod neon_i8mm" ;;
-*) levels="scalar avx2 avx512" ;;
+*) levels="scalar avx2 avx_vnni avx512" ;;
 esac
 one() { # one NAME MODEL IDS
     name=$1 model=$2 list=$3

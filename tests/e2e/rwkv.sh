@@ -15,7 +15,7 @@ tokens() { # tokens FILE: the ids of a run, one per line
 }
 case $(uname -m) in
 aarch64 | arm64) levels="scalar neon neon_dotprod neon_i8mm" ;;
-*) levels="scalar avx2 avx512" ;;
+*) levels="scalar avx2 avx_vnni avx512" ;;
 esac
 
 echo '{"arch": "rwkv7", "n_layer": 3, "n_embd": 128, "head_dim": 32, "n_ff": 300, "n_vocab": 300,

@@ -8,6 +8,7 @@
 #include "lab/bench/process.h"
 #include "lab/bench/sample.h"
 #include "lab/inside/bench_stages.h"
+#include "lab/inside/net.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/evidence.h"
 #include "lab/machine/memory.h"
@@ -200,6 +201,14 @@ static int run_quality(child *c, const char *unused)
     hn_evidence_look(&after);
     hn_evidence_json(o, &c->before, &after);
     return hn_json_print(o);
+}
+
+static int run_net(child *c, const char *points)
+{
+    hone_error err;
+    json_t *o;
+    if (hn_net_measure(&o, points, hn_opts_str(c->cli->opts, "cpu"), &err) == HONE_OK) return hn_json_print(o);
+    return err.code == HONE_E_ARG ? hn_cli_usage(c->cli, "%s", err.message) : hn_cli_fail(&err);
 }
 
 static int run_load(child *c, const char *unused)
@@ -441,7 +450,7 @@ int hn_bench_child(const hn_cli *cli)
                   { "_load", false, run_load },      { "_memory", true, run_memory },
                   { "_request", true, run_request }, { "_uncached", true, run_uncached },
                   { "_batch", true, run_batch },     { "_cost", false, run_cost },
-                  { "_check", true, run_check } };
+                  { "_check", true, run_check },     { "_net", true, run_net } };
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);

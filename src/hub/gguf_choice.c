@@ -1,0 +1,351 @@
+/* gguf_choice: which files of a repository are one model, and which of the models to take. Owns what names of files say
+ * and the order of preference; what is in a file nobody looks at here. Declared in names.h. */
+#include "hub/names.h"
+
+#include "base/os.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <strings.h>
+
+enum { MOST_PARTS = 512 }; /* of a split set; a name that says more is a file of its own */
+
+/* ---- names of files ------------------------------------------------------------------------------- */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool hn_ends_with_gguf(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 5 && strcasecmp(path + n - 5, ".gguf") == 0;
+}
+
+bool hn_gguf_is_side(const char *path)
+{
+    static const char *const words[] = { "mmproj", "imatrix", "mtp-" };
+    for (const char *p = base_of(path); *p; p++)
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (strncasecmp(p, words[i], strlen(words[i])) == 0) return true;
+    return false;
+}
+
+static size_t five_digits(const char *s)
+{
+    size_t n = 0;
+    for (int i = 0; i < 5; i++) n = 10 * n + (size_t)(s[i] - '0');
+    return n;
+}
+
+/* "-00002-of-00003" at the end of name[0..n), whose ending is gone: the part from 1 and their number, and the length
+ * before it. False: it is whole. */
+static bool split_part(const char *name, size_t n, size_t *part, size_t *total, size_t *stem)
+{
+    if (n < 16) return false;
+    const char *p = name + n - 15;
+    if (p[0] != '-' || strncmp(p + 6, "-of-", 4) != 0) return false;
+    for (int i = 1; i < 6; i++)
+        if (!isdigit((unsigned char)p[i]) || !isdigit((unsigned char)p[i + 9])) return false;
+    *part = five_digits(p + 1);
+    *total = five_digits(p + 10);
+    *stem = n - 15;
+    return *part >= 1 && *part <= *total && *total <= MOST_PARTS;
+}
+
+/* Is s[0..n) the name of a quantization: Q4_K_M, IQ3_XXS, TQ1_0, BF16, MXFP4, …? */
+static bool is_type(const char *s, size_t n)
+{
+    static const char *const whole[] = { "F16", "F32", "BF16", "FP16", "FP32", "MXFP4", "NVFP4" };
+    static const char *const begin[] = { "Q", "IQ", "TQ", "MXFP4_" };
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (n == strlen(whole[i]) && strncasecmp(s, whole[i], n) == 0) return true;
+    for (size_t i = 0; i < sizeof begin / sizeof *begin; i++) {
+        size_t k = strlen(begin[i]);
+        if (n < k + 2 || n > 24 || strncasecmp(s, begin[i], k) != 0) continue;
+        if (i == 3 || (isdigit((unsigned char)s[k]) && s[k + 1] == '_')) return true;
+    }
+    return false;
+}
+
+void hn_gguf_tag(char tag[48], const char *path)
+{
+    const char *name = base_of(path), *found = NULL;
+    size_t n = strlen(name), part, total, stem, len = 0;
+    if (hn_ends_with_gguf(name)) n -= 5;
+    if (split_part(name, n, &part, &total, &stem)) n = stem;
+    for (size_t at = 0, k; at < n; at += k + 1) {
+        for (k = 0; at + k < n && name[at + k] != '-' && name[at + k] != '.';) k++;
+        if (!is_type(name + at, k)) continue;
+        found = name + at;
+        len = k;
+    }
+    if (found && found - name >= 3 && strncasecmp(found - 3, "UD-", 3) == 0) {
+        found -= 3;
+        len += 3;
+    }
+    snprintf(tag, 48, "%.*s", (int)len, found ? found : "");
+}
+
+/* ---- sets ----------------------------------------------------------------------------------------- */
+
+typedef struct piece {
+    const char *path;
+    size_t stem, part, total, file; /* stem: bytes of path that the parts share; total 1, part 1: it is whole */
+} piece;
+
+static piece piece_of(const char *path, size_t file)
+{
+    const char *name = base_of(path);
+    piece p = { path, strlen(path) - 5, 1, 1, file };
+    size_t part, total, stem;
+    if (split_part(name, strlen(name) - 5, &part, &total, &stem))
+        p = (piece){ path, (size_t)(name - path) + stem, part, total, file };
+    return p;
+}
+
+static int compare_sets(const piece *x, const piece *y)
+{
+    int k = memcmp(x->path, y->path, x->stem < y->stem ? x->stem : y->stem);
+    if (k) return k;
+    if (x->stem != y->stem) return x->stem < y->stem ? -1 : 1;
+    return x->total < y->total ? -1 : x->total > y->total;
+}
+
+static int by_set(const void *a, const void *b, void *unused)
+{
+    const piece *x = a, *y = b;
+    int k = compare_sets(x, y);
+    (void)unused;
+    return k ? k : x->part < y->part ? -1 : x->part > y->part;
+}
+
+static int by_bytes(const void *a, const void *b, void *unused)
+{
+    const hn_gguf_set *x = a, *y = b;
+    (void)unused;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes ? 1 : strcmp(x->tag, y->tag);
+}
+
+/* One set out of pieces p[0..n), which are sorted by part. */
+static bool make_set(hn_gguf_set *s, const piece *p, size_t n, const hn_repo_file *files)
+{
+    s->n_file = s->n_missing = p->total;
+    s->file = malloc(p->total * sizeof *s->file);
+    if (!s->file) return false;
+    for (size_t i = 0; i < p->total; i++) s->file[i] = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        size_t *at = &s->file[p[i].part - 1];
+        if (*at != SIZE_MAX) continue; /* named twice */
+        *at = p[i].file;
+        s->n_missing--;
+        if (!hn_add_u64(s->bytes, files[p[i].file].size, &s->bytes)) s->bytes = UINT64_MAX;
+    }
+    hn_gguf_tag(s->tag, p->path);
+    return true;
+}
+
+hone_status hn_gguf_sets_of(hn_gguf_sets *out, const hn_repo_file *files, size_t n, hone_error *err)
+{
+    *out = (hn_gguf_sets){ 0 };
+    piece *p = calloc(n ? n : 1, sizeof *p);
+    size_t n_piece = 0;
+    bool good = p && (out->set = calloc(n ? n : 1, sizeof *out->set));
+    for (size_t i = 0; good && i < n; i++)
+        if (hn_ends_with_gguf(files[i].path) && !hn_gguf_is_side(files[i].path))
+            p[n_piece++] = piece_of(files[i].path, i);
+    if (good) hn_os_sort(p, n_piece, sizeof *p, by_set, NULL);
+    for (size_t i = 0, k; good && i < n_piece; i += k) {
+        for (k = 1; i + k < n_piece && compare_sets(&p[i], &p[i + k]) == 0;) k++;
+        good = make_set(&out->set[out->n++], p + i, k, files);
+    }
+    free(p);
+    if (!good) {
+        hn_gguf_sets_free(out);
+        return HN_FAIL(err, HONE_E_NOMEM, "the list of %zu files", n);
+    }
+    hn_os_sort(out->set, out->n, sizeof *out->set, by_bytes, NULL);
+    return HONE_OK;
+}
+
+void hn_gguf_sets_free(hn_gguf_sets *s)
+{
+    for (size_t i = 0; i < s->n; i++) free(s->set[i].file);
+    free(s->set);
+    *s = (hn_gguf_sets){ 0 };
+}
+
+static const char *first_of(const hn_gguf_set *s, const hn_repo_file *files)
+{
+    for (size_t i = 0; i < s->n_file; i++)
+        if (s->file[i] != SIZE_MAX) return files[s->file[i]].path;
+    return "";
+}
+
+static double gib(uint64_t bytes) { return (double)bytes / 0x1p30; }
+
+char *hn_gguf_sets_words(char *dst, size_t cap, const hn_gguf_sets *sets)
+{
+    size_t at = 0;
+    if (cap) *dst = 0;
+    for (size_t i = 0; i < sets->n && at < cap; i++) {
+        const hn_gguf_set *s = &sets->set[i];
+        if (at + 60 > cap) {
+            snprintf(dst + at, cap - at, ", …");
+            break;
+        }
+        at += (size_t)snprintf(dst + at, cap - at, "%s%s %.2f GiB%s", at ? ", " : "", *s->tag ? s->tag : "unnamed",
+                               gib(s->bytes), s->n_missing ? " (incomplete)" : "");
+    }
+    return dst;
+}
+
+/* ---- the choice -------------------------------------------------------------------------------------- */
+
+uint64_t hn_memory_for(uint64_t bytes)
+{
+    uint64_t need;
+    return hn_add_u64(bytes, bytes / 8 + (256u << 20), &need) ? need : UINT64_MAX;
+}
+
+uint64_t hn_memory_for_models(void) { return hn_memory_total() / 8 * 7; }
+
+/* The first of these that is there and fits is taken. Q4_K_M is where most of the quality is for the bytes that each
+ * token reads; above it up to Q8_0; then what is smaller, the best first. */
+static const char *const preferred[] = {
+    "Q4_K_M", "UD-Q4_K_XL", "MXFP4",  "Q4_K_L",  "Q4_K_XL", "Q5_K_M",  "Q5_K_S",     "Q5_K_L",  "Q6_K",
+    "Q6_K_L", "Q8_0",       "Q4_K_S", "Q4_1",    "Q4_0",    "IQ4_NL",  "IQ4_XS",     "Q3_K_XL", "Q3_K_L",
+    "Q3_K_M", "IQ3_M",      "Q3_K_S", "IQ3_S",   "IQ3_XS",  "IQ3_XXS", "UD-Q2_K_XL", "Q2_K_L",  "Q2_K",
+    "IQ2_M",  "IQ2_S",      "IQ2_XS", "IQ2_XXS", "IQ1_M",   "IQ1_S",   "BF16",       "F16",     "F32",
+};
+enum { N_PREFERRED = sizeof preferred / sizeof *preferred };
+static const uint64_t SMALL = (uint64_t)2 << 30;
+
+typedef struct choosing {
+    const hn_gguf_sets *sets;
+    const hn_repo_file *files;
+    const hn_name *name;
+    uint64_t memory;
+    hone_error *err;
+    char text[1200]; /* the name */
+    char words[500]; /* what is there */
+} choosing;
+
+static bool fits(const choosing *c, const hn_gguf_set *s) { return !c->memory || hn_memory_for(s->bytes) <= c->memory; }
+
+/* Does a set belong to the folder that the name says, if any? */
+static bool belongs(const choosing *c, const hn_gguf_set *s)
+{
+    const char *folder = c->name->folder ? c->name->path : "", *path = first_of(s, c->files);
+    size_t n = strlen(folder);
+    return !n || (strncmp(path, folder, n) == 0 && path[n] == '/');
+}
+
+static hone_status by_path(const choosing *c, size_t *which)
+{
+    for (size_t i = 0; i < c->sets->n; i++)
+        for (size_t k = 0; k < c->sets->set[i].n_file; k++) {
+            size_t f = c->sets->set[i].file[k];
+            if (f == SIZE_MAX || strcmp(c->files[f].path, c->name->path) != 0) continue;
+            *which = i;
+            return HONE_OK;
+        }
+    return HN_FAIL(c->err, HONE_E_ARG, "%s: no such model in the repository; there are %s", c->text, c->words);
+}
+
+static hone_status several(const choosing *c, size_t a, size_t b)
+{
+    const char *x = first_of(&c->sets->set[a], c->files), *y = first_of(&c->sets->set[b], c->files);
+    return HN_FAIL(c->err, HONE_E_ARG, "%s means several models, %s and %s; expected one of them, as in %s/%s", c->text,
+                   HN_ESC(x, strlen(x)), HN_ESC(y, strlen(y)), c->name->repo, HN_ESC(x, strlen(x)));
+}
+
+/* The one set of this tag; *n: how many there are. */
+static hone_status by_tag(const choosing *c, const char *tag, size_t *which, size_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < c->sets->n; i++) {
+        if (!belongs(c, &c->sets->set[i]) || strcasecmp(c->sets->set[i].tag, tag) != 0) continue;
+        if ((*n)++) return several(c, *which, i);
+        *which = i;
+    }
+    return HONE_OK;
+}
+
+/* Without a tag: see hn_gguf_choose. */
+static hone_status by_memory(const choosing *c, size_t *which, char *why, size_t cap)
+{
+    size_t n = 0, only = 0, found, count;
+    uint64_t least = UINT64_MAX;
+    hone_status st;
+    for (size_t i = 0; i < c->sets->n; i++) {
+        const hn_gguf_set *s = &c->sets->set[i];
+        if (!belongs(c, s)) continue;
+        if (s->bytes < least) only = i, least = s->bytes;
+        n++;
+    }
+    if (!n) return HN_FAIL(c->err, HONE_E_ARG, "%s: no model in this folder; there are %s", c->text, c->words);
+    for (size_t i = 0; i <= N_PREFERRED && n > 1; i++) { /* Q8_0 twice: first where it is small */
+        const char *tag = i ? preferred[i - 1] : "Q8_0";
+        if ((st = by_tag(c, tag, &found, &count)) != HONE_OK) return st;
+        const hn_gguf_set *s = count ? &c->sets->set[found] : NULL;
+        if (!s || s->n_missing || !fits(c, s) || (!i && s->bytes > SMALL)) continue;
+        *which = found;
+        snprintf(why, cap, "%s of %zu: %.2f GiB%s%.2f GiB%s; %s", s->tag, n, gib(s->bytes),
+                 c->memory ? ", of the " : " of ", c->memory ? gib(c->memory) : gib(s->bytes),
+                 c->memory ? " that models may take here" : "",
+                 !i                              ? "small models lose least as Q8_0"
+                 : !strcasecmp(s->tag, "Q4_K_M") ? "most of the quality for the bytes each token reads"
+                                                 : "the best that is there and fits");
+        return HONE_OK;
+    }
+    const hn_gguf_set *s = &c->sets->set[only];
+    if (!fits(c, s))
+        return HN_FAIL(
+            c->err, HONE_E_NOMEM,
+            "%s: the smallest model there has %.2f GiB and would need some %.2f GiB, but models may take %.2f "
+            "GiB of this machine's memory; %s:%s takes it all the same",
+            c->text, gib(s->bytes), gib(hn_memory_for(s->bytes)), gib(c->memory), c->name->repo,
+            *s->tag ? s->tag : "FILE");
+    if (n > 1)
+        return HN_FAIL(c->err, HONE_E_ARG,
+                       "%s: %zu models, none of a type that hone would choose by itself; expected :TAG "
+                       "or a file of %s",
+                       c->text, n, c->words);
+    *which = only;
+    snprintf(why, cap, "the only one there, %.2f GiB", gib(s->bytes));
+    return HONE_OK;
+}
+
+hone_status hn_gguf_choose(size_t *which, char *why, size_t cap, const hn_gguf_sets *sets, const hn_repo_file *files,
+                           const hn_name *name, uint64_t memory, hone_error *err)
+{
+    choosing c = { .sets = sets, .files = files, .name = name, .memory = memory, .err = err };
+    hone_status st;
+    size_t n;
+    *which = 0;
+    if (cap) *why = 0;
+    char text[1200];
+    hn_name_text(text, sizeof text, name);
+    snprintf(c.text, sizeof c.text, "%s", HN_ESC(text, strlen(text)));
+    hn_gguf_sets_words(c.words, sizeof c.words, sets);
+    if (!sets->n) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: no GGUF file of a model there", c.text);
+    if (*name->path && !name->folder) {
+        st = by_path(&c, which);
+        snprintf(why, cap, "the file that was named");
+    } else if (*name->tag) {
+        st = by_tag(&c, name->tag, which, &n);
+        if (st == HONE_OK && !n)
+            st = HN_FAIL(err, HONE_E_ARG, "%s: no model of type %s there; there are %s", c.text, name->tag, c.words);
+        snprintf(why, cap, "the type that was named");
+    } else st = by_memory(&c, which, why, cap);
+    if (st != HONE_OK) return st;
+    const hn_gguf_set *s = &sets->set[*which];
+    for (size_t i = 0; i < s->n_file; i++)
+        if (s->file[i] == SIZE_MAX)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: part %zu of %zu is missing, beside %s", c.text, i + 1, s->n_file,
+                           HN_ESC(first_of(s, files), strlen(first_of(s, files))));
+    return HONE_OK;
+}
