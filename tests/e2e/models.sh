@@ -151,6 +151,7 @@ await serving
 grep -q 'listening on' serve.err && ok "a server of names" || not_ok "a server of names" serve.err
 kill $server
 wait $server
+rm serve.err # what the first said is not heard again
 "$HONE" serve --models-dir org/copy --port 0 -c 128 >serve.out 2>serve.err &
 server=$!
 await serving
