@@ -494,6 +494,20 @@ bool hn_os_heap_read(hn_os_heap *out)
 #endif
 }
 
+bool hn_os_flush_caches(const void *p, size_t n)
+{
+#if defined(__x86_64__)
+    enum { LINE = 64 };
+    uintptr_t end = (uintptr_t)p + n;
+    for (uintptr_t at = (uintptr_t)p & ~(uintptr_t)(LINE - 1); at < end; at += LINE)
+        __builtin_ia32_clflush((const void *)at);
+    __builtin_ia32_mfence();
+    return true;
+#else
+    return false;
+#endif
+}
+
 void hn_os_heap_trim(void)
 {
 #if defined(__GLIBC__) && !HN_ASAN && !HN_TSAN

@@ -60,6 +60,8 @@ int hn_os_file_room(int fd, uint64_t n);
 /* Drops a file from the page cache, as far as nobody has it mapped; the share of it that is still there
  * afterwards, in [0, 1]. Negative: the system cannot, or does not tell. */
 double hn_os_drop_file(const char *path);
+/* Drops p[n] from every cache of the processor: whoever reads it next waits for memory. false: programs cannot here. */
+bool hn_os_flush_caches(const void *p, size_t n);
 /* Bytes of p[n], anonymous memory from hn_pages_alloc, that are in memory; -1: the system does not tell. */
 int64_t hn_os_resident(const void *p, size_t n);
 /* Bytes that malloc has given out, all of them, and what it holds beyond; false: it does not tell. */

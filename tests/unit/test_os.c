@@ -38,6 +38,22 @@ static void sort_passes_its_argument(void **state)
     }
 }
 
+static void flushing_caches_changes_nothing(void **state)
+{
+    (void)state;
+    unsigned char p[1000], want[sizeof p];
+    for (size_t i = 0; i < sizeof p; i++) p[i] = want[i] = (unsigned char)(i * 7);
+    for (size_t at = 0; at < 70; at++) {
+        bool can = hn_os_flush_caches(p + at, sizeof p - 2 * at);
+#if defined(__x86_64__)
+        assert_true(can);
+#else
+        assert_false(can);
+#endif
+        assert_memory_equal(p, want, sizeof p);
+    }
+}
+
 static void pipes_are_not_inherited(void **state)
 {
     (void)state;
@@ -240,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_file_leaves_memory),         cmocka_unit_test(touched_pages_are_counted),
         cmocka_unit_test(counters_count_later_threads), cmocka_unit_test(a_waiter_is_woken),
         cmocka_unit_test(cpus_can_be_chosen),           cmocka_unit_test(levels_are_a_ladder),
+        cmocka_unit_test(flushing_caches_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

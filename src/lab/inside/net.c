@@ -18,7 +18,7 @@ enum {
     SOME_COLUMNS = 4,
     MANY_COLUMNS = 64,
     MANY_ROWS = 2 * HN_PACK_ROWS + TAIL, /* with so many columns */
-    CACHES = 3,                          /* the room for weights, in last-level caches */
+    CACHES = 3,                          /* the room for weights, in last-level caches, where they cannot be flushed */
     LEAST_ROOM = 64 << 20,
     MOST_ROOM = 384 << 20,
     MOST_SWEEPS = 100,
@@ -133,7 +133,7 @@ typedef struct net {
     hn_cpu_level level;
     const hn_kernels *k;
     char *room;
-    size_t room_bytes;
+    size_t room_bytes, largest; /* of the slots */
     int64_t widest;
     struct {
         int32_t threads;
@@ -143,6 +143,7 @@ typedef struct net {
         hn_buf *y;
     } side[MAX_SIDES];
     int n_side, sweeps;
+    bool flushes; /* the processor drops from its caches what it is told to */
     float *x, *y;
     uint64_t y_floats;
     volatile uint64_t seen;
@@ -234,6 +235,7 @@ static void measure_point(net *x, size_t i, int side)
 /* Reads what no slot of the batch has, so that what they have leaves the cache. */
 static void evict(net *x, size_t used)
 {
+    if (used >= x->room_bytes / CACHES * 2) return;
     uint64_t sum = 0;
     for (size_t i = used; i + 64 <= x->room_bytes; i += 64) sum += (unsigned char)x->room[i];
     x->seen += sum;
@@ -247,7 +249,8 @@ static void measure_alike(net *x, size_t a, size_t b, size_t used, int side, int
         const hn_net_point *p = &x->p[i];
         int32_t as = p->columns == 1 ? 1 : p->columns < MANY_COLUMNS ? SOME_COLUMNS : MANY_COLUMNS;
         if (p->threads != x->side[side].threads || as != columns || x->s[i].bytes == 0) continue;
-        if (!any && used < x->room_bytes / CACHES * 2) evict(x, used);
+        if (x->flushes) hn_os_flush_caches(x->room + x->s[i].at, x->s[i].bytes);
+        else if (!any) evict(x, used);
         any = true;
         measure_point(x, i, side);
     }
@@ -316,6 +319,7 @@ static hone_status read_points(net *x, const char *points, hone_error *err)
                            HN_ESC(s, len));
         x->widest = p->n_in > x->widest ? p->n_in : x->widest;
         slot t = slot_of(p);
+        x->largest = t.bytes > x->largest ? t.bytes : x->largest;
         uint64_t floats = (uint64_t)rows_of(&t, p->columns) * (uint64_t)p->columns;
         x->y_floats = floats > x->y_floats ? floats : x->y_floats;
         s += len + (s[len] == ',');
@@ -345,7 +349,8 @@ static hone_status open_sides(net *x, hone_error *err)
 
 static hone_status make_room(net *x, hone_error *err)
 {
-    uint64_t want = CACHES * hn_cache_bytes(), room = hn_memory_available();
+    x->flushes = hn_os_flush_caches(x, sizeof *x);
+    uint64_t want = x->flushes ? x->largest : CACHES * hn_cache_bytes(), room = hn_memory_available();
     x->room_bytes = (size_t)(want < LEAST_ROOM ? LEAST_ROOM : want > MOST_ROOM ? MOST_ROOM : want);
     x->room = room && x->room_bytes > room / 2 ? NULL : hn_pages_alloc_huge(x->room_bytes);
     x->x = hn_bench_floats(x->widest * MANY_COLUMNS, 7);
