@@ -545,10 +545,13 @@ INLINE __m512i nibbles2(const char *p, const char *p2)
 }
 INLINE __m512i open2_q4_0(const char *p, bool two) { return nibbles2(p + 2, two ? p + 20 : NULL); }
 INLINE __m512i open2_iq4_NL(const char *p, bool two) { return _mm512_shuffle_epi8(iq4_table(), open2_q4_0(p, two)); }
-INLINE __m512i open2_mxfp4(const char *p, bool two) /* levels with 12 added */
+INLINE __m512i e2m1_table(void) /* doubled levels with 12 added */
 {
-    __m128i levels = _mm_add_epi8(_mm_loadu_si128((const __m128i *)hn_e2m1_doubled), _mm_set1_epi8(12));
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(levels), nibbles2(p + 1, two ? p + 18 : NULL));
+    return _mm512_broadcast_i32x4(_mm_add_epi8(_mm_loadu_si128((const __m128i *)hn_e2m1_doubled), _mm_set1_epi8(12)));
+}
+INLINE __m512i open2_mxfp4(const char *p, bool two)
+{
+    return _mm512_shuffle_epi8(e2m1_table(), nibbles2(p + 1, two ? p + 18 : NULL));
 }
 INLINE __m512 rows_e8m0(const char *const *row, int64_t at)
 {
@@ -603,8 +606,77 @@ INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, con
     }
 }
 
+/* What a 4-bit type of 32-blocks is, for four blocks of a row side by side: lane L of a register is block L. A block
+ * begins with its scale, `skip` bytes; those of blocks 0 to 3 lie at byte L·skip of lane L of the row's 64 bytes, since
+ * a block is 16 + skip bytes. */
+typedef struct four_kind {
+    int skip, offset;
+    bool table;     /* else codes are levels */
+    __m512i levels; /* of all 16 codes, offset added */
+} four_kind;
+
+/* Scales of one block of sixteen rows, zero-extended. */
+INLINE __m512 four_scales(__m512i v, int skip)
+{
+    return skip == 1 ? hn_avx512_e8m0(_mm512_cvtepi32_epi8(v)) : low_f16(v);
+}
+/* v[e] has lane L of rows 4e … 4e+3: of all rows, lane i row i, v[L]. */
+INLINE void lanes_are_blocks(__m512i v[FOUR])
+{
+    __m512i t0 = _mm512_shuffle_i32x4(v[0], v[1], 0x44), t1 = _mm512_shuffle_i32x4(v[0], v[1], 0xEE);
+    __m512i t2 = _mm512_shuffle_i32x4(v[2], v[3], 0x44), t3 = _mm512_shuffle_i32x4(v[2], v[3], 0xEE);
+    v[0] = _mm512_shuffle_i32x4(t0, t2, 0x88);
+    v[1] = _mm512_shuffle_i32x4(t0, t2, 0xDD);
+    v[2] = _mm512_shuffle_i32x4(t1, t3, 0x88);
+    v[3] = _mm512_shuffle_i32x4(t1, t3, 0xDD);
+}
+
+/* Four blocks from block b on. */
+INLINE void four_32(const tile *t, int64_t b, const int8_t *const *x, const float *const *dx, int nc, four_kind kind,
+                    __m512 *acc)
+{
+    const int bytes = 16 + kind.skip;
+    /* to every word of lane L its byte L·skip, and the next where a scale has two; else zeros */
+    const __m512i pick = _mm512_or_si512(per_lane(0, kind.skip * 0x101, 2 * kind.skip * 0x101, 3 * kind.skip * 0x101),
+                                         _mm512_set1_epi32((int)(kind.skip == 1 ? 0x80808000u : 0x80800100u)));
+    __m512i a[COLS][2], start[COLS], f[COLS][FOUR], d[FOUR];
+    FOR(c, nc) {
+        __m512i x0 = load64(x[c] + 32 * b), x1 = load64(x[c] + 32 * b + 64), off = _mm512_set1_epi8((char)kind.offset);
+        a[c][0] = _mm512_shuffle_i32x4(x0, x1, 0x88);
+        a[c][1] = _mm512_shuffle_i32x4(x0, x1, 0xDD);
+        start[c] = minus(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), off, a[c][0]), off, a[c][1]));
+    }
+    LOOP(e, FOUR) {
+        __m512i s[COLS][FOUR];
+        FOR(j, FOUR) {
+            const char *p = t->row[4 * e + j] + b * bytes, *q = p + kind.skip;
+            __m512i h = load64(p), v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)q));
+            v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(q + bytes)), 1);
+            v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(q + 2 * bytes)), 2);
+            v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(q + 3 * bytes)), 3);
+            fetch_part(t->next + ROWS * bytes * b, ROWS * FOUR * bytes, 4 * e + j);
+            d[e] = j ? _mm512_mask_shuffle_epi8(d[e], 0x000F000F000F000Full << (4 * j), h, pick)
+                     : _mm512_shuffle_epi8(h, pick);
+            __m512i lo = LOW(v), hi = HIGH(v);
+            if (kind.table) {
+                lo = _mm512_shuffle_epi8(kind.levels, lo);
+                hi = _mm512_shuffle_epi8(kind.levels, hi);
+            }
+            FOR(c, nc) s[c][j] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start[c], lo, a[c][0]), hi, a[c][1]);
+        }
+        FOR(c, nc) f[c][e] = fold4(s[c]);
+    }
+    lanes_are_blocks(d);
+    FOR(c, nc) lanes_are_blocks(f[c]);
+    FOR(k, FOUR) {
+        __m512 dw = four_scales(d[k], kind.skip);
+        FOR(c, nc)
+            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(dx[c][b + k])), _mm512_cvtepi32_ps(f[c][k]), acc[c]);
+    }
+}
+
 INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *open, int bytes, int offset,
-                    scales_fn *scales)
+                    scales_fn *scales, const four_kind *four)
 {
     int64_t nb = m->n_in / 32;
     tile t;
@@ -618,6 +690,7 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
         acc[c] = _mm512_setzero_ps();
     }
     int64_t b = 0;
+    for (; four && b + FOUR <= nb; b += FOUR) four_32(&t, b, x, dx, nc, *four, acc);
     for (; b + 2 <= nb; b += 2) pair_32(&t, b, 2, x, dx, nc, open, bytes, offset, scales, acc);
     if (b < nb) pair_32(&t, b, 1, x, dx, nc, open, bytes, offset, scales, acc);
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
@@ -652,11 +725,11 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
 #define TILE_Q6_K(NC) \
     (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
 #define TILE_IQ4_XS(NC) tile_iq4_XS(m, r, c, NC)
-#define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8, rows_f16)
-#define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16, rows_f16)
-#define TILE_Q8_0(NC) tile_32(m, r, c, NC, open2_q8_0, sizeof(hn_q8_0), 128, rows_f16)
-#define TILE_IQ4_NL(NC) tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128, rows_f16)
-#define TILE_MXFP4(NC) tile_32(m, r, c, NC, open2_mxfp4, sizeof(hn_mxfp4), 12, rows_e8m0)
+#define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8, rows_f16, &(four_kind){ 2, 8, false, iq4_table() })
+#define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16, rows_f16, NULL)
+#define TILE_Q8_0(NC) tile_32(m, r, c, NC, open2_q8_0, sizeof(hn_q8_0), 128, rows_f16, NULL)
+#define TILE_IQ4_NL(NC) tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128, rows_f16, &(four_kind){ 2, 128, true, iq4_table() })
+#define TILE_MXFP4(NC) tile_32(m, r, c, NC, open2_mxfp4, sizeof(hn_mxfp4), 12, rows_e8m0, &(four_kind){ 1, 12, true, e2m1_table() })
 BY_COLUMNS(hn_avx512_rows_q4_K, TILE_Q4_K, hn_avx512_panel_q4_K, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q5_K, TILE_Q5_K, hn_avx512_panel_q5_K, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q6_K, TILE_Q6_K, hn_avx512_panel_q6_K, PANEL_COLS)
