@@ -671,7 +671,8 @@ INLINE void four_32(const tile *t, int64_t b, const int8_t *const *x, const floa
     FOR(k, FOUR) {
         __m512 dw = four_scales(d[k], kind.skip);
         FOR(c, nc)
-            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(dx[c][b + k])), _mm512_cvtepi32_ps(f[c][k]), acc[c]);
+            acc[c] =
+                _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(dx[c][b + k])), _mm512_cvtepi32_ps(f[c][k]), acc[c]);
     }
 }
 
@@ -725,11 +726,14 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
 #define TILE_Q6_K(NC) \
     (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
 #define TILE_IQ4_XS(NC) tile_iq4_XS(m, r, c, NC)
-#define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8, rows_f16, &(four_kind){ 2, 8, false, iq4_table() })
+#define TILE_Q4_0(NC) \
+    tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8, rows_f16, &(four_kind){ 2, 8, false, iq4_table() })
 #define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16, rows_f16, NULL)
 #define TILE_Q8_0(NC) tile_32(m, r, c, NC, open2_q8_0, sizeof(hn_q8_0), 128, rows_f16, NULL)
-#define TILE_IQ4_NL(NC) tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128, rows_f16, &(four_kind){ 2, 128, true, iq4_table() })
-#define TILE_MXFP4(NC) tile_32(m, r, c, NC, open2_mxfp4, sizeof(hn_mxfp4), 12, rows_e8m0, &(four_kind){ 1, 12, true, e2m1_table() })
+#define TILE_IQ4_NL(NC) \
+    tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128, rows_f16, &(four_kind){ 2, 128, true, iq4_table() })
+#define TILE_MXFP4(NC) \
+    tile_32(m, r, c, NC, open2_mxfp4, sizeof(hn_mxfp4), 12, rows_e8m0, &(four_kind){ 1, 12, true, e2m1_table() })
 BY_COLUMNS(hn_avx512_rows_q4_K, TILE_Q4_K, hn_avx512_panel_q4_K, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q5_K, TILE_Q5_K, hn_avx512_panel_q5_K, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q6_K, TILE_Q6_K, hn_avx512_panel_q6_K, PANEL_COLS)

@@ -251,11 +251,16 @@ static void levels_are_a_ladder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sort_passes_its_argument),     cmocka_unit_test(pipes_are_not_inherited),
-        cmocka_unit_test(the_program_is_found),         cmocka_unit_test(random_bytes_differ),
-        cmocka_unit_test(a_file_leaves_memory),         cmocka_unit_test(touched_pages_are_counted),
-        cmocka_unit_test(counters_count_later_threads), cmocka_unit_test(a_waiter_is_woken),
-        cmocka_unit_test(cpus_can_be_chosen),           cmocka_unit_test(levels_are_a_ladder),
+        cmocka_unit_test(sort_passes_its_argument),
+        cmocka_unit_test(pipes_are_not_inherited),
+        cmocka_unit_test(the_program_is_found),
+        cmocka_unit_test(random_bytes_differ),
+        cmocka_unit_test(a_file_leaves_memory),
+        cmocka_unit_test(touched_pages_are_counted),
+        cmocka_unit_test(counters_count_later_threads),
+        cmocka_unit_test(a_waiter_is_woken),
+        cmocka_unit_test(cpus_can_be_chosen),
+        cmocka_unit_test(levels_are_a_ladder),
         cmocka_unit_test(flushing_caches_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
