@@ -179,6 +179,10 @@ hone_status hn_hf_put_keys(hn_hf *f, hone_error *err);
 hone_status hn_hf_put_rope(hn_hf *f, hone_error *err);
 hone_status hn_hf_rope_tensors(hn_hf *f, hone_error *err);
 
+/* Deviations above the mean of a normal distribution that a share of it lies below, as torch has it (hf_gemma.c); of 0:
+ * −∞. */
+float hn_hf_cut_of(double share);
+
 /* general.*: before all others; and what is known only once types are chosen (hf_general.c). */
 hone_status hn_hf_put_general(hn_hf *f, hone_error *err);
 hone_status hn_hf_put_file(hn_hf *f, hone_error *err);
