@@ -332,6 +332,7 @@ static hone_status gemma4_more(hn_hf *f, hone_error *err)
 static const hn_hf_class gemma4 = { .names = "Gemma4ForCausalLM|Gemma4ForConditionalGeneration",
                                     .types = "gemma4_text",
                                     .arch = "gemma4",
+                                    .said = "rope_parameters|rope_scaling",
                                     .keys = gemma4_keys,
                                     .tensors = gemma4_names,
                                     .tied = true,
