@@ -289,6 +289,9 @@ static hone_status check_layers(hn_hf *f, hone_error *err)
     const json_t *kinds = hn_hf_get(f, "layer_types"), *turns = hn_hf_get(f, "no_rope_layers");
     double limit = json_number_value(hn_hf_get(f, "sliding_window")); /* hone runs no more positions: all are seen */
     const json_t *scalar = hn_hf_get(f, "query_pre_attn_scalar");
+    double q = json_number_value(scalar);
+    if (!scalar && hn_hf_is_word("gemma2|gemma3|gemma-embedding", f->of->arch, strlen(f->of->arch)))
+        q = 256; /* whatever the width of a head is */
     for (int32_t il = 0; il < f->m->hp.n_layer; il++) {
         const hn_layer_plan *p = &f->m->plan[il];
         const char *k = json_string_value(json_array_get(kinds, (size_t)il));
@@ -298,10 +301,10 @@ static hone_status check_layers(hn_hf *f, hone_error *err)
         if (k && attends && !all && strcmp(k, want) && strcmp(k, "attention"))
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: layer_types[%d] = \"%s\", expected \"%s\" as %s has it",
                            f->path, (int)il, HN_ESC(k, strlen(k)), want, f->of->arch);
-        double q = json_number_value(scalar);
         if (q > 0 && fabs((double)p->scale * sqrt(q) - 1) > 1e-5)
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: query_pre_attn_scalar = %g, expected %g as %s has it", f->path,
-                           q, 1 / ((double)p->scale * (double)p->scale), f->of->arch);
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: query_pre_attn_scalar = %g%s, expected %g as %s has it",
+                           f->path, q, scalar ? "" : ", as it is not said", 1 / ((double)p->scale * (double)p->scale),
+                           f->of->arch);
         const json_t *t = json_array_get(turns, (size_t)il);
         if (json_is_integer(t) && (json_integer_value(t) != 0) != (p->rope >= 0))
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: no_rope_layers[%d] = %d, expected %d as %s has it", f->path,

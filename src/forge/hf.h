@@ -114,11 +114,12 @@ typedef struct hn_hf_class {
     const hn_hf_name *tensors; /* likewise; may be NULL */
     const char *idle;          /* members of the config that change no answer, or that `more` reads: "a b" */
     const char *left;          /* sources that are left out, "*" any text: "a b" */
-    bool tied;                 /* where the config does not say */
-    double base;               /* of angles, likewise; 0: 10000 */
-    double part;               /* of a head that turns, likewise; 0: all */
-    double eps;                /* of RMS norms, likewise; 0: 1e-6 */
-    bool windows;              /* layer_types may say which layers are windowed, in any order */
+    const char *said; /* "a|b": one of these members must be there: programs differ in what they take without */
+    bool tied;        /* where the config does not say */
+    double base;      /* of angles, likewise; 0: 10000 */
+    double part;      /* of a head that turns, likewise; 0: all */
+    double eps;       /* of RMS norms, likewise; 0: 1e-6 */
+    bool windows;     /* layer_types may say which layers are windowed, in any order */
     hone_status (*more)(hn_hf *f, hone_error *err);        /* keys that no table says; before the model's reader */
     hone_status (*tensors_too)(hn_hf *f, hone_error *err); /* tensors that no slot says; behind those outside layers */
 } hn_hf_class;
@@ -178,6 +179,10 @@ hone_status hn_hf_put_keys(hn_hf *f, hone_error *err);
 /* rope.*: bases and scaling (hf_rope.c). hn_hf_rope_tensors: factors, once the model's numbers are there. */
 hone_status hn_hf_put_rope(hn_hf *f, hone_error *err);
 hone_status hn_hf_rope_tensors(hn_hf *f, hone_error *err);
+
+/* Deviations above the mean of a normal distribution that a share of it lies below, as torch has it (hf_gemma.c); of 0:
+ * −∞. */
+float hn_hf_cut_of(double share);
 
 /* general.*: before all others; and what is known only once types are chosen (hf_general.c). */
 hone_status hn_hf_put_general(hn_hf *f, hone_error *err);

@@ -43,6 +43,7 @@ static bool same_numbers(const hn_hparams *a, const hn_hparams *b)
     x.sparsity = y.sparsity = NULL;
     x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
     x.recurs = y.recurs = NULL;
+    x.rank_laurel = y.rank_laurel = 0; /* tensors alone have it, whose shapes are compared */
     return memcmp(&x, &y, sizeof x) == 0;
 }
 

@@ -135,9 +135,11 @@ static const struct {
 } also[] = {
     { "n_shared_experts", "expert_shared_count" },
     { "moe_num_shared_experts", "expert_shared_count" },
+    { "num_shared_experts", "expert_shared_count" },
     { "first_k_dense_replace", "leading_dense_block_count" },
     { "n_group", "expert_group_count" },
     { "topk_group", "expert_group_used_count" },
+    { "num_expert_group", "expert_group_count" },
     { "num_nextn_predict_layers", "nextn_predict_layers" },
     { "mamba_d_state", "ssm.state_size" },
     { "mamba_n_heads", "ssm.time_step_rank" },
@@ -151,6 +153,7 @@ static const struct {
     { "ssm_state_size", "ssm.state_size" },
     { "mamba_num_heads", "ssm.time_step_rank" },
     { "linear_conv_kernel_dim", "ssm.conv_kernel" },
+    { "linear_head_dim", "kda.head_dim" },
     { "linear_key_head_dim", "ssm.state_size" },
     { "linear_num_key_heads", "ssm.group_count" },
     { "linear_num_value_heads", "ssm.time_step_rank" },
@@ -183,6 +186,9 @@ static void put_others(back *b)
         }
     }
 }
+
+/* Those whose layers are of two widths: their configs always say which layer is windowed. */
+#define WIDE "gemma3n_text|gemma4_text"
 
 static const char *layer_kind(const back *b, const hn_layer_plan *p)
 {
@@ -255,17 +261,118 @@ static void put_windows(back *b)
     b->lost |= !kinds || !rope;
     for (int32_t il = 0; il < hp->n_layer && kinds && rope; il++) {
         const hn_layer_plan *p = &b->m->plan[il];
-        mixed |= p->mixer == HN_MIXER_CONV || p->mixer == HN_MIXER_MAMBA2 || p->mixer == HN_MIXER_GDN;
+        mixed |= p->mixer == HN_MIXER_CONV || p->mixer == HN_MIXER_MAMBA2 || p->mixer == HN_MIXER_GDN ||
+                 p->mixer == HN_MIXER_KDA;
         b->lost |= json_array_append_new(kinds, json_string(layer_kind(b, p))) != 0;
         b->lost |= json_array_append_new(rope, json_integer(p->rope >= 0)) != 0;
     }
-    if (differ || (mixed && !is_type(b, "nemotron_h|mamba2|falcon_h1|kimi_linear")))
+    if (differ || is_type(b, WIDE) || (mixed && !is_type(b, "nemotron_h|mamba2|falcon_h1")))
         b->lost |= json_object_set(b->o, "layer_types", kinds) != 0;
     if (turns && rests && (!differ || is_type(b, "llama4_text")))
         b->lost |= json_object_set(b->o, "no_rope_layers", rope) != 0;
     json_decref(kinds);
     json_decref(rope);
 }
+
+/* ---- Gemma 3n and 4, Kimi-Linear ------------------------------------------------------------------------------ */
+
+/* The share of a normal distribution below x, as an F32 that leads to x again. */
+static json_t *share_below(float x)
+{
+    float p = (float)(0.5 * erfc(-(double)x * sqrt(0.5))), low = p, high = p;
+    if (isinf(x)) return json_real(0);
+    for (int i = 0; i < 8; i++, low = nextafterf(low, 0), high = nextafterf(high, 1)) {
+        if (hn_hf_cut_of((double)low) == x) return real(low);
+        if (hn_hf_cut_of((double)high) == x) return real(high);
+    }
+    return real(p); /* whoever follows it forwards refuses it */
+}
+
+/* Which layers keep how much of their gates, and the width of a low-rank pair, which only its tensors have. */
+static void put_gemma3n(back *b)
+{
+    const hn_hparams *hp = &b->m->hp;
+    const hn_gguf_tensor *left = hn_gguf_find_tensor(b->f->back, "blk.0.laurel_l.weight");
+    json_t *list = json_array();
+    b->lost |= !list;
+    for (int32_t il = 0; il < hp->n_layer && list; il++)
+        b->lost |= json_array_append_new(list, hp->sparsity ? share_below(hp->sparsity[il]) : json_real(0)) != 0;
+    if (hp->sparsity) b->lost |= json_object_set(b->o, "activation_sparsity_pattern", list) != 0;
+    json_decref(list);
+    if (left) set(b, "laurel_rank", json_integer((json_int_t)left->ne[1]));
+}
+
+/* Widths of feed-forward parts: a number for all, twice it for layers without keys of their own, or a list. */
+static void put_widths(back *b, bool may_double)
+{
+    const hn_hparams *hp = &b->m->hp;
+    bool alike = true, doubled = may_double && hp->n_own > 0;
+    json_t *list = json_array();
+    b->lost |= !list;
+    for (int32_t il = 0; il < hp->n_layer && list; il++) {
+        int32_t n = b->m->plan[il].n_ff, first = b->m->plan[0].n_ff;
+        alike &= n == first;
+        doubled &= n == first * (1 + (il >= hp->n_own));
+        b->lost |= json_array_append_new(list, json_integer(n)) != 0;
+    }
+    if (doubled || (alike && may_double)) set(b, "intermediate_size", json_integer(b->m->plan[0].n_ff));
+    else b->lost |= json_object_set(b->o, "intermediate_size", list) != 0;
+    if (may_double) set(b, "use_double_wide_mlp", json_boolean(doubled));
+    json_decref(list);
+}
+
+/* Heads of layers that see everything are wider, may have fewer keys, and may have no values of their own. */
+static void put_gemma4(back *b)
+{
+    const hn_hparams *hp = &b->m->hp;
+    int32_t kv = 0, kv_all = 0;
+    bool shared = false;
+    char name[64];
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        const hn_layer_plan *p = &b->m->plan[il];
+        if (p->window) kv = p->n_head_kv;
+        else kv_all = p->n_head_kv;
+        snprintf(name, sizeof name, "blk.%d.attn_v.weight", (int)il);
+        shared |= !p->window && !p->no_keys && !hn_gguf_find_tensor(b->f->back, name);
+    }
+    set(b, "num_key_value_heads", json_integer(kv ? kv : kv_all));
+    set(b, "num_global_key_value_heads", shared && kv_all ? json_integer(kv_all) : json_null());
+    set(b, "attention_k_eq_v", json_boolean(shared));
+    set(b, "head_dim", json_integer(hp->head_dim_window));
+    set(b, "global_head_dim", json_integer(hp->head_dim));
+    set(b, "hidden_size_per_layer_input", json_integer(hp->n_ple));
+    set(b, "enable_moe_block", json_boolean(hp->moe.n_expert > 0));
+    set(b, "use_bidirectional_attention", json_null()); /* of images */
+    if (!hp->moe.n_expert) return;
+    set(b, "num_experts", json_integer(hp->moe.n_expert));
+    set(b, "top_k_experts", json_integer(hp->moe.n_used));
+    set(b, "moe_intermediate_size", json_integer(hp->moe.n_ff));
+}
+
+static void put_wide(back *b)
+{
+    if (!is_type(b, WIDE)) return;
+    set(b, "vocab_size_per_layer_input", json_integer(b->m->hp.n_vocab));
+    put_widths(b, is_type(b, "gemma4_text"));
+    if (is_type(b, "gemma4_text")) put_gemma4(b);
+    else put_gemma3n(b);
+}
+
+static void put_kimi(back *b)
+{
+    const hn_hparams *hp = &b->m->hp;
+    json_t *kinds = json_array();
+    if (!is_type(b, "kimi_linear") || !kinds) {
+        json_decref(kinds);
+        return;
+    }
+    for (int32_t il = 0; il < hp->n_layer; il++)
+        b->lost |= json_array_append_new(kinds, json_string(il < hp->moe.n_lead ? "dense" : "sparse")) != 0;
+    set(b, "mlp_layer_types", kinds);
+    set(b, "linear_num_heads", json_integer(hp->n_head));
+}
+
+/* ---- what a class says in its own way ------------------------------------------------------------------------- */
 
 static void put_cap(back *b, const char *name)
 {
@@ -303,6 +410,8 @@ static void put_special(back *b)
         set(b, "topk_group", json_integer(1));
     }
     put_latent(b);
+    put_wide(b);
+    put_kimi(b);
     if (is_type(b, "qwen3_moe")) set(b, "norm_topk_prob", json_true());
     if (!json_object_get(b->o, "vocab_size")) set(b, "vocab_size", json_integer(hp->n_vocab));
     if (!is_type(b, "gpt2|gpt_neox") && reads(b, "num_key_value_heads") &&
@@ -355,6 +464,19 @@ static void put_llama3(back *b, json_t *p, const float *v, size_t n)
     set_in(b, p, "low_freq_factor", json_real(1));
     set_in(b, p, "high_freq_factor", json_real(4));
     set_in(b, p, "original_max_position_embeddings", json_integer((json_int_t)orig));
+}
+
+/* The first pairs turn: their share of all, in as many digits as a config is written with. */
+static void put_part(back *b, json_t *p, const float *v, size_t n)
+{
+    size_t turning = 0;
+    char text[32];
+    while (turning < n && v[turning] == 1) turning++;
+    snprintf(text, sizeof text, "%.9g", (double)turning / (double)n);
+    double part = strtod(text, NULL);
+    if ((size_t)((double)n * part) != turning) part = ((double)turning + 0.25) / (double)n;
+    set_in(b, p, "rope_type", json_string("proportional"));
+    set_in(b, p, "partial_rotary_factor", json_real(part));
 }
 
 /* x with x / by = a, all of them F32. */
@@ -411,7 +533,8 @@ static void put_kind(back *b, json_t *p, bool *scaled)
     snprintf(key, sizeof key, "%s.rope.scaling.type", b->f->of->arch);
     (void)hn_gguf_get_str(b->f->back, key, &type, NULL, NULL);
     *scaled = true;
-    if (v) put_llama3(b, p, v, n);
+    if (v && is_type(b, "gemma4_text")) put_part(b, p, v, n);
+    else if (v) put_llama3(b, p, v, n);
     else if (hn_gguf_find_tensor(b->f->back, "rope_factors_long.weight")) put_longrope(b, p);
     else if (type.len == 4 && !memcmp(type.ptr, "yarn", 4)) put_yarn(b, p);
     else if (type.len == 6 && !memcmp(type.ptr, "linear", 6)) {
@@ -459,7 +582,7 @@ static void put_rope(back *b)
     number_of(b, "rope.freq_base", &base);
     set_in(b, p, "rope_theta", real((float)base));
     int32_t d = hp->n_layer ? b->m->plan[hp->n_layer - 1].d_k : 0;
-    if (!family->is->latent && d > 0 && hp->n_rot > 0 && (hp->n_rot != d || b->f->of->part != 0)) {
+    if (!family->is->latent && !is_type(b, WIDE) && d > 0 && hp->n_rot > 0 && (hp->n_rot != d || b->f->of->part != 0)) {
         set_in(b, p, "partial_rotary_factor", real((float)hp->n_rot / (float)d));
         set(b, "partial_rotary_factor", real((float)hp->n_rot / (float)d));
     }

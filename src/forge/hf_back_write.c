@@ -119,6 +119,12 @@ static void give_shape(hn_ckpt_tensor *t)
         t->n_dim = 3;
     }
     if (t->n_dim == 1 && ends(t->name, "moe_statics.e_score_correction_bias")) t->n_dim = 2;
+    if (ends(t->name, ".self_attn.A_log")) { /* Kimi's: [1, 1, heads, 1] */
+        t->ne[1] = count_of(t);
+        t->ne[0] = 1;
+        t->n_dim = 4;
+        return;
+    }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         if (t->n_dim < 2 || !ends(t->name, lists[i])) continue;
         t->ne[0] = count_of(t);
@@ -155,6 +161,24 @@ const char *hn_hf_back_dtype(const hn_hf *f)
 
 /* ---- numbers ------------------------------------------------------------------------------------------------- */
 
+static float minus_exp(float x) { return -(float)exp((double)x); }
+
+/* The x whose −exp is y, of those few the one with the fewest digits; where none is, the nearest. */
+static float log_of(float y)
+{
+    float near = (float)log(-(double)y), low = near, high = near;
+    uint32_t u;
+    memcpy(&u, &near, 4);
+    u = (u + 0x7FFF + (u >> 16 & 1)) & 0xFFFF0000u; /* as BF16 */
+    float brief = hn_bits_f32(u);
+    if (minus_exp(brief) == y) return brief;
+    for (int i = 0; i < 4; i++, low = nextafterf(low, -INFINITY), high = nextafterf(high, INFINITY)) {
+        if (minus_exp(low) == y) return low;
+        if (minus_exp(high) == y) return high;
+    }
+    return near;
+}
+
 static void unmap(const hn_hf_view *v, float *x, uint64_t n)
 {
     switch (v->map) {
@@ -163,7 +187,7 @@ static void unmap(const hn_hf_view *v, float *x, uint64_t n)
         for (uint64_t i = 0; i < n; i++) x[i] -= 1.0f;
         break;
     case HN_HF_MINUS_EXP:
-        for (uint64_t i = 0; i < n; i++) x[i] = (float)log(-(double)x[i]);
+        for (uint64_t i = 0; i < n; i++) x[i] = log_of(x[i]);
         break;
     case HN_HF_TIMES:
         for (uint64_t i = 0; i < n; i++) x[i] /= v->by;

@@ -131,6 +131,7 @@ static const hn_hf_class ministral3 = { .names = "Ministral3ForCausalLM",
                                         .types = "ministral3",
                                         .arch = "mistral3",
                                         .keys = llama_keys,
+                                        .said = "rope_parameters|rope_scaling",
                                         .eps = 1e-5,
                                         .more = ministral3_more };
 
@@ -281,21 +282,9 @@ static hone_status put_cap(hn_hf *f, const char *name, double absent, hone_error
     TRY(hn_hf_number(f, name, json_object_get(f->config, name) ? 0 : absent, &x, NULL, err));
     return hn_hf_put_f32(f, name, x, err);
 }
-/* Absent it would be 256, whatever the width of a head is. */
-static hone_status need_scalar(hn_hf *f, hone_error *err)
-{
-    int64_t d;
-    hone_status st;
-    TRY(hn_hf_whole(f, "head_dim", 256, &d, err));
-    if (d == 256 || hn_hf_get(f, "query_pre_attn_scalar")) return HONE_OK;
-    return HN_FAIL(err, HONE_E_FORMAT,
-                   "%s: has no query_pre_attn_scalar, which a model of class %.*s with head_dim %lld needs", f->path,
-                   (int)strcspn(f->of->names, "|"), f->of->names, (long long)d);
-}
 static hone_status gemma2_more(hn_hf *f, hone_error *err)
 {
     hone_status st;
-    TRY(need_scalar(f, err));
     TRY(put_cap(f, "attn_logit_softcapping", 50, err));
     return put_cap(f, "final_logit_softcapping", 30, err);
 }
@@ -436,7 +425,7 @@ static const hn_hf_key gptneox_keys[] = {
     LAYER_NORM_EPS("layer_norm_eps"),
     BOOL_OR("use_parallel_residual", "use_parallel_residual", 1),
     TENSORS("attention_bias", 1, "attn_qkv.bias|attn_output.bias"),
-    WORD("hidden_act", GELU),
+    { "hidden_act", NULL, HN_HF_WORD, HN_HF_USUALLY, 0, GELU }, /* not said it is gelu */
     END,
 };
 static const hn_hf_name gptneox_names[] = {

@@ -131,6 +131,8 @@ static double quantile(double p)
     return (lo + hi) / 2;
 }
 
+float hn_hf_cut_of(double share) { return share > 0 ? (float)quantile((double)(float)share) : -INFINITY; }
+
 /* Gates keep what exceeds their mean by so many deviations; −∞: all. */
 static hone_status put_sparsity(hn_hf *f, hone_error *err)
 {
@@ -149,7 +151,7 @@ static hone_status put_sparsity(hn_hf *f, hone_error *err)
         double share = json_number_value(p);
         if (!json_is_number(p) || !(share >= 0 && share < 1))
             return hn_hf_refuse(f, "activation_sparsity_pattern", v, "numbers from 0 to below 1", err);
-        x[il] = share > 0 ? (float)quantile((double)(float)share) : -INFINITY;
+        x[il] = hn_hf_cut_of(share);
     }
     return hn_hf_put_layers(f, "activation_sparsity_scale", HONE_KV_F32, x, n_layer, err);
 }
@@ -330,6 +332,7 @@ static hone_status gemma4_more(hn_hf *f, hone_error *err)
 static const hn_hf_class gemma4 = { .names = "Gemma4ForCausalLM|Gemma4ForConditionalGeneration",
                                     .types = "gemma4_text",
                                     .arch = "gemma4",
+                                    .said = "rope_parameters|rope_scaling",
                                     .keys = gemma4_keys,
                                     .tensors = gemma4_names,
                                     .tied = true,

@@ -239,7 +239,7 @@ static const hn_hf_class falcon = { .names = "FalconH1ForCausalLM",
                                     .tensors = falcon_names,
                                     .idle = "mamba_chunk_size num_logits_to_keep ssm_multipliers mlp_multipliers "
                                             "mlp_expansion_factor",
-                                    .base = 1e5,
+                                    .said = "rope_theta|rope_parameters",
                                     .more = falcon_more };
 
 /* ---- Granite 4 ----- */

@@ -117,20 +117,27 @@ static hone_status put_number(hn_hf *f, const hn_hf_key *k, hone_error *err)
     return st;
 }
 
+/* The error function's gelu of a family that is run with the tanh form; which Gemma's hidden_act means by it. */
+static void note_gelu(const hn_hf *f, const hn_hf_key *k, const char *word)
+{
+    bool newer = json_is_string(json_object_get(f->config, "hidden_activation")) && strcmp(k->config, "hidden_act");
+    bool older = !strncmp(f->of->arch, "gemma", 5) && !newer;
+    if (!strcmp(word, "gelu") && !strncmp(k->words, "gelu_", 5) && !older)
+        hn_convert_note(f->a, "%s: %.*s is gelu by the error function; hone and llama.cpp run %s with its tanh form",
+                        f->path, (int)strcspn(k->config, "|"), k->config, f->of->arch);
+}
+
 /* Nothing is written: the formula is hone's at that value alone. */
 static hone_status check_value(hn_hf *f, const hn_hf_key *k, hone_error *err)
 {
     char want[96];
     const json_t *v = hn_hf_get(f, k->config);
+    if (!v && k->kind == HN_HF_WORD && k->when == HN_HF_USUALLY) note_gelu(f, k, "gelu");
     if (!v) return HONE_OK;
     if (k->kind == HN_HF_WORD) {
         const char *w = json_string_value(v);
         if (!w || !hn_hf_is_word(k->words, w, strlen(w))) return hn_hf_refuse(f, k->config, v, k->words, err);
-        bool exact = !strcmp(w, "gelu") && !strncmp(k->words, "gelu_", 5) && strncmp(f->of->arch, "gemma", 5);
-        if (exact)
-            hn_convert_note(f->a,
-                            "%s: %.*s is gelu by the error function; hone and llama.cpp run %s with its tanh form",
-                            f->path, (int)strcspn(k->config, "|"), k->config, f->of->arch);
+        note_gelu(f, k, w);
         return HONE_OK;
     }
     double x = json_is_boolean(v) ? json_is_true(v) : json_is_number(v) ? json_number_value(v) : NAN;
@@ -189,6 +196,10 @@ static hone_status put_pattern(hn_hf *f, hone_error *err)
 hone_status hn_hf_put_keys(hn_hf *f, hone_error *err)
 {
     hone_status st;
+    const json_t *said = f->of->said ? hn_hf_get(f, f->of->said) : NULL;
+    if (f->of->said && (!said || (json_is_object(said) && !json_object_size(said))))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: has no %.*s, which a model of class %.*s needs", f->path,
+                       (int)strcspn(f->of->said, "|"), f->of->said, (int)strcspn(f->of->names, "|"), f->of->names);
     TRY(put_rows(f, common, false, err));
     TRY(put_rows(f, f->of->keys, true, err));
     if (f->of->more) TRY(f->of->more(f, err));

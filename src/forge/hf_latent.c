@@ -97,6 +97,7 @@ static const hn_hf_key mistral4_keys[] = {
 static const hn_hf_class mistral4 = { .names = "Mistral4ForCausalLM",
                                       .types = "mistral4",
                                       .arch = "mistral4",
+                                      .said = "rope_parameters|rope_scaling",
                                       .keys = mistral4_keys,
                                       .tensors = deepseek_names,
                                       .idle = ROUTER_IDLE,

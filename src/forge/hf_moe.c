@@ -46,10 +46,13 @@ hone_status hn_hf_put_lead(hn_hf *f, int64_t absent, hone_error *err)
     return hn_hf_put_u32(f, "leading_dense_block_count", (uint32_t)n, err);
 }
 
+/* DeepSeek V2's plain method knows no groups, whatever their number is said to be. */
 static hone_status put_groups(hn_hf *f, hone_error *err)
 {
     int64_t n, used;
     hone_status st;
+    const char *how = json_string_value(hn_hf_get(f, "topk_method"));
+    if (how && !strcmp(how, "greedy")) return HONE_OK;
     TRY(hn_hf_whole(f, "n_group", 1, &n, err));
     TRY(hn_hf_whole(f, "topk_group", 1, &used, err));
     if (n < 2) return HONE_OK;
@@ -423,6 +426,7 @@ static const hn_hf_name gpt_oss_names[] = {
 static const hn_hf_class gpt_oss = { .names = "GptOssForCausalLM",
                                      .types = "gpt_oss",
                                      .arch = "gpt-oss",
+                                     .said = "rope_parameters|rope_scaling",
                                      .keys = gpt_oss_keys,
                                      .tensors = gpt_oss_names,
                                      .idle = ROUTER_IDLE "initial_context_length",

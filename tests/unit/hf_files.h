@@ -18,13 +18,13 @@
 
 #include <cmocka.h>
 
-enum { HF_MAX = 64 };
+enum { HF_MAX = 128 };
 
 typedef struct hf_tensor {
     char name[96];
     const char *as; /* whose numbers it has; NULL: its own */
     int n_dim;
-    size_t shape[3]; /* outermost first */
+    size_t shape[4]; /* outermost first */
 } hf_tensor;
 
 typedef struct hf_folder {
@@ -248,6 +248,126 @@ static inline void hf_gptneox(hf_folder *f)
         "gpt_neox.layers.#.mlp.dense_h_to_4h.bias 24;gpt_neox.layers.#.mlp.dense_4h_to_h.weight 16,24;"
         "gpt_neox.layers.#.mlp.dense_4h_to_h.bias 16;",
         1);
+}
+
+/* Layers of two widths, the last two without keys of their own and twice as wide; values of those that see everything
+ * are their keys; rows of each token and layer; of the first pairs a quarter turns. */
+#define HF_GEMMA4_CONFIG                                                                                           \
+    "{\"architectures\":[\"Gemma4ForCausalLM\"],\"model_type\":\"gemma4_text\",\"hidden_size\":16,"                \
+    "\"intermediate_size\":24,\"num_hidden_layers\":4,\"num_attention_heads\":2,\"num_key_value_heads\":2,"        \
+    "\"num_global_key_value_heads\":1,\"attention_k_eq_v\":true,\"head_dim\":8,\"global_head_dim\":16,"            \
+    "\"num_kv_shared_layers\":2,\"use_double_wide_mlp\":true,\"hidden_size_per_layer_input\":4,\"vocab_size\":32," \
+    "\"vocab_size_per_layer_input\":32,\"max_position_embeddings\":64,\"sliding_window\":6,\"layer_types\":"       \
+    "[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],"                         \
+    "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"proportional\",\"partial_rotary_factor\":0.25,"      \
+    "\"rope_theta\":1e6},\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":10000.0}}}"
+static inline void hf_gemma4(hf_folder *f)
+{
+    static const char *const own[] = { "", "_proj.weight 16,16;", "_proj.weight 32,16;" };
+    char list[1024];
+    *f = (hf_folder){ .config = HF_GEMMA4_CONFIG };
+    hf_add_all(f,
+               HF_EMBD "model.embed_tokens_per_layer.weight 32,16;model.per_layer_model_projection.weight 16,16;"
+                       "model.per_layer_projection_norm.weight 4;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
+               "model.layers.#.pre_feedforward_layernorm.weight 16;model.layers.#.post_feedforward_layernorm.weight 16;"
+               "model.layers.#.post_per_layer_input_norm.weight 16;model.layers.#.per_layer_input_gate.weight 4,16;"
+               "model.layers.#.per_layer_projection.weight 16,4;model.layers.#.layer_scalar 1;",
+               4);
+    for (int il = 0; il < 4; il++) {
+        int d = il % 2 ? 16 : 8, ff = il < 2 ? 24 : 48;
+        snprintf(list, sizeof list,
+                 "model.layers.%d.self_attn.q%smodel.layers.%d.self_attn.q_norm.weight %d;"
+                 "model.layers.%d.self_attn.o_proj.weight 16,%d;model.layers.%d.mlp.gate_proj.weight %d,16;"
+                 "model.layers.%d.mlp.up_proj.weight %d,16;model.layers.%d.mlp.down_proj.weight 16,%d;",
+                 il, own[1 + il % 2], il, d, il, 2 * d, il, ff, il, ff, il, ff);
+        hf_add_all(f, list, NULL, 0);
+        if (il > 1) continue;
+        snprintf(list, sizeof list,
+                 "model.layers.%d.self_attn.k_proj.weight 16,16;%smodel.layers.%d.self_attn.k_norm.weight %d;", il,
+                 il ? "" : "model.layers.0.self_attn.v_proj.weight 16,16;", il, d);
+        hf_add_all(f, list, NULL, 0);
+    }
+}
+
+/* Four streams, a low-rank pair, gates that keep a part; the last two layers without keys of their own. */
+#define HF_GEMMA3N_CONFIG                                                                                              \
+    "{\"architectures\":[\"Gemma3nForCausalLM\"],\"model_type\":\"gemma3n_text\",\"hidden_size\":16,"                  \
+    "\"intermediate_size\":[24,24,20,24],\"num_hidden_layers\":4,\"num_attention_heads\":2,\"num_key_value_heads\":1," \
+    "\"head_dim\":8,\"num_kv_shared_layers\":2,\"hidden_size_per_layer_input\":4,\"vocab_size\":32,"                   \
+    "\"vocab_size_per_layer_input\":32,\"max_position_embeddings\":64,\"sliding_window\":6,\"laurel_rank\":3,"         \
+    "\"altup_active_idx\":1,\"activation_sparsity_pattern\":[0.95,0.0,0.7,0.1],\"final_logit_softcapping\":7.0,"       \
+    "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],"             \
+    "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\",\"rope_theta\":1e6},"                          \
+    "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":10000.0}}}"
+static inline void hf_gemma3n(hf_folder *f)
+{
+    char list[512];
+    *f = (hf_folder){ .config = HF_GEMMA3N_CONFIG };
+    hf_add_all(f,
+               HF_EMBD "model.embed_tokens_per_layer.weight 32,16;model.per_layer_model_projection.weight 16,16;"
+                       "model.per_layer_projection_norm.weight 4;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
+               "model.layers.#.pre_feedforward_layernorm.weight 16;model.layers.#.post_feedforward_layernorm.weight 16;"
+               "model.layers.#.post_per_layer_input_norm.weight 16;model.layers.#.per_layer_input_gate.weight 4,16;"
+               "model.layers.#.per_layer_projection.weight 16,4;model.layers.#.laurel.linear_left.weight 3,16;"
+               "model.layers.#.laurel.linear_right.weight 16,3;model.layers.#.laurel.post_laurel_norm.weight 16;"
+               "model.layers.#.altup.correct_output_scale 16;model.layers.#.altup.correction_coefs.weight 4,4;"
+               "model.layers.#.altup.modality_router.weight 4,16;model.layers.#.altup.prediction_coefs.weight 16,4;"
+               "model.layers.#.altup.router_norm.weight 16;model.layers.#.self_attn.q_proj.weight 16,16;"
+               "model.layers.#.self_attn.q_norm.weight 8;model.layers.#.self_attn.o_proj.weight 16,16;",
+               4);
+    hf_add_all(f, "", "model.altup_projections.#.weight 16,16;model.altup_unembed_projections.#.weight 16,16;", 3);
+    hf_add_all(f, "",
+               "model.layers.#.self_attn.k_proj.weight 8,16;model.layers.#.self_attn.v_proj.weight 8,16;"
+               "model.layers.#.self_attn.k_norm.weight 8;",
+               2);
+    for (int il = 0; il < 4; il++) {
+        int ff = il == 2 ? 20 : 24;
+        snprintf(list, sizeof list,
+                 "model.layers.%d.mlp.gate_proj.weight %d,16;model.layers.%d.mlp.up_proj.weight %d,16;"
+                 "model.layers.%d.mlp.down_proj.weight 16,%d;",
+                 il, ff, il, ff, il, ff);
+        hf_add_all(f, list, NULL, 0);
+    }
+}
+
+/* Kimi's delta rule, then latent attention with two experts and one that is always asked. */
+#define HF_KIMI_CONFIG                                                                                       \
+    "{\"architectures\":[\"KimiLinearForCausalLM\"],\"model_type\":\"kimi_linear\",\"hidden_size\":16,"      \
+    "\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":2,"  \
+    "\"layer_types\":[\"linear_attention\",\"full_attention\"],\"mlp_layer_types\":[\"dense\",\"sparse\"],"  \
+    "\"linear_conv_kernel_dim\":4,\"linear_head_dim\":8,\"linear_num_heads\":2,\"kv_lora_rank\":6,"          \
+    "\"qk_nope_head_dim\":4,\"qk_rope_head_dim\":2,\"v_head_dim\":5,\"q_lora_rank\":null,\"num_experts\":2," \
+    "\"num_experts_per_token\":1,\"num_shared_experts\":1,\"moe_intermediate_size\":12,\"vocab_size\":32,"   \
+    "\"model_max_length\":64,\"rms_norm_eps\":1e-6,\"routed_scaling_factor\":1.5,\"tie_word_embeddings\":false}"
+static inline void hf_kimi(hf_folder *f)
+{
+    *f = (hf_folder){ .config = HF_KIMI_CONFIG };
+    hf_add_all(f,
+               "lm_head.weight 32,16;" HF_EMBD
+               "model.layers.0.mlp.gate_proj.weight 24,16;model.layers.0.mlp.up_proj.weight 24,16;"
+               "model.layers.0.mlp.down_proj.weight 16,24;model.layers.0.self_attn.A_log 1,1,2,1;"
+               "model.layers.0.self_attn.b_proj.weight 2,16;model.layers.0.self_attn.dt_bias 16;"
+               "model.layers.0.self_attn.f_a_proj.weight 8,16;model.layers.0.self_attn.f_b_proj.weight 16,8;"
+               "model.layers.0.self_attn.g_a_proj.weight 8,16;model.layers.0.self_attn.g_b_proj.weight 16,8;"
+               "model.layers.0.self_attn.q_conv1d.weight 16,1,4;model.layers.0.self_attn.k_conv1d.weight 16,1,4;"
+               "model.layers.0.self_attn.v_conv1d.weight 16,1,4;model.layers.0.self_attn.q_proj.weight 16,16;"
+               "model.layers.0.self_attn.k_proj.weight 16,16;model.layers.0.self_attn.v_proj.weight 16,16;"
+               "model.layers.0.self_attn.o_norm.weight 8;model.layers.0.self_attn.o_proj.weight 16,16;"
+               "model.layers.1.self_attn.q_proj.weight 12,16;model.layers.1.self_attn.kv_a_proj_with_mqa.weight 8,16;"
+               "model.layers.1.self_attn.kv_a_layernorm.weight 6;model.layers.1.self_attn.kv_b_proj.weight 18,6;"
+               "model.layers.1.self_attn.o_proj.weight 16,10;model.layers.1.block_sparse_moe.gate.weight 2,16;"
+               "model.layers.1.block_sparse_moe.gate.e_score_correction_bias 2;"
+               "model.layers.1.block_sparse_moe.shared_experts.gate_proj.weight 12,16;"
+               "model.layers.1.block_sparse_moe.shared_experts.up_proj.weight 12,16;"
+               "model.layers.1.block_sparse_moe.shared_experts.down_proj.weight 16,12;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;", 2);
+    hf_add_all(f, "",
+               "model.layers.1.block_sparse_moe.experts.#.w1.weight 12,16;"
+               "model.layers.1.block_sparse_moe.experts.#.w2.weight 16,12;"
+               "model.layers.1.block_sparse_moe.experts.#.w3.weight 12,16;",
+               2);
 }
 
 #endif

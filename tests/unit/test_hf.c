@@ -333,6 +333,8 @@ static void configs_refused(void **state)
     hf_gemma2(&f);
     f.config = edited(config, sizeof config, f.config, "\"query_pre_attn_scalar\":8", "\"query_pre_attn_scalar\":9");
     refused(&f, HONE_E_UNSUPPORTED, "query_pre_attn_scalar = 9, expected 8");
+    f.config = edited(config, sizeof config, HF_GEMMA2_CONFIG, "\"query_pre_attn_scalar\":8,", "");
+    refused(&f, HONE_E_UNSUPPORTED, "query_pre_attn_scalar = 256, as it is not said, expected 8");
     f.config = edited(config, sizeof config, HF_GPT2_CONFIG, "\"n_ctx\"",
                       "\"scale_attn_by_inverse_layer_idx\":true,\"n_ctx\"");
     hf_gpt2(&f);
@@ -350,8 +352,16 @@ static void formulas_refused(void **state)
           "sliding_window_pattern = \"LLLG\", expected layer_types" },
         { "GptOssForCausalLM", "gpt_oss",
           "\"sliding_window\":4,\"num_local_experts\":4,\"num_experts_per_tok\":2,"
-          "\"swiglu_alpha\":1.5",
+          "\"rope_parameters\":{\"rope_type\":\"default\"},\"swiglu_alpha\":1.5",
           "swiglu_alpha = 1.5, expected 1.702" },
+        { "Gemma3ForCausalLM", "gemma3_text", "\"sliding_window\":4,\"num_key_value_heads\":2,\"head_dim\":8",
+          "query_pre_attn_scalar = 256, as it is not said, expected 8" },
+        { "GptOssForCausalLM", "gpt_oss", "\"rope_theta\":150000",
+          "has no rope_parameters, which a model of class GptOss" },
+        { "Gemma4ForCausalLM", "gemma4_text", "\"rope_parameters\":{}", "has no rope_parameters" },
+        { "Ministral3ForCausalLM", "ministral3", "\"rope_scaling\":null", "has no rope_parameters" },
+        { "Mistral4ForCausalLM", "mistral4", "\"rope_theta\":1e6", "has no rope_parameters" },
+        { "FalconH1ForCausalLM", "falcon_h1", "\"rope_scaling\":null", "has no rope_theta" },
         { "BertModel", "bert", "\"is_decoder\":true", "is_decoder = true, expected false" },
         { "BertModel", "bert", "\"add_cross_attention\":true", "add_cross_attention = true, expected false" },
         { "BertModel", "bert", "\"pruned_heads\":{\"0\":[1]}", "pruned_heads = {\"0\":[1]}, expected {}" },
@@ -360,7 +370,7 @@ static void formulas_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char config[2048];
-        bool encodes = strstr(cases[i].type, "bert") != NULL;
+        bool needed = strstr(cases[i].says, "has no rope_") != NULL, encodes = strstr(cases[i].type, "bert") != NULL;
         hf_folder f = { .config = config };
         hf_add(&f, encodes ? "embeddings.word_embeddings.weight" : "model.embed_tokens.weight", "32,16");
         snprintf(config, sizeof config,
@@ -368,7 +378,7 @@ static void formulas_refused(void **state)
                  "\"num_attention_heads\":2,\"intermediate_size\":24,\"vocab_size\":32,"
                  "\"max_position_embeddings\":64,%s}",
                  cases[i].name, cases[i].type, cases[i].more);
-        refused(&f, HONE_E_UNSUPPORTED, cases[i].says);
+        refused(&f, needed ? HONE_E_FORMAT : HONE_E_UNSUPPORTED, cases[i].says);
     }
 }
 
