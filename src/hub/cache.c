@@ -52,6 +52,16 @@ hone_status hn_cache_root(char dst[HN_CACHE_PATH], hone_error *err)
     return root_of(dst, rows, "models (HF_HUB_CACHE names one)", err);
 }
 
+hone_status hn_cache_token_path(char dst[HN_CACHE_PATH], hone_error *err)
+{
+    static const char *const rows[][2] = { { "HF_TOKEN_PATH", "" },
+                                           { "HF_HOME", "/token" },
+                                           { "XDG_CACHE_HOME", "/huggingface/token" },
+                                           { "HOME", "/.cache/huggingface/token" },
+                                           { NULL, NULL } };
+    return root_of(dst, rows, "a token (HF_TOKEN_PATH names one)", err);
+}
+
 hone_status hn_ollama_root(char dst[HN_CACHE_PATH], hone_error *err)
 {
     static const char *const rows[][2] = { { "OLLAMA_MODELS", "" }, { "HOME", "/.ollama/models" }, { NULL, NULL } };

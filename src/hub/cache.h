@@ -18,6 +18,8 @@ enum { HN_CACHE_PATH = 4096 };
 /* HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub; a
  * leading ~/ is the home folder. HONE_E_IO: none of them is set. It need not be there. */
 hone_status hn_cache_root(char dst[HN_CACHE_PATH], hone_error *err);
+/* The file that keeps the hub's token: HF_TOKEN_PATH, $HF_HOME/token, $XDG_CACHE_HOME/huggingface/token, … */
+hone_status hn_cache_token_path(char dst[HN_CACHE_PATH], hone_error *err);
 /* $OLLAMA_MODELS, else ~/.ollama/models. */
 hone_status hn_ollama_root(char dst[HN_CACHE_PATH], hone_error *err);
 

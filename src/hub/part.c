@@ -69,6 +69,21 @@ static bool is_whole(const hn_part_names *n)
     return n->size == UINT64_MAX || (uint64_t)sb.st_size == n->size;
 }
 
+/* The whole file is there: of a process that was killed between its last two steps the journal may be, too, or all of a
+ * part, where another program fetched the file meanwhile. Not while somebody holds the lock. */
+static void drop_leftovers(const hn_part_names *n)
+{
+    struct stat sb;
+    const char *lock = n->lock ? n->lock : n->part;
+    if (lstat(n->journal, &sb) != 0 && lstat(n->part, &sb) != 0) return;
+    int fd = open(lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 ? flock(fd, LOCK_EX | LOCK_NB) == 0 : errno == ENOENT) {
+        unlink(n->part);
+        unlink(n->journal);
+    }
+    if (fd >= 0) close(fd);
+}
+
 hone_status hn_part_lock(hn_part *p, const hn_part_names *names, bool *whole, bool (*stop)(void *),
                          void (*waiting)(void *), void *arg, hone_error *err)
 {
@@ -79,6 +94,7 @@ hone_status hn_part_lock(hn_part *p, const hn_part_names *names, bool *whole, bo
     p->fd = p->lock_fd = -1;
     p->names = *names;
     *whole = is_whole(names);
+    if (*whole) drop_leftovers(names);
     if (*whole) return HONE_OK; /* complete files are only ever renamed to there */
     if ((st = hn_file_make_folders(names->part, err)) != HONE_OK) return st;
     if ((st = hn_file_make_folders(lock, err)) != HONE_OK) return st;

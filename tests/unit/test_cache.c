@@ -80,6 +80,7 @@ static int end(void **state) { return chdir("/") == 0 ? nftw(dir, drop, 16, FTW_
 static void roots(void **state)
 {
     static const char *const vars[] = { "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HOME" };
+    static const char *const tokens[] = { "/home/x/.cache/huggingface/token", "/var/c/huggingface/token", "/home/x/hf/token" };
     static const struct {
         const char *var, *value, *root;
     } rows[] = { /* from the last that counts to the first, each on top of those before */
@@ -98,7 +99,13 @@ static void roots(void **state)
         setenv(rows[i].var, rows[i].value, 1);
         assert_int_equal(hn_cache_root(path, &err), HONE_OK);
         assert_string_equal(path, rows[i].root);
+        assert_int_equal(hn_cache_token_path(path, &err), HONE_OK);
+        assert_string_equal(path, tokens[i < 2 ? i : 2]);
     }
+    setenv("HF_TOKEN_PATH", "~/t", 1);
+    assert_int_equal(hn_cache_token_path(path, &err), HONE_OK);
+    assert_string_equal(path, "/home/x/t");
+    unsetenv("HF_TOKEN_PATH");
     setenv("HF_HUB_CACHE", "", 1); /* empty is not set */
     assert_int_equal(hn_cache_root(path, &err), HONE_OK);
     assert_string_equal(path, "/old");
@@ -346,13 +353,15 @@ static void checkpoints(void **state)
 {
     hn_locals l;
     publish("o/n", COMMIT, "config.json", OID_A, "{}");
-    publish("o/n", COMMIT, "model-00001-of-00002.safetensors", OID_B, "one");
     put("hub/models--o--n/refs/main", COMMIT);
+    lacks("o/n", HONE_E_IO, "its weights are missing");
+    publish("o/n", COMMIT, "model-00001-of-00002.safetensors", OID_B, "one");
     list_all(&l);
     const hn_local *m = named(&l, "o/n");
     assert_true(m && m->checkpoint);
     assert_string_equal(m->trouble, "part 2 of 2 is missing");
     hn_locals_free(&l);
+    lacks("o/n", HONE_E_IO, "part 2 of 2 is missing");
     publish("o/n", COMMIT, "model-00002-of-00002.safetensors", OID_C, "two");
     list_all(&l);
     m = named(&l, "o/n");
@@ -369,6 +378,24 @@ static void checkpoints(void **state)
     assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
     assert_int_equal(hn_cache_find_folder(path, &n, &err), HONE_OK);
     assert_string_equal(path, at(SNAPSHOT));
+    static const char *const indexes[][2] = { /* what it names and what of that is not there */
+                                              { "{\"weight_map\":{\"a\":\"x.safetensors\"}}", "x.safetensors, which" },
+                                              { "{\"m\":{},\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
+                                                "\"b\":\"model-00001-of-00002.safetensors\",\"c\":\"../x\"}}",
+                                                "../x, which" },
+                                              { "{\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\",\"b\":[1]}}", NULL },
+                                              { "{\"weight_map\":[]}", NULL },
+                                              { "not JSON", NULL } };
+    for (size_t i = 0; i < sizeof indexes / sizeof *indexes; i++) {
+        put(SNAPSHOT "/model.safetensors.index.json", indexes[i][0]);
+        if (indexes[i][1]) lacks("o/n", HONE_E_IO, indexes[i][1]);
+        else finds("o/n", SNAPSHOT);
+    }
+    publish("o/n", COMMIT, "sub/config.json", OID_A, NULL); /* one in a folder of the repository */
+    lacks("hf.co/o/n/tree/main/sub", HONE_E_IO, "its weights are missing");
+    publish("o/n", COMMIT, "sub/model.safetensors", OID_B, NULL);
+    finds("hf.co/o/n/tree/main/sub", SNAPSHOT "/sub");
+    lacks("hf.co/o/n/tree/main/none", HONE_E_IO, "without such a file");
 }
 
 /* ---- ollama's store, folders ---------------------------------------------------------------------------------- */
