@@ -47,6 +47,9 @@ hone_status hn_ollama_manifest(char dst[HN_CACHE_PATH], const char *root, const 
 
 /* ---- publishing ------------------------------------------------------------------------------- */
 
+/* A file of a cache that is written anew is no link: what one that somebody put there leads to is none of the cache's.
+ * HONE_E_IO: it is one. */
+hone_status hn_cache_no_link(const char *path, hone_error *err);
 /* Puts blob oid under its name in a snapshot: a relative link, made beside it and renamed; where links cannot be, the
  * blob moves there. Folders are made. What is there already and is the same stays. */
 hone_status hn_cache_link(const char *root, const char *repo, const char *commit, const char *path, const char *oid,

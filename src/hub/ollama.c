@@ -125,6 +125,7 @@ static hone_status publish(const hn_name *n, const char *root, const hn_fetch_te
 {
     char path[HN_CACHE_PATH];
     hone_status st = hn_ollama_manifest(path, root, n, err);
+    if (st == HONE_OK) st = hn_cache_no_link(path, err);
     return st == HONE_OK ? hn_file_replace(path, t->p, t->n, err) : st;
 }
 

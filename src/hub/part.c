@@ -204,6 +204,9 @@ hone_status hn_part_note(hn_part *p, hone_error *err)
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "the journal of a download");
     hone_status st = HONE_OK;
     if (total != p->journalled) st = synced(p, err);
+    struct stat sb;
+    bool link = lstat(p->names.journal, &sb) == 0 && S_ISLNK(sb.st_mode); /* nobody's link is written through */
+    if (st == HONE_OK && link && unlink(p->names.journal) != 0) st = failed(p->names.journal, "remove this link", err);
     if (st == HONE_OK && total != p->journalled) st = hn_file_replace(p->names.journal, text, n, err);
     if (st == HONE_OK) p->journalled = total;
     free(text);

@@ -164,6 +164,8 @@ pull o/one:Q4_K_M
 [ ! -e "$BLOBS/$SHA.hone-part" ] && [ ! -e "$BLOBS/$SHA.hone-part.json" ] && ok "what a killed pull left of a whole file goes" ||
     not_ok "what a killed pull left of a whole file goes"
 rules
+expect 0 "a proxy is not asked for this machine" env http_proxy=http://127.0.0.1:1 all_proxy=http://127.0.0.1:1 "$HONE" pull $P o/one:Q8_0
+rules
 expect 5 "HF_ENDPOINT with a path" env HF_ENDPOINT=http://127.0.0.1:$PORT/mirror/ "$HONE" pull $P o/one
 count "is the beginning of all addresses" 1 '^hub GET /mirror/api/models/o/one/revision/main '
 

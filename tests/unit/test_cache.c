@@ -255,6 +255,20 @@ static void published(void **state)
     assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "x.gguf", OID_C, &err), HONE_E_IO);
     assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "../x.gguf", OID_A, &err), HONE_E_ARG);
     assert_false(there(SNAPSHOT "/x.gguf"));
+    /* links that somebody put where hone writes: nothing goes to where they lead */
+    put("mine", "mine");
+    assert_int_equal(mkdir(at("outside"), 0700), 0);
+    unlink(at("hub/models--o--n/refs/dev"));
+    assert_int_equal(symlink(at("mine"), at("hub/models--o--n/refs/dev")), 0);
+    assert_int_equal(hn_cache_set_ref(root, "o/n", "dev", COMMIT, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "refs/dev is a link"));
+    assert_true(stat(at("mine"), &before) == 0 && before.st_size == 4);
+    unlink(at("hub/models--o--n/refs/dev"));
+    assert_int_equal(symlink(at("outside"), at(SNAPSHOT "/away")), 0);
+    assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "away/x.gguf", OID_A, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "leads out of the cache"));
+    assert_false(there("outside/x.gguf"));
+    unlink(at(SNAPSHOT "/away"));
     /* copies instead of links, as systems without links have them */
     put("hub/models--o--copy/snapshots/" COMMIT "/c-Q4_0.gguf", "copy");
     put("hub/models--o--copy/refs/main", COMMIT);

@@ -527,6 +527,19 @@ static void test_part_lock(void **state)
     assert_int_equal(symlink("/etc/passwd", part), 0); /* nobody's link is written through */
     assert_int_equal(hn_part_lock(&b, &names, &is_whole, stop_at_once, count, &waited, &err), HONE_E_IO);
     hn_part_close(&b, false);
+    char other[100];
+    struct stat sb;
+    snprintf(other, sizeof other, "%s/other", dir);
+    unlink(part);
+    write_text(other, "mine");
+    begin(&a, "e1");
+    assert_int_equal(symlink(other, journal), 0);
+    assert_int_equal(hn_part_put(&a, 0, "abc", 3), 0);
+    assert_int_equal(hn_part_note(&a, &err), HONE_OK);
+    assert_true(lstat(journal, &sb) == 0 && S_ISREG(sb.st_mode));
+    assert_true(stat(other, &sb) == 0 && sb.st_size == 4);
+    hn_part_close(&a, true);
+    unlink(other);
 }
 
 int main(void)
