@@ -38,7 +38,8 @@ bool hn_checkpoint_weights(const hn_cache_dir *d)
 
 /* ---- shards -------------------------------------------------------------------------------------------- */
 
-/* The first part of a sharded checkpoint that is not there, told by the names of those that are; 0: none. */
+/* The first part of a sharded checkpoint that is not there, told by the names of those that are; 0: none;
+ * -1: no memory. */
 static int missing_shard(const hn_cache_dir *d, int *total)
 {
     int part, all = 0;
@@ -48,7 +49,7 @@ static int missing_shard(const hn_cache_dir *d, int *total)
         if (!of || of - d->file[i].path < 6 || sscanf(of - 6, "-%5d-of-%5d.", &part, &all) != 2) continue;
         if (all < 1 || all > 99999 || part < 1 || part > all) continue;
         if (!seen) *total = all;
-        if (!seen && !(seen = hn_arena_alloc(d->arena, (size_t)all + 1))) return 0;
+        if (!seen && !(seen = hn_arena_alloc(d->arena, (size_t)all + 1))) return -1;
         if (all == *total) seen[part] = 1;
     }
     for (part = 1; seen && part <= *total; part++)
@@ -126,6 +127,7 @@ const char *hn_checkpoint_trouble(const hn_cache_dir *d)
         if (strcmp(trouble, "it is empty") != 0 || is_weights(path)) /* others are, rightly */
             snprintf(text, sizeof text, "%s: %s", HN_ESC(path, strlen(path)), trouble);
     }
+    if (part < 0) return NULL;
     if (part) snprintf(text, sizeof text, "part %d of %d is missing", part, total);
     else if (!*text && read_index(d, lacks) != HONE_OK) return NULL;
     else if (!*text && *lacks)

@@ -241,7 +241,9 @@ begin "hub:/revision sha 1111111111111111111111111111111111111111"
 expect 5 "another commit than was asked for" "$HONE" pull $P "o/one@$C:Q4_K_M"
 says "says so" "asked for commit $C"
 begin "hub:/tree/ many 15"
-expect 3 "a list of millions of nothings costs no memory" sh -c 'ulimit -v 400000; exec "$@"' x "$HONE" pull $P o/one
+roof=400000 # KiB
+"$HONE" version | grep -q fsanitize && roof=unlimited
+expect 3 "a list of millions of nothings costs no memory" sh -c "ulimit -v $roof;"' exec "$@"' x "$HONE" pull $P o/one
 [ ! -e "$T/x" ] && [ ! -e "$T/cache/x" ] && ok "nothing is written elsewhere" || not_ok "nothing is written elsewhere"
 begin
 expect 2 "a type that is not there" "$HONE" pull $P o/one:Q3_K_S
