@@ -90,7 +90,7 @@ static json_t *text_or_null(const char *s) { return *s ? hn_json_str(s, strlen(s
 
 static int print_json(const hn_pulled *p)
 {
-    char name[2600];
+    char name[HN_NAME_URL_MAX];
     json_t *o = hn_json_new("hone.pull/1"), *files = json_array();
     json_object_set_new(o, "name", text_or_null(hn_name_text(name, sizeof name, &p->name)));
     json_object_set_new(o, "repo", text_or_null(p->name.repo));
@@ -118,7 +118,7 @@ static int print_json(const hn_pulled *p)
 
 static int print_text(const hn_pulled *p)
 {
-    char name[2600], size[24], rate[24];
+    char name[HN_NAME_URL_MAX], size[24], rate[24];
     const char *shown = p->name.kind == HN_NAME_URL ? p->path : hn_name_text(name, sizeof name, &p->name);
     hn_out_printf("%s: %s (%s)", HN_ESC(shown, strlen(shown)), amount(size, (double)p->bytes), p->why);
     if (p->fetched)

@@ -6,6 +6,7 @@
 #include "base/source.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,6 +51,16 @@ hone_status hn_cache_root(char dst[HN_CACHE_PATH], hone_error *err)
                                            { "HOME", "/.cache/huggingface/hub" },
                                            { NULL, NULL } };
     return root_of(dst, rows, "models (HF_HUB_CACHE names one)", err);
+}
+
+hone_status hn_cache_token_path(char dst[HN_CACHE_PATH], hone_error *err)
+{
+    static const char *const rows[][2] = { { "HF_TOKEN_PATH", "" },
+                                           { "HF_HOME", "/token" },
+                                           { "XDG_CACHE_HOME", "/huggingface/token" },
+                                           { "HOME", "/.cache/huggingface/token" },
+                                           { NULL, NULL } };
+    return root_of(dst, rows, "a token (HF_TOKEN_PATH names one)", err);
 }
 
 hone_status hn_ollama_root(char dst[HN_CACHE_PATH], hone_error *err)
@@ -191,6 +202,29 @@ static int put_link(const char *path, const char *text)
     return e;
 }
 
+hone_status hn_cache_no_link(const char *path, hone_error *err)
+{
+    struct stat sb;
+    if (lstat(path, &sb) != 0 || !S_ISLNK(sb.st_mode)) return HONE_OK;
+    return HN_FAIL(err, HONE_E_IO, "%s is a link, and what it leads to not the cache's to write; expected a file: remove it",
+                   HN_ESC(path, strlen(path)));
+}
+
+/* Does the folder of `at`, links followed, lie among the snapshots of its repository? */
+static hone_status among_snapshots(const char *at, const char *root, const char *repo, hone_error *err)
+{
+    char folder[HN_CACHE_PATH], home[HN_CACHE_PATH], there[PATH_MAX], top[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(at, '/') - at), at);
+    hone_status st = hn_cache_path(home, HN_CACHE_REPO, root, repo, NULL, NULL, err);
+    if (st != HONE_OK) return st;
+    if (!realpath(home, top) || !realpath(folder, there))
+        return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(folder, strlen(folder)), strerror(errno));
+    size_t n = strlen(top);
+    if (strncmp(there, top, n) == 0 && strncmp(there + n, "/snapshots/", 11) == 0) return HONE_OK;
+    return HN_FAIL(err, HONE_E_IO, "%s leads out of the cache, to %s; expected a folder: remove that link",
+                   HN_ESC(folder, strlen(folder)), HN_ESC(there, strlen(there)));
+}
+
 static bool links_cannot_be(int e)
 {
     return e == EPERM || e == ENOSYS || e == ENOTSUP || e == EOPNOTSUPP || e == EINVAL;
@@ -214,6 +248,7 @@ hone_status hn_cache_link(const char *root, const char *repo, const char *commit
     }
     if (is_link_to(at, text)) return HONE_OK;
     if ((st = hn_file_make_folders(at, err)) != HONE_OK) return st;
+    if ((st = among_snapshots(at, root, repo, err)) != HONE_OK) return st;
     int e = put_link(at, text);
     if (links_cannot_be(e)) e = rename(blob, at) == 0 ? 0 : errno;
     if (e) return HN_FAIL(err, HONE_E_IO, "%s: cannot make the link: %s", HN_ESC(at, strlen(at)), strerror(e));
@@ -228,6 +263,7 @@ hone_status hn_cache_set_ref(const char *root, const char *repo, const char *rev
     if (strcmp(rev, commit) == 0) return HONE_OK;
     if (!hn_hub_commit_ok(commit)) return check_part(HN_CACHE_SNAPSHOT, commit, NULL, err);
     hone_status st = hn_cache_path(path, HN_CACHE_REF, root, repo, rev, NULL, err);
+    if (st == HONE_OK) st = hn_cache_no_link(path, err);
     return st == HONE_OK ? hn_file_replace(path, commit, strlen(commit), err) : st;
 }
 

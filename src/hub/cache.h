@@ -18,6 +18,8 @@ enum { HN_CACHE_PATH = 4096 };
 /* HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub; a
  * leading ~/ is the home folder. HONE_E_IO: none of them is set. It need not be there. */
 hone_status hn_cache_root(char dst[HN_CACHE_PATH], hone_error *err);
+/* The file that keeps the hub's token: HF_TOKEN_PATH, $HF_HOME/token, $XDG_CACHE_HOME/huggingface/token, … */
+hone_status hn_cache_token_path(char dst[HN_CACHE_PATH], hone_error *err);
 /* $OLLAMA_MODELS, else ~/.ollama/models. */
 hone_status hn_ollama_root(char dst[HN_CACHE_PATH], hone_error *err);
 
@@ -45,6 +47,9 @@ hone_status hn_ollama_manifest(char dst[HN_CACHE_PATH], const char *root, const 
 
 /* ---- publishing ------------------------------------------------------------------------------- */
 
+/* A file of a cache that is written anew is no link: what one that somebody put there leads to is none of the cache's.
+ * HONE_E_IO: it is one. */
+hone_status hn_cache_no_link(const char *path, hone_error *err);
 /* Puts blob oid under its name in a snapshot: a relative link, made beside it and renamed; where links cannot be, the
  * blob moves there. Folders are made. What is there already and is the same stays. */
 hone_status hn_cache_link(const char *root, const char *repo, const char *commit, const char *path, const char *oid,

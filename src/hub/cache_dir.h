@@ -33,4 +33,12 @@ hone_status hn_cannot_look(const char *path, int e, hone_error *err);
 /* "a/b/c" of the arena; NULL: no memory. */
 char *hn_cache_join(hn_arena *arena, const char *a, const char *b);
 
+/* Is there a checkpoint in the folder: a configuration, of a model or an adapter? And its weights, PyTorch's or
+ * safetensors, beside it? */
+bool hn_checkpoint_config(const hn_cache_dir *d);
+bool hn_checkpoint_weights(const hn_cache_dir *d);
+/* What is not whole of it, in words of the arena: a file that is gone, a shard that is missing by its neighbours' names
+ * or by the index. "": nothing; NULL: no memory. */
+const char *hn_checkpoint_trouble(const hn_cache_dir *d);
+
 #endif

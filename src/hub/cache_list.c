@@ -92,56 +92,18 @@ static bool ends_with(const char *s, const char *end)
     return n > k && strcmp(s + n - k, end) == 0;
 }
 
-static bool is_weights(const char *path)
-{
-    return !strchr(path, '/') &&
-           (ends_with(path, ".safetensors") || ends_with(path, ".bin") || ends_with(path, ".pth"));
-}
-
-/* The first part of a sharded checkpoint that is not there, told by the names of those that are; 0: none. */
-static int missing_shard(const hn_cache_dir *d, int *total)
-{
-    int part, all = 0;
-    unsigned char *seen = NULL;
-    for (size_t i = 0; i < d->n; i++) {
-        const char *of = is_weights(d->file[i].path) ? strstr(d->file[i].path, "-of-") : NULL;
-        if (!of || of - d->file[i].path < 6 || sscanf(of - 6, "-%5d-of-%5d.", &part, &all) != 2) continue;
-        if (all < 1 || all > 99999 || part < 1 || part > all) continue;
-        if (!seen) *total = all;
-        if (!seen && !(seen = hn_arena_alloc(d->arena, (size_t)all + 1))) return 0;
-        if (all == *total) seen[part] = 1;
-    }
-    for (part = 1; seen && part <= *total; part++)
-        if (!seen[part]) return part;
-    return 0;
-}
-
 /* A model as PyTorch has it, or an adapter: a configuration and weights beside it. Done: there is one. */
 static bool describe_checkpoint(listing *l, hn_local *m, const hn_cache_dir *d, bool *lost)
 {
-    bool config = false, weights = false;
-    int total = 0, part;
-    char text[120];
-    m->trouble = "";
-    for (size_t i = 0; i < d->n; i++) {
-        const char *path = d->file[i].path;
-        config |= strcmp(path, "config.json") == 0 || strcmp(path, "adapter_config.json") == 0;
-        weights |= is_weights(path);
-    }
-    if (!config || !weights) return false;
+    if (!hn_checkpoint_config(d) || !hn_checkpoint_weights(d)) return false;
     const char **file = hn_arena_alloc(l->out->arena, (d->n + 1) * sizeof *file);
     for (size_t i = 0; file && i < d->n; i++) {
         if (hn_ends_with_gguf(d->file[i].path)) continue;
         file[m->n_file++] = d->file[i].path;
         m->bytes += d->file[i].size;
         if (d->about[i].when > m->when) m->when = d->about[i].when;
-        bool bad = *d->about[i].trouble && strcmp(d->about[i].trouble, "it is empty") != 0; /* some are, rightly */
-        if (bad && m->trouble && !*m->trouble) m->trouble = trouble_text(l, d->file[i].path, d->about[i].trouble);
     }
-    if ((part = missing_shard(d, &total))) {
-        snprintf(text, sizeof text, "part %d of %d is missing", part, total);
-        m->trouble = keep(l, text);
-    }
+    m->trouble = hn_checkpoint_trouble(d);
     m->file = file;
     m->path = d->path;
     m->tag = "";

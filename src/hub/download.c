@@ -34,7 +34,8 @@ struct flow {
     slot slots[HN_DOWNLOAD_CONNS];
     unsigned turn;  /* how often an address was forgotten */
     char *direct;   /* the address that serves the bytes; NULL: ask w->url */
-    char etag[132]; /* of that address: it must not change */
+    char content[HN_HEAD_NAME]; /* what that address calls its content: it must not change */
+    bool nameless;  /* nothing names it, and no hash is known: two answers may be of two contents, so one has all of it */
     bool known;     /* an answer has come that fits: more may be asked at a time */
     bool stream;    /* the server knows no ranges */
     bool bad;       /* what is here is wrong: nothing of it stays */
@@ -185,14 +186,18 @@ static bool endpoint_agrees(flow *f, const hn_fetch_call *c)
     return true;
 }
 
-/* One address serves one content: what it says of itself stays. */
+/* One address serves one content: what it calls it stays. Where a hash tells in the end, an answer may be silent, and
+ * when it was changed is only each server's word. */
 static bool same_content(flow *f, const hn_fetch_head *a)
 {
-    if (*f->etag && *a->etag && strcmp(f->etag, a->etag) != 0) {
+    char now[HN_HEAD_NAME];
+    if (f->w->oid) snprintf(now, sizeof now, "%s", a->etag);
+    else hn_head_content(now, a);
+    if (*f->content && (*now || !f->w->oid) && strcmp(f->content, now) != 0) {
         f->changed = true;
         return false;
     }
-    if (!*f->etag) memcpy(f->etag, a->etag, sizeof f->etag);
+    if (!*f->content) memcpy(f->content, now, sizeof f->content);
     return true;
 }
 
@@ -317,7 +322,7 @@ static bool next_range(flow *f, uint64_t *first, uint64_t *end)
 
 static hone_status ask(flow *f, hone_error *err)
 {
-    int most = f->known && !f->stream ? f->w->n_conn : 1, busy = 0;
+    int most = f->known && !f->stream && !f->nameless ? f->w->n_conn : 1, busy = 0;
     if (now_s() < f->next) return HONE_OK;
     for (int i = 0; i < HN_DOWNLOAD_CONNS; i++) busy += f->slots[i].busy;
     for (int i = 0; i < HN_DOWNLOAD_CONNS && busy < most; i++) {
@@ -325,9 +330,10 @@ static hone_status ask(flow *f, hone_error *err)
         uint64_t first, end;
         if (s->busy) continue;
         if (!next_range(f, &first, &end)) break;
+        if (f->nameless) end = f->part.size;
         memset(&s->call, 0, sizeof s->call);
         s->call = (hn_fetch_call){
-            .ranged = true, .first = first, .last = end - 1, .on_head = on_head, .on_body = on_body, .arg = s
+            .ranged = !f->nameless, .first = first, .last = end - 1, .on_head = on_head, .on_body = on_body, .arg = s
         };
         s->f = f;
         s->at = first;
@@ -361,8 +367,18 @@ static void forget_direct(flow *f)
     free(f->direct);
     f->direct = NULL;
     f->turn++;
-    if (f->w->oid) f->etag[0] = 0;
+    if (f->w->oid) f->content[0] = 0;
     f->known = false;
+}
+
+/* Nothing of it is here any more; etag: what it is known by from now on. */
+static hone_status from_zero(flow *f, const char *etag, hone_error *err)
+{
+    stop_thread(f, false);
+    hone_status st = hn_part_forget(&f->part, etag, err);
+    f->seen = 0;
+    if (st == HONE_OK) start_thread(f);
+    return st;
 }
 
 static hone_status try_later(flow *f, const hn_fetch_call *c, const char *why, hone_error *err)
@@ -371,9 +387,14 @@ static hone_status try_later(flow *f, const hn_fetch_call *c, const char *why, h
     const hn_fetch_rules *rules = hn_fetch_rules_of(f->h);
     char line[400];
     if (now_s() < f->next) return HONE_OK;     /* several connections went at once: that is one failure */
-    if (f->part.total > f->seen) f->fails = 0; /* bytes came since */
+    if (f->part.total > f->seen && !f->nameless) f->fails = 0; /* bytes came since */
     f->seen = f->part.total;
-    if (++f->fails >= rules->tries)
+    if (++f->fails >= rules->tries && f->nameless)
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: %s, %d times; its server gives neither ETag nor Last-Modified, so nothing tells that what "
+                       "would follow belongs to what is here: the same command begins again",
+                       WHAT(f), why, f->fails);
+    if (f->fails >= rules->tries)
         return HN_FAIL(err, HONE_E_NETWORK,
                        "%s: %s, %d times in a row; %" PRIu64 " of %" PRIu64 " bytes are here, and "
                        "the same command goes on from there",
@@ -383,7 +404,7 @@ static hone_status try_later(flow *f, const hn_fetch_call *c, const char *why, h
     f->next = now_s() + s;
     snprintf(line, sizeof line, "%.200s: %.120s: trying again in %.3g s", what(f), why, s);
     if (rules->say) rules->say(rules->arg, line);
-    return HONE_OK;
+    return f->nameless ? from_zero(f, "", err) : HONE_OK;
 }
 
 /* Everything from the beginning, once. */
@@ -393,7 +414,7 @@ static hone_status restart(flow *f, const char *why, hone_error *err)
     const hn_fetch_rules *rules = hn_fetch_rules_of(f->h);
     drop_all(f);
     forget_direct(f);
-    f->etag[0] = 0;
+    f->content[0] = 0;
     f->changed = f->stream = false;
     if (f->restarts++) {
         f->bad = true;
@@ -401,12 +422,8 @@ static hone_status restart(flow *f, const char *why, hone_error *err)
     }
     snprintf(line, sizeof line, "%.160s: %.100s: from the beginning again", what(f), why);
     if (rules->say) rules->say(rules->arg, line);
-    stop_thread(f, false);
     /* an address with another content now: what the old one was called does not name the new bytes */
-    hone_status st = hn_part_forget(&f->part, f->w->oid ? f->part.etag : "", err);
-    f->seen = 0;
-    if (st == HONE_OK) start_thread(f);
-    return st;
+    return from_zero(f, f->w->oid ? f->part.etag : "", err);
 }
 
 /* A call has ended. */
@@ -443,6 +460,11 @@ static hone_status ended(flow *f, slot *s, hone_error *err)
         forget_direct(f); /* a signed address that has run out */
         if (f->refreshes++ < MAX_REFRESH) return HONE_OK;
     }
+    if (c->head.wait_s > HN_FETCH_MOST_WAIT_S && !hn_url_same_origin(c->at, f->w->url))
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: status %d, and the server asks to be left alone for %.0f s; hone waits up to %d: the same "
+                       "command goes on then",
+                       WHAT(f), status, c->head.wait_s, HN_FETCH_MOST_WAIT_S);
     if (status == 416) return restart(f, "the server does not have these bytes (416)", err);
     if (c->at && hn_url_same_origin(c->at, f->w->url)) f->head = c->head; /* who was asked says it, not its store */
     return HN_FAIL(err, HONE_E_NETWORK, "%s: status %d from %s; expected 200 or 206", WHAT(f), status,
@@ -539,7 +561,7 @@ static bool probe_head(hn_fetch_call *c)
 }
 static bool probe_body(hn_fetch_call *c, const void *p, size_t n) { return false; }
 
-static hone_status ask_size(flow *f, uint64_t *size, char etag[132], hone_error *err)
+static hone_status ask_size(flow *f, uint64_t *size, char content[HN_HEAD_NAME], hone_error *err)
 {
     hone_status st = HONE_OK;
     for (int n = 0; st == HONE_OK; n++) {
@@ -561,10 +583,13 @@ static hone_status ask_size(flow *f, uint64_t *size, char etag[132], hone_error 
         if (failed) return HN_FAIL(err, HONE_E_NETWORK, "%s: %s", WHAT(f), why);
         const hn_fetch_head *a = &p.head;
         f->head = *a;
-        if (a->status != 200 && a->status != 206 && !(a->status == 416 && a->has_length))
+        if (a->status == 416)
+            return HN_FAIL(err, HONE_E_NETWORK, "%s: the server has not one byte of it (status 416); expected a file",
+                           WHAT(f));
+        if (a->status != 200 && a->status != 206)
             return HN_FAIL(err, HONE_E_NETWORK, "%s: status %d; expected 200 or 206", WHAT(f), a->status);
         memset(&f->head, 0, sizeof f->head);
-        snprintf(etag, 132, "%s", a->etag);
+        hn_head_content(content, a);
         *size = a->status == 206 && a->has_range ? a->size : a->status == 200 && a->has_length ? a->length : UINT64_MAX;
         if (*size == UINT64_MAX)
             return HN_FAIL(err, HONE_E_NETWORK,
@@ -589,6 +614,18 @@ static hone_status room_for(const char *part, uint64_t size, hone_error *err)
     return hn_pull_room(folder, hn_part_missing(part, size), err);
 }
 
+hone_status hn_download_size(hn_fetch *h, const hn_download *want, uint64_t *size, hone_error *err)
+{
+    char content[HN_HEAD_NAME];
+    flow *f = calloc(1, sizeof *f);
+    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "a download");
+    f->h = h;
+    f->w = want;
+    hone_status st = ask_size(f, size, content, err);
+    free(f);
+    return st;
+}
+
 hone_status hn_download_file(hn_fetch *h, const hn_download *want, hn_downloaded *got, hn_fetch_head *status,
                              hone_error *err)
 {
@@ -605,15 +642,16 @@ hone_status hn_download_file(hn_fetch *h, const hn_download *want, hn_downloaded
     f->h = h;
     f->w = want;
     f->block = block;
-    char etag[132] = "";
+    char content[HN_HEAD_NAME] = "";
     uint64_t size = want->size;
     hone_status st = hn_part_lock(&f->part, &want->names, &got->cached, rules->stop, want->waiting, want->arg, err);
     if (st == HONE_OK && !got->cached) {
-        if (want->oid) snprintf(etag, sizeof etag, "%s", want->oid);
-        else if ((st = ask_size(f, &size, etag, err)) == HONE_OK) st = room_for(want->names.part, size, err);
-        if (st == HONE_OK) st = hn_part_open(&f->part, size, etag, want->piece, err);
+        if (want->oid) snprintf(content, sizeof content, "%s", want->oid);
+        else if ((st = ask_size(f, &size, content, err)) == HONE_OK) st = room_for(want->names.part, size, err);
+        if (st == HONE_OK) st = hn_part_open(&f->part, size, content, want->piece, err);
         if (st == HONE_OK) {
-            snprintf(f->etag, sizeof f->etag, "%s", want->oid ? "" : etag);
+            snprintf(f->content, sizeof f->content, "%s", want->oid ? "" : content);
+            f->nameless = f->bad = !*content; /* what is left of it is of no use to the next time */
             f->seen = f->part.total;
             st = fetch(f, got, err);
         }

@@ -15,7 +15,7 @@ typedef struct hn_download {
     const char *commit; /* the endpoint must say this one (X-Repo-Commit); NULL: it is not asked */
     uint64_t piece;     /* bytes of one request */
     int n_conn;         /* requests at a time */
-    /* done: bytes of this file that are here; again: it began anew */
+    /* done: bytes of this file that are here */
     void (*progress)(void *arg, uint64_t done, uint64_t size);
     void (*waiting)(void *arg); /* for another program that downloads it */
     void *arg;
@@ -34,5 +34,8 @@ typedef struct hn_downloaded {
  * reason (hub_api.h has words for it), else zeroed. */
 hone_status hn_download_file(hn_fetch *h, const hn_download *want, hn_downloaded *got, hn_fetch_head *status,
                              hone_error *err);
+
+/* How many bytes an address has, by one request for its first one. HONE_E_NETWORK: it does not say, or does not answer. */
+hone_status hn_download_size(hn_fetch *h, const hn_download *want, uint64_t *size, hone_error *err);
 
 #endif

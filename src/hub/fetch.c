@@ -3,18 +3,18 @@
 #include "hub/curl_load.h"
 #include "hub/url.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <time.h>
 
-enum { MAX_HOPS = 5, MAX_WAIT_S = 900 };
+enum { MAX_HOPS = 5 };
 
 bool hn_fetch_again(const hn_fetch_call *c)
 {
     static const int soon[] = { 408, 429, 500, 502, 503, 504 };
     if (c->end == HN_FETCH_LOST) return true;
+    if (c->head.wait_s > HN_FETCH_MOST_WAIT_S) return false;
     for (size_t i = 0; c->end == HN_FETCH_WHOLE && i < sizeof soon / sizeof *soon; i++)
         if (c->head.status == soon[i]) return true;
     return false;
@@ -138,114 +138,14 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The value of a header line `name: value`, in [*v, *v + *n); false: another header. */
-static bool header_is(const char *line, size_t len, const char *name, const char **v, size_t *n)
-{
-    size_t k = strlen(name);
-    if (len <= k || line[k] != ':' || strncasecmp(line, name, k) != 0) return false;
-    const char *p = line + k + 1, *end = line + len;
-    while (p < end && isspace((unsigned char)*p)) p++;
-    while (end > p && isspace((unsigned char)end[-1])) end--;
-    *v = p;
-    *n = (size_t)(end - p);
-    return true;
-}
-
-static void keep(char *dst, size_t cap, const char *v, size_t n)
-{
-    if (n >= cap) n = cap - 1;
-    memcpy(dst, v, n);
-    dst[n] = 0;
-}
-
-/* W/"x" and "x" are x. */
-static void keep_etag(char *dst, size_t cap, const char *v, size_t n)
-{
-    if (n >= 2 && (v[0] == 'W' || v[0] == 'w') && v[1] == '/') v += 2, n -= 2;
-    if (n >= 2 && v[0] == '"' && v[n - 1] == '"') v++, n -= 2;
-    keep(dst, cap, v, n);
-}
-
-/* Digits and nothing else, at p; how many bytes they are, 0: no number. */
-static size_t number_at(uint64_t *out, const char *p, size_t n)
-{
-    uint64_t x = 0;
-    size_t i = 0;
-    for (; i < n && isdigit((unsigned char)p[i]); i++)
-        if (!hn_mul_u64(x, 10, &x) || !hn_add_u64(x, (uint64_t)(p[i] - '0'), &x)) return 0;
-    *out = x;
-    return i;
-}
-
-/* "bytes 0-99/1000"; an asterisk for a size that the server does not know */
-static void read_range(hn_fetch_head *a, const char *v, size_t n)
-{
-    size_t k;
-    a->has_range = false;
-    if (n < 6 || strncasecmp(v, "bytes ", 6) != 0) return;
-    v += 6, n -= 6;
-    if (!(k = number_at(&a->first, v, n)) || k >= n || v[k] != '-') return;
-    v += k + 1, n -= k + 1;
-    if (!(k = number_at(&a->last, v, n)) || k >= n || v[k] != '/') return;
-    v += k + 1, n -= k + 1;
-    a->size = UINT64_MAX;
-    if (n == 1 && *v == '*') a->has_range = true;
-    else if (number_at(&a->size, v, n) == n && n) a->has_range = true;
-}
-
-/* RateLimit: "api";r=0;t=55   Retry-After: 30 */
-static void read_wait(hn_fetch_head *a, const char *v, size_t n, bool rate)
-{
-    uint64_t s = 0;
-    if (rate) {
-        for (size_t i = 0; i + 2 < n; i++)
-            if (v[i] == ';' && v[i + 1] == 't' && v[i + 2] == '=') {
-                if (number_at(&s, v + i + 3, n - i - 3)) a->wait_s = s < MAX_WAIT_S ? (double)s : MAX_WAIT_S;
-                return;
-            }
-    } else if (a->wait_s < 0 && number_at(&s, v, n) == n && n) {
-        a->wait_s = s < MAX_WAIT_S ? (double)s : MAX_WAIT_S;
-    }
-}
-
 /* Link: <address>; rel="next" */
 static void read_link(hn_fetch_call *c, const char *v, size_t n)
 {
-    const char *end = n && *v == '<' ? memchr(v, '>', n) : NULL;
-    if (!end) return;
-    char *rest = strndup(end, (size_t)(v + n - end)), *to = strndup(v + 1, (size_t)(end - v - 1));
-    if (rest && to && strstr(rest, "rel=\"next\"")) {
-        free(c->next);
-        hn_url_join(&c->next, c->at, to, NULL);
-    }
-    free(rest);
+    char *to = hn_head_next(v, n);
+    if (!to) return;
+    free(c->next);
+    hn_url_join(&c->next, c->at, to, NULL);
     free(to);
-}
-
-/* A line of a head is new: of an interim answer, a proxy or the one that counts. */
-static void begin_head(wire *w)
-{
-    hn_fetch_head *a = &w->call->head, was = *a;
-    memset(a, 0, sizeof *a);
-    a->wait_s = -1;
-    a->has_linked_size = was.has_linked_size;
-    a->linked_size = was.linked_size;
-    memcpy(a->linked_etag, was.linked_etag, sizeof a->linked_etag);
-    memcpy(a->commit, was.commit, sizeof a->commit);
-    free(w->to);
-    w->to = NULL;
-}
-
-static void endpoint_line(hn_fetch_head *a, const char *line, size_t len)
-{
-    const char *v;
-    size_t n;
-    if (header_is(line, len, "X-Repo-Commit", &v, &n)) keep(a->commit, sizeof a->commit, v, n);
-    else if (header_is(line, len, "X-Linked-Etag", &v, &n)) keep_etag(a->linked_etag, sizeof a->linked_etag, v, n);
-    else if (header_is(line, len, "X-Linked-Size", &v, &n))
-        a->has_linked_size = n && number_at(&a->linked_size, v, n) == n;
-    else if (header_is(line, len, "X-Error-Code", &v, &n)) keep(a->code, sizeof a->code, v, n);
-    else if (header_is(line, len, "X-Error-Message", &v, &n)) keep(a->message, sizeof a->message, v, n);
 }
 
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
@@ -259,30 +159,19 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     w->idle_bytes += len;
     if (w->idle_bytes > MOST_IDLE_BYTES) return 0; /* headers without an end */
     if (len > 9 && strncasecmp(line, "HTTP/", 5) == 0) {
-        const char *space = memchr(line, ' ', len);
-        uint64_t status = 0;
-        begin_head(w);
+        hn_head_begin(a, line, len);
+        free(w->to);
+        free(c->next);
+        w->to = c->next = NULL;
         w->h->answered = true;
-        if (space) number_at(&status, space + 1, len - (size_t)(space + 1 - line));
-        a->status = (int)(status % 1000);
-        return len;
-    }
-    if (header_is(line, len, "Content-Length", &v, &n)) a->has_length = n && number_at(&a->length, v, n) == n;
-    else if (header_is(line, len, "Content-Range", &v, &n)) read_range(a, v, n);
-    else if (header_is(line, len, "Content-Type", &v, &n)) a->html = n >= 9 && strncasecmp(v, "text/html", 9) == 0;
-    else if (header_is(line, len, "ETag", &v, &n)) keep_etag(a->etag, sizeof a->etag, v, n);
-    else if (header_is(line, len, "RateLimit", &v, &n)) read_wait(a, v, n, true);
-    else if (header_is(line, len, "Retry-After", &v, &n)) read_wait(a, v, n, false);
-    else if (header_is(line, len, "Link", &v, &n)) read_link(c, v, n);
-    else if (header_is(line, len, "Location", &v, &n)) {
+    } else if (hn_head_is(line, len, "Link", &v, &n)) {
+        read_link(c, v, n);
+    } else if (hn_head_is(line, len, "Location", &v, &n)) {
         free(w->to);
         w->to = strndup(v, n);
         if (!w->to) return 0;
-    } else if (header_is(line, len, "Content-Encoding", &v, &n)) {
-        keep(a->encoding, sizeof a->encoding, v, n);
-        if (strcasecmp(a->encoding, "identity") == 0) a->encoding[0] = 0;
-    } else if (w->at_endpoint) {
-        endpoint_line(a, line, len);
+    } else {
+        hn_head_line(a, line, len, w->at_endpoint);
     }
     return len;
 }
@@ -337,27 +226,6 @@ static bool add_header(wire *w, const char *name, const char *value)
     struct curl_slist *l = w->h->curl->slist_append(w->headers, line);
     if (l) w->headers = l;
     return l != NULL;
-}
-
-/* from: the address that sent us there, NULL: nobody did. */
-static hone_status allowed(const hn_fetch *h, const char *url, const char *from, hone_error *err)
-{
-    hn_url u, f;
-    const char *why = "";
-    if (!hn_url_parse(&u, url, &why))
-        return HN_FAIL(err, HONE_E_NETWORK, "%s: no address: %s", HN_ESC(url, strlen(url)), why);
-    if (h->rules.insecure || u.https) return HONE_OK;
-    bool here = !from || (hn_url_parse(&f, from, NULL) && f.loopback);
-    if (u.loopback && here) return HONE_OK;
-    if (!from)
-        return HN_FAIL(err, HONE_E_NETWORK,
-                       "%s: not encrypted; expected https (http of this machine alone, or with "
-                       "--insecure)",
-                       u.origin);
-    return HN_FAIL(err, HONE_E_NETWORK,
-                   "%s redirects to %s, which is not encrypted; expected https (--insecure "
-                   "follows it all the same)",
-                   hn_url_parse(&f, from, NULL) ? f.origin : "the server", u.origin);
 }
 
 static bool set_up(wire *w, const char *url)
@@ -437,13 +305,12 @@ static hone_status begin_hop(hn_fetch *h, hn_fetch_call *c, const char *url, int
 
 hone_status hn_fetch_begin(hn_fetch *h, hn_fetch_call *c, const char *url, hone_error *err)
 {
-    memset(&c->head, 0, sizeof c->head);
-    c->head.wait_s = -1;
+    hn_head_clear(&c->head);
     c->at = c->next = NULL;
     c->wire = NULL;
     c->why[0] = 0;
     c->end = HN_FETCH_FAILED;
-    hone_status st = allowed(h, url, NULL, err);
+    hone_status st = hn_url_allowed(url, NULL, h->rules.insecure, err);
     return st == HONE_OK ? begin_hop(h, c, url, 0, err) : st;
 }
 
@@ -472,7 +339,7 @@ static void follow(hn_fetch *h, wire *w)
     hone_status st;
     if (!w->to) return ends(c, HN_FETCH_FAILED, "a redirect without a Location");
     if (w->hops == MAX_HOPS) return ends(c, HN_FETCH_FAILED, "more than 5 redirects, one behind the other");
-    if ((st = hn_url_join(&to, was, w->to, &err)) == HONE_OK) st = allowed(h, to, was, &err);
+    if ((st = hn_url_join(&to, was, w->to, &err)) == HONE_OK) st = hn_url_allowed(to, was, h->rules.insecure, &err);
     int hops = w->hops + 1;
     if (st == HONE_OK) {
         end_wire(w);

@@ -6,7 +6,7 @@
 #ifndef HN_FETCH_H
 #define HN_FETCH_H
 
-#include "base/base.h"
+#include "hub/head.h"
 
 typedef struct hn_fetch hn_fetch;
 
@@ -24,20 +24,6 @@ typedef struct hn_fetch_rules {
 /* HONE_E_NETWORK: no libcurl, with the next step. rules are copied, what they point to is borrowed. */
 hone_status hn_fetch_new(hn_fetch **out, const hn_fetch_rules *rules, hone_error *err);
 void hn_fetch_free(hn_fetch *h); /* calls too; NULL is accepted */
-
-/* What an answer says of itself; "" and 0 where it does not. */
-typedef struct hn_fetch_head {
-    int status;
-    bool has_length, has_range, html;
-    uint64_t length, first, last, size; /* Content-Length; Content-Range, size UINT64_MAX for "*" */
-    double wait_s;                      /* how long to wait, after a 429 or 503; negative: not said */
-    char etag[132];                     /* without W/ and quotes */
-    char encoding[16];                  /* Content-Encoding, when it is not identity */
-    /* of the endpoint only, whichever answer on the way said so */
-    bool has_linked_size;
-    uint64_t linked_size;
-    char linked_etag[132], commit[64], code[64], message[256];
-} hn_fetch_head;
 
 typedef enum hn_fetch_end {
     HN_FETCH_RUNNING,
@@ -73,8 +59,10 @@ void hn_fetch_drop(hn_fetch *h, hn_fetch_call *c);
 hone_status hn_fetch_turn(hn_fetch *h, int ms, hone_error *err);
 /* Waits, as long as rules say before the n-th try again (n from 0), or wait_s if that is not negative. */
 hone_status hn_fetch_pause(hn_fetch *h, int n, double wait_s, const char *why, hone_error *err);
-/* Is it worth trying again, after `end` and with this status? */
+/* Is it worth trying again, after `end` and with this status? Not where the server wants to be left alone for longer
+ * than anybody waits (HN_FETCH_MOST_WAIT_S). */
 bool hn_fetch_again(const hn_fetch_call *c);
+enum { HN_FETCH_MOST_WAIT_S = 900 };
 
 /* A short text, whole, with all its tries. HONE_OK whatever the status. HONE_E_NETWORK: nothing came, or more than
  * max_bytes. Begin with {0}; hn_fetch_text_free also after failures. */

@@ -141,6 +141,20 @@ static hone_status choose(const finding *f, hn_arena *arena, const hn_cache_dir 
     return HONE_OK;
 }
 
+/* A checkpoint in the snapshot, or in the folder of it that the name says: whole, else it is no use to anybody. */
+static hone_status checkpoint_in(const finding *f, hn_arena *arena, const char *snapshot, const char *home)
+{
+    hn_cache_dir d;
+    const char *folder = f->name->folder ? hn_cache_join(arena, snapshot, f->name->path) : snapshot;
+    if (!folder) return HN_FAIL(f->err, HONE_E_NOMEM, "looking for a model");
+    hone_status st = hn_cache_walk(&d, arena, folder, home, 2, false, f->err);
+    if (st != HONE_OK) return st;
+    if (!hn_checkpoint_config(&d)) return not_here(f, "its folder is, without such a file");
+    const char *trouble = hn_checkpoint_trouble(&d);
+    if (!trouble) return HN_FAIL(f->err, HONE_E_NOMEM, "looking for a model");
+    return *trouble ? not_whole(f, trouble) : found(f, folder);
+}
+
 static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *snapshot, const char *home)
 {
     hn_cache_dir d;
@@ -152,9 +166,8 @@ static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *sn
     if (*f->name->path && !f->name->folder && has_file(&d, f->name->path, &at) && !hn_ends_with_gguf(f->name->path))
         return open_file(f, arena, &d, at);
     if ((st = hn_gguf_sets_of(&sets, d.file, d.n, f->err)) != HONE_OK) return st;
-    bool plain = !*f->name->tag && !*f->name->path;
-    if (!sets.n && plain && (has_file(&d, "config.json", &at) || has_file(&d, "adapter_config.json", &at)))
-        st = found(f, snapshot);
+    bool plain = !*f->name->tag && (!*f->name->path || f->name->folder);
+    if (!sets.n && plain) st = checkpoint_in(f, arena, snapshot, home);
     else if (!sets.n) st = not_here(f, "its folder is, without such a file");
     else st = choose(f, arena, &d, &sets);
     hn_gguf_sets_free(&sets);
@@ -204,13 +217,12 @@ static hone_status in_store(const finding *f)
 /* What was pulled from an address lies in hone's own folder under the last part of it. */
 static hone_status at_home(const finding *f)
 {
-    char home[HN_CACHE_PATH], path[HN_CACHE_PATH + HN_NAME_URL_MAX];
-    size_t n = strcspn(f->name->url, "?#"), k = 0;
-    while (k < n && f->name->url[n - 1 - k] != '/') k++;
+    char home[HN_CACHE_PATH], base[HN_NAME_FILE], path[HN_CACHE_PATH + HN_NAME_FILE];
+    bool good = hn_name_url_file(base, f->name->url);
     hone_status st = hn_models_home(home, f->err);
     if (st != HONE_OK) return st;
-    snprintf(path, sizeof path, "%s/%.*s", home, (int)k, f->name->url + n - k);
-    return k && access(path, F_OK) == 0 ? found(f, path) : not_here(f, "");
+    snprintf(path, sizeof path, "%s/%s", home, good ? base : "");
+    return good && access(path, F_OK) == 0 ? found(f, path) : not_here(f, "");
 }
 
 /* ---- bare names ----------------------------------------------------------------------------------------- */

@@ -62,6 +62,8 @@ static bool is_type(const char *s, size_t n)
     static const char *const begin[] = { "Q", "IQ", "TQ", "MXFP4_" };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (n == strlen(whole[i]) && strncasecmp(s, whole[i], n) == 0) return true;
+    for (size_t i = 0; i < n; i++) /* what nobody can type, or a terminal minds, names no type */
+        if (!isalnum((unsigned char)s[i]) && s[i] != '_') return false;
     for (size_t i = 0; i < sizeof begin / sizeof *begin; i++) {
         size_t k = strlen(begin[i]);
         if (n < k + 2 || n > 24 || strncasecmp(s, begin[i], k) != 0) continue;

@@ -1,15 +1,15 @@
 /* hub_api: the hub's API, as far as pulling needs it (huggingface_hub: hf_api.py, file_download.py). */
 #include "hub/hub_api.h"
+#include "hub/cache.h"
 #include "hub/url.h"
 
-#include "base/json_tree.h"
+#include "base/json.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_PAGES = 2000, MAX_FILES = 1 << 20, MAX_ANSWER = 16 << 20 };
+enum { MAX_PAGES = 2000, MAX_FILES = 200000, MAX_NAMES = 64 << 20, MAX_ANSWER = 16 << 20 };
 
 static const hn_json_rules rules = {
     .max_bytes = MAX_ANSWER, .max_depth = 32, .flags = HN_JSON_BIG, .fault = HONE_E_NETWORK
@@ -40,20 +40,15 @@ static hone_status taken(char **token, const char *text, const char *from, hone_
 hone_status hn_hub_token(char **token, hone_error *err)
 {
     static const char *const vars[] = { "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN" };
-    char path[4096] = "", text[4096];
+    char path[HN_CACHE_PATH], text[4096];
     *token = NULL;
     for (size_t i = 0; i < 2 && !*token; i++) {
         const char *v = getenv(vars[i]);
         hone_status st = v ? taken(token, v, vars[i], err) : HONE_OK;
         if (st != HONE_OK || *token) return st;
     }
-    const char *at = getenv("HF_TOKEN_PATH"), *home = getenv("HF_HOME"), *xdg = getenv("XDG_CACHE_HOME"),
-               *user = getenv("HOME");
-    if (at && *at) snprintf(path, sizeof path, "%s", at);
-    else if (home && *home) snprintf(path, sizeof path, "%s/token", home);
-    else if (xdg && *xdg) snprintf(path, sizeof path, "%s/huggingface/token", xdg);
-    else if (user && *user) snprintf(path, sizeof path, "%s/.cache/huggingface/token", user);
-    int fd = *path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (hn_cache_token_path(path, NULL) != HONE_OK) return HONE_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return HONE_OK;
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
@@ -96,6 +91,12 @@ hone_status hn_hub_refusal(const hn_fetch *h, const hn_fetch_head *a, const char
     if (a->status == 403)
         return HN_FAIL(err, HONE_E_NETWORK, "%s: the hub forbids it (status 403): %s%s", repo,
                        token ? "the token lacks the right to read it" : "set HF_TOKEN if it is private", said);
+    if (a->wait_s > HN_FETCH_MOST_WAIT_S)
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: the hub answers with status %d and asks to be left alone for %.0f s; hone waits up to %d: "
+                       "pull again then%s",
+                       repo, a->status, a->wait_s, HN_FETCH_MOST_WAIT_S,
+                       token ? "" : ", or set HF_TOKEN: who is known may ask more often");
     if (a->status == 429)
         return HN_FAIL(err, HONE_E_NETWORK, "%s: too many requests (status 429), also after waiting; try again later%s",
                        repo, token ? "" : ", or set HF_TOKEN: who is known may ask more often");
@@ -119,13 +120,188 @@ char *hn_hub_address(const char *endpoint, const char *repo, const char *commit,
     return url;
 }
 
-/* The text as JSON, or the refusal. */
-static hone_status read_answer(json_t **out, const hn_fetch *h, const hn_fetch_text *t, const char *repo,
-                               const char *rev, const char *which, hone_error *err)
+/* The string that stands here; "" for anything else, and for one that does not fit, whose length *n is all the same. */
+static hone_status text_at(hn_jread *j, char *dst, size_t cap, size_t *n)
 {
-    *out = NULL;
-    if (t->head.status != 200 || t->head.html) return hn_hub_refusal(h, &t->head, repo, rev, NULL, err);
-    return hn_json_tree(out, t->p, t->n, &rules, which, err);
+    hn_jread_item it;
+    hone_status st = hn_jread_scalar(j, &it);
+    *dst = 0;
+    *n = 0;
+    if (st != HONE_OK) return st;
+    if (it.kind == HN_JSON_ARRAY || it.kind == HN_JSON_OBJECT) return hn_jread_skip(j);
+    if (it.kind != HN_JSON_STRING) return HONE_OK;
+    *n = it.str.n;
+    if (it.str.n >= cap) return HONE_OK;
+    hn_jread_unescape(dst, &it.str);
+    dst[it.str.n] = 0;
+    return HONE_OK;
+}
+
+/* A number of bytes that a file may have; -1: what stands here is none. */
+static hone_status size_at(hn_jread *j, int64_t *size)
+{
+    hn_jread_item it;
+    hone_status st = hn_jread_scalar(j, &it);
+    *size = -1;
+    if (st != HONE_OK) return st;
+    if (it.kind == HN_JSON_ARRAY || it.kind == HN_JSON_OBJECT) return hn_jread_skip(j);
+    if (it.kind == HN_JSON_NUMBER && it.num.kind == HN_JSON_INT && it.num.i >= 0 && it.num.i <= (int64_t)1 << 50)
+        *size = it.num.i;
+    return HONE_OK;
+}
+
+typedef hone_status member(hn_jread *j, const char *key, void *arg);
+
+/* Every member of the object that begins here, which fn reads or passes over. */
+static hone_status each_member(hn_jread *j, member *fn, void *arg)
+{
+    char key[32];
+    bool more;
+    hone_status st;
+    for (st = hn_jread_open(j, '{', &more); st == HONE_OK && more;) {
+        hn_jread_text t;
+        if ((st = hn_jread_key(j, &t)) != HONE_OK) break;
+        *key = 0;
+        if (t.n < sizeof key) {
+            hn_jread_unescape(key, &t);
+            key[t.n] = 0;
+        }
+        st = fn(j, key, arg);
+        if (st == HONE_OK) st = hn_jread_next(j, '{', &more);
+    }
+    return st;
+}
+
+static hone_status read_sha(hn_jread *j, const char *key, void *arg)
+{
+    size_t n;
+    return strcmp(key, "sha") == 0 ? text_at(j, arg, 128, &n) : hn_jread_skip(j);
+}
+
+hone_status hn_hub_commit_of(char commit[41], const char *text, size_t n, const char *repo, const char *rev,
+                             hone_error *err)
+{
+    hn_jread j;
+    char sha[128] = "";
+    *commit = 0;
+    hone_status st = hn_jread_begin(&j, text, n, &rules, "the hub's answer about the revision", NULL, err);
+    if (st == HONE_OK) st = each_member(&j, read_sha, sha);
+    if (st == HONE_OK) st = hn_jread_end(&j);
+    if (st != HONE_OK) return st;
+    if (!hn_hub_commit_ok(sha))
+        return HN_FAIL(err, HONE_E_NETWORK, "%s: the hub says its commit is '%s'; expected 40 hexadecimal digits", repo,
+                       HN_ESC(sha, strlen(sha)));
+    if (hn_hub_commit_ok(rev) && strcmp(rev, sha) != 0)
+        return HN_FAIL(err, HONE_E_NETWORK, "%s: asked for commit %s, the hub answers with %s; expected the same", repo,
+                       rev, sha);
+    memcpy(commit, sha, 41);
+    return HONE_OK;
+}
+
+typedef struct listed {
+    char type[16], path[HN_NAME_PATH_MAX], oid[80], lfs_oid[80];
+    size_t n_path;
+    int64_t size, lfs_size;
+    bool lfs;
+} listed;
+
+static hone_status read_lfs(hn_jread *j, const char *key, void *arg)
+{
+    listed *e = arg;
+    size_t n;
+    if (strcmp(key, "oid") == 0) return text_at(j, e->lfs_oid, sizeof e->lfs_oid, &n);
+    if (strcmp(key, "size") == 0) return size_at(j, &e->lfs_size);
+    return hn_jread_skip(j);
+}
+
+static hone_status read_listed(hn_jread *j, const char *key, void *arg)
+{
+    listed *e = arg;
+    size_t n;
+    if (strcmp(key, "type") == 0) return text_at(j, e->type, sizeof e->type, &n);
+    if (strcmp(key, "path") == 0) return text_at(j, e->path, sizeof e->path, &e->n_path);
+    if (strcmp(key, "oid") == 0) return text_at(j, e->oid, sizeof e->oid, &n);
+    if (strcmp(key, "size") == 0) return size_at(j, &e->size);
+    if (strcmp(key, "lfs") != 0 || hn_jread_peek(j) != '{') return hn_jread_skip(j);
+    e->lfs = true;
+    return each_member(j, read_lfs, e);
+}
+
+static hone_status grow(hn_hub_repo *r, hone_error *err)
+{
+    if (r->n < r->cap) return HONE_OK;
+    if (r->n >= MAX_FILES)
+        return HN_FAIL(err, HONE_E_NETWORK, "the hub lists more than %d files; expected less", MAX_FILES);
+    size_t cap = r->cap ? 2 * r->cap : 64;
+    hn_repo_file *file = realloc(r->file, cap * sizeof *file);
+    if (file) r->file = file;
+    char(*oid)[65] = realloc(r->oid, cap * sizeof *oid);
+    if (oid) r->oid = oid;
+    if (!file || !oid) return HN_FAIL(err, HONE_E_NOMEM, "a list of %zu files", cap);
+    r->cap = cap;
+    return HONE_OK;
+}
+
+static hone_status add_listed(hn_hub_repo *r, const listed *e, const char *repo, hone_error *err)
+{
+    const char *oid = e->lfs ? e->lfs_oid : e->oid;
+    int64_t size = e->lfs && e->lfs_size >= 0 ? e->lfs_size : e->size;
+    if (strncmp(oid, "sha256:", 7) == 0) oid += 7;
+    if (e->n_path >= sizeof e->path)
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: the hub lists a file whose name has %zu bytes; expected fewer than %zu. Nothing was pulled",
+                       repo, e->n_path, sizeof e->path);
+    if (!hn_hub_path_ok(e->path))
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: the hub lists a file '%s', which cannot be: expected a path below the "
+                       "repository. Nothing was pulled",
+                       repo, HN_ESC(e->path, strlen(e->path)));
+    if (!hn_hub_oid_ok(oid))
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: the hub says the content of '%s' is '%s'; expected 40 or 64 hexadecimal "
+                       "digits",
+                       repo, HN_ESC(e->path, strlen(e->path)), HN_ESC(oid, strlen(oid)));
+    if (size < 0)
+        return HN_FAIL(err, HONE_E_NETWORK, "%s: the hub says no size of '%s' that could be", repo,
+                       HN_ESC(e->path, strlen(e->path)));
+    hone_status st = grow(r, err);
+    if (st != HONE_OK) return st;
+    if ((r->n_text += e->n_path + 1) > MAX_NAMES)
+        return HN_FAIL(err, HONE_E_NETWORK, "the hub lists names of more than %d bytes; expected less", MAX_NAMES);
+    char *mine = hn_arena_strndup(r->arena, e->path, e->n_path);
+    if (!mine) return HN_FAIL(err, HONE_E_NOMEM, "the name of a file");
+    r->file[r->n] = (hn_repo_file){ mine, (uint64_t)size };
+    memcpy(r->oid[r->n++], oid, strlen(oid) + 1); /* 40 or 64, as hn_hub_oid_ok says */
+    return HONE_OK;
+}
+
+hone_status hn_hub_add_page(hn_hub_repo *r, const char *text, size_t n, const char *repo, hone_error *err)
+{
+    hn_jread j;
+    bool more;
+    hone_status st = hn_jread_begin(&j, text, n, &rules, "the hub's list of files", NULL, err);
+    if (st == HONE_OK) st = hn_jread_open(&j, '[', &more);
+    while (st == HONE_OK && more) {
+        listed e;
+        e.type[0] = e.path[0] = e.oid[0] = e.lfs_oid[0] = 0;
+        e.n_path = 0;
+        e.size = e.lfs_size = -1;
+        e.lfs = false;
+        st = each_member(&j, read_listed, &e);
+        if (st == HONE_OK && strcmp(e.type, "file") == 0) st = add_listed(r, &e, repo, err);
+        if (st == HONE_OK) st = hn_jread_next(&j, '[', &more);
+    }
+    return st == HONE_OK ? hn_jread_end(&j) : st;
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------- */
+
+/* Is it the answer, or the refusal? */
+static hone_status check_answer(const hn_fetch *h, const hn_fetch_text *t, const char *repo, const char *rev,
+                                hone_error *err)
+{
+    if (t->head.status == 200 && !t->head.html) return HONE_OK;
+    return hn_hub_refusal(h, &t->head, repo, rev, NULL, err);
 }
 
 static hone_status read_commit(hn_fetch *h, hn_hub_repo *out, const char *endpoint, const char *repo, const char *rev,
@@ -134,87 +310,31 @@ static hone_status read_commit(hn_fetch *h, hn_hub_repo *out, const char *endpoi
     char url[2048];
     char *q = hn_url_quote(*rev ? rev : "main", false);
     hn_fetch_text t = { .p = NULL };
-    json_t *o = NULL;
     if (!q) return HN_FAIL(err, HONE_E_NOMEM, "an address");
     snprintf(url, sizeof url, "%s/api/models/%s/revision/%s", endpoint, repo, q);
     free(q);
     hone_status st = hn_fetch_get(h, &t, url, "application/json", MAX_ANSWER, err);
-    if (st == HONE_OK) st = read_answer(&o, h, &t, repo, rev, "the hub's answer about the revision", err);
-    if (st == HONE_OK) {
-        const char *sha = hn_json_text_of(o, "sha");
-        if (hn_hub_commit_ok(sha)) snprintf(out->commit, sizeof out->commit, "%s", sha);
-        else
-            st = HN_FAIL(err, HONE_E_NETWORK, "%s: the hub says its commit is '%s'; expected 40 hexadecimal digits",
-                         repo, HN_ESC(sha, strlen(sha)));
-    }
-    json_decref(o);
+    if (st == HONE_OK) st = check_answer(h, &t, repo, rev, err);
+    if (st == HONE_OK) st = hn_hub_commit_of(out->commit, t.p, t.n, repo, rev, err);
     hn_fetch_text_free(&t);
     return st;
-}
-
-static hone_status grow(hn_hub_repo *r, size_t more, hone_error *err)
-{
-    size_t n = r->n + more;
-    if (n > MAX_FILES)
-        return HN_FAIL(err, HONE_E_NETWORK, "the hub lists more than %d files; expected less", MAX_FILES);
-    hn_repo_file *file = realloc(r->file, (n + 1) * sizeof *file);
-    if (file) r->file = file;
-    char(*oid)[65] = realloc(r->oid, (n + 1) * sizeof *oid);
-    if (oid) r->oid = oid;
-    return file && oid ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "a list of %zu files", n);
-}
-
-static hone_status add_entry(hn_hub_repo *r, const char *repo, const json_t *e, hone_error *err)
-{
-    const char *path = hn_json_text_of(e, "path"), *oid = hn_json_text_of(e, "oid");
-    const json_t *lfs = json_object_get(e, "lfs"), *size = json_object_get(e, "size");
-    if (json_is_object(lfs)) {
-        oid = hn_json_text_of(lfs, "oid");
-        if (strncmp(oid, "sha256:", 7) == 0) oid += 7;
-        if (json_is_integer(json_object_get(lfs, "size"))) size = json_object_get(lfs, "size");
-    }
-    if (!hn_hub_path_ok(path))
-        return HN_FAIL(err, HONE_E_NETWORK,
-                       "%s: the hub lists a file '%s', which cannot be: expected a path below the "
-                       "repository. Nothing was pulled",
-                       repo, HN_ESC(path, strlen(path)));
-    if (!hn_hub_oid_ok(oid))
-        return HN_FAIL(err, HONE_E_NETWORK,
-                       "%s: the hub says the content of '%s' is '%s'; expected 40 or 64 hexadecimal "
-                       "digits",
-                       repo, HN_ESC(path, strlen(path)), HN_ESC(oid, strlen(oid)));
-    if (!json_is_integer(size) || json_integer_value(size) < 0 || json_integer_value(size) > (json_int_t)1 << 50)
-        return HN_FAIL(err, HONE_E_NETWORK, "%s: the hub says no size of '%s' that could be", repo,
-                       HN_ESC(path, strlen(path)));
-    char *mine = hn_arena_strndup(r->arena, path, strlen(path));
-    if (!mine) return HN_FAIL(err, HONE_E_NOMEM, "the name of a file");
-    r->file[r->n] = (hn_repo_file){ mine, (uint64_t)json_integer_value(size) };
-    snprintf(r->oid[r->n], sizeof r->oid[r->n], "%s", oid);
-    r->n++;
-    return HONE_OK;
 }
 
 static hone_status read_page(hn_fetch *h, hn_hub_repo *r, const char *url, char **next, const char *repo,
                              hone_error *err)
 {
     hn_fetch_text t = { .p = NULL };
-    json_t *list = NULL;
     *next = NULL;
     hone_status st = hn_fetch_get(h, &t, url, "application/json", MAX_ANSWER, err);
-    if (st == HONE_OK) st = read_answer(&list, h, &t, repo, r->commit, "the hub's list of files", err);
-    if (st == HONE_OK && !json_is_array(list))
-        st = HN_FAIL(err, HONE_E_NETWORK, "%s: the hub's list of files is %s; expected a list", repo,
-                     hn_json_kind(list));
-    if (st == HONE_OK) st = grow(r, json_array_size(list), err);
-    for (size_t i = 0; st == HONE_OK && i < json_array_size(list); i++) {
-        const json_t *e = json_array_get(list, i);
-        if (strcmp(hn_json_text_of(e, "type"), "file") == 0) st = add_entry(r, repo, e, err);
-    }
+    if (st == HONE_OK) st = check_answer(h, &t, repo, r->commit, err);
+    if (st == HONE_OK) st = hn_hub_add_page(r, t.p, t.n, repo, err);
     if (st == HONE_OK && t.next) {
-        if (hn_url_same_origin(t.next, url)) *next = strdup(t.next);
-        if (!*next) st = HN_FAIL(err, HONE_E_NETWORK, "%s: the hub's list of files goes on elsewhere", repo);
+        if (strcmp(t.next, url) == 0)
+            st = HN_FAIL(err, HONE_E_NETWORK, "%s: a page of the hub's list of files is its own next one", repo);
+        else if (!hn_url_same_origin(t.next, url))
+            st = HN_FAIL(err, HONE_E_NETWORK, "%s: the hub's list of files goes on elsewhere", repo);
+        else if (!(*next = strdup(t.next))) st = HN_FAIL(err, HONE_E_NOMEM, "an address");
     }
-    json_decref(list);
     hn_fetch_text_free(&t);
     return st;
 }

@@ -10,9 +10,20 @@ typedef struct hn_hub_repo {
     char commit[41];
     hn_repo_file *file; /* [n], in the hub's order; paths checked (hn_hub_path_ok) */
     char (*oid)[65];    /* [n]: SHA-256 (64 hex) of large files, git's SHA-1 (40 hex) of others */
-    size_t n;
+    size_t n, cap, n_text; /* n_text: bytes of the paths */
     hn_arena *arena;
 } hn_hub_repo;
+
+/* ---- answers, as texts; HONE_E_NETWORK: what is wrong with them ---------------------------------------- */
+
+/* About a revision: the commit that it is. rev is a commit itself: that one and no other. */
+hone_status hn_hub_commit_of(char commit[41], const char *text, size_t n, const char *repo, const char *rev,
+                             hone_error *err);
+/* A page of the list of files: what it has is added to r, whose arena is there. Nothing is built of the text: what it
+ * costs in memory is the files that it names. */
+hone_status hn_hub_add_page(hn_hub_repo *r, const char *text, size_t n, const char *repo, hone_error *err);
+
+/* ---- asking --------------------------------------------------------------------------------------------- */
 
 /* HF_ENDPOINT, or https://huggingface.co, without a '/' at the end. */
 const char *hn_hub_endpoint(char *dst, size_t cap);

@@ -123,6 +123,14 @@ static bool unquote(char *dst, size_t cap, const char *s, size_t n)
     return true;
 }
 
+bool hn_name_url_file(char dst[HN_NAME_FILE], const char *url)
+{
+    const char *scheme = strstr(url, "://");
+    size_t n = strcspn(url, "?#"), from = n, path = scheme ? (size_t)(scheme - url) + 3 : 0;
+    while (from && url[from - 1] != '/') from--;
+    return from > path && unquote(dst, HN_NAME_FILE, url + from, n - from) && !strchr(dst, '/') && hn_hub_path_ok(dst);
+}
+
 /* [host/][namespace/]name[:tag] */
 static hone_status parse_ollama(hn_name *out, const char *text, const char *s, hone_error *err)
 {

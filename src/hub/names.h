@@ -46,6 +46,10 @@ hone_status hn_name_expand(hn_name *n, hone_error *err);
 /* The name again, in its shortest form that means the same: "owner/repo@rev:TAG". Returns dst. */
 char *hn_name_text(char *dst, size_t cap, const hn_name *n);
 
+enum { HN_NAME_FILE = 240 }; /* a name of a file and what is hung on while it comes: .hone-part.json */
+/* What a file from an address is called here: the last part of its path, %XX taken back. False: that is no name. */
+bool hn_name_url_file(char dst[HN_NAME_FILE], const char *url);
+
 /* ---- parts, as the hub allows them (spec of its cache: each becomes a name on disk) --------------- */
 
 bool hn_hub_repo_ok(const char *repo);     /* owner/repo; each [A-Za-z0-9._-]{1,96}, no "--", "..", .git */

@@ -8,15 +8,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { MAX_MANIFEST = 1 << 20, MAX_LAYERS = 256 };
+enum { MAX_MANIFEST = 1 << 20 };
 #define LAYER "application/vnd.ollama.image."
 
 static const char accepted[] = "application/vnd.docker.distribution.manifest.v2+json";
-
-typedef struct layer {
-    const char *digest, *type; /* of the manifest */
-    uint64_t size;
-} layer;
 
 static hone_status refusal(const hn_name *n, const hn_fetch_head *a, hone_error *err)
 {
@@ -33,7 +28,7 @@ static hone_status refusal(const hn_name *n, const hn_fetch_head *a, hone_error 
 }
 
 /* One layer, checked. */
-static hone_status read_layer(layer *l, const hn_name *n, const json_t *o, hone_error *err)
+static hone_status read_layer(hn_layer *l, const hn_name *n, const json_t *o, hone_error *err)
 {
     char path[HN_CACHE_PATH];
     const json_t *size = json_object_get(o, "size");
@@ -55,16 +50,16 @@ static hone_status read_layer(layer *l, const hn_name *n, const json_t *o, hone_
     return HONE_OK;
 }
 
-static hone_status read_layers(layer *l, size_t *n_layer, size_t *model, const hn_name *n, const json_t *o,
+hone_status hn_ollama_layers(hn_layer *l, size_t *n_layer, size_t *model, const hn_name *n, const json_t *o,
                                hone_error *err)
 {
     const json_t *list = json_object_get(o, "layers"), *config = json_object_get(o, "config");
     size_t many = json_array_size(list);
     *n_layer = 0;
     *model = SIZE_MAX;
-    if (!json_is_array(list) || many >= MAX_LAYERS)
+    if (!json_is_array(list) || many >= HN_LAYERS)
         return HN_FAIL(err, HONE_E_NETWORK, "%s: its manifest has %zu layers; expected 1 to %d", n->repo, many,
-                       MAX_LAYERS);
+                       HN_LAYERS);
     for (size_t i = 0; i < many; i++) {
         hone_status st = read_layer(&l[i], n, json_array_get(list, i), err);
         if (st != HONE_OK) return st;
@@ -84,7 +79,7 @@ static bool here(const char *path, uint64_t size)
     return stat(path, &sb) == 0 && S_ISREG(sb.st_mode) && (uint64_t)sb.st_size == size;
 }
 
-static hone_status pull_layer(hn_puller *p, const char *base, const char *root, const layer *l, hone_error *err)
+static hone_status pull_layer(hn_puller *p, const char *base, const char *root, const hn_layer *l, hone_error *err)
 {
     char whole[HN_CACHE_PATH], part[HN_CACHE_PATH + 16], journal[HN_CACHE_PATH + 24], url[1024];
     hn_fetch_head head = { .status = 0 };
@@ -105,7 +100,7 @@ static hone_status pull_layer(hn_puller *p, const char *base, const char *root, 
     return st == HONE_E_NETWORK && head.status ? refusal(&p->out->name, &head, err) : st;
 }
 
-static hone_status pull_layers(hn_puller *p, const char *base, const char *root, const layer *l, size_t n, size_t model,
+static hone_status pull_layers(hn_puller *p, const char *base, const char *root, const hn_layer *l, size_t n, size_t model,
                                hone_error *err)
 {
     uint64_t missing = 0;
@@ -115,10 +110,12 @@ static hone_status pull_layers(hn_puller *p, const char *base, const char *root,
         if (st != HONE_OK) return st;
         char part[HN_CACHE_PATH + 16];
         snprintf(part, sizeof part, "%s.hone-part", path);
-        if (!here(path, l[i].size)) missing += hn_part_missing(part, l[i].size);
+        if (here(path, l[i].size)) continue;
+        missing += hn_part_missing(part, l[i].size);
+        p->total += l[i].size;
     }
-    p->total = missing;
-    hone_status st = hn_pull_room(root, missing, err);
+    snprintf(path, sizeof path, "%.*s/blobs", HN_CACHE_PATH - 8, root);
+    hone_status st = hn_pull_room(path, missing, err);
     for (size_t i = 0; st == HONE_OK && i < n; i++) st = pull_layer(p, base, root, &l[i], err);
     return st == HONE_OK ? hn_ollama_blob(p->out->path, root, l[model].digest, err) : st;
 }
@@ -128,6 +125,7 @@ static hone_status publish(const hn_name *n, const char *root, const hn_fetch_te
 {
     char path[HN_CACHE_PATH];
     hone_status st = hn_ollama_manifest(path, root, n, err);
+    if (st == HONE_OK) st = hn_cache_no_link(path, err);
     return st == HONE_OK ? hn_file_replace(path, t->p, t->n, err) : st;
 }
 
@@ -140,7 +138,7 @@ static hone_status pull_manifest(hn_puller *p, const char *root, hone_error *err
     hn_fetch_text t = { .p = NULL };
     json_t *o = NULL;
     size_t n_layer, model;
-    layer *l = calloc(MAX_LAYERS + 1, sizeof *l);
+    hn_layer *l = calloc(HN_LAYERS + 1, sizeof *l);
     if (!l) return HN_FAIL(err, HONE_E_NOMEM, "a manifest");
     snprintf(base, sizeof base, "http://%s/v2/%s", n->host, n->repo);
     bool plain = hn_url_parse(&u, base, NULL) && u.loopback; /* a registry on this machine */
@@ -149,7 +147,7 @@ static hone_status pull_manifest(hn_puller *p, const char *root, hone_error *err
     hone_status st = hn_fetch_get(p->http, &t, url, accepted, MAX_MANIFEST, err);
     if (st == HONE_OK && t.head.status != 200) st = refusal(n, &t.head, err);
     if (st == HONE_OK) st = hn_json_tree(&o, t.p, t.n, &rules, "the registry's manifest", err);
-    if (st == HONE_OK) st = read_layers(l, &n_layer, &model, n, o, err);
+    if (st == HONE_OK) st = hn_ollama_layers(l, &n_layer, &model, n, o, err);
     if (st == HONE_OK) st = pull_layers(p, base, root, l, n_layer, model, err);
     if (st == HONE_OK) st = publish(n, root, &t, err);
     json_decref(o);
@@ -169,11 +167,20 @@ hone_status hn_pull_ollama(hn_puller *p, hone_error *err)
                                    .stop = w->stop,
                                    .say = w->say,
                                    .arg = w->arg };
+    hone_error why;
+    char at[HN_CACHE_PATH];
+    bool here = hn_cache_find(at, &p->out->name, &why) == HONE_OK, silent = false;
     hone_status st = hn_ollama_root(root, err);
     if (st == HONE_OK) st = hn_fetch_new(&p->http, &rules, err);
-    if (st == HONE_OK) st = pull_manifest(p, root, err);
+    if (st == HONE_OK) {
+        hn_fetch_hasty(p->http, here);
+        st = pull_manifest(p, root, err);
+        silent = st == HONE_E_NETWORK && !hn_fetch_answered(p->http);
+    }
     hn_fetch_free(p->http);
     p->http = NULL;
     snprintf(p->out->why, sizeof p->out->why, "what the manifest names");
-    return st;
+    if (!silent || !here) return st;
+    snprintf(at, sizeof at, "%s", err->message);
+    return hn_pull_local(p, at, err);
 }

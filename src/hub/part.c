@@ -69,6 +69,21 @@ static bool is_whole(const hn_part_names *n)
     return n->size == UINT64_MAX || (uint64_t)sb.st_size == n->size;
 }
 
+/* The whole file is there: of a process that was killed between its last two steps the journal may be, too, or all of a
+ * part, where another program fetched the file meanwhile. Not while somebody holds the lock. */
+static void drop_leftovers(const hn_part_names *n)
+{
+    struct stat sb;
+    const char *lock = n->lock ? n->lock : n->part;
+    if (lstat(n->journal, &sb) != 0 && lstat(n->part, &sb) != 0) return;
+    int fd = open(lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 ? flock(fd, LOCK_EX | LOCK_NB) == 0 : errno == ENOENT) {
+        unlink(n->part);
+        unlink(n->journal);
+    }
+    if (fd >= 0) close(fd);
+}
+
 hone_status hn_part_lock(hn_part *p, const hn_part_names *names, bool *whole, bool (*stop)(void *),
                          void (*waiting)(void *), void *arg, hone_error *err)
 {
@@ -79,6 +94,7 @@ hone_status hn_part_lock(hn_part *p, const hn_part_names *names, bool *whole, bo
     p->fd = p->lock_fd = -1;
     p->names = *names;
     *whole = is_whole(names);
+    if (*whole) drop_leftovers(names);
     if (*whole) return HONE_OK; /* complete files are only ever renamed to there */
     if ((st = hn_file_make_folders(names->part, err)) != HONE_OK) return st;
     if ((st = hn_file_make_folders(lock, err)) != HONE_OK) return st;
@@ -188,6 +204,9 @@ hone_status hn_part_note(hn_part *p, hone_error *err)
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "the journal of a download");
     hone_status st = HONE_OK;
     if (total != p->journalled) st = synced(p, err);
+    struct stat sb;
+    bool link = lstat(p->names.journal, &sb) == 0 && S_ISLNK(sb.st_mode); /* nobody's link is written through */
+    if (st == HONE_OK && link && unlink(p->names.journal) != 0) st = failed(p->names.journal, "remove this link", err);
     if (st == HONE_OK && total != p->journalled) st = hn_file_replace(p->names.journal, text, n, err);
     if (st == HONE_OK) p->journalled = total;
     free(text);

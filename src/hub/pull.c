@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -96,7 +95,7 @@ hone_status hn_pull_one(hn_puller *p, hn_pulled_file *f, hn_download *d, hn_fetc
     if (d->size == UINT64_MAX && got.size != UINT64_MAX) p->out->bytes += got.size - f->size, f->size = got.size;
     if (*got.sha256) memcpy(f->sha256, got.sha256, sizeof f->sha256);
     p->out->fetched += got.fetched;
-    p->before += f->size;
+    if (!got.cached) p->before += f->size;
     return HONE_OK;
 }
 
@@ -229,15 +228,19 @@ typedef struct hub_pull {
     wanted want;
 } hub_pull;
 
-static bool size_is(const char *path, uint64_t size, bool follow)
+static bool size_is(const char *path, uint64_t size)
 {
     struct stat sb;
-    return (follow ? stat(path, &sb) : lstat(path, &sb)) == 0 && S_ISREG(sb.st_mode) && (uint64_t)sb.st_size == size;
+    return lstat(path, &sb) == 0 && S_ISREG(sb.st_mode) && (uint64_t)sb.st_size == size;
 }
 
 static hone_status connect_hub(hn_puller *p, hub_pull *h, hone_error *err)
 {
     const hn_pull_want *w = p->want;
+    const char *ep = getenv("HF_ENDPOINT");
+    if (ep && strlen(ep) >= sizeof h->endpoint)
+        return HN_FAIL(err, HONE_E_ARG, "HF_ENDPOINT has %zu bytes; expected an address of fewer than %zu", strlen(ep),
+                       sizeof h->endpoint);
     hone_status st = hn_hub_token(&h->token, err);
     if (st != HONE_OK) return st;
     const hn_fetch_rules rules = { .endpoint = hn_hub_endpoint(h->endpoint, sizeof h->endpoint),
@@ -265,7 +268,7 @@ static hone_status measure(hn_puller *p, const hub_pull *h, uint64_t *missing, h
         if (st == HONE_OK) st = hn_cache_path(part, HN_CACHE_PART, h->root, repo, h->repo.oid[i], NULL, err);
         if (st == HONE_OK) st = hn_cache_path(link, HN_CACHE_SNAPSHOT, h->root, repo, h->repo.commit, f->path, err);
         if (st != HONE_OK) return st;
-        if (size_is(blob, f->size, false) || size_is(link, f->size, false)) continue;
+        if (size_is(blob, f->size) || size_is(link, f->size)) continue;
         p->total += f->size;
         *missing += hn_part_missing(part, f->size);
     }
@@ -287,7 +290,7 @@ static hone_status pull_file(hn_puller *p, hub_pull *h, size_t i, hone_error *er
     hn_pulled_file *to = hn_pull_add(p, f->path, link, f->size, err);
     if (!to) return HONE_E_NOMEM;
     if (strlen(oid) == 64) snprintf(to->sha256, sizeof to->sha256, "%s", oid);
-    if (size_is(link, f->size, false) || (size_is(link, f->size, true) && size_is(whole, f->size, false))) {
+    if (size_is(link, f->size)) { /* as it is where links cannot be */
         to->cached = true;
         return HONE_OK;
     }
@@ -313,6 +316,15 @@ static hone_status set_ref(const hn_puller *p, const hub_pull *h, hone_error *er
     return hn_cache_set_ref(h->root, n->repo, n->rev, h->repo.commit, err);
 }
 
+/* Asked of the folder that gets them: it, or the repository's, may be on another disk than the cache. */
+static hone_status room_for(const hub_pull *h, const char *repo, uint64_t missing, hone_error *err)
+{
+    char folder[HN_CACHE_PATH], blobs[HN_CACHE_PATH + 16];
+    hone_status st = hn_cache_path(folder, HN_CACHE_REPO, h->root, repo, NULL, NULL, err);
+    snprintf(blobs, sizeof blobs, "%s/blobs", folder);
+    return st == HONE_OK ? hn_pull_room(blobs, missing, err) : st;
+}
+
 static hone_status pull_files(hn_puller *p, hub_pull *h, hone_error *err)
 {
     hn_pulled *out = p->out;
@@ -320,7 +332,7 @@ static hone_status pull_files(hn_puller *p, hub_pull *h, hone_error *err)
     memcpy(out->commit, h->repo.commit, sizeof out->commit);
     hone_status st = choose(&h->want, p, &h->repo, err);
     if (st == HONE_OK) st = measure(p, h, &missing, err);
-    if (st == HONE_OK) st = hn_pull_room(h->root, missing, err);
+    if (st == HONE_OK) st = room_for(h, out->name.repo, missing, err);
     for (size_t i = 0; st == HONE_OK && i < h->repo.n; i++)
         if (h->want.pick[i]) st = pull_file(p, h, i, err);
     if (st == HONE_OK) st = set_ref(p, h, err);
@@ -335,32 +347,58 @@ static hone_status pull_files(hn_puller *p, hub_pull *h, hone_error *err)
     return st;
 }
 
-/* What is here, without a network. why NULL: nobody wanted one. */
-static hone_status pull_local(hn_puller *p, const char *why, hone_error *err)
+/* The files of what was found at path. */
+static hone_status add_local(hn_puller *p, const hn_local *m, hone_error *err)
+{
+    char local[2 * HN_CACHE_PATH], root[HN_CACHE_PATH], folder[HN_CACHE_PATH];
+    struct stat sb;
+    hn_pulled *out = p->out;
+    hone_status st = hn_cache_root(root, err);
+    if (st == HONE_OK) st = hn_cache_path(folder, HN_CACHE_SNAPSHOT, root, out->name.repo, m->commit, NULL, err);
+    memcpy(out->commit, m->commit, strlen(m->commit) + 1);
+    for (size_t i = 0; st == HONE_OK && i < m->n_file; i++) {
+        snprintf(local, sizeof local, "%s/%s", folder, m->file[i]);
+        if (stat(local, &sb) != 0)
+            return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(local, strlen(local)), strerror(errno));
+        hn_pulled_file *f = hn_pull_add(p, m->file[i], local, (uint64_t)sb.st_size, err);
+        if (!f) return HONE_E_NOMEM;
+        f->cached = true;
+    }
+    return st;
+}
+
+/* Of the hub's cache: all files of the model or the checkpoint at out->path. */
+static hone_status local_files(hn_puller *p, hone_error *err)
+{
+    hn_locals here;
+    const hn_local *m = NULL;
+    hone_status st = hn_cache_list_repo(&here, p->out->name.repo, err);
+    if (st != HONE_OK) return st;
+    for (size_t i = 0; i < here.n && !m; i++)
+        if (strcmp(here.list[i].path, p->out->path) == 0) m = &here.list[i];
+    if (m) p->out->checkpoint = m->checkpoint;
+    if (m) st = add_local(p, m, err);
+    hn_locals_free(&here);
+    return st;
+}
+
+hone_status hn_pull_local(hn_puller *p, const char *why, hone_error *err)
 {
     hn_pulled *out = p->out;
     char line[600];
     struct stat sb;
     out->offline = true;
     hone_status st = hn_cache_find(out->path, &out->name, err);
-    if (st != HONE_OK && out->name.kind == HN_NAME_HUB) {
-        hone_error other;
-        char folder[HN_CACHE_PATH], config[HN_CACHE_PATH + 16];
-        bool here = hn_cache_find_folder(folder, &out->name, &other) == HONE_OK;
-        snprintf(config, sizeof config, "%s/config.json", folder);
-        if (here && !*out->name.tag && stat(config, &sb) == 0) {
-            st = HONE_OK;
-            out->checkpoint = true;
-            memcpy(out->path, folder, sizeof out->path);
-        }
-    }
+    if (st == HONE_OK && out->name.kind == HN_NAME_HUB) st = local_files(p, err);
     if (st != HONE_OK) return st;
     if (why) {
         snprintf(line, sizeof line, "%.400s; what is here is taken, new or not", why);
         if (p->want->say) p->want->say(p->want->arg, line);
     }
     snprintf(out->why, sizeof out->why, "what is here");
-    if (out->checkpoint || stat(out->path, &sb) != 0) return HONE_OK;
+    if (out->n || stat(out->path, &sb) != 0) return HONE_OK;
+    out->checkpoint = S_ISDIR(sb.st_mode); /* in a folder of a repository */
+    if (out->checkpoint) return HONE_OK;
     hn_pulled_file *f = hn_pull_add(p, base_of(out->path), out->path, (uint64_t)sb.st_size, err);
     if (f) f->cached = true;
     return f ? HONE_OK : HONE_E_NOMEM;
@@ -384,7 +422,7 @@ static hone_status pull_hub(hn_puller *p, hone_error *err)
         if (st == HONE_OK) st = pull_files(p, &h, err);
         else if (silent && here) {
             snprintf(at, sizeof at, "%s", err->message);
-            st = pull_local(p, at, err);
+            st = hn_pull_local(p, at, err);
         }
     }
     hn_hub_repo_free(&h.repo);
@@ -393,65 +431,6 @@ static hone_status pull_hub(hn_puller *p, hone_error *err)
     p->http = NULL;
     if (h.token) memset(h.token, 0, strlen(h.token));
     free(h.token);
-    return st;
-}
-
-/* ---- any address ------------------------------------------------------------------------------------------- */
-
-/* The last part of an address as the name of a file. */
-static hone_status name_of(char *dst, size_t cap, const char *url, hone_error *err)
-{
-    size_t n = strcspn(url, "?#"), from = n, k = 0;
-    while (from && url[from - 1] != '/') from--;
-    for (size_t i = from; i < n && k + 1 < cap; i++) {
-        unsigned c = 0;
-        bool hex = url[i] == '%' && i + 2 < n && isxdigit((unsigned char)url[i + 1]) &&
-                   isxdigit((unsigned char)url[i + 2]) && sscanf(url + i + 1, "%2x", &c) == 1;
-        dst[k++] = hex ? (char)c : url[i];
-        if (hex && !c) return HN_FAIL(err, HONE_E_ARG, "%s: a zero byte in its last part", HN_ESC(url, strlen(url)));
-        if (hex) i += 2;
-    }
-    dst[k] = 0;
-    if (k && !strchr(dst, '/') && hn_hub_path_ok(dst)) return HONE_OK;
-    return HN_FAIL(err, HONE_E_ARG, "%s: its last part is no name for a file; expected one, or --output FILE",
-                   HN_ESC(url, strlen(url)));
-}
-
-static hone_status pull_url(hn_puller *p, hone_error *err)
-{
-    const hn_pull_want *w = p->want;
-    const char *url = p->out->name.url;
-    char folder[HN_CACHE_PATH], base[256], whole[HN_CACHE_PATH], part[HN_CACHE_PATH + 16], journal[HN_CACHE_PATH + 24];
-    int len = 0;
-    hone_status st = HONE_OK;
-    const hn_fetch_rules rules = { .insecure = w->insecure,
-                                   .silence_s = w->silence_s,
-                                   .tries = w->tries,
-                                   .wait_s = w->wait_s,
-                                   .stop = w->stop,
-                                   .say = w->say,
-                                   .arg = w->arg };
-    if (w->output) {
-        len = snprintf(whole, sizeof whole, "%s", w->output);
-    } else if ((st = name_of(base, sizeof base, url, err)) == HONE_OK &&
-               (st = hn_models_home(folder, err)) == HONE_OK) {
-        len = snprintf(whole, sizeof whole, "%s/%s", folder, base);
-    }
-    if (st == HONE_OK && len >= (int)sizeof whole) st = HN_FAIL(err, HONE_E_ARG, "the path of the file is too long");
-    if (st != HONE_OK) return st;
-    snprintf(part, sizeof part, "%s.hone-part", whole);
-    snprintf(journal, sizeof journal, "%s.json", part);
-    st = hn_fetch_new(&p->http, &rules, err);
-    hn_pulled_file *f = st == HONE_OK ? hn_pull_add(p, base_of(whole), whole, 0, err) : NULL;
-    if (st == HONE_OK && !f) st = HONE_E_NOMEM;
-    hn_download d = { .url = url, .size = UINT64_MAX, .names = { .whole = whole, .part = part, .journal = journal } };
-    if (st == HONE_OK) st = hn_pull_one(p, f, &d, NULL, err);
-    hn_fetch_free(p->http);
-    p->http = NULL;
-    struct stat sb;
-    if (st == HONE_OK && f->cached && stat(whole, &sb) == 0) p->out->bytes = f->size = (uint64_t)sb.st_size;
-    snprintf(p->out->path, sizeof p->out->path, "%s", whole);
-    snprintf(p->out->why, sizeof p->out->why, "the file that was named");
     return st;
 }
 
@@ -506,11 +485,11 @@ hone_status hn_pull(hn_pulled *out, const char *name, const hn_pull_want *want, 
     if (st == HONE_OK && want->offline)
         st = out->name.kind == HN_NAME_URL
                  ? HN_FAIL(err, HONE_E_ARG, "%s: an address, and --offline", HN_ESC(name, strlen(name)))
-                 : pull_local(&p, NULL, err);
+                 : hn_pull_local(&p, NULL, err);
     else if (st == HONE_OK)
         st = out->name.kind == HN_NAME_HUB      ? pull_hub(&p, err)
              : out->name.kind == HN_NAME_OLLAMA ? hn_pull_ollama(&p, err)
-                                                : pull_url(&p, err);
+                                                : hn_pull_address(&p, err);
     clock_gettime(CLOCK_MONOTONIC, &b);
     out->seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
     return st;

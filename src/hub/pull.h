@@ -6,6 +6,8 @@
 #include "hub/cache.h"
 #include "hub/download.h"
 
+#include <jansson.h>
+
 typedef struct hn_pull_want {
     const char *type, *rev, *output; /* of --type, --rev, --output; NULL: not given */
     bool offline, insecure;
@@ -59,7 +61,19 @@ typedef struct hn_pull_list {
 hone_status hn_pull_look(hn_pull_list *out, const char *name, const hn_pull_want *want, hone_error *err);
 void hn_pull_list_free(hn_pull_list *l);
 
-/* ---- between pull.c and ollama.c ------------------------------------------------------------------------ */
+/* ---- ollama's manifests ------------------------------------------------------------------------------- */
+
+typedef struct hn_layer {
+    const char *digest, *type; /* of the manifest */
+    uint64_t size;
+} hn_layer;
+enum { HN_LAYERS = 256 };
+/* The layers of a manifest and its config, l [HN_LAYERS + 1], each checked; *model: the first that is a GGUF.
+ * HONE_E_NETWORK, HONE_E_UNSUPPORTED: none is, or the model is in tensors of ollama's own. */
+hone_status hn_ollama_layers(hn_layer *l, size_t *n_layer, size_t *model, const hn_name *n, const json_t *o,
+                             hone_error *err);
+
+/* ---- between pull.c, ollama.c and pull_address.c ------------------------------------------------------------------------ */
 
 typedef struct hn_puller {
     const hn_pull_want *want;
@@ -70,6 +84,9 @@ typedef struct hn_puller {
 } hn_puller;
 
 hone_status hn_pull_ollama(hn_puller *p, hone_error *err);
+hone_status hn_pull_address(hn_puller *p, hone_error *err);
+/* What is here, without a network. why: what the network said; NULL: nobody wanted one. */
+hone_status hn_pull_local(hn_puller *p, const char *why, hone_error *err);
 /* A file of the result; its sha256 is set by the caller. NULL: no memory. */
 hn_pulled_file *hn_pull_add(hn_puller *p, const char *path, const char *local, uint64_t size, hone_error *err);
 /* Is there room at folder for so many more bytes, and 256 MiB? */

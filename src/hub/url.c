@@ -11,16 +11,17 @@ static bool lost(const char **why, const char *text)
     return false;
 }
 
+/* localhost, ::1, and 127.x.y.z in four decimal parts: what only looks like one is a name that anybody may own. */
 static bool is_loopback(const char *host)
 {
     if (strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0) return true;
-    if (strncmp(host, "127.", 4) != 0) return false;
-    int dots = 0;
-    for (const char *p = host; *p; p++) {
-        if (*p == '.') dots++;
-        else if (!isdigit((unsigned char)*p)) return false;
+    for (int i = 0; i < 4; i++) {
+        int x = 0, n = 0;
+        for (; n < 3 && isdigit((unsigned char)*host); n++) x = 10 * x + (*host++ - '0');
+        if (!n || x > 255 || (!i && x != 127) || *host != (i < 3 ? '.' : 0)) return false;
+        if (i < 3) host++;
     }
-    return dots == 3;
+    return true;
 }
 
 /* ":8080" or nothing; 0: neither. */
@@ -103,6 +104,26 @@ hone_status hn_url_join(char **out, const char *base, const char *to, hone_error
     }
     *out = s;
     return HONE_OK;
+}
+
+hone_status hn_url_allowed(const char *url, const char *from, bool insecure, hone_error *err)
+{
+    hn_url u, f;
+    const char *why = "";
+    if (!hn_url_parse(&u, url, &why))
+        return HN_FAIL(err, HONE_E_NETWORK, "%s: no address: %s", HN_ESC(url, strlen(url)), why);
+    if (insecure || u.https) return HONE_OK;
+    bool known = from && hn_url_parse(&f, from, NULL);
+    if (u.loopback && (!from || (known && f.loopback))) return HONE_OK;
+    if (!from)
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: not encrypted; expected https (http of this machine alone, or with "
+                       "--insecure)",
+                       u.origin);
+    return HN_FAIL(err, HONE_E_NETWORK,
+                   "%s redirects to %s, which is not encrypted; expected https (--insecure "
+                   "follows it all the same)",
+                   known ? f.origin : "the server", u.origin);
 }
 
 bool hn_url_same_origin(const char *a, const char *b)

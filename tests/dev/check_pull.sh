@@ -1,6 +1,6 @@
 #!/bin/sh
 # What takes too long for tests/e2e/pull.sh: hone pull killed at random moments, connections that end at any byte, a disk that is
-# full, and huggingface_hub (of PyPI) at the same hub with the same cache. Usage: check_pull.sh [PROGRAM], from the root of the
+# full, TLS, and huggingface_hub (of PyPI) at the same hub with the same cache. Usage: check_pull.sh [PROGRAM], from the root of the
 # repository. KILLS=200 SEED=1; PYTHON=python3 with huggingface_hub, else that part is skipped. Asks 127.0.0.1 alone.
 HONE=${1:-$(pwd)/build/release/hone}
 . tests/e2e/lib.sh
@@ -38,29 +38,44 @@ random() {
 
 # ---- killed, any time ------------------------------------------------------------------------------------
 echo "# seed $SEED"
-wrong=0 rounds=0 kept=0
-rules "cdn:/store slow 60000"
-while [ $rounds -lt "$KILLS" ]; do
-    "$HONE" pull $P o/one >/dev/null 2>"$T/err" &
-    S=$!
-    sleep "0.$(printf %03d "$(random 900)")"
-    case $((rounds % 3)) in
-    0) kill -KILL $S 2>/dev/null ;;
-    1) kill -INT $S 2>/dev/null ;;
-    2) kill -TERM $S 2>/dev/null ;;
-    esac
-    wait $S 2>/dev/null
-    rounds=$((rounds + 1))
-    [ ! -e "$BLOB.hone-part.json" ] || kept=$((kept + 1))
-    if [ -e "$BLOB" ]; then
-        cmp -s "$BLOB" "$ONE" || wrong=$((wrong + 1))
-        rm -rf "$T/cache"
-    fi
-done
-[ $wrong -eq 0 ] && ok "$rounds pulls killed, none left a wrong file ($kept left a part)" || not_ok "$wrong wrong files"
+# killed WHAT FILE PULL…: rounds of it, each killed; a part that is left is gone on with, a file that is there is right
+killed() {
+    what=$1 file=$2
+    shift 2
+    wrong=0 rounds=0 kept=0 whole=0 strays=0
+    while [ $rounds -lt "$KILLS" ]; do
+        "$HONE" pull $P "$@" >/dev/null 2>"$T/err" &
+        S=$!
+        sleep "0.$(printf %03d "$(random 900)")"
+        case $((rounds % 3)) in
+        0) kill -KILL $S 2>/dev/null ;;
+        1) kill -INT $S 2>/dev/null ;;
+        2) kill -TERM $S 2>/dev/null ;;
+        esac
+        wait $S 2>/dev/null
+        rounds=$((rounds + 1))
+        [ ! -e "$file.hone-part.json" ] || kept=$((kept + 1))
+        [ -z "$(find "${file%/*}" -name '*hone-tmp*' 2>/dev/null)" ] || strays=$((strays + 1))
+        if [ -e "$file" ]; then
+            cmp -s "$file" "$ONE" || wrong=$((wrong + 1))
+            whole=$((whole + 1))
+            rm -rf "$T/cache" "${file%/*}"
+        fi
+    done
+    [ $wrong -eq 0 ] && ok "$what: $rounds pulls killed, none left a wrong file ($kept left a part, $whole were through, $strays times a temporary lay there)" ||
+        not_ok "$what: $wrong wrong files"
+}
+rules "cdn:/store slow 60000" "cdn:/plain slow 60000"
+killed "of the hub" "$BLOB" o/one
 rules
 expect 0 "and the next one has it" "$HONE" pull $P o/one
 same "right" "$BLOB" "$ONE"
+rules "cdn:/plain slow 60000"
+KILLS=$((KILLS / 4))
+killed "of an address" "$T/data/hone/models/file.gguf" "http://127.0.0.1:$CDN/plain/file.gguf"
+rules
+expect 0 "and the next one has it" "$HONE" pull $P "http://127.0.0.1:$CDN/plain/file.gguf"
+same "right" "$T/data/hone/models/file.gguf" "$ONE"
 
 # ---- the connection ends at byte k -----------------------------------------------------------------------
 bad=0 i=0
@@ -79,9 +94,53 @@ if mount -t tmpfs -o size=2m none "$T/small" 2>/dev/null; then
     expect 1 "a disk too small" env HF_HUB_CACHE="$T/small" "$HONE" pull $P o/one
     says "says so before" 'the disk has 0.00 GB free|no room'
     [ -z "$(find "$T/small" -name '*.gguf' -o -name "$SHA")" ] && ok "no file there" || not_ok "no file there"
+    rm -rf "$T/small"/* "$T/small"/.locks "$T/cache"
+    mkdir -p "$T/cache/models--o--one" && ln -s "$T/small" "$T/cache/models--o--one/blobs"
+    expect 1 "a disk too small for the blobs alone" "$HONE" pull $P o/one
+    says "says so before" 'one/blobs: the disk has 0.00 GB free'
+    rm -rf "$T/cache"
     umount "$T/small"
 else
     skip "a disk too small" "cannot mount a tmpfs"
+fi
+
+# ---- https: the same hub behind TLS, by a certificate of our own ----------------------------------------------
+if openssl req -x509 -newkey rsa:2048 -nodes -keyout "$T/key" -out "$T/cert" -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+    2>"$T/err"; then
+    "$PYTHON" -c 'import socket, ssl, sys, threading
+c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+c.load_cert_chain(sys.argv[1], sys.argv[2])
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+def pump(a, b):
+    try:
+        while d := a.recv(65536): b.sendall(d)
+        b.shutdown(socket.SHUT_WR)
+    except OSError: pass
+def serve(a):
+    try: a = c.wrap_socket(a, server_side=True)
+    except OSError: return
+    b = socket.create_connection(("127.0.0.1", int(sys.argv[3])))
+    threading.Thread(target=pump, args=(b, a), daemon=True).start()
+    pump(a, b)
+while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()' "$T/cert" "$T/key" "$PORT" >"$T/tls" &
+    TLS=$!
+    await test -s "$T/tls"
+    read -r TPORT <"$T/tls"
+    rules
+    rm -rf "$T/cache"
+    : >"$F/log"
+    expect 5 "a certificate that nobody vouches for" env HF_TOKEN=hf_s HF_ENDPOINT="https://localhost:$TPORT" "$HONE" pull $P o/one
+    says "is refused at once" 'certificate'
+    grep -q 'trying again' "$T/err" && not_ok "and not tried again" "$T/err" || ok "and not tried again"
+    [ -s "$F/log" ] && not_ok "nothing was asked" "$F/log" || ok "nothing was asked"
+    expect 5 "one for another name" env CURL_CA_BUNDLE="$T/cert" HF_ENDPOINT="https://127.0.0.1:$TPORT" "$HONE" pull $P o/one
+    expect 0 "one that is vouched for" env HF_TOKEN=hf_s CURL_CA_BUNDLE="$T/cert" HF_ENDPOINT="https://localhost:$TPORT" "$HONE" pull $P o/one
+    same "the file comes" "$BLOB" "$ONE"
+    grep -q '^cdn.*auth=[^-]' "$F/log" && not_ok "the store sees no token" "$F/log" || ok "the store sees no token"
+    kill $TLS
+else
+    skip "https" "no openssl"
 fi
 
 # ---- huggingface_hub at the same hub ------------------------------------------------------------------------

@@ -10,13 +10,15 @@
  *                              left acts
  * FOLDER/log                   a line for each request: PORT METHOD TARGET range=… auth=… did=…
  *
- * Actions: status N, code WORD (X-Error-Code of a 404), gated, private, cut N (the connection ends after N bytes of the
+ * Actions, several joined by '+' for the same word: status N, code WORD (X-Error-Code of a 404), gated, private, cut N (the connection ends after N bytes of the
  * body), drop (at once), stall N (silence after N bytes), slow N (N bytes a tenth of a second), flip N (byte N of the
  * file is wrong), norange (200 for 206), badrange, short (Content-Length too large), long (more bytes than said),
  * gzip, etag WORD, newetag (another each time), expired (403 as of a signed address), relative, absolute WORD (redirect
  * there), loop, html, nocommit, sha WORD (the commit), retry N (429, Retry-After), rate N (429, RateLimit), page N
  * (entries a page), path WORD (an entry of that name), size N (the list lies by so much), linked WORD (X-Linked-Etag
- * lies), nolength. */
+ * lies), nolength, noetag, weak (the ETag is one of W/), modified WORD (instead of an ETag, that day of October 2015),
+ * until N (429, Retry-After as a date N seconds hence by a clock of 2015), self (a page whose next is itself), many N (the
+ * list has N MB of empty objects), deep N (the list is N arrays in each other). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -117,7 +119,14 @@ static void find_rule(request *r)
     pthread_mutex_unlock(&mu);
 }
 
-static bool does(const request *r, const char *action) { return strcmp(r->action, action) == 0; }
+/* Is it, or one of those joined by '+'? */
+static bool does(const request *r, const char *action)
+{
+    size_t n = strlen(action);
+    for (const char *p = r->action; p; p = strchr(p, '+') ? strchr(p, '+') + 1 : NULL)
+        if (strncmp(p, action, n) == 0 && (!p[n] || p[n] == '+')) return true;
+    return false;
+}
 
 /* ---- files --------------------------------------------------------------------------------------------- */
 
@@ -249,7 +258,11 @@ static void file(request *r, const char *path, const char *etag, const char *mor
     else if (!does(r, "nolength")) snprintf(length, sizeof length, "Content-Length: %llu\r\n", to - from + lie);
     if (ranged)
         snprintf(part, sizeof part, "Content-Range: bytes %llu-%llu/%zu\r\n", from + shift, to - 1 + shift, size);
-    head(r, ranged ? 206 : 200, "%s%s%s%sAccept-Ranges: bytes\r\nETag: \"%s\"\r\n\r\n", more, gzip, length, part, tag);
+    char named[700];
+    if (does(r, "modified")) snprintf(named, sizeof named, "Last-Modified: Wed, %.8s Oct 2015 07:28:00 GMT\r\n", r->word);
+    else if (does(r, "noetag")) *named = 0;
+    else snprintf(named, sizeof named, "ETag: %s\"%s\"\r\n", does(r, "weak") ? "W/" : "", tag);
+    head(r, ranged ? 206 : 200, "%s%s%s%sAccept-Ranges: bytes\r\n%s\r\n", more, gzip, length, part, named);
     if (does(r, "long")) {
         fprintf(r->out, "%llx\r\n", to - from + 10);
         fwrite(data + from, 1, to - from, r->out);
@@ -324,7 +337,8 @@ static void tree(request *r, const char *repo, const char *root)
     }
     snprintf(out + at, sizeof out - at, "]");
     char more[1024] = "";
-    if (from + many < n)
+    if (does(r, "self")) snprintf(more, sizeof more, "Link: <%s>; rel=\"next\"\r\n", r->target);
+    else if (from + many < n)
         snprintf(more, sizeof more,
                  "Link: <http://127.0.0.1:%d/api/models/%s/tree/%s?recursive=true&cursor=%d>; rel=\"next\"\r\n",
                  ports[0], repo, COMMIT, from + many);
@@ -431,6 +445,19 @@ static bool misbehaves(request *r)
         text(r, 403, code, "{\"error\":\"Access is restricted\"}");
     } else if (does(r, "expired")) {
         text(r, 403, "", "<Error><Code>ExpiredToken</Code></Error>");
+    } else if (does(r, "until")) {
+        snprintf(more, sizeof more,
+                 "Retry-After: Wed, 21 Oct 2015 %02lld:%02lld:%02lld GMT\r\nDate: Wed, 21 Oct 2015 07:00:00 GMT\r\n",
+                 7 + r->n / 3600, r->n / 60 % 60, r->n % 60);
+        text(r, 429, more, "{\"error\":\"too many\"}");
+    } else if (does(r, "many") || does(r, "deep")) {
+        size_t n = (size_t)r->n * (does(r, "many") ? 1000000 : 1);
+        char *big = malloc(2 * n + 3);
+        for (size_t i = 0; i < n; i++) big[i] = does(r, "deep") ? '[' : ",{}"[i % 3];
+        if (does(r, "many")) memcpy(big, "[{}", 3), snprintf(big + n - n % 3, 2, "]");
+        else big[n] = 0;
+        text(r, 200, "", big);
+        free(big);
     } else if (does(r, "retry") || does(r, "rate")) {
         if (does(r, "retry")) snprintf(more, sizeof more, "Retry-After: %lld\r\n", r->n);
         else snprintf(more, sizeof more, "RateLimit: \"api\";r=0;t=%lld\r\nRetry-After: 300\r\n", r->n);

@@ -7,6 +7,7 @@ unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
 export HF_HOME=$T/hf HF_HUB_CACHE=$T/cache OLLAMA_MODELS=$T/ollama XDG_DATA_HOME=$T/data XDG_CONFIG_HOME=$T/config
 C=0123456789abcdef0123456789abcdef01234567
 F=$T/f
+case $HONE in /*) ;; *) HONE=$(pwd)/$HONE ;; esac
 
 expect 5 "a hub that is not there" "$HONE" pull a/b --retries 1
 if grep -q 'without libcurl' "$T/err"; then
@@ -38,8 +39,10 @@ head -c 3000 $TINY >"$F/repos/o/two/a/x-Q4_K_M.gguf"
 head -c 4000 $TINY >"$F/repos/o/two/b/y-Q4_K_M.gguf"
 echo hello >"$F/repos/o/none/README.md"
 for n in config.json tokenizer.json tokenizer_config.json README.md; do echo "{\"$n\":1}" >"$F/repos/o/ck/$n"; done
-for n in model-00001-of-00002 model-00002-of-00002 consolidated; do head -c 5000 $CHAT >"$F/repos/o/ck/$n.safetensors"; done
+for n in model-00001-of-00002 consolidated; do head -c 5000 $CHAT >"$F/repos/o/ck/$n.safetensors"; done
+head -c 6000 $CHAT >"$F/repos/o/ck/model-00002-of-00002.safetensors"
 echo '{"weight_map":{}}' >"$F/repos/o/ck/model.safetensors.index.json"
+: >"$F/repos/o/ck/added_tokens.json"
 head -c 250000 $TINY >"$F/plain/file.gguf"
 
 "$T/hub" "$F" >"$T/ports" &
@@ -101,6 +104,7 @@ HF_TOKEN=hf_secret
 export HF_TOKEN
 begin
 expect 0 "a file comes" "$HONE" pull $P o/one:Q4_K_M
+[ ! -s "$T/err" ] && ok "no progress where there is no terminal" || not_ok "no progress where there is no terminal" "$T/err"
 same "it is that of the hub" "$GOT" "$ONE"
 if [ "$(readlink "$GOT")" = "../../blobs/$SHA" ]; then ok "in the layout that others share"; else not_ok "in the layout that others share"; fi
 if [ "$(cat "$T/cache/models--o--one/refs/main")" = $C ] && [ "$(wc -c <"$T/cache/models--o--one/refs/main")" -eq 40 ]; then
@@ -138,7 +142,32 @@ expect 0 "a set of parts comes whole" "$HONE" pull $P o/split
 expect 0 "a folder without GGUF is a checkpoint" "$HONE" pull $P o/ck
 says "hone convert is next" "hone convert $T/cache/models--o--ck/snapshots/$C -o ck.gguf" "$T/out"
 ls "$T/cache/models--o--ck/snapshots/$C" | tr '\n' ' ' >"$T/have"
-says "only what it needs" '^config.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json tokenizer.json tokenizer_config.json $' "$T/have"
+says "only what it needs" '^added_tokens.json config.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json tokenizer.json tokenizer_config.json $' "$T/have"
+
+[ -f "$T/cache/models--o--ck/snapshots/$C/added_tokens.json" ] && ok "an empty file is one, too" || not_ok "an empty file is one, too"
+rules
+expect 0 "offline: all of a checkpoint" "$HONE" pull --offline o/ck --json
+says "is told" '"kind":"checkpoint",.*"path":"model-00002-of-00002.safetensors","size":6000' "$T/out"
+expect 0 "offline: all parts of a set" "$HONE" pull --offline o/split --json
+[ "$(grep -o '"cached":true' "$T/out" | wc -l)" -eq 3 ] && ok "are told" || not_ok "are told" "$T/out"
+begin "hub:/resolve/$C/model-00002 status 500"
+expect 5 "a checkpoint of which a part does not come" "$HONE" pull $P o/ck
+expect 1 "is not here" "$HONE" pull --offline o/ck
+says "and it is said what is missing" 'not whole on this machine: part 2 of 2 is missing'
+begin
+rm -rf "$T/cache"
+pull o/one:Q4_K_M
+cp "$GOT" "$BLOBS/$C" && ln -sf "../../blobs/$C" "$GOT"
+echo x >"$BLOBS/$SHA.hone-part" && echo x >"$BLOBS/$SHA.hone-part.json"
+pull o/one:Q4_K_M
+[ "$(readlink "$GOT")" = "../../blobs/$SHA" ] && ok "a link to another blob is set right" || not_ok "a link to another blob is set right"
+[ ! -e "$BLOBS/$SHA.hone-part" ] && [ ! -e "$BLOBS/$SHA.hone-part.json" ] && ok "what a killed pull left of a whole file goes" ||
+    not_ok "what a killed pull left of a whole file goes"
+rules
+expect 0 "a proxy is not asked for this machine" env http_proxy=http://127.0.0.1:1 all_proxy=http://127.0.0.1:1 "$HONE" pull $P o/one:Q8_0
+rules
+expect 5 "HF_ENDPOINT with a path" env HF_ENDPOINT=http://127.0.0.1:$PORT/mirror/ "$HONE" pull $P o/one
+count "is the beginning of all addresses" 1 '^hub GET /mirror/api/models/o/one/revision/main '
 
 # ---- what goes wrong on the way, and it comes all the same ---------------------------------------------------
 
@@ -157,6 +186,9 @@ gets "a body shorter than said" "cdn:/store cut 65000 3"
 gets "a body longer than said" "cdn:/store long x 1"
 gets "429 with Retry-After" "hub:/resolve retry 0 1"
 gets "429 with RateLimit" "hub:/api/models/o/one/tree rate 0 1"
+gets "429 until a time" "hub:/resolve until 1 1"
+says "by the server's own clock" 'status 429: trying again in 1.01 s'
+gets "416, once" "cdn:/store status 416 1"
 gets "a list of files in pages" "hub:/tree/ page 2"
 [ "$(asked /tree/)" -ge 2 ] && ok "all pages are asked for" || not_ok "all pages are asked for" "$F/log"
 gets "a flipped byte, once" "cdn:/store flip 200000 1"
@@ -186,6 +218,13 @@ refuses "401 without a word" 'set HF_TOKEN' "hub:/resolve status 401"
 refuses "403 without a word" 'forbids it' "hub:/resolve status 403"
 refuses "403 of the store" 'status 403 from http://127.0.0.1:[0-9]*/store' "cdn:/store status 403"
 refuses "429 for ever" 'too many requests' "hub:/api status 429"
+refuses "429 for a day" 'asks to be left alone for 86400 s' "hub:/api retry 86400"
+refuses "429 of a file for a day" 'asks to be left alone for 86400 s' "hub:/resolve retry 86400"
+refuses "429 of the store for a day" 'asks to be left alone for 86400 s' "cdn:/store retry 86400"
+refuses "416 each time" 'does not have these bytes' "cdn:/store status 416"
+refuses "all of it for a range, and longer than it is" 'sends 300100 bytes; expected 300000' "cdn:/store norange+short x"
+refuses "a list without an end" 'is its own next one' "hub:/tree/ self x"
+refuses "a deep list" 'not JSON' "hub:/tree/ deep 1000"
 refuses "500 for ever" 'status 500' "hub:/api status 500"
 refuses "500 of the store for ever" '4 times in a row' "cdn:/store status 500"
 refuses "a portal's page" 'no hub.*a web page' "hub:/api html x"
@@ -194,9 +233,17 @@ refuses "no commit" 'no X-Repo-Commit' "hub:/resolve nocommit x"
 refuses "another content than the list says" 'now says its content is abc' "hub:/resolve linked abc"
 refuses "another size than the list says" 'now says 300000 bytes, its list of files says 300007' "hub:/tree size 7"
 refuses "a commit that is none" "says its commit is '../../x'" "hub:/revision sha ../../x"
-for path in ../x /etc/x a//b a/../../b 'a\\\\b' . ..; do
+for path in ../x /etc/x a//b a/../../b 'a\\\\b' . .. 'a\u001b[31mb' "$(printf '%0300d' 0)"; do
     refuses "a file named $path" 'which cannot be' "hub:/tree path $path"
 done
+refuses "a zero byte in a name" 'expected no NUL' "hub:/tree path a\u0000b"
+begin "hub:/revision sha 1111111111111111111111111111111111111111"
+expect 5 "another commit than was asked for" "$HONE" pull $P "o/one@$C:Q4_K_M"
+says "says so" "asked for commit $C"
+begin "hub:/tree/ many 15"
+roof=400000 # KiB
+"$HONE" version | grep -q fsanitize && roof=unlimited
+expect 3 "a list of millions of nothings costs no memory" sh -c "ulimit -v $roof;"' exec "$@"' x "$HONE" pull $P o/one
 [ ! -e "$T/x" ] && [ ! -e "$T/cache/x" ] && ok "nothing is written elsewhere" || not_ok "nothing is written elsewhere"
 begin
 expect 2 "a type that is not there" "$HONE" pull $P o/one:Q3_K_S
@@ -285,6 +332,22 @@ wait $S1 2>/dev/null
 rules
 wait $S2 && same "the first is killed, the second goes on" "$GOT" "$ONE" || not_ok "the first is killed, the second goes on" "$T/err2"
 
+# another program has the lock that all share
+if command -v flock >/dev/null; then
+    begin
+    mkdir -p "$T/cache/.locks/models--o--one"
+    flock "$T/cache/.locks/models--o--one/$SHA.lock" sh -c 'until [ -e "$1" ]; do sleep 0.02; done' x "$T/let-go" &
+    L=$!
+    await sh -c '! flock -n "$1" true' x "$T/cache/.locks/models--o--one/$SHA.lock"
+    "$HONE" pull $P o/one:Q4_K_M >/dev/null 2>"$T/err2" &
+    S2=$!
+    await grep -q 'another program' "$T/err2"
+    count "while another program has the lock no byte is fetched" 0 'resolve|store'
+    : >"$T/let-go"
+    wait $S2 && same "then it comes" "$GOT" "$ONE" || not_ok "then it comes" "$T/err2"
+    wait $L
+fi
+
 # ---- no network, no room ---------------------------------------------------------------------------------------------
 
 # what the killed one had asked is written down by and by
@@ -340,6 +403,39 @@ expect 5 "asked when it is not there" "$HONE" pull --retry-wait 0.01 --retries 1
 rules "cdn:/plain norange x"
 expect 0 "asked where there are no ranges" "$HONE" pull $P --connections 1 "$U" -o "$T/late.gguf"
 same "all of it" "$T/late.gguf" "$F/plain/file.gguf"
+rules "cdn:/plain noetag x 1" "cdn:/plain noetag+cut 30000 1" "cdn:/plain noetag x"
+expect 0 "content that nothing names" "$HONE" pull $P "$U" -o "$T/nameless.gguf"
+same "comes in one piece" "$T/nameless.gguf" "$F/plain/file.gguf"
+count "from the beginning again" 2 '^cdn GET .* range=- '
+rules "cdn:/plain noetag x 1" "cdn:/plain noetag+cut 30000"
+expect 5 "content that nothing names, cut for good" "$HONE" pull $P "$U" -o "$T/never.gguf"
+says "says why it begins anew" 'neither ETag nor Last-Modified'
+[ -z "$(ls "$T" | grep never)" ] && ok "and leaves nothing" || not_ok "and leaves nothing"
+rules "cdn:/plain weak x"
+expect 0 "a weak ETag names nothing" "$HONE" pull $P "$U" -o "$T/weak.gguf"
+count "one piece" 1 '^cdn GET .* range=- '
+rules "cdn:/plain modified 20 2" "cdn:/plain modified 21"
+expect 0 "content that was changed on another day" "$HONE" pull $P "$U" -o "$T/days.gguf"
+says "is another" 'changed while it came'
+same "and comes whole" "$T/days.gguf" "$F/plain/file.gguf"
+rules "cdn:/plain etag one 2" "cdn:/plain noetag x 1"
+expect 0 "content whose name is gone" "$HONE" pull $P "$U" -o "$T/gone.gguf"
+says "may be another" 'changed while it came'
+
+mkdir -p "$F/plain/b" && head -c 9000 $TINY >"$F/plain/b/file.gguf" && cp $CHAT "$F/plain/a b.gguf"
+rules
+expect 2 "another address with the same name" "$HONE" pull $P "http://127.0.0.1:$CDN/plain/b/file.gguf"
+says "is not taken for the first" 'is there already, and came from another address'
+expect 2 "another file that has the name" "$HONE" pull $P "$U" -o "$F/plain/b/file.gguf"
+says "is told by its size" 'has 9000 bytes, where the address has 250000'
+cp "$F/plain/file.gguf" "$T/copy.gguf"
+expect 0 "one of the same size is taken for it" "$HONE" pull $P "$U" -o "$T/copy.gguf"
+expect 1 "a folder is no file" "$HONE" pull $P "$U" -o "$T/data"
+says "says so before a byte comes" 'a directory; expected|is a directory'
+expect 2 "a name that no file can have" "$HONE" pull $P "http://127.0.0.1:$CDN/plain/$(printf '%0250d' 0).gguf"
+says "says how long it may be" 'up to 239 bytes'
+expect 0 "an address with a blank" "$HONE" pull $P "http://127.0.0.1:$CDN/plain/a%20b.gguf"
+expect 0 "is a name of what came" "$HONE" tokenize -m "http://127.0.0.1:$CDN/plain/a%20b.gguf" -p x
 rules
 expect 2 "--list, offline by the environment" env HF_HUB_OFFLINE=True "$HONE" pull --list o/one
 count "asks nobody" 0 .
@@ -368,6 +464,10 @@ same "its GGUF" "$T/ollama/blobs/sha256-$MD" "$ONE"
 same "its manifest, byte by byte" "$T/ollama/manifests/127.0.0.1:$PORT/library/m/1b" "$F/ollama/library/m/1b"
 count "nobody there sees a token" 0 'auth=[^-]'
 expect 0 "without a network it is here" "$HONE" pull --offline "$R:1b"
+R1=ollama:127.0.0.1:1/library/m
+cp -r "$T/ollama/manifests/127.0.0.1:$PORT" "$T/ollama/manifests/127.0.0.1:1"
+expect 0 "the registry is down: what is here is taken" "$HONE" pull $P "$R1:1b"
+says "and said" 'what is here is taken'
 rm -rf "$T/ollama"
 echo "$M" | sed 's/sha256:[0-9a-f]\{64\}","size":3}/sha256:..\/..\/x","size":3}/' >"$F/ollama/library/m/bad"
 expect 5 "a digest that is none" "$HONE" pull $P "$R:bad"
@@ -398,8 +498,28 @@ cat "$T/err" >>"$T/out"
 says "and says why this one" '[qQ]4_[kK]_[mM]' "$T/out"
 expect 0 "hone list shows it" "$HONE" list
 says "by its name" "$repo" "$T/out"
+echo 'Hello!' >"$T/hello"
+"$HONE" chat -m "$chat" --temp 0 -n 40 <"$T/hello" >"$T/talked" 2>"$T/err" && [ -s "$T/talked" ] && ok "hone chat -m $chat talks" ||
+    not_ok "hone chat -m $chat talks" "$T/err"
+"$HONE" chat -m $CHAT --temp 0 -n 40 <"$T/hello" >"$T/out" 2>"$T/err"
+same "as with the file itself" "$T/out" "$T/talked"
 expect 0 "and it talks" "$HONE" run --chat -m "$chat" -p "Hello!" --temp 0 -n 40
 cp "$T/out" "$T/talked"
 "$HONE" run --chat -m $CHAT -p "Hello!" --temp 0 -n 40 >"$T/out" 2>"$T/err"
 same "as the file itself does" "$T/out" "$T/talked"
+# any `owner/repo:TYPE` there, `ollama:NAME` or address goes as well; a folder of transformers' by hone convert
+expect 0 "owner/repo:TYPE" "$HONE" pull $P "$repo:q2_k"
+blob $CHAT
+echo '{"schemaVersion":2,"layers":['"$(layer model)"']}' >"$F/ollama/library/m/talk"
+expect 0 "ollama:NAME" "$HONE" pull $P "$R:talk"
+expect 0 "an address" "$HONE" pull $P "http://127.0.0.1:$CDN/plain/a%20b.gguf"
+for name in "$R:talk" "http://127.0.0.1:$CDN/plain/a%20b.gguf"; do
+    "$HONE" run --chat -m "$name" -p "Hello!" --temp 0 -n 40 >"$T/out" 2>"$T/err"
+    same "  $name talks alike" "$T/out" "$T/talked"
+done
+hf_folder "$F/repos/o/hf"
+expect 0 "a folder of transformers'" "$HONE" pull $P o/hf
+command=$(sed -n 's/^  \(hone convert .*\)$/\1/p' "$T/out")
+(cd "$T" && hone() { "$HONE" "$@"; } && eval "$command") >"$T/out" 2>"$T/err" && ok "$command" || not_ok "the command that it says: $command" "$T/err"
+expect 0 "makes a model of it" "$HONE" inspect "$T/hf.gguf"
 finish

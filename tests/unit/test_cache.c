@@ -80,6 +80,7 @@ static int end(void **state) { return chdir("/") == 0 ? nftw(dir, drop, 16, FTW_
 static void roots(void **state)
 {
     static const char *const vars[] = { "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HOME" };
+    static const char *const tokens[] = { "/home/x/.cache/huggingface/token", "/var/c/huggingface/token", "/home/x/hf/token" };
     static const struct {
         const char *var, *value, *root;
     } rows[] = { /* from the last that counts to the first, each on top of those before */
@@ -98,7 +99,13 @@ static void roots(void **state)
         setenv(rows[i].var, rows[i].value, 1);
         assert_int_equal(hn_cache_root(path, &err), HONE_OK);
         assert_string_equal(path, rows[i].root);
+        assert_int_equal(hn_cache_token_path(path, &err), HONE_OK);
+        assert_string_equal(path, tokens[i < 2 ? i : 2]);
     }
+    setenv("HF_TOKEN_PATH", "~/t", 1);
+    assert_int_equal(hn_cache_token_path(path, &err), HONE_OK);
+    assert_string_equal(path, "/home/x/t");
+    unsetenv("HF_TOKEN_PATH");
     setenv("HF_HUB_CACHE", "", 1); /* empty is not set */
     assert_int_equal(hn_cache_root(path, &err), HONE_OK);
     assert_string_equal(path, "/old");
@@ -248,6 +255,20 @@ static void published(void **state)
     assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "x.gguf", OID_C, &err), HONE_E_IO);
     assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "../x.gguf", OID_A, &err), HONE_E_ARG);
     assert_false(there(SNAPSHOT "/x.gguf"));
+    /* links that somebody put where hone writes: nothing goes to where they lead */
+    put("mine", "mine");
+    assert_int_equal(mkdir(at("outside"), 0700), 0);
+    unlink(at("hub/models--o--n/refs/dev"));
+    assert_int_equal(symlink(at("mine"), at("hub/models--o--n/refs/dev")), 0);
+    assert_int_equal(hn_cache_set_ref(root, "o/n", "dev", COMMIT, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "refs/dev is a link"));
+    assert_true(stat(at("mine"), &before) == 0 && before.st_size == 4);
+    unlink(at("hub/models--o--n/refs/dev"));
+    assert_int_equal(symlink(at("outside"), at(SNAPSHOT "/away")), 0);
+    assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "away/x.gguf", OID_A, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "leads out of the cache"));
+    assert_false(there("outside/x.gguf"));
+    unlink(at(SNAPSHOT "/away"));
     /* copies instead of links, as systems without links have them */
     put("hub/models--o--copy/snapshots/" COMMIT "/c-Q4_0.gguf", "copy");
     put("hub/models--o--copy/refs/main", COMMIT);
@@ -346,13 +367,15 @@ static void checkpoints(void **state)
 {
     hn_locals l;
     publish("o/n", COMMIT, "config.json", OID_A, "{}");
-    publish("o/n", COMMIT, "model-00001-of-00002.safetensors", OID_B, "one");
     put("hub/models--o--n/refs/main", COMMIT);
+    lacks("o/n", HONE_E_IO, "its weights are missing");
+    publish("o/n", COMMIT, "model-00001-of-00002.safetensors", OID_B, "one");
     list_all(&l);
     const hn_local *m = named(&l, "o/n");
     assert_true(m && m->checkpoint);
     assert_string_equal(m->trouble, "part 2 of 2 is missing");
     hn_locals_free(&l);
+    lacks("o/n", HONE_E_IO, "part 2 of 2 is missing");
     publish("o/n", COMMIT, "model-00002-of-00002.safetensors", OID_C, "two");
     list_all(&l);
     m = named(&l, "o/n");
@@ -369,6 +392,24 @@ static void checkpoints(void **state)
     assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
     assert_int_equal(hn_cache_find_folder(path, &n, &err), HONE_OK);
     assert_string_equal(path, at(SNAPSHOT));
+    static const char *const indexes[][2] = { /* what it names and what of that is not there */
+                                              { "{\"weight_map\":{\"a\":\"x.safetensors\"}}", "x.safetensors, which" },
+                                              { "{\"m\":{},\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
+                                                "\"b\":\"model-00001-of-00002.safetensors\",\"c\":\"../x\"}}",
+                                                "../x, which" },
+                                              { "{\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\",\"b\":[1]}}", NULL },
+                                              { "{\"weight_map\":[]}", NULL },
+                                              { "not JSON", NULL } };
+    for (size_t i = 0; i < sizeof indexes / sizeof *indexes; i++) {
+        put(SNAPSHOT "/model.safetensors.index.json", indexes[i][0]);
+        if (indexes[i][1]) lacks("o/n", HONE_E_IO, indexes[i][1]);
+        else finds("o/n", SNAPSHOT);
+    }
+    publish("o/n", COMMIT, "sub/config.json", OID_A, NULL); /* one in a folder of the repository */
+    lacks("hf.co/o/n/tree/main/sub", HONE_E_IO, "its weights are missing");
+    publish("o/n", COMMIT, "sub/model.safetensors", OID_B, NULL);
+    finds("hf.co/o/n/tree/main/sub", SNAPSHOT "/sub");
+    lacks("hf.co/o/n/tree/main/none", HONE_E_IO, "without such a file");
 }
 
 /* ---- ollama's store, folders ---------------------------------------------------------------------------------- */

@@ -144,6 +144,32 @@ static void refused(void **state)
     }
 }
 
+static void of_urls(void **state)
+{
+    static const char *const rows[][2] = { { "https://h/a/x.gguf?y=/z", "x.gguf" },
+                                           { "https://h/a%20b%C3%A9.gguf#z", "a b\xC3\xA9.gguf" },
+                                           { "https://h/", NULL },
+                                           { "https://h", NULL },
+                                           { "https://h?a/b", NULL },
+                                           { "https://h/a%2Fb", NULL },
+                                           { "https://h/%2e%2e", NULL },
+                                           { "https://h/a%00b", NULL },
+                                           { "https://h/a%0ab", NULL },
+                                           { "https://h/a%ffb", NULL },
+                                           { "https://h/a%5cb", NULL },
+                                           { "https://h/a%zz", NULL } };
+    char file[HN_NAME_FILE], longest[300] = "https://h/";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool good = hn_name_url_file(file, rows[i][0]);
+        if (good != (rows[i][1] != NULL)) fail_msg("%s", rows[i][0]);
+        if (good) assert_string_equal(file, rows[i][1]);
+    }
+    memset(longest + 10, 'a', HN_NAME_FILE - 1);
+    assert_true(hn_name_url_file(file, longest));
+    longest[10 + HN_NAME_FILE - 1] = 'a';
+    assert_false(hn_name_url_file(file, longest)); /* never cut */
+}
+
 /* Any text: no crash, and what is let through is fit for a path. */
 static void anything(void **state)
 {
@@ -293,6 +319,9 @@ static void tags(void **state)
         { "Q4_K_M.gguf", "Q4_K_M" },
         { "x-Q4_K_M-imat.gguf", "Q4_K_M" },
         { "sub.Q8_0/x.gguf", "" },
+        { "x-Q4_K M.gguf", "" }, /* no name that could be typed */
+        { "x-Q4_\xC2\x9B" "31m.gguf", "" },
+        { "x-MXFP4_\x1b[m.gguf", "" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char tag[48];
@@ -441,6 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means),  cmocka_unit_test(refused),          cmocka_unit_test(anything),
+        cmocka_unit_test(of_urls),
         cmocka_unit_test(parts),  cmocka_unit_test(short_names),      cmocka_unit_test(tags),
         cmocka_unit_test(chosen), cmocka_unit_test(chosen_elsewhere),
     };

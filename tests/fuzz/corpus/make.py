@@ -21,6 +21,7 @@ MAKERS = [
     ("make_files", ["baseline", "bins", "chat", "folder", "history", "http", "jinja", "logits", "options", "packrun", "peaks", "peft", "pieces", "session", "split",
                     "synth", "talk"], ["{t}", GOLDEN]),
     ("make_gguf", ["gguf"], ["{t}/gguf"]),
+    ("make_hub", ["hub"], ["{t}/hub"]),
     ("make_jinja", ["jinja"], ["{t}/jinja"]),
     ("make_lora", ["lora"], ["{t}/lora"]),
     ("make_peft", ["peft"], ["{t}/peft"]),

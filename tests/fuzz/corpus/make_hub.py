@@ -1,0 +1,78 @@
+# Seeds for the target hub: python3 make_hub.py FOLDER. The first byte says who speaks: 0 the hub of a revision, 1 of its
+# files, 2 a manifest, 3 the head of an answer, 4 a Location, 5 a journal, 6 an index of shards, 7 the user's short names.
+import json, os, sys
+
+out = sys.argv[1]
+os.makedirs(out, exist_ok=True)
+COMMIT, OID, SHA = "0123456789abcdef0123456789abcdef01234567", "ce013625030ba8dba906f756967f9e9ca394464a", "ab" * 32
+
+
+def put(who, name, data):
+    open(f"{out}/{name}", "wb").write(bytes([who]) + (data if isinstance(data, bytes) else data.encode()))
+
+
+J = lambda o: json.dumps(o, separators=(",", ":"))
+
+
+def entry(path, size=5, **more):
+    return {"type": "file", "oid": OID, "size": size, "path": path} | more
+
+
+def lfs(path, size=5000):
+    return entry(path, 134, lfs={"oid": SHA, "size": size, "pointerSize": 134}, xetHash=SHA)
+
+
+# ---- the hub
+put(0, "revision", J({"id": "o/r", "private": False, "gated": "auto", "sha": COMMIT, "siblings": [{"rfilename": "a"}]}))
+put(0, "revision_escaped", '{"\\u0073ha":"' + COMMIT + '"}')
+put(0, "revision_none", J({"sha": "../../x"}))
+put(0, "revision_list", J({"sha": [COMMIT]}))
+put(1, "files", J([{"type": "directory", "path": "d", "size": 0, "oid": COMMIT}, entry("config.json"), lfs("m-Q4_K_M.gguf"), lfs("m-Q8_0.gguf", 9000)]))
+put(1, "files_split", J([lfs(f"s/m-UD-Q2_K_XL-0000{i}-of-00003.gguf") for i in (1, 2, 3)] + [lfs("mmproj-F16.gguf"), lfs("m.imatrix.gguf")]))
+put(1, "files_hole", J([lfs("m-Q4_0-00001-of-00003.gguf"), lfs("m-Q4_0-00003-of-00003.gguf"), lfs("m-Q4_0-00001-of-00002.gguf")]))
+put(1, "files_twice", J([lfs("a/x-Q4_K_M.gguf"), lfs("b/y-q4_k_m.gguf"), lfs("plain.gguf"), lfs("plain.gguf")]))
+put(1, "files_huge", J([lfs("m-Q4_K_M.gguf", 1 << 50), lfs("m-Q8_0.gguf", (1 << 50) + 1)]))
+put(1, "files_odd", J([entry("../x")]))
+put(1, "files_bare", J([entry("é b/c.json"), {"type": "file"}]))
+put(1, "files_sha", J([lfs("x.gguf") | {"lfs": {"oid": "sha256:" + SHA, "size": 7}}, entry("y", lfs=None)]))
+put(1, "files_deep", "[" * 40)
+put(1, "files_escape", '[{"type":"file","oid":"' + OID + '","size":1,"path":"a\\u001b[m"}]')
+put(1, "files_tags", J([lfs("m-Q4_K M.gguf"), lfs("m-Q4_\u009b31m.gguf"), lfs("mxfp4.gguf"), lfs("Q4_K_M-x:y.GGUF")]))
+
+# ---- ollama's
+LAYER = "application/vnd.ollama.image."
+
+
+def layer(kind="model", digest="sha256:" + SHA, size=5):
+    return {"mediaType": LAYER + kind, "digest": digest, "size": size}
+
+
+put(2, "manifest", J({"schemaVersion": 2, "config": layer("config"), "layers": [layer(), layer("license"), layer("params"), layer("template")]}))
+put(2, "manifest_tensor", J({"layers": [layer("tensor")]}))
+put(2, "manifest_digest", J({"layers": [layer(digest="sha256:../../x")]}))
+put(2, "manifest_size", J({"layers": [layer(size=-1)], "config": layer(size=1 << 60)}))
+put(2, "manifest_none", J({"layers": [], "config": {}}))
+put(2, "manifest_many", J({"layers": [layer("license")] * 256}))
+put(2, "manifest_index", J({"manifests": [{"digest": "sha256:" + SHA}]}))
+
+# ---- heads and addresses
+put(3, "head", 'HTTP/1.1 206 Partial Content\r\nContent-Length: 100\r\nContent-Range: bytes 0-99/1000\r\nETag: W/"abc"\r\n'
+    'Content-Type: text/html; charset=utf-8\r\nContent-Encoding: gzip\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n\r\n')
+put(3, "head_hub", f'HTTP/1.1 302 Found\r\nX-Repo-Commit: {COMMIT}\r\nX-Linked-Etag: "{SHA}"\r\nX-Linked-Size: 5000\r\nX-Error-Code: GatedRepo\r\n'
+    'X-Error-Message: no\r\nLink: <https://h/p?cursor=1>; rel="next"\r\n\r\nHTTP/1.1 200 OK\r\n')
+put(3, "head_wait", 'HTTP/1.1 429 No\r\nDate: Wed, 21 Oct 2015 07:28:00 GMT\r\nRetry-After: Wed, 21 Oct 2015 07:28:09 GMT\r\nRateLimit: "api";r=0;t=55\r\n')
+put(3, "head_range", "HTTP/2 416\r\nContent-Range: bytes */0\r\nContent-Range: bytes 5-9/*\r\nContent-Length: 18446744073709551616\r\n")
+for i, to in enumerate(["https://[::1]:99/x?y#z", "//h/x", "/a/../b", "?q", "x", "http://127.0.0.1/x", "http://127.0.0.256/", "file:///etc/passwd",
+                        "https://u@h/", "https://h/a%20b%2F.gguf?sig=/", "https://h:65536/", "", "#"]):
+    put(4, f"to{i}", to)
+
+# ---- files
+put(5, "journal", J({"schema": "hone.part/1", "etag": "e", "size": 10000, "piece": 4096, "have": [4096, 17, 0]}))
+put(5, "journal_other", J({"schema": "hone.part/1", "etag": "e", "size": 10000, "piece": 5000, "have": [5000, 5001]}))
+put(5, "journal_piece", J({"schema": "hone.part/1", "etag": "e", "size": 10000, "piece": 9223372036854775807, "have": [10000]}))
+put(6, "index", J({"metadata": {"total_size": 1.5}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}))
+put(6, "index_more", J({"weight_map": {"a": "model-00003-of-00002.safetensors\x1b", "b": [1], "c": {"d": 1}}}))
+put(6, "index_odd", J({"weight_map": [], "weight_mat": {}}))
+put(7, "names", "# mine\npet  org/tiny-GGUF:F16\r\ntalk ollama:llama3.2:1b\nthere https://h/x.gguf # and more\nllama3.2 me/own\n\n")
+put(7, "names_odd", "pet ./x.gguf\n")
+put(7, "names_words", "pet org/tiny more\n")

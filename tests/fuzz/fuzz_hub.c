@@ -1,0 +1,335 @@
+/* Fuzzes what hubs, registries and caches say. The first byte chooses: the hub's answer about a revision; its list of
+ * files, of which models are made and one is chosen, as --list and pull do; a manifest of ollama's, pulled or found in its
+ * store; the head of an answer; a Location; the journal of a part; the index of a checkpoint; the user's own short names.
+ * Whatever is let through is fit for a path below a folder and names only what is there; whatever is refused says why, in
+ * words that no terminal minds.
+ * covers: src/hub/hub_api.c src/hub/gguf_choice.c src/hub/ollama.c src/hub/store.c src/hub/head.c src/hub/url.c
+ * covers: src/hub/part.c src/hub/cache_checkpoint.c src/hub/short_names.c src/hub/names.c src/hub/cache.c */
+#define _GNU_SOURCE
+#include "base/json_tree.h"
+#include "hub/cache_dir.h"
+#include "hub/hub_api.h"
+#include "hub/part.h"
+#include "hub/pull.h"
+#include "hub/store.h"
+#include "hub/url.h"
+#include "must.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+
+static void refused(hone_status st, const hone_error *err)
+{
+    FF_MUST(st != HONE_OK && *err->message);
+    for (const unsigned char *p = (const unsigned char *)err->message; *p; p++) FF_MUST(*p >= 0x20 && *p != 0x7F);
+}
+
+static bool is_path(const char *path, const char *root)
+{
+    size_t n = strlen(root);
+    if (strncmp(path, root, n) != 0 || path[n] != '/') return false;
+    for (const char *p = path + n; p; p = strchr(p + 1, '/'))
+        if (!strncmp(p, "/../", 4) || !strcmp(p, "/..") || !strncmp(p, "/./", 3)) return false;
+    return true;
+}
+
+/* ---- the hub --------------------------------------------------------------------------------------- */
+
+static void a_commit(const char *text, size_t n)
+{
+    static const char *const revs[] = { "main", COMMIT };
+    for (int i = 0; i < 2; i++) {
+        char commit[41];
+        hone_error err = { 0 };
+        hone_status st = hn_hub_commit_of(commit, text, n, "o/r", revs[i], &err);
+        if (st != HONE_OK) refused(st, &err);
+        FF_MUST((st == HONE_OK) == hn_hub_commit_ok(commit) && (st == HONE_OK || !*commit));
+        FF_MUST(st != HONE_OK || !i || strcmp(commit, COMMIT) == 0);
+    }
+}
+
+/* What a name may be made of it; it means the same again. */
+static void a_name(const char *tag, const char *path)
+{
+    hn_name n = { .kind = HN_NAME_HUB, .repo = "o/r" }, again;
+    char text[HN_NAME_URL_MAX];
+    hone_error err = { 0 };
+    snprintf(n.tag, sizeof n.tag, "%s", tag);
+    if (!*tag) snprintf(n.path, sizeof n.path, "%s", path);
+    hn_name_text(text, sizeof text, &n);
+    hone_status st = hn_name_parse(&again, text, &err);
+    if (st != HONE_OK) fprintf(stderr, "%s: %s\n", text, err.message);
+    FF_MUST(st == HONE_OK && memcmp(&n, &again, sizeof n) == 0);
+}
+
+static void the_sets(const hn_repo_file *file, size_t n)
+{
+    hn_gguf_sets sets;
+    hone_error err = { 0 };
+    unsigned char *in = calloc(n + 1, 1);
+    FF_MUST(in && hn_gguf_sets_of(&sets, file, n, &err) == HONE_OK);
+    for (size_t i = 0; i < sets.n; i++) {
+        const hn_gguf_set *s = &sets.set[i];
+        size_t missing = 0;
+        const char *first = NULL;
+        for (size_t k = 0; k < s->n_file; k++) {
+            missing += s->file[k] == SIZE_MAX;
+            if (s->file[k] == SIZE_MAX) continue;
+            FF_MUST(s->file[k] < n && !in[s->file[k]]++);
+            if (!first) first = file[s->file[k]].path;
+        }
+        FF_MUST(first && missing == s->n_missing && (!i || sets.set[i - 1].bytes <= s->bytes));
+        FF_MUST(!*s->tag || hn_ollama_part_ok(s->tag));
+        a_name(s->tag, first);
+    }
+    static const uint64_t memory[] = { 0, 1, (uint64_t)8 << 30 };
+    static const char *const tags[] = { "", "Q4_K_M" };
+    for (int i = 0; i < 6; i++) {
+        hn_name name = { .kind = HN_NAME_HUB, .repo = "o/r" };
+        size_t which;
+        char why[300];
+        snprintf(name.tag, sizeof name.tag, "%s", tags[i % 2]);
+        hone_status st = hn_gguf_choose(&which, why, sizeof why, &sets, file, &name, memory[i / 2], &err);
+        if (st != HONE_OK) refused(st, &err);
+        else FF_MUST(which < sets.n && !sets.set[which].n_missing && *why);
+    }
+    hn_gguf_sets_free(&sets);
+    free(in);
+}
+
+static void a_page(const char *text, size_t n)
+{
+    hn_hub_repo r = { .arena = hn_arena_new() };
+    hone_error err = { 0 };
+    hone_status st = hn_hub_add_page(&r, text, n, "o/r", &err);
+    if (st != HONE_OK) refused(st, &err);
+    FF_MUST(r.n <= n / 64); /* the hash alone has 40 */
+    for (size_t i = 0; i < r.n; i++) {
+        char path[HN_CACHE_PATH], blob[HN_CACHE_PATH];
+        FF_MUST(hn_hub_path_ok(r.file[i].path) && hn_hub_oid_ok(r.oid[i]) && r.file[i].size <= (uint64_t)1 << 50);
+        FF_MUST(hn_cache_path(path, HN_CACHE_SNAPSHOT, "/c", "o/r", COMMIT, r.file[i].path, &err) == HONE_OK);
+        FF_MUST(hn_cache_path(blob, HN_CACHE_BLOB, "/c", "o/r", r.oid[i], NULL, &err) == HONE_OK);
+        FF_MUST(is_path(path, "/c/models--o--r/snapshots/" COMMIT) && is_path(blob, "/c/models--o--r/blobs"));
+        char *url = hn_hub_address("https://h", "o/r", COMMIT, r.file[i].path);
+        FF_MUST(url && hn_url_allowed(url, NULL, false, &err) == HONE_OK && hn_url_same_origin(url, "https://h/"));
+        free(url);
+    }
+    if (st == HONE_OK) the_sets(r.file, r.n);
+    hn_hub_repo_free(&r);
+}
+
+/* ---- heads and addresses ------------------------------------------------------------------------------- */
+
+static void a_head(const char *text, size_t n)
+{
+    hn_fetch_head a;
+    char content[HN_HEAD_NAME];
+    hn_head_clear(&a);
+    for (size_t at = 0; at < n;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - text) - at + 1 : n - at;
+        if (len > 9 && memcmp(text + at, "HTTP/", 5) == 0) hn_head_begin(&a, text + at, len);
+        else hn_head_line(&a, text + at, len, n & 1);
+        char *next = hn_head_next(text + at, len);
+        free(next);
+        at += len;
+    }
+    FF_MUST(a.status >= 0 && a.status < 1000 && isfinite(a.wait_s) && (a.wait_s >= 0 || a.wait_s == -1));
+    FF_MUST(memchr(a.etag, 0, sizeof a.etag) && memchr(a.commit, 0, sizeof a.commit) && memchr(a.code, 0, sizeof a.code));
+    FF_MUST(memchr(a.message, 0, sizeof a.message) && memchr(a.modified, 0, sizeof a.modified));
+    FF_MUST((n & 1) || (!*a.commit && !*a.linked_etag && !*a.code && !a.has_linked_size));
+    hn_head_content(content, &a);
+}
+
+static void a_location(const char *text)
+{
+    static const char *const bases[] = { "https://h/a/b?c", "http://127.0.0.1:9/x" };
+    for (int i = 0; i < 2; i++) {
+        char *to;
+        hn_url u;
+        hone_error err = { 0 };
+        hone_status st = hn_url_join(&to, bases[i], text, &err);
+        FF_MUST((st == HONE_OK) == (to != NULL));
+        if (st != HONE_OK) {
+            refused(st, &err);
+            continue;
+        }
+        FF_MUST(hn_url_parse(&u, to, NULL));
+        st = hn_url_allowed(to, bases[i], false, &err);
+        if (st != HONE_OK) refused(st, &err);
+        FF_MUST((st == HONE_OK) == (u.https || (i == 1 && u.loopback)));
+        char name[HN_NAME_FILE];
+        if (hn_name_url_file(name, to)) FF_MUST(hn_hub_path_ok(name) && !strchr(name, '/') && strlen(name) < sizeof name);
+        free(to);
+    }
+}
+
+/* ---- files: in a folder that is made once ---------------------------------------------------------------- */
+
+static char dir[] = "/tmp/hone-fuzz-hub-XXXXXX";
+static const char *const folders[] = { "", "/ollama", "/ollama/manifests", "/ollama/manifests/registry.ollama.ai",
+                                       "/ollama/manifests/registry.ollama.ai/library",
+                                       "/ollama/manifests/registry.ollama.ai/library/m", "/hone", "/ck" };
+static const char *const files[] = { "/f",
+                                     "/f.hone-part",
+                                     "/f.hone-part.json",
+                                     "/ollama/manifests/registry.ollama.ai/library/m/latest",
+                                     "/hone/names",
+                                     "/ck/config.json",
+                                     "/ck/model-00001-of-00002.safetensors",
+                                     "/ck/model-00002-of-00002.safetensors",
+                                     "/ck/model.safetensors.index.json" };
+
+static const char *at(const char *leaf)
+{
+    static char path[4][128];
+    static int i;
+    i = (i + 1) % 4;
+    snprintf(path[i], sizeof path[i], "%s%s", dir, leaf);
+    return path[i];
+}
+
+static void clean(void)
+{
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) unlink(at(files[i]));
+    for (size_t i = sizeof folders / sizeof *folders; i-- > 0;) rmdir(at(folders[i]));
+}
+
+static void put(const char *leaf, const char *text, size_t n)
+{
+    FILE *f = fopen(at(leaf), "wb");
+    FF_MUST(f && (!n || fwrite(text, 1, n, f) == n) && fclose(f) == 0);
+}
+
+static void prepare(void)
+{
+    FF_MUST(mkdtemp(dir) != NULL);
+    for (size_t i = 1; i < sizeof folders / sizeof *folders; i++) FF_MUST(mkdir(at(folders[i]), 0700) == 0);
+    for (size_t i = 5; i < 8; i++) put(files[i], "{}", 2);
+    setenv("XDG_CONFIG_HOME", dir, 1);
+    atexit(clean);
+}
+
+/* What a journal says is believed only as far as it can be; then all of the part is as it says. */
+static void a_journal(const char *text, size_t n)
+{
+    char whole[128], part[128], journal[128], etag[HN_HEAD_NAME];
+    snprintf(whole, sizeof whole, "%s", at(files[0]));
+    snprintf(part, sizeof part, "%s", at(files[1]));
+    snprintf(journal, sizeof journal, "%s", at(files[2]));
+    const hn_part_names names = { .whole = whole, .part = part, .journal = journal, .what = "f", .size = 10000 };
+    hn_part p;
+    bool is_whole;
+    hone_error err = { 0 };
+    uint64_t size, sum = 0;
+    put(files[2], text, n);
+    FF_MUST(hn_part_lock(&p, &names, &is_whole, NULL, NULL, NULL, &err) == HONE_OK && !is_whole);
+    FF_MUST(truncate(part, 10000) == 0);
+    hn_part_known(&p, etag, &size);
+    FF_MUST(hn_part_open(&p, 10000, "e", 4096, &err) == HONE_OK && p.n_piece > 0);
+    for (size_t i = 0; i < p.n_piece; i++) {
+        FF_MUST(p.have[i] <= hn_part_len(&p, i));
+        sum += hn_part_len(&p, i);
+    }
+    FF_MUST(sum == 10000 && p.total <= 10000 && hn_part_prefix(&p) <= p.total);
+    uint64_t was = p.total;
+    p.journalled = UINT64_MAX; /* write it again: it must say the same */
+    FF_MUST(hn_part_note(&p, &err) == HONE_OK);
+    hn_part_close(&p, false);
+    FF_MUST(hn_part_lock(&p, &names, &is_whole, NULL, NULL, NULL, &err) == HONE_OK);
+    FF_MUST(hn_part_open(&p, 10000, "e", 8192, &err) == HONE_OK && p.total == was);
+    hn_part_close(&p, true);
+    FF_MUST(access(part, F_OK) != 0 && access(journal, F_OK) != 0);
+}
+
+static void a_manifest(const char *text, size_t n)
+{
+    static const hn_json_rules rules = { .max_bytes = 1 << 20, .max_depth = 16, .fault = HONE_E_NETWORK };
+    static const hn_name name = {
+        .kind = HN_NAME_OLLAMA, .host = "registry.ollama.ai", .repo = "library/m", .tag = "latest"
+    };
+    static hn_layer l[HN_LAYERS + 1];
+    size_t n_layer, model;
+    json_t *o;
+    hone_error err = { 0 };
+    hone_status st = hn_json_tree(&o, text, n, &rules, "m", &err);
+    bool pulled = st == HONE_OK && (st = hn_ollama_layers(l, &n_layer, &model, &name, o, &err)) == HONE_OK;
+    if (st != HONE_OK) refused(st, &err);
+    for (size_t i = 0; pulled && i < n_layer; i++) {
+        char path[HN_CACHE_PATH];
+        FF_MUST(hn_ollama_blob(path, "/s", l[i].digest, &err) == HONE_OK && is_path(path, "/s/blobs"));
+        FF_MUST(l[i].size <= (uint64_t)1 << 50);
+    }
+    if (pulled) FF_MUST(model < n_layer && n_layer <= HN_LAYERS + 1);
+    json_decref(o);
+
+    hn_local m = { .name = "ollama:m" };
+    hn_arena *arena = hn_arena_new();
+    put(files[3], text, n);
+    FF_MUST(arena && hn_store_read(&m, arena, at("/ollama"), &name, &err) == HONE_OK);
+    FF_MUST(*m.trouble); /* no blob is there */
+    for (size_t i = 0; i < m.n_file; i++) FF_MUST(is_path(m.file[i], at("/ollama/blobs")));
+    hn_arena_free(arena);
+}
+
+static void an_index(const char *text, size_t n)
+{
+    hn_cache_dir d;
+    hn_arena *arena = hn_arena_new();
+    hone_error err = { 0 };
+    put(files[8], text, n);
+    FF_MUST(arena && hn_cache_walk(&d, arena, at("/ck"), at("/ck"), 2, false, &err) == HONE_OK);
+    const char *trouble = hn_checkpoint_trouble(&d);
+    FF_MUST(trouble);
+    for (const unsigned char *p = (const unsigned char *)trouble; *p; p++) FF_MUST(*p >= 0x20 && *p != 0x7F);
+    hn_arena_free(arena);
+}
+
+static void the_names(const char *text, size_t n)
+{
+    hn_short_names s;
+    hone_error err = { 0 };
+    put(files[4], text, n);
+    hone_status st = hn_short_names_read(&s, &err);
+    if (st != HONE_OK) {
+        refused(st, &err);
+        return;
+    }
+    for (size_t i = 0; i < s.n; i++) {
+        hn_name name;
+        FF_MUST(hn_ollama_part_ok(s.list[i].name) && hn_name_parse(&name, s.list[i].means, &err) == HONE_OK);
+        FF_MUST(name.kind == HN_NAME_HUB || name.kind == HN_NAME_OLLAMA || name.kind == HN_NAME_URL);
+    }
+    hn_short_names_free(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool prepared;
+    if (!prepared) prepare();
+    prepared = true;
+    if (!size || size > 1 << 16) return 0;
+    size_t n = size - 1;
+    char *text = malloc(n + 1); /* what follows its end is nobody's: a location is a string, the others have a length */
+    FF_MUST(text);
+    memcpy(text, data + 1, n);
+    text[n] = 0;
+    switch (data[0] & 7) {
+    case 0: a_commit((const char *)data + 1, n); break;
+    case 1: a_page((const char *)data + 1, n); break;
+    case 2: a_manifest((const char *)data + 1, n); break;
+    case 3: a_head((const char *)data + 1, n); break;
+    case 4: a_location(text); break;
+    case 5: a_journal(text, n); break;
+    case 6: an_index(text, n); break;
+    case 7: the_names(text, n); break;
+    }
+    free(text);
+    return 0;
+}
