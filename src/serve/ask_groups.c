@@ -256,9 +256,10 @@ static bool read_response_format(hn_fields *f, const json_t *o, const char *path
     if (!hn_field_type(f, o, path, &type)) return false;
     if (!hn_field_one_of(f, hn_field_get(o, "type"), hn_field_path(at, path, "type"), types, &type)) return false;
     if (type == types[0]) return true;
-    if (type == types[2]) return read_named_schema(f, hn_field_get(o, "json_schema"), hn_field_path(at, path, type));
-    const json_t *schema = hn_field_get(o, "schema"); /* as llama-server takes it */
-    return schema ? hn_field_schema(f, schema, hn_field_path(at, path, "schema"))
+    const json_t *schema = hn_field_get(o, "schema"), *named = hn_field_get(o, "json_schema");
+    if (type == types[2] && (named || !schema)) return read_named_schema(f, named, hn_field_path(at, path, type));
+    return schema ? /* as llama-server takes it, by either type */
+                  hn_field_schema(f, schema, hn_field_path(at, path, "schema"))
                   : hn_field_form(f, path, HONE_GRAMMAR_JSON_OBJECT, NULL);
 }
 

@@ -44,7 +44,7 @@ static void free_parts(void *arg)
     free(j->bias);
     free(j->vectors);
     if (j->voice->drop) j->voice->drop(j->state);
-    hone_grammar_free(j->grammar);
+    hn_forms_give(j->server->forms, j->grammar);
     hn_book_format_give(j->format);
     hn_bytes_free(&j->body);
     hn_ask_free(&j->ask);
@@ -280,6 +280,11 @@ bool hn_job_late(const hn_job *j, hn_refusal *r)
                      (double)(j->deadline - j->t_begin) * 1e-9);
 }
 
+bool hn_job_ended(hn_refusal *r)
+{
+    return hn_refuse(r, 400, "cancelled", NULL, "the response was cancelled, as it was asked for");
+}
+
 static void no_memory(hn_refusal *r) { hn_refuse(r, 500, "out_of_memory", NULL, "no memory for the answer"); }
 
 /* A stream that cannot go on: the client learns of it by the missing end. */
@@ -407,6 +412,23 @@ void hn_job_tick(hn_server *s)
         else hn_job_late(j, &r);
         end_waiting(j, &r);
     }
+}
+
+const hn_job *hn_job_end_response(hn_server *s, const char *id)
+{
+    hn_refusal r;
+    const hn_voice *responses = hn_voice_find("POST", "/v1/responses", false);
+    hn_job *j = s->open;
+    while (j && (j->voice != responses || j->gone || j->answered || strcmp(j->id, id) != 0)) j = j->next_open;
+    if (!j) return NULL;
+    hn_job_ended(&r);
+    if (end_waiting(j, &r)) return j;
+    atomic_store(&j->ended, true);
+    if (!j->stopped) {
+        j->stopped = true;
+        hn_desk_do(s->desk, &j->stop_task);
+    }
+    return j;
 }
 
 void hn_job_stop_all(hn_server *s, bool all)

@@ -437,7 +437,8 @@ static void refuse_deadline(hn_job *j)
 static void refuse_cancelled(hn_job *j)
 {
     hn_refusal r;
-    hn_refuse_draining(&r);
+    if (atomic_load(&j->ended)) hn_job_ended(&r);
+    else hn_refuse_draining(&r);
     fail(j, &r);
 }
 
@@ -571,7 +572,7 @@ static hone_status submit(hn_run *run, hone_error *err)
                        .sampled_probs = a->post_sampling_probs,
                        .prompt_logprobs = a->echo && a->prompt_logprobs,
                        .no_share = !a->cache,
-                       .scope = a->salt,
+                       .scope = j->server->apart ? hn_mix64(j->client ^ hn_mix64(a->salt)) | 1 : a->salt,
                        .client = j->client,
                        .deadline_ns = j->deadline,
                        .adapters = j->adapters,

@@ -191,7 +191,7 @@ static bool compile_form(hn_job *j, hn_refusal *r)
 {
     hone_error err;
     const hn_ask *a = &j->ask;
-    if (!a->has_form || hone_grammar_compile(&j->grammar, &a->form, &err) == HONE_OK) return true;
+    if (!a->has_form || hn_forms_take(j->server->forms, &a->form, &j->grammar, &err) == HONE_OK) return true;
     bool schema = a->form.kind == HONE_GRAMMAR_JSON_SCHEMA || a->form.kind == HONE_GRAMMAR_JSON_OBJECT;
     return refuse_error(&err, schema ? "schema_error" : "grammar_error", a->form_param, r);
 }

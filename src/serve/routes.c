@@ -41,6 +41,7 @@ static const char *methods_of(void *arg, const char *path)
     for (size_t i = 0; hn_voice_route(i, &spoken, &ollama); i++)
         if (strcmp(spoken, path) == 0 && (s->p.ollama || !ollama)) return "POST";
     if (begins(path, "/slots/")) return "POST";
+    if ((begins(path, "/v1/responses/") || begins(path, "/responses/")) && strstr(path, "/cancel")) return "POST";
     return begins(path, "/v1/models/") || begins(path, "/models/") ? "GET" : NULL;
 }
 

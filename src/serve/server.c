@@ -167,6 +167,7 @@ static void close_all(hn_server *s)
     if (s->http) run_back(s);
     hn_shelf_free(s->shelf);
     hn_http_free(s->http);
+    hn_forms_free(s->forms);
     hn_tally_free(s->tally);
     pthread_mutex_destroy(&s->back_lock);
     free(s);
@@ -177,7 +178,8 @@ static void close_all(hn_server *s)
 static hone_status open_threads(hn_server *s, hone_error *err)
 {
     hone_status st;
-    if (!(s->tally = hn_tally_new())) return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters");
+    if (!(s->tally = hn_tally_new()) || !(s->forms = hn_forms_new()))
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters and forms");
     if ((st = hn_crew_new(&s->crew, WORKERS, err)) != HONE_OK || (st = hn_crew_new(&s->loader, 1, err)) != HONE_OK ||
         (st = hn_crew_new(&s->filer, 1, err)) != HONE_OK ||
         (st = hn_desk_new(&s->desk, after_round, s, err)) != HONE_OK)
@@ -193,6 +195,8 @@ static hone_status open_http(hn_server *s, hone_error *err)
     hone_status st = hn_http_open(&s->http, &s->p.http, err);
     if (st != HONE_OK) return st;
     hn_serve_word_errors(s);
+    s->apart = s->p.cache_scope == HN_CACHE_BY_CLIENT ||
+               (s->p.cache_scope == HN_CACHE_BY_ADDRESS && !hn_http_is_local(s->http));
     bool ok = hn_http_every(s->http, TICK_MS, on_tick, s);
     for (size_t i = 0; ok && i < sizeof signals / sizeof *signals; i++)
         ok = hn_http_on_signal(s->http, signals[i], on_signal, s);

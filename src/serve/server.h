@@ -2,11 +2,15 @@
 #ifndef HN_SERVER_H
 #define HN_SERVER_H
 
+#include "serve/forms.h"
 #include "serve/http.h"
 #include "serve/shelf.h"
 #include "serve/tally.h"
 
 #include <pthread.h>
+
+/* Who finds what was computed: all where only this machine asks, else each client its own. */
+typedef enum hn_cache_scope { HN_CACHE_BY_ADDRESS, HN_CACHE_OF_ALL, HN_CACHE_BY_CLIENT } hn_cache_scope;
 
 typedef struct hn_serve_params {
     hn_http_params http;   /* handler, arg and is_public are the server's */
@@ -15,6 +19,7 @@ typedef struct hn_serve_params {
     bool metrics, metrics_compat, slots, ui, ollama; /* compat: vLLM's names of metrics, too */
     const char *slot_dir;                            /* folder of slot files; NULL: there are none */
     const char *ollama_version;                      /* what /api/version says; NULL: hone's own */
+    hn_cache_scope cache_scope;
     int32_t drain_s, timeout_s;
     double roof_gb_s; /* measured read bandwidth; 0: not measured */
     void (*ready)(void *arg, const char *address);
@@ -35,6 +40,8 @@ typedef struct hn_server {
     hn_desk *desk;
     hn_shelf *shelf;
     hn_tally *tally;
+    hn_forms *forms;
+    bool apart;            /* clients find what they sent themselves alone; constant */
     _Atomic int state;     /* hn_server_state */
     _Atomic int n_waiting; /* requests that wait for the loading of their model */
 

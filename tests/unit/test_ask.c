@@ -255,6 +255,8 @@ static void test_forms(void **state)
         { ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,\"schema\":{"
           "\"type\":\"object\"}}}",
           HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}", "response_format.json_schema.schema", true },
+        { ",\"response_format\":{\"type\":\"json_schema\",\"schema\":{\"const\":1}}", HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"const\":1}", "response_format.schema", false },
         { ",\"json_schema\":{\"const\":\"\\u00e4\"}", HONE_GRAMMAR_JSON_SCHEMA, "{\"const\":\"\xC3\xA4\"}",
           "json_schema", false },
         { ",\"grammar\":\"root ::= x\"", HONE_GRAMMAR_GBNF, "root ::= x", "grammar", false },
