@@ -175,12 +175,25 @@ static void wait_for_loading(hn_job *j)
     hn_crew_do(s->loader, &j->task);
 }
 
+/* On the loader. */
+static void unload(void *arg)
+{
+    hn_job *j = arg;
+    hn_refusal r;
+    j->head.model = j->book_wanted->name;
+    bool ok = hn_shelf_unload(j->book_wanted, &r) && hn_job_find(j, &j->body, &r);
+    send_back(j, ok ? NULL : &r);
+}
+
 static void work(void *arg)
 {
     hn_job *j = arg;
     hn_refusal r;
     if (!hn_job_read(j, &r)) {
         send_back(j, &r);
+    } else if (hn_job_unloads(j)) {
+        j->task.fn = unload;
+        hn_crew_do(j->server->loader, &j->task);
     } else if (hn_shelf_try_fair(j->book_wanted)) {
         j->book = j->book_wanted;
         prepare(j);

@@ -153,6 +153,9 @@ static inline bool hn_job_embeds(const hn_job *j)
     return j->ask.kind == HN_ASK_EMBED || j->ask.kind == HN_ASK_RERANK;
 }
 
+/* ollama's way to have a model unloaded. */
+static inline bool hn_job_unloads(const hn_job *j) { return j->ask.kind == HN_ASK_LOAD && j->ask.keep_alive_ms == 0; }
+
 /* job_desk.c, on the desk. */
 void hn_job_submit(void *job);
 void hn_job_cancel(void *job);
