@@ -55,13 +55,13 @@ static void free_parts(void *arg)
     free(j);
 }
 
-/* Where the desk was told to stop it, that may still be on its way: the desk frees it behind that. */
+/* Where the desk was told to stop or hold it, that may still be on its way: the desk frees it behind that. */
 static void free_job(hn_job *j)
 {
     *j->at_open = j->next_open;
     if (j->next_open) j->next_open->at_open = j->at_open;
     j->server->n_open--;
-    if (!j->stopped) {
+    if (!j->stopped && !j->held) {
         free_parts(j);
         return;
     }
@@ -237,6 +237,7 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
     j->t_begin = j->t_sent = hn_serve_ns();
     j->task = (hn_task){ .fn = work, .arg = j };
     j->desk_task = (hn_task){ .fn = hn_job_submit, .arg = j };
+    j->hold_task = (hn_task){ .fn = hn_job_hold, .arg = j };
     j->stop_task = (hn_task){ .fn = hn_job_cancel, .arg = j };
     if (!name_job(j)) {
         free(j);
@@ -261,6 +262,7 @@ static void set_headers(hn_job *j)
     char ignored[2400]; /* hn_field_ignored ends at 1024 and a name; notes of a form and of tools are 300 each */
     const char *more = j->effort_ignored ? "reasoning_effort" : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
+    hn_serve_load(j->server, j->x);
     if (!*fields && !*more) return;
     snprintf(ignored, sizeof ignored, "%s%s%s", fields, *fields && *more ? ", " : "", more);
     hn_exchange_set_header(j->x, "x-hone-ignored", ignored);
@@ -312,6 +314,17 @@ static void break_off(hn_job *j)
 /* Is there somebody to whom the stream can go on? */
 static bool reads(const hn_job *j) { return !j->gone && !j->broken; }
 
+/* Whether the answer is to wait for its client. */
+static void set_hold(hn_job *j, bool hold)
+{
+    if (atomic_load(&j->hold) == hold) return;
+    j->held = true;
+    atomic_store(&j->hold, hold);
+    if (!atomic_exchange(&j->holding, true)) hn_desk_do(j->server->desk, &j->hold_task);
+}
+
+static void on_room(void *arg) { set_hold(arg, false); }
+
 /* Frames to the client. */
 static void send_frames(hn_job *j, hn_bytes *o)
 {
@@ -321,6 +334,7 @@ static void send_frames(hn_job *j, hn_bytes *o)
         return;
     }
     if (o->n) hn_exchange_send(j->x, o->p, o->n);
+    if (hn_exchange_backlog(j->x) >= HN_HTTP_BACKLOG) set_hold(j, true);
     j->t_sent = hn_serve_ns();
 }
 
@@ -329,6 +343,7 @@ static void begin_stream(hn_job *j)
     hn_bytes o = { 0 };
     if (j->begun || j->gone) return;
     j->begun = true;
+    hn_exchange_on_room(j->x, on_room, j);
     set_headers(j);
     hn_exchange_set_header(j->x, "cache-control", "no-cache");
     hn_exchange_set_header(j->x, "x-accel-buffering", "no");

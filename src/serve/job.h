@@ -67,6 +67,8 @@ typedef struct hn_job {
     hn_task task;      /* crew and loader */
     hn_task desk_task; /* to the desk, once at a time */
     hn_task stop_task; /* cancelling */
+    hn_task hold_task; /* a client that does not take what it is sent; at the desk where `holding` */
+    _Atomic bool hold, holding;
     hn_exchange *x;
     const hn_voice *voice;
     hn_ask ask;
@@ -119,6 +121,7 @@ typedef struct hn_job {
     bool gone;         /* so is the client */
     bool answered;     /* while it waited for its model; x is no more */
     bool stopped;      /* the desk was told */
+    bool held;         /* it was once told to hold */
     _Atomic bool ended; /* by whoever asked for it: it is told so */
     bool broken;       /* frames were lost for want of memory: the stream ends without its end */
     _Atomic bool runs; /* the desk has begun with it */
@@ -159,6 +162,7 @@ static inline bool hn_job_unloads(const hn_job *j) { return j->ask.kind == HN_AS
 /* job_desk.c, on the desk. */
 void hn_job_submit(void *job);
 void hn_job_cancel(void *job);
+void hn_job_hold(void *job); /* or to go on, as its `hold` says */
 /* Hands on what was said in a round. */
 void hn_job_flush(hn_server *s);
 /* Adds an id to what the end tells. */

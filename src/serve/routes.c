@@ -65,6 +65,7 @@ void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r)
 {
     char seconds[24];
     hn_bytes o = { 0 };
+    if (r->status == 429) hn_serve_load(s, x);
     if (r->retry_after) {
         snprintf(seconds, sizeof seconds, "%d", r->retry_after);
         hn_exchange_set_header(x, "retry-after", seconds);

@@ -41,7 +41,38 @@ void hn_serve_wake(hn_server *s)
     if (any) hn_http_post(s->http, run_back, s);
 }
 
-static void after_round(void *arg) { hn_job_flush(arg); }
+/* What pickers between several servers look at. */
+static void note_load(hn_server *s)
+{
+    uint64_t running = 0, waiting = 0, used = 0, total = 0;
+    for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) {
+        hone_scheduler_stats st;
+        hone_scheduler_get_stats(m->scheduler, &st);
+        running += (uint64_t)st.n_running;
+        waiting += (uint64_t)st.n_waiting;
+        used += st.cache_used;
+        total += st.cache_total;
+    }
+    uint64_t share = total ? (uint64_t)(1000.0 * (double)used / (double)total) : 0;
+    if (running > 0xFFFF) running = 0xFFFF;
+    if (waiting > 0xFFFF) waiting = 0xFFFF;
+    atomic_store(&s->load, running << 32 | waiting << 16 | share);
+}
+
+void hn_serve_load(const hn_server *s, hn_exchange *x)
+{
+    char value[48];
+    uint64_t load = atomic_load(&s->load);
+    snprintf(value, sizeof value, "%u;%u;%.3f", (unsigned)(load >> 32), (unsigned)(load >> 16 & 0xFFFF),
+             (double)(load & 0xFFFF) / 1000);
+    hn_exchange_set_header(x, "x-hone-load", value);
+}
+
+static void after_round(void *arg)
+{
+    note_load(arg);
+    hn_job_flush(arg);
+}
 
 /* ---- the first model -------------------------------------------------------------------------------------------- */
 

@@ -44,6 +44,7 @@ typedef struct hn_server {
     bool apart;            /* clients find what they sent themselves alone; constant */
     _Atomic int state;     /* hn_server_state */
     _Atomic int n_waiting; /* requests that wait for the loading of their model */
+    _Atomic uint64_t load; /* as the desk saw it last: what runs, what waits, thousandths of the cache, 16 bits each */
 
     /* the desk's */
     struct hn_job *dirty;
@@ -87,6 +88,9 @@ void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r);
 /* The same in a few words, and what was written, which is freed; both are counted for the route. Event thread. */
 void hn_serve_tell(hn_server *s, hn_exchange *x, const char *route, int status, const char *code, const char *message);
 void hn_serve_json(hn_server *s, hn_exchange *x, const char *route, hn_bytes *o);
+
+/* The header x-hone-load: RUNNING;WAITING;SHARE of the cache. Event thread. */
+void hn_serve_load(const hn_server *s, hn_exchange *x);
 
 /* 503: it shuts down. Returns false. */
 bool hn_refuse_draining(hn_refusal *r);

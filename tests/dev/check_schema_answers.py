@@ -120,11 +120,13 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("program"), a.add_argument("model"), a.add_argument("files", nargs="+")
     a.add_argument("--seeds", type=int, default=20), a.add_argument("--shape"), a.add_argument("--ids", default="")
+    a.add_argument("--serve", default="", help="options of hone serve, such as --chat-template=chatml for a model without one")
     a = a.parse_args()
     decimal.DefaultContext.prec = 3000  # of threads to come
     groups = [json.loads(line) for f in a.files for line in open(f, encoding="utf-8")]
     groups = [g for g in groups if re.search(a.ids, g["id"])]
-    p = subprocess.Popen([a.program, "serve", "-m", a.model, "--port", "0", "-t", "1", "--parallel", "8"],
+    extra = a.serve.split()
+    p = subprocess.Popen([a.program, "serve", "-m", a.model, "--port", "0", "-t", "1", "--parallel", "8", *extra],
                          stderr=subprocess.PIPE, text=True)
     port = next(int(m.group(1)) for m in (re.search(r"listening on http://[^:]+:(\d+)", x) for x in p.stderr) if m)
     threading.Thread(target=p.stderr.read, daemon=True).start()

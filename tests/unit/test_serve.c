@@ -574,6 +574,61 @@ static void clients_are_kept_apart(void **state)
     }
 }
 
+/* Positions of what runs, -1: nothing does. */
+static int64_t running_at(int port)
+{
+    int64_t n = -1;
+    json_t *slots = ask_json(port, "GET", "/slots", NULL, 200), *slot;
+    size_t i;
+    json_array_foreach(slots, i, slot)
+    {
+        if (json_is_true(json_object_get(slot, "is_processing"))) n += 1 + json_integer_value(json_object_get(slot, "n_past"));
+    }
+    json_decref(slots);
+    return n;
+}
+
+/* Whoever does not take its answer makes it pause, and gets the same when it does; others go on meanwhile. */
+static void a_slow_reader_pauses(void **state)
+{
+    static const char q[] = "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
+    running r = { 0 };
+    char body[200];
+    int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
+    start(&r, 4);
+    snprintf(body, sizeof body, q, "false");
+    json_t *want = ask_json(r.port, "POST", "/completion", body, 200);
+
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)r.port) };
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    snprintf(body, sizeof body, q, "true");
+    assert_true(client_request(fd, "POST", "/completion", NULL, body));
+    int64_t at = 0, before = -1;
+    for (int same = 0; same < 20; before = at) { /* it stands still before its end */
+        usleep(20000);
+        at = running_at(r.port);
+        same = at == before && at > 0 ? same + 1 : 0;
+        if (at < 0 && before > 0) fail_msg("the answer came to its end, although nobody took it");
+    }
+    json_decref(ask_json(r.port, "POST", "/v1/completions", "{\"prompt\":\"A\",\"max_tokens\":5}", 200));
+    assert_int_equal(running_at(r.port), at);
+
+    client_answer got = client_receive(fd);
+    assert_true(got.status == 200 && got.whole);
+    char text[2][8192] = { "", "" };
+    bool done = false;
+    json_t *e;
+    for (const char *p = got.body; (e = client_event(&p, &done)); json_decref(e))
+        strcat(text[json_integer_value(json_object_get(e, "index"))], json_string_value(json_object_get(e, "content")));
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(text[i], json_string_value(json_object_get(json_array_get(want, i), "content")));
+    client_free(&got);
+    json_decref(want);
+    stop(&r);
+}
+
 /* A response that is being written ends when somebody asks for it, with words that say so; another is not there. */
 static void a_response_is_cancelled(void **state)
 {
@@ -612,7 +667,7 @@ int main(void)
         cmocka_unit_test(answers_have_what_was_asked),    cmocka_unit_test(models_take_turns),
         cmocka_unit_test(many_prompts_fit_a_short_queue), cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test(a_failed_stream_ends_whole),     cmocka_unit_test(a_response_is_cancelled),
-        cmocka_unit_test(clients_are_kept_apart)
+        cmocka_unit_test(clients_are_kept_apart),         cmocka_unit_test(a_slow_reader_pauses)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
