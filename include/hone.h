@@ -912,8 +912,12 @@ HONE_API hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request
 /* What is left of the request ends in the next step (of one that runs, at the latest); what was computed stays for
  * others. False: no such request, it has ended, or s is NULL. */
 HONE_API bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id);
+/* While a request is held nothing of it is run: it keeps its slot, and can be cancelled or late. What it says is the
+ * same. False: as hone_scheduler_cancel. */
+HONE_API bool hone_scheduler_hold(hone_scheduler *s, uint64_t id, bool hold);
 /* One step: ends what was cancelled or is late, starts what fits, runs one batch, picks and tells. Where the batch
- * fails, the requests to blame end with its error, and no others. *worked: false where there was nothing to do. */
+ * fails, the requests to blame end with its error, and no others. *worked: false where there was nothing to do, or
+ * only for requests that are held, or wait for their slots. */
 HONE_API hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_error *err);
 
 typedef struct hone_scheduler_stats {

@@ -226,16 +226,28 @@ hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint
     return HONE_OK;
 }
 
+/* That has not ended; NULL: there is none. */
+static hn_ticket *find(const hone_scheduler *s, uint64_t id)
+{
+    for (int32_t i = 0; s && i < s->n_queue + s->n_active; i++) {
+        hn_ticket *a = i < s->n_queue ? s->queue[i] : s->active[i - s->n_queue];
+        if (a->id == id && a->n_left) return a;
+    }
+    return NULL;
+}
+
 bool hone_scheduler_cancel(hone_scheduler *s, uint64_t id)
 {
-    if (!s) return false;
-    for (int32_t i = 0; i < s->n_queue + s->n_active; i++) {
-        hn_ticket *a = i < s->n_queue ? s->queue[i] : s->active[i - s->n_queue];
-        if (a->id != id || !a->n_left) continue;
-        a->cancelled = true;
-        return true;
-    }
-    return false;
+    hn_ticket *a = find(s, id);
+    if (a) a->cancelled = true;
+    return a != NULL;
+}
+
+bool hone_scheduler_hold(hone_scheduler *s, uint64_t id, bool hold)
+{
+    hn_ticket *a = find(s, id);
+    if (a) a->held = hold;
+    return a != NULL;
 }
 
 /* ---- a step --------------------------------------------------------------------------- */
@@ -281,12 +293,13 @@ hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_error *err
     if (worked) *worked = false;
     HN_NEED(err, s, "a scheduler");
     HN_NEED(err, worked, "a place for whether there was anything to do");
-    *worked = s->n_active || s->n_queue;
+    const int32_t before = s->n_active + s->n_queue, waited = s->n_queue;
     take_out(s);
     sweep(s);
     hn_scheduler_admit(s);
-    hn_scheduler_run(s);
+    *worked = hn_scheduler_run(s);
     sweep(s);
+    *worked = *worked || s->n_active + s->n_queue != before || s->n_queue != waited;
     return HONE_OK;
 }
 

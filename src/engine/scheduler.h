@@ -40,7 +40,7 @@ struct hn_ticket {
     hn_choice *choice; /* [r.n_choices] */
     int32_t n_left;    /* choices that have not ended */
     bool forked;       /* the prompt is done */
-    bool cancelled;
+    bool cancelled, held;               /* held: nothing of it is run */
     uint64_t scope;                     /* of its sequences */
     int32_t n_cached, n_done, n_echoed; /* of the prompt: found, there, told with log-probabilities */
 };
@@ -87,8 +87,8 @@ bool hn_scheduler_evict(hone_scheduler *s); /* empties the idle slot not used fo
  * oldest is left. */
 bool hn_scheduler_make_room(hone_scheduler *s);
 
-/* scheduler_batch.c: which rows run, and what becomes of a batch that fails */
-void hn_scheduler_run(hone_scheduler *s);
+/* scheduler_batch.c: which rows run, and what becomes of a batch that fails. False: none can */
+bool hn_scheduler_run(hone_scheduler *s);
 
 /* scheduler_tell.c: picks and events */
 /* A unit's rows were run: what they say of its prompt, and, behind the last of its ids, the next token of each choice.

@@ -53,7 +53,7 @@ static void share(hone_scheduler *s, int32_t n_rows)
         for (int32_t i = 0; i < s->n_active; i++)
             for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
                 hn_choice *c = &s->active[i]->choice[k];
-                if (c->slot < 0 || c->ended || is_decoding(s, c) || !may_have(s, c, h.echo_left)) continue;
+                if (c->slot < 0 || c->ended || c->of->held || is_decoding(s, c) || !may_have(s, c, h.echo_left)) continue;
                 if (!oldest) oldest = c;
                 if (!shortest || left_of(s, c) < left_of(s, shortest)) shortest = c;
             }
@@ -86,7 +86,7 @@ static int32_t plan(hone_scheduler *s, int32_t *n_prefill)
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || (c->k && !c->of->forked)) continue;
-        c->rows = is_decoding(s, c);
+        c->rows = is_decoding(s, c) && !c->of->held;
         n_decode += c->rows;
     }
     share(s, prefill_rows(s, n_decode));
@@ -182,13 +182,13 @@ static void learn(hone_scheduler *s, int32_t n, int32_t n_prefill, uint64_t ns)
     s->row_ns = each > s->row_ns ? each : (7 * s->row_ns + each) / 8;
 }
 
-void hn_scheduler_run(hone_scheduler *s)
+bool hn_scheduler_run(hone_scheduler *s)
 {
     int32_t n_prefill, planned = plan(s, &n_prefill);
     uint64_t begin = s->now(s->now_arg);
     hone_status st = HONE_E_NOMEM;
     hone_error err;
-    if (!planned) return;
+    if (!planned) return false;
     s->n.n_steps++;
     do {
         int32_t n = 0, n_want = 0;
@@ -206,4 +206,5 @@ void hn_scheduler_run(hone_scheduler *s)
         if (st == HONE_OK) settle(s, c);
         else run_alone(s, c);
     }
+    return true;
 }

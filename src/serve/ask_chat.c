@@ -136,7 +136,7 @@ static bool read_message(hn_turns *t, const json_t *m, const char *path)
         if (!hn_turn_answers(t, id)) return hn_field_range(f, at, v, "the id of a call in a message before");
     }
     if ((v = hn_field_get(m, "content"))) return read_content(t, v, hn_field_path(at, path, "content"));
-    if (answer && (t->n_calls || t->has_content)) return true;
+    if (answer && (t->n_calls || t->has_content || t->reasoning.n)) return true; /* it may have ended while it thought */
     return hn_field_missing(f, hn_field_path(at, path, "content"),
                             answer ? "a string, or tool_calls" : "a string or an array of parts");
 }
@@ -300,6 +300,28 @@ static bool read_continue(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
+/* As some services have it: thinking on or off, whatever the template calls it. */
+static bool read_thinking(hn_fields *f, const json_t *v, const char *path)
+{
+    bool on;
+    if (!hn_field_bool(f, v, path, &on)) return false;
+    if (!on || !f->ask->effort) f->ask->effort = on ? "on" : "off";
+    return true;
+}
+
+/* {"effort", "enabled", "max_tokens"}, as routers of requests have it. */
+static bool read_reasoning(hn_fields *f, const json_t *o, const char *path)
+{
+    static const hn_field fields[] = {
+        { .name = "effort", .kind = HN_FIELD_CALL, .fn = hn_field_effort },
+        { .name = "enabled", .kind = HN_FIELD_CALL, .fn = read_thinking },
+        { .name = "max_tokens", .kind = HN_FIELD_CALL, .fn = read_budget },
+        { .name = "summary", .kind = HN_FIELD_PASSED },
+        { 0 },
+    };
+    return hn_fields_read(f, o, path, (const hn_field *const[]){ fields, NULL });
+}
+
 /* Nothing but text. */
 static bool read_modalities(hn_fields *f, const json_t *v, const char *path)
 {
@@ -325,6 +347,8 @@ const hn_field hn_fields_chat[] = {
     { CALL("logprobs", read_logprobs) },
     { CALL("top_logprobs", read_top) },
     { CALL("reasoning_effort", hn_field_effort) },
+    { CALL("reasoning", read_reasoning) },
+    { CALL("enable_thinking", read_thinking) },
     { CALL("reasoning_format", read_format) },
     { CALL("reasoning_budget", read_budget) },
     { CALL("thinking_budget_tokens", read_budget) },

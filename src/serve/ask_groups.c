@@ -197,6 +197,16 @@ const hn_field hn_fields_sampling[] = {
     { NEUTRAL("adaptive_target", -1, -1, CHAIN) },
     { NEUTRAL("min_keep", 0, 1, CHAIN) },
     { NEUTRAL("samplers", 0, 0, CHAIN) },
+    { NEUTRAL("length_penalty", 1, 1, CHAIN) },
+    { NEUTRAL("early_stopping", 0, 0, CHAIN) },
+    { NEUTRAL("logits_processors", 0, 0, CHAIN) },
+    { NEUTRAL("min_tokens", 0, 0, "ignore_eos goes on to max_tokens") },
+    { NEUTRAL("min_new_tokens", 0, 0, "ignore_eos goes on to max_tokens") },
+    { NEUTRAL("stop_token_ids", 0, 0, "expected stop") },
+    { NEUTRAL("bad_words", 0, 0, "expected logit_bias") },
+    { NEUTRAL("allowed_token_ids", 0, 0, "expected structured_outputs or logit_bias") },
+    { NEUTRAL("include_stop_str_in_output", 0, 0, "the text ends before a stop string") },
+    { NEUTRAL("truncate_prompt_tokens", 0, -1, "nothing is cut silently") },
     { PASSED("mirostat_tau") },
     { PASSED("mirostat_eta") },
     { PASSED("xtc_threshold") },
@@ -256,9 +266,10 @@ static bool read_response_format(hn_fields *f, const json_t *o, const char *path
     if (!hn_field_type(f, o, path, &type)) return false;
     if (!hn_field_one_of(f, hn_field_get(o, "type"), hn_field_path(at, path, "type"), types, &type)) return false;
     if (type == types[0]) return true;
-    if (type == types[2]) return read_named_schema(f, hn_field_get(o, "json_schema"), hn_field_path(at, path, type));
-    const json_t *schema = hn_field_get(o, "schema"); /* as llama-server takes it */
-    return schema ? hn_field_schema(f, schema, hn_field_path(at, path, "schema"))
+    const json_t *schema = hn_field_get(o, "schema"), *named = hn_field_get(o, "json_schema");
+    if (type == types[2] && (named || !schema)) return read_named_schema(f, named, hn_field_path(at, path, type));
+    return schema ? /* as llama-server takes it, by either type */
+                  hn_field_schema(f, schema, hn_field_path(at, path, "schema"))
                   : hn_field_form(f, path, HONE_GRAMMAR_JSON_OBJECT, NULL);
 }
 

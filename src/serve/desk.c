@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct hn_desk {
     pthread_mutex_t lock;
@@ -16,11 +17,23 @@ struct hn_desk {
     void *arg;
 };
 
-/* All that waits, at once. Waits for something where idle; false: it is over. */
-static bool take_all(hn_desk *d, bool idle, hn_task_queue *out)
+/* How a desk waits: not at all, for something to do, or a moment: whose requests are held has deadlines. */
+typedef enum rest { GOES_ON, WAITS, LOOKS_AGAIN } rest;
+
+/* All that waits, at once. False: it is over. */
+static bool take_all(hn_desk *d, rest how, hn_task_queue *out)
 {
+    enum { MOMENT_NS = 20000000 };
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MOMENT_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
     pthread_mutex_lock(&d->lock);
-    while (idle && !d->queue.first && !d->ends) pthread_cond_wait(&d->more, &d->lock);
+    while (how == WAITS && !d->queue.first && !d->ends) pthread_cond_wait(&d->more, &d->lock);
+    if (how == LOOKS_AGAIN && !d->queue.first && !d->ends) pthread_cond_timedwait(&d->more, &d->lock, &until);
     *out = d->queue;
     d->queue = (hn_task_queue){ 0 };
     bool over = d->ends && !out->first;
@@ -31,10 +44,18 @@ static bool take_all(hn_desk *d, bool idle, hn_task_queue *out)
 const hn_desk_model *hn_desk_first(const hn_desk *d) { return d->models; }
 uint64_t hn_desk_step_ns(const hn_desk *d) { return d->began; }
 
-/* A step of each. True: something was done. */
-static bool step_all(hn_desk *d)
+/* Are there requests at all? */
+static bool has_some(const hn_desk_model *m)
 {
-    bool any = false;
+    hone_scheduler_stats st;
+    hone_scheduler_get_stats(m->scheduler, &st);
+    return st.n_running || st.n_waiting || st.n_paused;
+}
+
+/* A step of each. */
+static rest step_all(hn_desk *d)
+{
+    bool any = false, some = false;
     for (hn_desk_model *m = d->models; m; m = m->next) {
         bool worked = false;
         hone_error err;
@@ -42,21 +63,22 @@ static bool step_all(hn_desk *d)
         if (hone_scheduler_step(m->scheduler, &worked, &err) != HONE_OK)
             hn_log("serve: a step failed: %s", err.message);
         any = any || worked;
+        some = some || (!worked && has_some(m));
     }
-    return any;
+    return any ? GOES_ON : some ? LOOKS_AGAIN : WAITS;
 }
 
 static void *compute(void *arg)
 {
     hn_desk *d = arg;
     hn_task_queue todo;
-    bool idle = false;
+    rest how = GOES_ON;
 
-    while (take_all(d, idle, &todo)) {
+    while (take_all(d, how, &todo)) {
         bool told = todo.first != NULL;
         for (hn_task *t; (t = hn_task_pop(&todo));) t->fn(t->arg);
-        idle = !step_all(d);
-        if (told || !idle) d->after(d->arg);
+        how = step_all(d);
+        if (told || how != WAITS) d->after(d->arg);
     }
     return NULL;
 }

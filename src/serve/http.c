@@ -498,6 +498,8 @@ const char *hn_http_address(const hn_http *h) { return h->address; }
 bool hn_http_draining(const hn_http *h) { return h->draining; }
 size_t hn_http_connections(const hn_http *h) { return h->n_conn + h->n_over; }
 
+bool hn_http_is_local(const hn_http *h) { return h->loopback; }
+
 hone_status hn_http_run(hn_http *h, hone_error *err)
 {
     int rc = event_base_loop(h->base, EVLOOP_NO_EXIT_ON_EMPTY);

@@ -60,6 +60,7 @@ void hn_http_stop(hn_http *h);
 /* What was posted and did not run, runs now. Exchanges that were not ended are gone. NULL is accepted. */
 void hn_http_free(hn_http *h);
 size_t hn_http_connections(const hn_http *h); /* open now; any thread */
+bool hn_http_is_local(const hn_http *h);      /* only this machine reaches it */
 /* Reads the key file again. False: it cannot be used, the old keys hold. */
 bool hn_http_reload_keys(hn_http *h, hone_error *err);
 /* Runs fn on the event thread, soon and in order; any thread. False: out of memory. */

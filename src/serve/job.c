@@ -44,7 +44,7 @@ static void free_parts(void *arg)
     free(j->bias);
     free(j->vectors);
     if (j->voice->drop) j->voice->drop(j->state);
-    hone_grammar_free(j->grammar);
+    hn_forms_give(j->server->forms, j->grammar);
     hn_book_format_give(j->format);
     hn_bytes_free(&j->body);
     hn_ask_free(&j->ask);
@@ -55,13 +55,13 @@ static void free_parts(void *arg)
     free(j);
 }
 
-/* Where the desk was told to stop it, that may still be on its way: the desk frees it behind that. */
+/* Where the desk was told to stop or hold it, that may still be on its way: the desk frees it behind that. */
 static void free_job(hn_job *j)
 {
     *j->at_open = j->next_open;
     if (j->next_open) j->next_open->at_open = j->at_open;
     j->server->n_open--;
-    if (!j->stopped) {
+    if (!j->stopped && !j->held) {
         free_parts(j);
         return;
     }
@@ -175,12 +175,25 @@ static void wait_for_loading(hn_job *j)
     hn_crew_do(s->loader, &j->task);
 }
 
+/* On the loader. */
+static void unload(void *arg)
+{
+    hn_job *j = arg;
+    hn_refusal r;
+    j->head.model = j->book_wanted->name;
+    bool ok = hn_shelf_unload(j->book_wanted, &r) && hn_job_find(j, &j->body, &r);
+    send_back(j, ok ? NULL : &r);
+}
+
 static void work(void *arg)
 {
     hn_job *j = arg;
     hn_refusal r;
     if (!hn_job_read(j, &r)) {
         send_back(j, &r);
+    } else if (hn_job_unloads(j)) {
+        j->task.fn = unload;
+        hn_crew_do(j->server->loader, &j->task);
     } else if (hn_shelf_try_fair(j->book_wanted)) {
         j->book = j->book_wanted;
         prepare(j);
@@ -224,6 +237,7 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
     j->t_begin = j->t_sent = hn_serve_ns();
     j->task = (hn_task){ .fn = work, .arg = j };
     j->desk_task = (hn_task){ .fn = hn_job_submit, .arg = j };
+    j->hold_task = (hn_task){ .fn = hn_job_hold, .arg = j };
     j->stop_task = (hn_task){ .fn = hn_job_cancel, .arg = j };
     if (!name_job(j)) {
         free(j);
@@ -248,6 +262,7 @@ static void set_headers(hn_job *j)
     char ignored[2400]; /* hn_field_ignored ends at 1024 and a name; notes of a form and of tools are 300 each */
     const char *more = j->effort_ignored ? "reasoning_effort" : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
+    hn_serve_load(j->server, j->x);
     if (!*fields && !*more) return;
     snprintf(ignored, sizeof ignored, "%s%s%s", fields, *fields && *more ? ", " : "", more);
     hn_exchange_set_header(j->x, "x-hone-ignored", ignored);
@@ -280,6 +295,11 @@ bool hn_job_late(const hn_job *j, hn_refusal *r)
                      (double)(j->deadline - j->t_begin) * 1e-9);
 }
 
+bool hn_job_ended(hn_refusal *r)
+{
+    return hn_refuse(r, 400, "cancelled", NULL, "the response was cancelled, as it was asked for");
+}
+
 static void no_memory(hn_refusal *r) { hn_refuse(r, 500, "out_of_memory", NULL, "no memory for the answer"); }
 
 /* A stream that cannot go on: the client learns of it by the missing end. */
@@ -294,6 +314,17 @@ static void break_off(hn_job *j)
 /* Is there somebody to whom the stream can go on? */
 static bool reads(const hn_job *j) { return !j->gone && !j->broken; }
 
+/* Whether the answer is to wait for its client. */
+static void set_hold(hn_job *j, bool hold)
+{
+    if (atomic_load(&j->hold) == hold) return;
+    j->held = true;
+    atomic_store(&j->hold, hold);
+    if (!atomic_exchange(&j->holding, true)) hn_desk_do(j->server->desk, &j->hold_task);
+}
+
+static void on_room(void *arg) { set_hold(arg, false); }
+
 /* Frames to the client. */
 static void send_frames(hn_job *j, hn_bytes *o)
 {
@@ -303,6 +334,7 @@ static void send_frames(hn_job *j, hn_bytes *o)
         return;
     }
     if (o->n) hn_exchange_send(j->x, o->p, o->n);
+    if (hn_exchange_backlog(j->x) >= HN_HTTP_BACKLOG) set_hold(j, true);
     j->t_sent = hn_serve_ns();
 }
 
@@ -311,6 +343,7 @@ static void begin_stream(hn_job *j)
     hn_bytes o = { 0 };
     if (j->begun || j->gone) return;
     j->begun = true;
+    hn_exchange_on_room(j->x, on_room, j);
     set_headers(j);
     hn_exchange_set_header(j->x, "cache-control", "no-cache");
     hn_exchange_set_header(j->x, "x-accel-buffering", "no");
@@ -407,6 +440,23 @@ void hn_job_tick(hn_server *s)
         else hn_job_late(j, &r);
         end_waiting(j, &r);
     }
+}
+
+const hn_job *hn_job_end_response(hn_server *s, const char *id)
+{
+    hn_refusal r;
+    const hn_voice *responses = hn_voice_find("POST", "/v1/responses", false);
+    hn_job *j = s->open;
+    while (j && (j->voice != responses || j->gone || j->answered || strcmp(j->id, id) != 0)) j = j->next_open;
+    if (!j) return NULL;
+    hn_job_ended(&r);
+    if (end_waiting(j, &r)) return j;
+    atomic_store(&j->ended, true);
+    if (!j->stopped) {
+        j->stopped = true;
+        hn_desk_do(s->desk, &j->stop_task);
+    }
+    return j;
 }
 
 void hn_job_stop_all(hn_server *s, bool all)

@@ -67,6 +67,8 @@ typedef struct hn_job {
     hn_task task;      /* crew and loader */
     hn_task desk_task; /* to the desk, once at a time */
     hn_task stop_task; /* cancelling */
+    hn_task hold_task; /* a client that does not take what it is sent; at the desk where `holding` */
+    _Atomic bool hold, holding;
     hn_exchange *x;
     const hn_voice *voice;
     hn_ask ask;
@@ -119,6 +121,8 @@ typedef struct hn_job {
     bool gone;         /* so is the client */
     bool answered;     /* while it waited for its model; x is no more */
     bool stopped;      /* the desk was told */
+    bool held;         /* it was once told to hold */
+    _Atomic bool ended; /* by whoever asked for it: it is told so */
     bool broken;       /* frames were lost for want of memory: the stream ends without its end */
     _Atomic bool runs; /* the desk has begun with it */
     const char *route; /* for the counters */
@@ -130,6 +134,8 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice);
 /* Every now and then: signs of life on silent streams, the end of those who waited too long for their model. Event
  * thread. */
 void hn_job_tick(hn_server *s);
+/* Ends the response of this id, which is told so; NULL: there is none. Event thread. */
+const hn_job *hn_job_end_response(hn_server *s, const char *id);
 /* Tells the desk to stop those that wait (all false) or all that runs. Event thread. */
 void hn_job_stop_all(hn_server *s, bool all);
 
@@ -150,9 +156,13 @@ static inline bool hn_job_embeds(const hn_job *j)
     return j->ask.kind == HN_ASK_EMBED || j->ask.kind == HN_ASK_RERANK;
 }
 
+/* ollama's way to have a model unloaded. */
+static inline bool hn_job_unloads(const hn_job *j) { return j->ask.kind == HN_ASK_LOAD && j->ask.keep_alive_ms == 0; }
+
 /* job_desk.c, on the desk. */
 void hn_job_submit(void *job);
 void hn_job_cancel(void *job);
+void hn_job_hold(void *job); /* or to go on, as its `hold` says */
 /* Hands on what was said in a round. */
 void hn_job_flush(hn_server *s);
 /* Adds an id to what the end tells. */
@@ -160,6 +170,8 @@ bool hn_strand_keep(hn_strand *s, int32_t id);
 /* Hands a parcel to the event thread, which then has to be woken (hn_serve_wake). Any thread. */
 void hn_job_send(hn_parcel *b);
 
+/* 400: somebody asked for its end. Returns false. */
+bool hn_job_ended(hn_refusal *r);
 /* 504: it was not answered in time. Returns false. */
 bool hn_job_late(const hn_job *j, hn_refusal *r);
 

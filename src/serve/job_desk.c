@@ -437,7 +437,8 @@ static void refuse_deadline(hn_job *j)
 static void refuse_cancelled(hn_job *j)
 {
     hn_refusal r;
-    hn_refuse_draining(&r);
+    if (atomic_load(&j->ended)) hn_job_ended(&r);
+    else hn_refuse_draining(&r);
     fail(j, &r);
 }
 
@@ -571,7 +572,7 @@ static hone_status submit(hn_run *run, hone_error *err)
                        .sampled_probs = a->post_sampling_probs,
                        .prompt_logprobs = a->echo && a->prompt_logprobs,
                        .no_share = !a->cache,
-                       .scope = a->salt,
+                       .scope = j->server->apart ? hn_mix64(j->client ^ hn_mix64(a->salt)) | 1 : a->salt,
                        .client = j->client,
                        .deadline_ns = j->deadline,
                        .adapters = j->adapters,
@@ -583,13 +584,24 @@ static hone_status submit(hn_run *run, hone_error *err)
     return hone_scheduler_submit(j->book->desk.scheduler, &r, &run->request, err);
 }
 
+/* Seconds until there is room again, as far as those that ended tell. */
+static int seconds_to_room(const hn_job *j)
+{
+    enum { MOST = 120 };
+    hone_scheduler_stats st;
+    hone_scheduler_get_stats(j->book->desk.scheduler, &st);
+    double each = hn_tally_mean(j->server->tally, HN_TIME_REQUEST) - hn_tally_mean(j->server->tally, HN_TIME_QUEUE);
+    double s = ceil(each * st.n_waiting / (st.n_slots > 0 ? st.n_slots : 1) / 2); /* half of the queue */
+    return s > MOST ? MOST : s > 1 ? (int)s : 1;
+}
+
 /* The queue is full, or the request is none: in words for the client. */
 static void refuse_submit(hn_job *j, const hone_error *err)
 {
     hn_refusal r;
     if (err->code == HONE_E_BUSY) {
         hn_refuse(&r, 429, "queue_full", NULL, "%s; try again", err->message);
-        r.retry_after = 1;
+        r.retry_after = seconds_to_room(j);
         hn_tally_add(j->server->tally, HN_COUNT_REJECTED_QUEUE, 1);
     } else if (err->code == HONE_E_CTX || err->code == HONE_E_ARG) {
         hn_refuse(&r, 400, "out_of_range", NULL, "%s", err->message);
@@ -614,7 +626,9 @@ static void submit_some(hn_job *j)
     hone_error err;
     hone_status st = HONE_OK;
     while (!j->failed && !j->cancelled && j->n_queued < j->n_run && st == HONE_OK) {
-        st = submit(&j->run[j->n_queued], &err);
+        hn_run *run = &j->run[j->n_queued];
+        st = submit(run, &err);
+        if (st == HONE_OK && atomic_load(&j->hold)) hone_scheduler_hold(j->book->desk.scheduler, run->request, true);
         j->n_queued += st == HONE_OK;
     }
     if (st != HONE_OK && (st != HONE_E_BUSY || !j->n_queued)) refuse_submit(j, &err);
@@ -633,6 +647,15 @@ void hn_job_submit(void *arg)
         if (b) b->begins = true;
     }
     mark_dirty(j);
+}
+
+void hn_job_hold(void *arg)
+{
+    hn_job *j = arg;
+    atomic_store(&j->holding, false); /* from here on it may be told again */
+    bool hold = atomic_load(&j->hold);
+    for (size_t i = 0; i < j->n_run && !j->over; i++)
+        if (j->run[i].request) hone_scheduler_hold(j->book->desk.scheduler, j->run[i].request, hold);
 }
 
 void hn_job_cancel(void *arg)

@@ -191,7 +191,7 @@ static bool compile_form(hn_job *j, hn_refusal *r)
 {
     hone_error err;
     const hn_ask *a = &j->ask;
-    if (!a->has_form || hone_grammar_compile(&j->grammar, &a->form, &err) == HONE_OK) return true;
+    if (!a->has_form || hn_forms_take(j->server->forms, &a->form, &j->grammar, &err) == HONE_OK) return true;
     bool schema = a->form.kind == HONE_GRAMMAR_JSON_SCHEMA || a->form.kind == HONE_GRAMMAR_JSON_OBJECT;
     return refuse_error(&err, schema ? "schema_error" : "grammar_error", a->form_param, r);
 }
@@ -399,9 +399,6 @@ static bool make_runs(hn_job *j, hn_refusal *r)
 bool hn_job_prepare(hn_job *j, hn_refusal *r)
 {
     const hn_ask *a = &j->ask;
-    if (a->kind == HN_ASK_LOAD && a->keep_alive_ms == 0)
-        return hn_refuse(r, 400, "unsupported_parameter", "keep_alive",
-                         "a model is unloaded by POST /models/unload, or when another needs its place");
     if (a->kind == HN_ASK_LOAD) return true;
     if (hn_job_embeds(j)) return hn_job_read_embed(j, r);
     if (generates(a->kind) && !j->book->desk.scheduler)

@@ -322,9 +322,44 @@ static bool show(hn_server *s, hn_exchange *x)
     return true;
 }
 
+/* ---- a response is to end ----------------------------------------------------------------------------------------- */
+
+/* /v1/responses/resp_ID/cancel, or without /v1; *id: what stands there. */
+static bool is_cancel(const char *path, char id[40])
+{
+    const char *from = strncmp(path, "/v1/", 4) == 0 ? path + 3 : path, *end = strrchr(path, '/');
+    if (strncmp(from, "/responses/resp_", 16) != 0 || strcmp(end, "/cancel") != 0 || end < from + 16) return false;
+    snprintf(id, 40, "%.*s", (int)(end - from - 16 < 39 ? end - from - 16 : 39), from + 16);
+    return true;
+}
+
+static bool cancel(hn_server *s, hn_exchange *x, const char *id)
+{
+    static const char route[] = "/v1/responses/{id}/cancel";
+    hn_bytes o = { 0 };
+    const hn_job *j = hn_job_end_response(s, id);
+    if (!j) {
+        hn_serve_tell(s, x, route, 404, NULL, "no response of this id is being answered; those that ended are not kept");
+        return true;
+    }
+    hn_bytes_text(&o, "{\"id\":\"resp_");
+    hn_bytes_escaped(&o, id, strlen(id));
+    hn_bytes_text(&o, "\"");
+    hn_bytes_text_member(&o, "object", "response");
+    hn_bytes_int_member(&o, "created_at", j->head.created);
+    hn_bytes_text_member(&o, "status", "cancelled");
+    hn_bytes_text_member(&o, "model", j->begun ? j->head.model : ""); /* else it may be being found */
+    hn_bytes_text(&o, ",\"output\":[],\"error\":null,\"incomplete_details\":null,\"instructions\":null,\"metadata\":{},"
+                      "\"parallel_tool_calls\":true,\"tool_choice\":\"auto\",\"tools\":[]}");
+    hn_serve_json(s, x, route, &o);
+    return true;
+}
+
 bool hn_serve_manage(hn_server *s, hn_exchange *x)
 {
+    char id[40];
     const char *path = hn_exchange_path(x);
+    if (is_cancel(path, id)) return cancel(s, x, id);
     if (strcmp(path, "/models/load") == 0) return give_load(s, x, false);
     if (strcmp(path, "/models/unload") == 0) return give_load(s, x, true);
     if (strcmp(path, "/v1/load_lora_adapter") == 0) return give_lora(s, x, true);

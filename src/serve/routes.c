@@ -41,6 +41,7 @@ static const char *methods_of(void *arg, const char *path)
     for (size_t i = 0; hn_voice_route(i, &spoken, &ollama); i++)
         if (strcmp(spoken, path) == 0 && (s->p.ollama || !ollama)) return "POST";
     if (begins(path, "/slots/")) return "POST";
+    if ((begins(path, "/v1/responses/") || begins(path, "/responses/")) && strstr(path, "/cancel")) return "POST";
     return begins(path, "/v1/models/") || begins(path, "/models/") ? "GET" : NULL;
 }
 
@@ -64,6 +65,7 @@ void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r)
 {
     char seconds[24];
     hn_bytes o = { 0 };
+    if (r->status == 429) hn_serve_load(s, x);
     if (r->retry_after) {
         snprintf(seconds, sizeof seconds, "%d", r->retry_after);
         hn_exchange_set_header(x, "retry-after", seconds);

@@ -41,7 +41,38 @@ void hn_serve_wake(hn_server *s)
     if (any) hn_http_post(s->http, run_back, s);
 }
 
-static void after_round(void *arg) { hn_job_flush(arg); }
+/* What pickers between several servers look at. */
+static void note_load(hn_server *s)
+{
+    uint64_t running = 0, waiting = 0, used = 0, total = 0;
+    for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) {
+        hone_scheduler_stats st;
+        hone_scheduler_get_stats(m->scheduler, &st);
+        running += (uint64_t)st.n_running;
+        waiting += (uint64_t)st.n_waiting;
+        used += st.cache_used;
+        total += st.cache_total;
+    }
+    uint64_t share = total ? (uint64_t)(1000.0 * (double)used / (double)total) : 0;
+    if (running > 0xFFFF) running = 0xFFFF;
+    if (waiting > 0xFFFF) waiting = 0xFFFF;
+    atomic_store(&s->load, running << 32 | waiting << 16 | share);
+}
+
+void hn_serve_load(const hn_server *s, hn_exchange *x)
+{
+    char value[48];
+    uint64_t load = atomic_load(&s->load);
+    snprintf(value, sizeof value, "%u;%u;%.3f", (unsigned)(load >> 32), (unsigned)(load >> 16 & 0xFFFF),
+             (double)(load & 0xFFFF) / 1000);
+    hn_exchange_set_header(x, "x-hone-load", value);
+}
+
+static void after_round(void *arg)
+{
+    note_load(arg);
+    hn_job_flush(arg);
+}
 
 /* ---- the first model -------------------------------------------------------------------------------------------- */
 
@@ -167,6 +198,7 @@ static void close_all(hn_server *s)
     if (s->http) run_back(s);
     hn_shelf_free(s->shelf);
     hn_http_free(s->http);
+    hn_forms_free(s->forms);
     hn_tally_free(s->tally);
     pthread_mutex_destroy(&s->back_lock);
     free(s);
@@ -177,7 +209,8 @@ static void close_all(hn_server *s)
 static hone_status open_threads(hn_server *s, hone_error *err)
 {
     hone_status st;
-    if (!(s->tally = hn_tally_new())) return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters");
+    if (!(s->tally = hn_tally_new()) || !(s->forms = hn_forms_new()))
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters and forms");
     if ((st = hn_crew_new(&s->crew, WORKERS, err)) != HONE_OK || (st = hn_crew_new(&s->loader, 1, err)) != HONE_OK ||
         (st = hn_crew_new(&s->filer, 1, err)) != HONE_OK ||
         (st = hn_desk_new(&s->desk, after_round, s, err)) != HONE_OK)
@@ -193,6 +226,8 @@ static hone_status open_http(hn_server *s, hone_error *err)
     hone_status st = hn_http_open(&s->http, &s->p.http, err);
     if (st != HONE_OK) return st;
     hn_serve_word_errors(s);
+    s->apart = s->p.cache_scope == HN_CACHE_BY_CLIENT ||
+               (s->p.cache_scope == HN_CACHE_BY_ADDRESS && !hn_http_is_local(s->http));
     bool ok = hn_http_every(s->http, TICK_MS, on_tick, s);
     for (size_t i = 0; ok && i < sizeof signals / sizeof *signals; i++)
         ok = hn_http_on_signal(s->http, signals[i], on_signal, s);

@@ -2,11 +2,15 @@
 #ifndef HN_SERVER_H
 #define HN_SERVER_H
 
+#include "serve/forms.h"
 #include "serve/http.h"
 #include "serve/shelf.h"
 #include "serve/tally.h"
 
 #include <pthread.h>
+
+/* Who finds what was computed: all where only this machine asks, else each client its own. */
+typedef enum hn_cache_scope { HN_CACHE_BY_ADDRESS, HN_CACHE_OF_ALL, HN_CACHE_BY_CLIENT } hn_cache_scope;
 
 typedef struct hn_serve_params {
     hn_http_params http;   /* handler, arg and is_public are the server's */
@@ -15,6 +19,7 @@ typedef struct hn_serve_params {
     bool metrics, metrics_compat, slots, ui, ollama; /* compat: vLLM's names of metrics, too */
     const char *slot_dir;                            /* folder of slot files; NULL: there are none */
     const char *ollama_version;                      /* what /api/version says; NULL: hone's own */
+    hn_cache_scope cache_scope;
     int32_t drain_s, timeout_s;
     double roof_gb_s; /* measured read bandwidth; 0: not measured */
     void (*ready)(void *arg, const char *address);
@@ -35,8 +40,11 @@ typedef struct hn_server {
     hn_desk *desk;
     hn_shelf *shelf;
     hn_tally *tally;
+    hn_forms *forms;
+    bool apart;            /* clients find what they sent themselves alone; constant */
     _Atomic int state;     /* hn_server_state */
     _Atomic int n_waiting; /* requests that wait for the loading of their model */
+    _Atomic uint64_t load; /* as the desk saw it last: what runs, what waits, thousandths of the cache, 16 bits each */
 
     /* the desk's */
     struct hn_job *dirty;
@@ -80,6 +88,9 @@ void hn_serve_refuse(hn_server *s, hn_exchange *x, const hn_refusal *r);
 /* The same in a few words, and what was written, which is freed; both are counted for the route. Event thread. */
 void hn_serve_tell(hn_server *s, hn_exchange *x, const char *route, int status, const char *code, const char *message);
 void hn_serve_json(hn_server *s, hn_exchange *x, const char *route, hn_bytes *o);
+
+/* The header x-hone-load: RUNNING;WAITING;SHARE of the cache. Event thread. */
+void hn_serve_load(const hn_server *s, hn_exchange *x);
 
 /* 503: it shuts down. Returns false. */
 bool hn_refuse_draining(hn_refusal *r);

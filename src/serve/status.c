@@ -40,6 +40,7 @@ static void health(hn_server *s, hn_exchange *x)
         hn_serve_tell(s, x, "/health", 503, "loading", "the model is being loaded");
     } else {
         hn_bytes_text(&o, "{\"status\":\"ok\"}");
+        hn_serve_load(s, x);
         hn_serve_json(s, x, "/health", &o);
     }
 }
@@ -248,6 +249,7 @@ typedef struct question {
     hn_order order;
     hn_book *book; /* of slots: taken; NULL: of metrics */
     hone_scheduler_stats stats;
+    uint64_t pages, pages_total;
     hone_slot_info *slot; /* [n_slot] */
     int32_t n_slot;
 } question;
@@ -272,11 +274,14 @@ static void write_slots(hn_order *order, hn_bytes *o)
 static void write_metrics(hn_order *order, hn_bytes *o)
 {
     const hn_server *s = order->server;
-    const hone_scheduler_stats *st = &((const question *)order)->stats;
+    const question *q = (const question *)order;
+    const hone_scheduler_stats *st = &q->stats;
     hn_tally_now now = { .running = (uint64_t)st->n_running,
                          .waiting = (uint64_t)st->n_waiting + (uint64_t)atomic_load(&s->n_waiting),
                          .kv_used = st->cache_used,
                          .kv_total = st->cache_total,
+                         .pages = q->pages,
+                         .pages_total = q->pages_total,
                          .page_tokens = PAGE_POSITIONS,
                          .preempted = st->n_preempted,
                          .model = hn_shelf_at(s->shelf, 0)->name,
@@ -293,11 +298,23 @@ static void drop_question(hn_order *order)
     free(q);
 }
 
-/* Of all models that are loaded, together. */
-static void add_stats(hone_scheduler_stats *sum, const hone_scheduler *s)
+/* What a page of the model's cache takes: windows and states count with their share of the longest sequence. */
+static uint64_t page_bytes(const hn_book *b)
 {
-    hone_scheduler_stats st;
-    hone_scheduler_get_stats(s, &st);
+    hone_sequence_cost cost;
+    uint64_t n = ((uint64_t)b->n_ctx + PAGE_POSITIONS - 1) / PAGE_POSITIONS;
+    if (hone_model_sequence_cost(b->model, b->n_ctx, b->shelf_cache, &cost, NULL) != HONE_OK) return 0;
+    return n ? cost.bytes / n : 0;
+}
+
+/* Of all models that are loaded, together. */
+static void add_stats(question *q, const hn_desk_model *m)
+{
+    hone_scheduler_stats st, *sum = &q->stats;
+    uint64_t page = page_bytes((const hn_book *)((const char *)m - offsetof(hn_book, desk)));
+    hone_scheduler_get_stats(m->scheduler, &st);
+    q->pages += page ? st.cache_used / page : 0;
+    q->pages_total += page ? st.cache_total / page : 0;
     sum->n_running += st.n_running;
     sum->n_waiting += st.n_waiting;
     sum->cache_used += st.cache_used;
@@ -310,7 +327,7 @@ static void look(void *arg)
     question *q = arg;
     hn_server *s = q->order.server;
     q->stats.n_preempted = hn_shelf_preempted(s->shelf);
-    for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) add_stats(&q->stats, m->scheduler);
+    for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) add_stats(q, m);
     for (int32_t i = 0; i < q->n_slot; i++)
         if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
     q->order.ok = true;

@@ -52,6 +52,14 @@ void hn_tally_take(hn_tally *t, hn_tally_time what, double seconds)
     atomic_fetch_add_explicit(&t->time[what].sum_us, (uint64_t)(seconds * 1e6), memory_order_relaxed);
 }
 
+double hn_tally_mean(const hn_tally *t, hn_tally_time what)
+{
+    uint64_t n = 0;
+    for (int i = 0; i <= HN_TALLY_BUCKETS; i++)
+        n += atomic_load_explicit(&t->time[what].bucket[i], memory_order_relaxed);
+    return n ? (double)atomic_load_explicit(&t->time[what].sum_us, memory_order_relaxed) * 1e-6 / (double)n : 0;
+}
+
 /* Called by the event thread alone; readers see a route before its first count. */
 void hn_tally_answer(hn_tally *t, const char *route, int status)
 {
@@ -136,7 +144,7 @@ static void write_compat(const hn_tally *t, const hn_tally_now *now, hn_bytes *o
         now->kv_total ? (double)now->kv_used / (double)now->kv_total : 0);
     head(o, "vllm:cache_config_info", "gauge", "Positions of a page, and how many pages.");
     hn_bytes_printf(o, "vllm:cache_config_info{block_size=\"%llu\",num_gpu_blocks=\"%llu\"} 1\n",
-                    (unsigned long long)now->page_tokens, (unsigned long long)now->kv_total);
+                    (unsigned long long)now->page_tokens, (unsigned long long)now->pages_total);
     one(o, "vllm:prompt_tokens_total", "counter", "Tokens of prompts.", (double)hn_tally_total(t, HN_COUNT_PROMPT));
     one(o, "vllm:generation_tokens_total", "counter", "Tokens that were picked.",
         (double)hn_tally_total(t, HN_COUNT_GENERATED));
@@ -168,6 +176,8 @@ void hn_tally_write(const hn_tally *t, const hn_tally_now *now, bool compat, hn_
     one(o, "hone_requests_waiting", "gauge", "Requests that wait.", (double)now->waiting);
     one(o, "hone_kv_bytes", "gauge", "Bytes of the cache in use.", (double)now->kv_used);
     one(o, "hone_kv_bytes_total", "gauge", "Bytes that the cache may come to hold.", (double)now->kv_total);
+    one(o, "hone_kv_pages", "gauge", "Pages of the cache in use.", (double)now->pages);
+    one(o, "hone_kv_pages_total", "gauge", "Pages that the cache may come to hold.", (double)now->pages_total);
     one(o, "hone_kv_usage_ratio", "gauge", "Share of the cache in use, 0 to 1.",
         now->kv_total ? (double)now->kv_used / (double)now->kv_total : 0);
     one(o, "hone_kv_page_tokens", "gauge", "Positions of a page of the cache.", (double)now->page_tokens);

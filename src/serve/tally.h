@@ -32,10 +32,11 @@ void hn_tally_answer(hn_tally *t, const char *route, int status);
 void hn_tally_add(hn_tally *t, hn_tally_count what, uint64_t n);
 void hn_tally_take(hn_tally *t, hn_tally_time what, double seconds);
 uint64_t hn_tally_total(const hn_tally *t, hn_tally_count what);
+double hn_tally_mean(const hn_tally *t, hn_tally_time what); /* seconds; 0: nothing was taken */
 
 /* What is now, beside what was counted. */
 typedef struct hn_tally_now {
-    uint64_t running, waiting, kv_used, kv_total, page_tokens, preempted;
+    uint64_t running, waiting, kv_used, kv_total, pages, pages_total, page_tokens, preempted;
     const char *model, *cpu;
     double roof_ratio; /* NaN: not known */
 } hn_tally_now;

@@ -317,16 +317,18 @@ static const char two_args[] = "{\"" KEY_A "\":\"" VALUE "\",\"" KEY_B "\":7}";
 static const call first_call = { NAME_A, ID_A, two_args },
                   second_calls[2] = { { NAME_A, ID_A, two_args }, { NAME_B, ID_B, two_args } };
 
-/* The rendering of one call that shows its name and arguments, in the shape the template takes. */
-static char *find_taste(probe *p, hone_str source)
+/* The rendering of one call that shows its name and arguments, in the shape the template takes. *shown: some show
+ * anything of it. */
+static char *find_taste(probe *p, bool dots, bool *shown)
 {
-    bool dots = contains(source, "tool_call_argument_begin");
+    *shown = false;
     for (int i = 0; i < 4 && p->st == HONE_OK; i++) {
         p->args_text = i >> 1 & 1;
         p->null_content = i & 1;
         p->dotted_ids = dots;
         char *s = render_calls(p, &first_call, 1);
         hone_str c = s ? cut(p, s) : (hone_str){ "", 0 };
+        *shown = *shown || contains(c, NAME_A) || contains(c, KEY_A);
         if (contains(c, NAME_A) && contains(c, KEY_A) && !contains(c, "'" KEY_A "'") && !contains(c, "\\\"" KEY_A))
             return s;
         free(s);
@@ -518,23 +520,56 @@ static void check_all(probe *p, hn_call_format *f)
     hn_call_kit_drop(k);
 }
 
+static const hn_call_format own_form = { .shape = HN_CALLS_JSON,
+                                         .own = true,
+                                         .section_begin = "{\"tool_calls\": [",
+                                         .separator = ", ",
+                                         .section_end = "]}",
+                                         .name_key = "name",
+                                         .args_key = "arguments" };
+
 /* gpt-oss: the reader of headers finds the name (text/reply.h). */
 static bool is_harmony(hone_str source) { return contains(source, "<|channel|>") && contains(source, "<|message|>"); }
+
+/* A conversation with tools in it, whose answer is text. */
+static probe begin(const hn_jinja *t, const hn_chat *c)
+{
+    probe p = { .t = t, .c = *c };
+    if (!(p.tools = read_json(tools_text, sizeof tools_text - 1, &p.st))) p.st = HONE_E_NOMEM;
+    p.c.messages = NULL;
+    p.c.tools = p.tools;
+    if (p.st == HONE_OK) p.plain = render(&p, json_pack("{s:s, s:s}", "role", "assistant", "content", ANSWER));
+    return p;
+}
+
+static hone_status end(probe *p, hone_error *err)
+{
+    free(p->plain);
+    json_decref(p->tools);
+    return p->st == HONE_OK ? HONE_OK : HN_FAIL(err, p->st, "no memory to look at the chat template");
+}
+
+hone_status hn_call_written(const hn_jinja *t, const hn_chat *c, bool *written, hone_error *err)
+{
+    probe p = begin(t, c);
+    *written = false;
+    if (p.plain) free(find_taste(&p, false, written));
+    if (p.plain && is_harmony((hone_str){ p.plain, strlen(p.plain) })) *written = true;
+    return end(&p, err);
+}
 
 hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str source, const hn_chat *c,
                                 hone_error *err)
 {
-    probe p = { .t = t, .c = *c };
     *out = (hn_call_format){ 0 };
     if (is_harmony(source)) {
         *out = (hn_call_format){ .shape = HN_CALLS_HARMONY, .single = true };
         return HONE_OK;
     }
-    if (!(p.tools = read_json(tools_text, sizeof tools_text - 1, &p.st))) p.st = HONE_E_NOMEM;
-    p.c.messages = NULL;
-    p.c.tools = p.tools;
-    if (p.st == HONE_OK) p.plain = render(&p, json_pack("{s:s, s:s}", "role", "assistant", "content", ANSWER));
-    char *one = p.plain ? find_taste(&p, source) : NULL, *two = one ? render_calls(&p, second_calls, 2) : NULL;
+    bool shown = false;
+    probe p = begin(t, c);
+    char *one = p.plain ? find_taste(&p, contains(source, "tool_call_argument_begin"), &shown) : NULL,
+         *two = one ? render_calls(&p, second_calls, 2) : NULL;
     if (one && p.st == HONE_OK) {
         hone_str c1 = cut(&p, one), c2 = two ? cut(&p, two) : (hone_str){ 0 };
         if (shape(out, c1, two ? &c2 : NULL, source, &p.st)) {
@@ -543,19 +578,19 @@ hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str
             *out = (hn_call_format){ 0 };
             snprintf(out->warning, sizeof out->warning, "its calls are of a shape that is not known");
         }
+    } else if (p.st == HONE_OK && !shown) {
+        *out = own_form;
     }
     free(one);
     free(two);
-    free(p.plain);
-    json_decref(p.tools);
-    return p.st == HONE_OK ? HONE_OK : HN_FAIL(err, p.st, "no memory to look at the chat template");
+    return end(&p, err);
 }
 
 /* ---- for people ------------------------------------------------------------------------------------------ */
 
 json_t *hn_call_format_json(const hn_call_format *f)
 {
-    static const char *const shapes[] = { "generic", "json", "name and json", "tagged", "python", "gemma", "harmony" };
+    static const char *const shapes[] = { "none", "json", "name and json", "tagged", "python", "gemma", "harmony" };
     static const char *const ids[] = { "none", "member", "before the name", "behind the name", "with the name" };
     const struct {
         const char *name, *text;
@@ -573,7 +608,7 @@ json_t *hn_call_format_json(const hn_call_format *f)
                   { "end", f->end },
                   { "separator", f->separator },
                   { "section_end", f->section_end } };
-    json_t *o = json_pack("{s:s, s:s, s:b}", "shape", shapes[f->shape], "ids", ids[f->id], "single", f->single);
+    json_t *o = json_pack("{s:s, s:s, s:b}", "shape", f->own ? "generic" : shapes[f->shape], "ids", ids[f->id], "single", f->single);
     bool ok = o != NULL;
     for (size_t i = 0; ok && i < sizeof marks / sizeof *marks; i++)
         if (*marks[i].text) ok = json_object_set_new(o, marks[i].name, json_string(marks[i].text)) == 0;

@@ -380,7 +380,7 @@ hone_status hn_call_kit_grammars(hn_call_kit *k, bool one, hone_error *err)
     hone_status st = HONE_OK;
     hone_error why = { 0 };
     for (size_t i = 0; i < k->n_tool; i++) offered += k->tool[i].offered;
-    if (!offered || k->f.shape == HN_CALLS_GENERIC) return HONE_OK;
+    if (!offered || k->f.shape == HN_CALLS_NONE) return HONE_OK;
     bool *loose = calloc(k->n_tool + 1, sizeof *loose);
     if (!loose) return HN_FAIL(err, HONE_E_NOMEM, "%zu tools", k->n_tool);
     while ((st = make(&k->section, k, false, one, loose, &failed, &why)) != HONE_OK && st != HONE_E_NOMEM &&

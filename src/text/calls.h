@@ -13,7 +13,7 @@
 /* ---- the record ------------------------------------------------------------------------------------------ */
 
 typedef enum hn_call_shape {
-    HN_CALLS_GENERIC, /* the template writes no calls, or none that can be read back */
+    HN_CALLS_NONE,    /* the template writes calls, and none that can be read back */
     HN_CALLS_JSON,    /* {"name": N, "arguments": J}, under any names and in any order, or {N: J} */
     HN_CALLS_NAMED,   /* N between marks, then J */
     HN_CALLS_TAGGED,  /* N between marks, then each argument between marks */
@@ -34,6 +34,7 @@ enum { HN_CALL_MARK = 112, HN_CALL_KEY = 32, HN_CALL_NAME_MAX = 64 };
 
 typedef struct hn_call_format {
     uint8_t shape, id; /* hn_call_shape, hn_call_id */
+    bool own;          /* the template writes no calls: hone's form, which its prompts describe (hn_chat_own_calls) */
     bool single;       /* the template writes one call at most */
     bool bare;         /* nothing stands before a call: it is the whole answer */
     bool name_is_key;  /* JSON: {N: J} */
@@ -48,8 +49,11 @@ typedef struct hn_call_format {
     /* TAGGED: key_begin K key_end V value_end, and again; key_end_other: where V is no string, "": the same */
     char key_begin[HN_CALL_MARK], key_end[HN_CALL_MARK], key_end_other[HN_CALL_MARK], value_end[HN_CALL_MARK];
     char name_key[HN_CALL_KEY], args_key[HN_CALL_KEY], id_key[HN_CALL_KEY];
-    char warning[128]; /* why it is generic although the template writes calls; "": it does not, or can be read */
+    char warning[128]; /* why it is none although the template writes calls; "": it can be read */
 } hn_call_format;
+
+/* Whether a template shows calls of tools at all. c: bos, eos, variables and time. HONE_E_NOMEM only. */
+hone_status hn_call_written(const hn_jinja *t, const hn_chat *c, bool *written, hone_error *err);
 
 /* Finds it. c: bos, eos, variables and time of the renderings. HONE_E_NOMEM only. */
 hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str source, const hn_chat *c,

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* memmem */
 #endif
 #include "base/json_tree.h"
+#include "text/calls.h"
 #include "text/chat.h"
 
 #include <stdlib.h>
@@ -335,7 +336,7 @@ typedef struct taste {
 
 /* What the messages have in them that templates take in different shapes. */
 typedef struct has {
-    bool parts, calls, reasoning;
+    bool parts, calls, results, reasoning;
 } has;
 
 static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oom)
@@ -389,6 +390,7 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
         if (list && !json_is_array(list) && !json_is_null(list))
             return HN_FAIL(err, HONE_E_ARG, "messages[%zu].tool_calls: expected an array", i);
         given->calls |= json_array_size(list) > 0;
+        given->results |= hn_json_is(json_object_get(m, "role"), "tool");
         given->reasoning |= json_string_length(json_object_get(m, "reasoning_content")) > 0;
     }
     return HONE_OK;
@@ -497,6 +499,21 @@ static json_t *without_system(const json_t *messages, bool *oom)
     return NULL;
 }
 
+/* The messages without what the template has no place for: it writes no calls, or shows no tools. *said NULL: it has. */
+static hone_status in_words(const hn_jinja *t, const hn_chat *c, has *given, json_t **said, hone_error *err)
+{
+    bool tools = json_array_size(c->tools) > 0, written = true,
+         shown = !tools || hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions");
+    *said = NULL;
+    if (!tools && !given->calls && !given->results) return HONE_OK;
+    hone_status st = hn_call_written(t, c, &written, err);
+    if (st != HONE_OK || (written && shown)) return st;
+    *said = hn_chat_own_calls(c->messages, c->tools, !written);
+    if (!*said) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
+    given->calls = given->calls && written;
+    return HONE_OK;
+}
+
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
@@ -507,19 +524,21 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
         return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
     hone_status st = check_messages(c->messages, &given, err);
     if (st != HONE_OK) return st;
-    if (json_array_size(c->tools) && !hn_jinja_mentions(t, "tools") && !hn_jinja_mentions(t, "functions"))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "tools were given, and this chat template has no place for them");
+    json_t *said; /* in words, where the template has no place for calls and tools */
+    if ((st = in_words(t, c, &given, &said, err)) != HONE_OK) return st;
+    bool tools = !said;
     taste x = find_taste(t, c, given, &oom);
-    json_t *messages = oom ? NULL : json_deep_copy(c->messages);
+    json_t *messages = oom ? NULL : json_deep_copy(said ? said : c->messages);
+    json_decref(said);
     if (!messages || !adapt(messages, &x)) {
         json_decref(messages);
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
     }
-    st = render(t, c, messages, true, out, err);
+    st = render(t, c, messages, tools, out, err);
     if (out->raised) { /* some templates refuse a system message */
         json_t *merged = without_system(messages, &oom);
         hn_jinja_text second = { 0 };
-        hone_status st2 = merged ? render(t, c, merged, true, &second, NULL) : oom ? HONE_E_NOMEM : st;
+        hone_status st2 = merged ? render(t, c, merged, tools, &second, NULL) : oom ? HONE_E_NOMEM : st;
         if (st2 == HONE_OK) {
             *out = second;
             st = HONE_OK;

@@ -51,6 +51,10 @@ typedef enum hn_chat_reasoning {
 /* [{user}, {assistant with these texts in that shape}]; NULL: out of memory. */
 json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, const char *content);
 
+/* New array of messages in which tools (may be NULL) stand in the system message. own: the template writes no calls:
+ * those of messages, and their results, are text. NULL: out of memory. */
+json_t *hn_chat_own_calls(const json_t *messages, const json_t *tools, bool own);
+
 /* HONE_E_ARG: malformed messages, or the template refuses them. Else see hn_jinja_render. */
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err);
 

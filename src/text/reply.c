@@ -33,10 +33,10 @@ static hone_part part_of(const hn_reply *r)
 }
 
 /* Text of a part, as it is; call: which, or -1. */
-static hone_status emit_of(hn_reply *r, hone_part part, const char *s, size_t n, int32_t call, hone_error *err)
+static hone_status put_part(hn_reply *r, hone_part part, const char *s, size_t n, int32_t call, hone_error *err)
 {
     bool own = part == HONE_PART_CALL_NAME || part == HONE_PART_CALL_END;
-    if ((!n && !own) || r->prompting) return HONE_OK;
+    if (!n && !own) return HONE_OK;
     if (own || !r->n_piece || r->piece[r->n_piece - 1].part != part || r->piece[r->n_piece - 1].call != call) {
         if (r->n_piece == r->cap_piece) {
             size_t cap = r->cap_piece * 2 + 4;
@@ -50,6 +50,43 @@ static hone_status emit_of(hn_reply *r, hone_part part, const char *s, size_t n,
         r->piece[r->n_piece++] = (hn_reply_piece){ part, r->out.n, call, SIZE_MAX };
     }
     return hn_grown_put(&r->out, s, n, err);
+}
+
+/* What was held is no stop string. */
+static hone_status release(hn_reply *r, hone_error *err)
+{
+    hone_status st = put_part(r, r->held_of, r->held.p, r->held.n, -1, err);
+    r->held.n = 0;
+    hn_stops_reset(&r->stops);
+    return st;
+}
+
+/* Text that ends at a stop string, the first that is complete. */
+static hone_status put_watched(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
+{
+    hone_status st = part == r->held_of ? HONE_OK : release(r, err);
+    size_t longest = 0, i = 0;
+    r->held_of = part;
+    while (i < n && !longest) longest = hn_stops_byte(&r->stops, s[i++], &r->stop);
+    if (st == HONE_OK) st = hn_grown_put(&r->held, s, i, err);
+    if (st != HONE_OK) return st;
+    size_t keep = longest ? longest : hn_stops_held(&r->stops);
+    st = put_part(r, part, r->held.p, r->held.n - keep, -1, err);
+    drop_front(&r->held, r->held.n - keep);
+    if (!longest) return st;
+    r->held.n = 0;
+    r->end = HONE_REPLY_STOP;
+    return st;
+}
+
+static hone_status emit_of(hn_reply *r, hone_part part, const char *s, size_t n, int32_t call, hone_error *err)
+{
+    bool text = part == HONE_PART_TEXT || part == HONE_PART_COMMENTARY || part == HONE_PART_CALL;
+    if (r->prompting || r->end == HONE_REPLY_STOP) return HONE_OK;
+    if (text && r->stops.n) return n ? put_watched(r, part, s, n, err) : HONE_OK;
+    hone_status st = r->held.n ? release(r, err) : HONE_OK;
+    if (!text) hn_stops_reset(&r->stops);
+    return st == HONE_OK ? put_part(r, part, s, n, call, err) : st;
 }
 
 static hone_status emit(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
@@ -301,7 +338,8 @@ static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
         bool partial, barred = r->barred && i == 0;
         const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, barred, &partial);
         if (m) {
-            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) st = act(r, m, err);
+            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK && !r->end) st = act(r, m, err);
+            if (r->end) break;
             if (st == HONE_OK && m == &r->trigger) st = hn_reply_arm(r, r->pend.p + i, r->pend.n - i, err);
             from = i += m == &r->trigger ? 0 : strlen(m->text);
             first = r->first;
@@ -384,7 +422,7 @@ static hone_status take_kit(hn_reply *r, const hn_reply_setup *p, hone_error *er
 {
     const hn_call_format *f = &p->kit->f;
     const hn_call_mark *m = &p->kit->trigger;
-    if (f->shape == HN_CALLS_GENERIC) return HONE_OK; /* the template has no calls */
+    if (f->shape == HN_CALLS_NONE) return HONE_OK; /* the template has no calls */
     hn_call_kit_hold(p->kit);
     r->kit = p->kit;
     r->trigger = (hn_reply_mark){ .id = p->kit->trigger_id, .act = HN_REPLY_TOOLS };
@@ -411,20 +449,17 @@ hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *e
 {
     *out = NULL;
     hn_reply *r = calloc(1, sizeof *r);
-    const char **all = calloc(p->n_stops + 1, sizeof *all);
-    hone_status st = r && all ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", p->n_stops);
+    hone_status st = r ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", p->n_stops);
     if (st == HONE_OK) {
-        if (p->n_stops) memcpy(all, p->stops, p->n_stops * sizeof *all);
-        all[p->n_stops] = p->f->end;
-        *r = (hn_reply){ .v = p->v, .f = p->f, .n_stops = p->n_stops, .first = true, .raw = p->marks_as_text };
+        *r = (hn_reply){ .v = p->v, .f = p->f, .first = true, .raw = p->marks_as_text };
         r->budget = p->reasoning_budget;
         r->silent = p->silent;
-        st = hn_stream_new(&r->stream, p->v, all, p->n_stops + (p->f->end[0] != 0), err);
+        st = hn_stops_new(&r->stops, p->stops, p->n_stops, err);
     }
+    if (st == HONE_OK) st = hn_stream_new(&r->stream, p->v, &(const char *){ p->f->end }, p->f->end[0] != 0, err);
     if (st == HONE_OK && p->len) st = read_prompt(r, p->prompt, p->len, p->input, p->n_input, err);
     if (st == HONE_OK && p->kit) st = take_kit(r, p, err);
     if (st == HONE_OK) st = hn_reply_hold_new(r, p, err);
-    free(all);
     if (st == HONE_OK) *out = r;
     else hn_reply_free(r);
     return st;
@@ -455,6 +490,8 @@ void hn_reply_free(hn_reply *r)
     free(r->pend.p);
     free(r->blank.p);
     free(r->out.p);
+    free(r->held.p);
+    hn_stops_free(&r->stops);
     free(r->ids.p);
     hn_call_reader_free(r->reader);
     hn_call_kit_drop(r->kit);
@@ -519,7 +556,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
         st = act(r, m, err);
     } else if (st == HONE_OK && !r->end && ends) {
         st = finish(r, err);
-        r->end = HONE_REPLY_TURN;
+        if (!r->end) r->end = HONE_REPLY_TURN;
     } else if (st == HONE_OK && !r->end) {
         const char *text;
         size_t len;
@@ -528,9 +565,10 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
         if (st == HONE_OK) st = feed(r, text, len, err);
         if (st == HONE_OK && stopped && !r->end) {
             if ((st = scan(r, true, true, err)) == HONE_OK && !r->end) st = finish(r, err);
-            if (!r->end) r->end = hn_stream_stop(r->stream) < r->n_stops ? HONE_REPLY_STOP : HONE_REPLY_TURN;
+            if (!r->end) r->end = HONE_REPLY_TURN;
         }
     }
+    if (st == HONE_OK && r->end == HONE_REPLY_TURN) st = release(r, err);
     if (st != HONE_OK) return st;
     *end = r->end;
     show(r, parts, n);
@@ -542,6 +580,7 @@ hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n
     begin_call(r, parts, n);
     hone_status st = r->end ? HONE_OK : settle(r, true, err);
     if (st == HONE_OK && !r->end) st = finish(r, err);
+    if (st == HONE_OK && r->end != HONE_REPLY_STOP) st = release(r, err);
     if (st == HONE_OK) show(r, parts, n);
     return st;
 }

@@ -362,7 +362,7 @@ hone_status hn_reply_hold_new(hn_reply *r, const hn_reply_setup *p, hone_error *
 
 const char *hn_reply_stop(const hn_reply *r)
 {
-    return r->end == HONE_REPLY_STOP ? hn_stream_stop_text(r->stream) : NULL;
+    return r->end == HONE_REPLY_STOP ? r->stops.one[r->stop].s : NULL;
 }
 
 const char *hn_reply_notes(const hn_reply *r) { return r->kit ? r->kit->notes : ""; }

@@ -6,6 +6,7 @@
 #include "text/call_values.h"
 #include "text/matcher.h"
 #include "text/reply.h"
+#include "text/stops.h"
 #include "text/text_priv.h"
 
 enum { HN_REPLY_HEADER_MAX = 256 };
@@ -20,8 +21,11 @@ typedef struct hn_reply_piece { /* of the parts of one call: text[begin, …) */
 struct hn_reply {
     const hn_vocab *v;
     const hn_reply_format *f;
-    hn_stream *stream;
-    size_t n_stops; /* of the caller; behind them stands the format's own */
+    hn_stream *stream; /* ends at the format's own end of a turn */
+    hn_stops stops;    /* the caller's: they are looked for in what is shown as text, not in reasoning and calls */
+    size_t stop;       /* the one that ended it */
+    hn_grown held;     /* text that may become one */
+    hone_part held_of; /* the part it belongs to */
     hn_reply_state state;
     unsigned group; /* of the mark that opened the reasoning */
     bool first;     /* only blanks so far in this part … */

@@ -83,8 +83,6 @@ hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const 
                           hone_error *err);
 void hn_stream_free(hn_stream *s);
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
-size_t hn_stream_stop(const hn_stream *s); /* which of the stops it was; of one that has stopped */
-const char *hn_stream_stop_text(const hn_stream *s);
 /* What is held back: complete characters, and behind them bytes of an unfinished one. */
 typedef struct hn_stream_rest {
     hone_str text, raw;

@@ -387,6 +387,40 @@ def embeddings(s):
     assert r.status_code == 501 and "/" not in r.json()["error"]["message"], r.text  # nor where the model lies
 
 
+@other_server("--chat-template", "gemma")
+def tools_of_a_template_without_any(s):
+    """Offered in words, called in one form, and what they returned goes back; by all three."""
+    openai_tools(s)
+    tool = {"name": "weather", "input_schema": TOOL["function"]["parameters"]}
+    a = s.anthropic.messages.create(model="it", max_tokens=150, messages=HI, tools=[tool], tool_choice={"type": "any", "disable_parallel_tool_use": True})
+    assert a.stop_reason == "tool_use" and 1 <= a.content[0].input["days"] <= 5, a
+    prompt = httpx.post(s.url + "/apply-template", json={"messages": HI, "tools": [TOOL]}).json()["prompt"]
+    assert '"name":"weather"' in prompt and "tool_calls" in prompt, prompt
+    for k in range(4):
+        r = s.openai.chat.completions.create(model="it", messages=HI, tools=[TOOL], seed=k, max_tokens=20)
+        assert r.choices[0].message.content is not None or r.choices[0].message.tool_calls, r
+    o = s.ollama.chat(model="it", messages=[*HI, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "weather", "arguments": {"town": "x", "days": 1}}}]},
+                                            {"role": "tool", "content": "sunny", "tool_name": "weather"}], tools=[TOOL], options={"num_predict": 8})
+    assert o.done
+    t = s.openai.responses.create(model="it", input="x", tools=[{"type": "function", "name": "weather", "parameters": TOOL["function"]["parameters"], "strict": True}], tool_choice="required", temperature=1.3)
+    assert json.loads([o for o in t.output if o.type == "function_call"][0].arguments)["days"] in range(1, 6)
+
+
+@case
+def openai_response_is_cancelled(s):
+    for _ in range(30):  # some have ended before
+        with s.openai.responses.create(model="it", input="Hi", stream=True, extra_body={"ignore_eos": True}) as stream:
+            first = next(iter(stream))
+            try:
+                r = s.openai.responses.cancel(first.response.id)
+            except openai.NotFoundError:
+                continue
+            assert r.status == "cancelled" and r.id == first.response.id, r
+            assert [e.type for e in stream][-1] == "response.failed"
+            return
+    assert False, "all had ended"
+
+
 def states(s):
     return {m["id"]: m["status"]["value"] for m in httpx.get(s.url + "/v1/models").json()["data"]}
 

@@ -86,6 +86,10 @@ start -m "$M" --port 0 --ollama
 answers "ollama's clients are answered" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
 answers "and find the models" '"name":"hone-chat"' GET /api/tags
+answers "as they have it, a model is let go" '"done_reason":"unload"' POST /api/generate '{"model":"x","keep_alive":0}'
+answers "and is not there then" '"status":{"value":"unloaded"}' GET /v1/models
+answers "until somebody asks again" '"done":true' POST /api/generate \
+    '{"model":"x","prompt":"Once","stream":false,"options":{"num_predict":2}}'
 ended "it ends, too" TERM
 
 case $M in /*) P=$M ;; *) P=$PWD/$M ;; esac

@@ -10,7 +10,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const pieces[] = { "<th",
+static const char *const pieces[] = { "{\"tool_calls\":",
+                                      " [{\"name\": \"f\", \"arguments\": {",
+                                      "}}]}",
+                                      "<th",
                                       "ink>",
                                       "</",
                                       "think>\n",
@@ -98,7 +101,7 @@ static const char *const prompts[] = { "",
 
 static hn_vocab *vocab;
 static hn_reply_format formats[N_TEMPLATES];
-static hn_call_kit *kits[N_TEMPLATES]; /* NULL: it has no calls */
+static hn_call_kit *kits[N_TEMPLATES];
 
 static void make_vocab(void)
 {
@@ -133,8 +136,8 @@ static void make_vocab(void)
             "[{\"name\": \"f\", \"parameters\": {\"properties\": {\"k\": {\"type\": \"string\"}}}}]", 0, NULL);
         hn_call_ask ask = { .tools = tools, .bare = true };
         FF_MUST(hn_call_format_make(&calls, t, source, &c, &e) == HONE_OK);
-        FF_MUST(i != 1 && i < 6 ? calls.shape == HN_CALLS_GENERIC : calls.shape != HN_CALLS_GENERIC);
-        if (calls.shape != HN_CALLS_GENERIC) FF_MUST(hn_call_kit_new(&kits[i], &calls, vocab, &ask, &e) == HONE_OK);
+        FF_MUST(calls.shape != HN_CALLS_NONE && calls.own == (i != 1 && i < 6));
+        FF_MUST(hn_call_kit_new(&kits[i], &calls, vocab, &ask, &e) == HONE_OK);
         json_decref(tools);
         hn_jinja_free(t);
     }
@@ -182,16 +185,17 @@ static void read_all(heard *h, const uint8_t *data, size_t size, bool bytes)
     hn_reply *r;
     const hone_reply_part *p;
     size_t n;
-    const char *prompt = prompts[data[1] % (sizeof prompts / sizeof *prompts)], *stop = "STOP";
+    const char *prompt = prompts[data[1] % (sizeof prompts / sizeof *prompts)];
+    static const char *const stops[] = { "STOP", "\n\n", "\xC3\xA9z", "<th", "\n\n\n" };
     *h = (heard){ .last = -1 };
     size_t which = data[0] % N_TEMPLATES;
     hn_reply_setup x = { .v = vocab,
                          .f = &formats[which],
                          .prompt = prompt,
                          .len = strlen(prompt),
-                         .stops = &stop,
-                         .n_stops = 1,
-                         .kit = kits[which],
+                         .stops = data[1] & 64 ? stops : &stops[0],
+                         .n_stops = data[1] & 64 ? sizeof stops / sizeof *stops : 1,
+                         .kit = data[1] & 128 && which < 6 ? NULL : kits[which],
                          .reasoning_budget = -1 };
     FF_MUST(hn_reply_open(&r, &x, NULL) == HONE_OK);
     for (size_t i = 2; i < size; i++) {

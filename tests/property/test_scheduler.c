@@ -64,6 +64,7 @@ typedef struct asked {
     int cancel_at; /* step; -1: never; -2: within an event */
     bool poisoned; /* a token of the prompt is no number */
     bool cancelled, late;
+    int held_until; /* step; 0: it is not held */
     bool started;
     answer got[MOST_CHOICE], want[MOST_CHOICE];
     bool computed;
@@ -93,7 +94,7 @@ static struct {
 
 static struct {
     long schedules, requests, answers, tokens, rows, steps, preempted, cancelled, late, cached, poisoned, echoed,
-        masked, rejected, eog, adapted;
+        masked, rejected, eog, adapted, held;
 } did;
 
 static void wrong(const char *what)
@@ -528,30 +529,58 @@ static void submit(asked *a)
     did.requests++;
 }
 
+/* A client that takes nothing for a while: its request stands still, and is answered all the same. */
+static bool hold_some(asked *a)
+{
+    if (a->held_until && a->held_until <= ep.n_step) {
+        hone_scheduler_hold(ep.s, a->id, false);
+        a->held_until = 0;
+    } else if (!a->held_until && chance(60) && hone_scheduler_hold(ep.s, a->id, true)) {
+        a->held_until = ep.n_step + 1 + (int)draw(12);
+        did.held++;
+    }
+    return a->held_until > 0;
+}
+
+/* None of them gives a row. */
+static int rows_of_held(void)
+{
+    int n = 0;
+    for (int32_t i = 0; i < ep.s->n_active; i++)
+        for (int32_t k = 0; k < hn_scheduler_units(ep.s->active[i]); k++) {
+            const hn_choice *c = &ep.s->active[i]->choice[k];
+            if (ep.s->active[i]->held && !c->ended) n += c->n_picked;
+        }
+    return n;
+}
+
 static bool step_once(void)
 {
     hone_error err = { 0 };
-    bool worked, pending = false;
+    bool worked, pending = false, held = false;
     for (int i = 0; i < ep.n_asked; i++) {
         asked *a = &ep.a[i];
         if (!a->id && a->at <= ep.n_step) submit(a);
         if (a->id && a->cancel_at >= 0 && a->cancel_at <= ep.n_step && !a->cancelled)
             a->cancelled = hone_scheduler_cancel(ep.s, a->id);
         if (a->r.deadline_ns && now(NULL) >= a->r.deadline_ns) a->late = true;
+        if (a->id && hold_some(a)) held = true;
         pending = pending || !a->id;
     }
     oldest before = find_oldest();
+    int of_held = rows_of_held(), n_active = ep.s->n_active;
     uint64_t n_failed = ep.n_failed;
     must(hone_scheduler_step(ep.s, &worked, &err), &err);
     ep.n_step++;
     did.steps++;
     oldest after = find_oldest();
-    if (before.id && before.id == after.id && before.choice == after.choice && n_failed == ep.n_failed)
+    if (n_active == ep.s->n_active) CHECK(rows_of_held() <= of_held); /* fewer, where one of them ended */
+    if (!held && before.id && before.id == after.id && before.choice == after.choice && n_failed == ep.n_failed)
         CHECK(/* a batch that fails may cost states */ after.held > before.held || after.picked > before.picked);
     check_counts();
     check_turns();
     if (!worked) ep.idle_ns += 1000000;
-    return worked || pending;
+    return worked || pending || held;
 }
 
 static void open_scheduler(void)
@@ -597,7 +626,7 @@ static void schedule(void)
     draw_texts();
     ep.n_asked = 2 + (int)draw(MOST_REQUEST - 1);
     for (int i = 0; i < ep.n_asked; i++) draw_request(&ep.a[i]);
-    long most = 100; /* steps: the oldest comes on in each, so that all of them alone are the bound */
+    long most = 1000; /* steps: the oldest comes on in each, so that all of them alone are the bound; and what is held */
     for (int i = 0; i < ep.n_asked; i++) most += (2 * ep.n_ctx + 10) * (long)MOST_CHOICE;
     while (step_once()) CHECK(ep.n_step < most);
     hone_scheduler_get_stats(ep.s, &n);

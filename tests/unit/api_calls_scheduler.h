@@ -18,6 +18,7 @@ static uint64_t ask_scheduler(void)
 static void clear_scheduler(uint64_t id)
 {
     bool worked = true;
+    hone_scheduler_hold(scheduler, id, false);
     hone_scheduler_cancel(scheduler, id);
     while (worked) assert_int_equal(hone_scheduler_step(scheduler, &worked, NULL), HONE_OK);
 }
@@ -80,6 +81,7 @@ static void c_scheduler_cancel(void)
 {
     uint64_t id = ask_scheduler();
     NEUTRAL(!hone_scheduler_cancel(NEED("s", scheduler), RANGE("id", id)));
+    NEUTRAL(!hone_scheduler_hold(NEED("s", scheduler), RANGE("id", id), false));
     clear_scheduler(id);
 }
 static void c_scheduler_step(void)

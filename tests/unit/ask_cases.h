@@ -63,6 +63,15 @@ typedef struct refused_case {
 #define NOT "unsupported_parameter"
 
 static const refused_case refused_cases[] = {
+    /* what others do with an answer and hone does not */
+    CHAT_BAD("\"min_tokens\":5", NOT, "min_tokens"),
+    CHAT_BAD("\"stop_token_ids\":[5]", NOT, "stop_token_ids"),
+    CHAT_BAD("\"include_stop_str_in_output\":true", NOT, "include_stop_str_in_output"),
+    CHAT_BAD("\"length_penalty\":1.5", NOT, "length_penalty"),
+    TEXT_BAD("\"truncate_prompt_tokens\":7", NOT, "truncate_prompt_tokens"),
+    CHAT_BAD("\"enable_thinking\":1", TYPE, "enable_thinking"),
+    CHAT_BAD("\"reasoning\":\"low\"", TYPE, "reasoning"),
+    CHAT_BAD("\"reasoning\":{\"effort\":\"lots\"}", RANGE, "reasoning.effort"),
     /* messages */
     BODY_BAD(C_PATH, "{}", MISSING, "messages"),
     BODY_BAD(C_PATH, "{\"messages\":null}", MISSING, "messages"),

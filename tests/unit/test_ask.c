@@ -255,6 +255,8 @@ static void test_forms(void **state)
         { ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,\"schema\":{"
           "\"type\":\"object\"}}}",
           HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}", "response_format.json_schema.schema", true },
+        { ",\"response_format\":{\"type\":\"json_schema\",\"schema\":{\"const\":1}}", HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"const\":1}", "response_format.schema", false },
         { ",\"json_schema\":{\"const\":\"\\u00e4\"}", HONE_GRAMMAR_JSON_SCHEMA, "{\"const\":\"\xC3\xA4\"}",
           "json_schema", false },
         { ",\"grammar\":\"root ::= x\"", HONE_GRAMMAR_GBNF, "root ::= x", "grammar", false },
@@ -493,6 +495,47 @@ static void test_many(void **state)
     hn_ask_free(&a);
 }
 
+/* Bodies as programs send them, whole: what asks for nothing is taken, and only what nobody knows is named. */
+static void test_programs(void **state)
+{
+#define NULLS                                                                                                      \
+    ",\"stop\":null,\"seed\":null,\"logit_bias\":{},\"tools\":null,\"tool_choice\":null,\"response_format\":null,"     \
+    "\"parallel_tool_calls\":null,\"logprobs\":null,\"top_logprobs\":null,\"max_tokens\":null,\"user\":\"u\","         \
+    "\"metadata\":{\"a\":1},\"n\":1,\"presence_penalty\":0,\"frequency_penalty\":0.0,\"top_p\":1"
+    static const struct {
+        const char *more, *ignored, *effort;
+    } rows[] = {
+        { ",\"stream\":true,\"stream_options\":{\"include_usage\":true}" NULLS, "", NULL },
+        { ",\"chat_id\":\"x\",\"files\":[]", "chat_id, files", NULL },
+        { ",\"max_completion_tokens\":9,\"max_tokens\":9,\"reasoning_effort\":\"medium\"", "", "medium" },
+        { ",\"enable_thinking\":false", "", "off" },
+        { ",\"enable_thinking\":true,\"reasoning_effort\":\"low\"", "", "low" },
+        { ",\"reasoning\":{\"effort\":\"high\",\"exclude\":false}", "reasoning.exclude", "high" },
+        { ",\"reasoning\":{\"enabled\":true,\"max_tokens\":40}", "", "on" },
+        { ",\"min_tokens\":0,\"stop_token_ids\":[],\"length_penalty\":1.0,\"best_of\":1,\"use_beam_search\":false,"
+          "\"include_stop_str_in_output\":false,\"skip_special_tokens\":true",
+          "skip_special_tokens", NULL },
+    };
+    hn_ask a;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[1024];
+        snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]%s}", rows[i].more);
+        get(&a, "/v1/chat/completions", body);
+        assert_string_equal(a.ignored, rows[i].ignored);
+        if ((rows[i].effort == NULL) != (a.effort == NULL) || (a.effort && strcmp(a.effort, rows[i].effort) != 0))
+            fail_msg("%s: effort %s", body, a.effort ? a.effort : "none");
+        hn_ask_free(&a);
+    }
+    get(&a, "/v1/chat/completions", CHAT(",\"reasoning\":{\"max_tokens\":40}"));
+    assert_int_equal(a.reasoning_budget, 40);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":null,"
+        "\"reasoning_content\":\"so\"},{\"role\":\"user\",\"content\":\"go on\"}]}");
+    assert_non_null(strstr(a.messages, "{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":\"so\"}"));
+    hn_ask_free(&a);
+}
+
 /* A server that takes nothing it does not know. */
 static void test_strict(void **state)
 {
@@ -587,7 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),  cmocka_unit_test(test_depth),
         cmocka_unit_test(test_messages),   cmocka_unit_test(test_sampling), cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),    cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),    cmocka_unit_test(test_strict), cmocka_unit_test(test_programs),
         cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),     cmocka_unit_test(test_words),
         cmocka_unit_test(test_routes),
     };

@@ -174,6 +174,13 @@ static const sample samples[] = {
       false,
       false,
       { NULL } },
+    { "no calls of its own",
+      "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m.role == 'assistant' %}<|end|>{% endif %}"
+      "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
+      HN_CALLS_JSON,
+      false,
+      false,
+      { NULL } },
 };
 enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
@@ -721,6 +728,15 @@ static void test_scripts(void **state)
         { "", "{\"result\": {\"name\": \"weather\"}}", "{\"result\": {\"name\": \"weather\"}}", "" },
         { "", "so {\"name\": \"weather\", \"parameters\": {}}", "so {\"name\": \"weather\", \"parameters\": {}}", "" },
         { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
+    /* hone's own form, where the template has none */
+    CHECK(samples[N_SAMPLES - 1].source, none, HN_CALLS_JSON,
+          { "", "so {\"tool_calls\": [{\"name\": \"weather\", \"arguments\": {\"city\": \"]}\"}}, {\"name\": \"weather_2\","
+                " \"arguments\": {}}]} then", "so then", "weather({\"city\": \"]}\"})weather_2({})" },
+          { "", "{\"tool_calls\":[{\"arguments\":{\"days\":1},\"name\":\"weather\"}]}<|end|>", "", "weather({\"days\":1})" },
+          { "", "{\"tool_calls\": [{\"name\": \"rm\", \"arguments\": {}}]}",
+            "{\"tool_calls\": [{\"name\": \"rm\", \"arguments\": {}}]}", "" },
+          { "", "{\"tool_calls\": 7}", "{\"tool_calls\": 7}", "" },
+          { "", "{\"tool\": []}", "{\"tool\": []}", "" });
 }
 
 /* gpt-oss, asked for a call: reasoning may come first, in headers that say so. */
@@ -862,7 +878,7 @@ static void test_shipped(void **state)
         fclose(in);
         for (size_t i = 0; i < sizeof without / sizeof *without; i++) writes &= !strstr(f->d_name, without[i]);
         format m = make_format(source, NULL);
-        if ((m.calls.shape != HN_CALLS_GENERIC) != writes) fail_msg("%s: %s", f->d_name, m.calls.warning);
+        if (m.calls.shape == HN_CALLS_NONE || m.calls.own == writes) fail_msg("%s: %s", f->d_name, m.calls.warning);
         assert_true(!writes || !m.calls.warning[0]);
         json_t *o = hn_call_format_json(&m.calls);
         assert_non_null(o);

@@ -137,6 +137,8 @@ static void formats(void **state)
     "\"function\":{\"name\":\"f\",\"arguments\":" args "}}]}]"
 #define EACH_CALL "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
 
+#define WRITES "{% for m in messages %}{{ m.tool_calls | tojson if m.tool_calls }}{% endfor %}"
+
 static void preparation(void **state)
 {
     static const char parts[] =
@@ -157,19 +159,18 @@ static void preparation(void **state)
     renders("no JSON within JSON", tojson, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q{\"x\": 1}");
     renders("null content kept",
             "{% for m in messages %}{{ 'none' if m.content is none else m.content }}{{ "
-            "m.tool_calls[0].function.arguments.probe_key if m.tool_calls }}{% endfor %}",
-            CALL("{}"), NULL, false, "qnone");
+            "m.tool_calls[0].function.arguments | tojson if m.tool_calls }}{% endfor %}",
+            CALL("{}"), NULL, false, "qnone{}");
     renders("no content", "{% for m in messages %}[{{ m.content }}]{% endfor %}", "[{\"role\":\"user\"}]", NULL, false,
             "[]");
     static const char gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') "
                                 "}}{% endif %}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
     renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
     refuses(gemma, "[{\"role\":\"system\",\"content\":\"S\"}]", NULL, HONE_E_ARG, "System role not supported");
-    renders("tools", "{{ tools[0].x }}", "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
+    renders("tools", "{{ tools[0].x }}" WRITES, "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
     renders("no tools: undefined", "{{ tools is defined }}", "[]", "[]", false, "False");
-    renders("functions", "{{ functions }}|{{ datetime }}", "[]", "[1]", false, "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
+    renders("functions", "{{ functions }}|{{ datetime }}" WRITES, "[]", "[1]", false, "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
     static const char user[] = "{{ messages }}";
-    refuses(user, "[{\"role\":\"user\",\"content\":\"U\"}]", "[{}]", HONE_E_UNSUPPORTED, "no place for them");
     refuses(user, "{}", NULL, HONE_E_ARG, "messages: expected a JSON array");
     refuses(user, "[1]", NULL, HONE_E_ARG, "messages[0]: expected an object");
     refuses(user, "[{\"content\":\"x\"}]", NULL, HONE_E_ARG, "messages[0].role: expected a string");
@@ -181,6 +182,45 @@ static void preparation(void **state)
     refuses(user, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":5}]", NULL, HONE_E_ARG,
             "tool_calls: expected an array");
     refuses(user, "[]", "{}", HONE_E_ARG, "tools: expected a JSON array");
+}
+
+#define OFFER                                                                                                      \
+    "You can call functions. These are there, each with a JSON schema of its arguments:\n\n"                       \
+    "{\"name\":\"f\",\"description\":\"d\"}\n\nTo call one or more of them, answer with nothing but a JSON object of " \
+    "this form:\n{\"tool_calls\": [{\"name\": \"NAME\", \"arguments\": {}}]}\nWhat they return comes in the next "     \
+    "message. Where no function helps, answer in words."
+
+/* A template that has no place for tools: what may be called, what was and what came of it are said in words. */
+static void tools_in_words(void **state)
+{
+    static const char plain[] = "{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}",
+                      strict[] = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+                                 "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+                                 "{{ raise_exception('in turn') }}{% endif %}{{ m.role + ':' + m.content }};"
+                                 "{% endfor %}",
+                      tool[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\"}}]",
+                      u[] = "[{\"role\":\"user\",\"content\":\"U\"}]",
+                      su[] = "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"}]",
+                      talk[] = "[{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":null,"
+                               "\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1}\"}},"
+                               "{\"id\":\"2\",\"function\":{\"name\":\"g\",\"arguments\":{}}}]},"
+                               "{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":\"two\"},"
+                               "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":\"one\"}]},"
+                               "{\"role\":\"user\",\"content\":\"V\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
+    static const char said[] = "user:U;assistant:{\"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"x\": 1}}, "
+                               "{\"name\": \"g\", \"arguments\": {}}]};user:Result of g:\ntwo\n\nResult of f:\none"
+                               "\n\nV;assistant:A;";
+    renders("offered", plain, u, tool, false, "system:" OFFER ";user:U;");
+    renders("offered behind the system text", plain, su, tool, false, "system:S\n\n" OFFER ";user:U;");
+    renders("offered without a system", strict, su, tool, false, "user:S\n\n" OFFER "\n\nU;");
+    renders("what was called", plain, talk, NULL, false, said);
+    renders("in turn", strict, talk, NULL, false, said);
+    renders("written by the template, and not offered",
+            "{% for m in messages %}{{ m.role + ':' + m.content }}{% for c in m.tool_calls or [] %}"
+            "<c>{{ c.function.name }}{{ c.function.arguments | tojson }}</c>{% endfor %};{% endfor %}",
+            u, tool, false,
+            "system:You can call functions. These are there, each with a JSON schema of its arguments:\n\n"
+            "{\"name\":\"f\",\"description\":\"d\"}\n\nCall them in the form that you know.;user:U;");
 }
 
 /* A file's template may be the name of a format: all of it, also what follows a NUL. */
@@ -344,18 +384,25 @@ static bool structure(const hn_jinja *t, const hn_vocab *v, const char *text, si
     snprintf(said, sizeof said, "Say %.*s now", (int)len, text);
     json_t *m = json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "role", "user", "content", said, "role", "assistant",
                           "content", said, "role", "user", "content", said);
-    json_t *tools = hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions")
-                        ? json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function",
-                                    "name", "fn", "description", said, "parameters", "type", "object", "properties",
-                                    "p", "type", "string", "description", said, "required", "p")
-                        : NULL;
+    json_t *tools =
+        json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function", "name", "fn",
+                  "description", said, "parameters", "type", "object", "properties", "p", "type", "string",
+                  "description", said, "required", "p");
+    bool shown = hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions"); /* else they stand in words */
     size_t n_bos = 0, n_eos = 0;
     const char *bos = hn_vocab_bos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_bos(v), true, &n_bos) : "",
                *eos = hn_vocab_eos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_eos(v), true, &n_eos) : "";
     char b[64], e[64];
     snprintf(b, sizeof b, "%.*s", (int)n_bos, bos);
     snprintf(e, sizeof e, "%.*s", (int)n_eos, eos);
-    assert_true(m && (tools || !json_array_size(tools)));
+    assert_true(m && tools);
+    if (!shown) { /* so do calls and results */
+        json_t *call = json_pack("{s:s,s:s,s:[{s:s,s:s,s:{s:s,s:{s:s}}}]}", "role", "assistant", "content", said,
+                                 "tool_calls", "id", "call00001", "type", "function", "function", "name", "fn",
+                                 "arguments", "p", said),
+               *result = json_pack("{s:s,s:s,s:s}", "role", "tool", "tool_call_id", "call00001", "content", said);
+        assert_true(json_array_insert_new(m, 1, call) == 0 && json_array_insert_new(m, 2, result) == 0);
+    }
     hn_chat c = { .messages = m, .tools = tools, .bos = b, .eos = e, .now = &now, .add_generation_prompt = true };
     hn_jinja_text r;
     hone_error err = { 0 };
@@ -467,7 +514,7 @@ static void continued(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(continued),   cmocka_unit_test(formats),
-                                        cmocka_unit_test(preparation), cmocka_unit_test(named_formats),
+                                        cmocka_unit_test(preparation), cmocka_unit_test(tools_in_words), cmocka_unit_test(named_formats),
                                         cmocka_unit_test(variables),   cmocka_unit_test(protected_ids),
                                         cmocka_unit_test(injection) };
     return cmocka_run_group_tests(tests, NULL, NULL);

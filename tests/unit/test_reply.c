@@ -347,7 +347,7 @@ static void test_input(void **state)
 {
     hn_vocab *none = vocabulary(NULL, NULL);
     format m = make_format(chatml, NULL, none);
-    const char *prompt = "user: say <think>", *stop = "STOP";
+    const char *prompt = "user: say <think>", *stop = "STOP", *line = "\n\n";
     char got[256];
     read_script(got, none, &m.f, prompt, &(hone_span){ 6, strlen(prompt) }, NULL, 0, "yes", false);
     assert_string_equal(got, "{T}yes");
@@ -355,6 +355,10 @@ static void test_input(void **state)
         uint32_t s = seed;
         read_script(got, none, &m.f, "", NULL, &stop, 1, "<think>a</think>b STOP c", true);
         assert_string_equal(got, "{R}a{T}b !");
+        read_script(got, none, &m.f, "", NULL, &stop, 1, "<think>a STOP b ST</think>OP c STSTOP d", true);
+        assert_string_equal(got, "{R}a STOP b ST{T}OP c ST!"); /* reasoning does not end an answer */
+        read_script(got, none, &m.f, "", NULL, &line, 1, "<think>a\n\nb</think>\n\nc\n\nd", true);
+        assert_string_equal(got, "{R}a\n\nb{T}c!"); /* nor what stands between it and the answer */
         read_script(got, none, &m.f, "", NULL, &stop, 1, "b STO", true);
         assert_string_equal(got, "{T}b STO");
         read_script(got, none, &m.f, "", NULL, &stop, 1, "b<|im_end|>", true);

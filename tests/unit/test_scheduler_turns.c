@@ -237,6 +237,31 @@ static void cancelled_while_it_waits(void **state)
     for (int i = 0; i < 3; i++) assert_true(callers[i].n_end == 1 && callers[i].end == HONE_END_CANCELLED);
 }
 
+/* What is held stands still beside others, says the same when it goes on, and is late or cancelled where it stands. */
+static void held_stands_still(void **state)
+{
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 64, .n_seq = 2 } });
+    must_ask(5, 9, 0), must_ask(5, 20, 0), must_ask(5, 9, 0);
+    step(), step();
+    assert_true(hone_scheduler_hold(s, callers[0].id, true));
+    assert_false(hone_scheduler_hold(s, 99, true));
+    int n = callers[0].n_tok;
+    for (int i = 0; i < 5; i++) assert_true(step());
+    assert_true(callers[0].n_tok == n && callers[1].n_tok == n + 5);
+    assert_true(hone_scheduler_hold(s, callers[1].id, true));
+    assert_true(hone_scheduler_hold(s, callers[2].id, true)); /* waits */
+    for (int i = 0; i < 3; i++) assert_false(step());
+    assert_true(hone_scheduler_cancel(s, callers[1].id)); /* its slot is the third's, which is held, too */
+    assert_true(step());
+    assert_false(step());
+    assert_true(callers[1].end == HONE_END_CANCELLED && callers[1].n_tok == n + 5 && callers[2].n_tok == 0);
+    hone_scheduler_hold(s, callers[0].id, false), hone_scheduler_hold(s, callers[2].id, false);
+    finish();
+    assert_true(callers[0].n_tok == 9 && callers[0].end == HONE_END_LENGTH && callers[2].n_tok == 9);
+    hone_scheduler_free(s);
+}
+
 /* Too much for the memory there is, even alone: an error, and a neighbour that fits is answered. */
 static void too_large_for_the_memory(void **state)
 {
@@ -262,6 +287,7 @@ int main(void)
         cmocka_unit_test(clients_come_in_turn),
         cmocka_unit_test(bad_requests_are_refused),
         cmocka_unit_test(cancelled_while_it_waits),
+        cmocka_unit_test(held_stands_still),
         cmocka_unit_test(too_large_for_the_memory),
     };
     return cmocka_run_group_tests(tests, begin, end);

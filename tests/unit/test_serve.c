@@ -534,13 +534,140 @@ static void a_failed_stream_ends_whole(void **state)
     stop(&r);
 }
 
+/* Tokens of the prompt that were not computed again, of a question from this address. */
+static int64_t cached(int port, const char *from, const char *more)
+{
+    char body[600];
+    struct sockaddr_in a = { .sin_family = AF_INET };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    inet_pton(AF_INET, from, &a.sin_addr);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    a.sin_port = htons((uint16_t)port);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    int n = snprintf(body, sizeof body, "{\"max_tokens\":1%s,\"prompt\":\"", more);
+    for (int i = 0; i < 80; i++) n += snprintf(body + n, sizeof body - (size_t)n, "a b ");
+    snprintf(body + n, sizeof body - (size_t)n, "\"}");
+    assert_true(client_request(fd, "POST", "/v1/completions", NULL, body));
+    client_answer answer = client_receive(fd);
+    assert_int_equal(answer.status, 200);
+    json_t *o = json_loads(answer.body, 0, NULL);
+    const json_t *details = json_object_get(json_object_get(o, "usage"), "prompt_tokens_details");
+    int64_t k = json_integer_value(json_object_get(details, "cached_tokens"));
+    json_decref(o);
+    client_free(&answer);
+    return k;
+}
+
+/* What one client sent is not found by another where they are kept apart; on this machine alone it is. */
+static void clients_are_kept_apart(void **state)
+{
+    for (int apart = 0; apart < 2; apart++) {
+        running r = { .p.cache_scope = apart ? HN_CACHE_BY_CLIENT : HN_CACHE_BY_ADDRESS };
+        start(&r, 2);
+        assert_int_equal(cached(r.port, "127.0.0.1", ""), 0);
+        assert_true(cached(r.port, "127.0.0.1", "") >= 64);
+        assert_int_equal(cached(r.port, "127.0.0.2", "") >= 64, !apart);
+        assert_true(cached(r.port, "127.0.0.2", "") >= 64);
+        assert_int_equal(cached(r.port, "127.0.0.2", ",\"cache_salt\":\"x\""), 0);
+        stop(&r);
+    }
+}
+
+/* Positions of what runs, -1: nothing does. */
+static int64_t running_at(int port)
+{
+    int64_t n = -1;
+    json_t *slots = ask_json(port, "GET", "/slots", NULL, 200), *slot;
+    size_t i;
+    json_array_foreach(slots, i, slot)
+    {
+        if (json_is_true(json_object_get(slot, "is_processing"))) n += 1 + json_integer_value(json_object_get(slot, "n_past"));
+    }
+    json_decref(slots);
+    return n;
+}
+
+/* Whoever does not take its answer makes it pause, and gets the same when it does; others go on meanwhile. */
+static void a_slow_reader_pauses(void **state)
+{
+    static const char q[] = "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
+    running r = { 0 };
+    char body[200];
+    int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
+    start(&r, 4);
+    snprintf(body, sizeof body, q, "false");
+    json_t *want = ask_json(r.port, "POST", "/completion", body, 200);
+
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)r.port) };
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    snprintf(body, sizeof body, q, "true");
+    assert_true(client_request(fd, "POST", "/completion", NULL, body));
+    int64_t at = 0, before = -1;
+    for (int same = 0; same < 20; before = at) { /* it stands still before its end */
+        usleep(20000);
+        at = running_at(r.port);
+        same = at == before && at > 0 ? same + 1 : 0;
+        if (at < 0 && before > 0) fail_msg("the answer came to its end, although nobody took it");
+    }
+    json_decref(ask_json(r.port, "POST", "/v1/completions", "{\"prompt\":\"A\",\"max_tokens\":5}", 200));
+    assert_int_equal(running_at(r.port), at);
+
+    client_answer got = client_receive(fd);
+    assert_true(got.status == 200 && got.whole);
+    char text[2][8192] = { "", "" };
+    bool done = false;
+    json_t *e;
+    for (const char *p = got.body; (e = client_event(&p, &done)); json_decref(e))
+        strcat(text[json_integer_value(json_object_get(e, "index"))], json_string_value(json_object_get(e, "content")));
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(text[i], json_string_value(json_object_get(json_array_get(want, i), "content")));
+    client_free(&got);
+    json_decref(want);
+    stop(&r);
+}
+
+/* A response that is being written ends when somebody asks for it, with words that say so; another is not there. */
+static void a_response_is_cancelled(void **state)
+{
+    running r = { 0 };
+    char path[120], part[4096] = "";
+    size_t n = 0;
+    start(&r, 2);
+    int fd = client_connect(r.port);
+    assert_true(client_request(fd, "POST", "/v1/responses", NULL,
+                               "{\"input\":\"Hi\",\"ignore_eos\":true,\"stream\":true}"));
+    while (!strstr(part, "\"resp_") || !strstr(strstr(part, "\"resp_"), "\",")) { /* its id comes with its first event */
+        ssize_t k = recv(fd, part + n, sizeof part - 1 - n, 0);
+        assert_true(k > 0);
+        part[n += (size_t)k] = 0;
+    }
+    const char *id = strstr(part, "\"resp_") + 1;
+    snprintf(path, sizeof path, "/v1/responses/%.*s/cancel", (int)strcspn(id, "\""), id);
+    json_t *j = ask_json(r.port, "POST", path, "{}", 200);
+    assert_string_equal(json_string_value(json_object_get(j, "status")), "cancelled");
+    json_decref(j);
+    char *rest = client_read_all(fd, &n);
+    close(fd);
+    assert_non_null(strstr(rest, "response.failed"));
+    assert_non_null(strstr(rest, "was cancelled"));
+    free(rest);
+    json_decref(ask_json(r.port, "POST", path, "{}", 404));
+    json_decref(ask_json(r.port, "POST", "/v1/responses/resp_1/cancel", NULL, 404));
+    json_decref(ask_json(r.port, "GET", "/v1/responses/resp_1", NULL, 404));
+    stop(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everyone_gets_their_own),        cmocka_unit_test(who_leaves_is_forgotten),
         cmocka_unit_test(answers_have_what_was_asked),    cmocka_unit_test(models_take_turns),
         cmocka_unit_test(many_prompts_fit_a_short_queue), cmocka_unit_test(what_is_wrong_is_told),
-        cmocka_unit_test(a_failed_stream_ends_whole)
+        cmocka_unit_test(a_failed_stream_ends_whole),     cmocka_unit_test(a_response_is_cancelled),
+        cmocka_unit_test(clients_are_kept_apart),         cmocka_unit_test(a_slow_reader_pauses)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

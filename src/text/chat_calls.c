@@ -1,0 +1,203 @@
+/* chat_calls: tools for models whose template has no place for them. What may be called stands in the system message,
+ * with the form of a call; calls that were made, and what came of them, become what assistant and user said. Owns these
+ * words; the form itself is call_format.c's, by which calls are read and held. */
+#include "text/call_values.h"
+#include "text/chat.h"
+
+#include <stdlib.h>
+
+static const char offered[] = "You can call functions. These are there, each with a JSON schema of its arguments:\n",
+                  form[] = "\n\nTo call one or more of them, answer with nothing but a JSON object of this form:\n"
+                           "{\"tool_calls\": [{\"name\": \"NAME\", \"arguments\": {}}]}\n"
+                           "What they return comes in the next message. Where no function helps, answer in words.",
+                  as_taught[] = "\n\nCall them in the form that you know.";
+
+/* What is written: messages, and a user's turn that is still being put together of results. */
+typedef struct pen {
+    json_t *out;
+    hn_grown text, user;
+    json_t *names; /* id of a call: name of its function */
+    bool open;     /* user */
+    hone_status st;
+} pen;
+
+static void put(pen *p, hn_grown *to, const char *s, size_t n)
+{
+    if (p->st == HONE_OK) p->st = hn_grown_put(to, s, n, NULL);
+}
+
+static void put_text(pen *p, hn_grown *to, const char *s) { put(p, to, s, strlen(s)); }
+
+/* A string, or the texts of parts. */
+static void put_content(pen *p, hn_grown *to, const json_t *content)
+{
+    size_t i;
+    json_t *part;
+    if (json_is_string(content)) put(p, to, json_string_value(content), json_string_length(content));
+    json_array_foreach(content, i, part)
+    {
+        const json_t *text = json_object_get(part, "text");
+        if (json_is_string(text)) put(p, to, json_string_value(text), json_string_length(text));
+    }
+}
+
+static void put_value(pen *p, hn_grown *to, const json_t *v)
+{
+    char *s = hn_json_dump(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!s) p->st = HONE_E_NOMEM;
+    else put_text(p, to, s);
+    free(s);
+}
+
+/* Takes m. */
+static void add(pen *p, json_t *m)
+{
+    if (p->st == HONE_OK && (!m || json_array_append(p->out, m) != 0)) p->st = HONE_E_NOMEM;
+    json_decref(m);
+}
+
+static void add_said(pen *p, const char *role, const hn_grown *text)
+{
+    if (p->st == HONE_OK)
+        add(p, json_pack("{s:s, s:o}", "role", role, "content", json_stringn(text->p ? text->p : "", text->n)));
+}
+
+static void close_user(pen *p)
+{
+    if (p->open) add_said(p, "user", &p->user);
+    p->open = false;
+    p->user.n = 0;
+}
+
+static const json_t *function_of(const json_t *o)
+{
+    const json_t *f = json_object_get(o, "function");
+    return json_is_object(f) ? f : o;
+}
+
+/* ---- what may be called ---------------------------------------------------------------------------------- */
+
+static void describe(pen *p, const json_t *tools, bool own)
+{
+    size_t i;
+    json_t *tool;
+    put_text(p, &p->text, offered);
+    json_array_foreach(tools, i, tool)
+    {
+        put_text(p, &p->text, "\n");
+        put_value(p, &p->text, function_of(tool));
+    }
+    put_text(p, &p->text, own ? form : as_taught);
+}
+
+/* The system message, with the tools behind what it says; m NULL: there is none. */
+static void add_system(pen *p, const json_t *m, const json_t *tools, bool own)
+{
+    const json_t *role = json_object_get(m, "role");
+    p->text.n = 0;
+    put_content(p, &p->text, json_object_get(m, "content"));
+    if (p->text.n) put_text(p, &p->text, "\n\n");
+    describe(p, tools, own);
+    add_said(p, m ? json_string_value(role) : "system", &p->text);
+}
+
+/* ---- what was called ------------------------------------------------------------------------------------- */
+
+static void put_arguments(pen *p, const json_t *args)
+{
+    const json_t *text = json_is_string(args) ? args : NULL;
+    if (text && json_string_length(text))
+        p->st = p->st == HONE_OK ? hn_call_json_or_string(&p->text, json_string_value(text), json_string_length(text),
+                                                          NULL)
+                                 : p->st;
+    else if (json_is_object(args)) put_value(p, &p->text, args);
+    else put_text(p, &p->text, "{}");
+}
+
+static void add_answer(pen *p, const json_t *m)
+{
+    size_t i;
+    json_t *call, *copy = json_copy((json_t *)m), *content;
+    p->text.n = 0;
+    put_content(p, &p->text, json_object_get(m, "content"));
+    if (p->text.n) put_text(p, &p->text, "\n\n");
+    put_text(p, &p->text, "{\"tool_calls\": [");
+    json_array_foreach(json_object_get(m, "tool_calls"), i, call)
+    {
+        const json_t *f = function_of(call), *id = json_object_get(call, "id");
+        json_t *name = json_object_get(f, "name");
+        put_text(p, &p->text, i ? ", {\"name\": " : "{\"name\": ");
+        put_value(p, &p->text, name);
+        put_text(p, &p->text, ", \"arguments\": ");
+        put_arguments(p, json_object_get(f, "arguments"));
+        put_text(p, &p->text, "}");
+        if (json_is_string(id) && json_is_string(name) && !memchr(json_string_value(id), 0, json_string_length(id)) &&
+            json_object_set(p->names, json_string_value(id), name) != 0)
+            p->st = HONE_E_NOMEM;
+    }
+    put_text(p, &p->text, "]}");
+    content = p->st == HONE_OK ? json_stringn(p->text.p, p->text.n) : NULL;
+    if (!copy || !content || json_object_set(copy, "content", content) != 0) p->st = HONE_E_NOMEM;
+    json_decref(content);
+    json_object_del(copy, "tool_calls");
+    if (p->st == HONE_OK) add(p, copy);
+    else json_decref(copy);
+}
+
+static void take_result(pen *p, const json_t *m)
+{
+    const json_t *id = json_object_get(m, "tool_call_id"), *name = json_object_get(m, "name");
+    if (!json_is_string(name)) name = json_is_string(id) ? json_object_get(p->names, json_string_value(id)) : NULL;
+    if (p->open) put_text(p, &p->user, "\n\n");
+    p->open = true;
+    put_text(p, &p->user, "Result");
+    if (json_is_string(name)) {
+        put_text(p, &p->user, " of ");
+        put(p, &p->user, json_string_value(name), json_string_length(name));
+    }
+    put_text(p, &p->user, ":\n");
+    put_content(p, &p->user, json_object_get(m, "content"));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+static void take_message(pen *p, json_t *m)
+{
+    const json_t *role = json_object_get(m, "role");
+    if (hn_json_is(role, "tool")) {
+        take_result(p, m);
+        return;
+    }
+    if (p->open && hn_json_is(role, "user")) { /* two turns of one person in a row are not for every template */
+        put_text(p, &p->user, "\n\n");
+        put_content(p, &p->user, json_object_get(m, "content"));
+        return;
+    }
+    close_user(p);
+    if (json_array_size(json_object_get(m, "tool_calls"))) add_answer(p, m);
+    else add(p, json_incref(m));
+}
+
+json_t *hn_chat_own_calls(const json_t *messages, const json_t *tools, bool own)
+{
+    pen p = { .out = json_array(), .names = json_object() };
+    size_t i, n = json_array_size(messages), first = 0;
+    if (!p.out || !p.names) p.st = HONE_E_NOMEM;
+    if (json_array_size(tools)) {
+        const json_t *m = json_array_get(messages, 0), *role = json_object_get(m, "role");
+        first = hn_json_is(role, "system") || hn_json_is(role, "developer");
+        add_system(&p, first ? m : NULL, tools, own);
+    }
+    for (i = first; i < n && p.st == HONE_OK; i++) {
+        json_t *m = json_array_get(messages, i);
+        if (own) take_message(&p, m);
+        else add(&p, json_incref(m));
+    }
+    close_user(&p);
+    free(p.text.p);
+    free(p.user.p);
+    json_decref(p.names);
+    if (p.st == HONE_OK) return p.out;
+    json_decref(p.out);
+    return NULL;
+}
