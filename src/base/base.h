@@ -113,10 +113,11 @@ int32_t hn_cpu_count(void);         /* cores this process may use */
 uint64_t hn_memory_available(void); /* bytes, 0 if unknown */
 uint64_t hn_memory_total(void);     /* of the machine or of this control group, 0 if unknown */
 
-/* ---- debug switches: one table, shown by `hone env` ------------------------------- */
+/* ---- switches of the environment: one table, shown by `hone env` and the manual ------ */
 
 typedef struct hn_env_switch {
     const char *name, *help;
+    bool secret; /* its value is shown to nobody */
 } hn_env_switch;
 extern const hn_env_switch hn_env_switches[]; /* ends with name NULL */
 

@@ -108,11 +108,18 @@ void hn_log(const char *fmt, ...)
 }
 
 const hn_env_switch hn_env_switches[] = {
-    { "HONE_CPU", "force a kernel level: scalar, avx2, avx_vnni, avx512; neon, neon_dotprod, neon_i8mm on Arm" },
-    { "HONE_THREADS", "number of threads when -t is not given" },
-    { "HONE_PACKED", "packed weights when --packed is not given: auto, off or a file" },
-    { "HONE_IGNORE_KEYS", "metadata keys, a,b,c, to run a model without that is refused for them; answers change" },
-    { "HONE_MODELS", "folders of models, a:b:c, whose files have names there (hone list)" },
-    { "HONE_LOG", "1: log what the library does to stderr" },
-    { NULL, NULL },
+    { "HONE_CPU", "force a kernel level: scalar, avx2, avx_vnni, avx512; neon, neon_dotprod, neon_i8mm on Arm", false },
+    { "HONE_THREADS", "number of threads when -t is not given", false },
+    { "HONE_PACKED", "packed weights when --packed is not given: auto, off or a file", false },
+    { "HONE_IGNORE_KEYS", "metadata keys, a,b,c, to run a model without that is refused for them; answers change",
+      false },
+    { "HONE_MODELS", "folders of models, a:b:c, whose files have names there (hone list)", false },
+    { "HONE_LOG", "1: log what the library does to stderr", false },
+    { "HONE_API_KEY", "the key that hone serve asks for when --api-key is not given", true },
+    { "HF_TOKEN", "the token that the hub is asked with, for models that are not for everybody", true },
+    { "HF_ENDPOINT", "the hub that hone pull asks, in place of https://huggingface.co", false },
+    { "HF_HUB_OFFLINE", "1: hone pull asks no network", false },
+    { "HF_HUB_CACHE", "where models of the hub are kept; else HF_HOME/hub, else ~/.cache/huggingface/hub", false },
+    { "OLLAMA_MODELS", "where ollama keeps its models, in place of ~/.ollama/models", false },
+    { NULL, NULL, false },
 };

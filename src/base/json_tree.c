@@ -3,6 +3,7 @@
 #include "base/json_tree.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* Keys wait here for their values, unescaped, each with a NUL: a stack, as objects are within objects. */
@@ -212,6 +213,12 @@ const char *hn_json_kind(const json_t *v)
     case JSON_NULL: return "null";
     }
     return "nothing";
+}
+
+double hn_json_number_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
 const char *hn_json_text_of(const json_t *o, const char *key)

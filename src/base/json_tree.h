@@ -25,5 +25,6 @@ hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rule
 const char *hn_json_kind(const json_t *v);
 /* The string at o.key: "" where it is missing, of another type, or o is no object. Borrowed. */
 const char *hn_json_text_of(const json_t *o, const char *key);
+double hn_json_number_of(const json_t *o, const char *key); /* NAN: there is none */
 
 #endif

@@ -247,6 +247,12 @@ static void man_files(FILE *f)
         { "OUTPUT.ckpt/, OUTPUT.jsonl", "checkpoints and log of a training" },
         { "benchmarks/NAME.jsonl, NAME.md", "records and history of hone bench --file NAME" },
         { "benchmarks/baselines/", "what hone lab baseline keeps" },
+        { "~/.cache/huggingface/hub/", "models of the hub, shared with other programs; HF_HUB_CACHE, HF_HOME" },
+        { "~/.local/share/hone/models/", "models that hone pull got from an address; in $XDG_DATA_HOME where that is "
+                                         "set" },
+        { "./models/", "models that are known by their names, too, as those in the folders of HONE_MODELS" },
+        { "~/.config/hone/names", "short names of your own, a line NAME MEANING each; in $XDG_CONFIG_HOME where that "
+                                  "is set" },
         { "~/.local/state/hone/", "what is known of files and of this machine; in $XDG_STATE_HOME where that is set" },
     };
     fputs(".SH FILES\n", f);
@@ -340,6 +346,8 @@ static const char *words_of_args(const hn_command *c)
                                             { "bench", "ids" },
                                             { "help", "commands" },
                                             { "rm", "models" },
+                                            { "list", "models" },
+                                            { "pull", "names" },
                                             { "lab baseline", "baseline-words" } };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(c->name, words[i][0]) == 0) return words[i][1];

@@ -58,6 +58,12 @@ int hn_cli_adapter_arg(const char *arg, char **path, float *scale)
         return hn_cli_error(HN_EXIT_USAGE, "--lora %s: the scale is %g, expected -1e6 to 1e6", HN_ESC(arg, strlen(arg)),
                             (double)v);
     if (!*arg) return hn_cli_error(HN_EXIT_USAGE, "--lora is empty; expected FILE or FILE:SCALE");
+    char *before = colon && !scaled && access(arg, F_OK) != 0 ? strndup(arg, (size_t)(colon - arg)) : NULL;
+    bool no_number = before && *before && access(before, F_OK) == 0; /* the file is there without what follows it */
+    free(before);
+    if (no_number)
+        return hn_cli_error(HN_EXIT_USAGE, "--lora %s: the scale is '%s', expected a number", HN_ESC(arg, strlen(arg)),
+                            HN_ESC(colon + 1, strlen(colon + 1)));
     *path = scaled ? strndup(arg, (size_t)(colon - arg)) : strdup(arg);
     if (*path && scaled && access(*path, F_OK) != 0 && access(arg, F_OK) == 0) { /* the number is part of the name */
         scaled = false;

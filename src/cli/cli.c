@@ -1,5 +1,6 @@
 /* What the commands share: errors and exit codes, JSON, interruption,
  * reading input, opening what the options name. */
+#include "base/os.h"
 #include "base/shown.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
@@ -103,6 +104,28 @@ static const hn_opt sampling_opts[] = {
     HN_OPT_END,
 };
 const hn_opt_group hn_group_sampling = { "Sampling", sampling_opts };
+
+int hn_cli_sampling(const hn_cli *cli, hone_sampler_params *p)
+{
+    const hn_opts *o = cli->opts;
+    uint64_t seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
+    if (seed == UINT64_MAX) {
+        uint32_t r;
+        if (!hn_os_random(&r, sizeof r))
+            return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
+        seed = r;
+    }
+    *p = (hone_sampler_params){ .temp = hn_opts_f32(o, "temp"),
+                                .top_k = hn_opts_i32(o, "top-k"),
+                                .top_p = hn_opts_f32(o, "top-p"),
+                                .min_p = hn_opts_f32(o, "min-p"),
+                                .repeat_penalty = hn_opts_f32(o, "repeat-penalty"),
+                                .presence_penalty = hn_opts_f32(o, "presence-penalty"),
+                                .frequency_penalty = hn_opts_f32(o, "frequency-penalty"),
+                                .penalty_last_n = hn_opts_i32(o, "repeat-last-n"),
+                                .seed = seed };
+    return 0;
+}
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
@@ -293,6 +316,12 @@ int hn_json_print(json_t *obj)
     return hn_out_flush() ? HN_EXIT_OK : HN_EXIT_FAILURE;
 }
 
+int hn_json_printed(int rc, int printed)
+{
+    if (!rc) return printed;
+    return printed == HN_EXIT_NOMEM && hn_is_verdict(rc) ? printed : rc;
+}
+
 /* ---- interruption ---------------------------------------------------------------------------------- */
 
 /* One orderly stop; a second Ctrl-C kills. Not one within a quarter of a second: timeout(1) and some shells send the
@@ -400,12 +429,14 @@ hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *er
     return HONE_OK;
 }
 
-int hn_cli_fail_input(const char *path, const hone_error *err)
+int hn_cli_fail_input(const hn_cli *cli, const char *option, const char *path, const hone_error *err)
 {
     int code = hn_cli_fail(err);
     struct stat sb;
+    bool text = strcmp(option, "-f") == 0 && hn_opts_has(cli->opts, "prompt");
     if (err->code == HONE_E_IO && strcmp(path, "-") != 0 && stat(path, &sb) != 0)
-        hn_err_printf("hone: try: -f with the name of a file that is there, or -p with the text itself\n");
+        hn_err_printf("hone: try: %s with the name of a file that is there%s\n", option,
+                      text ? ", or -p with the text itself" : "");
     return code;
 }
 
@@ -449,17 +480,22 @@ const char *hn_cli_model_name(const hn_cli *cli)
     return path ? hn_escape(name, sizeof name, path, strlen(path)) : "the model";
 }
 
+int hn_cli_check_ids(const hn_cli *cli, const hone_model_info *info, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= info->n_vocab)
+            return hn_cli_error(HN_EXIT_USAGE,
+                                "--ids: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d",
+                                ids[i], i + 1, hn_cli_model_name(cli), info->n_vocab - 1);
+    return 0;
+}
+
 static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_prompt *out)
 {
     hone_error err;
     if (hn_read_ids(&out->ids, &out->n, hn_opts_str(cli->opts, "ids"), "--ids", &err) != HONE_OK)
         return hn_cli_fail(&err);
-    for (size_t i = 0; i < out->n; i++)
-        if (out->ids[i] >= info->n_vocab)
-            return hn_cli_error(HN_EXIT_USAGE,
-                                "--ids: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d",
-                                out->ids[i], i + 1, hn_cli_model_name(cli), info->n_vocab - 1);
-    return 0;
+    return hn_cli_check_ids(cli, info, out->ids, out->n);
 }
 
 static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_model_info *info, hn_prompt *out)
@@ -472,7 +508,7 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_m
         if (!out->text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
         out->len = strlen(text);
     } else if (hn_read_all(file, &out->text, &out->len, &err) != HONE_OK) {
-        return hn_cli_fail_input(file, &err);
+        return hn_cli_fail_input(cli, "-f", file, &err);
     }
     /* echo's own line end; -f - takes everything */
     bool piped = !text && !hn_opts_str(cli->opts, "file");

@@ -53,6 +53,8 @@ extern const hn_opt_group hn_group_sampling; /* temp top-k top-p min-p repeat-pe
 /* ---- errors --------------------------------------------------------------------------------- */
 
 int hn_exit_code(hone_status st); /* interrupted: 130 after SIGINT, else 6 */
+/* 10 to 13: what a comparison found, and no error. */
+static inline bool hn_is_verdict(int code) { return code >= HN_EXIT_REGRESSION && code <= HN_EXIT_ENVIRONMENT; }
 /* "hone: MESSAGE"; returns the exit code of err->code. */
 int hn_cli_fail(const hone_error *err);
 /* The same for a file that should be a model: I/O errors count as a bad model (3). */
@@ -70,6 +72,8 @@ int hn_cli_without_effect(const hn_cli *cli, bool only, const char *const *names
 /* What hone has in place of a word of another program: an option with its dashes, a command; NULL: not known. */
 const char *hn_foreign_option(const char *word);
 const char *hn_foreign_command(const char *word);
+/* The same for what is near to such a word, *near, as in dowload; NULL: nothing is. */
+const char *hn_foreign_near(const char *word, const char **near);
 /* "hone: note: …" */
 void hn_cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same for what changes answers: once, and also in the "notes" of what hn_json_print prints and of records. */
@@ -110,6 +114,9 @@ json_t *hn_json_ids(const int32_t *ids, size_t n);
 json_t *hn_json_str(const char *s, size_t len); /* ill-formed UTF-8 becomes U+FFFD */
 json_t *hn_json_num(double x);                  /* rounded to three decimals; null when not finite */
 int hn_json_print(json_t *obj);                 /* takes obj (NULL: out of memory) */
+/* The exit code of a command that ended with rc and whose JSON was printed with `printed`: where memory lacked for it
+ * there is no verdict either, so that 10 to 13 become 4; an error stays the one that it was. */
+int hn_json_printed(int rc, int printed);
 
 /* ---- interruption ---------------------------------------------------------------------------------- */
 
@@ -152,19 +159,23 @@ extern void (*volatile hn_cli_last_act)(void);
 
 /* The whole of a file; path "-": stdin. *data malloc'ed and NUL-terminated. HONE_E_IO names path and reason. */
 hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *err);
-/* hn_cli_fail for a file of text that could not be read, with the next step. */
-int hn_cli_fail_input(const char *path, const hone_error *err);
+/* hn_cli_fail for a file that `option` names and that could not be read, with the next step where it is not there. */
+int hn_cli_fail_input(const hn_cli *cli, const char *option, const char *path, const hone_error *err);
 bool hn_cli_piped(void); /* standard input is a pipe or a file: somebody has put something there */
 /* A note where a pipe has something to say, and -p, -f or --ids gave the prompt. */
 void hn_cli_say_unread(const hn_cli *cli);
 /* Ids from the value of --ids: "1,2,3", or "@FILE" for a file of them ("@-": stdin). */
 hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err);
 
+/* Those of --ids are in the vocabulary? 0, or the exit code of the first that is not. */
+int hn_cli_check_ids(const hn_cli *cli, const hone_model_info *info, const int32_t *ids, size_t n);
+
 /* Before any work: nothing that the command line writes is also read, or written twice, by whatever name, and all of it
  * can be replaced (no folder, device, pipe). main.c does it for every command from the tables of its options
- * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those, whose folders
- * it makes too. */
-int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more);
+ * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those, and says how many
+ * folders on the way to them it makes: what it would not make must be there. */
+enum { HN_ALL_FOLDERS = 4096 };
+int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more, int folders);
 
 /* The prompt of hn_group_prompt. text/len: as given (text NULL with --ids); ids: tokens
  * to run, checked against the vocabulary, at least one. */
@@ -218,6 +229,8 @@ int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s)
 int hn_cli_adapters_template(const hn_cli *cli, const hone_model *m, const char **source);
 json_t *hn_cli_adapters_json(void); /* of those set last: array of {file, hash, scale, rank, pairs}; NULL: none */
 const char *hn_cli_adapters_words(char *dst, size_t cap); /* ", adapter …" or "" */
+/* hn_group_sampling; without a seed one of the system. 0, or the exit code. */
+int hn_cli_sampling(const hn_cli *cli, hone_sampler_params *p);
 /* "FILE[:SCALE]"; *path is malloc'ed. */
 int hn_cli_adapter_arg(const char *arg, char **path, float *scale);
 /* hn_group_context too: with -c that many positions; else room for n_prompt tokens and n_more

@@ -1,6 +1,5 @@
 /* hone chat: a conversation with a model. Sets up what chat_*.c work on, then reads,
  * answers, reads … until the input ends. */
-#include "base/os.h"
 #include "cli/chat/chat_state.h"
 
 #include <stdlib.h>
@@ -29,27 +28,8 @@ static const hn_opt_group *const groups[] = { &hn_group_model,    &hn_group_lora
 
 static int read_params(chat *c)
 {
-    const hn_opts *o = c->cli->opts;
-    uint64_t seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
-    if (seed == UINT64_MAX) {
-        uint32_t r;
-        if (!hn_os_random(&r, sizeof r))
-            return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
-        seed = r;
-    }
-    c->params = (chat_params){
-        .sampling = { .temp = hn_opts_f32(o, "temp"),
-                      .top_k = hn_opts_i32(o, "top-k"),
-                      .top_p = hn_opts_f32(o, "top-p"),
-                      .min_p = hn_opts_f32(o, "min-p"),
-                      .repeat_penalty = hn_opts_f32(o, "repeat-penalty"),
-                      .presence_penalty = hn_opts_f32(o, "presence-penalty"),
-                      .frequency_penalty = hn_opts_f32(o, "frequency-penalty"),
-                      .penalty_last_n = hn_opts_i32(o, "repeat-last-n"),
-                      .seed = seed },
-        .limit = hn_opts_i32(o, "n-predict"),
-    };
-    return 0;
+    c->params = (chat_params){ .limit = hn_opts_i32(c->cli->opts, "n-predict") };
+    return hn_cli_sampling(c->cli, &c->params.sampling);
 }
 
 /* --load, whose parameters hold where the command line says nothing. */
@@ -77,7 +57,7 @@ static int read_system(chat *c)
     size_t n = strlen(s);
     hone_error err;
     if (*s == '@') {
-        if (hn_read_all(s + 1, &data, &n, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hn_read_all(s + 1, &data, &n, &err) != HONE_OK) return hn_cli_fail_input(c->cli, "--system @", s + 1, &err);
         while (n && (data[n - 1] == '\n' || data[n - 1] == '\r')) n--;
     }
     bool ok = hn_talk_set_system(&c->talk, data ? data : s, n);

@@ -1,6 +1,7 @@
 /* hone convert: a checkpoint of another program becomes a GGUF file. */
 #include "cli/written.h"
 
+#include <errno.h>
 #include <strings.h>
 #include <sys/stat.h>
 
@@ -74,7 +75,7 @@ static int check_files(const hn_cli *cli, const char *dst, bool back)
         return hn_cli_usage(cli, "-o -: this cannot go to standard output; expected the name of a file (or ./-)");
     if (!folder) {
         const hn_file_use file = { dst, "the output", "-o", back ? HN_FILE_FOLDER : HN_FILE_WRITTEN };
-        return hn_cli_files_apart(cli, &file, 1);
+        return hn_cli_files_apart(cli, &file, 1, back ? HN_ALL_FOLDERS : 0);
     }
     snprintf(tensors, sizeof tensors, "%s/adapter_model.safetensors", dst);
     snprintf(config, sizeof config, "%s/adapter_config.json", dst);
@@ -83,7 +84,7 @@ static int check_files(const hn_cli *cli, const char *dst, bool back)
                                  { tensors, "the adapter in the PEFT folder", "-o", HN_FILE_WRITTEN },
                                  { config, "the configuration in the PEFT folder", "-o", HN_FILE_WRITTEN },
                                  { template, "the template in the PEFT folder", "-o", HN_FILE_WRITTEN } };
-    return hn_cli_files_apart(cli, made, sizeof made / sizeof *made);
+    return hn_cli_files_apart(cli, made, sizeof made / sizeof *made, 1);
 }
 
 /* A GGUF file becomes a folder. */
@@ -103,13 +104,23 @@ static void note(void *arg, const char *text)
     hn_cli_note("%s", text);
 }
 
+/* As of any model that is not there. */
+static int no_source(const char *src, int why)
+{
+    int code = hn_cli_error(HN_EXIT_MODEL, "%s: cannot open: %s", HN_ESC(src, strlen(src)), strerror(why));
+    hn_err_printf("hone: try: hone pull owner/repo, which gets a folder of transformers from the hub and says where it "
+                  "is\n");
+    return code;
+}
+
 static int run(const hn_cli *cli)
 {
     const char *src = hn_opts_arg(cli->opts, 0), *dst = hn_opts_str(cli->opts, "output");
     hone_error err;
-    if (!dst) return hn_cli_usage(cli, "no output file: -o FILE");
+    if (!dst) return hn_cli_usage(cli, "no output; expected -o FILE.gguf, or -o FOLDER where SRC is a GGUF file");
     struct stat sb;
-    bool back = !hn_opts_str(cli->opts, "base") && stat(src, &sb) == 0 && S_ISREG(sb.st_mode) && is_gguf(src);
+    if (stat(src, &sb) != 0) return no_source(src, errno);
+    bool back = !hn_opts_str(cli->opts, "base") && S_ISREG(sb.st_mode) && is_gguf(src);
     int rc = check_files(cli, dst, back);
     if (rc) return rc;
     if (hn_opts_str(cli->opts, "base")) return convert_adapter(cli, src, dst);

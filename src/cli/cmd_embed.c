@@ -60,8 +60,8 @@ static int find_pooling(job *j)
         if (!strcmp(name, pooling_names[i])) asked = (hone_pooling)i;
     if ((j->width = hone_embed_width(j->m, asked, &j->pooling)) > 0) return 0;
     if (asked == HONE_POOL_FILE)
-        return hn_cli_error(
-            HN_EXIT_USAGE,
+        return hn_cli_usage(
+            j->cli,
             "%s does not say how embeddings are pooled (%s.pooling_type); expected --pooling mean, cls, "
             "last or none",
             hn_cli_model_name(j->cli), j->info.arch);
@@ -129,6 +129,9 @@ static int read_texts(job *j)
         if (hn_opts_str(o, "query"))
             return hn_cli_usage(j->cli, "--query and --ids contradict each other; expected -f");
         if (hn_read_ids(&ids, &n, list, "--ids", &err) != HONE_OK) return hn_cli_fail(&err);
+        int rc = hn_cli_check_ids(j->cli, &j->info, ids, n);
+        if (rc) hone_free(ids);
+        if (rc) return rc;
         return add_ids(j, ids, n, 1);
     }
     if (!text && !path && !hn_cli_piped()) return hn_cli_usage(j->cli, "no text; expected -p TEXT or -f FILE");
@@ -139,7 +142,7 @@ static int read_texts(job *j)
     char *data;
     size_t n;
     if (!path) path = "-";
-    if (hn_read_all(path, &data, &n, &err) != HONE_OK) return hn_cli_fail_input(path, &err);
+    if (hn_read_all(path, &data, &n, &err) != HONE_OK) return hn_cli_fail_input(j->cli, "-f", path, &err);
     int rc = add_lines(j, data, n);
     free(data);
     if (rc == 0 && j->n == 0) rc = hn_cli_error(HN_EXIT_USAGE, "%s holds no text", HN_ESC(path, strlen(path)));

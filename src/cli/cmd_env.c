@@ -1,13 +1,20 @@
-/* hone env: the debug switches and what hone sees of this machine. */
+/* hone env: the switches of the environment and what hone sees of this machine. */
 #include "cli/cli.h"
 
 #include <stdlib.h>
+
+/* The value of a switch, or what stands for one that nobody may read over a shoulder; NULL: it is not set. */
+static const char *value_of(const hn_env_switch *e)
+{
+    const char *v = getenv(e->name);
+    return v && *v && e->secret ? "(set)" : v;
+}
 
 static int env_json(void)
 {
     json_t *o = hn_json_new("hone.env/1"), *switches = json_object(), *levels = json_array();
     for (const hn_env_switch *e = hn_env_switches; e->name; e++) {
-        const char *v = getenv(e->name);
+        const char *v = value_of(e);
         json_object_set_new(switches, e->name, v ? hn_json_str(v, strlen(v)) : json_null());
     }
     for (int l = 0; l < HN_CPU_LEVELS; l++)
@@ -30,7 +37,7 @@ static int run(const hn_cli *cli)
 {
     if (cli->json) return env_json();
     for (const hn_env_switch *e = hn_env_switches; e->name; e++) {
-        const char *v = getenv(e->name);
+        const char *v = value_of(e);
         hn_out_printf("%-17s %-12s %s\n", e->name, v ? HN_ESC(v, strlen(v)) : "-", e->help);
     }
     hn_out_printf("%-17s", "cpu levels");
@@ -48,6 +55,6 @@ static int run(const hn_cli *cli)
     return HN_EXIT_OK;
 }
 
-const hn_command hn_command_env = { .name = "env",
-                                    .summary = "Show the debug switches and what hone sees of this machine",
-                                    .run = run };
+const hn_command hn_command_env = {
+    .name = "env", .summary = "Show the switches of the environment and what hone sees of this machine", .run = run
+};

@@ -12,7 +12,7 @@ static const hn_opt opts[] = {
     HN_OPT("completion", NULL, CHOICE, "SHELL", "print a completion script for", .choices = "bash|zsh|fish",
            .excl = "output"),
     HN_OPT("words", NULL, CHOICE, "KIND", "print the words of a kind, one a line, as completion asks for them",
-           .choices = "presets|types|cpus|templates|targets|baselines|baseline-words|ids|commands|models",
+           .choices = "presets|types|cpus|templates|targets|baselines|baseline-words|ids|commands|models|names",
            .excl = "output"),
     HN_OPT_END,
 };
@@ -80,6 +80,15 @@ static void list_models(void)
     hn_locals_free(&here);
 }
 
+/* Short names of models, for hone pull. */
+static void list_names(void)
+{
+    hn_short_names names;
+    if (hn_short_names_read(&names, NULL) != HONE_OK) return;
+    for (size_t i = 0; i < names.n; i++) hn_out_printf("%s\n", names.list[i].name);
+    hn_short_names_free(&names);
+}
+
 /* Fixed lists, of what the library knows by name; tests/unit/test_words.c holds them against its tables. */
 static const char *const
     types = "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q4_K_M Q4_K_S Q3_K_L Q3_K_M Q3_K_S Q2_K Q2_K_S Q5_0 "
@@ -116,6 +125,7 @@ static void list_words(const char *kind)
     if (strcmp(kind, "baseline-words") == 0) hn_out_printf("save\nlist\nrm\ncompare\n");
     if (strncmp(kind, "baseline", 8) == 0) list_baselines();
     if (strcmp(kind, "models") == 0) list_models();
+    if (strcmp(kind, "names") == 0) list_names();
 }
 
 static int run(const hn_cli *cli)

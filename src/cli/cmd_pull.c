@@ -235,7 +235,7 @@ static int run(const hn_cli *cli)
     if (hn_opts_flag(o, "list")) return look(cli, name, &want);
     if (want.output) {
         const hn_file_use made = { want.output, "the file", "-o", HN_FILE_WRITTEN };
-        int rc = hn_cli_files_apart(cli, &made, 1);
+        int rc = hn_cli_files_apart(cli, &made, 1, HN_ALL_FOLDERS);
         if (rc) return rc;
     }
     hone_status st = hn_pull(&p, name, &want, &err);

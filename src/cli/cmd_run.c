@@ -1,7 +1,6 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
 #include "base/json_tree.h"
-#include "base/os.h"
 #include "cli/screen.h"
 
 #include <stdlib.h>
@@ -95,6 +94,20 @@ static bool wrong_name(const job *j, const char *format)
     return wrong;
 }
 
+/* What the conversation was not rendered for, by the name that the command line has for it. */
+static int not_rendered(const job *j, const char *format, const hone_error *err)
+{
+    const char *tools = hn_opts_str(j->cli->opts, "tools"), *why = err->message;
+    static const char of_tools[] = "tools: ", of_variables[] = "variables: ";
+    if (err->code != HONE_E_ARG || wrong_name(j, format)) return hn_cli_fail(err);
+    if (hn_opts_given(j->cli->opts, "chat-vars") && strncmp(why, of_variables, sizeof of_variables - 1) == 0)
+        return hn_cli_usage(j->cli, "--chat-vars: %s", why + sizeof of_variables - 1);
+    if (strncmp(why, "think ", 6) == 0) return hn_cli_usage(j->cli, "--%s", why);
+    if (!tools || strncmp(why, "tools", 5) != 0) return hn_cli_error(HN_EXIT_FAILURE, "%s", why);
+    if (strncmp(why, of_tools, sizeof of_tools - 1) == 0) why += sizeof of_tools - 1;
+    return hn_cli_usage(j->cli, "--tools %s: %s", HN_ESC(tools, strlen(tools)), why);
+}
+
 /* The text of -p or -f as one user message in the model's chat template. */
 static int chat_prompt(job *j)
 {
@@ -118,10 +131,11 @@ static int chat_prompt(job *j)
         if (!j->prompt.text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
         j->prompt.len = strlen(text);
     } else if (hn_read_all(file, &j->prompt.text, &j->prompt.len, &err) != HONE_OK) {
-        return hn_cli_fail_input(file, &err);
+        return hn_cli_fail_input(j->cli, "-f", file, &err);
     }
     if (format && *format == '@') {
-        if (hn_read_all(format + 1, &source, &n_source, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hn_read_all(format + 1, &source, &n_source, &err) != HONE_OK)
+            return hn_cli_fail_input(j->cli, "--chat-template @", format + 1, &err);
         format = source;
     }
     int rc = format ? 0 : hn_cli_adapters_template(j->cli, j->model, &format);
@@ -137,7 +151,8 @@ static int chat_prompt(job *j)
     size_t n_tools;
     if (tools && hn_opts_flag(o, "ignore-eos"))
         rc = hn_cli_usage(j->cli, "--ignore-eos with --tools; a call has an end");
-    else if (tools && hn_read_all(tools, &j->tools, &n_tools, &err) != HONE_OK) rc = hn_cli_fail_input(tools, &err);
+    else if (tools && hn_read_all(tools, &j->tools, &n_tools, &err) != HONE_OK)
+        rc = hn_cli_fail_input(j->cli, "--tools", tools, &err);
     hone_chat_params p = { .messages = dump,
                            .tools = j->tools,
                            .chat_template = format,
@@ -146,14 +161,13 @@ static int chat_prompt(job *j)
     char *variables = NULL;
     if (!rc && !dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
     else if (!rc && hn_cli_chat_variables(j->cli, j->model, &p, hn_opts_str(o, "think"), &variables, &err) != HONE_OK)
-        rc = hn_cli_fail(&err);
+        rc = not_rendered(j, format, &err);
     p.variables = variables;
     if (rc) goto done;
     if (hone_chat_tokenize(j->model, &p, &j->prompt.ids, &j->prompt.n, &err) != HONE_OK ||
         hone_chat_render(j->model, &p, &j->rendered, &err) != HONE_OK ||
         hone_chat_format_new(&j->format, j->model, &p, &err) != HONE_OK)
-        rc = err.code == HONE_E_ARG && !wrong_name(j, format) ? hn_cli_error(HN_EXIT_FAILURE, "%s", err.message)
-                                                              : hn_cli_fail(&err);
+        rc = not_rendered(j, format, &err);
     else if (j->prompt.n == 0 || j->prompt.n > INT32_MAX)
         rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens", j->prompt.n);
     for (size_t i = 0; !rc && i < j->prompt.n; i++)
@@ -183,26 +197,11 @@ static int make_prompt(job *j)
 
 static int new_sampler(job *j)
 {
-    const hn_opts *o = j->cli->opts;
-    j->seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
-    if (j->seed == UINT64_MAX) {
-        uint32_t r;
-        if (!hn_os_random(&r, sizeof r))
-            return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
-        j->seed = r;
-    }
-    hone_sampler_params p = {
-        .temp = hn_opts_f32(o, "temp"),
-        .top_k = hn_opts_i32(o, "top-k"),
-        .top_p = hn_opts_f32(o, "top-p"),
-        .min_p = hn_opts_f32(o, "min-p"),
-        .repeat_penalty = hn_opts_f32(o, "repeat-penalty"),
-        .presence_penalty = hn_opts_f32(o, "presence-penalty"),
-        .frequency_penalty = hn_opts_f32(o, "frequency-penalty"),
-        .penalty_last_n = hn_opts_i32(o, "repeat-last-n"),
-        .seed = j->seed,
-    };
+    hone_sampler_params p;
     hone_error err;
+    int rc = hn_cli_sampling(j->cli, &p);
+    if (rc) return rc;
+    j->seed = p.seed;
     if (hone_sampler_new(&j->sampler, j->info.n_vocab, &p, &err) != HONE_OK) return hn_cli_fail(&err);
     for (size_t i = 0; i < j->prompt.n; i++) hone_sampler_accept(j->sampler, j->prompt.ids[i]);
     return 0;
@@ -240,7 +239,8 @@ static int new_grammar(job *j)
     }
     if (which == 2) p.text = value, p.len = strlen(value);
     int rc = 0;
-    if (which < 2 && hn_read_all(value, &text, &p.len, &err) != HONE_OK) rc = hn_cli_fail_input(value, &err);
+    if (which < 2 && hn_read_all(value, &text, &p.len, &err) != HONE_OK)
+        rc = hn_cli_fail_input(j->cli, which ? "--grammar" : "--json-schema", value, &err);
     if (which < 2) p.text = text;
     if (!rc && hone_grammar_compile(&j->grammar, &p, &err) != HONE_OK)
         rc = which < 2 ? hn_cli_error(hn_exit_code(err.code) == HN_EXIT_NOMEM ? HN_EXIT_NOMEM : HN_EXIT_USAGE,

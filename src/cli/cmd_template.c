@@ -19,11 +19,8 @@ static const hn_opt_group template_group = { "Template", template_opts };
 static const hn_opt_group *const groups[] = { &hn_group_model, &template_group, NULL };
 
 /* A template that does not work is a failure, not a bad model. */
-static int fail(const hone_error *err)
-{
-    int code = hn_cli_fail(err);
-    return code == HN_EXIT_NOMEM ? code : HN_EXIT_FAILURE;
-}
+static int as_failure(int code) { return code == HN_EXIT_NOMEM ? code : HN_EXIT_FAILURE; }
+static int fail(const hone_error *err) { return as_failure(hn_cli_fail(err)); }
 
 /* Whether the context names tools: some models have another template for them. Bad JSON is told by who renders. */
 static hone_status has_tools(bool *yes, const char *context, hone_error *err)
@@ -84,7 +81,8 @@ static int format(const hn_cli *cli, const char *file)
     if (hn_opts_str(cli->opts, "context"))
         return hn_cli_usage(cli, "--context with --format, which renders conversations of its own");
     if (!file) rc = hn_cli_open_model(cli, true, &m);
-    else if (hn_read_all(file, &source, &n, &err) != HONE_OK) rc = fail(&err);
+    else if (hn_read_all(file, &source, &n, &err) != HONE_OK)
+        rc = as_failure(hn_cli_fail_input(cli, "--file", file, &err));
     else if (strlen(source) != n)
         rc = hn_cli_error(HN_EXIT_FAILURE, "%s: not a template: a NUL byte", HN_ESC(file, strlen(file)));
     if (!rc) rc = print_format(cli, m, source);
@@ -108,11 +106,13 @@ static int run(const hn_cli *cli)
         return hn_cli_usage(cli, "no template; expected -m FILE.gguf or --file FILE.jinja");
     if (hn_opts_flag(cli->opts, "format")) return format(cli, file);
     if (!context_file) return hn_cli_usage(cli, "no variables; expected --context FILE.json");
-    if (hn_read_all(context_file, &context, &n_context, &err) != HONE_OK) rc = fail(&err);
+    if (hn_read_all(context_file, &context, &n_context, &err) != HONE_OK)
+        rc = as_failure(hn_cli_fail_input(cli, "--context", context_file, &err));
     else if (strlen(context) != n_context)
         rc = hn_cli_error(HN_EXIT_FAILURE, "%s: not JSON: a NUL byte", HN_ESC(context_file, strlen(context_file)));
     else if (!file) rc = from_model(cli, context, &m, &source);
-    else if (hn_read_all(file, &read, &n_read, &err) != HONE_OK) rc = fail(&err);
+    else if (hn_read_all(file, &read, &n_read, &err) != HONE_OK)
+        rc = as_failure(hn_cli_fail_input(cli, "--file", file, &err));
     else source = (hone_str){ read, n_read };
     const char *name = file ? HN_ESC(file, strlen(file)) : hn_cli_model_name(cli);
     if (!rc && hone_template_render(source.ptr, source.len, name, context, now, &text, &n, &err) != HONE_OK)

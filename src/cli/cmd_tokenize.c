@@ -109,7 +109,7 @@ static int run_tokenize(const hn_cli *cli)
                 (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
     if (!given) {
         if (hn_read_all(path ? path : "-", &data, &len, &err) != HONE_OK)
-            rc = hn_cli_fail_input(path ? path : "-", &err);
+            rc = hn_cli_fail_input(cli, "-f", path ? path : "-", &err);
         text = data;
     }
     if (!rc && (cli->json ? hone_tokenize_spans(m, text, len, flags, &ids, &spans, &n, &err)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const hn_opt data_opts[] = {
     HN_OPT("data", "-d", FILE, "FILE",
@@ -219,7 +220,8 @@ static int read_template(hn_train_job *j)
     size_t n;
     hone_error err;
     if (choice && choice[0] == '@') {
-        if (hn_read_all(choice + 1, &j->chat_template, &n, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hn_read_all(choice + 1, &j->chat_template, &n, &err) != HONE_OK)
+            return hn_cli_fail_input(j->cli, "--chat-template @", choice + 1, &err);
         choice = j->chat_template;
     }
     j->p.chat_template = choice;
@@ -298,6 +300,17 @@ static int read_params(hn_train_job *j)
     return p->data && p->val_data ? 0 : hn_cli_error(HN_EXIT_NOMEM, "out of memory for the list of files");
 }
 
+/* Of files that are not there the next step is told, too. */
+static int fail_data(const hn_train_job *j, const hone_error *err)
+{
+    struct stat sb;
+    for (int32_t i = 0; i < j->p.n_data; i++)
+        if (stat(j->p.data[i], &sb) != 0) return hn_cli_fail_input(j->cli, "--data", j->p.data[i], err);
+    for (int32_t i = 0; i < j->p.n_val_data; i++)
+        if (stat(j->p.val_data[i], &sb) != 0) return hn_cli_fail_input(j->cli, "--val-data", j->p.val_data[i], err);
+    return hn_cli_fail(err);
+}
+
 /* The texts of --special-tokens, divided by commas: views into *copy, both the caller's to free. */
 static int read_special(const hn_cli *cli, hone_init_params *p, char **copy, const char ***list)
 {
@@ -340,7 +353,7 @@ static int begin_model(hn_train_job *j)
     char *copy;
     const char **special;
     int rc = read_special(j->cli, &p, &copy, &special);
-    if (!rc && hone_init_model(j->base, &p, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    if (!rc && hone_init_model(j->base, &p, &err) != HONE_OK) rc = fail_data(j, &err);
     free(copy);
     free((void *)special);
     if (rc) return rc;
@@ -486,7 +499,7 @@ static int run(const hn_cli *cli)
     if (!rc) rc = hn_opts_given(cli->opts, "from-config") ? begin_model(&j) : hn_cli_open_model(cli, false, &j.m);
     if (!rc) rc = hn_cli_new_context(cli, &j.ctx);
     if (!rc && !hn_opts_given(cli->opts, "seq")) shorten(&j);
-    if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = fail_data(&j, &err);
     if (!rc) {
         hone_trainer_get_info(j.t, &j.info);
         if (j.p.chat_template && !j.info.train.n_chat)

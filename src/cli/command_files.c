@@ -15,12 +15,12 @@ typedef struct uses {
     const hn_cli *cli;
     hn_file_use use[MAX_USES];
     bool report[MAX_USES];     /* "-" is standard output */
-    bool makes[MAX_USES];      /* folders on the way are made */
+    int makes[MAX_USES];       /* so many folders on the way are made */
     char *owned[3 * MAX_USES]; /* names and words made here */
     size_t n, n_owned;
     bool full, nomem;
-    bool folders; /* of what is added now: makes */
-    int rc;       /* of a value that is wrong; said already */
+    int folders; /* of what is added now: makes */
+    int rc;      /* of a value that is wrong; said already */
 } uses;
 
 static void add(uses *u, const char *path, hn_file_role role, const char *what, const char *option)
@@ -30,7 +30,7 @@ static void add(uses *u, const char *path, hn_file_role role, const char *what, 
         u->full = true;
         return;
     }
-    u->makes[u->n] = role == HN_FILE_WRITTEN && u->folders;
+    u->makes[u->n] = role == HN_FILE_WRITTEN ? u->folders : 0;
     u->use[u->n++] = (hn_file_use){ path, what, option, role };
 }
 
@@ -85,10 +85,10 @@ static void add_records(uses *u, const hn_opt *o, const char *name)
         add(u, join(u, base, ".jsonl", ""), HN_FILE_READ, words_for(u, o, false), NULL);
         return;
     }
-    u->folders = true;
+    u->folders = HN_ALL_FOLDERS;
     add(u, join(u, base, ".jsonl", ""), HN_FILE_WRITTEN, "the records", option);
     add(u, join(u, base, ".md", ""), HN_FILE_WRITTEN, "the history", option);
-    u->folders = false;
+    u->folders = 0;
 }
 
 static void add_adapter(uses *u, const hn_opt *o, const char *arg)
@@ -104,13 +104,13 @@ static void add_peft(uses *u, const hn_opt *o, const char *folder)
 {
     const char *option = spelling(u, o);
     add(u, folder, HN_FILE_FOLDER, words_for(u, o, true), option);
-    u->folders = true;
+    u->folders = 1; /* the last one */
     add(u, join(u, folder, "/", "adapter_model.safetensors"), HN_FILE_WRITTEN, "the adapter in the PEFT folder",
         option);
     add(u, join(u, folder, "/", "adapter_config.json"), HN_FILE_WRITTEN, "the configuration in the PEFT folder",
         option);
     add(u, join(u, folder, "/", "chat_template.jinja"), HN_FILE_WRITTEN, "the template in the PEFT folder", option);
-    u->folders = false;
+    u->folders = 0;
 }
 
 static void add_read(uses *u, const hn_opt *o, const char *value)
@@ -215,11 +215,12 @@ static void cut_last(char *path)
 {
     char *slash = strrchr(path, '/');
     if (!slash) snprintf(path, 2, ".");
-    else slash[slash == path] = 0;
+    for (; slash && slash > path && slash[-1] == '/'; slash--) {} /* a//b */
+    if (slash) slash[slash == path] = 0;
 }
 
-/* The folder of a file that will be written is there, or can be made where that is done; and can be written to. */
-static int check_folder(const hn_file_use *w, bool makes)
+/* The folder of a file that will be written is there, or is one of so many that are made; and can be written to. */
+static int check_folder(const hn_file_use *w, int makes)
 {
     static char told[PATH_MAX];
     char folder[PATH_MAX], there[PATH_MAX];
@@ -228,7 +229,7 @@ static int check_folder(const hn_file_use *w, bool makes)
     snprintf(folder, sizeof folder, "%s", w->path);
     cut_last(folder);
     snprintf(there, sizeof there, "%s", folder);
-    while (makes && stat(there, &sb) != 0 && errno == ENOENT && strcmp(there, ".") != 0) cut_last(there);
+    for (; makes > 0 && stat(there, &sb) != 0 && errno == ENOENT && strcmp(there, ".") != 0; makes--) cut_last(there);
     const char *name = HN_ESC(w->path, strlen(w->path)), *in = HN_ESC(folder, strlen(folder));
     if (stat(there, &sb) != 0 && errno == ENOENT) {
         int code = hn_cli_error(HN_EXIT_FAILURE, "%s: cannot create: the folder %s is not there", name, in);
@@ -275,7 +276,7 @@ static int check_dashes(uses *u)
     return 0;
 }
 
-int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more)
+int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more, int folders)
 {
     hone_error err;
     uses *u = calloc(1, sizeof *u);
@@ -284,7 +285,7 @@ int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more
     add_options(u);
     add_arguments(u);
     add_environment(u);
-    u->folders = true; /* names that a command makes itself: it makes their folders, too */
+    u->folders = folders;
     for (size_t i = 0; i < n_more; i++) add(u, more[i].path, more[i].role, more[i].what, more[i].option);
     int rc = u->rc ? u->rc : u->nomem ? hn_cli_error(HN_EXIT_NOMEM, "no memory for the names of files") : 0;
     if (!rc && u->full) rc = hn_cli_usage(cli, "more than %d files on one command line", MAX_USES);

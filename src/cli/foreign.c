@@ -39,6 +39,24 @@ static const entry options[] = {
     { "-tgt --draft --draft-max -md --model-draft -cd", "hone has no draft models" },
     { "-pg", "prompt and generation are measured side by side: -p N -n N" },
     { "--output", "--json, or --file NAME and then hone lab report" },
+    { "--jinja --no-jinja", "templates are always run as Jinja; leave it out" },
+    { "--lora-scaled", "an adapter and how much of it are one word: --lora FILE:SCALE" },
+    { "-a --alias", "a model is given a name where it is served: -m NAME=FILE.gguf" },
+    { "-cb --cont-batching -nocb --no-cont-batching --embedding --embeddings --rerank --reranking",
+      "hone serve does what the model can without being asked; leave it out" },
+    { "-to --timeout", "the longest time for a request is hone serve's --request-timeout S" },
+    { "--no-webui --webui", "the page is left out by hone serve's --no-ui" },
+    { "--keepalive --keep-alive", "models are unloaded by hone serve's --models-ttl S" },
+    { "-mm --mmproj --mmproj-url --image --audio", "hone reads text alone" },
+    { "--quantize --quantization --quant --bits --load-in-4bit --load-in-8bit --dtype",
+      "weights are of the type that the file has: hone pull NAME:Q4_K_M, hone convert FOLDER --type Q4_K_M" },
+    { "--model-path --model-dir", "a folder of transformers becomes a model by: hone convert DIR -o FILE.gguf; then -m "
+                                  "FILE.gguf" },
+    { "--model-type", "the file says what the model is; leave it out" },
+    { "--download", "models come with: hone pull NAME" },
+    { "--min --threshold --min-tok-s", "a rate that must be reached: --require 'decode_tok_s>=44'" },
+    { "--pytorch-no-compile --pytorch-no-half --tinygrad-no-jit --mlx",
+      "no other engine is in this build; other programs are measured by hone lab ab --cmd" },
     { "--full", "all of the catalogue is --suite full" },
     { "--prio --cpu-mask -C --cpu-range --numa --delay", "the system does that: taskset, nice, numactl" },
 };
@@ -46,18 +64,29 @@ static const entry options[] = {
 static const entry commands[] = {
     { "server api llama-server", "programs are answered by: hone serve -m FILE.gguf" },
     { "download fetch get", "models come with: hone pull NAME" },
+    { "login logout signin signout whoami auth", "the hub is asked with the token in HF_TOKEN, where that is set" },
     { "ls models", "the models that are here: hone list" },
     { "info", "what a model is: hone show NAME; what its file holds: hone inspect FILE.gguf" },
     { "remove delete", "models are removed by: hone rm NAME" },
     { "cp copy push", "models are files; the shell's cp does it" },
-    { "ps stop", "nothing runs behind a command that has ended" },
+    { "ps stop", "nothing runs behind a command that has ended; what hone serve has loaded is at its "
+                 "/v1/models" },
     { "create finetune fine-tune lora", "a model learns by: hone train -m FILE.gguf --data FILE -o OUT.gguf" },
-    { "quantize quantise", "hone has no quantize; convert and merge write a type with --type" },
+    { "quantize quantise quant llama-quantize",
+      "a type is chosen where a model is made, hone convert FOLDER --type Q4_K_M -o OUT.gguf, or pulled, hone pull "
+      "NAME:Q4_K_M" },
+    { "gguf convert-hf-to-gguf convert_hf_to_gguf.py convert_hf_to_gguf",
+      "a folder of transformers becomes a model by: hone convert FOLDER -o OUT.gguf" },
+    { "export-lora merge-lora llama-export-lora", "adapter and model become one by: hone merge -m FILE.gguf --lora "
+                                                  "ADAPTER -o OUT.gguf" },
+    { "ppl llama-perplexity", "how well a model foresees a text: hone perplexity -m FILE.gguf -f TEXT.txt" },
+    { "encode tokens llama-tokenize", "text to ids: hone tokenize -m FILE.gguf; and back: hone detokenize" },
+    { "decode", "ids to text: hone detokenize -m FILE.gguf 1 2 3" },
     { "generate complete completion prompt cli simple llama-cli llama-run",
       "text from a prompt: hone run -m FILE.gguf -p TEXT" },
     { "interactive talk", "a conversation: hone chat -m FILE.gguf" },
     { "benchmark llama-bench perf", "measuring: hone bench -m FILE.gguf" },
-    { "imatrix", "hone makes no importance matrices" },
+    { "imatrix llama-imatrix", "hone makes no importance matrices" },
     { "embedding embeddings llama-embedding", "vectors of texts: hone embed -m FILE.gguf" },
     { "diff compare", "two files of records: hone lab diff; two sides in interleaved rounds: hone lab ab" },
 };
@@ -73,6 +102,26 @@ static const char *find(const entry *list, size_t n, const char *s, size_t len)
     return NULL;
 }
 
+/* What stands for the word nearest to `word`, which is *near; NULL: none is near. */
+static const char *find_near(const entry *list, size_t n, const char *word, const char **near)
+{
+    enum { MOST = 256 };
+    static char all[4096];
+    const char *words[MOST];
+    size_t n_words = 0, at = 0;
+    for (size_t i = 0; i < n; i++)
+        for (const char *w = list[i].words; *w && n_words < MOST;) {
+            size_t k = strcspn(w, " ");
+            if (at + k + 1 > sizeof all) break;
+            words[n_words++] = memcpy(all + at, w, k);
+            all[at + k] = 0;
+            at += k + 1;
+            w += k + (w[k] == ' ');
+        }
+    *near = hn_nearest(word, words, n_words);
+    return *near ? find(list, n, *near, strlen(*near)) : NULL;
+}
+
 const char *hn_foreign_option(const char *word)
 {
     return find(options, sizeof options / sizeof *options, word, strcspn(word, "="));
@@ -80,4 +129,9 @@ const char *hn_foreign_option(const char *word)
 const char *hn_foreign_command(const char *word)
 {
     return find(commands, sizeof commands / sizeof *commands, word, strlen(word));
+}
+const char *hn_foreign_near(const char *word, const char **near)
+{
+    if (word[0] == '-') return find_near(options, sizeof options / sizeof *options, word, near);
+    return find_near(commands, sizeof commands / sizeof *commands, word, near);
 }

@@ -62,8 +62,15 @@ static int unknown_command(const hn_command *parent, const char *name)
     hn_cli cli = { .cmd = parent };
     for (const hn_command *const *c = parent ? parent->subs : hn_commands; *c && n < 64; c++)
         names[n++] = (*c)->name + skip;
-    const char *say = parent ? NULL : hn_foreign_command(name), *near = hn_nearest(name, names, n);
-    if (say) return hn_cli_usage(NULL, "unknown command '%s': %s", name, say);
+    const char *near = hn_nearest(name, names, n), *say = parent && near ? NULL : hn_foreign_command(name), *other;
+    if (parent && !near && find_command(name))
+        return hn_cli_usage(&cli, "unknown laboratory command '%s': it is one of its own, hone %s", name, name);
+    if (say)
+        return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s': %s", parent ? "laboratory command" : "command",
+                            name, say);
+    if (!near && (say = hn_foreign_near(name, &other)))
+        return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'; did you mean %s? %s",
+                            parent ? "laboratory command" : "command", HN_ESC(name, strlen(name)), other, say);
     char all[200] = ""; /* where they are few */
     for (size_t i = 0, at = 0; parent && !near && n <= 6 && i < n && at < sizeof all; i++)
         at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "; expected ", names[i]);
@@ -96,9 +103,14 @@ static const char *foreign_option(const hn_command *cmd, int argc, char **argv, 
 
 static int bad_options(const hn_cli *cli, int argc, char **argv, const hone_error *err)
 {
-    const char *word, *say = err->code == HONE_E_ARG ? foreign_option(cli->cmd, argc, argv, &word) : NULL;
+    static const char unknown[] = "unknown option ";
+    const char *word, *near, *say = err->code == HONE_E_ARG ? foreign_option(cli->cmd, argc, argv, &word) : NULL;
     hn_out_is_json(wants_json(argc, argv));
     if (say) return hn_cli_usage(cli, "unknown option %s: %s", HN_ESC(word, strlen(word)), say);
+    bool bare = err->code == HONE_E_ARG && strncmp(err->message, unknown, sizeof unknown - 1) == 0 &&
+                !strchr(err->message, ';'); /* nothing of cmd's own is near */
+    if (bare && (say = hn_foreign_near(err->message + sizeof unknown - 1, &near)))
+        return hn_cli_usage(cli, "%s; did you mean %s? %s", err->message, near, say);
     return err->code == HONE_E_ARG ? hn_cli_usage(cli, "%s", err->message) : hn_cli_fail(err);
 }
 
@@ -134,7 +146,7 @@ static int run_command(const hn_command *cmd, int argc, char **argv)
     } else if ((other = cmd->instead ? cmd->instead(&cli) : NULL)) {
         code = HN_EXIT_OK;
     } else if ((code = hn_cli_supply_model(&cli, opts)) == 0 && (code = hn_cli_resolve_models(&cli, opts)) == 0 &&
-               (code = hn_cli_files_apart(&cli, NULL, 0)) == 0) {
+               (code = hn_cli_files_apart(&cli, NULL, 0, 0)) == 0) {
         choose_level(opts);
         code = cmd->run(&cli);
     }
@@ -193,6 +205,7 @@ int main(int argc, char **argv)
     for (; cmd->subs && argc > skip && strcmp(argv[skip], "--help") != 0 && strcmp(argv[skip], "-h") != 0; skip++) {
         const hn_command *sub = find_sub(cmd, argv[skip]);
         if (!sub && cmd->subs_or_args) break;
+        hn_out_is_json(!sub && wants_json(argc, argv));
         if (!sub) return hn_out_finish(unknown_command(cmd, argv[skip]));
         cmd = sub;
     }

@@ -132,14 +132,14 @@ int hn_out_finish(int code)
         out_result(hn_shown_end(&out_shown, to_stdout, NULL));
     }
     hn_out_flush();
-    if (!code && hn_json_lost())
+    if ((!code || hn_is_verdict(code)) && hn_json_lost())
         code = hn_cli_error(HN_EXIT_NOMEM, "out of memory for JSON: what was printed or kept may lack a part; "
                                            "expected more free memory");
     if (!hn_out_failed()) return code;
     if (out_errno != EPIPE)
         hn_cli_error(0, "standard output: %s", out_errno > 0 ? strerror(out_errno) : "write failed");
     /* a verdict whose reasons did not arrive is none; whoever closes a pipe has seen enough */
-    bool verdict = code >= HN_EXIT_REGRESSION && code <= HN_EXIT_ENVIRONMENT && out_errno != EPIPE;
+    bool verdict = hn_is_verdict(code) && out_errno != EPIPE;
     return code && !verdict ? code : HN_EXIT_FAILURE;
 }
 

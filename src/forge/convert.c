@@ -146,8 +146,8 @@ static hone_status convert_folder(const hn_convert *a, hone_error *err)
     if ((st = hn_ckpt_new(&c, a->src, err)) != HONE_OK) return st;
     if (config && (st = hn_config_load(&c->config, path, err)) == HONE_OK) st = check_architecture(c, err);
     c->takes_raw = config && !c->version;
-    if (st == HONE_OK && (st = hn_ckpt_folder(c, a->src, err)) == HONE_E_IO && !config && c->n_part == 0)
-        st = HN_FAIL(err, HONE_E_IO, "%s: is a folder without config.json and without safetensors files; " EXPECTED,
+    if (st == HONE_OK && (st = hn_ckpt_folder(c, a->src, err)) != HONE_OK && !config && c->no_weights)
+        st = HN_FAIL(err, HONE_E_FORMAT, "%s: is a folder without config.json and without safetensors files; " EXPECTED,
                      a->src);
     if (st == HONE_OK) st = config && !c->version ? hn_convert_hf(a, c, err) : hn_convert_rwkv(a, c, err);
     hn_ckpt_free(c);

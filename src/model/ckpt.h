@@ -74,6 +74,7 @@ typedef struct hn_ckpt {
     hn_index ix;
     hn_arena *arena;  /* names */
     hn_config config; /* of a folder; no members: none */
+    bool no_weights;  /* the folder has no file of them; hn_ckpt_folder failed */
     bool takes_raw;   /* raw tensors may be there; else they are refused when the file is read */
     int version;      /* of the RWKV that the config names, 0: none */
     bool rwkv_cpp;    /* and what the header of such a file says: */

@@ -229,7 +229,8 @@ hone_status hn_ckpt_folder(hn_ckpt *c, const char *folder, hone_error *err)
         TRY(find_series(k, folder, &n, err));
         if (n) return read_series(c, k, folder, n, err);
     }
-    return HN_FAIL(err, HONE_E_IO,
+    c->no_weights = true;
+    return HN_FAIL(err, HONE_E_FORMAT,
                    "%s: has no model.safetensors and no model.safetensors.index.json, no pytorch_model.bin and no "
                    "pytorch_model.bin.index.json",
                    folder);

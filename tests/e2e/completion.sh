@@ -20,6 +20,15 @@ hone r|run|chat
 hone run --te|--temp --temperature|--top-k
 hone run -m |a.gguf shelf-model|evil
 hone rm |shelf-model|a.gguf run
+hone show |a.gguf shelf-model|evil
+hone list |shelf-model|a.gguf evil
+hone pull llama3|llama3.2 llama3.2-1b|a.gguf shelf-model
+hone pull --type Q4|Q4_0 Q4_K_M|Q8_0
+hone serve --lora |a.gguf shelf-model|evil
+hone serve --model |a.gguf shelf-model|evil
+hone serve --metrics-compat |vllm|a.gguf
+hone embed --pooling |mean cls last|a.gguf
+hone embed -m |a.gguf shelf-model|evil
 hone run a.gguf --se|--seed|--steps
 hone run --kv |f16 f32 q8_0|a.gguf
 hone run --cpu s|scalar|avx2

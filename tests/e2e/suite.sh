@@ -66,7 +66,7 @@ says "title and change" '"title":"a title","change":"a change"' "$T/r.jsonl"
 is "as many lines as records" "$(grep -o '"schema": *"hone.bench/1"' "$T/out" | wc -l | tr -d ' ')" "$(lines "$T/r.jsonl")"
 is "no identity twice" "$(grep -o '"record":"[0-9a-f]*"' "$T/r.jsonl" | sort -u | wc -l | tr -d ' ')" "$(lines "$T/r.jsonl")"
 expect 0 "a pattern leaves out what is absent, and says so" "$HONE" bench 'kern.f*' disp.dynamic -r 2 --quick
-says "in its place" '^left out kern.fp4: not in this build: needs FP4' "$T/out"
+says "in its place" '^left out kern.fp4: not in this build: needs a row of its own' "$T/out"
 expect 0 "the plain run" "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --json --file "$T/plain"
 fits "the plain run fits the schema" "$T/plain.jsonl" 1
 sed 's/"unit":"[a-z]*",//' "$T/r.jsonl" >"$T/bad.jsonl"

@@ -72,9 +72,9 @@ else
 fi
 
 check 2 "SRC" convert -o "$dir/x.gguf"
-check 1 "absent.bin" convert "$dir/absent.bin" -o "$dir/x.gguf"
+check 3 "absent.bin" convert "$dir/absent.bin" -o "$dir/x.gguf"
 check 3 "already GGUF" convert "$dir/a.gguf" -o "$dir/x.gguf"
-check 1 "folder" convert "$dir" -o "$dir/x.gguf"
+check 3 "folder" convert "$dir" -o "$dir/x.gguf"
 stories=../shared/data/stories260K
 if [ -e $stories/stories260K.bin ]; then
     check 0 "F32 47" convert $stories/stories260K.bin --tokenizer $stories/tok512.bin -o "$dir/c.gguf"

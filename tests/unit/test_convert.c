@@ -284,7 +284,7 @@ static void test_sources_refused_by_name(void **state)
         refused(in_dir("bad.bin"), NULL, NULL, bad[i].st, "bad.bin");
     }
     refused(in_dir("absent.bin"), NULL, NULL, HONE_E_IO, "absent.bin");
-    refused(dir, NULL, NULL, HONE_E_IO, "folder");
+    refused(dir, NULL, NULL, HONE_E_FORMAT, "folder");
     assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
     refused(in_dir("fifo"), NULL, NULL, HONE_E_IO, "regular file");
     refused("/dev/zero", NULL, NULL, HONE_E_IO, "regular file");

@@ -19,7 +19,7 @@ static const hn_opt alias_opts[] = {
     HN_OPT("counts", NULL, STR, "LIST", "of entries that have such, disp.call: how many calls, as in 100,1000"),
     HN_OPT("framework", NULL, CHOICE, "NAME", "hone; other engines need adapters to them",
            .choices = "hone|llama.cpp|pytorch|tinygrad|mlx"),
-    HN_OPT("strategies", NULL, STR, "LIST", "strategies of mixed-precision experts: needs models with experts"),
+    HN_OPT("strategies", NULL, STR, "LIST", "strategies for experts of mixed precision: not in this build"),
     HN_OPT("shard", NULL, I32, "N", "processes that share one model: 1, more need hone to run on several", .min = 1,
            .max = 4096),
     HN_OPT("fair-comparison", NULL, FLAG, NULL, "strict rules for comparing engines: needs adapters to them"),
@@ -60,7 +60,7 @@ int hn_bench_aliases(const hn_cli *cli)
         return absent(cli, "--fair-comparison",
                       "adapters to other engines; hone alone can be measured, other programs by hone lab ab --cmd");
     if (hn_opts_str(o, "strategies"))
-        return absent(cli, "--strategies", "models with experts, a family that hone does not run yet");
+        return absent(cli, "--strategies", "experts of several precisions in one model, and a choice how to run them");
     if (hn_opts_given(o, "shard") && hn_opts_i32(o, "shard") > 1)
         return absent(cli, "--shard", "running one model on several processes");
     if (hn_opts_flag(o, "profile") && !lab_command("profile")) return absent(cli, "--profile", "hone lab profile");

@@ -135,7 +135,7 @@ static void print_result(kern_run *r, const hn_kern *k, const hn_kern_result *re
     bool product = k->kind <= HN_KERN_GEMM;
     char cols[16] = "", ci[32] = "n/a", share[48] = "", us[40], rate[40], allocs[24];
     if (!r->header)
-        hn_out_printf("%-40s %-6s %4s %3s %12s %9s %10s %-8s %8s  %s\n", "", "layout", "cols", "thr", "us", "± 95 %",
+        hn_out_printf("%-40s %-6s %4s %3s %12s %10s %10s %-8s %8s  %s\n", "", "layout", "cols", "thr", "us", "± 95 %",
                       "rate", "", "allocs", "of roof");
     r->header = true;
     if (product) snprintf(cols, sizeof cols, "%d", res->config.columns);

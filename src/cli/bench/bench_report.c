@@ -58,6 +58,24 @@ static void print_metric(json_t *record, const hn_plain_metric *m)
     hn_out_printf("\n");
 }
 
+/* -v: what other harnesses print. */
+static void print_means(json_t *record)
+{
+    hn_out_printf("\n%-18s %10s %10s %10s %10s\n", "", "mean", "sd", "min", "max");
+    for (const hn_plain_metric *m = hn_plain_metrics; m->key; m++) {
+        static const char *const keys[] = { "mean", "sd", "min", "max" };
+        json_t *stats = json_object_get(json_object_get(record, "stats"), m->key);
+        if (!(hn_record_number(stats, "n") > 0)) continue;
+        hn_out_printf("%-18s", m->label);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            double v = hn_record_number(stats, keys[k]);
+            if (isfinite(v)) hn_out_printf(" %10.5g", v);
+            else hn_out_printf(" %10s", "-");
+        }
+        hn_out_printf("\n");
+    }
+}
+
 /* --timing: where the time of each process went. */
 static void print_timing(json_t *record)
 {
@@ -163,10 +181,13 @@ void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_
     if (n_samples > 0 && n_samples < 6)
         hn_out_printf("%-18s %.0f sample%s: no interval, which needs six (-r 6)\n", "", n_samples,
                       n_samples == 1 ? "" : "s");
+    if (cli->verbose) print_means(record);
     if (hn_opts_flag(cli->opts, "timing")) print_timing(record);
     hn_out_printf("\n");
     print_roof(run, work, record);
     print_allocs(record);
+    double per_gb = hn_record_number(json_object_get(record, "extra"), "tok_s_per_gb");
+    if (isfinite(per_gb)) hn_out_printf("memory   %.4g tok/s generated for each GB of it\n", per_gb);
     hn_out_printf("quality  %s\n",
                   json_is_string(json_object_get(record, "quality")) ? text_of(record, "quality") : "none");
     if (json_is_true(valid)) hn_out_printf("verdict  valid\n");

@@ -73,6 +73,21 @@ static int add_some(suite *s, const hn_bench_entry *e)
     return 0;
 }
 
+static int no_such(const suite *s, const char *arg)
+{
+    enum { MOST = 512 };
+    const char *ids[MOST];
+    const hn_bench_entry *e;
+    size_t n = 0;
+    for (size_t i = 0; n < MOST && (e = hn_bench_at(i)); i++)
+        if (!e->needs) ids[n++] = e->id;
+    const char *near = hn_nearest(arg, ids, n);
+    if (near) return hn_cli_usage(s->cli, "nothing is called '%s'; did you mean %s?", HN_ESC(arg, strlen(arg)), near);
+    bool list = strspn(arg, "0123456789") == strlen(arg) && hn_opts_given(s->cli->opts, "counts");
+    return hn_cli_usage(s->cli, "nothing is called '%s'; bench takes options, and ids that hone lab list shows%s",
+                        HN_ESC(arg, strlen(arg)), list ? "; a list has commas: --counts 100,1000" : "");
+}
+
 static int choose_one(suite *s, const char *arg)
 {
     const hn_bench_entry *e = hn_bench_find(arg);
@@ -95,9 +110,7 @@ static int choose_one(suite *s, const char *arg)
     }
     if (strncmp(arg, "cmp.", 4) == 0 && (e = hn_bench_find("cmp.ENGINE")) && e->needs) /* the catalogue's placeholder */
         return hn_cli_usage(s->cli, "%s is not in this build: needs %s", HN_ESC(arg, strlen(arg)), e->needs);
-    bool list = strspn(arg, "0123456789") == strlen(arg) && hn_opts_given(s->cli->opts, "counts");
-    return hn_cli_usage(s->cli, "nothing is called '%s'; bench takes options, and ids that hone lab list shows%s",
-                        HN_ESC(arg, strlen(arg)), list ? "; a list has commas: --counts 100,1000" : "");
+    return no_such(s, arg);
 }
 
 static int choose(suite *s)
@@ -193,6 +206,8 @@ static int check_options(const suite *s)
     return rc;
 }
 
+enum { VARY_COLUMNS = 32 };
+
 /* ---- output ------------------------------------------------------------------------------------ */
 
 /* What tells this record from others of its id: the variant, else keys that not every record has. */
@@ -210,9 +225,11 @@ static void vary_text(const char *id, json_t *config, char *dst, size_t cap)
         bool skip = *v || json_is_null(j);
         for (size_t i = 0; i < sizeof common / sizeof *common; i++) skip = skip || strcmp(key, common[i]) == 0;
         if (skip || n + 1 >= cap) continue;
-        const char *space = n ? " " : "";
+        const char *space = n ? ", " : "";
         if (json_is_string(j)) n += (size_t)snprintf(dst + n, cap - n, "%s%s", space, json_string_value(j));
-        else if (json_is_number(j))
+        else if (json_is_number(j) && strcmp(key, "n_prompt") == 0)
+            n += (size_t)snprintf(dst + n, cap - n, "%s%.6g tokens", space, json_number_value(j));
+        else if (json_is_number(j) && (strcmp(key, "batch") != 0 || json_number_value(j) != 1))
             n += (size_t)snprintf(dst + n, cap - n, "%s%s %.6g", space, key, json_number_value(j));
     }
     if (*weights && strncmp(id, "kern.", 5) == 0 && n + 1 < cap)
@@ -227,6 +244,24 @@ static void print_notes(json_t *notes)
     if (json_array_size(notes)) hn_out_printf("\n");
 }
 
+/* Of many samples the late ones; with -v mean and standard deviation, too. */
+static void print_spread(const suite *s, json_t *stats)
+{
+    static const char *const late[] = { "p90", "p95", "p99" };
+    double mean = hn_record_number(stats, "mean"), sd = hn_record_number(stats, "sd");
+    char a[40], b[40];
+    bool begun = s->cli->verbose && isfinite(mean);
+    if (begun) hn_out_printf("    mean %s", hn_digits(a, sizeof a, mean, sd));
+    if (begun && isfinite(sd)) hn_out_printf(" ± %s", hn_digits(b, sizeof b, sd, sd));
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+        double v = hn_record_number(stats, late[i]);
+        if (!isfinite(v)) continue;
+        hn_out_printf("%s%s %s", begun ? ", " : "    ", late[i], hn_digits(a, sizeof a, v, v * 0.01));
+        begun = true;
+    }
+    if (begun) hn_out_printf("\n");
+}
+
 static void print_record(suite *s, json_t *r)
 {
     json_t *stats = json_object_get(r, "stats"), *ci = json_object_get(stats, "ci95"),
@@ -235,9 +270,9 @@ static void print_record(suite *s, json_t *r)
                *why = hn_record_text(r, "invalid_reason");
     double median = hn_record_number(stats, "median"), pct = hn_record_number(roof, "pct");
     char vary[160], ci_text[32] = "n/a", roof_text[48] = "", allocs[48], value[40] = "-", said[200];
-    if (!s->header)
-        hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %-14s %s\n", "", "", "median", "", "± 95 %", "of roof",
-                      "allocs (B)", "target");
+    if (!s->header) /* ± is two bytes and one column */
+        hn_out_printf("%-24s %-*s %12s %-8s %9s  %-14s %-14s %s\n", "", VARY_COLUMNS, "", "median", "", "± 95 %",
+                      "of roof", "allocs (B)", "target");
     s->header = true;
     vary_text(id, json_object_get(r, "config"), vary, sizeof vary);
     bool known = json_array_size(ci) == 2 && median > 0;
@@ -253,8 +288,15 @@ static void print_record(suite *s, json_t *r)
     else snprintf(said, sizeof said, "%s", target);
     if (isfinite(pct)) snprintf(roof_text, sizeof roof_text, "%.0f %% (%s)", pct, hn_record_text(roof, "roof"));
     hn_allocs_text(allocs, sizeof allocs, hn_record_allocs(r, ""));
-    hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %-14s %s\n", strcmp(id, s->said) == 0 ? "" : id, vary, value, unit,
-                  ci_text, roof_text, allocs, wish || strcmp(id, s->said) != 0 ? said : "");
+    const char *shown = strcmp(id, s->said) == 0 ? "" : id, *wished = wish || *shown ? said : "";
+    if (strlen(vary) > VARY_COLUMNS) { /* on a line of its own */
+        hn_out_printf("%-24s %s\n", shown, vary);
+        shown = "";
+        vary[0] = 0;
+    }
+    hn_out_printf("%-24s %-*s %12s %-8s %8s  %-14s %-14s %s\n", shown, VARY_COLUMNS, vary, value, unit, ci_text,
+                  roof_text, allocs, wished);
+    print_spread(s, stats);
     snprintf(s->said, sizeof s->said, "%s", id);
     if (json_is_false(json_object_get(r, "valid"))) hn_out_printf("    INVALID: %s\n", why);
     print_notes(json_object_get(r, "notes"));

@@ -68,7 +68,8 @@ int hn_format_open(chat *c)
     if (localtime_r(&t_now, &tm)) strftime(f->now, sizeof f->now, "%Y-%m-%dT%H:%M:%S", &tm);
     if (choice && choice[0] == '@') {
         size_t n;
-        if (hn_read_all(choice + 1, &f->source, &n, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hn_read_all(choice + 1, &f->source, &n, &err) != HONE_OK)
+            return hn_cli_fail_input(c->cli, "--chat-template @", choice + 1, &err);
     } else if (choice || (rc = hn_cli_adapters_template(c->cli, c->model, &adapters)) || adapters) {
         if (rc) return rc;
         if (!(f->source = strdup(choice ? choice : adapters)))

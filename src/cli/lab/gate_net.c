@@ -24,11 +24,6 @@ bool hn_gate_is_net(const hn_cli *cli)
     return false;
 }
 
-static void tell(void *unused, const char *text)
-{
-    hn_err_printf("hone: %s%s", text, text[0] && text[strlen(text) - 1] == '\n' ? "" : "\n");
-}
-
 static int settings(const hn_cli *cli, const char *preset, hn_net_params *p)
 {
     static const char *const used[] = { "ab",     "head", "margin",  "seed",   "allow-different",
@@ -133,7 +128,7 @@ static int report(const hn_cli *cli, const hn_net_report *r, const hn_net_params
         json_object_set_new(o, "seed", json_integer((json_int_t)p->seed));
         json_object_set_new(o, "margin", hn_lab_num(p->margin));
         json_object_set_new(o, "net", hn_net_json(r, p->a, p->b));
-        if (hn_json_print(o) && !rc) rc = HN_EXIT_FAILURE;
+        rc = hn_json_printed(rc, hn_json_print(o));
     } else print_report(r, p, verdict);
     if (why[0]) hn_cli_error(0, "gate: %s", why);
     return rc;
@@ -157,7 +152,7 @@ int hn_gate_net(const hn_cli *cli, const char *preset)
 {
     static hn_net_report r;
     hn_net_params p = { .progress = hn_progress_fn, .progress_arg = "all shapes" };
-    const hn_side_params sp = { .stop = hn_abort_fn, .tell = tell };
+    const hn_side_params sp = { .stop = hn_abort_fn, .tell = hn_lab_tell };
     hone_error err;
     hn_environ env;
     int rc = settings(cli, preset, &p);

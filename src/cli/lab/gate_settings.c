@@ -182,3 +182,9 @@ void hn_gate_when(char *dst, size_t cap, json_t *b)
     snprintf(dst, cap, "%s, hone %s%s%s%s", ts ? ts : "?", version ? version : "?", commit ? ", commit " : "",
              commit ? commit : "", dirty ? "+dirty" : "");
 }
+
+void hn_lab_tell(void *unused, const char *words)
+{
+    (void)unused;
+    hn_err_printf("hone: %s%s", words, words[0] && words[strlen(words) - 1] == '\n' ? "" : "\n");
+}

@@ -28,6 +28,8 @@ void hn_gate_print_rows(const hn_baseline_row *rows, size_t n);
 json_t *hn_gate_rows_json(const hn_baseline_row *rows, size_t n);
 /* "2026-01-31T12:34:56Z, commit abc, hone 0.1.0" */
 void hn_gate_when(char *dst, size_t cap, json_t *baseline);
+/* hn_side_params.tell: a line, or several, of what a side has to say. */
+void hn_lab_tell(void *unused, const char *words);
 /* In the laboratory an interruption is 6, whoever sent it. */
 int hn_lab_code(int code);
 /* kern, kern.gemv or kern.gemm among the ids: the net of all shapes, its report and exit code (gate_net.c). */

@@ -1,6 +1,7 @@
 /* hone lab ab: two sides, interleaved, until there is a verdict. Owns options and words;
  * the measuring and judging is lab's. */
 #include "cli/bench/bench_command.h"
+#include "cli/lab/gate_settings.h"
 #include "lab/judge/ab.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"
@@ -67,11 +68,6 @@ typedef struct compare {
     bool asked;     /* quality was */
     bool different; /* they answer differently */
 } compare;
-
-static void tell(void *unused, const char *text)
-{
-    hn_err_printf("hone: %s%s", text, text[0] && text[strlen(text) - 1] == '\n' ? "" : "\n");
-}
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
@@ -278,7 +274,7 @@ static int report(compare *c, const hn_ab_report *r)
         json_object_set_new(o, "quality", c->asked ? json_pack("[s,s]", c->quality[0], c->quality[1]) : json_null());
         json_object_set_new(o, "notes", notes);
         json_object_set(o, "records", records);
-        if (hn_json_print(o) && rc == 0) rc = HN_EXIT_FAILURE;
+        rc = hn_json_printed(rc, hn_json_print(o));
     }
     json_decref(records);
     return rc;
@@ -336,7 +332,7 @@ static int run(const hn_cli *cli)
     char doubt[HN_DOUBTS][400];
     if (rc == 0 && hn_opts_flag(o, "strict") && hn_around_doubts(doubt, &c.env.around, c.env.cores))
         rc = hn_cli_error(HN_EXIT_ENVIRONMENT, "%s (--strict)", doubt[0]);
-    hn_side_params sp = { .command = hn_opts_flag(o, "cmd"), .stop = hn_abort_fn, .tell = tell };
+    hn_side_params sp = { .command = hn_opts_flag(o, "cmd"), .stop = hn_abort_fn, .tell = hn_lab_tell };
     for (int i = 0; i < 2 && rc == 0; i++)
         if (hn_side_open(i ? &c.b : &c.a, hn_opts_arg(o, i), &sp, &err) != HONE_OK) rc = failed(&err);
     if (rc == 0) rc = quality(&c);

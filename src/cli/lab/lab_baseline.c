@@ -249,7 +249,7 @@ static int save(const hn_cli *cli, const char *name)
         return hn_cli_error(HN_EXIT_FAILURE, "%s is there already; --force replaces it, rm %s removes it",
                             HN_ESC(path, strlen(path)), name);
     const hn_file_use file = { path, "the baseline", "another NAME, or --dir", HN_FILE_WRITTEN };
-    int rc = hn_cli_files_apart(cli, &file, 1);
+    int rc = hn_cli_files_apart(cli, &file, 1, HN_ALL_FOLDERS);
     if (rc) return rc;
     if (from && hn_opts_n_args(cli->opts) > 2)
         return hn_cli_usage(cli, "--from takes what was measured; ids belong to a new measurement");
@@ -327,7 +327,7 @@ static int list(const hn_cli *cli)
     if (cli->json) {
         json_t *o = hn_json_new("hone.baseline.list/1");
         json_object_set(o, "baselines", all);
-        if (hn_json_print(o) && !rc) rc = HN_EXIT_FAILURE;
+        rc = hn_json_printed(rc, hn_json_print(o));
     } else if (n == 0) {
         hn_out_printf("no baselines in %s; hone lab baseline save NAME -m MODEL makes one\n", HN_ESC(dir, strlen(dir)));
     }
@@ -356,7 +356,7 @@ static int rm(const hn_cli *cli)
     if (cli->json) {
         json_t *o = hn_json_new("hone.baseline.rm/1");
         json_object_set(o, "removed", gone);
-        if (hn_json_print(o) && !rc) rc = HN_EXIT_FAILURE;
+        rc = hn_json_printed(rc, hn_json_print(o));
     }
     json_decref(gone);
     return rc;

@@ -332,16 +332,11 @@ static int against_baseline(gate *g)
 
 /* ---- 4. the clock: interleaved --------------------------------------------------------------------------- */
 
-static void tell(void *unused, const char *words)
-{
-    hn_err_printf("hone: %s%s", words, words[0] && words[strlen(words) - 1] == '\n' ? "" : "\n");
-}
-
 static int open_sides(gate *g)
 {
     const hn_opts *o = g->cli->opts;
     const char *spec[2] = { hn_opts_str(o, "ab"), hn_opts_str(o, "head") };
-    const hn_side_params sp = { .stop = hn_abort_fn, .tell = tell };
+    const hn_side_params sp = { .stop = hn_abort_fn, .tell = hn_lab_tell };
     hone_error err;
     for (int i = 0; i < 2; i++)
         if (hn_side_open(&g->side[i], spec[i], &sp, &err) != HONE_OK) {
@@ -541,8 +536,7 @@ static int judge(gate *g)
     if (rc == 0) rc = quality(g);
     if (rc == 0 && ab) rc = quality_of_sides(g, t);
     if (rc == 0) rc = ab ? interleaved(g, t, n) : against_baseline(g);
-    if (g->verdict && g->cli->json && print_json(g, rc) && !rc)
-        rc = HN_EXIT_FAILURE; /* while the ids, which the report names, live */
+    if (g->verdict && g->cli->json) rc = hn_json_printed(rc, print_json(g, rc)); /* while the ids that it names live */
     if (g->verdict && !g->cli->json) print_report(g);
     json_decref(ids);
     return rc;

@@ -64,7 +64,10 @@ static void print_series(const hn_series *s, const hn_steps *st)
                   name[0] ? name : "no model", variant[0] ? ", " : "", variant,
                   hn_record_text(json_object_get(last, "env"), "hash"), s->n, s->n == 1 ? "" : "s");
     if (s->n_invalid) hn_out_printf(" (%zu invalid left out)", s->n_invalid);
-    hn_out_printf(", now %.5g %s", s->points[s->n - 1].median, s->unit);
+    double now = s->points[s->n - 1].median, before = s->n > 1 ? s->points[s->n - 2].median : NAN;
+    if (isfinite(before)) hn_out_printf(", before %.5g", before);
+    hn_out_printf(", now %.5g %s", now, s->unit);
+    if (before > 0 && isfinite(now)) hn_out_printf(" (%+.1f %%)", 100 * (now / before - 1));
     if (s->n > 2) hn_out_printf(", noise %.2g%s", st->logs ? 100 * st->noise : st->noise, st->logs ? " %" : "");
     hn_out_printf("\n");
     for (size_t i = 0; i < st->n; i++) {

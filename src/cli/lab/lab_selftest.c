@@ -92,7 +92,7 @@ static int run(const hn_cli *cli)
         json_decref(r);
         json_object_set_new(j, "exit", json_integer(rc));
         json_object_set_new(j, "env", hn_environ_json(&e));
-        return hn_json_print(j) && rc == 0 ? HN_EXIT_FAILURE : rc;
+        return hn_json_printed(rc, hn_json_print(j));
     }
     print_report(&t, &e);
     if (rc == HN_EXIT_FAILURE) return hn_cli_error(rc, "the laboratory did not notice everything it must");

@@ -75,7 +75,7 @@ int hn_cli_text(const hn_cli *cli, const hone_model *m, const char *model_name, 
         snprintf(out->name, sizeof out->name, "pseudo-random ids (no tokenizer)");
         return 0;
     }
-    if (file && hn_read_all(file, &data, &len, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (file && hn_read_all(file, &data, &len, &err) != HONE_OK) return hn_cli_fail_input(cli, "-f", file, &err);
     if (file && len && data[len - 1] == '\n') len--; /* as llama.cpp reads files */
     hash_text(out, file ? data : hn_q_corpus, len);
     if (file) snprintf(out->name, sizeof out->name, "%s", HN_ESC(file, strlen(file)));
@@ -222,5 +222,5 @@ int hn_cli_records(const hn_cli *cli, json_t *records)
     }
     json_t *o = hn_json_new("hone.quality/1");
     json_object_set_new(o, "records", records);
-    return hn_json_print(o) && !rc ? HN_EXIT_FAILURE : rc;
+    return hn_json_printed(rc, hn_json_print(o));
 }

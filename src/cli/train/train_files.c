@@ -82,7 +82,7 @@ int hn_train_files(hn_train_job *j)
     if (j->base) made[n++] = (hn_file_use){ j->base, list[1].what, list[1].option, HN_FILE_WRITTEN };
     if (j->log && !log) made[n++] = (hn_file_use){ j->log, list[2].what, list[2].option, HN_FILE_WRITTEN };
     if (j->folder && !folder) made[n++] = (hn_file_use){ j->folder, list[3].what, list[3].option, HN_FILE_FOLDER };
-    int rc = hn_cli_files_apart(j->cli, made, n);
+    int rc = hn_cli_files_apart(j->cli, made, n, 0);
     for (size_t i = 0; i < sizeof list / sizeof *list && !rc; i++)
         if (list[i].path) rc = check_place(&list[i]);
     return rc;

@@ -33,8 +33,6 @@ static hone_status end(hn_bunch *b, size_t k, hone_status st, hone_status ran)
     return st == HONE_OK ? ran : st;
 }
 
-static bool to_record(const hn_bunch *b) { return hn_bunch_some(b) || b->verdict.state == HN_INVALID; }
-
 /* ---- e2e.clean ------------------------------------------------------------------------------------- */
 
 hone_status hn_run_e2e_clean(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
@@ -76,7 +74,7 @@ hone_status hn_run_e2e_clean(hn_bench_run *r, const hn_bench_entry *e, hone_erro
                                    .config = hn_runner_config(
                                        &p, (int32_t)hn_result_number(json_array_get(b.all, 0), "requests.0.n_prompt"),
                                        KNOWN_TOKENS, "greedy") };
-    if (to_record(&b)) st = hn_runner_add(&p, &b, &rec, err);
+    if (hn_bunch_to_record(&b)) st = hn_runner_add(&p, &b, &rec, err);
     else {
         json_decref(rec.extra);
         json_decref(rec.config);
@@ -124,7 +122,7 @@ hone_status hn_run_e2e_gen(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
     hn_bunch_ask(&b, n_prompt, n_gen, -1);
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && to_record(&b) && st == HONE_OK; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && hn_bunch_to_record(&b) && st == HONE_OK; i++) {
         json_t *extra = json_object();
         if (i == 0) {
             json_object_set_new(extra, "itl_ms", hn_bunch_gaps(&b, "requests.0.gaps_ms"));
@@ -175,7 +173,7 @@ hone_status hn_run_e2e_kv_on(hn_bench_run *r, const hn_bench_entry *e, hone_erro
         s[i] = hn_result_number(one, "ttft_ms") * 1e-3 + gap;
         rate[i] = (n_tok - PROMPT) / s[i];
     }
-    for (int k = 0; k < 2 && to_record(&b) && st == HONE_OK; k++) {
+    for (int k = 0; k < 2 && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
         json_t *config = hn_runner_config(&p, PROMPT, n_tok - PROMPT, "greedy");
         const hn_runner_record rec = { .variant = k ? "rate" : "seconds",
                                        .unit = k ? "tok/s" : "s",
@@ -235,7 +233,7 @@ hone_status hn_run_e2e_kv_off(hn_bench_run *r, const hn_bench_entry *e, hone_err
     if (asked != 512)
         snprintf(note, sizeof note, "%d tokens, not 512%s", asked,
                  r->set.n_gen > 0 ? "" : ": those would take too long here (-n 512 insists)");
-    for (int k = 0; k < 3 && to_record(&b) && st == HONE_OK; k++) {
+    for (int k = 0; k < 3 && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
         json_t *config = hn_runner_config(&p, 16, asked - 16, "greedy");
         const hn_runner_record rec = { .variant = k == 0   ? "seconds"
                                                   : k == 1 ? "rate"
@@ -291,7 +289,7 @@ hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error
             const char *variant, *unit;
             int at;
         } warm_rows[] = { { "first / later", "x", 2 }, { "first", "ms", 0 }, { "later", "ms", 1 } };
-        for (int k = 0; k < 3 && !cold && to_record(&b) && st == HONE_OK; k++) {
+        for (int k = 0; k < 3 && !cold && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
             const hn_runner_record rec = { .variant = warm_rows[k].variant,
                                            .unit = warm_rows[k].unit,
                                            .better = -1,
@@ -311,7 +309,7 @@ hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error
                                          .config = hn_runner_config(&p, n_prompt, n_gen, "greedy"),
                                          .memory = hn_runner_memory(&b),
                                          .note = "process started, model, tokenizer, prompt, first token" };
-        if (to_record(&b) && st == HONE_OK) st = hn_runner_add(&p, &b, &start, err);
+        if (hn_bunch_to_record(&b) && st == HONE_OK) st = hn_runner_add(&p, &b, &start, err);
         else {
             json_decref(start.config);
             json_decref(start.memory);
@@ -358,7 +356,7 @@ hone_status hn_run_e2e_cpu(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     char note[200] = "";
     const char *why = json_string_value(json_object_get(json_array_get(b.all, 0), "no_cache_misses"));
     if (n && !counted) snprintf(note, sizeof note, "no cache misses: %.150s", why ? why : "not counted");
-    for (int k = 0; k < (counted ? 4 : 3) && to_record(&b) && st == HONE_OK; k++) {
+    for (int k = 0; k < (counted ? 4 : 3) && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
         const hn_runner_record rec = { .variant = rows[k].variant,
                                        .unit = rows[k].unit,
                                        .better = rows[k].better,

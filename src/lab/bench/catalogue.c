@@ -5,11 +5,12 @@
 
 #include <fnmatch.h>
 
-#define MOE "models with experts (a family that hone does not run yet)"
+#define MOE \
+    "rows of its own (a whole model with experts is measured by hone bench -m FILE, its parts by hone lab profile)"
 #define TRELLIS "trellis (codebook) weights, which hone does not read yet"
 #define SERVER "a row that starts one (hone bench serve measures a server that runs)"
 #define RANKS "running one model on several processes"
-#define GLM "the GLM-4.7 family, which hone does not run yet"
+#define GLM "a row of its own (hone bench e2e.gen and hone lab quality kl take any model: -m GLM-4.7-Flash.gguf)"
 #define ADAPTERS "adapters to other engines"
 
 #define ABSENT(id_, what_, unit_, method_, needs_)                                                \
@@ -19,7 +20,7 @@
 const hn_bench_entry hn_bench_absent[] = {
     ABSENT("kern.trellis", "products and decoding of codebook types", "TOPS", 'K', TRELLIS),
     ABSENT("kern.fp4", "products of MXFP4 and NVFP4 in their own arithmetic", "GB/s", 'K',
-           "FP4 kernels (such weights are decoded first: kern.quant has their speed)"),
+           "a row of its own (hone bench kern.gemv.MXFP4.4096x4096 measures such products)"),
     ABSENT("moe.kernel", "one layer of experts", "us", 'O', MOE),
     ABSENT("moe.dispatch", "experts x tokens", "us", 'O', MOE),
     ABSENT("moe.multicase", "experts x tokens, many cases", "tok/s", 'O', MOE),
@@ -31,7 +32,7 @@ const hn_bench_entry hn_bench_absent[] = {
     ABSENT("e2e.scale.shard", "1, 2, 4 shards", "tok/s", 'P', RANKS),
     ABSENT("e2e.stream", "overhead of streaming", "us", 'S', SERVER),
     ABSENT("e2e.glm47.throughput", "GLM-4.7: tokens a second", "tok/s", 'P', GLM),
-    ABSENT("e2e.glm47.trellis", "GLM-4.7 in codebook types", "tok/s", 'P', GLM " and " TRELLIS),
+    ABSENT("e2e.glm47.trellis", "GLM-4.7 in codebook types", "tok/s", 'P', TRELLIS),
     ABSENT("e2e.glm47.quality", "GLM-4.7: divergence from the original", "nats", 'P', GLM),
     ABSENT("serve.load", "requests a second, TTFT and ITL under load, goodput", "req/s", 'S', SERVER),
     ABSENT("cmp.ENGINE", "the same model in llama.cpp, PyTorch, tinygrad, MLX", "tok/s", 'P', ADAPTERS),

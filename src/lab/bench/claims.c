@@ -3,6 +3,7 @@
 
 #include "lab/machine/clock.h"
 #include "lab/stats/stats.h"
+#include "base/json_tree.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -31,12 +32,6 @@ static void wrong(check *c, const char *fmt, ...)
     vsnprintf(c->why, c->cap, fmt, ap);
     va_end(ap);
     c->ok = false;
-}
-
-static double number(json_t *o, const char *key)
-{
-    json_t *v = json_object_get(o, key);
-    return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
 static double sum_of(json_t *array)
@@ -93,20 +88,21 @@ static void agree(check *c, const char *what, double rate, double of_ms)
 static void times(check *c, json_t *r, int64_t n_prompt)
 {
     json_t *gaps = json_object_get(r, "gaps_ms");
-    double gap_ms = sum_of(gaps), n_gaps = (double)json_array_size(gaps), prefill = number(r, "prefill_tok_s"),
-           ttft = number(r, "ttft_ms");
+    double gap_ms = sum_of(gaps), n_gaps = (double)json_array_size(gaps),
+           prefill = hn_json_number_of(r, "prefill_tok_s"), ttft = hn_json_number_of(r, "ttft_ms");
     if (n_gaps > 0) {
-        agree(c, "generation", number(r, "decode_tok_s"), 1e3 * n_gaps / gap_ms);
-        not_faster(c, "generation", gap_ms, number(r, "gen_witness_ms"));
+        agree(c, "generation", hn_json_number_of(r, "decode_tok_s"), 1e3 * n_gaps / gap_ms);
+        not_faster(c, "generation", gap_ms, hn_json_number_of(r, "gen_witness_ms"));
     }
-    not_faster(c, "prompt and first token", ttft, number(r, "prompt_witness_ms"));
-    double prefill_ms = n_prompt > 0 ? 1e3 * (double)n_prompt / prefill : NAN, rest = number(r, "tokenize_ms");
+    not_faster(c, "prompt and first token", ttft, hn_json_number_of(r, "prompt_witness_ms"));
+    double prefill_ms = n_prompt > 0 ? 1e3 * (double)n_prompt / prefill : NAN,
+           rest = hn_json_number_of(r, "tokenize_ms");
     if (isfinite(rest)) prefill_ms += rest;
     /* choosing the first token is all that lies between */
     if (isfinite(prefill_ms) && prefill_ms > ttft * (1 + clock_share) + 1e3 * clock_s)
         wrong(c, "the prompt took %.3f ms, its first token was there after %.3f ms", prefill_ms, ttft);
-    if (isfinite(number(r, "prefill_witness_ms")))
-        not_faster(c, "the prompt", prefill_ms, number(r, "prefill_witness_ms"));
+    if (isfinite(hn_json_number_of(r, "prefill_witness_ms")))
+        not_faster(c, "the prompt", prefill_ms, hn_json_number_of(r, "prefill_witness_ms"));
     else if (isfinite(prefill_ms) && isfinite(ttft) && prefill_ms < 0.5 * ttft - 1e3 * around_s)
         wrong(c, "the prompt took %.3f ms of the %.3f ms until the first token", prefill_ms, ttft);
 }
@@ -116,13 +112,13 @@ static void times(check *c, json_t *r, int64_t n_prompt)
 /* Seconds that it claims to have worked. */
 static double claimed_s(json_t *result)
 {
-    double ms = fmax(number(result, "load_ms"), 0), ttft = number(result, "ttft_ms");
+    double ms = fmax(hn_json_number_of(result, "load_ms"), 0), ttft = hn_json_number_of(result, "ttft_ms");
     size_t i;
     json_t *r;
     ms += (isfinite(ttft) ? ttft : 0) + sum_of(json_object_get(result, "gaps_ms"));
     json_array_foreach(json_object_get(result, "requests"), i, r)
     {
-        ttft = number(r, "ttft_ms");
+        ttft = hn_json_number_of(r, "ttft_ms");
         ms += (isfinite(ttft) ? ttft : 0) + sum_of(json_object_get(r, "gaps_ms"));
     }
     return 1e-3 * ms;
@@ -130,10 +126,10 @@ static double claimed_s(json_t *result)
 
 static void clocks(check *c, json_t *result, const hn_seen *seen)
 {
-    double clock = number(result, "process_s"), witness = number(result, "process_witness_s");
+    double clock = hn_json_number_of(result, "process_s"), witness = hn_json_number_of(result, "process_witness_s");
     if (isfinite(clock) && isfinite(witness) && fabs(clock - witness) > clock_share * witness + clock_s)
         wrong(c, "its clock ran %.3f s while the kernel's ran %.3f s", clock, witness);
-    not_faster(c, "loading", number(result, "load_ms"), number(result, "load_witness_ms"));
+    not_faster(c, "loading", hn_json_number_of(result, "load_ms"), hn_json_number_of(result, "load_witness_ms"));
     if (!seen || seen->wall_s <= 0) return;
     double most = seen->wall_s * (1 + clock_share) + around_s, claimed = claimed_s(result);
     if (witness > most) wrong(c, "it ran for %.3f s, its parent saw %.3f s", witness, seen->wall_s);
@@ -142,7 +138,7 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
 
 static void memory(check *c, json_t *result, const hn_seen *seen)
 {
-    double hwm = number(result, "hwm_mb"), max_rss = seen ? (double)seen->max_rss / 1e6 : 0,
+    double hwm = hn_json_number_of(result, "hwm_mb"), max_rss = seen ? (double)seen->max_rss / 1e6 : 0,
            slack = memory_mb + memory_cpu_mb * hn_cpu_count();
     if (!seen) return;
     if (isfinite(hwm) && max_rss > (double)seen->own_rss / 1e6 + slack && hwm < (1 - memory_share) * max_rss - slack)

@@ -92,6 +92,8 @@ json_t *hn_runner_memory(const hn_bunch *b);       /* medians of what the result
 json_t *hn_bunch_gaps(const hn_bunch *b, const char *path);
 /* Interrupted after some samples: they are recorded, with a note. True: there is something to record. */
 bool hn_bunch_some(const hn_bunch *b);
+/* Is there a record to be made of it: a number, or that there is none? */
+static inline bool hn_bunch_to_record(const hn_bunch *b) { return hn_bunch_some(b) || b->verdict.state == HN_INVALID; }
 
 typedef hone_status hn_bench_run_fn(hn_bench_run *r, const hn_bench_entry *e, hone_error *err);
 hn_bench_run_fn hn_run_e2e_clean, hn_run_e2e_gen, hn_run_e2e_kv_on, hn_run_e2e_kv_off, hn_run_e2e_cold,

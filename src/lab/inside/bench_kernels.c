@@ -17,8 +17,6 @@ enum { MANY_COLUMNS = 512, MAX_SHAPES = 64, MAX_ROUNDS = 40 };
 
 /* ---- a measured kernel as a record ------------------------------------------------------------- */
 
-static bool is_product(const hn_kern *k) { return k->kind == HN_KERN_GEMV || k->kind == HN_KERN_GEMM; }
-
 static hn_bench_entry own_entry(const hn_kern *k, const char *unit)
 {
     return (hn_bench_entry){
@@ -53,7 +51,7 @@ hone_status hn_bench_add_kern(hn_bench_run *r, const hn_bench_entry *e, const hn
                             .verdict = kr->verdict };
     res.config = json_object();
     json_object_set_new(res.config, "cpu", json_string(kr->level));
-    if (is_product(k)) {
+    if (hn_kern_is_product(k)) {
         json_object_set_new(res.config, "columns", json_integer(kr->config.columns));
         json_object_set_new(res.config, "weights", json_string(kr->config.packed ? "packed" : "plain"));
     }

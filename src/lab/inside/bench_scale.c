@@ -28,8 +28,6 @@ static void free_all(hn_bunch *b, size_t k)
     for (size_t i = 0; i < k; i++) hn_bunch_free(&b[i]);
 }
 
-static bool to_record(const hn_bunch *b) { return hn_bunch_some(b) || b->verdict.state == HN_INVALID; }
-
 /* All settings must give the tokens of the first that gave any, from the same logits; what its company answers is
  * each sequence's own. */
 static void same_tokens(hn_bunch *b, size_t k, const char *const *names)
@@ -80,7 +78,7 @@ hone_status hn_run_e2e_backend(hn_bench_run *r, const hn_bench_entry *e, hone_er
     hone_status ran = hn_bunch_measure(&p, b, k, hn_runner_samples(&p, 6), err);
     same_tokens(b, k, names);
     for (size_t i = 0; i < k && st == HONE_OK; i++)
-        for (int prefill = 0; prefill < 2 && st == HONE_OK && to_record(&b[i]); prefill++) {
+        for (int prefill = 0; prefill < 2 && st == HONE_OK && hn_bunch_to_record(&b[i]); prefill++) {
             char variant[48];
             snprintf(variant, sizeof variant, "%s, %s", names[i], prefill ? "prefill" : "decode");
             const hn_runner_record rec = { .variant = variant,
@@ -143,7 +141,7 @@ hone_status hn_run_scale_threads(hn_bench_run *r, const hn_bench_entry *e, hone_
     hone_status ran = hn_bunch_measure(&p, b, k, hn_runner_samples(&p, 6), err);
     same_tokens(b, k, names);
     for (size_t i = 0; i < k; i++)
-        for (int prefill = 0; prefill < 2 && st == HONE_OK && to_record(&b[i]); prefill++) {
+        for (int prefill = 0; prefill < 2 && st == HONE_OK && hn_bunch_to_record(&b[i]); prefill++) {
             char variant[48];
             snprintf(variant, sizeof variant, "%s, %s", names[i], prefill ? "prefill" : "decode");
             const hn_runner_record rec = { .variant = variant,
@@ -182,7 +180,7 @@ hone_status hn_run_scale_batch(hn_bench_run *r, const hn_bench_entry *e, hone_er
     hone_status ran = hn_bunch_measure(&p, b, K, hn_runner_samples(&p, 6), err);
     same_tokens(b, K, names); /* of sequence 0, whose prompt is the same in all */
     for (size_t i = 0; i < K; i++)
-        for (int prefill = 0; prefill < 2 && st == HONE_OK && to_record(&b[i]); prefill++) {
+        for (int prefill = 0; prefill < 2 && st == HONE_OK && hn_bunch_to_record(&b[i]); prefill++) {
             json_t *config = hn_runner_config(&p, n_prompt, n_gen, "greedy");
             json_object_set_new(config, "sequences", json_integer(sizes[i]));
             char variant[48];
@@ -326,7 +324,7 @@ static hone_status measure_made(hn_runner *p, const char *file, const char *name
     hn_argv_add(&b.args, "--packed=off");
     hn_bunch_ask(&b, n_prompt, n_gen, 0);
     hone_status ran = hn_bunch_measure(p, &b, 1, hn_runner_samples(p, 6), err);
-    for (int k = 0; k < 3 && st == HONE_OK && to_record(&b); k++) {
+    for (int k = 0; k < 3 && st == HONE_OK && hn_bunch_to_record(&b); k++) {
         static const struct {
             const char *variant, *unit, *path;
             int better;

@@ -38,6 +38,7 @@ typedef struct hn_kern {
     int64_t n[4]; /* products: n_out, n_in; attention: n_head, n_head_kv, d, positions; wkv: n_head, d, tokens; rows: n;
                      rope: n_head, d */
 } hn_kern;
+static inline bool hn_kern_is_product(const hn_kern *k) { return k->kind == HN_KERN_GEMV || k->kind == HN_KERN_GEMM; }
 
 /* What ids mean. HONE_E_ARG: no such kernel, or a shape that its type cannot have. */
 hone_status hn_kern_parse(hn_kern *out, const char *id, hone_error *err);

@@ -56,7 +56,6 @@ struct hn_kern_bench {
 
 static const float attn_scale = 0.125f;
 
-static bool is_product(const hn_kern *k) { return k->kind == HN_KERN_GEMV || k->kind == HN_KERN_GEMM; }
 static bool is_wkv(const hn_kern *k) { return k->kind == HN_KERN_WKV7 || k->kind == HN_KERN_WKV6; }
 static bool is_attn(const hn_kern *k) { return k->kind == HN_KERN_ATTN_DECODE || k->kind == HN_KERN_ATTN_PREFILL; }
 
@@ -250,7 +249,7 @@ static hn_time_mix mix_of(const hn_kern_bench *b, hn_buf *const x[WKV_INPUTS])
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static int64_t widest(const hn_kern *k) { return is_product(k) ? k->n[1] : is_wkv(k) ? wkv_width(k) : 4096; }
+static int64_t widest(const hn_kern *k) { return hn_kern_is_product(k) ? k->n[1] : is_wkv(k) ? wkv_width(k) : 4096; }
 
 static hone_status new_backend(hn_backend **out, hn_pool *pool, hn_cpu_level level, const hn_kern *k, hone_error *err)
 {
@@ -306,10 +305,10 @@ hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu,
     }
     if (st == HONE_OK) st = new_backend(&b->oracle, b->pool1, HN_CPU_SCALAR, k, err);
     if (st == HONE_OK)
-        st = is_product(k) ? make_weights(b, err)
-             : is_attn(k)  ? make_cache(b, err)
-             : is_wkv(k)   ? make_states(b, err)
-                           : make_rows(b, err);
+        st = hn_kern_is_product(k) ? make_weights(b, err)
+             : is_attn(k)          ? make_cache(b, err)
+             : is_wkv(k)           ? make_states(b, err)
+                                   : make_rows(b, err);
     if (st != HONE_OK) {
         hn_kern_close(b);
         return st;
@@ -341,9 +340,9 @@ void hn_kern_close(hn_kern_bench *b)
     drop_backend(b);
     if (b->oracle) b->oracle->op->free(b->oracle);
     hn_pool_free(b->pool1);
-    hn_pages_free(b->plain, b->plain_bytes * (size_t)(is_product(&b->k) ? b->n_plain : 1));
+    hn_pages_free(b->plain, b->plain_bytes * (size_t)(hn_kern_is_product(&b->k) ? b->n_plain : 1));
     hn_pages_free(b->packed, b->packed_bytes * (size_t)b->n_packed);
-    if (!is_product(&b->k) && !is_attn(&b->k) && !is_wkv(&b->k)) {
+    if (!hn_kern_is_product(&b->k) && !is_attn(&b->k) && !is_wkv(&b->k)) {
         int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
         size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
         hn_pages_free(b->in, f);
@@ -358,7 +357,7 @@ void hn_kern_close(hn_kern_bench *b)
 
 bool hn_kern_has_packed(const hn_kern_bench *b)
 {
-    return is_product(&b->k) && hn_can_pack((hn_type)b->k.type) && b->fast->packed[b->k.type];
+    return hn_kern_is_product(&b->k) && hn_can_pack((hn_type)b->k.type) && b->fast->packed[b->k.type];
 }
 
 /* ---- one call of each kind ------------------------------------------------------------------------- */
@@ -403,7 +402,7 @@ static void wkv_again(hn_kern_bench *b)
 static void fetch(hn_kern_bench *b)
 {
     int64_t width = act_width(&b->k);
-    if (is_product(&b->k)) b->be->op->read(b->be, b->y, b->in_rows[0], 0, b->y_floats * sizeof(float));
+    if (hn_kern_is_product(&b->k)) b->be->op->read(b->be, b->y, b->in_rows[0], 0, b->y_floats * sizeof(float));
     else hn_bench_get(b->be, b->y, b->act, 0, (int64_t)b->y_floats / width, width);
 }
 
@@ -639,7 +638,7 @@ static void describe(hn_kern_result *r, const hn_kern_bench *b)
     double n = (double)k->n[0];
     r->rmse = r->share = r->rate = NAN;
     r->unit = "us";
-    if (is_product(k)) {
+    if (hn_kern_is_product(k)) {
         r->integers = hn_act_kind_of((hn_type)k->type) != HN_ACT_F32;
         r->bytes = (double)(r->config.packed ? b->packed_bytes : b->plain_bytes);
         r->ops = 2 * n * (double)k->n[1] * r->config.columns;
@@ -722,7 +721,9 @@ static hone_status prepare(hn_kern_bench *b, hone_error *err)
     hone_status st = hn_pool_new(&b->pool, b->config.threads, err);
     if (st == HONE_OK) st = new_backend(&b->be, b->pool, b->level, &b->k, err);
     if (st == HONE_OK)
-        st = is_product(&b->k) ? prepare_product(b, err) : is_wkv(&b->k) ? prepare_wkv(b, err) : prepare_attn(b, err);
+        st = hn_kern_is_product(&b->k) ? prepare_product(b, err)
+             : is_wkv(&b->k)           ? prepare_wkv(b, err)
+                                       : prepare_attn(b, err);
     if (st != HONE_OK) return st;
     b->y = hn_pages_alloc_huge(b->y_floats * sizeof(float));
     b->y_check = hn_pages_alloc_huge(b->y_floats * sizeof(float));
@@ -745,7 +746,8 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
                             bool (*stop)(void *), hone_error *err)
 {
     *r = (hn_kern_result){ .config = *c };
-    bool product = is_product(&b->k), attn = is_attn(&b->k), wkv = is_wkv(&b->k), pooled = product || attn || wkv;
+    bool product = hn_kern_is_product(&b->k), attn = is_attn(&b->k), wkv = is_wkv(&b->k),
+         pooled = product || attn || wkv;
     if (c->n_samples < 1 || c->n_samples > HN_KERN_SAMPLES || c->threads < 1 || (product && c->columns < 1) ||
         (c->packed && !hn_kern_has_packed(b)))
         return HN_FAIL(err, HONE_E_ARG, "%s: %d samples, %d threads, %d columns%s", b->k.id, c->n_samples, c->threads,

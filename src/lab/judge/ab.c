@@ -109,17 +109,11 @@ static void series_free(series *s)
     *s = (series){ 0 };
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double summary(const double *v, int k, hn_ab_within w, bool higher)
 {
     double s[HN_AB_MAX_RUNS], sum = 0;
     memcpy(s, v, (size_t)k * sizeof *s);
-    qsort(s, (size_t)k, sizeof *s, ascending);
+    qsort(s, (size_t)k, sizeof *s, hn_ascending);
     for (int i = 0; i < k; i++) sum += s[i];
     if (w == HN_AB_MEAN) return sum / k;
     if (w == HN_AB_MEDIAN) return k % 2 ? s[k / 2] : 0.5 * (s[k / 2 - 1] + s[k / 2]);

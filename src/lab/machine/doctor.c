@@ -57,12 +57,11 @@ static double number_of(const doctor *d, const char *path)
     return end == text ? NAN : x;
 }
 
-static json_t *text_json(const char *s) { return s[0] ? hn_lab_str(s) : json_null(); }
 static json_t *file_json(const doctor *d, const char *path)
 {
     char text[512];
     text_of(d, text, sizeof text, "%s", path);
-    return text_json(text);
+    return hn_lab_text(text);
 }
 static json_t *int_json(double x) { return isfinite(x) ? json_integer((json_int_t)x) : json_null(); }
 
@@ -113,8 +112,8 @@ static void cache_of(doctor *d, const char *name, void *arg)
     text_of(d, type, sizeof type, "%s/%s/type", at, name);
     text_of(d, size, sizeof size, "%s/%s/size", at, name);
     text_of(d, shared, sizeof shared, "%s/%s/shared_cpu_list", at, name);
-    json_array_append_new(arg, json_pack("{s:o, s:o, s:o, s:o}", "level", text_json(level), "type", text_json(type),
-                                         "size", text_json(size), "cpus", text_json(shared)));
+    json_array_append_new(arg, json_pack("{s:o, s:o, s:o, s:o}", "level", hn_lab_text(level), "type", hn_lab_text(type),
+                                         "size", hn_lab_text(size), "cpus", hn_lab_text(shared)));
 }
 
 typedef struct topology {
@@ -195,8 +194,8 @@ static void look_at_cpu(doctor *d)
         if (hn_cpu_has((hn_cpu_level)l)) json_array_append_new(levels, json_string(hn_cpu_level_name((hn_cpu_level)l)));
     text_of(d, smt, sizeof smt, CPU "/smt/control");
     bool shared = t.known && t.n > cores;
-    json_object_set_new(o, "model", text_json(d->e->cpu_model));
-    json_object_set_new(o, "microcode", text_json(d->e->microcode));
+    json_object_set_new(o, "model", hn_lab_text(d->e->cpu_model));
+    json_object_set_new(o, "microcode", hn_lab_text(d->e->microcode));
     json_object_set_new(o, "isa", isa_flags(d));
     json_object_set_new(o, "levels", levels);
     json_object_set_new(o, "level", d->p->level ? json_string(d->p->level) : json_null());
@@ -204,7 +203,7 @@ static void look_at_cpu(doctor *d)
     json_object_set_new(o, "cores", t.known ? json_integer(cores) : json_null());
     json_object_set_new(o, "cpus", t.known ? json_integer(t.n) : json_null());
     json_object_set_new(o, "usable", json_integer(d->e->cores));
-    json_object_set_new(o, "smt", text_json(smt));
+    json_object_set_new(o, "smt", hn_lab_text(smt));
     json_object_set_new(o, "numa_nodes", nodes > 0 ? json_integer(nodes) : json_null());
     json_object_set_new(o, "caches", n_cache > 0 ? json_incref(caches) : json_null());
     json_decref(caches);
@@ -248,14 +247,14 @@ static void look_at_clock(doctor *d)
     double most = number_of(d, CPU "/cpu0/cpufreq/scaling_max_freq"),
            hardware = number_of(d, CPU "/cpu0/cpufreq/cpuinfo_max_freq");
     text_of(d, source, sizeof source, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    json_object_set_new(o, "governor", text_json(g.text));
+    json_object_set_new(o, "governor", hn_lab_text(g.text));
     json_object_set_new(o, "boost", isfinite(boost) ? json_boolean(boost != 0) : json_null());
     json_object_set_new(o, "min_mhz", hn_lab_num(least / 1e3));
     json_object_set_new(o, "cur_mhz", hn_lab_num(now / 1e3));
     json_object_set_new(o, "max_mhz", hn_lab_num(most / 1e3));
     json_object_set_new(o, "hardware_max_mhz", hn_lab_num(hardware / 1e3));
     json_object_set_new(o, "energy_preference", file_json(d, CPU "/cpu0/cpufreq/energy_performance_preference"));
-    json_object_set_new(o, "clocksource", text_json(source));
+    json_object_set_new(o, "clocksource", hn_lab_text(source));
     json_object_set_new(d->record, "clock", o);
     if (g.slow)
         warn(d, "governor", "cpupower frequency-set -g performance",
@@ -375,8 +374,8 @@ static void look_at_memory(doctor *d)
     json_object_set_new(o, "available_mb", hn_lab_num(available / 1e6));
     json_object_set_new(o, "swap_mb", hn_lab_num(swap / 1e6));
     json_object_set_new(o, "swap_used_mb", hn_lab_num((swap - swap_free) / 1e6));
-    json_object_set_new(o, "thp", text_json(thp));
-    json_object_set_new(o, "thp_defrag", text_json(defrag));
+    json_object_set_new(o, "thp", hn_lab_text(thp));
+    json_object_set_new(o, "thp_defrag", hn_lab_text(defrag));
     json_object_set_new(d->record, "memory", o);
     if (strcmp(thp, "never") == 0)
         warn(d, "thp", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
@@ -483,9 +482,9 @@ static void look_at_container(doctor *d)
                         docker   ? json_string("docker")
                         : podman ? json_string("podman")
                                  : json_string("none seen"));
-    json_object_set_new(o, "cpu_max", text_json(cpu));
-    json_object_set_new(o, "memory_max", text_json(memory));
-    json_object_set_new(o, "cpus", text_json(cpus));
+    json_object_set_new(o, "cpu_max", hn_lab_text(cpu));
+    json_object_set_new(o, "memory_max", hn_lab_text(memory));
+    json_object_set_new(o, "cpus", hn_lab_text(cpus));
     json_object_set_new(d->record, "container", o);
     if (d->e->cores_online > d->e->cores)
         warn(d, "affinity", "measure with all of them, or compare only with the same ones",
@@ -499,7 +498,7 @@ static void vulnerability_of(doctor *d, const char *name, void *arg)
 {
     char text[512];
     text_of(d, text, sizeof text, CPU "/vulnerabilities/%s", name);
-    json_object_set_new(arg, name, text_json(text));
+    json_object_set_new(arg, name, hn_lab_text(text));
 }
 
 static void look_at_kernel(doctor *d)
@@ -507,9 +506,9 @@ static void look_at_kernel(doctor *d)
     json_t *o = json_object(), *v = json_object();
     int n = each(d, CPU "/vulnerabilities", "", false, vulnerability_of, v);
     double aslr = number_of(d, "/proc/sys/kernel/randomize_va_space");
-    json_object_set_new(o, "release", text_json(d->e->kernel));
-    json_object_set_new(o, "machine", text_json(d->e->machine));
-    json_object_set_new(o, "vendor", text_json(d->e->hypervisor));
+    json_object_set_new(o, "release", hn_lab_text(d->e->kernel));
+    json_object_set_new(o, "machine", hn_lab_text(d->e->machine));
+    json_object_set_new(o, "vendor", hn_lab_text(d->e->hypervisor));
     json_object_set_new(o, "aslr", int_json(aslr));
     json_object_set_new(o, "perf_event_paranoid", int_json(number_of(d, "/proc/sys/kernel/perf_event_paranoid")));
     json_object_set_new(o, "mitigations", n > 0 ? json_incref(v) : json_null());
@@ -522,9 +521,10 @@ static void look_at_build(doctor *d)
     const hn_environ *e = d->e;
     bool known = e->commit[0] && strcmp(e->commit, "unknown") != 0, dirty = strstr(e->commit, "+dirty") != NULL;
     json_object_set_new(d->record, "build",
-                        json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", hone_version(), "cc", text_json(e->compiler),
-                                  "flags", text_json(e->flags), "commit", known ? hn_lab_str(e->commit) : json_null(),
-                                  "dirty", known ? json_boolean(dirty) : json_null()));
+                        json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", hone_version(), "cc",
+                                  hn_lab_text(e->compiler), "flags", hn_lab_text(e->flags), "commit",
+                                  known ? hn_lab_str(e->commit) : json_null(), "dirty",
+                                  known ? json_boolean(dirty) : json_null()));
     if (dirty)
         warn(d, "dirty", "commit, then build again",
              "built from a working tree with changes that no commit has: the result cannot be repeated");
@@ -554,7 +554,7 @@ static hone_status look_at_model(doctor *d, hone_error *err)
                         json_pack("{s:o, s:s, s:o}", "path_name", hn_lab_str(slash ? slash + 1 : path), "sha256", hex,
                                   "mb", hn_lab_num(size / 1e6)));
     const char *fs = hn_file_system(path);
-    json_object_set_new(json_object_get(d->record, "model"), "file_system", text_json(fs));
+    json_object_set_new(json_object_get(d->record, "model"), "file_system", hn_lab_text(fs));
     if (hn_file_system_is_memory(fs))
         warn(d, "model_fs", "put the model on a disk, as its users do",
              "the model is on %s, which is memory: loading it says nothing of a disk, and it cannot be dropped", fs);

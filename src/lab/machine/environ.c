@@ -116,27 +116,25 @@ void hn_environ_read(hn_environ *e)
     hash_environ(e);
 }
 
-static json_t *text_or_null(const char *s) { return s[0] ? hn_lab_str(s) : json_null(); }
-
 json_t *hn_environ_json(const hn_environ *e)
 {
     json_t *o = json_object(), *load = json_array();
     for (int i = 0; i < 3; i++) json_array_append_new(load, hn_lab_num(e->load[i]));
     json_object_set_new(o, "hash", json_string(e->hash));
-    json_object_set_new(o, "machine", text_or_null(e->machine));
-    json_object_set_new(o, "cpu_model", text_or_null(e->cpu_model));
-    json_object_set_new(o, "microcode", text_or_null(e->microcode));
+    json_object_set_new(o, "machine", hn_lab_text(e->machine));
+    json_object_set_new(o, "cpu_model", hn_lab_text(e->cpu_model));
+    json_object_set_new(o, "microcode", hn_lab_text(e->microcode));
     json_object_set_new(o, "cores", json_integer(e->cores));
     json_object_set_new(o, "cores_online", json_integer(e->cores_online));
-    json_object_set_new(o, "governor", text_or_null(e->governor));
-    json_object_set_new(o, "boost", text_or_null(e->boost));
-    json_object_set_new(o, "thp", text_or_null(e->thp));
-    json_object_set_new(o, "vendor", text_or_null(e->hypervisor));
-    json_object_set_new(o, "cgroup_cpu_max", text_or_null(e->cgroup_cpu));
+    json_object_set_new(o, "governor", hn_lab_text(e->governor));
+    json_object_set_new(o, "boost", hn_lab_text(e->boost));
+    json_object_set_new(o, "thp", hn_lab_text(e->thp));
+    json_object_set_new(o, "vendor", hn_lab_text(e->hypervisor));
+    json_object_set_new(o, "cgroup_cpu_max", hn_lab_text(e->cgroup_cpu));
     json_object_set_new(o, "cgroup_cpus", hn_lab_num(e->around.quota));
     json_object_set_new(o, "nice", json_integer(e->around.nice));
-    json_object_set_new(o, "preload", text_or_null(e->around.preload));
-    json_object_set_new(o, "kernel", text_or_null(e->kernel));
+    json_object_set_new(o, "preload", hn_lab_text(e->around.preload));
+    json_object_set_new(o, "kernel", hn_lab_text(e->kernel));
     json_object_set_new(o, "mem_total_mb", hn_lab_num((double)e->mem_total / 1e6));
     json_object_set_new(o, "mem_available_mb", hn_lab_num((double)e->mem_available / 1e6));
     json_object_set_new(o, "load", load);

@@ -5,6 +5,7 @@
 #include "lab/machine/environ.h"
 #include "lab/machine/evidence.h"
 #include "lab/stats/stats.h"
+#include "base/json_tree.h"
 #include "base/json_text.h"
 
 #include <math.h>
@@ -88,17 +89,11 @@ void hn_evidence_json(json_t *o, const hn_evidence *a, const hn_evidence *b)
     json_object_set_new(o, "clock_mhz", b->mhz > 0 ? hn_lab_num(b->mhz) : json_null());
 }
 
-static double number(json_t *o, const char *key)
-{
-    json_t *v = json_object_get(o, key);
-    return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
 bool hn_evidence_voids(json_t *sample, bool from_disk, double usual_mhz, char *why, size_t cap)
 {
-    double steal = number(sample, "steal_pct"), major = number(sample, "major_faults"),
-           hot = number(sample, "throttled"), stops = number(sample, "quota_stops"),
-           clock = 100 * (number(sample, "clock_mhz") / usual_mhz - 1);
+    double steal = hn_json_number_of(sample, "steal_pct"), major = hn_json_number_of(sample, "major_faults"),
+           hot = hn_json_number_of(sample, "throttled"), stops = hn_json_number_of(sample, "quota_stops"),
+           clock = 100 * (hn_json_number_of(sample, "clock_mhz") / usual_mhz - 1);
     if (steal > HN_STEAL_PCT) snprintf(why, cap, "the hypervisor took %.1f %% of the time", steal);
     else if (major > 0 && !from_disk) snprintf(why, cap, "%.0f pages had to be read from disk", major);
     else if (hot > 0) snprintf(why, cap, "the CPU was throttled for its temperature");

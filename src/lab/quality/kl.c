@@ -2,6 +2,7 @@
  * refuses to know whether rows come from a model or from a file. */
 #include "lab/quality/perplexity.h"
 #include "lab/quality/quality.h"
+#include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 
 #include <math.h>
@@ -69,12 +70,6 @@ static void reject(hn_kl *k, const char *who, int64_t row, const hn_windows *w)
 
 /* ---- statistics --------------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void summarize(hn_kl *k, const hn_kl_row *r, int64_t n, double *x)
 {
     k->n = n;
@@ -85,7 +80,7 @@ static void summarize(hn_kl *k, const hn_kl_row *r, int64_t n, double *x)
         if (i == 0 || x[i] > k->kl_max) k->kl_max = x[i], k->max_row = i;
     }
     k->kl = hn_mean_of(x, n);
-    qsort(x, (size_t)n, sizeof *x, by_size);
+    qsort(x, (size_t)n, sizeof *x, hn_ascending);
     for (int q = 0; q < HN_KL_QUANTILES; q++) k->kl_q[q] = hn_quantile(x, n, hn_kl_quantiles[q]);
     double share = n ? (double)same / (double)n : NAN;
     k->same_top = share;

@@ -20,17 +20,8 @@ static bool is_name(const char *s, size_t n)
     return ok;
 }
 
-const char *hn_record_text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-double hn_record_number(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-    return json_is_number(v) ? json_number_value(v) : NAN;
-}
+const char *hn_record_text(const json_t *o, const char *key) { return hn_json_text_of(o, key); }
+double hn_record_number(const json_t *o, const char *key) { return hn_json_number_of(o, key); }
 
 static unsigned kind_of(json_t *v)
 {

@@ -699,12 +699,6 @@ static bool find_lines(hn_report *r)
 
 /* ---- comparisons -------------------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Ratios of the rounds as speeds, new / old. Whether more is better is known from where their median lies. */
 static void read_rounds(hn_rep_ab *ab, json_t *rounds, const char *metric)
 {
@@ -719,7 +713,7 @@ static void read_rounds(hn_rep_ab *ab, json_t *rounds, const char *metric)
     }
     if (x && s && ab->n && isfinite(ab->ratio)) {
         memcpy(s, x, ab->n * sizeof *s);
-        qsort(s, ab->n, sizeof *s, by_size);
+        qsort(s, ab->n, sizeof *s, hn_ascending);
         double mid = log(0.5 * (s[(ab->n - 1) / 2] + s[ab->n / 2])), want = log(ab->ratio);
         for (size_t i = 0; fabs(-mid - want) < fabs(mid - want) && i < ab->n; i++) x[i] = 1 / x[i];
     }

@@ -172,6 +172,7 @@ double hn_rep_y(const hn_rep_axis *a, double v, int top, int bottom);
 void hn_rep_plot_spark(FILE *f, const hn_series *s);
 void hn_rep_plot_strip(FILE *f, const double *x, size_t n, double mid, double lo, double hi, const hn_rep_axis *a,
                        const char *title);
+const char *hn_rep_verdict_class(int v); /* of CSS */
 double hn_rep_margin_low(
     const hn_rep_ab *ab); /* below it a change is a regression: 1 − ε, or of a margin that noise made 1 / (1 + ε) */
 void hn_rep_plot_ratio(FILE *f, const hn_rep_ab *ab, const hn_rep_axis *a);

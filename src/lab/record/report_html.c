@@ -76,11 +76,6 @@ static const char *verdict_mark(int v)
     static const char *const marks[HN_REP_VERDICTS] = { "\xE2\x96\xBC", "?", "\xE2\x96\xB2", "=", "\xE2\x97\x8B" };
     return marks[v];
 }
-static const char *verdict_class(int v)
-{
-    static const char *const names[HN_REP_VERDICTS] = { "bad", "unsure", "good", "same", "same" };
-    return names[v];
-}
 
 /* ---- head and summary ---------------------------------------------------------------------- */
 
@@ -155,8 +150,8 @@ static void state(FILE *f, const hn_report *r)
     put(f, "<ul class=\"pills\">");
     for (int v = 0; v < HN_REP_VERDICTS; v++)
         if (r->n_verdict[v] || (v < HN_REP_OTHER && r->n_abs))
-            fprintf(f, "<li><span class=\"v %s\">%s %s</span> <b>%zu</b></li>", verdict_class(v), verdict_mark(v),
-                    hn_rep_verdict_word(v), r->n_verdict[v]);
+            fprintf(f, "<li><span class=\"v %s\">%s %s</span> <b>%zu</b></li>", hn_rep_verdict_class(v),
+                    verdict_mark(v), hn_rep_verdict_word(v), r->n_verdict[v]);
     put(f, "</ul>\n");
     if (r->n_alerts == 0) return;
     put(f, "<ul class=\"alerts\">\n");
@@ -264,7 +259,7 @@ static void verdicts(FILE *f, const hn_report *r)
         text2(f, *name ? " " : "", strcmp(name, a->id) == 0 ? "" : name, "<small>");
         text2(f, "A ", a->a, "<br/>");
         text2(f, "B ", a->b, "</small></th>");
-        fprintf(f, "<td class=\"all\"><span class=\"v %s\">%s %s</span>", verdict_class(a->verdict),
+        fprintf(f, "<td class=\"all\"><span class=\"v %s\">%s %s</span>", hn_rep_verdict_class(a->verdict),
                 verdict_mark(a->verdict), a->word);
         if (*a->note) text2(f, "<small>", a->note, "</small>");
         put(f, "</td><td class=\"wide\">");

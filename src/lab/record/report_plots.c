@@ -6,6 +6,7 @@
 #include "lab/record/record_read.h"
 #include "lab/record/report.h"
 #include "lab/stats/changes.h"
+#include "lab/stats/stats.h"
 #include "base/json_text.h"
 
 #include <math.h>
@@ -32,12 +33,6 @@ static double most(const double *x, size_t n)
     for (size_t i = 0; i < n; i++) m = fmax(m, x[i]);
     return m;
 }
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Opens the stretched drawing for lines: x from 0 to 100, y in pixels. */
 static void lines_open(FILE *f, int height)
 {
@@ -126,7 +121,7 @@ void hn_rep_plot_strip(FILE *f, const double *x, size_t n, double mid, double lo
 
 /* ---- ratios ------------------------------------------------------------------------------------ */
 
-static const char *verdict_class(int v)
+const char *hn_rep_verdict_class(int v)
 {
     static const char *const names[HN_REP_VERDICTS] = { "bad", "unsure", "good", "same", "same" };
     return names[v];
@@ -170,14 +165,14 @@ void hn_rep_plot_ratio(FILE *f, const hn_rep_ab *ab, const hn_rep_axis *a)
     if (isfinite(ab->lo) && isfinite(ab->hi)) {
         double l = hn_rep_pos(a, ab->lo), h = hn_rep_pos(a, ab->hi);
         fprintf(f, "\n<line class=\"whisker %s\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%d\" y2=\"%d\"/>",
-                verdict_class(ab->verdict), l, h, MID, MID);
+                hn_rep_verdict_class(ab->verdict), l, h, MID, MID);
         fprintf(f, "<line class=\"cap %s\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%d\" y2=\"%d\"/>",
-                verdict_class(ab->verdict), l, l, MID - 5, MID + 5);
+                hn_rep_verdict_class(ab->verdict), l, l, MID - 5, MID + 5);
         fprintf(f, "<line class=\"cap %s\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%d\" y2=\"%d\"/>",
-                verdict_class(ab->verdict), h, h, MID - 5, MID + 5);
+                hn_rep_verdict_class(ab->verdict), h, h, MID - 5, MID + 5);
     }
     if (isfinite(ab->ratio))
-        fprintf(f, "<circle class=\"point %s\" cx=\"%.2f%%\" cy=\"%d\" r=\"5\"/>\n", verdict_class(ab->verdict),
+        fprintf(f, "<circle class=\"point %s\" cx=\"%.2f%%\" cy=\"%d\" r=\"5\"/>\n", hn_rep_verdict_class(ab->verdict),
                 hn_rep_pos(a, ab->ratio), MID);
     hn_rep_svg_close(f);
 }
@@ -202,7 +197,7 @@ void hn_rep_plot_ratio_axis(FILE *f, const hn_rep_axis *a)
 
 static void ecdf(FILE *f, double *x, size_t n, const hn_rep_axis *a, int top, int bottom, bool before)
 {
-    qsort(x, n, sizeof *x, ascending);
+    qsort(x, n, sizeof *x, hn_ascending);
     fprintf(f, "<polyline class=\"ecdf%s\" points=\"0,%d", before ? " before" : "", bottom);
     for (size_t i = 0; i < n; i++) {
         double p = hn_rep_pos(a, x[i]), y0 = bottom - (double)(bottom - top) * (double)i / (double)n,
@@ -434,7 +429,7 @@ static double *sorted_copy(const double *x, size_t n)
     if (!s) hn_json_lose();
     if (!s) return NULL;
     memcpy(s, x, n * sizeof *s);
-    qsort(s, n, sizeof *s, ascending);
+    qsort(s, n, sizeof *s, hn_ascending);
     return s;
 }
 

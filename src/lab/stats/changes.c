@@ -7,17 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double middle(const double *sorted, size_t n)
-{
-    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
-}
-
 /* ---- Mann-Whitney --------------------------------------------------------------------------- */
 
 /* How 2U is distributed when nx of the values, in groups of equal ones, are dealt to x. Groups are
@@ -98,7 +87,7 @@ typedef struct labelled {
 } labelled;
 static int by_value(const void *a, const void *b)
 {
-    return ascending(&((const labelled *)a)->v, &((const labelled *)b)->v);
+    return hn_ascending(&((const labelled *)a)->v, &((const labelled *)b)->v);
 }
 
 hone_status hn_mann_whitney(hn_mwu *out, const double *x, size_t nx, const double *y, size_t ny, hone_error *err)
@@ -182,8 +171,8 @@ static hone_status ratio_interval(hn_unpaired *out, const double *a, size_t na, 
     if (!d) return HN_FAIL(err, HONE_E_NOMEM, "%zu differences", n);
     for (size_t i = 0; i < na; i++)
         for (size_t k = 0; k < nb; k++) d[i * nb + k] = b[k] - a[i];
-    qsort(d, n, sizeof *d, ascending);
-    out->ratio = exp(middle(d, n));
+    qsort(d, n, sizeof *d, hn_ascending);
+    out->ratio = exp(hn_middle(d, n));
     if (rank) {
         out->ci[0] = exp(d[rank - 1]);
         out->ci[1] = exp(d[n - rank]);
@@ -440,15 +429,15 @@ static double noise_of(const double *x, size_t n, bool logs, double *room)
     double most = 0;
     for (size_t i = 0; i + 1 < n; i++) room[i] = fabs(x[i + 1] - x[i]);
     for (size_t i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
-    qsort(room, n - 1, sizeof *room, ascending);
-    return fmax(middle(room, n - 1) / 1.17, logs ? 1e-4 : 1e-4 * most);
+    qsort(room, n - 1, sizeof *room, hn_ascending);
+    return fmax(hn_middle(room, n - 1) / 1.17, logs ? 1e-4 : 1e-4 * most);
 }
 
 static double median_of(const double *x, size_t n, double *room)
 {
     memcpy(room, x, n * sizeof *room);
-    qsort(room, n, sizeof *room, ascending);
-    return middle(room, n);
+    qsort(room, n, sizeof *room, hn_ascending);
+    return hn_middle(room, n);
 }
 
 /* Takes back, one at a time and the weakest first, every step that chance explains. */

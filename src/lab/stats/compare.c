@@ -57,12 +57,6 @@ size_t hn_ab_self_logs(double *x, const hn_ab_round *r, size_t n, bool higher_be
 
 /* ---- order statistics ----------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double hn_binomial_half(size_t n, long k)
 {
     double p = 0, m = (double)n;
@@ -79,23 +73,21 @@ static void interval(double ci[2], double *coverage, const double *sorted, size_
     ci[1] = k ? exp(sorted[n - k]) : NAN;
 }
 
-static double middle(const double *s, size_t n) { return n % 2 ? s[n / 2] : 0.5 * (s[n / 2 - 1] + s[n / 2]); }
-
 double hn_ab_half_width(double *x, size_t n)
 {
     double ci[2], coverage;
-    qsort(x, n, sizeof *x, ascending);
+    qsort(x, n, sizeof *x, hn_ascending);
     interval(ci, &coverage, x, n, 0.95);
     if (!isfinite(ci[0])) return NAN;
-    return fmax(0.5 * (ci[1] - ci[0]), fabs(exp(middle(x, n)) - 1));
+    return fmax(0.5 * (ci[1] - ci[0]), fabs(exp(hn_middle(x, n)) - 1));
 }
 
 double hn_ab_bias(double *x, size_t n)
 {
     double ci[2], coverage;
-    qsort(x, n, sizeof *x, ascending);
+    qsort(x, n, sizeof *x, hn_ascending);
     interval(ci, &coverage, x, n, 0.95);
-    return ci[0] > 1 || ci[1] < 1 ? fabs(exp(middle(x, n)) - 1) : 0;
+    return ci[0] > 1 || ci[1] < 1 ? fabs(exp(hn_middle(x, n)) - 1) : 0;
 }
 
 void hn_share_interval(double out[2], size_t k, size_t n, double level)
@@ -185,8 +177,8 @@ void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double m
                            .margin = margin,
                            .p = { 1, 1, 1, 1 } };
     if (n == 0) return;
-    qsort(x, n, sizeof *x, ascending);
-    out->ratio = exp(middle(x, n));
+    qsort(x, n, sizeof *x, hn_ascending);
+    out->ratio = exp(hn_middle(x, n));
     interval(out->ci, &out->coverage, x, n, level);
     interval(out->ci95, &out->coverage95, x, n, 0.95);
     find_p(out, x);

@@ -6,13 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b)
+int hn_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double middle(const double *sorted, size_t n)
+double hn_middle(const double *sorted, size_t n)
 {
     return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
@@ -77,8 +77,8 @@ hone_status hn_stats_of(hn_stats *out, const double *x, size_t n, hone_error *er
     if (!s) hn_json_lose(); /* also where nobody asks for the reason: nothing may be told without them */
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "statistics of %zu samples", n);
     memcpy(s, x, n * sizeof *s);
-    qsort(s, n, sizeof *s, ascending);
-    out->median = middle(s, n);
+    qsort(s, n, sizeof *s, hn_ascending);
+    out->median = hn_middle(s, n);
     out->min = s[0];
     out->max = s[n - 1];
     double sum = 0;
@@ -101,8 +101,8 @@ hone_status hn_stats_of(hn_stats *out, const double *x, size_t n, hone_error *er
     tukey(out->outliers, s, n);
     if (n >= 2) { /* last, as it reuses s */
         for (size_t i = 0; i < n; i++) s[i] = fabs(s[i] - out->median);
-        qsort(s, n, sizeof *s, ascending);
-        out->mad = middle(s, n);
+        qsort(s, n, sizeof *s, hn_ascending);
+        out->mad = hn_middle(s, n);
     }
     free(s);
     return HONE_OK;
@@ -145,6 +145,8 @@ json_t *hn_lab_num(double x)
     snprintf(text, sizeof text, "%.6g", x);
     return json_real(strtod(text, NULL));
 }
+
+json_t *hn_lab_text(const char *s) { return s[0] ? hn_lab_str(s) : json_null(); }
 
 json_t *hn_lab_str(const char *s)
 {

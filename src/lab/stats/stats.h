@@ -20,6 +20,9 @@ typedef struct hn_stats {
     int outliers[HN_OUT_CLASSES];  /* Tukey's fences at 1.5 and 3 quartile ranges; -1: n < 5 */
 } hn_stats;
 
+int hn_ascending(const void *a, const void *b);   /* of doubles, for qsort */
+double hn_middle(const double *sorted, size_t n); /* the median of n ≥ 1 in order */
+
 /* x [n] in any order, all finite; unchanged. HONE_E_NOMEM. */
 hone_status hn_stats_of(hn_stats *out, const double *x, size_t n, hone_error *err);
 double hn_stats_half_width(const hn_stats *s); /* half of the interval; NaN without one */
@@ -38,7 +41,8 @@ const char *hn_digits(char *dst, size_t cap, double x, double half);
 /* "6.422 ± 0.038": both with the digits that the error supports; an error of 0 or none: "6.422 ± 0" or four digits. */
 const char *hn_digits_error(char *dst, size_t cap, double x, double error);
 
-json_t *hn_lab_num(double x);      /* rounded to six significant decimals; null for NaN */
-json_t *hn_lab_str(const char *s); /* ill-formed UTF-8 is escaped; NULL gives null */
+json_t *hn_lab_num(double x);       /* rounded to six significant decimals; null for NaN */
+json_t *hn_lab_text(const char *s); /* the same; "" gives null */
+json_t *hn_lab_str(const char *s);  /* ill-formed UTF-8 is escaped; NULL gives null */
 
 #endif
