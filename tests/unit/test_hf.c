@@ -361,6 +361,15 @@ static void formulas_refused(void **state)
         { "Gemma4ForCausalLM", "gemma4_text", "\"rope_parameters\":{}", "has no rope_parameters" },
         { "Ministral3ForCausalLM", "ministral3", "\"rope_scaling\":null", "has no rope_parameters" },
         { "Mistral4ForCausalLM", "mistral4", "\"rope_theta\":1e6", "has no rope_parameters" },
+        { "Phi3ForCausalLM", "phi3",
+          "\"rope_scaling\":{\"rope_type\":\"longrope\",\"original_max_position_embeddings\":32,\"short_factor\":[1,1,"
+          "1,1],"
+          "\"long_factor\":[1,1,1,1]}",
+          "has no original_max_position_embeddings" },
+        { "MiniMaxM2ForCausalLM", "minimax_m2",
+          "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"head_dim\":8,\"rotary_dim\":4,\"rope_parameters\":"
+          "{\"rope_type\":\"default\",\"partial_rotary_factor\":0.25}",
+          "partial_rotary_factor = 0.25, expected rotary_dim over head_dim" },
         { "FalconH1ForCausalLM", "falcon_h1", "\"rope_scaling\":null", "has no rope_theta" },
         { "BertModel", "bert", "\"is_decoder\":true", "is_decoder = true, expected false" },
         { "BertModel", "bert", "\"add_cross_attention\":true", "add_cross_attention = true, expected false" },
@@ -370,7 +379,7 @@ static void formulas_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char config[2048];
-        bool needed = strstr(cases[i].says, "has no rope_") != NULL, encodes = strstr(cases[i].type, "bert") != NULL;
+        bool needed = strstr(cases[i].says, "has no ") != NULL, encodes = strstr(cases[i].type, "bert") != NULL;
         hf_folder f = { .config = config };
         hf_add(&f, encodes ? "embeddings.word_embeddings.weight" : "model.embed_tokens.weight", "32,16");
         snprintf(config, sizeof config,
