@@ -565,6 +565,28 @@ static void nested(void **state)
     hn_gguf_close(g);
 }
 
+/* Whether both ends are one, a model of several inputs may say outside its text's config. */
+static void nested_ends(void **state)
+{
+    hf_folder f;
+    hone_error err;
+    hn_gguf *g;
+    char config[2048];
+    hf_gemma2(&f);
+    hf_add(&f, "lm_head.weight", "32,16");
+    snprintf(config, sizeof config, "{\"model_type\":\"x\",\"tie_word_embeddings\":false,\"text_config\":%s}",
+             HF_GEMMA2_CONFIG);
+    f.config = config;
+    hf_write(&f, at("ends"));
+    if (hone_convert(at("ends"), NULL, NULL, at("ends.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(hn_gguf_open(&g, at("ends.gguf"), &err), HONE_OK);
+    assert_non_null(hn_gguf_find_tensor(g, "output.weight"));
+    hn_gguf_close(g);
+    snprintf(config, sizeof config, "{\"model_type\":\"x\",\"tie_word_embeddings\":true,\"text_config\":%s}",
+             HF_GEMMA2_CONFIG);
+    refused(&f, HONE_E_FORMAT, "tie_word_embeddings is true, but lm_head.weight differs");
+}
+
 /* Asked to stop at the k-th question, for each k: nothing is there afterwards. */
 static int questions;
 static bool stop(void *arg) { return questions-- == 0; }
@@ -589,20 +611,11 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),
-        cmocka_unit_test(gemma2),
-        cmocka_unit_test(gpt2),
-        cmocka_unit_test(gptneox),
-        cmocka_unit_test(odd_sizes),
-        cmocka_unit_test(containers),
-        cmocka_unit_test(nested),
-        cmocka_unit_test(configs_refused),
-        cmocka_unit_test(formulas_refused),
-        cmocka_unit_test(links_refused),
-        cmocka_unit_test(tensors_refused),
-        cmocka_unit_test(stopped),
-        cmocka_unit_test(numbers_refused),
-        cmocka_unit_test(tied),
+        cmocka_unit_test(llama),         cmocka_unit_test(gemma2),          cmocka_unit_test(gpt2),
+        cmocka_unit_test(gptneox),       cmocka_unit_test(odd_sizes),       cmocka_unit_test(containers),
+        cmocka_unit_test(nested),        cmocka_unit_test(configs_refused), cmocka_unit_test(formulas_refused),
+        cmocka_unit_test(links_refused), cmocka_unit_test(tensors_refused), cmocka_unit_test(nested_ends),
+        cmocka_unit_test(stopped),       cmocka_unit_test(numbers_refused), cmocka_unit_test(tied),
         cmocka_unit_test(layers),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
