@@ -274,6 +274,14 @@ static void put_windows(back *b)
     json_decref(rope);
 }
 
+/* null: there is none. */
+static void put_cap(back *b, const char *name)
+{
+    double x = 0;
+    number_of(b, name, &x);
+    set(b, name, x != 0 ? real((float)x) : json_null());
+}
+
 /* ---- Gemma 3n and 4, Kimi-Linear ------------------------------------------------------------------------------ */
 
 /* The share of a normal distribution below x, as an F32 that leads to x again. */
@@ -300,6 +308,7 @@ static void put_gemma3n(back *b)
     if (hp->sparsity) b->lost |= json_object_set(b->o, "activation_sparsity_pattern", list) != 0;
     json_decref(list);
     if (left) set(b, "laurel_rank", json_integer((json_int_t)left->ne[1]));
+    put_cap(b, "final_logit_softcapping");
 }
 
 /* Widths of feed-forward parts: a number for all, twice it for layers without keys of their own, or a list. */
@@ -373,13 +382,6 @@ static void put_kimi(back *b)
 }
 
 /* ---- what a class says in its own way ------------------------------------------------------------------------- */
-
-static void put_cap(back *b, const char *name)
-{
-    double x = 0;
-    number_of(b, name, &x);
-    set(b, name, x != 0 ? real((float)x) : json_null());
-}
 
 static void put_special(back *b)
 {

@@ -10,7 +10,6 @@
 #define BOTH_ROWS                                                                                    \
     WORD("hidden_activation|hidden_act", GELU), WORD("hidden_act", GELU), ONLY("attention_bias", 0), \
         U32("sliding_window", "attention.sliding_window"),                                           \
-        F32_MAY("final_logit_softcapping", "final_logit_softcapping"),                               \
         U32_OR("num_kv_shared_layers", "attention.shared_kv_layers", 0),                             \
         MORE("intermediate_size", "feed_forward_length"), MORE("vocab_size_per_layer_input", NULL),  \
         U32_OR("max_position_embeddings", "context_length", 131072)
@@ -164,6 +163,7 @@ static const hn_hf_key gemma3n_keys[] = {
     U32_OR("altup_active_idx", "altup.active_idx", 0),
     ONLY("altup_correct_scale", 1),
     MORE("laurel_rank", NULL),
+    MORE("final_logit_softcapping", NULL),
     MORE("activation_sparsity_pattern", NULL),
     KEYS_END,
 };
@@ -177,8 +177,12 @@ static const hn_hf_name gemma3n_names[] = {
 };
 static hone_status gemma3n_more(hn_hf *f, hone_error *err)
 {
+    double cap;
     hone_status st;
     TRY(limit_tokens(f, 1, err));
+    TRY(hn_hf_number(f, "final_logit_softcapping", json_object_get(f->config, "final_logit_softcapping") ? 0 : 30, &cap,
+                     NULL, err)); /* null: none */
+    if (cap != 0) TRY(hn_hf_put_f32(f, "final_logit_softcapping", cap, err));
     TRY(put_windows(f, err));
     TRY(put_widths(f, false, err));
     return put_sparsity(f, err);
@@ -290,6 +294,7 @@ static hone_status put_experts(hn_hf *f, hone_error *err)
 
 static const hn_hf_key gemma4_keys[] = {
     BOTH_ROWS,
+    F32_MAY("final_logit_softcapping", "final_logit_softcapping"),
     MORE("head_dim", "attention.key_length|attention.value_length"),
     MORE("num_key_value_heads", "attention.head_count_kv"),
     MORE("hidden_size_per_layer_input", NULL),

@@ -347,10 +347,23 @@ static const hn_hf_name minimax_names[] = {
     EXPERT_NAMES("block_sparse_moe.experts", "w1", "w3", "w2"),
     NAMES_END,
 };
+/* What turns is said twice: in positions of a head, and, by transformers, as their share. */
+static hone_status check_turning(hn_hf *f, hone_error *err)
+{
+    int64_t n, d;
+    hone_status st;
+    const json_t *share = json_object_get(hn_hf_get(f, "rope_parameters"), "partial_rotary_factor");
+    TRY(hn_hf_whole(f, "rotary_dim", 0, &n, err));
+    TRY(hn_hf_whole(f, "head_dim", 0, &d, err));
+    if (!json_is_number(share) || !d || (int64_t)((double)d * json_number_value(share)) == n) return HONE_OK;
+    return hn_hf_refuse(f, "partial_rotary_factor", share, "rotary_dim over head_dim", err);
+}
+
 static hone_status minimax_more(hn_hf *f, hone_error *err)
 {
     int64_t n_layer;
     hone_status st;
+    TRY(check_turning(f, err));
     TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
     hn_hf_leave_drafts(f, n_layer);
     f->own_width = true;

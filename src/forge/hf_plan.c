@@ -319,7 +319,8 @@ static hone_status find_tied(hn_hf *f, hone_error *err)
     char name[320], head[320];
     bool same = true, said;
     hone_status st;
-    TRY(hn_hf_truth(f, "tie_word_embeddings", f->of->tied, &said, err));
+    const json_t *whole = json_object_get(f->root, "tie_word_embeddings"); /* of a model of several inputs */
+    TRY(hn_hf_truth(f, "tie_word_embeddings", json_is_boolean(whole) ? json_is_true(whole) : f->of->tied, &said, err));
     while (out->name && out->when != HN_TIED) out++;
     const char *module = out->name ? module_of(f, embd, out->name, stem_of(out->name), &row) : NULL;
     if (!module) return HONE_OK;

@@ -171,6 +171,11 @@ static hone_status put_longrope(hn_hf *f, const rope *r, hone_error *err)
 {
     double a, factor = r->has_orig ? (double)r->n_ctx / (double)r->n_orig : r->factor;
     hone_status st;
+    if (!strcmp(f->of->arch, "phi3") && !hn_hf_get(f, "original_max_position_embeddings"))
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: has no original_max_position_embeddings beside max_position_embeddings, which a model of "
+                       "class Phi3ForCausalLM with rope_type \"%s\" needs",
+                       f->path, r->type);
     TRY(check_members(f, r->all, "short_factor long_factor attention_factor", err));
     TRY(number(f, r->all, "attention_factor", factor > 1 ? sqrt(1 + ln(factor) / ln((double)r->n_orig)) : 1, &a, err));
     TRY(hn_hf_put_u32(f, "rope.scaling.original_context_length", (uint32_t)r->n_orig, err));

@@ -361,6 +361,15 @@ static void formulas_refused(void **state)
         { "Gemma4ForCausalLM", "gemma4_text", "\"rope_parameters\":{}", "has no rope_parameters" },
         { "Ministral3ForCausalLM", "ministral3", "\"rope_scaling\":null", "has no rope_parameters" },
         { "Mistral4ForCausalLM", "mistral4", "\"rope_theta\":1e6", "has no rope_parameters" },
+        { "Phi3ForCausalLM", "phi3",
+          "\"rope_scaling\":{\"rope_type\":\"longrope\",\"original_max_position_embeddings\":32,\"short_factor\":[1,1,"
+          "1,1],"
+          "\"long_factor\":[1,1,1,1]}",
+          "has no original_max_position_embeddings" },
+        { "MiniMaxM2ForCausalLM", "minimax_m2",
+          "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"head_dim\":8,\"rotary_dim\":4,\"rope_parameters\":"
+          "{\"rope_type\":\"default\",\"partial_rotary_factor\":0.25}",
+          "partial_rotary_factor = 0.25, expected rotary_dim over head_dim" },
         { "FalconH1ForCausalLM", "falcon_h1", "\"rope_scaling\":null", "has no rope_theta" },
         { "BertModel", "bert", "\"is_decoder\":true", "is_decoder = true, expected false" },
         { "BertModel", "bert", "\"add_cross_attention\":true", "add_cross_attention = true, expected false" },
@@ -370,7 +379,7 @@ static void formulas_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char config[2048];
-        bool needed = strstr(cases[i].says, "has no rope_") != NULL, encodes = strstr(cases[i].type, "bert") != NULL;
+        bool needed = strstr(cases[i].says, "has no ") != NULL, encodes = strstr(cases[i].type, "bert") != NULL;
         hf_folder f = { .config = config };
         hf_add(&f, encodes ? "embeddings.word_embeddings.weight" : "model.embed_tokens.weight", "32,16");
         snprintf(config, sizeof config,
@@ -556,6 +565,28 @@ static void nested(void **state)
     hn_gguf_close(g);
 }
 
+/* Whether both ends are one, a model of several inputs may say outside its text's config. */
+static void nested_ends(void **state)
+{
+    hf_folder f;
+    hone_error err;
+    hn_gguf *g;
+    char config[2048];
+    hf_gemma2(&f);
+    hf_add(&f, "lm_head.weight", "32,16");
+    snprintf(config, sizeof config, "{\"model_type\":\"x\",\"tie_word_embeddings\":false,\"text_config\":%s}",
+             HF_GEMMA2_CONFIG);
+    f.config = config;
+    hf_write(&f, at("ends"));
+    if (hone_convert(at("ends"), NULL, NULL, at("ends.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(hn_gguf_open(&g, at("ends.gguf"), &err), HONE_OK);
+    assert_non_null(hn_gguf_find_tensor(g, "output.weight"));
+    hn_gguf_close(g);
+    snprintf(config, sizeof config, "{\"model_type\":\"x\",\"tie_word_embeddings\":true,\"text_config\":%s}",
+             HF_GEMMA2_CONFIG);
+    refused(&f, HONE_E_FORMAT, "tie_word_embeddings is true, but lm_head.weight differs");
+}
+
 /* Asked to stop at the k-th question, for each k: nothing is there afterwards. */
 static int questions;
 static bool stop(void *arg) { return questions-- == 0; }
@@ -580,20 +611,11 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),
-        cmocka_unit_test(gemma2),
-        cmocka_unit_test(gpt2),
-        cmocka_unit_test(gptneox),
-        cmocka_unit_test(odd_sizes),
-        cmocka_unit_test(containers),
-        cmocka_unit_test(nested),
-        cmocka_unit_test(configs_refused),
-        cmocka_unit_test(formulas_refused),
-        cmocka_unit_test(links_refused),
-        cmocka_unit_test(tensors_refused),
-        cmocka_unit_test(stopped),
-        cmocka_unit_test(numbers_refused),
-        cmocka_unit_test(tied),
+        cmocka_unit_test(llama),         cmocka_unit_test(gemma2),          cmocka_unit_test(gpt2),
+        cmocka_unit_test(gptneox),       cmocka_unit_test(odd_sizes),       cmocka_unit_test(containers),
+        cmocka_unit_test(nested),        cmocka_unit_test(configs_refused), cmocka_unit_test(formulas_refused),
+        cmocka_unit_test(links_refused), cmocka_unit_test(tensors_refused), cmocka_unit_test(nested_ends),
+        cmocka_unit_test(stopped),       cmocka_unit_test(numbers_refused), cmocka_unit_test(tied),
         cmocka_unit_test(layers),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -130,11 +130,29 @@ static void gemma4(void **state)
     round_trip(&f, "F32", "");
 }
 
+/* The class's own cap where none is said; none where it is null. */
 static void gemma3n(void **state)
 {
-    hf_folder f;
-    hf_gemma3n(&f);
-    round_trip(&f, "F32", "");
+    static const char cap[] = "\"final_logit_softcapping\":7.0,";
+    static const char *const caps[] = { cap, "", "\"final_logit_softcapping\":null," };
+    static const float want[] = { 7, 30, 0 };
+    char config[2048];
+    for (int i = 0; i < 3; i++) {
+        hone_error err;
+        hn_gguf *g;
+        float x = 0;
+        hf_folder f;
+        hf_gemma3n(&f);
+        const char *p = strstr(f.config, cap);
+        assert_non_null(p);
+        snprintf(config, sizeof config, "%.*s%s%s", (int)(p - f.config), f.config, caps[i], p + sizeof cap - 1);
+        f.config = config;
+        round_trip(&f, "F32", "");
+        assert_int_equal(hn_gguf_open(&g, at("first.gguf"), &err), HONE_OK);
+        assert_int_equal(hn_gguf_get_f32(g, "gemma3n.final_logit_softcapping", &x, NULL, &err), HONE_OK);
+        assert_true(x == want[i]);
+        hn_gguf_close(g);
+    }
 }
 
 static void kimi_linear(void **state)
