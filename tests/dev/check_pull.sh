@@ -87,6 +87,32 @@ while [ $i -lt 60 ]; do
 done
 [ $bad -eq 0 ] && ok "60 times cut at any byte" || not_ok "cut: $bad of 60" "$T/err"
 
+# ---- answers with other bytes in them: of the hub, its store and a registry -----------------------------------
+mkdir -p "$F/ollama/library/m" "$F/ollama/blobs"
+cp "$ONE" "$F/ollama/blobs/sha256-$SHA"
+printf '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}' "$SHA" "$(wc -c <"$ONE")" >"$F/ollama/library/m/x"
+export OLLAMA_MODELS="$T/ollama"
+i=0 wrong=0 odd=0
+rm -rf "$T/cache" "$T/outside"
+: >"$T/codes"
+while [ $i -lt "${GARBLED:-300}" ]; do
+    rules "hub:/ garble $(random 4)" "cdn:/ garble $(random 2)" "# $i"
+    case $((i % 3)) in
+    2) name=ollama:127.0.0.1:$PORT/library/m:x file=$T/ollama/blobs/sha256-$SHA ;;
+    1) name=http://127.0.0.1:$CDN/plain/file.gguf file=$T/data/hone/models/file.gguf ;;
+    0) name=o/one file=$BLOB ;;
+    esac
+    run "$HONE" pull --retry-wait 0.001 --retries 2 --timeout 1 $name
+    echo $rc >>"$T/codes"
+    case $rc in 0 | 1 | 2 | 3 | 5) ;; *) odd=$((odd + 1)) && cat "$T/err" ;; esac
+    grep -qiE 'sanitizer|assertion' "$T/err" && odd=$((odd + 1)) && cat "$T/err"
+    [ $rc -ne 0 ] || [ $((i % 3)) -eq 1 ] || cmp -s "$file" "$ONE" || wrong=$((wrong + 1))
+    rm -rf "$T/cache" "$T/ollama" "$T/data"
+    i=$((i + 1))
+done
+[ $odd -eq 0 ] && [ $wrong -eq 0 ] && ok "$i pulls of garbled answers: exit codes $(sort -n "$T/codes" | uniq -c | awk '{ printf "%s%s x %s", (NR > 1 ? ", " : ""), $2, $1 }')" ||
+    not_ok "garbled answers: $odd of $i ended oddly, $wrong left a wrong file"
+
 # ---- a full disk ------------------------------------------------------------------------------------------
 mkdir "$T/small"
 if mount -t tmpfs -o size=2m none "$T/small" 2>/dev/null; then
