@@ -412,7 +412,7 @@ static void api(request *r, const char *rest)
                     "{\"error\":\"Repository not found\"}");
     if (strncmp(what, "tree/", 5) == 0) return tree(r, repo, root);
     const char *rev = strncmp(what, "revision/", 9) == 0 ? what + 9 : "main";
-    if (strcmp(rev, "main") != 0 && strcmp(rev, COMMIT) != 0 && strcmp(rev, "v1/x") != 0)
+    if (strcmp(rev, "main") != 0 && strspn(rev, "0123456789abcdef") != 40 && strcmp(rev, COMMIT) != 0 && strcmp(rev, "v1/x") != 0)
         return text(r, 404, "X-Error-Code: RevisionNotFound\r\n", "{\"error\":\"Invalid rev id\"}");
     static char out[1 << 18], list[1 << 17];
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
@@ -439,7 +439,9 @@ static void resolve(request *r, const char *repo, const char *rest)
     digest(hex, path, lfs, sb.st_size);
     snprintf(linked, sizeof linked, "X-Linked-Etag: \"%s\"\r\nX-Linked-Size: %lld\r\n",
              does(r, "linked") ? r->word : hex, (long long)sb.st_size);
-    snprintf(more, sizeof more, "%s%s%s", does(r, "nocommit") ? "" : "X-Repo-Commit: " COMMIT "\r\n", linked, "");
+    bool commit = name - rest == 40 && strspn(rest, "0123456789abcdef") == 40; /* any is one: the files are those that are there */
+    snprintf(more, sizeof more, "%s%.40s%s%s", does(r, "nocommit") ? "" : "X-Repo-Commit: ",
+             does(r, "nocommit") ? "" : commit ? rest : COMMIT, does(r, "nocommit") ? "" : "\r\n", linked);
     if (does(r, "relative")) {
         head(r, 307, "%sLocation: /api/resolve-cache/models/%s/%s\r\nContent-Length: 0\r\n\r\n", more, repo, rest);
         return;
