@@ -2,7 +2,6 @@
 #include "hub/cache.h"
 
 #include "base/file.h"
-#include "base/os.h"
 #include "base/source.h"
 
 #include <errno.h>
@@ -189,16 +188,35 @@ static bool is_link_to(const char *path, const char *text)
     return n >= 0 && (size_t)n == strlen(text) && memcmp(seen, text, (size_t)n) == 0;
 }
 
-/* A link of this text at path, made beside it and renamed. 0, or errno. */
+/* Beside path, of a name that fits into a folder whatever path is called, and always the same: what a process left that
+ * was killed before it renamed is in the next one's way, and goes. */
+static void beside_of(char dst[HN_CACHE_PATH + 32], const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    unsigned char sum[32];
+    char hex[17];
+    hn_sha256 s;
+    hn_sha256_init(&s);
+    hn_sha256_add(&s, name, strlen(name));
+    hn_sha256_end(&s, sum);
+    snprintf(dst, HN_CACHE_PATH + 32, "%.*s.hone-tmp-%s", (int)(name - path), path, hn_hex(hex, sum, 8));
+}
+
+/* A link of this text at path, made beside it and renamed. Another process may do the same now: both mean the same
+ * blob, and whoever renames has made it for both. 0, or errno. */
 static int put_link(const char *path, const char *text)
 {
-    unsigned char random[8];
-    char hex[17], beside[HN_CACHE_PATH + 32];
-    if (!hn_os_random(random, sizeof random)) return EAGAIN;
-    snprintf(beside, sizeof beside, "%s.hone-tmp-%s", path, hn_hex(hex, random, sizeof random));
-    if (symlink(text, beside) != 0) return errno;
-    int e = rename(beside, path) == 0 ? 0 : errno;
-    if (e) unlink(beside);
+    char beside[HN_CACHE_PATH + 32];
+    int e = EEXIST;
+    beside_of(beside, path);
+    for (int tries = 0; tries < 100 && (e == EEXIST || e == ENOENT); tries++) {
+        e = symlink(text, beside) == 0 || (errno == EEXIST && is_link_to(beside, text)) ? 0 : errno;
+        if (e == EEXIST) unlink(beside);
+        if (e) continue;
+        e = rename(beside, path) == 0 ? 0 : errno;
+        if (e == ENOENT && is_link_to(path, text)) return 0;
+        if (e && e != ENOENT) unlink(beside);
+    }
     return e;
 }
 

@@ -77,6 +77,59 @@ rules
 expect 0 "and the next one has it" "$HONE" pull $P "http://127.0.0.1:$CDN/plain/file.gguf"
 same "right" "$T/data/hone/models/file.gguf" "$ONE"
 
+# ---- killed at, and after the failure of, each call that changes the disk ---------------------------------------
+# after REPO CALL HOW: the first, second, … such call of a pull; of many only some. What is left must be gone on with. o/few
+# has small files, which come without a second thread: calls are counted for each thread by itself.
+after() {
+    k=1 step=1 bad=0 tried=0
+    while :; do
+        rm -rf "$T/cache"
+        timeout 60 strace -f -qq -o "$T/trace" -e trace="$2" -e inject="$2:$3:when=$k" "$HONE" pull $P "$1" >/dev/null 2>"$T/err"
+        grep -q 'INJECTED\|KILL' "$T/trace" || break
+        tried=$((tried + 1))
+        right "$1" some || bad=$((bad + 1))
+        "$HONE" pull $P "$1" >/dev/null 2>"$T/err" && right "$1" || bad=$((bad + 1))
+        left=$(find "$T/cache" -name '*hone-*')
+        [ -z "$left" ] || { bad=$((bad + 1)) && echo "# $1 $2 $3 $k: $left"; }
+        [ $k -lt 12 ] || step=$((step + 3))
+        k=$((k + step))
+    done
+    [ $bad -eq 0 ] && ok "$1: $2, $3, $tried times: the next pull has it, and nothing is left" || not_ok "$1: $2 $3: $bad of $tried" "$T/err"
+}
+# right REPO [some]: all files are in the snapshot, of the branch, and each is that of the hub; or some
+right() {
+    at=$T/cache/models--o--${1#o/}
+    for f in "$F/repos/$1"/*; do
+        here=$at/snapshots/$C/${f##*/}
+        if [ -e "$here" ]; then cmp -s "$here" "$f" || return 1; elif [ -z "$2" ]; then return 1; fi
+    done
+    for f in "$at"/blobs/*; do
+        case ${f##*/} in
+        *.hone-* | '*') ;;
+        *) [ "$(sha256sum <"$f" | cut -d' ' -f1)" = "${f##*/}" ] || [ "$(git_sha "$f")" = "${f##*/}" ] || return 1 ;;
+        esac
+    done
+    [ -n "$2" ] || [ "$(cat "$at/refs/main")" = "$C" ]
+}
+git_sha() { { printf 'blob %d\0' "$(wc -c <"$1")" && cat "$1"; } | sha1sum | cut -d' ' -f1; }
+mkdir -p "$F/repos/o/few"
+for i in 1 2 3; do head -c $((i * 700)) $TINY >"$F/repos/o/few/s-Q4_0-0000$i-of-00003.gguf"; done
+rules
+if strace -qq -o "$T/trace" true 2>/dev/null; then
+    for call in mkdir fallocate ftruncate pwrite64 fsync rename symlink unlink flock; do
+        for repo in o/one o/few; do
+            after $repo $call signal=KILL
+            after $repo $call error=EIO
+        done
+    done
+    after o/one pwrite64 error=ENOSPC
+    after o/one fallocate error=ENOSPC
+    after o/one fallocate error=EOPNOTSUPP
+    after o/few write error=ENOSPC
+else
+    skip "killed at each call" "no strace"
+fi
+
 # ---- the connection ends at byte k -----------------------------------------------------------------------
 bad=0 i=0
 while [ $i -lt 60 ]; do
@@ -86,6 +139,32 @@ while [ $i -lt 60 ]; do
     i=$((i + 1))
 done
 [ $bad -eq 0 ] && ok "60 times cut at any byte" || not_ok "cut: $bad of 60" "$T/err"
+
+# ---- answers with other bytes in them: of the hub, its store and a registry -----------------------------------
+mkdir -p "$F/ollama/library/m" "$F/ollama/blobs"
+cp "$ONE" "$F/ollama/blobs/sha256-$SHA"
+printf '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}' "$SHA" "$(wc -c <"$ONE")" >"$F/ollama/library/m/x"
+export OLLAMA_MODELS="$T/ollama"
+i=0 wrong=0 odd=0
+rm -rf "$T/cache" "$T/outside"
+: >"$T/codes"
+while [ $i -lt "${GARBLED:-300}" ]; do
+    rules "hub:/ garble $(random 4)" "cdn:/ garble $(random 2)" "# $i"
+    case $((i % 3)) in
+    2) name=ollama:127.0.0.1:$PORT/library/m:x file=$T/ollama/blobs/sha256-$SHA ;;
+    1) name=http://127.0.0.1:$CDN/plain/file.gguf file=$T/data/hone/models/file.gguf ;;
+    0) name=o/one file=$BLOB ;;
+    esac
+    run "$HONE" pull --retry-wait 0.001 --retries 2 --timeout 1 $name
+    echo $rc >>"$T/codes"
+    case $rc in 0 | 1 | 2 | 3 | 5) ;; *) odd=$((odd + 1)) && cat "$T/err" ;; esac
+    grep -qiE 'sanitizer|assertion' "$T/err" && odd=$((odd + 1)) && cat "$T/err"
+    [ $rc -ne 0 ] || [ $((i % 3)) -eq 1 ] || cmp -s "$file" "$ONE" || wrong=$((wrong + 1))
+    rm -rf "$T/cache" "$T/ollama" "$T/data"
+    i=$((i + 1))
+done
+[ $odd -eq 0 ] && [ $wrong -eq 0 ] && ok "$i pulls of garbled answers: exit codes $(sort -n "$T/codes" | uniq -c | awk '{ printf "%s%s x %s", (NR > 1 ? ", " : ""), $2, $1 }')" ||
+    not_ok "garbled answers: $odd of $i ended oddly, $wrong left a wrong file"
 
 # ---- a full disk ------------------------------------------------------------------------------------------
 mkdir "$T/small"

@@ -17,7 +17,7 @@
  * there), loop, html, nocommit, sha WORD (the commit), retry N (429, Retry-After), rate N (429, RateLimit), page N
  * (entries a page), path WORD (an entry of that name), size N (the list lies by so much), linked WORD (X-Linked-Etag
  * lies), nolength, noetag, weak (the ETag is one of W/), modified WORD (instead of an ETag, that day of October 2015),
- * until N (429, Retry-After as a date N seconds hence by a clock of 2015), self (a page whose next is itself), many N (the
+ * until N (429, Retry-After as a date N seconds hence by a clock of 2015), garble N (up to N bytes of head and text are others), self (a page whose next is itself), many N (the
  * list has N MB of empty objects), deep N (the list is N arrays in each other). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -167,19 +167,39 @@ static void digest(char hex[65], const char *path, bool sha256, long long size)
 
 /* ---- answers -------------------------------------------------------------------------------------------- */
 
+/* Other bytes in p[0..n), at random: those of texts mostly, which break less. */
+static void garble(const request *r, char *p, size_t n)
+{
+    static const char likely[] = "0019af{}[]\",:/.%\\-= \r\n\t\x1b\x80\xff";
+    for (long k = n && does(r, "garble") ? random() % (r->n + 1) : 0; k > 0; k--)
+        p[(size_t)random() % n] = random() % 4 ? likely[(size_t)random() % (sizeof likely - 1)] : (char)random();
+}
+
 static void head(request *r, int status, const char *fmt, ...)
 {
     va_list ap;
-    fprintf(r->out, "HTTP/1.1 %d %s\r\n", status, status < 300 ? "OK" : status < 400 ? "Moved" : "No");
+    char lines[LINE];
+    size_t n = (size_t)snprintf(lines, sizeof lines, "HTTP/1.1 %d %s\r\n", status,
+                                status < 300   ? "OK"
+                                : status < 400 ? "Moved"
+                                               : "No");
     va_start(ap, fmt);
-    vfprintf(r->out, fmt, ap);
+    n += (size_t)vsnprintf(lines + n, sizeof lines - n, fmt, ap);
     va_end(ap);
+    if (n >= sizeof lines) n = sizeof lines - 1;
+    garble(r, lines, n);
+    fwrite(lines, 1, n, r->out);
 }
 
 static void text(request *r, int status, const char *more, const char *body)
 {
-    head(r, status, "%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n%s", more,
-         *body == '<' ? "text/html" : "application/json", strlen(body), strcmp(r->method, "HEAD") == 0 ? "" : body);
+    char *copy = strdup(body);
+    size_t n = strlen(body);
+    garble(r, copy, n);
+    head(r, status, "%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", more,
+         *body == '<' ? "text/html" : "application/json", n);
+    if (strcmp(r->method, "HEAD") != 0) fwrite(copy, 1, n, r->out);
+    free(copy);
 }
 
 static void pause_ms(long ms)
@@ -392,7 +412,7 @@ static void api(request *r, const char *rest)
                     "{\"error\":\"Repository not found\"}");
     if (strncmp(what, "tree/", 5) == 0) return tree(r, repo, root);
     const char *rev = strncmp(what, "revision/", 9) == 0 ? what + 9 : "main";
-    if (strcmp(rev, "main") != 0 && strcmp(rev, COMMIT) != 0 && strcmp(rev, "v1/x") != 0)
+    if (strcmp(rev, "main") != 0 && strspn(rev, "0123456789abcdef") != 40 && strcmp(rev, COMMIT) != 0 && strcmp(rev, "v1/x") != 0)
         return text(r, 404, "X-Error-Code: RevisionNotFound\r\n", "{\"error\":\"Invalid rev id\"}");
     static char out[1 << 18], list[1 << 17];
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
@@ -419,7 +439,9 @@ static void resolve(request *r, const char *repo, const char *rest)
     digest(hex, path, lfs, sb.st_size);
     snprintf(linked, sizeof linked, "X-Linked-Etag: \"%s\"\r\nX-Linked-Size: %lld\r\n",
              does(r, "linked") ? r->word : hex, (long long)sb.st_size);
-    snprintf(more, sizeof more, "%s%s%s", does(r, "nocommit") ? "" : "X-Repo-Commit: " COMMIT "\r\n", linked, "");
+    bool commit = name - rest == 40 && strspn(rest, "0123456789abcdef") == 40; /* any is one: the files are those that are there */
+    snprintf(more, sizeof more, "%s%.40s%s%s", does(r, "nocommit") ? "" : "X-Repo-Commit: ",
+             does(r, "nocommit") ? "" : commit ? rest : COMMIT, does(r, "nocommit") ? "" : "\r\n", linked);
     if (does(r, "relative")) {
         head(r, 307, "%sLocation: /api/resolve-cache/models/%s/%s\r\nContent-Length: 0\r\n\r\n", more, repo, rest);
         return;

@@ -163,6 +163,26 @@ pull o/one:Q4_K_M
 [ "$(readlink "$GOT")" = "../../blobs/$SHA" ] && ok "a link to another blob is set right" || not_ok "a link to another blob is set right"
 [ ! -e "$BLOBS/$SHA.hone-part" ] && [ ! -e "$BLOBS/$SHA.hone-part.json" ] && ok "what a killed pull left of a whole file goes" ||
     not_ok "what a killed pull left of a whole file goes"
+D=1111111111111111111111111111111111111111
+begin
+pull o/one:Q4_K_M
+rules "hub:/revision sha $D"
+expect 0 "a branch that has moved on" "$HONE" pull $P o/one:Q4_K_M --json
+says "names its new commit" "\"commit\":\"$D\"" "$T/out"
+count "and what is the same is not fetched again" 0 'resolve|store'
+[ "$(cat "$T/cache/models--o--one/refs/main")" = $D ] && cmp -s "$T/cache/models--o--one/snapshots/$D/one-Q4_K_M.gguf" "$GOT" && ok "both commits have it" ||
+    not_ok "both commits have it"
+rules "hub:/revision sha 2222222222222222222222222222222222222222" "cdn:/store status 403"
+expect 5 "one that moved on to what does not come" "$HONE" pull $P o/one:Q8_0
+[ "$(cat "$T/cache/models--o--one/refs/main")" = $D ] && ok "stays where it was" || not_ok "stays where it was"
+rules "hub:/tree size 562949953421312"
+expect 4 "models that no machine has memory for" "$HONE" pull $P o/one
+says "say how much, and how to take one all the same" 'smallest model there has 524288.00 GiB.*o/one:Q4_K_M takes it all the same'
+expect 1 "and no disk room" "$HONE" pull $P o/one:Q4_K_M
+says "say both numbers" 'the disk has [0-9.]* GB free; 562949.95 GB are to come'
+rules
+expect 0 "of a folder of the repository" "$HONE" pull $P hf.co/o/two/tree/main/b --json
+says "the one that is in it" '"path":"b/y-Q4_K_M.gguf"' "$T/out"
 rules
 expect 0 "a proxy is not asked for this machine" env http_proxy=http://127.0.0.1:1 all_proxy=http://127.0.0.1:1 "$HONE" pull $P o/one:Q8_0
 rules
@@ -267,7 +287,7 @@ expect 2 "a token that is none" env HF_TOKEN="$(printf 'a\033b')" "$HONE" pull $
 
 SLOW="--retry-wait 0.01 --piece 0.0625 --connections 2"
 noted() { grep -q '"have":\[65536' "$BLOBS/$SHA.hone-part.json"; }
-for sig in INT KILL; do
+for sig in INT TERM KILL; do
     begin "cdn:/store slow 16000"
     "$HONE" pull $SLOW o/one:Q4_K_M >"$T/out" 2>"$T/err" &
     S=$!
@@ -275,7 +295,10 @@ for sig in INT KILL; do
     kill -$sig $S
     wait $S 2>/dev/null
     _rc=$?
-    [ $sig = KILL ] || { [ $_rc -eq 130 ] && ok "SIGINT: exit code 130" || not_ok "SIGINT: exit code $_rc" "$T/err"; }
+    case $sig:$_rc in
+    INT:130 | TERM:6 | KILL:137) ok "$sig: exit code $_rc" ;;
+    *) not_ok "$sig: exit code $_rc" "$T/err" ;;
+    esac
     [ -e "$BLOBS/$SHA.hone-part" ] && noted && [ ! -e "$GOT" ] && ok "$sig: part and journal stay, no file" || not_ok "$sig: part and journal"
     rules
     expect 0 "$sig: the same command goes on" "$HONE" pull $P o/one:Q4_K_M --json
@@ -283,6 +306,15 @@ for sig in INT KILL; do
     [ "$(sed -n 's/.*"fetched":\([0-9]*\).*/\1/p' "$T/out")" -le 234464 ] && ok "$sig: only what was missing came" ||
         not_ok "$sig: only what was missing came" "$T/out"
 done
+# on a terminal it is told how far it is, how fast, how long yet
+if ${CC:-cc} -O1 -o "$T/pty" tests/e2e/pty.c -lutil 2>"$T/err" && "$T/pty" -t 60 /bin/true </dev/null >/dev/null 2>&1; then
+    begin "cdn:/store slow 24000"
+    "$T/pty" -t 60 -w 100 "$HONE" pull $SLOW o/one:Q4_K_M </dev/null >"$T/screen" 2>"$T/err"
+    tr '\r' '\n' <"$T/screen" >"$T/lines"
+    says "progress on a terminal" 'one-Q4_K_M.gguf  [0-9.]+ [kM]B of 300 kB  [0-9.]+ [kM]B/s  0:0[0-9] left +[0-9]+ %' "$T/lines"
+else
+    skip "progress on a terminal" "no pseudo-terminal"
+fi
 # a part whose bytes are not what its journal says
 begin "cdn:/store slow 16000"
 "$HONE" pull $SLOW o/one:Q4_K_M 2>/dev/null >&2 &

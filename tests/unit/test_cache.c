@@ -255,6 +255,23 @@ static void published(void **state)
     assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "x.gguf", OID_C, &err), HONE_E_IO);
     assert_int_equal(hn_cache_link(root, "o/n", COMMIT, "../x.gguf", OID_A, &err), HONE_E_ARG);
     assert_false(there(SNAPSHOT "/x.gguf"));
+    /* the longest name that a folder takes; and what a killed process left of it */
+    char longest[300], left[600], hex[17];
+    unsigned char sum[32];
+    hn_sha256 sha;
+    memset(longest, 'l', 255);
+    longest[255] = 0;
+    hn_sha256_init(&sha);
+    hn_sha256_add(&sha, longest, 255);
+    hn_sha256_end(&sha, sum);
+    snprintf(left, sizeof left, "%s/.hone-tmp-%s", at(SNAPSHOT), hn_hex(hex, sum, 8));
+    assert_int_equal(symlink("../../blobs/" OID_B, left), 0);
+    publish("o/n", COMMIT, longest, OID_A, NULL);
+    assert_true(lstat(left, &before) != 0);
+    snprintf(left, sizeof left, "%s/%s", at(SNAPSHOT), longest);
+    n = readlink(left, link, sizeof link);
+    assert_true(n == (ssize_t)strlen("../../blobs/" OID_A) && memcmp(link, "../../blobs/" OID_A, (size_t)n) == 0);
+    unlink(left);
     /* links that somebody put where hone writes: nothing goes to where they lead */
     put("mine", "mine");
     assert_int_equal(mkdir(at("outside"), 0700), 0);
