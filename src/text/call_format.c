@@ -608,7 +608,8 @@ json_t *hn_call_format_json(const hn_call_format *f)
                   { "end", f->end },
                   { "separator", f->separator },
                   { "section_end", f->section_end } };
-    json_t *o = json_pack("{s:s, s:s, s:b}", "shape", f->own ? "generic" : shapes[f->shape], "ids", ids[f->id], "single", f->single);
+    json_t *o = json_pack("{s:s, s:s, s:b}", "shape", f->own ? "generic" : shapes[f->shape], "ids", ids[f->id],
+                          "single", f->single);
     bool ok = o != NULL;
     for (size_t i = 0; ok && i < sizeof marks / sizeof *marks; i++)
         if (*marks[i].text) ok = json_object_set_new(o, marks[i].name, json_string(marks[i].text)) == 0;

@@ -107,9 +107,9 @@ static void put_arguments(pen *p, const json_t *args)
 {
     const json_t *text = json_is_string(args) ? args : NULL;
     if (text && json_string_length(text))
-        p->st = p->st == HONE_OK ? hn_call_json_or_string(&p->text, json_string_value(text), json_string_length(text),
-                                                          NULL)
-                                 : p->st;
+        p->st = p->st == HONE_OK
+                    ? hn_call_json_or_string(&p->text, json_string_value(text), json_string_length(text), NULL)
+                    : p->st;
     else if (json_is_object(args)) put_value(p, &p->text, args);
     else put_text(p, &p->text, "{}");
 }

@@ -582,7 +582,8 @@ static int64_t running_at(int port)
     size_t i;
     json_array_foreach(slots, i, slot)
     {
-        if (json_is_true(json_object_get(slot, "is_processing"))) n += 1 + json_integer_value(json_object_get(slot, "n_past"));
+        if (json_is_true(json_object_get(slot, "is_processing")))
+            n += 1 + json_integer_value(json_object_get(slot, "n_past"));
     }
     json_decref(slots);
     return n;
@@ -591,7 +592,8 @@ static int64_t running_at(int port)
 /* Whoever does not take its answer makes it pause, and gets the same when it does; others go on meanwhile. */
 static void a_slow_reader_pauses(void **state)
 {
-    static const char q[] = "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
+    static const char q[] =
+        "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
     running r = { 0 };
     char body[200];
     int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -637,9 +639,10 @@ static void a_response_is_cancelled(void **state)
     size_t n = 0;
     start(&r, 2);
     int fd = client_connect(r.port);
-    assert_true(client_request(fd, "POST", "/v1/responses", NULL,
-                               "{\"input\":\"Hi\",\"ignore_eos\":true,\"stream\":true}"));
-    while (!strstr(part, "\"resp_") || !strstr(strstr(part, "\"resp_"), "\",")) { /* its id comes with its first event */
+    assert_true(
+        client_request(fd, "POST", "/v1/responses", NULL, "{\"input\":\"Hi\",\"ignore_eos\":true,\"stream\":true}"));
+    while (!strstr(part, "\"resp_") ||
+           !strstr(strstr(part, "\"resp_"), "\",")) { /* its id comes with its first event */
         ssize_t k = recv(fd, part + n, sizeof part - 1 - n, 0);
         assert_true(k > 0);
         part[n += (size_t)k] = 0;
