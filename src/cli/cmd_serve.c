@@ -60,10 +60,11 @@ static const hn_opt work_opts[] = {
            "memory for what conversations remember, of each model (default: half of what "
            "is available)",
            .min = 1, .max = INT32_MAX),
-    HN_OPT("cache-scope", NULL, CHOICE, "WHOSE",
-           "what was computed is found again by all clients, or by the one that sent it, so that none learns by its speed "
-           "what others ask (default: all on this machine alone, else client)",
-           .choices = "all|client"),
+    HN_OPT(
+        "cache-scope", NULL, CHOICE, "WHOSE",
+        "what was computed is found again by all clients, or by the one that sent it, so that none learns by its speed "
+        "what others ask (default: all on this machine alone, else client)",
+        .choices = "all|client"),
     HN_OPT("request-timeout", NULL, I32, "S", "longest time for a request", .def = "600", .min = 1, .max = 86400),
     HN_OPT("drain", NULL, I32, "S", "time that answers have to end after SIGTERM", .def = "30", .min = 0, .max = 86400),
     HN_OPT_END,
@@ -234,9 +235,7 @@ static int read_settings(serving *s)
     };
     p->shelf.model = (hone_model_params){ .tokenizer_pre = hn_opts_str(o, "pre"), .packed = hn_opts_str(o, "packed") };
     const char *pooling = hn_opts_str(o, "pooling"), *scope = hn_opts_str(o, "cache-scope");
-    p->cache_scope = !scope                     ? HN_CACHE_BY_ADDRESS
-                     : strcmp(scope, "all") == 0 ? HN_CACHE_OF_ALL
-                                                 : HN_CACHE_BY_CLIENT;
+    p->cache_scope = !scope ? HN_CACHE_BY_ADDRESS : strcmp(scope, "all") == 0 ? HN_CACHE_OF_ALL : HN_CACHE_BY_CLIENT;
     p->shelf.pooling = !pooling                       ? HONE_POOL_FILE
                        : strcmp(pooling, "mean") == 0 ? HONE_POOL_MEAN
                        : strcmp(pooling, "cls") == 0  ? HONE_POOL_CLS

@@ -37,9 +37,9 @@ struct hn_ticket {
     hone_bias *bias;
     hone_adapter **adapters;
     float *scales;
-    hn_choice *choice; /* [r.n_choices] */
-    int32_t n_left;    /* choices that have not ended */
-    bool forked;       /* the prompt is done */
+    hn_choice *choice;                  /* [r.n_choices] */
+    int32_t n_left;                     /* choices that have not ended */
+    bool forked;                        /* the prompt is done */
     bool cancelled, held;               /* held: nothing of it is run */
     uint64_t scope;                     /* of its sequences */
     int32_t n_cached, n_done, n_echoed; /* of the prompt: found, there, told with log-probabilities */

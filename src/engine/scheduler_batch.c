@@ -53,7 +53,8 @@ static void share(hone_scheduler *s, int32_t n_rows)
         for (int32_t i = 0; i < s->n_active; i++)
             for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
                 hn_choice *c = &s->active[i]->choice[k];
-                if (c->slot < 0 || c->ended || c->of->held || is_decoding(s, c) || !may_have(s, c, h.echo_left)) continue;
+                if (c->slot < 0 || c->ended || c->of->held || is_decoding(s, c) || !may_have(s, c, h.echo_left))
+                    continue;
                 if (!oldest) oldest = c;
                 if (!shortest || left_of(s, c) < left_of(s, shortest)) shortest = c;
             }

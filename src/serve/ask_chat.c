@@ -136,7 +136,8 @@ static bool read_message(hn_turns *t, const json_t *m, const char *path)
         if (!hn_turn_answers(t, id)) return hn_field_range(f, at, v, "the id of a call in a message before");
     }
     if ((v = hn_field_get(m, "content"))) return read_content(t, v, hn_field_path(at, path, "content"));
-    if (answer && (t->n_calls || t->has_content || t->reasoning.n)) return true; /* it may have ended while it thought */
+    if (answer && (t->n_calls || t->has_content || t->reasoning.n))
+        return true; /* it may have ended while it thought */
     return hn_field_missing(f, hn_field_path(at, path, "content"),
                             answer ? "a string, or tool_calls" : "a string or an array of parts");
 }

@@ -269,7 +269,7 @@ static bool read_response_format(hn_fields *f, const json_t *o, const char *path
     const json_t *schema = hn_field_get(o, "schema"), *named = hn_field_get(o, "json_schema");
     if (type == types[2] && (named || !schema)) return read_named_schema(f, named, hn_field_path(at, path, type));
     return schema ? /* as llama-server takes it, by either type */
-                  hn_field_schema(f, schema, hn_field_path(at, path, "schema"))
+               hn_field_schema(f, schema, hn_field_path(at, path, "schema"))
                   : hn_field_form(f, path, HONE_GRAMMAR_JSON_OBJECT, NULL);
 }
 

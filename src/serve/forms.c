@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { KEPT = 16 };
+enum { KEPT = 4 }; /* beside those in use; the masks of each are at most 16 MiB */
 
 typedef struct form {
     struct form *next;

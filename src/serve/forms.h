@@ -6,7 +6,7 @@
 #include "hone.h"
 
 typedef struct hn_forms hn_forms;
-hn_forms *hn_forms_new(void); /* NULL: out of memory */
+hn_forms *hn_forms_new(void);    /* NULL: out of memory */
 void hn_forms_free(hn_forms *f); /* when all are given back; NULL allowed */
 
 /* As hone_grammar_compile says; *out is another's too, and goes back by hn_forms_give. */

@@ -116,16 +116,16 @@ typedef struct hn_job {
 
     /* the event thread's */
     struct hn_job *next_open, **at_open;
-    void *state;       /* of the voice's stream */
-    bool begun;        /* the stream's first bytes were sent */
-    bool gone;         /* so is the client */
-    bool answered;     /* while it waited for its model; x is no more */
-    bool stopped;      /* the desk was told */
-    bool held;         /* it was once told to hold */
+    void *state;        /* of the voice's stream */
+    bool begun;         /* the stream's first bytes were sent */
+    bool gone;          /* so is the client */
+    bool answered;      /* while it waited for its model; x is no more */
+    bool stopped;       /* the desk was told */
+    bool held;          /* it was once told to hold */
     _Atomic bool ended; /* by whoever asked for it: it is told so */
-    bool broken;       /* frames were lost for want of memory: the stream ends without its end */
-    _Atomic bool runs; /* the desk has begun with it */
-    const char *route; /* for the counters */
+    bool broken;        /* frames were lost for want of memory: the stream ends without its end */
+    _Atomic bool runs;  /* the desk has begun with it */
+    const char *route;  /* for the counters */
     uint64_t t_sent;
 } hn_job;
 

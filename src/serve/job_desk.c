@@ -236,6 +236,8 @@ static void say_echo(hn_strand *s)
 /* Parts of a conversation's answer. True: some of it was reasoning. */
 static bool say_parts(hn_strand *s, const hone_reply_part *parts, size_t n)
 {
+    enum { LONGEST_NAME = 64 }; /* of a tool */
+    char name[LONGEST_NAME + 1];
     bool reasons = false;
     for (size_t i = 0; i < n; i++) {
         const hone_reply_part *p = &parts[i];
@@ -251,7 +253,8 @@ static bool say_parts(hn_strand *s, const hone_reply_part *parts, size_t n)
         case HONE_PART_CALL_NAME:
             what.kind = HN_SAY_CALL;
             what.call_id = p->id;
-            what.name = p->text;
+            snprintf(name, sizeof name, "%.*s", (int)p->len, p->text); /* what a part has ends without NUL */
+            what.name = name;
             what.text = NULL;
             s->called = true;
             break;

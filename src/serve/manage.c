@@ -322,7 +322,7 @@ static bool show(hn_server *s, hn_exchange *x)
     return true;
 }
 
-/* ---- a response is to end ----------------------------------------------------------------------------------------- */
+/* ---- a response is to end --------------------------------------------------------------------------------------- */
 
 /* /v1/responses/resp_ID/cancel, or without /v1; *id: what stands there. */
 static bool is_cancel(const char *path, char id[40])
@@ -339,7 +339,8 @@ static bool cancel(hn_server *s, hn_exchange *x, const char *id)
     hn_bytes o = { 0 };
     const hn_job *j = hn_job_end_response(s, id);
     if (!j) {
-        hn_serve_tell(s, x, route, 404, NULL, "no response of this id is being answered; those that ended are not kept");
+        hn_serve_tell(s, x, route, 404, NULL,
+                      "no response of this id is being answered; those that ended are not kept");
         return true;
     }
     hn_bytes_text(&o, "{\"id\":\"resp_");

@@ -317,8 +317,18 @@ static const char two_args[] = "{\"" KEY_A "\":\"" VALUE "\",\"" KEY_B "\":7}";
 static const call first_call = { NAME_A, ID_A, two_args },
                   second_calls[2] = { { NAME_A, ID_A, two_args }, { NAME_B, ID_B, two_args } };
 
-/* The rendering of one call that shows its name and arguments, in the shape the template takes. *shown: some show
- * anything of it. */
+/* Is this rendering of calls another than that of an answer without any? */
+static bool differs(probe *p, const char *calls)
+{
+    json_t *content = p->null_content ? json_null() : json_string("");
+    char *none = render(p, json_pack("{s:s, s:o}", "role", "assistant", "content", content));
+    bool other = !none || strcmp(calls, none) != 0;
+    free(none);
+    return other;
+}
+
+/* The rendering of one call that shows its name and arguments, in the shape the template takes. *shown: one shows that
+ * there is a call at all. */
 static char *find_taste(probe *p, bool dots, bool *shown)
 {
     *shown = false;
@@ -328,7 +338,7 @@ static char *find_taste(probe *p, bool dots, bool *shown)
         p->dotted_ids = dots;
         char *s = render_calls(p, &first_call, 1);
         hone_str c = s ? cut(p, s) : (hone_str){ "", 0 };
-        *shown = *shown || contains(c, NAME_A) || contains(c, KEY_A);
+        *shown = *shown || (s && differs(p, s));
         if (contains(c, NAME_A) && contains(c, KEY_A) && !contains(c, "'" KEY_A "'") && !contains(c, "\\\"" KEY_A))
             return s;
         free(s);
@@ -608,7 +618,8 @@ json_t *hn_call_format_json(const hn_call_format *f)
                   { "end", f->end },
                   { "separator", f->separator },
                   { "section_end", f->section_end } };
-    json_t *o = json_pack("{s:s, s:s, s:b}", "shape", f->own ? "generic" : shapes[f->shape], "ids", ids[f->id], "single", f->single);
+    json_t *o = json_pack("{s:s, s:s, s:b}", "shape", f->own ? "generic" : shapes[f->shape], "ids", ids[f->id],
+                          "single", f->single);
     bool ok = o != NULL;
     for (size_t i = 0; ok && i < sizeof marks / sizeof *marks; i++)
         if (*marks[i].text) ok = json_object_set_new(o, marks[i].name, json_string(marks[i].text)) == 0;

@@ -499,7 +499,8 @@ static json_t *without_system(const json_t *messages, bool *oom)
     return NULL;
 }
 
-/* The messages without what the template has no place for: it writes no calls, or shows no tools. *said NULL: it has. */
+/* The messages without what the template has no place for: it writes no calls, or shows no tools. *said NULL: it has
+ * for all. */
 static hone_status in_words(const hn_jinja *t, const hn_chat *c, has *given, json_t **said, hone_error *err)
 {
     bool tools = json_array_size(c->tools) > 0, written = true,

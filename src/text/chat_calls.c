@@ -43,7 +43,7 @@ static void put_content(pen *p, hn_grown *to, const json_t *content)
 
 static void put_value(pen *p, hn_grown *to, const json_t *v)
 {
-    char *s = hn_json_dump(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *s = v ? hn_json_dump(v, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("null");
     if (!s) p->st = HONE_E_NOMEM;
     else put_text(p, to, s);
     free(s);
@@ -107,9 +107,9 @@ static void put_arguments(pen *p, const json_t *args)
 {
     const json_t *text = json_is_string(args) ? args : NULL;
     if (text && json_string_length(text))
-        p->st = p->st == HONE_OK ? hn_call_json_or_string(&p->text, json_string_value(text), json_string_length(text),
-                                                          NULL)
-                                 : p->st;
+        p->st = p->st == HONE_OK
+                    ? hn_call_json_or_string(&p->text, json_string_value(text), json_string_length(text), NULL)
+                    : p->st;
     else if (json_is_object(args)) put_value(p, &p->text, args);
     else put_text(p, &p->text, "{}");
 }
@@ -117,7 +117,8 @@ static void put_arguments(pen *p, const json_t *args)
 static void add_answer(pen *p, const json_t *m)
 {
     size_t i;
-    json_t *call, *copy = json_copy((json_t *)m), *content;
+    json_t *call, *copy = json_object(), *content, *value; /* json_copy loses members unnoticed */
+    const char *key;
     p->text.n = 0;
     put_content(p, &p->text, json_object_get(m, "content"));
     if (p->text.n) put_text(p, &p->text, "\n\n");
@@ -137,9 +138,13 @@ static void add_answer(pen *p, const json_t *m)
     }
     put_text(p, &p->text, "]}");
     content = p->st == HONE_OK ? json_stringn(p->text.p, p->text.n) : NULL;
+    json_object_foreach((json_t *)m, key, value)
+    {
+        bool kept = strcmp(key, "tool_calls") != 0 && strcmp(key, "content") != 0;
+        if (kept && (!copy || json_object_set(copy, key, value) != 0)) p->st = HONE_E_NOMEM;
+    }
     if (!copy || !content || json_object_set(copy, "content", content) != 0) p->st = HONE_E_NOMEM;
     json_decref(content);
-    json_object_del(copy, "tool_calls");
     if (p->st == HONE_OK) add(p, copy);
     else json_decref(copy);
 }

@@ -360,10 +360,7 @@ hone_status hn_reply_hold_new(hn_reply *r, const hn_reply_setup *p, hone_error *
     return st;
 }
 
-const char *hn_reply_stop(const hn_reply *r)
-{
-    return r->end == HONE_REPLY_STOP ? r->stops.one[r->stop].s : NULL;
-}
+const char *hn_reply_stop(const hn_reply *r) { return r->end == HONE_REPLY_STOP ? r->stops.one[r->stop].s : NULL; }
 
 const char *hn_reply_notes(const hn_reply *r) { return r->kit ? r->kit->notes : ""; }
 

@@ -168,6 +168,25 @@ static hone_status find_calls(hone_error *err)
     return st;
 }
 
+/* A template that writes no calls: tools, calls and results in words, whose form is found, too. */
+static const char wordless[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+static hn_jinja *wordless_template;
+static json_t *talk;
+
+static hone_status render_in_words(hone_error *err)
+{
+    hn_jinja_text out = { 0 };
+    hn_call_format f;
+    hn_chat c = { .messages = talk, .tools = tools, .bos = "<s>", .eos = "</s>" };
+    hone_status st = hn_chat_render(wordless_template, &c, &out, err);
+    if (st) assert_null(out.text);
+    else same(&out);
+    hn_jinja_text_free(&out);
+    if (!st) st = hn_call_format_make(&f, wordless_template, (hone_str){ wordless, sizeof wordless - 1 }, &c, err);
+    if (!st) assert_true(f.own);
+    return st;
+}
+
 /* A call that is held to its tool, byte by byte, with masks. */
 static hone_status read_call(hone_error *err)
 {
@@ -222,6 +241,7 @@ static void answering(void **state)
 static void calls_of_tools(void **state)
 {
     fail_anew(find_calls);
+    fail_anew(render_in_words);
     fail_anew(read_call);
 }
 
@@ -245,8 +265,14 @@ static int setup(void **state)
                           0, NULL);
     tools = json_loads("[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]", 0, NULL);
     earlier = json_loads("[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"b\"}]", 0, NULL);
+    talk = json_loads(
+        "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":\"so\",\"tool_calls\":[{"
+        "\"id\":\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1}\"}},{\"function\":{}}]},{"
+        "\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"r\"},{\"role\":\"user\",\"content\":\"go\"}]",
+        0, NULL);
     vocab = make_vocab();
-    return !context || !messages || !tools || !vocab || !earlier ||
+    return !talk || hn_jinja_parse(&wordless_template, wordless, sizeof wordless - 1, "t", NULL, &err) != HONE_OK ||
+           !context || !messages || !tools || !vocab || !earlier ||
            hn_jinja_parse(&calls_template, calling, sizeof calling - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&thinks, thinking, sizeof thinking - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&chat_template, form, sizeof form - 1, "t", NULL, &err) != HONE_OK;
@@ -258,6 +284,8 @@ static int teardown(void **state)
     json_decref(messages);
     json_decref(tools);
     json_decref(earlier);
+    json_decref(talk);
+    hn_jinja_free(wordless_template);
     hn_jinja_free(chat_template);
     hn_jinja_free(thinks);
     hn_jinja_free(calls_template);

@@ -626,7 +626,8 @@ static void schedule(void)
     draw_texts();
     ep.n_asked = 2 + (int)draw(MOST_REQUEST - 1);
     for (int i = 0; i < ep.n_asked; i++) draw_request(&ep.a[i]);
-    long most = 1000; /* steps: the oldest comes on in each, so that all of them alone are the bound; and what is held */
+    long most =
+        1000; /* steps: the oldest comes on in each, so that all of them alone are the bound; and what is held */
     for (int i = 0; i < ep.n_asked; i++) most += (2 * ep.n_ctx + 10) * (long)MOST_CHOICE;
     while (step_once()) CHECK(ep.n_step < most);
     hone_scheduler_get_stats(ep.s, &n);

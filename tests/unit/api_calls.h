@@ -993,6 +993,7 @@ static const entry table[] = {
     E(scheduler_free),
     E(scheduler_submit),
     E(scheduler_cancel),
+    E(scheduler_hold),
     E(scheduler_step),
     E(scheduler_get_stats),
     E(scheduler_slot),

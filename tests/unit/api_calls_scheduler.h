@@ -81,6 +81,11 @@ static void c_scheduler_cancel(void)
 {
     uint64_t id = ask_scheduler();
     NEUTRAL(!hone_scheduler_cancel(NEED("s", scheduler), RANGE("id", id)));
+    clear_scheduler(id);
+}
+static void c_scheduler_hold(void)
+{
+    uint64_t id = ask_scheduler();
     NEUTRAL(!hone_scheduler_hold(NEED("s", scheduler), RANGE("id", id), false));
     clear_scheduler(id);
 }

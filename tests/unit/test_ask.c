@@ -499,8 +499,8 @@ static void test_many(void **state)
 static void test_programs(void **state)
 {
 #define NULLS                                                                                                      \
-    ",\"stop\":null,\"seed\":null,\"logit_bias\":{},\"tools\":null,\"tool_choice\":null,\"response_format\":null,"     \
-    "\"parallel_tool_calls\":null,\"logprobs\":null,\"top_logprobs\":null,\"max_tokens\":null,\"user\":\"u\","         \
+    ",\"stop\":null,\"seed\":null,\"logit_bias\":{},\"tools\":null,\"tool_choice\":null,\"response_format\":null," \
+    "\"parallel_tool_calls\":null,\"logprobs\":null,\"top_logprobs\":null,\"max_tokens\":null,\"user\":\"u\","     \
     "\"metadata\":{\"a\":1},\"n\":1,\"presence_penalty\":0,\"frequency_penalty\":0.0,\"top_p\":1"
     static const struct {
         const char *more, *ignored, *effort;
@@ -628,11 +628,11 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),  cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_messages),   cmocka_unit_test(test_sampling), cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),    cmocka_unit_test(test_strict), cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_json),    cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_tools),      cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_programs), cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

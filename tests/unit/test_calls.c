@@ -730,13 +730,15 @@ static void test_scripts(void **state)
         { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
     /* hone's own form, where the template has none */
     CHECK(samples[N_SAMPLES - 1].source, none, HN_CALLS_JSON,
-          { "", "so {\"tool_calls\": [{\"name\": \"weather\", \"arguments\": {\"city\": \"]}\"}}, {\"name\": \"weather_2\","
-                " \"arguments\": {}}]} then", "so then", "weather({\"city\": \"]}\"})weather_2({})" },
-          { "", "{\"tool_calls\":[{\"arguments\":{\"days\":1},\"name\":\"weather\"}]}<|end|>", "", "weather({\"days\":1})" },
+          { "",
+            "so {\"tool_calls\": [{\"name\": \"weather\", \"arguments\": {\"city\": \"]}\"}}, {\"name\": \"weather_2\","
+            " \"arguments\": {}}]} then",
+            "so then", "weather({\"city\": \"]}\"})weather_2({})" },
+          { "", "{\"tool_calls\":[{\"arguments\":{\"days\":1},\"name\":\"weather\"}]}<|end|>", "",
+            "weather({\"days\":1})" },
           { "", "{\"tool_calls\": [{\"name\": \"rm\", \"arguments\": {}}]}",
             "{\"tool_calls\": [{\"name\": \"rm\", \"arguments\": {}}]}", "" },
-          { "", "{\"tool_calls\": 7}", "{\"tool_calls\": 7}", "" },
-          { "", "{\"tool\": []}", "{\"tool\": []}", "" });
+          { "", "{\"tool_calls\": 7}", "{\"tool_calls\": 7}", "" }, { "", "{\"tool\": []}", "{\"tool\": []}", "" });
 }
 
 /* gpt-oss, asked for a call: reasoning may come first, in headers that say so. */

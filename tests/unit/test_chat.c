@@ -169,7 +169,8 @@ static void preparation(void **state)
     refuses(gemma, "[{\"role\":\"system\",\"content\":\"S\"}]", NULL, HONE_E_ARG, "System role not supported");
     renders("tools", "{{ tools[0].x }}" WRITES, "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
     renders("no tools: undefined", "{{ tools is defined }}", "[]", "[]", false, "False");
-    renders("functions", "{{ functions }}|{{ datetime }}" WRITES, "[]", "[1]", false, "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
+    renders("functions", "{{ functions }}|{{ datetime }}" WRITES, "[]", "[1]", false,
+            "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
     static const char user[] = "{{ messages }}";
     refuses(user, "{}", NULL, HONE_E_ARG, "messages: expected a JSON array");
     refuses(user, "[1]", NULL, HONE_E_ARG, "messages[0]: expected an object");
@@ -184,8 +185,8 @@ static void preparation(void **state)
     refuses(user, "[]", "{}", HONE_E_ARG, "tools: expected a JSON array");
 }
 
-#define OFFER                                                                                                      \
-    "You can call functions. These are there, each with a JSON schema of its arguments:\n\n"                       \
+#define OFFER                                                                                                          \
+    "You can call functions. These are there, each with a JSON schema of its arguments:\n\n"                           \
     "{\"name\":\"f\",\"description\":\"d\"}\n\nTo call one or more of them, answer with nothing but a JSON object of " \
     "this form:\n{\"tool_calls\": [{\"name\": \"NAME\", \"arguments\": {}}]}\nWhat they return comes in the next "     \
     "message. Where no function helps, answer in words."
@@ -193,20 +194,21 @@ static void preparation(void **state)
 /* A template that has no place for tools: what may be called, what was and what came of it are said in words. */
 static void tools_in_words(void **state)
 {
-    static const char plain[] = "{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}",
-                      strict[] = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
-                                 "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
-                                 "{{ raise_exception('in turn') }}{% endif %}{{ m.role + ':' + m.content }};"
-                                 "{% endfor %}",
-                      tool[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\"}}]",
-                      u[] = "[{\"role\":\"user\",\"content\":\"U\"}]",
-                      su[] = "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"}]",
-                      talk[] = "[{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":null,"
-                               "\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1}\"}},"
-                               "{\"id\":\"2\",\"function\":{\"name\":\"g\",\"arguments\":{}}}]},"
-                               "{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":\"two\"},"
-                               "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":\"one\"}]},"
-                               "{\"role\":\"user\",\"content\":\"V\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
+    static const char
+        plain[] = "{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}",
+        strict[] = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+                   "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+                   "{{ raise_exception('in turn') }}{% endif %}{{ m.role + ':' + m.content }};"
+                   "{% endfor %}",
+        tool[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\"}}]",
+        u[] = "[{\"role\":\"user\",\"content\":\"U\"}]",
+        su[] = "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"}]",
+        talk[] = "[{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":null,"
+                 "\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1}\"}},"
+                 "{\"id\":\"2\",\"function\":{\"name\":\"g\",\"arguments\":{}}}]},"
+                 "{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":\"two\"},"
+                 "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":\"one\"}]},"
+                 "{\"role\":\"user\",\"content\":\"V\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
     static const char said[] = "user:U;assistant:{\"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"x\": 1}}, "
                                "{\"name\": \"g\", \"arguments\": {}}]};user:Result of g:\ntwo\n\nResult of f:\none"
                                "\n\nV;assistant:A;";
@@ -384,10 +386,9 @@ static bool structure(const hn_jinja *t, const hn_vocab *v, const char *text, si
     snprintf(said, sizeof said, "Say %.*s now", (int)len, text);
     json_t *m = json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "role", "user", "content", said, "role", "assistant",
                           "content", said, "role", "user", "content", said);
-    json_t *tools =
-        json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function", "name", "fn",
-                  "description", said, "parameters", "type", "object", "properties", "p", "type", "string",
-                  "description", said, "required", "p");
+    json_t *tools = json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function",
+                              "name", "fn", "description", said, "parameters", "type", "object", "properties", "p",
+                              "type", "string", "description", said, "required", "p");
     bool shown = hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions"); /* else they stand in words */
     size_t n_bos = 0, n_eos = 0;
     const char *bos = hn_vocab_bos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_bos(v), true, &n_bos) : "",
@@ -513,9 +514,9 @@ static void continued(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(continued),   cmocka_unit_test(formats),
-                                        cmocka_unit_test(preparation), cmocka_unit_test(tools_in_words), cmocka_unit_test(named_formats),
-                                        cmocka_unit_test(variables),   cmocka_unit_test(protected_ids),
-                                        cmocka_unit_test(injection) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(continued),     cmocka_unit_test(formats),
+                                        cmocka_unit_test(preparation),   cmocka_unit_test(tools_in_words),
+                                        cmocka_unit_test(named_formats), cmocka_unit_test(variables),
+                                        cmocka_unit_test(protected_ids), cmocka_unit_test(injection) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

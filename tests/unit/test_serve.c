@@ -574,6 +574,33 @@ static void clients_are_kept_apart(void **state)
     }
 }
 
+/* Whatever lay in memory behind it: a name is that of a tool. */
+static void calls_have_the_names_of_tools(void **state)
+{
+    static const char *const names[] = { "w", "a.b-c", "the_weather_of_a_town_tomorrow" };
+    running r = { 0 };
+    char body[700];
+    start(&r, 2);
+    for (int i = 0; i < 24; i++) {
+        const char *name = names[i % 3];
+        snprintf(
+            body, sizeof body,
+            "{" HI
+            ",\"seed\":%d,\"temperature\":%d,\"max_tokens\":80,\"tool_choice\":\"required\",\"tools\":[{\"type\":"
+            "\"function\",\"function\":{\"name\":\"%s\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{"
+            "\"type\":\"string\",\"maxLength\":5}},\"required\":[\"a\"],\"additionalProperties\":false}}}]}",
+            i, i % 2, name);
+        json_t *o = ask_json(r.port, "POST", "/v1/chat/completions", body, 200),
+               *m = json_object_get(json_array_get(json_object_get(o, "choices"), 0), "message"), *call;
+        size_t k;
+        json_array_foreach(json_object_get(m, "tool_calls"), k, call)
+            assert_string_equal(json_string_value(json_object_get(json_object_get(call, "function"), "name")), name);
+        assert_true(json_array_size(json_object_get(m, "tool_calls")) > 0);
+        json_decref(o);
+    }
+    stop(&r);
+}
+
 /* Positions of what runs, -1: nothing does. */
 static int64_t running_at(int port)
 {
@@ -582,7 +609,8 @@ static int64_t running_at(int port)
     size_t i;
     json_array_foreach(slots, i, slot)
     {
-        if (json_is_true(json_object_get(slot, "is_processing"))) n += 1 + json_integer_value(json_object_get(slot, "n_past"));
+        if (json_is_true(json_object_get(slot, "is_processing")))
+            n += 1 + json_integer_value(json_object_get(slot, "n_past"));
     }
     json_decref(slots);
     return n;
@@ -591,7 +619,8 @@ static int64_t running_at(int port)
 /* Whoever does not take its answer makes it pause, and gets the same when it does; others go on meanwhile. */
 static void a_slow_reader_pauses(void **state)
 {
-    static const char q[] = "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
+    static const char q[] =
+        "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
     running r = { 0 };
     char body[200];
     int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -637,9 +666,10 @@ static void a_response_is_cancelled(void **state)
     size_t n = 0;
     start(&r, 2);
     int fd = client_connect(r.port);
-    assert_true(client_request(fd, "POST", "/v1/responses", NULL,
-                               "{\"input\":\"Hi\",\"ignore_eos\":true,\"stream\":true}"));
-    while (!strstr(part, "\"resp_") || !strstr(strstr(part, "\"resp_"), "\",")) { /* its id comes with its first event */
+    assert_true(
+        client_request(fd, "POST", "/v1/responses", NULL, "{\"input\":\"Hi\",\"ignore_eos\":true,\"stream\":true}"));
+    while (!strstr(part, "\"resp_") ||
+           !strstr(strstr(part, "\"resp_"), "\",")) { /* its id comes with its first event */
         ssize_t k = recv(fd, part + n, sizeof part - 1 - n, 0);
         assert_true(k > 0);
         part[n += (size_t)k] = 0;
@@ -662,12 +692,16 @@ static void a_response_is_cancelled(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everyone_gets_their_own),        cmocka_unit_test(who_leaves_is_forgotten),
-        cmocka_unit_test(answers_have_what_was_asked),    cmocka_unit_test(models_take_turns),
-        cmocka_unit_test(many_prompts_fit_a_short_queue), cmocka_unit_test(what_is_wrong_is_told),
-        cmocka_unit_test(a_failed_stream_ends_whole),     cmocka_unit_test(a_response_is_cancelled),
-        cmocka_unit_test(clients_are_kept_apart),         cmocka_unit_test(a_slow_reader_pauses)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(everyone_gets_their_own),
+                                        cmocka_unit_test(who_leaves_is_forgotten),
+                                        cmocka_unit_test(answers_have_what_was_asked),
+                                        cmocka_unit_test(models_take_turns),
+                                        cmocka_unit_test(many_prompts_fit_a_short_queue),
+                                        cmocka_unit_test(what_is_wrong_is_told),
+                                        cmocka_unit_test(a_failed_stream_ends_whole),
+                                        cmocka_unit_test(a_response_is_cancelled),
+                                        cmocka_unit_test(clients_are_kept_apart),
+                                        cmocka_unit_test(calls_have_the_names_of_tools),
+                                        cmocka_unit_test(a_slow_reader_pauses) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
