@@ -101,6 +101,14 @@ fi
 few="--retries 1 --retry-wait 0.001 --timeout 5"
 net="$few --connections 1"
 
+# A library that cannot tell allocations apart would try next to none of them. The program is as it is installed: without
+# tables for unwinding.
+if [ -n "$alloc" ]; then
+    HONE_ALLOC_FILE=$T/sites LD_PRELOAD=$T/alloc.so "$HONE" inspect "$I/m.gguf" >"$T/out" 2>"$T/err"
+    n=$(grep -c '^site' "$T/sites")
+    if [ "$n" -ge 25 ]; then ok "allocations are told apart: $n places in hone inspect"; else not_ok "only $n places that allocate in hone inspect" "$T/err"; fi
+fi
+
 # ---- failures ----
 sed "s|@train|$train|g; s|@net|$net|g; s|@few|$few|g; s|@plain|$plain|g" tests/e2e/faults.table >"$T/table"
 [ -n "$plain" ] || { grep -v '^pull-list\|^pull ' "$T/table" >"$T/short"; mv "$T/short" "$T/table"; }
