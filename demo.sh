@@ -50,5 +50,6 @@ cat <<'NEXT'
 ./build/release/hone train -m models/hone-tiny.gguf --data my.txt --epochs 12 --lr 1e-3 --targets all -o mine.gguf
                                                               teach it yours: a text file, an empty line between two
 ./build/release/hone chat                                     talk with the bundled model, which knows very little
-./build/release/hone MODEL.gguf                               talk with another; README.md says where to get one
+./build/release/hone pull qwen2.5-0.5b                        get another from the hub (0.5 GB): then hone chat -m qwen2.5-0.5b
+./build/release/hone serve                                    answer programs, and a page at http://127.0.0.1:8080/
 NEXT

@@ -12,7 +12,7 @@ what=${1:-build}
 CC=${CC:-gcc}
 
 header_of() { # header_of HEADER [DEFINE]
-    printf '%s\n#include <%s>\n' "${2:+#define $2}" "$1" | "$CC" -E -x c - >/dev/null 2>&1
+    printf '%s\n#include <%s>\n' "${2:+#define $2}" "$1" | $CC -E -x c - >/dev/null 2>&1
 }
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -25,7 +25,7 @@ want() { # want PACKAGE TEST…: PACKAGE is missing unless TEST succeeds
 
 case $CC in
 gcc) want gcc have gcc ;;
-*) have "$CC" || { echo "setup: CC=$CC: no such compiler" >&2; exit 1; } ;;
+*) have "${CC%% *}" || { echo "setup: CC=$CC: no such compiler" >&2; exit 1; } ;;
 esac
 want make have make
 want libc6-dev header_of stdio.h
@@ -42,7 +42,7 @@ for lib in libjansson-dev:jansson.h libutf8proc-dev:utf8proc.h libedit-dev:histe
 done
 if [ "$what" = test ]; then
     # cmocka.h wants its own includes first
-    cmocka() { printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' | "$CC" -E -x c - >/dev/null 2>&1; }
+    cmocka() { printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' | $CC -E -x c - >/dev/null 2>&1; }
     want libcmocka-dev cmocka
 fi
 required=$missing

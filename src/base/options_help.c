@@ -33,8 +33,13 @@ static void option_heading(char *dst, size_t cap, const hn_opt *o)
 static void option_text(char *dst, size_t cap, const hn_opt *o)
 {
     int n = snprintf(dst, cap, "%s", o->help);
-    if (o->kind == HN_OPT_CHOICE && o->arg && n > 0 && (size_t)n < cap)
-        n += snprintf(dst + n, cap - (size_t)n, ": %s", o->choices);
+    enum { LONG_LIST = 40 }; /* as one word it could not be folded */
+    if (o->kind == HN_OPT_CHOICE && o->arg && n > 0 && (size_t)n < cap) {
+        bool words = strlen(o->choices) > LONG_LIST;
+        n += snprintf(dst + n, cap - (size_t)n, ": ");
+        for (const char *c = o->choices; *c && (size_t)n < cap; c++)
+            n += snprintf(dst + n, cap - (size_t)n, *c == '|' && words ? ", " : "%c", *c);
+    }
     if (o->def && *o->def && n > 0 && (size_t)n < cap) snprintf(dst + n, cap - (size_t)n, " (default %s)", o->def);
 }
 

@@ -144,6 +144,7 @@ static void let_go(hn_hf *f)
     hn_ckpt *c = f->c;
     hn_hf_drop(f);
     hn_ckpt_free(c);
+    *f = (hn_hf){ 0 }; /* the caller drops what is left */
 }
 
 /* A note said on the way is about no folder that anybody has. */
@@ -184,8 +185,9 @@ static hone_status find_class(hn_hf *f, const hn_convert *a, const hn_gguf *g, c
         f->a = a;
         if (st == HONE_OK) return HONE_OK;
         let_go(f);
-        if (k == 0 || st == HONE_E_NOMEM) first = st;
-        if (st == HONE_E_NOMEM) return to == err ? st : HN_FAIL(err, st, "%s", other.message);
+        if (k == 0) first = st;
+        bool refused = st == HONE_E_UNSUPPORTED || st == HONE_E_FORMAT || st == HONE_E_ARG; /* by this class */
+        if (!refused) return to == err ? st : HN_FAIL(err, st, "%s", other.message);
     }
     *f = (hn_hf){ 0 };
     if (first != HONE_OK) return first;

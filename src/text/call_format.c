@@ -346,6 +346,31 @@ static char *find_taste(probe *p, bool dots, bool *shown)
     return NULL;
 }
 
+/* Where the call's id stands in one that is named before its arguments begin. */
+static bool place_id(hn_call_format *f, hone_str one, size_t at)
+{
+    size_t brace = find(one, at, "{"), id = find(one, 0, ID_A);
+    if (brace == SIZE_MAX) return false;
+    if (f->id != HN_CALL_ID_NAME && id != SIZE_MAX && id < brace)
+        f->id = id < at ? HN_CALL_ID_BEFORE : HN_CALL_ID_BEHIND;
+    return true;
+}
+
+/* What ends the name, of n bytes, and the id. */
+static bool keep_id(hn_call_format *f, hone_str one, size_t at, size_t n, hone_str source)
+{
+    size_t brace = find(one, at, "{"), id = find(one, 0, ID_A);
+    size_t name_end = f->id == HN_CALL_ID_NAME ? at + n + strlen(":0") : at + n;
+    bool ok = true;
+    if (f->id == HN_CALL_ID_BEFORE) ok = keep(f->id_end, part(one, id + strlen(ID_A), at));
+    if (f->id == HN_CALL_ID_BEHIND)
+        ok = keep(f->name_end, part(one, name_end, id)) && keep(f->id_end, part(one, id + strlen(ID_A), brace));
+    else ok = ok && keep(f->name_end, part(one, name_end, brace));
+    if (f->id == HN_CALL_ID_BEFORE || f->id == HN_CALL_ID_BEHIND)
+        f->id_length = contains(source, "[TOOL_CALLS]") ? 9 : 0;
+    return ok;
+}
+
 static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str source, hone_status *st)
 {
     size_t at = find(one, 0, NAME_A), n = strlen(NAME_A), key = find(one, at, KEY_A), at2 = SIZE_MAX;
@@ -375,26 +400,14 @@ static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str
         if (!json_members(f, part(one, a.begin, a.end), st)) return false;
         post = part(one, a.end, one.len);
         break;
-    case HN_CALLS_NAMED: {
-        size_t brace = find(one, at, "{"), id = find(one, 0, ID_A);
-        if (brace == SIZE_MAX) return false;
-        if (f->id != HN_CALL_ID_NAME && id != SIZE_MAX && id < brace)
-            f->id = id < at ? HN_CALL_ID_BEFORE : HN_CALL_ID_BEHIND;
+    case HN_CALLS_NAMED:
+        if (!place_id(f, one, at)) return false;
         if (!named_core(f, one, at, ID_A, &a) ||
             (two && (!named_core(f, *two, find(*two, 0, NAME_A), ID_A, &first) || !named_core(f, *two, at2, ID_B, &b))))
             return false;
-        size_t name_end = f->id == HN_CALL_ID_NAME ? at + n + strlen(":0") : at + n;
-        bool ok = true;
-        if (f->id == HN_CALL_ID_BEFORE) ok = keep(f->id_end, part(one, id + strlen(ID_A), at));
-        if (f->id == HN_CALL_ID_BEHIND)
-            ok = keep(f->name_end, part(one, name_end, id)) && keep(f->id_end, part(one, id + strlen(ID_A), brace));
-        else ok = ok && keep(f->name_end, part(one, name_end, brace));
-        if (f->id == HN_CALL_ID_BEFORE || f->id == HN_CALL_ID_BEHIND)
-            f->id_length = contains(source, "[TOOL_CALLS]") ? 9 : 0;
-        if (!ok) return false;
+        if (!keep_id(f, one, at, n, source)) return false;
         post = part(one, a.end, one.len);
         break;
-    }
     case HN_CALLS_TAGGED:
         if (!tagged_core(one, at, "7", &a) ||
             (two && (!tagged_core(*two, find(*two, 0, NAME_A), "7", &first) || !tagged_core(*two, at2, "7", &b))))

@@ -63,6 +63,9 @@ made "a packed one" "$HONE" pack -m "$I/p.gguf"
 cp tests/fuzz/corpus/convert/v7.bin "$I/v7.bin"
 cp tests/fuzz/corpus/convert/v7.safetensors "$I/hf/model.safetensors"
 printf "1 'x' 1\n" >"$I/hf/rwkv_vocab_v20230424.txt"
+cp models/hone-chat.gguf "$I/talk.gguf"
+echo '[{"type": "function", "function": {"name": "far", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}}]' >"$I/tools.json"
+echo '{"type": "boolean"}' >"$I/schema.json"
 hf_folder "$I/folder"
 echo '{"top_k": 20}' >"$I/folder/generation_config.json"
 (cd "$I" && "$HONE" chat -m m.gguf --chat-template chatml --temp 0 -n 3 -t 1 --commands <save.txt >/dev/null 2>&1)
@@ -81,8 +84,34 @@ cp "$I/m.gguf" "$I/.ollama/models/blobs/sha256-$S"
 printf '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%s}]}' "$S" \
     "$(wc -c <"$I/m.gguf" | tr -d ' ')" >"$I/.ollama/models/manifests/registry.ollama.ai/library/talk/latest"
 
+# a hub, whose file is fetched again and again
+mkdir -p "$T/hub/plain" "$T/hub/repos/o/n"
+cp "$I/m.gguf" "$T/hub/plain/m.gguf"
+cp "$I/m.gguf" "$T/hub/repos/o/n/m-F32.gguf"
+plain=
+if ${CC:-cc} -O1 -pthread -w -o "$T/serve-hub" tests/e2e/hub.c 2>"$T/err" && ! "$HONE" pull a/b --retries 1 2>&1 | grep -q libcurl; then
+    "$T/serve-hub" "$T/hub" >"$T/ports" &
+    HUB=$!
+    trap 'kill $HUB 2>/dev/null; rm -rf "$T"' EXIT
+    await test -s "$T/ports"
+    read -r port cdn <"$T/ports"
+    HF_ENDPOINT=http://127.0.0.1:$port
+    plain=http://127.0.0.1:$cdn/plain
+fi
+few="--retries 1 --retry-wait 0.001 --timeout 5"
+net="$few --connections 1"
+
+# A library that cannot tell allocations apart would try next to none of them. The program is as it is installed: without
+# tables for unwinding.
+if [ -n "$alloc" ]; then
+    HONE_ALLOC_FILE=$T/sites LD_PRELOAD=$T/alloc.so "$HONE" inspect "$I/m.gguf" >"$T/out" 2>"$T/err"
+    n=$(grep -c '^site' "$T/sites")
+    if [ "$n" -ge 25 ]; then ok "allocations are told apart: $n places in hone inspect"; else not_ok "only $n places that allocate in hone inspect" "$T/err"; fi
+fi
+
 # ---- failures ----
-sed "s|@train|$train|g" tests/e2e/faults.table >"$T/table"
+sed "s|@train|$train|g; s|@net|$net|g; s|@few|$few|g; s|@plain|$plain|g" tests/e2e/faults.table >"$T/table"
+[ -n "$plain" ] || { grep -v '^pull-list\|^pull ' "$T/table" >"$T/short"; mv "$T/short" "$T/table"; }
 [ -n "$places" ] || { grep -v '|[^|]*\<long\>' "$T/table" >"$T/short"; mv "$T/short" "$T/table"; }
 {
     "$T/faults" $places ${kind:+-only "$kind"} $alloc -inputs "$I" -work "$T/work" "$HONE" "$T/table" $rows

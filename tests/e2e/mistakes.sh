@@ -128,6 +128,39 @@ while IFS='|' read -r code words line; do
 done <"$T/list"
 [ -e no ] && not_ok "no folder was made on the way" || ok "no folder was made on the way"
 
+# every command: an option that nobody has, as JSON too; and standard output that nothing can be written to
+"$HONE" help --words commands >"$T/commands"
+"$HONE" help --json | tr '{' '\n' | sed -n 's/^"name":"\(lab [a-z ]*\)","summary.*/\1/p' >>"$T/commands"
+[ "$(wc -l <"$T/commands")" -ge 40 ] && ok "there are commands" || not_ok "there are commands" "$T/commands"
+while IFS= read -r c; do
+    # shellcheck disable=SC2086
+    run "$HONE" $c --nosuch --json
+    if [ "$rc" -eq 2 ] && grep -qE '^\{"schema":"hone.error/1","code":2,"message":"unknown option .?--nosuch' "$T/out"; then ok "$c: an error as JSON"; else
+        not_ok "$c --nosuch --json: exit $rc" "$T/out" "$T/err"
+    fi
+    # shellcheck disable=SC2086
+    "$HONE" $c --help >"$T/out" 2>"$T/err" </dev/null
+    rc=$?
+    if [ "$rc" -eq 0 ] && awk '{ gsub(/[\200-\277]/, ""); if (length($0) > 80) bad = 1 } END { exit bad }' "$T/out"; then ok "$c: help within 80 columns"; else
+        not_ok "$c --help: exit $rc, or a line of more than 80 columns" "$T/out"
+    fi
+done <"$T/commands"
+if [ -w /dev/full ]; then
+    for line in "list --json" "list --paths" "show m.gguf" "show m.gguf --json" "embed -m m.gguf -p x --pooling mean" \
+        "embed -m m.gguf -p x --pooling mean --json" "rm --dry-run --yes ./m.gguf --json" "tokenize -m m.gguf -p x" "synth --list" "env" "lab list"; do
+        # shellcheck disable=SC2086
+        "$HONE" $line >/dev/full 2>"$T/err" </dev/null
+        rc=$?
+        if [ "$rc" -eq 1 ] && grep -q 'standard output: No space left' "$T/err"; then ok "full disk: $line"; else not_ok "full disk: $line: exit $rc" "$T/err"; fi
+        # shellcheck disable=SC2086
+        "$HONE" $line >&- 2>"$T/err" </dev/null
+        rc=$?
+        if [ "$rc" -eq 1 ] && [ -s "$T/err" ]; then ok "closed: $line"; else not_ok "closed: $line: exit $rc" "$T/err"; fi
+    done
+else
+    skip "a full disk" "no /dev/full"
+fi
+
 # nothing that is secret is shown
 HONE_API_KEY=hush HF_TOKEN=hf_hush run "$HONE" env
 if grep -q hush "$T/out"; then not_ok "hone env keeps secrets" "$T/out"; else ok "hone env keeps secrets"; fi

@@ -36,7 +36,7 @@ expect 0 "lab list" "$HONE" lab list
 says "an entry: unit, method, suites, target" '^tok.encode +us +calibrated loop +lower +quick full ci +.*\(-m\); target < 5 us' "$T/out"
 says "what is absent says what it needs" '^serve.load +not in this build: needs a row that starts one' "$T/out"
 expect 0 "lab list --json" "$HONE" lab list --json
-says "absent, for programs" '"id": ?"moe.kernel".*"in_this_build": ?false, ?"needs": ?"models with experts' "$T/out"
+says "absent, for programs" '"id": ?"moe.kernel".*"in_this_build": ?false, ?"needs": ?"rows of its own' "$T/out"
 says "present, for programs" '"id": ?"mem.access".*"unit": ?"GB/s", ?"better": ?"higher", ?"method": ?"K"' "$T/out"
 
 # ---- refusals ----
@@ -74,7 +74,7 @@ if [ -x "$T/schema" ]; then
     "$T/schema" docs/bench.schema.json "$T/bad.jsonl" >/dev/null 2>"$T/err" && not_ok "the schema wants a unit" || ok "the schema wants a unit"
 fi
 expect 0 "for people" "$HONE" bench tok.decode -m "$TINY" -r 6 --quick
-says "a row" '^tok.decode +bytes [0-9]+ tokens [0-9]+ +[0-9.]+ ns +[0-9.]+ %.*< 100 ns' "$T/out"
+says "a row" '^tok.decode +bytes [0-9]+, tokens [0-9]+ +[0-9.]+ ns +[0-9.]+ %.*< 100 ns' "$T/out"
 [ -s "$T/err" ] && not_ok "no progress where there is no terminal" "$T/err" || ok "no progress where there is no terminal"
 
 # ---- a rate above the roof ----

@@ -211,4 +211,37 @@ tty "the library's log" 0 run -m "$D/m.gguf" -p x -n 1 --temp 0
 XDG_STATE_HOME=$T/unknown # where nothing is known of the model yet
 tty "a session of a model that is hashed first" 0 run -m "$TINY" --packed off -p x -n 1 --temp 0 --state-out "$T/s"
 shows "what takes the time is said" "hashing the content"
+# ---- models from elsewhere, and a server ---------------------------------------------------------------------------
+mkdir "$T/shelf" "$T/none"
+S=$T/shelf/x$BAD.gguf
+LC_ALL=C sed "s/<tools>/$ESC[31m$CSI1/g" "$CHAT" >"$S"
+if [ "$(wc -c <"$CHAT")" -ne "$(wc -c <"$S")" ]; then not_ok "the hostile template is made"; fi
+HONE_MODELS=$T/shelf
+export HONE_MODELS
+tty "list" 0 list
+shows "… has the name" 'x\x1b]52;c;aGk='
+tty "list --paths" 0 list --paths
+tty "list --json" 0 list --json
+run "$HONE" list --paths
+has "… piped: the bytes" "$BAD" "$T/out"
+tty "show" 0 show "$S"
+tty "show --json" 0 show "$S" --json
+tty "show --template" 0 show "$S" --template
+shows "… its ESC is text" '\x1B[31m'
+tty "show: what is nowhere" 3 show "no$BAD"
+tty "rm: what is nowhere" 1 rm --yes "no$BAD"
+tty "rm: a file" 0 rm --dry-run --yes "$S"
+tty "pull: no name" 2 pull "x$BAD"
+tty "pull: a file of a repository" 2 pull "o/n/x$BAD.gguf" --retries 1
+tty "embed" 2 embed -m "$S" -p x
+tty "convert" 3 convert "$T/none" -o "$T/o$BAD.gguf"
+tty "serve: a folder" 1 serve --models-dir "$T/no$BAD" --port 0
+tty "serve: two of a name" 2 serve -m "a$BAD=$S" -m "a$BAD=$S" --port 0
+tty "an adapter's scale" 2 run -m "$TINY" --lora "$S:x$BAD" -p x
+tty "no command" 2 "zz$BAD"
+tty "no command of the laboratory" 2 lab "zz$BAD"
+tty "no option" 2 run "--zz$BAD"
+tty "no id" 2 bench "e2e.g$BAD"
+unset HONE_MODELS
+
 finish

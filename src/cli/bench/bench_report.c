@@ -187,7 +187,10 @@ void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_
     print_roof(run, work, record);
     print_allocs(record);
     double per_gb = hn_record_number(json_object_get(record, "extra"), "tok_s_per_gb");
-    if (isfinite(per_gb)) hn_out_printf("memory   %.4g tok/s generated for each GB of it\n", per_gb);
+    char rate[40];
+    if (isfinite(per_gb))
+        hn_out_printf("memory   %s tok/s generated for each GB of it\n",
+                      hn_digits(rate, sizeof rate, per_gb, 0.01 * per_gb));
     hn_out_printf("quality  %s\n",
                   json_is_string(json_object_get(record, "quality")) ? text_of(record, "quality") : "none");
     if (json_is_true(valid)) hn_out_printf("verdict  valid\n");
