@@ -227,7 +227,7 @@ static hone_status read_merges(hn_hf_words *w, const parts *p, hone_error *err)
 static hone_status read_added(hn_hf_words *w, const parts *p, hone_error *err)
 {
     hn_jread j;
-    bool more, trims = false;
+    bool more, trims = false, moved = false;
     hone_status st;
     if (!p->added.p) return HONE_OK;
     TRY(begin(&j, p->added, w, "added_tokens", err));
@@ -250,6 +250,14 @@ static hone_status read_added(hn_hf_words *w, const parts *p, hone_error *err)
         }
         TRY(st);
         if (id == UINT64_MAX || !content.ptr) return hn_jread_fail(&j, "an added token with \"id\" and \"content\"");
+        if (!moved && id != w->ix.n && hn_hf_words_find(w, content.ptr, content.len) < 0) {
+            hn_hf_words_note(w,
+                             "%s: added token \"%s\" has id %llu behind ids without a token; transformers would move "
+                             "it to %llu, hone leaves it at its row of the embedding",
+                             w->path, HN_ESC(content.ptr, content.len), (unsigned long long)id,
+                             (unsigned long long)w->ix.n);
+            moved = true;
+        }
         TRY(hn_hf_words_add(w, id, content, special, err));
     }
     TRY(st);

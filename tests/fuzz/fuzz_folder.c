@@ -6,12 +6,14 @@
  * covers: src/forge/convert_write.c src/forge/recipe.c src/base/json.c src/model/ckpt_folder.c src/forge/hf.c
  * covers: src/forge/hf_keys.c src/forge/hf_plan.c src/forge/hf_rope.c src/forge/hf_write.c src/forge/hf_make.c
  * covers: src/forge/hf_dense.c src/forge/hf_moe.c src/forge/hf_hybrid.c src/forge/hf_general.c src/forge/hf_back.c
- * covers: src/forge/hf_back_config.c src/forge/hf_back_write.c */
+ * covers: src/forge/hf_back_config.c src/forge/hf_back_write.c src/forge/hf_quantized.c src/forge/hf_dequant.c
+ * covers: src/forge/hf_gemma.c src/forge/hf_delta.c src/forge/hf_latent.c */
+#define _GNU_SOURCE
 #include "converted.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MAX_FILES = 4, DATA_ROOM = 1 << 18 };
+enum { MAX_FILES = 4, DATA_ROOM = 1 << 20 };
 
 static char folder[100];
 
@@ -29,6 +31,20 @@ static size_t data_bytes(ff_in h)
     return most;
 }
 
+/* Shapes of packed matrices are data: 8 by 8. */
+static void put_shapes(uint8_t *data, size_t n, ff_in h)
+{
+    static const char name[] = "weight_shape", offsets[] = "data_offsets\":[";
+    const uint64_t eights[2] = { 8, 8 };
+    const uint8_t *p = h.p, *end = h.p + h.n;
+    while (p && (p = memmem(p, (size_t)(end - p), name, sizeof name - 1)) != NULL) {
+        size_t at = 0;
+        if (!(p = memmem(p, (size_t)(end - p), offsets, sizeof offsets - 1))) return;
+        for (p += sizeof offsets - 1; p < end && *p >= '0' && *p <= '9' && at < n; p++) at = 10 * at + (*p - '0');
+        if (at <= n && n - at >= sizeof eights) memcpy(data + at, eights, sizeof eights);
+    }
+}
+
 /* kind: what stands in one place among the data: 1 NaN, 2 infinite, 3 beyond F16. */
 static void put_tensors(const char *name, ff_in h, unsigned how, unsigned kind)
 {
@@ -44,6 +60,7 @@ static void put_tensors(const char *name, ff_in h, unsigned how, unsigned kind)
     memcpy(p + 8, h.p, h.n);
     if (how & 4) /* small numbers that are no zeros: 0.5 as F32, and something as F16 and BF16 */
         for (size_t i = 8 + h.n; i + 4 <= n; i += 4) memcpy(p + i, "\0\0\0\x3F", 4);
+    put_shapes(p + 8 + h.n, extra, h);
     if (kind && extra >= 40) memcpy(p + 8 + h.n + 32, odd[kind - 1], 8); /* of F32 and BF16 the one, of F64 the other */
     snprintf(path, sizeof path, "in/%s", name);
     ff_put(path, p, n);

@@ -518,6 +518,7 @@ static void test_gaps(void **state)
     hn_gguf *g = made(0, NULL);
     has_tokens(g, "a/1 b/1 \u0120/1 ab/1 \u0120ab/1 [PAD5]/5 [PAD6]/5 [PAD7]/5 [PAD8]/5 <x>/3");
     assert_non_null(strstr(notes, "4 ids have no token"));
+    assert_non_null(strstr(notes, "\"<x>\" has id 9 behind ids without a token; transformers would move it to 5"));
     hn_gguf_close(g);
 }
 

@@ -181,6 +181,60 @@ index = J({"metadata": {"total_size": 9}, "weight_map": {k: f"model-0000{i % 2 +
 put("folder", "hf-shards", b"\xff".join([b"\x0c\1", J(dict(HF, architectures=["LlamaForCausalLM"])), index, header(half[0]), header(half[1]), b""]))
 
 
+def mixed(t):
+    """The same of tensors of several types: {name: (dtype, shape)}."""
+    head, at = {}, 0
+    for k, (d, s) in t.items():
+        n = {"I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2}.get(d, 1)
+        for x in s: n *= x
+        head[k] = {"dtype": d, "shape": s, "data_offsets": [at, at + n]}
+        at += n
+    return J(head)
+
+
+# Matrices that are stored otherwise, 8 by 8: what stands for one of them.
+STORED = {
+    "fp8": ({"quant_method": "fp8", "weight_block_size": [4, 4]}, {"weight": ("F8_E4M3", (8, 8)), "weight_scale_inv": ("F32", (2, 2)), "input_scale": ("F32", ())}),
+    "fp8-one": ({"quant_method": "fp8"}, {"weight": ("F8_E5M2", (8, 8)), "weight_scale": ("BF16", ())}),
+    "int8": ({"quant_method": "compressed-tensors", "format": "int-quantized"}, {"weight": ("I8", (8, 8)), "weight_scale": ("BF16", (8, 1))}),
+    "gptq": ({"quant_method": "gptq", "bits": 4, "group_size": 4}, {"qweight": ("I32", (1, 8)), "qzeros": ("I32", (2, 1)), "scales": ("F16", (2, 8)), "g_idx": ("I32", (8,))}),
+    "awq": ({"quant_method": "awq", "bits": 4, "group_size": 4, "version": "gemm"}, {"qweight": ("I32", (8, 1)), "qzeros": ("I32", (2, 1)), "scales": ("F16", (2, 8))}),
+    "w4": ({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}},
+           {"weight_packed": ("I32", (8, 1)), "weight_scale": ("BF16", (8, 2)), "weight_shape": ("I64", (2,)), "weight_zero_point": ("I32", (1, 2)), "weight_g_idx": ("I32", (8,))}),
+}
+for name, (says, parts) in STORED.items():
+    t = {}
+    for k, s in transformer(8).items():
+        if k.endswith("_proj.weight"): t.update({k[:-6] + n: x for n, x in parts.items()})
+        else: t[k] = ("BF16", s)
+    config = J(dict(HF, architectures=["LlamaForCausalLM"], intermediate_size=8, num_key_value_heads=2, quantization_config=says))
+    for how in (0, 4): put("folder", f"stored-{name}-{how}", b"\xff".join([bytes([how, 0]), config, b"", mixed(t), b""]))
+t = {k: ("BF16", s) for k, s in {"model.embed_tokens.weight": (3, 32), "lm_head.weight": (3, 32), "model.norm.weight": (32,), P + "input_layernorm.weight": (32,),
+     P + "post_attention_layernorm.weight": (32,), P + "self_attn.sinks": (2,), P + "mlp.router.weight": (2, 32), P + "mlp.router.bias": (2,),
+     P + "mlp.experts.gate_up_proj_bias": (2, 64), P + "mlp.experts.down_proj_bias": (2, 32)}.items()}
+for n, o, i in (("q", 8, 32), ("k", 4, 32), ("v", 4, 32), ("o", 32, 8)):
+    t[P + f"self_attn.{n}_proj.weight"], t[P + f"self_attn.{n}_proj.bias"] = ("BF16", (o, i)), ("BF16", (o,))
+for n, o in (("gate_up", 64), ("down", 32)):
+    t[P + f"mlp.experts.{n}_proj_blocks"], t[P + f"mlp.experts.{n}_proj_scales"] = ("U8", (2, o, 1, 16)), ("U8", (2, o, 1))
+config = J(dict(HF, architectures=["GptOssForCausalLM"], hidden_size=32, intermediate_size=32, num_local_experts=2, num_experts_per_tok=1, sliding_window=4,
+                tie_word_embeddings=False, rope_parameters={"rope_type": "default"}, quantization_config={"quant_method": "mxfp4"}))
+put("folder", "stored-mxfp4", b"\xff".join([b"\0\0", config, b"", mixed(t), b""]))
+WIDE = ["sliding_attention", "full_attention"]
+TURNS = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1e6}, "sliding_attention": {"rope_type": "default"}}
+t = {"model.embed_tokens.weight": (3, 8), "model.norm.weight": (8,), "model.embed_tokens_per_layer.weight": (3, 8), "model.per_layer_model_projection.weight": (8, 8),
+     "model.per_layer_projection_norm.weight": (4,)}
+for il in range(2):
+    p, d = f"model.layers.{il}.", 4 + 4 * il
+    for n in ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm", "post_per_layer_input_norm"): t[p + n + ".weight"] = (8,)
+    t.update({p + "per_layer_input_gate.weight": (4, 8), p + "per_layer_projection.weight": (8, 4), p + "layer_scalar": (1,), p + "self_attn.q_proj.weight": (2 * d, 8),
+              p + "self_attn.o_proj.weight": (8, 2 * d), p + "self_attn.q_norm.weight": (d,), p + "self_attn.k_norm.weight": (d,), p + "self_attn.k_proj.weight": (d, 8)})
+    if not il: t[p + "self_attn.v_proj.weight"] = (d, 8)
+    for n, s in (("gate", (6, 8)), ("up", (6, 8)), ("down", (8, 6))): t[p + f"mlp.{n}_proj.weight"] = s
+config = J(dict(HF, architectures=["Gemma4ForCausalLM"], num_hidden_layers=2, layer_types=WIDE, global_head_dim=8, attention_k_eq_v=True, num_global_key_value_heads=1,
+                hidden_size_per_layer_input=4, sliding_window=4, rope_parameters=TURNS))
+put("folder", "hf-gemma4", b"\xff".join([b"\4\0", config, b"", header(t), b""]))
+
+
 # ---- two files ----------------------------------------------------------------------------------------------------
 for i, e in enumerate([b"", bit, cut, number(0, 10), number(4, 9), number(8, 1), number(12, 3), number(16, 1), number(20, 250), number(24, 5), number(8, 10)]):
     for how in (0, 1, 4, 6, 32, 64):
