@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "hub/pull.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -116,9 +117,29 @@ static int print_json(const hn_pulled *p)
     return hn_json_print(o);
 }
 
+/* s as one word for a shell; cut short only where it would be longer than any path. Returns dst. */
+static const char *word_of(char dst[2 * HN_CACHE_PATH], const char *s)
+{
+    size_t at = 0;
+    bool plain = *s && *s != '-';
+    for (const char *p = s; *p && plain; p++) plain = isalnum((unsigned char)*p) || strchr("/._-:@+,", *p);
+    if (plain) {
+        snprintf(dst, 2 * HN_CACHE_PATH, "%s", s);
+        return dst;
+    }
+    dst[at++] = '\'';
+    for (; *s && at + 6 < 2 * HN_CACHE_PATH; s++) {
+        if (*s == '\'') at += (size_t)snprintf(dst + at, 5, "'\\''");
+        else dst[at++] = *s;
+    }
+    dst[at++] = '\'';
+    dst[at] = 0;
+    return dst;
+}
+
 static int print_text(const hn_pulled *p)
 {
-    char name[HN_NAME_URL_MAX], size[24], rate[24];
+    char name[HN_NAME_URL_MAX], word[2 * HN_CACHE_PATH], size[24], rate[24];
     const char *shown = p->name.kind == HN_NAME_URL ? p->path : hn_name_text(name, sizeof name, &p->name);
     hn_out_printf("%s: %s (%s)", HN_ESC(shown, strlen(shown)), amount(size, (double)p->bytes), p->why);
     if (p->fetched)
@@ -127,10 +148,10 @@ static int print_text(const hn_pulled *p)
     hn_out_printf("\n%s\n", p->path);
     if (p->checkpoint) {
         const char *slash = strrchr(p->name.repo, '/');
-        hn_out_printf("a checkpoint; this makes a model of it:\n  hone convert %s -o %s.gguf\n", p->path,
+        hn_out_printf("a checkpoint; this makes a model of it:\n  hone convert %s -o %s.gguf\n", word_of(word, p->path),
                       slash ? slash + 1 : p->name.repo);
     } else if (hn_ends_with_gguf(p->path) ? !hn_gguf_is_side(p->path) : p->name.kind == HN_NAME_OLLAMA) {
-        hn_out_printf("run it:  hone chat -m %s\n", HN_ESC(shown, strlen(shown)));
+        hn_out_printf("run it:  hone chat -m %s\n", word_of(word, shown));
     }
     return HN_EXIT_OK;
 }

@@ -224,7 +224,8 @@ hone_status hn_cache_no_link(const char *path, hone_error *err)
 {
     struct stat sb;
     if (lstat(path, &sb) != 0 || !S_ISLNK(sb.st_mode)) return HONE_OK;
-    return HN_FAIL(err, HONE_E_IO, "%s is a link, and what it leads to not the cache's to write; expected a file: remove it",
+    return HN_FAIL(err, HONE_E_IO,
+                   "%s is a link, and what it leads to not the cache's to write; expected a file: remove it",
                    HN_ESC(path, strlen(path)));
 }
 

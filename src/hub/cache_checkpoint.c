@@ -1,5 +1,5 @@
-/* cache_checkpoint: a folder that may be a model as PyTorch has it, or an adapter. Owns what it needs to be whole, as far
- * as names and the index tell; declared in cache_dir.h. */
+/* cache_checkpoint: a folder that may be a model as PyTorch has it, or an adapter. Owns what it needs to be whole, as
+ * far as names and the index tell; declared in cache_dir.h. */
 #include "hub/cache_dir.h"
 
 #include "base/json.h"
@@ -64,8 +64,8 @@ static bool has(const hn_cache_dir *d, const char *path)
     return false;
 }
 
-/* The first file that the map of the index names and the folder lacks; "": none. One after the other they are mostly the
- * same. */
+/* The first file that the map of the index names and the folder lacks; "": none. One after the other they are mostly
+ * the same. */
 static hone_status read_map(hn_jread *j, const hn_cache_dir *d, char lacks[256])
 {
     char name[256] = "", was[256] = "";

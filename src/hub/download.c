@@ -32,14 +32,15 @@ struct flow {
     const hn_download *w;
     hn_part part;
     slot slots[HN_DOWNLOAD_CONNS];
-    unsigned turn;  /* how often an address was forgotten */
-    char *direct;   /* the address that serves the bytes; NULL: ask w->url */
+    unsigned turn;              /* how often an address was forgotten */
+    char *direct;               /* the address that serves the bytes; NULL: ask w->url */
     char content[HN_HEAD_NAME]; /* what that address calls its content: it must not change */
-    bool nameless;  /* nothing names it, and no hash is known: two answers may be of two contents, so one has all of it */
-    bool known;     /* an answer has come that fits: more may be asked at a time */
-    bool stream;    /* the server knows no ranges */
-    bool bad;       /* what is here is wrong: nothing of it stays */
-    bool changed;   /* the content is another: from zero again */
+    bool
+        nameless; /* nothing names it, and no hash is known: two answers may be of two contents, so one has all of it */
+    bool known;   /* an answer has come that fits: more may be asked at a time */
+    bool stream;  /* the server knows no ranges */
+    bool bad;     /* what is here is wrong: nothing of it stays */
+    bool changed; /* the content is another: from zero again */
     int fails, refreshes, restarts;
     uint64_t seen;  /* part.total when fails was 0 last */
     double next;    /* when to ask again */
@@ -386,7 +387,7 @@ static hone_status try_later(flow *f, const hn_fetch_call *c, const char *why, h
     static const int times[] = { 1, 2, 4, 8 };
     const hn_fetch_rules *rules = hn_fetch_rules_of(f->h);
     char line[400];
-    if (now_s() < f->next) return HONE_OK;     /* several connections went at once: that is one failure */
+    if (now_s() < f->next) return HONE_OK; /* several connections went at once: that is one failure */
     if (f->part.total > f->seen && !f->nameless) f->fails = 0; /* bytes came since */
     f->seen = f->part.total;
     if (++f->fails >= rules->tries && f->nameless)

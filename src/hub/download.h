@@ -35,7 +35,8 @@ typedef struct hn_downloaded {
 hone_status hn_download_file(hn_fetch *h, const hn_download *want, hn_downloaded *got, hn_fetch_head *status,
                              hone_error *err);
 
-/* How many bytes an address has, by one request for its first one. HONE_E_NETWORK: it does not say, or does not answer. */
+/* How many bytes an address has, by one request for its first one. HONE_E_NETWORK: it does not say, or does not
+ * answer. */
 hone_status hn_download_size(hn_fetch *h, const hn_download *want, uint64_t *size, hone_error *err);
 
 #endif

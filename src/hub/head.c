@@ -53,7 +53,7 @@ static size_t number_at(uint64_t *out, const char *p, size_t n)
 
 static bool number(uint64_t *out, const char *p, size_t n) { return n && number_at(out, p, n) == n; }
 
-/* "bytes 0-99/1000"; an asterisk for a size that the server does not know. "bytes *" "/1000", of a 416, is a size alone. */
+/* "bytes 0-99/1000"; an asterisk for a size that the server does not know. Of a 416, an asterisk for the range. */
 static void read_range(hn_fetch_head *a, const char *v, size_t n)
 {
     size_t k;

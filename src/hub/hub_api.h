@@ -8,8 +8,8 @@
 
 typedef struct hn_hub_repo {
     char commit[41];
-    hn_repo_file *file; /* [n], in the hub's order; paths checked (hn_hub_path_ok) */
-    char (*oid)[65];    /* [n]: SHA-256 (64 hex) of large files, git's SHA-1 (40 hex) of others */
+    hn_repo_file *file;    /* [n], in the hub's order; paths checked (hn_hub_path_ok) */
+    char (*oid)[65];       /* [n]: SHA-256 (64 hex) of large files, git's SHA-1 (40 hex) of others */
     size_t n, cap, n_text; /* n_text: bytes of the paths */
     hn_arena *arena;
 } hn_hub_repo;

@@ -28,7 +28,7 @@ static hone_status refusal(const hn_name *n, const hn_fetch_head *a, hone_error 
 }
 
 /* One layer, checked. */
-static hone_status read_layer(hn_layer *l, const hn_name *n, const json_t *o, hone_error *err)
+static hone_status read_layer(hn_ollama_layer *l, const hn_name *n, const json_t *o, hone_error *err)
 {
     char path[HN_CACHE_PATH];
     const json_t *size = json_object_get(o, "size");
@@ -50,8 +50,8 @@ static hone_status read_layer(hn_layer *l, const hn_name *n, const json_t *o, ho
     return HONE_OK;
 }
 
-hone_status hn_ollama_layers(hn_layer *l, size_t *n_layer, size_t *model, const hn_name *n, const json_t *o,
-                               hone_error *err)
+hone_status hn_ollama_layers(hn_ollama_layer *l, size_t *n_layer, size_t *model, const hn_name *n, const json_t *o,
+                             hone_error *err)
 {
     const json_t *list = json_object_get(o, "layers"), *config = json_object_get(o, "config");
     size_t many = json_array_size(list);
@@ -79,7 +79,8 @@ static bool here(const char *path, uint64_t size)
     return stat(path, &sb) == 0 && S_ISREG(sb.st_mode) && (uint64_t)sb.st_size == size;
 }
 
-static hone_status pull_layer(hn_puller *p, const char *base, const char *root, const hn_layer *l, hone_error *err)
+static hone_status pull_layer(hn_puller *p, const char *base, const char *root, const hn_ollama_layer *l,
+                              hone_error *err)
 {
     char whole[HN_CACHE_PATH], part[HN_CACHE_PATH + 16], journal[HN_CACHE_PATH + 24], url[1024];
     hn_fetch_head head = { .status = 0 };
@@ -100,8 +101,8 @@ static hone_status pull_layer(hn_puller *p, const char *base, const char *root, 
     return st == HONE_E_NETWORK && head.status ? refusal(&p->out->name, &head, err) : st;
 }
 
-static hone_status pull_layers(hn_puller *p, const char *base, const char *root, const hn_layer *l, size_t n, size_t model,
-                               hone_error *err)
+static hone_status pull_layers(hn_puller *p, const char *base, const char *root, const hn_ollama_layer *l, size_t n,
+                               size_t model, hone_error *err)
 {
     uint64_t missing = 0;
     char path[HN_CACHE_PATH];
@@ -138,7 +139,7 @@ static hone_status pull_manifest(hn_puller *p, const char *root, hone_error *err
     hn_fetch_text t = { .p = NULL };
     json_t *o = NULL;
     size_t n_layer, model;
-    hn_layer *l = calloc(HN_LAYERS + 1, sizeof *l);
+    hn_ollama_layer *l = calloc(HN_LAYERS + 1, sizeof *l);
     if (!l) return HN_FAIL(err, HONE_E_NOMEM, "a manifest");
     snprintf(base, sizeof base, "http://%s/v2/%s", n->host, n->repo);
     bool plain = hn_url_parse(&u, base, NULL) && u.loopback; /* a registry on this machine */

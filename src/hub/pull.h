@@ -63,17 +63,17 @@ void hn_pull_list_free(hn_pull_list *l);
 
 /* ---- ollama's manifests ------------------------------------------------------------------------------- */
 
-typedef struct hn_layer {
+typedef struct hn_ollama_layer {
     const char *digest, *type; /* of the manifest */
     uint64_t size;
-} hn_layer;
+} hn_ollama_layer;
 enum { HN_LAYERS = 256 };
 /* The layers of a manifest and its config, l [HN_LAYERS + 1], each checked; *model: the first that is a GGUF.
  * HONE_E_NETWORK, HONE_E_UNSUPPORTED: none is, or the model is in tensors of ollama's own. */
-hone_status hn_ollama_layers(hn_layer *l, size_t *n_layer, size_t *model, const hn_name *n, const json_t *o,
+hone_status hn_ollama_layers(hn_ollama_layer *l, size_t *n_layer, size_t *model, const hn_name *n, const json_t *o,
                              hone_error *err);
 
-/* ---- between pull.c, ollama.c and pull_address.c ------------------------------------------------------------------------ */
+/* ---- between pull.c, ollama.c and pull_address.c ---------------------------------------- */
 
 typedef struct hn_puller {
     const hn_pull_want *want;

@@ -50,7 +50,7 @@ static bool recall(const char *path, const char *url, bool *same)
     return true;
 }
 
-/* ---- the file that is there ----------------------------------------------------------------------------------- */
+/* ---- the file that is there ------------------------------------------------------------ */
 
 static hone_status another(const char *path, const char *why, hone_error *err)
 {
@@ -60,8 +60,8 @@ static hone_status another(const char *path, const char *why, hone_error *err)
                    HN_ESC(path, strlen(path)), why);
 }
 
-/* Is what has the name the file of this address? By what is known of it, else by its size, which the address is asked
- * for; where nobody answers it is taken. */
+/* Is what has the name the file of this address? By what is known of it, else by its size, for which the address is
+ * asked; where nobody answers it is taken. */
 static hone_status is_this(hn_puller *p, const hn_download *d, uint64_t have, hone_error *err)
 {
     char words[200];
@@ -83,7 +83,7 @@ static hone_status is_this(hn_puller *p, const hn_download *d, uint64_t have, ho
     return HONE_OK;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------ */
 
 /* whole: where it goes. */
 static hone_status place(char whole[HN_CACHE_PATH], const hn_puller *p, hone_error *err)

@@ -19,9 +19,9 @@ bool hn_url_parse(hn_url *u, const char *text, const char **why);
 /* What `to`, as a Location or a Link says it, means at `base`: *out malloc'ed, without its #fragment. HONE_E_NETWORK:
  * it is no address; HONE_E_NOMEM. */
 hone_status hn_url_join(char **out, const char *base, const char *to, hone_error *err);
-/* May it be opened? from: the address that sent us there, NULL: nobody did. https always; http on this machine, and there
- * only if nobody or this machine itself sent us: else a server elsewhere would reach what listens here for its own people.
- * With insecure http everywhere. HONE_E_NETWORK: no, and why. */
+/* May it be opened? from: the address that sent us there, NULL: nobody did. https always; http on this machine, and
+ * there only if nobody or this machine itself sent us: else a server elsewhere would reach what listens here for its
+ * own people. With insecure http everywhere. HONE_E_NETWORK: no, and why. */
 hone_status hn_url_allowed(const char *url, const char *from, bool insecure, hone_error *err);
 bool hn_url_same_origin(const char *a, const char *b);
 /* s as a part of an address: all but letters, digits and -._~ becomes %HH; with `path` '/' stays too. Malloc'ed. */

@@ -10,15 +10,16 @@
  *                              left acts
  * FOLDER/log                   a line for each request: PORT METHOD TARGET range=… auth=… did=…
  *
- * Actions, several joined by '+' for the same word: status N, code WORD (X-Error-Code of a 404), gated, private, cut N (the connection ends after N bytes of the
- * body), drop (at once), stall N (silence after N bytes), slow N (N bytes a tenth of a second), flip N (byte N of the
- * file is wrong), norange (200 for 206), badrange, short (Content-Length too large), long (more bytes than said),
- * gzip, etag WORD, newetag (another each time), expired (403 as of a signed address), relative, absolute WORD (redirect
- * there), loop, html, nocommit, sha WORD (the commit), retry N (429, Retry-After), rate N (429, RateLimit), page N
- * (entries a page), path WORD (an entry of that name), size N (the list lies by so much), linked WORD (X-Linked-Etag
- * lies), nolength, noetag, weak (the ETag is one of W/), modified WORD (instead of an ETag, that day of October 2015),
- * until N (429, Retry-After as a date N seconds hence by a clock of 2015), garble N (up to N bytes of head and text are others), self (a page whose next is itself), many N (the
- * list has N MB of empty objects), deep N (the list is N arrays in each other). */
+ * Actions, several joined by '+' for the same word: status N, code WORD (X-Error-Code of a 404), gated, private, cut
+ * N (the connection ends after N bytes of the body), drop (at once), stall N (silence after N bytes), slow N (N bytes
+ * a tenth of a second), flip N (byte N of the file is wrong), norange (200 for 206), badrange, short (Content-Length
+ * too large), long (more bytes than said), gzip, etag WORD, newetag (another each time), expired (403 as of a signed
+ * address), relative, absolute WORD (redirect there), loop, html, nocommit, sha WORD (the commit), retry N (429,
+ * Retry-After), rate N (429, RateLimit), page N (entries a page), path WORD (an entry of that name), size N (the list
+ * lies by so much), linked WORD (X-Linked-Etag lies), nolength, noetag, weak (the ETag is one of W/), modified WORD
+ * (instead of an ETag, that day of October 2015), until N (429, Retry-After as a date N seconds hence by a clock of
+ * 2015), garble N (up to N bytes of head and text are others), self (a page whose next is itself), many N (the list
+ * has N MB of empty objects), deep N (the list is N arrays in each other). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -279,7 +280,8 @@ static void file(request *r, const char *path, const char *etag, const char *mor
     if (ranged)
         snprintf(part, sizeof part, "Content-Range: bytes %llu-%llu/%zu\r\n", from + shift, to - 1 + shift, size);
     char named[700];
-    if (does(r, "modified")) snprintf(named, sizeof named, "Last-Modified: Wed, %.8s Oct 2015 07:28:00 GMT\r\n", r->word);
+    if (does(r, "modified"))
+        snprintf(named, sizeof named, "Last-Modified: Wed, %.8s Oct 2015 07:28:00 GMT\r\n", r->word);
     else if (does(r, "noetag")) *named = 0;
     else snprintf(named, sizeof named, "ETag: %s\"%s\"\r\n", does(r, "weak") ? "W/" : "", tag);
     head(r, ranged ? 206 : 200, "%s%s%s%sAccept-Ranges: bytes\r\n%s\r\n", more, gzip, length, part, named);
@@ -412,7 +414,8 @@ static void api(request *r, const char *rest)
                     "{\"error\":\"Repository not found\"}");
     if (strncmp(what, "tree/", 5) == 0) return tree(r, repo, root);
     const char *rev = strncmp(what, "revision/", 9) == 0 ? what + 9 : "main";
-    if (strcmp(rev, "main") != 0 && strspn(rev, "0123456789abcdef") != 40 && strcmp(rev, COMMIT) != 0 && strcmp(rev, "v1/x") != 0)
+    if (strcmp(rev, "main") != 0 && strspn(rev, "0123456789abcdef") != 40 && strcmp(rev, COMMIT) != 0 &&
+        strcmp(rev, "v1/x") != 0)
         return text(r, 404, "X-Error-Code: RevisionNotFound\r\n", "{\"error\":\"Invalid rev id\"}");
     static char out[1 << 18], list[1 << 17];
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
@@ -439,9 +442,13 @@ static void resolve(request *r, const char *repo, const char *rest)
     digest(hex, path, lfs, sb.st_size);
     snprintf(linked, sizeof linked, "X-Linked-Etag: \"%s\"\r\nX-Linked-Size: %lld\r\n",
              does(r, "linked") ? r->word : hex, (long long)sb.st_size);
-    bool commit = name - rest == 40 && strspn(rest, "0123456789abcdef") == 40; /* any is one: the files are those that are there */
+    bool commit = name - rest == 40 &&
+                  strspn(rest, "0123456789abcdef") == 40; /* any is one: the files are those that are there */
     snprintf(more, sizeof more, "%s%.40s%s%s", does(r, "nocommit") ? "" : "X-Repo-Commit: ",
-             does(r, "nocommit") ? "" : commit ? rest : COMMIT, does(r, "nocommit") ? "" : "\r\n", linked);
+             does(r, "nocommit") ? ""
+             : commit            ? rest
+                                 : COMMIT,
+             does(r, "nocommit") ? "" : "\r\n", linked);
     if (does(r, "relative")) {
         head(r, 307, "%sLocation: /api/resolve-cache/models/%s/%s\r\nContent-Length: 0\r\n\r\n", more, repo, rest);
         return;

@@ -550,7 +550,7 @@ for name in "$R:talk" "http://127.0.0.1:$CDN/plain/a%20b.gguf"; do
     same "  $name talks alike" "$T/out" "$T/talked"
 done
 hf_folder "$F/repos/o/hf"
-expect 0 "a folder of transformers'" "$HONE" pull $P o/hf
+expect 0 "a folder of transformers', into a cache of an odd name" env HF_HUB_CACHE="$T/it's my \$cache" "$HONE" pull $P o/hf
 command=$(sed -n 's/^  \(hone convert .*\)$/\1/p' "$T/out")
 (cd "$T" && hone() { "$HONE" "$@"; } && eval "$command") >"$T/out" 2>"$T/err" && ok "$command" || not_ok "the command that it says: $command" "$T/err"
 expect 0 "makes a model of it" "$HONE" inspect "$T/hf.gguf"

@@ -1,5 +1,5 @@
-/* Out of memory while hone pull, list and names read what others say: the k-th allocation fails, for each k. Each failure
- * is HONE_E_NOMEM with a message, and never a list from which something is missing. */
+/* Out of memory while hone pull, list and names read what others say: the k-th allocation fails, for each k. Each
+ * failure is HONE_E_NOMEM with a message, and never a list from which something is missing. */
 #include "base/json_tree.h"
 #include "hub/cache_dir.h"
 #include "hub/hub_api.h"
@@ -29,8 +29,8 @@ static hone_status page_and_choice(hone_error *err)
     hn_name name = { .kind = HN_NAME_HUB, .repo = "o/r" };
     for (int i = 0; i < 100; i++) /* more than the list begins with */
         n += (size_t)snprintf(text + n, sizeof text - n,
-                              "%s{\"type\":\"file\",\"path\":\"%s%03d.gguf\",\"size\":%d,\"oid\":\"" OID "\"}", i ? "," : "[",
-                              i ? "x-" : "m-Q8_0-", i, 100 + i);
+                              "%s{\"type\":\"file\",\"path\":\"%s%03d.gguf\",\"size\":%d,\"oid\":\"" OID "\"}",
+                              i ? "," : "[", i ? "x-" : "m-Q8_0-", i, 100 + i);
     n += (size_t)snprintf(text + n, sizeof text - n, "]");
     hn_hub_repo r = { .arena = hn_arena_new() };
     hone_status st = r.arena ? hn_hub_add_page(&r, text, n, "o/r", err) : HN_FAIL(err, HONE_E_NOMEM, "an arena");
@@ -48,7 +48,7 @@ static hone_status manifest(hone_error *err)
     static const char text[] = "{\"layers\":[{\"mediaType\":\"application/vnd.ollama.image.model\",\"digest\":\"" DIGEST
                                "\",\"size\":5}],\"config\":{\"mediaType\":\"c\",\"digest\":\"" DIGEST "\",\"size\":2}}";
     static const hn_name name = { .kind = HN_NAME_OLLAMA, .host = "h", .repo = "library/m", .tag = "latest" };
-    static hn_layer l[HN_LAYERS + 1];
+    static hn_ollama_layer l[HN_LAYERS + 1];
     size_t n, model;
     json_t *o;
     hone_status st = hn_json_tree(&o, text, sizeof text - 1, NULL, "m", err);
@@ -136,7 +136,7 @@ static hone_status linked(hone_error *err)
     return st == HONE_OK ? hn_cache_set_ref(root, "o/ck", "v1", COMMIT, err) : st;
 }
 
-#define EACH(fn)              \
+#define EACH(fn) \
     static void each_##fn(void **state) { fail_each(fn); }
 EACH(page_and_choice)
 EACH(manifest)
@@ -181,7 +181,7 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_page_and_choice), cmocka_unit_test(each_manifest), cmocka_unit_test(each_addresses),
+        cmocka_unit_test(each_page_and_choice), cmocka_unit_test(each_manifest),   cmocka_unit_test(each_addresses),
         cmocka_unit_test(each_a_part),          cmocka_unit_test(each_checkpoint), cmocka_unit_test(each_listed),
         cmocka_unit_test(each_linked),
     };

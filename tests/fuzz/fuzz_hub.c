@@ -1,8 +1,8 @@
 /* Fuzzes what hubs, registries and caches say. The first byte chooses: the hub's answer about a revision; its list of
- * files, of which models are made and one is chosen, as --list and pull do; a manifest of ollama's, pulled or found in its
- * store; the head of an answer; a Location; the journal of a part; the index of a checkpoint; the user's own short names.
- * Whatever is let through is fit for a path below a folder and names only what is there; whatever is refused says why, in
- * words that no terminal minds.
+ * files, of which models are made and one is chosen, as --list and pull do; a manifest of ollama's, pulled or found in
+ * its store; the head of an answer; a Location; the journal of a part; the index of a checkpoint; the user's own short
+ * names. Whatever is let through is fit for a path below a folder and names only what is there; whatever is refused
+ * says why, in words that no terminal minds.
  * covers: src/hub/hub_api.c src/hub/gguf_choice.c src/hub/ollama.c src/hub/store.c src/hub/head.c src/hub/url.c
  * covers: src/hub/part.c src/hub/cache_checkpoint.c src/hub/short_names.c src/hub/names.c src/hub/cache.c */
 #define _GNU_SOURCE
@@ -141,7 +141,8 @@ static void a_head(const char *text, size_t n)
         at += len;
     }
     FF_MUST(a.status >= 0 && a.status < 1000 && isfinite(a.wait_s) && (a.wait_s >= 0 || a.wait_s == -1));
-    FF_MUST(memchr(a.etag, 0, sizeof a.etag) && memchr(a.commit, 0, sizeof a.commit) && memchr(a.code, 0, sizeof a.code));
+    FF_MUST(memchr(a.etag, 0, sizeof a.etag) && memchr(a.commit, 0, sizeof a.commit) &&
+            memchr(a.code, 0, sizeof a.code));
     FF_MUST(memchr(a.message, 0, sizeof a.message) && memchr(a.modified, 0, sizeof a.modified));
     FF_MUST((n & 1) || (!*a.commit && !*a.linked_etag && !*a.code && !a.has_linked_size));
     hn_head_content(content, &a);
@@ -165,7 +166,8 @@ static void a_location(const char *text)
         if (st != HONE_OK) refused(st, &err);
         FF_MUST((st == HONE_OK) == (u.https || (i == 1 && u.loopback)));
         char name[HN_NAME_FILE];
-        if (hn_name_url_file(name, to)) FF_MUST(hn_hub_path_ok(name) && !strchr(name, '/') && strlen(name) < sizeof name);
+        if (hn_name_url_file(name, to))
+            FF_MUST(hn_hub_path_ok(name) && !strchr(name, '/') && strlen(name) < sizeof name);
         free(to);
     }
 }
@@ -173,9 +175,14 @@ static void a_location(const char *text)
 /* ---- files: in a folder that is made once ---------------------------------------------------------------- */
 
 static char dir[] = "/tmp/hone-fuzz-hub-XXXXXX";
-static const char *const folders[] = { "", "/ollama", "/ollama/manifests", "/ollama/manifests/registry.ollama.ai",
+static const char *const folders[] = { "",
+                                       "/ollama",
+                                       "/ollama/manifests",
+                                       "/ollama/manifests/registry.ollama.ai",
                                        "/ollama/manifests/registry.ollama.ai/library",
-                                       "/ollama/manifests/registry.ollama.ai/library/m", "/hone", "/ck" };
+                                       "/ollama/manifests/registry.ollama.ai/library/m",
+                                       "/hone",
+                                       "/ck" };
 static const char *const files[] = { "/f",
                                      "/f.hone-part",
                                      "/f.hone-part.json",
@@ -254,7 +261,7 @@ static void a_manifest(const char *text, size_t n)
     static const hn_name name = {
         .kind = HN_NAME_OLLAMA, .host = "registry.ollama.ai", .repo = "library/m", .tag = "latest"
     };
-    static hn_layer l[HN_LAYERS + 1];
+    static hn_ollama_layer l[HN_LAYERS + 1];
     size_t n_layer, model;
     json_t *o;
     hone_error err = { 0 };

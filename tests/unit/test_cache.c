@@ -80,7 +80,8 @@ static int end(void **state) { return chdir("/") == 0 ? nftw(dir, drop, 16, FTW_
 static void roots(void **state)
 {
     static const char *const vars[] = { "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HOME" };
-    static const char *const tokens[] = { "/home/x/.cache/huggingface/token", "/var/c/huggingface/token", "/home/x/hf/token" };
+    static const char *const tokens[] = { "/home/x/.cache/huggingface/token", "/var/c/huggingface/token",
+                                          "/home/x/hf/token" };
     static const struct {
         const char *var, *value, *root;
     } rows[] = { /* from the last that counts to the first, each on top of those before */
@@ -409,14 +410,16 @@ static void checkpoints(void **state)
     assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
     assert_int_equal(hn_cache_find_folder(path, &n, &err), HONE_OK);
     assert_string_equal(path, at(SNAPSHOT));
-    static const char *const indexes[][2] = { /* what it names and what of that is not there */
-                                              { "{\"weight_map\":{\"a\":\"x.safetensors\"}}", "x.safetensors, which" },
-                                              { "{\"m\":{},\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
-                                                "\"b\":\"model-00001-of-00002.safetensors\",\"c\":\"../x\"}}",
-                                                "../x, which" },
-                                              { "{\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\",\"b\":[1]}}", NULL },
-                                              { "{\"weight_map\":[]}", NULL },
-                                              { "not JSON", NULL } };
+    static const char *const indexes[][2] = {
+        /* what it names and what of that is not there */
+        { "{\"weight_map\":{\"a\":\"x.safetensors\"}}", "x.safetensors, which" },
+        { "{\"m\":{},\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
+          "\"b\":\"model-00001-of-00002.safetensors\",\"c\":\"../x\"}}",
+          "../x, which" },
+        { "{\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\",\"b\":[1]}}", NULL },
+        { "{\"weight_map\":[]}", NULL },
+        { "not JSON", NULL }
+    };
     for (size_t i = 0; i < sizeof indexes / sizeof *indexes; i++) {
         put(SNAPSHOT "/model.safetensors.index.json", indexes[i][0]);
         if (indexes[i][1]) lacks("o/n", HONE_E_IO, indexes[i][1]);

@@ -167,10 +167,11 @@ static void head_of(hn_fetch_head *a, const char *first, const char *lines, bool
 static void test_head(void **state)
 {
     hn_fetch_head a;
-    head_of(&a, "HTTP/1.1 206 Partial Content\r\n",
-            "content-length:  100 \r\nContent-Range: bytes 0-99/1000\r\nETag: W/\"x y\"\r\nContent-Type: text/html;x\r\n"
-            "X-Repo-Commit: c\r\nX-Linked-Etag: \"e\"\r\nX-Linked-Size: 7\r\nContent-Encoding: gzip\r\n",
-            false);
+    head_of(
+        &a, "HTTP/1.1 206 Partial Content\r\n",
+        "content-length:  100 \r\nContent-Range: bytes 0-99/1000\r\nETag: W/\"x y\"\r\nContent-Type: text/html;x\r\n"
+        "X-Repo-Commit: c\r\nX-Linked-Etag: \"e\"\r\nX-Linked-Size: 7\r\nContent-Encoding: gzip\r\n",
+        false);
     assert_int_equal(a.status, 206);
     assert_true(a.has_length && a.length == 100 && a.has_range && a.first == 0 && a.last == 99 && a.size == 1000);
     assert_true(a.weak && a.html && !*a.commit && !*a.linked_etag && !a.has_linked_size); /* not the endpoint's */
@@ -183,9 +184,16 @@ static void test_head(void **state)
     assert_string_equal(a.commit, "c");
     assert_true(a.has_linked_size && a.linked_size == 7 && a.status == 200 && !*a.code);
 
-    static const char *const no_range[] = { "bytes 0-99",          "bytes 0-/9", "bytes -9/9",
-                                            "items 0-9/10",        "bytes 0-9/", "bytes 0-9/1x",
-                                            "bytes 99999999999999999999-9/1", "bytes", "bytes *" "/x" };
+    static const char *const no_range[] = { "bytes 0-99",
+                                            "bytes 0-/9",
+                                            "bytes -9/9",
+                                            "items 0-9/10",
+                                            "bytes 0-9/",
+                                            "bytes 0-9/1x",
+                                            "bytes 99999999999999999999-9/1",
+                                            "bytes",
+                                            "bytes *"
+                                            "/x" };
     for (size_t i = 0; i < sizeof no_range / sizeof *no_range; i++) {
         char line[100];
         snprintf(line, sizeof line, "Content-Range: %s", no_range[i]);
@@ -196,7 +204,8 @@ static void test_head(void **state)
     assert_true(a.has_range && a.size == UINT64_MAX);
     head_of(&a, "HTTP/1.1 200", "Content-Length: 18446744073709551616", false);
     assert_false(a.has_length);
-    char *next = hn_head_next("<https://h/p?c=1>; rel=\"next\"", 29), *none = hn_head_next("<https://h>; rel=\"prev\"", 23);
+    char *next = hn_head_next("<https://h/p?c=1>; rel=\"next\"", 29),
+         *none = hn_head_next("<https://h>; rel=\"prev\"", 23);
     assert_string_equal(next, "https://h/p?c=1");
     assert_null(none);
     free(next);
@@ -238,12 +247,9 @@ static void test_head_waits(void **state)
 
 static void test_head_content(void **state)
 {
-    static const char *const rows[][2] = { { "ETag: \"a\"", "a" },
-                                           { "ETag: \"a\"\nLast-Modified: M", "a" },
-                                           { "ETag: W/\"a\"", "" },
-                                           { "ETag: W/\"a\"\nLast-Modified: M", "M a" },
-                                           { "Last-Modified: M", "M " },
-                                           { "Server: x", "" } };
+    static const char *const rows[][2] = { { "ETag: \"a\"", "a" },       { "ETag: \"a\"\nLast-Modified: M", "a" },
+                                           { "ETag: W/\"a\"", "" },      { "ETag: W/\"a\"\nLast-Modified: M", "M a" },
+                                           { "Last-Modified: M", "M " }, { "Server: x", "" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         hn_fetch_head a;
         char content[HN_HEAD_NAME];
@@ -325,7 +331,8 @@ static void test_page(void **state)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         hn_hub_repo r = { .arena = hn_arena_new() };
         hone_error err = { 0 };
-        if (hn_hub_add_page(&r, good[i], strlen(good[i]), "o/r", &err) != HONE_OK) fail_msg("%s: %s", good[i], err.message);
+        if (hn_hub_add_page(&r, good[i], strlen(good[i]), "o/r", &err) != HONE_OK)
+            fail_msg("%s: %s", good[i], err.message);
         assert_int_equal(r.n, n[i]);
         if (i == 2) assert_string_equal(r.file[0].path, "a\xC3\xA4/b c");
         if (i == 4) assert_int_equal(r.file[0].size, 9);

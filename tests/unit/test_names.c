@@ -320,7 +320,9 @@ static void tags(void **state)
         { "x-Q4_K_M-imat.gguf", "Q4_K_M" },
         { "sub.Q8_0/x.gguf", "" },
         { "x-Q4_K M.gguf", "" }, /* no name that could be typed */
-        { "x-Q4_\xC2\x9B" "31m.gguf", "" },
+        { "x-Q4_\xC2\x9B"
+          "31m.gguf",
+          "" },
         { "x-MXFP4_\x1b[m.gguf", "" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -469,10 +471,9 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means),  cmocka_unit_test(refused),          cmocka_unit_test(anything),
-        cmocka_unit_test(of_urls),
-        cmocka_unit_test(parts),  cmocka_unit_test(short_names),      cmocka_unit_test(tags),
-        cmocka_unit_test(chosen), cmocka_unit_test(chosen_elsewhere),
+        cmocka_unit_test(means),   cmocka_unit_test(refused), cmocka_unit_test(anything),
+        cmocka_unit_test(of_urls), cmocka_unit_test(parts),   cmocka_unit_test(short_names),
+        cmocka_unit_test(tags),    cmocka_unit_test(chosen),  cmocka_unit_test(chosen_elsewhere),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
