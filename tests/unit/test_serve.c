@@ -490,6 +490,12 @@ static void what_is_wrong_is_told(void **state)
     }
     assert_true(metric(r.port, "hone_requests_total") == before + 4); /* and the first look at the counters */
 
+    /* what pickers among servers look at: nothing runs, nothing waits, some of the cache is held */
+    a = client_ask(r.port, "GET", "/health", NULL, NULL);
+    assert_non_null(client_header(&a, "x-hone-load"));
+    assert_true(strncmp(client_header(&a, "x-hone-load"), "0;0;0.", 6) == 0);
+    client_free(&a);
+
     /* what of a schema is not enforced is told where its fields are */
     a = client_ask(r.port, "POST", "/v1/chat/completions", NULL,
                    "{" HI ",\"max_tokens\":1,\"json_schema\":{\"type\":\"string\",\"format\":\"of a kind\"}}");
@@ -506,6 +512,8 @@ static void what_is_wrong_is_told(void **state)
     client_answer metrics = client_ask(r.port, "GET", "/metrics", NULL, NULL);
     assert_int_equal(metrics.status, 200);
     assert_non_null(strstr(metrics.body, "hone_requests_running 0"));
+    double pages = metric(r.port, "hone_kv_pages_total"), bytes = metric(r.port, "hone_kv_bytes_total");
+    assert_true(pages >= 2 * SITE_CTX / 64 && pages < bytes / 1024); /* of both slots; a page is no byte */
     client_free(&metrics);
     stop(&r);
 }
