@@ -215,6 +215,18 @@ const char *hn_json_kind(const json_t *v)
     return "nothing";
 }
 
+char *hn_json_dump(const json_t *v, size_t flags)
+{
+    size_t n = json_dumpb(v, NULL, 0, flags);
+    char *s = n ? malloc(n + 1) : NULL;
+    if (s && json_dumpb(v, s, n, flags) != n) {
+        free(s);
+        return NULL;
+    }
+    if (s) s[n] = 0;
+    return s;
+}
+
 double hn_json_number_of(const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);

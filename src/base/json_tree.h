@@ -19,6 +19,12 @@ hone_status hn_json_build(json_t **out, hn_jread *j);
 /* The file at path, whole. HONE_E_IO too; errno is ENOENT then where there is none. */
 hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rules *rules, hone_error *err);
 
+/* ---- and back ---------------------------------------------------------------------------------- */
+
+/* v as text, malloc'ed and freed with free(); as json_dumps, which loses bytes unnoticed where memory is short, and
+ * whose text is freed as jansson's own. NULL: out of memory. */
+char *hn_json_dump(const json_t *v, size_t flags);
+
 /* ---- fields: what a file says, checked before it is used -------------------------------------- */
 
 /* "an object", "a string", "a number", …, "nothing" */

@@ -172,8 +172,8 @@ int hn_cli_check_ids(const hn_cli *cli, const hone_model_info *info, const int32
 
 /* Before any work: nothing that the command line writes is also read, or written twice, by whatever name, and all of it
  * can be replaced (no folder, device, pipe). main.c does it for every command from the tables of its options
- * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those, and says how many
- * folders on the way to them it makes: what it would not make must be there. */
+ * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those, and says how
+ * many folders on the way to them it makes: what it would not make must be there. */
 enum { HN_ALL_FOLDERS = 4096 };
 int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more, int folders);
 

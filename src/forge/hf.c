@@ -2,6 +2,7 @@
  * members are known) and the order of the steps; refuses to know what members and tensors mean, which the classes'
  * rows say. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "forge/hf.h"
 
 #include "forge/hf_tokenizer.h"
@@ -92,7 +93,7 @@ const json_t *hn_hf_get(hn_hf *f, const char *names)
 /* A value in words fit for a message. */
 static const char *shown(char dst[160], const json_t *v)
 {
-    char *s = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    char *s = v ? hn_json_dump(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     hn_escape(dst, 160, s ? s : "nothing", s ? strlen(s) : 7);
     free(s);
     return dst;

@@ -2,6 +2,7 @@
  * if a folder with it were converted: that gives the numbers of a model, which must be the file's, and of every tensor
  * what of the folder it is made of, which must be the file's tensors. Walked the other way, these views are the folder.
  * So a class that can be converted can be converted back, or is refused by name; nothing is said twice. */
+#include "base/json_tree.h"
 #include "forge/hf_back.h"
 
 #include "base/file.h"
@@ -208,7 +209,7 @@ hone_status hn_hf_back_tell(const hn_hf *f, const char *file, hone_error *err)
 static hone_status write_json(const hn_hf *f, const char *file, const json_t *o, hone_error *err)
 {
     char path[4352];
-    char *text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    char *text = hn_json_dump(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s", file);
     snprintf(path, sizeof path, "%s/%s", f->a->dst, file);
     hone_status st = hn_hf_back_tell(f, file, err);

@@ -1,6 +1,7 @@
 /* hf_back_write: tensors of a folder from those of a GGUF file, by views walked the other way. Most lie as they are and
  * go through piece by piece; one whose elements lie elsewhere is held whole while it is put together. Owns types, the
  * cut into files and safetensors' header; refuses to know what the tensors mean. */
+#include "base/json_tree.h"
 #include "forge/hf_back.h"
 
 #include "base/file.h"
@@ -355,7 +356,7 @@ static hone_status make_header(const hn_ckpt *c, size_t first, size_t end, char 
         lost = json_object_set_new(o, name, entry(t, at)) != 0;
         at += t->n_bytes;
     }
-    char *json = lost ? NULL : json_dumps(o, JSON_COMPACT);
+    char *json = lost ? NULL : hn_json_dump(o, JSON_COMPACT);
     json_decref(o);
     *n = json ? strlen(json) : 0;
     *n += (8 - *n % 8) % 8;
@@ -403,7 +404,7 @@ static hone_status write_index(work *k, hone_error *err)
 {
     char path[4352];
     json_t *o = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)k->total, "weight_map", k->map);
-    char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+    char *text = o ? hn_json_dump(o, JSON_INDENT(2)) : NULL;
     json_decref(o);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: an index", k->f->path);
     snprintf(path, sizeof path, "%s/model.safetensors.index.json", k->f->a->dst);

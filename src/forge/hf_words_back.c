@@ -1,6 +1,7 @@
 /* hf_words_back: the tokenizer of a GGUF as transformers reads it: tokenizer.json with every id of the file in
  * its vocabulary, so that added tokens cannot move, and the small files about it. Byte-level BPE gets the expressions
  * of its pre (hf_words_split.c), SentencePiece's scores become merges. Refuses to know tensors. */
+#include "base/json_tree.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "forge/hf_words.h"
@@ -759,7 +760,7 @@ static hone_status write_generation(const back *b, const json_t *more)
     if (eos) lost |= json_object_set_new(all, "eos_token_id", eos) != 0;
     if (b->id[BOS] >= 0) lost |= json_object_set_new(all, "bos_token_id", json_integer(b->id[BOS])) != 0;
     if (b->id[PAD] >= 0) lost |= json_object_set_new(all, "pad_token_id", json_integer(b->id[PAD])) != 0;
-    char *text = lost || !json_object_size(all) ? NULL : json_dumps(all, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    char *text = lost || !json_object_size(all) ? NULL : hn_json_dump(all, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     bool empty = !lost && !json_object_size(all);
     json_decref(all);
     if (empty) return HONE_OK;

@@ -1,6 +1,7 @@
 /* call_grammar: what calls may be, as a grammar made of the format's record and of the schemas of the tools: literal
  * marks and tokens, a choice of names, and behind each name the arguments its schema allows. Arguments that a format
  * writes one by one come in the order of the schema; strings among them as they are, all else as JSON. */
+#include "base/json_tree.h"
 #include "text/call_values.h"
 #include "text/calls.h"
 #include "text/schema.h"

@@ -180,19 +180,6 @@ static const char *const trusted[] = { "bos_token", "eos_token", NULL };
 
 static bool set(json_t *o, const char *key, json_t *v) { return json_object_set_new(o, key, v) == 0; }
 
-/* As json_dumps, which loses bytes unnoticed where memory is short. NULL: out of memory. */
-char *hn_json_dump(const json_t *j, size_t flags)
-{
-    size_t n = json_dumpb(j, NULL, 0, flags);
-    char *s = n ? malloc(n + 1) : NULL;
-    if (s && json_dumpb(j, s, n, flags) != n) {
-        free(s);
-        return NULL;
-    }
-    if (s) s[n] = 0;
-    return s;
-}
-
 /* The time as firefunction wants it in its variable `datetime`. */
 static void datetime(char out[64], const hn_jinja_time *t)
 {

@@ -22,8 +22,6 @@ hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, c
 
 /* Whether v is this very string: also one with a NUL in it is none of hone's words. */
 bool hn_json_is(const json_t *v, const char *text);
-/* v as text, malloc'ed; as json_dumps, which loses bytes unnoticed where memory is short. NULL: out of memory. */
-char *hn_json_dump(const json_t *v, size_t flags);
 
 typedef struct hn_chat {
     const json_t *messages;   /* array of {role, content, …} */

@@ -1,8 +1,8 @@
 /* A library to preload: one allocation fails. Which one is said by where it is made, not by a number that another
  * thread can shift: a site is the chain of calls that leads to an allocation, each call once (so that recursion of any
- * depth is one site), each address as an offset in its library (so that it is the same in every run). The program has no
- * tables for unwinding (it would be larger): the chain is what lies on the stack and points behind an instruction that
- * calls, which may be the rest of an earlier call, too: then one place is several sites, and none is lost.
+ * depth is one site), each address as an offset in its library (so that it is the same in every run). The program has
+ * no tables for unwinding (it would be larger): the chain is what lies on the stack and points behind an instruction
+ * that calls, which may be the rest of an earlier call, too: then one place is several sites, and none is lost.
  *   HONE_FAIL_SITE    ID:HIT, the HIT-th allocation (from 1) of this site fails; without it none does
  *   HONE_ALLOC_FILE   is told what there was: a line "site ID HITS" for each site, in the order they came; or, where
  *                     one failed, "struck" and the calls that led there, as addr2line wants them

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,8 +177,17 @@ static void around(void)
     unlink("/dev/shm/hone-test");
 }
 
+/* Whoever starts the tests with another priority is warned of it, rightly: one warning more everywhere. */
+static void usual_priority(void)
+{
+    if (getpriority(PRIO_PROCESS, 0) == 0) return;
+    print_message("SKIP: started with another priority than usual\n");
+    skip();
+}
+
 static void warnings(void **state)
 {
+    usual_priority();
     healthy();
     warns_of(NULL, &peaks, NULL);
     static const struct {
@@ -243,6 +253,7 @@ static void warnings(void **state)
 
 static void unknown(void **state)
 {
+    usual_priority();
     healthy();
     json_t *o = look(NULL, &peaks);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "cpu"), "cores")), 4);

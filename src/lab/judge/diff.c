@@ -1,4 +1,5 @@
 /* Two files of records, paired. Owns what a partner is and the words for why there is none. */
+#include "base/json_tree.h"
 #include "lab/judge/diff.h"
 
 #include "lab/judge/baseline.h"
@@ -43,8 +44,8 @@ static void config_differs(char *dst, size_t cap, json_t *a, json_t *b)
         bool asked = strcmp(key, "samples") != 0 && strcmp(key, "weights_note") != 0 && strcmp(key, "weights") != 0 &&
                      strcmp(key, "cpu") != 0;
         if (!asked || json_equal(v, w)) continue;
-        char *s = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT),
-             *t = w ? json_dumps(w, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        char *s = hn_json_dump(v, JSON_ENCODE_ANY | JSON_COMPACT),
+             *t = w ? hn_json_dump(w, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
         snprintf(dst, cap, "%s is %.60s, there %.60s", key, s ? s : "?", t ? t : "missing");
         free(s);
         free(t);
