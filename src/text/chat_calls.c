@@ -1,6 +1,7 @@
 /* chat_calls: tools for models whose template has no place for them. What may be called stands in the system message,
  * with the form of a call; calls that were made, and what came of them, become what assistant and user said. Owns these
  * words; the form itself is call_format.c's, by which calls are read and held. */
+#include "base/json_tree.h"
 #include "text/call_values.h"
 #include "text/chat.h"
 
