@@ -144,6 +144,7 @@ static void let_go(hn_hf *f)
     hn_ckpt *c = f->c;
     hn_hf_drop(f);
     hn_ckpt_free(c);
+    *f = (hn_hf){ 0 };
 }
 
 /* A note said on the way is about no folder that anybody has. */
