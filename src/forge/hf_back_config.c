@@ -370,12 +370,9 @@ static void put_wide(back *b)
 static void put_kimi(back *b)
 {
     const hn_hparams *hp = &b->m->hp;
+    if (!is_type(b, "kimi_linear")) return;
     json_t *kinds = json_array();
-    if (!is_type(b, "kimi_linear") || !kinds) {
-        json_decref(kinds);
-        return;
-    }
-    for (int32_t il = 0; il < hp->n_layer; il++)
+    for (int32_t il = 0; il < hp->n_layer && kinds; il++)
         b->lost |= json_array_append_new(kinds, json_string(il < hp->moe.n_lead ? "dense" : "sparse")) != 0;
     set(b, "mlp_layer_types", kinds);
     set(b, "linear_num_heads", json_integer(hp->n_head));

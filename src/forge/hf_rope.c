@@ -21,9 +21,9 @@ static double ln(double x) { return hn_log2_f64(x) * ln2; }
 typedef struct rope {
     const json_t *all, *windowed; /* objects; windowed NULL: as all */
     const char *type;
-    double base, window_base, part, factor;
-    int64_t n_ctx, n_orig;   /* positions it was trained on at first */
-    bool has_orig, is_based; /* the base has all that is scaled */
+    double base, root_base, window_base, part, factor; /* root_base: outside the object */
+    int64_t n_ctx, n_orig;                             /* positions it was trained on at first */
+    bool has_orig, is_based;                           /* the base has all that is scaled */
 } rope;
 
 /* ---- members of an object -------------------------------------------------------------------------------- */
@@ -96,9 +96,10 @@ static hone_status read_rope(hn_hf *f, rope *r, hone_error *err)
     hone_status st;
     const json_t *scaling = hn_hf_get(f, "rope_scaling"), *newer = hn_hf_get(f, "rope_parameters");
     const json_t *p = json_object_size(scaling) ? scaling : newer;
-    double root_base, root_part, x, alpha;
+    double root_part, x, alpha;
     *r = (rope){ .all = p };
-    TRY(hn_hf_number(f, "rope_theta|rotary_emb_base", f->of->base != 0 ? f->of->base : 10000, &root_base, NULL, err));
+    TRY(hn_hf_number(f, "rope_theta|rotary_emb_base", f->of->base != 0 ? f->of->base : 10000, &r->root_base, NULL,
+                     err));
     TRY(hn_hf_number(f, "partial_rotary_factor|rotary_pct", f->of->part != 0 ? f->of->part : 1, &root_part, NULL, err));
     TRY(hn_hf_number(f, "rope_local_base_freq", 0, &r->window_base, NULL, err));
     if (json_is_object(json_object_get(p, "full_attention")) ||
@@ -106,7 +107,7 @@ static hone_status read_rope(hn_hf *f, rope *r, hone_error *err)
         r->all = json_object_get(p, "full_attention");
         r->windowed = json_object_get(p, "sliding_attention");
     }
-    TRY(number(f, r->all, "rope_theta", root_base, &r->base, err));
+    TRY(number(f, r->all, "rope_theta", r->root_base, &r->base, err));
     TRY(number(f, r->all, "partial_rotary_factor", root_part, &r->part, err));
     if (!(r->part > 0 && r->part <= 1))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: partial_rotary_factor = %g, expected more than 0 and at most 1",
@@ -218,7 +219,8 @@ static hone_status put_window(hn_hf *f, const rope *r, hone_error *err)
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: rope_type \"%s\" of sliding_attention, expected default",
                            f->path, HN_ESC(type, strlen(type)));
         TRY(check_members(f, r->windowed, "", err));
-        TRY(number(f, r->windowed, "rope_theta", r->base, &base, err));
+        if (base == 0) base = is->window_base != 0 ? (double)is->window_base : r->root_base;
+        TRY(number(f, r->windowed, "rope_theta", base, &base, err));
     }
     if (is->window_rope == HN_WINDOW_ROPE_PLAIN && is->window_base == 0 && hn_hf_get(f, "sliding_window")) {
         if (base == 0) base = r->base;

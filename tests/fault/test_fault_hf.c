@@ -1,4 +1,4 @@
-/* Out of memory at every possible place of a folder's conversion: the k-th allocation fails, for k = 1, 2, … until it
+/* Out of memory at every possible place of a folder's conversion, and of the way back: the k-th allocation fails, for k = 1, 2, … until it
  * succeeds. Each failure is HONE_E_NOMEM with a message, and leaves no file. */
 #define _GNU_SOURCE
 #include "../unit/hf_files.h"
@@ -65,9 +65,47 @@ static void held_whole(void **state)
     each(&f, "F16");
 }
 
+/* The way back: nothing is left of a folder that was not finished. */
+static hone_status convert_back(hone_error *err)
+{
+    char src[128], dst[128];
+    snprintf(src, sizeof src, "%s/in.gguf", dir);
+    snprintf(dst, sizeof dst, "%s/back", dir);
+    hone_status st = hone_convert(src, NULL, NULL, dst, NULL, err);
+    assert_int_equal(access(dst, F_OK) == 0, st == HONE_OK);
+    if (st == HONE_OK) hf_remove(dst);
+    return st;
+}
+
+static void back_of(const hf_folder *f)
+{
+    char src[128], dst[128];
+    hone_error err;
+    snprintf(src, sizeof src, "%s/hf", dir);
+    snprintf(dst, sizeof dst, "%s/in.gguf", dir);
+    hf_write(f, src);
+    if (hone_convert(src, NULL, "F32", dst, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    fail_each(convert_back);
+    unlink(dst);
+    assert_int_equal(hf_remove(src), 0);
+}
+
+static void back(void **state)
+{
+    hf_folder f;
+    hf_llama(&f);
+    back_of(&f);
+    hf_gemma4(&f);
+    back_of(&f);
+    hf_gemma3n(&f);
+    back_of(&f);
+    hf_kimi(&f);
+    back_of(&f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(llama), cmocka_unit_test(shards),
-                                        cmocka_unit_test(held_whole) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(llama), cmocka_unit_test(shards), cmocka_unit_test(held_whole),
+                                        cmocka_unit_test(back) };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -125,9 +125,24 @@ static void gpt2(void **state)
 
 static void gemma4(void **state)
 {
+    static const char base[] = ",\"rope_theta\":10000.0";
+    char config[2048];
     hf_folder f;
     hf_gemma4(&f);
     round_trip(&f, "F32", "");
+    const char *p = strstr(f.config, base); /* of windowed layers: what the class has, whatever others turn by */
+    assert_non_null(p);
+    snprintf(config, sizeof config, "%.*s%s", (int)(p - f.config), f.config, p + sizeof base - 1);
+    f.config = config;
+    hf_write(&f, at("unsaid"));
+    convert(at("unsaid"), "F32", at("unsaid.gguf"));
+    hone_error err;
+    hn_gguf *g;
+    float x = 0;
+    assert_int_equal(hn_gguf_open(&g, at("unsaid.gguf"), &err), HONE_OK);
+    assert_int_equal(hn_gguf_get_f32(g, "gemma4.rope.freq_base_swa", &x, NULL, &err), HONE_OK);
+    assert_true(x == 10000);
+    hn_gguf_close(g);
 }
 
 /* The class's own cap where none is said; none where it is null. */
