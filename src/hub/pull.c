@@ -483,9 +483,8 @@ hone_status hn_pull(hn_pulled *out, const char *name, const hn_pull_want *want, 
     clock_gettime(CLOCK_MONOTONIC, &a);
     hone_status st = name_with(&out->name, name, want, err);
     if (st == HONE_OK && want->offline)
-        st = out->name.kind == HN_NAME_URL
-                 ? HN_FAIL(err, HONE_E_ARG, "%s: an address, and --offline", HN_ESC(name, strlen(name)))
-                 : hn_pull_local(&p, NULL, err);
+        st = want->output ? HN_FAIL(err, HONE_E_ARG, "%s: --output, and --offline", HN_ESC(name, strlen(name)))
+                          : hn_pull_local(&p, NULL, err);
     else if (st == HONE_OK)
         st = out->name.kind == HN_NAME_HUB      ? pull_hub(&p, err)
              : out->name.kind == HN_NAME_OLLAMA ? hn_pull_ollama(&p, err)

@@ -126,6 +126,8 @@ if strace -qq -o "$T/trace" true 2>/dev/null; then
     after o/one fallocate error=ENOSPC
     after o/one fallocate error=EOPNOTSUPP
     after o/few write error=ENOSPC
+    after o/few symlink error=EPERM # file systems without links: the blobs move
+    after o/one flock error=ENOLCK  # and without locks
 else
     skip "killed at each call" "no strace"
 fi

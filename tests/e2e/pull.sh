@@ -364,6 +364,12 @@ wait $S1 2>/dev/null
 rules
 wait $S2 && same "the first is killed, the second goes on" "$GOT" "$ONE" || not_ok "the first is killed, the second goes on" "$T/err2"
 
+# what the killed one had asked is written down by and by
+was=x
+while [ "$was" != "$(wc -c <"$F/log")" ]; do
+    was=$(wc -c <"$F/log")
+    sleep 0.3
+done
 # another program has the lock that all share
 if command -v flock >/dev/null; then
     begin
@@ -382,12 +388,6 @@ fi
 
 # ---- no network, no room ---------------------------------------------------------------------------------------------
 
-# what the killed one had asked is written down by and by
-was=x
-while [ "$was" != "$(wc -c <"$F/log")" ]; do
-    was=$(wc -c <"$F/log")
-    sleep 0.3
-done
 rules
 expect 0 "--offline: it is here" "$HONE" pull --offline o/one:Q4_K_M
 expect 0 "HF_HUB_OFFLINE: it is here" env HF_HUB_OFFLINE=1 "$HONE" pull o/one:Q4_K_M
@@ -410,10 +410,15 @@ says "says how much it needs" 'no room for its 300000 bytes'
 
 U=http://127.0.0.1:$CDN/plain/file.gguf
 rules "cdn:/plain cut 70000 2"
+expect 1 "offline: an address that is not here" "$HONE" pull --offline "$U"
 expect 0 "a file from an address" "$HONE" pull $P "$U"
 same "into the folder of models" "$T/data/hone/models/file.gguf" "$F/plain/file.gguf"
 rules
 expect 0 "again: it is here" "$HONE" pull $P "$U"
+rules
+expect 0 "offline: it is here" "$HONE" pull --offline "$U"
+expect 2 "offline: to another place" "$HONE" pull --offline "$U" -o "$T/own.gguf"
+count "nobody was asked" 0 .
 expect 0 "under a name of one's own" "$HONE" pull $P "$U" -o "$T/own.gguf"
 same "all of it" "$T/own.gguf" "$F/plain/file.gguf"
 expect 5 "an address where nothing is" "$HONE" pull $P "http://127.0.0.1:$CDN/plain/no.gguf"
