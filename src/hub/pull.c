@@ -396,7 +396,9 @@ hone_status hn_pull_local(hn_puller *p, const char *why, hone_error *err)
         if (p->want->say) p->want->say(p->want->arg, line);
     }
     snprintf(out->why, sizeof out->why, "what is here");
-    if (out->n || stat(out->path, &sb) != 0) return HONE_OK;
+    if (out->n) return HONE_OK;
+    if (stat(out->path, &sb) != 0)
+        return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(out->path, strlen(out->path)), strerror(errno));
     out->checkpoint = S_ISDIR(sb.st_mode); /* in a folder of a repository */
     if (out->checkpoint) return HONE_OK;
     hn_pulled_file *f = hn_pull_add(p, base_of(out->path), out->path, (uint64_t)sb.st_size, err);

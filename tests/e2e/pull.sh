@@ -364,6 +364,12 @@ wait $S1 2>/dev/null
 rules
 wait $S2 && same "the first is killed, the second goes on" "$GOT" "$ONE" || not_ok "the first is killed, the second goes on" "$T/err2"
 
+# what the killed one had asked is written down by and by
+was=x
+while [ "$was" != "$(wc -c <"$F/log")" ]; do
+    was=$(wc -c <"$F/log")
+    sleep 0.3
+done
 # another program has the lock that all share
 if command -v flock >/dev/null; then
     begin
@@ -382,12 +388,6 @@ fi
 
 # ---- no network, no room ---------------------------------------------------------------------------------------------
 
-# what the killed one had asked is written down by and by
-was=x
-while [ "$was" != "$(wc -c <"$F/log")" ]; do
-    was=$(wc -c <"$F/log")
-    sleep 0.3
-done
 rules
 expect 0 "--offline: it is here" "$HONE" pull --offline o/one:Q4_K_M
 expect 0 "HF_HUB_OFFLINE: it is here" env HF_HUB_OFFLINE=1 "$HONE" pull o/one:Q4_K_M
