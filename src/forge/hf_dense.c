@@ -110,12 +110,17 @@ static const hn_hf_key llama_keys[] = {
     ONLY("rope_interleaved", 0),
     END,
 };
-static const hn_hf_class llama = {
-    .names = "LlamaForCausalLM|LLaMAForCausalLM", .types = "llama", .arch = "llama", .keys = llama_keys
-};
-static const hn_hf_class mistral = {
-    .names = "MistralForCausalLM", .types = "mistral", .arch = "llama", .keys = llama_keys, .more = mistral_more
-};
+static const hn_hf_class llama = { .names = "LlamaForCausalLM|LLaMAForCausalLM",
+                                   .types = "llama",
+                                   .arch = "llama",
+                                   .keys = llama_keys,
+                                   .usual = "max_position_embeddings 2048" };
+static const hn_hf_class mistral = { .names = "MistralForCausalLM",
+                                     .types = "mistral",
+                                     .arch = "llama",
+                                     .keys = llama_keys,
+                                     .usual = "max_position_embeddings 131072|num_key_value_heads 8",
+                                     .more = mistral_more };
 
 /* Queries grow with their positions. */
 static hone_status ministral3_more(hn_hf *f, hone_error *err)
@@ -189,13 +194,19 @@ static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCau
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
 
 static const hn_hf_key qwen2_keys[] = { ONLY("use_mrope", 0), ONLY("attention_bias", 1), END };
-static const hn_hf_class qwen2 = {
-    .names = "Qwen2ForCausalLM", .types = "qwen2", .arch = "qwen2", .keys = qwen2_keys, .more = qwen2_more
-};
+static const hn_hf_class qwen2 = { .names = "Qwen2ForCausalLM",
+                                   .types = "qwen2",
+                                   .arch = "qwen2",
+                                   .keys = qwen2_keys,
+                                   .usual = "max_position_embeddings 32768",
+                                   .more = qwen2_more };
 static const hn_hf_key qwen3_keys[] = { ONLY("attention_bias", 0), END };
-static const hn_hf_class qwen3 = {
-    .names = "Qwen3ForCausalLM", .types = "qwen3", .arch = "qwen3", .keys = qwen3_keys, .more = qwen2_more
-};
+static const hn_hf_class qwen3 = { .names = "Qwen3ForCausalLM",
+                                   .types = "qwen3",
+                                   .arch = "qwen3",
+                                   .keys = qwen3_keys,
+                                   .usual = "max_position_embeddings 32768|head_dim 128",
+                                   .more = qwen2_more };
 
 static const hn_hf_key seed_keys[] = {
     TENSORS("attention_bias", 1, QKV_BIASES),

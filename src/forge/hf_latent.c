@@ -66,8 +66,8 @@ static const hn_hf_class deepseek2 =
     DEEPSEEK("DeepseekV2ForCausalLM", "deepseek_v2", deepseek2_keys, deepseek2_more, .left = NULL);
 static const hn_hf_class deepseek3 = DEEPSEEK("DeepseekV3ForCausalLM|KimiK2ForCausalLM", "deepseek_v3|kimi_k2",
                                               deepseek3_keys, deepseek3_more, .left = NULL);
-static const hn_hf_class glm4lite =
-    DEEPSEEK("Glm4MoeLiteForCausalLM", "glm4_moe_lite", glm4lite_keys, glm4lite_more, .eps = 1e-5);
+static const hn_hf_class glm4lite = DEEPSEEK("Glm4MoeLiteForCausalLM", "glm4_moe_lite", glm4lite_keys, glm4lite_more,
+                                             .eps = 1e-5, .usual = "max_position_embeddings 202752");
 
 /* ---- Mistral 4 ------------------------------------------------------------------------------------------------- */
 

@@ -125,6 +125,7 @@ static const hn_hf_name mixtral_names[] = {
 };
 static const hn_hf_class mixtral = { .names = "MixtralForCausalLM",
                                      .types = "mixtral",
+                                     .usual = "max_position_embeddings 131072|num_key_value_heads 8",
                                      .arch = "llama",
                                      .keys = mixtral_keys,
                                      .tensors = mixtral_names,
@@ -153,6 +154,7 @@ static hone_status qwen3moe_more(hn_hf *f, hone_error *err)
 }
 static const hn_hf_class qwen3moe = { .names = "Qwen3MoeForCausalLM",
                                       .types = "qwen3_moe",
+                                      .usual = "max_position_embeddings 32768",
                                       .arch = "qwen3moe",
                                       .keys = qwen3moe_keys,
                                       .tensors = qwen3moe_names,
