@@ -355,10 +355,19 @@ static const hn_hf_key exaone4_keys[] = { U32_MAY("sliding_window", "attention.s
 /* Older configs have a period or letters (LLLG) for it: transformers makes a list of them, hone asks for the list. */
 static hone_status exaone4_more(hn_hf *f, hone_error *err)
 {
+    const hn_switches *is = hn_family_find(f->of->arch, strlen(f->of->arch))->is;
     const json_t *pattern = hn_hf_get(f, "sliding_window_pattern"), *kinds = hn_hf_get(f, "layer_types");
+    const json_t *window = json_object_get(f->config, "sliding_window");
+    int64_t n_layer;
+    hone_status st;
     bool none = !pattern || (json_is_integer(pattern) && json_integer_value(pattern) == 0);
-    if (none || kinds || !hn_hf_get(f, "sliding_window")) return HONE_OK;
-    return hn_hf_refuse(f, "sliding_window_pattern", pattern, "layer_types beside it, with a word for each layer", err);
+    if (!none && !kinds && hn_hf_get(f, "sliding_window"))
+        return hn_hf_refuse(f, "sliding_window_pattern", pattern, "layer_types beside it, with a word for each layer",
+                            err);
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    /* where there is a window, layers that see everything do not turn; not said it is 4096 */
+    if (n_layer == is->window_layers || (window && json_is_null(window))) return HONE_OK;
+    return hn_hf_refuse(f, "sliding_window", window, "null: only models of 64 layers have windows here", err);
 }
 static const hn_hf_class exaone4 = { .names = "Exaone4ForCausalLM",
                                      .windows = true,

@@ -350,6 +350,10 @@ static void formulas_refused(void **state)
     } cases[] = {
         { "Exaone4ForCausalLM", "exaone4", "\"sliding_window\":4,\"sliding_window_pattern\":\"LLLG\"",
           "sliding_window_pattern = \"LLLG\", expected layer_types" },
+        { "Exaone4ForCausalLM", "exaone4",
+          "\"sliding_window\":4,\"layer_types\":[\"full_attention\",\"full_attention\"]",
+          "sliding_window = 4, expected null" },
+        { "Exaone4ForCausalLM", "exaone4", "\"rope_theta\":1e6", "sliding_window = nothing, expected null" },
         { "GptOssForCausalLM", "gpt_oss",
           "\"sliding_window\":4,\"num_local_experts\":4,\"num_experts_per_tok\":2,"
           "\"rope_parameters\":{\"rope_type\":\"default\"},\"swiglu_alpha\":1.5",
