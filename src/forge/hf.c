@@ -226,6 +226,31 @@ static hone_status find_class(hn_hf *f, hone_error *err)
                    type && type != seen ? HN_ESC(type, strlen(type)) : "", type && type != seen ? "\")" : "");
 }
 
+/* Numbers and rotations of the class that the config leaves out, or has null. */
+static hone_status put_usual(hn_hf *f, hone_error *err)
+{
+    for (const char *p = f->of->usual; p && *p; p += *p == '|') {
+        char name[96];
+        size_t n = strcspn(p, " ");
+        char *end;
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        long value = strtol(p + n, &end, 10);
+        const json_t *v = json_object_get(f->config, name);
+        if ((!v || json_is_null(v)) &&
+            json_object_set_new((json_t *)(uintptr_t)f->config, name, json_integer(value)) != 0)
+            return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", f->path, name);
+        p = end;
+    }
+    bool turns = json_object_size(json_object_get(f->config, "rope_parameters")) ||
+                 json_object_size(json_object_get(f->config, "rope_scaling"));
+    if (f->of->rope && !turns &&
+        json_object_set_new((json_t *)(uintptr_t)f->config, "rope_parameters", json_loads(f->of->rope, 0, NULL)) != 0)
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: rope_parameters", f->path);
+    free(f->read);
+    f->read = calloc(json_object_size(f->config) + 1, 1);
+    return f->read ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: its members", f->path);
+}
+
 static hone_status load_config(hn_hf *f, const char *path, hone_error *err)
 {
     const hn_json_rules rules = { .max_bytes = 64 << 20,
@@ -376,6 +401,7 @@ hone_status hn_convert_hf(const hn_convert *a, hn_ckpt *c, hone_error *err)
     hn_hf f = { .a = a, .c = c, .exact = !a->type };
     hone_status st = load_config(&f, c->config.path, err);
     if (st == HONE_OK) st = find_class(&f, err);
+    if (st == HONE_OK) st = put_usual(&f, err);
     if (st == HONE_OK) st = hn_hf_find_stored(&f, err);
     if (st == HONE_OK) st = find_prefix(&f, err);
     if (st == HONE_OK) st = hn_gguf_writer_new(&f.w, err);

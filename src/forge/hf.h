@@ -114,12 +114,14 @@ typedef struct hn_hf_class {
     const hn_hf_name *tensors; /* likewise; may be NULL */
     const char *idle;          /* members of the config that change no answer, or that `more` reads: "a b" */
     const char *left;          /* sources that are left out, "*" any text: "a b" */
-    const char *said; /* "a|b": one of these members must be there: programs differ in what they take without */
-    bool tied;        /* where the config does not say */
-    double base;      /* of angles, likewise; 0: 10000 */
-    double part;      /* of a head that turns, likewise; 0: all */
-    double eps;       /* of RMS norms, likewise; 0: 1e-6 */
-    bool windows;     /* layer_types may say which layers are windowed, in any order */
+    const char *said;  /* "a|b": one of these members must be there: programs differ in what they take without */
+    const char *usual; /* "a 1|b 2": whole numbers of members that the config does not say */
+    const char *rope;  /* rope_parameters where neither they nor rope_scaling are there */
+    bool tied;         /* where the config does not say */
+    double base;       /* of angles, likewise; 0: 10000 */
+    double part;       /* of a head that turns, likewise; 0: all */
+    double eps;        /* of RMS norms, likewise; 0: 1e-6 */
+    bool windows;      /* layer_types may say which layers are windowed, in any order */
     hone_status (*more)(hn_hf *f, hone_error *err);        /* keys that no table says; before the model's reader */
     hone_status (*tensors_too)(hn_hf *f, hone_error *err); /* tensors that no slot says; behind those outside layers */
 } hn_hf_class;

@@ -244,6 +244,7 @@ static void put_windows(back *b)
     bool any = number_of(b, "attention.sliding_window", &w) && w > 0;
     if (is_type(b, "mistral|ministral3|phi3|starcoder2|mixtral"))
         set(b, "sliding_window", any ? json_integer((json_int_t)w) : json_null());
+    if (is_type(b, "exaone4")) set(b, "sliding_window", hp->window ? json_integer(hp->window) : json_null());
     if (is_type(b, "qwen2|qwen3")) {
         set(b, "use_sliding_window", json_boolean(any));
         if (any) set(b, "sliding_window", json_integer((json_int_t)w));
@@ -266,7 +267,7 @@ static void put_windows(back *b)
         b->lost |= json_array_append_new(kinds, json_string(layer_kind(b, p))) != 0;
         b->lost |= json_array_append_new(rope, json_integer(p->rope >= 0)) != 0;
     }
-    if (differ || is_type(b, WIDE) || (mixed && !is_type(b, "nemotron_h|mamba2|falcon_h1")))
+    if (differ || is_type(b, WIDE "|exaone4") || (mixed && !is_type(b, "nemotron_h|mamba2|falcon_h1")))
         b->lost |= json_object_set(b->o, "layer_types", kinds) != 0;
     if (turns && rests && (!differ || is_type(b, "llama4_text")))
         b->lost |= json_object_set(b->o, "no_rope_layers", rope) != 0;

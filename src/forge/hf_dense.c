@@ -110,12 +110,17 @@ static const hn_hf_key llama_keys[] = {
     ONLY("rope_interleaved", 0),
     END,
 };
-static const hn_hf_class llama = {
-    .names = "LlamaForCausalLM|LLaMAForCausalLM", .types = "llama", .arch = "llama", .keys = llama_keys
-};
-static const hn_hf_class mistral = {
-    .names = "MistralForCausalLM", .types = "mistral", .arch = "llama", .keys = llama_keys, .more = mistral_more
-};
+static const hn_hf_class llama = { .names = "LlamaForCausalLM|LLaMAForCausalLM",
+                                   .types = "llama",
+                                   .arch = "llama",
+                                   .keys = llama_keys,
+                                   .usual = "max_position_embeddings 2048" };
+static const hn_hf_class mistral = { .names = "MistralForCausalLM",
+                                     .types = "mistral",
+                                     .arch = "llama",
+                                     .keys = llama_keys,
+                                     .usual = "max_position_embeddings 131072|num_key_value_heads 8",
+                                     .more = mistral_more };
 
 /* Queries grow with their positions. */
 static hone_status ministral3_more(hn_hf *f, hone_error *err)
@@ -131,7 +136,9 @@ static const hn_hf_class ministral3 = { .names = "Ministral3ForCausalLM",
                                         .types = "ministral3",
                                         .arch = "mistral3",
                                         .keys = llama_keys,
-                                        .said = "rope_parameters|rope_scaling",
+                                        .rope = "{\"rope_type\":\"yarn\",\"beta_fast\":32,\"beta_slow\":1,\"factor\":"
+                                                "16,\"mscale\":1,\"mscale_all_dim\":1,\"llama_4_scaling_beta\":0.1,"
+                                                "\"original_max_position_embeddings\":16384,\"rope_theta\":1e6}",
                                         .eps = 1e-5,
                                         .more = ministral3_more };
 
@@ -189,13 +196,19 @@ static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCau
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
 
 static const hn_hf_key qwen2_keys[] = { ONLY("use_mrope", 0), ONLY("attention_bias", 1), END };
-static const hn_hf_class qwen2 = {
-    .names = "Qwen2ForCausalLM", .types = "qwen2", .arch = "qwen2", .keys = qwen2_keys, .more = qwen2_more
-};
+static const hn_hf_class qwen2 = { .names = "Qwen2ForCausalLM",
+                                   .types = "qwen2",
+                                   .arch = "qwen2",
+                                   .keys = qwen2_keys,
+                                   .usual = "max_position_embeddings 32768",
+                                   .more = qwen2_more };
 static const hn_hf_key qwen3_keys[] = { ONLY("attention_bias", 0), END };
-static const hn_hf_class qwen3 = {
-    .names = "Qwen3ForCausalLM", .types = "qwen3", .arch = "qwen3", .keys = qwen3_keys, .more = qwen2_more
-};
+static const hn_hf_class qwen3 = { .names = "Qwen3ForCausalLM",
+                                   .types = "qwen3",
+                                   .arch = "qwen3",
+                                   .keys = qwen3_keys,
+                                   .usual = "max_position_embeddings 32768|head_dim 128",
+                                   .more = qwen2_more };
 
 static const hn_hf_key seed_keys[] = {
     TENSORS("attention_bias", 1, QKV_BIASES),
@@ -344,10 +357,19 @@ static const hn_hf_key exaone4_keys[] = { U32_MAY("sliding_window", "attention.s
 /* Older configs have a period or letters (LLLG) for it: transformers makes a list of them, hone asks for the list. */
 static hone_status exaone4_more(hn_hf *f, hone_error *err)
 {
+    const hn_switches *is = hn_family_find(f->of->arch, strlen(f->of->arch))->is;
     const json_t *pattern = hn_hf_get(f, "sliding_window_pattern"), *kinds = hn_hf_get(f, "layer_types");
+    const json_t *window = json_object_get(f->config, "sliding_window");
+    int64_t n_layer;
+    hone_status st;
     bool none = !pattern || (json_is_integer(pattern) && json_integer_value(pattern) == 0);
-    if (none || kinds || !hn_hf_get(f, "sliding_window")) return HONE_OK;
-    return hn_hf_refuse(f, "sliding_window_pattern", pattern, "layer_types beside it, with a word for each layer", err);
+    if (!none && !kinds && hn_hf_get(f, "sliding_window"))
+        return hn_hf_refuse(f, "sliding_window_pattern", pattern, "layer_types beside it, with a word for each layer",
+                            err);
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    /* where there is a window, layers that see everything do not turn; not said it is 4096 */
+    if (n_layer == is->window_layers || (window && json_is_null(window))) return HONE_OK;
+    return hn_hf_refuse(f, "sliding_window", window, "null: only models of 64 layers have windows here", err);
 }
 static const hn_hf_class exaone4 = { .names = "Exaone4ForCausalLM",
                                      .windows = true,

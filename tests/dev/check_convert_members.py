@@ -39,8 +39,9 @@ KNOWN = {
     "mistral": ("sliding_window = ",),  # hone runs no more positions than the window, unless asked to as here
     "mixtral": ("sliding_window = ",),
     "phi3": ("sliding_window = ",),
+    "ministral3": ("sliding_window = ",),
     "starcoder2": ("sliding_window = ",),
-    "gpt-oss": ("rope_parameters.truncate = False",),
+    "gpt-oss": ("rope_parameters.truncate = False", "rope_parameters gone"),  # the class has it false
     "deepseek-v2": ("norm_topk_prob = True",),  # transformers reads over it, DeepSeek's own program does not
 }
 

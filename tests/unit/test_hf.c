@@ -350,17 +350,16 @@ static void formulas_refused(void **state)
     } cases[] = {
         { "Exaone4ForCausalLM", "exaone4", "\"sliding_window\":4,\"sliding_window_pattern\":\"LLLG\"",
           "sliding_window_pattern = \"LLLG\", expected layer_types" },
+        { "Exaone4ForCausalLM", "exaone4",
+          "\"sliding_window\":4,\"layer_types\":[\"full_attention\",\"full_attention\"]",
+          "sliding_window = 4, expected null" },
+        { "Exaone4ForCausalLM", "exaone4", "\"rope_theta\":1e6", "sliding_window = nothing, expected null" },
         { "GptOssForCausalLM", "gpt_oss",
           "\"sliding_window\":4,\"num_local_experts\":4,\"num_experts_per_tok\":2,"
           "\"rope_parameters\":{\"rope_type\":\"default\"},\"swiglu_alpha\":1.5",
           "swiglu_alpha = 1.5, expected 1.702" },
         { "Gemma3ForCausalLM", "gemma3_text", "\"sliding_window\":4,\"num_key_value_heads\":2,\"head_dim\":8",
           "query_pre_attn_scalar = 256, as it is not said, expected 8" },
-        { "GptOssForCausalLM", "gpt_oss", "\"rope_theta\":150000",
-          "has no rope_parameters, which a model of class GptOss" },
-        { "Gemma4ForCausalLM", "gemma4_text", "\"rope_parameters\":{}", "has no rope_parameters" },
-        { "Ministral3ForCausalLM", "ministral3", "\"rope_scaling\":null", "has no rope_parameters" },
-        { "Mistral4ForCausalLM", "mistral4", "\"rope_theta\":1e6", "has no rope_parameters" },
         { "Phi3ForCausalLM", "phi3",
           "\"rope_scaling\":{\"rope_type\":\"longrope\",\"original_max_position_embeddings\":32,\"short_factor\":[1,1,"
           "1,1],"
@@ -565,6 +564,58 @@ static void nested(void **state)
     hn_gguf_close(g);
 }
 
+/* Numbers that a config may leave out. */
+static void unsaid(void **state)
+{
+    hf_folder f;
+    hone_error err;
+    hn_gguf *g;
+    uint32_t x = 0;
+    char config[2048];
+    hf_llama(&f);
+    f.config =
+        edited(config, sizeof config, f.config, "\"max_position_embeddings\":64", "\"max_position_embeddings\":null");
+    hf_write(&f, at("unsaid"));
+    if (hone_convert(at("unsaid"), NULL, NULL, at("unsaid.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(hn_gguf_open(&g, at("unsaid.gguf"), &err), HONE_OK);
+    assert_int_equal(hn_gguf_get_u32(g, "llama.context_length", &x, NULL, &err), HONE_OK);
+    assert_int_equal(x, 2048);
+    hn_gguf_close(g);
+    hf_gemma4(&f); /* rotations of the class: a quarter of the pairs turns, windowed layers by another base */
+    snprintf(config, sizeof config, "%.*s}", (int)(strstr(f.config, ",\"rope_parameters\"") - f.config), f.config);
+    f.config = config;
+    hf_write(&f, at("turns"));
+    if (hone_convert(at("turns"), NULL, NULL, at("turns.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(hn_gguf_open(&g, at("turns.gguf"), &err), HONE_OK);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "rope_freqs.weight");
+    float base = 0, factor[8];
+    assert_true(t && t->ne[0] == 8);
+    memcpy(factor, t->data, sizeof factor);
+    for (int i = 0; i < 8; i++) assert_true(i < 2 ? factor[i] == 1 : factor[i] == 1e30f);
+    assert_int_equal(hn_gguf_get_f32(g, "gemma4.rope.freq_base_swa", &base, NULL, &err), HONE_OK);
+    assert_true(base == 10000);
+    hn_gguf_close(g);
+    const struct {
+        const char *name, *type, *says;
+    } all[] = {
+        { "MistralForCausalLM", "mistral", "k_proj.weight has shape [16, 16], expected [64, 16]" },
+        { "Qwen3ForCausalLM", "qwen3", "q_proj.weight has shape [32, 16], expected [512, 16]" },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        snprintf(config, sizeof config,
+                 "{\"architectures\":[\"%s\"],\"model_type\":\"%s\",\"hidden_size\":16,\"intermediate_size\":24,%s%s"
+                 "\"num_hidden_layers\":2,\"num_attention_heads\":%d,\"vocab_size\":32,\"rms_norm_eps\":1e-5}",
+                 all[i].name, all[i].type, i ? "" : "\"head_dim\":8,", i ? "\"num_key_value_heads\":2," : "",
+                 i ? 4 : 8);
+        hf_llama(&f);
+        f.config = config;
+        if (!i)
+            for (int k = 0; k < f.n; k++)
+                if (strstr(f.t[k].name, "q_proj.weight")) f.t[k].shape[0] = 64;
+        refused(&f, HONE_E_FORMAT, all[i].says);
+    }
+}
+
 /* Whether both ends are one, a model of several inputs may say outside its text's config. */
 static void nested_ends(void **state)
 {
@@ -615,8 +666,8 @@ int main(void)
         cmocka_unit_test(gptneox),       cmocka_unit_test(odd_sizes),       cmocka_unit_test(containers),
         cmocka_unit_test(nested),        cmocka_unit_test(configs_refused), cmocka_unit_test(formulas_refused),
         cmocka_unit_test(links_refused), cmocka_unit_test(tensors_refused), cmocka_unit_test(nested_ends),
-        cmocka_unit_test(stopped),       cmocka_unit_test(numbers_refused), cmocka_unit_test(tied),
-        cmocka_unit_test(layers),
+        cmocka_unit_test(unsaid),        cmocka_unit_test(stopped),         cmocka_unit_test(numbers_refused),
+        cmocka_unit_test(tied),          cmocka_unit_test(layers),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
