@@ -1,5 +1,5 @@
-/* The entry that measures a server: serve.load starts this program's own, in a process of its own, and asks it with 1, 4
- * and 16 clients (load.c). Answers are compared before rates: those of one place must be the same whatever the load.
+/* The entry that measures a server: serve.load starts this program's own, in a process of its own, and asks it with 1,
+ * 4 and 16 clients (load.c). Answers are compared before rates: those of one place must be the same whatever the load.
  * `hone bench serve` measures a server that runs, alone or beside another. */
 #define _GNU_SOURCE
 #include "lab/bench/load.h"
