@@ -2,7 +2,7 @@
  * are the same where each piece of several bytes comes byte by byte. Input: the format, what the prompt left open, then
  * one token a byte: special ones, pieces of marks and characters, single bytes.
  * With calls of tools: nothing is called that is not offered, and what is called ends with its turn.
- * covers: src/text/reply.c src/text/reply_format.c src/text/call_reader.c src/text/call_values.c */
+ * covers: src/text/reply.c src/text/reply_format.c src/text/call_reader.c src/text/call_values.c src/text/stops.c */
 #include "../unit/gguf_bytes.h"
 #include "must.h"
 #include "text/reply.h"

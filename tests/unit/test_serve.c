@@ -589,7 +589,7 @@ static void calls_have_the_names_of_tools(void **state)
     running r = { 0 };
     char body[700];
     start(&r, 2);
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 9; i++) {
         const char *name = names[i % 3];
         snprintf(
             body, sizeof body,
@@ -631,7 +631,7 @@ static void a_slow_reader_pauses(void **state)
         "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
     running r = { 0 };
     char body[200];
-    int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
+    int small = 4096, large = 1 << 20, fd = socket(AF_INET, SOCK_STREAM, 0);
     start(&r, 4);
     snprintf(body, sizeof body, q, "false");
     json_t *want = ask_json(r.port, "POST", "/completion", body, 200);
@@ -652,6 +652,7 @@ static void a_slow_reader_pauses(void **state)
     json_decref(ask_json(r.port, "POST", "/v1/completions", "{\"prompt\":\"A\",\"max_tokens\":5}", 200));
     assert_int_equal(running_at(r.port), at);
 
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large); /* now it takes all */
     client_answer got = client_receive(fd);
     assert_true(got.status == 200 && got.whole);
     char text[2][8192] = { "", "" };

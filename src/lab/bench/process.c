@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_OUT = 64 << 20, MAX_SAID = 4000, LOOK_MS = 50, MAX_RESULT = 64 << 20 };
@@ -198,6 +199,42 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
     free(env);
     if (st != HONE_OK) hn_process_free(out);
     return st;
+}
+
+/* ---- a program beside this one ------------------------------------------------------------ */
+
+hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *err)
+{
+    *b = (hn_beside){ .err = nameless() };
+    if (b->err < 0) return HN_FAIL(err, HONE_E_IO, "a file for what %s writes: %s", argv[0], strerror(errno));
+    const launch l = { .program = argv[0], .argv = argv, .out = -1, .err = b->err, .own_group = true };
+    b->pid = start(&l);
+    if (b->pid > 0) return HONE_OK;
+    close(b->err);
+    *b = (hn_beside){ 0 };
+    return HN_FAIL(err, HONE_E_IO, "starting %s: %s", argv[0], strerror(errno));
+}
+
+bool hn_beside_gone(hn_beside *b)
+{
+    int status;
+    if (b->pid && waitpid(b->pid, &status, WNOHANG) == b->pid) b->pid = 0;
+    return b->pid == 0;
+}
+
+void hn_beside_stop(hn_beside *b, char *said, size_t cap)
+{
+    enum { LOOKS = 200, PAUSE_NS = 50000000 };
+    const struct timespec pause = { .tv_nsec = PAUSE_NS };
+    for (int i = 0; !hn_beside_gone(b); i++) {
+        if (i == 0 || i == LOOKS) kill(-b->pid, i ? SIGKILL : SIGTERM);
+        nanosleep(&pause, NULL);
+    }
+    hn_process p = { .said = b->err ? content(b->err, MAX_SAID, NULL) : NULL };
+    hn_process_why(&p, said, cap);
+    hn_process_free(&p);
+    if (b->err) close(b->err);
+    b->err = 0;
 }
 
 void hn_process_free(hn_process *p)

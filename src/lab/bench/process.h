@@ -34,6 +34,16 @@ void hn_process_free(hn_process *p);
 /* "ended with exit code 3: what it said last"; dst "" when it ended well. */
 void hn_process_why(const hn_process *p, char *dst, size_t cap);
 
+/* ---- a program that runs beside this one until it is told to end: a server --------------------- */
+
+typedef struct hn_beside {
+    int pid, err; /* pid 0: it is gone; err: what it writes on stderr */
+} hn_beside;
+hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *err);
+bool hn_beside_gone(hn_beside *b);
+/* SIGTERM, and after 10 s SIGKILL. said [cap]: the last line that it wrote on stderr. */
+void hn_beside_stop(hn_beside *b, char *said, size_t cap);
+
 /* ---- this program again: one JSON object ---------------------------------------------------- */
 
 /* What the parent saw of a process, by means that are not the process's own. */

@@ -102,5 +102,6 @@ hn_bench_run_fn hn_run_e2e_backend, hn_run_scale_size, hn_run_scale_quant, hn_ru
     hn_run_scale_batch;             /* bench_scale.c */
 hn_bench_run_fn hn_run_e2e_profile; /* bench_profile.c */
 hn_bench_run_fn hn_run_e2e;         /* bench_plain.c */
+hn_bench_run_fn hn_run_serve_load;  /* bench_load.c */
 
 #endif

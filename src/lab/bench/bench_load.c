@@ -1,0 +1,255 @@
+/* The entry that measures a server: serve.load starts this program's own, in a process of its own, and asks it with 1,
+ * 4 and 16 clients (load.c). Answers are compared before rates: those of one place must be the same whatever the load.
+ * `hone bench serve` measures a server that runs, alone or beside another. */
+#define _GNU_SOURCE
+#include "lab/bench/load.h"
+#include "base/os.h"
+#include "lab/bench/runner.h"
+#include "lab/machine/clock.h"
+#include "lab/stats/stats.h"
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { N_SIZE = 3, SLOTS = 16, WAIT_S = 300 };
+static const int32_t sizes[N_SIZE] = { 1, 4, SLOTS };
+
+/* ---- the server ------------------------------------------------------------------------------------------------- */
+
+typedef struct served {
+    char self[1024], port[16], url[64], threads[16], ctx[16];
+    const char *argv[24];
+    hn_beside process;
+} served;
+
+/* A port that nobody has now. */
+static bool find_port(char dst[16])
+{
+    struct sockaddr_in a = { .sin_family = AF_INET };
+    socklen_t n = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    bool ok =
+        fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0;
+    if (fd >= 0) close(fd);
+    snprintf(dst, 16, "%u", ntohs(a.sin_port));
+    return ok;
+}
+
+static void give_args(served *s, const hn_bench_settings *set, int32_t n_ctx)
+{
+    size_t n = 0;
+    snprintf(s->url, sizeof s->url, "http://127.0.0.1:%s", s->port);
+    snprintf(s->threads, sizeof s->threads, "%d", set->threads);
+    snprintf(s->ctx, sizeof s->ctx, "%d", n_ctx);
+    const char *const always[] = { s->self, "serve", "-m",         set->model, "--port", s->port, "--no-ui",
+                                   "-c",    s->ctx,  "--parallel", "16",       "--kv",   set->kv };
+    for (; n < sizeof always / sizeof *always; n++) s->argv[n] = always[n];
+    if (set->threads > 0) s->argv[n++] = "-t", s->argv[n++] = s->threads;
+    if (set->packed) s->argv[n++] = "--packed", s->argv[n++] = set->packed;
+    if (set->allow_paging) s->argv[n++] = "--allow-paging";
+    s->argv[n] = NULL;
+}
+
+static hone_status end_server(served *s, hone_status st, hone_error *err)
+{
+    char why[300];
+    bool early = hn_beside_gone(&s->process);
+    hn_beside_stop(&s->process, why, sizeof why);
+    return early ? HN_FAIL(err, HONE_E_IO, "serve.load: the server ended by itself: %s", why) : st;
+}
+
+/* Until it answers. */
+static hone_status await_server(served *s, bool (*interrupted)(void *), hone_error *err)
+{
+    const hn_load_params one = {
+        .url = s->url, .n_clients = 1, .n_requests = 1, .n_words = 4, .n_gen = 2, .timeout_s = 60, .stop = interrupted
+    };
+    const struct timespec pause = { .tv_nsec = 50000000 };
+    for (uint64_t begin = hn_clock_ns(); hn_clock_ns() - begin < (uint64_t)WAIT_S * 1000000000;) {
+        hn_load_run run = { 0 };
+        if (hn_beside_gone(&s->process)) return HONE_OK; /* end_server says why */
+        hone_status st = hn_load(&run, &one, err);
+        bool answered = st == HONE_OK && run.n_failed == 0;
+        hn_load_free(&run);
+        if (answered || (st != HONE_OK && st != HONE_E_NETWORK)) return st;
+        nanosleep(&pause, NULL);
+    }
+    return HN_FAIL(err, HONE_E_NETWORK, "serve.load: the server does not answer at %s within %d s", s->url,
+                   (int)WAIT_S);
+}
+
+static hone_status begin_server(served *s, const hn_bench_run *r, int32_t n_ctx, hone_error *err)
+{
+    *s = (served){ 0 };
+    if (!hn_os_program_path(s->self, sizeof s->self))
+        return HN_FAIL(err, HONE_E_IO, "serve.load: this system does not tell where the program is");
+    if (!find_port(s->port)) return HN_FAIL(err, HONE_E_NETWORK, "serve.load: no free port on 127.0.0.1");
+    give_args(s, &r->set, n_ctx);
+    hone_status st = hn_beside_start(&s->process, s->argv, err);
+    if (st != HONE_OK) return st;
+    st = await_server(s, r->set.stop, err);
+    return st == HONE_OK && !hn_beside_gone(&s->process) ? HONE_OK : end_server(s, st, err);
+}
+
+/* ---- measuring -------------------------------------------------------------------------------------------------- */
+
+typedef struct load_sums {
+    uint64_t *hash; /* [n] of answers by their places; 0: none yet */
+    int32_t n, n_changed, n_failed;
+    char problem[96];
+} load_sums;
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double ms_at(uint64_t *x, size_t n, double share)
+{
+    if (!n) return NAN;
+    qsort(x, n, sizeof *x, by_size);
+    size_t i = (size_t)(share * (double)(n - 1) + 0.5);
+    return (double)x[i] / 1e6;
+}
+
+/* One size of one round: {"tok_s", "req_s", "first_ms", "gap_ms", "gap_p99_ms"}. NULL: no memory. */
+static json_t *numbers(load_sums *sums, const hn_load_run *run)
+{
+    uint64_t *first = calloc((size_t)run->n + 1, sizeof *first);
+    size_t n = 0;
+    if (!first) return NULL;
+    for (int32_t i = 0; i < run->n; i++) {
+        const hn_load_one *one = &run->one[i];
+        if (one->problem[0]) {
+            snprintf(sums->problem, sizeof sums->problem, "%s", one->problem);
+            continue;
+        }
+        first[n++] = one->first;
+        if (i >= sums->n) continue;
+        if (!sums->hash[i]) sums->hash[i] = one->hash | 1;
+        sums->n_changed += sums->hash[i] != (one->hash | 1);
+    }
+    sums->n_failed += run->n_failed;
+    json_t *o = json_object();
+    json_object_set_new(o, "tok_s", hn_lab_num((double)run->n_token / run->seconds));
+    json_object_set_new(o, "req_s", hn_lab_num((double)(run->n - run->n_failed) / run->seconds));
+    json_object_set_new(o, "first_ms", hn_lab_num(ms_at(first, n, 0.5)));
+    json_object_set_new(o, "first_p99_ms", hn_lab_num(ms_at(first, n, 0.99)));
+    json_object_set_new(o, "gap_ms", hn_lab_num(ms_at(run->gap, run->n_gap, 0.5)));
+    json_object_set_new(o, "gap_p99_ms", hn_lab_num(ms_at(run->gap, run->n_gap, 0.99)));
+    free(first);
+    return o;
+}
+
+/* Rounds of all sizes; the prompts of a round are its own, the same for each size. */
+static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const served *s, int32_t n_words, int32_t n_gen,
+                           hone_error *err)
+{
+    hone_status st = HONE_OK;
+    b->all = json_array();
+    b->wanted = hn_runner_samples(p, 6);
+    for (int32_t k = 0; k < b->wanted && st == HONE_OK; k++) {
+        json_t *round = json_pack("{s:{s:i, s:s}, s:{}}", "engine", "threads", (int)p->r->set.threads, "cpu",
+                                  p->r->level, "clients");
+        memset(sums->hash, 0, (size_t)sums->n * sizeof *sums->hash);
+        for (int i = 0; i < N_SIZE && st == HONE_OK; i++) {
+            char name[16];
+            hn_load_run run = { 0 };
+            const hn_load_params ask = { .url = s->url,
+                                         .n_clients = sizes[i],
+                                         .n_requests = p->quick ? sizes[i] : 2 * sizes[i],
+                                         .n_words = n_words,
+                                         .n_gen = n_gen,
+                                         .seed = p->r->set.seed + (uint64_t)k,
+                                         .timeout_s = 600,
+                                         .stop = p->r->set.stop };
+            snprintf(name, sizeof name, "%d", sizes[i]);
+            st = hn_load(&run, &ask, err);
+            json_t *o = st == HONE_OK ? numbers(sums, &run) : NULL;
+            if (st == HONE_OK && !o) st = HN_FAIL(err, HONE_E_NOMEM, "%d requests", run.n);
+            if (o) json_object_set_new(json_object_get(round, "clients"), name, o);
+            hn_load_free(&run);
+        }
+        if (st == HONE_OK) json_array_append(b->all, round);
+        json_decref(round);
+    }
+    return st;
+}
+
+static void judge(hn_bunch *b, const load_sums *sums)
+{
+    if (sums->n_failed) hn_invalid(&b->verdict, "%d requests failed: %s", sums->n_failed, sums->problem);
+    else if (sums->n_changed) hn_invalid(&b->verdict, "%d answers changed with the number of clients", sums->n_changed);
+    else b->verdict.state = HN_VALID;
+}
+
+static hone_status add_rows(hn_runner *p, hn_bunch *b, int32_t n_words, int32_t n_gen, hone_error *err)
+{
+    static const struct {
+        const char *what, *unit, *key;
+        int better;
+    } rows[] = { { "", "tok/s", "tok_s", 1 },
+                 { ", requests", "req/s", "req_s", 1 },
+                 { ", first text", "ms", "first_ms", -1 },
+                 { ", first text p99", "ms", "first_p99_ms", -1 },
+                 { ", between texts", "ms", "gap_ms", -1 },
+                 { ", between texts p99", "ms", "gap_p99_ms", -1 } };
+    hone_status st = HONE_OK;
+    for (int i = 0; i < N_SIZE; i++)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows && st == HONE_OK; k++) {
+            char variant[64], path[64];
+            snprintf(variant, sizeof variant, "%d client%s%s", sizes[i], sizes[i] == 1 ? "" : "s", rows[k].what);
+            snprintf(path, sizeof path, "clients.%d.%s", sizes[i], rows[k].key);
+            json_t *config = hn_runner_config(p, n_words, n_gen, "greedy");
+            json_object_set_new(config, "clients", json_integer(sizes[i]));
+            const hn_runner_record rec = { .variant = variant,
+                                           .unit = rows[k].unit,
+                                           .better = rows[k].better,
+                                           .path = path,
+                                           .config = config,
+                                           .raw = i == 0 && k == 0 };
+            st = hn_runner_add(p, b, &rec, err);
+        }
+    return st;
+}
+
+hone_status hn_run_serve_load(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    hn_runner p;
+    served s;
+    hn_bunch b = { .mode = "serve" };
+    hone_status st = hn_runner_begin(&p, r, e, err);
+    if (st != HONE_OK) return st;
+    if (!p.has_tokenizer)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "serve.load asks with words, and the model has no tokenizer");
+    int32_t n_words = r->set.n_prompt > 0 ? r->set.n_prompt
+                      : p.quick           ? 32
+                                          : 128,
+            n_gen = r->set.n_gen > 1 ? r->set.n_gen
+                    : p.quick        ? 16
+                                     : 64,
+            n_ctx = 4 * n_words + n_gen + 64;
+    if (p.n_ctx_train && n_ctx > p.n_ctx_train) n_ctx = p.n_ctx_train;
+    load_sums sums = { .n = 2 * SLOTS };
+    if (!(sums.hash = calloc((size_t)sums.n, sizeof *sums.hash))) return HN_FAIL(err, HONE_E_NOMEM, "serve.load");
+    st = begin_server(&s, r, n_ctx, err);
+    if (st == HONE_OK) {
+        st = measure(&p, &b, &sums, &s, n_words, n_gen, err);
+        st = end_server(&s, st, err);
+        if (json_array_size(b.all)) {
+            judge(&b, &sums);
+            hone_status added = add_rows(&p, &b, n_words, n_gen, err);
+            if (st == HONE_OK) st = added;
+        }
+    }
+    hn_bunch_free(&b);
+    free(sums.hash);
+    return st;
+}
