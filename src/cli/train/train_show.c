@@ -79,8 +79,8 @@ static double way(const hn_train_job *j)
 }
 
 /* The three numbers were found with hone-tiny: greedy answers stay what they were below them. hone-chat agrees where
- * queries and values are trained (48 steps: the same at a rate of 2e-4, others at 4e-4); with all targets single answers
- * change at half of that, and none in the way of the data. */
+ * queries and values are trained (48 steps: the same at a rate of 2e-4, others at 4e-4); with all targets single
+ * answers change at half of that, and none in the way of the data. */
 static void warn_of_few_steps(const hn_train_job *j)
 {
     enum { ENOUGH = 48, FROM_NOTHING = 500 };
