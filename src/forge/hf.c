@@ -225,7 +225,7 @@ static hone_status find_class(hn_hf *f, hone_error *err)
                    type && type != seen ? HN_ESC(type, strlen(type)) : "", type && type != seen ? "\")" : "");
 }
 
-/* Numbers of the class that the config leaves out, or has null. */
+/* Numbers and rotations of the class that the config leaves out, or has null. */
 static hone_status put_usual(hn_hf *f, hone_error *err)
 {
     for (const char *p = f->of->usual; p && *p; p += *p == '|') {
@@ -239,6 +239,15 @@ static hone_status put_usual(hn_hf *f, hone_error *err)
             json_object_set_new((json_t *)(uintptr_t)f->config, name, json_integer(value)) != 0)
             return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", f->path, name);
         p = end;
+    }
+    bool turns = json_object_size(json_object_get(f->config, "rope_parameters")) ||
+                 json_object_size(json_object_get(f->config, "rope_scaling"));
+    if (f->of->rope && !turns) {
+        json_t *rope;
+        hone_status st = hn_json_tree(&rope, f->of->rope, strlen(f->of->rope), NULL, f->path, err);
+        if (st != HONE_OK) return st;
+        if (json_object_set_new((json_t *)(uintptr_t)f->config, "rope_parameters", rope) != 0)
+            return HN_FAIL(err, HONE_E_NOMEM, "%s: rope_parameters", f->path);
     }
     free(f->read);
     f->read = calloc(json_object_size(f->config) + 1, 1);

@@ -116,6 +116,7 @@ typedef struct hn_hf_class {
     const char *left;          /* sources that are left out, "*" any text: "a b" */
     const char *said;  /* "a|b": one of these members must be there: programs differ in what they take without */
     const char *usual; /* "a 1|b 2": whole numbers of members that the config does not say */
+    const char *rope;  /* rope_parameters where neither they nor rope_scaling are there */
     bool tied;         /* where the config does not say */
     double base;       /* of angles, likewise; 0: 10000 */
     double part;       /* of a head that turns, likewise; 0: all */

@@ -136,7 +136,9 @@ static const hn_hf_class ministral3 = { .names = "Ministral3ForCausalLM",
                                         .types = "ministral3",
                                         .arch = "mistral3",
                                         .keys = llama_keys,
-                                        .said = "rope_parameters|rope_scaling",
+                                        .rope = "{\"rope_type\":\"yarn\",\"beta_fast\":32,\"beta_slow\":1,\"factor\":"
+                                                "16,\"mscale\":1,\"mscale_all_dim\":1,\"llama_4_scaling_beta\":0.1,"
+                                                "\"original_max_position_embeddings\":16384,\"rope_theta\":1e6}",
                                         .eps = 1e-5,
                                         .more = ministral3_more };
 

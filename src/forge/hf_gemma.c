@@ -334,15 +334,18 @@ static hone_status gemma4_more(hn_hf *f, hone_error *err)
     TRY(put_wide(f, err));
     return put_experts(f, err);
 }
-static const hn_hf_class gemma4 = { .names = "Gemma4ForCausalLM|Gemma4ForConditionalGeneration",
-                                    .types = "gemma4_text",
-                                    .arch = "gemma4",
-                                    .said = "rope_parameters|rope_scaling",
-                                    .keys = gemma4_keys,
-                                    .tensors = gemma4_names,
-                                    .tied = true,
-                                    .base = 1e6,
-                                    .more = gemma4_more,
-                                    .tensors_too = leave_keys };
+static const hn_hf_class gemma4 = {
+    .names = "Gemma4ForCausalLM|Gemma4ForConditionalGeneration",
+    .types = "gemma4_text",
+    .arch = "gemma4",
+    .rope = "{\"full_attention\":{\"rope_type\":\"proportional\",\"partial_rotary_factor\":0.25,\"rope_theta\":1e6},"
+            "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":1e4}}",
+    .keys = gemma4_keys,
+    .tensors = gemma4_names,
+    .tied = true,
+    .base = 1e6,
+    .more = gemma4_more,
+    .tensors_too = leave_keys
+};
 
 const hn_hf_class *const hn_hf_gemma[] = { &gemma3n, &gemma4, NULL };

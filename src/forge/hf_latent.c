@@ -94,13 +94,17 @@ static hone_status mistral4_more(hn_hf *f, hone_error *err)
 static const hn_hf_key mistral4_keys[] = {
     LATENT_ROWS, ROUTED(1, 1), MORE("max_position_embeddings", "context_length"), ONLY("norm_topk_prob", 1), KEYS_END,
 };
-static const hn_hf_class mistral4 = { .names = "Mistral4ForCausalLM",
-                                      .types = "mistral4",
-                                      .arch = "mistral4",
-                                      .said = "rope_parameters|rope_scaling",
-                                      .keys = mistral4_keys,
-                                      .tensors = deepseek_names,
-                                      .idle = ROUTER_IDLE,
-                                      .more = mistral4_more };
+static const hn_hf_class mistral4 = {
+    .names = "Mistral4ForCausalLM",
+    .types = "mistral4",
+    .arch = "mistral4",
+    .rope = "{\"rope_type\":\"yarn\",\"beta_fast\":32,\"beta_slow\":1,\"factor\":128,\"mscale\":1,\"mscale_all_dim\":1,"
+            "\"llama_4_scaling_beta\":0.1,"
+            "\"original_max_position_embeddings\":8192,\"rope_theta\":1e4,\"partial_rotary_factor\":0.5}",
+    .keys = mistral4_keys,
+    .tensors = deepseek_names,
+    .idle = ROUTER_IDLE,
+    .more = mistral4_more
+};
 
 const hn_hf_class *const hn_hf_latent[] = { &deepseek2, &deepseek3, &glm4lite, &mistral4, NULL };

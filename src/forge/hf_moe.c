@@ -438,15 +438,18 @@ static const hn_hf_name gpt_oss_names[] = {
     { "ffn_down_exps", "mlp.experts.down_proj", gpt_oss_experts },
     NAMES_END,
 };
-static const hn_hf_class gpt_oss = { .names = "GptOssForCausalLM",
-                                     .types = "gpt_oss",
-                                     .arch = "gpt-oss",
-                                     .said = "rope_parameters|rope_scaling",
-                                     .keys = gpt_oss_keys,
-                                     .tensors = gpt_oss_names,
-                                     .idle = ROUTER_IDLE "initial_context_length",
-                                     .base = 150000,
-                                     .more = width_as_ff };
+static const hn_hf_class gpt_oss = {
+    .names = "GptOssForCausalLM",
+    .types = "gpt_oss",
+    .arch = "gpt-oss",
+    .rope = "{\"rope_type\":\"yarn\",\"beta_fast\":32,\"beta_slow\":1,\"factor\":32,\"truncate\":false,\"original_max_"
+            "position_embeddings\":4096,\"rope_theta\":150000}",
+    .keys = gpt_oss_keys,
+    .tensors = gpt_oss_names,
+    .idle = ROUTER_IDLE "initial_context_length",
+    .base = 150000,
+    .more = width_as_ff
+};
 
 /* ---- llama 4 ----------------------------------------------------------------------------------------------------- */
 

@@ -41,7 +41,7 @@ KNOWN = {
     "phi3": ("sliding_window = ",),
     "ministral3": ("sliding_window = ",),
     "starcoder2": ("sliding_window = ",),
-    "gpt-oss": ("rope_parameters.truncate = False",),
+    "gpt-oss": ("rope_parameters.truncate = False", "rope_parameters gone"),  # the class has it false
     "deepseek-v2": ("norm_topk_prob = True",),  # transformers reads over it, DeepSeek's own program does not
 }
 

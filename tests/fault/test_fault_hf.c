@@ -1,5 +1,5 @@
-/* Out of memory at every possible place of a folder's conversion, and of the way back: the k-th allocation fails, for k = 1, 2, … until it
- * succeeds. Each failure is HONE_E_NOMEM with a message, and leaves no file. */
+/* Out of memory at every possible place of a folder's conversion, and of the way back: the k-th allocation fails, for
+ * k = 1, 2, … until it succeeds. Each failure is HONE_E_NOMEM with a message, and leaves no file. */
 #define _GNU_SOURCE
 #include "../unit/hf_files.h"
 

@@ -360,11 +360,6 @@ static void formulas_refused(void **state)
           "swiglu_alpha = 1.5, expected 1.702" },
         { "Gemma3ForCausalLM", "gemma3_text", "\"sliding_window\":4,\"num_key_value_heads\":2,\"head_dim\":8",
           "query_pre_attn_scalar = 256, as it is not said, expected 8" },
-        { "GptOssForCausalLM", "gpt_oss", "\"rope_theta\":150000",
-          "has no rope_parameters, which a model of class GptOss" },
-        { "Gemma4ForCausalLM", "gemma4_text", "\"rope_parameters\":{}", "has no rope_parameters" },
-        { "Ministral3ForCausalLM", "ministral3", "\"rope_scaling\":null", "has no rope_parameters" },
-        { "Mistral4ForCausalLM", "mistral4", "\"rope_theta\":1e6", "has no rope_parameters" },
         { "Phi3ForCausalLM", "phi3",
           "\"rope_scaling\":{\"rope_type\":\"longrope\",\"original_max_position_embeddings\":32,\"short_factor\":[1,1,"
           "1,1],"
@@ -585,6 +580,20 @@ static void unsaid(void **state)
     assert_int_equal(hn_gguf_open(&g, at("unsaid.gguf"), &err), HONE_OK);
     assert_int_equal(hn_gguf_get_u32(g, "llama.context_length", &x, NULL, &err), HONE_OK);
     assert_int_equal(x, 2048);
+    hn_gguf_close(g);
+    hf_gemma4(&f); /* rotations of the class: a quarter of the pairs turns, windowed layers by another base */
+    snprintf(config, sizeof config, "%.*s}", (int)(strstr(f.config, ",\"rope_parameters\"") - f.config), f.config);
+    f.config = config;
+    hf_write(&f, at("turns"));
+    if (hone_convert(at("turns"), NULL, NULL, at("turns.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(hn_gguf_open(&g, at("turns.gguf"), &err), HONE_OK);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "rope_freqs.weight");
+    float base = 0, factor[8];
+    assert_true(t && t->ne[0] == 8);
+    memcpy(factor, t->data, sizeof factor);
+    for (int i = 0; i < 8; i++) assert_true(i < 2 ? factor[i] == 1 : factor[i] == 1e30f);
+    assert_int_equal(hn_gguf_get_f32(g, "gemma4.rope.freq_base_swa", &base, NULL, &err), HONE_OK);
+    assert_true(base == 10000);
     hn_gguf_close(g);
     const struct {
         const char *name, *type, *says;

@@ -379,7 +379,7 @@ static void begin_gpt_oss(void)
              "\"intermediate_size\": 32, \"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"head_dim\": 8, "
              "\"num_key_value_heads\": 4, \"vocab_size\": 8, \"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, "
              "\"tie_word_embeddings\": false, \"num_local_experts\": 2, \"num_experts_per_tok\": 1, "
-             "\"rope_parameters\": {\"rope_type\": \"default\"}, \"sliding_window\": 16, \"quantization_config\": "
+             "\"sliding_window\": 16, \"quantization_config\": "
              "{\"quant_method\": \"mxfp4\"}}");
 }
 
