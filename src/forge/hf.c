@@ -243,9 +243,13 @@ static hone_status put_usual(hn_hf *f, hone_error *err)
     }
     bool turns = json_object_size(json_object_get(f->config, "rope_parameters")) ||
                  json_object_size(json_object_get(f->config, "rope_scaling"));
-    if (f->of->rope && !turns &&
-        json_object_set_new((json_t *)(uintptr_t)f->config, "rope_parameters", json_loads(f->of->rope, 0, NULL)) != 0)
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: rope_parameters", f->path);
+    if (f->of->rope && !turns) {
+        json_t *rope;
+        hone_status st = hn_json_tree(&rope, f->of->rope, strlen(f->of->rope), NULL, f->path, err);
+        if (st != HONE_OK) return st;
+        if (json_object_set_new((json_t *)(uintptr_t)f->config, "rope_parameters", rope) != 0)
+            return HN_FAIL(err, HONE_E_NOMEM, "%s: rope_parameters", f->path);
+    }
     free(f->read);
     f->read = calloc(json_object_size(f->config) + 1, 1);
     return f->read ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: its members", f->path);
