@@ -291,6 +291,12 @@ ifeq ($(origin CFLAGS),file)
 $(foreach d,$(HOT),$(B)/$d/%.o): private CFLAGS = $(OPT_KERNELS_$(FLAVOUR))
 endif
 endif
+# On x86-64 this one is for CPUs without FMA, where calls for it take the time; others have scalar_fma.
+ifneq ($(filter x86_64%,$(MACHINE)),)
+ifeq ($(FLAVOUR)$(origin CFLAGS),releasefile)
+$(B)/src/kernels/scalar.o: private CFLAGS = -Os -g1
+endif
+endif
 # Rooms where nothing takes long are made small: a third less code, compiled in less time. What measures from within
 # (lab/inside) stays as fast as what it measures.
 COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub template forge model gguf,src/$r/*.c) \
