@@ -160,7 +160,7 @@ static void print_row(const row *r, int wide)
                       r->when);
 }
 
-static int print_text(const row *list, size_t n)
+static int print_text(const hn_cli *cli, const row *list, size_t n)
 {
     char name[1400];
     int wide = 4;
@@ -174,7 +174,9 @@ static int print_text(const row *list, size_t n)
         hn_out_printf("%-*s  %10s  %-8s  %-12s  %8s  %-7s  %s\n", wide, "NAME", "SIZE", "TYPE", "FAMILY", "PARAMS",
                       "FITS", "CHANGED");
     for (size_t i = 0; i < n; i++) print_row(&list[i], wide);
-    if (!n) hn_err_printf("hone: no models here; try: hone pull NAME, as in hone pull llama3.2-1b\n");
+    if (!n && hn_opts_n_args(cli->opts))
+        hn_err_printf("hone: no model here has such a name; hone list without words shows all\n");
+    else if (!n) hn_err_printf("hone: no models here; try: hone pull NAME, as in hone pull llama3.2-1b\n");
     else if (hn_out_is_tty()) {
         char all[24], most[24];
         hn_err_printf("%zu model%s, %s; models may take %s of this machine's memory\n", n, n == 1 ? "" : "s",
@@ -234,7 +236,7 @@ static int list_models(const hn_cli *cli, const hn_locals *here)
     for (size_t i = 0; i < n; i++) unread += list[i].failed == HONE_E_IO, lost += list[i].failed == HONE_E_NOMEM;
     int rc = hn_interrupted() ? hn_exit_code(HONE_E_INTERRUPTED) : 0;
     if (lost) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory to read the headers of %zu models", lost);
-    if (!rc && !paths) rc = cli->json ? print_json(list, n) : print_text(list, n);
+    if (!rc && !paths) rc = cli->json ? print_json(list, n) : print_text(cli, list, n);
     free(list);
     if (rc || !unread) return rc;
     return hn_cli_error(HN_EXIT_FAILURE, "%zu of the models could not be read", unread); /* as ls has it */

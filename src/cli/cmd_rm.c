@@ -72,7 +72,7 @@ static int no_such(const removing *r, const char *text)
     const char **names = calloc(r->here.n + 1, sizeof *names);
     for (size_t i = 0; names && i < r->here.n; i++) names[i] = r->here.list[i].name;
     const char *near = names ? hn_nearest(text, names, r->here.n) : NULL;
-    int code = hn_cli_error(HN_EXIT_FAILURE, "%s: no model of this name on this machine%s%s%s",
+    int code = hn_cli_error(HN_EXIT_MODEL, "%s: no model of this name on this machine%s%s%s",
                             HN_ESC(text, strlen(text)), near ? "; did you mean " : "; hone list shows them",
                             near ? HN_ESC(near, strlen(near)) : "", near ? "?" : "");
     free(names);

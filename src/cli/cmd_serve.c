@@ -169,10 +169,18 @@ static int read_template(serving *s)
     const char *t = hn_opts_str(s->cli->opts, "chat-template");
     size_t n;
     hone_error err;
+    hone_chat_format *f;
     s->p.shelf.chat_template = t;
-    if (!t || *t != '@') return 0;
-    if (hn_read_all(t + 1, &s->chat_template, &n, &err) != HONE_OK) return hn_cli_fail(&err);
-    s->p.shelf.chat_template = s->chat_template;
+    if (!t) return 0;
+    if (*t == '@') {
+        if (hn_read_all(t + 1, &s->chat_template, &n, &err) != HONE_OK) return hn_cli_fail(&err);
+        s->p.shelf.chat_template = s->chat_template;
+    }
+    /* one that is none is told here, and not to whoever asks first */
+    if (hone_chat_format_new(&f, NULL, &(hone_chat_params){ .chat_template = s->p.shelf.chat_template }, &err) !=
+        HONE_OK)
+        return hn_cli_fail(&err);
+    hone_chat_format_free(f);
     return 0;
 }
 

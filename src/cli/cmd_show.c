@@ -204,7 +204,7 @@ static int print_text(const showing *s)
     first_line("licence", s->licence);
     first_line("sampling", s->parameters);
     uint64_t need = hn_memory_for(c->n_bytes), most = hn_memory_for_models();
-    hn_out_printf("%-16s about %s with a context of 4096; models may take %s here: it %s\n", "memory",
+    hn_out_printf("%-16s about %s, with room for a usual context; models may take %s here: it %s\n", "memory",
                   hn_size_words(a, need), hn_size_words(b, most), need <= most ? "fits" : "does not fit");
     if (need <= most && need > hn_memory_available())
         hn_out_printf("%-16s only %s are free now\n", "", hn_size_words(d, hn_memory_available()));

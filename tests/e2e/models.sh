@@ -181,6 +181,9 @@ says "… what a name is" 'expected owner/repo'
 expect 2 "hone WORD is still a command" "$HONE" tokenise
 says "… that was meant" 'did you mean tokenize'
 
+expect 0 "a list of what is not here" "$HONE" list zzz
+says "… is no empty machine" 'no model here has such a name'
+
 # ---- show ----
 expect 0 "show" "$HONE" show org/tiny-GGUF:F16
 for p in '^model +org/tiny-GGUF:F16$' "^from +hf.co/org/tiny-GGUF at main, $C\$" '^family +llama$' '^weights +F16, 5.3 MiB$' \
@@ -252,7 +255,7 @@ says "… the path, to be sure" 'hone rm --yes models/mine.gguf'
 expect 2 "no rm of a path without --yes" "$HONE" rm models/mine.gguf
 expect 0 "rm of a path" "$HONE" rm --yes models/mine.gguf
 [ ! -e models/mine.gguf ] && [ -e models/rhyme.gguf ] && ok "… it alone" || not_ok "… it alone"
-expect 1 "rm of what is not here" "$HONE" rm -y org/copi
+expect 3 "rm of what is not here" "$HONE" rm -y org/copi
 says "… names what may be meant" 'org/copi: no model of this name'
 expect 2 "rm of what is no model" "$HONE" rm -y ../../etc/passwd
 says "… says so" 'is no model'

@@ -120,6 +120,8 @@ echo '{"models":[{"name":"one","path":"two.gguf"},{"name":"two","path":"two.gguf
 expect 2 "two of one name are one too many" "$HONE" serve --models-file "$T/models.json" --port 0
 says "and both are told" 'two models are named one'
 
+expect 2 "a template that is none is told before it listens" "$HONE" serve -m "$M" --chat-template nosuch --port 0
+says "with what there is" "'nosuch' is neither a known format nor Jinja source; expected one of chatml"
 expect 3 "a model that is not there is told" "$HONE" serve -m "$T/none.gguf" --port 0
 says "by its name" 'none.gguf'
 expect 2 "beyond this machine only with a key" "$HONE" serve -m "$M" --host 0.0.0.0 --port 0

@@ -419,11 +419,18 @@ static void test_chat(void **state)
             DF_FILE("p3.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", "
                                 "\"content\": null}]}\n"),
             "p3.jsonl:1: messages[1].content is null");
-    REFUSED(
-        chat,
-        DF_FILE("q.jsonl",
-                "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": [{\"type\": \"function\"}]}\n"),
-        "q.jsonl:1: tools were given");
+    /* tools, of a template that has no place for them, stand in the system message, as when such a model is asked */
+    d = READ(chat,
+             DF_FILE("q.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", "
+                                "\"content\": \"a\"}], \"tools\": [{\"type\": \"function\", \"function\": {\"name\": "
+                                "\"look\", \"parameters\": {\"type\": \"object\"}}}]}\n"),
+             .mask = HN_MASK_PROMPT);
+    assert_int_equal(d->n, 1);
+    const char *shown = df_show(&d->sample[0]);
+    if (strncmp(shown, "<|im_start|>system\nYou can call functions.", 42) != 0 || !strstr(shown, "look") ||
+        !strstr(shown, USER("x") ASKED "[a<|im_end|>]\n"))
+        fail_msg("%s", shown);
+    hn_dataset_free(d);
     REFUSED(chat, DF_FILE("r.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"),
             "1 in which no token counts", .mask = HN_MASK_PROMPT);
     path = df_path("m.jsonl");
