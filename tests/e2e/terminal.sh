@@ -229,7 +229,7 @@ tty "show --json" 0 show "$S" --json
 tty "show --template" 0 show "$S" --template
 shows "… its ESC is text" '\x1B[31m'
 tty "show: what is nowhere" 3 show "no$BAD"
-tty "rm: what is nowhere" 1 rm --yes "no$BAD"
+tty "rm: what is nowhere" 3 rm --yes "no$BAD"
 tty "rm: a file" 0 rm --dry-run --yes "$S"
 tty "pull: no name" 2 pull "x$BAD"
 tty "pull: a file of a repository" 2 pull "o/n/x$BAD.gguf" --retries 1
