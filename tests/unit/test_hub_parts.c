@@ -192,8 +192,8 @@ static void test_head(void **state)
                                             "bytes 0-9/1x",
                                             "bytes 99999999999999999999-9/1",
                                             "bytes",
-                                            "bytes *"
-                                            "/x" };
+                                            ("bytes *"
+                                             "/x") };
     for (size_t i = 0; i < sizeof no_range / sizeof *no_range; i++) {
         char line[100];
         snprintf(line, sizeof line, "Content-Range: %s", no_range[i]);
