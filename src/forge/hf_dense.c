@@ -1,69 +1,15 @@
 /* hf_dense: classes of transformers whose layers all do the same. A row says what differs from the rows of all
  * (hf_keys.c) and from the family's slots (model/families*.c). */
-#include "forge/hf.h"
-
-#define TRY(x)                                \
-    do {                                      \
-        if ((st = (x)) != HONE_OK) return st; \
-    } while (0)
+#include "forge/hf_rows.h"
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
-#define U32(member, to)                              \
-    {                                                \
-        member, to, HN_HF_U32, HN_HF_NEEDED, 0, NULL \
-    }
-#define U32_OR(member, to, n)                         \
-    {                                                 \
-        member, to, HN_HF_U32, HN_HF_USUALLY, n, NULL \
-    }
-#define U32_MAY(member, to)                            \
-    {                                                  \
-        member, to, HN_HF_U32, HN_HF_OPTIONAL, 0, NULL \
-    }
-#define F32_OR(member, to, x)                         \
-    {                                                 \
-        member, to, HN_HF_F32, HN_HF_USUALLY, x, NULL \
-    }
-#define F32_MAY(member, to)                            \
-    {                                                  \
-        member, to, HN_HF_F32, HN_HF_OPTIONAL, 0, NULL \
-    }
-#define BOOL_OR(member, to, x)                         \
-    {                                                  \
-        member, to, HN_HF_BOOL, HN_HF_USUALLY, x, NULL \
-    }
-#define ONLY(member, x)                                   \
-    {                                                     \
-        member, NULL, HN_HF_ONLY, HN_HF_OPTIONAL, x, NULL \
-    }
-#define WORD(member, list)                                \
-    {                                                     \
-        member, NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, list \
-    }
-#define MORE(member, to)                                \
-    {                                                   \
-        member, to, HN_HF_MORE, HN_HF_OPTIONAL, 0, NULL \
-    }
-#define TENSORS(member, absent, list)                             \
-    {                                                             \
-        member, NULL, HN_HF_TENSORS, HN_HF_OPTIONAL, absent, list \
-    }
-#define END                                          \
-    {                                                \
-        NULL, NULL, HN_HF_U32, HN_HF_NEEDED, 0, NULL \
-    }
-
-#define QKV_BIASES "attn_q.bias|attn_k.bias|attn_v.bias"
-#define ATTN_BIASES QKV_BIASES "|attn_output.bias"
 #define MLP_BIASES "ffn_up.bias|ffn_down.bias"
-#define GLU_BIASES "ffn_gate.bias|" MLP_BIASES
 #define LAYER_NORM_EPS(member) F32_OR(member, "attention.layer_norm_epsilon", 1e-5), NO_RMS
 #define NO_RMS                                                    \
     {                                                             \
         "rms_norm_eps", NULL, HN_HF_ONLY, HN_HF_OPTIONAL, 0, NULL \
     }
-#define GELU "gelu_pytorch_tanh|gelu_new|gelu_fast|gelu"
 
 /* ---- windows ----------------------------------------------------------------------------------------------- */
 
@@ -108,7 +54,7 @@ static const hn_hf_key llama_keys[] = {
     TENSORS("attention_bias", 0, ATTN_BIASES),
     TENSORS("mlp_bias", 0, GLU_BIASES),
     ONLY("rope_interleaved", 0),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class llama = { .names = "LlamaForCausalLM|LLaMAForCausalLM",
                                    .types = "llama",
@@ -146,7 +92,7 @@ static const hn_hf_key arcee_keys[] = {
     TENSORS("attention_bias", 0, ATTN_BIASES),
     TENSORS("mlp_bias", 0, MLP_BIASES),
     WORD("hidden_act", "relu2"),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class arcee = {
     .names = "ArceeForCausalLM", .types = "arcee", .arch = "arcee", .keys = arcee_keys, .eps = 1e-5
@@ -157,7 +103,7 @@ static const hn_hf_key smollm3_keys[] = {
     TENSORS("mlp_bias", 0, GLU_BIASES),
     ONLY("use_sliding_window", 0),
     ONLY("no_rope_layer_interval", 4),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class smollm3 = { .names = "SmolLM3ForCausalLM",
                                      .types = "smollm3",
@@ -174,7 +120,7 @@ static const hn_hf_key granite_keys[] = {
     F32_OR("embedding_multiplier", "embedding_scale", 1),
     F32_OR("residual_multiplier", "residual_scale", 1),
     F32_OR("logits_scaling", "logit_scale", 1),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class granite = {
     .names = "GraniteForCausalLM", .types = "granite", .arch = "granite", .keys = granite_keys
@@ -183,7 +129,7 @@ static const hn_hf_class granite = {
 static const hn_hf_key ernie_keys[] = {
     TENSORS("use_bias", 0, ATTN_BIASES "|" GLU_BIASES),
     ONLY("compression_ratio", 1),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCausalLM",
                                    .types = "ernie4_5",
@@ -195,14 +141,14 @@ static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCau
 
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
 
-static const hn_hf_key qwen2_keys[] = { ONLY("use_mrope", 0), ONLY("attention_bias", 1), END };
+static const hn_hf_key qwen2_keys[] = { ONLY("use_mrope", 0), ONLY("attention_bias", 1), KEYS_END };
 static const hn_hf_class qwen2 = { .names = "Qwen2ForCausalLM",
                                    .types = "qwen2",
                                    .arch = "qwen2",
                                    .keys = qwen2_keys,
                                    .usual = "max_position_embeddings 32768",
                                    .more = qwen2_more };
-static const hn_hf_key qwen3_keys[] = { ONLY("attention_bias", 0), END };
+static const hn_hf_key qwen3_keys[] = { ONLY("attention_bias", 0), KEYS_END };
 static const hn_hf_class qwen3 = { .names = "Qwen3ForCausalLM",
                                    .types = "qwen3",
                                    .arch = "qwen3",
@@ -214,7 +160,7 @@ static const hn_hf_key seed_keys[] = {
     TENSORS("attention_bias", 1, QKV_BIASES),
     TENSORS("attention_out_bias", 0, "attn_output.bias"),
     TENSORS("mlp_bias", 0, GLU_BIASES),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class seed = {
     .names = "SeedOssForCausalLM", .types = "seed_oss", .arch = "seed_oss", .keys = seed_keys
@@ -227,7 +173,7 @@ static const hn_hf_key hunyuan_keys[] = {
     ONLY("use_rotary_pos_emb", 1),
     ONLY("mlp_bias", 0),
     WORD("norm_type", "rms"),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class hunyuan = { .names = "HunYuanDenseV1ForCausalLM",
                                      .types = "hunyuan_v1_dense",
@@ -248,7 +194,7 @@ static const hn_hf_name phi3_names[] = {
 };
 static const hn_hf_key phi3_keys[] = {
     ONLY("attention_bias", 0), ONLY("mlp_bias", 0),           ONLY("lm_head_bias", 0),
-    ONLY("full_attn_mod", 1),  ONLY("interpolate_factor", 1), END,
+    ONLY("full_attn_mod", 1),  ONLY("interpolate_factor", 1), KEYS_END,
 };
 static const hn_hf_class phi3 = { .names = "Phi3ForCausalLM",
                                   .types = "phi3",
@@ -258,7 +204,7 @@ static const hn_hf_class phi3 = { .names = "Phi3ForCausalLM",
                                   .eps = 1e-5,
                                   .more = phi3_more };
 
-static const hn_hf_key glm4_keys[] = { TENSORS("attention_bias", 0, QKV_BIASES), END };
+static const hn_hf_key glm4_keys[] = { TENSORS("attention_bias", 0, QKV_BIASES), KEYS_END };
 static const hn_hf_class glm4 = {
     .names = "Glm4ForCausalLM", .types = "glm4", .arch = "glm4", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
 };
@@ -272,7 +218,7 @@ static const hn_hf_key gemma_keys[] = {
     { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, GELU },
     ONLY("use_bidirectional_attention", 0),
     U32_OR("head_dim", "attention.key_length|attention.value_length", 256),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class gemma = {
     .names = "GemmaForCausalLM", .types = "gemma", .arch = "gemma", .keys = gemma_keys, .tied = true
@@ -285,7 +231,7 @@ static const hn_hf_key gemma2_keys[] = {
     ONLY("use_bidirectional_attention", 0),
     U32_OR("head_dim", "attention.key_length|attention.value_length", 256),
     U32_OR("sliding_window", "attention.sliding_window", 4096),
-    END,
+    KEYS_END,
 };
 /* null: none, and the key must say so. */
 static hone_status put_cap(hn_hf *f, const char *name, double absent, hone_error *err)
@@ -324,7 +270,7 @@ static const hn_hf_key gemma3_keys[] = {
     U32_OR("vocab_size", "vocab_size", 262208),
     U32_OR("sliding_window", "attention.sliding_window", 4096),
     F32_MAY("final_logit_softcapping", "final_logit_softcapping"),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class gemma3 = { .names = "Gemma3ForCausalLM",
                                     .windows = true,
@@ -336,14 +282,14 @@ static const hn_hf_class gemma3 = { .names = "Gemma3ForCausalLM",
 
 /* ---- norms after the halves ------------------------------------------------------------------------------------ */
 
-static const hn_hf_key olmo2_keys[] = { TENSORS("attention_bias", 0, ATTN_BIASES), END };
+static const hn_hf_key olmo2_keys[] = { TENSORS("attention_bias", 0, ATTN_BIASES), KEYS_END };
 static const hn_hf_class olmo2 = {
     .names = "Olmo2ForCausalLM", .types = "olmo2", .arch = "olmo2", .keys = olmo2_keys, .eps = 1e-5
 };
 static const hn_hf_key olmo3_keys[] = {
     TENSORS("attention_bias", 0, ATTN_BIASES),
     U32_OR("sliding_window", "attention.sliding_window", 4096),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class olmo3 = { .names = "Olmo3ForCausalLM",
                                    .windows = true,
@@ -353,7 +299,7 @@ static const hn_hf_class olmo3 = { .names = "Olmo3ForCausalLM",
                                    .base = 5e5,
                                    .eps = 1e-5 };
 
-static const hn_hf_key exaone4_keys[] = { U32_MAY("sliding_window", "attention.sliding_window"), END };
+static const hn_hf_key exaone4_keys[] = { U32_MAY("sliding_window", "attention.sliding_window"), KEYS_END };
 /* Older configs have a period or letters (LLLG) for it: transformers makes a list of them, hone asks for the list. */
 static hone_status exaone4_more(hn_hf *f, hone_error *err)
 {
@@ -387,7 +333,7 @@ static const hn_hf_key cohere_keys[] = {
     F32_OR("logit_scale", "logit_scale", 0.0625),
     TENSORS("attention_bias", 0, ATTN_BIASES),
     TENSORS("use_qk_norm", 0, "attn_q_norm.weight|attn_k_norm.weight"),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class cohere = {
     .names = "CohereForCausalLM", .types = "cohere", .arch = "command-r", .keys = cohere_keys, .tied = true, .base = 5e5
@@ -405,7 +351,7 @@ static const hn_hf_key cohere2_keys[] = {
     ONLY("use_qk_norm", 0),
     WORD("position_embedding_type", "rope_gptj"),
     WORD("order_of_interleaved_layers", "local_attn_first"),
-    END,
+    KEYS_END,
 };
 static const hn_hf_class cohere2 = { .names = "Cohere2ForCausalLM",
                                      .windows = true,
@@ -417,7 +363,7 @@ static const hn_hf_class cohere2 = { .names = "Cohere2ForCausalLM",
 
 static const hn_hf_key starcoder2_keys[] = {
     LAYER_NORM_EPS("norm_epsilon"),  WORD("hidden_act", GELU),    TENSORS("use_bias", 1, ATTN_BIASES "|" MLP_BIASES),
-    WORD("norm_type", "layer_norm"), WORD("mlp_type", "default"), END,
+    WORD("norm_type", "layer_norm"), WORD("mlp_type", "default"), KEYS_END,
 };
 static const hn_hf_name starcoder2_names[] = { { "ffn_up", "mlp.c_fc", NULL },
                                                { "ffn_down", "mlp.c_proj", NULL },
@@ -448,7 +394,7 @@ static const hn_hf_key gptneox_keys[] = {
     BOOL_OR("use_parallel_residual", "use_parallel_residual", 1),
     TENSORS("attention_bias", 1, "attn_qkv.bias|attn_output.bias"),
     { "hidden_act", NULL, HN_HF_WORD, HN_HF_USUALLY, 0, GELU }, /* not said it is gelu */
-    END,
+    KEYS_END,
 };
 static const hn_hf_name gptneox_names[] = {
     { "token_embd", "embed_in", NULL },
@@ -482,7 +428,7 @@ static const hn_hf_key gpt2_keys[] = {
     WORD("activation_function", GELU),
     ONLY("scale_attn_weights", 1),
     ONLY("scale_attn_by_inverse_layer_idx", 0),
-    END,
+    KEYS_END,
 };
 /* Without a width of its own the MLP has four times the stream's. */
 static hone_status gpt2_more(hn_hf *f, hone_error *err)
