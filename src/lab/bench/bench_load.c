@@ -8,11 +8,9 @@
 #include "lab/machine/clock.h"
 #include "lab/stats/stats.h"
 
-#include <arpa/inet.h>
 #include <math.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/socket.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,32 +20,17 @@ static const int32_t sizes[N_SIZE] = { 1, 4, SLOTS };
 /* ---- the server ------------------------------------------------------------------------------------------------- */
 
 typedef struct served {
-    char self[1024], port[16], url[64], threads[16], ctx[16];
+    char self[1024], url[64], threads[16], ctx[16];
     const char *argv[24];
     hn_beside process;
 } served;
 
-/* A port that nobody has now. */
-static bool find_port(char dst[16])
-{
-    struct sockaddr_in a = { .sin_family = AF_INET };
-    socklen_t n = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bool ok =
-        fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0;
-    if (fd >= 0) close(fd);
-    snprintf(dst, 16, "%u", ntohs(a.sin_port));
-    return ok;
-}
-
 static void give_args(served *s, const hn_bench_settings *set, int32_t n_ctx)
 {
     size_t n = 0;
-    snprintf(s->url, sizeof s->url, "http://127.0.0.1:%s", s->port);
     snprintf(s->threads, sizeof s->threads, "%d", set->threads);
     snprintf(s->ctx, sizeof s->ctx, "%d", n_ctx);
-    const char *const always[] = { s->self, "serve", "-m",         set->model, "--port", s->port, "--no-ui",
+    const char *const always[] = { s->self, "serve", "-m",         set->model, "--port", "0",  "--no-ui",
                                    "-c",    s->ctx,  "--parallel", "16",       "--kv",   set->kv };
     for (; n < sizeof always / sizeof *always; n++) s->argv[n] = always[n];
     if (set->threads > 0) s->argv[n++] = "-t", s->argv[n++] = s->threads;
@@ -61,7 +44,19 @@ static hone_status end_server(served *s, hone_status st, hone_error *err)
     char why[300];
     bool early = hn_beside_gone(&s->process);
     hn_beside_stop(&s->process, why, sizeof why);
-    return early ? HN_FAIL(err, HONE_E_IO, "serve.load: the server ended by itself: %s", why) : st;
+    return early ? HN_FAIL(err, HONE_E_IO, "the server ended by itself: %s", why) : st;
+}
+
+/* Its address: the port is one that the system gave it, so nobody can take it in between. False: not told yet. */
+static bool find_address(served *s)
+{
+    static const char before[] = "listening on ";
+    char *said = hn_beside_said(&s->process), *at = said ? strstr(said, before) : NULL;
+    size_t n = at ? strcspn(at += sizeof before - 1, " \r\n") : 0;
+    bool whole = n && n < sizeof s->url && at[n] == '\n';
+    if (whole) snprintf(s->url, sizeof s->url, "%.*s", (int)n, at);
+    free(said);
+    return whole;
 }
 
 /* Until it answers. */
@@ -74,22 +69,24 @@ static hone_status await_server(served *s, bool (*interrupted)(void *), hone_err
     for (uint64_t begin = hn_clock_ns(); hn_clock_ns() - begin < (uint64_t)WAIT_S * 1000000000;) {
         hn_load_run run = { 0 };
         if (hn_beside_gone(&s->process)) return HONE_OK; /* end_server says why */
-        hone_status st = hn_load(&run, &one, err);
-        bool answered = st == HONE_OK && run.n_failed == 0;
-        hn_load_free(&run);
-        if (answered || (st != HONE_OK && st != HONE_E_NETWORK)) return st;
+        if (interrupted && interrupted(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        if (s->url[0] || find_address(s)) {
+            hone_status st = hn_load(&run, &one, err);
+            bool answered = st == HONE_OK && run.n_failed == 0;
+            hn_load_free(&run);
+            if (answered || (st != HONE_OK && st != HONE_E_NETWORK)) return st;
+        }
         nanosleep(&pause, NULL);
     }
-    return HN_FAIL(err, HONE_E_NETWORK, "serve.load: the server does not answer at %s within %d s", s->url,
-                   (int)WAIT_S);
+    return HN_FAIL(err, HONE_E_NETWORK, "the server does not answer%s%s within %d s",
+                   s->url[0] ? " at " : "", s->url, (int)WAIT_S);
 }
 
 static hone_status begin_server(served *s, const hn_bench_run *r, int32_t n_ctx, hone_error *err)
 {
     *s = (served){ 0 };
     if (!hn_os_program_path(s->self, sizeof s->self))
-        return HN_FAIL(err, HONE_E_IO, "serve.load: this system does not tell where the program is");
-    if (!find_port(s->port)) return HN_FAIL(err, HONE_E_NETWORK, "serve.load: no free port on 127.0.0.1");
+        return HN_FAIL(err, HONE_E_IO, "this system does not tell where the program is");
     give_args(s, &r->set, n_ctx);
     hone_status st = hn_beside_start(&s->process, s->argv, err);
     if (st != HONE_OK) return st;

@@ -218,11 +218,16 @@ hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *e
 bool hn_beside_gone(hn_beside *b)
 {
     int status;
-    if (b->pid && waitpid(b->pid, &status, WNOHANG) == b->pid) b->pid = 0;
+    if (b->pid && waitpid(b->pid, &status, WNOHANG) == b->pid) {
+        ended(status, &b->exit_code, &b->signal);
+        b->pid = 0;
+    }
     return b->pid == 0;
 }
 
-void hn_beside_stop(hn_beside *b, char *said, size_t cap)
+char *hn_beside_said(const hn_beside *b) { return content(b->err, MAX_SAID, NULL); }
+
+void hn_beside_stop(hn_beside *b, char *why, size_t cap)
 {
     enum { LOOKS = 200, PAUSE_NS = 50000000 };
     const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -230,8 +235,10 @@ void hn_beside_stop(hn_beside *b, char *said, size_t cap)
         if (i == 0 || i == LOOKS) kill(-b->pid, i ? SIGKILL : SIGTERM);
         nanosleep(&pause, NULL);
     }
-    hn_process p = { .said = b->err ? content(b->err, MAX_SAID, NULL) : NULL };
-    hn_process_why(&p, said, cap);
+    hn_process p = { .exit_code = b->exit_code,
+                     .signal = b->signal,
+                     .said = b->err ? content(b->err, MAX_SAID, NULL) : NULL };
+    hn_process_why(&p, why, cap);
     hn_process_free(&p);
     if (b->err) close(b->err);
     b->err = 0;

@@ -37,12 +37,15 @@ void hn_process_why(const hn_process *p, char *dst, size_t cap);
 /* ---- a program that runs beside this one until it is told to end: a server --------------------- */
 
 typedef struct hn_beside {
-    int pid, err; /* pid 0: it is gone; err: what it writes on stderr */
+    int pid, err;          /* pid 0: it is gone; err: what it writes on stderr */
+    int exit_code, signal; /* of one that is gone; exit_code -1: killed by signal */
 } hn_beside;
 hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *err);
 bool hn_beside_gone(hn_beside *b);
-/* SIGTERM, and after 10 s SIGKILL. said [cap]: the last line that it wrote on stderr. */
-void hn_beside_stop(hn_beside *b, char *said, size_t cap);
+/* The end of what it has written on stderr until now, NUL-terminated; the caller frees. NULL: no memory. */
+char *hn_beside_said(const hn_beside *b);
+/* SIGTERM, and after 10 s SIGKILL. why [cap]: how it ended and the last line that it wrote on stderr; "": well. */
+void hn_beside_stop(hn_beside *b, char *why, size_t cap);
 
 /* ---- this program again: one JSON object ---------------------------------------------------- */
 
