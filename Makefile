@@ -318,6 +318,17 @@ $(B)/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
 $(B)/tests/unit/test_rwkv.o: private CFLAGS = -O1 -g1
 endif
 endif
+# Under ThreadSanitizer the levels' files are those of release, and their tables tell what they read and write
+# (src/kernels/watched.h).
+ifeq ($(FLAVOUR),tsan)
+PLAIN = build/release
+LEVELS := $(patsubst %.c,%.o,$(wildcard $(foreach l,scalar avx neon,src/kernels/$l*.c)))
+$(B)/levels: FORCE
+	+@$(MAKE) -s --no-print-directory FLAVOUR=release B=$(PLAIN) $(LEVELS:%=$(PLAIN)/%)
+$(LEVELS:%=$(B)/%): $(B)/%: $(B)/levels
+	@mkdir -p $(@D)
+	@cmp -s $(PLAIN)/$* $@ || cp -f $(PLAIN)/$* $@
+endif
 # Kernels parse nothing, and clang takes many minutes and gigabytes to instrument them: that is left to gcc's asan.
 ifeq ($(FLAVOUR),fuzz)
 $(B)/src/kernels/%.o: private SAN_fuzz =

@@ -1,5 +1,6 @@
 /* The one place that picks kernels: a level's table, its holes filled from below. */
 #include "kernels/kernels.h"
+#include "kernels/watched.h"
 
 #include <pthread.h>
 
@@ -67,6 +68,9 @@ static void fill(void)
     hn_kernels_overlay(&tables[HN_CPU_NEON_DOTPROD], &hn_kernels_neon_dotprod);
     tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
     hn_kernels_overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
+#endif
+#if HN_TSAN
+    hn_kernels_watch(tables);
 #endif
     best = &tables[hn_cpu_best()];
 }

@@ -1,0 +1,335 @@
+/* Kernels are not instrumented for ThreadSanitizer: their tables tell what they read and write (kernels/watched.h). So
+ * each entry is used on the same row by two threads that nothing orders, and must be reported; ordered, it must not be.
+ * Elsewhere than in a build for ThreadSanitizer there is nothing to see. */
+#include "base/guard.h"
+#include "kernels/kernels.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#if HN_TSAN
+
+static int n_report;
+#define SEEN_BY_TSAN __attribute__((visibility("default")))
+SEEN_BY_TSAN void __tsan_on_report(void *report);
+void __tsan_on_report(void *report) { n_report++; }
+SEEN_BY_TSAN const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "exitcode=0:suppress_equal_addresses=0:suppress_equal_stacks=1:symbolize=0";
+}
+
+/* ---- what entries work on -------------------------------------------------------------------------------------------- */
+
+enum { N = 256, ROWS = 16, HEAD = 64, BYTES = 1 << 20 };
+
+static const hn_kernels *k;
+static char *in, *in2, *out, *out2, *scratches[2]; /* [BYTES] each; in is what a kernel reads, out what it writes */
+static _Thread_local char *scratch;                /* of this thread: it shares out alone */
+static _Thread_local float first_value[HEAD];
+static int type, cache;
+
+static void do_matmul(void)
+{
+    const hn_mm a = { .y = (float *)out,
+                      .ldy = ROWS,
+                      .w = in2,
+                      .w_stride = 2048,
+                      .x = in,
+                      .x_stride = 4096,
+                      .n_in = N,
+                      .n_col = 2,
+                      .r1 = ROWS,
+                      .panel = scratch };
+    k->matmul[type](&a);
+}
+static void do_packed(void)
+{
+    const hn_mm a = { .y = (float *)out,
+                      .ldy = ROWS,
+                      .w = in2,
+                      .w_stride = 65536,
+                      .x = in,
+                      .x_stride = 4096,
+                      .n_in = N,
+                      .n_col = 2,
+                      .r1 = ROWS,
+                      .panel = scratch };
+    k->packed[type](&a);
+}
+static void do_decode(void) { k->decode[type]((float *)out, in, N); }
+static void do_attn_of(hn_attn_fn *fn, bool latent)
+{
+    const hn_attn a = { .q = (const float *)in2,
+                        .out = (float *)out,
+                        .q_stride = HEAD,
+                        .out_stride = HEAD,
+                        .k = in,
+                        .v = latent ? in : in + BYTES / 2,
+                        .page_bytes = 65536,
+                        .scratch = (float *)scratch,
+                        .n_tok = 1,
+                        .n_q = 1,
+                        .n_kv = 20,
+                        .d = HEAD,
+                        .d_v = latent ? HEAD / 2 : 0,
+                        .scale = 1 };
+    fn(&a);
+}
+static void do_attn(void) { do_attn_of(k->attn[cache], false); }
+static void do_latent(void) { do_attn_of(k->attn_latent[cache], true); }
+static void do_part(void)
+{
+    const hn_attn a = { .q = (const float *)in2,
+                        .q_stride = HEAD,
+                        .k = in,
+                        .v = in + BYTES / 2,
+                        .page_bytes = 65536,
+                        .scratch = (float *)scratch,
+                        .n_tok = 1,
+                        .n_q = 1,
+                        .n_kv = 20,
+                        .d = HEAD,
+                        .scale = 1,
+                        .part = (float *)out,
+                        .split1 = 1 };
+    k->attn[cache](&a);
+}
+static void do_store_k(void) { k->store_k[cache](out, (const float *)in, HEAD, 5); }
+static void do_store_v(void) { k->store_v[cache](out, (const float *)in, HEAD, 5); }
+static void do_merge(void) { k->attn_merge((float *)out, (const float *)in, HEAD + 2, 2, HEAD, NULL); }
+static void do_quantize256(void) { k->quantize256((hn_a256 *)out, (const float *)in, N); }
+static void do_quantize32(void) { k->quantize32(out, (const float *)in, N); }
+static void do_rms_norm(void) { k->rms_norm((float *)out, (const float *)in, (const float *)in2, N, 1e-5f); }
+static void do_layer_norm(void) { k->layer_norm((float *)out, (const float *)in, (const float *)in2, NULL, N, 1e-5f); }
+static void do_silu_mul(void) { k->silu_mul((float *)out, (const float *)in, (const float *)in2, N); }
+static void do_gelu_mul(void) { k->gelu_mul((float *)out, (const float *)in, (const float *)in2, N); }
+static void do_oai_mul(void) { k->oai_mul((float *)out, (const float *)in, (const float *)in2, N); }
+static void do_silu_grad(void)
+{
+    k->silu_mul_grad((float *)out, (float *)out2, (const float *)in2, (const float *)in, (const float *)in2, N);
+}
+static void do_gelu_grad(void)
+{
+    k->gelu_mul_grad((float *)out, (float *)out2, (const float *)in2, (const float *)in, (const float *)in2, N);
+}
+static void do_norm_grad(void)
+{
+    k->rms_norm_grad((float *)out, (const float *)in, (const float *)in2, (const float *)in2, N, 1e-5f);
+}
+static void do_to_bf16(void) { k->to_bf16((uint16_t *)out, (const float *)in, N); }
+static void do_exp(void) { k->exp((float *)out, (const float *)in, N); }
+static void do_lerp(void) { k->lerp((float *)out, (const float *)in, (const float *)in2, (const float *)in2, NULL, N); }
+static void do_low_rank(void) { k->low_rank((float *)out, (const float *)in, N, (const float *)in2, 2, N); }
+static void do_wkv_of(hn_wkv_fn *fn)
+{
+    const float *x = (const float *)in2;
+    const hn_wkv a = { .s = (float *)out,
+                       .out = (float *)out2,
+                       .r = (const float *)in,
+                       .k = x,
+                       .v = x,
+                       .w = x,
+                       .g = x,
+                       .ln_w = x,
+                       .ln_b = x,
+                       .a = x,
+                       .v_first = first_value,
+                       .k_k = x,
+                       .k_a = x,
+                       .r_k = x,
+                       .first = x,
+                       .n = HEAD,
+                       .eps = 1e-5f };
+    fn(&a);
+}
+static void do_wkv6(void) { do_wkv_of(k->wkv6); }
+static void do_wkv7(void) { do_wkv_of(k->wkv7); }
+static void do_conv(void)
+{
+    const float *const rows[2] = { (const float *)in2, (const float *)in };
+    k->conv(&(hn_conv_row){ .y = (float *)out, .x = rows, .w = (const float *)in2, .n = HEAD, .ldw = HEAD, .taps = 2 });
+}
+static void do_ssm(void)
+{
+    const float *x = (const float *)in2;
+    k->ssm(&(hn_ssm_head){
+        .s = (float *)out, .y = (float *)out2, .x = (const float *)in, .b = x, .c = x, .p = HEAD, .n = HEAD });
+}
+static void do_delta(void)
+{
+    const float *x = (const float *)in2;
+    k->delta(&(hn_delta_head){ .s = (float *)out,
+                               .out = (float *)out2,
+                               .q = (const float *)in,
+                               .k = x,
+                               .v = x,
+                               .gate = x,
+                               .norm = x,
+                               .decay = x,
+                               .n = HEAD });
+}
+static void do_tile(void)
+{
+    const hn_gemm_tile tile = { .a = in,
+                                .b = in2,
+                                .t = (float *)scratch,
+                                .c = (float *)out,
+                                .a_row = HN_GEMM_K,
+                                .a_step = 1,
+                                .b_step = HN_GEMM_COLS,
+                                .ldc = HN_GEMM_COLS,
+                                .steps = 4,
+                                .rows = 2,
+                                .cols = 16,
+                                .alpha = 1,
+                                .first = true,
+                                .last = true };
+    k->gemm->tile(&tile);
+}
+static void do_gemm_rows(void) { k->gemm->rows(out, (const float *)in, HEAD, 2, HEAD, false); }
+static void do_map(void) { k->map[type]((float *)out, N); }
+
+/* ---- two threads ----------------------------------------------------------------------------------------------------- */
+
+static int step; /* relaxed: it orders the threads in time, and nothing in ThreadSanitizer's eyes */
+static void (*entry)(void);
+static bool only_reads;
+
+static void *first(void *unused)
+{
+    scratch = scratches[0];
+    if (only_reads) memset(in, 0, BYTES);
+    else entry();
+    __atomic_store_n(&step, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+static void *second(void *unused)
+{
+    scratch = scratches[1];
+    while (__atomic_load_n(&step, __ATOMIC_RELAXED) != 1) usleep(100);
+    entry();
+    return NULL;
+}
+
+/* Reports of one thread's use (or writing of what is read) and another's, with or without an order between them. */
+static int reports(void (*f)(void), bool reading, bool ordered)
+{
+    pthread_t a, b;
+    int before = n_report;
+    entry = f, only_reads = reading;
+    __atomic_store_n(&step, 0, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_create(&a, NULL, first, NULL), 0);
+    if (ordered) pthread_join(a, NULL);
+    assert_int_equal(pthread_create(&b, NULL, second, NULL), 0);
+    if (!ordered) pthread_join(a, NULL);
+    pthread_join(b, NULL);
+    return n_report - before;
+}
+
+/* ThreadSanitizer's words are wanted nowhere; those of a failure are. */
+static int words = -1;
+static void quiet(bool yes)
+{
+    if (yes) {
+        int null = open("/dev/null", O_WRONLY);
+        words = dup(2);
+        dup2(null, 2);
+        close(null);
+    } else {
+        dup2(words, 2);
+        close(words);
+    }
+}
+
+static void must_tell(const char *name, void (*f)(void), bool reads)
+{
+    quiet(true);
+    bool ordered = reports(f, false, true), both = reports(f, false, false), read = !reads || reports(f, true, false);
+    quiet(false);
+    if (ordered) fail_msg("%s: %s %d %d: a report where one thread came after the other", k->name, name, type, cache);
+    if (!both) fail_msg("%s: %s %d %d: two threads wrote one row, and nothing was said", k->name, name, type, cache);
+    if (!read)
+        fail_msg("%s: %s %d %d: a row was written while it was read, and nothing was said", k->name, name, type, cache);
+}
+
+static void every_entry_tells(void **state)
+{
+#define ONE(name)              \
+    {                          \
+#name, do_##name, true \
+    }
+    static const struct {
+        const char *name;
+        void (*f)(void);
+        bool reads;
+    } plain[] = { ONE(merge),      ONE(quantize256),
+                  ONE(quantize32), ONE(rms_norm),
+                  ONE(layer_norm), ONE(silu_mul),
+                  ONE(gelu_mul),   ONE(oai_mul),
+                  ONE(silu_grad),  ONE(gelu_grad),
+                  ONE(norm_grad),  ONE(to_bf16),
+                  ONE(exp),        ONE(lerp),
+                  ONE(low_rank),   ONE(wkv6),
+                  ONE(wkv7),       ONE(conv),
+                  ONE(ssm),        ONE(delta),
+                  ONE(gemm_rows),  { "tile", do_tile, false } };
+    static const struct {
+        const char *name;
+        void (*f)(void);
+    } by_cache[] = { { "attn", do_attn },
+                     { "latent", do_latent },
+                     { "part", do_part },
+                     { "store_k", do_store_k },
+                     { "store_v", do_store_v } };
+    int products = 0;
+    for (hn_cpu_level l = 0; l <= hn_cpu_best(); l++) {
+        if (!hn_cpu_has(l)) continue;
+        k = hn_kernels_get(l);
+        for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) must_tell(plain[i].name, plain[i].f, plain[i].reads);
+        for (cache = 0; cache < HN_CACHE_TYPES; cache++)
+            for (size_t i = 0; i < sizeof by_cache / sizeof *by_cache; i++)
+                must_tell(by_cache[i].name, by_cache[i].f, true);
+        cache = 0;
+        for (type = 1; type < HN_MAP_KINDS; type++)
+            if (k->map[type]) must_tell("map", do_map, false);
+        for (type = 0; type < HN_TYPE_COUNT; type++) {
+            if (k->matmul[type]) must_tell("matmul", do_matmul, true), products++;
+            if (k->packed[type]) must_tell("packed", do_packed, true), products++;
+            if (k->decode[type]) must_tell("decode", do_decode, true);
+        }
+        type = 0;
+    }
+    assert_true(products > 20);
+}
+
+int main(void)
+{
+    char **all[] = { &in, &in2, &out, &out2, &scratches[0], &scratches[1] };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        *all[i] = aligned_alloc(64, BYTES);
+        assert_non_null(*all[i]);
+        memset(*all[i], 0, BYTES);
+    }
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_entry_tells) };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(*all[i]);
+    return failed;
+}
+
+#else
+
+int main(void)
+{
+    puts("1..1\nok 1 # SKIP not built for ThreadSanitizer");
+    return 0;
+}
+
+#endif
