@@ -286,6 +286,12 @@ OPT_KERNELS_asan  = -O1 -g1 -fira-region=one
 OPT_KERNELS_tsan  = $(OPT_KERNELS_asan)
 OPT_KERNELS_ubsan = $(OPT_KERNELS_asan)
 endif
+# Of what UBSan looks at, three take half the time of compiling kernels and see nothing that AddressSanitizer does not: a
+# null pointer, an object's size, a pointer that goes round. (Alignment, shifts, sums and conversions are looked at.)
+LEAN_SAN = -fno-sanitize=null,object-size,pointer-overflow
+ifeq ($(FLAVOUR)$(findstring clang,$(CC)),asan)
+$(B)/src/kernels/%.o $(B)/emulated/src/kernels/%.o: private SAN_asan += $(LEAN_SAN)
+endif
 ifneq ($(OPT_KERNELS_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(foreach d,$(HOT),$(B)/$d/%.o): private CFLAGS = $(OPT_KERNELS_$(FLAVOUR))
