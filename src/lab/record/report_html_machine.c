@@ -358,6 +358,9 @@ void hn_html_profiles(FILE *f, const hn_report *r)
         text2(f, "<p class=\"v bad\">\xE2\x9C\x95 invalid: ", hn_record_text(o, "invalid_reason"), "</p>\n");
     phase(f, json_object_get(o, "prefill"), "Prefill");
     phase(f, json_object_get(o, "decode"), "Decode");
+    phase(f, json_object_get(o, "forward"), "Forward");
+    phase(f, json_object_get(o, "backward"), "Backward");
+    phase(f, json_object_get(o, "update"), "Update");
     put(f, "</section>\n");
 }
 
