@@ -103,6 +103,10 @@ cat >"$T/rows" <<'ROWS'
 2|--api-key-file FILE, or --insecure-no-key|serve -m m.gguf --host 0.0.0.0 --port 0
 2|-port: 99999 is out of range|serve -m m.gguf --port 99999
 2|two models are named a|serve -m a=m.gguf -m a=c.gguf --port 0
+2|http://203.0.113.9:80: not encrypted; expected https|pull http://203.0.113.9/x.gguf
+3|no model of this name on this machine; `hone pull o/r`|pull --offline o/r
+3|nofile: cannot open.*try: --models-file with the name of a file that is there$|serve --models-file nofile --port 0
+3|nodir: No such file or directory; expected a folder of GGUF files|serve --models-dir nodir --port 0
 1|--slot-dir nodir: No such file|serve -m m.gguf --slot-dir nodir --port 0
 2|does not say how embeddings are pooled.*hone embed --help|embed -m m.gguf -p x
 2|no text; expected -p TEXT or -f FILE|embed -m m.gguf --pooling mean
