@@ -76,6 +76,8 @@ cp "$T/out" "$T/train.json"
 expect 0 "in the report" "$HONE" lab report "$T/train.json" --html "$T/train.html"
 says "a flame graph forward" 'Flame graph of Forward' "$T/train.html"
 says "and back" 'Flame graph of Backward' "$T/train.html"
+expect 0 "… and as Markdown" "$HONE" lab report "$T/train.json" --md -
+says "an operation of the way back" '^\| attention \|  \| [0-9.]+ \| [0-9.]+ % \| [0-9]+ \|' "$T/out"
 expect 2 "a setting of answers" "$HONE" lab profile $train -p 8
 says "… is said to have no effect" '--n-prompt has no effect on a training' "$T/err"
 expect 2 "a setting of trainings" "$HONE" lab profile $small --bf16

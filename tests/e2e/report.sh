@@ -34,6 +34,9 @@ for word in SAME IMPROVED REGRESSED INCONCLUSIVE; do
     says "$word in Markdown" "^\| $word \|" "$T/r.md"
     says "$word in CSV" ",\"$word\"" "$T/r.csv"
 done
+if [ -f "$TINY" ]; then
+    says "each run in Markdown, with its title and change" '^\| .* \| tiny &lt;2&gt; \| =2 \| [0-9. ]+ \| tok/s \| [^ ]+' "$T/r.md"
+fi
 says "text is no markup" 'old &amp; &lt;tall&gt;' "$T/r.html"
 if grep -qE '<tall>|<script|src=|url\(|@import|https?://[^w]' "$T/r.html"; then not_ok "nothing is loaded or run"; else ok "nothing is loaded or run"; fi
 says "schema" '^\{"schema": ?"hone.report/1"' "$T/r.json"

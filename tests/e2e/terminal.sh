@@ -244,4 +244,9 @@ tty "no option" 2 run "--zz$BAD"
 tty "no id" 2 bench "e2e.g$BAD"
 unset HONE_MODELS
 
+printf '%s\n' 'wait measuring peaks' 'send \cC' >"$T/steps"
+timeout 60 "$T/pty" -t 30 "$HONE" lab peaks <"$T/steps" >"$T/raw" 2>"$T/err"
+rc=$?
+clean "Ctrl-C is 6 everywhere in the laboratory" 6
+
 finish
