@@ -152,6 +152,10 @@ static int talk(chat *c)
         case CHAT_TEXT: break;
         }
         if (is_blank(text, len)) continue;
+        if (!block && commands && strcmp(text, "?") == 0) {
+            hn_chat_command(c, "/?");
+            continue;
+        }
         if (!block && text[0] == '/' && commands) {
             if (len < 2 || text[1] != '/') {
                 hn_chat_command(c, text);

@@ -89,6 +89,9 @@ cat >"$T/rows" <<'ROWS'
 2|unknown option --min: .*--require|bench -m m.gguf --min 5
 2|unknown option --pytorch-no-half: no other engine|bench -m m.gguf --pytorch-no-half
 2|unknown option --full: .*--suite full|bench --full
+2|unknown option -o: .*--format text, csv or md|bench -m m.gguf -o csv
+2|unknown option --kl-divergence: .*hone lab quality kl|perplexity -m m.gguf --kl-divergence
+2|-p: '8-1' is not a whole number|bench -m m.gguf -p 8-1
 2|nothing is called 'e2e.gne'; did you mean e2e.gen\?|bench e2e.gne -m m.gguf
 2|nothing is called '1000'.*--counts 100,1000|bench disp.call --counts 100 1000
 2|cmp.pytorch is not in this build|bench cmp.pytorch

@@ -173,9 +173,8 @@ static int quality(compare *c)
         hn_cli_error(0, "the same words were chosen in the samples, by other numbers");
     c->different = true;
     if (hn_opts_flag(c->cli->opts, "allow-different")) return 0;
-    return hn_cli_error(
-        HN_EXIT_QUALITY,
-        "the sides do not compute the same numbers, so nothing was timed; --allow-different measures them all the same");
+    return hn_cli_error(HN_EXIT_QUALITY, "the sides do not compute the same numbers, so nothing was timed; "
+                                         "--allow-different measures them all the same");
 }
 
 /* ---- what a person sees ------------------------------------------------------------------------------ */
@@ -224,9 +223,8 @@ static void print_report(const compare *c, const hn_ab_report *r)
         hn_out_printf("quality  %s, the same on both sides\n", c->quality[0]);
     else if (c->asked)
         hn_out_printf("quality  %s and %s: %s (accepted)\n", c->quality[0], c->quality[1],
-                      hn_q_same_answers(c->quality[0], c->quality[1])
-                          ? "THE SAME WORDS, BY OTHER NUMBERS"
-                          : "THE SIDES ANSWER DIFFERENTLY");
+                      hn_q_same_answers(c->quality[0], c->quality[1]) ? "THE SAME WORDS, BY OTHER NUMBERS"
+                                                                      : "THE SIDES ANSWER DIFFERENTLY");
     if (r->n) {
         const hn_ab_line *l = &r->line[0];
         hn_out_printf("rounds   %d run%s of each side, order from seed %llu%s%s%s; look%s %d of %d\n\n", l->n_runs,

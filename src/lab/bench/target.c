@@ -21,7 +21,7 @@ static double factor(const char *from, size_t n, const char *to)
         int kind;
         double size;
     } units[] = { { "s", 0, 1 },    { "ms", 0, 1e-3 }, { "us", 0, 1e-6 }, { "ns", 0, 1e-9 },
-                  { "GB", 1, 1e9 }, { "MB", 1, 1e6 },  { "kB", 1, 1e3 }, { "x", 2, 1 } };
+                  { "GB", 1, 1e9 }, { "MB", 1, 1e6 },  { "kB", 1, 1e3 },  { "x", 2, 1 } };
     double a = NAN, b = NAN;
     int ka = -1, kb = -2;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {

@@ -104,10 +104,11 @@ static void md_runs(FILE *f, const hn_report *r)
             const hn_point *p = &s->points[k];
             char when[48], a[HN_REP_NUM], c[HN_REP_NUM];
             if (!shown)
-                fputs("\n## Runs\n\nEach run beside the one before it; not measured side by side, so a difference can be "
-                      "the machine's.\n\n| Series | When | Title | Change | Median | Unit | To the one before "
-                      "|\n|---|---|---|---|--:|---|--:|\n",
-                      f);
+                fputs(
+                    "\n## Runs\n\nEach run beside the one before it; not measured side by side, so a difference can be "
+                    "the machine's.\n\n| Series | When | Title | Change | Median | Unit | To the one before "
+                    "|\n|---|---|---|---|--:|---|--:|\n",
+                    f);
             hn_rep_when(when, sizeof when, hn_record_text(p->record, "ts"), true);
             md2(f, "| ", r->lines[i].label, " | ");
             md2(f, "", when, " | ");
