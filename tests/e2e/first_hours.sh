@@ -95,6 +95,12 @@ sees "300 stories, not one text" 'data +300 samples of 300 records'
 sees "memory" 'memory .* MB to work in'
 sees "time" 'time +about [0-9]'
 sees "with the defaults it will not show, and what would" 'steps with a learning rate of 0.0001 will hardly move the model; try: --epochs [0-9]+ --lr 0.001 --targets all'
+for row in "64 1" "90 0"; do # of seven matrices fewer steps show than of two
+    "$HONE" train -m "$M" --data "$T/my.txt" -o "$T/mine.gguf" --dry-run --targets all --steps ${row% *} >"$T/out" 2>&1
+    if [ "$(grep -c 'will hardly move' "$T/out")" = "${row#* }" ]; then ok "all targets, ${row% *} steps: told where it will not show"; else
+        not_ok "all targets, ${row% *} steps" "$T/out"
+    fi
+done
 typed train -m "$M" --data "$T/my.txt" -o "$T/mine.gguf" --steps 20 --batch 1 --lr 3e-3 --targets all </dev/null
 ends "training" 0
 sees "the next step" 'try: hone run -m .*hone-tiny.gguf --lora .*mine.gguf -p'
