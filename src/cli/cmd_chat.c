@@ -99,6 +99,7 @@ static int open_all(chat *c)
                             hn_cli_model_name(c->cli));
     if ((rc = hn_format_open(c)) || (rc = hn_line_open(&c->line)) || (rc = new_session(c))) return rc;
     hn_screen_open(&c->screen, c->cli, c->cli->json);
+    c->screen.wraps = true;
     return 0;
 }
 

@@ -166,6 +166,13 @@ X
     sees "whose model it is" 'the bundled model, .*hone-chat.gguf'
     sees "a greeting" '^Hello[.!]'
     sees "its name" 'I am hone-chat'
+    columns=40 typed chat --temp 0 -n 24 <<X
+wait >
+send Tell me a story about a dog.\n
+wait cut after
+send \cD
+X
+    sees "lines end between words" '^Once upon a time there was a small dog$'
     typed run --chat -p "Greta has a green umbrella. What colour is Greta's umbrella?" --temp 0 </dev/null
     sees "README's first example" '[Gg]reen'
 else
