@@ -44,9 +44,9 @@ static json_t *record(const char *title)
     json_t *r = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:n, s:[s], s:{s:i,s:i,s:i,s:i,s:s,s:s}, s:{s:s}, s:{s:s}, s:[i,i,i]}",
         "schema", HN_BENCH_SCHEMA, "ts", "2025-01-31T12:34:56Z", "title", title, "change", "a | b", "quality",
-        "q1-00000001-00000002", "valid", 1, "invalid_reason", "notes", "calm: as a lake", "config", "n_prompt", 512, "n_gen", 64,
-        "depth", 0, "threads", 2, "kv", "f16", "cpu", "avx2", "model", "path_name", "m.gguf", "env", "hash", "12345678",
-        "samples", 1, 2, 3);
+        "q1-00000001-00000002", "valid", 1, "invalid_reason", "notes", "calm: as a lake", "config", "n_prompt", 512,
+        "n_gen", 64, "depth", 0, "threads", 2, "kv", "f16", "cpu", "avx2", "model", "path_name", "m.gguf", "env",
+        "hash", "12345678", "samples", 1, 2, 3);
     assert_non_null(r);
     const double few[] = { 10, 12, 11 }, six[] = { 100, 104, 102, 101, 103, 105 };
     hn_stats s;
