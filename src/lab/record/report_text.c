@@ -73,10 +73,14 @@ static bool md_table(FILE *f, const hn_report *r)
             if (bad) fputs("~~", f);
             md2(f, " | ", m[k].unit, " | ");
             hn_allocs_text(allocs, sizeof allocs, hn_record_allocs(o, m[k].name));
-            fprintf(f, "%s | %zu | %s |\n", allocs, m[k].n,
+            json_t *met = json_object_get(o, "target_met");
+            fprintf(f, "%s | %zu | %s", allocs, m[k].n,
                     bad                   ? "INVALID"
                     : json_is_true(valid) ? "valid"
                                           : "not checked");
+            if (json_is_boolean(met) && !bad)
+                md2(f, "; target ", hn_record_text(o, "target"), json_is_true(met) ? ": met" : ": not met");
+            fputs(" |\n", f);
         }
     }
     return shown < MAX_MD;
