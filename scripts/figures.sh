@@ -29,13 +29,13 @@ model() {
 }
 # measured TITLE OPTION…: once
 measured() {
-    title=$1
+    named=$1
     shift
-    if grep -qF "\"title\":\"$title\"" "benchmarks/$name.jsonl" 2>/dev/null; then
-        echo "there already: $title"
+    if grep -qF "\"title\":\"$named\"" "benchmarks/$name.jsonl" 2>/dev/null; then
+        echo "there already: $named"
         return
     fi
-    "$hone" bench "$@" --file "$name" --title "$title" --change "$change"
+    "$hone" bench "$@" --file "$name" --title "$named" --change "$change"
 }
 # request TITLE OPTION…: of $file plain, then packed
 request() {

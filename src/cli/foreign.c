@@ -95,8 +95,10 @@ static const entry commands[] = {
     { "ppl llama-perplexity", "how well a model foresees a text: hone perplexity -m FILE.gguf -f TEXT.txt" },
     { "encode tokens llama-tokenize", "text to ids: hone tokenize -m FILE.gguf; and back: hone detokenize" },
     { "decode", "ids to text: hone detokenize -m FILE.gguf 1 2 3" },
-    { "generate complete completion prompt cli simple llama-cli llama-run",
-      "text from a prompt: hone run -m FILE.gguf -p TEXT" },
+    { "generate complete prompt cli simple llama-cli llama-run", "text from a prompt: hone run -m FILE.gguf -p TEXT" },
+    { "completion completions",
+      "the shell's is made by: hone help --completion bash, zsh or fish; text from a prompt: hone "
+      "run -m FILE.gguf -p TEXT" },
     { "interactive talk", "a conversation: hone chat -m FILE.gguf" },
     { "benchmark llama-bench perf", "measuring: hone bench -m FILE.gguf" },
     { "bench-all bench-suite", "all of the catalogue: hone bench -m FILE.gguf --suite full" },
