@@ -2,10 +2,9 @@
  * their form. */
 #include "cli/wrap.h"
 
-/* Columns of the character that begins with this byte: East Asian ones and pictures take two. */
+/* Columns of a character of three or four bytes by its first two: East Asian ones and pictures take two. */
 static int cells_of(unsigned char first, unsigned char second)
 {
-    if ((first & 0xC0) == 0x80) return 0;
     if (first >= 0xF0) return 2;
     if (first == 0xE1) return second >= 0x84 && second < 0x86 ? 2 : 1; /* Hangul jamo */
     if (first == 0xE2 || first == 0xE0) return second >= 0xBA && first == 0xE2 ? 2 : 1;
@@ -31,7 +30,7 @@ static bool put_word(hn_wrap *w, hn_wrap_sink *sink, void *arg)
 {
     bool ok = true, room = w->col + w->blanks + w->cells <= w->width;
     if (w->n == 0) return true;
-    if (!room && w->col > 0 && w->blanks > 0 && !w->code) {
+    if (!room && w->col > 0 && (w->blanks > 0 || w->wide) && !w->code) {
         bool begun = w->begun;
         ok = end_line(w, sink, arg);
         w->begun = begun;
@@ -70,10 +69,19 @@ bool hn_wrap_put(hn_wrap *w, const char *p, size_t n, hn_wrap_sink *sink, void *
         }
         if (w->n == HN_WRAP_WORD) ok = put_word(w, sink, arg);
         w->word[w->n++] = (char)c;
-        /* the width of some characters is in their second byte, which is then the last */
-        if ((c & 0xC0) != 0x80 && c < 0xE0) w->cells += cells_of(c, 0);
-        else if ((c & 0xC0) == 0x80 && w->n > 1 && (unsigned char)w->word[w->n - 2] >= 0xE0)
-            w->cells += cells_of((unsigned char)w->word[w->n - 2], c);
+        if ((c & 0xC0) != 0x80) {
+            w->left = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
+            w->cells += w->left < 2 ? 1 : 0;
+        } else if (w->left > 0) {
+            unsigned char first = w->n > 1 ? (unsigned char)w->word[w->n - 2] : 0; /* of which this is the second */
+            int cells = first >= 0xE0 ? cells_of(first, c) : 0;
+            w->cells += cells;
+            w->wide |= cells == 2;
+            if (--w->left == 0 && w->wide) {
+                ok = ok && put_word(w, sink, arg);
+                w->wide = false;
+            }
+        }
     }
     return ok;
 }

@@ -14,6 +14,8 @@ typedef struct hn_wrap {
     int n, cells;            /* its bytes, its columns */
     int ticks;               /* ` at the beginning of a line; 3 open and close code, whose lines are left as they are */
     bool begun, code;        /* something but ` was on this line */
+    int left;                /* bytes of a character that are to come; it takes … */
+    bool wide;               /* … two columns, and a line may end before and behind it */
 } hn_wrap;
 
 typedef bool hn_wrap_sink(void *arg, const char *p, size_t n);

@@ -50,6 +50,8 @@ static void test_lines(void **state)
           "\xE4\xBD\xA0\xE5\xA5\xBD\n\xE4\xBD\xA0 x" }, /* two columns each */
         { 7, "\xC3\xA9\xC3\xA9\xC3\xA9 \xC3\xA9\xC3\xA9\xC3\xA9",
           "\xC3\xA9\xC3\xA9\xC3\xA9 \xC3\xA9\xC3\xA9\xC3\xA9" }, /* one */
+        { 6, "\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD\xE5\x90\x97",
+          "\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\n\xE5\xA5\xBD\xE5\x90\x97" }, /* between any two of them */
         { 20, "1. item\n   goes on here", "1. item\n   goes on here" },
         { 0, "one two three four five six seven", "one two three four five six seven" },
     };
