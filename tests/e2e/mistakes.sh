@@ -88,6 +88,8 @@ cat >"$T/rows" <<'ROWS'
 2|unknown option --quantize: .*hone convert FOLDER --type|bench -m m.gguf --quantize int8
 2|unknown option --min: .*--require|bench -m m.gguf --min 5
 2|unknown option --pytorch-no-half: no other engine|bench -m m.gguf --pytorch-no-half
+2|--profile looks at a prompt and its answer; at a training: hone lab profile .*--train DATA|bench train.lora -m m.gguf --profile
+2|--profile looks at a prompt and its answer, not into tok.encode|bench tok.encode -m m.gguf --profile
 2|unknown option --full: .*--suite full|bench --full
 2|unknown option -o: .*--format text, csv or md|bench -m m.gguf -o csv
 2|unknown option --kl-divergence: .*hone lab quality kl|perplexity -m m.gguf --kl-divergence
