@@ -369,8 +369,9 @@ lint:
 	@CC='$(CC)' sh scripts/lint-selftest.sh
 format:
 	clang-format -i $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch])
+# One configuration; with SUITE the entries of the catalogue that belong to it.
 bench: all
-	./benchmark.sh -m models/hone-tiny.gguf -f local -t "make bench" -c "$$(git rev-parse --short HEAD 2>/dev/null || echo none)"
+	./benchmark.sh -m models/hone-tiny.gguf -f local -t "make bench" -c "$$(git rev-parse --short HEAD 2>/dev/null || echo none)" $(if $(SUITE),--suite $(SUITE))
 
 # The same outputs on another architecture: digests of kernels, decoders and model
 # outputs, from a native program and from one for aarch64 under emulation.
@@ -486,7 +487,7 @@ help:
 	@echo 'coverage         line coverage of the tests, per file'
 	@echo 'lint             the rules of the house; can it still see a breach?'
 	@echo 'format           clang-format over all sources'
-	@echo 'bench            measure models/hone-tiny.gguf and append to benchmarks/local.md'
+	@echo 'bench            measure models/hone-tiny.gguf and append to benchmarks/local.md; SUITE=quick|full: the catalogue of hone lab list'
 	@echo 'install          to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX), with the model of hone chat unless MODEL=0, with libhone.a by STATIC=1; uninstall removes it'
 	@echo 'dist             build/dist/hone-$(VERSION).tar.gz'
 	@echo 'compile_commands.json, clean, help'

@@ -216,7 +216,7 @@ static void man_codes(FILE *f)
         { "0", "success" },
         { "1", "failure" },
         { "2", "wrong usage" },
-        { "3", "bad or unsupported model" },
+        { "3", "a model that is bad, not supported or not there" },
         { "4", "out of memory" },
         { "5", "network" },
         { "6", "interrupted by SIGTERM or a terminal that went away; measuring also by Ctrl-C, with what was measured "

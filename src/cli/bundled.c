@@ -10,8 +10,7 @@
 /* From the program's folder: as `make install MODEL=1` puts it, and in the tree it was built in. */
 static const char *const places[] = { "../share/hone/hone-chat.gguf", "../../models/hone-chat.gguf" };
 
-/* The first that is there, or NULL. */
-static const char *find(void)
+const char *hn_cli_bundled(void)
 {
     static char path[PATH_MAX];
     char self[PATH_MAX], program[PATH_MAX], tried[PATH_MAX];
@@ -33,7 +32,7 @@ int hn_cli_supply_model(const hn_cli *cli, hn_opts *opts)
     if (hn_opts_has(opts, "models-dir") && (hn_opts_given(opts, "models-dir") || hn_opts_given(opts, "models-file")))
         return 0;
     if (hn_opts_has(opts, "chat") && !hn_opts_flag(opts, "chat")) return 0; /* it answers, and continues no text */
-    const char *path = find();
+    const char *path = hn_cli_bundled();
     if (!path) return 0; /* the command asks for one */
     if (hn_opts_supply(opts, "model", path, &err) != HONE_OK) return hn_cli_fail(&err);
     hn_cli_note("the bundled model, %s; -m FILE takes another", HN_ESC(path, strlen(path)));

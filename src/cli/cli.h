@@ -195,6 +195,7 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* 
 /* Where -m may be left out, and is: the model that comes with the program, said to be the one (bundled.c). Before the
  * command runs; 0 or the exit code. */
 int hn_cli_supply_model(const hn_cli *cli, hn_opts *opts);
+const char *hn_cli_bundled(void); /* where it is, NULL: nowhere */
 /* What the options name as models and is no file: names of models here become their files, so that all that follows
  * sees the real ones (named.c). Before the command runs; 0 or the exit code. */
 int hn_cli_resolve_models(const hn_cli *cli, hn_opts *opts);

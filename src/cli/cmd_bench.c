@@ -5,8 +5,9 @@
 enum { MAX_TOKENS = 1 << 24, MAX_TITLE = 1000 };
 
 static const hn_opt bench_opts[] = {
-    HN_OPT("n-prompt", "-p", I32, "N", "tokens of the prompt; 0: none", .def = "512", .max = MAX_TOKENS,
-           .forward = HN_FORWARD_LENGTHS),
+    HN_OPT("n-prompt", "-p", I32, "N",
+           "tokens of the prompt; 0: none; of -p, -n, -d and -t every combination of 128,512 or 1-8*2", .def = "512",
+           .max = MAX_TOKENS, .forward = HN_FORWARD_LENGTHS),
     HN_OPT("n-gen", "-n", I32, "N", "tokens to generate; 0: none", .def = "64", .max = MAX_TOKENS,
            .forward = HN_FORWARD_LENGTHS),
     HN_OPT("depth", "-d", I32, "N", "tokens already in the cache or state when the prompt comes, not measured",

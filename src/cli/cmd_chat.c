@@ -99,6 +99,7 @@ static int open_all(chat *c)
                             hn_cli_model_name(c->cli));
     if ((rc = hn_format_open(c)) || (rc = hn_line_open(&c->line)) || (rc = new_session(c))) return rc;
     hn_screen_open(&c->screen, c->cli, c->cli->json);
+    c->screen.wraps = true;
     return 0;
 }
 
@@ -152,6 +153,10 @@ static int talk(chat *c)
         case CHAT_TEXT: break;
         }
         if (is_blank(text, len)) continue;
+        if (!block && commands && strcmp(text, "?") == 0) {
+            hn_chat_command(c, "/?");
+            continue;
+        }
         if (!block && text[0] == '/' && commands) {
             if (len < 2 || text[1] != '/') {
                 hn_chat_command(c, text);

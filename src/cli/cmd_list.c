@@ -176,7 +176,9 @@ static int print_text(const hn_cli *cli, const row *list, size_t n)
     for (size_t i = 0; i < n; i++) print_row(&list[i], wide);
     if (!n && hn_opts_n_args(cli->opts))
         hn_err_printf("hone: no model here has such a name; hone list without words shows all\n");
-    else if (!n) hn_err_printf("hone: no models here; try: hone pull NAME, as in hone pull llama3.2-1b\n");
+    else if (!n)
+        hn_err_printf("hone: no models here%s; try: hone pull NAME, as in hone pull llama3.2-1b\n",
+                      hn_cli_bundled() ? " but the bundled one, which hone chat takes" : "");
     else if (hn_out_is_tty()) {
         char all[24], most[24];
         hn_err_printf("%zu model%s, %s; models may take %s of this machine's memory\n", n, n == 1 ? "" : "s",

@@ -261,7 +261,10 @@ static int run(const hn_cli *cli)
     }
     hone_status st = hn_pull(&p, name, &want, &err);
     hn_progress_end();
-    int rc = st != HONE_OK ? hn_cli_fail(&err) : cli->json ? print_json(&p) : print_text(&p);
+    int rc = st != HONE_OK && want.offline ? hn_cli_fail_model(&err)
+             : st != HONE_OK               ? hn_cli_fail(&err)
+             : cli->json                   ? print_json(&p)
+                                           : print_text(&p);
     hn_pulled_free(&p);
     return rc;
 }

@@ -3,15 +3,16 @@
 #include "cli/serve_models.h"
 #include "serve/server.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum { MOST_MODELS = 256 };
 
 static const hn_opt model_opts[] = {
     HN_OPT("model", "-m", FILE, "[NAME=]FILE",
-           "a GGUF model, or its name in hone list, and what requests call it (default: the file's name); may be given "
-           "many "
-           "times, the first is meant where a request names none",
+           "a model: a GGUF file, or a name that hone list shows; NAME= is what requests call it (default: the file's "
+           "name); given several times, all are served, and the first where a request names none",
            .repeat = true, .use = HN_USE_SERVED, .what = "the model"),
     HN_OPT("models-dir", NULL, FILE, "DIR", "serve all *.gguf files of a folder, by their names", .use = HN_USE_SHELF),
     HN_OPT("models-file", NULL, FILE, "FILE",
@@ -122,8 +123,12 @@ static int read_models(serving *s)
     size_t n = hn_opts_count(o, "model");
     if (n > MOST_MODELS) return hn_cli_usage(s->cli, "%zu models, expected at most %d", n, (int)MOST_MODELS);
     s->p.shelf.folder = hn_opts_str(o, "models-dir");
-    const char *file = hn_opts_str(o, "models-file");
-    if (!n && !s->p.shelf.folder && !file)
+    const char *folder = s->p.shelf.folder, *file = hn_opts_str(o, "models-file");
+    struct stat sb;
+    if (folder && stat(folder, &sb) != 0) /* it stands for models, as they for themselves */
+        return hn_cli_error(HN_EXIT_MODEL, "%s: %s; expected a folder of GGUF files", HN_ESC(folder, strlen(folder)),
+                            strerror(errno));
+    if (!n && !folder && !file)
         return hn_cli_usage(s->cli, "no model; expected -m FILE.gguf, --models-dir DIR or --models-file FILE");
 
     for (size_t i = 0; i < n; i++) {
@@ -138,7 +143,10 @@ static int read_models(serving *s)
     if (file) {
         hone_error err;
         if (!(s->arena = hn_arena_new())) return hn_cli_error(HN_EXIT_NOMEM, "no memory for names of models");
-        if (hn_serve_models_read(s->model, MOST_MODELS, &n, file, s->arena, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hn_serve_models_read(s->model, MOST_MODELS, &n, file, s->arena, &err) != HONE_OK) {
+            int code = hn_cli_fail_input(s->cli, "--models-file", file, &err);
+            return err.code == HONE_E_IO ? HN_EXIT_MODEL : code; /* it stands for models */
+        }
     }
     s->p.shelf.ttl_s = hn_opts_given(o, "models-ttl") ? hn_opts_i32(o, "models-ttl") : 0;
     s->p.shelf.models = s->model;

@@ -149,6 +149,8 @@ static int run_command(const hn_command *cmd, int argc, char **argv)
                (code = hn_cli_files_apart(&cli, NULL, 0, 0)) == 0) {
         choose_level(opts);
         code = cmd->run(&cli);
+        /* in the laboratory every stop is 6 */
+        if (code == HN_EXIT_SIGINT && strncmp(cmd->name, "lab ", 4) == 0) code = HN_EXIT_INTERRUPTED;
     }
     hn_opts_free(opts);
     return other ? run_command(other, argc, argv) : code;
@@ -196,7 +198,8 @@ int main(int argc, char **argv)
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
-    if (strcmp(name, "--version") == 0) name = "version";
+    bool alone = argc == 2 && (strcmp(name, "-v") == 0 || strcmp(name, "-V") == 0);
+    if (strcmp(name, "--version") == 0 || alone) name = "version";
     const hn_command *cmd = find_command(name), *of_model = cmd ? NULL : command_for_model(name, argc, argv);
     if (of_model) return hn_out_finish(hn_cli_check_files(run_command(of_model, argc - 1, argv + 1)));
     hn_out_is_json(!cmd && wants_json(argc, argv));

@@ -62,22 +62,33 @@ void hn_screen_begin(hn_screen *s)
 {
     s->newline = true;
     s->begun = s->answered = s->hidden = s->called = false;
+    s->wrap = (hn_wrap){ .width = s->tty && s->wraps ? hn_out_width() : 0 };
 }
 
 static bool to_out(void *unused, const char *p, size_t n) { return hn_out_write(p, n); }
+static bool to_lines(void *arg, const char *p, size_t n)
+{
+    hn_screen *s = arg;
+    return hn_wrap_put(&s->wrap, p, n, to_out, NULL);
+}
+/* Nothing is held back any more. */
+static bool end_held(hn_screen *s)
+{
+    return hn_shown_end(&s->shown, to_lines, s) && hn_wrap_end(&s->wrap, to_out, NULL);
+}
 
 /* A part of a character that was left behind ends before the colour changes. */
 static bool set_dim(hn_screen *s, bool on)
 {
     if (!s->dim || s->dimmed == on) return true;
     s->dimmed = on;
-    return hn_shown_end(&s->shown, to_out, NULL) && hn_out_control(on ? "\033[2m" : "\033[0m");
+    return end_held(s) && hn_out_control(on ? "\033[2m" : "\033[0m");
 }
 
 static bool put(hn_screen *s, const char *p, size_t n)
 {
     if (n) s->newline = p[n - 1] == '\n';
-    return s->tty ? hn_shown_put(&s->shown, p, n, to_out, NULL) : hn_out_write(p, n);
+    return s->tty ? hn_shown_put(&s->shown, p, n, to_lines, s) : hn_out_write(p, n);
 }
 
 /* Another part begins: an empty line between the two, and where colours cannot tell them apart, a word. */
@@ -140,7 +151,7 @@ bool hn_screen_end(hn_screen *s)
 {
     if (s->mute) return true;
     end_beside(s);
-    hn_shown_end(&s->shown, to_out, NULL);
+    end_held(s);
     set_dim(s, false);
     if (!s->tty || !s->newline) hn_out_write("\n", 1);
     s->newline = true;

@@ -6,6 +6,7 @@
 
 #include "base/shown.h"
 #include "cli/cli.h"
+#include "cli/wrap.h"
 
 typedef struct hn_screen {
     bool tty;       /* stdout is a terminal */
@@ -20,7 +21,9 @@ typedef struct hn_screen {
     bool hidden;    /* some reasoning was not shown, … */
     bool called;    /* … or a call */
     bool err_open;  /* a line of stderr is not ended */
+    bool wraps;     /* lines of a terminal are broken between words */
     hn_shown shown;
+    hn_wrap wrap;
 } hn_screen;
 
 void hn_screen_open(hn_screen *s, const hn_cli *cli, bool mute);

@@ -115,8 +115,8 @@ hone_status hn_url_allowed(const char *url, const char *from, bool insecure, hon
     if (insecure || u.https) return HONE_OK;
     bool known = from && hn_url_parse(&f, from, NULL);
     if (u.loopback && (!from || (known && f.loopback))) return HONE_OK;
-    if (!from)
-        return HN_FAIL(err, HONE_E_NETWORK,
+    if (!from) /* what was asked for */
+        return HN_FAIL(err, HONE_E_ARG,
                        "%s: not encrypted; expected https (http of this machine alone, or with "
                        "--insecure)",
                        u.origin);

@@ -134,28 +134,24 @@ void hn_train_stream_norm(hn_grad *g, float *y, const float *x, const hn_tensor_
                           int64_t n)
 {
     const hn_hparams *hp = &g->m->hp;
-    if (!hp->layer_norm) {
-        hn_train_norm(g, y, x, w, n);
-        return;
-    }
-    rows(g, (rows_job){ .fn = layer_norm_row,
-                        .n = n,
-                        .y = y,
-                        .x = x,
-                        .x2 = hn_ref_values(w),
-                        .x3 = hn_ref_values(b),
-                        .width = hp->n_embd,
-                        .eps = hp->ln_eps });
+    uint64_t t0 = hn_look_begin(&g->look);
+    if (!hp->layer_norm) hn_train_norm(g, y, x, w, n);
+    else
+        rows(g, (rows_job){ .fn = layer_norm_row,
+                            .n = n,
+                            .y = y,
+                            .x = x,
+                            .x2 = hn_ref_values(w),
+                            .x3 = hn_ref_values(b),
+                            .width = hp->n_embd,
+                            .eps = hp->ln_eps });
+    hn_look_end(&g->look, t0, "norm", n, (hn_look_cost){ 0 });
 }
-void hn_train_stream_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w,
-                               const hn_tensor_ref *b, int64_t n)
+static void layer_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w,
+                            const hn_tensor_ref *b, int64_t n)
 {
     const hn_hparams *hp = &g->m->hp;
     int64_t D = hp->n_embd;
-    if (!hp->layer_norm) {
-        hn_train_norm_back(g, dx, dy, x, w, n, D);
-        return;
-    }
     rows(g, (rows_job){ .fn = layer_norm_back_row,
                         .n = n,
                         .y = dx,
@@ -174,6 +170,14 @@ void hn_train_stream_norm_back(hn_grad *g, float *dx, const float *dy, const flo
         norm_weight j = { hn_ref_grad(b), dy, NULL, NULL, n, D };
         hn_pool_run(g->p.pool, sum_rows_chunk, &j, (D + 15) / 16);
     }
+}
+void hn_train_stream_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w,
+                               const hn_tensor_ref *b, int64_t n)
+{
+    uint64_t t0 = hn_look_begin(&g->look);
+    if (g->m->hp.layer_norm) layer_norm_back(g, dx, dy, x, w, b, n);
+    else hn_train_norm_back(g, dx, dy, x, w, n, g->m->hp.n_embd);
+    hn_look_end(&g->look, t0, "norm", n, (hn_look_cost){ 0 });
 }
 
 static void add_row(hn_grad *g, const rows_job *j, int64_t t)
@@ -249,7 +253,9 @@ void hn_train_gate(hn_grad *g, const hn_layer_plan *p, float *h, const float *a,
                    .width = g->m->hp.n_ff,
                    .p = p,
                    .rounded = rounded };
+    uint64_t t0 = hn_look_begin(&g->look);
     rows(g, j);
+    hn_look_end(&g->look, t0, "ffn_map", n, (hn_look_cost){ 0 });
 }
 void hn_train_gate_back(hn_grad *g, const hn_layer_plan *p, float *a, float *u, const float *dh, int64_t n,
                         bool rounded)
@@ -264,7 +270,9 @@ void hn_train_gate_back(hn_grad *g, const hn_layer_plan *p, float *a, float *u, 
                    .width = g->m->hp.n_ff,
                    .p = p,
                    .rounded = rounded };
+    uint64_t t0 = hn_look_begin(&g->look);
     rows(g, j);
+    hn_look_end(&g->look, t0, "ffn_map", n, (hn_look_cost){ 0 });
 }
 
 /* ---- dropout: element (t, c) of a module's input falls where its own random number says so -------------- */
@@ -321,8 +329,33 @@ static const float *adapter_input(hn_grad *g, const hn_linear *l, const float *x
     return g->dropped;
 }
 
+/* What a look is told of a linear: its name, and what `products` with its matrix, of them `kept` with what is read and
+ * written of its gradient, and `inner` with each of its adapter's two halves read and compute. */
+static const char *name_of(const hn_grad *g, const hn_linear *l)
+{
+    static const char *const names[HN_LIN_KINDS] = {
+        [HN_LIN_Q] = "attn_q",      [HN_LIN_K] = "attn_k",  [HN_LIN_V] = "attn_v",      [HN_LIN_O] = "attn_output",
+        [HN_LIN_GATE] = "ffn_gate", [HN_LIN_UP] = "ffn_up", [HN_LIN_DOWN] = "ffn_down",
+    };
+    return l == &g->output ? "output" : names[l - g->layer[g->look.layer].lin];
+}
+static hn_look_cost cost_of(const hn_linear *l, int64_t n, int products, bool kept, double to_a, double to_b)
+{
+    hn_type type;
+    size_t row_bytes;
+    hn_look_cost c = { 0 };
+    double in = (double)l->n_in, out = (double)l->n_out, r = l->a ? (double)l->a->rows : 0;
+    matrix(l, &type, &row_bytes);
+    c.type = hn_type_get(type)->name;
+    c.ops = 2.0 * (double)n * (in * out * (products + kept) + r * (to_a * in + to_b * out));
+    if (products) c.bytes += (uint64_t)l->n_out * row_bytes;
+    if (kept) c.bytes += 2 * (uint64_t)l->n_out * (uint64_t)l->n_in * sizeof(float);
+    if (l->a) c.bytes += (uint64_t)(r * (in + out)) * sizeof(float);
+    return c;
+}
+
 /* y [n, n_out] = W·x + b + s·B·(A·x) */
-void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, int64_t n)
+static void linear(hn_grad *g, const hn_linear *l, float *y, const float *x, int64_t n)
 {
     hn_type type;
     size_t row_bytes;
@@ -347,6 +380,12 @@ void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, i
     product_f32(g, HN_GEMM_NT, g->inner, adapter_input(g, l, x, n), l->a->p, n, l->a->rows, l->n_in, 1, false);
     product_f32(g, HN_GEMM_NT, y, g->inner, l->b->p + l->b_row * l->a->rows, n, l->n_out, l->a->rows, g->p.scale, true);
 }
+void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, int64_t n)
+{
+    uint64_t t0 = hn_look_begin(&g->look);
+    linear(g, l, y, x, n);
+    if (t0) hn_look_end(&g->look, t0, name_of(g, l), n, cost_of(l, n, 1, false, 1, 1));
+}
 
 static void sum_rows_chunk(void *arg, int64_t chunk, int32_t thread)
 {
@@ -357,8 +396,7 @@ static void sum_rows_chunk(void *arg, int64_t chunk, int32_t thread)
 }
 
 /* dx [n, n_in] = or += dy's gradient, where dx is wanted; those of l's own parameters += */
-void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x,
-                          int64_t n)
+static void linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x, int64_t n)
 {
     hn_type type;
     size_t row_bytes;
@@ -418,6 +456,13 @@ void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, c
                             .key = hn_rand64(g->drop_key, l->id) });
     }
 }
+void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x,
+                          int64_t n)
+{
+    uint64_t t0 = hn_look_begin(&g->look);
+    linear_back(g, l, dx, add, dy, x, n);
+    if (t0) hn_look_end(&g->look, t0, name_of(g, l), n, cost_of(l, n, dx != NULL, l->w.full != NULL, dx ? 3 : 2, 2));
+}
 
 /* ---- heads: norms, rotation, growth --------------------------------------------------------------------------- */
 
@@ -470,7 +515,9 @@ static const float *angles_of(float *const table[HN_ROPES], const hn_layer_plan 
 void hn_train_heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, float *q_raw, float *k_raw, int64_t n)
 {
     heads_job j = { g, l, q, k, q_raw, k_raw, angles_of(g->rope, l->plan), n };
+    uint64_t t0 = hn_look_begin(&g->look);
     hn_pool_run(g->p.pool, heads_chunk, &j, (n + ROWS - 1) / ROWS);
+    hn_look_end(&g->look, t0, "heads", n, (hn_look_cost){ 0 });
 }
 
 static void cool_chunk(void *arg, int64_t chunk, int32_t thread)
@@ -503,11 +550,34 @@ void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *
     const hn_hparams *hp = &g->m->hp;
     heads_job j = { .g = g, .l = l, .q = dq, .k = dk, .rope = angles_of(g->rope_back, l->plan), .n = n };
     int64_t chunks = (n + ROWS - 1) / ROWS;
+    uint64_t t0 = hn_look_begin(&g->look);
     if (g->tau && l->plan->warm) hn_pool_run(g->p.pool, cool_chunk, &j, chunks);
     if (!l->plan->qk_norm_after) hn_pool_run(g->p.pool, unrotate_chunk, &j, chunks);
     unnorm_heads(g, l->plan, dq, q_raw, g->dq_raw, &l->q_norm, n, hp->n_head);
     unnorm_heads(g, l->plan, dk, k_raw, g->dk_raw, &l->k_norm, n, hp->n_head_kv);
     if (l->plan->qk_norm_after) hn_pool_run(g->p.pool, unrotate_chunk, &j, chunks);
+    hn_look_end(&g->look, t0, "heads", n, (hn_look_cost){ 0 });
+}
+
+/* ---- attention, as it is told: each query with the keys that it sees, so many products forward and back */
+
+static double attn_ops(const hn_grad *g, const hn_train_batch *b, const hn_layer_plan *p, int products)
+{
+    double n_key = 0;
+    for (int32_t i = 0; i < b->n_doc; i++)
+        for (int64_t t = 1; t <= b->doc[i + 1] - b->doc[i]; t++)
+            n_key += (double)(p->window && t > p->window ? p->window : t);
+    return 2.0 * products * (double)g->m->hp.head_dim * (double)g->m->hp.n_head * n_key;
+}
+static void attention(hn_grad *g, const hn_train_batch *b, const hn_kept *w, const hn_layer_plan *p, bool back)
+{
+    enum { FORWARD = 2, BACK = 5 }; /* S, O; S again, dP, dV, dQ, dK */
+    uint64_t t0 = hn_look_begin(&g->look);
+    if (back) hn_attn_backward(g, b, w, p);
+    else hn_attn_forward(g, b, w, p);
+    if (t0)
+        hn_look_end(&g->look, t0, "attention", b->n_tok,
+                    (hn_look_cost){ .ops = attn_ops(g, b, p, back ? BACK : FORWARD) });
 }
 
 /* ---- a layer ---------------------------------------------------------------------------------------------------- */
@@ -523,8 +593,13 @@ static const float *before(hn_grad *g, const hn_tensor_ref *w, const hn_tensor_r
 static void before_back(hn_grad *g, float *dx, const float *dn, const float *x, const hn_tensor_ref *w,
                         const hn_tensor_ref *b, int64_t n)
 {
-    if (hn_ref_values(w)) hn_train_stream_norm_back(g, dx, dn, x, w, b, n);
-    else rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = dx, .x = dn, .width = g->m->hp.n_embd });
+    if (hn_ref_values(w)) {
+        hn_train_stream_norm_back(g, dx, dn, x, w, b, n);
+        return;
+    }
+    uint64_t t0 = hn_look_begin(&g->look);
+    rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = dx, .x = dn, .width = g->m->hp.n_embd });
+    hn_look_end(&g->look, t0, "residual", n, (hn_look_cost){ 0 });
 }
 
 /* y = x + m·post(W·in); half takes W·in where there is a norm after it. */
@@ -534,9 +609,11 @@ static void add_half(hn_grad *g, const hn_linear *w, const hn_tensor_ref *post, 
     int64_t D = g->m->hp.n_embd;
     float mul = g->m->hp.res_mul;
     hn_train_linear(g, w, half ? half : y, in, n);
+    uint64_t t0 = hn_look_begin(&g->look);
     if (half) hn_train_norm(g, y, half, post, n);
     else if (mul != 0) rows(g, (rows_job){ .fn = scale_row, .n = n, .y = y, .x = y, .width = D, .eps = mul });
     rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = y, .x = x, .width = D });
+    hn_look_end(&g->look, t0, "residual", n, (hn_look_cost){ 0 });
 }
 /* The gradient of W·in there: g->dx, or made of it in g->dr. */
 static const float *half_back(hn_grad *g, const hn_tensor_ref *post, const float *half, int64_t n)
@@ -544,10 +621,12 @@ static const float *half_back(hn_grad *g, const hn_tensor_ref *post, const float
     int64_t D = g->m->hp.n_embd;
     float mul = g->m->hp.res_mul;
     if (!half && mul == 0) return g->dx;
+    uint64_t t0 = hn_look_begin(&g->look);
     if (half) {
         memset(g->dr, 0, (size_t)(n * D) * sizeof *g->dr);
         hn_train_norm_back(g, g->dr, g->dx, half, post, n, D);
     } else rows(g, (rows_job){ .fn = scale_row, .n = n, .y = g->dr, .x = g->dx, .width = D, .eps = mul });
+    hn_look_end(&g->look, t0, "residual", n, (hn_look_cost){ 0 });
     return g->dr;
 }
 
@@ -570,7 +649,7 @@ static void layer(hn_grad *g, int32_t il, const hn_train_batch *b, const hn_kept
     hn_train_linear(g, &l->lin[HN_LIN_K], w->k, in, n);
     hn_train_linear(g, &l->lin[HN_LIN_V], w->v, in, n);
     hn_train_heads(g, l, w->q, w->k, w->q_raw, w->k_raw, n);
-    hn_attn_forward(g, b, w, l->plan);
+    attention(g, b, w, l->plan, false);
     add_half(g, &l->lin[HN_LIN_O], &l->attn_post, w->half1, w->x1, x0, w->o, n);
     in = before(g, norm, bias, l->plan->parallel ? x0 : w->x1, n);
     if (w->gate) hn_train_linear(g, &l->lin[HN_LIN_GATE], w->gate, in, n);
@@ -610,7 +689,7 @@ static void layer_back(hn_grad *g, int32_t il, const hn_train_batch *b, const hn
     const float *dy = half_back(g, &l->attn_post, w->half1, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_O], g->d_o, false, dy, w->o, n);
     if (beside) before_back(g, g->dx, g->dn, x0, norm, bias, n); /* dx was attention's too, till here */
-    hn_attn_backward(g, b, w, l->plan);
+    attention(g, b, w, l->plan, true);
     hn_train_heads_back(g, l, g->dq, g->dk, w->q_raw, w->k_raw, n);
     const float *in = before(g, &l->attn_norm, &l->attn_norm_b, x0, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_Q], go_on ? g->dn : NULL, false, g->dq, in, n);
@@ -646,12 +725,14 @@ static void half(hn_grad *g, float *f, uint16_t *h, uint64_t n, bool back)
 static void kept_half(hn_grad *g, hn_kept *w, float *x0, const hn_kept_half *k, int64_t n, bool back)
 {
     hn_kept from = *w;
+    uint64_t t0 = hn_look_begin(&g->look);
     for (int i = 0; i < HN_KEPT_ARRAYS; i++) {
         int64_t width;
         float **f = hn_kept_array(g, &from, i, &width);
         half(g, *f, k->part[i], (uint64_t)(n * width), back);
     }
     half(g, x0, k->x0, (uint64_t)(n * g->m->hp.n_embd), back);
+    hn_look_end(&g->look, t0, "keep_bf16", n, (hn_look_cost){ 0 });
 }
 
 /* ---- a batch -------------------------------------------------------------------------------------------------------
@@ -694,7 +775,9 @@ static void embed_row(hn_grad *g, const rows_job *j, int64_t t)
 }
 void hn_train_embed(hn_grad *g, float *x, const hn_train_batch *b)
 {
+    uint64_t t0 = hn_look_begin(&g->look);
     rows(g, (rows_job){ .fn = embed_row, .n = b->n_tok, .y = x, .b = b });
+    hn_look_end(&g->look, t0, "embed", b->n_tok, (hn_look_cost){ 0 });
 }
 
 /* columns of the embedding's gradient: a row may come up several times, in ascending t */
@@ -720,7 +803,9 @@ void hn_train_embed_back(hn_grad *g, const float *dx, const hn_train_batch *b)
                    .width = g->m->hp.n_embd,
                    .eps = g->m->hp.emb_scale,
                    .b = b };
+    uint64_t t0 = hn_look_begin(&g->look);
     hn_pool_run(g->p.pool, embed_back_chunk, &j, (j.width + 15) / 16);
+    hn_look_end(&g->look, t0, "embed", b->n_tok, (hn_look_cost){ 0 });
 }
 
 /* Where a layer's arrays go: its own, or one set for all; below low nothing is kept. */
@@ -750,6 +835,11 @@ static hone_status check_batch(const hn_grad *g, const hn_train_batch *b, hone_e
     return fine ? HONE_OK : HN_FAIL(err, HONE_E_ARG, "a batch whose documents do not cover its %d rows", b->n_tok);
 }
 
+void hn_grad_set_look(hn_grad *g, hn_look_fn *fn, void *arg)
+{
+    g->look = (hn_step_look){ .fn = fn, .arg = arg, .layer = -1 };
+}
+
 hone_status hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
                         hone_error *err)
 {
@@ -761,13 +851,16 @@ hone_status hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint
     g->drop_key = dropout_key;
     g->last_n = (int32_t)n;
 
+    hn_grad_at(g, HN_PART_FORWARD, -1);
     hn_train_embed(g, g->x0[0], b);
     for (int32_t il = 0; il < hp->n_layer; il++) {
         int32_t i = il - g->low;
+        hn_grad_at(g, HN_PART_FORWARD, il);
         hn_kept w = kept_of(g, il);
         layer(g, il, b, &w, g->x0[il], g->x0[il + 1]);
         if (back && i >= 0 && g->half && !g->p.checkpoint) kept_half(g, &w, g->x0[il], &g->half[i], n, false);
     }
+    hn_grad_at(g, HN_PART_FORWARD, -1);
     float *last = g->x0[hp->n_layer];
     *loss = hn_head_loss(g, b, last, weight, g->dx);
     if (!back || !isfinite(*loss)) return HONE_OK;
@@ -775,11 +868,13 @@ hone_status hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint
         const hn_kept_half *k = g->half ? &g->half[g->n_kept > 1 ? il - g->low : 0] : NULL;
         hn_kept w = kept_of(g, il);
         float *x0 = g->x0[il];
+        hn_grad_at(g, HN_PART_BACKWARD, il);
         if (g->p.checkpoint) layer(g, il, b, &w, x0, NULL);
         if (k && g->p.checkpoint) kept_half(g, &w, x0, k, n, false);
         if (k) kept_half(g, &w, x0, k, n, true);
         layer_back(g, il, b, &w, x0);
     }
+    hn_grad_at(g, HN_PART_BACKWARD, -1);
     if (g->token_embd.full) hn_train_embed_back(g, g->dx, b);
     return HONE_OK;
 }

@@ -84,9 +84,17 @@ struct hn_grad {
     uint64_t shared_floats;
     int32_t n_shared, chunk, last_n;
     uint64_t drop_key, bytes;
+    hn_step_look look;
     void **own;
     int32_t n_own, cap_own;
 };
+
+/* What is told from here on belongs there. */
+static inline void hn_grad_at(hn_grad *g, hn_train_part part, int32_t layer)
+{
+    g->look.part = part;
+    g->look.layer = layer;
+}
 
 /* w->o and lse of q, k, v; g->dq, dk, dv of g->d_o. attn_grad.c */
 void hn_attn_forward(hn_grad *g, const hn_train_batch *b, const hn_kept *w, const hn_layer_plan *p);

@@ -88,12 +88,16 @@ double hn_head_loss(hn_grad *g, const hn_train_batch *b, const float *x, double 
     if (weight != 0) memset(dx, 0, (size_t)b->n_tok * (size_t)D * sizeof(float));
     for (int64_t i = 0; i < n; i += g->chunk) {
         int64_t c = n - i < g->chunk ? n - i : g->chunk;
+        hn_grad_at(g, HN_PART_FORWARD, -1);
         gather(g->last, x, g->rows + i, c, D);
         hn_train_stream_norm(g, g->z, g->last, &g->output_norm, &g->output_norm_b, c);
         hn_train_linear(g, &g->output, g->logits, g->z, c);
         loss_job j = { g, b, i, weight };
+        uint64_t t0 = hn_look_begin(&g->look);
         hn_pool_run(g->p.pool, loss_row, &j, c);
+        hn_look_end(&g->look, t0, "loss", c, (hn_look_cost){ 0 });
         if (weight == 0) continue;
+        hn_grad_at(g, HN_PART_BACKWARD, -1);
         float *dn = g->dn; /* free until the layers' backward */
         hn_train_linear_back(g, &g->output, g->dz, false, g->logits, g->z, c);
         memset(dn, 0, (size_t)(c * D) * sizeof(float));

@@ -10,6 +10,7 @@
 
 #include "kernels/kernels.h"
 #include "model/model.h"
+#include "train/look.h"
 
 /* ---- products (gemm.c) --------------------------------------------------------------------- */
 
@@ -115,6 +116,8 @@ void hn_grad_zero(hn_grad *g); /* all gradients */
  * A loss that is not finite: HONE_OK, *loss says so, gradients are of no use. */
 hone_status hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
                         hone_error *err);
+/* fn is told of each operation of hn_grad_run, when it is done; NULL: off. The numbers are the same. */
+void hn_grad_set_look(hn_grad *g, hn_look_fn *fn, void *arg);
 /* Logits [n, n_vocab] of rows index[i] of the last hn_grad_run, for checks. */
 void hn_grad_logits(hn_grad *g, const int32_t *index, int32_t n, float *logits);
 

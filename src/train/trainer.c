@@ -613,18 +613,30 @@ static hone_status count_targets(hone_trainer *t, int64_t n, int64_t *n_target, 
     return st == HONE_OK ? hn_loader_seek(t->loader, from, err) : st;
 }
 
+void hn_trainer_set_look(hone_trainer *t, hn_look_fn *fn, void *arg)
+{
+    t->look = (hn_step_look){ .fn = fn, .arg = arg, .layer = -1, .part = HN_PART_UPDATE };
+    hn_grad_set_look(t->grad, fn, arg);
+}
+
 /* Gradients of the mean loss over all targets of the step. */
 static hone_status accumulate(hone_trainer *t, hone_train_step *out, int64_t n_micro, hone_error *err)
 {
     double t0 = now_ms(), loss = 0;
     int64_t n_target;
+    uint64_t from = hn_look_begin(&t->look);
     hone_status st = count_targets(t, n_micro, &n_target, err);
+    hn_look_end(&t->look, from, "data", 0, (hn_look_cost){ 0 });
     if (st != HONE_OK) return st;
     if (n_target == 0) return HN_FAIL(err, HONE_E_ARG, "step %lld: none of its tokens counts", (long long)out->step);
+    from = hn_look_begin(&t->look);
     hn_grad_zero(t->grad);
+    hn_look_end(&t->look, from, "zero", 0, (hn_look_cost){ .bytes = t->n_float * sizeof(float) });
     for (int64_t i = 0; i < n_micro; i++) {
         hn_train_batch b;
+        from = hn_look_begin(&t->look);
         if ((st = hn_loader_next(t->loader, &b, err)) != HONE_OK) return st;
+        hn_look_end(&t->look, from, "data", 0, (hn_look_cost){ 0 });
         double t1 = now_ms(), one;
         out->data_ms += t1 - t0;
         uint64_t key =
@@ -642,15 +654,20 @@ static hone_status accumulate(hone_trainer *t, hone_train_step *out, int64_t n_m
 
 static void optimize(hone_trainer *t, hone_train_step *out)
 {
+    enum { TOUCHED = 7 }; /* value, gradient, two moments read; value and moments written */
     double t0 = now_ms();
     out->lr = hn_schedule_lr(&t->schedule, t->st.step);
+    uint64_t from = hn_look_begin(&t->look);
     out->grad_norm = hn_grad_norm(t->grad);
+    hn_look_end(&t->look, from, "grad_norm", 0, (hn_look_cost){ .bytes = t->n_float * sizeof(float) });
+    from = hn_look_begin(&t->look);
     out->skipped = !isfinite(out->loss) || !isfinite(out->grad_norm);
     if (!out->skipped) {
         update u = { .t = t, .scale = 1, .lr = out->lr, .at = t->st.n_applied + 1 };
         if (t->p.clip > 0 && out->grad_norm > t->p.clip) u.scale = (float)(t->p.clip / (out->grad_norm + 1e-6));
         hn_pool_run(t->ctx->pool, update_range, &u, t->n_range);
     }
+    hn_look_end(&t->look, from, "adamw", 0, (hn_look_cost){ .bytes = TOUCHED * t->n_float * sizeof(float) });
     out->optimizer_ms = now_ms() - t0;
 }
 

@@ -48,6 +48,7 @@ struct hone_trainer {
     bool has_best;
     hn_train_state st;
     hone_train_info info;
+    hn_step_look look; /* at what is done outside of gradients */
     char *settings;
     char **file; /* [n_file] what was read: the data, that to validate with */
     int32_t n_file;
@@ -60,6 +61,9 @@ const char *hn_targets_word(size_t i); /* the words for it, those of one kind fi
 hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err);
 /* HONE_E_ARG where `path` (peft: a folder) is one of the files that the trainer was made from. */
 hone_status hn_trainer_apart(const hone_trainer *t, const char *path, bool peft, hone_error *err);
+/* fn is told of each operation of the steps to come, when it is done; NULL: off. The results are the same. t is no
+ * plan. */
+void hn_trainer_set_look(hone_trainer *t, hn_look_fn *fn, void *arg);
 /* The best validation's weights in place of the present ones while something is written, and back. */
 void hn_trainer_swap_best(hone_trainer *t);
 

@@ -221,7 +221,7 @@ fi
 expect 0 "a grid" "$HONE" bench -m "$TINY" -p 8,16 --n-gen=4,5 -t 1 -r 1 --no-quality
 grep '^==\|^config' "$T/out" | tr '\n' ' ' >"$T/cells"
 says "each combination, named" '^== -p 8 --n-gen=4 config +prompt 8, generate 4,.* == -p 8 --n-gen=5 config +prompt 8, generate 5,.* == -p 16 --n-gen=4 .* == -p 16 --n-gen=5 config +prompt 16, generate 5,' "$T/cells"
-expect 0 "a grid as JSON" "$HONE" bench -m "$TINY" -p 8,16 -n 0 -r 1 --no-quality --json
+expect 0 "a grid as JSON" "$HONE" bench -m "$TINY" -p 8-16*2 -n 0 -r 1 --no-quality --json
 [ "$(grep -c '^{"schema":"hone.bench/1"' "$T/out")" = 2 ] && ok "a record a line" || not_ok "a record a line" "$T/out"
 expect 2 "no list of numbers" "$HONE" bench -m "$TINY" -p 8,x -r 1
 says "is one value, and wrong" "'8,x' is not a whole number"

@@ -7,6 +7,11 @@ expect 0 "hone version" "$HONE" version
 says "version names version, compiler and commit" "$(sed -n 's/^.define HONE_VERSION "\(.*\)"/\1/p' include/hone.h)" "$T/out"
 says "… and the compiler" "gcc|clang" "$T/out"
 says "… and the contract's flag" "ffp-contract=off" "$T/out"
+for word in --version -v -V; do
+    cp "$T/out" "$T/version"
+    expect 0 "hone $word" "$HONE" $word
+    same "says the same" "$T/version" "$T/out"
+done
 expect 0 "hone version --json" "$HONE" version --json
 says "JSON has a schema" '"schema": ?"hone\.version/1"' "$T/out"
 expect 0 "hone env" "$HONE" env

@@ -95,6 +95,12 @@ sees "300 stories, not one text" 'data +300 samples of 300 records'
 sees "memory" 'memory .* MB to work in'
 sees "time" 'time +about [0-9]'
 sees "with the defaults it will not show, and what would" 'steps with a learning rate of 0.0001 will hardly move the model; try: --epochs [0-9]+ --lr 0.001 --targets all'
+for row in "64 1" "90 0"; do # of seven matrices fewer steps show than of two
+    "$HONE" train -m "$M" --data "$T/my.txt" -o "$T/mine.gguf" --dry-run --targets all --steps ${row% *} >"$T/out" 2>&1
+    if [ "$(grep -c 'will hardly move' "$T/out")" = "${row#* }" ]; then ok "all targets, ${row% *} steps: told where it will not show"; else
+        not_ok "all targets, ${row% *} steps" "$T/out"
+    fi
+done
 typed train -m "$M" --data "$T/my.txt" -o "$T/mine.gguf" --steps 20 --batch 1 --lr 3e-3 --targets all </dev/null
 ends "training" 0
 sees "the next step" 'try: hone run -m .*hone-tiny.gguf --lora .*mine.gguf -p'
@@ -118,7 +124,21 @@ ends "a measurement" 0
 sees "of a prompt that the model was made for" '^config +prompt 448, generate 64'
 if grep -q 'but the model was trained for' "$T/screen"; then not_ok "no word of a context too long" "$T/screen"; else ok "no word of a context too long"; fi
 
-# 9. mistakes
+# 9. did it get faster? measured twice, kept, looked at
+small="-p 16 -n 8 -r 2 --quality quick"
+typed bench -m "$M" $small --file "$T/h" --title "as it was" </dev/null
+ends "kept" 0
+typed bench -m "$M" $small --file "$T/h" --title "with a change" </dev/null
+sees "beside the last one" '^last +[0-9-]+T[0-9:]+Z, as it was'
+sees "nothing is claimed of two samples" 'too few samples to say .*hone lab ab'
+typed lab history "$T/h.jsonl" </dev/null
+sees "before and now" 'decode_tok_s .*2 runs, before [0-9.]+, now [0-9.]+ tok/s'
+typed lab report "$T/h.jsonl" --html "$T/h.html" </dev/null
+ends "a page" 0
+tr '\n' ' ' <"$T/h.html" >"$T/one-page"
+says "which names both" 'with a change.*as it was' "$T/one-page"
+
+# 10. mistakes
 typed run -m "$M" -p a -p b </dev/null
 ends "two prompts" 2
 typed run -m "$M" -p a --state-out "$T/none/x" </dev/null
@@ -130,7 +150,36 @@ says "JSON stays JSON" '^\{"schema":"hone.error/1","code":3,"message":"' "$T/out
 typed train -m "$M" -d "$T/nothing.txt" -o "$T/x.gguf" </dev/null
 sees "data that are not there" 'nothing.txt: cannot open'
 
-# 10. to read on
+# 11. out of the box: no model named, no download
+if [ -f "$CHAT" ]; then
+    typed chat --temp 0 <<X
+wait >
+send Hello\n
+wait >
+send What is your name?\n
+wait >
+send ?\n
+wait /quit
+send \cD
+X
+    ends "hone chat alone" 0
+    sees "whose model it is" 'the bundled model, .*hone-chat.gguf'
+    sees "a greeting" '^Hello[.!]'
+    sees "its name" 'I am hone-chat'
+    columns=40 typed chat --temp 0 -n 24 <<X
+wait >
+send Tell me a story about a dog.\n
+wait cut after
+send \cD
+X
+    sees "lines end between words" '^Once upon a time there was a small dog$'
+    typed run --chat -p "Greta has a green umbrella. What colour is Greta's umbrella?" --temp 0 </dev/null
+    sees "README's first example" '[Gg]reen'
+else
+    skip "hone chat out of the box" "$CHAT is not here"
+fi
+
+# 12. to read on
 "$HONE" help --man >"$T/screen"
 sees "the manual: exit codes" '^\.SH EXIT STATUS'
 "$HONE" help --completion bash >"$T/hone.bash"

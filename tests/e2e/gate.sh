@@ -75,6 +75,9 @@ expect 0 "a history" "$HONE" bench -m "$M" $small -r 6 --file "$T/h"
 expect 0 "save --from" "$HONE" lab baseline save two -m "$M" --from "$T/h" $B
 says "the same quality" "$(sed -n 's/.*"quality": *"\([^"]*\)".*/\1/p' "$T/baselines/one.json" | head -n 1)" "$T/out"
 expect 0 "compare --from measures nothing" "$HONE" lab baseline compare one --from "$T/h" $B
+sed 's/"n_prompt": *[0-9]*/"n_prompt":99/' "$T/h.jsonl" >"$T/h99.jsonl"
+run "$HONE" lab baseline compare one --from "$T/h99" $B
+says "why a row has nothing beside it" 'not measured now: n_prompt is [0-9]+, there 99' "$T/out"
 expect 12 "records of another file" "$HONE" lab baseline save three -m tests/fuzz/corpus/vocab/spm.gguf --from "$T/h" $B
 sed 's/"median": *\([0-9]\)/"median":9\1/' "$T/baselines/two.json" >"$T/baselines/edited.json"
 gate 1 "a baseline changed by hand" --baseline edited $B

@@ -48,6 +48,8 @@ if [ -f "$TINY" ]; then
     says "decode share" '"pct": ?[0-9.e-]+' "$T/out"
     says "prefill share" '"prefill_pct": ?[0-9.e-]+' "$T/out"
     says "the history says so" 'prefill [0-9]+ % of roof, gen [0-9]+ % of roof' "$T/h.md"
+    expect 0 "what was written is read again" "$HONE" lab report "$T/h.jsonl" --md -
+    says "all of it" '^\| h.jsonl \| 1 \| 1 \| 0 \| 0 \|$' "$T/out"
     expect 0 "bench for people" "$HONE" bench $small
     says "a column" '^decode tok/s .* [0-9]+ % ' "$T/out"
     roof 0.0001

@@ -88,7 +88,12 @@ cat >"$T/rows" <<'ROWS'
 2|unknown option --quantize: .*hone convert FOLDER --type|bench -m m.gguf --quantize int8
 2|unknown option --min: .*--require|bench -m m.gguf --min 5
 2|unknown option --pytorch-no-half: no other engine|bench -m m.gguf --pytorch-no-half
+2|--profile looks at a prompt and its answer; at a training: hone lab profile .*--train DATA|bench train.lora -m m.gguf --profile
+2|--profile looks at a prompt and its answer, not into tok.encode|bench tok.encode -m m.gguf --profile
 2|unknown option --full: .*--suite full|bench --full
+2|unknown option -o: .*--format text, csv or md|bench -m m.gguf -o csv
+2|unknown option --kl-divergence: .*hone lab quality kl|perplexity -m m.gguf --kl-divergence
+2|-p: '8-1' is not a whole number|bench -m m.gguf -p 8-1
 2|nothing is called 'e2e.gne'; did you mean e2e.gen\?|bench e2e.gne -m m.gguf
 2|nothing is called '1000'.*--counts 100,1000|bench disp.call --counts 100 1000
 2|cmp.pytorch is not in this build|bench cmp.pytorch
@@ -103,6 +108,10 @@ cat >"$T/rows" <<'ROWS'
 2|--api-key-file FILE, or --insecure-no-key|serve -m m.gguf --host 0.0.0.0 --port 0
 2|-port: 99999 is out of range|serve -m m.gguf --port 99999
 2|two models are named a|serve -m a=m.gguf -m a=c.gguf --port 0
+2|http://203.0.113.9:80: not encrypted; expected https|pull http://203.0.113.9/x.gguf
+3|no model of this name on this machine; `hone pull o/r`|pull --offline o/r
+3|nofile: cannot open.*try: --models-file with the name of a file that is there$|serve --models-file nofile --port 0
+3|nodir: No such file or directory; expected a folder of GGUF files|serve --models-dir nodir --port 0
 1|--slot-dir nodir: No such file|serve -m m.gguf --slot-dir nodir --port 0
 2|does not say how embeddings are pooled.*hone embed --help|embed -m m.gguf -p x
 2|no text; expected -p TEXT or -f FILE|embed -m m.gguf --pooling mean

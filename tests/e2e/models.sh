@@ -158,7 +158,7 @@ await serving
 grep -q 'listening on' serve.err && ok "a server of a repository" || not_ok "a server of a repository" serve.err
 kill $server
 wait $server
-expect 1 "… of one that is not here" "$HONE" serve --models-file none.json --port 0
+expect 3 "… of one that is not here" "$HONE" serve --models-file none.json --port 0
 says "… says how to get it" 'models\[0\].path: org/none: .*`hone pull org/none`'
 
 # ---- what is not here ----

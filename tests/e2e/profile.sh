@@ -47,6 +47,43 @@ expect 3 "no model" "$HONE" lab profile -m "$T/none.gguf"
 expect 1 "a trace that cannot be written" "$HONE" lab profile $small --no-memory --trace "$T/folded/x"
 expect 2 "no rounds" "$HONE" lab profile $small -r 0
 
+# ---- a training ----
+printf 'Lily had a blue dog.\n\nTom had a red cat.\n\nMia had a big fish.\n' >"$T/my.txt"
+train="-m $TINY --train $T/my.txt --seq 32 --batch 1 -t 2"
+expect 0 "profile of a training" "$HONE" lab profile $train -r 2 --layers
+says "steps" '^training: 2 steps of [0-9]+ tokens on 2 threads, [0-9.]+ ms each' "$T/out"
+says "its three parts" '^backward: [0-9.]+ ms a step' "$T/out"
+says "a product forward" '^  ffn_down +F16 +4 ' "$T/out"
+says "the optimizer" '^  adamw +1 ' "$T/out"
+says "trained with the hook and without it, the same" '^answers +the same bits' "$T/out"
+says "what it holds" '^memory: 5\.[0-9] MB base' "$T/out"
+expect 0 "… as JSON, with files" "$HONE" lab profile $train --targets all --recompute --accum 2 -r 6 --json --trace "$T/trace.json" --folded "$T/folded"
+says "schema" '^\{"schema": ?"hone.profile/1"' "$T/out"
+says "sums to the whole" '"rest_ok": ?true' "$T/out"
+says "no phases of answers" '"step": ?\{' "$T/out"
+if grep -q '"prefill"' "$T/out"; then not_ok "no prompt in it" "$T/out"; else ok "no prompt in it"; fi
+# parts are the step: forward + backward + update, and the folded stacks
+parts=$(tr ',{' '\n\n' <"$T/out" | sed -n 's/.*"whole_ms": *\([0-9.]*\).*/\1/p' | awk '{ v[NR] = $1 } END { d = v[2] + v[3] + v[4] - v[1]; print (NR == 4 && d * d < 1e-6 * v[1] * v[1]) ? v[1] : "no" }')
+if awk -v whole="$parts" '{ s += $2 } END { s /= 1e6; exit !(whole > 0 && s > 0.999 * whole && s < 1.001 * whole) }' "$T/folded"; then
+    ok "folded stacks sum to the steps"
+else
+    not_ok "folded stacks sum to the steps ($parts ms)" "$T/folded"
+fi
+says "a stack of the way back" '^hone;backward;layer_003;attention [0-9]+$' "$T/folded"
+says "recomputed, it is the way back's" '^hone;backward;layer_000;ffn_gate [0-9]+$' "$T/folded"
+says "a trace" '"name":"update"' "$T/trace.json"
+cp "$T/out" "$T/train.json"
+expect 0 "in the report" "$HONE" lab report "$T/train.json" --html "$T/train.html"
+says "a flame graph forward" 'Flame graph of Forward' "$T/train.html"
+says "and back" 'Flame graph of Backward' "$T/train.html"
+expect 0 "… and as Markdown" "$HONE" lab report "$T/train.json" --md -
+says "an operation of the way back" '^\| attention \|  \| [0-9.]+ \| [0-9.]+ % \| [0-9]+ \|' "$T/out"
+expect 2 "a setting of answers" "$HONE" lab profile $train -p 8
+says "… is said to have no effect" '--n-prompt has no effect on a training' "$T/err"
+expect 2 "a setting of trainings" "$HONE" lab profile $small --bf16
+expect 1 "no such data" "$HONE" lab profile -m "$TINY" --train "$T/none.txt"
+says "… and what to do" 'try: --train with the name of a file' "$T/err"
+
 # ---- memory ----
 expect 0 "memory for people" "$HONE" lab memory -m "$TINY" -p 100 -n 4
 says "parts" '^weights +5\.[0-9]+ +5\.[0-9]+ ' "$T/out"

@@ -21,6 +21,9 @@ EOF
     echo '{"schema":"hone.ab/1","record":"'"$word"'","ts":"2026-01-01T00:00:00Z","id":"e2e","metric":"decode_tok_s","unit":"tok/s","a":{"label":"old & <tall>"},"b":{"label":"new"},"rounds":[],"ratio":'"$ratio"',"ci95":['"$lo,$hi"'],"margin":0.02,"verdict":"'"$word"'"}'
 done >"$T/ab.jsonl"
 echo '{"schema":"hone.bench/1","id":"x","valid":false,"invalid_reason":"one token repeated","ts":"2026-01-01T00:00:00Z"}' >>"$T/ab.jsonl"
+for met in true false; do # wishes, judged
+    echo '{"schema":"hone.bench/1","id":"tok.wish","valid":true,"unit":"us","better":"lower","config":{"variant":"'$met'"},"samples":[1,2,3],"stats":{"n":3,"median":2,"ci95":null},"target":"< 5 us a word","target_met":'$met',"ts":"2026-01-01T00:00:00Z"}'
+done >>"$T/ab.jsonl"
 printf '{"schema":"hone.be' >>"$T/ab.jsonl"
 
 # ---- formats ----
@@ -34,6 +37,12 @@ for word in SAME IMPROVED REGRESSED INCONCLUSIVE; do
     says "$word in Markdown" "^\| $word \|" "$T/r.md"
     says "$word in CSV" ",\"$word\"" "$T/r.csv"
 done
+if [ -f "$TINY" ]; then
+    says "each run in Markdown, with its title and change" '^\| .* \| tiny &lt;2&gt; \| =2 \| [0-9. ]+ \| tok/s \| [^ ]+' "$T/r.md"
+fi
+says "a wish that is met" 'target met: &lt; 5 us a word' "$T/r.html"
+says "one that is not" 'target missed: &lt; 5 us a word' "$T/r.html"
+says "in Markdown" 'target &lt; 5 us a word: not met' "$T/r.md"
 says "text is no markup" 'old &amp; &lt;tall&gt;' "$T/r.html"
 if grep -qE '<tall>|<script|src=|url\(|@import|https?://[^w]' "$T/r.html"; then not_ok "nothing is loaded or run"; else ok "nothing is loaded or run"; fi
 says "schema" '^\{"schema": ?"hone.report/1"' "$T/r.json"

@@ -235,7 +235,7 @@ tty "pull: no name" 2 pull "x$BAD"
 tty "pull: a file of a repository" 2 pull "o/n/x$BAD.gguf" --retries 1
 tty "embed" 2 embed -m "$S" -p x
 tty "convert" 3 convert "$T/none" -o "$T/o$BAD.gguf"
-tty "serve: a folder" 1 serve --models-dir "$T/no$BAD" --port 0
+tty "serve: a folder" 3 serve --models-dir "$T/no$BAD" --port 0
 tty "serve: two of a name" 2 serve -m "a$BAD=$S" -m "a$BAD=$S" --port 0
 tty "an adapter's scale" 2 run -m "$TINY" --lora "$S:x$BAD" -p x
 tty "no command" 2 "zz$BAD"
@@ -243,5 +243,10 @@ tty "no command of the laboratory" 2 lab "zz$BAD"
 tty "no option" 2 run "--zz$BAD"
 tty "no id" 2 bench "e2e.g$BAD"
 unset HONE_MODELS
+
+printf '%s\n' 'wait measuring peaks' 'send \cC' >"$T/steps"
+timeout 60 "$T/pty" -t 30 "$HONE" lab peaks <"$T/steps" >"$T/raw" 2>"$T/err"
+rc=$?
+clean "Ctrl-C is 6 everywhere in the laboratory" 6
 
 finish

@@ -143,7 +143,9 @@ static void test_url_allowed(void **state)
         hone_error err = { 0 };
         hone_status st = hn_url_allowed(rows[i].url, rows[i].from, false, &err);
         if (rows[i].allowed != (st == HONE_OK)) fail_msg("%s from %s", rows[i].url, rows[i].from);
-        if (st != HONE_OK) assert_true(st == HONE_E_NETWORK && strstr(err.message, "expected https"));
+        /* what was asked for is the asker's mistake, where a server leads the server's */
+        hone_status refused = rows[i].from ? HONE_E_NETWORK : HONE_E_ARG;
+        if (st != HONE_OK) assert_true(st == refused && strstr(err.message, "expected https"));
         assert_int_equal(hn_url_allowed(rows[i].url, rows[i].from, true, &err), HONE_OK);
     }
     static const char *const never[] = { "file:///etc/passwd", "ftp://a/x", "https://u@a/x", "", "gopher://a" };

@@ -44,7 +44,7 @@ static void sums(void **state)
     assert_int_equal(p.phase[HN_PROFILE_DECODE].n_call, 18);
     assert_int_equal(p.phase[HN_PROFILE_PREFILL].cost.n, 2);
     assert_int_equal(p.phase[HN_PROFILE_DECODE].cost.n, 18);
-    for (int k = 0; k < HN_PROFILE_PHASES; k++) {
+    for (int k = 0; k < HN_PROFILE_ANSWER; k++) {
         const hn_profile_phase *ph = &p.phase[k];
         uint64_t ns = 0, layers = 0;
         for (int i = 0; i < ph->n_op; i++) {

@@ -44,9 +44,9 @@ static json_t *record(const char *title)
     json_t *r = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:n, s:[s], s:{s:i,s:i,s:i,s:i,s:s,s:s}, s:{s:s}, s:{s:s}, s:[i,i,i]}",
         "schema", HN_BENCH_SCHEMA, "ts", "2025-01-31T12:34:56Z", "title", title, "change", "a | b", "quality",
-        "q1-00000001-00000002", "valid", 1, "invalid_reason", "notes", "calm", "config", "n_prompt", 512, "n_gen", 64,
-        "depth", 0, "threads", 2, "kv", "f16", "cpu", "avx2", "model", "path_name", "m.gguf", "env", "hash", "12345678",
-        "samples", 1, 2, 3);
+        "q1-00000001-00000002", "valid", 1, "invalid_reason", "notes", "calm: as a lake", "config", "n_prompt", 512,
+        "n_gen", 64, "depth", 0, "threads", 2, "kv", "f16", "cpu", "avx2", "model", "path_name", "m.gguf", "env",
+        "hash", "12345678", "samples", 1, 2, 3);
     assert_non_null(r);
     const double few[] = { 10, 12, 11 }, six[] = { 100, 104, 102, 101, 103, 105 };
     hn_stats s;
@@ -94,11 +94,11 @@ static void test_history_row(void **state)
     hone_error err;
     snprintf(base, sizeof base, "%s/hist", dir);
     snprintf(path, sizeof path, "%s.md", base);
-    json_t *r = record("a \"title\"\nof | two lines");
+    json_t *r = record("a <title>\nof | two lines");
     assert_int_equal(hn_history_append(base, r, row, sizeof row, &err), HONE_OK);
     assert_string_equal(
         row,
-        "| 2025-01-31 12:34 | a \"title\" of \\| two lines | a \\| b | 11.0 ± n/a [10.0, 12.0] | 102.5 ± 2.5 | – | "
+        "| 2025-01-31 12:34 | a &lt;title> of \\| two lines | a \\| b | 11.0 ± n/a [10.0, 12.0] | 102.5 ± 2.5 | – | "
         "q1-00000001-00000002 | 12345678 | m.gguf, p512 n64 d0 t2 kv f16, avx2, 3 samples; calm |\n");
     json_object_set_new(r, "valid", json_false());
     json_object_set_new(r, "invalid_reason", json_string("all 512 logits are equal"));

@@ -30,6 +30,10 @@ static void test_targets(void **state)
         { "about 106 ms", "ms", "", 1, 2, true, HN_WISH_NONE },
         { "< 100 ms at width 5120", "ms", "", 1, 2, true, HN_WISH_NONE },
         { "< 5 us", "MB", "", 1, 2, true, HN_WISH_NONE },
+        { "times slower > 2 x", "x", "times slower", 2.1, 9, true, HN_WISH_MET },
+        { "times slower > 2 x", "x", "times slower", 1.5, 9, true, HN_WISH_OPEN },
+        { "times slower > 2 x", "x", "times slower", 1.5, 1.9, true, HN_WISH_NOT_MET },
+        { "times slower > 2 x", "s", "seconds", 3, 4, true, HN_WISH_NONE },
         { "", "ms", "", 1, 2, true, HN_WISH_NONE },
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {

@@ -1,5 +1,6 @@
-/* hone bench -p 128,512 -t 1,2: lists where a number is expected measure every combination, one after the other, each
- * as if it had been asked for alone. Owns the expansion; refuses to know what is measured. */
+/* hone bench -p 128,512 -t 1,2, or 1-8*2 as llama-bench has ranges: lists where a number is expected measure every
+ * combination, one after the other, each as if it had been asked for alone. Owns the expansion; refuses to know what is
+ * measured. */
 #include "cli/bench/bench_command.h"
 
 #include <stdlib.h>
@@ -28,11 +29,40 @@ static const char *head_of(const char *word)
     return NULL;
 }
 
-/* Whole numbers with commas; anything else is left to the parser, which says what is wrong. */
+/* Whole numbers with commas, and ranges FIRST-LAST, FIRST-LAST+STEP, FIRST-LAST*FACTOR between them; anything else is
+ * left to the parser, which says what is wrong. */
 static bool is_list(const char *s)
 {
-    return strchr(s, ',') && s[0] != ',' && s[strlen(s) - 1] != ',' && !strstr(s, ",,") &&
-           strspn(s, "0123456789,") == strlen(s);
+    return strpbrk(s, ",-") && strchr("0123456789", s[0]) && strchr("0123456789", s[strlen(s) - 1]) &&
+           !strstr(s, ",,") && strspn(s, "0123456789,-+*") == strlen(s);
+}
+
+/* Ranges written out: "1-8*2,9" becomes "1,2,4,8,9". malloc'ed; NULL: no list, too long, or no memory. */
+static char *written_out(const char *s)
+{
+    enum { ROOM = MAX_ITEMS * 12 };
+    char *out = malloc(ROOM), *end = NULL;
+    size_t n = 0;
+    int items = 0;
+    for (bool ok = out != NULL; ok; s = end + 1) {
+        long long first = strtoll(s, &end, 10), last = first, by = 1;
+        bool times = false;
+        if (*end == '-') last = strtoll(end + 1, &end, 10);
+        if (*end == '+' || *end == '*') {
+            times = *end == '*';
+            by = strtoll(end + 1, &end, 10);
+        }
+        ok = (*end == ',' || !*end) && first >= 0 && first <= last && last < 1000000000 && by > times &&
+             by < 1000000000 && (first || !times);
+        for (long long v = first; ok && v <= last; v = times ? v * by : v + by) {
+            ok = ++items <= MAX_ITEMS;
+            if (ok) n += (size_t)snprintf(out + n, ROOM - n, "%s%lld", n ? "," : "", v);
+        }
+        if (ok && !*end) return out;
+        if (!ok) break;
+    }
+    free(out);
+    return NULL;
 }
 
 static int lists_of(list *l, int argc, char **argv)
@@ -43,7 +73,8 @@ static int lists_of(list *l, int argc, char **argv)
         if (!head || (!*head && i + 1 == argc)) continue;
         int at = *head ? i : i + 1;
         const char *value = argv[at] + strlen(head);
-        if (is_list(value)) l[n++] = (list){ .at = at, .head = head, .text = strdup(value) };
+        char *text = is_list(value) ? written_out(value) : NULL;
+        if (text) l[n++] = (list){ .at = at, .head = head, .text = text };
         i = at;
     }
     return n;

@@ -280,7 +280,10 @@ static void print_record(suite *s, json_t *r)
                                : hn_record_number(stats, "max") - hn_record_number(stats, "min"));
     if (isfinite(median)) hn_digits(value, sizeof value, median, half);
     double share = 100 * half / fabs(median);
-    if (known) snprintf(ci_text, sizeof ci_text, share < 10 ? "%.1f %%" : "%.0f %%", share);
+    bool points = strcmp(unit, "%") == 0; /* of what is a share itself: as it is, not a share of it */
+    if (known && points) snprintf(ci_text, sizeof ci_text, "%.2g", half);
+    else if (known && share > 999) snprintf(ci_text, sizeof ci_text, "> 999 %%");
+    else if (known) snprintf(ci_text, sizeof ci_text, share < 10 ? "%.1f %%" : "%.0f %%", share);
     else if (hn_record_number(stats, "n") > 0)
         snprintf(ci_text, sizeof ci_text, "n = %.0f", hn_record_number(stats, "n"));
     hn_wish wish = hn_target_judge(r);

@@ -240,6 +240,36 @@ static void cmd_help(chat *c, char *arg)
 
 const char *hn_chat_command_name(size_t i) { return i < sizeof commands / sizeof *commands ? commands[i].name : NULL; }
 
+/* Words of other programs: *arg goes on behind what is part of them. NULL: none of these. */
+static const char *word_of_others(const char *name, char **arg)
+{
+    static const struct {
+        const char *name, *first, *is; /* first: the word behind it, "" any or none */
+    } words[] = {
+        { "bye", "", "quit" },
+        { "exit", "", "quit" },
+        { "q", "", "quit" },
+        { "?", "", "help" },
+        { "clear", "", "reset" },
+        { "new", "", "reset" },
+        { "regen", "", "retry" },
+        { "set", "parameter", "params" },
+        { "set", "system", "system" },
+        { "show", "system", "system" },
+        { "show", "parameters", "params" },
+        { "show", "info", "stats" },
+    };
+    size_t n = strcspn(*arg, " \t\n");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *first = words[i].first;
+        if (strcmp(words[i].name, name) != 0 || (*first && (strlen(first) != n || strncmp(first, *arg, n) != 0)))
+            continue;
+        if (*first) *arg += n + strspn(*arg + n, " \t\n");
+        return words[i].is;
+    }
+    return NULL;
+}
+
 void hn_chat_command(chat *c, const char *line)
 {
     size_t n = strcspn(line + 1, " \t\n");
@@ -251,11 +281,8 @@ void hn_chat_command(chat *c, const char *line)
     arg += strspn(arg, " \t\n");
     for (size_t k = strlen(arg); k && strchr(" \t\n", arg[k - 1]); k--) arg[k - 1] = 0;
     const command *k = commands;
-    if (strcmp(name, "bye") == 0 || strcmp(name, "exit") == 0 || strcmp(name, "q") == 0) {
-        c->quit = true;
-        goto done;
-    }
-    while (k->name && strcmp(k->name, name) != 0) k++;
+    const char *other = word_of_others(name, &arg), *want = other ? other : name;
+    while (k->name && strcmp(k->name, want) != 0) k++;
     if (!k->name) {
         const char *names[16], *near;
         size_t m = 0;

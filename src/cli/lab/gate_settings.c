@@ -138,6 +138,14 @@ static const char *plus_minus(char *dst, size_t cap, double x, double half)
     return dst;
 }
 
+/* Why there is nothing beside a row, once for a record. */
+static void print_missing(const hn_baseline_row *r, bool said)
+{
+    char why[200] = "";
+    if (r->near && !said) hn_measurement_differs(why, sizeof why, r->before, r->near);
+    hn_out_printf("not measured now%s%s\n", why[0] ? ": " : "", HN_ESC(why, strlen(why)));
+}
+
 void hn_gate_print_rows(const hn_baseline_row *rows, size_t n)
 {
     hn_out_printf("%-20s %18s %18s %-7s %7s  %-16s %7s %8s   %s\n", "", "baseline", "now", "", "ratio", "interval",
@@ -158,7 +166,7 @@ void hn_gate_print_rows(const hn_baseline_row *rows, size_t n)
                        : r->unit,
             isfinite(r->median_before) ? 19 : 18, plus_minus(was, sizeof was, r->median_before, r->half_before),
             isfinite(r->median_after) ? 19 : 18, plus_minus(now, sizeof now, r->median_after, r->half_after), r->unit);
-        if (!r->after) hn_out_printf("not measured now\n");
+        if (!r->after) print_missing(r, i > 0 && rows[i - 1].before == r->before);
         else if (!isfinite(r->test.ratio)) hn_out_printf("no ratio\n");
         else
             hn_out_printf("%7.3f  %-16s %5.1f %% %8s   %s%s\n", r->test.ratio, ci, 100 * r->margin, p,

@@ -170,12 +170,11 @@ static int quality(compare *c)
         return hn_cli_error(HN_EXIT_QUALITY, "side %c gives broken output; its speed means nothing",
                             c->why[0][0] ? 'a' : 'b');
     if (hn_q_same_answers(c->quality[0], c->quality[1]))
-        hn_cli_error(0, "the answers are the same, the numbers behind them are not");
+        hn_cli_error(0, "the same words were chosen in the samples, by other numbers");
     c->different = true;
     if (hn_opts_flag(c->cli->opts, "allow-different")) return 0;
-    return hn_cli_error(
-        HN_EXIT_QUALITY,
-        "the sides answer differently, so nothing was timed; --allow-different measures them all the same");
+    return hn_cli_error(HN_EXIT_QUALITY, "the sides do not compute the same numbers, so nothing was timed; "
+                                         "--allow-different measures them all the same");
 }
 
 /* ---- what a person sees ------------------------------------------------------------------------------ */
@@ -223,7 +222,9 @@ static void print_report(const compare *c, const hn_ab_report *r)
     if (c->asked && strcmp(c->quality[0], c->quality[1]) == 0)
         hn_out_printf("quality  %s, the same on both sides\n", c->quality[0]);
     else if (c->asked)
-        hn_out_printf("quality  %s and %s: THE SIDES ANSWER DIFFERENTLY (accepted)\n", c->quality[0], c->quality[1]);
+        hn_out_printf("quality  %s and %s: %s (accepted)\n", c->quality[0], c->quality[1],
+                      hn_q_same_answers(c->quality[0], c->quality[1]) ? "THE SAME WORDS, BY OTHER NUMBERS"
+                                                                      : "THE SIDES ANSWER DIFFERENTLY");
     if (r->n) {
         const hn_ab_line *l = &r->line[0];
         hn_out_printf("rounds   %d run%s of each side, order from seed %llu%s%s%s; look%s %d of %d\n\n", l->n_runs,

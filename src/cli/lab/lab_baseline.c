@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <sys/stat.h>
 
 static const hn_opt opts[] = {
     HN_OPT("dir", NULL, FILE, "DIR", "where baselines are kept", .def = HN_BASELINE_DIR, .use = HN_USE_NONE),
@@ -48,9 +49,12 @@ static int from_history(const hn_cli *cli, json_t *records)
     hone_error err;
     hn_history h;
     hn_environ e;
-    if (hn_record_base(base, sizeof base, hn_opts_str(cli->opts, "from"), &err) != HONE_OK)
-        return hn_cli_usage(cli, "%s", err.message);
+    const char *from = hn_opts_str(cli->opts, "from");
+    struct stat sb;
+    if (hn_record_base(base, sizeof base, from, &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
     snprintf(path, sizeof path, "%s.jsonl", base);
+    if (stat(path, &sb) != 0 && stat(from, &sb) == 0 && S_ISREG(sb.st_mode)) /* as lab diff and lab report take it */
+        snprintf(path, sizeof path, "%s", from);
     if (hn_history_read_until(&h, path, hn_abort_fn, &err) != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
     hn_history_say(&h, say, sizeof say);
     if (say[0]) hn_cli_note("%s: %s", HN_ESC(path, strlen(path)), say);

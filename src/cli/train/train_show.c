@@ -78,13 +78,29 @@ static double way(const hn_train_job *j)
     return (double)j->info.steps * (j->info.min_lr + share[j->p.schedule] * (j->info.lr - j->info.min_lr));
 }
 
-/* The three numbers were found with hone-tiny: greedy answers stay what they were below them. hone-chat agrees where
- * queries and values are trained (48 steps: the same at a rate of 2e-4, others at 4e-4); with all targets single
- * answers change at half of that, and none in the way of the data. */
+/* How far steps must go in all (`way`) to be seen, found by greedy answers to ten prompts: below it few of them change,
+ * and none in the way of the data. hone-tiny (300 little stories) and hone-chat (200 conversations), of ten:
+ *   queries and values 4e-3: 1 and 0, 8e-3: 5 and 0; all targets 4e-3: 4 and 0, 8e-3: 7 and 4, 2e-3: 2 and 0;
+ *   all weights 2e-4: 5 and 0, 5e-4: 8 and 3, 1e-3: 8 and 4.
+ * So of adapters it is shorter the more matrices have one, about as the root of their number (attention's four: 3 at
+ * 4e-3, 7 at 8e-3; queries alone: 1 at 8e-3). */
+static double way_to_be_seen(const hn_train_job *j)
+{
+    static const double ADAPTER = 8e-3, WHOLE = 3e-4; /* of two matrices a layer */
+    const hone_train_params *p = &j->p;
+    hone_model_info m;
+    hone_model_get_info(j->m, &m);
+    double n = 1, layers = p->n_layers && p->n_layers < m.n_layer ? (double)p->n_layers / m.n_layer : 1;
+    for (const char *s = p->targets; (s = strchr(s, ',')); s++) n++;
+    if (strcmp(p->targets, "qv") == 0) n = 2;
+    if (strcmp(p->targets, "attn") == 0) n = 4;
+    if (strcmp(p->targets, "all") == 0) n = 7;
+    return p->full ? WHOLE : ADAPTER / sqrt(n * layers / 2);
+}
+
 static void warn_of_few_steps(const hn_train_job *j)
 {
     enum { ENOUGH = 48, FROM_NOTHING = 500 };
-    static const double ADAPTER = 8e-3, WHOLE = 1e-3;
     const hone_train_params *p = &j->p;
     const hn_opts *o = j->cli->opts;
     bool begun = hn_opts_given(o, "from-config");
@@ -92,7 +108,7 @@ static void warn_of_few_steps(const hn_train_job *j)
     char more[64] = "", all[24] = "";
     long long steps = j->info.steps, per_epoch = (j->info.n_sequence + p->batch - 1) / p->batch;
     per_epoch = (per_epoch + p->accumulate - 1) / p->accumulate;
-    if (begun ? steps >= FROM_NOTHING : reach >= (p->full ? WHOLE : ADAPTER)) return;
+    if (begun ? steps >= FROM_NOTHING : reach >= way_to_be_seen(j)) return;
     if (begun) {
         hn_cli_note("%lld step%s: a model that begins from nothing needs thousands; try: --steps 5000", steps,
                     steps == 1 ? "" : "s");

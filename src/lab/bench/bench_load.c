@@ -30,7 +30,7 @@ static void give_args(served *s, const hn_bench_settings *set, int32_t n_ctx)
     size_t n = 0;
     snprintf(s->threads, sizeof s->threads, "%d", set->threads);
     snprintf(s->ctx, sizeof s->ctx, "%d", n_ctx);
-    const char *const always[] = { s->self, "serve", "-m",         set->model, "--port", "0",  "--no-ui",
+    const char *const always[] = { s->self, "serve", "-m",         set->model, "--port", "0",    "--no-ui",
                                    "-c",    s->ctx,  "--parallel", "16",       "--kv",   set->kv };
     for (; n < sizeof always / sizeof *always; n++) s->argv[n] = always[n];
     if (set->threads > 0) s->argv[n++] = "-t", s->argv[n++] = s->threads;
@@ -78,8 +78,8 @@ static hone_status await_server(served *s, bool (*interrupted)(void *), hone_err
         }
         nanosleep(&pause, NULL);
     }
-    return HN_FAIL(err, HONE_E_NETWORK, "the server does not answer%s%s within %d s",
-                   s->url[0] ? " at " : "", s->url, (int)WAIT_S);
+    return HN_FAIL(err, HONE_E_NETWORK, "the server does not answer%s%s within %d s", s->url[0] ? " at " : "", s->url,
+                   (int)WAIT_S);
 }
 
 static hone_status begin_server(served *s, const hn_bench_run *r, int32_t n_ctx, hone_error *err)

@@ -19,7 +19,7 @@ typedef struct taken { /* of one phase */
 } taken;
 typedef struct profiled {
     hn_profile p;
-    taken phase[HN_PROFILE_PHASES];
+    taken phase[HN_PROFILE_ANSWER];
 } profiled;
 
 static void copy_name(char to[64], const char *from)
@@ -70,7 +70,7 @@ static hone_status add_phase(hn_bench_run *r, const hn_bench_entry *e, const tak
 
 hone_status hn_run_e2e_profile(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
-    static const char *const names[HN_PROFILE_PHASES] = { "prompt", "token" };
+    static const char *const names[HN_PROFILE_ANSWER] = { "prompt", "token" };
     hone_model *m;
     hone_session *s = NULL;
     int32_t n_prompt = r->set.n_prompt > 0 ? r->set.n_prompt : 128, n_gen = r->set.n_gen > 0 ? r->set.n_gen : 32;
@@ -91,12 +91,12 @@ hone_status hn_run_e2e_profile(hn_bench_run *r, const hn_bench_entry *e, hone_er
         ran = hn_profile_run(&w->p, s, m, &p, err);
         if (ran != HONE_OK) break;
         if (w->p.verdict.state == HN_INVALID) hn_invalid(&v, "%s", w->p.verdict.reason);
-        for (int k = 0; k < HN_PROFILE_PHASES && i > 0; k++) take(&w->phase[k], &w->p.phase[k], i - 1);
+        for (int k = 0; k < HN_PROFILE_ANSWER && i > 0; k++) take(&w->phase[k], &w->p.phase[k], i - 1);
         n += i > 0;
         hn_profile_free(&w->p);
     }
     hone_session_free(s);
-    for (int k = 0; k < HN_PROFILE_PHASES && st == HONE_OK; k++)
+    for (int k = 0; k < HN_PROFILE_ANSWER && st == HONE_OK; k++)
         st = add_phase(r, e, &w->phase[k], names[k], n, &v, n_prompt, n_gen, wanted, err);
     free(w);
     return st == HONE_OK ? ran : st;

@@ -77,21 +77,23 @@ static void add_type(hn_profile_op *op, const char *type)
     if (type && !strstr(op->types, type)) snprintf(op->types + n, sizeof op->types - n, "%s%s", n ? ", " : "", type);
 }
 
+void hn_profile_add(hn_profile *p, hn_profile_phase *ph, const hone_profile_event *e)
+{
+    hn_profile_op *op = op_of(p, ph, e->op);
+    if (!op) {
+        p->lost++;
+        return;
+    }
+    add(&op->all, e);
+    add(&op->layer[e->layer >= 0 && e->layer < p->n_layer ? e->layer : p->n_layer], e);
+    add_type(op, e->type);
+    ph->parts_ns += e->end_ns - e->start_ns;
+}
+
 static void add_events(hn_profile *p, hn_profile_phase *ph, const call_events *c)
 {
     p->lost += c->lost;
-    for (size_t i = 0; i < c->n; i++) {
-        hn_profile_op *op = op_of(p, ph, c->e[i].op);
-        if (!op) {
-            p->lost++;
-            continue;
-        }
-        int32_t il = c->e[i].layer;
-        add(&op->all, &c->e[i]);
-        add(&op->layer[il >= 0 && il < p->n_layer ? il : p->n_layer], &c->e[i]);
-        add_type(op, c->e[i].type);
-        ph->parts_ns += c->e[i].end_ns - c->e[i].start_ns;
-    }
+    for (size_t i = 0; i < c->n; i++) hn_profile_add(p, ph, &c->e[i]);
 }
 
 /* ---- running ----------------------------------------------------------------------------------- */
@@ -106,10 +108,10 @@ typedef struct run {
     int32_t n_vocab;
     bool recurrent;
     hone_snapshot *base;              /* recurrent: the state at `depth`, where every round begins; NULL: depth 0 */
-    double *ratio[HN_PROFILE_PHASES]; /* ln(with / without) */
-    size_t n_ratio[HN_PROFILE_PHASES];
-    double count[HN_PROFILE_PHASES][HN_COUNTS];
-    int64_t counted[HN_PROFILE_PHASES]; /* tokens */
+    double *ratio[HN_PROFILE_ANSWER]; /* ln(with / without) */
+    size_t n_ratio[HN_PROFILE_ANSWER];
+    double count[HN_PROFILE_ANSWER][HN_COUNTS];
+    int64_t counted[HN_PROFILE_ANSWER]; /* tokens */
 } run;
 
 static void read_counters(const run *r, int64_t v[HN_COUNTS])
@@ -218,7 +220,7 @@ static hone_status alloc_run(run *r, hn_profile *out, const hn_profile_params *p
     r->events.e = calloc(r->events.cap, sizeof *r->events.e);
     r->kept = calloc((size_t)r->n_vocab, sizeof *r->kept);
     bool ok = r->events.e && r->kept;
-    for (int i = 0; i < HN_PROFILE_PHASES; i++)
+    for (int i = 0; i < HN_PROFILE_ANSWER; i++)
         ok = (r->ratio[i] = calloc((i == HN_PROFILE_PREFILL ? 1 : n_call) * (size_t)p->rounds, sizeof(double))) && ok;
     if (p->max_trace) {
         size_t want = r->events.cap + (size_t)p->n_gen * ((size_t)out->n_layer * PER_LAYER + PER_CALL);
@@ -255,7 +257,7 @@ hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m
     if (st == HONE_OK) st = hone_append(s, 0, ids + p->depth, n_prompt < WARM ? n_prompt : WARM, &r.logits, err);
     for (int32_t k = 0; k < p->rounds && st == HONE_OK && out->verdict.state != HN_INVALID; k++)
         st = round_of(&r, ids + p->depth, k, err);
-    for (int i = 0; i < HN_PROFILE_PHASES; i++) {
+    for (int i = 0; i < HN_PROFILE_ANSWER; i++) {
         if (st == HONE_OK) st = hn_stats_of(&out->phase[i].cost, r.ratio[i], r.n_ratio[i], err);
         for (int k = 0; k < HN_COUNTS; k++)
             out->phase[i].count[k] = p->counters && r.counted[i] ? r.count[i][k] / (double)r.counted[i] : NAN;
@@ -317,6 +319,10 @@ double hn_profile_rest(const hn_profile_phase *ph)
     return ph->whole_ns ? 1 - (double)ph->parts_ns / (double)ph->whole_ns : NAN;
 }
 
+static const char *const phase_names[HN_PROFILE_PHASES] = {
+    "prefill", "decode", "step", "forward", "backward", "update"
+};
+
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 
 static json_t *sum_json(const hn_profile_sum *s, const hn_profile_phase *ph)
@@ -376,7 +382,8 @@ static json_t *phase_json(const hn_profile *p, const hn_profile_phase *ph, const
     json_object_set_new(o, "parts_ms", hn_lab_num((double)ph->parts_ns * 1e-6));
     json_object_set_new(o, "rest_ms", hn_lab_num(((double)ph->whole_ns - (double)ph->parts_ns) * 1e-6));
     json_object_set_new(o, "rest_pct", hn_lab_num(100 * rest));
-    json_object_set_new(o, "rest_ok", json_boolean(rest <= HN_PROFILE_MAX_REST && p->lost == 0));
+    bool part = p->training && ph != &p->phase[HN_PROFILE_STEP]; /* the whole step is judged */
+    json_object_set_new(o, "rest_ok", part ? json_null() : json_boolean(rest <= HN_PROFILE_MAX_REST && p->lost == 0));
     json_object_set_new(o, "cost",
                         json_pack("{s:o, s:[o, o], s:i}", "pct", hn_lab_num(100 * cost), "ci95",
                                   hn_lab_num(100 * ci[0]), hn_lab_num(100 * ci[1]), "pairs", (int)ph->cost.n));
@@ -394,14 +401,15 @@ static json_t *phase_json(const hn_profile *p, const hn_profile_phase *ph, const
 json_t *hn_profile_json(const hn_profile *p, const hn_peaks *peaks, int32_t threads, int32_t threads_batch)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "prefill", phase_json(p, &p->phase[HN_PROFILE_PREFILL], peaks, threads_batch));
-    json_object_set_new(o, "decode", phase_json(p, &p->phase[HN_PROFILE_DECODE], peaks, threads));
+    int from = p->training ? HN_PROFILE_STEP : HN_PROFILE_PREFILL,
+        end = p->training ? HN_PROFILE_PHASES : HN_PROFILE_ANSWER;
+    for (int k = from; k < end; k++)
+        json_object_set_new(o, phase_names[k],
+                            phase_json(p, &p->phase[k], peaks, k == HN_PROFILE_DECODE ? threads : threads_batch));
     return o;
 }
 
 /* ---- for other programs ---------------------------------------------------------------------------------- */
-
-static const char *const phase_names[HN_PROFILE_PHASES] = { "prefill", "decode" };
 
 static void slice(FILE *f, uint64_t zero, const char *cat, uint64_t start, uint64_t end, const char *name)
 {
@@ -465,6 +473,7 @@ hone_status hn_profile_folded(const hn_profile *p, char **text, size_t *n, hone_
     FILE *f = t.f;
     for (int k = 0; k < HN_PROFILE_PHASES; k++) {
         const hn_profile_phase *ph = &p->phase[k];
+        if (k == HN_PROFILE_STEP) continue; /* its parts follow */
         for (int32_t il = 0; il <= p->n_layer; il++)
             for (int i = 0; i < ph->n_op; i++) {
                 const hn_profile_sum *s = &ph->op[i].layer[il];

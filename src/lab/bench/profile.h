@@ -1,4 +1,4 @@
-/* profile: where the time of a prompt and of single tokens goes, operation by operation,
+/* profile: where the time of a prompt, of single tokens and of steps of a training goes, operation by operation,
  * with bytes, rates and shares of the roof; what looking costs, and what is left over. */
 #ifndef HN_PROFILE_H
 #define HN_PROFILE_H
@@ -14,7 +14,17 @@
 #define HN_PROFILE_MAX_COST 0.02
 #define HN_PROFILE_MAX_REST 0.05
 
-typedef enum hn_profile_phase_id { HN_PROFILE_PREFILL = 0, HN_PROFILE_DECODE, HN_PROFILE_PHASES } hn_profile_phase_id;
+/* Of answers, and of a training: whole steps (without operations of their own) and their three parts. */
+typedef enum hn_profile_phase_id {
+    HN_PROFILE_PREFILL = 0,
+    HN_PROFILE_DECODE,
+    HN_PROFILE_STEP,
+    HN_PROFILE_FORWARD,
+    HN_PROFILE_BACKWARD,
+    HN_PROFILE_UPDATE,
+    HN_PROFILE_PHASES
+} hn_profile_phase_id;
+enum { HN_PROFILE_ANSWER = HN_PROFILE_DECODE + 1 }; /* the phases of answers are those before */
 typedef enum hn_profile_count {
     HN_COUNT_CYCLES = 0,
     HN_COUNT_INSTRUCTIONS,
@@ -61,6 +71,7 @@ typedef struct hn_profile_call {
 
 typedef struct hn_profile {
     int32_t n_layer;
+    bool training; /* which phases there are */
     hn_profile_phase phase[HN_PROFILE_PHASES];
     hone_profile_event *event; /* of the first round, for the trace */
     size_t n_event, cap_event;
@@ -84,6 +95,8 @@ typedef struct hn_profile_params {
 hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m, const hn_profile_params *p,
                            hone_error *err);
 void hn_profile_free(hn_profile *p);
+/* For who runs something else: adds an operation to a phase, its time to the phase's parts. */
+void hn_profile_add(hn_profile *p, hn_profile_phase *ph, const hone_profile_event *e);
 
 /* How near the roof a sum of operations is: the time its bytes and its operations need at the least
  * (whichever is more) over the time taken. NaN: no roof, or nothing counted. *bound (NULL allowed):
@@ -96,7 +109,8 @@ bool hn_profile_in_cache(const hn_profile_phase *ph, const hn_peaks *peaks);
 double hn_profile_cost(const hn_profile_phase *ph, double ci[2]);
 double hn_profile_rest(const hn_profile_phase *ph); /* share of the time between the operations */
 
-/* {"prefill": {…}, "decode": {…}}; a phase that was not run is null. peaks NULL: no roof. */
+/* {"prefill": {…}, "decode": {…}}, or {"step", "forward", "backward", "update"}; a phase that was not run is null.
+ * peaks NULL: no roof. */
 json_t *hn_profile_json(const hn_profile *p, const hn_peaks *peaks, int32_t threads, int32_t threads_batch);
 /* Trace Event JSON (chrome://tracing, Perfetto): calls hold layers hold operations. malloc'ed. */
 hone_status hn_profile_trace(const hn_profile *p, char **text, size_t *n, hone_error *err);

@@ -21,7 +21,7 @@ static double factor(const char *from, size_t n, const char *to)
         int kind;
         double size;
     } units[] = { { "s", 0, 1 },    { "ms", 0, 1e-3 }, { "us", 0, 1e-6 }, { "ns", 0, 1e-9 },
-                  { "GB", 1, 1e9 }, { "MB", 1, 1e6 },  { "kB", 1, 1e3 } };
+                  { "GB", 1, 1e9 }, { "MB", 1, 1e6 },  { "kB", 1, 1e3 },  { "x", 2, 1 } };
     double a = NAN, b = NAN;
     int ka = -1, kb = -2;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
@@ -31,21 +31,23 @@ static double factor(const char *from, size_t n, const char *to)
     return ka == kb ? a / b : NAN;
 }
 
-/* "< 5 us a word", "0": the most that the wish allows, in `unit`, of the variant "word". NaN: not to be judged. */
-static double most_of(const char *s, const char *unit, const char *variant)
+/* "< 5 us a word", "0": the most that the wish allows, in `unit`, of the variant "word"; "> 2 x": the least, *least.
+ * NaN: not to be judged. */
+static double limit_of(const char *s, const char *unit, const char *variant, bool *least)
 {
     char *end;
     bool less = *s == '<';
-    s += less;
+    *least = *s == '>';
+    s += less || *least;
     double x = strtod(s, &end);
     if (end == s) return NAN;
     end += strspn(end, " ");
-    if (!*end || *end == ',') return x == 0 ? 0 : NAN;
+    if (!*end || *end == ',') return x == 0 && !*least ? 0 : NAN;
     size_t n = strcspn(end, " ,");
     const char *rest = end + n;
     bool plain = !*rest || *rest == ',' || strncmp(rest, " (", 2) == 0 ||
                  (strncmp(rest, " a ", 3) == 0 && strcmp(rest + 3, variant) == 0);
-    return less && plain ? x * factor(end, n, unit) : NAN;
+    return (less || *least) && plain ? x * factor(end, n, unit) : NAN;
 }
 
 /* The part of the target that speaks of this record: behind the word of its variant, or all of it. */
@@ -64,14 +66,16 @@ hn_wish hn_target_judge(json_t *record)
     json_t *stats = json_object_get(record, "stats"), *ci = json_object_get(stats, "ci95");
     const char *target = hn_record_text(record, "target"),
                *variant = hn_record_text(json_object_get(record, "config"), "variant");
-    double most = most_of(part_of(target, variant), hn_record_text(record, "unit"), variant);
+    bool least;
+    double limit = limit_of(part_of(target, variant), hn_record_text(record, "unit"), variant, &least);
     double lo = hn_record_number(stats, "min"), hi = hn_record_number(stats, "max");
     if (json_array_size(ci) == 2) {
         lo = json_number_value(json_array_get(ci, 0));
         hi = json_number_value(json_array_get(ci, 1));
     }
-    if (!isfinite(most) || !isfinite(lo) || !isfinite(hi)) return HN_WISH_NONE;
-    return hi <= most ? HN_WISH_MET : lo > most ? HN_WISH_NOT_MET : HN_WISH_OPEN;
+    if (!isfinite(limit) || !isfinite(lo) || !isfinite(hi)) return HN_WISH_NONE;
+    bool met = least ? lo >= limit : hi <= limit, missed = least ? hi < limit : lo > limit;
+    return met ? HN_WISH_MET : missed ? HN_WISH_NOT_MET : HN_WISH_OPEN;
 }
 
 /* ---- requirements --------------------------------------------------------------------------------------- */

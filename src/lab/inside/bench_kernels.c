@@ -464,6 +464,14 @@ static void call_pick(void *arg, int64_t calls)
     hn_bench_sink(j);
 }
 
+/* A regret whose interval holds 0 is none. */
+static void say_regret(hn_bench_result *res)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < res->n; i++) least = fmin(least, res->samples[i]);
+    if (least <= 0) hn_bench_note(res, "none shown: in some rounds nothing was faster than what is chosen");
+}
+
 /* Is what is chosen (the best level, packed where it can be) the fastest of all there are? */
 static hone_status regret(hn_bench_run *r, const hn_bench_entry *e, const char *type, int32_t columns, hone_error *err)
 {
@@ -506,6 +514,7 @@ static hone_status regret(hn_bench_run *r, const hn_bench_entry *e, const char *
     for (int i = 0; i < n; i++) samples[i] = chosen[i] == least ? 0 : 100 * (chosen[i] / least - 1);
     res.samples = samples;
     res.n = res.verdict.state == HN_INVALID ? 0 : (size_t)n;
+    say_regret(&res);
     res.extra = json_pack("{s:s}", "fastest", best);
     return hn_bench_add(r, e, &res, err);
 }

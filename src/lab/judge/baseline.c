@@ -480,9 +480,30 @@ static bool gated(const char *list, const char *metric)
 
 /* Which kernels and which form of the weights serve it is the engine's affair, and may be the very change that is
  * judged. */
+static const char *const free_keys[] = { "samples", "weights_note", "weights", "cpu", NULL };
+
+void hn_measurement_differs(char *dst, size_t cap, json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *x = json_object_get(a, "config"), *y = json_object_get(b, "config"), *v;
+    json_object_foreach(x, key, v)
+    {
+        json_t *w = json_object_get(y, key);
+        bool asked = true;
+        for (const char *const *k = free_keys; *k; k++) asked = asked && strcmp(key, *k) != 0;
+        if (!asked || json_equal(v, w)) continue;
+        char *s = hn_json_dump(v, JSON_ENCODE_ANY | JSON_COMPACT),
+             *t = w ? hn_json_dump(w, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        snprintf(dst, cap, "%s is %.60s, there %.60s", key, s ? s : "?", t ? t : "missing");
+        free(s);
+        free(t);
+        return;
+    }
+    snprintf(dst, cap, "another configuration there");
+}
+
 bool hn_same_measurement(json_t *a, json_t *b)
 {
-    static const char *const free_keys[] = { "samples", "weights_note", "weights", "cpu", NULL };
     if (strcmp(hn_record_id(a), hn_record_id(b)) != 0) return false;
     json_t *x = json_copy(json_object_get(a, "config")), *y = json_copy(json_object_get(b, "config"));
     for (const char *const *k = free_keys; *k; k++) {
@@ -511,9 +532,9 @@ static double half_width(json_t *stats)
                : NAN;
 }
 
-/* All samples of one metric in all records of now that are the same measurement. */
-static hone_status samples_now(double **x, size_t *n, json_t **record, json_t *before, json_t *now, const char *metric,
-                               hone_error *err)
+/* All samples of one metric in all records of now that are the same measurement; *near: of the same id, another one. */
+static hone_status samples_now(double **x, size_t *n, json_t **record, json_t **near, json_t *before, json_t *now,
+                               const char *metric, hone_error *err)
 {
     size_t i;
     json_t *r;
@@ -524,7 +545,10 @@ static hone_status samples_now(double **x, size_t *n, json_t **record, json_t *b
     {
         double *part, *all;
         size_t k;
-        if (!hn_same_measurement(before, r)) continue;
+        if (!hn_same_measurement(before, r)) {
+            if (strcmp(hn_record_id(before), hn_record_id(r)) == 0) *near = r;
+            continue;
+        }
         hone_status st = hn_record_samples(&part, &k, r, metric, err);
         if (st != HONE_OK) return st;
         all = realloc(*x, (*n + k + 1) * sizeof *all);
@@ -547,7 +571,7 @@ static hone_status compare_one(hn_baseline_row *row, json_t *now, const hn_basel
     size_t na, nb;
     hn_stats s;
     hone_status st = hn_record_samples(&a, &na, row->before, row->metric, err);
-    if (st == HONE_OK) st = samples_now(&b, &nb, &row->after, row->before, now, row->metric, err);
+    if (st == HONE_OK) st = samples_now(&b, &nb, &row->after, &row->near, row->before, now, row->metric, err);
     if (st == HONE_OK) {
         json_t *stats = hn_record_stats(row->before, row->metric), *m = json_object_get(stats, "median");
         row->median_before = json_is_number(m) ? json_number_value(m) : NAN;

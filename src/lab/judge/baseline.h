@@ -64,6 +64,7 @@ void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is);
 typedef struct hn_baseline_row {
     const char *id, *metric, *unit; /* borrowed from the baseline */
     json_t *before, *after;         /* records, borrowed; after NULL: nothing of the kind was measured */
+    json_t *near;                   /* after NULL: what was measured of the same id, with other settings; or NULL */
     bool higher, gated;
     double margin;
     double median_before, median_after, half_before, half_after; /* NaN: unknown */
@@ -80,6 +81,8 @@ typedef struct hn_baseline_rule {
 /* Do two records measure the same: the same id, and the same asked for? Which kernels and which form of the weights
  * serve it may differ. */
 bool hn_same_measurement(json_t *a, json_t *b);
+/* Of two of one id that do not: the first thing that was asked for otherwise, "n_prompt is 512, there 128". */
+void hn_measurement_differs(char *dst, size_t cap, json_t *a, json_t *b);
 
 /* Compares every metric of every record of the baseline with the samples of all records of the same measurement in
  * `now`, taken together. HONE_E_ARG: a name in rule->metrics that no record has. */

@@ -33,27 +33,6 @@ static json_t *partner_of(json_t *r, json_t *list)
 
 /* ---- why not ----------------------------------------------------------------------------------- */
 
-/* The first thing that was asked for otherwise. */
-static void config_differs(char *dst, size_t cap, json_t *a, json_t *b)
-{
-    const char *key;
-    json_t *x = json_object_get(a, "config"), *y = json_object_get(b, "config"), *v;
-    json_object_foreach(x, key, v)
-    {
-        json_t *w = json_object_get(y, key);
-        bool asked = strcmp(key, "samples") != 0 && strcmp(key, "weights_note") != 0 && strcmp(key, "weights") != 0 &&
-                     strcmp(key, "cpu") != 0;
-        if (!asked || json_equal(v, w)) continue;
-        char *s = hn_json_dump(v, JSON_ENCODE_ANY | JSON_COMPACT),
-             *t = w ? hn_json_dump(w, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-        snprintf(dst, cap, "%s is %.60s, there %.60s", key, s ? s : "?", t ? t : "missing");
-        free(s);
-        free(t);
-        return;
-    }
-    snprintf(dst, cap, "another configuration there");
-}
-
 static void no_partner(char *dst, size_t cap, json_t *r, json_t *list, char other)
 {
     json_t *model = NULL, *config = NULL;
@@ -66,7 +45,7 @@ static void no_partner(char *dst, size_t cap, json_t *r, json_t *list, char othe
         else config = x;
     }
     size_t n = (size_t)snprintf(dst, cap, "no partner in %c: ", other);
-    if (config) config_differs(dst + n, cap - n, r, config);
+    if (config) hn_measurement_differs(dst + n, cap - n, r, config);
     else if (model)
         snprintf(dst + n, cap - n, "it was measured with another model there, %.80s",
                  hn_record_text(json_object_get(model, "model"), "path_name"));

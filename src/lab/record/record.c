@@ -68,11 +68,12 @@ static void put(cells *c, const char *s, size_t len)
 }
 static void puts_cell(cells *c, const char *s) { put(c, s, strlen(s)); }
 
-/* Text into a table cell: no bar, no line end, nothing that a terminal obeys. */
+/* Text into a table cell: no bar, no line end, no markup, nothing that a terminal obeys. */
 static void put_text(cells *c, const char *s)
 {
     for (; s && *s; s++) {
         if (*s == '|') put(c, "\\|", 2);
+        else if (*s == '<') put(c, "&lt;", 4);
         else put(c, (unsigned char)*s < 0x20 || *s == 0x7F ? " " : s, 1);
     }
 }
@@ -160,8 +161,10 @@ void hn_history_row(char *dst, size_t cap, json_t *record)
     json_t *note;
     json_array_foreach(json_object_get(record, "notes"), i, note)
     {
+        const char *text = json_string_value(note); /* what it says; the details behind ':' are in the .jsonl */
+        snprintf(t, sizeof t, "%.*s", text ? (int)strcspn(text, ":") : 0, text ? text : "");
         puts_cell(&c, "; ");
-        put_text(&c, json_string_value(note));
+        put_text(&c, t);
     }
     c.cap = cap;
     puts_cell(&c, " |\n");

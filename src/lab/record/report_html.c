@@ -60,6 +60,10 @@ void hn_html_state_cell(FILE *f, json_t *record)
     else
         text2(f, "<span class=\"v same\">\xE2\x97\x8B not checked</span><small>",
               hn_record_text(record, "invalid_reason"), "</small>");
+    json_t *met = json_object_get(record, "target_met");
+    if (!json_is_boolean(met)) return;
+    if (json_is_true(met)) text2(f, "<small>\xE2\x9C\x93 target met: ", hn_record_text(record, "target"), "</small>");
+    else text2(f, "<small class=\"v bad\">\xE2\x9C\x95 target missed: ", hn_record_text(record, "target"), "</small>");
 }
 
 void hn_html_notes(FILE *f, json_t *record, const char *before, const char *after)

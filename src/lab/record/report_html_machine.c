@@ -117,9 +117,13 @@ void hn_html_roofline(FILE *f, const hn_report *r)
     if (p && roof && p->n) {
         hn_html_section(
             f, "roofline", "Roofline",
-            "How much arithmetic per byte read, and how fast. Below the slanted line memory is the limit, below "
-            "the level ones arithmetic. The roofs were measured on the machine; "
-            "operations per byte follow from the shapes, with weights read once per call.");
+            roof->n
+                ? "How much arithmetic per byte read, and how fast. Below the slanted line memory is the limit, "
+                  "below the level ones arithmetic. The roofs were measured on the machine; "
+                  "operations per byte follow from the shapes, with weights read once per call."
+                : "How much arithmetic per byte read, and how fast; operations per byte follow from the shapes, with "
+                  "weights read once per call. No lines are drawn: nobody has measured what this machine can do, "
+                  "which hone lab peaks does.");
         put(f, "<figure>");
         hn_rep_plot_roofline(f, roof->roof, roof->n, p->s, p->n);
         put(f, "</figure>\n<table class=\"fold\"><thead><tr><th>Measurement</th><th class=\"r\">Operations<br/>per "
@@ -358,6 +362,9 @@ void hn_html_profiles(FILE *f, const hn_report *r)
         text2(f, "<p class=\"v bad\">\xE2\x9C\x95 invalid: ", hn_record_text(o, "invalid_reason"), "</p>\n");
     phase(f, json_object_get(o, "prefill"), "Prefill");
     phase(f, json_object_get(o, "decode"), "Decode");
+    phase(f, json_object_get(o, "forward"), "Forward");
+    phase(f, json_object_get(o, "backward"), "Backward");
+    phase(f, json_object_get(o, "update"), "Update");
     put(f, "</section>\n");
 }
 

@@ -589,8 +589,9 @@ void hn_rep_plot_roofline(FILE *f, const hn_rep_roof *roof, size_t n_roof, const
     hn_rep_axis xa = hn_rep_axis_make(xlo / 1.3, xhi * 1.3, 6, true), ya = hn_rep_axis_make(ylo / 1.3, yhi, 6, true);
     char num[HN_REP_NUM], t[300];
     hn_rep_svg_open(f, "plot", BOTTOM + 36, "Roofline",
-                    "Rate over operations per byte, both scales logarithmic; slanted lines are the read bandwidth "
-                    "measured, level ones the arithmetic measured");
+                    n_roof ? "Rate over operations per byte, both scales logarithmic; slanted lines are the read "
+                             "bandwidth measured, level ones the arithmetic measured"
+                           : "Rate over operations per byte, both scales logarithmic");
     hn_rep_x_axis(f, &xa, TOP, BOTTOM, "operations per byte read");
     hn_rep_y_axis(f, &ya, TOP, BOTTOM);
     fprintf(f, "<text class=\"u\" x=\"0\" y=\"%d\">10\xE2\x81\xB9 operations/s</text>\n", TOP - 4);

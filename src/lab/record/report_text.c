@@ -73,10 +73,14 @@ static bool md_table(FILE *f, const hn_report *r)
             if (bad) fputs("~~", f);
             md2(f, " | ", m[k].unit, " | ");
             hn_allocs_text(allocs, sizeof allocs, hn_record_allocs(o, m[k].name));
-            fprintf(f, "%s | %zu | %s |\n", allocs, m[k].n,
+            json_t *met = json_object_get(o, "target_met");
+            fprintf(f, "%s | %zu | %s", allocs, m[k].n,
                     bad                   ? "INVALID"
                     : json_is_true(valid) ? "valid"
                                           : "not checked");
+            if (json_is_boolean(met) && !bad)
+                md2(f, "; target ", hn_record_text(o, "target"), json_is_true(met) ? ": met" : ": not met");
+            fputs(" |\n", f);
         }
     }
     return shown < MAX_MD;
@@ -92,6 +96,78 @@ static void md_measurements(FILE *f, const hn_report *r)
 void hn_rep_write_md_table(FILE *f, const hn_report *r)
 {
     if (!md_table(f, r)) fputs("\nMore rows are in the CSV and JSON.\n", f);
+}
+
+/* Each run of what was measured more than once, in time order, beside the one before: the history as a table. */
+static void md_runs(FILE *f, const hn_report *r)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < r->n_series; i++) {
+        const hn_series *s = r->lines[i].s;
+        for (size_t k = 0; s->n > 1 && k < s->n && shown < MAX_MD; k++, shown++) {
+            const hn_point *p = &s->points[k];
+            char when[48], a[HN_REP_NUM], c[HN_REP_NUM];
+            if (!shown)
+                fputs(
+                    "\n## Runs\n\nEach run beside the one before it; not measured side by side, so a difference can be "
+                    "the machine's.\n\n| Series | When | Title | Change | Median | Unit | To the one before "
+                    "|\n|---|---|---|---|--:|---|--:|\n",
+                    f);
+            hn_rep_when(when, sizeof when, hn_record_text(p->record, "ts"), true);
+            md2(f, "| ", r->lines[i].label, " | ");
+            md2(f, "", when, " | ");
+            md2(f, "", hn_record_text(p->record, "title"), " | ");
+            md2(f, "", hn_record_text(p->record, "change"), " | ");
+            md2(f, hn_rep_med(a, p->median, p->ci95[0], p->ci95[1]), "", " | ");
+            md2(f, "", s->unit, " | ");
+            fprintf(f, "%s |\n", k ? hn_rep_pct(c, p->median / s->points[k - 1].median) : "");
+        }
+    }
+    if (shown == MAX_MD) fputs("\nMore runs are in the CSV and JSON reports.\n", f);
+}
+
+/* ---- where the time goes: the newest profile ---- */
+
+static void md_phase(FILE *f, json_t *phase, const char *name)
+{
+    json_t *ops = json_object_get(phase, "ops"), *op;
+    size_t i;
+    char a[HN_REP_NUM], b[HN_REP_NUM], c[HN_REP_NUM], d[HN_REP_NUM];
+    if (json_array_size(ops) == 0) return;
+    fprintf(f,
+            "\n%s: %s ms.\n\n| Operation | Weights | ms | Of the time | Calls | GB/s | Of the roof |\n"
+            "|---|---|--:|--:|--:|--:|--:|\n",
+            name, hn_rep_num(a, hn_record_number(phase, "whole_ms"), 4));
+    json_array_foreach(ops, i, op)
+    {
+        double gb_s = hn_record_number(op, "gb_s"), roof = hn_record_number(op, "roof_pct");
+        md2(f, "| ", hn_record_text(op, "op"), " | ");
+        md2(f, "", hn_record_text(op, "type"), " | ");
+        fprintf(f, "%s | %s %% | %lld | %s | %s%s |\n", hn_rep_num(a, hn_record_number(op, "ms"), 3),
+                hn_rep_num(b, hn_record_number(op, "pct"), 3), hn_rep_int(op, "calls"),
+                isfinite(gb_s) ? hn_rep_num(c, gb_s, 3) : "", isfinite(roof) ? hn_rep_num(d, roof, 2) : "",
+                isfinite(roof) ? " %" : "");
+    }
+    fprintf(f, "| between operations | | %s | %s %% | | | |\n", hn_rep_num(a, hn_record_number(phase, "rest_ms"), 3),
+            hn_rep_num(b, hn_record_number(phase, "rest_pct"), 3));
+}
+
+static void md_profile(FILE *f, const hn_report *r)
+{
+    size_t n = json_array_size(r->profiles);
+    json_t *o = json_array_get(r->profiles, n ? n - 1 : 0);
+    char when[48];
+    if (!o) return;
+    hn_rep_when(when, sizeof when, hn_record_text(o, "ts"), true);
+    md2(f, "\n## Where the time goes\n\n", hn_record_text(json_object_get(o, "model"), "path_name"), ", ");
+    md2(f, "", when, "; operations summed over all layers.\n");
+    if (json_is_false(json_object_get(o, "valid")))
+        md2(f, "\n**Invalid**: ", hn_record_text(o, "invalid_reason"), "\n");
+    md_phase(f, json_object_get(o, "prefill"), "Prefill");
+    md_phase(f, json_object_get(o, "decode"), "Decode");
+    md_phase(f, json_object_get(o, "forward"), "Forward");
+    md_phase(f, json_object_get(o, "backward"), "Backward");
+    md_phase(f, json_object_get(o, "update"), "Update");
 }
 
 static void md_history(FILE *f, const hn_report *r)
@@ -137,7 +213,9 @@ void hn_rep_write_md(FILE *f, const hn_report *r)
     }
     md_verdicts(f, r);
     md_measurements(f, r);
+    md_runs(f, r);
     md_history(f, r);
+    md_profile(f, r);
     hn_rep_md_training(f, r);
     fputs("\n## Files\n\n| File | Lines | Records | Skipped | Seen before |\n|---|--:|--:|--:|--:|\n", f);
     for (size_t i = 0; i < r->n_files; i++) {
