@@ -551,114 +551,7 @@ static void exp_matches_scalar(void **state)
 
 /* ---- attention: a cache of random vectors, read by every level in every way ------------------ */
 
-enum { MAX_D = 576 };
-
-/* One number of the cache, by the drawing in kernels.h. */
-static double cached(hn_cache_type type, bool is_v, const void *plane, int64_t d, int64_t t, int64_t i)
-{
-    int64_t d4 = (d + 3) / 4 * 4, n_g = (d + 31) / 32, lane = t % 16, block = t / 16;
-    if (type != HN_CACHE_Q8_0) {
-        int64_t at = is_v ? t * d + i : (block * d + i) * 16 + lane;
-        return type == HN_CACHE_F16 ? hn_f16_to_f32(((const uint16_t *)plane)[at]) : ((const float *)plane)[at];
-    }
-    const uint8_t *b = (const uint8_t *)plane + block * 16 * (d4 + 2 * n_g);
-    uint16_t scale;
-    memcpy(&scale, b + 16 * d4 + 2 * (is_v ? lane * n_g + i / 32 : i / 32 * 16 + lane), 2);
-    int code = is_v ? (int8_t)b[lane * d4 + i] : b[(i / 4 * 16 + lane) * 4 + i % 4] - 128;
-    return (double)hn_f16_to_f32(scale) * code;
-}
-
-/* q as the q8_0 scores see it */
-static void q_seen(hn_cache_type type, double *y, const float *q, int64_t d)
-{
-    for (int64_t g = 0; g < d; g += 32) {
-        int64_t end = g + 32 < d ? g + 32 : d;
-        double amax = 0;
-        for (int64_t i = g; i < end; i++) amax = fmax(amax, fabs((double)q[i]));
-        for (int64_t i = g; i < end; i++)
-            y[i] = type == HN_CACHE_Q8_0 && amax > 0 ? rint(q[i] * 127 / amax) * amax / 127 : q[i];
-    }
-}
-
-typedef struct attn_case {
-    hn_cache_type type;
-    int64_t d, n_q, n_tok, n_kv;      /* keys of the first token */
-    int64_t window, split_first, d_v; /* d_v: of latent rows; 0: keys and values of d */
-    int64_t n_end;                    /* keys that there are; 0: up to the last token's own */
-    float cap;
-    const float *sink; /* [n_q] or NULL */
-    void *k, *v;
-    float *q;
-    /* the same pages somewhere else: what the calls under test read */
-    char *far_k, *far_v;
-    uint32_t *page;
-} attn_case;
-
-/* Keys that token t sees the last of. */
-static int64_t keys_of(const attn_case *c, int64_t t)
-{
-    return c->n_end && c->n_kv + t > c->n_end ? c->n_end : c->n_kv + t;
-}
-
-static size_t plane_bytes(hn_cache_type type, int64_t d, int64_t n_pos)
-{
-    return hn_cache_block_bytes(type, d) * (size_t)((n_pos + 63) / 64 * 4);
-}
-
-/* Pages in an order of chance, one in two of the places in use; what lies between is NaN. */
-static void scatter_case(attn_case *c, int64_t n_page)
-{
-    size_t bytes = plane_bytes(c->type, c->d, HN_PAGE);
-    c->far_k = malloc(2 * bytes * (size_t)n_page);
-    c->far_v = malloc(2 * bytes * (size_t)n_page);
-    c->page = malloc((size_t)n_page * sizeof *c->page);
-    memset(c->far_k, 0xFF, 2 * bytes * (size_t)n_page);
-    memset(c->far_v, 0xFF, 2 * bytes * (size_t)n_page);
-    for (int64_t i = 0; i < n_page; i++) c->page[i] = (uint32_t)i;
-    for (int64_t i = n_page - 1; i > 0; i--) {
-        int64_t other = (int64_t)(hn_rand64(77, (uint64_t)(n_page * 1000 + i)) % (uint64_t)(i + 1));
-        uint32_t t = c->page[i];
-        c->page[i] = c->page[other];
-        c->page[other] = t;
-    }
-    for (int64_t i = 0; i < n_page; i++) {
-        c->page[i] = 2 * c->page[i] + 1;
-        memcpy(c->far_k + c->page[i] * bytes, (char *)c->k + (size_t)i * bytes, bytes);
-        memcpy(c->far_v + c->page[i] * bytes, (char *)c->v + (size_t)i * bytes, bytes);
-    }
-}
-
-static void fill_case(attn_case *c)
-{
-    int64_t n_all = keys_of(c, c->n_tok - 1), n_page = (n_all + HN_PAGE - 1) / HN_PAGE;
-    size_t bytes = plane_bytes(c->type, c->d, n_page * HN_PAGE);
-    float row[MAX_D];
-    c->k = malloc(bytes);
-    c->v = malloc(bytes);
-    memset(c->k, 0xFF, bytes); /* keys beyond the last are NaN and must not matter */
-    memset(c->v, 0xFF, bytes);
-    c->q = malloc((size_t)(c->n_tok * c->n_q * c->d) * sizeof(float));
-    const hn_kernels *k = hn_kernels_get(HN_CPU_SCALAR);
-    for (int64_t t = 0; t < n_all; t++) {
-        for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 3.0f;
-        (c->d_v ? k->store_v : k->store_k)[c->type](c->k, row, c->d, t);
-        for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 2.0f;
-        k->store_v[c->type](c->v, row, c->d, t);
-    }
-    for (int64_t i = 0; i < c->n_tok * c->n_q * c->d; i++) c->q[i] = rndf() * 3.0f;
-    if (c->d_v) memcpy(c->v, c->k, bytes);
-    scatter_case(c, n_page);
-}
-
-static void free_case(attn_case *c)
-{
-    free(c->k);
-    free(c->v);
-    free(c->q);
-    free(c->far_k);
-    free(c->far_v);
-    free(c->page);
-}
+#include "attn_case.h"
 
 /* Wider heads have larger scores. */
 static float scale_of(const attn_case *c) { return c->d > 256 ? 0.03125f : 0.25f; }
@@ -738,7 +631,8 @@ static void check_case(attn_case c)
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
         if (!has((hn_cpu_level)l) || !own_attn((hn_cpu_level)l, type, c.d_v > 0)) continue;
         const hn_kernels *k = kernels_of((hn_cpu_level)l);
-        for (int way = 0; way < (alone((hn_cpu_level)l) ? 1 : 5); way++) { /* a token at a time; all at once; in unequal tiles; the same in parts */
+        for (int way = 0; way < (alone((hn_cpu_level)l) ? 1 : 5);
+             way++) { /* a token at a time; all at once; in unequal tiles; the same in parts */
             memset(out, CANARY, (size_t)(n + 32) * 4);
             int64_t step = way == 0 ? 1 : way == 1 || way == 3 ? n_tok : 1 + n_tok / 3;
             for (int64_t t = 0; t < n_tok; t += step)
@@ -746,8 +640,9 @@ static void check_case(attn_case c)
             assert_memory_equal(out, want, (size_t)(n + 32) * 4);
         }
     }
-    /* against a plain double softmax */
+    /* against a plain double softmax of what the cache holds */
     double *s = malloc((size_t)(n_kv + n_tok) * sizeof *s), o[MAX_D], seen[MAX_D];
+    double *key = held(&c, false), *value = held(&c, true);
     for (int64_t r = 0; r < n_tok * n_q; r++) {
         double m = -INFINITY, sum = 0;
         int64_t keys = n_kv + r / n_q, from = window && keys > window ? keys - window : 0;
@@ -756,7 +651,7 @@ static void check_case(attn_case c)
         keys = keys_of(&c, r / n_q);
         for (int64_t t = from; t < keys; t++) {
             s[t] = 0;
-            for (int64_t i = 0; i < d; i++) s[t] += seen[i] * cached(type, c.d_v > 0, c.k, d, t, i);
+            for (int64_t i = 0; i < d; i++) s[t] += seen[i] * key[t * d + i];
             s[t] *= (double)scale_of(&c);
             if (c.cap != 0) s[t] = tanh(s[t] / (double)c.cap) * (double)c.cap;
             m = s[t] > m ? s[t] : m;
@@ -767,11 +662,13 @@ static void check_case(attn_case c)
         for (int64_t t = from; t < keys; t++) {
             double p = exp(s[t] - m);
             sum += p;
-            for (int64_t i = 0; i < d_v; i++) o[i] += p * cached(type, true, c.v, d, t, i);
+            for (int64_t i = 0; i < d_v; i++) o[i] += p * value[t * d + i];
         }
         for (int64_t i = 0; i < d_v; i++) assert_true(fabs(o[i] / sum - want[16 + r * d_v + i]) <= 5e-5);
     }
     free(s);
+    free(key);
+    free(value);
     free(want);
     free(out);
     free_case(&c);

@@ -68,7 +68,7 @@ int hn_bench_aliases(const hn_cli *cli)
         return hn_cli_usage(cli, "--profile with --json would print two objects; see hone lab profile --json");
     if (hn_opts_flag(o, "profile") && !hn_opts_str(o, "model"))
         return hn_cli_usage(cli, "--profile looks into a model: -m FILE");
-    for (size_t i = 0; hn_opts_flag(o, "profile") && i < hn_opts_n_args(o); i++) {
+    for (int i = 0; hn_opts_flag(o, "profile") && i < hn_opts_n_args(o); i++) {
         const char *id = hn_opts_arg(o, i);
         if (strncmp(id, "train", 5) == 0)
             return hn_cli_usage(cli, "--profile looks at a prompt and its answer; at a training: hone lab profile -m "
