@@ -47,7 +47,8 @@ static void prepare(void)
     hn_sha256_add(&s, page.bytes, page.len);
     hn_sha256_end(&s, sum);
     *e++ = '"';
-    for (int i = 0; i < 32; i++, e += 2) snprintf(e, 3, "%02x", sum[i]);
+    hn_hex(e, sum, sizeof sum);
+    e += 2 * sizeof sum;
     *e++ = '"';
     *e = 0;
 
