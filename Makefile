@@ -316,11 +316,12 @@ ifeq ($(origin CFLAGS),file)
 $(COLD): private CFLAGS = $(OPT_COLD_$(FLAVOUR))
 endif
 endif
-# Where sanitizers slow everything down, two files are optimised in full: the oracle, which every test of every level runs,
-# and the test whose reference is a forward pass in double precision.
+# Where sanitizers slow everything down, some files are optimised in full: the oracle, which every test of every level runs,
+# decoders and hashes of whole files, and the test whose reference is a forward pass in double precision.
 ifneq ($(filter asan ubsan tsan,$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(B)/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
+$(B)/src/base/sha256.o $(patsubst %.c,$(B)/%.o,$(wildcard src/quant/dequant*.c)): private CFLAGS = -O2 -g1
 $(B)/tests/unit/test_rwkv.o: private CFLAGS = -O1 -g1
 endif
 endif
