@@ -33,7 +33,7 @@ static void reads_rows(const void *p, size_t stride, size_t bytes, int64_t rows)
     for (int64_t i = 0; i < rows; i++) reads((const char *)p + (size_t)i * stride, bytes);
 }
 
-/* ---- products ------------------------------------------------------------------------------------------------------ */
+/* ---- products --------------------------------------------------------------------------------------------------- */
 
 static void product(const hn_mm *a, int type, bool packed)
 {
@@ -47,7 +47,7 @@ static void product(const hn_mm *a, int type, bool packed)
     writes(a->panel, 1); /* another thread's scratch is another's from its first byte */
 }
 
-/* ---- attention ----------------------------------------------------------------------------------------------------- */
+/* ---- attention -------------------------------------------------------------------------------------------------- */
 
 /* Blocks of 16 positions that hold keys [lo, hi), or their values. */
 static void reads_cache(const hn_attn *a, const void *base, hn_cache_type t, int64_t lo, int64_t hi)
@@ -125,7 +125,7 @@ static void stores_value(void *v, hn_cache_type t, int64_t d, int64_t pos)
     if (t == HN_CACHE_Q8_0) writes(block + (size_t)hn_cache_d4(d) * HN_KEY_BLOCK + lane * n_g * 2, n_g * 2);
 }
 
-/* ---- recurrences --------------------------------------------------------------------------------------------------- */
+/* ---- recurrences ------------------------------------------------------------------------------------------------ */
 
 static void recurrent_wkv(const hn_wkv *a)
 {
@@ -166,7 +166,7 @@ static void recurrent_delta(const hn_delta_head *a)
     writes_f32(a->out, a->n);
 }
 
-/* ---- training ------------------------------------------------------------------------------------------------------ */
+/* ---- training --------------------------------------------------------------------------------------------------- */
 
 static void tile(const hn_gemm_tile *t)
 {
@@ -182,16 +182,41 @@ static void packs(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t
     (void)ldd;
 }
 
-/* ---- the entries of each level ------------------------------------------------------------------------------------- */
+/* ---- the entries of each level ---------------------------------------------------------------------------------- */
 
 /* Of types, by number: a pointer to a function knows no type either. */
-#define TYPES(X, L)                                                                                                 \
-    X(L, 0)                                                                                                         \
-    X(L, 1)                                                                                                         \
-    X(L, 2) X(L, 3) X(L, 4) X(L, 5) X(L, 6) X(L, 7) X(L, 8) X(L, 9) X(L, 10) X(L, 11) X(L, 12) X(L, 13) X(L, 14)    \
-        X(L, 15) X(L, 16) X(L, 17) X(L, 18) X(L, 19) X(L, 20) X(L, 21) X(L, 22) X(L, 23) X(L, 24) X(L, 25) X(L, 26) \
-            X(L, 27) X(L, 28) X(L, 29) X(L, 30) X(L, 31) X(L, 32) X(L, 33) X(L, 34) X(L, 35) X(L, 36) X(L, 37)      \
-                X(L, 38) X(L, 39) X(L, 40) X(L, 41) X(L, 42)
+#define TYPES(X, L) \
+    X(L, 0)         \
+    X(L, 1)         \
+    X(L, 2)         \
+    X(L, 3)         \
+    X(L, 4)         \
+    X(L, 5)         \
+    X(L, 6)         \
+    X(L, 7)         \
+    X(L, 8)         \
+    X(L, 9)         \
+    X(L, 10)        \
+    X(L, 11)        \
+    X(L, 12)        \
+    X(L, 13)        \
+    X(L, 14)        \
+    X(L, 15)        \
+    X(L, 16)        \
+    X(L, 17)        \
+    X(L, 18)        \
+    X(L, 19)        \
+    X(L, 20)        \
+    X(L, 21)        \
+    X(L, 22)        \
+    X(L, 23)        \
+    X(L, 24)        \
+    X(L, 25)        \
+    X(L, 26)        \
+    X(L, 27)        \
+    X(L, 28)        \
+    X(L, 29)        \
+    X(L, 30) X(L, 31) X(L, 32) X(L, 33) X(L, 34) X(L, 35) X(L, 36) X(L, 37) X(L, 38) X(L, 39) X(L, 40) X(L, 41) X(L, 42)
 _Static_assert(HN_TYPE_COUNT == 43, "TYPES names each of them");
 
 #define OF_TYPE(L, T)                                                  \
@@ -296,11 +321,18 @@ _Static_assert(HN_CACHE_TYPES == 3, "CACHES names each of them");
     MAPS(OF_MAP, L)                                                                                                   \
     GLU(L, silu_mul)                                                                                                  \
     GLU(L, gelu_mul)                                                                                                  \
-    GLU(L, oai_mul) GLU_GRAD(L, silu_mul_grad) GLU_GRAD(L, gelu_mul_grad) RECURRENT(L, wkv6, hn_wkv, recurrent_wkv)   \
-        RECURRENT(L, wkv7, hn_wkv, recurrent_wkv) RECURRENT(L, conv, hn_conv_row, recurrent_conv)                     \
-            RECURRENT(L, ssm, hn_ssm_head, recurrent_ssm) RECURRENT(L, delta, hn_delta_head, recurrent_delta)         \
-                TILE(L, tile) TILE(L, tile_bf16) PACK(L, transpose) PACK(L, copy) static void rows_##L(               \
-                    void *dst, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)                     \
+    GLU(L, oai_mul)                                                                                                   \
+    GLU_GRAD(L, silu_mul_grad)                                                                                        \
+    GLU_GRAD(L, gelu_mul_grad)                                                                                        \
+    RECURRENT(L, wkv6, hn_wkv, recurrent_wkv)                                                                         \
+    RECURRENT(L, wkv7, hn_wkv, recurrent_wkv)                                                                         \
+    RECURRENT(L, conv, hn_conv_row, recurrent_conv)                                                                   \
+    RECURRENT(L, ssm, hn_ssm_head, recurrent_ssm)                                                                     \
+    RECURRENT(L, delta, hn_delta_head, recurrent_delta)                                                               \
+    TILE(L, tile)                                                                                                     \
+    TILE(L, tile_bf16)                                                                                                \
+    PACK(L, transpose)                                                                                                \
+    PACK(L, copy) static void rows_##L(void *dst, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)  \
     {                                                                                                                 \
         packs(dst, 0, src, lds, rows, n);                                                                             \
         inner[L].gemm->rows(dst, src, lds, rows, n, bf16);                                                            \

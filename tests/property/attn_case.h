@@ -1,4 +1,4 @@
-/* A cache of random vectors for the tests of attention: filled by the scalar level, read number by number. Its caller has
+/* A cache of random vectors for tests of attention: filled by the scalar level, read number by number. Its caller has
  * rndf(). */
 #ifndef HN_ATTN_CASE_H
 #define HN_ATTN_CASE_H

@@ -137,8 +137,8 @@ static void ref_norm(double *y, const double *x, const double *w, int64_t n, dou
     for (int64_t i = 0; i < n; i++) y[i] = x[i] * s * w[i];
 }
 /* Half of this test is this loop: four sums at once, and no sanitizer at every step. */
-__attribute__((no_sanitize_address, no_sanitize_undefined, noinline)) static double dot(const double *a,
-                                                                                        const double *b, int64_t n)
+__attribute__((no_sanitize("address", "undefined"), noinline)) static double dot(const double *a, const double *b,
+                                                                                 int64_t n)
 {
     double s[4] = { 0 };
     int64_t i = 0;

@@ -26,7 +26,7 @@ const char *__tsan_default_options(void)
     return "exitcode=0:suppress_equal_addresses=0:suppress_equal_stacks=1:symbolize=0";
 }
 
-/* ---- what entries work on -------------------------------------------------------------------------------------------- */
+/* ---- what entries work on -------------------------------------------------------------------------------------- */
 
 enum { N = 256, ROWS = 16, HEAD = 64, BYTES = 1 << 20 };
 
@@ -197,7 +197,7 @@ static void do_tile(void)
 static void do_gemm_rows(void) { k->gemm->rows(out, (const float *)in, HEAD, 2, HEAD, false); }
 static void do_map(void) { k->map[type]((float *)out, N); }
 
-/* ---- two threads ----------------------------------------------------------------------------------------------------- */
+/* ---- two threads ----------------------------------------------------------------------------------------------- */
 
 static int step; /* relaxed: it orders the threads in time, and nothing in ThreadSanitizer's eyes */
 static void (*entry)(void);
