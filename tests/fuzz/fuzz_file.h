@@ -57,6 +57,14 @@ static __attribute__((unused)) void ff_begin(void)
     atexit(ff_end);
 }
 
+/* With FUZZ_SAY set: why an input is refused, for who writes seeds. */
+static __attribute__((unused)) void ff_say(const char *message)
+{
+    static int say = -1;
+    if (say < 0) say = getenv("FUZZ_SAY") != NULL;
+    if (say) fprintf(stderr, "%s\n", message);
+}
+
 /* One of eight buffers in turn. */
 static __attribute__((unused)) const char *ff_path(const char *name)
 {

@@ -27,6 +27,7 @@ MAKERS = [
     ("make_peft", ["peft"], ["{t}/peft"]),
     ("make_tiny", ["model", "vocab", "gguf"], ["{t}/model", "{t}/vocab", "{t}/gguf"]),
     ("make_torch", ["torch"], ["{t}/torch"]),
+    ("make_vector", ["model", "folder"], ["{t}/model", "{t}/folder"]),
     ("make_vocab", ["vocab"], ["{t}/vocab"]),
 ]
 

@@ -175,6 +175,11 @@ for name, cls, more, t in (
     config = J(dict(HF, architectures=[cls], **more))
     put("folder", f"hf-{name}", b"\xff".join([b"\4\0", config, b"", header(t), b""]))
     put("folder", f"hf-{name}-f32", b"\xff".join([b"\4\0", config, b"", header(t, "F32", 4), b""]))
+plain = J(dict(HF, architectures=["LlamaForCausalLM"]))
+for kind in (1, 2, 3):  # a number that is none
+    for f, how, more in (("", 0, 0), ("-f16", 128, 0), ("-bf16", 4, 128), ("-q8", 64 | 4, 0)):
+        for d, w in (("F32", 4), ("F64", 8)):
+            put("folder", f"hf-odd-{kind}{f}-{d.lower()}", b"\xff".join([bytes([how, kind << 2 | more]), plain, b"", header(transformer(), d, w), b""]))
 names = list(transformer())
 half = [{k: transformer()[k] for k in names[i::2]} for i in (0, 1)]
 index = J({"metadata": {"total_size": 9}, "weight_map": {k: f"model-0000{i % 2 + 1}-of-00002.safetensors" for i, k in enumerate(names)}})
@@ -209,6 +214,11 @@ for name, (says, parts) in STORED.items():
         else: t[k] = ("BF16", s)
     config = J(dict(HF, architectures=["LlamaForCausalLM"], intermediate_size=8, num_key_value_heads=2, quantization_config=says))
     for how in (0, 4): put("folder", f"stored-{name}-{how}", b"\xff".join([bytes([how, 0]), config, b"", mixed(t), b""]))
+    bad = [(k, x) for k, (d, shape) in parts.items() for x in ((d, tuple(n + 1 for n in shape) or (3,)), ("F32" if d != "F32" else "I32", shape), None)]
+    for i, (k, x) in enumerate(bad):  # one part of one matrix is none
+        one = {n: ("BF16", s) for n, s in transformer(8).items() if n != P + "mlp.up_proj.weight"}
+        one |= {P + "mlp.up_proj." + n: p for n, p in (parts | {k: x}).items() if p}
+        put("folder", f"stored-bad-{name}-{i}", b"\xff".join([b"\0\0", config, b"", mixed(one), b""]))
 t = {k: ("BF16", s) for k, s in {"model.embed_tokens.weight": (3, 32), "lm_head.weight": (3, 32), "model.norm.weight": (32,), P + "input_layernorm.weight": (32,),
      P + "post_attention_layernorm.weight": (32,), P + "self_attn.sinks": (2,), P + "mlp.router.weight": (2, 32), P + "mlp.router.bias": (2,),
      P + "mlp.experts.gate_up_proj_bias": (2, 64), P + "mlp.experts.down_proj_bias": (2, 32)}.items()}
@@ -399,7 +409,6 @@ ids = [[i % 2 for i in range(64)] for p in range(8)]
 answers = {"schema": "hone.answers/1", "hash": "q1-00000000-11111111", "prompts": "text", "valid": True, "invalid_reason": None, "distinct": 8, "ids": ids, "label": "m",
            "n_vocab": 2, "vocab_sha256": "0" * 64, "model": model, "config": config, "sketch": steps}
 put("peaks", "answers", b"\1" + J(answers))
-put("peaks", "answers-two", b"\1" + J(answers) + b"\0" + J(answers | {"vocab_sha256": "1" * 64, "ids": [i[::-1] for i in ids], "sketch": steps[::-1]}))
 short = {k: v for k, v in answers.items() if k != "sketch"}
 for i, o in enumerate([{}, short, short | {"n_vocab": 0}, short | {"hash": ""}, short | {"ids": []}, short | {"vocab_sha256": "z" * 64}]):
     put("peaks", f"answers{i}", b"\1" + J(o))
@@ -407,10 +416,11 @@ for i, o in enumerate([{}, short, short | {"n_vocab": 0}, short | {"hash": ""}, 
 for i, (kind, at, rest) in enumerate([(7, 20, b""), (3 | 64, 900, b""), (1 | 4 << 3, 60, b"abcd"), (4, 300, b"\x08"), (6, 500, b"\x10"), (5, 2, b"\x09\"hash\": 1,")]):
     put("peaks", f"kept{i}", b"\2" + edit(kind, at, rest))
 put("peaks", "kept", b"\2")
-for i, o in enumerate([answers | {"full": "q2-00000000-22222222"}, answers | {"ids": ids[:7]}, answers | {"sketch": steps[:9]}, answers | {"n_vocab": 3}, answers | {"prompts": "random"},
-                       answers | {"hash": "q9-0", "reason": "why"}, answers | {"vocab_sha256": "00zz" * 16}, answers | {"sketch": [steps[0] | {"lse": "x"}] + steps[1:]},
-                       answers | {"hash": "q1-00000000-33333333"}, answers | {"sketch": [steps[0] | {"ids": [9, 9]}] + steps[1:]}]):
-    put("peaks", f"answers-to{i}", b"\1" + J(answers | {"full": "q2-00000000-11111111"}) + b"\0" + J(o))
+FULL = {"full": "q2-00000000-11111111"}
+for i, o in enumerate([{"full": "q2-00000000-22222222"}, {"ids": {"7": None}}, {"sketch": {"9": None}}, {"n_vocab": 3}, {"prompts": "text"}, {"hash": "q9-0", "reason": "why"},
+                       {"vocab_sha256": "00zz" * 16}, {"sketch": {"0": {"lse": "x"}}}, {"hash": "q1-00000000-33333333"}, {"sketch": {"0": {"ids": [9, 9]}}},
+                       {"vocab_sha256": "1" * 64, "ids": {"0": [4] * 64}}, {"hash": "", "sketch": None, "valid": False}, {"ids": {"0": {"63": 4}}}, {"model": model, "config": config}]):
+    put("peaks", f"answers-to{i}", b"\4" + J(FULL) + b"\0" + J(FULL | o))
 
 # ---- templates: those of tests/golden, some in one file, the faulty ones alone ---------------------------------------
 if len(sys.argv) > 2:
