@@ -86,7 +86,7 @@ hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_voca
         }
         plain = i;
     }
-    return st == HONE_OK ? hn_grown_put(out, s + plain, n - plain, err) : st;
+    return st == HONE_OK && n > plain ? hn_grown_put(out, s + plain, n - plain, err) : st;
 }
 
 static hone_status put_string(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)

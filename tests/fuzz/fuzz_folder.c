@@ -108,14 +108,17 @@ static size_t shape_bytes(const json_t *shape)
 static void change_header(const char *path, const json_t *with)
 {
     uint8_t *p;
-    uint64_t n;
+    uint64_t n = 0;
     const char *key;
     json_t *v, *now, *o;
     size_t size = ff_get(path, &p);
     bb head = { 0 }, data = { 0 };
-    FF_MUST(size >= 8);
-    memcpy(&n, p, 8);
-    FF_MUST((o = json_loadb((const char *)p + 8, n, 0, NULL)));
+    memcpy(&n, p, size < 8 ? 0 : 8);
+    o = size >= 8 && n <= size - 8 ? json_loadb((const char *)p + 8, n, 0, NULL) : NULL;
+    if (!o) { /* another piece has put something there */
+        free(p);
+        return;
+    }
     json_object_foreach((json_t *)(uintptr_t)with, key, v) if (json_is_object(v)) json_object_set(o, key, v);
     bb_raw(&head, "{", 1);
     json_object_foreach(o, key, v)
@@ -217,6 +220,7 @@ static void of_vector(const bb *file, ff_in *in)
     char path[120];
     unsigned how = ff_u8(in);
     snprintf(path, sizeof path, "%s", ff_put("m.gguf", file->p, file->n));
+    ff_empty(folder);
     rmdir(folder);
     if (how & 128) to_taken(path, how & 3);
     else if (ff_to_folder(path, types[how & 7], folder)) {
@@ -233,13 +237,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bb file = { 0 };
     if (!*ff_dir) ff_begin();
     snprintf(folder, sizeof folder, "%s/in", ff_dir);
-    mkdir(folder, 0700);
-    ff_empty(folder);
-    if (vf_asked(&file, &in)) {
-        of_vector(&file, &in);
+    if (vf_is_asked(&in)) {
+        if (vf_asked(&file, &in)) of_vector(&file, &in);
         bb_free(&file);
         return 0;
     }
+    mkdir(folder, 0700);
+    ff_empty(folder);
     ff_in flags = ff_until(&in, 0xFF), config = ff_until(&in, 0xFF), index = ff_until(&in, 0xFF);
     unsigned how = ff_u8(&flags), shape = ff_u8(&flags);
     if (config.n) ff_put("in/config.json", config.p, config.n);

@@ -44,10 +44,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!*ff_dir) ff_begin();
     ff_in in = { data, size };
     bb file = { 0 };
-    if (!vf_asked(&file, &in)) {
+    if (!vf_is_asked(&in)) {
         if (run_model(data, size)) as_file(data, size);
         return 0;
     }
+    if (!vf_asked(&file, &in)) return 0;
     size_t n = file.n;
     uint8_t *exact = ff_edited(file.p, &n, &in);
     bool ran = run_model(exact, n);

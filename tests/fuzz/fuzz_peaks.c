@@ -42,11 +42,11 @@ static void check_peaks(ff_in in)
     json_decref(o);
 }
 
-/* A source of logits: which of five is greatest follows from the token before. */
+/* A source of logits: which of three is greatest follows from the token before. */
 static hone_status run_fake(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
 {
     for (int32_t i = 0; i < n_tok; i++)
-        for (int32_t k = 0; tokens[i].want_logits && k < 5; k++)
+        for (int32_t k = 0; tokens[i].want_logits && k < 3; k++)
             *logits++ = (float)((tokens[i].id * 3 + k * 7 + tokens[i].pos) % 11) / 4;
     return HONE_OK;
 }
@@ -60,8 +60,8 @@ static ff_in good_answers(void)
     static hn_q_prompts prompts;
     hone_error e = { 0 };
     if (!good) {
-        hn_q_prompts_random(&prompts, 5);
-        FF_MUST(hn_answers_run(&a, &(hn_logits_source){ .n_vocab = 5, .run = run_fake }, &prompts, &e) == HONE_OK);
+        hn_q_prompts_random(&prompts, 3);
+        FF_MUST(hn_answers_run(&a, &(hn_logits_source){ .n_vocab = 3, .run = run_fake }, &prompts, &e) == HONE_OK);
         FF_MUST(hn_answers_save(&a, ff_path("good.json"), &e) == HONE_OK);
         hn_answers_free(&a);
         n = ff_get(ff_path("good.json"), &good);

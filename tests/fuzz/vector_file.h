@@ -206,12 +206,18 @@ static __attribute__((unused)) bool vf_make(bb *out, const char *name, size_t le
     return true;
 }
 
-/* The file that an input asks for: "vector NAME", a line's end, changes. What follows a byte FF is left in `in`. */
+static const char vf_word[] = "vector ";
+static __attribute__((unused)) bool vf_is_asked(const ff_in *in)
+{
+    return in->n >= sizeof vf_word && !memcmp(in->p, vf_word, sizeof vf_word - 1);
+}
+
+/* The file that an input asks for: "vector NAME", a line's end, changes. What follows a byte FF is left in `in`.
+ * False: it asks for none, or for one that cannot be made. */
 static __attribute__((unused)) bool vf_asked(bb *out, ff_in *in)
 {
-    static const char word[] = "vector ";
-    if (in->n < sizeof word || memcmp(in->p, word, sizeof word - 1)) return false;
-    ff_take(in, sizeof word - 1);
+    if (!vf_is_asked(in)) return false;
+    ff_take(in, sizeof vf_word - 1);
     ff_in text = ff_until(in, 0xFF), name = ff_until(&text, '\n');
     json_t *changes = text.n ? json_loadb((const char *)text.p, text.n, JSON_ALLOW_NUL, NULL) : NULL;
     bool made = (!text.n || changes) && vf_make(out, (const char *)name.p, name.n, changes);
