@@ -4,7 +4,8 @@
  * choose among names and values of the fields, so that the body is JSON of known names.
  * covers: src/serve/ask_fields.c src/serve/ask_groups.c src/serve/ask_chat.c src/serve/ask_turns.c src/serve/bytes.c
  * covers: src/serve/ask_responses.c src/serve/ask_ollama.c src/serve/voice_anthropic.c src/serve/voice_embed.c
- * covers: src/serve/voice_native.c src/serve/voice_openai_text.c src/serve/voice_tokens.c */
+ * covers: src/serve/voice_native.c src/serve/voice_openai_text.c src/serve/voice_tokens.c
+ * covers: src/serve/voice_responses.c src/serve/voice_openai_chat.c src/base/json_tree.c */
 #include "../unit/ask_cases.h"
 #include "../unit/voice_says.h"
 #include "base/json_tree.h"

@@ -11,12 +11,11 @@
  * covers: src/forge/hf_keys.c src/forge/hf_plan.c src/forge/hf_rope.c src/forge/hf_write.c src/forge/hf_make.c
  * covers: src/forge/hf_dense.c src/forge/hf_moe.c src/forge/hf_hybrid.c src/forge/hf_general.c src/forge/hf_back.c
  * covers: src/forge/hf_back_config.c src/forge/hf_back_write.c src/forge/hf_quantized.c src/forge/hf_dequant.c
- * covers: src/forge/hf_gemma.c src/forge/hf_delta.c src/forge/hf_latent.c src/forge/hf_encoder.c */
+ * covers: src/forge/hf_gemma.c src/forge/hf_delta.c src/forge/hf_latent.c src/forge/hf_encoder.c
+ * covers: src/base/json_tree.c src/base/source.c */
 #define _GNU_SOURCE
 #include "converted.h"
 #include "vector_file.h"
-
-#include <errno.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -155,21 +154,12 @@ static void change_header(const char *path, const json_t *with)
     json_decref(o);
 }
 
-/* May a file of the folder have that name? One folder in it may be named before. */
-static bool is_name(ff_in name)
-{
-    const uint8_t *slash = name.n ? memchr(name.p, '/', name.n) : NULL;
-    if (!name.n || name.n >= 60 || memchr(name.p, 0, name.n) || *name.p == '.' || *name.p == '/') return false;
-    return !slash || (slash + 1 < name.p + name.n && slash[1] != '.' && slash[1] != '/' &&
-                      !memchr(slash + 1, '/', (size_t)(name.p + name.n - slash - 1)));
-}
-
 /* One file more, or otherwise. */
 static void change(ff_in piece)
 {
-    ff_in name = ff_until(&piece, '\n');
-    char path[240], word[64], *slash;
-    if (!is_name(name)) return;
+    ff_in all = piece, name = ff_until(&piece, '\n');
+    char path[240], word[FF_NAME];
+    if (!ff_is_name(name)) return;
     snprintf(word, sizeof word, "%.*s", (int)name.n, name.p);
     if (!strcmp(word, "weights")) {
         put_tensors("model.safetensors", piece, 4, 0);
@@ -177,23 +167,12 @@ static void change(ff_in piece)
     }
     bool header = !strcmp(word, "tensors"), there;
     snprintf(path, sizeof path, "%s/%s", folder, header ? "model.safetensors" : word);
-    if ((slash = strchr(path + strlen(folder) + 1, '/'))) {
-        *slash = 0;
-        mkdir(path, 0700);
-        *slash = '/';
-    }
     there = access(path, F_OK) == 0;
-    json_t *o = piece.n ? json_loadb((const char *)piece.p, piece.n, 0, NULL) : NULL;
+    json_t *o = there && piece.n ? json_loadb((const char *)piece.p, piece.n, 0, NULL) : NULL;
     if (header) {
         if (there) change_header(path, o);
-    } else if (json_is_object(o) && there) merge(path, o);
-    else if (piece.n == 1 && strchr("@>-", *piece.p)) {
-        unlink(path);
-        if (*piece.p != '-') FF_MUST(symlink(*piece.p == '@' ? "/" : "no", path) == 0 || errno == EEXIST);
-    } else {
-        FILE *f = fopen(path, "wb"); /* not where a folder is */
-        if (f) fwrite(piece.p, 1, piece.n, f), fclose(f);
-    }
+    } else if (json_is_object(o)) merge(path, o);
+    else ff_put_named(folder, all);
     json_decref(o);
 }
 

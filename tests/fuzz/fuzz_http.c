@@ -1,8 +1,9 @@
 /* Fuzzes HTTP. The first byte chooses: the parser alone, whose answer must not depend on where the bytes are cut, and
  * whose requests keep what http_parse.h promises; or a whole server behind a pair of sockets, of whose answers every
- * one must be framed. Bytes 1 to 3: where the input is cut. The rest is what the client sends. Other bits of the first:
- * the clock jumps before the last piece, quiet connections are closed, errors are worded otherwise. Paths: /s streams the
- * body, /q tells what was asked, /e refuses, /w answers when the client is done, /b has more to say than is taken.
+ * one must be framed. Bytes 1 to 3: where the input is cut. The rest is what the client sends. Other bits of the
+ * first: the clock jumps before the last piece, quiet connections are closed, errors are worded otherwise. Paths: /s
+ * streams the body, /q tells what was asked, /e refuses, /w answers when the client is done, /b has more to say than
+ * is taken.
  * covers: src/serve/http_parse.c src/serve/http_conn.c src/serve/http_exchange.c src/serve/http_rules.c */
 #define _GNU_SOURCE
 #include "../unit/http_trace.h"

@@ -23,6 +23,7 @@ MAKERS = [
                     "synth", "talk"], ["{t}", GOLDEN]),
     ("make_gguf", ["gguf"], ["{t}/gguf"]),
     ("make_grammar", ["grammar"], ["{t}/grammar"]),
+    ("make_hf_tokenizer", ["hf_tokenizer"], ["{t}/hf_tokenizer"]),
     ("make_hub", ["hub"], ["{t}/hub"]),
     ("make_jinja", ["jinja"], ["{t}/jinja"]),
     ("make_lora", ["lora"], ["{t}/lora"]),
