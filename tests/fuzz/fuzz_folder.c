@@ -188,7 +188,7 @@ static void to_taken(const char *file, unsigned kind)
     if (kind == 2) ff_put("in", "x", 1);
     hone_status st = hone_convert(file, NULL, NULL, dst, NULL, &e);
     FF_MUST(st == HONE_OK ? kind == 0 : *e.message != 0);
-    if (kind == 1 || kind == 2) FF_MUST(st == HONE_E_ARG && access(kind == 1 ? ff_path("in/x") : dst, F_OK) == 0);
+    if (kind == 1 || kind == 2) FF_MUST(st != HONE_OK && access(kind == 1 ? ff_path("in/x") : dst, F_OK) == 0);
     if (kind == 2) unlink(dst);
     if (kind == 3) FF_MUST(access(dst, F_OK) != 0);
 }

@@ -1,12 +1,13 @@
 /* Fuzzes what hubs, registries and caches say. The first byte chooses: the hub's answer about a revision; its list of
- * files, of which models are made and one is chosen, as --list and pull do; a manifest of ollama's, pulled or found in
- * its store; the head of an answer; a Location; the journal of a part; the index of a checkpoint; the user's own short
- * names. With 8: the user's side of the same: a name that somebody types, and what it is short for; the cache's folders,
- * refs and links, and what the environment says of them; the bytes of a part as they come; what a hub refuses, in words;
- * a manifest whose blob is there. Whatever is let through is fit for a path below a folder and names only what is there;
- * whatever is refused says why, in words that no terminal minds.
+ * files, of which models are made and one is chosen, as --list and pull do; a manifest of ollama's, pulled or found
+ * in its store; the head of an answer; a Location; the journal of a part; the index of a checkpoint; the user's own
+ * short names. With 8: the user's side of the same: a name that somebody types, and what it is short for; the cache's
+ * folders, refs and links, and what the environment says of them; the bytes of a part as they come; what a hub
+ * refuses, in words; a manifest whose blob is there. Whatever is let through is fit for a path below a folder and
+ * names only what is there; whatever is refused says why, in words that no terminal minds.
  * covers: src/hub/hub_api.c src/hub/gguf_choice.c src/hub/ollama.c src/hub/store.c src/hub/head.c src/hub/url.c
- * covers: src/hub/part.c src/hub/cache_checkpoint.c src/hub/short_names.c src/hub/names.c src/hub/cache.c */
+ * covers: src/hub/part.c src/hub/cache_checkpoint.c src/hub/short_names.c src/hub/names.c src/hub/cache.c
+ * covers: src/base/json_tree.c */
 #define _GNU_SOURCE
 #include "base/json_tree.h"
 #include "base/file.h"
@@ -377,7 +378,7 @@ static void a_part(const uint8_t *order, size_t n)
     for (int i = 0; i < 3; i++) unlink(at(files[i]));
 }
 
-/* ---- the cache: lines of a text: a revision, what its ref holds, a path, an oid, a folder, a token, an endpoint --- */
+/* ---- the cache: lines: a revision, what its ref holds, a path, an oid, a folder, a token, an endpoint ----------- */
 
 static int remove_it(const char *path, const struct stat *sb, int type, struct FTW *w)
 {

@@ -53,6 +53,8 @@ put(2, "manifest_digest", J({"layers": [layer(digest="sha256:../../x")]}))
 put(2, "manifest_size", J({"layers": [layer(size=-1)], "config": layer(size=1 << 60)}))
 put(2, "manifest_none", J({"layers": [], "config": {}}))
 put(2, "manifest_many", J({"layers": [layer("license")] * 256}))
+put(2, "manifest_nul", '{"layers":[{"a\\u0000":1}]}')
+put(2, "manifest_big", '{"layers":[{"size":9223372036854775808}]}')
 put(2, "manifest_index", J({"manifests": [{"digest": "sha256:" + SHA}]}))
 
 # ---- heads and addresses
