@@ -3,7 +3,8 @@
  * in its store; the head of an answer; a Location; the journal of a part; the index of a checkpoint; the user's own
  * short names. With 8: the user's side of the same: a name that somebody types, and what it is short for; the cache's
  * folders, refs and links, and what the environment says of them; the bytes of a part as they come; what a hub
- * refuses, in words; a manifest whose blob is there. Whatever is let through is fit for a path below a folder and
+ * refuses, in words; a manifest whose blob is there; whole pulls, whose server says on each
+ * request what the next piece of the input is. Whatever is let through is fit for a path below a folder and
  * names only what is there; whatever is refused says why, in words that no terminal minds.
  * covers: src/hub/hub_api.c src/hub/gguf_choice.c src/hub/ollama.c src/hub/store.c src/hub/head.c src/hub/url.c
  * covers: src/hub/part.c src/hub/cache_checkpoint.c src/hub/short_names.c src/hub/names.c src/hub/cache.c
@@ -20,9 +21,14 @@
 #include "hub/url.h"
 #include "must.h"
 
+#include <arpa/inet.h>
 #include <ftw.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -461,6 +467,111 @@ static void a_cache(char *text)
     unsetenv("HF_ENDPOINT");
 }
 
+/* ---- whole pulls, of a server on this machine ------------------------------------------------------------------ */
+
+static struct {
+    int fd;
+    char at[32];
+    const char *next, *end;
+} server;
+
+/* Each request is answered by the next piece: as it is where it begins with HTTP/, else as the body of a good answer. */
+static void answer(int fd)
+{
+    char asked[8192], head[128];
+    size_t n = 0;
+    ssize_t k;
+    while (n + 1 < sizeof asked && (k = recv(fd, asked + n, sizeof asked - 1 - n, 0)) > 0) {
+        asked[n += (size_t)k] = 0;
+        if (strstr(asked, "\r\n\r\n")) break;
+    }
+    const char *s = server.next, *end = s < server.end ? memchr(s, 0xFF, (size_t)(server.end - s)) : s;
+    if (!end) end = server.end;
+    bool raw = end - s >= 5 && !memcmp(s, "HTTP/", 5);
+    snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+             s < server.end ? 200 : 404, (size_t)(end - s));
+    if (!raw && send(fd, head, strlen(head), MSG_NOSIGNAL) < 0) return;
+    if (end > s && send(fd, s, (size_t)(end - s), MSG_NOSIGNAL) < 0) return;
+    server.next = end < server.end ? end + 1 : end;
+    shutdown(fd, SHUT_WR);
+}
+
+static void *serve(void *arg)
+{
+    for (int fd; (fd = accept(server.fd, NULL, NULL)) >= 0; close(fd)) answer(fd);
+    return arg;
+}
+
+static void begin_server(void)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof a;
+    pthread_t t;
+    server.fd = socket(AF_INET, SOCK_STREAM, 0);
+    FF_MUST(server.fd >= 0 && bind(server.fd, (struct sockaddr *)&a, n) == 0 && listen(server.fd, 16) == 0);
+    FF_MUST(getsockname(server.fd, (struct sockaddr *)&a, &n) == 0);
+    snprintf(server.at, sizeof server.at, "127.0.0.1:%d", ntohs(a.sin_port));
+    FF_MUST(pthread_create(&t, NULL, serve, NULL) == 0 && pthread_detach(t) == 0);
+}
+
+static bool often(void *arg) { return ++*(int *)arg > 400; }
+
+/* What is said to be here is here, and as large as it says. */
+static void pulled(const hn_pulled *p)
+{
+    struct stat sb;
+    FF_MUST(is_path(p->path, at("/pulled")) && stat(p->path, &sb) == 0);
+    FF_MUST(p->name.kind != HN_NAME_HUB || hn_hub_commit_ok(p->commit));
+    for (size_t i = 0; i < p->n; i++)
+        FF_MUST(is_path(p->file[i].local, at("/pulled")) && stat(p->file[i].local, &sb) == 0 &&
+                (uint64_t)sb.st_size == p->file[i].size);
+}
+
+static void a_pull(const char *text, size_t n)
+{
+    char name[64], endpoint[64];
+    int turns = 0;
+    hone_error err = { 0 };
+    const hn_pull_want want = { .silence_s = 1, .tries = 1, .n_conn = 1, .piece = 4096, .stop = often, .arg = &turns };
+    const struct rlimit small = { 1 << 20, RLIM_INFINITY };
+    struct rlimit was;
+    if (!n) return;
+    if (!*server.at) begin_server();
+    server.next = text + 1;
+    server.end = text + n;
+    snprintf(endpoint, sizeof endpoint, "http://%s", server.at);
+    const char *port = strchr(server.at, ':');
+    if (*text & 1) snprintf(name, sizeof name, "ollama:%s/o/m", server.at);
+    else if (*text & 2)
+        snprintf(name, sizeof name, "http://localhost%s/x.gguf", port); /* the endpoint's are the hub's */
+    else snprintf(name, sizeof name, "o/r%s", *text & 4 ? ":Q8_0" : "");
+    setenv("HF_ENDPOINT", endpoint, 1);
+    setenv("HF_HUB_CACHE", at("/pulled"), 1);
+    setenv("OLLAMA_MODELS", at("/pulled"), 1);
+    setenv("XDG_DATA_HOME", at("/pulled"), 1);
+    signal(SIGXFSZ, SIG_IGN); /* nobody takes a gigabyte of this disk for what a list says */
+    FF_MUST(getrlimit(RLIMIT_FSIZE, &was) == 0 && setrlimit(RLIMIT_FSIZE, &small) == 0);
+    if (*text & 8) {
+        hn_pull_list l;
+        hone_status st = hn_pull_look(&l, name, &want, &err);
+        if (st != HONE_OK) refused(st, &err);
+        else FF_MUST(hn_hub_commit_ok(l.commit) && (l.chosen == SIZE_MAX ? *l.why != 0 : l.chosen < l.sets.n));
+        hn_pull_list_free(&l);
+    } else {
+        hn_pulled p;
+        hone_status st = hn_pull(&p, name, &want, &err);
+        if (st != HONE_OK) refused(st, &err);
+        else pulled(&p);
+        hn_pulled_free(&p);
+    }
+    setrlimit(RLIMIT_FSIZE, &was);
+    nftw(at("/pulled"), remove_it, 8, FTW_DEPTH | FTW_PHYS);
+    unsetenv("HF_ENDPOINT");
+    unsetenv("HF_HUB_CACHE");
+    unsetenv("OLLAMA_MODELS");
+    unsetenv("XDG_DATA_HOME");
+}
+
 static void a_manifest(const char *text, size_t n, bool there)
 {
     static const hn_json_rules rules = { .max_bytes = 1 << 20, .max_depth = 16, .fault = HONE_E_NETWORK };
@@ -546,6 +657,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 6: an_index(text, n); break;
     case 7: the_names(text, n); break;
     case 8: a_cache(text); break;
+    case 9: a_pull(text, n); break;
     case 11: a_refusal((const char *)data + 1, n); break;
     case 12: a_typed_name(text); break;
     case 13: a_part(data + 1, n); break;

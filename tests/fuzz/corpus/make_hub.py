@@ -1,6 +1,6 @@
 # Seeds for the target hub: python3 make_hub.py FOLDER. The first byte says who speaks: 0 the hub of a revision, 1 of its
 # files, 2 a manifest, 3 the head of an answer, 4 a Location, 5 a journal, 6 an index of shards, 7 the user's short names.
-import json, os, sys
+import hashlib, json, os, sys
 
 out = sys.argv[1]
 os.makedirs(out, exist_ok=True)
@@ -106,4 +106,35 @@ put(13, "part-forget", bytes([0x20, 0xF1, 0xFF, 0xF0, 0xF1, 0xF2]))
 put(13, "part-away", bytes([0x10, 0x0A, 0x21]))
 put(10, "manifest_there", J({"config": layer("config", size=5), "layers": [layer(), layer("license", size=6)]}))
 put(10, "manifest_size", J({"layers": [layer(size=7)]}))
+# ---- whole pulls: bit 0 ollama, 1 an address, 2 a tag, 3 only to look; then the server's answers, with FF between them
+def pull(how, name, *answers):
+    put(9, name, bytes([how]) + b"\xff".join(a if isinstance(a, bytes) else a.encode() for a in answers))
+
+
+BODY = b"GGUF of five"
+SUM, GIT = hashlib.sha256(BODY).hexdigest(), hashlib.sha1(b"blob %d\0" % len(BODY) + BODY).hexdigest()
+REV, FILE = J({"sha": COMMIT}), entry("m-Q8_0.gguf", 134, lfs={"oid": SUM, "size": len(BODY), "pointerSize": 134})
+MANIFEST = J({"layers": [layer(digest="sha256:" + SUM, size=len(BODY)), layer("license", "sha256:" + SUM, len(BODY))]})
+PART = f"HTTP/1.1 206 X\r\nContent-Length: {len(BODY)}\r\nContent-Range: bytes 0-{len(BODY) - 1}/{len(BODY)}\r\nETag: \"{SUM}\"\r\nConnection: close\r\n\r\n".encode() + BODY
+pull(0, "pull", REV, J([FILE]), PART)
+pull(0, "pull-whole", REV, J([FILE]), BODY)
+pull(4, "pull-tag", REV, J([FILE]), b"GGUF of Five")
+pull(0, "pull-folder", REV, J([entry("config.json", len(BODY), oid=GIT), entry("model.safetensors", len(BODY), oid=GIT)]), BODY, BODY)
+pull(8, "look", REV, J([FILE, lfs("m-Q4_0.gguf", 7)]))
+pull(8, "look-pages", REV, f'HTTP/1.1 200 X\r\nLink: <?cursor=1>; rel="next"\r\nConnection: close\r\n\r\n' + J([FILE]), J([lfs("a.gguf")]))
+pull(8, "look-away", REV, f'HTTP/1.1 200 X\r\nLink: <https://h/x>; rel="next"\r\nConnection: close\r\n\r\n' + J([FILE]))
+pull(8, "look-circle", REV, f'HTTP/1.1 200 X\r\nLink: <?recursive=true>; rel="next"\r\nConnection: close\r\n\r\n' + J([FILE]))
+pull(8, "look-html", "HTTP/1.1 200 X\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>")
+pull(8, "look-moved", "HTTP/1.1 302 X\r\nLocation: /elsewhere\r\nConnection: close\r\n\r\n", REV, "HTTP/1.1 500 X\r\nConnection: close\r\n\r\n")
+pull(1, "ollama", MANIFEST, PART)
+pull(1, "ollama-whole", MANIFEST, BODY)
+pull(1, "ollama-none")
+pull(1, "ollama-closed", "HTTP/1.1 401 X\r\nConnection: close\r\n\r\n")
+pull(1, "ollama-ill", "HTTP/1.1 500 X\r\nConnection: close\r\n\r\n")
+pull(1, "ollama-gone", MANIFEST)
+pull(1, "ollama-other", MANIFEST, b"GGUF of Five")
+pull(1, "ollama-large", J({"layers": [layer(size=1 << 30)]}), "x")
+pull(2, "address", PART)
+pull(2, "address-whole", BODY)
+pull(2, "address-cut", PART[:-3])
 put(5, "journal_odd", J({"schema": "hone.part/1", "etag": "e", "size": 10000, "piece": 4096, "have": 1}))
