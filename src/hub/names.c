@@ -199,7 +199,7 @@ static hone_status parse_hub(hn_name *out, const char *text, const char *s, bool
         return sure ? wrong(err, text, "the repository", s, "owner/repo, of letters, digits, - . and _") : HONE_OK;
     if (*rest == '@') {
         n = rev_length(++rest);
-        good = take(out->rev, sizeof out->rev, rest, n) && hn_hub_rev_ok(out->rev);
+        good = unquote(out->rev, sizeof out->rev, rest, n) && hn_hub_rev_ok(out->rev);
         rest += n;
     }
     if (good && *rest == ':') {
@@ -313,21 +313,45 @@ static char *ollama_text(char *dst, size_t cap, const hn_name *n)
     return dst;
 }
 
+/* `chars` of s as %XX. */
+static const char *quoted(char *dst, size_t cap, const char *s, const char *chars)
+{
+    size_t o = 0;
+    for (; *s && o + 4 < cap; s++) {
+        if (strchr(chars, *s)) o += (size_t)snprintf(dst + o, cap - o, "%%%02X", (unsigned char)*s);
+        else dst[o++] = *s;
+    }
+    dst[o] = 0;
+    return dst;
+}
+
+/* A file that is no GGUF, or a folder, says that it is the hub's; so does what reads as a page of it otherwise. */
+static char *hub_text(char *dst, size_t cap, const hn_name *n)
+{
+    static const char *const web[] = { "hf.co/", "huggingface.co/" };
+    char rev[3 * HN_NAME_PART], path[3 * HN_NAME_PATH_MAX];
+    size_t plain = n->folder ? 0 : strncmp(n->rev, "refs/", 5) == 0 ? rev_length(n->rev) : 0;
+    quoted(rev, sizeof rev, n->rev, plain == strlen(n->rev) ? "%#" : "%#/");
+    quoted(path, sizeof path, n->path, "%?#");
+    const char *at = *rev ? "@" : "", *tag = *n->tag ? ":" : "";
+    bool sure = behind(n->repo, web, 2) || (*n->path && !hn_ends_with_gguf(n->path));
+    if (n->folder || (sure && strpbrk(n->path, "?#")))
+        snprintf(dst, cap, "hf.co/%s/%s/%s/%s", n->repo, n->folder ? "tree" : "blob", *rev ? rev : "main", path);
+    else if (*n->path) snprintf(dst, cap, "%s%s%s%s/%s", sure ? "hf.co/" : "", n->repo, at, rev, n->path);
+    else snprintf(dst, cap, "%s%s%s%s%s%s", sure ? "hf.co/" : "", n->repo, at, rev, tag, n->tag);
+    return dst;
+}
+
 char *hn_name_text(char *dst, size_t cap, const hn_name *n)
 {
-    const char *at = *n->rev ? "@" : "", *tag = *n->tag ? ":" : "";
+    const char *tag = *n->tag ? ":" : "";
     if (cap) *dst = 0;
     switch (n->kind) {
     case HN_NAME_NONE: break;
     case HN_NAME_BARE: snprintf(dst, cap, "%s%s%s", n->repo, tag, n->tag); break;
     case HN_NAME_OLLAMA: ollama_text(dst, cap, n); break;
     case HN_NAME_URL: snprintf(dst, cap, "%s", n->url); break;
-    case HN_NAME_HUB:
-        if (n->folder) snprintf(dst, cap, "hf.co/%s/tree/%s/%s", n->repo, *n->rev ? n->rev : "main", n->path);
-        else if (*n->path)
-            snprintf(dst, cap, "%s%s%s%s/%s", hn_ends_with_gguf(n->path) ? "" : "hf.co/", n->repo, at, n->rev, n->path);
-        else snprintf(dst, cap, "%s%s%s%s%s", n->repo, at, n->rev, tag, n->tag);
-        break;
+    case HN_NAME_HUB: hub_text(dst, cap, n); break;
     }
     return dst;
 }

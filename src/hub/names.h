@@ -4,6 +4,7 @@
  *
  *     owner/repo[@rev][:TAG]           a repository of the hub, and which quantization of it
  *     owner/repo[@rev]/path/to/x.gguf  one file of it; also after hf.co/, huggingface.co/, hf:// and https://…
+ *                                      (a '/' in rev is %2F there, but for refs/pr/1)
  *     https://…/resolve|blob|tree/…    what a browser shows of the hub
  *     https://other.host/x.gguf        a file from anywhere
  *     ollama:[host/][namespace/]name[:tag]

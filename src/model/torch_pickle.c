@@ -333,8 +333,9 @@ static hone_status get(machine *m, uint64_t at)
 
 static const value *part_of(const machine *m, value v, size_t i, kind want)
 {
+    if (v.kind != TUPLE || i >= v.n) return NULL; /* and then there are parts */
     const value *p = (const value *)m->parts.p + v.at + i;
-    return v.kind == TUPLE && i < v.n && p->kind == want && (want != WHOLE || p->i >= 0) ? p : NULL;
+    return p->kind == want && (want != WHOLE || p->i >= 0) ? p : NULL;
 }
 
 /* ("storage", type, key, where it was, elements) */

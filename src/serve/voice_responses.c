@@ -194,12 +194,12 @@ static void fragment(const hn_ask *a, response_state *st, const hn_head *h, cons
     if (st->text.lost || st->logs.lost) return;
     if (!item_event(o, st, h, deltas[s->kind], s->kind != HN_SAY_ARGUMENTS)) return;
     hn_bytes_text(o, ",\"delta\":\"");
-    hn_bytes_add(o, st->text.p + text, st->text.n - text);
+    if (st->text.n > text) hn_bytes_add(o, st->text.p + text, st->text.n - text);
     hn_bytes_text(o, "\"");
     if (s->kind == HN_SAY_TEXT) {
         if (logs && st->logs.n > logs) logs++; /* the comma */
         hn_bytes_text(o, ",\"logprobs\":[");
-        hn_bytes_add(o, st->logs.p + logs, st->logs.n - logs);
+        if (st->logs.n > logs) hn_bytes_add(o, st->logs.p + logs, st->logs.n - logs);
         hn_bytes_text(o, "]");
     }
     event_end(o);

@@ -55,7 +55,12 @@ hone_status hn_call_reader_new(hn_call_reader **out, const hn_call_kit *k, uint6
     *out = calloc(1, sizeof **out);
     if (!*out) return HN_FAIL(err, HONE_E_NOMEM, "calls of tools");
     **out = (hn_call_reader){ .k = k, .part = part, .arg = arg, .seed = id_seed, .state = AT_NOTHING };
-    return HONE_OK;
+    hone_status st = hn_grown_put(&(*out)->buf, "", 0, err);
+    if (st != HONE_OK) {
+        hn_call_reader_free(*out);
+        *out = NULL;
+    }
+    return st;
 }
 
 void hn_call_reader_free(hn_call_reader *r)

@@ -8,7 +8,7 @@
 
 hone_status hn_grown_put(hn_grown *t, const char *s, size_t n, hone_error *err)
 {
-    if (n > t->cap - t->n) {
+    if (n > t->cap - t->n || !t->p) { /* also for nothing: whoever reads may add 0 to it */
         size_t cap = (t->n + n) * 2 + 64;
         char *p = realloc(t->p, cap);
         if (!p) return HN_FAIL(err, HONE_E_NOMEM, "an answer's text of %zu bytes", cap);
@@ -86,7 +86,7 @@ hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_voca
         }
         plain = i;
     }
-    return st == HONE_OK ? hn_grown_put(out, s + plain, n - plain, err) : st;
+    return st == HONE_OK && n > plain ? hn_grown_put(out, s + plain, n - plain, err) : st;
 }
 
 static hone_status put_string(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)

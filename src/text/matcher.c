@@ -318,6 +318,9 @@ static hone_status remember(hn_matcher *m, const hn_item *item, uint32_t n, bool
 
 static const state *now(const hn_matcher *m) { return &m->history[m->n_state - 1]; }
 
+/* A matcher whose states all have none has no memory for any. */
+static const hn_item *items_of(const hn_matcher *m, const state *s) { return s->n ? m->item + s->begin : NULL; }
+
 hone_status hn_matcher_new(hn_matcher **out, hn_grammar *g, const hn_token_tree *tree, hone_error *err)
 {
     *out = NULL;
@@ -360,7 +363,7 @@ hone_status hn_matcher_copy(hn_matcher **out, hn_matcher *from, hone_error *err)
     m->n_state = m->n_item = 0;
     for (size_t i = 0; i < from->n_state && st == HONE_OK; i++) {
         const state *s = &from->history[i];
-        st = remember(m, from->item + s->begin, s->n, s->end, s->over, err);
+        st = remember(m, items_of(from, s), s->n, s->end, s->over, err);
     }
     if (st != HONE_OK) {
         hn_matcher_free(m);
@@ -401,7 +404,7 @@ static hone_status advance(hn_matcher *m, const char *text, size_t len, int32_t 
     }
     pthread_mutex_lock(&k->mu);
     hn_langs_allow(k->g.lang, HN_GRAMMAR_AT_WORK);
-    const hn_item *from = m->item + s->begin, *first = from;
+    const hn_item *from = items_of(m, s), *first = from;
     uint32_t n = s->n, n_first = n;
     hn_items *a = &k->a, *b = &k->b;
     if (id >= 0) open_token(k, first, n_first, id);
@@ -475,7 +478,7 @@ hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_
     if (s->over) return HONE_OK;
     pthread_mutex_lock(&m->machine->mu);
     hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
-    hn_masks_of(m->machine, m->tree, m->item + s->begin, s->n, bits, n_word);
+    hn_masks_of(m->machine, m->tree, items_of(m, s), s->n, bits, n_word);
     hone_status st = hn_machine_check(m->machine, err);
     pthread_mutex_unlock(&m->machine->mu);
     if (st != HONE_OK) return st;

@@ -351,7 +351,7 @@ static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
             i++;
         }
     }
-    if (st == HONE_OK && !r->end) st = say(r, r->pend.p + from, i - from, err);
+    if (st == HONE_OK && !r->end && i > from) st = say(r, r->pend.p + from, i - from, err);
     drop_front(&r->pend, i);
     if (i) r->barred = false;
     if (r->end) r->pend.n = 0;

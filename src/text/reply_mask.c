@@ -135,25 +135,62 @@ static void rewind_header(hn_reply *r)
         hn_matcher_back(r->must[0], hn_matcher_steps(r->must[0]), NULL);
 }
 
+/* Is there a token that ends the turn? */
+static bool can_end(const hn_reply *r) { return r->tree->n_end > 0 || r->f->end_id >= 0; }
+
+/* Nothing of what the answer must be has come. */
+static bool is_before(const hn_reply *r) { return r->first && (!r->must[0] || hn_matcher_steps(r->must[0]) == 0); }
+
+typedef enum mark_may { MAY, MAY_NOT, AS_FORM } mark_may;
+
+/* A mark where the answer must be something: it may come whatever that is, it may not, or the form tells. */
+static mark_may may_mark(const hn_reply *r, const hn_reply_mark *m, bool before, bool ends)
+{
+    if (m == &r->trigger) return before ? AS_FORM : MAY_NOT; /* in a form it would be text */
+    if ((m->act == HN_REPLY_OPEN && before && !r->reasoned) || (m->act == HN_REPLY_SAY && before) ||
+        ((m->act == HN_REPLY_UNSAY || m->act == HN_REPLY_FINISH) && ends))
+        return MAY;
+    return m->act == HN_REPLY_OPEN || m->act == HN_REPLY_UNSAY ? MAY_NOT : AS_FORM;
+}
+
+/* An answer has to come before the end, and reasoning ends before another header begins. */
+static bool too_early(const hn_reply *r, int32_t id)
+{
+    if ((!r->must[0] && !r->must[1]) || r->end) return false;
+    if (is_end(r, id) && !hn_reply_mark_of(r, id)) return true;
+    for (int i = 0; i < r->f->n && r->headers; i++) {
+        const hn_reply_mark *m = &r->f->mark[i];
+        bool header = m->act == HN_REPLY_START || m->act == HN_REPLY_FIELD || m->act == HN_REPLY_BODY;
+        if (header && m->id == id) return true;
+    }
+    return false;
+}
+
+static hone_status take_held(hn_reply *r, int32_t id, hone_error *err)
+{
+    const hn_reply_mark *m = r->calling || r->headers ? NULL : hn_reply_mark_of(r, id);
+    mark_may may = m ? may_mark(r, m, is_before(r), may_end(r)) : AS_FORM;
+    if (may == MAY_NOT) return refuse(id, "this mark is no part of the answer's form", err);
+    return may == MAY ? HONE_OK : take_must(r, id, err);
+}
+
+/* What hn_reply_mask allows, and nothing else. */
 hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err)
 {
-    if (r->only_end && !is_end(r, id)) return refuse(id, "one call was asked for, and it has come", err);
+    int32_t next = -1;
+    hone_status st = HONE_OK;
+    if (r->only_end && can_end(r) && !is_end(r, id)) return refuse(id, "one call was asked for, and it has come", err);
     rewind_header(r);
-    if (held(r)) {
-        const hn_reply_mark *m = r->calling || r->headers ? NULL : hn_reply_mark_of(r, id);
-        return m && m != &r->trigger ? HONE_OK : take_must(r, id, err);
-    }
+    if (held(r)) return take_held(r, id, err);
     if (r->calling) return take_call(r, id, err);
-    if (r->state != HN_REPLY_REASONING || r->budget < 0) return HONE_OK;
-    if (!spent(r)) {
-        r->n_thought++;
-        return HONE_OK;
-    }
-    int32_t next;
-    hone_status st = next_closing(r, &next, err);
-    if (st == HONE_OK && next >= 0 && next != id) st = refuse(id, "the budget of reasoning is spent", err);
-    if (st == HONE_OK && next >= 0) r->n_closed++;
-    return st;
+    bool over = spent(r);
+    if (over) st = next_closing(r, &next, err);
+    if (st != HONE_OK) return st;
+    if (next >= 0 && next != id) return refuse(id, "the budget of reasoning is spent", err);
+    if (next < 0 && too_early(r, id)) return refuse(id, "what the answer must be has not come yet", err);
+    if (next >= 0) r->n_closed++;
+    else if (r->state == HN_REPLY_REASONING && r->budget >= 0 && !over) r->n_thought++;
+    return HONE_OK;
 }
 
 /* Text with tokens in it. */
@@ -283,18 +320,16 @@ static hone_status mask_must(hn_reply *r, bitset b, hone_error *err)
 {
     hone_status st = mask_either(r, b, err);
     if (st != HONE_OK) return st;
-    bool ends = may_end(r), before = r->first && (!r->must[0] || hn_matcher_steps(r->must[0]) == 0);
+    bool ends = may_end(r), before = is_before(r);
     if (ends) allow(b, r->f->end_id);
     if (r->calling || r->headers) return HONE_OK;
     if (may_pad(r)) allow_blanks(b, r->tree);
-    if (r->kit && !before) forbid(b, r->trigger.id); /* in a form it would be text */
-    for (int i = 0; i < r->f->n; i++) {
-        const hn_reply_mark *m = &r->f->mark[i];
-        if (m->id < 0 || !hn_reply_counts(r, m, r->first)) continue;
-        if ((m->act == HN_REPLY_OPEN && before && !r->reasoned) || (m->act == HN_REPLY_SAY && before) ||
-            ((m->act == HN_REPLY_UNSAY || m->act == HN_REPLY_FINISH) && ends))
-            allow(b, m->id);
-        else if (m->act == HN_REPLY_OPEN || m->act == HN_REPLY_UNSAY) forbid(b, m->id);
+    for (int i = r->kit ? -1 : 0; i < r->f->n; i++) {
+        const hn_reply_mark *m = i < 0 ? &r->trigger : &r->f->mark[i];
+        if (m->id < 0 || m != hn_reply_mark_of(r, m->id)) continue;
+        mark_may may = may_mark(r, m, before, ends);
+        if (may == MAY) allow(b, m->id);
+        if (may == MAY_NOT) forbid(b, m->id);
     }
     return HONE_OK;
 }
@@ -305,7 +340,7 @@ static bool mask_ends(hn_reply *r, bitset b)
     memset(b.word, 0, b.n * sizeof *b.word);
     for (int32_t i = 0; i < r->tree->n_end; i++) allow(b, r->tree->end_ids[i]);
     allow(b, r->f->end_id);
-    return r->tree->n_end > 0 || r->f->end_id >= 0;
+    return can_end(r);
 }
 
 hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all, hone_error *err)
@@ -331,14 +366,12 @@ hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all,
         *all = true;
         return HONE_OK;
     }
-    allow_all(b, hn_vocab_size(r->v)); /* an answer has to come before the end */
+    allow_all(b, hn_vocab_size(r->v));
     for (int32_t i = 0; i < r->tree->n_end; i++)
-        if (!hn_reply_mark_of(r, r->tree->end_ids[i])) forbid(b, r->tree->end_ids[i]);
-    if (r->f->end_id >= 0 && !hn_reply_mark_of(r, r->f->end_id)) forbid(b, r->f->end_id);
-    for (int i = 0; i < r->f->n && r->headers; i++) { /* reasoning ends first, then another header begins */
-        const hn_reply_mark *m = &r->f->mark[i];
-        if (m->act == HN_REPLY_START || m->act == HN_REPLY_FIELD || m->act == HN_REPLY_BODY) forbid(b, m->id);
-    }
+        if (too_early(r, r->tree->end_ids[i])) forbid(b, r->tree->end_ids[i]);
+    if (too_early(r, r->f->end_id)) forbid(b, r->f->end_id);
+    for (int i = 0; i < r->f->n; i++)
+        if (too_early(r, r->f->mark[i].id)) forbid(b, r->f->mark[i].id);
     return HONE_OK;
 }
 

@@ -4,7 +4,8 @@
  * choose among names and values of the fields, so that the body is JSON of known names.
  * covers: src/serve/ask_fields.c src/serve/ask_groups.c src/serve/ask_chat.c src/serve/ask_turns.c src/serve/bytes.c
  * covers: src/serve/ask_responses.c src/serve/ask_ollama.c src/serve/voice_anthropic.c src/serve/voice_embed.c
- * covers: src/serve/voice_native.c src/serve/voice_openai_text.c src/serve/voice_tokens.c */
+ * covers: src/serve/voice_native.c src/serve/voice_openai_text.c src/serve/voice_tokens.c
+ * covers: src/serve/voice_responses.c src/serve/voice_openai_chat.c src/base/json_tree.c */
 #include "../unit/ask_cases.h"
 #include "../unit/voice_says.h"
 #include "base/json_tree.h"
@@ -320,6 +321,39 @@ static void answered(const hn_ask *a, const said *s)
     hn_bytes_free(&o);
 }
 
+/* Any bytes as names, texts and numbers of an object: it is JSON, and numbers come back as they were. */
+static void written(const uint8_t *p, size_t n)
+{
+    char name[20] = "";
+    uint64_t bits = 0;
+    double d;
+    float f;
+    memcpy(name, p, n < sizeof name - 1 ? n : sizeof name - 1);
+    memcpy(&bits, p, n < 8 ? n : 8);
+    memcpy(&d, &bits, 8);
+    memcpy(&f, &bits, 4);
+    hn_bytes o = { 0 };
+    hn_bytes_text(&o, "{");
+    hn_bytes_text_member(&o, "text", name);
+    hn_bytes_int_member(&o, "int", (int64_t)bits);
+    hn_bytes_name(&o, "f64"), hn_bytes_f64(&o, d);
+    hn_bytes_name(&o, "f32"), hn_bytes_f32(&o, f);
+    hn_bytes_name(&o, "bytes"), hn_bytes_json(&o, (const char *)p, n);
+    hn_bytes_name(&o, "none"), hn_bytes_json(&o, NULL, 0);
+    hn_bytes_name(&o, "base64"), hn_bytes_text(&o, "\""), hn_bytes_base64(&o, p, n), hn_bytes_text(&o, "\"");
+    hn_bytes_text(&o, "}");
+    FF_MUST(hn_bytes_ok(&o));
+    json_t *v;
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
+    FF_MUST(hn_json_tree(&v, o.p, o.n, &rules, "written", NULL) == HONE_OK);
+    FF_MUST(json_integer_value(json_object_get(v, "int")) == (json_int_t)bits);
+    FF_MUST(!isfinite(d) || json_real_value(json_object_get(v, "f64")) == d);
+    FF_MUST(!isfinite(f) || (float)json_real_value(json_object_get(v, "f32")) == f);
+    FF_MUST(json_string_length(json_object_get(v, "base64")) == (n + 2) / 3 * 4);
+    json_decref(v);
+    hn_bytes_free(&o);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     hn_limits l = ask_limits();
@@ -330,6 +364,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n_routes = 0;
     while (hn_voice_route(n_routes, &path, &ollama)) n_routes++;
     if (size < 2) return 0;
+    written(data, size);
     hn_voice_route(data[0] % n_routes, &path, &ollama);
     l.strict_fields = data[1] & 2;
     l.lenient_tools = data[1] & 4;

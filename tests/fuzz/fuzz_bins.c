@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         *(of == model ? &m : &v) = (ff_in){ changed, n };
     }
     const char *src = ff_put("model", m.p, m.n), *tok = ff_put("vocab", v.p, v.n);
-    ff_convert(src, how & 16 ? NULL : tok, how & 32 ? "Q8_0" : how & 64 ? "F16" : NULL);
+    ff_convert(src, how & 16 ? NULL : tok, how & 32 ? "Q8_0" : how & 64 ? "F16" : NULL, true);
     free(changed);
     return 0;
 }

@@ -57,6 +57,14 @@ static __attribute__((unused)) void ff_begin(void)
     atexit(ff_end);
 }
 
+/* With FUZZ_SAY set: why an input is refused, for who writes seeds. */
+static __attribute__((unused)) void ff_say(const char *message)
+{
+    static int say = -1;
+    if (say < 0) say = getenv("FUZZ_SAY") != NULL;
+    if (say) fprintf(stderr, "%s\n", message);
+}
+
 /* One of eight buffers in turn. */
 static __attribute__((unused)) const char *ff_path(const char *name)
 {
@@ -119,6 +127,42 @@ static __attribute__((unused)) ff_in ff_until(ff_in *in, uint8_t end)
     ff_in out = ff_take(in, e ? (size_t)(e - in->p) : in->n);
     if (e) ff_take(in, 1);
     return out;
+}
+
+/* ---- files that the input names ----------------------------------------------------------------------- */
+
+enum { FF_NAME = 64 };
+
+/* May a file of the folder have that name? One folder in it may be named before. */
+static bool ff_is_name(ff_in name)
+{
+    const uint8_t *slash = name.n ? memchr(name.p, '/', name.n) : NULL;
+    if (!name.n || name.n >= FF_NAME || memchr(name.p, 0, name.n) || *name.p == '.' || *name.p == '/') return false;
+    return !slash || (slash + 1 < name.p + name.n && slash[1] != '.' && slash[1] != '/' &&
+                      !memchr(slash + 1, '/', (size_t)(name.p + name.n - slash - 1)));
+}
+
+/* A file of the folder: its name, a line's end, what stands in it. "-": it goes, "@" and ">": it is a link, to a folder
+ * and to nothing. */
+static __attribute__((unused)) void ff_put_named(const char *folder, ff_in piece)
+{
+    ff_in name = ff_until(&piece, '\n');
+    char path[300], *slash;
+    if (!ff_is_name(name)) return;
+    size_t n = (size_t)snprintf(path, sizeof path, "%.200s/%.*s", folder, (int)name.n, name.p);
+    FF_MUST(n < sizeof path);
+    if ((slash = strchr(path + strlen(folder) + 1, '/'))) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    if (piece.n == 1 && strchr("@>-", *piece.p)) {
+        unlink(path);
+        if (*piece.p != '-') FF_MUST(symlink(*piece.p == '@' ? "/" : "no", path) == 0 || access(path, F_OK) == 0);
+        return;
+    }
+    FILE *f = fopen(path, "wb"); /* not where a folder is */
+    if (f) fwrite(piece.p, 1, piece.n, f), fclose(f);
 }
 
 /* ---- edits of a good file --------------------------------------------------------------------------- */

@@ -1,15 +1,21 @@
 /* Fuzz target: checkpoint folders as Hugging Face has them. The input is pieces with a byte FF behind each: flags,
  * config.json, model.safetensors.index.json, where the flags say so a World vocabulary, a chat template and
  * tokenizer_config.json, then the JSON header of one safetensors file after another, which get zeros for data.
+ * Or it says which vector of a family it is (vector_file.h): that file becomes a folder, of which then, behind a byte
+ * how (types of both ways; whether back again, and where something is), each piece changes one file: its name, a line's
+ * end, and what stands in it ("-": it goes, "@" and ">": a link, to a folder and to nothing). An object changes members
+ * of a file of JSON, and as "tensors" names and shapes in the header of the weights; "weights" is another header.
  * Whatever the folder is, a failure names it and leaves no file; what is written can be read.
  * covers: src/model/safetensors.c src/forge/convert.c src/forge/convert_rwkv.c src/model/ckpt.c
  * covers: src/forge/convert_write.c src/forge/recipe.c src/base/json.c src/model/ckpt_folder.c src/forge/hf.c
  * covers: src/forge/hf_keys.c src/forge/hf_plan.c src/forge/hf_rope.c src/forge/hf_write.c src/forge/hf_make.c
  * covers: src/forge/hf_dense.c src/forge/hf_moe.c src/forge/hf_hybrid.c src/forge/hf_general.c src/forge/hf_back.c
  * covers: src/forge/hf_back_config.c src/forge/hf_back_write.c src/forge/hf_quantized.c src/forge/hf_dequant.c
- * covers: src/forge/hf_gemma.c src/forge/hf_delta.c src/forge/hf_latent.c */
+ * covers: src/forge/hf_gemma.c src/forge/hf_delta.c src/forge/hf_latent.c src/forge/hf_encoder.c
+ * covers: src/base/json_tree.c src/base/source.c */
 #define _GNU_SOURCE
 #include "converted.h"
+#include "vector_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -67,11 +73,154 @@ static void put_tensors(const char *name, ff_in h, unsigned how, unsigned kind)
     free(p);
 }
 
+/* ---- the folder of a vector ------------------------------------------------------------------------- */
+
+/* Members of a file of JSON: others, or (null) none. */
+static void merge(const char *path, const json_t *with)
+{
+    json_t *v, *o = json_load_file(path, 0, NULL);
+    const char *key;
+    json_object_foreach((json_t *)(uintptr_t)with, key, v)
+    {
+        if (json_is_null(v)) json_object_del(o, key);
+        else json_object_set(o, key, v);
+    }
+    if (json_is_object(o)) FF_MUST(json_dump_file(o, path, 0) == 0);
+    json_decref(o);
+}
+
+/* Bytes that an F32 tensor of that shape has; other shapes: few. */
+static size_t shape_bytes(const json_t *shape)
+{
+    size_t n = 4, i;
+    json_t *v;
+    json_array_foreach((json_t *)(uintptr_t)shape, i, v)
+    {
+        json_int_t k = json_integer_value(v);
+        n *= k >= 0 && k < 1 << 12 && n < 1 << 18 ? (size_t)k : 1;
+    }
+    return n;
+}
+
+/* The weights with what a change says of their header: {"name": null} takes one away, {"name": "other"} names it so,
+ * {"name": [shape]} is its shape, {"name": {…}} a new one. Data follow each other. */
+static void change_header(const char *path, const json_t *with)
+{
+    uint8_t *p;
+    uint64_t n = 0;
+    const char *key;
+    json_t *v, *now, *o;
+    size_t size = ff_get(path, &p);
+    bb head = { 0 }, data = { 0 };
+    memcpy(&n, p, size < 8 ? 0 : 8);
+    o = size >= 8 && n <= size - 8 ? json_loadb((const char *)p + 8, n, 0, NULL) : NULL;
+    if (!o) { /* another piece has put something there */
+        free(p);
+        return;
+    }
+    json_object_foreach((json_t *)(uintptr_t)with, key, v) if (json_is_object(v)) json_object_set(o, key, v);
+    bb_raw(&head, "{", 1);
+    json_object_foreach(o, key, v)
+    {
+        const char *name = key;
+        now = json_object_get(with, key);
+        json_t *list = json_object_get(v, "data_offsets"), *shape = json_object_get(v, "shape");
+        if (json_is_null(now) || !json_is_object(v) || !shape) continue;
+        size_t at = (size_t)json_integer_value(json_array_get(list, 0)), was = shape_bytes(shape);
+        if (json_is_string(now)) name = json_string_value(now);
+        if (json_is_array(now)) shape = now;
+        size_t more = shape_bytes(shape), begin = data.n, same = more < was ? more : was;
+        bool there = !json_is_object(now) && at <= size - 8 - n && same <= size - 8 - n - at;
+        bb_raw(&data, there ? p + 8 + n + at : NULL, there ? same : more);
+        if (there) bb_raw(&data, NULL, more - same);
+        json_t *one = json_pack("{s:{s:s, s:O, s:[I, I]}}", name, "dtype", "F32", "shape", shape, "data_offsets",
+                                (json_int_t)begin, (json_int_t)data.n);
+        char *text = one ? json_dumps(one, JSON_COMPACT) : NULL;
+        if (text) { /* with a comma, and without its braces */
+            if (head.n > 1) bb_raw(&head, ",", 1);
+            bb_raw(&head, text + 1, strlen(text) - 2);
+        }
+        free(text);
+        json_decref(one);
+    }
+    bb_raw(&head, "}", 1);
+    bb b = { 0 };
+    bb_u64(&b, head.n);
+    bb_raw(&b, head.p, head.n);
+    bb_raw(&b, data.p, data.n);
+    bb_save(&b, path);
+    bb_free(&b), bb_free(&head), bb_free(&data);
+    free(p);
+    json_decref(o);
+}
+
+/* One file more, or otherwise. */
+static void change(ff_in piece)
+{
+    ff_in all = piece, name = ff_until(&piece, '\n');
+    char path[240], word[FF_NAME];
+    if (!ff_is_name(name)) return;
+    snprintf(word, sizeof word, "%.*s", (int)name.n, name.p);
+    if (!strcmp(word, "weights")) {
+        put_tensors("model.safetensors", piece, 4, 0);
+        return;
+    }
+    bool header = !strcmp(word, "tensors"), there;
+    snprintf(path, sizeof path, "%s/%s", folder, header ? "model.safetensors" : word);
+    there = access(path, F_OK) == 0;
+    json_t *o = there && piece.n ? json_loadb((const char *)piece.p, piece.n, 0, NULL) : NULL;
+    if (header) {
+        if (there) change_header(path, o);
+    } else if (json_is_object(o)) merge(path, o);
+    else ff_put_named(folder, all);
+    json_decref(o);
+}
+
+/* Where something is already, or a file is named: nothing of it changes. */
+static void to_taken(const char *file, unsigned kind)
+{
+    static const char *const names[] = { "in", "in", "in", "in.gguf" };
+    char dst[120];
+    hone_error e = { 0 };
+    snprintf(dst, sizeof dst, "%s/%s", ff_dir, names[kind]);
+    if (kind < 2) mkdir(dst, 0700);
+    if (kind == 1) ff_put("in/x", "x", 1);
+    if (kind == 2) ff_put("in", "x", 1);
+    hone_status st = hone_convert(file, NULL, NULL, dst, NULL, &e);
+    FF_MUST(st == HONE_OK ? kind == 0 : *e.message != 0);
+    if (kind == 1 || kind == 2) FF_MUST(st != HONE_OK && access(kind == 1 ? ff_path("in/x") : dst, F_OK) == 0);
+    if (kind == 2) unlink(dst);
+    if (kind == 3) FF_MUST(access(dst, F_OK) != 0);
+}
+
+static void of_vector(const bb *file, ff_in *in)
+{
+    static const char *const types[] = { NULL, "F32", "F16", "BF16", "Q8_0", "Q4_K_M", "Q4_K", "no" };
+    char path[120];
+    unsigned how = ff_u8(in);
+    snprintf(path, sizeof path, "%s", ff_put("m.gguf", file->p, file->n));
+    ff_empty(folder);
+    rmdir(folder);
+    if (how & 128) to_taken(path, how & 3);
+    else if (ff_to_folder(path, types[how & 7], folder)) {
+        ff_take(in, in->n && *in->p == 0xFF);
+        while (in->n) change(ff_until(in, 0xFF));
+        ff_convert(folder, NULL, types[how >> 3 & 7], how & 64);
+    }
+    unlink(path);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ff_in in = { data, size };
+    bb file = { 0 };
     if (!*ff_dir) ff_begin();
     snprintf(folder, sizeof folder, "%s/in", ff_dir);
+    if (vf_is_asked(&in)) {
+        if (vf_asked(&file, &in)) of_vector(&file, &in);
+        bb_free(&file);
+        return 0;
+    }
     mkdir(folder, 0700);
     ff_empty(folder);
     ff_in flags = ff_until(&in, 0xFF), config = ff_until(&in, 0xFF), index = ff_until(&in, 0xFF);
@@ -95,6 +244,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (how & 16) ff_put("in/params.json", "{}", 2);
     if (how & 32) ff_put("in/adapter_config.json", "{}", 2);
-    ff_convert(folder, NULL, shape & 128 ? "BF16" : how & 64 ? "Q8_0" : how & 128 ? "F16" : NULL);
+    ff_convert(folder, NULL, shape & 128 ? "BF16" : how & 64 ? "Q8_0" : how & 128 ? "F16" : NULL, true);
     return 0;
 }

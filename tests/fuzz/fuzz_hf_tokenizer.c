@@ -1,14 +1,21 @@
 /* Fuzz target: the vocabularies of folders. The input: two bytes of flags, then a vocabulary (which file it is, the
- * flags say), a byte FF, tokenizer_config.json, a byte FF, merges.txt. Whatever they are, a failure has a message; what
- * is put is a GGUF whose vocabulary opens or is refused in words, and goes back into a folder.
+ * flags say), a byte FF, tokenizer_config.json, a byte FF, merges.txt, and further files of the folder, each a name, a
+ * line's end and what stands in it. Whatever they are, a failure has a message; what is put is a GGUF whose vocabulary
+ * opens or is refused in words, and goes back into a folder.
  * covers: src/forge/hf_tokenizer.c src/forge/hf_words.c src/forge/hf_words_json.c src/forge/hf_words_other.c
- * covers: src/forge/hf_words_split.c src/forge/hf_words_back.c */
+ * covers: src/forge/hf_words_split.c src/forge/hf_words_back.c src/base/source.c src/base/json_tree.c */
 #include "fuzz_file.h"
 
 #include "forge/hf_tokenizer.h"
 #include "text/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void note(void *arg, const char *text)
+{
+    (void)arg;
+    FF_MUST(*text && !strchr(text, '\n'));
+}
 
 static void go_back(const hn_gguf *g)
 {
@@ -38,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const names[] = { "tokenizer.json", "tokenizer.model", "x.tiktoken",     "vocab.json",
                                          "tekken.json",    "spiece.model",    "tokenizer.json", "tokenizer.json" };
     ff_in in = { data, size };
-    char folder[100], name[32];
+    char folder[100], path[120], name[32];
     if (!*ff_dir) ff_begin();
     snprintf(folder, sizeof folder, "%s/in", ff_dir);
     mkdir(folder, 0700);
@@ -51,17 +58,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ff_put(name, words.p, words.n);
     if (about.n) ff_put("in/tokenizer_config.json", about.p, about.n);
     if (merges.n) ff_put("in/merges.txt", merges.p, merges.n);
+    while (!binary && in.n) ff_put_named(folder, ff_until(&in, 0xFF));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    json_t *config = json_load_file(path, 0, NULL);
     hn_hf_tokenizer t = { .folder = folder, .n_vocab = how & 1 ? how : 0 };
     if (how & 2) t.pre = "qwen2";
     if (how & 4) t.arch = "gemma4";
+    if (json_is_object(config)) t.config = config;
+    t.note = note;
     hone_error e = { 0 };
+    bool there;
+    FF_MUST(hn_hf_tokenizer_there(&there, folder, &e) == HONE_OK || *e.message);
     hn_gguf_writer *w = NULL;
     void *p = NULL;
     size_t n;
     FF_MUST(hn_gguf_writer_new(&w, &e) == HONE_OK);
-    if (hn_hf_tokenizer_put(w, &t, &e) != HONE_OK) FF_MUST(*e.message);
-    else if (hn_gguf_write_keys(w, &p, &n, &e) == HONE_OK) read_again(p, n);
+    if (hn_hf_tokenizer_put(w, &t, &e) != HONE_OK) {
+        FF_MUST(*e.message);
+        ff_say(e.message);
+    } else if (hn_gguf_write_keys(w, &p, &n, &e) == HONE_OK) read_again(p, n);
     free(p);
+    json_decref(config);
     hn_gguf_writer_free(w);
     return 0;
 }

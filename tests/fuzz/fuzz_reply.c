@@ -1,8 +1,10 @@
 /* Fuzzes the reading of answers: whatever tokens come, the parts are whole characters, hold no more than was said, and
  * are the same where each piece of several bytes comes byte by byte. Input: the format, what the prompt left open, then
  * one token a byte: special ones, pieces of marks and characters, single bytes.
- * With calls of tools: nothing is called that is not offered, and what is called ends with its turn.
- * covers: src/text/reply.c src/text/reply_format.c src/text/call_reader.c src/text/call_values.c src/text/stops.c */
+ * With calls of tools: nothing is called that is not offered, and what is called ends with its turn. What a mask does
+ * not allow is refused, and changes nothing; what it allows is taken.
+ * covers: src/text/reply.c src/text/reply_format.c src/text/call_reader.c src/text/call_values.c src/text/stops.c
+ * covers: src/text/reply_mask.c */
 #include "../unit/gguf_bytes.h"
 #include "must.h"
 #include "text/reply.h"
@@ -101,7 +103,7 @@ static const char *const prompts[] = { "",
 
 static hn_vocab *vocab;
 static hn_reply_format formats[N_TEMPLATES];
-static hn_call_kit *kits[N_TEMPLATES];
+static hn_call_kit *kits[N_TEMPLATES], *held[N_TEMPLATES]; /* held to their grammars */
 
 static void make_vocab(void)
 {
@@ -138,6 +140,8 @@ static void make_vocab(void)
         FF_MUST(hn_call_format_make(&calls, t, source, &c, &e) == HONE_OK);
         FF_MUST(calls.shape != HN_CALLS_NONE && calls.own == (i != 1 && i < 6));
         FF_MUST(hn_call_kit_new(&kits[i], &calls, vocab, &ask, &e) == HONE_OK);
+        ask.bare = false;
+        FF_MUST(hn_call_kit_new(&held[i], &calls, vocab, &ask, &e) == HONE_OK);
         json_decref(tools);
         hn_jinja_free(t);
     }
@@ -179,6 +183,12 @@ static void push(heard *h, hn_reply *r, int32_t id)
     hear(h, p, n);
 }
 
+static int32_t token_of(uint8_t byte)
+{
+    int32_t id = byte < 0x80 ? byte : 0x80 + byte % (SPECIAL + N_SPECIAL - 0x80);
+    return byte >= 0x90 ? PIECES + (byte - 0x90) % (N_PIECES + N_SPECIAL) : id;
+}
+
 /* All of the tokens; bytes: pieces as their bytes. */
 static void read_all(heard *h, const uint8_t *data, size_t size, bool bytes)
 {
@@ -199,14 +209,55 @@ static void read_all(heard *h, const uint8_t *data, size_t size, bool bytes)
                          .reasoning_budget = -1 };
     FF_MUST(hn_reply_open(&r, &x, NULL) == HONE_OK);
     for (size_t i = 2; i < size; i++) {
-        int32_t id = data[i] < 0x80 ? data[i] : 0x80 + data[i] % (SPECIAL + N_SPECIAL - 0x80);
-        if (data[i] >= 0x90) id = PIECES + (data[i] - 0x90) % (N_PIECES + N_SPECIAL);
+        int32_t id = token_of(data[i]);
         const char *s = id >= PIECES && id < SPECIAL ? pieces[id - PIECES] : NULL;
         for (; bytes && s && *s && !h->end; s++) push(h, r, (unsigned char)*s);
         if (!bytes || !s) push(h, r, id);
     }
     FF_MUST(hn_reply_flush(r, &p, &n, NULL) == HONE_OK);
     hear(h, p, n);
+    hn_reply_free(r);
+}
+
+/* The same tokens, each of which may come or may not. */
+static void masked(const uint8_t *data, size_t size)
+{
+    enum { WORDS = 8 };
+    hn_reply *r;
+    const hone_reply_part *p;
+    hone_reply_end end = HONE_REPLY_GOES_ON;
+    size_t n, which = data[0] % N_TEMPLATES;
+    const char *prompt = prompts[data[1] % (sizeof prompts / sizeof *prompts)];
+    hn_reply_setup x = { .v = vocab,
+                         .f = &formats[which],
+                         .prompt = prompt,
+                         .len = strlen(prompt),
+                         .kit = held[which],
+                         .required = data[1] & 16,
+                         .one_call = data[1] & 64,
+                         .reasoning_budget = data[1] & 128 ? 3 : -1 };
+    hone_error why = { 0 };
+    FF_MUST(hn_vocab_size(vocab) <= 64 * WORDS);
+    if (hn_reply_open(&r, &x, &why) != HONE_OK) {
+        FF_MUST(x.required && *why.message); /* a template without calls */
+        return;
+    }
+    for (size_t i = 2; i < size && !end; i++) {
+        uint64_t mask[WORDS] = { 0 };
+        bool all;
+        int32_t id = token_of(data[i]);
+        hone_error e = { 0 };
+        if (hn_reply_mask(r, mask, WORDS, &all, &e) != HONE_OK) break;
+        bool allowed = all || mask[id / 64] >> id % 64 & 1;
+        hone_status st = hn_reply_push(r, id, &p, &n, &end, &e);
+        FF_MUST((st == HONE_OK) == allowed && (allowed || (st == HONE_E_ARG && *e.message)));
+        for (int32_t k = 0; !allowed && k < 64 * WORDS; k++) /* another one, so that it goes on */
+            if (mask[k / 64] >> k % 64 & 1) {
+                FF_MUST(hn_reply_push(r, k, &p, &n, &end, &e) == HONE_OK);
+                break;
+            }
+    }
+    FF_MUST(hn_reply_flush(r, &p, &n, NULL) == HONE_OK);
     hn_reply_free(r);
 }
 
@@ -219,5 +270,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_all(&a, data, size, false);
     read_all(&b, data, size, true);
     FF_MUST(a.n == b.n && memcmp(a.text, b.text, a.n) == 0 && a.end == b.end);
+    if (data[1] & 32) masked(data, size);
     return 0;
 }

@@ -8,13 +8,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_file(const char *path, bool takes_raw)
+/* many: with as many other parts as there may be. */
+static void read_file(const char *path, bool takes_raw, bool many)
 {
     hone_error e = { 0 };
     hn_ckpt *c;
     int32_t part;
     FF_MUST(hn_ckpt_new(&c, path, &e) == HONE_OK);
     c->takes_raw = takes_raw;
+    FF_MUST(hn_ckpt_add_part(c, ff_path("none"), &part, &e) == HONE_E_IO && c->n_part == 0);
     FF_MUST(hn_ckpt_add_part(c, path, &part, &e) == HONE_OK);
     hone_status st = hn_torch_read(c, part, &e);
     FF_MUST(st == HONE_OK ? c->n > 0 : strstr(e.message, path) != NULL);
@@ -26,6 +28,8 @@ static void read_file(const char *path, bool takes_raw)
         FF_MUST(hn_source_read(&c->part[t->part], t->off, b, 1, &e) == HONE_OK);
         FF_MUST(hn_source_read(&c->part[t->part], t->off + t->n_bytes - 1, b, 1, &e) == HONE_OK);
     }
+    while (many && (st = hn_ckpt_add_part(c, path, &part, &e)) == HONE_OK) FF_MUST(part == c->n_part - 1);
+    if (many) FF_MUST(st == HONE_E_FORMAT || st == HONE_E_IO); /* so many parts, or open files */
     hn_ckpt_free(c);
 }
 
@@ -47,6 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const char *path = ff_put("m.bin", b.p, b.n);
     free(b.p);
-    read_file(path, how & 8);
+    if (how & 32) setenv("TMPDIR", ff_path("none"), 1); /* no room for what is not stored as it is */
+    else unsetenv("TMPDIR");
+    read_file(path, how & 8, how & 16);
     return 0;
 }

@@ -22,6 +22,7 @@ static bool run_model(const uint8_t *buf, size_t len)
     if (hn_gguf_parse(&g, buf, len, "fuzz", &err) != HONE_OK) return false;
     if (hn_model_from_gguf(&m, g, NULL, &err) != HONE_OK) {
         if (!err.message[0] || strncmp(err.message, "fuzz: ", 6) != 0) abort(); /* names the file */
+        if (getenv("FUZZ_SAY")) fprintf(stderr, "%s\n", err.message);
         return false;
     }
     hone_model_info info;

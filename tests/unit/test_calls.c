@@ -548,7 +548,8 @@ static bool valid(const char *name, const json_t *o)
            (!(x = json_object_get(o, "wind")) || json_is_boolean(x));
 }
 
-/* Says whatever may be said, at most so many tokens. The calls that ended keep to their schemas. */
+/* Says whatever may be said, at most so many tokens; what may not is refused. The calls that ended keep to their
+ * schemas. */
 static heard walk(const format *m, const hn_vocab *v, hn_reply_setup x, const char *prompt, int most)
 {
     heard h = { .calls = json_array() };
@@ -567,6 +568,13 @@ static heard walk(const format *m, const hn_vocab *v, hn_reply_setup x, const ch
         if (id < 0) fail_msg("shape %d, %s: nothing may follow \"%s\"", m->calls.shape, m->calls.begin, said);
         const char *piece = hn_vocab_piece(v, id, true, &n);
         if (strlen(said) + n < sizeof said - 1) strncat(said, piece, n);
+        int32_t other =
+            t % 2 ? (int32_t)pick((uint32_t)hn_vocab_size(v)) : hn_vocab_size(v) - 1 - t / 2 % 12; /* marks */
+        if (!allowed(r, other)) {
+            size_t none;
+            hone_reply_end end;
+            assert_int_equal(hn_reply_push(r, other, &p, &none, &end, &e), HONE_E_ARG);
+        }
         if (hn_reply_push(r, id, &p, &n, &h.end, &e) != HONE_OK) fail_msg("%s behind %s", e.message, said);
         if (strlen(h.text) > sizeof h.text / 2) h.text[0] = 0;
         hear(&h, p, n);

@@ -15,18 +15,23 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "..", "..", "golden", "jinja.json")
 # maker, targets, its arguments: {t} is a new folder, {t}/TARGET its folder for a target
 MAKERS = [
+    ("make_ask", ["ask"], ["{t}/ask"]),
     ("make_checkpoint", ["checkpoint"], ["{t}/checkpoint"]),
     ("make_convert", ["convert"], ["{t}/convert"]),
     ("make_dataset", ["dataset"], ["{t}/dataset"]),
     ("make_files", ["baseline", "bins", "chat", "folder", "history", "http", "jinja", "logits", "options", "packrun", "peaks", "peft", "pieces", "session", "split",
                     "synth", "talk"], ["{t}", GOLDEN]),
     ("make_gguf", ["gguf"], ["{t}/gguf"]),
+    ("make_grammar", ["grammar"], ["{t}/grammar"]),
+    ("make_hf_tokenizer", ["hf_tokenizer"], ["{t}/hf_tokenizer"]),
     ("make_hub", ["hub"], ["{t}/hub"]),
     ("make_jinja", ["jinja"], ["{t}/jinja"]),
     ("make_lora", ["lora"], ["{t}/lora"]),
     ("make_peft", ["peft"], ["{t}/peft"]),
     ("make_tiny", ["model", "vocab", "gguf"], ["{t}/model", "{t}/vocab", "{t}/gguf"]),
+    ("make_reply", ["reply"], ["{t}/reply"]),
     ("make_torch", ["torch"], ["{t}/torch"]),
+    ("make_vector", ["model", "folder"], ["{t}/model", "{t}/folder"]),
     ("make_vocab", ["vocab"], ["{t}/vocab"]),
 ]
 

@@ -36,7 +36,7 @@ more = {  # behind the byte 0: what it is, then the rest
     "tabs": (0, 0, "prompt\tcompletion\nq ab\tc a\n\"q\tb\"\tc\n"), "tabs_bad": (BAD, 0, "prompt\tcompletion\nq\n\"a\n"), "unnamed": (0, 1, "x"),
     "folder": (BAD, 2, "\0".join(["\0one two", "\1# a\n\nb c\n# d\n\ne f", "\2" + J(text), "\3text\nx y", "\4four\n\nfive", "\5no", "\6hidden", "\7text\nz z\n"])),
     "folder_none": (0, 2, "\5no text"), "folder_empty": (0, 2, ""), "folder_fault": (0, 2, "\2" + "{" * 50), "deep": (0, 3, "\0one"),
-    "long": (BAD | SHORT, 4, J({"text": "ab abc " * 900}) + "\n" + J({"text": "c " * 1500})), "long_line": (BAD, 4, '{"text": "' + "a" * 3000), "gone": (0, 6, "x"),
+    "long": (BAD | SHORT, 4, J({"text": "ab abc " * 20, "pad": "ab abc " * 900}) + "\n" + J({"text": "c " * 20, "pad": "c " * 1500})), "long_line": (BAD, 4, '{"text": "' + "a" * 3000), "gone": (0, 6, "x"),
     "markdown": (0, 5, "# one\n\nab c\n\n```\n# no heading\n```\n## two\nc b\n####### seven\n#five\n~~~\nopen"), "ndjson": (0, 7, J(text)),
     "heads": (SHORT, 5, "intro\n# a\n## b\ntext\n# c\n"),
 }

@@ -175,6 +175,11 @@ for name, cls, more, t in (
     config = J(dict(HF, architectures=[cls], **more))
     put("folder", f"hf-{name}", b"\xff".join([b"\4\0", config, b"", header(t), b""]))
     put("folder", f"hf-{name}-f32", b"\xff".join([b"\4\0", config, b"", header(t, "F32", 4), b""]))
+plain = J(dict(HF, architectures=["LlamaForCausalLM"]))
+for kind in (1, 2, 3):  # a number that is none
+    for f, how, more in (("", 0, 0), ("-f16", 128, 0), ("-bf16", 4, 128), ("-q8", 64 | 4, 0)):
+        for d, w in (("F32", 4), ("F64", 8)):
+            put("folder", f"hf-odd-{kind}{f}-{d.lower()}", b"\xff".join([bytes([how, kind << 2 | more]), plain, b"", header(transformer(), d, w), b""]))
 names = list(transformer())
 half = [{k: transformer()[k] for k in names[i::2]} for i in (0, 1)]
 index = J({"metadata": {"total_size": 9}, "weight_map": {k: f"model-0000{i % 2 + 1}-of-00002.safetensors" for i, k in enumerate(names)}})
@@ -209,6 +214,11 @@ for name, (says, parts) in STORED.items():
         else: t[k] = ("BF16", s)
     config = J(dict(HF, architectures=["LlamaForCausalLM"], intermediate_size=8, num_key_value_heads=2, quantization_config=says))
     for how in (0, 4): put("folder", f"stored-{name}-{how}", b"\xff".join([bytes([how, 0]), config, b"", mixed(t), b""]))
+    bad = [(k, x) for k, (d, shape) in parts.items() for x in ((d, tuple(n + 1 for n in shape) or (3,)), ("F32" if d != "F32" else "I32", shape), None)]
+    for i, (k, x) in enumerate(bad):  # one part of one matrix is none
+        one = {n: ("BF16", s) for n, s in transformer(8).items() if n != P + "mlp.up_proj.weight"}
+        one |= {P + "mlp.up_proj." + n: p for n, p in (parts | {k: x}).items() if p}
+        put("folder", f"stored-bad-{name}-{i}", b"\xff".join([b"\0\0", config, b"", mixed(one), b""]))
 t = {k: ("BF16", s) for k, s in {"model.embed_tokens.weight": (3, 32), "lm_head.weight": (3, 32), "model.norm.weight": (32,), P + "input_layernorm.weight": (32,),
      P + "post_attention_layernorm.weight": (32,), P + "self_attn.sinks": (2,), P + "mlp.router.weight": (2, 32), P + "mlp.router.bias": (2,),
      P + "mlp.experts.gate_up_proj_bias": (2, 64), P + "mlp.experts.down_proj_bias": (2, 32)}.items()}
@@ -399,7 +409,6 @@ ids = [[i % 2 for i in range(64)] for p in range(8)]
 answers = {"schema": "hone.answers/1", "hash": "q1-00000000-11111111", "prompts": "text", "valid": True, "invalid_reason": None, "distinct": 8, "ids": ids, "label": "m",
            "n_vocab": 2, "vocab_sha256": "0" * 64, "model": model, "config": config, "sketch": steps}
 put("peaks", "answers", b"\1" + J(answers))
-put("peaks", "answers-two", b"\1" + J(answers) + b"\0" + J(answers | {"vocab_sha256": "1" * 64, "ids": [i[::-1] for i in ids], "sketch": steps[::-1]}))
 short = {k: v for k, v in answers.items() if k != "sketch"}
 for i, o in enumerate([{}, short, short | {"n_vocab": 0}, short | {"hash": ""}, short | {"ids": []}, short | {"vocab_sha256": "z" * 64}]):
     put("peaks", f"answers{i}", b"\1" + J(o))
@@ -407,10 +416,11 @@ for i, o in enumerate([{}, short, short | {"n_vocab": 0}, short | {"hash": ""}, 
 for i, (kind, at, rest) in enumerate([(7, 20, b""), (3 | 64, 900, b""), (1 | 4 << 3, 60, b"abcd"), (4, 300, b"\x08"), (6, 500, b"\x10"), (5, 2, b"\x09\"hash\": 1,")]):
     put("peaks", f"kept{i}", b"\2" + edit(kind, at, rest))
 put("peaks", "kept", b"\2")
-for i, o in enumerate([answers | {"full": "q2-00000000-22222222"}, answers | {"ids": ids[:7]}, answers | {"sketch": steps[:9]}, answers | {"n_vocab": 3}, answers | {"prompts": "random"},
-                       answers | {"hash": "q9-0", "reason": "why"}, answers | {"vocab_sha256": "00zz" * 16}, answers | {"sketch": [steps[0] | {"lse": "x"}] + steps[1:]},
-                       answers | {"hash": "q1-00000000-33333333"}, answers | {"sketch": [steps[0] | {"ids": [9, 9]}] + steps[1:]}]):
-    put("peaks", f"answers-to{i}", b"\1" + J(answers | {"full": "q2-00000000-11111111"}) + b"\0" + J(o))
+FULL = {"full": "q2-00000000-11111111"}
+for i, o in enumerate([{"full": "q2-00000000-22222222"}, {"ids": {"7": None}}, {"sketch": {"9": None}}, {"n_vocab": 5}, {"prompts": "text"}, {"hash": "q9-0", "reason": "why"},
+                       {"vocab_sha256": "00zz" * 16}, {"sketch": {"0": {"lse": "x"}}}, {"hash": "q1-00000000-33333333"}, {"sketch": {"0": {"ids": [9, 9]}}},
+                       {"vocab_sha256": "1" * 64, "ids": {"0": [2] * 64}}, {"hash": "", "sketch": None, "valid": False}, {"ids": {"0": {"63": 2}}}, {"model": model, "config": config}]):
+    put("peaks", f"answers-to{i}", b"\4" + J(FULL) + b"\0" + J(FULL | o))
 
 # ---- templates: those of tests/golden, some in one file, the faulty ones alone ---------------------------------------
 if len(sys.argv) > 2:
@@ -531,6 +541,93 @@ for name, parts in {"parts": [b"\x50", P, b"", b"", b"{{ messages[0].content }}"
                     "badcalls": [b"\x50", b'[{"role":"user","content":"","tool_calls":5}]']}.items():
     put("chat", name, b"\0".join(parts))
 
+# answers: settings of two bytes and more, a template of each shape, what a model answers
+EACH = "{% for m in messages %}"
+def calls(before, call, after): return (EACH + "{{ m.content }}{% if m.tool_calls %}" + before + "{% for c in m.tool_calls %}{% set f = c.function %}" + call + "{% endfor %}" + after +
+                                        "{% endif %}</s>{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}")
+ITEMS = "{% for k, v in f.arguments.items() %}"
+SHAPES = {
+    "think": EACH + "{{ m.role }}: {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}</s>{% endfor %}{% if enable_thinking %}<think>{% endif %}",
+    "thinking": EACH + "{% if m.thinking %}<|START_THINKING|>{{ m.thinking }}<|END_THINKING|>{% endif %}<|START_TEXT|>{{ m.content }}<|END_TEXT|>\n{% endfor %}",
+    "parts": EACH + "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{% if p.type == 'thinking' %}[THINK]{{ p.thinking }}[/THINK]{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}</s>{% endfor %}",
+    "harmony": EACH + "<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|end|>{% endfor %}{{ reasoning_effort }}", "channel": EACH + "{{ m.content }}<|channel>thought\n<channel|>{% endfor %}",
+    "begin": EACH + "<|begin|>{{ m.role }}<|content|>{{ m.content }}<|end|>{% endfor %}{# <|think|> #}", "granite": "<|start_of_role|> <think></think><response></response>" + EACH + "{{ m.content }}{% endfor %}",
+    "end": EACH + "{{ m.role }}: {{ m.content }}\n\n{% endfor %}", "blank": EACH + "{{ m.content }} {% endfor %}", "none": "x", "refuses": "{{ raise_exception('no') }}", "budget": EACH + "{{ m.content }}{% endfor %}{% if thinking_budget == 0 %}<nothink>{% endif %}",
+    "c-json": calls("", '<tool_call>{"name": {{ f.name | tojson }}, "arguments": {{ f.arguments | tojson }}}</tool_call>', ""), "c-args": calls("", "[ARGS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}", ""),
+    "c-xml": calls("", "<tool_call>\n<function={{ f.name }}>\n" + ITEMS + "<parameter={{ k }}>\n{{ v if v is string else v | tojson }}\n</parameter>\n{% endfor %}</function>\n</tool_call>", ""),
+    "c-gemma": calls("", "<|tool_call>call:{{ f.name }}{{ '{' }}" + ITEMS + "{{ k }}:{% if v is string %}<|\"|>{{ v }}<|\"|>{% else %}{{ v | tojson }}{% endif %}{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>", ""),
+    "c-python": calls("<tcs>[", "{{ '' if loop.first else ', ' }}{{ f.name }}(" + ITEMS + "{{ k }}={{ v | tojson }}{{ '' if loop.last else ', ' }}{% endfor %})", "]<tce>"),
+    "c-bare": calls("", '{"name": {{ f.name | tojson }}, "parameters": {{ f.arguments | tojson }}}', ""), "c-list": calls("[TOOL_CALLS][", '{{ "" if loop.first else ", " }}{"name": {{ f.name | tojson }}, "arguments": {{ f.arguments | tojson }}, "id": {{ c.id | tojson }}}', "]"),
+    "c-ids": calls("", "<|call|>functions.{{ f.name }}:{{ loop.index0 }}<|args|>{{ f.arguments | tojson }}<|end_call|>", ""),
+}
+TOOLS = b'[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"k":{"type":"string"},"n":{"type":"integer"}},"required":["k"]}}},{"type":"function","function":{"name":"g","strict":true,"parameters":{"type":"object","properties":{},"required":[],"additionalProperties":false}}}]'
+SAID = b'<think>a</think>b {"name": "f", "arguments": {"k": "v"}}</tool_call>\n<function=f>\n<parameter=k>\nv\n</parameter>\n</function> f(k="v")]'
+SHAPES["c-harmony"] = (EACH + "{% if m.tool_calls %}{% set f = m.tool_calls[0].function %}<|start|>assistant<|channel|>commentary to=functions.{{ f.name }} <|constrain|>json<|message|>{{ f.arguments | tojson }}<|call|>"
+                       "{% else %}<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|end|>{% endif %}{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}")
+SHAPES["c-number"] = calls("", "<|call|>functions.{{ f.name }}:{{ loop.index0 }}<|args|>{{ f.arguments | tojson }}<|end_call|>", "").replace("functions.{{ f.name }}:{{ loop.index0 }}", "{{ c.id }}")
+of = lambda **o: b'[{"type":"function","function":{"name":"f","parameters":' + J(o) + b'}}]'
+FORMS = [of(type="object", properties={"k": {"const": "v"}}), of(type="object", properties={"k": {"enum": ["a", "bb", 3]}}), of(type="object", properties={"k": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}), of(type="object"), of(),
+         of(type="object", properties={"k": {"type": "string"}}, required=["z"]), of(type="object", properties={"k": {}}, patternProperties={"a": {}}), of(type="object", properties={"k": {"type": ["string", "null"]}}, additionalProperties={"type": "integer"}),
+         of(type="array"), of(type="object", properties={"k": {"type": "string", "minLength": 2, "pattern": "^a+$"}}), of(type="object", properties={"k": {"type": "object", "properties": {"x": {"type": "string"}}}}),
+         of(type="object", properties={"k": {"$ref": "#/none"}}), of(type="object", properties={"k": {"not": {}}}), of(type="object", propertyNames={"maxLength": 3})]
+# shapes of published templates, what an answer in them looks like
+ANSWER = "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% elif m.role == 'tool' %}<|tool|>{{ m.content }}{% else %}<|assistant|>{{ m.content or '' }}{% if m.tool_calls %}"
+CALL, OVER = "{% for c in m.tool_calls %}{% set f = c.function %}", "{% endif %}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}{% if tools %}{% endif %}"
+RAW = "{{ v if v is string else v | tojson }}"
+sep = lambda x: "{{ '' if loop.first else '" + x + "' }}"
+WRITTEN = {
+    "w-tags": (CALL + sep("\\n") + '<tool_call>\n{"name": {{ f.name | tojson }}, "arguments": {{ f.arguments | tojson }}}\n</tool_call>{% endfor %}', '<tool_call>\n{"name": "f", "arguments": {"k": "v\\u00e9\\"", "n": [1, {"a": null}]}}\n</tool_call>\n<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call><|end|>'),
+    "w-ids": ("[TOOL_CALLS][" + CALL + sep(", ") + '{"name": {{ f.name | tojson }}, "arguments": {{ f.arguments | tojson }}, "id": {{ c.id | tojson }}}{% endfor %}]', '[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}, "id": "abc123456"}, {"id": "x", "name": "g", "arguments": "no"}]<|end|>'),
+    "w-id-first": ("<|START_ACTION|>[\n" + CALL + sep(",\\n") + '    {"tool_call_id": {{ c.id | tojson }}, "tool_name": {{ f.name | tojson }}, "parameters": {{ f.arguments | tojson }}}{% endfor %}\n]<|END_ACTION|>', '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "f", "parameters": {"k": "v"}}\n]<|END_ACTION|><|end|>'),
+    "w-name-key": ("<|tools_prefix|>[" + CALL + sep(", ") + "{{ '{' }}{{ f.name | tojson }}: {{ f.arguments | tojson }}{{ '}' }}{% endfor %}]<|tools_suffix|>", '<|tools_prefix|>[{"f": {"k": "v"}}, {"odd": 1}]<|tools_suffix|><|end|>'),
+    "w-bare": ("{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}" + CALL + '{"name": {{ f.name | tojson }}, "parameters": {{ f.arguments | tojson }}}{% endfor %}', '{"name": "f", "parameters": {"k": "v"}}<|end|>'),
+    "w-bare-other": ("{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}" + CALL + '{"name": {{ f.name | tojson }}, "parameters": {{ f.arguments | tojson }}}{% endfor %}', '{"answer": [1, 2, {"name": "f"}]} is JSON<|end|>'),
+    "w-mark": (CALL + "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}{% endfor %}", 'text[TOOL_CALLS]f[ARGS]{"k": "v"}[TOOL_CALLS]nosuch[ARGS]{}<|end|>'),
+    "w-name-id": (CALL + "[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ c.id }}[ARGS]{{ f.arguments | tojson }}{% endfor %}", '[TOOL_CALLS]f[CALL_ID]abc123456[ARGS]{"k": "v"}[TOOL_CALLS]f[CALL_ID]a b[ARGS]{}<|end|>'),
+    "w-id-name": (CALL + "<|tc:begin|>{{ c.id }}<|tc:name|>{{ f.name }}<|tc:args|>{{ f.arguments | tojson }}<|tc:end|>{% endfor %}", '<|tc:begin|>call_1<|tc:name|>f<|tc:args|>{"k": "v"}<|tc:end|><|tc:begin|>call_2<|tc:name|>z<|tc:args|><|end|>'),
+    "w-sections": ("<|open calls|>" + CALL + "<|one call|>{{ f.name }}<|sep|>{{ f.arguments | tojson }}<|call end|>{% endfor %}<|calls end|>", '<|open calls|><|one call|>f<|sep|>{"k": "v"}<|call end|><|one call|>zz<|sep|>{}<|call end|><|calls end|><|end|>'),
+    "w-fenced": ("<|open calls|>" + CALL + sep("\\n") + "<|one call|>function<|sep|>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```<|call end|>{% endfor %}<|calls end|>", '<|open calls|><|one call|>function<|sep|>f\n```json\n{"k": "v"}\n```<|call end|><|calls end|><|end|>'),
+    "w-function": (CALL + "<function={{ f.name }}>{{ f.arguments | tojson }}</function>{% endfor %}", '<function=f>{"k": "v"}</function><function=f>{"k": broken</function><|end|>'),
+    "w-id-holds": ("<|section|>" + CALL + "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>{{ f.arguments | tojson }}<|tool_call_end|>{% endfor %}<|section_end|>", '<|section|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"k": "v"}<|tool_call_end|><|tool_call_begin|>:f.<|tool_call_argument_begin|>{}<|tool_call_end|><|section_end|><|end|>'),
+    "w-lines": (CALL + sep("\\n") + "<tool_call>\n<function={{ f.name }}>\n" + ITEMS + "<parameter={{ k }}>\n" + RAW + "\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}", '<tool_call>\n<function=f>\n<parameter=k>\na\nb\n</parameter>\n<parameter=n>\n12\n</parameter>\n<parameter=odd>\n[1, \'x\', True, None, {"a": 0x1}]\n</parameter>\n</function>\n</tool_call><|end|>'),
+    "w-keys": (CALL + "<tool_call>{{ f.name }}" + ITEMS + "<arg_key>{{ k }}</arg_key><arg_value>" + RAW + "</arg_value>{% endfor %}</tool_call>{% endfor %}", "<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value><arg_key>" + "y" * 80 + "</arg_key><arg_value>{'a': ('b',), \"c\": 1_0}</arg_value></tool_call><|end|>"),
+    "w-attributes": (CALL + '<function name="{{ f.name }}">' + ITEMS + '<param name="{{ k }}">' + RAW + "</param>{% endfor %}</function>{% endfor %}", '<function name="f"><param name="k">v</param><param name="n">-1.5e3</param></function><|end|>'),
+    "w-section": ("<x:tool_call>\n" + CALL + '<invoke name="{{ f.name }}">\n' + ITEMS + '<parameter name="{{ k }}">' + RAW + "</parameter>\n{% endfor %}</invoke>\n{% endfor %}</x:tool_call>", '<x:tool_call>\n<invoke name="f">\n<parameter name="k">v</parameter>\n</invoke>\n</x:tool_call><|end|>'),
+    "w-marked": ("<|DSML|calls>\n" + CALL + '<|DSML|invoke name="{{ f.name }}">\n' + ITEMS + '<|DSML|parameter name="{{ k }}" string="{{ \'true\' if v is string else \'false\' }}">' + RAW + "</|DSML|parameter>\n{% endfor %}</|DSML|invoke>\n{% endfor %}</|DSML|calls>",
+                 '<|DSML|calls>\n<|DSML|invoke name="f">\n<|DSML|parameter name="k" string="true">v</|DSML|parameter>\n<|DSML|parameter name="n" string="false">[1,2]</|DSML|parameter>\n</|DSML|invoke>\n</|DSML|calls><|end|>'),
+    "w-gemma": (CALL + "<|tool_call>call:{{ f.name }}{{ '{' }}" + ITEMS + "{{ k }}:{% if v is string %}<|\"|>{{ v }}<|\"|>{% else %}{{ v | tojson }}{% endif %}{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>{% endfor %}",
+                '<|tool_call>call:f{k:<|"|>v<|"|>,n:[1,{a:<|"|>b<|"|>}],t:true}<tool_call|><|end|>'),
+    "w-python": ("<tcs>[" + CALL + sep(", ") + "{{ f.name }}(" + ITEMS + "{{ k }}={{ v | tojson }}{{ '' if loop.last else ', ' }}{% endfor %}){% endfor %}]<tce>", '<tcs>[f(k="a\\n\\x41\\u00e9\\U0001F600\\q", n=None), f(k=\'\'\'t\'\'\', n=-1_000.5, o={"a": True, \'b\': (1, 2,)}), g()]<tce><|end|>'),
+}
+for name, (text, said) in WRITTEN.items():
+    for i, (how, think) in enumerate([(1, 1), (1 + 4, 64), (1 + 16 + 1, 64)]):
+        put("chat", f"{name}-{i}", b"\0".join([bytes([0x50, how, think]), M, TOOLS, b"", (ANSWER + text + OVER).encode(), b"", said.encode()]))
+    for k in range(1, 6): put("chat", f"{name}-cut{k}", b"\0".join([bytes([0x50, 1, 1]), M, TOOLS, b"", (ANSWER + text + OVER).encode(), b"", said.encode()[:len(said) * k // 6]]))
+for i, (how, name, said) in enumerate([(129, "think", b"<think>aaaaaaaaaaaaaaaaaaaaaa"), (193, "think", b"<think>aaaaaaaaaaaaaaaaaaaaaa"), (193, "think", b"<think>a</think>\n\n{\"k\": 1}"), (65, "think", b"<think>a</think>{\"k\":1}"), (65, "think", b"\n{\"k\":1}"), (65, "harmony", b"<|channel|>analysis<|message|>a<|end|>"),
+                                       (193, "harmony", b"<|channel|>analysis<|message|>aaaaaaaaaaaaaaaaa"), (193, "end", b"{\"k\":1}"), (65, "granite", b"<think>a</think>\n<response>{\"k\":1}</response>"), (69, "c-json", b"{\"k\":1}"), (133, "c-json", b"<think>aaaaaaaaaaaaaaaaaaa"), (5, "think", b"<think>a</think>\n<tool_call>")]):
+    put("chat", f"held-{i}", b"\0".join([b"\x50" + bytes([how, 1]), M, TOOLS if name[:2] == "c-" or how == 5 else b"", b'{"enable_thinking":true}' if i % 2 else b"", SHAPES[name].encode(), b"", said]))
+TOLD = J([{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"k":1}'}}]}, {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "r"}]},
+          {"role": "tool", "name": "g", "content": "r2"}, {"role": "user", "content": "more"}, {"role": "assistant", "content": "x", "tool_calls": [{"function": {"name": "g", "arguments": {}}}]}, {"role": "tool", "content": "r3"}])
+for i, name in enumerate(("end", "think", "c-json", "c-xml", "none")): put("chat", f"told-{i}", b"\0".join([b"\x50\x01\x01", TOLD, TOOLS, b"", SHAPES[name].encode(), b"", SAID]))
+EVERY = ("{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% else %}<|assistant|>{% if m.content %}>>>all\n{{ m.content }}{% endif %}" + CALL +
+         ">>>{{ f.name }}\n{{ f.arguments | tojson }}{% endfor %}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>>>>{% endif %}{% if tools %}{% endif %}")
+for i, said in enumerate([b'f\n{"k": "v"}<|end|>', b'all\ntext>>>f\n{"k": "v"}<|end|>']): put("chat", f"every-{i}", b"\0".join([b"\x50\x01\x01", M, TOOLS, b"", EVERY.encode(), b"", said]))
+for name in ("c-json", "c-xml", "c-gemma", "c-python", "c-harmony"):
+    for i, tools in enumerate(FORMS):
+        for how in (1, 5) if i < 3 else (5,): put("chat", f"form-{name}-{i}-{how}", b"\0".join([b"\x50" + bytes([how, 1]), M, tools, b"", SHAPES[name].encode(), b"", SAID]))
+for name, t in SHAPES.items():
+    for i, (how, think) in enumerate([(1, 3), (2, 1 | 128), (3, 2 | 64), (1 + 4, 4 | 64), (1 + 16 + 8, 5), (1 + 32, 1), (1 + 64, 1), (1 + 128, 1), (1 + 4 + 16, 64)]):
+        if i > 2 and not name.startswith("c-") and (i, name) not in ((5, "think"), (6, "think"), (7, "think")): continue
+        said = SAID if i % 3 else bytes(range(1, 200, 3))
+        put("chat", f"says-{name}-{i}", b"\0".join([bytes([0x50 if i % 2 else 0x40, how, think]), M if i else M[:-1] + b',{"role":"assistant","content":"x","reasoning_content":"r"}]', TOOLS if name[:2] == "c-" and i else b"", b"", t.encode(), b"", said]))
+L = b'[{"role":"user","content":"q"},{"role":"assistant","content":" a "}]'
+for i, (how, messages, t) in enumerate([(b"\x80", L, SHAPES["end"]), (b"\x90", L, SHAPES["end"]), (b"\x80", M, SHAPES["end"]), (b"\x80", L, "x"), (b"\x80", L, "{{ messages[1].content }}"), (b"\x80", L, "{{ messages[1].content | trim }} end"),
+                                        (b"\x80", L.replace(b" a ", b""), SHAPES["end"]), (b"\x80\1\1", L, SHAPES["think"])]):
+    put("chat", f"goes-on-{i}", b"\0".join([how, messages, b"", b"", t.encode(), b"", b"abc"]))
+for i, tools in enumerate([b"[" + b",".join([TOOLS[1:-1]] * 70) + b"]", b"[{}]", b"[5]", TOOLS.replace(b'"f"', b'"h"'), TOOLS.replace(b'"g"', b'"f"'), TOOLS.replace(b'"additionalProperties":false', b'"additionalProperties":true'), b"[]", b'[{"name":"f"}]']):
+    if i: put("chat", f"tools-{i}", b"\0".join([b"\x50\x09\x01", M, tools, b"", SHAPES["c-json"].encode(), b"", SAID]))
+for i, v in enumerate([b"[]", b'{"enable_thinking":false}']): put("chat", f"think-{i}", b"\0".join([b"\x50\x02\x02", M, b"", v, SHAPES["think"].encode(), b"", b"a"]))
+
 # ---- http: u8 parser or server, without keys or with; u8[3] cuts; what a client sends -------------------------
 JSON = b"Host: localhost\r\nContent-Type: application/json\r\n"
 for which in (0, 1, 3):
@@ -552,3 +649,12 @@ for which in (0, 1, 3):
         "form": b"POST /a HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\na",
     }.items():
         put("http", f"{name}{which}", bytes([which, 30, 128, 200]) + text)
+get = lambda path, more=b"": b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + more + b"\r\n"
+for name, how, text, cuts in [
+        ("asked", 1, get(b"/q?b=c&a", b"A: v\r\n") + get(b"/q") + b"HEAD /q HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x80\x90\xa0"), ("empty", 1, get(b"/n"), b"\1\2\3"), ("waits", 1, get(b"/w") + get(b"/a"), b"\x40\x80\xff"), ("waits-told", 129, get(b"/w") + get(b"/a"), b"\x40\x80\xff"),
+        ("waits-old", 1, b"GET /w HTTP/1.0\r\n\r\n", b"\x40\x80\xff"), ("waits-later", 5, get(b"/w"), b"\x40\xff\xff"), ("much", 1, get(b"/b"), b"\x40\x80\xff"), ("much-old", 1, b"GET /b HTTP/1.0\r\n\r\n", b"\x40\x80\xff"), ("much-later", 5, get(b"/b") + b"X", b"\xc0\xc0\xf0"), ("much-told", 1, get(b"/b") + b"X", b"\xc0\xc0\xf0"), ("much-whole", 1, get(b"/b") + b"X" * 20, b"\x90\xa0\xb0"),
+        ("head-late", 5, get(b"/a"), b"\x20\x40\x60"), ("body-late", 5, b"POST /a HTTP/1.1\r\n" + JSON + b"Content-Length: 100\r\n\r\nabc" + bytes(97), b"\x50\xa0\xc0"), ("quiet-late", 5, get(b"/a"), b"\xff\xff\xff"), ("drained", 9, get(b"/a") + get(b"/a"), b"\x80\xff\xff"),
+        ("worded", 17, get(b"/e?n=6") + b"BAD\r\n\r\n", b"\x40\x80\xff"), ("over", 33, get(b"/a"), b"\x40\x80\xff"), ("afar", 65, get(b"/a"), b"\x40\x80\xff"), ("afar-key", 67, get(b"/a", b"Authorization: Bearer key\r\n"), b"\x40\x80\xff"), ("forbidden", 1, b"GET /a HTTP/1.1\r\nHost: evil\r\n\r\n", b"\1\2\3"),
+        ("many", 1, get(b"/a") * 40, b"\x80\x90\xa0"), ("ahead", 1, get(b"/w") + get(b"/a", b"X: " + b"y" * 8000 + b"\r\n"), b"\x80\x90\xa0"), ("large", 1, b"POST /a HTTP/1.1\r\n" + JSON + b"Content-Length: 400\r\n\r\n" + bytes(400), b"\x80\x90\xa0"), ("linger", 5, b"BAD\r\n\r\n" + bytes(200), b"\x08\x10\xff")]:
+    put("http", name, bytes([how]) + cuts + text)
+for i in range(18): put("http", f"refused{i}", b"\1\1\2\3" + get(b"/e?n=%d" % i))

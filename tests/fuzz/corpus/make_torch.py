@@ -24,6 +24,8 @@ seeds = {
     "edits": b"\2\x3f\0\0\7abc\x12\x40\1\3",
     "edits_wide": b"\6\x12\x50\1\3",
 }
+seeds["many"] = b"\x10" + seeds["dict"][1:]
+seeds["no_room"] = b"\x20" + seeds["dict"][1:]
 buf = io.BytesIO()
 with zipfile.ZipFile(buf, "w") as z:
     z.writestr("a/data.pkl", b"\x80\2}" + text(b"w") + A + b"s.")

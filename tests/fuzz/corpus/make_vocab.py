@@ -55,4 +55,15 @@ charsmap = struct.pack("<I", 4096) + struct.pack("<1024I", *UNITS) + b"h\0EUR\0"
 UGM = ["<pad>", "</s>", "<unk>"] + ["\u2581", "a", "b", "l", "o", "e", "h", "\u2581h", "ll", "aa", "aaaa", "ello", "E", "UR", "\ufffd", "<tool>", "x"]
 write("ugm", {"model": "t5", "tokens": UGM, "scores": [-float(i % 7) for i in range(len(UGM))], "token_type": [3, 3, 2] + [1] * (len(UGM) - 5) + [4, 5],
               "precompiled_charsmap": charsmap, "remove_extra_whitespaces": True})
+LONG = RWKV + ["a" * 200, "b" * 130 + "a", "b" * 131]
+write("rwkv_long", {"model": "rwkv", "tokens": LONG, "token_type": [3] + [1] * (len(LONG) - 1)})
+for i, ids in enumerate([[1, 2, 99, -1], [1.5], [b"x"]]): write(f"ends{i}", {"model": "llama", "tokens": SPM, "token_type": [2, 3, 3] + [6] * 8 + [1] * 10 + [4], "eos_token_ids": ids, "eot_token_id": 2})
+for i, names in enumerate([["<|return|>", "<|call|>", "<|end|>", "</s>"], ["<|calls|>", "<|flush|>", "<|end|>", "</s>"], ["<|tool_response>", "</s>"], ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|eot_id|>"]]):
+    write(f"names{i}", {"model": "llama", "tokens": SPM + names, "token_type": [2, 3, 3] + [6] * 8 + [1] * 10 + [4] + [3] * len(names), "eot_token_id": len(SPM) + 2 if i < 2 else 0})
+RAW = ["<pad>", "<eos>", "<bos>"] + ["<0x%02X>" % b for b in range(256)] + ["\u2581", "a", "b", "ab", "\n", "\u2581a"]
+write("gemma4", {"model": "gemma4", "tokens": RAW, "token_type": [3] * 3 + [6] * 256 + [1] * 6, "merges": ["a b", "\u2581 a"], "add_bos_token": False, "bos_token_id": 2})
+write("types", {"model": "llama", "tokens": SPM, "token_type": [2, 3, 3] + [6] * 8 + [1, 1, 0, 5, 9] + [1] * 5 + [4]})
+for name, of in (("ugm_long", dict(scores=[-float(i % 7) for i in range(len(UGM))], precompiled_charsmap=charsmap)), ("ugm_long_spaces", dict(precompiled_charsmap=charsmap, remove_extra_whitespaces=True, add_space_prefix=True))):
+    write(name, {"model": "t5", "tokens": UGM, "token_type": [3, 3, 2] + [1] * (len(UGM) - 5) + [4, 5]} | of)
+    with open(os.path.join(sys.argv[1], name + ".gguf"), "ab") as f: f.write("\u20ac  ".encode() * 60)
 write("ugm_spaces", {"model": "t5", "tokens": UGM, "token_type": [3, 3, 2] + [1] * (len(UGM) - 5) + [4, 5], "add_space_prefix": True, "add_bos_token": True, "bos_token_id": 0})
