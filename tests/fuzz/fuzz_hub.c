@@ -475,7 +475,7 @@ static struct {
     const char *next, *end;
 } server;
 
-/* Each request is answered by the next piece: as it is where it begins with HTTP/, else as the body of a good answer. */
+/* Each request is answered by the next piece: as it is where it begins with HTTP/, else as the body of a good one. */
 static void answer(int fd)
 {
     char asked[8192], head[128];
