@@ -472,10 +472,19 @@ static void a_cache(char *text)
 static struct {
     int fd;
     char at[32];
-    const char *next, *end;
-} server;
+    pthread_mutex_t mu;
+    const char *next, *end; /* guarded by mu */
+} server = { .mu = PTHREAD_MUTEX_INITIALIZER };
 
-/* Each request is answered by the next piece: as it is where it begins with HTTP/, else as the body of a good one. */
+static void say_next(const char *from, const char *end)
+{
+    pthread_mutex_lock(&server.mu);
+    server.next = from;
+    server.end = end;
+    pthread_mutex_unlock(&server.mu);
+}
+
+/* A request is answered by the next piece: as it is where it begins with HTTP/, else as the body of a good answer. */
 static void answer(int fd)
 {
     char asked[8192], head[128];
@@ -485,14 +494,22 @@ static void answer(int fd)
         asked[n += (size_t)k] = 0;
         if (strstr(asked, "\r\n\r\n")) break;
     }
-    const char *s = server.next, *end = s < server.end ? memchr(s, 0xFF, (size_t)(server.end - s)) : s;
+    pthread_mutex_lock(&server.mu);
+    const char *next = server.next, *end = next < server.end ? memchr(next, 0xFF, (size_t)(server.end - next)) : NULL;
     if (!end) end = server.end;
-    bool raw = end - s >= 5 && !memcmp(s, "HTTP/", 5);
-    snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-             s < server.end ? 200 : 404, (size_t)(end - s));
-    if (!raw && send(fd, head, strlen(head), MSG_NOSIGNAL) < 0) return;
-    if (end > s && send(fd, s, (size_t)(end - s), MSG_NOSIGNAL) < 0) return;
+    size_t len = (size_t)(end - next);
+    bool any = next < server.end;
+    char *s = malloc(len + 1); /* who asked may be gone before it is sent, and the input with him */
+    FF_MUST(s);
+    if (len) memcpy(s, next, len);
     server.next = end < server.end ? end + 1 : end;
+    pthread_mutex_unlock(&server.mu);
+    snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", any ? 200 : 404,
+             len);
+    bool raw = len >= 5 && !memcmp(s, "HTTP/", 5);
+    if (raw || send(fd, head, strlen(head), MSG_NOSIGNAL) >= 0)
+        for (size_t sent = 0; sent < len && (k = send(fd, s + sent, len - sent, MSG_NOSIGNAL)) > 0;) sent += (size_t)k;
+    free(s);
     shutdown(fd, SHUT_WR);
 }
 
@@ -532,13 +549,12 @@ static void a_pull(const char *text, size_t n)
     char name[64], endpoint[64];
     int turns = 0;
     hone_error err = { 0 };
-    const hn_pull_want want = { .silence_s = 1, .tries = 1, .n_conn = 1, .piece = 4096, .stop = often, .arg = &turns };
+    const hn_pull_want want = { .silence_s = 5, .tries = 1, .n_conn = 1, .piece = 4096, .stop = often, .arg = &turns };
     const struct rlimit small = { 1 << 20, RLIM_INFINITY };
     struct rlimit was;
     if (!n) return;
     if (!*server.at) begin_server();
-    server.next = text + 1;
-    server.end = text + n;
+    say_next(text + 1, text + n);
     snprintf(endpoint, sizeof endpoint, "http://%s", server.at);
     const char *port = strchr(server.at, ':');
     if (*text & 1) snprintf(name, sizeof name, "ollama:%s/o/m", server.at);
@@ -564,6 +580,7 @@ static void a_pull(const char *text, size_t n)
         else pulled(&p);
         hn_pulled_free(&p);
     }
+    say_next(NULL, NULL);
     setrlimit(RLIMIT_FSIZE, &was);
     nftw(at("/pulled"), remove_it, 8, FTW_DEPTH | FTW_PHYS);
     unsetenv("HF_ENDPOINT");
