@@ -241,9 +241,14 @@ static hone_status connect_hub(hn_puller *p, hub_pull *h, hone_error *err)
     if (ep && strlen(ep) >= sizeof h->endpoint)
         return HN_FAIL(err, HONE_E_ARG, "HF_ENDPOINT has %zu bytes; expected an address of fewer than %zu", strlen(ep),
                        sizeof h->endpoint);
+    hn_url u;
+    const char *why;
+    if (!hn_url_parse(&u, hn_hub_endpoint(h->endpoint, sizeof h->endpoint), &why))
+        return HN_FAIL(err, HONE_E_ARG, "HF_ENDPOINT '%s': %s; expected an address, as https://huggingface.co",
+                       HN_ESC(ep, strlen(ep)), why);
     hone_status st = hn_hub_token(&h->token, err);
     if (st != HONE_OK) return st;
-    const hn_fetch_rules rules = { .endpoint = hn_hub_endpoint(h->endpoint, sizeof h->endpoint),
+    const hn_fetch_rules rules = { .endpoint = h->endpoint,
                                    .token = h->token,
                                    .insecure = w->insecure,
                                    .silence_s = w->silence_s,

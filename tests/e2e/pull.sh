@@ -188,6 +188,8 @@ expect 0 "a proxy is not asked for this machine" env http_proxy=http://127.0.0.1
 rules
 expect 5 "HF_ENDPOINT with a path" env HF_ENDPOINT=http://127.0.0.1:$PORT/mirror/ "$HONE" pull $P o/one
 count "is the beginning of all addresses" 1 '^hub GET /mirror/api/models/o/one/revision/main '
+expect 2 "HF_ENDPOINT that is no address" env HF_ENDPOINT=/ "$HONE" pull $P o/one
+says "says which and what is expected" "HF_ENDPOINT '/': it is not of http or https; expected an address"
 
 # ---- what goes wrong on the way, and it comes all the same ---------------------------------------------------
 
