@@ -85,7 +85,7 @@ static void check_answers(const hn_vocab *v)
     must(hn_vocab_decode(v, &wrong, 1, true, &text, &len, &e) == HONE_E_ARG && *e.message);
 }
 
-/* Another split of texts than the file's: of BPE alone. */
+/* Another split of texts than the file's: of BPE alone. A file without words has no vocabulary, whatever is asked. */
 static void split_otherwise(const hn_gguf *g)
 {
     static const char *const pre[] = { "llama-bpe", "gemma4", "none" };
@@ -93,7 +93,7 @@ static void split_otherwise(const hn_gguf *g)
         hn_vocab *v;
         hone_error e = { 0 };
         hone_status st = hn_vocab_new(&v, g, pre[i], &e);
-        must(st == HONE_OK ? hn_vocab_get_kind(v) == HN_VOCAB_BPE && i < 2 : !v && *e.message);
+        must(st == HONE_OK ? !v || (hn_vocab_get_kind(v) == HN_VOCAB_BPE && i < 2) : !v && *e.message);
         hn_vocab_free(v);
     }
 }
