@@ -286,8 +286,8 @@ OPT_KERNELS_asan  = -O1 -g1 -fira-region=one
 OPT_KERNELS_tsan  = $(OPT_KERNELS_asan)
 OPT_KERNELS_ubsan = $(OPT_KERNELS_asan)
 endif
-# Of what UBSan looks at, three take half the time of compiling kernels and see nothing that AddressSanitizer does not: a
-# null pointer, an object's size, a pointer that goes round. (Alignment, shifts, sums and conversions are looked at.)
+# Of what UBSan looks at, three take half the time of compiling kernels: a null pointer, an object's size, a pointer that
+# goes round. AddressSanitizer sees them where they are used. (Alignment, shifts, sums and conversions are looked at.)
 LEAN_SAN = -fno-sanitize=null,object-size,pointer-overflow
 ifeq ($(FLAVOUR)$(findstring clang,$(CC)),asan)
 $(B)/src/kernels/%.o $(B)/emulated/src/kernels/%.o: private SAN_asan += $(LEAN_SAN)
@@ -328,7 +328,8 @@ endif
 # Under ThreadSanitizer the levels' files are those of release, and their tables tell what they read and write
 # (src/kernels/watched.h).
 ifeq ($(FLAVOUR),tsan)
-PLAIN = build/release
+# (another compiler's, or those of other flags, are built apart: build/release stays what it was)
+PLAIN = $(if $(filter gccfile,$(CC)$(origin CFLAGS)),build/release,$(B)/plain)
 LEVELS := $(patsubst %.c,%.o,$(wildcard $(foreach l,scalar avx neon,src/kernels/$l*.c)))
 $(B)/levels: FORCE
 	+@$(MAKE) -s --no-print-directory FLAVOUR=release B=$(PLAIN) $(LEVELS:%=$(PLAIN)/%)

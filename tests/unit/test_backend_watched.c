@@ -36,39 +36,27 @@ static _Thread_local char *scratch;                /* of this thread: it shares 
 static _Thread_local float first_value[HEAD];
 static int type, cache;
 
-static void do_matmul(void)
+static void do_product(hn_matmul_fn *fn, size_t stride)
 {
     const hn_mm a = { .y = (float *)out,
                       .ldy = ROWS,
                       .w = in2,
-                      .w_stride = 2048,
+                      .w_stride = stride,
                       .x = in,
                       .x_stride = 4096,
                       .n_in = N,
                       .n_col = 2,
                       .r1 = ROWS,
                       .panel = scratch };
-    k->matmul[type](&a);
+    fn(&a);
 }
-static void do_packed(void)
-{
-    const hn_mm a = { .y = (float *)out,
-                      .ldy = ROWS,
-                      .w = in2,
-                      .w_stride = 65536,
-                      .x = in,
-                      .x_stride = 4096,
-                      .n_in = N,
-                      .n_col = 2,
-                      .r1 = ROWS,
-                      .panel = scratch };
-    k->packed[type](&a);
-}
+static void do_matmul(void) { do_product(k->matmul[type], 2048); }
+static void do_packed(void) { do_product(k->packed[type], 65536); }
 static void do_decode(void) { k->decode[type]((float *)out, in, N); }
-static void do_attn_of(hn_attn_fn *fn, bool latent)
+static void do_attn_of(hn_attn_fn *fn, bool latent, bool part)
 {
     const hn_attn a = { .q = (const float *)in2,
-                        .out = (float *)out,
+                        .out = part ? NULL : (float *)out,
                         .q_stride = HEAD,
                         .out_stride = HEAD,
                         .k = in,
@@ -80,28 +68,14 @@ static void do_attn_of(hn_attn_fn *fn, bool latent)
                         .n_kv = 20,
                         .d = HEAD,
                         .d_v = latent ? HEAD / 2 : 0,
-                        .scale = 1 };
+                        .scale = 1,
+                        .part = part ? (float *)out : NULL,
+                        .split1 = part };
     fn(&a);
 }
-static void do_attn(void) { do_attn_of(k->attn[cache], false); }
-static void do_latent(void) { do_attn_of(k->attn_latent[cache], true); }
-static void do_part(void)
-{
-    const hn_attn a = { .q = (const float *)in2,
-                        .q_stride = HEAD,
-                        .k = in,
-                        .v = in + BYTES / 2,
-                        .page_bytes = 65536,
-                        .scratch = (float *)scratch,
-                        .n_tok = 1,
-                        .n_q = 1,
-                        .n_kv = 20,
-                        .d = HEAD,
-                        .scale = 1,
-                        .part = (float *)out,
-                        .split1 = 1 };
-    k->attn[cache](&a);
-}
+static void do_attn(void) { do_attn_of(k->attn[cache], false, false); }
+static void do_latent(void) { do_attn_of(k->attn_latent[cache], true, false); }
+static void do_part(void) { do_attn_of(k->attn[cache], false, true); }
 static void do_store_k(void) { k->store_k[cache](out, (const float *)in, HEAD, 5); }
 static void do_store_v(void) { k->store_v[cache](out, (const float *)in, HEAD, 5); }
 static void do_merge(void) { k->attn_merge((float *)out, (const float *)in, HEAD + 2, 2, HEAD, NULL); }

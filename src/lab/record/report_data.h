@@ -221,4 +221,11 @@ void hn_rep_write_md_table(FILE *f, const hn_report *r);
 void hn_rep_write_csv(FILE *f, const hn_report *r);
 json_t *hn_rep_json(const hn_report *r);
 
+/* Phases of a profile, of answers or of a training, as a report shows them: their key in its JSON, and the heading. */
+enum { HN_REP_PHASES = 5 };
+typedef struct hn_rep_phase {
+    const char *key, *title;
+} hn_rep_phase;
+extern const hn_rep_phase hn_rep_phases[HN_REP_PHASES];
+
 #endif

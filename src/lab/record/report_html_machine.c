@@ -360,11 +360,7 @@ void hn_html_profiles(FILE *f, const hn_report *r)
     text2(f, "", when, "; operations summed over all layers, longest first.</p>\n");
     if (json_is_false(json_object_get(o, "valid")))
         text2(f, "<p class=\"v bad\">\xE2\x9C\x95 invalid: ", hn_record_text(o, "invalid_reason"), "</p>\n");
-    phase(f, json_object_get(o, "prefill"), "Prefill");
-    phase(f, json_object_get(o, "decode"), "Decode");
-    phase(f, json_object_get(o, "forward"), "Forward");
-    phase(f, json_object_get(o, "backward"), "Backward");
-    phase(f, json_object_get(o, "update"), "Update");
+    for (int i = 0; i < HN_REP_PHASES; i++) phase(f, json_object_get(o, hn_rep_phases[i].key), hn_rep_phases[i].title);
     put(f, "</section>\n");
 }
 

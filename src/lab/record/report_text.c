@@ -128,6 +128,11 @@ static void md_runs(FILE *f, const hn_report *r)
 
 /* ---- where the time goes: the newest profile ---- */
 
+const hn_rep_phase hn_rep_phases[HN_REP_PHASES] = {
+    { "prefill", "Prefill" },   { "decode", "Decode" }, { "forward", "Forward" },
+    { "backward", "Backward" }, { "update", "Update" },
+};
+
 static void md_phase(FILE *f, json_t *phase, const char *name)
 {
     json_t *ops = json_object_get(phase, "ops"), *op;
@@ -163,11 +168,8 @@ static void md_profile(FILE *f, const hn_report *r)
     md2(f, "", when, "; operations summed over all layers.\n");
     if (json_is_false(json_object_get(o, "valid")))
         md2(f, "\n**Invalid**: ", hn_record_text(o, "invalid_reason"), "\n");
-    md_phase(f, json_object_get(o, "prefill"), "Prefill");
-    md_phase(f, json_object_get(o, "decode"), "Decode");
-    md_phase(f, json_object_get(o, "forward"), "Forward");
-    md_phase(f, json_object_get(o, "backward"), "Backward");
-    md_phase(f, json_object_get(o, "update"), "Update");
+    for (int i = 0; i < HN_REP_PHASES; i++)
+        md_phase(f, json_object_get(o, hn_rep_phases[i].key), hn_rep_phases[i].title);
 }
 
 static void md_history(FILE *f, const hn_report *r)
