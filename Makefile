@@ -32,7 +32,7 @@ OPT_tsan    = -O1 -g1
 OPT_cov     = -O0 -g
 OPT_fuzz    = -O1 -g
 OPT_fuzzcov = -O1 -g1
-OPT_aarch64 = -O2 -g1
+OPT_aarch64 = -O1 -g1
 SAN_asan  = -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 # gcc's frames for use after return are aligned to 32 bytes, whatever lies in them (gcc bug 110027): wide registers
 # would be stored where they may not be.
@@ -109,16 +109,18 @@ COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $(ISA)
 LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) $(LINK_NEEDED)
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+# objects of files of kernels, those for their property tests too (INSTRUMENTED)
+objects_of = $(B)/none $(foreach f,$(wildcard $(1)),$(f:%.c=$(B)/%.o) $(f:%.c=$(B)/instrumented/%.o))
 $(B)/src/hub/%.o: ISA = $(CURL_CFLAGS)
 ifneq ($(filter x86_64%,$(MACHINE)),)
-$(B)/src/kernels/scalar_fma.o: ISA = $(ISA_FMA)
-$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
-$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx_vnni*.c)): ISA = $(ISA_AVX_VNNI)
-$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512) $(WIDE_$(FLAVOUR))
-$(B)/src/kernels/avx512_bf16.o: ISA = $(ISA_AVX512_BF16) $(WIDE_$(FLAVOUR))
+$(call objects_of,src/kernels/scalar_fma.c): ISA = $(ISA_FMA)
+$(call objects_of,src/kernels/avx2*.c): ISA = $(ISA_AVX2)
+$(call objects_of,src/kernels/avx_vnni*.c): ISA = $(ISA_AVX_VNNI)
+$(call objects_of,src/kernels/avx512*.c): ISA = $(ISA_AVX512) $(WIDE_$(FLAVOUR))
+$(call objects_of,src/kernels/avx512_bf16.c): ISA = $(ISA_AVX512_BF16) $(WIDE_$(FLAVOUR))
 else ifneq ($(filter aarch64% arm64%,$(MACHINE)),)
-$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_dotprod*.c)): ISA = $(ISA_NEON_DOTPROD)
-$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_i8mm*.c)): ISA = $(ISA_NEON_I8MM)
+$(call objects_of,src/kernels/neon_dotprod*.c): ISA = $(ISA_NEON_DOTPROD)
+$(call objects_of,src/kernels/neon_i8mm*.c): ISA = $(ISA_NEON_I8MM)
 endif
 
 # ---- products ------------------------------------------------------------------------
@@ -270,6 +272,11 @@ OPT_TESTS_tsan = -O0 -g1
 ifneq ($(OPT_TESTS_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(B)/tests/unit/%.o $(B)/tests/fault/%.o: private CFLAGS = $(OPT_TESTS_$(FLAVOUR))
+# of the property tests those whose references are not the time they take, and targets that asan and fuzz run
+ifeq ($(FLAVOUR),release)
+$(patsubst %,$(B)/tests/property/test_%.o,answers memory packed scheduler session): private CFLAGS = $(OPT_TESTS_release)
+$(B)/tests/fuzz/%.o: private CFLAGS = -O0 -g1
+endif
 endif
 endif
 # Half of all compiling is the kernels. What gcc notes of their variables for a debugger takes as long as the code: lines
@@ -290,11 +297,13 @@ endif
 # goes round. AddressSanitizer sees them where they are used. (Alignment, shifts, sums and conversions are looked at.)
 LEAN_SAN = -fno-sanitize=null,object-size,pointer-overflow
 ifeq ($(FLAVOUR)$(findstring clang,$(CC)),asan)
-$(B)/src/kernels/%.o $(B)/emulated/src/kernels/%.o: private SAN_asan += $(LEAN_SAN)
+$(B)/instrumented/src/kernels/%.o $(B)/emulated/src/kernels/%.o: private SAN_asan += $(LEAN_SAN)
 endif
 ifneq ($(OPT_KERNELS_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
-$(foreach d,$(HOT),$(B)/$d/%.o): private CFLAGS = $(OPT_KERNELS_$(FLAVOUR))
+$(foreach d,$(HOT),$(B)/$d/%.o) $(B)/instrumented/src/kernels/%.o: private CFLAGS = $(OPT_KERNELS_$(FLAVOUR))
+# bits are looked at, not speed
+$(B)/emulated/src/kernels/%.o: private CFLAGS = -O1 -g1
 endif
 endif
 # On x86-64 this one is for CPUs without FMA, where calls for it take the time; others have scalar_fma.
@@ -320,14 +329,14 @@ endif
 # decoders and hashes of whole files, and the test whose reference is a forward pass in double precision.
 ifneq ($(filter asan ubsan tsan,$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
-$(B)/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
+$(B)/instrumented/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
 $(B)/src/base/sha256.o $(patsubst %.c,$(B)/%.o,$(wildcard src/quant/dequant*.c)): private CFLAGS = -O2 -g1
 $(B)/tests/unit/test_rwkv.o: private CFLAGS = -O1 -g1
 endif
 endif
-# Under ThreadSanitizer the levels' files are those of release, and their tables tell what they read and write
-# (src/kernels/watched.h).
-ifeq ($(FLAVOUR),tsan)
+# Under ThreadSanitizer and AddressSanitizer the levels' files are those of release, and their tables tell what they read
+# and write (src/kernels/watched.h).
+ifneq ($(filter asan tsan,$(FLAVOUR)),)
 # (another compiler's, or those of other flags, are built apart: build/release stays what it was)
 PLAIN = $(if $(filter gccfile,$(CC)$(origin CFLAGS)),build/release,$(B)/plain)
 LEVELS := $(patsubst %.c,%.o,$(wildcard $(foreach l,scalar avx neon,src/kernels/$l*.c)))
@@ -336,6 +345,15 @@ $(B)/levels: FORCE
 $(LEVELS:%=$(B)/%): $(B)/%: $(B)/levels
 	@mkdir -p $(@D)
 	@cmp -s $(PLAIN)/$* $@ || cp -f $(PLAIN)/$* $@
+endif
+# The property tests of kernels have them instrumented. Of the level avx_vnni they look at the emulated one.
+ifeq ($(FLAVOUR),asan)
+INSTRUMENTED := $(patsubst %,$(B)/instrumented/%,$(filter-out src/kernels/avx_vnni% %_peaks.o,$(LEVELS)))
+$(INSTRUMENTED): $(B)/instrumented/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC  ,$@)
+	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
+$(patsubst %,$(B)/tests/property/test_%,kernels packed recurrent_kernels rwkv_kernels train_kernels): $(INSTRUMENTED)
 endif
 # Kernels parse nothing, and clang takes many minutes and gigabytes to instrument them: that is left to gcc's asan.
 ifeq ($(FLAVOUR),fuzz)
@@ -498,4 +516,4 @@ help:
 FORCE:
 .SECONDARY:
 .PHONY: all tests test-programs test-objects check test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross cross-programs install uninstall dist clean help FORCE
--include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c) $(EMULATED:.o=.d)
+-include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c) $(EMULATED:.o=.d) $(INSTRUMENTED:.o=.d)

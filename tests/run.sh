@@ -15,7 +15,7 @@
 # program that says neither. Exit 77 or a line "SKIP: reason" means skipped.
 # The last line is: N passed, N failed, N skipped.
 # LIMIT, LIMIT_BUILD: seconds for a test program, for a build; whoever takes longer has failed.
-# SIDE_BY_SIDE: so many test programs at once (all processors); 1 is one after the other.
+# SIDE_BY_SIDE: so many test programs at once (one more than processors: some wait); 1 is one after the other.
 # Each writes its log to build/test-logs. What each took is in times.tsv there: its name, seconds that passed, seconds
 # of processors (of its children too); those that took most of the latter are named at the end.
 set -u
@@ -38,7 +38,7 @@ LC_ALL=C.UTF-8
 CMOCKA_MESSAGE_OUTPUT=TAP
 export LC_ALL CC CMOCKA_MESSAGE_OUTPUT
 jobs=$(nproc 2>/dev/null || echo 2)
-SIDE_BY_SIDE=${SIDE_BY_SIDE:-$jobs}
+SIDE_BY_SIDE=${SIDE_BY_SIDE:-$((jobs + 1))}
 logs=build/test-logs
 mkdir -p "$logs"
 XDG_STATE_HOME=$(pwd)/$logs/state # what tests make hone remember of files

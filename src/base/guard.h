@@ -29,6 +29,7 @@
 #ifndef HN_TSAN
 #define HN_TSAN 0
 #endif
+#define HN_WATCHED (HN_ASAN || HN_TSAN) /* kernels tell what they read and write (kernels/watched.h) */
 
 #ifndef HN_ISOLATE
 #define HN_ISOLATE HN_ASAN

@@ -69,7 +69,7 @@ static void fill(void)
     tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
     hn_kernels_overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
-#if HN_TSAN
+#if HN_WATCHED
     hn_kernels_watch(tables);
 #endif
     best = &tables[hn_cpu_best()];

@@ -1,23 +1,33 @@
-/* What each kernel reads and writes, said to ThreadSanitizer before it does (watched.h); the arguments are those of
- * kernels.h. A level has functions of its own, for a pointer to a function knows no level. Elsewhere than under
- * ThreadSanitizer this file compiles to nothing. */
+/* What each kernel reads and writes, said to the sanitizer before it does (watched.h); the arguments are those of
+ * kernels.h. A level has functions of its own, for a pointer to a function knows no level. Elsewhere than under a
+ * sanitizer this file compiles to nothing. */
 #include "kernels/watched.h"
 
-#if HN_TSAN
-
-extern void __tsan_read_range(void *p, long n);
-extern void __tsan_write_range(void *p, long n);
+#if HN_WATCHED
 
 static hn_kernels inner[HN_CPU_LEVELS];
 static hn_gemm_ops gemm[HN_CPU_LEVELS];
 
+#if HN_TSAN
+extern void __tsan_read_range(void *p, long n);
+extern void __tsan_write_range(void *p, long n);
+static void tell_reads(void *p, size_t bytes) { __tsan_read_range(p, (long)bytes); }
+static void tell_writes(void *p, size_t bytes) { __tsan_write_range(p, (long)bytes); }
+#else
+/* Without a halt unless the options ask for one, which they do where they say nothing. */
+extern void __asan_loadN_noabort(void *p, long n);
+extern void __asan_storeN_noabort(void *p, long n);
+static void tell_reads(void *p, size_t bytes) { __asan_loadN_noabort(p, (long)bytes); }
+static void tell_writes(void *p, size_t bytes) { __asan_storeN_noabort(p, (long)bytes); }
+#endif
+
 static void reads(const void *p, size_t bytes)
 {
-    if (p && bytes) __tsan_read_range((void *)(uintptr_t)p, (long)bytes);
+    if (p && bytes) tell_reads((void *)(uintptr_t)p, bytes);
 }
 static void writes(void *p, size_t bytes)
 {
-    if (p && bytes) __tsan_write_range(p, (long)bytes);
+    if (p && bytes) tell_writes(p, bytes);
 }
 static void reads_f32(const float *p, int64_t n)
 {
@@ -39,9 +49,11 @@ static void product(const hn_mm *a, int type, bool packed)
 {
     hn_act_kind kind = hn_act_kind_of((hn_type)type);
     size_t x = kind == HN_ACT_F32 ? (size_t)a->n_in * sizeof(float) : hn_act_row_bytes(kind, a->n_in);
-    /* Weights are written in whole rows or groups, once: whether that is over is seen at the first bytes of each. */
+    size_t w = packed ? a->w_stride : (size_t)hn_row_bytes(hn_type_get((hn_type)type), (uint64_t)a->n_in);
     int64_t of = packed ? HN_PACK_ROWS : 1, first = a->r0 / of, end = (a->r1 + of - 1) / of;
-    reads_rows((const char *)a->w + (size_t)first * a->w_stride, a->w_stride, 8, end - first);
+    /* Weights are written in whole rows or groups, once: whether that is over is seen at the first bytes of each. */
+    if (HN_TSAN) w = 8;
+    reads_rows((const char *)a->w + (size_t)first * a->w_stride, a->w_stride, w, end - first);
     reads_rows(a->x, a->x_stride, x, a->n_col);
     for (int64_t c = 0; c < a->n_col; c++) writes_f32(a->y + c * a->ldy + a->r0, a->r1 - a->r0);
     writes(a->panel, 1); /* another thread's scratch is another's from its first byte */
