@@ -142,8 +142,15 @@ static void do_conv(void)
 static void do_ssm(void)
 {
     const float *x = (const float *)in2;
-    k->ssm(&(hn_ssm_head){
-        .s = (float *)out, .y = (float *)out2, .x = (const float *)in, .b = x, .c = x, .dt = 1, .decay = 0.5f, .p = HEAD, .n = HEAD });
+    k->ssm(&(hn_ssm_head){ .s = (float *)out,
+                           .y = (float *)out2,
+                           .x = (const float *)in,
+                           .b = x,
+                           .c = x,
+                           .dt = 1,
+                           .decay = 0.5f,
+                           .p = HEAD,
+                           .n = HEAD });
 }
 static void do_delta(void)
 {
