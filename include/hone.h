@@ -433,6 +433,10 @@ HONE_API hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply
 /* Which tokens may come next: *all, or bits of allowed as of hone_matcher_mask. No bit set: the vocabulary lacks what
  * the form needs. On failure *all is false and allowed is not to be used. */
 HONE_API hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err);
+/* The same where the answer's form is to be whole after at most `left` more tokens, as of hone_matcher_mask_within;
+ * calls that a model begins by itself, and reasoning, are not cut short. */
+HONE_API hone_status hone_reply_mask_within(hone_reply *r, int64_t left, uint64_t *allowed, size_t n_words, bool *all,
+                                            hone_error *err);
 /* The stop string that ended it; NULL: none did, or r is NULL. Borrowed from r. */
 HONE_API const char *hone_reply_stop(const hone_reply *r);
 /* What the caller should know, or "": schemas of tools that are not enforced. Borrowed from r. NULL: r is. */
@@ -805,6 +809,11 @@ HONE_API hone_status hone_matcher_rollback(hone_matcher *m, size_t n, hone_error
 /* Which tokens match next: bit id % 64 of allowed[id / 64], of [n_words] words; ids beyond them are left out.
  * *n: how many; 0 before the text is whole: the vocabulary lacks a byte that must come, and the answer cannot go on. */
 HONE_API hone_status hone_matcher_mask(hone_matcher *m, uint64_t *allowed, size_t n_words, int64_t *n, hone_error *err);
+/* The same where the text is to be whole after at most `left` more tokens (below 0: any number): tokens that begin more
+ * than fits are left out, and as soon as the shortest way to its end that is found takes all of them but eight, there
+ * are only tokens of such ways, then only those that end it. */
+HONE_API hone_status hone_matcher_mask_within(hone_matcher *m, int64_t left, uint64_t *allowed, size_t n_words,
+                                              int64_t *n, hone_error *err);
 
 /* ---- log-probabilities -------------------------------------------------------------- */
 

@@ -22,6 +22,7 @@ static const hn_opt form_opts[] = {
     HN_OPT("grammar", "--grammar-file", FILE, "FILE", "the answer is what these rules (GBNF) match"),
     HN_OPT("regex", NULL, STR, "RE", "all of the answer matches this regular expression"),
     HN_OPT("choice", NULL, STR, "TEXT", "the answer is one of these; may be given many times", .repeat = true),
+    HN_OPT("finish-json", NULL, FLAG, NULL, "of any of these forms: the answer is whole within the tokens of -n"),
     HN_OPT_END,
 };
 static const hn_opt_group form_group = { "Form of the answer", form_opts };
@@ -77,6 +78,7 @@ typedef struct job {
     char *text; /* generated, for JSON */
     size_t text_len, text_cap;
     bool text_begun;
+    bool finish;                                                    /* the form is whole within the tokens */
     const char *stop;                                               /* why it ended */
     double t_start, t_submit, t_prefill, t_logits, t_first, t_last; /* ms; t_logits 0: the prompt was not finished */
 } job;
@@ -220,6 +222,10 @@ static int new_grammar(job *j)
         if (which >= 0) return hn_cli_usage(j->cli, "--%s with --%s; expected one of them", names[which], names[i]);
         which = i;
     }
+    j->finish = hn_opts_flag(o, "finish-json");
+    if (j->finish && (which < 0 || j->limit < 0))
+        return hn_cli_usage(j->cli, "--finish-json ends a form within its tokens; expected %s beside it",
+                            which < 0 ? "--json-schema, --grammar, --regex or --choice" : "-n with a number of them");
     if (which < 0) return 0;
     if (hn_opts_flag(o, "ignore-eos"))
         return hn_cli_usage(j->cli, "--ignore-eos with --%s; a text of that form has an end", names[which]);
@@ -520,8 +526,9 @@ static hone_status pick(job *j, const float *logits, int32_t pos, int32_t *id, h
     int64_t n = 1;
     bool all = !j->grammar && !j->tools;
     hone_status st = HONE_OK;
-    if (j->matcher) st = hone_matcher_mask(j->matcher, j->allowed, n_words, &n, err);
-    else if (j->reply && !all) st = hone_reply_mask(j->reply, j->allowed, n_words, &all, err);
+    int64_t left = j->finish ? (int64_t)j->limit - j->n_tok : -1;
+    if (j->matcher) st = hone_matcher_mask_within(j->matcher, left, j->allowed, n_words, &n, err);
+    else if (j->reply && !all) st = hone_reply_mask_within(j->reply, left, j->allowed, n_words, &all, err);
     for (size_t i = 0, none = 0; j->reply && !all && st == HONE_OK && i < n_words && n; i++) {
         none += j->allowed[i] == 0;
         if (none == n_words) n = 0;

@@ -428,13 +428,23 @@ hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const ho
     hone_reply_params p = { .format = f, .prompt = prompt, .stops = stops, .n_stops = n_stops, .reasoning_budget = -1 };
     return hone_reply_open(out, &p, err);
 }
+hone_status hone_reply_mask_within(hone_reply *r, int64_t left, uint64_t *allowed, size_t n_words, bool *all,
+                                   hone_error *err)
+{
+    if (all) *all = false;
+    HN_NEED(err, r, "an answer");
+    if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
+    HN_NEED(err, all, "a place for whether all may come");
+    return hn_reply_mask((hn_reply *)r, left, allowed, n_words, all, err);
+}
+
 hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err)
 {
     if (all) *all = false;
     HN_NEED(err, r, "an answer");
     if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
     HN_NEED(err, all, "a place for whether all may come");
-    return hn_reply_mask((hn_reply *)r, allowed, n_words, all, err);
+    return hn_reply_mask((hn_reply *)r, -1, allowed, n_words, all, err);
 }
 const char *hone_reply_stop(const hone_reply *r) { return r ? hn_reply_stop((const hn_reply *)r) : NULL; }
 const char *hone_reply_notes(const hone_reply *r) { return r ? hn_reply_notes((const hn_reply *)r) : NULL; }

@@ -127,6 +127,16 @@ hone_status hone_matcher_rollback(hone_matcher *m, size_t n, hone_error *err)
     return hn_matcher_back(m, n, err);
 }
 
+hone_status hone_matcher_mask_within(hone_matcher *m, int64_t left, uint64_t *allowed, size_t n_words, int64_t *n,
+                                     hone_error *err)
+{
+    if (n) *n = 0;
+    HN_NEED(err, m, "a matcher");
+    if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
+    HN_NEED(err, n, "a place for the number of tokens");
+    return hn_matcher_mask_within(m, left, allowed, n_words, n, err);
+}
+
 hone_status hone_matcher_mask(hone_matcher *m, uint64_t *allowed, size_t n_words, int64_t *n, hone_error *err)
 {
     if (n) *n = 0;

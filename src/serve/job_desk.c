@@ -542,12 +542,14 @@ static bool on_event(void *arg, const hone_event *e)
 static hone_status on_mask(void *arg, int32_t choice, uint64_t *allowed, size_t n_words, bool *all, hone_error *err)
 {
     hn_strand *s = strand_of(arg, choice);
-    if (s->reply && !s->turned) return hone_reply_mask(s->reply, allowed, n_words, all, err);
+    const hn_ask *a = &s->run->job->ask;
+    int64_t left = a->finish_json ? a->max_tokens - s->n_token : -1; /* there is an end (hn_job_prepare) */
+    if (s->reply && !s->turned) return hone_reply_mask_within(s->reply, left, allowed, n_words, all, err);
     *all = true;
     if (!s->matcher) return HONE_OK;
 
     int64_t n = 0;
-    hone_status st = hone_matcher_mask(s->matcher, allowed, n_words, &n, err);
+    hone_status st = hone_matcher_mask_within(s->matcher, left, allowed, n_words, &n, err);
     if (st != HONE_OK) return st;
     *all = false; /* no token, and the text is whole: the choice ends */
     if (n || hone_matcher_can_end(s->matcher)) return HONE_OK;

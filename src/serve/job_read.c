@@ -404,8 +404,10 @@ bool hn_job_prepare(hn_job *j, hn_refusal *r)
     if (generates(a->kind) && !j->book->desk.scheduler)
         return hn_refuse(r, 400, "unsupported_parameter", "model",
                          "model '%s' reads whole texts and writes none; ask /v1/embeddings", j->book->name);
-    if (a->finish_json)
-        return hn_refuse(r, 400, "unsupported_parameter", "finish_json", "finish_json is not there yet");
+    if (a->finish_json && (!a->has_form || a->max_tokens < 0))
+        return hn_refuse(r, 400, "unsupported_parameter", "finish_json",
+                         "finish_json ends an answer's form within its tokens; expected %s beside it",
+                         a->has_form ? "max_tokens" : "a form, as response_format");
     if (!make_runs(j, r)) return false;
     if (!generates(a->kind)) return true;
     return read_adapters(j, r) && read_bias(j, r) && compile_form(j, r) && make_strands(j, r);

@@ -92,7 +92,9 @@ hn_langs *hn_grammar_lang(hn_grammar *g) { return g->lang; }
 
 hn_grammar_view hn_grammar_look(const hn_grammar *g)
 {
-    return (hn_grammar_view){ .lang = g->lang, .node = g->node, .kids = g->kids, .rule = g->rule, .root = g->root };
+    return (hn_grammar_view){
+        .lang = g->lang, .node = g->node, .n_node = g->n_node, .kids = g->kids, .rule = g->rule, .root = g->root
+    };
 }
 
 hn_machine *hn_grammar_machine(const hn_grammar *g) { return g->machine; }

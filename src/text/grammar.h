@@ -48,7 +48,8 @@ typedef struct hn_grule {
 /* The parts that matcher.c reads. */
 typedef struct hn_grammar_view {
     hn_langs *lang;
-    const hn_gnode_data *node;
+    const hn_gnode_data *node; /* [n_node] */
+    uint32_t n_node;
     const uint32_t *kids;
     const hn_grule *rule;
     hn_gnode root;

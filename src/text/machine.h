@@ -59,6 +59,7 @@ struct hn_machine {
     const char *why;
     struct hn_token_mask **mask; /* masks.c: those kept */
     size_t n_mask, cap_mask, mask_bytes;
+    struct hn_needs *needs; /* finish.c: bytes to the end; NULL: nobody has asked */
 };
 
 hone_status hn_machine_check(hn_machine *m, hone_error *err); /* the first failure since it was asked */
@@ -67,5 +68,26 @@ const hn_opened *hn_machine_open(hn_machine *m, uint32_t cell);
 /* Sets the bits of tokens that may follow the items; failures stay in m. */
 void hn_masks_of(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint64_t *bits, size_t n_word);
 void hn_masks_free(hn_machine *m);
+
+/* finish.c. Bytes that end a text of these items on a short way; 1 << 30: none was found. */
+uint32_t hn_machine_need(hn_machine *m, const hn_item *item, uint32_t n);
+/* Sets the bits of the longest tokens on such ways alone; none: the vocabulary lacks what must come. */
+void hn_machine_finish(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint64_t *bits,
+                       size_t n_word);
+/* One long token on such a way; -1: none. */
+int32_t hn_machine_finish_by(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n);
+/* Sets the bits of all tokens behind which at most `need` bytes are needed. */
+void hn_machine_within(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint32_t need,
+                       uint64_t *bits, size_t n_word);
+uint32_t hn_machine_ahead(const hn_machine *m); /* bytes that a token may make necessary; after hn_machine_need */
+void hn_needs_free(struct hn_needs *s);         /* NULL allowed */
+
+/* matcher.c, for finish.c: bytes to the end, 0 at a whole text, and what a token may add to them; bits of the tokens
+ * behind which at most so many are needed; bits of those that come next on the way to the end, which are those that end
+ * a text where it is whole. */
+hone_status hn_matcher_need(hn_matcher *m, uint32_t *bytes, uint32_t *ahead, hone_error *err);
+hone_status hn_matcher_near(hn_matcher *m, uint32_t bytes, uint64_t *bits, size_t n_word, hone_error *err);
+hone_status hn_matcher_last(hn_matcher *m, uint64_t *bits, size_t n_word, hone_error *err);
+hone_status hn_matcher_by(hn_matcher *m, int32_t *id, hone_error *err); /* hn_machine_finish_by */
 
 #endif

@@ -262,6 +262,7 @@ void hn_machine_free(hn_machine *m)
 {
     if (!m) return;
     hn_masks_free(m);
+    hn_needs_free(m->needs);
     for (uint32_t i = 0; i < m->n_cell; i++) free(m->cell[i].opened);
     free(m->cell);
     free(m->slot);
@@ -469,6 +470,17 @@ hone_status hn_matcher_back(hn_matcher *m, size_t n, hone_error *err)
     return HONE_OK;
 }
 
+/* Tokens that end a text may come, or may not. */
+static void put_ends(const hn_matcher *m, bool may, uint64_t *bits, size_t n_word)
+{
+    for (int32_t i = 0; i < m->tree->n_end; i++) {
+        uint32_t id = (uint32_t)m->tree->end_ids[i];
+        if (id / 64 >= n_word) continue;
+        uint64_t one = (uint64_t)1 << id % 64;
+        bits[id / 64] = may ? bits[id / 64] | one : bits[id / 64] & ~one;
+    }
+}
+
 hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_t *n, hone_error *err)
 {
     *n = 0;
@@ -482,12 +494,65 @@ hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_
     hone_status st = hn_machine_check(m->machine, err);
     pthread_mutex_unlock(&m->machine->mu);
     if (st != HONE_OK) return st;
-    for (int32_t i = 0; i < m->tree->n_end; i++) {
-        uint32_t id = (uint32_t)m->tree->end_ids[i];
-        if (id / 64 >= n_word) continue;
-        uint64_t one = (uint64_t)1 << id % 64;
-        bits[id / 64] = s->end ? bits[id / 64] | one : bits[id / 64] & ~one;
-    }
+    put_ends(m, s->end, bits, n_word);
     for (size_t i = 0; i < n_word; i++) *n += __builtin_popcountll(bits[i]);
     return HONE_OK;
+}
+
+/* ---- for finish.c ------------------------------------------------------------------------------------------------ */
+
+hone_status hn_matcher_need(hn_matcher *m, uint32_t *bytes, uint32_t *ahead, hone_error *err)
+{
+    const state *s = now(m);
+    pthread_mutex_lock(&m->machine->mu);
+    hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
+    *bytes = hn_machine_need(m->machine, items_of(m, s), s->n);
+    if (s->end || s->over) *bytes = 0;
+    *ahead = hn_machine_ahead(m->machine);
+    hone_status st = hn_machine_check(m->machine, err);
+    pthread_mutex_unlock(&m->machine->mu);
+    return st;
+}
+
+/* The longest tokens of short ways, or all tokens that leave no more than so many bytes to come. */
+static hone_status mask_of_way(hn_matcher *m, const uint32_t *bytes, uint64_t *bits, size_t n_word, hone_error *err)
+{
+    const state *s = now(m);
+    memset(bits, 0, n_word * sizeof *bits);
+    if (!m->tree) return HN_FAIL(err, HONE_E_ARG, "a matcher without a vocabulary has no masks");
+    bool only_ends = s->end && !bytes;
+    hone_status st = HONE_OK;
+    if (!s->over && !only_ends) {
+        pthread_mutex_lock(&m->machine->mu);
+        hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
+        if (bytes) hn_machine_within(m->machine, m->tree, items_of(m, s), s->n, *bytes, bits, n_word);
+        else hn_machine_finish(m->machine, m->tree, items_of(m, s), s->n, bits, n_word);
+        st = hn_machine_check(m->machine, err);
+        pthread_mutex_unlock(&m->machine->mu);
+    }
+    put_ends(m, s->end && !s->over, bits, n_word);
+    return st;
+}
+
+hone_status hn_matcher_near(hn_matcher *m, uint32_t bytes, uint64_t *bits, size_t n_word, hone_error *err)
+{
+    return mask_of_way(m, &bytes, bits, n_word, err);
+}
+
+hone_status hn_matcher_last(hn_matcher *m, uint64_t *bits, size_t n_word, hone_error *err)
+{
+    return mask_of_way(m, NULL, bits, n_word, err);
+}
+
+hone_status hn_matcher_by(hn_matcher *m, int32_t *id, hone_error *err)
+{
+    const state *s = now(m);
+    *id = -1;
+    if (!m->tree) return HN_FAIL(err, HONE_E_ARG, "a matcher without a vocabulary has no tokens");
+    pthread_mutex_lock(&m->machine->mu);
+    hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
+    *id = hn_machine_finish_by(m->machine, m->tree, items_of(m, s), s->n);
+    hone_status st = hn_machine_check(m->machine, err);
+    pthread_mutex_unlock(&m->machine->mu);
+    return st;
 }

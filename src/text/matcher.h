@@ -28,5 +28,10 @@ size_t hn_matcher_steps(const hn_matcher *m);
 hone_status hn_matcher_back(hn_matcher *m, size_t n, hone_error *err); /* n steps */
 /* Bits of ids that may come next, [n_word] words of 64. *n: how many. */
 hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_t *n, hone_error *err);
+/* The same where at most `left` tokens may come (below 0: any number): tokens that begin more than there is room for
+ * are left out, and as soon as a short way to the end takes all but eight, there are only the longest tokens of such
+ * ways, and at the end those that end the text. */
+hone_status hn_matcher_mask_within(hn_matcher *m, int64_t left, uint64_t *bits, size_t n_word, int64_t *n,
+                                   hone_error *err);
 
 #endif

@@ -98,8 +98,8 @@ void hn_reply_free(hn_reply *r);
 /* One token. *parts [*n]: what is known of the text now, valid until the next call. *end: HONE_REPLY_x. */
 hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
                           hone_error *err);
-/* Which tokens may come next: *all, or bits [n_word]. */
-hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all, hone_error *err);
+/* Which tokens may come next: *all, or bits [n_word]. left: as of hn_matcher_mask_within, of the answer's form. */
+hone_status hn_reply_mask(hn_reply *r, int64_t left, uint64_t *bits, size_t n_word, bool *all, hone_error *err);
 const char *hn_reply_stop(const hn_reply *r);
 const char *hn_reply_notes(const hn_reply *r);
 /* The answer ends here: what was held back. */

@@ -305,11 +305,11 @@ static hone_status mask_either(hn_reply *r, bitset b, hone_error *err)
 {
     int64_t n;
     hn_matcher *one = r->must[0] ? r->must[0] : r->must[1];
-    hone_status st = hn_matcher_mask(one, b.word, b.n, &n, err);
+    hone_status st = hn_matcher_mask_within(one, r->left, b.word, b.n, &n, err);
     if (st != HONE_OK || one == r->must[1] || !r->must[1]) return st;
     uint64_t *more = malloc((b.n + 1) * sizeof *more);
     if (!more) return HN_FAIL(err, HONE_E_NOMEM, "a mask of %zu words", b.n);
-    st = hn_matcher_mask(r->must[1], more, b.n, &n, err);
+    st = hn_matcher_mask_within(r->must[1], r->left, more, b.n, &n, err);
     for (size_t i = 0; i < b.n && st == HONE_OK; i++) b.word[i] |= more[i];
     free(more);
     return st;
@@ -343,11 +343,12 @@ static bool mask_ends(hn_reply *r, bitset b)
     return can_end(r);
 }
 
-hone_status hn_reply_mask(hn_reply *r, uint64_t *bits, size_t n_word, bool *all, hone_error *err)
+hone_status hn_reply_mask(hn_reply *r, int64_t left, uint64_t *bits, size_t n_word, bool *all, hone_error *err)
 {
     bitset b = { bits, n_word };
     int64_t n;
     *all = false;
+    r->left = left;
     rewind_header(r);
     if (r->only_end && mask_ends(r, b)) return HONE_OK;
     if (held(r)) return mask_must(r, b, err);

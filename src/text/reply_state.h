@@ -63,9 +63,10 @@ struct hn_reply {
     hn_grown since;   /* what of it has come before that was known */
     bool collect, one_call, only_end, headers; /* since goes on; one call is enough, and has come; must is of headers */
     const hn_token_tree *tree;                 /* where there may be masks */
-    int32_t budget, n_thought;                 /* tokens of reasoning: allowed (below 0: any number), and come */
-    hn_ids closing;                            /* tokens that end reasoning where the budget is spent … */
-    size_t n_closed;                           /* … and how many of them have come */
+    int64_t left;              /* tokens that may come, where the answer is to be whole then; below 0: any number */
+    int32_t budget, n_thought; /* tokens of reasoning: allowed (below 0: any number), and come */
+    hn_ids closing;            /* tokens that end reasoning where the budget is spent … */
+    size_t n_closed;           /* … and how many of them have come */
 };
 
 /* reply.c */

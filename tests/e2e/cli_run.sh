@@ -267,6 +267,15 @@ expect 0 "--regex" "$HONE" run -m "$M" -p "$P" -n 50 --temp 0 --json --regex '[x
 says "… matches all of it" '"text":"[xyz][xyz][xyz][xyz]","stop":"eos"' "$T/out"
 expect 0 "--choice" "$HONE" run -m "$M" -p "$P" -n 50 -s 5 --json --choice maybe --choice perhaps
 says "… is one of them" '"text":"(maybe|perhaps)","stop":"eos"' "$T/out"
+for seed in 1 2 3; do
+    expect 0 "a form that is cut, seed $seed" "$HONE" run -m "$M" -p "$P" -n 20 --temp 2 -s $seed --json --regex 'a[ -}]{3,1000}~'
+    says "… is" '"stop":"length"' "$T/out"
+    expect 0 "… with --finish-json" "$HONE" run -m "$M" -p "$P" -n 20 --temp 2 -s $seed --json --regex 'a[ -}]{3,1000}~' --finish-json
+    says "… is whole" '"text":"a.+~","stop":"eos"' "$T/out"
+done
+expect 2 "--finish-json without a form" "$HONE" run -m "$M" -p "$P" -n 30 --finish-json
+says "… says what it goes with" 'expected --json-schema, --grammar, --regex or --choice beside it' "$T/err"
+expect 2 "… and without an end" "$HONE" run -m "$M" -p "$P" -n -1 --regex a+ --finish-json
 echo '{"type": "array", "uniqueItems": true}' >"$T/form.json"
 expect 2 "a word that is not enforced" "$HONE" run -m "$M" -p "$P" --json-schema "$T/form.json"
 says "… is named by its place" '/uniqueItems: hone does not enforce this word' "$T/err"

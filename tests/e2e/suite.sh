@@ -34,13 +34,13 @@ is() { # is WHAT SEEN EXPECTED
 # ---- the list ----
 expect 0 "lab list" "$HONE" lab list
 says "an entry: unit, method, suites, target" '^tok.encode +us +calibrated loop +lower +quick full ci +.*\(-m\); target < 5 us' "$T/out"
-says "what is absent says what it needs" '^e2e.stream +not in this build: needs a row for it' "$T/out"
+says "what is absent says what it needs" '^e2e.scale.shard +not in this build: needs running one model on several processes' "$T/out"
 expect 0 "lab list --json" "$HONE" lab list --json
 says "absent, for programs" '"id": ?"moe.kernel".*"in_this_build": ?false, ?"needs": ?"rows of its own' "$T/out"
 says "present, for programs" '"id": ?"mem.access".*"unit": ?"GB/s", ?"better": ?"higher", ?"method": ?"K"' "$T/out"
 
 # ---- refusals ----
-for id in e2e.stream moe kern.trellis; do
+for id in e2e.scale.shard moe kern.trellis; do
     expect 2 "$id is refused" "$HONE" bench $id -m "$TINY"
     says "$id: what it needs" 'not in this build: needs'
 done
@@ -60,6 +60,9 @@ expect 2 "samples of nothing" "$HONE" bench tok -m "$TINY" -r 0
 expect 0 "serve.load starts a server and asks it" "$HONE" bench serve.load -m "$TINY" -r 1 --quick --json
 says "with many clients" '"variant": ?"16 clients"' "$T/out"
 says "whose answers are the same" '"invalid": ?0.*"valid": ?true' "$T/out"
+expect 0 "e2e.stream asks for streams and for answers in one piece" "$HONE" bench e2e.stream -m "$TINY" -r 2 --quick --json
+says "and says what is between them" '"variant": ?"more".*"variant": ?"in one piece"' "$T/out"
+says "if both say the same" '"invalid": ?0.*"valid": ?true' "$T/out"
 
 # ---- records ----
 expect 0 "ids, a group, a pattern and a shape" "$HONE" bench tok 'sample.gr*' mem.buffer kern.norm.256 kern.gemv.Q4_K.64x256 load.parse -m "$TINY" -r 2 --quick --json --file "$T/r" \

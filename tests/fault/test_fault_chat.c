@@ -207,7 +207,7 @@ static hone_status read_call(hone_error *err)
     for (const char *s = answer; !st && s < answer + sizeof answer - 5; s++) {
         uint64_t bits[4];
         bool all;
-        st = hn_reply_mask(r, bits, 4, &all, err);
+        st = hn_reply_mask(r, -1, bits, 4, &all, err);
         if (!st) assert_true(all || (bits[*s / 64] >> *s % 64 & 1));
         if (!st) st = hn_reply_push(r, (unsigned char)*s, &p, &n, &end, err);
         for (size_t i = 0; !st && i < n; i++) called += p[i].part == HONE_PART_CALL_END;

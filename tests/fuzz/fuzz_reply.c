@@ -247,7 +247,7 @@ static void masked(const uint8_t *data, size_t size)
         bool all;
         int32_t id = token_of(data[i]);
         hone_error e = { 0 };
-        if (hn_reply_mask(r, mask, WORDS, &all, &e) != HONE_OK) break;
+        if (hn_reply_mask(r, -1, mask, WORDS, &all, &e) != HONE_OK) break;
         bool allowed = all || mask[id / 64] >> id % 64 & 1;
         hone_status st = hn_reply_push(r, id, &p, &n, &end, &e);
         FF_MUST((st == HONE_OK) == allowed && (allowed || (st == HONE_E_ARG && *e.message)));

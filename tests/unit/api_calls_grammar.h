@@ -70,5 +70,13 @@ static void c_matcher_mask(void)
         hone_matcher_mask(NEED("m", matcher), NEED("allowed", allowed), TRUST("n_words", 64), NEED("n", &n), aw->err));
     EMPTY("n", n == 0);
 }
+static void c_matcher_mask_within(void)
+{
+    uint64_t allowed[64];
+    int64_t n = 77;
+    STATUS(hone_matcher_mask_within(NEED("m", matcher), TRUST("left", 9), NEED("allowed", allowed),
+                                    TRUST("n_words", 64), NEED("n", &n), aw->err));
+    EMPTY("n", n == 0);
+}
 
 #endif

@@ -83,6 +83,14 @@ static void c_reply_mask(void)
                            aw->err));
     EMPTY("all", !all);
 }
+static void c_reply_mask_within(void)
+{
+    uint64_t bits[5];
+    bool all = true;
+    STATUS(hone_reply_mask_within(NEED("r", reply), TRUST("left", 9), NEED("allowed", bits),
+                                  TRUST("n_words", (size_t)5), NEED("all", &all), aw->err));
+    EMPTY("all", !all);
+}
 static void c_reply_stop(void)
 {
     const char *stop = hone_reply_stop(MAY("r", reply));

@@ -337,7 +337,7 @@ static bool allowed(hn_reply *r, int32_t id)
     uint64_t bits[WORDS];
     bool all;
     hone_error e = { 0 };
-    if (hn_reply_mask(r, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
+    if (hn_reply_mask(r, -1, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
     return all || (bits[id / 64] >> id % 64 & 1);
 }
 
@@ -503,7 +503,7 @@ static int32_t random_token(hn_reply *r, const hn_vocab *v, bool end)
     bool all;
     int32_t list[64 * WORDS], n = 0;
     hone_error e = { 0 };
-    if (hn_reply_mask(r, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
+    if (hn_reply_mask(r, -1, bits, WORDS, &all, &e) != HONE_OK) fail_msg("%s", e.message);
     for (int32_t id = 0; id < hn_vocab_size(v); id++) {
         bool eog = hn_vocab_is_eog(v, id);
         if (!all && !(bits[id / 64] >> id % 64 & 1)) continue;

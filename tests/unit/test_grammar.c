@@ -1,7 +1,7 @@
 /* Grammars over bytes and tokens: GBNF, regular expressions and choices, what is refused and how it is named, masks
  * over small vocabularies against trying every token, rollback and clones, and picks with masks and bias. */
 #include "base/base.h"
-#include "text/matcher.h"
+#include "text/machine.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -215,35 +215,98 @@ static void walk(hone_grammar *g, const hn_token_tree *t, uint64_t seed)
     hn_matcher_free(m);
 }
 
+static const struct {
+    hone_grammar_kind kind;
+    const char *text;
+} forms[] = {
+    { HONE_GRAMMAR_JSON_SCHEMA, "{}" },
+    { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}" },
+    { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"a.?1\"}" },
+    { HONE_GRAMMAR_JSON_SCHEMA,
+      "{\"type\":\"string\",\"pattern\":\"^[a-c\\u00e9\\ud83d\\ude00]*$\",\"maxLength\":30}" },
+    { HONE_GRAMMAR_JSON_SCHEMA,
+      "{\"properties\":{\"a\":{},\"key\":{\"type\":\"number\",\"minimum\":-1.5}},\"required\":[\"a\"],"
+      "\"additionalProperties\":{\"enum\":[1,\"abc\",null]}}" },
+    { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":3}" },
+    { HONE_GRAMMAR_JSON_OBJECT, "" },
+    { HONE_GRAMMAR_JSON_SCHEMA,
+      "{\"type\":\"array\",\"minItems\":1,\"items\":{\"properties\":{\"key\":{}},\"minProperties\":1,"
+      "\"additionalProperties\":{\"maxLength\":3}}}" },
+    { HONE_GRAMMAR_GBNF, "root ::= [^\"]* \"\\\"\" [0-9a-f]{3} (root | \".\")" },
+    { HONE_GRAMMAR_REGEX, "(abc|a\\{|\\[1,?\\]|.{3})*" },
+};
+enum { N_FORMS = sizeof forms / sizeof *forms };
+
 static void masks_are_what_tokens_do(void **state)
 {
-    static const struct {
-        hone_grammar_kind kind;
-        const char *text;
-    } forms[] = {
-        { HONE_GRAMMAR_JSON_SCHEMA, "{}" },
-        { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}" },
-        { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"a.?1\"}" },
-        { HONE_GRAMMAR_JSON_SCHEMA,
-          "{\"type\":\"string\",\"pattern\":\"^[a-c\\u00e9\\ud83d\\ude00]*$\",\"maxLength\":30}" },
-        { HONE_GRAMMAR_JSON_SCHEMA,
-          "{\"properties\":{\"a\":{},\"key\":{\"type\":\"number\",\"minimum\":-1.5}},\"required\":[\"a\"],"
-          "\"additionalProperties\":{\"enum\":[1,\"abc\",null]}}" },
-        { HONE_GRAMMAR_JSON_SCHEMA,
-          "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":3}" },
-        { HONE_GRAMMAR_JSON_OBJECT, "" },
-        { HONE_GRAMMAR_JSON_SCHEMA,
-          "{\"type\":\"array\",\"minItems\":1,\"items\":{\"properties\":{\"key\":{}},\"minProperties\":1,"
-          "\"additionalProperties\":{\"maxLength\":3}}}" },
-        { HONE_GRAMMAR_GBNF, "root ::= [^\"]* \"\\\"\" [0-9a-f]{3} (root | \".\")" },
-        { HONE_GRAMMAR_REGEX, "(abc|a\\{|\\[1,?\\]|.{3})*" },
-    };
     static char text[1000][24];
     hn_token_tree t;
     vocabulary(&t, 3, 1000, text);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < N_FORMS; i++) {
         hone_grammar *g = compile(forms[i].kind, forms[i].text);
         for (uint64_t seed = 0; seed < 4; seed++) walk(g, &t, i + 100 * seed);
+        hone_grammar_free(g);
+    }
+    hn_token_tree_free(&t);
+}
+
+/* A text within a budget, tokens at random among those that may come: it is whole in the end. Its tokens. */
+static int64_t text_within(hn_matcher *m, const hn_token_tree *t, int64_t budget, uint64_t seed)
+{
+    enum { WORDS = 20 };
+    uint64_t mask[WORDS], all[WORDS];
+    int64_t n, n_all, used = 0;
+    for (; used < budget; used++) {
+        bool ok;
+        assert_int_equal(hn_matcher_mask_within(m, budget - used, mask, WORDS, &n, NULL), HONE_OK);
+        assert_int_equal(hn_matcher_mask(m, all, WORDS, &n_all, NULL), HONE_OK);
+        int64_t count = 0, skip = n ? (int64_t)(hn_rand64(seed, (uint64_t)used) % (uint64_t)n) : 0;
+        int32_t id = -1;
+        for (int32_t k = 0; k < t->n_vocab; k++) {
+            if (!(mask[k / 64] >> k % 64 & 1)) continue;
+            assert_true(all[k / 64] >> k % 64 & 1); /* what may come within it may come */
+            if (count++ == skip) id = k;
+        }
+        assert_int_equal(count, n);
+        assert_true(id >= 0);
+        assert_int_equal(hn_matcher_token(m, id, &ok, NULL), HONE_OK);
+        assert_true(ok);
+        if (id == t->n_vocab - 1) break;
+    }
+    return used;
+}
+
+/* Every form ends within its tokens, wherever the end begins to be near; where there are many nothing is forced. */
+static void texts_end_within_their_tokens(void **state)
+{
+    static const char *const more[] = {
+        "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":20},\"of\":{\"enum\":"
+        "[\"\\u00e9\\u00e9\\u00e9\",\"\\u4e2d\\u6587\"]},\"n\":{\"type\":\"array\",\"items\":{\"type\":\"number\"},"
+        "\"minItems\":7}},\"required\":[\"name\",\"of\",\"n\"]}",
+        "{\"$defs\":{\"t\":{\"type\":\"object\",\"properties\":{\"key\":{\"type\":\"boolean\"},\"down\":{\"type\":"
+        "\"array\","
+        "\"items\":{\"$ref\":\"#/$defs/t\"}}},\"required\":[\"key\",\"down\"]}},\"$ref\":\"#/$defs/t\"}",
+        "{\"type\":\"string\",\"pattern\":\"^[a-z]*\\u00e9{3}$\"}",
+    };
+    enum { N_MORE = sizeof more / sizeof *more };
+    static char text[1000][24];
+    hn_token_tree t;
+    vocabulary(&t, 3, 1000, text);
+    for (size_t i = 0; i < N_FORMS + N_MORE; i++) {
+        hone_grammar *g =
+            i < N_FORMS ? compile(forms[i].kind, forms[i].text) : compile(HONE_GRAMMAR_JSON_SCHEMA, more[i - N_FORMS]);
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            hn_matcher *m;
+            uint32_t need, ahead;
+            assert_int_equal(hn_matcher_new(&m, g, &t, NULL), HONE_OK);
+            assert_int_equal(hn_matcher_need(m, &need, &ahead, NULL), HONE_OK);
+            assert_true(need < 200);
+            /* a token for each byte is enough, and eight for what was begun before */
+            int64_t budget = (int64_t)need + 9 + (int64_t)(hn_rand64(seed, i) % 30);
+            text_within(m, &t, budget, 7 * i + seed);
+            if (!hn_matcher_ends(m)) fail_msg("form %d, seed %d: no end within %d", (int)i, (int)seed, (int)budget);
+            hn_matcher_free(m);
+        }
         hone_grammar_free(g);
     }
     hn_token_tree_free(&t);
@@ -325,9 +388,15 @@ static void picks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gbnf_forms),  cmocka_unit_test(counters), cmocka_unit_test(gbnf_refused),
-        cmocka_unit_test(expressions), cmocka_unit_test(choices),  cmocka_unit_test(masks_are_what_tokens_do),
-        cmocka_unit_test(history),     cmocka_unit_test(picks),
+        cmocka_unit_test(gbnf_forms),
+        cmocka_unit_test(counters),
+        cmocka_unit_test(gbnf_refused),
+        cmocka_unit_test(expressions),
+        cmocka_unit_test(choices),
+        cmocka_unit_test(masks_are_what_tokens_do),
+        cmocka_unit_test(texts_end_within_their_tokens),
+        cmocka_unit_test(history),
+        cmocka_unit_test(picks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -286,6 +286,32 @@ static void answers_have_what_was_asked(void **state)
     json_decref(value);
     json_decref(j);
 
+    /* a form without an end of its own is whole within its tokens, in a conversation and behind a text */
+    static const char *const shortened[][2] = {
+        { "/v1/chat/completions", "{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{" },
+        { "/v1/completions",
+          "{\"prompt\":\"The cat\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{" },
+    };
+    for (int k = 0; k < 2; k++) {
+        char ask[600];
+        snprintf(ask, sizeof ask,
+                 "%s\"name\":\"x\",\"schema\":{\"type\":\"array\",\"minItems\":2,\"items\":{\"type\":\"string\","
+                 "\"minLength\":9}}}},\"temperature\":1.5,\"seed\":4,\"max_tokens\":40,\"finish_json\":true}",
+                 shortened[k][1]);
+        j = ask_json(r.port, "POST", shortened[k][0], ask, 200);
+        const json_t *first = json_array_get(json_object_get(j, "choices"), 0);
+        const json_t *said =
+            k ? json_object_get(first, "text") : json_object_get(json_object_get(first, "message"), "content");
+        value = json_loads(json_is_string(said) ? json_string_value(said) : "", JSON_DECODE_ANY, NULL);
+        if (!json_is_array(value) || json_array_size(value) < 2)
+            fail_msg("%s: not whole within its tokens: %s", shortened[k][0], json_string_value(said));
+        assert_string_equal(json_string_value(json_object_get(first, "finish_reason")), "stop");
+        json_decref(value);
+        json_decref(j);
+    }
+    json_decref(
+        ask_json(r.port, "POST", "/v1/chat/completions", "{" HI ",\"finish_json\":true,\"max_tokens\":9}", 400));
+
     j = ask_json(r.port, "POST", "/v1/completions",
                  "{\"prompt\":\"The cat\",\"max_tokens\":0,\"echo\":true,\"logprobs\":1}", 200);
     const json_t *c = json_array_get(json_object_get(j, "choices"), 0);

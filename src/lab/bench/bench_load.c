@@ -1,6 +1,7 @@
-/* The entry that measures a server: serve.load starts this program's own, in a process of its own, and asks it with 1,
- * 4 and 16 clients (load.c). Answers are compared before rates: those of one place must be the same whatever the load.
- * `hone bench serve` measures a server that runs, alone or beside another. */
+/* The entries that measure a server, this program's own in a process of its own (load.c). serve.load asks it with 1, 4
+ * and 16 clients, e2e.stream with one, in streams and in one piece. Answers are compared before rates: those of one
+ * place must be the same whatever the load, and however they come. `hone bench serve` measures a server that runs,
+ * alone or beside another. */
 #define _GNU_SOURCE
 #include "lab/bench/load.h"
 #include "base/os.h"
@@ -217,7 +218,100 @@ static hone_status add_rows(hn_runner *p, hn_bunch *b, int32_t n_words, int32_t 
     return st;
 }
 
-hone_status hn_run_serve_load(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+/* ---- what streaming costs --------------------------------------------------------------------------------------- */
+
+/* Nanoseconds a token of the answers; NaN: one failed. Their texts join the hash. */
+static double ns_a_token(const hn_load_run *run, uint64_t *hash, load_sums *sums)
+{
+    uint64_t ns = 0, n = 0;
+    for (int32_t i = 0; i < run->n; i++) {
+        const hn_load_one *one = &run->one[i];
+        if (one->problem[0]) snprintf(sums->problem, sizeof sums->problem, "%s", one->problem);
+        ns += one->end;
+        n += (uint64_t)one->n_token;
+        *hash = hn_fnv1a(*hash, &one->hash, sizeof one->hash);
+    }
+    sums->n_failed += run->n_failed;
+    return run->n_failed || !n ? NAN : (double)ns / (double)n;
+}
+
+/* A round: the same requests as streams and in one piece, which of them first by turns, behind a run that brings their
+ * prompts into the server's memory. */
+static hone_status measure_stream(hn_runner *p, hn_bunch *b, load_sums *sums, const served *s, int32_t n_words,
+                                  int32_t n_gen, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    b->all = json_array();
+    b->wanted = hn_runner_samples(p, 12);
+    for (int32_t k = 0; k < b->wanted && st == HONE_OK; k++) {
+        double ns[2] = { NAN, NAN };
+        uint64_t hash[2] = { HN_FNV_INIT, HN_FNV_INIT };
+        for (int i = 0; i < 3 && st == HONE_OK; i++) {
+            hn_load_run run = { 0 };
+            const hn_load_params ask = { .url = s->url,
+                                         .n_clients = 1,
+                                         .n_requests = p->quick ? 1 : 4,
+                                         .n_words = n_words,
+                                         .n_gen = n_gen,
+                                         .whole = (i + k) % 2,
+                                         .seed = p->r->set.seed + (uint64_t)k,
+                                         .timeout_s = 600,
+                                         .stop = p->r->set.stop };
+            st = hn_load(&run, &ask, err);
+            uint64_t *answers = &hash[ask.whole];
+            *answers = HN_FNV_INIT;
+            if (st == HONE_OK) ns[ask.whole] = ns_a_token(&run, answers, sums);
+            hn_load_free(&run);
+        }
+        if (st != HONE_OK) break;
+        sums->n_changed += hash[0] != hash[1];
+        json_t *round = json_pack("{s:{s:i, s:s}}", "engine", "threads", (int)p->r->set.threads, "cpu", p->r->level);
+        json_object_set_new(round, "stream_us", hn_lab_num(ns[0] * 1e-3));
+        json_object_set_new(round, "whole_us", hn_lab_num(ns[1] * 1e-3));
+        json_object_set_new(round, "more_us", hn_lab_num((ns[0] - ns[1]) * 1e-3));
+        json_array_append_new(b->all, round);
+    }
+    return st;
+}
+
+static void judge_stream(hn_bunch *b, const load_sums *sums)
+{
+    if (sums->n_failed) hn_invalid(&b->verdict, "%d requests failed: %s", sums->n_failed, sums->problem);
+    else if (sums->n_changed) hn_invalid(&b->verdict, "answers of %d rounds changed with streaming", sums->n_changed);
+    else b->verdict.state = HN_VALID;
+}
+
+static hone_status add_stream_rows(hn_runner *p, hn_bunch *b, int32_t n_words, int32_t n_gen, hone_error *err)
+{
+    static const struct {
+        const char *variant, *path;
+    } rows[] = { { "more", "more_us" }, { "in a stream", "stream_us" }, { "in one piece", "whole_us" } };
+    hone_status st = HONE_OK;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows && st == HONE_OK; k++) {
+        json_t *config = hn_runner_config(p, n_words, n_gen, "greedy");
+        json_object_set_new(config, "clients", json_integer(1));
+        const hn_runner_record rec = { .variant = rows[k].variant,
+                                       .unit = "us",
+                                       .better = -1,
+                                       .path = rows[k].path,
+                                       .zero_ok = true,
+                                       .config = config,
+                                       .raw = k == 0 };
+        st = hn_runner_add(p, b, &rec, err);
+    }
+    return st;
+}
+
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
+
+typedef struct serve_entry {
+    hone_status (*measure)(hn_runner *p, hn_bunch *b, load_sums *sums, const served *s, int32_t n_words, int32_t n_gen,
+                           hone_error *err);
+    void (*judge)(hn_bunch *b, const load_sums *sums);
+    hone_status (*add)(hn_runner *p, hn_bunch *b, int32_t n_words, int32_t n_gen, hone_error *err);
+} serve_entry;
+
+static hone_status run_entry(hn_bench_run *r, const hn_bench_entry *e, const serve_entry *how, hone_error *err)
 {
     hn_runner p;
     served s;
@@ -225,7 +319,7 @@ hone_status hn_run_serve_load(hn_bench_run *r, const hn_bench_entry *e, hone_err
     hone_status st = hn_runner_begin(&p, r, e, err);
     if (st != HONE_OK) return st;
     if (!p.has_tokenizer)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "serve.load asks with words, and the model has no tokenizer");
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s asks with words, and the model has no tokenizer", e->id);
     int32_t n_words = r->set.n_prompt > 0 ? r->set.n_prompt
                       : p.quick           ? 32
                                           : 128,
@@ -235,18 +329,28 @@ hone_status hn_run_serve_load(hn_bench_run *r, const hn_bench_entry *e, hone_err
             n_ctx = 4 * n_words + n_gen + 64;
     if (p.n_ctx_train && n_ctx > p.n_ctx_train) n_ctx = p.n_ctx_train;
     load_sums sums = { .n = 2 * SLOTS };
-    if (!(sums.hash = calloc((size_t)sums.n, sizeof *sums.hash))) return HN_FAIL(err, HONE_E_NOMEM, "serve.load");
+    if (!(sums.hash = calloc((size_t)sums.n, sizeof *sums.hash))) return HN_FAIL(err, HONE_E_NOMEM, "%s", e->id);
     st = begin_server(&s, r, n_ctx, err);
     if (st == HONE_OK) {
-        st = measure(&p, &b, &sums, &s, n_words, n_gen, err);
+        st = how->measure(&p, &b, &sums, &s, n_words, n_gen, err);
         st = end_server(&s, st, err);
         if (json_array_size(b.all)) {
-            judge(&b, &sums);
-            hone_status added = add_rows(&p, &b, n_words, n_gen, err);
+            how->judge(&b, &sums);
+            hone_status added = how->add(&p, &b, n_words, n_gen, err);
             if (st == HONE_OK) st = added;
         }
     }
     hn_bunch_free(&b);
     free(sums.hash);
     return st;
+}
+
+hone_status hn_run_serve_load(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    return run_entry(r, e, &(const serve_entry){ measure, judge, add_rows }, err);
+}
+
+hone_status hn_run_e2e_stream(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    return run_entry(r, e, &(const serve_entry){ measure_stream, judge_stream, add_stream_rows }, err);
 }

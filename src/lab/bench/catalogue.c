@@ -8,7 +8,6 @@
 #define MOE \
     "rows of its own (a whole model with experts is measured by hone bench -m FILE, its parts by hone lab profile)"
 #define TRELLIS "trellis (codebook) weights, which hone does not read yet"
-#define SERVER "a row for it (serve.load and hone bench serve measure streams)"
 #define RANKS "running one model on several processes"
 #define GLM "a row of its own (hone bench e2e.gen and hone lab quality kl take any model: -m GLM-4.7-Flash.gguf)"
 #define ADAPTERS "adapters to other engines"
@@ -30,7 +29,6 @@ const hn_bench_entry hn_bench_absent[] = {
     ABSENT("moe.mixed.hybrid", "experts of mixed precision, some grouped", "ms", 'O', MOE),
     ABSENT("moe.mixed.max_bits_padded", "experts padded to the widest precision", "ms", 'O', MOE),
     ABSENT("e2e.scale.shard", "1, 2, 4 shards", "tok/s", 'P', RANKS),
-    ABSENT("e2e.stream", "overhead of streaming", "us", 'S', SERVER),
     ABSENT("e2e.glm47.throughput", "GLM-4.7: tokens a second", "tok/s", 'P', GLM),
     ABSENT("e2e.glm47.trellis", "GLM-4.7 in codebook types", "tok/s", 'P', TRELLIS),
     ABSENT("e2e.glm47.quality", "GLM-4.7: divergence from the original", "nats", 'P', GLM),

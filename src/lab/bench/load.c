@@ -194,11 +194,11 @@ static bool begin_request(load_state *s, int fd, int32_t place)
     char *body = prompt ? malloc(cap) : NULL, head[1024];
     bool ok = false;
     if (body) {
-        int n =
-            snprintf(body, cap,
-                     "{%s%s%s\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":0,\"seed\":1,\"ignore_eos\":true,"
-                     "\"stream\":true,\"stream_options\":{\"include_usage\":true}}",
-                     p->model ? "\"model\":\"" : "", p->model ? p->model : "", p->model ? "\"," : "", prompt, p->n_gen);
+        int n = snprintf(body, cap,
+                         "{%s%s%s\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":0,\"seed\":1,\"ignore_eos\":true,"
+                         "\"stream\":%s}",
+                         p->model ? "\"model\":\"" : "", p->model ? p->model : "", p->model ? "\"," : "", prompt,
+                         p->n_gen, p->whole ? "false" : "true,\"stream_options\":{\"include_usage\":true}");
         int k = snprintf(head, sizeof head,
                          "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s%s%s"
                          "Connection: close\r\nContent-Length: %d\r\n\r\n",
@@ -225,6 +225,26 @@ static bool read_head(wire *w, hn_load_one *one)
     return line != NULL;
 }
 
+static void read_usage(hn_load_one *one, const char *line)
+{
+    int32_t k = number_of(line, "completion_tokens");
+    if (k >= 0) one->n_token = k;
+    if ((k = number_of(line, "prompt_tokens")) >= 0) one->n_prompt = k;
+}
+
+/* An answer in one piece: text of LINE bytes at most. */
+static void read_whole(wire *w, hn_load_one *one, char *line)
+{
+    const char *text = NULL;
+    one->hash = HN_FNV_INIT;
+    while (body_line(w, line, LINE)) {
+        size_t n = text_of(line, &text);
+        if (n) one->hash = hn_fnv1a(one->hash, text, n);
+        read_usage(one, line);
+    }
+    if (!text || !one->n_token) fail(one, "an answer without text and number of tokens");
+}
+
 static void read_stream(load_state *s, wire *w, hn_load_one *one, uint64_t t0, char *line)
 {
     uint64_t last = 0;
@@ -245,9 +265,7 @@ static void read_stream(load_state *s, wire *w, hn_load_one *one, uint64_t t0, c
             if (last) add_gap(s, now - last);
             last = now;
         }
-        int32_t k = number_of(line, "completion_tokens");
-        if (k >= 0) one->n_token = k;
-        if ((k = number_of(line, "prompt_tokens")) >= 0) one->n_prompt = k;
+        read_usage(one, line);
     }
     if (!done) fail(one, "the stream ended without [DONE]");
 }
@@ -271,6 +289,7 @@ static void ask(load_state *s, int32_t place, char *line)
     else if (!begin_request(s, w.fd, place)) fail(one, "the request could not be sent");
     else if (!read_head(&w, one)) fail(one, "no answer");
     else if (one->status != 200) fail(one, "another status than 200");
+    else if (s->p->whole) read_whole(&w, one, line);
     else read_stream(s, &w, one, t0, line);
     one->end = hn_clock_ns() - t0;
     close(w.fd);

@@ -15,6 +15,7 @@ typedef struct hn_load_params {
     int32_t n_words;     /* of each prompt, about as many tokens; prompts differ */
     int32_t n_gen;       /* tokens of each answer: ends are ignored */
     uint64_t seed;       /* of prompts: the same for the same seed and place */
+    bool whole;          /* answers come in one piece, not as streams: no times of texts */
     double rate;         /* open arrivals: requests a second, at random times; 0: each client asks again at once */
     int32_t timeout_s;
     bool (*stop)(void *); /* may be NULL */

@@ -99,9 +99,9 @@ typedef hone_status hn_bench_run_fn(hn_bench_run *r, const hn_bench_entry *e, ho
 hn_bench_run_fn hn_run_e2e_clean, hn_run_e2e_gen, hn_run_e2e_kv_on, hn_run_e2e_kv_off, hn_run_e2e_cold,
     hn_run_e2e_cpu; /* bench_e2e.c */
 hn_bench_run_fn hn_run_e2e_backend, hn_run_scale_size, hn_run_scale_quant, hn_run_scale_threads,
-    hn_run_scale_batch;             /* bench_scale.c */
-hn_bench_run_fn hn_run_e2e_profile; /* bench_profile.c */
-hn_bench_run_fn hn_run_e2e;         /* bench_plain.c */
-hn_bench_run_fn hn_run_serve_load;  /* bench_load.c */
+    hn_run_scale_batch;                               /* bench_scale.c */
+hn_bench_run_fn hn_run_e2e_profile;                   /* bench_profile.c */
+hn_bench_run_fn hn_run_e2e;                           /* bench_plain.c */
+hn_bench_run_fn hn_run_serve_load, hn_run_e2e_stream; /* bench_load.c */
 
 #endif
