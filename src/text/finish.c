@@ -14,7 +14,8 @@ enum {
     WALKED = 1 << 24,   /* nodes of the vocabulary's tree for one mask */
     MOST_AHEAD = 1024,  /* bytes that one token may make necessary, as far as is looked after */
     RECENT = 512,
-    SLACK = 8 /* tokens left beyond those that are needed, where the end begins */
+    TRIED = 64, /* tokens that are tried one by one, where there are no more */
+    SLACK = 8   /* tokens left beyond those that are needed, where the end begins */
 };
 
 typedef struct hn_need {
@@ -410,6 +411,25 @@ static int64_t count_bits(const uint64_t *bits, size_t n_word)
     return n;
 }
 
+/* Leaves out tokens behind which more than `left` tokens are needed: another way may be as short in bytes and take more. */
+static hone_status try_each(hn_matcher *m, int64_t left, uint64_t *bits, size_t n_word, hone_error *err)
+{
+    for (size_t i = 0; i < n_word; i++)
+        for (uint64_t rest = bits[i]; rest; rest &= rest - 1) {
+            uint32_t tokens = 0;
+            bool ok;
+            hone_status st = hn_matcher_token(m, (int32_t)(i * 64) + __builtin_ctzll(rest), &ok, err);
+            if (st != HONE_OK) return st;
+            if (ok) {
+                st = count_tokens(m, (uint32_t)left, &tokens, err);
+                hone_status back = hn_matcher_back(m, 1, err);
+                if (st != HONE_OK || back != HONE_OK) return st != HONE_OK ? st : back;
+            }
+            if ((int64_t)tokens > left) bits[i] &= ~(rest & -rest);
+        }
+    return HONE_OK;
+}
+
 hone_status hn_matcher_mask_within(hn_matcher *m, int64_t left, uint64_t *bits, size_t n_word, int64_t *n,
                                    hone_error *err)
 {
@@ -427,6 +447,8 @@ hone_status hn_matcher_mask_within(hn_matcher *m, int64_t left, uint64_t *bits, 
     /* what is begun by the next token must fit, too */
     int64_t room = left - tokens - SLACK;
     st = room > 0 ? hn_matcher_near(m, (uint32_t)(need + room - 1), bits, n_word, err) : HONE_OK;
+    int64_t most = need + room - 1, some = st == HONE_OK && room > 0 ? count_bits(bits, n_word) : 0;
+    if (some && some <= TRIED && most >= left) st = try_each(m, left - 1, bits, n_word, err);
     if (st == HONE_OK && (room <= 0 || !count_bits(bits, n_word))) st = hn_matcher_last(m, bits, n_word, err);
     if (st == HONE_OK && !(*n = count_bits(bits, n_word))) return hn_matcher_mask(m, bits, n_word, n, err);
     return st;

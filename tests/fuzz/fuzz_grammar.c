@@ -5,7 +5,7 @@
  * covers: src/text/lang.c src/text/lexeme.c src/text/grammar.c src/text/gbnf.c src/text/pattern.c
  * covers: src/text/schema.c src/text/schema_tree.c src/text/schema_words.c src/text/schema_valid.c
  * covers: src/text/schema_emit.c
- * covers: src/text/matcher.c src/text/masks.c src/text/token_tree.c */
+ * covers: src/text/matcher.c src/text/masks.c src/text/finish.c src/text/token_tree.c */
 #include "text/matcher.h"
 
 #include <stdlib.h>
@@ -65,6 +65,16 @@ static const hn_token_tree *vocabulary(bool many)
     return t;
 }
 
+/* What may come where few tokens are left may come, and is something where something is. */
+static void shortened(hn_matcher *m, const uint64_t *mask, size_t words, int64_t n, int64_t left)
+{
+    uint64_t within[64];
+    int64_t k;
+    if (hn_matcher_mask_within(m, left, within, words, &k, NULL) != HONE_OK) return;
+    for (size_t i = 0; i < words; i++) must((within[i] & ~mask[i]) == 0);
+    must((k > 0) == (n > 0));
+}
+
 /* A copy has the same mask, and what it reads is its own. */
 static void copied(hn_matcher *m, const uint64_t *mask, size_t words)
 {
@@ -104,6 +114,7 @@ static void match(hn_grammar *g, const uint8_t *text, size_t len, bool many)
         if (hn_matcher_mask(m, again, words, &n, NULL) != HONE_OK) break;
         must(memcmp(mask, again, sizeof mask) == 0);
         if (i == 2) copied(m, mask, words);
+        if (i % 4 == 1) shortened(m, mask, words, n, text[i] % 64);
         if (n == 0) break;
         /* the byte itself, else the allowed token that it chooses */
         int32_t id = text[i];
