@@ -325,7 +325,8 @@ static const char *quoted(char *dst, size_t cap, const char *s, const char *char
     return dst;
 }
 
-/* A file that is no GGUF, or a folder, says that it is the hub's; so does what reads as a page of it otherwise. */
+/* A file that is no GGUF, or a folder, says that it is the hub's; so does what reads as a page of it otherwise, or as a
+ * file of a folder here. */
 static char *hub_text(char *dst, size_t cap, const hn_name *n)
 {
     static const char *const web[] = { "hf.co/", "huggingface.co/" };
@@ -334,7 +335,8 @@ static char *hub_text(char *dst, size_t cap, const hn_name *n)
     quoted(rev, sizeof rev, n->rev, plain == strlen(n->rev) ? "%#" : "%#/");
     quoted(path, sizeof path, n->path, "%?#");
     const char *at = *rev ? "@" : "", *tag = *n->tag ? ":" : "";
-    bool sure = behind(n->repo, web, 2) || (*n->path && !hn_ends_with_gguf(n->path));
+    const char *last = *n->path ? n->path : *n->tag ? n->tag : *rev ? rev : n->repo;
+    bool gguf = hn_ends_with_gguf(last), sure = behind(n->repo, web, 2) || (*n->path ? !gguf : gguf);
     if (n->folder || (sure && strpbrk(n->path, "?#")))
         snprintf(dst, cap, "hf.co/%s/%s/%s/%s", n->repo, n->folder ? "tree" : "blob", *rev ? rev : "main", path);
     else if (*n->path) snprintf(dst, cap, "%s%s%s%s/%s", sure ? "hf.co/" : "", n->repo, at, rev, n->path);

@@ -411,7 +411,7 @@ static int64_t count_bits(const uint64_t *bits, size_t n_word)
     return n;
 }
 
-/* Leaves out tokens behind which more than `left` tokens are needed: another way may be as short in bytes and take more. */
+/* Leaves out tokens behind which more than `left` tokens are needed: a way as short in bytes may take more. */
 static hone_status try_each(hn_matcher *m, int64_t left, uint64_t *bits, size_t n_word, hone_error *err)
 {
     for (size_t i = 0; i < n_word; i++)

@@ -85,7 +85,7 @@ for i, name in enumerate(["org/tiny-GGUF:Q4_K_M", "org/tiny@main", "org/tiny@ref
                           "https://h/x/y.gguf?download=true#z", "http://h/x.gguf", "http://127.0.0.1:8/x.gguf", "https://h/a b", "https://", "ollama:llama3.2", "ollama:me/x:7b",
                           "ollama:h.org:80/a/b:c", "ollama:../x", "ollama:a/b/c/d/e", "ollama:" + "h" * 210 + "/a/b", "ollama:x/" + "y" * 90, "ollama:x-/é:t", "pet", "pet:Q8_0", "talk:1b", "PET:F32",
                           "pet:", "x.gguf", "./pet", "a//b", "org/tiny@:x", "org/tiny:a/b", "org/--x", "hf.co/--/x", "hf.co/org/tiny?", "org/tiny@a..b", "org/tiny@/x", "org/tiny@a/.b:Q4_0",
-                          "hf.co/org/tiny/tree/a%zz", "hf.co/org/tiny/blob/main", "hf.co/org/tiny/raw/main/x%2", "x" * 300, "org/" + "x" * 97, "https://h/" + "x" * 4100, "org/tiny@x\x01", "https://h/\"<"]):
+                          "hf.co/org/tiny/tree/a%zz", "hf.co/org/tiny/blob/main", "hf.co/org/tiny/raw/main/x%2", "x" * 300, "org/" + "x" * 97, "https://h/" + "x" * 4100, "org/tiny@x\x01", "https://h/\"<", "https://huggingface.co/org/x.gguf"]):
     put(12, f"typed-{i}", name)
 REFUSED = "HTTP/1.1 {} No\r\nX-Error-Code: {}\r\nX-Error-Message: it says \x1b why\r\n"
 for i, (status, code) in enumerate([(401, ""), (401, "RepoNotFound"), (403, "GatedRepo"), (404, "RevisionNotFound"), (404, "EntryNotFound"), (404, "RepoNotFound"), (404, ""), (429, ""),
