@@ -32,7 +32,7 @@ OPT_tsan    = -O1 -g1
 OPT_cov     = -O0 -g
 OPT_fuzz    = -O1 -g
 OPT_fuzzcov = -O1 -g1
-OPT_aarch64 = -O1 -g1
+OPT_aarch64 = -O2 -g1
 SAN_asan  = -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 # gcc's frames for use after return are aligned to 32 bytes, whatever lies in them (gcc bug 110027): wide registers
 # would be stored where they may not be.
@@ -324,6 +324,11 @@ ifneq ($(OPT_COLD_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(COLD): private CFLAGS = $(OPT_COLD_$(FLAVOUR))
 endif
+endif
+# Half of what the sanitizers' compilers do is optimising what takes no time in the tests.
+ifneq ($(filter asanfile tsanfile,$(FLAVOUR)$(origin CFLAGS)),)
+$(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub forge $(addprefix lab/,bench judge machine quality record),src/$r/*.c))): \
+	private CFLAGS = -O0 -g1
 endif
 # Where sanitizers slow everything down, some files are optimised in full: the oracle, which every test of every level runs,
 # decoders and hashes of whole files, and the test whose reference is a forward pass in double precision.

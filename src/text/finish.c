@@ -11,7 +11,7 @@ enum {
     SEARCHED = 1 << 17, /* states of one search … */
     BEYOND = 8,         /* … and bytes that it goes on where it has found a way: a shorter one may be near */
     LONGEST = 1024,     /* bytes of a token on the way: longer ones are left out */
-    WALKED = 1 << 24,   /* nodes of the vocabulary's tree for one mask */
+    WORK = 1 << 23,     /* bytes that are tried for one mask: behind them there is no short way, and the text is cut */
     MOST_AHEAD = 1024,  /* bytes that one token may make necessary, as far as is looked after */
     RECENT = 512,
     TRIED = 64, /* tokens that are tried one by one, where there are no more */
@@ -29,6 +29,8 @@ struct hn_needs {
     uint32_t n, cap, *slot, n_slot;
     uint32_t ahead;         /* hn_machine_ahead */
     hn_need recent[RECENT]; /* the last of those that were asked for, by the hash */
+    uint32_t work;          /* done for this mask */
+    bool hopeless;          /* knowing the nodes takes more */
 };
 
 void hn_needs_free(struct hn_needs *s)
@@ -51,6 +53,8 @@ static uint32_t sum(uint32_t a, uint32_t b) { return a >= FAR - b ? FAR : a + b;
 static uint32_t times(uint32_t n, uint32_t a) { return (uint64_t)n * a >= FAR ? FAR : n * a; }
 static bool same(hn_lexeme a, hn_lexeme b) { return a.term == b.term && a.part == b.part; }
 static uint64_t hash_of(hn_lexeme x) { return hn_mix64((uint64_t)x.term << 32 | x.part); }
+
+static bool tired(const hn_machine *m) { return m->needs->work > WORK; }
 
 /* ---- lexemes ---------------------------------------------------------------------------------------------------- */
 
@@ -132,6 +136,7 @@ static void expand(hn_machine *m, search *s, uint32_t i, bool all)
     const hn_lang_state *state = hn_lexeme_closed(from.at) ? NULL : hn_lang_open(m->g.lang, from.at.term);
     bool some = false;
     for (int plain = 1; state && plain >= 0; plain--) {
+        m->needs->work += 256;
         for (unsigned b = 0; b < 256; b++) {
             hn_lexeme x = from.at;
             if (is_plain(b) != (plain == 1) || !hn_lexeme_step(m->g.lang, state, &x, (uint8_t)b)) continue;
@@ -151,7 +156,8 @@ static bool search_from(hn_machine *m, hn_lexeme x, bool all)
     if (s.state && s.slot) visit(m, &s, x, 0, 0);
     else no_memory(m);
     for (uint32_t i = 0, until = FAR; i < s.n && !s.lost && s.state[i].depth + 1 < s.best; i++) {
-        if (s.state[i].depth > until) break;
+        if (s.state[i].depth > until || tired(m)) break;
+        if (find(m->needs, s.state[i].at)) continue; /* its way is its way: a shorter one would leave two counts */
         expand(m, &s, i, all);
         if (s.best < FAR && until == FAR) until = s.state[i].depth + BEYOND;
     }
@@ -171,7 +177,7 @@ static uint32_t lexeme_need(hn_machine *m, hn_lexeme x)
     hn_need *recent = &m->needs->recent[hash_of(x) % RECENT];
     if (recent->next && same(recent->at, x)) return recent->bytes;
     const hn_need *known = find(m->needs, x);
-    if (!known && !search_from(m, x, false) && !search_from(m, x, true)) keep(m, x, FAR);
+    if (!known && !tired(m) && !search_from(m, x, false) && !search_from(m, x, true) && !tired(m)) keep(m, x, FAR);
     known = find(m->needs, x);
     if (known) *recent = (hn_need){ x, known->bytes, 1 };
     return known ? known->bytes : FAR;
@@ -244,6 +250,7 @@ static bool know_nodes(hn_machine *m)
         }
     }
     look_ahead(m);
+    m->needs->hopeless = tired(m);
     free(lex);
     return true;
 }
@@ -268,7 +275,7 @@ static uint32_t item_need(hn_machine *m, hn_item x)
 uint32_t hn_machine_need(hn_machine *m, const hn_item *item, uint32_t n)
 {
     uint32_t least = FAR;
-    if (!know_nodes(m)) return FAR;
+    if (!know_nodes(m) || m->needs->hopeless) return FAR;
     for (uint32_t i = 0; i < n && !m->failed; i++) {
         uint32_t need = item_need(m, item[i]);
         if (need < least) least = need;
@@ -284,9 +291,8 @@ typedef struct way {
     uint64_t *bits;
     size_t n_word;
     uint32_t need, longest; /* bytes to the end, and of the longest token so far, whose kin alone are in bits */
-    uint32_t walked;
-    bool one;      /* one long token will do: the first that is found on its way */
-    int32_t found; /* that one; -1: none yet */
+    bool one;               /* one long token will do: the first that is found on its way */
+    int32_t found;          /* that one; -1: none yet */
 } way;
 
 static void take(way *w, int32_t id, uint32_t len)
@@ -308,9 +314,10 @@ static void go(way *w, uint32_t node, hn_item x)
     hn_langs *l = w->m->g.lang;
     uint32_t behind = stack_need(w->m, x.cell);
     const hn_lang_state *s = hn_lexeme_closed(x.at) ? NULL : hn_lang_open(l, x.at.term);
-    for (uint32_t i = node + 1; s && i < t->end[node] && !w->m->failed && w->walked++ < WALKED; i = t->end[i]) {
+    for (uint32_t i = node + 1; s && i < t->end[node] && !w->m->failed && !tired(w->m); i = t->end[i]) {
         hn_item y = x;
         uint32_t depth = t->depth[i];
+        w->m->needs->work++;
         if (depth > w->need || depth > LONGEST || !hn_lexeme_step(l, s, &y.at, t->byte[i])) continue;
         if (sum(lexeme_need(w->m, y.at), behind) != w->need - depth) continue;
         for (uint32_t k = t->first[i]; k < t->first[i + 1]; k++) take(w, t->ids[k], depth);
@@ -354,8 +361,9 @@ static void wander(way *w, uint32_t node, hn_item x)
     hn_langs *l = w->m->g.lang;
     uint32_t behind = stack_need(w->m, x.cell);
     const hn_lang_state *s = hn_lexeme_closed(x.at) ? NULL : hn_lang_open(l, x.at.term);
-    for (uint32_t i = node + 1; s && i < t->end[node] && !w->m->failed && w->walked++ < WALKED; i = t->end[i]) {
+    for (uint32_t i = node + 1; s && i < t->end[node] && !w->m->failed && !tired(w->m); i = t->end[i]) {
         hn_item y = x;
+        w->m->needs->work++;
         if (t->depth[i] > LONGEST || !hn_lexeme_step(l, s, &y.at, t->byte[i])) continue;
         if (t->first[i] < t->first[i + 1] && sum(lexeme_need(w->m, y.at), behind) <= w->need)
             for (uint32_t k = t->first[i]; k < t->first[i + 1]; k++) {
@@ -380,6 +388,11 @@ void hn_machine_within(hn_machine *m, const hn_token_tree *t, const hn_item *ite
         if (!hn_item_is_token(&item[i])) wander(&w, 0, item[i]);
         else if (id / 64 < n_word && stack_need(m, item[i].cell) <= need) bits[id / 64] |= (uint64_t)1 << (id & 63);
     }
+}
+
+void hn_machine_rest(hn_machine *m)
+{
+    if (m->needs) m->needs->work = 0;
 }
 
 uint32_t hn_machine_ahead(const hn_machine *m) { return m->needs ? m->needs->ahead : 0; }

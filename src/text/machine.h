@@ -74,6 +74,8 @@ uint32_t hn_machine_need(hn_machine *m, const hn_item *item, uint32_t n);
 /* Sets the bits of the longest tokens on such ways alone; none: the vocabulary lacks what must come. */
 void hn_machine_finish(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint64_t *bits,
                        size_t n_word);
+/* What follows is of another mask: as much work may be done as for the one before. */
+void hn_machine_rest(hn_machine *m);
 /* One long token on such a way; -1: none. */
 int32_t hn_machine_finish_by(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n);
 /* Sets the bits of all tokens behind which at most `need` bytes are needed. */

@@ -506,6 +506,7 @@ hone_status hn_matcher_need(hn_matcher *m, uint32_t *bytes, uint32_t *ahead, hon
     const state *s = now(m);
     pthread_mutex_lock(&m->machine->mu);
     hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
+    hn_machine_rest(m->machine);
     *bytes = hn_machine_need(m->machine, items_of(m, s), s->n);
     if (s->end || s->over) *bytes = 0;
     *ahead = hn_machine_ahead(m->machine);
