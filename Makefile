@@ -334,7 +334,7 @@ endif
 # decoders and hashes of whole files, and the test whose reference is a forward pass in double precision.
 ifneq ($(filter asan ubsan tsan,$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
-$(B)/instrumented/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
+$(B)/src/kernels/scalar_fma.o $(B)/instrumented/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
 $(B)/src/base/sha256.o $(patsubst %.c,$(B)/%.o,$(wildcard src/quant/dequant*.c)): private CFLAGS = -O2 -g1
 $(B)/tests/unit/test_rwkv.o: private CFLAGS = -O1 -g1
 endif

@@ -291,6 +291,7 @@ typedef struct way {
     uint64_t *bits;
     size_t n_word;
     uint32_t need, longest; /* bytes to the end, and of the longest token so far, whose kin alone are in bits */
+    bool near;              /* all tokens behind which no more than `need` is needed, of any length */
     bool one;               /* one long token will do: the first that is found on its way */
     int32_t found;          /* that one; -1: none yet */
 } way;
@@ -301,13 +302,14 @@ static void take(way *w, int32_t id, uint32_t len)
         if (len > w->longest || w->found < 0) w->found = id, w->longest = len;
         return;
     }
-    if ((size_t)id / 64 >= w->n_word || len < w->longest) return;
-    if (len > w->longest) memset(w->bits, 0, w->n_word * sizeof *w->bits);
+    if ((size_t)id / 64 >= w->n_word || (!w->near && len < w->longest)) return;
+    if (!w->near && len > w->longest) memset(w->bits, 0, w->n_word * sizeof *w->bits);
     w->longest = len;
     w->bits[id / 64] |= (uint64_t)1 << (id & 63);
 }
 
-/* Tokens below a node of the tree, of lexeme x; each byte leaves one less. One: along the first branch with any. */
+/* Tokens below a node of the tree, of lexeme x: each byte leaves one less, or, near, at most w->need are left behind
+ * the token. One: along the first branch with any. */
 static void go(way *w, uint32_t node, hn_item x)
 {
     const hn_token_tree *t = w->t;
@@ -316,15 +318,20 @@ static void go(way *w, uint32_t node, hn_item x)
     const hn_lang_state *s = hn_lexeme_closed(x.at) ? NULL : hn_lang_open(l, x.at.term);
     for (uint32_t i = node + 1; s && i < t->end[node] && !w->m->failed && !tired(w->m); i = t->end[i]) {
         hn_item y = x;
-        uint32_t depth = t->depth[i];
+        uint32_t depth = t->depth[i], rest = 0;
+        bool ends_token = t->first[i] < t->first[i + 1];
         w->m->needs->work++;
-        if (depth > w->need || depth > LONGEST || !hn_lexeme_step(l, s, &y.at, t->byte[i])) continue;
-        if (sum(lexeme_need(w->m, y.at), behind) != w->need - depth) continue;
-        for (uint32_t k = t->first[i]; k < t->first[i + 1]; k++) take(w, t->ids[k], depth);
-        go(w, i, y);
-        const hn_opened *o = hn_lexeme_ends(l, y.at) ? hn_machine_open(w->m, y.cell) : NULL;
-        for (uint32_t k = 0; o && k < o->n; k++)
-            if (!hn_item_is_token(&o->item[k]) && item_need(w->m, o->item[k]) == w->need - depth) go(w, i, o->item[k]);
+        if (depth > LONGEST || (!w->near && depth > w->need) || !hn_lexeme_step(l, s, &y.at, t->byte[i])) continue;
+        if (!w->near || ends_token) rest = sum(lexeme_need(w->m, y.at), behind);
+        if (!w->near && rest != w->need - depth) continue;
+        for (uint32_t k = t->first[i]; k < t->first[i + 1] && rest <= w->need; k++) take(w, t->ids[k], depth);
+        if (t->end[i] != i + 1) {
+            go(w, i, y);
+            const hn_opened *o = hn_lexeme_ends(l, y.at) ? hn_machine_open(w->m, y.cell) : NULL;
+            for (uint32_t k = 0; o && k < o->n; k++)
+                if (!hn_item_is_token(&o->item[k]) && (w->near || item_need(w->m, o->item[k]) == w->need - depth))
+                    go(w, i, o->item[k]);
+        }
         if (w->one && w->found >= 0) return;
     }
 }
@@ -354,39 +361,14 @@ int32_t hn_machine_finish_by(hn_machine *m, const hn_token_tree *t, const hn_ite
     return w.found;
 }
 
-/* All tokens below a node of the tree, of lexeme x, behind which at most w->need bytes are needed. */
-static void wander(way *w, uint32_t node, hn_item x)
-{
-    const hn_token_tree *t = w->t;
-    hn_langs *l = w->m->g.lang;
-    uint32_t behind = stack_need(w->m, x.cell);
-    const hn_lang_state *s = hn_lexeme_closed(x.at) ? NULL : hn_lang_open(l, x.at.term);
-    for (uint32_t i = node + 1; s && i < t->end[node] && !w->m->failed && !tired(w->m); i = t->end[i]) {
-        hn_item y = x;
-        w->m->needs->work++;
-        if (t->depth[i] > LONGEST || !hn_lexeme_step(l, s, &y.at, t->byte[i])) continue;
-        if (t->first[i] < t->first[i + 1] && sum(lexeme_need(w->m, y.at), behind) <= w->need)
-            for (uint32_t k = t->first[i]; k < t->first[i + 1]; k++) {
-                size_t id = (size_t)t->ids[k];
-                if (id / 64 < w->n_word) w->bits[id / 64] |= (uint64_t)1 << (id & 63);
-            }
-        if (t->end[i] == i + 1) continue;
-        wander(w, i, y);
-        const hn_opened *o = hn_lexeme_ends(l, y.at) ? hn_machine_open(w->m, y.cell) : NULL;
-        for (uint32_t k = 0; o && k < o->n; k++)
-            if (!hn_item_is_token(&o->item[k])) wander(w, i, o->item[k]);
-    }
-}
-
 void hn_machine_within(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint32_t need,
                        uint64_t *bits, size_t n_word)
 {
-    way w = { .m = m, .t = t, .bits = bits, .n_word = n_word, .need = need };
+    way w = { .m = m, .t = t, .bits = bits, .n_word = n_word, .need = need, .near = true };
     memset(bits, 0, n_word * sizeof *bits);
     for (uint32_t i = 0; i < n && !m->failed; i++) {
-        size_t id = item[i].at.term;
-        if (!hn_item_is_token(&item[i])) wander(&w, 0, item[i]);
-        else if (id / 64 < n_word && stack_need(m, item[i].cell) <= need) bits[id / 64] |= (uint64_t)1 << (id & 63);
+        if (!hn_item_is_token(&item[i])) go(&w, 0, item[i]);
+        else if (stack_need(m, item[i].cell) <= need) take(&w, (int32_t)item[i].at.term, 1);
     }
 }
 
