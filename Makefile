@@ -320,6 +320,8 @@ COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub templa
 	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
 	$(foreach n,begin checkpoint data trainer,src/train/$n*.c) $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
 OPT_COLD_release = -Os -g -ffunction-sections -fdata-sections
+# (what runs under emulation is a small part of them)
+OPT_COLD_aarch64 = -O0 -g1
 ifneq ($(OPT_COLD_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(COLD): private CFLAGS = $(OPT_COLD_$(FLAVOUR))

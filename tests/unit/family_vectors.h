@@ -87,10 +87,11 @@ static inline float *values_of(const vector *v, const json_t *t, uint64_t ne[4],
     assert_non_null(f);
     snprintf(name, sizeof name, "%s%s", json_string_value(json_object_get(v->j, "name_prefix")),
              json_string_value(json_array_get(t, 0)));
-    double o = json_number_value(json_array_get(t, 3));
+    double o = json_number_value(json_array_get(t, 3)), scale = json_number_value(s);
+    uint64_t seed = tm_fnv(name);
     for (uint64_t k = 0; k < n; k++)
-        f[k] = json_is_array(s) ? (float)json_number_value(json_array_get(s, k))
-                                : (float)(o + json_number_value(s) * tm_u(name, k));
+        f[k] =
+            json_is_array(s) ? (float)json_number_value(json_array_get(s, k)) : (float)(o + scale * tm_u_of(seed, k));
     return f;
 }
 

@@ -85,12 +85,19 @@ static const char *client_header(const client_answer *a, const char *name)
     return NULL;
 }
 
+/* As strstr, which sanitizers let read to the end of all there is: of a stream, once for each event in it. */
+static const char *client_find(const char *p, const char *what)
+{
+    while ((p = strchr(p, *what)) && strncmp(p, what, strlen(what)) != 0) p++;
+    return p;
+}
+
 /* Joins chunks in place; false: the last one is missing. */
 static bool client_unchunk(char *p, size_t n, size_t *out)
 {
     char *to = p, *end = p + n;
     for (char *from = p;;) {
-        char *data = strstr(from, "\r\n");
+        const char *data = client_find(from, "\r\n");
         if (!data) break;
         size_t k = strtoul(from, NULL, 16);
         data += 2;
@@ -102,7 +109,7 @@ static bool client_unchunk(char *p, size_t n, size_t *out)
         if (k + 2 > (size_t)(end - data)) break;
         memmove(to, data, k);
         to += k;
-        from = data + k + 2;
+        from = p + (data - p) + k + 2;
     }
     *out = (size_t)(to - p);
     *to = 0;
@@ -155,8 +162,8 @@ static void client_free(client_answer *a)
  * says that it was there. */
 static __attribute__((unused)) json_t *client_event(const char **at, bool *done)
 {
-    for (const char *p = *at; (p = strstr(p, "data: "));) {
-        const char *end = strstr(p, "\n\n");
+    for (const char *p = *at; (p = client_find(p, "data: "));) {
+        const char *end = client_find(p, "\n\n");
         p += 6;
         if (!end) return NULL;
         *at = end + 2;

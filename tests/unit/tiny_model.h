@@ -63,15 +63,16 @@ static inline uint64_t tm_fnv(const char *s)
     for (; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
     return h;
 }
-/* Number k of a name, in [-1, 1), a multiple of 2^-15. */
-static inline double tm_u(const char *name, uint64_t k)
+/* Number k of a name whose hash is seed, in [-1, 1), a multiple of 2^-15. */
+static inline double tm_u_of(uint64_t seed, uint64_t k)
 {
-    uint64_t z = tm_fnv(name) + (k + 1) * 0x9E3779B97F4A7C15u;
+    uint64_t z = seed + (k + 1) * 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     z ^= z >> 31;
     return ((double)(z >> 48) - 32768.0) / 32768.0;
 }
+static inline double tm_u(const char *name, uint64_t k) { return tm_u_of(tm_fnv(name), k); }
 
 /* ---- metadata ------------------------------------------------------------------------------- */
 
@@ -163,12 +164,12 @@ static inline tm_tensor *tm_add(tiny *m, const char *name, int n_dim, uint64_t n
     tm_tensor *t = &m->t[m->n_t++];
     *t = (tm_tensor){ .n_dim = n_dim, .ne = { ne0, ne1, 1, 1 } };
     snprintf(t->name, sizeof t->name, "%s", name);
-    uint64_t n = tm_elems(t);
+    uint64_t n = tm_elems(t), seed = tm_fnv(name);
     bool norm = strstr(name, "norm") && strstr(name, ".weight");
     double s = !strcmp(name, "token_embd.weight") ? 1.0 : 0.25, o = norm ? 1.0 : 0.0;
     t->f = malloc(n * sizeof(float));
     assert_non_null(t->f);
-    for (uint64_t k = 0; k < n; k++) t->f[k] = (float)(o + s * tm_u(name, k));
+    for (uint64_t k = 0; k < n; k++) t->f[k] = (float)(o + s * tm_u_of(seed, k));
     tm_encode(t, HN_F32);
     return t;
 }

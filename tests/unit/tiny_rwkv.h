@@ -76,7 +76,8 @@ static inline tm_tensor *rw_add(tiny *m, const char *name, int n_dim, int a, int
     rw_scale(full, &s, &o);
     t->f = malloc(tm_elems(t) * sizeof(float));
     assert_non_null(t->f);
-    for (uint64_t k = 0; k < tm_elems(t); k++) t->f[k] = (float)(o + s * tm_u(name, k));
+    uint64_t n = tm_elems(t), seed = tm_fnv(name);
+    for (uint64_t k = 0; k < n; k++) t->f[k] = (float)(o + s * tm_u_of(seed, k));
     tm_encode(t, HN_F32);
     return t;
 }
