@@ -1,6 +1,6 @@
-/* hone bench serve: how a server does with many clients, alone or beside another server, in interleaved rounds. What is
- * answered is compared before how fast: the same prompts come with every number of clients, and a server whose answers
- * change with its load is told so. Owns options and tables; lab/bench/load.c asks. */
+/* hone bench serve: how a server does with many clients, alone or beside another server, in interleaved rounds. Some of
+ * what it answered is asked for again by one client alone: a server whose answers change with its load is told so. Owns
+ * options and tables; lab/bench/load.c asks. */
 #include "cli/bench/bench_command.h"
 #include "lab/bench/load.h"
 #include "lab/stats/stats.h"
@@ -37,8 +37,8 @@ typedef struct cell {
     int n;
     double *first, *gap; /* ms of all rounds, [n_first], [n_gap] */
     size_t n_first, n_gap;
-    uint64_t *hash; /* [n_hash] of the answers, by place */
-    int32_t n_hash, n_changed, n_failed;
+    hn_load_proof proof; /* of the last round */
+    int32_t n_changed, n_failed;
     int64_t n_prompt, n_token, n_request;
     double slowest; /* of the first words, beside the mean: 1 is fair */
 } cell;
@@ -79,18 +79,7 @@ static bool add_ms(double **list, size_t *n, const double *x, size_t k)
     return true;
 }
 
-/* Is place's answer the one that this server gave before, with whatever load? The first round of the first size is what
- * the others are held against. */
-static void check_answers(cell *c, cell *reference, const hn_load_run *r)
-{
-    for (int32_t i = 0; i < r->n && i < reference->n_hash; i++) {
-        if (r->one[i].problem[0]) continue;
-        if (!reference->hash[i]) reference->hash[i] = r->one[i].hash;
-        else if (reference->hash[i] != r->one[i].hash) c->n_changed++;
-    }
-}
-
-static hone_status take(cell *c, cell *reference, const hn_load_run *r, hone_error *err)
+static hone_status take(cell *c, const hn_load_run *r, hone_error *err)
 {
     double *first = malloc(((size_t)r->n + 1) * sizeof *first), *gap = malloc((r->n_gap + 1) * sizeof *gap), sum = 0;
     size_t n = 0;
@@ -118,22 +107,13 @@ static hone_status take(cell *c, cell *reference, const hn_load_run *r, hone_err
     c->n_token += r->n_token;
     c->n_request += r->n - r->n_failed;
     if (n && sum > 0 && worst / (sum / (double)n) > c->slowest) c->slowest = worst / (sum / (double)n);
-    check_answers(c, reference, r);
     return HONE_OK;
 }
 
-static hone_status measure(load_bench *b, int side, int k, hone_error *err)
+/* What server `side` is asked with size k's clients. */
+static hn_load_params load_of(const load_bench *b, int side, int k)
 {
     const hn_opts *o = b->cli->opts;
-    cell *c = &b->cell[side][k];
-    int32_t most = 0;
-    for (int i = 0; i < b->n_size; i++) most = b->size[i] > most ? b->size[i] : most;
-    cell *reference = &b->cell[side][0];
-    if (!reference->hash) {
-        reference->n_hash = hn_opts_given(o, "requests") ? hn_opts_i32(o, "requests") : 2 * most;
-        if (!(reference->hash = calloc((size_t)reference->n_hash, sizeof *reference->hash)))
-            return HN_FAIL(err, HONE_E_NOMEM, "no memory for the answers");
-    }
     hn_load_params p = { .url = b->url[side],
                          .api_key = hn_opts_str(o, "api-key"),
                          .model = hn_opts_str(o, "name"),
@@ -141,15 +121,50 @@ static hone_status measure(load_bench *b, int side, int k, hone_error *err)
                          .n_requests = hn_opts_given(o, "requests") ? hn_opts_i32(o, "requests") : 2 * b->size[k],
                          .n_words = hn_opts_i32(o, "words"),
                          .n_gen = hn_opts_i32(o, "n-gen"),
-                         .seed = hn_opts_u64(o, "prompt-seed"),
                          .rate = hn_opts_given(o, "rate") ? (double)hn_opts_f32(o, "rate") : 0,
                          .timeout_s = hn_opts_i32(o, "timeout"),
                          .stop = hn_abort_fn };
     if (p.rate > 0) p.n_clients = p.n_requests < 1024 ? p.n_requests : 1024; /* nobody waits for another's end */
+    return p;
+}
+
+/* One size in one round. Both servers get the same prompts, and no other size or round does: what a server still knows
+ * of them would be time that is not measured. */
+static hone_status measure(load_bench *b, int side, int k, int round, hone_error *err)
+{
+    cell *c = &b->cell[side][k];
+    hn_load_params p = load_of(b, side, k);
     hn_load_run r;
+    p.seed = hn_rand64(hn_opts_u64(b->cli->opts, "prompt-seed"), (uint64_t)(round * MOST_SIZES + k));
     hone_status st = hn_load(&r, &p, err);
-    if (st == HONE_OK) st = take(c, reference, &r, err);
+    if (st == HONE_OK) st = take(c, &r, err);
+    if (st == HONE_OK) hn_load_keep(&c->proof, &r, p.seed);
     hn_load_free(&r);
+    return st;
+}
+
+static hone_status prove(load_bench *b, int side, int k, hone_error *err)
+{
+    cell *c = &b->cell[side][k];
+    const hn_load_params p = load_of(b, side, k);
+    return hn_load_prove(&c->proof, &p, &c->n_changed, &c->n_failed, err);
+}
+
+/* All rounds, then the proofs. */
+static hone_status measure_all(load_bench *b, hone_error *err)
+{
+    const int n_round = hn_opts_i32(b->cli->opts, "rounds"), each = b->n_size * b->n_url;
+    hone_status st = HONE_OK;
+    char label[64];
+    for (int at = 0; st == HONE_OK && at < (n_round + 1) * each; at++) {
+        int r = at / each, k = at % each / b->n_url, i = at % b->n_url;
+        if (b->n_url > 1 && r % 2) i = 1 - i; /* who is first changes */
+        if (r < n_round) snprintf(label, sizeof label, "round %d of %d, %d clients", r + 1, n_round, b->size[k]);
+        else snprintf(label, sizeof label, "the same again, alone");
+        hn_progress_fn(label, (uint64_t)at, (uint64_t)((n_round + 1) * each));
+        st = r < n_round ? measure(b, i, k, r, err) : prove(b, i, k, err);
+    }
+    hn_progress_end();
     return st;
 }
 
@@ -257,7 +272,7 @@ static bool judge(load_bench *b)
         }
         if (!failed && !changed) continue;
         if (side == 0) valid = false;
-        hn_cli_note("%s: %d requests failed, %d answers were others than with less load", b->url[side], failed,
+        hn_cli_note("%s: %d requests failed, %d answers were others when asked for alone", b->url[side], failed,
                     changed);
     }
     return valid;
@@ -270,12 +285,7 @@ static int run(const hn_cli *cli)
     b = (load_bench){ .cli = cli, .url = { hn_opts_str(cli->opts, "url"), hn_opts_str(cli->opts, "against") } };
     b.n_url = b.url[1] ? 2 : 1;
     int rc = read_sizes(&b);
-    hone_status st = HONE_OK;
-    for (int r = 0; !rc && st == HONE_OK && r < hn_opts_i32(cli->opts, "rounds"); r++)
-        for (int k = 0; st == HONE_OK && k < b.n_size; k++)
-            for (int i = 0; st == HONE_OK && i < b.n_url; i++) /* who is first changes */
-                st = measure(&b, b.n_url > 1 && r % 2 ? 1 - i : i, k, &err);
-    if (!rc && st != HONE_OK) rc = hn_cli_fail(&err);
+    if (!rc && measure_all(&b, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) {
         bool valid = judge(&b);
         if (cli->json) rc = print_json(&b, valid);
@@ -286,7 +296,6 @@ static int run(const hn_cli *cli)
         for (int k = 0; k < MOST_SIZES; k++) {
             free(b.cell[side][k].first);
             free(b.cell[side][k].gap);
-            free(b.cell[side][k].hash);
         }
     return rc;
 }

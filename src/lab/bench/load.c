@@ -415,3 +415,29 @@ void hn_load_free(hn_load_run *r)
     free(r->gap);
     *r = (hn_load_run){ 0 };
 }
+
+/* ---- the same again, alone -------------------------------------------------------------------------------------- */
+
+void hn_load_keep(hn_load_proof *proof, const hn_load_run *r, uint64_t seed)
+{
+    *proof = (hn_load_proof){ .seed = seed };
+    for (int32_t i = 0; i < r->n && i < HN_LOAD_AGAIN; i++)
+        if (!r->one[i].problem[0]) proof->hash[i] = r->one[i].hash | 1;
+}
+
+hone_status hn_load_prove(const hn_load_proof *proof, const hn_load_params *p, int32_t *n_changed, int32_t *n_failed,
+                          hone_error *err)
+{
+    hn_load_params alone = *p;
+    hn_load_run r;
+    alone.seed = proof->seed;
+    alone.rate = 0;
+    alone.n_clients = 1;
+    alone.n_requests = p->n_requests < HN_LOAD_AGAIN ? p->n_requests : HN_LOAD_AGAIN;
+    hone_status st = hn_load(&r, &alone, err);
+    for (int32_t i = 0; st == HONE_OK && i < r.n; i++)
+        *n_changed += proof->hash[i] && !r.one[i].problem[0] && proof->hash[i] != (r.one[i].hash | 1);
+    *n_failed += st == HONE_OK ? r.n_failed : 0;
+    hn_load_free(&r);
+    return st;
+}

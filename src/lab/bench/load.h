@@ -48,4 +48,19 @@ typedef struct hn_load_run {
 hone_status hn_load(hn_load_run *out, const hn_load_params *p, hone_error *err);
 void hn_load_free(hn_load_run *r);
 
+/* What answers are held against: those to the same requests, asked again by one client that nobody disturbs. Of each load
+ * a few: it is to be seen that they depend on it, not how often. */
+enum { HN_LOAD_AGAIN = 4 };
+typedef struct hn_load_proof {
+    uint64_t seed;                /* of the prompts */
+    uint64_t hash[HN_LOAD_AGAIN]; /* of the answers of the first places; 0: there was none */
+} hn_load_proof;
+
+/* Keeps the answers of a run with that seed, in place of those of the run before. */
+void hn_load_keep(hn_load_proof *proof, const hn_load_run *r, uint64_t seed);
+/* Asks p's server for them again, whatever clients, requests and rate p names. Adds how many were others to *n_changed,
+ * and how many failed to *n_failed. Errors of hn_load. */
+hone_status hn_load_prove(const hn_load_proof *proof, const hn_load_params *p, int32_t *n_changed, int32_t *n_failed,
+                          hone_error *err);
+
 #endif
