@@ -249,13 +249,15 @@ static inline const hn_adapters *hn_step_set(const hn_step_block *s, int64_t n_r
     return set ? s->adapters[set - 1] : NULL;
 }
 
-/* What a step could not store: the first value of a step that is too large for its cache, or no finite number. */
+/* What a step could not store: the first value of a step that is too large for its cache, or no finite number. And
+ * whether a logit of it is none, which who reads them finds. */
 typedef struct hn_fault {
     int32_t layer;
     char what; /* 'K' or 'V'; 0: nothing of the kind happened */
     int32_t seq;
     int64_t pos, head;
     float value, limit; /* limit: hn_cache_limit of the cache */
+    bool logits;        /* not all are finite */
 } hn_fault;
 
 /* ---- what operations take ------------------------------------------------------------------------- */
@@ -534,7 +536,8 @@ typedef struct hn_backend_ops {
     /* What follows belongs to layer il, or, where it is −1, to none. False: stop; nothing but step_end may follow. */
     bool (*layer)(hn_backend *b, int32_t il);
     /* HONE_E_NUMERIC: *f (NULL: nobody asks) says what could not be stored, the first by layer, row, K before V and
-     * head, the same whatever the threads: whatever the step gave is void then. Other failures: err says which. */
+     * head, the same whatever the threads: whatever the step gave is void then. f->logits is set with HONE_OK. Other
+     * failures: err says which. */
     hone_status (*step_end)(hn_backend *b, hn_fault *f, hone_error *err);
 
     /* y[t] = row of W of the step's token t, or of its position, as f32; without adapters */

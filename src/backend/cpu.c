@@ -405,6 +405,7 @@ static void step_begin(hn_backend *b, const hn_step_block *step)
     c->step = *step;
     c->layer = -1;
     c->fault = (hn_fault){ 0 };
+    c->bad_logits = false;
 }
 
 static bool layer(hn_backend *b, int32_t il)
@@ -417,6 +418,7 @@ static bool layer(hn_backend *b, int32_t il)
 static hone_status step_end(hn_backend *b, hn_fault *f, hone_error *err)
 {
     cpu_backend *c = cpu_self(b);
+    c->fault.logits = c->bad_logits;
     if (f) *f = c->fault;
     c->step = (hn_step_block){ 0 };
     return c->fault.what ? HONE_E_NUMERIC : HONE_OK;

@@ -71,6 +71,7 @@ typedef struct cpu_backend {
     uint64_t h_floats;
     cpu_moe moe;
     hn_fault fault; /* of this step */
+    _Atomic bool bad_logits;
 } cpu_backend;
 
 static inline cpu_backend *cpu_self(hn_backend *b) { return (cpu_backend *)b; }

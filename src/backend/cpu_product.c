@@ -3,6 +3,7 @@
 #include "backend/cpu.h"
 
 #include <assert.h>
+#include <float.h>
 #include <stdlib.h>
 
 enum {
@@ -193,6 +194,7 @@ typedef struct mm_job {
     cpu_delta_rows d[HN_MAX_PRODUCT]; /* of make_h */
     float *wide[HN_MAX_PRODUCT];      /* scratch of products that are added to a sum; of up */
     float cap;                        /* of logits; 0: none */
+    bool finite;                      /* logits: whether they are is looked at */
 } mm_job;
 
 /* Rows [r0, r1) of one product, all columns, into y, adapters and bias added. */
@@ -289,6 +291,8 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
         if (p->scale != 0)
             for (int64_t r = 0; r < n; r++) row[r] *= p->scale;
         if (j->cap != 0) cap_row(c, row, n, j->cap);
+        /* here, where they lie in this thread's cache: to fetch 150,000 of them again takes longer than to look */
+        if (j->finite && !hn_all_within(row, n, FLT_MAX)) c->bad_logits = true;
         if (sum) hn_add(sum + t * n_out + r0, row, n);
     }
 }
@@ -323,9 +327,10 @@ static void take_wide(mm_job *j, int i, int64_t n_tok, uint64_t *used)
     assert(*used <= j->c->wide_floats);
 }
 
-static void products(hn_backend *b, hn_act *act, const hn_product *p, int n, float cap)
+static void products(mm_job j, int n)
 {
-    mm_job j = { .c = cpu_self(b), .act = act, .p = p, .cap = cap };
+    hn_act *act = j.act;
+    const hn_product *p = j.p;
     int64_t n_tok = in_of(act, p)->n_tok;
     uint64_t used = 0;
     cpu_act_prepare(j.c, act, p, n);
@@ -339,7 +344,10 @@ static void products(hn_backend *b, hn_act *act, const hn_product *p, int n, flo
     hn_pool_run(j.c->p.pool, run_chunk, &j, cut(j.c, p, n, n_tok));
 }
 
-void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n) { products(b, act, p, n, 0); }
+void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
+{
+    products((mm_job){ .c = cpu_self(b), .act = act, .p = p }, n);
+}
 
 void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up)
 {
@@ -413,7 +421,8 @@ void cpu_matmul_heads(hn_backend *b, const hn_head_product *p)
 void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail)
 {
     hn_buf y = { .p = host };
-    products(b, act, &(hn_product){ .w = w, .y = &y, .scale = tail.scale }, 1, tail.cap);
+    const hn_product p = { .w = w, .y = &y, .scale = tail.scale };
+    products((mm_job){ .c = cpu_self(b), .act = act, .p = &p, .cap = tail.cap, .finite = true }, 1);
 }
 
 /* The most floats that a row's adapters can ask for in one call: of all weights of a layer together. */

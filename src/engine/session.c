@@ -361,8 +361,8 @@ static hone_status fail_stored(const hone_session *s, const hn_fault *f, hone_er
                                             : "8319008, 127 times the largest f16 scale of a q8_0 cache");
 }
 
-/* Logits [n_want, n_vocab] of rows want[]: all finite, or the first that is not is named. */
-static hone_status check_logits(const hone_session *s, const float *logits, int32_t n_want, hone_error *err)
+/* Of logits [n_want, n_vocab] of rows want[] one is not finite: the first that is not is named. */
+static hone_status fail_logits(const hone_session *s, const float *logits, int32_t n_want, hone_error *err)
 {
     int64_t n = s->model->hp.n_vocab, i = 0;
     char number[32], where[160], cache[64] = "";
@@ -387,13 +387,13 @@ static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok
 {
     for (int32_t at = 0; at < n_tok;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
-        hn_fault fault;
+        hn_fault fault = { 0 };
         hone_status st = run_chunk(s, tok + at, n, may_abort, logits, &n_wanted, &fault, err);
         if (st == HONE_E_INTERRUPTED)
             return HN_FAIL(err, st, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
         if (st == HONE_E_NUMERIC) return fail_stored(s, &fault, err);
         if (st != HONE_OK) return st;
-        if (!s->hidden && (st = check_logits(s, logits, n_wanted, err)) != HONE_OK) return st;
+        if (fault.logits && !s->hidden) return fail_logits(s, logits, n_wanted, err);
         if (logits && !s->hidden) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }
