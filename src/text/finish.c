@@ -11,8 +11,12 @@ enum {
     SEARCHED = 1 << 17, /* states of one search … */
     BEYOND = 8,         /* … and bytes that it goes on where it has found a way: a shorter one may be near */
     LONGEST = 1024,     /* bytes of a token on the way: longer ones are left out */
-    WORK = 1 << 23,     /* bytes that are tried for one mask: behind them there is no short way, and the text is cut */
-    MOST_AHEAD = 1024,  /* bytes that one token may make necessary, as far as is looked after */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    WORK = 1 << 16, /* libFuzzer's build tries many inputs rather than one for long */
+#else
+    WORK = 1 << 23, /* bytes that are tried for one mask: behind them there is no short way, and the text is cut */
+#endif
+    MOST_AHEAD = 1024, /* bytes that one token may make necessary, as far as is looked after */
     RECENT = 512,
     TRIED = 64, /* tokens that are tried one by one, where there are no more */
     SLACK = 8   /* tokens left beyond those that are needed, where the end begins */
