@@ -40,7 +40,7 @@ WIDE_asan = $(if $(findstring clang,$(CC)),,--param asan-use-after-return=0)
 SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
 SAN_cov   = --coverage
-SAN_fuzz  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SAN_fuzz  = -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_fuzzcov = -fprofile-instr-generate -fcoverage-mapping
 ifeq ($(filter $(FLAVOUR),release quick asan ubsan tsan cov fuzz fuzzcov aarch64),)
 $(error FLAVOUR=$(FLAVOUR): expected release, quick, asan, ubsan, tsan, cov, fuzz, fuzzcov or aarch64)
