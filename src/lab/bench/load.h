@@ -48,8 +48,8 @@ typedef struct hn_load_run {
 hone_status hn_load(hn_load_run *out, const hn_load_params *p, hone_error *err);
 void hn_load_free(hn_load_run *r);
 
-/* What answers are held against: those to the same requests, asked again by one client that nobody disturbs. Of each load
- * a few: it is to be seen that they depend on it, not how often. */
+/* What answers are held against: those to the same requests, asked again by one client that nobody disturbs. Of each
+ * load a few: it is to be seen that they depend on it, not how often. */
 enum { HN_LOAD_AGAIN = 4 };
 typedef struct hn_load_proof {
     uint64_t seed;                /* of the prompts */
