@@ -12,7 +12,7 @@ enum {
     BEYOND = 8,         /* … and bytes that it goes on where it has found a way: a shorter one may be near */
     LONGEST = 1024,     /* bytes of a token on the way: longer ones are left out */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    WORK = 1 << 16, /* libFuzzer's build tries many inputs rather than one for long */
+    WORK = 1 << 13, /* libFuzzer's build tries many inputs rather than one for long */
 #else
     WORK = 1 << 23, /* bytes that are tried for one mask: behind them there is no short way, and the text is cut */
 #endif
