@@ -23,7 +23,8 @@ not_ok() { # not_ok WHAT [FILE WITH WHY]…
     echo "not ok $n_check - $1"
     shift
     for _f; do
-        [ -f "$_f" ] && head -c 2000 "$_f" | head -n 12 | sed "s|^|#   ${_f##*/}: |"
+        # (awk ends the last line too, where the cut has left it open: the next "ok" is to stand on its own)
+        [ -f "$_f" ] && head -c 2000 "$_f" | head -n 12 | awk -v name="${_f##*/}" '{ print "#   " name ": " $0 }'
     done
 }
 skip() { # skip WHAT REASON
