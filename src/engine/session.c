@@ -393,7 +393,7 @@ static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok
             return HN_FAIL(err, st, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
         if (st == HONE_E_NUMERIC) return fail_stored(s, &fault, err);
         if (st != HONE_OK) return st;
-        if (fault.logits && !s->hidden) return fail_logits(s, logits, n_wanted, err);
+        if (fault.logits && !s->hidden && (st = fail_logits(s, logits, n_wanted, err)) != HONE_OK) return st;
         if (logits && !s->hidden) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }
