@@ -24,7 +24,9 @@ QEMU ?= qemu-aarch64
 
 # ---- flavours ---------------------------------------------------------------------
 
-OPT_release = -O3 -g
+# (of what a debugger could know, lines and functions alone: to look at variables, make CFLAGS='-O1 -g'; with them compiling
+# takes a quarter longer)
+OPT_release = -O3 -g1
 OPT_quick   = -O0
 OPT_asan    = -O1 -g1
 OPT_ubsan   = -O1 -g1
@@ -264,9 +266,9 @@ endif
 $(B)/tests/mutants/hone: $(B)/tests/mutants/mutants.o $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(MUTANT_WRAPS:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(APP_LIBS) -lm
-# The library stays optimised and its unit tests are not, or little: compiling them takes a quarter
-# of the time, running them no more. tests/property has references that compute.
-OPT_TESTS_release = -O1 -g1
+# The library stays optimised and its unit tests are not: compiling them takes a third of the time, running them no
+# more. tests/property has references that compute, and so have three of tests/unit.
+OPT_TESTS_release = -O0 -g1
 OPT_TESTS_asan = -O0 -g1
 OPT_TESTS_tsan = -O0 -g1
 ifneq ($(OPT_TESTS_$(FLAVOUR)),)
@@ -276,6 +278,7 @@ $(B)/tests/unit/%.o $(B)/tests/fault/%.o: private CFLAGS = $(OPT_TESTS_$(FLAVOUR
 ifeq ($(FLAVOUR),release)
 $(patsubst %,$(B)/tests/property/test_%.o,answers memory packed scheduler session): private CFLAGS = $(OPT_TESTS_release)
 $(B)/tests/fuzz/%.o: private CFLAGS = -O0 -g1
+$(patsubst %,$(B)/tests/unit/test_%.o,text_vectors dataset pack_file): private CFLAGS = -O1 -g1
 endif
 endif
 endif
@@ -319,9 +322,12 @@ COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub templa
 	$(foreach n,call chat gbnf grammar lang pattern reply schema vocab,src/text/$n*.c) \
 	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
 	$(foreach n,begin checkpoint data trainer,src/train/$n*.c) $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
-OPT_COLD_release = -Os -g -ffunction-sections -fdata-sections
-# (what runs under emulation is a small part of them)
+OPT_COLD_release = -Os -g1 -ffunction-sections -fdata-sections
+# (what runs under emulation is a small part of them, and of the rest the kernels are what takes time)
 OPT_COLD_aarch64 = -O0 -g1
+ifeq ($(FLAVOUR)$(origin CFLAGS),aarch64file)
+$(filter-out $(COLD) $(B)/src/kernels/%,$(LIB_OBJ)): private CFLAGS = -O1 -g1
+endif
 ifneq ($(OPT_COLD_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(COLD): private CFLAGS = $(OPT_COLD_$(FLAVOUR))

@@ -3,7 +3,7 @@
 # sanitizers. TARGET is a name with or without fuzz_; without any: all of them.
 #
 #   fuzz.sh [SECONDS] [TARGET…]          each for so long (60)
-#   fuzz.sh --minutes N [TARGET…]        in turns of a minute, until each has had N minutes of processor time, those of
+#   fuzz.sh --minutes N [TARGET…]        in turns of ten minutes, until each has had N minutes of processor time, those of
 #                                        earlier runs counted in (build/fuzz-log); can be stopped and started again
 #   fuzz.sh --minimize [TARGET…]         what was found becomes seeds: the fewest inputs that reach as much
 #   fuzz.sh --coverage [TARGET…]         replays all inputs; lines reached of each file that a target says it covers,
@@ -166,9 +166,13 @@ minutes)
         more=0
         for name in $list; do
             case $failed in *" $name "*) continue ;; esac
-            [ "$(spent "$name")" -lt $((60 * amount)) ] || continue
+            left=$((60 * amount - $(spent "$name")))
+            [ "$left" -gt 0 ] || continue
             more=1
-            fuzz_one "$name" 60 || failed="$failed$name "
+            # (to read what it found before takes some targets a minute)
+            [ "$left" -ge 60 ] || left=60
+            [ "$left" -le 600 ] || left=600
+            fuzz_one "$name" "$left" || failed="$failed$name "
         done
     done
     [ "$failed" = " " ] || echo "fuzz: not finished, as they crash:$failed"

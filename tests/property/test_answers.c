@@ -58,7 +58,7 @@ static struct {
     bool snap_packed[N_SNAP];
 } ep;
 
-static char trail[N_TRAIL][160]; /* the last steps */
+static char trail[N_TRAIL][256]; /* the last steps */
 static int n_step;
 
 static struct {
