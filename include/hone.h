@@ -341,6 +341,11 @@ HONE_API void hone_chat_text_free(hone_chat_text *t); /* what is in *t, which is
  * where the template wrote them; the rest is tokenized as ever. *ids is malloc'ed (hone_free). m is needed. */
 HONE_API hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n,
                                         hone_error *err);
+/* Where the messages end in ids [n], which hone_chat_tokenize made of p: what follows begins an answer, and in the next
+ * turn something else may stand there (thoughts are left out of what was said before). *mark: ids up to there; n where
+ * p->add_generation_prompt is false. Fails as hone_chat_tokenize does. */
+HONE_API hone_status hone_chat_mark(const hone_model *m, const hone_chat_params *p, const int32_t *ids, size_t n,
+                                    size_t *mark, hone_error *err);
 /* Source of the model's template, of the one for tools where tools is true and there is one; borrowed, valid as long
  * as m. HONE_E_UNSUPPORTED: there is none. */
 HONE_API hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err);
@@ -874,6 +879,8 @@ typedef struct hone_event {
 typedef struct hone_request {
     const int32_t *prompt; /* [n_prompt] */
     int32_t n_prompt;      /* 1 to n_ctx - 1 */
+    int32_t mark;          /* where other prompts may leave this one, as hone_chat_mark says: a model that cannot go
+                              back anywhere (recurrent layers, windows) is kept there too; 0: nowhere, to n_prompt */
     hone_sampler_params sampling;
     int32_t n_choices;     /* 0: 1; at most n_slots. Choice k draws with (seed, k, position): 0 is the answer alone */
     int32_t max_tokens;    /* of each choice; -1: what the context holds; 0: the prompt is run, nothing is picked */

@@ -161,6 +161,30 @@ hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, i
     return st;
 }
 
+hone_status hone_chat_mark(const hone_model *m, const hone_chat_params *p, const int32_t *ids, size_t n, size_t *mark,
+                           hone_error *err)
+{
+    if (mark) *mark = 0;
+    HN_NEED(err, m, "an open model");
+    HN_NEED(err, p, "parameters");
+    HN_NEED(err, p->messages, "a JSON array");
+    if (n) HN_NEED(err, ids, "a pointer to n ids");
+    HN_NEED(err, mark, "a place for the mark");
+    size_t n_said = n, same = 0;
+    int32_t *said = NULL;
+    if (p->add_generation_prompt) {
+        hone_chat_params messages = *p;
+        messages.add_generation_prompt = false;
+        hone_status st = hone_chat_tokenize(m, &messages, &said, &n_said, err);
+        if (st != HONE_OK) return st;
+    }
+    const int32_t *other = said ? said : ids;
+    while (same < n && same < n_said && other[same] == ids[same]) same++; /* the last token may reach over the end */
+    free(said);
+    *mark = same;
+    return HONE_OK;
+}
+
 hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err)
 {
     const hn_vocab *v = NULL;

@@ -18,14 +18,20 @@ static bool row_echoes(const hn_choice *c, int32_t pos)
 /* Is a unit at its answer, one token a step? */
 static bool is_decoding(const hone_scheduler *s, const hn_choice *c) { return c->of->forked && left_of(s, c) == 1; }
 
+/* The next place behind pos where a prompt is to be kept: every so many positions, at its mark, at its end. */
+static int32_t next_mark(const hone_request *r, int32_t pos)
+{
+    int32_t mark = (pos / HN_PROMPT_MARK + 1) * HN_PROMPT_MARK;
+    if (r->mark > pos && r->mark < mark) mark = r->mark;
+    return mark < r->n_prompt ? mark : r->n_prompt;
+}
+
 /* Rows that a prompt may have in this step beside those it has. */
 static int32_t may_have(const hone_scheduler *s, const hn_choice *c, int32_t echo_left)
 {
     int32_t held = hn_scheduler_held(s, c), n_prompt = c->of->r.n_prompt, to = c->n_ids;
-    if (s->ses->mem->wants_checkpoints && held < n_prompt) { /* a step ends where a checkpoint is to be */
-        int32_t mark = (held / HN_PROMPT_MARK + 1) * HN_PROMPT_MARK;
-        to = mark < n_prompt ? mark : n_prompt;
-    }
+    if (s->ses->mem->wants_checkpoints && held < n_prompt) /* a step ends where a checkpoint is to be */
+        to = next_mark(&c->of->r, held);
     int32_t at = held + c->rows;
     if (c->of->r.prompt_logprobs && !c->of->forked && to - at > echo_left) to = at + echo_left;
     return to > at ? to - at : 0;
@@ -134,7 +140,7 @@ static void settle(hone_scheduler *s, hn_choice *c)
     s->n.n_prompt_tokens += (uint64_t)(of_prompt > 0 ? of_prompt : 0);
     s->n.n_answer_rows += (uint64_t)(n_new - (of_prompt > 0 ? of_prompt : 0));
     if (c->furthest < to) c->furthest = to;
-    if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to % HN_PROMPT_MARK == 0))
+    if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to == next_mark(&c->of->r, to - 1)))
         hn_scheduler_keep(s, c);
     hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
 }

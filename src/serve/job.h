@@ -27,8 +27,8 @@ typedef struct hn_parcel {
 typedef struct hn_run {
     struct hn_job *job;
     int32_t index;
-    int32_t *ids; /* [n] malloc'ed by the library */
-    size_t n;
+    int32_t *ids;     /* [n] malloc'ed by the library */
+    size_t n, mark;   /* ids; those of messages, 0: not known (hone_request) */
     const char *text; /* as it is echoed; may be NULL */
     size_t len;
     hone_chat_text rendered; /* of a conversation */

@@ -567,6 +567,7 @@ static hone_status submit(hn_run *run, hone_error *err)
     for (int32_t i = 0; i < a->n; i++) masks = masks || strand_of(run, i)->reply || strand_of(run, i)->matcher;
     hone_request r = { .prompt = run->ids,
                        .n_prompt = (int32_t)run->n,
+                       .mark = (int32_t)run->mark,
                        .sampling = a->sampling,
                        .n_choices = a->n,
                        .max_tokens = a->max_tokens > INT32_MAX ? -1 : (int32_t)a->max_tokens,

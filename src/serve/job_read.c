@@ -162,6 +162,14 @@ static bool think(hn_job *j, const hone_chat_params *p, char **out, hn_refusal *
     return true;
 }
 
+/* Where the next turn may leave this prompt; a model that can go back anywhere needs no such place. */
+static hone_status find_mark(hn_run *run, const hone_chat_params *p, hone_error *err)
+{
+    const hn_book *b = run->job->book;
+    if (!p->add_generation_prompt || (!b->info.state_bytes && !b->info.n_window)) return HONE_OK;
+    return hone_chat_mark(b->model, p, run->ids, run->n, &run->mark, err);
+}
+
 static bool read_chat(hn_run *run, hn_refusal *r)
 {
     hn_job *j = run->job;
@@ -178,6 +186,7 @@ static bool read_chat(hn_run *run, hn_refusal *r)
 
     hone_status st = hone_chat_render(j->book->model, &p, &run->rendered, &err);
     if (st == HONE_OK) st = hone_chat_tokenize(j->book->model, &p, &run->ids, &run->n, &err);
+    if (st == HONE_OK) st = find_mark(run, &p, &err);
     if (st == HONE_OK && j->ask.kind == HN_ASK_CHAT)
         st = hn_book_format_take(j->book, p.variables, p.tools, &j->format, &err);
     hone_free(variables);

@@ -43,6 +43,19 @@ cp "$T/out" "$T/three"
 head -c "$(wc -c <"$T/first")" "$T/three" >"$T/out"
 same "… the first answer is that of hone run --chat" "$T/out" "$T/first"
 
+# Thoughts are left out of what was said before, and a recurrent model cannot go back anywhere: it goes on behind the
+# last message, not at the beginning.
+cat >"$T/forgets.jinja" <<'X'
+{% for m in messages %}[{{ m.role }}]{{ m.content }}
+{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}
+X
+"$HONE" synth --config tests/cross/rwkv7.json --type F16 --seed 3 -o "$T/recurs.gguf" >/dev/null 2>&1
+printf 'Hello there, how are you\nand on\nmore\n' >"$T/in"
+timeout 600 "$HONE" chat -m "$T/recurs.gguf" --chat-template "@$T/forgets.jinja" -t 2 --temp 0 -n 8 -v <"$T/in" >"$T/out" 2>"$T/err"
+is "a recurrent model that thinks" $? 0
+is "… the second turn goes on behind the first message" "$(stat 2 reused)" 31
+is "… the third behind the second" "$(stat 3 reused)" 56
+
 # tokens drawn at random are rarely those of the tokenizer: the text counts
 printf 'one\ntwo\nthree\n' >"$T/in"
 chat --temp 2 --top-k 0 --top-p 1 --min-p 0 -s 3 -n 25 -v

@@ -42,6 +42,21 @@ if [ -s "$T/said" ] && [ "$(cat "$T/said")" = "$(cat "$T/ran")" ]; then ok "its 
 else not_ok "its answer is that of hone run" "$T/said" "$T/ran"; fi
 ended "SIGTERM ends it" TERM
 
+# A recurrent model, whose template leaves thoughts out of what was said before, goes on behind the last message.
+cat >"$T/forgets.jinja" <<'X'
+{% for m in messages %}[{{ m.role }}]{{ m.content }}
+{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}
+X
+"$HONE" synth --config tests/cross/rwkv7.json --type F16 --seed 3 -o "$T/recurs.gguf" >/dev/null 2>&1
+start -m "$T/recurs.gguf" --chat-template "@$T/forgets.jinja" --port 0
+HI='{"role":"user","content":"Hello there, how are you"}'
+answers "a recurrent model that thinks" '"cached_tokens":0' POST /v1/chat/completions "{\"messages\":[$HI],\"max_tokens\":5}"
+answers "its next turn goes on behind the first message" '"cached_tokens":31' POST /v1/chat/completions \
+    "{\"messages\":[$HI,{\"role\":\"assistant\",\"content\":\"Well\"},{\"role\":\"user\",\"content\":\"And\"}],\"max_tokens\":5}"
+answers "and so does another answer to the first" '"cached_tokens":31' POST /v1/chat/completions \
+    "{\"messages\":[$HI],\"max_tokens\":5,\"seed\":2}"
+ended "SIGTERM ends it too" TERM
+
 start -m "one=$M" -m "two=$TINY" --port 0 --models-max 1 --api-key sesame
 answers "without its key nobody is answered" authentication_error GET /v1/models
 answers "health needs none" '"ok"' GET /health

@@ -466,6 +466,7 @@ static void draw_prompt(asked *a)
     if (a->poisoned) a->prompt[draw((uint32_t)n)] = ep.n_vocab - 1;
     a->r.prompt = a->prompt;
     a->r.n_prompt = n;
+    a->r.mark = chance(2) ? (int32_t)draw((uint32_t)n + 1) : 0;
 }
 
 static void draw_request(asked *a)

@@ -435,6 +435,15 @@ static void c_chat_tokenize(void)
     EMPTY("n", n == 0);
     if (!aw->failed) hone_free(ids);
 }
+static void c_chat_mark(void)
+{
+    const int32_t ids[] = { 5, 6 };
+    size_t mark = 77;
+    hone_chat_params p = chat_params();
+    STATUS(
+        hone_chat_mark(NEED("m", model), NEED("p", &p), NEED("ids", ids), TRUST("n", 2), NEED("mark", &mark), aw->err));
+    EMPTY("mark", mark == 0);
+}
 static void c_chat_template(void)
 {
     hone_str s = { "x", 1 };
@@ -926,6 +935,7 @@ static const entry table[] = {
     E(chat_render),
     E(chat_text_free),
     E(chat_tokenize),
+    E(chat_mark),
     E(chat_template),
     E(template_render),
     E(session_new),

@@ -62,6 +62,7 @@ static void c_scheduler_submit(void)
     uint64_t id = 7;
     hone_request r = { .prompt = NEED("r->prompt", prompt),
                        .n_prompt = COUNT("r->n_prompt", 2),
+                       .mark = RANGE("r->mark", 1),
                        .n_choices = RANGE("r->n_choices", 1),
                        .max_tokens = TRUST("r->max_tokens", 1),
                        .bias = NEED("r->bias", bias),

@@ -302,6 +302,8 @@ static void a_model_without_tokenizer(void **state)
     refused(hone_stream_new(&s, m, NULL, 0, &e), HONE_E_UNSUPPORTED, &e, says);
     refused(hone_chat_render(m, &chat, &text, &e), HONE_E_UNSUPPORTED, &e, says);
     refused(hone_chat_tokenize(m, &chat, &ids, &n, &e), HONE_E_UNSUPPORTED, &e, says);
+    chat.add_generation_prompt = true;
+    refused(hone_chat_mark(m, &chat, &(int32_t){ 1 }, 1, &n, &e), HONE_E_UNSUPPORTED, &e, says);
     refused(hone_trainer_new(&t, ctx, m, &p, &e), HONE_E_UNSUPPORTED, &e, says);
     refused(hone_chat_template(m, true, &source, &e), HONE_E_UNSUPPORTED, &e, "no chat template");
     assert_true(!hone_token_piece(m, 1, true, &n) && n == 0 && !hone_token_is_eog(m, 1));

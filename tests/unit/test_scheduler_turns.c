@@ -208,7 +208,10 @@ static void bad_requests_are_refused(void **state)
     assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "expected 1 to 2"));
     assert_int_equal(id, 0);
-    r.n_choices = 1, r.sampling.top_p = 2;
+    r.n_choices = 1, r.mark = 6;
+    assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "a mark at 6; expected 0 to 5"));
+    r.mark = 0, r.sampling.top_p = 2;
     assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_E_ARG);
     for (int i = 0; i < 3; i++) must_ask(5, 1, 0);
     assert_int_equal(ask(5, 1, 0, &err), HONE_E_BUSY);
@@ -218,6 +221,44 @@ static void bad_requests_are_refused(void **state)
     assert_int_equal(n.n_waiting, 3);
     finish();
     hone_scheduler_free(s);
+}
+
+/* Tokens found of a prompt [n] whose first `same` are those of one with this mark. */
+static uint64_t found_of(hone_model *m, int32_t n, int32_t same, int32_t mark)
+{
+    static int32_t ids[LONG];
+    hone_error err = { 0 };
+    hone_scheduler_stats before, after;
+    uint64_t id;
+    hone_request r = { .prompt = ids, .n_prompt = n, .mark = mark, .max_tokens = 2, .n_logprobs = -1 };
+    hone_sampler_defaults(&r.sampling);
+    row_ns = step_ns = 1;
+    memcpy(ids, prompt, (size_t)n * sizeof *ids);
+    open_scheduler(ctx, m, (hone_scheduler_params){ .session = { .n_ctx = 1000, .n_seq = 2 } });
+    assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_OK);
+    finish();
+    hone_scheduler_get_stats(s, &before);
+    for (int32_t i = same; i < n; i++) ids[i] = (ids[i] + 1) % 16;
+    r.mark = 0;
+    assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_OK);
+    finish();
+    hone_scheduler_get_stats(s, &after);
+    hone_scheduler_free(s);
+    return after.n_cached_tokens - before.n_cached_tokens;
+}
+
+/* A recurrent model goes on where a prompt was marked, at every 256th position, and nowhere else. */
+static void a_prompt_is_left_at_its_mark(void **state)
+{
+    assert_int_equal(found_of(rwkv, 100, 93, 90), 90);
+    assert_int_equal(found_of(rwkv, 100, 93, 94), 0);
+    assert_int_equal(found_of(rwkv, 100, 93, 0), 0);
+    assert_int_equal(found_of(rwkv, 700, 693, 690), 690);
+    assert_int_equal(found_of(rwkv, 700, 693, 0), 512);
+    assert_int_equal(found_of(rwkv, 700, 600, 690), 512);
+    assert_int_equal(found_of(rwkv, 700, 530, 512), 512); /* where one is anyway */
+    assert_int_equal(found_of(rwkv, 100, 99, 100), 0);    /* its end is one, and is not before the change */
+    assert_int_equal(found_of(llama, 100, 93, 0), 93);    /* positions can be forgotten: any place will do */
 }
 
 /* What waits and is cancelled never starts, and ends once; the scheduler's end ends the rest. */
@@ -286,6 +327,7 @@ int main(void)
         cmocka_unit_test(answers_go_on_beside_a_prompt),
         cmocka_unit_test(clients_come_in_turn),
         cmocka_unit_test(bad_requests_are_refused),
+        cmocka_unit_test(a_prompt_is_left_at_its_mark),
         cmocka_unit_test(cancelled_while_it_waits),
         cmocka_unit_test(held_stands_still),
         cmocka_unit_test(too_large_for_the_memory),

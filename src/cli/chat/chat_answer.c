@@ -37,6 +37,22 @@ static hone_status prepare(answer *a, const chat_prompt *p, hone_error *err)
     return HONE_OK;
 }
 
+/* Runs what the session does not hold of the prompt. In the next turn something else may stand behind the messages, as
+ * thoughts are left out of what was said: who cannot go back anywhere remembers the place. */
+static hone_status run_prompt(const chat *c, const chat_prompt *p, const float **logits, hone_error *err)
+{
+    int32_t at = p->reused;
+    hone_status st = HONE_OK;
+    if (p->mark > at && p->mark < p->n) {
+        st = hn_cli_append(c->cli, c->session, p->ids + at, p->mark - at, logits, err);
+        if (st == HONE_OK) st = hone_seq_checkpoint(c->session, 0, err);
+        at = p->mark;
+    }
+    if (st == HONE_OK) st = hn_cli_append(c->cli, c->session, p->ids + at, p->n - at, logits, err);
+    if (st == HONE_OK) st = hone_seq_checkpoint(c->session, 0, err); /* another answer begins here */
+    return st;
+}
+
 /* Brings the session from its own tokens to those of the prompt. */
 static hone_status prefill(answer *a, chat_prompt *p, const float **logits, hone_error *err)
 {
@@ -45,9 +61,7 @@ static hone_status prefill(answer *a, chat_prompt *p, const float **logits, hone
     memcpy(c->ids, p->ids, (size_t)p->n * sizeof *p->ids);
     memcpy(c->own, p->own, (size_t)p->n * sizeof *p->own);
     hone_status st = hone_seq_match(c->session, 0, p->ids, p->n, &p->reused, err);
-    if (st == HONE_OK) st = hn_cli_append(c->cli, c->session, p->ids + p->reused, p->n - p->reused, logits, err);
-    if (st == HONE_OK)
-        st = hone_seq_checkpoint(c->session, 0, err); /* another answer, or another message, begins here */
+    if (st == HONE_OK) st = run_prompt(c, p, logits, err);
     c->n_ids = hone_seq_length(c->session, 0);
     a->stats.reused = p->reused;
     a->stats.prefilled = c->n_ids > p->reused ? c->n_ids - p->reused : 0;

@@ -147,16 +147,27 @@ void hn_prompt_clear(chat_prompt *p)
     *p = (chat_prompt){ 0 };
 }
 
+/* The prompt's ids, and of a model that cannot go back anywhere where the messages end in them. */
+static hone_status tokenize(const chat *c, const hone_chat_params *p, int32_t **ids, size_t *n, size_t *mark,
+                            hone_error *err)
+{
+    *mark = 0;
+    hone_status st = hone_chat_tokenize(c->model, p, ids, n, err);
+    if (st != HONE_OK || (!c->info.state_bytes && !c->info.n_window)) return st;
+    if ((st = hone_chat_mark(c->model, p, *ids, *n, mark, err)) != HONE_OK) hone_free(*ids);
+    return st;
+}
+
 hone_status hn_prompt_make(chat *c, chat_prompt *out, hone_error *err)
 {
     int32_t *ids, held = 0;
-    size_t n;
+    size_t n, mark;
     *out = (chat_prompt){ 0 };
     char *messages = messages_json(&c->talk);
     if (!messages) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu messages", c->talk.n);
     hone_chat_params p = render_params(c, messages, true);
     hone_status st = hone_chat_render(c->model, &p, &out->rendered, err);
-    if (st == HONE_OK) st = hone_chat_tokenize(c->model, &p, &ids, &n, err);
+    if (st == HONE_OK) st = tokenize(c, &p, &ids, &n, &mark, err);
     free(messages);
     if (st != HONE_OK) {
         hn_prompt_clear(out);
@@ -171,6 +182,7 @@ hone_status hn_prompt_make(chat *c, chat_prompt *out, hone_error *err)
     int32_t same = common(c, ids, (int32_t)n, &held), rest = (int32_t)n - same;
     out->n = held + rest;
     out->reused = rest ? held : held - 1; /* one token at least: its logits are wanted */
+    out->mark = (int32_t)mark > same ? held + (int32_t)mark - same : 0;
     out->ids = malloc((size_t)out->n * sizeof *out->ids);
     out->own = calloc((size_t)out->n, sizeof *out->own);
     if (out->ids && out->own) {

@@ -122,9 +122,9 @@ void hn_chat_print_stats(const chat *c, const chat_stats *s, const char *what);
 typedef struct chat_prompt {
     hone_chat_text rendered;
     int32_t *ids;
-    bool *own; /* as chat.own */
-    int32_t n;
-    int32_t reused; /* of the ids: in the session already */
+    bool *own;       /* as chat.own */
+    int32_t n, mark; /* ids; those of messages, 0: not known, or not needed */
+    int32_t reused;  /* of the ids: in the session already */
 } chat_prompt;
 
 /* The template of the model or of --chat-template. Returns an exit code. */
