@@ -199,11 +199,14 @@ $(PAGE).html: scripts/join-page.sh $(PAGE_PARTS)
 	@mkdir -p $(@D)
 	$(call say,JOIN,$@)
 	$(Q)sh $^ >$@.new && mv -f $@.new $@
-$(PAGE).c: $(PAGE).html
+# $(call c_bytes,NAME,COMMAND): what the command writes, as const char NAME_bytes[NAME_len] and a NUL
+c_bytes = echo 'extern const char $(1)_bytes[];'; echo 'extern const size_t $(1)_len;'; echo 'const char $(1)_bytes[] ='; \
+	$(2) | $(call c_text,); echo '    "";'; echo 'const size_t $(1)_len = sizeof $(1)_bytes - 1;'
+# (compressed with neither name nor time in it)
+$(PAGE).c: $(PAGE).html Makefile
 	$(call say,TEXT,$@)
-	$(Q){ echo '/* made from $< */'; echo '#include <stddef.h>'; echo 'extern const char hn_page_bytes[];'; \
-		echo 'extern const size_t hn_page_len;'; echo 'const char hn_page_bytes[] ='; $(call c_text,$<); echo '    "";'; \
-		echo 'const size_t hn_page_len = sizeof hn_page_bytes - 1;'; } >$@.new && mv -f $@.new $@
+	$(Q){ echo '/* made from $< */'; echo '#include <stddef.h>'; $(call c_bytes,hn_page,cat $<); \
+		$(call c_bytes,hn_page_gzip,gzip -9 -n -c $<); } >$@.new && mv -f $@.new $@
 $(CORPUS).o $(PAGE).o: %.o: %.c $(B)/flags
 	$(call say,CC  ,$@)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@

@@ -6,6 +6,8 @@
 
 extern const char hn_page_bytes[];
 extern const size_t hn_page_len;
+extern const char hn_page_gzip_bytes[];
+extern const size_t hn_page_gzip_len;
 
 static hn_page page;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -41,6 +43,8 @@ static void prepare(void)
     char style[45], script[45], *e = page.etag;
     page.bytes = hn_page_bytes;
     page.len = hn_page_len;
+    page.gzip = hn_page_gzip_bytes;
+    page.gzip_len = hn_page_gzip_len;
 
     hn_sha256 s;
     hn_sha256_init(&s);

@@ -7,6 +7,8 @@
 typedef struct hn_page {
     const char *bytes; /* [len] HTML, UTF-8 */
     size_t len;
+    const char *gzip; /* [gzip_len] the same, compressed when hone was built; none: there was no gzip */
+    size_t gzip_len;
     char etag[67]; /* SHA-256 of the bytes in hex, between quotes */
     char csp
         [400]; /* value of Content-Security-Policy: its own script and style by hash, requests to its origin, no more */

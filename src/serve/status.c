@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <time.h>
 
 enum { PAGE_POSITIONS = 64 };
@@ -450,6 +451,26 @@ static void adapters(hn_server *s, hn_exchange *x)
 
 /* ---- the page --------------------------------------------------------------------------------------------------- */
 
+/* Does an accept-encoding take gzip? Of a coding that is named twice the first counts; q=0 is a no. */
+static bool takes_gzip(const char *list)
+{
+    while (list && *list) {
+        list += strspn(list, ", \t");
+        size_t n = strcspn(list, ",; \t"), all = strcspn(list, ",");
+        bool named = (n == 4 && strncasecmp(list, "gzip", 4) == 0) || (n == 6 && strncasecmp(list, "x-gzip", 6) == 0) ||
+                     (n == 1 && *list == '*');
+        const char *q = memchr(list, ';', all);
+        if (q) q += 1 + strspn(q + 1, " \t");
+        if (named && q && strncasecmp(q, "q=", 2) == 0) {
+            q += 2 + strspn(q + 2, "0.");
+            return *q >= '1' && *q <= '9';
+        }
+        if (named) return true;
+        list += all;
+    }
+    return false;
+}
+
 static void page(hn_server *s, hn_exchange *x)
 {
     const hn_page *p = hn_page_get();
@@ -468,9 +489,18 @@ static void page(hn_server *s, hn_exchange *x)
     hn_exchange_set_header(x, "content-security-policy", p->csp);
     hn_exchange_set_header(x, "referrer-policy", "no-referrer");
     hn_exchange_set_header(x, "x-content-type-options", "nosniff");
-    bool same = seen && strcmp(seen, p->etag) == 0;
-    hn_exchange_reply(x, same ? 304 : 200, "text/html; charset=utf-8", same ? "" : (const char *)p->bytes,
-                      same ? 0 : p->len);
+    hn_exchange_set_header(x, "vary", "accept-encoding");
+    /* a list, each perhaps weak behind a proxy: the hash is nobody else's */
+    bool same = seen && (strstr(seen, p->etag) || strcmp(seen, "*") == 0);
+    bool packed = !same && p->gzip_len && takes_gzip(hn_exchange_header(x, "accept-encoding"));
+    if (packed) hn_exchange_set_header(x, "content-encoding", "gzip");
+    hn_exchange_reply(x, same ? 304 : 200, "text/html; charset=utf-8",
+                      same     ? ""
+                      : packed ? p->gzip
+                               : p->bytes,
+                      same     ? 0
+                      : packed ? p->gzip_len
+                               : p->len);
     hn_tally_answer(s->tally, "/", same ? 304 : 200);
 }
 

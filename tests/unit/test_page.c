@@ -36,6 +36,26 @@ static void test_whole(void **state)
     assert_int_equal(count("begin();"), 1); /* the last line of the last script */
 }
 
+/* Compressed it is the same, as gzip(1) reads it. */
+static void test_compressed(void **state)
+{
+    const hn_page *p = hn_page_get();
+    char path[] = "/tmp/hone-page-XXXXXX", command[64];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && p->gzip_len < p->len / 2);
+    assert_int_equal(write(fd, p->gzip, p->gzip_len), p->gzip_len);
+    close(fd);
+    snprintf(command, sizeof command, "gzip -dc <%s", path);
+    FILE *f = popen(command, "r");
+    char *text = malloc(p->len + 1);
+    assert_true(f && text);
+    assert_int_equal(fread(text, 1, p->len + 1, f), p->len);
+    assert_int_equal(pclose(f), 0);
+    assert_memory_equal(text, p->bytes, p->len);
+    free(text);
+    unlink(path);
+}
+
 /* Ways from text to markup, to other hosts, or past the policy. */
 static void test_never(void **state)
 {
@@ -118,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_never),
         cmocka_unit_test(test_hashes),
     };

@@ -534,6 +534,34 @@ static void what_is_wrong_is_told(void **state)
     assert_int_equal(page.status, 200);
     assert_non_null(strstr(page.body, "<html"));
     assert_non_null(client_header(&page, "content-security-policy"));
+    /* compressed for those who take it; 304 for those who have it, behind a proxy too */
+    static const struct {
+        const char *header;
+        int status;
+        bool gzip;
+    } heads[] = {
+        { "Accept-Encoding: gzip, deflate, br\r\n", 200, true },
+        { "Accept-Encoding: br;q=1.0, GZIP ; q=0.5\r\n", 200, true },
+        { "Accept-Encoding: deflate, *;q=0.001\r\n", 200, true },
+        { "Accept-Encoding: identity\r\n", 200, false },
+        { "Accept-Encoding: gzip;q=0.000, deflate\r\n", 200, false },
+        { "Accept-Encoding: gzipped, mygzip,\r\n", 200, false },
+        { "Accept-Encoding:\r\n", 200, false },
+        { "If-None-Match: %s\r\nAccept-Encoding: gzip\r\n", 304, false },
+        { "If-None-Match: \"a\", W/%s\r\n", 304, false },
+        { "If-None-Match: \"a\"\r\n", 200, false },
+    };
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        char header[200];
+        snprintf(header, sizeof header, heads[i].header, client_header(&page, "etag"));
+        client_answer p = client_ask(r.port, "GET", "/", header, NULL);
+        assert_int_equal(p.status, heads[i].status);
+        assert_string_equal(client_header(&p, "vary"), "accept-encoding");
+        assert_int_equal(client_header(&p, "content-encoding") != NULL, heads[i].gzip);
+        if (heads[i].gzip) assert_memory_equal(p.body, "\x1f\x8b", 2);
+        else if (p.status == 200) assert_string_equal(p.body, page.body);
+        client_free(&p);
+    }
     client_free(&page);
     client_answer metrics = client_ask(r.port, "GET", "/metrics", NULL, NULL);
     assert_int_equal(metrics.status, 200);
