@@ -45,6 +45,7 @@ static bool same_numbers(const hn_hparams *a, const hn_hparams *b)
     x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
     x.recurs = y.recurs = NULL;
     x.rank_laurel = y.rank_laurel = 0; /* tensors alone have it, whose shapes are compared */
+    x.n_type = y.n_type = 0;           /* likewise: its key is the tokenizer's */
     return memcmp(&x, &y, sizeof x) == 0;
 }
 
@@ -158,7 +159,7 @@ static hone_status try_class(hn_hf *f, const hone_model *m, hone_error *err)
     f->config = f->root;
     if (!(f->read = calloc(json_object_size(f->root) + 1, 1)))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
-    snprintf(f->prefix, sizeof f->prefix, "%s", f->of->root ? f->of->root : "model.");
+    snprintf(f->prefix, sizeof f->prefix, "%s", f->of->front ? f->of->front : f->of->root ? f->of->root : "model.");
     snprintf(f->head, sizeof f->head, "lm_head");
     TRY(hn_gguf_writer_new(&f->w, err));
     TRY(hn_hf_follow(f, err));
@@ -178,7 +179,8 @@ static hone_status find_class(hn_hf *f, const hn_convert *a, const hn_gguf *g, c
     hone_status first = HONE_OK, st;
     const hn_hf_class *of;
     static const hn_convert quiet;
-    for (size_t k = 0; (of = hn_hf_class_of(arch, k)); k++, to = &other) {
+    for (size_t k = 0; (of = hn_hf_class_of(arch, k)); k++) {
+        if (of->fits && !of->fits(g)) continue;
         hn_convert silent = quiet;
         silent.src = a->src;
         *f = (hn_hf){ .a = &silent, .back = g, .of = of, .path = a->src };
@@ -186,9 +188,10 @@ static hone_status find_class(hn_hf *f, const hn_convert *a, const hn_gguf *g, c
         f->a = a;
         if (st == HONE_OK) return HONE_OK;
         let_go(f);
-        if (k == 0) first = st;
+        if (to == err) first = st;
         bool refused = st == HONE_E_UNSUPPORTED || st == HONE_E_FORMAT || st == HONE_E_ARG; /* by this class */
         if (!refused) return to == err ? st : HN_FAIL(err, st, "%s", other.message);
+        to = &other;
     }
     *f = (hn_hf){ 0 };
     if (first != HONE_OK) return first;
@@ -206,7 +209,7 @@ hone_status hn_hf_back_tell(const hn_hf *f, const char *file, hone_error *err)
     return json_array_append_new(f->written, json_string(file)) == 0 ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s", file);
 }
 
-static hone_status write_json(const hn_hf *f, const char *file, const json_t *o, hone_error *err)
+hone_status hn_hf_back_json(const hn_hf *f, const char *file, const json_t *o, hone_error *err)
 {
     char path[4352];
     char *text = hn_json_dump(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -244,6 +247,7 @@ static hone_status make_folder(const char *dst, bool *made, hone_error *err)
 /* What was written here goes again, and nothing that another program has put there meanwhile. */
 static void take_away(const char *dst, const json_t *written, bool made)
 {
+    static const char *const inner[] = { "additional_chat_templates", "1_Pooling", "2_Dense", "3_Dense" };
     char path[4700];
     size_t i;
     json_t *v;
@@ -252,7 +256,8 @@ static void take_away(const char *dst, const json_t *written, bool made)
         const char *name = json_string_value(v);
         if (snprintf(path, sizeof path, "%s/%s", dst, name) < (int)sizeof path) (void)unlink(path);
     }
-    if (snprintf(path, sizeof path, "%s/additional_chat_templates", dst) < (int)sizeof path) (void)rmdir(path);
+    for (i = 0; i < sizeof inner / sizeof *inner; i++)
+        if (snprintf(path, sizeof path, "%s/%s", dst, inner[i]) < (int)sizeof path) (void)rmdir(path);
     if (made) (void)rmdir(dst);
 }
 
@@ -294,7 +299,8 @@ static hone_status write_folder(hn_hf *f, hone_error *err)
     if (st == HONE_OK) st = hn_hf_tokenizer_write(f->a->dst, f->back, more, f->written, err);
     if (st == HONE_OK && json_object_set_new(f->root, "dtype", json_string(hn_hf_back_dtype(f))) != 0)
         st = HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
-    if (st == HONE_OK) st = write_json(f, "config.json", f->root, err);
+    if (st == HONE_OK) st = hn_hf_back_modules_write(f, err);
+    if (st == HONE_OK) st = hn_hf_back_json(f, "config.json", f->root, err);
     json_decref(more);
     if (st != HONE_OK) take_away(f->a->dst, f->written, made);
     json_decref(f->written);

@@ -11,7 +11,7 @@ typedef struct back {
     const hone_model *m;
     json_t *o;
     bool lost;          /* no memory */
-    const char *unsaid; /* a member that cannot be said */
+    const char *unsaid; /* what no member can say */
 } back;
 
 static void set(back *b, const char *name, json_t *v) { b->lost |= !v || json_object_set_new(b->o, name, v) != 0; }
@@ -379,6 +379,61 @@ static void put_kimi(back *b)
     set(b, "linear_num_heads", json_integer(hp->n_head));
 }
 
+/* ---- models that give rows ------------------------------------------------------------------------------------ */
+
+#define BERTS "bert|xlm-roberta|nomic_bert"
+
+static uint32_t id_of(const back *b, const char *key, uint32_t absent)
+{
+    uint32_t id = absent;
+    (void)hn_gguf_get_u32(b->f->back, key, &id, NULL, NULL);
+    return id;
+}
+
+/* A config numbers the scores whose names the file lists; a file without names has one. */
+static void put_labels(back *b)
+{
+    char key[160], number[24];
+    hn_gguf_array a = { 0 };
+    hone_str s = { "LABEL_0", 7 };
+    bool named = false;
+    uint64_t pos = 0;
+    json_t *names = json_object(), *ids = json_object();
+    snprintf(key, sizeof key, "%s.classifier.output_labels", b->f->of->arch);
+    (void)hn_gguf_get_array(b->f->back, key, &a, &named, NULL);
+    b->lost |= !names || !ids;
+    if (named && a.count < 2) b->unsaid = "classifier.output_labels";
+    for (uint64_t i = 0; i < (named ? a.count : 1) && !b->lost && !b->unsaid; i++) {
+        bool text = !named || hn_gguf_next_str(&a, &pos, &s);
+        char *name = text ? hn_arena_strndup(b->f->arena, s.ptr, s.len) : NULL;
+        snprintf(number, sizeof number, "%llu", (unsigned long long)i);
+        b->lost |= text && !name;
+        json_t *v = name && *name && strlen(name) == s.len ? json_string(name) : NULL;
+        if (!v) b->unsaid = "classifier.output_labels";
+        else
+            b->lost |= json_object_set_new(names, number, v) != 0 ||
+                       json_object_set_new(ids, name, json_integer((json_int_t)i)) != 0;
+    }
+    set(b, "id2label", names);
+    set(b, "label2id", ids);
+}
+
+/* Positions of RoBERTa's begin behind the padding's. */
+static void put_rows_of_text(back *b)
+{
+    const hn_gguf_tensor *types = hn_gguf_find_tensor(b->f->back, "token_types.weight");
+    const hn_hparams *hp = &b->m->hp;
+    if (!strcmp(b->f->of->arch, "gemma-embedding")) set(b, "use_bidirectional_attention", json_true());
+    if (!is_type(b, BERTS)) return;
+    if (types) set(b, "type_vocab_size", json_integer((json_int_t)types->ne[1]));
+    if (hp->pooling == HN_POOL_RANK) put_labels(b);
+    if (!is_type(b, "xlm-roberta")) return;
+    uint32_t pad = id_of(b, "tokenizer.ggml.padding_token_id", 1);
+    if (pad >= (uint32_t)hp->n_vocab) pad = 1;
+    set(b, "max_position_embeddings", json_integer((json_int_t)hp->n_ctx_train + pad + 1));
+    set(b, "pad_token_id", json_integer(pad));
+}
+
 /* ---- what a class says in its own way ------------------------------------------------------------------------- */
 
 static void put_special(back *b)
@@ -412,9 +467,10 @@ static void put_special(back *b)
     put_latent(b);
     put_wide(b);
     put_kimi(b);
+    put_rows_of_text(b);
     if (is_type(b, "qwen3_moe")) set(b, "norm_topk_prob", json_true());
     if (!json_object_get(b->o, "vocab_size")) set(b, "vocab_size", json_integer(hp->n_vocab));
-    if (!is_type(b, "gpt2|gpt_neox") && reads(b, "num_key_value_heads") &&
+    if (!is_type(b, "gpt2|gpt_neox|" BERTS) && reads(b, "num_key_value_heads") &&
         !json_object_get(b->o, "num_key_value_heads") && hp->n_head_kv)
         set(b, "num_key_value_heads", json_integer(hp->n_head_kv));
 }
@@ -622,6 +678,7 @@ static void put_ids(back *b)
         uint32_t id = 0;
         bool found = false;
         (void)hn_gguf_get_u32(b->f->back, ids[i][1], &id, &found, NULL);
+        if (!found && is_type(b, BERTS)) continue; /* theirs may not be null */
         set(b, ids[i][0], found ? json_integer(id) : json_null());
     }
 }
@@ -647,5 +704,8 @@ hone_status hn_hf_back_config(json_t **out, const hn_hf *f, const hone_model *m,
     }
     json_decref(names);
     *out = b.o;
-    return b.lost ? HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path) : HONE_OK;
+    if (b.lost) return HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
+    if (!b.unsaid) return HONE_OK;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s.%s is nothing that a config of class %.*s can say", f->path,
+                   f->of->arch, b.unsaid, (int)strcspn(f->of->names, "|"), f->of->names);
 }
