@@ -44,8 +44,9 @@ static bool same_numbers(const hn_hparams *a, const hn_hparams *b)
     x.sparsity = y.sparsity = NULL;
     x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
     x.recurs = y.recurs = NULL;
-    x.rank_laurel = y.rank_laurel = 0; /* tensors alone have it, whose shapes are compared */
-    x.n_type = y.n_type = 0;           /* likewise: its key is the tokenizer's */
+    x.rank_laurel = y.rank_laurel = 0;     /* tensors alone have it, whose shapes are compared */
+    x.n_type = y.n_type = 0;               /* likewise: its key is the tokenizer's */
+    x.rescale_every = y.rescale_every = 0; /* folders hold the numbers themselves */
     return memcmp(&x, &y, sizeof x) == 0;
 }
 
@@ -94,6 +95,7 @@ static hone_status check_tensor(const hn_hf *f, const hn_hf_tensor *t, hone_erro
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has ne[%d] = %llu, expected %llu as class %.*s has it",
                            f->path, t->name, i, (unsigned long long)g->ne[i], (unsigned long long)t->ne[i], n,
                            f->of->names);
+    if (!t->n_view) return HONE_OK; /* a copy of another */
     const hn_hf_view *v = &f->v[t->view];
     if (v->from) return HONE_OK;
     if (g->type == HN_F32 && !memcmp(g->data, v->given, g->n_bytes)) return HONE_OK;
@@ -149,10 +151,21 @@ static void let_go(hn_hf *f)
     *f = (hn_hf){ 0 }; /* the caller drops what is left */
 }
 
+/* What the config leads to is the file. */
+static hone_status check_file(const hn_hf *f, const hone_model *m, hone_error *err)
+{
+    char key[160];
+    if (!same_numbers(&m->hp, &f->m->hp)) {
+        odd_key(f, key);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, key,
+                       (int)strcspn(f->of->names, "|"), f->of->names);
+    }
+    return check_tensors(f, err);
+}
+
 /* A note said on the way is about no folder that anybody has. */
 static hone_status try_class(hn_hf *f, const hone_model *m, hone_error *err)
 {
-    char key[160];
     hone_status st;
     TRY(reserve(f, err));
     TRY(hn_hf_back_config(&f->root, f, m, err));
@@ -163,12 +176,15 @@ static hone_status try_class(hn_hf *f, const hone_model *m, hone_error *err)
     snprintf(f->head, sizeof f->head, "lm_head");
     TRY(hn_gguf_writer_new(&f->w, err));
     TRY(hn_hf_follow(f, err));
-    if (!same_numbers(&m->hp, &f->m->hp)) {
-        odd_key(f, key);
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, key,
-                       (int)strcspn(f->of->names, "|"), f->of->names);
-    }
-    return check_tensors(f, err);
+    return check_file(f, m, err);
+}
+
+static hone_status try_rwkv(hn_hf *f, const hone_model *m, hone_error *err)
+{
+    hone_status st;
+    TRY(reserve(f, err));
+    TRY(hn_hf_back_rwkv(f, m, err));
+    return check_file(f, m, err);
 }
 
 /* The first class that can be it; else what is wrong with the first. */
@@ -177,8 +193,12 @@ static hone_status find_class(hn_hf *f, const hn_convert *a, const hn_gguf *g, c
     const char *arch = m->arch->name;
     hone_error other, *to = err;
     hone_status first = HONE_OK, st;
-    const hn_hf_class *of;
+    const hn_hf_class *of = hn_hf_back_rwkv_class(arch);
     static const hn_convert quiet;
+    if (of) {
+        *f = (hn_hf){ .a = a, .back = g, .of = of, .path = a->src };
+        return try_rwkv(f, m, err);
+    }
     for (size_t k = 0; (of = hn_hf_class_of(arch, k)); k++) {
         if (of->fits && !of->fits(g)) continue;
         hn_convert silent = quiet;
@@ -296,7 +316,8 @@ static hone_status write_folder(hn_hf *f, hone_error *err)
     json_t *more = generation(f->back);
     if (!(f->written = json_array())) st = HN_FAIL(err, HONE_E_NOMEM, "%s: names", f->path);
     if (st == HONE_OK) st = hn_hf_back_write(f, err);
-    if (st == HONE_OK) st = hn_hf_tokenizer_write(f->a->dst, f->back, more, f->written, err);
+    if (st == HONE_OK && hn_hf_back_rwkv_class(f->of->arch)) st = hn_hf_back_world(f, err);
+    else if (st == HONE_OK) st = hn_hf_tokenizer_write(f->a->dst, f->back, more, f->written, err);
     if (st == HONE_OK && json_object_set_new(f->root, "dtype", json_string(hn_hf_back_dtype(f))) != 0)
         st = HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
     if (st == HONE_OK) st = hn_hf_back_modules_write(f, err);

@@ -21,6 +21,12 @@ hone_status hn_hf_back_write(hn_hf *f, hone_error *err);
 const char *hn_hf_back_dtype(const hn_hf *f);
 hone_status hn_hf_back_types(hn_hf *f, hone_error *err);
 
+/* RWKV's (hf_back_rwkv.c): the class of an architecture, NULL: it is none; sources, config, plan and numbers of f; and
+ * the vocabulary's file, once the folder is there. */
+const hn_hf_class *hn_hf_back_rwkv_class(const char *arch);
+hone_status hn_hf_back_rwkv(hn_hf *f, const hone_model *m, hone_error *err);
+hone_status hn_hf_back_world(const hn_hf *f, hone_error *err);
+
 /* modules.json of sentence-transformers, and what it names but tensors. */
 hone_status hn_hf_back_modules_write(const hn_hf *f, hone_error *err);
 /* The folder of the layer behind pooling whose matrix t is, there "linear.weight"; NULL: it is none. */
