@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "forge/hf_tokenizer.h"
+#include "model/hparams.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,33 +22,74 @@
 
 /* ---- the same model? ------------------------------------------------------------------------------------- */
 
-static bool same_list(const void *a, const void *b, size_t n) { return !a || !b ? a == b : memcmp(a, b, n) == 0; }
-
-/* Numbers of two models, the tables behind them too. */
-static bool same_numbers(const hn_hparams *a, const hn_hparams *b)
+/* What a layer does. Widths of heads are those of attention; of recurrent layers the models' numbers say all. */
+static bool same_layer(const hn_layer_plan *a, const hn_layer_plan *b)
 {
-    size_t n = (size_t)a->n_layer;
-    hn_hparams x = *a, y = *b;
-    if (a->n_layer != b->n_layer || !same_list(a->windowed, b->windowed, n) ||
-        !same_list(a->sparsity, b->sparsity, n * sizeof(float)) ||
-        !same_list(a->kv_of, b->kv_of, n * sizeof(int32_t)) || !same_list(a->ff_of, b->ff_of, n * sizeof(int32_t)) ||
-        !same_list(a->recurs, b->recurs, n * sizeof(bool)))
+    if (a->mixer != b->mixer || a->ffn != b->ffn || a->act != b->act || a->map != b->map || a->n_ff != b->n_ff ||
+        a->n_ple != b->n_ple || a->sparse != b->sparse || a->cut != b->cut || a->parallel != b->parallel)
         return false;
+    if (!hn_plan_has_positions(a)) return true;
+    return a->rope == b->rope && a->qk_norm == b->qk_norm && a->qk_norm_after == b->qk_norm_after &&
+           a->warm == b->warm && a->out_gate == b->out_gate && a->v_normed == b->v_normed && a->no_keys == b->no_keys &&
+           a->kv_from == b->kv_from && a->tiled == b->tiled && a->n_head == b->n_head && a->n_head_kv == b->n_head_kv &&
+           a->d_k == b->d_k && a->d_v == b->d_v && a->both == b->both && a->window == b->window &&
+           a->chunk == b->chunk && a->scale == b->scale;
+}
+
+/* Numbers of two models, layer by layer too: lists that differ may say the same. */
+static bool same_numbers(const hone_model *m, const hone_model *config)
+{
+    hn_hparams x = m->hp, y = config->hp;
+    if (x.n_layer != y.n_layer) return false;
+    for (int32_t il = 0; il < x.n_layer; il++)
+        if (!same_layer(&m->plan[il], &config->plan[il])) return false;
+    for (int i = 0; i < HN_ROPES; i++) x.rope[i] = y.rope[i] = (hn_rope){ 0 }; /* same_turns */
+    x.n_ctx_long = y.n_ctx_long = 0;
+    x.windowed = y.windowed = NULL;
+    x.sparsity = y.sparsity = NULL;
+    x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
+    x.recurs = y.recurs = NULL;            /* the plans have them */
+    x.rank_laurel = y.rank_laurel = 0;     /* tensors alone have it, whose shapes are compared */
+    x.n_type = y.n_type = 0;               /* likewise: its key is the tokenizer's */
+    x.rescale_every = y.rescale_every = 0; /* folders hold the numbers themselves */
+    return memcmp(&x, &y, sizeof x) == 0;
+}
+
+/* Tables of angles, of which only keys are read by then: factors that are tensors are the file's in both. */
+static bool same_turns(const hn_hparams *a, const hn_hparams *b)
+{
+    if (a->n_ctx_long != b->n_ctx_long) return false;
     for (int i = 0; i < HN_ROPES; i++) {
         const hn_rope *r = &a->rope[i], *s = &b->rope[i];
         bool bare = !r->freq || !s->freq;
         if (r->n_rot != s->n_rot || r->mscale != s->mscale || (bare && r->freq != s->freq)) return false;
         if (!bare && memcmp(r->freq, s->freq, (size_t)r->n_rot / 2 * sizeof(double))) return false;
-        x.rope[i] = y.rope[i] = (hn_rope){ 0 };
     }
-    x.windowed = y.windowed = NULL;
-    x.sparsity = y.sparsity = NULL;
-    x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
-    x.recurs = y.recurs = NULL;
-    x.rank_laurel = y.rank_laurel = 0;     /* tensors alone have it, whose shapes are compared */
-    x.n_type = y.n_type = 0;               /* likewise: its key is the tokenizer's */
-    x.rescale_every = y.rescale_every = 0; /* folders hold the numbers themselves */
-    return memcmp(&x, &y, sizeof x) == 0;
+    return true;
+}
+
+/* The file's factors of a name, for each pair that turns; NULL: it has none of these. */
+static hone_status bind_factors(const float **out, const hone_model *m, const hn_gguf *g, const char *name,
+                                hone_error *err)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, name);
+    if (!t || t->type != HN_F32 || t->ne[0] != (uint64_t)m->hp.n_rot / 2) return HONE_OK;
+    float *v = hn_arena_alloc(m->arena, (size_t)t->ne[0] * sizeof *v);
+    if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", m->path, name);
+    memcpy(v, t->data, (size_t)t->ne[0] * sizeof *v);
+    *out = v;
+    return HONE_OK;
+}
+
+/* Angles, which a model of keys alone lacks. */
+static hone_status make_turns(hone_model *m, const hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    if (!hn_turns(m)) return HONE_OK;
+    TRY(bind_factors(&m->rope_factors, m, g, "rope_freqs.weight", err));
+    TRY(bind_factors(&m->rope_factors, m, g, "rope_factors_short.weight", err));
+    TRY(bind_factors(&m->rope_factors_long, m, g, "rope_factors_long.weight", err));
+    return hn_rope_tables(m, err);
 }
 
 /* The first key of f's architecture in a that b has not, or otherwise. */
@@ -155,12 +197,18 @@ static void let_go(hn_hf *f)
 static hone_status check_file(const hn_hf *f, const hone_model *m, hone_error *err)
 {
     char key[160];
-    if (!same_numbers(&m->hp, &f->m->hp)) {
+    hone_status st;
+    if (!same_numbers(m, f->m)) {
         odd_key(f, key);
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, key,
                        (int)strcspn(f->of->names, "|"), f->of->names);
     }
-    return check_tensors(f, err);
+    TRY(check_tensors(f, err));
+    TRY(make_turns(f->m, f->back, err));
+    if (same_turns(&m->hp, &f->m->hp)) return HONE_OK;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                   "%s: the angles that its keys %s.rope.* make are none that a config of class %.*s can say", f->path,
+                   f->of->arch, (int)strcspn(f->of->names, "|"), f->of->names);
 }
 
 /* A note said on the way is about no folder that anybody has. */
@@ -329,18 +377,14 @@ static hone_status write_folder(hn_hf *f, hone_error *err)
     return st;
 }
 
-/* The numbers of a file's keys: its tensors would tell more, and a config has none. *bytes: free it after *m. */
-static hone_status read_numbers(hone_model **m, void **bytes, const hn_gguf *g, int32_t n_vocab, hone_error *err)
+/* The numbers that the file's reader makes of it: where keys leave a width out, its tensors have it. */
+static hone_status read_numbers(hone_model **m, const hn_gguf *g, int32_t n_vocab, hone_error *err)
 {
-    hn_gguf_writer *w = NULL;
-    hn_gguf *keys = NULL;
-    size_t n = 0;
-    hone_status st = hn_gguf_writer_new(&w, err);
-    if (st == HONE_OK) st = hn_gguf_put_all(w, g, NULL, err);
-    if (st == HONE_OK) st = hn_gguf_write_keys(w, bytes, &n, err);
-    if (st == HONE_OK) st = hn_gguf_parse(&keys, *bytes, n, hn_gguf_path(g), err);
-    hn_gguf_writer_free(w);
-    return st == HONE_OK ? hn_model_from_keys(m, keys, n_vocab, err) : st;
+    hn_gguf *own;
+    hone_status st;
+    TRY(hn_gguf_open(&own, hn_gguf_path(g), err));
+    TRY(hn_model_from_keys(m, own, n_vocab, err));
+    return make_turns(*m, g, err);
 }
 
 hone_status hn_convert_back(const hn_convert *a, hone_error *err)
@@ -353,7 +397,6 @@ hone_status hn_convert_back(const hn_convert *a, hone_error *err)
             "the folder: -o %.*s/",
             a->src, (int)(n - 5), a->dst);
     hn_gguf *g = NULL;
-    void *bytes = NULL;
     hone_model *m = NULL;
     hn_hf f = { 0 };
     hone_status st = hn_gguf_open(&g, a->src, err);
@@ -363,12 +406,11 @@ hone_status hn_convert_back(const hn_convert *a, hone_error *err)
     if (st == HONE_OK && a->type && strcmp(a->type, "F32") && strcmp(a->type, "F16") && strcmp(a->type, "BF16"))
         st = HN_FAIL(err, HONE_E_ARG, "--type %s: a folder of transformers has F32, F16 or BF16",
                      HN_ESC(a->type, strlen(a->type)));
-    if (st == HONE_OK) st = read_numbers(&m, &bytes, g, (int32_t)embd->ne[1], err);
+    if (st == HONE_OK) st = read_numbers(&m, g, (int32_t)embd->ne[1], err);
     if (st == HONE_OK) st = find_class(&f, a, g, m, err);
     if (st == HONE_OK) st = write_folder(&f, err);
     if (f.c) let_go(&f);
     hone_model_close(m);
-    free(bytes);
     hn_gguf_close(g);
     return st;
 }

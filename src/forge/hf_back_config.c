@@ -82,6 +82,17 @@ static bool has_slot(const back *b, const char *words)
     return false;
 }
 
+/* The same, or what tensors say of widths whose keys a file leaves out. */
+static bool width_of(const back *b, const char *suffix, double *out)
+{
+    const hn_moe_numbers *n = &b->m->hp.moe;
+    if (number_of(b, suffix, out)) return true;
+    *out = !strcmp(suffix, "expert_feed_forward_length")          ? n->n_ff
+           : !strcmp(suffix, "expert_shared_feed_forward_length") ? n->n_ff_shared
+                                                                  : 0;
+    return n->n_expert > 0 && *out > 0;
+}
+
 static void put_row(void *arg, const hn_hf_key *k)
 {
     back *b = arg;
@@ -96,27 +107,27 @@ static void put_row(void *arg, const hn_hf_key *k)
         return;
     }
     if (k->kind == HN_HF_WORD) set(b, name, json_string(first_word(key, k->words)));
-    if (!k->key || !number_of(b, first_word(key, k->key), &x)) return;
+    if (!k->key || !width_of(b, first_word(key, k->key), &x)) return;
     if (k->kind == HN_HF_F32) set(b, name, real((float)x));
     else if (k->kind == HN_HF_BOOL) set(b, name, json_boolean(x != 0));
     else if (k->kind == HN_HF_U32 || k->kind == HN_HF_MORE) set(b, name, json_integer((json_int_t)x));
 }
 
-/* Does the class read that member? */
+/* The row by which the class reads a member. */
 typedef struct asked {
     const char *name;
-    bool found;
+    const hn_hf_key *row;
 } asked;
 static void look(void *arg, const hn_hf_key *k)
 {
     asked *a = arg;
-    a->found |= hn_hf_is_word(k->config, a->name, strlen(a->name));
+    if (hn_hf_is_word(k->config, a->name, strlen(a->name))) a->row = k;
 }
-static bool reads(const back *b, const char *name)
+static const hn_hf_key *reads(const back *b, const char *name)
 {
-    asked a = { name, false };
+    asked a = { name, NULL };
     hn_hf_each_row(b->f, look, &a);
-    return a.found;
+    return a.row;
 }
 
 /* ---- what `more` reads ------------------------------------------------------------------------------------- */
@@ -169,7 +180,7 @@ static void put_others(back *b)
 {
     double x, y;
     for (size_t i = 0; i < sizeof also / sizeof *also; i++)
-        if (reads(b, also[i].member) && number_of(b, also[i].key, &x))
+        if (reads(b, also[i].member) && width_of(b, also[i].key, &x))
             set(b, also[i].member, json_integer((json_int_t)x));
     if (reads(b, "scoring_func") && number_of(b, "expert_gating_func", &x)) {
         set(b, "scoring_func", json_string(x == 2 ? "sigmoid" : "softmax"));
@@ -434,6 +445,17 @@ static void put_rows_of_text(back *b)
     set(b, "pad_token_id", json_integer(pad));
 }
 
+/* The width of heads, of a file that leaves it out, where a config without it would mean another. */
+static void put_head_width(back *b)
+{
+    const hn_hparams *hp = &b->m->hp;
+    bool usual = b->f->of->usual && strstr(b->f->of->usual, "head_dim ");
+    const hn_layer_plan *p = hp->n_layer ? &b->m->plan[hp->n_layer - 1] : NULL;
+    const hn_hf_key *row = reads(b, "head_dim");
+    usual |= row && row->kind == HN_HF_U32 && row->when == HN_HF_USUALLY;
+    if (usual && p && p->d_k > 0 && !json_object_get(b->o, "head_dim")) set(b, "head_dim", json_integer(p->d_k));
+}
+
 /* ---- what a class says in its own way ------------------------------------------------------------------------- */
 
 static void put_special(back *b)
@@ -464,6 +486,7 @@ static void put_special(back *b)
         set(b, "n_group", json_integer(1));
         set(b, "topk_group", json_integer(1));
     }
+    put_head_width(b);
     put_latent(b);
     put_wide(b);
     put_kimi(b);
@@ -560,7 +583,8 @@ static void put_yarn(back *b, json_t *p)
         if (latent) all *= 10;
         set_in(b, p, "mscale_all_dim", real((float)all));
         set_in(b, p, "mscale", real((float)all));
-        if (said) set_in(b, p, "attention_factor", real((float)(a * (latent ? 1 : (1 + l) / (1 + all * l)))));
+        if (said || !latent)
+            set_in(b, p, "attention_factor", real((float)(a * (latent ? 1 : (1 + l) / (1 + all * l)))));
         return;
     }
     if (said) set_in(b, p, "attention_factor", real(factor_of(a, 1 + l)));
@@ -652,6 +676,7 @@ static void put_rope(back *b)
     bool own = hp->window && (family->is->window_base != 0 || number_of(b, "rope.freq_base_swa", &x));
     if (own) {
         double window_base = hp->window_base != 0 ? (double)hp->window_base : base;
+        if (hp->window_base == 0 && family->is->window_base != 0) window_base = (double)family->is->window_base;
         number_of(b, "rope.freq_base_swa", &window_base);
         json_t *w = json_object(), *both = json_object();
         set_in(b, w, "rope_type", json_string("default"));

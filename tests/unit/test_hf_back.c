@@ -375,8 +375,8 @@ static void rewrite_as(const char *from, const char *to, const char *leave_key, 
             else assert_int_equal(hn_gguf_put_tensor(w, name, t->type, t->ne, t->n_dim, &err), HONE_OK);
         }
         const uint64_t ne = 4;
-        const float zero[4] = { 0 };
-        if (add && pass) assert_int_equal(hn_gguf_write_data(w, zero, sizeof zero, &err), HONE_OK);
+        const float some[4] = { 1, 3, 2, 5 };
+        if (add && pass) assert_int_equal(hn_gguf_write_data(w, some, sizeof some, &err), HONE_OK);
         else if (add) assert_int_equal(hn_gguf_put_tensor(w, add, HN_F32, &ne, 1, &err), HONE_OK);
         if (!pass) assert_int_equal(hn_gguf_write_begin(w, to, &err), HONE_OK);
     }
@@ -394,6 +394,55 @@ static void rewrite_key(const char *from, const char *to, const char *key, uint3
     rewrite_as(from, to, key, &value, NULL, NULL);
 }
 
+/* A file without some keys, as others write it, whose reader takes what they said for granted: the folder says it. */
+static void unsaid(const hf_folder *f, const char *const *except)
+{
+    hone_error err;
+    hn_gguf *g;
+    hn_gguf_writer *w;
+    hf_write(f, at("full"));
+    convert(at("full"), NULL, at("full.gguf"));
+    assert_int_equal(hn_gguf_open(&g, at("full.gguf"), &err), HONE_OK);
+    for (int i = 0; except[i]; i++) assert_true(hn_gguf_find(g, except[i]) >= 0);
+    assert_int_equal(hn_gguf_writer_new(&w, &err), HONE_OK);
+    assert_int_equal(hn_gguf_put_all(w, g, except, &err), HONE_OK);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
+        char name[80];
+        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        assert_int_equal(hn_gguf_put_tensor(w, name, t->type, t->ne, t->n_dim, &err), HONE_OK);
+    }
+    assert_int_equal(hn_gguf_write_begin(w, at("less.gguf"), &err), HONE_OK);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
+        assert_int_equal(hn_gguf_write_data(w, t->data, t->n_bytes, &err), HONE_OK);
+    }
+    assert_int_equal(hn_gguf_write_end(w, &err), HONE_OK);
+    hn_gguf_writer_free(w);
+    hn_gguf_close(g);
+    mkdir(at("again"), 0700);
+    convert(at("less.gguf"), NULL, at("again/full"));
+    convert(at("again/full"), NULL, at("again/full.gguf"));
+    assert_same_files(at("full.gguf"), at("again/full.gguf"));
+    hf_remove(at("full"));
+    hf_remove(at("again"));
+}
+
+static void unsaid_keys(void **state)
+{
+    static const char *const bases[] = { "gemma-embedding.rope.freq_base_swa", NULL };
+    static const char *const heads[] = { "gemma-embedding.attention.key_length",
+                                         "gemma-embedding.attention.value_length", NULL };
+    static const char *const widths[] = { "kimi-linear.expert_feed_forward_length",
+                                          "kimi-linear.expert_shared_feed_forward_length", NULL };
+    hf_folder f;
+    hf_embedding_gemma(&f);
+    unsaid(&f, bases);
+    unsaid(&f, heads);
+    hf_kimi(&f);
+    unsaid(&f, widths);
+}
+
 static void refusals(void **state)
 {
     hf_folder f;
@@ -407,7 +456,7 @@ static void refusals(void **state)
     refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "no tensor blk.1.ffn_up.weight");
     rewrite(at("m2.gguf"), at("x.gguf"), NULL, "token_embd.weight", NULL);
     refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "no token_embd.weight");
-    rewrite(at("m2.gguf"), at("x.gguf"), NULL, "rope_freqs.weight", "rope_freqs.weight"); /* factors of 0 */
+    rewrite(at("m2.gguf"), at("x.gguf"), NULL, "rope_freqs.weight", "rope_freqs.weight"); /* up and down */
     refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "rope_freqs.weight are none that a config");
     rewrite(at("m2.gguf"), at("x.gguf"), "llama.attention.layer_norm_rms_epsilon", NULL,
             NULL); /* another number is one */
@@ -420,6 +469,8 @@ static void refusals(void **state)
     refused(at("m2.gguf"), NULL, at("x.gguf"), HONE_E_UNSUPPORTED, "already GGUF");
     refused(at("m2.gguf"), NULL, at("m2/config.json"), HONE_E_ARG, "is a file");
     refused(at("m2.gguf"), NULL, at("m2.gguf"), HONE_E_ARG, "m2.gguf");
+    rewrite(at("m2.gguf"), at("x.gguf"), "llama.rope.scaling.attn_factor", NULL, NULL);
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "the angles that its keys llama.rope.* make are none");
     mkdir(at("empty"), 0700);
     convert(at("m2.gguf"), NULL, at("empty"));
     assert_int_equal(access(at("empty/config.json"), F_OK), 0);
@@ -490,14 +541,15 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),        cmocka_unit_test(gemma2),
-        cmocka_unit_test(gpt2),         cmocka_unit_test(types),
-        cmocka_unit_test(refusals),     cmocka_unit_test(stopped),
-        cmocka_unit_test(gemma4),       cmocka_unit_test(gemma3n),
-        cmocka_unit_test(kimi_linear),  cmocka_unit_test(decays),
-        cmocka_unit_test(bert),         cmocka_unit_test(roberta),
-        cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
-        cmocka_unit_test(pooled_llama), cmocka_unit_test(odd_rows),
+        cmocka_unit_test(llama),       cmocka_unit_test(gemma2),
+        cmocka_unit_test(gpt2),        cmocka_unit_test(types),
+        cmocka_unit_test(refusals),    cmocka_unit_test(stopped),
+        cmocka_unit_test(gemma4),      cmocka_unit_test(gemma3n),
+        cmocka_unit_test(kimi_linear), cmocka_unit_test(decays),
+        cmocka_unit_test(bert),        cmocka_unit_test(roberta),
+        cmocka_unit_test(nomic),       cmocka_unit_test(embedding_gemma),
+        cmocka_unit_test(unsaid_keys), cmocka_unit_test(pooled_llama),
+        cmocka_unit_test(odd_rows),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
