@@ -60,12 +60,18 @@ void hn_convert_note(const hn_convert *a, const char *format, ...) __attribute__
 
 hone_status hn_convert_llama2c(const hn_convert *a, const hn_source *s, hone_error *err);
 hone_status hn_convert_rwkv(const hn_convert *a, const hn_ckpt *c, hone_error *err);
+/* What would become of that checkpoint, config and all, of which no number is read: the plan (types not chosen;
+ * hn_plan_free it, also after a failure) and all keys but the tokenizer's. */
+hone_status hn_convert_rwkv_follow(hn_plan *plan, hn_gguf_writer *w, const hn_ckpt *c, hone_error *err);
 /* True: an architecture of config.json that hn_convert_rwkv takes; *version 6 or 7. */
 bool hn_convert_rwkv_knows(const char *arch, size_t len, int *version);
 
 /* World vocabulary from its published text file, padded to n_vocab. template_: chat template. */
 hone_status hn_world_put(hn_gguf_writer *w, const char *path, uint64_t n_vocab, hone_str chat_template,
                          const char *ckpt, hone_error *err);
+
+/* And back: the text of that file, malloc'ed. HONE_E_UNSUPPORTED: the tokens are none of a World vocabulary. */
+hone_status hn_world_write(const hn_gguf *g, uint64_t n_vocab, char **text, size_t *n, hone_error *err);
 
 /* general.name from the last part of a path, without extension. */
 hone_status hn_put_name(hn_gguf_writer *w, const char *path, hone_error *err);

@@ -797,6 +797,19 @@ static hone_status put_tokenizer(hn_gguf_writer *w, const rwkv *r, const char *p
     return st;
 }
 
+hone_status hn_convert_rwkv_follow(hn_plan *plan, hn_gguf_writer *w, const hn_ckpt *c, hone_error *err)
+{
+    rwkv r = { .c = c, .err = err };
+    hone_status st = names_make(&r.names, c, err);
+    if (st == HONE_OK) st = find_sizes(&r);
+    if (st == HONE_OK) st = check_config(&r);
+    if (st == HONE_OK) st = make_plan(&r);
+    if (st == HONE_OK) st = put_meta(w, &r, true);
+    *plan = r.plan;
+    names_free(&r.names);
+    return st;
+}
+
 hone_status hn_convert_rwkv(const hn_convert *a, const hn_ckpt *c, hone_error *err)
 {
     char found[4352];

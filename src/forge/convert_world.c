@@ -1,4 +1,4 @@
-/* convert_world: the RWKV World vocabulary from its published text file into GGUF's form.
+/* convert_world: the RWKV World vocabulary from its published text file into GGUF's form, and back.
  * A line is an id, a literal of Python (str or bytes) and the number of bytes it stands for. GGUF
  * holds the inside of Python's repr of those bytes, token 0 is end of text, and what the embedding
  * has more of is padded. Knows the literals; refuses to know how text is encoded. */
@@ -229,4 +229,112 @@ end:
     free(v.type);
     hn_index_free(&v.ix);
     return st;
+}
+
+/* ---- and back ------------------------------------------------------------------------------------------------ */
+
+/* The bytes of what stands inside a repr; false: no such. */
+static bool read_repr(char dst[MAX_TOKEN], size_t *n, hone_str s)
+{
+    const char *p = s.ptr, *end = p + s.len;
+    *n = 0;
+    while (p < end) {
+        int32_t v = (unsigned char)*p++;
+        if (v == '\\' && (v = escape(&p, end, true)) < 0) return false;
+        if (*n > MAX_TOKEN - 4) return false;
+        dst[(*n)++] = (char)v;
+    }
+    return *n > 0;
+}
+
+/* A literal of Python: of text where all of it is ASCII, else of bytes. At most four times as long, and 4 more. */
+static char *write_literal(char *w, const char *s, size_t n)
+{
+    bool ascii = true;
+    for (size_t i = 0; i < n; i++) ascii &= (unsigned char)s[i] < 0x80;
+    char quote = memchr(s, '\'', n) && !memchr(s, '"', n) ? '"' : '\'';
+    if (!ascii) *w++ = 'b';
+    *w++ = quote;
+    w = write_repr(w, s, n);
+    *w++ = quote;
+    return w;
+}
+
+/* Unused tokens at the end are the padding. */
+static uint64_t count_words(const hn_gguf_array *types)
+{
+    uint64_t n = types->count;
+    int32_t type = UNUSED;
+    while (n > 0) {
+        memcpy(&type, types->data + 4 * (n - 1), 4);
+        if (type != UNUSED) break;
+        n--;
+    }
+    return n;
+}
+
+static hone_status check_ids(const hn_gguf *g, uint64_t n, hone_error *err)
+{
+    static const struct {
+        const char *key;
+        uint32_t id;
+    } ids[] = { { "tokenizer.ggml.bos_token_id", 0 },
+                { "tokenizer.ggml.eos_token_id", 0 },
+                { "tokenizer.ggml.eot_token_id", EOT } };
+    hone_status st;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        uint32_t id = ids[i].id;
+        if ((st = hn_gguf_get_u32(g, ids[i].key, &id, NULL, err)) != HONE_OK) return st;
+        if (id != ids[i].id && n > EOT)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %u, expected %u as every World vocabulary has it",
+                           hn_gguf_path(g), ids[i].key, id, ids[i].id);
+    }
+    return HONE_OK;
+}
+
+static hone_status get_words(const hn_gguf *g, uint64_t n_vocab, hn_gguf_array *tokens, uint64_t *n, hone_error *err)
+{
+    hn_gguf_array types = { 0 };
+    bool found = false, typed = false;
+    hone_status st = hn_gguf_get_array(g, "tokenizer.ggml.tokens", tokens, &found, err);
+    if (st == HONE_OK) st = hn_gguf_get_array(g, "tokenizer.ggml.token_type", &types, &typed, err);
+    if (st != HONE_OK) return st;
+    if (!found || !typed || tokens->elem_type != HONE_KV_STRING || types.elem_type != HONE_KV_I32 ||
+        tokens->count != n_vocab || types.count != n_vocab)
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: its tokenizer has %llu tokens and %llu types, expected %llu texts and numbers",
+                       hn_gguf_path(g), (unsigned long long)tokens->count, (unsigned long long)types.count,
+                       (unsigned long long)n_vocab);
+    *n = count_words(&types);
+    return check_ids(g, *n, err);
+}
+
+hone_status hn_world_write(const hn_gguf *g, uint64_t n_vocab, char **text, size_t *n, hone_error *err)
+{
+    enum { LINE = 48 };
+    hn_gguf_array a = { 0 };
+    uint64_t n_word = 0, pos = 0;
+    char token[MAX_TOKEN];
+    hone_str s;
+    hone_status st = get_words(g, n_vocab, &a, &n_word, err);
+    if (st != HONE_OK) return st;
+    if (!(*text = malloc(4 * a.n_bytes + LINE * n_word + 1)))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: %llu tokens", hn_gguf_path(g), (unsigned long long)n_word);
+    char *w = *text;
+    for (uint64_t id = 0; id < n_word; id++) {
+        size_t len;
+        bool whole = hn_gguf_next_str(&a, &pos, &s);
+        if (id == 0) continue; /* the end of a text */
+        if (!whole || !read_repr(token, &len, s)) {
+            free(*text);
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: tokenizer.ggml.tokens[%llu] is \"%s\", expected the inside of Python's repr of bytes",
+                           hn_gguf_path(g), (unsigned long long)id, HN_ESC(s.ptr, whole ? s.len : 0));
+        }
+        w += snprintf(w, 24, "%llu ", (unsigned long long)id);
+        w = write_literal(w, token, len);
+        w += snprintf(w, 24, " %zu\n", len);
+    }
+    *n = (size_t)(w - *text);
+    return HONE_OK;
 }

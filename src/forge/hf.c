@@ -383,7 +383,7 @@ static hone_status put_tokenizer(hn_hf *f, hone_error *err)
                        "%s: the tokenizer of a folder of transformers, expected a folder with its files",
                        HN_ESC(a->tokenizer, strlen(a->tokenizer)));
     TRY(hn_hf_tokenizer_there(&has, t.folder, err));
-    return has || a->tokenizer ? hn_hf_tokenizer_put(f->w, &t, err) : HONE_OK;
+    return has || a->tokenizer ? hn_hf_tokenizer_put(f->w, &t, err) : hn_hf_tokenizer_types(f->w, f->root, err);
 }
 
 void hn_hf_drop(hn_hf *f)

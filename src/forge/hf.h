@@ -109,6 +109,7 @@ typedef struct hn_hf_class {
     const char *types;         /* model_type, "a|b" */
     const char *arch;          /* general.architecture */
     const char *root;          /* before names: "model."; NULL: that */
+    const char *front;         /* the same in folders that the way back writes; NULL: root */
     const char *layers;        /* "layers"; NULL: that */
     const hn_hf_key *keys;     /* own ones; the last has no config */
     const hn_hf_name *tensors; /* likewise; may be NULL */
@@ -122,6 +123,7 @@ typedef struct hn_hf_class {
     double part;       /* of a head that turns, likewise; 0: all */
     double eps;        /* of RMS norms, likewise; 0: 1e-6 */
     bool windows;      /* layer_types may say which layers are windowed, in any order */
+    bool (*fits)(const hn_gguf *g); /* the way back: of classes that one model can be of, this one? NULL: yes */
     hone_status (*more)(hn_hf *f, hone_error *err);        /* keys that no table says; before the model's reader */
     hone_status (*tensors_too)(hn_hf *f, hone_error *err); /* tensors that no slot says; behind those outside layers */
 } hn_hf_class;
@@ -221,6 +223,8 @@ hone_status hn_hf_grow(hn_hf *f, hone_error *err);
 /* How rows become one, as sentence-transformers' modules beside the model say it; and the layers behind that
  * (hf_encoder.c). A folder without such modules: nothing. */
 hone_status hn_hf_put_modules(hn_hf *f, hone_error *err);
+/* The way back: the same of the file (hf_back_modules.c). */
+hone_status hn_hf_back_modules(hn_hf *f, hone_error *err);
 
 /* The classes: rows of hf_dense.c and others. By a name of architectures, or by model_type. */
 const hn_hf_class *hn_hf_class_find(const char *name, const char *type);

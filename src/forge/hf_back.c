@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "forge/hf_tokenizer.h"
+#include "model/hparams.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,31 +22,74 @@
 
 /* ---- the same model? ------------------------------------------------------------------------------------- */
 
-static bool same_list(const void *a, const void *b, size_t n) { return !a || !b ? a == b : memcmp(a, b, n) == 0; }
-
-/* Numbers of two models, the tables behind them too. */
-static bool same_numbers(const hn_hparams *a, const hn_hparams *b)
+/* What a layer does. Widths of heads are those of attention; of recurrent layers the models' numbers say all. */
+static bool same_layer(const hn_layer_plan *a, const hn_layer_plan *b)
 {
-    size_t n = (size_t)a->n_layer;
-    hn_hparams x = *a, y = *b;
-    if (a->n_layer != b->n_layer || !same_list(a->windowed, b->windowed, n) ||
-        !same_list(a->sparsity, b->sparsity, n * sizeof(float)) ||
-        !same_list(a->kv_of, b->kv_of, n * sizeof(int32_t)) || !same_list(a->ff_of, b->ff_of, n * sizeof(int32_t)) ||
-        !same_list(a->recurs, b->recurs, n * sizeof(bool)))
+    if (a->mixer != b->mixer || a->ffn != b->ffn || a->act != b->act || a->map != b->map || a->n_ff != b->n_ff ||
+        a->n_ple != b->n_ple || a->sparse != b->sparse || a->cut != b->cut || a->parallel != b->parallel)
         return false;
+    if (!hn_plan_has_positions(a)) return true;
+    return a->rope == b->rope && a->qk_norm == b->qk_norm && a->qk_norm_after == b->qk_norm_after &&
+           a->warm == b->warm && a->out_gate == b->out_gate && a->v_normed == b->v_normed && a->no_keys == b->no_keys &&
+           a->kv_from == b->kv_from && a->tiled == b->tiled && a->n_head == b->n_head && a->n_head_kv == b->n_head_kv &&
+           a->d_k == b->d_k && a->d_v == b->d_v && a->both == b->both && a->window == b->window &&
+           a->chunk == b->chunk && a->scale == b->scale;
+}
+
+/* Numbers of two models, layer by layer too: lists that differ may say the same. */
+static bool same_numbers(const hone_model *m, const hone_model *config)
+{
+    hn_hparams x = m->hp, y = config->hp;
+    if (x.n_layer != y.n_layer) return false;
+    for (int32_t il = 0; il < x.n_layer; il++)
+        if (!same_layer(&m->plan[il], &config->plan[il])) return false;
+    for (int i = 0; i < HN_ROPES; i++) x.rope[i] = y.rope[i] = (hn_rope){ 0 }; /* same_turns */
+    x.n_ctx_long = y.n_ctx_long = 0;
+    x.windowed = y.windowed = NULL;
+    x.sparsity = y.sparsity = NULL;
+    x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
+    x.recurs = y.recurs = NULL;            /* the plans have them */
+    x.rank_laurel = y.rank_laurel = 0;     /* tensors alone have it, whose shapes are compared */
+    x.n_type = y.n_type = 0;               /* likewise: its key is the tokenizer's */
+    x.rescale_every = y.rescale_every = 0; /* folders hold the numbers themselves */
+    return memcmp(&x, &y, sizeof x) == 0;
+}
+
+/* Tables of angles, of which only keys are read by then: factors that are tensors are the file's in both. */
+static bool same_turns(const hn_hparams *a, const hn_hparams *b)
+{
+    if (a->n_ctx_long != b->n_ctx_long) return false;
     for (int i = 0; i < HN_ROPES; i++) {
         const hn_rope *r = &a->rope[i], *s = &b->rope[i];
         bool bare = !r->freq || !s->freq;
         if (r->n_rot != s->n_rot || r->mscale != s->mscale || (bare && r->freq != s->freq)) return false;
         if (!bare && memcmp(r->freq, s->freq, (size_t)r->n_rot / 2 * sizeof(double))) return false;
-        x.rope[i] = y.rope[i] = (hn_rope){ 0 };
     }
-    x.windowed = y.windowed = NULL;
-    x.sparsity = y.sparsity = NULL;
-    x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
-    x.recurs = y.recurs = NULL;
-    x.rank_laurel = y.rank_laurel = 0; /* tensors alone have it, whose shapes are compared */
-    return memcmp(&x, &y, sizeof x) == 0;
+    return true;
+}
+
+/* The file's factors of a name, for each pair that turns; NULL: it has none of these. */
+static hone_status bind_factors(const float **out, const hone_model *m, const hn_gguf *g, const char *name,
+                                hone_error *err)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, name);
+    if (!t || t->type != HN_F32 || t->ne[0] != (uint64_t)m->hp.n_rot / 2) return HONE_OK;
+    float *v = hn_arena_alloc(m->arena, (size_t)t->ne[0] * sizeof *v);
+    if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", m->path, name);
+    memcpy(v, t->data, (size_t)t->ne[0] * sizeof *v);
+    *out = v;
+    return HONE_OK;
+}
+
+/* Angles, which a model of keys alone lacks. */
+static hone_status make_turns(hone_model *m, const hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    if (!hn_turns(m)) return HONE_OK;
+    TRY(bind_factors(&m->rope_factors, m, g, "rope_freqs.weight", err));
+    TRY(bind_factors(&m->rope_factors, m, g, "rope_factors_short.weight", err));
+    TRY(bind_factors(&m->rope_factors_long, m, g, "rope_factors_long.weight", err));
+    return hn_rope_tables(m, err);
 }
 
 /* The first key of f's architecture in a that b has not, or otherwise. */
@@ -93,6 +137,7 @@ static hone_status check_tensor(const hn_hf *f, const hn_hf_tensor *t, hone_erro
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has ne[%d] = %llu, expected %llu as class %.*s has it",
                            f->path, t->name, i, (unsigned long long)g->ne[i], (unsigned long long)t->ne[i], n,
                            f->of->names);
+    if (!t->n_view) return HONE_OK; /* a copy of another */
     const hn_hf_view *v = &f->v[t->view];
     if (v->from) return HONE_OK;
     if (g->type == HN_F32 && !memcmp(g->data, v->given, g->n_bytes)) return HONE_OK;
@@ -148,26 +193,46 @@ static void let_go(hn_hf *f)
     *f = (hn_hf){ 0 }; /* the caller drops what is left */
 }
 
+/* What the config leads to is the file. */
+static hone_status check_file(const hn_hf *f, const hone_model *m, hone_error *err)
+{
+    char key[160];
+    hone_status st;
+    if (!same_numbers(m, f->m)) {
+        odd_key(f, key);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, key,
+                       (int)strcspn(f->of->names, "|"), f->of->names);
+    }
+    TRY(check_tensors(f, err));
+    TRY(make_turns(f->m, f->back, err));
+    if (same_turns(&m->hp, &f->m->hp)) return HONE_OK;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                   "%s: the angles that its keys %s.rope.* make are none that a config of class %.*s can say", f->path,
+                   f->of->arch, (int)strcspn(f->of->names, "|"), f->of->names);
+}
+
 /* A note said on the way is about no folder that anybody has. */
 static hone_status try_class(hn_hf *f, const hone_model *m, hone_error *err)
 {
-    char key[160];
     hone_status st;
     TRY(reserve(f, err));
     TRY(hn_hf_back_config(&f->root, f, m, err));
     f->config = f->root;
     if (!(f->read = calloc(json_object_size(f->root) + 1, 1)))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
-    snprintf(f->prefix, sizeof f->prefix, "%s", f->of->root ? f->of->root : "model.");
+    snprintf(f->prefix, sizeof f->prefix, "%s", f->of->front ? f->of->front : f->of->root ? f->of->root : "model.");
     snprintf(f->head, sizeof f->head, "lm_head");
     TRY(hn_gguf_writer_new(&f->w, err));
     TRY(hn_hf_follow(f, err));
-    if (!same_numbers(&m->hp, &f->m->hp)) {
-        odd_key(f, key);
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, key,
-                       (int)strcspn(f->of->names, "|"), f->of->names);
-    }
-    return check_tensors(f, err);
+    return check_file(f, m, err);
+}
+
+static hone_status try_rwkv(hn_hf *f, const hone_model *m, hone_error *err)
+{
+    hone_status st;
+    TRY(reserve(f, err));
+    TRY(hn_hf_back_rwkv(f, m, err));
+    return check_file(f, m, err);
 }
 
 /* The first class that can be it; else what is wrong with the first. */
@@ -176,9 +241,14 @@ static hone_status find_class(hn_hf *f, const hn_convert *a, const hn_gguf *g, c
     const char *arch = m->arch->name;
     hone_error other, *to = err;
     hone_status first = HONE_OK, st;
-    const hn_hf_class *of;
+    const hn_hf_class *of = hn_hf_back_rwkv_class(arch);
     static const hn_convert quiet;
-    for (size_t k = 0; (of = hn_hf_class_of(arch, k)); k++, to = &other) {
+    if (of) {
+        *f = (hn_hf){ .a = a, .back = g, .of = of, .path = a->src };
+        return try_rwkv(f, m, err);
+    }
+    for (size_t k = 0; (of = hn_hf_class_of(arch, k)); k++) {
+        if (of->fits && !of->fits(g)) continue;
         hn_convert silent = quiet;
         silent.src = a->src;
         *f = (hn_hf){ .a = &silent, .back = g, .of = of, .path = a->src };
@@ -186,9 +256,10 @@ static hone_status find_class(hn_hf *f, const hn_convert *a, const hn_gguf *g, c
         f->a = a;
         if (st == HONE_OK) return HONE_OK;
         let_go(f);
-        if (k == 0) first = st;
+        if (to == err) first = st;
         bool refused = st == HONE_E_UNSUPPORTED || st == HONE_E_FORMAT || st == HONE_E_ARG; /* by this class */
         if (!refused) return to == err ? st : HN_FAIL(err, st, "%s", other.message);
+        to = &other;
     }
     *f = (hn_hf){ 0 };
     if (first != HONE_OK) return first;
@@ -206,7 +277,7 @@ hone_status hn_hf_back_tell(const hn_hf *f, const char *file, hone_error *err)
     return json_array_append_new(f->written, json_string(file)) == 0 ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s", file);
 }
 
-static hone_status write_json(const hn_hf *f, const char *file, const json_t *o, hone_error *err)
+hone_status hn_hf_back_json(const hn_hf *f, const char *file, const json_t *o, hone_error *err)
 {
     char path[4352];
     char *text = hn_json_dump(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -244,6 +315,7 @@ static hone_status make_folder(const char *dst, bool *made, hone_error *err)
 /* What was written here goes again, and nothing that another program has put there meanwhile. */
 static void take_away(const char *dst, const json_t *written, bool made)
 {
+    static const char *const inner[] = { "additional_chat_templates", "1_Pooling", "2_Dense", "3_Dense" };
     char path[4700];
     size_t i;
     json_t *v;
@@ -252,7 +324,8 @@ static void take_away(const char *dst, const json_t *written, bool made)
         const char *name = json_string_value(v);
         if (snprintf(path, sizeof path, "%s/%s", dst, name) < (int)sizeof path) (void)unlink(path);
     }
-    if (snprintf(path, sizeof path, "%s/additional_chat_templates", dst) < (int)sizeof path) (void)rmdir(path);
+    for (i = 0; i < sizeof inner / sizeof *inner; i++)
+        if (snprintf(path, sizeof path, "%s/%s", dst, inner[i]) < (int)sizeof path) (void)rmdir(path);
     if (made) (void)rmdir(dst);
 }
 
@@ -291,10 +364,12 @@ static hone_status write_folder(hn_hf *f, hone_error *err)
     json_t *more = generation(f->back);
     if (!(f->written = json_array())) st = HN_FAIL(err, HONE_E_NOMEM, "%s: names", f->path);
     if (st == HONE_OK) st = hn_hf_back_write(f, err);
-    if (st == HONE_OK) st = hn_hf_tokenizer_write(f->a->dst, f->back, more, f->written, err);
+    if (st == HONE_OK && hn_hf_back_rwkv_class(f->of->arch)) st = hn_hf_back_world(f, err);
+    else if (st == HONE_OK) st = hn_hf_tokenizer_write(f->a->dst, f->back, more, f->written, err);
     if (st == HONE_OK && json_object_set_new(f->root, "dtype", json_string(hn_hf_back_dtype(f))) != 0)
         st = HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
-    if (st == HONE_OK) st = write_json(f, "config.json", f->root, err);
+    if (st == HONE_OK) st = hn_hf_back_modules_write(f, err);
+    if (st == HONE_OK) st = hn_hf_back_json(f, "config.json", f->root, err);
     json_decref(more);
     if (st != HONE_OK) take_away(f->a->dst, f->written, made);
     json_decref(f->written);
@@ -302,18 +377,14 @@ static hone_status write_folder(hn_hf *f, hone_error *err)
     return st;
 }
 
-/* The numbers of a file's keys: its tensors would tell more, and a config has none. *bytes: free it after *m. */
-static hone_status read_numbers(hone_model **m, void **bytes, const hn_gguf *g, int32_t n_vocab, hone_error *err)
+/* The numbers that the file's reader makes of it: where keys leave a width out, its tensors have it. */
+static hone_status read_numbers(hone_model **m, const hn_gguf *g, int32_t n_vocab, hone_error *err)
 {
-    hn_gguf_writer *w = NULL;
-    hn_gguf *keys = NULL;
-    size_t n = 0;
-    hone_status st = hn_gguf_writer_new(&w, err);
-    if (st == HONE_OK) st = hn_gguf_put_all(w, g, NULL, err);
-    if (st == HONE_OK) st = hn_gguf_write_keys(w, bytes, &n, err);
-    if (st == HONE_OK) st = hn_gguf_parse(&keys, *bytes, n, hn_gguf_path(g), err);
-    hn_gguf_writer_free(w);
-    return st == HONE_OK ? hn_model_from_keys(m, keys, n_vocab, err) : st;
+    hn_gguf *own;
+    hone_status st;
+    TRY(hn_gguf_open(&own, hn_gguf_path(g), err));
+    TRY(hn_model_from_keys(m, own, n_vocab, err));
+    return make_turns(*m, g, err);
 }
 
 hone_status hn_convert_back(const hn_convert *a, hone_error *err)
@@ -326,7 +397,6 @@ hone_status hn_convert_back(const hn_convert *a, hone_error *err)
             "the folder: -o %.*s/",
             a->src, (int)(n - 5), a->dst);
     hn_gguf *g = NULL;
-    void *bytes = NULL;
     hone_model *m = NULL;
     hn_hf f = { 0 };
     hone_status st = hn_gguf_open(&g, a->src, err);
@@ -336,12 +406,11 @@ hone_status hn_convert_back(const hn_convert *a, hone_error *err)
     if (st == HONE_OK && a->type && strcmp(a->type, "F32") && strcmp(a->type, "F16") && strcmp(a->type, "BF16"))
         st = HN_FAIL(err, HONE_E_ARG, "--type %s: a folder of transformers has F32, F16 or BF16",
                      HN_ESC(a->type, strlen(a->type)));
-    if (st == HONE_OK) st = read_numbers(&m, &bytes, g, (int32_t)embd->ne[1], err);
+    if (st == HONE_OK) st = read_numbers(&m, g, (int32_t)embd->ne[1], err);
     if (st == HONE_OK) st = find_class(&f, a, g, m, err);
     if (st == HONE_OK) st = write_folder(&f, err);
     if (f.c) let_go(&f);
     hone_model_close(m);
-    free(bytes);
     hn_gguf_close(g);
     return st;
 }

@@ -11,7 +11,7 @@ typedef struct back {
     const hone_model *m;
     json_t *o;
     bool lost;          /* no memory */
-    const char *unsaid; /* a member that cannot be said */
+    const char *unsaid; /* what no member can say */
 } back;
 
 static void set(back *b, const char *name, json_t *v) { b->lost |= !v || json_object_set_new(b->o, name, v) != 0; }
@@ -82,6 +82,17 @@ static bool has_slot(const back *b, const char *words)
     return false;
 }
 
+/* The same, or what tensors say of widths whose keys a file leaves out. */
+static bool width_of(const back *b, const char *suffix, double *out)
+{
+    const hn_moe_numbers *n = &b->m->hp.moe;
+    if (number_of(b, suffix, out)) return true;
+    *out = !strcmp(suffix, "expert_feed_forward_length")          ? n->n_ff
+           : !strcmp(suffix, "expert_shared_feed_forward_length") ? n->n_ff_shared
+                                                                  : 0;
+    return n->n_expert > 0 && *out > 0;
+}
+
 static void put_row(void *arg, const hn_hf_key *k)
 {
     back *b = arg;
@@ -96,27 +107,27 @@ static void put_row(void *arg, const hn_hf_key *k)
         return;
     }
     if (k->kind == HN_HF_WORD) set(b, name, json_string(first_word(key, k->words)));
-    if (!k->key || !number_of(b, first_word(key, k->key), &x)) return;
+    if (!k->key || !width_of(b, first_word(key, k->key), &x)) return;
     if (k->kind == HN_HF_F32) set(b, name, real((float)x));
     else if (k->kind == HN_HF_BOOL) set(b, name, json_boolean(x != 0));
     else if (k->kind == HN_HF_U32 || k->kind == HN_HF_MORE) set(b, name, json_integer((json_int_t)x));
 }
 
-/* Does the class read that member? */
+/* The row by which the class reads a member. */
 typedef struct asked {
     const char *name;
-    bool found;
+    const hn_hf_key *row;
 } asked;
 static void look(void *arg, const hn_hf_key *k)
 {
     asked *a = arg;
-    a->found |= hn_hf_is_word(k->config, a->name, strlen(a->name));
+    if (hn_hf_is_word(k->config, a->name, strlen(a->name))) a->row = k;
 }
-static bool reads(const back *b, const char *name)
+static const hn_hf_key *reads(const back *b, const char *name)
 {
-    asked a = { name, false };
+    asked a = { name, NULL };
     hn_hf_each_row(b->f, look, &a);
-    return a.found;
+    return a.row;
 }
 
 /* ---- what `more` reads ------------------------------------------------------------------------------------- */
@@ -169,7 +180,7 @@ static void put_others(back *b)
 {
     double x, y;
     for (size_t i = 0; i < sizeof also / sizeof *also; i++)
-        if (reads(b, also[i].member) && number_of(b, also[i].key, &x))
+        if (reads(b, also[i].member) && width_of(b, also[i].key, &x))
             set(b, also[i].member, json_integer((json_int_t)x));
     if (reads(b, "scoring_func") && number_of(b, "expert_gating_func", &x)) {
         set(b, "scoring_func", json_string(x == 2 ? "sigmoid" : "softmax"));
@@ -379,6 +390,72 @@ static void put_kimi(back *b)
     set(b, "linear_num_heads", json_integer(hp->n_head));
 }
 
+/* ---- models that give rows ------------------------------------------------------------------------------------ */
+
+#define BERTS "bert|xlm-roberta|nomic_bert"
+
+static uint32_t id_of(const back *b, const char *key, uint32_t absent)
+{
+    uint32_t id = absent;
+    (void)hn_gguf_get_u32(b->f->back, key, &id, NULL, NULL);
+    return id;
+}
+
+/* A config numbers the scores whose names the file lists; a file without names has one. */
+static void put_labels(back *b)
+{
+    char key[160], number[24];
+    hn_gguf_array a = { 0 };
+    hone_str s = { "LABEL_0", 7 };
+    bool named = false;
+    uint64_t pos = 0;
+    json_t *names = json_object(), *ids = json_object();
+    snprintf(key, sizeof key, "%s.classifier.output_labels", b->f->of->arch);
+    (void)hn_gguf_get_array(b->f->back, key, &a, &named, NULL);
+    b->lost |= !names || !ids;
+    if (named && a.count < 2) b->unsaid = "classifier.output_labels";
+    for (uint64_t i = 0; i < (named ? a.count : 1) && !b->lost && !b->unsaid; i++) {
+        bool text = !named || hn_gguf_next_str(&a, &pos, &s);
+        char *name = text ? hn_arena_strndup(b->f->arena, s.ptr, s.len) : NULL;
+        snprintf(number, sizeof number, "%llu", (unsigned long long)i);
+        b->lost |= text && !name;
+        json_t *v = name && *name && strlen(name) == s.len ? json_string(name) : NULL;
+        if (!v) b->unsaid = "classifier.output_labels";
+        else
+            b->lost |= json_object_set_new(names, number, v) != 0 ||
+                       json_object_set_new(ids, name, json_integer((json_int_t)i)) != 0;
+    }
+    set(b, "id2label", names);
+    set(b, "label2id", ids);
+}
+
+/* Positions of RoBERTa's begin behind the padding's. */
+static void put_rows_of_text(back *b)
+{
+    const hn_gguf_tensor *types = hn_gguf_find_tensor(b->f->back, "token_types.weight");
+    const hn_hparams *hp = &b->m->hp;
+    if (!strcmp(b->f->of->arch, "gemma-embedding")) set(b, "use_bidirectional_attention", json_true());
+    if (!is_type(b, BERTS)) return;
+    if (types) set(b, "type_vocab_size", json_integer((json_int_t)types->ne[1]));
+    if (hp->pooling == HN_POOL_RANK) put_labels(b);
+    if (!is_type(b, "xlm-roberta")) return;
+    uint32_t pad = id_of(b, "tokenizer.ggml.padding_token_id", 1);
+    if (pad >= (uint32_t)hp->n_vocab) pad = 1;
+    set(b, "max_position_embeddings", json_integer((json_int_t)hp->n_ctx_train + pad + 1));
+    set(b, "pad_token_id", json_integer(pad));
+}
+
+/* The width of heads, of a file that leaves it out, where a config without it would mean another. */
+static void put_head_width(back *b)
+{
+    const hn_hparams *hp = &b->m->hp;
+    bool usual = b->f->of->usual && strstr(b->f->of->usual, "head_dim ");
+    const hn_layer_plan *p = hp->n_layer ? &b->m->plan[hp->n_layer - 1] : NULL;
+    const hn_hf_key *row = reads(b, "head_dim");
+    usual |= row && row->kind == HN_HF_U32 && row->when == HN_HF_USUALLY;
+    if (usual && p && p->d_k > 0 && !json_object_get(b->o, "head_dim")) set(b, "head_dim", json_integer(p->d_k));
+}
+
 /* ---- what a class says in its own way ------------------------------------------------------------------------- */
 
 static void put_special(back *b)
@@ -409,12 +486,14 @@ static void put_special(back *b)
         set(b, "n_group", json_integer(1));
         set(b, "topk_group", json_integer(1));
     }
+    put_head_width(b);
     put_latent(b);
     put_wide(b);
     put_kimi(b);
+    put_rows_of_text(b);
     if (is_type(b, "qwen3_moe")) set(b, "norm_topk_prob", json_true());
     if (!json_object_get(b->o, "vocab_size")) set(b, "vocab_size", json_integer(hp->n_vocab));
-    if (!is_type(b, "gpt2|gpt_neox") && reads(b, "num_key_value_heads") &&
+    if (!is_type(b, "gpt2|gpt_neox|" BERTS) && reads(b, "num_key_value_heads") &&
         !json_object_get(b->o, "num_key_value_heads") && hp->n_head_kv)
         set(b, "num_key_value_heads", json_integer(hp->n_head_kv));
 }
@@ -504,7 +583,8 @@ static void put_yarn(back *b, json_t *p)
         if (latent) all *= 10;
         set_in(b, p, "mscale_all_dim", real((float)all));
         set_in(b, p, "mscale", real((float)all));
-        if (said) set_in(b, p, "attention_factor", real((float)(a * (latent ? 1 : (1 + l) / (1 + all * l)))));
+        if (said || !latent)
+            set_in(b, p, "attention_factor", real((float)(a * (latent ? 1 : (1 + l) / (1 + all * l)))));
         return;
     }
     if (said) set_in(b, p, "attention_factor", real(factor_of(a, 1 + l)));
@@ -596,6 +676,7 @@ static void put_rope(back *b)
     bool own = hp->window && (family->is->window_base != 0 || number_of(b, "rope.freq_base_swa", &x));
     if (own) {
         double window_base = hp->window_base != 0 ? (double)hp->window_base : base;
+        if (hp->window_base == 0 && family->is->window_base != 0) window_base = (double)family->is->window_base;
         number_of(b, "rope.freq_base_swa", &window_base);
         json_t *w = json_object(), *both = json_object();
         set_in(b, w, "rope_type", json_string("default"));
@@ -622,6 +703,7 @@ static void put_ids(back *b)
         uint32_t id = 0;
         bool found = false;
         (void)hn_gguf_get_u32(b->f->back, ids[i][1], &id, &found, NULL);
+        if (!found && is_type(b, BERTS)) continue; /* theirs may not be null */
         set(b, ids[i][0], found ? json_integer(id) : json_null());
     }
 }
@@ -647,5 +729,8 @@ hone_status hn_hf_back_config(json_t **out, const hn_hf *f, const hone_model *m,
     }
     json_decref(names);
     *out = b.o;
-    return b.lost ? HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path) : HONE_OK;
+    if (b.lost) return HN_FAIL(err, HONE_E_NOMEM, "%s: a config", f->path);
+    if (!b.unsaid) return HONE_OK;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s.%s is nothing that a config of class %.*s can say", f->path,
+                   f->of->arch, b.unsaid, (int)strcspn(f->of->names, "|"), f->of->names);
 }

@@ -31,11 +31,12 @@ typedef struct work {
     hn_hf *f;
     part *p; /* [n] by source, then by place */
     size_t n;
-    float *x;    /* [PIECE] */
-    char *bytes; /* the same, encoded */
+    size_t *order, n_apart; /* [c->n] tensors of the model, then those with files of their own */
+    float *x;               /* [PIECE] */
+    char *bytes;            /* the same, encoded */
     uint64_t done, total;
     char file[64];
-    json_t *map; /* of the index */
+    json_t *map; /* of the index; NULL: none is made */
 } work;
 
 static uint64_t elements(const uint64_t *n, int dims)
@@ -305,7 +306,7 @@ static hone_status scatter(work *k, const part *p, float *whole, hone_error *err
 static hone_status put_together(work *k, hn_file *to, const hn_ckpt_tensor *t, const part *p, size_t n, hone_error *err)
 {
     uint64_t all = count_of(t), m;
-    float *whole = malloc(all * sizeof *whole);
+    float *whole = calloc(all, sizeof *whole); /* rows of no position stay 0 */
     hone_status st = HONE_OK;
     if (!whole)
         return HN_FAIL(err, HONE_E_NOMEM, "%s: %" PRIu64 " elements of %s", k->f->path, all,
@@ -322,13 +323,37 @@ static hone_status put_together(work *k, hn_file *to, const hn_ckpt_tensor *t, c
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
 
+/* Tensors of the model, then the others. */
+static hone_status find_order(work *k, hone_error *err)
+{
+    const hn_hf *f = k->f;
+    size_t n = 0;
+    if (!(k->order = malloc((f->c->n + 1) * sizeof *k->order)))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu tensors", f->path, f->c->n);
+    for (int apart = 0; apart < 2; apart++)
+        for (size_t i = 0; i < f->c->n; i++) {
+            if ((hn_hf_back_folder(f, &f->c->t[i]) != NULL) != apart) continue;
+            k->order[n++] = i;
+            k->n_apart += (size_t)apart;
+        }
+    return HONE_OK;
+}
+
+static const hn_ckpt_tensor *tensor_at(const work *k, size_t i) { return &k->f->c->t[k->order[i]]; }
+
 /* One behind the next that together are no more than a file should have. */
-static size_t end_of(const hn_ckpt *c, size_t first)
+static size_t end_of(const work *k, size_t first, size_t all)
 {
     uint64_t n = 0;
     size_t i = first;
-    for (; i < c->n && (i == first || n + c->t[i].n_bytes <= FILE_BYTES); i++) n += c->t[i].n_bytes;
+    for (; i < all && (i == first || n + tensor_at(k, i)->n_bytes <= FILE_BYTES); i++) n += tensor_at(k, i)->n_bytes;
     return i;
+}
+
+static void name_of(const work *k, const hn_ckpt_tensor *t, char name[HN_CKPT_MAX_NAME + 1])
+{
+    if (hn_hf_back_folder(k->f, t)) snprintf(name, HN_CKPT_MAX_NAME + 1, "linear.weight");
+    else snprintf(name, HN_CKPT_MAX_NAME + 1, "%.*s", (int)t->name.len, t->name.ptr);
 }
 
 static json_t *entry(const hn_ckpt_tensor *t, uint64_t at)
@@ -344,15 +369,15 @@ static json_t *entry(const hn_ckpt_tensor *t, uint64_t at)
 }
 
 /* safetensors' header of tensors [first, end), its length before it; *text: free it. */
-static hone_status make_header(const hn_ckpt *c, size_t first, size_t end, char **text, size_t *n, hone_error *err)
+static hone_status make_header(const work *k, size_t first, size_t end, char **text, size_t *n, hone_error *err)
 {
     char name[HN_CKPT_MAX_NAME + 1];
     json_t *o = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     uint64_t at = 0;
     bool lost = !o;
     for (size_t i = first; i < end && !lost; i++) {
-        const hn_ckpt_tensor *t = &c->t[i];
-        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        const hn_ckpt_tensor *t = tensor_at(k, i);
+        name_of(k, t, name);
         lost = json_object_set_new(o, name, entry(t, at)) != 0;
         at += t->n_bytes;
     }
@@ -368,30 +393,30 @@ static hone_status make_header(const hn_ckpt *c, size_t first, size_t end, char 
         *n += 8;
     }
     free(json);
-    return *text ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: header of %zu tensors", c->path, end - first);
+    return *text ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: header of %zu tensors", k->f->path, end - first);
 }
 
 static hone_status write_file(work *k, size_t first, size_t end, hone_error *err)
 {
     char path[4352], *header = NULL;
     hn_file *to = NULL;
-    hn_ckpt *c = k->f->c;
     size_t n = 0;
     hone_status st;
-    TRY(make_header(c, first, end, &header, &n, err));
+    TRY(make_header(k, first, end, &header, &n, err));
     hn_file_want want = { .n_bytes = n };
-    for (size_t i = first; i < end; i++) want.n_bytes += c->t[i].n_bytes;
+    for (size_t i = first; i < end; i++) want.n_bytes += tensor_at(k, i)->n_bytes;
     snprintf(path, sizeof path, "%s/%s", k->f->a->dst, k->file);
-    if ((st = hn_file_begin(&to, path, &want, err)) == HONE_OK) st = hn_file_put(to, header, n, err);
+    st = hn_file_make_folders(path, err);
+    if (st == HONE_OK && (st = hn_file_begin(&to, path, &want, err)) == HONE_OK) st = hn_file_put(to, header, n, err);
     for (size_t i = first; i < end && st == HONE_OK; i++) {
+        const hn_ckpt_tensor *t = tensor_at(k, i);
         const part *p;
-        size_t n_part = parts_of(k, &c->t[i], &p);
+        size_t n_part = parts_of(k, t, &p);
         char name[HN_CKPT_MAX_NAME + 1];
-        st = flows(p, n_part) ? put_flowing(k, to, &c->t[i], p, n_part, err)
-                              : put_together(k, to, &c->t[i], p, n_part, err);
-        snprintf(name, sizeof name, "%.*s", (int)c->t[i].name.len, c->t[i].name.ptr);
-        if (st == HONE_OK && json_object_set_new(k->map, name, json_string(k->file)) != 0)
-            st = HN_FAIL(err, HONE_E_NOMEM, "%s: an index", c->path);
+        st = flows(p, n_part) ? put_flowing(k, to, t, p, n_part, err) : put_together(k, to, t, p, n_part, err);
+        name_of(k, t, name);
+        if (st == HONE_OK && k->map && json_object_set_new(k->map, name, json_string(k->file)) != 0)
+            st = HN_FAIL(err, HONE_E_NOMEM, "%s: an index", k->f->path);
     }
     if (st == HONE_OK) st = hn_hf_back_tell(k->f, k->file, err);
     if (st == HONE_OK) st = hn_file_end(to, err);
@@ -400,10 +425,12 @@ static hone_status write_file(work *k, size_t first, size_t end, hone_error *err
     return st;
 }
 
-static hone_status write_index(work *k, hone_error *err)
+static hone_status write_index(work *k, size_t n_model, hone_error *err)
 {
     char path[4352];
-    json_t *o = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)k->total, "weight_map", k->map);
+    uint64_t n = 0;
+    for (size_t i = 0; i < n_model; i++) n += tensor_at(k, i)->n_bytes;
+    json_t *o = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)n, "weight_map", k->map);
     char *text = o ? hn_json_dump(o, JSON_INDENT(2)) : NULL;
     json_decref(o);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: an index", k->f->path);
@@ -414,28 +441,41 @@ static hone_status write_index(work *k, hone_error *err)
     return st;
 }
 
+static hone_status write_model(work *k, size_t n_model, hone_error *err)
+{
+    size_t n_file = 0, i = 0;
+    hone_status st = HONE_OK;
+    if (!(k->map = json_object())) return HN_FAIL(err, HONE_E_NOMEM, "%s: an index", k->f->path);
+    for (size_t t = 0; t < n_model; t = end_of(k, t, n_model)) n_file++;
+    if (n_file > MAX_FILES)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: would become %zu files, expected at most %d", k->f->path, n_file,
+                       MAX_FILES);
+    for (size_t t = 0, end; t < n_model && st == HONE_OK; t = end) {
+        end = end_of(k, t, n_model);
+        if (n_file == 1) snprintf(k->file, sizeof k->file, "model.safetensors");
+        else snprintf(k->file, sizeof k->file, "model-%05zu-of-%05zu.safetensors", ++i, n_file);
+        st = write_file(k, t, end, err);
+    }
+    return st == HONE_OK && n_file > 1 ? write_index(k, n_model, err) : st;
+}
+
 hone_status hn_hf_back_write(hn_hf *f, hone_error *err)
 {
-    work k = {
-        .f = f, .x = malloc(PIECE * sizeof(float)), .bytes = malloc(PIECE * sizeof(float)), .map = json_object()
-    };
-    size_t n_file = 0, i = 0;
-    hone_status st = k.x && k.bytes && k.map ? find_parts(&k, err) : HN_FAIL(err, HONE_E_NOMEM, "%s: buffers", f->path);
+    work k = { .f = f, .x = malloc(PIECE * sizeof(float)), .bytes = malloc(PIECE * sizeof(float)) };
+    hone_status st = k.x && k.bytes ? find_parts(&k, err) : HN_FAIL(err, HONE_E_NOMEM, "%s: buffers", f->path);
+    if (st == HONE_OK) st = find_order(&k, err);
+    size_t n_model = st == HONE_OK ? f->c->n - k.n_apart : 0;
     for (size_t t = 0; t < f->c->n; t++) k.total += f->c->t[t].n_bytes;
-    for (size_t t = 0; t < f->c->n; t = end_of(f->c, t)) n_file++;
-    if (st == HONE_OK && n_file > MAX_FILES)
-        st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: would become %zu files, expected at most %d", f->path, n_file,
-                     MAX_FILES);
-    for (size_t t = 0, end; t < f->c->n && st == HONE_OK; t = end) {
-        end = end_of(f->c, t);
-        if (n_file == 1) snprintf(k.file, sizeof k.file, "model.safetensors");
-        else snprintf(k.file, sizeof k.file, "model-%05zu-of-%05zu.safetensors", ++i, n_file);
-        st = write_file(&k, t, end, err);
+    if (st == HONE_OK) st = write_model(&k, n_model, err);
+    json_decref(k.map);
+    k.map = NULL;
+    for (size_t t = n_model; st == HONE_OK && t < f->c->n; t++) {
+        snprintf(k.file, sizeof k.file, "%s/model.safetensors", hn_hf_back_folder(f, tensor_at(&k, t)));
+        st = write_file(&k, t, t + 1, err);
     }
-    if (st == HONE_OK && n_file > 1) st = write_index(&k, err);
     free(k.p);
+    free(k.order);
     free(k.x);
     free(k.bytes);
-    json_decref(k.map);
     return st;
 }

@@ -114,6 +114,7 @@ hone_status hn_hf_put_modules(hn_hf *f, hone_error *err)
     json_t *list;
     int32_t n_dense = 0;
     hone_status st;
+    if (f->back) return hn_hf_back_modules(f, err);
     TRY(hn_hf_beside(&there, f->c->path, "modules.json", path, err));
     if (!there) return HONE_OK;
     TRY(hn_json_tree_file(&list, path, &rules, err));
@@ -254,32 +255,40 @@ static const hn_hf_name bert_rank_names[] = {
 static const hn_hf_name roberta_rank_names[] = {
     BERT_NAMES, { "cls", "/classifier.dense", NULL }, { "cls.output", "/classifier.out_proj", NULL }, NAMES_END
 };
-#define BERT(class_names, class_types, names_of, numbers, without)                                              \
+#define BERT(class_names, class_types, names_of, numbers, without, before, suits)                               \
     {                                                                                                           \
         .names = class_names, .types = class_types, .arch = "bert", .root = "bert.", .layers = "encoder.layer", \
         .keys = bert_keys, .tensors = names_of, .idle = "gradient_checkpointing position_offset",               \
-        .left = "*embeddings.position_ids " without, .more = numbers                                            \
+        .left = "*embeddings.position_ids " without, .more = numbers, .front = before, .fits = suits            \
     }
+/* Of a file nothing says which of both it was, but that BERT's are trained with two kinds of text and RoBERTa's with
+ * one. As the other one it gives the same rows. */
+static bool has_one_type(const hn_gguf *g)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "token_types.weight");
+    return t && t->ne[1] == 1;
+}
+static bool has_types(const hn_gguf *g) { return !has_one_type(g); }
 #define POOLER "*pooler.dense.weight *pooler.dense.bias cls.* lm_head.*"
 static const hn_hf_class bert =
-    BERT("BertModel|BertForMaskedLM|BertForPreTraining", "bert", bert_names, bert_more, POOLER);
+    BERT("BertModel|BertForMaskedLM|BertForPreTraining", "bert", bert_names, bert_more, POOLER, "", has_types);
 static const hn_hf_class bert_rank =
-    BERT("BertForSequenceClassification", "", bert_rank_names, bert_rank_more, "cls.*");
+    BERT("BertForSequenceClassification", "bert", bert_rank_names, bert_rank_more, "cls.*", NULL, has_types);
 static const hn_hf_class roberta = BERT("XLMRobertaModel|XLMRobertaForMaskedLM|RobertaModel|RobertaForMaskedLM",
-                                        "xlm-roberta|roberta", bert_names, bert_more, POOLER);
-static const hn_hf_class roberta_rank =
-    BERT("XLMRobertaForSequenceClassification|RobertaForSequenceClassification", "", roberta_rank_names, bert_rank_more,
-         "*pooler.dense.weight *pooler.dense.bias lm_head.*");
+                                        "xlm-roberta|roberta", bert_names, bert_more, POOLER, "", has_one_type);
+static const hn_hf_class roberta_rank = BERT(
+    "XLMRobertaForSequenceClassification|RobertaForSequenceClassification", "xlm-roberta|roberta", roberta_rank_names,
+    bert_rank_more, "*pooler.dense.weight *pooler.dense.bias lm_head.*", "roberta.", has_one_type);
 
 /* ---- nomic-bert ----- */
 
 static const hn_hf_key nomic_keys[] = {
-    U32("n_embd|hidden_size", "embedding_length"),
-    U32("n_layer|num_hidden_layers", "block_count"),
-    U32("n_head|num_attention_heads", "attention.head_count"),
-    U32("n_inner|intermediate_size", "feed_forward_length"),
-    MORE("n_positions|max_position_embeddings", "context_length"),
-    F32_OR("layer_norm_epsilon|layer_norm_eps", "attention.layer_norm_epsilon", 1e-12),
+    U32("hidden_size|n_embd", "embedding_length"),
+    U32("num_hidden_layers|n_layer", "block_count"),
+    U32("num_attention_heads|n_head", "attention.head_count"),
+    U32("intermediate_size|n_inner", "feed_forward_length"),
+    MORE("max_position_embeddings|n_positions", "context_length"),
+    F32_OR("layer_norm_eps|layer_norm_epsilon", "attention.layer_norm_epsilon", 1e-12),
     MORE("rms_norm_eps", NULL),
     MORE("num_key_value_heads", "attention.head_count_kv"),
     MORE("head_dim", "attention.key_length|attention.value_length"),
@@ -310,7 +319,7 @@ static hone_status nomic_more(hn_hf *f, hone_error *err)
     double factor;
     hone_status st;
     TRY(refuse_pruned(f, err));
-    TRY(hn_hf_whole(f, "n_positions|max_position_embeddings", 2048, &n_ctx, err));
+    TRY(hn_hf_whole(f, "max_position_embeddings|n_positions", 2048, &n_ctx, err));
     TRY(hn_hf_whole(f, "max_trained_positions", 2048, &trained, err));
     TRY(hn_hf_number(f, "rotary_scaling_factor", 1, &factor, NULL, err));
     if (factor > 1 && trained < n_ctx) n_ctx = trained;
@@ -337,6 +346,7 @@ static const hn_hf_class nomic = { .names = "NomicBertModel",
                                    .types = "nomic_bert",
                                    .arch = "nomic-bert",
                                    .root = "nomic_bert.",
+                                   .front = "",
                                    .layers = "encoder.layers",
                                    .keys = nomic_keys,
                                    .tensors = nomic_names,
@@ -368,9 +378,10 @@ static const hn_hf_name gemma_names[] = { { "dense_2", "/dense_2", NULL }, { "de
 static const hn_hf_class *gemma_which(const hn_hf *f);
 static hone_status gemma_more(hn_hf *f, hone_error *err) { return hn_hf_put_bool(f, "attention.causal", false, err); }
 static const hn_hf_class gemma = { .names = "Gemma3TextModel",
-                                   .types = "",
+                                   .types = "gemma3_text", /* by which Gemma 3 is found before */
                                    .which = gemma_which,
                                    .arch = "gemma-embedding",
+                                   .front = "",
                                    .keys = gemma_keys,
                                    .tensors = gemma_names,
                                    .tied = true,

@@ -446,12 +446,18 @@ static bool added_flag(const json_t *config, const char *key, int said)
     return json_is_boolean(v) ? json_is_true(v) : said > 0;
 }
 
+hone_status hn_hf_tokenizer_types(hn_gguf_writer *out, const json_t *config, hone_error *err)
+{
+    const json_t *n = json_object_get(config, "type_vocab_size");
+    if (!json_is_integer(n) || json_integer_value(n) < 0 || json_integer_value(n) >= 65536) return HONE_OK;
+    return hn_gguf_put_u32(out, "tokenizer.ggml.token_type_count", (uint32_t)json_integer_value(n), err);
+}
+
 static hone_status put_all(hn_gguf_writer *out, hn_hf_words *w, const about *a, hone_error *err)
 {
     int32_t id[N_SPECIAL];
     hone_status st;
     const json_t *prefix = json_object_get(a->config, "add_prefix_space");
-    const json_t *types = json_object_get(w->t->config, "type_vocab_size");
     if (w->form == HN_HF_SPM && json_is_boolean(prefix)) w->space_prefix = json_is_true(prefix);
     find_specials(w, a, id);
     for (int i = 0; i < N_SPECIAL; i++) TRY(put_id(out, specials[i].key, id[i], err));
@@ -459,9 +465,7 @@ static hone_status put_all(hn_gguf_writer *out, hn_hf_words *w, const about *a, 
     if (w->form == HN_HF_PIECES) TRY(mark_pieces(w, err));
     if (w->form == HN_HF_SPM || w->form == HN_HF_RAW) TRY(hn_hf_words_unmark(w, err));
     TRY(put_words(out, w, err));
-    if (w->form == HN_HF_PIECES || w->form == HN_HF_UNIGRAM)
-        if (json_is_integer(types) && json_integer_value(types) >= 0 && json_integer_value(types) < 65536)
-            TRY(hn_gguf_put_u32(out, "tokenizer.ggml.token_type_count", (uint32_t)json_integer_value(types), err));
+    TRY(hn_hf_tokenizer_types(out, w->t->config, err));
     if (w->form != HN_HF_PIECES) {
         TRY(put_flag(out, "add_bos_token", added_flag(a->config, "add_bos_token", w->add_bos), err));
         TRY(put_flag(out, "add_eos_token", added_flag(a->config, "add_eos_token", w->add_eos), err));

@@ -24,6 +24,8 @@ hone_status hn_hf_tokenizer_there(bool *there, const char *folder, hone_error *e
  * HONE_E_FORMAT: a file contradicts itself or another one. HONE_E_UNSUPPORTED: hone's tokenizers have no such form;
  * the message has the structure found. HONE_E_ARG: pre is not known. */
 hone_status hn_hf_tokenizer_put(hn_gguf_writer *w, const hn_hf_tokenizer *t, hone_error *err);
+/* How many kinds of text there are, of which a model has a row each: of any tokenizer, and of none. */
+hone_status hn_hf_tokenizer_types(hn_gguf_writer *w, const json_t *config, hone_error *err);
 
 /* Writes what transformers reads of the model's tokenizer into the folder, which is there: tokenizer.json,
  * tokenizer_config.json, special_tokens_map.json, tokenizer.model (of SentencePiece's BPE: its scores), chat templates,

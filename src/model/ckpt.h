@@ -28,6 +28,8 @@ typedef struct hn_config {
 } hn_config;
 /* Zero-initialize; free also after a failure. */
 hone_status hn_config_load(hn_config *c, const char *path, hone_error *err);
+/* The same of a text, malloc'ed, which it takes and changes. path: of messages. */
+hone_status hn_config_take(hn_config *c, const char *path, char *text, size_t len, hone_error *err);
 void hn_config_free(hn_config *c);
 const hn_member *hn_config_get(const hn_config *c, const char *key); /* NULL: absent or null */
 

@@ -64,13 +64,20 @@ static hone_status read_member(hn_member *m, hn_jread *j)
 
 hone_status hn_config_load(hn_config *c, const char *path, hone_error *err)
 {
-    hn_jread j;
+    char *text;
     size_t len;
+    hone_status st = hn_source_text(&text, &len, path, MAX_CONFIG_BYTES, err);
+    return st == HONE_OK ? hn_config_take(c, path, text, len, err) : st;
+}
+
+hone_status hn_config_take(hn_config *c, const char *path, char *text, size_t len, hone_error *err)
+{
+    hn_jread j;
     bool more;
     hone_status st;
+    c->text = text;
     c->path = strdup(path);
     if (!c->path) return HN_FAIL(err, HONE_E_NOMEM, "%s", path);
-    if ((st = hn_source_text(&c->text, &len, path, MAX_CONFIG_BYTES, err)) != HONE_OK) return st;
     if ((st = hn_ckpt_json(&j, c->text, len, c->path, NULL, err)) != HONE_OK) return st;
     for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
         hn_member m = { .kind = HN_J_OTHER };

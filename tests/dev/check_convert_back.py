@@ -7,22 +7,30 @@
      of their range,
   3. hone converts the new folder again: the same bytes as the first GGUF file.
 
+RWKV-7 is saved and loaded by flash-linear-attention (which loads without a GPU, and computes only there; skipped where
+it is not installed). RWKV-6's class is in no package: its folder has the names that llama.cpp's converter knows it by.
+
     check_convert_back.py HONE [--case NAME ...] [--keep FOLDER]
 
 Needs torch, transformers, safetensors and gguf; 77 without.
 """
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import check_convert as cc
 import check_transformers as ct
 from check_transformers import np, torch, transformers
+
+# where flash-linear-attention is installed, classes of transformers would compute by it, which needs a GPU
+transformers.utils.import_utils.is_flash_linear_attention_available = lambda: False
 
 
 def hone(*args):
@@ -94,6 +102,95 @@ def check(name, row, seed, top):
     return f"ok: logits {off:.1e}{note}"
 
 
+# ---- RWKV ------------------------------------------------------------------------------------------------------------
+
+E, F, V, H, L = 128, 320, 97, 2, 3
+RWKV = dict(hidden_size=E, num_hidden_layers=L, vocab_size=V, intermediate_size=F)
+
+
+def rwkv6():
+    """Tensors of Rwkv6ForCausalLM (RWKV/v6-Finch-*-HF), and its config."""
+    low, decay = 12, 20
+    t = {"rwkv.embeddings.weight": (V, E), "head.weight": (V, E)}
+    t.update({f"rwkv.{n}.{s}": (E,) for n in ("ln_out", "blocks.0.pre_ln") for s in ("weight", "bias")})
+    for i in range(L):
+        b = f"rwkv.blocks.{i}."
+        t.update({b + f"{n}.{s}": (E,) for n in ("ln1", "ln2", "attention.ln_x") for s in ("weight", "bias")})
+        t.update({b + f"attention.time_maa_{c}": (1, 1, E) for c in "xwkvrg"})
+        t.update({b + f"attention.{n}.weight": (E, E) for n in ("receptance", "key", "value", "gate", "output")})
+        t.update({b + "attention.time_maa_w1": (E, 5 * low), b + "attention.time_maa_w2": (5, low, E),
+                  b + "attention.time_decay": (1, 1, E), b + "attention.time_decay_w1": (E, decay),
+                  b + "attention.time_decay_w2": (decay, E), b + "attention.time_faaaa": (H, E // H),
+                  b + "feed_forward.time_maa_k": (1, 1, E), b + "feed_forward.time_maa_r": (1, 1, E),
+                  b + "feed_forward.key.weight": (F, E), b + "feed_forward.receptance.weight": (E, E),
+                  b + "feed_forward.value.weight": (E, F)})
+    g = torch.Generator().manual_seed(11)
+    return {k: torch.randn(s, generator=g) for k, s in t.items()}, dict(
+        RWKV, architectures=["Rwkv6ForCausalLM"], model_type="rwkv6", attention_hidden_size=E, head_size=E // H,
+        head_size_divisor=8, layer_norm_epsilon=1e-5, rescale_every=6, tie_word_embeddings=False, use_cache=True)
+
+
+def known_to_llama_cpp(names):
+    import gguf
+    of = gguf.get_tensor_name_map(gguf.MODEL_ARCH.RWKV6, L)
+    lerps = {f"time_maa_{c}" for c in "wkvrg"}  # it puts them side by side itself
+    return [n for n in names if n.rsplit(".", 1)[-1] not in lerps and not of.get_name(n, try_suffixes=(".weight", ".bias"))]
+
+
+def there_and_back(first, a, again, b):
+    e = hone(first, "-o", a) or hone(a, "-o", again) or hone(again, "-o", b)
+    same = not e and open(a, "rb").read() == open(b, "rb").read()
+    return e or (None if same else "the second GGUF file differs from the first")
+
+
+def compared(one, two):
+    for k in sorted(set(one) | set(two)):
+        if k not in one or k not in two:
+            return f"{k} is in one folder alone"
+        if one[k].shape != two[k].shape or not torch.equal(one[k].float(), two[k].float()):
+            return f"{k} differs"
+    return None
+
+
+def check_rwkv(version, top):
+    from safetensors.torch import load_file, save_file
+    if version == 7:
+        try:
+            from fla.models import RWKV7Config, RWKV7ForCausalLM
+        except ImportError as e:
+            return f"ok: SKIP, {e}"
+    first, again = os.path.join(top, "m", "model"), os.path.join(top, "n", "model")
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        for d in (first, again):
+            shutil.rmtree(d, ignore_errors=True)
+        if version == 7:
+            model = RWKV7ForCausalLM(RWKV7Config(head_dim=64, decay_low_rank_dim=24, a_low_rank_dim=16,
+                                                 v_low_rank_dim=8, gate_low_rank_dim=40, **RWKV))
+            g = torch.Generator().manual_seed(12)
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.copy_(torch.randn(p.shape, generator=g))
+            model.to(dtype).save_pretrained(first)
+        else:
+            t, config = rwkv6()
+            os.makedirs(first)
+            save_file({k: x.to(dtype) for k, x in t.items()}, os.path.join(first, "model.safetensors"))
+            json.dump(config, open(os.path.join(first, "config.json"), "w"))
+        e = there_and_back(first, os.path.join(top, "a.gguf"), again, os.path.join(top, "b.gguf"))
+        one, two = (load_file(os.path.join(f, "model.safetensors")) for f in (first, again)) if not e else ({}, {})
+        e = e or compared(one, two)
+        if version == 7 and not e:
+            m1, w1 = RWKV7ForCausalLM.from_pretrained(first, output_loading_info=True)
+            m2, w2 = RWKV7ForCausalLM.from_pretrained(again, output_loading_info=True)
+            wrong = {k: v for k, v in w2.items() if v}
+            e = f"from_pretrained: {wrong}" if wrong else compared(dict(m1.named_parameters()), dict(m2.named_parameters()))
+        if version == 6 and not e and known_to_llama_cpp(two):
+            e = f"llama.cpp's converter does not know {known_to_llama_cpp(two)}"
+        if e:
+            return f"{dtype}: {e}"
+    return f"ok: {len(two)} tensors"
+
+
 def main():
     global HONE
     p = argparse.ArgumentParser()
@@ -103,6 +200,7 @@ def main():
     p.add_argument("--seed", type=int, default=7)
     a = p.parse_args()
     HONE = os.path.abspath(a.hone)
+    warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -119,6 +217,11 @@ def main():
                 say = f"{type(e).__name__}: {str(e)[:300]}"
             bad += not say.startswith("ok")
             print(f"{name:24} {say}", flush=True)
+        for version in (6, 7):
+            if not a.case or f"rwkv{version}" in a.case:
+                say = check_rwkv(version, a.keep or t)
+                bad += not say.startswith("ok")
+                print(f"rwkv{version:<20} {say}", flush=True)
     print(f"{bad} failures")
     return 1 if bad else 0
 

@@ -77,13 +77,14 @@ static hone_status convert_back(hone_error *err)
     return st;
 }
 
-static void back_of(const hf_folder *f)
+static void back_of(const hf_folder *f, bool dense)
 {
     char src[128], dst[128];
     hone_error err;
     snprintf(src, sizeof src, "%s/hf", dir);
     snprintf(dst, sizeof dst, "%s/in.gguf", dir);
     hf_write(f, src);
+    if (dense) hf_modules(src, "mean_tokens", true);
     if (hone_convert(src, NULL, "F32", dst, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
     fail_each(convert_back);
     unlink(dst);
@@ -94,13 +95,17 @@ static void back(void **state)
 {
     hf_folder f;
     hf_llama(&f);
-    back_of(&f);
+    back_of(&f, false);
     hf_gemma4(&f);
-    back_of(&f);
+    back_of(&f, false);
     hf_gemma3n(&f);
-    back_of(&f);
+    back_of(&f, false);
     hf_kimi(&f);
-    back_of(&f);
+    back_of(&f, false);
+    hf_roberta(&f);
+    back_of(&f, false);
+    hf_embedding_gemma(&f);
+    back_of(&f, true);
 }
 
 int main(void)

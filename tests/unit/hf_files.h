@@ -370,4 +370,122 @@ static inline void hf_kimi(hf_folder *f)
                2);
 }
 
+/* ---- models that give rows ------------------------------------------------------------------------------- */
+
+#define HF_BERT_SIZES                                                                                \
+    "\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2," \
+    "\"vocab_size\":32,\"hidden_act\":\"gelu\",\"layer_norm_eps\":1e-12,"
+#define HF_BERT_LAYER(root)                                                                                           \
+    root "encoder.layer.#.attention.self.query.weight 16,16;" root                                                    \
+         "encoder.layer.#.attention.self.query.bias 16;" root "encoder.layer.#.attention.self.key.weight 16,16;" root \
+         "encoder.layer.#.attention.self.key.bias 16;" root "encoder.layer.#.attention.self.value.weight 16,16;" root \
+         "encoder.layer.#.attention.self.value.bias 16;" root                                                         \
+         "encoder.layer.#.attention.output.dense.weight 16,16;" root                                                  \
+         "encoder.layer.#.attention.output.dense.bias 16;" root                                                       \
+         "encoder.layer.#.attention.output.LayerNorm.weight 16;" root                                                 \
+         "encoder.layer.#.attention.output.LayerNorm.bias 16;" root                                                   \
+         "encoder.layer.#.intermediate.dense.weight 24,16;" root "encoder.layer.#.intermediate.dense.bias 24;" root   \
+         "encoder.layer.#.output.dense.weight 16,24;" root "encoder.layer.#.output.dense.bias 16;" root               \
+         "encoder.layer.#.output.LayerNorm.weight 16;" root "encoder.layer.#.output.LayerNorm.bias 16;"
+#define HF_BERT_EMBD(root, positions, types)                                                                \
+    root "embeddings.word_embeddings.weight 32,16;" root "embeddings.position_embeddings.weight " positions \
+         ",16;" root "embeddings.token_type_embeddings.weight " types ",16;" root                           \
+         "embeddings.LayerNorm.weight 16;" root "embeddings.LayerNorm.bias 16;"
+
+static inline void hf_bert(hf_folder *f)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\"," HF_BERT_SIZES
+                                "\"max_position_embeddings\":64,\"type_vocab_size\":2}" };
+    hf_add_all(f, HF_BERT_EMBD("", "64", "2"), HF_BERT_LAYER(""), 2);
+}
+
+/* Scores of three classes; positions begin behind those of nothing and of the padding. */
+static inline void hf_roberta(hf_folder *f)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"XLMRobertaForSequenceClassification\"],\"model_type\":"
+                                "\"xlm-roberta\"," HF_BERT_SIZES "\"max_position_embeddings\":66,"
+                                "\"type_vocab_size\":1,\"pad_token_id\":1,"
+                                "\"id2label\":{\"0\":\"no\",\"1\":\"perhaps\",\"2\":\"\u00e9\"}}" };
+    hf_add_all(f,
+               HF_BERT_EMBD("roberta.", "66", "1") "classifier.dense.weight 16,16;classifier.dense.bias 16;"
+                                                   "classifier.out_proj.weight 3,16;classifier.out_proj.bias 3;",
+               HF_BERT_LAYER("roberta."), 2);
+}
+
+static inline void hf_nomic(hf_folder *f)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"NomicBertModel\"],\"model_type\":\"nomic_bert\",\"n_embd\":16,"
+                                "\"n_layer\":2,\"n_head\":2,\"n_inner\":24,\"n_positions\":64,\"vocab_size\":32,"
+                                "\"layer_norm_epsilon\":1e-12,\"activation_function\":\"swiglu\","
+                                "\"rotary_emb_base\":1000,\"rotary_emb_fraction\":1.0,\"type_vocab_size\":2}" };
+    hf_add_all(f,
+               "embeddings.word_embeddings.weight 32,16;embeddings.token_type_embeddings.weight 2,16;"
+               "emb_ln.weight 16;emb_ln.bias 16;",
+               "encoder.layers.#.attn.Wqkv.weight 48,16;encoder.layers.#.attn.out_proj.weight 16,16;"
+               "encoder.layers.#.norm1.weight 16;encoder.layers.#.norm1.bias 16;encoder.layers.#.norm2.weight 16;"
+               "encoder.layers.#.norm2.bias 16;encoder.layers.#.mlp.fc11.weight 24,16;"
+               "encoder.layers.#.mlp.fc12.weight 24,16;encoder.layers.#.mlp.fc2.weight 16,24;",
+               2);
+}
+
+/* Six layers, of which the last sees everything. */
+static inline void hf_embedding_gemma(hf_folder *f)
+{
+    *f = (hf_folder){ .config =
+                          "{\"architectures\":[\"Gemma3TextModel\"],\"model_type\":\"gemma3_text\",\"hidden_size\":16,"
+                          "\"intermediate_size\":24,\"num_hidden_layers\":6,\"num_attention_heads\":2,"
+                          "\"num_key_value_heads\":1,\"head_dim\":8,\"query_pre_attn_scalar\":8,\"vocab_size\":32,"
+                          "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,\"sliding_window\":6,"
+                          "\"hidden_activation\":\"gelu_pytorch_tanh\",\"use_bidirectional_attention\":true,"
+                          "\"rope_theta\":1e6,\"rope_local_base_freq\":10000.0}" };
+    hf_add_all(f, "embed_tokens.weight 32,16;norm.weight 16;",
+               "layers.#.input_layernorm.weight 16;layers.#.post_attention_layernorm.weight 16;"
+               "layers.#.pre_feedforward_layernorm.weight 16;layers.#.post_feedforward_layernorm.weight 16;"
+               "layers.#.self_attn.q_proj.weight 16,16;layers.#.self_attn.k_proj.weight 8,16;"
+               "layers.#.self_attn.v_proj.weight 8,16;layers.#.self_attn.o_proj.weight 16,16;"
+               "layers.#.self_attn.q_norm.weight 8;layers.#.self_attn.k_norm.weight 8;"
+               "layers.#.mlp.gate_proj.weight 24,16;layers.#.mlp.up_proj.weight 24,16;"
+               "layers.#.mlp.down_proj.weight 16,24;",
+               6);
+}
+
+/* The matrix of 2_Dense, 3_Dense. */
+static inline void hf_dense(hf_folder *f, int i)
+{
+    *f = (hf_folder){ .n = 0 };
+    hf_add_all(f, i == 2 ? "linear.weight 12,16;" : "linear.weight 10,12;", NULL, 0);
+}
+
+/* What sentence-transformers puts beside a model: pooling, and two layers behind it where `dense`. */
+static inline void hf_modules(const char *folder, const char *mode, bool dense)
+{
+    char path[256], text[1024];
+    int n = snprintf(text, sizeof text,
+                     "[{\"idx\":0,\"name\":\"0\",\"path\":\"\",\"type\":\"sentence_transformers.models.Transformer\"},"
+                     "{\"idx\":1,\"name\":\"1\",\"path\":\"1_Pooling\",\"type\":"
+                     "\"sentence_transformers.models.Pooling\"}");
+    snprintf(path, sizeof path, "%s/1_Pooling", folder);
+    mkdir(path, 0700);
+    for (int i = 2; dense && i < 4; i++) {
+        hf_folder f;
+        char config[256];
+        hf_dense(&f, i);
+        snprintf(config, sizeof config,
+                 "{\"in_features\":%d,\"out_features\":%d,\"bias\":false,\"activation_function\":"
+                 "\"torch.nn.modules.linear.Identity\"}",
+                 i == 2 ? 16 : 12, i == 2 ? 12 : 10);
+        f.config = config;
+        snprintf(path, sizeof path, "%s/%d_Dense", folder, i);
+        hf_write(&f, path);
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      ",{\"idx\":%d,\"name\":\"%d\",\"path\":\"%d_Dense\",\"type\":"
+                      "\"sentence_transformers.models.Dense\"}",
+                      i, i, i);
+    }
+    snprintf(text + n, sizeof text - (size_t)n, "]");
+    hf_write_text(folder, "modules.json", text);
+    snprintf(text, sizeof text, "{\"word_embedding_dimension\":16,\"pooling_mode_%s\":true}", mode);
+    hf_write_text(folder, "1_Pooling/config.json", text);
+}
+
 #endif

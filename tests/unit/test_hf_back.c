@@ -177,6 +177,130 @@ static void kimi_linear(void **state)
     round_trip(&f, "F32", "");
 }
 
+/* ---- models that give rows ------------------------------------------------------------------------------- */
+
+static bool says(const char *file, const char *what)
+{
+    char text[4096] = { 0 };
+    FILE *o = fopen(file, "rb");
+    if (!o) return false;
+    size_t n = fread(text, 1, sizeof text - 1, o);
+    fclose(o);
+    return n < sizeof text - 1 && strstr(text, what) != NULL;
+}
+
+/* With modules of sentence-transformers: there, back, there. mode NULL: without. */
+static void rows_and_back(hf_folder *f, const char *mode, bool dense)
+{
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        f->bf16 = bf16 != 0;
+        hf_write(f, at("rows"));
+        if (mode) hf_modules(at("rows"), mode, dense);
+        convert(at("rows"), NULL, at("rows.gguf"));
+        mkdir(at("again"), 0700);
+        convert(at("rows.gguf"), NULL, at("again/rows"));
+        check_folder(f, at("again/rows"), "");
+        convert(at("again/rows"), NULL, at("again/rows.gguf"));
+        assert_same_files(at("rows.gguf"), at("again/rows.gguf"));
+        assert_int_equal(access(at("again/rows/modules.json"), F_OK) == 0, mode != NULL);
+        assert_int_equal(access(at("again/rows/3_Dense/model.safetensors"), F_OK) == 0, dense);
+        for (int i = 2; dense && i < 4; i++) {
+            hf_folder d;
+            hf_dense(&d, i);
+            check_folder(&d, at(i == 2 ? "again/rows/2_Dense" : "again/rows/3_Dense"), "");
+        }
+        if (bf16) break;
+        hf_remove(at("rows"));
+        hf_remove(at("again"));
+    }
+}
+
+static void forget(void)
+{
+    hf_remove(at("rows"));
+    hf_remove(at("again"));
+}
+
+static void bert(void **state)
+{
+    static const char *const modes[] = { "cls_token", "mean_tokens", "lasttoken" };
+    char want[64];
+    hf_folder f;
+    hf_bert(&f);
+    rows_and_back(&f, NULL, false);
+    forget();
+    for (int i = 0; i < 3; i++) {
+        rows_and_back(&f, modes[i], false);
+        for (int k = 0; k < 3; k++) {
+            snprintf(want, sizeof want, "\"pooling_mode_%s\": %s", modes[k], k == i ? "true" : "false");
+            assert_true(says(at("again/rows/1_Pooling/config.json"), want));
+        }
+        assert_true(says(at("again/rows/modules.json"), "\"sentence_transformers.models.Normalize\""));
+        assert_true(says(at("again/rows/sentence_bert_config.json"), "\"max_seq_length\": 64"));
+        forget();
+    }
+}
+
+/* Two rows of positions are in no file of GGUF: they are 0 again. */
+static void roberta(void **state)
+{
+    static const char name[] = "roberta.embeddings.position_embeddings.weight";
+    hone_error err;
+    hn_ckpt *c;
+    hf_folder f;
+    float x[66 * 16];
+    hf_roberta(&f);
+    hf_write(&f, at("rows"));
+    convert(at("rows"), NULL, at("rows.gguf"));
+    mkdir(at("again"), 0700);
+    convert(at("rows.gguf"), NULL, at("again/rows"));
+    assert_int_equal(hn_ckpt_new(&c, at("again/rows"), &err), HONE_OK);
+    assert_int_equal(hn_ckpt_folder(c, at("again/rows"), &err), HONE_OK);
+    const hn_ckpt_tensor *t = hn_ckpt_find(c, name, strlen(name));
+    assert_non_null(t);
+    assert_int_equal(t->ne[1], 66);
+    assert_int_equal(hn_source_read(&c->part[t->part], t->off, x, sizeof x, &err), HONE_OK);
+    for (size_t i = 0; i < 66 * 16; i++) assert_true(x[i] == (i < 32 ? 0 : hf_value(name, i)));
+    assert_int_equal(c->n, (size_t)f.n);
+    hn_ckpt_free(c);
+    convert(at("again/rows"), NULL, at("again/rows.gguf"));
+    assert_same_files(at("rows.gguf"), at("again/rows.gguf"));
+    assert_true(says(at("again/rows/config.json"), "\"XLMRobertaForSequenceClassification\""));
+    assert_true(says(at("again/rows/config.json"), "\"1\": \"perhaps\""));
+    assert_true(says(at("again/rows/config.json"), "\"max_position_embeddings\": 66"));
+    forget();
+}
+
+static void nomic(void **state)
+{
+    hf_folder f;
+    hf_nomic(&f);
+    rows_and_back(&f, "mean_tokens", false);
+    assert_true(says(at("again/rows/config.json"), "\"hidden_size\": 16")); /* as transformers' own class says it */
+    forget();
+}
+
+static void embedding_gemma(void **state)
+{
+    hf_folder f;
+    hf_embedding_gemma(&f);
+    rows_and_back(&f, NULL, false);
+    forget();
+    rows_and_back(&f, "mean_tokens", true);
+    assert_true(says(at("again/rows/config.json"), "\"use_bidirectional_attention\": true"));
+    assert_true(says(at("again/rows/2_Dense/config.json"), "\"out_features\": 12"));
+    forget();
+}
+
+/* Another family's rows may be pooled, too. */
+static void pooled_llama(void **state)
+{
+    hf_folder f;
+    hf_llama(&f);
+    rows_and_back(&f, "lasttoken", false);
+    forget();
+}
+
 /* −exp is no one to one of F32: the number that comes back is one that leads to the same file. */
 static void decays(void **state)
 {
@@ -229,7 +353,8 @@ static void types(void **state)
 }
 
 /* The file with keys or tensors changed. */
-static void rewrite(const char *from, const char *to, const char *leave_key, const char *leave_tensor, const char *add)
+static void rewrite_as(const char *from, const char *to, const char *leave_key, const uint32_t *value,
+                       const char *leave_tensor, const char *add)
 {
     hone_error err;
     hn_gguf *g;
@@ -238,7 +363,8 @@ static void rewrite(const char *from, const char *to, const char *leave_key, con
     assert_int_equal(hn_gguf_open(&g, from, &err), HONE_OK);
     assert_int_equal(hn_gguf_writer_new(&w, &err), HONE_OK);
     assert_int_equal(hn_gguf_put_all(w, g, leave_key ? except : NULL, &err), HONE_OK);
-    if (leave_key) assert_int_equal(hn_gguf_put_f32(w, leave_key, 0.25f, &err), HONE_OK);
+    if (value) assert_int_equal(hn_gguf_put_u32(w, leave_key, *value, &err), HONE_OK);
+    else if (leave_key) assert_int_equal(hn_gguf_put_f32(w, leave_key, 0.25f, &err), HONE_OK);
     for (int pass = 0; pass < 2; pass++) {
         for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
             const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
@@ -249,14 +375,72 @@ static void rewrite(const char *from, const char *to, const char *leave_key, con
             else assert_int_equal(hn_gguf_put_tensor(w, name, t->type, t->ne, t->n_dim, &err), HONE_OK);
         }
         const uint64_t ne = 4;
-        const float zero[4] = { 0 };
-        if (add && pass) assert_int_equal(hn_gguf_write_data(w, zero, sizeof zero, &err), HONE_OK);
+        const float some[4] = { 1, 3, 2, 5 };
+        if (add && pass) assert_int_equal(hn_gguf_write_data(w, some, sizeof some, &err), HONE_OK);
         else if (add) assert_int_equal(hn_gguf_put_tensor(w, add, HN_F32, &ne, 1, &err), HONE_OK);
         if (!pass) assert_int_equal(hn_gguf_write_begin(w, to, &err), HONE_OK);
     }
     assert_int_equal(hn_gguf_write_end(w, &err), HONE_OK);
     hn_gguf_writer_free(w);
     hn_gguf_close(g);
+}
+
+static void rewrite(const char *from, const char *to, const char *leave_key, const char *leave_tensor, const char *add)
+{
+    rewrite_as(from, to, leave_key, NULL, leave_tensor, add);
+}
+static void rewrite_key(const char *from, const char *to, const char *key, uint32_t value)
+{
+    rewrite_as(from, to, key, &value, NULL, NULL);
+}
+
+/* A file without some keys, as others write it, whose reader takes what they said for granted: the folder says it. */
+static void unsaid(const hf_folder *f, const char *const *except)
+{
+    hone_error err;
+    hn_gguf *g;
+    hn_gguf_writer *w;
+    hf_write(f, at("full"));
+    convert(at("full"), NULL, at("full.gguf"));
+    assert_int_equal(hn_gguf_open(&g, at("full.gguf"), &err), HONE_OK);
+    for (int i = 0; except[i]; i++) assert_true(hn_gguf_find(g, except[i]) >= 0);
+    assert_int_equal(hn_gguf_writer_new(&w, &err), HONE_OK);
+    assert_int_equal(hn_gguf_put_all(w, g, except, &err), HONE_OK);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
+        char name[80];
+        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        assert_int_equal(hn_gguf_put_tensor(w, name, t->type, t->ne, t->n_dim, &err), HONE_OK);
+    }
+    assert_int_equal(hn_gguf_write_begin(w, at("less.gguf"), &err), HONE_OK);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
+        assert_int_equal(hn_gguf_write_data(w, t->data, t->n_bytes, &err), HONE_OK);
+    }
+    assert_int_equal(hn_gguf_write_end(w, &err), HONE_OK);
+    hn_gguf_writer_free(w);
+    hn_gguf_close(g);
+    mkdir(at("again"), 0700);
+    convert(at("less.gguf"), NULL, at("again/full"));
+    convert(at("again/full"), NULL, at("again/full.gguf"));
+    assert_same_files(at("full.gguf"), at("again/full.gguf"));
+    hf_remove(at("full"));
+    hf_remove(at("again"));
+}
+
+static void unsaid_keys(void **state)
+{
+    static const char *const bases[] = { "gemma-embedding.rope.freq_base_swa", NULL };
+    static const char *const heads[] = { "gemma-embedding.attention.key_length",
+                                         "gemma-embedding.attention.value_length", NULL };
+    static const char *const widths[] = { "kimi-linear.expert_feed_forward_length",
+                                          "kimi-linear.expert_shared_feed_forward_length", NULL };
+    hf_folder f;
+    hf_embedding_gemma(&f);
+    unsaid(&f, bases);
+    unsaid(&f, heads);
+    hf_kimi(&f);
+    unsaid(&f, widths);
 }
 
 static void refusals(void **state)
@@ -272,7 +456,7 @@ static void refusals(void **state)
     refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "no tensor blk.1.ffn_up.weight");
     rewrite(at("m2.gguf"), at("x.gguf"), NULL, "token_embd.weight", NULL);
     refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "no token_embd.weight");
-    rewrite(at("m2.gguf"), at("x.gguf"), NULL, "rope_freqs.weight", "rope_freqs.weight"); /* factors of 0 */
+    rewrite(at("m2.gguf"), at("x.gguf"), NULL, "rope_freqs.weight", "rope_freqs.weight"); /* up and down */
     refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "rope_freqs.weight are none that a config");
     rewrite(at("m2.gguf"), at("x.gguf"), "llama.attention.layer_norm_rms_epsilon", NULL,
             NULL); /* another number is one */
@@ -285,9 +469,28 @@ static void refusals(void **state)
     refused(at("m2.gguf"), NULL, at("x.gguf"), HONE_E_UNSUPPORTED, "already GGUF");
     refused(at("m2.gguf"), NULL, at("m2/config.json"), HONE_E_ARG, "is a file");
     refused(at("m2.gguf"), NULL, at("m2.gguf"), HONE_E_ARG, "m2.gguf");
+    rewrite(at("m2.gguf"), at("x.gguf"), "llama.rope.scaling.attn_factor", NULL, NULL);
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "the angles that its keys llama.rope.* make are none");
     mkdir(at("empty"), 0700);
     convert(at("m2.gguf"), NULL, at("empty"));
     assert_int_equal(access(at("empty/config.json"), F_OK), 0);
+}
+
+/* Rows that stay as they are have no module; a classifier's names are texts. */
+static void odd_rows(void **state)
+{
+    hf_folder f;
+    hf_bert(&f);
+    hf_write(&f, at("m4"));
+    hf_modules(at("m4"), "cls_token", false);
+    convert(at("m4"), NULL, at("m4.gguf"));
+    static const uint32_t none = 0, rank = 4;
+    rewrite_key(at("m4.gguf"), at("x.gguf"), "bert.pooling_type", none);
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED,
+            "bert.pooling_type is nothing that a config of class BertModel can say");
+    rewrite_key(at("m4.gguf"), at("x.gguf"), "bert.pooling_type", rank);
+    refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "bert.pooling_type");
+    assert_int_not_equal(access(at("x"), F_OK), 0);
 }
 
 /* Asked to stop: nothing is left, and a folder that was there stays. */
@@ -310,6 +513,23 @@ static void stopped(void **state)
         assert_int_equal(hone_convert(at("m3.gguf"), NULL, NULL, at("gone"), &pr, &err), HONE_E_INTERRUPTED);
         assert_int_not_equal(access(at("gone"), F_OK), 0);
     }
+    hf_embedding_gemma(&f); /* and nothing of folders in it */
+    hf_write(&f, at("m5"));
+    hf_modules(at("m5"), "mean_tokens", true);
+    convert(at("m5"), NULL, at("m5.gguf"));
+    int most = 0;
+    for (int n = 0;; n++) {
+        int left = n;
+        hone_error err;
+        const hone_progress pr = { .arg = &left, .abort_fn = stop };
+        hone_status st = hone_convert(at("m5.gguf"), NULL, NULL, at("gone"), &pr, &err);
+        most = n;
+        if (st == HONE_OK) break;
+        assert_int_equal(st, HONE_E_INTERRUPTED);
+        assert_int_not_equal(access(at("gone"), F_OK), 0);
+    }
+    assert_true(most > 80); /* its tensors, the last ones in folders of their own */
+    hf_remove(at("gone"));
     hone_error err;
     const hone_progress pr = { .abort_fn = intrude }; /* what another puts there meanwhile is not ours */
     mkdir(at("shared"), 0700);
@@ -321,9 +541,15 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),       cmocka_unit_test(gemma2),  cmocka_unit_test(gpt2),   cmocka_unit_test(types),
-        cmocka_unit_test(refusals),    cmocka_unit_test(stopped), cmocka_unit_test(gemma4), cmocka_unit_test(gemma3n),
+        cmocka_unit_test(llama),       cmocka_unit_test(gemma2),
+        cmocka_unit_test(gpt2),        cmocka_unit_test(types),
+        cmocka_unit_test(refusals),    cmocka_unit_test(stopped),
+        cmocka_unit_test(gemma4),      cmocka_unit_test(gemma3n),
         cmocka_unit_test(kimi_linear), cmocka_unit_test(decays),
+        cmocka_unit_test(bert),        cmocka_unit_test(roberta),
+        cmocka_unit_test(nomic),       cmocka_unit_test(embedding_gemma),
+        cmocka_unit_test(unsaid_keys), cmocka_unit_test(pooled_llama),
+        cmocka_unit_test(odd_rows),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
