@@ -24,8 +24,9 @@ static const hn_opt model_opts[] = {
     HN_OPT("lora-dir", NULL, FILE, "DIR",
            "let clients load adapters of the first model that lie below DIR, and unload them", .use = HN_USE_NONE),
     HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one that the files name"),
-    HN_OPT("pooling", NULL, CHOICE, "HOW", "how rows become a vector at /v1/embeddings (default: as each model says)",
-           .choices = "mean|cls|last"),
+    HN_OPT("pooling", NULL, CHOICE, "HOW",
+           "how rows become a vector at /v1/embeddings (default: as each model says); none: /embeddings gives them all",
+           .choices = "none|mean|cls|last"),
     HN_OPT("chat-template", NULL, STR, "NAME",
            "a format by name (chatml, llama3, …), or @FILE with a Jinja template (default: each model's own)",
            .use = HN_USE_AT),
@@ -253,6 +254,7 @@ static int read_settings(serving *s)
     const char *pooling = hn_opts_str(o, "pooling"), *scope = hn_opts_str(o, "cache-scope");
     p->cache_scope = !scope ? HN_CACHE_BY_ADDRESS : strcmp(scope, "all") == 0 ? HN_CACHE_OF_ALL : HN_CACHE_BY_CLIENT;
     p->shelf.pooling = !pooling                       ? HONE_POOL_FILE
+                       : strcmp(pooling, "none") == 0 ? HONE_POOL_NONE
                        : strcmp(pooling, "mean") == 0 ? HONE_POOL_MEAN
                        : strcmp(pooling, "cls") == 0  ? HONE_POOL_CLS
                                                       : HONE_POOL_LAST;

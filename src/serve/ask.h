@@ -147,6 +147,8 @@ typedef struct hn_ask {
     int32_t dimensions; /* 0: all */
     int32_t top_n;      /* 0: all */
     bool return_documents, truncate;
+    bool flat_scores; /* RERANK: in the shape that text-embeddings-inference has */
+    bool token_rows;  /* EMBED: the shape has a place for a row of each token */
 
     int32_t n_prompt_tokens; /* told by the core before begin, for voices that say it first; 0: not yet known */
     const char *ignored;     /* "a, b": fields that were passed over, for x-hone-ignored; "": none */
@@ -225,7 +227,8 @@ typedef struct hn_found {
     size_t len;
     const hone_span *input; /* RENDER [n_input] */
     size_t n_input;
-    const float *vectors; /* EMBED [n_prompt][n_dim] */
+    const float *vectors;  /* EMBED [n_prompt][n_dim]; with n_rows [Σ][n_dim] */
+    const int32_t *n_rows; /* EMBED [n_prompt] of each input; NULL: one */
     int32_t n_dim;
     const float *scores; /* RERANK [n_prompt - 1] of documents */
     double total_ms, load_ms;

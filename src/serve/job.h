@@ -95,11 +95,13 @@ typedef struct hn_job {
     size_t n_strand;
     uint64_t t_begin, t_queued, deadline; /* ns, monotonic; deadline 0: none */
 
-    /* embeddings: vectors [n_run][n_dim], so many of them computed */
+    /* embeddings: vectors [n_rows][n_dim], so many inputs and rows of them computed; a row of each token where each is
+     * wanted (row_count [n_run]), else one of each input */
     hone_pooling pooling;
     float *vectors;
+    int32_t *row_count;
     int32_t n_dim;
-    size_t n_embedded;
+    size_t n_rows, n_embedded, rows_embedded;
 
     /* the desk's */
     struct hn_job *next_dirty;
