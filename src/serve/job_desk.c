@@ -191,9 +191,10 @@ static void drop_held(hn_strand *s)
 static void say_text(hn_strand *s, const char *text, size_t len)
 {
     hn_usage now;
+    const hn_ask *a = &s->run->job->ask;
     hn_say what = { .kind = HN_SAY_TEXT, .text = text, .len = len, .token = s->held, .n_token = s->n_held };
     if (!len) return;
-    if (s->run->job->ask.timings_per_token) {
+    if (a->timings_per_token || (a->stream && a->return_tokens)) { /* or counts so far */
         now = usage_of(s->run->job, s);
         what.usage = &now;
     }
@@ -505,9 +506,17 @@ static bool keep_logprobs(hn_run *run, const hone_event *e)
     return true;
 }
 
+static void say_progress(hn_run *run, const hone_event *e, int32_t done, double ms)
+{
+    say(strand_of(run, 0),
+        (hn_say){
+            .kind = HN_SAY_PROGRESS, .total = e->n_prompt, .cached = e->n_cached, .done = done, .ms = ms });
+}
+
 static void take_progress(hn_run *run, const hone_event *e)
 {
     hn_job *j = run->job;
+    bool first = !run->seen;
     if (!run->seen) {
         run->seen = true;
         hn_tally_add(j->server->tally, HN_COUNT_PROMPT, run->n);
@@ -520,12 +529,9 @@ static void take_progress(hn_run *run, const hone_event *e)
     if (run->n_cached < e->n_cached && !run->n_done) run->n_cached = e->n_cached;
     run->n_done = e->n_done;
     if (!keep_logprobs(run, e)) fail_memory(j);
-    if (j->ask.stream && j->ask.include_progress)
-        say(strand_of(run, 0), (hn_say){ .kind = HN_SAY_PROGRESS,
-                                         .total = e->n_prompt,
-                                         .cached = e->n_cached,
-                                         .done = e->n_done,
-                                         .ms = ms_between(j->t_prompt, hn_serve_ns()) });
+    if (!j->ask.stream || !j->ask.include_progress) return;
+    if (first) say_progress(run, e, e->n_cached, 0); /* where it began from */
+    say_progress(run, e, e->n_done, ms_between(j->t_prompt, hn_serve_ns()));
 }
 
 static bool on_event(void *arg, const hone_event *e)

@@ -486,6 +486,31 @@ static bool find_pieces(hn_job *j, hn_found *f, hn_refusal *r)
     return true;
 }
 
+/* Takes the token that begins every text from a rendering that begins with it: who sends the prompt to /completion gets
+ * it there, once. */
+static bool drop_bos(hn_run *run, hn_refusal *r)
+{
+    const hone_model *m = run->job->book->model;
+    hone_chat_text *t = &run->rendered;
+    int32_t *ids;
+    size_t n = 0, n_bos = 0;
+    hone_error err;
+    if (hone_tokenize(m, "", 0, HONE_TOK_ADD, &ids, &n, &err) != HONE_OK)
+        return refuse_error(&err, "invalid_type", "messages", r);
+    bool added = n && ids[0] == hone_token_bos(m);
+    hone_free(ids);
+    const char *bos = added ? hone_token_piece(m, hone_token_bos(m), true, &n_bos) : NULL;
+    if (!bos || !n_bos || n_bos > t->len || memcmp(t->text, bos, n_bos) != 0) return true;
+    if (t->n_input && t->input[0].begin < n_bos) return true; /* somebody wrote it */
+    t->len -= n_bos;
+    memmove(t->text, t->text + n_bos, t->len + 1);
+    for (size_t i = 0; i < t->n_input; i++) {
+        t->input[i].begin -= n_bos;
+        t->input[i].end -= n_bos;
+    }
+    return true;
+}
+
 bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r)
 {
     hn_run *run = j->n_run ? &j->run[0] : NULL;
@@ -499,6 +524,7 @@ bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r)
         f.n_tokens = run->n > INT32_MAX ? INT32_MAX : (int32_t)run->n;
         f.ids = run->ids;
         f.n_ids = run->n;
+        if (j->ask.kind == HN_ASK_RENDER && !drop_bos(run, r)) return false;
         f.text = run->rendered.text;
         f.len = run->rendered.len;
         f.input = run->rendered.input;
