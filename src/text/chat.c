@@ -189,6 +189,14 @@ static void datetime(char out[64], const hn_jinja_time *t)
              t->second);
 }
 
+static void this_time(hn_jinja_time *out)
+{
+    time_t t = time(NULL);
+    struct tm tm = { .tm_year = 70, .tm_mday = 1 };
+    gmtime_r(&t, &tm);
+    *out = (hn_jinja_time){ tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec };
+}
+
 /* The variables of a rendering, or NULL: out of memory. */
 static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen)
 {
@@ -204,9 +212,11 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
         ok = s && set(o, "functions", json_string(s));
         free(s);
     }
-    if (ok && c->now && hn_jinja_mentions(t, "datetime")) {
+    if (ok && hn_jinja_mentions(t, "datetime") && !json_object_get(c->variables, "datetime")) {
         char s[64];
-        datetime(s, c->now);
+        hn_jinja_time now;
+        if (!c->now) this_time(&now);
+        datetime(s, c->now ? c->now : &now);
         ok = set(o, "datetime", json_string(s));
     }
     const char *name;

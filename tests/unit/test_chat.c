@@ -513,6 +513,15 @@ static void continued(void **state)
         hone_chat_text_free(&t);
     }
     hone_chat_text t;
+    hone_chat_params dated = { .messages = "[{\"role\":\"user\",\"content\":\"Hi\"}]",
+                               .chat_template = "{{ messages[0].content + datetime + functions }}" };
+    assert_int_equal(hone_chat_render(NULL, &dated, &t, NULL), HONE_OK); /* nobody says what time it is */
+    assert_true(t.len == strlen("HiNov 27 2026 00:00:00 GMT") && strcmp(t.text + t.len - 4, " GMT") == 0);
+    hone_chat_text_free(&t);
+    dated.variables = "{\"datetime\":\"now\"}";
+    assert_int_equal(hone_chat_render(NULL, &dated, &t, NULL), HONE_OK);
+    assert_string_equal(t.text, "Hinow");
+    hone_chat_text_free(&t);
     hone_chat_params both = { .messages = "[{\"role\":\"assistant\",\"content\":\"It is\"}]",
                               .chat_template = "chatml",
                               .continue_final = true,
