@@ -201,6 +201,7 @@ typedef struct hn_usage {
 typedef struct hn_say {
     hn_say_kind kind;
     int32_t prompt, choice; /* which prompt's, which of its n */
+    int32_t slot;           /* where it was computed; -1: nowhere */
     const char *text;
     size_t len;
     int32_t call; /* 0, 1, … of this choice */

@@ -49,6 +49,7 @@ typedef struct hn_strand {
     bool turned;           /* its turn ended, and ignore_eos wants more: the rest is read as a text */
     hone_stream *stream;   /* of a text */
     hone_matcher *matcher; /* of a text that has a form */
+    int32_t slot; /* the scheduler's; -1: none yet */
     bool echoed, ended, called;
     uint64_t t_last; /* of its last token; 0: none yet */
     int32_t n_token, n_reasoning;

@@ -131,6 +131,7 @@ static void say(hn_strand *s, hn_say what)
     hn_parcel *b = parcel_of(s->run->job);
     what.prompt = s->run->index;
     what.choice = s->choice;
+    what.slot = s->slot;
     if (b && !hn_parcel_say(b, &what)) fail_memory(s->run->job);
 }
 
@@ -537,6 +538,7 @@ static void take_progress(hn_run *run, const hone_event *e)
 static bool on_event(void *arg, const hone_event *e)
 {
     hn_run *run = arg;
+    strand_of(run, e->choice)->slot = e->slot;
     switch (e->kind) {
     case HONE_EVENT_PROMPT: take_progress(run, e); return true;
     case HONE_EVENT_TOKEN: return take_token(strand_of(run, e->choice), e);
@@ -589,6 +591,7 @@ static hone_status submit(hn_run *run, hone_error *err)
                        .adapters = j->adapters,
                        .scales = j->scales,
                        .n_adapters = (int32_t)j->n_adapters,
+                       .slot_plus_1 = a->slot >= 0 && a->slot < INT32_MAX ? a->slot + 1 : 0,
                        .mask = masks ? on_mask : NULL,
                        .event = on_event,
                        .arg = run };

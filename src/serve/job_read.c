@@ -429,16 +429,12 @@ static bool client_timeout(const hn_job *j, int64_t *ms, hn_refusal *r)
     return true;
 }
 
-/* What was asked for and has no effect here: which place computes an answer, and how long ollama would keep a model. */
+/* What was asked for and has no effect here: how long ollama would keep a model. */
 static bool note_ignored(hn_job *j, hn_refusal *r)
 {
-    const char *slot = j->ask.slot >= 0 ? "id_slot" : "",
-               *keep = j->ask.keep_alive_ms >= 0 && j->ask.kind != HN_ASK_LOAD ? "keep_alive" : "";
     hn_bytes o = { 0 };
-    if (!*slot && !*keep) return true;
-    hn_bytes_text(&o, j->ask.ignored);
-    if (*slot) hn_bytes_printf(&o, "%s%s", o.n ? ", " : "", slot);
-    if (*keep) hn_bytes_printf(&o, "%s%s", o.n ? ", " : "", keep);
+    if (j->ask.keep_alive_ms < 0 || j->ask.kind == HN_ASK_LOAD) return true;
+    hn_bytes_printf(&o, "%s%skeep_alive", j->ask.ignored, *j->ask.ignored ? ", " : "");
     const char *all = hn_bytes_ok(&o) ? hn_arena_strndup(j->ask.arena, o.p, o.n) : NULL;
     hn_bytes_free(&o);
     if (!all) return no_memory(r);

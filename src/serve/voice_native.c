@@ -244,7 +244,7 @@ static void last_fields(hn_bytes *o, const hn_ask *a, const hn_head *h, const hn
 {
     const native_own *own = a->own;
     const hn_usage *u = hn_say_usage(end);
-    hn_bytes_printf(o, ",\"id_slot\":%d,\"stop\":true", a->slot);
+    hn_bytes_printf(o, ",\"id_slot\":%d,\"stop\":true", end->slot);
     hn_part_text(o, "model", h->model);
     hn_part_int(o, "tokens_predicted", u->completion);
     hn_part_int(o, "tokens_evaluated", u->prompt);
@@ -331,7 +331,7 @@ static void frame(const hn_ask *a, const hn_head *h, native_state *st, const hn_
     } else {
         const hn_usage *u = s[n - 1].usage;
         for (size_t i = 0; i < n; i++) st->choice[at].n_tok += (int32_t)s[i].n_token;
-        hn_bytes_printf(&all, ",\"id_slot\":%d,\"stop\":false", a->slot);
+        hn_bytes_printf(&all, ",\"id_slot\":%d,\"stop\":false", s->slot);
         hn_part_int(&all, "tokens_predicted", u ? u->completion : st->choice[at].n_tok);
         hn_part_int(&all, "tokens_evaluated", u ? u->prompt : s->total);
         if (s->kind == HN_SAY_TEXT) probabilities(&all, a, s, n, s->prompt, s->choice);
