@@ -194,6 +194,7 @@ typedef struct hn_said_token {
 /* Of one choice, or of a whole answer: sums; then prompt counts each prompt once. */
 typedef struct hn_usage {
     int32_t prompt, cached, completion, reasoning; /* tokens */
+    int32_t timed; /* of completion, those that predicted_ms went by for: the first step's came with the prompt */
     double queue_ms, ttft_ms, prompt_ms, predicted_ms, load_ms, total_ms;
     uint64_t seed;
 } hn_usage;

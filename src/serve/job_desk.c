@@ -111,6 +111,7 @@ static hn_usage usage_of(const hn_job *j, const hn_strand *s)
 {
     hn_usage u = { .completion = s ? s->n_token : j->n_completion,
                    .reasoning = s ? s->n_reasoning : j->n_reasoning,
+                   .timed = s ? s->n_token - s->n_first : j->n_completion - j->n_first,
                    .queue_ms = ms_between(j->t_begin, j->t_prompt),
                    .ttft_ms = ms_between(j->t_begin, j->t_first),
                    .prompt_ms = ms_between(j->t_prompt, j->t_first ? j->t_first : j->t_last),
@@ -399,10 +400,15 @@ static bool take_token(hn_strand *s, const hone_event *e)
     if (j->failed) return false;
     if (!j->t_first) {
         j->t_first = now;
+        j->first_step = hn_desk_step_ns(j->server->desk);
         hn_tally_take(j->server->tally, HN_TIME_FIRST, ms_between(j->t_begin, now) * 1e-3);
     }
     if (s->t_last) hn_tally_take(j->server->tally, HN_TIME_BETWEEN, ms_between(s->t_last, now) * 1e-3);
     s->t_last = j->t_last = now; /* choices have their tokens in the same steps: gaps are each one's */
+    if (hn_desk_step_ns(j->server->desk) == j->first_step) {
+        s->n_first++;
+        j->n_first++;
+    }
     s->n_token++;
     j->n_completion++;
     hn_tally_add(j->server->tally, HN_COUNT_GENERATED, 1);

@@ -141,6 +141,35 @@ static void the_end_says_why(void **state)
     stop(&r);
 }
 
+/* Rates are of the tokens that the time went by for: the first of each choice came with the prompt. */
+static void rates_are_of_their_time(void **state)
+{
+    static const struct {
+        const char *more;
+        int n, timed;
+    } rows[] = { { "\"n_predict\":1", 1, 0 },
+                 { "\"n_predict\":2", 2, 1 },
+                 { "\"n_predict\":16", 16, 15 },
+                 { "\"n_predict\":4,\"n\":2", 4, 3 } };
+    running r = { 0 };
+    char body[200];
+    start(&r, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"cache_prompt\":false,%s}", rows[i].more);
+        json_t *o = ask_json(r.port, "POST", "/completion", body, 200),
+               *t = json_object_get(json_is_array(o) ? json_array_get(o, 1) : o, "timings");
+        double ms = json_number_value(json_object_get(t, "predicted_ms")),
+               each = json_number_value(json_object_get(t, "predicted_per_token_ms")),
+               rate = json_number_value(json_object_get(t, "predicted_per_second"));
+        assert_int_equal(int_of(t, "predicted_n"), rows[i].n);
+        assert_true(fabs(each * rows[i].timed - (rows[i].timed ? ms : 0)) < 0.001 * (rows[i].timed + 1));
+        assert_true(fabs(rate * ms / 1000 - rows[i].timed) < 0.01 * (rows[i].timed + 1) && (rows[i].timed || rate == 0));
+        assert_true(json_number_value(json_object_get(t, "prompt_per_token_ms")) > 0);
+        json_decref(o);
+    }
+    stop(&r);
+}
+
 /* The steps of a prompt's reading in a stream of this body; *cached: where it began. */
 static int progress_of(int port, const char *path, const char *body, json_int_t *cached)
 {
@@ -337,6 +366,7 @@ int main(void)
                                         cmocka_unit_test(prompts_have_many_shapes),
                                         cmocka_unit_test(a_stream_tells_its_tokens),
                                         cmocka_unit_test(the_end_says_why),
+                                        cmocka_unit_test(rates_are_of_their_time),
                                         cmocka_unit_test(progress_begins_and_ends),
                                         cmocka_unit_test(settings_of_a_sleeping_model),
                                         cmocka_unit_test(rows_of_tokens),
