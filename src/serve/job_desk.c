@@ -515,9 +515,17 @@ static bool keep_logprobs(hn_run *run, const hone_event *e)
 
 static void say_progress(hn_run *run, const hone_event *e, int32_t done, double ms)
 {
-    say(strand_of(run, 0),
-        (hn_say){
-            .kind = HN_SAY_PROGRESS, .total = e->n_prompt, .cached = e->n_cached, .done = done, .ms = ms });
+    hn_strand *s = strand_of(run, 0);
+    hn_usage now = usage_of(run->job, s);
+    now.prompt = done;
+    now.cached = e->n_cached;
+    now.prompt_ms = ms;
+    say(s, (hn_say){ .kind = HN_SAY_PROGRESS,
+                     .total = e->n_prompt,
+                     .cached = e->n_cached,
+                     .done = done,
+                     .ms = ms,
+                     .usage = &now });
 }
 
 static void take_progress(hn_run *run, const hone_event *e)

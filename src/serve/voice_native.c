@@ -333,7 +333,7 @@ static void frame(const hn_ask *a, const hn_head *h, native_state *st, const hn_
         for (size_t i = 0; i < n; i++) st->choice[at].n_tok += (int32_t)s[i].n_token;
         hn_bytes_printf(&all, ",\"id_slot\":%d,\"stop\":false", s->slot);
         hn_part_int(&all, "tokens_predicted", u ? u->completion : st->choice[at].n_tok);
-        hn_part_int(&all, "tokens_evaluated", u ? u->prompt : s->total);
+        hn_part_int(&all, "tokens_evaluated", s->kind == HN_SAY_PROGRESS || !u ? s->total : u->prompt);
         if (s->kind == HN_SAY_TEXT) probabilities(&all, a, s, n, s->prompt, s->choice);
         if (u && a->timings_per_token) {
             hn_bytes_text(&all, ",");

@@ -272,6 +272,10 @@ static void progress_event(hn_bytes *o, const hn_ask *a, const hn_head *h, respo
     response(o, a, h, st, NULL, NULL);
     hn_bytes_text(o, ",");
     hn_part_progress(o, s);
+    if (a->timings_per_token && s->usage) {
+        hn_bytes_text(o, ",");
+        hn_part_timings(o, s->usage);
+    }
     event_end(o);
 }
 

@@ -182,6 +182,9 @@ static int progress_of(int port, const char *path, const char *body, json_int_t 
     for (const char *p = got.body; (e = client_event(&p, &done)); json_decref(e)) {
         const json_t *at = json_object_get(e, "prompt_progress");
         if (!at) continue;
+        const json_t *t = json_object_get(e, "timings"); /* of what is done: nothing yet at the beginning */
+        assert_int_equal(int_of(t, "prompt_n"), int_of(at, "processed") - int_of(at, "cache"));
+        assert_true(int_of(t, "predicted_n") == 0 && (n || json_number_value(json_object_get(t, "prompt_ms")) == 0));
         if (!n) total = int_of(at, "total"), *cached = int_of(at, "cache");
         assert_true(int_of(at, "total") == total && int_of(at, "cache") == *cached);
         if (n) assert_true(int_of(at, "processed") > before);
@@ -214,7 +217,7 @@ static void progress_begins_and_ends(void **state)
         json_int_t cached;
         words[0] = (char)('A' + i);
         snprintf(asked, sizeof asked, rows[i].body, words);
-        snprintf(body, sizeof body, "{%s,\"stream\":true}", asked);
+        snprintf(body, sizeof body, "{%s,\"stream\":true,\"timings_per_token\":true}", asked);
         int first = progress_of(r.port, rows[i].path, body, &cached);
         assert_true(first > 2 && cached < 64); /* of chunks of 64 */
         assert_true(progress_of(r.port, rows[i].path, body, &cached) < first && cached >= 128);
@@ -252,6 +255,24 @@ static void settings_of_a_sleeping_model(void **state)
     assert_true(json_equal(o, awake)); /* counting tokens woke it */
     json_decref(o);
     json_decref(awake);
+    stop(&r);
+}
+
+/* Where requests load nothing, POST /models/load does, and nothing else. */
+static void nothing_loads_by_itself(void **state)
+{
+    static const char other[] = "{\"model\":\"other\",\"prompt\":\"The cat\",\"max_tokens\":1}";
+    running r = { .p.shelf.n_models = 2, .p.shelf.no_autoload = true };
+    start(&r, 2);
+    for (int i = 0; i < 2; i++) {
+        json_t *o = ask_json(r.port, "POST", "/v1/completions", other, 404);
+        assert_string_equal(text_of(json_object_get(o, "error"), "code"), "model_not_loaded");
+        json_decref(o);
+        json_decref(ask_json(r.port, "POST", "/v1/completions", "{\"prompt\":\"The cat\",\"max_tokens\":1}", 200));
+        json_decref(ask_json(r.port, "POST", "/models/load", "{\"model\":\"other\"}", 200));
+        json_decref(ask_json(r.port, "POST", "/v1/completions", other, 200));
+        json_decref(ask_json(r.port, "POST", "/models/unload", "{\"model\":\"other\"}", 200));
+    }
     stop(&r);
 }
 
@@ -369,6 +390,7 @@ int main(void)
                                         cmocka_unit_test(rates_are_of_their_time),
                                         cmocka_unit_test(progress_begins_and_ends),
                                         cmocka_unit_test(settings_of_a_sleeping_model),
+                                        cmocka_unit_test(nothing_loads_by_itself),
                                         cmocka_unit_test(rows_of_tokens),
                                         cmocka_unit_test(vectors_of_parts),
                                         cmocka_unit_test(scores_in_two_shapes) };
