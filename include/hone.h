@@ -862,6 +862,7 @@ typedef struct hone_event {
     uint64_t request;
     int32_t choice;
     int32_t n_prompt, n_cached, n_done; /* tokens of the prompt; of them, those that were there; those that are now */
+    int32_t slot;                       /* the choice's; END: that it had last; -1: none yet */
     int32_t id, pos;                    /* TOKEN; pos: its position */
     float logprob; /* TOKEN, where n_logprobs is 0 or more: as of hone_logprobs; with sampled_probs a probability */
     /* TOKEN: [n_top]. PROMPT: [n_prompt_logprobs, n_top], of each token what was likely in its place */
@@ -897,6 +898,7 @@ typedef struct hone_request {
     hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
+    int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle when that starts; 0: any */
     /* Both are called from hone_scheduler_step (and hone_scheduler_free: events) with arg, and may submit and cancel.
      * Neither is called again for what it was told before a pause.
      *   mask   which tokens may come next of a choice: *all (false before the call), or bits in allowed [n_words], as

@@ -21,11 +21,14 @@ static const hn_opt model_opts[] = {
            .min = 1, .max = 365 * 24 * 3600),
     HN_OPT("models-max", NULL, I32, "N", "so many models in memory at once, the others are loaded when asked for",
            .def = "4", .min = 1, .max = MOST_MODELS),
+    HN_OPT("no-autoload", NULL, FLAG, NULL,
+           "load but the first model only when POST /models/load says so; requests for one that is not there are 404"),
     HN_OPT("lora-dir", NULL, FILE, "DIR",
            "let clients load adapters of the first model that lie below DIR, and unload them", .use = HN_USE_NONE),
     HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one that the files name"),
-    HN_OPT("pooling", NULL, CHOICE, "HOW", "how rows become a vector at /v1/embeddings (default: as each model says)",
-           .choices = "mean|cls|last"),
+    HN_OPT("pooling", NULL, CHOICE, "HOW",
+           "how rows become a vector at /v1/embeddings (default: as each model says); none: /embeddings gives them all",
+           .choices = "none|mean|cls|last"),
     HN_OPT("chat-template", NULL, STR, "NAME",
            "a format by name (chatml, llama3, …), or @FILE with a Jinja template (default: each model's own)",
            .use = HN_USE_AT),
@@ -152,6 +155,7 @@ static int read_models(serving *s)
     s->p.shelf.models = s->model;
     s->p.shelf.n_models = n;
     s->p.shelf.max_loaded = hn_opts_i32(o, "models-max");
+    s->p.shelf.no_autoload = hn_opts_flag(o, "no-autoload");
     s->p.shelf.strict = hn_opts_flag(o, "strict-model");
     return 0;
 }
@@ -253,6 +257,7 @@ static int read_settings(serving *s)
     const char *pooling = hn_opts_str(o, "pooling"), *scope = hn_opts_str(o, "cache-scope");
     p->cache_scope = !scope ? HN_CACHE_BY_ADDRESS : strcmp(scope, "all") == 0 ? HN_CACHE_OF_ALL : HN_CACHE_BY_CLIENT;
     p->shelf.pooling = !pooling                       ? HONE_POOL_FILE
+                       : strcmp(pooling, "none") == 0 ? HONE_POOL_NONE
                        : strcmp(pooling, "mean") == 0 ? HONE_POOL_MEAN
                        : strcmp(pooling, "cls") == 0  ? HONE_POOL_CLS
                                                       : HONE_POOL_LAST;

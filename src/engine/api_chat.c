@@ -72,22 +72,32 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
     return HONE_OK;
 }
 
+/* Is part [n] the end of text [len], but for white space behind it? n <= len. */
+static bool ends_in(const char *text, size_t len, const char *part, size_t n)
+{
+    size_t at = len - n;
+    while (at && strchr(" \t\r\n", text[at + n - 1])) at--;
+    return memcmp(text + at, part, n) == 0;
+}
+
 /* Ends the text behind what the last message says: the answer goes on from there. What the template writes behind it
  * would end the turn. The last input of a rendering is the last message's content, less white space at its ends. */
 static hone_status cut_final(const request *q, hn_jinja_text *t, hone_error *err)
 {
     const json_t *last = json_array_get(q->messages, json_array_size(q->messages) - 1),
                  *content = json_object_get(last, "content");
-    if (!hn_json_is(json_object_get(last, "role"), "assistant") || !json_string_length(content))
+    json_t *said = hn_chat_said(content);
+    if (!said) return HN_FAIL(err, HONE_E_NOMEM, "chat: out of memory");
+    const hone_span *end = t->n_input ? &t->input[t->n_input - 1] : NULL;
+    size_t n = end ? end->end - end->begin : 0, len = json_string_length(said);
+    bool answer = hn_json_is(json_object_get(last, "role"), "assistant") && len,
+         written = n && n <= len && ends_in(json_string_value(said), len, t->text + end->begin, n);
+    json_decref(said);
+    if (!answer)
         return HN_FAIL(err, HONE_E_ARG,
                        "the last message is to be continued: expected one of the assistant with some "
                        "text as its content");
-
-    const hone_span *end = t->n_input ? &t->input[t->n_input - 1] : NULL;
-    size_t n = end ? end->end - end->begin : 0, len = json_string_length(content), at = len - n;
-    const char *text = json_string_value(content);
-    while (n && n < len && at && strchr(" \t\r\n", text[at + n - 1])) at--;
-    if (!n || n > len || memcmp(text + at, t->text + end->begin, n) != 0)
+    if (!written)
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "the last message cannot be continued: the chat template does not write it at its end");
     t->len = end->end;

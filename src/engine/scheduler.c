@@ -192,7 +192,7 @@ static hn_ticket *new_ticket(const hone_request *r)
         return NULL;
     }
     for (int32_t k = 0; k < a->n_left; k++)
-        a->choice[k] = (hn_choice){ .of = a, .k = k, .slot = -1, .ids = a->choice[k].ids };
+        a->choice[k] = (hn_choice){ .of = a, .k = k, .slot = -1, .last_slot = -1, .ids = a->choice[k].ids };
     a->choice[0].n_ids = a->choice[0].cap = r->n_prompt;
     a->r.prompt = NULL; /* the caller's; ours are in the choices */
     a->r.bias = a->bias;

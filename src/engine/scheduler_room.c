@@ -42,6 +42,13 @@ static int32_t idle_slot(const hone_scheduler *s, bool with_something)
     return best;
 }
 
+/* The slot that the request names, where nobody has it: what is in which slot changes no answer. */
+static int32_t wanted_slot(const hone_scheduler *s, const hone_request *r)
+{
+    int32_t slot = r->slot_plus_1 - 1;
+    return slot >= 0 && slot < s->n_slot && !s->slot[slot].c ? slot : idle_slot(s, false);
+}
+
 static int32_t n_idle(const hone_scheduler *s)
 {
     int32_t n = 0;
@@ -167,7 +174,8 @@ static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
     int32_t n = a->forked ? c->k + 1 : a->r.n_choices;
     if (n_idle(s) < n - c->k) return WAITS;
     for (int32_t k = c->k; k < n; k++) {
-        a->choice[k].slot = idle_slot(s, false);
+        a->choice[k].slot = k ? idle_slot(s, false) : wanted_slot(s, &a->r);
+        a->choice[k].last_slot = a->choice[k].slot;
         s->slot[a->choice[k].slot].c = &a->choice[k];
     }
     if (set_key(s, c, err) != HONE_OK) {

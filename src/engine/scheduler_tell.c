@@ -14,6 +14,7 @@ static hone_event event_of(const hn_ticket *a, hone_event_kind kind, int32_t cho
                          .n_prompt = a->r.n_prompt,
                          .n_cached = a->n_cached,
                          .n_done = a->n_done,
+                         .slot = a->choice[choice].last_slot,
                          .id = -1 };
 }
 

@@ -147,6 +147,8 @@ typedef struct hn_ask {
     int32_t dimensions; /* 0: all */
     int32_t top_n;      /* 0: all */
     bool return_documents, truncate;
+    bool flat_scores; /* RERANK: in the shape that text-embeddings-inference has */
+    bool token_rows;  /* EMBED: the shape has a place for a row of each token */
 
     int32_t n_prompt_tokens; /* told by the core before begin, for voices that say it first; 0: not yet known */
     const char *ignored;     /* "a, b": fields that were passed over, for x-hone-ignored; "": none */
@@ -192,6 +194,7 @@ typedef struct hn_said_token {
 /* Of one choice, or of a whole answer: sums; then prompt counts each prompt once. */
 typedef struct hn_usage {
     int32_t prompt, cached, completion, reasoning; /* tokens */
+    int32_t timed; /* of completion, those that predicted_ms went by for: the first step's came with the prompt */
     double queue_ms, ttft_ms, prompt_ms, predicted_ms, load_ms, total_ms;
     uint64_t seed;
 } hn_usage;
@@ -199,6 +202,7 @@ typedef struct hn_usage {
 typedef struct hn_say {
     hn_say_kind kind;
     int32_t prompt, choice; /* which prompt's, which of its n */
+    int32_t slot;           /* where it was computed; -1: nowhere */
     const char *text;
     size_t len;
     int32_t call; /* 0, 1, … of this choice */
@@ -211,7 +215,8 @@ typedef struct hn_say {
     const char *stop_word;
     const int32_t *ids; /* END, where return_context: [n_ids] of prompt and answer */
     size_t n_ids;
-    const hn_usage *usage; /* of this choice: END always; TEXT so far, where timings_per_token (may be there always) */
+    /* of this choice: END always; TEXT so far, where timings_per_token (may be there always); PROGRESS: of what is done */
+    const hn_usage *usage;
     bool truncated;        /* END: of an INFILL, something was left out of the prompt */
 } hn_say;
 
@@ -225,7 +230,8 @@ typedef struct hn_found {
     size_t len;
     const hone_span *input; /* RENDER [n_input] */
     size_t n_input;
-    const float *vectors; /* EMBED [n_prompt][n_dim] */
+    const float *vectors;  /* EMBED [n_prompt][n_dim]; with n_rows [Σ][n_dim] */
+    const int32_t *n_rows; /* EMBED [n_prompt] of each input; NULL: one */
     int32_t n_dim;
     const float *scores; /* RERANK [n_prompt - 1] of documents */
     double total_ms, load_ms;

@@ -498,12 +498,56 @@ static bool take_ids(hn_fields *f, const json_t *v, const char *path, size_t fro
     return true;
 }
 
+/* The texts of {"type": "text", "text": string} parts, in one. */
+static bool take_parts(hn_fields *f, const json_t *v, const char *path, hn_ask_prompt *p)
+{
+    char at[HN_ASK_PATH], sub[HN_ASK_PATH];
+    hn_bytes all = { 0 };
+    bool ok = json_is_array(v) || hn_field_wrong(f, path, v, "an array of parts of type text");
+    for (size_t i = 0; ok && i < json_array_size(v); i++) {
+        const char *type;
+        const json_t *part = json_array_get(v, i), *text;
+        hone_str s;
+        ok = hn_field_type(f, part, hn_field_element(at, path, i), &type);
+        if (ok && strcmp(type, "text") != 0)
+            ok = hn_field_refused(f, hn_field_path(sub, at, "type"), "hone reads text; expected parts of type text");
+        if (!ok) break;
+        text = hn_field_get(part, "text");
+        hn_field_path(sub, at, "text");
+        ok = text ? hn_field_content(f, text, sub, &s) : hn_field_missing(f, sub, "a string");
+        if (ok) hn_bytes_add(&all, s.ptr, s.len);
+    }
+    p->len = all.n;
+    if (ok) ok = (p->text = hn_bytes_keep(&all, f->ask->arena)) || hn_field_lost(f);
+    hn_bytes_free(&all);
+    return ok;
+}
+
+/* llama-server's prompts with a place for images, which have to be none: {"prompt_string": text}, {"content": parts}. */
+static bool take_object(hn_fields *f, const json_t *v, const char *path, hn_ask_prompt *p)
+{
+    static const char *const media = "multimodal_data";
+    char at[HN_ASK_PATH];
+    const json_t *text = hn_field_get(v, "prompt_string"), *parts = hn_field_get(v, "content"),
+                 *data = hn_field_get(v, media);
+    hone_str s;
+    if (!text == !parts) return hn_field_wrong(f, path, v, "a string, token ids, or {\"prompt_string\": a string}");
+    if (data && json_array_size(data) + json_object_size(data) + json_string_length(data))
+        return hn_field_refused(f, hn_field_path(at, path, media), "hone reads text");
+    if (parts) return take_parts(f, parts, hn_field_path(at, path, "content"), p);
+    if (!hn_field_content(f, text, hn_field_path(at, path, "prompt_string"), &s)) return false;
+    p->text = s.ptr;
+    p->len = s.len;
+    return true;
+}
+
 bool hn_field_prompt(hn_fields *f, const json_t *v, const char *path, hn_ask_prompt *p)
 {
     char at[HN_ASK_PATH];
     hone_str s;
     size_t n = json_array_size(v);
     *p = (hn_ask_prompt){ 0 };
+    if (json_is_object(v)) return take_object(f, v, path, p);
     if (json_is_string(v)) {
         if (!hn_field_content(f, v, path, &s)) return false;
         p->text = s.ptr;

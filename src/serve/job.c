@@ -185,6 +185,17 @@ static void unload(void *arg)
     send_back(j, ok ? NULL : &r);
 }
 
+/* May the request have its model loaded, if it has to be? False: *r. */
+static bool may_load(const hn_job *j, hn_refusal *r)
+{
+    hn_book *b = j->book_wanted;
+    hn_book_state state = hn_book_look(b, NULL);
+    if (!j->server->p.shelf.no_autoload || j->ask.kind == HN_ASK_LOAD) return true;
+    if (state == HN_BOOK_LOADED || state == HN_BOOK_LOADING) return true;
+    return hn_refuse(r, 404, "model_not_loaded", "model",
+                     "model '%s' is not loaded; expected POST /models/load before (--no-autoload)", b->name);
+}
+
 static void work(void *arg)
 {
     hn_job *j = arg;
@@ -197,6 +208,8 @@ static void work(void *arg)
     } else if (hn_shelf_try_fair(j->book_wanted)) {
         j->book = j->book_wanted;
         prepare(j);
+    } else if (!may_load(j, &r)) {
+        send_back(j, &r);
     } else {
         wait_for_loading(j);
     }

@@ -49,9 +49,10 @@ typedef struct hn_strand {
     bool turned;           /* its turn ended, and ignore_eos wants more: the rest is read as a text */
     hone_stream *stream;   /* of a text */
     hone_matcher *matcher; /* of a text that has a form */
+    int32_t slot; /* the scheduler's; -1: none yet */
     bool echoed, ended, called;
     uint64_t t_last; /* of its last token; 0: none yet */
-    int32_t n_token, n_reasoning;
+    int32_t n_token, n_reasoning, n_first; /* n_first: of the job's first step with a token */
     hn_said_token *held; /* [n_held] tokens whose text is held back */
     size_t n_held, cap_held;
     char *tail; /* the last bytes, to tell which stop string they end in */
@@ -95,11 +96,13 @@ typedef struct hn_job {
     size_t n_strand;
     uint64_t t_begin, t_queued, deadline; /* ns, monotonic; deadline 0: none */
 
-    /* embeddings: vectors [n_run][n_dim], so many of them computed */
+    /* embeddings: vectors [n_rows][n_dim], so many inputs and rows of them computed; a row of each token where each is
+     * wanted (row_count [n_run]), else one of each input */
     hone_pooling pooling;
     float *vectors;
+    int32_t *row_count;
     int32_t n_dim;
-    size_t n_embedded;
+    size_t n_rows, n_embedded, rows_embedded;
 
     /* the desk's */
     struct hn_job *next_dirty;
@@ -108,7 +111,8 @@ typedef struct hn_job {
     size_t n_open;   /* strands that have not ended */
     hn_parcel *parcel;
     uint64_t t_prompt, t_first, t_last;
-    int32_t n_completion, n_reasoning;
+    uint64_t first_step; /* that t_first is of */
+    int32_t n_completion, n_reasoning, n_first; /* n_first: of that step */
     bool failed, cancelled;
     hn_refusal failure;
     hn_parcel spare; /* the last parcel, where there is no other */

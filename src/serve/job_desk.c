@@ -111,6 +111,7 @@ static hn_usage usage_of(const hn_job *j, const hn_strand *s)
 {
     hn_usage u = { .completion = s ? s->n_token : j->n_completion,
                    .reasoning = s ? s->n_reasoning : j->n_reasoning,
+                   .timed = s ? s->n_token - s->n_first : j->n_completion - j->n_first,
                    .queue_ms = ms_between(j->t_begin, j->t_prompt),
                    .ttft_ms = ms_between(j->t_begin, j->t_first),
                    .prompt_ms = ms_between(j->t_prompt, j->t_first ? j->t_first : j->t_last),
@@ -131,6 +132,7 @@ static void say(hn_strand *s, hn_say what)
     hn_parcel *b = parcel_of(s->run->job);
     what.prompt = s->run->index;
     what.choice = s->choice;
+    what.slot = s->slot;
     if (b && !hn_parcel_say(b, &what)) fail_memory(s->run->job);
 }
 
@@ -191,9 +193,10 @@ static void drop_held(hn_strand *s)
 static void say_text(hn_strand *s, const char *text, size_t len)
 {
     hn_usage now;
+    const hn_ask *a = &s->run->job->ask;
     hn_say what = { .kind = HN_SAY_TEXT, .text = text, .len = len, .token = s->held, .n_token = s->n_held };
     if (!len) return;
-    if (s->run->job->ask.timings_per_token) {
+    if (a->timings_per_token || (a->stream && a->return_tokens)) { /* or counts so far */
         now = usage_of(s->run->job, s);
         what.usage = &now;
     }
@@ -397,10 +400,15 @@ static bool take_token(hn_strand *s, const hone_event *e)
     if (j->failed) return false;
     if (!j->t_first) {
         j->t_first = now;
+        j->first_step = hn_desk_step_ns(j->server->desk);
         hn_tally_take(j->server->tally, HN_TIME_FIRST, ms_between(j->t_begin, now) * 1e-3);
     }
     if (s->t_last) hn_tally_take(j->server->tally, HN_TIME_BETWEEN, ms_between(s->t_last, now) * 1e-3);
     s->t_last = j->t_last = now; /* choices have their tokens in the same steps: gaps are each one's */
+    if (hn_desk_step_ns(j->server->desk) == j->first_step) {
+        s->n_first++;
+        j->n_first++;
+    }
     s->n_token++;
     j->n_completion++;
     hn_tally_add(j->server->tally, HN_COUNT_GENERATED, 1);
@@ -505,9 +513,25 @@ static bool keep_logprobs(hn_run *run, const hone_event *e)
     return true;
 }
 
+static void say_progress(hn_run *run, const hone_event *e, int32_t done, double ms)
+{
+    hn_strand *s = strand_of(run, 0);
+    hn_usage now = usage_of(run->job, s);
+    now.prompt = done;
+    now.cached = e->n_cached;
+    now.prompt_ms = ms;
+    say(s, (hn_say){ .kind = HN_SAY_PROGRESS,
+                     .total = e->n_prompt,
+                     .cached = e->n_cached,
+                     .done = done,
+                     .ms = ms,
+                     .usage = &now });
+}
+
 static void take_progress(hn_run *run, const hone_event *e)
 {
     hn_job *j = run->job;
+    bool first = !run->seen;
     if (!run->seen) {
         run->seen = true;
         hn_tally_add(j->server->tally, HN_COUNT_PROMPT, run->n);
@@ -520,17 +544,15 @@ static void take_progress(hn_run *run, const hone_event *e)
     if (run->n_cached < e->n_cached && !run->n_done) run->n_cached = e->n_cached;
     run->n_done = e->n_done;
     if (!keep_logprobs(run, e)) fail_memory(j);
-    if (j->ask.stream && j->ask.include_progress)
-        say(strand_of(run, 0), (hn_say){ .kind = HN_SAY_PROGRESS,
-                                         .total = e->n_prompt,
-                                         .cached = e->n_cached,
-                                         .done = e->n_done,
-                                         .ms = ms_between(j->t_prompt, hn_serve_ns()) });
+    if (!j->ask.stream || !j->ask.include_progress) return;
+    if (first) say_progress(run, e, e->n_cached, 0); /* where it began from */
+    say_progress(run, e, e->n_done, ms_between(j->t_prompt, hn_serve_ns()));
 }
 
 static bool on_event(void *arg, const hone_event *e)
 {
     hn_run *run = arg;
+    strand_of(run, e->choice)->slot = e->slot;
     switch (e->kind) {
     case HONE_EVENT_PROMPT: take_progress(run, e); return true;
     case HONE_EVENT_TOKEN: return take_token(strand_of(run, e->choice), e);
@@ -584,6 +606,7 @@ static hone_status submit(hn_run *run, hone_error *err)
                        .adapters = j->adapters,
                        .scales = j->scales,
                        .n_adapters = (int32_t)j->n_adapters,
+                       .slot_plus_1 = a->slot >= 0 && a->slot < INT32_MAX ? a->slot + 1 : 0,
                        .mask = masks ? on_mask : NULL,
                        .event = on_event,
                        .arg = run };

@@ -5,7 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { AT_ONCE = 8 /* sequences of a model's session for this */, STEP_TOKENS = 512 };
+enum {
+    AT_ONCE = 8, /* sequences of a model's session for this */
+    STEP_TOKENS = 512,
+    MOST_NUMBERS = 1 << 24 /* of rows of tokens: a body names more than anybody wants */
+};
 
 static bool no_memory(hn_refusal *r) { return hn_refuse(r, 500, "out_of_memory", NULL, "no memory for this request"); }
 
@@ -92,13 +96,16 @@ bool hn_job_read_embed(hn_job *j, hn_refusal *r)
     if (a->dimensions > j->n_dim)
         return hn_refuse(r, 400, "out_of_range", "dimensions", "%d dimensions, the model has %d", a->dimensions,
                          j->n_dim);
-    if (j->pooling == HONE_POOL_NONE)
+    bool each = j->pooling == HONE_POOL_NONE;
+    if (each && !a->token_rows)
         return hn_refuse(r, 400, "unsupported_parameter", "model",
-                         "model '%s' gives a vector for each token; start hone serve with --pooling", j->book->name);
+                         "model '%s' gives a vector for each token; expected /embeddings, or hone serve with --pooling",
+                         j->book->name);
+    if (each && a->dimensions)
+        return hn_refuse(r, 400, "unsupported_parameter", "dimensions", "rows of tokens are as they are");
 
-    if (!(j->run = calloc(n ? n : 1, sizeof *j->run)) ||
-        !(j->vectors = calloc((n ? n : 1) * (size_t)j->n_dim, sizeof *j->vectors)))
-        return no_memory(r);
+    if (!(j->run = calloc(n ? n : 1, sizeof *j->run))) return no_memory(r);
+    if (each && !(j->row_count = hn_arena_alloc(a->arena, n * sizeof *j->row_count))) return no_memory(r);
     j->n_run = n;
     for (size_t i = 0; i < n; i++) {
         hn_run *run = &j->run[i];
@@ -107,8 +114,15 @@ bool hn_job_read_embed(hn_job *j, hn_refusal *r)
         if (rank ? !read_document(run, &a->prompt[0], &a->prompt[i + 1], r) : !read_input(run, &a->prompt[i], r))
             return false;
         if (!check_length(run, r)) return false;
+        j->n_rows += each ? run->n : 1;
+        if (each) j->row_count[i] = (int32_t)run->n;
     }
-    return true;
+    if (each && j->n_rows > MOST_NUMBERS / (size_t)j->n_dim)
+        return hn_refuse(r, 400, "out_of_range", "input",
+                         "%zu tokens are rows of %d numbers each; expected %d tokens at most", j->n_rows, j->n_dim,
+                         MOST_NUMBERS / j->n_dim);
+    j->vectors = calloc((j->n_rows ? j->n_rows : 1) * (size_t)j->n_dim, sizeof *j->vectors);
+    return j->vectors || no_memory(r);
 }
 
 /* ---- on the desk: vectors --------------------------------------------------------------------------------------- */
@@ -138,7 +152,8 @@ static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
         text[n] = (hone_text_ids){ run->ids, (int32_t)run->n };
     }
     if (st == HONE_OK && n)
-        st = hone_embed(j->book->embed, text, n, &p, j->vectors + j->n_embedded * (size_t)j->n_dim, err);
+        st = hone_embed(j->book->embed, text, n, &p, j->vectors + j->rows_embedded * (size_t)j->n_dim, err);
+    for (int32_t i = 0; i < n; i++) j->rows_embedded += j->row_count ? (size_t)text[i].n : 1;
     j->n_embedded += (size_t)n;
     *done = st != HONE_OK || j->n_embedded == j->n_run;
     return st;
@@ -196,6 +211,7 @@ bool hn_job_find_embed(hn_job *j, hn_found *f, hn_refusal *r)
     }
     cut_dimensions(j);
     f->vectors = j->vectors;
+    f->n_rows = j->row_count;
     f->n_dim = j->n_dim;
     return true;
 }

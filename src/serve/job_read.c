@@ -438,16 +438,12 @@ static bool client_timeout(const hn_job *j, int64_t *ms, hn_refusal *r)
     return true;
 }
 
-/* What was asked for and has no effect here: which place computes an answer, and how long ollama would keep a model. */
+/* What was asked for and has no effect here: how long ollama would keep a model. */
 static bool note_ignored(hn_job *j, hn_refusal *r)
 {
-    const char *slot = j->ask.slot >= 0 ? "id_slot" : "",
-               *keep = j->ask.keep_alive_ms >= 0 && j->ask.kind != HN_ASK_LOAD ? "keep_alive" : "";
     hn_bytes o = { 0 };
-    if (!*slot && !*keep) return true;
-    hn_bytes_text(&o, j->ask.ignored);
-    if (*slot) hn_bytes_printf(&o, "%s%s", o.n ? ", " : "", slot);
-    if (*keep) hn_bytes_printf(&o, "%s%s", o.n ? ", " : "", keep);
+    if (j->ask.keep_alive_ms < 0 || j->ask.kind == HN_ASK_LOAD) return true;
+    hn_bytes_printf(&o, "%s%skeep_alive", j->ask.ignored, *j->ask.ignored ? ", " : "");
     const char *all = hn_bytes_ok(&o) ? hn_arena_strndup(j->ask.arena, o.p, o.n) : NULL;
     hn_bytes_free(&o);
     if (!all) return no_memory(r);
@@ -495,6 +491,31 @@ static bool find_pieces(hn_job *j, hn_found *f, hn_refusal *r)
     return true;
 }
 
+/* Takes the token that begins every text from a rendering that begins with it: who sends the prompt to /completion gets
+ * it there, once. */
+static bool drop_bos(hn_run *run, hn_refusal *r)
+{
+    const hone_model *m = run->job->book->model;
+    hone_chat_text *t = &run->rendered;
+    int32_t *ids;
+    size_t n = 0, n_bos = 0;
+    hone_error err;
+    if (hone_tokenize(m, "", 0, HONE_TOK_ADD, &ids, &n, &err) != HONE_OK)
+        return refuse_error(&err, "invalid_type", "messages", r);
+    bool added = n && ids[0] == hone_token_bos(m);
+    hone_free(ids);
+    const char *bos = added ? hone_token_piece(m, hone_token_bos(m), true, &n_bos) : NULL;
+    if (!bos || !n_bos || n_bos > t->len || memcmp(t->text, bos, n_bos) != 0) return true;
+    if (t->n_input && t->input[0].begin < n_bos) return true; /* somebody wrote it */
+    t->len -= n_bos;
+    memmove(t->text, t->text + n_bos, t->len + 1);
+    for (size_t i = 0; i < t->n_input; i++) {
+        t->input[i].begin -= n_bos;
+        t->input[i].end -= n_bos;
+    }
+    return true;
+}
+
 bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r)
 {
     hn_run *run = j->n_run ? &j->run[0] : NULL;
@@ -508,6 +529,7 @@ bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r)
         f.n_tokens = run->n > INT32_MAX ? INT32_MAX : (int32_t)run->n;
         f.ids = run->ids;
         f.n_ids = run->n;
+        if (j->ask.kind == HN_ASK_RENDER && !drop_bos(run, r)) return false;
         f.text = run->rendered.text;
         f.len = run->rendered.len;
         f.input = run->rendered.input;

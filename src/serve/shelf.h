@@ -65,6 +65,7 @@ typedef struct hn_shelf_params {
     size_t n_models;
     const char *folder; /* instead, or beside: its *.gguf files, by their stems; NULL: none */
     int32_t max_loaded; /* at once; 0: 4 */
+    bool no_autoload;   /* for jobs: requests load nothing */
     int32_t ttl_s;      /* a model that no request used for so many seconds is unloaded; 0: it stays */
     bool strict;        /* a name that is none of these is refused, also where there is one model */
     hone_context *ctx;

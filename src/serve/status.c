@@ -174,14 +174,18 @@ static hn_book *asked_book(hn_server *s, hn_exchange *x, const char *route)
     return NULL;
 }
 
-static void write_defaults(hn_bytes *o, const hn_server *s, const hn_book *b)
+/* n_ctx 0: not known, the model is not loaded. */
+static void write_defaults(hn_bytes *o, const hn_server *s, int32_t n_ctx)
 {
     const hone_sampler_params *d = &s->p.limits.defaults;
     hn_bytes_name(o, "default_generation_settings");
     hn_bytes_text(o, "{");
-    hn_bytes_int_member(o, "n_ctx", b->n_ctx);
+    hn_bytes_name(o, "n_ctx");
+    if (n_ctx) hn_bytes_int(o, n_ctx);
+    else hn_bytes_text(o, "null");
     hn_bytes_name(o, "params");
     hn_bytes_text(o, "{");
+    hn_bytes_int_member(o, "seed", -1); /* any */
     f32_field(o, "temperature", d->temp);
     hn_bytes_int_member(o, "top_k", d->top_k);
     f32_field(o, "top_p", d->top_p);
@@ -205,19 +209,50 @@ static void write_roof(hn_bytes *o, const hn_server *s, const hn_book *b)
     hn_bytes_text(o, "}");
 }
 
+/* What is known of a model whether it is loaded or not. The object stays open. */
+static void open_props(hn_bytes *o, const hn_server *s, const hn_book *b, int32_t n_ctx)
+{
+    hn_bytes_text(o, "{");
+    write_defaults(o, s, n_ctx);
+    hn_bytes_int_member(o, "total_slots", s->p.limits.n_slots);
+    hn_bytes_text_member(o, "model_alias", b->name);
+    hn_bytes_text_member(o, "model_path", hn_shelf_file_name(b->path));
+    bool_field(o, "is_sleeping", !n_ctx);
+    hn_bytes_text_member(o, "build_info", hone_build_info());
+    hn_bytes_text_member(o, "version", hone_version());
+}
+
+/* Of a model that is not loaded and is when somebody asks it: to look does not wake it. False: it is in another state.
+ */
+static bool props_of_sleeping(hn_server *s, hn_exchange *x)
+{
+    static const char *const unknown[] = { "chat_template", "chat_format", "roof" };
+    const char *name = NULL, *adapter;
+    hn_bytes o = { 0 };
+    hn_book *b;
+    hn_refusal r;
+    if (!hn_exchange_query(x, "model", &name)) name = NULL;
+    if (!hn_shelf_find(s->shelf, name, &b, &adapter, &r) || hn_book_look(b, NULL) != HN_BOOK_UNLOADED) return false;
+    open_props(&o, s, b, 0);
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        hn_bytes_name(&o, unknown[i]);
+        hn_bytes_text(&o, "null");
+    }
+    hn_bytes_text(&o, "}");
+    hn_serve_json(s, x, "/props", &o);
+    return true;
+}
+
 static void props(hn_server *s, hn_exchange *x)
 {
     hone_str source = { 0 };
     hn_book_format *format = NULL;
     hn_bytes o = { 0 };
+    if (props_of_sleeping(s, x)) return;
     hn_book *b = asked_book(s, x, "/props");
     if (!b) return;
 
-    hn_bytes_text(&o, "{");
-    write_defaults(&o, s, b);
-    hn_bytes_int_member(&o, "total_slots", s->p.limits.n_slots);
-    hn_bytes_text_member(&o, "model_alias", b->name);
-    hn_bytes_text_member(&o, "model_path", hn_shelf_file_name(b->path));
+    open_props(&o, s, b, b->n_ctx);
     hn_bytes_text_member(&o, "fingerprint", b->fingerprint);
     hn_bytes_name(&o, "chat_template");
     if (b->chat_template) hn_bytes_json_text(&o, b->chat_template);
@@ -237,8 +272,6 @@ static void props(hn_server *s, hn_exchange *x)
     hn_bytes_name(&o, "eos_token");
     hn_bytes_json(&o, piece ? piece : "", piece ? n : 0);
     write_roof(&o, s, b);
-    hn_bytes_text_member(&o, "build_info", hone_build_info());
-    hn_bytes_text_member(&o, "version", hone_version());
     hn_bytes_text(&o, "}");
     hn_shelf_looked(b);
     hn_serve_json(s, x, "/props", &o);

@@ -30,6 +30,7 @@ static bool read_embed(hn_fields *f, bool native)
     const json_t *input = hn_field_get(f->root, "input"), *content = hn_field_get(f->root, "content");
     const char *name = "input";
     f->ask->add_special = true;
+    f->ask->token_rows = native;
     if (!hn_fields_read(f, f->root, "", (const hn_field *const[]){ embed_fields, hn_fields_usual, NULL })) return false;
     if (native && content && !input) {
         input = content;
@@ -102,10 +103,14 @@ static bool found_embed(const hn_ask *a, const hn_head *h, const hn_found *f, hn
 
 static bool found_native(const hn_ask *a, const hn_head *h, const hn_found *f, hn_bytes *o)
 {
+    const float *row = f->vectors;
     hn_bytes_text(o, "[");
     for (size_t i = 0; i < a->n_prompt; i++) {
         hn_bytes_printf(o, "%s{\"index\":%zu,\"embedding\":[", i ? "," : "", i);
-        vector(o, a, f->vectors + i * (size_t)f->n_dim, f->n_dim);
+        for (int32_t k = 0; k < (f->n_rows ? f->n_rows[i] : 1); k++, row += f->n_dim) {
+            if (k) hn_bytes_text(o, ",");
+            vector(o, a, row, f->n_dim);
+        }
         hn_bytes_text(o, "]}");
     }
     hn_bytes_text(o, "]");
@@ -119,9 +124,10 @@ enum { DOCUMENTS = 1024 };
 static const hn_field rerank_fields[] = {
     { .name = "query", .kind = HN_FIELD_LATER },
     { .name = "documents", .kind = HN_FIELD_LATER },
-    { .name = "texts", .kind = HN_FIELD_REFUSED, .why = "expected documents" },
+    { .name = "texts", .kind = HN_FIELD_LATER },
     { .name = "top_n", .kind = HN_FIELD_INT, HN_AT(top_n), .lo = 1, .hi = 1 << 20 },
     { .name = "return_documents", .kind = HN_FIELD_BOOL, HN_AT(return_documents) },
+    { .name = "return_text", .kind = HN_FIELD_BOOL, HN_AT(return_documents) },
     { 0 },
 };
 
@@ -145,22 +151,27 @@ static bool read_rerank(hn_fields *f)
 {
     char at[HN_ASK_PATH];
     hn_ask *a = f->ask;
-    const json_t *query = hn_field_get(f->root, "query"), *list = hn_field_get(f->root, "documents");
+    const json_t *query = hn_field_get(f->root, "query"), *list = hn_field_get(f->root, "documents"),
+                 *texts = hn_field_get(f->root, "texts");
+    const char *name = texts ? "texts" : "documents";
+    if (list && texts) return hn_field_refused(f, "texts", "beside documents; expected one of them");
+    if (texts) list = texts;
     size_t n = json_array_size(list);
+    a->flat_scores = texts != NULL;
     a->add_special = true;
     if (!hn_fields_read(f, f->root, "", (const hn_field *const[]){ rerank_fields, hn_fields_usual, NULL }))
         return false;
     if (!query) return hn_field_missing(f, "query", "a string");
-    if (!list) return hn_field_missing(f, "documents", "an array of strings");
-    if (!json_is_array(list)) return hn_field_wrong(f, "documents", list, "an array of strings");
+    if (!list) return hn_field_missing(f, name, "an array of strings");
+    if (!json_is_array(list)) return hn_field_wrong(f, name, list, "an array of strings");
     if (n == 0 || n > DOCUMENTS)
-        return hn_refuse(f->refusal, 400, "out_of_range", "documents", "documents has %zu entries; expected 1 to %d", n,
+        return hn_refuse(f->refusal, 400, "out_of_range", name, "%s has %zu entries; expected 1 to %d", name, n,
                          DOCUMENTS);
     hn_ask_prompt *p = hn_arena_alloc(a->arena, (n + 1) * sizeof *p);
     if (!p) return hn_field_lost(f);
     if (!read_document(f, query, "query", p)) return false;
     for (size_t i = 0; i < n; i++)
-        if (!read_document(f, json_array_get(list, i), hn_field_element(at, "documents", i), p + 1 + i)) return false;
+        if (!read_document(f, json_array_get(list, i), hn_field_element(at, name, i), p + 1 + i)) return false;
     a->prompt = p;
     a->n_prompt = n + 1;
     return true;
@@ -188,30 +199,36 @@ static int by_score(const void *pa, const void *pb)
     return a->index < b->index ? -1 : 1;
 }
 
+/* Where the texts came as `texts`, the results are in the shape of Hugging Face's text-embeddings-inference: an array
+ * of {index, score, text?}; else in Jina's and Cohere's. */
 static bool found_rerank(const hn_ask *a, const hn_head *h, const hn_found *f, hn_bytes *o)
 {
     size_t n = a->n_prompt - 1, top = a->top_n > 0 && (size_t)a->top_n < n ? (size_t)a->top_n : n;
+    bool flat = a->flat_scores;
     ranked *list = malloc(n * sizeof *list);
     if (!list) return false;
     for (size_t i = 0; i < n; i++) list[i] = (ranked){ f->scores[i], i };
     qsort(list, n, sizeof *list, by_score);
-    hn_bytes_text(o, "{");
-    hn_part_text(o, "model", h->model);
-    hn_bytes_text(o, ",\"object\":\"list\",");
-    tokens_used(o, f->n_tokens);
-    hn_bytes_text(o, ",\"results\":[");
+    if (!flat) {
+        hn_bytes_text(o, "{");
+        hn_part_text(o, "model", h->model);
+        hn_bytes_text(o, ",\"object\":\"list\",");
+        tokens_used(o, f->n_tokens);
+        hn_bytes_text(o, ",\"results\":");
+    }
+    hn_bytes_text(o, "[");
     for (size_t i = 0; i < top; i++) {
         const hn_ask_prompt *p = a->prompt + 1 + list[i].index;
-        hn_bytes_printf(o, "%s{\"index\":%zu,\"relevance_score\":", i ? "," : "", list[i].index);
+        hn_bytes_printf(o, "%s{\"index\":%zu,\"%s\":", i ? "," : "", list[i].index, flat ? "score" : "relevance_score");
         hn_bytes_f32(o, list[i].score);
         if (a->return_documents) {
-            hn_bytes_text(o, ",\"document\":{\"text\":");
+            hn_bytes_text(o, flat ? ",\"text\":" : ",\"document\":{\"text\":");
             hn_bytes_json(o, p->text, p->len);
-            hn_bytes_text(o, "}");
+            hn_bytes_text(o, flat ? "" : "}");
         }
         hn_bytes_text(o, "}");
     }
-    hn_bytes_text(o, "]}");
+    hn_bytes_text(o, flat ? "]" : "]}");
     free(list);
     return hn_bytes_ok(o);
 }

@@ -115,6 +115,7 @@ static bool read_body(hn_fields *f)
         if (!prompt) return hn_field_missing(f, "prompt", "a string, or token ids");
         if (!hn_field_prompts(f, prompt, "prompt", HN_ASK_PROMPTS)) return false;
     }
+    a->return_tokens |= a->stream; /* in a stream they are always there, as llama-server has it */
     own->probs = a->top_logprobs >= 0;
     own->one = a->n == 1 && a->n_prompt <= 1;
     own->grammar = a->has_form && a->form.kind == HONE_GRAMMAR_GBNF ? a->form.text : "";
@@ -180,6 +181,16 @@ static void settings(hn_bytes *o, const hn_ask *a, const hn_usage *u)
                     truth(a->ignore_eos), truth(a->stream), own->probs ? a->top_logprobs : 0,
                     truth(a->post_sampling_probs));
     hn_bytes_printf(o, ",\"timings_per_token\":%s", truth(a->timings_per_token));
+    hn_bytes_text(o, ",\"logit_bias\":[");
+    for (size_t i = 0; i < a->n_bias; i++) {
+        hn_bytes_text(o, i ? ",{\"bias\":" : "{\"bias\":");
+        hn_bytes_f32(o, a->bias[i].bias); /* never: no finite number, null */
+        hn_bytes_text(o, ",\"token\":");
+        if (a->bias[i].text) hn_bytes_json_text(o, a->bias[i].text);
+        else hn_bytes_int(o, a->bias[i].id);
+        hn_bytes_text(o, "}");
+    }
+    hn_bytes_text(o, "]");
     hn_part_text(o, "grammar", own->grammar);
     hn_bytes_text(o, ",\"lora\":[");
     for (size_t i = 0; i < a->n_lora; i++) {
@@ -233,7 +244,7 @@ static void last_fields(hn_bytes *o, const hn_ask *a, const hn_head *h, const hn
 {
     const native_own *own = a->own;
     const hn_usage *u = hn_say_usage(end);
-    hn_bytes_printf(o, ",\"id_slot\":%d,\"stop\":true", a->slot);
+    hn_bytes_printf(o, ",\"id_slot\":%d,\"stop\":true", end->slot);
     hn_part_text(o, "model", h->model);
     hn_part_int(o, "tokens_predicted", u->completion);
     hn_part_int(o, "tokens_evaluated", u->prompt);
@@ -241,7 +252,8 @@ static void last_fields(hn_bytes *o, const hn_ask *a, const hn_head *h, const hn
     settings(o, a, u);
     hn_bytes_text(o, ",\"prompt\":");
     hn_bytes_text(o, own->prompt);
-    hn_bytes_printf(o, ",\"has_new_line\":%s,\"truncated\":%s", truth(has_new_line), truth(end->truncated));
+    hn_bytes_printf(o, ",\"has_new_line\":%s,\"truncated\":%s", truth(has_new_line),
+                    truth(end->truncated || end->why == HN_WHY_CONTEXT));
     hn_part_text(o, "stop_type", stop_type(end));
     hn_part_text(o, "stopping_word", end->why == HN_WHY_WORD && end->stop_word ? end->stop_word : "");
     hn_part_int(o, "tokens_cached", u->cached);
@@ -319,9 +331,9 @@ static void frame(const hn_ask *a, const hn_head *h, native_state *st, const hn_
     } else {
         const hn_usage *u = s[n - 1].usage;
         for (size_t i = 0; i < n; i++) st->choice[at].n_tok += (int32_t)s[i].n_token;
-        hn_bytes_printf(&all, ",\"id_slot\":%d,\"stop\":false", a->slot);
+        hn_bytes_printf(&all, ",\"id_slot\":%d,\"stop\":false", s->slot);
         hn_part_int(&all, "tokens_predicted", u ? u->completion : st->choice[at].n_tok);
-        hn_part_int(&all, "tokens_evaluated", u ? u->prompt : s->total);
+        hn_part_int(&all, "tokens_evaluated", s->kind == HN_SAY_PROGRESS || !u ? s->total : u->prompt);
         if (s->kind == HN_SAY_TEXT) probabilities(&all, a, s, n, s->prompt, s->choice);
         if (u && a->timings_per_token) {
             hn_bytes_text(&all, ",");

@@ -171,10 +171,12 @@ void hn_part_timings(hn_bytes *o, const hn_usage *u)
     int32_t run = u->prompt - u->cached;
     hn_bytes_printf(o, "\"timings\":{\"cache_n\":%d,\"prompt_n\":%d", u->cached, run);
     part_ms(o, "prompt_ms", u->prompt_ms);
+    part_ms(o, "prompt_per_token_ms", run > 0 ? u->prompt_ms / run : 0);
     part_ms(o, "prompt_per_second", u->prompt_ms > 0 ? run / (u->prompt_ms / 1000) : 0);
     hn_part_int(o, "predicted_n", u->completion);
     part_ms(o, "predicted_ms", u->predicted_ms);
-    part_ms(o, "predicted_per_second", u->predicted_ms > 0 ? u->completion / (u->predicted_ms / 1000) : 0);
+    part_ms(o, "predicted_per_token_ms", u->timed > 0 ? u->predicted_ms / u->timed : 0);
+    part_ms(o, "predicted_per_second", u->predicted_ms > 0 ? u->timed / (u->predicted_ms / 1000) : 0);
     hn_bytes_text(o, "}");
 }
 

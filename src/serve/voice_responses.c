@@ -202,6 +202,10 @@ static void fragment(const hn_ask *a, response_state *st, const hn_head *h, cons
         if (st->logs.n > logs) hn_bytes_add(o, st->logs.p + logs, st->logs.n - logs);
         hn_bytes_text(o, "]");
     }
+    if (a->timings_per_token && s[n - 1].usage) {
+        hn_bytes_text(o, ",");
+        hn_part_timings(o, s[n - 1].usage);
+    }
     event_end(o);
 }
 
@@ -260,6 +264,21 @@ static void response_event(hn_bytes *o, const hn_ask *a, const hn_head *h, respo
     event_end(o);
 }
 
+/* How far the prompt has come, beside the response as llama-server has it. */
+static void progress_event(hn_bytes *o, const hn_ask *a, const hn_head *h, response_state *st, const hn_say *s)
+{
+    if (!event(o, st, "response.in_progress")) return;
+    hn_bytes_text(o, ",\"response\":");
+    response(o, a, h, st, NULL, NULL);
+    hn_bytes_text(o, ",");
+    hn_part_progress(o, s);
+    if (a->timings_per_token && s->usage) {
+        hn_bytes_text(o, ",");
+        hn_part_timings(o, s->usage);
+    }
+    event_end(o);
+}
+
 static response_state *state_new(bool silent)
 {
     response_state *st = calloc(1, sizeof *st);
@@ -309,8 +328,8 @@ static bool say(const hn_ask *a, const hn_head *h, void *state, const hn_say *s,
         case HN_SAY_ALIVE:
             if (!st->silent) hn_part_alive(o);
             break;
-        case HN_SAY_ECHO:
-        case HN_SAY_PROGRESS: break;
+        case HN_SAY_PROGRESS: progress_event(o, a, h, st, s + i); break;
+        case HN_SAY_ECHO: break;
         }
     }
     return all_ok(st, o);

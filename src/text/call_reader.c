@@ -676,6 +676,8 @@ hone_status hn_call_feed(hn_call_reader *r, const char *s, size_t n, bool all, h
     while (st == HONE_OK && x == GO) x = go(r, all, err, &st);
     if (st != HONE_OK) return st;
     if (x == MORE && all) {
+        if (r->tool && !r->named && !r->k->f.bare) st = accept(r, err); /* cut before its id, it has one of ours */
+        if (st != HONE_OK) return st;
         bool open = r->named;
         if (r->loose && r->scan.done) { /* the message ended, and so does the call */
             st = say(r, HONE_PART_CALL_END, "", 0, NULL, err);

@@ -189,6 +189,14 @@ static void datetime(char out[64], const hn_jinja_time *t)
              t->second);
 }
 
+static void this_time(hn_jinja_time *out)
+{
+    time_t t = time(NULL);
+    struct tm tm = { .tm_year = 70, .tm_mday = 1 };
+    gmtime_r(&t, &tm);
+    *out = (hn_jinja_time){ tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec };
+}
+
 /* The variables of a rendering, or NULL: out of memory. */
 static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen)
 {
@@ -204,9 +212,11 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
         ok = s && set(o, "functions", json_string(s));
         free(s);
     }
-    if (ok && c->now && hn_jinja_mentions(t, "datetime")) {
+    if (ok && hn_jinja_mentions(t, "datetime") && !json_object_get(c->variables, "datetime")) {
         char s[64];
-        datetime(s, c->now);
+        hn_jinja_time now;
+        if (!c->now) this_time(&now);
+        datetime(s, c->now ? c->now : &now);
         ok = set(o, "datetime", json_string(s));
     }
     const char *name;
@@ -383,16 +393,16 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
     return HONE_OK;
 }
 
-/* All text parts as one string. NULL: out of memory. */
-static json_t *flatten(const json_t *parts)
+json_t *hn_chat_said(const json_t *content)
 {
     size_t n = 0, i;
     json_t *p;
-    json_array_foreach(parts, i, p) n += json_string_length(json_object_get(p, "text"));
+    if (json_is_string(content)) return json_stringn(json_string_value(content), json_string_length(content));
+    json_array_foreach(content, i, p) n += json_string_length(json_object_get(p, "text"));
     char *s = malloc(n + 1);
     if (!s) return NULL;
     n = 0;
-    json_array_foreach(parts, i, p)
+    json_array_foreach(content, i, p)
     {
         const json_t *text = json_object_get(p, "text");
         memcpy(s + n, json_string_value(text), json_string_length(text));
@@ -454,7 +464,7 @@ static bool adapt(json_t *messages, const taste *x)
     json_array_foreach(messages, i, m)
     {
         json_t *content = json_object_get(m, "content"), *calls = json_object_get(m, "tool_calls");
-        if (json_is_array(content) && !x->parts) ok &= set(m, "content", flatten(content));
+        if (json_is_array(content) && !x->parts) ok &= set(m, "content", hn_chat_said(content));
         else if (json_is_string(content) && !x->text && x->parts)
             ok &= set(m, "content", json_pack("[{s:s, s:O}]", "type", "text", "text", content));
         else if (!content || json_is_null(content)) {
@@ -478,7 +488,7 @@ static json_t *without_system(const json_t *messages, bool *oom)
     json_t *copy = json_deep_copy(messages),
            *parts = json_pack("[{s:O}, {s:s}, {s:O}]", "text", a, "text", "\n\n", "text", b);
     bool ok =
-        copy && parts && json_array_remove(copy, 0) == 0 && set(json_array_get(copy, 0), "content", flatten(parts));
+        copy && parts && json_array_remove(copy, 0) == 0 && set(json_array_get(copy, 0), "content", hn_chat_said(parts));
     json_decref(parts);
     if (ok) return copy;
     *oom = true;

@@ -555,6 +555,49 @@ def two_models_in_turn():
 
 
 @case
+def waiting_for_a_model():
+    """Who waits for a model and leaves costs the one that answers nothing; those who stay get theirs in turn."""
+    with Server("-m", "a=" + long_model(), "-m", "b=" + TINY, "-m", "c=" + CHAT, "--models-max", "1", "-c", "8192") as s:
+        def states():
+            return {m["id"]: m["status"]["value"] for m in s.json("/v1/models")["data"]}
+
+        def busy():
+            st = Stream(s, "/completion", {"model": "a", "prompt": "Hello", "n_predict": 8000, "ignore_eos": True})
+            assert next(iter(st))["content"] is not None
+            return st
+
+        def ask(name, timeout=None):
+            body = {"model": name, "prompt": "Once", "max_tokens": 1}
+            assert s.ask("/v1/completions", body, c=timeout and s.connect(timeout))[0] == 200
+            return time.monotonic()
+
+        st = busy()
+        try:
+            ask("b", 0.5)
+            raise AssertionError("b was answered while a was in use, and one model at once may be loaded")
+        except TimeoutError:
+            pass
+        assert states()["a"] == "loaded", states()
+        st.cut()
+        until(lambda: not s.processing(), 5, "a is free")
+        ask("a")  # behind whoever would have waited
+        assert states() == {"a": "loaded", "b": "unloaded", "c": "unloaded"}, states()
+        print("  who left has nothing loaded")
+
+        st = busy()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            first = pool.submit(ask, "b")
+            time.sleep(0.3)
+            second = pool.submit(ask, "c")
+            time.sleep(0.3)
+            assert not first.done() and not second.done() and states()["a"] == "loaded", states()
+            st.cut()
+            assert first.result() < second.result()
+        assert states() == {"a": "unloaded", "b": "unloaded", "c": "loaded"}, states()
+        print("  two who stayed are answered in the order they came")
+
+
+@case
 def adapters_side_by_side():
     with Server("-m", TINY, "--lora", RHYME, "--parallel", "8") as s:
         def ask(i):

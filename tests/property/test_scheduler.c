@@ -494,6 +494,7 @@ static void draw_request(asked *a)
     r->no_share = chance(8);
     r->scope = chance(5) ? 1 + draw(2) : 0;
     r->client = draw(N_CLIENT);
+    if (chance(3)) r->slot_plus_1 = (int32_t)draw((uint32_t)ep.n_slot + 2); /* also one that is not there */
     a->stop_at = chance(5) ? 1 + (int)draw(10) : 0;
     a->mask_kind = chance(3) ? 1 + (int)draw(3) : 0;
     if (a->mask_kind) {

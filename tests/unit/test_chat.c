@@ -485,12 +485,20 @@ static void continued(void **state)
         { "chatml", "{\"role\":\"assistant\",\"content\":\"It is\"}", "<|im_start|>assistant\nIt is", HONE_OK },
         { "llama3", "{\"role\":\"assistant\",\"content\":\" It is \"}", "\n\nIt is", HONE_OK },
         { "chatml", "{\"role\":\"assistant\",\"content\":\"\"}", NULL, HONE_E_ARG },
+        { "chatml", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
+          "{\"type\":\"text\",\"text\":\" is\\n\"}]}", "<|im_start|>assistant\nIt is\n", HONE_OK },
+        { "llama3", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
+          "{\"type\":\"text\",\"text\":\" is\\n\"}]}", "\n\nIt is", HONE_OK },
+        { "{% for m in messages %}{% for p in m.content %}({{ p.text }}){% endfor %}{% endfor %}",
+          "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
+          "{\"type\":\"text\",\"text\":\"is\"}]}", "(It)(is", HONE_OK },
+        { "chatml", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"\"}]}", NULL, HONE_E_ARG },
         { "chatml", "{\"role\":\"user\",\"content\":\"It is\"}", NULL, HONE_E_ARG },
         { "{% for m in messages %}{{ m.role }}{% endfor %}", "{\"role\":\"assistant\",\"content\":\"It is\"}", NULL,
           HONE_E_UNSUPPORTED },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char messages[200];
+        char messages[256];
         hone_chat_text t;
         snprintf(messages, sizeof messages, "[%s,%s]", question, rows[i].answer);
         hone_chat_params p = { .messages = messages, .chat_template = rows[i].format, .continue_final = true };
@@ -505,6 +513,15 @@ static void continued(void **state)
         hone_chat_text_free(&t);
     }
     hone_chat_text t;
+    hone_chat_params dated = { .messages = "[{\"role\":\"user\",\"content\":\"Hi\"}]",
+                               .chat_template = "{{ messages[0].content + datetime + functions }}" };
+    assert_int_equal(hone_chat_render(NULL, &dated, &t, NULL), HONE_OK); /* nobody says what time it is */
+    assert_true(t.len == strlen("HiNov 27 2026 00:00:00 GMT") && strcmp(t.text + t.len - 4, " GMT") == 0);
+    hone_chat_text_free(&t);
+    dated.variables = "{\"datetime\":\"now\"}";
+    assert_int_equal(hone_chat_render(NULL, &dated, &t, NULL), HONE_OK);
+    assert_string_equal(t.text, "Hinow");
+    hone_chat_text_free(&t);
     hone_chat_params both = { .messages = "[{\"role\":\"assistant\",\"content\":\"It is\"}]",
                               .chat_template = "chatml",
                               .continue_final = true,

@@ -502,7 +502,7 @@ static void what_is_wrong_is_told(void **state)
     client_free(&a);
     a = client_ask(r.port, "POST", "/v1/completions", NULL, hi);
     assert_int_equal(a.status, 200);
-    assert_string_equal(client_header(&a, "x-hone-ignored"), "other, id_slot");
+    assert_string_equal(client_header(&a, "x-hone-ignored"), "other");
     client_free(&a);
 
     /* what is answered before any handler is counted, too */

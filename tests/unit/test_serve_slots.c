@@ -90,6 +90,39 @@ static void another_server_goes_on(void **state)
     free(again);
 }
 
+/* A request gets the slot that it names, where that is idle, and is told which it had; what it says does not depend on
+ * it. */
+static void a_slot_is_named(void **state)
+{
+    static const int order[] = { 2, 0, 1, 2 };
+    running r = { .p.slot_dir = dir };
+    char body[200], path[40], *first = NULL;
+    start(&r, 3);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        snprintf(body, sizeof body,
+                 "{\"prompt\":\"The cat sat\",\"n_predict\":8,\"temperature\":0,\"ignore_eos\":true,\"cache_prompt\":true,"
+                 "\"id_slot\":%d}",
+                 order[i]);
+        json_t *o = ask_json(r.port, "POST", "/completion", body, 200);
+        const char *said = json_string_value(json_object_get(o, "content"));
+        assert_int_equal(json_integer_value(json_object_get(o, "id_slot")), order[i]);
+        if (first) assert_string_equal(said, first);
+        else first = strdup(said);
+        json_decref(o);
+        snprintf(path, sizeof path, "/slots/%d?action=save", order[i]);
+        assert_true(number(r.port, path, TALK, "n_saved") > 8);
+    }
+    assert_true(number(r.port, "/slots/1?action=erase", NULL, "n_erased") > 8);
+    assert_true(number(r.port, "/slots/1?action=restore", TALK, "n_restored") > 8);
+    for (int i = -1; i < 100; i += 100) { /* any; one that is not there */
+        snprintf(body, sizeof body, "{\"prompt\":\"The dog\",\"n_predict\":2,\"id_slot\":%d}", i);
+        json_int_t slot = number(r.port, "/completion", body, "id_slot");
+        assert_true(slot >= 0 && slot < 3);
+    }
+    stop(&r);
+    free(first);
+}
+
 static void what_is_wrong_is_told(void **state)
 {
     char long_name[200];
@@ -368,7 +401,7 @@ static void words_lose_their_folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_server_goes_on),     cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(another_server_goes_on), cmocka_unit_test(a_slot_is_named),     cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test(nobody_waits_for_ever),      cmocka_unit_test(one_at_a_time),
         cmocka_unit_test(it_ends_behind_a_file),      cmocka_unit_test(folders_are_not_told),
         cmocka_unit_test(members_that_are_not_known), cmocka_unit_test(words_lose_their_folders),

@@ -503,8 +503,9 @@ static void whole_is(const char *path, const char *body, const char *name, const
     "\"model\":\"tiny \\\"q\\\"\",\"system_fingerprint\":\"b1-scalar-0a0b\",\"choices\":["
 #define GOES_ON ",\"logprobs\":null,\"finish_reason\":null}]}\n\n"
 #define TIMINGS                                                                                                   \
-    "\"timings\":{\"cache_n\":4,\"prompt_n\":8,\"prompt_ms\":16.0,\"prompt_per_second\":500.0,\"predicted_n\":7," \
-    "\"predicted_ms\":70.0,\"predicted_per_second\":100.0}"
+    "\"timings\":{\"cache_n\":4,\"prompt_n\":8,\"prompt_ms\":16.0," \
+    "\"prompt_per_token_ms\":2.0,\"prompt_per_second\":500.0,\"predicted_n\":7,\"predicted_ms\":70.0,"           \
+    "\"predicted_per_token_ms\":14.0,\"predicted_per_second\":71.429}"
 #define HONE "\"hone\":{\"seed\":18446744073709551615,\"queue_ms\":1.5,\"ttft_ms\":20.25}"
 #define USAGE                                                                                                 \
     "\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":7,\"total_tokens\":19,\"prompt_tokens_details\":{" \
@@ -765,6 +766,8 @@ static void test_found(void **state)
              "{\"model\":\"tiny "
              "\\\"q\\\"\",\"object\":\"list\",\"usage\":{\"prompt_tokens\":12,\"total_tokens\":12},\"results\":["
              "{\"index\":1,\"relevance_score\":0.75}]}");
+    found_is("/rerank", "{\"query\":\"q\",\"texts\":[\"x\",\"y\",\"z\"],\"top_n\":2,\"return_text\":true}", &f,
+             "[{\"index\":1,\"score\":0.75,\"text\":\"y\"},{\"index\":0,\"score\":0.5,\"text\":\"x\"}]");
     found_is("/api/embed", "{\"input\":[\"a\",\"b\"]}", &f,
              "{\"model\":\"tiny "
              "\\\"q\\\"\",\"embeddings\":[[1.0,-0.5],[0.1,0.0]],\"total_duration\":1500000,\"load_duration\":0,"

@@ -63,6 +63,7 @@ typedef struct said {
 static const hn_usage choice_usage = { .prompt = 12,
                                        .cached = 4,
                                        .completion = 7,
+                                       .timed = 5,
                                        .reasoning = 2,
                                        .queue_ms = 1.5,
                                        .ttft_ms = 20.25,

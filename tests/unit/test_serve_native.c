@@ -1,0 +1,398 @@
+/* What clients of llama-server rely on beside the answer's text: prompts in all their shapes, tokens and counts of a
+ * stream, how far a prompt has come, what a template made, settings of a model that sleeps, rows of tokens, and scores
+ * in the shape of text-embeddings-inference. */
+#define _GNU_SOURCE
+#include "serve_site.h"
+
+#include "tiny_model.h"
+
+#include <math.h>
+
+static const char *text_of(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }
+static json_int_t int_of(const json_t *o, const char *name) { return json_integer_value(json_object_get(o, name)); }
+
+/* ---- conversations and prompts ---------------------------------------------------------------------------------- */
+
+/* What a template made gives the same tokens at /completion: what begins every text stands there once. */
+static void a_template_goes_to_completion(void **state)
+{
+    static const char *const talk[] = {
+        "\"messages\":[{\"role\":\"user\",\"content\":\"Hi there\"}]",
+        "\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\",\"content\":\"Hi\"}]",
+    };
+    running r = { 0 };
+    char body[2000];
+    start(&r, 2);
+    for (size_t i = 0; i < sizeof talk / sizeof *talk; i++) {
+        snprintf(body, sizeof body, "{%s}", talk[i]);
+        json_t *made = ask_json(r.port, "POST", "/apply-template", body, 200);
+        const char *prompt = text_of(made, "prompt");
+        json_t *span = json_array_get(json_object_get(made, "input_spans"), 0);
+        size_t begin = (size_t)json_integer_value(json_array_get(span, 0));
+        assert_memory_equal(prompt + begin, i ? "Be brief." : "Hi there", 8);
+
+        json_t *q = json_pack("{s:s,s:i,s:i,s:b}", "prompt", prompt, "n_predict", 12, "temperature", 0, "ignore_eos", 1);
+        char *asked = json_dumps(q, 0);
+        json_t *text = ask_json(r.port, "POST", "/completion", asked, 200);
+        snprintf(body, sizeof body, "{%s,\"max_tokens\":12,\"temperature\":0,\"ignore_eos\":true}", talk[i]);
+        json_t *chat = ask_json(r.port, "POST", "/v1/chat/completions", body, 200),
+               *message = json_object_get(json_array_get(json_object_get(chat, "choices"), 0), "message");
+        assert_int_equal(int_of(text, "tokens_evaluated"), int_of(json_object_get(chat, "usage"), "prompt_tokens"));
+        assert_string_equal(text_of(text, "content"), text_of(message, "content"));
+        json_decref(chat);
+        json_decref(text);
+        json_decref(q);
+        json_decref(made);
+        free(asked);
+    }
+    stop(&r);
+}
+
+/* A text, {"prompt_string"} and {"content"} of parts are the same prompt, alone and among others. */
+static void prompts_have_many_shapes(void **state)
+{
+    static const char rest[] = ",\"n_predict\":8,\"temperature\":0,\"return_tokens\":true}";
+    running r = { 0 };
+    char body[500];
+    start(&r, 2);
+    snprintf(body, sizeof body, "{\"prompt\":\"The cat sat\"%s", rest);
+    json_t *want = ask_json(r.port, "POST", "/completion", body, 200);
+    assert_true(json_array_size(json_object_get(want, "tokens")) > 0);
+
+    snprintf(body, sizeof body,
+             "{\"prompt\":[{\"prompt_string\":\"The cat sat\",\"multimodal_data\":[]},\"The cat sat\","
+             "{\"content\":[{\"type\":\"text\",\"text\":\"The cat\"},{\"type\":\"text\",\"text\":\" sat\"}]}]%s",
+             rest);
+    json_t *all = ask_json(r.port, "POST", "/completion", body, 200), *one;
+    size_t i;
+    assert_int_equal(json_array_size(all), 3);
+    json_array_foreach(all, i, one)
+    {
+        assert_string_equal(text_of(one, "content"), text_of(want, "content"));
+        assert_true(json_equal(json_object_get(one, "tokens"), json_object_get(want, "tokens")));
+        assert_int_equal(int_of(one, "tokens_evaluated"), int_of(want, "tokens_evaluated"));
+    }
+    snprintf(body, sizeof body, "{\"prompt\":{\"prompt_string\":\"a <__media__>\",\"multimodal_data\":[\"AAAA\"]}%s", rest);
+    json_decref(ask_json(r.port, "POST", "/completion", body, 400));
+    json_decref(all);
+    json_decref(want);
+    stop(&r);
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
+
+/* A stream tells its tokens and how many there are by now, asked or not; they are those of the whole answer. */
+static void a_stream_tells_its_tokens(void **state)
+{
+    static const char q[] = "{\"prompt\":\"The cat\",\"n_predict\":20,\"ignore_eos\":true,\"seed\":3%s}";
+    running r = { 0 };
+    char body[200];
+    start(&r, 2);
+    snprintf(body, sizeof body, q, ",\"return_tokens\":true");
+    json_t *want = ask_json(r.port, "POST", "/completion", body, 200);
+    snprintf(body, sizeof body, q, "");
+    json_t *plain = ask_json(r.port, "POST", "/completion", body, 200);
+    assert_int_equal(json_array_size(json_object_get(want, "tokens")), 20);
+    assert_int_equal(json_array_size(json_object_get(plain, "tokens")), 0);
+
+    snprintf(body, sizeof body, q, ",\"stream\":true");
+    client_answer got = client_ask(r.port, "POST", "/completion", NULL, body);
+    json_t *tokens = json_array(), *e;
+    json_int_t before = 0;
+    bool done = false;
+    for (const char *p = got.body; (e = client_event(&p, &done)); json_decref(e)) {
+        if (json_is_true(json_object_get(e, "stop"))) continue;
+        assert_true(int_of(e, "tokens_predicted") > before);
+        before = int_of(e, "tokens_predicted");
+        assert_int_equal(int_of(e, "tokens_evaluated"), int_of(want, "tokens_evaluated"));
+        assert_true(json_array_size(json_object_get(e, "tokens")) > 0);
+        assert_null(json_object_get(e, "timings"));
+        json_array_extend(tokens, json_object_get(e, "tokens"));
+    }
+    assert_true(json_equal(tokens, json_object_get(want, "tokens")));
+    json_decref(tokens);
+    json_decref(plain);
+    json_decref(want);
+    client_free(&got);
+    stop(&r);
+}
+
+/* An answer that fills the context is truncated; one that has all its tokens is not. Biases are told as they hold. */
+static void the_end_says_why(void **state)
+{
+    running r = { 0 };
+    start(&r, 2);
+    json_t *o = ask_json(r.port, "POST", "/completion",
+                         "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"logit_bias\":[[5,-1.5],[\" dog\",false]]}", 200);
+    assert_true(json_is_true(json_object_get(o, "truncated")));
+    assert_string_equal(text_of(o, "stop_type"), "limit");
+    assert_int_equal(int_of(o, "tokens_evaluated") + int_of(o, "tokens_predicted"), SITE_CTX + 1); /* the last is not read */
+    const json_t *bias = json_object_get(json_object_get(o, "generation_settings"), "logit_bias");
+    json_t *told = json_pack("[{s:f,s:i},{s:n,s:s}]", "bias", -1.5, "token", 5, "bias", "token", " dog");
+    assert_true(json_equal(bias, told));
+    json_decref(told);
+    json_decref(o);
+
+    o = ask_json(r.port, "POST", "/completion", "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"n_predict\":9}", 200);
+    assert_true(json_is_false(json_object_get(o, "truncated")));
+    assert_int_equal(int_of(o, "tokens_predicted"), 9);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(o, "generation_settings"), "logit_bias")), 0);
+    json_decref(o);
+    stop(&r);
+}
+
+/* Rates are of the tokens that the time went by for: the first of each choice came with the prompt. */
+static void rates_are_of_their_time(void **state)
+{
+    static const struct {
+        const char *more;
+        int n, timed;
+    } rows[] = { { "\"n_predict\":1", 1, 0 },
+                 { "\"n_predict\":2", 2, 1 },
+                 { "\"n_predict\":16", 16, 15 },
+                 { "\"n_predict\":4,\"n\":2", 4, 3 } };
+    running r = { 0 };
+    char body[200];
+    start(&r, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"cache_prompt\":false,%s}", rows[i].more);
+        json_t *o = ask_json(r.port, "POST", "/completion", body, 200),
+               *t = json_object_get(json_is_array(o) ? json_array_get(o, 1) : o, "timings");
+        double ms = json_number_value(json_object_get(t, "predicted_ms")),
+               each = json_number_value(json_object_get(t, "predicted_per_token_ms")),
+               rate = json_number_value(json_object_get(t, "predicted_per_second"));
+        assert_int_equal(int_of(t, "predicted_n"), rows[i].n);
+        assert_true(fabs(each * rows[i].timed - (rows[i].timed ? ms : 0)) < 0.001 * (rows[i].timed + 1));
+        assert_true(fabs(rate * ms / 1000 - rows[i].timed) < 0.01 * (rows[i].timed + 1) && (rows[i].timed || rate == 0));
+        assert_true(json_number_value(json_object_get(t, "prompt_per_token_ms")) > 0);
+        json_decref(o);
+    }
+    stop(&r);
+}
+
+/* The steps of a prompt's reading in a stream of this body; *cached: where it began. */
+static int progress_of(int port, const char *path, const char *body, json_int_t *cached)
+{
+    client_answer got = client_ask(port, "POST", path, NULL, body);
+    json_int_t total = 0, before = 0;
+    bool done = false;
+    int n = 0;
+    json_t *e;
+    assert_int_equal(got.status, 200);
+    for (const char *p = got.body; (e = client_event(&p, &done)); json_decref(e)) {
+        const json_t *at = json_object_get(e, "prompt_progress");
+        if (!at) continue;
+        const json_t *t = json_object_get(e, "timings"); /* of what is done: nothing yet at the beginning */
+        assert_int_equal(int_of(t, "prompt_n"), int_of(at, "processed") - int_of(at, "cache"));
+        assert_true(int_of(t, "predicted_n") == 0 && (n || json_number_value(json_object_get(t, "prompt_ms")) == 0));
+        if (!n) total = int_of(at, "total"), *cached = int_of(at, "cache");
+        assert_true(int_of(at, "total") == total && int_of(at, "cache") == *cached);
+        if (n) assert_true(int_of(at, "processed") > before);
+        else assert_int_equal(int_of(at, "processed"), *cached);
+        before = int_of(at, "processed");
+        n++;
+    }
+    assert_true(total > 0 && before == total);
+    client_free(&got);
+    return n;
+}
+
+/* It begins where nothing but the cache is done, grows, and ends where all is; each API that streams tells it. */
+static void progress_begins_and_ends(void **state)
+{
+    static const struct {
+        const char *path, *body;
+    } rows[] = {
+        { "/completion", "\"prompt\":\"%s\",\"n_predict\":2,\"return_progress\":true" },
+        { "/v1/completions", "\"prompt\":\"%s\",\"max_tokens\":2,\"stream_options\":{\"include_progress\":true}" },
+        { "/v1/chat/completions",
+          "\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"max_tokens\":2,\"return_progress\":true" },
+        { "/v1/responses", "\"input\":\"%s\",\"max_output_tokens\":2,\"return_progress\":true" },
+    };
+    running r = { 0 };
+    char words[900] = "", asked[1200], body[1300];
+    for (int i = 0; i < 40; i++) strcat(words, "the cat and the dog ");
+    start(&r, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_int_t cached;
+        words[0] = (char)('A' + i);
+        snprintf(asked, sizeof asked, rows[i].body, words);
+        snprintf(body, sizeof body, "{%s,\"stream\":true,\"timings_per_token\":true}", asked);
+        int first = progress_of(r.port, rows[i].path, body, &cached);
+        assert_true(first > 2 && cached < 64); /* of chunks of 64 */
+        assert_true(progress_of(r.port, rows[i].path, body, &cached) < first && cached >= 128);
+    }
+    stop(&r);
+}
+
+/* ---- a model that sleeps ---------------------------------------------------------------------------------------- */
+
+/* Its settings are told without waking it; what it alone knows is null. */
+static void settings_of_a_sleeping_model(void **state)
+{
+    running r = { 0 };
+    start(&r, 2);
+    json_t *o = ask_json(r.port, "GET", "/props", NULL, 200), *awake = o;
+    assert_true(json_is_false(json_object_get(o, "is_sleeping")));
+    assert_int_equal(int_of(json_object_get(json_object_get(o, "default_generation_settings"), "params"), "seed"), -1);
+
+    json_decref(ask_json(r.port, "POST", "/models/unload", "{\"model\":\"chat\"}", 200));
+    for (int i = 0; i < 2; i++) {
+        o = ask_json(r.port, "GET", "/props", NULL, 200);
+        assert_true(json_is_true(json_object_get(o, "is_sleeping")));
+        assert_string_equal(text_of(o, "model_path"), text_of(awake, "model_path"));
+        assert_true(json_is_null(json_object_get(o, "chat_template")) && json_is_null(json_object_get(o, "roof")));
+        const json_t *d = json_object_get(o, "default_generation_settings");
+        assert_true(json_is_null(json_object_get(d, "n_ctx")));
+        assert_true(json_equal(json_object_get(d, "params"),
+                               json_object_get(json_object_get(awake, "default_generation_settings"), "params")));
+        json_decref(o);
+    }
+    json_decref(ask_json(r.port, "GET", "/health", NULL, 200));
+    json_decref(ask_json(r.port, "POST", "/v1/chat/completions/input_tokens",
+                         "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}", 200));
+    o = ask_json(r.port, "GET", "/props", NULL, 200);
+    assert_true(json_equal(o, awake)); /* counting tokens woke it */
+    json_decref(o);
+    json_decref(awake);
+    stop(&r);
+}
+
+/* Where requests load nothing, POST /models/load does, and nothing else. */
+static void nothing_loads_by_itself(void **state)
+{
+    static const char other[] = "{\"model\":\"other\",\"prompt\":\"The cat\",\"max_tokens\":1}";
+    running r = { .p.shelf.n_models = 2, .p.shelf.no_autoload = true };
+    start(&r, 2);
+    for (int i = 0; i < 2; i++) {
+        json_t *o = ask_json(r.port, "POST", "/v1/completions", other, 404);
+        assert_string_equal(text_of(json_object_get(o, "error"), "code"), "model_not_loaded");
+        json_decref(o);
+        json_decref(ask_json(r.port, "POST", "/v1/completions", "{\"prompt\":\"The cat\",\"max_tokens\":1}", 200));
+        json_decref(ask_json(r.port, "POST", "/models/load", "{\"model\":\"other\"}", 200));
+        json_decref(ask_json(r.port, "POST", "/v1/completions", other, 200));
+        json_decref(ask_json(r.port, "POST", "/models/unload", "{\"model\":\"other\"}", 200));
+    }
+    stop(&r);
+}
+
+/* ---- vectors and scores ----------------------------------------------------------------------------------------- */
+
+static const char bert[] = "{\"arch\":\"bert\",\"n_layer\":2,\"n_vocab\":700,\"tensors\":[\"token_types.weight\"%s],"
+                           "\"keys\":{\"context_length\":512,\"embedding_length\":32,\"feed_forward_length\":48,"
+                           "\"attention.head_count\":4,\"attention.layer_norm_epsilon\":1e-12,"
+                           "\"attention.causal\":false,\"pooling_type\":%d}}";
+
+static const char *make_bert(const char *name, const char *tensors, int pooling)
+{
+    hone_error e;
+    char config[300];
+    snprintf(config, sizeof config, "%s", tm_path("bert.json"));
+    FILE *f = fopen(config, "w");
+    assert_non_null(f);
+    fprintf(f, bert, tensors, pooling);
+    assert_int_equal(fclose(f), 0);
+    const char *path = tm_path(name);
+    must(hone_synth(&(hone_synth_params){ .config_path = config, .type = "F32" }, path, NULL, &e), &e);
+    return path;
+}
+
+static double squares(const json_t *v)
+{
+    double sum = 0;
+    size_t i;
+    json_t *x;
+    json_array_foreach(v, i, x) sum += json_number_value(x) * json_number_value(x);
+    return sum;
+}
+
+/* /embeddings gives a row of each token where rows are not pooled, of texts in a batch as of each alone. */
+static void rows_of_tokens(void **state)
+{
+    running r = { .path = make_bert("rows.gguf", "", 2), .p.shelf.pooling = HONE_POOL_NONE };
+    start(&r, 2);
+    json_t *all = ask_json(r.port, "POST", "/embeddings", "{\"input\":[\"bafo gene\",[7,8,9],{\"content\":[]},\"fa\"]}", 200);
+    static const char *const each[] = { "\"bafo gene\"", "[7,8,9]", "\"\"", "\"fa\"" };
+    for (size_t i = 0; i < 4; i++) {
+        char body[100];
+        snprintf(body, sizeof body, "{\"input\":%s}", each[i]);
+        json_t *one = ask_json(r.port, "POST", "/embedding", body, 200),
+               *rows = json_object_get(json_array_get(one, 0), "embedding"), *row;
+        snprintf(body, sizeof body, "{\"content\":%s,\"add_special\":true}", each[i]);
+        size_t k, n = 3;
+        if (each[i][0] == '"') {
+            json_t *tokens = ask_json(r.port, "POST", "/tokenize", body, 200);
+            n = json_array_size(json_object_get(tokens, "tokens"));
+            json_decref(tokens);
+        }
+        assert_int_equal(json_array_size(rows), n);
+        json_array_foreach(rows, k, row) assert_true(json_array_size(row) == 32 && fabs(squares(row) - 1) > 1e-3);
+        assert_true(json_equal(rows, json_object_get(json_array_get(all, i), "embedding")));
+        json_decref(one);
+    }
+    json_decref(all);
+    json_decref(ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"fa\"}", 400));
+    json_decref(ask_json(r.port, "POST", "/embeddings", "{\"input\":\"fa\",\"dimensions\":4}", 400));
+    stop(&r);
+}
+
+/* Parts of a text are the text. */
+static void vectors_of_parts(void **state)
+{
+    running r = { .path = make_bert("cls.gguf", "", 2) };
+    start(&r, 2);
+    json_t *o = ask_json(r.port, "POST", "/v1/embeddings",
+                         "{\"input\":[\"bafo gene\",{\"content\":[{\"type\":\"text\",\"text\":\"bafo \"},{\"type\":"
+                         "\"text\",\"text\":\"gene\"}]},{\"prompt_string\":\"bafo gene\"},\"fa\"]}",
+                         200),
+           *data = json_object_get(o, "data"), *first = json_object_get(json_array_get(data, 0), "embedding");
+    assert_true(fabs(squares(first) - 1) < 1e-5);
+    for (size_t i = 1; i < 4; i++)
+        assert_int_equal(json_equal(first, json_object_get(json_array_get(data, i), "embedding")), i < 3);
+    json_decref(o);
+    stop(&r);
+}
+
+/* The same scores in either shape. */
+static void scores_in_two_shapes(void **state)
+{
+    running r = { .path = make_bert("rank.gguf", ",\"cls.weight\",\"cls.output.weight\"", 4) };
+    start(&r, 2);
+    json_t *o = ask_json(r.port, "POST", "/rerank",
+                         "{\"query\":\"bafo\",\"documents\":[\"fa\",\"gene gene\",\"to\"],\"return_documents\":true}", 200),
+           *flat = ask_json(r.port, "POST", "/rerank",
+                            "{\"query\":\"bafo\",\"texts\":[\"fa\",\"gene gene\",\"to\"],\"return_text\":true}", 200),
+           *top = ask_json(r.port, "POST", "/rerank",
+                           "{\"query\":\"bafo\",\"texts\":[\"fa\",\"gene gene\",\"to\"],\"top_n\":1}", 200);
+    assert_true(json_is_array(flat) && json_array_size(flat) == 3 && json_array_size(top) == 1);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *a = json_array_get(json_object_get(o, "results"), i), *b = json_array_get(flat, i);
+        assert_int_equal(int_of(a, "index"), int_of(b, "index"));
+        assert_true(json_equal(json_object_get(a, "relevance_score"), json_object_get(b, "score")));
+        assert_string_equal(text_of(json_object_get(a, "document"), "text"), text_of(b, "text"));
+    }
+    assert_true(json_equal(json_object_get(json_array_get(top, 0), "score"),
+                           json_object_get(json_array_get(flat, 0), "score")));
+    assert_null(json_object_get(json_array_get(top, 0), "text"));
+    json_decref(top);
+    json_decref(flat);
+    json_decref(o);
+    json_decref(ask_json(r.port, "POST", "/rerank", "{\"query\":\"bafo\",\"texts\":[1]}", 400));
+    stop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_template_goes_to_completion),
+                                        cmocka_unit_test(prompts_have_many_shapes),
+                                        cmocka_unit_test(a_stream_tells_its_tokens),
+                                        cmocka_unit_test(the_end_says_why),
+                                        cmocka_unit_test(rates_are_of_their_time),
+                                        cmocka_unit_test(progress_begins_and_ends),
+                                        cmocka_unit_test(settings_of_a_sleeping_model),
+                                        cmocka_unit_test(nothing_loads_by_itself),
+                                        cmocka_unit_test(rows_of_tokens),
+                                        cmocka_unit_test(vectors_of_parts),
+                                        cmocka_unit_test(scores_in_two_shapes) };
+    return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
+}
