@@ -31,7 +31,8 @@ static void a_template_goes_to_completion(void **state)
         size_t begin = (size_t)json_integer_value(json_array_get(span, 0));
         assert_memory_equal(prompt + begin, i ? "Be brief." : "Hi there", 8);
 
-        json_t *q = json_pack("{s:s,s:i,s:i,s:b}", "prompt", prompt, "n_predict", 12, "temperature", 0, "ignore_eos", 1);
+        json_t *q =
+            json_pack("{s:s,s:i,s:i,s:b}", "prompt", prompt, "n_predict", 12, "temperature", 0, "ignore_eos", 1);
         char *asked = json_dumps(q, 0);
         json_t *text = ask_json(r.port, "POST", "/completion", asked, 200);
         snprintf(body, sizeof body, "{%s,\"max_tokens\":12,\"temperature\":0,\"ignore_eos\":true}", talk[i]);
@@ -72,7 +73,8 @@ static void prompts_have_many_shapes(void **state)
         assert_true(json_equal(json_object_get(one, "tokens"), json_object_get(want, "tokens")));
         assert_int_equal(int_of(one, "tokens_evaluated"), int_of(want, "tokens_evaluated"));
     }
-    snprintf(body, sizeof body, "{\"prompt\":{\"prompt_string\":\"a <__media__>\",\"multimodal_data\":[\"AAAA\"]}%s", rest);
+    snprintf(body, sizeof body, "{\"prompt\":{\"prompt_string\":\"a <__media__>\",\"multimodal_data\":[\"AAAA\"]}%s",
+             rest);
     json_decref(ask_json(r.port, "POST", "/completion", body, 400));
     json_decref(all);
     json_decref(want);
@@ -122,11 +124,13 @@ static void the_end_says_why(void **state)
 {
     running r = { 0 };
     start(&r, 2);
-    json_t *o = ask_json(r.port, "POST", "/completion",
-                         "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"logit_bias\":[[5,-1.5],[\" dog\",false]]}", 200);
+    json_t *o =
+        ask_json(r.port, "POST", "/completion",
+                 "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"logit_bias\":[[5,-1.5],[\" dog\",false]]}", 200);
     assert_true(json_is_true(json_object_get(o, "truncated")));
     assert_string_equal(text_of(o, "stop_type"), "limit");
-    assert_int_equal(int_of(o, "tokens_evaluated") + int_of(o, "tokens_predicted"), SITE_CTX + 1); /* the last is not read */
+    assert_int_equal(int_of(o, "tokens_evaluated") + int_of(o, "tokens_predicted"),
+                     SITE_CTX + 1); /* the last is not read */
     const json_t *bias = json_object_get(json_object_get(o, "generation_settings"), "logit_bias");
     json_t *told = json_pack("[{s:f,s:i},{s:n,s:s}]", "bias", -1.5, "token", 5, "bias", "token", " dog");
     assert_true(json_equal(bias, told));
@@ -155,7 +159,8 @@ static void rates_are_of_their_time(void **state)
     char body[200];
     start(&r, 2);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        snprintf(body, sizeof body, "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"cache_prompt\":false,%s}", rows[i].more);
+        snprintf(body, sizeof body, "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"cache_prompt\":false,%s}",
+                 rows[i].more);
         json_t *o = ask_json(r.port, "POST", "/completion", body, 200),
                *t = json_object_get(json_is_array(o) ? json_array_get(o, 1) : o, "timings");
         double ms = json_number_value(json_object_get(t, "predicted_ms")),
@@ -163,7 +168,8 @@ static void rates_are_of_their_time(void **state)
                rate = json_number_value(json_object_get(t, "predicted_per_second"));
         assert_int_equal(int_of(t, "predicted_n"), rows[i].n);
         assert_true(fabs(each * rows[i].timed - (rows[i].timed ? ms : 0)) < 0.001 * (rows[i].timed + 1));
-        assert_true(fabs(rate * ms / 1000 - rows[i].timed) < 0.01 * (rows[i].timed + 1) && (rows[i].timed || rate == 0));
+        assert_true(fabs(rate * ms / 1000 - rows[i].timed) < 0.01 * (rows[i].timed + 1) &&
+                    (rows[i].timed || rate == 0));
         assert_true(json_number_value(json_object_get(t, "prompt_per_token_ms")) > 0);
         json_decref(o);
     }
@@ -311,7 +317,8 @@ static void rows_of_tokens(void **state)
 {
     running r = { .path = make_bert("rows.gguf", "", 2), .p.shelf.pooling = HONE_POOL_NONE };
     start(&r, 2);
-    json_t *all = ask_json(r.port, "POST", "/embeddings", "{\"input\":[\"bafo gene\",[7,8,9],{\"content\":[]},\"fa\"]}", 200);
+    json_t *all =
+        ask_json(r.port, "POST", "/embeddings", "{\"input\":[\"bafo gene\",[7,8,9],{\"content\":[]},\"fa\"]}", 200);
     static const char *const each[] = { "\"bafo gene\"", "[7,8,9]", "\"\"", "\"fa\"" };
     for (size_t i = 0; i < 4; i++) {
         char body[100];
@@ -359,7 +366,8 @@ static void scores_in_two_shapes(void **state)
     running r = { .path = make_bert("rank.gguf", ",\"cls.weight\",\"cls.output.weight\"", 4) };
     start(&r, 2);
     json_t *o = ask_json(r.port, "POST", "/rerank",
-                         "{\"query\":\"bafo\",\"documents\":[\"fa\",\"gene gene\",\"to\"],\"return_documents\":true}", 200),
+                         "{\"query\":\"bafo\",\"documents\":[\"fa\",\"gene gene\",\"to\"],\"return_documents\":true}",
+                         200),
            *flat = ask_json(r.port, "POST", "/rerank",
                             "{\"query\":\"bafo\",\"texts\":[\"fa\",\"gene gene\",\"to\"],\"return_text\":true}", 200),
            *top = ask_json(r.port, "POST", "/rerank",
