@@ -231,6 +231,98 @@ static void progress_begins_and_ends(void **state)
     stop(&r);
 }
 
+/* ---- counters --------------------------------------------------------------------------------------------------- */
+
+typedef struct counters {
+    double answers, prompt, cached, generated, running, waiting, ended, up_to_inf, cancelled;
+} counters;
+
+/* Of one look, which is itself an answer, counted behind it. */
+static counters look(int port)
+{
+    counters c = { 0 };
+    client_answer a = client_ask(port, "GET", "/metrics", NULL, NULL);
+    assert_int_equal(a.status, 200);
+    const struct {
+        const char *name;
+        double *to;
+    } rows[] = { { "hone_requests_total{", &c.answers },
+                 { "hone_prompt_tokens_total ", &c.prompt },
+                 { "hone_cached_prompt_tokens_total ", &c.cached },
+                 { "hone_generated_tokens_total ", &c.generated },
+                 { "hone_requests_running ", &c.running },
+                 { "hone_requests_waiting ", &c.waiting },
+                 { "hone_request_seconds_count ", &c.ended },
+                 { "hone_request_seconds_bucket{le=\"+Inf\"} ", &c.up_to_inf },
+                 { "hone_cancelled_total ", &c.cancelled } };
+    for (const char *p = a.body; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            if (strncmp(p, rows[i].name, strlen(rows[i].name)) == 0)
+                *rows[i].to += atof(strrchr(strndupa(p, strcspn(p, "\n")), ' '));
+    client_free(&a);
+    return c;
+}
+
+/* Sums over requests of all kinds are what the counters say: answers, tokens read, found and written, also of who left
+ * in the middle; nothing runs or waits behind them. */
+static void counters_add_up(void **state)
+{
+    static const struct {
+        const char *path, *body;
+        int status;
+    } rows[] = {
+        { "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":7}", 200 },
+        { "/v1/completions", "{\"prompt\":[\"A\",\"The dog\"],\"n\":2,\"max_tokens\":5,\"ignore_eos\":true}", 200 },
+        { "/v1/completions", "{\"prompt\":[\"A\",\"The dog\"],\"n\":2,\"max_tokens\":5,\"ignore_eos\":true}", 200 },
+        { "/v1/completions", "{\"prompt\":5}", 400 },
+        { "/v1/completions", "{", 400 },
+        { "/nowhere", "{}", 404 },
+    };
+    running r = { 0 };
+    counters was, is;
+    double answers = 1 /* the first look */, prompt = 0, cached = 0, written = 0;
+    start(&r, 4);
+    was = look(r.port);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++, answers++) {
+        json_t *o = ask_json(r.port, "POST", rows[i].path, rows[i].body, rows[i].status),
+               *u = json_object_get(o, "usage");
+        prompt += (double)int_of(u, "prompt_tokens");
+        cached += (double)int_of(json_object_get(u, "prompt_tokens_details"), "cached_tokens");
+        written += (double)int_of(u, "completion_tokens");
+        json_decref(o);
+    }
+    is = look(r.port);
+    answers++;
+    assert_true(is.answers - was.answers == answers - 1);
+    assert_true(is.prompt - was.prompt == prompt && is.cached - was.cached == cached && prompt > 0 && cached > 0);
+    assert_true(is.generated - was.generated == written && written > 20);
+    assert_true(is.running == 0 && is.waiting == 0 && is.ended == is.up_to_inf);
+
+    char part[16384] = "";
+    size_t n = 0, seen = 0;
+    int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)r.port) };
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* what nobody takes makes it pause: it does not end */
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_true(client_request(fd, "POST", "/completion", NULL,
+                               "{\"prompt\":\"The\",\"ignore_eos\":true,\"n_probs\":64,\"n\":4,\"stream\":true}"));
+    while (n < 15000) { /* some tokens, then it goes */
+        ssize_t k = recv(fd, part + n, sizeof part - 1 - n, 0);
+        assert_true(k > 0);
+        part[n += (size_t)k] = 0;
+    }
+    close(fd);
+    for (const char *p = part; (p = strstr(p, "\"tokens\":[")); p++) seen++;
+    was = is;
+    do is = look(r.port);
+    while (is.ended == was.ended || is.running > 0);
+    assert_true(is.cancelled == was.cancelled + 1 && is.ended == is.up_to_inf);
+    assert_true(is.generated - was.generated >= (double)seen && seen > 1 &&
+                is.generated - was.generated < 4 * SITE_CTX);
+    stop(&r);
+}
+
 /* ---- a model that sleeps ---------------------------------------------------------------------------------------- */
 
 /* Its settings are told without waking it; what it alone knows is null. */
@@ -397,6 +489,7 @@ int main(void)
                                         cmocka_unit_test(the_end_says_why),
                                         cmocka_unit_test(rates_are_of_their_time),
                                         cmocka_unit_test(progress_begins_and_ends),
+                                        cmocka_unit_test(counters_add_up),
                                         cmocka_unit_test(settings_of_a_sleeping_model),
                                         cmocka_unit_test(nothing_loads_by_itself),
                                         cmocka_unit_test(rows_of_tokens),
