@@ -103,10 +103,9 @@ static hone_status read_pooling(const reading *r, const json_t *v, struct hn_she
     static const struct {
         const char *name;
         hone_pooling pooling;
-    } rows[] = { { "none", HONE_POOL_NONE },
-                 { "mean", HONE_POOL_MEAN },
-                 { "cls", HONE_POOL_CLS },
-                 { "last", HONE_POOL_LAST } };
+    } rows[] = {
+        { "none", HONE_POOL_NONE }, { "mean", HONE_POOL_MEAN }, { "cls", HONE_POOL_CLS }, { "last", HONE_POOL_LAST }
+    };
     for (size_t i = 0; json_is_string(v) && i < sizeof rows / sizeof *rows; i++)
         if (strcmp(json_string_value(v), rows[i].name) == 0) {
             m->pooling = rows[i].pooling;

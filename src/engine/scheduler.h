@@ -19,7 +19,7 @@ typedef struct hn_choice {
     hn_ticket *of;
     int32_t k, slot;   /* slot −1: none */
     int32_t last_slot; /* the one it has, or had last; −1: none yet */
-    int32_t *ids;    /* [n_ids] prompt and what was picked, of capacity cap; until it starts choice 0 alone has it */
+    int32_t *ids;      /* [n_ids] prompt and what was picked, of capacity cap; until it starts choice 0 alone has it */
     int32_t n_ids, cap;
     int32_t n_picked;           /* tokens told */
     int32_t furthest;           /* positions it once held */

@@ -215,9 +215,9 @@ typedef struct hn_say {
     const char *stop_word;
     const int32_t *ids; /* END, where return_context: [n_ids] of prompt and answer */
     size_t n_ids;
-    /* of this choice: END always; TEXT so far, where timings_per_token (may be there always); PROGRESS: of what is done */
+    /* of this choice: END always; TEXT so far, where timings_per_token (may be there always); PROGRESS: what is done */
     const hn_usage *usage;
-    bool truncated;        /* END: of an INFILL, something was left out of the prompt */
+    bool truncated; /* END: of an INFILL, something was left out of the prompt */
 } hn_say;
 
 /* What was found for an ask that generates nothing; each kind reads its own members. */

@@ -523,7 +523,8 @@ static bool take_parts(hn_fields *f, const json_t *v, const char *path, hn_ask_p
     return ok;
 }
 
-/* llama-server's prompts with a place for images, which have to be none: {"prompt_string": text}, {"content": parts}. */
+/* llama-server's prompts with a place for images, of which there may be none: {"prompt_string": text}, {"content":
+ * parts}. */
 static bool take_object(hn_fields *f, const json_t *v, const char *path, hn_ask_prompt *p)
 {
     static const char *const media = "multimodal_data";

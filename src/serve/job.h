@@ -49,11 +49,11 @@ typedef struct hn_strand {
     bool turned;           /* its turn ended, and ignore_eos wants more: the rest is read as a text */
     hone_stream *stream;   /* of a text */
     hone_matcher *matcher; /* of a text that has a form */
-    int32_t slot; /* the scheduler's; -1: none yet */
+    int32_t slot;          /* the scheduler's; -1: none yet */
     bool echoed, ended, called;
-    uint64_t t_last; /* of its last token; 0: none yet */
+    uint64_t t_last;                       /* of its last token; 0: none yet */
     int32_t n_token, n_reasoning, n_first; /* n_first: of the job's first step with a token */
-    hn_said_token *held; /* [n_held] tokens whose text is held back */
+    hn_said_token *held;                   /* [n_held] tokens whose text is held back */
     size_t n_held, cap_held;
     char *tail; /* the last bytes, to tell which stop string they end in */
     size_t n_tail, cap_tail;
@@ -111,7 +111,7 @@ typedef struct hn_job {
     size_t n_open;   /* strands that have not ended */
     hn_parcel *parcel;
     uint64_t t_prompt, t_first, t_last;
-    uint64_t first_step; /* that t_first is of */
+    uint64_t first_step;                        /* that t_first is of */
     int32_t n_completion, n_reasoning, n_first; /* n_first: of that step */
     bool failed, cancelled;
     hn_refusal failure;

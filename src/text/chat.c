@@ -487,8 +487,8 @@ static json_t *without_system(const json_t *messages, bool *oom)
     if (!roles || !json_is_string(a) || !json_is_string(b)) return NULL;
     json_t *copy = json_deep_copy(messages),
            *parts = json_pack("[{s:O}, {s:s}, {s:O}]", "text", a, "text", "\n\n", "text", b);
-    bool ok =
-        copy && parts && json_array_remove(copy, 0) == 0 && set(json_array_get(copy, 0), "content", hn_chat_said(parts));
+    bool ok = copy && parts && json_array_remove(copy, 0) == 0 &&
+              set(json_array_get(copy, 0), "content", hn_chat_said(parts));
     json_decref(parts);
     if (ok) return copy;
     *oom = true;

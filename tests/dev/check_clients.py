@@ -348,7 +348,7 @@ def openai_a_cut_call_goes_back(s):
 @case
 def native_fields(s):
     c = httpx.Client(base_url=s.url, timeout=60)
-    r = c.post("/completion", json={"prompt": "The cat", "n_predict": 3, "response_fields": ["content", "timings/predicted_n"]}).json()
+    r = c.post("/completion", json={"prompt": "The cat", "n_predict": 3, "ignore_eos": True, "response_fields": ["content", "timings/predicted_n"]}).json()
     assert set(r) == {"content", "timings/predicted_n"} and r["timings/predicted_n"] == 3, r
     many = c.post("/completion", json={"prompt": ["The cat", [5, 6, 7], ["A", 9]], "n_predict": 3}).json()
     assert len(many) == 3, many

@@ -731,16 +731,18 @@ static void test_scripts(void **state)
           { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
     /* cut before its id, behind the arguments: a call as it stands; before its name: none */
     static const char *const i[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "[TOOL_CALLS]", NULL };
-    CHECK(samples[1].source, i, HN_CALLS_JSON,
-          { "", "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {\"city\": \"ab", "", "weather({\"city\": \"ab)!" },
-          { "", "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {\"days\": 1}, \"id\": \"12", "",
-            "weather({\"days\": 1})!" },
-          { "",
-            "[TOOL_CALLS][{\"name\": \"weather_2\", \"arguments\": {}, \"id\": \"123456789\"}, {\"name\": \"weather\", "
-            "\"arguments\": {",
-            "", "weather_2({})weather({)!" },
-          { "", "[TOOL_CALLS][{\"name\": \"rm\", \"arguments\": {", "[TOOL_CALLS][{\"name\": \"rm\", \"arguments\": {", "" },
-          { "", "[TOOL_CALLS][{\"name\": \"wea", "[TOOL_CALLS][{\"name\": \"wea", "" });
+    CHECK(
+        samples[1].source, i, HN_CALLS_JSON,
+        { "", "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {\"city\": \"ab", "", "weather({\"city\": \"ab)!" },
+        { "", "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {\"days\": 1}, \"id\": \"12", "",
+          "weather({\"days\": 1})!" },
+        { "",
+          "[TOOL_CALLS][{\"name\": \"weather_2\", \"arguments\": {}, \"id\": \"123456789\"}, {\"name\": \"weather\", "
+          "\"arguments\": {",
+          "", "weather_2({})weather({)!" },
+        { "", "[TOOL_CALLS][{\"name\": \"rm\", \"arguments\": {", "[TOOL_CALLS][{\"name\": \"rm\", \"arguments\": {",
+          "" },
+        { "", "[TOOL_CALLS][{\"name\": \"wea", "[TOOL_CALLS][{\"name\": \"wea", "" });
     /* an answer in JSON is no call */
     static const char *const none[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", NULL };
     CHECK(

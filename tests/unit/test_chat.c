@@ -485,13 +485,18 @@ static void continued(void **state)
         { "chatml", "{\"role\":\"assistant\",\"content\":\"It is\"}", "<|im_start|>assistant\nIt is", HONE_OK },
         { "llama3", "{\"role\":\"assistant\",\"content\":\" It is \"}", "\n\nIt is", HONE_OK },
         { "chatml", "{\"role\":\"assistant\",\"content\":\"\"}", NULL, HONE_E_ARG },
-        { "chatml", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
-          "{\"type\":\"text\",\"text\":\" is\\n\"}]}", "<|im_start|>assistant\nIt is\n", HONE_OK },
-        { "llama3", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
-          "{\"type\":\"text\",\"text\":\" is\\n\"}]}", "\n\nIt is", HONE_OK },
+        { "chatml",
+          "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
+          "{\"type\":\"text\",\"text\":\" is\\n\"}]}",
+          "<|im_start|>assistant\nIt is\n", HONE_OK },
+        { "llama3",
+          "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
+          "{\"type\":\"text\",\"text\":\" is\\n\"}]}",
+          "\n\nIt is", HONE_OK },
         { "{% for m in messages %}{% for p in m.content %}({{ p.text }}){% endfor %}{% endfor %}",
           "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"It\"},"
-          "{\"type\":\"text\",\"text\":\"is\"}]}", "(It)(is", HONE_OK },
+          "{\"type\":\"text\",\"text\":\"is\"}]}",
+          "(It)(is", HONE_OK },
         { "chatml", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"\"}]}", NULL, HONE_E_ARG },
         { "chatml", "{\"role\":\"user\",\"content\":\"It is\"}", NULL, HONE_E_ARG },
         { "{% for m in messages %}{{ m.role }}{% endfor %}", "{\"role\":\"assistant\",\"content\":\"It is\"}", NULL,

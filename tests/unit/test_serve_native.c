@@ -31,7 +31,8 @@ static void a_template_goes_to_completion(void **state)
         size_t begin = (size_t)json_integer_value(json_array_get(span, 0));
         assert_memory_equal(prompt + begin, i ? "Be brief." : "Hi there", 8);
 
-        json_t *q = json_pack("{s:s,s:i,s:i,s:b}", "prompt", prompt, "n_predict", 12, "temperature", 0, "ignore_eos", 1);
+        json_t *q =
+            json_pack("{s:s,s:i,s:i,s:b}", "prompt", prompt, "n_predict", 12, "temperature", 0, "ignore_eos", 1);
         char *asked = json_dumps(q, 0);
         json_t *text = ask_json(r.port, "POST", "/completion", asked, 200);
         snprintf(body, sizeof body, "{%s,\"max_tokens\":12,\"temperature\":0,\"ignore_eos\":true}", talk[i]);
@@ -72,7 +73,8 @@ static void prompts_have_many_shapes(void **state)
         assert_true(json_equal(json_object_get(one, "tokens"), json_object_get(want, "tokens")));
         assert_int_equal(int_of(one, "tokens_evaluated"), int_of(want, "tokens_evaluated"));
     }
-    snprintf(body, sizeof body, "{\"prompt\":{\"prompt_string\":\"a <__media__>\",\"multimodal_data\":[\"AAAA\"]}%s", rest);
+    snprintf(body, sizeof body, "{\"prompt\":{\"prompt_string\":\"a <__media__>\",\"multimodal_data\":[\"AAAA\"]}%s",
+             rest);
     json_decref(ask_json(r.port, "POST", "/completion", body, 400));
     json_decref(all);
     json_decref(want);
@@ -122,11 +124,13 @@ static void the_end_says_why(void **state)
 {
     running r = { 0 };
     start(&r, 2);
-    json_t *o = ask_json(r.port, "POST", "/completion",
-                         "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"logit_bias\":[[5,-1.5],[\" dog\",false]]}", 200);
+    json_t *o =
+        ask_json(r.port, "POST", "/completion",
+                 "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"logit_bias\":[[5,-1.5],[\" dog\",false]]}", 200);
     assert_true(json_is_true(json_object_get(o, "truncated")));
     assert_string_equal(text_of(o, "stop_type"), "limit");
-    assert_int_equal(int_of(o, "tokens_evaluated") + int_of(o, "tokens_predicted"), SITE_CTX + 1); /* the last is not read */
+    assert_int_equal(int_of(o, "tokens_evaluated") + int_of(o, "tokens_predicted"),
+                     SITE_CTX + 1); /* the last is not read */
     const json_t *bias = json_object_get(json_object_get(o, "generation_settings"), "logit_bias");
     json_t *told = json_pack("[{s:f,s:i},{s:n,s:s}]", "bias", -1.5, "token", 5, "bias", "token", " dog");
     assert_true(json_equal(bias, told));
@@ -155,7 +159,8 @@ static void rates_are_of_their_time(void **state)
     char body[200];
     start(&r, 2);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        snprintf(body, sizeof body, "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"cache_prompt\":false,%s}", rows[i].more);
+        snprintf(body, sizeof body, "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"cache_prompt\":false,%s}",
+                 rows[i].more);
         json_t *o = ask_json(r.port, "POST", "/completion", body, 200),
                *t = json_object_get(json_is_array(o) ? json_array_get(o, 1) : o, "timings");
         double ms = json_number_value(json_object_get(t, "predicted_ms")),
@@ -163,7 +168,8 @@ static void rates_are_of_their_time(void **state)
                rate = json_number_value(json_object_get(t, "predicted_per_second"));
         assert_int_equal(int_of(t, "predicted_n"), rows[i].n);
         assert_true(fabs(each * rows[i].timed - (rows[i].timed ? ms : 0)) < 0.001 * (rows[i].timed + 1));
-        assert_true(fabs(rate * ms / 1000 - rows[i].timed) < 0.01 * (rows[i].timed + 1) && (rows[i].timed || rate == 0));
+        assert_true(fabs(rate * ms / 1000 - rows[i].timed) < 0.01 * (rows[i].timed + 1) &&
+                    (rows[i].timed || rate == 0));
         assert_true(json_number_value(json_object_get(t, "prompt_per_token_ms")) > 0);
         json_decref(o);
     }
@@ -222,6 +228,98 @@ static void progress_begins_and_ends(void **state)
         assert_true(first > 2 && cached < 64); /* of chunks of 64 */
         assert_true(progress_of(r.port, rows[i].path, body, &cached) < first && cached >= 128);
     }
+    stop(&r);
+}
+
+/* ---- counters --------------------------------------------------------------------------------------------------- */
+
+typedef struct counters {
+    double answers, prompt, cached, generated, running, waiting, ended, up_to_inf, cancelled;
+} counters;
+
+/* Of one look, which is itself an answer, counted behind it. */
+static counters look(int port)
+{
+    counters c = { 0 };
+    client_answer a = client_ask(port, "GET", "/metrics", NULL, NULL);
+    assert_int_equal(a.status, 200);
+    const struct {
+        const char *name;
+        double *to;
+    } rows[] = { { "hone_requests_total{", &c.answers },
+                 { "hone_prompt_tokens_total ", &c.prompt },
+                 { "hone_cached_prompt_tokens_total ", &c.cached },
+                 { "hone_generated_tokens_total ", &c.generated },
+                 { "hone_requests_running ", &c.running },
+                 { "hone_requests_waiting ", &c.waiting },
+                 { "hone_request_seconds_count ", &c.ended },
+                 { "hone_request_seconds_bucket{le=\"+Inf\"} ", &c.up_to_inf },
+                 { "hone_cancelled_total ", &c.cancelled } };
+    for (const char *p = a.body; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            if (strncmp(p, rows[i].name, strlen(rows[i].name)) == 0)
+                *rows[i].to += atof(strrchr(strndupa(p, strcspn(p, "\n")), ' '));
+    client_free(&a);
+    return c;
+}
+
+/* Sums over requests of all kinds are what the counters say: answers, tokens read, found and written, also of who left
+ * in the middle; nothing runs or waits behind them. */
+static void counters_add_up(void **state)
+{
+    static const struct {
+        const char *path, *body;
+        int status;
+    } rows[] = {
+        { "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":7}", 200 },
+        { "/v1/completions", "{\"prompt\":[\"A\",\"The dog\"],\"n\":2,\"max_tokens\":5,\"ignore_eos\":true}", 200 },
+        { "/v1/completions", "{\"prompt\":[\"A\",\"The dog\"],\"n\":2,\"max_tokens\":5,\"ignore_eos\":true}", 200 },
+        { "/v1/completions", "{\"prompt\":5}", 400 },
+        { "/v1/completions", "{", 400 },
+        { "/nowhere", "{}", 404 },
+    };
+    running r = { 0 };
+    counters was, is;
+    double answers = 1 /* the first look */, prompt = 0, cached = 0, written = 0;
+    start(&r, 4);
+    was = look(r.port);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++, answers++) {
+        json_t *o = ask_json(r.port, "POST", rows[i].path, rows[i].body, rows[i].status),
+               *u = json_object_get(o, "usage");
+        prompt += (double)int_of(u, "prompt_tokens");
+        cached += (double)int_of(json_object_get(u, "prompt_tokens_details"), "cached_tokens");
+        written += (double)int_of(u, "completion_tokens");
+        json_decref(o);
+    }
+    is = look(r.port);
+    answers++;
+    assert_true(is.answers - was.answers == answers - 1);
+    assert_true(is.prompt - was.prompt == prompt && is.cached - was.cached == cached && prompt > 0 && cached > 0);
+    assert_true(is.generated - was.generated == written && written > 20);
+    assert_true(is.running == 0 && is.waiting == 0 && is.ended == is.up_to_inf);
+
+    char part[16384] = "";
+    size_t n = 0, seen = 0;
+    int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)r.port) };
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* what nobody takes makes it pause: it does not end */
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_true(client_request(fd, "POST", "/completion", NULL,
+                               "{\"prompt\":\"The\",\"ignore_eos\":true,\"n_probs\":64,\"n\":4,\"stream\":true}"));
+    while (n < 15000) { /* some tokens, then it goes */
+        ssize_t k = recv(fd, part + n, sizeof part - 1 - n, 0);
+        assert_true(k > 0);
+        part[n += (size_t)k] = 0;
+    }
+    close(fd);
+    for (const char *p = part; (p = strstr(p, "\"tokens\":[")); p++) seen++;
+    was = is;
+    do is = look(r.port);
+    while (is.ended == was.ended || is.running > 0);
+    assert_true(is.cancelled == was.cancelled + 1 && is.ended == is.up_to_inf);
+    assert_true(is.generated - was.generated >= (double)seen && seen > 1 &&
+                is.generated - was.generated < 4 * SITE_CTX);
     stop(&r);
 }
 
@@ -311,7 +409,8 @@ static void rows_of_tokens(void **state)
 {
     running r = { .path = make_bert("rows.gguf", "", 2), .p.shelf.pooling = HONE_POOL_NONE };
     start(&r, 2);
-    json_t *all = ask_json(r.port, "POST", "/embeddings", "{\"input\":[\"bafo gene\",[7,8,9],{\"content\":[]},\"fa\"]}", 200);
+    json_t *all =
+        ask_json(r.port, "POST", "/embeddings", "{\"input\":[\"bafo gene\",[7,8,9],{\"content\":[]},\"fa\"]}", 200);
     static const char *const each[] = { "\"bafo gene\"", "[7,8,9]", "\"\"", "\"fa\"" };
     for (size_t i = 0; i < 4; i++) {
         char body[100];
@@ -359,7 +458,8 @@ static void scores_in_two_shapes(void **state)
     running r = { .path = make_bert("rank.gguf", ",\"cls.weight\",\"cls.output.weight\"", 4) };
     start(&r, 2);
     json_t *o = ask_json(r.port, "POST", "/rerank",
-                         "{\"query\":\"bafo\",\"documents\":[\"fa\",\"gene gene\",\"to\"],\"return_documents\":true}", 200),
+                         "{\"query\":\"bafo\",\"documents\":[\"fa\",\"gene gene\",\"to\"],\"return_documents\":true}",
+                         200),
            *flat = ask_json(r.port, "POST", "/rerank",
                             "{\"query\":\"bafo\",\"texts\":[\"fa\",\"gene gene\",\"to\"],\"return_text\":true}", 200),
            *top = ask_json(r.port, "POST", "/rerank",
@@ -389,6 +489,7 @@ int main(void)
                                         cmocka_unit_test(the_end_says_why),
                                         cmocka_unit_test(rates_are_of_their_time),
                                         cmocka_unit_test(progress_begins_and_ends),
+                                        cmocka_unit_test(counters_add_up),
                                         cmocka_unit_test(settings_of_a_sleeping_model),
                                         cmocka_unit_test(nothing_loads_by_itself),
                                         cmocka_unit_test(rows_of_tokens),

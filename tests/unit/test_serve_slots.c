@@ -99,10 +99,11 @@ static void a_slot_is_named(void **state)
     char body[200], path[40], *first = NULL;
     start(&r, 3);
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        snprintf(body, sizeof body,
-                 "{\"prompt\":\"The cat sat\",\"n_predict\":8,\"temperature\":0,\"ignore_eos\":true,\"cache_prompt\":true,"
-                 "\"id_slot\":%d}",
-                 order[i]);
+        snprintf(
+            body, sizeof body,
+            "{\"prompt\":\"The cat sat\",\"n_predict\":8,\"temperature\":0,\"ignore_eos\":true,\"cache_prompt\":true,"
+            "\"id_slot\":%d}",
+            order[i]);
         json_t *o = ask_json(r.port, "POST", "/completion", body, 200);
         const char *said = json_string_value(json_object_get(o, "content"));
         assert_int_equal(json_integer_value(json_object_get(o, "id_slot")), order[i]);
@@ -401,10 +402,15 @@ static void words_lose_their_folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_server_goes_on), cmocka_unit_test(a_slot_is_named),     cmocka_unit_test(what_is_wrong_is_told),
-        cmocka_unit_test(nobody_waits_for_ever),      cmocka_unit_test(one_at_a_time),
-        cmocka_unit_test(it_ends_behind_a_file),      cmocka_unit_test(folders_are_not_told),
-        cmocka_unit_test(members_that_are_not_known), cmocka_unit_test(words_lose_their_folders),
+        cmocka_unit_test(another_server_goes_on),
+        cmocka_unit_test(a_slot_is_named),
+        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(nobody_waits_for_ever),
+        cmocka_unit_test(one_at_a_time),
+        cmocka_unit_test(it_ends_behind_a_file),
+        cmocka_unit_test(folders_are_not_told),
+        cmocka_unit_test(members_that_are_not_known),
+        cmocka_unit_test(words_lose_their_folders),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

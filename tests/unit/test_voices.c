@@ -502,9 +502,9 @@ static void whole_is(const char *path, const char *body, const char *name, const
     "data: {\"id\":\"chatcmpl-0123456789abcdefABCDEFGH\",\"object\":\"chat.completion.chunk\",\"created\":1794000000," \
     "\"model\":\"tiny \\\"q\\\"\",\"system_fingerprint\":\"b1-scalar-0a0b\",\"choices\":["
 #define GOES_ON ",\"logprobs\":null,\"finish_reason\":null}]}\n\n"
-#define TIMINGS                                                                                                   \
-    "\"timings\":{\"cache_n\":4,\"prompt_n\":8,\"prompt_ms\":16.0," \
-    "\"prompt_per_token_ms\":2.0,\"prompt_per_second\":500.0,\"predicted_n\":7,\"predicted_ms\":70.0,"           \
+#define TIMINGS                                                                                        \
+    "\"timings\":{\"cache_n\":4,\"prompt_n\":8,\"prompt_ms\":16.0,"                                    \
+    "\"prompt_per_token_ms\":2.0,\"prompt_per_second\":500.0,\"predicted_n\":7,\"predicted_ms\":70.0," \
     "\"predicted_per_token_ms\":14.0,\"predicted_per_second\":71.429}"
 #define HONE "\"hone\":{\"seed\":18446744073709551615,\"queue_ms\":1.5,\"ttft_ms\":20.25}"
 #define USAGE                                                                                                 \
