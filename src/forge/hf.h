@@ -102,6 +102,13 @@ typedef struct hn_hf_name {
     hone_status (*make)(hn_hf *f, const hn_hf_at *at, hone_error *err); /* NULL: hn_hf_plain */
 } hn_hf_name;
 
+/* Where a folder has blocks that draft further tokens. */
+typedef enum hn_hf_drafts {
+    HN_HF_NO_DRAFTS = 0,
+    HN_HF_BEHIND, /* as further layers: "model.layers.N.", N from num_hidden_layers on */
+    HN_HF_MTP     /* "mtp.layers.0." and "mtp." */
+} hn_hf_drafts;
+
 typedef struct hn_hf_class {
     const char *names; /* architectures of config.json, "A|B" */
     /* The class itself, or, as the config says, another of the same names. NULL: itself. */
@@ -122,7 +129,8 @@ typedef struct hn_hf_class {
     double base;       /* of angles, likewise; 0: 10000 */
     double part;       /* of a head that turns, likewise; 0: all */
     double eps;        /* of RMS norms, likewise; 0: 1e-6 */
-    bool windows;      /* layer_types may say which layers are windowed, in any order */
+    hn_hf_drafts drafts;
+    bool windows;                   /* layer_types may say which layers are windowed, in any order */
     bool (*fits)(const hn_gguf *g); /* the way back: of classes that one model can be of, this one? NULL: yes */
     hone_status (*more)(hn_hf *f, hone_error *err);        /* keys that no table says; before the model's reader */
     hone_status (*tensors_too)(hn_hf *f, hone_error *err); /* tensors that no slot says; behind those outside layers */
@@ -156,6 +164,7 @@ struct hn_hf {
     hn_hf_view *v;
     size_t n_v, cap_v;
     uint32_t file_type;
+    int32_t n_draft; /* blocks behind the layers that the file keeps */
     bool exact;
 };
 
@@ -209,6 +218,12 @@ hn_hf_view hn_hf_all(const hn_ckpt_tensor *t);
 hone_status hn_hf_plain(hn_hf *f, const hn_hf_at *at, hone_error *err);
 /* [n_out, n_in] of [n_in, n_out]. */
 hone_status hn_hf_transposed(hn_hf *f, const hn_hf_at *at, hone_error *err);
+
+/* Blocks that draft (hf_draft.c): how many there are, before keys are put; their tensors, behind those of layers. */
+hone_status hn_hf_find_drafts(hn_hf *f, hone_error *err);
+hone_status hn_hf_plan_drafts(hn_hf *f, hone_error *err);
+/* The slots of block il, as a layer with that plan has them. */
+hone_status hn_hf_plan_layer(hn_hf *f, int32_t il, const hn_layer_plan *plan, hone_error *err);
 
 /* All tensors: the family's slots in their order. Every source is then used, or left out by name. */
 hone_status hn_hf_plan(hn_hf *f, hone_error *err);

@@ -108,6 +108,7 @@ static void put_row(void *arg, const hn_hf_key *k)
     }
     if (k->kind == HN_HF_WORD) set(b, name, json_string(first_word(key, k->words)));
     if (!k->key || !width_of(b, first_word(key, k->key), &x)) return;
+    if (!strcmp(key, "block_count")) x -= b->m->hp.n_nextn; /* configs count layers alone */
     if (k->kind == HN_HF_F32) set(b, name, real((float)x));
     else if (k->kind == HN_HF_BOOL) set(b, name, json_boolean(x != 0));
     else if (k->kind == HN_HF_U32 || k->kind == HN_HF_MORE) set(b, name, json_integer((json_int_t)x));
@@ -152,6 +153,7 @@ static const struct {
     { "topk_group", "expert_group_used_count" },
     { "num_expert_group", "expert_group_count" },
     { "num_nextn_predict_layers", "nextn_predict_layers" },
+    { "mtp_num_hidden_layers", "nextn_predict_layers" },
     { "mamba_d_state", "ssm.state_size" },
     { "mamba_n_heads", "ssm.time_step_rank" },
     { "mamba_n_groups", "ssm.group_count" },

@@ -9,18 +9,17 @@
 
 #define RECURS "linear_attention"
 
-#define GDN_ROWS                                                                                                 \
-    MORE("linear_num_key_heads", NULL), MORE("linear_num_value_heads", NULL), MORE("linear_key_head_dim", NULL), \
-        MORE("linear_value_head_dim", NULL), MORE("linear_conv_kernel_dim", NULL),                               \
-        MORE("full_attention_interval", NULL), MORE("intermediate_size", "feed_forward_length"),                 \
-        ONLY("attention_bias", 0), ONLY("attn_output_gate", 1), ONLY("use_sliding_window", 0),                   \
-        U32_OR("head_dim", "attention.key_length|attention.value_length", 256)
+#define GDN_ROWS                                                                                                  \
+    MORE("linear_num_key_heads", NULL), MORE("linear_num_value_heads", NULL), MORE("linear_key_head_dim", NULL),  \
+        MORE("linear_value_head_dim", NULL), MORE("linear_conv_kernel_dim", NULL),                                \
+        MORE("full_attention_interval", NULL), MORE("mtp_num_hidden_layers", NULL),                               \
+        MORE("intermediate_size", "feed_forward_length"), ONLY("attention_bias", 0), ONLY("attn_output_gate", 1), \
+        ONLY("use_sliding_window", 0), U32_OR("head_dim", "attention.key_length|attention.value_length", 256)
 #define GDN_MOE_ROWS                                                                                                 \
     U32("num_experts", "expert_count"), USED, WIDTH,                                                                 \
         U32("shared_expert_intermediate_size", "expert_shared_feed_forward_length"), ONLY("decoder_sparse_step", 1), \
         ONLY("norm_topk_prob", 1), MORE("mlp_only_layers", NULL)
-#define GDN_IDLE \
-    "mamba_ssm_dtype mtp_num_hidden_layers mtp_use_dedicated_embeddings sliding_window max_window_layers " ROUTER_IDLE
+#define GDN_IDLE "mamba_ssm_dtype mtp_use_dedicated_embeddings sliding_window max_window_layers " ROUTER_IDLE
 
 /* The last of so many layers attends; or, where the config has another order, a truth value for each. */
 static hone_status put_order(hn_hf *f, hone_error *err)
@@ -32,7 +31,9 @@ static hone_status put_order(hn_hf *f, hone_error *err)
     hone_status st;
     TRY(hn_hf_read_layers(f, "layer_types", &l, err));
     TRY(hn_hf_whole(f, "full_attention_interval", 4, &period, err));
-    if (!(recurs = hn_arena_alloc(f->arena, (size_t)l.n))) return HN_FAIL(err, HONE_E_NOMEM, "%s: layers", f->path);
+    const int64_t n_block = l.n + f->n_draft; /* blocks that draft attend */
+    if (!(recurs = hn_arena_alloc(f->arena, (size_t)n_block))) return HN_FAIL(err, HONE_E_NOMEM, "%s: layers", f->path);
+    memset(recurs, 0, (size_t)n_block);
     for (int64_t il = 0; il < l.n && l.list; il++) {
         recurs[il] = hn_hf_layer_is(l.list, il, RECURS);
         if (!recurs[il] && !hn_hf_layer_is(l.list, il, ATTENDS))
@@ -41,7 +42,7 @@ static hone_status put_order(hn_hf *f, hone_error *err)
         regular &= period > 0 && recurs[il] == ((il + 1) % period != 0);
     }
     if (regular) return hn_hf_put_u32(f, "full_attention_interval", (uint32_t)period, err);
-    return hn_hf_put_layers(f, "attention.recurrent_layers", HONE_KV_BOOL, recurs, l.n, err);
+    return hn_hf_put_layers(f, "attention.recurrent_layers", HONE_KV_BOOL, recurs, n_block, err);
 }
 
 /* Parts of positions of several inputs: of text all are equal, but other programs ask for the key. */
@@ -150,6 +151,7 @@ static const hn_hf_class qwen3next = { .names = "Qwen3NextForCausalLM",
                                        .tensors = next_names,
                                        .idle = GDN_IDLE,
                                        .left = "mtp.*",
+                                       .drafts = HN_HF_MTP,
                                        .part = 0.25,
                                        .more = gdn_more };
 
@@ -227,6 +229,7 @@ static const hn_hf_class qwen35 = { .names = "Qwen3_5ForCausalLM|Qwen3_5ForCondi
                                     .tensors = qwen35_names,
                                     .idle = GDN_IDLE,
                                     .left = "mtp.*",
+                                    .drafts = HN_HF_MTP,
                                     .part = 0.25,
                                     .more = gdn_more };
 static const hn_hf_class qwen35_moe = { .names = "Qwen3_5MoeForCausalLM|Qwen3_5MoeForConditionalGeneration",
@@ -236,6 +239,7 @@ static const hn_hf_class qwen35_moe = { .names = "Qwen3_5MoeForCausalLM|Qwen3_5M
                                         .tensors = qwen35_moe_names,
                                         .idle = GDN_IDLE,
                                         .left = "mtp.*",
+                                        .drafts = HN_HF_MTP,
                                         .part = 0.25,
                                         .more = gdn_more };
 

@@ -98,6 +98,7 @@ static hone_status put_number(hn_hf *f, const hn_hf_key *k, hone_error *err)
     if (k->kind == HN_HF_U32) {
         TRY(hn_hf_whole(f, k->config, -1, &n, err));
         was = n >= 0;
+        if (was && !strcmp(k->key, "block_count")) n += f->n_draft;
     } else if (k->kind == HN_HF_F32) TRY(hn_hf_number(f, k->config, absent, &x, &was, err));
     else was = hn_hf_get(f, k->config) != NULL;
     if (!was && k->when == HN_HF_NEEDED)
@@ -200,7 +201,9 @@ hone_status hn_hf_put_keys(hn_hf *f, hone_error *err)
     if (f->of->said && (!said || (json_is_object(said) && !json_object_size(said))))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: has no %.*s, which a model of class %.*s needs", f->path,
                        (int)strcspn(f->of->said, "|"), f->of->said, (int)strcspn(f->of->names, "|"), f->of->names);
+    TRY(hn_hf_find_drafts(f, err));
     TRY(put_rows(f, common, false, err));
+    if (f->n_draft) TRY(hn_hf_put_u32(f, "nextn_predict_layers", (uint32_t)f->n_draft, err));
     TRY(put_rows(f, f->of->keys, true, err));
     if (f->of->more) TRY(f->of->more(f, err));
     TRY(hn_hf_put_modules(f, err));

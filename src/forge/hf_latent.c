@@ -60,7 +60,7 @@ static hone_status deepseek3_more(hn_hf *f, hone_error *err)
 #define DEEPSEEK(class_names, class_types, rows, numbers, ...)                                                    \
     {                                                                                                             \
         .names = class_names, .types = class_types, .arch = "deepseek2", .keys = rows, .tensors = deepseek_names, \
-        .idle = ROUTER_IDLE, .more = numbers, __VA_ARGS__                                                         \
+        .idle = ROUTER_IDLE, .drafts = HN_HF_BEHIND, .more = numbers, __VA_ARGS__                                 \
     }
 static const hn_hf_class deepseek2 =
     DEEPSEEK("DeepseekV2ForCausalLM", "deepseek_v2", deepseek2_keys, deepseek2_more, .left = NULL);
@@ -104,6 +104,7 @@ static const hn_hf_class mistral4 = {
     .keys = mistral4_keys,
     .tensors = deepseek_names,
     .idle = ROUTER_IDLE,
+    .drafts = HN_HF_BEHIND,
     .more = mistral4_more
 };
 

@@ -149,6 +149,7 @@ void hn_hf_leave_drafts(hn_hf *f, int64_t n_layer)
 {
     char head[160];
     const char *layers = f->of->layers ? f->of->layers : "layers";
+    n_layer += f->n_draft;
     size_t n = (size_t)snprintf(head, sizeof head, "%s%s.", f->prefix, layers);
     for (size_t i = 0; i < f->c->n; i++) {
         const hn_ckpt_tensor *t = &f->c->t[i];

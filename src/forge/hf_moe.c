@@ -314,6 +314,7 @@ static const hn_hf_class glm4moe = { .names = "Glm4MoeForCausalLM",
                                      .keys = glm4moe_keys,
                                      .tensors = routed_names,
                                      .idle = ROUTER_IDLE,
+                                     .drafts = HN_HF_BEHIND,
                                      .part = 0.5,
                                      .more = sigmoid_more };
 

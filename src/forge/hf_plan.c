@@ -246,6 +246,10 @@ static void folder_name(const hn_hf *f, char out[320], const hn_slot *s, int32_t
 {
     const char *root = f->of->root ? f->of->root : "model.", *layers = f->of->layers ? f->of->layers : "layers";
     const char *tail = whole ? "" : s->name + stem_of(s->name);
+    if (il >= 0 && il >= f->m->hp.n_layer && f->of->drafts == HN_HF_MTP) {
+        root = "mtp.";
+        il -= f->m->hp.n_layer;
+    }
     if (il >= 0) snprintf(out, 320, "%s%s.%d.%s%s", root, layers, (int)il, module, tail);
     else if (!by_class || *module == '/') snprintf(out, 320, "%s%s", module + (*module == '/'), tail);
     else snprintf(out, 320, "%s%s%s", root, module, tail);
@@ -265,9 +269,9 @@ static bool is_there(const hn_hf *f, const char *name, const char *hf)
     return f->back ? hn_gguf_find_tensor(f->back, name) != NULL : hn_hf_find(f, hf) != NULL;
 }
 
-static hone_status add_slot(hn_hf *f, const hn_slot *list, const hn_slot *s, int32_t il, hone_error *err)
+static hone_status add_slot(hn_hf *f, const hn_slot *list, const hn_slot *s, int32_t il, const hn_layer_plan *plan,
+                            hone_error *err)
 {
-    const hn_layer_plan *plan = il < 0 ? NULL : &f->m->plan[il];
     const hn_hf_name *row;
     char name[128], hf[320];
     const char *module = module_of(f, list, s->name, stem_of(s->name), &row);
@@ -422,16 +426,24 @@ static hone_status check_views(const hn_hf *f, hone_error *err)
     return HONE_OK;
 }
 
+hone_status hn_hf_plan_layer(hn_hf *f, int32_t il, const hn_layer_plan *plan, hone_error *err)
+{
+    const hn_slot *list = f->m->arch->layer;
+    hone_status st = HONE_OK;
+    for (const hn_slot *s = list; st == HONE_OK && s->name; s++) st = add_slot(f, list, s, il, plan, err);
+    return st;
+}
+
 hone_status hn_hf_plan(hn_hf *f, hone_error *err)
 {
     const hn_family *family = f->m->arch;
     hone_status st;
     TRY(find_tied(f, err));
-    for (const hn_slot *s = family->outer; s->name; s++) TRY(add_slot(f, family->outer, s, -1, err));
+    for (const hn_slot *s = family->outer; s->name; s++) TRY(add_slot(f, family->outer, s, -1, NULL, err));
     TRY(hn_hf_rope_tensors(f, err));
     if (f->of->tensors_too) TRY(f->of->tensors_too(f, err));
-    for (int32_t il = 0; il < f->m->hp.n_layer; il++)
-        for (const hn_slot *s = family->layer; s->name; s++) TRY(add_slot(f, family->layer, s, il, err));
+    for (int32_t il = 0; il < f->m->hp.n_layer; il++) TRY(hn_hf_plan_layer(f, il, &f->m->plan[il], err));
+    TRY(hn_hf_plan_drafts(f, err));
     TRY(check_views(f, err));
     return check_sources(f, err);
 }

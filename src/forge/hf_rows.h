@@ -143,7 +143,7 @@ hone_status hn_hf_q_alone(hn_hf *f, const hn_hf_at *at, hone_error *err);
 /* A tensor of the slot's shape of one view of the source, whose shape is `from` [n]. */
 hone_status hn_hf_make(hn_hf *f, const hn_hf_at *at, int32_t n, const uint64_t *from, const hn_hf_view *v,
                        hone_error *err);
-/* Layers behind the last, which draft further tokens: hone runs none, they are left out. */
+/* Further layers than those, and than blocks that draft and are kept (hf_draft.c): they are left out. */
 void hn_hf_leave_drafts(hn_hf *f, int64_t n_layer);
 
 /* Whether layer il of a list of words has one of "a|b"; the list may be a string of letters (nemotron_h's pattern). */

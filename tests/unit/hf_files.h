@@ -370,6 +370,97 @@ static inline void hf_kimi(hf_folder *f)
                2);
 }
 
+/* ---- blocks that draft ------------------------------------------------------------------------------------- */
+
+/* A dense layer, one with two experts, and, with drafts, blocks like it behind them. */
+#define HF_GLM_LAYER                                                                              \
+    "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;" \
+    "model.layers.#.self_attn.q_proj.weight 16,16;model.layers.#.self_attn.k_proj.weight 8,16;"   \
+    "model.layers.#.self_attn.v_proj.weight 8,16;model.layers.#.self_attn.o_proj.weight 16,16;"
+static inline void hf_glm(hf_folder *f, int n_draft)
+{
+    char list[2048];
+    *f = (hf_folder){
+        .config = "{\"architectures\":[\"Glm4MoeForCausalLM\"],\"model_type\":\"glm4_moe\",\"hidden_size\":16,"
+                  "\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+                  "\"num_key_value_heads\":1,\"head_dim\":8,\"n_routed_experts\":2,\"num_experts_per_tok\":1,"
+                  "\"moe_intermediate_size\":12,\"n_shared_experts\":1,\"first_k_dense_replace\":1,"
+                  "\"vocab_size\":32,\"max_position_embeddings\":64,\"rope_theta\":10000.0,\"rms_norm_eps\":1e-5,"
+                  "\"n_group\":1,\"topk_group\":1,\"norm_topk_prob\":true,\"routed_scaling_factor\":1.5,"
+                  "\"attention_bias\":false,\"use_qk_norm\":false,\"tie_word_embeddings\":false,"
+                  "\"partial_rotary_factor\":0.5,\"num_nextn_predict_layers\":2}"
+    };
+    hf_add_all(f,
+               "lm_head.weight 32,16;" HF_EMBD
+               "model.layers.0.mlp.gate_proj.weight 24,16;model.layers.0.mlp.up_proj.weight 24,16;"
+               "model.layers.0.mlp.down_proj.weight 16,24;",
+               HF_GLM_LAYER, 2 + n_draft);
+    for (int il = 1; il < 2 + n_draft; il++) {
+        static const char *const of[] = { "experts.0", "experts.1", "shared_experts" };
+        snprintf(list, sizeof list,
+                 "model.layers.%d.mlp.gate.weight 2,16;model.layers.%d.mlp.gate.e_score_correction_bias 2;", il, il);
+        hf_add_all(f, list, NULL, 0);
+        for (int k = 0; k < 3; k++) {
+            snprintf(list, sizeof list,
+                     "model.layers.%d.mlp.%s.gate_proj.weight 12,16;model.layers.%d.mlp.%s.up_proj.weight 12,16;"
+                     "model.layers.%d.mlp.%s.down_proj.weight 16,12;",
+                     il, of[k], il, of[k], il, of[k]);
+            hf_add_all(f, list, NULL, 0);
+        }
+        if (il < 2) continue;
+        snprintf(list, sizeof list,
+                 "model.layers.%d.eh_proj.weight 16,32;model.layers.%d.enorm.weight 16;"
+                 "model.layers.%d.hnorm.weight 16;model.layers.%d.shared_head.norm.weight 16;",
+                 il, il, il, il);
+        hf_add_all(f, list, NULL, 0);
+    }
+}
+
+/* The gated delta rule, then attention; with a draft a block like the second, whatever is behind it. */
+#define HF_QWEN35_ATTENDS(root)                                                                                       \
+    root "self_attn.q_proj.weight 32,16;" root "self_attn.k_proj.weight 8,16;" root                                   \
+         "self_attn.v_proj.weight 8,16;" root "self_attn.o_proj.weight 16,16;" root "self_attn.q_norm.weight 8;" root \
+         "self_attn.k_norm.weight 8;"
+#define HF_QWEN35_LAYER(root)                                                         \
+    root "input_layernorm.weight 16;" root "post_attention_layernorm.weight 16;" root \
+         "mlp.gate_proj.weight 24,16;" root "mlp.up_proj.weight 24,16;" root "mlp.down_proj.weight 16,24;"
+static inline void hf_qwen35(hf_folder *f, bool draft)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"Qwen3_5ForCausalLM\"],\"model_type\":\"qwen3_5_text\","
+                                "\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":3,"
+                                "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":8,\"layer_types\":"
+                                "[\"linear_attention\",\"full_attention\",\"linear_attention\"],"
+                                "\"linear_conv_kernel_dim\":4,\"linear_key_head_dim\":4,\"linear_value_head_dim\":4,"
+                                "\"linear_num_key_heads\":1,\"linear_num_value_heads\":2,\"vocab_size\":32,"
+                                "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,\"tie_word_embeddings\":false,"
+                                "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000.0,"
+                                "\"partial_rotary_factor\":0.25},\"mtp_num_hidden_layers\":1}" };
+    hf_add_all(f, "lm_head.weight 32,16;" HF_EMBD HF_QWEN35_ATTENDS("model.layers.1."),
+               HF_QWEN35_LAYER("model.layers.#."), 3);
+    for (int il = 0; il < 3; il += 2) {
+        static const char *const parts[] = { "in_proj_qkv.weight 16,16",
+                                             "in_proj_z.weight 8,16",
+                                             "in_proj_b.weight 2,16",
+                                             "in_proj_a.weight 2,16",
+                                             "conv1d.weight 16,1,4",
+                                             "dt_bias 2",
+                                             "A_log 2",
+                                             "norm.weight 4",
+                                             "out_proj.weight 16,8" };
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            char list[128];
+            snprintf(list, sizeof list, "model.layers.%d.linear_attn.%s;", il, parts[i]);
+            hf_add_all(f, list, NULL, 0);
+        }
+    }
+    if (draft)
+        hf_add_all(f,
+                   HF_QWEN35_ATTENDS("mtp.layers.0.") HF_QWEN35_LAYER(
+                       "mtp.layers.0.") "mtp.fc.weight 16,32;mtp.norm.weight 16;mtp.pre_fc_norm_embedding.weight 16;"
+                                        "mtp.pre_fc_norm_hidden.weight 16;",
+                   NULL, 0);
+}
+
 /* ---- models that give rows ------------------------------------------------------------------------------- */
 
 #define HF_BERT_SIZES                                                                                \

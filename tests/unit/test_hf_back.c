@@ -177,6 +177,97 @@ static void kimi_linear(void **state)
     round_trip(&f, "F32", "");
 }
 
+/* ---- blocks that draft ----- */
+
+/* A number of a file; −1: it has no such key. */
+static int64_t number_in(const hn_gguf *g, const char *key)
+{
+    uint32_t n;
+    bool found;
+    hone_error err;
+    assert_int_equal(hn_gguf_get_u32(g, key, &n, &found, &err), HONE_OK);
+    return found ? (int64_t)n : -1;
+}
+
+/* first.gguf has so many blocks, the last `n_draft` of which draft and have these tensors; the model runs. */
+static void has_blocks(const char *arch, int n_block, int n_draft, const char *const *parts)
+{
+    hone_error err = { 0 };
+    char name[96];
+    hn_gguf *g;
+    hone_model *m;
+    assert_int_equal(hn_gguf_open(&g, at("first.gguf"), &err), HONE_OK);
+    snprintf(name, sizeof name, "%s.block_count", arch);
+    assert_int_equal(number_in(g, name), n_block);
+    snprintf(name, sizeof name, "%s.nextn_predict_layers", arch);
+    assert_int_equal(number_in(g, name), n_draft ? n_draft : -1);
+    snprintf(name, sizeof name, "%s.attention.recurrent_layers", arch);
+    hn_gguf_array list;
+    if (hn_gguf_find(g, name) >= 0) {
+        assert_true(hn_gguf_kv_array(g, (uint64_t)hn_gguf_find(g, name), &list));
+        assert_int_equal(list.count, n_block); /* llama.cpp wants one for each */
+    }
+    for (int il = n_block - n_draft; il < n_block; il++)
+        for (const char *const *p = parts; *p; p++) {
+            snprintf(name, sizeof name, "blk.%d.%s", il, *p);
+            if (!hn_gguf_find_tensor(g, name)) fail_msg("%s is missing", name);
+        }
+    snprintf(name, sizeof name, "blk.%d.attn_norm.weight", n_block);
+    assert_null(hn_gguf_find_tensor(g, name));
+    hn_gguf_close(g);
+    if (hone_model_open(&m, at("first.gguf"), NULL, &err)) fail_msg("%s", err.message);
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    assert_int_equal(info.n_layer, n_block - n_draft);
+    hone_model_close(m);
+}
+
+static const char *const joins[] = { "nextn.eh_proj.weight", "nextn.enorm.weight",
+                                     "nextn.hnorm.weight",   "attn_q.weight",
+                                     "attn_norm.weight",     "nextn.shared_head_norm.weight",
+                                     "attn_output.weight",   NULL };
+
+static void drafts_behind(void **state)
+{
+    static const char *const own[] = { "nextn.embed_tokens.weight", "nextn.shared_head_head.weight", NULL };
+    hf_folder f;
+    for (int n_draft = 0; n_draft < 3; n_draft++) { /* whatever the config says: what is there counts */
+        hf_glm(&f, n_draft);
+        round_trip(&f, "F32", "");
+        has_blocks("glm4moe", 2 + n_draft, n_draft, joins);
+    }
+    hf_glm(&f, 1);
+    hf_add_all(&f, "model.layers.2.embed_tokens.weight 32,16;model.layers.2.shared_head.head.weight 32,16;", NULL, 0);
+    round_trip(&f, NULL, "");
+    has_blocks("glm4moe", 3, 1, own);
+    /* what is no block, and what is not whole */
+    hf_add_all(&f, "model.layers.3.enorm.weight 16;", NULL, 0);
+    hf_write(&f, at("first"));
+    convert(at("first"), "F32", at("first.gguf"));
+    has_blocks("glm4moe", 3, 1, own);
+    hf_remove(at("first"));
+    for (int i = 0; i < f.n; i++)
+        if (!strcmp(f.t[i].name, "model.layers.2.hnorm.weight")) f.t[i] = f.t[--f.n];
+    hf_write(&f, at("first"));
+    refused(at("first"), "F32", at("none.gguf"), HONE_E_FORMAT, "model.layers.2.hnorm.weight is missing");
+    hf_remove(at("first"));
+}
+
+static void drafts_apart(void **state)
+{
+    hf_folder f;
+    for (int draft = 0; draft < 2; draft++) {
+        hf_qwen35(&f, draft);
+        round_trip(&f, "F32", "");
+        has_blocks("qwen35", 3 + draft, draft, joins);
+    }
+    hf_add_all(&f, "mtp.layers.1.input_layernorm.weight 16;", NULL, 0); /* two of them would share what joins */
+    hf_write(&f, at("first"));
+    convert(at("first"), "F32", at("first.gguf"));
+    has_blocks("qwen35", 3, 0, joins);
+    hf_remove(at("first"));
+}
+
 /* ---- models that give rows ------------------------------------------------------------------------------- */
 
 static bool says(const char *file, const char *what)
@@ -541,15 +632,16 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),       cmocka_unit_test(gemma2),
-        cmocka_unit_test(gpt2),        cmocka_unit_test(types),
-        cmocka_unit_test(refusals),    cmocka_unit_test(stopped),
-        cmocka_unit_test(gemma4),      cmocka_unit_test(gemma3n),
-        cmocka_unit_test(kimi_linear), cmocka_unit_test(decays),
-        cmocka_unit_test(bert),        cmocka_unit_test(roberta),
-        cmocka_unit_test(nomic),       cmocka_unit_test(embedding_gemma),
-        cmocka_unit_test(unsaid_keys), cmocka_unit_test(pooled_llama),
-        cmocka_unit_test(odd_rows),
+        cmocka_unit_test(llama),        cmocka_unit_test(gemma2),
+        cmocka_unit_test(gpt2),         cmocka_unit_test(types),
+        cmocka_unit_test(refusals),     cmocka_unit_test(stopped),
+        cmocka_unit_test(gemma4),       cmocka_unit_test(gemma3n),
+        cmocka_unit_test(kimi_linear),  cmocka_unit_test(decays),
+        cmocka_unit_test(bert),         cmocka_unit_test(roberta),
+        cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
+        cmocka_unit_test(unsaid_keys),  cmocka_unit_test(pooled_llama),
+        cmocka_unit_test(odd_rows),     cmocka_unit_test(drafts_behind),
+        cmocka_unit_test(drafts_apart),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
