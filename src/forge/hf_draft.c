@@ -5,7 +5,7 @@
 
 enum { MOST_DRAFTS = 8 };
 
-/* What a block has beside a layer: in the file behind "blk.N.", in the folder behind the layer's name or behind "mtp.". */
+/* What a block has beside a layer: in the file behind "blk.N.", in the folder behind the layer's name, or "mtp.". */
 static const struct part {
     const char *gguf, *behind, *mtp;
     bool joins; /* [n_embd, 2 n_embd] */
