@@ -534,6 +534,32 @@ static void unsaid_keys(void **state)
     unsaid(&f, widths);
 }
 
+/* An element of the tensor becomes NaN, in the file. */
+static void poison(const char *path, const char *name)
+{
+    hone_error err;
+    hn_gguf *g;
+    assert_int_equal(hn_gguf_open(&g, path, &err), HONE_OK);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, name);
+    assert_non_null(t);
+    FILE *o = fopen(path, "r+b");
+    const float nan = NAN;
+    uint64_t end = 0;
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+        const hn_gguf_tensor *u = hn_gguf_tensor_at(g, i);
+        uint64_t behind = (u->offset + u->n_bytes + 31) / 32 * 32;
+        end = behind > end ? behind : end;
+    }
+    assert_non_null(o);
+    fseek(o, 0, SEEK_END);
+    long size = ftell(o), data = size - (long)end;
+    assert_true(data > 0);
+    fseek(o, data + (long)t->offset + 40, SEEK_SET);
+    assert_int_equal(fwrite(&nan, 4, 1, o), 1);
+    fclose(o);
+    hn_gguf_close(g);
+}
+
 static void refusals(void **state)
 {
     hf_folder f;
@@ -560,6 +586,11 @@ static void refusals(void **state)
     refused(at("m2.gguf"), NULL, at("x.gguf"), HONE_E_UNSUPPORTED, "already GGUF");
     refused(at("m2.gguf"), NULL, at("m2/config.json"), HONE_E_ARG, "is a file");
     refused(at("m2.gguf"), NULL, at("m2.gguf"), HONE_E_ARG, "m2.gguf");
+    hf_llama(&f); /* what is no number */
+    hf_write(&f, at("odd"));
+    convert(at("odd"), "F32", at("odd.gguf"));
+    poison(at("odd.gguf"), "output.weight");
+    refused(at("odd.gguf"), NULL, at("x"), HONE_E_NUMERIC, "output.weight: element 10 is NaN");
     rewrite(at("m2.gguf"), at("x.gguf"), "llama.rope.scaling.attn_factor", NULL, NULL);
     refused(at("x.gguf"), NULL, at("x"), HONE_E_UNSUPPORTED, "the angles that its keys llama.rope.* make are none");
     mkdir(at("empty"), 0700);
