@@ -8,15 +8,16 @@ enum { MOST_DRAFTS = 8 };
 /* What a block has beside a layer: in the file behind "blk.N.", in the folder behind the layer's name, or "mtp.". */
 static const struct part {
     const char *gguf, *behind, *mtp;
-    bool joins; /* [n_embd, 2 n_embd] */
-    bool words; /* [n_vocab, n_embd], which may be missing: then it is the model's own */
+    bool joins;    /* [n_embd, 2 n_embd] */
+    bool words;    /* [n_vocab, n_embd] */
+    bool may_miss; /* then it is the model's own */
 } parts[] = {
-    { "nextn.eh_proj.weight", "eh_proj.weight", "fc.weight", true, false },
-    { "nextn.enorm.weight", "enorm.weight", "pre_fc_norm_embedding.weight", false, false },
-    { "nextn.hnorm.weight", "hnorm.weight", "pre_fc_norm_hidden.weight", false, false },
-    { "nextn.embed_tokens.weight", "embed_tokens.weight", "embed_tokens.weight", false, true },
-    { "nextn.shared_head_head.weight", "shared_head.head.weight", "shared_head.head.weight", false, true },
-    { "nextn.shared_head_norm.weight", "shared_head.norm.weight", "norm.weight", false, false },
+    { "nextn.eh_proj.weight", "eh_proj.weight", "fc.weight", true, false, false },
+    { "nextn.enorm.weight", "enorm.weight", "pre_fc_norm_embedding.weight", false, false, false },
+    { "nextn.hnorm.weight", "hnorm.weight", "pre_fc_norm_hidden.weight", false, false, false },
+    { "nextn.embed_tokens.weight", "embed_tokens.weight", "embed_tokens.weight", false, true, true },
+    { "nextn.shared_head_head.weight", "shared_head.head.weight", "shared_head.head.weight", false, true, true },
+    { "nextn.shared_head_norm.weight", "shared_head.norm.weight", "norm.weight", false, false, true },
 };
 enum { N_PART = sizeof parts / sizeof *parts };
 
@@ -65,7 +66,7 @@ static hone_status add_part(hn_hf *f, const struct part *p, int32_t il, hone_err
     const bool matrix = p->joins || p->words;
     char name[128], hf[320];
     hn_hf_at at = { .il = il, .name = name, .hf = hf, .n_dim = matrix ? 2 : 1, .ne = { n_embd, 1, 1, 1 } };
-    if (p->words && !is_there(f, p, il)) return HONE_OK;
+    if (p->may_miss && !is_there(f, p, il)) return HONE_OK;
     names_of(f, p, il, name, hf);
     if (p->joins) at.ne[0] = 2 * n_embd, at.ne[1] = n_embd;
     if (p->words) at.ne[1] = n_vocab;

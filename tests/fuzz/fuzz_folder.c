@@ -12,7 +12,8 @@
  * covers: src/forge/hf_dense.c src/forge/hf_moe.c src/forge/hf_hybrid.c src/forge/hf_general.c src/forge/hf_back.c
  * covers: src/forge/hf_back_config.c src/forge/hf_back_write.c src/forge/hf_quantized.c src/forge/hf_dequant.c
  * covers: src/forge/hf_gemma.c src/forge/hf_delta.c src/forge/hf_latent.c src/forge/hf_encoder.c
- * covers: src/base/json_tree.c src/base/source.c src/forge/hf_draft.c */
+ * covers: src/base/json_tree.c src/base/source.c src/forge/hf_draft.c
+ * covers: src/forge/hf_back_modules.c src/forge/hf_back_rwkv.c */
 #define _GNU_SOURCE
 #include "converted.h"
 #include "vector_file.h"
