@@ -206,7 +206,7 @@ c_bytes = echo 'extern const char $(1)_bytes[];'; echo 'extern const size_t $(1)
 $(PAGE).c: $(PAGE).html Makefile
 	$(call say,TEXT,$@)
 	$(Q){ echo '/* made from $< */'; echo '#include <stddef.h>'; $(call c_bytes,hn_page,cat $<); \
-		$(call c_bytes,hn_page_gzip,gzip -9 -n -c $<); } >$@.new && mv -f $@.new $@
+		gzip -9 -n -c $< >$@.gz || : >$@.gz; $(call c_bytes,hn_page_gzip,cat $@.gz); } >$@.new && mv -f $@.new $@
 $(CORPUS).o $(PAGE).o: %.o: %.c $(B)/flags
 	$(call say,CC  ,$@)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@

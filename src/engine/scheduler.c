@@ -152,6 +152,7 @@ static hone_status check_request(const hone_scheduler *s, const hone_request *r,
                            s->n_vocab - 1);
     if (r->mark < 0 || r->mark > r->n_prompt)
         return HN_FAIL(err, HONE_E_ARG, "a mark at %d; expected 0 to %d, the prompt's length", r->mark, r->n_prompt);
+    if (r->slot_plus_1 < 0) return HN_FAIL(err, HONE_E_ARG, "slot_plus_1 %d; expected 0 or more", r->slot_plus_1);
     if (r->n_choices < 0 || r->n_choices > s->n_slot)
         return HN_FAIL(err, HONE_E_ARG, "%d answers at once; expected 1 to %d", r->n_choices, s->n_slot);
     if (r->max_tokens < -1)

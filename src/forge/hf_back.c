@@ -137,6 +137,9 @@ static hone_status check_tensor(const hn_hf *f, const hn_hf_tensor *t, hone_erro
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has ne[%d] = %llu, expected %llu as class %.*s has it",
                            f->path, t->name, i, (unsigned long long)g->ne[i], (unsigned long long)t->ne[i], n,
                            f->of->names);
+    if (g->type >= HN_I8 && g->type <= HN_I64)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is of type %s, expected numbers of a model", f->path, t->name,
+                       hn_type_get(g->type)->name);
     if (!t->n_view) return HONE_OK; /* a copy of another */
     const hn_hf_view *v = &f->v[t->view];
     if (v->from) return HONE_OK;

@@ -35,8 +35,51 @@ static bool is_there(const hn_hf *f, const struct part *p, int64_t il)
     return f->back ? hn_gguf_find_tensor(f->back, gguf) != NULL : hn_hf_find(f, hf) != NULL;
 }
 
+static bool ends_in(hone_str s, const char *tail)
+{
+    size_t n = strlen(tail);
+    return s.len > n && !memcmp(s.ptr + s.len - n, tail, n);
+}
+
+/* Where the names of the last layer that attends begin; false: there is none. */
+static bool last_layer(const hn_hf *f, int64_t n_layer, char root[128])
+{
+    char name[320];
+    for (int64_t il = n_layer - 1; il >= 0; il--) {
+        snprintf(name, sizeof name, "model.layers.%lld.self_attn.o_proj.weight", (long long)il);
+        const hn_ckpt_tensor *t = hn_hf_find(f, name);
+        if (!t) continue;
+        snprintf(root, 128, "%.*s", (int)(t->name.len - strlen("self_attn.o_proj.weight")), t->name.ptr);
+        return true;
+    }
+    return false;
+}
+
+/* Has block il the matrices and norms of a layer, and what joins? A folder may hold a part of it, which drafts nothing
+ * and would stop a model that runs without. *missing: the first that is not there. */
+static bool is_whole(const hn_hf *f, int64_t n_layer, int64_t il, char missing[320])
+{
+    char root[128], gguf[128];
+    for (size_t i = 0; i < N_PART; i++) {
+        names_of(f, &parts[i], il, gguf, missing);
+        if (!parts[i].may_miss && !is_there(f, &parts[i], il)) return false;
+    }
+    if (f->back || !last_layer(f, n_layer, root)) return true;
+    const size_t n = strlen(root);
+    for (size_t i = 0; i < f->c->n; i++) {
+        const hone_str name = f->c->t[i].name;
+        if (name.len <= n || memcmp(name.ptr, root, n) || !(ends_in(name, ".weight") || ends_in(name, "_bias")))
+            continue;
+        if (f->of->drafts == HN_HF_MTP) snprintf(missing, 320, "mtp.layers.0.%.*s", (int)(name.len - n), name.ptr + n);
+        else snprintf(missing, 320, "model.layers.%lld.%.*s", (long long)il, (int)(name.len - n), name.ptr + n);
+        if (!hn_hf_find(f, missing)) return false;
+    }
+    return true;
+}
+
 hone_status hn_hf_find_drafts(hn_hf *f, hone_error *err)
 {
+    char missing[320];
     int64_t n_layer;
     hone_status st;
     f->n_draft = 0;
@@ -48,7 +91,11 @@ hone_status hn_hf_find_drafts(hn_hf *f, hone_error *err)
         hn_convert_note(f->a, "%s: blocks that draft further tokens (mtp.*) are left out: more than one", f->path);
         return HONE_OK;
     }
-    while (f->n_draft < most && is_there(f, &parts[0], n_layer + f->n_draft)) f->n_draft++;
+    for (; f->n_draft < most && is_there(f, &parts[0], n_layer + f->n_draft); f->n_draft++) {
+        if (is_whole(f, n_layer, n_layer + f->n_draft, missing)) continue;
+        hn_convert_note(f->a, "%s: a block that drafts further tokens is left out, as it has no %s", f->path, missing);
+        break;
+    }
     return HONE_OK;
 }
 

@@ -140,6 +140,9 @@ static void prepare(hn_job *j)
     }
 }
 
+/* Requests load models, but with --no-autoload; ollama's empty prompt asks for nothing else. */
+static bool loads(const hn_job *j) { return !j->server->p.shelf.no_autoload || j->ask.kind == HN_ASK_LOAD; }
+
 /* On the loader: waits for the model. Who clears `waits` answers; where that was the event thread the rest is to come
  * back to it and be freed. */
 static void load(void *arg)
@@ -147,7 +150,7 @@ static void load(void *arg)
     hn_job *j = arg;
     hn_refusal r;
     uint64_t t = hn_serve_ns();
-    bool ok = hn_shelf_take(j->book_wanted, &j->waits, &r);
+    bool ok = hn_shelf_take(j->book_wanted, &j->waits, loads(j), &r);
     if (ok) j->book = j->book_wanted;
     bool mine = atomic_exchange(&j->waits, false);
     atomic_fetch_sub(&j->server->n_waiting, 1);
@@ -185,15 +188,12 @@ static void unload(void *arg)
     send_back(j, ok ? NULL : &r);
 }
 
-/* May the request have its model loaded, if it has to be? False: *r. */
+/* May the request have its model loaded, if it has to be? False: *r. (It is looked at again where models are loaded.) */
 static bool may_load(const hn_job *j, hn_refusal *r)
 {
-    hn_book *b = j->book_wanted;
-    hn_book_state state = hn_book_look(b, NULL);
-    if (!j->server->p.shelf.no_autoload || j->ask.kind == HN_ASK_LOAD) return true;
-    if (state == HN_BOOK_LOADED || state == HN_BOOK_LOADING) return true;
-    return hn_refuse(r, 404, "model_not_loaded", "model",
-                     "model '%s' is not loaded; expected POST /models/load before (--no-autoload)", b->name);
+    hn_book_state state = hn_book_look(j->book_wanted, NULL);
+    if (loads(j) || state == HN_BOOK_LOADED || state == HN_BOOK_LOADING) return true;
+    return hn_shelf_refuse_unloaded(j->book_wanted, r);
 }
 
 static void work(void *arg)

@@ -167,7 +167,8 @@ static hone_status find_mark(hn_run *run, const hone_chat_params *p, hone_error 
 {
     const hn_book *b = run->job->book;
     if (!p->add_generation_prompt || (!b->info.state_bytes && !b->info.n_window)) return HONE_OK;
-    return hone_chat_mark(b->model, p, run->ids, run->n, &run->mark, err);
+    hone_status st = hone_chat_mark(b->model, p, run->ids, run->n, &run->mark, err);
+    return st == HONE_E_NOMEM ? st : HONE_OK; /* a template that cannot end there has no such place */
 }
 
 static bool read_chat(hn_run *run, hn_refusal *r)

@@ -32,7 +32,7 @@ static void run_load(void *arg)
     load_order *o = arg;
     if (o->unload) {
         o->order.ok = hn_shelf_unload(o->book, &o->order.why);
-    } else if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, &o->order.why))) {
+    } else if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, true, &o->order.why))) {
         hn_shelf_give(o->book);
     }
     hn_order_back(&o->order);
@@ -123,7 +123,7 @@ static void run_lora(void *arg)
     hn_book *first = hn_shelf_at(shelf, 0);
     if (!o->path) {
         if (hn_adapter_list_unload(list, o->name, o->force, lora_unloaded, o, &o->order.why)) return;
-    } else if (hn_shelf_take(first, &o->order.wanted, &o->order.why)) {
+    } else if (hn_shelf_take(first, &o->order.wanted, true, &o->order.why)) {
         o->order.ok = hn_adapter_list_load(list, first->model, o->name, o->path, &o->id, &o->order.why);
         hn_shelf_give(first);
     }

@@ -94,7 +94,7 @@ static void load_first(void *arg)
     hn_server *s = arg;
     hn_refusal r;
     hn_book *first = hn_shelf_at(s->shelf, 0);
-    if (hn_shelf_take(first, NULL, &r)) hn_shelf_give(first);
+    if (hn_shelf_take(first, NULL, true, &r)) hn_shelf_give(first);
     else
         hn_fail(&s->not_loaded, first->why_code ? first->why_code : HONE_E_NOMEM, __FILE__, __LINE__, "%s",
                 *first->why ? first->why : r.message);

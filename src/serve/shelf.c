@@ -428,7 +428,13 @@ bool hn_shelf_refuse(hn_book *b, hn_refusal *r)
     return false;
 }
 
-bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r)
+bool hn_shelf_refuse_unloaded(const hn_book *b, hn_refusal *r)
+{
+    return hn_refuse(r, 404, "model_not_loaded", "model",
+                     "model '%s' is not loaded; expected POST /models/load before (--no-autoload)", b->name);
+}
+
+bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_refusal *r)
 {
     hn_shelf *s = b->shelf;
     bool tried = false, ok = true;
@@ -441,6 +447,8 @@ bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r)
         } else if (b->state == HN_BOOK_LOADING) {
             tried = true;
             pthread_cond_wait(&s->changed, &s->lock);
+        } else if (!may_load) { /* it was there, or on its way, when it was looked for */
+            ok = hn_shelf_refuse_unloaded(b, r);
         } else if (n_loaded(s) >= s->p.max_loaded) { /* another must go; all are in use: wait for one */
             hn_book *idle = idle_book(s);
             s->n_waiting++;

@@ -108,7 +108,9 @@ bool hn_shelf_try_fair(hn_book *b);
 bool hn_shelf_refuse(hn_book *b, hn_refusal *r);
 /* Takes it, loads it before, waits for room; not on the desk's or the event thread. Waits no longer than *wanted holds
  * (hn_shelf_stir behind its change; NULL: always). False: *r says why. */
-bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, hn_refusal *r);
+bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_refusal *r);
+/* *r: it is not loaded, and nobody loads it but those who are told to. */
+bool hn_shelf_refuse_unloaded(const hn_book *b, hn_refusal *r);
 void hn_shelf_give(hn_book *b);
 /* Those who wait look again whether they are wanted. Any thread. */
 void hn_shelf_stir(hn_shelf *s);

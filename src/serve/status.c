@@ -484,24 +484,26 @@ static void adapters(hn_server *s, hn_exchange *x)
 
 /* ---- the page --------------------------------------------------------------------------------------------------- */
 
-/* Does an accept-encoding take gzip? Of a coding that is named twice the first counts; q=0 is a no. */
+/* Does an accept-encoding take gzip? By its name, else by *; q=0 is a no. */
 static bool takes_gzip(const char *list)
 {
+    bool any = false;
     while (list && *list) {
         list += strspn(list, ", \t");
         size_t n = strcspn(list, ",; \t"), all = strcspn(list, ",");
-        bool named = (n == 4 && strncasecmp(list, "gzip", 4) == 0) || (n == 6 && strncasecmp(list, "x-gzip", 6) == 0) ||
-                     (n == 1 && *list == '*');
+        bool named = (n == 4 && strncasecmp(list, "gzip", 4) == 0) || (n == 6 && strncasecmp(list, "x-gzip", 6) == 0);
+        bool yes = true;
         const char *q = memchr(list, ';', all);
         if (q) q += 1 + strspn(q + 1, " \t");
-        if (named && q && strncasecmp(q, "q=", 2) == 0) {
+        if (q && strncasecmp(q, "q=", 2) == 0) {
             q += 2 + strspn(q + 2, "0.");
-            return *q >= '1' && *q <= '9';
+            yes = *q >= '1' && *q <= '9';
         }
-        if (named) return true;
+        if (named) return yes;
+        if (n == 1 && *list == '*') any = yes;
         list += all;
     }
-    return false;
+    return any;
 }
 
 static void page(hn_server *s, hn_exchange *x)
@@ -517,16 +519,19 @@ static void page(hn_server *s, hn_exchange *x)
         hn_serve_tell(s, x, "/", 404, NULL, "this server has no page: it was started with --no-ui");
         return;
     }
-    hn_exchange_set_header(x, "etag", p->etag);
+    /* a list, each perhaps weak behind a proxy: the hash is nobody else's */
+    bool packed = p->gzip_len && takes_gzip(hn_exchange_header(x, "accept-encoding"));
+    char hash[66], etag[80];
+    snprintf(hash, sizeof hash, "%.65s", p->etag); /* and the quote before it */
+    snprintf(etag, sizeof etag, "%s%s\"", hash, packed ? "-gzip" : "");
+    bool same = seen && (strstr(seen, hash) || strcmp(seen, "*") == 0);
+    hn_exchange_set_header(x, "etag", etag);
     hn_exchange_set_header(x, "cache-control", "no-cache");
     hn_exchange_set_header(x, "content-security-policy", p->csp);
     hn_exchange_set_header(x, "referrer-policy", "no-referrer");
     hn_exchange_set_header(x, "x-content-type-options", "nosniff");
     hn_exchange_set_header(x, "vary", "accept-encoding");
-    /* a list, each perhaps weak behind a proxy: the hash is nobody else's */
-    bool same = seen && (strstr(seen, p->etag) || strcmp(seen, "*") == 0);
-    bool packed = !same && p->gzip_len && takes_gzip(hn_exchange_header(x, "accept-encoding"));
-    if (packed) hn_exchange_set_header(x, "content-encoding", "gzip");
+    if (packed && !same) hn_exchange_set_header(x, "content-encoding", "gzip");
     hn_exchange_reply(x, same ? 304 : 200, "text/html; charset=utf-8",
                       same     ? ""
                       : packed ? p->gzip

@@ -448,15 +448,19 @@ static step at_text(hn_call_reader *r, hone_error *err, hone_status *st)
     const hn_call_format *f = &r->k->f;
     bool is_name = strcmp(r->key, f->name_key) == 0;
     if (!is_name && strcmp(r->key, f->args_key) == 0) return args_in_text(r, err, st);
+    char id[ID_MAX + 1]; /* a part of one is none */
     size_t n;
-    step s = read_string(r, is_name ? r->name : r->id, is_name ? HN_CALL_NAME_MAX : ID_MAX, &n);
+    step s = read_string(r, is_name ? r->name : id, is_name ? HN_CALL_NAME_MAX : ID_MAX, &n);
     if (s != GO) {
         if (s == MORE || !r->named) return s;
         r->state = AT_END;
         return GO;
     }
     r->state = AT_MEMBER;
-    if (!is_name) return GO;
+    if (!is_name) {
+        memcpy(r->id, id, n + 1);
+        return GO;
+    }
     r->n_name = n;
     if (!(r->tool = hn_call_kit_find(r->k, r->name, n))) return no_call(r);
     if (f->id == HN_CALL_ID_KEY && !f->id_first) return GO; /* the id is to come */

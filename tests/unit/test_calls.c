@@ -645,6 +645,23 @@ typedef struct script {
     const char *prompt, *said, *text, *calls; /* calls: NAME(ARGUMENTS) in a row, a ! behind one that did not end */
 } script;
 
+/* Ids are what the model said, whole, or ours: no beginning of one that was cut, and nothing left of the call before. */
+static void check_ids(const json_t *calls, const char *said)
+{
+    size_t k;
+    json_t *call;
+    const char *before = "";
+    json_array_foreach(calls, k, call)
+    {
+        const char *id = json_string_value(json_object_get(call, "id")), *at = strstr(said, id);
+        size_t n = strlen(id), m = strlen(before), most = n < m ? n : m, same = 0;
+        if (at && !at[n]) fail_msg("\"%s\": id \"%s\" is a part", said, id);
+        while (same < most && id[n - 1 - same] == before[m - 1 - same]) same++;
+        if (!at && same > 4) fail_msg("\"%s\": id \"%s\" behind \"%s\"", said, id, before);
+        before = id;
+    }
+}
+
 static void check_scripts(const char *source, const char *const *control, const script *list, size_t n,
                           hn_call_shape shape)
 {
@@ -672,6 +689,7 @@ static void check_scripts(const char *source, const char *const *control, const 
             if (strcmp(got, list[i].calls) != 0 || strcmp(h.text, list[i].text) != 0)
                 fail_msg("\"%s\" cut %u:\n got \"%s\", %s\nwant \"%s\", %s", list[i].said, from, h.text, got,
                          list[i].text, list[i].calls);
+            check_ids(h.calls, list[i].said);
             json_decref(h.calls);
             seed = from + 1;
         }

@@ -544,6 +544,8 @@ static void what_is_wrong_is_told(void **state)
         { "Accept-Encoding: br;q=1.0, GZIP ; q=0.5\r\n", 200, true },
         { "Accept-Encoding: deflate, *;q=0.001\r\n", 200, true },
         { "Accept-Encoding: identity\r\n", 200, false },
+        { "Accept-Encoding: *, gzip;q=0\r\n", 200, false },
+        { "Accept-Encoding: *;q=0, gzip\r\n", 200, true },
         { "Accept-Encoding: gzip;q=0.000, deflate\r\n", 200, false },
         { "Accept-Encoding: gzipped, mygzip,\r\n", 200, false },
         { "Accept-Encoding:\r\n", 200, false },

@@ -430,6 +430,16 @@ static void rows_of_tokens(void **state)
         json_decref(one);
     }
     json_decref(all);
+    /* ids and texts in turns: all of them, as a prompt has them */
+    json_t *mixed = ask_json(r.port, "POST", "/embedding", "{\"input\":[[7,\"fa\",8,9]]}", 200),
+           *tokens = ask_json(r.port, "POST", "/tokenize", "{\"content\":\"fa\"}", 200),
+           *alone = ask_json(r.port, "POST", "/embedding", "{\"input\":[[7]]}", 200);
+    const json_t *rows = json_object_get(json_array_get(mixed, 0), "embedding");
+    assert_int_equal(json_array_size(rows), 3 + json_array_size(json_object_get(tokens, "tokens")));
+    assert_int_equal(json_array_size(json_object_get(json_array_get(alone, 0), "embedding")), 1);
+    json_decref(mixed);
+    json_decref(tokens);
+    json_decref(alone);
     json_decref(ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"fa\"}", 400));
     json_decref(ask_json(r.port, "POST", "/embeddings", "{\"input\":\"fa\",\"dimensions\":4}", 400));
     stop(&r);

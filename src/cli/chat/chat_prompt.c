@@ -154,7 +154,9 @@ static hone_status tokenize(const chat *c, const hone_chat_params *p, int32_t **
     *mark = 0;
     hone_status st = hone_chat_tokenize(c->model, p, ids, n, err);
     if (st != HONE_OK || (!c->info.state_bytes && !c->info.n_window)) return st;
-    if ((st = hone_chat_mark(c->model, p, *ids, *n, mark, err)) != HONE_OK) hone_free(*ids);
+    st = hone_chat_mark(c->model, p, *ids, *n, mark, err);
+    if (st != HONE_E_NOMEM) return HONE_OK; /* a template that cannot end there has no such place */
+    hone_free(*ids);
     return st;
 }
 
