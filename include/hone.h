@@ -898,7 +898,7 @@ typedef struct hone_request {
     hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
-    int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle when that starts; 0, or no slot: any */
+    int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle by then; 0, or none there: any */
     /* Both are called from hone_scheduler_step (and hone_scheduler_free: events) with arg, and may submit and cancel.
      * Neither is called again for what it was told before a pause.
      *   mask   which tokens may come next of a choice: *all (false before the call), or bits in allowed [n_words], as

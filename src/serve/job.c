@@ -188,7 +188,7 @@ static void unload(void *arg)
     send_back(j, ok ? NULL : &r);
 }
 
-/* May the request have its model loaded, if it has to be? False: *r. (It is looked at again where models are loaded.) */
+/* May the request have its model loaded, if it has to be? False: *r. (Asked again where models are loaded.) */
 static bool may_load(const hn_job *j, hn_refusal *r)
 {
     hn_book_state state = hn_book_look(j->book_wanted, NULL);

@@ -645,7 +645,7 @@ typedef struct script {
     const char *prompt, *said, *text, *calls; /* calls: NAME(ARGUMENTS) in a row, a ! behind one that did not end */
 } script;
 
-/* Ids are what the model said, whole, or ours: no beginning of one that was cut, and nothing left of the call before. */
+/* Ids are what the model said, whole, or ours: no beginning of one that was cut, nothing left of the call before. */
 static void check_ids(const json_t *calls, const char *said)
 {
     size_t k;
@@ -758,6 +758,10 @@ static void test_scripts(void **state)
           "[TOOL_CALLS][{\"name\": \"weather_2\", \"arguments\": {}, \"id\": \"123456789\"}, {\"name\": \"weather\", "
           "\"arguments\": {",
           "", "weather_2({})weather({)!" },
+        { "",
+          "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {}, \"id\": \"123456789\"}, {\"name\": \"weather\", "
+          "\"arguments\": {}, \"id\": \"ab",
+          "", "weather({})weather({})!" },
         { "", "[TOOL_CALLS][{\"name\": \"rm\", \"arguments\": {", "[TOOL_CALLS][{\"name\": \"rm\", \"arguments\": {",
           "" },
         { "", "[TOOL_CALLS][{\"name\": \"wea", "[TOOL_CALLS][{\"name\": \"wea", "" });
