@@ -326,11 +326,8 @@ COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub templa
 	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
 	$(foreach n,begin checkpoint data trainer,src/train/$n*.c) $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
 OPT_COLD_release = -Os -g1 -ffunction-sections -fdata-sections
-# (what runs under emulation is a small part of them, and of the rest the kernels are what takes time)
+# (what runs under emulation is a small part of them)
 OPT_COLD_aarch64 = -O0 -g1
-ifeq ($(FLAVOUR)$(origin CFLAGS),aarch64file)
-$(filter-out $(COLD) $(B)/src/kernels/%,$(LIB_OBJ)): private CFLAGS = -O1 -g1
-endif
 ifneq ($(OPT_COLD_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(COLD): private CFLAGS = $(OPT_COLD_$(FLAVOUR))
