@@ -147,6 +147,8 @@ void hn_job_stop_all(hn_server *s, bool all);
 bool hn_job_read(hn_job *j, hn_refusal *r);
 /* The same, behind the model's loading. */
 bool hn_job_prepare(hn_job *j, hn_refusal *r);
+/* Tokens of texts and ids, one behind the other; flags of hone_tokenize: what is added is added to the first alone. */
+bool hn_run_add_pieces(hn_run *run, const hn_ask_prompt *p, int flags, hn_refusal *r);
 /* What was found for an ask that generates nothing. */
 bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r);
 

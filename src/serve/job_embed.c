@@ -54,40 +54,16 @@ static bool check_length(hn_run *run, hn_refusal *r)
     return true;
 }
 
-static bool add_ids(hn_run *run, const int32_t *ids, size_t n, hn_refusal *r)
-{
-    int32_t *more = realloc(run->ids, (run->n + n + 1) * sizeof *more);
-    if (!more) return no_memory(r);
-    run->ids = more;
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= run->job->book->info.n_vocab)
-            return hn_refuse(r, 400, "out_of_range", "input", "token id %d, expected 0 to %d", ids[i],
-                             run->job->book->info.n_vocab - 1);
-        run->ids[run->n++] = ids[i];
-    }
-    return true;
-}
-
-static bool add_text(hn_run *run, const hn_ask_prompt *p, int flags, hn_refusal *r)
-{
-    int32_t *ids;
-    size_t n;
-    hone_error err;
-    if (hone_tokenize(run->job->book->model, p->text, p->len, flags, &ids, &n, &err) != HONE_OK)
-        return refuse_error(&err, r);
-    bool ok = add_ids(run, ids, n, r);
-    hone_free(ids);
-    return ok;
-}
-
-/* An input: a text, ids, or both in turns; what is added to a text is added to the first piece alone. */
+/* An input: a text, ids, or both in turns. */
 static bool read_input(hn_run *run, const hn_ask_prompt *p, hn_refusal *r)
 {
-    int flags = HONE_TOK_ADD | (run->job->ask.parse_special ? HONE_TOK_SPECIAL : 0);
-    for (; p; p = p->more) {
-        if (p->text ? !add_text(run, p, flags, r) : !add_ids(run, p->ids, p->n, r)) return false;
-        flags &= ~HONE_TOK_ADD;
-    }
+    const int32_t n_vocab = run->job->book->info.n_vocab;
+    if (!hn_run_add_pieces(run, p, HONE_TOK_ADD | (run->job->ask.parse_special ? HONE_TOK_SPECIAL : 0), r))
+        return false;
+    for (size_t i = 0; i < run->n; i++)
+        if (run->ids[i] < 0 || run->ids[i] >= n_vocab)
+            return hn_refuse(r, 400, "out_of_range", "input", "token id %d, expected 0 to %d", run->ids[i],
+                             n_vocab - 1);
     return true;
 }
 

@@ -46,21 +46,23 @@ static bool add_text(hn_run *run, const char *text, size_t len, int flags, hn_re
     return ok;
 }
 
+bool hn_run_add_pieces(hn_run *run, const hn_ask_prompt *p, int flags, hn_refusal *r)
+{
+    for (; p; p = p->more) {
+        if (p->text ? !add_text(run, p->text, p->len, flags, r) : !add_ids(run, p->ids, p->n, r)) return false;
+        flags &= ~HONE_TOK_ADD;
+    }
+    return true;
+}
+
 /* A prompt of texts and ids; what is added at the beginning of a text is added at the prompt's alone. */
 static bool read_prompt(hn_run *run, const hn_ask_prompt *p, hn_refusal *r)
 {
     const hn_ask *a = &run->job->ask;
     int flags = (a->parse_special ? HONE_TOK_SPECIAL : 0) | (a->add_special && !a->n_context ? HONE_TOK_ADD : 0);
-    run->text = p->text;
+    run->text = p->more ? NULL : p->text; /* NULL: echoed as its tokens' text */
     run->len = p->len;
-    if (!add_ids(run, a->context, a->n_context, r)) return false;
-
-    for (; p; p = p->more) {
-        if (p->text ? !add_text(run, p->text, p->len, flags, r) : !add_ids(run, p->ids, p->n, r)) return false;
-        flags &= ~HONE_TOK_ADD;
-        if (p->more || !p->text) run->text = NULL; /* echoed as its tokens' text */
-    }
-    return true;
+    return add_ids(run, a->context, a->n_context, r) && hn_run_add_pieces(run, p, flags, r);
 }
 
 /* A token that fills gaps; false: the model has none. */
@@ -137,8 +139,7 @@ static bool read_infill(hn_run *run, hn_refusal *r)
     ok = ok && read_files(run, room - gap, r) && add_fim(run, HONE_FIM_PREFIX, r) &&
          add_ids(run, prefix, n_prefix, r) && add_fim(run, HONE_FIM_SUFFIX, r) && add_ids(run, suffix, n_suffix, r) &&
          add_fim(run, HONE_FIM_MIDDLE, r);
-    for (const hn_ask_prompt *p = ok && j->ask.n_prompt ? j->ask.prompt : NULL; ok && p; p = p->more)
-        ok = p->text ? add_text(run, p->text, p->len, 0, r) : add_ids(run, p->ids, p->n, r);
+    if (ok && j->ask.n_prompt) ok = hn_run_add_pieces(run, j->ask.prompt, 0, r);
     hone_free(prefix);
     hone_free(suffix);
     return ok;
