@@ -340,3 +340,60 @@ two = [("modules.json", [{"type": "m.Dense", "path": "2_D"}, {"type": "m.Dense",
 encoders("dense", "Gemma3TextModel", "gemma3_text", g, two + [("2_D/model.safetensors", tensors_file({"linear.weight": (12, 8)})), ("3_D/model.safetensors", tensors_file({"linear.weight": (8, 12)}))], **gemma)
 encoders("dense-none", "Gemma3TextModel", "gemma3_text", g, two, **gemma)
 encoders("dense-odd", "Gemma3TextModel", "gemma3_text", g, two + [("2_D/model.safetensors", tensors_file({"linear.bias": (2, 2)}))], **gemma)
+
+# ---- drafts: blocks behind the layers --------------------------------------------------------------------------------
+
+JOINTS = {"eh_proj": [64, 32], "enorm": [32], "hnorm": [32], "shared_head_norm": [32]}
+WORDS = {"embed_tokens": [32, 16], "shared_head_head": [32, 16]}
+DRAFTS = {"glm4moe": WORDS, "glm47flash": WORDS, "dsv3": WORDS, "mistral4": WORDS, "qwen3next": {}, "qwen35": {}, "qwen35moe": {}}
+
+
+def drafted(v, n=1, without=(), also=None):
+    """Keys and tensors of n blocks more, each as the last layer that attends."""
+    layers = next(k[2] for k in vectors[v]["kv"] if k[0].endswith(".block_count"))
+    good = GOOD_TENSORS.get(v, {})
+    shapes = {t[0]: t[1] for t in vectors[v]["tensors"] if good.get(t[0].replace(".1.", ".*."), "") is not None}
+    shapes |= {k.replace("*", "1"): t[0] for k, t in good.items() if t}
+    last = max(int(k.split(".")[1]) for k in shapes if k.endswith(".attn_output.weight"))
+    tensors = {}
+    for il in range(layers, layers + n):
+        head = f"blk.{last}."
+        tensors |= {f"blk.{il}.{k[len(head):]}": [s] for k, s in shapes.items() if k.startswith(head)}
+        tensors |= {f"blk.{il}.nextn.{k}.weight": [s] for k, s in (JOINTS | DRAFTS[v] | (also or {})).items()}
+        for k in without: tensors.pop(f"blk.{il}.{k}")
+    return {".block_count": U(layers + n), ".nextn_predict_layers": U(n)}, tensors
+
+
+NEW_TENSOR = lambda *shape: {"dtype": "F32", "shape": list(shape)}
+for v in DRAFTS:
+    if v not in vectors: continue
+    to_folder(f"draft-{v}", v, *drafted(v), how=64)
+    to_folder(f"draft-{v}-less", v, *drafted(v, without=("attn_norm.weight",)))
+    to_folder(f"draft-{v}-joint", v, *drafted(v, without=("nextn.hnorm.weight",)))
+    to_folder(f"draft-{v}-two", v, *drafted(v, 2), how=64)
+    to_folder(f"draft-{v}-nine", v, *drafted(v, 9))
+    to_folder(f"draft-{v}-bf16", v, *drafted(v, also={"embed_tokens": [32, 16], "shared_head_head": [32, 16]}), how=3 | 4 << 3)
+for v, names in {
+        "glm4moe": {"model.layers.2.eh_proj.weight": [32, 63]}, "dsv3": {"model.layers.2.enorm.weight": None}, "glm47flash": {"model.layers.2.input_layernorm.weight": None},
+        "mistral4": {"model.layers.2.shared_head.head.weight": [15, 32]}, "qwen3next": {"mtp.layers.1.input_layernorm.weight": NEW_TENSOR(32)},
+        "qwen35": {"mtp.layers.0.input_layernorm.weight": None}}.items():
+    kv, tensors = drafted(v)
+    to_folder(f"draft-{v}-header", v, kv, tensors, files=[("tensors", names)])
+kv, tensors = drafted("glm4moe")
+to_folder("draft-unattended", "glm4moe", kv, tensors, files=[("tensors", {f"model.layers.{i}.self_attn.o_proj.weight": None for i in range(2)})])
+to_folder("draft-layers", "glm4moe", kv, tensors, files=[("config.json", {"num_hidden_layers": 0})])
+
+# ---- encoders that become folders ------------------------------------------------------------------------------------
+
+for name, (kv, tensors) in ENCODERS.items(): to_folder("back-" + name, "gpt2", *encoder("bert", kv, tensors), how=64)
+for kind in (0, 1, 2, 3, 4, 9): to_folder(f"back-pool-{kind}", "gpt2", *encoder("bert", ENCODERS["bert"][0] | {".pooling_type": U(kind)}, ENCODERS["bert"][1]), how=64)
+GEMMA = {"general.architecture": S("gemma-embedding"), ".rope.scaling.type": None, ".rope.scaling.factor": None, ".pooling_type": U(1), ".sliding_window_pattern": None}
+renamed = {k[0]: None for k in vectors["gemma3"]["kv"]} | {
+    "gemma-embedding" + k[0][len("gemma3"):]: [k[1], k[2]] for k in vectors["gemma3"]["kv"] if k[0].startswith("gemma3.") and "scaling" not in k[0] and "pattern" not in k[0]}
+renamed |= {"general.architecture": S("gemma-embedding"), "gemma-embedding.pooling_type": U(1)}
+dense = lambda a, b: {"dense_2.weight": [[32, a]], "dense_3.weight": [[a, b]]}
+out = lambda a, b: {"gemma-embedding.dense_2_feat_out": U(a), "gemma-embedding.dense_3_feat_out": U(b), "gemma-embedding.dense_2_feat_in": U(32), "gemma-embedding.dense_3_feat_in": U(a)}
+for i, (kv, tensors) in enumerate([({}, {}), (out(16, 32), dense(16, 32)), (out(16, 8), dense(16, 8)), ({}, {"dense_2.weight": [[32, 32]]}), (out(9, 9), dense(16, 32)),
+                                   ({"gemma-embedding.pooling_type": U(0)}, dense(16, 32)), ({"gemma-embedding.pooling_type": U(3)}, {}), ({"gemma-embedding.pooling_type": None}, dense(16, 32))]):
+    to_folder(f"back-gemma-{i}", "gemma3", renamed | kv, tensors, how=64)
+    if i == 1: to_folder("back-gemma-bf16", "gemma3", renamed | kv, tensors, how=3 | 4 << 3)
