@@ -92,12 +92,14 @@ static hone_status make_turns(hone_model *m, const hn_gguf *g, hone_error *err)
     return hn_rope_tables(m, err);
 }
 
-/* The first key of f's architecture in a that b has not, or otherwise. */
-static bool odd_of(const hn_hf *f, const hn_gguf *a, const hn_gguf *b, char out[160])
+enum { MOST_ODD = 3, ODD_KEYS = MOST_ODD * 160 };
+
+/* Keys of f's architecture in a that b has not, or otherwise, for a message: behind those that *n counts already. */
+static void odd_of(const hn_hf *f, const hn_gguf *a, const hn_gguf *b, char out[ODD_KEYS], int *n)
 {
     size_t n_arch = strlen(f->of->arch);
-    for (uint64_t i = 0; i < hn_gguf_n_kv(a); i++) {
-        char key[160];
+    for (uint64_t i = 0; i < hn_gguf_n_kv(a) && *n < MOST_ODD; i++) {
+        char key[128], word[150];
         hone_kv kv;
         hn_gguf_kv(a, i, &kv);
         if (kv.key.len >= sizeof key || kv.key.len <= n_arch || memcmp(kv.key.ptr, f->of->arch, n_arch)) continue;
@@ -105,22 +107,28 @@ static bool odd_of(const hn_hf *f, const hn_gguf *a, const hn_gguf *b, char out[
         int64_t k = hn_gguf_find(b, key);
         hone_str x = hn_gguf_kv_raw(a, i), y = k < 0 ? (hone_str){ 0 } : hn_gguf_kv_raw(b, (uint64_t)k);
         if (x.len == y.len && !memcmp(x.ptr, y.ptr, x.len)) continue;
-        hn_escape(out, 160, key, strlen(key));
-        return true;
+        hn_escape(word, sizeof word, key, strlen(key));
+        if (strstr(out, word)) continue; /* in both, otherwise */
+        size_t at = strlen(out);
+        snprintf(out + at, ODD_KEYS - at, "%s%s", *n ? " or " : "", word);
+        ++*n;
     }
-    return false;
 }
 
-/* The first that the config does not lead to again, or leads to alone, for a message. */
-static void odd_key(const hn_hf *f, char out[160])
+/* What the config does not lead to again, or leads to alone: the first few, as some of them may have no effect. */
+static void odd_keys(const hn_hf *f, char out[ODD_KEYS])
 {
     hn_gguf *now = NULL;
     void *bytes = NULL;
     size_t n;
-    snprintf(out, 160, "a number of it");
+    int n_odd = 0;
+    *out = 0;
     if (hn_gguf_write_keys(f->w, &bytes, &n, NULL) == HONE_OK &&
-        hn_gguf_parse(&now, bytes, n, "config", NULL) == HONE_OK && !odd_of(f, f->back, now, out))
-        odd_of(f, now, f->back, out);
+        hn_gguf_parse(&now, bytes, n, "config", NULL) == HONE_OK) {
+        odd_of(f, f->back, now, out, &n_odd);
+        odd_of(f, now, f->back, out, &n_odd);
+    }
+    if (!n_odd) snprintf(out, ODD_KEYS, "a number of it");
     hn_gguf_close(now);
     free(bytes);
 }
@@ -199,11 +207,11 @@ static void let_go(hn_hf *f)
 /* What the config leads to is the file. */
 static hone_status check_file(const hn_hf *f, const hone_model *m, hone_error *err)
 {
-    char key[160];
+    char keys[ODD_KEYS];
     hone_status st;
     if (!same_numbers(m, f->m)) {
-        odd_key(f, key);
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, key,
+        odd_keys(f, keys);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is nothing that a config of class %.*s can say", f->path, keys,
                        (int)strcspn(f->of->names, "|"), f->of->names);
     }
     TRY(check_tensors(f, err));
