@@ -32,24 +32,24 @@ typedef struct reader {
     const char *label;
     const char *item; /* "metadata entry", "tensor", or NULL in the header */
     uint64_t index;
-    hone_str name; /* of the item, once known */
-    uint64_t at;   /* where the field being read begins */
+    hone_str name;           /* of the item, once known */
+    uint64_t at;             /* where the field being read begins */
+    char said[HN_GGUF_SAID]; /* for where(): here, and not in the frame of each function that may fail */
 } reader;
 
 /* "FILE: byte 123: metadata entry 3 'key'" */
-static const char *where(char buf[HN_GGUF_SAID], const reader *r)
+static const char *where(reader *r)
 {
-    if (!r->item) snprintf(buf, HN_GGUF_SAID, "%s: byte %" PRIu64, r->label, r->at);
+    if (!r->item) snprintf(r->said, sizeof r->said, "%s: byte %" PRIu64, r->label, r->at);
     else if (!r->name.len)
-        snprintf(buf, HN_GGUF_SAID, "%s: byte %" PRIu64 ": %s %" PRIu64, r->label, r->at, r->item, r->index);
+        snprintf(r->said, sizeof r->said, "%s: byte %" PRIu64 ": %s %" PRIu64, r->label, r->at, r->item, r->index);
     else
-        snprintf(buf, HN_GGUF_SAID, "%s: byte %" PRIu64 ": %s %" PRIu64 " '%s'", r->label, r->at, r->item, r->index,
-                 HN_ESC(r->name.ptr, r->name.len));
-    return buf;
+        snprintf(r->said, sizeof r->said, "%s: byte %" PRIu64 ": %s %" PRIu64 " '%s'", r->label, r->at, r->item,
+                 r->index, HN_ESC(r->name.ptr, r->name.len));
+    return r->said;
 }
-#define BAD(r, fmt, ...) HN_FAIL(err, HONE_E_FORMAT, "%s: " fmt, where((char[HN_GGUF_SAID]){ 0 }, (r)), __VA_ARGS__)
-#define UNSUPPORTED(r, fmt, ...) \
-    HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: " fmt, where((char[HN_GGUF_SAID]){ 0 }, (r)), __VA_ARGS__)
+#define BAD(r, fmt, ...) HN_FAIL(err, HONE_E_FORMAT, "%s: " fmt, where(r), __VA_ARGS__)
+#define UNSUPPORTED(r, fmt, ...) HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: " fmt, where(r), __VA_ARGS__)
 #define TRY(x)                                \
     do {                                      \
         hone_status try_st = (x);             \
