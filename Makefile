@@ -162,17 +162,20 @@ PROGRAM := $(if $(MAIN_OBJ),$(B)/hone)
 
 all: $(PROGRAM) $(B)/libhone.a $(B)/$(SO_LINK) $(B)/hone.pc
 
+# What is written anew at every call and takes effect where it is otherwise. Another make may be at it too.
+NEW = $@.$(shell echo $$PPID)
+if_changed = cmp -s $(NEW) $@ && rm -f $(NEW) || mv -f $(NEW) $@
 # Everything is rebuilt when the compiler or a flag changes …
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(shell $(CC) --version 2>/dev/null | head -n 1)' '$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(WARN),$(HN_CFLAGS))' \
-		'$(CURL_CFLAGS) $(ISA_FMA) $(ISA_AVX_VNNI) $(ISA_AVX512_BF16) $(OPT_KERNELS_$(FLAVOUR)) $(OPT_TESTS_$(FLAVOUR))' >$@.new
-	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+		'$(CURL_CFLAGS) $(ISA_FMA) $(ISA_AVX_VNNI) $(ISA_AVX512_BF16) $(OPT_KERNELS_$(FLAVOUR)) $(OPT_TESTS_$(FLAVOUR))' >$(NEW)
+	@$(if_changed)
 # … and version.c alone when the commit does.
 $(B)/build_info.h: FORCE
 	@mkdir -p $(@D)
-	@sh scripts/build-info.sh '$(CC)' '$(strip $(CPPFLAGS) $(CFLAGS) $(SAN_$(FLAVOUR)) $(NUMERIC_FLAGS))' >$@.new
-	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+	@sh scripts/build-info.sh '$(CC)' '$(strip $(CPPFLAGS) $(CFLAGS) $(SAN_$(FLAVOUR)) $(NUMERIC_FLAGS))' >$(NEW)
+	@$(if_changed)
 $(B)/src/base/version.o: $(B)/build_info.h
 $(B)/src/base/version.o: ISA = -include $(B)/build_info.h
 
@@ -228,8 +231,8 @@ $(B)/$(SONAME): $(B)/$(SO)
 $(B)/$(SO_LINK): $(B)/$(SONAME)
 	@ln -sf $(SO) $@
 $(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIB_DEPS)|' $< >$@.new
-	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIB_DEPS)|' $< >$(NEW)
+	@$(if_changed)
 
 # ---- tests -----------------------------------------------------------------------------
 
@@ -343,7 +346,7 @@ endif
 ifneq ($(filter asan ubsan tsan,$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(B)/src/kernels/scalar_fma.o $(B)/instrumented/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
-$(B)/src/base/sha256.o $(patsubst %.c,$(B)/%.o,$(wildcard src/quant/dequant*.c)): private CFLAGS = -O2 -g1
+$(B)/src/base/sha256.o $(patsubst %.c,$(B)/%.o,$(wildcard src/quant/*.c src/text/ugm.c)): private CFLAGS = -O2 -g1
 $(B)/tests/unit/test_rwkv.o: private CFLAGS = -O1 -g1
 endif
 endif

@@ -179,10 +179,10 @@ alone() {
     queued=$((queued + 1))
     printf '%s\n' "$@" >"$q/$(printf %04d "$queued").alone"
 }
-# Takes one job after the other until there is none, those of $LONG first, so that none of
+# Takes one job after the other until there is none, builds and those of $LONG first, so that none of
 # them is left alone at the end. mkdir is the claim: it succeeds for one worker only.
 worker() {
-    for job in $(grep -lE -e "$LONG" "$q"/*.job) "$q"/*.job; do
+    for job in $(grep -lxE -e 'build .*' "$q"/*.job) $(grep -lE -e "$LONG" "$q"/*.job) "$q"/*.job; do
         kill -0 $$ 2>/dev/null || exit # the driver was killed
         job=${job%.job}
         mkdir "$job.taken" 2>/dev/null || continue
@@ -300,7 +300,7 @@ stage_asan() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1:malloc_context_size=6}
     UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
     export ASAN_OPTIONS UBSAN_OPTIONS
-    built "build asan" "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan test-programs
+    prepare built asan
     run_programs build/asan "asan "
     for t in build/asan/tests/fuzz/fuzz_* build/asan/tests/fuzz/mutate_*; do
         [ -f "$t" ] && [ -x "$t" ] && [ -f "${t#build/asan/}.c" ] || continue
@@ -319,39 +319,73 @@ stage_asan() {
 stage_tsan() {
     # address space layout randomisation with many bits confuses older ThreadSanitizers
     if setarch -R true 2>/dev/null; then runner="setarch -R"; fi
-    probe=$logs/tsan-probe
-    echo 'int main(void) { return 0; }' >"$probe.c"
-    if ! $CC -fsanitize=thread "$probe.c" -o "$probe" 2>/dev/null || ! $runner "./$probe" >/dev/null 2>&1; then
+    if ! tsan_runs; then
         skip "tsan" "ThreadSanitizer does not run here"
         runner=
         return
     fi
-    threads=${TSAN_TESTS:-test_(pool|thread|session|engine|batch|serve|synth|backend|file|known|mapped|http)}
-    # only what will run
-    set --
-    for t in tests/unit/*.c tests/property/*.c tests/golden/*.c tests/fault/*.c; do
-        [ -f "$t" ] && basename "$t" .c | grep -qE -e "$threads" && set -- "$@" "build/tsan/${t%.c}"
-    done
-    built "build tsan" "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan "$@"
+    prepare built tsan
     run_programs build/tsan "tsan " "$threads"
     runner=
 }
+tsan_runs() {
+    probe=$logs/tsan-probe
+    echo 'int main(void) { return 0; }' >"$probe.c"
+    $CC -fsanitize=thread "$probe.c" -o "$probe" 2>/dev/null && { "./$probe" || setarch -R "./$probe"; } >/dev/null 2>&1
+}
+threads=${TSAN_TESTS:-test_(pool|thread|session|engine|batch|serve|synth|backend|file|known|mapped|http)}
+tsan_programs() { # only what will run
+    for t in tests/unit/*.c tests/property/*.c tests/golden/*.c tests/fault/*.c; do
+        [ -f "$t" ] && basename "$t" .c | grep -qE -e "$threads" && echo "build/tsan/${t%.c}"
+    done
+}
 stage_cross() {
     if [ "$(uname -m)" != x86_64 ]; then skip "cross aarch64" "this machine is $(uname -m), not x86_64"; return; fi
-    for tool in aarch64-linux-gnu-gcc qemu-aarch64; do
+    for tool in $CROSS_TOOLS; do
         command -v $tool >/dev/null 2>&1 || { skip "cross aarch64" "no $tool"; return; }
     done
-    built "build aarch64" "$MAKE" -j"$jobs" WERROR=1 cross-programs
+    prepare built cross
     later "cross aarch64" sh tests/cross/compare.sh build/release build/aarch64
     later "cross instructions" sh tests/cross/instructions.sh build/release build/aarch64
 }
+CROSS_TOOLS="aarch64-linux-gnu-gcc qemu-aarch64"
 stage_clang() {
-    clang=
-    for c in clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14; do
-        command -v $c >/dev/null 2>&1 && { clang=$c; break; }
-    done
+    clang=$(clang_here)
     if [ -z "$clang" ]; then skip "clang" "no clang"; return; fi
-    built "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all test-objects
+    prepare built clang
+}
+clang_here() {
+    for c in clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14; do
+        command -v $c >/dev/null 2>&1 && echo $c && return
+    done
+}
+
+# prepare HOW STAGE: builds what a stage runs: built, now, or later, beside the tests of an earlier stage. Once.
+prepared=
+prepare() {
+    case " $prepared " in *" $2 "*) return ;; esac
+    prepared="$prepared $2"
+    case $2 in
+    asan) $1 "build asan" "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan test-programs ;;
+    tsan) $1 "build tsan" "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan $(tsan_programs) ;;
+    cross) $1 "build aarch64" "$MAKE" -j"$jobs" WERROR=1 cross-programs ;;
+    clang) $1 "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all test-objects ;;
+    esac
+}
+# prepare_ahead STAGE…: those of which the tools are here
+prepare_ahead() {
+    for ahead in "$@"; do
+        case " $stages " in *" $ahead "*) ;; *) continue ;; esac
+        case $ahead in
+        tsan) tsan_runs || continue ;;
+        cross)
+            [ "$(uname -m)" = x86_64 ] || continue
+            for tool in $CROSS_TOOLS; do command -v $tool >/dev/null 2>&1 || continue 2; done
+            ;;
+        clang) clang=$(clang_here) && [ -n "$clang" ] || continue ;;
+        esac
+        prepare later "$ahead"
+    done
 }
 
 stage_check() { # CHECK: names as in tests/map.txt
@@ -392,14 +426,24 @@ group_of() {
     *) echo "$1" ;;
     esac
 }
+# Compilers leave no processor idle and tests do, at the end of a group and where they wait: what a group runs is built
+# beside the tests of the group before it.
+stages="$*"
+end_of_group() {
+    case $group in
+    1) prepare_ahead asan ;;
+    asan) prepare_ahead tsan cross clang ;;
+    esac
+    side_by_side
+}
 group=
 for stage in "$@"; do
-    [ "$group" = "$(group_of "$stage")" ] || side_by_side
+    [ "$group" = "$(group_of "$stage")" ] || end_of_group
     group=$(group_of "$stage")
     echo "== $stage ($(($(now) - started)) s)"
     "stage_$stage"
 done
-side_by_side
+end_of_group
 slowest
 [ -z "$failures" ] || echo "failed (logs):$failures"
 echo "$(($(now) - started)) seconds"
