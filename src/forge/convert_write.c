@@ -150,12 +150,10 @@ static const char *decode(float *x, const char *raw, hn_type type, uint64_t n, b
     } else {
         hn_type_get(type)->dequantize(x, raw, (int64_t)n);
     }
-    for (uint64_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) {
-            *bad = i;
-            return isnan(x[i]) ? "NaN" : "infinite";
-        }
-    return NULL;
+    uint64_t i = hn_first_odd(x, HN_F32, n);
+    if (i == n) return NULL;
+    *bad = i;
+    return isnan(x[i]) ? "NaN" : "infinite";
 }
 
 typedef struct work {

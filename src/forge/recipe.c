@@ -144,23 +144,20 @@ static bool encode(char *out, hn_type type, float *x, uint64_t n, uint64_t row, 
 {
     const hn_type_info *ti = hn_type_get(type);
     uint64_t row_out = hn_row_bytes(ti, row);
-    for (uint64_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) {
-            *what = isnan(x[i]) ? HN_FAULT_NAN : HN_FAULT_INFINITE;
-            *at = i;
-            return true;
-        }
+    if ((*at = hn_first_odd(x, HN_F32, n)) < n) {
+        *what = isnan(x[*at]) ? HN_FAULT_NAN : HN_FAULT_INFINITE;
+        return true;
+    }
     for (uint64_t r = 0; r < n / row; r++) ti->quantize(out + r * row_out, x + r * row, (int64_t)row, NULL);
     if (type == HN_F32) return false;
-    for (uint64_t r = 0; r < n / row; r++) /* a block's scale is an F16, or F16 is all there is */
+    if (hn_is_float(type)) { /* F16 may be all there is */
+        *what = HN_FAULT_BEYOND;
+        return (*at = hn_first_odd(out, type, n)) < n;
+    }
+    for (uint64_t r = 0; r < n / row; r++) /* a block's scale is an F16 */
         ti->dequantize(x + r * row, out + r * row_out, (int64_t)row);
-    for (uint64_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) {
-            *what = hn_is_float(type) ? HN_FAULT_BEYOND : HN_FAULT_BLOCK;
-            *at = i;
-            return true;
-        }
-    return false;
+    *what = HN_FAULT_BLOCK;
+    return (*at = hn_first_odd(x, HN_F32, n)) < n;
 }
 
 static hone_status make(job *j, hn_recipe_piece *p, char *scratch, hone_error *err)

@@ -74,6 +74,8 @@ static inline uint64_t hn_row_bytes(const hn_type_info *ti, uint64_t n)
 /* Bytes of a tensor; false if malformed (rows not whole blocks, more than 4 dims) or above
  * INT64_MAX. Dims of 0 give 0 bytes; n_dim 0 is one element. */
 bool hn_tensor_nbytes(const hn_type_info *ti, const uint64_t *ne, int n_dim, uint64_t *out);
+/* The first of n numbers of type F32, F16, BF16 or F64, at any address, that is NaN or infinite; n: none is. */
+uint64_t hn_first_odd(const void *numbers, hn_type type, uint64_t n);
 
 /* ---- mixtures: what "Q4_K_M" means for each tensor ------------------------------- */
 

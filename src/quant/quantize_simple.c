@@ -8,10 +8,22 @@
 
 void hn_q_f32(void *dst, const float *x, int64_t n, const float *importance) { memcpy(dst, x, (size_t)n * 4); }
 
+/* hn_f32_to_f16 without branches: all four cases are computed, so that a compiler can do several numbers at once. */
+static inline uint16_t to_f16(float x)
+{
+    const uint32_t u = hn_f32_bits(x), s = u >> 16 & 0x8000, a = u & 0x7FFFFFFF;
+    const uint32_t normal = ((a + 0xFFF + (a >> 13 & 1)) >> 13) - (112 << 10);
+    const uint32_t small = hn_f32_bits(hn_bits_f32(a) + 0.5f) - 0x3F000000;
+    uint32_t h = a < 0x38800000 ? small : normal;
+    h = a >= 0x477FF000 ? 0x7C00 : h;
+    h = a > 0x7F800000 ? 0x7E00 | (a >> 13 & 0x3FF) : h;
+    return (uint16_t)(s | h);
+}
+
 void hn_q_f16(void *dst, const float *x, int64_t n, const float *importance)
 {
     uint8_t *b = dst;
-    for (int64_t i = 0; i < n; i++) hn_put_u16(b + 2 * i, hn_f32_to_f16(x[i]));
+    for (int64_t i = 0; i < n; i++) hn_put_u16(b + 2 * i, to_f16(x[i]));
 }
 
 void hn_q_bf16(void *dst, const float *x, int64_t n, const float *importance)
@@ -23,6 +35,17 @@ void hn_q_bf16(void *dst, const float *x, int64_t n, const float *importance)
 /* v truncated into [lo, hi]; NaN gives lo. */
 static inline int trunc_to(float v, int lo, int hi) { return v >= (float)hi ? hi : v > (float)lo ? (int)v : lo; }
 
+/* trunc_to(roundf(v), lo, hi): halves away from zero. Of numbers within [lo, hi] that is a truncation and what it left, which
+ * is exact, and no call of a function for each. */
+static inline int round_to(float v, int lo, int hi)
+{
+    v = v > (float)lo ? v : (float)lo;
+    v = v < (float)hi ? v : (float)hi;
+    const int whole = (int)v;
+    const float rest = v - (float)whole;
+    return whole + (rest >= 0.5f) - (rest <= -0.5f);
+}
+
 static float amax_of(int n, const float *x) { return fabsf(hn_extreme(n, x)); }
 
 void hn_q_q8_0(void *dst, const float *x, int64_t n, const float *importance)
@@ -30,7 +53,7 @@ void hn_q_q8_0(void *dst, const float *x, int64_t n, const float *importance)
     for (uint8_t *b = dst; n > 0; n -= 32, x += 32, b += 34) {
         float d = amax_of(32, x) / 127, id = d != 0 ? 1 / d : 0;
         hn_put_f16(b, d);
-        for (int i = 0; i < 32; i++) b[2 + i] = (uint8_t)(int8_t)trunc_to(roundf(x[i] * id), -128, 127);
+        for (int i = 0; i < 32; i++) b[2 + i] = (uint8_t)(int8_t)round_to(x[i] * id, -128, 127);
     }
 }
 
@@ -212,7 +235,7 @@ void hn_q_q1_0(void *dst, const float *x, int64_t n, const float *importance)
 }
 
 /* Code 0, 1, 2 (3 for a rounding above the maximum) of x at scale d = max |x|. */
-static int ternary(float x, float id) { return trunc_to(roundf(x * id), -1, 1) + 1; }
+static int ternary(float x, float id) { return round_to(x * id, -1, 1) + 1; }
 
 void hn_q_q2_0(void *dst, const float *x, int64_t n, const float *importance)
 {

@@ -1,9 +1,11 @@
 /* The type table: ids, sizes and names as published; refused ids by name; tensor sizes. */
 #include "quant/quant.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -138,11 +140,57 @@ static void tensor_sizes(void **state)
     assert_false(hn_tensor_nbytes(NULL, &big, 1, &out));
 }
 
+/* Every number of 16 bits, and of the others those around what is none. */
+static void first_odd(void **state)
+{
+    static const uint32_t f32[] = { 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FFFFFFF, 0x7F000000, 0, 0x00800000, 1 };
+    static const uint64_t f64[] = { 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x7FF0000000000001,
+                                    0x7FFFFFFFFFFFFFFF, 0x7FE0000000000000, 0,
+                                    0x0010000000000000, 0x000FFFFFFFFFFFFF };
+    for (uint32_t bits = 0; bits < 1 << 16; bits++) {
+        uint16_t h = (uint16_t)bits;
+        assert_int_equal(hn_first_odd(&h, HN_F16, 1), isfinite(hn_f16_to_f32(h)) ? 1 : 0);
+        assert_int_equal(hn_first_odd(&h, HN_BF16, 1), isfinite(hn_bits_f32(bits << 16)) ? 1 : 0);
+    }
+    for (size_t i = 0; i < 16; i++) {
+        uint32_t w = f32[i / 2] | (uint32_t)(i % 2) << 31;
+        uint64_t q = f64[i / 2] | (uint64_t)(i % 2) << 63;
+        assert_int_equal(hn_first_odd(&w, HN_F32, 1), i >= 2 && i < 8 ? 0 : 1);
+        assert_int_equal(hn_first_odd(&q, HN_F64, 1), i >= 2 && i < 8 ? 0 : 1);
+    }
+}
+
+/* One or two anywhere, among numbers as large as they can be on both sides: the first is told. */
+static void first_odd_of_many(void **state)
+{
+    static const hn_type types[] = { HN_F32, HN_F16, HN_BF16, HN_F64 };
+    static const uint64_t most[] = { 0xFF7FFFFF, 0xFBFF, 0xFF7F, 0xFFEFFFFFFFFFFFFF },
+                          odd[] = { 0x7F800000, 0xFC00, 0x7F80, 0x7FF0000000000000 };
+    enum { N = 5000 };
+    unsigned char *all = malloc(8 * N + 8);
+    for (size_t k = 0; k < 4; k++) {
+        size_t each = hn_type_get(types[k])->block_bytes;
+        for (uint64_t t = 0; t < 400; t++) {
+            uint64_t n = t < 40 ? t : hn_rand64(k, 3 * t) % N, a = n ? hn_rand64(k, 3 * t + 1) % n : 0;
+            uint64_t b = n ? hn_rand64(k, 3 * t + 2) % n : 0;
+            unsigned char *p = all + t % 8;
+            for (uint64_t i = 0; i < n; i++) memcpy(p + i * each, &most[k], each);
+            assert_int_equal(hn_first_odd(p, types[k], n), n);
+            if (!n) continue;
+            memcpy(p + a * each, &odd[k], each);
+            memcpy(p + b * each, &odd[k], each);
+            assert_int_equal(hn_first_odd(p, types[k], n), a < b ? a : b);
+        }
+    }
+    free(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_and_sizes), cmocka_unit_test(weights_and_encoders), cmocka_unit_test(names),
-        cmocka_unit_test(refusals),      cmocka_unit_test(tensor_sizes),
+        cmocka_unit_test(ids_and_sizes),     cmocka_unit_test(weights_and_encoders), cmocka_unit_test(names),
+        cmocka_unit_test(refusals),          cmocka_unit_test(tensor_sizes),         cmocka_unit_test(first_odd),
+        cmocka_unit_test(first_odd_of_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
