@@ -336,17 +336,19 @@ static uint32_t pair_rank(const hn_vocab *v, int32_t left, int32_t right, int32_
 
 enum { LOST = -1, LOST_TOO = -2 }; /* symbols of a byte that no token stands for; the second kind follows another one */
 
-/* A symbol that begins at *s, which is moved behind it. Lost bytes are dropped or, all that stand side by side, become
- * the unknown token. */
-static inline hone_status put_symbol(work *w, int32_t id, const char **s)
+/* A symbol that begins at *s, which is moved behind it, in a word that ends at `end`. Lost bytes are dropped or, all that
+ * stand side by side, become the unknown token. */
+static inline hone_status put_symbol(work *w, int32_t id, const char **s, const char *end)
 {
     bool lost = id < 0;
     if (lost) id = id == LOST && w->v->raw ? w->v->unk : -1;
     if (__builtin_expect(!w->spans, 1))
         return id >= 0 ? put(w, id) : HONE_OK; /* nobody asks where, and the length is far away */
-    size_t len = 1;
+    size_t len = *s < end;
     hone_status st = HONE_OK;
-    if (!lost) hn_vocab_text(w->v, id, &len);
+    /* as long as its text; but "<0x41>" of a file that does not call it a byte stands for one byte of text all the same */
+    if (!lost && len && id != w->v->byte_id[(unsigned char)**s]) hn_vocab_text(w->v, id, &len);
+    if (len > (size_t)(end - *s)) len = (size_t)(end - *s);
     if (id >= 0) st = put_at(w, id, *s, len);
     *s += len;
     return st;
@@ -396,8 +398,9 @@ static hone_status bpe_short(work *w, const char *s, size_t len)
         if (best) rank[best - 1] = pair_rank(v, id[best - 1], id[best], &to[best - 1]);
         if (best + 1 < n) rank[best] = pair_rank(v, id[best], id[best + 1], &to[best]);
     }
+    const char *end = s + len;
     for (size_t i = 0; i < n; i++) {
-        hone_status st = put_symbol(w, id[i], &s);
+        hone_status st = put_symbol(w, id[i], &s, end);
         if (st != HONE_OK) return st;
     }
     return HONE_OK;
@@ -444,8 +447,9 @@ static hone_status bpe_word(work *w, const char *s, size_t len)
         if (a->next >= 0) y[a->next].prev = left;
         if (!bpe_push(w, a->prev) || !bpe_push(w, left)) return NOMEM(w);
     }
+    const char *end = s + len;
     for (int32_t i = 0; i >= 0; i = y[i].next) {
-        hone_status st = put_symbol(w, (int32_t)y[i].off, &s);
+        hone_status st = put_symbol(w, (int32_t)y[i].off, &s, end);
         if (st != HONE_OK) return st;
     }
     return HONE_OK;
