@@ -360,16 +360,19 @@ clang_here() {
     done
 }
 
-# prepare HOW STAGE: builds what a stage runs: built, now, or later, beside the tests of an earlier stage. Once.
+# prepare HOW STAGE: builds what a stage runs: built, now, or later, beside the tests of an earlier stage and behind them
+# wherever both want a processor. Once.
 prepared=
 prepare() {
     case " $prepared " in *" $2 "*) return ;; esac
     prepared="$prepared $2"
+    behind=
+    [ "$1" = built ] || behind="nice -n 19"
     case $2 in
-    asan) $1 "build asan" "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan test-programs ;;
-    tsan) $1 "build tsan" "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan $(tsan_programs) ;;
-    cross) $1 "build aarch64" "$MAKE" -j"$jobs" WERROR=1 cross-programs ;;
-    clang) $1 "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all test-objects ;;
+    asan) $1 "build asan" $behind "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan test-programs ;;
+    tsan) $1 "build tsan" $behind "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan $(tsan_programs) ;;
+    cross) $1 "build aarch64" $behind "$MAKE" -j"$jobs" WERROR=1 cross-programs ;;
+    clang) $1 "build with $clang" $behind "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all test-objects ;;
     esac
 }
 # prepare_ahead STAGE…: those of which the tools are here
