@@ -141,6 +141,10 @@ static const hn_hf_key qwen3moe_keys[] = {
     ALL_SPARSE,
     ONLY("norm_topk_prob", 1),
     ONLY("use_sliding_window", 0),
+    /* Qwen3-Coder says so what all of the class have */
+    ONLY("qkv_bias", 0),
+    ONLY("use_qk_norm", 1),
+    ONLY("shared_expert_intermediate_size", 0),
     TENSORS("attention_bias", 0, ATTN_BIASES),
     KEYS_END,
 };

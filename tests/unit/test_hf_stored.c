@@ -483,6 +483,14 @@ static void experts(void **state)
         }
         hn_gguf_close(g);
     }
+    /* as Qwen3-Coder's config has it */
+    begin_moe(", \"norm_topk_prob\": true, \"qkv_bias\": false, \"use_qk_norm\": true, "
+              "\"shared_expert_intermediate_size\": 0");
+    add_experts(false);
+    hn_gguf_close(converted("coder", "F32"));
+    begin_moe(", \"norm_topk_prob\": true, \"qkv_bias\": true");
+    add_experts(false);
+    refused("biases", HONE_E_UNSUPPORTED, "qkv_bias|true|expected false");
     begin_moe(", \"norm_topk_prob\": false");
     add_experts(false);
     refused("norm", HONE_E_UNSUPPORTED, "norm_topk_prob|false|expected true");
