@@ -442,7 +442,8 @@ HONE_API hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_
  * calls that a model begins by itself, and reasoning, are not cut short. */
 HONE_API hone_status hone_reply_mask_within(hone_reply *r, int64_t left, uint64_t *allowed, size_t n_words, bool *all,
                                             hone_error *err);
-/* The stop string that ended it; NULL: none did, or r is NULL. Borrowed from r. */
+/* The stop string that ended it, perhaps one that hone_reply_flush found in what was held back; NULL: none did, or r
+ * is NULL. Borrowed from r. */
 HONE_API const char *hone_reply_stop(const hone_reply *r);
 /* What the caller should know, or "": schemas of tools that are not enforced. Borrowed from r. NULL: r is. */
 HONE_API const char *hone_reply_notes(const hone_reply *r);

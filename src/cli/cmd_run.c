@@ -622,8 +622,10 @@ static int finish(job *j, hone_status st, hone_error *err)
         show_generated(j, text, len);
     const hone_reply_part *parts;
     bool done = false;
-    if (j->reply && hone_reply_flush(j->reply, &parts, &len, &flush_err) == HONE_OK)
+    if (j->reply && hone_reply_flush(j->reply, &parts, &len, &flush_err) == HONE_OK) {
         show_parts(j, parts, len, &done, &flush_err);
+        if (st == HONE_OK && hone_reply_stop(j->reply)) j->stop = "stop"; /* it was in what was held back */
+    }
     if (j->arguments.n) end_call(j); /* cut */
     if (j->reply) {
         if (!json_array_size(j->calls) || j->screen.begun) hn_screen_end(&j->screen); /* else nothing was shown */

@@ -433,7 +433,11 @@ static void say_rest(hn_strand *s)
     hone_status st = HONE_OK;
     say_echo(s);
     if (s->why == HN_WHY_WORD) return;
-    if (s->reply && (st = hone_reply_flush(s->reply, &parts, &n, &err)) == HONE_OK) say_parts(s, parts, n);
+    if (s->reply && (st = hone_reply_flush(s->reply, &parts, &n, &err)) == HONE_OK) {
+        say_parts(s, parts, n);
+        s->stop_word = hone_reply_stop(s->reply); /* it was all in what was held back */
+        if (s->stop_word) s->why = HN_WHY_WORD;
+    }
     if (s->stream && (st = hone_stream_flush(s->stream, &text, &n, &err)) == HONE_OK) say_text(s, text, n);
     if (st != HONE_OK) fail_error(s->run->job, &err);
 }

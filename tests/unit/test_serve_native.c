@@ -145,6 +145,22 @@ static void the_end_says_why(void **state)
     stop(&r);
 }
 
+/* Lines in front of an answer are held back, as a call may follow; a stop string among them ends it all the same. */
+static void a_stop_string_held_back(void **state)
+{
+    running r = { 0 };
+    start(&r, 2);
+    json_t *o = ask_json(r.port, "POST", "/v1/chat/completions",
+                         "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":6,\"stop\":\"\\n\\n\","
+                         "\"structured_outputs\":{\"regex\":\"\\\\n{40}\"}}",
+                         200);
+    const json_t *choice = json_array_get(json_object_get(o, "choices"), 0);
+    assert_string_equal(text_of(choice, "finish_reason"), "stop");
+    assert_string_equal(text_of(json_object_get(choice, "message"), "content"), "");
+    json_decref(o);
+    stop(&r);
+}
+
 /* Rates are of the tokens that the time went by for: the first of each choice came with the prompt. */
 static void rates_are_of_their_time(void **state)
 {
@@ -497,6 +513,7 @@ int main(void)
                                         cmocka_unit_test(prompts_have_many_shapes),
                                         cmocka_unit_test(a_stream_tells_its_tokens),
                                         cmocka_unit_test(the_end_says_why),
+                                        cmocka_unit_test(a_stop_string_held_back),
                                         cmocka_unit_test(rates_are_of_their_time),
                                         cmocka_unit_test(progress_begins_and_ends),
                                         cmocka_unit_test(counters_add_up),
