@@ -36,7 +36,8 @@ bool hn_hf_is_word(const char *words, const char *w, size_t n)
 /* Members that change no answer: of training, of generation, of Python. */
 static const char idle[] =
     "architectures model_type auto_map transformers_version transformers.js_config torch_dtype dtype _name_or_path "
-    "name_or_path use_cache bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id "
+    "name_or_path model_name internal_version use_cache output_past bos_token_id eos_token_id pad_token_id "
+    "sep_token_id unk_token_id decoder_start_token_id "
     "initializer_range init_std attention_dropout attention_dropout_prob attention_probs_dropout_prob hidden_dropout "
     "hidden_dropout_prob embedding_dropout resid_pdrop embd_pdrop attn_pdrop residual_dropout dropout "
     "classifier_dropout output_attentions output_hidden_states output_scores return_dict return_dict_in_generate "
@@ -318,10 +319,9 @@ static hone_status check_layers(hn_hf *f, hone_error *err)
 {
     const json_t *kinds = hn_hf_get(f, "layer_types"), *turns = hn_hf_get(f, "no_rope_layers");
     double limit = json_number_value(hn_hf_get(f, "sliding_window")); /* hone runs no more positions: all are seen */
-    const json_t *scalar = hn_hf_get(f, "query_pre_attn_scalar");
-    double q = json_number_value(scalar);
-    if (!scalar && hn_hf_is_word("gemma2|gemma3|gemma-embedding", f->of->arch, strlen(f->of->arch)))
-        q = 256; /* whatever the width of a head is */
+    const bool scaled = hn_hf_is_word("gemma2|gemma3|gemma-embedding", f->of->arch, strlen(f->of->arch));
+    const json_t *scalar = scaled ? hn_hf_get(f, "query_pre_attn_scalar") : NULL;
+    double q = scaled && !scalar ? 256 : json_number_value(scalar); /* whatever the width of a head is */
     for (int32_t il = 0; il < f->m->hp.n_layer; il++) {
         const hn_layer_plan *p = &f->m->plan[il];
         const char *k = json_string_value(json_array_get(kinds, (size_t)il));

@@ -54,12 +54,15 @@ static const hn_hf_key llama_keys[] = {
     TENSORS("attention_bias", 0, ATTN_BIASES),
     TENSORS("mlp_bias", 0, GLU_BIASES),
     ONLY("rope_interleaved", 0),
+    ONLY("is_llama_config", 1),              /* SmolLM */
+    WORD("activation", "swiglu|silu|swish"), /* Falcon 3, beside hidden_act */
     KEYS_END,
 };
 static const hn_hf_class llama = { .names = "LlamaForCausalLM|LLaMAForCausalLM",
                                    .types = "llama",
                                    .arch = "llama",
                                    .keys = llama_keys,
+                                   .idle = "max_sequence_length seq_length",
                                    .usual = "max_position_embeddings 2048" };
 static const hn_hf_class mistral = { .names = "MistralForCausalLM",
                                      .types = "mistral",
@@ -135,6 +138,7 @@ static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCau
                                    .types = "ernie4_5",
                                    .arch = "ernie4_5",
                                    .keys = ernie_keys,
+                                   .idle = "ignored_index use_flash_attention",
                                    .tied = true,
                                    .base = 5e5,
                                    .eps = 1e-5 };
@@ -146,6 +150,7 @@ static const hn_hf_class qwen2 = { .names = "Qwen2ForCausalLM",
                                    .types = "qwen2",
                                    .arch = "qwen2",
                                    .keys = qwen2_keys,
+                                   .idle = "dual_chunk_attention_config seq_length",
                                    .usual = "max_position_embeddings 32768",
                                    .more = qwen2_more };
 static const hn_hf_key qwen3_keys[] = { ONLY("attention_bias", 0), KEYS_END };
@@ -183,7 +188,9 @@ static const hn_hf_class hunyuan = { .names = "HunYuanDenseV1ForCausalLM",
                                      .idle = "attention_head_dim cla_share_factor eod_token_id im_end_id im_newline_id "
                                              "im_start_id image_token_id mask_init_id org_vocab_size text_end_id "
                                              "text_start_id pad_id class_num dense_list pool_type "
-                                             "enable_lm_head_fp32 add_classification_head" };
+                                             "enable_lm_head_fp32 add_classification_head anyres_pooling_size "
+                                             "anyres_vit_two_views num_media_embeds skip_cls_token video_start_id "
+                                             "video_end_id vit_add_patchemb_bias vit_patch" };
 
 static const hn_hf_name phi3_names[] = {
     { "attn_qkv", "self_attn.qkv_proj", NULL },
@@ -374,7 +381,7 @@ static const hn_hf_class starcoder2 = { .names = "Starcoder2ForCausalLM",
                                         .keys = starcoder2_keys,
                                         .tensors = starcoder2_names,
                                         .idle = "attention_softmax_in_fp32 scale_attention_softmax_in_fp32 "
-                                                "scale_attn_weights layer_norm_epsilon",
+                                                "scale_attn_weights layer_norm_epsilon activation_function",
                                         .tied = true,
                                         .more = window_more };
 

@@ -255,11 +255,15 @@ static const hn_hf_name bert_rank_names[] = {
 static const hn_hf_name roberta_rank_names[] = {
     BERT_NAMES, { "cls", "/classifier.dense", NULL }, { "cls.output", "/classifier.out_proj", NULL }, NAMES_END
 };
+/* Beside hone's own: rests of Google's first files, which no class reads. */
+#define BERT_IDLE                                                                                      \
+    "gradient_checkpointing position_offset directionality pooler_fc_size pooler_num_attention_heads " \
+    "pooler_num_fc_layers pooler_size_per_head pooler_type"
 #define BERT(class_names, class_types, names_of, numbers, without, before, suits)                               \
     {                                                                                                           \
         .names = class_names, .types = class_types, .arch = "bert", .root = "bert.", .layers = "encoder.layer", \
-        .keys = bert_keys, .tensors = names_of, .idle = "gradient_checkpointing position_offset",               \
-        .left = "*embeddings.position_ids " without, .more = numbers, .front = before, .fits = suits            \
+        .keys = bert_keys, .tensors = names_of, .idle = BERT_IDLE, .left = "*embeddings.position_ids " without, \
+        .more = numbers, .front = before, .fits = suits                                                         \
     }
 /* Of a file nothing says which of both it was, but that BERT's are trained with two kinds of text and RoBERTa's with
  * one. As the other one it gives the same rows. */
@@ -295,6 +299,7 @@ static const hn_hf_key nomic_keys[] = {
     MORE("type_vocab_size", NULL),
     MORE("max_trained_positions", NULL),
     MORE("rotary_scaling_factor", NULL),
+    ONLY("parallel_block_tied_norm", 0),
     WORD("activation_function|hidden_act", "swiglu|silu"),
     WORD("hidden_act", "silu"),
     ONLY("causal", 0),

@@ -338,6 +338,7 @@ static const hn_hf_class gemma4 = {
     .names = "Gemma4ForCausalLM|Gemma4ForConditionalGeneration",
     .types = "gemma4_text",
     .arch = "gemma4",
+    .idle = "query_pre_attn_scalar",
     .rope = "{\"full_attention\":{\"rope_type\":\"proportional\",\"partial_rotary_factor\":0.25,\"rope_theta\":1e6},"
             "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":1e4}}",
     .keys = gemma4_keys,

@@ -340,7 +340,7 @@ static const hn_hf_class granite = { .names = "GraniteMoeHybridForCausalLM",
     "chunk_size expand mamba_ssm_cache_dtype num_logits_to_keep num_nextn_predict_layers mtp_layers_block_type " \
     "rescale_prenorm_residual residual_in_fp32 time_step_floor time_step_max time_step_min time_step_rank "      \
     "use_mamba_kernels mtp_hybrid_override_pattern moe_shared_expert_overlap rope_theta partial_rotary_factor "  \
-    "max_window_layers time_step_init_scheme time_step_scale " ROUTER_IDLE
+    "max_window_layers num_query_groups time_step_init_scheme time_step_scale " ROUTER_IDLE
 
 /* Rows of all experts in one, [n_expert, n_out, n_in]; or of one each. */
 static hone_status nemotron_experts(hn_hf *f, const hn_hf_at *at, hone_error *err)
@@ -515,6 +515,10 @@ static hone_status lfm2_more(hn_hf *f, hone_error *err)
     double by;
     bool scaled, adjusted;
     hone_status st;
+    /* the first files say the base of rotations twice */
+    const json_t *theta = hn_hf_get(f, "theta"), *base = json_object_get(f->config, "rope_theta");
+    if (theta && json_number_value(theta) != json_number_value(base))
+        return hn_hf_refuse(f, "theta", theta, "that of rope_theta", err);
     TRY(hn_hf_whole(f, "block_ff_dim|intermediate_size", 0, &n_ff, err));
     TRY(hn_hf_whole(f, "block_multiple_of", 256, &multiple, err));
     TRY(hn_hf_number(f, "block_ffn_dim_multiplier", 1, &by, &scaled, err));

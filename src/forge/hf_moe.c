@@ -267,6 +267,8 @@ static const hn_hf_key ernie_keys[] = {
     MORE("moe_layer_end_index", NULL),
     MORE("moe_num_shared_experts", NULL),
     ONLY("moe_use_aux_free", 1),
+    ONLY("use_rmsnorm", 1),
+    ONLY("compression_ratio", 1),
     TENSORS("use_bias", 0, ATTN_BIASES "|" GLU_BIASES),
     KEYS_END,
 };
@@ -276,6 +278,9 @@ static hone_status ernie_more(hn_hf *f, hone_error *err)
     hone_status st;
     TRY(hn_hf_put_shared(f, "moe_num_shared_experts", "moe_intermediate_size", err));
     TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    /* what a sum of weights is raised to before they are divided by it: 1e-12, and no sum is so small */
+    const json_t *least = hn_hf_get(f, "moe_norm_min");
+    if (least && !(json_number_value(least) <= 1e-6)) return hn_hf_refuse(f, "moe_norm_min", least, "1e-12", err);
     const json_t *end = json_object_get(f->config, "moe_layer_end_index");
     if (json_is_integer(end) && json_integer_value(end) == -1) return HONE_OK;
     TRY(hn_hf_whole(f, "moe_layer_end_index", n_layer - 1, &last, err));
@@ -286,8 +291,7 @@ static const hn_hf_class ernie_moe = { .names = "Ernie4_5_MoeForCausalLM",
                                        .arch = "ernie4_5-moe",
                                        .keys = ernie_keys,
                                        .tensors = ernie_names,
-                                       .idle = ROUTER_IDLE "moe_norm_min moe_capacity num_nextn_predict_layers "
-                                                           "compression_ratio moe_gate",
+                                       .idle = ROUTER_IDLE "moe_capacity num_nextn_predict_layers moe_gate",
                                        .left = "model.mtp_*",
                                        .tied = true,
                                        .base = 5e5,

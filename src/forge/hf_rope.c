@@ -143,7 +143,8 @@ static hone_status put_yarn(hn_hf *f, const rope *r, hone_error *err)
     hone_status st;
     TRY(check_members(
         f, r->all,
-        "attention_factor beta_fast beta_slow mscale mscale_all_dim truncate llama_4_scaling_beta apply_yarn_scaling",
+        "attention_factor beta_fast beta_slow mscale mscale_all_dim truncate llama_4_scaling_beta apply_yarn_scaling "
+        "finetuned",
         err));
     if (json_is_false(t) && strcmp(f->of->arch, "gpt-oss")) return hn_hf_refuse(f, "truncate", t, "true", err);
     if (json_is_false(t))

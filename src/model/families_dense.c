@@ -130,9 +130,10 @@ const hn_family hn_family_olmo2 =
 static const hn_slot exaone4_layer[] = {
     ATTN(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), GLU, POST_NORMS(HN_TURN_NONE), { 0 },
 };
-const hn_family hn_family_exaone4 = TRANSFORMER(
-    "exaone4", HN_EXAONE4, true, hn_factors_outer, exaone4_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
-    .reads = HN_READS_WINDOW, .window_period = 4, .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
+const hn_family hn_family_exaone4 =
+    TRANSFORMER("exaone4", HN_EXAONE4, true, hn_factors_outer, exaone4_layer, .neox = true,
+                .qk_norm = HN_HEAD_NORM_EACH, .reads = HN_READS_WINDOW | HN_READS_NEXTN, .window_period = 4,
+                .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
 
 /* ---- LayerNorm ------------------------------------------------------------------------------------------------ */
 

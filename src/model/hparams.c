@@ -132,8 +132,9 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
 
 /* ---- transformers ------------------------------------------------------------------------------------ */
 
-/* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. */
-static hone_status layers_shape(hone_model *m, hone_error *err)
+/* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. no_ff: the width where
+ * no key says it; -1: one must. */
+static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     hone_status st;
@@ -141,7 +142,7 @@ static hone_status layers_shape(hone_model *m, hone_error *err)
     size_t n = (size_t)hp->n_layer * sizeof(int32_t);
     int32_t *kv = hn_arena_alloc(m->arena, n), *ff = hn_arena_alloc(m->arena, n);
     if (!kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
-    if ((st = get_layers(m, "feed_forward_length", 0, HN_MAX_FF, -1, ff, err)) != HONE_OK) return st;
+    if ((st = get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count", 0, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
     if ((st = get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
     for (int32_t il = 0; il < hp->n_layer; il++) {
@@ -190,15 +191,19 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     if ((st = nextn_hparams(m, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
+    /* mixtures whose layers have experts alone may leave it out, as files of Qwen 3.5 do; a dense layer among them would
+     * then have matrices of another width than 0 */
+    const int32_t no_ff = n_expert && hp->is->moe ? 0 : -1;
     if (hp->is->reads & HN_READS_LAYERS) {
-        if ((st = layers_shape(m, err)) != HONE_OK) return st;
+        if ((st = layers_shape(m, no_ff, err)) != HONE_OK) return st;
     } else {
-        if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
+        st = get_per_layer(m, "feed_forward_length", no_ff < 0 ? 1 : 0, HN_MAX_FF, no_ff, &hp->n_ff, err);
+        if (st != HONE_OK) return st;
         if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
         st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err);
         if (st != HONE_OK) return st;
     }
-    if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert && !hp->is->moe)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);

@@ -30,7 +30,7 @@
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | LATENT | HN_GEMMA4)
-#define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | GDN) /* files may have blocks that draft */
+#define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | HN_EXAONE4 | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED \
@@ -181,6 +181,19 @@ static const known_key known[] = {
     IDLE("dense_3_feat_out", ALL & ~HN_GEMMA_EMBEDDING),
     IDLE("rope.scaling.finetuned", ATTN & ~HN_GRANITEHYBRID), /* where the weights come from */
     IDLE("rope.dimension_sections", NEOX),                    /* the positions of text are equal in all sections */
+    IDLE("rope.mrope_section", NEOX),                         /* the same, as ollama's converter writes it */
+    IDLE("mrope_sections", NEOX),
+    IDLE("rope.mrope_interleaved", NEOX),
+    /* of images, and what ollama's converter copies of a config beside what is read */
+    IDLE("image_token_id", ALL),
+    IDLE("image_token_index", ALL),
+    IDLE("spatial_merge_size", ALL),
+    IDLE("vision_start_token_id", ALL),
+    IDLE("vision_end_token_id", ALL),
+    IDLE("max_position_embeddings", ALL),
+    IDLE("norm_top_k_prob", ALL & ~MOE),
+    IDLE("altup.lr_multiplier", HN_GEMMA3N), /* of training */
+    IDLE("normalize_embeddings", ENCODERS),  /* hone embed does */
     IDLE("attention.sliding_window_pattern",
          BLIND & ~HN_LLAMA4), /* which layers have the window: hone runs none, and says so */
     IDLE("attention.layer_norm_epsilon", ATTN & ~LAYER_NORM), /* the family has RMSNorm alone, */
@@ -212,6 +225,13 @@ static const known_key known[] = {
     IDLE("router_logit_softcapping", ALL & ~MOE),
 
     /* harmless at one value */
+    AT_OWN(HEAD_DIM, "attention.head_dim", ATTN),
+    AT_OWN(HEAD_DIM, "head_dim", ATTN),
+    TRUE_ONLY("norm_top_k_prob", HN_QWEN3MOE | HN_QWEN3NEXT | HN_QWEN35MOE),
+    TRUE_ONLY("ssm.v_head_reordered", GDN),
+    TRUE_ONLY("altup.correct_scale", HN_GEMMA3N),
+    AT(10000, "rope.freq_base_local", HN_GEMMA3N),
+    AT(8192, "attention.chunk_size", HN_LLAMA4),
     AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN & ~GRANITE),
     AT(0, "attention.clamp_kqv", ALL),
     AT(0, "attention.max_alibi_bias", ALL),
@@ -469,10 +489,22 @@ static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, con
     return HONE_OK;
 }
 
+/* Of images and sound, which text has not: "vision.block_count". Some converters put both into one file. */
+static bool of_other_senses(const char *suffix, size_t n)
+{
+    static const char *const senses[] = { "vision.", "audio.", "mm." };
+    for (size_t i = 0; i < sizeof senses / sizeof *senses; i++) {
+        size_t k = strlen(senses[i]);
+        if (n > k && !memcmp(suffix, senses[i], k)) return true;
+    }
+    return false;
+}
+
 static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size_t prefix, const char *ignore,
                              hone_error *err)
 {
     char value[160], want[96] = "";
+    if (of_other_senses(kv->key.ptr + prefix, kv->key.len - prefix)) return HONE_OK;
     const known_key *k = find_known(m->arch->bit, kv->key.ptr + prefix, kv->key.len - prefix);
     bool good = false;
     hone_status st = k ? fits(m, at, kv, k, &good, want, err) : HONE_OK;

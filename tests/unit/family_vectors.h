@@ -110,6 +110,7 @@ typedef enum layout {
     KV_B,
     ONE_NUMBER,
     NO_NUMBER,
+    NO_WIDTH, /* of a feed-forward part, where all have experts */
     LAYOUTS,
     NO_HEAD_NORMS,
     HEAD_NORMS_OF_ONE,
@@ -348,6 +349,7 @@ static inline uint64_t put_key(const vector *v, bb *b, const json_t *kv, layout 
         }
     }
     if (how == KV_B && strstr(tail, "_length_mla")) return 0;
+    if (how == NO_WIDTH && !strcmp(tail, ".feed_forward_length")) return 0;
     if (how == KV_B && !strcmp(tail, ".key_length")) x = number_of(v, "attention.key_length_mla");
     if (how == KV_B && !strcmp(tail, ".value_length")) x = number_of(v, "attention.value_length_mla");
     if (how == DRAFT && !strcmp(tail, ".block_count")) x = number_of(v, "block_count") + 1;
@@ -404,7 +406,7 @@ static inline bool is_one_of(const char *name, const char *const *list)
 /* Can the vector's file be written so? */
 static inline bool has_layout(const vector *v, layout how)
 {
-    static const char *const drafts[] = { "glm4moe", "deepseek2", "qwen3next", "qwen35", "qwen35moe", NULL };
+    static const char *const drafts[] = { "glm4moe", "deepseek2", "exaone4", "qwen3next", "qwen35", "qwen35moe", NULL };
     static const char *const hybrids[] = { "falcon-h1", "granitehybrid", "lfm2",      "lfm2moe", "nemotron_h",
                                            "qwen35",    "qwen35moe",     "qwen3next", "gemma3",  NULL };
     static const char *const differ[] = { "lfm2",        "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
@@ -415,6 +417,7 @@ static inline bool has_layout(const vector *v, layout how)
     if (how == QKV) return is_one_of(arch, hybrids);
     if (how == SSM_IN) return !strcmp(v->name, "qwen3next");
     if (how == KV_B) return has_tensor(v, "attn_k_b");
+    if (how == NO_WIDTH) return has_tensor(v, "ffn_down_exps") && !has_tensor(v, "ffn_down.weight");
     return has_tensor(v, "ffn_gate_exps"); /* gate and up of experts are tensors of their own */
 }
 

@@ -638,6 +638,36 @@ static void nested_ends(void **state)
     refused(&f, HONE_E_FORMAT, "tie_word_embeddings is true, but lm_head.weight differs");
 }
 
+/* Members of published configs that change nothing at these values; at others some are refused. */
+static void as_published(void **state)
+{
+    static const struct {
+        void (*folder)(hf_folder *);
+        const char *members, *refused, *says; /* refused: in their place */
+    } cases[] = {
+        { hf_llama, /* SmolLM2, Falcon 3, ALLaM, copies by unsloth, the first LLaMA */
+          "\"is_llama_config\":true,\"rope_interleaved\":false,\"activation\":\"swiglu\",\"internal_version\":\"7b\","
+          "\"model_name\":\"x/y\",\"max_sequence_length\":64,\"output_past\":true",
+          "\"is_llama_config\":false", "is_llama_config = false, expected true" },
+        { hf_bert, /* bge-large-zh, bge-m3 */
+          "\"output_past\":true,\"directionality\":\"bidi\",\"pooler_fc_size\":768,\"pooler_num_attention_heads\":12,"
+          "\"pooler_num_fc_layers\":3,\"pooler_size_per_head\":128,\"pooler_type\":\"first_token_transform\"",
+          "\"pooler_odd\":1", "\"pooler_odd\": 1 is unknown" },
+        { hf_nomic, "\"parallel_block_tied_norm\":false", "\"parallel_block_tied_norm\":true",
+          "parallel_block_tied_norm = true, expected false" },
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        char config[2048];
+        hf_folder f;
+        cases[i / 2].folder(&f);
+        snprintf(config, sizeof config, "%.*s,%s}", (int)strlen(f.config) - 1, f.config,
+                 i % 2 ? cases[i / 2].refused : cases[i / 2].members);
+        f.config = config;
+        if (i % 2) refused(&f, HONE_E_UNSUPPORTED, cases[i / 2].says);
+        else hn_gguf_close(converted(&f, "published", NULL));
+    }
+}
+
 /* Asked to stop at the k-th question, for each k: nothing is there afterwards. */
 static int questions;
 static bool stop(void *arg) { return questions-- == 0; }
@@ -662,12 +692,24 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),         cmocka_unit_test(gemma2),          cmocka_unit_test(gpt2),
-        cmocka_unit_test(gptneox),       cmocka_unit_test(odd_sizes),       cmocka_unit_test(containers),
-        cmocka_unit_test(nested),        cmocka_unit_test(configs_refused), cmocka_unit_test(formulas_refused),
-        cmocka_unit_test(links_refused), cmocka_unit_test(tensors_refused), cmocka_unit_test(nested_ends),
-        cmocka_unit_test(unsaid),        cmocka_unit_test(stopped),         cmocka_unit_test(numbers_refused),
-        cmocka_unit_test(tied),          cmocka_unit_test(layers),
+        cmocka_unit_test(llama),
+        cmocka_unit_test(gemma2),
+        cmocka_unit_test(gpt2),
+        cmocka_unit_test(gptneox),
+        cmocka_unit_test(odd_sizes),
+        cmocka_unit_test(containers),
+        cmocka_unit_test(nested),
+        cmocka_unit_test(configs_refused),
+        cmocka_unit_test(formulas_refused),
+        cmocka_unit_test(links_refused),
+        cmocka_unit_test(tensors_refused),
+        cmocka_unit_test(nested_ends),
+        cmocka_unit_test(unsaid),
+        cmocka_unit_test(as_published),
+        cmocka_unit_test(stopped),
+        cmocka_unit_test(numbers_refused),
+        cmocka_unit_test(tied),
+        cmocka_unit_test(layers),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -101,6 +101,13 @@ static void of_converters(void **state)
             tm_put_u32(m, tm_key(m, "expert_count"), 0);
             tm_put_u32(m, tm_key(m, "expert_used_count"), 0);
             if (f) tm_put_u32s(m, tm_key(m, "rope.dimension_sections"), 4, 2);
+            /* ollama's converter, and files that have images and sound beside the text */
+            if (f) tm_put_u32s(m, tm_key(m, "rope.mrope_section"), 3, 2);
+            tm_put_u32(m, tm_key(m, "attention.head_dim"), (uint32_t)m->s.d);
+            tm_put_u32(m, tm_key(m, "vision.block_count"), 27);
+            tm_put_u32(m, tm_key(m, "audio.block_count"), 12);
+            tm_put_u32(m, tm_key(m, "mm.tokens_per_image"), 256);
+            tm_put_u32(m, tm_key(m, "image_token_id"), 5);
         } else {
             tm_put_u32(m, tm_key(m, "token_shift_count"), 2);
             tm_put_u32(m, tm_key(m, "attention.head_count_kv"), 0);
