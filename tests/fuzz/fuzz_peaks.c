@@ -3,6 +3,7 @@
  * hone keeps them, edited as the input says, or two of them with what two objects change (an object changes items of a
  * list by their numbers; null takes a member away, and of a list all from there on).
  * covers: src/lab/machine/peaks_store.c src/lab/quality/sketch.c src/base/json_tree.c src/lab/record/record_read.c */
+#include "base/json_text.h"
 #include "fuzz_file.h"
 #include "lab/quality/sketch.h"
 #include "lab/machine/environ.h"
@@ -135,9 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         char *a = changed(first), *b = a ? changed(in) : NULL;
         if (b) check_answers((ff_in){ (uint8_t *)a, strlen(a) }, (ff_in){ (uint8_t *)b, strlen(b) }, false);
         free(a), free(b);
-        return 0;
-    }
-    if (how & 2) { /* against the good ones */
+    } else if (how & 2) { /* against the good ones */
         ff_in good = good_answers();
         size_t n = good.n;
         uint8_t *edited = ff_edited(good.p, &n, &in);
@@ -149,5 +148,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         check_peaks(in);
     }
+    FF_MUST(!hn_json_lost()); /* a text that is none of JSON would be taken for lost memory from here on */
     return 0;
 }

@@ -433,7 +433,7 @@ json_t *hn_side_json(const hn_side *s)
     json_object_set_new(o, "commit",
                         s->commit[0] && strcmp(s->commit, "unknown") != 0 ? hn_lab_str(s->commit) : json_null());
     json_object_set_new(o, "dirty", s->dirty < 0 ? json_null() : json_boolean(s->dirty));
-    json_object_set_new(o, "quality", s->hash[0] ? json_string(s->hash) : json_null());
+    json_object_set_new(o, "quality", s->hash[0] ? hn_lab_str(s->hash) : json_null());
     json_object_set_new(o, "invalid", s->why[0] ? hn_lab_str(s->why) : json_null());
     return o;
 }

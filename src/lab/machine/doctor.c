@@ -600,7 +600,7 @@ static json_t *unknowns(json_t *record)
         {
             if (!json_is_null(v)) continue;
             snprintf(path, sizeof path, "%s.%s", name, key);
-            json_array_append_new(list, json_string(path));
+            json_array_append_new(list, hn_lab_str(path));
         }
     }
     return list;

@@ -246,7 +246,7 @@ json_t *hn_quality_json(const hn_quality *q, bool from_text)
         for (int i = 0; i < q->n_steps; i++) json_array_append_new(ids, json_integer(q->ids[p][i]));
         json_array_append_new(all, ids);
     }
-    json_object_set_new(o, "hash", q->hash[0] ? json_string(q->hash) : json_null());
+    json_object_set_new(o, "hash", q->hash[0] ? hn_lab_str(q->hash) : json_null());
     json_object_set_new(o, "valid", json_boolean(q->verdict.state == HN_VALID));
     json_object_set_new(o, "reason", q->verdict.state == HN_VALID ? json_null() : hn_lab_str(q->verdict.reason));
     json_object_set_new(o, "prompts", json_string(from_text ? "text" : "ids"));

@@ -101,7 +101,7 @@ json_t *hn_answers_json(const hn_answers *a, bool with_sketch)
     json_t *o = json_pack("{s:s}", "schema", ANSWERS_SCHEMA), *q = hn_quality_json(&a->q, a->from_text);
     json_object_update(o, q);
     json_decref(q);
-    json_object_set_new(o, "full", a->full[0] ? json_string(a->full) : json_null());
+    json_object_set_new(o, "full", a->full[0] ? hn_lab_str(a->full) : json_null());
     json_object_set_new(o, "label", hn_lab_str(a->label));
     json_object_set_new(o, "n_vocab", json_integer(a->n_vocab));
     json_object_set_new(o, "vocab_sha256", json_string(vocab));

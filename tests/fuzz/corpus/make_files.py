@@ -409,6 +409,7 @@ ids = [[i % 2 for i in range(64)] for p in range(8)]
 answers = {"schema": "hone.answers/1", "hash": "q1-00000000-11111111", "prompts": "text", "valid": True, "invalid_reason": None, "distinct": 8, "ids": ids, "label": "m",
            "n_vocab": 2, "vocab_sha256": "0" * 64, "model": model, "config": config, "sketch": steps}
 put("peaks", "answers", b"\1" + J(answers))
+put("peaks", "answers-cut-full", b'\4{"full":"' + b"a" * 22 + "é".encode() + b'xyz"}\0{}')  # a letter of two bytes is cut
 short = {k: v for k, v in answers.items() if k != "sketch"}
 for i, o in enumerate([{}, short, short | {"n_vocab": 0}, short | {"hash": ""}, short | {"ids": []}, short | {"vocab_sha256": "z" * 64}]):
     put("peaks", f"answers{i}", b"\1" + J(o))
