@@ -743,6 +743,9 @@ HONE_API void hone_sampler_defaults(hone_sampler_params *p);
 HONE_API hone_status hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p,
                                       hone_error *err);
 HONE_API void hone_sampler_free(hone_sampler *s);
+/* From here on never picks what the model's file forbids in answers: tokenizer.ggml.suppress_tokens, such as the marks
+ * of images; ids that the sampler does not have are passed over. hone run, chat and serve do so. */
+HONE_API hone_status hone_sampler_suppress(hone_sampler *s, const hone_model *model, hone_error *err);
 /* Picks a token from logits [n_vocab] (unchanged). The random number depends only
  * on (seed, seq, pos), any numbers. HONE_E_NUMERIC: a NaN, +infinity, or no finite logit. Does not accept it.
  * *id is -1 on failure. */

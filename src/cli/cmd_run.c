@@ -205,6 +205,7 @@ static int new_sampler(job *j)
     if (rc) return rc;
     j->seed = p.seed;
     if (hone_sampler_new(&j->sampler, j->info.n_vocab, &p, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (hone_sampler_suppress(j->sampler, j->model, &err) != HONE_OK) return hn_cli_fail(&err);
     for (size_t i = 0; i < j->prompt.n; i++) hone_sampler_accept(j->sampler, j->prompt.ids[i]);
     return 0;
 }

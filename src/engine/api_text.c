@@ -1,5 +1,6 @@
 /* The public text functions: a model's tokenizer behind hone.h. */
 #include "engine/engine.h"
+#include "engine/sampler.h"
 
 #include <stdlib.h>
 
@@ -145,4 +146,21 @@ hone_status hone_stream_flush(hone_stream *s, const char **text, size_t *len, ho
     HN_NEED(err, text, "a place for the text");
     HN_NEED(err, len, "a place for its length");
     return hn_stream_flush((hn_stream *)s, text, len, err);
+}
+
+/* ---- what answers may not hold ------------------------------------------------------------------- */
+
+hone_status hone_sampler_suppress(hone_sampler *s, const hone_model *model, hone_error *err)
+{
+    HN_NEED(err, s, "a sampler");
+    HN_NEED(err, model, "a model");
+    hn_gguf_array a;
+    bool found = false;
+    hone_status st = hn_gguf_get_array(model->file, "tokenizer.ggml.suppress_tokens", &a, &found, err);
+    for (uint64_t i = 0; st == HONE_OK && found && hn_gguf_type_size(a.elem_type) == 4 && i < a.count; i++) {
+        int32_t id;
+        memcpy(&id, a.data + 4 * i, sizeof id);
+        st = hn_sampler_forbid(s, id, err);
+    }
+    return st;
 }

@@ -31,6 +31,8 @@ struct hone_sampler {
     int64_t n_key, n_sorted;
     float *changed;   /* [n_vocab] copy of the logits with bias and mask; made by the first pick that has them */
     float *penalized; /* [n_vocab] copy of the logits, when penalties apply */
+    int32_t *never;   /* [n_never] ids that are never picked */
+    size_t n_never;
     /* accepted tokens: counts, and the distinct ones as a dense list */
     int32_t *count, *where, *seen; /* [n_vocab]; where[id] = index in seen */
     int32_t n_seen;
@@ -107,6 +109,7 @@ void hone_sampler_free(hone_sampler *s)
     if (!s) return;
     free(s->keys);
     free(s->changed);
+    free(s->never);
     free(s->penalized);
     free(s->count);
     free(s->where);
@@ -436,11 +439,21 @@ hone_status hn_bias_check(int32_t n_vocab, const hone_bias *bias, size_t n, hone
     return HONE_OK;
 }
 
-/* Bias, then the mask. *logits then points to the copy. */
+hone_status hn_sampler_forbid(hone_sampler *s, int32_t id, hone_error *err)
+{
+    if (id < 0 || id >= s->n_vocab) return HONE_OK;
+    int32_t *ids = realloc(s->never, (s->n_never + 1) * sizeof *ids);
+    if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "%zu tokens that are never picked", s->n_never + 1);
+    s->never = ids;
+    s->never[s->n_never++] = id;
+    return HONE_OK;
+}
+
+/* Bias, what is never picked, then the mask. *logits then points to the copy. */
 static hone_status change(hone_sampler *s, const float **logits, const hone_pick *p, hone_error *err)
 {
     int64_t n_allowed = 0;
-    if (!p->allowed && p->n_bias == 0) return HONE_OK;
+    if (!p->allowed && p->n_bias == 0 && s->n_never == 0) return HONE_OK;
     if (!s->changed && !(s->changed = malloc((size_t)s->n_vocab * sizeof *s->changed)))
         return HN_FAIL(err, HONE_E_NOMEM, "sampler for a vocabulary of %d", s->n_vocab);
     memcpy(s->changed, *logits, (size_t)s->n_vocab * sizeof **logits);
@@ -448,6 +461,7 @@ static hone_status change(hone_sampler *s, const float **logits, const hone_pick
     hone_status st = hn_bias_check(s->n_vocab, p->bias, p->n_bias, err);
     if (st != HONE_OK) return st;
     for (size_t i = 0; i < p->n_bias; i++) s->changed[p->bias[i].id] += p->bias[i].bias;
+    for (size_t i = 0; i < s->n_never; i++) s->changed[s->never[i]] = -INFINITY;
     if (!p->allowed) return HONE_OK;
     for (int32_t at = 0; at < s->n_vocab; at += 64) {
         uint64_t word = p->allowed[at / 64];

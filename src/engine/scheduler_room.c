@@ -214,6 +214,7 @@ static hone_status prepare(hone_scheduler *s, hn_ticket *a, hone_error *err)
         if (r->mask && !(c->allowed = malloc(s->n_words * sizeof *c->allowed)))
             return HN_FAIL(err, HONE_E_NOMEM, "mask of %d tokens", s->n_vocab);
         hone_status st = hone_sampler_new(&c->sampler, s->n_vocab, &r->sampling, err);
+        if (st == HONE_OK) st = hone_sampler_suppress(c->sampler, s->model, err);
         if (st != HONE_OK) return st;
         for (int32_t i = 0; i < r->n_prompt; i++) hone_sampler_accept(c->sampler, c->ids[i]);
     }

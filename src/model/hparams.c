@@ -132,8 +132,8 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
 
 /* ---- transformers ------------------------------------------------------------------------------------ */
 
-/* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. no_ff: the width where
- * no key says it; -1: one must. */
+/* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. no_ff: the width
+ * where no key says it; -1: one must. */
 static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -192,8 +192,8 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
-    /* mixtures whose layers have experts alone may leave it out, as files of Qwen 3.5 do; a dense layer among them would
-     * then have matrices of another width than 0 */
+    /* mixtures whose layers have experts alone may leave it out, as files of Qwen 3.5 do; a dense layer among them
+     * would then have matrices of another width than 0 */
     const int32_t no_ff = n_expert && hp->is->moe ? 0 : -1;
     if (hp->is->reads & HN_READS_LAYERS) {
         if ((st = layers_shape(m, no_ff, err)) != HONE_OK) return st;

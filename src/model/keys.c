@@ -321,7 +321,6 @@ static const struct {
     { "tokenizer.ggml.precompiled_charsmap", "t5" },
     { "tokenizer.ggml.normalizer.lowercase", "bert" },
     { "tokenizer.ggml.normalizer.strip_accents", "bert" },
-    { "tokenizer.ggml.suppress_tokens", "" },
 };
 
 static const known_key *find_known(hn_family_set family, const char *suffix, size_t n)
@@ -526,8 +525,16 @@ static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size
 static hone_status check_tokenizer_key(hone_model *m, const hone_kv *kv, hone_str model, const char *ignore,
                                        hone_error *err)
 {
+    static const char suppress[] = "tokenizer.ggml.suppress_tokens"; /* of sampling: hone_sampler_suppress */
     double x;
     char value[160];
+    if (kv->key.len == sizeof suppress - 1 && !memcmp(kv->key.ptr, suppress, sizeof suppress - 1)) {
+        if (kv->type == HONE_KV_ARRAY && (kv->elem_type == HONE_KV_I32 || kv->elem_type == HONE_KV_U32 || !kv->count))
+            return HONE_OK;
+        value_words(value, sizeof value, kv);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %s, expected an array of token ids (i32)", m->path, suppress,
+                       value);
+    }
     for (size_t i = 0; i < sizeof tokenizer_none / sizeof *tokenizer_none; i++) {
         const char *key = tokenizer_none[i].key, *but = tokenizer_none[i].but;
         if (strlen(key) != kv->key.len || memcmp(key, kv->key.ptr, kv->key.len)) continue;

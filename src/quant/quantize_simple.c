@@ -35,8 +35,8 @@ void hn_q_bf16(void *dst, const float *x, int64_t n, const float *importance)
 /* v truncated into [lo, hi]; NaN gives lo. */
 static inline int trunc_to(float v, int lo, int hi) { return v >= (float)hi ? hi : v > (float)lo ? (int)v : lo; }
 
-/* trunc_to(roundf(v), lo, hi): halves away from zero. Of numbers within [lo, hi] that is a truncation and what it left, which
- * is exact, and no call of a function for each. */
+/* trunc_to(roundf(v), lo, hi): halves away from zero. Of numbers within [lo, hi] that is a truncation and what it left,
+ * which is exact, and no call of a function for each. */
 static inline int round_to(float v, int lo, int hi)
 {
     v = v > (float)lo ? v : (float)lo;

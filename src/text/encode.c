@@ -336,8 +336,8 @@ static uint32_t pair_rank(const hn_vocab *v, int32_t left, int32_t right, int32_
 
 enum { LOST = -1, LOST_TOO = -2 }; /* symbols of a byte that no token stands for; the second kind follows another one */
 
-/* A symbol that begins at *s, which is moved behind it, in a word that ends at `end`. Lost bytes are dropped or, all that
- * stand side by side, become the unknown token. */
+/* A symbol that begins at *s, which is moved behind it, in a word that ends at `end`. Lost bytes are dropped or, all
+ * that stand side by side, become the unknown token. */
 static inline hone_status put_symbol(work *w, int32_t id, const char **s, const char *end)
 {
     bool lost = id < 0;
@@ -346,7 +346,7 @@ static inline hone_status put_symbol(work *w, int32_t id, const char **s, const 
         return id >= 0 ? put(w, id) : HONE_OK; /* nobody asks where, and the length is far away */
     size_t len = *s < end;
     hone_status st = HONE_OK;
-    /* as long as its text; but "<0x41>" of a file that does not call it a byte stands for one byte of text all the same */
+    /* as long as its text; but "<0x41>" of a file that does not call it a byte stands for one byte all the same */
     if (!lost && len && id != w->v->byte_id[(unsigned char)**s]) hn_vocab_text(w->v, id, &len);
     if (len > (size_t)(end - *s)) len = (size_t)(end - *s);
     if (id >= 0) st = put_at(w, id, *s, len);

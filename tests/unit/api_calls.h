@@ -768,6 +768,10 @@ static void c_sampler_pick_from(void)
     STATUS(hone_sampler_pick_from(NEED("s", sampler), NEED("logits", logits), NEED("p", &p), NEED("id", &id), aw->err));
     EMPTY("id", id == -1);
 }
+static void c_sampler_suppress(void)
+{
+    STATUS(hone_sampler_suppress(NEED("s", sampler), NEED("model", model), aw->err));
+}
 static void c_sampler_accept(void)
 {
     hone_sampler_accept(NEED("s", sampler), ANY("id", 2));
@@ -986,6 +990,7 @@ static const entry table[] = {
     E(sampler_free),
     E(sampler_pick),
     E(sampler_pick_from),
+    E(sampler_suppress),
     E(sampler_accept),
     E(grammar_compile),
     E(grammar_free),

@@ -295,6 +295,30 @@ static void windows(void **state)
     }
 }
 
+/* Token 5 is never picked from then on, whatever is asked for it. */
+static void suppressed(tiny *m)
+{
+    float logits[16];
+    hone_model *model;
+    hone_sampler *s;
+    hone_error err = { 0 };
+    int32_t id;
+    for (int i = 0; i < 16; i++) logits[i] = i == 5 ? 9 : i == 6 ? 8 : (float)-i;
+    tm_save_raw(m, tm_path("suppress.gguf"));
+    assert_int_equal(hone_model_open(&model, tm_path("suppress.gguf"), NULL, &err), HONE_OK);
+    assert_int_equal(hone_sampler_new(&s, 16, &(hone_sampler_params){ .repeat_penalty = 1 }, &err), HONE_OK);
+    assert_int_equal(hone_sampler_pick(s, logits, 0, 0, &id, &err), HONE_OK);
+    assert_int_equal(id, 5);
+    assert_int_equal(hone_sampler_suppress(s, model, &err), HONE_OK);
+    assert_int_equal(hone_sampler_pick(s, logits, 0, 0, &id, &err), HONE_OK);
+    assert_int_equal(id, 6);
+    hone_pick p = { .bias = &(hone_bias){ 5, 1000 }, .n_bias = 1 };
+    assert_int_equal(hone_sampler_pick_from(s, logits, &p, &id, &err), HONE_OK);
+    assert_int_equal(id, 6);
+    hone_sampler_free(s);
+    hone_model_close(model);
+}
+
 /* ---- tokenizers -------------------------------------------------------------------------------------- */
 
 static void of_tokenizers(void **state)
@@ -313,7 +337,8 @@ static void of_tokenizers(void **state)
     refused(m, "tokenizer.ggml.remove_extra_whitespaces", "true");
     tm_drop_kv(m, "tokenizer.ggml.remove_extra_whitespaces");
     tm_put_u32s(m, "tokenizer.ggml.suppress_tokens", 2, 5);
-    refused(m, "tokenizer.ggml.suppress_tokens", "an array of 2 u32");
+    accepted(m);
+    suppressed(m);
     tm_put_u32s(m, "tokenizer.ggml.suppress_tokens", 0, 0);
     bb_u8(tm_put(m, "tokenizer.ggml.normalizer.lowercase", HONE_KV_BOOL), 1);
     refused(m, "tokenizer.ggml.normalizer.lowercase", "true");

@@ -31,6 +31,7 @@ static hone_status prepare(answer *a, const chat_prompt *p, hone_error *err)
     hone_sampler_params sp = c->params.sampling;
     sp.seed += c->attempt; /* numbers depend on seed and position only: the same place again needs another seed */
     hone_status st = hone_sampler_new(&a->sampler, c->info.n_vocab, &sp, err);
+    if (st == HONE_OK) st = hone_sampler_suppress(a->sampler, c->model, err);
     if (st != HONE_OK || (st = hone_reply_new(&a->reply, hn_format_reply(c), &p->rendered, NULL, 0, err)) != HONE_OK)
         return st;
     for (int32_t i = 0; i < p->n; i++) hone_sampler_accept(a->sampler, p->ids[i]);

@@ -235,6 +235,7 @@ hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m
         st = HN_FAIL(err, HONE_E_CTX, "a context of %d positions for %d generated tokens", hone_session_n_ctx(s),
                      c->n_gen);
     if (st == HONE_OK) st = hone_sampler_new(&r.sampler, info.n_vocab, &p, err);
+    if (st == HONE_OK) st = hone_sampler_suppress(r.sampler, m, err);
     if (st == HONE_OK && text) st = hone_stream_new(&r.stream, m, NULL, 0, err);
     if (st == HONE_OK) {
         r.prompt = calloc((size_t)out->n_prompt, sizeof *r.prompt);
