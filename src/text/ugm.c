@@ -261,8 +261,8 @@ static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool
         out->data[i] = out->data[--k];
         out->data[k] = t;
     }
-    hone_span *p = spans ? spans->data + spans->n - n : NULL;
-    for (size_t i = 0, k = n; spans && i + 1 < k; i++) {
+    hone_span *p = spans && n ? spans->data + spans->n - n : NULL;
+    for (size_t i = 0, k = n; p && i + 1 < k; i++) {
         hone_span t = p[i];
         p[i] = p[--k];
         p[k] = t;
