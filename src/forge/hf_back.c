@@ -393,7 +393,7 @@ static hone_status read_numbers(hone_model **m, const hn_gguf *g, int32_t n_voca
 {
     hn_gguf *own;
     hone_status st;
-    TRY(hn_gguf_open(&own, hn_gguf_path(g), err));
+    TRY(hn_model_file_open(&own, hn_gguf_path(g), err));
     TRY(hn_model_from_keys(m, own, n_vocab, err));
     return make_turns(*m, g, err);
 }
@@ -410,7 +410,7 @@ hone_status hn_convert_back(const hn_convert *a, hone_error *err)
     hn_gguf *g = NULL;
     hone_model *m = NULL;
     hn_hf f = { 0 };
-    hone_status st = hn_gguf_open(&g, a->src, err);
+    hone_status st = hn_model_file_open(&g, a->src, err);
     const hn_gguf_tensor *embd = st == HONE_OK ? hn_gguf_find_tensor(g, "token_embd.weight") : NULL;
     if (st == HONE_OK && (!embd || embd->ne[1] > HN_MAX_VOCAB))
         st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: has no token_embd.weight; expected a language model", a->src);

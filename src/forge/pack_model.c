@@ -217,7 +217,7 @@ hone_status hone_packed_find(const char *model, const char *file, hone_packed_in
     if (out) *out = (hone_packed_info){ .state = HONE_PACKED_NONE };
     HN_NEED(err, model, "the path of a model");
     HN_NEED(err, out, "a place for what is found");
-    hone_status st = hn_gguf_open(&g, model, err);
+    hone_status st = hn_model_file_open(&g, model, err);
     if (st != HONE_OK) return st;
     st = find_in(g, file, out, err);
     hn_gguf_close(g);

@@ -117,6 +117,28 @@ const void *hn_gguf_directory(const hn_gguf *g, int32_t i, uint64_t *n_bytes);
  * HONE_E_NUMERIC naming the first tensor and element. */
 hone_status hn_gguf_check_data(const hn_gguf *g, hone_error *err);
 
+/* ---- said otherwise (gguf_amend.c) ----------------------------------------------------------- */
+
+/* What the handle says of its file changes, not the file; fingerprint, identity and directory stay those of the file.
+ * For whoever has just opened it: no view of an entry or tensor taken before may be used after.
+ * HONE_E_FORMAT: a name is then there twice. HONE_E_NOMEM. */
+hone_status hn_gguf_set_u32(hn_gguf *g, const char *key, uint32_t v, hone_error *err);
+hone_status hn_gguf_set_f32(hn_gguf *g, const char *key, float v, hone_error *err);
+hone_status hn_gguf_set_str(hn_gguf *g, const char *key, const char *s, hone_error *err);
+hone_status hn_gguf_set_array(hn_gguf *g, const char *key, hone_kv_type elem, const void *data, uint64_t count,
+                              hone_error *err); /* fixed-size elements */
+hone_status hn_gguf_drop_key(hn_gguf *g, const char *key, hone_error *err); /* absent: nothing */
+/* Nothing happens where `from` is absent or `to` is there. */
+hone_status hn_gguf_rename_key(hn_gguf *g, const char *from, const char *to, hone_error *err);
+/* Every key that begins with `from` begins with `to`. */
+hone_status hn_gguf_rename_keys(hn_gguf *g, const char *from, const char *to, hone_error *err);
+/* The first count elements of an array, where it has more. */
+hone_status hn_gguf_cut_array(hn_gguf *g, const char *key, uint64_t count, hone_error *err);
+/* Every tensor called `from`, or so in any block ("blk.7.from"). */
+hone_status hn_gguf_rename_tensors(hn_gguf *g, const char *from, const char *to, hone_error *err);
+/* The first rows of a matrix, where it has more. */
+void hn_gguf_cut_rows(hn_gguf *g, const char *name, uint64_t rows);
+
 /* ---- writing ------------------------------------------------------------------------- */
 
 /* Metadata and tensor descriptions first, then the data in the same order. The file

@@ -38,6 +38,7 @@ struct hn_gguf {
     hn_gguf_tensor *t;
     uint64_t n_t;
     hn_index t_ix;
+    hn_arena *own; /* what gguf_amend.c adds; NULL: nothing */
 };
 
 enum { HN_GGUF_VALUE_TYPES = HONE_KV_F64 + 1, HN_GGUF_SAID = 800 };

@@ -752,6 +752,7 @@ void hn_gguf_close(hn_gguf *g)
 {
     if (!g) return;
     drop_parts(g);
+    hn_arena_free(g->own);
     free(g->path);
     free(g);
 }

@@ -356,6 +356,14 @@ static void leave_drafts(hone_model *m)
     }
 }
 
+/* Some converters put what sees and hears into the same file; text does without. */
+static void leave_other_senses(hone_model *m)
+{
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++)
+        if (!m->bound[i] && hn_tensor_of_other_senses(hn_gguf_tensor_at(m->file, i)->name))
+            m->bound[i] = HN_BOUND_UNUSED;
+}
+
 static hone_status refuse_leftovers(const hone_model *m, hone_error *err)
 {
     for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
@@ -392,6 +400,7 @@ hone_status hn_bind(hone_model *m, hone_error *err)
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
     leave_drafts(m);
+    leave_other_senses(m);
     m->type_embd.row_bytes = 0; /* the first row, wherever a text is */
     m->type_embd.packed = NULL;
     if (st == HONE_OK) st = refuse_leftovers(m, err);

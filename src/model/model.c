@@ -208,7 +208,7 @@ hone_status hone_model_open(hone_model **out, const char *path, const hone_model
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the model");
     HN_NEED(err, path, "the path of a GGUF file");
-    hone_status st = hn_gguf_open(&file, path, err);
+    hone_status st = hn_model_file_open(&file, path, err);
     if (st == HONE_E_FORMAT && hn_packed_is(path))
         return HN_FAIL(err, st, "%s: a packed file, which goes with a model; expected the model it was made from",
                        HN_ESC(path, strlen(path)));

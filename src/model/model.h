@@ -57,7 +57,14 @@ struct hone_model {
     bool has_identity;           /* guarded by identity_mu */
 };
 
-/* hone_model_open on an open file, which it takes, also on failure. */
+/* dialect.c: opens a file and says it in the words this room reads, whoever wrote it. Errors of hn_gguf_open. */
+hone_status hn_model_file_open(hn_gguf **out, const char *path, hone_error *err);
+/* The second half of it, of a file just opened. */
+hone_status hn_dialect(hn_gguf *g, hone_error *err);
+/* Is a tensor of this name for images or sound, or of a draft that stands apart? Text does without. */
+bool hn_tensor_of_other_senses(hone_str name);
+
+/* hone_model_open on a file of hn_model_file_open, which it takes, also on failure. */
 hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err);
 
 /* A model of keys alone, without tensors: its numbers, its layers' plans and what they keep of a sequence, for what is

@@ -3,7 +3,8 @@
  * it is (vector_file.h), and what is changed of it; then its keys alone are read as well, which may not ask for more.
  * covers: src/model/keys.c src/gguf/identity.c src/gguf/gguf_values.c
  * covers: src/model/model.c src/model/bind.c src/model/families.c src/model/hparams.c src/model/rope.c
- * covers: src/model/hparams_moe.c src/model/hparams_pool.c src/model/recut.c */
+ * covers: src/model/hparams_moe.c src/model/hparams_pool.c src/model/recut.c src/model/dialect.c
+ * covers: src/gguf/gguf_amend.c */
 #include "run_model.h"
 #include "vector_file.h"
 
@@ -31,6 +32,11 @@ static void as_keys(const uint8_t *data, size_t size, bool is_model)
     hn_gguf *g;
     if (hn_gguf_parse(&g, data, size, "keys", &e) != HONE_OK) {
         ff_say(e.message);
+        return;
+    }
+    if (hn_dialect(g, &e) != HONE_OK) {
+        FF_MUST(!is_model);
+        hn_gguf_close(g);
         return;
     }
     const hn_gguf_tensor *embd = hn_gguf_find_tensor(g, "token_embd.weight");

@@ -20,6 +20,10 @@ static bool run_model(const uint8_t *buf, size_t len)
     bool ran = false;
     if (!ctx && hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &err) != HONE_OK) abort();
     if (hn_gguf_parse(&g, buf, len, "fuzz", &err) != HONE_OK) return false;
+    if (hn_dialect(g, &err) != HONE_OK) {
+        hn_gguf_close(g);
+        return false;
+    }
     if (hn_model_from_gguf(&m, g, NULL, &err) != HONE_OK) {
         if (!err.message[0] || strncmp(err.message, "fuzz: ", 6) != 0) abort(); /* names the file */
         if (getenv("FUZZ_SAY")) fprintf(stderr, "%s\n", err.message);

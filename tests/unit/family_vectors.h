@@ -16,8 +16,9 @@ typedef struct vector {
     const char *name;
     int32_t tok[MAX_TOK];
     int n, n_vocab;
-    uint64_t types;  /* 0: all F32; else what draws a type for each matrix */
-    uint32_t window; /* in place of a window that the file has; 0: its own */
+    uint64_t types;                 /* 0: all F32; else what draws a type for each matrix */
+    uint32_t window;                /* in place of a window that the file has; 0: its own */
+    const char *const (*called)[2]; /* what the file calls tensors (behind "blk.7."), up to NULL; NULL: as the vector */
 } vector;
 
 /* ---- files --------------------------------------------------------------------------------------- */
@@ -133,13 +134,28 @@ static inline hn_type drawn_type(const vector *v, const char *name, uint32_t n_d
     return n_in % hn_type_get(type)->block_elems ? HN_F32 : type;
 }
 
+/* What the file calls a tensor. */
+static inline const char *called(const vector *v, const char *name, char own[160])
+{
+    const char *rest = name;
+    int n = 0;
+    if (sscanf(name, "blk.%*d.%n", &n) == 0 && n) rest += n;
+    for (int i = 0; v->called && v->called[i][0]; i++)
+        if (!strcmp(rest, v->called[i][0])) {
+            snprintf(own, 160, "%.*s%s", n, name, v->called[i][1]);
+            return own;
+        }
+    return name;
+}
+
 static inline void put_tensor(const vector *v, bb *file, bb *data, const char *name, uint32_t n_dim,
                               const uint64_t ne[4], const float *f)
 {
     hn_type type = drawn_type(v, name, n_dim, ne[0]);
     const hn_type_info *ti = hn_type_get(type);
     uint64_t n_row = ne[1] * ne[2] * ne[3], row = hn_row_bytes(ti, ne[0]), off = data->n;
-    bb_tensor(file, name, n_dim, ne, type, off);
+    char own[160];
+    bb_tensor(file, called(v, name, own), n_dim, ne, type, off);
     bb_raw(data, type == HN_F32 ? f : NULL, n_row * row);
     for (uint64_t r = 0; r < n_row && type != HN_F32; r++)
         ti->quantize(data->p + off + r * row, f + r * ne[0], (int64_t)ne[0], NULL);

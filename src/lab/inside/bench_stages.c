@@ -21,7 +21,7 @@ hone_status hn_stages_open(hone_model **out, hn_stages *t, const char *path, con
     *out = NULL;
     *t = (hn_stages){ NAN, NAN };
     uint64_t t0 = hn_clock_ns();
-    hone_status st = hn_gguf_open(&file, path, err);
+    hone_status st = hn_model_file_open(&file, path, err);
     if (st != HONE_OK) return st;
     t->parse_ms = (double)(hn_clock_ns() - t0) * 1e-6;
     if (look) look(arg, "parse");

@@ -122,6 +122,52 @@ ENCODERS = {"bert": (BERT, bert), "bert-classes": (BERT | {".classifier.output_l
             "bert-types": (BERT | {"tokenizer.ggml.token_type_count": U(9999)}, bert), "bert-pool": (BERT | {".pooling_type": U(9)}, bert)}
 for name, (kv, tensors) in ENCODERS.items(): to_model("encoder-" + name, "gpt2", *encoder("bert", kv, tensors))
 
+# ---- models in other words (src/model/dialect.c) ---------------------------------------------------------------------
+
+def said(name, vector, arch=None, kv=None, tensors=None, called=()):
+    """The vector under another architecture, its tensors under other names: (of it, in the file)."""
+    v = vectors[vector]
+    keys, shapes, own = {}, {t[0]: t[1] for t in v["tensors"]}, v["arch"]
+    if arch:
+        keys = {k[0]: None for k in v["kv"]} | {arch + k[0][len(own):]: k[1:] for k in v["kv"] if k[0].startswith(own + ".")} | {"general.architecture": S(arch)}
+    names = {}
+    for was, now in called:
+        for t in shapes:
+            if t == was or (t.startswith("blk.") and t.split(".", 2)[2] == was): names |= {t: None, t[:len(t) - len(was)] + now: [shapes[t]]}
+    to_model("said-" + name, vector, keys | {((arch or own) + k if k[0] == "." else k): x for k, x in (kv or {}).items()}, names | (tensors or {}))
+
+
+OSS = [("attn_output.weight", "attn_out.weight"), ("attn_output.bias", "attn_out.bias"), ("attn_sinks.weight", "attn_sinks"), ("post_attention_norm.weight", "ffn_norm.weight")]
+said("gptoss", "gptoss", "gptoss", {".rope.scaling.type": None, ".expert_feed_forward_length": None, "tokenizer.ggml.model": S("gpt2")}, None, OSS)
+said("gptoss-twice", "gptoss", "gptoss", None, {"blk.0.attn_sinks": [[4]]})
+said("gptoss-both", "gptoss", "gptoss", {"gpt-oss.block_count": U(2)}, None, OSS)
+said("olmo3", "olmo3", "olmo3")
+said("glm", "glm47flash", "glm4moelite", {".attention.key_length": U(12), ".attention.value_length": U(12), ".attention.key_length_mla": U(20), "tokenizer.ggml.model": S("none")})
+said("glm-less", "glm47flash", "glm4moelite", {".attention.kv_lora_rank": None})
+BARE = {".attention.layer_norm_rms_epsilon": None, ".rope.freq_base": None, ".rope.freq_base_swa": None, ".rope.scaling.type": None, ".rope.scaling.factor": None}
+said("gemma3", "gemma3", None, BARE | {".context_length": U(131072), ".mm.tokens_per_image": U(256), "tokenizer.ggml.model": S("none"), "tokenizer.ggml.scores": L("FLOAT32", [0] * 17),
+                                       "tokenizer.ggml.tokens": L("STRING", ["t%d" % i for i in range(17)])}, {"v.patch_embd.weight": [[4]], "mm.x.weight": [[4]]})
+said("gemma3-1b", "gemma3", None, BARE | {".rope.global.freq_base": F(1e6), ".rope.local.freq_base": F(1e4), "tokenizer.ggml.tokens": L("UINT32", [1] * 20)})
+said("gemma3-embed", "gemma3", None, BARE | {".pooling_type": None, ".attention.causal": B(False)}, {"dense.0.weight": [[32, 16]], "dense.1.weight": [[16, 8]]}, [("output_norm.weight", "norm.weight")])
+said("gemma3-embed-one", "gemma3", None, BARE, {"dense.0.weight": [[32, 16]]}, [("output_norm.weight", "norm.weight")])
+N = {"tokenizer.ggml.model": S("gemma"), "tokenizer.ggml.tokens": L("STRING", ["<unk>", "a", "<0x41>", "<unused7>"] + ["t%d" % i for i in range(14)]), "tokenizer.ggml.scores": L("FLOAT32", [0] * 18)}
+for i, types in enumerate((L("INT32", [1] * 18), L("INT32", [1] * 3), L("FLOAT32", [1] * 18), None)):
+    said(f"gemma3n-{i}", "gemma3n", None, N | ({"tokenizer.ggml.token_type": types} if types else {}), {"token_embd.weight": [[32, 18]]})
+said("gemma4", "gemma4moe", None, {"tokenizer.ggml.model": S("llama"), "tokenizer.ggml.merges": L("STRING", [])}, {"a.conv.weight": [[4]]}, [("ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale")])
+said("lfm2", "lfm2", None, {".feed_forward_length": U(72), "tokenizer.ggml.model": S("none")}, None, [("token_embd_norm.weight", "output_norm.weight")])
+YARN = {".rope.scaling.yarn_log_multiplier": None, ".rope.scaling.yarn_beta_fast": None, ".attention.temperature_scale": None, ".rope.scaling_beta": F(0.1), ".rope.scaling.beta_fast": F(32)}
+said("mistral3", "ministral3", None, YARN | {".rope.scaling.mscale": F(1), ".rope.scaling.mscale_all_dim": F(1), "tokenizer.ggml.model": S("gpt2")})
+said("mistral3-other", "ministral3", None, YARN | {".rope.scaling.mscale": F(2), ".rope.scaling.mscale_all_dim": F(1)})
+for yes in (True, False): said(f"llama4-{yes}", "llama4", None, {".use_qk_norm": B(yes)})
+said("omni", "nemotronh", "nemotron_h_omni", {".vision.x": U(1)}, {"v.x.weight": [[4]]})
+said("omni-moe", "nemotronhmoe", "nemotron_h_omni", None, {"mtp.x.weight": [[4]]})
+said("qwen35", "qwen35", None, None, None, [("ssm_dt.bias", "ssm_dt")])
+said("llama", "mistral", None, {"tokenizer.ggml.model": S("gpt2"), "tokenizer.ggml.tokens": L("STRING", ["a", "b"])})
+MAP = "tokenizer.ggml.precompiled_charsmap"
+for i, letters in enumerate((list("AQID/w=="), ["A", "!"], ["A", "BC"], [])):
+    kv, tensors = encoder("bert", BERT | {MAP: L("STRING", letters)}, bert)
+    to_model(f"said-map-{i}", "gpt2", kv, tensors)
+
 # ---- folders -------------------------------------------------------------------------------------------------------
 
 # What of a vector no config says so: a file that becomes a folder.

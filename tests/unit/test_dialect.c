@@ -1,0 +1,487 @@
+/* Files that say the same in other words, as ollama's registry has them: each is a published vector under those names,
+ * and gives the bits that the vector gives under llama.cpp's (which test_families.c compares with its logits). Names
+ * and what is left out: ollama/ollama, convert/ and llama/compat/; nothing of hone. */
+#include "engine/engine.h"
+#include "family_vectors.h"
+
+enum { PAGE = 64, MAX_EDIT = 12 };
+
+/* ---- files ------------------------------------------------------------------------------------------ */
+
+/* What is done to a key: goes (to NULL), or is called so; with a number, it has that value. */
+typedef struct edit {
+    const char *key, *to;
+    double value;
+    const char *type; /* NULL: as it was */
+} edit;
+
+typedef struct dialect {
+    const char *vector, *arch; /* arch: in place of its own; NULL: that */
+    edit edits[MAX_EDIT];
+    const char *const (*tensors)[2];
+    const char *beside; /* a tensor that is not of the text model, or NULL */
+} dialect;
+
+static json_t *find_key(const vector *v, const char *key, size_t *at)
+{
+    json_t *kv = json_object_get(v->j, "kv");
+    for (*at = 0; *at < json_array_size(kv); ++*at)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(kv, *at), 0)), key)) return json_array_get(kv, *at);
+    return NULL;
+}
+
+static void set_key(const vector *v, const char *key, const char *type, json_t *value)
+{
+    json_array_append_new(json_object_get(v->j, "kv"), json_pack("[s,s,o]", key, type, value));
+}
+
+static void do_edit(const vector *v, const char *arch, const edit *e)
+{
+    char key[128], to[128];
+    size_t at;
+    snprintf(key, sizeof key, "%s.%s", arch, e->key);
+    json_t *kv = find_key(v, key, &at);
+    if (!kv && !e->type) fail_msg("%s: has no key %s", v->name, key);
+    if (!e->to) {
+        json_array_remove(json_object_get(v->j, "kv"), at);
+        return;
+    }
+    if (!kv) {
+        set_key(v, key, e->type, !strcmp(e->type, "BOOL") ? json_boolean(e->value != 0) : json_real(e->value));
+        return;
+    }
+    snprintf(to, sizeof to, "%s.%s", arch, e->to);
+    json_array_set_new(kv, 0, json_string(to));
+    if (e->type) json_array_set_new(kv, 1, json_string(e->type));
+    if (e->type) json_array_set_new(kv, 2, json_integer((json_int_t)e->value));
+}
+
+/* Every key under another architecture. */
+static void call_arch(const vector *v, const char *from, const char *to)
+{
+    char key[128];
+    size_t i;
+    json_t *kv, *list = json_object_get(v->j, "kv");
+    json_array_foreach(list, i, kv)
+    {
+        const char *k = json_string_value(json_array_get(kv, 0));
+        if (!strcmp(k, "general.architecture")) json_array_set_new(kv, 2, json_string(to));
+        if (!starts(k, from) || k[strlen(from)] != '.') continue;
+        snprintf(key, sizeof key, "%s%s", to, k + strlen(from));
+        json_array_set_new(kv, 0, json_string(key));
+    }
+}
+
+/* A list of words, of which the last may repeat. */
+static json_t *words(const char *first, int n)
+{
+    json_t *list = json_array();
+    char own[32];
+    for (int i = 0; i < n; i++) {
+        snprintf(own, sizeof own, "%s%d", first, i);
+        json_array_append_new(list, json_string(own));
+    }
+    return list;
+}
+
+static hone_model *open_at(const char *path)
+{
+    hone_model *m;
+    hone_error err = { 0 };
+    if (hone_model_open(&m, path, NULL, &err)) fail_msg("%s", err.message);
+    return m;
+}
+
+static void logits_of(const vector *v, const char *path, float *y)
+{
+    hone_model *m = open_at(path);
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, m, PAGE, 1, v->n, HONE_CACHE_F32);
+    tm_run(s, 0, v->tok, v->n, y);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(m);
+}
+
+/* ---- families ----------------------------------------------------------------------------------------- */
+
+static const char *const gptoss_names[][2] = {
+    { "attn_output.weight", "attn_out.weight" },
+    { "attn_output.bias", "attn_out.bias" },
+    { "attn_sinks.weight", "attn_sinks" },
+    { "post_attention_norm.weight", "ffn_norm.weight" },
+    { NULL, NULL },
+};
+static const char *const ssm_names[][2] = { { "ssm_dt.bias", "ssm_dt" }, { NULL, NULL } };
+static const char *const lfm2_names[][2] = { { "token_embd_norm.weight", "output_norm.weight" }, { NULL, NULL } };
+static const char *const gemma4_names[][2] = { { "ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale" },
+                                               { NULL, NULL } };
+
+static const dialect dialects[] = {
+    { "gptoss",
+      "gptoss",
+      { { .key = "rope.scaling.type" }, { .key = "expert_feed_forward_length" } },
+      gptoss_names,
+      NULL },
+    { "olmo3", "olmo3", { { 0 } }, NULL, NULL },
+    { "glm47flash",
+      "glm4moelite",
+      { { "attention.key_length", "attention.key_length", 12, "UINT32" },
+        { "attention.value_length", "attention.value_length", 12, "UINT32" },
+        { "attention.key_length_mla", "attention.key_length_mla", 20, "UINT32" },
+        { "attention.value_length_mla", "attention.value_length_mla", 16, "UINT32" },
+        { "attention.head_count_kv", "attention.head_count_kv", 2, "UINT32" } },
+      NULL,
+      NULL },
+    /* 4B and more: no epsilon, no bases, no scaling */
+    { "gemma3",
+      NULL,
+      { { .key = "attention.layer_norm_rms_epsilon" },
+        { .key = "rope.freq_base" },
+        { .key = "rope.freq_base_swa" },
+        { .key = "rope.scaling.type" },
+        { .key = "rope.scaling.factor" },
+        { "context_length", "context_length", 131072, "UINT32" },
+        { "mm.tokens_per_image", "mm.tokens_per_image", 256, "UINT32" },
+        { "vision.block_count", "vision.block_count", 27, "UINT32" } },
+      NULL,
+      "v.patch_embedding.weight" },
+    /* 1B: bases under names of their own */
+    { "gemma3",
+      NULL,
+      { { .key = "rope.freq_base", .to = "rope.global.freq_base" },
+        { .key = "rope.freq_base_swa", .to = "rope.local.freq_base" } },
+      NULL,
+      NULL },
+    { "ministral3",
+      NULL,
+      { { .key = "rope.scaling.yarn_beta_fast", .to = "rope.scaling.beta_fast" },
+        { .key = "rope.scaling.yarn_beta_slow", .to = "rope.scaling.beta_slow" },
+        { .key = "rope.scaling.yarn_log_multiplier", .to = "rope.scaling.mscale_all_dim" },
+        { .key = "attention.temperature_scale", .to = "rope.scaling_beta" },
+        { "rope.scaling.mscale", "rope.scaling.mscale", 1, "FLOAT32" },
+        { "mm.projector_bias", "mm.projector_bias", 0, "BOOL" } },
+      NULL,
+      "mm.merging_layer.weight" },
+    { "qwen3next", NULL, { { 0 } }, ssm_names, NULL },
+    { "qwen35", NULL, { { "rope.mrope_interleaved", "x", 1, "BOOL" } }, ssm_names, "v.blk.0.attn_qkv.weight" },
+    { "qwen35moe", NULL, { { "ssm.v_head_reordered", "x", 1, "BOOL" } }, ssm_names, "mtp.fc.weight" },
+    { "lfm2", NULL, { { "feed_forward_length", "feed_forward_length", 72, "UINT32" } }, lfm2_names, NULL },
+    { "gemma4moe", NULL, { { 0 } }, gemma4_names, "a.conv1d.0.weight" },
+    { "llama4", NULL, { { "use_qk_norm", "x", 1, "BOOL" } }, NULL, "mm.linear_1.weight" },
+    { "nemotronh", "nemotron_h_omni", { { "vision.patch_size", "x", 16, "UINT32" } }, NULL, "a.blk.0.ln1.weight" },
+    { "nemotronhmoe", "nemotron_h_omni", { { 0 } }, NULL, "v.position_embd.weight" },
+};
+
+static void write_dialect(vector *v, const dialect *d, const char *path)
+{
+    const char *arch = json_string_value(json_object_get(v->j, "arch"));
+    for (int i = 0; i < MAX_EDIT && d->edits[i].key; i++) do_edit(v, arch, &d->edits[i]);
+    if (d->arch) call_arch(v, arch, d->arch);
+    if (d->beside)
+        json_array_append_new(json_object_get(v->j, "tensors"),
+                              json_pack("[s,[i,i],[f,f,f,f]]", d->beside, 2, 2, 1.0, 2.0, 3.0, 4.0));
+    v->called = d->tensors;
+    save_without(v, path, NULL);
+}
+
+static void other_words_give_the_same_bits(void **state)
+{
+    (void)state;
+    float y[2][MAX_TOK * MAX_VOCAB];
+    for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "%s.json", dialects[i].vector);
+        vector v = load(file);
+        save_without(&v, tm_path("plain.gguf"), NULL);
+        logits_of(&v, tm_path("plain.gguf"), y[0]);
+        write_dialect(&v, &dialects[i], tm_path("said.gguf"));
+        logits_of(&v, tm_path("said.gguf"), y[1]);
+        if (memcmp(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y))
+            fail_msg("%s: other bits than under its own names", v.name);
+        json_decref(v.j);
+    }
+}
+
+/* A tensor under both names, a key that says otherwise: told, not guessed. */
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        dialect d;
+        const char *says;
+    } wrong[] = {
+        { { "gptoss", "gptoss", { { 0 } }, gptoss_names, "attn_sinks.weight" }, NULL },
+        { { "llama4", NULL, { { "use_qk_norm", "x", 0, "BOOL" } }, NULL, NULL }, "llama4.use_qk_norm = false" },
+        { { "ministral3",
+            NULL,
+            { { .key = "rope.scaling.yarn_log_multiplier", .to = "rope.scaling.mscale_all_dim" },
+              { "rope.scaling.mscale", "x", 2, "FLOAT32" } },
+            NULL,
+            NULL },
+          "mistral3.rope.scaling.mscale = 2" },
+        { { "gptoss", "gptoss", { { 0 } }, NULL, "blk.0.attn_sinks" }, "blk.0.attn_sinks.weight is there under two" },
+        { { "gemma3", NULL, { { 0 } }, NULL, "vision.weight" }, "tensor vision.weight is not part" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hone_model *m;
+        hone_error err = { 0 };
+        char file[64];
+        snprintf(file, sizeof file, "%s.json", wrong[i].d.vector);
+        vector v = load(file);
+        write_dialect(&v, &wrong[i].d, tm_path("said.gguf"));
+        assert_int_not_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, &err), HONE_OK);
+        assert_null(m);
+        if (wrong[i].says && !strstr(err.message, wrong[i].says)) fail_msg("%s: says %s", v.name, err.message);
+        json_decref(v.j);
+    }
+}
+
+/* ---- tables of tokens ------------------------------------------------------------------------------------ */
+
+static json_t *numbers(int n, int value)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_integer(value));
+    return list;
+}
+
+/* Gemma 3n's embedding and tokens go on where the second table ends; bytes are not typed so. */
+static void rows_behind_the_text_are_cut(void **state)
+{
+    (void)state;
+    enum { ROWS = 16, MORE = 18 };
+    float y[2][MAX_TOK * MAX_VOCAB];
+    size_t i;
+    json_t *t;
+    vector v = load("gemma3n.json");
+    save_without(&v, tm_path("plain.gguf"), NULL);
+    logits_of(&v, tm_path("plain.gguf"), y[0]);
+    json_array_foreach(json_object_get(v.j, "tensors"), i,
+                       t) if (!strcmp(json_string_value(json_array_get(t, 0)), "token_embd.weight"))
+        json_array_set_new(json_array_get(t, 1), 1, json_integer(MORE));
+    json_t *tokens = words("t", MORE);
+    json_array_set_new(tokens, 0, json_string("<unk>"));
+    json_array_set_new(tokens, 3, json_string("<0x41>"));
+    json_array_set_new(tokens, 4, json_string("<unused7>"));
+    set_key(&v, "tokenizer.ggml.model", "STRING", json_string("gemma"));
+    set_key(&v, "tokenizer.ggml.tokens", "ARRAY:STRING", tokens);
+    set_key(&v, "tokenizer.ggml.token_type", "ARRAY:INT32", numbers(MORE, 3));
+    set_key(&v, "tokenizer.ggml.scores", "ARRAY:FLOAT32", numbers(MORE, -1));
+    save_without(&v, tm_path("said.gguf"), NULL);
+    logits_of(&v, tm_path("said.gguf"), y[1]);
+    assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
+
+    hn_gguf *g;
+    hn_gguf_array a;
+    uint32_t type;
+    hone_str model;
+    hone_error err = { 0 };
+    assert_int_equal(hn_model_file_open(&g, tm_path("said.gguf"), &err), HONE_OK);
+    assert_int_equal(hn_gguf_get_str(g, "tokenizer.ggml.model", &model, NULL, &err), HONE_OK);
+    assert_int_equal(model.len, 5);
+    assert_memory_equal(model.ptr, "llama", 5);
+    for (const char *const *key = (const char *const[]){ "tokens", "scores", "token_type", NULL }; *key; key++) {
+        char name[64];
+        snprintf(name, sizeof name, "tokenizer.ggml.%s", *key);
+        assert_int_equal(hn_gguf_get_array(g, name, &a, NULL, &err), HONE_OK);
+        assert_int_equal(a.count, ROWS);
+    }
+    for (int k = 0; k < ROWS; k++) { /* a: the types */
+        memcpy(&type, a.data + 4 * k, 4);
+        assert_int_equal(type, k == 3 ? 6 : k == 4 ? 1 : 3);
+    }
+    hn_gguf_close(g);
+    json_decref(v.j);
+}
+
+static hn_gguf *said(bb *b)
+{
+    hn_gguf *g;
+    hone_error err = { 0 };
+    if (hn_gguf_parse(&g, b->p, b->n, "said", &err) || hn_dialect(g, &err)) fail_msg("%s", err.message);
+    return g;
+}
+
+static void expect_str(const hn_gguf *g, const char *key, const char *want)
+{
+    hone_str s = { "", 0 };
+    assert_int_equal(hn_gguf_get_str(g, key, &s, NULL, NULL), HONE_OK);
+    if (s.len != strlen(want) || memcmp(s.ptr, want, s.len)) fail_msg("%s is %.*s", key, (int)s.len, s.ptr);
+}
+
+/* Only its tokens tell the first files of Llama 3. */
+static void llama3_without_pre_is_known_by_its_tokens(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) { /* none, "default", another, another vocabulary */
+        static const char *const want[] = { "llama-bpe", "llama-bpe", "qwen2", "" };
+        bb b = bb_head(3, 0, 3 + (how == 1 || how == 2));
+        bb_kv_str(&b, "general.architecture", "llama");
+        bb_kv_str(&b, "tokenizer.ggml.model", "gpt2");
+        if (how == 1) bb_kv_str(&b, "tokenizer.ggml.pre", "default");
+        if (how == 2) bb_kv_str(&b, "tokenizer.ggml.pre", "qwen2");
+        bb_kv_array(&b, "tokenizer.ggml.tokens", 8, 128010);
+        for (int i = 0; i < 128010; i++)
+            bb_str(&b, i == 128006 ? "<|start_header_id|>" : i == 128009 && how != 3 ? "<|eot_id|>" : "x");
+        hn_gguf *g = said(&b);
+        if (*want[how]) expect_str(g, "tokenizer.ggml.pre", want[how]);
+        else assert_true(hn_gguf_find(g, "tokenizer.ggml.pre") < 0);
+        hn_gguf_close(g);
+        bb_free(&b);
+    }
+}
+
+static void tokenizers_are_called_by_their_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch, *model, *pre, *tensor, *key, *want;
+    } all[] = {
+        { "gptoss", "gpt2", "default", "x", "tokenizer.ggml.pre", "gpt-4o" },
+        { "glm4moelite", "gpt2", "glm", "x", "tokenizer.ggml.pre", "glm4" },
+        { "lfm2", "gpt2", "default", "output_norm.weight", "tokenizer.ggml.pre", "lfm2" },
+        { "mistral3", "gpt2", "default", "x", "tokenizer.ggml.pre", "tekken" },
+        { "mistral3", "gpt2", "llama-bpe", "x", "tokenizer.ggml.pre", "llama-bpe" },
+        { "gemma4", "llama", "gemma4", "x", "tokenizer.ggml.model", "gemma4" },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bb b = bb_head(3, 1, 4);
+        bb_kv_str(&b, "general.architecture", all[i].arch);
+        bb_kv_str(&b, "tokenizer.ggml.model", all[i].model);
+        bb_kv_str(&b, "tokenizer.ggml.pre", all[i].pre);
+        bb_kv_array(&b, "tokenizer.ggml.merges", 8, 0);
+        bb_tensor(&b, all[i].tensor, 1, (uint64_t[4]){ 8, 1, 1, 1 }, 0, 0);
+        bb_pad(&b, 32);
+        bb_raw(&b, (float[8]){ 0 }, 32);
+        hn_gguf *g = said(&b);
+        expect_str(g, all[i].key, all[i].want);
+        hn_gguf_close(g);
+        bb_free(&b);
+    }
+}
+
+/* One letter of base64 in each element: "AQID/w==" is 1, 2, 3, 255. */
+static void a_map_in_letters_becomes_bytes(void **state)
+{
+    (void)state;
+    for (int bad = 0; bad < 3; bad++) {
+        static const char *const letters[] = { "A", "Q", "I", "D", "/", "w", "=", "=" };
+        hn_gguf *g;
+        hn_gguf_array a;
+        hone_error err = { 0 };
+        bb b = bb_head(3, 0, 2);
+        bb_kv_str(&b, "general.architecture", "bert");
+        bb_kv_array(&b, "tokenizer.ggml.precompiled_charsmap", 8, 8);
+        for (int i = 0; i < 8; i++) bb_str(&b, bad && i == 2 ? (bad == 1 ? "!" : "AB") : letters[i]);
+        assert_int_equal(hn_gguf_parse(&g, b.p, b.n, "said", &err), HONE_OK);
+        if (bad) {
+            assert_int_equal(hn_dialect(g, &err), HONE_E_FORMAT);
+            assert_non_null(strstr(err.message, "precompiled_charsmap[2]"));
+        } else {
+            assert_int_equal(hn_dialect(g, &err), HONE_OK);
+            assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.precompiled_charsmap", &a, NULL, &err), HONE_OK);
+            assert_int_equal(a.elem_type, HONE_KV_U8);
+            assert_int_equal(a.count, 4);
+            assert_memory_equal(a.data, "\1\2\3\xFF", 4);
+        }
+        hn_gguf_close(g);
+        bb_free(&b);
+    }
+}
+
+/* What was said otherwise is what is written on: the copy needs no dialect. */
+static void copies_speak_plainly(void **state)
+{
+    (void)state;
+    hn_gguf *g, *copy;
+    hn_gguf_writer *w;
+    void *bytes;
+    size_t n;
+    uint32_t u;
+    hone_error err = { 0 };
+    bb b = bb_head(3, 0, 3);
+    bb_kv_str(&b, "general.architecture", "gptoss");
+    bb_kv_u32(&b, "gptoss.block_count", 7);
+    bb_kv_str(&b, "tokenizer.ggml.model", "gpt2");
+    g = said(&b);
+    assert_int_equal(hn_gguf_writer_new(&w, &err), HONE_OK);
+    if (hn_gguf_put_all(w, g, NULL, &err) || hn_gguf_write_keys(w, &bytes, &n, &err)) fail_msg("%s", err.message);
+    assert_int_equal(hn_gguf_parse(&copy, bytes, n, "copy", &err), HONE_OK);
+    assert_int_equal(hn_gguf_n_kv(copy), hn_gguf_n_kv(g));
+    expect_str(copy, "general.architecture", "gpt-oss");
+    expect_str(copy, "gpt-oss.rope.scaling.type", "yarn");
+    expect_str(copy, "tokenizer.ggml.pre", "gpt-4o");
+    assert_int_equal(hn_gguf_get_u32(copy, "gpt-oss.block_count", &u, NULL, &err), HONE_OK);
+    assert_int_equal(u, 7);
+    for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
+        hone_str one = hn_gguf_kv_raw(g, i), other = hn_gguf_kv_raw(copy, i);
+        assert_int_equal(one.len, other.len);
+        assert_memory_equal(one.ptr, other.ptr, one.len);
+    }
+    hn_gguf_writer_free(w);
+    hn_gguf_close(copy);
+    hn_gguf_close(g);
+    free(bytes);
+    bb_free(&b);
+}
+
+/* ---- embeddings ---------------------------------------------------------------------------------------------- */
+
+static void embedding_gemma_under_gemma3(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = { { "dense_2.weight", "dense.0.weight" },
+                                            { "dense_3.weight", "dense.1.weight" },
+                                            { "output_norm.weight", "norm.weight" },
+                                            { NULL, NULL } };
+    static const dialect d = { "gemma",
+                               "gemma3",
+                               { { .key = "pooling_type" },
+                                 { .key = "dense_2_feat_in" },
+                                 { .key = "dense_2_feat_out" },
+                                 { .key = "dense_3_feat_in" },
+                                 { .key = "dense_3_feat_out" },
+                                 { .key = "rope.freq_base" },
+                                 { .key = "attention.layer_norm_rms_epsilon" },
+                                 { "attention.causal", "x", 0, "BOOL" } },
+                               names,
+                               NULL };
+    float y[2][64];
+    json_error_t e;
+    hone_error err = { 0 };
+    vector v = { .j = json_load_file("tests/golden/embeddings/gemma.json", 0, &e), .name = "gemma" };
+    if (!v.j) fail_msg("%s", e.text);
+    save_without(&v, tm_path("plain.gguf"), NULL);
+    write_dialect(&v, &d, tm_path("said.gguf"));
+    for (int k = 0; k < 2; k++) {
+        hone_model *m = open_at(tm_path(k ? "said.gguf" : "plain.gguf"));
+        hone_context *c = tm_context(NULL, 1);
+        hone_session *s = tm_session(c, m, PAGE, 1, PAGE, HONE_CACHE_F32);
+        const int32_t ids[] = { 3, 1, 4, 1, 5, 9, 2, 6 };
+        const hone_text_ids one = { ids, 8 };
+        const hone_embed_params p = { .pooling = HONE_POOL_FILE };
+        assert_int_equal(hone_embed_width(m, HONE_POOL_FILE, NULL), 24);
+        if (hone_embed(s, &one, 1, &p, y[k], &err)) fail_msg("%s", err.message);
+        hone_session_free(s);
+        hone_context_free(c);
+        hone_model_close(m);
+    }
+    assert_memory_equal(y[0], y[1], 24 * sizeof **y);
+    json_decref(v.j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_words_give_the_same_bits),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(rows_behind_the_text_are_cut),
+        cmocka_unit_test(llama3_without_pre_is_known_by_its_tokens),
+        cmocka_unit_test(tokenizers_are_called_by_their_names),
+        cmocka_unit_test(a_map_in_letters_becomes_bytes),
+        cmocka_unit_test(copies_speak_plainly),
+        cmocka_unit_test(embedding_gemma_under_gemma3),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
