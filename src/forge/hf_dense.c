@@ -145,19 +145,24 @@ static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCau
 
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
 
+/* where models that see have no text_config */
+#define VISION_IDLE \
+    "vision_config vision_start_token_id vision_end_token_id vision_token_id image_token_id video_token_id"
 static const hn_hf_key qwen2_keys[] = { ONLY("use_mrope", 0), ONLY("attention_bias", 1), KEYS_END };
-static const hn_hf_class qwen2 = { .names = "Qwen2ForCausalLM",
-                                   .types = "qwen2",
+static const hn_hf_class qwen2 = { .names = "Qwen2ForCausalLM|Qwen2VLForConditionalGeneration|"
+                                            "Qwen2_5_VLForConditionalGeneration",
+                                   .types = "qwen2|qwen2_vl|qwen2_vl_text|qwen2_5_vl|qwen2_5_vl_text",
                                    .arch = "qwen2",
                                    .keys = qwen2_keys,
-                                   .idle = "dual_chunk_attention_config seq_length",
+                                   .idle = "dual_chunk_attention_config seq_length " VISION_IDLE,
                                    .usual = "max_position_embeddings 32768",
                                    .more = qwen2_more };
 static const hn_hf_key qwen3_keys[] = { ONLY("attention_bias", 0), KEYS_END };
-static const hn_hf_class qwen3 = { .names = "Qwen3ForCausalLM",
-                                   .types = "qwen3",
+static const hn_hf_class qwen3 = { .names = "Qwen3ForCausalLM|Qwen3VLForConditionalGeneration",
+                                   .types = "qwen3|qwen3_vl|qwen3_vl_text",
                                    .arch = "qwen3",
                                    .keys = qwen3_keys,
+                                   .idle = VISION_IDLE,
                                    .usual = "max_position_embeddings 32768|head_dim 128",
                                    .more = qwen2_more };
 

@@ -384,6 +384,7 @@ static bool is_left(const char *list, const char *name, size_t n)
 static hone_status check_sources(const hn_hf *f, hone_error *err)
 {
     const hn_ckpt_tensor *other = NULL;
+    bool sees = f->config != f->root || json_is_object(json_object_get(f->root, "vision_config"));
     size_t n_other = 0;
     for (size_t i = 0; i < f->c->n; i++) {
         const hn_ckpt_tensor *t = &f->c->t[i];
@@ -394,7 +395,7 @@ static hone_status check_sources(const hn_hf *f, hone_error *err)
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: %llu of its %llu elements would be written", path, name,
                            (unsigned long long)f->used[i], (unsigned long long)all);
         if (is_left(left_out, t->name.ptr, t->name.len) || is_left(f->of->left, t->name.ptr, t->name.len)) continue;
-        if (f->config != f->root && is_left(other_inputs, t->name.ptr, t->name.len)) {
+        if (sees && is_left(other_inputs, t->name.ptr, t->name.len)) {
             other = other ? other : t;
             n_other++;
             continue;

@@ -196,7 +196,7 @@ static hone_status put_scaling(hn_hf *f, const rope *r, hone_error *err)
     }
     if (!strcmp(r->type, "llama3")) return check_members(f, r->all, "low_freq_factor high_freq_factor", err);
     if (!strcmp(r->type, "proportional")) return check_members(f, r->all, "", err); /* a tensor says it */
-    if (!strcmp(r->type, "default"))
+    if (!strcmp(r->type, "default") || !strcmp(r->type, "mrope")) /* all parts of a text's positions are equal */
         return check_members(f, r->all, "mrope_section mrope_interleaved llama_4_scaling_beta", err);
     if (r->is_based) return check_members(f, r->all, "alpha beta_fast beta_slow mscale mscale_all_dim", err);
     /* up to the context it was trained on, dynamic scaling does nothing; hone runs no more */

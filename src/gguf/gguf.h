@@ -126,7 +126,7 @@ hone_status hn_gguf_set_u32(hn_gguf *g, const char *key, uint32_t v, hone_error 
 hone_status hn_gguf_set_f32(hn_gguf *g, const char *key, float v, hone_error *err);
 hone_status hn_gguf_set_str(hn_gguf *g, const char *key, const char *s, hone_error *err);
 hone_status hn_gguf_set_array(hn_gguf *g, const char *key, hone_kv_type elem, const void *data, uint64_t count,
-                              hone_error *err); /* fixed-size elements */
+                              hone_error *err);                             /* fixed-size elements */
 hone_status hn_gguf_drop_key(hn_gguf *g, const char *key, hone_error *err); /* absent: nothing */
 /* Nothing happens where `from` is absent or `to` is there. */
 hone_status hn_gguf_rename_key(hn_gguf *g, const char *from, const char *to, hone_error *err);

@@ -21,6 +21,11 @@ static const renaming arch_names[] = {
     { "gptoss", "gptoss", "gpt-oss" },
     { "olmo3", "olmo3", "olmo2" }, /* hone's, as llama.cpp's, is both */
     { "glm4moelite", "glm4moelite", "deepseek2" },
+    /* models that see: the positions of text are equal in all parts, and its layers get nothing from images */
+    { "qwen2vl", "qwen2vl", "qwen2" },
+    { "qwen25vl", "qwen25vl", "qwen2" },
+    { "qwen3vl", "qwen3vl", "qwen3" },
+    { "qwen3vlmoe", "qwen3vlmoe", "qwen3moe" },
 };
 
 static const renaming key_names[] = {
@@ -317,6 +322,14 @@ static hone_status nemotron_omni(hn_gguf *g, hone_error *err)
     return hn_gguf_rename_keys(g, "nemotron_h_omni.", experts ? "nemotron_h_moe." : "nemotron_h.", err);
 }
 
+/* Layers behind which images are added once more. */
+static hone_status qwen3vl(hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_gguf_drop_key(g, "qwen3.n_deepstack_layers", err));
+    return hn_gguf_drop_key(g, "qwen3moe.n_deepstack_layers", err);
+}
+
 static const struct {
     const char *arch; /* as the file has it */
     hone_status (*read)(hn_gguf *, hone_error *);
@@ -332,6 +345,8 @@ static const struct {
     { "llama4", llama4 },
     { "mistral3", mistral3 },
     { "nemotron_h_omni", nemotron_omni },
+    { "qwen3vl", qwen3vl },
+    { "qwen3vlmoe", qwen3vl },
 };
 
 static hone_status rename_arch(hn_gguf *g, const renaming *r, hone_error *err)

@@ -40,6 +40,9 @@ def llama(**cfg):
     return dict(cls="Llama", arch="llama", change=families.PERMUTED, cfg=cfg)
 
 
+QWEN_EYES = dict(depth=2, hidden_size=32, num_heads=2, intermediate_size=48, in_channels=3, patch_size=14,
+                 spatial_merge_size=2, temporal_patch_size=2)
+
 # As FAMILIES; `head`: the class that is saved, where it is not AutoModelForCausalLM's; logits alone are compared
 # where there is no exporter for the variant.
 VARIANTS = {
@@ -78,6 +81,10 @@ VARIANTS = {
                                                                     use_parallel_residual=False)),
     "gemma3-images": dict(cls="Gemma3Text", arch="gemma3", names=families.SANDWICH, change=families.NORM1,
                           cfg=families.FAMILIES["gemma3"]["cfg"], around="Gemma3"),
+    "qwen2.5-images": dict(cls="Qwen2", arch="qwen2", around="Qwen2_5_VL", parts=[2, 2, 2],
+                           eyes=dict(QWEN_EYES, fullatt_block_indexes=[1])),
+    "qwen3-images": dict(cls="Qwen3", arch="qwen3", cfg=dict(families.HEAD), around="Qwen3VL", parts=[4, 3, 3],
+                         eyes=dict(QWEN_EYES, deepstack_visual_indexes=[0, 1], num_position_embeddings=16)),
     "mistral3-images": dict(cls="Mistral", arch="llama", change=families.PERMUTED, around="Mistral3",
                             cfg=dict(sliding_window=None, head_dim=20)),
     "gemma3-plain": dict(cls="Gemma3Text", arch="gemma3", names=families.SANDWICH, change=families.NORM1,
@@ -131,6 +138,11 @@ VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_att
 def around(row, c):
     """A model of images and text around the text's."""
     cls = row["around"]
+    if "eyes" in row:
+        text = {k: v for k, v in c.to_dict().items() if k != "model_type"}
+        text["rope_parameters"] = dict(text["rope_parameters"], mrope_section=row["parts"])
+        return getattr(transformers, cls + "Config")(text_config=text, vision_config=dict(row["eyes"], out_hidden_size=c.hidden_size),
+                                                     tie_word_embeddings=c.tie_word_embeddings)
     kind = "siglip_vision_model" if cls == "Gemma3" else "pixtral"
     vision = dict(VISION, model_type=kind, **({} if cls == "Gemma3" else dict(head_dim=8)))
     more = dict(mm_tokens_per_image=4) if cls == "Gemma3" else {}

@@ -171,6 +171,8 @@ static const dialect dialects[] = {
     { "llama4", NULL, { { "use_qk_norm", "x", 1, "BOOL" } }, NULL, "mm.linear_1.weight" },
     { "nemotronh", "nemotron_h_omni", { { "vision.patch_size", "x", 16, "UINT32" } }, NULL, "a.blk.0.ln1.weight" },
     { "nemotronhmoe", "nemotron_h_omni", { { 0 } }, NULL, "v.position_embd.weight" },
+    /* models that see, of llama.cpp's own converter: their text is that of the model without eyes */
+    { "qwen3moe", "qwen3vlmoe", { { "n_deepstack_layers", "x", 3, "UINT32" } }, NULL, NULL },
 };
 
 static void write_dialect(vector *v, const dialect *d, const char *path)

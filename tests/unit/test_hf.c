@@ -564,6 +564,46 @@ static void nested(void **state)
     hn_gguf_close(g);
 }
 
+/* The first models that see say everything in one object, and their positions have parts. */
+static void sees(void **state)
+{
+    (void)state;
+    static const char vision[] = "\"vision_config\":{\"depth\":2},\"image_token_id\":7,\"vision_token_id\":8,";
+    hf_folder f;
+    hone_error err;
+    char config[2048];
+    for (int with = 0; with < 2; with++) {
+        snprintf(config, sizeof config,
+                 "{\"architectures\":[\"Qwen2_5_VLForConditionalGeneration\"],\"model_type\":\"qwen2_5_vl\",%s"
+                 "\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+                 "\"num_key_value_heads\":2,\"vocab_size\":32,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,"
+                 "\"rope_theta\":1e6,\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[1,2,1]}}",
+                 with ? vision : "");
+        f = (hf_folder){ .config = config };
+        hf_add_all(&f, "lm_head.weight 32,16;" HF_EMBD "visual.patch_embed.proj.weight 3,2;",
+                   HF_GLU "model.layers.#.self_attn.q_proj.weight 16,16;model.layers.#.self_attn.q_proj.bias 16;"
+                          "model.layers.#.self_attn.k_proj.weight 8,16;model.layers.#.self_attn.k_proj.bias 8;"
+                          "model.layers.#.self_attn.v_proj.weight 8,16;model.layers.#.self_attn.v_proj.bias 8;"
+                          "model.layers.#.self_attn.o_proj.weight 16,16;",
+                   2);
+        if (!with) {
+            refused(&f, HONE_E_FORMAT, "visual.patch_embed.proj.weight, of shape [3, 2], is no tensor");
+            continue;
+        }
+        hf_write(&f, at("sees"));
+        hn_gguf *g;
+        if (hone_convert(at("sees"), NULL, NULL, at("sees.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+        assert_int_equal(hn_gguf_open(&g, at("sees.gguf"), &err), HONE_OK);
+        hone_str arch = { "", 0 };
+        assert_int_equal(hn_gguf_get_str(g, "general.architecture", &arch, NULL, &err), HONE_OK);
+        assert_int_equal(arch.len, 5);
+        assert_memory_equal(arch.ptr, "qwen2", 5);
+        assert_non_null(hn_gguf_find_tensor(g, "blk.1.attn_k.bias"));
+        assert_int_equal(hn_gguf_find(g, "qwen2.rope.scaling.type"), -1);
+        hn_gguf_close(g);
+    }
+}
+
 /* Numbers that a config may leave out. */
 static void unsaid(void **state)
 {
@@ -699,6 +739,7 @@ int main(void)
         cmocka_unit_test(odd_sizes),
         cmocka_unit_test(containers),
         cmocka_unit_test(nested),
+        cmocka_unit_test(sees),
         cmocka_unit_test(configs_refused),
         cmocka_unit_test(formulas_refused),
         cmocka_unit_test(links_refused),
