@@ -90,24 +90,89 @@ static hn_gnode raw_string(hn_schema *s, const each *e, hn_lang allowed)
     return hn_g_lex(s->g, hn_lang_and(s->l, allowed, text_without(s->l, e->k->v, &end)));
 }
 
-/* Strings that a schema of strings allows. */
-static hn_lang strings_of(hn_schema *s, const hn_jnode *property)
+/* Texts that are read as a value of such types (HN_T_*), blanks around it or not: a reader takes them for that. */
+static hn_lang read_as(hn_langs *l, uint32_t types)
 {
+    static const char *const words[] = { "null", "None", "true", "True", "false", "False" };
+    static const uint32_t of[] = { HN_T_NULL, HN_T_NULL, HN_T_TRUE, HN_T_TRUE, HN_T_FALSE, HN_T_FALSE };
+    hn_lang t = HN_LANG_NONE, quote = hn_lang_char(l, '"'), minus = hn_lang_char(l, '-');
+    hn_lang blanks = hn_lang_repeat(
+        l, hn_lang_set(l, (hn_range[]){ { ' ', ' ' }, { '\n', '\n' }, { '\t', '\t' }, { '\r', '\r' } }, 4), 0,
+        HN_LANG_ENDLESS);
+    for (size_t i = 0; i < 6; i++)
+        if (types & of[i]) t = hn_lang_or(l, t, hn_lang_text(l, words[i], strlen(words[i])));
+    if (types & HN_T_NUMBER) {
+        hn_lang digit = hn_lang_set(l, &(hn_range){ '0', '9' }, 1),
+                digits = hn_lang_repeat(l, digit, 1, HN_LANG_ENDLESS);
+        hn_lang first = hn_lang_set(l, &(hn_range){ '1', '9' }, 1);
+        hn_lang whole =
+            hn_lang_or(l, hn_lang_char(l, '0'), hn_lang_cat(l, first, hn_lang_repeat(l, digit, 0, HN_LANG_ENDLESS)));
+        hn_lang part = hn_lang_cat(l, hn_lang_char(l, '.'), digits);
+        hn_lang sign = hn_lang_set(l, (hn_range[]){ { '+', '+' }, { '-', '-' } }, 2);
+        hn_lang exponent = hn_lang_cat(l, hn_lang_set(l, (hn_range[]){ { 'e', 'e' }, { 'E', 'E' } }, 2),
+                                       hn_lang_cat(l, hn_lang_or(l, HN_LANG_EMPTY, sign), digits));
+        hn_lang number = hn_lang_cat(
+            l, hn_lang_or(l, HN_LANG_EMPTY, minus),
+            hn_lang_cat(l, whole,
+                        hn_lang_cat(l, hn_lang_or(l, HN_LANG_EMPTY, part), hn_lang_or(l, HN_LANG_EMPTY, exponent))));
+        t = hn_lang_or(l, t, number);
+    }
+    if (types & HN_T_STRING) {
+        hn_lang plain =
+            hn_lang_set(l, (hn_range[]){ { 0, '"' - 1 }, { '"' + 1, '\\' - 1 }, { '\\' + 1, 0x10FFFF } }, 3);
+        hn_lang one = hn_lang_or(l, plain, hn_lang_cat(l, hn_lang_char(l, '\\'), HN_LANG_ANY));
+        t = hn_lang_or(l, t, hn_lang_cat(l, quote, hn_lang_cat(l, hn_lang_repeat(l, one, 0, HN_LANG_ENDLESS), quote)));
+    }
+    t = hn_lang_cat(l, blanks, hn_lang_cat(l, t, blanks));
+    if (types & HN_T_ARRAY)
+        t = hn_lang_or(l, t, hn_lang_cat(l, blanks, hn_lang_cat(l, hn_lang_char(l, '['), HN_LANG_ALL)));
+    if (types & HN_T_OBJECT)
+        t = hn_lang_or(l, t, hn_lang_cat(l, blanks, hn_lang_cat(l, hn_lang_char(l, '{'), HN_LANG_ALL)));
+    return t;
+}
+
+/* What a schema allows, whichever of its choices is taken. */
+typedef struct allowed {
+    uint32_t types;  /* HN_T_* */
+    hn_lang strings; /* their texts */
+} allowed;
+
+/* Strings among the values of the first enum or const that all sources allow. */
+static hn_lang listed_strings(hn_schema *s, const hn_mold *m)
+{
+    const hn_jnode *list = NULL, *one = NULL;
+    hn_lang t = HN_LANG_NONE;
+    for (uint32_t i = 0; i < m->members.n && !list && !one; i++) {
+        one = hn_jget(m->members.v[i], "const");
+        list = one ? NULL : hn_jget(m->members.v[i], "enum");
+    }
+    for (const hn_jnode *x = one    ? one
+                             : list ? list->first
+                                    : NULL;
+         x && hn_schema_work(s, 1); x = one ? NULL : x->next) {
+        bool ok = x->kind == HN_J_STRING;
+        for (uint32_t i = 0; i < m->sources.n && ok; i++) ok = hn_schema_valid(s, m->sources.v[i], x);
+        if (ok) t = hn_lang_or(s->l, t, hn_lang_text(s->l, x->str.ptr, x->str.len));
+    }
+    return t;
+}
+
+static void add_mold(hn_schema *s, hn_mold *m, void *arg)
+{
+    allowed *a = arg;
+    uint32_t types = hn_mold_types(m);
+    a->types |= types;
+    if (types & HN_T_STRING)
+        a->strings = hn_lang_or(s->l, a->strings, m->finite ? listed_strings(s, m) : hn_mold_string(s, m));
+}
+
+static allowed allowed_by(hn_schema *s, const hn_jnode *property)
+{
+    allowed a = { 0, HN_LANG_NONE };
     hn_mold m = hn_mold_new(false);
     hn_mold_add(s, &m, property);
-    if (s->st != HONE_OK) return HN_LANG_NONE;
-    if (m.n_choice) {
-        hn_schema_refuse(s, property,
-                         "arguments that are text, in the format of this template, take no anyOf and oneOf");
-        return HN_LANG_NONE;
-    }
-    if (!m.finite) return hn_mold_string(s, &m);
-    hn_lang t = HN_LANG_NONE;
-    const hn_jnode *one = hn_jget(property, "const"), *list = hn_jget(property, "enum");
-    for (const hn_jnode *x = one ? one : list ? list->first : NULL; x && hn_schema_work(s, 1); x = one ? NULL : x->next)
-        if (x->kind == HN_J_STRING && hn_schema_valid(s, property, x))
-            t = hn_lang_or(s->l, t, hn_lang_text(s->l, x->str.ptr, x->str.len));
-    return t;
+    hn_mold_choose(s, &m, add_mold, &a);
+    return a;
 }
 
 /* key_begin K key_end V value_end */
@@ -118,6 +183,29 @@ static hn_gnode one_argument(hn_schema *s, const each *e, hn_lang key, hn_gnode 
     hn_gnode behind = gemma && !text ? HN_G_EMPTY : mark(g, e->k, e->value_end);
     hn_gnode at = hn_g_seq(g, mark(g, e->k, text ? e->key_end : e->key_end_other), hn_g_seq(g, value, behind));
     return hn_g_seq(g, mark(g, e->k, e->key_begin), hn_g_seq(g, hn_g_lex(g, key), at));
+}
+
+/* One argument as its schema has it: as text where it may be a string, else as JSON. Where the marks do not tell which,
+ * texts that are read as JSON are that. */
+static hn_gnode argument(hn_schema *s, const each *e, const hn_jnode *property)
+{
+    hn_gnode way[2];
+    uint32_t n = 0;
+    hn_lang key = hn_lang_text(s->l, property->key.ptr, property->key.len);
+    const allowed a = e->json ? (allowed){ HN_T_ALL, HN_LANG_NONE } : allowed_by(s, property);
+    bool text = !e->json && a.types & HN_T_STRING, other = e->json || a.types & ~(uint32_t)HN_T_STRING;
+    if (text) {
+        bool told = !other || strcmp(e->key_end, e->key_end_other) != 0 || e->k->f.shape == HN_CALLS_GEMMA;
+        hn_lang strings = told ? a.strings : hn_lang_and(s->l, a.strings, hn_lang_not(s->l, read_as(s->l, a.types)));
+        way[n++] = one_argument(s, e, key, raw_string(s, e, strings), true);
+    }
+    if (other) {
+        hn_nodes conj = { 0 };
+        hn_schema_put(s, &conj, property);
+        hn_gnode value = property->kind == HN_J_FALSE ? HN_G_FAIL : hn_g_rule(s->g, hn_schema_rule(s, &conj));
+        way[n++] = one_argument(s, e, key, value, false);
+    }
+    return n ? hn_g_alt(s->g, way, n) : HN_G_FAIL;
 }
 
 /* Arguments of a tool that says nothing of them. */
@@ -163,15 +251,10 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
     for (const hn_jnode *x = list ? list->first : NULL; x; x = x->next) p[x->index] = x;
     hn_gnode at[2] = { HN_G_EMPTY, HN_G_EMPTY }; /* behind argument i: none has come, some have */
     for (uint32_t i = n; i-- > 0 && s->st == HONE_OK;) {
-        bool text = !e->json && hn_call_is_string(e->tool, p[i]->key.ptr, p[i]->key.len), must = false;
+        bool must = false;
         for (const hn_jnode *x = required ? required->first : NULL; x; x = x->next)
             must = must || hn_str_same(x->str, p[i]->key);
-        hn_nodes conj = { 0 };
-        hn_schema_put(s, &conj, p[i]);
-        hn_gnode value = p[i]->kind == HN_J_FALSE ? HN_G_FAIL
-                         : text                   ? raw_string(s, e, strings_of(s, p[i]))
-                                                  : hn_g_rule(g, hn_schema_rule(s, &conj));
-        hn_gnode one = one_argument(s, e, hn_lang_text(s->l, p[i]->key.ptr, p[i]->key.len), value, text);
+        hn_gnode one = argument(s, e, p[i]);
         hn_gnode with = hn_g_seq(g, one, at[1]), next = hn_g_seq(g, mark(g, e->k, e->separator), with);
         at[0] = must ? with : hn_g_alt(g, (hn_gnode[]){ with, at[0] }, 2);
         at[1] = must ? next : hn_g_alt(g, (hn_gnode[]){ next, at[1] }, 2);
@@ -252,6 +335,10 @@ static hn_gnode json_call(const maker *m, const char *name, hn_gnode args)
                       comma = all(g, (hn_gnode[]){ m->space, hn_g_text(g, ","), m->space }, 3);
     size_t n = 0;
     if (f->name_is_key) return all(g, (hn_gnode[]){ open, member(m, name, args), close }, 3);
+    if (f->bare) /* models trained on requests as APIs have them write this first */
+        open = hn_g_seq(
+            g, open,
+            hn_g_alt(g, (hn_gnode[]){ HN_G_EMPTY, hn_g_seq(g, member(m, "type", quoted(m, "function")), comma) }, 2));
     hn_lang id = id_text(m->k, hn_grammar_lang(g));
     if (f->id == HN_CALL_ID_KEY && f->id_first) part[n++] = member(m, f->id_key, hn_g_string(g, id));
     part[n++] = member(m, f->name_key, quoted(m, name));

@@ -42,10 +42,11 @@ struct hn_call_reader {
     bool named, loose; /* the name is out; arguments come until the end, whatever they are */
     const hn_call_tool *tool;
     hn_json_scan scan;
-    hn_grown args; /* arguments that wait for the name or the id, or to be converted */
-    bool whole;    /* they do */
-    hn_grown text; /* of a token */
-    bool string;   /* TAGGED: the value is a string, shown as it comes */
+    hn_grown args;  /* arguments that wait for the name or the id, or to be converted */
+    bool whole;     /* they do */
+    hn_grown text;  /* of a token */
+    bool string;    /* TAGGED: the value is a string, shown as it comes */
+    uint32_t kinds; /* TAGGED: what it may be (HN_VALUE_*) */
     int n_args;
 };
 
@@ -320,6 +321,7 @@ static step at_name(hn_call_reader *r, hone_error *err, hone_status *st)
 /* Passes on what of a JSON value is there. A token inside a string is its text. */
 static step pass_value(hn_call_reader *r, bool show, hone_error *err, hone_status *st)
 {
+    if (!r->scan.begun) skip_blanks(r);
     while (r->at < r->buf.n && *st == HONE_OK) {
         const char *s = r->buf.p + r->at;
         size_t n = r->buf.n - r->at, i = 0;
@@ -412,7 +414,7 @@ static step at_member(hn_call_reader *r, hone_error *err, hone_status *st)
         r->state = AT_OTHER;
     } else if (is_name || (f->id == HN_CALL_ID_KEY && strcmp(r->key, f->id_key) == 0)) {
         r->state = AT_TEXT;
-    } else if (!r->tool && f->bare) {
+    } else if (!r->tool && f->bare && strcmp(r->key, "type") != 0) {
         return no_call(r); /* an answer that is JSON, about something else */
     } else {
         r->state = is_args ? (r->buf.p[r->at] == '"' ? AT_TEXT : AT_VALUE) : AT_OTHER;
@@ -515,7 +517,8 @@ static step at_spelt(hn_call_reader *r, hone_error *err, hone_status *st)
     memcpy(r->key, r->buf.p + r->at, r->n_key);
     r->key[r->n_key] = 0;
     r->at = i + used;
-    if (!k->key_end_other.n) r->string = !k->f.quoted && hn_call_is_string(r->tool, r->key, r->n_key);
+    r->kinds = hn_call_kinds(r->tool, r->key, r->n_key);
+    if (!k->key_end_other.n) r->string = !k->f.quoted && r->kinds == HN_VALUE_STRING;
     if (r->n_args++) *st = say_args(r, ", ", 2, err);
     if (*st == HONE_OK) *st = say_args(r, "\"", 1, err);
     r->args.n = 0;
@@ -576,7 +579,8 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
         if (*st == HONE_OK) *st = say_args(r, "\"", 1, err);
     } else {
         r->args.n = 0;
-        *st = hn_call_value(&r->args, r->buf.p + r->at, end - r->at, r->k->v, err);
+        uint32_t kinds = r->k->key_end_other.n ? HN_VALUE_ANY : r->kinds; /* the mark has told */
+        *st = hn_call_value(&r->args, r->buf.p + r->at, end - r->at, kinds, r->k->v, err);
         if (*st == HONE_OK) *st = say(r, HONE_PART_ARGUMENTS, r->args.p, r->args.n, NULL, err);
         r->args.n = 0;
     }

@@ -117,27 +117,95 @@ hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_
 
 /* ---- what a schema says ---------------------------------------------------------------------------------- */
 
-static bool all_strings(const json_t *list)
+static uint32_t kind_named(const char *type)
 {
-    size_t i;
-    json_t *x;
-    json_array_foreach(list, i, x) if (!json_is_string(x)) return false;
-    return json_array_size(list) > 0;
+    static const struct {
+        const char *type;
+        uint32_t kind;
+    } all[] = { { "null", HN_VALUE_NULL },     { "boolean", HN_VALUE_BOOL },  { "integer", HN_VALUE_NUMBER },
+                { "number", HN_VALUE_NUMBER }, { "string", HN_VALUE_STRING }, { "array", HN_VALUE_ARRAY },
+                { "object", HN_VALUE_OBJECT } };
+    for (size_t i = 0; type && i < sizeof all / sizeof *all; i++)
+        if (!strcmp(type, all[i].type)) return all[i].kind;
+    return 0;
 }
 
-bool hn_call_is_string(const hn_call_tool *t, const char *key, size_t n)
+static uint32_t kind_of(const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_NULL: return HN_VALUE_NULL;
+    case JSON_TRUE:
+    case JSON_FALSE: return HN_VALUE_BOOL;
+    case JSON_INTEGER:
+    case JSON_REAL: return HN_VALUE_NUMBER;
+    case JSON_STRING: return HN_VALUE_STRING;
+    case JSON_ARRAY: return HN_VALUE_ARRAY;
+    default: return HN_VALUE_OBJECT;
+    }
+}
+
+/* What "#/a/b" names in the schema; NULL: nothing there. */
+static const json_t *referred(const json_t *root, const char *ref)
+{
+    char part[128];
+    if (!ref || *ref++ != '#') return NULL;
+    while (root && *ref == '/') {
+        size_t n = 0;
+        for (ref++; *ref && *ref != '/' && n + 1 < sizeof part; ref++) {
+            char c = *ref;
+            if (c == '~' && (ref[1] == '0' || ref[1] == '1')) c = *++ref == '0' ? '~' : '/';
+            part[n++] = c;
+        }
+        part[n] = 0;
+        root =
+            json_is_array(root) ? json_array_get(root, (size_t)strtoul(part, NULL, 10)) : json_object_get(root, part);
+    }
+    return *ref ? NULL : root;
+}
+
+static uint32_t kinds_of(const json_t *root, const json_t *p, int depth)
+{
+    enum { DEEPEST = 16 };
+    static const char *const choices[] = { "anyOf", "oneOf" };
+    uint32_t kinds = HN_VALUE_ANY, some;
+    size_t i;
+    json_t *x;
+    if (!json_is_object(p) || depth > DEEPEST) return HN_VALUE_ANY;
+    const json_t *type = json_object_get(p, "type"), *list = json_object_get(p, "enum"),
+                 *one = json_object_get(p, "const"), *ref = json_object_get(p, "$ref");
+    if (json_is_string(type)) kinds &= kind_named(json_string_value(type));
+    if (json_is_array(type)) {
+        some = 0;
+        json_array_foreach(type, i, x) some |= kind_named(json_string_value(x));
+        kinds &= some;
+    }
+    if (json_is_array(list)) {
+        some = 0;
+        json_array_foreach(list, i, x) some |= kind_of(x);
+        kinds &= some;
+    }
+    if (one) kinds &= kind_of(one);
+    if (ref) kinds &= kinds_of(root, referred(root, json_string_value(ref)), depth + 1);
+    for (int c = 0; c < 2; c++) {
+        const json_t *of = json_object_get(p, choices[c]);
+        if (!json_is_array(of)) continue;
+        some = 0;
+        json_array_foreach(of, i, x) some |= kinds_of(root, x, depth + 1);
+        kinds &= some;
+    }
+    json_array_foreach(json_object_get(p, "allOf"), i, x) kinds &= kinds_of(root, x, depth + 1);
+    return kinds;
+}
+
+uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n)
 {
     const json_t *properties = t ? json_object_get(t->schema, "properties") : NULL, *p = NULL;
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)properties, name, value) if (strlen(name) == n && memcmp(name, key, n) == 0) p =
         value;
-    const json_t *type = json_object_get(p, "type");
-    if (json_is_string(type)) return strcmp(json_string_value(type), "string") == 0;
-    if (json_is_array(type))
-        return json_array_size(type) == 1 && json_is_string(json_array_get(type, 0)) &&
-               strcmp(json_string_value(json_array_get(type, 0)), "string") == 0;
-    return all_strings(json_object_get(p, "enum")) || json_is_string(json_object_get(p, "const"));
+    uint32_t kinds = kinds_of(t ? t->schema : NULL, p, 0);
+    return kinds ? kinds : HN_VALUE_ANY;
 }
 
 /* ---- syntaxes of their own ------------------------------------------------------------------------------- */
@@ -285,7 +353,7 @@ static void word(own *o, bool key)
     hone_str w = { o->s + from, o->i - from };
     o->bad |= key || !(is_json(w.ptr, w.len) || python_word(w));
     if (key) o->st = put_string(o->out, o->s + from, o->i - from, o->v, o->err);
-    else if (o->i > from) o->st = hn_call_value(o->out, o->s + from, o->i - from, o->v, o->err);
+    else if (o->i > from) o->st = hn_call_value(o->out, o->s + from, o->i - from, HN_VALUE_ANY, o->v, o->err);
     else o->st = hn_grown_put(o->out, "null", 4, o->err);
 }
 
@@ -350,10 +418,28 @@ hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, con
     return o.st;
 }
 
-hone_status hn_call_value(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err)
+/* The kind of a value as it is written, blanks before it or not. */
+static uint32_t kind_written(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && strchr(" \n\t\r", s[i])) i++;
+    switch (i < n ? s[i] : 0) {
+    case '"': return HN_VALUE_STRING;
+    case '[': return HN_VALUE_ARRAY;
+    case '{': return HN_VALUE_OBJECT;
+    case 'n': return HN_VALUE_NULL;
+    case 't':
+    case 'f': return HN_VALUE_BOOL;
+    default: return HN_VALUE_NUMBER;
+    }
+}
+
+/* Appends s as JSON, where it is some; *is: it was. */
+static hone_status put_value(hn_grown *out, const char *s, size_t n, const hn_vocab *v, bool *is, hone_error *err)
 {
     const char *word = python_word((hone_str){ s, n });
     static const hn_call_mark none;
+    *is = true;
     if (word) return put_str(out, word, err);
     if (is_json(s, n)) return hn_grown_put(out, s, n, err);
     if (n && (*s == '{' || *s == '[')) { /* some templates write lists and objects as Python shows them */
@@ -363,5 +449,17 @@ hone_status hn_call_value(hn_grown *out, const char *s, size_t n, const hn_vocab
         if (o.st != HONE_OK || (!o.bad && !peek(&o) && is_json(out->p + before, out->n - before))) return o.st;
         out->n = before;
     }
+    *is = false;
+    return HONE_OK;
+}
+
+hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v, hone_error *err)
+{
+    size_t before = out->n;
+    bool is;
+    hone_status st = put_value(out, s, n, v, &is, err);
+    if (st != HONE_OK) return st;
+    if (is && (!(kinds & HN_VALUE_STRING) || kinds & kind_written(out->p + before, out->n - before))) return HONE_OK;
+    out->n = before;
     return put_string(out, s, n, v, err);
 }

@@ -19,8 +19,19 @@ typedef struct hn_json_scan {
 /* False: the byte is behind the value, which is done. */
 bool hn_json_scan_byte(hn_json_scan *s, char c);
 
-/* Whether the schema of the tool says that this argument is a string. */
-bool hn_call_is_string(const hn_call_tool *t, const char *key, size_t n);
+/* Kinds of values. */
+enum {
+    HN_VALUE_NULL = 1,
+    HN_VALUE_BOOL = 2,
+    HN_VALUE_NUMBER = 4,
+    HN_VALUE_STRING = 8,
+    HN_VALUE_ARRAY = 16,
+    HN_VALUE_OBJECT = 32,
+    HN_VALUE_ANY = 63
+};
+/* The kinds that the schema of the tool allows this argument: type, enum, const, references, and what anyOf, oneOf and
+ * allOf make of them. HN_VALUE_ANY where it says nothing. */
+uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n);
 
 /* Appends text as JSON has it between quotes; tokens are their text. v may be NULL where there are none. */
 hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
@@ -28,8 +39,9 @@ hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_voca
 hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error *err);
 /* Appends s as it is where it is JSON, else as a string. */
 hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_error *err);
-/* The same of the value of a tagged argument: True, False and None are what they are in Python. */
-hone_status hn_call_value(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
+/* The same of the value of a tagged argument: True, False and None are what they are in Python. Where it may be a
+ * string and is JSON of a kind that it may not be, it is a string. */
+hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v, hone_error *err);
 
 /* Arguments in Python's syntax, K=V, … up to ), or Gemma's, K:V, … up to }: *used, bytes with that bracket. False: it
  * is not there yet. */

@@ -192,7 +192,12 @@ static const char tools[] =
     "{"
     "\"name\":\"weather_2\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}},{\"type\":\"function\","
     "\"function\":"
-    "{\"name\":\"get.time-now\"}}]";
+    "{\"name\":\"get.time-now\"}},{\"type\":\"function\",\"function\":{\"name\":\"maybe\",\"parameters\":{\"type\":"
+    "\"object\",\"properties\":{\"topic\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]},\"count\":{\"type\":["
+    "\"string\",\"integer\"]},\"other\":{},\"name\":{\"$ref\":\"#/$defs/"
+    "Name\"},\"some\":{\"anyOf\":[{\"enum\":[\"all\","
+    "\"12\",null]},{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}]}},\"$defs\":{\"Name\":{\"allOf\":[{\"type\":"
+    "\"string\"},{\"maxLength\":40}]}}}}}]";
 
 typedef struct format {
     hn_reply_format f;
@@ -262,11 +267,21 @@ static json_t *random_value(int depth)
 static json_t *random_call(int index)
 {
     json_t *args = json_object();
-    uint32_t which = pick(4);
+    uint32_t which = pick(6);
     char id[40];
-    const char *name = which == 0 ? "weather_2" : which == 1 ? "get.time-now" : "weather";
+    const char *name = which == 0 ? "weather_2" : which == 1 ? "get.time-now" : which > 3 ? "maybe" : "weather";
     snprintf(id, sizeof id, "abc%06d", index);
-    if (which > 1) {
+    if (which > 3) { /* words that read as nothing else */
+        if (pick(2)) json_object_set_new(args, "topic", pick(3) ? json_string("some news") : json_null());
+        if (pick(2)) json_object_set_new(args, "count", pick(2) ? json_string("3 apples") : json_integer(pick(100)));
+        if (pick(2)) json_object_set_new(args, "other", pick(2) ? json_string("trueish") : json_boolean(pick(2)));
+        if (pick(2)) json_object_set_new(args, "name", json_string("12"));
+        if (pick(2))
+            json_object_set_new(args, "some",
+                                pick(3)   ? json_string("all")
+                                : pick(2) ? json_null()
+                                          : json_pack("[i,i]", 1, 2));
+    } else if (which > 1) {
         if (pick(2)) json_object_set_new(args, "city", random_text());
         if (pick(2)) json_object_set_new(args, "days", json_integer(pick(100)));
         if (pick(2)) json_object_set_new(args, "units", json_string(pick(2) ? "c" : "f"));
@@ -538,6 +553,13 @@ static bool valid(const char *name, const json_t *o)
     json_t *x;
     if (strcmp(name, "weather_2") == 0) return only(o, LIST(NULL));
     if (strcmp(name, "get.time-now") == 0) return json_is_object(o);
+    if (strcmp(name, "maybe") == 0)
+        return only(o, LIST("topic", "count", "other", "name", "some")) &&
+               (!(x = json_object_get(o, "topic")) || json_is_string(x) || json_is_null(x)) &&
+               (!(x = json_object_get(o, "count")) || json_is_string(x) || json_is_integer(x)) &&
+               (!(x = json_object_get(o, "name")) || json_is_string(x)) &&
+               (!(x = json_object_get(o, "some")) || json_is_null(x) || json_is_array(x) ||
+                strcmp(json_string_value(x), "all") == 0 || strcmp(json_string_value(x), "12") == 0);
     return strcmp(name, "weather") == 0 && only(o, LIST("city", "days", "units", "where", "list", "wind")) &&
            (!(x = json_object_get(o, "city")) || json_is_string(x)) &&
            (!(x = json_object_get(o, "days")) || json_is_integer(x)) &&
@@ -771,7 +793,16 @@ static void test_scripts(void **state)
         samples[4].source, none, HN_CALLS_JSON,
         { "", "{\"result\": {\"name\": \"weather\"}}", "{\"result\": {\"name\": \"weather\"}}", "" },
         { "", "so {\"name\": \"weather\", \"parameters\": {}}", "so {\"name\": \"weather\", \"parameters\": {}}", "" },
-        { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" });
+        { "", "{\"name\": \"weather\", \"parameters\": {}}", "", "weather({})" },
+        { "", "{\"type\": \"function\", \"name\": \"weather\", \"parameters\": {}}", "", "weather({})" },
+        { "", "{\"type\": \"object\", \"properties\": {}}", "{\"type\": \"object\", \"properties\": {}}", "" });
+    /* blanks before arguments are no part of them */
+    static const char *const fenced[] = { "<|open calls|>", "<|one call|>",  "<|sep|>",
+                                          "<|call end|>",   "<|calls end|>", NULL };
+    CHECK(samples[9].source, fenced, HN_CALLS_NAMED,
+          { "",
+            "<|open calls|><|one call|>function<|sep|>weather\n```json\n\n {\"days\": 1}\n```<|call end|><|calls end|>",
+            "", "weather({\"days\": 1})" });
     /* hone's own form, where the template has none */
     CHECK(samples[N_SAMPLES - 1].source, none, HN_CALLS_JSON,
           { "",
@@ -786,6 +817,37 @@ static void test_scripts(void **state)
 }
 
 /* gpt-oss, asked for a call: reasoning may come first, in headers that say so. */
+/* A template that writes one call has nothing behind it, and a model that goes on would write it as text. */
+static void test_one_alone(void **state)
+{
+    (void)state;
+    static const char said[] = "{\"name\": \"weather\", \"parameters\": {\"days\": 1}}";
+    hn_vocab *v = byte_vocab(pieces, LIST("<|user|>", "<|assistant|>", "<|end|>", "<|tool|>"), NULL);
+    format m = make_format(samples[4].source, v);
+    hn_call_kit *k = make_kit(&m, v, NULL, 0);
+    hn_reply *r;
+    const hone_reply_part *p;
+    size_t n, ends = 0;
+    hone_reply_end end;
+    hone_error e = { 0 };
+    hn_reply_setup x = { .kit = k, .reasoning_budget = -1, .v = v, .f = &m.f, .prompt = "", .len = 0 };
+    if (hn_reply_open(&r, &x, &e) != HONE_OK) fail_msg("%s", e.message);
+    for (const char *s = said; *s; s++) {
+        if (!allowed(r, BV_BYTES + (unsigned char)*s)) fail_msg("may not come: %s", s);
+        assert_int_equal(hn_reply_push(r, BV_BYTES + (unsigned char)*s, &p, &n, &end, &e), HONE_OK);
+    }
+    for (int32_t id = 0; id < hn_vocab_size(v); id++) {
+        if (!allowed(r, id)) continue;
+        ends += hn_vocab_is_eog(v, id);
+        if (!hn_vocab_is_eog(v, id) && id < BV_PIECES + N_PIECES) fail_msg("%d may come behind the call", id);
+    }
+    assert_true(ends > 0);
+    hn_reply_free(r);
+    hn_call_kit_drop(k);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
 static void test_headers(void **state)
 {
     hn_vocab *v = byte_vocab(
@@ -941,6 +1003,6 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back), cmocka_unit_test(test_walks),
                                         cmocka_unit_test(test_scripts),   cmocka_unit_test(test_provenance),
                                         cmocka_unit_test(test_forms),     cmocka_unit_test(test_shipped),
-                                        cmocka_unit_test(test_headers) };
+                                        cmocka_unit_test(test_headers),   cmocka_unit_test(test_one_alone) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
