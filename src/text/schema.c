@@ -291,8 +291,9 @@ static void add_choice(hn_schema *s, hn_mold *m, const hn_jnode *list)
         return;
     }
     if (m->n_choice) memcpy(c, m->choice, m->n_choice * sizeof *c);
-    c[m->n_choice] = (hn_choice_of){ .list = list, .trail = s->trail };
-    c[m->n_choice].trail.cap = s->trail.n;
+    c[m->n_choice] = (hn_choice_of){ .list = list };
+    /* a list of its own: s->trail gets shorter from here, and what comes next would be written over this one */
+    for (uint32_t i = 0; i < s->trail.n; i++) hn_schema_put(s, &c[m->n_choice].trail, s->trail.v[i]);
     m->choice = c;
     m->n_choice++;
 }

@@ -182,6 +182,10 @@ static void structure(void **state)
     says("{\"type\":\"number\",\"minimum\":1,\"exclusiveMinimum\":true}", LIST("1.1"), LIST("1"));
     says("{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"minItems\":2,\"maxItems\":100000}",
          LIST("[null,\n null]"), LIST("[null]"));
+    /* branches that are references, reached through one: no loop */
+    says("{\"properties\":{\"to\":{\"$ref\":\"#/$defs/some\"}},\"$defs\":{\"one\":{\"type\":\"string\"},"
+         "\"some\":{\"oneOf\":[{\"$ref\":\"#/$defs/one\"},{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/one\"}}]}}}",
+         LIST("{\"to\":\"a\"}", "{\"to\":[\"a\"]}"), LIST("{\"to\":1}", "{\"to\":[[]]}"));
 }
 
 static void refused(const char *schema, hone_status want, const char *words)
@@ -201,6 +205,8 @@ static void limits_and_faults(void **state)
             "/properties/a~1b/minimum: expected a number");
     refused("{\"type\":", HONE_E_ARG, "not JSON");
     refused("{\"allOf\":[{\"$ref\":\"#/$defs/a\"}],\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#\"},true]}}}",
+            HONE_E_UNSUPPORTED, "leads back to itself");
+    refused("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[true,{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/a\"}]}]}}}",
             HONE_E_UNSUPPORTED, "leads back to itself");
     refused("{\"required\":[\"a\"],\"properties\":{\"a\":{\"$ref\":\"#\"}}}", HONE_E_ARG, "unsatisfiable");
     refused("{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}", HONE_E_ARG, "unsatisfiable");
