@@ -301,6 +301,28 @@ static hone_status group(reader *r, part *out)
     return take(r, ")") ? HONE_OK : syntax(r, "a group without its )");
 }
 
+static bool number(reader *r, uint32_t *v)
+{
+    const char *at = r->p;
+    uint64_t n = 0;
+    while (r->p < r->end && *r->p >= '0' && *r->p <= '9') {
+        n = n * 10 + (uint64_t)(*r->p++ - '0');
+        if (n > COUNT_MAX) n = COUNT_MAX + 1;
+    }
+    *v = (uint32_t)n;
+    return r->p > at;
+}
+
+/* Does {m}, {m,} or {m,n} stand here? {,n} too: 0 to n elsewhere, and itself in ECMAScript without u. */
+static bool counts(const reader *r)
+{
+    reader at = *r;
+    uint32_t n;
+    if (!take(&at, "{")) return false;
+    bool least = number(&at, &n), comma = take(&at, ","), most = comma && number(&at, &n);
+    return (least || most) && take(&at, "}");
+}
+
 static hone_status atom(reader *r, part *out)
 {
     hn_langs *l = r->l;
@@ -318,6 +340,7 @@ static hone_status atom(reader *r, part *out)
     }
     if (take(r, "(")) return group(r, out);
     if (is(r, '*') || is(r, '+') || is(r, '?')) return syntax(r, "nothing that could be repeated");
+    if (counts(r)) return syntax(r, "a count behind a count, or behind nothing, or without its least number: {0,n}");
     if (take(r, ".")) {
         set = others(l, SET(l, line_ends));
     } else if (take(r, "[")) {
@@ -331,18 +354,6 @@ static hone_status atom(reader *r, part *out)
     }
     *out = plain(set != HN_LANG_NONE ? set : hn_lang_char(l, cp));
     return st;
-}
-
-static bool number(reader *r, uint32_t *v)
-{
-    const char *at = r->p;
-    uint64_t n = 0;
-    while (r->p < r->end && *r->p >= '0' && *r->p <= '9') {
-        n = n * 10 + (uint64_t)(*r->p++ - '0');
-        if (n > COUNT_MAX) n = COUNT_MAX + 1;
-    }
-    *v = (uint32_t)n;
-    return r->p > at;
 }
 
 /* *min, *max: of the quantifier that stands here; *is_one false: none does. */

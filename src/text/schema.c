@@ -161,6 +161,13 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema)
         } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && x->kind != HN_J_TRUE) ||
                    (w->use == REFUSED_UNLESS_FALSE && x->kind != HN_J_FALSE)) {
             hn_schema_refuse(s, x, "hone does not enforce this word");
+        } else if (hn_str_is(x->key, "required") && (x->kind == HN_J_TRUE || x->kind == HN_J_FALSE)) {
+            /* of draft 3: said of the property itself, not of the object that has it */
+            if (s->rules->strict && x->kind == HN_J_TRUE)
+                hn_schema_refuse(s, x, "of draft 3; expected the names in a list beside properties");
+            else if (x->kind == HN_J_TRUE)
+                hn_grammar_note(s->g, "%s is of draft 3, and ignored; name the property in a list beside properties",
+                                HN_JPOINTER(x));
         }
     }
 }

@@ -120,6 +120,9 @@ static void expressions(void **state)
     refused(HONE_GRAMMAR_REGEX, "(a)\\1", "back-reference");
     refused(HONE_GRAMMAR_REGEX, "\\bword", "edge of a word");
     refused(HONE_GRAMMAR_REGEX, "a**", "nothing that could be repeated");
+    refused(HONE_GRAMMAR_REGEX, "[ab]{2}{3}", "character 8: a count behind a count");
+    refused(HONE_GRAMMAR_REGEX, "x|{2,}", "or behind nothing");
+    refused(HONE_GRAMMAR_REGEX, "x{,4}", "without its least number");
     refused(HONE_GRAMMAR_REGEX, "(a", "character 3");
     refused(HONE_GRAMMAR_REGEX, "[a", "class");
     refused(HONE_GRAMMAR_REGEX, "a^b", "no text matches");

@@ -218,6 +218,12 @@ static void limits_and_faults(void **state)
     assert_int_equal(compile(&g, loose, sizeof loose - 1, false, &err), HONE_OK);
     assert_string_equal(hone_grammar_notes(g), "/minimun is not known, and ignored");
     hone_grammar_free(g);
+    static const char draft3[] = "{\"properties\":{\"a\":{\"type\":\"null\",\"required\":true}}}";
+    assert_int_equal(compile(&g, draft3, sizeof draft3 - 1, false, &err), HONE_OK);
+    assert_non_null(strstr(hone_grammar_notes(g), "/properties/a/required is of draft 3, and ignored"));
+    hone_grammar_free(g);
+    assert_int_equal(compile(&g, draft3, sizeof draft3 - 1, true, &err), HONE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "/properties/a/required: of draft 3"));
 }
 
 /* Many names that may all be left out: the set of what may come is large, but no more than it must be. */
