@@ -422,17 +422,40 @@ static hone_status sequence(reader *r, part *out)
     return st;
 }
 
+/* One of the parts [n]: all at once, as adding each to those before takes the square of n. */
+static hone_status one_of(reader *r, const part *list, size_t n, part *out)
+{
+    hn_lang *t = malloc(n * sizeof *t);
+    if (!t) return HN_FAIL(r->err, HONE_E_NOMEM, "%s", r->what);
+    for (int k = 0; k < 4; k++) {
+        for (size_t i = 0; i < n; i++) t[i] = list[i].t[k >> 1][k & 1];
+        out->t[k >> 1][k & 1] = hn_lang_or_all(r->l, t, n);
+    }
+    free(t);
+    return HONE_OK;
+}
+
 static hone_status alternatives(reader *r, part *out)
 {
+    part *list = NULL;
+    size_t n = 0, cap = 0;
     hone_status st = sequence(r, out);
-    while (st == HONE_OK && take(r, "|")) {
-        part more;
-        if ((st = sequence(r, &more)) != HONE_OK) break;
-        for (int k = 0; k < 4; k++) {
-            hn_lang *t = &out->t[k >> 1][k & 1];
-            *t = hn_lang_or(r->l, *t, more.t[k >> 1][k & 1]);
+    while (st == HONE_OK && is(r, '|')) {
+        if (n + 1 >= cap) {
+            cap = cap * 2 + 16;
+            part *p = realloc(list, cap * sizeof *p);
+            if (!p) {
+                st = HN_FAIL(r->err, HONE_E_NOMEM, "%s", r->what);
+                break;
+            }
+            list = p;
         }
+        if (n == 0) list[n++] = *out;
+        r->p++;
+        st = sequence(r, &list[n++]);
     }
+    if (st == HONE_OK && n > 0) st = one_of(r, list, n, out);
+    free(list);
     return st;
 }
 
