@@ -184,7 +184,8 @@ static void structure(void **state)
          LIST("[null,\n null]"), LIST("[null]"));
     /* branches that are references, reached through one: no loop */
     says("{\"properties\":{\"to\":{\"$ref\":\"#/$defs/some\"}},\"$defs\":{\"one\":{\"type\":\"string\"},"
-         "\"some\":{\"oneOf\":[{\"$ref\":\"#/$defs/one\"},{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/one\"}}]}}}",
+         "\"some\":{\"oneOf\":[{\"$ref\":\"#/$defs/one\"},"
+         "{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/one\"}}]}}}",
          LIST("{\"to\":\"a\"}", "{\"to\":[\"a\"]}"), LIST("{\"to\":1}", "{\"to\":[[]]}"));
 }
 
@@ -206,7 +207,8 @@ static void limits_and_faults(void **state)
     refused("{\"type\":", HONE_E_ARG, "not JSON");
     refused("{\"allOf\":[{\"$ref\":\"#/$defs/a\"}],\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#\"},true]}}}",
             HONE_E_UNSUPPORTED, "leads back to itself");
-    refused("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[true,{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/a\"}]}]}}}",
+    refused("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":"
+            "{\"anyOf\":[true,{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/a\"}]}]}}}",
             HONE_E_UNSUPPORTED, "leads back to itself");
     refused("{\"required\":[\"a\"],\"properties\":{\"a\":{\"$ref\":\"#\"}}}", HONE_E_ARG, "unsatisfiable");
     refused("{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}", HONE_E_ARG, "unsatisfiable");
