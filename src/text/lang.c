@@ -442,6 +442,14 @@ hn_lang hn_lang_repeat(hn_langs *l, hn_lang a, uint32_t min, uint32_t max)
         uint64_t most = max == HN_LANG_ENDLESS ? HN_LANG_ENDLESS : (uint64_t)x->c * max;
         return hn_lang_repeat(l, x->a, 0, most >= HN_LANG_ENDLESS ? HN_LANG_ENDLESS : (uint32_t)most);
     }
+    if (x->kind == K_REP && x->b > 0) { /* (y{i,j}){m,n} = y{im,jn} where no number between is left out */
+        uint64_t least = (uint64_t)x->b * min, most = HN_LANG_ENDLESS;
+        bool endless = x->c == HN_LANG_ENDLESS, all = min == max || (endless && min > 0);
+        if (!endless && max != HN_LANG_ENDLESS) most = (uint64_t)x->c * max;
+        if (!endless) all = all || (uint64_t)x->c * min + 1 >= least + x->b; /* from m to m + 1, so from there on */
+        if (all && least < HN_LANG_ENDLESS)
+            return hn_lang_repeat(l, x->a, (uint32_t)least, most >= HN_LANG_ENDLESS ? HN_LANG_ENDLESS : (uint32_t)most);
+    }
     return intern(l, (term){ .kind = K_REP,
                              .accepts = min == 0,
                              .boolean = x->boolean,

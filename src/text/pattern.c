@@ -301,6 +301,28 @@ static hone_status group(reader *r, part *out)
     return take(r, ")") ? HONE_OK : syntax(r, "a group without its )");
 }
 
+static bool number(reader *r, uint32_t *v)
+{
+    const char *at = r->p;
+    uint64_t n = 0;
+    while (r->p < r->end && *r->p >= '0' && *r->p <= '9') {
+        n = n * 10 + (uint64_t)(*r->p++ - '0');
+        if (n > COUNT_MAX) n = COUNT_MAX + 1;
+    }
+    *v = (uint32_t)n;
+    return r->p > at;
+}
+
+/* Does {m}, {m,} or {m,n} stand here? {,n} too: 0 to n elsewhere, and itself in ECMAScript without u. */
+static bool counts(const reader *r)
+{
+    reader at = *r;
+    uint32_t n;
+    if (!take(&at, "{")) return false;
+    bool least = number(&at, &n), comma = take(&at, ","), most = comma && number(&at, &n);
+    return (least || most) && take(&at, "}");
+}
+
 static hone_status atom(reader *r, part *out)
 {
     hn_langs *l = r->l;
@@ -318,6 +340,7 @@ static hone_status atom(reader *r, part *out)
     }
     if (take(r, "(")) return group(r, out);
     if (is(r, '*') || is(r, '+') || is(r, '?')) return syntax(r, "nothing that could be repeated");
+    if (counts(r)) return syntax(r, "a count behind a count, or behind nothing, or without its least number: {0,n}");
     if (take(r, ".")) {
         set = others(l, SET(l, line_ends));
     } else if (take(r, "[")) {
@@ -331,18 +354,6 @@ static hone_status atom(reader *r, part *out)
     }
     *out = plain(set != HN_LANG_NONE ? set : hn_lang_char(l, cp));
     return st;
-}
-
-static bool number(reader *r, uint32_t *v)
-{
-    const char *at = r->p;
-    uint64_t n = 0;
-    while (r->p < r->end && *r->p >= '0' && *r->p <= '9') {
-        n = n * 10 + (uint64_t)(*r->p++ - '0');
-        if (n > COUNT_MAX) n = COUNT_MAX + 1;
-    }
-    *v = (uint32_t)n;
-    return r->p > at;
 }
 
 /* *min, *max: of the quantifier that stands here; *is_one false: none does. */
@@ -411,17 +422,40 @@ static hone_status sequence(reader *r, part *out)
     return st;
 }
 
+/* One of the parts [n]: all at once, as adding each to those before takes the square of n. */
+static hone_status one_of(reader *r, const part *list, size_t n, part *out)
+{
+    hn_lang *t = malloc(n * sizeof *t);
+    if (!t) return HN_FAIL(r->err, HONE_E_NOMEM, "%s", r->what);
+    for (int k = 0; k < 4; k++) {
+        for (size_t i = 0; i < n; i++) t[i] = list[i].t[k >> 1][k & 1];
+        out->t[k >> 1][k & 1] = hn_lang_or_all(r->l, t, n);
+    }
+    free(t);
+    return HONE_OK;
+}
+
 static hone_status alternatives(reader *r, part *out)
 {
+    part *list = NULL;
+    size_t n = 0, cap = 0;
     hone_status st = sequence(r, out);
-    while (st == HONE_OK && take(r, "|")) {
-        part more;
-        if ((st = sequence(r, &more)) != HONE_OK) break;
-        for (int k = 0; k < 4; k++) {
-            hn_lang *t = &out->t[k >> 1][k & 1];
-            *t = hn_lang_or(r->l, *t, more.t[k >> 1][k & 1]);
+    while (st == HONE_OK && is(r, '|')) {
+        if (n + 1 >= cap) {
+            cap = cap * 2 + 16;
+            part *p = realloc(list, cap * sizeof *p);
+            if (!p) {
+                st = HN_FAIL(r->err, HONE_E_NOMEM, "%s", r->what);
+                break;
+            }
+            list = p;
         }
+        if (n == 0) list[n++] = *out;
+        r->p++;
+        st = sequence(r, &list[n++]);
     }
+    if (st == HONE_OK && n > 0) st = one_of(r, list, n, out);
+    free(list);
     return st;
 }
 

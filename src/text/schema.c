@@ -161,6 +161,13 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema)
         } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && x->kind != HN_J_TRUE) ||
                    (w->use == REFUSED_UNLESS_FALSE && x->kind != HN_J_FALSE)) {
             hn_schema_refuse(s, x, "hone does not enforce this word");
+        } else if (hn_str_is(x->key, "required") && (x->kind == HN_J_TRUE || x->kind == HN_J_FALSE)) {
+            /* of draft 3: said of the property itself, not of the object that has it */
+            if (s->rules->strict && x->kind == HN_J_TRUE)
+                hn_schema_refuse(s, x, "of draft 3; expected the names in a list beside properties");
+            else if (x->kind == HN_J_TRUE)
+                hn_grammar_note(s->g, "%s is of draft 3, and ignored; name the property in a list beside properties",
+                                HN_JPOINTER(x));
         }
     }
 }
@@ -291,8 +298,9 @@ static void add_choice(hn_schema *s, hn_mold *m, const hn_jnode *list)
         return;
     }
     if (m->n_choice) memcpy(c, m->choice, m->n_choice * sizeof *c);
-    c[m->n_choice] = (hn_choice_of){ .list = list, .trail = s->trail };
-    c[m->n_choice].trail.cap = s->trail.n;
+    c[m->n_choice] = (hn_choice_of){ .list = list };
+    /* a list of its own: s->trail gets shorter from here, and what comes next would be written over this one */
+    for (uint32_t i = 0; i < s->trail.n; i++) hn_schema_put(s, &c[m->n_choice].trail, s->trail.v[i]);
     m->choice = c;
     m->n_choice++;
 }

@@ -116,13 +116,32 @@ static void expressions(void **state)
     REGEX("(a|^b)c$", LIST("ac", "bc"), LIST("abc", "c"));
     REGEX("a{2}{", LIST("aa{"), LIST("aa"));
     REGEX("^(.{0,100}){0,100}$", LIST("", "aaaa"), LIST("a\nb"));
+    REGEX("(a{2,3}){0,2}", LIST("", "aa", "aaa", "aaaa", "aaaaa", "aaaaaa"), LIST("a", "aaaaaaa"));
+    REGEX("(a{3,4}){1,2}", LIST("aaa", "aaaa", "aaaaaa", "aaaaaaaa"), LIST("", "aa", "aaaaa", "aaaaaaaaa"));
+    REGEX("(a{2,}){0,3}", LIST("", "aa", "aaaaaaaaa"), LIST("a"));
+    REGEX("(?:(a{2}){2,3}){2}", LIST("aaaaaaaa", "aaaaaaaaaa", "aaaaaaaaaaaa"), LIST("aaaa", "aaaaaa", "aaaaaaaaa"));
     refused(HONE_GRAMMAR_REGEX, "a(?=b)", "look-around");
     refused(HONE_GRAMMAR_REGEX, "(a)\\1", "back-reference");
     refused(HONE_GRAMMAR_REGEX, "\\bword", "edge of a word");
     refused(HONE_GRAMMAR_REGEX, "a**", "nothing that could be repeated");
+    refused(HONE_GRAMMAR_REGEX, "[ab]{2}{3}", "character 8: a count behind a count");
+    refused(HONE_GRAMMAR_REGEX, "x|{2,}", "or behind nothing");
+    refused(HONE_GRAMMAR_REGEX, "x{,4}", "without its least number");
     refused(HONE_GRAMMAR_REGEX, "(a", "character 3");
     refused(HONE_GRAMMAR_REGEX, "[a", "class");
     refused(HONE_GRAMMAR_REGEX, "a^b", "no text matches");
+}
+
+/* What is written with many alternatives, or with counts of counts, takes no more than its text does. */
+static void large_expressions(void **state)
+{
+    static char many[80000], text[4001];
+    size_t n = 0;
+    for (int i = 0; i < 8000; i++) n += (size_t)snprintf(many + n, sizeof many - n, "%sw%d", i ? "|" : "", i);
+    assert_true(n < sizeof many - 1);
+    REGEX(many, LIST("w0", "w17", "w7999"), LIST("w", "w8000", "w017"));
+    memset(text, 'a', sizeof text - 1);
+    REGEX("(?:a{1,1000}){1,1000}", LIST(text, "a"), LIST("", "ab"));
 }
 
 static void choices(void **state)
@@ -392,6 +411,7 @@ int main(void)
         cmocka_unit_test(counters),
         cmocka_unit_test(gbnf_refused),
         cmocka_unit_test(expressions),
+        cmocka_unit_test(large_expressions),
         cmocka_unit_test(choices),
         cmocka_unit_test(masks_are_what_tokens_do),
         cmocka_unit_test(texts_end_within_their_tokens),

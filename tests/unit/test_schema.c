@@ -182,6 +182,11 @@ static void structure(void **state)
     says("{\"type\":\"number\",\"minimum\":1,\"exclusiveMinimum\":true}", LIST("1.1"), LIST("1"));
     says("{\"type\":\"array\",\"items\":{\"type\":\"null\"},\"minItems\":2,\"maxItems\":100000}",
          LIST("[null,\n null]"), LIST("[null]"));
+    /* branches that are references, reached through one: no loop */
+    says("{\"properties\":{\"to\":{\"$ref\":\"#/$defs/some\"}},\"$defs\":{\"one\":{\"type\":\"string\"},"
+         "\"some\":{\"oneOf\":[{\"$ref\":\"#/$defs/one\"},"
+         "{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/one\"}}]}}}",
+         LIST("{\"to\":\"a\"}", "{\"to\":[\"a\"]}"), LIST("{\"to\":1}", "{\"to\":[[]]}"));
 }
 
 static void refused(const char *schema, hone_status want, const char *words)
@@ -202,6 +207,9 @@ static void limits_and_faults(void **state)
     refused("{\"type\":", HONE_E_ARG, "not JSON");
     refused("{\"allOf\":[{\"$ref\":\"#/$defs/a\"}],\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#\"},true]}}}",
             HONE_E_UNSUPPORTED, "leads back to itself");
+    refused("{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":"
+            "{\"anyOf\":[true,{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/a\"}]}]}}}",
+            HONE_E_UNSUPPORTED, "leads back to itself");
     refused("{\"required\":[\"a\"],\"properties\":{\"a\":{\"$ref\":\"#\"}}}", HONE_E_ARG, "unsatisfiable");
     refused("{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}", HONE_E_ARG, "unsatisfiable");
     refused("{\"type\":\"object\",\"minProperties\":3}", HONE_E_UNSUPPORTED, "/minProperties");
@@ -212,6 +220,12 @@ static void limits_and_faults(void **state)
     assert_int_equal(compile(&g, loose, sizeof loose - 1, false, &err), HONE_OK);
     assert_string_equal(hone_grammar_notes(g), "/minimun is not known, and ignored");
     hone_grammar_free(g);
+    static const char draft3[] = "{\"properties\":{\"a\":{\"type\":\"null\",\"required\":true}}}";
+    assert_int_equal(compile(&g, draft3, sizeof draft3 - 1, false, &err), HONE_OK);
+    assert_non_null(strstr(hone_grammar_notes(g), "/properties/a/required is of draft 3, and ignored"));
+    hone_grammar_free(g);
+    assert_int_equal(compile(&g, draft3, sizeof draft3 - 1, true, &err), HONE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "/properties/a/required: of draft 3"));
 }
 
 /* Many names that may all be left out: the set of what may come is large, but no more than it must be. */
