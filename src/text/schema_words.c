@@ -266,9 +266,17 @@ hn_lang hn_mold_number(hn_schema *s, const hn_mold *m, uint32_t types)
 #define PCHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
 #define HOST LABEL "(?:\\." LABEL ")*"
 /* The same as names of the Internet may be: labels of at most 63 bytes, 253 in all, no "--" (of encoded names). A sound
- * subset whose lengths need no counters beside each other. */
-#define NAME_LABEL "[A-Za-z0-9]{1,15}(?:-[A-Za-z0-9]{1,15}){0,3}"
-#define HOST_NAME NAME_LABEL "(?:\\." NAME_LABEL "){0,2}"
+ * subset whose lengths need no counters beside each other: three labels of any length, or seven of 31. */
+#define AN "[A-Za-z0-9]"
+#define NAME_LABEL \
+    "(?:" AN "{1,63}|" AN "{1,15}(?:-" AN "{1,15}){1,3}|" AN "{1,31}-" AN "{1,31}|" AN "{1,9}(?:-" AN "{1,9}){4,5})"
+#define SHORT_LABEL \
+    "(?:" AN "{1,31}|" AN "{1,15}-" AN "{1,15}|" AN "{1,9}(?:-" AN "{1,9}){2}|" AN "{1,5}(?:-" AN "{1,5}){3,4})"
+#define HOST_NAME "(?:" NAME_LABEL "(?:\\." NAME_LABEL "){0,2}|" SHORT_LABEL "(?:\\." SHORT_LABEL "){3,6})"
+/* In front of the @, 64 bytes in all: one part, two, three, four or up to seven. */
+#define DOTTED(n, more) ATEXT "{1," n "}(?:\\." ATEXT "{1," n "})" more
+#define LOCAL \
+    "(?:" ATEXT "{1,64}|" DOTTED("31", "") "|" DOTTED("20", "{2}") "|" DOTTED("15", "{3}") "|" DOTTED("8", "{4,6}") ")"
 
 static const struct {
     const char *name, *pattern;
@@ -290,7 +298,7 @@ static const struct {
       "|(?:(?:" H ":){0,4}" H ")?::" LAST "|(?:(?:" H ":){0,5}" H ")?::" H "|(?:(?:" H ":){0,6}" H ")?::",
       false },
     { "hostname", HOST_NAME, false },
-    { "email", ATEXT "{1,15}(?:\\." ATEXT "{1,15}){0,3}@" HOST_NAME, false },
+    { "email", LOCAL "@" HOST_NAME, false },
     { "uri",
       "[A-Za-z][A-Za-z0-9+.-]*:(?://(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?(?:" HOST "|" IPV4
       ")(?::[0-9]{1,5})?(?:/" PCHAR "*)*|/(?:" PCHAR "+(?:/" PCHAR "*)*)?|" PCHAR "+(?:/" PCHAR "*)*)"

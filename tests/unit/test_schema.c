@@ -189,6 +189,27 @@ static void structure(void **state)
          LIST("{\"to\":\"a\"}", "{\"to\":[\"a\"]}"), LIST("{\"to\":1}", "{\"to\":[[]]}"));
 }
 
+/* Names and addresses as people have them; nothing longer than the standards let them be. */
+static void names_of_the_internet(void **state)
+{
+    (void)state;
+#define R8(x) x x x x x x x x
+#define A63 R8("a") R8("b") R8("c") R8("d") R8("e") R8("f") R8("g") "1234567"
+#define A31 R8("x") R8("y") R8("z") "1234567"
+    says("{\"type\":\"string\",\"format\":\"hostname\"}",
+         LIST("\"www.bbc.co.uk\"", "\"a\"", "\"international.example.com\"",
+              "\"my-very-long-host-name.s3-website.eu-west-1.amazonaws.com\"", "\"" A63 "." A63 "." A63 "\"",
+              "\"" A31 "." A31 "." A31 "." A31 "." A31 "." A31 "." A31 "\"", "\"a.b.c.d.e.f.g\""),
+         LIST("\"\"", "\".com\"", "\"a.\"", "\"a..b\"", "\"-a.com\"", "\"a-.com\"", "\"a_b.com\"", "\"" A63 "8.com\"",
+              "\"" A63 "." A63 "." A63 "." A63 "." A63 "\""));
+    says("{\"type\":\"string\",\"format\":\"email\"}",
+         LIST("\"user.name+tag+sorting@example.com\"", "\"a@b.c\"",
+              "\"first.second.third.fourth.fifth@mail.example.co.uk\"", "\"" A63 "8@example.com\"",
+              "\"o'brien!#$%&*/=?^_`{|}~-@x.org\""),
+         LIST("\"@example.com\"", "\"a@\"", "\"a.@b.c\"", "\".a@b.c\"", "\"a..b@c.d\"", "\"a b@c.d\"", "\"a@b@c\"",
+              "\"" A63 "89@example.com\""));
+}
+
 static void refused(const char *schema, hone_status want, const char *words)
 {
     hone_grammar *g = (hone_grammar *)1;
@@ -244,8 +265,13 @@ static void many_properties(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden),    cmocka_unit_test(shared_vectors),    cmocka_unit_test(numbers_to_the_last_digit),
-        cmocka_unit_test(structure), cmocka_unit_test(limits_and_faults), cmocka_unit_test(many_properties),
+        cmocka_unit_test(golden),
+        cmocka_unit_test(shared_vectors),
+        cmocka_unit_test(numbers_to_the_last_digit),
+        cmocka_unit_test(structure),
+        cmocka_unit_test(limits_and_faults),
+        cmocka_unit_test(many_properties),
+        cmocka_unit_test(names_of_the_internet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
