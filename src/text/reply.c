@@ -181,7 +181,7 @@ static hone_status header_call(hn_reply *r, hone_error *err)
     hn_grown begun = { 0 };
     if (st == HONE_OK) st = hn_grown_put(&begun, at, k, err);
     if (st == HONE_OK) st = hn_grown_put(&begun, body.p, body.n, err);
-    if (st == HONE_OK) st = hn_reply_arm(r, begun.p, begun.n, err);
+    if (st == HONE_OK) st = hn_reply_arm(r, NULL, begun.p, begun.n, err);
     free(begun.p);
     return st;
 }
@@ -218,6 +218,20 @@ static void begin_header(hn_reply *r, bool field)
     r->announced = true;
 }
 
+/* Does it begin calls that the reader takes apart? */
+static bool begins_calls(const hn_reply *r, const hn_reply_mark *m) { return m == &r->trigger || m == &r->bare_call; }
+
+/* The reader's turn, behind what the model left out. */
+static hone_status begin_reading(hn_reply *r, bool bare, hone_error *err)
+{
+    hn_call_outcome what;
+    r->calling = true;
+    r->state = HN_REPLY_CALL;
+    r->given = bare ? r->before_bare.n : 0;
+    hn_call_begin(r->reader);
+    return bare ? hn_call_feed(r->reader, r->before_bare.p, r->before_bare.n, false, &what, err) : HONE_OK;
+}
+
 static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
 {
     bool thought = r->state == HN_REPLY_REASONING, shown = r->raw && (m->act == HN_REPLY_OPEN || thought);
@@ -239,10 +253,9 @@ static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
         break;
     case HN_REPLY_UNSAY: r->wrapped = false; break;
     case HN_REPLY_TOOLS:
-        if (m == &r->trigger) { /* blanks in front of it are no text */
-            r->calling = true;
-            r->state = HN_REPLY_CALL;
-            hn_call_begin(r->reader);
+        if (begins_calls(r, m)) { /* blanks in front of it are no text */
+            hone_status st = begin_reading(r, m == &r->bare_call, err);
+            if (st != HONE_OK) return st;
         } else {
             enter(r, HN_REPLY_CALL, false);
         }
@@ -284,8 +297,9 @@ static const hn_reply_mark *mark_at(const hn_reply *r, const char *s, size_t n, 
 {
     const hn_reply_mark *best = NULL;
     *partial = false;
-    for (int i = r->kit && !barred ? -1 : 0; i < r->f->n; i++) {
-        const hn_reply_mark *m = i < 0 ? &r->trigger : &r->f->mark[i];
+    bool bare = r->bare_call.text[0] && !r->must[0] && !r->must[1]; /* in a form it is text */
+    for (int i = !r->kit || barred ? 0 : bare ? -2 : -1; i < r->f->n; i++) {
+        const hn_reply_mark *m = i == -2 ? &r->bare_call : i < 0 ? &r->trigger : &r->f->mark[i];
         size_t len = strlen(m->text);
         if ((m->id >= 0 && !r->prompting) || m->text[0] != s[0] || !hn_reply_counts(r, m, first)) continue;
         if (n < len && memcmp(s, m->text, n) == 0) *partial = true;
@@ -323,9 +337,11 @@ static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
     r->calling = false;
     if ((st = hn_reply_calls_on(r, err)) != HONE_OK) return st;
     r->barred = what == HN_CALLS_TEXT;
-    if (what == HN_CALLS_TEXT) r->state = HN_REPLY_TEXT;
+    hone_str rest = hn_call_rest(r->reader);
+    if (what == HN_CALLS_TEXT) r->state = HN_REPLY_TEXT, rest.ptr += r->given, rest.len -= r->given;
     else enter(r, HN_REPLY_TEXT, true);
-    return ends && held ? HONE_OK : put_plain(&r->pend, r->v, hn_call_rest(r->reader), err);
+    r->given = 0;
+    return ends && held ? HONE_OK : put_plain(&r->pend, r->v, rest, err);
 }
 
 /* Reads the text that is pending, up to what may become a mark; where nothing can complete it (all) all of it. */
@@ -340,8 +356,9 @@ static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
         if (m) {
             if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK && !r->end) st = act(r, m, err);
             if (r->end) break;
-            if (st == HONE_OK && m == &r->trigger) st = hn_reply_arm(r, r->pend.p + i, r->pend.n - i, err);
-            from = i += m == &r->trigger ? 0 : strlen(m->text);
+            const hn_grown *left_out = m == &r->bare_call ? &r->before_bare : NULL;
+            if (st == HONE_OK && begins_calls(r, m)) st = hn_reply_arm(r, left_out, r->pend.p + i, r->pend.n - i, err);
+            from = i += begins_calls(r, m) ? 0 : strlen(m->text);
             first = r->first;
             if (st == HONE_OK && r->state == HN_REPLY_TEXT && !r->prompting) st = hn_reply_begin_text(r, i, err);
         } else if (partial && !all) {
@@ -417,6 +434,21 @@ static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, cons
     return st;
 }
 
+/* "TOKEN\n<function=": the text alone begins a call, too, where the model leaves out the token. */
+static hone_status make_bare_call(hn_reply *r, hone_error *err)
+{
+    enum { SHORTEST = 4 };
+    const hn_call_mark *m = &r->kit->begin;
+    size_t i = HN_CALL_TOKEN;
+    if (r->kit->f.shape != HN_CALLS_TAGGED || r->trigger.id < 0 || r->kit->section_begin.n) return HONE_OK;
+    while (i < m->n && is_blank(m->p[i])) i++;
+    size_t n = i < m->n ? m->n - i : 0;
+    if (n < SHORTEST || n >= sizeof r->bare_call.text || memchr(m->p + i, HN_CALL_ESCAPE, n)) return HONE_OK;
+    r->bare_call = (hn_reply_mark){ .id = -1, .act = HN_REPLY_TOOLS, .from = 1 << HN_REPLY_TEXT };
+    memcpy(r->bare_call.text, m->p + i, n);
+    return hn_grown_put(&r->before_bare, m->p, i, err);
+}
+
 /* What may be called, and how calls begin. */
 static hone_status take_kit(hn_reply *r, const hn_reply_setup *p, hone_error *err)
 {
@@ -436,6 +468,7 @@ static hone_status take_kit(hn_reply *r, const hn_reply_setup *p, hone_error *er
     } else if (r->trigger.id >= 0 || r->trigger.text[0]) {
         r->trigger.from = 1 << HN_REPLY_TEXT;
     }
+    if ((st = make_bare_call(r, err)) != HONE_OK) return st;
     if (f->bare && m->n && p->len >= m->n && memcmp(p->prompt + p->len - m->n, m->p, m->n) == 0) {
         hn_call_outcome what; /* the prompt has begun what may be a call */
         hn_call_begin(r->reader);
@@ -493,6 +526,8 @@ void hn_reply_free(hn_reply *r)
     free(r->held.p);
     hn_stops_free(&r->stops);
     free(r->ids.p);
+    free(r->before_bare.p);
+    free(r->thought.p);
     hn_call_reader_free(r->reader);
     hn_call_kit_drop(r->kit);
     free(r->piece);
@@ -519,10 +554,89 @@ static void show(hn_reply *r, const hone_reply_part **parts, size_t *n)
     *n = r->n_piece;
 }
 
+/* ---- calls in reasoning --------------------------------------------------------------------------------- */
+
+/* Keeps what is thought from a call's token on. */
+static hone_status watch_thought(hn_reply *r, int32_t id, hone_error *err)
+{
+    enum { LONGEST = 1 << 20 };
+    char token[HN_CALL_TOKEN];
+    size_t n;
+    if (!r->kit || r->raw || r->state != HN_REPLY_REASONING || r->trigger.id < 0 || r->thought.n > LONGEST) {
+        r->thought.n = 0;
+        return HONE_OK;
+    }
+    if (id != r->trigger.id && !r->thought.n) return HONE_OK;
+    if (!hn_call_kit_marks(r->kit, id)) {
+        const char *s = hn_vocab_piece(r->v, id, true, &n);
+        return hn_grown_put(&r->thought, s, n, err);
+    }
+    hn_call_put_token(token, id);
+    return hn_grown_put(&r->thought, token, sizeof token, err);
+}
+
+typedef struct tried {
+    const hn_call_kit *kit;
+    int names, ends;
+    bool strict; /* a schema was to be kept to, and nothing has held the model to it */
+} tried;
+
+static hone_status try_part(void *arg, hone_part part, const char *s, size_t n, int32_t call, const char *id,
+                            hone_error *err)
+{
+    (void)call, (void)id, (void)err;
+    tried *t = arg;
+    t->names += part == HONE_PART_CALL_NAME;
+    t->ends += part == HONE_PART_CALL_END;
+    if (part != HONE_PART_CALL_NAME) return HONE_OK;
+    const hn_call_tool *tool = hn_call_kit_find(t->kit, s, n);
+    t->strict |= tool && tool->strict;
+    return HONE_OK;
+}
+
+/* Reads sections of calls, one behind the other; *all: there is nothing else. */
+static hone_status read_thought(hn_call_reader *reader, hone_str s, bool *all, hone_error *err)
+{
+    hn_call_outcome what = HN_CALLS_DONE;
+    *all = false;
+    for (size_t before = SIZE_MAX; s.len && s.len < before && what == HN_CALLS_DONE;) {
+        hone_status st;
+        before = s.len;
+        hn_call_begin(reader);
+        /* the rest lies in the reader, which forgets it where it begins again */
+        hn_grown own = { 0 };
+        if ((st = hn_grown_put(&own, s.ptr, s.len, err)) == HONE_OK)
+            st = hn_call_feed(reader, own.p, own.n, true, &what, err);
+        free(own.p);
+        if (st != HONE_OK) return st;
+        s = hn_call_rest(reader);
+        while (s.len && is_blank(*s.ptr)) s.ptr++, s.len--;
+    }
+    *all = what == HN_CALLS_DONE && !s.len;
+    return HONE_OK;
+}
+
+/* Some models forget to end their reasoning before they call. Where the turn ends in reasoning, and its end is whole
+ * calls and nothing else, they are that, too; calls that are only thought of have an answer behind them. */
+static hone_status calls_in_thought(hn_reply *r, hone_error *err)
+{
+    tried t = { .kit = r->kit };
+    hn_call_reader *reader = NULL;
+    const hone_str s = { r->thought.p, r->thought.n };
+    bool all = false;
+    hone_status st = hn_call_reader_new(&reader, r->kit, 0, try_part, &t, err);
+    if (st == HONE_OK) st = read_thought(reader, s, &all, err);
+    hn_call_reader_free(reader);
+    bool good = all && t.names > 0 && t.names == t.ends && !t.strict && !(r->one_call && t.names > 1);
+    r->thought.n = 0;
+    return st == HONE_OK && good ? read_thought(r->reader, s, &all, err) : st;
+}
+
 /* The rest of an answer that ends: blanks behind it, and a header that was none. */
 static hone_status finish(hn_reply *r, hone_error *err)
 {
     hone_status st = HONE_OK;
+    if (r->state == HN_REPLY_REASONING && r->thought.n && (st = calls_in_thought(r, err)) != HONE_OK) return st;
     if (r->state == HN_REPLY_HEADER && !r->announced && !r->end)
         st = emit(r, HONE_PART_TEXT, r->header + r->n_given, r->n_header - r->n_given, err);
     else if (r->state == HN_REPLY_TEXT && !r->skip) st = emit(r, HONE_PART_TEXT, r->blank.p, r->blank.n, err);
@@ -541,6 +655,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     hone_status st = hn_reply_take(r, id, err);
     if (st != HONE_OK) return st;
     bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id), known = r->kit && id == r->trigger.id;
+    if (!ends && (st = watch_thought(r, id, err)) != HONE_OK) return st;
     for (int i = 0; i < r->f->n; i++) known |= r->f->mark[i].id == id;
     bool inside = r->calling && !ends && hn_call_kit_marks(r->kit, id); /* a mark of calls, in one */
     st = ends || known || inside ? settle(r, ends || (known && !inside), err) : HONE_OK;
@@ -550,7 +665,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
         char token[HN_CALL_TOKEN];
         hn_call_put_token(token, id);
         if (m) st = act(r, m, err);
-        if (m && st == HONE_OK) st = hn_reply_arm(r, token, sizeof token, err);
+        if (m && st == HONE_OK) st = hn_reply_arm(r, NULL, token, sizeof token, err);
         if (st == HONE_OK) st = feed(r, token, sizeof token, err);
     } else if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
         st = act(r, m, err);

@@ -219,17 +219,18 @@ static hone_status arm(hn_reply *r, hone_error *err)
     return st;
 }
 
-hone_status hn_reply_arm(hn_reply *r, const char *s, size_t n, hone_error *err)
+hone_status hn_reply_arm(hn_reply *r, const hn_grown *left_out, const char *s, size_t n, hone_error *err)
 {
     if (!r->kit->section || r->must[0] || r->must[1]) return HONE_OK;
     bool token = n && (unsigned char)*s == HN_CALL_ESCAPE;
     hn_stream_rest rest = hn_stream_held(r->stream);
     r->since.n = 0;
-    hone_status st = hn_grown_put(&r->since, s, n, err);
+    hone_status st = left_out ? hn_grown_put(&r->since, left_out->p, left_out->n, err) : HONE_OK;
+    if (st == HONE_OK) st = hn_grown_put(&r->since, s, n, err);
     if (st == HONE_OK && !token) st = hn_grown_put(&r->since, rest.text.ptr, rest.text.len, err);
     if (st == HONE_OK && !token) st = hn_grown_put(&r->since, rest.raw.ptr, rest.raw.len, err);
     r->collect = true;
-    bool sure = !r->kit->f.bare || r->kit->f.shape == HN_CALLS_HARMONY; /* else it may be an answer in JSON */
+    bool sure = !left_out && (!r->kit->f.bare || r->kit->f.shape == HN_CALLS_HARMONY); /* else it may be an answer */
     return st == HONE_OK && sure ? arm(r, err) : st;
 }
 

@@ -50,7 +50,12 @@ struct hn_reply {
     bool silent;           /* nothing may be called: what looks like a call is text */
     bool barred;           /* what stands first in pend was no call */
     hn_reply_mark trigger; /* begins calls */
-    hn_grown ids;          /* of the calls in this piece, each with its NUL */
+    /* Where that is a token with text behind it, the text alone: some models leave the token out. */
+    hn_reply_mark bare_call;
+    hn_grown before_bare; /* what was left out … */
+    size_t given;         /* … and how much of it the reader has got in its place */
+    hn_grown thought;     /* of reasoning, from where a call's token came in it, with tokens as marks have them */
+    hn_grown ids;         /* of the calls in this piece, each with its NUL */
 
     /* what may come next: reply_mask.c */
     bool raw;      /* reasoning is text, with its marks */
@@ -77,8 +82,9 @@ const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id); /* that co
 hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err);
 /* The answer's text begins, with the rest of a token: what is in pend [from …) and held by the stream. */
 hone_status hn_reply_begin_text(hn_reply *r, size_t from, hone_error *err);
-/* A call begins with this text: it is held to the grammar of calls from here on. */
-hone_status hn_reply_arm(hn_reply *r, const char *s, size_t n, hone_error *err);
+/* A call begins with this text, behind what was left out of it (NULL: nothing, it is sure to be one): it is held to the
+ * grammar of calls from here on, or from its name. */
+hone_status hn_reply_arm(hn_reply *r, const hn_grown *left_out, const char *s, size_t n, hone_error *err);
 /* The reader has gone on: the call is one now, or is over. */
 hone_status hn_reply_calls_on(hn_reply *r, hone_error *err);
 hone_status hn_reply_hold_new(hn_reply *r, const hn_reply_setup *p, hone_error *err);

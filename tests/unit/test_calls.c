@@ -667,6 +667,15 @@ typedef struct script {
     const char *prompt, *said, *text, *calls; /* calls: NAME(ARGUMENTS) in a row, a ! behind one that did not end */
 } script;
 
+static const char thinking[] =
+    "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}{% elif m.role == 'tool' %}<|tool|>{{ "
+    "m.content }}"
+    "{% else %}<|assistant|>{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
+    "{{ m.content or '' }}{% if m.tool_calls %}" EACH SEP(
+        "\\n") "<tool_call>\n<function={{ f.name }}>\n" ARGS "<parameter={{ k }}>\n" RAW
+               "\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}{% endif %}<|end|>{% endif %}"
+               "{% endfor %}{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}{% if tools %}{% endif %}";
+
 /* Ids are what the model said, whole, or ours: no beginning of one that was cut, nothing left of the call before. */
 static void check_ids(const json_t *calls, const char *said)
 {
@@ -769,6 +778,31 @@ static void test_scripts(void **state)
             "weather({\"days\": 1})" },
           { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"days\"", "", "weather({\"days\")!" },
           { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
+    /* some models leave out the token in front, and some end a turn in reasoning with a call */
+    CHECK(samples[12].source, t, HN_CALLS_TAGGED,
+          { "", "I look. <function=weather>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>", "I look. ",
+            "weather({\"city\": \"x\"})" },
+          { "",
+            "<function=weather_2>\n</function>\n</tool_call>\n<tool_call>\n<function=weather_2>\n</function>\n</"
+            "tool_call>",
+            "", "weather_2({})weather_2({})" },
+          { "", "the <function=rm> tag", "the <function=rm> tag", "" },
+          { "", "the <function=weather tag", "the <function=weather tag", "" },
+          { "", "so <function=", "so <function=", "" });
+#define CALL "<tool_call>\n<function=weather>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
+    static const char *const th[] = { "<|user|>",     "<|assistant|>", "<|end|>",  "<|tool|>", "<tool_call>",
+                                      "</tool_call>", "<think>",       "</think>", NULL };
+    const char *thinks = "<|assistant|><think>\n";
+#define CALLED "<function=weather>\n<parameter=days>\n3\n</parameter>\n</function>" /* control tokens are not shown */
+#define SEEN "\n" CALLED
+#define FIRST "{R}" CALLED
+    CHECK(thinking, th, HN_CALLS_TAGGED, { thinks, "so\n" CALL, "{R}so\n" SEEN, "weather({\"days\": 3})" },
+          { thinks, "so " CALL "\n" CALL "<|end|>", "{R}so " SEEN "\n\n" SEEN,
+            "weather({\"days\": 3})weather({\"days\": 3})" },
+          { thinks, CALL " perhaps</think>\n\nno", FIRST "\n perhapsno", "" },
+          { thinks, CALL " or not", FIRST "\n or not", "" },
+          { thinks, "<tool_call>\n<function=rm>\n</function>\n</tool_call>", "{R}<function=rm>\n</function>", "" },
+          { thinks, "so</think>\n\n" CALL, "{R}so", "weather({\"days\": 3})" });
     /* cut before its id, behind the arguments: a call as it stands; before its name: none */
     static const char *const i[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "[TOOL_CALLS]", NULL };
     CHECK(
