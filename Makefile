@@ -43,7 +43,7 @@ SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
 SAN_cov   = --coverage
 SAN_fuzz  = -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-SAN_fuzzcov = -fprofile-instr-generate -fcoverage-mapping
+SAN_fuzzcov = -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -fprofile-instr-generate -fcoverage-mapping
 ifeq ($(filter $(FLAVOUR),release quick asan ubsan tsan cov fuzz fuzzcov aarch64),)
 $(error FLAVOUR=$(FLAVOUR): expected release, quick, asan, ubsan, tsan, cov, fuzz, fuzzcov or aarch64)
 endif

@@ -46,4 +46,11 @@ static inline void hn_guard(const volatile void *p, size_t n) { (void)p, (void)n
 static inline void hn_unguard(const volatile void *p, size_t n) { (void)p, (void)n; }
 #endif
 
+/* A limit; and what it is where it is fuzzed, so that small inputs reach it. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define HN_LIMIT(real, fuzzed) (fuzzed)
+#else
+#define HN_LIMIT(real, fuzzed) (real)
+#endif
+
 #endif

@@ -4,6 +4,7 @@
 #ifndef HN_CKPT_H
 #define HN_CKPT_H
 
+#include "base/guard.h"
 #include "base/json.h"
 #include "base/source.h"
 #include "gguf/gguf.h"
@@ -35,7 +36,12 @@ const hn_member *hn_config_get(const hn_config *c, const char *key); /* NULL: ab
 
 /* ---- checkpoints: tensors of one or several files ---------------------------------------- */
 
-enum { HN_CKPT_MAX_DIM = 8, HN_CKPT_MAX_TENSORS = 1 << 20, HN_CKPT_MAX_PARTS = 512, HN_CKPT_MAX_NAME = 255 };
+enum {
+    HN_CKPT_MAX_DIM = 8,
+    HN_CKPT_MAX_TENSORS = HN_LIMIT(1 << 20, 1 << 9),
+    HN_CKPT_MAX_PARTS = 512,
+    HN_CKPT_MAX_NAME = 255
+};
 
 /* Numbers that are none of hone's: `type` then has their width alone, and nobody may take them for weights. */
 typedef enum hn_ckpt_raw {

@@ -239,7 +239,8 @@ hone_status hn_reply_calls_on(hn_reply *r, hone_error *err)
     if (!r->calling) {
         drop(&r->call);
         r->collect = false;
-        r->only_end = (r->one_call || r->kit->f.single) && hn_call_count(r->reader) > 0 && !r->must[0] && !r->must[1];
+        r->only_end = (r->one_call || (r->kit->f.single && r->kit->section)) && hn_call_count(r->reader) > 0 &&
+                      !r->must[0] && !r->must[1];
         return HONE_OK;
     }
     return r->collect && hn_call_named(r->reader) ? arm(r, err) : HONE_OK;

@@ -1,8 +1,9 @@
 /* data_jsonl: files of a JSON object a line. Owns lines; refuses to know what records are. Lines end with LF or CR LF,
  * the last may lack it; a byte order mark before the first and lines of white space are passed over. */
+#include "base/guard.h"
 #include "train/data_parts.h"
 
-enum { CHUNK = 1 << 20, MAX_LINE = 64 << 20 };
+enum { CHUNK = HN_LIMIT(1 << 20, 1 << 12), MAX_LINE = HN_LIMIT(64 << 20, 1 << 14) };
 
 /* ---- lines -------------------------------------------------------------------------------------- */
 

@@ -1,11 +1,12 @@
 /* data_text: files of plain text and Markdown. Owns the pieces they are read in, lines that are not UTF-8, and where a
  * file is divided into texts. Refuses to know samples. */
+#include "base/guard.h"
 #include "base/utf8.h"
 #include "train/data_parts.h"
 
 /* A text is tokenized in pieces of so many bytes at most, each cut before a line end, so that memory is bounded:
  * where the cut is, tokens may differ from those of the whole. */
-enum { PIECE = 16 << 20 };
+enum { PIECE = HN_LIMIT(16 << 20, 1 << 10) };
 
 static const char mark[] = "<|endoftext|>";
 enum { N_MARK = sizeof mark - 1 };

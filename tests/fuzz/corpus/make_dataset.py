@@ -53,3 +53,12 @@ with open(os.path.join(out, "empty_text"), "wb") as f:
 for i, how in enumerate((TEXT, TEXT | BAD, TEXT | OTHER, TEXT | SHORT | OTHER)):
     with open(os.path.join(out, f"none{i}"), "wb") as f:
         f.write(bytes([how]))
+# texts longer than a piece, which is small where they are fuzzed: cut at a line, at any line end, within characters
+for name, rest in (("lines", b"one two ab\n" * 300), ("crlf", b"one two ab\r\n" * 300), ("signs", b"... ...!\n" * 300), ("wide", "\u00e4\u20ac\U0001F600".encode() * 300),
+                   ("marks", (b"ab " * 330 + b"<|endoftext|>") * 4), ("blanks", b"\n" * 3000)):
+    with open(os.path.join(out, "pieces_" + name), "wb") as f:
+        f.write(bytes([TEXT | BAD]) + rest)
+    with open(os.path.join(out, "pieces_md_" + name), "wb") as f:
+        f.write(bytes([BAD, 0, 5]) + rest)
+with open(os.path.join(out, "line_too_long"), "wb") as f:
+    f.write(bytes([PROMPT | BAD]) + b'{"text": "' + b"ab " * 8000 + b'"}\n' + J(pair).encode() + b"\n")

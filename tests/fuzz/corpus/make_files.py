@@ -139,6 +139,8 @@ for v in (6, 7):
 put("folder", "llama", b"\xff".join([b"\0\0", J({"architectures": ["LlamaForCausalLM"]}), b"", b"{}", b""]))
 put("folder", "type", b"\xff".join([b"\0\0", J({"model_type": "rwkv7"}), b"", b"{}", b""]))
 put("folder", "params", b"\x10")
+# more tensors than are taken where it is fuzzed
+put("folder", "tensors", b"\xff".join([b"\0\0", J({"architectures": ["LlamaForCausalLM"]}), b"", J({"t%d" % i: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i in range(520)}), b""]))
 put("folder", "adapter", b"\x20")
 put("folder", "index", b"\xff".join([b"\0\0", b"", b'{"weight_map":{"a":"../x","b":"model.safetensors"}}', b"{}", b""]))
 put("folder", "index2", b"\xff".join([b"\0\0", b"", b'{"weight_map":{"a":"model.safetensors"},"weight_map":{}}', b"{}", b""]))
