@@ -305,6 +305,28 @@ static hone_status put_ends(hn_gguf_writer *out, const hn_hf_words *w, const abo
     return n > 1 ? hn_gguf_put_array(out, "tokenizer.ggml.eos_token_ids", HONE_KV_I32, ids, n, err) : HONE_OK;
 }
 
+/* What is never to be picked, as generation_config.json lists it. */
+static hone_status put_suppressed(hn_gguf_writer *out, const hn_hf_words *w, const about *a, hone_error *err)
+{
+    const json_t *list = json_object_get(a->generation, "suppress_tokens");
+    size_t many = json_is_array(list) ? json_array_size(list) : 0, n = 0;
+    int32_t *ids = many ? hn_arena_alloc(w->arena, many * sizeof *ids) : NULL;
+    if (!many) return HONE_OK;
+    if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "%s: suppress_tokens", w->t->folder);
+    for (size_t i = 0; i < many; i++) {
+        const json_t *x = json_array_get(list, i);
+        json_int_t id = json_integer_value(x);
+        if (!json_is_integer(x))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: suppress_tokens has %s, expected whole numbers", w->t->folder,
+                           hn_json_kind(x));
+        if (id >= 0 && id < (json_int_t)w->n) ids[n++] = (int32_t)id;
+        else
+            hn_hf_words_note(w, "%s: suppress_tokens %lld is no token of %llu", w->t->folder, (long long)id,
+                             (unsigned long long)w->n);
+    }
+    return n ? hn_gguf_put_array(out, "tokenizer.ggml.suppress_tokens", HONE_KV_I32, ids, n, err) : HONE_OK;
+}
+
 /* ---- templates ------------------------------------------------------------------------------- */
 
 enum { MAX_TEMPLATES = 32 };
@@ -462,6 +484,7 @@ static hone_status put_all(hn_gguf_writer *out, hn_hf_words *w, const about *a, 
     find_specials(w, a, id);
     for (int i = 0; i < N_SPECIAL; i++) TRY(put_id(out, specials[i].key, id[i], err));
     TRY(put_ends(out, w, a, id[EOS], err));
+    TRY(put_suppressed(out, w, a, err));
     if (w->form == HN_HF_PIECES) TRY(mark_pieces(w, err));
     if (w->form == HN_HF_SPM || w->form == HN_HF_RAW) TRY(hn_hf_words_unmark(w, err));
     TRY(put_words(out, w, err));

@@ -730,14 +730,14 @@ static hone_status write_about(const back *b)
     return end(&o);
 }
 
-static json_t *ends_of(const back *b, hone_status *st)
+/* Ids of a key as a list; NULL: it is absent, or has fewer than least. */
+static json_t *ids_of(const back *b, const char *key, uint64_t least, hone_status *st)
 {
     hn_gguf_array a;
     bool found = false;
-    *st = hn_gguf_get_array(b->g, "tokenizer.ggml.eos_token_ids", &a, &found, b->err);
-    if (*st != HONE_OK) return NULL;
-    if (!found || a.count < 2 || (a.elem_type != HONE_KV_I32 && a.elem_type != HONE_KV_U32))
-        return b->id[EOS] >= 0 ? json_integer(b->id[EOS]) : NULL;
+    *st = hn_gguf_get_array(b->g, key, &a, &found, b->err);
+    if (*st != HONE_OK || !found || a.count < least) return NULL;
+    if (a.elem_type != HONE_KV_I32 && a.elem_type != HONE_KV_U32) return NULL;
     json_t *list = json_array();
     for (uint64_t i = 0; i < a.count; i++) {
         int32_t id;
@@ -745,6 +745,12 @@ static json_t *ends_of(const back *b, hone_status *st)
         if (id >= 0 && (uint64_t)id < b->n) json_array_append_new(list, json_integer(id));
     }
     return list;
+}
+
+static json_t *ends_of(const back *b, hone_status *st)
+{
+    json_t *list = ids_of(b, "tokenizer.ggml.eos_token_ids", 2, st);
+    return list || *st != HONE_OK || b->id[EOS] < 0 ? list : json_integer(b->id[EOS]);
 }
 
 static hone_status write_generation(const back *b, const json_t *more)
@@ -756,7 +762,14 @@ static hone_status write_generation(const back *b, const json_t *more)
         json_decref(all);
         return st;
     }
+    json_t *never = ids_of(b, "tokenizer.ggml.suppress_tokens", 1, &st);
+    if (st != HONE_OK) {
+        json_decref(eos);
+        json_decref(all);
+        return st;
+    }
     bool lost = !all;
+    if (never) lost |= json_object_set_new(all, "suppress_tokens", never) != 0;
     if (eos) lost |= json_object_set_new(all, "eos_token_id", eos) != 0;
     if (b->id[BOS] >= 0) lost |= json_object_set_new(all, "bos_token_id", json_integer(b->id[BOS])) != 0;
     if (b->id[PAD] >= 0) lost |= json_object_set_new(all, "pad_token_id", json_integer(b->id[PAD])) != 0;

@@ -184,7 +184,7 @@ static void test_bytes(void **state)
          "\"chat_template\":[{\"name\":\"default\",\"template\":\"D\"},"
          "{\"name\":\"tool use\",\"template\":\"T\"}]}");
     file("chat_template.jinja", "\r\n{{ x }}\n");
-    file("generation_config.json", "{\"eos_token_id\":[5,4]}");
+    file("generation_config.json", "{\"eos_token_id\":[5,4],\"suppress_tokens\":[3,6,99]}");
     hn_gguf *g = made(8, "{\"bos_token_id\":3}");
     has_text(g, "tokenizer.ggml.model", "gpt2");
     has_text(g, "tokenizer.ggml.pre", "qwen2");
@@ -194,6 +194,7 @@ static void test_bytes(void **state)
     has_number(g, "tokenizer.ggml.bos_token_id", 3);
     has_number(g, "tokenizer.ggml.eot_token_id", 4);
     has_list(g, "tokenizer.ggml.eos_token_ids", "5|4");
+    has_list(g, "tokenizer.ggml.suppress_tokens", "3|6");
     has_flag(g, "tokenizer.ggml.add_bos_token", false);
     has_flag(g, "tokenizer.ggml.add_eos_token", false);
     has_text(g, "tokenizer.chat_template", "\r\n{{ x }}\n");
@@ -209,6 +210,7 @@ static void test_bytes(void **state)
     has_tokens(g, "a/1 b/1 \u0120/1 ab/1 \u0120ab/1 <|im_end|>/3 <think>/4 [PAD7]/5");
     has_list(g, "tokenizer.ggml.merges", "a b|\u0120 ab");
     has_list(g, "tokenizer.ggml.eos_token_ids", "5|4");
+    has_list(g, "tokenizer.ggml.suppress_tokens", "3|6");
     has_text(g, "tokenizer.chat_template", "\r\n{{ x }}\n");
     has_text(g, "tokenizer.chat_template.tool_use", "T");
     hn_gguf_close(g);
@@ -466,6 +468,8 @@ static void test_refused(void **state)
     file("x.tiktoken", "YQ== 0\nYg== 1\n");
     file("generation_config.json", "{\"eos_token_id\":[1,\"0\"]}");
     refused(HONE_E_FORMAT, "gpt-2", 0, "eos_token_id has a string, expected whole numbers");
+    file("generation_config.json", "{\"suppress_tokens\":[1,null]}");
+    refused(HONE_E_FORMAT, "gpt-2", 0, "suppress_tokens has null, expected whole numbers");
     clear(folder);
     refused(HONE_E_IO, NULL, 0, "no vocabulary; expected tokenizer.json");
     static const struct {
