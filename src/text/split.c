@@ -469,11 +469,13 @@ static bool is_decimal(uint32_t x)
     return cp - zeros[lo - 1] < 10; /* U+0030 is below all */
 }
 
-/* \w of Oniguruma, which Hugging Face's tokenizers run: letters, marks, numbers, connectors. Other engines have joiners
- * and circled letters, and of the numbers the decimal digits alone. */
+/* \w of Oniguruma, which Hugging Face's tokenizers run (0.23): letters, marks, numbers, connectors, letters in circles
+ * and squares. Other engines have joiners, and of the numbers the decimal digits alone. */
 static bool is_word(uint32_t x)
 {
-    return in(x, L | M | N) || HN_CP(x) == '_' || between(x, 0x203F, 0x2040) || HN_CP(x) == 0x2054 ||
+    bool framed = between(x, 0x24B6, 0x24E9) || between(x, 0x1F130, 0x1F149) || between(x, 0x1F150, 0x1F169) ||
+                  between(x, 0x1F170, 0x1F189);
+    return framed || in(x, L | M | N) || HN_CP(x) == '_' || between(x, 0x203F, 0x2040) || HN_CP(x) == 0x2054 ||
            between(x, 0xFE33, 0xFE34) || between(x, 0xFE4D, 0xFE4F) || HN_CP(x) == 0xFF3F;
 }
 

@@ -139,6 +139,26 @@ static void check_split(const char *kind, const char *s, size_t len, const uint3
     free(got);
 }
 
+/* Digits in threes from the right, up to the end of a word: tokenizers 0.23 has letters in circles and squares in words,
+ * and joiners not. */
+static void ends_of_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t want[4];
+        size_t n;
+    } all[] = {
+        { "1234", { 1, 3 }, 2 },
+        { "1234\xE2\x93\x8D", { 3, 1, 3 }, 3 },     /* U+24CD */
+        { "1234\xF0\x9F\x84\xB0", { 3, 1, 4 }, 3 }, /* U+1F130 */
+        { "1234\xE2\x92\xB5", { 1, 3, 3 }, 3 },     /* U+24B5: in parentheses */
+        { "1234\xE2\x80\x8D", { 1, 3, 3 }, 3 },     /* a joiner */
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        check_split("tiny_aya", all[i].text, strlen(all[i].text), all[i].want, all[i].n);
+}
+
 static void golden_pieces(void **state)
 {
     FILE *f = fopen(golden, "r");
@@ -363,6 +383,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(decoder),           cmocka_unit_test(names),
         cmocka_unit_test(families),          cmocka_unit_test(golden_pieces),
         cmocka_unit_test(pretokenize_jsonl), cmocka_unit_test(long_runs),
+        cmocka_unit_test(ends_of_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
