@@ -139,8 +139,8 @@ static void check_split(const char *kind, const char *s, size_t len, const uint3
     free(got);
 }
 
-/* Digits in threes from the right, up to the end of a word: tokenizers 0.23 has letters in circles and squares in words,
- * and joiners not. */
+/* Digits in threes from the right, up to the end of a word. To tokenizers 0.23 letters in circles and squares belong to
+ * words, and joiners do not. */
 static void ends_of_words(void **state)
 {
     (void)state;
