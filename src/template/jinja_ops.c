@@ -35,6 +35,24 @@ static hn_jval int_power(hn_jrun *r, int64_t base, int64_t e)
     return HN_JINT(x);
 }
 
+/* a / b rounded once, as Python divides integers; not after a and b were rounded themselves. */
+static double int_ratio(int64_t a, int64_t b)
+{
+    const uint64_t exact = 1ull << 53;
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    if (x <= exact && y <= exact) return (double)a / (double)b;
+    if (!x) return (double)a / (double)b;
+    uint64_t q = 0, rest = x % y; /* 55 bits or more of the quotient, and whether there is more */
+    int e = 0;
+    for (q = x / y; q < 1ull << 62; e--) {
+        bool one = rest >= y - rest;
+        q = q << 1 | one;
+        rest = one ? rest - (y - rest) : rest << 1;
+    }
+    double m = ldexp((double)(q | (rest != 0)), e);
+    return (a < 0) != (b < 0) ? -m : m;
+}
+
 static hn_jval int_op(hn_jrun *r, int op, int64_t a, int64_t b)
 {
     int64_t x;
@@ -50,7 +68,7 @@ static hn_jval int_op(hn_jrun *r, int op, int64_t a, int64_t b)
         return HN_JINT(x);
     case '/':
         if (!b) by_zero(r);
-        return HN_JFLOAT((double)a / (double)b);
+        return HN_JFLOAT(int_ratio(a, b));
     case HN_JOP_POW: return int_power(r, a, b);
     default: break;
     }
@@ -78,14 +96,17 @@ static hn_jval float_op(hn_jrun *r, int op, double a, double b)
     case HN_JOP_POW:
         if (a == 0 && b < 0) HN_JFAIL(r, "0.0 cannot be raised to a negative power");
         if (a < 0 && b != floor(b)) HN_JUNSUPPORTED(r, "complex numbers");
-        return HN_JFLOAT(pow(a, b));
+        m = pow(a, b);
+        if (isinf(m) && isfinite(a) && isfinite(b)) HN_JFAIL(r, "the power is beyond the range of floats");
+        return HN_JFLOAT(m);
     default: break;
     }
     if (b == 0) by_zero(r);
     m = fmod(a, b);
-    if (m != 0 && (m < 0) != (b < 0)) m += b;
+    double q = (a - m) / b; /* before m gets b's sign: what Python rounds */
+    if (m != 0 && (m < 0) != (b < 0)) m += b, q -= 1;
     if (op == '%') return HN_JFLOAT(m == 0 ? copysign(0, b) : m);
-    double q = (a - m) / b, w = floor(q);
+    double w = floor(q);
     return HN_JFLOAT(q == 0 ? copysign(0, a / b) : q - w > 0.5 ? w + 1 : w);
 }
 
