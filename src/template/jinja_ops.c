@@ -125,6 +125,7 @@ static bool is_seq(hn_jval v)
 {
     return v.kind == HN_J_STR || ((v.kind == HN_J_LIST || v.kind == HN_J_TUPLE) && !v.u.l->view);
 }
+static bool is_range(hn_jval v) { return v.kind == HN_J_LIST && v.u.l->range; }
 static bool is_int(hn_jval v) { return v.kind == HN_J_INT || v.kind == HN_J_BOOL; }
 
 hn_jval hn_jj_binary(hn_jrun *r, int op, hn_jval a, hn_jval b)
@@ -138,7 +139,7 @@ hn_jval hn_jj_binary(hn_jrun *r, int op, hn_jval a, hn_jval b)
         v.input = a.input || b.input;
         return v;
     }
-    if (op == '+' && a.kind == b.kind && is_seq(a) && is_seq(b)) {
+    if (op == '+' && a.kind == b.kind && is_seq(a) && is_seq(b) && !is_range(a) && !is_range(b)) {
         if (a.kind == HN_J_STR) {
             if (!a.u.s->markup && !b.u.s->markup) return HN_JSTR(hn_js_concat(r, a.u.s, b.u.s));
             return HN_JSTR(hn_js_mark(r, hn_js_concat(r, hn_js_escape(r, a.u.s), hn_js_escape(r, b.u.s)), true));
@@ -149,9 +150,9 @@ hn_jval hn_jj_binary(hn_jrun *r, int op, hn_jval a, hn_jval b)
         for (size_t i = 0; i < b.u.l->n; i++) hn_jl_push(r, l, b.u.l->v[i]);
         return a.kind == HN_J_LIST ? HN_JLIST(l) : HN_JTUPLE(l);
     }
-    if (op == '*' && is_seq(a) && is_int(b)) return repeat(r, a, hn_jv_int(b));
-    if (op == '*' && is_int(a) && is_seq(b)) return repeat(r, b, hn_jv_int(a));
-    if (op == '+' && is_seq(a))
+    if (op == '*' && is_seq(a) && !is_range(a) && is_int(b)) return repeat(r, a, hn_jv_int(b));
+    if (op == '*' && is_int(a) && is_seq(b) && !is_range(b)) return repeat(r, b, hn_jv_int(a));
+    if (op == '+' && is_seq(a) && !is_range(a))
         HN_JFAIL(r, "can only concatenate %s (not \"%s\") to %s", hn_jv_type(a), hn_jv_type(b), hn_jv_type(a));
     HN_JFAIL(r, "unsupported operand type(s) for %s: '%s' and '%s'", op_text(op), hn_jv_type(a), hn_jv_type(b));
 }
@@ -325,6 +326,7 @@ hn_jval hn_jj_slice(hn_jrun *r, hn_jval v, hn_jval from, hn_jval to, hn_jval ste
     size_t all;
     hn_jval *items = hn_jv_items(r, v, &all);
     hn_jlist *l = hn_jl_new(r, 0);
+    l->range = v.kind == HN_J_LIST && v.u.l->range;
     hn_jbuf b = { 0 };
     for (int64_t i = a; (d > 0 ? i < e : i > e) && (size_t)i < all;) {
         hn_jj_charge(r, 1);

@@ -167,6 +167,7 @@ T += [
     "{{ '%#o|%#x|%#X|%#x|%+x|% o|%#08x|%#o|%.4x' % (8, 255, 255, 0, 255, 8, 255, neg, 10) }}", "{{ '%5%' % () }}", "{{ '%-%' % () }}",
     "{% for x, y in [[1, [2]], 'ab'] if x %}{{ loop.nextitem }}{{ loop.previtem }}{% endfor %}", "{% for x, (y, z) in [[1, [2, 3]]] * 2 if x %}{{ loop.nextitem }}{{ y }}{% endfor %}", "{% for x, y in [[1, [2]], 'ab'] %}{{ loop.nextitem }}{% endfor %}",
     "{% macro m(s=s) %}{{ s }}{% endmacro %}{{ m() }}|{{ m(1) }}", "{% macro m(x=s, s=1) %}{{ x }}{{ s }}{% endmacro %}{{ m() }}|{{ m(s=2) }}|{{ m(3) }}", "{% macro m(s=s|default('D'), x=s) %}{{ s }}{{ x }}{% endmacro %}{{ m() }}", "{% macro m(range=range) %}{{ range is defined }}{% endmacro %}{{ m() }}",
+    "{{ range(3)|tojson }}", "{{ range(3) + [1] }}", "{{ [1] + range(3) }}", "{{ range(2) * 2 }}", "{{ range(3) == [0, 1, 2] }}{{ range(3) == range(3) }}{{ range(3)|list == [0, 1, 2] }}{{ range(9)[2:5]|list }}{{ range(3)|sort }}{{ 2 in range(3) }}{{ range(3)|sum }}{{ range(3)[1] }}",
     "{{ nope is sameas(nope) }}{% set x = nope %}{{ x is sameas(x) }}{{ d.q is sameas(d.q) }}",
 ]
 
