@@ -38,7 +38,6 @@ static const hn_jval *scope_find(hn_jrun *r, const hn_jscope *s, uint32_t sym)
         looked += s->n;
         for (size_t i = 0; i < s->n; i++)
             if (s->slot[i].sym == sym) {
-                if (s->slot[i].v.kind == HN_J_NIL) break; /* named in this scope, without a value yet */
                 hn_jj_charge(r, looked / 16);
                 return &s->slot[i].v;
             }
@@ -50,8 +49,9 @@ static const hn_jval *scope_find(hn_jrun *r, const hn_jscope *s, uint32_t sym)
 static hn_jval lookup(hn_jrun *r, const hn_jscope *s, uint32_t sym)
 {
     const hn_jval *v = scope_find(r, s, sym);
-    if (v) return *v;
     const hn_jstr *name = r->t->syms[sym];
+    if (v && v->kind == HN_J_NIL) return hn_jv_undef_name(r, name); /* an argument asked by its own default */
+    if (v) return *v;
     const hn_jfunc *f = hn_jj_global(name);
     if (!f && hn_js_is(name, "self")) HN_JUNSUPPORTED(r, "the variable 'self' is not supported in chat templates");
     return f ? HN_JV(HN_J_FUNC, fn, f) : hn_jv_undef_name(r, name);
@@ -416,6 +416,21 @@ static hn_jval eval(hn_jrun *r, hn_jscope *s, const hn_jnode *n)
 
 /* ---- statements ------------------------------------------------------------------------------------- */
 
+/* v in tuples of to's shape: what a loop with a condition goes through, and loop.nextitem shows. */
+static hn_jval unpacked(hn_jrun *r, const hn_jnode *to, hn_jval v)
+{
+    if (to->kind == HN_JN_NAME || to->kind == HN_JN_NSREF) return v;
+    size_t n;
+    r->c.pos = to->pos;
+    hn_jval *e = hn_jv_items(r, v, &n);
+    if (n != to->n) HN_JFAIL(r, "cannot unpack %zu values into %u names", n, to->n);
+    hn_jj_enter(HN_JC(r), to->pos);
+    hn_jlist *l = hn_jl_new(r, n);
+    for (size_t i = 0; i < n; i++) hn_jl_push(r, l, unpacked(r, to->list[i], e[i]));
+    r->c.depth--;
+    return HN_JTUPLE(l);
+}
+
 /* Keeps those elements for which the loop's condition holds. */
 static void keep_filtered(hn_jrun *r, hn_jscope *s, const hn_jnode *n, hn_jval **v, size_t *count)
 {
@@ -423,8 +438,9 @@ static void keep_filtered(hn_jrun *r, hn_jscope *s, const hn_jnode *n, hn_jval *
     size_t k = 0;
     for (size_t i = 0; i < *count; i++) {
         hn_jscope *in = scope_new(r, s);
-        assign(r, in, n->a, (*v)[i]);
-        if (hn_jv_truth(eval(r, in, n->e))) kept[k++] = (*v)[i];
+        hn_jval x = unpacked(r, n->a, (*v)[i]);
+        assign(r, in, n->a, x);
+        if (hn_jv_truth(eval(r, in, n->e))) kept[k++] = x;
     }
     *v = kept;
     *count = k;

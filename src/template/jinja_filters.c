@@ -74,7 +74,9 @@ F(f_xmlattr)
     for (size_t i = 0; i < self.u.d->n; i++) {
         hn_jval v = self.u.d->e[i].v;
         if (v.kind == HN_J_NONE || v.kind == HN_J_UNDEF) continue;
-        hn_jstr *k = hn_jv_text(r, self.u.d->e[i].k);
+        if (self.u.d->e[i].k.kind != HN_J_STR)
+            HN_JFAIL(r, "xmlattr: names must be text, not %s", hn_jv_type(self.u.d->e[i].k));
+        hn_jstr *k = self.u.d->e[i].k.u.s;
         if (ends_attr(k)) HN_JFAIL(r, "Invalid character in attribute name: '%s'", HN_ESC(k->p, k->len));
         if (b.len || flag(a[0], true)) hn_jb_lit(r, &b, " ");
         hn_jb_str(r, &b, hn_js_escape(r, k));
@@ -215,7 +217,9 @@ F(f_int)
     case HN_J_UNDEF: hn_jv_fail_undef(r, self);
     case HN_J_BOOL:
     case HN_J_INT: return from_input(HN_JINT(hn_jv_int(self)), self);
-    case HN_J_FLOAT: return from_input(float_to_int(r, self.u.f, absent), self);
+    case HN_J_FLOAT:
+        if (isinf(self.u.f)) HN_JFAIL(r, "cannot convert float infinity to integer");
+        return from_input(float_to_int(r, self.u.f, absent), self);
     case HN_J_STR:
         if (text_to_int(r, self.u.s, (int)integer(r, a[1], 10, "base"), &i)) return from_input(HN_JINT(i), self);
         return text_to_float(r, self.u.s, &x) ? from_input(float_to_int(r, x, absent), self) : absent;
@@ -254,7 +258,8 @@ static hn_jval rounded(hn_jrun *r, hn_jval self, const hn_jval *a)
     if (p < -300 || p > 300) HN_JFAIL(r, "precision %lld; expected -300 to 300", (long long)p);
     if (up || down) {
         double scale = pow(10, (double)p), x = hn_jv_num(self) * scale;
-        return HN_JFLOAT((up ? ceil(x) : floor(x)) / scale);
+        if (!isfinite(x)) HN_JFAIL(r, "cannot convert float %s to integer", isnan(x) ? "NaN" : "infinity");
+        return HN_JFLOAT(((up ? ceil(x) : floor(x)) + 0.0) / scale); /* an integer has no -0 */
     }
     if (self.kind != HN_J_FLOAT) {
         if (p >= 0) return HN_JINT(hn_jv_int(self));

@@ -6,7 +6,23 @@ enum { MAX_WIDTH = 10000, MAX_PRECISION = 300 };
 /* Pads what lies between from and the end of b. */
 static void pad(hn_jrun *r, hn_jbuf *b, const hn_jstr *s, int64_t width, uint32_t fill, bool fill_input, char align)
 {
-    hn_jb_str(r, b, hn_js_pad(r, s, width, fill, fill_input, align == '<' ? HN_J_LEFT : align == '^' ? 0 : HN_J_RIGHT));
+    int64_t n = (int64_t)hn_js_chars(r, s);
+    if (align == '^' && width > n) { /* the odd one on the right; str.center has it elsewhere */
+        s = hn_js_pad(r, s, n + (width - n) / 2, fill, fill_input, HN_J_RIGHT);
+        align = '<';
+    }
+    hn_jb_str(r, b, hn_js_pad(r, s, width, fill, fill_input, align == '<' ? HN_J_LEFT : HN_J_RIGHT));
+}
+
+/* In base 8 or 16 as Python writes it: sign, 0x or 0o where flags ask for it, digits. */
+static void based_digits(char *out, size_t cap, int64_t i, const char *flags, int precision, char conv)
+{
+    char fmt[32], digits[512];
+    const char *sign = i < 0 ? "-" : strchr(flags, '+') ? "+" : strchr(flags, ' ') ? " " : "";
+    const char prefix[3] = { strchr(flags, '#') ? '0' : 0, conv, 0 };
+    snprintf(fmt, sizeof fmt, "%%.%dll%c", precision < 1 ? 1 : precision, conv);
+    snprintf(digits, sizeof digits, fmt, i < 0 ? 0 - (unsigned long long)i : (unsigned long long)i);
+    snprintf(out, cap, "%s%s%s", sign, prefix, digits);
 }
 
 /* x as printf would print it with %[flags].precision(conv), locale apart. */
@@ -17,13 +33,8 @@ static hn_jstr *number_text(hn_jrun *r, double x, int64_t i, bool is_int, const 
     if (is_int) {
         if (precision >= 0) snprintf(fmt, sizeof fmt, "%%%s.%dll%c", flags, precision, conv);
         else snprintf(fmt, sizeof fmt, "%%%sll%c", flags, conv);
-        if ((conv == 'x' || conv == 'X' || conv == 'o') && i < 0) { /* Python writes a sign */
-            char digits[700];
-            snprintf(digits, sizeof digits, fmt, 0 - (unsigned long long)i);
-            snprintf(out, sizeof out, "-%.690s", digits);
-        } else {
-            snprintf(out, sizeof out, fmt, (long long)i);
-        }
+        if (conv == 'd') snprintf(out, sizeof out, fmt, (long long)i);
+        else based_digits(out, sizeof out, i, flags, precision, conv);
     } else {
         snprintf(fmt, sizeof fmt, "%%%s.%d%c", flags, precision < 0 ? 6 : precision, conv);
         snprintf(out, sizeof out, fmt, x);
@@ -33,14 +44,14 @@ static hn_jstr *number_text(hn_jrun *r, double x, int64_t i, bool is_int, const 
     return hn_js_copy(HN_JC(r), out, strlen(out), input);
 }
 
-/* Zeros between sign and digits up to width. */
-static hn_jstr *zero_fill(hn_jrun *r, const hn_jstr *s, int64_t width)
+/* fill between sign and digits up to width. */
+static hn_jstr *fill_inside(hn_jrun *r, const hn_jstr *s, int64_t width, uint32_t fill, bool fill_input)
 {
     size_t sign = s->len && hn_jj_one_of(s->p[0], "+- ");
     if (s->len > sign + 1 && s->p[sign] == '0' && hn_jj_one_of(s->p[sign + 1], "xXoO")) sign += 2;
     return hn_js_concat(
         r, hn_js_part(r, s, 0, sign),
-        hn_js_pad(r, hn_js_part(r, s, sign, s->len - sign), width - (int64_t)sign, '0', false, HN_J_RIGHT));
+        hn_js_pad(r, hn_js_part(r, s, sign, s->len - sign), width - (int64_t)sign, fill, fill_input, HN_J_RIGHT));
 }
 
 static hn_jstr *cut(hn_jrun *r, hn_jstr *s, int precision)
@@ -103,6 +114,7 @@ static void one_percent(hn_jrun *r, hn_jbuf *b, const hn_jstr *f, size_t *i, per
     size_t n_flags = 0;
     bool left = false, zero = false;
     int width = 0, precision = -1;
+    size_t start = *i;
     if (*i < f->len && f->p[*i] == '(') {
         const char *e = memchr(f->p + *i, ')', f->len - *i);
         if (!e) HN_JFAIL(r, "incomplete format key");
@@ -136,7 +148,7 @@ static void one_percent(hn_jrun *r, hn_jbuf *b, const hn_jstr *f, size_t *i, per
     while (*i < f->len && hn_jj_one_of(f->p[*i], "hlL")) ++*i;
     if (*i >= f->len) HN_JFAIL(r, "incomplete format");
     char conv = f->p[(*i)++];
-    if (conv == '%') {
+    if (conv == '%' && *i == start + 1) {
         hn_jb_lit(r, b, "%");
         return;
     }
@@ -166,7 +178,7 @@ static void one_percent(hn_jrun *r, hn_jbuf *b, const hn_jstr *f, size_t *i, per
     } else {
         s = number_text(r, as_float(r, v), 0, false, flags, precision, conv, v.input);
     }
-    if (zero && !left && !hn_jj_one_of(conv, "sracC")) s = zero_fill(r, s, width);
+    if (zero && !left && !hn_jj_one_of(conv, "sracC")) s = fill_inside(r, s, width, '0', false);
     pad(r, b, s, width, ' ', false, left ? '<' : '>');
 }
 
@@ -253,23 +265,33 @@ static hn_jstr *group_digits(hn_jrun *r, const hn_jstr *s, char with)
     return hn_jb_done(r, &b);
 }
 
+/* Text by a specifier: what means something for numbers alone is refused. */
+static void check_text_spec(hn_jrun *r, const char *flags, char group, char align)
+{
+    if (hn_jj_one_of(*flags, "+-")) HN_JFAIL(r, "Sign not allowed in string format specifier");
+    if (*flags == ' ') HN_JFAIL(r, "Space not allowed in string format specifier");
+    if (*flags == '#') HN_JFAIL(r, "Alternate form (#) not allowed in string format specifier");
+    if (align == '=') HN_JFAIL(r, "'=' alignment not allowed in string format specifier");
+    if (group) HN_JFAIL(r, "Cannot specify '%c' with 's'.", group);
+}
+
 /* [[fill]align][sign][#][0][width][,][.precision][type] */
 static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec)
 {
     size_t i = 0, used = 0;
     uint32_t fill = ' ';
     char align = 0, flags[4] = "", group = 0, type = 0;
-    bool zero = false, fill_input = hn_js_any_input(spec);
+    bool zero = false, filled = false, fill_input = hn_js_any_input(spec);
     int precision = -1;
     if (spec->len) {
         uint32_t c = hn_jj_cp(spec->p, spec->len, &used);
-        if (used < spec->len && hn_jj_one_of(spec->p[used], "<>^=")) fill = c, align = spec->p[used], i = used + 1;
+        filled = used < spec->len && hn_jj_one_of(spec->p[used], "<>^=");
+        if (filled) fill = c, align = spec->p[used], i = used + 1;
         else if (hn_jj_one_of(spec->p[0], "<>^=")) align = spec->p[0], i = 1;
     }
-    if (i < spec->len && (spec->p[i] == '+' || spec->p[i] == ' ')) flags[0] = spec->p[i++];
-    else if (i < spec->len && spec->p[i] == '-') i++;
+    if (i < spec->len && hn_jj_one_of(spec->p[i], "+ -")) flags[0] = spec->p[i++];
     if (i < spec->len && spec->p[i] == '#') flags[strlen(flags)] = spec->p[i++];
-    if (i < spec->len && spec->p[i] == '0') zero = true, i++;
+    if (!filled && i < spec->len && spec->p[i] == '0') zero = true, fill = '0', i++;
     int width = small_number(r, spec, &i, MAX_WIDTH);
     if (i < spec->len && (spec->p[i] == ',' || spec->p[i] == '_')) group = spec->p[i++];
     if (i < spec->len && spec->p[i] == '.') {
@@ -280,19 +302,27 @@ static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec
     if (i < spec->len || (i && !spec->p[i - 1]))
         HN_JFAIL(r, "Invalid format specifier '%s'", HN_ESC(spec->p, spec->len));
     hn_jstr *s;
-    bool number = hn_jv_is_num(v) && !(v.kind == HN_J_BOOL && !type);
+    bool number = hn_jv_is_num(v) && !(v.kind == HN_J_BOOL && !spec->len);
     if (v.kind == HN_J_UNDEF) hn_jv_fail_undef(r, v);
     if (!number) {
         if (type && type != 's')
             HN_JFAIL(r, "Unknown format code '%s' for object of type '%s'", HN_ESC(&type, 1), hn_jv_type(v));
         if (v.kind != HN_J_STR && spec->len && v.kind != HN_J_BOOL)
             HN_JFAIL(r, "unsupported format string passed to %s.__format__", hn_jv_type(v));
+        check_text_spec(r, flags, group, align);
         s = cut(r, hn_jv_text(r, v), precision);
-        pad(r, b, s, width, zero && !align ? '0' : fill, fill_input, align ? align : '<');
+        pad(r, b, s, width, fill, fill_input && filled, align ? align : '<');
         return;
     }
-    if (!type && v.kind == HN_J_FLOAT && precision < 0) s = hn_jv_text(r, v);
-    else if ((!type || type == 'd') && v.kind != HN_J_FLOAT)
+    if (flags[0] == '-') flags[0] = flags[1], flags[1] = 0; /* the usual */
+    if (precision >= 0 && v.kind != HN_J_FLOAT && (!type || hn_jj_one_of(type, "dxXo")))
+        HN_JFAIL(r, "Precision not allowed in integer format specifier");
+    if (group && (zero || align == '=' || (type && !hn_jj_one_of(type, "deEfFgG%"))))
+        HN_JUNSUPPORTED(r, "the format specifier '%s' is not supported", HN_ESC(spec->p, spec->len));
+    if (!type && v.kind == HN_J_FLOAT && precision < 0 && !strchr(flags, '#')) {
+        s = hn_jv_text(r, v);
+        if (*flags && s->len && s->p[0] != '-') s = hn_js_concat(r, hn_js_copy(HN_JC(r), flags, 1, v.input), s);
+    } else if ((!type || type == 'd') && v.kind != HN_J_FLOAT)
         s = number_text(r, 0, hn_jv_int(v), true, flags, -1, 'd', v.input);
     else if (hn_jj_one_of(type, "xXo")) s = number_text(r, 0, as_int(r, v, type), true, flags, -1, type, v.input);
     else if (type == '%')
@@ -301,8 +331,8 @@ static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec
     else if (hn_jj_one_of(type, "eEfFgG")) s = number_text(r, hn_jv_num(v), 0, false, flags, precision, type, v.input);
     else HN_JUNSUPPORTED(r, "the format specifier '%s' is not supported", HN_ESC(spec->p, spec->len));
     if (group) s = group_digits(r, s, group);
-    if ((zero && !align) || align == '=') s = zero || fill == '0' ? zero_fill(r, s, width) : s;
-    pad(r, b, s, width, fill, fill_input, align && align != '=' ? align : '>');
+    if ((zero && !align) || align == '=') s = fill_inside(r, s, width, fill, fill_input && filled);
+    pad(r, b, s, width, fill, fill_input && filled, align && align != '=' ? align : '>');
 }
 
 hn_jval hn_jj_format(hn_jrun *r, const hn_jstr *f, const hn_jargs *a)

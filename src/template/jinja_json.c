@@ -154,8 +154,8 @@ static void put(dump *d, hn_jval v, uint32_t level)
         put_scalar(d, v, false);
         return;
     }
-    if (!dict && v.u.l->view && !v.u.l->lazy)
-        hn_jj_fail(HN_JC(r), HONE_E_FORMAT, r->c.pos, "Object of type %s is not JSON serializable", v.u.l->view);
+    if (!dict && (v.u.l->range || (v.u.l->view && !v.u.l->lazy)))
+        hn_jj_fail(HN_JC(r), HONE_E_FORMAT, r->c.pos, "Object of type %s is not JSON serializable", hn_jv_type(v));
     size_t n = dict ? v.u.d->n : v.u.l->n;
     hn_jb_lit(r, &d->b, dict ? "{" : "[");
     hn_jj_enter(HN_JC(r), r->c.pos);

@@ -612,6 +612,7 @@ M(g_range)
         if (__builtin_add_overflow(i, step, &i)) break;
     }
     hn_jj_charge(r, l->n);
+    l->range = true;
     return HN_JLIST(l);
 }
 M(g_cycler)

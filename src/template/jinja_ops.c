@@ -35,6 +35,24 @@ static hn_jval int_power(hn_jrun *r, int64_t base, int64_t e)
     return HN_JINT(x);
 }
 
+/* a / b rounded once, as Python divides integers; not after a and b were rounded themselves. */
+static double int_ratio(int64_t a, int64_t b)
+{
+    const uint64_t exact = 1ull << 53;
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    if (x <= exact && y <= exact) return (double)a / (double)b;
+    if (!x) return (double)a / (double)b;
+    uint64_t q = 0, rest = x % y; /* 55 bits or more of the quotient, and whether there is more */
+    int e = 0;
+    for (q = x / y; q < 1ull << 62; e--) {
+        bool one = rest >= y - rest;
+        q = q << 1 | one;
+        rest = one ? rest - (y - rest) : rest << 1;
+    }
+    double m = ldexp((double)(q | (rest != 0)), e);
+    return (a < 0) != (b < 0) ? -m : m;
+}
+
 static hn_jval int_op(hn_jrun *r, int op, int64_t a, int64_t b)
 {
     int64_t x;
@@ -50,7 +68,7 @@ static hn_jval int_op(hn_jrun *r, int op, int64_t a, int64_t b)
         return HN_JINT(x);
     case '/':
         if (!b) by_zero(r);
-        return HN_JFLOAT((double)a / (double)b);
+        return HN_JFLOAT(int_ratio(a, b));
     case HN_JOP_POW: return int_power(r, a, b);
     default: break;
     }
@@ -78,14 +96,17 @@ static hn_jval float_op(hn_jrun *r, int op, double a, double b)
     case HN_JOP_POW:
         if (a == 0 && b < 0) HN_JFAIL(r, "0.0 cannot be raised to a negative power");
         if (a < 0 && b != floor(b)) HN_JUNSUPPORTED(r, "complex numbers");
-        return HN_JFLOAT(pow(a, b));
+        m = pow(a, b);
+        if (isinf(m) && isfinite(a) && isfinite(b)) HN_JFAIL(r, "the power is beyond the range of floats");
+        return HN_JFLOAT(m);
     default: break;
     }
     if (b == 0) by_zero(r);
     m = fmod(a, b);
-    if (m != 0 && (m < 0) != (b < 0)) m += b;
+    double q = (a - m) / b; /* before m gets b's sign: what Python rounds */
+    if (m != 0 && (m < 0) != (b < 0)) m += b, q -= 1;
     if (op == '%') return HN_JFLOAT(m == 0 ? copysign(0, b) : m);
-    double q = (a - m) / b, w = floor(q);
+    double w = floor(q);
     return HN_JFLOAT(q == 0 ? copysign(0, a / b) : q - w > 0.5 ? w + 1 : w);
 }
 
@@ -104,6 +125,7 @@ static bool is_seq(hn_jval v)
 {
     return v.kind == HN_J_STR || ((v.kind == HN_J_LIST || v.kind == HN_J_TUPLE) && !v.u.l->view);
 }
+static bool is_range(hn_jval v) { return v.kind == HN_J_LIST && v.u.l->range; }
 static bool is_int(hn_jval v) { return v.kind == HN_J_INT || v.kind == HN_J_BOOL; }
 
 hn_jval hn_jj_binary(hn_jrun *r, int op, hn_jval a, hn_jval b)
@@ -117,7 +139,7 @@ hn_jval hn_jj_binary(hn_jrun *r, int op, hn_jval a, hn_jval b)
         v.input = a.input || b.input;
         return v;
     }
-    if (op == '+' && a.kind == b.kind && is_seq(a) && is_seq(b)) {
+    if (op == '+' && a.kind == b.kind && is_seq(a) && is_seq(b) && !is_range(a) && !is_range(b)) {
         if (a.kind == HN_J_STR) {
             if (!a.u.s->markup && !b.u.s->markup) return HN_JSTR(hn_js_concat(r, a.u.s, b.u.s));
             return HN_JSTR(hn_js_mark(r, hn_js_concat(r, hn_js_escape(r, a.u.s), hn_js_escape(r, b.u.s)), true));
@@ -128,9 +150,9 @@ hn_jval hn_jj_binary(hn_jrun *r, int op, hn_jval a, hn_jval b)
         for (size_t i = 0; i < b.u.l->n; i++) hn_jl_push(r, l, b.u.l->v[i]);
         return a.kind == HN_J_LIST ? HN_JLIST(l) : HN_JTUPLE(l);
     }
-    if (op == '*' && is_seq(a) && is_int(b)) return repeat(r, a, hn_jv_int(b));
-    if (op == '*' && is_int(a) && is_seq(b)) return repeat(r, b, hn_jv_int(a));
-    if (op == '+' && is_seq(a))
+    if (op == '*' && is_seq(a) && !is_range(a) && is_int(b)) return repeat(r, a, hn_jv_int(b));
+    if (op == '*' && is_int(a) && is_seq(b) && !is_range(b)) return repeat(r, b, hn_jv_int(a));
+    if (op == '+' && is_seq(a) && !is_range(a))
         HN_JFAIL(r, "can only concatenate %s (not \"%s\") to %s", hn_jv_type(a), hn_jv_type(b), hn_jv_type(a));
     HN_JFAIL(r, "unsupported operand type(s) for %s: '%s' and '%s'", op_text(op), hn_jv_type(a), hn_jv_type(b));
 }
@@ -304,6 +326,7 @@ hn_jval hn_jj_slice(hn_jrun *r, hn_jval v, hn_jval from, hn_jval to, hn_jval ste
     size_t all;
     hn_jval *items = hn_jv_items(r, v, &all);
     hn_jlist *l = hn_jl_new(r, 0);
+    l->range = v.kind == HN_J_LIST && v.u.l->range;
     hn_jbuf b = { 0 };
     for (int64_t i = a; (d > 0 ? i < e : i > e) && (size_t)i < all;) {
         hn_jj_charge(r, 1);

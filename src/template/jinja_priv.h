@@ -106,6 +106,7 @@ struct hn_jlist {
     const char *view; /* "dict_keys" …: how it prints, or NULL */
     bool lazy, spent; /* a generator, which can be walked once; view is "generator" */
     bool group;       /* of groupby: has attributes grouper and list */
+    bool range;       /* of range(): a list to all but printing, tojson, + and == */
 };
 typedef struct hn_jentry {
     hn_jval k, v;

@@ -62,6 +62,7 @@ T(t_sameas)
     if (v.kind != a[0].kind) return false;
     if (v.kind == HN_J_LIST || v.kind == HN_J_TUPLE) return v.u.l == a[0].u.l;
     if (v.kind == HN_J_DICT) return v.u.d == a[0].u.d;
+    if (v.kind == HN_J_UNDEF) return v.u.u == a[0].u.u;
     return hn_jv_equal(r, v, a[0]);
 }
 

@@ -462,6 +462,7 @@ const char *hn_jv_type(hn_jval v)
         [HN_J_FUNC] = "function", [HN_J_METHOD] = "method",   [HN_J_LOOP] = "LoopContext", [HN_J_CYCLER] = "Cycler",
         [HN_J_JOINER] = "Joiner",
     };
+    if (v.kind == HN_J_LIST && v.u.l && v.u.l->range) return "range";
     return v.kind == HN_J_LIST && v.u.l && v.u.l->view ? v.u.l->view : names[v.kind];
 }
 
@@ -512,7 +513,7 @@ static int compare_num(hn_jval a, hn_jval b)
 static bool equal_lists(hn_jrun *r, const hn_jlist *a, const hn_jlist *b)
 {
     if (a == b) return true;
-    if (a->n != b->n || a->lazy || b->lazy) return false;
+    if (a->n != b->n || a->lazy || b->lazy || a->range != b->range) return false;
     for (size_t i = 0; i < a->n && i < b->n; i++)
         if (!hn_jv_equal(r, a->v[i], b->v[i])) return false;
     return true;
@@ -566,7 +567,8 @@ int hn_jv_compare(hn_jrun *r, hn_jval a, hn_jval b, const char *op)
         int c = memcmp(a.u.s->p, b.u.s->p, n);
         return c ? (c < 0 ? -1 : 1) : a.u.s->len < b.u.s->len ? -1 : a.u.s->len > b.u.s->len;
     }
-    if (a.kind == b.kind && (a.kind == HN_J_LIST || a.kind == HN_J_TUPLE) && !a.u.l->view && !b.u.l->view) {
+    if (a.kind == b.kind && (a.kind == HN_J_LIST || a.kind == HN_J_TUPLE) && !a.u.l->view && !b.u.l->view &&
+        !a.u.l->range && !b.u.l->range) {
         int c = 0;
         hn_jj_enter(HN_JC(r), r->c.pos);
         for (size_t i = 0; c == 0 && i < a.u.l->n && i < b.u.l->n; i++) {
@@ -745,6 +747,7 @@ void hn_jv_repr(hn_jrun *r, hn_jbuf *b, hn_jval v)
         if (v.u.s->markup) hn_jb_lit(r, b, ")");
         break;
     case HN_J_LIST:
+        if (v.u.l->range) HN_JUNSUPPORTED(r, "printing a range without the filter list");
         if (v.u.l->lazy)
             HN_JUNSUPPORTED(r, "printing a generator (of map, select and their like) without the filter list");
         if (v.u.l->view) {

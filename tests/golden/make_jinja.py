@@ -159,6 +159,16 @@ T += [
     "a {#-#} b", "a {#+#} b", "a {#- -#} b", "a\n  {#+#}\n b", "{{ '{} {0}'.format(1) }}", "{{ '{0} {}'.format(1) }}", "{{ 'ab' % l }}{{ 'ab' % d }}", "{{ 'ab' % 5 }}", "{{ o|sort(attribute='zz')|length }}", "{{ [nope, nope]|sort|length }}", "{{ [nope, 1]|sort|length }}",
     "{% macro p() %}{% macro q() %}{{ caller() }}{% endmacro %}x{% endmacro %}{% call p() %}y{% endcall %}", "{% macro p() %}{% macro q() %}{{ varargs }}{{ kwargs }}{% endmacro %}x{% endmacro %}{{ p(1, z=2) }}",
     "{% macro p() %}<{{ caller() }}>{% endmacro %}{% macro q() %}{% call p() %}{{ caller() }}{% endcall %}{% endmacro %}{% call q() %}y{% endcall %}",
+    # what random templates found: rounding, formats, loops with conditions, defaults that ask for themselves
+    "{{ big / 7 }}|{{ -big / 7 }}|{{ 1 / big }}|{{ big / -9007199254740995 }}|{{ 9223372036854775807 / 9223372036854775806 }}|{{ 0 / big }}", "{{ 1e16 // -3 }}|{{ -1e16 // 3 }}|{{ -7.5 // 2 }}|{{ 5e-324 // -3 }}",
+    "{{ 3.0 ** 1000 }}", "{{ -0.4|round(0, 'ceil') }}|{{ -0.0|round(1, 'floor') }}|{{ 2.25|round(1, 'ceil') }}", "{{ ('inf'|float)|int }}", "{{ {1: 'x'}|xmlattr }}",
+    "{{ '{:+}|{: }|{:+}|{:+}'.format(b, b, neg, t) }}", "{{ '{:^7}|{:*^8}|{:^6}|{:^1}'.format('ab', 'abc', 3, s) }}", "{{ '{:<08}|{:08}|{:>06}|{:*<08}'.format('a', 'b', 4, 5) }}", "{{ '{:=+8}|{:*=+8}|{:*=8}|{:x=+9.2f}'.format(b, neg, 5, 1.5) }}",
+    "{{ '{:^7}|{:5}|{:+}|{}'.format(t, f, t, f) }}", "{{ '{:+}'.format('a') }}", "{{ '{: }'.format('a') }}", "{{ '{:,}'.format('a') }}", "{{ '{:=8}'.format('a') }}", "{{ '{:.3}'.format(5) }}", "{{ '{:-}|{:-5d}'.format(neg, 3) }}",
+    "{{ '%#o|%#x|%#X|%#x|%+x|% o|%#08x|%#o|%.4x' % (8, 255, 255, 0, 255, 8, 255, neg, 10) }}", "{{ '%5%' % () }}", "{{ '%-%' % () }}",
+    "{% for x, y in [[1, [2]], 'ab'] if x %}{{ loop.nextitem }}{{ loop.previtem }}{% endfor %}", "{% for x, (y, z) in [[1, [2, 3]]] * 2 if x %}{{ loop.nextitem }}{{ y }}{% endfor %}", "{% for x, y in [[1, [2]], 'ab'] %}{{ loop.nextitem }}{% endfor %}",
+    "{% macro m(s=s) %}{{ s }}{% endmacro %}{{ m() }}|{{ m(1) }}", "{% macro m(x=s, s=1) %}{{ x }}{{ s }}{% endmacro %}{{ m() }}|{{ m(s=2) }}|{{ m(3) }}", "{% macro m(s=s|default('D'), x=s) %}{{ s }}{{ x }}{% endmacro %}{{ m() }}", "{% macro m(range=range) %}{{ range is defined }}{% endmacro %}{{ m() }}",
+    "{{ range(3)|tojson }}", "{{ range(3) + [1] }}", "{{ [1] + range(3) }}", "{{ range(2) * 2 }}", "{{ range(3) == [0, 1, 2] }}{{ range(3) == range(3) }}{{ range(3)|list == [0, 1, 2] }}{{ range(9)[2:5]|list }}{{ range(3)|sort }}{{ 2 in range(3) }}{{ range(3)|sum }}{{ range(3)[1] }}",
+    "{{ nope is sameas(nope) }}{% set x = nope %}{{ x is sameas(x) }}{{ d.q is sameas(d.q) }}",
 ]
 
 cases = []
