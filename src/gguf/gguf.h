@@ -137,7 +137,9 @@ hone_status hn_gguf_cut_array(hn_gguf *g, const char *key, uint64_t count, hone_
 /* Every tensor called `from`, or so in any block ("blk.7.from"). */
 hone_status hn_gguf_rename_tensors(hn_gguf *g, const char *from, const char *to, hone_error *err);
 /* The first rows of a matrix, where it has more. */
-void hn_gguf_cut_rows(hn_gguf *g, const char *name, uint64_t rows);
+hone_status hn_gguf_cut_rows(hn_gguf *g, const char *name, uint64_t rows, hone_error *err);
+/* Tensor i as the file has it, whatever is said of it. */
+const hn_gguf_tensor *hn_gguf_tensor_in_file(const hn_gguf *g, uint64_t i);
 
 /* ---- writing ------------------------------------------------------------------------- */
 

@@ -240,6 +240,22 @@ static size_t behind_block(hone_str name)
     return i > 4 && i < name.len && name.ptr[i] == '.' ? i + 1 : 0;
 }
 
+const hn_gguf_tensor *hn_gguf_tensor_in_file(const hn_gguf *g, uint64_t i)
+{
+    return g->filed ? &g->filed[i] : &g->t[i];
+}
+
+/* Before the first change: what a file is known by does not depend on who reads it. */
+static hone_status keep_filed(hn_gguf *g, hone_error *err)
+{
+    if (g->filed) return HONE_OK;
+    hn_gguf_tensor *t = own(g, (size_t)g->n_t * sizeof *t);
+    if (!t) return no_memory(g, err);
+    memcpy(t, g->t, (size_t)g->n_t * sizeof *t);
+    g->filed = t;
+    return HONE_OK;
+}
+
 hone_status hn_gguf_rename_tensors(hn_gguf *g, const char *from, const char *to, hone_error *err)
 {
     size_t n_from = strlen(from), n_to = strlen(to);
@@ -248,6 +264,8 @@ hone_status hn_gguf_rename_tensors(hn_gguf *g, const char *from, const char *to,
         hone_str *name = &g->t[i].name;
         size_t at = behind_block(*name);
         if (name->len - at != n_from || memcmp(name->ptr + at, from, n_from) != 0) continue;
+        hone_status st = keep_filed(g, err);
+        if (st != HONE_OK) return st;
         char *s = own(g, at + n_to + 1);
         if (!s) return no_memory(g, err);
         memcpy(s, name->ptr, at);
@@ -258,11 +276,14 @@ hone_status hn_gguf_rename_tensors(hn_gguf *g, const char *from, const char *to,
     return any ? index_tensors(g, err) : HONE_OK;
 }
 
-void hn_gguf_cut_rows(hn_gguf *g, const char *name, uint64_t rows)
+hone_status hn_gguf_cut_rows(hn_gguf *g, const char *name, uint64_t rows, hone_error *err)
 {
     int64_t i = hn_index_find(&g->t_ix, g->t, sizeof *g->t, name, strlen(name));
     hn_gguf_tensor *t = i < 0 ? NULL : &g->t[i];
-    if (!t || t->n_dim != 2 || !rows || t->ne[1] <= rows) return;
+    if (!t || t->n_dim != 2 || !rows || t->ne[1] <= rows) return HONE_OK;
+    hone_status st = keep_filed(g, err);
+    if (st != HONE_OK) return st;
     t->n_bytes = t->n_bytes / t->ne[1] * rows;
     t->ne[1] = rows;
+    return HONE_OK;
 }

@@ -38,7 +38,8 @@ struct hn_gguf {
     hn_gguf_tensor *t;
     uint64_t n_t;
     hn_index t_ix;
-    hn_arena *own; /* what gguf_amend.c adds; NULL: nothing */
+    hn_arena *own;         /* what gguf_amend.c adds; NULL: nothing */
+    hn_gguf_tensor *filed; /* [n_t] in own: tensors as they were before it changed some; NULL: it changed none */
 };
 
 enum { HN_GGUF_VALUE_TYPES = HONE_KV_F64 + 1, HN_GGUF_SAID = 800 };

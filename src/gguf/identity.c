@@ -80,7 +80,7 @@ static hone_status cut(hashing *h, const hn_gguf *g, hone_error *err)
         run *r = &h->r[i];
         if (i < n_part) r->p = hn_gguf_directory(g, (int32_t)i, &r->n_bytes);
         else {
-            const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i - n_part);
+            const hn_gguf_tensor *t = hn_gguf_tensor_in_file(g, i - n_part);
             r->p = t->data;
             r->n_bytes = t->n_bytes;
         }
@@ -146,7 +146,7 @@ static void fold(const hashing *h, const hn_gguf *g, hn_identity *out)
     digest d;
     hn_sha256_init(&s);
     for (uint64_t i = n_part; i < h->n_run; i++) {
-        const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i - n_part);
+        const hn_gguf_tensor *t = hn_gguf_tensor_in_file(g, i - n_part);
         char line[120];
         int n = snprintf(line, sizeof line, "\n%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", (int)t->type,
                          t->ne[0], t->ne[1], t->ne[2], t->ne[3]);

@@ -161,7 +161,7 @@ static hone_status gemma3n(hn_gguf *g, hone_error *err)
     uint64_t at = 0;
     if (!embd || !ple || embd->ne[1] <= ple->ne[1]) return HONE_OK;
     uint64_t n = ple->ne[1];
-    hn_gguf_cut_rows(g, "token_embd.weight", n);
+    TRY(hn_gguf_cut_rows(g, "token_embd.weight", n, err));
     TRY(cut_tokens(g, n, err));
     TRY(hn_gguf_set_str(g, "tokenizer.ggml.model", "llama", err));
     if (hn_gguf_get_array(g, "tokenizer.ggml.tokens", &text, NULL, NULL) != HONE_OK ||

@@ -3,6 +3,7 @@
  * and what is left out: ollama/ollama, convert/ and llama/compat/; nothing of hone. */
 #include "engine/engine.h"
 #include "family_vectors.h"
+#include "gguf/identity.h"
 
 enum { PAGE = 64, MAX_EDIT = 12 };
 
@@ -175,6 +176,38 @@ static const dialect dialects[] = {
     { "qwen3moe", "qwen3vlmoe", { { "n_deepstack_layers", "x", 3, "UINT32" } }, NULL, NULL },
 };
 
+static void *bytes_of(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    void *p = malloc(*n);
+    assert_non_null(p);
+    assert_int_equal(fread(p, 1, *n, f), *n);
+    fclose(f);
+    return p;
+}
+
+/* A file is known by what is in it, not by how it is read. */
+static void check_identity(const char *name, const char *path)
+{
+    hn_identity id[2];
+    hone_error err = { 0 };
+    size_t n;
+    void *p = bytes_of(path, &n);
+    for (int k = 0; k < 2; k++) {
+        hn_gguf *g;
+        assert_int_equal(hn_gguf_parse(&g, p, n, name, &err), HONE_OK);
+        if (k && hn_dialect(g, &err)) fail_msg("%s", err.message);
+        if (hn_identity_of(g, &id[k], NULL, NULL, &err)) fail_msg("%s", err.message);
+        hn_gguf_close(g);
+    }
+    if (memcmp(&id[0].content, &id[1].content, sizeof id[0].content)) fail_msg("%s: another identity", name);
+    free(p);
+}
+
 static void write_dialect(vector *v, const dialect *d, const char *path)
 {
     const char *arch = json_string_value(json_object_get(v->j, "arch"));
@@ -201,6 +234,7 @@ static void other_words_give_the_same_bits(void **state)
         logits_of(&v, tm_path("said.gguf"), y[1]);
         if (memcmp(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y))
             fail_msg("%s: other bits than under its own names", v.name);
+        check_identity(v.name, tm_path("said.gguf"));
         json_decref(v.j);
     }
 }
@@ -274,6 +308,7 @@ static void rows_behind_the_text_are_cut(void **state)
     logits_of(&v, tm_path("said.gguf"), y[1]);
     assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
 
+    check_identity(v.name, tm_path("said.gguf"));
     hn_gguf *g;
     hn_gguf_array a;
     uint32_t type;
