@@ -4,6 +4,7 @@
  * Refuses to know files beyond its own keys. */
 #include "text/text_priv.h"
 #include "text/wpm_fold.h"
+#include "text/wpm_later.h"
 
 #include <stdlib.h>
 
@@ -31,6 +32,18 @@ enum { KEEP, DROP, ACCENT };
 static unsigned action_of(uint32_t cp)
 {
     return drop_runs[last_row(drop_runs, ROWS(drop_runs, 1), 1, cp << 2 | 3)] & 3;
+}
+
+/* Is what cp is only known since Unicode 9? Hugging Face's tokenizers, whose tables are older, take it for a letter. */
+static bool is_later(uint32_t cp)
+{
+    size_t lo = 0, hi = ROWS(later_runs, 1);
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (later_runs[mid][1] < cp) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < ROWS(later_runs, 1) && later_runs[lo][0] <= cp;
 }
 
 /* cp's canonical decomposition without accents: 1 to 3 characters. */
@@ -167,7 +180,7 @@ hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *
         int n = 1;
         base[0] = (uint32_t)cp;
         w.now = (hone_span){ i, i + used };
-        unsigned a = cp >= ' ' && cp < 0x7F ? KEEP : action_of((uint32_t)cp);
+        unsigned a = (cp >= ' ' && cp < 0x7F) || is_later((uint32_t)cp) ? KEEP : action_of((uint32_t)cp);
         if (a == DROP) continue;
         if (hn_class_of(t, (uint32_t)cp) == HN_CLASS_SPACE) {
             st = end_word(&w);
@@ -182,7 +195,7 @@ hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *
         for (int k = 0; st == HONE_OK && k < n; k++) {
             uint32_t c = base[k];
             hn_class cls = hn_class_of(t, c);
-            bool punct = cls == HN_CLASS_PUNCT || (c < 0x7F && cls == HN_CLASS_SYMBOL);
+            bool punct = cls == HN_CLASS_PUNCT ? !is_later(c) : c < 0x7F && cls == HN_CLASS_SYMBOL;
             if (punct) st = end_word(&w);
             if (v->lowercase) {
                 if (c == 0x130) add_char(&w, 'i'), c = 0x307; /* the one character whose lower case is two */
