@@ -433,8 +433,8 @@ static void copies_speak_plainly(void **state)
     (void)state;
     hn_gguf *g, *copy;
     hn_gguf_writer *w;
-    void *bytes;
-    size_t n;
+    void *bytes = NULL;
+    size_t n = 0;
     uint32_t u;
     hone_error err = { 0 };
     bb b = bb_head(3, 0, 3);
