@@ -252,6 +252,8 @@ FUZZ_SECONDS ?= 60
 
 tests: test-programs
 test-programs: $(TEST_BIN) $(FUZZ_BIN) $(MUTANTS)
+# those that stage programs of tests/run.sh runs: what is in tests/fuzz is run under AddressSanitizer
+run-programs: $(filter-out $(B)/tests/fuzz/%,$(TEST_BIN)) $(MUTANTS)
 # all objects and no program: scripts/check.sh sees in their symbols what is part of what
 test-objects: $(LIB_OBJ) $(APP_OBJ) $(TEST_BIN:%=%.o) $(FUZZ_BIN:%=%.o) $(FUZZ_MAIN)
 # tests/fault defines __wrap_malloc and its kin
@@ -531,5 +533,5 @@ help:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests test-programs test-objects check test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross cross-programs install uninstall dist clean help FORCE
+.PHONY: all tests test-programs run-programs test-objects check test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross cross-programs install uninstall dist clean help FORCE
 -include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c) $(EMULATED:.o=.d) $(INSTRUMENTED:.o=.d)

@@ -260,7 +260,7 @@ LONG='e2e.(train|faults|bench|perplexity|one_answer)|tests.cross|test_(grad|pack
 runner=
 
 stage_build() {
-    built "build" "$MAKE" -j"$jobs" B="$B" FLAVOUR="$FLAVOUR" WERROR=1 all tests
+    built "build" "$MAKE" -j"$jobs" B="$B" FLAVOUR="$FLAVOUR" WERROR=1 all run-programs
 }
 stage_lint() {
     later "lint" sh scripts/lint.sh .
@@ -309,6 +309,7 @@ stage_asan() {
         [ -d "$corpus" ] || corpus=
         case $name in # mutants of format-aware programs reach deeper: more of them
         mutate_*) set -- "${MUTANTS:-20000}" ;;
+        fuzz_history | fuzz_peaks | fuzz_grammar | fuzz_packrun) set -- -runs="${FUZZ_RUNS:-500}" ;; # each takes milliseconds
         *) set -- -runs="${FUZZ_RUNS:-2000}" ;;
         esac
         later "asan $name" "$t" "$@" $corpus

@@ -124,7 +124,7 @@ for how in "-t 1" "-t 3 --recompute" "--cpu scalar"; do
 done
 
 # kill -9 at many moments, others every time: each run is continued until it ends, then a new one begins
-kills=${KILLS:-20}
+kills=${KILLS:-12}
 seed=${SEED:-$(date +%s)}
 echo "# moments of KILLS=$kills SEED=$seed"
 n=0

@@ -11,12 +11,9 @@
 #include "engine/engine.h"
 #include "../unit/family_vectors.h"
 #include "../unit/tiny_rwkv.h"
+#include "../unit/slowed.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STEPS = 12, N_TEXT = 2 };
-#else
-enum { STEPS = 30, N_TEXT = 3 };
-#endif
+enum { STEPS = SLOWED ? 12 : 30, N_TEXT = SLOWED ? 2 : 3 };
 enum { N_RIG = 3, N_SEQ = 4, MOST_CTX = 200, N_SNAP = 3, N_TRAIL = 24, MOST_BATCH = 96 };
 enum { N_ADAPTER = 2, N_SET = 4 }; /* bit k of a set: adapter k; 0: none */
 

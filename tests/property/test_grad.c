@@ -3,6 +3,7 @@
  * heads, biases, norms of heads, tied and untied heads, masked targets, documents in a
  * row. Then what must not change a bit: threads, checkpointing, company of documents. */
 #include "train/train.h"
+#include "../unit/slowed.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -321,10 +322,8 @@ static hn_grad *grad_make(const hone_model *m, hn_pool *pool, hn_grad_params p)
 
 static void check(const shape *s, bool full, uint32_t targets, const int *len, int n_doc, int samples)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    samples =
-        samples > 10 ? 10 : samples; /* only the reference runs for each: the library ran once, and under their eyes */
-#endif
+    /* only the reference runs for each: the library runs once, and under a sanitizer's eyes */
+    if (SLOWED) samples = samples > 4 ? 4 : 1;
     hone_model *m = make(s);
     hn_pool *pool;
     assert_int_equal(hn_pool_new(&pool, 2, NULL), HONE_OK);

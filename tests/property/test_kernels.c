@@ -183,27 +183,22 @@ static bool own_attn(hn_cpu_level l, hn_cache_type t, bool latent)
     return true;
 }
 
+#ifdef HN_EMULATED
+enum { EMULATED = 1 };
+#else
+enum { EMULATED = 0 };
+#endif
+
+/* Where every instruction is slow, rows are shorter that are only long. */
+enum { SMALL = EMULATED || HN_ASAN };
+
 /* Under emulation the scalar level is the reference alone: that tiles, scratch and layouts change none of its bits is
  * seen where it runs a hundred times faster. */
-static bool alone(hn_cpu_level l)
-{
-#ifdef HN_EMULATED
-    return l == HN_CPU_SCALAR;
-#else
-    return false;
-#endif
-}
+static bool alone(hn_cpu_level l) { return EMULATED && l == HN_CPU_SCALAR; }
 
 /* Under emulation and AddressSanitizer, where every instruction is slow, a shape is computed with scratch or without,
  * but those that fill it with both: a native run without sanitizers does so for every shape. */
-static bool by_turns(int64_t n_in, int64_t n_col)
-{
-    bool slow = HN_ASAN;
-#ifdef HN_EMULATED
-    slow = true;
-#endif
-    return slow && n_in < 8192 && n_col < 1000;
-}
+static bool by_turns(int64_t n_in, int64_t n_col) { return SMALL && n_in < 8192 && n_col < 1000; }
 
 /* The panels of the AVX-512 level, whatever the column count its dispatch gives them. */
 typedef struct panels {
@@ -300,6 +295,7 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
             m.panel = scratch ? panel : NULL;
             for (int p = 0; p < 2; p++) {
                 if (p && (r0 % HN_PACK_ROWS || !k->packed[t])) continue;
+                if (HN_ASAN && !p && l == HN_CPU_SCALAR) continue; /* the reference was this */
                 m.w = p ? packed : w, m.w_stride = p ? group : row;
                 memset(y[l], CANARY, (ny + 32) * sizeof(float));
                 (p ? k->packed : k->matmul)[t](&m);
@@ -340,7 +336,7 @@ static void matmul_matches_scalar(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         hn_type t = types[i];
-        int64_t step = geometry_of(t).elems;
+        const int64_t step = geometry_of(t).elems, n_in = (SMALL ? 512 : 1024) + (step == 32 ? 96 : 0);
         rng_key = 100 + i, rng_at = 0;
         for (int64_t n_col = 1; n_col <= 9; n_col++)
             for (int64_t nb = 1; nb <= (step == 256 ? 3 : 9); nb++)
@@ -351,10 +347,9 @@ static void matmul_matches_scalar(void **state)
         if (step == 1)
             for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37)
                 for (int64_t n_col = 1; n_col <= 5; n_col++) check_matmul(t, n, 9, n_col, 0, 9, 0);
-        for (int64_t n_col = 8; n_col <= 26; n_col += 3)
-            check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
+        for (int64_t n_col = 8; n_col <= 26; n_col += 3) check_matmul(t, n_in, 75, n_col, 3, 75, 0);
         for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4)
-            check_matmul(t, 1024 + (step == 32 ? 96 : 0), 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
+            check_matmul(t, n_in, 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
         if (step == 256) /* rows four blocks at a time, to 32; wider ones in tiles */
             for (int64_t nb = 4; nb <= 70; nb += nb < 9 || (nb >= 31 && nb < 38) || nb >= 63 ? 1 : 5)
                 check_matmul(t, nb * step, 19, 1 + 4 * (nb % 2), nb % 3, 19, 2 * (nb % 5));
@@ -377,6 +372,7 @@ static void matmul_of_wide_rows_matches_scalar(void **state)
             for (int64_t n_col = 1; n_col <= 26; n_col++) {
                 static const int64_t widths[] = { 511, 528, 770, 1040, 2047, 2048, 2051, 2064, 2320, 4387 };
                 check_matmul(types[i], widths[n_col % 10], 35 + n_col % 5, n_col, n_col % 3, 35 + n_col % 5, 0);
+                if (SMALL && n_col % 2) continue;
                 check_matmul(types[i], widths[(n_col + 5) % 10], 16 + n_col % 4, 27 - n_col, 0, 16, 0);
             }
     }
@@ -388,7 +384,7 @@ static void matmul_of_many_columns_matches_scalar(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         hn_type t = types[i];
-        int64_t step = geometry_of(t).elems, n_in = step == 256 ? 768 : 32 * 67;
+        int64_t step = geometry_of(t).elems, n_in = step == 256 ? 768 : 32 * (SMALL ? 23 : 67);
         rng_key = 200 + i, rng_at = 0;
         extreme = step != 1; /* a NaN of a float product may have any payload */
         for (int64_t n_col = 1; n_col <= 40; n_col++)
@@ -630,22 +626,65 @@ static void hide(attn_case *c)
     memset(c->v, 0xFF, plane_bytes(c->type, c->d, first));
 }
 
+/* In which ways a level reads a case, a bit each (check_case). The scalar one takes half of the time: under emulation
+ * it is the reference alone; under AddressSanitizer, where its answers are those without it, each of its instructions
+ * is seen by the reference (a token at a time) and by all tokens at once in parts. */
+static unsigned ways_of(hn_cpu_level l)
+{
+    if (alone(l)) return 0;
+    return HN_ASAN && l == HN_CPU_SCALAR ? 1u << 3 : 31;
+}
+
+/* Is `want` the plain softmax, in double, of what the cache holds? */
+static void check_softmax(const attn_case *c, const float *want)
+{
+    const int64_t d = c->d, n_q = c->n_q, d_v = c->d_v ? c->d_v : d;
+    double *s = malloc((size_t)(c->n_kv + c->n_tok) * sizeof *s), o[MAX_D], seen[MAX_D];
+    double *key = held(c, false), *value = held(c, true);
+    for (int64_t r = 0; r < c->n_tok * n_q; r++) {
+        double m = -INFINITY, sum = 0;
+        int64_t keys = c->n_kv + r / n_q, from = c->window && keys > c->window ? keys - c->window : 0;
+        if (from < c->split_first * HN_SPLIT) from = c->split_first * HN_SPLIT;
+        q_seen(c->d_v ? HN_CACHE_F32 : c->type, seen, c->q + r * d, d); /* latent rows: never in integers */
+        keys = keys_of(c, r / n_q);
+
+        for (int64_t t = from; t < keys; t++) {
+            s[t] = 0;
+            for (int64_t i = 0; i < d; i++) s[t] += seen[i] * key[t * d + i];
+            s[t] *= (double)scale_of(c);
+            if (c->cap != 0) s[t] = tanh(s[t] / (double)c->cap) * (double)c->cap;
+            m = s[t] > m ? s[t] : m;
+        }
+        if (c->sink) m = fmax(m, (double)c->sink[r % n_q]);
+        if (c->sink) sum = exp((double)c->sink[r % n_q] - m);
+
+        for (int64_t i = 0; i < d_v; i++) o[i] = 0;
+        for (int64_t t = from; t < keys; t++) {
+            double p = exp(s[t] - m);
+            sum += p;
+            for (int64_t i = 0; i < d_v; i++) o[i] += p * value[t * d + i];
+        }
+        for (int64_t i = 0; i < d_v; i++) assert_true(fabs(o[i] / sum - want[r * d_v + i]) <= 5e-5);
+    }
+    free(s);
+    free(key);
+    free(value);
+}
+
 static void check_case(attn_case c)
 {
-    const hn_cache_type type = c.type;
-    const int64_t d = c.d, n_q = c.n_q, n_tok = c.n_tok, n_kv = c.n_kv, window = c.window;
+    const int64_t n_tok = c.n_tok, n = n_tok * c.n_q * (c.d_v ? c.d_v : c.d);
     fill_case(&c);
     hide(&c);
-    const int64_t d_v = c.d_v ? c.d_v : d;
-    int64_t n = n_tok * n_q * d_v;
     float *want = malloc((size_t)(n + 32) * 4), *out = malloc((size_t)(n + 32) * 4);
     memset(want, CANARY, (size_t)(n + 32) * 4);
     for (int64_t t = 0; t < n_tok; t++) attend(&c, hn_kernels_get(HN_CPU_SCALAR), want + 16, t, t + 1, false, false);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
-        if (!has((hn_cpu_level)l) || !own_attn((hn_cpu_level)l, type, c.d_v > 0)) continue;
+        if (!has((hn_cpu_level)l) || !own_attn((hn_cpu_level)l, c.type, c.d_v > 0)) continue;
         const hn_kernels *k = kernels_of((hn_cpu_level)l);
-        for (int way = 0; way < (alone((hn_cpu_level)l) ? 1 : 5);
-             way++) { /* a token at a time; all at once; in unequal tiles; the same in parts */
+        /* a token at a time; all at once; in unequal tiles; the same two in parts */
+        for (int way = 0; way < 5; way++) {
+            if (!(ways_of((hn_cpu_level)l) >> way & 1)) continue;
             memset(out, CANARY, (size_t)(n + 32) * 4);
             int64_t step = way == 0 ? 1 : way == 1 || way == 3 ? n_tok : 1 + n_tok / 3;
             for (int64_t t = 0; t < n_tok; t += step)
@@ -653,35 +692,7 @@ static void check_case(attn_case c)
             assert_memory_equal(out, want, (size_t)(n + 32) * 4);
         }
     }
-    /* against a plain double softmax of what the cache holds */
-    double *s = malloc((size_t)(n_kv + n_tok) * sizeof *s), o[MAX_D], seen[MAX_D];
-    double *key = held(&c, false), *value = held(&c, true);
-    for (int64_t r = 0; r < n_tok * n_q; r++) {
-        double m = -INFINITY, sum = 0;
-        int64_t keys = n_kv + r / n_q, from = window && keys > window ? keys - window : 0;
-        if (from < c.split_first * HN_SPLIT) from = c.split_first * HN_SPLIT;
-        q_seen(c.d_v ? HN_CACHE_F32 : type, seen, c.q + r * d, d); /* latent rows: never in integers */
-        keys = keys_of(&c, r / n_q);
-        for (int64_t t = from; t < keys; t++) {
-            s[t] = 0;
-            for (int64_t i = 0; i < d; i++) s[t] += seen[i] * key[t * d + i];
-            s[t] *= (double)scale_of(&c);
-            if (c.cap != 0) s[t] = tanh(s[t] / (double)c.cap) * (double)c.cap;
-            m = s[t] > m ? s[t] : m;
-        }
-        if (c.sink) m = fmax(m, (double)c.sink[r % n_q]);
-        if (c.sink) sum = exp((double)c.sink[r % n_q] - m);
-        for (int64_t i = 0; i < d_v; i++) o[i] = 0;
-        for (int64_t t = from; t < keys; t++) {
-            double p = exp(s[t] - m);
-            sum += p;
-            for (int64_t i = 0; i < d_v; i++) o[i] += p * value[t * d + i];
-        }
-        for (int64_t i = 0; i < d_v; i++) assert_true(fabs(o[i] / sum - want[16 + r * d_v + i]) <= 5e-5);
-    }
-    free(s);
-    free(key);
-    free(value);
+    if (!HN_ASAN && !EMULATED) check_softmax(&c, want + 16); /* its bits are the same everywhere */
     free(want);
     free(out);
     free_case(&c);

@@ -7,14 +7,11 @@
 #include "../unit/tiny_rwkv.h"
 #include "engine/engine.h"
 #include "engine/prefix.h"
+#include "../unit/slowed.h"
 
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STEPS = 60 };
-#else
-enum { STEPS = 250 };
-#endif
+enum { STEPS = SLOWED ? 60 : 250 };
 
 static long steps(long unit)
 {

@@ -10,6 +10,7 @@
 #include "engine/scheduler.h"
 #include "../unit/family_vectors.h"
 #include "../unit/tiny_rwkv.h"
+#include "../unit/slowed.h"
 
 enum {
     MOST_CTX = 330,
@@ -22,11 +23,7 @@ enum {
     EOS = 3
 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SCHEDULES = 20 };
-#else
-enum { SCHEDULES = 60 };
-#endif
+enum { SCHEDULES = SLOWED ? 20 : 60 };
 
 static long number(const char *name, long otherwise)
 {

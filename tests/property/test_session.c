@@ -2,6 +2,7 @@
  * in the batch, the way a sequence came about (run, copied, truncated and run again,
  * saved and restored), on every CPU level. Small random files of three families. */
 #include "hone.h"
+#include "../unit/slowed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,11 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { THOROUGH = 0 };
-#else
-enum { THOROUGH = 1 };
-#endif
+enum { THOROUGH = !SLOWED };
 
 enum { N_TOK = 41, N_VOCAB = 300, N_CTX = 96 };
 

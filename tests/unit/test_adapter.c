@@ -3,14 +3,11 @@
  * and nothing of one set of adapters is taken for another's. */
 #include "model/lora.h"
 #include "tiny_rwkv.h"
+#include "slowed.h"
 
 #include <math.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { THOROUGH = 0 };
-#else
-enum { THOROUGH = 1 };
-#endif
+enum { THOROUGH = !SLOWED };
 
 enum { LEN = 40 };
 

@@ -7,6 +7,7 @@
 #include "schema_check.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/roof.h"
+#include "slowed.h"
 #include <math.h>
 
 #include <setjmp.h>
@@ -39,11 +40,7 @@ static hone_status look(void *arg, const hn_bench_entry *e, json_t *record, hone
 }
 
 /* What is only in the full suite, or takes seconds to set up, runs where the sanitizers do not. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOW_TOO = 0 };
-#else
-enum { SLOW_TOO = 1 };
-#endif
+enum { SLOW_TOO = !SLOWED };
 
 /* A model has attention, or a state: what has no subject in it says so. */
 static bool has_no_subject(const char *id, bool recurrent)

@@ -5,6 +5,7 @@
 #endif
 #include "gguf_bytes.h"
 #include "text/chat.h"
+#include "slowed.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -453,6 +454,7 @@ static void injection(void **state)
                 /* RWKV's end of a turn is two newlines: text like any other */
                 if (!hn_vocab_is_control(v, id) && hn_vocab_get_kind(v) == HN_VOCAB_RWKV) continue;
                 special += i == 0;
+                if (SLOWED && (i + (size_t)id) % 4) continue;
                 pairs++;
                 present += structure(list[i].t, v, s, len, false, &dirty, list[i].name);
                 if (clean.n != dirty.n || memcmp(clean.data, dirty.data, clean.n * sizeof *clean.data) != 0)

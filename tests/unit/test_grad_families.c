@@ -4,15 +4,13 @@
  * tests/dev/check_grad_families.py holds every element against PyTorch. */
 #include "family_vectors.h"
 #include "train/train.h"
+#include "slowed.h"
 
 #include <dirent.h>
 #include <math.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STRIDE = 4, TIMES = 1 }; /* each gradient was made under their eyes; the differences are arithmetic */
-#else
-enum { STRIDE = 1, TIMES = 2 };
-#endif
+/* each gradient is made under a sanitizer's eyes; the differences are arithmetic */
+enum { STRIDE = SLOWED ? 4 : 1, TIMES = SLOWED ? 1 : 2 };
 enum { CTX = 64, SECOND = 5, MAX_ROWS = MAX_TOK + SECOND }; /* the vectors' sessions; a second document of so many */
 
 typedef struct documents {

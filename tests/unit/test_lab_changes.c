@@ -1,6 +1,7 @@
 /* Mann-Whitney against scipy 1.17 (exact) and against all dealings counted one by one (ties);
  * steps against every segmentation of short series; false alarms and detections of both. */
 #include "lab/stats/changes.c"
+#include "slowed.h"
 #include <math.h>
 
 #include <setjmp.h>
@@ -128,7 +129,7 @@ static void test_mann_whitney_many(void **state)
 /* The interval holds the true ratio as often as it says; the tests alarm no oftener than they say. */
 static void test_unpaired(void **state)
 {
-    enum { ROUNDS = 2000 };
+    enum { ROUNDS = SLOWED ? 200 : 2000 };
     int covered = 0, slow = 0, fast = 0, within_wrong = 0, different = 0;
     hn_unpaired u;
     for (int r = 0; r < ROUNDS; r++) {
@@ -149,6 +150,7 @@ static void test_unpaired(void **state)
                          HONE_OK); /* of times: as much faster */
         fast += u.p_improved <= 0.05;
     }
+    if (SLOWED) return; /* what follows are laws of large numbers */
     near((double)covered / ROUNDS, 0.957, 0.02);
     assert_true(different <= 0.06 * ROUNDS && different > 0.03 * ROUNDS);
     assert_true(slow <= 0.062 * ROUNDS && slow > 0.03 * ROUNDS);
@@ -245,7 +247,7 @@ static void test_no_step_in_noise(void **state)
     int alarms = 0, all = 0;
     for (int kind = 0; kind < 4; kind++)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
-            for (uint64_t r = 0; r < 100; r++, all++) {
+            for (uint64_t r = 0; r < (SLOWED ? 20 : 100); r++, all++) {
                 double x[200];
                 hn_steps s;
                 seed(r * 100 + (uint64_t)kind * 10 + l);
@@ -261,7 +263,7 @@ static void test_no_step_in_noise(void **state)
 static void test_steps_are_found(void **state)
 {
     int found = 0, there = 0, three = 0;
-    enum { ROUNDS = 100 };
+    enum { ROUNDS = SLOWED ? 12 : 100 };
     for (uint64_t r = 0; r < ROUNDS; r++) {
         double x[120];
         hn_steps s;
@@ -287,7 +289,7 @@ static void test_steps_are_found(void **state)
     }
     print_message("step of 5 deviations: %d of %d found, %d at its place; two steps: %d\n", found, ROUNDS, there,
                   three);
-    assert_true(found >= 97 && there >= 90 && three >= 97);
+    assert_true(found >= 0.97 * ROUNDS && there >= 0.9 * ROUNDS && three >= 0.97 * ROUNDS);
 }
 
 /* Single outliers are none; a level that comes and goes is two; the last three points may be news. */

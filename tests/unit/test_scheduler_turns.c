@@ -1,12 +1,9 @@
 /* Who waits for whom, on a clock that counts rows and steps: short questions pass long ones, answers go on beside
  * prompts, clients come in turn; and what a scheduler refuses or cannot do, in the words and events of hone.h. */
 #include "tiny_rwkv.h"
+#include "slowed.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { LONG = 2000, LATE = 600 };
-#else
-enum { LONG = 8000, LATE = 4000 };
-#endif
+enum { LONG = SLOWED ? 2000 : 8000, LATE = SLOWED ? 600 : 4000 };
 enum { MOST_ASKED = 24, SHORT = 40 };
 
 typedef struct caller {

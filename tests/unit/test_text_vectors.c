@@ -5,6 +5,7 @@
 #endif
 #include "growth.h"
 #include "text/text.h"
+#include "slowed.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -262,11 +263,7 @@ static void monotonous(void **state)
 {
     static const char *const unit[] = { "a", "A",         " ",  "\n", "\xE4\xB8\xAD", "\xCC\x81", "7",
                                         "'", "a\xCC\x81", " a", "<",  "\xFF",         "=",        "\xF0\x9F\x98\x80" };
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    enum { SIZE = 1 << 16 };
-#else
-    enum { SIZE = 1 << 20 };
-#endif
+    enum { SIZE = SLOWED ? 1 << 16 : 1 << 18 };
     char *text = malloc(SIZE);
     assert_non_null(text);
     for (int k = 0; k < N_NAMES; k++) {
