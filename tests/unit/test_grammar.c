@@ -2,6 +2,7 @@
  * over small vocabularies against trying every token, rollback and clones, and picks with masks and bias. */
 #include "base/base.h"
 #include "text/machine.h"
+#include "slowed.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -314,7 +315,7 @@ static void texts_end_within_their_tokens(void **state)
     for (size_t i = 0; i < N_FORMS + N_MORE; i++) {
         hone_grammar *g =
             i < N_FORMS ? compile(forms[i].kind, forms[i].text) : compile(HONE_GRAMMAR_JSON_SCHEMA, more[i - N_FORMS]);
-        for (uint64_t seed = 0; seed < 5; seed++) {
+        for (uint64_t seed = 0; seed < (SLOWED ? 2 : 5); seed++) {
             hn_matcher *m;
             uint32_t need, ahead;
             assert_int_equal(hn_matcher_new(&m, g, &t, NULL), HONE_OK);

@@ -4,6 +4,7 @@
  * used where no published numbers exist: odd sizes, one head and many, other files. And
  * one answer: the bytes of logits and states, however the tokens came. */
 #include "rwkv_reference.h"
+#include "slowed.h"
 
 /* ---- published numbers ----------------------------------------------------------------------------- */
 
@@ -213,7 +214,7 @@ static void types(void **state)
     } kinds[] = { { HN_F16, 1e-5 },  { HN_BF16, 1e-5 }, { HN_Q8_0, 3e-2 },
                   { HN_Q4_0, 3e-2 }, { HN_Q4_K, 3e-2 }, { HN_Q6_K, 3e-2 } };
     for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k += SLOWED ? 2 : 1) {
             tiny *m = rw_new(&list[i]);
             double e, es;
             big_matrices_as(m, kinds[k].type);
