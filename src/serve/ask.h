@@ -132,7 +132,7 @@ typedef struct hn_ask {
     int64_t reasoning_budget; /* tokens; -1: no end */
 
     /* how it is answered */
-    bool stream, include_usage, include_progress, timings_per_token, return_tokens, return_context;
+    bool stream, include_usage, include_progress, timings_per_token, return_tokens, return_context, return_prompt;
     bool cache;    /* share with what was computed before */
     uint64_t salt; /* share only where this is the same; 0: with all */
     int32_t slot;  /* -1: any */
@@ -213,7 +213,8 @@ typedef struct hn_say {
     double ms;
     hn_why why;
     const char *stop_word;
-    const int32_t *ids; /* END, where return_context: [n_ids] of prompt and answer */
+    const int32_t *ids; /* END, where return_context: [n_ids] of prompt and answer; where return_prompt, text is the
+                           text of the prompt's tokens */
     size_t n_ids;
     /* of this choice: END always; TEXT so far, where timings_per_token (may be there always); PROGRESS: what is done */
     const hn_usage *usage;

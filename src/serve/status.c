@@ -3,6 +3,7 @@
 
 #include "serve/orders.h"
 #include "serve/page.h"
+#include "serve/voice_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -195,6 +196,9 @@ static void write_defaults(hn_bytes *o, const hn_server *s, int32_t n_ctx)
     f32_field(o, "presence_penalty", d->presence_penalty);
     f32_field(o, "frequency_penalty", d->frequency_penalty);
     hn_bytes_int_member(o, "max_tokens", -1);
+    hn_bytes_int_member(o, "n_predict", -1);
+    hn_bytes_text(o, ",");
+    hn_part_absent(o);
     hn_bytes_text(o, "}}");
 }
 
@@ -218,6 +222,11 @@ static void open_props(hn_bytes *o, const hn_server *s, const hn_book *b, int32_
     hn_bytes_text_member(o, "model_alias", b->name);
     hn_bytes_text_member(o, "model_path", hn_shelf_file_name(b->path));
     bool_field(o, "is_sleeping", !n_ctx);
+    hn_bytes_name(o, "modalities");
+    hn_bytes_text(o, "{\"vision\":false,\"audio\":false,\"video\":false}");
+    bool_field(o, "endpoint_slots", s->p.slots);
+    bool_field(o, "endpoint_metrics", s->p.metrics);
+    bool_field(o, "endpoint_props", false); /* POST /props */
     hn_bytes_text_member(o, "build_info", hone_build_info());
     hn_bytes_text_member(o, "version", hone_version());
 }

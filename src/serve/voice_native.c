@@ -9,7 +9,6 @@
 typedef struct native_own {
     const char *const *fields; /* [n_fields] of response_fields; 0: all */
     size_t n_fields;
-    const char *prompt; /* as JSON */
     const char *grammar;
     bool probs; /* n_probs */
     bool one;   /* one answer: no array */
@@ -33,6 +32,7 @@ static const hn_field native_fields[] = {
     { .name = "response_fields", .kind = HN_FIELD_LATER },
     { .name = "n_predict", .kind = HN_FIELD_CALL, .fn = hn_field_max_native },
     { .name = "max_tokens", .kind = HN_FIELD_CALL, .fn = hn_field_max_native },
+    { .name = "n_cmpl", .kind = HN_FIELD_CALL, .fn = hn_field_n },
     { .name = "n_probs", .kind = HN_FIELD_CALL, .fn = read_probs },
     { .name = "logprobs", .kind = HN_FIELD_CALL, .fn = read_probs },
     { .name = "post_sampling_probs", .kind = HN_FIELD_BOOL, HN_AT(post_sampling_probs) },
@@ -119,7 +119,8 @@ static bool read_body(hn_fields *f)
     own->probs = a->top_logprobs >= 0;
     own->one = a->n == 1 && a->n_prompt <= 1;
     own->grammar = a->has_form && a->form.kind == HONE_GRAMMAR_GBNF ? a->form.text : "";
-    return hn_field_json(f, prompt, &own->prompt);
+    a->return_prompt = true;
+    return true;
 }
 
 static bool parse_as(hn_ask *a, hn_ask_kind kind, const char *body, size_t len, const hn_limits *l, hn_refusal *r)
@@ -161,7 +162,8 @@ static void sampling(hn_bytes *o, const hone_sampler_params *p, uint64_t seed)
     real(o, "repeat_penalty", p->repeat_penalty);
     real(o, "presence_penalty", p->presence_penalty);
     real(o, "frequency_penalty", p->frequency_penalty);
-    hn_bytes_text(o, ",\"samplers\":[\"penalties\",\"top_k\",\"top_p\",\"min_p\",\"temperature\"]");
+    hn_bytes_text(o, ",\"samplers\":[\"penalties\",\"top_k\",\"top_p\",\"min_p\",\"temperature\"],");
+    hn_part_absent(o);
 }
 
 static void settings(hn_bytes *o, const hn_ask *a, const hn_usage *u)
@@ -242,7 +244,6 @@ static const char *stop_type(const hn_say *end)
 /* The part of an answer's end that is no text, without brackets. */
 static void last_fields(hn_bytes *o, const hn_ask *a, const hn_head *h, const hn_say *end, bool has_new_line)
 {
-    const native_own *own = a->own;
     const hn_usage *u = hn_say_usage(end);
     hn_bytes_printf(o, ",\"id_slot\":%d,\"stop\":true", end->slot);
     hn_part_text(o, "model", h->model);
@@ -251,7 +252,7 @@ static void last_fields(hn_bytes *o, const hn_ask *a, const hn_head *h, const hn
     hn_bytes_text(o, ",\"generation_settings\":");
     settings(o, a, u);
     hn_bytes_text(o, ",\"prompt\":");
-    hn_bytes_text(o, own->prompt);
+    hn_bytes_json(o, end->text ? end->text : "", end->len);
     hn_bytes_printf(o, ",\"has_new_line\":%s,\"truncated\":%s", truth(has_new_line),
                     truth(end->truncated || end->why == HN_WHY_CONTEXT));
     hn_part_text(o, "stop_type", stop_type(end));

@@ -175,12 +175,80 @@ static void test_sampling(void **state)
     assert_true(a.bias[2].id == 7 && a.sampling.top_k == 0 && a.n_stops == 1);
     hn_ask_free(&a);
 
+    /* keys that are no numbers are texts, as llama-server has it */
+    get(&a, "/completion", TEXT(",\"logit_bias\":{\" word\":-3,\"7\":2,\"2x\":false}"));
+    assert_true(a.n_bias == 3 && a.bias[0].bias == -3 && a.bias[1].id == 7 && !a.bias[1].text);
+    assert_string_equal(a.bias[0].text, " word");
+    assert_string_equal(a.bias[2].text, "2x");
+    hn_ask_free(&a);
+
     /* samplers that hone lacks, asking for nothing */
     get(&a, "/completion",
         TEXT(",\"mirostat\":0,\"xtc_probability\":0.0,\"dry_multiplier\":0,\"typical_p\":1.0,\"dynatemp_range\":0,"
-             "\"top_n_sigma\":-1,\"samplers\":[],\"mirostat_tau\":5,\"dry_base\":1.75,\"n_predict\":-1"));
+             "\"top_n_sigma\":-1,\"mirostat_tau\":5,\"dry_base\":1.75,\"n_predict\":-1"));
     assert_string_equal(a.ignored, "");
     assert_int_equal(a.max_tokens, -1);
+    hn_ask_free(&a);
+}
+
+/* llama-server's `samplers`: these alone, and in an order that is hone's where it matters. */
+static void test_samplers(void **state)
+{
+#define SAMPLING                                                                           \
+    "\"temperature\":0.5,\"top_k\":7,\"top_p\":0.5,\"min_p\":0.25,\"repeat_penalty\":1.5," \
+    "\"presence_penalty\":1,\"frequency_penalty\":2"
+    static const struct {
+        const char *fields;
+        float temp, top_p, min_p, repeat, presence, frequency;
+        int32_t top_k;
+    } chains[] = {
+        /* the default of llama-server, as its clients send it back */
+        { "\"samplers\":[\"penalties\",\"dry\",\"top_n_sigma\",\"top_k\",\"typ_p\",\"top_p\",\"min_p\",\"xtc\","
+          "\"temperature\"]," SAMPLING,
+          0.5f, 0.5f, 0.25f, 1.5f, 1, 2, 7 },
+        { SAMPLING ",\"samplers\":\"edskypmxt\"", 0.5f, 0.5f, 0.25f, 1.5f, 1, 2, 7 },
+        { "\"samplers\":[\"top_k\",\"temperature\"]," SAMPLING, 0.5f, 1, 0, 1, 0, 0, 7 },
+        { SAMPLING ",\"samplers\":[\"nucleus\"]", 1, 0.5f, 0, 1, 0, 0, 0 },
+        { SAMPLING ",\"samplers\":\"em\"", 1, 1, 0.25f, 1.5f, 1, 2, 0 },
+        { SAMPLING ",\"samplers\":[]", 1, 1, 0, 1, 0, 0, 0 },
+        /* another order, of such as change nothing there */
+        { "\"samplers\":[\"temp\",\"min-p\",\"penalties\"],\"temperature\":1,\"min_p\":0.25", 1, 1, 0.25f, 1, 0, 0, 0 },
+        { "\"samplers\":[\"temperature\",\"top_p\",\"top_k\"],\"temperature\":0", 0, 0.95f, 0, 1, 0, 0, 40 },
+    };
+    static const char *const routes[] = { "/completion", "/v1/chat/completions", "/v1/messages" };
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        for (size_t r = 0; r < 3; r++) {
+            hn_ask a;
+            char body[512];
+            snprintf(body, sizeof body,
+                     "{\"prompt\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":4,%s}",
+                     chains[i].fields);
+            get(&a, routes[r], body);
+            assert_true(a.sampling.temp == chains[i].temp && a.sampling.top_p == chains[i].top_p);
+            assert_true(a.sampling.min_p == chains[i].min_p && a.sampling.top_k == chains[i].top_k);
+            assert_true(a.sampling.repeat_penalty == chains[i].repeat);
+            assert_true(a.sampling.presence_penalty == chains[i].presence);
+            assert_true(a.sampling.frequency_penalty == chains[i].frequency);
+            hn_ask_free(&a);
+        }
+    }
+}
+
+/* -1 is what the context holds, and no second opinion beside another field. */
+static void test_limits_of_tokens(void **state)
+{
+    hn_ask a;
+    get(&a, "/v1/chat/completions", CHAT(",\"max_tokens\":-1"));
+    assert_int_equal(a.max_tokens, -1);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"n_predict\":-1,\"max_tokens\":4"));
+    assert_int_equal(a.max_tokens, 4);
+    hn_ask_free(&a);
+    get(&a, "/v1/completions", TEXT(",\"max_tokens\":4,\"n_predict\":-1"));
+    assert_int_equal(a.max_tokens, 4);
+    hn_ask_free(&a);
+    get(&a, "/completion", TEXT(",\"max_tokens\":4,\"n_predict\":-2,\"n_cmpl\":3"));
+    assert_true(a.max_tokens == 4 && a.n == 3);
     hn_ask_free(&a);
 }
 
@@ -587,7 +655,7 @@ static void test_words(void **state)
     hn_bytes_add(&o, "", 1);
     assert_non_null(strstr(o.p, "exceeds the available context size"));
     assert_non_null(strstr(o.p,
-                           "\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"context_length_exceeded\","
+                           "\"type\":\"exceed_context_size_error\",\"param\":null,\"code\":\"context_length_exceeded\","
                            "\"n_prompt_tokens\":5000,\"n_ctx\":4096}}"));
     hn_bytes_free(&o);
 
@@ -628,11 +696,14 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_json),    cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_tools),      cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_depth),      cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_samplers),   cmocka_unit_test(test_limits_of_tokens),
+        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_strict),     cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
