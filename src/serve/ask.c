@@ -158,6 +158,7 @@ static const struct {
     { "/api/chat", &hn_voice_ollama_chat, true },
     { "/api/generate", &hn_voice_ollama_generate, true },
     { "/api/embed", &hn_voice_ollama_embed, true },
+    { "/api/embeddings", &hn_voice_ollama_embedding, true },
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 

@@ -9,7 +9,7 @@
 extern const hn_voice hn_voice_chat, hn_voice_chat_count, hn_voice_text, hn_voice_responses, hn_voice_responses_count,
     hn_voice_messages, hn_voice_messages_count, hn_voice_native, hn_voice_infill, hn_voice_tokenize,
     hn_voice_detokenize, hn_voice_template, hn_voice_embed, hn_voice_native_embed, hn_voice_rerank,
-    hn_voice_ollama_chat, hn_voice_ollama_generate, hn_voice_ollama_embed;
+    hn_voice_ollama_chat, hn_voice_ollama_generate, hn_voice_ollama_embed, hn_voice_ollama_embedding;
 
 extern const char hn_sse[]; /* "text/event-stream" */
 

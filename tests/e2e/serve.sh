@@ -101,8 +101,15 @@ start -m "$M" --port 0 --ollama
 answers "ollama's clients are answered" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
 answers "and find the models" '"name":"hone-chat"' GET /api/tags
+answers "with the digest that they cut" '"digest":"[0-9a-f]\{64\}"' GET /api/tags
+answers "of those in memory, too" '"digest":"[0-9a-f]\{64\}"' GET /api/ps
+answers "and what a model is" '"capabilities":\["completion"' POST /api/show '{"model":"hone-chat"}'
+cp "$T/said" "$T/shown"
 answers "as they have it, a model is let go" '"done_reason":"unload"' POST /api/generate '{"model":"x","keep_alive":0}'
 answers "and is not there then" '"status":{"value":"unloaded"}' GET /v1/models
+answers "what it is is told then, too" '"capabilities":' POST /api/show '{"model":"hone-chat"}'
+same "... the same" "$T/shown" "$T/said"
+answers "and nothing is loaded for that" '"status":{"value":"unloaded"}' GET /v1/models
 answers "until somebody asks again" '"done":true' POST /api/generate \
     '{"model":"x","prompt":"Once","stream":false,"options":{"num_predict":2}}'
 ended "it ends, too" TERM

@@ -474,6 +474,13 @@ static void test_other_apis(void **state)
     get(&a, "/api/generate", "{\"prompt\":\"a\",\"suffix\":\"b\"}");
     assert_int_equal(a.kind, HN_ASK_INFILL);
     hn_ask_free(&a);
+    get(&a, "/api/embeddings", "{\"prompt\":\"a\",\"options\":{\"num_ctx\":4}}");
+    assert_true(a.kind == HN_ASK_EMBED && a.n_prompt == 1 && a.truncate && a.add_special);
+    assert_string_equal(a.prompt->text, "a");
+    hn_ask_free(&a);
+    get(&a, "/api/embeddings", "{\"model\":\"m\"}");
+    assert_int_equal(a.kind, HN_ASK_LOAD);
+    hn_ask_free(&a);
     get(&a, "/api/embed", "{\"input\":[\"a\",\"b\"],\"dimensions\":5}");
     assert_true(a.kind == HN_ASK_EMBED && a.n_prompt == 2 && a.truncate && a.dimensions == 5);
     hn_ask_free(&a);

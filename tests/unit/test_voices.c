@@ -768,6 +768,8 @@ static void test_found(void **state)
              "{\"index\":1,\"relevance_score\":0.75}]}");
     found_is("/rerank", "{\"query\":\"q\",\"texts\":[\"x\",\"y\",\"z\"],\"top_n\":2,\"return_text\":true}", &f,
              "[{\"index\":1,\"score\":0.75,\"text\":\"y\"},{\"index\":0,\"score\":0.5,\"text\":\"x\"}]");
+    found_is("/api/embeddings", "{\"prompt\":\"a\"}", &f, "{\"embedding\":[1.0,-0.5]}");
+    found_is("/api/embeddings", "{\"prompt\":\"\"}", &f, "{\"embedding\":[]}");
     found_is("/api/embed", "{\"input\":[\"a\",\"b\"]}", &f,
              "{\"model\":\"tiny "
              "\\\"q\\\"\",\"embeddings\":[[1.0,-0.5],[0.1,0.0]],\"total_duration\":1500000,\"load_duration\":0,"
