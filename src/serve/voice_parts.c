@@ -180,6 +180,17 @@ void hn_part_timings(hn_bytes *o, const hn_usage *u)
     hn_bytes_text(o, "}");
 }
 
+void hn_part_chunk_timings(hn_bytes *o, const hn_ask *a, const hn_say *s)
+{
+    bool last = s->kind == HN_SAY_END && !a->include_usage;
+    if (!s->usage || (!a->timings_per_token && !last)) return;
+    hn_bytes_text(o, ",");
+    hn_part_timings(o, s->usage);
+    if (!last) return;
+    hn_bytes_text(o, ",");
+    hn_part_hone(o, s->usage);
+}
+
 void hn_part_absent(hn_bytes *o)
 {
     hn_bytes_text(o, "\"dynatemp_range\":0.0,\"dynatemp_exponent\":1.0,\"top_n_sigma\":-1.0,\"typical_p\":1.0,"
