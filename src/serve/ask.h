@@ -145,6 +145,7 @@ typedef struct hn_ask {
     /* EMBED, RERANK */
     bool base64;
     int32_t dimensions; /* 0: all */
+    int32_t norm;       /* that is 1 of a vector: 2, Euclid's; -1: as it comes; 0: the greatest number is 32760; or p */
     int32_t top_n;      /* 0: all */
     bool return_documents, truncate;
     bool flat_scores; /* RERANK: in the shape that text-embeddings-inference has */

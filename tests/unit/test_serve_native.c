@@ -529,6 +529,51 @@ static void rows_of_tokens(void **state)
 }
 
 /* Parts of a text are the text. */
+/* llama-server's embd_normalize: which norm is 1. */
+static void norms_of_vectors(void **state)
+{
+    static const struct {
+        const char *path, *more;
+        int norm;
+        size_t n;
+    } rows[] = { { "/embedding", ",\"embd_normalize\":0", 0, 32 },
+                 { "/embedding", ",\"embd_normalize\":1", 1, 32 },
+                 { "/embeddings", ",\"embd_normalize\":3", 3, 32 },
+                 { "/v1/embeddings", ",\"embd_normalize\":1,\"dimensions\":8", 1, 8 } };
+    running r = { .path = make_bert("norms.gguf", "", 2) };
+    char body[200];
+    start(&r, 2);
+    json_t *raw = ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"bafo\",\"embd_normalize\":-1}", 200),
+           *usual = ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"bafo\"}", 200),
+           *two = ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"bafo\",\"embd_normalize\":2}", 200);
+    const json_t *v = json_object_get(json_array_get(json_object_get(raw, "data"), 0), "embedding");
+    assert_true(json_array_size(v) == 32 && fabs(squares(v) - 1) > 1e-3);
+    assert_true(json_equal(json_object_get(usual, "data"), json_object_get(two, "data")));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(body, sizeof body, "{\"input\":\"bafo\"%s}", rows[i].more);
+        json_t *o = ask_json(r.port, "POST", rows[i].path, body, 200);
+        bool own = rows[i].path[1] == 'e';
+        const json_t *e = json_object_get(json_array_get(own ? o : json_object_get(o, "data"), 0), "embedding");
+        if (own) e = json_array_get(e, 0);
+        double sum = 0, most = 0;
+        assert_int_equal(json_array_size(e), rows[i].n);
+        double scale = json_number_value(json_array_get(e, 0)) / json_number_value(json_array_get(v, 0));
+        for (size_t k = 0; k < rows[i].n; k++) {
+            double x = json_number_value(json_array_get(e, k));
+            assert_true(fabs(x - scale * json_number_value(json_array_get(v, k))) <= 1e-5 * fabs(x));
+            sum += pow(fabs(x), rows[i].norm ? rows[i].norm : 1);
+            most = fabs(x) > most ? fabs(x) : most;
+        }
+        assert_true(fabs((rows[i].norm ? sum : most / 32760) - 1) < 1e-5);
+        json_decref(o);
+    }
+    json_decref(ask_json(r.port, "POST", "/embedding", "{\"input\":\"fa\",\"embd_normalize\":-2}", 400));
+    json_decref(raw);
+    json_decref(usual);
+    json_decref(two);
+    stop(&r);
+}
+
 static void vectors_of_parts(void **state)
 {
     running r = { .path = make_bert("cls.gguf", "", 2) };
@@ -589,6 +634,7 @@ int main(void)
                                         cmocka_unit_test(settings_of_a_sleeping_model),
                                         cmocka_unit_test(nothing_loads_by_itself),
                                         cmocka_unit_test(rows_of_tokens),
+                                        cmocka_unit_test(norms_of_vectors),
                                         cmocka_unit_test(vectors_of_parts),
                                         cmocka_unit_test(scores_in_two_shapes) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
