@@ -111,7 +111,6 @@ extern const hn_field hn_fields_usual[];    /* model, stream, stream_options, us
 extern const hn_field hn_fields_chat[];     /* messages, tools, reasoning … of OpenAI's chat */
 
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path);
-bool hn_field_n(hn_fields *f, const json_t *v, const char *path);
 bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path);               /* -1 … */
 bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path);               /* -2 … */
 bool hn_field_prompts(hn_fields *f, const json_t *v, const char *path, size_t most);     /* to ask->prompt */

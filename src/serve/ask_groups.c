@@ -157,7 +157,7 @@ static bool read_top_k(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
-bool hn_field_n(hn_fields *f, const json_t *v, const char *path)
+static bool read_n(hn_fields *f, const json_t *v, const char *path)
 {
     int64_t n;
     if (!hn_field_int(f, v, path, 1, f->limits->n_slots, &n)) return false;
@@ -288,7 +288,8 @@ const hn_field hn_fields_sampling[] = {
     { CALL("seed", read_seed) },
     { CALL("stop", hn_field_stop) },
     { CALL("logit_bias", read_bias) },
-    { CALL("n", hn_field_n) },
+    { CALL("n", read_n) },
+    { CALL("n_cmpl", read_n) }, /* llama-server's name of it */
 
     /* samplers of others: what asks for nothing passes, and then so do their details */
     { NEUTRAL("mirostat", 0, 0, CHAIN) },

@@ -32,7 +32,6 @@ static const hn_field native_fields[] = {
     { .name = "response_fields", .kind = HN_FIELD_LATER },
     { .name = "n_predict", .kind = HN_FIELD_CALL, .fn = hn_field_max_native },
     { .name = "max_tokens", .kind = HN_FIELD_CALL, .fn = hn_field_max_native },
-    { .name = "n_cmpl", .kind = HN_FIELD_CALL, .fn = hn_field_n },
     { .name = "n_probs", .kind = HN_FIELD_CALL, .fn = read_probs },
     { .name = "logprobs", .kind = HN_FIELD_CALL, .fn = read_probs },
     { .name = "post_sampling_probs", .kind = HN_FIELD_BOOL, HN_AT(post_sampling_probs) },

@@ -224,6 +224,13 @@ static const refused_case refused_cases[] = {
     CHAT_BAD("\"samplers\":[1]", TYPE, "samplers[0]"),
     CHAT_BAD("\"samplers\":{\"top_k\":1}", TYPE, "samplers"),
 
+    CHAT_BAD("\"parse_tool_calls\":false", NOT, "parse_tool_calls"),
+    CHAT_BAD("\"generation_prompt\":\"So\"", NOT, "generation_prompt"),
+    CHAT_BAD("\"reasoning_budget_message\":\"So\"", NOT, "reasoning_budget_message"),
+    CHAT_BAD("\"post_sampling_probs\":true", NOT, "post_sampling_probs"),
+    CHAT_BAD("\"echo\":true", NOT, "echo"),
+    CHAT_BAD("\"n_probs\":21", RANGE, "n_probs"),
+
     /* log-probabilities and streams */
     CHAT_BAD("\"logprobs\":1", TYPE, "logprobs"),
     CHAT_BAD("\"top_logprobs\":5", NOT, "top_logprobs"),

@@ -234,6 +234,24 @@ static void test_samplers(void **state)
     }
 }
 
+/* llama-server's names of what others call otherwise, and its fields that ask for nothing. */
+static void test_native_names(void **state)
+{
+    hn_ask a;
+    get(&a, "/v1/chat/completions",
+        CHAT(",\"n_probs\":3,\"n_cmpl\":2,\"reasoning_budget_tokens\":7,\"parse_tool_calls\":true,\"echo\":false,"
+             "\"generation_prompt\":\"\",\"reasoning_budget_message\":\"\",\"post_sampling_probs\":false"));
+    assert_true(a.top_logprobs == 3 && a.n == 2 && a.reasoning_budget == 7);
+    assert_string_equal(a.ignored, "");
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":2,\"n_probs\":3"));
+    assert_int_equal(a.top_logprobs, 2);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"n_probs\":0"));
+    assert_int_equal(a.top_logprobs, -1);
+    hn_ask_free(&a);
+}
+
 /* -1 is what the context holds, and no second opinion beside another field. */
 static void test_limits_of_tokens(void **state)
 {
@@ -703,14 +721,12 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),
-        cmocka_unit_test(test_depth),      cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_samplers),   cmocka_unit_test(test_limits_of_tokens),
-        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),
-        cmocka_unit_test(test_strict),     cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_words),      cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_json),      cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_sampling),     cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_samplers), cmocka_unit_test(test_native_names), cmocka_unit_test(test_limits_of_tokens),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_tools),        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_programs), cmocka_unit_test(test_other_apis),   cmocka_unit_test(test_many),
+        cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
