@@ -477,17 +477,17 @@ static void adapters(hn_server *s, hn_exchange *x)
     hn_book *b;
     const char *adapter, *name = NULL;
     if (!hn_exchange_query(x, "model", &name)) name = NULL;
-    bool ok = hn_shelf_find(s->shelf, name, &b, &adapter, &r);
+    bool ok = hn_shelf_find(s->shelf, name, &b, &adapter, &r), sets = strcmp(hn_exchange_method(x), "POST") == 0;
     hn_adapter_list *list = ok ? hn_book_adapters(b) : NULL;
-    if (ok && strcmp(hn_exchange_method(x), "POST") == 0) ok = set_scales(s, x, list, &r);
+    if (ok && sets) ok = set_scales(s, x, list, &r);
     if (!ok) {
         hn_serve_refuse(s, x, &r);
         hn_tally_answer(s->tally, "/lora-adapters", r.status);
         return;
     }
-    hn_bytes_text(&o, "[");
-    if (list) hn_adapter_list_each(list, write_adapter, &o);
-    hn_bytes_text(&o, "]");
+    hn_bytes_text(&o, sets ? "{\"success\":true}" : "[");
+    if (list && !sets) hn_adapter_list_each(list, write_adapter, &o);
+    hn_bytes_text(&o, sets ? "" : "]");
     hn_serve_json(s, x, "/lora-adapters", &o);
 }
 

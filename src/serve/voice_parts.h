@@ -54,7 +54,8 @@ void hn_part_hone(hn_bytes *o, const hn_usage *u);
 /* The same, each behind a comma, in a chunk of OpenAI's streams whose last say is s: timings where each piece is to have
  * them, and both at the end of a choice where no chunk of usage follows. */
 void hn_part_chunk_timings(hn_bytes *o, const hn_ask *a, const hn_say *s);
-void hn_part_absent(hn_bytes *o); /* settings of llama-server that hone has not: as they are there where they are off */
+/* Settings of llama-server that hone has not: as they are there where they are off. */
+void hn_part_absent(hn_bytes *o);
 void hn_part_progress(hn_bytes *o, const hn_say *s);
 /* Entries of tokens [n], parted by commas: token, logprob, bytes and top_logprobs, with id where ids. */
 void hn_part_tokens(hn_bytes *o, const hn_said_token *t, size_t n, bool ids, bool probs);
