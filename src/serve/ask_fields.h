@@ -38,6 +38,7 @@ typedef struct hn_fields {
     int32_t top;                  /* top_logprobs; -1: not said */
     bool stream_options;          /* were given */
     bool has_chain;               /* samplers was given: these alone, in this order */
+    bool infill;                  /* llama-server's sampler of this name was among them */
     uint8_t chain[16];
     size_t n_chain;
 } hn_fields;

@@ -189,9 +189,18 @@ static const struct {
 static bool add_stage(hn_fields *f, const char *name, char letter, const char *path, const json_t *v)
 {
     size_t i = 0, n = sizeof samplers / sizeof *samplers;
+    if (name ? strcmp(name, "infill") == 0 : letter == 'i') {
+        if (f->ask->kind != HN_ASK_INFILL) return hn_field_refused(f, path, "infill is for /infill; " CHAIN);
+        f->infill = true;
+        return true;
+    }
     while (i < n && (name ? strcmp(name, samplers[i].name) != 0 : !letter || letter != samplers[i].letter)) i++;
-    if (i == n)
-        return hn_field_range(f, path, v, "penalties, top_k, top_p, min_p, temperature, or others that are off");
+    if (i == n) { /* passed over, as llama-server does: what is wanted of it stands in a field of its own */
+        if (f->limits->strict_fields)
+            return hn_field_range(f, path, v, "penalties, top_k, top_p, min_p, temperature, or others that are off");
+        hn_field_ignored(f, path);
+        return true;
+    }
     if (samplers[i].stage != ANOTHER) {
         if (f->n_chain == sizeof f->chain) return hn_field_refused(f, path, CHAIN);
         f->chain[f->n_chain++] = (uint8_t)samplers[i].stage;
@@ -244,6 +253,10 @@ bool hn_fields_chain(hn_fields *f)
     p->top_p = 1;
     p->min_p = 0;
     p->temp = 1;
+    if (f->infill) { /* it leaves a few likely tokens: in its place the likeliest */
+        p->temp = 0;
+        hn_field_ignored(f, "samplers[infill]");
+    }
     for (size_t i = 0; i < f->n_chain; i++)
         if (f->chain[i] == TEMPERATURE) p->temp = asked.temp; /* 0: the others but penalties are without effect */
     for (size_t i = 0; i < f->n_chain; i++) {

@@ -39,6 +39,22 @@ static const hn_field native_fields[] = {
     { 0 },
 };
 
+/* A wish that hone does not fulfil, of which editors that ask for infills say it with each: it is named. */
+static bool read_wish(hn_fields *f, const json_t *v, const char *path)
+{
+    int64_t n;
+    if (!hn_field_int(f, v, path, -1, INT64_MAX, &n)) return false;
+    if (n > 0 && f->limits->strict_fields) return hn_field_refused(f, path, NULL);
+    if (n > 0) hn_field_ignored(f, path);
+    return true;
+}
+
+static const hn_field infill_fields[] = {
+    { .name = "t_max_predict_ms", .kind = HN_FIELD_CALL, .fn = read_wish },
+    { .name = "n_indent", .kind = HN_FIELD_CALL, .fn = read_wish },
+    { 0 },
+};
+
 static bool read_response_fields(hn_fields *f, native_own *own)
 {
     char at[HN_ASK_PATH];
@@ -99,9 +115,14 @@ static bool read_gap(hn_fields *f)
 
 static bool read_body(hn_fields *f)
 {
-    static const hn_field *const tables[] = { native_fields,   hn_fields_usual, hn_fields_sampling,
-                                              hn_fields_forms, hn_fields_own,   NULL };
     hn_ask *a = f->ask;
+    const hn_field *const tables[] = { a->kind == HN_ASK_INFILL ? infill_fields : native_fields,
+                                       native_fields,
+                                       hn_fields_usual,
+                                       hn_fields_sampling,
+                                       hn_fields_forms,
+                                       hn_fields_own,
+                                       NULL };
     const json_t *prompt = hn_field_get(f->root, "prompt");
     native_own *own = hn_arena_alloc(a->arena, sizeof *own);
     if (!own) return hn_field_lost(f);

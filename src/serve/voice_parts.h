@@ -51,8 +51,8 @@ void hn_arguments_object(hn_bytes *o, const char *s, size_t n);
 void hn_part_usage(hn_bytes *o, const hn_usage *u);
 void hn_part_timings(hn_bytes *o, const hn_usage *u);
 void hn_part_hone(hn_bytes *o, const hn_usage *u);
-/* The same, each behind a comma, in a chunk of OpenAI's streams whose last say is s: timings where each piece is to have
- * them, and both at the end of a choice where no chunk of usage follows. */
+/* The same, each behind a comma, in a chunk of OpenAI's streams whose last say is s: timings where each piece is to
+ * have them, and both at the end of a choice where no chunk of usage follows. */
 void hn_part_chunk_timings(hn_bytes *o, const hn_ask *a, const hn_say *s);
 /* Settings of llama-server that hone has not: as they are there where they are off. */
 void hn_part_absent(hn_bytes *o);

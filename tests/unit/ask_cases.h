@@ -219,8 +219,8 @@ static const refused_case refused_cases[] = {
     CHAT_BAD("\"samplers\":[\"min_p\",\"min_p\"]", NOT, "samplers"),
     CHAT_BAD("\"samplers\":[\"top_k\",\"penalties\"],\"repeat_penalty\":1.1", NOT, "samplers"),
     CHAT_BAD("\"samplers\":\"pk\"", NOT, "samplers"),
-    CHAT_BAD("\"samplers\":\"kq\"", RANGE, "samplers"),
-    CHAT_BAD("\"samplers\":[\"top_k\",\"infill\"]", RANGE, "samplers[1]"),
+    CHAT_BAD("\"samplers\":\"ki\"", NOT, "samplers"),
+    CHAT_BAD("\"samplers\":[\"top_k\",\"infill\"]", NOT, "samplers[1]"),
     CHAT_BAD("\"samplers\":[1]", TYPE, "samplers[0]"),
     CHAT_BAD("\"samplers\":{\"top_k\":1}", TYPE, "samplers"),
 

@@ -234,6 +234,34 @@ static void test_samplers(void **state)
     }
 }
 
+/* What llama.vim sends with each infill, and to have its files read ahead. */
+static void test_editors(void **state)
+{
+#define GAP "{\"input_prefix\":\"a\",\"input_suffix\":\"b\",\"prompt\":\"c\",\"stream\":false,\"cache_prompt\":true,"
+    hn_ask a;
+    get(&a, "/infill",
+        GAP "\"input_extra\":[{\"text\":\"x\",\"time\":[1,2],\"filename\":\"f.c\"}],\"n_predict\":128,\"n_indent\":4,"
+            "\"top_k\":40,\"top_p\":0.99,\"samplers\":[\"top_k\",\"top_p\",\"infill\"],\"t_max_prompt_ms\":500,"
+            "\"t_max_predict_ms\":500,\"response_fields\":[\"content\",\"timings/prompt_n\",\"truncated\"]}");
+    assert_true(a.kind == HN_ASK_INFILL && a.sampling.temp == 0 && a.n_files == 1 && a.max_tokens == 128);
+    assert_string_equal(a.ignored, "n_indent, t_max_predict_ms, samplers[infill]");
+    hn_ask_free(&a);
+    get(&a, "/infill",
+        GAP "\"n_predict\":0,\"temperature\":0.0,\"samplers\":[],\"t_max_prompt_ms\":1,\"t_max_predict_ms\":1,"
+            "\"n_indent\":0,\"response_fields\":[\"\"]}");
+    assert_true(a.max_tokens == 0 && a.sampling.temp == 1);
+    assert_string_equal(a.ignored, "t_max_predict_ms");
+    hn_ask_free(&a);
+    /* a sampler of before, as SillyTavern sends it */
+    get(&a, "/completion", TEXT(",\"samplers\":[\"top_k\",\"tfs_z\",\"temperature\"],\"tfs_z\":1"));
+    assert_true(a.sampling.top_k == 40 && a.sampling.top_p == 1);
+    assert_string_equal(a.ignored, "samplers[1]");
+    hn_ask_free(&a);
+    get(&a, "/infill", GAP "\"samplers\":\"kit\",\"temperature\":0.5}");
+    assert_true(a.sampling.temp == 0.5f && a.sampling.top_k == 40 && a.sampling.top_p == 1);
+    hn_ask_free(&a);
+}
+
 /* llama-server's names of what others call otherwise, and its fields that ask for nothing. */
 static void test_native_names(void **state)
 {
@@ -721,12 +749,15 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_json),      cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_sampling),     cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_samplers), cmocka_unit_test(test_native_names), cmocka_unit_test(test_limits_of_tokens),
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_tools),        cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_other_apis),   cmocka_unit_test(test_many),
-        cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_depth),      cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_samplers),   cmocka_unit_test(test_native_names),
+        cmocka_unit_test(test_editors),    cmocka_unit_test(test_limits_of_tokens),
+        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_strict),     cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
