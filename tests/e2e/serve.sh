@@ -114,6 +114,15 @@ answers "until somebody asks again" '"done":true' POST /api/generate \
     '{"model":"x","prompt":"Once","stream":false,"options":{"num_predict":2}}'
 ended "it ends, too" TERM
 
+start -m "$M" --port 0 --metrics-compat llama
+C='{"prompt":"Once upon a time","n_predict":5,"ignore_eos":true}'
+answers "a completion" '"tokens_predicted":5' POST /completion "$C"
+answers "and again" '"tokens_predicted":5' POST /completion "$C"
+answers "counters have llama-server's names" '^llamacpp:tokens_predicted_total 10$' GET /metrics
+answers "what was kept is told apart" '^llamacpp:prompt_tokens_cached_total [1-9]' GET /metrics
+answers "beside hone's own" '^hone_generated_tokens_total 10$' GET /metrics
+ended "it ends like the others" TERM
+
 case $M in /*) P=$M ;; *) P=$PWD/$M ;; esac
 cp "$TINY" "$T/two.gguf"
 echo '{"models":[{"name":"one","path":"'"$P"'","aliases":["gpt-x"],"ttl":1,"options":{"ctx-size":256}},
