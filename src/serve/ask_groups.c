@@ -592,7 +592,7 @@ bool hn_fields_agree(hn_fields *f)
     if (f->stream_options && !a->stream)
         return hn_refuse(f->refusal, 400, "unsupported_parameter", "stream_options",
                          "stream_options without stream; expected \"stream\": true");
-    if (f->top >= 0 && f->logprobs != 1)
+    if (f->top > 0 && f->logprobs != 1) /* clients send 0 where nothing is wanted */
         return hn_refuse(f->refusal, 400, "unsupported_parameter", "top_logprobs",
                          "top_logprobs without logprobs; expected \"logprobs\": true");
     if (f->logprobs == 1) a->top_logprobs = f->top > 0 ? f->top : 0;

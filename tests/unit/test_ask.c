@@ -275,6 +275,12 @@ static void test_native_names(void **state)
     get(&a, "/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":2,\"n_probs\":3"));
     assert_int_equal(a.top_logprobs, 2);
     hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"logprobs\":false,\"top_logprobs\":0"));
+    assert_int_equal(a.top_logprobs, -1);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":0"));
+    assert_int_equal(a.top_logprobs, 0);
+    hn_ask_free(&a);
     get(&a, "/v1/chat/completions", CHAT(",\"n_probs\":0"));
     assert_int_equal(a.top_logprobs, -1);
     hn_ask_free(&a);
