@@ -295,6 +295,7 @@ typedef struct question {
     uint64_t pages, pages_total;
     hone_slot_info *slot; /* [n_slot] */
     int32_t n_slot;
+    bool needs_idle; /* 503 where none is */
 } question;
 
 static void write_slots(hn_order *order, hn_bytes *o)
@@ -371,15 +372,19 @@ static void look(void *arg)
     hn_server *s = q->order.server;
     q->stats.n_preempted = hn_shelf_preempted(s->shelf);
     for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) add_stats(q, m);
-    for (int32_t i = 0; i < q->n_slot; i++)
+    bool idle = !q->needs_idle;
+    for (int32_t i = 0; i < q->n_slot; i++) {
         if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
-    q->order.ok = true;
+        idle |= !q->slot[i].running;
+    }
+    q->order.ok =
+        idle || hn_refuse(&q->order.why, 503, "no_slot", NULL, "no slot available: all of them (%d) answer", q->n_slot);
     hn_order_back(&q->order);
 }
 
 static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
 {
-    const char *route = slots ? "/slots" : "/metrics";
+    const char *route = slots ? "/slots" : "/metrics", *idle;
     hn_book *b = slots ? asked_book(s, x, route) : NULL;
     if (slots && !b) return;
     question *q = calloc(1, sizeof *q);
@@ -396,6 +401,7 @@ static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
                            .drop = drop_question };
     q->book = b;
     q->n_slot = n;
+    q->needs_idle = slots && hn_exchange_query(x, "fail_on_no_slot", &idle) && *idle; /* as llama-server has it */
     hn_order_begin(&q->order, s, x);
     hn_order_on_desk(&q->order, look);
 }
