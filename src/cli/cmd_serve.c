@@ -83,7 +83,8 @@ static const hn_opt api_opts[] = {
     HN_OPT("lenient-tools", NULL, FLAG, NULL, "pass over tools that are no functions, instead of refusing them"),
     HN_OPT("openai-defaults", NULL, FLAG, NULL, "temperature 1 and all tokens where a request says nothing"),
     HN_OPT("metrics", NULL, FLAG, NULL, "show counters at /metrics"),
-    HN_OPT("metrics-compat", NULL, CHOICE, "NAMES", "and the same under another server's names", .choices = "vllm"),
+    HN_OPT("metrics-compat", NULL, CHOICE, "NAMES", "and the same under another server's names",
+           .choices = "vllm|llama"),
     HN_OPT("slots", NULL, FLAG, NULL, "show at /slots what is computed"),
     HN_OPT("slot-dir", NULL, FILE, "DIR", "let clients keep in DIR what slots hold, and bring it back (/slots/{id})",
            .use = HN_USE_NONE),
@@ -261,8 +262,9 @@ static int read_settings(serving *s)
                        : strcmp(pooling, "mean") == 0 ? HONE_POOL_MEAN
                        : strcmp(pooling, "cls") == 0  ? HONE_POOL_CLS
                                                       : HONE_POOL_LAST;
-    p->metrics_compat = hn_opts_given(o, "metrics-compat");
-    p->metrics = hn_opts_flag(o, "metrics") || p->metrics_compat;
+    const char *names = hn_opts_str(o, "metrics-compat");
+    if (names) p->metrics_compat = strcmp(names, "llama") == 0 ? HN_NAMES_LLAMA : HN_NAMES_VLLM;
+    p->metrics = hn_opts_flag(o, "metrics") || names;
     p->slots = hn_opts_flag(o, "slots");
     p->slot_dir = hn_opts_str(o, "slot-dir");
     p->ui = !hn_opts_flag(o, "no-ui");

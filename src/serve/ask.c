@@ -94,6 +94,13 @@ bool hn_refuse_context(hn_refusal *r, int32_t n_prompt, int32_t n_ctx)
     return false;
 }
 
+/* A route of llama-server's, whose clients look for its own type where a prompt does not fit. */
+static bool is_native(const char *path)
+{
+    const hn_voice *v = hn_voice_find("POST", path, false);
+    return v && strncmp(v->name, "llama.", 6) == 0;
+}
+
 bool hn_refusal_body(const char *path, const hn_refusal *r, const char *request_id, hn_bytes *o)
 {
     if (strncmp(path, "/v1/messages", 12) == 0) {
@@ -108,8 +115,10 @@ bool hn_refusal_body(const char *path, const hn_refusal *r, const char *request_
         hn_part_text(o, "error", r->message);
         hn_bytes_text(o, "}");
     } else {
+        hn_refusal own = *r;
+        if (r->n_ctx > 0 && is_native(path)) own.type = "exceed_context_size_error";
         hn_bytes_text(o, "{");
-        hn_part_error(o, r);
+        hn_part_error(o, &own);
         hn_bytes_text(o, "}");
     }
     return hn_bytes_ok(o);
@@ -149,6 +158,7 @@ static const struct {
     { "/api/chat", &hn_voice_ollama_chat, true },
     { "/api/generate", &hn_voice_ollama_generate, true },
     { "/api/embed", &hn_voice_ollama_embed, true },
+    { "/api/embeddings", &hn_voice_ollama_embedding, true },
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 

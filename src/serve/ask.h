@@ -132,7 +132,7 @@ typedef struct hn_ask {
     int64_t reasoning_budget; /* tokens; -1: no end */
 
     /* how it is answered */
-    bool stream, include_usage, include_progress, timings_per_token, return_tokens, return_context;
+    bool stream, include_usage, include_progress, timings_per_token, return_tokens, return_context, return_prompt;
     bool cache;    /* share with what was computed before */
     uint64_t salt; /* share only where this is the same; 0: with all */
     int32_t slot;  /* -1: any */
@@ -145,6 +145,7 @@ typedef struct hn_ask {
     /* EMBED, RERANK */
     bool base64;
     int32_t dimensions; /* 0: all */
+    int32_t norm;       /* that is 1 of a vector: 2, Euclid's; -1: as it comes; 0: the greatest number is 32760; or p */
     int32_t top_n;      /* 0: all */
     bool return_documents, truncate;
     bool flat_scores; /* RERANK: in the shape that text-embeddings-inference has */
@@ -213,7 +214,8 @@ typedef struct hn_say {
     double ms;
     hn_why why;
     const char *stop_word;
-    const int32_t *ids; /* END, where return_context: [n_ids] of prompt and answer */
+    const int32_t *ids; /* END, where return_context: [n_ids] of prompt and answer; where return_prompt, text is the
+                           text of the prompt's tokens */
     size_t n_ids;
     /* of this choice: END always; TEXT so far, where timings_per_token (may be there always); PROGRESS: what is done */
     const hn_usage *usage;

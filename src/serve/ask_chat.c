@@ -285,6 +285,22 @@ static bool read_top(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
+/* llama-server's name of both. */
+static bool read_probs(hn_fields *f, const json_t *v, const char *path)
+{
+    int64_t n;
+    if (!hn_field_int(f, v, path, 0, HN_ASK_TOP, &n)) return false;
+    if (n > 0) f->ask->top_logprobs = (int32_t)n; /* which logprobs and top_logprobs overrule */
+    return true;
+}
+
+static bool read_parse(hn_fields *f, const json_t *v, const char *path)
+{
+    bool wanted;
+    if (!hn_field_bool(f, v, path, &wanted)) return false;
+    return wanted || hn_field_refused(f, path, "how calls are parsed is the server's; expected tool_choice \"none\"");
+}
+
 static bool read_generation(hn_fields *f, const json_t *v, const char *path)
 {
     bool b;
@@ -336,6 +352,7 @@ static bool read_modalities(hn_fields *f, const json_t *v, const char *path)
 
 #define CALL(text, function) .name = text, .kind = HN_FIELD_CALL, .fn = function
 #define REFUSED(text, reason) .name = text, .kind = HN_FIELD_REFUSED, .why = reason
+#define NEUTRAL(text, reason) .name = text, .kind = HN_FIELD_NEUTRAL, .why = reason
 
 const hn_field hn_fields_chat[] = {
     { .name = "messages", .kind = HN_FIELD_LATER },
@@ -347,12 +364,19 @@ const hn_field hn_fields_chat[] = {
     { CALL("n_predict", hn_field_max_tokens) },
     { CALL("logprobs", read_logprobs) },
     { CALL("top_logprobs", read_top) },
+    { CALL("n_probs", read_probs) },
     { CALL("reasoning_effort", hn_field_effort) },
     { CALL("reasoning", read_reasoning) },
     { CALL("enable_thinking", read_thinking) },
     { CALL("reasoning_format", read_format) },
     { CALL("reasoning_budget", read_budget) },
     { CALL("thinking_budget_tokens", read_budget) },
+    { CALL("reasoning_budget_tokens", read_budget) },
+    { NEUTRAL("reasoning_budget_message", "the end mark alone is put where the budget ends") },
+    { CALL("parse_tool_calls", read_parse) },
+    { NEUTRAL("generation_prompt", "expected a last message of role assistant") },
+    { NEUTRAL("post_sampling_probs", "expected /completion") },
+    { NEUTRAL("echo", "the answer begins behind what was sent") },
     { CALL("chat_template_kwargs", read_variables) },
     { CALL("add_generation_prompt", read_generation) },
     { CALL("continue_final_message", read_continue) },

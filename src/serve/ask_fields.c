@@ -340,6 +340,7 @@ static void usual(hn_ask *a, const hn_limits *l)
     }
     a->generation_prompt = a->parse_special = a->parallel_calls = a->cache = true;
     a->n = 1;
+    a->norm = 2;
     a->max_tokens = a->top_logprobs = a->slot = -1;
     a->reasoning_budget = a->keep_alive_ms = -1;
     a->ignored = "";

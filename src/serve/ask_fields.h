@@ -37,6 +37,10 @@ typedef struct hn_fields {
     int8_t logprobs;              /* chat's; -1: not said */
     int32_t top;                  /* top_logprobs; -1: not said */
     bool stream_options;          /* were given */
+    bool has_chain;               /* samplers was given: these alone, in this order */
+    bool infill;                  /* llama-server's sampler of this name was among them */
+    uint8_t chain[16];
+    size_t n_chain;
 } hn_fields;
 
 typedef bool hn_field_fn(hn_fields *f, const json_t *v, const char *path);
@@ -108,16 +112,19 @@ extern const hn_field hn_fields_usual[];    /* model, stream, stream_options, us
 extern const hn_field hn_fields_chat[];     /* messages, tools, reasoning … of OpenAI's chat */
 
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path);
-bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path);               /* 0 … */
-bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path);               /* -1 … */
+bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path);               /* -1 … */
+bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path);               /* -2 … */
 bool hn_field_prompts(hn_fields *f, const json_t *v, const char *path, size_t most);     /* to ask->prompt */
 bool hn_field_prompt(hn_fields *f, const json_t *v, const char *path, hn_ask_prompt *p); /* text, ids, or mixed */
 /* Sets the form; a second one is refused. */
 bool hn_field_form(hn_fields *f, const char *path, hone_grammar_kind kind, const char *text);
 /* A schema, which is an object or a truth value. */
 bool hn_field_schema(hn_fields *f, const json_t *v, const char *path);
-/* What chat and other APIs of OpenAI check in the end: stream_options, logprobs. */
+/* What chat and other APIs of OpenAI check in the end: stream_options, logprobs, and the chain. */
 bool hn_fields_agree(hn_fields *f);
+/* `samplers`, once all fields of sampling were read: those that are not among them are off. Another order than hone's
+ * is refused where it would change the answer. */
+bool hn_fields_chain(hn_fields *f);
 
 /* ---- conversations ----------------------------------------------------------------------- */
 

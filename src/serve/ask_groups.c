@@ -58,6 +58,7 @@ static bool max_tokens(hn_fields *f, const json_t *v, const char *path, int64_t 
 {
     int64_t n;
     if (!hn_field_int(f, v, path, least, INT64_MAX, &n)) return false;
+    if (n < 0) return true; /* what the context holds: no wish */
     if (f->max_by && n != f->ask->max_tokens)
         return hn_refuse(f->refusal, 400, "out_of_range", path,
                          "%s is %lld and %s is %lld; expected one of them, or the same", path, (long long)n, f->max_by,
@@ -67,15 +68,11 @@ static bool max_tokens(hn_fields *f, const json_t *v, const char *path, int64_t 
     return f->max_by || hn_field_lost(f);
 }
 
-bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path) { return max_tokens(f, v, path, 0); }
+/* -1: what the context holds, as clients of llama-server and LM Studio also say it on OpenAI's routes. */
+bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path) { return max_tokens(f, v, path, -1); }
 
 /* llama-server also has -2, until the context is full: the same here. */
-bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path)
-{
-    if (!max_tokens(f, v, path, -2)) return false;
-    if (f->ask->max_tokens < 0) f->ask->max_tokens = -1;
-    return true;
-}
+bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path) { return max_tokens(f, v, path, -2); }
 
 static bool one_bias(hn_fields *f, const json_t *v, const char *path, hn_ask_bias *b)
 {
@@ -86,6 +83,13 @@ static bool one_bias(hn_fields *f, const json_t *v, const char *path, hn_ask_bia
     if (!(d >= -100 && d <= 100)) return hn_field_range(f, path, v, "-100 to 100");
     b->bias = (float)d;
     return true;
+}
+
+/* Digits, behind a minus or not, or nothing: meant as an id. Every other key is a text, as llama-server has it. */
+static bool number_of(const char *s)
+{
+    s += *s == '-';
+    return s[strspn(s, "0123456789")] == 0;
 }
 
 /* Decimal digits alone. */
@@ -107,7 +111,7 @@ static bool read_bias(hn_fields *f, const json_t *v, const char *path)
     int64_t id;
     json_t *m;
     if (!json_is_object(v) && !json_is_array(v))
-        return hn_field_wrong(f, path, v, "an object of token ids, or an array of [token, bias]");
+        return hn_field_wrong(f, path, v, "an object of tokens, or an array of [token, bias]");
     if (n > HN_ASK_BIASES)
         return hn_refuse(f->refusal, 400, "out_of_range", path, "%s has %zu entries; expected at most %d", path, n,
                          HN_ASK_BIASES);
@@ -117,11 +121,15 @@ static bool read_bias(hn_fields *f, const json_t *v, const char *path)
     json_object_foreach((json_t *)v, key, m) /* of an array: none */
     {
         hn_field_path(at, path, key);
-        if (!id_of(key, &id) || id >= f->limits->n_vocab)
-            return hn_refuse(f->refusal, 400, "out_of_range", at, "%s: expected a token id from 0 to %d", at,
-                             f->limits->n_vocab - 1);
-        if (!one_bias(f, m, at, list + i)) return false;
-        list[i++].id = (int32_t)id;
+        if (number_of(key)) {
+            if (!id_of(key, &id) || id >= f->limits->n_vocab)
+                return hn_refuse(f->refusal, 400, "out_of_range", at, "%s: expected a token id from 0 to %d, or a text",
+                                 at, f->limits->n_vocab - 1);
+            list[i].id = (int32_t)id;
+        } else if (!(list[i].text = hn_arena_strndup(f->ask->arena, key, strlen(key)))) {
+            return hn_field_lost(f);
+        }
+        if (!one_bias(f, m, at, list + i++)) return false;
     }
     for (; i < n; i++) {
         const json_t *pair = json_array_get(v, i), *token = json_array_get(pair, 0);
@@ -157,6 +165,119 @@ static bool read_n(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
+/* ---- the chain --------------------------------------------------------------------------- */
+
+#define CHAIN "hone samples by penalties, top_k, top_p, min_p and temperature, in this order"
+
+typedef enum stage { PENALTIES, TOP_K, TOP_P, MIN_P, TEMPERATURE, ANOTHER } stage;
+
+/* llama-server's names and letters of samplers. Another: hone lacks it, and its own field says whether it is wanted. */
+static const struct {
+    const char *name;
+    char letter;
+    stage stage;
+} samplers[] = { { "penalties", 'e', PENALTIES }, { "top_k", 'k', TOP_K },       { "top-k", 0, TOP_K },
+                 { "top_p", 'p', TOP_P },         { "top-p", 0, TOP_P },         { "nucleus", 0, TOP_P },
+                 { "min_p", 'm', MIN_P },         { "min-p", 0, MIN_P },         { "temperature", 't', TEMPERATURE },
+                 { "temp", 0, TEMPERATURE },      { "dry", 'd', ANOTHER },       { "typ_p", 'y', ANOTHER },
+                 { "typical_p", 0, ANOTHER },     { "typical", 0, ANOTHER },     { "typical-p", 0, ANOTHER },
+                 { "typ", 0, ANOTHER },           { "typ-p", 0, ANOTHER },       { "xtc", 'x', ANOTHER },
+                 { "top_n_sigma", 's', ANOTHER }, { "top-n-sigma", 0, ANOTHER }, { "adaptive_p", 'a', ANOTHER },
+                 { "adaptive-p", 0, ANOTHER } };
+
+/* name NULL: by its letter. */
+static bool add_stage(hn_fields *f, const char *name, char letter, const char *path, const json_t *v)
+{
+    size_t i = 0, n = sizeof samplers / sizeof *samplers;
+    if (name ? strcmp(name, "infill") == 0 : letter == 'i') {
+        if (f->ask->kind != HN_ASK_INFILL) return hn_field_refused(f, path, "infill is for /infill; " CHAIN);
+        f->infill = true;
+        return true;
+    }
+    while (i < n && (name ? strcmp(name, samplers[i].name) != 0 : !letter || letter != samplers[i].letter)) i++;
+    if (i == n) { /* passed over, as llama-server does: what is wanted of it stands in a field of its own */
+        if (f->limits->strict_fields)
+            return hn_field_range(f, path, v, "penalties, top_k, top_p, min_p, temperature, or others that are off");
+        hn_field_ignored(f, path);
+        return true;
+    }
+    if (samplers[i].stage != ANOTHER) {
+        if (f->n_chain == sizeof f->chain) return hn_field_refused(f, path, CHAIN);
+        f->chain[f->n_chain++] = (uint8_t)samplers[i].stage;
+    }
+    return true;
+}
+
+/* Names, or a string of letters. What is not among them does nothing. */
+static bool read_samplers(hn_fields *f, const json_t *v, const char *path)
+{
+    char at[HN_ASK_PATH];
+    f->has_chain = true;
+    if (json_is_string(v)) {
+        for (const char *p = json_string_value(v); *p; p++)
+            if (!add_stage(f, NULL, *p, path, v)) return false;
+        return true;
+    }
+    if (!json_is_array(v)) return hn_field_wrong(f, path, v, "an array of samplers' names");
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const json_t *name = json_array_get(v, i);
+        hn_field_element(at, path, i);
+        if (!json_is_string(name)) return hn_field_wrong(f, at, name, "a sampler's name");
+        if (!add_stage(f, json_string_value(name), 0, at, name)) return false;
+    }
+    return true;
+}
+
+/* Whether it changes what is drawn. */
+static bool has_effect(const hone_sampler_params *p, stage s)
+{
+    switch (s) {
+    case PENALTIES: return p->repeat_penalty != 1 || p->presence_penalty != 0 || p->frequency_penalty != 0;
+    case TOP_K: return p->top_k > 0 && p->temp > 0;
+    case TOP_P: return p->top_p < 1 && p->temp > 0;
+    case MIN_P: return p->min_p > 0 && p->temp > 0;
+    case TEMPERATURE: return p->temp != 1;
+    case ANOTHER: break;
+    }
+    return false;
+}
+
+bool hn_fields_chain(hn_fields *f)
+{
+    hone_sampler_params *p = &f->ask->sampling, asked = *p;
+    int last = -1;
+    if (!f->has_chain) return true;
+    p->repeat_penalty = 1;
+    p->presence_penalty = p->frequency_penalty = 0;
+    p->top_k = 0;
+    p->top_p = 1;
+    p->min_p = 0;
+    p->temp = 1;
+    if (f->infill) { /* it leaves a few likely tokens: in its place the likeliest */
+        p->temp = 0;
+        hn_field_ignored(f, "samplers[infill]");
+    }
+    for (size_t i = 0; i < f->n_chain; i++)
+        if (f->chain[i] == TEMPERATURE) p->temp = asked.temp; /* 0: the others but penalties are without effect */
+    for (size_t i = 0; i < f->n_chain; i++) {
+        stage s = f->chain[i];
+        if (s == PENALTIES) {
+            p->repeat_penalty = asked.repeat_penalty;
+            p->presence_penalty = asked.presence_penalty;
+            p->frequency_penalty = asked.frequency_penalty;
+        }
+        if (s == TOP_K) p->top_k = asked.top_k;
+        if (s == TOP_P) p->top_p = asked.top_p;
+        if (s == MIN_P) p->min_p = asked.min_p;
+        if (!has_effect(p, s)) continue;
+        if ((int)s <= last)
+            return hn_refuse(f->refusal, 400, "unsupported_parameter", "samplers",
+                             "samplers stand in another order, or twice; " CHAIN);
+        last = (int)s;
+    }
+    return true;
+}
+
 #define REAL(text, member, least, most) .name = text, .kind = HN_FIELD_REAL, HN_AT(member), .lo = least, .hi = most
 #define INT(text, member, least, most) .name = text, .kind = HN_FIELD_INT, HN_AT(member), .lo = least, .hi = most
 #define BOOL(text, member) .name = text, .kind = HN_FIELD_BOOL, HN_AT(member)
@@ -166,8 +287,6 @@ static bool read_n(hn_fields *f, const json_t *v, const char *path)
 #define NEUTRAL(text, value, other, reason) \
     .name = text, .kind = HN_FIELD_NEUTRAL, .lo = value, .hi = other, .why = reason
 #define REFUSED(text, reason) .name = text, .kind = HN_FIELD_REFUSED, .why = reason
-
-#define CHAIN "hone samples by penalties, top_k, top_p, min_p and temperature, in this order"
 
 const hn_field hn_fields_sampling[] = {
     { REAL("temperature", sampling.temp, 0, 5) },
@@ -183,6 +302,7 @@ const hn_field hn_fields_sampling[] = {
     { CALL("stop", hn_field_stop) },
     { CALL("logit_bias", read_bias) },
     { CALL("n", read_n) },
+    { CALL("n_cmpl", read_n) }, /* llama-server's name of it */
 
     /* samplers of others: what asks for nothing passes, and then so do their details */
     { NEUTRAL("mirostat", 0, 0, CHAIN) },
@@ -196,7 +316,7 @@ const hn_field hn_fields_sampling[] = {
     { NEUTRAL("dynatemp_range", 0, 0, CHAIN) },
     { NEUTRAL("adaptive_target", -1, -1, CHAIN) },
     { NEUTRAL("min_keep", 0, 1, CHAIN) },
-    { NEUTRAL("samplers", 0, 0, CHAIN) },
+    { CALL("samplers", read_samplers) },
     { NEUTRAL("length_penalty", 1, 1, CHAIN) },
     { NEUTRAL("early_stopping", 0, 0, CHAIN) },
     { NEUTRAL("logits_processors", 0, 0, CHAIN) },
@@ -472,11 +592,11 @@ bool hn_fields_agree(hn_fields *f)
     if (f->stream_options && !a->stream)
         return hn_refuse(f->refusal, 400, "unsupported_parameter", "stream_options",
                          "stream_options without stream; expected \"stream\": true");
-    if (f->top >= 0 && f->logprobs != 1)
+    if (f->top > 0 && f->logprobs != 1) /* clients send 0 where nothing is wanted */
         return hn_refuse(f->refusal, 400, "unsupported_parameter", "top_logprobs",
                          "top_logprobs without logprobs; expected \"logprobs\": true");
     if (f->logprobs == 1) a->top_logprobs = f->top > 0 ? f->top : 0;
-    return true;
+    return hn_fields_chain(f);
 }
 
 /* ---- prompts --------------------------------------------------------------------------------- */

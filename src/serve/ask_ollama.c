@@ -2,6 +2,7 @@
  * answer. */
 #include "serve/ask_fields.h"
 #include "serve/voice_ollama.h"
+#include "serve/voice_parts.h"
 
 #include <math.h>
 
@@ -319,7 +320,6 @@ static bool read_generate(hn_fields *f)
 /* ---- /api/embed -------------------------------------------------------------------------- */
 
 static const hn_field embed_fields[] = {
-    LATER("input"),
     { .name = "model", .kind = HN_FIELD_TEXT, HN_AT(model) },
     { .name = "truncate", .kind = HN_FIELD_BOOL, HN_AT(truncate) },
     { .name = "dimensions", .kind = HN_FIELD_INT, HN_AT(dimensions), .lo = 0, .hi = 1 << 20 },
@@ -331,13 +331,17 @@ static const hn_field embed_fields[] = {
 static bool read_embed(hn_fields *f)
 {
     hn_ask *a = f->ask;
-    const json_t *input = hn_field_get(f->root, "input");
+    bool old = a->voice == &hn_voice_ollama_embedding; /* /api/embeddings: one text, by another name */
+    const hn_field what[] = { LATER(old ? "prompt" : "input"), { 0 } };
+    const json_t *input = hn_field_get(f->root, what->name);
     a->truncate = a->add_special = true;
-    if (!hn_fields_read(f, f->root, "", (const hn_field *const[]){ embed_fields, NULL })) return false;
-    if (!input || (json_is_array(input) && json_array_size(input) == 0)) {
+    if (!hn_fields_read(f, f->root, "", (const hn_field *const[]){ what, embed_fields, NULL })) return false;
+    if (old && input && !json_is_string(input)) return hn_field_wrong(f, "prompt", input, "a string");
+    if (!input || (json_is_array(input) && json_array_size(input) == 0) || (old && json_string_length(input) == 0)) {
         a->kind = HN_ASK_LOAD;
         return true;
     }
+    if (old) return hn_field_prompts(f, input, "prompt", 1);
     if (!json_is_string(input) && !json_is_array(input))
         return hn_field_wrong(f, "input", input, "a string or an array of strings");
     return hn_field_prompts(f, input, "input", HN_ASK_INPUTS);

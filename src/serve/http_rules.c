@@ -97,7 +97,13 @@ static bool is_json(const char *type)
     return hn_http_same(type, n, "application/json");
 }
 
-/* A form of a foreign page can post without asking, but not as JSON. */
+/* What curl and wget say of a body that they were told nothing of; nobody's forms come here. */
+static bool is_untold(const char *type)
+{
+    return !type || hn_http_same(type, strcspn(type, "; \t"), "application/x-www-form-urlencoded");
+}
+
+/* A form of a foreign page can post without asking, but not as JSON. What is no browser need not say JSON. */
 static const char *body_fault(const hn_http_request *r)
 {
     const char *type = hn_http_field(r, "content-type"), *coding = hn_http_field(r, "content-encoding");
@@ -106,7 +112,7 @@ static const char *body_fault(const hn_http_request *r)
     if (!r->chunked && r->length == 0) return NULL;
     if (coding && !hn_http_same(coding, strlen(coding), "identity"))
         return "the body has a Content-Encoding; expected plain JSON";
-    if (type ? !is_json(type) : browser)
+    if (is_untold(type) ? browser : !is_json(type))
         return "the body's type is not JSON; expected the header Content-Type: application/json";
     return NULL;
 }

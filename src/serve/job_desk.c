@@ -475,13 +475,23 @@ static void end_strand(hn_strand *s, const hone_event *e)
     say_rest(s);
     if (s->called && (s->why == HN_WHY_EOG)) s->why = HN_WHY_CALLS;
     hn_usage u = usage_of(j, s);
+    char *prompt = NULL;
+    size_t n_prompt = 0;
+    if (j->ask.return_prompt &&
+        hone_detokenize(j->book->model, s->run->ids, s->run->n, true, &prompt, &n_prompt, NULL) != HONE_OK) {
+        fail_memory(j);
+        return;
+    }
     say(s, (hn_say){ .kind = HN_SAY_END,
+                     .text = prompt,
+                     .len = n_prompt,
                      .why = s->why,
                      .stop_word = s->stop_word,
                      .ids = s->kept,
                      .n_ids = s->n_kept,
                      .usage = &u,
                      .truncated = s->run->truncated });
+    hone_free(prompt);
 }
 
 /* ---- the scheduler's callbacks ---------------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ static hone_status open_session(hn_book *b, hone_error *err)
 static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
 {
     hone_text_ids text[AT_ONCE];
-    hone_embed_params p = { .pooling = j->pooling };
+    hone_embed_params p = { .pooling = j->pooling, .plain = j->ask.norm != 2 };
     int32_t n = 0;
     size_t n_tok = 0;
     hone_status st = open_session(j->book, err);
@@ -172,17 +172,33 @@ void hn_job_embed(void *arg)
 
 /* ---- what was found --------------------------------------------------------------------------------------------- */
 
-/* Vectors cut to fewer dimensions are of length 1 again. */
-static void cut_dimensions(hn_job *j)
+/* What x [n] is divided by, so that its norm is 1. */
+static double norm_of(const float *x, int32_t n, int32_t norm)
 {
-    int32_t n = j->ask.dimensions;
-    if (!n || n >= j->n_dim) return;
+    double sum = 0;
+    for (int32_t k = 0; k < n; k++) {
+        double v = fabs((double)x[k]);
+        if (norm == 0) sum = v > sum ? v : sum;
+        else sum += norm == 1 ? v : norm == 2 ? v * v : pow(v, norm);
+    }
+    switch (norm) {
+    case -1: return 1;
+    case 0: return sum / 32760; /* llama-server's: they are to fit 16 bits */
+    case 1: return sum;
+    case 2: return sqrt(sum);
+    default: return pow(sum, 1.0 / norm);
+    }
+}
+
+/* Vectors that were cut to fewer dimensions are of length 1 again; those of another norm were left as they came. */
+static void finish_vectors(hn_job *j)
+{
+    int32_t norm = j->ask.norm, n = j->ask.dimensions && j->ask.dimensions < j->n_dim ? j->ask.dimensions : j->n_dim;
+    if (n == j->n_dim && norm == 2) return;
     for (size_t i = 0; i < j->n_run; i++) {
         const float *from = j->vectors + i * (size_t)j->n_dim;
         float *to = j->vectors + i * (size_t)n;
-        double sum = 0;
-        for (int32_t k = 0; k < n; k++) sum += (double)from[k] * (double)from[k];
-        double scale = sum > 0 ? 1 / sqrt(sum) : 0;
+        double by = norm_of(from, n, norm), scale = by > 0 ? 1 / by : 0;
         for (int32_t k = 0; k < n; k++) to[k] = (float)((double)from[k] * scale);
     }
     j->n_dim = n;
@@ -201,7 +217,7 @@ bool hn_job_find_embed(hn_job *j, hn_found *f, hn_refusal *r)
         f->scores = j->vectors;
         return true;
     }
-    cut_dimensions(j);
+    if (!j->row_count) finish_vectors(j); /* rows of tokens are as they come */
     f->vectors = j->vectors;
     f->n_rows = j->row_count;
     f->n_dim = j->n_dim;

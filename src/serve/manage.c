@@ -222,6 +222,22 @@ static void details(hn_bytes *o, const hn_book *b, bool loaded)
     hn_bytes_text(o, "}");
 }
 
+/* ollama's programs cut 12 digits from it without looking. Of the file's name, size and time: a model need not be read
+ * for it, and it is the same whether the model is loaded or not. */
+static void digest(hn_bytes *o, const hn_book *b)
+{
+    char of[64], text[65];
+    unsigned char sum[32];
+    hn_sha256 h;
+    int n = snprintf(of, sizeof of, "%llu %lld", (unsigned long long)b->file_size, (long long)b->created);
+    hn_sha256_init(&h);
+    hn_sha256_add(&h, b->path, strlen(b->path) + 1);
+    hn_sha256_add(&h, of, (size_t)n);
+    hn_sha256_end(&h, sum);
+    for (int i = 0; i < 32; i++) snprintf(text + 2 * i, 3, "%02x", sum[i]);
+    hn_bytes_text_member(o, "digest", text);
+}
+
 static void describe(hn_bytes *o, hn_book *b, bool running)
 {
     bool loaded = hn_shelf_try(b);
@@ -232,7 +248,7 @@ static void describe(hn_bytes *o, hn_book *b, bool running)
         hn_bytes_text_member(o, "model", b->name);
         time_member(o, "modified_at", b->created);
         hn_bytes_int_member(o, "size", (int64_t)b->file_size);
-        if (loaded && *b->identity) hn_bytes_text_member(o, "digest", b->identity);
+        digest(o, b);
         details(o, b, loaded);
         if (running) {
             time_member(o, "expires_at", 253402300799); /* never by itself */
@@ -289,36 +305,95 @@ static void capabilities(hn_bytes *o, const hn_book *b)
     hn_bytes_text(o, "]");
 }
 
+/* b is taken, or read for this alone. */
+static void write_shown(hn_bytes *o, const hn_book *b)
+{
+    hone_str template = { 0 };
+    hone_chat_template(b->model, false, &template, NULL);
+    hn_bytes_text(o, "{\"template\":");
+    hn_bytes_json(o, template.ptr ? template.ptr : "", template.len);
+    details(o, b, true);
+    hn_bytes_text(o, ",\"model_info\":{");
+    hn_bytes_text_member(o, "general.architecture", b->info.arch);
+    hn_bytes_int_member(o, "general.parameter_count", (int64_t)b->info.n_params);
+    hn_bytes_comma(o);
+    hn_bytes_printf(o, "\"%s.context_length\":%d,\"%s.embedding_length\":%d,\"%s.block_count\":%d}", b->info.arch,
+                    b->info.n_ctx_train, b->info.arch, b->info.n_embd, b->info.arch, b->info.n_layer);
+    capabilities(o, b);
+    time_member(o, "modified_at", b->created);
+    hn_bytes_text(o, "}");
+}
+
+typedef struct show_order {
+    hn_order order;
+    hn_book *book;
+    hn_bytes said;
+} show_order;
+
+static void write_show(hn_order *order, hn_bytes *b)
+{
+    const show_order *o = (const show_order *)order;
+    hn_bytes_add(b, o->said.p, o->said.n);
+}
+
+static void drop_show(hn_order *order)
+{
+    show_order *o = (show_order *)order;
+    hn_bytes_free(&o->said);
+    free(o);
+}
+
+/* A model that is not loaded is looked at in its file, and stays where it is. */
+static void run_show(void *arg)
+{
+    show_order *o = arg;
+    const hn_shelf_params *all = &o->order.server->p.shelf;
+    const struct hn_shelf_model *of = o->book->of;
+    hone_model_params p = all->model;
+    hone_error err;
+    hn_book seen = { .created = o->book->created, /* and what a loaded one would have */
+                     .chat_template = of && of->chat_template ? of->chat_template : all->chat_template,
+                     .shelf_pooling = of && of->pooling != HONE_POOL_FILE ? of->pooling : all->pooling };
+    p.packed = "off";
+    p.progress = NULL;
+    if (hone_model_open(&seen.model, o->book->path, &p, &err) == HONE_OK) {
+        hone_model_get_info(seen.model, &seen.info);
+        write_shown(&o->said, &seen);
+        hone_model_close(seen.model);
+        o->order.ok = hn_bytes_ok(&o->said) || no_memory(&o->order.why);
+    } else {
+        hn_book_hide_folders(o->book, err.message);
+        hn_refuse(&o->order.why, 500, NULL, NULL, "%s", err.message);
+    }
+    hn_order_back(&o->order);
+}
+
 static bool show(hn_server *s, hn_exchange *x)
 {
     static const hn_field known[] = { { .name = "model", .kind = HN_FIELD_LATER },
                                       { .name = "name", .kind = HN_FIELD_LATER },
                                       { .name = "verbose", .kind = HN_FIELD_PASSED },
                                       { .name = NULL } };
-    hone_str template = { 0 };
+    static const char route[] = "/api/show";
     hn_bytes o = { 0 };
     hn_refusal r;
     hn_book *b = named_book(s, x, known, &r);
-    if (!b) return refuse(s, x, "/api/show", &r);
+    if (!b) return refuse(s, x, route, &r);
     if (!hn_shelf_try(b)) {
-        hn_shelf_refuse(b, &r);
-        return refuse(s, x, "/api/show", &r);
+        show_order *later = calloc(1, sizeof *later);
+        if (!later) {
+            no_memory(&r);
+            return refuse(s, x, route, &r);
+        }
+        later->order = (hn_order){ .route = route, .write = write_show, .drop = drop_show };
+        later->book = b;
+        hn_order_begin(&later->order, s, x);
+        hn_order_on_crew(&later->order, s->crew, run_show);
+        return true;
     }
-    hone_chat_template(b->model, false, &template, NULL);
-    hn_bytes_text(&o, "{\"template\":");
-    hn_bytes_json(&o, template.ptr ? template.ptr : "", template.len);
-    details(&o, b, true);
-    hn_bytes_text(&o, ",\"model_info\":{");
-    hn_bytes_text_member(&o, "general.architecture", b->info.arch);
-    hn_bytes_int_member(&o, "general.parameter_count", (int64_t)b->info.n_params);
-    hn_bytes_comma(&o);
-    hn_bytes_printf(&o, "\"%s.context_length\":%d,\"%s.embedding_length\":%d,\"%s.block_count\":%d}", b->info.arch,
-                    b->info.n_ctx_train, b->info.arch, b->info.n_embd, b->info.arch, b->info.n_layer);
-    capabilities(&o, b);
-    time_member(&o, "modified_at", b->created);
-    hn_bytes_text(&o, "}");
+    write_shown(&o, b);
     hn_shelf_looked(b);
-    hn_serve_json(s, x, "/api/show", &o);
+    hn_serve_json(s, x, route, &o);
     return true;
 }
 

@@ -16,7 +16,8 @@ typedef struct hn_serve_params {
     hn_http_params http;   /* handler, arg and is_public are the server's */
     hn_shelf_params shelf; /* desk is the server's */
     hn_limits limits;      /* n_slots, flags and defaults; n_vocab and n_ctx are each model's */
-    bool metrics, metrics_compat, slots, ui, ollama; /* compat: vLLM's names of metrics, too */
+    bool metrics, slots, ui, ollama;
+    hn_tally_names metrics_compat;
     const char *slot_dir;                            /* folder of slot files; NULL: there are none */
     const char *ollama_version;                      /* what /api/version says; NULL: hone's own */
     hn_cache_scope cache_scope;

@@ -3,6 +3,7 @@
 
 #include "serve/orders.h"
 #include "serve/page.h"
+#include "serve/voice_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -195,6 +196,9 @@ static void write_defaults(hn_bytes *o, const hn_server *s, int32_t n_ctx)
     f32_field(o, "presence_penalty", d->presence_penalty);
     f32_field(o, "frequency_penalty", d->frequency_penalty);
     hn_bytes_int_member(o, "max_tokens", -1);
+    hn_bytes_int_member(o, "n_predict", -1);
+    hn_bytes_text(o, ",");
+    hn_part_absent(o);
     hn_bytes_text(o, "}}");
 }
 
@@ -218,6 +222,11 @@ static void open_props(hn_bytes *o, const hn_server *s, const hn_book *b, int32_
     hn_bytes_text_member(o, "model_alias", b->name);
     hn_bytes_text_member(o, "model_path", hn_shelf_file_name(b->path));
     bool_field(o, "is_sleeping", !n_ctx);
+    hn_bytes_name(o, "modalities");
+    hn_bytes_text(o, "{\"vision\":false,\"audio\":false,\"video\":false}");
+    bool_field(o, "endpoint_slots", s->p.slots);
+    bool_field(o, "endpoint_metrics", s->p.metrics);
+    bool_field(o, "endpoint_props", false); /* POST /props */
     hn_bytes_text_member(o, "build_info", hone_build_info());
     hn_bytes_text_member(o, "version", hone_version());
 }
@@ -286,6 +295,7 @@ typedef struct question {
     uint64_t pages, pages_total;
     hone_slot_info *slot; /* [n_slot] */
     int32_t n_slot;
+    bool needs_idle; /* 503 where none is */
 } question;
 
 static void write_slots(hn_order *order, hn_bytes *o)
@@ -362,15 +372,19 @@ static void look(void *arg)
     hn_server *s = q->order.server;
     q->stats.n_preempted = hn_shelf_preempted(s->shelf);
     for (const hn_desk_model *m = hn_desk_first(s->desk); m; m = m->next) add_stats(q, m);
-    for (int32_t i = 0; i < q->n_slot; i++)
+    bool idle = !q->needs_idle;
+    for (int32_t i = 0; i < q->n_slot; i++) {
         if (!hone_scheduler_slot(q->book->desk.scheduler, i, &q->slot[i])) q->slot[i] = (hone_slot_info){ 0 };
-    q->order.ok = true;
+        idle |= !q->slot[i].running;
+    }
+    q->order.ok =
+        idle || hn_refuse(&q->order.why, 503, "no_slot", NULL, "no slot available: all of them (%d) answer", q->n_slot);
     hn_order_back(&q->order);
 }
 
 static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
 {
-    const char *route = slots ? "/slots" : "/metrics";
+    const char *route = slots ? "/slots" : "/metrics", *idle;
     hn_book *b = slots ? asked_book(s, x, route) : NULL;
     if (slots && !b) return;
     question *q = calloc(1, sizeof *q);
@@ -387,6 +401,7 @@ static void ask_desk(hn_server *s, hn_exchange *x, bool slots)
                            .drop = drop_question };
     q->book = b;
     q->n_slot = n;
+    q->needs_idle = slots && hn_exchange_query(x, "fail_on_no_slot", &idle) && *idle; /* as llama-server has it */
     hn_order_begin(&q->order, s, x);
     hn_order_on_desk(&q->order, look);
 }
@@ -468,17 +483,17 @@ static void adapters(hn_server *s, hn_exchange *x)
     hn_book *b;
     const char *adapter, *name = NULL;
     if (!hn_exchange_query(x, "model", &name)) name = NULL;
-    bool ok = hn_shelf_find(s->shelf, name, &b, &adapter, &r);
+    bool ok = hn_shelf_find(s->shelf, name, &b, &adapter, &r), sets = strcmp(hn_exchange_method(x), "POST") == 0;
     hn_adapter_list *list = ok ? hn_book_adapters(b) : NULL;
-    if (ok && strcmp(hn_exchange_method(x), "POST") == 0) ok = set_scales(s, x, list, &r);
+    if (ok && sets) ok = set_scales(s, x, list, &r);
     if (!ok) {
         hn_serve_refuse(s, x, &r);
         hn_tally_answer(s->tally, "/lora-adapters", r.status);
         return;
     }
-    hn_bytes_text(&o, "[");
-    if (list) hn_adapter_list_each(list, write_adapter, &o);
-    hn_bytes_text(&o, "]");
+    hn_bytes_text(&o, sets ? "{\"success\":true}" : "[");
+    if (list && !sets) hn_adapter_list_each(list, write_adapter, &o);
+    hn_bytes_text(&o, sets ? "" : "]");
     hn_serve_json(s, x, "/lora-adapters", &o);
 }
 

@@ -150,7 +150,33 @@ static void write_compat(const hn_tally *t, const hn_tally_now *now, hn_bytes *o
         (double)hn_tally_total(t, HN_COUNT_GENERATED));
 }
 
-void hn_tally_write(const hn_tally *t, const hn_tally_now *now, bool compat, hn_bytes *o)
+static double seconds_of(const hn_tally *t, hn_tally_time what)
+{
+    return (double)atomic_load_explicit(&t->time[what].sum_us, memory_order_relaxed) * 1e-6;
+}
+
+/* What boards for llama-server show. Times are of each request, also where many run at once; rates since the start. */
+static void write_llama(const hn_tally *t, const hn_tally_now *now, hn_bytes *o)
+{
+    double cached = (double)hn_tally_total(t, HN_COUNT_CACHED),
+           prompt = (double)hn_tally_total(t, HN_COUNT_PROMPT) - cached,
+           reading = seconds_of(t, HN_TIME_FIRST) - seconds_of(t, HN_TIME_QUEUE),
+           mean = hn_tally_mean(t, HN_TIME_BETWEEN);
+    if (!(reading > 0)) reading = 0;
+    one(o, "llamacpp:prompt_tokens_total", "counter", "Tokens of prompts that were computed.", prompt > 0 ? prompt : 0);
+    one(o, "llamacpp:prompt_tokens_cached_total", "counter", "Tokens of prompts that were not.", cached);
+    one(o, "llamacpp:prompt_seconds_total", "counter", "From first steps to first tokens.", reading);
+    one(o, "llamacpp:tokens_predicted_total", "counter", "Tokens that were picked.",
+        (double)hn_tally_total(t, HN_COUNT_GENERATED));
+    one(o, "llamacpp:tokens_predicted_seconds_total", "counter", "Between tokens.", seconds_of(t, HN_TIME_BETWEEN));
+    one(o, "llamacpp:prompt_tokens_seconds", "gauge", "Tokens of prompts a second.",
+        reading > 0 && prompt > 0 ? prompt / reading : 0);
+    one(o, "llamacpp:predicted_tokens_seconds", "gauge", "Tokens of one answer a second.", mean > 0 ? 1 / mean : 0);
+    one(o, "llamacpp:requests_processing", "gauge", "Requests that run.", (double)now->running);
+    one(o, "llamacpp:requests_deferred", "gauge", "Requests that wait.", (double)now->waiting);
+}
+
+void hn_tally_write(const hn_tally *t, const hn_tally_now *now, hn_tally_names compat, hn_bytes *o)
 {
     head(o, "hone_requests_total", "counter", "Answers sent, by route and status.");
     for (int i = 0; i < HN_TALLY_ROUTES * HN_TALLY_CODES; i++) {
@@ -185,7 +211,7 @@ void hn_tally_write(const hn_tally *t, const hn_tally_now *now, bool compat, hn_
         one(o, "hone_decode_roof_ratio", "gauge", "Rate of the last steps beside what memory allows.", now->roof_ratio);
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         write_times(t, times[i].what, times[i].name, times[i].help, o);
-        if (compat && times[i].vllm) write_times(t, times[i].what, times[i].vllm, times[i].help, o);
+        if (compat == HN_NAMES_VLLM && times[i].vllm) write_times(t, times[i].what, times[i].vllm, times[i].help, o);
     }
 
     head(o, "hone_build_info", "gauge", "What runs here.");
@@ -194,5 +220,6 @@ void hn_tally_write(const hn_tally *t, const hn_tally_now *now, bool compat, hn_
     hn_bytes_text(o, "\",model=\"");
     label(o, now->model);
     hn_bytes_text(o, "\"} 1\n");
-    if (compat) write_compat(t, now, o);
+    if (compat == HN_NAMES_VLLM) write_compat(t, now, o);
+    if (compat == HN_NAMES_LLAMA) write_llama(t, now, o);
 }

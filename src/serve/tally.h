@@ -40,7 +40,10 @@ typedef struct hn_tally_now {
     const char *model, *cpu;
     double roof_ratio; /* NaN: not known */
 } hn_tally_now;
-/* The text of /metrics; compat: vLLM's names beside hone's. */
-void hn_tally_write(const hn_tally *t, const hn_tally_now *now, bool compat, hn_bytes *o);
+/* Whose names of metrics there are beside hone's. */
+typedef enum hn_tally_names { HN_NAMES_OWN, HN_NAMES_VLLM, HN_NAMES_LLAMA } hn_tally_names;
+
+/* The text of /metrics. */
+void hn_tally_write(const hn_tally *t, const hn_tally_now *now, hn_tally_names compat, hn_bytes *o);
 
 #endif

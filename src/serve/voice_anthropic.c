@@ -321,7 +321,7 @@ static bool read_body(hn_fields *f)
     hn_turns turns = { .f = f };
     hn_tools tools = { .f = f };
     a->sampling.temp = 1;
-    if (!hn_fields_read(f, f->root, "", tables)) return false;
+    if (!hn_fields_read(f, f->root, "", tables) || !hn_fields_chain(f)) return false;
     if (a->kind == HN_ASK_CHAT && !hn_field_get(f->root, "max_tokens"))
         return hn_field_missing(f, "max_tokens", "a number of tokens, at least 1");
     return hn_turns_end(&turns, read_conversation(&turns)) &&

@@ -21,6 +21,7 @@ static const hn_field embed_fields[] = {
     { .name = "content", .kind = HN_FIELD_LATER },
     { .name = "encoding_format", .kind = HN_FIELD_CALL, .fn = read_encoding },
     { .name = "dimensions", .kind = HN_FIELD_INT, HN_AT(dimensions), .lo = 1, .hi = 1 << 20 },
+    { .name = "embd_normalize", .kind = HN_FIELD_INT, HN_AT(norm), .lo = -1, .hi = 1024 },
     { .name = "stream", .kind = HN_FIELD_NEUTRAL },
     { 0 },
 };

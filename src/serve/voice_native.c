@@ -9,7 +9,6 @@
 typedef struct native_own {
     const char *const *fields; /* [n_fields] of response_fields; 0: all */
     size_t n_fields;
-    const char *prompt; /* as JSON */
     const char *grammar;
     bool probs; /* n_probs */
     bool one;   /* one answer: no array */
@@ -37,6 +36,22 @@ static const hn_field native_fields[] = {
     { .name = "logprobs", .kind = HN_FIELD_CALL, .fn = read_probs },
     { .name = "post_sampling_probs", .kind = HN_FIELD_BOOL, HN_AT(post_sampling_probs) },
     { .name = "echo", .kind = HN_FIELD_NEUTRAL, .why = "expected /v1/completions" },
+    { 0 },
+};
+
+/* A wish that hone does not fulfil, of which editors that ask for infills say it with each: it is named. */
+static bool read_wish(hn_fields *f, const json_t *v, const char *path)
+{
+    int64_t n;
+    if (!hn_field_int(f, v, path, -1, INT64_MAX, &n)) return false;
+    if (n > 0 && f->limits->strict_fields) return hn_field_refused(f, path, NULL);
+    if (n > 0) hn_field_ignored(f, path);
+    return true;
+}
+
+static const hn_field infill_fields[] = {
+    { .name = "t_max_predict_ms", .kind = HN_FIELD_CALL, .fn = read_wish },
+    { .name = "n_indent", .kind = HN_FIELD_CALL, .fn = read_wish },
     { 0 },
 };
 
@@ -100,9 +115,14 @@ static bool read_gap(hn_fields *f)
 
 static bool read_body(hn_fields *f)
 {
-    static const hn_field *const tables[] = { native_fields,   hn_fields_usual, hn_fields_sampling,
-                                              hn_fields_forms, hn_fields_own,   NULL };
     hn_ask *a = f->ask;
+    const hn_field *const tables[] = { a->kind == HN_ASK_INFILL ? infill_fields : native_fields,
+                                       native_fields,
+                                       hn_fields_usual,
+                                       hn_fields_sampling,
+                                       hn_fields_forms,
+                                       hn_fields_own,
+                                       NULL };
     const json_t *prompt = hn_field_get(f->root, "prompt");
     native_own *own = hn_arena_alloc(a->arena, sizeof *own);
     if (!own) return hn_field_lost(f);
@@ -119,7 +139,8 @@ static bool read_body(hn_fields *f)
     own->probs = a->top_logprobs >= 0;
     own->one = a->n == 1 && a->n_prompt <= 1;
     own->grammar = a->has_form && a->form.kind == HONE_GRAMMAR_GBNF ? a->form.text : "";
-    return hn_field_json(f, prompt, &own->prompt);
+    a->return_prompt = true;
+    return true;
 }
 
 static bool parse_as(hn_ask *a, hn_ask_kind kind, const char *body, size_t len, const hn_limits *l, hn_refusal *r)
@@ -161,7 +182,8 @@ static void sampling(hn_bytes *o, const hone_sampler_params *p, uint64_t seed)
     real(o, "repeat_penalty", p->repeat_penalty);
     real(o, "presence_penalty", p->presence_penalty);
     real(o, "frequency_penalty", p->frequency_penalty);
-    hn_bytes_text(o, ",\"samplers\":[\"penalties\",\"top_k\",\"top_p\",\"min_p\",\"temperature\"]");
+    hn_bytes_text(o, ",\"samplers\":[\"penalties\",\"top_k\",\"top_p\",\"min_p\",\"temperature\"],");
+    hn_part_absent(o);
 }
 
 static void settings(hn_bytes *o, const hn_ask *a, const hn_usage *u)
@@ -242,7 +264,6 @@ static const char *stop_type(const hn_say *end)
 /* The part of an answer's end that is no text, without brackets. */
 static void last_fields(hn_bytes *o, const hn_ask *a, const hn_head *h, const hn_say *end, bool has_new_line)
 {
-    const native_own *own = a->own;
     const hn_usage *u = hn_say_usage(end);
     hn_bytes_printf(o, ",\"id_slot\":%d,\"stop\":true", end->slot);
     hn_part_text(o, "model", h->model);
@@ -251,7 +272,7 @@ static void last_fields(hn_bytes *o, const hn_ask *a, const hn_head *h, const hn
     hn_bytes_text(o, ",\"generation_settings\":");
     settings(o, a, u);
     hn_bytes_text(o, ",\"prompt\":");
-    hn_bytes_text(o, own->prompt);
+    hn_bytes_json(o, end->text ? end->text : "", end->len);
     hn_bytes_printf(o, ",\"has_new_line\":%s,\"truncated\":%s", truth(has_new_line),
                     truth(end->truncated || end->why == HN_WHY_CONTEXT));
     hn_part_text(o, "stop_type", stop_type(end));

@@ -254,6 +254,16 @@ static bool found(const hn_ask *a, const hn_head *h, const hn_found *f, hn_bytes
     return hn_bytes_ok(o);
 }
 
+/* /api/embeddings, of before /api/embed. */
+static bool found_embedding(const hn_ask *a, const hn_head *h, const hn_found *f, hn_bytes *o)
+{
+    hn_bytes_text(o, "{\"embedding\":");
+    if (a->kind == HN_ASK_LOAD) hn_bytes_text(o, "[]");
+    else hn_part_vector(o, f->vectors, f->n_dim);
+    hn_bytes_text(o, "}");
+    return hn_bytes_ok(o);
+}
+
 /* ---- voices ------------------------------------------------------------------------------ */
 
 static bool parse_chat(hn_ask *a, const char *body, size_t len, const hn_limits *l, hn_refusal *r)
@@ -278,3 +288,6 @@ static bool parse_embed(hn_ask *a, const char *body, size_t len, const hn_limits
 const hn_voice hn_voice_ollama_chat = { .name = "ollama.chat", .parse = parse_chat, GENERATES };
 const hn_voice hn_voice_ollama_generate = { .name = "ollama.generate", .parse = parse_generate, GENERATES };
 const hn_voice hn_voice_ollama_embed = { .name = "ollama.embed", .parse = parse_embed, .found = found };
+const hn_voice hn_voice_ollama_embedding = { .name = "ollama.embeddings",
+                                             .parse = parse_embed,
+                                             .found = found_embedding };

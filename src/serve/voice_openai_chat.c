@@ -85,10 +85,7 @@ static void close_chunk(hn_bytes *o, const hn_ask *a, const hn_say *logged, size
         hn_bytes_text(o, ",");
         hn_part_progress(o, last);
     }
-    if (a->timings_per_token && last && last->usage) {
-        hn_bytes_text(o, ",");
-        hn_part_timings(o, last->usage);
-    }
+    if (last) hn_part_chunk_timings(o, a, last);
     hn_bytes_text(o, "}\n\n");
 }
 

@@ -335,10 +335,7 @@ static void frame(const hn_ask *a, const hn_head *h, text_state *st, const hn_sa
         hn_bytes_text(o, ",");
         hn_part_progress(o, s);
     }
-    if (a->timings_per_token && s[n - 1].usage) {
-        hn_bytes_text(o, ",");
-        hn_part_timings(o, s[n - 1].usage);
-    }
+    hn_part_chunk_timings(o, a, s + n - 1);
     hn_bytes_text(o, "}\n\n");
 }
 

@@ -180,6 +180,26 @@ void hn_part_timings(hn_bytes *o, const hn_usage *u)
     hn_bytes_text(o, "}");
 }
 
+void hn_part_chunk_timings(hn_bytes *o, const hn_ask *a, const hn_say *s)
+{
+    bool last = s->kind == HN_SAY_END && !a->include_usage;
+    if (!s->usage || (!a->timings_per_token && !last)) return;
+    hn_bytes_text(o, ",");
+    hn_part_timings(o, s->usage);
+    if (!last) return;
+    hn_bytes_text(o, ",");
+    hn_part_hone(o, s->usage);
+}
+
+void hn_part_absent(hn_bytes *o)
+{
+    hn_bytes_text(o, "\"dynatemp_range\":0.0,\"dynatemp_exponent\":1.0,\"top_n_sigma\":-1.0,\"typical_p\":1.0,"
+                     "\"xtc_probability\":0.0,\"xtc_threshold\":0.1,\"dry_multiplier\":0.0,\"dry_base\":1.75,"
+                     "\"dry_allowed_length\":2,\"dry_penalty_last_n\":64,\"mirostat\":0,\"mirostat_tau\":5.0,"
+                     "\"mirostat_eta\":0.1,\"adaptive_target\":-1.0,\"adaptive_decay\":0.9,\"min_keep\":0,"
+                     "\"n_keep\":0,\"n_discard\":0");
+}
+
 void hn_part_hone(hn_bytes *o, const hn_usage *u)
 {
     hn_bytes_printf(o, "\"hone\":{\"seed\":%llu", (unsigned long long)u->seed);

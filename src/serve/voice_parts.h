@@ -9,7 +9,7 @@
 extern const hn_voice hn_voice_chat, hn_voice_chat_count, hn_voice_text, hn_voice_responses, hn_voice_responses_count,
     hn_voice_messages, hn_voice_messages_count, hn_voice_native, hn_voice_infill, hn_voice_tokenize,
     hn_voice_detokenize, hn_voice_template, hn_voice_embed, hn_voice_native_embed, hn_voice_rerank,
-    hn_voice_ollama_chat, hn_voice_ollama_generate, hn_voice_ollama_embed;
+    hn_voice_ollama_chat, hn_voice_ollama_generate, hn_voice_ollama_embed, hn_voice_ollama_embedding;
 
 extern const char hn_sse[]; /* "text/event-stream" */
 
@@ -51,6 +51,11 @@ void hn_arguments_object(hn_bytes *o, const char *s, size_t n);
 void hn_part_usage(hn_bytes *o, const hn_usage *u);
 void hn_part_timings(hn_bytes *o, const hn_usage *u);
 void hn_part_hone(hn_bytes *o, const hn_usage *u);
+/* The same, each behind a comma, in a chunk of OpenAI's streams whose last say is s: timings where each piece is to
+ * have them, and both at the end of a choice where no chunk of usage follows. */
+void hn_part_chunk_timings(hn_bytes *o, const hn_ask *a, const hn_say *s);
+/* Settings of llama-server that hone has not: as they are there where they are off. */
+void hn_part_absent(hn_bytes *o);
 void hn_part_progress(hn_bytes *o, const hn_say *s);
 /* Entries of tokens [n], parted by commas: token, logprob, bytes and top_logprobs, with id where ids. */
 void hn_part_tokens(hn_bytes *o, const hn_said_token *t, size_t n, bool ids, bool probs);

@@ -261,6 +261,10 @@ static void response_event(hn_bytes *o, const hn_ask *a, const hn_head *h, respo
     if (!event(o, st, type)) return;
     hn_bytes_text(o, ",\"response\":");
     response(o, a, h, st, u, r);
+    if (u) { /* beside the response, too: as llama-server has it */
+        hn_bytes_text(o, ",");
+        hn_part_timings(o, u);
+    }
     event_end(o);
 }
 

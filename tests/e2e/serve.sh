@@ -101,11 +101,27 @@ start -m "$M" --port 0 --ollama
 answers "ollama's clients are answered" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
 answers "and find the models" '"name":"hone-chat"' GET /api/tags
+answers "with the digest that they cut" '"digest":"[0-9a-f]\{64\}"' GET /api/tags
+answers "of those in memory, too" '"digest":"[0-9a-f]\{64\}"' GET /api/ps
+answers "and what a model is" '"capabilities":\["completion"' POST /api/show '{"model":"hone-chat"}'
+cp "$T/said" "$T/shown"
 answers "as they have it, a model is let go" '"done_reason":"unload"' POST /api/generate '{"model":"x","keep_alive":0}'
 answers "and is not there then" '"status":{"value":"unloaded"}' GET /v1/models
+answers "what it is is told then, too" '"capabilities":' POST /api/show '{"model":"hone-chat"}'
+same "... the same" "$T/shown" "$T/said"
+answers "and nothing is loaded for that" '"status":{"value":"unloaded"}' GET /v1/models
 answers "until somebody asks again" '"done":true' POST /api/generate \
     '{"model":"x","prompt":"Once","stream":false,"options":{"num_predict":2}}'
 ended "it ends, too" TERM
+
+start -m "$M" --port 0 --metrics-compat llama
+C='{"prompt":"Once upon a time","n_predict":5,"ignore_eos":true}'
+answers "a completion" '"tokens_predicted":5' POST /completion "$C"
+answers "and again" '"tokens_predicted":5' POST /completion "$C"
+answers "counters have llama-server's names" '^llamacpp:tokens_predicted_total 10$' GET /metrics
+answers "what was kept is told apart" '^llamacpp:prompt_tokens_cached_total [1-9]' GET /metrics
+answers "beside hone's own" '^hone_generated_tokens_total 10$' GET /metrics
+ended "it ends like the others" TERM
 
 case $M in /*) P=$M ;; *) P=$PWD/$M ;; esac
 cp "$TINY" "$T/two.gguf"

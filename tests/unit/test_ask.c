@@ -175,12 +175,132 @@ static void test_sampling(void **state)
     assert_true(a.bias[2].id == 7 && a.sampling.top_k == 0 && a.n_stops == 1);
     hn_ask_free(&a);
 
+    /* keys that are no numbers are texts, as llama-server has it */
+    get(&a, "/completion", TEXT(",\"logit_bias\":{\" word\":-3,\"7\":2,\"2x\":false}"));
+    assert_true(a.n_bias == 3 && a.bias[0].bias == -3 && a.bias[1].id == 7 && !a.bias[1].text);
+    assert_string_equal(a.bias[0].text, " word");
+    assert_string_equal(a.bias[2].text, "2x");
+    hn_ask_free(&a);
+
     /* samplers that hone lacks, asking for nothing */
     get(&a, "/completion",
         TEXT(",\"mirostat\":0,\"xtc_probability\":0.0,\"dry_multiplier\":0,\"typical_p\":1.0,\"dynatemp_range\":0,"
-             "\"top_n_sigma\":-1,\"samplers\":[],\"mirostat_tau\":5,\"dry_base\":1.75,\"n_predict\":-1"));
+             "\"top_n_sigma\":-1,\"mirostat_tau\":5,\"dry_base\":1.75,\"n_predict\":-1"));
     assert_string_equal(a.ignored, "");
     assert_int_equal(a.max_tokens, -1);
+    hn_ask_free(&a);
+}
+
+/* llama-server's `samplers`: these alone, and in an order that is hone's where it matters. */
+static void test_samplers(void **state)
+{
+#define SAMPLING                                                                           \
+    "\"temperature\":0.5,\"top_k\":7,\"top_p\":0.5,\"min_p\":0.25,\"repeat_penalty\":1.5," \
+    "\"presence_penalty\":1,\"frequency_penalty\":2"
+    static const struct {
+        const char *fields;
+        float temp, top_p, min_p, repeat, presence, frequency;
+        int32_t top_k;
+    } chains[] = {
+        /* the default of llama-server, as its clients send it back */
+        { "\"samplers\":[\"penalties\",\"dry\",\"top_n_sigma\",\"top_k\",\"typ_p\",\"top_p\",\"min_p\",\"xtc\","
+          "\"temperature\"]," SAMPLING,
+          0.5f, 0.5f, 0.25f, 1.5f, 1, 2, 7 },
+        { SAMPLING ",\"samplers\":\"edskypmxt\"", 0.5f, 0.5f, 0.25f, 1.5f, 1, 2, 7 },
+        { "\"samplers\":[\"top_k\",\"temperature\"]," SAMPLING, 0.5f, 1, 0, 1, 0, 0, 7 },
+        { SAMPLING ",\"samplers\":[\"nucleus\"]", 1, 0.5f, 0, 1, 0, 0, 0 },
+        { SAMPLING ",\"samplers\":\"em\"", 1, 1, 0.25f, 1.5f, 1, 2, 0 },
+        { SAMPLING ",\"samplers\":[]", 1, 1, 0, 1, 0, 0, 0 },
+        /* another order, of such as change nothing there */
+        { "\"samplers\":[\"temp\",\"min-p\",\"penalties\"],\"temperature\":1,\"min_p\":0.25", 1, 1, 0.25f, 1, 0, 0, 0 },
+        { "\"samplers\":[\"temperature\",\"top_p\",\"top_k\"],\"temperature\":0", 0, 0.95f, 0, 1, 0, 0, 40 },
+    };
+    static const char *const routes[] = { "/completion", "/v1/chat/completions", "/v1/messages" };
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        for (size_t r = 0; r < 3; r++) {
+            hn_ask a;
+            char body[512];
+            snprintf(body, sizeof body,
+                     "{\"prompt\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":4,%s}",
+                     chains[i].fields);
+            get(&a, routes[r], body);
+            assert_true(a.sampling.temp == chains[i].temp && a.sampling.top_p == chains[i].top_p);
+            assert_true(a.sampling.min_p == chains[i].min_p && a.sampling.top_k == chains[i].top_k);
+            assert_true(a.sampling.repeat_penalty == chains[i].repeat);
+            assert_true(a.sampling.presence_penalty == chains[i].presence);
+            assert_true(a.sampling.frequency_penalty == chains[i].frequency);
+            hn_ask_free(&a);
+        }
+    }
+}
+
+/* What llama.vim sends with each infill, and to have its files read ahead. */
+static void test_editors(void **state)
+{
+#define GAP "{\"input_prefix\":\"a\",\"input_suffix\":\"b\",\"prompt\":\"c\",\"stream\":false,\"cache_prompt\":true,"
+    hn_ask a;
+    get(&a, "/infill",
+        GAP "\"input_extra\":[{\"text\":\"x\",\"time\":[1,2],\"filename\":\"f.c\"}],\"n_predict\":128,\"n_indent\":4,"
+            "\"top_k\":40,\"top_p\":0.99,\"samplers\":[\"top_k\",\"top_p\",\"infill\"],\"t_max_prompt_ms\":500,"
+            "\"t_max_predict_ms\":500,\"response_fields\":[\"content\",\"timings/prompt_n\",\"truncated\"]}");
+    assert_true(a.kind == HN_ASK_INFILL && a.sampling.temp == 0 && a.n_files == 1 && a.max_tokens == 128);
+    assert_string_equal(a.ignored, "n_indent, t_max_predict_ms, samplers[infill]");
+    hn_ask_free(&a);
+    get(&a, "/infill",
+        GAP "\"n_predict\":0,\"temperature\":0.0,\"samplers\":[],\"t_max_prompt_ms\":1,\"t_max_predict_ms\":1,"
+            "\"n_indent\":0,\"response_fields\":[\"\"]}");
+    assert_true(a.max_tokens == 0 && a.sampling.temp == 1);
+    assert_string_equal(a.ignored, "t_max_predict_ms");
+    hn_ask_free(&a);
+    /* a sampler of before, as SillyTavern sends it */
+    get(&a, "/completion", TEXT(",\"samplers\":[\"top_k\",\"tfs_z\",\"temperature\"],\"tfs_z\":1"));
+    assert_true(a.sampling.top_k == 40 && a.sampling.top_p == 1);
+    assert_string_equal(a.ignored, "samplers[1]");
+    hn_ask_free(&a);
+    get(&a, "/infill", GAP "\"samplers\":\"kit\",\"temperature\":0.5}");
+    assert_true(a.sampling.temp == 0.5f && a.sampling.top_k == 40 && a.sampling.top_p == 1);
+    hn_ask_free(&a);
+}
+
+/* llama-server's names of what others call otherwise, and its fields that ask for nothing. */
+static void test_native_names(void **state)
+{
+    hn_ask a;
+    get(&a, "/v1/chat/completions",
+        CHAT(",\"n_probs\":3,\"n_cmpl\":2,\"reasoning_budget_tokens\":7,\"parse_tool_calls\":true,\"echo\":false,"
+             "\"generation_prompt\":\"\",\"reasoning_budget_message\":\"\",\"post_sampling_probs\":false"));
+    assert_true(a.top_logprobs == 3 && a.n == 2 && a.reasoning_budget == 7);
+    assert_string_equal(a.ignored, "");
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":2,\"n_probs\":3"));
+    assert_int_equal(a.top_logprobs, 2);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"logprobs\":false,\"top_logprobs\":0"));
+    assert_int_equal(a.top_logprobs, -1);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":0"));
+    assert_int_equal(a.top_logprobs, 0);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"n_probs\":0"));
+    assert_int_equal(a.top_logprobs, -1);
+    hn_ask_free(&a);
+}
+
+/* -1 is what the context holds, and no second opinion beside another field. */
+static void test_limits_of_tokens(void **state)
+{
+    hn_ask a;
+    get(&a, "/v1/chat/completions", CHAT(",\"max_tokens\":-1"));
+    assert_int_equal(a.max_tokens, -1);
+    hn_ask_free(&a);
+    get(&a, "/v1/chat/completions", CHAT(",\"n_predict\":-1,\"max_tokens\":4"));
+    assert_int_equal(a.max_tokens, 4);
+    hn_ask_free(&a);
+    get(&a, "/v1/completions", TEXT(",\"max_tokens\":4,\"n_predict\":-1"));
+    assert_int_equal(a.max_tokens, 4);
+    hn_ask_free(&a);
+    get(&a, "/completion", TEXT(",\"max_tokens\":4,\"n_predict\":-2,\"n_cmpl\":3"));
+    assert_true(a.max_tokens == 4 && a.n == 3);
     hn_ask_free(&a);
 }
 
@@ -406,6 +526,13 @@ static void test_other_apis(void **state)
     get(&a, "/api/generate", "{\"prompt\":\"a\",\"suffix\":\"b\"}");
     assert_int_equal(a.kind, HN_ASK_INFILL);
     hn_ask_free(&a);
+    get(&a, "/api/embeddings", "{\"prompt\":\"a\",\"options\":{\"num_ctx\":4}}");
+    assert_true(a.kind == HN_ASK_EMBED && a.n_prompt == 1 && a.truncate && a.add_special);
+    assert_string_equal(a.prompt->text, "a");
+    hn_ask_free(&a);
+    get(&a, "/api/embeddings", "{\"model\":\"m\"}");
+    assert_int_equal(a.kind, HN_ASK_LOAD);
+    hn_ask_free(&a);
     get(&a, "/api/embed", "{\"input\":[\"a\",\"b\"],\"dimensions\":5}");
     assert_true(a.kind == HN_ASK_EMBED && a.n_prompt == 2 && a.truncate && a.dimensions == 5);
     hn_ask_free(&a);
@@ -587,7 +714,7 @@ static void test_words(void **state)
     hn_bytes_add(&o, "", 1);
     assert_non_null(strstr(o.p, "exceeds the available context size"));
     assert_non_null(strstr(o.p,
-                           "\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"context_length_exceeded\","
+                           "\"type\":\"exceed_context_size_error\",\"param\":null,\"code\":\"context_length_exceeded\","
                            "\"n_prompt_tokens\":5000,\"n_ctx\":4096}}"));
     hn_bytes_free(&o);
 
@@ -628,11 +755,15 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_no_json),    cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_tools),      cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_words),    cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_depth),      cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_samplers),   cmocka_unit_test(test_native_names),
+        cmocka_unit_test(test_editors),    cmocka_unit_test(test_limits_of_tokens),
+        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_strict),     cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,16 @@ static void test_refusals(void **state)
         { "POST /echo HTTP/1.1\r\n" H "Content-Length: 1\r\n\r\n1", 200, NULL, NULL, NULL }, /* no browser */
         { "POST /echo HTTP/1.1\r\n" H "Sec-Fetch-Site: none\r\nContent-Length: 1\r\n\r\n1", 415,
           "unsupported_media_type", NULL, NULL },
+        /* curl -d without a header, as ollama's documentation has it everywhere; but no page's form */
+        { "POST /echo HTTP/1.1\r\n" H "Content-Type: application/x-www-form-urlencoded\r\n"
+          "Content-Length: 1\r\n\r\n1",
+          200, NULL, NULL, NULL },
+        { "POST /echo HTTP/1.1\r\n" H "Content-Type: application/x-www-form-urlencoded\r\n"
+          "Sec-Fetch-Mode: navigate\r\nContent-Length: 1\r\n\r\n1",
+          415, "unsupported_media_type", NULL, NULL },
+        { "POST /echo HTTP/1.1\r\n" H "Content-Type: application/x-www-form-urlencoded\r\n"
+          "Origin: http://localhost\r\nContent-Length: 1\r\n\r\n1",
+          415, "unsupported_media_type", NULL, NULL },
         { "POST /echo HTTP/1.1\r\n" H "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400,
           "bad_length", "connection", "close" },
         { "GET /../../etc/passwd HTTP/1.1\r\n" H "\r\n", 400, "bad_target", "connection", "close" },

@@ -81,6 +81,67 @@ static void prompts_have_many_shapes(void **state)
     stop(&r);
 }
 
+/* "prompt" of an answer is the text of its own tokens, with what was added, whatever its shape was. */
+static void answers_tell_their_prompt(void **state)
+{
+    running r = { 0 };
+    char body[300], detok[300];
+    start(&r, 2);
+    json_t *t = ask_json(r.port, "POST", "/tokenize", "{\"content\":\"The cat\",\"add_special\":true}", 200);
+    char *ids = json_dumps(json_object_get(t, "tokens"), JSON_COMPACT);
+    snprintf(detok, sizeof detok, "{\"tokens\":%s}", ids);
+    json_t *back = ask_json(r.port, "POST", "/detokenize", detok, 200);
+    const char *want = text_of(back, "content");
+    assert_true(strlen(want) > strlen("The cat")); /* with the token that begins every text */
+
+    snprintf(body, sizeof body, "{\"prompt\":[\"The cat\",%s,{\"prompt_string\":\"The cat\"},\"A\"],\"n_predict\":1}",
+             ids);
+    json_t *all = ask_json(r.port, "POST", "/completion", body, 200);
+    assert_int_equal(json_array_size(all), 4);
+    for (size_t i = 0; i < 3; i++) assert_string_equal(text_of(json_array_get(all, i), "prompt"), want);
+    assert_string_not_equal(text_of(json_array_get(all, 3), "prompt"), want);
+
+    snprintf(body, sizeof body, "{\"prompt\":%s,\"n_predict\":1,\"stream\":true}", ids);
+    client_answer got = client_ask(r.port, "POST", "/completion", NULL, body);
+    json_t *e, *end = NULL;
+    bool done = false;
+    for (const char *p = got.body; (e = client_event(&p, &done)); end = e) json_decref(end);
+    assert_string_equal(text_of(end, "prompt"), want);
+    json_decref(end);
+    json_decref(all);
+    json_decref(back);
+    json_decref(t);
+    free(ids);
+    client_free(&got);
+    stop(&r);
+}
+
+/* A prompt that does not fit: by llama-server's own type on its routes, by OpenAI's on theirs. */
+static void too_long_prompts_have_a_type(void **state)
+{
+    static const struct {
+        const char *path, *field, *type;
+    } routes[] = { { "/completion", "prompt", "exceed_context_size_error" },
+                   { "/v1/completions", "prompt", "invalid_request_error" } };
+    enum { MANY = 2 * SITE_CTX };
+    running r = { 0 };
+    start(&r, 1);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *ids = json_array();
+        for (int k = 0; k < MANY; k++) json_array_append_new(ids, json_integer(1));
+        json_t *q = json_pack("{s:o}", routes[i].field, ids);
+        char *body = json_dumps(q, JSON_COMPACT);
+        json_t *all = ask_json(r.port, "POST", routes[i].path, body, 400), *e = json_object_get(all, "error");
+        assert_string_equal(text_of(e, "type"), routes[i].type);
+        assert_string_equal(text_of(e, "code"), "context_length_exceeded");
+        assert_true(int_of(e, "n_prompt_tokens") == MANY && int_of(e, "n_ctx") == SITE_CTX);
+        json_decref(all);
+        json_decref(q);
+        free(body);
+    }
+    stop(&r);
+}
+
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 /* A stream tells its tokens and how many there are by now, asked or not; they are those of the whole answer. */
@@ -348,7 +409,13 @@ static void settings_of_a_sleeping_model(void **state)
     start(&r, 2);
     json_t *o = ask_json(r.port, "GET", "/props", NULL, 200), *awake = o;
     assert_true(json_is_false(json_object_get(o, "is_sleeping")));
-    assert_int_equal(int_of(json_object_get(json_object_get(o, "default_generation_settings"), "params"), "seed"), -1);
+    const json_t *params = json_object_get(json_object_get(o, "default_generation_settings"), "params");
+    assert_int_equal(int_of(params, "seed"), -1);
+    /* what llama-server's clients read without asking whether it is there */
+    assert_true(json_is_false(json_object_get(json_object_get(o, "modalities"), "vision")));
+    assert_true(json_is_boolean(json_object_get(o, "endpoint_slots")) && int_of(params, "n_predict") == -1);
+    assert_true(json_is_integer(json_object_get(params, "mirostat")) && int_of(params, "mirostat") == 0);
+    assert_true(json_real_value(json_object_get(params, "typical_p")) == 1.0);
 
     json_decref(ask_json(r.port, "POST", "/models/unload", "{\"model\":\"chat\"}", 200));
     for (int i = 0; i < 2; i++) {
@@ -462,6 +529,51 @@ static void rows_of_tokens(void **state)
 }
 
 /* Parts of a text are the text. */
+/* llama-server's embd_normalize: which norm is 1. */
+static void norms_of_vectors(void **state)
+{
+    static const struct {
+        const char *path, *more;
+        int norm;
+        size_t n;
+    } rows[] = { { "/embedding", ",\"embd_normalize\":0", 0, 32 },
+                 { "/embedding", ",\"embd_normalize\":1", 1, 32 },
+                 { "/embeddings", ",\"embd_normalize\":3", 3, 32 },
+                 { "/v1/embeddings", ",\"embd_normalize\":1,\"dimensions\":8", 1, 8 } };
+    running r = { .path = make_bert("norms.gguf", "", 2) };
+    char body[200];
+    start(&r, 2);
+    json_t *raw = ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"bafo\",\"embd_normalize\":-1}", 200),
+           *usual = ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"bafo\"}", 200),
+           *two = ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"bafo\",\"embd_normalize\":2}", 200);
+    const json_t *v = json_object_get(json_array_get(json_object_get(raw, "data"), 0), "embedding");
+    assert_true(json_array_size(v) == 32 && fabs(squares(v) - 1) > 1e-3);
+    assert_true(json_equal(json_object_get(usual, "data"), json_object_get(two, "data")));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(body, sizeof body, "{\"input\":\"bafo\"%s}", rows[i].more);
+        json_t *o = ask_json(r.port, "POST", rows[i].path, body, 200);
+        bool own = rows[i].path[1] == 'e';
+        const json_t *e = json_object_get(json_array_get(own ? o : json_object_get(o, "data"), 0), "embedding");
+        if (own) e = json_array_get(e, 0);
+        double sum = 0, most = 0;
+        assert_int_equal(json_array_size(e), rows[i].n);
+        double scale = json_number_value(json_array_get(e, 0)) / json_number_value(json_array_get(v, 0));
+        for (size_t k = 0; k < rows[i].n; k++) {
+            double x = json_number_value(json_array_get(e, k));
+            assert_true(fabs(x - scale * json_number_value(json_array_get(v, k))) <= 1e-5 * fabs(x));
+            sum += pow(fabs(x), rows[i].norm ? rows[i].norm : 1);
+            most = fabs(x) > most ? fabs(x) : most;
+        }
+        assert_true(fabs((rows[i].norm ? sum : most / 32760) - 1) < 1e-5);
+        json_decref(o);
+    }
+    json_decref(ask_json(r.port, "POST", "/embedding", "{\"input\":\"fa\",\"embd_normalize\":-2}", 400));
+    json_decref(raw);
+    json_decref(usual);
+    json_decref(two);
+    stop(&r);
+}
+
 static void vectors_of_parts(void **state)
 {
     running r = { .path = make_bert("cls.gguf", "", 2) };
@@ -511,6 +623,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_template_goes_to_completion),
                                         cmocka_unit_test(prompts_have_many_shapes),
+                                        cmocka_unit_test(answers_tell_their_prompt),
+                                        cmocka_unit_test(too_long_prompts_have_a_type),
                                         cmocka_unit_test(a_stream_tells_its_tokens),
                                         cmocka_unit_test(the_end_says_why),
                                         cmocka_unit_test(a_stop_string_held_back),
@@ -520,6 +634,7 @@ int main(void)
                                         cmocka_unit_test(settings_of_a_sleeping_model),
                                         cmocka_unit_test(nothing_loads_by_itself),
                                         cmocka_unit_test(rows_of_tokens),
+                                        cmocka_unit_test(norms_of_vectors),
                                         cmocka_unit_test(vectors_of_parts),
                                         cmocka_unit_test(scores_in_two_shapes) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);

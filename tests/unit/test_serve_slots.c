@@ -399,6 +399,27 @@ static void words_lose_their_folders(void **state)
     assert_string_equal(quoted, "x.gguf: bad; (y) and sub/a'b");
 }
 
+/* What balancers ask before they send: 503 where no slot is idle, as llama-server has it. */
+static void none_is_idle(void **state)
+{
+    static const char much[] = "{\"prompt\":\"Once\",\"ignore_eos\":true,\"n_probs\":64,\"stream\":true}";
+    running r = { .p.slots = true };
+    char first;
+    start(&r, 1);
+    json_decref(ask_json(r.port, "GET", "/slots?fail_on_no_slot=1", NULL, 200));
+    int fd = client_connect(r.port); /* what is not taken holds the slot */
+    assert_true(fd >= 0 && client_request(fd, "POST", "/completion", NULL, much));
+    assert_int_equal(recv(fd, &first, 1, 0), 1);
+    client_answer a = client_ask(r.port, "GET", "/slots?fail_on_no_slot=1", NULL, NULL);
+    assert_int_equal(a.status, 503);
+    assert_non_null(strstr(a.body, "no slot available"));
+    client_free(&a);
+    json_decref(ask_json(r.port, "GET", "/slots", NULL, 200));
+    json_decref(ask_json(r.port, "GET", "/slots?fail_on_no_slot=", NULL, 200));
+    close(fd);
+    stop(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +428,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test(nobody_waits_for_ever),
         cmocka_unit_test(one_at_a_time),
+        cmocka_unit_test(none_is_idle),
         cmocka_unit_test(it_ends_behind_a_file),
         cmocka_unit_test(folders_are_not_told),
         cmocka_unit_test(members_that_are_not_known),

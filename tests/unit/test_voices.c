@@ -349,6 +349,7 @@ static json_t *responses_client(const json_t *frames, bool done)
         bool last = !strcmp(type, "response.completed") || !strcmp(type, "response.incomplete");
         assert_int_equal(last, i + 1 == json_array_size(frames));
         if (last) out = json_deep_copy(at(f, "response"));
+        if (last) assert_true(at(f, "timings") && json_equal(at(f, "timings"), at(out, "timings")));
     }
     json_decref(texts);
     return out;
@@ -530,7 +531,7 @@ static void test_chat_frames(void **state)
         "\"type\":\"function\",\"function\":{\"name\":\"now\",\"arguments\":\"\"}}]}" GOES_ON /* */
             CHUNK
         "{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":\"{}\"}}]}" GOES_ON CHUNK
-        "{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"tool_calls\"}]}\n\n"
+        "{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"tool_calls\"}]," TIMINGS "," HONE "}\n\n"
         "data: [DONE]\n\n");
     frames_are(
         "/v1/chat/completions", "{" USER ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}", "nothing",
@@ -563,8 +564,8 @@ static void test_text_frames(void **state)
                    "\"bytes:\\\\xb6\":-9999.0}],\"text_offset\":[2,3]},\"finish_reason\":null}]}\n\n" /* */
         TEXT_CHUNK "{\"text\":\"\\\"\",\"index\":0,\"logprobs\":{\"tokens\":[\"\\\"\"],\"token_logprobs\":[-3.0],"
                    "\"top_logprobs\":[{\"\\\"\":-0.5}],\"text_offset\":[3]},\"finish_reason\":null}]}\n\n" /* */
-        TEXT_CHUNK "{\"text\":\"\",\"index\":0,\"logprobs\":null,\"finish_reason\":\"stop\"}]}\n\n"
-                   "data: [DONE]\n\n");
+        TEXT_CHUNK "{\"text\":\"\",\"index\":0,\"logprobs\":null,\"finish_reason\":\"stop\"}]," TIMINGS "," HONE
+                   "}\n\ndata: [DONE]\n\n");
 }
 
 /* The prompt said again, with its log-probabilities: the first has none. */
@@ -768,6 +769,8 @@ static void test_found(void **state)
              "{\"index\":1,\"relevance_score\":0.75}]}");
     found_is("/rerank", "{\"query\":\"q\",\"texts\":[\"x\",\"y\",\"z\"],\"top_n\":2,\"return_text\":true}", &f,
              "[{\"index\":1,\"score\":0.75,\"text\":\"y\"},{\"index\":0,\"score\":0.5,\"text\":\"x\"}]");
+    found_is("/api/embeddings", "{\"prompt\":\"a\"}", &f, "{\"embedding\":[1.0,-0.5]}");
+    found_is("/api/embeddings", "{\"prompt\":\"\"}", &f, "{\"embedding\":[]}");
     found_is("/api/embed", "{\"input\":[\"a\",\"b\"]}", &f,
              "{\"model\":\"tiny "
              "\\\"q\\\"\",\"embeddings\":[[1.0,-0.5],[0.1,0.0]],\"total_duration\":1500000,\"load_duration\":0,"
