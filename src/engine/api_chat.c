@@ -86,7 +86,7 @@ static hone_status cut_final(const request *q, hn_jinja_text *t, hone_error *err
 {
     const json_t *last = json_array_get(q->messages, json_array_size(q->messages) - 1),
                  *content = json_object_get(last, "content");
-    json_t *said = hn_chat_said(content);
+    json_t *said = hn_chat_said(content, true);
     if (!said) return HN_FAIL(err, HONE_E_NOMEM, "chat: out of memory");
     const hone_span *end = t->n_input ? &t->input[t->n_input - 1] : NULL;
     size_t n = end ? end->end - end->begin : 0, len = json_string_length(said);

@@ -393,24 +393,36 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
     return HONE_OK;
 }
 
-json_t *hn_chat_said(const json_t *content)
+/* What the model said itself. */
+static bool is_own(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
+
+/* The texts of parts in one, `between` them where something stands before. */
+static json_t *joined(const json_t *parts, const char *between)
 {
-    size_t n = 0, i;
+    size_t n = 0, room = 1, i;
     json_t *p;
-    if (json_is_string(content)) return json_stringn(json_string_value(content), json_string_length(content));
-    json_array_foreach(content, i, p) n += json_string_length(json_object_get(p, "text"));
-    char *s = malloc(n + 1);
+    json_array_foreach(parts, i, p) room += strlen(between) + json_string_length(json_object_get(p, "text"));
+    char *s = malloc(room);
     if (!s) return NULL;
-    n = 0;
-    json_array_foreach(content, i, p)
+
+    json_array_foreach(parts, i, p)
     {
         const json_t *text = json_object_get(p, "text");
-        memcpy(s + n, json_string_value(text), json_string_length(text));
-        n += json_string_length(text);
+        if (!json_is_string(text)) continue;
+        size_t gap = n ? strlen(between) : 0;
+        memcpy(s + n, between, gap);
+        memcpy(s + n + gap, json_string_value(text), json_string_length(text));
+        n += gap + json_string_length(text);
     }
     json_t *all = json_stringn(s, n);
     free(s);
     return all;
+}
+
+json_t *hn_chat_said(const json_t *content, bool own)
+{
+    if (json_is_string(content)) return json_stringn(json_string_value(content), json_string_length(content));
+    return joined(content, own ? "" : "\n");
 }
 
 /* Arguments of a call as the template takes them. False: out of memory. */
@@ -464,7 +476,7 @@ static bool adapt(json_t *messages, const taste *x)
     json_array_foreach(messages, i, m)
     {
         json_t *content = json_object_get(m, "content"), *calls = json_object_get(m, "tool_calls");
-        if (json_is_array(content) && !x->parts) ok &= set(m, "content", hn_chat_said(content));
+        if (json_is_array(content) && !x->parts) ok &= set(m, "content", hn_chat_said(content, is_own(m)));
         else if (json_is_string(content) && !x->text && x->parts)
             ok &= set(m, "content", json_pack("[{s:s, s:O}]", "type", "text", "text", content));
         else if (!content || json_is_null(content)) {
@@ -485,10 +497,9 @@ static json_t *without_system(const json_t *messages, bool *oom)
         hn_json_is(json_object_get(system, "role"), "system") && hn_json_is(json_object_get(user, "role"), "user");
     const json_t *a = json_object_get(system, "content"), *b = json_object_get(user, "content");
     if (!roles || !json_is_string(a) || !json_is_string(b)) return NULL;
-    json_t *copy = json_deep_copy(messages),
-           *parts = json_pack("[{s:O}, {s:s}, {s:O}]", "text", a, "text", "\n\n", "text", b);
+    json_t *copy = json_deep_copy(messages), *parts = json_pack("[{s:O}, {s:O}]", "text", a, "text", b);
     bool ok = copy && parts && json_array_remove(copy, 0) == 0 &&
-              set(json_array_get(copy, 0), "content", hn_chat_said(parts));
+              set(json_array_get(copy, 0), "content", joined(parts, "\n\n"));
     json_decref(parts);
     if (ok) return copy;
     *oom = true;

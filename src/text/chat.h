@@ -46,8 +46,10 @@ typedef enum hn_chat_reasoning {
     HN_CHAT_REASONING_PARTS, /* a part of the content, of type thinking */
     HN_CHAT_N_REASONING
 } hn_chat_reasoning;
-/* What a message's content says: a string, the texts of its parts in one, or nothing. New; NULL: out of memory. */
-json_t *hn_chat_said(const json_t *content);
+/* What a message's content says: a string, the texts of its parts, or nothing. Parts that somebody else sends stand on
+ * lines of their own, as llama-server and vLLM put them; the model's own text was cut, and is put together as it was.
+ * New; NULL: out of memory. */
+json_t *hn_chat_said(const json_t *content, bool own);
 /* [{user}, {assistant with these texts in that shape}]; NULL: out of memory. */
 json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, const char *content);
 

@@ -144,8 +144,8 @@ static void preparation(void **state)
 {
     static const char parts[] =
         "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]";
-    renders("flattened", "{{ 'x' + messages[0].content }}", parts, NULL, false, "xab");
-    renders("flattened where it would print a list", "{{ messages[0].content }}", parts, NULL, false, "ab");
+    renders("flattened", "{{ 'x' + messages[0].content }}", parts, NULL, false, "xa\nb");
+    renders("flattened where it would print a list", "{{ messages[0].content }}", parts, NULL, false, "a\nb");
     static const char lists[] = "{% for p in messages[0].content %}[{{ p.text }}]{% endfor %}";
     renders("taken as parts", lists, parts, NULL, false, "[a][b]");
     renders("made into parts", lists, "[{\"role\":\"user\",\"content\":\"ab\"}]", NULL, false, "[ab]");
