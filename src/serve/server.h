@@ -18,8 +18,8 @@ typedef struct hn_serve_params {
     hn_limits limits;      /* n_slots, flags and defaults; n_vocab and n_ctx are each model's */
     bool metrics, slots, ui, ollama;
     hn_tally_names metrics_compat;
-    const char *slot_dir;                            /* folder of slot files; NULL: there are none */
-    const char *ollama_version;                      /* what /api/version says; NULL: hone's own */
+    const char *slot_dir;       /* folder of slot files; NULL: there are none */
+    const char *ollama_version; /* what /api/version says; NULL: hone's own */
     hn_cache_scope cache_scope;
     int32_t drain_s, timeout_s;
     double roof_gb_s; /* measured read bandwidth; 0: not measured */
