@@ -175,18 +175,18 @@ void hn_job_embed(void *arg)
 /* What x [n] is divided by, so that its norm is 1. */
 static double norm_of(const float *x, int32_t n, int32_t norm)
 {
-    double sum = 0;
-    for (int32_t k = 0; k < n; k++) {
+    double most = 0, sum = 0;
+    for (int32_t k = 0; k < n; k++) most = fmax(most, fabs((double)x[k]));
+    for (int32_t k = 0; k < n && most > 0; k++) {
         double v = fabs((double)x[k]);
-        if (norm == 0) sum = v > sum ? v : sum;
-        else sum += norm == 1 ? v : norm == 2 ? v * v : pow(v, norm);
+        sum += norm == 1 ? v : norm == 2 ? v * v : pow(v / most, norm); /* of shares: no power leaves the range */
     }
     switch (norm) {
     case -1: return 1;
-    case 0: return sum / 32760; /* llama-server's: they are to fit 16 bits */
+    case 0: return most / 32760; /* llama-server's: they are to fit 16 bits */
     case 1: return sum;
     case 2: return sqrt(sum);
-    default: return pow(sum, 1.0 / norm);
+    default: return most * pow(sum, 1.0 / norm);
     }
 }
 

@@ -234,8 +234,7 @@ static void digest(hn_bytes *o, const hn_book *b)
     hn_sha256_add(&h, b->path, strlen(b->path) + 1);
     hn_sha256_add(&h, of, (size_t)n);
     hn_sha256_end(&h, sum);
-    for (int i = 0; i < 32; i++) snprintf(text + 2 * i, 3, "%02x", sum[i]);
-    hn_bytes_text_member(o, "digest", text);
+    hn_bytes_text_member(o, "digest", hn_hex(text, sum, sizeof sum));
 }
 
 static void describe(hn_bytes *o, hn_book *b, bool running)
@@ -348,12 +347,10 @@ static void run_show(void *arg)
 {
     show_order *o = arg;
     const hn_shelf_params *all = &o->order.server->p.shelf;
-    const struct hn_shelf_model *of = o->book->of;
     hone_model_params p = all->model;
     hone_error err;
-    hn_book seen = { .created = o->book->created, /* and what a loaded one would have */
-                     .chat_template = of && of->chat_template ? of->chat_template : all->chat_template,
-                     .shelf_pooling = of && of->pooling != HONE_POOL_FILE ? of->pooling : all->pooling };
+    hn_book seen = { .created = o->book->created, .of = o->book->of };
+    hn_book_settings(&seen, all);
     p.packed = "off";
     p.progress = NULL;
     if (hone_model_open(&seen.model, o->book->path, &p, &err) == HONE_OK) {

@@ -284,14 +284,10 @@ bool hn_book_template_names(const hn_book *b, const char *word)
     return false;
 }
 
-/* As far as it is known: the file is not read for it. */
-static void read_identity(hn_book *b)
+void hn_book_settings(hn_book *b, const hn_shelf_params *p)
 {
-    hone_file *f;
-    b->identity[0] = 0;
-    if (hone_file_open(&f, b->path, NULL) != HONE_OK) return;
-    hone_file_identity(f, true, b->identity, NULL, NULL);
-    hone_file_close(f);
+    b->shelf_pooling = b->of && b->of->pooling != HONE_POOL_FILE ? b->of->pooling : p->pooling;
+    b->chat_template = b->of && b->of->chat_template ? b->of->chat_template : p->chat_template;
 }
 
 static hone_status load(hn_book *b, hone_error *err)
@@ -312,11 +308,9 @@ static hone_status load(hn_book *b, hone_error *err)
         return st;
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;
-    b->shelf_pooling = b->of && b->of->pooling != HONE_POOL_FILE ? b->of->pooling : p->pooling;
+    hn_book_settings(b, p);
 
     b->n_ctx = sp.session.n_ctx;
-    read_identity(b);
-    b->chat_template = b->of && b->of->chat_template ? b->of->chat_template : p->chat_template;
     b->developer = hn_book_template_names(b, "developer");
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),

@@ -40,7 +40,6 @@ typedef struct hn_book {
     hone_model_info info;
     hn_desk_model desk;
     int32_t n_ctx;
-    char identity[65];    /* "": not computed yet */
     char fingerprint[64]; /* of answers: build, kernel level, model */
     const char *chat_template;
     bool developer;      /* the template has this role */
@@ -130,6 +129,8 @@ void hn_shelf_unload_idle(hn_shelf *s, uint64_t now);
 
 /* State at this moment; why [1024] of HN_BOOK_FAILED, else ""; may be NULL. */
 hn_book_state hn_book_look(hn_book *b, char *why);
+/* What a model is served with as the shelf was told, which needs no file: pooling and chat template. */
+void hn_book_settings(hn_book *b, const hn_shelf_params *p);
 /* The folders of its file, and of the adapters that the server was started with, wherever they stand in words. */
 void hn_book_hide_folders(const hn_book *b, char *words);
 /* The last part of a path. */

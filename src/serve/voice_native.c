@@ -115,14 +115,12 @@ static bool read_gap(hn_fields *f)
 
 static bool read_body(hn_fields *f)
 {
+    static const hn_field *const infill[] = {
+        infill_fields, native_fields, hn_fields_usual, hn_fields_sampling, hn_fields_forms, hn_fields_own, NULL
+    };
     hn_ask *a = f->ask;
-    const hn_field *const tables[] = { a->kind == HN_ASK_INFILL ? infill_fields : native_fields,
-                                       native_fields,
-                                       hn_fields_usual,
-                                       hn_fields_sampling,
-                                       hn_fields_forms,
-                                       hn_fields_own,
-                                       NULL };
+    const hn_field *const *tables =
+        a->kind == HN_ASK_INFILL ? infill : infill + 1; /* the first that knows a field has it */
     const json_t *prompt = hn_field_get(f->root, "prompt");
     native_own *own = hn_arena_alloc(a->arena, sizeof *own);
     if (!own) return hn_field_lost(f);

@@ -761,11 +761,7 @@ static void caps_and_sinks_match_scalar(void **state)
                  { 2, 9, 700, 128, 0, 0, true },    { 3, 20, 130, 64, 0, 2.5f, true }, { 2, 5, 1030, 0, 1, 0, false },
                  { 4, 3, 1100, 0, 2, 50.0f, true }, { 1, 40, 513, 0, 1, 0, true },     { 8, 1, 64, 4, 0, 0, true },
                  { 1, 600, 1, 90, 0, 1.5f, true } };
-#ifdef HN_EMULATED
-    enum { STEP = 3 };
-#else
-    enum { STEP = 1 };
-#endif
+    enum { STEP = EMULATED ? 3 : 1 };
     rng_key = 14, rng_at = 0;
     for (size_t i = 0; i < sizeof list / sizeof *list; i += STEP)
         for (int type = 0; type < HN_CACHE_TYPES; type++)
@@ -789,11 +785,7 @@ static void latent_rows_match_scalar(void **state)
         int64_t d, d_v, n_q, n_tok, n_kv;
     } list[] = { { 20, 12, 1, 1, 1 },    { 20, 12, 4, 7, 60 },    { 40, 33, 20, 1, 130 },  { 40, 32, 16, 5, 512 },
                  { 80, 64, 3, 70, 500 }, { 80, 64, 20, 2, 1030 }, { 576, 512, 20, 1, 90 }, { 576, 512, 2, 3, 513 } };
-#ifdef HN_EMULATED
-    enum { N = 3 }; /* the wide ones take minutes there */
-#else
-    enum { N = sizeof list / sizeof *list };
-#endif
+    enum { N = EMULATED ? 3 : sizeof list / sizeof *list }; /* the wide ones take minutes there */
     rng_key = 15, rng_at = 0;
     for (size_t i = 0; i < N; i++)
         for (int type = 0; type < HN_CACHE_TYPES; type++)
