@@ -1,6 +1,7 @@
 /* call_grammar: what calls may be, as a grammar made of the format's record and of the schemas of the tools: literal
  * marks and tokens, a choice of names, and behind each name the arguments its schema allows. Arguments that a format
- * writes one by one come in the order of the schema; strings among them as they are, all else as JSON. */
+ * writes one by one come in any order, many in that of the schema; strings among them as they are, all else as JSON or
+ * as the format has it. */
 #include "base/json_tree.h"
 #include "text/call_values.h"
 #include "text/calls.h"
@@ -53,14 +54,14 @@ typedef struct each {
     const hn_call_kit *k;
     const hn_call_tool *tool;
     const char *key_begin, *key_end, *key_end_other, *value_end, *separator;
-    bool json; /* strings are JSON, too */
+    bool json; /* strings are written as inside of other values, too */
 } each;
 
 static each how_each(const hn_call_kit *k, const hn_call_tool *t)
 {
     const hn_call_format *f = &k->f;
     if (f->shape == HN_CALLS_PYTHON) return (each){ k, t, "", "=", "=", "", ", ", true };
-    if (f->shape == HN_CALLS_GEMMA) return (each){ k, t, "", ":<|\"|>", ":", "<|\"|>", ",", false };
+    if (f->shape == HN_CALLS_GEMMA) return (each){ k, t, "", ":", ":", "", ",", true };
     return (each){
         k, t, f->key_begin, f->key_end, *f->key_end_other ? f->key_end_other : f->key_end, f->value_end, "", f->quoted
     };
@@ -179,9 +180,8 @@ static allowed allowed_by(hn_schema *s, const hn_jnode *property)
 static hn_gnode one_argument(hn_schema *s, const each *e, hn_lang key, hn_gnode value, bool text)
 {
     hn_grammar *g = s->g;
-    bool gemma = e->k->f.shape == HN_CALLS_GEMMA;
-    hn_gnode behind = gemma && !text ? HN_G_EMPTY : mark(g, e->k, e->value_end);
-    hn_gnode at = hn_g_seq(g, mark(g, e->k, text ? e->key_end : e->key_end_other), hn_g_seq(g, value, behind));
+    hn_gnode end = mark(g, e->k, e->value_end);
+    hn_gnode at = hn_g_seq(g, mark(g, e->k, text ? e->key_end : e->key_end_other), hn_g_seq(g, value, end));
     return hn_g_seq(g, mark(g, e->k, e->key_begin), hn_g_seq(g, hn_g_lex(g, key), at));
 }
 
@@ -195,7 +195,7 @@ static hn_gnode argument(hn_schema *s, const each *e, const hn_jnode *property)
     const allowed a = e->json ? (allowed){ HN_T_ALL, HN_LANG_NONE } : allowed_by(s, property);
     bool text = !e->json && a.types & HN_T_STRING, other = e->json || a.types & ~(uint32_t)HN_T_STRING;
     if (text) {
-        bool told = !other || strcmp(e->key_end, e->key_end_other) != 0 || e->k->f.shape == HN_CALLS_GEMMA;
+        bool told = !other || strcmp(e->key_end, e->key_end_other) != 0;
         hn_lang strings = told ? a.strings : hn_lang_and(s->l, a.strings, hn_lang_not(s->l, read_as(s->l, a.types)));
         way[n++] = one_argument(s, e, key, raw_string(s, e, strings), true);
     }
@@ -222,12 +222,69 @@ static hn_gnode free_arguments(hn_schema *s, const each *e)
     return hn_g_alt(g, (hn_gnode[]){ HN_G_EMPTY, hn_g_seq(g, one, more) }, 2);
 }
 
+/* Arguments in any order, each at most once: so many that all sets of them are few enough. */
+static hn_gnode in_any_order(hn_schema *s, const each *e, const hn_gnode *one, uint32_t n, uint32_t must)
+{
+    hn_grammar *g = s->g;
+    uint32_t sets = 1u << n;
+    hn_gnode separator = mark(g, e->k, e->separator), way[32];
+    hn_gnode *at = hn_arena_alloc(s->arena, sets * sizeof *at); /* behind those of a set */
+    if (!at) {
+        hn_schema_no_memory(s);
+        return HN_G_FAIL;
+    }
+    for (uint32_t set = sets; set-- > 0;) {
+        uint32_t k = 0;
+        if ((set & must) == must) way[k++] = HN_G_EMPTY;
+        for (uint32_t i = 0; i < n; i++)
+            if (!(set >> i & 1)) {
+                hn_gnode with = hn_g_seq(g, one[i], at[set | 1u << i]);
+                way[k++] = set ? hn_g_seq(g, separator, with) : with;
+            }
+        at[set] = hn_g_alt(g, way, k);
+    }
+    return at[0];
+}
+
+/* … else in the order of the schema. */
+static hn_gnode in_order(hn_schema *s, const each *e, const hn_gnode *one, uint32_t n, const bool *must)
+{
+    hn_grammar *g = s->g;
+    hn_gnode at[2] = { HN_G_EMPTY, HN_G_EMPTY }; /* behind argument i: none has come, some have */
+    for (uint32_t i = n; i-- > 0;) {
+        hn_gnode with = hn_g_seq(g, one[i], at[1]), next = hn_g_seq(g, mark(g, e->k, e->separator), with);
+        at[0] = must[i] ? with : hn_g_alt(g, (hn_gnode[]){ with, at[0] }, 2);
+        at[1] = must[i] ? next : hn_g_alt(g, (hn_gnode[]){ next, at[1] }, 2);
+    }
+    return at[0];
+}
+
+/* How many arguments may come in any order: the sets of those of all tools are to be at most so many. */
+static uint32_t order_free(const hn_call_kit *k)
+{
+    enum { SETS = 4096, MOST = 8 };
+    uint32_t n = 0;
+    while (n < MOST && ((uint64_t)k->n_tool << (n + 1)) <= SETS) n++;
+    return n;
+}
+
+static void set_style(hn_schema *s, const hn_call_kit *k)
+{
+    hn_call_mark quote;
+    s->style.python = k->f.shape == HN_CALLS_PYTHON;
+    if (k->f.shape != HN_CALLS_GEMMA) return;
+    hn_call_encode(&quote, k->v, "<|\"|>", false);
+    s->style.bare = true;
+    s->style.quote = marks(s->g, &quote);
+    s->style.inside = text_without(s->l, k->v, &quote);
+}
+
 static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
 {
     const each *e = arg;
-    hn_grammar *g = s->g;
     hn_mold m = hn_mold_new(false);
     static const char *const refused[] = { "minProperties", "maxProperties", "patternProperties" };
+    set_style(s, e->k);
     hn_mold_add(s, &m, root);
     for (size_t i = 0; i < 3 && s->st == HONE_OK; i++)
         if (hn_jget(root, refused[i]))
@@ -242,24 +299,22 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
             hn_schema_refuse(s, x, "calls in the format of this template name all they require in properties");
     if (s->st != HONE_OK) return HN_G_FAIL;
     if (!list && !hn_mold_closed(&m)) return free_arguments(s, e);
-    uint32_t n = list ? list->n : 0;
-    const hn_jnode **p = hn_arena_alloc(s->arena, (n + 1) * sizeof *p);
-    if (!p) {
+    uint32_t n = list ? list->n : 0, musts = 0;
+    hn_gnode *one = hn_arena_alloc(s->arena, (n + 1) * sizeof *one);
+    bool *must = hn_arena_alloc(s->arena, (n + 1) * sizeof *must);
+    if (!one || !must) {
         hn_schema_no_memory(s);
         return HN_G_FAIL;
     }
-    for (const hn_jnode *x = list ? list->first : NULL; x; x = x->next) p[x->index] = x;
-    hn_gnode at[2] = { HN_G_EMPTY, HN_G_EMPTY }; /* behind argument i: none has come, some have */
-    for (uint32_t i = n; i-- > 0 && s->st == HONE_OK;) {
-        bool must = false;
-        for (const hn_jnode *x = required ? required->first : NULL; x; x = x->next)
-            must = must || hn_str_same(x->str, p[i]->key);
-        hn_gnode one = argument(s, e, p[i]);
-        hn_gnode with = hn_g_seq(g, one, at[1]), next = hn_g_seq(g, mark(g, e->k, e->separator), with);
-        at[0] = must ? with : hn_g_alt(g, (hn_gnode[]){ with, at[0] }, 2);
-        at[1] = must ? next : hn_g_alt(g, (hn_gnode[]){ next, at[1] }, 2);
+    for (const hn_jnode *x = list ? list->first : NULL; x && s->st == HONE_OK; x = x->next) {
+        one[x->index] = argument(s, e, x);
+        must[x->index] = false;
+        for (const hn_jnode *r = required ? required->first : NULL; r; r = r->next)
+            must[x->index] = must[x->index] || hn_str_same(r->str, x->key);
+        if (must[x->index] && x->index < 32) musts |= 1u << x->index;
     }
-    return at[0];
+    if (s->st != HONE_OK) return HN_G_FAIL;
+    return n <= order_free(e->k) ? in_any_order(s, e, one, n, musts) : in_order(s, e, one, n, must);
 }
 
 /* ---- arguments of one tool ------------------------------------------------------------------------------- */

@@ -49,6 +49,14 @@ typedef struct hn_schema_memo {
     uint32_t rule;
 } hn_schema_memo;
 
+/* How values are written, where that is not JSON alone. All members 0: it is. */
+typedef struct hn_schema_style {
+    bool python;    /* also True, False, None and strings in single quotes */
+    bool bare;      /* Gemma: names without quotes, strings in marks of their own */
+    hn_gnode quote; /* … that mark */
+    hn_lang inside; /* … texts that do not hold it */
+} hn_schema_style;
+
 typedef struct hn_schema {
     hn_grammar *g;
     hn_langs *l;
@@ -60,6 +68,7 @@ typedef struct hn_schema {
     hn_nodes trail; /* references that lead to where flattening is */
     uint32_t work;  /* schemas looked at */
     hn_lang space;  /* between tokens */
+    hn_schema_style style;
     hn_schema_memo *memo;
     uint32_t n_memo, cap_memo, n_made;
     uint32_t *slot; /* memo + 1 by hash */

@@ -96,10 +96,67 @@ static hone_str json_string(hn_schema *s, hone_str t)
     return (hone_str){ out, n };
 }
 
+/* Can it stand without quotes, and be told from what is behind it? */
+static bool is_bare(hone_str key)
+{
+    for (size_t i = 0; i < key.len; i++)
+        if ((unsigned char)key.ptr[i] <= ' ' || strchr("\"'\\<>|:=,(){}[]", key.ptr[i])) return false;
+    return key.len > 0;
+}
+
+/* The same in Python's single quotes; none where it would have to be escaped. */
+static hn_lang single_quoted(hn_schema *s, hone_str t)
+{
+    hn_lang quote = hn_lang_char(s->l, '\'');
+    for (size_t i = 0; i < t.len; i++)
+        if ((unsigned char)t.ptr[i] < ' ' || t.ptr[i] == '\'' || t.ptr[i] == '\\') return HN_LANG_NONE;
+    return hn_lang_cat(s->l, quote, hn_lang_cat(s->l, hn_lang_text(s->l, t.ptr, t.len), quote));
+}
+
 static hn_lang quoted_name(hn_schema *s, hone_str key)
 {
+    if (s->style.bare && is_bare(key)) return hn_lang_text(s->l, key.ptr, key.len);
     hone_str t = json_string(s, key);
-    return hn_lang_text(s->l, t.ptr, t.len);
+    hn_lang name = hn_lang_text(s->l, t.ptr, t.len);
+    return s->style.python ? hn_lang_or(s->l, name, single_quoted(s, key)) : name;
+}
+
+/* A string of these texts. */
+static hn_gnode string(hn_schema *s, hn_lang t)
+{
+    hn_grammar *g = s->g;
+    hn_langs *l = s->l;
+    if (s->style.bare) {
+        hn_gnode text = hn_g_lex(g, hn_lang_and(l, t, s->style.inside));
+        return hn_g_seq(g, s->style.quote, hn_g_seq(g, text, s->style.quote));
+    }
+    if (!s->style.python) return hn_g_string(g, t);
+    static const hn_range plain[] = { { ' ', '\'' - 1 }, { '\'' + 1, '\\' - 1 }, { '\\' + 1, 0x10FFFF } };
+    hn_lang quote = hn_lang_char(l, '\''), one = hn_lang_set(l, plain, 3);
+    if (t == HN_LANG_ALL) { /* else what an escape stands for would count */
+        static const hn_range escaped[] = { { '"', '"' }, { '\'', '\'' }, { '\\', '\\' },
+                                            { 'n', 'n' }, { 'r', 'r' },   { 't', 't' } };
+        one = hn_lang_or(l, one, hn_lang_cat(l, hn_lang_char(l, '\\'), hn_lang_set(l, escaped, 6)));
+    }
+    hn_lang text = hn_lang_and(l, hn_lang_repeat(l, one, 0, HN_LANG_ENDLESS), t == HN_LANG_ALL ? HN_LANG_ALL : t);
+    hn_gnode single = hn_g_lex(g, hn_lang_cat(l, quote, hn_lang_cat(l, text, quote)));
+    return hn_g_alt(g, (hn_gnode[]){ hn_g_string(g, t), single }, 2);
+}
+
+/* A name that is one of these texts. */
+static hn_gnode free_name(hn_schema *s, hn_lang t)
+{
+    static const hn_range bare[] = { { '-', '.' }, { '0', '9' }, { 'A', 'Z' },
+                                     { '_', '_' }, { 'a', 'z' }, { 0x80, 0x10FFFF } };
+    if (!s->style.bare) return string(s, t);
+    return hn_g_lex(s->g, hn_lang_and(s->l, t, hn_lang_repeat(s->l, hn_lang_set(s->l, bare, 6), 1, HN_LANG_ENDLESS)));
+}
+
+/* A word of JSON, and Python's for it. */
+static hn_gnode word(hn_schema *s, const char *json, const char *python)
+{
+    hn_gnode one = hn_g_text(s->g, json);
+    return s->style.python ? hn_g_alt(s->g, (hn_gnode[]){ one, hn_g_text(s->g, python) }, 2) : one;
 }
 
 static hn_lang mark(hn_schema *s, const char *text, bool before, bool behind) /* with white space */
@@ -304,7 +361,7 @@ static hn_gnode other_property(hn_schema *s, const hn_mold *m, const names *w)
             if (!spoken && rest) hn_schema_put(s, &conj, rest);
         }
         hn_gnode value = rule_of(s, &conj);
-        kind[set] = hn_g_seq(s->g, hn_g_string(s->g, name), hn_g_seq(s->g, hn_g_lex(s->g, colon), value));
+        kind[set] = hn_g_seq(s->g, free_name(s, name), hn_g_seq(s->g, hn_g_lex(s->g, colon), value));
     }
     return s->st == HONE_OK ? hn_g_alt(s->g, kind, (size_t)1 << n) : HN_G_FAIL;
 }
@@ -397,9 +454,11 @@ static void emit_finite(hn_schema *s, const hn_mold *m, body *b)
         one = hn_jget(m->members.v[i], "const");
         list = one ? NULL : hn_jget(m->members.v[i], "enum");
     }
-    uint32_t n = one ? 1 : list->n, k = 0;
-    hone_str *words = hn_arena_alloc(s->arena, (n + 1) * sizeof *words);
-    if (!words) {
+    uint32_t n = one ? 1 : list->n, k = 0, n_text = 0;
+    bool own = s->style.bare || s->style.python;
+    hone_str *words = hn_arena_alloc(s->arena, (n + 1) * sizeof *words),
+             *texts = hn_arena_alloc(s->arena, (n + 1) * sizeof *texts);
+    if (!words || !texts) {
         hn_schema_no_memory(s);
         return;
     }
@@ -407,10 +466,15 @@ static void emit_finite(hn_schema *s, const hn_mold *m, body *b)
         bool ok = hn_mold_types(m) != 0;
         for (uint32_t i = 0; i < m->sources.n && ok; i++) ok = hn_schema_valid(s, m->sources.v[i], x);
         if (!ok) continue;
-        if (scalar(s, x, &words[k])) k++;
+        if (x->kind == HN_J_STRING && own) texts[n_text++] = x->str;
+        else if (x->kind == HN_J_NULL && own) put_body(s, b, word(s, "null", "None"));
+        else if (x->kind == HN_J_TRUE && own) put_body(s, b, word(s, "true", "True"));
+        else if (x->kind == HN_J_FALSE && own) put_body(s, b, word(s, "false", "False"));
+        else if (scalar(s, x, &words[k])) k++;
         else put_body(s, b, hn_g_lex(s->g, literal(s, x)));
     }
     put_body(s, b, hn_g_lex(s->g, hn_lang_words(s->l, words, k)));
+    if (n_text) put_body(s, b, string(s, hn_lang_words(s->l, texts, n_text)));
 }
 
 static void emit(hn_schema *s, hn_mold *m, void *arg)
@@ -430,11 +494,11 @@ static void emit(hn_schema *s, hn_mold *m, void *arg)
         if ((x->kind == HN_J_ARRAY && t & HN_T_ARRAY) || (x->kind == HN_J_OBJECT && t & HN_T_OBJECT))
             hn_schema_refuse(s, x, "hone does not enforce not of an array or an object");
     }
-    if (t & HN_T_NULL) put_body(s, b, hn_g_text(g, "null"));
-    if (t & HN_T_FALSE) put_body(s, b, hn_g_text(g, "false"));
-    if (t & HN_T_TRUE) put_body(s, b, hn_g_text(g, "true"));
+    if (t & HN_T_NULL) put_body(s, b, word(s, "null", "None"));
+    if (t & HN_T_FALSE) put_body(s, b, word(s, "false", "False"));
+    if (t & HN_T_TRUE) put_body(s, b, word(s, "true", "True"));
     if (t & HN_T_NUMBER) put_body(s, b, hn_g_lex(g, hn_mold_number(s, m, t & HN_T_NUMBER)));
-    if (t & HN_T_STRING) put_body(s, b, hn_g_string(g, hn_mold_string(s, m)));
+    if (t & HN_T_STRING) put_body(s, b, string(s, hn_mold_string(s, m)));
     if (t & HN_T_ARRAY) put_body(s, b, array(s, m));
     if (t & HN_T_OBJECT) put_body(s, b, object(s, m));
 }

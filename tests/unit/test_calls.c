@@ -457,34 +457,39 @@ static heard walk(const format *m, const hn_vocab *v, hn_reply_setup x, const ch
     return h;
 }
 
-/* Random walks: what is required comes, and nothing else; what comes keeps to the schemas. */
+/* Random walks: what is required comes, and nothing else; what comes keeps to the schemas. How many were whole. */
+static int walk_all(const char *source, hn_vocab *v, uint32_t first)
+{
+    int ended = 0;
+    format m = make_format(source, v);
+    for (int one = 0; one < 2; one++) {
+        hn_call_kit *k;
+        hone_error e = { 0 };
+        hn_call_ask ask = { .tools = m.tools, .one = one };
+        if (hn_call_kit_new(&k, &m.calls, v, &ask, &e) != HONE_OK) fail_msg("%s", e.message);
+        hn_reply_setup x = { .kit = k, .required = true, .one_call = one, .reasoning_budget = -1 };
+        for (uint32_t s = 1; s < 4; s++) {
+            seed = s * 77 + first;
+            heard h = walk(&m, v, x, m.calls.bare ? "<|assistant|>>>>" : "<|assistant|>", 600);
+            ended += h.end != HONE_REPLY_GOES_ON;
+            if (h.end) assert_true(json_array_size(h.calls) >= 1);
+            if (one) assert_true(json_array_size(h.calls) <= 1);
+            assert_string_equal(h.text, "");
+            json_decref(h.calls);
+        }
+        hn_call_kit_drop(k);
+    }
+    free_format(&m);
+    hn_vocab_free(v);
+    return ended;
+}
+
 static void test_walks(void **state)
 {
     int ended = 0;
     for (size_t i = 0; i < N_SAMPLES; i++)
-        for (int kind = 0; kind < (samples[i].marks[0] ? 3 : 1); kind++) {
-            hn_vocab *v = vocab_of(&samples[i], kind);
-            format m = make_format(samples[i].source, v);
-            for (int one = 0; one < 2; one++) {
-                hn_call_kit *k;
-                hone_error e = { 0 };
-                hn_call_ask ask = { .tools = m.tools, .one = one };
-                if (hn_call_kit_new(&k, &m.calls, v, &ask, &e) != HONE_OK) fail_msg("%s", e.message);
-                hn_reply_setup x = { .kit = k, .required = true, .one_call = one, .reasoning_budget = -1 };
-                for (uint32_t s = 1; s < 4; s++) {
-                    seed = s * 77 + (uint32_t)i;
-                    heard h = walk(&m, v, x, m.calls.bare ? "<|assistant|>>>>" : "<|assistant|>", 600);
-                    ended += h.end != HONE_REPLY_GOES_ON;
-                    if (h.end) assert_true(json_array_size(h.calls) >= 1);
-                    if (one) assert_true(json_array_size(h.calls) <= 1);
-                    assert_string_equal(h.text, "");
-                    json_decref(h.calls);
-                }
-                hn_call_kit_drop(k);
-            }
-            free_format(&m);
-            hn_vocab_free(v);
-        }
+        for (int kind = 0; kind < (samples[i].marks[0] ? 3 : 1); kind++)
+            ended += walk_all(samples[i].source, vocab_of(&samples[i], kind), (uint32_t)i);
     assert_true(ended > 100); /* so many were whole */
 }
 
@@ -689,6 +694,87 @@ static void test_scripts(void **state)
           { "", "{\"tool_calls\": 7}", "{\"tool_calls\": 7}", "" }, { "", "{\"tool\": []}", "{\"tool\": []}", "" });
 }
 
+/* What models write may be said where calls are held to their schemas, too, and is read as what it means. */
+static void check_held(const char *source, hn_vocab *v, const char *said, const char *want)
+{
+    format m = make_format(source, v);
+    hn_call_kit *kit = make_kit(&m, v, NULL, 0);
+    hn_reply_setup x = { .kit = kit, .reasoning_budget = -1 };
+    masked = true;
+    heard h = read_answer(&m, v, &x, "", said, false, false);
+    json_t *call = json_array_get(h.calls, 0), *wanted = json_loads(want, 0, NULL),
+           *got = json_loads(json_string_value(json_object_get(call, "args")), 0, NULL);
+    if (!got || !json_equal(got, wanted))
+        fail_msg("%s\nis read as %s", said, json_string_value(json_object_get(call, "args")));
+    json_decref(got), json_decref(wanted), json_decref(h.calls);
+    hn_call_kit_drop(kit);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
+static void test_held(void **state)
+{
+    static const char *const g[] = { "<|user|>",     "<|assistant|>", "<|end|>", "<|tool|>",
+                                     "<|tool_call>", "<tool_call|>",  "<|\"|>",  NULL };
+    static const char *const p[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
+    static const char *const t[] = { "<|user|>",    "<|assistant|>", "<|end|>", "<|tool|>",
+                                     "<tool_call>", "</tool_call>",  NULL };
+    check_held(gemma, byte_vocab(pieces, g, NULL),
+               "<|tool_call>call:weather{list:[<|\"|>a \"b\"<|\"|>,1,[]],city:<|\"|>x<|\"|>,where:{on:true,"
+               "at:{name:<|\"|>{y}<|\"|>}},units:<|\"|>f<|\"|>}<tool_call|>",
+               "{\"list\":[\"a \\\"b\\\"\",1,[]],\"city\":\"x\",\"where\":{\"on\":true,\"at\":{\"name\":"
+               "\"{y}\"}},\"units\":\"f\"}");
+    check_held(python, byte_vocab(pieces, p, NULL),
+               "<|tcs|>[weather(wind=True, city='it\\'s \"x\"', list=[None, False, 'a', \"b\"], units='c', "
+               "where={'k': 1})]<|tce|>",
+               "{\"wind\":true,\"city\":\"it's \\\"x\\\"\",\"list\":[null,false,\"a\",\"b\"],\"units\":\"c\","
+               "\"where\":{\"k\":1}}");
+    check_held(python, byte_vocab(pieces, p, NULL), "<|tcs|>[weather(wind=false, city=\"x\")]<|tce|>",
+               "{\"wind\":false,\"city\":\"x\"}");
+    check_held(samples[12].source, byte_vocab(pieces, t, NULL),
+               "<tool_call>\n<function=weather>\n<parameter=wind>\ntrue\n</parameter>\n<parameter=days>\n3\n"
+               "</parameter>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>",
+               "{\"wind\":true,\"days\":3,\"city\":\"x\"}");
+    int ended = 0;
+    for (uint32_t s = 0; s < 8; s++)
+        ended += walk_all(gemma, byte_vocab(pieces, g, NULL), s) + walk_all(python, byte_vocab(pieces, p, NULL), s);
+    assert_true(ended > 40);
+}
+
+/* An argument comes once, and all that are required come, whatever the order. */
+static void test_any_order(void **state)
+{
+    static const char said[] = "<tool_call>\n<function=f>\n<parameter=b>\n2\n</parameter>\n<parameter=";
+    hn_vocab *v = byte_vocab(pieces, LIST("<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<tool_call>"), NULL);
+    format m = make_format(samples[12].source, v);
+    json_decref(m.tools);
+    m.tools =
+        json_loads("[{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+                   "\"b\":{\"type\":\"integer\"},\"c\":{\"type\":\"integer\"}},\"required\":[\"a\"]}}]",
+                   0, NULL);
+    hn_call_kit *k = make_kit(&m, v, NULL, 0);
+    hn_reply *r;
+    const hone_reply_part *p;
+    size_t n, used;
+    hone_reply_end end;
+    hone_error e = { 0 };
+    hn_reply_setup x = { .kit = k, .reasoning_budget = -1, .v = v, .f = &m.f, .prompt = "", .len = 0 };
+    if (hn_reply_open(&r, &x, &e) != HONE_OK) fail_msg("%s", e.message);
+    for (const char *s = said; *s; s += used) {
+        int32_t id = special_at(v, s, &used);
+        if (id < 0) id = BV_BYTES + (unsigned char)*s, used = 1;
+        if (strcmp(s, "parameter=") == 0) assert_false(allowed(r, BV_BYTES + '/')); /* a is still to come */
+        assert_int_equal(hn_reply_push(r, id, &p, &n, &end, &e), HONE_OK);
+    }
+    assert_true(allowed(r, BV_BYTES + 'a'));
+    assert_false(allowed(r, BV_BYTES + 'b')); /* has come */
+    assert_true(allowed(r, BV_BYTES + 'c'));
+    hn_reply_free(r);
+    hn_call_kit_drop(k);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
 /* A template that writes one call has nothing behind it, and a model that goes on would write it as text. */
 static void test_one_alone(void **state)
 {
@@ -876,6 +962,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_read_back), cmocka_unit_test(test_walks),
                                         cmocka_unit_test(test_scripts),   cmocka_unit_test(test_provenance),
                                         cmocka_unit_test(test_forms),     cmocka_unit_test(test_shipped),
-                                        cmocka_unit_test(test_headers),   cmocka_unit_test(test_one_alone) };
+                                        cmocka_unit_test(test_headers),   cmocka_unit_test(test_one_alone),
+                                        cmocka_unit_test(test_held),      cmocka_unit_test(test_any_order) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
