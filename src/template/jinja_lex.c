@@ -216,12 +216,12 @@ static size_t digits_end(const lex *x, size_t i)
 static void number(lex *x)
 {
     size_t a = x->i, e = digits_end(x, a);
-    bool real = false;
+    bool real = false, member = a > 0 && x->s[a - 1] == '.'; /* a.0.1: two indexes */
     int base = 10;
     if (x->s[a] == '0' && a + 1 < x->n && hn_jj_one_of(x->s[a + 1], "xXoObB")) {
         base = (x->s[a + 1] | 32) == 'x' ? 16 : (x->s[a + 1] | 32) == 'o' ? 8 : 2;
         for (e = a + 2; e < x->n && (hex(x->s[e]) >= 0 || x->s[e] == '_'); e++) {}
-    } else {
+    } else if (!member) {
         if (e + 1 < x->n && x->s[e] == '.' && is_digit(x->s[e + 1])) {
             real = true;
             e = digits_end(x, e + 1);

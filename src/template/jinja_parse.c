@@ -303,8 +303,8 @@ static hn_jnode *subscript(parser *p, hn_jnode *a)
     hn_jnode *n = node(p, HN_JN_INDEX, cur(p)->pos);
     n->a = a;
     next(p);
-    if (is_op(cur(p), ']')) FAIL(p, "expected an index, got ']'");
-    if (!is_op(cur(p), ':')) n->b = expression(p);
+    if (is_op(cur(p), ']')) n->b = node(p, HN_JN_TUPLE, cur(p)->pos); /* a[] is a[()] */
+    else if (!is_op(cur(p), ':')) n->b = expression(p);
     if (is_op(cur(p), ':')) {
         n->kind = HN_JN_SLICE;
         next(p);

@@ -190,13 +190,21 @@ static hone_status header_call(hn_reply *r, hone_error *err)
  * model's at all. */
 static hone_status read_header(hn_reply *r, hone_error *err)
 {
-    const char *h = r->header, *sep = memchr(h, UNIT_SEPARATOR, r->n_header);
-    size_t n_role = sep ? (size_t)(sep - h) : r->n_header, n_channel = sep ? r->n_header - n_role - 1 : 0;
-    const char *channel = sep ? sep + 1 : h + n_role;
+    static const char to_itself[] = "to=assistant"; /* no tool has that name: functions.… do */
+    const char *h = r->header, *end = h + r->n_header, *sep = memchr(h, UNIT_SEPARATOR, r->n_header);
+    size_t n_role = sep ? (size_t)(sep - h) : r->n_header, n_channel = 0;
+    const char *channel = end;
     while (n_role && is_blank(*h)) h++, n_role--;
-    while (n_channel && is_blank(*channel)) channel++, n_channel--;
+    for (bool known = false; sep && !known; sep = memchr(sep, UNIT_SEPARATOR, (size_t)(end - sep))) {
+        while (++sep < end && is_blank(*sep)) {}
+        const char *self = memmem(sep, (size_t)(end - sep), to_itself, sizeof to_itself - 1);
+        if (self && memchr(self, UNIT_SEPARATOR, (size_t)(end - self))) continue; /* what it says next counts */
+        channel = sep, n_channel = (size_t)(end - sep);
+        known = true;
+    }
     bool call = false;
-    for (size_t i = 0; i + 3 <= r->n_header; i++) call |= memcmp(r->header + i, "to=", 3) == 0;
+    for (const char *at = r->header; (at = memmem(at, (size_t)(end - at), "to=", 3)); at += 3)
+        call |= !begins(at, (size_t)(end - at), to_itself);
     if (n_role && !begins(h, n_role, "assistant") && !r->prompting) r->end = HONE_REPLY_TURN; /* another speaks */
     else if (call && !r->prompting && (r->kit || r->silent)) return header_call(r, err);
     else if (call) enter(r, HN_REPLY_CALL, false);

@@ -97,6 +97,8 @@ static void add_known(hn_reply_format *f, hone_str source, const hn_vocab *v)
         if ((contains(source, wrappers[i][0]) && contains(source, wrappers[i][2])) ||
             special_token(v, wrappers[i][0]) >= 0)
             add_wrapper(f, v, wrappers[i][0], wrappers[i][1]);
+    hn_reply_mark *all = contains(source, ">>>all") ? add(f, v, "all\n", HN_REPLY_SAY, FROM_TEXT) : NULL;
+    if (all) all->first = true; /* Functionary 3.2, whose prompt ends in >>>: to whom the answer is */
 }
 
 /* gpt-oss: <|start|>assistant<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>… */

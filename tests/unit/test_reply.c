@@ -183,6 +183,9 @@ static const char solar[] =
     EACH "<|begin|>{{ m.role }}<|content|>{{ m.content }}<|end|>" DONE "<|begin|>assistant{% endif %}{# <|think|> #}";
 static const char rwkv[] = EACH "{{ m.role | capitalize }}: {{ m.content }}\n\n" DONE "Assistant: <think>{% endif %}";
 
+static const char functionary[] = EACH "<|{{ m.role }}|>{% if m.role == 'assistant' %}>>>all\n{% endif %}"
+                                       "{{ m.content }}<|end|>" DONE "<|assistant|>>>>{% endif %}";
+
 static void test_tags(void **state)
 {
     hn_vocab *none = vocabulary(NULL, NULL),
@@ -269,6 +272,12 @@ static void test_harmony(void **state)
           "<|channel|>analysis<|message|>a<|end|><|start|>assistant to=functions.f<|channel|>commentary "
           "json<|message|>{}<|call|>",
           "{R}a{F}{}.");
+    /* what it says to itself is no call; the channel behind that counts */
+    check(v, &m.f, p,
+          "<|channel|>commentary to=assistant<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>"
+          "commentary to=assistant<|channel|>final<|message|>yes<|end|>",
+          "{R}so{T}yes.");
+    check(v, &m.f, p, "<|channel|>commentary to=assistant<|message|>I look.<|end|>", "{C}I look.");
     check(v, &m.f, p, "<|channel|>analysis<|message|>cut", "{R}cut");
     check(v, &m.f, p, "<|channel|>analysis<|message|>a<|end|><|start|>assis", "{R}a");
     check(v, &m.f, p, "<|channel|>ana", "");
@@ -325,6 +334,11 @@ static void test_others(void **state)
     check(v, &m.f, "<|begin|>assistant", "<|tool_calls|>f<|calls|>", "{F}f.");
     free_format(&m);
     hn_vocab_free(v);
+    m = make_format(functionary, NULL, none); /* to whom an answer is, stands in front of it */
+    check(none, &m.f, "<|user|>hi<|assistant|>>>>", "all\nyes, all\nof it", "{T}yes, all\nof it");
+    check(none, &m.f, "<|user|>hi<|assistant|>>>>all\n", "yes", "{T}yes");
+    check(none, &m.f, "<|user|>hi<|assistant|>>>>", "alloy", "{T}alloy");
+    free_format(&m);
     m = make_format(rwkv, NULL, none);
     check(none, &m.f, "User: hi\n\nAssistant: <think>", "a</think>b c\n\nUser: d", "{R}a{T}b c.");
     check(none, &m.f, "User: hi\n\nAssistant: <think>", "a</think>b\n\nUs", "{R}a{T}b\n\nUs");
