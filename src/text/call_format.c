@@ -551,6 +551,15 @@ static const hn_call_format own_form = { .shape = HN_CALLS_JSON,
                                          .name_key = "name",
                                          .args_key = "arguments" };
 
+static const hn_call_format bracketed = { .shape = HN_CALLS_PYTHON,
+                                          .section_begin = HN_CALL_BRACKET,
+                                          .separator = ", ",
+                                          .section_end = HN_CALL_BRACKET_END,
+                                          .name_end = "(" };
+
+/* LFM2 and LFM2.5, which list tools so; those of their templates that write calls are found out. */
+static bool is_bracketed(const probe *p) { return p->plain && strstr(p->plain, "\nList of tools: "); }
+
 /* gpt-oss: the reader of headers finds the name (text/reply.h). */
 static bool is_harmony(hone_str source) { return contains(source, "<|channel|>") && contains(source, "<|message|>"); }
 
@@ -572,12 +581,13 @@ static hone_status end(probe *p, hone_error *err)
     return p->st == HONE_OK ? HONE_OK : HN_FAIL(err, p->st, "no memory to look at the chat template");
 }
 
-hone_status hn_call_written(const hn_jinja *t, const hn_chat *c, bool *written, hone_error *err)
+hone_status hn_call_written(const hn_jinja *t, const hn_chat *c, hn_call_habit *habit, hone_error *err)
 {
     probe p = begin(t, c);
-    *written = false;
-    if (p.plain) free(find_taste(&p, false, written));
-    if (p.plain && is_harmony((hone_str){ p.plain, strlen(p.plain) })) *written = true;
+    bool written = false;
+    if (p.plain) free(find_taste(&p, false, &written));
+    if (p.plain && is_harmony((hone_str){ p.plain, strlen(p.plain) })) written = true;
+    *habit = written ? HN_CALLS_WRITTEN : is_bracketed(&p) ? HN_CALLS_BRACKETED : HN_CALLS_UNWRITTEN;
     return end(&p, err);
 }
 
@@ -602,7 +612,7 @@ hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str
             snprintf(out->warning, sizeof out->warning, "its calls are of a shape that is not known");
         }
     } else if (p.st == HONE_OK && !shown) {
-        *out = own_form;
+        *out = is_bracketed(&p) ? bracketed : own_form;
     }
     free(one);
     free(two);

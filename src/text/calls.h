@@ -53,7 +53,14 @@ typedef struct hn_call_format {
 } hn_call_format;
 
 /* Whether a template shows calls of tools at all. c: bos, eos, variables and time. HONE_E_NOMEM only. */
-hone_status hn_call_written(const hn_jinja *t, const hn_chat *c, bool *written, hone_error *err);
+typedef enum hn_call_habit {
+    HN_CALLS_UNWRITTEN,
+    HN_CALLS_WRITTEN,
+    HN_CALLS_BRACKETED /* LFM2: it lists tools and takes calls as text of answers: <|tool_call_start|>[N(K=7)]<|… */
+} hn_call_habit;
+#define HN_CALL_BRACKET "<|tool_call_start|>["
+#define HN_CALL_BRACKET_END "]<|tool_call_end|>"
+hone_status hn_call_written(const hn_jinja *t, const hn_chat *c, hn_call_habit *habit, hone_error *err);
 
 /* Finds it. c: bos, eos, variables and time of the renderings. HONE_E_NOMEM only. */
 hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str source, const hn_chat *c,

@@ -508,16 +508,21 @@ static json_t *without_system(const json_t *messages, bool *oom)
 }
 
 /* The messages without what the template has no place for: it writes no calls, or shows no tools. *said NULL: it has
- * for all. */
-static hone_status in_words(const hn_jinja *t, const hn_chat *c, has *given, json_t **said, hone_error *err)
+ * for all. *listed: the template lists the tools. */
+static hone_status in_words(const hn_jinja *t, const hn_chat *c, has *given, json_t **said, bool *listed,
+                            hone_error *err)
 {
-    bool tools = json_array_size(c->tools) > 0, written = true,
+    hn_call_habit habit;
+    bool tools = json_array_size(c->tools) > 0,
          shown = !tools || hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions");
     *said = NULL;
+    *listed = true;
     if (!tools && !given->calls && !given->results) return HONE_OK;
-    hone_status st = hn_call_written(t, c, &written, err);
+    hone_status st = hn_call_written(t, c, &habit, err);
+    bool written = habit == HN_CALLS_WRITTEN;
     if (st != HONE_OK || (written && shown)) return st;
-    *said = hn_chat_own_calls(c->messages, c->tools, !written);
+    *listed = habit == HN_CALLS_BRACKETED;
+    *said = *listed ? hn_chat_bracketed_calls(c->messages) : hn_chat_own_calls(c->messages, c->tools, !written);
     if (!*said) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
     given->calls = given->calls && written;
     return HONE_OK;
@@ -534,8 +539,8 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
     hone_status st = check_messages(c->messages, &given, err);
     if (st != HONE_OK) return st;
     json_t *said; /* in words, where the template has no place for calls and tools */
-    if ((st = in_words(t, c, &given, &said, err)) != HONE_OK) return st;
-    bool tools = !said;
+    bool tools;
+    if ((st = in_words(t, c, &given, &said, &tools, err)) != HONE_OK) return st;
     taste x = find_taste(t, c, given, &oom);
     json_t *messages = oom ? NULL : json_deep_copy(said ? said : c->messages);
     json_decref(said);

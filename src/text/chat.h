@@ -56,6 +56,8 @@ json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, 
 /* New array of messages in which tools (may be NULL) stand in the system message. own: the template writes no calls:
  * those of messages, and their results, are text. NULL: out of memory. */
 json_t *hn_chat_own_calls(const json_t *messages, const json_t *tools, bool own);
+/* The same where the template lists tools and calls are text of answers, in LFM2's form. */
+json_t *hn_chat_bracketed_calls(const json_t *messages);
 
 /* HONE_E_ARG: malformed messages, or the template refuses them. Else see hn_jinja_render. */
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err);

@@ -3,7 +3,7 @@
  * words; the form itself is call_format.c's, by which calls are read and held. */
 #include "base/json_tree.h"
 #include "text/call_values.h"
-#include "text/chat.h"
+#include "text/calls.h"
 
 #include <stdlib.h>
 
@@ -115,11 +115,27 @@ static void put_arguments(pen *p, const json_t *args)
     else put_text(p, &p->text, "{}");
 }
 
+/* The answer with this text, without its calls. */
+static void add_as_text(pen *p, const json_t *m)
+{
+    json_t *copy = json_object(), *content, *value; /* json_copy loses members unnoticed */
+    const char *key;
+    content = p->st == HONE_OK ? json_stringn(p->text.p, p->text.n) : NULL;
+    json_object_foreach((json_t *)m, key, value)
+    {
+        bool kept = strcmp(key, "tool_calls") != 0 && strcmp(key, "content") != 0;
+        if (kept && (!copy || json_object_set(copy, key, value) != 0)) p->st = HONE_E_NOMEM;
+    }
+    if (!copy || !content || json_object_set(copy, "content", content) != 0) p->st = HONE_E_NOMEM;
+    json_decref(content);
+    if (p->st == HONE_OK) add(p, copy);
+    else json_decref(copy);
+}
+
 static void add_answer(pen *p, const json_t *m)
 {
     size_t i;
-    json_t *call, *copy = json_object(), *content, *value; /* json_copy loses members unnoticed */
-    const char *key;
+    json_t *call;
     p->text.n = 0;
     put_content(p, &p->text, json_object_get(m, "content"));
     if (p->text.n) put_text(p, &p->text, "\n\n");
@@ -138,16 +154,51 @@ static void add_answer(pen *p, const json_t *m)
             p->st = HONE_E_NOMEM;
     }
     put_text(p, &p->text, "]}");
-    content = p->st == HONE_OK ? json_stringn(p->text.p, p->text.n) : NULL;
-    json_object_foreach((json_t *)m, key, value)
-    {
-        bool kept = strcmp(key, "tool_calls") != 0 && strcmp(key, "content") != 0;
-        if (kept && (!copy || json_object_set(copy, key, value) != 0)) p->st = HONE_E_NOMEM;
+    add_as_text(p, m);
+}
+
+/* K=V, and again; what is no object is no arguments. */
+static void put_keywords(pen *p, const json_t *args)
+{
+    json_t *read = NULL, *value;
+    const char *key, *between = "";
+    if (json_is_string(args)) {
+        hone_status st =
+            hn_json_tree(&read, json_string_value(args), json_string_length(args), NULL, "arguments", NULL);
+        if (st == HONE_E_NOMEM) p->st = st;
+        args = read;
     }
-    if (!copy || !content || json_object_set(copy, "content", content) != 0) p->st = HONE_E_NOMEM;
-    json_decref(content);
-    if (p->st == HONE_OK) add(p, copy);
-    else json_decref(copy);
+    json_object_foreach((json_t *)args, key, value)
+    {
+        put_text(p, &p->text, between);
+        put_text(p, &p->text, key);
+        put_text(p, &p->text, "=");
+        if (json_is_null(value)) put_text(p, &p->text, "None");
+        else if (json_is_boolean(value)) put_text(p, &p->text, json_is_true(value) ? "True" : "False");
+        else put_value(p, &p->text, value);
+        between = ", ";
+    }
+    json_decref(read);
+}
+
+static void add_bracketed(pen *p, const json_t *m)
+{
+    size_t i;
+    json_t *call;
+    p->text.n = 0;
+    put_content(p, &p->text, json_object_get(m, "content"));
+    put_text(p, &p->text, HN_CALL_BRACKET);
+    json_array_foreach(json_object_get(m, "tool_calls"), i, call)
+    {
+        const json_t *f = function_of(call), *name = json_object_get(f, "name");
+        put_text(p, &p->text, i ? ", " : "");
+        if (json_is_string(name)) put(p, &p->text, json_string_value(name), json_string_length(name));
+        put_text(p, &p->text, "(");
+        put_keywords(p, json_object_get(f, "arguments"));
+        put_text(p, &p->text, ")");
+    }
+    put_text(p, &p->text, HN_CALL_BRACKET_END);
+    add_as_text(p, m);
 }
 
 static void take_result(pen *p, const json_t *m)
@@ -203,6 +254,23 @@ json_t *hn_chat_own_calls(const json_t *messages, const json_t *tools, bool own)
     free(p.text.p);
     free(p.user.p);
     json_decref(p.names);
+    if (p.st == HONE_OK) return p.out;
+    json_decref(p.out);
+    return NULL;
+}
+
+json_t *hn_chat_bracketed_calls(const json_t *messages)
+{
+    pen p = { .out = json_array() };
+    size_t i;
+    json_t *m;
+    if (!p.out) p.st = HONE_E_NOMEM;
+    json_array_foreach(messages, i, m)
+    {
+        if (json_array_size(json_object_get(m, "tool_calls"))) add_bracketed(&p, m);
+        else add(&p, json_incref(m));
+    }
+    free(p.text.p);
     if (p.st == HONE_OK) return p.out;
     json_decref(p.out);
     return NULL;

@@ -156,6 +156,14 @@ static const sample samples[] = {
       false,
       false,
       { NULL } },
+    { "lists tools, calls are text",
+      "{% if tools %}<|system|>\nList of tools: {{ tools | tojson }}{% endif %}{% for m in messages %}<|{{ m.role }}|>"
+      "{{ m.content }}{% if m.role == 'assistant' %}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}"
+      "<|assistant|>{% endif %}",
+      HN_CALLS_PYTHON,
+      false,
+      false,
+      { "<|tool_call_start|>", "<|tool_call_end|>" } },
     { "no calls of its own",
       "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m.role == 'assistant' %}<|end|>{% endif %}"
       "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",

@@ -712,6 +712,30 @@ static void check_held(const char *source, hn_vocab *v, const char *said, const 
     hn_vocab_free(v);
 }
 
+/* LFM2's templates list the tools, and take calls that were made as the text that they were. */
+static void test_listed(void **state)
+{
+    hn_vocab *v = byte_vocab(pieces, NULL, NULL);
+    format m = make_format(samples[N_SAMPLES - 2].source, v);
+    json_t *args = json_pack("{s:s, s:b, s:[i, n]}", "city", "a \"b\"", "wind", 1, "list", 1);
+    char *text = json_dumps(args, 0);
+    m.c.messages =
+        json_pack("[{s:s,s:s},{s:s,s:s,s:[{s:{s:s,s:s}},{s:{s:s,s:{}}}]},{s:s,s:s}]", "role", "user", "content", "hi",
+                  "role", "assistant", "content", "I look.", "tool_calls", "function", "name", "weather", "arguments",
+                  text, "function", "name", "weather_2", "arguments", "role", "tool", "content", "sun");
+    m.c.tools = m.tools, m.c.add_generation_prompt = true;
+    hn_jinja_text out = { 0 };
+    assert_int_equal(hn_chat_render(m.t, &m.c, &out, NULL), HONE_OK);
+    assert_non_null(strstr(out.text, "List of tools: [{\"type\": \"function\""));
+    assert_null(strstr(out.text, "You can call functions"));
+    assert_non_null(strstr(out.text, "<|assistant|>I look.<|tool_call_start|>[weather(city=\"a \\\"b\\\"\", wind=True, "
+                                     "list=[1,null]), weather_2()]<|tool_call_end|><|end|><|tool|>sun<|assistant|>"));
+    hn_jinja_text_free(&out);
+    json_decref((json_t *)m.c.messages), json_decref(args), free(text);
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
 static void test_held(void **state)
 {
     static const char *const g[] = { "<|user|>",     "<|assistant|>", "<|end|>", "<|tool|>",
@@ -928,7 +952,7 @@ static void test_forms(void **state)
 /* The templates of published models: those that write calls are derived. */
 static void test_shipped(void **state)
 {
-    static const char *const without[] = { "SmolLM3", "LFM2-8B", "gemma-2", "granite-3.3", "rwkv-world", "Phi-3.5" };
+    static const char *const without[] = { "SmolLM3", "gemma-2", "granite-3.3", "rwkv-world", "Phi-3.5" };
     DIR *d = opendir("../shared/data/templates");
     struct dirent *f;
     int n = 0;
@@ -963,6 +987,7 @@ int main(void)
                                         cmocka_unit_test(test_scripts),   cmocka_unit_test(test_provenance),
                                         cmocka_unit_test(test_forms),     cmocka_unit_test(test_shipped),
                                         cmocka_unit_test(test_headers),   cmocka_unit_test(test_one_alone),
-                                        cmocka_unit_test(test_held),      cmocka_unit_test(test_any_order) };
+                                        cmocka_unit_test(test_held),      cmocka_unit_test(test_listed),
+                                        cmocka_unit_test(test_any_order) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
