@@ -215,6 +215,18 @@ static hone_status read_header(hn_reply *r, hone_error *err)
     return HONE_OK;
 }
 
+/* Gemma 4: a part that ends before the line of its channel does was thought, if it is more than that name. */
+static hone_status thought_in_header(hn_reply *r, hone_error *err)
+{
+    static const char name[] = "thought";
+    const char *s = r->header, *end = s + r->n_header, *sep = memrchr(s, UNIT_SEPARATOR, r->n_header);
+    if (sep) s = sep + 1;
+    while (s < end && is_blank(*s)) s++;
+    while (end > s && is_blank(end[-1])) end--;
+    if (begins(s, (size_t)(end - s), name) && (size_t)(end - s) == strlen(name)) return HONE_OK;
+    return emit(r, HONE_PART_REASONING, s, (size_t)(end - s), err);
+}
+
 static void begin_header(hn_reply *r, bool field)
 {
     if (!field || r->state != HN_REPLY_HEADER) {
@@ -240,6 +252,13 @@ static hone_status begin_reading(hn_reply *r, bool bare, hone_error *err)
     return bare ? hn_call_feed(r->reader, r->before_bare.p, r->before_bare.n, false, &what, err) : HONE_OK;
 }
 
+/* Does the mark begin what wraps the answer? */
+static void note_wrapper(hn_reply *r, const hn_reply_mark *m)
+{
+    for (int i = 0; i < r->f->n; i++)
+        r->wrapped |= r->f->mark[i].act == HN_REPLY_SAY && strcmp(r->f->mark[i].text, m->text) == 0;
+}
+
 static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
 {
     bool thought = r->state == HN_REPLY_REASONING, shown = r->raw && (m->act == HN_REPLY_OPEN || thought);
@@ -254,10 +273,16 @@ static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
         r->group = m->group;
         break;
     case HN_REPLY_CLOSE: /* which may be what wraps the answer, too */
+        if (r->state == HN_REPLY_HEADER) {
+            hone_status st = thought_in_header(r, err);
+            if (st != HONE_OK) return st;
+        }
+        enter(r, HN_REPLY_TEXT, true);
+        note_wrapper(r, m);
+        break;
     case HN_REPLY_SAY:
         enter(r, HN_REPLY_TEXT, true);
-        for (int i = 0; i < r->f->n; i++)
-            r->wrapped |= r->f->mark[i].act == HN_REPLY_SAY && strcmp(r->f->mark[i].text, m->text) == 0;
+        note_wrapper(r, m);
         break;
     case HN_REPLY_UNSAY: r->wrapped = false; break;
     case HN_REPLY_TOOLS:

@@ -305,6 +305,8 @@ static void test_gemma4(void **state)
     check(v, &m.f, "<|turn>model\n", "<|channel>thought\nso\nso\n<channel|>yes<turn|>", "{R}so\nso{T}yes.");
     check(v, &m.f, "<|turn>model\n", "<|channel>thought\n<channel|>yes<turn|>", "{T}yes.");
     check(v, &m.f, "<|turn>model\n", "<|channel>thought<channel|>yes", "{T}yes");
+    check(v, &m.f, "<|turn>model\n", "<|channel>so <channel|><|channel> thoughtful<channel|>yes",
+          "{R}sothoughtful{T}yes");
     check(v, &m.f, "<|turn>model\n<|channel>thought\n<channel|>", "yes<turn|>", "{T}yes.");
     check(v, &m.f, "<|turn>model\n", "yes", "{T}yes");
     check(v, &m.f, "<|turn>model\n",
