@@ -413,6 +413,7 @@ static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str
             (two && (!tagged_core(*two, find(*two, 0, NAME_A), "7", &first) || !tagged_core(*two, at2, "7", &b))))
             return false;
         if (!tagged_marks(f, one, a, part(one, a.end, one.len), &rest)) return false;
+        f->cdata = contains(source, HN_CALL_CDATA);
         post = part(one, a.end + rest, one.len);
         break;
     default: { /* N bracket … bracket */
@@ -646,6 +647,7 @@ json_t *hn_call_format_json(const hn_call_format *f)
     bool ok = o != NULL;
     for (size_t i = 0; ok && i < sizeof marks / sizeof *marks; i++)
         if (*marks[i].text) ok = json_object_set_new(o, marks[i].name, json_string(marks[i].text)) == 0;
+    if (ok && f->cdata) ok = json_object_set_new(o, "cdata", json_true()) == 0;
     if (ok && f->name_is_key) ok = json_object_set_new(o, "name_is_key", json_true()) == 0;
     if (ok && f->warning[0]) ok = json_object_set_new(o, "warning", json_string(f->warning)) == 0;
     if (ok) return o;

@@ -87,8 +87,15 @@ static hn_lang text_without(hn_langs *l, const hn_vocab *v, const hn_call_mark *
 static hn_gnode raw_string(hn_schema *s, const each *e, hn_lang allowed)
 {
     hn_call_mark end;
+    hn_langs *l = s->l;
     hn_call_encode(&end, e->k->v, e->value_end, false);
-    return hn_g_lex(s->g, hn_lang_and(s->l, allowed, text_without(s->l, e->k->v, &end)));
+    hn_lang plain = hn_lang_and(l, allowed, text_without(l, e->k->v, &end));
+    if (!e->k->f.cdata) return hn_g_lex(s->g, plain);
+    hn_lang open = hn_lang_text(l, HN_CALL_CDATA, strlen(HN_CALL_CDATA)),
+            close = hn_lang_text(l, HN_CALL_CDATA_END, strlen(HN_CALL_CDATA_END)),
+            held = hn_lang_and(l, allowed, text_without(l, e->k->v, &e->k->cdata_end));
+    plain = hn_lang_and(l, plain, hn_lang_not(l, hn_lang_cat(l, open, HN_LANG_ALL)));
+    return hn_g_lex(s->g, hn_lang_or(l, plain, hn_lang_cat(l, open, hn_lang_cat(l, held, close))));
 }
 
 /* Texts that are read as a value of such types (HN_T_*), blanks around it or not: a reader takes them for that. */

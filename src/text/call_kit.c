@@ -104,6 +104,9 @@ static void make_marks(hn_call_kit *k)
     hn_call_encode(&k->key_end_other, v, f->key_end_other, false);
     hn_call_encode(&k->value_end, v, f->value_end, false);
     hn_call_encode(&k->quote, v, "<|\"|>", false);
+    char cdata_end[HN_CALL_MARK + sizeof HN_CALL_CDATA_END];
+    snprintf(cdata_end, sizeof cdata_end, HN_CALL_CDATA_END "%s", f->value_end);
+    hn_call_encode(&k->cdata_end, v, cdata_end, false);
     hn_call_mark *const front[] = { &k->section_begin, &k->begin,     &k->end,      &k->separator,
                                     &k->section_end,   &k->key_begin, &k->value_end };
     for (size_t i = 0; i < sizeof front / sizeof *front; i++) trim(front[i], true, front[i] == &k->separator);

@@ -46,6 +46,7 @@ struct hn_call_reader {
     bool whole;     /* they do */
     hn_grown text;  /* of a token */
     bool string;    /* TAGGED: the value is a string, shown as it comes */
+    bool cdata;     /* TAGGED: it stands in <![CDATA[ ]]> */
     uint32_t kinds; /* TAGGED: what it may be (HN_VALUE_*) */
     int n_args;
 };
@@ -547,14 +548,20 @@ static step at_pad(hn_call_reader *r)
         if (have < n) return MORE;
         r->at += n;
     }
+    have = r->buf.n - r->at, n = strlen(HN_CALL_CDATA), k = n < have ? n : have;
+    r->cdata = r->k->f.cdata && memcmp(r->buf.p + r->at, HN_CALL_CDATA, k) == 0;
+    if (r->cdata) {
+        if (have < n) return MORE;
+        r->at += n;
+    }
     r->state = AT_TAGGED;
     return GO;
 }
 
 static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
 {
-    const hn_call_mark *m = &r->k->value_end;
-    const char *spelt = r->k->f.value_end;
+    const hn_call_mark *m = r->cdata ? &r->k->cdata_end : &r->k->value_end;
+    const char *spelt = r->cdata ? "" : r->k->f.value_end;
     size_t pad = strspn(spelt, " \n\t\r"), i = r->at, used = 0;
     found f = NO;
     for (; i < r->buf.n; i += unit(r->buf.p + i, r->buf.n - i))

@@ -41,6 +41,7 @@ typedef struct hn_call_format {
     bool args_text;    /* JSON: J is a string that holds it */
     bool id_first;     /* JSON: the id stands before the name, else behind the arguments */
     bool quoted;       /* TAGGED: values are JSON, strings too */
+    bool cdata;        /* TAGGED: some stand in <![CDATA[ ]]> */
     uint8_t id_length; /* characters of an id; 0: any number */
     /* section_begin begin CALL end separator begin CALL end … section_end */
     char section_begin[HN_CALL_MARK], begin[HN_CALL_MARK], end[HN_CALL_MARK], separator[HN_CALL_MARK],
@@ -74,6 +75,8 @@ typedef struct hn_call_mark {
     char p[2 * HN_CALL_MARK];
     size_t n;
 } hn_call_mark;
+#define HN_CALL_CDATA "<![CDATA["
+#define HN_CALL_CDATA_END "]]>"
 enum { HN_CALL_TOKEN = 5, HN_CALL_ESCAPE = 0xFF }; /* bytes of a token in text, the first of them */
 
 typedef struct hn_call_tool {
@@ -90,7 +93,7 @@ typedef struct hn_call_kit { /* immutable but for its owners */
     hn_call_tool *tool;
     size_t n_tool;
     hn_call_mark section_begin, begin, end, separator, section_end, name_end, id_end, key_begin, key_end, key_end_other,
-        value_end, trigger, quote;
+        value_end, cdata_end, trigger, quote;
     int32_t trigger_id;   /* the token that begins calls; -1: it is text */
     hn_grammar *section;  /* from the trigger on; of HARMONY the name, <|message|> and the arguments */
     hn_grammar *required; /* of an answer that is calls; of HARMONY from behind the role */

@@ -219,8 +219,9 @@ static hone_status read_header(hn_reply *r, hone_error *err)
 static hone_status thought_in_header(hn_reply *r, hone_error *err)
 {
     static const char name[] = "thought";
-    const char *s = r->header, *end = s + r->n_header, *sep = memrchr(s, UNIT_SEPARATOR, r->n_header);
-    if (sep) s = sep + 1;
+    const char *s = r->header, *end = s + r->n_header;
+    for (const char *at = s; at < end; at++)
+        if (*at == UNIT_SEPARATOR) s = at + 1;
     while (s < end && is_blank(*s)) s++;
     while (end > s && is_blank(end[-1])) end--;
     if (begins(s, (size_t)(end - s), name) && (size_t)(end - s) == strlen(name)) return HONE_OK;

@@ -132,6 +132,14 @@ static const sample samples[] = {
       false,
       false,
       { NULL } },
+    { "tagged, what is markup in CDATA",
+      BEGIN ANSWER EACH "<function name=\"{{ f.name }}\">" ARGS
+                        "<param name=\"{{ k }}\">{% if v is string and ('<' in v or '\\n' in v) %}<![CDATA[{{ v }}]]>"
+                        "{% else %}" RAW "{% endif %}</param>{% endfor %}</function>{% endfor %}" END,
+      HN_CALLS_TAGGED,
+      false,
+      false,
+      { NULL } },
     { "tagged, in a section",
       BEGIN ANSWER "<x:tool_call>\n" EACH "<invoke name=\"{{ f.name }}\">\n" ARGS "<parameter name=\"{{ k }}\">" RAW
                    "</parameter>\n{% endfor %}</invoke>\n{% endfor %}</x:tool_call>" END,
