@@ -277,6 +277,7 @@ static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
         if (r->state == HN_REPLY_HEADER) {
             hone_status st = thought_in_header(r, err);
             if (st != HONE_OK) return st;
+            r->reasoned = true;
         }
         enter(r, HN_REPLY_TEXT, true);
         note_wrapper(r, m);

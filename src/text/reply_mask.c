@@ -147,10 +147,11 @@ typedef enum mark_may { MAY, MAY_NOT, AS_FORM } mark_may;
 static mark_may may_mark(const hn_reply *r, const hn_reply_mark *m, bool before, bool ends)
 {
     if (m == &r->trigger) return before ? AS_FORM : MAY_NOT; /* in a form it would be text */
-    if ((m->act == HN_REPLY_OPEN && before && !r->reasoned) || (m->act == HN_REPLY_SAY && before) ||
+    bool opens = m->act == HN_REPLY_OPEN || (m->act == HN_REPLY_FIELD && strcmp(r->f->kind, "channel") == 0);
+    if ((opens && before && !r->reasoned) || (m->act == HN_REPLY_SAY && before) ||
         ((m->act == HN_REPLY_UNSAY || m->act == HN_REPLY_FINISH) && ends))
         return MAY;
-    return m->act == HN_REPLY_OPEN || m->act == HN_REPLY_UNSAY ? MAY_NOT : AS_FORM;
+    return opens || m->act == HN_REPLY_UNSAY ? MAY_NOT : AS_FORM;
 }
 
 /* An answer has to come before the end, and reasoning ends before another header begins. */

@@ -695,11 +695,11 @@ static void test_scripts(void **state)
 }
 
 /* What models write may be said where calls are held to their schemas, too, and is read as what it means. */
-static void check_held(const char *source, hn_vocab *v, const char *said, const char *want)
+static void check_held(const char *source, hn_vocab *v, bool required, const char *said, const char *want)
 {
     format m = make_format(source, v);
     hn_call_kit *kit = make_kit(&m, v, NULL, 0);
-    hn_reply_setup x = { .kit = kit, .reasoning_budget = -1 };
+    hn_reply_setup x = { .kit = kit, .required = required, .reasoning_budget = -1 };
     masked = true;
     heard h = read_answer(&m, v, &x, "", said, false, false);
     json_t *call = json_array_get(h.calls, 0), *wanted = json_loads(want, 0, NULL),
@@ -743,22 +743,26 @@ static void test_held(void **state)
     static const char *const p[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
     static const char *const t[] = { "<|user|>",    "<|assistant|>", "<|end|>", "<|tool|>",
                                      "<tool_call>", "</tool_call>",  NULL };
-    check_held(gemma, byte_vocab(pieces, g, NULL),
+    check_held(gemma, byte_vocab(pieces, g, NULL), false,
                "<|tool_call>call:weather{list:[<|\"|>a \"b\"<|\"|>,1,[]],city:<|\"|>x<|\"|>,where:{on:true,"
                "at:{name:<|\"|>{y}<|\"|>}},units:<|\"|>f<|\"|>}<tool_call|>",
                "{\"list\":[\"a \\\"b\\\"\",1,[]],\"city\":\"x\",\"where\":{\"on\":true,\"at\":{\"name\":"
                "\"{y}\"}},\"units\":\"f\"}");
-    check_held(python, byte_vocab(pieces, p, NULL),
+    check_held(python, byte_vocab(pieces, p, NULL), false,
                "<|tcs|>[weather(wind=True, city='it\\'s \"x\"', list=[None, False, 'a', \"b\"], units='c', "
                "where={'k': 1})]<|tce|>",
                "{\"wind\":true,\"city\":\"it's \\\"x\\\"\",\"list\":[null,false,\"a\",\"b\"],\"units\":\"c\","
                "\"where\":{\"k\":1}}");
-    check_held(python, byte_vocab(pieces, p, NULL), "<|tcs|>[weather(wind=false, city=\"x\")]<|tce|>",
+    check_held(python, byte_vocab(pieces, p, NULL), false, "<|tcs|>[weather(wind=false, city=\"x\")]<|tce|>",
                "{\"wind\":false,\"city\":\"x\"}");
-    check_held(samples[12].source, byte_vocab(pieces, t, NULL),
+    check_held(samples[12].source, byte_vocab(pieces, t, NULL), false,
                "<tool_call>\n<function=weather>\n<parameter=wind>\ntrue\n</parameter>\n<parameter=days>\n3\n"
                "</parameter>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>",
                "{\"wind\":true,\"days\":3,\"city\":\"x\"}");
+    char thinks[1024]; /* a call is required, and reasoning may come in front of it */
+    snprintf(thinks, sizeof thinks, "{# <|channel><channel|> #}%s", gemma);
+    check_held(thinks, byte_vocab(pieces, g, LIST("<|channel>", "<channel|>")), true,
+               "<|channel>thought\nso\nso<channel|><|tool_call>call:weather{days:1}<tool_call|>", "{\"days\":1}");
     int ended = 0;
     for (uint32_t s = 0; s < 8; s++)
         ended += walk_all(gemma, byte_vocab(pieces, g, NULL), s) + walk_all(python, byte_vocab(pieces, p, NULL), s);
