@@ -444,6 +444,7 @@ static hone_status settle(hn_reply *r, bool ends, hone_error *err)
 const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id)
 {
     if (r->kit && id == r->trigger.id && hn_reply_counts(r, &r->trigger, r->first)) return &r->trigger;
+    if (r->kit && id == r->bare_call.id && hn_reply_counts(r, &r->bare_call, r->first)) return &r->bare_call;
     for (int i = 0; i < r->f->n; i++)
         if (r->f->mark[i].id == id && hn_reply_counts(r, &r->f->mark[i], r->first)) return &r->f->mark[i];
     return NULL;
@@ -469,12 +470,19 @@ static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, cons
     return st;
 }
 
-/* "TOKEN\n<function=": the text alone begins a call, too, where the model leaves out the token. */
+/* "TOKEN\n<function=": the text alone begins a call, too, where the model leaves out the token; and the token of a call
+ * where it leaves out that of the section. */
 static hone_status make_bare_call(hn_reply *r, hone_error *err)
 {
     enum { SHORTEST = 4 };
-    const hn_call_mark *m = &r->kit->begin;
+    const hn_call_mark *m = &r->kit->begin, *section = &r->kit->section_begin;
     size_t i = HN_CALL_TOKEN;
+    if (r->trigger.id >= 0 && section->n == HN_CALL_TOKEN && m->n && (unsigned char)*m->p == HN_CALL_ESCAPE) {
+        int32_t id = hn_call_get_token(m->p + 1);
+        if (id == r->trigger.id) return HONE_OK;
+        r->bare_call = (hn_reply_mark){ .id = id, .act = HN_REPLY_TOOLS, .from = 1 << HN_REPLY_TEXT };
+        return hn_grown_put(&r->before_bare, section->p, section->n, err);
+    }
     if (r->kit->f.shape != HN_CALLS_TAGGED || r->trigger.id < 0 || r->kit->section_begin.n) return HONE_OK;
     while (i < m->n && is_blank(m->p[i])) i++;
     size_t n = i < m->n ? m->n - i : 0;
@@ -493,6 +501,7 @@ static hone_status take_kit(hn_reply *r, const hn_reply_setup *p, hone_error *er
     hn_call_kit_hold(p->kit);
     r->kit = p->kit;
     r->trigger = (hn_reply_mark){ .id = p->kit->trigger_id, .act = HN_REPLY_TOOLS };
+    r->bare_call.id = -1;
     hone_status st = hn_call_reader_new(&r->reader, r->kit, p->id_seed, emit_call, r, err);
     if (st != HONE_OK) return st;
     if (r->trigger.id < 0) memcpy(r->trigger.text, m->p, m->n < TEXT_OF_TRIGGER ? m->n : TEXT_OF_TRIGGER - 1);
@@ -689,18 +698,20 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     if (r->end) return HONE_OK;
     hone_status st = hn_reply_take(r, id, err);
     if (st != HONE_OK) return st;
-    bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id), known = r->kit && id == r->trigger.id;
+    bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id),
+         known = r->kit && (id == r->trigger.id || id == r->bare_call.id);
     if (!ends && (st = watch_thought(r, id, err)) != HONE_OK) return st;
     for (int i = 0; i < r->f->n; i++) known |= r->f->mark[i].id == id;
     bool inside = r->calling && !ends && hn_call_kit_marks(r->kit, id); /* a mark of calls, in one */
     st = ends || known || inside ? settle(r, ends || (known && !inside), err) : HONE_OK;
     inside = inside && r->calling; /* what was held back may have shown that it is none */
     const hn_reply_mark *m = known && !inside ? hn_reply_mark_of(r, id) : NULL;
-    if (st == HONE_OK && !r->end && (inside || m == &r->trigger)) {
+    if (st == HONE_OK && !r->end && (inside || (m && begins_calls(r, m)))) {
         char token[HN_CALL_TOKEN];
         hn_call_put_token(token, id);
         if (m) st = act(r, m, err);
-        if (m && st == HONE_OK) st = hn_reply_arm(r, NULL, token, sizeof token, err);
+        const hn_grown *left_out = m == &r->bare_call ? &r->before_bare : NULL;
+        if (m && st == HONE_OK) st = hn_reply_arm(r, left_out, token, sizeof token, err);
         if (st == HONE_OK) st = feed(r, token, sizeof token, err);
     } else if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
         st = act(r, m, err);

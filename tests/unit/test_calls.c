@@ -680,7 +680,9 @@ static void test_scripts(void **state)
     CHECK(samples[9].source, fenced, HN_CALLS_NAMED,
           { "",
             "<|open calls|><|one call|>function<|sep|>weather\n```json\n\n {\"days\": 1}\n```<|call end|><|calls end|>",
-            "", "weather({\"days\": 1})" });
+            "", "weather({\"days\": 1})" },
+          { "", "hi <|one call|>function<|sep|>weather\n```json\n{}\n```<|call end|>", "hi ", "weather({})" },
+          { "", "<|one call|>function<|sep|>rm\n```json\n", "<|one call|>function<|sep|>rm\n```json\n", "" });
     /* hone's own form, where the template has none */
     CHECK(samples[N_SAMPLES - 1].source, none, HN_CALLS_JSON,
           { "",
