@@ -187,6 +187,23 @@ static hone_status render_in_words(hone_error *err)
     return st;
 }
 
+/* LFM2's: tools are listed, calls that were made are text in brackets. */
+static const char listing[] = "{% if tools %}<system>\nList of tools: {{ tools | tojson }}{% endif %}"
+                              "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+static hn_jinja *listing_template;
+
+static hone_status render_bracketed(hone_error *err)
+{
+    hn_jinja_text out = { 0 };
+    hn_chat c = { .messages = talk, .tools = tools, .bos = "<s>", .eos = "</s>" };
+    hone_status st = hn_chat_render(listing_template, &c, &out, err);
+    if (st) assert_null(out.text);
+    else same(&out);
+    if (!st) assert_non_null(strstr(out.text, "<assistant>so<|tool_call_start|>[f(x=1), ()]<|tool_call_end|><tool>r"));
+    hn_jinja_text_free(&out);
+    return st;
+}
+
 /* A call that is held to its tool, byte by byte, with masks. */
 static hone_status read_call(hone_error *err)
 {
@@ -242,6 +259,7 @@ static void calls_of_tools(void **state)
 {
     fail_anew(find_calls);
     fail_anew(render_in_words);
+    fail_anew(render_bracketed);
     fail_anew(read_call);
 }
 
@@ -271,8 +289,9 @@ static int setup(void **state)
         "\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"r\"},{\"role\":\"user\",\"content\":\"go\"}]",
         0, NULL);
     vocab = make_vocab();
-    return !talk || hn_jinja_parse(&wordless_template, wordless, sizeof wordless - 1, "t", NULL, &err) != HONE_OK ||
-           !context || !messages || !tools || !vocab || !earlier ||
+    return !talk || hn_jinja_parse(&listing_template, listing, sizeof listing - 1, "t", NULL, &err) != HONE_OK ||
+           hn_jinja_parse(&wordless_template, wordless, sizeof wordless - 1, "t", NULL, &err) != HONE_OK || !context ||
+           !messages || !tools || !vocab || !earlier ||
            hn_jinja_parse(&calls_template, calling, sizeof calling - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&thinks, thinking, sizeof thinking - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&chat_template, form, sizeof form - 1, "t", NULL, &err) != HONE_OK;
@@ -286,6 +305,7 @@ static int teardown(void **state)
     json_decref(earlier);
     json_decref(talk);
     hn_jinja_free(wordless_template);
+    hn_jinja_free(listing_template);
     hn_jinja_free(chat_template);
     hn_jinja_free(thinks);
     hn_jinja_free(calls_template);
