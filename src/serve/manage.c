@@ -362,6 +362,7 @@ static void run_show(void *arg)
     p.progress = NULL;
     if (hone_model_open(&seen.model, o->book->path, &p, &err) == HONE_OK) {
         hone_model_get_info(seen.model, &seen.info);
+        hn_book_assume(&seen);
         write_shown(&o->said, &seen);
         hone_model_close(seen.model);
         o->order.ok = hn_bytes_ok(&o->said) || no_memory(&o->order.why);

@@ -620,6 +620,41 @@ static void scores_in_two_shapes(void **state)
     stop(&r);
 }
 
+/* A model whose file has no template talks ChatML, and each answer says so; the same bytes as where it was told to. */
+static void a_base_model_talks_chatml(void **state)
+{
+    static const char body[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":8,\"temperature\":0}";
+    char *said[2] = { 0 };
+    for (int told = 0; told < 2; told++) {
+        running r = { .path = "models/hone-tiny.gguf", .p = { .ollama = true } };
+        if (told) r.p.shelf.chat_template = "chatml";
+        start(&r, 2);
+        client_answer a = client_ask(r.port, "POST", "/v1/chat/completions", "", body);
+        const char *header = client_header(&a, "x-hone-chat-template");
+        assert_int_equal(a.status, 200);
+        if (told) assert_null(header);
+        else assert_string_equal(header, "chatml");
+        const char *from = strstr(a.body, "\"content\":\"");
+        assert_non_null(from);
+        said[told] = strndup(from, (size_t)(strstr(from, "\"refusal\"") - from));
+        client_free(&a);
+        a = client_ask(r.port, "POST", "/apply-template", "", body);
+        assert_non_null(strstr(a.body, "<|im_start|>user\\nHi<|im_end|>"));
+        client_free(&a);
+        a = client_ask(r.port, "POST", "/completion", "", "{\"prompt\":\"Hi\",\"n_predict\":2}");
+        assert_null(client_header(&a, "x-hone-chat-template"));
+        client_free(&a);
+        a = client_ask(r.port, "GET", "/props", "", NULL);
+        assert_non_null(strstr(a.body, "\"chat_template\":\"chatml\""));
+        client_free(&a);
+        stop(&r);
+    }
+    assert_string_equal(said[0], said[1]);
+    free(said[0]);
+    free(said[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_template_goes_to_completion),
@@ -637,6 +672,7 @@ int main(void)
                                         cmocka_unit_test(rows_of_tokens),
                                         cmocka_unit_test(norms_of_vectors),
                                         cmocka_unit_test(vectors_of_parts),
-                                        cmocka_unit_test(scores_in_two_shapes) };
+                                        cmocka_unit_test(scores_in_two_shapes),
+                                        cmocka_unit_test(a_base_model_talks_chatml) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
