@@ -269,8 +269,9 @@ static bool list(hn_server *s, hn_exchange *x, bool running)
     return true;
 }
 
-/* Programs ask for it to know what they may send (some go away below 0.6.4), and mean the API. */
-#define HN_OLLAMA_API "0.13.3"
+/* Programs ask for it to know what they may send, and mean the API: VS Code goes away below 0.6.4, Codex below
+ * 0.13.4. */
+#define HN_OLLAMA_API "0.14.0"
 
 static bool version(hn_server *s, hn_exchange *x)
 {

@@ -99,7 +99,8 @@ static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *par
         }
         hn_bytes_text(o, "]");
     }
-    if (hn_shelf_try(b)) { /* it stays while it is described */
+    if (hn_shelf_try(b)) {                                 /* it stays while it is described */
+        hn_bytes_int_member(o, "max_model_len", b->n_ctx); /* where vLLM's clients look for it */
         write_meta(o, b);
         hn_shelf_looked(b);
     }

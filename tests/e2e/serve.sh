@@ -102,8 +102,8 @@ answers "ollama's clients are answered" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
 answers "however large a context they ask for" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false,"options":{"num_ctx":32768}}'
-# VS Code shows no models of a server older than 0.6.4
-answers "whose API it is is told" '"version":"0\.1[0-9]\.[0-9]*","hone":"' GET /api/version
+# VS Code shows no models of a server older than 0.6.4, codex --oss goes away below 0.13.4
+answers "whose API it is is told" '"version":"0\.14\.0","hone":"' GET /api/version
 answers "and find the models" '"name":"hone-chat"' GET /api/tags
 answers "with the digest that they cut" '"digest":"[0-9a-f]\{64\}"' GET /api/tags
 answers "of those in memory, too" '"digest":"[0-9a-f]\{64\}"' GET /api/ps

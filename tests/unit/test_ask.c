@@ -700,6 +700,15 @@ static void test_always_sent(void **state)
     get(&a, C_PATH, CHAT(",\"top_p\":0"));
     assert_true(a.sampling.top_p == FLT_MIN);
     hn_ask_free(&a);
+    get(&a, "/tokenize", "{\"model\":\"m\",\"prompt\":\"hi\"}"); /* as vLLM has it */
+    assert_true(a.add_special && a.n_prompt == 1 && a.prompt->len == 2);
+    hn_ask_free(&a);
+    get(&a, "/tokenize", "{\"prompt\":\"hi\",\"add_special_tokens\":false}");
+    assert_true(!a.add_special && a.prompt->len == 2);
+    hn_ask_free(&a);
+    get(&a, "/tokenize", "{\"content\":\"hello\",\"prompt\":\"hi\"}");
+    assert_true(!a.add_special && a.prompt->len == 5);
+    hn_ask_free(&a);
     get(&a, C_PATH, CHAT(",\"guided_choice\":[\"yes\",\"no\"]"));
     assert_true(a.form.kind == HONE_GRAMMAR_CHOICE && a.form.n_choices == 2);
     hn_ask_free(&a);

@@ -620,6 +620,39 @@ static void scores_in_two_shapes(void **state)
     stop(&r);
 }
 
+/* Log-probabilities of a conversation have the ids of their tokens; the list of models says how long it may be. */
+static void tokens_of_a_conversation(void **state)
+{
+    running r = { 0 };
+    start(&r, 2);
+    json_t *o = ask_json(r.port, "POST", "/v1/chat/completions",
+                         "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":6,\"temperature\":0,"
+                         "\"logprobs\":true,\"top_logprobs\":2}",
+                         200),
+           *list = json_object_get(json_object_get(json_array_get(json_object_get(o, "choices"), 0), "logprobs"),
+                                   "content");
+    assert_true(json_array_size(list) >= 2);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *t = json_array_get(list, i), *top = json_object_get(t, "top_logprobs");
+        json_t *asked = json_pack("{s:[O]}", "tokens", json_object_get(t, "id"));
+        char *body = json_dumps(asked, 0);
+        json_t *text = ask_json(r.port, "POST", "/detokenize", body, 200);
+        assert_string_equal(json_string_value(json_object_get(text, "content")),
+                            json_string_value(json_object_get(t, "token")));
+        assert_true(json_array_size(top) == 2);
+        assert_true(json_equal(json_object_get(json_array_get(top, 0), "id"), json_object_get(t, "id")));
+        json_decref(text);
+        json_decref(asked);
+        free(body);
+    }
+    json_decref(o);
+    o = ask_json(r.port, "GET", "/v1/models", NULL, 200);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_array_get(json_object_get(o, "data"), 0), "max_model_len")), SITE_CTX);
+    json_decref(o);
+    stop(&r);
+}
+
 /* A model whose file has no template talks ChatML, and each answer says so; the same bytes as where it was told to. */
 static void a_base_model_talks_chatml(void **state)
 {
@@ -673,6 +706,7 @@ int main(void)
                                         cmocka_unit_test(norms_of_vectors),
                                         cmocka_unit_test(vectors_of_parts),
                                         cmocka_unit_test(scores_in_two_shapes),
+                                        cmocka_unit_test(tokens_of_a_conversation),
                                         cmocka_unit_test(a_base_model_talks_chatml) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
