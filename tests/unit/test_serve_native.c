@@ -620,6 +620,39 @@ static void scores_in_two_shapes(void **state)
     stop(&r);
 }
 
+/* What a template takes: one that writes calls, one without a place for them or the system (where hone finds one), one
+ * that calls once a turn, one that takes no conversation. */
+static void what_a_template_takes(void **state)
+{
+    static const struct {
+        const char *source;
+        bool tools, parallel, system;
+    } rows[] = {
+        { NULL, true, true, true },
+        { "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}]"
+          "{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}",
+          true, true, true }, /* the words of the system go to the user */
+        { "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.tool_calls %}{% set c = m.tool_calls[0] %}<call>"
+          "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}</call>{% endif "
+          "%}</m>"
+          "{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}<assistant>{% endif "
+          "%}",
+          true, false, true },
+        { "{{ raise_exception('never') }}", true, true, false },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        running r = { .p.shelf.chat_template = rows[i].source };
+        start(&r, 2);
+        json_t *o = ask_json(r.port, "GET", "/props", NULL, 200), *caps = json_object_get(o, "chat_template_caps");
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_tools")), rows[i].tools);
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_tool_calls")), rows[i].tools);
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_parallel_tool_calls")), rows[i].parallel);
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_system_role")), rows[i].system);
+        json_decref(o);
+        stop(&r);
+    }
+}
+
 /* Log-probabilities of a conversation have the ids of their tokens; the list of models says how long it may be. */
 static void tokens_of_a_conversation(void **state)
 {
@@ -706,6 +739,7 @@ int main(void)
                                         cmocka_unit_test(norms_of_vectors),
                                         cmocka_unit_test(vectors_of_parts),
                                         cmocka_unit_test(scores_in_two_shapes),
+                                        cmocka_unit_test(what_a_template_takes),
                                         cmocka_unit_test(tokens_of_a_conversation),
                                         cmocka_unit_test(a_base_model_talks_chatml) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
