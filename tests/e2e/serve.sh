@@ -97,7 +97,8 @@ start -m "$M" --uds "$T/sock"
 answers "what a killed one left is no hindrance" '"ok"' GET /health
 ended "nor is it then" TERM
 
-start -m "$M" --port 0 --ollama
+start -m "$M" --port 0 --ollama --no-ui
+answers "ollama's programs look at the root first" '^Ollama is running' GET /
 answers "ollama's clients are answered" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
 answers "however large a context they ask for" '"done":true' POST /api/chat \

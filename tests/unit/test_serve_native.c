@@ -626,28 +626,33 @@ static void what_a_template_takes(void **state)
 {
     static const struct {
         const char *source;
-        bool tools, parallel, system;
+        bool tools, parallel, system, thinks;
     } rows[] = {
-        { NULL, true, true, true },
+        { NULL, true, true, true, false },
         { "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}]"
-          "{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}",
-          true, true, true }, /* the words of the system go to the user */
+          "{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}",
+          true, true, true, true }, /* the words of the system go to the user */
         { "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.tool_calls %}{% set c = m.tool_calls[0] %}<call>"
           "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}</call>{% endif "
           "%}</m>"
           "{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}<assistant>{% endif "
           "%}",
-          true, false, true },
-        { "{{ raise_exception('never') }}", true, true, false },
+          true, false, true, false },
+        { "{{ raise_exception('never') }}", true, true, false, false },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        running r = { .p.shelf.chat_template = rows[i].source };
+        running r = { .p = { .shelf.chat_template = rows[i].source, .ollama = true } };
         start(&r, 2);
         json_t *o = ask_json(r.port, "GET", "/props", NULL, 200), *caps = json_object_get(o, "chat_template_caps");
         assert_int_equal(json_is_true(json_object_get(caps, "supports_tools")), rows[i].tools);
         assert_int_equal(json_is_true(json_object_get(caps, "supports_tool_calls")), rows[i].tools);
         assert_int_equal(json_is_true(json_object_get(caps, "supports_parallel_tool_calls")), rows[i].parallel);
         assert_int_equal(json_is_true(json_object_get(caps, "supports_system_role")), rows[i].system);
+        json_decref(o);
+        o = ask_json(r.port, "POST", "/api/show", "{\"model\":\"chat\"}", 200);
+        char *can = json_dumps(json_object_get(o, "capabilities"), 0);
+        assert_int_equal(strstr(can, "thinking") != NULL, rows[i].thinks);
+        free(can);
         json_decref(o);
         stop(&r);
     }
