@@ -77,7 +77,7 @@ static const hn_opt_group work_group = { "Work", work_opts };
 
 static const hn_opt api_opts[] = {
     HN_OPT("ollama", NULL, FLAG, NULL, "speak ollama's API below /api, too (by itself on port 11434)"),
-    HN_OPT("ollama-version", NULL, STR, "V", "what /api/version says (default: hone's own)"),
+    HN_OPT("ollama-version", NULL, STR, "V", "what /api/version says (default: whose API is spoken)"),
     HN_OPT("strict-model", NULL, FLAG, NULL, "refuse requests for other names than the model's"),
     HN_OPT("strict-fields", NULL, FLAG, NULL, "refuse requests with fields that hone does not know"),
     HN_OPT("lenient-tools", NULL, FLAG, NULL, "pass over tools that are no functions, instead of refusing them"),

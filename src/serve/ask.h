@@ -69,6 +69,7 @@ typedef struct hn_ask_lora {
 typedef struct hn_ask_file {
     const char *name, *text;
 } hn_ask_file;
+enum { HN_TOOL_NAME = 128 }; /* letters of a tool's name, as the library has it */
 typedef enum hn_tool_choice { HN_TOOLS_AUTO, HN_TOOLS_NONE, HN_TOOLS_REQUIRED, HN_TOOLS_NAMED } hn_tool_choice;
 
 typedef struct hn_voice hn_voice;

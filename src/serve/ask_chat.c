@@ -173,8 +173,12 @@ bool hn_tools_read(hn_tools *t, const json_t *v, bool typed)
         if (!hn_field_object(f, o, at)) return false;
         bool said = typed || hn_field_get(o, "type");
         if (said && !hn_field_type(f, o, at, &type)) return false;
-        if (said && strcmp(type, "function") != 0)
-            return hn_field_refused(f, hn_field_path(sub, at, "type"), "expected tools of type function");
+        if (said && strcmp(type, "function") != 0) {
+            if (!f->limits->lenient_tools)
+                return hn_field_refused(f, hn_field_path(sub, at, "type"), HN_TOOLS_ARE "function" HN_TOOLS_LENIENT);
+            hn_field_ignored(f, at);
+            continue;
+        }
         hn_field_path(sub, at, "function");
         if (!(fn = hn_field_get(o, "function"))) return hn_field_missing(f, sub, "an object with a name");
         if (!hn_field_object(f, fn, sub) || !hn_tool_add(t, fn, "parameters", sub)) return false;

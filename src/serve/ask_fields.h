@@ -11,7 +11,7 @@ enum {
     HN_ASK_PATH = 128,       /* of a field, as "messages[2].content[0].type" */
     HN_ASK_DEPTH = 64,       /* arrays and objects within each other */
     HN_ASK_VALUES = 1 << 20, /* in one body: as a tree each takes many times its bytes */
-    HN_ASK_STOPS = 16,
+    HN_ASK_STOPS = 64,
     HN_ASK_STOP_BYTES = 256,
     HN_ASK_TOOLS = 128,
     HN_ASK_BIASES = 1024,
@@ -134,8 +134,8 @@ typedef struct hn_turns {
     hn_bytes json, content, reasoning, calls;
     const char *role; /* of the open one; NULL: none is */
     const char *call_id, *name;
-    size_t n_parts, n_calls, n_turns; /* n_turns: written ones */
-    bool has_content;
+    size_t n_parts, n_calls, n_turns;   /* n_turns: written ones */
+    bool has_content, has_text;         /* has_text: of more than "" */
     struct hn_called **known;           /* by hash of their ids; NULL: none yet */
     struct hn_called *waiting, *newest; /* the oldest that may have no answer; the last */
     const char *last_role;              /* of the last that was written */
@@ -162,6 +162,8 @@ typedef struct hn_tools {
     size_t n;
     bool strict; /* where a tool does not say */
 } hn_tools;
+#define HN_TOOLS_ARE "hone runs no tools; expected "
+#define HN_TOOLS_LENIENT " (hone serve --lenient-tools passes over others)"
 /* description, parameters and strict as they stand in o, the first under the name `schema`; path: of the tool. */
 bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *path);
 bool hn_tools_end(hn_tools *t, bool ok); /* ask->tools */

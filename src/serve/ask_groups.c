@@ -29,11 +29,15 @@ static bool read_seed(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
-static bool add_stop(hn_fields *f, const json_t *v, const char *path, const char **out)
+/* "", which a field left empty becomes, asks for nothing. */
+static bool add_stop(hn_fields *f, const json_t *v, const char *path, const char **list)
 {
-    if (!hn_field_text(f, v, path, out)) return false;
-    size_t n = strlen(*out);
-    return (n >= 1 && n <= HN_ASK_STOP_BYTES) || hn_field_range(f, path, v, "1 to 256 bytes");
+    const char *s;
+    if (!hn_field_text(f, v, path, &s)) return false;
+    size_t n = strlen(s);
+    if (n > HN_ASK_STOP_BYTES) return hn_field_range(f, path, v, "at most 256 bytes");
+    if (n) list[f->ask->n_stops++] = s;
+    return true;
 }
 
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path)
@@ -46,11 +50,11 @@ bool hn_field_stop(hn_fields *f, const json_t *v, const char *path)
                          HN_ASK_STOPS);
     const char **list = hn_arena_alloc(f->ask->arena, n * sizeof *list);
     if (!list) return hn_field_lost(f);
-    if (json_is_string(v) && !add_stop(f, v, path, list)) return false;
-    for (size_t i = 0; json_is_array(v) && i < n; i++)
-        if (!add_stop(f, json_array_get(v, i), hn_field_element(at, path, i), list + i)) return false;
     f->ask->stops = list;
-    f->ask->n_stops = n;
+    f->ask->n_stops = 0;
+    if (json_is_string(v)) return add_stop(f, v, path, list);
+    for (size_t i = 0; i < n; i++)
+        if (!add_stop(f, json_array_get(v, i), hn_field_element(at, path, i), list)) return false;
     return true;
 }
 
@@ -157,6 +161,16 @@ static bool read_top_k(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
+/* 0: the likeliest token alone, which is what is left of ever smaller values. */
+static bool read_top_p(hn_fields *f, const json_t *v, const char *path)
+{
+    double p = json_number_value(v);
+    if (!json_is_number(v)) return hn_field_wrong(f, path, v, "a number");
+    if (!(p >= 0 && p <= 1)) return hn_field_range(f, path, v, "0 to 1");
+    f->ask->sampling.top_p = p > FLT_MIN ? (float)p : FLT_MIN;
+    return true;
+}
+
 static bool read_n(hn_fields *f, const json_t *v, const char *path)
 {
     int64_t n;
@@ -242,6 +256,12 @@ static bool has_effect(const hone_sampler_params *p, stage s)
     return false;
 }
 
+/* Another's sampler; below 0 it is off. */
+static bool read_adaptive_target(hn_fields *f, const json_t *v, const char *path)
+{
+    return (json_is_number(v) && json_number_value(v) < 0) || hn_field_refused(f, path, CHAIN);
+}
+
 bool hn_fields_chain(hn_fields *f)
 {
     hone_sampler_params *p = &f->ask->sampling, asked = *p;
@@ -290,7 +310,7 @@ bool hn_fields_chain(hn_fields *f)
 
 const hn_field hn_fields_sampling[] = {
     { REAL("temperature", sampling.temp, 0, 5) },
-    { REAL("top_p", sampling.top_p, FLT_MIN, 1), .why = "a number above 0, at most 1" },
+    { CALL("top_p", read_top_p) },
     { CALL("top_k", read_top_k) },
     { REAL("min_p", sampling.min_p, 0, 1) },
     { REAL("repeat_penalty", sampling.repeat_penalty, 0.01, 10) },
@@ -314,7 +334,7 @@ const hn_field hn_fields_sampling[] = {
     { NEUTRAL("top_a", 0, 0, CHAIN) },
     { NEUTRAL("top_n_sigma", -1, 0, CHAIN) },
     { NEUTRAL("dynatemp_range", 0, 0, CHAIN) },
-    { NEUTRAL("adaptive_target", -1, -1, CHAIN) },
+    { CALL("adaptive_target", read_adaptive_target) },
     { NEUTRAL("min_keep", 0, 1, CHAIN) },
     { CALL("samplers", read_samplers) },
     { NEUTRAL("length_penalty", 1, 1, CHAIN) },
@@ -461,10 +481,10 @@ const hn_field hn_fields_forms[] = {
     { CALL("grammar", read_grammar) },
     { CALL("structured_outputs", read_structured) },
     { BOOL("finish_json", finish_json) },
-    { REFUSED("guided_json", "expected structured_outputs.json") },
-    { REFUSED("guided_regex", "expected structured_outputs.regex") },
-    { REFUSED("guided_choice", "expected structured_outputs.choice") },
-    { REFUSED("guided_grammar", "expected structured_outputs.grammar") },
+    { CALL("guided_json", read_json_schema) }, /* vLLM's names before structured_outputs */
+    { CALL("guided_regex", read_regex) },
+    { CALL("guided_choice", read_choice) },
+    { CALL("guided_grammar", read_grammar) },
     { 0 },
 };
 
@@ -559,11 +579,23 @@ static bool read_stream_options(hn_fields *f, const json_t *o, const char *path)
     return hn_fields_read(f, o, path, (const hn_field *const[]){ options, NULL });
 }
 
+/* Nothing is stored, which changes no answer. */
 static bool read_store(hn_fields *f, const json_t *v, const char *path)
 {
     bool store;
     if (!hn_field_bool(f, v, path, &store)) return false;
-    return !store || hn_field_refused(f, path, "nothing is stored; expected false");
+    if (store && f->limits->strict_fields) return hn_field_refused(f, path, "nothing is stored; expected false");
+    if (store) hn_field_ignored(f, path);
+    return true;
+}
+
+/* The best of as many as are wanted are those. */
+static bool read_best_of(hn_fields *f, const json_t *v, const char *path)
+{
+    const json_t *n = hn_field_get(f->root, "n");
+    double wanted = n ? json_number_value(n) : 1;
+    if (!json_is_number(v)) return hn_field_wrong(f, path, v, "a whole number");
+    return json_number_value(v) == wanted || hn_field_refused(f, path, "expected n, or the same");
 }
 
 const hn_field hn_fields_usual[] = {
@@ -581,7 +613,7 @@ const hn_field hn_fields_usual[] = {
     { PASSED("verbosity") },
     { NEUTRAL("priority", 0, 0, "requests take turns; expected 0") },
     { NEUTRAL("moderation", 0, 0, NULL) },
-    { NEUTRAL("best_of", 1, 1, "expected n") },
+    { CALL("best_of", read_best_of) },
     { NEUTRAL("use_beam_search", 0, 0, NULL) },
     { 0 },
 };

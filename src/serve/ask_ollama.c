@@ -21,14 +21,18 @@
         .name = text, .kind = HN_FIELD_CALL, .fn = function \
     }
 
-/* A context that fits ours changes no answer. */
+/* A context that fits ours changes no answer. More than that is what most programs ask for, whatever they send: it is
+ * named, and a conversation that does not fit is refused as such. */
 static bool read_context_size(hn_fields *f, const json_t *v, const char *path)
 {
     char expected[96];
     int64_t n;
     if (!hn_field_int(f, v, path, 0, INT64_MAX, &n)) return false;
+    if (n <= f->limits->n_ctx) return true;
     snprintf(expected, sizeof expected, "at most %d, which hone serve -c sets", f->limits->n_ctx);
-    return n <= f->limits->n_ctx || hn_field_range(f, path, v, expected);
+    if (f->limits->strict_fields) return hn_field_range(f, path, v, expected);
+    hn_field_ignored(f, path);
+    return true;
 }
 
 static bool read_options(hn_fields *f, const json_t *o, const char *path)

@@ -71,8 +71,11 @@ static bool read_top(hn_fields *f, const json_t *v, const char *path)
 static bool read_truncation(hn_fields *f, const json_t *v, const char *path)
 {
     if (!json_is_string(v)) return hn_field_wrong(f, path, v, "a string");
-    return strcmp(json_string_value(v), "disabled") == 0 ||
-           hn_field_refused(f, path, "nothing is cut silently; expected disabled");
+    if (strcmp(json_string_value(v), "disabled") == 0) return true;
+    if (strcmp(json_string_value(v), "auto") != 0 || f->limits->strict_fields)
+        return hn_field_refused(f, path, "nothing is cut silently; expected disabled");
+    hn_field_ignored(f, path); /* what does not fit is refused as such */
+    return true;
 }
 
 static bool read_max(hn_fields *f, const json_t *v, const char *path)
@@ -90,6 +93,15 @@ static bool read_max(hn_fields *f, const json_t *v, const char *path)
     }
 #define STATELESS "nothing is stored; send the whole list of items"
 
+/* By this code programs know that they are to send everything. */
+static bool read_previous(hn_fields *f, const json_t *v, const char *path)
+{
+    const char *id;
+    if (!hn_field_text(f, v, path, &id)) return false;
+    return hn_refuse(f->refusal, 400, "previous_response_not_found", path, "%s is '%s', which is not here: " STATELESS,
+                     path, HN_ESC(id, strlen(id)));
+}
+
 static const hn_field response_fields[] = {
     LATER("input"),
     LATER("instructions"),
@@ -104,7 +116,7 @@ static const hn_field response_fields[] = {
     { .name = "top_logprobs", .kind = HN_FIELD_CALL, .fn = read_top },
     { .name = "truncation", .kind = HN_FIELD_CALL, .fn = read_truncation },
     { .name = "chat_template_kwargs", .kind = HN_FIELD_LATER },
-    { .name = "previous_response_id", .kind = HN_FIELD_REFUSED, .why = STATELESS },
+    { .name = "previous_response_id", .kind = HN_FIELD_CALL, .fn = read_previous },
     { .name = "conversation", .kind = HN_FIELD_REFUSED, .why = STATELESS },
     { .name = "prompt", .kind = HN_FIELD_REFUSED, .why = "expected input" },
     { .name = "background", .kind = HN_FIELD_NEUTRAL, .why = STATELESS },
@@ -287,9 +299,7 @@ static bool read_tools(hn_tools *t)
         } else if (f->limits->lenient_tools) {
             hn_field_ignored(f, at);
         } else if (!excludes_others(choice)) {
-            return hn_field_refused(
-                f, hn_field_path(sub, at, "type"),
-                "hone runs no tools; expected function (hone serve --lenient-tools passes over others)");
+            return hn_field_refused(f, hn_field_path(sub, at, "type"), HN_TOOLS_ARE "function" HN_TOOLS_LENIENT);
         }
     }
     return true;

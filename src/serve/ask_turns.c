@@ -65,7 +65,7 @@ static void close_turn(hn_turns *t)
     t->role = t->call_id = t->name = NULL;
     t->content.n = t->reasoning.n = t->calls.n = 0;
     t->n_parts = t->n_calls = 0;
-    t->has_content = false;
+    t->has_content = t->has_text = false;
     t->n_turns++;
 }
 
@@ -86,6 +86,7 @@ void hn_turn_text(hn_turns *t, const char *s, size_t n)
     hn_bytes_json(&t->content, s, n);
     hn_bytes_text(&t->content, "}");
     t->has_content = true;
+    t->has_text |= n > 0;
 }
 
 void hn_turn_reasoning(hn_turns *t, const char *s, size_t n) { hn_bytes_escaped(&t->reasoning, s, n); }
@@ -163,9 +164,19 @@ static bool settle_end(hn_turns *t)
     return true;
 }
 
+/* An answer that has not begun is none to go on with: it is left out, and a new one begins there. */
+static void drop_empty_answer(hn_turns *t)
+{
+    if (!t->role || strcmp(t->role, "assistant") != 0 || !t->n_turns || t->f->continued == 1) return;
+    if (t->has_text || t->n_calls || t->reasoning.n) return;
+    t->role = t->name = NULL;
+    t->content.n = 0;
+}
+
 bool hn_turns_end(hn_turns *t, bool ok)
 {
     hn_fields *f = t->f;
+    drop_empty_answer(t);
     close_turn(t);
     if (ok && t->n_turns == 0) ok = hn_field_missing(f, "messages", "at least one message");
     if (ok) ok = settle_end(t);
@@ -189,11 +200,11 @@ static bool is_offered(const hn_tools *t, const char *name)
     return false;
 }
 
-/* [A-Za-z0-9_.-]{1,64} */
+/* [A-Za-z0-9_.-]{1,128} */
 static bool is_name(const char *s)
 {
     size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-    return n >= 1 && n <= 64 && s[n] == 0;
+    return n >= 1 && n <= HN_TOOL_NAME && s[n] == 0;
 }
 
 bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *path)
@@ -205,7 +216,7 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     bool strict = t->strict;
     if (!v) return hn_field_missing(f, hn_field_path(at, path, "name"), "the function's name");
     if (!hn_field_text(f, v, hn_field_path(at, path, "name"), &name)) return false;
-    if (!is_name(name)) return hn_field_range(f, at, v, "1 to 64 letters, digits, '_', '.' or '-'");
+    if (!is_name(name)) return hn_field_range(f, at, v, "1 to 128 letters, digits, '_', '.' or '-'");
     if (is_offered(t, name)) return hn_field_range(f, at, v, "a name that no other tool has");
     if (t->n == HN_ASK_TOOLS)
         return hn_refuse(f->refusal, 400, "out_of_range", "tools", "tools has more than %d entries", HN_ASK_TOOLS);

@@ -433,7 +433,8 @@ static hone_status take_params(hn_http *h, const hn_http_params *p, hone_error *
                        1 << 20);
     for (size_t i = 0; i < o->n_cors_origin; i++) {
         if (!hn_http_origin_ok(o->cors_origin[i]))
-            return HN_FAIL(err, HONE_E_ARG, "--cors-origin %s; expected https://HOST or https://HOST:PORT",
+            return HN_FAIL(err, HONE_E_ARG,
+                           "--cors-origin %s; expected https://HOST, https://HOST:PORT or an app's, as app://NAME",
                            HN_ESC(o->cors_origin[i], strlen(o->cors_origin[i])));
         if (strcmp(o->cors_origin[i], "*") == 0 && !o->api_key && !o->api_key_file && !o->insecure_no_key)
             return HN_FAIL(err, HONE_E_ARG,

@@ -213,8 +213,9 @@ static void put_head(hn_exchange *x, int status, const char *type, int64_t lengt
                   : "");
     if (x->cors) {
         hn_exchange_set_header(x, "access-control-allow-origin", x->cors);
-        hn_exchange_set_header(x, "access-control-expose-headers",
-                               "x-request-id, retry-after, x-should-retry, x-hone-ignored, x-hone-load");
+        hn_exchange_set_header(
+            x, "access-control-expose-headers",
+            "x-request-id, retry-after, x-should-retry, x-hone-ignored, x-hone-load, x-hone-chat-template");
     }
     if (x->h->p.n_cors_origin) hn_exchange_set_header(x, "vary", "origin");
     size_t n_body = length > 0 && !x->head_only && !empty_by_status(status) ? (size_t)length : 0;

@@ -39,12 +39,24 @@ static const char *origin_host(const char *origin, int *usual)
     return strncmp(origin, "https://", 8) == 0 ? origin + 8 : NULL;
 }
 
+/* What programs with a page inside call it: tauri://localhost, app://obsidian.md, chrome-extension://ID … */
+static bool is_app(const char *origin)
+{
+    static const char *const never[] = { "http", "https", "ftp", "file", "ws", "wss", "data", "blob" };
+    size_t scheme = strspn(origin, "abcdefghijklmnopqrstuvwxyz0123456789+.-"), n;
+    if (!scheme || *origin < 'a' || strncmp(origin + scheme, "://", 3) != 0) return false;
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (hn_http_same(origin, scheme, never[i])) return false;
+    n = strspn(origin + scheme + 3, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+    return n && origin[scheme + 3 + n] == 0;
+}
+
 bool hn_http_origin_ok(const char *origin)
 {
     int usual, port;
     size_t n;
     const char *host = origin_host(origin, &usual);
-    return strcmp(origin, "*") == 0 || (host && hn_http_host(host, &n, &port));
+    return strcmp(origin, "*") == 0 || is_app(origin) || (host && hn_http_host(host, &n, &port));
 }
 
 /* Is it where this request itself went to? */

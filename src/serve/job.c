@@ -276,6 +276,8 @@ static void set_headers(hn_job *j)
     const char *more = j->effort_ignored ? "reasoning_effort" : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
     hn_serve_load(j->server, j->x);
+    if (j->ask.messages && j->book && j->book->assumed)
+        hn_exchange_set_header(j->x, "x-hone-chat-template", j->book->chat_template);
     if (!*fields && !*more) return;
     snprintf(ignored, sizeof ignored, "%s%s%s", fields, *fields && *more ? ", " : "", more);
     hn_exchange_set_header(j->x, "x-hone-ignored", ignored);

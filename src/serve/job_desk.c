@@ -239,8 +239,7 @@ static void say_echo(hn_strand *s)
 /* Parts of a conversation's answer. True: some of it was reasoning. */
 static bool say_parts(hn_strand *s, const hone_reply_part *parts, size_t n)
 {
-    enum { LONGEST_NAME = 64 }; /* of a tool */
-    char name[LONGEST_NAME + 1];
+    char name[HN_TOOL_NAME + 1];
     bool reasons = false;
     for (size_t i = 0; i < n; i++) {
         const hone_reply_part *p = &parts[i];

@@ -269,11 +269,16 @@ static bool list(hn_server *s, hn_exchange *x, bool running)
     return true;
 }
 
+/* Programs ask for it to know what they may send, and mean the API: VS Code goes away below 0.6.4, Codex below
+ * 0.13.4. */
+#define HN_OLLAMA_API "0.14.0"
+
 static bool version(hn_server *s, hn_exchange *x)
 {
     hn_bytes o = { 0 };
     hn_bytes_text(&o, "{");
-    hn_bytes_text_member(&o, "version", s->p.ollama_version ? s->p.ollama_version : hone_version());
+    hn_bytes_text_member(&o, "version", s->p.ollama_version ? s->p.ollama_version : HN_OLLAMA_API);
+    hn_bytes_text_member(&o, "hone", hone_version());
     hn_bytes_text(&o, "}");
     hn_serve_json(s, x, "/api/version", &o);
     return true;
@@ -282,6 +287,7 @@ static bool version(hn_server *s, hn_exchange *x)
 /* What a model can do, as far as its file tells. */
 static void capabilities(hn_bytes *o, const hn_book *b)
 {
+    static const char *const thoughts[] = { "enable_thinking", "reasoning_effort", "<think>" };
     hn_bytes_text(o, ",\"capabilities\":[");
     bool causal = b->info.causal, fim = hone_token_fim(b->model, HONE_FIM_MIDDLE) >= 0;
     if (causal) hn_bytes_text(o, "\"completion\"");
@@ -289,7 +295,9 @@ static void capabilities(hn_bytes *o, const hn_book *b)
         hn_bytes_comma(o);
         hn_bytes_text(o, "\"tools\"");
     }
-    if (hn_book_template_names(b, "enable_thinking")) {
+    size_t i = 0, n = sizeof thoughts / sizeof *thoughts;
+    while (i < n && !hn_book_template_names(b, thoughts[i])) i++;
+    if (i < n) {
         hn_bytes_comma(o);
         hn_bytes_text(o, "\"thinking\"");
     }
@@ -355,6 +363,7 @@ static void run_show(void *arg)
     p.progress = NULL;
     if (hone_model_open(&seen.model, o->book->path, &p, &err) == HONE_OK) {
         hone_model_get_info(seen.model, &seen.info);
+        hn_book_assume(&seen);
         write_shown(&o->said, &seen);
         hone_model_close(seen.model);
         o->order.ok = hn_bytes_ok(&o->said) || no_memory(&o->order.why);

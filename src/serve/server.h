@@ -19,7 +19,7 @@ typedef struct hn_serve_params {
     bool metrics, slots, ui, ollama;
     hn_tally_names metrics_compat;
     const char *slot_dir;       /* folder of slot files; NULL: there are none */
-    const char *ollama_version; /* what /api/version says; NULL: hone's own */
+    const char *ollama_version; /* what /api/version says; NULL: that of the API that is spoken */
     hn_cache_scope cache_scope;
     int32_t drain_s, timeout_s;
     double roof_gb_s; /* measured read bandwidth; 0: not measured */

@@ -290,6 +290,14 @@ void hn_book_settings(hn_book *b, const hn_shelf_params *p)
     b->chat_template = b->of && b->of->chat_template ? b->of->chat_template : p->chat_template;
 }
 
+void hn_book_assume(hn_book *b)
+{
+    hone_str source;
+    b->assumed =
+        !b->chat_template && b->info.causal && hone_chat_template(b->model, false, &source, NULL) == HONE_E_UNSUPPORTED;
+    if (b->assumed) b->chat_template = strncmp(b->info.arch, "rwkv", 4) == 0 ? "rwkv-world" : "chatml";
+}
+
 static hone_status load(hn_book *b, hone_error *err)
 {
     const hn_shelf_params *p = &b->shelf->p;
@@ -309,6 +317,8 @@ static hone_status load(hn_book *b, hone_error *err)
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;
     hn_book_settings(b, p);
+    hn_book_assume(b);
+    if (b->assumed) hn_log("serve: %s has no chat template: its conversations are %s", b->name, b->chat_template);
 
     b->n_ctx = sp.session.n_ctx;
     b->developer = hn_book_template_names(b, "developer");

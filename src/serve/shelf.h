@@ -42,6 +42,7 @@ typedef struct hn_book {
     int32_t n_ctx;
     char fingerprint[64]; /* of answers: build, kernel level, model */
     const char *chat_template;
+    bool assumed;        /* the template: the file has none */
     bool developer;      /* the template has this role */
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
     hone_context *shelf_ctx;
@@ -131,6 +132,8 @@ void hn_shelf_unload_idle(hn_shelf *s, uint64_t now);
 hn_book_state hn_book_look(hn_book *b, char *why);
 /* What a model is served with as the shelf was told, which needs no file: pooling and chat template. */
 void hn_book_settings(hn_book *b, const hn_shelf_params *p);
+/* The template of one whose file has none, and nobody said one: ChatML, or RWKV's. Behind the settings. */
+void hn_book_assume(hn_book *b);
 /* The folders of its file, and of the adapters that the server was started with, wherever they stand in words. */
 void hn_book_hide_folders(const hn_book *b, char *words);
 /* The last part of a path. */

@@ -99,7 +99,8 @@ static void write_model(hn_bytes *o, hn_book *b, const char *id, const char *par
         }
         hn_bytes_text(o, "]");
     }
-    if (hn_shelf_try(b)) { /* it stays while it is described */
+    if (hn_shelf_try(b)) {                                 /* it stays while it is described */
+        hn_bytes_int_member(o, "max_model_len", b->n_ctx); /* where vLLM's clients look for it */
         write_meta(o, b);
         hn_shelf_looked(b);
     }
@@ -235,7 +236,7 @@ static void open_props(hn_bytes *o, const hn_server *s, const hn_book *b, int32_
  */
 static bool props_of_sleeping(hn_server *s, hn_exchange *x)
 {
-    static const char *const unknown[] = { "chat_template", "chat_format", "roof" };
+    static const char *const unknown[] = { "chat_template", "chat_format", "chat_template_caps", "roof" };
     const char *name = NULL, *adapter;
     hn_bytes o = { 0 };
     hn_book *b;
@@ -250,6 +251,27 @@ static bool props_of_sleeping(hn_server *s, hn_exchange *x)
     hn_bytes_text(&o, "}");
     hn_serve_json(s, x, "/props", &o);
     return true;
+}
+
+/* What its template takes, by llama-server's names: programs look there before they offer tools. */
+static void write_caps(hn_bytes *o, const hn_book *b, const char *format)
+{
+    hone_chat_params p = { .messages =
+                               "[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"}]",
+                           .chat_template = b->chat_template,
+                           .add_generation_prompt = true };
+    hone_chat_text text = { 0 };
+    json_t *found = NULL;
+    if (format && hn_json_tree(&found, format, strlen(format), NULL, "format", NULL) != HONE_OK) found = NULL;
+    const json_t *calls = json_object_get(found, "calls");
+    const char *shape = json_string_value(json_object_get(calls, "shape"));
+    bool tools = shape && strcmp(shape, "none") != 0;
+    bool_field(o, "supports_tools", tools);
+    bool_field(o, "supports_tool_calls", tools);
+    bool_field(o, "supports_parallel_tool_calls", tools && !json_is_true(json_object_get(calls, "single")));
+    bool_field(o, "supports_system_role", hone_chat_render(b->model, &p, &text, NULL) == HONE_OK);
+    hone_chat_text_free(&text);
+    json_decref(found);
 }
 
 static void props(hn_server *s, hn_exchange *x)
@@ -268,9 +290,13 @@ static void props(hn_server *s, hn_exchange *x)
     else if (hone_chat_template(b->model, false, &source, NULL) == HONE_OK) hn_bytes_json(&o, source.ptr, source.len);
     else hn_bytes_text(&o, "null");
     hn_bytes_name(&o, "chat_format");
-    if (hn_book_format_take(b, NULL, NULL, &format, NULL) == HONE_OK)
-        hn_bytes_text(&o, hone_chat_format_json(format->format));
-    else hn_bytes_text(&o, "null");
+    const char *found =
+        hn_book_format_take(b, NULL, NULL, &format, NULL) == HONE_OK ? hone_chat_format_json(format->format) : NULL;
+    hn_bytes_text(&o, found ? found : "null");
+    hn_bytes_name(&o, "chat_template_caps");
+    hn_bytes_text(&o, "{");
+    write_caps(&o, b, found);
+    hn_bytes_text(&o, "}");
     hn_book_format_give(format);
     int32_t bos = hone_token_bos(b->model), eos = hone_token_eos(b->model);
     size_t n;
@@ -525,7 +551,7 @@ static void page(hn_server *s, hn_exchange *x)
 {
     const hn_page *p = hn_page_get();
     const char *seen = hn_exchange_header(x, "if-none-match"), *accept = hn_exchange_header(x, "accept");
-    if (s->p.ollama && accept && !strstr(accept, "text/html")) {
+    if (s->p.ollama && (accept ? !strstr(accept, "text/html") : !s->p.ui)) { /* those who do not say want no page */
         hn_exchange_reply(x, 200, "text/plain; charset=utf-8", "Ollama is running", 17);
         hn_tally_answer(s->tally, "/", 200);
         return;

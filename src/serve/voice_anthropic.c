@@ -230,7 +230,7 @@ static bool read_user_block(hn_turns *t, const json_t *block, const char *type, 
 
 static bool read_message(hn_turns *t, const json_t *m, const char *path)
 {
-    static const char *const roles[] = { "user", "assistant", NULL };
+    static const char *const roles[] = { "user", "assistant", "system", NULL };
     char at[HN_ASK_PATH], sub[HN_ASK_PATH];
     hn_fields *f = t->f;
     const char *role, *type;
@@ -241,6 +241,10 @@ static bool read_message(hn_turns *t, const json_t *m, const char *path)
     if (!hn_field_one_of(f, v, at, roles, &role)) return false;
     hn_field_path(at, path, "content");
     if (!content) return hn_field_missing(f, at, "a string or an array of blocks");
+    if (role == roles[2]) { /* said by neither, in the course of it */
+        hn_turn_open(t, role);
+        return read_texts(t, content, at, NULL);
+    }
     if (json_is_string(content)) {
         hn_turn_join(t, role);
         return read_texts(t, content, at, NULL);
@@ -287,8 +291,12 @@ static bool read_tools(hn_tools *t)
         const json_t *o = json_array_get(list, i), *type = hn_field_get(o, "type");
         hn_field_element(at, "tools", i);
         if (!hn_field_object(f, o, at)) return false;
-        if (type && strcmp(hn_json_text_of(o, "type"), "custom") != 0)
-            return hn_field_refused(f, hn_field_path(sub, at, "type"), "hone runs no tools; expected custom");
+        if (type && strcmp(hn_json_text_of(o, "type"), "custom") != 0) {
+            if (!f->limits->lenient_tools)
+                return hn_field_refused(f, hn_field_path(sub, at, "type"), HN_TOOLS_ARE "custom" HN_TOOLS_LENIENT);
+            hn_field_ignored(f, at);
+            continue;
+        }
         if (!hn_tool_add(t, o, "input_schema", at)) return false;
     }
     return true;

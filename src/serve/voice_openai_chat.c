@@ -52,7 +52,7 @@ static void logprobs(hn_bytes *o, const hn_ask *a, const hn_say *s, size_t n, in
         return;
     }
     hn_bytes_text(o, "{\"content\":");
-    hn_part_all_tokens(o, s, n, 0, c, false, false);
+    hn_part_all_tokens(o, s, n, 0, c, true, false); /* ids as llama-server has them */
     hn_bytes_text(o, ",\"refusal\":null}");
 }
 

@@ -8,23 +8,29 @@
 
 static const hn_field tokenize_fields[] = {
     { .name = "content", .kind = HN_FIELD_LATER },
+    { .name = "prompt", .kind = HN_FIELD_LATER },
     { .name = "add_special", .kind = HN_FIELD_BOOL, HN_AT(add_special) },
+    { .name = "add_special_tokens", .kind = HN_FIELD_BOOL, HN_AT(add_special) },
     { .name = "parse_special", .kind = HN_FIELD_BOOL, HN_AT(parse_special) },
     { .name = "with_pieces", .kind = HN_FIELD_BOOL, HN_AT(with_pieces) },
     { .name = "model", .kind = HN_FIELD_TEXT, HN_AT(model) },
     { 0 },
 };
 
+/* vLLM calls the text prompt, and begins it as the model's texts begin unless that is refused. */
 static bool read_tokenize(hn_fields *f)
 {
     const json_t *v = hn_field_get(f->root, "content");
+    const char *name = v || !hn_field_get(f->root, "prompt") ? "content" : "prompt";
+    if (*name == 'p') f->ask->add_special = true;
+    v = hn_field_get(f->root, name);
     if (!hn_fields_read(f, f->root, "", (const hn_field *const[]){ tokenize_fields, NULL })) return false;
     if (!v) return hn_field_missing(f, "content", "a string");
     hn_ask_prompt *p = hn_arena_alloc(f->ask->arena, sizeof *p);
     if (!p) return hn_field_lost(f);
     f->ask->prompt = p;
     f->ask->n_prompt = 1;
-    return hn_field_prompt(f, v, "content", p);
+    return hn_field_prompt(f, v, name, p);
 }
 
 static bool parse_tokenize(hn_ask *a, const char *body, size_t len, const hn_limits *l, hn_refusal *r)

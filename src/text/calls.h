@@ -30,7 +30,7 @@ typedef enum hn_call_id {
     HN_CALL_ID_NAME,   /* NAMED: functions.N:0 is the id */
 } hn_call_id;
 
-enum { HN_CALL_MARK = 112, HN_CALL_KEY = 32, HN_CALL_NAME_MAX = 64 };
+enum { HN_CALL_MARK = 112, HN_CALL_KEY = 32, HN_CALL_NAME_MAX = 128 };
 
 typedef struct hn_call_format {
     uint8_t shape, id; /* hn_call_shape, hn_call_id */

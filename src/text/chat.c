@@ -157,7 +157,7 @@ hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, c
             memcpy(name, s.ptr, s.len < sizeof name ? s.len : sizeof name - 1);
             const char *known = s.len < sizeof name && strlen(name) == s.len ? hn_chat_format(name) : NULL;
             if (!known)
-                return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                return HN_FAIL(err, HONE_E_FORMAT,
                                "%s: %s is '%s', which is neither Jinja source nor a known format; expected one of %s",
                                HN_ESC(file, strlen(file)), keys[k], HN_ESC(s.ptr, s.len), hn_chat_format_list());
             s = view(known);

@@ -97,14 +97,30 @@ start -m "$M" --uds "$T/sock"
 answers "what a killed one left is no hindrance" '"ok"' GET /health
 ended "nor is it then" TERM
 
-start -m "$M" --port 0 --ollama
+start -m "$M" --port 0 --ollama --no-ui
+answers "ollama's programs look at the root first" '^Ollama is running' GET /
 answers "ollama's clients are answered" '"done":true' POST /api/chat \
     '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false}'
+answers "however large a context they ask for" '"done":true' POST /api/chat \
+    '{"model":"x","messages":[{"role":"user","content":"Hello"}],"stream":false,"options":{"num_ctx":32768}}'
+# VS Code shows no models of a server older than 0.6.4, codex --oss goes away below 0.13.4
+answers "whose API it is is told" '"version":"0\.14\.0","hone":"' GET /api/version
 answers "and find the models" '"name":"hone-chat"' GET /api/tags
 answers "with the digest that they cut" '"digest":"[0-9a-f]\{64\}"' GET /api/tags
 answers "of those in memory, too" '"digest":"[0-9a-f]\{64\}"' GET /api/ps
 answers "and what a model is" '"capabilities":\["completion"' POST /api/show '{"model":"hone-chat"}'
 cp "$T/said" "$T/shown"
+N=mcp__plugin_of-somebody_server-of-theirs__do_what_takes_seventy_letters_
+answers "a tool with a long name is called" "\"name\":\"$N\",\"input\":{" POST /v1/messages \
+    '{"max_tokens":200,"messages":[{"role":"user","content":"Hi"}],"tools":[{"name":"'$N'","input_schema":{"type":"object",
+    "properties":{"n":{"type":"integer","maximum":9,"minimum":1}},"required":["n"],"additionalProperties":false}}],
+    "tool_choice":{"type":"any"}}'
+answers "the likeliest token alone, by top_p" '"content":' POST /completion '{"prompt":"Once","n_predict":3,"top_p":0}'
+cp "$T/said" "$T/likely"
+answers "and by temperature" '"content":' POST /completion '{"prompt":"Once","n_predict":3,"temperature":0}'
+if [ "$(sed 's/.*"content":"\([^"]*\)".*/\1/' "$T/said")" = "$(sed 's/.*"content":"\([^"]*\)".*/\1/' "$T/likely")" ]; then
+    ok "are the same"
+else not_ok "are the same" "$T/likely" "$T/said"; fi
 answers "as they have it, a model is let go" '"done_reason":"unload"' POST /api/generate '{"model":"x","keep_alive":0}'
 answers "and is not there then" '"status":{"value":"unloaded"}' GET /v1/models
 answers "what it is is told then, too" '"capabilities":' POST /api/show '{"model":"hone-chat"}'

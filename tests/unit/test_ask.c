@@ -2,6 +2,7 @@
  * as the descriptions of the APIs say. The cases stand in the order of the fields. */
 #include "serve/ask.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -555,7 +556,7 @@ static void test_many(void **state)
         { "/v1/completions", "{\"prompt\":[", "\"a\"", "]}", "prompt", 64 },
         { "/v1/embeddings", "{\"input\":[", "[1]", "]}", "input", 2048 },
         { "/rerank", "{\"query\":\"q\",\"documents\":[", "\"a\"", "]}", "documents", 1024 },
-        { "/v1/completions", "{\"prompt\":\"a\",\"stop\":[", "\"x\"", "]}", "stop", 16 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"stop\":[", "\"x\"", "]}", "stop", 64 },
         { "/v1/completions", "{\"prompt\":\"a\",\"lora\":[", "{\"id\":0}", "]}", "lora", 64 },
         { "/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":[", "[1,1]", "]}", "logit_bias", 1024 },
         { "/completion", "{\"prompt\":\"a\",\"response_fields\":[", "\"x\"", "]}", "response_fields", 64 },
@@ -663,6 +664,93 @@ static void test_programs(void **state)
     hn_ask_free(&a);
 }
 
+/* What programs send whatever is wanted (Semantic Kernel's top_p of 0, SillyTavern's and LangChain's best_of, the
+ * num_ctx of Continue, Zed and Home Assistant, VS Code's store …): taken, and named where it has no effect.
+ * A server of --strict-fields refuses what would be named. */
+static void test_always_sent(void **state)
+{
+    static const struct {
+        const char *path, *body, *ignored;
+        size_t stops;
+    } rows[] = {
+        { C_PATH, CHAT(",\"stop\":\"\""), "", 0 },
+        { C_PATH, CHAT(",\"stop\":[\"\",\"a\",\"\"]"), "", 1 },
+        { C_PATH, CHAT(",\"temperature\":0,\"top_p\":0"), "", 0 },
+        { "/v1/completions", TEXT(",\"best_of\":2,\"n\":2"), "", 0 },
+        { "/completion", TEXT(",\"adaptive_target\":-0.01,\"top_n_sigma\":0"), "", 0 },
+        { "/v1/completions", TEXT(",\"guided_grammar\":\"\",\"guided_regex\":\"\""), "", 0 },
+        { C_PATH, CHAT(",\"store\":true"), "store", 0 },
+        { "/v1/responses", "{\"input\":\"hi\",\"store\":true,\"truncation\":\"auto\"}", "store, truncation", 0 },
+        { "/api/chat", CHAT(",\"options\":{\"num_ctx\":32768}"), "options.num_ctx", 0 },
+        { "/api/embed", "{\"input\":\"hi\",\"options\":{\"num_ctx\":8192}}", "options.num_ctx", 0 },
+    };
+    hn_limits strict = ask_limits();
+    hn_ask a;
+    hn_refusal r;
+    strict.strict_fields = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        get(&a, rows[i].path, rows[i].body);
+        assert_string_equal(a.ignored, rows[i].ignored);
+        assert_int_equal(a.n_stops, rows[i].stops);
+        assert_true(a.sampling.top_p > 0 && !a.has_form);
+        hn_ask_free(&a);
+        assert_int_equal(ask_of(&a, rows[i].path, rows[i].body, &strict, &r), !*rows[i].ignored);
+        if (!*rows[i].ignored) hn_ask_free(&a);
+    }
+    get(&a, C_PATH, CHAT(",\"top_p\":0"));
+    assert_true(a.sampling.top_p == FLT_MIN);
+    hn_ask_free(&a);
+    get(&a, "/tokenize", "{\"model\":\"m\",\"prompt\":\"hi\"}"); /* as vLLM has it */
+    assert_true(a.add_special && a.n_prompt == 1 && a.prompt->len == 2);
+    hn_ask_free(&a);
+    get(&a, "/tokenize", "{\"prompt\":\"hi\",\"add_special_tokens\":false}");
+    assert_true(!a.add_special && a.prompt->len == 2);
+    hn_ask_free(&a);
+    get(&a, "/tokenize", "{\"content\":\"hello\",\"prompt\":\"hi\"}");
+    assert_true(!a.add_special && a.prompt->len == 5);
+    hn_ask_free(&a);
+    get(&a, C_PATH, CHAT(",\"guided_choice\":[\"yes\",\"no\"]"));
+    assert_true(a.form.kind == HONE_GRAMMAR_CHOICE && a.form.n_choices == 2);
+    hn_ask_free(&a);
+    get(&a, C_PATH, CHAT(",\"guided_json\":{\"type\":\"object\"}"));
+    assert_true(a.form.kind == HONE_GRAMMAR_JSON_SCHEMA);
+    hn_ask_free(&a);
+}
+
+/* --lenient-tools, whatever the API; names of tools as long as MCP has them. */
+static void test_tools_of_others(void **state)
+{
+    static const struct {
+        const char *path, *body;
+    } rows[] = { { C_PATH, CHAT(",\"tools\":[{\"type\":\"web_search\"}]") },
+                 { "/v1/responses", "{\"input\":\"hi\",\"tools\":[{\"type\":\"custom\",\"name\":\"x\"}]}" },
+                 { "/v1/messages",
+                   CHAT(",\"max_tokens\":5,\"tools\":[{\"type\":\"web_search_20250305\",\"name\":\"w\"}]") },
+                 { "/api/chat", CHAT(",\"tools\":[{\"type\":\"web_search\"}]") } };
+    hn_limits l = ask_limits();
+    char name[130], body[400];
+    hn_ask a;
+    hn_refusal r;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        l.lenient_tools = false;
+        assert_false(ask_of(&a, rows[i].path, rows[i].body, &l, &r));
+        assert_non_null(strstr(r.message, "--lenient-tools"));
+        assert_string_equal(r.param, "tools[0].type");
+        l.lenient_tools = true;
+        if (!ask_of(&a, rows[i].path, rows[i].body, &l, &r)) fail_msg("%s: %s", rows[i].body, r.message);
+        assert_string_equal(a.ignored, "tools[0]");
+        assert_null(a.tools);
+        hn_ask_free(&a);
+    }
+    for (int n = 128; n <= 129; n++) {
+        memset(name, 'n', sizeof name);
+        name[n] = 0;
+        snprintf(body, sizeof body, CHAT(",\"max_tokens\":5,\"tools\":[{\"name\":\"%s\",\"input_schema\":{}}]"), name);
+        assert_int_equal(ask_of(&a, "/v1/messages", body, NULL, &r), n == 128);
+        if (n == 128) hn_ask_free(&a);
+    }
+}
+
 /* A server that takes nothing it does not know. */
 static void test_strict(void **state)
 {
@@ -755,15 +843,16 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_no_json),
-        cmocka_unit_test(test_depth),      cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sampling),   cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_samplers),   cmocka_unit_test(test_native_names),
-        cmocka_unit_test(test_editors),    cmocka_unit_test(test_limits_of_tokens),
-        cmocka_unit_test(test_forms),      cmocka_unit_test(test_tools),
-        cmocka_unit_test(test_strict),     cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_other_apis), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_words),      cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_depth),       cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sampling),    cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_samplers),    cmocka_unit_test(test_native_names),
+        cmocka_unit_test(test_editors),     cmocka_unit_test(test_limits_of_tokens),
+        cmocka_unit_test(test_forms),       cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_strict),      cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_always_sent), cmocka_unit_test(test_tools_of_others),
+        cmocka_unit_test(test_other_apis),  cmocka_unit_test(test_many),
+        cmocka_unit_test(test_words),       cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,8 @@ static void test_keys(void **state)
 static void test_host_and_origin(void **state)
 {
     static const char *const hosts[] = { "model.home" };
-    static const char *const origins[] = { "https://app.example", "http://tool.example:3000" };
+    static const char *const origins[] = { "https://app.example", "http://tool.example:3000", "tauri://localhost",
+                                           "chrome-extension://jfgf_iigp-k" };
     static const struct {
         const char *headers;
         int status;
@@ -153,9 +154,13 @@ static void test_host_and_origin(void **state)
         { "Host: localhost\r\nOrigin: https://app.example.attacker.example\r\n", 403 },
         { "Host: localhost\r\nOrigin: https://app.example\r\nOrigin: null\r\n", 400 },
         { "Host: localhost\r\nOrigin: http://tool.example:3000\r\n", 200 },
+        { "Host: localhost\r\nOrigin: tauri://localhost\r\n", 200 },
+        { "Host: localhost\r\nOrigin: chrome-extension://jfgf_iigp-k\r\n", 200 },
+        { "Host: localhost\r\nOrigin: app://localhost\r\n", 403 },
+        { "Host: localhost\r\nOrigin: chrome-extension://another\r\n", 403 },
     };
     const char *at =
-        start((hn_http_params){ .allow_host = hosts, .n_allow_host = 1, .cors_origin = origins, .n_cors_origin = 2 });
+        start((hn_http_params){ .allow_host = hosts, .n_allow_host = 1, .cors_origin = origins, .n_cors_origin = 4 });
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int got = status_of(at, "GET /health HTTP/1.1\r\n%s\r\n", rows[i].headers);
         if (got != rows[i].status) fail_msg("%s is %d, want %d", rows[i].headers, got, rows[i].status);
@@ -193,7 +198,8 @@ static void test_host_and_origin(void **state)
     assert_null(header(a, "access-control-allow-credentials"));
     assert_int_equal(status_of(at, "GET /who HTTP/1.1\r\n" H "X-Api-Key: k\r\nOrigin: %s\r\n\r\n", "null"), 403);
     stop();
-    static const char *const bad[] = { "app.example", "https://a/b", "ftp://x", "https://" };
+    static const char *const bad[] = { "app.example", "https://a/b", "ftp://x", "https://",  "app://",
+                                       "app://a/b",   "://a",        "app:a",   "app://a b", "file://a" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         p = (hn_http_params){ .cors_origin = &bad[i], .n_cors_origin = 1, .handler = handle };
         assert_int_equal(hn_http_open(&h, &p, &err), HONE_E_ARG);

@@ -620,6 +620,112 @@ static void scores_in_two_shapes(void **state)
     stop(&r);
 }
 
+/* What a template takes: one that writes calls, one without a place for them or the system (where hone finds one), one
+ * that calls once a turn, one that takes no conversation. */
+static void what_a_template_takes(void **state)
+{
+    static const struct {
+        const char *source;
+        bool tools, parallel, system, thinks;
+    } rows[] = {
+        { NULL, true, true, true, false },
+        { "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}]"
+          "{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}",
+          true, true, true, true }, /* the words of the system go to the user */
+        { "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.tool_calls %}{% set c = m.tool_calls[0] %}<call>"
+          "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}</call>{% endif "
+          "%}</m>"
+          "{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}<assistant>{% endif "
+          "%}",
+          true, false, true, false },
+        { "{{ raise_exception('never') }}", true, true, false, false },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        running r = { .p = { .shelf.chat_template = rows[i].source, .ollama = true } };
+        start(&r, 2);
+        json_t *o = ask_json(r.port, "GET", "/props", NULL, 200), *caps = json_object_get(o, "chat_template_caps");
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_tools")), rows[i].tools);
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_tool_calls")), rows[i].tools);
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_parallel_tool_calls")), rows[i].parallel);
+        assert_int_equal(json_is_true(json_object_get(caps, "supports_system_role")), rows[i].system);
+        json_decref(o);
+        o = ask_json(r.port, "POST", "/api/show", "{\"model\":\"chat\"}", 200);
+        char *can = json_dumps(json_object_get(o, "capabilities"), 0);
+        assert_int_equal(strstr(can, "thinking") != NULL, rows[i].thinks);
+        free(can);
+        json_decref(o);
+        stop(&r);
+    }
+}
+
+/* Log-probabilities of a conversation have the ids of their tokens; the list of models says how long it may be. */
+static void tokens_of_a_conversation(void **state)
+{
+    running r = { 0 };
+    start(&r, 2);
+    json_t *o = ask_json(r.port, "POST", "/v1/chat/completions",
+                         "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":6,\"temperature\":0,"
+                         "\"logprobs\":true,\"top_logprobs\":2}",
+                         200),
+           *list = json_object_get(json_object_get(json_array_get(json_object_get(o, "choices"), 0), "logprobs"),
+                                   "content");
+    assert_true(json_array_size(list) >= 2);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *t = json_array_get(list, i), *top = json_object_get(t, "top_logprobs");
+        json_t *asked = json_pack("{s:[O]}", "tokens", json_object_get(t, "id"));
+        char *body = json_dumps(asked, 0);
+        json_t *text = ask_json(r.port, "POST", "/detokenize", body, 200);
+        assert_string_equal(json_string_value(json_object_get(text, "content")),
+                            json_string_value(json_object_get(t, "token")));
+        assert_true(json_array_size(top) == 2);
+        assert_true(json_equal(json_object_get(json_array_get(top, 0), "id"), json_object_get(t, "id")));
+        json_decref(text);
+        json_decref(asked);
+        free(body);
+    }
+    json_decref(o);
+    o = ask_json(r.port, "GET", "/v1/models", NULL, 200);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_array_get(json_object_get(o, "data"), 0), "max_model_len")), SITE_CTX);
+    json_decref(o);
+    stop(&r);
+}
+
+/* A model whose file has no template talks ChatML, and each answer says so; the same bytes as where it was told to. */
+static void a_base_model_talks_chatml(void **state)
+{
+    static const char body[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":8,\"temperature\":0}";
+    char *said[2] = { 0 };
+    for (int told = 0; told < 2; told++) {
+        running r = { .path = "models/hone-tiny.gguf", .p = { .ollama = true } };
+        if (told) r.p.shelf.chat_template = "chatml";
+        start(&r, 2);
+        client_answer a = client_ask(r.port, "POST", "/v1/chat/completions", "", body);
+        const char *header = client_header(&a, "x-hone-chat-template");
+        assert_int_equal(a.status, 200);
+        if (told) assert_null(header);
+        else assert_string_equal(header, "chatml");
+        const char *from = strstr(a.body, "\"content\":\"");
+        assert_non_null(from);
+        said[told] = strndup(from, (size_t)(strstr(from, "\"refusal\"") - from));
+        client_free(&a);
+        a = client_ask(r.port, "POST", "/apply-template", "", body);
+        assert_non_null(strstr(a.body, "<|im_start|>user\\nHi<|im_end|>"));
+        client_free(&a);
+        a = client_ask(r.port, "POST", "/completion", "", "{\"prompt\":\"Hi\",\"n_predict\":2}");
+        assert_null(client_header(&a, "x-hone-chat-template"));
+        client_free(&a);
+        a = client_ask(r.port, "GET", "/props", "", NULL);
+        assert_non_null(strstr(a.body, "\"chat_template\":\"chatml\""));
+        client_free(&a);
+        stop(&r);
+    }
+    assert_string_equal(said[0], said[1]);
+    free(said[0]);
+    free(said[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_template_goes_to_completion),
@@ -637,6 +743,9 @@ int main(void)
                                         cmocka_unit_test(rows_of_tokens),
                                         cmocka_unit_test(norms_of_vectors),
                                         cmocka_unit_test(vectors_of_parts),
-                                        cmocka_unit_test(scores_in_two_shapes) };
+                                        cmocka_unit_test(scores_in_two_shapes),
+                                        cmocka_unit_test(what_a_template_takes),
+                                        cmocka_unit_test(tokens_of_a_conversation),
+                                        cmocka_unit_test(a_base_model_talks_chatml) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
