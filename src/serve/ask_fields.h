@@ -11,7 +11,7 @@ enum {
     HN_ASK_PATH = 128,       /* of a field, as "messages[2].content[0].type" */
     HN_ASK_DEPTH = 64,       /* arrays and objects within each other */
     HN_ASK_VALUES = 1 << 20, /* in one body: as a tree each takes many times its bytes */
-    HN_ASK_STOPS = 64,
+    HN_ASK_STOPS = 16,
     HN_ASK_STOP_BYTES = 256,
     HN_ASK_TOOLS = 128,
     HN_ASK_BIASES = 1024,

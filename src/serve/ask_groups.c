@@ -29,15 +29,11 @@ static bool read_seed(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
-/* "", which a field left empty becomes, asks for nothing. */
-static bool add_stop(hn_fields *f, const json_t *v, const char *path, const char **list)
+static bool add_stop(hn_fields *f, const json_t *v, const char *path, const char **out)
 {
-    const char *s;
-    if (!hn_field_text(f, v, path, &s)) return false;
-    size_t n = strlen(s);
-    if (n > HN_ASK_STOP_BYTES) return hn_field_range(f, path, v, "at most 256 bytes");
-    if (n) list[f->ask->n_stops++] = s;
-    return true;
+    if (!hn_field_text(f, v, path, out)) return false;
+    size_t n = strlen(*out);
+    return (n >= 1 && n <= HN_ASK_STOP_BYTES) || hn_field_range(f, path, v, "1 to 256 bytes");
 }
 
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path)
@@ -50,11 +46,11 @@ bool hn_field_stop(hn_fields *f, const json_t *v, const char *path)
                          HN_ASK_STOPS);
     const char **list = hn_arena_alloc(f->ask->arena, n * sizeof *list);
     if (!list) return hn_field_lost(f);
+    if (json_is_string(v) && !add_stop(f, v, path, list)) return false;
+    for (size_t i = 0; json_is_array(v) && i < n; i++)
+        if (!add_stop(f, json_array_get(v, i), hn_field_element(at, path, i), list + i)) return false;
     f->ask->stops = list;
-    f->ask->n_stops = 0;
-    if (json_is_string(v)) return add_stop(f, v, path, list);
-    for (size_t i = 0; i < n; i++)
-        if (!add_stop(f, json_array_get(v, i), hn_field_element(at, path, i), list)) return false;
+    f->ask->n_stops = n;
     return true;
 }
 
@@ -158,16 +154,6 @@ static bool read_top_k(hn_fields *f, const json_t *v, const char *path)
     int64_t k;
     if (!hn_field_int(f, v, path, -1, INT32_MAX, &k)) return false;
     f->ask->sampling.top_k = k < 0 ? 0 : (int32_t)k; /* -1 is off elsewhere */
-    return true;
-}
-
-/* 0: the likeliest token alone, which is what is left of ever smaller values. */
-static bool read_top_p(hn_fields *f, const json_t *v, const char *path)
-{
-    double p = json_number_value(v);
-    if (!json_is_number(v)) return hn_field_wrong(f, path, v, "a number");
-    if (!(p >= 0 && p <= 1)) return hn_field_range(f, path, v, "0 to 1");
-    f->ask->sampling.top_p = p > FLT_MIN ? (float)p : FLT_MIN;
     return true;
 }
 
@@ -310,7 +296,7 @@ bool hn_fields_chain(hn_fields *f)
 
 const hn_field hn_fields_sampling[] = {
     { REAL("temperature", sampling.temp, 0, 5) },
-    { CALL("top_p", read_top_p) },
+    { REAL("top_p", sampling.top_p, FLT_MIN, 1), .why = "a number above 0, at most 1" },
     { CALL("top_k", read_top_k) },
     { REAL("min_p", sampling.min_p, 0, 1) },
     { REAL("repeat_penalty", sampling.repeat_penalty, 0.01, 10) },
@@ -579,14 +565,11 @@ static bool read_stream_options(hn_fields *f, const json_t *o, const char *path)
     return hn_fields_read(f, o, path, (const hn_field *const[]){ options, NULL });
 }
 
-/* Nothing is stored, which changes no answer. */
 static bool read_store(hn_fields *f, const json_t *v, const char *path)
 {
     bool store;
     if (!hn_field_bool(f, v, path, &store)) return false;
-    if (store && f->limits->strict_fields) return hn_field_refused(f, path, "nothing is stored; expected false");
-    if (store) hn_field_ignored(f, path);
-    return true;
+    return !store || hn_field_refused(f, path, "nothing is stored; expected false");
 }
 
 /* The best of as many as are wanted are those. */

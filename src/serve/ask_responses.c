@@ -71,11 +71,8 @@ static bool read_top(hn_fields *f, const json_t *v, const char *path)
 static bool read_truncation(hn_fields *f, const json_t *v, const char *path)
 {
     if (!json_is_string(v)) return hn_field_wrong(f, path, v, "a string");
-    if (strcmp(json_string_value(v), "disabled") == 0) return true;
-    if (strcmp(json_string_value(v), "auto") != 0 || f->limits->strict_fields)
-        return hn_field_refused(f, path, "nothing is cut silently; expected disabled");
-    hn_field_ignored(f, path); /* what does not fit is refused as such */
-    return true;
+    return strcmp(json_string_value(v), "disabled") == 0 ||
+           hn_field_refused(f, path, "nothing is cut silently; expected disabled");
 }
 
 static bool read_max(hn_fields *f, const json_t *v, const char *path)
@@ -92,6 +89,16 @@ static bool read_max(hn_fields *f, const json_t *v, const char *path)
         .name = text, .kind = HN_FIELD_PASSED \
     }
 #define STATELESS "nothing is stored; send the whole list of items"
+
+/* Nothing is stored, which changes no answer; true is what a response without the field has elsewhere. */
+static bool read_store(hn_fields *f, const json_t *v, const char *path)
+{
+    bool store;
+    if (!hn_field_bool(f, v, path, &store)) return false;
+    if (store && f->limits->strict_fields) return hn_field_refused(f, path, "nothing is stored; expected false");
+    if (store) hn_field_ignored(f, path);
+    return true;
+}
 
 /* By this code programs know that they are to send everything. */
 static bool read_previous(hn_fields *f, const json_t *v, const char *path)
@@ -116,6 +123,7 @@ static const hn_field response_fields[] = {
     { .name = "top_logprobs", .kind = HN_FIELD_CALL, .fn = read_top },
     { .name = "truncation", .kind = HN_FIELD_CALL, .fn = read_truncation },
     { .name = "chat_template_kwargs", .kind = HN_FIELD_LATER },
+    { .name = "store", .kind = HN_FIELD_CALL, .fn = read_store },
     { .name = "previous_response_id", .kind = HN_FIELD_CALL, .fn = read_previous },
     { .name = "conversation", .kind = HN_FIELD_REFUSED, .why = STATELESS },
     { .name = "prompt", .kind = HN_FIELD_REFUSED, .why = "expected input" },

@@ -230,7 +230,7 @@ static bool read_user_block(hn_turns *t, const json_t *block, const char *type, 
 
 static bool read_message(hn_turns *t, const json_t *m, const char *path)
 {
-    static const char *const roles[] = { "user", "assistant", "system", NULL };
+    static const char *const roles[] = { "user", "assistant", NULL };
     char at[HN_ASK_PATH], sub[HN_ASK_PATH];
     hn_fields *f = t->f;
     const char *role, *type;
@@ -241,10 +241,6 @@ static bool read_message(hn_turns *t, const json_t *m, const char *path)
     if (!hn_field_one_of(f, v, at, roles, &role)) return false;
     hn_field_path(at, path, "content");
     if (!content) return hn_field_missing(f, at, "a string or an array of blocks");
-    if (role == roles[2]) { /* said by neither, in the course of it */
-        hn_turn_open(t, role);
-        return read_texts(t, content, at, NULL);
-    }
     if (json_is_string(content)) {
         hn_turn_join(t, role);
         return read_texts(t, content, at, NULL);

@@ -115,12 +115,6 @@ answers "a tool with a long name is called" "\"name\":\"$N\",\"input\":{" POST /
     '{"max_tokens":200,"messages":[{"role":"user","content":"Hi"}],"tools":[{"name":"'$N'","input_schema":{"type":"object",
     "properties":{"n":{"type":"integer","maximum":9,"minimum":1}},"required":["n"],"additionalProperties":false}}],
     "tool_choice":{"type":"any"}}'
-answers "the likeliest token alone, by top_p" '"content":' POST /completion '{"prompt":"Once","n_predict":3,"top_p":0}'
-cp "$T/said" "$T/likely"
-answers "and by temperature" '"content":' POST /completion '{"prompt":"Once","n_predict":3,"temperature":0}'
-if [ "$(sed 's/.*"content":"\([^"]*\)".*/\1/' "$T/said")" = "$(sed 's/.*"content":"\([^"]*\)".*/\1/' "$T/likely")" ]; then
-    ok "are the same"
-else not_ok "are the same" "$T/likely" "$T/said"; fi
 answers "as they have it, a model is let go" '"done_reason":"unload"' POST /api/generate '{"model":"x","keep_alive":0}'
 answers "and is not there then" '"status":{"value":"unloaded"}' GET /v1/models
 answers "what it is is told then, too" '"capabilities":' POST /api/show '{"model":"hone-chat"}'
