@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { BLOCK = 64 * 1024, ALIGN = 64 };
+enum { FIRST = 1024, BLOCK = 64 * 1024, ALIGN = 64 };
 
 typedef struct chunk {
     struct chunk *next;
@@ -47,6 +47,16 @@ static void *isolated(hn_arena *a, size_t n, size_t rounded)
     return chunk_data(c);
 }
 
+/* Of the next chunk, for a block of n bytes: as much again as there is, from FIRST to BLOCK. What is zeroed and given
+ * back costs more than what stands in it, and many an arena lives for one token alone. */
+static size_t chunk_size(const hn_arena *a, size_t n)
+{
+    size_t size = FIRST;
+    if (n > BLOCK / 4) return n; /* one of its own */
+    while (size < BLOCK && (size < a->bytes || size < 4 * n)) size *= 2;
+    return size;
+}
+
 void *hn_arena_alloc(hn_arena *a, size_t n)
 {
     if (n > SIZE_MAX - 4 * ALIGN) return NULL;
@@ -54,7 +64,7 @@ void *hn_arena_alloc(hn_arena *a, size_t n)
     n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     if (n == 0) n = ALIGN;
     if (HN_ISOLATE) return isolated(a, exact, n);
-    size_t cap = n > BLOCK / 4 ? n : BLOCK;
+    size_t cap = chunk_size(a, n);
     bool fits = a->head && a->head->cap - a->head->used >= n;
     if (!fits) {
         chunk *c = chunk_new(a, cap);

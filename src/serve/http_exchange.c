@@ -3,6 +3,7 @@
 #include "serve/http_priv.h"
 
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <time.h>
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -257,13 +258,33 @@ void hn_exchange_begin(hn_exchange *x, int status, const char *content_type)
     put_head(x, status, content_type, -1, NULL);
 }
 
+/* What of the parts the socket takes at once, where nothing waits before them, in bytes; the rest waits for it. (To
+ * wait and be called is three calls of the system, for each token.) Who waits is told of errors. */
+static size_t send_now(const hn_exchange *x, const hone_str *part, size_t n_part)
+{
+    enum { MOST = 3 };
+    struct iovec v[MOST];
+    if (n_part > MOST || hn_conn_backlog(x->c) > 0) return 0;
+    for (size_t i = 0; i < n_part; i++) v[i] = (struct iovec){ (void *)(uintptr_t)part[i].ptr, part[i].len };
+    ssize_t n = writev(bufferevent_getfd(x->c->bev), v, (int)n_part);
+    return n > 0 ? (size_t)n : 0;
+}
+
 bool hn_exchange_send(hn_exchange *x, const void *p, size_t n)
 {
     char size[24];
     if (!x->c || x->c->broken) return false;
     if (n == 0 || x->head_only) return true; /* a chunk of no bytes would be the last one */
     int k = x->chunked ? snprintf(size, sizeof size, "%zx\r\n", n) : 0;
-    if (!put(x, (hone_str[]){ { size, (size_t)k }, { p, n }, { "\r\n", x->chunked ? 2 : 0 } }, 3)) return false;
+    hone_str part[] = { { size, (size_t)k }, { p, n }, { "\r\n", x->chunked ? 2 : 0 } };
+    size_t sent = x->lost ? 0 : send_now(x, part, 3), left = 0;
+    for (size_t i = 0; i < 3; i++) {
+        size_t gone = sent < part[i].len ? sent : part[i].len;
+        part[i] = (hone_str){ part[i].ptr + gone, part[i].len - gone };
+        sent -= gone;
+        left += part[i].len;
+    }
+    if (left && !put(x, part, 3)) return false;
     if (hn_exchange_backlog(x) >= HN_HTTP_BACKLOG) x->full = true;
     return true;
 }
