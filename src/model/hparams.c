@@ -35,6 +35,13 @@ hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int6
     return HONE_OK;
 }
 
+hone_status hn_first_context(const hone_model *m, int32_t *n, hone_error *err)
+{
+    hone_status st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, n, err);
+    if (st != HONE_OK) return st;
+    return hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, *n, n, err);
+}
+
 /* An array of integers, one for each layer, into out. */
 static hone_status layers_of(const hone_model *m, const char *key, const hn_gguf_array *array, int64_t lo, int64_t hi,
                              int32_t *out, hone_error *err)
@@ -318,6 +325,19 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* Does anything turn? */
+static hone_status turns_hparams(hone_model *m, hone_error *err)
+{
+    static const char key[] = "rope.scaling.finetuned";
+    char full[128];
+    bool turns = true;
+    hone_status st = HONE_OK;
+    if (m->hp.is->reads & HN_READS_TURNS && hn_gguf_find(m->file, hn_arch_key(m, full, key)) >= 0)
+        st = hn_get_bool(m, key, &turns, err);
+    m->hp.nope = !turns;
+    return st;
+}
+
 /* Queries that grow with their positions, by the context that the model was trained on at first. */
 static hone_status temperature_hparams(hone_model *m, hone_error *err)
 {
@@ -328,7 +348,7 @@ static hone_status temperature_hparams(hone_model *m, hone_error *err)
     if (!(hp->is->reads & HN_READS_TEMPERATURE)) return HONE_OK;
     if ((st = hn_get_real(m, "attention.temperature_scale", -1e-30, 1e6, 0, &scale, err)) != HONE_OK) return st;
     if (scale == 0) return HONE_OK;
-    st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, -1, &length, err);
+    st = hn_first_context(m, &length, err);
     hp->temperature = (hn_temperature){ (double)scale, length, 0 };
     return st;
 }
@@ -398,6 +418,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
         return st;
     if (is->moe && n_expert && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
+    if ((st = turns_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
     if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
