@@ -666,9 +666,9 @@ static void put_rope(back *b)
     }
     if (is_type(b, "mistral4") && number_of(b, "attention.key_length_mla", &x) && x > 0)
         set_in(b, p, "partial_rotary_factor", json_real((double)hp->n_rot / x));
-    if (is_type(b, "mistral4")) set_in(b, p, "llama_4_scaling_beta", json_real(0));
     put_sections(b, p);
     put_kind(b, p, &scaled);
+    if (is_type(b, "mistral4")) set_in(b, p, "llama_4_scaling_beta", real((float)hp->temperature.scale));
     if (is_type(b, "ministral3") && number_of(b, "attention.temperature_scale", &x))
         set_in(b, p, "llama_4_scaling_beta", real((float)x));
     bool own = hp->window && (family->is->window_base != 0 || number_of(b, "rope.freq_base_swa", &x));

@@ -338,7 +338,8 @@ static hone_status turns_hparams(hone_model *m, hone_error *err)
     return st;
 }
 
-/* Queries that grow with their positions, by the context that the model was trained on at first. */
+/* Queries that grow with their positions, by the context that the model was trained on at first; in latent attention
+ * the key of that length may say another. */
 static hone_status temperature_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -349,6 +350,8 @@ static hone_status temperature_hparams(hone_model *m, hone_error *err)
     if ((st = hn_get_real(m, "attention.temperature_scale", -1e-30, 1e6, 0, &scale, err)) != HONE_OK) return st;
     if (scale == 0) return HONE_OK;
     st = hn_first_context(m, &length, err);
+    if (st == HONE_OK && hp->is->latent)
+        st = hn_get_int(m, "attention.temperature_length", 1, HN_MAX_CTX, length, &length, err);
     hp->temperature = (hn_temperature){ (double)scale, length, 0 };
     return st;
 }

@@ -23,6 +23,7 @@
 #define SSM (MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
 #define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
+#define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4) /* queries may grow with their positions */
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID | HN_BERT)
@@ -136,7 +137,8 @@ static const known_key known[] = {
     READS("residual_scale", GRANITE),
     READS("attention.scale", GRANITE),
     READS("logit_scale", GRANITE | HN_COMMAND_R | HN_COHERE2),
-    READS("attention.temperature_scale", HN_MISTRAL3),
+    READS("attention.temperature_scale", WARM),
+    READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
     READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3 | LATENT),
     READS("use_parallel_residual", HN_GPTNEOX),
     READS("attention.key_length_mla", LATENT),
@@ -238,9 +240,9 @@ static const known_key known[] = {
     AT(0, "attention.max_alibi_bias", ALL),
     AT(1, "attention.output_scale", ALL),
     AT(1, "attention.value_scale", ALL),
-    AT(0, "attention.temperature_scale", ALL & ~HN_MISTRAL3),
+    AT(0, "attention.temperature_scale", ALL & ~WARM),
     AT(4, "attention.sliding_window_pattern", HN_LLAMA4),
-    AT(0, "attention.temperature_length", ALL),
+    AT(0, "attention.temperature_length", ALL & ~(HN_DEEPSEEK2 | HN_MISTRAL4)),
     TRUE_ONLY("attention.causal", ALL & ~ENCODERS),
     AT(0, "attention.causal", ENCODERS),
     AT(2, "classifier.pooling_type", ALL), /* 2: of one row */

@@ -329,7 +329,8 @@ class Check:
             apart = far(mine.y, its)
             idle = far(mine.y, mine_before) < BAR
             note = "%.1e; hone moves %.1e, the peer %.1e" % (apart, far(mine.y, mine_before), far(its, its_before))
-            words = "DIFFERENT" if apart >= BAR else "idle" if idle else "same"
+            bar = max(BAR, 20 * far(mine_before, its_before))  # tables of 16 bits in the peer's maps
+            words = "DIFFERENT" if apart >= bar else "idle" if idle else "same"
             if words == "same" and not otherwise(arch, name):
                 done.append(toggle)
             if words == "DIFFERENT" and otherwise(arch, name):

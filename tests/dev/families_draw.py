@@ -482,6 +482,9 @@ def deepseek2(d):
         yarn(d)
         d.keys.pop(d.arch + ".rope.scaling.attn_factor", 0)
         d.key("rope.scaling.yarn_log_multiplier", d.pick(0.1, 0.0707, 0.05))
+    if d.chance(0.3):
+        d.key("attention.temperature_scale", d.real(0.05, 0.5))
+        d.key("attention.temperature_length", d.between(4, 30))
     probs = not mistral4 and d.chance(0.6)
     n, f = expert_keys(d, not mistral4, None, not mistral4, True)
     if not mistral4 and d.chance(0.5):

@@ -251,8 +251,8 @@ class Model:
             s, c, o = (0.1, self.RUN, 1) if self.runs() and not self.has_rope(il) else (0, 1, 0)
         else:
             s, o = float(self.key("attention.temperature_scale", 0.0)), 0
-            c = self.key("attention.temperature_length", self.key("rope.scaling.original_context_length", 1)) \
-                if self.arch == "deepseek2" else self.key("rope.scaling.original_context_length", 1)
+            c = self.key("rope.scaling.original_context_length", self.key("context_length"))
+            c = self.key("attention.temperature_length", c) if self.arch in ("deepseek2", "mistral4") else c
         return None if not s else 1 + s * np.log(1 + np.floor((pos + o) / c))
 
     # ---- attention ----------------------------------------------------------------------------------

@@ -159,6 +159,53 @@ static void sections_of_text(void **state)
     json_decref(v.j);
 }
 
+/* ---- latent attention ------------------------------------------------------------------------------------- */
+
+/* The first layer alone; its queries by a factor. */
+static void one_layer(vector *v, double queries)
+{
+    json_t *ts = json_object_get(v->j, "tensors");
+    for (size_t i = json_array_size(ts); i-- > 0;) {
+        json_t *t = json_array_get(ts, i);
+        const char *name = json_string_value(json_array_get(t, 0));
+        if (starts(name, "blk.") && !starts(name, "blk.0.")) json_array_remove(ts, i);
+        else if (ends(name, "attn_q_b.weight"))
+            for (size_t k = 2; k < 4; k++)
+                json_array_set_new(t, k, json_real(queries * json_number_value(json_array_get(t, k))));
+    }
+    set_key(v, "block_count", "UINT32", json_integer(1));
+}
+
+/* Queries that grow with their positions: by 1 + s·ln(1 + ⌊pos/length⌋), the length by its key or the first context. */
+static void latent_queries_grow(void **state)
+{
+    static const char *const files[] = { "dsv3.json", "mistral4.json" };
+    enum { LENGTH = 4 };
+    const double s = 0.5;
+    for (int i = 0; i < 2; i++) {
+        float y[ROWS], by[ROWS];
+        vector v = load(files[i]);
+        one_layer(&v, 1);
+        set_key(&v, "attention.temperature_scale", "FLOAT32", json_real(s));
+        for (int from_key = 1; from_key >= 0; from_key--) {
+            set_key(&v, "attention.temperature_length", "UINT32", from_key ? json_integer(LENGTH) : NULL);
+            if (!from_key) set_key(&v, "rope.scaling.original_context_length", "UINT32", json_integer(LENGTH));
+            answer(&v, v.n, y);
+            for (int t = 0; t < v.n; t += LENGTH) {
+                vector w = load(files[i]);
+                one_layer(&w, 1 + s * log(1 + t / LENGTH));
+                if (!from_key) set_key(&w, "rope.scaling.original_context_length", "UINT32", json_integer(LENGTH));
+                answer(&w, w.n, by);
+                int to = t + LENGTH < v.n ? t + LENGTH : v.n;
+                assert_true(apart(&v, y, by, t, to) < 1e-5);
+                assert_true(t == 0 ? apart(&v, y, by, to, v.n) > 1e-4 : apart(&v, y, by, 0, LENGTH) > 1e-4);
+                json_decref(w.j);
+            }
+        }
+        json_decref(v.j);
+    }
+}
+
 /* ---- windows ---------------------------------------------------------------------------------------------- */
 
 static void lfm2_has_windows(void **state)
@@ -382,6 +429,7 @@ int main(void)
         cmocka_unit_test(granitehybrid_has_factors),
         cmocka_unit_test(first_context_is_the_context),
         cmocka_unit_test(sections_of_text),
+        cmocka_unit_test(latent_queries_grow),
         cmocka_unit_test(lfm2_has_windows),
         cmocka_unit_test(exaone4_of_64_layers),
         cmocka_unit_test(gemma3n_is_capped),
