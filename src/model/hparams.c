@@ -211,7 +211,8 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
         st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err);
         if (st != HONE_OK) return st;
     }
-    if (n_expert && !hp->is->moe)
+    const bool of_one = n_expert == 1 && m->arch->bit == HN_HUNYUAN; /* how its files may say that there are none */
+    if (n_expert && !hp->is->moe && !of_one)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);
     if (!hp->kv_of && hp->n_head % hp->n_head_kv)
@@ -425,7 +426,12 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
     if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
-    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
+    float other = NAN;
+    if (m->arch->bit & (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE) &&
+        (st = hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, -1, &other, err)) != HONE_OK)
+        return st; /* files may have that one alone */
+    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, other > 0 ? (double)other : NAN, &hp->rms_eps,
+                       err);
 }
 
 /* ---- RWKV ---------------------------------------------------------------------------------------------- */

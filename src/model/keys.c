@@ -108,7 +108,7 @@ static const known_key known[] = {
           ATTN), /* LATENT: of files of the first layout; else of rows as llama.cpp keeps them */
     READS("attention.value_length", ATTN),
     READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
-    READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM),
+    READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
     READS("expert_count", ATTN),             /* must be 0 where there are no experts */
     READS("expert_used_count", MOE),
@@ -199,7 +199,8 @@ static const known_key known[] = {
     IDLE("normalize_embeddings", ENCODERS),  /* hone embed does */
     IDLE("attention.sliding_window_pattern",
          BLIND & ~(HN_LLAMA4 | HN_LFM2)), /* which layers have the window: hone runs none, and says so */
-    IDLE("attention.layer_norm_epsilon", ATTN & ~LAYER_NORM), /* the family has RMSNorm alone, */
+    IDLE("attention.layer_norm_epsilon",
+         ATTN & ~(LAYER_NORM | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE)), /* the family has RMSNorm alone, */
     IDLE("attention.group_norm_epsilon", ATTN),
     IDLE("attention.group_norm_groups", ATTN),
     IDLE("attention.layer_norm_rms_epsilon", RWKV | LAYER_NORM), /* and this one LayerNorm */

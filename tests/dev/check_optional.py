@@ -277,6 +277,8 @@ class Check:
             if d.keys[arch + ".block_count"] > 12:
                 continue
             keys, tensors = families_draw.written(d, "usual")
+            if keys.get(arch + ".rope.scaling.type") == "none":  # OTHERWISE: what is scaled then
+                del keys[arch + ".rope.scaling.type"]
             if arch == "gemma3n":
                 if keys["gemma3n.attention.shared_kv_layers"] or len(set(keys["gemma3n.feed_forward_length"])) > 1:
                     continue

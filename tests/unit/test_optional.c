@@ -340,6 +340,34 @@ static void gemma3n_shares_a_real_number(void **state)
     json_decref(v.j);
 }
 
+/* ---- other words for the same ----------------------------------------------------------------------------- */
+
+static void other_words(void **state)
+{
+    float y[3][ROWS];
+    vector v = load("nemotronh.json"); /* an epsilon by the other name; the first name goes before */
+    set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(0.125));
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0.5));
+    answer(&v, v.n, y[0]);
+    set_key(&v, "attention.layer_norm_rms_epsilon", NULL, NULL);
+    answer(&v, v.n, y[1]);
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0.125));
+    answer(&v, v.n, y[2]);
+    assert_memory_equal(y[0], y[2], sizeof y[0]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-4);
+    set_key(&v, "attention.layer_norm_epsilon", NULL, NULL);
+    refused(&v, "attention.layer_norm_rms_epsilon is missing");
+    json_decref(v.j);
+    v = load("hunyuan.json"); /* a mixture of one */
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_count", "UINT32", json_integer(1));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "expert_count", "UINT32", json_integer(2));
+    refused(&v, "hunyuan-dense.expert_count = 2");
+    json_decref(v.j);
+}
+
 /* ---- experts ------------------------------------------------------------------------------------------------ */
 
 /* expert_gating_func as files number it; what hone has of its own has no number there. */
@@ -435,6 +463,7 @@ int main(void)
         cmocka_unit_test(gemma3n_is_capped),
         cmocka_unit_test(caps_go_back),
         cmocka_unit_test(gemma3n_shares_a_real_number),
+        cmocka_unit_test(other_words),
         cmocka_unit_test(gating_by_files_numbers),
         cmocka_unit_test(weights_that_are_never_normed),
         cmocka_unit_test(biases_are_added),
