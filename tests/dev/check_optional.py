@@ -60,6 +60,8 @@ OTHERWISE = (
     (("gemma4",), ("no key final_logit_softcapping",), "30 there; a config without one means none in transformers"),
     (("ernie4_5", "ernie4_5-moe", "falcon-h1"), ("tensor attn_output.bias",), "it loads the bias and does not add it"),
     (("lfm2",), ("key attention.sliding_window_pattern", "keys window"), "it does not read the pattern there"),
+    (("deepseek2",), ("no key expert_gating_func", "key expert_gating_func = 0", "no tensor exp_probs_b"),
+     "softmax there; here, as files of GLM-4.7-Flash mean it, sigmoid where there is a bias of the choice"),
     (("deepseek2", "mistral4"),
      ("key rope.scal", "no key rope.scaling", "keys linear", "keys both factors", "keys yarn"),
      "without rope.scaling.yarn_log_multiplier, or with another than 0.1 in mistral4, it scales scores and rotations "
@@ -277,8 +279,9 @@ class Check:
             if d.keys[arch + ".block_count"] > 12:
                 continue
             keys, tensors = families_draw.written(d, "usual")
-            if keys.get(arch + ".rope.scaling.type") == "none":  # OTHERWISE: what is scaled then
-                del keys[arch + ".rope.scaling.type"]
+            for part in ("type", "yarn_beta_fast", "yarn_beta_slow"):  # OTHERWISE: toggles that these meet
+                if part != "type" or keys.get(arch + ".rope.scaling.type") == "none":
+                    keys.pop(arch + ".rope.scaling." + part, 0)
             if arch == "gemma3n":
                 if keys["gemma3n.attention.shared_kv_layers"] or len(set(keys["gemma3n.feed_forward_length"])) > 1:
                     continue
