@@ -378,6 +378,7 @@ typedef struct hn_latent {
     int32_t n_rot;
     bool neox;
     float eps;
+    hn_temperature temperature; /* of whole queries, at last */
 } hn_latent;
 
 /* A product of each head with a matrix of its own, the rows of w from head·n_out on: y = W_head·x. */

@@ -147,6 +147,7 @@ static void latent_row(void *arg, int64_t t, int32_t thread)
         memcpy(query, q, (size_t)l->n_rot * sizeof *q);
         if (cs) hn_rope_apply(query, cs, 1, l->n_rot, l->n_rot, l->neox);
     }
+    if (l->temperature.scale != 0) warm(&l->temperature, l->query->p + t * l->n_head * d, l->n_head * d, pos);
     j->c->k->rms_norm(row, row, l->norm, l->rank, l->eps);
     if (cs) hn_rope_apply(row + l->rank, cs, 1, l->n_rot, l->n_rot, l->neox);
     if (!hn_all_within(row, d, j->limit)) lower(&j->first_bad, 2 * t);

@@ -289,12 +289,8 @@ static void put_windows(back *b)
 }
 
 /* null: there is none. */
-static void put_cap(back *b, const char *name)
-{
-    double x = 0;
-    number_of(b, name, &x);
-    set(b, name, x != 0 ? real((float)x) : json_null());
-}
+/* As the model has it, whose file may mean one without saying so. */
+static void put_cap(back *b, const char *name, float cap) { set(b, name, cap != 0 ? real(cap) : json_null()); }
 
 /* ---- Gemma 3n and 4, Kimi-Linear ------------------------------------------------------------------------------ */
 
@@ -322,7 +318,7 @@ static void put_gemma3n(back *b)
     if (hp->sparsity) b->lost |= json_object_set(b->o, "activation_sparsity_pattern", list) != 0;
     json_decref(list);
     if (left) set(b, "laurel_rank", json_integer((json_int_t)left->ne[1]));
-    put_cap(b, "final_logit_softcapping");
+    put_cap(b, "final_logit_softcapping", hp->logit_cap);
 }
 
 /* Widths of feed-forward parts: a number for all, twice it for layers without keys of their own, or a list. */
@@ -465,8 +461,8 @@ static void put_special(back *b)
     const hn_hparams *hp = &b->m->hp;
     float scale = hp->n_layer ? b->m->plan[0].scale : 0;
     double x;
-    if (is_type(b, "gemma2")) put_cap(b, "attn_logit_softcapping");
-    if (is_type(b, "gemma2")) put_cap(b, "final_logit_softcapping");
+    if (is_type(b, "gemma2")) put_cap(b, "attn_logit_softcapping", hp->attn_cap);
+    if (is_type(b, "gemma2")) put_cap(b, "final_logit_softcapping", hp->logit_cap);
     if (is_type(b, "gemma2|gemma3_text") && scale > 0)
         set(b, "query_pre_attn_scalar", json_integer((json_int_t)lround(1 / ((double)scale * (double)scale))));
     if (is_type(b, "gpt2") && number_of(b, "feed_forward_length", &x)) set(b, "n_inner", json_integer((json_int_t)x));
@@ -670,9 +666,9 @@ static void put_rope(back *b)
     }
     if (is_type(b, "mistral4") && number_of(b, "attention.key_length_mla", &x) && x > 0)
         set_in(b, p, "partial_rotary_factor", json_real((double)hp->n_rot / x));
-    if (is_type(b, "mistral4")) set_in(b, p, "llama_4_scaling_beta", json_real(0));
     put_sections(b, p);
     put_kind(b, p, &scaled);
+    if (is_type(b, "mistral4")) set_in(b, p, "llama_4_scaling_beta", real((float)hp->temperature.scale));
     if (is_type(b, "ministral3") && number_of(b, "attention.temperature_scale", &x))
         set_in(b, p, "llama_4_scaling_beta", real((float)x));
     bool own = hp->window && (family->is->window_base != 0 || number_of(b, "rope.freq_base_swa", &x));

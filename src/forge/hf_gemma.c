@@ -181,8 +181,8 @@ static hone_status gemma3n_more(hn_hf *f, hone_error *err)
     hone_status st;
     TRY(limit_tokens(f, 1, err));
     TRY(hn_hf_number(f, "final_logit_softcapping", json_object_get(f->config, "final_logit_softcapping") ? 0 : 30, &cap,
-                     NULL, err)); /* null: none */
-    if (cap != 0) TRY(hn_hf_put_f32(f, "final_logit_softcapping", cap, err));
+                     NULL, err));                               /* null: none */
+    TRY(hn_hf_put_f32(f, "final_logit_softcapping", cap, err)); /* 0 too: files without it mean 30 */
     TRY(put_windows(f, err));
     TRY(put_widths(f, false, err));
     return put_sparsity(f, err);

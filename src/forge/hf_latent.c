@@ -71,7 +71,7 @@ static const hn_hf_class glm4lite = DEEPSEEK("Glm4MoeLiteForCausalLM", "glm4_moe
 
 /* ---- Mistral 4 ------------------------------------------------------------------------------------------------- */
 
-/* Queries grow with their positions from the first context on, which hone does not do here: up to it all is equal. */
+/* Queries grow with their positions from the first context on. */
 static hone_status mistral4_more(hn_hf *f, hone_error *err)
 {
     const json_t *rope = hn_hf_get(f, "rope_parameters|rope_scaling");
@@ -80,12 +80,13 @@ static hone_status mistral4_more(hn_hf *f, hone_error *err)
     int64_t n_ctx;
     hone_status st;
     TRY(hn_hf_whole(f, "max_position_embeddings", 1048576, &n_ctx, err));
-    if (json_is_number(beta) && json_number_value(beta) != 0) {
-        if (!json_is_integer(first) || json_integer_value(first) < 1)
-            return hn_hf_refuse(f, "llama_4_scaling_beta", beta, "original_max_position_embeddings beside it", err);
-        n_ctx = json_integer_value(first) < n_ctx ? json_integer_value(first) : n_ctx;
-    }
     TRY(hn_hf_put_u32(f, "context_length", (uint32_t)n_ctx, err));
+    if (json_is_number(beta) && json_number_value(beta) != 0) {
+        if (!json_is_integer(first) || json_integer_value(first) < 1 || json_integer_value(first) > INT32_MAX)
+            return hn_hf_refuse(f, "llama_4_scaling_beta", beta, "original_max_position_embeddings beside it", err);
+        TRY(hn_hf_put_f32(f, "attention.temperature_scale", json_number_value(beta), err));
+        TRY(hn_hf_put_u32(f, "attention.temperature_length", (uint32_t)json_integer_value(first), err));
+    }
     const json_t *pairs = hn_hf_get(f, "rope_interleave");
     if (pairs && !json_is_true(pairs)) return hn_hf_refuse(f, "rope_interleave", pairs, "true", err);
     TRY(hn_hf_put_latent(f, err));

@@ -50,7 +50,8 @@ static void heads(const hone_model *m, const hn_forward *f, int32_t il)
                                .nope = hp->d_nope,
                                .n_rot = hp->d_rope,
                                .neox = hp->rope_neox,
-                               .eps = hp->rms_eps };
+                               .eps = hp->rms_eps,
+                               .temperature = p->warm ? hp->temperature : (hn_temperature){ 0 } };
     f->be->op->latent(f->be, &latent, &f->kv[il]);
 }
 

@@ -1,7 +1,7 @@
 /* families: the rows. Slots stand in the order in which they are bound; a dense family costs its numbers (hparams.c),
  * its plan and its rows here.
  *   llama   pairs (2i, 2i+1); optional biases; rope_freqs factors (Touvron et al. 2023); maybe experts (Mixtral)
- *   qwen2   pairs (i, i + n/2); biases on q, k, v
+ *   qwen2   pairs (i, i + n/2); biases on q, k, v, if any
  *   qwen3   pairs (i, i + n/2); RMSNorm of each q and k head before the rotation
  *   gemma3  as qwen3; norms on both sides of each half, scaled embeddings, GELU, windows on most layers
  *   rwkv6, rwkv7  a state instead of positions (block_rwkv.c) */
@@ -27,12 +27,13 @@ static const hn_slot llama_layer[] = {
 };
 
 const hn_slot hn_plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
+/* models of other makers that go by its name have no biases */
 static const hn_slot qwen2_layer[] = {
-    ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QKV_BIAS(HN_NEEDED), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
+    ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QKV_BIAS(HN_OPTIONAL), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
 };
 static const hn_slot ranked_outer[] = { ENDS(HN_TURN_NONE), CLASSIFIER, { 0 } };
 static const hn_slot qwen3_layer[] = {
-    ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
+    ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), FFN_NORM, GATE, UP, DOWN, { 0 }
 };
 
 bool hn_is_windowed(const hn_hparams *hp, int32_t il)
@@ -45,7 +46,7 @@ bool hn_is_windowed(const hn_hparams *hp, int32_t il)
 static int8_t rope_of(const hn_hparams *hp, bool windowed, int32_t il)
 {
     const hn_switches *is = hp->is;
-    if (is->nope_period < 0 || (is->nope_period > 0 && (il + 1) % is->nope_period == 0)) return -1;
+    if (hp->nope || is->nope_period < 0 || (is->nope_period > 0 && (il + 1) % is->nope_period == 0)) return -1;
     if (is->window_rope == HN_WINDOW_ROPE_ALONE && hp->window && !windowed) return -1;
     bool own = is->window_rope == HN_WINDOW_ROPE_PLAIN || hp->window_base != 0;
     return windowed && own ? HN_ROPE_WINDOW : HN_ROPE_ALL;
@@ -88,9 +89,8 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 static const hn_slot gemma3_outer[] = { ENDS(HN_TURN_PLUS_ONE), { 0 } };
 static const hn_slot gemma3_layer[] = {
     NORM("attn_norm", attn_norm, E, "input_layernorm", .turn = HN_TURN_PLUS_ONE),
-    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
     QK_NORM(HN_TURN_PLUS_ONE),
-    ATTN_OUT,
     NORM("post_attention_norm", attn_post_norm, E, "post_attention_layernorm", .turn = HN_TURN_PLUS_ONE),
     NORM("ffn_norm", ffn_norm, E, "pre_feedforward_layernorm", .turn = HN_TURN_PLUS_ONE),
     GATE,

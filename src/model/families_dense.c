@@ -37,7 +37,7 @@ const hn_family hn_family_mistral3 =
 const hn_family hn_family_smollm3 =
     TRANSFORMER("smollm3", HN_SMOLLM3, true, hn_plain_outer, pairs_layer, .nope_period = 4);
 const hn_family hn_family_granite =
-    TRANSFORMER("granite", HN_GRANITE, true, hn_factors_outer, pairs_layer, .reads = HN_READS_SCALES);
+    TRANSFORMER("granite", HN_GRANITE, true, hn_factors_outer, pairs_layer, .reads = HN_READS_SCALES | HN_READS_TURNS);
 const hn_family hn_family_ernie4_5 =
     TRANSFORMER("ernie4_5", HN_ERNIE45, true, hn_plain_outer, halves_layer, .neox = false);
 
@@ -132,8 +132,8 @@ static const hn_slot exaone4_layer[] = {
 };
 const hn_family hn_family_exaone4 =
     TRANSFORMER("exaone4", HN_EXAONE4, true, hn_factors_outer, exaone4_layer, .neox = true,
-                .qk_norm = HN_HEAD_NORM_EACH, .reads = HN_READS_WINDOW | HN_READS_NEXTN, .window_period = 4,
-                .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
+                .qk_norm = HN_HEAD_NORM_EACH, .reads = HN_READS_WINDOW | HN_READS_NEXTN, .window = 4096,
+                .window_period = 4, .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
 
 /* ---- LayerNorm ------------------------------------------------------------------------------------------------ */
 

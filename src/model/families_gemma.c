@@ -16,13 +16,30 @@ static int32_t source_of(const hn_hparams *hp, int32_t il)
     return from;
 }
 
+/* How many layers, the last, have no keys of their own. The first converters wrote it as a real number. */
+static hone_status shared_layers(const hone_model *m, int32_t *n, hone_error *err)
+{
+    static const char suffix[] = "attention.shared_kv_layers";
+    char key[128];
+    const int32_t most = m->hp.n_layer - 1;
+    float real = -1;
+    bool found;
+    if (hn_gguf_get_f32(m->file, hn_arch_key(m, key, suffix), &real, &found, NULL) != HONE_OK || !found)
+        return hn_get_int(m, suffix, 0, most, 0, n, err);
+    if (!(real >= 0 && real <= (float)most) || real != (float)(int32_t)real)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %g, expected a whole number of 0 to %d", m->path, key,
+                       (double)real, most);
+    *n = (int32_t)real;
+    return HONE_OK;
+}
+
 /* Layers without keys of their own. */
 static hone_status sharing_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     char key[128];
     int32_t n;
-    hone_status st = hn_get_int(m, "attention.shared_kv_layers", 0, hp->n_layer - 1, 0, &n, err);
+    hone_status st = shared_layers(m, &n, err);
     if (st != HONE_OK || !n) return st;
     hp->n_own = hp->n_layer - n;
     hn_arch_key(m, key, "attention.shared_kv_layers");
@@ -285,6 +302,7 @@ const hn_family hn_family_gemma3n = {
                                 .act = HN_GLU_GELU,
                                 .sqrt_embd = true,
                                 .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP | HN_READS_LAYERS,
+                                .logit_cap = 30,
                                 .needs_window = true,
                                 .window_period = 5,
                                 .window_rope = HN_WINDOW_ROPE_PLAIN,

@@ -148,18 +148,6 @@ static hone_status lfm2_hparams(hone_model *m, hone_error *err)
     return recurs_by_tensors(m, NULL, err);
 }
 
-/* The key has a name of another time: whether anything turns. */
-static hone_status granite_hparams(hone_model *m, hone_error *err)
-{
-    char key[128];
-    bool turns = false;
-    hone_status st = mamba2_hparams(m, err);
-    if (st == HONE_OK && hn_gguf_find(m->file, hn_arch_key(m, key, "rope.scaling.finetuned")) >= 0)
-        st = hn_get_bool(m, "rope.scaling.finetuned", &turns, err);
-    m->hp.nope = !turns;
-    return st;
-}
-
 /* Which layers recur: a truth value for each, or all but the last of so many. */
 static hone_status gdn_layers(hone_model *m, hone_error *err)
 {
@@ -215,10 +203,10 @@ static void hybrid_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il, hn
         out->n_head_kv = hp->kv_of[il];
         out->n_ff = hp->ff_of[il];
     }
-    if (hp->nope) out->rope = -1;
     if (!hp->recurs || !hp->recurs[il]) return;
     out->mixer = recurrent;
     out->rope = -1;
+    out->window = 0;
     out->out_gate = false;
 }
 
@@ -273,7 +261,7 @@ static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     {                                                                                                  \
         .name = gguf, .field = OF(conv_w), .kind = HN_SLOT_TAPS, .ne = { HN_DIM_TAPS, n }, __VA_ARGS__ \
     }
-/* rows of all: queries, maybe with gates, keys, values */
+/* rows of all: queries, maybe with gates, keys, values; with biases where the file has them */
 #define QKV_ONLY(q_turn, k_turn, q_rows, all_rows)                                                                     \
     LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, all_rows, MAY, .part = { q_rows, K, V }, IN_ATTN),                    \
         LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn, \
@@ -281,7 +269,13 @@ static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
         LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn,   \
                IN_ATTN),                                                                                               \
         LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj", IN_ATTN),         \
-        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN_ATTN)
+        BIAS("attn_qkv", attn_q, all_rows, .with = FUSED, MAY, .part = { q_rows, K, V }, .stride = sizeof(hn_weight),  \
+             IN_ATTN),                                                                                                 \
+        BIAS("attn_q", attn_q, q_rows, .without = FUSED, MAY, IN_ATTN),                                                \
+        BIAS("attn_k", attn_k, K, .without = FUSED, MAY, IN_ATTN),                                                     \
+        BIAS("attn_v", attn_v, V, .without = FUSED, MAY, IN_ATTN),                                                     \
+        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN_ATTN),         \
+        BIAS("attn_output", attn_output, E, MAY, IN_ATTN)
 #define QK_NORMS                                                  \
     NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, NULL, IN_ATTN), \
         NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, NULL, IN_ATTN)
@@ -324,6 +318,7 @@ static const hn_slot falcon_layer[] = {
     VECTOR("ffn_norm", OF(ffn_norm), E, .without = "ffn_norm.weight"),
     VECTOR("ffn_norm.weight", OF(ffn_norm), E, .with = "ffn_norm.weight"),
     DENSE_GLU,
+    DENSE_BIASES,
     { 0 },
 };
 const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_hparams, falcon_plan, hn_plain_outer,
@@ -336,7 +331,9 @@ const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_h
 static const hn_slot nemotron_layer[] = {
     NEMOTRON_HALVES,
     LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, IN(NONE)),
+    BIAS("ffn_up", ffn_up, FF, MAY, IN(NONE)),
     LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, IN(NONE)),
+    BIAS("ffn_down", ffn_down, E, MAY, IN(NONE)),
     { 0 },
 };
 const hn_family hn_family_nemotron_h =
@@ -370,8 +367,8 @@ static const hn_slot granite_layer[] = {
     { 0 },
 };
 const hn_family hn_family_granitehybrid =
-    HYBRID("granitehybrid", HN_GRANITEHYBRID, granite_hparams, mamba2_plan, hn_plain_outer, granite_layer,
-           .reads = HN_READS_LAYERS | HN_READS_SCALES, .ffn = HN_FFN_MOE,
+    HYBRID("granitehybrid", HN_GRANITEHYBRID, mamba2_hparams, mamba2_plan, hn_factors_outer, granite_layer,
+           .reads = HN_READS_LAYERS | HN_READS_SCALES | HN_READS_TURNS, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 
 /* ---- LFM2 ----------------------------------------------------------------------------------------------------- */
@@ -387,7 +384,7 @@ static const hn_slot lfm2_layer[] = {
     ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
 };
 const hn_family hn_family_lfm2 = HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
-                                        .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
+                                        .reads = HN_READS_LAYERS | HN_READS_WINDOW, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot lfm2moe_layer[] = {
     ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),

@@ -8,9 +8,10 @@
 static const hn_slot deepseek2_layer[] = {
     ATTN_NORM, MLA(.mixers = 0), FFN_NORM, DENSE_GLU, ROUTER, CHOICE_BIAS, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
 };
-const hn_family hn_family_deepseek2 =
-    TRANSFORMER("deepseek2", HN_DEEPSEEK2, false, hn_plain_outer, deepseek2_layer, .latent = true, .part_turns = true,
-                .reads = HN_READS_NEXTN, .ffn = HN_FFN_MOE, MOE(.gating_by_bias = true, .reads_lead = true));
+const hn_family hn_family_deepseek2 = TRANSFORMER(
+    "deepseek2", HN_DEEPSEEK2, false, hn_plain_outer, deepseek2_layer, .latent = true, .part_turns = true,
+    .reads = HN_READS_NEXTN | HN_READS_TEMPERATURE, .ffn = HN_FFN_MOE, MOE(.gating_by_bias = true, .reads_lead = true));
 const hn_family hn_family_mistral4 =
     TRANSFORMER("mistral4", HN_MISTRAL4, false, hn_plain_outer, deepseek2_layer, .latent = true, .part_turns = true,
-                .reads = HN_READS_NEXTN, .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .reads_lead = true));
+                .reads = HN_READS_NEXTN | HN_READS_TEMPERATURE, .ffn = HN_FFN_MOE,
+                MOE(.gating = HN_GATING_SOFTMAX, .reads_lead = true));

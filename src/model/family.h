@@ -399,9 +399,10 @@ enum {
     HN_READS_WINDOW = 16,
     HN_READS_PARALLEL = 32, /* use_parallel_residual, needed */
     HN_READS_LAYERS = 128,  /* numbers of heads and widths that differ between layers, or are 0 */
-    HN_READS_GEMMA = 256, /* gemma3n and 4: layers without keys of their own, rows of each token and layer; of windowed
+    HN_READS_GEMMA = 256,  /* gemma3n and 4: layers without keys of their own, rows of each token and layer; of windowed
                                layers the width of heads and of what turns */
-    HN_READS_NEXTN = 1024 /* nextn_predict_layers: so many of the last blocks draft, and are not run */
+    HN_READS_NEXTN = 1024, /* nextn_predict_layers: so many of the last blocks draft, and are not run */
+    HN_READS_TURNS = 2048  /* rope.scaling.finetuned, a name of another time: whether anything turns, as without it */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */

@@ -35,6 +35,13 @@ hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int6
     return HONE_OK;
 }
 
+hone_status hn_first_context(const hone_model *m, int32_t *n, hone_error *err)
+{
+    hone_status st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, n, err);
+    if (st != HONE_OK) return st;
+    return hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, *n, n, err);
+}
+
 /* An array of integers, one for each layer, into out. */
 static hone_status layers_of(const hone_model *m, const char *key, const hn_gguf_array *array, int64_t lo, int64_t hi,
                              int32_t *out, hone_error *err)
@@ -204,7 +211,8 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
         st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err);
         if (st != HONE_OK) return st;
     }
-    if (n_expert && !hp->is->moe)
+    const bool of_one = n_expert == 1 && m->arch->bit == HN_HUNYUAN; /* how its files may say that there are none */
+    if (n_expert && !hp->is->moe && !of_one)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);
     if (!hp->kv_of && hp->n_head % hp->n_head_kv)
@@ -318,7 +326,21 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-/* Queries that grow with their positions, by the context that the model was trained on at first. */
+/* Does anything turn? */
+static hone_status turns_hparams(hone_model *m, hone_error *err)
+{
+    static const char key[] = "rope.scaling.finetuned";
+    char full[128];
+    bool turns = true;
+    hone_status st = HONE_OK;
+    if (m->hp.is->reads & HN_READS_TURNS && hn_gguf_find(m->file, hn_arch_key(m, full, key)) >= 0)
+        st = hn_get_bool(m, key, &turns, err);
+    m->hp.nope = !turns;
+    return st;
+}
+
+/* Queries that grow with their positions, by the context that the model was trained on at first; in latent attention
+ * the key of that length may say another. */
 static hone_status temperature_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -328,7 +350,9 @@ static hone_status temperature_hparams(hone_model *m, hone_error *err)
     if (!(hp->is->reads & HN_READS_TEMPERATURE)) return HONE_OK;
     if ((st = hn_get_real(m, "attention.temperature_scale", -1e-30, 1e6, 0, &scale, err)) != HONE_OK) return st;
     if (scale == 0) return HONE_OK;
-    st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, -1, &length, err);
+    st = hn_first_context(m, &length, err);
+    if (st == HONE_OK && hp->is->latent)
+        st = hn_get_int(m, "attention.temperature_length", 1, HN_MAX_CTX, length, &length, err);
     hp->temperature = (hn_temperature){ (double)scale, length, 0 };
     return st;
 }
@@ -398,10 +422,16 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
         return st;
     if (is->moe && n_expert && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
+    if ((st = turns_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
     if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
-    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
+    float other = NAN;
+    if (m->arch->bit & (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE) &&
+        (st = hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, -1, &other, err)) != HONE_OK)
+        return st; /* files may have that one alone */
+    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, other > 0 ? (double)other : NAN, &hp->rms_eps,
+                       err);
 }
 
 /* ---- RWKV ---------------------------------------------------------------------------------------------- */

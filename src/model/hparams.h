@@ -13,6 +13,9 @@ hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int6
 hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out,
                         hone_error *err);
 
+/* The context that the model was trained on at first, before its angles were scaled: its key, or context_length. */
+hone_status hn_first_context(const hone_model *m, int32_t *n, hone_error *err);
+
 /* A truth value, which must be there. */
 hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone_error *err);
 

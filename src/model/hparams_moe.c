@@ -80,11 +80,13 @@ static hone_status choice(hone_model *m, hone_error *err)
     hone_status st = hn_get_int(m, "expert_gating_func", 0, INT32_MAX, 0, &func, err);
     if (st != HONE_OK) return st;
     if (func == 0 && is->gating_by_bias && (st = gating_by_bias(m, &absent, err)) != HONE_OK) return st;
-    if (func == 0) func = absent; /* how files write that they do not say */
-    if (func < (int32_t)HN_GATING_SOFTMAX || func > (int32_t)HN_GATING_INPUT || (is->gating && func != absent))
+    /* files number as ggml-org/llama.cpp:src/llama-hparams.h does: 4 is √softplus there, which hone has not */
+    const int32_t want = absent == HN_GATING_INPUT ? HN_GATING_SIGMOID : absent;
+    if (func < 0 || func > (int32_t)HN_GATING_CHOSEN || (is->gating && func && func != want))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected %s%d: architecture %s has no such formula here",
                        m->path, hn_arch_key(m, key, "expert_gating_func"), func,
-                       is->gating ? "" : "1 for softmax, 2 for sigmoid, or nothing for ", absent, m->arch->name);
+                       is->gating ? "" : "1 for softmax, 2 for sigmoid, or nothing for ", want, m->arch->name);
+    if (func == 0 || is->gating) func = absent; /* 0: how files write that they do not say */
     n->gating = (hn_gating)func;
     if (hn_gguf_find(m->file, hn_arch_key(m, key, "expert_weights_norm")) >= 0 &&
         (st = hn_get_bool(m, "expert_weights_norm", &norm, err)) != HONE_OK)
@@ -92,6 +94,10 @@ static hone_status choice(hone_model *m, hone_error *err)
     if (is->norm == HN_MOE_NORM_ALWAYS && !norm)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = false, expected true: the weights of %s models add up to 1",
                        m->path, key, m->arch->name);
+    if (is->norm == HN_MOE_NORM_NEVER && norm && func != HN_GATING_CHOSEN) /* those of the chosen add up to 1 */
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: %s = true, expected false: the weights of %s models stay as they are", m->path, key,
+                       m->arch->name);
     n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm;
     st = hn_get_real(m, "expert_weights_scale", -1e-30, 1e6, 0, &n->scale, err);
     if (n->scale == 1) n->scale = 0;

@@ -23,6 +23,7 @@
 #define SSM (MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
 #define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
+#define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4) /* queries may grow with their positions */
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID | HN_BERT)
@@ -49,7 +50,8 @@ typedef enum rule {
     NO_EFFECT, /* on logits; why stands beside it */
     ONLY,      /* value (or, where it may be, 0): the formula is then the one hone has */
     ONLY_THIS, /* the same without 0 */
-    ONLY_WORD  /* a string, one of words */
+    ONLY_WORD, /* a string, one of words */
+    THREE /* parts of what turns by time, height and width, whose positions are equal in text; a fourth has others */
 } rule;
 
 /* What a neutral value is, where it is no constant. */
@@ -106,7 +108,7 @@ static const known_key known[] = {
           ATTN), /* LATENT: of files of the first layout; else of rows as llama.cpp keeps them */
     READS("attention.value_length", ATTN),
     READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
-    READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM),
+    READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
     READS("expert_count", ATTN),             /* must be 0 where there are no experts */
     READS("expert_used_count", MOE),
@@ -119,7 +121,7 @@ static const known_key known[] = {
     READS("expert_gating_func", MOE),
     READS("interleave_moe_layer_step", MOE),
     READS("leading_dense_block_count", MOE),
-    READS("attention.sliding_window_pattern", WINDOWED),
+    READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2),
     READS("rope.freq_base_swa", WINDOWED),
     READS("rope.dimension_count_swa", HN_GEMMA4),
     READS("attention.key_length_swa", HN_GEMMA4),
@@ -135,7 +137,8 @@ static const known_key known[] = {
     READS("residual_scale", GRANITE),
     READS("attention.scale", GRANITE),
     READS("logit_scale", GRANITE | HN_COMMAND_R | HN_COHERE2),
-    READS("attention.temperature_scale", HN_MISTRAL3),
+    READS("attention.temperature_scale", WARM),
+    READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
     READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3 | LATENT),
     READS("use_parallel_residual", HN_GPTNEOX),
     READS("attention.key_length_mla", LATENT),
@@ -153,7 +156,7 @@ static const known_key known[] = {
     READS("rope.scaling.yarn_attn_factor", ATTN),
     READS("rope.scaling.yarn_beta_fast", ATTN),
     READS("rope.scaling.yarn_beta_slow", ATTN),
-    READS("rope.scaling.finetuned", HN_GRANITEHYBRID),
+    READS("rope.scaling.finetuned", HN_GRANITE | HN_GRANITEHYBRID),
     READS("ssm.conv_kernel", SSM | HN_KIMI_LINEAR),
     READS("kda.head_dim", HN_KIMI_LINEAR),
     READS("ssm.inner_size", SSM),
@@ -179,9 +182,9 @@ static const known_key known[] = {
     IDLE("dense_3_feat_in", ALL),
     IDLE("dense_2_feat_out", ALL & ~HN_GEMMA_EMBEDDING),
     IDLE("dense_3_feat_out", ALL & ~HN_GEMMA_EMBEDDING),
-    IDLE("rope.scaling.finetuned", ATTN & ~HN_GRANITEHYBRID), /* where the weights come from */
-    IDLE("rope.dimension_sections", NEOX),                    /* the positions of text are equal in all sections */
-    IDLE("rope.mrope_section", NEOX),                         /* the same, as ollama's converter writes it */
+    IDLE("rope.scaling.finetuned", ATTN & ~(HN_GRANITE | HN_GRANITEHYBRID)), /* where the weights come from */
+    { .suffix = "rope.dimension_sections", .families = NEOX, .rule = THREE },
+    IDLE("rope.mrope_section", NEOX), /* the same, as ollama's converter writes it */
     IDLE("mrope_sections", NEOX),
     IDLE("rope.mrope_interleaved", NEOX),
     /* of images, and what ollama's converter copies of a config beside what is read */
@@ -195,8 +198,9 @@ static const known_key known[] = {
     IDLE("altup.lr_multiplier", HN_GEMMA3N), /* of training */
     IDLE("normalize_embeddings", ENCODERS),  /* hone embed does */
     IDLE("attention.sliding_window_pattern",
-         BLIND & ~HN_LLAMA4), /* which layers have the window: hone runs none, and says so */
-    IDLE("attention.layer_norm_epsilon", ATTN & ~LAYER_NORM), /* the family has RMSNorm alone, */
+         BLIND & ~(HN_LLAMA4 | HN_LFM2)), /* which layers have the window: hone runs none, and says so */
+    IDLE("attention.layer_norm_epsilon",
+         ATTN & ~(LAYER_NORM | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE)), /* the family has RMSNorm alone, */
     IDLE("attention.group_norm_epsilon", ATTN),
     IDLE("attention.group_norm_groups", ATTN),
     IDLE("attention.layer_norm_rms_epsilon", RWKV | LAYER_NORM), /* and this one LayerNorm */
@@ -237,9 +241,9 @@ static const known_key known[] = {
     AT(0, "attention.max_alibi_bias", ALL),
     AT(1, "attention.output_scale", ALL),
     AT(1, "attention.value_scale", ALL),
-    AT(0, "attention.temperature_scale", ALL & ~HN_MISTRAL3),
+    AT(0, "attention.temperature_scale", ALL & ~WARM),
     AT(4, "attention.sliding_window_pattern", HN_LLAMA4),
-    AT(0, "attention.temperature_length", ALL),
+    AT(0, "attention.temperature_length", ALL & ~(HN_DEEPSEEK2 | HN_MISTRAL4)),
     TRUE_ONLY("attention.causal", ALL & ~ENCODERS),
     AT(0, "attention.causal", ENCODERS),
     AT(2, "classifier.pooling_type", ALL), /* 2: of one row */
@@ -473,12 +477,14 @@ static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, con
         snprintf(want, 96, "%s", k->words);
         return HONE_OK;
     }
-    if (k->rule == ONLY && neutral != 0) snprintf(want, 96, "%.9g, or 0 for none", neutral);
+    if (k->rule == THREE) snprintf(want, 96, "0 as the fourth");
+    else if (k->rule == ONLY && neutral != 0) snprintf(want, 96, "%.9g, or 0 for none", neutral);
     else snprintf(want, 96, "%.9g", neutral);
     if (kv->type == HONE_KV_ARRAY) { /* one per layer */
         hn_gguf_array a;
         if (!hn_gguf_kv_array(m->file, at, &a)) a.count = 0;
-        for (uint64_t i = 0; i < a.count && *good; i++) *good = element_of(&a, i, &x) && is_neutral(k, neutral, x);
+        for (uint64_t i = k->rule == THREE ? 3 : 0; i < a.count && *good; i++)
+            *good = element_of(&a, i, &x) && is_neutral(k, neutral, x);
         return HONE_OK;
     }
     if (!number_of(kv, &x))

@@ -59,9 +59,7 @@ static hone_status apply_yarn(hone_model *m, hn_rope *r, float base, float facto
     hone_status st;
     int32_t n = hp->n_rot, n_orig;
     float fast, slow, ext;
-    if ((st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) !=
-        HONE_OK)
-        return st;
+    if ((st = hn_first_context(m, &n_orig, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
@@ -163,7 +161,7 @@ static hone_status long_table(hone_model *m, float base, double scale, bool yarn
                        "%s: rope.scaling.type = \"yarn\" beside tensor rope_factors_long.weight: expected one of both",
                        m->path);
     if ((st = check_factors(m, m->rope_factors_long, "rope_factors_long", err)) != HONE_OK) return st;
-    st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_long, err);
+    if ((st = hn_first_context(m, &hp->n_ctx_long, err)) != HONE_OK) return st;
     if (st != HONE_OK) return st;
     hp->rope[HN_ROPE_LONG].n_rot = hp->n_rot;
     hp->rope[HN_ROPE_LONG].mscale = hp->rope[HN_ROPE_ALL].mscale;

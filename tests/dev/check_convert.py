@@ -112,7 +112,7 @@ MIXED = {
     "mistral4": dict(cls="Mistral4", arch="mistral4", bare=True, at=("mistral4", "Mistral4ForCausalLM"), cfg=dict(
         LATENT, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=1, n_group=1,
         topk_group=1, **families.rope(1e4, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
-                                      **dict(YARN, original_max_position_embeddings=400)))),
+                                      **dict(YARN, original_max_position_embeddings=40)))),
     "deepseek-v2-q": dict(like("deepseek-v2", q_lora_rank=22), bare=True),
     "mixtral-window": dict(like("mixtral", sliding_window=400), n_ctx=400),
     "granitemoe-shared": dict(like("granitemoe", shared_intermediate_size=44), cls="GraniteMoeShared", bare=True),

@@ -115,7 +115,7 @@ def attention(d, il, n_embd, n_head, n_kv, width, bias=(), qk=None, gate=False, 
     if not no_v:
         d.mat(b + "attn_v", n_embd, n_kv * wide)
     d.mat(b + "attn_output", n_head * wide, n_embd)
-    for part, n in (("q", n_head * width), ("k", n_kv * width), ("v", n_kv * wide), ("output", n_embd)):
+    for part, n in (("q", n_head * width * (2 if gate else 1)), ("k", n_kv * width), ("v", n_kv * wide), ("output", n_embd)):
         if part in bias:
             d.bias(b + "attn_" + part, n)
     if qk:
@@ -218,9 +218,9 @@ def experts(d, il, n_embd, n, f, bias=False, shared=0, probs=False, gate=True, s
 
 # bias: which may (opt) or do have one; qk: kind of QK norm; pre2: norm before the feed-forward.
 DENSE = {
-    "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True, experts=True), "qwen2": dict(bias=("q", "k", "v")),
-    "qwen3": dict(qk="head"), "gemma": dict(tied=True), "gemma2": dict(sandwich=True, window=True, tied=True),
-    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True),
+    "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True, experts=True), "qwen2": dict(bias_opt=("q", "k", "v")),
+    "qwen3": dict(qk="head", bias_opt=("q", "k", "v", "output")), "gemma": dict(tied=True), "gemma2": dict(sandwich=True, window=True, tied=True),
+    "gemma3": dict(sandwich=True, window=True, qk="head", bias_opt=("q", "k", "v", "output")), "phi3": dict(partial=True),
     "mistral3": dict(experts=True), "smollm3": {},
     "olmo2": dict(sandwich=True, pre=False, qk="full", window="opt"),
     "exaone4": dict(sandwich=True, pre=False, qk="head", freqs=True), "granite": {},
@@ -256,6 +256,16 @@ def scalars(d):
         d.key("use_parallel_residual", bool(d.chance(0.6)))
 
 
+def turns(d):
+    if d.chance(0.6):
+        d.key("rope.scaling.finetuned", bool(d.chance(0.5)))
+
+
+def biases(d):
+    """Of attention, in families whose files mostly have none."""
+    return ("q", "k", "v", "output") if d.chance(0.3) else ()
+
+
 def longrope(d, width):
     n_rot = d.keys.get("phi3.rope.dimension_count", width)
     for kind in ("short", "long"):
@@ -280,6 +290,8 @@ def dense(d):
         d.key("attention.sliding_window", d.between(1, 20))
     if o.get("window") is True or o.get("window") and d.chance(0.6):
         window(d, n_layer)
+    if arch == "granite":
+        turns(d)
     if arch == "mistral3":
         mistral3(d)
     if o.get("freqs") and d.chance(0.3):
@@ -470,6 +482,9 @@ def deepseek2(d):
         yarn(d)
         d.keys.pop(d.arch + ".rope.scaling.attn_factor", 0)
         d.key("rope.scaling.yarn_log_multiplier", d.pick(0.1, 0.0707, 0.05))
+    if d.chance(0.3):
+        d.key("attention.temperature_scale", d.real(0.05, 0.5))
+        d.key("attention.temperature_length", d.between(4, 30))
     probs = not mistral4 and d.chance(0.6)
     n, f = expert_keys(d, not mistral4, None, not mistral4, True)
     if not mistral4 and d.chance(0.5):
@@ -519,7 +534,7 @@ def gdn(d):
         d.key("attention.recurrent_layers", [not a for a in attn])
     elif kind == "interval":
         d.key("full_attention_interval", every)
-    n_ff = d.key("feed_forward_length", d.width(5, 100))
+    n_ff, bias = d.key("feed_forward_length", d.width(5, 100)), biases(d)
     if arch != "qwen35":
         n, f = expert_keys(d)
         shared = d.key("expert_shared_feed_forward_length", d.width(5, 60))
@@ -528,7 +543,7 @@ def gdn(d):
         d.norm(b + "attn_norm", n_embd)
         d.norm(b + "post_attention_norm", n_embd)
         if attn[il]:
-            attention(d, il, n_embd, n_head, n_kv, width, (), "head", True)
+            attention(d, il, n_embd, n_head, n_kv, width, bias, "head", True)
         else:
             gdn_layer(d, b, n_embd, k, size, hk, hv)
         if arch == "qwen35":
@@ -600,14 +615,14 @@ def falconh1(d):
     n_head, n_kv, width = heads(d)
     n_embd = head_keys(d, n_embd, n_head, n_kv, width)
     rope(d, width, False, False)
-    z, norm = mamba_keys(d), d.chance(0.5)
+    z, norm, bias = mamba_keys(d), d.chance(0.5), biases(d)
     n_ff = d.key("feed_forward_length", d.width(5, 100))
     for il in range(n_layer):
         d.norm("blk.%d.attn_norm" % il, n_embd)
         d.tensors["blk.%d.ffn_norm" % il] = d.values(n_embd, 0.3, 1)
-        attention(d, il, n_embd, n_head, n_kv, width)
+        attention(d, il, n_embd, n_head, n_kv, width, bias)
         mamba_layer(d, il, n_embd, z, norm)
-        glu(d, il, n_embd, n_ff)
+        glu(d, il, n_embd, n_ff, bias=bool(bias))
 
 
 def granitehybrid(d):
@@ -618,8 +633,9 @@ def granitehybrid(d):
     recurrent = [d.chance(0.6) for _ in range(n_layer)]
     d.key("attention.head_count_kv", [0 if r else n_kv for r in recurrent])
     rope(d, width, False, False)
-    d.key("rope.scaling.finetuned", bool(d.chance(0.3)))
+    turns(d)
     scalars(d)
+    bias = biases(d)
     z = mamba_keys(d, 2 * n_embd)
     with_experts = d.chance(0.6)
     if with_experts:
@@ -634,7 +650,7 @@ def granitehybrid(d):
         if recurrent[il]:
             mamba_layer(d, il, n_embd, z)
         else:
-            attention(d, il, n_embd, n_head, n_kv, width)
+            attention(d, il, n_embd, n_head, n_kv, width, bias)
         if with_experts:
             experts(d, il, n_embd, n, f, False, shared)
         else:
@@ -654,7 +670,7 @@ def nemotron(d):
     z = mamba_keys(d)
     kinds = [d.pick("m", "a", "f") for _ in range(n_layer)]
     d.key("attention.head_count_kv", [n_kv if k == "a" else 0 for k in kinds])
-    n_ff = d.width(5, 80)
+    n_ff, bias = d.width(5, 80), biases(d)
     latent = 0
     if moe_arch:
         n, n_ff = expert_keys(d, True, None, True, True)
@@ -666,11 +682,11 @@ def nemotron(d):
         if kinds[il] == "m":
             mamba_layer(d, il, n_embd, z)
         elif kinds[il] == "a":
-            attention(d, il, n_embd, n_head, n_kv, width)
+            attention(d, il, n_embd, n_head, n_kv, width, bias)
         elif moe_arch:
             experts(d, il, n_embd, n, n_ff, False, shared, True, False, n_in=latent)
         else:
-            glu(d, il, n_embd, n_ff, gate=False)
+            glu(d, il, n_embd, n_ff, gate=False, bias=bool(bias))
 
 
 def lfm2(d):
@@ -682,7 +698,9 @@ def lfm2(d):
     convs = [d.chance(0.6) for _ in range(n_layer)]
     d.key("attention.head_count_kv", [0 if c else n_kv for c in convs])
     rope(d, width, False, False)
-    k = d.key("shortconv.l_cache", d.pick(2, 3, 3, 4, 7))
+    k, bias = d.key("shortconv.l_cache", d.pick(2, 3, 3, 4, 7)), biases(d)
+    if d.arch == "lfm2" and d.chance(0.3):
+        d.key("attention.sliding_window", d.between(1, 20))
     n_ff = d.key("feed_forward_length", d.width(5, 100))
     lead = n_layer
     if d.arch == "lfm2moe":
@@ -697,7 +715,7 @@ def lfm2(d):
             d.tensors[b + "shortconv.conv.weight"] = d.values((n_embd, k), 0.8)
             d.mat(b + "shortconv.out_proj", n_embd, n_embd)
         else:
-            attention(d, il, n_embd, n_head, n_kv, width, (), "head")
+            attention(d, il, n_embd, n_head, n_kv, width, bias, "head")
         if il < lead:
             glu(d, il, n_embd, n_ff)
         else:

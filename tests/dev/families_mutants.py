@@ -25,7 +25,8 @@ SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "atte
 # llama4 and hunyuan norm after rope (a factor of the magnitude goes), gemma3's windows have no scaling; gemma4 norms
 # what its experts give.
 UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_window"),
-          ("nemotron_h_moe", "expert_gating_func"), ("gemma4", "expert_weights_scale"),
+          ("nemotron_h_moe", "expert_gating_func"), ("llama4", "expert_gating_func"),
+          ("gemma4", "expert_weights_scale"),
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
           ("gemma-embedding", "final_logit_softcapping"), ("gemma-embedding", "attention.causal"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
@@ -76,7 +77,8 @@ def wrong_keys(arch, keys, tensors):
         if key == "general.architecture":
             continue
         short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1], "layers", "rope.dimension_count")
-        yield "without key " + key, names, {k: x for k, x in keys.items() if k != key}, "same"
+        if (arch, short) != ("gemma3", "attention.layer_norm_rms_epsilon"):  # ollama's files go without
+            yield "without key " + key, names, {k: x for k, x in keys.items() if k != key}, "same"
         wrong_type = 7 if isinstance(v, str) else "seven"
         if routed or not of_experts(short):
             yield "key %s = %r" % (key, wrong_type), names, {**keys, key: wrong_type}, "refuse"
@@ -97,7 +99,7 @@ def wrong_keys(arch, keys, tensors):
 def without_rope(arch, keys):
     """Nothing turns here: what rope keys say is no matter."""
     return arch in ("gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert") or \
-        arch == "granitehybrid" and not keys.get("granitehybrid.rope.scaling.finetuned", False)
+        arch in ("granite", "granitehybrid") and not keys.get(arch + ".rope.scaling.finetuned", True)
 
 
 def attention_only(short):
@@ -153,7 +155,7 @@ def other_switches(arch, keys, tensors):
                 continue
             if short == "expert_gating_func" and any("exp_probs_b" in n for n in tensors) or \
                     short == "attention.temperature_scale" and \
-                    keys.get(arch + ".rope.scaling.original_context_length", 0) > 29:
+                    keys.get(arch + ".rope.scaling.original_context_length", keys[arch + ".context_length"]) > 29:
                 continue  # what such a file means without the key; or nothing before that position
             names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd") + \
                 (("original_context_length",) if short == "attention.temperature_scale" else ())

@@ -149,9 +149,12 @@ class Model:
     # ---- windows and rope ---------------------------------------------------------------------------
 
     def window(self):
-        return self.key("attention.sliding_window", 4096 if self.arch == "gemma2" else 0)
+        said = self.arch == "gemma2" or self.arch == "exaone4" and self.n_layer == 64
+        return self.key("attention.sliding_window", 4096 if said else 0)
 
     def windowed(self, il):
+        if self.arch == "lfm2":
+            return self.window() > 0
         if self.arch not in WINDOW_PERIOD and self.arch not in ("gemma4", "exaone4"):
             return False
         if not self.window():
@@ -191,8 +194,8 @@ class Model:
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
-        if self.arch == "granitehybrid":
-            return bool(self.key("rope.scaling.finetuned", False))
+        if self.arch in ("granite", "granitehybrid"):
+            return bool(self.key("rope.scaling.finetuned", True))
         return True
 
     def rope_table(self, il, pos, d):
@@ -248,8 +251,8 @@ class Model:
             s, c, o = (0.1, self.RUN, 1) if self.runs() and not self.has_rope(il) else (0, 1, 0)
         else:
             s, o = float(self.key("attention.temperature_scale", 0.0)), 0
-            c = self.key("attention.temperature_length", self.key("rope.scaling.original_context_length", 1)) \
-                if self.arch == "deepseek2" else self.key("rope.scaling.original_context_length", 1)
+            c = self.key("rope.scaling.original_context_length", self.key("context_length"))
+            c = self.key("attention.temperature_length", c) if self.arch in ("deepseek2", "mistral4") else c
         return None if not s else 1 + s * np.log(1 + np.floor((pos + o) / c))
 
     # ---- attention ----------------------------------------------------------------------------------
@@ -740,7 +743,7 @@ class Model:
             y = y + self.t["output.bias"]
         scale = float(self.key("logit_scale", 0.0)) or 1.0
         y = y / scale if self.arch.startswith("granite") else y * scale
-        cap = float(self.key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0))
+        cap = float(self.key("final_logit_softcapping", 30.0 if self.arch in ("gemma2", "gemma3n") else 0.0))
         return cap * np.tanh(y / cap) if cap else y
 
 

@@ -155,7 +155,7 @@ static void gemma3n(void **state)
     for (int i = 0; i < 3; i++) {
         hone_error err;
         hn_gguf *g;
-        float x = 0;
+        float x = -1; /* none stands there too: files without the key mean 30 */
         hf_folder f;
         hf_gemma3n(&f);
         const char *p = strstr(f.config, cap);

@@ -100,7 +100,7 @@ static void of_converters(void **state)
             tm_put_str(m, tm_key(m, "tensor_data_layout"), f ? "reference" : "Meta AI original pth");
             tm_put_u32(m, tm_key(m, "expert_count"), 0);
             tm_put_u32(m, tm_key(m, "expert_used_count"), 0);
-            if (f) tm_put_u32s(m, tm_key(m, "rope.dimension_sections"), 4, 2);
+            if (f) tm_put_u32s(m, tm_key(m, "rope.dimension_sections"), 3, 2);
             /* ollama's converter, and files that have images and sound beside the text */
             if (f) tm_put_u32s(m, tm_key(m, "rope.mrope_section"), 3, 2);
             tm_put_u32(m, tm_key(m, "attention.head_dim"), (uint32_t)m->s.d);

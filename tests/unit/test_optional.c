@@ -1,0 +1,472 @@
+/* Keys and tensors that files of a family may have or lack, on its published vector with one of them added, changed or
+ * left out: what it means where it is there, what is meant where it is not, and what is refused by name. */
+#include "engine/engine.h"
+#include "family_vectors.h"
+
+#include <math.h>
+
+enum { PAGE = 64, ROWS = MAX_TOK * MAX_VOCAB };
+
+/* ---- files ---------------------------------------------------------------------------------------------- */
+
+/* The vector's key of that suffix becomes the value, NULL: is left out. */
+static void set_key(vector *v, const char *suffix, const char *type, json_t *value)
+{
+    char key[96];
+    json_t *kv = json_object_get(v->j, "kv");
+    snprintf(key, sizeof key, "%s.%s", json_string_value(json_object_get(v->j, "arch")), suffix);
+    for (size_t i = json_array_size(kv); i-- > 0;)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(kv, i), 0)), key)) json_array_remove(kv, i);
+    if (value) json_array_append_new(kv, json_pack("[s,s,o]", key, type, value));
+}
+
+/* Beside each tensor that ends so one of as many values as it has rows: scale times the rule's. */
+static int add_biases(vector *v, const char *matrix, const char *bias, double scale)
+{
+    char name[96];
+    json_t *ts = json_object_get(v->j, "tensors");
+    int n = 0;
+    for (size_t i = 0, end = json_array_size(ts); i < end; i++) {
+        const json_t *t = json_array_get(ts, i);
+        const char *stem = json_string_value(json_array_get(t, 0));
+        if (!ends(stem, matrix) || stem[strlen(stem) - strlen(matrix) - 1] != '.') continue;
+        snprintf(name, sizeof name, "%.*s%s", (int)(strlen(stem) - strlen(matrix)), stem, bias);
+        json_int_t rows = json_integer_value(json_array_get(json_array_get(t, 1), 1));
+        json_array_append_new(ts, json_pack("[s,[I],f,f]", name, rows, scale, 0.0));
+        n++;
+    }
+    return n;
+}
+
+static hone_model *opened(const vector *v)
+{
+    hone_error err = { 0 };
+    hone_model *m;
+    save_without(v, tm_path("optional.gguf"), NULL);
+    if (hone_model_open(&m, tm_path("optional.gguf"), NULL, &err)) fail_msg("%s: %s", v->name, err.message);
+    return m;
+}
+
+static void refused(const vector *v, const char *words)
+{
+    hone_error err = { 0 };
+    hone_model *m;
+    save_without(v, tm_path("optional.gguf"), NULL);
+    assert_int_not_equal(hone_model_open(&m, tm_path("optional.gguf"), NULL, &err), HONE_OK);
+    if (!strstr(err.message, words)) fail_msg("not \"%s\": %s", words, err.message);
+}
+
+static void answer(const vector *v, int32_t chunk, float y[ROWS])
+{
+    hone_model *m = opened(v);
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, m, PAGE, 1, chunk, HONE_CACHE_F32);
+    memset(y, 0, ROWS * sizeof *y);
+    tm_run(s, 0, v->tok, v->n, y);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(m);
+}
+
+/* The farthest two logits of rows [from, to). */
+static double apart(const vector *v, const float *a, const float *b, int from, int to)
+{
+    double most = 0;
+    for (int i = from * v->n_vocab; i < to * v->n_vocab; i++) most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    return most;
+}
+
+/* ---- what turns ------------------------------------------------------------------------------------------- */
+
+/* rope.scaling.finetuned: without it granite turns; false: nothing does, which is what angles near 0 come to. */
+static void granite_turns_unless_told(void **state)
+{
+    static const char *const files[] = { "granite.json", "granitehybrid.json" };
+    for (int i = 0; i < 2; i++) {
+        float absent[ROWS], yes[ROWS], no[ROWS], still[ROWS];
+        vector v = load(files[i]);
+        set_key(&v, "rope.scaling.finetuned", NULL, NULL);
+        answer(&v, v.n, absent);
+        set_key(&v, "rope.scaling.finetuned", "BOOL", json_true());
+        answer(&v, v.n, yes);
+        assert_memory_equal(absent, yes, sizeof yes);
+        set_key(&v, "rope.scaling.factor", "FLOAT32", json_real(1e6));
+        answer(&v, v.n, still);
+        set_key(&v, "rope.scaling.finetuned", "BOOL", json_false());
+        answer(&v, v.n, no);
+        assert_true(apart(&v, no, still, 0, v.n) < 1e-4);
+        assert_true(apart(&v, no, yes, 0, v.n) > 1e-3);
+        set_key(&v, "rope.scaling.finetuned", "UINT32", json_integer(1));
+        refused(&v, "rope.scaling.finetuned");
+        json_decref(v.j);
+    }
+}
+
+/* Factors of angles: all 2 are a scaling by 2. */
+static void granitehybrid_has_factors(void **state)
+{
+    vector v = load("granitehybrid.json");
+    float y[3][ROWS];
+    json_t *ts = json_object_get(v.j, "tensors");
+    set_key(&v, "rope.scaling.finetuned", "BOOL", json_true());
+    answer(&v, v.n, y[0]);
+    set_key(&v, "rope.scaling.factor", "FLOAT32", json_real(2));
+    answer(&v, v.n, y[1]);
+    set_key(&v, "rope.scaling.factor", NULL, NULL);
+    json_array_append_new(ts, json_pack("[s,[I],f,f]", "rope_freqs.weight",
+                                        (json_int_t)number_of(&v, "rope.dimension_count") / 2, 0.0, 2.0));
+    answer(&v, v.n, y[2]);
+    assert_true(apart(&v, y[1], y[2], 0, v.n) < 1e-5);
+    assert_true(apart(&v, y[0], y[2], 0, v.n) > 1e-4);
+    json_decref(v.j);
+}
+
+/* Without rope.scaling.original_context_length the file's context_length is it, also where it has a window. */
+static void first_context_is_the_context(void **state)
+{
+    static const char *const files[] = { "mistral.json", "ministral3.json", "phi4mini.json" };
+    static const char original[] = "rope.scaling.original_context_length";
+    for (int i = 0; i < 3; i++) {
+        float y[3][ROWS];
+        vector v = load(files[i]);
+        set_key(&v, "context_length", "UINT32", json_integer(8));
+        if (i == 0) {
+            set_key(&v, "rope.scaling.type", "STRING", json_string("yarn"));
+            set_key(&v, "rope.scaling.factor", "FLOAT32", json_real(4));
+        }
+        for (int k = 0; k < 3; k++) {
+            set_key(&v, original, "UINT32", k < 2 ? json_integer(k ? 8 : 512) : NULL);
+            if (k == 2) set_key(&v, "attention.sliding_window", "UINT32", json_integer(5));
+            answer(&v, v.n, y[k]);
+        }
+        assert_memory_equal(y[1], y[2], sizeof y[1]);
+        assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-4);
+        json_decref(v.j);
+    }
+}
+
+/* A fourth part of what turns goes by positions that text has not. */
+static void sections_of_text(void **state)
+{
+    vector v = load("qwen35.json");
+    float y[2][ROWS];
+    answer(&v, v.n, y[0]);
+    set_key(&v, "rope.dimension_sections", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 1, 1, 0));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "rope.dimension_sections", "ARRAY:INT32", json_pack("[i,i,i,i]", 1, 0, 0, 1));
+    refused(&v, "qwen35.rope.dimension_sections");
+    json_decref(v.j);
+}
+
+/* ---- latent attention ------------------------------------------------------------------------------------- */
+
+/* The first layer alone; its queries by a factor. */
+static void one_layer(vector *v, double queries)
+{
+    json_t *ts = json_object_get(v->j, "tensors");
+    for (size_t i = json_array_size(ts); i-- > 0;) {
+        json_t *t = json_array_get(ts, i);
+        const char *name = json_string_value(json_array_get(t, 0));
+        if (starts(name, "blk.") && !starts(name, "blk.0.")) json_array_remove(ts, i);
+        else if (ends(name, "attn_q_b.weight"))
+            for (size_t k = 2; k < 4; k++)
+                json_array_set_new(t, k, json_real(queries * json_number_value(json_array_get(t, k))));
+    }
+    set_key(v, "block_count", "UINT32", json_integer(1));
+}
+
+/* Queries that grow with their positions: by 1 + s·ln(1 + ⌊pos/length⌋), the length by its key or the first context. */
+static void latent_queries_grow(void **state)
+{
+    static const char *const files[] = { "dsv3.json", "mistral4.json" };
+    enum { LENGTH = 4 };
+    const double s = 0.5;
+    for (int i = 0; i < 2; i++) {
+        float y[ROWS], by[ROWS];
+        vector v = load(files[i]);
+        one_layer(&v, 1);
+        set_key(&v, "attention.temperature_scale", "FLOAT32", json_real(s));
+        for (int from_key = 1; from_key >= 0; from_key--) {
+            set_key(&v, "attention.temperature_length", "UINT32", from_key ? json_integer(LENGTH) : NULL);
+            if (!from_key) set_key(&v, "rope.scaling.original_context_length", "UINT32", json_integer(LENGTH));
+            answer(&v, v.n, y);
+            for (int t = 0; t < v.n; t += LENGTH) {
+                vector w = load(files[i]);
+                one_layer(&w, 1 + s * log(1 + t / LENGTH));
+                if (!from_key) set_key(&w, "rope.scaling.original_context_length", "UINT32", json_integer(LENGTH));
+                answer(&w, w.n, by);
+                int to = t + LENGTH < v.n ? t + LENGTH : v.n;
+                assert_true(apart(&v, y, by, t, to) < 1e-5);
+                assert_true(t == 0 ? apart(&v, y, by, to, v.n) > 1e-4 : apart(&v, y, by, 0, LENGTH) > 1e-4);
+                json_decref(w.j);
+            }
+        }
+        json_decref(v.j);
+    }
+}
+
+/* ---- windows ---------------------------------------------------------------------------------------------- */
+
+static void lfm2_has_windows(void **state)
+{
+    enum { WINDOW = 3 };
+    vector v = load("lfm2.json");
+    float all[ROWS], wide[ROWS], y[ROWS], again[ROWS];
+    answer(&v, v.n, all);
+    set_key(&v, "attention.sliding_window", "UINT32", json_integer(v.n));
+    answer(&v, v.n, wide);
+    assert_memory_equal(all, wide, sizeof all);
+    set_key(&v, "attention.sliding_window", "UINT32", json_integer(WINDOW));
+    answer(&v, v.n, y);
+    assert_int_equal(memcmp(y, all, (size_t)(WINDOW * v.n_vocab) * sizeof *y), 0);
+    for (int t = WINDOW; t < v.n; t++) assert_true(apart(&v, y, all, t, t + 1) > 1e-4);
+    for (int chunk = 1; chunk < v.n; chunk += 4) {
+        answer(&v, chunk, again);
+        assert_memory_equal(again, y, sizeof y);
+    }
+    hone_model *m = opened(&v);
+    for (int32_t il = 0; il < m->hp.n_layer; il++)
+        assert_int_equal(m->plan[il].window, m->plan[il].mixer == HN_MIXER_ATTN ? WINDOW : 0);
+    hone_model_close(m);
+    json_decref(v.j);
+}
+
+/* The vector with its two layers over and over. */
+static void repeat_layers(vector *v, int n_layer)
+{
+    char name[96];
+    json_t *ts = json_object_get(v->j, "tensors");
+    for (size_t i = 0, end = json_array_size(ts); i < end; i++) {
+        json_t *t = json_array_get(ts, i);
+        int il, n = 0;
+        if (sscanf(json_string_value(json_array_get(t, 0)), "blk.%d.%n", &il, &n) != 1 || !n) continue;
+        for (int to = il + 2; to < n_layer; to += 2) {
+            json_t *copy = json_deep_copy(t);
+            snprintf(name, sizeof name, "blk.%d.%s", to, json_string_value(json_array_get(t, 0)) + n);
+            json_array_set_new(copy, 0, json_string(name));
+            json_array_append_new(ts, copy);
+        }
+    }
+    set_key(v, "block_count", "UINT32", json_integer(n_layer));
+}
+
+/* Of 64 layers, EXAONE 4.0 32B, three of four have a window of 4096 where no key says another, and they alone turn. */
+static void exaone4_of_64_layers(void **state)
+{
+    vector v = load("exaone4.json");
+    repeat_layers(&v, 64);
+    for (int32_t window = 4096; window > 0; window -= 4089) {
+        if (window != 4096) set_key(&v, "attention.sliding_window", "UINT32", json_integer(window));
+        hone_model *m = opened(&v);
+        for (int32_t il = 0; il < m->hp.n_layer; il++) {
+            bool sees_all = il % 4 == 3;
+            assert_int_equal(m->plan[il].window, sees_all ? 0 : window);
+            assert_int_equal(m->plan[il].rope < 0, sees_all);
+        }
+        hone_model_close(m);
+    }
+    json_decref(v.j);
+}
+
+/* ---- Gemma 3n --------------------------------------------------------------------------------------------- */
+
+/* Files without the key mean 30, as the models have it. */
+static void gemma3n_is_capped(void **state)
+{
+    vector v = load("gemma3n.json");
+    float y[3][ROWS];
+    answer(&v, v.n, y[0]);
+    set_key(&v, "final_logit_softcapping", NULL, NULL);
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "final_logit_softcapping", "FLOAT32", json_real(0));
+    answer(&v, v.n, y[2]);
+    double most = 0;
+    for (int i = 0; i < v.n * v.n_vocab; i++) {
+        double cap = 30 * tanh((double)y[2][i] / 30);
+        most = fmax(most, fabs(cap - (double)y[0][i]));
+    }
+    assert_true(most < 1e-5);
+    assert_true(apart(&v, y[0], y[2], 0, v.n) > 1e-4);
+    json_decref(v.j);
+}
+
+/* Caps that a file of gemma2 means without saying so stand in the folder that is made of it. */
+static void caps_go_back(void **state)
+{
+    static const char *const caps[] = { "attn_logit_softcapping", "final_logit_softcapping" };
+    static const double want[] = { 50, 30 };
+    for (int i = 0; i < 2; i++) {
+        char folder[200], path[240];
+        hone_error err = { 0 };
+        json_error_t e;
+        vector v = load("gemma2.json");
+        set_key(&v, caps[i], NULL, NULL);
+        save_without(&v, tm_path("optional.gguf"), NULL);
+        snprintf(folder, sizeof folder, "%s", tm_path("folder"));
+        if (hone_convert(tm_path("optional.gguf"), NULL, NULL, folder, NULL, &err)) fail_msg("%s", err.message);
+        snprintf(path, sizeof path, "%s/config.json", folder);
+        json_t *config = json_load_file(path, 0, &e);
+        assert_non_null(config);
+        assert_true(json_number_value(json_object_get(config, caps[i])) == want[i]);
+        json_decref(config);
+        json_decref(v.j);
+        snprintf(path, sizeof path, "%s/model.safetensors", folder);
+        assert_int_equal(unlink(path), 0);
+        snprintf(path, sizeof path, "%s/config.json", folder);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(rmdir(folder), 0);
+    }
+}
+
+/* The number of layers without keys, as first converters wrote it. */
+static void gemma3n_shares_a_real_number(void **state)
+{
+    static const char key[] = "attention.shared_kv_layers";
+    static const double bad[] = { 1.5, -1, 99 };
+    vector v = load("gemma3n_shared.json");
+    float y[2][ROWS];
+    int64_t n = number_of(&v, key);
+    assert_true(n > 0);
+    answer(&v, v.n, y[0]);
+    set_key(&v, key, "FLOAT32", json_real((double)n));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        set_key(&v, key, "FLOAT32", json_real(bad[i]));
+        refused(&v, "gemma3n.attention.shared_kv_layers");
+    }
+    json_decref(v.j);
+}
+
+/* ---- other words for the same ----------------------------------------------------------------------------- */
+
+static void other_words(void **state)
+{
+    float y[3][ROWS];
+    vector v = load("nemotronh.json"); /* an epsilon by the other name; the first name goes before */
+    set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(0.125));
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0.5));
+    answer(&v, v.n, y[0]);
+    set_key(&v, "attention.layer_norm_rms_epsilon", NULL, NULL);
+    answer(&v, v.n, y[1]);
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0.125));
+    answer(&v, v.n, y[2]);
+    assert_memory_equal(y[0], y[2], sizeof y[0]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-4);
+    set_key(&v, "attention.layer_norm_epsilon", NULL, NULL);
+    refused(&v, "attention.layer_norm_rms_epsilon is missing");
+    json_decref(v.j);
+    v = load("hunyuan.json"); /* a mixture of one */
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_count", "UINT32", json_integer(1));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "expert_count", "UINT32", json_integer(2));
+    refused(&v, "hunyuan-dense.expert_count = 2");
+    json_decref(v.j);
+}
+
+/* ---- experts ------------------------------------------------------------------------------------------------ */
+
+/* expert_gating_func as files number it; what hone has of its own has no number there. */
+static void gating_by_files_numbers(void **state)
+{
+    static const char *const any[] = { "dots1.json", "minimaxm2.json", "nemotronhmoe.json" };
+    for (int i = 0; i < 3; i++) {
+        vector v = load(any[i]);
+        set_key(&v, "expert_gating_func", "UINT32", json_integer(4));
+        refused(&v, "expert_gating_func = 4");
+        json_decref(v.j);
+    }
+    vector v = load("llama4.json");
+    float y[2][ROWS];
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_gating_func", "UINT32", json_integer(2));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    for (int i = 1; i < 6; i += i == 1 ? 2 : 1) {
+        set_key(&v, "expert_gating_func", "UINT32", json_integer(i));
+        refused(&v, "expected 2");
+    }
+    json_decref(v.j);
+}
+
+/* Weights that stay as they are would be other weights if they added up to 1; those of the chosen do. */
+static void weights_that_are_never_normed(void **state)
+{
+    static const char *const files[] = { "olmoe.json", "qwen2moe.json", "llama4.json", "gptoss.json" };
+    for (int i = 0; i < 4; i++) {
+        vector v = load(files[i]);
+        float y[2][ROWS];
+        answer(&v, v.n, y[0]);
+        set_key(&v, "expert_weights_norm", "BOOL", i < 3 ? json_false() : json_true());
+        answer(&v, v.n, y[1]);
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        set_key(&v, "expert_weights_norm", "BOOL", json_true());
+        if (i < 3) refused(&v, "expert_weights_norm = true");
+        json_decref(v.j);
+    }
+}
+
+/* ---- biases ------------------------------------------------------------------------------------------------- */
+
+/* Where the file has them they are added: none is what zeros are, others are not. */
+static void biases_are_added(void **state)
+{
+    static const struct {
+        const char *file, *part;
+    } list[] = {
+        { "gemma3.json", "attn_q" },
+        { "gemma3.json", "attn_v" },
+        { "gemma3.json", "attn_output" },
+        { "lfm2.json", "attn_k" },
+        { "lfm2.json", "attn_output" },
+        { "falconh1.json", "attn_v" },
+        { "falconh1.json", "ffn_gate" },
+        { "falconh1.json", "ffn_down" },
+        { "nemotronh.json", "attn_v" },
+        { "nemotronh.json", "ffn_up" },
+        { "nemotronh.json", "ffn_down" },
+        { "granitehybrid.json", "attn_v" },
+        { "granitehybrid.json", "attn_output" },
+        { "qwen35.json", "attn_q" },
+        { "qwen3next.json", "attn_v" },
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        char matrix[32], bias[32];
+        float y[3][ROWS];
+        snprintf(matrix, sizeof matrix, "%s.weight", list[i].part);
+        snprintf(bias, sizeof bias, "%s.bias", list[i].part);
+        for (int k = 0; k < 3; k++) {
+            vector v = load(list[i].file);
+            if (k) assert_true(add_biases(&v, matrix, bias, k == 1 ? 0 : 0.5) > 0);
+            answer(&v, v.n, y[k]);
+            if (k == 1) assert_true(apart(&v, y[0], y[1], 0, v.n) == 0);
+            if (k == 2 && !(apart(&v, y[0], y[2], 0, v.n) > 1e-4)) fail_msg("%s: %s without effect", v.name, bias);
+            json_decref(v.j);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(granite_turns_unless_told),
+        cmocka_unit_test(granitehybrid_has_factors),
+        cmocka_unit_test(first_context_is_the_context),
+        cmocka_unit_test(sections_of_text),
+        cmocka_unit_test(latent_queries_grow),
+        cmocka_unit_test(lfm2_has_windows),
+        cmocka_unit_test(exaone4_of_64_layers),
+        cmocka_unit_test(gemma3n_is_capped),
+        cmocka_unit_test(caps_go_back),
+        cmocka_unit_test(gemma3n_shares_a_real_number),
+        cmocka_unit_test(other_words),
+        cmocka_unit_test(gating_by_files_numbers),
+        cmocka_unit_test(weights_that_are_never_normed),
+        cmocka_unit_test(biases_are_added),
+    };
+    return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
+}
