@@ -288,8 +288,7 @@ static void put_windows(back *b)
     json_decref(rope);
 }
 
-/* null: there is none. */
-/* As the model has it, whose file may mean one without saying so. */
+/* As the model has it, whose file may mean one without saying so; null: there is none. */
 static void put_cap(back *b, const char *name, float cap) { set(b, name, cap != 0 ? real(cap) : json_null()); }
 
 /* ---- Gemma 3n and 4, Kimi-Linear ------------------------------------------------------------------------------ */

@@ -162,7 +162,6 @@ static hone_status long_table(hone_model *m, float base, double scale, bool yarn
                        m->path);
     if ((st = check_factors(m, m->rope_factors_long, "rope_factors_long", err)) != HONE_OK) return st;
     if ((st = hn_first_context(m, &hp->n_ctx_long, err)) != HONE_OK) return st;
-    if (st != HONE_OK) return st;
     hp->rope[HN_ROPE_LONG].n_rot = hp->n_rot;
     hp->rope[HN_ROPE_LONG].mscale = hp->rope[HN_ROPE_ALL].mscale;
     return make_table(m, &hp->rope[HN_ROPE_LONG], base, m->rope_factors_long, scale, err);
