@@ -347,7 +347,7 @@ HONE_API hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_par
 HONE_API hone_status hone_chat_mark(const hone_model *m, const hone_chat_params *p, const int32_t *ids, size_t n,
                                     size_t *mark, hone_error *err);
 /* Source of the model's template, of the one for tools where tools is true and there is one; borrowed, valid as long
- * as m. HONE_E_UNSUPPORTED: there is none. */
+ * as m. HONE_E_UNSUPPORTED: there is none. HONE_E_FORMAT: it is the name of a format that hone does not know. */
 HONE_API hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err);
 /* Renders any template, source [len], with the variables of a JSON object (context) and nothing else. name: for
  * messages; *text is malloc'ed and NUL-terminated, its length in *n. now as above, it may be NULL. */

@@ -160,10 +160,14 @@ static inline bool hn_plan_has_state(const hn_layer_plan *p)
 
 /* ---- slots: which tensors a family has --------------------------------------------------------------- */
 
+/* Enumerations of slots are as small as they can be: there are a thousand slots, and each is in the program and in the
+ * library. */
+#define HN_SMALL __attribute__((packed))
+
 /* A dimension: one of these, or, below the first, a number. */
-typedef enum hn_dim {
+typedef enum HN_SMALL hn_dim {
     HN_DIM_NONE = 0,
-    HN_DIM_EMBD = 1 << 16,
+    HN_DIM_EMBD = 1 << 14,
     HN_DIM_VOCAB,
     HN_DIM_HEAD,  /* of a query or key */
     HN_DIM_HEADS, /* their number */
@@ -221,7 +225,7 @@ typedef enum hn_dim {
     HN_DIM_DENSE2
 } hn_dim;
 
-typedef enum hn_slot_kind {
+typedef enum HN_SMALL hn_slot_kind {
     HN_SLOT_MATRIX = 0,
     HN_SLOT_ROWS,        /* a matrix whose rows may be in any dimensions */
     HN_SLOT_VECTOR,      /* f32, as are the next four */
@@ -235,7 +239,7 @@ typedef enum hn_slot_kind {
     HN_SLOT_KV_B         /* k_b and v_b in one, from `field` on: copied (recut.c) */
 } hn_slot_kind;
 
-typedef enum hn_presence {
+typedef enum HN_SMALL hn_presence {
     HN_NEEDED = 0,
     HN_OPTIONAL,
     HN_TIED,     /* absent: the token embedding serves */
@@ -243,7 +247,7 @@ typedef enum hn_presence {
 } hn_presence;
 
 /* What a converter does with rows of Hugging Face's tensor on the way to GGUF's. */
-typedef enum hn_turn {
+typedef enum HN_SMALL hn_turn {
     HN_TURN_NONE = 0,
     HN_TURN_Q, /* of each head, row j·(d/2) + i becomes row 2i + j: rotations of neighbours instead of halves */
     HN_TURN_K,
@@ -251,7 +255,7 @@ typedef enum hn_turn {
 } hn_turn;
 
 /* Layers that have the slot. */
-typedef enum hn_layers {
+typedef enum HN_SMALL hn_layers {
     HN_IN_ALL = 0,
     HN_IN_DENSE,
     HN_IN_MOE,

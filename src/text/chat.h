@@ -16,7 +16,7 @@ const char *hn_chat_format_list(void);     /* their names, for messages */
  * file's template: tokenizer.chat_template.tool_use with tools where there is one, else
  * tokenizer.chat_template (source or the name of a format); without any, chatml if the vocabulary has its
  * tokens. *out: a view of choice, of the file or of static text. g may be NULL, v too.
- * HONE_E_UNSUPPORTED: the file has none. HONE_E_ARG: choice is neither. */
+ * HONE_E_UNSUPPORTED: the file has none. HONE_E_FORMAT: what it has is neither. HONE_E_ARG: choice is neither. */
 hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools,
                            hone_error *err);
 

@@ -33,7 +33,8 @@ static void of_a_file(const char *template)
         bb_pad(&b, 32);
         FF_MUST(hn_gguf_parse(&g, b.p, b.n, "fuzz", &e) == HONE_OK);
         hone_status st = hn_chat_source(&s, g, NULL, NULL, tools, &e);
-        FF_MUST(st == HONE_OK ? s.len > 0 : st == HONE_E_UNSUPPORTED && e.message[0]);
+        hone_status none = template && *template ? HONE_E_FORMAT : HONE_E_UNSUPPORTED;
+        FF_MUST(st == HONE_OK ? s.len > 0 : st == none && e.message[0]);
         hn_gguf_close(g);
         bb_free(&b);
     }
