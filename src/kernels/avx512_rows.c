@@ -510,7 +510,11 @@ INLINE void rows_one_column(const hn_mm *m, int64_t r, int64_t c0, four_fn *four
                 FOR(l, FOUR * bytes / 64) _mm_prefetch(p + (g + ahead) * bytes + 64 * l, _MM_HINT_T1);
             four(&s, i, g, FOUR, p + g * bytes, &c);
         }
-        if (whole < n) four(&s, i, whole, (int)(n - whole), p + whole * bytes, &c);
+        if (whole < n) {
+            for (int64_t l = 0; ahead && l < (n - whole) * bytes; l += 64) /* else each row's end is waited for */
+                _mm_prefetch(p + (whole + ahead) * bytes + l, _MM_HINT_T1);
+            four(&s, i, whole, (int)(n - whole), p + whole * bytes, &c);
+        }
     }
     for (int64_t g = 0; g < n; g += FOUR) {
         __m512i d[FOUR], isum[FOUR], msum[FOUR];
