@@ -60,8 +60,9 @@ static const hn_slot hunyuan_layer[] = {
     GLU,
     { 0 },
 };
-const hn_family hn_family_hunyuan = TRANSFORMER("hunyuan-dense", HN_HUNYUAN, true, hn_plain_outer, hunyuan_layer,
-                                                .neox = true, .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true);
+const hn_family hn_family_hunyuan =
+    TRANSFORMER("hunyuan-dense", HN_HUNYUAN, true, hn_plain_outer, hunyuan_layer, .neox = true,
+                .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true, .reads = HN_READS_ONE_EXPERT);
 
 static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, MLP, { 0 } };
 const hn_family hn_family_arcee =

@@ -338,7 +338,7 @@ static const hn_slot nemotron_layer[] = {
 };
 const hn_family hn_family_nemotron_h =
     HYBRID("nemotron_h", HN_NEMOTRON_H, mamba2_hparams, nemotron_plan, hn_plain_outer, nemotron_layer, .neox = true,
-           .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
+           .reads = HN_READS_LAYERS | HN_READS_EITHER_EPS, .nope_period = -1, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
 
 static const hn_slot nemotron_moe_layer[] = {
     NEMOTRON_HALVES,
@@ -352,8 +352,8 @@ static const hn_slot nemotron_moe_layer[] = {
 };
 const hn_family hn_family_nemotron_h_moe =
     HYBRID("nemotron_h_moe", HN_NEMOTRON_H_MOE, mamba2_hparams, nemotron_plan, hn_plain_outer, nemotron_moe_layer,
-           .neox = true, .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MOE, .map = HN_MAP_SQRELU,
-           MOE(.gating_absent = HN_GATING_SIGMOID));
+           .neox = true, .reads = HN_READS_LAYERS | HN_READS_EITHER_EPS, .nope_period = -1, .ffn = HN_FFN_MOE,
+           .map = HN_MAP_SQRELU, MOE(.gating_absent = HN_GATING_SIGMOID));
 
 static const hn_slot granite_layer[] = {
     ATTN_NORM,

@@ -211,7 +211,7 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
         st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err);
         if (st != HONE_OK) return st;
     }
-    const bool of_one = n_expert == 1 && m->arch->bit == HN_HUNYUAN; /* how its files may say that there are none */
+    const bool of_one = n_expert == 1 && hp->is->reads & HN_READS_ONE_EXPERT;
     if (n_expert && !hp->is->moe && !of_one)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);
@@ -427,9 +427,9 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
     if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
     float other = NAN;
-    if (m->arch->bit & (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE) &&
+    if (is->reads & HN_READS_EITHER_EPS &&
         (st = hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, -1, &other, err)) != HONE_OK)
-        return st; /* files may have that one alone */
+        return st;
     return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, other > 0 ? (double)other : NAN, &hp->rms_eps,
                        err);
 }

@@ -174,9 +174,7 @@ bool hn_tools_read(hn_tools *t, const json_t *v, bool typed)
         bool said = typed || hn_field_get(o, "type");
         if (said && !hn_field_type(f, o, at, &type)) return false;
         if (said && strcmp(type, "function") != 0) {
-            if (!f->limits->lenient_tools)
-                return hn_field_refused(f, hn_field_path(sub, at, "type"), HN_TOOLS_ARE "function" HN_TOOLS_LENIENT);
-            hn_field_ignored(f, at);
+            if (!hn_tool_other(t, at, "function")) return false;
             continue;
         }
         hn_field_path(sub, at, "function");

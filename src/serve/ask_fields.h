@@ -162,8 +162,8 @@ typedef struct hn_tools {
     size_t n;
     bool strict; /* where a tool does not say */
 } hn_tools;
-#define HN_TOOLS_ARE "hone runs no tools; expected "
-#define HN_TOOLS_LENIENT " (hone serve --lenient-tools passes over others)"
+/* One at path of a type that is not `expected`: passed over and named under --lenient-tools, else refused. */
+bool hn_tool_other(hn_tools *t, const char *path, const char *expected);
 /* description, parameters and strict as they stand in o, the first under the name `schema`; path: of the tool. */
 bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *path);
 bool hn_tools_end(hn_tools *t, bool ok); /* ask->tools */

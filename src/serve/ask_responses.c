@@ -298,16 +298,14 @@ static bool read_tools(hn_tools *t)
     if (!list) return true;
     if (!json_is_array(list)) return hn_field_wrong(f, "tools", list, "an array of tools");
     for (size_t i = 0; i < json_array_size(list); i++) {
-        char at[HN_ASK_PATH], sub[HN_ASK_PATH];
+        char at[HN_ASK_PATH];
         const char *type;
         const json_t *o = json_array_get(list, i);
         if (!hn_field_type(f, o, hn_field_element(at, "tools", i), &type)) return false;
         if (strcmp(type, "function") == 0) {
             if (!hn_tool_add(t, o, "parameters", at)) return false;
-        } else if (f->limits->lenient_tools) {
-            hn_field_ignored(f, at);
-        } else if (!excludes_others(choice)) {
-            return hn_field_refused(f, hn_field_path(sub, at, "type"), HN_TOOLS_ARE "function" HN_TOOLS_LENIENT);
+        } else if (f->limits->lenient_tools || !excludes_others(choice)) {
+            if (!hn_tool_other(t, at, "function")) return false;
         }
     }
     return true;

@@ -207,6 +207,18 @@ static bool is_name(const char *s)
     return n >= 1 && n <= HN_TOOL_NAME && s[n] == 0;
 }
 
+bool hn_tool_other(hn_tools *t, const char *path, const char *expected)
+{
+    char at[HN_ASK_PATH], why[128];
+    if (t->f->limits->lenient_tools) {
+        hn_field_ignored(t->f, path);
+        return true;
+    }
+    snprintf(why, sizeof why, "hone runs no tools; expected %s (hone serve --lenient-tools passes over others)",
+             expected);
+    return hn_field_refused(t->f, hn_field_path(at, path, "type"), why);
+}
+
 bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *path)
 {
     hn_fields *f = t->f;

@@ -298,6 +298,18 @@ void hn_book_assume(hn_book *b)
     if (b->assumed) b->chat_template = strncmp(b->info.arch, "rwkv", 4) == 0 ? "rwkv-world" : "chatml";
 }
 
+static bool takes_system(const hn_book *b)
+{
+    hone_chat_params p = { .messages =
+                               "[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"}]",
+                           .chat_template = b->chat_template,
+                           .add_generation_prompt = true };
+    hone_chat_text text = { 0 };
+    bool ok = hone_chat_render(b->model, &p, &text, NULL) == HONE_OK;
+    hone_chat_text_free(&text);
+    return ok;
+}
+
 static hone_status load(hn_book *b, hone_error *err)
 {
     const hn_shelf_params *p = &b->shelf->p;
@@ -322,6 +334,7 @@ static hone_status load(hn_book *b, hone_error *err)
 
     b->n_ctx = sp.session.n_ctx;
     b->developer = hn_book_template_names(b, "developer");
+    b->system = takes_system(b);
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
              hone_context_cpu(p->ctx), (unsigned long long)b->info.fingerprint);

@@ -44,6 +44,7 @@ typedef struct hn_book {
     const char *chat_template;
     bool assumed;        /* the template: the file has none */
     bool developer;      /* the template has this role */
+    bool system;         /* it takes a message of the system */
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
     hone_context *shelf_ctx;
     hone_kv_cache_type shelf_cache;

@@ -256,11 +256,6 @@ static bool props_of_sleeping(hn_server *s, hn_exchange *x)
 /* What its template takes, by llama-server's names: programs look there before they offer tools. */
 static void write_caps(hn_bytes *o, const hn_book *b, const char *format)
 {
-    hone_chat_params p = { .messages =
-                               "[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"}]",
-                           .chat_template = b->chat_template,
-                           .add_generation_prompt = true };
-    hone_chat_text text = { 0 };
     json_t *found = NULL;
     if (format && hn_json_tree(&found, format, strlen(format), NULL, "format", NULL) != HONE_OK) found = NULL;
     const json_t *calls = json_object_get(found, "calls");
@@ -269,8 +264,7 @@ static void write_caps(hn_bytes *o, const hn_book *b, const char *format)
     bool_field(o, "supports_tools", tools);
     bool_field(o, "supports_tool_calls", tools);
     bool_field(o, "supports_parallel_tool_calls", tools && !json_is_true(json_object_get(calls, "single")));
-    bool_field(o, "supports_system_role", hone_chat_render(b->model, &p, &text, NULL) == HONE_OK);
-    hone_chat_text_free(&text);
+    bool_field(o, "supports_system_role", b->system);
     json_decref(found);
 }
 

@@ -278,7 +278,7 @@ static bool read_conversation(hn_turns *t)
 
 static bool read_tools(hn_tools *t)
 {
-    char at[HN_ASK_PATH], sub[HN_ASK_PATH];
+    char at[HN_ASK_PATH];
     hn_fields *f = t->f;
     const json_t *list = hn_field_get(f->root, "tools");
     if (!list) return true;
@@ -288,9 +288,7 @@ static bool read_tools(hn_tools *t)
         hn_field_element(at, "tools", i);
         if (!hn_field_object(f, o, at)) return false;
         if (type && strcmp(hn_json_text_of(o, "type"), "custom") != 0) {
-            if (!f->limits->lenient_tools)
-                return hn_field_refused(f, hn_field_path(sub, at, "type"), HN_TOOLS_ARE "custom" HN_TOOLS_LENIENT);
-            hn_field_ignored(f, at);
+            if (!hn_tool_other(t, at, "custom")) return false;
             continue;
         }
         if (!hn_tool_add(t, o, "input_schema", at)) return false;

@@ -20,17 +20,17 @@ static const hn_field tokenize_fields[] = {
 /* vLLM calls the text prompt, and begins it as the model's texts begin unless that is refused. */
 static bool read_tokenize(hn_fields *f)
 {
-    const json_t *v = hn_field_get(f->root, "content");
-    const char *name = v || !hn_field_get(f->root, "prompt") ? "content" : "prompt";
-    if (*name == 'p') f->ask->add_special = true;
-    v = hn_field_get(f->root, name);
+    const json_t *content = hn_field_get(f->root, "content"), *prompt = hn_field_get(f->root, "prompt");
+    bool other = !content && prompt;
+    const json_t *v = other ? prompt : content;
+    if (other) f->ask->add_special = true;
     if (!hn_fields_read(f, f->root, "", (const hn_field *const[]){ tokenize_fields, NULL })) return false;
     if (!v) return hn_field_missing(f, "content", "a string");
     hn_ask_prompt *p = hn_arena_alloc(f->ask->arena, sizeof *p);
     if (!p) return hn_field_lost(f);
     f->ask->prompt = p;
     f->ask->n_prompt = 1;
-    return hn_field_prompt(f, v, name, p);
+    return hn_field_prompt(f, v, other ? "prompt" : "content", p);
 }
 
 static bool parse_tokenize(hn_ask *a, const char *body, size_t len, const hn_limits *l, hn_refusal *r)

@@ -144,8 +144,6 @@ static hn_jval call_macro(hn_jrun *r, const hn_jmacro *m, const hn_jargs *args)
     hn_jlist *rest = NULL;
     hn_jdict *kwrest = NULL;
     hn_jval caller = HN_JNIL;
-    bool own = false; /* an argument of its own has that name */
-    for (uint32_t i = 0; i < d->n; i++) own |= d->list[i]->sym == r->t->sym_caller;
     for (uint32_t i = 0; i < d->n; i++) scope_set(r, s, d->list[i]->sym, i < args->n ? args->v[i] : HN_JNIL);
     if (args->n > d->n) {
         if (!(d->flag & 1)) HN_JFAIL(r, "macro '%s' takes not more than %u argument(s)", name, d->n);
@@ -173,7 +171,7 @@ static hn_jval call_macro(hn_jrun *r, const hn_jmacro *m, const hn_jargs *args)
     }
     if (d->flag & 1) scope_set(r, s, r->t->sym_varargs, HN_JTUPLE(rest ? rest : hn_jl_new(r, 0)));
     if (d->flag & 2) scope_set(r, s, r->t->sym_kwargs, HN_JDICT(kwrest ? kwrest : hn_jd_new(r)));
-    if (d->flag & 4 && !own)
+    if (d->flag & 4)
         scope_set(r, s, r->t->sym_caller,
                   caller.kind == HN_J_NIL ? hn_jv_undef_name(r, r->t->syms[r->t->sym_caller]) : caller);
     for (uint32_t i = 0; i < d->n; i++) { /* defaults see the arguments before them */

@@ -691,6 +691,8 @@ static void macro_body(parser *p, hn_jnode *m, const char *end)
     p->loops = 0;
     m->c = body_until(p, end);
     p->macro = outer;
+    for (uint32_t i = 0; i < m->n; i++) /* an argument of that name is no caller */
+        if (hn_js_is(p->t->syms[m->list[i]->sym], "caller")) m->flag &= ~4;
     if (outer) outer->flag |= m->flag; /* what an inner one uses, the outer one takes too */
     p->loops = loops;
 }
