@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-static uint64_t now_ns(void)
+uint64_t hn_profile_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC_RAW, &t);
@@ -255,12 +255,12 @@ static hone_status step_end(hn_backend *b, hn_fault *f, hone_error *err)
 /* ---- the operations ---------------------------------------------------------------------------- */
 
 /* Runs CALL of the backend beneath, `in`, between two looks at the clock. */
-#define TIMED(CALL)                  \
-    hn_profile_backend *p = self(b); \
-    hn_backend *in = p->inner;       \
-    uint64_t start = now_ns();       \
-    in->op->CALL;                    \
-    uint64_t end = now_ns()
+#define TIMED(CALL)                    \
+    hn_profile_backend *p = self(b);   \
+    hn_backend *in = p->inner;         \
+    uint64_t start = hn_profile_now(); \
+    in->op->CALL;                      \
+    uint64_t end = hn_profile_now()
 
 /* Rows of the step; who profiles has one. */
 static int64_t n_rows(const hn_profile_backend *p, hn_which w)

@@ -69,6 +69,9 @@ static inline uint64_t hn_seq_set_hash(const hone_session *s, int32_t seq)
 static inline bool hn_is_recurrent(const hone_session *s) { return s->mem->state_floats && !s->mem->n_group; }
 static inline size_t hn_state_bytes(const hone_session *s) { return (size_t)s->mem->state_floats * sizeof(float); }
 
+/* session_profile.c: the profile hears that `bytes` were copied for n_tok tokens, since start_ns (hn_profile_now). */
+void hn_session_tell_copy(hone_session *s, int32_t n_tok, uint64_t bytes, uint64_t start_ns);
+
 /* sequence.c */
 hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err);
 /* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the

@@ -486,6 +486,7 @@ static bool replace(hn_seq_memory *m, hn_page_pool *p, uint32_t *slot, int32_t g
     else {
         m->be->op->copy(m->be, p->mem, page_at(p, new), p->mem, page_at(p, old), p->bytes);
         m->copies++;
+        m->copied_bytes += p->bytes;
     }
     m->replaced[m->n_replaced++] = (hn_replaced){ group, seq, old, new, keep };
     if (!keep && old != HN_NO_BLOCK) hn_memory_release(m, group, old); /* the tree may have let go of it meanwhile */

@@ -98,8 +98,9 @@ typedef struct hn_seq_memory {
     int32_t n_call;
     hn_replaced *replaced;
     int32_t n_replaced;
-    uint64_t used;   /* bytes of pages and blocks that somebody holds */
-    uint64_t copies; /* pages and blocks copied so far, as they were written to while shared */
+    uint64_t used;         /* bytes of pages and blocks that somebody holds */
+    uint64_t copies;       /* pages and blocks copied so far, as they were written to while shared */
+    uint64_t copied_bytes; /* of them all */
 } hn_seq_memory;
 
 /* What that takes; false: absurd. */

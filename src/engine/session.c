@@ -321,12 +321,23 @@ static bool may_stop(const hone_session *s, int32_t n_call)
     return !s->mem->state_floats || (s->abort_fn && n_call > FEW_TOKENS);
 }
 
+/* hn_memory_extend, of which a profile hears as of an operation: what others hold too is copied before it is written. */
+static hone_status extend_one(hone_session *s, int32_t seq, int32_t n_pos, bool may_abort, hone_error *err)
+{
+    if (!s->profile_fn) return hn_memory_extend(s->mem, seq, n_pos, may_abort, err);
+    uint64_t bytes = s->mem->copied_bytes, start = hn_profile_now();
+    hone_status st = hn_memory_extend(s->mem, seq, n_pos, may_abort, err);
+    bytes = s->mem->copied_bytes - bytes;
+    if (bytes) hn_session_tell_copy(s, n_pos - s->mem->length[seq], bytes, start);
+    return st;
+}
+
 /* Room for a checked batch, whose lengths will be s->next. */
 static hone_status extend(hone_session *s, bool may_abort, hone_error *err)
 {
     hone_status st = HONE_OK;
     for (int32_t i = 0; st == HONE_OK && i < s->n_seq; i++)
-        if (s->next[i] > s->mem->length[i]) st = hn_memory_extend(s->mem, i, s->next[i], may_abort, err);
+        if (s->next[i] > s->mem->length[i]) st = extend_one(s, i, s->next[i], may_abort, err);
     if (st != HONE_OK) hn_memory_undo(s->mem, false);
     return st;
 }
@@ -442,7 +453,7 @@ static hone_status append(hone_session *s, int32_t seq, const int32_t *ids, int3
 {
     int32_t len = s->mem->length[seq];
     bool may_abort = may_stop(s, n_tok);
-    hone_status st = hn_memory_extend(s->mem, seq, len + n_tok, may_abort, err);
+    hone_status st = extend_one(s, seq, len + n_tok, may_abort, err);
     if (st != HONE_OK) {
         hn_memory_undo(s->mem, false);
         return st;

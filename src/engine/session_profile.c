@@ -19,6 +19,17 @@ static void report(void *arg, const hn_op_event *e)
     s->profile_fn(s->profile_arg, &out);
 }
 
+void hn_session_tell_copy(hone_session *s, int32_t n_tok, uint64_t bytes, uint64_t start_ns)
+{
+    hone_profile_event out = { .op = "memory_copy",
+                               .layer = -1,
+                               .n_tok = n_tok,
+                               .start_ns = start_ns,
+                               .end_ns = hn_profile_now(),
+                               .bytes = bytes };
+    s->profile_fn(s->profile_arg, &out);
+}
+
 void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, void *arg)
 {
     if (!s) return;

@@ -86,6 +86,41 @@ V16_OP void v16_trees(float *y, float (*t)[16])
     trees8(y + 8, t + 8);
 }
 
+/* lane j of x[i] becomes lane i of x[j], of eight */
+V16_OP void turn8(__m256 x[8])
+{
+    __m256 pair[8], four[8];
+    for (int i = 0; i < 8; i += 2) {
+        pair[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+        pair[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int h = 0; h < 2; h++) { /* lane 4l + …: number 4l + 2h of four rows, and the next */
+            four[i + 2 * h] = _mm256_shuffle_ps(pair[i + h], pair[i + h + 2], 0x44);
+            four[i + 2 * h + 1] = _mm256_shuffle_ps(pair[i + h], pair[i + h + 2], 0xEE);
+        }
+    for (int i = 0; i < 4; i++) {
+        x[i] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x20);
+        x[i + 4] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x31);
+    }
+}
+/* The same of sixteen: by quarters, of which two change places. */
+V16_OP void v16_turn(v16 x[16])
+{
+    __m256 quarter[4][8];
+    for (int i = 0; i < 8; i++) {
+        quarter[0][i] = x[i].a;
+        quarter[1][i] = x[i + 8].a;
+        quarter[2][i] = x[i].b;
+        quarter[3][i] = x[i + 8].b;
+    }
+    for (int q = 0; q < 4; q++) turn8(quarter[q]);
+    for (int i = 0; i < 8; i++) {
+        x[i] = (v16){ quarter[0][i], quarter[1][i] };
+        x[i + 8] = (v16){ quarter[2][i], quarter[3][i] };
+    }
+}
+
 /* Half of the lanes, so that 4 × 3 sums stay in registers. */
 #define HN_V16_PARTS
 typedef __m256 vp;

@@ -130,6 +130,14 @@ V16_OP unsigned flush_on(void)
     [HN_Q4_0] = hn_avx512_decode_q4_0, [HN_Q5_0] = hn_avx512_decode_q5_0, [HN_Q4_K] = hn_avx512_decode_q4_K, \
     [HN_Q5_K] = hn_avx512_decode_q5_K, [HN_Q6_K] = hn_avx512_decode_q6_K
 #include "kernels/avx512_gemm.h"
+/* lane j of x[i] becomes lane i of x[j] */
+V16_OP void v16_turn(v16 x[16])
+{
+    __m512i word[16];
+    for (int i = 0; i < 16; i++) word[i] = _mm512_castps_si512(x[i]);
+    transpose_words(word);
+    for (int i = 0; i < 16; i++) x[i] = _mm512_castsi512_ps(word[i]);
+}
 #define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) transpose16(dst, ldd, src, lds, rows, n)
 #define HN_GEMM_COPY(dst, ldd, src, lds, rows, n) copy16(dst, ldd, src, lds, rows, n)
 

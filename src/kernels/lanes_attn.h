@@ -213,16 +213,17 @@ HN_INLINE void open_rows_q8(float *y, const void *v, int64_t d, int64_t n, const
         for (int64_t x = 0; x < n;) {
             int64_t g = x / HN_CACHE_GROUP, end = at_most(x + HN_CACHE_GROUP, n);
             uint16_t half[HN_KEY_BLOCK];
-            float scale[HN_KEY_BLOCK], x16[HN_KEY_BLOCK];
+            float scale[HN_KEY_BLOCK];
             for (int t = 0; t < HN_KEY_BLOCK; t++) half[t] = from[t * n_g + g];
             v16_store(scale, v16_load_f16(half));
-            for (; x + 16 <= end; x += 16)
-                for (int t = 0; t < HN_KEY_BLOCK; t++) {
-                    v16 w = v16_mul(v16_load_i8(CODE_Q8(b + t, x)), v16_set1(scale[t]));
-                    v16_store(turned ? x16 : y + t * n + x, w);
-                    if (turned)
-                        HN_UNROLL_FOR(int j = 0; j < 16; j++) y[(x + j) * HN_KEY_BLOCK + t] = x16[j];
-                }
+            for (; x + 16 <= end; x += 16) {
+                v16 square[16];
+                HN_UNROLL_FOR(int t = 0; t < 16; t++)
+                    square[t] = v16_mul(v16_load_i8(CODE_Q8(b + t, x)), v16_set1(scale[t]));
+                if (turned) v16_turn(square);
+                HN_UNROLL_FOR(int t = 0; t < 16; t++)
+                    v16_store(turned ? y + (x + t) * HN_KEY_BLOCK : y + t * n + x, square[t]);
+            }
             for (; x < end; x++)
                 for (int t = 0; t < HN_KEY_BLOCK; t++)
                     y[turned ? x * HN_KEY_BLOCK + t : t * n + x] = (float)*CODE_Q8(b + t, x) * scale[t];
@@ -310,30 +311,33 @@ static void open_f16(float *y, const void *block, int64_t d, int64_t d_v)
     for (; i < n; i += 16) v16_store(y + i, v16_load_f16(x + i));
 }
 
-/* Sixteen floats of a latent row of 16 positions each, turned: y[x][16]. */
-#define OPEN_LATENT(NAME, ELEM, LOAD, ONE)                                                        \
-    static void open_k_##NAME(float *y, const void *block, int64_t d, int64_t d_v)                \
-    {                                                                                             \
-        const ELEM *row = block;                                                                  \
-        float x16[16];                                                                            \
-        for (int64_t b = 0; b < HN_SOFT_BLOCK; b += HN_KEY_BLOCK, y += d * HN_KEY_BLOCK)          \
-            for (int64_t t = 0; t < HN_KEY_BLOCK; t++) {                                          \
-                int64_t x = 0;                                                                    \
-                for (; x + 16 <= d; x += 16) {                                                    \
-                    v16_store(x16, LOAD(b + t, x));                                               \
-                    HN_UNROLL_FOR(int j = 0; j < 16; j++) y[(x + j) * HN_KEY_BLOCK + t] = x16[j]; \
-                }                                                                                 \
-                for (; x < d; x++) y[x * HN_KEY_BLOCK + t] = ONE(b + t, x);                       \
-            }                                                                                     \
-    }                                                                                             \
-    static void open_v_##NAME(float *y, const void *block, int64_t d, int64_t d_v)                \
-    {                                                                                             \
-        const ELEM *row = block;                                                                  \
-        for (int64_t t = 0; t < HN_SOFT_BLOCK; t++, y += d_v) {                                   \
-            int64_t x = 0;                                                                        \
-            for (; x + 16 <= d_v; x += 16) v16_store(y + x, LOAD(t, x));                          \
-            for (; x < d_v; x++) y[x] = ONE(t, x);                                                \
-        }                                                                                         \
+/* A block of latent rows, [64][d]. As keys: four times y[x][16], sixteen positions beside each other, turned in
+ * registers: one number at a time would write 64 · d lines, each of them sixteen times over, and d of them are more
+ * than L1 holds. As values: y[64][d_v], the first d_v numbers of each row. */
+#define OPEN_LATENT(NAME, ELEM, LOAD, ONE)                                                              \
+    static void open_k_##NAME(float *y, const void *block, int64_t d, int64_t d_v)                      \
+    {                                                                                                   \
+        const ELEM *row = block;                                                                        \
+        for (int64_t b = 0; b < HN_SOFT_BLOCK; b += HN_KEY_BLOCK, y += d * HN_KEY_BLOCK) {              \
+            int64_t x = 0;                                                                              \
+            for (; x + 16 <= d; x += 16) {                                                              \
+                v16 square[16];                                                                         \
+                HN_UNROLL_FOR(int t = 0; t < 16; t++) square[t] = LOAD(b + t, x);                       \
+                v16_turn(square);                                                                       \
+                HN_UNROLL_FOR(int j = 0; j < 16; j++) v16_store(y + (x + j) * HN_KEY_BLOCK, square[j]); \
+            }                                                                                           \
+            for (; x < d; x++)                                                                          \
+                for (int64_t t = 0; t < HN_KEY_BLOCK; t++) y[x * HN_KEY_BLOCK + t] = ONE(b + t, x);     \
+        }                                                                                               \
+    }                                                                                                   \
+    static void open_v_##NAME(float *y, const void *block, int64_t d, int64_t d_v)                      \
+    {                                                                                                   \
+        const ELEM *row = block;                                                                        \
+        for (int64_t t = 0; t < HN_SOFT_BLOCK; t++, y += d_v) {                                         \
+            int64_t x = 0;                                                                              \
+            for (; x + 16 <= d_v; x += 16) v16_store(y + x, LOAD(t, x));                                \
+            for (; x < d_v; x++) y[x] = ONE(t, x);                                                      \
+        }                                                                                               \
     }
 #define LOAD_ROW_F16(t, x) v16_load_f16(row + (t)*d + (x))
 #define ONE_ROW_F16(t, x) hn_f16_to_f32(row[(t)*d + (x)])

@@ -23,7 +23,7 @@ enum {
 #if defined(__clang__)
 #define HN_UNROLL _Pragma("unroll")
 #else
-#define HN_UNROLL _Pragma("GCC unroll 8")
+#define HN_UNROLL _Pragma("GCC unroll 16")
 #endif
 /* one word, for clang-format */
 #define HN_UNROLL_FOR(...) HN_UNROLL for (__VA_ARGS__)

@@ -116,6 +116,36 @@ V16_OP v16 v16_flush(v16 x, v16_flags *edge)
     return (v16){ flush4(x.a, edge), flush4(x.b, edge), flush4(x.c, edge), flush4(x.d, edge) };
 }
 
+/* lane j of x[i] becomes lane i of x[j], of four */
+V16_OP void turn4(float32x4_t x[4])
+{
+    float64x2_t even = vreinterpretq_f64_f32(vtrn1q_f32(x[0], x[1])),
+                odd = vreinterpretq_f64_f32(vtrn2q_f32(x[0], x[1]));
+    float64x2_t even2 = vreinterpretq_f64_f32(vtrn1q_f32(x[2], x[3]));
+    float64x2_t odd2 = vreinterpretq_f64_f32(vtrn2q_f32(x[2], x[3]));
+    x[0] = vreinterpretq_f32_f64(vtrn1q_f64(even, even2));
+    x[1] = vreinterpretq_f32_f64(vtrn1q_f64(odd, odd2));
+    x[2] = vreinterpretq_f32_f64(vtrn2q_f64(even, even2));
+    x[3] = vreinterpretq_f32_f64(vtrn2q_f64(odd, odd2));
+}
+/* The same of sixteen: by squares of four, which change places over the diagonal. */
+V16_OP void v16_turn(v16 x[16])
+{
+    float32x4_t square[4][4][4]; /* [of columns][of rows][row] */
+    for (int i = 0; i < 16; i++) {
+        square[0][i / 4][i % 4] = x[i].a;
+        square[1][i / 4][i % 4] = x[i].b;
+        square[2][i / 4][i % 4] = x[i].c;
+        square[3][i / 4][i % 4] = x[i].d;
+    }
+    for (int c = 0; c < 4; c++)
+        for (int r = 0; r < 4; r++) turn4(square[c][r]);
+    for (int i = 0; i < 16; i++) {
+        float32x4_t(*of)[4] = square[i / 4];
+        x[i] = (v16){ of[0][i % 4], of[1][i % 4], of[2][i % 4], of[3][i % 4] };
+    }
+}
+
 /* what lanes_attn.h takes */
 #define HN_ATTN_VECS(n) ((n) <= 2 ? 2 : 1) /* a vector is four of 32 registers */
 #define HN_LANES_STORE_F16

@@ -213,12 +213,43 @@ static void bytes_and_operations(void **state)
     tm_free(t);
 }
 
+/* What is copied as it is written to while others hold it, too, is an operation of the call that writes. */
+static void copies(void **state)
+{
+    tiny *t = types();
+    make_ids(t->s.V);
+    hone_model *m = tm_open(t);
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, m, LEN, 2, 16, HONE_CACHE_F16);
+    static seen got;
+    hone_error err;
+    float logits[24];
+    tm_run(s, 0, ids, 9, NULL);
+    assert_int_equal(hone_seq_copy(s, 1, 0, &err), HONE_OK);
+    got.n = 0;
+    hone_session_set_profile(s, see, &got);
+    tm_run(s, 1, ids + 9, 1, logits);
+    is_op(&got.e[0], "memory_copy", -1, 1);
+    assert_int_equal(got.e[0].bytes, 64 * 2 * 2 * 2 * 64 * 2); /* positions, layers, K and V, heads of 64 halves */
+    assert_null(got.e[0].type);
+    assert_true(got.e[0].end_ns >= got.e[0].start_ns && got.e[1].start_ns >= got.e[0].end_ns);
+    is_op(&got.e[1], "embed", -1, 1);
+    got.n = 0;
+    tm_run(s, 1, ids + 10, 1, logits); /* its own by now */
+    is_op(&got.e[0], "embed", -1, 1);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(m);
+    tm_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits),
         cmocka_unit_test(order_and_times),
         cmocka_unit_test(bytes_and_operations),
+        cmocka_unit_test(copies),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
