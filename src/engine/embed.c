@@ -163,6 +163,13 @@ static void softmax(double *x, int32_t n)
     for (int32_t i = 0; i < n; i++) x[i] /= sum;
 }
 
+/* As the head's: scaled, then capped. */
+static void as_logit(const hn_hparams *hp, double *x)
+{
+    if (hp->logit_mul != 0) *x *= hp->logit_mul;
+    if (hp->logit_cap != 0) *x = hp->logit_cap * (double)hn_tanh_inline((float)(*x / hp->logit_cap));
+}
+
 static void rank(job *j)
 {
     const hone_model *m = j->m;
@@ -173,7 +180,10 @@ static void rank(job *j)
     }
     if (hn_weight_is_there(&m->cls_out)) multiply(j, &m->cls_out, j->y, j->x);
     else
-        for (int i = 0; i < YES_NO; i++) multiply(j, &j->judge[i], j->y + i, j->x);
+        for (int i = 0; i < YES_NO; i++) {
+            multiply(j, &j->judge[i], j->y + i, j->x);
+            as_logit(&m->hp, j->y + i);
+        }
     swap(j);
     if (!m->hp.both && j->width > 1) softmax(j->x, j->width);
 }

@@ -222,6 +222,23 @@ bool hn_prefix_evict(hn_seq_memory *m)
     return true;
 }
 
+bool hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number)
+{
+    for (hn_prefix *p = m->tree->newest; p; p = p->older) {
+        if (group < 0 && p->state == number) {
+            drop_state(m, p);
+            prune(m, p);
+        } else if (group >= 0 && p->page[group] == number && !p->n_child) {
+            prune(m, forget(m, p));
+        } else {
+            continue;
+        }
+        m->tree->n_evicted++;
+        return true;
+    }
+    return false;
+}
+
 void hn_prefix_drop_all(hn_seq_memory *m)
 {
     while (m->tree->oldest) forget(m, m->tree->oldest);

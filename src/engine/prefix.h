@@ -47,6 +47,9 @@ void hn_prefix_attach(hn_seq_memory *m, int32_t seq, hn_prefix *node, const int3
 /* Forgets what was not used for longest, among what frees a page if there is such. False: nothing would be free then.
  */
 bool hn_prefix_evict(hn_seq_memory *m);
+/* A page of a group (−1: a block of states) that the tree has as a place which nothing follows: the place is
+ * forgotten. False: there is no such place. */
+bool hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number);
 void hn_prefix_drop_all(hn_seq_memory *m);
 /* Bytes that it holds, and those of them that nobody else does. */
 void hn_prefix_bytes(const hn_seq_memory *m, uint64_t *held, uint64_t *alone);

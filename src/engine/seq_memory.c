@@ -331,6 +331,12 @@ void hn_memory_checkpoint(hn_seq_memory *m, int32_t seq)
 
 /* ---- what a sequence holds ---- */
 
+/* A page of a table, which may be one of a window that went on within a call. */
+static void drop_slot(hn_seq_memory *m, hn_page_pool *p, uint32_t *slot)
+{
+    if (*slot != HN_NO_BLOCK) drop(m, p, *slot);
+}
+
 /* Lets go of the pages behind its length. */
 static void trim(hn_seq_memory *m, int32_t seq)
 {
@@ -339,7 +345,7 @@ static void trim(hn_seq_memory *m, int32_t seq)
         uint32_t *t = table_of(m, g, seq);
         int64_t from = hn_pages_of(m->length[seq]);
         for (int64_t k = from < g->first[seq] ? g->first[seq] : from; k < hn_pages_of(m->held[seq]); k++)
-            drop(m, &g->pool, t[k]);
+            drop_slot(m, &g->pool, &t[k]);
         if (!m->length[seq]) g->first[seq] = 0;
     }
     m->held[seq] = m->length[seq];
@@ -451,7 +457,8 @@ int32_t hn_memory_match(hn_seq_memory *m, int32_t seq, const int32_t *ids, int32
     int32_t kept = hn_prefix_find(m, m->key[seq], ids, n, &node);
     if (kept > at) {
         hn_prefix_attach(m, seq, node, ids, kept);
-        hn_memory_drop_checkpoints(m, seq, own);
+        hn_memory_drop_checkpoints(m, seq,
+                                   own < kept ? own : kept); /* others follow, which may differ from those ids */
         return kept;
     }
     if (best != seq) {
@@ -500,30 +507,58 @@ static bool needs_block(const hn_seq_memory *m, uint32_t block, bool keep_state)
     return m->state_floats && (block == HN_NO_BLOCK || keep_state || m->states.refs[block] > 1);
 }
 
-hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool keep_state, hone_error *err)
+/* Where there is no memory for a copy: is it the sequence's own once the tree lets go of it? */
+static bool own_without_tree(hn_seq_memory *m, int32_t group, uint32_t number)
+{
+    const hn_page_pool *p = hn_memory_pool(m, group);
+    return p->refs[number] == 1 || (p->refs[number] == 2 && hn_prefix_let_go(m, group, number));
+}
+
+hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool slides, bool keep_state,
+                             hone_error *err)
 {
     int32_t len = m->length[seq];
     m->call[m->n_call++] = seq;
     for (int64_t k = hn_pages_of(len); k < hn_pages_of(n_pos); k++) {
-        for (int32_t i = 0; i < m->n_group; i++)
-            if (!take(m, &m->group[i].pool, &table_of(m, &m->group[i], seq)[k])) {
-                while (i-- > 0) drop(m, &m->group[i].pool, table_of(m, &m->group[i], seq)[k]);
+        for (int32_t i = 0; i < m->n_group; i++) {
+            hn_memory_group *g = &m->group[i];
+            uint32_t *slot = &table_of(m, g, seq)[k];
+            if (slides && g->window) *slot = HN_NO_BLOCK;
+            else if (!take(m, &g->pool, slot)) {
+                while (i-- > 0) drop_slot(m, &m->group[i].pool, &table_of(m, &m->group[i], seq)[k]);
                 return fail_full(m, seq, n_pos, err);
             }
+        }
         m->held[seq] = (int32_t)(k + 1 < hn_pages_of(n_pos) ? (k + 1) * HN_PAGE : n_pos);
     }
     if (m->held[seq] < n_pos) m->held[seq] = n_pos;
     for (int32_t i = 0; i < m->n_group && len % HN_PAGE; i++) {
         hn_memory_group *g = &m->group[i];
         uint32_t *slot = &table_of(m, g, seq)[len / HN_PAGE];
-        if (g->pool.refs[*slot] > 1 && !replace(m, &g->pool, slot, i, seq, false) && g->pool.refs[*slot] > 1)
+        if (g->pool.refs[*slot] > 1 && !replace(m, &g->pool, slot, i, seq, false) && !own_without_tree(m, i, *slot))
             return fail_full(m, seq, n_pos, err);
     }
     uint32_t *block = &m->state_block[seq];
     if (needs_block(m, *block, keep_state) &&
         !replace(m, &m->states, block, -1, seq, keep_state && *block != HN_NO_BLOCK) &&
-        needs_block(m, *block, keep_state)) /* still: the tree may have let go of it */
+        (keep_state || *block == HN_NO_BLOCK || !own_without_tree(m, -1, *block)))
         return fail_full(m, seq, n_pos, err);
+    return HONE_OK;
+}
+
+hone_status hn_memory_slide(hn_seq_memory *m, int32_t seq, int32_t before, int32_t from, int32_t to, hone_error *err)
+{
+    for (int32_t i = 0; i < m->n_group; i++) {
+        hn_memory_group *g = &m->group[i];
+        uint32_t *t = table_of(m, g, seq);
+        if (!g->window) continue;
+        for (int64_t k = hn_pages_of(before); k < hn_memory_first(g, from); k++) {
+            drop_slot(m, &g->pool, &t[k]);
+            t[k] = HN_NO_BLOCK;
+        }
+        for (int64_t k = hn_pages_of(from); k < hn_pages_of(to); k++)
+            if (t[k] == HN_NO_BLOCK && !take(m, &g->pool, &t[k])) return fail_full(m, seq, to, err);
+    }
     return HONE_OK;
 }
 
@@ -537,7 +572,7 @@ void hn_memory_commit(hn_seq_memory *m)
         for (int32_t k = 0; k < m->n_group; k++) {
             hn_memory_group *g = &m->group[k];
             for (; g->first[seq] < hn_memory_first(g, m->length[seq]); g->first[seq]++)
-                drop(m, &g->pool, table_of(m, g, seq)[g->first[seq]]);
+                drop_slot(m, &g->pool, &table_of(m, g, seq)[g->first[seq]]);
         }
     }
     m->n_call = m->n_replaced = 0;
@@ -645,10 +680,59 @@ static uint64_t bytes_alone(const hn_seq_memory *m, int32_t seq)
     return n;
 }
 
+/* Counts all that a sequence, its checkpoints and the tree hold once more (by 1) or less (by -1). */
+static void count_holders(hn_seq_memory *m, int32_t seq, int by)
+{
+    for (int32_t i = 0; i < m->n_group; i++) {
+        hn_memory_group *g = &m->group[i];
+        for (int64_t k = g->first[seq]; k < hn_pages_of(m->length[seq]); k++)
+            g->pool.refs[table_of(m, g, seq)[k]] += (uint32_t)by;
+        for (int32_t c = 0; g->window && c < m->p.n_checkpoint; c++) {
+            const hn_checkpoint *at = &m->checkpoint[c];
+            int64_t n = at->seq == seq ? hn_pages_of(at->pos) - hn_memory_first(g, at->pos) : 0;
+            for (int64_t k = 0; k < n; k++) g->pool.refs[at->tail[g->tail + k]] += (uint32_t)by;
+        }
+        for (const hn_prefix *p = m->tree->oldest; p; p = p->newer)
+            if (p->page[i] != HN_NO_BLOCK) g->pool.refs[p->page[i]] += (uint32_t)by;
+    }
+    if (m->state_block[seq] != HN_NO_BLOCK) m->states.refs[m->state_block[seq]] += (uint32_t)by;
+    for (int32_t c = 0; m->state_floats && c < m->p.n_checkpoint; c++)
+        if (m->checkpoint[c].seq == seq) m->states.refs[m->checkpoint[c].state] += (uint32_t)by;
+    for (const hn_prefix *p = m->tree->oldest; p; p = p->newer)
+        if (p->state != HN_NO_BLOCK) m->states.refs[p->state] += (uint32_t)by;
+}
+
+static uint64_t bytes_in_use(const hn_page_pool *p)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < p->fresh; i++) n += p->refs[i] ? p->bytes : 0;
+    return n;
+}
+
+/* Bytes that would be in use if neither the sequence nor the tree held anything. */
+static uint64_t bytes_of_others(hn_seq_memory *m, int32_t seq)
+{
+    count_holders(m, seq, -1);
+    uint64_t n = bytes_in_use(&m->states);
+    for (int32_t i = 0; i < m->n_group; i++) n += bytes_in_use(&m->group[i].pool);
+    count_holders(m, seq, 1);
+    return n;
+}
+
+/* take, for whose bytes there is room without the tree: two of its places may hold one page, which forgetting what
+ * nobody else holds never finds. */
+static bool take_over(hn_seq_memory *m, hn_page_pool *p, uint32_t *number)
+{
+    if (take(m, p, number)) return true;
+    hn_prefix_drop_all(m);
+    return take(m, p, number);
+}
+
 hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err)
 {
-    while (m->used - bytes_alone(m, seq) + hn_memory_bytes_at(m, n_pos) > m->p.budget)
-        if (!hn_prefix_evict(m)) return fail_full(m, seq, n_pos, err);
+    uint64_t need = hn_memory_bytes_at(m, n_pos);
+    if (m->used - bytes_alone(m, seq) + need > m->p.budget && bytes_of_others(m, seq) + need > m->p.budget)
+        return fail_full(m, seq, n_pos, err);
     hn_memory_drop_checkpoints(m, seq, -1);
     hn_memory_empty(m, seq);
     bool ok = true;
@@ -656,9 +740,9 @@ hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const 
         hn_memory_group *g = &m->group[i];
         g->first[seq] = hn_memory_first(g, n_pos);
         for (int64_t k = g->first[seq]; k < hn_pages_of(n_pos); k++)
-            ok = ok && take(m, &g->pool, &table_of(m, g, seq)[k]);
+            ok = ok && take_over(m, &g->pool, &table_of(m, g, seq)[k]);
     }
-    if (m->state_floats && n_pos) ok = ok && take(m, &m->states, &m->state_block[seq]);
+    if (m->state_floats && n_pos) ok = ok && take_over(m, &m->states, &m->state_block[seq]);
     (void)ok; /* a pool has pages for every sequence at its longest, or as many as the budget */
     m->held[seq] = m->length[seq] = n_pos;
     m->n_ids[seq] = ids ? n_pos : 0;

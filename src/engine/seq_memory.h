@@ -115,8 +115,13 @@ hn_state hn_memory_state(const hn_seq_memory *m, int32_t il, int64_t n_embd);
 /* ---- a call: extend its sequences, then commit or undo -------------------------------------------- */
 
 /* Positions [length, n_pos) of a sequence may be written, by nobody else; keep_state: undo brings its state back even
- * where nobody else holds it. HONE_E_NOMEM: the budget or the system refuses; then undo. Once a call for each. */
-hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool keep_state, hone_error *err);
+ * where nobody else holds it; slides: windowed groups get no pages for them, hn_memory_slide does that piece by piece.
+ * HONE_E_NOMEM: the budget or the system refuses; then undo. Once a call for each. */
+hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool slides, bool keep_state,
+                             hone_error *err);
+/* Positions [from, to) of a call that began at position `before` come next: of the call's own pages those that its
+ * windows have left behind go, and the new ones come. HONE_E_NOMEM: less may fit; else undo. */
+hone_status hn_memory_slide(hn_seq_memory *m, int32_t seq, int32_t before, int32_t from, int32_t to, hone_error *err);
 static inline int32_t *hn_memory_ids(const hn_seq_memory *m, int32_t seq)
 {
     return m->ids + (size_t)seq * (size_t)m->p.n_ctx;

@@ -321,12 +321,12 @@ static bool may_stop(const hone_session *s, int32_t n_call)
     return !s->mem->state_floats || (s->abort_fn && n_call > FEW_TOKENS);
 }
 
-/* hn_memory_extend, of which a profile hears as of an operation: what others hold too is copied before it is written. */
-static hone_status extend_one(hone_session *s, int32_t seq, int32_t n_pos, bool may_abort, hone_error *err)
+/* hn_memory_extend, of which a profile hears as of an operation: it may copy what others hold too. */
+static hone_status extend_one(hone_session *s, int32_t seq, int32_t n_pos, bool slides, bool may_abort, hone_error *err)
 {
-    if (!s->profile_fn) return hn_memory_extend(s->mem, seq, n_pos, may_abort, err);
+    if (!s->profile_fn) return hn_memory_extend(s->mem, seq, n_pos, slides, may_abort, err);
     uint64_t bytes = s->mem->copied_bytes, start = hn_profile_now();
-    hone_status st = hn_memory_extend(s->mem, seq, n_pos, may_abort, err);
+    hone_status st = hn_memory_extend(s->mem, seq, n_pos, slides, may_abort, err);
     bytes = s->mem->copied_bytes - bytes;
     if (bytes) hn_session_tell_copy(s, n_pos - s->mem->length[seq], bytes, start);
     return st;
@@ -337,7 +337,7 @@ static hone_status extend(hone_session *s, bool may_abort, hone_error *err)
 {
     hone_status st = HONE_OK;
     for (int32_t i = 0; st == HONE_OK && i < s->n_seq; i++)
-        if (s->next[i] > s->mem->length[i]) st = extend_one(s, i, s->next[i], may_abort, err);
+        if (s->next[i] > s->mem->length[i]) st = extend_one(s, i, s->next[i], false, may_abort, err);
     if (st != HONE_OK) hn_memory_undo(s->mem, false);
     return st;
 }
@@ -448,18 +448,29 @@ hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hon
     return st;
 }
 
+/* Pages of windows for the next *n of a call's tokens, whose first position is `from`; fewer where memory is short: a
+ * page's worth needs what a session of that length is counted with. */
+static hone_status slide(hone_session *s, int32_t seq, int32_t before, int32_t from, int32_t *n, hone_error *err)
+{
+    hone_status st;
+    while ((st = hn_memory_slide(s->mem, seq, before, from, from + *n, err)) == HONE_E_NOMEM && *n > HN_PAGE)
+        *n = *n / 2 > HN_PAGE ? *n / 2 : HN_PAGE;
+    return st;
+}
+
 /* Appends checked ids to a sequence in chunks; logits of the last to s->logits. */
 static hone_status append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n_tok, hone_error *err)
 {
     int32_t len = s->mem->length[seq];
     bool may_abort = may_stop(s, n_tok);
-    hone_status st = extend_one(s, seq, len + n_tok, may_abort, err);
+    hone_status st = extend_one(s, seq, len + n_tok, true, may_abort, err);
     if (st != HONE_OK) {
         hn_memory_undo(s->mem, false);
         return st;
     }
     for (int32_t at = 0; at < n_tok && st == HONE_OK;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk;
+        if ((st = slide(s, seq, len, len + at, &n, err)) != HONE_OK) break;
         for (int32_t i = 0; i < n; i++)
             s->prompt[i] =
                 (hone_token){ .id = ids[at + i], .pos = len + at + i, .seq = seq, .want_logits = at + i == n_tok - 1 };

@@ -86,6 +86,7 @@ static int32_t heads_of_keys(const hone_model *m, int32_t il)
     const hn_hparams *hp = &m->hp;
     const hn_gguf_tensor *k = in_layer(m, il, "attn_k.weight"), *all = in_layer(m, il, FUSED);
     if (hp->is->latent) return 1;
+    if (!hp->head_dim) return 0;
     uint64_t d = (uint64_t)hp->head_dim, n = k ? k->ne[1] / d : 0;
     bool gated = kinds_of(m->arch) & HN_PLAN_BIT(HN_MIXER_GDN);
     uint64_t queries = (uint64_t)hp->n_head * (gated ? 2 : 1);
@@ -120,6 +121,11 @@ static hone_status recurs_by_tensors(hone_model *m, const bool *said, hone_error
         if (told && is == none && !ff[il]) ff[il] = width_of_up(m, il);
         hp->n_ff = ff[il] > hp->n_ff ? ff[il] : hp->n_ff;
         recurs[il] = told ? !attends : said ? said[il] : kv[il] == 0;
+        if (!recurs[il] && !hp->is->latent && (hp->n_head < 1 || kv[il] < 1))
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: layer %d attends, with %d heads and %d of keys; expected at least one of each "
+                           "(%s.attention.head_count, attention.head_count_kv)",
+                           m->path, (int)il, hp->n_head, (int)kv[il], m->arch->name);
         if (kv[il] && hp->n_head % kv[il])
             return HN_FAIL(err, HONE_E_FORMAT,
                            "%s: blk.%d.attn_k.weight makes %d heads of keys, expected a divisor of "
@@ -195,6 +201,14 @@ static hone_status kimi_hparams(hone_model *m, hone_error *err)
 
 /* ---- plans ------------------------------------------------------------------------------------------------ */
 
+static void recur(hn_layer_plan *out, hn_mixer recurrent)
+{
+    out->mixer = recurrent;
+    out->rope = -1;
+    out->window = 0;
+    out->out_gate = false;
+}
+
 /* As a transformer's, but where the layer recurs. */
 static void hybrid_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il, hn_mixer recurrent)
 {
@@ -203,16 +217,18 @@ static void hybrid_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il, hn
         out->n_head_kv = hp->kv_of[il];
         out->n_ff = hp->ff_of[il];
     }
-    if (!hp->recurs || !hp->recurs[il]) return;
-    out->mixer = recurrent;
-    out->rope = -1;
-    out->window = 0;
-    out->out_gate = false;
+    if (hp->recurs && hp->recurs[il]) recur(out, recurrent);
 }
 
 static void mamba2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     hybrid_plan(out, hp, il, HN_MIXER_MAMBA2);
+}
+/* There are no others, whatever head counts the file has. */
+static void mamba2_alone_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    mamba2_plan(out, hp, il);
+    recur(out, HN_MIXER_MAMBA2);
 }
 static void lfm2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { hybrid_plan(out, hp, il, HN_MIXER_CONV); }
 static void falcon_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
@@ -307,7 +323,7 @@ static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 /* ---- Mamba-2 ------------------------------------------------------------------------------------------------- */
 
 static const hn_slot mamba2_layer[] = { ATTN_NORM, MAMBA2(HN_NEEDED), { 0 } };
-const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, mamba2_plan, hn_plain_outer,
+const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, mamba2_alone_plan, hn_plain_outer,
                                           mamba2_layer, .neox = true, .reads = HN_READS_LAYERS, .ffn = HN_FFN_NONE);
 
 /* the norm's name has no suffix */

@@ -37,12 +37,13 @@ static const struct {
 hone_status hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err)
 {
     const hn_backend_ops *op = f->be->op;
+    const int32_t last = m->n_filling > 0 ? m->n_filling - 1 : 0; /* the last one that needs all rows */
     bool on = true;
     op->step_begin(f->be, f->step);
     hn_forward_start(f);
     hn_forward_begin(m, f);
     for (int32_t il = 0; il < m->hp.n_layer && (on = op->layer(f->be, il)); il++) {
-        if (il == m->n_filling - 1 && f->step->n_want < f->step->n_tok) f->give = HN_WANTED;
+        if (il == last && f->step->n_want < f->step->n_tok) f->give = HN_WANTED;
         hn_mixer_forward(m, f, il);
         hn_ffn_forward(m, f, il);
     }

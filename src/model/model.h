@@ -30,7 +30,7 @@ struct hone_model {
     hn_weight ple_embd, ple_model_proj;
     const float *ple_norm;
     hn_weight altup_proj[HN_MAX_STREAM - 1], altup_unembd[HN_MAX_STREAM - 1]; /* [n_embd, n_embd] each, or absent */
-    int32_t n_filling;        /* the layers after so many keep nothing of a sequence */
+    int32_t n_filling;        /* the layers after so many look at no other row, and keep nothing of a sequence */
     const hn_weight **weight; /* [n_weight] by id */
     int32_t n_weight;
     uint8_t *bound;                    /* [tensors] the kind of field that took it */

@@ -164,7 +164,8 @@ static hone_status long_table(hone_model *m, float base, double scale, bool yarn
     if ((st = hn_first_context(m, &hp->n_ctx_long, err)) != HONE_OK) return st;
     hp->rope[HN_ROPE_LONG].n_rot = hp->n_rot;
     hp->rope[HN_ROPE_LONG].mscale = hp->rope[HN_ROPE_ALL].mscale;
-    return make_table(m, &hp->rope[HN_ROPE_LONG], base, m->rope_factors_long, scale, err);
+    if ((st = make_table(m, &hp->rope[HN_ROPE_LONG], base, m->rope_factors_long, scale, err)) != HONE_OK) return st;
+    return check_angles(m, hp->rope[HN_ROPE_LONG].freq, err);
 }
 
 /* How much of the heads of windowed layers turns: as much as of the others, but where their key says otherwise. */

@@ -273,15 +273,32 @@ static int32_t kept_of(uint64_t scope, const int32_t *id, int32_t n)
     return most;
 }
 
+/* What compute does, a few positions at a time, before which the windows go on. False: there is no memory for them. */
+static bool compute_sliding(int32_t seq, int32_t to)
+{
+    hone_error err = { 0 };
+    for (int32_t at = len[seq], next; at < to; at = next) {
+        next = at + 1 + (int32_t)draw(80);
+        if (next > to) next = to;
+        hone_status st = hn_memory_slide(mem, seq, len[seq], at, next, &err);
+        if (st != HONE_OK) {
+            assert_int_equal(st, HONE_E_NOMEM);
+            return false;
+        }
+        compute(seq, ids[seq], at, next);
+    }
+    return true;
+}
+
 static void grow(int32_t seq)
 {
     int32_t n = 1 + (int32_t)draw(draw(4) ? 30 : 200), to = len[seq] + n;
     uint64_t before = theirs(), held, alone;
-    bool copy = draw(2), fails = draw(6) == 0;
+    bool copy = draw(2), fails = draw(6) == 0, slides = draw(2);
     if (to > N_CTX) return;
     for (int32_t i = len[seq]; i < to; i++) ids[seq][i] = (int32_t)draw(N_IDS);
     hone_error err = { 0 };
-    hone_status st = hn_memory_extend(mem, seq, to, copy, &err);
+    hone_status st = hn_memory_extend(mem, seq, to, slides, copy, &err);
     if (st != HONE_OK) {
         assert_int_equal(st, HONE_E_NOMEM);
         assert_non_null(strstr(err.message, "cache_budget"));
@@ -292,7 +309,9 @@ static void grow(int32_t seq)
         n_refused++;
         return;
     }
-    compute(seq, ids[seq], len[seq], fails ? len[seq] + (int32_t)draw((uint32_t)n + 1) : to);
+    int32_t until = fails ? len[seq] + (int32_t)draw((uint32_t)n + 1) : to;
+    if (!slides) compute(seq, ids[seq], len[seq], until);
+    else if (!compute_sliding(seq, until)) fails = true;
     if (fails) { /* something went wrong in the middle */
         hn_memory_undo(mem, true);
         if (copy || !mem->state_floats) {
@@ -318,7 +337,7 @@ static void fail_both(int32_t a, int32_t b)
         if (to[i] > N_CTX) return;
     }
     uint64_t before = theirs();
-    for (int i = 0; i < 2 && st == HONE_OK; i++) st = hn_memory_extend(mem, seq[i], to[i], keep, NULL);
+    for (int i = 0; i < 2 && st == HONE_OK; i++) st = hn_memory_extend(mem, seq[i], to[i], false, keep, NULL);
     ran = ran && st == HONE_OK;
     for (int i = 0; i < 2 && ran; i++) {
         int32_t more[N_CTX];
@@ -472,7 +491,7 @@ static void windows_drop_pages(void **state)
     assert_int_equal(hn_memory_new(&mem, &far_backend, &p, NULL), HONE_OK);
     size_t page = mem->group[0].pool.bytes;
     for (int32_t n = 10; n <= 640; n += 10) {
-        assert_int_equal(hn_memory_extend(mem, 0, n, false, NULL), HONE_OK);
+        assert_int_equal(hn_memory_extend(mem, 0, n, false, false, NULL), HONE_OK);
         compute(0, ids[0], len[0], n);
         mem->length[0] = len[0] = n;
         hn_memory_commit(mem);
@@ -731,7 +750,7 @@ static void large_sessions_open(void **state)
     assert_int_equal(hn_memory_new(&mem, &far_backend, &p, NULL), HONE_OK);
     print_message("16 sequences of 32768 positions: opened in %.3f ms of CPU time\n", 1e3 * thread_seconds() - ms);
     assert_int_equal(mem->used, 0);
-    assert_int_equal(hn_memory_extend(mem, 3, 8192, false, NULL), HONE_OK);
+    assert_int_equal(hn_memory_extend(mem, 3, 8192, false, false, NULL), HONE_OK);
     mem->length[3] = 8192;
     hn_memory_commit(mem);
     assert_int_equal(mem->used, (uint64_t)1 << 30);
@@ -744,7 +763,7 @@ static void large_sessions_open(void **state)
     hone_error err = { 0 };
     int32_t full = 0;
     for (int32_t seq = 0; seq < 16 && !full; seq++)
-        if (hn_memory_extend(mem, seq, 32768, false, &err) != HONE_OK) full = seq;
+        if (hn_memory_extend(mem, seq, 32768, false, false, &err) != HONE_OK) full = seq;
     assert_int_equal(full, 4); /* 4 GiB each */
     assert_non_null(strstr(err.message, "16384.0 MiB"));
     hn_memory_undo(mem, false);

@@ -450,6 +450,95 @@ static void biases_are_added(void **state)
     }
 }
 
+/* ---- layers that keep nothing ----------------------------------------------------------------------------- */
+
+/* Layers a and b change places, b −1: a goes. */
+static void move_layers(vector *v, int a, int b)
+{
+    json_t *ts = json_object_get(v->j, "tensors");
+    for (size_t i = json_array_size(ts); i-- > 0;) {
+        json_t *t = json_array_get(ts, i);
+        char name[96];
+        int il;
+        const char *old = json_string_value(json_array_get(t, 0));
+        if (sscanf(old, "blk.%d.", &il) != 1 || (il != a && il != b)) continue;
+        if (b < 0) {
+            json_array_remove(ts, i);
+            continue;
+        }
+        snprintf(name, sizeof name, "blk.%d%s", il == a ? b : a, strchr(old + 4, '.'));
+        json_array_set_new(t, 0, json_string(name));
+    }
+}
+
+/* One tap keeps nothing of what came before; still such a layer runs over all rows, and gives the last alone. */
+static void one_tap(void **state)
+{
+    for (int k = 0; k < 2; k++) {
+        vector v = load("lfm2.json"); /* a convolution, then attention */
+        json_t *ts = json_object_get(v.j, "tensors");
+        float all[ROWS];
+        const float *last;
+        hone_error err = { 0 };
+        size_t i;
+        json_t *t;
+        json_array_foreach(ts, i, t)
+        {
+            if (ends(json_string_value(json_array_get(t, 0)), "shortconv.conv.weight"))
+                json_array_set_new(json_array_get(t, 1), 0, json_integer(1));
+        }
+        set_key(&v, "shortconv.l_cache", "UINT32", json_integer(1));
+        set_key(&v, "attention.head_count_kv", "ARRAY:INT32", k ? json_pack("[i,i]", 2, 0) : json_pack("[i]", 0));
+        move_layers(&v, k ? 0 : 1, k ? 1 : -1);
+        if (!k) set_key(&v, "block_count", "UINT32", json_integer(1));
+        answer(&v, v.n, all);
+        hone_model *m = opened(&v);
+        hone_context *c = tm_context(NULL, 1);
+        hone_session *s = tm_session(c, m, PAGE, 1, v.n, HONE_CACHE_F32);
+        assert_int_equal(hone_append(s, 0, v.tok, v.n, &last, &err), HONE_OK);
+        assert_memory_equal(last, all + (v.n - 1) * v.n_vocab, (size_t)v.n_vocab * sizeof *last);
+        hone_session_free(s);
+        hone_context_free(c);
+        hone_model_close(m);
+        json_decref(v.j);
+    }
+}
+
+/* Layers whose tensors attend need heads, whatever the file says. */
+static void no_heads(void **state)
+{
+    vector v = load("lfm2.json");
+    set_key(&v, "attention.head_count", "UINT32", json_integer(0));
+    set_key(&v, "attention.head_count_kv", "UINT32", json_integer(0));
+    refused(&v, "head");
+    json_decref(v.j);
+    v = load("lfm2.json");
+    json_t *ts = json_object_get(v.j, "tensors"); /* rows of queries alone in the matrix of all */
+    json_array_append_new(ts, json_pack("[s,[i,i],f,f]", "blk.1.attn_qkv.weight", 32, 32, 0.25, 0.0));
+    for (size_t i = json_array_size(ts); i-- > 0;) {
+        const char *name = json_string_value(json_array_get(json_array_get(ts, i), 0));
+        if (!strcmp(name, "blk.1.attn_q.weight") || !strcmp(name, "blk.1.attn_k.weight") ||
+            !strcmp(name, "blk.1.attn_v.weight"))
+            json_array_remove(ts, i);
+    }
+    set_key(&v, "attention.head_count_kv", "UINT32", json_integer(0));
+    refused(&v, "layer 1 attends, with 4 heads and 0 of keys");
+    json_decref(v.j);
+}
+
+/* Mamba-2 has no other layers. */
+static void mamba2_never_attends(void **state)
+{
+    vector v = load("mamba2.json");
+    float absent[ROWS], said[ROWS];
+    answer(&v, v.n, absent);
+    set_key(&v, "attention.head_count", "UINT32", json_integer(1));
+    set_key(&v, "attention.head_count_kv", "UINT32", json_integer(1));
+    answer(&v, v.n, said);
+    assert_memory_equal(absent, said, sizeof said);
+    json_decref(v.j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +556,9 @@ int main(void)
         cmocka_unit_test(gating_by_files_numbers),
         cmocka_unit_test(weights_that_are_never_normed),
         cmocka_unit_test(biases_are_added),
+        cmocka_unit_test(one_tap),
+        cmocka_unit_test(no_heads),
+        cmocka_unit_test(mamba2_never_attends),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

@@ -218,6 +218,97 @@ static void room_for_more(void **state)
     hone_model_close(m);
 }
 
+/* A sequence that goes back to a copy of itself needs what it holds, and what is kept of it, no more. */
+static void gives_way_to_a_restore(void **state)
+{
+    hone_model *m = model_of(tm_new(tm_llama));
+    hone_session *s = session_of(m, 1, 0, 0);
+    hone_snapshot *copy;
+    float want[16], got[16];
+    tm_run(s, 0, ids, 200, NULL);
+    must(hone_seq_snapshot(s, 0, &copy, NULL));
+    must(hone_seq_keep(s, 0, NULL));
+    must(hone_seq_restore(s, 0, copy, NULL));
+    tm_run(s, 0, ids + 200, 1, got);
+    must(hone_seq_truncate(s, 0, 0, NULL));
+    tm_run(s, 0, ids, 200, NULL);
+    tm_run(s, 0, ids + 200, 1, want);
+    assert_memory_equal(got, want, sizeof got);
+    hone_snapshot_free(copy);
+    hone_session_free(s);
+    hone_model_close(m);
+}
+
+/* A place that was kept has the state that the sequence goes on with: it is forgotten before a copy would lack
+ * memory. */
+static void gives_way_to_one_more(void **state)
+{
+    static const rw_shape seven = R7(32, 8, 48, 16, 3, 4, 8, 4, 12);
+    hone_model *m = model_of(rw_new(&seven));
+    hone_session *roomy = session_of(m, 1, 0, 0), *s;
+    hone_session_memory use;
+    hone_prefix_info info;
+    float want[16], got[16];
+    tm_run(roomy, 0, ids, 100, NULL);
+    hone_session_get_memory(roomy, &use);
+    s = session_of(m, 1, 2, use.cache_used_bytes);
+    tm_run(s, 0, ids, 100, NULL);
+    must(hone_seq_keep(s, 0, NULL));
+    tm_run(s, 0, ids + 100, 1, got);
+    tm_run(roomy, 0, ids + 100, 1, want);
+    assert_memory_equal(got, want, sizeof got);
+    hone_session_prefix_info(s, &info);
+    assert_int_equal(info.n_evicted, 1);
+    hone_session_free(s), hone_session_free(roomy);
+    hone_model_close(m);
+}
+
+/* A call of a whole prompt needs of windows what they hold, and not a page for each of its positions. */
+static void windows_within_a_call(void **state)
+{
+    hone_model *m = model_of(tm_new(tm_gemma3));
+    hone_session *roomy = session_of(m, 1, 0, 0), *s;
+    hone_session_memory use;
+    hone_sequence_cost cost;
+    hone_error err = { 0 };
+    const float *got, *want;
+    must(hone_model_sequence_cost(m, CTX, HONE_CACHE_F16, &cost, NULL));
+    s = session_of(m, 1, 0, cost.bytes);
+    must(hone_append(roomy, 0, ids, N - 1, &want, NULL));
+    if (hone_append(s, 0, ids, N - 1, &got, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_memory_equal(got, want, 16 * sizeof *got);
+    must(hone_append(roomy, 0, ids + N - 1, 1, &want, NULL));
+    must(hone_append(s, 0, ids + N - 1, 1, &got, NULL));
+    assert_memory_equal(got, want, 16 * sizeof *got);
+    must(hone_seq_truncate(s, 0, 0, NULL));
+    must(hone_append(s, 0, ids, N, &got, NULL)); /* all of it came back */
+    assert_memory_equal(got, want, 16 * sizeof *got);
+    hone_session_get_memory(s, &use);
+    assert_true(use.cache_used_bytes < use.cache_budget_bytes);
+    hone_session_free(s), hone_session_free(roomy);
+    hone_model_close(m);
+}
+
+/* What a sequence matched by the tree goes on with may be other ids: a checkpoint behind that place is of the old. */
+static void checkpoints_behind_a_match(void **state)
+{
+    static const rw_shape seven = R7(32, 8, 48, 16, 3, 4, 8, 4, 12);
+    hone_model *m = model_of(rw_new(&seven));
+    hone_session *s = session_of(m, 1, 2, 0);
+    int32_t kept;
+    tm_run(s, 0, ids, 128, NULL);
+    must(hone_seq_keep(s, 0, NULL));
+    tm_run(s, 0, ids + 128, 72, NULL);
+    must(hone_seq_checkpoint(s, 0, NULL));
+    must(hone_seq_match(s, 0, ids, 200, &kept, NULL));
+    assert_int_equal(kept, 128);
+    tm_run(s, 0, ids, 80, NULL); /* others than stood there */
+    assert_int_equal(hone_seq_truncate(s, 0, 200, NULL), HONE_E_UNSUPPORTED);
+    assert_int_equal(hone_seq_length(s, 0), 208);
+    hone_session_free(s);
+    hone_model_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +316,10 @@ int main(void)
         cmocka_unit_test(places),
         cmocka_unit_test(gives_way),
         cmocka_unit_test(room_for_more),
+        cmocka_unit_test(gives_way_to_a_restore),
+        cmocka_unit_test(gives_way_to_one_more),
+        cmocka_unit_test(checkpoints_behind_a_match),
+        cmocka_unit_test(windows_within_a_call),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
