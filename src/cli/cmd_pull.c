@@ -148,8 +148,14 @@ static int print_text(const hn_pulled *p)
     hn_out_printf("\n%s\n", p->path);
     if (p->checkpoint) {
         const char *slash = strrchr(p->name.repo, '/');
-        hn_out_printf("a checkpoint; this makes a model of it:\n  hone convert %s -o %s.gguf\n", word_of(word, p->path),
-                      slash ? slash + 1 : p->name.repo);
+        bool adapter = false;
+        for (size_t i = 0; i < p->n; i++) {
+            const char *base = strrchr(p->file[i].path, '/');
+            adapter |= strcmp(base ? base + 1 : p->file[i].path, "adapter_config.json") == 0;
+        }
+        hn_out_printf("%s; this makes a %s of it:\n  hone convert %s%s -o %s.gguf\n",
+                      adapter ? "an adapter" : "a checkpoint", adapter ? "file" : "model", word_of(word, p->path),
+                      adapter ? " --base BASE.gguf" : "", slash ? slash + 1 : p->name.repo);
     } else if (hn_ends_with_gguf(p->path) ? !hn_gguf_is_side(p->path) : p->name.kind == HN_NAME_OLLAMA) {
         hn_out_printf("run it:  hone chat -m %s\n", word_of(word, shown));
     }

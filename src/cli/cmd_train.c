@@ -287,6 +287,10 @@ static int read_params(hn_train_job *j)
     if (rc || (rc = read_early_stop(j))) return rc;
     if (hn_opts_given(o, "stop-after") && !hn_opts_u64(o, "stop-after"))
         return hn_cli_usage(cli, "--stop-after 0: expected at least 1");
+    if (hn_opts_given(o, "min-lr") && p->schedule == HONE_TRAIN_CONSTANT)
+        return hn_cli_usage(cli,
+                            "--min-lr changes nothing with --schedule constant; expected another schedule, or none "
+                            "of it");
     if (hn_opts_given(o, "steps") && !p->steps) return hn_cli_usage(cli, "--steps 0: expected at least 1");
     if (!hn_opts_count(o, "data")) return hn_cli_usage(cli, "no data; expected --data FILE");
     bool validated = p->val_share > 0 || hn_opts_count(o, "val-data");

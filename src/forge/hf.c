@@ -144,8 +144,7 @@ hone_status hn_hf_truth(hn_hf *f, const char *names, bool absent, bool *out, hon
                    names, shown(value, v));
 }
 
-/* What the user wants ignored: HONE_IGNORE_KEYS, as of files. */
-static bool is_listed(const char *key)
+bool hn_hf_ignored(const char *key)
 {
     const char *p = getenv("HONE_IGNORE_KEYS");
     for (; p && *p; p += *p == ',') {
@@ -165,7 +164,7 @@ static hone_status check_members(const hn_hf *f, hone_error *err)
     size_t i = 0;
     json_object_foreach((json_t *)(uintptr_t)f->config, k, v)
     {
-        if (f->read[i++] || json_is_null(v) || hn_hf_is_word(idle, k, strlen(k)) || is_listed(k)) continue;
+        if (f->read[i++] || json_is_null(v) || hn_hf_is_word(idle, k, strlen(k)) || hn_hf_ignored(k)) continue;
         if (f->of->idle && hn_hf_is_word(f->of->idle, k, strlen(k))) continue;
         return HN_FAIL(
             err, HONE_E_UNSUPPORTED,

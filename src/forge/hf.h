@@ -178,6 +178,8 @@ hone_status hn_hf_whole(hn_hf *f, const char *names, int64_t absent, int64_t *ou
 hone_status hn_hf_truth(hn_hf *f, const char *names, bool absent, bool *out, hone_error *err);
 /* HONE_E_UNSUPPORTED: a member that asks for what hone does not do. */
 hone_status hn_hf_refuse(const hn_hf *f, const char *name, const json_t *v, const char *expected, hone_error *err);
+/* Does the user want a member ignored, by HONE_IGNORE_KEYS, as keys of files are? */
+bool hn_hf_ignored(const char *key);
 /* Is w one of "a|b"? */
 bool hn_hf_is_word(const char *words, const char *w, size_t n);
 

@@ -65,8 +65,11 @@ static hone_status check_members(const hn_hf *f, const json_t *o, const char *al
     json_object_foreach((json_t *)(uintptr_t)o, k, v)
     {
         size_t n = strlen(k);
-        if (json_is_null(v) || hn_hf_is_word(known, k, n) || hn_hf_is_word(also, k, n)) continue;
-        return hn_hf_refuse(f, k, v, "only members that rope_scaling has for its type", err);
+        if (json_is_null(v) || hn_hf_is_word(known, k, n) || hn_hf_is_word(also, k, n) || hn_hf_ignored(k)) continue;
+        char expected[160];
+        snprintf(expected, sizeof expected,
+                 "only members that rope_scaling has for its type (HONE_IGNORE_KEYS=%.40s converts without it)", k);
+        return hn_hf_refuse(f, k, v, expected, err);
     }
     return HONE_OK;
 }
@@ -143,9 +146,14 @@ static hone_status put_yarn(hn_hf *f, const rope *r, hone_error *err)
     hone_status st;
     TRY(check_members(
         f, r->all,
-        "attention_factor beta_fast beta_slow mscale mscale_all_dim truncate llama_4_scaling_beta apply_yarn_scaling "
-        "finetuned",
+        "attention_factor attn_factor beta_fast beta_slow mscale mscale_all_dim truncate llama_4_scaling_beta "
+        "apply_yarn_scaling finetuned",
         err));
+    if (json_is_number(json_object_get(r->all, "attn_factor"))) /* DeepSeek-R1-0528-Qwen3-8B */
+        hn_convert_note(f->a,
+                        "%s: attn_factor = %g is not used: transformers knows attention_factor alone, and takes its "
+                        "usual one",
+                        f->path, json_number_value(json_object_get(r->all, "attn_factor")));
     if (json_is_false(t) && strcmp(f->of->arch, "gpt-oss")) return hn_hf_refuse(f, "truncate", t, "true", err);
     if (json_is_false(t))
         hn_convert_note(f->a, "%s: truncate is false; hone, as llama.cpp, begins and ends yarn's ramp at whole pairs",

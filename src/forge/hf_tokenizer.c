@@ -160,6 +160,12 @@ static hone_status pad(hn_hf_words *w, hone_error *err)
         missing += id < w->n;
         TRY(hn_hf_words_set(w, id, (hone_str){ p, len }, HN_HF_UNUSED, w->form == HN_HF_SPM ? -1000.0f : 0.0f, err));
     }
+    if (w->beyond.ptr)
+        hn_hf_words_note(w,
+                         "%s: added tokens behind the %llu rows of the embedding are left out; the first is \"%s\", id "
+                         "%llu",
+                         w->t->folder, (unsigned long long)n, HN_ESC(w->beyond.ptr, w->beyond.len),
+                         (unsigned long long)w->beyond_id);
     if (missing)
         hn_hf_words_note(w, "%s: %llu ids have no token; they are named [PADn] and unused", w->path,
                          (unsigned long long)missing);
@@ -277,12 +283,15 @@ static const struct {
 };
 
 /* What ends a turn, besides eos: of the ids that the folder lists the one with a known name, then the next. */
-static hone_status put_ends(hn_gguf_writer *out, const hn_hf_words *w, const about *a, int32_t eos, hone_error *err)
+/* also: another id that ends a text; −1: none */
+static hone_status put_ends(hn_gguf_writer *out, const hn_hf_words *w, const about *a, int32_t eos, int32_t also,
+                            hone_error *err)
 {
     int32_t ids[MAX_EOS], eot = -1, eom = -1;
     size_t n = 0;
     hone_status st;
     if (eos >= 0) ids[n++] = eos;
+    if (also >= 0 && also != eos) ids[n++] = also;
     TRY(add_eos(w, w->t->config, ids, &n, err));
     TRY(add_eos(w, json_object_get(w->t->config, "text_config"), ids, &n, err));
     TRY(add_eos(w, a->generation, ids, &n, err));
@@ -475,23 +484,40 @@ hone_status hn_hf_tokenizer_types(hn_gguf_writer *out, const json_t *config, hon
     return hn_gguf_put_u32(out, "tokenizer.ggml.token_type_count", (uint32_t)json_integer_value(n), err);
 }
 
+/* What is put around a text is what the tokenizer's template names, which need not be the tokens that the config calls
+ * bos and eos: Qwen3-Embedding ends texts with <|endoftext|>, and its eos_token is <|im_end|>. GGUF has one key.
+ * Returns what was eos before, −1: it stays. */
+static int32_t take_template(const hn_hf_words *w, int32_t id[N_SPECIAL], bool bos, bool eos)
+{
+    int32_t before = id[EOS];
+    if (bos && w->first >= 0) id[BOS] = w->first;
+    if (!eos || w->last < 0 || w->last == before) return -1;
+    id[EOS] = w->last;
+    hn_hf_words_note(w, "%s: texts end with token %d, as the tokenizer's template has it, not with eos_token, %d",
+                     w->t->folder, w->last, before);
+    return before;
+}
+
 static hone_status put_all(hn_gguf_writer *out, hn_hf_words *w, const about *a, hone_error *err)
 {
     int32_t id[N_SPECIAL];
+    bool pieces = w->form == HN_HF_PIECES, bos = added_flag(a->config, "add_bos_token", w->add_bos),
+         eos = added_flag(a->config, "add_eos_token", w->add_eos);
     hone_status st;
     const json_t *prefix = json_object_get(a->config, "add_prefix_space");
     if (w->form == HN_HF_SPM && json_is_boolean(prefix)) w->space_prefix = json_is_true(prefix);
     find_specials(w, a, id);
+    int32_t also = take_template(w, id, !pieces && bos, !pieces && eos);
     for (int i = 0; i < N_SPECIAL; i++) TRY(put_id(out, specials[i].key, id[i], err));
-    TRY(put_ends(out, w, a, id[EOS], err));
+    TRY(put_ends(out, w, a, id[EOS], also, err));
     TRY(put_suppressed(out, w, a, err));
-    if (w->form == HN_HF_PIECES) TRY(mark_pieces(w, err));
+    if (pieces) TRY(mark_pieces(w, err));
     if (w->form == HN_HF_SPM || w->form == HN_HF_RAW) TRY(hn_hf_words_unmark(w, err));
     TRY(put_words(out, w, err));
     TRY(hn_hf_tokenizer_types(out, w->t->config, err));
-    if (w->form != HN_HF_PIECES) {
-        TRY(put_flag(out, "add_bos_token", added_flag(a->config, "add_bos_token", w->add_bos), err));
-        TRY(put_flag(out, "add_eos_token", added_flag(a->config, "add_eos_token", w->add_eos), err));
+    if (!pieces) {
+        TRY(put_flag(out, "add_bos_token", bos, err));
+        TRY(put_flag(out, "add_eos_token", eos, err));
     }
     return put_templates(out, w, a, err);
 }

@@ -15,7 +15,7 @@ hone_status hn_hf_words_begin(hn_hf_words *w, const hn_hf_tokenizer *t, hone_err
 {
     *w = (hn_hf_words){ .t = t, .path = t->folder, .most = t->n_vocab };
     w->lowercase = w->strip_accents = w->add_bos = w->add_eos = -1;
-    w->bos = w->eos = w->unk = w->pad = -1;
+    w->bos = w->eos = w->unk = w->pad = w->first = w->last = -1;
     w->space_prefix = true;
     w->arena = hn_arena_new();
     return w->arena ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: tokenizer", t->folder);
@@ -181,6 +181,10 @@ hone_status hn_hf_words_add(hn_hf_words *w, uint64_t id, hone_str text, bool spe
 {
     int32_t type = special || looks_special(text) ? HN_HF_CONTROL : HN_HF_USER;
     if (!text.len) return HN_FAIL(err, HONE_E_FORMAT, "%s: added token %llu is empty", w->path, (unsigned long long)id);
+    if (w->t->n_vocab && id >= w->most) {
+        if (!w->beyond.ptr) w->beyond = text, w->beyond_id = id;
+        return HONE_OK;
+    }
     if (id < w->n && w->tok[id].ptr) {
         hone_str old = w->tok[id];
         if (old.len != text.len || memcmp(old.ptr, text.ptr, text.len) != 0)

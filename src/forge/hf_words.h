@@ -26,6 +26,8 @@ typedef struct hn_hf_words {
     float *score;
     int32_t *type;
     uint64_t n, cap; /* 1 + the highest id */
+    hone_str beyond; /* the first added token without a row of the embedding, which is left out; and its id */
+    uint64_t beyond_id;
     hn_index ix;
     hone_str *merge;
     uint64_t n_merge, cap_merge;
@@ -39,6 +41,7 @@ typedef struct hn_hf_words {
     int lowercase, strip_accents; /* −1: nothing is said */
     int add_bos, add_eos;         /* likewise */
     int32_t bos, eos, unk, pad;   /* likewise; by id */
+    int32_t first, last;          /* what a template puts around a text; −1: nothing, or there is none */
     const char *charsmap;         /* base64 or bytes */
     size_t n_charsmap;
 } hn_hf_words;
@@ -56,7 +59,8 @@ hone_status hn_hf_words_tree(json_t **out, hn_hf_words *w, const char *name, hon
 void hn_hf_words_room(hn_hf_words *w, size_t n_bytes);
 /* A token of the vocabulary: text borrowed. HONE_E_FORMAT: an id beyond, of another text, or a text that has an id. */
 hone_status hn_hf_words_set(hn_hf_words *w, uint64_t id, hone_str text, int32_t type, float score, hone_error *err);
-/* A token that was added to a vocabulary: its text may be there already, under this id. */
+/* A token that was added to a vocabulary: its text may be there already, under this id. One without a row of the
+ * embedding (Gemma 3's <image_soft_token> in models that see nothing) is left out, and noted as w->beyond. */
 hone_status hn_hf_words_add(hn_hf_words *w, uint64_t id, hone_str text, bool special, hone_error *err);
 int32_t hn_hf_words_find(const hn_hf_words *w, const char *s, size_t n); /* −1: none */
 /* "left right" with n_left bytes before the space. */

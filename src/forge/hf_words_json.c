@@ -446,6 +446,8 @@ static void read_post(hn_hf_words *w, const json_t *post)
         w->add_eos = last >= 0;
         if (first >= 0) w->bos = first;
         if (last >= 0) w->eos = last;
+        w->first = first;
+        w->last = last;
         return;
     }
     if (!(t = find_type(post, "processors", "RobertaProcessing", 0)))

@@ -316,6 +316,30 @@ hone_status hn_lora_apart(const char *dst, bool peft, const hn_file_use *read, s
     return st;
 }
 
+/* Is there a file of that name in the folder? */
+static hone_status has_file(bool *has, const char *folder, const char *name, hone_error *err)
+{
+    char *path;
+    struct stat sb;
+    if (asprintf(&path, "%s/%s", folder, name) < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
+    *has = lstat(path, &sb) == 0;
+    free(path);
+    return HONE_OK;
+}
+
+/* A folder of transformers' may hold a model, whose files would be mixed with the adapter's, and its template lost. */
+static hone_status refuse_model(const char *folder, hone_error *err)
+{
+    bool model, adapter;
+    hone_status st = has_file(&model, folder, "config.json", err);
+    if (st == HONE_OK) st = has_file(&adapter, folder, "adapter_config.json", err);
+    if (st != HONE_OK || !model || adapter) return st;
+    return HN_FAIL(err, HONE_E_ARG,
+                   "%s: has a config.json and no adapter_config.json: it is the folder of a model; expected a folder "
+                   "for the adapter alone, new or of an adapter",
+                   HN_ESC(folder, strlen(folder)));
+}
+
 /* chat_template.jinja, as Hugging Face has it; one of the adapter that was here before does not stay. */
 static hone_status write_template(const char *folder, const char *source, hone_error *err)
 {
@@ -356,7 +380,8 @@ hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_l
     if (why)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are not for %s (%s): %s", path, m->arch->name,
                        m->path, why);
-    hone_status st = make_modules(&o, m, pair, n_pair, err);
+    hone_status st = refuse_model(path, err);
+    if (st == HONE_OK) st = make_modules(&o, m, pair, n_pair, err);
     bool made = st == HONE_OK && mkdir(path, 0777) == 0;
     if (st == HONE_OK && !made && errno != EEXIST)
         st = HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));

@@ -119,9 +119,15 @@ static bool is_beside(const char *base)
     static const char *const names[] = { "config.json",
                                          "generation_config.json",
                                          "hf_quant_config.json",
+                                         "quantize_config.json",
                                          "adapter_config.json",
+                                         "modules.json",
                                          "tokenizer.json",
                                          "tokenizer.model",
+                                         "spiece.model",
+                                         "sentencepiece.bpe.model",
+                                         "tiktoken.model",
+                                         "tekken.json",
                                          "tokenizer_config.json",
                                          "special_tokens_map.json",
                                          "added_tokens.json",
@@ -148,30 +154,51 @@ static bool is_weights(const char *rest)
     return ends_with(rest, ".safetensors") && !strchr(rest, '/') && strncmp(rest, "consolidated", 12) != 0;
 }
 
+/* PyTorch's, in the same folder and of transformers' names; what else ends so may be an optimizer's. */
+static bool is_torch(const char *rest)
+{
+    return strncmp(rest, "pytorch_model", 13) == 0 && !strchr(rest, '/') && ends_with(rest, ".bin");
+}
+
+/* What sentence-transformers puts behind a model, as its modules.json names it: 1_Pooling/config.json,
+ * 2_Dense/model.safetensors. */
+static bool is_module(const char *rest)
+{
+    const char *slash = strchr(rest, '/');
+    size_t digits = strspn(rest, "0123456789");
+    return digits && rest[digits] == '_' && slash &&
+           (strcmp(slash, "/config.json") == 0 || strcmp(slash, "/model.safetensors") == 0);
+}
+
 /* No GGUF: the files of a checkpoint. pick [n]. */
 static hone_status pick_checkpoint(bool *pick, const hn_hub_repo *r, const hn_name *name, hone_error *err)
 {
-    size_t weights = 0, torch = 0, config = 0, lone = 0;
+    size_t weights = 0, torch = 0, pth = 0, config = 0, lone = 0;
     for (size_t i = 0; i < r->n; i++) {
         const char *rest = in_folder(name, r->file[i].path);
         if (!rest) continue;
         bool top = !strchr(rest, '/');
         if (is_weights(rest)) weights++, pick[i] = true;
-        if (top && ends_with(rest, ".pth")) torch++, lone = i;
+        if (is_torch(rest)) torch++;
+        if (top && ends_with(rest, ".pth")) pth++, lone = i;
         if (strcmp(rest, "config.json") == 0 || strcmp(rest, "adapter_config.json") == 0) config++;
-        if ((top && is_beside(rest)) ||
+        if ((top && is_beside(rest)) || is_module(rest) ||
             (strncmp(rest, "additional_chat_templates/", 26) == 0 && is_beside(base_of(rest))))
             pick[i] = true;
     }
-    if (!weights && torch == 1) pick[lone] = true;
-    if (weights || torch == 1) return HONE_OK;
+    for (size_t i = 0; i < r->n && !weights; i++) {
+        const char *rest = in_folder(name, r->file[i].path);
+        if (rest && (is_torch(rest) || strcmp(rest, "pytorch_model.bin.index.json") == 0)) pick[i] = true;
+    }
+    if (!weights && !torch && pth == 1) pick[lone] = true;
+    if (weights || torch || pth == 1) return HONE_OK;
     return HN_FAIL(
         err, HONE_E_UNSUPPORTED,
         "%s%s%s: nothing there that hone runs or converts: no GGUF, %s; hone pull --list %s shows what it has",
         name->repo, name->folder ? "/" : "", name->folder ? name->path : "",
-        torch > 1 ? "and several .pth files: name one of them"
-        : config  ? "and a checkpoint whose weights are not .safetensors"
-                  : "and no checkpoint (config.json and .safetensors)",
+        pth > 1  ? "and several .pth files: name one of them"
+        : config ? "and a checkpoint whose weights are neither .safetensors nor pytorch_model*.bin"
+                 : "and no checkpoint (config.json and .safetensors)",
         name->repo);
 }
 

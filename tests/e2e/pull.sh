@@ -43,6 +43,13 @@ for n in model-00001-of-00002 consolidated; do head -c 5000 $CHAT >"$F/repos/o/c
 head -c 6000 $CHAT >"$F/repos/o/ck/model-00002-of-00002.safetensors"
 echo '{"weight_map":{}}' >"$F/repos/o/ck/model.safetensors.index.json"
 : >"$F/repos/o/ck/added_tokens.json"
+mkdir -p "$F/repos/o/bin/1_Pooling" "$F/repos/o/bin/2_Dense" "$F/repos/o/lora"
+for n in config.json modules.json tekken.json sentencepiece.bpe.model pytorch_model.bin.index.json 1_Pooling/config.json 2_Dense/config.json; do
+    echo '{}' >"$F/repos/o/bin/$n"
+done
+for n in pytorch_model-00001-of-00001 optimizer 2_Dense/pytorch_model; do head -c 5000 $CHAT >"$F/repos/o/bin/$n.bin"; done
+head -c 4000 $CHAT >"$F/repos/o/bin/2_Dense/model.safetensors"
+echo '{}' >"$F/repos/o/lora/adapter_config.json" && head -c 4000 $CHAT >"$F/repos/o/lora/adapter_model.safetensors"
 head -c 250000 $TINY >"$F/plain/file.gguf"
 
 "$T/hub" "$F" >"$T/ports" &
@@ -144,6 +151,12 @@ says "hone convert is next" "hone convert $T/cache/models--o--ck/snapshots/$C -o
 ls "$T/cache/models--o--ck/snapshots/$C" | tr '\n' ' ' >"$T/have"
 says "only what it needs" '^added_tokens.json config.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json tokenizer.json tokenizer_config.json $' "$T/have"
 
+expect 0 "PyTorch's own files, and what is behind a model" "$HONE" pull $P o/bin
+(cd "$T/cache/models--o--bin/snapshots/$C" && find . ! -type d | LC_ALL=C sort | tr '\n' ' ') >"$T/have"
+says "come, and no optimizer" '^./1_Pooling/config.json ./2_Dense/config.json ./2_Dense/model.safetensors ./config.json ./modules.json ./pytorch_model-00001-of-00001.bin ./pytorch_model.bin.index.json ./sentencepiece.bpe.model ./tekken.json $' "$T/have"
+expect 0 "an adapter" "$HONE" pull $P o/lora
+says "needs its base" 'an adapter; .*' "$T/out"
+says "as is said" 'hone convert .* --base BASE.gguf -o lora.gguf' "$T/out"
 [ -f "$T/cache/models--o--ck/snapshots/$C/added_tokens.json" ] && ok "an empty file is one, too" || not_ok "an empty file is one, too"
 rules
 expect 0 "offline: all of a checkpoint" "$HONE" pull --offline o/ck --json

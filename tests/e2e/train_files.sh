@@ -29,6 +29,15 @@ expect 2 "the output is the data" "$HONE" train -m "$T/base.gguf" --data "$T/d.j
 expect 2 "the log is the data to validate with" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" --val-data "$T/chat.jsonl" $SMALL -o "$T/x.gguf" --log "$T/chat.jsonl"
 same "the data are as they were" "$T/chat.jsonl" "$T/keep"
 
+echo '{"mine": 1}' >"$T/notes.jsonl" && cp "$T/notes.jsonl" "$T/notes.keep"
+expect 2 "the log would be a file of something else: -o NAME beside NAME.jsonl" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/notes"
+says "says so" 'notes.jsonl would be the log, and is no log of hone train.*--log FILE'
+same "which is as it was" "$T/notes.jsonl" "$T/notes.keep"
+mkdir "$T/whole" && echo '{}' >"$T/whole/config.json" && echo mine >"$T/whole/chat_template.jinja"
+expect 2 "the PEFT folder is that of a model" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --peft "$T/whole"
+says "says so" 'has a config.json and no adapter_config.json'
+expect 2 "a constant rate has no least one" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --schedule constant --min-lr 1e-6
+
 # 2. nothing is written twice, and all can be
 expect 2 "the log is the output" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --log "$T/./x.gguf"
 expect 2 "the PEFT folder is that of the checkpoints" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --peft "$T/x.gguf.ckpt/"

@@ -564,6 +564,37 @@ static void nested(void **state)
     hn_gguf_close(g);
 }
 
+/* DeepSeek-R1-0528-Qwen3-8B has a member of yarn that transformers does not know; others can be ignored. */
+static void members_of_rope(void **state)
+{
+    hf_folder f;
+    hone_error err;
+    hn_gguf *g;
+    float x = 0;
+    char config[2048], note[512] = "";
+    static const char llama3[] = "\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
+                                 "\"high_freq_factor\":4.0,",
+                      yarn[] = "\"rope_type\":\"yarn\",\"factor\":4.0,\"attn_factor\":0.8782488562869419,",
+                      odd[] = "\"rope_type\":\"yarn\",\"factor\":4.0,\"oddness\":2,";
+    const hone_convert_params p = { .note = hear, .note_arg = note };
+    hf_llama(&f);
+    f.config = edited(config, sizeof config, HF_LLAMA_CONFIG, llama3, yarn);
+    hf_write(&f, at("yarn"));
+    if (hone_convert_with(at("yarn"), at("yarn.gguf"), &p, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_non_null(strstr(note, "attn_factor = 0.878249 is not used"));
+    assert_int_equal(hn_gguf_open(&g, at("yarn.gguf"), &err), HONE_OK);
+    assert_int_equal(hn_gguf_get_f32(g, "llama.rope.scaling.factor", &x, NULL, &err), HONE_OK);
+    assert_float_equal(x, 4, 0);
+    assert_int_equal(hn_gguf_find(g, "llama.rope.scaling.attn_factor"), -1); /* the usual one */
+    hn_gguf_close(g);
+    f.config = edited(config, sizeof config, HF_LLAMA_CONFIG, llama3, odd);
+    refused(&f, HONE_E_UNSUPPORTED, "HONE_IGNORE_KEYS=oddness");
+    assert_int_equal(setenv("HONE_IGNORE_KEYS", "oddness", 1), 0);
+    hf_write(&f, at("odd"));
+    if (hone_convert_with(at("odd"), at("odd.gguf"), &p, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    unsetenv("HONE_IGNORE_KEYS");
+}
+
 /* The first models that see say everything in one object, and their positions have parts. */
 static void sees(void **state)
 {
@@ -740,6 +771,7 @@ int main(void)
         cmocka_unit_test(containers),
         cmocka_unit_test(nested),
         cmocka_unit_test(sees),
+        cmocka_unit_test(members_of_rope),
         cmocka_unit_test(configs_refused),
         cmocka_unit_test(formulas_refused),
         cmocka_unit_test(links_refused),

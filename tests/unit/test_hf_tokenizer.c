@@ -515,6 +515,50 @@ static void test_refused(void **state)
     refused(HONE_E_FORMAT, "qwen2", 0, "expected an object");
 }
 
+#define ENDS(last)                                                                                                 \
+    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}," \
+    "{\"SpecialToken\":{\"id\":\"" last "\",\"type_id\":0}}]}"
+
+/* What ends a text is the template's, as in Qwen3-Embedding; what ended turns does it still. */
+static void test_template_ends(void **state)
+{
+    clear(folder);
+    file("tokenizer.json", BPE(ADDED(5, "<|endoftext|>", true) "," ADDED(6, "<|im_end|>", true),
+                               SPLIT(CAT1) "," ENDS("<|endoftext|>"), WORDS, MERGES));
+    file("tokenizer_config.json", "{\"eos_token\":\"<|im_end|>\"}");
+    hn_gguf *g = made(0, NULL);
+    hn_gguf_array a;
+    int32_t ends[2];
+    has_flag(g, "tokenizer.ggml.add_eos_token", true);
+    has_number(g, "tokenizer.ggml.eos_token_id", 5);
+    has_number(g, "tokenizer.ggml.eot_token_id", 6);
+    assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.eos_token_ids", &a, NULL, NULL), HONE_OK);
+    assert_int_equal(a.count, 2);
+    memcpy(ends, a.data, sizeof ends);
+    assert_int_equal(ends[0], 5);
+    assert_int_equal(ends[1], 6);
+    assert_non_null(strstr(notes, "texts end with token 5"));
+    hn_gguf_close(g);
+    file("tokenizer_config.json", "{\"eos_token\":\"<|im_end|>\",\"add_eos_token\":false}"); /* nothing is added */
+    g = made(0, NULL);
+    has_number(g, "tokenizer.ggml.eos_token_id", 6);
+    hn_gguf_close(g);
+}
+
+/* Gemma 3's <image_soft_token> has no row in the models that see nothing. */
+static void test_beyond(void **state)
+{
+    clear(folder);
+    file("tokenizer.json", BPE(ADDED(5, "<x>", true) "," ADDED(6, "<y>", true), SPLIT(CAT1), WORDS, MERGES));
+    file("added_tokens.json", "{\"<y>\":6}");
+    hn_gguf *g = made(6, NULL);
+    hn_gguf_array a;
+    assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.tokens", &a, NULL, NULL), HONE_OK);
+    assert_int_equal(a.count, 6);
+    assert_non_null(strstr(notes, "behind the 6 rows of the embedding are left out; the first is \"<y>\", id 6"));
+    hn_gguf_close(g);
+}
+
 static void test_gaps(void **state)
 {
     clear(folder);
@@ -555,9 +599,10 @@ static void test_no_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),         cmocka_unit_test(test_merges_file), cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_sentencepiece), cmocka_unit_test(test_pieces),      cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_gaps),        cmocka_unit_test(test_no_form),
+        cmocka_unit_test(test_bytes),         cmocka_unit_test(test_merges_file),   cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_sentencepiece), cmocka_unit_test(test_pieces),        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_template_ends), cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_gaps),          cmocka_unit_test(test_no_form),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

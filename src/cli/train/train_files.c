@@ -3,6 +3,7 @@
 #include "cli/train/train_command.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,6 +57,24 @@ static int check_place(const role *out)
     return rc;
 }
 
+static bool has_file(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat s;
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n > 0 && (size_t)n < sizeof path && lstat(path, &s) == 0;
+}
+
+/* As whoever writes the folder refuses it, hours later. */
+static int check_peft(const char *folder)
+{
+    if (!folder || !has_file(folder, "config.json") || has_file(folder, "adapter_config.json")) return 0;
+    return hn_cli_error(HN_EXIT_USAGE,
+                        "%s: has a config.json and no adapter_config.json: it is the folder of a model; expected a "
+                        "folder for the adapter alone (--peft)",
+                        HN_ESC(folder, strlen(folder)));
+}
+
 int hn_train_files(hn_train_job *j)
 {
     const hn_opts *o = j->cli->opts;
@@ -85,5 +104,5 @@ int hn_train_files(hn_train_job *j)
     int rc = hn_cli_files_apart(j->cli, made, n, 0);
     for (size_t i = 0; i < sizeof list / sizeof *list && !rc; i++)
         if (list[i].path) rc = check_place(&list[i]);
-    return rc;
+    return rc ? rc : check_peft(j->peft);
 }

@@ -190,15 +190,40 @@ static int cut_log(hn_train_job *j)
     return rc;
 }
 
+/* Whose file is it? A log is told by its first line; what is none is not ours to empty: -o NAME makes NAME.jsonl one,
+ * which may be a file of something else. */
+static int check_log(const hn_train_job *j, int fd)
+{
+    enum { MAX_LINE = 1 << 20 };
+    char *line = malloc(MAX_LINE);
+    if (!line) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
+    ssize_t n = pread(fd, line, MAX_LINE, 0);
+    const char *nl = n > 0 ? memchr(line, '\n', (size_t)n) : NULL;
+    json_t *o = NULL;
+    hone_status st = n > 0 ? hn_json_tree(&o, line, nl ? (size_t)(nl - line) : (size_t)n, NULL, j->log, NULL) : HONE_OK;
+    const char *schema = json_string_value(json_object_get(o, "schema"));
+    bool ours = n <= 0 || (schema && strcmp(schema, HN_TRAIN_SCHEMA) == 0);
+    json_decref(o);
+    free(line);
+    if (st == HONE_E_NOMEM) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
+    if (ours) return 0;
+    return hn_cli_error(
+        HN_EXIT_USAGE,
+        "%s would be the log, and is no log of hone train (its first line is no JSON of schema " HN_TRAIN_SCHEMA
+        "); it is left as it is: name another file, --log FILE",
+        HN_ESC(j->log, strlen(j->log)));
+}
+
 /* To append to; where a file system has no locks, without one. */
 int hn_train_log_lock(hn_train_job *j)
 {
     const char *name = HN_ESC(j->log, strlen(j->log));
-    int fd = open(j->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), rc = 0;
+    int fd = open(j->log, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666), rc = 0;
     if (fd < 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", name, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         rc = hn_cli_error(HN_EXIT_FAILURE, "%s: another hone train is writing it; expected another output (-o)", name);
-    else if (!(j->log_file = fdopen(fd, "a"))) rc = hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
+    else if ((rc = check_log(j, fd))) {
+    } else if (!(j->log_file = fdopen(fd, "a"))) rc = hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
     if (rc) close(fd);
     return rc;
 }
