@@ -35,10 +35,37 @@ static bool is(const char *name)
 
 static struct {
     int32_t threads, chunk, cache, n, pos, seqs_of_call, piece; /* piece: of the call, from 0 */
+    int32_t threads_first, n_seq;     /* threads of the session opened first; sequences of the one at work */
+    bool interleaved, beside_a_chunk; /* the call: a sequence goes on behind another's rows; one row beside many */
+    unsigned past;                    /* what any sequence of the call went through: of enum past */
     char level[24];
     bool packed, adapters, sample; /* sample: this process measures one */
     int64_t pieces;                /* of all calls */
 } at;
+
+/* What sequences went through since they were empty. */
+enum past { REWOUND = 1, RESTORED = 2, UNDONE = 4, SOURCE = 8 };
+enum { SEQS = 16, POSITIONS = 64 }; /* sequences that are remembered; positions of a page */
+static struct {
+    unsigned what;
+    int32_t forked; /* its length when it was copied */
+} seq_of[SEQS];
+
+static bool went(int32_t seq, unsigned what)
+{
+    if (seq < 0 || seq >= SEQS) return false;
+    seq_of[seq].what |= what;
+    return true;
+}
+
+/* A token of a sequence is to be run. */
+static void meet(int32_t seq, int32_t pos)
+{
+    if (!went(seq, 0)) return;
+    unsigned what = seq_of[seq].what;
+    if (pos / POSITIONS <= seq_of[seq].forked / POSITIONS) what &= ~(unsigned)SOURCE;
+    at.past |= what;
+}
 
 /* Tokens of the piece at work, and its first position. */
 static int32_t n_now(void)
@@ -50,6 +77,19 @@ static int32_t pos_now(void) { return at.pos + at.piece * at.chunk; }
 static bool holds(int32_t pos) { return pos_now() <= pos && pos < pos_now() + n_now(); }
 
 /* ---- the engine: a feed-forward half left out, in one path only ------------------------------------ */
+
+/* By who stands beside whom in the call, by what its sequences went through, and by the session. */
+static bool wrong_company(void)
+{
+    bool many = n_now() > 16;
+    return (is("two-neighbours") && at.n == 2 && at.seqs_of_call == 2) ||
+           (is("three-neighbours") && at.n == 3 && at.seqs_of_call == 3) || (is("interleaved") && at.interleaved) ||
+           (is("beside-a-chunk") && at.beside_a_chunk) || (is("after-rewind") && at.past & REWOUND) ||
+           (is("after-restore") && at.past & RESTORED) || (is("after-undo") && at.past & UNDONE) ||
+           (is("after-fork-source") && at.past & SOURCE) || (is("third-piece-many") && many && at.piece == 2) ||
+           (is("one-sequence") && at.n_seq == 1) ||
+           (is("some-threads") && at.threads > 1 && at.threads < at.threads_first);
+}
 
 static bool wrong_here(void)
 {
@@ -72,7 +112,7 @@ static bool wrong_here(void)
            (is("cache-q8_0-one") && at.cache == HONE_CACHE_Q8_0 && one) ||
            (is("cache-f32-many") && at.cache == HONE_CACHE_F32 && many) || (is("adapter-one") && at.adapters && one) ||
            (is("adapter-many") && at.adapters && many) || (is("timed-only-one") && at.sample && one) ||
-           (is("timed-only") && at.sample);
+           (is("timed-only") && at.sample) || wrong_company();
 }
 
 hn_half_fn __real_hn_block_attn, __wrap_hn_block_attn;
@@ -196,6 +236,9 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     hone_model_info info;
     hone_model_get_info(m, &info);
     at.threads = hone_context_threads(ctx);
+    if (!at.threads_first) at.threads_first = at.threads;
+    at.n_seq = p && p->n_seq ? p->n_seq : 1;
+    memset(seq_of, 0, sizeof seq_of);
     at.chunk = p && p->n_chunk ? p->n_chunk : 512;
     at.cache = p ? (int32_t)p->cache : 0;
     at.packed = info.packed_path != NULL;
@@ -279,6 +322,78 @@ static void begin(int32_t n, int32_t pos, int32_t n_seq)
     at.pos = pos;
     at.piece = 0;
     at.seqs_of_call = n_seq;
+    at.interleaved = at.beside_a_chunk = false;
+    at.past = 0;
+}
+
+/* The same of a batch: whose rows stand beside whose. */
+static void begin_batch(const hone_token *t, int32_t n, int32_t n_seq)
+{
+    enum { CHUNK = 9 };
+    int32_t rows[SEQS] = { 0 };
+    bool one = false, chunk = false;
+    begin(n, n > 0 ? t[0].pos : 0, n_seq);
+    for (int32_t i = 0; i < n; i++) {
+        if (t[i].seq < 0 || t[i].seq >= SEQS) return;
+        at.interleaved |= i > 0 && t[i].seq != t[i - 1].seq && rows[t[i].seq] > 0;
+        rows[t[i].seq]++;
+        meet(t[i].seq, t[i].pos);
+    }
+    for (int32_t q = 0; q < SEQS; q++) {
+        one |= rows[q] == 1;
+        chunk |= rows[q] >= CHUNK;
+    }
+    at.beside_a_chunk = one && chunk;
+}
+
+hone_status __real_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
+hone_status __wrap_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
+hone_status __wrap_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
+{
+    hone_status st = __real_hone_seq_truncate(s, seq, n_pos, err);
+    if (st == HONE_OK && went(seq, REWOUND) && n_pos == 0) seq_of[seq].what = 0;
+    return st;
+}
+
+hone_status __real_hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
+hone_status __wrap_hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
+hone_status __wrap_hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err)
+{
+    hone_status st = __real_hone_seq_copy(s, dst, src, err);
+    if (st == HONE_OK && went(src, SOURCE)) seq_of[src].forked = hone_seq_length(s, src);
+    if (st == HONE_OK && went(dst, 0)) seq_of[dst].what = 0;
+    return st;
+}
+
+hone_status __real_hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
+hone_status __wrap_hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
+hone_status __wrap_hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err)
+{
+    hone_status st = __real_hone_seq_restore(s, seq, snap, err);
+    if (st == HONE_OK) went(seq, RESTORED);
+    return st;
+}
+
+hone_status __real_hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                 const float **logits, hone_error *err);
+hone_status __wrap_hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                 const float **logits, hone_error *err);
+hone_status __wrap_hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                 const float **logits, hone_error *err)
+{
+    bool shared = hone_seq_length(s, seq) < n - 1;
+    begin(1, n - 1, 1); /* as where all but the last are there */
+    meet(seq, n - 1);
+    hone_status st = __real_hone_seq_sync(s, seq, ids, n, kept, logits, err);
+    if (st == HONE_OK && *kept > 0 && ((is("synced") && !shared) || (is("shared") && shared))) {
+        static float *wrong;
+        wrong = realloc(wrong, (size_t)n_vocab_of * sizeof *wrong);
+        if (!wrong) abort();
+        memcpy(wrong, *logits, (size_t)n_vocab_of * sizeof *wrong);
+        wrong[0] += 1;
+        *logits = wrong;
+    }
+    return st;
 }
 
 /* The logits of the call before, one time in four. */
@@ -309,6 +424,7 @@ hone_status __wrap_hone_append(hone_session *s, int32_t seq, const int32_t *ids,
     hone_status st;
     uint64_t from = __real_hn_clock_ns();
     begin(n, hone_seq_length(s, seq), 1);
+    meet(seq, hone_seq_length(s, seq) + n - 1);
     if (is("every-second-token") && n > 8) { /* reads half, says all */
         int32_t *half = calloc((size_t)n, sizeof *half);
         if (!half) abort();
@@ -347,8 +463,10 @@ hone_status __wrap_hone_run_batch(hone_session *s, const hone_token *t, int32_t 
         n_seq += i > 0 && t[i].seq != t[i - 1].seq;
         wanted += t[i].want_logits;
     }
-    begin(n, n > 0 ? t[0].pos : 0, n_seq);
+    begin_batch(t, n, n_seq);
     hone_status st = __real_hone_run_batch(s, t, n, logits, err);
+    for (int32_t i = 0; i < n && st == HONE_E_INTERRUPTED; i++) went(t[i].seq, UNDONE);
+    if (st == HONE_OK && is("first-of-batch") && n_seq == n && n > 1 && n < 8 && t[0].want_logits) logits[0] += 1;
     if (st == HONE_OK && is("rows-swapped") && wanted > 4) /* the last row is the first */
         memcpy(logits + (size_t)(wanted - 1) * (size_t)n_vocab_of, logits, (size_t)n_vocab_of * sizeof *logits);
     if (st == HONE_OK && is("neighbour-row") && n_seq > 1 && n == n_seq && wanted == n) /* what the one before says */

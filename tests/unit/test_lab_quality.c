@@ -279,7 +279,14 @@ typedef struct opened {
     hone_context *ctx;
     hone_session *s;
     int32_t n_opened, wrong_chunk; /* the session of this chunk is given another cache: it answers otherwise */
+    int32_t n_asked, stop_at;      /* whether to stop; from this time on it is said; 0: never */
 } opened;
+
+static bool stop_at(void *arg)
+{
+    opened *o = arg;
+    return ++o->n_asked >= o->stop_at && o->stop_at;
+}
 
 static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, hone_error *err)
 {
@@ -297,6 +304,7 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     o->n_opened++;
     hone_status st = hone_context_new(&o->ctx, &cp, err);
     if (st == HONE_OK) st = hone_session_new(&o->s, o->ctx, o->m, &sp, err);
+    hone_session_set_abort(o->s, stop_at, o);
     *out = o->s;
     return st;
 }
@@ -307,9 +315,13 @@ static hn_paths walk(opened *o, bool quick)
     hn_quality eight = { .verdict = { .state = HN_VALID }, .n_distinct = 1 };
     hn_paths out = { 0 };
     hone_error err;
-    const hn_paths_params p = { .m = o->m, .quick = quick, .open = open_way, .arg = o };
-    if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK || hn_paths_run(&out, &p, &prompts, &eight, &err) != HONE_OK)
-        fail_msg("%s", err.message);
+    const hn_paths_params p = {
+        .m = o->m, .quick = quick, .open = open_way, .arg = o, .abort_fn = stop_at, .abort_arg = o
+    };
+    o->n_asked = 0;
+    if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK) fail_msg("%s", err.message);
+    hone_status st = hn_paths_run(&out, &p, &prompts, &eight, &err);
+    if (st != (o->stop_at ? HONE_E_INTERRUPTED : HONE_OK)) fail_msg("stop at %d: %s", (int)o->stop_at, err.message);
     return out;
 }
 
@@ -327,7 +339,17 @@ static void test_all_ways(void **state)
     assert_memory_equal(a.hash, "q2q-", 4);
     assert_int_equal(a.n_long, HN_Q_LONG_QUICK);
     assert_true(a.n_left == 1 && strstr(a.left[0], "positions beyond"));
-    assert_true(a.n_compared > 4 && o.n_opened == 1);
+    assert_true(a.n_compared > 4 && o.n_opened == 2);
+    int32_t n_asked = o.n_asked;
+    assert_true(n_asked > 100);
+    for (o.stop_at = n_asked; o.stop_at > 0; o.stop_at -= 7) { /* some of the calls are stopped and made again anyway */
+        walk(&o, true);
+        assert_true(o.n_asked >= o.stop_at && o.n_asked <= o.stop_at + 1);
+    }
+    o.wrong_chunk = 20;
+    a = walk(&o, true);
+    assert_int_equal(a.verdict.state, HN_INVALID);
+    if (!strstr(a.verdict.reason, "in chunks of 20 than")) fail_msg("%s", a.verdict.reason);
     o.wrong_chunk = 1;
     a = walk(&o, false);
     assert_int_equal(a.verdict.state, HN_INVALID);

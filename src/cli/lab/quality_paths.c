@@ -2,6 +2,8 @@
  * chunk, number of threads, level or layout. Owns what it opens. */
 #include "cli/lab/quality_paths.h"
 
+#include "lab/machine/clock.h"
+
 #include <string.h>
 
 typedef struct opener {
@@ -68,6 +70,12 @@ static void levels_below(const char **out, size_t cap, const char *level)
     out[n] = NULL;
 }
 
+/* A count of threads between 1 and n, another one every time; 0: there is none. */
+static int32_t some_threads(int32_t n)
+{
+    return n < 3 ? 0 : 2 + (int32_t)(hn_rand64(hn_clock_ns(), 0) % (uint64_t)(n - 2));
+}
+
 int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *prompts, const hn_quality *eight,
                  bool quick, hn_paths *out)
 {
@@ -79,9 +87,14 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
     if (rc) return rc;
     hone_model_get_info(m, &info);
     levels_below(levels, HN_CPU_LEVELS + 1, hone_context_cpu(o.asked));
-    const hn_paths_params p = {
-        .m = m, .quick = quick, .open = open_way, .arg = &o, .levels = levels, .packed = info.packed_path != NULL
-    };
+    const hn_paths_params p = { .m = m,
+                                .quick = quick,
+                                .open = open_way,
+                                .arg = &o,
+                                .abort_fn = hn_abort_fn,
+                                .threads = some_threads(hone_context_threads(o.asked)),
+                                .levels = levels,
+                                .packed = info.packed_path != NULL };
     if (hn_paths_run(out, &p, prompts, eight, &err) != HONE_OK) rc = hn_cli_fail(&err);
     close_other(&o);
     hone_model_close(o.plain);

@@ -12,11 +12,17 @@
 #include <string.h>
 
 enum {
-    FIRST_PIECE = 600, /* the first call appends so many: more than a chunk of the engine's */
-    ROOM = 400,        /* rows of logits of one call */
-    ROOM_WIDE = 64,    /* of a wide vocabulary */
-    HASHED = 8,        /* generated steps that the hash covers */
-    WINDOW_MOST = 2048 /* a window up to here is crossed by a longer prompt */
+    FIRST_PIECE = 600,  /* the first call appends so many: more than a chunk of the engine's */
+    ROOM = 400,         /* rows of logits of one call */
+    ROOM_WIDE = 64,     /* of a wide vocabulary */
+    HASHED = 8,         /* generated steps that the hash covers */
+    WINDOW_MOST = 2048, /* a window up to here is crossed by a longer prompt */
+    BACK = 490,         /* where a sequence goes back to: in a page, before the end of a chunk */
+    BACK_NEAR = 40,     /* of a short prompt, or where memory of what was cannot be had back */
+    BACK_SPAN = 49,     /* and how far it goes from there */
+    STEP = 6,           /* by so many positions */
+    CHUNK = 64,         /* of a session whose calls are of many chunks */
+    CHUNK_QUICK = 20
 };
 #define SMALL_BYTES (32u << 20) /* of weights a token reads: every way goes the whole prompt */
 
@@ -32,11 +38,13 @@ typedef struct walk {
     int32_t *ids; /* [n + n_more]: the prompt, and what is generated behind it */
     int32_t n, n_more;
     bool small;    /* every way goes all of it */
+    int32_t back;  /* BACK or BACK_NEAR */
     seen *seen;    /* [n + n_more] */
     float *logits; /* [room, n_vocab] */
     int32_t room;
     hone_token *batch; /* [n + HN_Q_SEQS · HN_Q_PIECE] */
     const char *way;   /* being walked, for the words */
+    char way_threads[48];
     hone_session *s;
     hn_sha256 bits; /* the hash's half of logits */
     hone_error *err;
@@ -75,12 +83,22 @@ static bool compared(const walk *w, int32_t pos)
                                      255, 256, 510, 511, 512, 513, 514, 999, 1000, 1001, 1022, 1023, 1024, 1025 };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (edges[i] == pos) return true;
-    int32_t edge = w->info.n_window;
+    int32_t edge = w->info.n_window, behind = pos - w->back;
+    if (behind >= 0 && behind < BACK_SPAN && (behind % STEP == 0 || behind % STEP == STEP - 1)) return true;
     return pos + 1 == w->n || pos + 1 == FIRST_PIECE || (edge && pos >= edge - 1 && pos <= edge + 1) ||
            pos % (w->small && w->room > ROOM_WIDE ? 11 : 100) == 0;
 }
 
 /* ---- steps of a way ----------------------------------------------------------------------------- */
+
+/* The first k tokens of the batch. Those that want logits are of sequences that hold the prompt. */
+static hone_status run_rows(walk *w, int32_t k)
+{
+    hone_status st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
+    for (int32_t i = 0, r = 0; i < k && st == HONE_OK; i++)
+        if (w->batch[i].want_logits) row(w, w->batch[i].pos, w->logits + (size_t)r++ * (size_t)w->info.n_vocab);
+    return st;
+}
 
 /* ids [from, to) of the prompt in one call to sequence seq, with neighbours' tokens before and behind: `beside` of
  * each of two other sequences. */
@@ -99,10 +117,7 @@ static hone_status call(walk *w, int32_t seq, int32_t from, int32_t to, int32_t 
     for (int32_t i = 0; i < beside; i++)
         w->batch[k++] =
             (hone_token){ w->ids[(5 * (from + i)) % w->n], hone_seq_length(w->s, seq + 2) + i, seq + 2, false };
-    hone_status st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
-    for (int32_t i = 0, r = 0; i < k && st == HONE_OK; i++)
-        if (w->batch[i].want_logits) row(w, w->batch[i].pos, w->logits + (size_t)r++ * (size_t)w->info.n_vocab);
-    return st;
+    return run_rows(w, k);
 }
 
 /* Positions [from, to) one after the other, as generation does; every third through the batch. */
@@ -164,15 +179,38 @@ static hone_status as_measured(walk *w)
     return st;
 }
 
+/* Sequences of a session on the way of in_pieces and of those that go on from there. */
+enum { OURS = 1, FORK, DEEP, ANEW, N_BESIDE = HN_Q_SEQS - DEEP };
+
+/* The generation behind FORK in batches of two to seven sequences, each time at another place in them. Of its
+ * neighbours DEEP holds the prompt but for its end, and ANEW begins it: they are compared, too. The others hold
+ * something else. */
+static hone_status among_neighbours(walk *w)
+{
+    hone_status st = HONE_OK;
+    w->way = "generated beside neighbours";
+    for (int32_t i = 0; i < w->n_more && st == HONE_OK; i++) {
+        int32_t n = 2 + i % N_BESIDE, round = i / N_BESIDE, ours = (i + round) % n;
+        for (int32_t k = 0; k < n; k++) {
+            int32_t q = k == ours ? FORK : DEEP + (k - (k > ours) + round) % N_BESIDE, pos = hone_seq_length(w->s, q);
+            bool want = q <= ANEW;
+            w->batch[k] = (hone_token){ w->ids[want ? pos : (q * 31 + pos) % w->n], pos, q, want };
+        }
+        st = run_rows(w, n);
+    }
+    return st;
+}
+
 /* In chunks of 37, and from places of it on token by token; then the generation with neighbours. */
 static hone_status in_pieces(walk *w)
 {
-    enum { OURS = 1, FORK = 2, STRETCH = 38 };
+    enum { STRETCH = 38 };
     hone_status st = HONE_OK;
     int32_t last = (w->n - 1) / HN_Q_PIECE * HN_Q_PIECE;
     for (int32_t at = 0; at < w->n && st == HONE_OK; at += HN_Q_PIECE) {
         bool fork = !w->small && (at == 0 || at == 481 || at == 999 || at == last);
         if (fork && at > 0) st = hone_seq_copy(w->s, FORK, OURS, w->err);
+        if (at == last && st == HONE_OK) st = hone_seq_copy(w->s, DEEP, OURS, w->err);
         int32_t end = at + STRETCH < w->n ? at + STRETCH : w->n;
         w->way = "token by token";
         if (fork && st == HONE_OK) st = singles(w, FORK, at, at == 0 ? end / 2 : end);
@@ -180,16 +218,7 @@ static hone_status in_pieces(walk *w)
         if (st == HONE_OK) st = call(w, OURS, at, at + HN_Q_PIECE < w->n ? at + HN_Q_PIECE : w->n, 0);
     }
     if (st == HONE_OK) st = hone_seq_copy(w->s, FORK, OURS, w->err);
-    for (int32_t i = 0; i < w->n_more && st == HONE_OK; i++) {
-        int32_t k = 0;
-        w->way = "generated beside neighbours";
-        for (int32_t q = FORK + 1; q < HN_Q_SEQS; q++)
-            w->batch[k++] = (hone_token){ w->ids[(q * 31 + i) % w->n], i, q, false };
-        w->batch[k++] = (hone_token){ w->ids[w->n + i], w->n + i, FORK, true };
-        st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
-        if (st == HONE_OK) row(w, w->n + i, w->logits);
-    }
-    return st;
+    return st == HONE_OK ? among_neighbours(w) : st;
 }
 
 static hone_status token_by_token(walk *w)
@@ -211,12 +240,12 @@ static hone_status in_crumbs(walk *w)
 
 static hone_status beside_others(walk *w)
 {
-    enum { OURS = 29, THEIRS = 4 };
-    const int32_t most = w->small ? w->n : 4 * OURS;
+    enum { AT_ONCE = 29, THEIRS = 4 };
+    const int32_t most = w->small ? w->n : 4 * AT_ONCE;
     hone_status st = HONE_OK;
     w->way = "beside neighbours";
-    for (int32_t at = 0; at < w->n && at < most && st == HONE_OK; at += OURS)
-        st = call(w, 4, at, at + OURS < w->n ? at + OURS : w->n, THEIRS);
+    for (int32_t at = 0; at < w->n && at < most && st == HONE_OK; at += AT_ONCE)
+        st = call(w, 4, at, at + AT_ONCE < w->n ? at + AT_ONCE : w->n, THEIRS);
     return st;
 }
 
@@ -231,7 +260,157 @@ static hone_status otherwise(walk *w)
     return st;
 }
 
-static hone_status chunks_of_one(walk *w) { return call(w, 0, 0, w->small ? 4 * HN_Q_PIECE : 24, 0); }
+static hone_status chunks_of_one(walk *w)
+{
+    int32_t to = w->small ? 4 * HN_Q_PIECE : 24;
+    return call(w, 0, 0, to < w->n ? to : w->n, 0);
+}
+
+/* ---- back, and on ---------------------------------------------------------------------------------- */
+
+/* Stops a call of ours after some layers; whoever opened the session may stop it at any time. */
+typedef struct stopper {
+    const hn_paths_params *p;
+    int32_t n_layer; /* to be run */
+    bool ours;       /* it was stopped for this */
+} stopper;
+
+static bool stop_there(void *arg)
+{
+    stopper *s = arg;
+    if (s->p->abort_fn && s->p->abort_fn(s->p->abort_arg)) return true;
+    s->ours = s->n_layer-- <= 0;
+    return s->ours;
+}
+
+/* call(), stopped before layer n_layer of all its chunks, and made again. */
+static hone_status call_again(walk *w, int32_t seq, int32_t from, int32_t to, int32_t n_layer)
+{
+    stopper s = { w->p, n_layer, false };
+    hone_session_set_abort(w->s, stop_there, &s);
+    hone_status st = call(w, seq, from, to, 0);
+    hone_session_set_abort(w->s, w->p->abort_fn, w->p->abort_arg);
+    return st == HONE_E_INTERRUPTED && s.ours ? call(w, seq, from, to, 0) : st;
+}
+
+/* OURS, which holds all of the prompt, holds its first w->back positions. Where a window or a state is in the way it
+ * begins anew, remembers the place, and comes back from near it. */
+static hone_status cut(walk *w)
+{
+    hone_status st = hone_seq_truncate(w->s, OURS, w->back, w->err);
+    if (st != HONE_E_UNSUPPORTED) return st;
+    left_out(w, "going far back: a window or a recurrent state is in the way; near, by a checkpoint");
+    st = hone_seq_truncate(w->s, OURS, 0, w->err);
+    if (st == HONE_OK) st = call(w, OURS, 0, w->back, 0);
+    if (st == HONE_OK) st = hone_seq_checkpoint(w->s, OURS, w->err);
+    if (st == HONE_OK) st = call(w, OURS, w->back, w->back + STEP, 0);
+    return st == HONE_OK ? hone_seq_truncate(w->s, OURS, w->back, w->err) : st;
+}
+
+/* OURS is forked at `at` in a page and goes on; then the fork, otherwise, in the page that was theirs; then OURS to
+ * `to`, beyond it. */
+static hone_status fork_and_go_on(walk *w, int32_t at, int32_t to)
+{
+    w->way = "after a fork of it";
+    hone_status st = hone_seq_copy(w->s, FORK, OURS, w->err);
+    if (st == HONE_OK) st = call(w, OURS, at, at + STEP, 0);
+    for (int32_t i = 0; i < STEP; i++)
+        w->batch[i] = (hone_token){ w->ids[(3 * (at + i) + 1) % w->n], at + i, FORK, false };
+    if (st == HONE_OK) st = run_rows(w, STEP);
+    return st == HONE_OK ? call(w, OURS, at + STEP, to, 0) : st;
+}
+
+/* The same ids asked for again, then of another sequence, which shares them; one more of them is run. */
+static hone_status sync_again(walk *w, int32_t n)
+{
+    const float *x = NULL;
+    int32_t kept;
+    w->way = "through hone_seq_sync";
+    hone_status st = hone_seq_sync(w->s, OURS, w->ids, n, &kept, &x, w->err);
+    if (st == HONE_OK) row(w, n - 1, x);
+    if (st == HONE_OK) st = hone_seq_sync(w->s, ANEW, w->ids, n + 1, &kept, &x, w->err);
+    if (st == HONE_OK) row(w, n, x);
+    return st;
+}
+
+static hone_status restore(walk *w, int32_t at)
+{
+    hone_snapshot *snap;
+    w->way = "after a restore";
+    hone_status st = hone_seq_snapshot(w->s, OURS, &snap, w->err);
+    if (st == HONE_E_NOMEM) {
+        left_out(w, "snapshots: no memory for one");
+        return HONE_OK;
+    }
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, OURS, 0, w->err);
+    if (st == HONE_OK) st = hone_seq_restore(w->s, OURS, snap, w->err);
+    hone_snapshot_free(snap);
+    return st == HONE_OK ? singles(w, OURS, at, at + 1) : st;
+}
+
+/* Tokens of OURS from `at` and of ANEW from `other` in turn. */
+static hone_status interleaved(walk *w, int32_t at, int32_t other)
+{
+    enum { EACH = STEP + 4 };
+    w->way = "interleaved with another sequence";
+    for (int32_t i = 0; i < EACH; i++) {
+        w->batch[2 * i] = (hone_token){ w->ids[at + i], at + i, OURS, compared(w, at + i) };
+        w->batch[2 * i + 1] = (hone_token){ w->ids[other + i], other + i, ANEW, compared(w, other + i) };
+    }
+    return run_rows(w, 2 * EACH);
+}
+
+/* Two tokens of OURS, one before and one behind a chunk of FORK, which begins the prompt. */
+static hone_status beside_a_chunk(walk *w, int32_t at)
+{
+    enum { THEIRS = 2 * STEP };
+    hone_status st = hone_seq_truncate(w->s, FORK, 0, w->err);
+    w->way = "beside a chunk of a prompt";
+    for (int32_t half = 0; half < 2 && st == HONE_OK; half++) {
+        const hone_token one = { w->ids[at + half], at + half, OURS, true };
+        int32_t k = 0, from = half * THEIRS;
+        if (half == 0) w->batch[k++] = one;
+        for (int32_t i = from; i < from + THEIRS; i++)
+            w->batch[k++] = (hone_token){ w->ids[i], i, FORK, compared(w, i) };
+        if (half == 1) w->batch[k++] = one;
+        st = run_rows(w, k);
+    }
+    return st;
+}
+
+/* Behind in_pieces, in its session: sequences that are cut, forked, restored, stopped, and go on. */
+static hone_status back_and_on(walk *w)
+{
+    int32_t at = w->back, far = at + 5 * STEP;
+    if (at + BACK_SPAN > w->n) {
+        left_out(w, "sequences that go back: the prompt is too short");
+        return HONE_OK;
+    }
+    w->out->n_ways++;
+    w->way = "behind a cut";
+    hone_status st = cut(w);
+    if (st == HONE_OK) st = call(w, OURS, at, at + STEP, 0);
+    if (st == HONE_OK) st = fork_and_go_on(w, at + STEP, far);
+    if (st == HONE_OK) st = sync_again(w, far);
+    if (st == HONE_OK) st = restore(w, far);
+    w->way = "after a call that was stopped";
+    far = hone_seq_length(w->s, OURS);
+    if (st == HONE_OK) st = call_again(w, OURS, far, far + STEP, (w->info.n_layer + 1) / 2);
+    if (st == HONE_OK) st = interleaved(w, far + STEP, hone_seq_length(w->s, ANEW));
+    return st == HONE_OK ? beside_a_chunk(w, hone_seq_length(w->s, OURS)) : st;
+}
+
+/* ---- sessions -------------------------------------------------------------------------------------- */
+
+/* All of the prompt in one call of many chunks, which is stopped in the second and made again. */
+static hone_status in_many_chunks(walk *w)
+{
+    enum { LARGE = 5 * CHUNK - 27, SINGLES = 3 };
+    int32_t to = w->p->quick ? 3 * CHUNK_QUICK : w->small || w->n < LARGE ? w->n : LARGE;
+    if (to > w->n) to = w->n;
+    hone_status st = call_again(w, 0, 0, to, w->info.n_layer + (w->info.n_layer + 1) / 2);
+    return st == HONE_OK ? singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n) : st;
+}
 
 /* Opens a session that differs, walks, and leaves the next one a clean table. */
 static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
@@ -281,11 +460,15 @@ static hone_status long_prompt(walk *w, bool from_text)
 
 static hone_status begin(walk *w, bool from_text)
 {
+    hone_sequence_cost cost = { 0 };
     hone_model_get_info(w->p->m, &w->info);
     bool far = w->info.n_window > HN_Q_LONG - HASHED && w->info.n_window < WINDOW_MOST;
     w->small = w->info.bytes_per_token <= SMALL_BYTES;
     w->n = w->p->quick ? HN_Q_LONG_QUICK : far ? w->info.n_window + 2 * HN_Q_PIECE : HN_Q_LONG;
     w->n_more = w->small && !w->p->quick ? HN_Q_MORE : HASHED;
+    hone_status st = hone_model_sequence_cost(w->p->m, w->n, HONE_CACHE_F16, &cost, w->err);
+    if (st != HONE_OK) return st;
+    w->back = w->p->quick || cost.n_window || cost.n_state ? BACK_NEAR : BACK;
     w->room = (size_t)ROOM * (size_t)w->info.n_vocab > 16u << 20 ? ROOM_WIDE : ROOM;
     size_t n = (size_t)w->n + (size_t)w->n_more;
     w->ids = calloc(n, sizeof *w->ids);
@@ -295,38 +478,53 @@ static hone_status begin(walk *w, bool from_text)
     hn_sha256_init(&w->bits);
     if (!w->ids || !w->seen || !w->batch || !w->logits)
         return HN_FAIL(w->err, HONE_E_NOMEM, "the long quality prompt, %zu ids", n);
-    hone_status st = long_prompt(w, from_text);
+    st = long_prompt(w, from_text);
+    if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
-        left_out(w, "positions beyond 112, token by token beyond a few, one thread, plain weights, levels");
+        left_out(w, "positions beyond 112, token by token beyond a few, other counts of threads, plain weights, "
+                    "levels");
     else if (!w->small)
-        left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; one "
-                    "thread and plain weights beyond 82 positions");
+        left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
+                    "other counts of threads and plain weights beyond 82 positions; more than 5 chunks of 64");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
     w->out->n_long = w->n;
     return st;
 }
 
-/* The ways that need a session of their own. */
-static hone_status other_sessions(walk *w, const hn_q_way *base)
+/* On each lower level of kernels. */
+static hone_status on_levels(walk *w, const hn_q_way *base)
 {
-    hn_q_way one = *base, chunk = *base, plain = *base;
-    one.threads = 1;
-    chunk.chunk = 1;
-    plain.plain = true;
-    one.n_seq = chunk.n_seq = plain.n_seq = 1;
-    hone_status st = with(w, "in chunks of 1", &chunk, chunks_of_one);
-    if (st == HONE_OK && !over(w)) st = with(w, "on one thread", &one, otherwise);
-    if (st == HONE_OK && !over(w) && w->p->packed) st = with(w, "from plain weights", &plain, otherwise);
-    for (const char *const *l = w->p->levels; l && *l && w->small && st == HONE_OK && !over(w); l++) {
+    hone_status st = HONE_OK;
+    if (!w->small) return st;
+    w->small = false; /* plain C is slow */
+    for (const char *const *l = w->p->levels; l && *l && st == HONE_OK && !over(w); l++) {
         hn_q_way level = *base;
         level.cpu = *l;
-        level.n_seq = 1;
-        bool small = w->small;
-        w->small = false; /* plain C is slow */
         st = with(w, *l, &level, otherwise);
-        w->small = small;
     }
+    w->small = true;
     return st;
+}
+
+/* The ways that need a session of their own, of one sequence. */
+static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
+{
+    hn_q_way base = *of_nine;
+    base.n_seq = 1;
+    hn_q_way one = base, some = base, chunk = base, many = base, plain = base;
+    one.threads = 1;
+    some.threads = w->p->threads;
+    chunk.chunk = 1;
+    many.chunk = w->p->quick ? CHUNK_QUICK : CHUNK;
+    plain.plain = true;
+    if (w->p->quick) return with(w, "in chunks of 20", &many, in_many_chunks);
+    hone_status st = with(w, "in chunks of 1", &chunk, chunks_of_one);
+    if (st == HONE_OK && !over(w)) st = with(w, "in chunks of 64", &many, in_many_chunks);
+    if (st == HONE_OK && !over(w)) st = with(w, "on one thread", &one, otherwise);
+    snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
+    if (st == HONE_OK && !over(w) && some.threads) st = with(w, w->way_threads, &some, otherwise);
+    if (st == HONE_OK && !over(w) && w->p->packed) st = with(w, "from plain weights", &plain, otherwise);
+    return st == HONE_OK && !over(w) ? on_levels(w, &base) : st;
 }
 
 static void id_bytes(hn_sha256 *s, int32_t id)
@@ -358,10 +556,11 @@ static hone_status walk_all(walk *w)
     const hn_q_way base = { .n_ctx = w->n + w->n_more, .n_seq = HN_Q_SEQS };
     hone_status st = with(w, "appended at once", &base, as_measured);
     if (st == HONE_OK && !over(w)) st = on_the_same(w, in_pieces);
+    if (st == HONE_OK && !over(w)) st = back_and_on(w);
     if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_the_same(w, token_by_token);
     if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, in_crumbs);
     if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, beside_others);
-    if (st == HONE_OK && !over(w) && !w->p->quick) st = other_sessions(w, &base);
+    if (st == HONE_OK && !over(w)) st = other_sessions(w, &base);
     return st;
 }
 

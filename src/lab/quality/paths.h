@@ -1,9 +1,9 @@
 /* paths: one model, one long prompt, many ways to compute it: in one call, in chunks of the engine's
- * and of 37, token by token, alone and with neighbours, on one thread and on all, from packed
- * weights and from plain ones, on each level of kernels. Promise: the same bits. Whatever way a
- * measurement goes, one of these goes it too, so that a build that is wrong in one of them is
- * found here, by name. The quality hash q2 is that of the eight prompts (quality.h) and of this
- * prompt. Knows hone.h; sessions are opened by the caller. */
+ * and of 37, token by token, alone and with neighbours, after steps back and forks, on one thread,
+ * on some and on all, from packed weights and from plain ones, on each level of kernels. Promise:
+ * the same bits. Whatever way a measurement goes, one of these goes it too, so that a build that is
+ * wrong in one of them is found here, by name. The quality hash q2 is that of the eight prompts
+ * (quality.h) and of this prompt. Knows hone.h; sessions are opened by the caller. */
 #ifndef HN_PATHS_H
 #define HN_PATHS_H
 
@@ -33,6 +33,9 @@ typedef struct hn_paths_params {
     /* *out: NULL with HONE_OK: there is no such way here. What was opened for the way before is closed then. */
     hone_status (*open)(void *arg, const hn_q_way *w, hone_session **out, hone_error *err);
     void *arg;
+    bool (*abort_fn)(void *arg); /* of these sessions, set again where they are stopped on purpose; NULL: none */
+    void *abort_arg;
+    int32_t threads;           /* a count between 1 and the one in use, drawn by the caller; 0: there is none */
     const char *const *levels; /* of kernels below the one in use, ends with NULL */
     bool packed;               /* the model's weights come from a packed file */
 } hn_paths_params;
