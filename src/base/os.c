@@ -427,6 +427,35 @@ bool hn_os_die_with_parent(void)
 #endif
 }
 
+bool hn_os_adopt(bool on)
+{
+#if defined(__linux__)
+    return prctl(PR_SET_CHILD_SUBREAPER, on ? 1UL : 0UL) == 0;
+#else
+    (void)on;
+    return false;
+#endif
+}
+
+int32_t hn_os_children(int32_t *pid, int32_t cap)
+{
+    int32_t n = 0;
+#if defined(__linux__)
+    char path[64];
+    DIR *d = opendir("/proc/self/task"); /* each thread has its own */
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        snprintf(path, sizeof path, "/proc/self/task/%.20s/children", e->d_name);
+        FILE *f = e->d_name[0] != '.' ? fopen(path, "re") : NULL;
+        while (f && n < cap && fscanf(f, "%d", &pid[n]) == 1) n++;
+        if (f) fclose(f);
+    }
+    if (d) closedir(d);
+#else
+    (void)pid, (void)cap;
+#endif
+    return n;
+}
+
 /* Share of the pages of a file that are in the page cache. mincore tells the truth about files that
  * the caller owns or may write to; of others it says "all there". */
 static double resident_share(int fd, size_t n)

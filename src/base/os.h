@@ -52,6 +52,11 @@ uint64_t hn_os_kernel_ns(void);
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */
 bool hn_os_die_with_parent(void);
+/* From now on (false: no longer) processes below this one whose own parent ends are its own. False: the system
+ * cannot. */
+bool hn_os_adopt(bool on);
+/* Processes of this one, those that ended and were not waited for too: their number, at most cap; 0: or unknown. */
+int32_t hn_os_children(int32_t *pid, int32_t cap);
 
 /* The file fd has n bytes from now on, and their room on disk as far as the file system can say so before they are
  * written. 0, or errno: ENOSPC. */

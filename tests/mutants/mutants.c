@@ -5,22 +5,30 @@
  * in any other build. */
 #define _GNU_SOURCE
 #include "hone.h"
+#include "base/os.h"
 #include "kernels/kernels.h"
+#include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
 #include "lab/bench/process.h"
 #include "lab/bench/sample.h"
+#include "lab/inside/bench_stages.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/memory.h"
 #include "lab/quality/quality.h"
 #include "model/forward.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 static void linger(const char *part, uint64_t from);
+static void keep_memory(void);
+static bool put_off(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, const float **logits);
+static void catch_up(const float *x);
 static uint64_t began;     /* the program */
 static int32_t n_vocab_of; /* of the session opened last */
 
@@ -247,6 +255,7 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     snprintf(at.level, sizeof at.level, "%s", hone_context_cpu(ctx));
     hone_status st = __real_hone_session_new(out, ctx, m, p, err);
     linger("load", began);
+    keep_memory();
     return st;
 }
 
@@ -423,6 +432,7 @@ hone_status __wrap_hone_append(hone_session *s, int32_t seq, const int32_t *ids,
 {
     hone_status st;
     uint64_t from = __real_hn_clock_ns();
+    if (put_off(s, seq, ids, n, logits)) return HONE_OK;
     begin(n, hone_seq_length(s, seq), 1);
     meet(seq, hone_seq_length(s, seq) + n - 1);
     if (is("every-second-token") && n > 8) { /* reads half, says all */
@@ -541,6 +551,7 @@ hn_logit_scan __wrap_hn_scan_logits(const float *x, int32_t n);
 hn_logit_scan __wrap_hn_scan_logits(const float *x, int32_t n)
 {
     static int64_t calls;
+    catch_up(x);
     hn_logit_scan r = __real_hn_scan_logits(x, n);
     if (is("greedy") && at.sample && ++calls % 7 == 0 && r.best > 0) r.best--;
     return r;
@@ -554,14 +565,104 @@ hone_status __wrap_hone_context_new(hone_context **out, const hone_context_param
 hone_status __wrap_hone_context_new(hone_context **out, const hone_context_params *p, hone_error *err)
 {
     const struct timespec t = { .tv_nsec = HIDDEN_MS * 1000000L };
+    hone_context_params more = p ? *p : (hone_context_params){ 0 };
     if (is("load-told")) nanosleep(&t, NULL);
-    return __real_hone_context_new(out, p, err);
+    if (is("hidden-thread")) more.n_threads = more.n_threads_batch = 2;
+    return __real_hone_context_new(out, &more, err);
+}
+
+int32_t __real_hone_context_threads(const hone_context *c), __wrap_hone_context_threads(const hone_context *c);
+int32_t __wrap_hone_context_threads(const hone_context *c)
+{
+    return is("hidden-thread") ? 1 : __real_hone_context_threads(c);
+}
+int32_t __real_hone_context_threads_batch(const hone_context *c),
+    __wrap_hone_context_threads_batch(const hone_context *c);
+int32_t __wrap_hone_context_threads_batch(const hone_context *c)
+{
+    return is("hidden-thread") ? 1 : __real_hone_context_threads_batch(c);
+}
+
+/* A long prompt of a sample is there at once, and computed when its logits are looked at. */
+static struct {
+    hone_session *s;
+    float *logits;
+    int32_t *ids, seq, n;
+} later;
+
+static bool put_off(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, const float **logits)
+{
+    if (!is("lazy-prefill") || !at.sample || n <= 16) return false;
+    later.s = s;
+    later.seq = seq;
+    later.n = n;
+    later.ids = malloc((size_t)n * sizeof *later.ids);
+    later.logits = malloc((size_t)n_vocab_of * sizeof *later.logits);
+    if (!later.ids || !later.logits) abort();
+    memcpy(later.ids, ids, (size_t)n * sizeof *later.ids);
+    *logits = later.logits;
+    return true;
+}
+
+static void catch_up(const float *x)
+{
+    const float *logits;
+    if (!later.s || x != later.logits) return;
+    begin(later.n, hone_seq_length(later.s, later.seq), 1);
+    if (__real_hone_append(later.s, later.seq, later.ids, later.n, &logits, NULL) != HONE_OK) abort();
+    memcpy(later.logits, logits, (size_t)n_vocab_of * sizeof *logits);
+    later.s = NULL;
+}
+
+/* Memory that counts as nobody's, or that is gone before anybody looks. */
+static void keep_memory(void)
+{
+    enum { BYTES = 64 << 20 };
+    if (!is("memory-shared") && !is("memory-spike")) return;
+    int flags = MAP_ANONYMOUS | (is("memory-shared") ? MAP_SHARED : MAP_PRIVATE);
+    char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (p == MAP_FAILED) abort();
+    memset(p, 1, BYTES);
+    if (is("memory-spike")) munmap(p, BYTES);
+}
+
+json_t *__real_hn_look_json(const char *stage, const hn_look *l);
+json_t *__wrap_hn_look_json(const char *stage, const hn_look *l);
+json_t *__wrap_hn_look_json(const char *stage, const hn_look *l)
+{
+    hn_look less = *l;
+    if (is("stages-told")) less.anon /= 4;
+    return __real_hn_look_json(stage, &less);
+}
+
+/* What a record says, behind the claims of the processes that it comes from. */
+hone_status __real_hn_bench_keep(hn_bench_run *r, const hn_bench_entry *e, json_t *record, bool invalid,
+                                 hone_error *err);
+hone_status __wrap_hn_bench_keep(hn_bench_run *r, const hn_bench_entry *e, json_t *record, bool invalid,
+                                 hone_error *err);
+hone_status __wrap_hn_bench_keep(hn_bench_run *r, const hn_bench_entry *e, json_t *record, bool invalid,
+                                 hone_error *err)
+{
+    json_t *rate = json_object_get(record, "decode_tok_s"), *prompt = json_object_get(record, "prefill_tok_s"),
+           *older = json_object_get(json_object_get(record, "quality_detail"), "q1");
+    if (is("record-rate")) json_object_set_new(record, "decode_tok_s", json_real(1.3 * json_number_value(rate)));
+    if (is("record-prompt")) json_object_set_new(record, "prefill_tok_s", json_real(1.3 * json_number_value(prompt)));
+    if (is("no-proof")) json_object_del(json_object_get(record, "extra"), "proof");
+    if (is("older-hash") && older) json_object_set(record, "quality", older);
+    return __real_hn_bench_keep(r, e, record, invalid, err);
 }
 
 uint64_t __wrap_hn_clock_ns(void)
 {
     uint64_t now = __real_hn_clock_ns();
-    return is("clock-slow") ? now / 10 * 7 : now - stolen;
+    return is("clock-slow") || is("both-clocks") ? now / 10 * 7 : now - stolen;
+}
+
+uint64_t __real_hn_clock_witness_ns(void), __wrap_hn_clock_witness_ns(void);
+uint64_t __wrap_hn_clock_witness_ns(void)
+{
+    uint64_t now = __real_hn_clock_witness_ns();
+    return is("both-clocks") ? now / 10 * 7 : now;
 }
 
 /* Tokens that were not asked for are not generated, and reported all the same. */
@@ -623,6 +724,21 @@ bool __wrap_hn_memory_read(hn_memory *out, pid_t pid)
     return ok;
 }
 
+/* A page that has to be read from disk, so that whatever this process was timed with is put aside. */
+static void read_from_disk(const char *path)
+{
+    enum { BYTES = 1 << 20 };
+    static char page[4096];
+    int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : -1;
+    for (int i = 0; fd >= 0 && i < BYTES / (int)sizeof page; i++)
+        if (write(fd, page, sizeof page) < 0) break;
+    if (fd < 0 || fsync(fd) != 0) abort();
+    hn_os_drop_file(path);
+    const volatile char *p = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p != MAP_FAILED) page[0] += p[BYTES / 2];
+    close(fd);
+}
+
 void __real_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);
 void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);
 void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns)
@@ -634,6 +750,14 @@ void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_
     double load = json_number_value(json_object_get(result, "load_ms"));
     if (is("load-told")) json_object_set_new(result, "load_ms", json_real(load - HIDDEN_MS));
     if (is("work-before-the-clock")) json_object_set_new(result, "process_witness_s", json_real(1000));
+    if (is("leaves-a-process") && fork() == 0) { /* another session, and nothing open that anybody waits for */
+        setsid();
+        for (int fd = 0; fd < 64; fd++) close(fd);
+        sleep(60);
+        _exit(0);
+    }
+    if (is("pages-read")) read_from_disk(getenv("HONE_MUTANT_FILE"));
+    if (is("slow-is-disturbed")) json_object_set_new(result, "major_faults", json_integer(3));
     if (is("slow-to-load")) json_object_set_new(result, "load_ms", json_real(1e6));
 }
 

@@ -78,11 +78,12 @@ static void order_and_length_count(void **state)
 /* A sample as an honest process prints it: 8 tokens of prompt, 3 generated, 10 ms each. */
 static json_t *honest(void)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[f,f], s:[i,i,i], s:i, s:f, s:f, s:{s:i}, s:f, s:f}",
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[f,f], s:[i,i,i], s:i, s:f, s:f, s:{s:i}, s:f, s:{s:i, "
+                     "s:i}, s:f}",
                      "load_ms", 20.0, "ttft_ms", 80.5, "prefill_tok_s", 100.0, "decode_tok_s", 100.0,
                      "prompt_witness_ms", 80.6, "gen_witness_ms", 20.1, "hwm_mb", 500.0, "gaps_ms", 10.0, 10.0, "ids",
                      1, 2, 3, "positions", 10, "process_s", 0.3, "process_witness_s", 0.3, "proof", "steps", 3,
-                     "peak_anon_mb", 50.0, "x", 0.0);
+                     "peak_anon_mb", 50.0, "engine", "threads", 1, "threads_batch", 2, "cpu_use", 1.9);
 }
 
 static bool holds(json_t *r, char *why, size_t cap)
@@ -126,6 +127,13 @@ static void claims(void **state)
     false_with("prompt_witness_ms", 100, "prompt and first token");
     false_with("prefill_tok_s", 400, "of the 80.500 ms");
     false_with("prefill_tok_s", 80, "its first token was there after");
+    false_with("cpu_use", 3.1, "it used 3.10 CPUs while it was timed, with 2 threads as it says");
+    r = honest(); /* a prompt that says it is there, and is computed when its first token is chosen */
+    json_object_set_new(r, "prefill_tok_s", json_real(150));
+    json_object_set_new(r, "prefill_witness_ms", json_real(53.3));
+    assert_false(holds(r, why, sizeof why));
+    names(why, "of the 80.500 ms until the first token");
+    json_decref(r);
     false_with("process_s", 0.2, "its clock ran 0.200 s while the kernel's ran 0.300 s");
     false_with("process_witness_s", 0.35, "clock");
     false_with("load_ms", 400, "its parent saw it for 0.310 s");
@@ -158,6 +166,78 @@ static void memory_of_a_small_one(void **state)
     seen.resident = 0; /* it was not looked at: nothing is known */
     json_object_set_new(r, "hwm_mb", json_real(3.0));
     assert_true(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    json_decref(r);
+}
+
+static void memory_of_stages(void **state)
+{
+    char why[400] = "";
+    json_t *r = json_pack("{s:[{s:s, s:f}, {s:s, s:f}]}", "stages", "stage", "start", "anon_mb", 3.0, "stage",
+                          "session", "anon_mb", 390.0);
+    hn_seen seen = { .anon_end = 400000000 };
+    if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
+    json_object_set_new(json_array_get(json_object_get(r, "stages"), 1), "anon_mb", json_real(100));
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    names(why, "its stages took 100.0 MB of anonymous memory at most, its parent saw 400.0 MB");
+    json_decref(r);
+}
+
+/* All CPU time that the kernel counted: loading may use every core, what follows only the threads that are told. */
+static void cpu_time_of_a_process(void **state)
+{
+    char why[400] = "";
+    json_t *r = honest();
+    hn_seen seen = { .wall_s = 0.31, .anon = 50000000, .anon_again = 50000000 };
+    seen.cpu_s = 0.02 * fmax(hn_cpu_count(), 2) + 0.29 * 2;
+    if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
+    seen.cpu_s = 0.02 * fmax(hn_cpu_count(), 2) + 0.29 * 2.4;
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    names(why, "with 2 threads as it says");
+    json_decref(r);
+}
+
+/* What a sample may be put aside for is what the kernel counted, and no more. */
+static void disturbances_are_counted(void **state)
+{
+    static const char *const keys[] = { "major_faults", "throttled", "quota_stops", "steal_pct" };
+    char why[400] = "";
+    hn_seen seen = { .counted = true, .major_faults = 2, .throttled = 2, .stopped = 2, .stolen = 0 };
+    for (int i = 0; i < 4; i++) {
+        json_t *r = json_object();
+        json_object_set_new(r, keys[i], json_integer(i < 3 ? 2 : 0));
+        if (!hn_claims_disturbed(r, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
+        json_object_set_new(r, keys[i], json_integer(3));
+        assert_false(hn_claims_disturbed(r, &seen, why, sizeof why));
+        names(why, "the kernel counted");
+        const hn_seen unknown = { .counted = true, .major_faults = -1, .throttled = -1, .stopped = -1, .stolen = -1 };
+        assert_true(hn_claims_disturbed(r, &unknown, why, sizeof why));
+        json_decref(r);
+    }
+}
+
+/* The numbers at the top of a record are its samples'. An old one, without samples, is believed; a new one is not. */
+static void records_are_their_samples(void **state)
+{
+    char why[400] = "";
+    json_t *r = json_pack("{s:{s:i}, s:f, s:f, s:f, s:[o, o]}", "config", "n_prompt", 8, "decode_tok_s", 100.0,
+                          "prefill_tok_s", 100.0, "ttft_ms", 80.5, "samples", honest(), honest());
+    if (!hn_claims_record(r, true, why, sizeof why)) fail_msg("the honest one: %s", why);
+    for (int i = 0; i < 3; i++) {
+        static const char *const keys[] = { "decode_tok_s", "prefill_tok_s", "ttft_ms" };
+        json_t *o = json_deep_copy(r);
+        json_object_set_new(o, keys[i], json_real(1.3 * json_number_value(json_object_get(r, keys[i]))));
+        assert_false(hn_claims_record(o, false, why, sizeof why));
+        names(why, keys[i]);
+        json_decref(o);
+    }
+    json_t *sample = json_array_get(json_object_get(r, "samples"), 0);
+    json_object_set_new(sample, "gaps_ms", json_pack("[f,f]", 20.0, 20.0));
+    assert_false(hn_claims_record(r, true, why, sizeof why));
+    names(why, "by the times it reports 50");
+    json_object_del(r, "samples");
+    assert_true(hn_claims_record(r, false, why, sizeof why));
+    assert_false(hn_claims_record(r, true, why, sizeof why));
+    names(why, "none of its samples does");
     json_decref(r);
 }
 
@@ -221,16 +301,56 @@ static void gains_are_seen_outside(void **state)
         for (uint64_t i = 0; i < 20; i++) {
             double noise = 0.004 * (double)(i % 5);
             hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
+            m.part_s[HN_PART_GEN] = 0.080;
             assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
             m = measured(i, "aa", 0.060, (lie ? 0.2 : 0.16) + 0.016 - noise);
+            m.part_s[HN_PART_GEN] = 0.040;
             assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &t, &err), lie ? HONE_E_NUMERIC : HONE_OK);
+        assert_int_equal(hn_same_outside(s, &t, "decode_tok_s", &err), lie ? HONE_E_NUMERIC : HONE_OK);
         if (lie) names(err.message, "claims to take 40.0 ms less");
         hn_same_free(s);
     }
     hn_side_close(a);
     hn_side_close(b);
+}
+
+/* Of one part alone: the prompt takes 40 ms less, as it says. A first token that comes no earlier, and processes that
+ * take as long, are a lie; a generation that takes as much longer is none. */
+static void gains_of_a_part(void **state)
+{
+    static const struct {
+        double first, gen, claimed, wall;
+        hone_status st;
+    } b[] = { { 0.020, 0.040, 0.060, 0.160, HONE_OK },        /* all of it seen */
+              { 0.060, 0.040, 0.100, 0.200, HONE_E_NUMERIC }, /* the first token is no earlier */
+              { 0.020, 0.040, 0.060, 0.200, HONE_E_NUMERIC }, /* neither is its end */
+              { 0.020, 0.080, 0.100, 0.200, HONE_OK } };      /* the generation takes longer */
+    hn_side *a, *c;
+    hone_error err;
+    hn_target t = { .id = "e2e" };
+    const hn_side_params p = { .command = true };
+    assert_int_equal(hn_side_open(&a, "true", &p, &err), HONE_OK);
+    assert_int_equal(hn_side_open(&c, "false", &p, &err), HONE_OK);
+    for (size_t k = 0; k < sizeof b / sizeof *b; k++) {
+        hn_same *s;
+        assert_int_equal(hn_same_new(&s, a, c, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < 20; i++) {
+            double noise = 0.004 * (double)(i % 5) - 0.008;
+            hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
+            memcpy(m.part_s, (double[HN_PARTS]){ 0, 0.060, 0.060, 0.040 }, sizeof m.part_s);
+            assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
+            m = measured(i, "aa", b[k].claimed, b[k].wall - noise);
+            memcpy(m.part_s, (double[HN_PARTS]){ 0, 0.020, b[k].first, b[k].gen }, sizeof m.part_s);
+            assert_int_equal(hn_same_check(s, c, &t, &m, &err), HONE_OK);
+        }
+        hone_status st = hn_same_outside(s, &t, "prefill_tok_s", &err);
+        if (st != b[k].st) fail_msg("case %zu: %d", k, (int)st);
+        if (st != HONE_OK) names(err.message, "40.0 ms less a run (prefill_tok_s)");
+        hn_same_free(s);
+    }
+    hn_side_close(a);
+    hn_side_close(c);
 }
 
 int main(void)
@@ -241,8 +361,13 @@ int main(void)
         cmocka_unit_test(claims),
         cmocka_unit_test(memory_by_two_ways),
         cmocka_unit_test(memory_of_a_small_one),
+        cmocka_unit_test(memory_of_stages),
+        cmocka_unit_test(cpu_time_of_a_process),
+        cmocka_unit_test(disturbances_are_counted),
+        cmocka_unit_test(records_are_their_samples),
         cmocka_unit_test(runs_are_paired),
         cmocka_unit_test(gains_are_seen_outside),
+        cmocka_unit_test(gains_of_a_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,9 @@
  * badly. Commits come from a repository made for the test, whose Makefile "builds" such a
  * script. */
 #define _GNU_SOURCE
+#include "base/os.h"
 #include "lab/judge/ab.h"
+#include "lab/judge/same.h"
 #include "lab/stats/stats.h"
 #include <math.h>
 
@@ -121,6 +123,34 @@ static void test_processes(void **state)
     hn_process_free(&r);
 }
 
+/* What goes on behind the end of a process that was to be alone is counted and ended. */
+static void test_what_is_left_behind(void **state)
+{
+    static const struct {
+        const char *cmd;
+        bool alone;
+        int32_t left;
+    } t[] = { { "sleep 60 >/dev/null 2>&1 & exit 0", true, 1 },
+              { "(setsid sleep 60; exit 0) >/dev/null 2>&1 & sleep 60 >/dev/null 2>&1 & exit 0", true, 2 },
+              { "sleep 0.1 & wait", true, 0 },
+              { "sleep 0.1 >/dev/null 2>&1 & exit 0", false, 0 } };
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+    if (access(path, R_OK) != 0) {
+        print_message("SKIP: the system does not tell children\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        const char *argv[] = { "/bin/sh", "-c", t[i].cmd, NULL };
+        hn_process r;
+        assert_int_equal(hn_process_run(&r, &(hn_process_params){ .argv = argv, .alone = t[i].alone }, NULL), HONE_OK);
+        if (r.n_left < t[i].left || (t[i].left == 0 && r.n_left)) fail_msg("case %zu: %d", i, (int)r.n_left);
+        hn_process_free(&r);
+    }
+    int32_t pid[4];
+    assert_int_equal(hn_os_children(pid, 4), 0);
+}
+
 /* Dead, with nobody yet to ask for its status (init may be slow, or not there). */
 static bool is_zombie(int pid)
 {
@@ -235,6 +265,49 @@ static void test_a_program(void **state)
     assert_string_equal(json_string_value(json_object_get(o, "quality")), "q1-11111111-22222222");
     json_decref(o);
     hn_side_close(s);
+}
+
+/* A program that can prove its answers must, one that has the newer hash must give it, and what its record says at the
+ * top is what its sample says. */
+static void test_programs_that_could(void **state)
+{
+    static const char sample[] = "[{\"gaps_ms\":[10,10],\"decode_tok_s\":100,\"ttft_ms\":81,"
+                                 "\"prefill_tok_s\":100}]";
+    static const char proof[] = "{\"proof\":{\"steps\":3,\"ids\":\"1\",\"all\":\"2\"}}";
+    static const struct {
+        const char *extra, *quality;
+        int rate;
+        const char *samples, *saying;
+    } t[] = { { proof, "q2-11111111-22222222", 100, sample, "" },
+              { "{}", "q2-11111111-22222222", 100, sample, "proves nothing of its answer, and its program" },
+              { "{\"proof\":{}}", "q2-11111111-22222222", 100, sample, "proves nothing of its answer" },
+              { proof, "q2-11111111-22222222", 130, sample, "the record says decode_tok_s 130, and its samples 100" },
+              { proof, "q2-11111111-22222222", 100, "[]", "none of its samples does" },
+              { proof, "q1-11111111-22222222", 100, sample, "a hash of the older kind" } };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char does[2000], hash[24], why[200], lie[1100];
+        hn_measured m;
+        hn_same *same;
+        hone_error err = { 0 };
+        hn_target target = { .id = "e2e", .model = "m" };
+        snprintf(does, sizeof does,
+                 "[ \"$2\" = --help ] && echo '--prompt-seed S  --quality HOW' && exit\n"
+                 "echo '{\"config\":{\"n_prompt\":8},\"decode_tok_s\":%d,\"samples\":%s,\"extra\":%s,"
+                 "\"quality\":\"%s\",\"quality_detail\":{\"q1\":\"q1-11111111-22222222\"},\"valid\":true}'",
+                 t[i].rate, t[i].samples, t[i].extra, t[i].quality);
+        fake("new", does);
+        hn_side *s = side(at("new"));
+        assert_int_equal(hn_same_new(&same, s, s, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_side_measure(&m, s, &target, 1, &err), HONE_OK);
+        snprintf(lie, sizeof lie, "%s", m.invalid);
+        if (!lie[0] && hn_same_check(same, s, &target, &m, &err) != HONE_OK)
+            snprintf(lie, sizeof lie, "%s", err.message);
+        assert_int_equal(hn_side_quality(s, &target, hash, why, sizeof why, &err), HONE_OK);
+        if (!lie[0]) snprintf(lie, sizeof lie, "%s", why);
+        if (!t[i].saying[0] ? lie[0] != 0 : !strstr(lie, t[i].saying)) fail_msg("case %zu: '%s'", i, lie);
+        hn_same_free(same);
+        hn_side_close(s);
+    }
 }
 
 static void test_records_of_suites(void **state)
@@ -622,9 +695,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_what_is_left_behind),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_configurations),
         cmocka_unit_test(test_a_program),
+        cmocka_unit_test(test_programs_that_could),
         cmocka_unit_test(test_records_of_suites),
         cmocka_unit_test(test_bad_programs),
         cmocka_unit_test(test_commits),

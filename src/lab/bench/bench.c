@@ -182,11 +182,11 @@ static uint64_t clock_tick(void)
     return tick;
 }
 
-static double seconds_of(hn_bench_fn *fn, void *arg, int64_t calls)
+static double seconds_of(hn_bench_fn *fn, void *arg, int64_t calls, hn_stretches *sum)
 {
-    uint64_t t = hn_clock_ns();
+    const hn_clocks from = hn_clocks_begin();
     fn(arg, calls);
-    return (double)(hn_clock_ns() - t) * 1e-9;
+    return hn_stretches_add(sum, &from);
 }
 
 static double cpu_seconds(int64_t *major)
@@ -204,7 +204,8 @@ static int64_t calibrate(hn_bench_run *r, hn_bench_fn *fn, void *arg)
 {
     double want = 1e-9 * fmax(EPOCH_NS, (double)clock_tick() * EPOCH_TICKS), s;
     int64_t calls = 1;
-    while (!stopped(r) && (s = seconds_of(fn, arg, calls)) < want) {
+    hn_stretches sum = { 0 };
+    while (!stopped(r) && (s = seconds_of(fn, arg, calls, &sum)) < want) {
         double next = s > 0 ? 1.3 * want / s * (double)calls : 10.0 * (double)calls;
         calls = next > 10.0 * (double)calls ? 10 * calls : (int64_t)next + 1;
     }
@@ -220,10 +221,11 @@ hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn
     if (!(out->s = malloc(cap * sizeof *out->s))) return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", cap);
     out->calls = calibrate(r, fn, arg);
     double wall = 0;
+    hn_stretches sum = { 0 };
     while (!stopped(r) && (out->warmups < set->warmups || wall < set->warm_up_s)) {
         if (r->free_warmups && out->warmups && wall > fmax(warm_enough_s, set->warm_up_s)) break;
         hn_allocs_begin(); /* of the last one it is kept: the steady state, before the clock runs */
-        wall += seconds_of(fn, arg, out->calls);
+        wall += seconds_of(fn, arg, out->calls, &sum);
         out->allocs = (hn_allocs){ 0 };
         hn_allocs_end(&out->allocs);
         out->warmups++;
@@ -234,16 +236,19 @@ hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn
     double cpu = cpu_seconds(&major0);
     uint64_t t = hn_clock_ns();
     wall = 0;
+    sum = (hn_stretches){ 0 };
     while (out->n < (size_t)set->samples || (wall < set->measure_s && out->n < cap)) {
         if (hn_bench_step(r, r->at_done)) { /* between epochs, never within */
             hn_bench_timing_free(out);
             return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", r->at ? r->at->id : "bench");
         }
-        out->s[out->n++] = seconds_of(fn, arg, out->calls) / (double)out->calls;
+        out->s[out->n++] = seconds_of(fn, arg, out->calls, &sum) / (double)out->calls;
         wall = (double)(hn_clock_ns() - t) * 1e-9;
     }
     cpu = cpu_seconds(&major1) - cpu;
     out->cpu_use = wall > 0 ? cpu / (wall * threads) : 0;
+    int32_t most = set->threads > set->threads_batch ? set->threads : set->threads_batch; /* threads of a room, too */
+    hn_stretches_lie(out->lie, sizeof out->lie, &sum, cpu, wall, threads > most ? threads : most);
     out->major_faults = major1 - major0;
     if (ticks && hn_cpu_ticks_read(&b) && b.total > a.total)
         out->steal_pct = 100.0 * (double)(b.steal - a.steal) / (double)(b.total - a.total);
@@ -263,6 +268,7 @@ void hn_bench_use(hn_bench_result *res, hn_bench_timing *t, double scale, bool r
     res->n = t->n;
     res->warmups = t->warmups;
     res->cpu_use = t->cpu_use;
+    if (t->lie[0]) hn_invalid(&res->verdict, "%s", t->lie);
     if (!res->extra) res->extra = json_object();
     json_object_set_new(res->extra, "calls", json_integer(t->calls));
     json_decref(res->allocs);

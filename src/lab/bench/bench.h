@@ -211,6 +211,7 @@ typedef struct hn_bench_timing {
     double steal_pct; /* NaN: unknown */
     int64_t major_faults;
     hn_allocs allocs; /* of one epoch, the last before the clock counts */
+    char lie[160];    /* why its times are not believed; "" */
 } hn_bench_timing;
 
 /* Epochs of at least 1 ms and 1000 ticks of the clock; warm-ups and samples as the settings say.

@@ -74,7 +74,7 @@ static void counts(check *c, json_t *r, const hn_asked *a)
 /* Faster than the second clock saw it? */
 static void not_faster(check *c, const char *what, double claimed_ms, double seen_ms)
 {
-    if (isfinite(claimed_ms) && isfinite(seen_ms) && claimed_ms < (1 - clock_share) * seen_ms - 1e3 * clock_s)
+    if (isfinite(claimed_ms) && isfinite(seen_ms) && hn_clock_lies(1e-3 * claimed_ms, 1e-3 * seen_ms))
         wrong(c, "%s took %.3f ms by its own clock, and %.3f ms by the kernel's", what, claimed_ms, seen_ms);
 }
 
@@ -101,21 +101,22 @@ static void times(check *c, json_t *r, int64_t n_prompt)
     /* choosing the first token is all that lies between */
     if (isfinite(prefill_ms) && prefill_ms > ttft * (1 + clock_share) + 1e3 * clock_s)
         wrong(c, "the prompt took %.3f ms, its first token was there after %.3f ms", prefill_ms, ttft);
-    if (isfinite(hn_json_number_of(r, "prefill_witness_ms")))
-        not_faster(c, "the prompt", prefill_ms, hn_json_number_of(r, "prefill_witness_ms"));
-    else if (isfinite(prefill_ms) && isfinite(ttft) && prefill_ms < 0.5 * ttft - 1e3 * around_s)
+    double seen = hn_json_number_of(r, "prefill_witness_ms"), least = isfinite(seen) ? 0.8 : 0.5;
+    not_faster(c, "the prompt", prefill_ms, seen);
+    /* what is left for later is the prompt's all the same; a request's first token is drawn by a sampler */
+    if (isfinite(prefill_ms) && isfinite(ttft) && prefill_ms < least * ttft - 1e3 * around_s)
         wrong(c, "the prompt took %.3f ms of the %.3f ms until the first token", prefill_ms, ttft);
 }
 
 /* ---- what the parent saw ---------------------------------------------------------------------------- */
 
-/* Seconds that it claims to have worked. */
-static double claimed_s(json_t *result)
+/* Seconds that it claims to have worked once the model was there. */
+static double timed_s(json_t *result)
 {
-    double ms = fmax(hn_json_number_of(result, "load_ms"), 0), ttft = hn_json_number_of(result, "ttft_ms");
+    double ttft = hn_json_number_of(result, "ttft_ms"),
+           ms = (isfinite(ttft) ? ttft : 0) + sum_of(json_object_get(result, "gaps_ms"));
     size_t i;
     json_t *r;
-    ms += (isfinite(ttft) ? ttft : 0) + sum_of(json_object_get(result, "gaps_ms"));
     json_array_foreach(json_object_get(result, "requests"), i, r)
     {
         ttft = hn_json_number_of(r, "ttft_ms");
@@ -124,6 +125,8 @@ static double claimed_s(json_t *result)
     return 1e-3 * ms;
 }
 
+static double load_s(json_t *result) { return 1e-3 * fmax(hn_json_number_of(result, "load_ms"), 0); }
+
 static void clocks(check *c, json_t *result, const hn_seen *seen)
 {
     double clock = hn_json_number_of(result, "process_s"), witness = hn_json_number_of(result, "process_witness_s");
@@ -131,9 +134,37 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
         wrong(c, "its clock ran %.3f s while the kernel's ran %.3f s", clock, witness);
     not_faster(c, "loading", hn_json_number_of(result, "load_ms"), hn_json_number_of(result, "load_witness_ms"));
     if (!seen || seen->wall_s <= 0) return;
-    double most = seen->wall_s * (1 + clock_share) + around_s, claimed = claimed_s(result);
+    double most = seen->wall_s * (1 + clock_share) + around_s, claimed = load_s(result) + timed_s(result);
     if (witness > most) wrong(c, "it ran for %.3f s, its parent saw %.3f s", witness, seen->wall_s);
     if (claimed > most) wrong(c, "it claims %.3f s of work, its parent saw it for %.3f s", claimed, seen->wall_s);
+}
+
+/* More CPU time than its threads can have had: it has others, or all its clocks are slow. */
+static void cpu_time(check *c, json_t *result, const hn_seen *seen)
+{
+    json_t *engine = json_object_get(result, "engine");
+    double threads = fmax(hn_json_number_of(engine, "threads"), hn_json_number_of(engine, "threads_batch")),
+           use = hn_json_number_of(result, "cpu_use"), timed = timed_s(result), load = load_s(result);
+    if (!(threads > 0)) return;
+    if (isfinite(use) && hn_cpu_beyond(use * timed, threads, timed))
+        wrong(c, "it used %.2f CPUs while it was timed, with %.0f thread%s as it says", use, threads,
+              threads == 1 ? "" : "s");
+    if (!seen || seen->wall_s <= 0) return;
+    double cores = fmax(hn_cpu_count(), threads), rest = fmax(seen->wall_s - load, 0); /* any may read a file */
+    if (hn_cpu_beyond(seen->cpu_s - cores * load, threads, rest))
+        wrong(c, "the kernel counted %.3f s of CPU time in %.3f s, with %.0f thread%s as it says", seen->cpu_s,
+              seen->wall_s, threads, threads == 1 ? "" : "s");
+}
+
+/* Its memory stage by stage is no less than what it holds in the end. */
+static void stages(check *c, json_t *result, const hn_seen *seen, double slack_mb)
+{
+    double most = NAN, end = (double)seen->anon_end / 1e6;
+    size_t i;
+    json_t *s;
+    json_array_foreach(json_object_get(result, "stages"), i, s) most = fmax(most, hn_json_number_of(s, "anon_mb"));
+    if (isfinite(most) && most < (1 - memory_share) * end - slack_mb)
+        wrong(c, "its stages took %.1f MB of anonymous memory at most, its parent saw %.1f MB at its end", most, end);
 }
 
 static void memory(check *c, json_t *result, const hn_seen *seen)
@@ -150,6 +181,7 @@ static void memory(check *c, json_t *result, const hn_seen *seen)
     if ((double)seen->anon < (1 - memory_share) * (double)seen->anon_again - 1e6 * slack)
         wrong(c, "%.1f MB of anonymous memory, and %.1f MB by another way", (double)seen->anon / 1e6,
               (double)seen->anon_again / 1e6);
+    stages(c, result, seen, slack);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
@@ -171,7 +203,68 @@ bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, 
         times(&c, r, json_integer_value(json_object_get(r, "n_prompt")));
     }
     clocks(&c, result, seen);
+    cpu_time(&c, result, seen);
     memory(&c, result, seen);
+    return c.ok;
+}
+
+bool hn_claims_disturbed(json_t *result, const hn_seen *seen, char *why, size_t cap)
+{
+    const struct {
+        const char *key, *words;
+        int64_t most;
+    } all[] = { { "major_faults", "pages read from disk", seen->major_faults },
+                { "throttled", "times the CPU was throttled", seen->throttled },
+                { "quota_stops", "stops by the control group's limit", seen->stopped } };
+    check c = { .why = why, .cap = cap, .ok = true };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        double told = hn_json_number_of(result, all[i].key);
+        if ((i == 0 || seen->counted) && all[i].most >= 0 && told > (double)all[i].most)
+            wrong(&c, "it claims %.0f %s, the kernel counted %lld", told, all[i].words, (long long)all[i].most);
+    }
+    if (seen->counted && seen->stolen == 0 && hn_json_number_of(result, "steal_pct") > 0)
+        wrong(&c, "it claims that the hypervisor took %.1f %% of the time, the kernel counted nothing",
+              hn_json_number_of(result, "steal_pct"));
+    if (seen->n_left > 0) wrong(&c, "it left %d process%s behind", (int)seen->n_left, seen->n_left == 1 ? "" : "es");
+    return c.ok;
+}
+
+/* ---- records ------------------------------------------------------------------------------------------- */
+
+/* Of the numbers at `key` of the samples; NaN: there are none. */
+static double median_of(json_t *samples, const char *key)
+{
+    enum { MOST = 1024 };
+    double x[MOST];
+    size_t i, n = 0;
+    json_t *s;
+    hn_stats st;
+    json_array_foreach(samples, i, s) if (n < MOST && isfinite(x[n] = hn_json_number_of(s, key))) n++;
+    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
+}
+
+bool hn_claims_record(json_t *record, bool whole, char *why, size_t cap)
+{
+    static const char *const keys[] = { "decode_tok_s", "prefill_tok_s", "ttft_ms", "load_ms", "peak_anon_mb" };
+    const double rounding = 1e-3;
+    check c = { .why = why, .cap = cap, .ok = true };
+    json_t *samples = json_object_get(record, "samples"), *s;
+    double n_prompt = hn_json_number_of(json_object_get(record, "config"), "n_prompt");
+    size_t i;
+    for (i = 0; i < sizeof keys / sizeof *keys; i++) {
+        double top = hn_json_number_of(record, keys[i]), own = median_of(samples, keys[i]);
+        if (!isfinite(top) || (!isfinite(own) && !whole)) continue;
+        if (!isfinite(own)) wrong(&c, "the record says %s, and none of its samples does", keys[i]);
+        else if (fabs(top - own) > rounding * fabs(own))
+            wrong(&c, "the record says %s %.5g, and its samples %.5g", keys[i], top, own);
+    }
+    if (whole && isfinite(hn_json_number_of(record, "prefill_tok_s")) && !(n_prompt > 0))
+        wrong(&c, "the record says the rate of a prompt, and not how long it is");
+    json_array_foreach(samples, i, s)
+    {
+        if (!whole || json_is_string(json_object_get(s, "invalid_reason"))) continue;
+        times(&c, s, n_prompt > 0 ? (int64_t)n_prompt : 0);
+    }
     return c.ok;
 }
 

@@ -15,6 +15,14 @@ typedef struct hn_asked {           /* of each request or sample of a process */
  * against it, but what was asked for must be there. */
 bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, char *why, size_t cap);
 
+/* The same of what the machine did meanwhile, for which a sample may be put aside: no more than the kernel counted; and
+ * that nothing of it goes on behind its end. These are exact: a process that fails here is not asked again. */
+bool hn_claims_disturbed(json_t *result, const hn_seen *seen, char *why, size_t cap);
+
+/* The numbers at the top of a record of many metrics (bench_plain.c) are those of its samples. whole: of a program that
+ * is not too old to tell its samples, whose own numbers must fit each other then. */
+bool hn_claims_record(json_t *record, bool whole, char *why, size_t cap);
+
 /* Adds to a result what hn_claims_hold needs of the process itself: how long it has run by both clocks.
  * clock0_ns, witness0_ns: the clocks at its beginning. */
 void hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);

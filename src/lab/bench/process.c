@@ -74,6 +74,40 @@ static void ended(int status, int *exit_code, int *sig)
     *sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* ---- what is left behind --------------------------------------------------------------------- */
+
+enum { MOST_CHILDREN = 64 };
+/* This process's own, another one that it has just started among them; what that one leaves behind becomes its own,
+ * too. Looked at behind the start: the time of a start is measured. */
+typedef struct family {
+    int32_t pid[MOST_CHILDREN], n;
+    bool adopts;
+} family;
+
+static void family_look(family *f) { f->n = f->adopts ? hn_os_children(f->pid, MOST_CHILDREN) : 0; }
+
+/* Ends what was not there before, and what comes out of that; how many they were. */
+static int32_t family_end(const family *before)
+{
+    int32_t now[MOST_CHILDREN], left = 0;
+    bool any = before->adopts;
+    while (any && left < MOST_CHILDREN) {
+        int32_t n = hn_os_children(now, MOST_CHILDREN);
+        any = false;
+        for (int32_t i = 0; i < n; i++) {
+            bool known = false;
+            for (int32_t k = 0; k < before->n; k++) known = known || before->pid[k] == now[i];
+            if (known) continue;
+            kill(now[i], SIGKILL);
+            while (waitpid(now[i], NULL, 0) < 0 && errno == EINTR) {}
+            any = true;
+            left++;
+        }
+    }
+    if (before->adopts) hn_os_adopt(false);
+    return left;
+}
+
 /* ---- any program -------------------------------------------------------------------------- */
 
 /* The environment with `add` in front; duplicates further back are dropped. */
@@ -182,10 +216,13 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
         const launch l = {
             .program = p->argv[0], .argv = p->argv, .env = env, .dir = p->dir, .out = o, .err = e, .own_group = true
         };
+        family before = { .adopts = p->alone && hn_os_adopt(true) };
         uint64_t t0 = hn_clock_ns();
         pid_t pid = start(&l);
+        family_look(&before);
         st = pid < 0 ? HN_FAIL(err, HONE_E_IO, "starting %s: %s", p->argv[0], strerror(errno))
                      : wait_for(out, pid, t0, p, err);
+        out->n_left = family_end(&before);
     }
     if (st == HONE_OK) {
         out->said = content(e, MAX_SAID, NULL);
@@ -332,7 +369,11 @@ static void let_go(hn_seen *seen, pid_t pid, int *hold)
     hn_memory m;
     if (*hold < 0) return;
     seen->resident = hn_memory_resident(pid);
-    if (hn_memory_read(&m, pid) && m.hwm > seen->resident) seen->resident = m.hwm;
+    if (hn_memory_read(&m, pid)) {
+        if (m.hwm > seen->resident) seen->resident = m.hwm;
+        seen->anon_end = m.resident;
+        seen->own_peak = m.hwm > m.file ? m.hwm - m.file : 0; /* pages of files, once there, are there at the end */
+    }
     close(*hold);
     *hold = -1;
 }
@@ -412,6 +453,7 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(why));
     }
     const launch l = { .program = self, .argv = argv, .in = in[0], .out = a[1], .err = b[1] };
+    family mine = { .adopts = hn_os_adopt(true) };
     out->seen.own_rss = hn_memory_resident(getpid());
     double before_s = since_said(argv);
     uint64_t from = hn_clock_witness_ns();
@@ -424,8 +466,10 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
     hone_status st;
     if (pid < 0) {
         st = HN_FAIL(err, HONE_E_IO, "starting a process to measure: %s", strerror(fork_errno));
+        family_end(&mine);
         close(in[1]);
     } else {
+        family_look(&mine);
         st = follow(out, pid, a[0], b[0], &in[1], &result, &said, stop, err);
         if (in[1] >= 0) close(in[1]);
         if (st != HONE_OK) kill(pid, SIGKILL);
@@ -434,6 +478,9 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         while (wait4(pid, &status, 0, &u) < 0 && errno == EINTR) {}
         out->seen.wall_s = (double)(hn_clock_witness_ns() - from) * 1e-9 + before_s;
         out->seen.max_rss = rss_of(&u);
+        out->seen.cpu_s = seconds(u.ru_utime) + seconds(u.ru_stime);
+        out->seen.major_faults = u.ru_majflt;
+        out->seen.n_left = family_end(&mine);
         ended(status, &out->exit_code, &out->signal);
         if (said.data) last_words(out, &said);
         /* 1: a failure that may have a record all the same, of an invalid result */

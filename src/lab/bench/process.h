@@ -14,6 +14,7 @@ typedef struct hn_process {
     double wall_s, user_s, sys_s; /* of it and the descendants it waited for */
     uint64_t max_rss;             /* bytes; of the largest of them */
     int64_t major_faults;
+    int32_t n_left;        /* processes that it left behind, ended since; 0 unless asked for */
     int exit_code, signal; /* exit_code -1: killed by signal */
     char *out;             /* what it wrote on stdout, NUL-terminated; NULL unless asked for */
     size_t n_out;
@@ -24,6 +25,7 @@ typedef struct hn_process_params {
     const char *const *argv; /* argv[0] looked up in PATH unless it has a slash; ends with NULL */
     const char *const *env;  /* "NAME=VALUE" added to the environment; NULL, or ends with NULL */
     const char *dir;         /* where it runs; NULL: here */
+    bool alone;              /* nothing may go on behind its end */
     bool keep_out;           /* else stdout is thrown away */
     bool (*stop)(void *);    /* NULL allowed; true after a signal: the process is killed */
 } hn_process_params;
@@ -51,12 +53,21 @@ void hn_beside_stop(hn_beside *b, char *why, size_t cap);
 
 /* What the parent saw of a process, by means that are not the process's own. */
 typedef struct hn_seen {
-    double wall_s;       /* from before its start until it was gone, by the second clock */
-    uint64_t max_rss;    /* bytes: most that was resident, as the kernel counted; 0: unknown */
-    uint64_t own_rss;    /* of the parent when it started it, which max_rss of a new process begins with */
-    uint64_t resident;   /* bytes: what was resident at its end, it being held until it was looked at; 0: it was not */
-    uint64_t anon;       /* bytes: most anonymous memory, looked at regularly */
-    uint64_t anon_again; /* the same by another way */
+    double wall_s;        /* from before its start until it was gone, by the second clock */
+    uint64_t max_rss;     /* bytes: most that was resident, as the kernel counted; 0: unknown */
+    uint64_t own_rss;     /* of the parent when it started it, which max_rss of a new process begins with */
+    uint64_t resident;    /* bytes: what was resident at its end, it being held until it was looked at; 0: it was not */
+    uint64_t anon;        /* bytes: most memory of its own, looked at regularly */
+    uint64_t anon_again;  /* the same by another way */
+    uint64_t own_peak;    /* what of the kernel's peak cannot have been pages of files; 0: unknown */
+    uint64_t anon_end;    /* anonymous and in memory at its end; 0: it was not looked at */
+    double cpu_s;         /* that it and what it waited for used, user and system; 0: unknown */
+    int32_t n_left;       /* processes that it left behind, ended since */
+    int64_t major_faults; /* of it and what it waited for */
+    /* of the machine meanwhile, where somebody looked (run_child of runner.c); −1: the system does not tell. Stolen:
+     * ticks of all cores */
+    bool counted;
+    int64_t stolen, throttled, stopped;
 } hn_seen;
 
 typedef struct hn_child {

@@ -84,11 +84,23 @@ static hone_status refused(const hn_child *c, const char *id, hone_error *err)
     }
 }
 
+/* What the machine did around a process, for what that says of it. */
+static void count(hn_seen *seen, const hn_evidence *a)
+{
+    hn_evidence b;
+    hn_evidence_look(&b);
+    seen->counted = true;
+    seen->stolen = b.ticks.total > a->ticks.total ? (int64_t)(b.ticks.steal - a->ticks.steal) : -1;
+    seen->throttled = a->throttled >= 0 && b.throttled >= 0 ? b.throttled - a->throttled : -1;
+    seen->stopped = a->stopped >= 0 && b.stopped >= 0 ? b.stopped - a->stopped : -1;
+}
+
 /* *out: what it printed, or NULL with the reason in why. */
 static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why, size_t cap, hone_error *err)
 {
     hn_argv a = { 0 };
     hn_child c;
+    hn_evidence before;
     *out = NULL;
     if (hn_bench_step(p->r, p->todo ? (double)p->done / p->todo : 0))
         return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", p->e->id);
@@ -98,23 +110,27 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
     if (b->word[0]) hn_argv_add(&a, "%s", b->word);
     hn_argv_extend(&a, p->r->set.child_args);
     hn_argv_extend(&a, hn_argv_words(&b->args)); /* they overrule */
-    hn_argv_add(&a, "%" PRIu64, hn_clock_ns());  /* last: the time of the spawn */
+    hn_evidence_look(&before);
+    hn_argv_add(&a, "%" PRIu64, hn_clock_ns()); /* last: the time of the spawn */
     a.lost = a.lost || b->args.lost;
     hone_status st = hn_argv_check(&a, "a process", err);
     if (st == HONE_OK) st = hn_child_run(&c, hn_argv_words(&a), p->r->set.stop, err);
     hn_argv_free(&a);
     if (st != HONE_OK) return st;
+    count(&c.seen, &before);
     p->done++;
     st = refused(&c, p->e->id, err);
     p->r->told = p->r->told || st != HONE_OK;
     if (st == HONE_OK && !c.result) hn_child_why(&c, why, cap);
     else if (st == HONE_OK) {
-        double seen = (double)c.seen.anon / 1e6; /* from outside */
+        double seen = (double)(c.seen.anon > c.seen.own_peak ? c.seen.anon : c.seen.own_peak) / 1e6; /* from outside */
         char false_claim[400];
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
-        if (!hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
-            json_object_set_new(c.result, "false_claim", hn_lab_str(false_claim));
+        bool certain = !hn_claims_disturbed(c.result, &c.seen, false_claim, sizeof false_claim);
+        if (certain ||
+            !hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
+            json_object_set_new(c.result, certain ? "false_disturbance" : "false_claim", hn_lab_str(false_claim));
         *out = json_incref(c.result);
     }
     hn_child_free(&c);
@@ -223,15 +239,19 @@ static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
             if (b->keep_crashes) json_array_append_new(b->all, json_pack("{s:o}", "invalid_reason", hn_lab_str(why)));
             return HONE_OK;
         }
-        const char *claim = json_string_value(json_object_get(s, "false_claim"));
+        const char *claim = json_string_value(json_object_get(s, "false_claim")),
+                   *excuse = json_string_value(json_object_get(s, "false_disturbance"));
         bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
         if (claim) snprintf(why, sizeof why, "%s", claim);
         bad = bad || claim;
-        if (bad && tries < MOST_REPEATS && (double)json_array_size(b->voided) < most_voided * b->wanted + 1) {
+        if (bad && !excuse && tries < MOST_REPEATS &&
+            (double)json_array_size(b->voided) < most_voided * b->wanted + 1) {
             json_array_append_new(b->voided, json_pack("{s:o, s:o}", "reason", hn_lab_str(why), "result", s));
             continue;
         }
-        if (claim) json_object_set(s, "invalid_reason", json_object_get(s, "false_claim")); /* it says so each time */
+        if (excuse) json_object_set(s, "invalid_reason", json_object_get(s, "false_disturbance"));
+        else if (claim)
+            json_object_set(s, "invalid_reason", json_object_get(s, "false_claim")); /* it says so each time */
         else if (bad) {
             b->n_kept++;
             snprintf(b->kept, sizeof b->kept, "%.*s", (int)sizeof b->kept - 1, why);

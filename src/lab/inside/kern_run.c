@@ -569,11 +569,11 @@ static bool check_row(hn_kern_bench *b, hn_kern_result *r)
 
 /* ---- timing ------------------------------------------------------------------------------------------------- */
 
-static double seconds_of(hn_kern_bench *b, call_fn *call, int64_t calls)
+static double seconds_of(hn_kern_bench *b, call_fn *call, int64_t calls, hn_stretches *sum)
 {
-    uint64_t t = hn_clock_ns();
+    const hn_clocks from = hn_clocks_begin();
     for (int64_t i = 0; i < calls; i++) call(b);
-    return (double)(hn_clock_ns() - t) * 1e-9;
+    return hn_stretches_add(sum, &from);
 }
 
 static double cpu_seconds(void)
@@ -586,22 +586,27 @@ static double cpu_seconds(void)
 static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call, bool (*stop)(void *), hone_error *err)
 {
     int64_t calls = 1;
-    for (double s; (s = seconds_of(b, call, calls)) * 1e9 < EPOCH_NS;) { /* calibrate; warms up as well */
+    hn_stretches sum = { 0 };
+    char lie[160];
+    for (double s; (s = seconds_of(b, call, calls, &sum)) * 1e9 < EPOCH_NS;) { /* calibrate; warms up as well */
         double want = s > 0 ? 1.2 * EPOCH_NS * 1e-9 / s * (double)calls : 10.0 * (double)calls;
         calls = want > 10.0 * (double)calls ? 10 * calls : (int64_t)want + 1;
     }
     r->calls = calls;
     hn_allocs_begin();
-    seconds_of(b, call, calls);
+    seconds_of(b, call, calls, &sum);
     hn_allocs_end(&r->allocs);
     int n = 0;
     double cpu = cpu_seconds();
     uint64_t t = hn_clock_ns();
+    sum = (hn_stretches){ 0 };
     while (n < r->config.n_samples) {
         if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", b->k.id);
-        r->sample_s[n++] = seconds_of(b, call, calls) / (double)calls;
+        r->sample_s[n++] = seconds_of(b, call, calls, &sum) / (double)calls;
     }
-    r->cpu_use = (cpu_seconds() - cpu) / ((double)(hn_clock_ns() - t) * 1e-9 * r->config.threads);
+    double wall = (double)(hn_clock_ns() - t) * 1e-9, used = cpu_seconds() - cpu;
+    r->cpu_use = used / (wall * r->config.threads);
+    if (hn_stretches_lie(lie, sizeof lie, &sum, used, wall, r->config.threads)) hn_invalid(&r->verdict, "%s", lie);
     return hn_stats_of(&r->time, r->sample_s, (size_t)n, err);
 }
 

@@ -33,7 +33,8 @@ typedef struct series {      /* rounds of one phase of one bench */
     int k, n_metric, n_side; /* n_side 3: a copy of A with data of its own as well */
     size_t n, cap, voided, kept;
     round_info *info;
-    double *v; /* [n][n_metric][n_side][k] */
+    double *v;       /* [n][n_metric][n_side][k] */
+    size_t alone[2]; /* rounds in which only A's, only B's processes read pages from disk */
     double seconds;
 } series;
 
@@ -45,8 +46,8 @@ typedef struct bench {
     hn_side *copy; /* of A, where sides stay in this process: data of its own, as B has */
     series ab;
     bool resident, decided;
-    char weights[2][240];    /* of a and b, as they said it first */
-    bool said[2], droned[2]; /* a side's timed generation: of several tokens; of one, repeated */
+    char weights[2][240], ran[2][120]; /* of a and b, as they said it first */
+    bool said[2], droned[2];           /* a side's timed generation: of several tokens; of one, repeated */
 } bench;
 
 typedef struct experiment {
@@ -169,6 +170,8 @@ static hone_status measure(hn_measured *m, experiment *x, bench *b, hn_side *sid
         return HN_FAIL(x->err, HONE_E_NUMERIC, "%s: the result is not valid: %s", hn_side_label(side), m->invalid);
     char *weights = b->weights[side == x->p->b];
     if (!weights[0]) snprintf(weights, sizeof b->weights[0], "%s", m->weights);
+    char *ran = b->ran[side == x->p->b];
+    if (!ran[0]) snprintf(ran, sizeof b->ran[0], "%s", m->ran);
     if (!m->question) (drones ? b->droned : b->said)[side == x->p->b] = true;
     if ((b->droned[0] || b->droned[1]) && (b->said[0] || b->said[1]))
         return HN_FAIL(x->err, HONE_E_NUMERIC,
@@ -190,7 +193,7 @@ static hone_status run_once(experiment *x, bench *b, series *s, hn_side *side, i
     hn_measured m;
     hone_status st = measure(&m, x, b, side);
     if (st != HONE_OK) return st;
-    *faults += m.major_faults;
+    faults[which == 1] += m.major_faults; /* a copy of A is A */
     for (int j = 0; j < b->n_line; j++) {
         const hn_measured_metric *v = hn_measured_find(&m, b->line[j].metric);
         if (!v || !(v->value > 0))
@@ -206,15 +209,33 @@ static hone_status run_once(experiment *x, bench *b, series *s, hn_side *side, i
 static size_t may_void(size_t n) { return n / 2 > 4 ? n / 2 : 4; }
 
 /* Does what the machine did meanwhile void a round? */
-static bool disturbed(const hn_evidence *before, const hn_evidence *after, int64_t faults, char *why, size_t cap)
+static bool disturbed(const hn_evidence *before, const hn_evidence *after, char *why, size_t cap)
 {
     json_t *o = json_object();
     if (!o) return false;
     hn_evidence_json(o, before, after);
-    json_object_set_new(o, "major_faults", json_integer(faults)); /* of the measured processes, not of this one */
+    json_object_set_new(o, "major_faults", json_integer(0)); /* those of this process are nobody's */
     bool bad = hn_evidence_voids(o, false, before->mhz > 0 ? before->mhz : NAN, why, cap);
     json_decref(o);
     return bad;
+}
+
+/* Rounds of one side alone, more of them than chance makes: that is how this side is, or wants to be seen. */
+static bool one_sided(const series *s)
+{
+    const double level = 0.01;
+    size_t n = s->alone[0] + s->alone[1], less = s->alone[0] < s->alone[1] ? s->alone[0] : s->alone[1];
+    return hn_binomial_half(n, (long)less) <= level;
+}
+
+/* Pages that the measured processes read from disk void a round, too, unless it is always the same side's. */
+static bool paged(series *s, const int64_t faults[2], char *why, size_t cap)
+{
+    if (!faults[0] && !faults[1]) return false;
+    snprintf(why, cap, "%" PRId64 " pages had to be read from disk", faults[0] + faults[1]);
+    if (faults[0] && faults[1]) return true;
+    s->alone[faults[1] > 0]++;
+    return !one_sided(s);
 }
 
 /* side [s->n_side]: A, B and perhaps A's copy, which runs before or behind the two, by a coin of its own. */
@@ -222,7 +243,7 @@ static hone_status add_round(experiment *x, bench *b, series *s, hn_side *const 
 {
     if (!series_room(s)) return HN_FAIL(x->err, HONE_E_NOMEM, "rounds of the comparison");
     hn_evidence before, after;
-    int64_t faults = 0;
+    int64_t faults[2] = { 0 };
     uint64_t start = hn_clock_ns();
     bool ba = hn_ab_order(x->p->seed, index), copy_first = hn_ab_order(x->p->seed ^ 0x636f7079, index);
     hn_evidence_look(&before);
@@ -234,7 +255,7 @@ static hone_status add_round(experiment *x, bench *b, series *s, hn_side *const 
         order[n++] = !first;
         if (s->n_side > n) order[n++] = 2;
         for (int h = 0; h < n; h++) {
-            hone_status st = run_once(x, b, s, side[order[h]], order[h], run, &faults);
+            hone_status st = run_once(x, b, s, side[order[h]], order[h], run, faults);
             if (st != HONE_OK) return st;
         }
     }
@@ -242,7 +263,7 @@ static hone_status add_round(experiment *x, bench *b, series *s, hn_side *const 
     s->seconds += (double)(hn_clock_ns() - start) * 1e-9;
     char why[120];
     s->info[s->n] = (round_info){ .ba = ba };
-    if (disturbed(&before, &after, faults, why, sizeof why)) {
+    if (disturbed(&before, &after, why, sizeof why) || paged(s, faults, why, sizeof why)) {
         bool out = s->voided < may_void(wanted);
         if (!out && x->p->strict)
             return HN_FAIL(
@@ -544,7 +565,7 @@ static hone_status outside(const experiment *x)
     hone_status st = HONE_OK;
     for (size_t i = 0; i < x->out->n && st == HONE_OK; i++)
         if (x->out->line[i].r.verdict == HN_AB_IMPROVED && !of_process(x->out->line[i].metric))
-            st = hn_same_outside(x->same, x->out->line[i].target, x->err);
+            st = hn_same_outside(x->same, x->out->line[i].target, x->out->line[i].metric, x->err);
     return st;
 }
 
@@ -649,6 +670,12 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
         const char *a = x.bench[i].weights[0], *b = x.bench[i].weights[1];
         if (strcmp(a, b) != 0)
             note(out, "weights: a reads them %.56s, b %.56s; the same --packed on both sides leaves that out", a, b);
+        a = x.bench[i].ran[0], b = x.bench[i].ran[1];
+        if (strcmp(a, b) != 0) note(out, "a ran with %.60s; b with %.60s", a, b);
+        const series *s = &x.bench[i].ab;
+        if (one_sided(s))
+            note(out, "only %s processes had pages read from disk in %zu rounds: such rounds count",
+                 s->alone[0] > s->alone[1] ? "a's" : "b's", s->alone[s->alone[1] > s->alone[0]]);
     }
     for (size_t i = 0; i < out->n; i++) {
         const hn_ab_line *l = &out->line[i];

@@ -2,6 +2,7 @@
  * back. Refuses to judge. */
 #include "lab/judge/gate.h"
 #include "lab/bench/bench.h"
+#include "lab/bench/claims.h"
 #include "lab/record/history.h"
 #include "lab/bench/process.h"
 #include "lab/machine/clock.h"
@@ -65,6 +66,7 @@ static void take(json_t *records, json_t *r, char *why, size_t cap)
     const char *reason = json_string_value(json_object_get(r, "invalid_reason"));
     if (json_is_false(json_object_get(r, "valid")) && !why[0])
         snprintf(why, cap, "%s: %s", hn_record_id(r), reason ? reason : "invalid");
+    else if (hn_record_is_plain(r) && !why[0]) hn_claims_record(r, true, why, cap);
     json_array_append(records, r);
 }
 

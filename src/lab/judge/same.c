@@ -14,10 +14,10 @@
 
 typedef struct run {
     const hn_target *t;
-    int side;                 /* 0: a */
-    uint64_t question;        /* runs with equal questions were asked the same */
-    char *proof;              /* JSON text; NULL: it proves nothing */
-    double claimed_s, wall_s; /* NaN: not said */
+    int side;                                   /* 0: a */
+    uint64_t question;                          /* runs with equal questions were asked the same */
+    char *proof;                                /* JSON text; NULL: it proves nothing */
+    double claimed_s, wall_s, part_s[HN_PARTS]; /* NaN: not said */
 } run;
 
 struct hn_same {
@@ -113,12 +113,18 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
                 .question = m->question,
                 .claimed_s = m->claimed_s > 0 ? m->claimed_s : NAN,
                 .wall_s = m->wall_s > 0 ? m->wall_s : NAN };
+    memcpy(r->part_s, m->part_s, sizeof r->part_s);
     if (m->proof[0] && !(r->proof = strdup(m->proof))) return HN_FAIL(err, HONE_E_NOMEM, "answers of a comparison");
     s->n++;
     if (r->claimed_s > (1 + share) * r->wall_s + slack_s)
         return HN_FAIL(err, HONE_E_NUMERIC, "side %c (%s) claims %.3f s of work, and its process ran for %.3f s",
                        "ab"[r->side], HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))), r -> claimed_s,
                        r -> wall_s);
+    if (!r->proof && hn_side_must_prove(side, t))
+        return HN_FAIL(err, HONE_E_NUMERIC,
+                       "run %zu of side %c (%s) proves nothing of its answer, and its program is one that can",
+                       runs_before(s, s->n - 1), "ab"[r->side],
+                       HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))));
     return r->proof ? compare(s, s->n - 1, err) : HONE_OK;
 }
 
@@ -132,30 +138,53 @@ static size_t last_runs(const run **out, size_t n, const hn_same *s, const hn_ta
     return k;
 }
 
-/* Of pairs of runs, how many show less than part of the claimed gain outside? Honest programs show all of it, more or
- * less as chance has it: at most half of the pairs then, beyond what a coin gives. */
-hone_status hn_same_outside(const hn_same *s, const hn_target *t, hone_error *err)
+/* Which part's time a metric tells, or HN_PARTS: none's. */
+static int part_of(const char *metric)
 {
-    const double part = 0.4, level = 0.01;
+    static const char *const names[HN_PARTS] = { "load_ms", "prefill_tok_s", "ttft_ms", "decode_tok_s" };
+    int k = 0;
+    while (k < HN_PARTS && strcmp(metric, names[k]) != 0) k++;
+    return k;
+}
+
+/* Seconds that a claims to take more than b, of a part alone. */
+static double less_of(const run *a, const run *b, int part) { return a->part_s[part] - b->part_s[part]; }
+
+/* And all in all, as the metric of the part tells it: the prompt alone, without what its first token took more. A
+ * longer load is seen twice outside: the model is opened once to know it. */
+static double less_in_all(const run *a, const run *b, int part)
+{
+    double load = less_of(a, b, HN_PART_LOAD), all = a->claimed_s - b->claimed_s + (load < 0 ? load : 0);
+    return part == HN_PART_PROMPT ? all - less_of(a, b, HN_PART_FIRST) + less_of(a, b, part) : all;
+}
+
+/* Of pairs of runs, how many hide more than a part of the claimed gain from who looks from outside? Honest programs
+ * show all of it, more or less as chance has it: at most half of the pairs then, beyond what a coin gives. */
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, hone_error *err)
+{
+    const double part = 0.6, level = 0.01, slack_s = 0.001, rest = 0.02; /* of what nobody times: start and end */
     size_t cap = s->n + 1, used = 0;
     long hidden = 0;
+    int which = part_of(metric);
+    if (which == HN_PARTS) return HONE_OK;
     const run **a = calloc(2 * cap, sizeof *a), **b = a ? a + cap : NULL;
-    double *gain = calloc(2 * cap, sizeof *gain), *seen = gain ? gain + cap : NULL;
+    double *gain = calloc(2 * cap, sizeof *gain), *unseen = gain ? gain + cap : NULL;
     hone_status st = a && gain ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "times of a comparison");
     size_t n_a = a ? last_runs(a, s->n, s, t, 0) : 0, n_b = a ? last_runs(b, s->n, s, t, 1) : 0;
-    for (size_t i = 0; i < n_a && i < n_b && st == HONE_OK; i++, used++) {
-        gain[used] = a[i]->claimed_s - b[i]->claimed_s;
-        seen[used] = a[i]->wall_s - b[i]->wall_s;
+    for (size_t i = 0; i < n_a && i < n_b && st == HONE_OK; i++) {
+        gain[used] = less_of(a[i], b[i], which);
+        unseen[used] = less_in_all(a[i], b[i], which) - (a[i]->wall_s - b[i]->wall_s) - slack_s -
+                       rest * fmax(b[i]->wall_s - b[i]->claimed_s, 0);
+        used += isfinite(gain[used]) && isfinite(unseen[used]);
     }
     hn_stats g = { .median = 0 };
     if (st == HONE_OK && used) st = hn_stats_of(&g, gain, used, err);
-    for (size_t i = 0; i < used; i++) hidden += seen[i] < part * g.median;
+    for (size_t i = 0; i < used; i++) hidden += unseen[i] > part * g.median;
     if (st == HONE_OK && g.median > 0 && hn_binomial_half(used, (long)used - hidden) <= level)
-        st = HN_FAIL(
-            err, HONE_E_NUMERIC,
-            "side b (%s) claims to take %.1f ms less a run, and in %ld of %zu pairs of runs its process was not "
-            "seen to",
-            HN_ESC(name_of(s, 1), strlen(name_of(s, 1))), 1e3 * g.median, hidden, used);
+        st = HN_FAIL(err, HONE_E_NUMERIC,
+                     "side b (%s) claims to take %.1f ms less a run (%s), and in %ld of %zu pairs of runs its process "
+                     "was not seen to",
+                     HN_ESC(name_of(s, 1), strlen(name_of(s, 1))), 1e3 * g.median, metric, hidden, used);
     free(a);
     free(gain);
     return st;

@@ -18,9 +18,10 @@ void hn_same_free(hn_same *s);
  * same, or claims what its process contradicts; the message says which run of which side, and where. */
 hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, const hn_measured *m, hone_error *err);
 
-/* What a claims to have taken less time for, or b, must have taken less time seen from outside too. HONE_E_NUMERIC:
- * b's claims of being faster are not seen in how long its processes ran. Call it before b is said to be faster. */
-hone_status hn_same_outside(const hn_same *s, const hn_target *t, hone_error *err);
+/* What a claims to have taken less time for, or b, must have taken less time seen from outside too, what its other
+ * parts claim to take more or less reckoned in. HONE_E_NUMERIC: b's claims of being faster are not seen in how long its
+ * processes ran. Call it before b is said to be better in this metric; one that tells no time is not held to any. */
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, hone_error *err);
 
 /* Runs whose answers were compared with those of another run; 0: the programs prove nothing of the kind. */
 size_t hn_same_n_compared(const hn_same *s);

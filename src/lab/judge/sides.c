@@ -4,6 +4,7 @@
 #include "base/json_tree.h"
 #include "lab/judge/sides.h"
 #include "lab/bench/bench.h"
+#include "lab/bench/claims.h"
 #include "base/os.h"
 #include "lab/record/record_read.h"
 #include "lab/bench/process.h"
@@ -44,7 +45,8 @@ struct hn_side {
     char hash[24], why[512]; /* of quality, once asked for */
     char older[24];          /* the same by the older kind of hash; "" */
     bool asked;
-    bool can_ask;             /* takes --prompt-seed */
+    bool can_ask;             /* takes --prompt-seed, and proves its answers */
+    bool can_walk;            /* has the hash of every way of computing, q2 */
     uint64_t series, n_asked; /* of prompts; questions so far */
     hn_kern kern;
     hn_kern_bench *bench; /* resident */
@@ -107,6 +109,7 @@ static hone_status ask_options(hn_side *s, hone_error *err)
     hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .keep_out = true, .stop = s->p.stop }, err);
     if (st != HONE_OK) return st;
     s->can_ask = r.exit_code == 0 && r.out && strstr(r.out, "--prompt-seed");
+    s->can_walk = r.exit_code == 0 && r.out && strstr(r.out, "--quality");
     hn_process_free(&r);
     return HONE_OK;
 }
@@ -157,7 +160,7 @@ static hone_status open_binary(hn_side *s, const char *path, hone_error *err)
 static hone_status open_self(hn_side *s, hone_error *err)
 {
     s->kind = SIDE_SELF;
-    s->can_ask = true;
+    s->can_ask = s->can_walk = true;
     if (!hn_os_program_path(s->program, sizeof s->program))
         return HN_FAIL(err, HONE_E_IO, "this program cannot find itself (on Linux this needs /proc)");
     hn_environ e;
@@ -640,14 +643,39 @@ static void take_records(hn_measured *out, json_t *list)
     }
 }
 
-/* What the records prove of their answers, and the time that their samples add up to. */
+/* The time that the sample of a plain record adds up to, and its parts. */
+static void take_times(hn_measured *out, json_t *plain, json_t *config)
+{
+    json_t *sample = json_array_get(json_object_get(plain, "samples"), 0), *gaps = json_object_get(sample, "gaps_ms"),
+           *gap;
+    double load = hn_record_number(sample, "load_ms"), ttft = hn_record_number(sample, "ttft_ms"), gen = 0,
+           prompt = hn_record_number(config, "n_prompt") / hn_record_number(sample, "prefill_tok_s");
+    size_t i;
+    json_array_foreach(gaps, i, gap) gen += json_number_value(gap);
+    out->part_s[HN_PART_LOAD] = 1e-3 * load;
+    out->part_s[HN_PART_PROMPT] = prompt;
+    out->part_s[HN_PART_FIRST] = 1e-3 * ttft;
+    out->part_s[HN_PART_GEN] = json_array_size(gaps) ? 1e-3 * gen : NAN;
+    out->claimed_s = 1e-3 * (load + (isfinite(ttft) ? ttft : 0) + gen);
+}
+
+/* What two sides may have run otherwise although nobody asked for it. */
+static void take_settings(hn_measured *out, json_t *config)
+{
+    snprintf(out->weights, sizeof out->weights, "%s", hn_record_text(config, "weights"));
+    if (json_is_integer(json_object_get(config, "threads")))
+        snprintf(out->ran, sizeof out->ran, "%d threads, %.20s, kv %.10s, chunk %d",
+                 (int)json_integer_value(json_object_get(config, "threads")), hn_record_text(config, "cpu"),
+                 hn_record_text(config, "kv"), (int)json_integer_value(json_object_get(config, "chunk")));
+}
+
+/* What the records prove of their answers. */
 static void take_proofs(hn_measured *out, json_t *plain, json_t *list)
 {
-    json_t *all = json_object(), *r, *sample = json_array_get(json_object_get(plain, "samples"), 0);
+    json_t *all = json_object(), *r;
     size_t i;
-    double ms = hn_record_number(sample, "load_ms"), ttft = hn_record_number(sample, "ttft_ms");
-    json_t *proof = json_object_get(json_object_get(plain, "extra"), "proof"), *gap;
-    if (proof) json_object_set(all, "", proof);
+    json_t *proof = json_object_get(json_object_get(plain, "extra"), "proof");
+    if (json_object_get(proof, "all")) json_object_set(all, "", proof);
     json_array_foreach(list, i, r)
     {
         char name[100];
@@ -659,9 +687,6 @@ static void take_proofs(hn_measured *out, json_t *plain, json_t *list)
     if (text && strlen(text) < sizeof out->proof) snprintf(out->proof, sizeof out->proof, "%s", text);
     free(text);
     json_decref(all);
-    if (isfinite(ttft)) ms += ttft;
-    json_array_foreach(json_object_get(sample, "gaps_ms"), i, gap) ms += json_number_value(gap);
-    out->claimed_s = 1e-3 * ms;
 }
 
 static void take_process(hn_measured *out, const hn_process *r)
@@ -690,10 +715,10 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
     hn_process r;
     if (s->series) out->question = (hn_rand64(s->series, s->n_asked++) >> 16) | 1;
     hone_status st = bench_command(&c, s, t, false, out->question, salt, err);
-    if (st == HONE_OK)
-        st = hn_process_run(
-            &r, &(hn_process_params){ .argv = hn_argv_words(&c.argv), .env = c.env, .keep_out = true, .stop = t->stop },
-            err);
+    const hn_process_params p = {
+        .argv = hn_argv_words(&c.argv), .env = c.env, .alone = true, .keep_out = true, .stop = t->stop
+    };
+    if (st == HONE_OK) st = hn_process_run(&r, &p, err);
     hn_argv_free(&c.argv);
     if (st != HONE_OK) return st;
     json_t *o = printed(&r, r.exit_code == 0 || r.exit_code == 1);
@@ -704,10 +729,15 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
         const char *why = json_string_value(json_object_get(o, "invalid_reason"));
         bool bad = json_is_false(json_object_get(o, "valid"));
         if (bad) snprintf(out->invalid, sizeof out->invalid, "%.500s", why ? why : "invalid");
+        if (!list && (!bad || (why && strncmp(why, "degenerate", 10) == 0))) /* broken is told as it is */
+            hn_claims_record(o, s->can_ask, out->invalid, sizeof out->invalid);
         if (list) take_records(out, list);
         else take_plain(out, o);
         json_t *config = json_object_get(list ? json_array_get(list, 0) : o, "config");
-        snprintf(out->weights, sizeof out->weights, "%s", hn_record_text(config, "weights"));
+        if (r.n_left && !out->invalid[0])
+            snprintf(out->invalid, sizeof out->invalid, "it left %d processes behind", (int)r.n_left);
+        take_settings(out, config);
+        if (!list) take_times(out, o, config);
         take_proofs(out, o, list);
         if (out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
         if (r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
@@ -763,7 +793,7 @@ static hone_status measure_command(hn_measured *out, hn_side *s, const hn_target
 
 hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
 {
-    *out = (hn_measured){ .claimed_s = NAN, .wall_s = NAN };
+    *out = (hn_measured){ .claimed_s = NAN, .wall_s = NAN, .part_s = { NAN, NAN, NAN, NAN } };
     if (s->kind == SIDE_COMMAND) return measure_command(out, s, t, salt, err);
     return s->bench ? measure_kernel(out, s, t, err) : measure_bench(out, s, t, salt, err);
 }
@@ -807,6 +837,12 @@ hone_status hn_side_ask_mode(json_t **out, hn_side *s, const char *mode, const c
 
 bool hn_side_can_ask(const hn_side *s) { return s->can_ask; }
 
+bool hn_side_must_prove(const hn_side *s, const hn_target *t)
+{
+    const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
+    return s->can_ask && e && e->plain;
+}
+
 void hn_side_ask(hn_side *s, uint64_t series)
 {
     s->series = series;
@@ -837,6 +873,8 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
         else if (json_is_false(json_object_get(o, "valid")))
             snprintf(s->why, sizeof s->why, "%.500s", bad ? bad : "invalid");
         else if (!q) snprintf(s->why, sizeof s->why, "no quality hash");
+        else if (s->can_walk && strncmp(q, "q1", 2) == 0)
+            snprintf(s->why, sizeof s->why, "a hash of the older kind, although its program has the newer");
         if (q) snprintf(s->hash, sizeof s->hash, "%.23s", q);
         snprintf(s->older, sizeof s->older, "%.23s", hn_record_text(json_object_get(o, "quality_detail"), "q1"));
         s->asked = st == HONE_OK;

@@ -41,6 +41,28 @@ static inline uint64_t hn_clocks_seen(const hn_clocks *c, uint64_t end)
     return seen > late ? seen - late : 0;
 }
 
+/* Stretches of time by both clocks, added up. */
+typedef struct hn_stretches {
+    uint64_t ns, seen;
+} hn_stretches;
+
+/* Ends the stretch that began at `from`, and adds it; its seconds. */
+static inline double hn_stretches_add(hn_stretches *s, const hn_clocks *from)
+{
+    uint64_t end = hn_clock_ns(), ns = end - from->from;
+    s->seen += hn_clocks_seen(from, end);
+    s->ns += ns;
+    return (double)ns * 1e-9;
+}
+
+/* Less time than the witness saw, by more than two readings one after the other differ? */
+bool hn_clock_lies(double told_s, double seen_s);
+/* CPU time is a third clock: more of it than so many threads can have in that time? The kernel books that of threads
+ * which run at its ticks. */
+bool hn_cpu_beyond(double cpu_s, double threads, double wall_s);
+/* Both, of calls on at most so many threads: why their times are not believed. False: they are. */
+bool hn_stretches_lie(char *why, size_t cap, const hn_stretches *s, double cpu_s, double wall_s, int32_t threads);
+
 void hn_utc_now(char *dst, size_t cap); /* 2025-01-31T12:34:56Z */
 
 #endif

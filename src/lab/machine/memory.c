@@ -1,18 +1,47 @@
 /* Memory of a process, from /proc. Refuses to know what the memory is for.
  *
- * The peak of anonymous memory has no counter of its own: VmHWM, the only peak the
- * kernel keeps, counts the pages of the mapped model too. So RssAnon is read where it is
+ * A process's own memory is what is no file's: RssAnon, shared memory, huge pages, and what was swapped out of it.
+ * The peak of it has no counter of its own: VmHWM, the only peak the
+ * kernel keeps, counts the pages of the mapped model too. So it is read where it is
  * largest (after loading, after prefill, after decode: between a call's start and its
  * logits nothing is allocated) by the measured process, and regularly from outside by
  * the one waiting for it, which also sees what loading took and gave back. The
  * kernel's counters are kept per thread and may be behind by some 64 pages each. */
 #include "lab/machine/memory.h"
+#include "lab/machine/around.h"
 
 #include <sys/types.h>
 #include <unistd.h>
 
+/* Where mappings of a process begin in its smaps, and the name behind; else NULL. */
+static const char *mapping(char *line, char mode[8], unsigned long long *lo, unsigned long long *hi)
+{
+    int at = 0;
+    line[strcspn(line, "\n")] = 0;
+    return sscanf(line, "%llx-%llx %7s %*s %*s %*s %n", lo, hi, mode, &at) == 3 && at > 0 ? line + at : NULL;
+}
+
+/* The system counts pages of a file system in memory as shared ones. They are a file's where it is only read. */
+static uint64_t files_in_memory(pid_t pid)
+{
+    char path[48] = "/proc/self/smaps", line[4600], mode[8];
+    unsigned long long lo, hi, kib;
+    uint64_t sum = 0;
+    bool ours = false;
+    if (pid) snprintf(path, sizeof path, "/proc/%ld/smaps", (long)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *name = mapping(line, mode, &lo, &hi);
+        if (name) ours = mode[1] != 'w' && name[0] == '/' && hn_file_system_is_memory(hn_file_system(name));
+        else if (ours && sscanf(line, "Rss: %llu kB", &kib) == 1) sum += kib * 1024;
+    }
+    if (f) fclose(f);
+    return sum;
+}
+
 bool hn_memory_read(hn_memory *out, pid_t pid)
 {
+    uint64_t shared = 0, more = 0;
     *out = (hn_memory){ 0 };
     char path[48] = "/proc/self/status", line[256];
     if (pid) snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
@@ -21,11 +50,18 @@ bool hn_memory_read(hn_memory *out, pid_t pid)
     int seen = 0;
     while (fgets(line, sizeof line, f)) {
         unsigned long long kib;
-        if (sscanf(line, "RssAnon: %llu kB", &kib) == 1) out->anon = kib * 1024, seen++;
+        if (sscanf(line, "RssAnon: %llu kB", &kib) == 1) out->resident = kib * 1024, seen++;
         else if (sscanf(line, "RssFile: %llu kB", &kib) == 1) out->file = kib * 1024, seen++;
         else if (sscanf(line, "VmHWM: %llu kB", &kib) == 1) out->hwm = kib * 1024, seen++;
+        else if (sscanf(line, "RssShmem: %llu kB", &kib) == 1) shared = kib * 1024;
+        else if (sscanf(line, "VmSwap: %llu kB", &kib) == 1) more += kib * 1024;
+        else if (sscanf(line, "HugetlbPages: %llu kB", &kib) == 1) more += kib * 1024;
     }
     fclose(f);
+    uint64_t of_files = shared ? files_in_memory(pid) : 0;
+    if (of_files > shared) of_files = shared;
+    out->file += of_files;
+    out->anon = out->resident + more + shared - of_files;
     return seen == 3;
 }
 
@@ -65,14 +101,13 @@ bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed)
     *out = (hn_mapped){ 0 };
     FILE *f = fopen("/proc/self/smaps", "re");
     if (!f) return false;
-    char line[4600];
+    char line[4600], mode[8];
     bool ours = false;
     while (fgets(line, sizeof line, f)) {
         unsigned long long lo, hi, kib;
-        int at = 0;
-        line[strcspn(line, "\n")] = 0;
-        if (sscanf(line, "%llx-%llx %*s %*s %*s %*s %n", &lo, &hi, &at) == 2 && at > 0) {
-            ours = is_model(line + at, path, packed);
+        const char *name = mapping(line, mode, &lo, &hi);
+        if (name) {
+            ours = is_model(name, path, packed);
             if (ours) out->mapped += hi - lo;
         } else if (ours && sscanf(line, "Rss: %llu kB", &kib) == 1) {
             out->resident += kib * 1024;

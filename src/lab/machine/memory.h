@@ -6,8 +6,9 @@
 #include <sys/types.h>
 
 typedef struct hn_memory { /* bytes; from /proc/PID/status, 0 where unknown */
-    uint64_t anon;         /* RssAnon: heap, stacks, copied pages */
-    uint64_t file;         /* RssFile: pages of mapped files that are resident here */
+    uint64_t anon;         /* its own: heap, stacks, copied pages, shared and huge ones, swapped out or not */
+    uint64_t resident;     /* of it RssAnon: what is no file's and nobody else's, and in memory */
+    uint64_t file;         /* pages of mapped files that are resident here, those of a file system in memory too */
     uint64_t hwm;          /* VmHWM: most that anon + file + shared ever was */
 } hn_memory;
 bool hn_memory_read(hn_memory *out, pid_t pid); /* pid 0: this process */
