@@ -41,6 +41,7 @@ static bool read_options(hn_fields *f, const json_t *o, const char *path)
         CALL("num_predict", hn_field_max_native),
         CALL("num_ctx", read_context_size),
         { .name = "n", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
+        { .name = "n_cmpl", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
         PASSED("num_keep"),
         PASSED("numa"),
         PASSED("num_batch"),

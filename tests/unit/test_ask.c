@@ -764,6 +764,22 @@ static void test_strict(void **state)
     hn_ask_free(&a);
 }
 
+/* llama-server's name of n is as good as n where there is one answer. */
+static void test_one_answer(void **state)
+{
+    static const char *const rows[][2] = {
+        { "/v1/messages", "{\"max_tokens\":9,\"messages\":[" U "],\"n_cmpl\":1}" },
+        { "/v1/responses", "{\"input\":\"hi\",\"n_cmpl\":1}" },
+        { "/api/chat", "{\"messages\":[" U "],\"options\":{\"n_cmpl\":1}}" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hn_ask a;
+        get(&a, rows[i][0], rows[i][1]);
+        assert_int_equal(a.n, 1);
+        hn_ask_free(&a);
+    }
+}
+
 /* ---- refusals ---------------------------------------------------------------------------- */
 
 static void test_words(void **state)
@@ -843,6 +859,7 @@ int main(void)
         cmocka_unit_test(test_always_sent), cmocka_unit_test(test_tools_of_others),
         cmocka_unit_test(test_other_apis),  cmocka_unit_test(test_many),
         cmocka_unit_test(test_words),       cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_one_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
