@@ -319,16 +319,20 @@ static bool keep_tail(hn_strand *s, int32_t id)
     return true;
 }
 
-/* Of the stop strings that the tail holds the one that ends first. */
+/* Of the stop strings that the tail holds the one that ends first, and of several that end there the longest: the text
+ * is cut in front of it. */
 static const char *stop_in_tail(const hn_strand *s)
 {
     const hn_ask *a = &s->run->job->ask;
-    for (size_t end = 1; end <= s->n_tail; end++)
+    const char *found = NULL;
+    for (size_t end = 1, longest = 0; end <= s->n_tail && !found; end++)
         for (size_t i = 0; i < a->n_stops; i++) {
             size_t k = strlen(a->stops[i]);
-            if (k <= end && memcmp(s->tail + end - k, a->stops[i], k) == 0) return a->stops[i];
+            if (k <= longest || k > end || memcmp(s->tail + end - k, a->stops[i], k) != 0) continue;
+            found = a->stops[i];
+            longest = k;
         }
-    return NULL;
+    return found;
 }
 
 static hone_status read_text(hn_strand *s, int32_t id, bool *goes_on, hone_error *err)
