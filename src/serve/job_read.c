@@ -176,7 +176,8 @@ static bool read_chat(hn_run *run, hn_refusal *r)
 {
     hn_job *j = run->job;
     hone_error err;
-    hone_chat_params p = { .messages = j->ask.messages,
+    bool plain = j->ask.plain_messages && !j->book->developer;
+    hone_chat_params p = { .messages = plain ? j->ask.plain_messages : j->ask.messages,
                            .tools = j->ask.tool_choice == HN_TOOLS_NONE ? NULL : j->ask.tools,
                            .variables = j->ask.variables,
                            .chat_template = j->book->chat_template,
@@ -464,7 +465,6 @@ bool hn_job_read(hn_job *j, hn_refusal *r)
     /* what several models may be asked is checked again when it is known which one is meant */
     limits.n_vocab = one ? first->info.n_vocab : INT32_MAX;
     limits.n_ctx = one ? first->n_ctx : INT32_MAX;
-    limits.developer_role = one && first->developer;
     if (one) hn_shelf_looked(first);
     if (!hn_ask_read(&j->ask, j->voice, body.ptr, body.len, &limits, r)) return false;
 

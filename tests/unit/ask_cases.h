@@ -9,7 +9,7 @@
 
 static inline hn_limits ask_limits(void)
 {
-    hn_limits l = { .n_vocab = 1000, .n_ctx = 4096, .n_slots = 4, .developer_role = true };
+    hn_limits l = { .n_vocab = 1000, .n_ctx = 4096, .n_slots = 4 };
     hone_sampler_defaults(&l.defaults);
     return l;
 }

@@ -27,6 +27,37 @@ static const char *text_of(const json_t *j, const char *name)
 
 static char *json_text(const json_t *j) { return json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY); }
 
+/* ---- roles ------------------------------------------------------------------------------------------------------ */
+
+#define TURNS "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+
+static void sees(int port, const char *model, const char *want)
+{
+    json_t *j = ask(port, "/apply-template", 200,
+                    "{\"model\":\"%s\",\"messages\":[{\"role\":\"developer\",\"content\":\"a\"},{\"role\":\"user\","
+                    "\"content\":\"b\"}]}",
+                    model);
+    assert_string_equal(text_of(j, "prompt"), want);
+    json_decref(j);
+}
+
+/* The prompt depends on the model that is asked for: not on how many there are, nor on which is loaded. */
+static void developers_are_the_models(void **state)
+{
+    for (int n = 1; n <= 2; n++)
+        for (int knows = 0; knows < 2; knows++) {
+            running r = { 0 };
+            r.p.shelf.n_models = (size_t)n;
+            r.p.shelf.chat_template = knows ? TURNS "{# developer #}{{ 'developer' if false }}" : TURNS;
+            start(&r, 2);
+            const char *want = knows ? "[developer]a[user]b" : "[system]a[user]b";
+            sees(r.port, "chat", want);
+            sees(r.port, "chat", want);
+            if (n == 2) sees(r.port, "other", want);
+            stop(&r);
+        }
+}
+
 /* ---- stop strings ----------------------------------------------------------------------------------------------- */
 
 /* Of stop strings that end at one place the longest is the one that cut the text. */
@@ -62,6 +93,7 @@ static void the_longest_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(developers_are_the_models),
         cmocka_unit_test(the_longest_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
