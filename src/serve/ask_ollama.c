@@ -304,6 +304,8 @@ static bool read_generate(hn_fields *f)
     }
     if (texts[1]) {
         a->kind = HN_ASK_INFILL;
+        if (a->n_context)
+            return hn_field_refused(f, "context", "it goes on with a conversation; suffix has a gap filled");
         return hn_field_text(f, texts[0], "prompt", &a->prefix) && hn_field_text(f, texts[1], "suffix", &a->suffix);
     }
     a->return_context = true;

@@ -480,6 +480,7 @@ static void end_strand(hn_strand *s, const hone_event *e)
     hn_usage u = usage_of(j, s);
     char *prompt = NULL;
     size_t n_prompt = 0;
+    bool came = s->n_kept > 0; /* a token */
     if (j->ask.return_prompt &&
         hone_detokenize(j->book->model, s->run->ids, s->run->n, true, &prompt, &n_prompt, NULL) != HONE_OK) {
         fail_memory(j);
@@ -490,8 +491,10 @@ static void end_strand(hn_strand *s, const hone_event *e)
                      .len = n_prompt,
                      .why = s->why,
                      .stop_word = s->stop_word,
-                     .ids = s->kept,
-                     .n_ids = s->n_kept,
+                     .ids = came ? s->kept : s->run->ids,
+                     .n_ids = !j->ask.return_context ? 0
+                              : came                 ? s->n_kept
+                                                     : s->run->n,
                      .usage = &u,
                      .truncated = s->run->truncated });
     hone_free(prompt);

@@ -585,6 +585,7 @@ static const refused_case refused_cases[] = {
     O_BAD("\"options\":{\"stop\":[\"\"]}", RANGE, "options.stop[0]"),
     O_BAD("\"options\":{\"n\":2}", NOT, "options.n"),
     O_BAD("\"options\":{\"n_cmpl\":2}", NOT, "options.n_cmpl"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"suffix\":\"b\",\"context\":[1]}", NOT, "context"),
     O_BAD("\"options\":{\"seed\":1.5}", TYPE, "options.seed"),
     O_BAD("\"tools\":[{\"type\":\"x\"}]", NOT, "tools[0].type"),
     O_BAD("\"tools\":[{}]", MISSING, "tools[0].function"),

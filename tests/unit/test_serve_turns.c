@@ -27,6 +27,96 @@ static const char *text_of(const json_t *j, const char *name)
 
 static char *json_text(const json_t *j) { return json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY); }
 
+/* Do n ids of a, from `from` on, stand in b from `at` on? */
+static bool same_ids(const json_t *a, size_t from, const json_t *b, size_t at, size_t n)
+{
+    if (json_array_size(a) < from + n || json_array_size(b) < at + n) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!json_equal(json_array_get(a, from + i), json_array_get(b, at + i))) return false;
+    return true;
+}
+
+/* ---- earlier turns as ids --------------------------------------------------------------------------------------- */
+
+#define GENERATE \
+    "{\"model\":\"chat\",\"prompt\":\"%s\",\"stream\":false,\"options\":{\"num_predict\":8,\"temperature\":0}"
+
+/* A turn behind the ids of those before: they stand in front of its prompt, which begins no text, and in its own. */
+static json_t *goes_on(int port, const json_t *before, const char *prompt)
+{
+    json_t *alone = ask(port, "/api/generate", 200, GENERATE "}", prompt);
+    char *ids = json_text(before);
+    json_t *j = ask(port, "/api/generate", 200, GENERATE ",\"context\":%s}", prompt, ids);
+    const json_t *all = json_object_get(j, "context"), *own = json_object_get(alone, "context");
+    size_t n = json_array_size(before), n_own = (size_t)json_integer_value(json_object_get(alone, "prompt_eval_count")),
+           n_all = (size_t)json_integer_value(json_object_get(j, "prompt_eval_count"));
+    size_t begun = n + n_own - n_all; /* the token that begins a text, once */
+    assert_true(n && n_own && begun <= 1);
+    assert_true(same_ids(before, 0, all, 0, n));
+    assert_true(same_ids(own, begun, all, n, n_own - begun));
+    if (begun) assert_true(same_ids(own, 0, all, 0, 1));
+
+    /* the answer is that to these ids */
+    json_t *prompt_ids = json_array();
+    for (size_t i = 0; i < n_all; i++) json_array_append(prompt_ids, json_array_get(all, i));
+    free(ids);
+    ids = json_text(prompt_ids);
+    json_t *raw =
+        ask(port, "/completion", 200, "{\"prompt\":%s,\"n_predict\":8,\"temperature\":0,\"return_tokens\":true}", ids);
+    const json_t *tokens = json_object_get(raw, "tokens");
+    assert_true(json_array_size(tokens) > 0 && same_ids(tokens, 0, all, n_all, json_array_size(tokens)));
+    free(ids);
+    json_decref(raw);
+    json_decref(prompt_ids);
+    json_decref(alone);
+    return j;
+}
+
+static void generate_goes_on(void **state)
+{
+    running r = { 0 };
+    r.p.ollama = true;
+    start(&r, 2);
+    json_t *one = ask(r.port, "/api/generate", 200, GENERATE "}", "The dog sat.");
+    json_t *two = goes_on(r.port, json_object_get(one, "context"), "And the cat?");
+    json_t *three = goes_on(r.port, json_object_get(two, "context"), "Why?");
+
+    /* also where nothing is said: the ids are those of the prompt */
+    char *ids = json_text(json_object_get(two, "context"));
+    json_t *j = ask(r.port, "/api/generate", 200,
+                    "{\"model\":\"chat\",\"prompt\":\"Why?\",\"stream\":false,\"context\":%s,"
+                    "\"options\":{\"num_predict\":0}}",
+                    ids);
+    const json_t *said = json_object_get(j, "context");
+    assert_int_equal(json_array_size(said), json_integer_value(json_object_get(j, "prompt_eval_count")));
+    assert_true(same_ids(said, 0, json_object_get(three, "context"), 0, json_array_size(said)));
+    json_decref(j);
+
+    /* as they come */
+    char *body;
+    if (asprintf(&body,
+                 "{\"model\":\"chat\",\"prompt\":\"Why?\",\"context\":%s,\"options\":{\"num_predict\":8,"
+                 "\"temperature\":0}}",
+                 ids) < 0)
+        fail();
+    client_answer a = client_ask(r.port, "POST", "/api/generate", NULL, body);
+    assert_int_equal(a.status, 200);
+    char *last = a.body, *want = json_text(json_object_get(three, "context"));
+    for (char *p = a.body; (p = strchr(p, '\n')) && p[1]; p++) last = p + 1;
+    j = json_loads(last, JSON_DISABLE_EOF_CHECK, NULL);
+    char *is = json_text(json_object_get(j, "context"));
+    assert_string_equal(is, want);
+    json_decref(j);
+    client_free(&a);
+    free(body), free(is), free(want), free(ids);
+
+    /* what the model does not know is refused */
+    j = ask(r.port, "/api/generate", 400, GENERATE ",\"context\":[999999999]}", "Why?");
+    json_decref(j);
+    json_decref(one), json_decref(two), json_decref(three);
+    stop(&r);
+}
+
 /* ---- roles ------------------------------------------------------------------------------------------------------ */
 
 #define TURNS "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
@@ -93,6 +183,7 @@ static void the_longest_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(generate_goes_on),
         cmocka_unit_test(developers_are_the_models),
         cmocka_unit_test(the_longest_stops),
     };
