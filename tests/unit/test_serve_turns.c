@@ -148,6 +148,104 @@ static void developers_are_the_models(void **state)
         }
 }
 
+/* ---- the tokens of a text --------------------------------------------------------------------------------------- */
+
+static const char thinks[] =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n"
+    "</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt "
+    "%}<|im_start|>assistant\n"
+    "<think>\n{% endif %}";
+
+/* … and as gpt-oss has it, whose answer is a message of its own. */
+static const char channels[] =
+    "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}{% if m.thinking %}<|channel|>analysis"
+    "<|message|>{{ m.thinking }}<|end|><|start|>assistant{% endif %}<|channel|>final{% endif %}<|message|>"
+    "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant<|channel|>analysis<|message|>"
+    "{% endif %}";
+
+/* The bytes of a list of tokens, one behind the other. */
+static void add_bytes(char *out, size_t cap, const json_t *list)
+{
+    size_t i, k, n = strlen(out);
+    json_t *t, *b;
+    json_array_foreach(list, i, t) json_array_foreach(json_object_get(t, "bytes"), k, b)
+    {
+        assert_true(n + 1 < cap);
+        out[n++] = (char)json_integer_value(b);
+        out[n] = 0;
+    }
+}
+
+/* Tokens spell the text; of the first one blanks in front of an answer may have been left out. */
+static void spells(const char *tokens, const char *text)
+{
+    const char *at = tokens;
+    while (strlen(at) > strlen(text) && strchr(" \n", *at)) at++;
+    if (strcmp(at, text) != 0) fail_msg("the text is \"%s\", its tokens spell \"%s\"", text, tokens);
+}
+
+static void add(char *out, size_t cap, const json_t *text)
+{
+    const char *s = json_string_value(text);
+    if (!s) return;
+    assert_true(strlen(out) + strlen(s) < cap);
+    strcat(out, s);
+}
+
+#define THINK                                                                        \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell me about the dog, number " \
+    "%d.\"}],\"logprobs\":true,\"seed\":%d,"                                         \
+    "\"temperature\":%d,\"max_tokens\":40,\"reasoning_budget_tokens\":%d"
+
+static void have_their_tokens(const char *template)
+{
+    enum { CAP = 4096 };
+    running r = { 0 };
+    int thought = 0, told = 0; /* reasoned, and said something behind it */
+    r.p.shelf.chat_template = template;
+    start(&r, 2);
+    for (int i = 0; i < 12; i++) {
+        char tokens[CAP] = "", text[CAP] = "", reasoning[CAP] = "", body[600];
+        json_t *j = ask(r.port, "/v1/chat/completions", 200, THINK "}", i, i, 1, 1 + i % 3);
+        const json_t *choice = json_array_get(json_object_get(j, "choices"), 0),
+                     *message = json_object_get(choice, "message");
+        add(text, CAP, json_object_get(message, "content"));
+        add(reasoning, CAP, json_object_get(message, "reasoning_content"));
+        add_bytes(tokens, CAP, json_object_get(json_object_get(choice, "logprobs"), "content"));
+        spells(tokens, text);
+        thought += *reasoning && *text;
+        told += *tokens != 0;
+        json_decref(j);
+
+        char streamed[CAP] = "", tokens_streamed[CAP] = "";
+        bool done = false;
+        snprintf(body, sizeof body, THINK ",\"stream\":true}", i, i, 1, 1 + i % 3);
+        client_answer a = client_ask(r.port, "POST", "/v1/chat/completions", NULL, body);
+        assert_int_equal(a.status, 200);
+        const char *at = a.body;
+        for (json_t *e; (e = client_event(&at, &done)); json_decref(e)) {
+            choice = json_array_get(json_object_get(e, "choices"), 0);
+            const json_t *list = json_object_get(json_object_get(choice, "logprobs"), "content"),
+                         *content = json_object_get(json_object_get(choice, "delta"), "content");
+            if (json_array_size(list)) assert_true(json_string_length(content) > 0);
+            add(streamed, CAP, content);
+            add_bytes(tokens_streamed, CAP, list);
+        }
+        assert_true(done);
+        assert_string_equal(streamed, text);
+        assert_string_equal(tokens_streamed, tokens);
+        client_free(&a);
+    }
+    if (!thought || told < thought) fail_msg("%d of 12 reasoned and answered, %d had tokens", thought, told);
+    stop(&r);
+}
+
+static void texts_have_their_tokens(void **state)
+{
+    have_their_tokens(thinks);
+    have_their_tokens(channels);
+}
+
 /* ---- stop strings ----------------------------------------------------------------------------------------------- */
 
 /* Of stop strings that end at one place the longest is the one that cut the text. */
@@ -185,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generate_goes_on),
         cmocka_unit_test(developers_are_the_models),
+        cmocka_unit_test(texts_have_their_tokens),
         cmocka_unit_test(the_longest_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
