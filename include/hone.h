@@ -374,6 +374,10 @@ typedef struct hone_reply_part {
     size_t len;
     int32_t call;   /* of CALL_NAME, ARGUMENTS and CALL_END: which call, from 0; else -1 */
     const char *id; /* of CALL_NAME: the id of the call, the model's own where its format has one; else NULL */
+    /* Of TEXT, COMMENTARY and CALL: [n_tokens] numbers of the tokens that the text or a part of it came from, in the
+     * order they were pushed, from 0; but for those that such a part before it has named. NULL: none. */
+    const int32_t *tokens;
+    size_t n_tokens;
 } hone_reply_part;
 
 typedef enum hone_reply_end {
@@ -445,6 +449,8 @@ HONE_API hone_status hone_reply_mask_within(hone_reply *r, int64_t left, uint64_
 /* The stop string that ended it, perhaps one that hone_reply_flush found in what was held back; NULL: none did, or r
  * is NULL. Borrowed from r. */
 HONE_API const char *hone_reply_stop(const hone_reply *r);
+/* So many of the tokens that were pushed, the first ones, stand in no part that is to come. 0: r is NULL. */
+HONE_API int32_t hone_reply_settled(const hone_reply *r);
 /* What the caller should know, or "": schemas of tools that are not enforced. Borrowed from r. NULL: r is. */
 HONE_API const char *hone_reply_notes(const hone_reply *r);
 /* What was held back, as the answer ends here. */

@@ -495,6 +495,7 @@ hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **p
     HN_NEED(err, end, "a place for whether it ended");
     return hn_reply_push((hn_reply *)r, id, parts, n, end, err);
 }
+int32_t hone_reply_settled(const hone_reply *r) { return r ? hn_reply_settled((const hn_reply *)r) : 0; }
 hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err)
 {
     if (parts) *parts = NULL;

@@ -82,10 +82,11 @@ typedef struct hn_ask {
 
     /* CHAT, COUNT, RENDER: as hone_chat_params takes them. Translated into OpenAI's shape; checked */
     const char *messages;
-    const char *tools;      /* NULL: none */
-    const char *variables;  /* NULL: none */
-    bool generation_prompt; /* false where the last message is to be continued, or nothing is to follow */
-    bool continue_final;    /* the last message is an answer that has begun; then generation_prompt is false */
+    const char *plain_messages; /* the same, of role system where they are developer; NULL: none is */
+    const char *tools;          /* NULL: none */
+    const char *variables;      /* NULL: none */
+    bool generation_prompt;     /* false where the last message is to be continued, or nothing is to follow */
+    bool continue_final;        /* the last message is an answer that has begun; then generation_prompt is false */
 
     /* TEXT, EMBED; RERANK: the query, then documents; TOKENIZE: one; DETOKENIZE: ids; INFILL: at most one */
     hn_ask_prompt *prompt;
@@ -252,7 +253,6 @@ typedef struct hn_head {
 typedef struct hn_limits {
     int32_t n_vocab, n_ctx, n_slots;
     bool strict_fields, lenient_tools, openai_defaults;
-    bool developer_role; /* the model's template has one; else it is system */
     hone_sampler_params defaults;
 } hn_limits;
 

@@ -41,6 +41,7 @@ static bool read_options(hn_fields *f, const json_t *o, const char *path)
         CALL("num_predict", hn_field_max_native),
         CALL("num_ctx", read_context_size),
         { .name = "n", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
+        { .name = "n_cmpl", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
         PASSED("num_keep"),
         PASSED("numa"),
         PASSED("num_batch"),
@@ -303,6 +304,8 @@ static bool read_generate(hn_fields *f)
     }
     if (texts[1]) {
         a->kind = HN_ASK_INFILL;
+        if (a->n_context)
+            return hn_field_refused(f, "context", "it goes on with a conversation; suffix has a gap filled");
         return hn_field_text(f, texts[0], "prompt", &a->prefix) && hn_field_text(f, texts[1], "suffix", &a->suffix);
     }
     a->return_context = true;

@@ -129,6 +129,7 @@ static const hn_field response_fields[] = {
     { .name = "prompt", .kind = HN_FIELD_REFUSED, .why = "expected input" },
     { .name = "background", .kind = HN_FIELD_NEUTRAL, .why = STATELESS },
     { .name = "n", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
+    { .name = "n_cmpl", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
     { .name = "max_tokens", .kind = HN_FIELD_REFUSED, .why = "expected max_output_tokens" },
     { .name = "messages", .kind = HN_FIELD_REFUSED, .why = "expected input" },
     PASSED("max_tool_calls"), /* of tools that hone does not run */

@@ -53,9 +53,10 @@ typedef struct hn_strand {
     bool echoed, ended, called;
     uint64_t t_last;                       /* of its last token; 0: none yet */
     int32_t n_token, n_reasoning, n_first; /* n_first: of the job's first step with a token */
-    hn_said_token *held;                   /* [n_held] tokens whose text is held back */
+    hn_said_token *held;                   /* [n_held] tokens whose text is held back … */
     size_t n_held, cap_held;
-    char *tail; /* the last bytes, to tell which stop string they end in */
+    int32_t n_dropped; /* … and so many came before them */
+    char *tail;        /* the last bytes, to tell which stop string they end in */
     size_t n_tail, cap_tail;
     int32_t *kept; /* [n_kept] ids of prompt and answer, where they are to be told */
     size_t n_kept, cap_kept;

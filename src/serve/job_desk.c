@@ -183,25 +183,56 @@ static void hold_token(hn_strand *s, const hone_event *e)
     else fail_memory(j);
 }
 
-static void drop_held(hn_strand *s)
+/* The first n of them. */
+static void drop_held(hn_strand *s, size_t n)
 {
-    for (size_t i = 0; i < s->n_held; i++) free((void *)s->held[i].top);
-    s->n_held = 0;
+    for (size_t i = 0; i < n; i++) free((void *)s->held[i].top);
+    s->n_held -= n;
+    s->n_dropped += (int32_t)n;
+    if (s->n_held) memmove(s->held, s->held + n, s->n_held * sizeof *s->held);
 }
 
-/* Text of the answer, with the tokens that it came from. */
-static void say_text(hn_strand *s, const char *text, size_t len)
+/* Those before this number, of an answer's tokens from 0. */
+static void drop_before(hn_strand *s, int32_t number)
+{
+    size_t n = number > s->n_dropped ? (size_t)(number - s->n_dropped) : 0;
+    drop_held(s, n < s->n_held ? n : s->n_held);
+}
+
+/* Text of the answer, with the first n of the tokens that are held. */
+static void say_some(hn_strand *s, const char *text, size_t len, size_t n)
 {
     hn_usage now;
     const hn_ask *a = &s->run->job->ask;
-    hn_say what = { .kind = HN_SAY_TEXT, .text = text, .len = len, .token = s->held, .n_token = s->n_held };
+    hn_say what = { .kind = HN_SAY_TEXT, .text = text, .len = len, .token = s->held, .n_token = n };
     if (!len) return;
     if (a->timings_per_token || (a->stream && a->return_tokens)) { /* or counts so far */
         now = usage_of(s->run->job, s);
         what.usage = &now;
     }
     say(s, what);
-    drop_held(s);
+}
+
+/* … with all of them. */
+static void say_text(hn_strand *s, const char *text, size_t len)
+{
+    say_some(s, text, len, s->n_held);
+    if (len) drop_held(s, s->n_held);
+}
+
+/* … with those that it came from: of others, marks and blanks in front of it, nothing is told. */
+static void say_part(hn_strand *s, const hone_reply_part *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_tokens; i++) {
+        size_t at = (size_t)(p->tokens[i] - s->n_dropped);
+        if (p->tokens[i] < s->n_dropped || at >= s->n_held) continue;
+        hn_said_token t = s->held[n];
+        s->held[n++] = s->held[at];
+        s->held[at] = t;
+    }
+    say_some(s, p->text, p->len, n);
+    if (p->n_tokens) drop_before(s, p->tokens[p->n_tokens - 1] + 1);
 }
 
 /* The prompt, before the answer to it. */
@@ -247,7 +278,7 @@ static bool say_parts(hn_strand *s, const hone_reply_part *parts, size_t n)
         switch (p->part) {
         case HONE_PART_TEXT:
         case HONE_PART_COMMENTARY:
-        case HONE_PART_CALL: say_text(s, p->text, p->len); continue; /* a call that is nobody's is what was written */
+        case HONE_PART_CALL: say_part(s, p); continue; /* a call that is nobody's is what was written */
         case HONE_PART_REASONING:
             what.kind = HN_SAY_REASONING;
             reasons = true;
@@ -263,7 +294,6 @@ static bool say_parts(hn_strand *s, const hone_reply_part *parts, size_t n)
         case HONE_PART_ARGUMENTS: what.kind = HN_SAY_ARGUMENTS; break;
         case HONE_PART_CALL_END: what.kind = HN_SAY_CALL_END; break;
         }
-        drop_held(s); /* probabilities are told of the answer's text alone */
         say(s, what);
     }
     return reasons;
@@ -276,13 +306,18 @@ static hone_status read_reply(hn_strand *s, int32_t id, bool *goes_on, hone_erro
     hone_reply_end end;
     hone_status st = hone_reply_push(s->reply, id, &parts, &n, &end, err);
     if (st != HONE_OK) return st;
-    if (say_parts(s, parts, n)) {
+    bool reasons = say_parts(s, parts, n);
+    drop_before(s, hone_reply_settled(s->reply)); /* probabilities are told of the answer's text alone */
+    if (reasons) {
         s->n_reasoning++;
         s->run->job->n_reasoning++;
     }
     if (end == HONE_REPLY_GOES_ON) return HONE_OK;
     s->turned = end == HONE_REPLY_TURN && s->stream;
-    if (s->turned) return HONE_OK;
+    if (s->turned) {
+        drop_held(s, s->n_held);
+        return HONE_OK;
+    }
     *goes_on = false;
     s->why = HN_WHY_EOG;
     if (end == HONE_REPLY_STOP) {
@@ -319,16 +354,20 @@ static bool keep_tail(hn_strand *s, int32_t id)
     return true;
 }
 
-/* Of the stop strings that the tail holds the one that ends first. */
+/* Of the stop strings that the tail holds the one that ends first, and of several that end there the longest: the text
+ * is cut in front of it. */
 static const char *stop_in_tail(const hn_strand *s)
 {
     const hn_ask *a = &s->run->job->ask;
-    for (size_t end = 1; end <= s->n_tail; end++)
+    const char *found = NULL;
+    for (size_t end = 1, longest = 0; end <= s->n_tail && !found; end++)
         for (size_t i = 0; i < a->n_stops; i++) {
             size_t k = strlen(a->stops[i]);
-            if (k <= end && memcmp(s->tail + end - k, a->stops[i], k) == 0) return a->stops[i];
+            if (k <= longest || k > end || memcmp(s->tail + end - k, a->stops[i], k) != 0) continue;
+            found = a->stops[i];
+            longest = k;
         }
-    return NULL;
+    return found;
 }
 
 static hone_status read_text(hn_strand *s, int32_t id, bool *goes_on, hone_error *err)
@@ -476,6 +515,7 @@ static void end_strand(hn_strand *s, const hone_event *e)
     hn_usage u = usage_of(j, s);
     char *prompt = NULL;
     size_t n_prompt = 0;
+    bool came = s->n_kept > 0; /* a token */
     if (j->ask.return_prompt &&
         hone_detokenize(j->book->model, s->run->ids, s->run->n, true, &prompt, &n_prompt, NULL) != HONE_OK) {
         fail_memory(j);
@@ -486,8 +526,10 @@ static void end_strand(hn_strand *s, const hone_event *e)
                      .len = n_prompt,
                      .why = s->why,
                      .stop_word = s->stop_word,
-                     .ids = s->kept,
-                     .n_ids = s->n_kept,
+                     .ids = came ? s->kept : s->run->ids,
+                     .n_ids = !j->ask.return_context ? 0
+                              : came                 ? s->n_kept
+                                                     : s->run->n,
                      .usage = &u,
                      .truncated = s->run->truncated });
     hone_free(prompt);

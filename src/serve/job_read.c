@@ -172,11 +172,28 @@ static hone_status find_mark(hn_run *run, const hone_chat_params *p, hone_error 
     return st == HONE_E_NOMEM ? st : HONE_OK; /* a template that cannot end there has no such place */
 }
 
+/* Earlier turns, as an answer told their ids, go before the conversation; what begins a text stands in front of them
+ * already. */
+static bool put_context(hn_run *run, hn_refusal *r)
+{
+    const hn_ask *a = &run->job->ask;
+    int32_t *own = run->ids, bos = hone_token_bos(run->job->book->model);
+    size_t n = run->n, begun = n && bos >= 0 && own[0] == bos;
+    if (!a->n_context) return true;
+    run->ids = NULL;
+    run->n = 0;
+    bool ok = add_ids(run, a->context, a->n_context, r) && add_ids(run, own + begun, n - begun, r);
+    hone_free(own);
+    if (run->mark) run->mark += a->n_context - begun;
+    return ok;
+}
+
 static bool read_chat(hn_run *run, hn_refusal *r)
 {
     hn_job *j = run->job;
     hone_error err;
-    hone_chat_params p = { .messages = j->ask.messages,
+    bool plain = j->ask.plain_messages && !j->book->developer;
+    hone_chat_params p = { .messages = plain ? j->ask.plain_messages : j->ask.messages,
                            .tools = j->ask.tool_choice == HN_TOOLS_NONE ? NULL : j->ask.tools,
                            .variables = j->ask.variables,
                            .chat_template = j->book->chat_template,
@@ -192,8 +209,8 @@ static bool read_chat(hn_run *run, hn_refusal *r)
     if (st == HONE_OK && j->ask.kind == HN_ASK_CHAT)
         st = hn_book_format_take(j->book, p.variables, p.tools, &j->format, &err);
     hone_free(variables);
-    return st == HONE_OK ||
-           refuse_error(&err, st == HONE_E_UNSUPPORTED ? "unsupported_parameter" : "invalid_type", "messages", r);
+    if (st == HONE_OK) return put_context(run, r);
+    return refuse_error(&err, st == HONE_E_UNSUPPORTED ? "unsupported_parameter" : "invalid_type", "messages", r);
 }
 
 /* ---- what reads an answer --------------------------------------------------------------------------------------- */
@@ -464,7 +481,6 @@ bool hn_job_read(hn_job *j, hn_refusal *r)
     /* what several models may be asked is checked again when it is known which one is meant */
     limits.n_vocab = one ? first->info.n_vocab : INT32_MAX;
     limits.n_ctx = one ? first->n_ctx : INT32_MAX;
-    limits.developer_role = one && first->developer;
     if (one) hn_shelf_looked(first);
     if (!hn_ask_read(&j->ask, j->voice, body.ptr, body.len, &limits, r)) return false;
 

@@ -92,6 +92,7 @@ static const hn_field message_api[] = {
     { .name = "container", .kind = HN_FIELD_REFUSED },
     { .name = "mcp_servers", .kind = HN_FIELD_NEUTRAL, .why = "hone reaches no other servers" },
     { .name = "n", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
+    { .name = "n_cmpl", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
     { .name = "stop", .kind = HN_FIELD_REFUSED, .why = "expected stop_sequences" },
     PASSED("speed"),
     PASSED("diagnostics"),

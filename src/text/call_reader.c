@@ -26,7 +26,12 @@ typedef enum state {
     AT_NOTHING /* no section has begun */
 } state;
 
-enum { KEY_MAX = 256, ID_MAX = 72 };
+enum {
+    KEY_MAX = 256,
+    ID_MAX = 72,
+    AROUND_NAME = 32, /* what an id has beside the name that is part of it: "functions." and ":0" */
+    WORD_MAX = HN_CALL_NAME_MAX + AROUND_NAME
+};
 
 struct hn_call_reader {
     const hn_call_kit *k;
@@ -36,8 +41,8 @@ struct hn_call_reader {
     int32_t calls, in_section;
     state state;
     hn_grown buf;
-    size_t at, mark; /* read so far; what becomes text if this is no call */
-    char name[HN_CALL_NAME_MAX + 1], id[ID_MAX + 1], key[KEY_MAX + 1];
+    size_t at, mark;                                             /* read so far; what becomes text if this is no call */
+    char name[WORD_MAX + 1], id[WORD_MAX + 1], key[KEY_MAX + 1]; /* name: with the rest of its id, where it has one */
     size_t n_name, n_key;
     bool named, loose; /* the name is out; arguments come until the end, whatever they are */
     const hn_call_tool *tool;
@@ -272,12 +277,13 @@ static step at_id(hn_call_reader *r, hone_error *err, hone_status *st)
     return GO;
 }
 
-/* functions.NAME:0 */
+/* functions.NAME:0; what NAME may be the tools tell. */
 static bool split_id(hn_call_reader *r)
 {
     const char *dot = strchr(r->name, '.'), *colon = strrchr(r->name, ':');
     const char *begin = dot ? dot + 1 : r->name, *end = colon ? colon : r->name + r->n_name;
     if (begin > end) return false;
+    _Static_assert(sizeof r->id >= sizeof r->name, "the word is the id");
     memcpy(r->id, r->name, r->n_name + 1);
     r->n_name = (size_t)(end - begin);
     memmove(r->name, begin, r->n_name);
@@ -293,7 +299,7 @@ static step at_name(hn_call_reader *r, hone_error *err, hone_status *st)
     while (i < r->buf.n && is_blank(r->buf.p[i])) i++;
     size_t begin = i;
     while (i < r->buf.n && (is_name_char(r->buf.p[i]) || (id && r->buf.p[i] == ':'))) i++;
-    if (i - begin > HN_CALL_NAME_MAX) return no_call(r);
+    if (i - begin > (size_t)(id ? WORD_MAX : HN_CALL_NAME_MAX)) return no_call(r);
     if (i == r->buf.n) return MORE;
     found f = mark_at(r->buf.p + i, r->buf.n - i, &k->name_end, &used);
     if (f != YES) return f == NO ? no_call(r) : MORE;

@@ -14,13 +14,55 @@ enum { TEXT_OF_TRIGGER = sizeof((hn_reply_mark *)0)->text };
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-static void drop_front(hn_grown *b, size_t n)
+/* ---- text that knows its tokens ---------------------------------------------------------------------------- */
+
+/* of: of each byte; NULL: all of them came from no token. */
+static hone_status put(hn_traced *t, const char *s, const int32_t *of, size_t n, hone_error *err)
+{
+    if (n > t->cap - t->n || !t->p) { /* also for nothing: whoever reads may add 0 to it */
+        size_t cap = (t->n + n) * 2 + 64;
+        char *p = realloc(t->p, cap);
+        if (p) t->p = p;
+        int32_t *q = p ? realloc(t->of, cap * sizeof *q) : NULL;
+        if (!q) return HN_FAIL(err, HONE_E_NOMEM, "an answer's text of %zu bytes", cap);
+        t->of = q;
+        t->cap = cap;
+    }
+    if (n) memcpy(t->p + t->n, s, n);
+    if (n && of) memcpy(t->of + t->n, of, n * sizeof *of);
+    for (size_t i = 0; i < n && !of; i++) t->of[t->n + i] = -1;
+    t->n += n;
+    return HONE_OK;
+}
+
+/* All of one token. */
+static hone_status put_one(hn_traced *t, const char *s, int32_t of, size_t n, hone_error *err)
+{
+    hone_status st = put(t, s, NULL, n, err);
+    for (size_t i = 0; i < n && st == HONE_OK; i++) t->of[t->n - n + i] = of;
+    return st;
+}
+
+static void drop_front(hn_traced *b, size_t n)
 {
     b->n -= n;
-    if (n && b->n) memmove(b->p, b->p + n, b->n);
+    if (!n || !b->n) return;
+    memmove(b->p, b->p + n, b->n);
+    memmove(b->of, b->of + n, b->n * sizeof *b->of);
+}
+
+static void free_traced(hn_traced *t)
+{
+    free(t->p);
+    free(t->of);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------- */
+
+static bool is_text(hone_part part)
+{
+    return part == HONE_PART_TEXT || part == HONE_PART_COMMENTARY || part == HONE_PART_CALL;
+}
 
 static hone_part part_of(const hn_reply *r)
 {
@@ -33,7 +75,8 @@ static hone_part part_of(const hn_reply *r)
 }
 
 /* Text of a part, as it is; call: which, or -1. */
-static hone_status put_part(hn_reply *r, hone_part part, const char *s, size_t n, int32_t call, hone_error *err)
+static hone_status put_part(hn_reply *r, hone_part part, const char *s, const int32_t *of, size_t n, int32_t call,
+                            hone_error *err)
 {
     bool own = part == HONE_PART_CALL_NAME || part == HONE_PART_CALL_END;
     if (!n && !own) return HONE_OK;
@@ -47,31 +90,31 @@ static hone_status put_part(hn_reply *r, hone_part part, const char *s, size_t n
             r->part = q;
             r->cap_piece = cap;
         }
-        r->piece[r->n_piece++] = (hn_reply_piece){ part, r->out.n, call, SIZE_MAX };
+        r->piece[r->n_piece++] = (hn_reply_piece){ .part = part, .begin = r->out.n, .call = call, .id = SIZE_MAX };
     }
-    return hn_grown_put(&r->out, s, n, err);
+    return put(&r->out, s, of, n, err);
 }
 
 /* What was held is no stop string. */
 static hone_status release(hn_reply *r, hone_error *err)
 {
-    hone_status st = put_part(r, r->held_of, r->held.p, r->held.n, -1, err);
+    hone_status st = put_part(r, r->held_of, r->held.p, r->held.of, r->held.n, -1, err);
     r->held.n = 0;
     hn_stops_reset(&r->stops);
     return st;
 }
 
 /* Text that ends at a stop string, the first that is complete. */
-static hone_status put_watched(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
+static hone_status put_watched(hn_reply *r, hone_part part, const char *s, const int32_t *of, size_t n, hone_error *err)
 {
     hone_status st = part == r->held_of ? HONE_OK : release(r, err);
     size_t longest = 0, i = 0;
     r->held_of = part;
     while (i < n && !longest) longest = hn_stops_byte(&r->stops, s[i++], &r->stop);
-    if (st == HONE_OK) st = hn_grown_put(&r->held, s, i, err);
+    if (st == HONE_OK) st = put(&r->held, s, of, i, err);
     if (st != HONE_OK) return st;
     size_t keep = longest ? longest : hn_stops_held(&r->stops);
-    st = put_part(r, part, r->held.p, r->held.n - keep, -1, err);
+    st = put_part(r, part, r->held.p, r->held.of, r->held.n - keep, -1, err);
     drop_front(&r->held, r->held.n - keep);
     if (!longest) return st;
     r->held.n = 0;
@@ -79,19 +122,32 @@ static hone_status put_watched(hn_reply *r, hone_part part, const char *s, size_
     return st;
 }
 
-static hone_status emit_of(hn_reply *r, hone_part part, const char *s, size_t n, int32_t call, hone_error *err)
+static hone_status emit_of(hn_reply *r, hone_part part, const char *s, const int32_t *of, size_t n, int32_t call,
+                           hone_error *err)
 {
-    bool text = part == HONE_PART_TEXT || part == HONE_PART_COMMENTARY || part == HONE_PART_CALL;
+    bool text = is_text(part);
     if (r->prompting || r->end == HONE_REPLY_STOP) return HONE_OK;
-    if (text && r->stops.n) return n ? put_watched(r, part, s, n, err) : HONE_OK;
+    if (text && r->stops.n) return n ? put_watched(r, part, s, of, n, err) : HONE_OK;
     hone_status st = r->held.n ? release(r, err) : HONE_OK;
     if (!text) hn_stops_reset(&r->stops);
-    return st == HONE_OK ? put_part(r, part, s, n, call, err) : st;
+    return st == HONE_OK ? put_part(r, part, s, of, n, call, err) : st;
 }
 
-static hone_status emit(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
+static hone_status emit(hn_reply *r, hone_part part, const char *s, const int32_t *of, size_t n, hone_error *err)
 {
-    return emit_of(r, part, s, n, -1, err);
+    return emit_of(r, part, s, of, n, -1, err);
+}
+
+static hone_status emit_blank(hn_reply *r, hone_part part, hone_error *err)
+{
+    return emit(r, part, r->blank.p, r->blank.of, r->blank.n, err);
+}
+
+/* What of a header the model wrote. */
+static hone_status emit_header(hn_reply *r, hone_error *err)
+{
+    size_t at = r->n_given;
+    return emit(r, HONE_PART_TEXT, r->header + at, r->header_of + at, r->n_header - at, err);
 }
 
 /* What the reader of calls found. */
@@ -99,7 +155,7 @@ static hone_status emit_call(void *arg, hone_part part, const char *s, size_t n,
                              hone_error *err)
 {
     hn_reply *r = arg;
-    hone_status st = emit_of(r, part, s, n, call, err);
+    hone_status st = emit_of(r, part, s, NULL, n, call, err);
     if (st == HONE_OK && id) {
         r->piece[r->n_piece - 1].id = r->ids.n;
         st = hn_grown_put(&r->ids, id, strlen(id) + 1, err);
@@ -117,36 +173,37 @@ static void enter(hn_reply *r, hn_reply_state state, bool skip)
 
 /* What stands between marks. Blanks are held where they may be the edge of a part: in front of an answer, and at both
  * ends of reasoning, whose template has its own there. */
-static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
+static hone_status say(hn_reply *r, const char *s, const int32_t *of, size_t n, hone_error *err)
 {
     hone_status st = HONE_OK;
     if (!n) return st;
     if (r->state == HN_REPLY_HEADER) {
         size_t room = HN_REPLY_HEADER_MAX - r->n_header, k = n < room ? n : room;
         memcpy(r->header + r->n_header, s, k);
+        memcpy(r->header_of + r->n_header, of, k * sizeof *of);
         r->n_header += k;
         if (n < room) return HONE_OK;
         /* no header is that long: it was text, behind a mark that never came */
         enter(r, HN_REPLY_TEXT, false);
-        st = emit(r, HONE_PART_TEXT, r->header + r->n_given, r->n_header - r->n_given, err);
+        st = emit_header(r, err);
         r->first = false;
-        s += k, n -= k;
+        s += k, of += k, n -= k;
     }
     while (n && st == HONE_OK) {
         bool holds = r->first || (r->state == HN_REPLY_REASONING && !r->raw);
         size_t k = 0;
         while (k < n && is_blank(s[k]) && holds) k++;
         if (k) {
-            st = hn_grown_put(&r->blank, s, k, err);
+            st = put(&r->blank, s, of, k, err);
         } else {
-            if (!(r->first && r->skip)) st = emit(r, part_of(r), r->blank.p, r->blank.n, err);
+            if (!(r->first && r->skip)) st = emit_blank(r, part_of(r), err);
             r->blank.n = 0;
             r->first = false;
             holds = r->state == HN_REPLY_REASONING && !r->raw;
             while (k < n && !(holds && is_blank(s[k]))) k++;
-            if (st == HONE_OK) st = emit(r, part_of(r), s, k, err);
+            if (st == HONE_OK) st = emit(r, part_of(r), s, of, k, err);
         }
-        s += k, n -= k;
+        s += k, of += k, n -= k;
     }
     return st;
 }
@@ -175,6 +232,7 @@ static hone_status header_call(hn_reply *r, hone_error *err)
     }
     enter(r, HN_REPLY_CALL, false);
     r->calling = true;
+    r->fed.n = 0;
     hone_status st = hn_call_begin_named(r->reader, at, k, err);
     hn_call_mark body;
     hn_call_encode(&body, r->v, "<|message|>", false);
@@ -225,7 +283,7 @@ static hone_status thought_in_header(hn_reply *r, hone_error *err)
     while (s < end && is_blank(*s)) s++;
     while (end > s && is_blank(end[-1])) end--;
     if (begins(s, (size_t)(end - s), name) && (size_t)(end - s) == strlen(name)) return HONE_OK;
-    return emit(r, HONE_PART_REASONING, s, (size_t)(end - s), err);
+    return emit(r, HONE_PART_REASONING, s, r->header_of + (s - r->header), (size_t)(end - s), err);
 }
 
 static void begin_header(hn_reply *r, bool field)
@@ -234,7 +292,10 @@ static void begin_header(hn_reply *r, bool field)
         enter(r, HN_REPLY_HEADER, false);
         r->n_header = 0;
     }
-    if (field && r->n_header < HN_REPLY_HEADER_MAX) r->header[r->n_header++] = UNIT_SEPARATOR;
+    if (field && r->n_header < HN_REPLY_HEADER_MAX) {
+        r->header_of[r->n_header] = -1;
+        r->header[r->n_header++] = UNIT_SEPARATOR;
+    }
     r->n_given = r->n_header;
     r->announced = true;
 }
@@ -249,6 +310,7 @@ static hone_status begin_reading(hn_reply *r, bool bare, hone_error *err)
     r->calling = true;
     r->state = HN_REPLY_CALL;
     r->given = bare ? r->before_bare.n : 0;
+    r->fed.n = 0;
     hn_call_begin(r->reader);
     return bare ? hn_call_feed(r->reader, r->before_bare.p, r->before_bare.n, false, &what, err) : HONE_OK;
 }
@@ -260,12 +322,13 @@ static void note_wrapper(hn_reply *r, const hn_reply_mark *m)
         r->wrapped |= r->f->mark[i].act == HN_REPLY_SAY && strcmp(r->f->mark[i].text, m->text) == 0;
 }
 
-static hone_status act(hn_reply *r, const hn_reply_mark *m, hone_error *err)
+/* of: as of emit, of the mark's text. */
+static hone_status act(hn_reply *r, const hn_reply_mark *m, const int32_t *of, hone_error *err)
 {
     bool thought = r->state == HN_REPLY_REASONING, shown = r->raw && (m->act == HN_REPLY_OPEN || thought);
     if (shown && m->act <= HN_REPLY_CLOSE) { /* the tags are text, too */
-        hone_status st = emit(r, HONE_PART_TEXT, r->blank.p, r->blank.n, err);
-        if (st == HONE_OK) st = emit(r, HONE_PART_TEXT, m->text, strlen(m->text), err);
+        hone_status st = emit_blank(r, HONE_PART_TEXT, err);
+        if (st == HONE_OK) st = emit(r, HONE_PART_TEXT, m->text, of, strlen(m->text), err);
         if (st != HONE_OK) return st;
     }
     switch ((hn_reply_act)m->act) {
@@ -343,18 +406,25 @@ static const hn_reply_mark *mark_at(const hn_reply *r, const char *s, size_t n, 
     return best;
 }
 
-/* Tokens in a text that was no call, as their text. */
-static hone_status put_plain(hn_grown *t, const hn_vocab *v, hone_str s, hone_error *err)
+/* The number of the token that byte i of what the reader left came from. */
+static int32_t rest_of(const hn_reply *r, size_t len, size_t i)
+{
+    return len - i > r->fed.n ? -1 : r->fed.of[r->fed.n - (len - i)];
+}
+
+/* What the reader left was no call: it is pending again, tokens in it as their text. */
+static hone_status put_plain(hn_reply *r, hone_str s, hone_error *err)
 {
     hone_status st = HONE_OK;
     for (size_t i = 0, n; i < s.len && st == HONE_OK; i += n) {
         const char *esc = memchr(s.ptr + i, HN_CALL_ESCAPE, s.len - i);
         n = esc ? (size_t)(esc - (s.ptr + i)) : s.len - i;
-        st = hn_grown_put(t, s.ptr + i, n, err);
+        for (size_t k = 0; k < n && st == HONE_OK; k++)
+            st = put_one(&r->pend, s.ptr + i + k, rest_of(r, s.len, i + k), 1, err);
         if (!esc || st != HONE_OK) continue;
         size_t len;
-        const char *piece = hn_vocab_piece(v, hn_call_get_token(esc + 1), true, &len);
-        st = hn_grown_put(t, piece, len, err);
+        const char *piece = hn_vocab_piece(r->v, hn_call_get_token(esc + 1), true, &len);
+        st = put_one(&r->pend, piece, rest_of(r, s.len, i + n), len, err);
         n += HN_CALL_TOKEN;
     }
     return st;
@@ -365,8 +435,11 @@ static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
 {
     hn_call_outcome what;
     bool held = r->must[0] || r->must[1] || r->call; /* so it is the beginning of a call, whatever is missing */
-    hone_status st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
+    hone_status st = put(&r->fed, r->pend.p, r->pend.of, r->pend.n, err);
+    if (st == HONE_OK) st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
     r->pend.n = 0;
+    size_t left = st == HONE_OK ? hn_call_rest(r->reader).len : 0;
+    if (left < r->fed.n) drop_front(&r->fed, r->fed.n - left);
     if (st == HONE_OK && what == HN_CALLS_MORE) st = hn_reply_calls_on(r, err);
     if (st != HONE_OK || what == HN_CALLS_MORE) return st;
     r->calling = false;
@@ -376,7 +449,9 @@ static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
     if (what == HN_CALLS_TEXT) r->state = HN_REPLY_TEXT, rest.ptr += r->given, rest.len -= r->given;
     else enter(r, HN_REPLY_TEXT, true);
     r->given = 0;
-    return ends && held ? HONE_OK : put_plain(&r->pend, r->v, rest, err);
+    st = ends && held ? HONE_OK : put_plain(r, rest, err);
+    r->fed.n = 0;
+    return st;
 }
 
 /* Reads the text that is pending, up to what may become a mark; where nothing can complete it (all) all of it. */
@@ -389,7 +464,8 @@ static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
         bool partial, barred = r->barred && i == 0;
         const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, barred, &partial);
         if (m) {
-            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK && !r->end) st = act(r, m, err);
+            st = say(r, r->pend.p + from, r->pend.of + from, i - from, err);
+            if (st == HONE_OK && !r->end) st = act(r, m, r->pend.of + i, err);
             if (r->end) break;
             const hn_grown *left_out = m == &r->bare_call ? &r->before_bare : NULL;
             if (st == HONE_OK && begins_calls(r, m)) st = hn_reply_arm(r, left_out, r->pend.p + i, r->pend.n - i, err);
@@ -403,7 +479,7 @@ static hone_status scan_text(hn_reply *r, bool all, hone_error *err)
             i++;
         }
     }
-    if (st == HONE_OK && !r->end && i > from) st = say(r, r->pend.p + from, i - from, err);
+    if (st == HONE_OK && !r->end && i > from) st = say(r, r->pend.p + from, r->pend.of + from, i - from, err);
     drop_front(&r->pend, i);
     if (i) r->barred = false;
     if (r->end) r->pend.n = 0;
@@ -425,10 +501,25 @@ static hone_status scan(hn_reply *r, bool all, bool ends, hone_error *err)
     }
 }
 
-static hone_status feed(hn_reply *r, const char *s, size_t n, hone_error *err)
+static hone_status feed(hn_reply *r, const char *s, const int32_t *of, size_t n, hone_error *err)
 {
-    hone_status st = hn_grown_put(&r->pend, s, n, err);
+    hone_status st = put(&r->pend, s, of, n, err);
     return st == HONE_OK ? scan(r, false, false, err) : st;
+}
+
+/* A mark of calls, which is the token that was pushed. */
+static hone_status feed_token(hn_reply *r, const char *s, size_t n, hone_error *err)
+{
+    hone_status st = put_one(&r->pend, s, r->n_pushed - 1, n, err);
+    return st == HONE_OK ? scan(r, false, false, err) : st;
+}
+
+/* A mark that is the token that was pushed. */
+static hone_status act_token(hn_reply *r, const hn_reply_mark *m, hone_error *err)
+{
+    int32_t of[sizeof m->text];
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) of[i] = r->n_pushed - 1;
+    return act(r, m, of, err);
 }
 
 /* What waits for more text gets none: a mark that is a token comes, or the end. */
@@ -437,7 +528,7 @@ static hone_status settle(hn_reply *r, bool ends, hone_error *err)
     const char *text;
     size_t n;
     hone_status st = hn_stream_flush(r->stream, &text, &n, err);
-    if (st == HONE_OK) st = hn_grown_put(&r->pend, text, n, err);
+    if (st == HONE_OK) st = put(&r->pend, text, hn_stream_sources(r->stream), n, err);
     return st == HONE_OK ? scan(r, true, ends, err) : st;
 }
 
@@ -459,7 +550,7 @@ static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, cons
 {
     size_t from = n_input ? input[n_input - 1].end : 0;
     r->prompting = true;
-    hone_status st = hn_grown_put(&r->pend, prompt + from, len - from, err);
+    hone_status st = put(&r->pend, prompt + from, NULL, len - from, err);
     if (st == HONE_OK) st = scan(r, true, true, err);
     r->prompting = false;
     r->pend.n = r->blank.n = 0;
@@ -528,7 +619,7 @@ hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *e
     hn_reply *r = calloc(1, sizeof *r);
     hone_status st = r ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", p->n_stops);
     if (st == HONE_OK) {
-        *r = (hn_reply){ .v = p->v, .f = p->f, .first = true, .raw = p->marks_as_text };
+        *r = (hn_reply){ .v = p->v, .f = p->f, .first = true, .raw = p->marks_as_text, .told = -1 };
         r->budget = p->reasoning_budget;
         r->silent = p->silent;
         st = hn_stops_new(&r->stops, p->stops, p->n_stops, err);
@@ -564,10 +655,12 @@ void hn_reply_free(hn_reply *r)
     if (!r) return;
     hn_stream_free(r->stream);
     hn_reply_mask_free(r);
-    free(r->pend.p);
-    free(r->blank.p);
-    free(r->out.p);
-    free(r->held.p);
+    free_traced(&r->pend);
+    free_traced(&r->blank);
+    free_traced(&r->out);
+    free_traced(&r->held);
+    free_traced(&r->fed);
+    free(r->token);
     hn_stops_free(&r->stops);
     free(r->ids.p);
     free(r->before_bare.p);
@@ -581,21 +674,68 @@ void hn_reply_free(hn_reply *r)
 
 static void begin_call(hn_reply *r, const hone_reply_part **parts, size_t *n)
 {
-    r->out.n = r->n_piece = r->ids.n = 0;
+    r->out.n = r->n_piece = r->ids.n = r->n_token = 0;
     *parts = NULL;
     *n = 0;
 }
 
+/* Names the tokens of a piece that no text part has named. */
+static hone_status name_tokens(hn_reply *r, hn_reply_piece *p, size_t end, hone_error *err)
+{
+    p->token = r->n_token;
+    for (size_t i = p->begin; i < end; i++) {
+        if (r->out.of[i] <= r->told) continue;
+        if (r->n_token == r->cap_token) {
+            size_t cap = r->cap_token * 2 + 8;
+            int32_t *more = realloc(r->token, cap * sizeof *more);
+            if (!more) return HN_FAIL(err, HONE_E_NOMEM, "%zu tokens of an answer's parts", cap);
+            r->token = more;
+            r->cap_token = cap;
+        }
+        r->token[r->n_token++] = r->told = r->out.of[i];
+    }
+    p->n_token = r->n_token - p->token;
+    return HONE_OK;
+}
+
 /* The text stands still now: parts can point to it. */
-static void show(hn_reply *r, const hone_reply_part **parts, size_t *n)
+static hone_status show(hn_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err)
 {
     for (size_t i = 0; i < r->n_piece; i++) {
-        size_t begin = r->piece[i].begin, end = i + 1 < r->n_piece ? r->piece[i + 1].begin : r->out.n;
-        r->part[i] = (hone_reply_part){ r->piece[i].part, r->out.p + begin, end - begin, r->piece[i].call,
-                                        r->piece[i].id == SIZE_MAX ? NULL : r->ids.p + r->piece[i].id };
+        hn_reply_piece *p = &r->piece[i];
+        size_t end = i + 1 < r->n_piece ? p[1].begin : r->out.n;
+        hone_status st = is_text(p->part) ? name_tokens(r, p, end, err) : HONE_OK;
+        if (st != HONE_OK) return st;
+        r->part[i] = (hone_reply_part){ .part = p->part,
+                                        .text = r->out.p + p->begin,
+                                        .len = end - p->begin,
+                                        .call = p->call,
+                                        .id = p->id == SIZE_MAX ? NULL : r->ids.p + p->id };
+    }
+    for (size_t i = 0; i < r->n_piece; i++) { /* the list stands still, too */
+        r->part[i].n_tokens = r->piece[i].n_token;
+        r->part[i].tokens = r->piece[i].n_token ? r->token + r->piece[i].token : NULL;
     }
     *parts = r->part;
     *n = r->n_piece;
+    return HONE_OK;
+}
+
+/* The first token of a text, where it is older than `than`. */
+static int32_t oldest_of(const int32_t *of, size_t n, int32_t than)
+{
+    size_t i = 0;
+    while (i < n && of[i] < 0) i++;
+    return i < n && of[i] < than ? of[i] : than;
+}
+
+int32_t hn_reply_settled(const hn_reply *r)
+{
+    if (r->end) return r->n_pushed;
+    int32_t held = hn_stream_oldest(r->stream), oldest = held < 0 ? r->n_pushed : held;
+    const hn_traced *const waits[] = { &r->pend, &r->blank, &r->held, &r->fed };
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) oldest = oldest_of(waits[i]->of, waits[i]->n, oldest);
+    return r->state == HN_REPLY_HEADER ? oldest_of(r->header_of, r->n_header, oldest) : oldest;
 }
 
 /* ---- calls in reasoning --------------------------------------------------------------------------------- */
@@ -681,9 +821,8 @@ static hone_status finish(hn_reply *r, hone_error *err)
 {
     hone_status st = HONE_OK;
     if (r->state == HN_REPLY_REASONING && r->thought.n && (st = calls_in_thought(r, err)) != HONE_OK) return st;
-    if (r->state == HN_REPLY_HEADER && !r->announced && !r->end)
-        st = emit(r, HONE_PART_TEXT, r->header + r->n_given, r->n_header - r->n_given, err);
-    else if (r->state == HN_REPLY_TEXT && !r->skip) st = emit(r, HONE_PART_TEXT, r->blank.p, r->blank.n, err);
+    if (r->state == HN_REPLY_HEADER && !r->announced && !r->end) st = emit_header(r, err);
+    else if (r->state == HN_REPLY_TEXT && !r->skip) st = emit_blank(r, HONE_PART_TEXT, err);
     r->blank.n = r->n_header = r->n_given = 0;
     return st;
 }
@@ -698,6 +837,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     if (r->end) return HONE_OK;
     hone_status st = hn_reply_take(r, id, err);
     if (st != HONE_OK) return st;
+    hn_stream_number(r->stream, r->n_pushed++);
     bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id),
          known = r->kit && (id == r->trigger.id || id == r->bare_call.id);
     if (!ends && (st = watch_thought(r, id, err)) != HONE_OK) return st;
@@ -709,12 +849,12 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     if (st == HONE_OK && !r->end && (inside || (m && begins_calls(r, m)))) {
         char token[HN_CALL_TOKEN];
         hn_call_put_token(token, id);
-        if (m) st = act(r, m, err);
+        if (m) st = act(r, m, NULL, err);
         const hn_grown *left_out = m == &r->bare_call ? &r->before_bare : NULL;
         if (m && st == HONE_OK) st = hn_reply_arm(r, left_out, token, sizeof token, err);
-        if (st == HONE_OK) st = feed(r, token, sizeof token, err);
+        if (st == HONE_OK) st = feed_token(r, token, sizeof token, err);
     } else if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
-        st = act(r, m, err);
+        st = act_token(r, m, err);
     } else if (st == HONE_OK && !r->end && ends) {
         st = finish(r, err);
         if (!r->end) r->end = HONE_REPLY_TURN;
@@ -723,7 +863,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
         size_t len;
         bool stopped;
         st = hn_stream_push(r->stream, id, &text, &len, &stopped, err);
-        if (st == HONE_OK) st = feed(r, text, len, err);
+        if (st == HONE_OK) st = feed(r, text, hn_stream_sources(r->stream), len, err);
         if (st == HONE_OK && stopped && !r->end) {
             if ((st = scan(r, true, true, err)) == HONE_OK && !r->end) st = finish(r, err);
             if (!r->end) r->end = HONE_REPLY_TURN;
@@ -732,8 +872,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
     if (st == HONE_OK && r->end == HONE_REPLY_TURN) st = release(r, err);
     if (st != HONE_OK) return st;
     *end = r->end;
-    show(r, parts, n);
-    return HONE_OK;
+    return show(r, parts, n, err);
 }
 
 hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err)
@@ -742,6 +881,5 @@ hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n
     hone_status st = r->end ? HONE_OK : settle(r, true, err);
     if (st == HONE_OK && !r->end) st = finish(r, err);
     if (st == HONE_OK && r->end != HONE_REPLY_STOP) st = release(r, err);
-    if (st == HONE_OK) show(r, parts, n);
-    return st;
+    return st == HONE_OK ? show(r, parts, n, err) : st;
 }

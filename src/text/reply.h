@@ -101,6 +101,7 @@ hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts
 /* Which tokens may come next: *all, or bits [n_word]. left: as of hn_matcher_mask_within, of the answer's form. */
 hone_status hn_reply_mask(hn_reply *r, int64_t left, uint64_t *bits, size_t n_word, bool *all, hone_error *err);
 const char *hn_reply_stop(const hn_reply *r);
+int32_t hn_reply_settled(const hn_reply *r); /* as hone_reply_settled */
 const char *hn_reply_notes(const hn_reply *r);
 /* The answer ends here: what was held back. */
 hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);

@@ -15,8 +15,16 @@ typedef struct hn_reply_piece { /* of the parts of one call: text[begin, …) */
     hone_part part;
     size_t begin;
     int32_t call;
-    size_t id; /* place of its id in r->ids; SIZE_MAX: none */
+    size_t id;             /* place of its id in r->ids; SIZE_MAX: none */
+    size_t token, n_token; /* of r->token */
 } hn_reply_piece;
+
+/* Text that knows for each byte the number of the token that it came from; -1: none, it is the prompt's or hone's. */
+typedef struct hn_traced {
+    char *p;
+    int32_t *of;
+    size_t n, cap;
+} hn_traced;
 
 struct hn_reply {
     const hn_vocab *v;
@@ -24,7 +32,7 @@ struct hn_reply {
     hn_stream *stream; /* ends at the format's own end of a turn */
     hn_stops stops;    /* the caller's: they are looked for in what is shown as text, not in reasoning and calls */
     size_t stop;       /* the one that ended it */
-    hn_grown held;     /* text that may become one */
+    hn_traced held;    /* text that may become one */
     hone_part held_of; /* the part it belongs to */
     hn_reply_state state;
     unsigned group; /* of the mark that opened the reasoning */
@@ -34,11 +42,15 @@ struct hn_reply {
     bool wrapped;   /* the answer has a beginning of its own, so it may have an end */
     bool announced; /* a mark began the header, so its text is no part of the answer */
     hone_reply_end end;
-    char header[HN_REPLY_HEADER_MAX]; /* fields, each behind a unit separator */
-    size_t n_header, n_given;         /* n_given: written by the prompt */
-    hn_grown pend;                    /* text in which a mark may have begun */
-    hn_grown blank;                   /* white space that may turn out to belong to nothing */
-    hn_grown out;
+    char header[HN_REPLY_HEADER_MAX];       /* fields, each behind a unit separator */
+    int32_t header_of[HN_REPLY_HEADER_MAX]; /* as of hn_traced */
+    size_t n_header, n_given;               /* n_given: written by the prompt */
+    hn_traced pend;                         /* text in which a mark may have begun */
+    hn_traced blank;                        /* white space that may turn out to belong to nothing */
+    hn_traced out;
+    int32_t n_pushed, told; /* tokens that have come; number of the last that a text part has named */
+    int32_t *token;         /* [n_token] that the parts name */
+    size_t n_token, cap_token;
     hn_reply_piece *piece;
     hone_reply_part *part;
     size_t n_piece, cap_piece;
@@ -46,6 +58,7 @@ struct hn_reply {
     /* calls of tools */
     hn_call_kit *kit; /* what may be called; NULL: calls are shown as they were written */
     hn_call_reader *reader;
+    hn_traced fed;         /* what of the answer the reader has, as far as it may turn out to be text */
     bool calling;          /* the text is the reader's */
     bool silent;           /* nothing may be called: what looks like a call is text */
     bool barred;           /* what stands first in pend was no call */

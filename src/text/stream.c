@@ -14,6 +14,7 @@ struct hn_stream {
     size_t n_raw, cap_raw;
     char *text; /* shown [0, shown), pending [shown, n) */
     size_t n, cap, shown;
+    int32_t number, *raw_of, *text_of; /* number of the next token; of each byte that of the token it came from */
 };
 
 hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const *stops, size_t n_stops, hone_error *err)
@@ -34,6 +35,8 @@ void hn_stream_free(hn_stream *s)
     hn_stops_free(&s->stops);
     free(s->raw);
     free(s->text);
+    free(s->raw_of);
+    free(s->text_of);
     free(s);
 }
 
@@ -43,28 +46,36 @@ static hone_status make_room(hn_stream *s, size_t n, hone_error *err)
     if (n > s->cap_raw - s->n_raw) {
         size_t cap = (s->n_raw + n) * 2 + 16;
         unsigned char *r = realloc(s->raw, cap);
-        if (!r) return HN_FAIL(err, HONE_E_NOMEM, "stream buffer of %zu bytes", cap);
-        s->raw = r;
+        if (r) s->raw = r;
+        int32_t *of = r ? realloc(s->raw_of, cap * sizeof *of) : NULL;
+        if (!of) return HN_FAIL(err, HONE_E_NOMEM, "stream buffer of %zu bytes", cap);
+        s->raw_of = of;
         s->cap_raw = cap;
     }
     n = 3 * (s->n_raw + n); /* a bad byte becomes three */
-    if (s->shown) memmove(s->text, s->text + s->shown, s->n - s->shown);
+    if (s->shown) {
+        memmove(s->text, s->text + s->shown, s->n - s->shown);
+        memmove(s->text_of, s->text_of + s->shown, (s->n - s->shown) * sizeof *s->text_of);
+    }
     s->n -= s->shown;
     s->shown = 0;
     if (n <= s->cap - s->n) return HONE_OK;
     size_t cap = (s->n + n) * 2 + 64;
     char *t = realloc(s->text, cap);
-    if (!t) return HN_FAIL(err, HONE_E_NOMEM, "stream buffer of %zu bytes", cap);
-    s->text = t;
+    if (t) s->text = t;
+    int32_t *of = t ? realloc(s->text_of, cap * sizeof *of) : NULL;
+    if (!of) return HN_FAIL(err, HONE_E_NOMEM, "stream buffer of %zu bytes", cap);
+    s->text_of = of;
     s->cap = cap;
     return HONE_OK;
 }
 
-/* Appends a complete character; the first stop string that is completed ends the text. Which
- * one that is depends on the bytes alone, not on how they were spread over tokens. */
-static void add_text(hn_stream *s, const char *c, size_t n)
+/* Appends a complete character, which came from the tokens of [n_of]; the first stop string that is completed ends the
+ * text. Which one that is depends on the bytes alone, not on how they were spread over tokens. */
+static void add_text(hn_stream *s, const char *c, size_t n, const int32_t *of, size_t n_of)
 {
     for (size_t i = 0; i < n && !s->stopped; i++) {
+        s->text_of[s->n] = of[i < n_of ? i : n_of - 1];
         s->text[s->n++] = c[i];
         size_t which, longest = hn_stops_byte(&s->stops, c[i], &which);
         s->n -= longest;
@@ -86,11 +97,12 @@ static void decode(hn_stream *s, bool end)
         size_t n = s->n_raw - i;
         int32_t cp = hn_utf8_next(p, n, &used);
         if (!end && (cp == HN_UTF8_CUT || (n == 2 && p[0] == 0xED && (p[1] & 0xE0) == 0xA0))) break;
-        if (cp < 0) add_text(s, "\xEF\xBF\xBD", 3);
-        else add_text(s, (const char *)p, used);
+        if (cp < 0) add_text(s, "\xEF\xBF\xBD", 3, s->raw_of + i, used);
+        else add_text(s, (const char *)p, used, s->raw_of + i, used);
     }
     s->n_raw -= i;
     memmove(s->raw, s->raw + i, s->n_raw);
+    if (s->n_raw) memmove(s->raw_of, s->raw_of + i, s->n_raw * sizeof *s->raw_of);
 }
 
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err)
@@ -107,6 +119,7 @@ hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *
     if (st != HONE_OK) return st;
     if (n) {
         memcpy(s->raw + s->n_raw, piece, n);
+        for (size_t i = 0; i < n; i++) s->raw_of[s->n_raw + i] = s->number;
         s->n_raw += n;
         decode(s, false);
     }
@@ -115,6 +128,15 @@ hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *
     *len = s->shown;
     *stopped = s->stopped;
     return HONE_OK;
+}
+
+void hn_stream_number(hn_stream *s, int32_t number) { s->number = number; }
+const int32_t *hn_stream_sources(const hn_stream *s) { return s->text_of; }
+
+int32_t hn_stream_oldest(const hn_stream *s)
+{
+    if (s->n > s->shown) return s->text_of[s->shown];
+    return s->n_raw ? s->raw_of[0] : -1;
 }
 
 hn_stream_rest hn_stream_held(const hn_stream *s)

@@ -83,6 +83,11 @@ hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const 
                           hone_error *err);
 void hn_stream_free(hn_stream *s);
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
+/* Tokens have numbers, where somebody asks what a text came from: that of the next one; of each byte of the text that
+ * was shown last; of the first byte that is held back, -1: none is. */
+void hn_stream_number(hn_stream *s, int32_t number);
+const int32_t *hn_stream_sources(const hn_stream *s);
+int32_t hn_stream_oldest(const hn_stream *s);
 /* What is held back: complete characters, and behind them bytes of an unfinished one. */
 typedef struct hn_stream_rest {
     hone_str text, raw;

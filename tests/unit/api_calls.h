@@ -932,6 +932,7 @@ static const entry table[] = {
     E(reply_mask),
     E(reply_mask_within),
     E(reply_stop),
+    E(reply_settled),
     E(reply_notes),
     E(reply_free),
     E(reply_push),

@@ -96,6 +96,11 @@ static void c_reply_stop(void)
     const char *stop = hone_reply_stop(MAY("r", reply));
     NEUTRAL(stop != NULL);
 }
+static void c_reply_settled(void)
+{
+    int32_t n = hone_reply_settled(MAY("r", reply));
+    NEUTRAL(n < 0);
+}
 static void c_reply_notes(void)
 {
     const char *notes = hone_reply_notes(NEED("r", reply));

@@ -9,7 +9,7 @@
 
 static inline hn_limits ask_limits(void)
 {
-    hn_limits l = { .n_vocab = 1000, .n_ctx = 4096, .n_slots = 4, .developer_role = true };
+    hn_limits l = { .n_vocab = 1000, .n_ctx = 4096, .n_slots = 4 };
     hone_sampler_defaults(&l.defaults);
     return l;
 }
@@ -463,6 +463,7 @@ static const refused_case refused_cases[] = {
     M_BAD("\"stop_sequences\":[\"\"]", RANGE, "stop_sequences[0]"),
     M_BAD("\"stop\":\"x\"", NOT, "stop"),
     M_BAD("\"n\":2", NOT, "n"),
+    M_BAD("\"n_cmpl\":2", NOT, "n_cmpl"),
     M_BAD("\"container\":\"x\"", NOT, "container"),
     M_BAD("\"mcp_servers\":[{\"url\":\"x\"}]", NOT, "mcp_servers"),
     M_BAD("\"thinking\":true", TYPE, "thinking"),
@@ -536,6 +537,7 @@ static const refused_case refused_cases[] = {
     R_BAD("\"text\":\"x\"", TYPE, "text"),
     R_BAD("\"metadata\":[]", TYPE, "metadata"),
     R_BAD("\"n\":2", NOT, "n"),
+    R_BAD("\"n_cmpl\":2", NOT, "n_cmpl"),
     R_BAD("\"tools\":[{\"type\":\"web_search\"}]", NOT, "tools[0].type"),
     R_BAD("\"tools\":[{\"type\":\"custom\",\"name\":\"x\"}]", NOT, "tools[0].type"),
     R_BAD("\"tools\":[{\"type\":\"function\"}]", MISSING, "tools[0].name"),
@@ -582,6 +584,8 @@ static const refused_case refused_cases[] = {
     O_BAD("\"options\":{\"mirostat\":1}", NOT, "options.mirostat"),
     O_BAD("\"options\":{\"stop\":[\"\"]}", RANGE, "options.stop[0]"),
     O_BAD("\"options\":{\"n\":2}", NOT, "options.n"),
+    O_BAD("\"options\":{\"n_cmpl\":2}", NOT, "options.n_cmpl"),
+    BODY_BAD("/api/generate", "{\"prompt\":\"a\",\"suffix\":\"b\",\"context\":[1]}", NOT, "context"),
     O_BAD("\"options\":{\"seed\":1.5}", TYPE, "options.seed"),
     O_BAD("\"tools\":[{\"type\":\"x\"}]", NOT, "tools[0].type"),
     O_BAD("\"tools\":[{}]", MISSING, "tools[0].function"),

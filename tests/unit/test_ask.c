@@ -758,10 +758,52 @@ static void test_strict(void **state)
     assert_true(ask_of(&a, "/v1/completions", TEXT(""), &l, &r));
     assert_true(a.sampling.temp == 1 && a.sampling.top_p == 1 && a.sampling.top_k == 0 && a.sampling.min_p == 0);
     hn_ask_free(&a);
-    l.developer_role = false;
-    assert_true(ask_of(&a, "/v1/responses", "{\"input\":[{\"role\":\"developer\",\"content\":\"x\"}]}", &l, &r));
-    assert_string_equal(a.messages, "[{\"role\":\"system\",\"content\":\"x\"}]");
+}
+
+/* A developer is one, and for templates that have none of the system: whose template it is is not known here. */
+static void test_developer(void **state)
+{
+#define D(role) "{\"role\":\"" role "\",\"content\":\"x\"}"
+    static const struct {
+        const char *asked, *plain;
+    } rows[] = {
+        { "[" D("developer") "]", "[" D("system") "]" },
+        { "[" U "," D("developer") "," U "," D("developer") "]", "[" U "," D("system") "," U "," D("system") "]" },
+        { "[" D("developer") "," U ",{\"role\":\"assistant\",\"content\":\"{\\\"role\\\":\\\"developer\\\"\"}]",
+          "[" D("system") "," U ",{\"role\":\"assistant\",\"content\":\"{\\\"role\\\":\\\"developer\\\"\"}]" },
+        { "[" D("system") "," U "]", NULL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[600];
+        hn_ask a;
+        snprintf(body, sizeof body, "{\"messages\":%s}", rows[i].asked);
+        get(&a, "/v1/chat/completions", body);
+        assert_string_equal(a.messages, rows[i].asked);
+        if (rows[i].plain) assert_string_equal(a.plain_messages, rows[i].plain);
+        else assert_null(a.plain_messages);
+        hn_ask_free(&a);
+    }
+    hn_ask a;
+    get(&a, "/v1/responses", "{\"input\":[" D("developer") "]}");
+    assert_string_equal(a.plain_messages, "[" D("system") "]");
     hn_ask_free(&a);
+#undef D
+}
+
+/* llama-server's name of n is as good as n where there is one answer. */
+static void test_one_answer(void **state)
+{
+    static const char *const rows[][2] = {
+        { "/v1/messages", "{\"max_tokens\":9,\"messages\":[" U "],\"n_cmpl\":1}" },
+        { "/v1/responses", "{\"input\":\"hi\",\"n_cmpl\":1}" },
+        { "/api/chat", "{\"messages\":[" U "],\"options\":{\"n_cmpl\":1}}" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hn_ask a;
+        get(&a, rows[i][0], rows[i][1]);
+        assert_int_equal(a.n, 1);
+        hn_ask_free(&a);
+    }
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */
@@ -843,6 +885,7 @@ int main(void)
         cmocka_unit_test(test_always_sent), cmocka_unit_test(test_tools_of_others),
         cmocka_unit_test(test_other_apis),  cmocka_unit_test(test_many),
         cmocka_unit_test(test_words),       cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_developer),   cmocka_unit_test(test_one_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -385,6 +385,156 @@ static void test_input(void **state)
     hn_vocab_free(none);
 }
 
+/* ---- which tokens a text came from -------------------------------------------------------------------------- */
+
+enum { MOST_TOKENS = 2048 };
+
+typedef struct traced {
+    size_t end[MOST_TOKENS]; /* of each token: where it ends in the script */
+    bool named[MOST_TOKENS]; /* a part of the answer's text named it */
+    int32_t n, next;
+    char text[MOST_TOKENS], joined[MOST_TOKENS]; /* the answer; what the tokens spell that were named for it */
+} traced;
+
+static void name(traced *t, const hn_vocab *v, const int32_t *id, const hone_reply_part *p, size_t n, int32_t settled)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].part == HONE_PART_REASONING || p[i].part > HONE_PART_CALL) {
+            assert_int_equal(p[i].n_tokens, 0);
+            continue;
+        }
+        strncat(t->text, p[i].text, p[i].len);
+        for (size_t k = 0; k < p[i].n_tokens; k++) {
+            size_t len;
+            int32_t at = p[i].tokens[k];
+            if (at < settled || at >= t->n) fail_msg("token %d is named, %d were settled, %d came", at, settled, t->n);
+            assert_true(at >= t->next); /* each once, in order */
+            t->next = at + 1;
+            t->named[at] = true;
+            const char *piece = hn_vocab_piece(v, id[at], true, &len);
+            strncat(t->joined, piece, len);
+        }
+    }
+}
+
+static void trace(traced *t, const hn_vocab *v, const hn_reply_setup *setup, const char *script, bool cut)
+{
+    hn_reply *r;
+    hone_error e = { 0 };
+    const hone_reply_part *p;
+    const char *s = script, *spelt = s;
+    size_t n;
+    int32_t id[MOST_TOKENS], settled = 0;
+    hone_reply_end end = HONE_REPLY_GOES_ON;
+    *t = (traced){ .n = 0 };
+    if (hn_reply_open(&r, setup, &e) != HONE_OK) fail_msg("%s", e.message);
+    while (*s && !end) {
+        id[t->n] = next_token(v, &s, &spelt, cut);
+        t->end[t->n] = (size_t)(s - script);
+        assert_int_equal(hn_reply_push(r, id[t->n++], &p, &n, &end, &e), HONE_OK);
+        name(t, v, id, p, n, settled);
+        int32_t now = hn_reply_settled(r);
+        assert_true(now >= settled && now <= t->n);
+        settled = now;
+    }
+    assert_int_equal(hn_reply_flush(r, &p, &n, &e), HONE_OK);
+    name(t, v, id, p, n, settled);
+    assert_int_equal(hn_reply_settled(r), t->n);
+    hn_reply_free(r);
+}
+
+/* Cut into bytes, the tokens that are named spell the text (exact); and whatever the cutting, those are named that hold
+ * such a byte. */
+static void check_tokens(const hn_vocab *v, hn_reply_setup setup, const char *script, bool exact)
+{
+    static traced bytes, cut;
+    setup.v = v;
+    setup.len = strlen(setup.prompt);
+    setup.reasoning_budget = -1;
+    trace(&bytes, v, &setup, script, false);
+    if (exact && strcmp(bytes.text, bytes.joined) != 0)
+        fail_msg("script \"%s\": the text is\n%s\nand its tokens spell\n%s", script, bytes.text, bytes.joined);
+    for (uint32_t s = 1; s < 12; s++) {
+        uint32_t own = seed;
+        seed = s;
+        trace(&cut, v, &setup, script, true);
+        seed = own;
+        assert_string_equal(cut.text, bytes.text);
+        for (int32_t i = 0, k = 0; i < cut.n; i++) {
+            bool has = false;
+            for (; k < bytes.n && bytes.end[k] <= cut.end[i]; k++) has |= bytes.named[k];
+            if (cut.named[i] != has)
+                fail_msg("script \"%s\", cut %u: token %d, up to byte %zu, %s", script, s, i, cut.end[i],
+                         has ? "has text and is not named" : "has none and is named");
+        }
+    }
+}
+
+static const char offered[] = "[{\"name\":\"look\",\"parameters\":{\"type\":\"object\"}}]";
+
+static void test_tokens(void **state)
+{
+    static const char hermes[] = EACH
+        "<|im_start|>{{ m.role }}\n{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": \"{{ "
+        "c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}"
+        "<|im_end|>\n" DONE "<|im_start|>assistant\n{% endif %}{% if tools %}{% endif %}";
+    hn_vocab *none = vocabulary(NULL, NULL),
+             *ctrl = vocabulary(
+                 LIST("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>"), NULL),
+             *gpt = vocabulary(
+                 LIST("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>"),
+                 NULL);
+    const char *const stops[] = { "STOP", "ly x" };
+    format m;
+    for (int k = 0; k < 2; k++) {
+        const hn_vocab *v = k ? ctrl : none;
+        m = make_format(qwen, NULL, v);
+        hn_reply_setup x = { .f = &m.f, .prompt = "" }, stopped = x, raw = x, begun = x;
+        stopped.stops = stops, stopped.n_stops = 2;
+        raw.marks_as_text = true;
+        begun.prompt = "a<|im_start|>assistant\n<think>\n";
+        check_tokens(v, x, "<think>\nso\n so\n</think>\n\nyes\n\nan\n<|im_end|>more", true);
+        check_tokens(v, x, "<think>\xC3\xA9</think>\xF0\x9F\x98\x80 x \xC3\xA9", true);
+        check_tokens(v, x, "if a<b and <th and <think", true);
+        check_tokens(v, x, "\n\n and </thin", true);
+        check_tokens(v, begun, "so\n</think>\n\nyes", true);
+        check_tokens(v, stopped, "<think>a STOP</think>\n\nonly y, ST or an STOP b", true);
+        check_tokens(v, raw, "\n<think>\nso\n</think>\n\nyes", true);
+        free_format(&m);
+    }
+    m = make_format(harmony, NULL, gpt);
+    hn_reply_setup h = { .f = &m.f, .prompt = "<|start|>user<|message|>hi<|end|><|start|>assistant" };
+    check_tokens(gpt, h,
+                 "<|channel|>analysis<|message|>We think.\n<|end|><|start|>assistant<|channel|>commentary<|message|>I "
+                 "look.<|end|><|start|>assistant<|channel|>final<|message|> Yes.<|return|>",
+                 true);
+    check_tokens(gpt, h, "no marks at all", true);
+    check_tokens(gpt, h, "<|channel|>commentary to=functions.f<|message|>{\"a\": 1}<|call|>", true);
+    free_format(&m);
+
+    /* what looked like a call, and a call with text around it */
+    for (int k = 0; k < 2; k++) {
+        const hn_vocab *v = k ? ctrl : none;
+        hn_call_format calls;
+        hn_call_kit *kit;
+        hone_error e = { 0 };
+        json_t *tools = json_loads(offered, 0, NULL);
+        m = make_format(hermes, NULL, v);
+        assert_int_equal(hn_call_format_make(&calls, m.t, (hone_str){ hermes, strlen(hermes) }, &m.c, &e), HONE_OK);
+        assert_int_equal(calls.shape, HN_CALLS_JSON);
+        if (hn_call_kit_new(&kit, &calls, v, &(hn_call_ask){ .tools = tools, .bare = true }, &e) != HONE_OK)
+            fail_msg("%s", e.message);
+        hn_reply_setup x = { .f = &m.f, .prompt = "", .kit = kit };
+        check_tokens(v, x, "an <tool_call>\n{\"name\": \"nobody\", \"arguments\": {}}\n</tool_call> x", true);
+        check_tokens(v, x, "an<tool_call>\n{\"name\": \"look\", \"arguments\": {\"a\": 1}}\n</tool_call>\nx y", true);
+        check_tokens(v, x, "an<tool_call>\n{\"name\": \"look\", \"argum", true);
+        hn_call_kit_drop(kit);
+        json_decref(tools);
+        free_format(&m);
+    }
+    hn_vocab_free(none), hn_vocab_free(ctrl), hn_vocab_free(gpt);
+}
+
 /* Any text at all: no cutting changes the parts, and nothing but marks and the blanks at the edges of parts is lost. */
 static void test_any_text(void **state)
 {
@@ -412,6 +562,7 @@ static void test_any_text(void **state)
                 read_script(b, w, &f[i].f, "", NULL, NULL, 0, script, true);
                 if (strcmp(a, b) != 0) fail_msg("format %zu, \"%s\":\n%s\n%s", i, script, a, b);
             }
+            check_tokens(w, (hn_reply_setup){ .f = &f[i].f, .prompt = "" }, script, false);
         }
     }
     for (size_t i = 0; i < sizeof f / sizeof *f; i++) free_format(&f[i]);
@@ -588,7 +739,7 @@ int main(void)
         cmocka_unit_test(test_tags),    cmocka_unit_test(test_derived),  cmocka_unit_test(test_harmony),
         cmocka_unit_test(test_gemma4),  cmocka_unit_test(test_others),   cmocka_unit_test(test_input),
         cmocka_unit_test(test_think),   cmocka_unit_test(test_any_text), cmocka_unit_test(test_read_back),
-        cmocka_unit_test(test_history), cmocka_unit_test(test_shipped),
+        cmocka_unit_test(test_history), cmocka_unit_test(test_shipped),  cmocka_unit_test(test_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
