@@ -45,6 +45,7 @@ static struct {
     int32_t threads, chunk, cache, n, pos, seqs_of_call, piece; /* piece: of the call, from 0 */
     int32_t threads_first, n_seq;     /* threads of the session opened first; sequences of the one at work */
     bool interleaved, beside_a_chunk; /* the call: a sequence goes on behind another's rows; one row beside many */
+    bool two_depths;                  /* few rows, beyond 512 positions and beyond 1024 */
     unsigned past;                    /* what any sequence of the call went through: of enum past */
     char level[24];
     bool packed, adapters, sample; /* sample: this process measures one */
@@ -91,11 +92,11 @@ static bool wrong_company(void)
 {
     bool many = n_now() > 16;
     return (is("two-neighbours") && at.n == 2 && at.seqs_of_call == 2) ||
-           (is("three-neighbours") && at.n == 3 && at.seqs_of_call == 3) || (is("interleaved") && at.interleaved) ||
-           (is("beside-a-chunk") && at.beside_a_chunk) || (is("after-rewind") && at.past & REWOUND) ||
-           (is("after-restore") && at.past & RESTORED) || (is("after-undo") && at.past & UNDONE) ||
-           (is("after-fork-source") && at.past & SOURCE) || (is("third-piece-many") && many && at.piece == 2) ||
-           (is("one-sequence") && at.n_seq == 1) ||
+           (is("three-neighbours") && at.n == 3 && at.seqs_of_call == 3) || (is("two-depths") && at.two_depths) ||
+           (is("interleaved") && at.interleaved) || (is("beside-a-chunk") && at.beside_a_chunk) ||
+           (is("after-rewind") && at.past & REWOUND) || (is("after-restore") && at.past & RESTORED) ||
+           (is("after-undo") && at.past & UNDONE) || (is("after-fork-source") && at.past & SOURCE) ||
+           (is("third-piece-many") && many && at.piece == 2) || (is("one-sequence") && at.n_seq == 1) ||
            (is("some-threads") && at.threads > 1 && at.threads < at.threads_first);
 }
 
@@ -103,10 +104,11 @@ static bool wrong_here(void)
 {
     int32_t n = n_now(), pos = pos_now();
     bool one = n == 1, many = n > 16;
-    return (is("one-column") && one) || (is("two-columns") && n == 2) || (is("few-columns") && n > 2 && n < 9) ||
-           (is("panels") && many) || (is("odd-columns") && n == 37) || (is("whole-chunk") && n == 512) ||
-           (is("chunk-of-511") && n == 511) || (is("second-piece") && at.piece == 1) ||
-           (is("third-piece") && at.piece == 2) || (is("position-511") && holds(511)) ||
+    return (is("one-column") && one) || (is("two-columns") && n == 2 && at.seqs_of_call == 1) ||
+           (is("few-columns") && n > 2 && n < 9) || (is("panels") && many) || (is("odd-columns") && n == 37) ||
+           (is("whole-chunk") && n == 512) || (is("chunk-of-511") && n == 511) ||
+           (is("second-piece") && at.piece == 1) || (is("third-piece") && at.piece == 2) ||
+           (is("third-piece-of-512") && at.piece == 2 && at.chunk == 512) || (is("position-511") && holds(511)) ||
            (is("position-512-one") && one && pos == 512) || (is("position-1024") && holds(1024)) ||
            (is("beyond-1000") && pos >= 1000) || (is("beyond-1000-one") && one && pos >= 1000) ||
            (is("beyond-1000-many") && many && pos >= 1000) || (is("page-edge-one") && one && pos % 64 == 63) ||
@@ -331,7 +333,7 @@ static void begin(int32_t n, int32_t pos, int32_t n_seq)
     at.pos = pos;
     at.piece = 0;
     at.seqs_of_call = n_seq;
-    at.interleaved = at.beside_a_chunk = false;
+    at.interleaved = at.beside_a_chunk = at.two_depths = false;
     at.past = 0;
 }
 
@@ -340,12 +342,14 @@ static void begin_batch(const hone_token *t, int32_t n, int32_t n_seq)
 {
     enum { CHUNK = 9 };
     int32_t rows[SEQS] = { 0 };
-    bool one = false, chunk = false;
+    bool one = false, chunk = false, half = false, whole = false;
     begin(n, n > 0 ? t[0].pos : 0, n_seq);
     for (int32_t i = 0; i < n; i++) {
         if (t[i].seq < 0 || t[i].seq >= SEQS) return;
         at.interleaved |= i > 0 && t[i].seq != t[i - 1].seq && rows[t[i].seq] > 0;
         rows[t[i].seq]++;
+        half |= t[i].pos >= 512 && t[i].pos < 1024;
+        whole |= t[i].pos >= 1024;
         meet(t[i].seq, t[i].pos);
     }
     for (int32_t q = 0; q < SEQS; q++) {
@@ -353,6 +357,7 @@ static void begin_batch(const hone_token *t, int32_t n, int32_t n_seq)
         chunk |= rows[q] >= CHUNK;
     }
     at.beside_a_chunk = one && chunk;
+    at.two_depths = n < 5 && n == n_seq && half && whole;
 }
 
 hone_status __real_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);

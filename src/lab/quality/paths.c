@@ -180,11 +180,11 @@ static hone_status as_measured(walk *w)
 }
 
 /* Sequences of a session on the way of in_pieces and of those that go on from there. */
-enum { OURS = 1, FORK, DEEP, ANEW, N_BESIDE = HN_Q_SEQS - DEEP };
+enum { OURS = 1, FORK, MIDDLE, DEEP, ANEW, N_BESIDE = HN_Q_SEQS - MIDDLE };
 
 /* The generation behind FORK in batches of two to seven sequences, each time at another place in them. Of its
- * neighbours DEEP holds the prompt but for its end, and ANEW begins it: they are compared, too. The others hold
- * something else. */
+ * neighbours MIDDLE holds half of a long prompt, DEEP all but its end, and ANEW begins it: they are compared, too. The
+ * others hold something else. */
 static hone_status among_neighbours(walk *w)
 {
     hone_status st = HONE_OK;
@@ -192,7 +192,8 @@ static hone_status among_neighbours(walk *w)
     for (int32_t i = 0; i < w->n_more && st == HONE_OK; i++) {
         int32_t n = 2 + i % N_BESIDE, round = i / N_BESIDE, ours = (i + round) % n;
         for (int32_t k = 0; k < n; k++) {
-            int32_t q = k == ours ? FORK : DEEP + (k - (k > ours) + round) % N_BESIDE, pos = hone_seq_length(w->s, q);
+            int32_t beside = MIDDLE + (k - (k > ours) + round / 2) % N_BESIDE;
+            int32_t q = k == ours ? FORK : beside, pos = hone_seq_length(w->s, q);
             bool want = q <= ANEW;
             w->batch[k] = (hone_token){ w->ids[want ? pos : (q * 31 + pos) % w->n], pos, q, want };
         }
@@ -204,13 +205,14 @@ static hone_status among_neighbours(walk *w)
 /* In chunks of 37, and from places of it on token by token; then the generation with neighbours. */
 static hone_status in_pieces(walk *w)
 {
-    enum { STRETCH = 38 };
+    enum { STRETCH = 38, HALF = 14 * HN_Q_PIECE /* attention over more than 512 is in parts */ };
     hone_status st = HONE_OK;
     int32_t last = (w->n - 1) / HN_Q_PIECE * HN_Q_PIECE;
     for (int32_t at = 0; at < w->n && st == HONE_OK; at += HN_Q_PIECE) {
         bool fork = !w->small && (at == 0 || at == 481 || at == 999 || at == last);
         if (fork && at > 0) st = hone_seq_copy(w->s, FORK, OURS, w->err);
-        if (at == last && st == HONE_OK) st = hone_seq_copy(w->s, DEEP, OURS, w->err);
+        if ((at == last || at == HALF) && st == HONE_OK)
+            st = hone_seq_copy(w->s, at == last ? DEEP : MIDDLE, OURS, w->err);
         int32_t end = at + STRETCH < w->n ? at + STRETCH : w->n;
         w->way = "token by token";
         if (fork && st == HONE_OK) st = singles(w, FORK, at, at == 0 ? end / 2 : end);
