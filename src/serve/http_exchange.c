@@ -213,7 +213,7 @@ static void put_head(hn_exchange *x, int status, const char *type, int64_t lengt
         : old     ? "connection: keep-alive\r\n"
                   : "");
     if (x->cors) {
-        hn_exchange_set_header(x, "access-control-allow-origin", x->cors);
+        hn_exchange_set_header(x, "access-control-allow-origin", x->cors_all ? "*" : hn_http_field(x->r, "origin"));
         hn_exchange_set_header(
             x, "access-control-expose-headers",
             "x-request-id, retry-after, x-should-retry, x-hone-ignored, x-hone-load, x-hone-chat-template");

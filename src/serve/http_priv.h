@@ -24,7 +24,7 @@ struct hn_exchange {
     bool head_only, begun, chunked, close, lost; /* lost: a header had no memory */
     bool full;                                   /* the backlog was HN_HTTP_BACKLOG */
     char id[65];
-    const char *cors; /* what Access-Control-Allow-Origin is; NULL: not said. In the request, or constant */
+    bool cors, cors_all; /* Access-Control-Allow-Origin is said: the Origin (a trailer may move it), or "*" */
     uint64_t client;
     char *headers; /* [n_headers] lines */
     size_t n_headers, cap_headers;

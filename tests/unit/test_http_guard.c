@@ -171,6 +171,21 @@ static void test_host_and_origin(void **state)
     assert_string_equal(header(a, "vary"), "origin");
     a = ask_once(at, "GET /health HTTP/1.1\r\n" H "\r\n");
     assert_null(header(a, "access-control-allow-origin"));
+    /* a trailer moves what was read before it */
+    char trailer[12001];
+    for (size_t i = 0; i < 6; i++) {
+        size_t n = (size_t)2000 * (i + 1);
+        memset(trailer, 'a', n);
+        trailer[n] = 0;
+        int fd = dial(at);
+        put(fd, "POST /echo HTTP/1.1\r\n" H JSON "Transfer-Encoding: chunked\r\nOrigin: https://app.example\r\n\r\n");
+        put(fd, "2\r\n{}\r\n0\r\nt: ");
+        put(fd, trailer);
+        a = ask(fd, "\r\n\r\n");
+        assert_string_equal(a->body, "{}");
+        assert_string_equal(header(a, "access-control-allow-origin"), "https://app.example");
+        close(fd);
+    }
     /* preflights: of listed origins only */
     a = ask_once(at,
                  "OPTIONS /echo HTTP/1.1\r\n" H "Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n"
