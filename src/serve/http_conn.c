@@ -156,11 +156,13 @@ static void hand_over(hn_conn *c)
 {
     hn_http_request *r = hn_http_parser_take(&c->parser);
     hn_exchange *x = c->x;
-    count_body(c, 0);
     if (!x) { /* refused by its head */
+        count_body(c, 0);
         hn_http_request_free(r);
         return;
     }
+    x->body_bytes = (uint64_t)c->body_bytes; /* they go on being counted */
+    c->body_bytes = 0;
     x->reading = false;
     x->handed = true;
     c->h->p.handler(c->h->p.arg, x);
@@ -182,7 +184,7 @@ static bool parse_some(hn_conn *c)
     if (c->parser.r) count_body(c, (int64_t)c->parser.r->cap_body);
     if (event == HN_HTTP_BAD) refuse_unread(c, c->parser.status, c->parser.code, c->parser.message);
     else if (c->h->body_bytes > 16 * c->h->p.max_body)
-        refuse_unread(c, 503, "bodies_too_large", "too many large requests are being read now");
+        refuse_unread(c, 503, "bodies_too_large", "too many large requests are being read or answered");
     else if (event == HN_HTTP_HEAD) begin_request(c);
     else if (event == HN_HTTP_WHOLE) hand_over(c);
     return true;

@@ -23,6 +23,7 @@ struct hn_exchange {
     bool handed;                                 /* the handler has seen it */
     bool head_only, begun, chunked, close, lost; /* lost: a header had no memory */
     bool full;                                   /* the backlog was HN_HTTP_BACKLOG */
+    uint64_t body_bytes;                         /* of r, once it is handed; counted in the server's */
     char id[65];
     bool cors, cors_all; /* Access-Control-Allow-Origin is said: the Origin (a trailer may move it), or "*" */
     uint64_t client;
@@ -60,7 +61,7 @@ struct hn_conn {
     int64_t limit;      /* ms: when all of a whole answer is to be taken, or LINGER is over */
     int64_t taken;      /* ms: when the client took something last, or began to have something to take */
     int64_t full_since; /* ms: since when the backlog is HN_HTTP_BACKLOG; 0: it is not */
-    int64_t body_bytes; /* counted in the server's */
+    int64_t body_bytes; /* that are being read; counted in the server's */
 };
 
 typedef struct hn_http_task {
@@ -95,7 +96,7 @@ struct hn_http {
     hn_conn *conns;
     _Atomic size_t n_conn, n_over;
     hn_exchange *exchanges;
-    uint64_t body_bytes; /* of all requests that are being read */
+    uint64_t body_bytes; /* of all requests that are being read or answered */
     bool draining, stopping;
     bool walking; /* over conns: nothing of them is freed */
     int64_t stop_limit;

@@ -196,11 +196,20 @@ static bool may_load(const hn_job *j, hn_refusal *r)
     return hn_shelf_refuse_unloaded(j->book_wanted, r);
 }
 
+/* On the event thread. A job may last long, and its body be large. */
+static void drop_body(void *arg)
+{
+    hn_job *j = arg;
+    if (!j->answered) hn_exchange_drop_body(j->x);
+}
+
 static void work(void *arg)
 {
     hn_job *j = arg;
     hn_refusal r;
-    if (!hn_job_read(j, &r)) {
+    bool ok = hn_job_read(j, &r);
+    hn_serve_back(j->server, &j->read_task, drop_body, j); /* before its last parcel; with the next tick at the latest */
+    if (!ok) {
         send_back(j, &r);
     } else if (hn_job_unloads(j)) {
         j->task.fn = unload;

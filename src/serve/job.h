@@ -67,6 +67,7 @@ typedef struct hn_job {
     hn_server *server;
     hn_task task;      /* crew and loader */
     hn_task desk_task; /* to the desk, once at a time */
+    hn_task read_task; /* to the event thread: the body was read */
     hn_task stop_task; /* cancelling */
     hn_task hold_task; /* a client that does not take what it is sent; at the desk where `holding` */
     _Atomic bool hold, holding;

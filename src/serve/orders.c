@@ -106,6 +106,7 @@ bool hn_order_body(hn_exchange *x, bool may_be_empty, json_t **out, hn_refusal *
         return hn_refuse(r, 413, "body_too_large", NULL, "the body has %zu bytes; expected %d at most here", body.len,
                          (int)MOST_BODY);
     hone_status st = hn_json_tree(out, body.ptr ? body.ptr : "", body.len, &rules, "body", &err);
+    hn_exchange_drop_body(x);
     if (st == HONE_E_NOMEM) return hn_refuse(r, 500, "out_of_memory", NULL, "no memory for this request");
     return st == HONE_OK || hn_refuse(r, 400, "invalid_json", NULL, "%s", err.message);
 }

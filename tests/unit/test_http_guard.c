@@ -310,6 +310,12 @@ static void test_quiet_ones(void **state)
     stop();
 }
 
+static void drop_bodies(void *arg)
+{
+    for (int i = 0; i < MAX_HELD; i++)
+        if (now.held[i]) hn_exchange_drop_body(now.held[i]);
+}
+
 /* Large bodies are bounded together, too. */
 static void test_bodies(void **state)
 {
@@ -341,6 +347,30 @@ static void test_bodies(void **state)
     int64_t end = ms_now() + PATIENCE_MS;
     while (hn_http_connections(now.h) && ms_now() < end) nap();
     assert_int_equal(ask_once(at, "POST /echo HTTP/1.1\r\n" H JSON "Content-Length: 1\r\n\r\na")->status, 200);
+    /* those that were read and are worked on are there, too, until they are answered or dropped */
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 16; i++) {
+            char head[200];
+            fd[i] = dial(at);
+            sprintf(head, "POST /slow HTTP/1.1\r\n" H JSON "Content-Length: %zu\r\n\r\n", sizeof half);
+            put(fd[i], head);
+            put_n(fd[i], half, sizeof half);
+            await(&now.n_held, i + 1);
+        }
+        static const char one[] = "POST /echo HTTP/1.1\r\n" H JSON "Content-Length: 1\r\n\r\na";
+        assert_int_equal(ask_once(at, one)->status, 503);
+        assert_int_equal(ask_once(at, "GET /health HTTP/1.1\r\n" H "\r\n")->status, 200);
+        if (round) {
+            assert_true(hn_http_post(now.h, drop_bodies, NULL));
+            assert_int_equal(ask_once(at, one)->status, 200);
+        }
+        assert_true(hn_http_post(now.h, release_all, NULL));
+        for (int i = 0; i < 16; i++) {
+            assert_string_equal(ask(fd[i], "")->body, "slow");
+            close(fd[i]);
+        }
+        assert_int_equal(ask_once(at, one)->status, 200);
+    }
     stop();
 }
 

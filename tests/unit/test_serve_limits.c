@@ -37,8 +37,35 @@ static void orders_are_short(void **state)
     stop(&r);
 }
 
+/* ---- bodies ----------------------------------------------------------------------------------------------------- */
+
+/* A stream that lasts does not keep the bytes of its request, which count for all. */
+static void streams_drop_their_bodies(void **state)
+{
+    enum { BODY = 16 << 10, MANY = 40 };
+    running r = { .p.http.max_body = BODY };
+    char *body = malloc(BODY + 1), head[16];
+    int fd[MANY];
+    memset(body, ' ', BODY);
+    body[BODY] = 0;
+    static const char asked[] = "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"stream\":true}";
+    memcpy(body, asked, strlen(asked));
+    start(&r, 1);
+    for (int i = 0; i < MANY; i++) {
+        fd[i] = client_connect(r.port);
+        assert_true(client_request(fd[i], "POST", "/v1/completions", NULL, body));
+        assert_int_equal(recv(fd[i], head, 12, MSG_WAITALL), 12);
+        if (memcmp(head, "HTTP/1.1 200", 12) != 0) fail_msg("request %d: %.12s", i, head);
+    }
+    for (int i = 0; i < MANY; i++) close(fd[i]);
+    free(body);
+    await_rest(r.port, MANY);
+    stop(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short),
+                                        cmocka_unit_test(streams_drop_their_bodies) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
