@@ -51,7 +51,8 @@ hone_status hn_http_open(hn_http **out, const hn_http_params *p, hone_error *err
 const char *hn_http_address(const hn_http *h); /* "http://127.0.0.1:8080" or "unix:PATH" */
 /* Until hn_http_stop. HONE_E_IO: the system refuses to wait for events. */
 hone_status hn_http_run(hn_http *h, hone_error *err);
-/* Closes the listening socket; quiet connections are closed now, others after their answer. */
+/* Closes the listening socket; quiet connections are closed now, others after their answer, those that have just come
+ * and ask nothing after a second. */
 void hn_http_drain(hn_http *h);
 bool hn_http_draining(const hn_http *h);
 /* Drains, tells all exchanges that their client is gone, sends what is written for at most a second more; then

@@ -125,7 +125,7 @@ void hn_conn_lose(hn_conn *c);
 void hn_conn_read(hn_conn *c);
 void hn_conn_limit(hn_conn *c);  /* all that is there to be sent is to be taken in some time */
 void hn_conn_finish(hn_conn *c); /* close when all is sent */
-void hn_conn_drain(hn_conn *c);  /* no further request */
+void hn_conn_drain(hn_conn *c);  /* no further request, but for one that is here or about to come */
 /* fn of each connection, whatever it does to them. */
 void hn_conn_each(hn_http *h, void (*fn)(hn_conn *));
 void hn_conn_tick(hn_conn *c); /* deadlines */

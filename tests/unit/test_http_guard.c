@@ -378,6 +378,48 @@ static void test_bodies(void **state)
 
 static void drain_now(void *arg) { hn_http_drain(now.h); }
 
+typedef struct gate { /* at which the event thread stands */
+    _Atomic int stands, opens;
+} gate;
+
+static void drain_behind(void *arg)
+{
+    gate *g = arg;
+    g->stands = 1;
+    while (!g->opens) nap();
+    hn_http_drain(now.h);
+}
+
+/* What had come before the server knew of its end is answered: to a connection that was quiet, to one that was not
+ * accepted yet, and to one that says what it wants only now. One that never does is closed. */
+static void test_drain_behind(void **state)
+{
+    static const char ask_health[] = "GET /health HTTP/1.1\r\n" H "\r\n";
+    enum { KEPT, WAITS, LATE, NEVER, MANY };
+    const char *at = start((hn_http_params){ 0 });
+    gate g = { 0 };
+    int fd[MANY];
+    fd[KEPT] = dial(at);
+    assert_int_equal(ask(fd[KEPT], ask_health)->status, 200);
+    assert_true(hn_http_post(now.h, drain_behind, &g));
+    await(&g.stands, 1);
+    for (int i = WAITS; i < MANY; i++) fd[i] = dial(at);
+    put(fd[KEPT], ask_health);
+    put(fd[WAITS], ask_health);
+    g.opens = 1;
+    for (int i = 0; i < NEVER; i++) {
+        if (i == LATE) nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+        const answer *a = ask(fd[i], i == LATE ? ask_health : "");
+        assert_int_equal(a->status, 503);
+        assert_true(a->whole);
+        assert_string_equal(header(a, "connection"), "close");
+        assert_true(is_closed(fd[i], PATIENCE_MS));
+    }
+    assert_true(is_closed(fd[NEVER], PATIENCE_MS));
+    for (int i = 0; i < MANY; i++) close(fd[i]);
+    stop();
+}
+
 static void test_drain(void **state)
 {
     const char *at = start((hn_http_params){ 0 });
@@ -604,10 +646,13 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_host_and_origin), cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_per_address), cmocka_unit_test(test_no_files),        cmocka_unit_test(test_quiet_ones),
-        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_drain),           cmocka_unit_test(test_unix),
-        cmocka_unit_test(test_open),        cmocka_unit_test(test_files),           cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_keys),        cmocka_unit_test(test_host_and_origin),
+        cmocka_unit_test(test_connections), cmocka_unit_test(test_per_address),
+        cmocka_unit_test(test_no_files),    cmocka_unit_test(test_quiet_ones),
+        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_unix),        cmocka_unit_test(test_drain_behind),
+        cmocka_unit_test(test_open),        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
