@@ -133,8 +133,7 @@ static void prepare(hn_job *j)
         hn_desk_do(j->server->desk, &j->desk_task);
     } else if (hn_job_embeds(j)) { /* and back here, to say what was found */
         j->task.fn = find;
-        j->desk_task.fn = hn_job_embed;
-        hn_desk_do(j->server->desk, &j->desk_task);
+        if (!hn_job_submit_embed(j, &r)) send_back(j, &r);
     } else {
         find(j);
     }
@@ -159,12 +158,17 @@ static void load(void *arg)
     else send_back(j, ok ? NULL : &r);
 }
 
+int hn_job_most_waiting(const hn_server *s)
+{
+    return s->p.shelf.scheduler.max_queue > 0 ? s->p.shelf.scheduler.max_queue : MOST_WAITING;
+}
+
 /* In the loader's queue, if there is room. */
 static void wait_for_loading(hn_job *j)
 {
     hn_server *s = j->server;
     hn_refusal r;
-    int most = s->p.shelf.scheduler.max_queue > 0 ? s->p.shelf.scheduler.max_queue : MOST_WAITING;
+    int most = hn_job_most_waiting(s);
     if (atomic_fetch_add(&s->n_waiting, 1) >= most) {
         atomic_fetch_sub(&s->n_waiting, 1);
         hn_refuse(&r, 429, "queue_full", NULL, "%d requests wait for their model; try again", most);

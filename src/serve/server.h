@@ -45,6 +45,7 @@ typedef struct hn_server {
     bool apart;            /* clients find what they sent themselves alone; constant */
     _Atomic int state;     /* hn_server_state */
     _Atomic int n_waiting; /* requests that wait for the loading of their model */
+    _Atomic int n_embeds;  /* of embeddings and scores: those at the desk */
     _Atomic uint64_t load; /* as the desk saw it last: what runs, what waits, thousandths of the cache, 16 bits each */
 
     /* the desk's */

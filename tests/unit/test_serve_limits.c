@@ -5,6 +5,8 @@
 
 #include "serve/job.h"
 
+#include <time.h>
+
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* What the event thread reads itself is small: more is refused before it is read. */
@@ -63,9 +65,138 @@ static void streams_drop_their_bodies(void **state)
     stop(&r);
 }
 
+/* ---- embeddings ------------------------------------------------------------------------------------------------- */
+
+typedef struct rounds {
+    hn_server s;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool opens;
+    int n_done, n_round;
+    uint64_t round[64]; /* [n_round] when each ended; the desk's */
+} rounds;
+
+static void note_round(void *arg)
+{
+    rounds *d = arg;
+    if (d->n_round < 64) d->round[d->n_round++] = hn_serve_ns();
+}
+
+static void stand(void *arg)
+{
+    rounds *d = arg;
+    pthread_mutex_lock(&d->lock);
+    while (!d->opens) pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void note_done(void *arg)
+{
+    rounds *d = (rounds *)(void *)((hn_job *)arg)->server;
+    pthread_mutex_lock(&d->lock);
+    d->n_done++;
+    pthread_cond_signal(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Jobs that came at once: each has a round of its own, behind the answers' step; more than may wait are sent away. */
+static void embeddings_take_turns(void **state)
+{
+    enum { MOST = 5 };
+    rounds d = { .s.p.shelf.scheduler.max_queue = MOST, .lock = PTHREAD_MUTEX_INITIALIZER };
+    hn_job *j = calloc(MOST + 2, sizeof *j);
+    hone_error e;
+    hn_refusal why;
+    pthread_cond_init(&d.changed, NULL);
+    d.s.tally = hn_tally_new();
+    must(hn_crew_new(&d.s.crew, 1, &e), &e);
+    must(hn_desk_new(&d.s.desk, note_round, &d, &e), &e);
+    hn_task gate = { .fn = stand, .arg = &d };
+    hn_desk_do(d.s.desk, &gate);
+    for (int i = 0; i < MOST + 2; i++) {
+        j[i] = (hn_job){ .server = &d.s, .cancelled = true };
+        j[i].task = (hn_task){ .fn = note_done, .arg = &j[i] };
+        j[i].desk_task = (hn_task){ .arg = &j[i] };
+        assert_int_equal(hn_job_submit_embed(&j[i], &why), i <= MOST);
+    }
+    assert_int_equal(why.status, 429);
+    assert_string_equal(why.code, "queue_full");
+    pthread_mutex_lock(&d.lock);
+    d.opens = true;
+    pthread_cond_broadcast(&d.changed);
+    while (d.n_done < MOST + 1) pthread_cond_wait(&d.changed, &d.lock);
+    pthread_mutex_unlock(&d.lock);
+    assert_true(hn_job_submit_embed(&j[MOST + 1], &why)); /* there is room again */
+    hn_desk_free(d.s.desk);
+    hn_crew_free(d.s.crew);
+    assert_int_equal(d.n_done, MOST + 2);
+    for (int i = 0; i + 1 < MOST + 2; i++) {
+        int between = 0;
+        for (int k = 0; k < d.n_round; k++) between += d.round[k] >= j[i].t_prompt && d.round[k] <= j[i + 1].t_prompt;
+        assert_true(between > 0);
+    }
+    hn_tally_free(d.s.tally);
+    pthread_cond_destroy(&d.changed);
+    free(j);
+}
+
+typedef struct wish {
+    int port;
+    const char *body;
+    json_t *got;
+} wish;
+
+static void *embed(void *arg)
+{
+    wish *w = arg;
+    w->got = ask_json(w->port, "POST", "/v1/embeddings", w->body, 200);
+    return NULL;
+}
+
+/* Whose slices come between others' has the vectors that it would have alone. */
+static void vectors_of_many_slices(void **state)
+{
+    enum { CLIENTS = 4, INPUTS = 20 };
+    running r = { .p.shelf.pooling = HONE_POOL_MEAN };
+    wish w[CLIENTS];
+    pthread_t t[CLIENTS];
+    char *body[CLIENTS], one[2000];
+    start(&r, 2);
+    for (int c = 0; c < CLIENTS; c++) {
+        char *at = body[c] = malloc(INPUTS * 1000);
+        at += sprintf(at, "{\"input\":[");
+        for (int i = 0; i < INPUTS; i++) {
+            at += sprintf(at, "%s[%d", i ? "," : "", 7 + c);
+            for (int k = 0; k < 10 + 13 * i; k++) at += sprintf(at, ",%d", 10 + (k * (c + 1) + i) % 80);
+            at += sprintf(at, "]");
+        }
+        sprintf(at, "]}");
+        w[c] = (wish){ r.port, body[c], NULL };
+        assert_int_equal(pthread_create(&t[c], NULL, embed, &w[c]), 0);
+    }
+    for (int c = 0; c < CLIENTS; c++) pthread_join(t[c], NULL);
+    for (int c = 0; c < CLIENTS; c++) {
+        const json_t *all = json_object_get(w[c].got, "data");
+        assert_int_equal(json_array_size(all), INPUTS);
+        const char *at = strchr(body[c], ':') + 2;
+        for (size_t i = 0; i < INPUTS; i++, at = strchr(at, ']') + 2) {
+            snprintf(one, sizeof one, "{\"input\":%.*s}", (int)(strchr(at, ']') + 1 - at), at);
+            json_t *o = ask_json(r.port, "POST", "/v1/embeddings", one, 200);
+            const json_t *alone = json_array_get(json_object_get(o, "data"), 0);
+            assert_true(
+                json_equal(json_object_get(json_array_get(all, i), "embedding"), json_object_get(alone, "embedding")));
+            json_decref(o);
+        }
+        json_decref(w[c].got);
+        free(body[c]);
+    }
+    stop(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short),
-                                        cmocka_unit_test(streams_drop_their_bodies) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short), cmocka_unit_test(streams_drop_their_bodies),
+                                        cmocka_unit_test(embeddings_take_turns),
+                                        cmocka_unit_test(vectors_of_many_slices) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
