@@ -193,10 +193,75 @@ static void vectors_of_many_slices(void **state)
     stop(&r);
 }
 
+/* ---- formats ---------------------------------------------------------------------------------------------------- */
+
+static const hn_book_format *kept(const hn_book *b, const char *variables)
+{
+    const hn_book_format *f = b->formats;
+    while (f && strcmp(f->variables, variables) != 0) f = f->next;
+    return f;
+}
+
+static void nothing(void *arg) {}
+
+/* However many variables clients think of: the last ones, those in use, and none at all are known. */
+static void formats_used_last_stay(void **state)
+{
+    enum { MANY = 40, MOST = 16, LARGE = 5000 };
+    hone_error e;
+    hn_refusal why;
+    hone_context *ctx;
+    hn_desk *desk;
+    hn_shelf *shelf;
+    const struct hn_shelf_model m = { .name = "chat", .path = site_model };
+    char key[LARGE + 20];
+    must(hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    must(hn_desk_new(&desk, nothing, NULL, &e), &e);
+    hn_shelf_params p = { .models = &m, .n_models = 1, .ctx = ctx, .desk = desk, .model.packed = "off" };
+    p.scheduler.session = (hone_session_params){ .n_ctx = SITE_CTX, .n_seq = 1 };
+    must(hn_shelf_new(&shelf, &p, &e), &e);
+    hn_book *b = hn_shelf_at(shelf, 0);
+    if (!hn_shelf_take(b, NULL, true, &why)) fail_msg("%s", why.message);
+
+    hn_book_format *plain, *used, *again, *f;
+    must(hn_book_format_take(b, NULL, NULL, &plain, &e), &e);
+    hn_book_format_give(plain);
+    must(hn_book_format_take(b, "{\"used\":1}", NULL, &used, &e), &e);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "{\"a\":%d}", i);
+        must(hn_book_format_take(b, key, NULL, &f, &e), &e);
+        must(hn_book_format_take(b, key, NULL, &again, &e), &e);
+        assert_ptr_equal(again, f);
+        hn_book_format_give(f);
+        hn_book_format_give(again);
+        assert_non_null(kept(b, key));
+    }
+    assert_ptr_equal(kept(b, ""), plain);
+    assert_ptr_equal(kept(b, "{\"used\":1}"), used);
+    assert_null(kept(b, "{\"a\":0}"));
+    assert_non_null(kept(b, "{\"a\":30}"));
+    memset(key, ' ', LARGE);
+    strcpy(key + LARGE, "{\"large\":1}");
+    must(hn_book_format_take(b, key, NULL, &f, &e), &e);
+    assert_non_null(kept(b, key));
+    hn_book_format_give(f);
+    assert_null(kept(b, key));
+    hn_book_format_give(used);
+    int n = 0;
+    for (const hn_book_format *x = b->formats; x; x = x->next) n++;
+    assert_true(n <= MOST + 1);
+
+    hn_shelf_give(b);
+    hn_desk_free(desk);
+    hn_shelf_free(shelf);
+    hone_context_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short), cmocka_unit_test(streams_drop_their_bodies),
                                         cmocka_unit_test(embeddings_take_turns),
-                                        cmocka_unit_test(vectors_of_many_slices) };
+                                        cmocka_unit_test(vectors_of_many_slices),
+                                        cmocka_unit_test(formats_used_last_stay) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
