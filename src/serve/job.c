@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SILENT_MS = 10000 /* then a sign of life */, MOST_WAITING = 64 };
+enum { SILENT_MS = 10000, MOST_WAITING = 64 };
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
@@ -361,7 +361,8 @@ static void send_frames(hn_job *j, hn_bytes *o)
         break_off(j);
         return;
     }
-    if (o->n) hn_exchange_send(j->x, o->p, o->n);
+    if (!o->n) return; /* as while the arguments of a call gather */
+    hn_exchange_send(j->x, o->p, o->n);
     if (hn_exchange_backlog(j->x) >= HN_HTTP_BACKLOG) set_hold(j, true);
     j->t_sent = hn_serve_ns();
 }
@@ -376,6 +377,7 @@ static void begin_stream(hn_job *j)
     hn_exchange_set_header(j->x, "cache-control", "no-cache");
     hn_exchange_set_header(j->x, "x-accel-buffering", "no");
     hn_exchange_begin(j->x, 200, j->voice->stream_type);
+    j->t_sent = hn_serve_ns();
     if (!j->voice->begin(&j->ask, &j->head, &o, &j->state)) o.lost = true;
     send_frames(j, &o);
     hn_bytes_free(&o);
@@ -460,9 +462,9 @@ static void send_alive(hn_job *j)
 void hn_job_tick(hn_server *s)
 {
     hn_refusal r;
-    uint64_t now = hn_serve_ns();
+    uint64_t now = hn_serve_ns(), most = (uint64_t)(s->p.silent_ms ? s->p.silent_ms : SILENT_MS) * 1000000;
     for (hn_job *j = s->open; j; j = j->next_open) {
-        if (j->begun && reads(j) && now - j->t_sent >= (uint64_t)SILENT_MS * 1000000) send_alive(j);
+        if (j->begun && reads(j) && now >= j->t_sent + most) send_alive(j);
         if (!atomic_load(&j->waits) || (!j->stopped && now < j->deadline)) continue;
         if (j->stopped) hn_refuse_draining(&r); /* it came to the loader behind that */
         else hn_job_late(j, &r);

@@ -22,6 +22,7 @@ typedef struct hn_serve_params {
     const char *ollama_version; /* what /api/version says; NULL: that of the API that is spoken */
     hn_cache_scope cache_scope;
     int32_t drain_s, timeout_s;
+    int32_t silent_ms; /* then a stream has a sign of life; 0: 10 s */
     double roof_gb_s; /* measured read bandwidth; 0: not measured */
     void (*ready)(void *arg, const char *address);
     void *arg;

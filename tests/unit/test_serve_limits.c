@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+static const char *text_of(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }
+
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* What the event thread reads itself is small: more is refused before it is read. */
@@ -257,11 +259,42 @@ static void formats_used_last_stay(void **state)
     hone_context_free(ctx);
 }
 
+/* ---- signs of life ---------------------------------------------------------------------------------------------- */
+
+/* ollama's streams have calls whole: while one is written there are lines of nothing. This call takes longer than that,
+ * mostly; those who look for silence look now and then. */
+static void a_call_that_gathers_is_heard(void **state)
+{
+    enum { TRIES = 60 };
+    static const char asked[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"What is the weather in Paris?\"}],\"options\":{"
+        "\"temperature\":0},\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"parameters\":{"
+        "\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\",\"minLength\":1400}},\"required\":["
+        "\"city\"],\"additionalProperties\":false}}}]}";
+    running r = { .p.ollama = true, .p.silent_ms = 60 };
+    int n_nothing = 0;
+    start(&r, 1);
+    for (int i = 0; i < TRIES && !n_nothing; i++) {
+        client_answer a = client_ask(r.port, "POST", "/api/chat", NULL, asked);
+        assert_int_equal(a.status, 200);
+        for (const char *p = a.body; *p; p += strcspn(p, "\n") + 1) {
+            json_t *o = json_loadb(p, strcspn(p, "\n"), 0, NULL), *m = json_object_get(o, "message");
+            if (!o || *text_of(m, "content")) fail_msg("no line of nothing: %s", p);
+            n_nothing += !json_is_true(json_object_get(o, "done")) && !json_object_get(m, "tool_calls");
+            json_decref(o);
+        }
+        client_free(&a);
+    }
+    assert_true(n_nothing > 0);
+    stop(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short), cmocka_unit_test(streams_drop_their_bodies),
-                                        cmocka_unit_test(embeddings_take_turns),
-                                        cmocka_unit_test(vectors_of_many_slices),
-                                        cmocka_unit_test(formats_used_last_stay) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orders_are_short),       cmocka_unit_test(streams_drop_their_bodies),
+        cmocka_unit_test(embeddings_take_turns),  cmocka_unit_test(vectors_of_many_slices),
+        cmocka_unit_test(formats_used_last_stay), cmocka_unit_test(a_call_that_gathers_is_heard)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
