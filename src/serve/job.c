@@ -1,5 +1,6 @@
 /* The event thread's part of a job: its beginning, the frames that go to the client, its end. */
 #include "serve/job.h"
+#include "serve/voice_parts.h"
 
 #include "base/os.h"
 
@@ -125,7 +126,6 @@ static void find(void *arg)
 static void prepare(hn_job *j)
 {
     hn_refusal r;
-    j->head.model = j->adapter ? j->adapter : j->book->name;
     j->head.fingerprint = j->book->fingerprint;
     if (!hn_job_prepare(j, &r)) {
         send_back(j, &r);
@@ -150,8 +150,10 @@ static void load(void *arg)
     hn_refusal r;
     uint64_t t = hn_serve_ns();
     bool ok = hn_shelf_take(j->book_wanted, &j->waits, loads(j), &r);
-    if (ok) j->book = j->book_wanted;
+    pthread_mutex_lock(&j->server->wait_lock);
     bool mine = atomic_exchange(&j->waits, false);
+    pthread_mutex_unlock(&j->server->wait_lock);
+    if (ok) j->book = j->book_wanted;
     atomic_fetch_sub(&j->server->n_waiting, 1);
     j->load_ms = (double)(hn_serve_ns() - t) * 1e-6;
     if (ok && mine) prepare(j);
@@ -212,7 +214,9 @@ static void work(void *arg)
     hn_job *j = arg;
     hn_refusal r;
     bool ok = hn_job_read(j, &r);
-    hn_serve_back(j->server, &j->read_task, drop_body, j); /* before its last parcel; with the next tick at the latest */
+    hn_serve_back(j->server, &j->read_task, drop_body,
+                  j); /* before its last parcel; with the next tick at the latest */
+    if (ok) j->head.model = j->adapter ? j->adapter : j->book_wanted->name;
     if (!ok) {
         send_back(j, &r);
     } else if (hn_job_unloads(j)) {
@@ -304,18 +308,6 @@ static void end_unsent(hn_job *j, const hn_refusal *r)
     finish(j, status);
 }
 
-/* Ends one that waits for its model; true: it did. It is freed when the loader lets go of it. */
-static bool end_waiting(hn_job *j, const hn_refusal *r)
-{
-    if (!atomic_exchange(&j->waits, false)) return false;
-    j->answered = true;
-    count(j, j->gone ? 0 : r->status);
-    if (j->gone) hn_exchange_end(j->x, false);
-    else hn_serve_refuse(j->server, j->x, r);
-    hn_shelf_stir(j->server->shelf);
-    return true;
-}
-
 bool hn_job_late(const hn_job *j, hn_refusal *r)
 {
     return hn_refuse(r, 504, "timeout", NULL,
@@ -340,7 +332,7 @@ static void break_off(hn_job *j)
 }
 
 /* Is there somebody to whom the stream can go on? */
-static bool reads(const hn_job *j) { return !j->gone && !j->broken; }
+static bool reads(const hn_job *j) { return !j->gone && !j->broken && !j->answered; }
 
 /* Whether the answer is to wait for its client. */
 static void set_hold(hn_job *j, bool hold)
@@ -367,9 +359,8 @@ static void send_frames(hn_job *j, hn_bytes *o)
     j->t_sent = hn_serve_ns();
 }
 
-static void begin_stream(hn_job *j)
+static void begin_head(hn_job *j)
 {
-    hn_bytes o = { 0 };
     if (j->begun || j->gone) return;
     j->begun = true;
     hn_exchange_on_room(j->x, on_room, j);
@@ -378,9 +369,41 @@ static void begin_stream(hn_job *j)
     hn_exchange_set_header(j->x, "x-accel-buffering", "no");
     hn_exchange_begin(j->x, 200, j->voice->stream_type);
     j->t_sent = hn_serve_ns();
+}
+
+static void begin_stream(hn_job *j)
+{
+    hn_bytes o = { 0 };
+    begin_head(j);
+    if (j->voiced || j->gone) return;
+    j->voiced = true;
     if (!j->voice->begin(&j->ask, &j->head, &o, &j->state)) o.lost = true;
     send_frames(j, &o);
     hn_bytes_free(&o);
+}
+
+/* One that says nothing but what failed. */
+static void fail_stream(hn_job *j, const hn_refusal *r)
+{
+    hn_bytes o = { 0 };
+    begin_stream(j);
+    if (reads(j) && !j->voice->fail(&j->ask, &j->head, j->state, r, &o)) o.lost = true;
+    send_frames(j, &o);
+    hn_bytes_free(&o);
+    hn_exchange_end(j->x, reads(j));
+}
+
+/* Ends one that waits for its model; true: it did. It is freed when the loader lets go of it. */
+static bool end_waiting(hn_job *j, const hn_refusal *r)
+{
+    if (!atomic_exchange(&j->waits, false)) return false;
+    count(j, j->gone ? 0 : j->begun ? 200 : r->status);
+    if (j->gone) hn_exchange_end(j->x, false);
+    else if (j->begun) fail_stream(j, r);
+    else hn_serve_refuse(j->server, j->x, r);
+    j->answered = true;
+    hn_shelf_stir(j->server->shelf);
+    return true;
 }
 
 static void deliver_stream(hn_job *j, hn_parcel *b)
@@ -440,7 +463,7 @@ static void take_parcel(void *arg)
     hn_job *j = b->job;
     bool own = b == &j->spare, stream = generates(j) && j->ask.stream;
     if (j->answered) free_job(j);
-    else if (stream && (b->begins || b->n || j->begun)) deliver_stream(j, b);
+    else if (j->begun || (stream && (b->begins || b->n))) deliver_stream(j, b);
     else if (b->last && b->failed) end_unsent(j, &b->failure);
     else if (b->last && generates(j)) deliver_whole(j, b);
     else if (b->last) deliver_found(j);
@@ -454,9 +477,23 @@ static void send_alive(hn_job *j)
 {
     hn_bytes o = { 0 };
     hn_say alive = { .kind = HN_SAY_ALIVE };
-    if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;
+    if (!j->voiced) hn_part_alive(&o);
+    else if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;
     send_frames(j, &o);
     hn_bytes_free(&o);
+}
+
+/* The stream of one that waits for its model begins, so that nobody takes it for dead; what fails later is told in it.
+ * A voice of SSE begins when its prompt was read, of which it tells: until then comments are sent. ollama's form has
+ * none, and tells nothing. */
+static void begin_waiting(hn_job *j)
+{
+    if (j->begun) return;
+    pthread_mutex_lock(&j->server->wait_lock);
+    bool streams = atomic_load(&j->waits) && hn_job_writes(j) && j->ask.stream && j->voice->stream_type;
+    if (streams && strcmp(j->voice->stream_type, hn_sse) == 0) begin_head(j);
+    else if (streams) begin_stream(j);
+    pthread_mutex_unlock(&j->server->wait_lock);
 }
 
 void hn_job_tick(hn_server *s)
@@ -464,8 +501,10 @@ void hn_job_tick(hn_server *s)
     hn_refusal r;
     uint64_t now = hn_serve_ns(), most = (uint64_t)(s->p.silent_ms ? s->p.silent_ms : SILENT_MS) * 1000000;
     for (hn_job *j = s->open; j; j = j->next_open) {
-        if (j->begun && reads(j) && now >= j->t_sent + most) send_alive(j);
-        if (!atomic_load(&j->waits) || (!j->stopped && now < j->deadline)) continue;
+        bool waits = atomic_load(&j->waits), silent = reads(j) && now >= j->t_sent + most;
+        if (waits && silent) begin_waiting(j);
+        if (j->begun && silent) send_alive(j);
+        if (!waits || (!j->stopped && now < j->deadline)) continue;
         if (j->stopped) hn_refuse_draining(&r); /* it came to the loader behind that */
         else hn_job_late(j, &r);
         end_waiting(j, &r);

@@ -122,7 +122,8 @@ typedef struct hn_job {
     /* the event thread's */
     struct hn_job *next_open, **at_open;
     void *state;        /* of the voice's stream */
-    bool begun;         /* the stream's first bytes were sent */
+    bool begun;         /* the stream's head was sent */
+    bool voiced;        /* and its voice has begun */
     bool gone;          /* so is the client */
     bool answered;      /* while it waited for its model; x is no more */
     bool stopped;       /* the desk was told */
@@ -155,15 +156,21 @@ bool hn_run_add_pieces(hn_run *run, const hn_ask_prompt *p, int flags, hn_refusa
 /* What was found for an ask that generates nothing. */
 bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r);
 
-/* job_embed.c: texts to tokens and vectors to what was found, on a worker; between that, behind hn_job_submit_embed, the
- * desk computes a slice of it a round, in turn with other jobs, until all texts are there; then the job's task is done
- * once more. False: *r, the queue is full. */
+/* job_embed.c: texts to tokens and vectors to what was found, on a worker; between that, behind hn_job_submit_embed,
+ * the desk computes a slice of it a round, in turn with other jobs, until all texts are there; then the job's task is
+ * done once more. False: *r, the queue is full. */
 bool hn_job_read_embed(hn_job *j, hn_refusal *r);
 bool hn_job_submit_embed(hn_job *j, hn_refusal *r);
 bool hn_job_find_embed(hn_job *j, hn_found *f, hn_refusal *r);
 static inline bool hn_job_embeds(const hn_job *j)
 {
     return j->ask.kind == HN_ASK_EMBED || j->ask.kind == HN_ASK_RERANK;
+}
+
+/* Does it write an answer? (Known once it is read.) */
+static inline bool hn_job_writes(const hn_job *j)
+{
+    return j->ask.kind == HN_ASK_CHAT || j->ask.kind == HN_ASK_TEXT || j->ask.kind == HN_ASK_INFILL;
 }
 
 /* ollama's way to have a model unloaded. */

@@ -9,6 +9,8 @@
 
 static const char *text_of(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }
 
+static void nap(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
+
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* What the event thread reads itself is small: more is refused before it is read. */
@@ -289,12 +291,121 @@ static void a_call_that_gathers_is_heard(void **state)
     stop(&r);
 }
 
+/* An answer that nobody takes, and larger than what systems buffer: it keeps its model in use. */
+static int hold(int port, const char *model)
+{
+    int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    char body[200], c;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    snprintf(body, sizeof body,
+             "{\"model\":\"%s\",\"prompt\":\"The cat\",\"n_probs\":64,\"n\":4,\"ignore_eos\":true,\"stream\":true}",
+             model);
+    assert_true(client_request(fd, "POST", "/completion", NULL, body));
+    assert_int_equal(recv(fd, &c, 1, 0), 1);
+    return fd;
+}
+
+/* The rest of a stream: what it begins with, up to n bytes with mark in it, was read already. */
+static void read_until(int fd, const char *mark, char *got, size_t cap)
+{
+    size_t n = 0;
+    got[0] = 0;
+    while (!strstr(got, mark)) {
+        ssize_t k = recv(fd, got + n, cap - 1 - n, 0);
+        if (k <= 0) fail_msg("no %s in %s", mark, got);
+        got[n += (size_t)k] = 0;
+    }
+}
+
+static const char *joined(const char *body, char *to)
+{
+    bool done = false;
+    json_t *e;
+    *to = 0;
+    for (const char *p = body; (e = client_event(&p, &done)); json_decref(e)) {
+        const json_t *choice = json_array_get(json_object_get(e, "choices"), 0);
+        const char *text = text_of(json_object_get(choice, "delta"), "content");
+        if (text) strcat(to, text);
+    }
+    return done ? to : "no end";
+}
+
+/* A stream whose model has no room yet begins all the same, and is silent in its own way: comments, or lines of nothing
+ * where there are none. Then comes what would have come at once; or what failed. */
+static void who_waits_is_heard(void **state)
+{
+#define TALK "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
+    static const char chat[] = "{\"model\":\"other\"," TALK ",\"seed\":3,\"max_tokens\":20,\"stream\":true}";
+    static const char late[] = "{\"model\":\"chat\"," TALK ",\"max_tokens\":3,\"stream\":true}";
+    running r = { .p.ollama = true, .p.silent_ms = 1, .p.shelf = { .n_models = 2, .max_loaded = 1 } };
+    char got[8192], text[2][4096];
+    start(&r, 4);
+    int held = hold(r.port, "chat"), fd = client_connect(r.port), other = client_connect(r.port);
+    assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL, chat));
+    assert_true(client_request(other, "POST", "/api/chat", NULL, "{\"model\":\"other\"," TALK "}"));
+    read_until(fd, "\n:", got, sizeof got);
+    assert_true(strncmp(got, "HTTP/1.1 200", 12) == 0 && !strstr(got, "data:"));
+    read_until(other, "\"done\":false", got, sizeof got);
+    assert_non_null(strstr(got, "\"model\":\"other\""));
+    close(held);
+    size_t n;
+    char *rest = client_read_all(fd, &n);
+    close(fd);
+    assert_true(n > 7 && memcmp(rest + n - 7, "\r\n0\r\n\r\n", 7) == 0);
+    joined(rest, text[0]);
+    free(rest);
+    rest = client_read_all(other, &n);
+    close(other);
+    assert_non_null(strstr(rest, "\"done\":true"));
+    free(rest);
+    client_answer a = client_ask(r.port, "POST", "/v1/chat/completions", NULL, chat);
+    assert_string_equal(text[0], joined(a.body, text[1]));
+    assert_true(strlen(text[0]) > 0);
+    client_free(&a);
+
+    held = hold(r.port, "other");
+    a = client_ask(r.port, "POST", "/v1/chat/completions", "X-Hone-Timeout-Ms: 600\r\n", late);
+    assert_int_equal(a.status, 200);
+    assert_true(a.whole);
+    if (!strstr(a.body, "\"code\":\"timeout\"")) fail_msg("it had time: %s", a.body);
+    client_free(&a);
+    a = client_ask(r.port, "POST", "/v1/messages", "X-Hone-Timeout-Ms: 600\r\n", late);
+    assert_true(a.whole && strstr(a.body, "event: error"));
+    client_free(&a);
+    /* no stream, no early head */
+    a = client_ask(r.port, "POST", "/v1/chat/completions", "X-Hone-Timeout-Ms: 600\r\n",
+                   "{\"model\":\"chat\"," TALK ",\"max_tokens\":3}");
+    assert_int_equal(a.status, 504);
+    client_free(&a);
+    fd = client_connect(r.port); /* who leaves meanwhile is forgotten */
+    assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL, late));
+    read_until(fd, "\n:", got, sizeof got);
+    close(fd);
+    while (metric(r.port, "hone_cancelled_total") < 2) nap();
+    /* what is wrong with a request is told in its stream where that was found late */
+    fd = client_connect(r.port);
+    assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL,
+                               "{\"model\":\"chat\"," TALK ",\"logit_bias\":{\"999999\":1},\"stream\":true}"));
+    read_until(fd, "\n:", got, sizeof got);
+    close(held);
+    rest = client_read_all(fd, &n);
+    close(fd);
+    assert_non_null(strstr(rest, "out_of_range"));
+    assert_true(n > 7 && memcmp(rest + n - 7, "\r\n0\r\n\r\n", 7) == 0);
+    free(rest);
+    stop(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orders_are_short),       cmocka_unit_test(streams_drop_their_bodies),
         cmocka_unit_test(embeddings_take_turns),  cmocka_unit_test(vectors_of_many_slices),
-        cmocka_unit_test(formats_used_last_stay), cmocka_unit_test(a_call_that_gathers_is_heard)
+        cmocka_unit_test(formats_used_last_stay), cmocka_unit_test(a_call_that_gathers_is_heard),
+        cmocka_unit_test(who_waits_is_heard)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
