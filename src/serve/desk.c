@@ -11,8 +11,9 @@ struct hn_desk {
     hn_task_queue queue;
     bool ends;
     pthread_t thread;
-    hn_desk_model *models; /* its thread's */
-    uint64_t began;        /* of the running step */
+    hn_desk_model *models; /* its thread's, as are the next two */
+    hn_task_queue slices;
+    uint64_t began; /* of the running step */
     void (*after)(void *arg);
     void *arg;
 };
@@ -36,7 +37,7 @@ static bool take_all(hn_desk *d, rest how, hn_task_queue *out)
     if (how == LOOKS_AGAIN && !d->queue.first && !d->ends) pthread_cond_timedwait(&d->more, &d->lock, &until);
     *out = d->queue;
     d->queue = (hn_task_queue){ 0 };
-    bool over = d->ends && !out->first;
+    bool over = d->ends && !out->first && !d->slices.first;
     pthread_mutex_unlock(&d->lock);
     return !over;
 }
@@ -68,6 +69,16 @@ static rest step_all(hn_desk *d)
     return any ? GOES_ON : some ? LOOKS_AGAIN : WAITS;
 }
 
+/* The slice whose turn it is; those that wait have theirs in the next rounds, behind others' steps. */
+static bool run_slice(hn_desk *d)
+{
+    hn_task *t = hn_task_pop(&d->slices);
+    if (t) t->fn(t->arg);
+    return t != NULL;
+}
+
+void hn_desk_slice(hn_desk *d, hn_task *t) { hn_task_push(&d->slices, t); }
+
 static void *compute(void *arg)
 {
     hn_desk *d = arg;
@@ -78,6 +89,8 @@ static void *compute(void *arg)
         bool told = todo.first != NULL;
         for (hn_task *t; (t = hn_task_pop(&todo));) t->fn(t->arg);
         how = step_all(d);
+        told = run_slice(d) || told;
+        if (d->slices.first) how = GOES_ON;
         if (told || how != WAITS) d->after(d->arg);
     }
     return NULL;

@@ -1,5 +1,6 @@
-/* desk: the one thread that computes. It runs what it is given between steps, and a step of each scheduler that has
- * work, in turn. No lock is held while it computes. Refuses to know requests: they are callbacks of the scheduler. */
+/* desk: the one thread that computes. It runs what it is given between steps, a step of each scheduler that has work,
+ * in turn, and behind them one slice of what is computed beside answers. No lock is held while it computes. Refuses to
+ * know requests: they are callbacks of the scheduler. */
 #ifndef HN_DESK_H
 #define HN_DESK_H
 
@@ -17,6 +18,8 @@ typedef struct hn_desk hn_desk;
 hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), void *arg, hone_error *err);
 /* t is run on the desk's thread, between steps, in its turn. Any thread. */
 void hn_desk_do(hn_desk *d, hn_task *t);
+/* t is run behind the steps of a round, one such task a round, in its turn. On the desk's thread. */
+void hn_desk_slice(hn_desk *d, hn_task *t);
 /* On the desk's thread. */
 void hn_desk_add(hn_desk *d, hn_desk_model *m);
 void hn_desk_remove(hn_desk *d, hn_desk_model *m);

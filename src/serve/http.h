@@ -32,7 +32,7 @@ typedef struct hn_http_params { /* all of it is copied */
     const char *api_key,
         *api_key_file;    /* either or both; the file: a key a line, mode 0600 or less, # begins a comment */
     bool insecure_no_key; /* beyond loopback without a key */
-    uint64_t max_body;    /* bytes; 0: 16 MiB. All bodies that are being read, together: 16 times that */
+    uint64_t max_body;    /* bytes; 0: 16 MiB. All bodies that are there, together: 16 times that */
     int max_connections, max_per_address; /* 0: 1024 and 128; loopback and UNIX sockets know no limit per address */
     int64_t header_ms, body_ms, idle_ms, write_ms; /* 0: 10, 30, 60 and 30 s */
     void (*handler)(void *arg, hn_exchange *x);    /* event thread; must not block */
@@ -51,7 +51,8 @@ hone_status hn_http_open(hn_http **out, const hn_http_params *p, hone_error *err
 const char *hn_http_address(const hn_http *h); /* "http://127.0.0.1:8080" or "unix:PATH" */
 /* Until hn_http_stop. HONE_E_IO: the system refuses to wait for events. */
 hone_status hn_http_run(hn_http *h, hone_error *err);
-/* Closes the listening socket; quiet connections are closed now, others after their answer. */
+/* Closes the listening socket; quiet connections are closed now, others after their answer, those that have just come
+ * and ask nothing after a second. */
 void hn_http_drain(hn_http *h);
 bool hn_http_draining(const hn_http *h);
 /* Drains, tells all exchanges that their client is gone, sends what is written for at most a second more; then
@@ -78,6 +79,8 @@ const char *hn_exchange_path(const hn_exchange *x);
 bool hn_exchange_query(const hn_exchange *x, const char *name, const char **value); /* decoded; false: absent */
 const char *hn_exchange_header(const hn_exchange *x, const char *lower_name);       /* NULL: absent */
 hone_str hn_exchange_body(const hn_exchange *x);
+/* It is empty from now on: nobody needs it, and another's has its room. Event thread. */
+void hn_exchange_drop_body(hn_exchange *x);
 /* x-request-id: the client's where it is [A-Za-z0-9._-]{1,64}, else ours, 128 random bits. */
 const char *hn_exchange_id(const hn_exchange *x);
 uint64_t hn_exchange_client(const hn_exchange *x); /* a number by key, else by address, for fairness; not 0 */

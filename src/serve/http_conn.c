@@ -14,6 +14,7 @@ enum {
     ROUNDS = 16,           /* requests in a row before other connections have their turn */
     FLUSH_BYTES_A_MS = 16, /* of a whole answer a client takes 16 kB a second at least */
     LINGER_MS = 2000,
+    DRAIN_MS = 1000, /* so long a connection that came just before the end may take to ask */
     BODY_MS_A_MIB = 1000
 };
 
@@ -108,9 +109,24 @@ void hn_conn_finish(hn_conn *c)
     else if (hn_conn_backlog(c) == 0) sent(c);
 }
 
+/* Bytes of a request are here already: to close upon them would be no answer. */
+static bool has_bytes(const hn_conn *c)
+{
+    char b;
+    return evbuffer_get_length(bufferevent_get_input(c->bev)) > 0 ||
+           recv(bufferevent_getfd(c->bev), &b, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Nothing is asked, and nothing is about to be, as far as can be seen. */
+static bool is_quiet(const hn_conn *c)
+{
+    if (c->x || hn_http_parser_busy(&c->parser) || has_bytes(c)) return false;
+    return c->answered || hn_http_ms() - c->since > DRAIN_MS;
+}
+
 void hn_conn_drain(hn_conn *c)
 {
-    if (c->state == HN_CONN_OPEN && !c->x && !hn_http_parser_busy(&c->parser) && !c->busy) hn_conn_finish(c);
+    if (c->state == HN_CONN_OPEN && !c->busy && is_quiet(c)) hn_conn_finish(c);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -156,11 +172,13 @@ static void hand_over(hn_conn *c)
 {
     hn_http_request *r = hn_http_parser_take(&c->parser);
     hn_exchange *x = c->x;
-    count_body(c, 0);
     if (!x) { /* refused by its head */
+        count_body(c, 0);
         hn_http_request_free(r);
         return;
     }
+    x->body_bytes = (uint64_t)c->body_bytes; /* they go on being counted */
+    c->body_bytes = 0;
     x->reading = false;
     x->handed = true;
     c->h->p.handler(c->h->p.arg, x);
@@ -182,7 +200,7 @@ static bool parse_some(hn_conn *c)
     if (c->parser.r) count_body(c, (int64_t)c->parser.r->cap_body);
     if (event == HN_HTTP_BAD) refuse_unread(c, c->parser.status, c->parser.code, c->parser.message);
     else if (c->h->body_bytes > 16 * c->h->p.max_body)
-        refuse_unread(c, 503, "bodies_too_large", "too many large requests are being read now");
+        refuse_unread(c, 503, "bodies_too_large", "too many large requests are being read or answered");
     else if (event == HN_HTTP_HEAD) begin_request(c);
     else if (event == HN_HTTP_WHOLE) hand_over(c);
     return true;
@@ -217,8 +235,7 @@ void hn_conn_read(hn_conn *c)
         return;
     }
     if (c->state != HN_CONN_OPEN) return;
-    bool quiet = !c->x && !hn_http_parser_busy(&c->parser);
-    if ((c->h->draining && quiet) || (c->eof && reads(c) && !evbuffer_get_length(bufferevent_get_input(c->bev))))
+    if ((c->h->draining && is_quiet(c)) || (c->eof && reads(c) && !evbuffer_get_length(bufferevent_get_input(c->bev))))
         hn_conn_finish(c);
     else hold_or_go_on(c);
 }
@@ -327,6 +344,7 @@ void hn_conn_tick(hn_conn *c)
     } else if (hn_http_parser_busy(&c->parser)) {
         if (quiet > p->header_ms) refuse_unread(c, 408, "headers_too_slow", "the headers did not come in time");
     } else if (quiet > (c->answered ? p->idle_ms : p->header_ms)) hn_conn_finish(c);
+    else if (c->h->draining) hn_conn_drain(c);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------- */

@@ -49,6 +49,7 @@ void hn_exchange_free(hn_exchange *x)
     if (x->prev) x->prev->next = x->next;
     else x->h->exchanges = x->next;
     if (x->next) x->next->prev = x->prev;
+    x->h->body_bytes -= x->body_bytes;
     if (!x->reading) hn_http_request_free(x->r); /* else the parser's */
     free(x->headers);
     free(x);
@@ -91,6 +92,15 @@ bool hn_exchange_query(const hn_exchange *x, const char *name, const char **valu
 }
 
 hone_str hn_exchange_body(const hn_exchange *x) { return (hone_str){ x->r->body ? x->r->body : "", x->r->n_body }; }
+
+void hn_exchange_drop_body(hn_exchange *x)
+{
+    x->h->body_bytes -= x->body_bytes;
+    x->body_bytes = 0;
+    free(x->r->body);
+    x->r->body = NULL;
+    x->r->n_body = x->r->cap_body = 0;
+}
 
 /* ---- the answer's head --------------------------------------------------------------------- */
 
@@ -213,7 +223,7 @@ static void put_head(hn_exchange *x, int status, const char *type, int64_t lengt
         : old     ? "connection: keep-alive\r\n"
                   : "");
     if (x->cors) {
-        hn_exchange_set_header(x, "access-control-allow-origin", x->cors);
+        hn_exchange_set_header(x, "access-control-allow-origin", x->cors_all ? "*" : hn_http_field(x->r, "origin"));
         hn_exchange_set_header(
             x, "access-control-expose-headers",
             "x-request-id, retry-after, x-should-retry, x-hone-ignored, x-hone-load, x-hone-chat-template");

@@ -23,8 +23,9 @@ struct hn_exchange {
     bool handed;                                 /* the handler has seen it */
     bool head_only, begun, chunked, close, lost; /* lost: a header had no memory */
     bool full;                                   /* the backlog was HN_HTTP_BACKLOG */
+    uint64_t body_bytes;                         /* of r, once it is handed; counted in the server's */
     char id[65];
-    const char *cors; /* what Access-Control-Allow-Origin is; NULL: not said. In the request, or constant */
+    bool cors, cors_all; /* Access-Control-Allow-Origin is said: the Origin (a trailer may move it), or "*" */
     uint64_t client;
     char *headers; /* [n_headers] lines */
     size_t n_headers, cap_headers;
@@ -60,7 +61,7 @@ struct hn_conn {
     int64_t limit;      /* ms: when all of a whole answer is to be taken, or LINGER is over */
     int64_t taken;      /* ms: when the client took something last, or began to have something to take */
     int64_t full_since; /* ms: since when the backlog is HN_HTTP_BACKLOG; 0: it is not */
-    int64_t body_bytes; /* counted in the server's */
+    int64_t body_bytes; /* that are being read; counted in the server's */
 };
 
 typedef struct hn_http_task {
@@ -95,7 +96,7 @@ struct hn_http {
     hn_conn *conns;
     _Atomic size_t n_conn, n_over;
     hn_exchange *exchanges;
-    uint64_t body_bytes; /* of all requests that are being read */
+    uint64_t body_bytes; /* of all requests that are being read or answered */
     bool draining, stopping;
     bool walking; /* over conns: nothing of them is freed */
     int64_t stop_limit;
@@ -124,7 +125,7 @@ void hn_conn_lose(hn_conn *c);
 void hn_conn_read(hn_conn *c);
 void hn_conn_limit(hn_conn *c);  /* all that is there to be sent is to be taken in some time */
 void hn_conn_finish(hn_conn *c); /* close when all is sent */
-void hn_conn_drain(hn_conn *c);  /* no further request */
+void hn_conn_drain(hn_conn *c);  /* no further request, but for one that is here or about to come */
 /* fn of each connection, whatever it does to them. */
 void hn_conn_each(hn_http *h, void (*fn)(hn_conn *));
 void hn_conn_tick(hn_conn *c); /* deadlines */

@@ -74,14 +74,14 @@ static bool same_origin(const char *origin, const char *host)
     return true;
 }
 
-/* What Access-Control-Allow-Origin is to say to this origin; NULL: it is not on the list. */
-static const char *listed(const hn_http *h, const char *origin)
+/* Is this origin on the list? *all: as every one is. */
+static bool listed(const hn_http *h, const char *origin, bool *all)
 {
     for (size_t i = 0; i < h->p.n_cors_origin; i++) {
-        if (strcmp(h->p.cors_origin[i], "*") == 0 && strcmp(origin, "null") != 0) return "*";
-        if (hn_http_same(origin, strlen(origin), h->p.cors_origin[i])) return origin;
+        *all = strcmp(h->p.cors_origin[i], "*") == 0 && strcmp(origin, "null") != 0;
+        if (*all || hn_http_same(origin, strlen(origin), h->p.cors_origin[i])) return true;
     }
-    return NULL;
+    return false;
 }
 
 /* ---- keys ---------------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ bool hn_http_judge(hn_exchange *x)
     if (host && !host_ok(h, host))
         return refuse(x, 403, "bad_host", "this Host is not served here; expected localhost or a name of --allow-host");
     if (origin) {
-        x->cors = listed(h, origin);
+        x->cors = listed(h, origin, &x->cors_all);
         if (!x->cors && !same_origin(origin, host))
             return refuse(x, 403, "bad_origin",
                           "pages of this Origin may not ask here (--cors-origin lists those that may)");

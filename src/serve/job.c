@@ -1,12 +1,13 @@
 /* The event thread's part of a job: its beginning, the frames that go to the client, its end. */
 #include "serve/job.h"
+#include "serve/voice_parts.h"
 
 #include "base/os.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-enum { SILENT_MS = 10000 /* then a sign of life */, MOST_WAITING = 64 };
+enum { SILENT_MS = 10000, MOST_WAITING = 64 };
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
@@ -125,7 +126,6 @@ static void find(void *arg)
 static void prepare(hn_job *j)
 {
     hn_refusal r;
-    j->head.model = j->adapter ? j->adapter : j->book->name;
     j->head.fingerprint = j->book->fingerprint;
     if (!hn_job_prepare(j, &r)) {
         send_back(j, &r);
@@ -133,8 +133,7 @@ static void prepare(hn_job *j)
         hn_desk_do(j->server->desk, &j->desk_task);
     } else if (hn_job_embeds(j)) { /* and back here, to say what was found */
         j->task.fn = find;
-        j->desk_task.fn = hn_job_embed;
-        hn_desk_do(j->server->desk, &j->desk_task);
+        if (!hn_job_submit_embed(j, &r)) send_back(j, &r);
     } else {
         find(j);
     }
@@ -151,12 +150,19 @@ static void load(void *arg)
     hn_refusal r;
     uint64_t t = hn_serve_ns();
     bool ok = hn_shelf_take(j->book_wanted, &j->waits, loads(j), &r);
-    if (ok) j->book = j->book_wanted;
+    pthread_mutex_lock(&j->server->wait_lock);
     bool mine = atomic_exchange(&j->waits, false);
+    pthread_mutex_unlock(&j->server->wait_lock);
+    if (ok) j->book = j->book_wanted;
     atomic_fetch_sub(&j->server->n_waiting, 1);
     j->load_ms = (double)(hn_serve_ns() - t) * 1e-6;
     if (ok && mine) prepare(j);
     else send_back(j, ok ? NULL : &r);
+}
+
+int hn_job_most_waiting(const hn_server *s)
+{
+    return s->p.shelf.scheduler.max_queue > 0 ? s->p.shelf.scheduler.max_queue : MOST_WAITING;
 }
 
 /* In the loader's queue, if there is room. */
@@ -164,7 +170,7 @@ static void wait_for_loading(hn_job *j)
 {
     hn_server *s = j->server;
     hn_refusal r;
-    int most = s->p.shelf.scheduler.max_queue > 0 ? s->p.shelf.scheduler.max_queue : MOST_WAITING;
+    int most = hn_job_most_waiting(s);
     if (atomic_fetch_add(&s->n_waiting, 1) >= most) {
         atomic_fetch_sub(&s->n_waiting, 1);
         hn_refuse(&r, 429, "queue_full", NULL, "%d requests wait for their model; try again", most);
@@ -196,11 +202,22 @@ static bool may_load(const hn_job *j, hn_refusal *r)
     return hn_shelf_refuse_unloaded(j->book_wanted, r);
 }
 
+/* On the event thread. A job may last long, and its body be large. */
+static void drop_body(void *arg)
+{
+    hn_job *j = arg;
+    if (!j->answered) hn_exchange_drop_body(j->x);
+}
+
 static void work(void *arg)
 {
     hn_job *j = arg;
     hn_refusal r;
-    if (!hn_job_read(j, &r)) {
+    bool ok = hn_job_read(j, &r);
+    hn_serve_back(j->server, &j->read_task, drop_body,
+                  j); /* before its last parcel; with the next tick at the latest */
+    if (ok) j->head.model = j->adapter ? j->adapter : j->book_wanted->name;
+    if (!ok) {
         send_back(j, &r);
     } else if (hn_job_unloads(j)) {
         j->task.fn = unload;
@@ -291,18 +308,6 @@ static void end_unsent(hn_job *j, const hn_refusal *r)
     finish(j, status);
 }
 
-/* Ends one that waits for its model; true: it did. It is freed when the loader lets go of it. */
-static bool end_waiting(hn_job *j, const hn_refusal *r)
-{
-    if (!atomic_exchange(&j->waits, false)) return false;
-    j->answered = true;
-    count(j, j->gone ? 0 : r->status);
-    if (j->gone) hn_exchange_end(j->x, false);
-    else hn_serve_refuse(j->server, j->x, r);
-    hn_shelf_stir(j->server->shelf);
-    return true;
-}
-
 bool hn_job_late(const hn_job *j, hn_refusal *r)
 {
     return hn_refuse(r, 504, "timeout", NULL,
@@ -327,7 +332,7 @@ static void break_off(hn_job *j)
 }
 
 /* Is there somebody to whom the stream can go on? */
-static bool reads(const hn_job *j) { return !j->gone && !j->broken; }
+static bool reads(const hn_job *j) { return !j->gone && !j->broken && !j->answered; }
 
 /* Whether the answer is to wait for its client. */
 static void set_hold(hn_job *j, bool hold)
@@ -348,14 +353,14 @@ static void send_frames(hn_job *j, hn_bytes *o)
         break_off(j);
         return;
     }
-    if (o->n) hn_exchange_send(j->x, o->p, o->n);
+    if (!o->n) return; /* as while the arguments of a call gather */
+    hn_exchange_send(j->x, o->p, o->n);
     if (hn_exchange_backlog(j->x) >= HN_HTTP_BACKLOG) set_hold(j, true);
     j->t_sent = hn_serve_ns();
 }
 
-static void begin_stream(hn_job *j)
+static void begin_head(hn_job *j)
 {
-    hn_bytes o = { 0 };
     if (j->begun || j->gone) return;
     j->begun = true;
     hn_exchange_on_room(j->x, on_room, j);
@@ -363,9 +368,42 @@ static void begin_stream(hn_job *j)
     hn_exchange_set_header(j->x, "cache-control", "no-cache");
     hn_exchange_set_header(j->x, "x-accel-buffering", "no");
     hn_exchange_begin(j->x, 200, j->voice->stream_type);
+    j->t_sent = hn_serve_ns();
+}
+
+static void begin_stream(hn_job *j)
+{
+    hn_bytes o = { 0 };
+    begin_head(j);
+    if (j->voiced || j->gone) return;
+    j->voiced = true;
     if (!j->voice->begin(&j->ask, &j->head, &o, &j->state)) o.lost = true;
     send_frames(j, &o);
     hn_bytes_free(&o);
+}
+
+/* One that says nothing but what failed. */
+static void fail_stream(hn_job *j, const hn_refusal *r)
+{
+    hn_bytes o = { 0 };
+    begin_stream(j);
+    if (reads(j) && !j->voice->fail(&j->ask, &j->head, j->state, r, &o)) o.lost = true;
+    send_frames(j, &o);
+    hn_bytes_free(&o);
+    hn_exchange_end(j->x, reads(j));
+}
+
+/* Ends one that waits for its model; true: it did. It is freed when the loader lets go of it. */
+static bool end_waiting(hn_job *j, const hn_refusal *r)
+{
+    if (!atomic_exchange(&j->waits, false)) return false;
+    count(j, j->gone ? 0 : j->begun ? 200 : r->status);
+    if (j->gone) hn_exchange_end(j->x, false);
+    else if (j->begun) fail_stream(j, r);
+    else hn_serve_refuse(j->server, j->x, r);
+    j->answered = true;
+    hn_shelf_stir(j->server->shelf);
+    return true;
 }
 
 static void deliver_stream(hn_job *j, hn_parcel *b)
@@ -425,7 +463,7 @@ static void take_parcel(void *arg)
     hn_job *j = b->job;
     bool own = b == &j->spare, stream = generates(j) && j->ask.stream;
     if (j->answered) free_job(j);
-    else if (stream && (b->begins || b->n || j->begun)) deliver_stream(j, b);
+    else if (j->begun || (stream && (b->begins || b->n))) deliver_stream(j, b);
     else if (b->last && b->failed) end_unsent(j, &b->failure);
     else if (b->last && generates(j)) deliver_whole(j, b);
     else if (b->last) deliver_found(j);
@@ -439,18 +477,34 @@ static void send_alive(hn_job *j)
 {
     hn_bytes o = { 0 };
     hn_say alive = { .kind = HN_SAY_ALIVE };
-    if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;
+    if (!j->voiced) hn_part_alive(&o);
+    else if (!j->voice->say(&j->ask, &j->head, j->state, &alive, 1, &o)) o.lost = true;
     send_frames(j, &o);
     hn_bytes_free(&o);
+}
+
+/* The stream of one that waits for its model begins, so that nobody takes it for dead; what fails later is told in it.
+ * A voice of SSE begins when its prompt was read, of which it tells: until then comments are sent. ollama's form has
+ * none, and tells nothing. */
+static void begin_waiting(hn_job *j)
+{
+    if (j->begun) return;
+    pthread_mutex_lock(&j->server->wait_lock);
+    bool streams = atomic_load(&j->waits) && hn_job_writes(j) && j->ask.stream && j->voice->stream_type;
+    if (streams && strcmp(j->voice->stream_type, hn_sse) == 0) begin_head(j);
+    else if (streams) begin_stream(j);
+    pthread_mutex_unlock(&j->server->wait_lock);
 }
 
 void hn_job_tick(hn_server *s)
 {
     hn_refusal r;
-    uint64_t now = hn_serve_ns();
+    uint64_t now = hn_serve_ns(), most = (uint64_t)(s->p.silent_ms ? s->p.silent_ms : SILENT_MS) * 1000000;
     for (hn_job *j = s->open; j; j = j->next_open) {
-        if (j->begun && reads(j) && now - j->t_sent >= (uint64_t)SILENT_MS * 1000000) send_alive(j);
-        if (!atomic_load(&j->waits) || (!j->stopped && now < j->deadline)) continue;
+        bool waits = atomic_load(&j->waits), silent = reads(j) && now >= j->t_sent + most;
+        if (waits && silent) begin_waiting(j);
+        if (j->begun && silent) send_alive(j);
+        if (!waits || (!j->stopped && now < j->deadline)) continue;
         if (j->stopped) hn_refuse_draining(&r); /* it came to the loader behind that */
         else hn_job_late(j, &r);
         end_waiting(j, &r);

@@ -68,6 +68,7 @@ typedef struct hn_job {
     hn_server *server;
     hn_task task;      /* crew and loader */
     hn_task desk_task; /* to the desk, once at a time */
+    hn_task read_task; /* to the event thread: the body was read */
     hn_task stop_task; /* cancelling */
     hn_task hold_task; /* a client that does not take what it is sent; at the desk where `holding` */
     _Atomic bool hold, holding;
@@ -122,7 +123,8 @@ typedef struct hn_job {
     /* the event thread's */
     struct hn_job *next_open, **at_open;
     void *state;        /* of the voice's stream */
-    bool begun;         /* the stream's first bytes were sent */
+    bool begun;         /* the stream's head was sent */
+    bool voiced;        /* and its voice has begun */
     bool gone;          /* so is the client */
     bool answered;      /* while it waited for its model; x is no more */
     bool stopped;       /* the desk was told */
@@ -139,6 +141,8 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice);
 /* Every now and then: signs of life on silent streams, the end of those who waited too long for their model. Event
  * thread. */
 void hn_job_tick(hn_server *s);
+/* So many requests may wait for what generation does not queue. */
+int hn_job_most_waiting(const hn_server *s);
 /* Ends the response of this id, which is told so; NULL: there is none. Event thread. */
 const hn_job *hn_job_end_response(hn_server *s, const char *id);
 /* Tells the desk to stop those that wait (all false) or all that runs. Event thread. */
@@ -153,14 +157,21 @@ bool hn_run_add_pieces(hn_run *run, const hn_ask_prompt *p, int flags, hn_refusa
 /* What was found for an ask that generates nothing. */
 bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r);
 
-/* job_embed.c: texts to tokens and vectors to what was found, on a worker; on the desk hn_job_embed, again and again
- * until all texts are there; then the job's task is done once more. */
+/* job_embed.c: texts to tokens and vectors to what was found, on a worker; between that, behind hn_job_submit_embed,
+ * the desk computes a slice of it a round, in turn with other jobs, until all texts are there; then the job's task is
+ * done once more. False: *r, the queue is full. */
 bool hn_job_read_embed(hn_job *j, hn_refusal *r);
-void hn_job_embed(void *job);
+bool hn_job_submit_embed(hn_job *j, hn_refusal *r);
 bool hn_job_find_embed(hn_job *j, hn_found *f, hn_refusal *r);
 static inline bool hn_job_embeds(const hn_job *j)
 {
     return j->ask.kind == HN_ASK_EMBED || j->ask.kind == HN_ASK_RERANK;
+}
+
+/* Does it write an answer? (Known once it is read.) */
+static inline bool hn_job_writes(const hn_job *j)
+{
+    return j->ask.kind == HN_ASK_CHAT || j->ask.kind == HN_ASK_TEXT || j->ask.kind == HN_ASK_INFILL;
 }
 
 /* ollama's way to have a model unloaded. */

@@ -151,7 +151,7 @@ static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
     return st;
 }
 
-void hn_job_embed(void *arg)
+static void embed(void *arg)
 {
     hn_job *j = arg;
     hone_error err;
@@ -166,8 +166,36 @@ void hn_job_embed(void *arg)
         refuse_error(&err, &j->failure);
         j->failed = true;
     }
-    if (done) hn_crew_do(j->server->crew, &j->task);
-    else hn_desk_do(j->server->desk, &j->desk_task); /* behind the others' next step */
+    if (!done) {
+        hn_desk_slice(j->server->desk, &j->desk_task);
+        return;
+    }
+    atomic_fetch_sub(&j->server->n_embeds, 1);
+    hn_crew_do(j->server->crew, &j->task);
+}
+
+/* To the end of the queue. */
+static void queue(void *arg)
+{
+    hn_job *j = arg;
+    j->desk_task.fn = embed;
+    hn_desk_slice(j->server->desk, &j->desk_task);
+}
+
+bool hn_job_submit_embed(hn_job *j, hn_refusal *r)
+{
+    hn_server *s = j->server;
+    int most = hn_job_most_waiting(s);
+    if (atomic_fetch_add(&s->n_embeds, 1) > most) { /* one is computed, the others wait */
+        atomic_fetch_sub(&s->n_embeds, 1);
+        hn_refuse(r, 429, "queue_full", NULL, "%d requests of embeddings and scores wait; try again", most);
+        r->retry_after = 1;
+        hn_tally_add(s->tally, HN_COUNT_REJECTED_QUEUE, 1);
+        return false;
+    }
+    j->desk_task.fn = queue;
+    hn_desk_do(s->desk, &j->desk_task);
+    return true;
 }
 
 /* ---- what was found --------------------------------------------------------------------------------------------- */

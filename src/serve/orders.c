@@ -93,6 +93,8 @@ void hn_order_stop_all(hn_server *s)
 
 /* ---- bodies ----------------------------------------------------------------------------------------------------- */
 
+enum { MOST_BODY = 64 << 10 }; /* bytes: the event thread reads it, and a tree takes many times that */
+
 bool hn_order_body(hn_exchange *x, bool may_be_empty, json_t **out, hn_refusal *r)
 {
     const hn_json_rules rules = { .max_depth = 8, .flags = HN_JSON_UNIQUE, .fault = HONE_E_ARG };
@@ -100,7 +102,11 @@ bool hn_order_body(hn_exchange *x, bool may_be_empty, json_t **out, hn_refusal *
     hone_error err;
     *out = NULL;
     if (!body.len && may_be_empty) return true;
+    if (body.len > MOST_BODY)
+        return hn_refuse(r, 413, "body_too_large", NULL, "the body has %zu bytes; expected %d at most here", body.len,
+                         (int)MOST_BODY);
     hone_status st = hn_json_tree(out, body.ptr ? body.ptr : "", body.len, &rules, "body", &err);
+    hn_exchange_drop_body(x);
     if (st == HONE_E_NOMEM) return hn_refuse(r, 500, "out_of_memory", NULL, "no memory for this request");
     return st == HONE_OK || hn_refuse(r, 400, "invalid_json", NULL, "%s", err.message);
 }

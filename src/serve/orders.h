@@ -42,7 +42,7 @@ void hn_order_stop_all(hn_server *s);
 
 /* ---- bodies; event thread ---- */
 
-/* The body as a tree, NULL where it is empty and may be. False: *r. */
+/* The body as a tree, NULL where it is empty and may be. False: *r; 413 beyond 64 KiB. */
 bool hn_order_body(hn_exchange *x, bool may_be_empty, json_t **out, hn_refusal *r);
 /* What o has beside known, as the server's fields are: named in x-hone-ignored behind `also` ("" or a name), or
  * refused. */

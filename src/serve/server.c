@@ -201,6 +201,7 @@ static void close_all(hn_server *s)
     hn_forms_free(s->forms);
     hn_tally_free(s->tally);
     pthread_mutex_destroy(&s->back_lock);
+    pthread_mutex_destroy(&s->wait_lock);
     free(s);
 }
 
@@ -241,6 +242,7 @@ hone_status hn_serve(const hn_serve_params *p, int *exit_code, hone_error *err)
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a server");
     s->p = *p;
     pthread_mutex_init(&s->back_lock, NULL);
+    pthread_mutex_init(&s->wait_lock, NULL);
 
     hone_status st = hn_serve_check_slot_dir(p->slot_dir, err);
     if (st == HONE_OK) st = open_http(s, err);

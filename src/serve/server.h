@@ -22,7 +22,8 @@ typedef struct hn_serve_params {
     const char *ollama_version; /* what /api/version says; NULL: that of the API that is spoken */
     hn_cache_scope cache_scope;
     int32_t drain_s, timeout_s;
-    double roof_gb_s; /* measured read bandwidth; 0: not measured */
+    int32_t silent_ms; /* then a stream has a sign of life; 0: 10 s */
+    double roof_gb_s;  /* measured read bandwidth; 0: not measured */
     void (*ready)(void *arg, const char *address);
     void *arg;
 } hn_serve_params;
@@ -42,9 +43,11 @@ typedef struct hn_server {
     hn_shelf *shelf;
     hn_tally *tally;
     hn_forms *forms;
-    bool apart;            /* clients find what they sent themselves alone; constant */
-    _Atomic int state;     /* hn_server_state */
-    _Atomic int n_waiting; /* requests that wait for the loading of their model */
+    bool apart;                /* clients find what they sent themselves alone; constant */
+    _Atomic int state;         /* hn_server_state */
+    _Atomic int n_waiting;     /* requests that wait for the loading of their model */
+    _Atomic int n_embeds;      /* of embeddings and scores: those at the desk */
+    pthread_mutex_t wait_lock; /* where a job ceases to wait, and where the stream of one that waits begins */
     _Atomic uint64_t load; /* as the desk saw it last: what runs, what waits, thousandths of the cache, 16 bits each */
 
     /* the desk's */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { MOST_LOADED = 4, MOST_FORMATS = 16, MOST_CTX = 131072, LEAST_CTX = 256 };
+enum { MOST_LOADED = 4, MOST_FORMATS = 16, MOST_VARIABLES = 4096, MOST_CTX = 131072, LEAST_CTX = 256 };
 
 struct hn_shelf {
     pthread_mutex_t lock;
@@ -216,17 +216,13 @@ static int32_t choose_ctx(const hn_shelf *s, const hone_model *m, const hone_mod
     return n;
 }
 
-static void free_format(hn_book_format *f);
+static void free_formats(hn_book_format *f);
 
 /* Everything but the desk's list; not under the lock. */
 static void close_book(hn_book *b)
 {
-    while (b->formats) {
-        hn_book_format *f = b->formats;
-        b->formats = f->next;
-        free_format(f);
-    }
-    b->n_formats = 0;
+    free_formats(b->formats);
+    b->formats = NULL;
     hone_session_free(b->embed);
     b->embed = NULL;
     hone_scheduler_free(b->desk.scheduler);
@@ -595,11 +591,18 @@ void hn_shelf_free(hn_shelf *s)
 
 /* ---- formats of answers ----------------------------------------------------------------------------------------- */
 
-static hn_book_format *find_format(const hn_book *b, const char *variables, bool tools)
+/* The one of this key, at the head from now on, with a user more; under the lock. NULL: there is none. */
+static hn_book_format *find_format(hn_book *b, const char *variables, bool tools)
 {
-    for (hn_book_format *f = b->formats; f; f = f->next)
-        if (f->tools == tools && strcmp(f->variables, variables) == 0) return f;
-    return NULL;
+    hn_book_format **at = &b->formats;
+    while (*at && ((*at)->tools != tools || strcmp((*at)->variables, variables) != 0)) at = &(*at)->next;
+    hn_book_format *f = *at;
+    if (!f) return NULL;
+    *at = f->next;
+    f->next = b->formats;
+    b->formats = f;
+    f->users++;
+    return f;
 }
 
 static void free_format(hn_book_format *f)
@@ -608,6 +611,34 @@ static void free_format(hn_book_format *f)
     hone_chat_format_free(f->format);
     free(f->variables);
     free(f);
+}
+
+/* What is beyond the last few and used by nobody, taken out, under the lock. Variables are clients' words: those
+ * without any, which most requests and GET /props want, stay whatever others send. */
+static hn_book_format *take_old_formats(hn_book *b)
+{
+    hn_book_format *old = NULL;
+    int n = 0;
+    for (hn_book_format **at = &b->formats; *at; n++) {
+        hn_book_format *f = *at;
+        if (f->users || !*f->variables || (n < MOST_FORMATS && !f->large)) {
+            at = &f->next;
+            continue;
+        }
+        *at = f->next;
+        f->next = old;
+        old = f;
+    }
+    return old;
+}
+
+static void free_formats(hn_book_format *f)
+{
+    while (f) {
+        hn_book_format *next = f->next;
+        free_format(f);
+        f = next;
+    }
 }
 
 hone_status hn_book_format_take(hn_book *b, const char *variables, const char *tools, hn_book_format **out,
@@ -628,26 +659,35 @@ hone_status hn_book_format_take(hn_book *b, const char *variables, const char *t
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for a format of answers");
     }
     f->tools = tools != NULL;
+    f->large = strlen(key) > MOST_VARIABLES;
+    f->book = b;
     hone_status st = hone_chat_format_new(&f->format, b->model, &p, err);
     if (st != HONE_OK) {
         free_format(f);
         return st;
     }
 
-    /* Variables are clients' words: only so many are kept, the others live as long as their request. */
     pthread_mutex_lock(&s->lock);
-    if (b->n_formats < MOST_FORMATS && !find_format(b, key, tools != NULL)) {
-        f->kept = true;
+    if (!(*out = find_format(b, key, tools != NULL))) { /* nobody else was faster */
         f->next = b->formats;
-        b->formats = f;
-        b->n_formats++;
+        f->users = 1;
+        b->formats = *out = f;
+        f = NULL;
     }
+    hn_book_format *old = take_old_formats(b);
     pthread_mutex_unlock(&s->lock);
-    *out = f;
+    free_format(f);
+    free_formats(old);
     return HONE_OK;
 }
 
 void hn_book_format_give(hn_book_format *f)
 {
-    if (f && !f->kept) free_format(f);
+    if (!f) return;
+    hn_book *b = f->book;
+    pthread_mutex_lock(&b->shelf->lock);
+    f->users--;
+    hn_book_format *old = take_old_formats(b);
+    pthread_mutex_unlock(&b->shelf->lock);
+    free_formats(old);
 }

@@ -17,7 +17,9 @@ typedef struct hn_book_format {
     hone_chat_format *format;
     char *variables; /* "": none */
     bool tools;      /* for answers that may call some */
-    bool kept;       /* in the model's list */
+    bool large;      /* its variables: it goes with its last user */
+    int users;       /* under the shelf's lock */
+    struct hn_book *book;
     struct hn_book_format *next;
 } hn_book_format;
 
@@ -49,8 +51,7 @@ typedef struct hn_book {
     hone_context *shelf_ctx;
     hone_kv_cache_type shelf_cache;
     hone_pooling shelf_pooling;
-    hn_book_format *formats; /* by their variables, under the shelf's lock, as is their number */
-    int n_formats;
+    hn_book_format *formats; /* by their variables, the one used last first; under the shelf's lock */
 } hn_book;
 
 typedef struct hn_shelf_params {
@@ -142,7 +143,8 @@ const char *hn_shelf_file_name(const char *path);
 /* Does its chat template use this word? The caller has taken the book, or loads it. */
 bool hn_book_template_names(const hn_book *b, const char *word);
 /* How its template marks answers, with these variables (JSON or NULL), and with tools where there are some, for which a
- * model may have another template. The caller has taken the book, and gives the format back before it. */
+ * model may have another template. Derived where it is not among the last few. The caller has taken the book, and gives
+ * the format back before it. */
 hone_status hn_book_format_take(hn_book *b, const char *variables, const char *tools, hn_book_format **out,
                                 hone_error *err);
 void hn_book_format_give(hn_book_format *f);

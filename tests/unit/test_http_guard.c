@@ -171,6 +171,21 @@ static void test_host_and_origin(void **state)
     assert_string_equal(header(a, "vary"), "origin");
     a = ask_once(at, "GET /health HTTP/1.1\r\n" H "\r\n");
     assert_null(header(a, "access-control-allow-origin"));
+    /* a trailer moves what was read before it */
+    char trailer[12001];
+    for (size_t i = 0; i < 6; i++) {
+        size_t n = (size_t)2000 * (i + 1);
+        memset(trailer, 'a', n);
+        trailer[n] = 0;
+        int fd = dial(at);
+        put(fd, "POST /echo HTTP/1.1\r\n" H JSON "Transfer-Encoding: chunked\r\nOrigin: https://app.example\r\n\r\n");
+        put(fd, "2\r\n{}\r\n0\r\nt: ");
+        put(fd, trailer);
+        a = ask(fd, "\r\n\r\n");
+        assert_string_equal(a->body, "{}");
+        assert_string_equal(header(a, "access-control-allow-origin"), "https://app.example");
+        close(fd);
+    }
     /* preflights: of listed origins only */
     a = ask_once(at,
                  "OPTIONS /echo HTTP/1.1\r\n" H "Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n"
@@ -295,6 +310,12 @@ static void test_quiet_ones(void **state)
     stop();
 }
 
+static void drop_bodies(void *arg)
+{
+    for (int i = 0; i < MAX_HELD; i++)
+        if (now.held[i]) hn_exchange_drop_body(now.held[i]);
+}
+
 /* Large bodies are bounded together, too. */
 static void test_bodies(void **state)
 {
@@ -326,12 +347,78 @@ static void test_bodies(void **state)
     int64_t end = ms_now() + PATIENCE_MS;
     while (hn_http_connections(now.h) && ms_now() < end) nap();
     assert_int_equal(ask_once(at, "POST /echo HTTP/1.1\r\n" H JSON "Content-Length: 1\r\n\r\na")->status, 200);
+    /* those that were read and are worked on are there, too, until they are answered or dropped */
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 16; i++) {
+            char head[200];
+            fd[i] = dial(at);
+            sprintf(head, "POST /slow HTTP/1.1\r\n" H JSON "Content-Length: %zu\r\n\r\n", sizeof half);
+            put(fd[i], head);
+            put_n(fd[i], half, sizeof half);
+            await(&now.n_held, i + 1);
+        }
+        static const char one[] = "POST /echo HTTP/1.1\r\n" H JSON "Content-Length: 1\r\n\r\na";
+        assert_int_equal(ask_once(at, one)->status, 503);
+        assert_int_equal(ask_once(at, "GET /health HTTP/1.1\r\n" H "\r\n")->status, 200);
+        if (round) {
+            assert_true(hn_http_post(now.h, drop_bodies, NULL));
+            assert_int_equal(ask_once(at, one)->status, 200);
+        }
+        assert_true(hn_http_post(now.h, release_all, NULL));
+        for (int i = 0; i < 16; i++) {
+            assert_string_equal(ask(fd[i], "")->body, "slow");
+            close(fd[i]);
+        }
+        assert_int_equal(ask_once(at, one)->status, 200);
+    }
     stop();
 }
 
 /* ---- life ------------------------------------------------------------------------------------- */
 
 static void drain_now(void *arg) { hn_http_drain(now.h); }
+
+typedef struct gate { /* at which the event thread stands */
+    _Atomic int stands, opens;
+} gate;
+
+static void drain_behind(void *arg)
+{
+    gate *g = arg;
+    g->stands = 1;
+    while (!g->opens) nap();
+    hn_http_drain(now.h);
+}
+
+/* What had come before the server knew of its end is answered: to a connection that was quiet, to one that was not
+ * accepted yet, and to one that says what it wants only now. One that never does is closed. */
+static void test_drain_behind(void **state)
+{
+    static const char ask_health[] = "GET /health HTTP/1.1\r\n" H "\r\n";
+    enum { KEPT, WAITS, LATE, NEVER, MANY };
+    const char *at = start((hn_http_params){ 0 });
+    gate g = { 0 };
+    int fd[MANY];
+    fd[KEPT] = dial(at);
+    assert_int_equal(ask(fd[KEPT], ask_health)->status, 200);
+    assert_true(hn_http_post(now.h, drain_behind, &g));
+    await(&g.stands, 1);
+    for (int i = WAITS; i < MANY; i++) fd[i] = dial(at);
+    put(fd[KEPT], ask_health);
+    put(fd[WAITS], ask_health);
+    g.opens = 1;
+    for (int i = 0; i < NEVER; i++) {
+        if (i == LATE) nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+        const answer *a = ask(fd[i], i == LATE ? ask_health : "");
+        assert_int_equal(a->status, 503);
+        assert_true(a->whole);
+        assert_string_equal(header(a, "connection"), "close");
+        assert_true(is_closed(fd[i], PATIENCE_MS));
+    }
+    assert_true(is_closed(fd[NEVER], PATIENCE_MS));
+    for (int i = 0; i < MANY; i++) close(fd[i]);
+    stop();
+}
 
 static void test_drain(void **state)
 {
@@ -559,10 +646,13 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_host_and_origin), cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_per_address), cmocka_unit_test(test_no_files),        cmocka_unit_test(test_quiet_ones),
-        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_drain),           cmocka_unit_test(test_unix),
-        cmocka_unit_test(test_open),        cmocka_unit_test(test_files),           cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_keys),        cmocka_unit_test(test_host_and_origin),
+        cmocka_unit_test(test_connections), cmocka_unit_test(test_per_address),
+        cmocka_unit_test(test_no_files),    cmocka_unit_test(test_quiet_ones),
+        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_unix),        cmocka_unit_test(test_drain_behind),
+        cmocka_unit_test(test_open),        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

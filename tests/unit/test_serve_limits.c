@@ -1,0 +1,411 @@
+/* What one client may cost the others: bodies, orders, embeddings and formats have their bounds; and streams that have
+ * nothing to say for a while are heard all the same. */
+#define _GNU_SOURCE
+#include "serve_site.h"
+
+#include "serve/job.h"
+
+#include <time.h>
+
+static const char *text_of(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }
+
+static void nap(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
+
+/* ---- orders ----------------------------------------------------------------------------------------------------- */
+
+/* What the event thread reads itself is small: more is refused before it is read. */
+static void orders_are_short(void **state)
+{
+    enum { MOST = 64 << 10 };
+    static const struct {
+        const char *path, *body;
+        int status; /* with as many bytes as there may be */
+    } rows[] = { { "/lora-adapters", "[]", 200 },
+                 { "/models/load", "{\"model\":\"chat\"}", 200 },
+                 { "/models/unload", "{\"model\":\"chat\"}", 200 },
+                 { "/v1/load_lora_adapter", "{\"lora_name\":\"a\",\"lora_path\":\"a.gguf\"}", 404 },
+                 { "/v1/unload_lora_adapter", "{\"lora_name\":\"a\"}", 404 },
+                 { "/api/show", "{\"model\":\"chat\"}", 200 } };
+    running r = { .p.ollama = true, .p.shelf.lora_folder = "models" };
+    char *body = malloc(MOST + 2);
+    start(&r, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int more = 0; more < 2; more++) {
+            memset(body, ' ', MOST + 1);
+            memcpy(body, rows[i].body, strlen(rows[i].body));
+            body[MOST + more] = 0;
+            client_answer a = client_ask(r.port, "POST", rows[i].path, NULL, body);
+            if (a.status != (more ? 413 : rows[i].status))
+                fail_msg("%s, %d: status %d: %s", rows[i].path, more, a.status, a.body);
+            client_free(&a);
+        }
+    free(body);
+    stop(&r);
+}
+
+/* ---- bodies ----------------------------------------------------------------------------------------------------- */
+
+/* A stream that lasts does not keep the bytes of its request, which count for all. */
+static void streams_drop_their_bodies(void **state)
+{
+    enum { BODY = 16 << 10, MANY = 40 };
+    running r = { .p.http.max_body = BODY };
+    char *body = malloc(BODY + 1), head[16];
+    int fd[MANY];
+    memset(body, ' ', BODY);
+    body[BODY] = 0;
+    static const char asked[] = "{\"prompt\":\"The cat\",\"ignore_eos\":true,\"stream\":true}";
+    memcpy(body, asked, strlen(asked));
+    start(&r, 1);
+    for (int i = 0; i < MANY; i++) {
+        fd[i] = client_connect(r.port);
+        assert_true(client_request(fd[i], "POST", "/v1/completions", NULL, body));
+        assert_int_equal(recv(fd[i], head, 12, MSG_WAITALL), 12);
+        if (memcmp(head, "HTTP/1.1 200", 12) != 0) fail_msg("request %d: %.12s", i, head);
+    }
+    for (int i = 0; i < MANY; i++) close(fd[i]);
+    free(body);
+    await_rest(r.port, MANY);
+    stop(&r);
+}
+
+/* ---- embeddings ------------------------------------------------------------------------------------------------- */
+
+typedef struct rounds {
+    hn_server s;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool opens;
+    int n_done, n_round;
+    uint64_t round[64]; /* [n_round] when each ended; the desk's */
+} rounds;
+
+static void note_round(void *arg)
+{
+    rounds *d = arg;
+    if (d->n_round < 64) d->round[d->n_round++] = hn_serve_ns();
+}
+
+static void stand(void *arg)
+{
+    rounds *d = arg;
+    pthread_mutex_lock(&d->lock);
+    while (!d->opens) pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void note_done(void *arg)
+{
+    rounds *d = (rounds *)(void *)((hn_job *)arg)->server;
+    pthread_mutex_lock(&d->lock);
+    d->n_done++;
+    pthread_cond_signal(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Jobs that came at once: each has a round of its own, behind the answers' step; more than may wait are sent away. */
+static void embeddings_take_turns(void **state)
+{
+    enum { MOST = 5 };
+    rounds d = { .s.p.shelf.scheduler.max_queue = MOST, .lock = PTHREAD_MUTEX_INITIALIZER };
+    hn_job *j = calloc(MOST + 2, sizeof *j);
+    hone_error e;
+    hn_refusal why;
+    pthread_cond_init(&d.changed, NULL);
+    d.s.tally = hn_tally_new();
+    must(hn_crew_new(&d.s.crew, 1, &e), &e);
+    must(hn_desk_new(&d.s.desk, note_round, &d, &e), &e);
+    hn_task gate = { .fn = stand, .arg = &d };
+    hn_desk_do(d.s.desk, &gate);
+    for (int i = 0; i < MOST + 2; i++) {
+        j[i] = (hn_job){ .server = &d.s, .cancelled = true };
+        j[i].task = (hn_task){ .fn = note_done, .arg = &j[i] };
+        j[i].desk_task = (hn_task){ .arg = &j[i] };
+        assert_int_equal(hn_job_submit_embed(&j[i], &why), i <= MOST);
+    }
+    assert_int_equal(why.status, 429);
+    assert_string_equal(why.code, "queue_full");
+    pthread_mutex_lock(&d.lock);
+    d.opens = true;
+    pthread_cond_broadcast(&d.changed);
+    while (d.n_done < MOST + 1) pthread_cond_wait(&d.changed, &d.lock);
+    pthread_mutex_unlock(&d.lock);
+    assert_true(hn_job_submit_embed(&j[MOST + 1], &why)); /* there is room again */
+    hn_desk_free(d.s.desk);
+    hn_crew_free(d.s.crew);
+    assert_int_equal(d.n_done, MOST + 2);
+    for (int i = 0; i + 1 < MOST + 2; i++) {
+        int between = 0;
+        for (int k = 0; k < d.n_round; k++) between += d.round[k] >= j[i].t_prompt && d.round[k] <= j[i + 1].t_prompt;
+        assert_true(between > 0);
+    }
+    hn_tally_free(d.s.tally);
+    pthread_cond_destroy(&d.changed);
+    free(j);
+}
+
+typedef struct wish {
+    int port;
+    const char *body;
+    json_t *got;
+} wish;
+
+static void *embed(void *arg)
+{
+    wish *w = arg;
+    w->got = ask_json(w->port, "POST", "/v1/embeddings", w->body, 200);
+    return NULL;
+}
+
+/* Whose slices come between others' has the vectors that it would have alone. */
+static void vectors_of_many_slices(void **state)
+{
+    enum { CLIENTS = 4, INPUTS = 20 };
+    running r = { .p.shelf.pooling = HONE_POOL_MEAN };
+    wish w[CLIENTS];
+    pthread_t t[CLIENTS];
+    char *body[CLIENTS], one[2000];
+    start(&r, 2);
+    for (int c = 0; c < CLIENTS; c++) {
+        char *at = body[c] = malloc(INPUTS * 1000);
+        at += sprintf(at, "{\"input\":[");
+        for (int i = 0; i < INPUTS; i++) {
+            at += sprintf(at, "%s[%d", i ? "," : "", 7 + c);
+            for (int k = 0; k < 10 + 13 * i; k++) at += sprintf(at, ",%d", 10 + (k * (c + 1) + i) % 80);
+            at += sprintf(at, "]");
+        }
+        sprintf(at, "]}");
+        w[c] = (wish){ r.port, body[c], NULL };
+        assert_int_equal(pthread_create(&t[c], NULL, embed, &w[c]), 0);
+    }
+    for (int c = 0; c < CLIENTS; c++) pthread_join(t[c], NULL);
+    for (int c = 0; c < CLIENTS; c++) {
+        const json_t *all = json_object_get(w[c].got, "data");
+        assert_int_equal(json_array_size(all), INPUTS);
+        const char *at = strchr(body[c], ':') + 2;
+        for (size_t i = 0; i < INPUTS; i++, at = strchr(at, ']') + 2) {
+            snprintf(one, sizeof one, "{\"input\":%.*s}", (int)(strchr(at, ']') + 1 - at), at);
+            json_t *o = ask_json(r.port, "POST", "/v1/embeddings", one, 200);
+            const json_t *alone = json_array_get(json_object_get(o, "data"), 0);
+            assert_true(
+                json_equal(json_object_get(json_array_get(all, i), "embedding"), json_object_get(alone, "embedding")));
+            json_decref(o);
+        }
+        json_decref(w[c].got);
+        free(body[c]);
+    }
+    stop(&r);
+}
+
+/* ---- formats ---------------------------------------------------------------------------------------------------- */
+
+static const hn_book_format *kept(const hn_book *b, const char *variables)
+{
+    const hn_book_format *f = b->formats;
+    while (f && strcmp(f->variables, variables) != 0) f = f->next;
+    return f;
+}
+
+static void nothing(void *arg) {}
+
+/* However many variables clients think of: the last ones, those in use, and none at all are known. */
+static void formats_used_last_stay(void **state)
+{
+    enum { MANY = 40, MOST = 16, LARGE = 5000 };
+    hone_error e;
+    hn_refusal why;
+    hone_context *ctx;
+    hn_desk *desk;
+    hn_shelf *shelf;
+    const struct hn_shelf_model m = { .name = "chat", .path = site_model };
+    char key[LARGE + 20];
+    must(hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    must(hn_desk_new(&desk, nothing, NULL, &e), &e);
+    hn_shelf_params p = { .models = &m, .n_models = 1, .ctx = ctx, .desk = desk, .model.packed = "off" };
+    p.scheduler.session = (hone_session_params){ .n_ctx = SITE_CTX, .n_seq = 1 };
+    must(hn_shelf_new(&shelf, &p, &e), &e);
+    hn_book *b = hn_shelf_at(shelf, 0);
+    if (!hn_shelf_take(b, NULL, true, &why)) fail_msg("%s", why.message);
+
+    hn_book_format *plain, *used, *again, *f;
+    must(hn_book_format_take(b, NULL, NULL, &plain, &e), &e);
+    hn_book_format_give(plain);
+    must(hn_book_format_take(b, "{\"used\":1}", NULL, &used, &e), &e);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "{\"a\":%d}", i);
+        must(hn_book_format_take(b, key, NULL, &f, &e), &e);
+        must(hn_book_format_take(b, key, NULL, &again, &e), &e);
+        assert_ptr_equal(again, f);
+        hn_book_format_give(f);
+        hn_book_format_give(again);
+        assert_non_null(kept(b, key));
+    }
+    assert_ptr_equal(kept(b, ""), plain);
+    assert_ptr_equal(kept(b, "{\"used\":1}"), used);
+    assert_null(kept(b, "{\"a\":0}"));
+    assert_non_null(kept(b, "{\"a\":30}"));
+    memset(key, ' ', LARGE);
+    strcpy(key + LARGE, "{\"large\":1}");
+    must(hn_book_format_take(b, key, NULL, &f, &e), &e);
+    assert_non_null(kept(b, key));
+    hn_book_format_give(f);
+    assert_null(kept(b, key));
+    hn_book_format_give(used);
+    int n = 0;
+    for (const hn_book_format *x = b->formats; x; x = x->next) n++;
+    assert_true(n <= MOST + 1);
+
+    hn_shelf_give(b);
+    hn_desk_free(desk);
+    hn_shelf_free(shelf);
+    hone_context_free(ctx);
+}
+
+/* ---- signs of life ---------------------------------------------------------------------------------------------- */
+
+/* ollama's streams have calls whole: while one is written there are lines of nothing. This call takes longer than that,
+ * mostly; those who look for silence look now and then. */
+static void a_call_that_gathers_is_heard(void **state)
+{
+    enum { TRIES = 60 };
+    static const char asked[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"What is the weather in Paris?\"}],\"options\":{"
+        "\"temperature\":0},\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"parameters\":{"
+        "\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\",\"minLength\":1400}},\"required\":["
+        "\"city\"],\"additionalProperties\":false}}}]}";
+    running r = { .p.ollama = true, .p.silent_ms = 60 };
+    int n_nothing = 0;
+    start(&r, 1);
+    for (int i = 0; i < TRIES && !n_nothing; i++) {
+        client_answer a = client_ask(r.port, "POST", "/api/chat", NULL, asked);
+        assert_int_equal(a.status, 200);
+        for (const char *p = a.body; *p; p += strcspn(p, "\n") + 1) {
+            json_t *o = json_loadb(p, strcspn(p, "\n"), 0, NULL), *m = json_object_get(o, "message");
+            if (!o || *text_of(m, "content")) fail_msg("no line of nothing: %s", p);
+            n_nothing += !json_is_true(json_object_get(o, "done")) && !json_object_get(m, "tool_calls");
+            json_decref(o);
+        }
+        client_free(&a);
+    }
+    assert_true(n_nothing > 0);
+    stop(&r);
+}
+
+/* An answer that nobody takes, and larger than what systems buffer: it keeps its model in use. */
+static int hold(int port, const char *model)
+{
+    int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    char body[200], c;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    snprintf(body, sizeof body,
+             "{\"model\":\"%s\",\"prompt\":\"The cat\",\"n_probs\":64,\"n\":4,\"ignore_eos\":true,\"stream\":true}",
+             model);
+    assert_true(client_request(fd, "POST", "/completion", NULL, body));
+    assert_int_equal(recv(fd, &c, 1, 0), 1);
+    return fd;
+}
+
+/* The rest of a stream: what it begins with, up to n bytes with mark in it, was read already. */
+static void read_until(int fd, const char *mark, char *got, size_t cap)
+{
+    size_t n = 0;
+    got[0] = 0;
+    while (!strstr(got, mark)) {
+        ssize_t k = recv(fd, got + n, cap - 1 - n, 0);
+        if (k <= 0) fail_msg("no %s in %s", mark, got);
+        got[n += (size_t)k] = 0;
+    }
+}
+
+static const char *joined(const char *body, char *to)
+{
+    bool done = false;
+    json_t *e;
+    *to = 0;
+    for (const char *p = body; (e = client_event(&p, &done)); json_decref(e)) {
+        const json_t *choice = json_array_get(json_object_get(e, "choices"), 0);
+        const char *text = text_of(json_object_get(choice, "delta"), "content");
+        if (text) strcat(to, text);
+    }
+    return done ? to : "no end";
+}
+
+/* A stream whose model has no room yet begins all the same, and is silent in its own way: comments, or lines of nothing
+ * where there are none. Then comes what would have come at once; or what failed. */
+static void who_waits_is_heard(void **state)
+{
+#define TALK "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
+    static const char chat[] = "{\"model\":\"other\"," TALK ",\"seed\":3,\"max_tokens\":20,\"stream\":true}";
+    static const char late[] = "{\"model\":\"chat\"," TALK ",\"max_tokens\":3,\"stream\":true}";
+    running r = { .p.ollama = true, .p.silent_ms = 1, .p.shelf = { .n_models = 2, .max_loaded = 1 } };
+    char got[8192], text[2][4096];
+    start(&r, 4);
+    int held = hold(r.port, "chat"), fd = client_connect(r.port), other = client_connect(r.port);
+    assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL, chat));
+    assert_true(client_request(other, "POST", "/api/chat", NULL, "{\"model\":\"other\"," TALK "}"));
+    read_until(fd, "\n:", got, sizeof got);
+    assert_true(strncmp(got, "HTTP/1.1 200", 12) == 0 && !strstr(got, "data:"));
+    read_until(other, "\"done\":false", got, sizeof got);
+    assert_non_null(strstr(got, "\"model\":\"other\""));
+    close(held);
+    size_t n;
+    char *rest = client_read_all(fd, &n);
+    close(fd);
+    assert_true(n > 7 && memcmp(rest + n - 7, "\r\n0\r\n\r\n", 7) == 0);
+    joined(rest, text[0]);
+    free(rest);
+    rest = client_read_all(other, &n);
+    close(other);
+    assert_non_null(strstr(rest, "\"done\":true"));
+    free(rest);
+    client_answer a = client_ask(r.port, "POST", "/v1/chat/completions", NULL, chat);
+    assert_string_equal(text[0], joined(a.body, text[1]));
+    assert_true(strlen(text[0]) > 0);
+    client_free(&a);
+
+    held = hold(r.port, "other");
+    a = client_ask(r.port, "POST", "/v1/chat/completions", "X-Hone-Timeout-Ms: 600\r\n", late);
+    assert_int_equal(a.status, 200);
+    assert_true(a.whole);
+    if (!strstr(a.body, "\"code\":\"timeout\"")) fail_msg("it had time: %s", a.body);
+    client_free(&a);
+    a = client_ask(r.port, "POST", "/v1/messages", "X-Hone-Timeout-Ms: 600\r\n", late);
+    assert_true(a.whole && strstr(a.body, "event: error"));
+    client_free(&a);
+    /* no stream, no early head */
+    a = client_ask(r.port, "POST", "/v1/chat/completions", "X-Hone-Timeout-Ms: 600\r\n",
+                   "{\"model\":\"chat\"," TALK ",\"max_tokens\":3}");
+    assert_int_equal(a.status, 504);
+    client_free(&a);
+    fd = client_connect(r.port); /* who leaves meanwhile is forgotten */
+    assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL, late));
+    read_until(fd, "\n:", got, sizeof got);
+    close(fd);
+    while (metric(r.port, "hone_cancelled_total") < 2) nap();
+    /* what is wrong with a request is told in its stream where that was found late */
+    fd = client_connect(r.port);
+    assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL,
+                               "{\"model\":\"chat\"," TALK ",\"logit_bias\":{\"999999\":1},\"stream\":true}"));
+    read_until(fd, "\n:", got, sizeof got);
+    close(held);
+    rest = client_read_all(fd, &n);
+    close(fd);
+    assert_non_null(strstr(rest, "out_of_range"));
+    assert_true(n > 7 && memcmp(rest + n - 7, "\r\n0\r\n\r\n", 7) == 0);
+    free(rest);
+    stop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orders_are_short),       cmocka_unit_test(streams_drop_their_bodies),
+        cmocka_unit_test(embeddings_take_turns),  cmocka_unit_test(vectors_of_many_slices),
+        cmocka_unit_test(formats_used_last_stay), cmocka_unit_test(a_call_that_gathers_is_heard),
+        cmocka_unit_test(who_waits_is_heard)
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
