@@ -282,13 +282,13 @@ enum { HN_MAX_PART = 6 };
 typedef struct hn_slot {
     const char *name; /* in GGUF; of a layer's, what follows "blk.IL." */
     const char *hf;   /* Hugging Face's module, of a layer's what follows "model.layers.IL."; NULL: it has none */
-    size_t field;     /* where in hn_layer, or, outside layers, in hone_model */
+    uint32_t field;   /* where in hn_layer, or, outside layers, in hone_model */
     hn_slot_kind kind;
     hn_role role;
     hn_cut cut;
     hn_dim ne[4];
     hn_dim part[HN_MAX_PART]; /* given: rows of several fields, `stride` apart, so many of each */
-    size_t stride;
+    uint32_t stride;
     hn_presence when;
     const char *with, *without; /* bound only where the file has, or has not, that tensor */
     const char *instead;        /* not missed where the file has that tensor */

@@ -273,7 +273,7 @@ static void a_call_that_gathers_is_heard(void **state)
         "\"temperature\":0},\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"parameters\":{"
         "\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\",\"minLength\":1400}},\"required\":["
         "\"city\"],\"additionalProperties\":false}}}]}";
-    running r = { .p.ollama = true, .p.silent_ms = 60 };
+    running r = { .p.ollama = true, .p.silent_ms = 1 };
     int n_nothing = 0;
     start(&r, 1);
     for (int i = 0; i < TRIES && !n_nothing; i++) {
