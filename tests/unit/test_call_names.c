@@ -131,7 +131,7 @@ static void names_of_any_length(void **state)
         site s;
         open_site(&s, tokens);
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-            hn_call_kit *kit, *loose;
+            hn_call_kit *kit, *loose = NULL;
             hone_error e = { 0 };
             char script[MOST], want[MOST], got[MOST];
             const char *name = name_of(lengths[i]);
