@@ -11,7 +11,7 @@
 
 #include <sys/mman.h>
 
-enum { STEPS = SLOWED ? 60 : 250 };
+enum { STEPS = SLOWED ? 80 : 250 };
 
 static long steps(long unit)
 {
@@ -278,7 +278,7 @@ static bool compute_sliding(int32_t seq, int32_t to)
 {
     hone_error err = { 0 };
     for (int32_t at = len[seq], next; at < to; at = next) {
-        next = at + 1 + (int32_t)draw(80);
+        next = at + 1 + (int32_t)(hn_rand64(8, drawn + (uint64_t)at) % 80);
         if (next > to) next = to;
         hone_status st = hn_memory_slide(mem, seq, len[seq], at, next, &err);
         if (st != HONE_OK) {
@@ -294,7 +294,7 @@ static void grow(int32_t seq)
 {
     int32_t n = 1 + (int32_t)draw(draw(4) ? 30 : 200), to = len[seq] + n;
     uint64_t before = theirs(), held, alone;
-    bool copy = draw(2), fails = draw(6) == 0, slides = draw(2);
+    bool copy = draw(2), fails = draw(6) == 0, slides = hn_rand64(9, drawn) & 1;
     if (to > N_CTX) return;
     for (int32_t i = len[seq]; i < to; i++) ids[seq][i] = (int32_t)draw(N_IDS);
     hone_error err = { 0 };

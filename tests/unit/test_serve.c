@@ -684,11 +684,11 @@ static int64_t running_at(int port)
 static void a_slow_reader_pauses(void **state)
 {
     static const char q[] =
-        "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":2,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
+        "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":4,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
     running r = { 0 };
     char body[200];
     int small = 4096, large = 1 << 20, fd = socket(AF_INET, SOCK_STREAM, 0);
-    start(&r, 4);
+    start(&r, 6);
     snprintf(body, sizeof body, q, "false");
     json_t *want = ask_json(r.port, "POST", "/completion", body, 200);
 
@@ -699,7 +699,8 @@ static void a_slow_reader_pauses(void **state)
     snprintf(body, sizeof body, q, "true");
     assert_true(client_request(fd, "POST", "/completion", NULL, body));
     int64_t at = 0, before = -1;
-    for (int same = 0; same < 20; before = at) { /* it stands still before its end */
+    for (int same = 0, looks = 0; same < 20; before = at) { /* it stands still before its end */
+        if (++looks == 3000) fail_msg("the answer neither stands still nor ends");
         usleep(20000);
         at = running_at(r.port);
         same = at == before && at > 0 ? same + 1 : 0;
@@ -711,12 +712,12 @@ static void a_slow_reader_pauses(void **state)
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large); /* now it takes all */
     client_answer got = client_receive(fd);
     assert_true(got.status == 200 && got.whole);
-    char text[2][8192] = { "", "" };
+    char text[4][8192] = { "" };
     bool done = false;
     json_t *e;
     for (const char *p = got.body; (e = client_event(&p, &done)); json_decref(e))
         strcat(text[json_integer_value(json_object_get(e, "index"))], json_string_value(json_object_get(e, "content")));
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 4; i++)
         assert_string_equal(text[i], json_string_value(json_object_get(json_array_get(want, i), "content")));
     client_free(&got);
     json_decref(want);
