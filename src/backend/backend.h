@@ -676,7 +676,7 @@ typedef struct hn_profile_backend {
 } hn_profile_backend;
 /* &p->base then serves as the inner one does, same bits. fn is told of each operation but norms to activations, which
  * belong to the product that takes them, some time later: at the latest at the end of the step. Nothing to free. */
-uint64_t hn_profile_now(void); /* the clock of its events */
 void hn_backend_profile_init(hn_profile_backend *p, hn_backend *inner, hn_op_fn *fn, void *arg);
+uint64_t hn_profile_now(void); /* the clock of its events */
 
 #endif

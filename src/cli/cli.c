@@ -772,30 +772,23 @@ bool hn_cli_append_shows(const hn_cli *cli, int32_t n)
     return hn_stderr_is_tty() && n > hn_opts_i32(cli->opts, "chunk");
 }
 
-static void show_prompt(int32_t at, int32_t n, double ms)
-{
-    char label[120];
-    int len = snprintf(label, sizeof label, "prompt: %d of %d tokens", at, n);
-    double rate = at / (ms + 1e-9) * 1e3;
-    if (at) snprintf(label + len, sizeof label - (size_t)len, ", %.0f tok/s, %.0f s left", rate, (n - at) / rate);
-    hn_progress_fn(label, (uint64_t)at, (uint64_t)n);
-}
-
-/* Chunk by chunk, shown or not: a window then needs the pages of one chunk at a time, not those of the whole prompt. */
 hone_status hn_cli_append(const hn_cli *cli, hone_session *s, const int32_t *ids, int32_t n, const float **logits,
                           hone_error *err)
 {
-    const bool shows = hn_cli_append_shows(cli, n);
+    if (!hn_cli_append_shows(cli, n)) return hone_append(s, 0, ids, n, logits, err);
     int32_t chunk = hn_opts_i32(cli->opts, "chunk");
     double t0 = hn_now_ms();
     hone_status st = HONE_OK;
-    if (n <= chunk) return hone_append(s, 0, ids, n, logits, err);
     for (int32_t at = 0, k; at < n && st == HONE_OK; at += k) {
-        if (shows) show_prompt(at, n, hn_now_ms() - t0);
+        char label[120];
+        int len = snprintf(label, sizeof label, "prompt: %d of %d tokens", at, n);
+        double rate = at / (hn_now_ms() - t0 + 1e-9) * 1e3;
+        if (at) snprintf(label + len, sizeof label - (size_t)len, ", %.0f tok/s, %.0f s left", rate, (n - at) / rate);
+        hn_progress_fn(label, (uint64_t)at, (uint64_t)n);
         k = n - at < chunk ? n - at : chunk;
         st = hone_append(s, 0, ids + at, k, logits, err);
     }
-    if (shows) hn_progress_end();
+    hn_progress_end();
     return st;
 }
 

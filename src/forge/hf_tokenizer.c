@@ -282,8 +282,8 @@ static const struct {
     { "fim_sep", "<|file_sep|>" },
 };
 
-/* What ends a turn, besides eos: of the ids that the folder lists the one with a known name, then the next. */
-/* also: another id that ends a text; −1: none */
+/* What ends a turn, besides eos: of the ids that the folder lists the one with a known name, then the next. also:
+ * another id that ends a text; −1: none. */
 static hone_status put_ends(hn_gguf_writer *out, const hn_hf_words *w, const about *a, int32_t eos, int32_t also,
                             hone_error *err)
 {

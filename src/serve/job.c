@@ -214,8 +214,8 @@ static void work(void *arg)
     hn_job *j = arg;
     hn_refusal r;
     bool ok = hn_job_read(j, &r);
-    hn_serve_back(j->server, &j->read_task, drop_body,
-                  j); /* before its last parcel; with the next tick at the latest */
+    /* it is there before the last parcel; with the next tick at the latest */
+    hn_serve_back(j->server, &j->read_task, drop_body, j);
     if (ok) j->head.model = j->adapter ? j->adapter : j->book_wanted->name;
     if (!ok) {
         send_back(j, &r);

@@ -36,6 +36,9 @@ same "which is as it was" "$T/notes.jsonl" "$T/notes.keep"
 mkdir "$T/whole" && echo '{}' >"$T/whole/config.json" && echo mine >"$T/whole/chat_template.jinja"
 expect 2 "the PEFT folder is that of a model" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --peft "$T/whole"
 says "says so" 'has a config.json and no adapter_config.json'
+expect 2 "nor does hone convert write an adapter there" "$HONE" convert models/hone-tiny-rhyme.lora.gguf --base models/hone-tiny.gguf -o "$T/whole/"
+says "says so" 'it is the folder of a model'
+[ "$(cat "$T/whole/chat_template.jinja")" = mine ] && ok "whose template is as it was" || not_ok "whose template is as it was"
 expect 2 "a constant rate has no least one" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --schedule constant --min-lr 1e-6
 
 # 2. nothing is written twice, and all can be

@@ -222,8 +222,8 @@ int hn_train_log_lock(hn_train_job *j)
     if (fd < 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", name, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         rc = hn_cli_error(HN_EXIT_FAILURE, "%s: another hone train is writing it; expected another output (-o)", name);
-    else if ((rc = check_log(j, fd))) {
-    } else if (!(j->log_file = fdopen(fd, "a"))) rc = hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
+    else rc = check_log(j, fd);
+    if (!rc && !(j->log_file = fdopen(fd, "a"))) rc = hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
     if (rc) close(fd);
     return rc;
 }
