@@ -317,10 +317,12 @@ $(foreach d,$(HOT),$(B)/$d/%.o) $(B)/instrumented/src/kernels/%.o: private CFLAG
 $(B)/emulated/src/kernels/%.o: private CFLAGS = -O1 -g1
 endif
 endif
-# On x86-64 this one is for CPUs without FMA, where calls for it take the time; others have scalar_fma.
+# On x86-64 this one is for CPUs without FMA, where calls for it take the time; others have scalar_fma, which nearly all
+# of them know as the reference alone: a third of the code at nine tenths of the speed.
 ifneq ($(filter x86_64%,$(MACHINE)),)
 ifeq ($(FLAVOUR)$(origin CFLAGS),releasefile)
 $(B)/src/kernels/scalar.o: private CFLAGS = -Os -g1
+$(B)/src/kernels/scalar_fma.o: private CFLAGS = -O2 -g1
 endif
 endif
 # Rooms where nothing takes long are made small: a third less code, compiled in less time. What measures from within
