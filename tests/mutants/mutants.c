@@ -53,7 +53,7 @@ static struct {
 } at;
 
 /* What sequences went through since they were empty. */
-enum past { REWOUND = 1, RESTORED = 2, UNDONE = 4, SOURCE = 8 };
+enum past { REWOUND = 1, RESTORED = 2, UNDONE = 4, SOURCE = 8, MATCHED = 16 };
 enum { SEQS = 16, POSITIONS = 64 }; /* sequences that are remembered; positions of a page */
 static struct {
     unsigned what;
@@ -95,8 +95,9 @@ static bool wrong_company(void)
            (is("three-neighbours") && at.n == 3 && at.seqs_of_call == 3) || (is("two-depths") && at.two_depths) ||
            (is("interleaved") && at.interleaved) || (is("beside-a-chunk") && at.beside_a_chunk) ||
            (is("after-rewind") && at.past & REWOUND) || (is("after-restore") && at.past & RESTORED) ||
-           (is("after-undo") && at.past & UNDONE) || (is("after-fork-source") && at.past & SOURCE) ||
-           (is("third-piece-many") && many && at.piece == 2) || (is("one-sequence") && at.n_seq == 1) ||
+           (is("after-undo") && at.past & UNDONE) || (is("after-match") && at.past & MATCHED) ||
+           (is("after-fork-source") && at.past & SOURCE) || (is("third-piece-many") && many && at.piece == 2) ||
+           (is("one-sequence") && at.n_seq == 1) ||
            (is("some-threads") && at.threads > 1 && at.threads < at.threads_first);
 }
 
@@ -385,6 +386,18 @@ hone_status __wrap_hone_seq_restore(hone_session *s, int32_t seq, const hone_sna
 {
     hone_status st = __real_hone_seq_restore(s, seq, snap, err);
     if (st == HONE_OK) went(seq, RESTORED);
+    return st;
+}
+
+hone_status __real_hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                  hone_error *err);
+hone_status __wrap_hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                  hone_error *err);
+hone_status __wrap_hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                  hone_error *err)
+{
+    hone_status st = __real_hone_seq_match(s, seq, ids, n, kept, err);
+    if (st == HONE_OK && *kept > 0) went(seq, MATCHED);
     return st;
 }
 

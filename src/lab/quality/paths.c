@@ -380,7 +380,27 @@ static hone_status beside_a_chunk(walk *w, int32_t at)
     return st;
 }
 
-/* Behind in_pieces, in its session: sequences that are cut, forked, restored, stopped, and go on. */
+/* What OURS holds is kept, no sequence holds it any more, and another one goes on from it. A model whose states nobody
+ * keeps begins anew. */
+static hone_status from_kept(walk *w)
+{
+    enum { BEHIND = 3 };
+    int32_t to = hone_seq_length(w->s, OURS), kept = 0;
+    w->way = "from a kept prefix";
+    hone_status st = hone_seq_keep(w->s, OURS, w->err);
+    if (st == HONE_E_NOMEM) {
+        left_out(w, "kept prefixes: no memory for one");
+        return HONE_OK;
+    }
+    if (st == HONE_OK) st = empty(w);
+    if (st == HONE_OK) st = hone_seq_match(w->s, DEEP, w->ids, to, &kept, w->err);
+    if (st == HONE_OK && kept < to - BEHIND) st = call(w, DEEP, kept, to - BEHIND, 0);
+    if (st == HONE_OK) st = singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
+    hone_session_drop_prefixes(w->s); /* the ways behind this one find the session as if it had not been */
+    return st;
+}
+
+/* Behind in_pieces, in its session: sequences that are cut, forked, restored, stopped, kept, and go on. */
 static hone_status back_and_on(walk *w)
 {
     int32_t at = w->back, far = at + 5 * STEP;
@@ -399,7 +419,8 @@ static hone_status back_and_on(walk *w)
     far = hone_seq_length(w->s, OURS);
     if (st == HONE_OK) st = call_again(w, OURS, far, far + STEP, (w->info.n_layer + 1) / 2);
     if (st == HONE_OK) st = interleaved(w, far + STEP, hone_seq_length(w->s, ANEW));
-    return st == HONE_OK ? beside_a_chunk(w, hone_seq_length(w->s, OURS)) : st;
+    if (st == HONE_OK) st = beside_a_chunk(w, hone_seq_length(w->s, OURS));
+    return st == HONE_OK ? from_kept(w) : st;
 }
 
 /* ---- sessions -------------------------------------------------------------------------------------- */

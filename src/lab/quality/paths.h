@@ -1,6 +1,7 @@
 /* paths: one model, one long prompt, many ways to compute it: in one call, in chunks of the engine's
- * and of 37, token by token, alone and with neighbours, after steps back and forks, on one thread,
- * on some and on all, from packed weights and from plain ones, on each level of kernels. Promise:
+ * and of 37, token by token, alone and with neighbours, after steps back and forks, from kept
+ * prefixes, on one thread, on some and on all, from packed weights and from plain ones, on each level
+ * of kernels. Promise:
  * the same bits. Whatever way a measurement goes, one of these goes it too, so that a build that is
  * wrong in one of them is found here, by name. The quality hash q2 is that of the eight prompts
  * (quality.h) and of this prompt. Knows hone.h; sessions are opened by the caller. */
