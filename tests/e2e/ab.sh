@@ -31,6 +31,8 @@ run "$HONE" lab ab --cmd "sh $T/wild.sh 100 $T/n" "sh $T/wild.sh 101 $T/n" --met
 says "four looks" 'looks 4 of 4' "$T/out"
 says "the noise is named" 'tells it from itself only within' "$T/out"
 says "and the difference in words" '^ +B needs from [0-9.]+ % less to [0-9.]+ % more' "$T/out"
+run "$HONE" lab ab --cmd "sh $T/wild.sh 1000000 $T/n" "sh $T/wild.sh 100 $T/n" --metric 'number:([0-9]+)' $few --seed 5 --no-store
+says "sides that differ by far: each with its own digits" '^number +1000000000 +1[0-9]{5} ' "$T/out"
 run "$HONE" lab ab --cmd "sleep 0.02" "true" $few --no-store
 case $rc in 0 | 11) ok "wall time with CPU time beside it" ;; *) not_ok "wall time with CPU time beside it: exit $rc" "$T/err" ;; esac
 says "a sleep of 20 ms takes as long as that, or longer" '^wall_ms +([2-9][0-9]|[0-9]{3,})[.0-9]* ' "$T/out"

@@ -195,21 +195,16 @@ static void print_side(const compare *c, int i)
 
 static void print_line(const hn_ab_line *l)
 {
-    char ci[48] = "n/a", noise[24] = "n/a", words[200], a[32], b[32], ratio[32];
+    char noise[24] = "n/a", words[200];
     const hn_ab_result *r = &l->r;
-    double half = 0.5 * (r->ci[1] - r->ci[0]);
-    int d = hn_decimals(r->ratio, half);
-    if (isfinite(r->ci[0])) snprintf(ci, sizeof ci, "[%.*f, %.*f]", d, r->ci[0], d, r->ci[1]);
+    hn_ab_digits t = hn_ab_digits_of(l);
     if (isfinite(l->aa_half_width)) snprintf(noise, sizeof noise, "%.2g %%", 100 * l->aa_half_width);
-    hn_digits(a, sizeof a, l->a, half * l->a);
-    hn_digits(b, sizeof b, l->b, half * l->b);
-    hn_digits(ratio, sizeof ratio, r->ratio, half);
     const hn_bench_entry *e = l->target->id ? hn_bench_find(l->target->id) : NULL;
     const char *id = l->target->id && !(e && e->plain) && strncmp(l->metric, l->target->id, strlen(l->target->id)) != 0
                          ? l->target->id
                          : "";
     hn_out_printf("%s%s%-16s %12s %12s %-6s %8s  %-17s %5.2g %% %8s %7zu %6zu   %s%s%s%s\n", id, id[0] ? "\n" : "",
-                  l->metric, a, b, l->unit, ratio, ci, 100 * r->margin, noise, r->n, l->voided,
+                  l->metric, t.a, t.b, l->unit, t.ratio, t.ci, 100 * r->margin, noise, r->n, l->voided,
                   hn_ab_verdict_name(r->verdict), hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r),
                   hn_ab_note(r)[0] ? ")" : "");
     if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-16s %s\n", "", words);

@@ -429,15 +429,12 @@ static void print_lines(const gate *g)
                   "rounds", "verdict");
     for (size_t i = 0; i < g->ab.n; i++) {
         const hn_ab_line *l = &g->ab.line[i];
-        char ci[40] = "n/a", a[32], b[32], words[200];
-        double half = 0.5 * (l->r.ci[1] - l->r.ci[0]);
-        if (isfinite(l->r.ci[0])) snprintf(ci, sizeof ci, "[%.3f, %.3f]", l->r.ci[0], l->r.ci[1]);
-        hn_digits(a, sizeof a, l->a, half * l->a);
-        hn_digits(b, sizeof b, l->b, half * l->b);
+        char words[200];
+        hn_ab_digits t = hn_ab_digits_of(l);
         const hn_bench_entry *e = hn_bench_find(l->target->id);
         if (!(e && e->plain) && strcmp(l->target->id, l->metric) != 0) hn_out_printf("%s\n", l->target->id);
-        hn_out_printf("%-20s %12s %12s %-7s %7.3f  %-16s %5.1f %% %7zu   %s %s\n", l->metric, a, b, l->unit, l->r.ratio,
-                      ci, 100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
+        hn_out_printf("%-20s %12s %12s %-7s %7s  %-16s %5.1f %% %7zu   %s %s\n", l->metric, t.a, t.b, l->unit, t.ratio,
+                      t.ci, 100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
         if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-20s %s\n", "", words);
     }
 }

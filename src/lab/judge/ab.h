@@ -76,6 +76,11 @@ typedef struct hn_ab_report {
  * HONE_E_NUMERIC: a side's result is not valid; HONE_E_ARG: no such metric. */
 hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err);
 void hn_ab_report_free(hn_ab_report *r);
+/* A line's numbers with the digits that its interval supports, each side with its own; "n/a": there is none. */
+typedef struct hn_ab_digits {
+    char a[32], b[32], ratio[32], ci[72]; /* ci: "[0.93, 0.96]" */
+} hn_ab_digits;
+hn_ab_digits hn_ab_digits_of(const hn_ab_line *l);
 /* "B takes 7.7 % longer (5.4 to 8.5)": the interval at the level of the verdict, as B's time, or memory, against A's;
  * "" without one. Returns dst. */
 const char *hn_ab_say(char *dst, size_t cap, const hn_ab_line *l);

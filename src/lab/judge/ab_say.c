@@ -39,6 +39,21 @@ const char *hn_ab_say(char *dst, size_t cap, const hn_ab_line *l)
     return dst;
 }
 
+hn_ab_digits hn_ab_digits_of(const hn_ab_line *l)
+{
+    hn_ab_digits t = { .ci = "n/a" };
+    const hn_ab_result *r = &l->r;
+    double half = 0.5 * (r->ci[1] - r->ci[0]), share = half / r->ratio; /* the ratio may be far from 1 */
+    char lo[32], hi[32];
+    hn_digits(t.a, sizeof t.a, l->a, share * l->a);
+    hn_digits(t.b, sizeof t.b, l->b, share * l->b);
+    hn_digits(t.ratio, sizeof t.ratio, r->ratio, half);
+    if (isfinite(r->ci[0]))
+        snprintf(t.ci, sizeof t.ci, "[%s, %s]", hn_digits(lo, sizeof lo, r->ci[0], half),
+                 hn_digits(hi, sizeof hi, r->ci[1], half));
+    return t;
+}
+
 /* About so long: coarse, since rounds cost now more, now less. */
 static const char *about(char dst[32], double s)
 {
