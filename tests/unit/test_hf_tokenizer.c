@@ -460,6 +460,27 @@ static void test_ranks(void **state)
     has_tokens(g, "<unk>/3 <s>/3 <SPECIAL_2>/3 a/1 b/1");
     has_number(g, "tokenizer.ggml.bos_token_id", 1);
     hn_gguf_close(g);
+#define TEKKEN(version, n, n_special, list)                                      \
+    "{\"config\":{\"pattern\":\"" CAT1 "\"," version "\"default_vocab_size\":" n \
+    ",\"default_num_special_tokens\":" n_special "},\"vocab\":[{\"rank\":0,\"token_bytes\":\"YQ==\"}]" list "}"
+    file("tekken.json", TEKKEN("\"version\":\"v7\",", "22", "21", ""));
+    g = made(0, NULL);
+    has_tokens(g, "<unk>/3 <s>/3 </s>/3 [INST]/3 [/INST]/3 [AVAILABLE_TOOLS]/3 [/AVAILABLE_TOOLS]/3 [TOOL_RESULTS]/3 "
+                  "[/TOOL_RESULTS]/3 [TOOL_CALLS]/3 [IMG]/3 <pad>/3 [IMG_BREAK]/3 [IMG_END]/3 [PREFIX]/3 [MIDDLE]/3 "
+                  "[SUFFIX]/3 [SYSTEM_PROMPT]/3 [/SYSTEM_PROMPT]/3 [TOOL_CONTENT]/3 <SPECIAL_20>/3 a/1");
+    has_number(g, "tokenizer.ggml.bos_token_id", 1);
+    has_number(g, "tokenizer.ggml.eos_token_id", 2);
+    hn_gguf_close(g);
+    file("tekken.json", TEKKEN("\"version\":\"v3\",", "22", "21", ",\"special_tokens\":null"));
+    hn_gguf_close(made(0, NULL));
+    file("tekken.json", TEKKEN("\"version\":\"v11\",", "22", "21", ""));
+    refused(HONE_E_FORMAT, NULL, 0, "version \"v11\" without special_tokens");
+    file("tekken.json", TEKKEN("", "22", "21", ""));
+    refused(HONE_E_FORMAT, NULL, 0, "version \"\" without special_tokens");
+    file("tekken.json", TEKKEN("\"version\":\"v7\",", "20", "19", ""));
+    refused(HONE_E_FORMAT, NULL, 0, "19 special tokens and no list");
+    file("tekken.json", TEKKEN("\"version\":\"v7\",", "22", "21", ",\"special_tokens\":{}"));
+    refused(HONE_E_FORMAT, NULL, 0, "special_tokens is an object");
 }
 
 static void test_refused(void **state)
