@@ -25,6 +25,7 @@ typedef struct merge {
     hone_model *m;
     hn_lora **lora; /* [n_adapters] */
     hn_type *type;  /* [tensors] in the new file */
+    hn_typed *list; /* [tensors] what p->type makes of each */
     bool *changed;  /* [tensors] */
     const hn_kernels *k;
     hn_gguf_writer *w;
@@ -166,34 +167,32 @@ static hone_status open_all(merge *g)
 static hone_status choose_types(merge *g, hn_typing *y, bool *new_file_type)
 {
     const hn_gguf *f = g->m->file;
-    const hn_hparams *hp = &g->m->hp;
+    const hn_mix_model mix = hn_typing_model(g->m);
     uint64_t n = hn_gguf_n_tensors(f), bytes[2] = { 0 };
     const char *type = g->p->type && strcasecmp(g->p->type, "keep") ? g->p->type : NULL;
-    hn_mix_model mix = { .arch = g->m->arch->name,
-                         .n_layer = hp->n_layer,
-                         .n_head = hp->n_head,
-                         .n_head_kv = hp->n_head_kv,
-                         .tied = g->m->output.data == g->m->token_embd.data };
     hone_status st;
-    TRY(hn_typing_begin(y, type, "; expected keep, F32, F16, Q8_0, Q4_K_M …", &mix, g->err));
+    TRY(hn_typing_begin(y, type, "; expected keep, F32, F16, Q8_0, Q4_K_M …", g->err));
+    hn_typed *list = g->list = calloc(n + 1, sizeof *list);
     g->type = malloc((n + 1) * sizeof *g->type);
     g->changed = calloc(n + 1, sizeof *g->changed);
-    if (!g->type || !g->changed)
+    if (!list || !g->type || !g->changed)
         return HN_FAIL(g->err, HONE_E_NOMEM, "%s: %llu tensors", g->p->base, (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(f, i);
-        char name[HN_GGUF_MAX_NAME + 1];
-        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        list[i] = (hn_typed){ t->name, t->ne, t->n_dim, t->type };
+    }
+    TRY(hn_typing_of(y, &mix, list, n, g->err));
+    for (uint64_t i = 0; i < n; i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(f, i);
         for (int32_t a = 0; a < g->p->n_adapters; a++)
             for (int32_t q = 0; q < g->lora[a]->n_pair && scale_of(g, a) != 0; q++)
                 g->changed[i] |= is_tensor(&g->lora[a]->pair[q], t);
-        hn_type mixed = hn_typing_of(y, name, t->type, t->ne, t->n_dim);
-        g->type[i] = g->changed[i] ? mixed : t->type;
+        g->type[i] = g->changed[i] ? list[i].type : t->type;
         const hn_type_info *ti = hn_type_get(g->type[i]);
         if (g->changed[i] && type && !ti->quantize)
             return HN_FAIL(g->err, HONE_E_UNSUPPORTED,
-                           "%s: hone has no encoder for %s; expected a type such as keep, F16, Q8_0 or Q4_K_M", name,
-                           ti->name);
+                           "%s: hone has no encoder for %s; expected a type such as keep, F16, Q8_0 or Q4_K_M",
+                           HN_ESC(t->name.ptr, t->name.len), ti->name);
         if (g->changed[i] && (!ti->quantize || t->ne[0] % ti->block_elems))
             g->type[i] = HN_F16; /* the report says so */
         uint64_t size = 0;
@@ -266,6 +265,7 @@ hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_p
     free(g.lora);
     free(g.sums);
     free(g.type);
+    free(g.list);
     free(g.changed);
     hone_model_close(g.m);
     return st;
