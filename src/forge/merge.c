@@ -229,8 +229,7 @@ static hone_status write_tensors(merge *g)
 
 static hone_status write_all(merge *g)
 {
-    const char *except[4] = { NULL }, *chat = NULL;
-    size_t n_except = 0;
+    const char *except[] = { NULL, NULL }, *chat = NULL;
     bool new_file_type = false;
     hn_typing y;
     hone_status st;
@@ -239,12 +238,8 @@ static hone_status write_all(merge *g)
     TRY(hn_gguf_writer_new(&g->w, g->err));
     for (int32_t i = 0; i < g->p->n_adapters; i++) /* the last that has one: it was trained to be talked to so */
         if (scale_of(g, i) != 0 && *g->lora[i]->chat_template) chat = g->lora[i]->chat_template;
-    if (new_file_type) except[n_except++] = "general.file_type";
-    if (chat) {
-        except[n_except++] = "tokenizer.chat_template";
-        except[n_except++] = "tokenizer.chat_template.tool_use";
-    }
-    TRY(hn_gguf_put_all(g->w, g->m->file, except, g->err));
+    if (new_file_type) except[0] = "general.file_type";
+    TRY(hn_gguf_put_others(g->w, g->m->file, except, chat ? HN_TEMPLATE_KEYS : NULL, g->err));
     if (chat) TRY(hn_gguf_put_str(g->w, "tokenizer.chat_template", chat, strlen(chat), g->err));
     if (new_file_type) TRY(hn_gguf_put_u32(g->w, "general.file_type", y.file_type, g->err));
     return write_tensors(g);

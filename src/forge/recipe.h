@@ -86,6 +86,9 @@ hone_status hn_recipe_run(hn_recipe *r, const hn_recipe_sink *sink, void *to, ho
  * after a failure. */
 hone_status hn_recipe_write(hn_recipe *r, hn_gguf_writer *w, hone_error *err);
 
+/* Keys of a file's templates begin so: the usual one, others by name, their list. Who brings one replaces all. */
+#define HN_TEMPLATE_KEYS "tokenizer.chat_template"
+
 static inline bool hn_interrupted(const hone_progress *pr) { return pr && pr->abort_fn && pr->abort_fn(pr->arg); }
 
 #endif

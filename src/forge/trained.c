@@ -128,18 +128,14 @@ static uint32_t file_type_of(const tensor *t, uint64_t n)
 static hone_status put_trained(hn_gguf_writer *w, const tensor *t, uint64_t n, const hone_model *base,
                                const hn_trained *p, hone_error *err)
 {
-    const char *except[9] = { "general.file_type", "general.quantization_version", "hone.synth.shape",
+    const char *except[7] = { "general.file_type", "general.quantization_version", "hone.synth.shape",
                               "hone.synth.type", "hone.synth.seed" };
     size_t n_except = 5;
     if (p->name) except[n_except++] = "general.name";
-    if (p->chat_template) {
-        except[n_except++] = "tokenizer.chat_template";
-        except[n_except++] = "tokenizer.chat_template.tool_use";
-    }
     uint32_t file_type = 0;
     hone_status st;
     if (!p->type || !hn_mix_find(p->type, NULL, &file_type)) file_type = file_type_of(t, n);
-    TRY(hn_gguf_put_all(w, base->file, except, err));
+    TRY(hn_gguf_put_others(w, base->file, except, p->chat_template ? HN_TEMPLATE_KEYS : NULL, err));
     if (p->name) TRY(hn_gguf_put_str(w, "general.name", p->name, strlen(p->name), err));
     if (p->chat_template)
         TRY(hn_gguf_put_str(w, "tokenizer.chat_template", p->chat_template, strlen(p->chat_template), err));

@@ -617,13 +617,48 @@ static void test_no_form(void **state)
     }
 }
 
+/* Templates by their files' names: all of a folder, or none. */
+static void test_folder_of_templates(void **state)
+{
+    char sub[128], name[64], key[64];
+    hone_str text;
+    clear(folder);
+    file("tokenizer.json", BPE("", SPLIT(CAT1), WORDS, MERGES));
+    snprintf(sub, sizeof sub, "%s/additional_chat_templates", folder);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    file("additional_chat_templates/t.txt", "no template");
+    for (int i = 32; i > 0; i--) {
+        snprintf(name, sizeof name, "additional_chat_templates/t%02d.jinja", i);
+        snprintf(key, sizeof key, "of %02d", i);
+        file(name, key);
+    }
+    hn_gguf *g = made(0, NULL);
+    for (int i = 1; i <= 32; i++) {
+        snprintf(key, sizeof key, "tokenizer.chat_template.t%02d", i);
+        assert_int_equal(hn_gguf_get_str(g, key, &text, NULL, NULL), HONE_OK);
+        snprintf(name, sizeof name, "of %02d", i);
+        assert_true(text.len == 5 && !memcmp(text.ptr, name, 5));
+    }
+    hn_gguf_close(g);
+    file("additional_chat_templates/t33.jinja", "one more");
+    refused(HONE_E_FORMAT, NULL, 0, "additional_chat_templates: more than 32 chat templates");
+    clear(sub);
+    assert_int_equal(rmdir(sub), 0);
+    assert_int_equal(symlink("additional_chat_templates", sub), 0); /* no folder can be read by that name */
+    refused(HONE_E_IO, NULL, 0, "additional_chat_templates: the folder cannot be read");
+    assert_int_equal(unlink(sub), 0);
+    hn_gguf_close(made(0, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),         cmocka_unit_test(test_merges_file),   cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_sentencepiece), cmocka_unit_test(test_pieces),        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_template_ends), cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_gaps),          cmocka_unit_test(test_no_form),
+        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_merges_file),
+        cmocka_unit_test(test_characters), cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_pieces),     cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_template_ends),
+        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_no_form),    cmocka_unit_test(test_folder_of_templates),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

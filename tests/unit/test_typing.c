@@ -17,9 +17,9 @@ static char folder[64];
 
 static const char *in(const char *file)
 {
-    static char path[4][128];
+    static char path[5][128];
     static int i;
-    snprintf(path[i %= 4], sizeof path[0], "%s/%s", folder, file);
+    snprintf(path[i %= 5], sizeof path[0], "%s/%s", folder, file);
     return path[i++];
 }
 
@@ -196,6 +196,85 @@ static void test_trained(void **state)
     }
 }
 
+/* ---- templates ---------------------------------------------------------------------------------------------- */
+
+/* The same file with templates of conversations by several names. */
+static const char *talking(const char *from)
+{
+    static const hone_str names[] = { { "rag", 3 } };
+    const char *to = in("talking.gguf");
+    hone_error err;
+    hn_gguf *g;
+    hn_gguf_writer *w;
+    assert_int_equal(hn_gguf_open(&g, from, &err), HONE_OK);
+    assert_int_equal(hn_gguf_writer_new(&w, &err), HONE_OK);
+    assert_int_equal(hn_gguf_put_all(w, g, NULL, &err), HONE_OK);
+    assert_int_equal(hn_gguf_put_str(w, "tokenizer.chat_template", "old", 3, &err), HONE_OK);
+    assert_int_equal(hn_gguf_put_str(w, "tokenizer.chat_template.rag", "old rag", 7, &err), HONE_OK);
+    assert_int_equal(hn_gguf_put_str_array(w, "tokenizer.chat_templates", names, 1, &err), HONE_OK);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        assert_int_equal(hn_gguf_put_tensor(w, name, t->type, t->ne, t->n_dim, &err), HONE_OK);
+    }
+    assert_int_equal(hn_gguf_write_begin(w, to, &err), HONE_OK);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
+        assert_int_equal(hn_gguf_write_data(w, t->data, t->n_bytes, &err), HONE_OK);
+    }
+    assert_int_equal(hn_gguf_write_end(w, &err), HONE_OK);
+    hn_gguf_writer_free(w);
+    hn_gguf_close(g);
+    return to;
+}
+
+/* Keys of templates, and what the usual one is. */
+static void says(const char *path, const char *want, int n)
+{
+    hn_gguf *g;
+    hone_error err;
+    hone_str usual = { "", 0 };
+    int n_found = 0;
+    if (hn_gguf_open(&g, path, &err) != HONE_OK) fail_msg("%s", err.message);
+    for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
+        hone_kv kv;
+        hn_gguf_kv(g, i, &kv);
+        n_found += kv.key.len >= 23 && !memcmp(kv.key.ptr, "tokenizer.chat_template", 23);
+    }
+    assert_int_equal(hn_gguf_get_str(g, "tokenizer.chat_template", &usual, NULL, &err), HONE_OK);
+    assert_true(usual.len == strlen(want) && !memcmp(usual.ptr, want, usual.len));
+    assert_int_equal(n_found, n);
+    hn_gguf_close(g);
+}
+
+/* Who brings a template replaces them all. */
+static void test_templates(void **state)
+{
+    const char *first = llama(false), *base = talking(first), *adapter = in("a.gguf"), *out = in("out.gguf");
+    char name[] = "blk.1.attn_v.weight";
+    static float w[64 * 64];
+    float a[64] = { 1 }, b[64] = { 1 };
+    for (int own = 0; own < 2; own++) {
+        hone_error err = { 0 };
+        hone_model *m;
+        const char *template = own ? "new" : NULL;
+        hn_lora_pair pair = { .name = name, .n_in = 64, .n_out = 64, .rank = 1, .scale = 1, .a = a, .b = b };
+        const hn_lora_about about = { .arch = "llama", .alpha = 1, .type = HN_F32, .chat_template = template };
+        if (hn_lora_write_gguf(adapter, &pair, 1, &about, &err)) fail_msg("%s", err.message);
+        const hone_merge_params p = { .base = base, .adapters = (const char *const[]){ adapter }, .n_adapters = 1 };
+        if (hone_merge(&p, out, NULL, &err)) fail_msg("%s", err.message);
+        says(out, own ? "new" : "old", own ? 1 : 3);
+        if (hone_model_open(&m, base, NULL, &err)) fail_msg("%s", err.message);
+        const hn_trained_tensor t = { name, w, 64, 64 };
+        const hn_trained now = { .tensor = &t, .n_tensor = 1, .n_threads = 1, .chat_template = template };
+        if (hn_write_trained(out, m, &now, &err)) fail_msg("%s", err.message);
+        says(out, own ? "new" : "old", own ? 1 : 3);
+        hone_model_close(m);
+    }
+    unlink(first), unlink(base), unlink(adapter), unlink(out);
+}
+
 static int begin(void **state)
 {
     snprintf(folder, sizeof folder, "/tmp/hone-typing-XXXXXX");
@@ -205,8 +284,8 @@ static int end(void **state) { return rmdir(folder); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_names), cmocka_unit_test(test_layers),
-                                        cmocka_unit_test(test_order), cmocka_unit_test(test_merged),
-                                        cmocka_unit_test(test_trained) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_names),   cmocka_unit_test(test_layers),
+                                        cmocka_unit_test(test_order),   cmocka_unit_test(test_merged),
+                                        cmocka_unit_test(test_trained), cmocka_unit_test(test_templates) };
     return cmocka_run_group_tests(tests, begin, end);
 }
