@@ -128,34 +128,50 @@ too_large:
     return HN_FAIL(err, HONE_E_FORMAT, "%s: the sizes in its llama2.c header exceed any file", s->path);
 }
 
-static hone_status add(tensors *ts, const array *a, int64_t layer, uint64_t layer_bytes, hn_typing *y, hone_error *err)
+static void add(tensors *ts, const array *a, int64_t layer, uint64_t layer_bytes)
 {
-    tensor *t = &ts->t[ts->n];
+    tensor *t = &ts->t[ts->n++];
     *t = (tensor){ .n_dim = a->ne1 ? 2 : 1,
                    .ne = { a->ne0, a->ne1 ? a->ne1 : 1 },
                    .off = a->off + (layer < 0 ? 0 : (uint64_t)layer * layer_bytes) };
     if (layer < 0) snprintf(t->name, sizeof t->name, "%s", a->name);
     else snprintf(t->name, sizeof t->name, "blk.%d.%s", (int)layer, a->name);
-    t->type = t->n_dim == 1 ? HN_F32 : hn_typing_of(y, t->name, HN_F32, t->ne, t->n_dim);
-    ts->n++;
-    return hn_typing_check(y, t->name, t->type, t->ne[0], err);
 }
 
 /* Output order: outside layers by name, then layers ascending, by name within each. */
-static hone_status list_tensors(tensors *ts, const array *a, const config *c, hn_typing *y, hone_error *err)
+static hone_status list_tensors(tensors *ts, const array *a, const config *c, hone_error *err)
 {
     static const int global[] = { 11, 10, 0 }, in_layer[] = { 3, 1, 5, 2, 4, 8, 7, 6, 9 };
-    hone_status st;
     ts->t = calloc(3 + 9 * c->n_layer, sizeof *ts->t);
     if (!ts->t) return HN_FAIL(err, HONE_E_NOMEM, "list of tensors");
     for (int i = 0; i < 3; i++)
-        if (a[global[i]].name && (st = add(ts, &a[global[i]], -1, 0, y, err)) != HONE_OK) return st;
+        if (a[global[i]].name) add(ts, &a[global[i]], -1, 0);
     for (uint64_t il = 0; il < c->n_layer; il++)
         for (int i = 0; i < 9; i++) {
             const array *x = &a[in_layer[i]];
-            if ((st = add(ts, x, (int64_t)il, 4 * x->ne0 * (x->ne1 ? x->ne1 : 1), y, err)) != HONE_OK) return st;
+            add(ts, x, (int64_t)il, 4 * x->ne0 * (x->ne1 ? x->ne1 : 1));
         }
     return HONE_OK;
+}
+
+static hone_status choose_types(tensors *ts, const config *c, hn_typing *y, hone_error *err)
+{
+    const hn_mix_model mix = { .arch = "llama",
+                               .n_layer = (int32_t)c->n_layer,
+                               .n_head = (int32_t)c->n_head,
+                               .n_head_kv = (int32_t)c->n_head_kv };
+    hn_typed *list = calloc(ts->n + 1, sizeof *list);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "list of tensors");
+    for (size_t i = 0; i < ts->n; i++)
+        list[i] = (hn_typed){ { ts->t[i].name, strlen(ts->t[i].name) }, ts->t[i].ne, ts->t[i].n_dim, HN_F32 };
+    hone_status st = hn_typing_of(y, &mix, list, ts->n, err);
+    for (size_t i = 0; i < ts->n && st == HONE_OK; i++) {
+        tensor *t = &ts->t[i];
+        t->type = t->n_dim == 1 ? HN_F32 : list[i].type;
+        st = hn_typing_check(y, t->name, t->type, t->ne[0], err);
+    }
+    free(list);
+    return st;
 }
 
 /* ---- tokenizer file -------------------------------------------------------------------------- */
@@ -357,14 +373,9 @@ hone_status hn_convert_llama2c(const hn_convert *a, const hn_source *s, hone_err
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected a llama2.c checkpoint, whose header alone has %d",
                        s->path, (unsigned long long)s->size, HEADER_BYTES);
     if ((st = read_header(&c, s, h, err)) != HONE_OK || (st = lay_out(arrays, &c, s, err)) != HONE_OK) return st;
-    const hn_mix_model mix = { .arch = "llama",
-                               .n_layer = (int32_t)c.n_layer,
-                               .n_head = (int32_t)c.n_head,
-                               .n_head_kv = (int32_t)c.n_head_kv,
-                               .tied = c.tied };
-    if ((st = hn_typing_begin(&y, a->type ? a->type : "F32", "", &mix, err)) != HONE_OK) return st;
-    if ((st = list_tensors(&ts, arrays, &c, &y, err)) == HONE_OK && (st = hn_gguf_writer_new(&w, err)) == HONE_OK &&
-        (st = put_meta(w, &c, y.file_type, s->path, err)) == HONE_OK &&
+    if ((st = hn_typing_begin(&y, a->type ? a->type : "F32", "", err)) != HONE_OK) return st;
+    if ((st = list_tensors(&ts, arrays, &c, err)) == HONE_OK && (st = choose_types(&ts, &c, &y, err)) == HONE_OK &&
+        (st = hn_gguf_writer_new(&w, err)) == HONE_OK && (st = put_meta(w, &c, y.file_type, s->path, err)) == HONE_OK &&
         (!a->tokenizer || (st = put_tokenizer(w, a->tokenizer, c.n_vocab, s->path, err)) == HONE_OK))
         st = write_tensors(w, a, s, &ts, err);
     hn_gguf_writer_free(w);

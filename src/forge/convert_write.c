@@ -91,14 +91,15 @@ static hone_status lossless(hn_type *out, const hn_plan_tensor *t, const hn_ckpt
     return HONE_OK;
 }
 
-static hone_status choose(hn_plan_tensor *t, const hn_ckpt *c, hn_typing *y, uint16_t *buf, const hone_progress *pr,
-                          hone_error *err)
+/* mixed: what the name makes of it */
+static hone_status choose(hn_plan_tensor *t, const hn_ckpt *c, const hn_typing *y, hn_type mixed, uint16_t *buf,
+                          const hone_progress *pr, hone_error *err)
 {
     const hn_ckpt_tensor *s = t->src[0];
     hone_status st;
     t->type = HN_F32;
     if (t->always_f32) return HONE_OK;
-    if (y->name) t->type = hn_typing_of(y, t->name, s->type, t->ne, t->n_dim);
+    if (y->name) t->type = mixed;
     if (!y->name || (t->type == HN_F32 && y->base != HN_F32))
         TRY(lossless(&t->type, t, c, buf, pr, err)); /* small matrices that mixtures leave alone */
     const hn_type_info *ti = hn_type_get(t->type);
@@ -119,15 +120,20 @@ hone_status hn_plan_types(hn_plan *p, const hn_ckpt *c, const char *type, const 
     uint64_t count[HN_TYPE_COUNT] = { 0 };
     hone_status st;
     if (p->n) qsort(p->t, p->n, sizeof *p->t, by_place);
-    TRY(hn_typing_begin(&y, type, "", mix, err));
+    TRY(hn_typing_begin(&y, type, "", err));
     p->exact = !type;
+    hn_typed *list = calloc(p->n + 1, sizeof *list);
     uint16_t *buf = malloc(4 * PIECE);
-    if (!buf) return HN_FAIL(err, HONE_E_NOMEM, "buffer of %d bytes", 4 * PIECE);
+    st = list && buf ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "buffer of %d bytes", 4 * PIECE);
+    for (size_t i = 0; i < p->n && st == HONE_OK; i++)
+        list[i] = (hn_typed){ { p->t[i].name, strlen(p->t[i].name) }, p->t[i].ne, p->t[i].n_dim, HN_F32 };
+    if (st == HONE_OK) st = hn_typing_of(&y, mix, list, p->n, err);
     for (size_t i = 0; i < p->n && st == HONE_OK; i++) {
         hn_plan_tensor *t = &p->t[i];
-        st = choose(t, c, &y, buf, pr, err);
+        st = choose(t, c, &y, list[i].type, buf, pr, err);
         if (st == HONE_OK && !t->always_f32) count[t->type] += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
     }
+    free(list);
     free(buf);
     p->file_type = type ? y.file_type : hn_file_type_of(count);
     return st;

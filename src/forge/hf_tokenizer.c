@@ -379,26 +379,40 @@ static hone_status keep_value(templates *t, hn_hf_words *w, const json_t *v, hon
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
+/* Names of the templates in a folder, sorted; one that is absent has none. */
+static hone_status list_folder(char *names[MAX_TEMPLATES], size_t *n, const char *path, hn_hf_words *w, hone_error *err)
+{
+    DIR *d = opendir(path);
+    int unread = d || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
+    hone_status st = HONE_OK;
+    *n = 0;
+    for (struct dirent *e; d && st == HONE_OK && (errno = 0, e = readdir(d));) {
+        size_t len = strlen(e->d_name);
+        if (len <= 6 || strcmp(e->d_name + len - 6, ".jinja")) continue;
+        if (*n == MAX_TEMPLATES)
+            st = HN_FAIL(err, HONE_E_FORMAT, "%s: more than %d chat templates", path, MAX_TEMPLATES);
+        else if (!(names[*n] = hn_arena_strndup(w->arena, e->d_name, len)))
+            st = HN_FAIL(err, HONE_E_NOMEM, "%s: chat templates", path);
+        else ++*n;
+    }
+    if (d) {
+        unread = st == HONE_OK ? errno : 0; /* the end of a folder leaves it 0 */
+        closedir(d);
+    }
+    if (unread) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", path, strerror(unread));
+    if (*n) qsort(names, *n, sizeof *names, by_text);
+    return st;
+}
+
 static hone_status keep_folder(templates *t, hn_hf_words *w, hone_error *err)
 {
     static const char sub[] = "additional_chat_templates";
     char *names[MAX_TEMPLATES], path[4352];
-    size_t n = 0;
-    hone_status st = HONE_OK;
+    size_t n, len;
     snprintf(path, sizeof path, "%s/%s", w->t->folder, sub);
-    DIR *d = opendir(path);
-    if (!d) return HONE_OK;
-    for (struct dirent *e; (e = readdir(d)) && n < MAX_TEMPLATES;) {
-        size_t len = strlen(e->d_name);
-        if (len <= 6 || strcmp(e->d_name + len - 6, ".jinja")) continue;
-        if (!(names[n] = hn_arena_strndup(w->arena, e->d_name, len))) st = HN_FAIL(err, HONE_E_NOMEM, "%s", path);
-        else n++;
-    }
-    closedir(d);
-    qsort(names, n, sizeof *names, by_text);
+    hone_status st = list_folder(names, &n, path, w, err);
     for (size_t i = 0; i < n && st == HONE_OK; i++) {
         char *text;
-        size_t len;
         snprintf(path, sizeof path, "%s/%s", sub, names[i]);
         st = hn_hf_words_file(&text, &len, w, path, err);
         names[i][strlen(names[i]) - 6] = 0;

@@ -470,9 +470,58 @@ hone_status hn_hf_read_ranks(hn_hf_words *w, bool *found, hone_error *err)
 
 /* ---- tekken.json (mistralai/mistral-common:tokens/tokenizers/tekken.py) ---------------------- */
 
-static hone_status tekken_special(hn_hf_words *w, const json_t *list, uint64_t n_special, hone_error *err)
+/* What files without a list mean by the first ids: programs knew them until version 7 (DEPRECATED_SPECIAL_TOKENS). */
+static const char *const tekken_known[] = {
+    "<unk>",
+    "<s>",
+    "</s>",
+    "[INST]",
+    "[/INST]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+    "[TOOL_CALLS]",
+    "[IMG]",
+    "<pad>",
+    "[IMG_BREAK]",
+    "[IMG_END]",
+    "[PREFIX]",
+    "[MIDDLE]",
+    "[SUFFIX]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "[TOOL_CONTENT]",
+};
+
+static hone_status tekken_without(hn_hf_words *w, const char *version, uint64_t n_special, hone_error *err)
+{
+    const size_t n_known = sizeof tekken_known / sizeof *tekken_known;
+    char *end = NULL;
+    hone_status st;
+    long v = *version == 'v' ? strtol(version + 1, &end, 10) : 0;
+    if (v < 1 || v > 7 || *end)
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: version \"%s\" without special_tokens, which only files of up to v7 may lack: expected "
+                       "a list of them",
+                       w->path, HN_ESC(version, strlen(version)));
+    if (n_special < n_known)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu special tokens and no list, expected at least the %zu of v7",
+                       w->path, (unsigned long long)n_special, n_known);
+    for (uint64_t id = 0; id < n_known; id++) {
+        const hone_str text = { tekken_known[id], strlen(tekken_known[id]) };
+        TRY(hn_hf_words_add(w, id, text, true, err));
+    }
+    return HONE_OK;
+}
+
+static hone_status tekken_special(hn_hf_words *w, const json_t *list, const char *version, uint64_t n_special,
+                                  hone_error *err)
 {
     hone_status st;
+    if (!list || json_is_null(list)) TRY(tekken_without(w, version, n_special, err));
+    else if (!json_is_array(list))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: special_tokens is %s, expected a list", w->path, hn_json_kind(list));
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *o = json_array_get(list, i), *rank = json_object_get(o, "rank");
         const char *s = hn_json_text_of(o, "token_str");
@@ -528,7 +577,8 @@ static hone_status read_tekken(hn_hf_words *w, const json_t *o, hone_error *err)
     w->whole = true;
     w->add_bos = true;
     hn_hf_words_room(w, json_array_size(vocab) + (size_t)(n_special < 65536 ? n_special : 65536));
-    TRY(tekken_special(w, json_object_get(o, "special_tokens"), (uint64_t)n_special, err));
+    TRY(tekken_special(w, json_object_get(o, "special_tokens"), hn_json_text_of(config, "version"), (uint64_t)n_special,
+                       err));
     TRY(tekken_ranks(w, vocab, (uint64_t)(n - n_special), (uint64_t)n_special, err));
     w->bos = hn_hf_words_find(w, "<s>", 3);
     w->eos = hn_hf_words_find(w, "</s>", 4);

@@ -84,12 +84,14 @@ static hone_status lossless(const hn_hf *f, hn_hf_tensor *t, uint16_t *buf, hone
     return HONE_OK;
 }
 
-static hone_status choose(const hn_hf *f, hn_hf_tensor *t, hn_typing *y, uint16_t *buf, hone_error *err)
+/* mixed: what the name makes of it */
+static hone_status choose(const hn_hf *f, hn_hf_tensor *t, const hn_typing *y, hn_type mixed, uint16_t *buf,
+                          hone_error *err)
 {
     hone_status st;
     t->type = HN_F32;
     if (t->always_f32) return HONE_OK;
-    if (y->name) t->type = hn_typing_of(y, t->name, HN_F32, t->ne, t->n_dim);
+    if (y->name) t->type = mixed;
     if (!y->name || (t->type == HN_F32 && y->base != HN_F32)) TRY(lossless(f, t, buf, err));
     if (!hn_is_float(t->type) && blocks_of(f, t) != HN_TYPE_COUNT)
         t->type = blocks_of(f, t);                                                        /* rounded once is enough */
@@ -99,24 +101,23 @@ static hone_status choose(const hn_hf *f, hn_hf_tensor *t, hn_typing *y, uint16_
 
 hone_status hn_hf_types(hn_hf *f, hone_error *err)
 {
-    const hn_hparams *hp = &f->m->hp;
-    const hn_mix_model mix = { .arch = f->of->arch,
-                               .n_layer = hp->n_layer,
-                               .n_head = hp->n_head,
-                               .n_head_kv = hp->n_head_kv,
-                               .n_expert = hp->moe.n_expert,
-                               .tied = f->tied };
+    const hn_mix_model mix = hn_typing_model(f->m);
     uint64_t count[HN_TYPE_COUNT] = { 0 };
     hn_typing y;
     hone_status st;
-    TRY(hn_typing_begin(&y, f->a->type, "", &mix, err));
+    TRY(hn_typing_begin(&y, f->a->type, "", err));
+    hn_typed *list = calloc(f->n + 1, sizeof *list);
     uint16_t *buf = malloc(LOOKED_AT);
-    if (!buf) return HN_FAIL(err, HONE_E_NOMEM, "buffer of %d bytes", LOOKED_AT);
+    st = list && buf ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "buffer of %d bytes", LOOKED_AT);
+    for (size_t i = 0; i < f->n && st == HONE_OK; i++)
+        list[i] = (hn_typed){ { f->t[i].name, strlen(f->t[i].name) }, f->t[i].ne, f->t[i].n_dim, HN_F32 };
+    if (st == HONE_OK) st = hn_typing_of(&y, &mix, list, f->n, err);
     for (size_t i = 0; i < f->n && st == HONE_OK; i++) {
         hn_hf_tensor *t = &f->t[i];
-        st = choose(f, t, &y, buf, err);
+        st = choose(f, t, &y, list[i].type, buf, err);
         if (st == HONE_OK && !t->always_f32) count[t->type] += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
     }
+    free(list);
     free(buf);
     f->file_type = f->a->type ? y.file_type : hn_file_type_of(count);
     return st;

@@ -1,8 +1,10 @@
 /* lora_peft_write: an adapter as a PEFT folder. Each file appears whole (base/file.h), the tensors first, then the
- * template of the conversations it was trained on, if any, the config last: a folder that has a config is whole. */
+ * template of the conversations it was trained on, if any, the config last: a folder that has a config is whole. So the
+ * config of an adapter that was there before goes before its tensors do: they are nothing without their scale. */
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "base/os.h"
+#include "base/source.h"
 #include "forge/lora_halves.h"
 #include "model/lora_modules.h"
 #include "model/lora_peft.h"
@@ -186,7 +188,30 @@ static hone_status put_piece(void *to, const hn_recipe_piece *p, hone_error *err
     return hn_file_put(((tensors_file *)to)->f, p->data, p->n_bytes, err);
 }
 
-static hone_status end_tensors(void *to, hone_error *err) { return hn_file_end(((tensors_file *)to)->f, err); }
+/* The config that was there, which says how the tensors that were there are scaled; back where they stay. */
+static hone_status end_tensors(void *to, hone_error *err)
+{
+    enum { MAX_CONFIG = 1 << 24 };
+    tensors_file *t = to;
+    char *path, *old = NULL;
+    size_t n = 0;
+    hone_status st = HONE_OK;
+    if (asprintf(&path, "%s/adapter_config.json", t->folder) < 0)
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: path", t->folder);
+    if (access(path, F_OK) == 0) st = hn_source_text(&old, &n, path, MAX_CONFIG, err);
+    if (st == HONE_OK && unlink(path) != 0 && errno != ENOENT)
+        st = HN_FAIL(err, HONE_E_IO, "%s: the configuration of another adapter cannot be removed: %s",
+                     HN_ESC(path, strlen(path)), strerror(errno));
+    if (st == HONE_OK) {
+        hone_error other;
+        hn_file_sync_folder(path);
+        st = hn_file_end(t->f, err);
+        if (st != HONE_OK && old) hn_file_replace(path, old, n, &other);
+    }
+    free(old);
+    free(path);
+    return st;
+}
 
 static hone_status write_tensors(const char *folder, const hn_lora_pair *pair, int32_t n_pair, hn_type type,
                                  hone_error *err)

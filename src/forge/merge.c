@@ -25,6 +25,7 @@ typedef struct merge {
     hone_model *m;
     hn_lora **lora; /* [n_adapters] */
     hn_type *type;  /* [tensors] in the new file */
+    hn_typed *list; /* [tensors] what p->type makes of each */
     bool *changed;  /* [tensors] */
     const hn_kernels *k;
     hn_gguf_writer *w;
@@ -166,34 +167,32 @@ static hone_status open_all(merge *g)
 static hone_status choose_types(merge *g, hn_typing *y, bool *new_file_type)
 {
     const hn_gguf *f = g->m->file;
-    const hn_hparams *hp = &g->m->hp;
+    const hn_mix_model mix = hn_typing_model(g->m);
     uint64_t n = hn_gguf_n_tensors(f), bytes[2] = { 0 };
     const char *type = g->p->type && strcasecmp(g->p->type, "keep") ? g->p->type : NULL;
-    hn_mix_model mix = { .arch = g->m->arch->name,
-                         .n_layer = hp->n_layer,
-                         .n_head = hp->n_head,
-                         .n_head_kv = hp->n_head_kv,
-                         .tied = g->m->output.data == g->m->token_embd.data };
     hone_status st;
-    TRY(hn_typing_begin(y, type, "; expected keep, F32, F16, Q8_0, Q4_K_M …", &mix, g->err));
+    TRY(hn_typing_begin(y, type, "; expected keep, F32, F16, Q8_0, Q4_K_M …", g->err));
+    hn_typed *list = g->list = calloc(n + 1, sizeof *list);
     g->type = malloc((n + 1) * sizeof *g->type);
     g->changed = calloc(n + 1, sizeof *g->changed);
-    if (!g->type || !g->changed)
+    if (!list || !g->type || !g->changed)
         return HN_FAIL(g->err, HONE_E_NOMEM, "%s: %llu tensors", g->p->base, (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(f, i);
-        char name[HN_GGUF_MAX_NAME + 1];
-        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        list[i] = (hn_typed){ t->name, t->ne, t->n_dim, t->type };
+    }
+    TRY(hn_typing_of(y, &mix, list, n, g->err));
+    for (uint64_t i = 0; i < n; i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(f, i);
         for (int32_t a = 0; a < g->p->n_adapters; a++)
             for (int32_t q = 0; q < g->lora[a]->n_pair && scale_of(g, a) != 0; q++)
                 g->changed[i] |= is_tensor(&g->lora[a]->pair[q], t);
-        hn_type mixed = hn_typing_of(y, name, t->type, t->ne, t->n_dim);
-        g->type[i] = g->changed[i] ? mixed : t->type;
+        g->type[i] = g->changed[i] ? list[i].type : t->type;
         const hn_type_info *ti = hn_type_get(g->type[i]);
         if (g->changed[i] && type && !ti->quantize)
             return HN_FAIL(g->err, HONE_E_UNSUPPORTED,
-                           "%s: hone has no encoder for %s; expected a type such as keep, F16, Q8_0 or Q4_K_M", name,
-                           ti->name);
+                           "%s: hone has no encoder for %s; expected a type such as keep, F16, Q8_0 or Q4_K_M",
+                           HN_ESC(t->name.ptr, t->name.len), ti->name);
         if (g->changed[i] && (!ti->quantize || t->ne[0] % ti->block_elems))
             g->type[i] = HN_F16; /* the report says so */
         uint64_t size = 0;
@@ -230,8 +229,7 @@ static hone_status write_tensors(merge *g)
 
 static hone_status write_all(merge *g)
 {
-    const char *except[4] = { NULL }, *chat = NULL;
-    size_t n_except = 0;
+    const char *except[] = { NULL, NULL }, *chat = NULL;
     bool new_file_type = false;
     hn_typing y;
     hone_status st;
@@ -240,12 +238,8 @@ static hone_status write_all(merge *g)
     TRY(hn_gguf_writer_new(&g->w, g->err));
     for (int32_t i = 0; i < g->p->n_adapters; i++) /* the last that has one: it was trained to be talked to so */
         if (scale_of(g, i) != 0 && *g->lora[i]->chat_template) chat = g->lora[i]->chat_template;
-    if (new_file_type) except[n_except++] = "general.file_type";
-    if (chat) {
-        except[n_except++] = "tokenizer.chat_template";
-        except[n_except++] = "tokenizer.chat_template.tool_use";
-    }
-    TRY(hn_gguf_put_all(g->w, g->m->file, except, g->err));
+    if (new_file_type) except[0] = "general.file_type";
+    TRY(hn_gguf_put_others(g->w, g->m->file, except, chat ? HN_TEMPLATE_KEYS : NULL, g->err));
     if (chat) TRY(hn_gguf_put_str(g->w, "tokenizer.chat_template", chat, strlen(chat), g->err));
     if (new_file_type) TRY(hn_gguf_put_u32(g->w, "general.file_type", y.file_type, g->err));
     return write_tensors(g);
@@ -266,6 +260,7 @@ hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_p
     free(g.lora);
     free(g.sums);
     free(g.type);
+    free(g.list);
     free(g.changed);
     hone_model_close(g.m);
     return st;

@@ -6,46 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ---- types ------------------------------------------------------------------------------------- */
-
-hone_status hn_typing_begin(hn_typing *y, const char *name, const char *expected, const hn_mix_model *mix,
-                            hone_error *err)
-{
-    *y = (hn_typing){ .name = name, .mix = *mix };
-    if (name && !hn_mix_find(name, &y->base, &y->file_type))
-        return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"%s", HN_ESC(name, strlen(name)), expected);
-    y->whole = name && hn_is_float(y->base);
-    return HONE_OK;
-}
-
-hn_type hn_typing_of(hn_typing *y, const char *name, hn_type own, const uint64_t *ne, int n_dim)
-{
-    if (!y->name) return own;
-    return y->whole ? y->base : hn_mix_type(y->name, &y->mix, &y->state, name, ne, n_dim);
-}
-
-hone_status hn_typing_check(const hn_typing *y, const char *name, hn_type type, uint64_t ne0, hone_error *err)
-{
-    const hn_type_info *ti = hn_type_get(type);
-    if (!ti || ne0 % ti->block_elems)
-        return HN_FAIL(err, HONE_E_ARG, "%s: rows of %llu elements do not fit type %s", name, (unsigned long long)ne0,
-                       ti ? ti->name : y->name);
-    if (!ti->quantize)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                       "%s: hone has no encoder for %s, which %s asks for; expected a type such as F16, Q8_0 or Q4_K_M",
-                       name, ti->name, y->name);
-    return HONE_OK;
-}
-
-uint32_t hn_file_type_of(const uint64_t count[HN_TYPE_COUNT])
-{
-    int most = HN_F32;
-    uint32_t out = 0;
-    for (int i = 0; i < HN_TYPE_COUNT; i++)
-        if (count[i] > count[most]) most = i;
-    return hn_mix_find(hn_type_get((uint32_t)most)->name, NULL, &out) ? out : 0;
-}
-
 /* ---- pieces ------------------------------------------------------------------------------------- */
 
 enum {

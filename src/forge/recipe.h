@@ -1,36 +1,12 @@
 /* recipe: a file of tensors from a list that says of each where its numbers come from. One loop makes the pieces in
  * parallel, encodes and checks them, and writes them in order; which thread does what changes nothing. Owns the loop,
- * its progress, its end when asked to stop, and what a name of a type means for each matrix; refuses to know what the
- * tensors are for. */
+ * its progress and its end when asked to stop; refuses to know what the tensors are for, and why they have their types
+ * (typing.h). */
 #ifndef HN_RECIPE_H
 #define HN_RECIPE_H
 
+#include "forge/typing.h"
 #include "gguf/gguf.h"
-#include "quant/quant.h"
-
-/* ---- types ------------------------------------------------------------------------------------- */
-
-/* What a name such as "F16" or "Q4_K_M" makes of each matrix. */
-typedef struct hn_typing {
-    const char *name; /* NULL: each keeps what it has */
-    hn_type base;
-    uint32_t file_type;
-    bool whole; /* one float type for all: nothing is mixed */
-    hn_mix_model mix;
-    hn_mix_state state;
-} hn_typing;
-
-/* HONE_E_ARG: an unknown name; `expected` ends the message. mix is copied. */
-hone_status hn_typing_begin(hn_typing *y, const char *name, const char *expected, const hn_mix_model *mix,
-                            hone_error *err);
-/* Type of a matrix that has the type `own` now. In the order of hn_mix_type: outside layers, then layer by layer. */
-hn_type hn_typing_of(hn_typing *y, const char *name, hn_type own, const uint64_t *ne, int n_dim);
-/* Can hone write rows of ne0 elements in this type? HONE_E_ARG: they do not fit. HONE_E_UNSUPPORTED: no encoder. */
-hone_status hn_typing_check(const hn_typing *y, const char *name, hn_type type, uint64_t ne0, hone_error *err);
-/* general.file_type of a file in which count[t] elements are of type t: that of most of them, 0 if it has none. */
-uint32_t hn_file_type_of(const uint64_t count[HN_TYPE_COUNT]);
-/* Types that hold single numbers, and are written as they are. */
-static inline bool hn_is_float(hn_type t) { return t == HN_F32 || t == HN_F16 || t == HN_BF16; }
 
 /* ---- sources ------------------------------------------------------------------------------------ */
 
@@ -109,6 +85,9 @@ hone_status hn_recipe_run(hn_recipe *r, const hn_recipe_sink *sink, void *to, ho
 /* The same into a GGUF file: announces the tensors to w, which has the metadata, and writes r->dst. Nothing is left
  * after a failure. */
 hone_status hn_recipe_write(hn_recipe *r, hn_gguf_writer *w, hone_error *err);
+
+/* Keys of a file's templates begin so: the usual one, others by name, their list. Who brings one replaces all. */
+#define HN_TEMPLATE_KEYS "tokenizer.chat_template"
 
 static inline bool hn_interrupted(const hone_progress *pr) { return pr && pr->abort_fn && pr->abort_fn(pr->arg); }
 

@@ -14,24 +14,8 @@
 struct hn_synth_planner {
     hn_synth_plan *p;
     size_t cap;
-    const char *type;
-    hn_type base;
-    hn_mix_model mix;
-    hn_mix_state state;
-    float unit[HN_TYPE_COUNT]; /* 0: not measured yet */
     hone_error *err;
 };
-
-static hn_type type_of(hn_synth_planner *b, const hn_synth_tensor *t, hn_synth_kind kind)
-{
-    bool whole = b->base == HN_F32 || b->base == HN_F16 || b->base == HN_BF16;
-    switch (kind) {
-    case HN_SYNTH_F32: return HN_F32;
-    case HN_SYNTH_MXFP4: return HN_MXFP4;
-    case HN_SYNTH_LOWRANK: return whole ? b->base : HN_F16;
-    default: return hn_mix_type(b->type, &b->mix, &b->state, t->name, t->ne, t->n_dim);
-    }
-}
 
 hone_status hn_synth_add(hn_synth_planner *b, const char *name, int32_t layer, hn_synth_kind kind, const uint64_t ne[4],
                          float mean, float std)
@@ -45,22 +29,10 @@ hone_status hn_synth_add(hn_synth_planner *b, const char *name, int32_t layer, h
         b->cap = cap;
     }
     hn_synth_tensor *t = &p->t[p->n];
-    *t = (hn_synth_tensor){ .ne = { 1, 1, 1, 1 }, .mean = mean, .std = std };
+    *t = (hn_synth_tensor){ .kind = kind, .ne = { 1, 1, 1, 1 }, .mean = mean, .std = std };
     for (; t->n_dim < 4 && ne[t->n_dim]; t->n_dim++) t->ne[t->n_dim] = ne[t->n_dim];
     if (layer < 0) snprintf(t->name, sizeof t->name, "%s", name);
     else snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
-    t->type = type_of(b, t, kind);
-    const hn_type_info *ti = hn_type_get(t->type);
-    if (!ti || !hn_tensor_nbytes(ti, t->ne, t->n_dim, &t->n_bytes))
-        return HN_FAIL(b->err, HONE_E_ARG, "%s: rows of %llu elements do not fit %s, found while planning %s", t->name,
-                       (unsigned long long)ne[0], ti ? ti->name : "an unknown type", b->type);
-    float *unit = &b->unit[t->type];
-    if (*unit == 0) *unit = hn_synth_unit(t->type);
-    if (*unit < 0) return HN_FAIL(b->err, HONE_E_NOMEM, "measuring %s blocks", ti->name);
-    if (*unit == 0)
-        return HN_FAIL(b->err, HONE_E_UNSUPPORTED, "%s: synth cannot fill %s, which %s asks for", t->name, ti->name,
-                       b->type);
-    t->unit = *unit;
     p->n++;
     return HONE_OK;
 }
@@ -77,36 +49,70 @@ hone_status hn_synth_add_rope_freqs(hn_synth_planner *b, const uint64_t ne[4], f
     return st;
 }
 
+static hn_type type_of(const hn_synth_tensor *t, hn_type base, hn_type mixed)
+{
+    switch (t->kind) {
+    case HN_SYNTH_F32: return HN_F32;
+    case HN_SYNTH_MXFP4: return HN_MXFP4;
+    case HN_SYNTH_LOWRANK: return hn_is_float(base) ? base : HN_F16;
+    default: return mixed;
+    }
+}
+
+/* Can such a tensor be filled? unit: what was measured of each type, 0: not yet. */
+static hone_status fits(hn_synth_tensor *t, const char *type, float unit[HN_TYPE_COUNT], hone_error *err)
+{
+    const hn_type_info *ti = hn_type_get(t->type);
+    if (!ti || !hn_tensor_nbytes(ti, t->ne, t->n_dim, &t->n_bytes))
+        return HN_FAIL(err, HONE_E_ARG, "%s: rows of %llu elements do not fit %s, found while planning %s", t->name,
+                       (unsigned long long)t->ne[0], ti ? ti->name : "an unknown type", type);
+    if (unit[t->type] == 0) unit[t->type] = hn_synth_unit(t->type);
+    if (unit[t->type] < 0) return HN_FAIL(err, HONE_E_NOMEM, "measuring %s blocks", ti->name);
+    if (unit[t->type] == 0)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: synth cannot fill %s, which %s asks for", t->name, ti->name, type);
+    t->unit = unit[t->type];
+    return HONE_OK;
+}
+
+static hone_status choose_types(hn_synth_plan *p, hn_typing *y, const hone_model *m, hone_error *err)
+{
+    const hn_mix_model mix = hn_typing_model(m);
+    float unit[HN_TYPE_COUNT] = { 0 };
+    hn_typed *list = calloc(p->n + 1, sizeof *list);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "list of %zu tensors", p->n);
+    for (size_t i = 0; i < p->n; i++)
+        list[i] = (hn_typed){ { p->t[i].name, strlen(p->t[i].name) }, p->t[i].ne, p->t[i].n_dim, HN_F32 };
+    hone_status st = hn_typing_of(y, &mix, list, p->n, err);
+    for (size_t i = 0; i < p->n && st == HONE_OK; i++) {
+        p->t[i].type = type_of(&p->t[i], y->base, list[i].type);
+        st = fits(&p->t[i], y->name, unit, err);
+    }
+    free(list);
+    p->file_type = y->file_type;
+    p->n_fallback = y->n_fallback;
+    return st;
+}
+
 hone_status hn_synth_plan_new(hn_synth_plan **out, const hn_synth_shape *s, const char *type, hone_error *err)
 {
+    static const char expected[] =
+        "; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name";
     *out = NULL;
     hn_synth_plan *p = calloc(1, sizeof *p);
     if (!p) return HN_FAIL(err, HONE_E_NOMEM, "synth plan");
     p->shape = *s;
     hn_synth_numbers n;
+    hn_typing y;
+    hn_synth_planner b = { .p = p, .err = err };
     hone_status st = hn_synth_numbers_of(&n, s, err);
     if (st != HONE_OK) {
         hn_synth_plan_free(p);
         return st;
     }
-    const hn_hparams *hp = &n.model->hp;
-    hn_synth_planner b = { .p = p,
-                           .type = type,
-                           .err = err,
-                           .mix = { .arch = s->arch,
-                                    .n_layer = hp->n_layer,
-                                    .n_head = hp->n_head,
-                                    .n_head_kv = hp->n_head_kv,
-                                    .n_expert = hp->moe.n_expert,
-                                    .tied = s->tied } };
-    if (!hn_mix_find(type, &b.base, &p->file_type))
-        st = HN_FAIL(
-            err, HONE_E_ARG,
-            "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name",
-            HN_ESC(type, strlen(type)));
-    else st = hn_synth_add_all(&b, s, &n);
+    st = hn_typing_begin(&y, type, expected, err);
+    if (st == HONE_OK) st = hn_synth_add_all(&b, s, &n);
+    if (st == HONE_OK) st = choose_types(p, &y, n.model, err);
     hn_synth_numbers_free(&n);
-    p->n_fallback = b.state.n_fallback;
     if (st != HONE_OK) {
         hn_synth_plan_free(p);
         return st;

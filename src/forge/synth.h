@@ -59,9 +59,17 @@ uint64_t hn_synth_n_params(const hn_synth_shape *s);
 
 /* ---- plan: every tensor in file order --------------------------------------------- */
 
+typedef enum hn_synth_kind {
+    HN_SYNTH_MATRIX, /* stored as the mixture says */
+    HN_SYNTH_F32,    /* always F32 */
+    HN_SYNTH_MXFP4,  /* always MXFP4, as its only files have it */
+    HN_SYNTH_LOWRANK /* as converted: F16 where the mixture quantizes, else its type */
+} hn_synth_kind;
+
 typedef struct hn_synth_tensor {
     char name[64];
-    hn_type type;
+    hn_synth_kind kind;
+    hn_type type; /* once all are there */
     int32_t n_dim;
     uint64_t ne[4], n_bytes;
     float mean, std;    /* of the values; mean only for F32 */
@@ -87,13 +95,6 @@ hone_status hn_synth_write(const hn_synth_plan *plan, hn_gguf_writer *w, uint64_
                            const char *dst, const hone_progress *pr, hone_error *err);
 /* {arch}.*: the metadata of a transformer's shape. */
 hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err);
-
-typedef enum hn_synth_kind {
-    HN_SYNTH_MATRIX, /* stored as the mixture says */
-    HN_SYNTH_F32,    /* always F32 */
-    HN_SYNTH_MXFP4,  /* always MXFP4, as its only files have it */
-    HN_SYNTH_LOWRANK /* as converted: F16 where the mixture quantizes, else its type */
-} hn_synth_kind;
 
 /* Room for the tensor list of one architecture: appends a tensor. ne ends with 0 or after 4. */
 typedef struct hn_synth_planner hn_synth_planner;

@@ -14,27 +14,7 @@ typedef struct tensor {
     const hn_gguf_tensor *src;
     const hn_trained_tensor *now; /* NULL: not trained */
     hn_type type;
-    int64_t layer; /* -1: outside */
 } tensor;
-
-/* N of "blk.N.…"; what follows a name in the file is no part of it. */
-static int64_t layer_of(hone_str name)
-{
-    int64_t il = 0;
-    if (name.len <= 4 || memcmp(name.ptr, "blk.", 4) != 0) return -1;
-    for (size_t i = 4; i < name.len && name.ptr[i] >= '0' && name.ptr[i] <= '9' && il < 1 << 24; i++)
-        il = 10 * il + (name.ptr[i] - '0');
-    return il;
-}
-
-static int by_layer(const void *a, const void *b)
-{
-    const tensor *x = *(const tensor *const *)a, *y = *(const tensor *const *)b;
-    if (x->layer != y->layer) return x->layer < y->layer ? -1 : 1;
-    size_t n = x->src->name.len < y->src->name.len ? x->src->name.len : y->src->name.len;
-    int c = memcmp(x->src->name.ptr, y->src->name.ptr, n);
-    return c ? c : (x->src->name.len > y->src->name.len) - (x->src->name.len < y->src->name.len);
-}
 
 static uint64_t elements(const hn_gguf_tensor *t) { return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; }
 
@@ -59,31 +39,31 @@ static hone_status find_tensors(tensor *t, uint64_t n, const hone_model *base, c
     return HONE_OK;
 }
 
+static hone_status choose_type(tensor *x, const hn_typing *y, hn_type mixed, hone_error *err)
+{
+    x->type = x->src->type;
+    if (!x->now) return HONE_OK;
+    x->type = x->src->n_dim > 1 && (y->name || hn_is_float(x->type)) ? mixed : HN_F32;
+    const hn_type_info *ti = hn_type_get(x->type);
+    if (ti && !ti->quantize)
+        return HN_FAIL(err, HONE_E_ARG, "%s: hone does not write %s, which %s asks for; expected another type",
+                       x->now->name, ti->name, y->name);
+    if (!ti || x->src->ne[0] % ti->block_elems)
+        return HN_FAIL(err, HONE_E_ARG, "%s: rows of %llu cannot be %s, which %s asks for", x->now->name,
+                       (unsigned long long)x->src->ne[0], ti ? ti->name : "?", y->name);
+    return HONE_OK;
+}
+
 static hone_status choose_types(tensor *t, uint64_t n, const hone_model *base, hn_typing *y, hone_error *err)
 {
-    tensor **order = calloc((size_t)n + 1, sizeof *order);
-    if (!order) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", base->path, (unsigned long long)n);
-    for (uint64_t i = 0; i < n; i++) order[i] = &t[i];
-    if (n) qsort(order, (size_t)n, sizeof *order, by_layer); /* as mixtures want them */
-    hone_status st = HONE_OK;
-    for (uint64_t i = 0; i < n && st == HONE_OK; i++) {
-        tensor *x = order[i];
-        const hn_type_info *ti;
-        x->type = x->src->type;
-        if (!x->now) continue;
-        if (x->src->n_dim < 2) x->type = HN_F32;
-        else if (y->name || hn_is_float(x->type))
-            x->type = hn_typing_of(y, x->now->name, x->type, x->src->ne, x->src->n_dim);
-        else x->type = HN_F32;
-        ti = hn_type_get(x->type);
-        if (ti && !ti->quantize)
-            st = HN_FAIL(err, HONE_E_ARG, "%s: hone does not write %s, which %s asks for; expected another type",
-                         x->now->name, ti->name, y->name);
-        else if (!ti || x->src->ne[0] % ti->block_elems)
-            st = HN_FAIL(err, HONE_E_ARG, "%s: rows of %llu cannot be %s, which %s asks for", x->now->name,
-                         (unsigned long long)x->src->ne[0], ti ? ti->name : "?", y->name);
-    }
-    free(order);
+    const hn_mix_model mix = hn_typing_model(base);
+    hn_typed *list = calloc((size_t)n + 1, sizeof *list);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", base->path, (unsigned long long)n);
+    for (uint64_t i = 0; i < n; i++)
+        list[i] = (hn_typed){ t[i].src->name, t[i].src->ne, t[i].src->n_dim, t[i].src->type };
+    hone_status st = hn_typing_of(y, &mix, list, n, err);
+    for (uint64_t i = 0; i < n && st == HONE_OK; i++) st = choose_type(&t[i], y, list[i].type, err);
+    free(list);
     return st;
 }
 
@@ -148,18 +128,14 @@ static uint32_t file_type_of(const tensor *t, uint64_t n)
 static hone_status put_trained(hn_gguf_writer *w, const tensor *t, uint64_t n, const hone_model *base,
                                const hn_trained *p, hone_error *err)
 {
-    const char *except[9] = { "general.file_type", "general.quantization_version", "hone.synth.shape",
+    const char *except[7] = { "general.file_type", "general.quantization_version", "hone.synth.shape",
                               "hone.synth.type", "hone.synth.seed" };
     size_t n_except = 5;
     if (p->name) except[n_except++] = "general.name";
-    if (p->chat_template) {
-        except[n_except++] = "tokenizer.chat_template";
-        except[n_except++] = "tokenizer.chat_template.tool_use";
-    }
     uint32_t file_type = 0;
     hone_status st;
     if (!p->type || !hn_mix_find(p->type, NULL, &file_type)) file_type = file_type_of(t, n);
-    TRY(hn_gguf_put_all(w, base->file, except, err));
+    TRY(hn_gguf_put_others(w, base->file, except, p->chat_template ? HN_TEMPLATE_KEYS : NULL, err));
     if (p->name) TRY(hn_gguf_put_str(w, "general.name", p->name, strlen(p->name), err));
     if (p->chat_template)
         TRY(hn_gguf_put_str(w, "tokenizer.chat_template", p->chat_template, strlen(p->chat_template), err));
@@ -172,21 +148,13 @@ static hone_status put_trained(hn_gguf_writer *w, const tensor *t, uint64_t n, c
 static hone_status plan_trained(tensor **out, const hone_model *base, const hn_trained *p, hone_error *err)
 {
     uint64_t n = hn_gguf_n_tensors(base->file);
-    const hn_mix_model mix = { .arch = base->arch->name,
-                               .n_layer = base->hp.n_layer,
-                               .n_head = base->hp.n_head,
-                               .n_head_kv = base->hp.n_head_kv,
-                               .tied = !hn_gguf_find_tensor(base->file, "output.weight") };
     hn_typing y;
     hone_status st;
     *out = NULL;
-    TRY(hn_typing_begin(&y, p->type, "; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name", &mix, err));
+    TRY(hn_typing_begin(&y, p->type, "; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name", err));
     tensor *t = calloc((size_t)n + 1, sizeof *t);
     if (!t) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", base->path, (unsigned long long)n);
-    for (uint64_t i = 0; i < n; i++) {
-        t[i].src = hn_gguf_tensor_at(base->file, i);
-        t[i].layer = layer_of(t[i].src->name);
-    }
+    for (uint64_t i = 0; i < n; i++) t[i].src = hn_gguf_tensor_at(base->file, i);
     st = find_tensors(t, n, base, p, err);
     if (st == HONE_OK) st = choose_types(t, n, base, &y, err);
     if (st == HONE_OK) *out = t;

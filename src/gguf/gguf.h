@@ -168,6 +168,9 @@ hone_status hn_gguf_put_tensor(hn_gguf_writer *w, const char *name, hn_type type
 /* Copies every entry of g, byte for byte, except split.* and those whose key is in
  * `except` (NULL-ended, may be NULL). A key put before is a duplicate: name it in `except`. */
 hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, hone_error *err);
+/* The same except for keys that begin so, too. NULL: none. */
+hone_status hn_gguf_put_others(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, const char *beginning,
+                               hone_error *err);
 /* The metadata put so far as a file of no tensors, in memory: *out is the caller's to free. */
 hone_status hn_gguf_write_keys(const hn_gguf_writer *w, void **out, size_t *n, hone_error *err);
 /* Opens the temporary file and writes header, metadata, descriptors. Fails early

@@ -269,13 +269,25 @@ static bool listed(const char *const *list, hone_str key)
     return false;
 }
 
+static bool begins(hone_str key, const char *with)
+{
+    size_t n = strlen(with);
+    return key.len >= n && memcmp(key.ptr, with, n) == 0;
+}
+
 hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, hone_error *err)
+{
+    return hn_gguf_put_others(w, g, except, NULL, err);
+}
+
+hone_status hn_gguf_put_others(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, const char *beginning,
+                               hone_error *err)
 {
     hone_status st;
     for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
         hone_kv kv;
         hn_gguf_kv(g, i, &kv);
-        if ((kv.key.len >= 6 && memcmp(kv.key.ptr, "split.", 6) == 0) || listed(except, kv.key)) continue;
+        if (begins(kv.key, "split.") || listed(except, kv.key) || (beginning && begins(kv.key, beginning))) continue;
         if ((st = is_open(w, "metadata", err)) != HONE_OK) return st;
         if (is_alignment(kv.key.ptr, kv.key.len) && (st = set_alignment(w, (uint32_t)kv.v.u, err)) != HONE_OK)
             return st;

@@ -24,12 +24,28 @@ bool hn_ends_with_gguf(const char *path)
     return n > 5 && strcasecmp(path + n - 5, ".gguf") == 0;
 }
 
+/* Drafts of further tokens, by the words that stand before their names. */
+static const char *const drafts[] = { "mtp-", "eagle3-", "dflash-", "dspark-" };
+enum { N_DRAFTS = sizeof drafts / sizeof *drafts };
+
+static bool begins(const char *s, const char *word) { return strncasecmp(s, word, strlen(word)) == 0; }
+
 bool hn_gguf_is_side(const char *path)
 {
-    static const char *const words[] = { "mmproj", "imatrix", "mtp-" };
+    const char *base = base_of(path);
+    for (size_t i = 0; i < N_DRAFTS; i++)
+        if (begins(base, drafts[i])) return true;
+    for (const char *p = base; *p; p++)
+        if (begins(p, "mmproj") || begins(p, "imatrix")) return true;
+    return false;
+}
+
+/* Has the name such a word further on? Whole models that draft for themselves have it there, too: their size tells. */
+static bool may_draft(const char *path)
+{
     for (const char *p = base_of(path); *p; p++)
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (strncasecmp(p, words[i], strlen(words[i])) == 0) return true;
+        for (size_t i = 0; i < N_DRAFTS; i++)
+            if (begins(p, drafts[i])) return true;
     return false;
 }
 
@@ -55,13 +71,14 @@ static bool split_part(const char *name, size_t n, size_t *part, size_t *total, 
     return *part >= 1 && *part <= *total && *total <= MOST_PARTS;
 }
 
-/* Is s[0..n) the name of a quantization: Q4_K_M, IQ3_XXS, TQ1_0, BF16, MXFP4, …? */
+/* Is s[0..n) the name of a quantization: Q4_K_M, IQ3_XXS, TQ1_0, BF16, MXFP4, Q4, …? */
 static bool is_type(const char *s, size_t n)
 {
     static const char *const whole[] = { "F16", "F32", "BF16", "FP16", "FP32", "MXFP4", "NVFP4" };
     static const char *const begin[] = { "Q", "IQ", "TQ", "MXFP4_" };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (n == strlen(whole[i]) && strncasecmp(s, whole[i], n) == 0) return true;
+    if (n == 2 && (s[0] == 'q' || s[0] == 'Q') && s[1] >= '2' && s[1] <= '8') return true;
     for (size_t i = 0; i < n; i++) /* what nobody can type, or a terminal minds, names no type */
         if (!isalnum((unsigned char)s[i]) && s[i] != '_') return false;
     for (size_t i = 0; i < sizeof begin / sizeof *begin; i++) {
@@ -214,13 +231,16 @@ uint64_t hn_memory_for(uint64_t bytes)
 
 uint64_t hn_memory_for_models(void) { return hn_memory_total() / 8 * 7; }
 
-/* The first of these that is there and fits is taken. Q4_K_M is where most of the quality is for the bytes that each
- * token reads; above it up to Q8_0; then what is smaller, the best first. */
+/* The first of these that is there and fits is taken, of one name UD- (a mixture made for the model) before the plain
+ * one. Q4_K_M is where most of the quality is for the bytes that each token reads; above it up to Q8_0; then what is
+ * smaller, the best first. */
 static const char *const preferred[] = {
-    "Q4_K_M", "UD-Q4_K_XL", "MXFP4",  "Q4_K_L",  "Q4_K_XL", "Q5_K_M",  "Q5_K_S",     "Q5_K_L",  "Q6_K",
-    "Q6_K_L", "Q8_0",       "Q4_K_S", "Q4_1",    "Q4_0",    "IQ4_NL",  "IQ4_XS",     "Q3_K_XL", "Q3_K_L",
-    "Q3_K_M", "IQ3_M",      "Q3_K_S", "IQ3_S",   "IQ3_XS",  "IQ3_XXS", "UD-Q2_K_XL", "Q2_K_L",  "Q2_K",
-    "IQ2_M",  "IQ2_S",      "IQ2_XS", "IQ2_XXS", "IQ1_M",   "IQ1_S",   "BF16",       "F16",     "F32",
+    "Q4_K_M",  "Q4_K",    "Q4_K_XL", "MXFP4",  "MXFP4_MOE", "Q4_K_L", "Q4",     "Q5_K_M",  "Q5_K",   "Q5_K_XL",
+    "Q5_K_S",  "Q5_K_L",  "Q5",      "Q6_K",   "Q6_K_S",    "Q6_K_M", "Q6_K_L", "Q6_K_XL", "Q6",     "Q8_0",
+    "Q8",      "Q8_K_XL", "Q5_1",    "Q5_0",   "Q4_K_S",    "Q4_1",   "Q4_0",   "NVFP4",   "IQ4_NL", "IQ4_NL_XL",
+    "IQ4_XS",  "Q3_K_XL", "Q3_K_L",  "Q3_K_M", "Q3_K",      "Q3",     "IQ3_M",  "Q3_K_S",  "IQ3_S",  "IQ3_XS",
+    "IQ3_XXS", "Q2_K_XL", "Q2_K_L",  "Q2_K",   "Q2",        "Q2_K_S", "IQ2_M",  "IQ2_S",   "IQ2_XS", "IQ2_XXS",
+    "IQ1_M",   "IQ1_S",   "TQ2_0",   "TQ1_0",  "BF16",      "F16",    "FP16",   "F32",     "FP32",
 };
 enum { N_PREFERRED = sizeof preferred / sizeof *preferred };
 static const uint64_t SMALL = (uint64_t)2 << 30;
@@ -230,6 +250,7 @@ typedef struct choosing {
     const hn_repo_file *files;
     const hn_name *name;
     uint64_t memory;
+    uint64_t most; /* weights of the largest that belongs */
     hone_error *err;
     char text[1200]; /* the name */
     char words[500]; /* what is there */
@@ -264,14 +285,69 @@ static hone_status several(const choosing *c, size_t a, size_t b)
                    HN_ESC(x, strlen(x)), HN_ESC(y, strlen(y)), c->name->repo, HN_ESC(x, strlen(x)));
 }
 
+/* About how many weights a set has, by its bytes and the bits that its type's name says. */
+static uint64_t weights_of(const hn_gguf_set *s)
+{
+    size_t digits = strcspn(s->tag, "0123456789");
+    uint64_t bits = strtoul(s->tag + digits, NULL, 10);
+    return s->bytes / (bits ? bits : 8);
+}
+
+/* Which sets may be meant. */
+typedef enum meant {
+    NO_SMALLER, /* none but those about as large as the largest: others are drafts of it, or other models */
+    NO_DRAFTS,  /* smaller ones, too, but for those whose names say that they may be drafts */
+    ALL
+} meant;
+
+static bool may_be(const choosing *c, const hn_gguf_set *s, meant m)
+{
+    if (!belongs(c, s)) return false;
+    if (m == ALL || s->n_missing || weights_of(s) >= c->most / 4) return true;
+    return m == NO_DRAFTS && !may_draft(first_of(s, c->files));
+}
+
 /* The one set of this tag; *n: how many there are. */
-static hone_status by_tag(const choosing *c, const char *tag, size_t *which, size_t *n)
+static hone_status by_tag(const choosing *c, const char *tag, meant m, size_t *which, size_t *n)
 {
     *n = 0;
     for (size_t i = 0; i < c->sets->n; i++) {
-        if (!belongs(c, &c->sets->set[i]) || strcasecmp(c->sets->set[i].tag, tag) != 0) continue;
+        if (!may_be(c, &c->sets->set[i], m) || strcasecmp(c->sets->set[i].tag, tag) != 0) continue;
         if ((*n)++) return several(c, *which, i);
         *which = i;
+    }
+    return HONE_OK;
+}
+
+/* What the user typed: that, else the UD- one of the name. */
+static hone_status by_own_tag(const choosing *c, size_t *which)
+{
+    char ud[sizeof c->name->tag + 3];
+    size_t n = 0;
+    hone_status st = HONE_OK;
+    snprintf(ud, sizeof ud, "UD-%s", c->name->tag);
+    for (int i = 0; i < 4 && !n && st == HONE_OK; i++)
+        st = by_tag(c, i < 2 ? c->name->tag : ud, i % 2 ? ALL : NO_DRAFTS, which, &n);
+    if (st != HONE_OK || n) return st;
+    return HN_FAIL(c->err, HONE_E_ARG, "%s: no model of type %s there; there are %s", c->text, c->name->tag, c->words);
+}
+
+/* The first in the order above that fits, at most `bytes`; *found: there is one. */
+static hone_status by_order(const choosing *c, const char *const *order, size_t n_order, uint64_t bytes, meant m,
+                            size_t *which, bool *found)
+{
+    char tag[2][16];
+    size_t at, n;
+    hone_status st;
+    *found = false;
+    for (size_t i = 0; i < 2 * n_order; i++) {
+        snprintf(tag[i % 2], sizeof tag[0], "%s%s", i % 2 ? "" : "UD-", order[i / 2]);
+        if ((st = by_tag(c, tag[i % 2], m, &at, &n)) != HONE_OK) return st;
+        const hn_gguf_set *s = n ? &c->sets->set[at] : NULL;
+        if (!s || s->n_missing || !fits(c, s) || s->bytes > bytes) continue;
+        *which = at;
+        *found = true;
+        return HONE_OK;
     }
     return HONE_OK;
 }
@@ -279,26 +355,29 @@ static hone_status by_tag(const choosing *c, const char *tag, size_t *which, siz
 /* Without a tag: see hn_gguf_choose. */
 static hone_status by_memory(const choosing *c, size_t *which, char *why, size_t cap)
 {
-    size_t n = 0, only = 0, found, count;
+    static const char *const small[] = { "Q8_0", "Q8" };
+    size_t n = 0, only = 0;
+    bool found = false, is_small = false;
     uint64_t least = UINT64_MAX;
     hone_status st;
     for (size_t i = 0; i < c->sets->n; i++) {
         const hn_gguf_set *s = &c->sets->set[i];
-        if (!belongs(c, s)) continue;
+        if (!may_be(c, s, NO_DRAFTS)) continue;
         if (s->bytes < least) only = i, least = s->bytes;
         n++;
     }
     if (!n) return HN_FAIL(c->err, HONE_E_ARG, "%s: no model in this folder; there are %s", c->text, c->words);
-    for (size_t i = 0; i <= N_PREFERRED && n > 1; i++) { /* Q8_0 twice: first where it is small */
-        const char *tag = i ? preferred[i - 1] : "Q8_0";
-        if ((st = by_tag(c, tag, &found, &count)) != HONE_OK) return st;
-        const hn_gguf_set *s = count ? &c->sets->set[found] : NULL;
-        if (!s || s->n_missing || !fits(c, s) || (!i && s->bytes > SMALL)) continue;
-        *which = found;
+    for (meant m = NO_SMALLER; m <= NO_DRAFTS && n > 1 && !found; m++) {
+        if ((st = by_order(c, small, 2, SMALL, m, which, &is_small)) != HONE_OK) return st;
+        if (is_small) found = true;
+        else if ((st = by_order(c, preferred, N_PREFERRED, UINT64_MAX, m, which, &found)) != HONE_OK) return st;
+    }
+    if (found) {
+        const hn_gguf_set *s = &c->sets->set[*which];
         snprintf(why, cap, "%s of %zu: %.2f GiB%s%.2f GiB%s; %s", s->tag, n, gib(s->bytes),
                  c->memory ? ", of the " : " of ", c->memory ? gib(c->memory) : gib(s->bytes),
                  c->memory ? " that models may take here" : "",
-                 !i                              ? "small models lose least as Q8_0"
+                 is_small                        ? "small models lose least as Q8_0"
                  : !strcasecmp(s->tag, "Q4_K_M") ? "most of the quality for the bytes each token reads"
                                                  : "the best that is there and fits");
         return HONE_OK;
@@ -326,21 +405,20 @@ hone_status hn_gguf_choose(size_t *which, char *why, size_t cap, const hn_gguf_s
 {
     choosing c = { .sets = sets, .files = files, .name = name, .memory = memory, .err = err };
     hone_status st;
-    size_t n;
     *which = 0;
     if (cap) *why = 0;
     char text[1200];
     hn_name_text(text, sizeof text, name);
     snprintf(c.text, sizeof c.text, "%s", HN_ESC(text, strlen(text)));
     hn_gguf_sets_words(c.words, sizeof c.words, sets);
+    for (size_t i = 0; i < sets->n; i++)
+        if (belongs(&c, &sets->set[i]) && weights_of(&sets->set[i]) > c.most) c.most = weights_of(&sets->set[i]);
     if (!sets->n) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: no GGUF file of a model there", c.text);
     if (*name->path && !name->folder) {
         st = by_path(&c, which);
         snprintf(why, cap, "the file that was named");
     } else if (*name->tag) {
-        st = by_tag(&c, name->tag, which, &n);
-        if (st == HONE_OK && !n)
-            st = HN_FAIL(err, HONE_E_ARG, "%s: no model of type %s there; there are %s", c.text, name->tag, c.words);
+        st = by_own_tag(&c, which);
         snprintf(why, cap, "the type that was named");
     } else st = by_memory(&c, which, why, cap);
     if (st != HONE_OK) return st;

@@ -99,7 +99,7 @@ typedef struct hn_gguf_sets {
     size_t n;
 } hn_gguf_sets;
 
-/* What is left of the files without mmproj, imatrix and mtp-, joined to sets within one folder. */
+/* What is left of the files without those that hn_gguf_is_side names, joined to sets within one folder. */
 hone_status hn_gguf_sets_of(hn_gguf_sets *out, const hn_repo_file *files, size_t n, hone_error *err);
 void hn_gguf_sets_free(hn_gguf_sets *s);
 
@@ -111,7 +111,8 @@ uint64_t hn_memory_for_models(void);
 
 /* Which set `name` means (its path, its folder, its tag, else the best that fits memory bytes; 0: unknown).
  * *which: its index. why: one sentence for people. Without path or tag: Q8_0 where it is small (2 GiB), else Q4_K_M,
- * else the nearest to it that fits: upwards to Q8_0 first, then downwards. The only one is taken if it fits.
+ * else the nearest to it that fits: upwards to Q8_0 first, then downwards; of those that have a quarter of the
+ * largest's weights, as drafts have not. The only one is taken if it fits. A tag that is not there means the UD- one.
  * HONE_E_ARG: the tag or path is not there, or several match: lists what is, with sizes. HONE_E_FORMAT: parts of a set
  * are missing. HONE_E_NOMEM: nothing fits; says the smallest and how to take it anyway. HONE_E_UNSUPPORTED: no GGUF. */
 hone_status hn_gguf_choose(size_t *which, char *why, size_t cap, const hn_gguf_sets *sets, const hn_repo_file *files,
@@ -120,7 +121,9 @@ hone_status hn_gguf_choose(size_t *which, char *why, size_t cap, const hn_gguf_s
 char *hn_gguf_sets_words(char *dst, size_t cap, const hn_gguf_sets *sets);
 /* The tag in a file's name: after the last '-' or '.', with a UD- before it; "" where it names no quantization. */
 void hn_gguf_tag(char tag[48], const char *path);
-bool hn_gguf_is_side(const char *path); /* mmproj, imatrix, mtp-: no model of its own */
+/* No model of its own: mmproj, imatrix; or its name begins with mtp-, eagle3-, dflash-, dspark-. Whole models have such
+ * words further on (Qwen3.6-27B-MTP-Q4_K_M): there hn_gguf_choose goes by size. */
+bool hn_gguf_is_side(const char *path);
 bool hn_ends_with_gguf(const char *path);
 
 #endif

@@ -198,20 +198,28 @@ static hone_status read_series(hn_ckpt *c, const files *k, const char *folder, u
     return HONE_OK;
 }
 
-/* How many files a series in the folder has; 0: there is none. */
+/* How many files the series in the folder has; 0: there is none. */
 static hone_status find_series(const files *k, const char *folder, unsigned *n, hone_error *err)
 {
     DIR *d = opendir(folder);
     int unread = d ? 0 : errno;
-    unsigned v;
+    unsigned v, other = 0;
     *n = 0;
-    for (struct dirent *e; d && (errno = 0, e = readdir(d));)
-        if ((v = series_of(k, e->d_name)) > *n) *n = v;
+    for (struct dirent *e; d && (errno = 0, e = readdir(d));) {
+        if ((v = series_of(k, e->d_name)) == 0 || v == *n) continue;
+        other = *n; /* one of two that differ */
+        *n = v;
+    }
     if (d) {
         unread = errno; /* the end of a folder leaves it 0 */
         closedir(d);
     }
-    return unread ? HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", folder, strerror(unread)) : HONE_OK;
+    if (unread) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", folder, strerror(unread));
+    if (!other) return HONE_OK;
+    return HN_FAIL(err, HONE_E_FORMAT,
+                   "%s: has files of two series, %s-00001-of-%05u%s and %s-00001-of-%05u%s; expected one, or an index "
+                   "that says which",
+                   folder, k->stem, other < *n ? other : *n, k->tail, k->stem, other < *n ? *n : other, k->tail);
 }
 
 hone_status hn_ckpt_folder(hn_ckpt *c, const char *folder, hone_error *err)

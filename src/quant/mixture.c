@@ -174,6 +174,8 @@ static category category_of(const char *name)
     return C_OTHER;
 }
 
+bool hn_mix_is_v(const char *name) { return category_of(name) == C_V; }
+
 /* The first and last eighth of the layers and every third between get more bits. */
 static bool more(int i, int n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
 

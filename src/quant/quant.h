@@ -81,10 +81,11 @@ uint64_t hn_first_odd(const void *numbers, hn_type type, uint64_t n);
 
 typedef struct hn_mix_model { /* what the rules need to know of a model */
     const char *arch;
-    int32_t n_layer, n_head, n_head_kv, n_expert;
-    bool tied;       /* no output.weight */
-    bool importance; /* quantized with an importance vector */
-    int32_t n_v;     /* number of attn_v, attn_qkv, attn_kv_b tensors; 0: n_layer */
+    int32_t n_layer;                     /* blocks that draft, too */
+    int32_t n_head, n_head_kv, n_expert; /* heads of the first layer */
+    bool tied;                           /* no output.weight */
+    bool importance;                     /* quantized with an importance vector */
+    int32_t n_v;                         /* number of attn_v, attn_qkv, attn_kv_b tensors; 0: n_layer */
 } hn_mix_model;
 /* Mixture name → base type and general.file_type; false: unknown. */
 bool hn_mix_find(const char *name, hn_type *base, uint32_t *file_type);
@@ -97,6 +98,7 @@ typedef struct hn_mix_state {
 } hn_mix_state;
 hn_type hn_mix_type(const char *mixture, const hn_mix_model *m, hn_mix_state *state, const char *name,
                     const uint64_t *ne, int n_dim);
+bool hn_mix_is_v(const char *name); /* is the tensor of that name one of hn_mix_model.n_v? */
 
 /* ---- scalars ---------------------------------------------------------------------- */
 

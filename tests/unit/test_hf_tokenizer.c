@@ -460,6 +460,27 @@ static void test_ranks(void **state)
     has_tokens(g, "<unk>/3 <s>/3 <SPECIAL_2>/3 a/1 b/1");
     has_number(g, "tokenizer.ggml.bos_token_id", 1);
     hn_gguf_close(g);
+#define TEKKEN(version, n, n_special, list)                                      \
+    "{\"config\":{\"pattern\":\"" CAT1 "\"," version "\"default_vocab_size\":" n \
+    ",\"default_num_special_tokens\":" n_special "},\"vocab\":[{\"rank\":0,\"token_bytes\":\"YQ==\"}]" list "}"
+    file("tekken.json", TEKKEN("\"version\":\"v7\",", "22", "21", ""));
+    g = made(0, NULL);
+    has_tokens(g, "<unk>/3 <s>/3 </s>/3 [INST]/3 [/INST]/3 [AVAILABLE_TOOLS]/3 [/AVAILABLE_TOOLS]/3 [TOOL_RESULTS]/3 "
+                  "[/TOOL_RESULTS]/3 [TOOL_CALLS]/3 [IMG]/3 <pad>/3 [IMG_BREAK]/3 [IMG_END]/3 [PREFIX]/3 [MIDDLE]/3 "
+                  "[SUFFIX]/3 [SYSTEM_PROMPT]/3 [/SYSTEM_PROMPT]/3 [TOOL_CONTENT]/3 <SPECIAL_20>/3 a/1");
+    has_number(g, "tokenizer.ggml.bos_token_id", 1);
+    has_number(g, "tokenizer.ggml.eos_token_id", 2);
+    hn_gguf_close(g);
+    file("tekken.json", TEKKEN("\"version\":\"v3\",", "22", "21", ",\"special_tokens\":null"));
+    hn_gguf_close(made(0, NULL));
+    file("tekken.json", TEKKEN("\"version\":\"v11\",", "22", "21", ""));
+    refused(HONE_E_FORMAT, NULL, 0, "version \"v11\" without special_tokens");
+    file("tekken.json", TEKKEN("", "22", "21", ""));
+    refused(HONE_E_FORMAT, NULL, 0, "version \"\" without special_tokens");
+    file("tekken.json", TEKKEN("\"version\":\"v7\",", "20", "19", ""));
+    refused(HONE_E_FORMAT, NULL, 0, "19 special tokens and no list");
+    file("tekken.json", TEKKEN("\"version\":\"v7\",", "22", "21", ",\"special_tokens\":{}"));
+    refused(HONE_E_FORMAT, NULL, 0, "special_tokens is an object");
 }
 
 static void test_refused(void **state)
@@ -596,13 +617,48 @@ static void test_no_form(void **state)
     }
 }
 
+/* Templates by their files' names: all of a folder, or none. */
+static void test_folder_of_templates(void **state)
+{
+    char sub[128], name[64], key[64];
+    hone_str text;
+    clear(folder);
+    file("tokenizer.json", BPE("", SPLIT(CAT1), WORDS, MERGES));
+    snprintf(sub, sizeof sub, "%s/additional_chat_templates", folder);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    file("additional_chat_templates/t.txt", "no template");
+    for (int i = 32; i > 0; i--) {
+        snprintf(name, sizeof name, "additional_chat_templates/t%02d.jinja", i);
+        snprintf(key, sizeof key, "of %02d", i);
+        file(name, key);
+    }
+    hn_gguf *g = made(0, NULL);
+    for (int i = 1; i <= 32; i++) {
+        snprintf(key, sizeof key, "tokenizer.chat_template.t%02d", i);
+        assert_int_equal(hn_gguf_get_str(g, key, &text, NULL, NULL), HONE_OK);
+        snprintf(name, sizeof name, "of %02d", i);
+        assert_true(text.len == 5 && !memcmp(text.ptr, name, 5));
+    }
+    hn_gguf_close(g);
+    file("additional_chat_templates/t33.jinja", "one more");
+    refused(HONE_E_FORMAT, NULL, 0, "additional_chat_templates: more than 32 chat templates");
+    clear(sub);
+    assert_int_equal(rmdir(sub), 0);
+    assert_int_equal(symlink("additional_chat_templates", sub), 0); /* no folder can be read by that name */
+    refused(HONE_E_IO, NULL, 0, "additional_chat_templates: the folder cannot be read");
+    assert_int_equal(unlink(sub), 0);
+    hn_gguf_close(made(0, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),         cmocka_unit_test(test_merges_file),   cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_sentencepiece), cmocka_unit_test(test_pieces),        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_template_ends), cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_gaps),          cmocka_unit_test(test_no_form),
+        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_merges_file),
+        cmocka_unit_test(test_characters), cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_pieces),     cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_template_ends),
+        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_no_form),    cmocka_unit_test(test_folder_of_templates),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -119,6 +119,44 @@ static void the_template(void **state)
     remove(gguf);
 }
 
+/* Another adapter over one that was there, stopped on the way: its tensors never go with the scale of the other. */
+static void halfway(void **state)
+{
+    float a[32] = { 1 }, b[32] = { 1 };
+    hn_lora_pair pair = {
+        .name = (char *)"blk.1.attn_q.weight", .n_in = 32, .n_out = 32, .rank = 1, .a = a, .b = b, .scale = 8
+    };
+    hn_lora_about about = { .arch = "llama", .alpha = 8, .type = HN_F32 };
+    hone_error err = { 0 };
+    hn_lora *l;
+    char folder[200], file[260], inside[280];
+    snprintf(folder, sizeof folder, "%s", tm_path("halfway"));
+    if (hn_lora_write_peft(folder, base, &pair, 1, &about, &err)) fail_msg("%s", err.message);
+    snprintf(file, sizeof file, "%s/chat_template.jinja", folder);
+    snprintf(inside, sizeof inside, "%s/x", file);
+    assert_true(mkdir(file, 0700) == 0 && mkdir(inside, 0700) == 0);
+    pair.scale = 2;
+    about.alpha = 2;
+    b[0] = 5;
+    assert_int_equal(hn_lora_write_peft(folder, base, &pair, 1, &about, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "chat_template.jinja"));
+    assert_true(rmdir(inside) == 0 && rmdir(file) == 0); /* which would be refused, too */
+    assert_int_not_equal(hn_lora_open(&l, base, folder, &err), HONE_OK);
+    if (hn_lora_write_peft(folder, base, &pair, 1, &about, &err)) fail_msg("%s", err.message);
+    if (hn_lora_open(&l, base, folder, &err)) fail_msg("%s", err.message);
+    assert_true(l->pair[0].scale == 2 && l->pair[0].b[0] == 5);
+    hn_lora_close(l);
+    /* a config that does not go: nothing is touched */
+    snprintf(file, sizeof file, "%s/adapter_config.json", folder);
+    assert_true(remove(file) == 0 && mkdir(file, 0700) == 0);
+    b[0] = 7;
+    assert_int_not_equal(hn_lora_write_peft(folder, base, &pair, 1, &about, &err), HONE_OK);
+    assert_non_null(strstr(err.message, "adapter_config.json"));
+    assert_int_equal(rmdir(file), 0);
+    snprintf(file, sizeof file, "%s/adapter_model.safetensors", folder), remove(file);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* Facts that a trainer has, as PEFT's config says them. */
 static void facts(void **state)
 {
@@ -322,9 +360,9 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),         cmocka_unit_test(there_and_back),
-                                        cmocka_unit_test(the_template),   cmocka_unit_test(facts),
-                                        cmocka_unit_test(alpha_patterns), cmocka_unit_test(wrong_configs),
-                                        cmocka_unit_test(wrong_tensors) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),        cmocka_unit_test(there_and_back),
+                                        cmocka_unit_test(the_template),  cmocka_unit_test(halfway),
+                                        cmocka_unit_test(facts),         cmocka_unit_test(alpha_patterns),
+                                        cmocka_unit_test(wrong_configs), cmocka_unit_test(wrong_tensors) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

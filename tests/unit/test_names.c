@@ -326,7 +326,11 @@ static void tags(void **state)
         { "x-TQ1_0.gguf", "TQ1_0" },
         { "gemma-3-1b-it.gguf", "" },
         { "Qwen2-7B.gguf", "" },
-        { "x-Q4.gguf", "" },
+        { "Phi-3-mini-4k-instruct-q4.gguf", "q4" },
+        { "x-Q9.gguf", "" },
+        { "x-Q4x.gguf", "" },
+        { "Qwen3.6-27B-MTP-Q4_K_M.gguf", "Q4_K_M" },
+        { "x-UD-IQ4_NL_XL.gguf", "UD-IQ4_NL_XL" },
         { "Q4_K_M.gguf", "Q4_K_M" },
         { "x-Q4_K_M-imat.gguf", "Q4_K_M" },
         { "sub.Q8_0/x.gguf", "" },
@@ -463,6 +467,94 @@ static void chosen_elsewhere(void **state)
     hn_gguf_sets_free(&sets);
 }
 
+static size_t n_sets(const char *path)
+{
+    hn_repo_file file = { path, GIB };
+    hn_gguf_sets sets;
+    hone_error err;
+    assert_int_equal(hn_gguf_sets_of(&sets, &file, 1, &err), HONE_OK);
+    size_t n = sets.n;
+    hn_gguf_sets_free(&sets);
+    return n;
+}
+
+/* What drafts for a model is no model; what drafts for itself is one. */
+static void drafts(void **state)
+{
+    static const char *const whole[] = { "Qwen3.6-27B-MTP-Q4_K_M.gguf", "hy3-1M-MTP-Q4_K_M.gguf", "x-mtp-Q8_0.gguf",
+                                         "mtp.gguf", "Q8_0/Qwen3.5-35B-A3B-MTP-Q4_K_M.gguf" };
+    static const char *const side[] = { "mtp-x-Q8_0.gguf",      "MTP-x-Q8_0.gguf",
+                                        "a/eagle3-x-BF16.gguf", "dflash-draft-3.6-q8_0.gguf",
+                                        "DSpark-x.gguf",        "mmproj-x-F16.gguf",
+                                        "x-MMPROJ-f16.gguf",    "x.imatrix.gguf" };
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (n_sets(whole[i]) != 1) fail_msg("%s is no model", whole[i]);
+    for (size_t i = 0; i < sizeof side / sizeof *side; i++)
+        if (n_sets(side[i]) != 0) fail_msg("%s is a model", side[i]);
+
+    char first[200];
+    size_t n;
+    hone_error err = { 0 };
+    const hn_repo_file beside[] = { { "m-Q4_K_M.gguf", 16 * GIB },
+                                    { "m-Q8_0.gguf", 28 * GIB },
+                                    { "m-assistant-MTP-Q8_0.gguf", GIB / 4 } };
+    assert_int_equal(choose(beside, 3, "o/m", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-Q4_K_M.gguf");
+    assert_int_equal(choose(beside, 3, "o/m:Q8_0", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-Q8_0.gguf");
+    assert_int_equal(choose(beside, 3, "o/m/m-assistant-MTP-Q8_0.gguf", 0, first, &n, &err), HONE_OK);
+    assert_int_equal(choose(beside, 3, "o/m", 8 * GIB, first, &n, &err), HONE_E_NOMEM); /* the draft fits */
+    assert_non_null(strstr(err.message, "16.00 GiB"));
+    assert_int_equal(choose(beside + 2, 1, "o/m", 8 * GIB, first, &n, &err), HONE_OK); /* it alone */
+    /* small, of no such name */
+    const hn_repo_file helper[] = { { "m-Q4_K_M.gguf", 16 * GIB }, { "m-helper-Q8_0.gguf", GIB } };
+    assert_int_equal(choose(helper, 2, "o/m", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-Q4_K_M.gguf");
+    assert_int_equal(choose(helper, 2, "o/m", 8 * GIB, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-helper-Q8_0.gguf");
+    /* whole ones, the smallest beside the largest */
+    const hn_repo_file self[] = { { "m-MTP-UD-IQ1_M.gguf", 7 * GIB }, { "m-MTP-BF16.gguf", 54 * GIB } };
+    assert_int_equal(choose(self, 2, "o/m", 16 * GIB, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-MTP-UD-IQ1_M.gguf");
+}
+
+/* Types by the names that repositories have today. */
+static void orders(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t memory;
+        hn_repo_file file[4];
+        const char *first; /* NULL: refused */
+    } rows[] = {
+        { "o/m",
+          21 * GIB,
+          { { "m-UD-Q4_K_XL.gguf", 22360000000 },
+            { "m-UD-IQ4_XS.gguf", 17700000000 },
+            { "m-UD-Q2_K_XL.gguf", 12290000000 } },
+          "m-UD-IQ4_XS.gguf" },
+        { "o/m", 0, { { "m-UD-Q4_K_M.gguf", 9 * GIB }, { "m-Q4_K_M.gguf", 9 * GIB } }, "m-UD-Q4_K_M.gguf" },
+        { "o/m", 0, { { "m-UD-Q5_K_XL.gguf", 9 * GIB }, { "m-UD-Q3_K_XL.gguf", 5 * GIB } }, "m-UD-Q5_K_XL.gguf" },
+        { "o/m", 0, { { "m-UD-IQ2_M.gguf", 9 * GIB }, { "m-UD-IQ3_XXS.gguf", 11 * GIB } }, "m-UD-IQ3_XXS.gguf" },
+        { "o/m", 0, { { "m-MXFP4_MOE.gguf", 9 * GIB }, { "m-Q8_0.gguf", 17 * GIB } }, "m-MXFP4_MOE.gguf" },
+        { "o/m", 0, { { "m-q4.gguf", 3 * GIB }, { "m-fp16.gguf", 8 * GIB } }, "m-q4.gguf" },
+        { "o/m", 0, { { "m-FP32.gguf", 3 * GIB }, { "m-FP16.gguf", 2 * GIB } }, "m-FP16.gguf" },
+        { "o/m", 0, { { "m-UD-Q8_K_XL.gguf", 9 * GIB }, { "m-BF16.gguf", 14 * GIB } }, "m-UD-Q8_K_XL.gguf" },
+        { "o/m:q4", 0, { { "m-q4.gguf", 3 * GIB }, { "m-fp16.gguf", 8 * GIB } }, "m-q4.gguf" },
+        { "o/m:q4_k_m", 0, { { "m-UD-Q4_K_M.gguf", 9 * GIB }, { "m-UD-Q4_K_S.gguf", 8 * GIB } }, "m-UD-Q4_K_M.gguf" },
+        { "o/m:UD-Q4_K_M", 0, { { "m-Q4_K_M.gguf", 9 * GIB }, { "m-Q8_0.gguf", 8 * GIB } }, NULL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char first[200];
+        size_t n = 0, n_file;
+        hone_error err = { 0 };
+        while (n < 4 && rows[i].file[n].path) n++;
+        hone_status st = choose(rows[i].file, n, rows[i].name, rows[i].memory, first, &n_file, &err);
+        assert_int_equal(st, rows[i].first ? HONE_OK : HONE_E_ARG);
+        if (rows[i].first) assert_string_equal(first, rows[i].first);
+    }
+}
+
 static int begin(void **state)
 {
     snprintf(dir, sizeof dir, "/tmp/hone-names-XXXXXX");
@@ -485,6 +577,7 @@ int main(void)
         cmocka_unit_test(means),   cmocka_unit_test(refused), cmocka_unit_test(anything),
         cmocka_unit_test(of_urls), cmocka_unit_test(parts),   cmocka_unit_test(short_names),
         cmocka_unit_test(tags),    cmocka_unit_test(chosen),  cmocka_unit_test(chosen_elsewhere),
+        cmocka_unit_test(drafts),  cmocka_unit_test(orders),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -212,36 +212,12 @@ static void test_stopped(void **state)
     }
 }
 
-static void test_types(void **state)
-{
-    const hn_mix_model mix = { .arch = "llama", .n_layer = 2, .n_head = 2, .n_head_kv = 2 };
-    const uint64_t ne[4] = { 256, 64, 1, 1 };
-    hone_error err = { 0 };
-    hn_typing y;
-    assert_int_equal(hn_typing_begin(&y, "Q9", "; expected better", &mix, &err), HONE_E_ARG);
-    assert_string_equal(err.message, "unknown type \"Q9\"; expected better");
-    assert_int_equal(hn_typing_begin(&y, NULL, "", &mix, &err), HONE_OK);
-    assert_int_equal(hn_typing_of(&y, "blk.0.attn_q.weight", HN_Q5_0, ne, 2), HN_Q5_0); /* keeps its own */
-    assert_int_equal(hn_typing_begin(&y, "bf16", "", &mix, &err), HONE_OK);
-    assert_int_equal(hn_typing_of(&y, "blk.0.attn_q.weight", HN_Q5_0, ne, 2), HN_BF16);
-    assert_int_equal(hn_typing_begin(&y, "Q4_K_M", "", &mix, &err), HONE_OK);
-    assert_int_equal(hn_typing_of(&y, "output.weight", HN_F32, ne, 2), HN_Q6_K);
-    assert_int_equal(hn_typing_of(&y, "blk.0.attn_q.weight", HN_F32, ne, 2), HN_Q4_K);
-    assert_int_equal(hn_typing_check(&y, "w", HN_Q4_K, 256, &err), HONE_OK);
-    assert_int_equal(hn_typing_check(&y, "w", HN_Q4_K, 255, &err), HONE_E_ARG);
-    assert_string_equal(err.message, "w: rows of 255 elements do not fit type Q4_K");
-    assert_int_equal(hn_typing_check(&y, "w", HN_IQ2_XS, 256, &err), HONE_E_UNSUPPORTED);
-    uint64_t count[HN_TYPE_COUNT] = { [HN_F32] = 5, [HN_Q8_0] = 9, [HN_F16] = 8 };
-    assert_int_equal(hn_file_type_of(count), 7);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_first_fault),
         cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_types),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

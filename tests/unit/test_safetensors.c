@@ -1,5 +1,6 @@
 /* safetensors: headers that lie, one check after the other; truncation at every byte of a header;
  * random damage. Nothing may be written, and every message names the file. */
+#include "model/ckpt.h"
 #include "rwkv_files.h"
 
 static void refused(hone_status want, const char *says)
@@ -204,9 +205,35 @@ static void test_damaged(void **state)
     assert_true(n_bad > 1000);
 }
 
+/* Two series in one folder: which is the model nobody knows. */
+static void test_two_series(void **state)
+{
+    static const char *const tails[] = { "00001-of-00002", "00002-of-00002", "00001-of-00004" };
+    const char *sub = in_dir("two");
+    char path[3][300];
+    hone_error err = { 0 };
+    hn_ckpt *c;
+    assert_int_equal(mkdir(sub, 0700), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof path[i], "%s/model-%s.safetensors", sub, tails[i]);
+        write_bytes(path[i], "\2\0\0\0\0\0\0\0{}", 10);
+    }
+    assert_int_equal(hn_ckpt_new(&c, sub, &err), HONE_OK);
+    assert_int_equal(hn_ckpt_folder(c, sub, &err), HONE_E_FORMAT);
+    hn_ckpt_free(c);
+    assert_non_null(strstr(err.message, "model-00001-of-00002.safetensors and model-00001-of-00004.safetensors"));
+    unlink(path[2]);
+    assert_int_equal(hn_ckpt_new(&c, sub, &err), HONE_OK);
+    if (hn_ckpt_folder(c, sub, &err) != HONE_OK) fail_msg("%s", err.message);
+    hn_ckpt_free(c);
+    unlink(path[0]), unlink(path[1]);
+    assert_int_equal(rmdir(sub), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_headers), cmocka_unit_test(test_length),
-                                        cmocka_unit_test(test_truncated), cmocka_unit_test(test_damaged) };
+                                        cmocka_unit_test(test_truncated), cmocka_unit_test(test_damaged),
+                                        cmocka_unit_test(test_two_series) };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
