@@ -192,7 +192,7 @@ static hone_status char_class(reader *r, hn_gnode *out)
         }
         set = hn_lang_or(r->l, set, hn_lang_set(r->l, &(hn_range){ lo, hi }, 1));
     }
-    if (negative) set = hn_lang_and(r->l, HN_LANG_ANY, hn_lang_not(r->l, set));
+    if (negative) set = hn_lang_others(r->l, set);
     *out = hn_g_lex(r->g, set);
     return HONE_OK;
 }
