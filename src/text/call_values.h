@@ -29,8 +29,8 @@ enum {
     HN_VALUE_OBJECT = 32,
     HN_VALUE_ANY = 63
 };
-/* The kinds that the schema of the tool allows this argument: type, enum, const, references, and what anyOf, oneOf and
- * allOf make of them. HN_VALUE_ANY where it says nothing. */
+/* The kinds that the schema of the tool allows this argument, as its grammar has them (hn_call_kit_kinds); HN_VALUE_ANY
+ * where it says nothing. */
 uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n);
 
 /* Appends text as JSON has it between quotes; tokens are their text. v may be NULL where there are none. */

@@ -8,7 +8,7 @@
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
 enum { WORDS = 8, NO = 1 };
 
-static const char two_tools[] =
+static const char *tools =
     "[{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}},"
     "{\"name\":\"g\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}]";
 
@@ -29,16 +29,16 @@ static site open_site(const char *source, const char *const *control, const char
     hone_error e = { 0 };
     hone_str text = { source, strlen(source) };
     hn_chat c = { .bos = "<s>", .eos = "</s>", .now = &now };
-    json_t *tools = json_loads(two_tools, 0, NULL);
-    assert_non_null(tools);
+    json_t *list = json_loads(tools, 0, NULL);
+    assert_non_null(list);
     if (hn_jinja_parse(&s.t, source, text.len, "t", NULL, &e) != HONE_OK) fail_msg("%s", e.message);
     assert_int_equal(hn_reply_format_make(&s.f, s.t, text, &c, s.v, &e), HONE_OK);
     assert_int_equal(hn_call_format_make(&s.calls, s.t, text, &c, &e), HONE_OK);
-    if (hn_call_kit_new(&s.kit, &s.calls, s.v, &(hn_call_ask){ .tools = tools, .one = one }, &e) != HONE_OK)
+    if (hn_call_kit_new(&s.kit, &s.calls, s.v, &(hn_call_ask){ .tools = list, .one = one }, &e) != HONE_OK)
         fail_msg("%s", e.message);
     hone_grammar_params p = { .text = form, .len = form ? strlen(form) : 0 };
     if (form && hone_grammar_compile(&s.form, &p, &e) != HONE_OK) fail_msg("%s", e.message);
-    json_decref(tools);
+    json_decref(list);
     return s;
 }
 
@@ -198,6 +198,9 @@ static void test_form_or_call(void **state)
     close_site(&s);
 }
 
+static const char python[] =
+    BEGIN ANSWER "<|tcs|>[" EACH SEP(", ") "{{ f.name }}(" ARGS "{{ k }}={{ \"'\" ~ v ~ \"'\" if v is string else v }}"
+                                           "{{ '' if loop.last else ', ' }}{% endfor %}){% endfor %}]<|tce|>" END;
 static const char harmony[] =
     "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif %}<|message|>"
     "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
@@ -253,10 +256,91 @@ static void test_budget(void **state)
     close_site(&s);
 }
 
+/* ---- arguments one by one --------------------------------------------------------------------------------- */
+
+#define TOOL(name, schema) "{\"name\":\"" name "\",\"parameters\":" schema "}"
+#define BEGUN(name) "<tool_call>\n<function=" name ">\n"
+#define ENDED "</function>\n</tool_call>"
+#define TAGS LIST("<|user|>", "<|end|>", "<tool_call>", "</tool_call>")
+
+/* An argument comes once, and all that are required come, whatever the order. */
+static void test_any_order(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    tools =
+        "[" TOOL("f", "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"integer\"},"
+                      "\"c\":{\"type\":\"integer\"}},\"required\":[\"a\"]}") "]";
+    site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
+    is_said(&s, (hn_reply_setup){ .reasoning_budget = -1 },
+            BEGUN("f") "<parameter=b>\n2\n</parameter>\n<\1/parameter=\1bc>\n3\n</parameter>\n<parameter=\1b\1ca>\n1\n"
+                       "</parameter>\n" ENDED "<|end|>",
+            true, "{N}f{A}{\"b\": 2, \"c\": 3, \"a\": 1}{E}");
+    close_site(&s);
+    tools = kept;
+}
+
+/* What else there may be: nothing, values of one schema, or anything. */
+static void test_other_arguments(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    hn_reply_setup x = { .reasoning_budget = -1 };
+    tools = "[" TOOL("none", "{\"type\":\"object\",\"additionalProperties\":false}") ","                            //
+        TOOL("some", "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":{\"type\":\"integer\"}}") "," //
+        TOOL("text", "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}") ","                    //
+        TOOL("any", "{\"type\":\"object\",\"additionalProperties\":true}") "]";
+    site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
+    is_said(&s, x, BEGUN("none") "<\1p/function>\n</tool_call><|end|>", true, "{N}none{A}{}{E}");
+    is_said(&s, x, BEGUN("some") "<parameter=n>\n\1x\1\"12\n</parameter>\n" ENDED "<|end|>", true,
+            "{N}some{A}{\"n\": 12}{E}");
+    is_said(&s, x, BEGUN("text") "<parameter=n>\n12\n</parameter>\n" ENDED "<|end|>", true,
+            "{N}text{A}{\"n\": \"12\"}{E}");
+    is_said(&s, x, BEGUN("any") "<parameter=n>\n12\n</parameter>\n" ENDED "<|end|>", true, "{N}any{A}{\"n\": 12}{E}");
+    close_site(&s);
+    s = open_site(python, LIST("<|user|>", "<|end|>", "<|tcs|>", "<|tce|>"), NULL, false, NULL);
+    is_said(&s, x, "<|tcs|>[none(\1n), some(n=\1'\1[3), any(n=[])]<|tce|>", false,
+            "{N}none{A}{}{E}{N}some{A}{\"n\": 3}{E}{N}any{A}{\"n\": []}{E}");
+    close_site(&s);
+    tools = kept;
+}
+
+/* What cannot be held is told, or refused where it must be. */
+static void test_refused(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    hone_error e = { 0 };
+    hn_call_kit *kit;
+    tools =
+        "[{\"name\":\"f\",\"strict\":true,\"parameters\":{\"properties\":{\"a\":{}},\"not\":{\"required\":[\"a\"]}}}]";
+    json_t *strict = json_loads(tools, 0, NULL);
+    tools = "[" TOOL("f", "{\"properties\":{\"a\":{}},\"not\":{\"required\":[\"a\"]}}") "]";
+    site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
+    assert_non_null(strstr(s.kit->notes, "/not: calls in the format of this template"));
+    assert_int_equal(hn_call_kit_new(&kit, &s.calls, s.v, &(hn_call_ask){ .tools = strict }, &e), HONE_E_UNSUPPORTED);
+    assert_non_null(strstr(e.message, "/not: calls in the format of this template"));
+    json_decref(strict);
+    close_site(&s);
+    tools = kept;
+}
+
+/* A template that writes one call has nothing behind it, and a model that goes on would write it as text. */
+static void test_one_alone(void **state)
+{
+    (void)state;
+    site s = open_site(samples[4].source, LIST("<|user|>", "<|end|>"), NULL, false, NULL);
+    is_said(&s, (hn_reply_setup){ .reasoning_budget = -1 },
+            "{\"name\": \"f\", \"parameters\": {\"a\": 1}}\1x\1 \1\n\1{<|end|>", true, HEARD_F);
+    close_site(&s);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_several), cmocka_unit_test(test_blanks),
-                                        cmocka_unit_test(test_form_or_call), cmocka_unit_test(test_harmony_form),
-                                        cmocka_unit_test(test_budget) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_several),         cmocka_unit_test(test_blanks),
+                                        cmocka_unit_test(test_form_or_call),    cmocka_unit_test(test_harmony_form),
+                                        cmocka_unit_test(test_budget),          cmocka_unit_test(test_any_order),
+                                        cmocka_unit_test(test_other_arguments), cmocka_unit_test(test_refused),
+                                        cmocka_unit_test(test_one_alone) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
