@@ -165,21 +165,29 @@ static bool begins_string(const char *s, size_t n, bool python, const hn_call_ma
     return *s == '"' || (python ? *s == '\'' : at_quote(s, n, q));
 }
 
-bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *quote, size_t *used)
+bool hn_call_own_end(hn_own_scan *o, const char *s, size_t n, bool python, const hn_call_mark *quote)
 {
-    int depth = 1;
-    for (size_t i = 0; i < n;) {
-        if (begins_string(s + i, n - i, python, quote)) {
-            size_t k = behind_string(s + i, n - i, python, quote);
-            if (!k) return false;
-            i += k;
+    const char mark = (char)HN_CALL_ESCAPE;
+    while (o->i < n) {
+        size_t left = n - o->i;
+        char c = s[o->i];
+        bool may_be = !python && (!o->open || o->open == mark);
+        if (may_be && left < quote->n && memcmp(s + o->i, quote->p, left) == 0) return false; /* a part of a mark */
+        if (may_be && at_quote(s + o->i, left, quote)) {
+            o->open = o->open ? 0 : mark;
+            o->i += quote->n;
             continue;
         }
-        char c = s[i++];
-        depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
-        if (depth == 0) {
-            *used = i;
-            return true;
+        o->i++;
+        if (o->open == mark) continue;
+        if (o->open) {
+            if (!o->escape && c == o->open) o->open = 0;
+            o->escape = !o->escape && c == '\\';
+        } else if (c == '"' || (python && c == '\'')) {
+            o->open = c;
+        } else {
+            o->depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+            if (o->depth < 0) return true;
         }
     }
     return false;

@@ -154,6 +154,7 @@ hone_status hn_call_feed(hn_call_reader *r, const char *s, size_t n, bool all, h
 /* Valid until the next call; tokens in it are marks as above. */
 hone_str hn_call_rest(const hn_call_reader *r);
 int32_t hn_call_count(const hn_call_reader *r);
-bool hn_call_named(const hn_call_reader *r); /* the name of the call that is read is known */
+uint64_t hn_call_looked(const hn_call_reader *r); /* bytes that looking for ends has gone over: each once, or nearly */
+bool hn_call_named(const hn_call_reader *r);      /* the name of the call that is read is known */
 
 #endif

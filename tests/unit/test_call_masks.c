@@ -201,6 +201,10 @@ static void test_form_or_call(void **state)
 static const char python[] =
     BEGIN ANSWER "<|tcs|>[" EACH SEP(", ") "{{ f.name }}(" ARGS "{{ k }}={{ \"'\" ~ v ~ \"'\" if v is string else v }}"
                                            "{{ '' if loop.last else ', ' }}{% endfor %}){% endfor %}]<|tce|>" END;
+static const char gemma[] =
+    BEGIN ANSWER EACH "<|tool_call>call:{{ f.name }}{{ '{' }}" ARGS
+                      "{{ k }}:{% if v is string %}<|\"|>{{ v }}<|\"|>{% else %}{{ v | tojson }}{% endif %}"
+                      "{{ '' if loop.last else ',' }}{% endfor %}{{ '}' }}<tool_call|>{% endfor %}" END;
 static const char harmony[] =
     "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif %}<|message|>"
     "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
@@ -335,12 +339,68 @@ static void test_one_alone(void **state)
     close_site(&s);
 }
 
+/* ---- what reading takes ------------------------------------------------------------------------------------ */
+
+static hone_status count_part(void *arg, hone_part part, const char *s, size_t n, int32_t call, const char *id,
+                              hone_error *err)
+{
+    (void)s, (void)call, (void)id, (void)err;
+    *(size_t *)arg += part == HONE_PART_ARGUMENTS ? n : 0;
+    return HONE_OK;
+}
+
+/* Bytes that are looked at for the ends of one call, which comes byte by byte. */
+static uint64_t looked_at(const site *s, const char *begin, const char *middle, const char *end, size_t n)
+{
+    hn_call_reader *r;
+    hn_call_outcome what = HN_CALLS_MORE;
+    size_t said = 0, len = strlen(begin) + n * strlen(middle) + strlen(end);
+    char *text = calloc(len + 1, 1);
+    strcat(text, begin);
+    for (size_t i = 0; i < n; i++) memcpy(text + strlen(begin) + i * strlen(middle), middle, strlen(middle));
+    memcpy(text + len - strlen(end), end, strlen(end));
+    assert_int_equal(hn_call_reader_new(&r, s->kit, 0, count_part, &said, NULL), HONE_OK);
+    hn_call_begin(r);
+    for (size_t i = 0; i < len && what == HN_CALLS_MORE; i++)
+        assert_int_equal(hn_call_feed(r, text + i, 1, i + 1 == len, &what, NULL), HONE_OK);
+    if (hn_call_count(r) != 1 || !said) fail_msg("%s…%s: %zu bytes of arguments", begin, end, said);
+    uint64_t looked = hn_call_looked(r);
+    hn_call_reader_free(r);
+    free(text);
+    return looked;
+}
+
+/* Arguments that are long are gone over once, and not once more for each token of them. */
+static void test_once(void **state)
+{
+    (void)state;
+    enum { N = 2000 };
+    static const struct {
+        const char *source, *begin, *middle, *end;
+    } all[] = {
+        { python, "<|tcs|>[f(a=[", "'(x', ", "0])]<|tce|>" },
+        { gemma, "<|tool_call>call:f{a:[", "<|\"|>{x<|\"|>,", "0]}<tool_call|>" },
+        { NULL, "<tool_call>\n<function=f>\n<parameter=a>\n[", "\"<x\", ",
+          "0]\n</parameter>\n</function>\n</tool_call>" },
+        { NULL, "<tool_call>\n<function=f>\n<parameter=", "keys", ">\n0\n</parameter>\n</function>\n</tool_call>" },
+        { "", "<tool_call>\n{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": \\\"", "x y", "\\\"}\"}\n</tool_call>" },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const char *source = !all[i].source ? samples[12].source : *all[i].source ? all[i].source : samples[0].source;
+        site s = open_site(source, LIST("<|user|>", "<|end|>"), NULL, false, NULL);
+        uint64_t one = looked_at(&s, all[i].begin, all[i].middle, all[i].end, N),
+                 two = looked_at(&s, all[i].begin, all[i].middle, all[i].end, 2 * N);
+        if (one < N || two > 2 * one + one / 4) fail_msg("%s: %d and %d", all[i].begin, (int)one, (int)two);
+        close_site(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_several),         cmocka_unit_test(test_blanks),
                                         cmocka_unit_test(test_form_or_call),    cmocka_unit_test(test_harmony_form),
                                         cmocka_unit_test(test_budget),          cmocka_unit_test(test_any_order),
                                         cmocka_unit_test(test_other_arguments), cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_one_alone) };
+                                        cmocka_unit_test(test_one_alone),       cmocka_unit_test(test_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
