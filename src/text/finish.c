@@ -307,6 +307,7 @@ typedef struct way {
 
 static void take(way *w, int32_t id, uint32_t len)
 {
+    if (id >= w->t->n_vocab) return; /* another vocabulary was meant */
     if (w->one) {
         if (len > w->longest || w->found < 0) w->found = id, w->longest = len;
         return;

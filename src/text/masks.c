@@ -358,7 +358,7 @@ static void mask_item(walk *w, hn_item x)
 {
     hn_machine *m = w->m;
     if (hn_item_is_token(&x)) {
-        set_bit(w, (int32_t)x.at.term);
+        if (x.at.term < (uint32_t)w->t->n_vocab) set_bit(w, (int32_t)x.at.term); /* else another vocabulary was meant */
         return;
     }
     x.at.term = hn_lang_near(w->l, x.at.term, w->t->max_depth);

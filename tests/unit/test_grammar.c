@@ -70,6 +70,7 @@ static void gbnf_forms(void **state)
          LIST("[]", "[1,[2,[]],3]"), LIST("[", "[1,]", "[1]]", "[[]"));
     GBNF("root ::= a\na ::= \"(\" a \")\" | \"\"\n", LIST("", "((()))"), LIST("(()", "())"));
     GBNF("root ::=\n \"a\"\n | \"b\"\n\nother ::= \"c\"", LIST("a", "b"), LIST("c"));
+    GBNF("root ::= \"a\nb\" [\n]", LIST("a\nb\n"), LIST("a\nb", "ab\n")); /* lines end in texts, too */
 }
 
 /* Counters are not copies: more of them than a grammar may have symbols. */
@@ -92,11 +93,14 @@ static void gbnf_refused(void **state)
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\" what", "rule what is used but not defined");
     refused(HONE_GRAMMAR_GBNF, "start ::= \"a\"", "no rule root");
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\" root", "no text matches");
-    refused(HONE_GRAMMAR_GBNF, "root ::= \"a", "line 1 column 12");
+    refused(HONE_GRAMMAR_GBNF, "root ::= \"a", "line 1 column 10");
     refused(HONE_GRAMMAR_GBNF, "root ::= [z-a]", "line 1");
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nroot ::= \"b\"", "defined twice");
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\"{3,2}", "m,n");
+    refused(HONE_GRAMMAR_GBNF, "root ::= a\na ::= \"b\n\nc", "line 2 column 7: expected a \" that closes");
     refused(HONE_GRAMMAR_GBNF, "root ::= <think>", "names a token");
+    refused(HONE_GRAMMAR_GBNF, "root ::= <[x]>", "column 12: expected the number of a token");
+    refused(HONE_GRAMMAR_GBNF, "root ::= <[7>", "column 13: expected ]>");
     hone_grammar *g = compile(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nlost ::= \"b\"");
     assert_string_equal(hone_grammar_notes(g), "rule lost is not used");
     hone_grammar_free(g);
@@ -270,6 +274,36 @@ static void masks_are_what_tokens_do(void **state)
         for (uint64_t seed = 0; seed < 4; seed++) walk(g, &t, i + 100 * seed, seed % 2);
         hone_grammar_free(g);
     }
+    hn_token_tree_free(&t);
+}
+
+/* A token by its number is that token alone, whatever it spells; one that the vocabulary has not never comes. */
+static void tokens_by_number(void **state)
+{
+    enum { N = 300, WORDS = N / 64 + 1, TOKEN = 298 };
+    static char text[N][24];
+    hn_token_tree t;
+    vocabulary(&t, 7, N, text);
+    hone_grammar *g = compile(HONE_GRAMMAR_GBNF, "root ::= \"<\" <[298]>{2} (\">\" | <[301]>)");
+    hn_matcher *m;
+    uint64_t mask[WORDS];
+    int64_t n;
+    bool ok;
+    assert_int_equal(hn_matcher_new(&m, g, &t, NULL), HONE_OK);
+    assert_int_equal(hn_matcher_token(m, '<', &ok, NULL), HONE_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hn_matcher_mask(m, mask, WORDS, &n, NULL), HONE_OK);
+        assert_true(ok && n == 1 && mask[TOKEN / 64] >> TOKEN % 64 & 1);
+        hn_matcher_bytes(m, t.piece[TOKEN].ptr, t.piece[TOKEN].len, &ok, NULL);
+        assert_false(ok);
+        assert_int_equal(hn_matcher_token(m, TOKEN, &ok, NULL), HONE_OK);
+    }
+    for (int64_t left = -1; left < 3; left++) {
+        assert_int_equal(hn_matcher_mask_within(m, left, mask, WORDS, &n, NULL), HONE_OK);
+        assert_true(n == 1 && mask[0] >> '>' & 1);
+    }
+    hn_matcher_free(m);
+    hone_grammar_free(g);
     hn_token_tree_free(&t);
 }
 
@@ -564,6 +598,7 @@ int main(void)
         cmocka_unit_test(large_expressions),
         cmocka_unit_test(choices),
         cmocka_unit_test(masks_are_what_tokens_do),
+        cmocka_unit_test(tokens_by_number),
         cmocka_unit_test(texts_end_within_their_tokens),
         cmocka_unit_test(room_for_all),
         cmocka_unit_test(near_terms),
