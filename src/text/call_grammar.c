@@ -145,11 +145,10 @@ typedef struct allowed {
     hn_lang strings; /* their texts */
 } allowed;
 
-/* Strings among the values of the first enum or const that all sources allow. */
-static hn_lang listed_strings(hn_schema *s, const hn_mold *m)
+/* The values of the first enum or const that all sources allow. */
+static void add_listed(hn_schema *s, const hn_mold *m, allowed *a)
 {
     const hn_jnode *list = NULL, *one = NULL;
-    hn_lang t = HN_LANG_NONE;
     for (uint32_t i = 0; i < m->members.n && !list && !one; i++) {
         one = hn_jget(m->members.v[i], "const");
         list = one ? NULL : hn_jget(m->members.v[i], "enum");
@@ -158,20 +157,25 @@ static hn_lang listed_strings(hn_schema *s, const hn_mold *m)
                              : list ? list->first
                                     : NULL;
          x && hn_schema_work(s, 1); x = one ? NULL : x->next) {
-        bool ok = x->kind == HN_J_STRING;
+        bool ok = hn_mold_types(m) != 0;
         for (uint32_t i = 0; i < m->sources.n && ok; i++) ok = hn_schema_valid(s, m->sources.v[i], x);
-        if (ok) t = hn_lang_or(s->l, t, hn_lang_text(s->l, x->str.ptr, x->str.len));
+        if (!ok) continue;
+        a->types |= hn_schema_type_of(s, x);
+        if (x->kind == HN_J_STRING && !s->types_only)
+            a->strings = hn_lang_or(s->l, a->strings, hn_lang_text(s->l, x->str.ptr, x->str.len));
     }
-    return t;
 }
 
 static void add_mold(hn_schema *s, hn_mold *m, void *arg)
 {
     allowed *a = arg;
     uint32_t types = hn_mold_types(m);
+    if (m->finite) {
+        add_listed(s, m, a);
+        return;
+    }
     a->types |= types;
-    if (types & HN_T_STRING)
-        a->strings = hn_lang_or(s->l, a->strings, m->finite ? listed_strings(s, m) : hn_mold_string(s, m));
+    if (types & HN_T_STRING && !s->types_only) a->strings = hn_lang_or(s->l, a->strings, hn_mold_string(s, m));
 }
 
 static allowed allowed_by(hn_schema *s, const hn_jnode *property)
@@ -180,6 +184,7 @@ static allowed allowed_by(hn_schema *s, const hn_jnode *property)
     hn_mold m = hn_mold_new(false);
     hn_mold_add(s, &m, property);
     hn_mold_choose(s, &m, add_mold, &a);
+    if (a.types & (HN_T_TRUE | HN_T_FALSE)) a.types |= HN_T_TRUE | HN_T_FALSE; /* one kind for who reads them */
     return a;
 }
 
@@ -194,11 +199,10 @@ static hn_gnode one_argument(hn_schema *s, const each *e, hn_lang key, hn_gnode 
 
 /* One argument as its schema has it: as text where it may be a string, else as JSON. Where the marks do not tell which,
  * texts that are read as JSON are that. */
-static hn_gnode argument(hn_schema *s, const each *e, const hn_jnode *property)
+static hn_gnode argument(hn_schema *s, const each *e, hn_lang key, const hn_jnode *property)
 {
     hn_gnode way[2];
     uint32_t n = 0;
-    hn_lang key = hn_lang_text(s->l, property->key.ptr, property->key.len);
     const allowed a = e->json ? (allowed){ HN_T_ALL, HN_LANG_NONE } : allowed_by(s, property);
     bool text = !e->json && a.types & HN_T_STRING, other = e->json || a.types & ~(uint32_t)HN_T_STRING;
     if (text) {
@@ -215,16 +219,18 @@ static hn_gnode argument(hn_schema *s, const each *e, const hn_jnode *property)
     return n ? hn_g_alt(s->g, way, n) : HN_G_FAIL;
 }
 
-/* Arguments of a tool that says nothing of them. */
-static hn_gnode free_arguments(hn_schema *s, const each *e)
+/* Arguments of a tool that says nothing of their names; value: what each of them may be, NULL: anything. */
+static hn_gnode free_arguments(hn_schema *s, const each *e, const hn_jnode *value)
 {
     enum { MOST = 16, LONGEST = 64 };
     hn_grammar *g = s->g;
     hn_lang key = hn_lang_repeat(s->l, signs(s->l, false), 1, LONGEST);
     hn_nodes any = { 0 };
     bool text = !e->json && strcmp(e->key_end, e->key_end_other) == 0;
-    hn_gnode value = text ? raw_string(s, e, HN_LANG_ALL) : hn_g_rule(g, hn_schema_rule(s, &any));
-    hn_gnode one = one_argument(s, e, key, value, text);
+    hn_gnode one;
+    if (value) one = argument(s, e, key, value);
+    else if (text) one = one_argument(s, e, key, raw_string(s, e, HN_LANG_ALL), true);
+    else one = one_argument(s, e, key, hn_g_rule(g, hn_schema_rule(s, &any)), false);
     hn_gnode more = hn_g_rep(g, hn_g_seq(g, mark(g, e->k, e->separator), one), 0, MOST - 1);
     return hn_g_alt(g, (hn_gnode[]){ HN_G_EMPTY, hn_g_seq(g, one, more) }, 2);
 }
@@ -290,10 +296,10 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
 {
     const each *e = arg;
     hn_mold m = hn_mold_new(false);
-    static const char *const refused[] = { "minProperties", "maxProperties", "patternProperties" };
+    static const char *const refused[] = { "minProperties", "maxProperties", "patternProperties", "not" };
     set_style(s, e->k);
     hn_mold_add(s, &m, root);
-    for (size_t i = 0; i < 3 && s->st == HONE_OK; i++)
+    for (size_t i = 0; i < 4 && s->st == HONE_OK; i++)
         if (hn_jget(root, refused[i]))
             hn_schema_refuse(s, hn_jget(root, refused[i]), "calls in the format of this template do not have it");
     const hn_jnode *list = hn_jget(root, "properties"), *required = hn_jget(root, "required");
@@ -305,7 +311,9 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
         if (x->kind != HN_J_STRING || !hn_jget_str(list, x->str))
             hn_schema_refuse(s, x, "calls in the format of this template name all they require in properties");
     if (s->st != HONE_OK) return HN_G_FAIL;
-    if (!list && !hn_mold_closed(&m)) return free_arguments(s, e);
+    const hn_jnode *more = hn_jget(root, "additionalProperties");
+    if (more ? more->kind != HN_J_FALSE && !(list && list->n) : !list)
+        return free_arguments(s, e, more && more->kind != HN_J_TRUE ? more : NULL);
     uint32_t n = list ? list->n : 0, musts = 0;
     hn_gnode *one = hn_arena_alloc(s->arena, (n + 1) * sizeof *one);
     bool *must = hn_arena_alloc(s->arena, (n + 1) * sizeof *must);
@@ -314,7 +322,7 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
         return HN_G_FAIL;
     }
     for (const hn_jnode *x = list ? list->first : NULL; x && s->st == HONE_OK; x = x->next) {
-        one[x->index] = argument(s, e, x);
+        one[x->index] = argument(s, e, hn_lang_text(s->l, x->key.ptr, x->key.len), x);
         must[x->index] = false;
         for (const hn_jnode *r = required ? required->first : NULL; r; r = r->next)
             must[x->index] = must[x->index] || hn_str_same(r->str, x->key);
@@ -346,6 +354,64 @@ static hone_status arguments(hn_grammar *g, const hn_call_kit *k, const hn_call_
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "schema of tool %s", t->name);
     hone_status st = hn_schema_compile_as(g, text, strlen(text), &rules, json ? NULL : arguments_each, &e, out, err);
     free(text);
+    return st;
+}
+
+/* ---- kinds of arguments ---------------------------------------------------------------------------------- */
+
+static uint32_t kinds_of(hn_schema *s, const hn_jnode *property)
+{
+    static const uint32_t kind[][2] = { { HN_T_NULL, HN_VALUE_NULL },     { HN_T_TRUE, HN_VALUE_BOOL },
+                                        { HN_T_NUMBER, HN_VALUE_NUMBER }, { HN_T_STRING, HN_VALUE_STRING },
+                                        { HN_T_ARRAY, HN_VALUE_ARRAY },   { HN_T_OBJECT, HN_VALUE_OBJECT } };
+    uint32_t kinds = 0, types = allowed_by(s, property).types;
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+        if (types & kind[i][0]) kinds |= kind[i][1];
+    if (s->st != HONE_OK && s->st != HONE_E_NOMEM) { /* what cannot be told of one is told of the others */
+        s->st = HONE_OK;
+        return 0;
+    }
+    return kinds;
+}
+
+/* No grammar, but the kinds of values that it would be made of. */
+static hn_gnode kinds_each(hn_schema *s, const hn_jnode *root, void *arg)
+{
+    hn_call_tool *t = arg;
+    const hn_jnode *list = hn_jget(root, "properties"), *more = hn_jget(root, "additionalProperties"),
+                   *x = list && list->kind == HN_J_OBJECT ? list->first : NULL;
+    const char *name;
+    json_t *value;
+    s->types_only = true;
+    if (more && more->kind == HN_J_OBJECT) t->other_kinds = kinds_of(s, more);
+    json_object_foreach(json_object_get(t->schema, "properties"), name, value)
+    {
+        if (!x || s->st != HONE_OK) break; /* both in one order */
+        t->argument[t->n_argument++] = (hn_call_argument){ name, kinds_of(s, x) };
+        x = x->next;
+    }
+    return HN_G_EMPTY;
+}
+
+hone_status hn_call_kit_kinds(hn_call_kit *k, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < k->n_tool && st == HONE_OK && k->f.shape == HN_CALLS_TAGGED; i++) {
+        hn_call_tool *t = &k->tool[i];
+        const hn_schema_rules rules = { 0 };
+        hone_error why;
+        hn_gnode root;
+        if (!t->schema || !t->offered) continue;
+        hn_grammar *g;
+        if ((st = hn_grammar_new(&g, err)) != HONE_OK) break;
+        char *text = schema_text(t, false);
+        t->argument = calloc(json_object_size(json_object_get(t->schema, "properties")) + 1, sizeof *t->argument);
+        if (!text || !t->argument) st = HN_FAIL(err, HONE_E_NOMEM, "schema of tool %s", t->name);
+        else if (hn_schema_compile_as(g, text, strlen(text), &rules, kinds_each, t, &root, &why) == HONE_E_NOMEM)
+            st = HN_FAIL(err, HONE_E_NOMEM, "%s", why.message);
+        free(text);
+        hn_grammar_drop(g);
+    }
     return st;
 }
 

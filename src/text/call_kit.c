@@ -210,6 +210,7 @@ hone_status hn_call_kit_new(hn_call_kit **out, const hn_call_format *f, const hn
     for (; st == HONE_OK && k->n_tool < n; k->n_tool++)
         if ((st = read_tool(k, k->n_tool, err)) != HONE_OK) break;
     if (st == HONE_OK) st = choose(k, ask->names, ask->n_names, err);
+    if (st == HONE_OK) st = hn_call_kit_kinds(k, err);
     if (st == HONE_OK && !ask->bare) st = hn_call_kit_grammars(k, ask->one, err);
     if (st == HONE_OK) *out = k;
     else hn_call_kit_drop(k);
@@ -224,6 +225,7 @@ void hn_call_kit_drop(hn_call_kit *k)
     hn_grammar_drop(k->section);
     hn_grammar_drop(k->required);
     json_decref(k->tools);
+    for (size_t i = 0; i < k->n_tool; i++) free(k->tool[i].argument);
     free(k->tool);
     free(k->notes);
     free(k);

@@ -47,6 +47,9 @@ struct hn_call_reader {
     bool named, loose; /* the name is out; arguments come until the end, whatever they are */
     const hn_call_tool *tool;
     hn_json_scan scan;
+    hn_own_scan own;
+    size_t seen; /* bytes behind `at` in which the end that this state looks for does not begin */
+    uint64_t looked;
     hn_grown args;  /* arguments that wait for the name or the id, or to be converted */
     bool whole;     /* they do */
     hn_grown text;  /* of a token */
@@ -92,13 +95,15 @@ void hn_call_begin(hn_call_reader *r)
 {
     begin_call(r);
     r->state = AT_SECTION;
-    r->buf.n = r->at = r->mark = 0;
+    r->buf.n = r->at = r->mark = r->seen = 0;
+    r->own = (hn_own_scan){ 0 };
     r->in_section = 0;
     r->loose = false;
 }
 
 hone_str hn_call_rest(const hn_call_reader *r) { return (hone_str){ r->buf.p + r->mark, r->buf.n - r->mark }; }
 int32_t hn_call_count(const hn_call_reader *r) { return r->calls; }
+uint64_t hn_call_looked(const hn_call_reader *r) { return r->looked; }
 bool hn_call_named(const hn_call_reader *r) { return r->named || r->tool; }
 
 /* ---- parts ----------------------------------------------------------------------------------------------- */
@@ -429,16 +434,24 @@ static step at_member(hn_call_reader *r, hone_error *err, hone_status *st)
     return GO;
 }
 
+/* What is in front of place i has been looked at. */
+static void see(hn_call_reader *r, size_t i)
+{
+    r->looked += i - r->at - r->seen;
+    r->seen = i - r->at;
+}
+
 /* Arguments that are the text of JSON in a string. */
 static step args_in_text(hn_call_reader *r, hone_error *err, hone_status *st)
 {
-    hn_json_scan scan = { 0 };
-    size_t i = r->at;
-    while (i < r->buf.n && !scan.done) {
-        if ((unsigned char)r->buf.p[i] == HN_CALL_ESCAPE || !hn_json_scan_byte(&scan, r->buf.p[i])) return no_call(r);
+    size_t i = r->at + r->seen;
+    while (i < r->buf.n && !r->scan.done) {
+        if ((unsigned char)r->buf.p[i] == HN_CALL_ESCAPE || !hn_json_scan_byte(&r->scan, r->buf.p[i]))
+            return no_call(r);
         i++;
     }
-    if (!scan.done) return MORE;
+    see(r, i);
+    if (!r->scan.done) return MORE;
     hn_grown text = { 0 };
     *st = hn_call_unescape(&text, r->buf.p + r->at, i - r->at, err);
     if (*st == HONE_OK) *st = hn_call_json_or_string(&r->args, text.p, text.n, err);
@@ -502,7 +515,7 @@ static step at_key(hn_call_reader *r, hone_error *err, hone_status *st)
 static step at_spelt(hn_call_reader *r, hone_error *err, hone_status *st)
 {
     const hn_call_kit *k = r->k;
-    size_t used = 0, i = r->at;
+    size_t used = 0, i = r->at + r->seen;
     found f = NO;
     const hn_call_mark *ends[] = { &k->key_end, k->key_end_other.n ? &k->key_end_other : NULL };
     for (; i < r->buf.n && f == NO; i += f == NO ? unit(r->buf.p + i, r->buf.n - i) : 0) {
@@ -514,6 +527,7 @@ static step at_spelt(hn_call_reader *r, hone_error *err, hone_status *st)
         }
         if (f != YES) f = partly ? PARTLY : NO;
     }
+    see(r, i);
     if (f != YES) return MORE;
     r->n_key = i - r->at;
     if (r->n_key > KEY_MAX) { /* no name is that long: whole characters and tokens of it */
@@ -568,11 +582,12 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
 {
     const hn_call_mark *m = r->cdata ? &r->k->cdata_end : &r->k->value_end;
     const char *spelt = r->cdata ? "" : r->k->f.value_end;
-    size_t pad = strspn(spelt, " \n\t\r"), i = r->at, used = 0;
+    size_t pad = strspn(spelt, " \n\t\r"), i = r->at + r->seen, used = 0;
     found f = NO;
     for (; i < r->buf.n; i += unit(r->buf.p + i, r->buf.n - i))
         if ((f = mark_at(r->buf.p + i, r->buf.n - i, m, &used)) != NO) break;
     if (all && f != YES) i = r->buf.n, pad = 0;
+    see(r, i);
     size_t end = i;
     if (end - r->at >= pad && memcmp(r->buf.p + end - pad, spelt, pad) == 0) end -= pad;
     else if (f != YES) { /* what is there may be the beginning of the white space */
@@ -585,6 +600,7 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
         *st = hn_call_escape(&r->args, r->buf.p + r->at, end - r->at, r->k->v, err);
         if (*st == HONE_OK) *st = say(r, HONE_PART_ARGUMENTS, r->args.p, r->args.n, NULL, err);
         r->args.n = 0;
+        r->seen -= end - r->at;
         r->mark = r->at = end;
     }
     if (f != YES) return MORE;
@@ -607,8 +623,11 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
 static step at_own(hn_call_reader *r, hone_error *err, hone_status *st)
 {
     size_t used;
-    bool python = r->k->f.shape == HN_CALLS_PYTHON;
-    if (!hn_call_own_end(r->buf.p + r->at, r->buf.n - r->at, python, &r->k->quote, &used)) return MORE;
+    bool python = r->k->f.shape == HN_CALLS_PYTHON,
+         whole = hn_call_own_end(&r->own, r->buf.p + r->at, r->buf.n - r->at, python, &r->k->quote);
+    used = r->own.i;
+    see(r, r->at + used);
+    if (!whole) return MORE;
     r->args.n = 0;
     *st = hn_call_own(&r->args, r->buf.p + r->at, used, python, &r->k->quote, r->k->v, err);
     if (*st == HONE_OK) *st = say(r, HONE_PART_ARGUMENTS, r->args.p, r->args.n, NULL, err);
@@ -694,7 +713,13 @@ hone_status hn_call_feed(hn_call_reader *r, const char *s, size_t n, bool all, h
     }
     hone_status st = hn_grown_put(&r->buf, s, n, err);
     step x = GO;
-    while (st == HONE_OK && x == GO) x = go(r, all, err, &st);
+    while (st == HONE_OK && x == GO) {
+        state before = r->state;
+        x = go(r, all, err, &st);
+        if (r->state == before) continue;
+        r->seen = 0;
+        r->own = (hn_own_scan){ 0 };
+    }
     if (st != HONE_OK) return st;
     if (x == MORE && all) {
         if (r->tool && !r->named && !r->k->f.bare) st = accept(r, err); /* cut before its id, it has one of ours */

@@ -117,94 +117,11 @@ hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_
 
 /* ---- what a schema says ---------------------------------------------------------------------------------- */
 
-static uint32_t kind_named(const char *type)
-{
-    static const struct {
-        const char *type;
-        uint32_t kind;
-    } all[] = { { "null", HN_VALUE_NULL },     { "boolean", HN_VALUE_BOOL },  { "integer", HN_VALUE_NUMBER },
-                { "number", HN_VALUE_NUMBER }, { "string", HN_VALUE_STRING }, { "array", HN_VALUE_ARRAY },
-                { "object", HN_VALUE_OBJECT } };
-    for (size_t i = 0; type && i < sizeof all / sizeof *all; i++)
-        if (!strcmp(type, all[i].type)) return all[i].kind;
-    return 0;
-}
-
-static uint32_t kind_of(const json_t *v)
-{
-    switch (json_typeof(v)) {
-    case JSON_NULL: return HN_VALUE_NULL;
-    case JSON_TRUE:
-    case JSON_FALSE: return HN_VALUE_BOOL;
-    case JSON_INTEGER:
-    case JSON_REAL: return HN_VALUE_NUMBER;
-    case JSON_STRING: return HN_VALUE_STRING;
-    case JSON_ARRAY: return HN_VALUE_ARRAY;
-    default: return HN_VALUE_OBJECT;
-    }
-}
-
-/* What "#/a/b" names in the schema; NULL: nothing there. */
-static const json_t *referred(const json_t *root, const char *ref)
-{
-    char part[128];
-    if (!ref || *ref++ != '#') return NULL;
-    while (root && *ref == '/') {
-        size_t n = 0;
-        for (ref++; *ref && *ref != '/' && n + 1 < sizeof part; ref++) {
-            char c = *ref;
-            if (c == '~' && (ref[1] == '0' || ref[1] == '1')) c = *++ref == '0' ? '~' : '/';
-            part[n++] = c;
-        }
-        part[n] = 0;
-        root =
-            json_is_array(root) ? json_array_get(root, (size_t)strtoul(part, NULL, 10)) : json_object_get(root, part);
-    }
-    return *ref ? NULL : root;
-}
-
-static uint32_t kinds_of(const json_t *root, const json_t *p, int depth)
-{
-    enum { DEEPEST = 16 };
-    static const char *const choices[] = { "anyOf", "oneOf" };
-    uint32_t kinds = HN_VALUE_ANY, some;
-    size_t i;
-    json_t *x;
-    if (!json_is_object(p) || depth > DEEPEST) return HN_VALUE_ANY;
-    const json_t *type = json_object_get(p, "type"), *list = json_object_get(p, "enum"),
-                 *one = json_object_get(p, "const"), *ref = json_object_get(p, "$ref");
-    if (json_is_string(type)) kinds &= kind_named(json_string_value(type));
-    if (json_is_array(type)) {
-        some = 0;
-        json_array_foreach(type, i, x) some |= kind_named(json_string_value(x));
-        kinds &= some;
-    }
-    if (json_is_array(list)) {
-        some = 0;
-        json_array_foreach(list, i, x) some |= kind_of(x);
-        kinds &= some;
-    }
-    if (one) kinds &= kind_of(one);
-    if (ref) kinds &= kinds_of(root, referred(root, json_string_value(ref)), depth + 1);
-    for (int c = 0; c < 2; c++) {
-        const json_t *of = json_object_get(p, choices[c]);
-        if (!json_is_array(of)) continue;
-        some = 0;
-        json_array_foreach(of, i, x) some |= kinds_of(root, x, depth + 1);
-        kinds &= some;
-    }
-    json_array_foreach(json_object_get(p, "allOf"), i, x) kinds &= kinds_of(root, x, depth + 1);
-    return kinds;
-}
-
 uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n)
 {
-    const json_t *properties = t ? json_object_get(t->schema, "properties") : NULL, *p = NULL;
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)properties, name, value) if (strlen(name) == n && memcmp(name, key, n) == 0) p =
-        value;
-    uint32_t kinds = kinds_of(t ? t->schema : NULL, p, 0);
+    uint32_t kinds = t ? t->other_kinds : 0;
+    for (size_t i = 0; t && i < t->n_argument; i++)
+        if (strlen(t->argument[i].name) == n && memcmp(t->argument[i].name, key, n) == 0) kinds = t->argument[i].kinds;
     return kinds ? kinds : HN_VALUE_ANY;
 }
 
@@ -248,21 +165,29 @@ static bool begins_string(const char *s, size_t n, bool python, const hn_call_ma
     return *s == '"' || (python ? *s == '\'' : at_quote(s, n, q));
 }
 
-bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *quote, size_t *used)
+bool hn_call_own_end(hn_own_scan *o, const char *s, size_t n, bool python, const hn_call_mark *quote)
 {
-    int depth = 1;
-    for (size_t i = 0; i < n;) {
-        if (begins_string(s + i, n - i, python, quote)) {
-            size_t k = behind_string(s + i, n - i, python, quote);
-            if (!k) return false;
-            i += k;
+    const char mark = (char)HN_CALL_ESCAPE;
+    while (o->i < n) {
+        size_t left = n - o->i;
+        char c = s[o->i];
+        bool may_be = !python && (!o->open || o->open == mark);
+        if (may_be && left < quote->n && memcmp(s + o->i, quote->p, left) == 0) return false; /* a part of a mark */
+        if (may_be && at_quote(s + o->i, left, quote)) {
+            o->open = o->open ? 0 : mark;
+            o->i += quote->n;
             continue;
         }
-        char c = s[i++];
-        depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
-        if (depth == 0) {
-            *used = i;
-            return true;
+        o->i++;
+        if (o->open == mark) continue;
+        if (o->open) {
+            if (!o->escape && c == o->open) o->open = 0;
+            o->escape = !o->escape && c == '\\';
+        } else if (c == '"' || (python && c == '\'')) {
+            o->open = c;
+        } else {
+            o->depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+            if (o->depth < 0) return true;
         }
     }
     return false;

@@ -29,8 +29,8 @@ enum {
     HN_VALUE_OBJECT = 32,
     HN_VALUE_ANY = 63
 };
-/* The kinds that the schema of the tool allows this argument: type, enum, const, references, and what anyOf, oneOf and
- * allOf make of them. HN_VALUE_ANY where it says nothing. */
+/* The kinds that the schema of the tool allows this argument, as its grammar has them (hn_call_kit_kinds); HN_VALUE_ANY
+ * where it says nothing. */
 uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n);
 
 /* Appends text as JSON has it between quotes; tokens are their text. v may be NULL where there are none. */
@@ -43,9 +43,15 @@ hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_
  * string and is JSON of a kind that it may not be, it is a string. */
 hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v, hone_error *err);
 
-/* Arguments in Python's syntax, K=V, … up to ), or Gemma's, K:V, … up to }: *used, bytes with that bracket. False: it
- * is not there yet. */
-bool hn_call_own_end(const char *s, size_t n, bool python, const hn_call_mark *quote, size_t *used);
+/* Arguments in Python's syntax, K=V, … up to ), or Gemma's, K:V, … up to }, as far as they have come. */
+typedef struct hn_own_scan {
+    size_t i;  /* bytes looked at */
+    int depth; /* open brackets */
+    char open; /* the quote of the string it is in; HN_CALL_ESCAPE: Gemma's mark; 0: in none */
+    bool escape;
+} hn_own_scan;
+/* True: the bracket is there, o->i bytes with it. s [n]: all of them so far. */
+bool hn_call_own_end(hn_own_scan *o, const char *s, size_t n, bool python, const hn_call_mark *quote);
 /* Appends them as an object. */
 hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
                         const hn_vocab *v, hone_error *err);

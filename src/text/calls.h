@@ -79,10 +79,18 @@ typedef struct hn_call_mark {
 #define HN_CALL_CDATA_END "]]>"
 enum { HN_CALL_TOKEN = 5, HN_CALL_ESCAPE = 0xFF }; /* bytes of a token in text, the first of them */
 
+typedef struct hn_call_argument { /* of a schema's properties */
+    const char *name;             /* of tools */
+    uint32_t kinds;               /* HN_VALUE_* that it may be */
+} hn_call_argument;
+
 typedef struct hn_call_tool {
     const char *name; /* of tools */
     json_t *schema;   /* of its arguments; NULL: none is known. Borrowed */
     bool strict, offered;
+    hn_call_argument *argument; /* [n_argument] of TAGGED, owned */
+    size_t n_argument;
+    uint32_t other_kinds; /* of arguments that are none of these; 0: any */
 } hn_call_tool;
 
 typedef struct hn_call_kit { /* immutable but for its owners */
@@ -115,8 +123,9 @@ const hn_call_tool *hn_call_kit_find(const hn_call_kit *k, const char *name, siz
 /* text with its special tokens as such; ends: cut at one that ends the turn. */
 void hn_call_encode(hn_call_mark *m, const hn_vocab *v, const char *text, bool ends);
 bool hn_call_kit_marks(const hn_call_kit *k, int32_t id); /* is the token in one of the marks? */
-/* call_grammar.c: both grammars and notes. */
+/* call_grammar.c: both grammars and notes; what kinds of values arguments may be. */
 hone_status hn_call_kit_grammars(hn_call_kit *k, bool one, hone_error *err);
+hone_status hn_call_kit_kinds(hn_call_kit *k, hone_error *err);
 
 void hn_call_put_token(char out[HN_CALL_TOKEN], int32_t id);
 int32_t hn_call_get_token(const char *s); /* behind the byte FF */
@@ -145,6 +154,7 @@ hone_status hn_call_feed(hn_call_reader *r, const char *s, size_t n, bool all, h
 /* Valid until the next call; tokens in it are marks as above. */
 hone_str hn_call_rest(const hn_call_reader *r);
 int32_t hn_call_count(const hn_call_reader *r);
-bool hn_call_named(const hn_call_reader *r); /* the name of the call that is read is known */
+uint64_t hn_call_looked(const hn_call_reader *r); /* bytes that looking for ends has gone over: each once, or nearly */
+bool hn_call_named(const hn_call_reader *r);      /* the name of the call that is read is known */
 
 #endif

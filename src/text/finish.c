@@ -181,7 +181,9 @@ static uint32_t lexeme_need(hn_machine *m, hn_lexeme x)
     hn_need *recent = &m->needs->recent[hash_of(x) % RECENT];
     if (recent->next && same(recent->at, x)) return recent->bytes;
     const hn_need *known = find(m->needs, x);
-    if (!known && !tired(m) && !search_from(m, x, false) && !search_from(m, x, true) && !tired(m)) keep(m, x, FAR);
+    if (!known && !tired(m) && !search_from(m, x, false) && !search_from(m, x, true) && !tired(m) &&
+        !hn_langs_failed(m->g.lang))
+        keep(m, x, FAR);
     known = find(m->needs, x);
     if (known) *recent = (hn_need){ x, known->bytes, 1 };
     return known ? known->bytes : FAR;
@@ -256,7 +258,10 @@ static bool know_nodes(hn_machine *m)
     look_ahead(m);
     m->needs->hopeless = tired(m);
     free(lex);
-    return true;
+    if (!hn_langs_failed(m->g.lang)) return true;
+    hn_needs_free(m->needs);
+    m->needs = NULL;
+    return false;
 }
 
 /* Of a whole stack. */
@@ -302,6 +307,7 @@ typedef struct way {
 
 static void take(way *w, int32_t id, uint32_t len)
 {
+    if (id >= w->t->n_vocab) return; /* another vocabulary was meant */
     if (w->one) {
         if (len > w->longest || w->found < 0) w->found = id, w->longest = len;
         return;
@@ -370,6 +376,7 @@ void hn_machine_within(hn_machine *m, const hn_token_tree *t, const hn_item *ite
 {
     way w = { .m = m, .t = t, .bits = bits, .n_word = n_word, .need = need, .near = true };
     memset(bits, 0, n_word * sizeof *bits);
+    if (!know_nodes(m)) return;
     for (uint32_t i = 0; i < n && !m->failed; i++) {
         if (!hn_item_is_token(&item[i])) go(&w, 0, item[i]);
         else if (stack_need(m, item[i].cell) <= need) take(&w, (int32_t)item[i].at.term, 1);

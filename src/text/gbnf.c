@@ -1,6 +1,7 @@
 /* gbnf: grammars as llama.cpp writes them (its grammars/README.md): name ::= alternatives, with literals, classes,
  * groups, repetitions and comments; the text is what rule root matches. Rules that are not defined, and left recursion,
- * are refused by name; rules that nothing reaches are told. Token literals (<[id]>) are not read. */
+ * are refused by name; rules that nothing reaches are told. Of token literals those with a number are read (<[7]>):
+ * names would need a vocabulary. */
 #include "text/grammar.h"
 #include "base/utf8.h"
 
@@ -157,10 +158,15 @@ static hone_status literal(reader *r, hn_gnode *out)
     hn_lang *list = NULL, t = HN_LANG_EMPTY;
     size_t n = 0, cap = 0;
     hone_status st = HONE_OK;
-    while (st == HONE_OK && !take(r, '"')) {
+    const char *begin = r->p - 1;
+    while (st == HONE_OK && !take(r, '"')) { /* which may go over lines */
         uint32_t cp = 0;
-        if (r->p == r->end || *r->p == '\n') st = wrong(r, "the closing \"");
-        else st = character(r, &cp);
+        if (r->p == r->end) {
+            r->p = begin;
+            st = wrong(r, "a \" that closes what begins here");
+        } else {
+            st = character(r, &cp);
+        }
         if (st == HONE_OK && n == cap) {
             cap = cap * 2 + 16;
             hn_lang *p = realloc(list, cap * sizeof *p);
@@ -192,8 +198,31 @@ static hone_status char_class(reader *r, hn_gnode *out)
         }
         set = hn_lang_or(r->l, set, hn_lang_set(r->l, &(hn_range){ lo, hi }, 1));
     }
-    if (negative) set = hn_lang_and(r->l, HN_LANG_ANY, hn_lang_not(r->l, set));
+    if (negative) set = hn_lang_others(r->l, set);
     *out = hn_g_lex(r->g, set);
+    return HONE_OK;
+}
+
+static bool number(reader *r, uint32_t *v)
+{
+    const char *at = r->p;
+    uint64_t n = 0;
+    for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
+        if (n <= COUNT_MAX) n = n * 10 + (uint64_t)(*r->p - '0');
+    *v = (uint32_t)n;
+    return r->p > at;
+}
+
+/* Behind the <. */
+static hone_status token(reader *r, hn_gnode *out)
+{
+    uint32_t id;
+    if (!take(r, '['))
+        return HN_FAIL(r->err, HONE_E_UNSUPPORTED,
+                       "grammar: <…> names a token; write its text instead, or its number: <[7]>");
+    if (!number(r, &id) || id > COUNT_MAX) return wrong(r, "the number of a token, at most 1000000, before here");
+    if (!take(r, ']') || !take(r, '>')) return wrong(r, "]>");
+    *out = hn_g_token(r->g, (int32_t)id);
     return HONE_OK;
 }
 
@@ -222,22 +251,12 @@ static hone_status element(reader *r, hn_gnode *out)
         skip(r, true);
         return take(r, ')') ? HONE_OK : wrong(r, "the closing )");
     }
-    if (is(r, '<')) return HN_FAIL(r->err, HONE_E_UNSUPPORTED, "grammar: <…> names a token; write its text instead");
+    if (take(r, '<')) return token(r, out);
     name_slot *x = rule_name(r);
     if (!x) return HN_FAIL(r->err, HONE_E_NOMEM, "grammar");
     x->used = true;
     *out = hn_g_rule(r->g, x->rule);
     return HONE_OK;
-}
-
-static bool number(reader *r, uint32_t *v)
-{
-    const char *at = r->p;
-    uint64_t n = 0;
-    for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
-        if (n <= COUNT_MAX) n = n * 10 + (uint64_t)(*r->p - '0');
-    *v = (uint32_t)n;
-    return r->p > at;
 }
 
 static hone_status repetition(reader *r, bool nested, hn_gnode *x)

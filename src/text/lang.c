@@ -1,60 +1,11 @@
 /* Terms are made once each (a table by hash), so a number is a state; derivatives, the search for life and room
  * work on numbers alone. Every piece of work is counted: what is too large ends the same way on every machine. */
-#include "text/lang.h"
 #include "base/utf8.h"
+#include "text/lang_priv.h"
 
 #include <stdlib.h>
 
-enum {
-    HEIGHT_MAX = 1500, /* of a term: how deep the functions below call themselves */
-    SURROGATE_LO = 0xD800,
-    SURROGATE_HI = 0xDFFF,
-    CP_MAX = 0x10FFFF
-};
-
-typedef enum kind { K_NONE, K_EMPTY, K_SET, K_CAT, K_OR, K_AND, K_NOT, K_REP, K_MOD } kind;
-
-typedef struct term {
-    uint8_t kind;
-    bool accepts; /* the empty text */
-    bool boolean; /* has K_AND or K_NOT in it: may hold no text although it is not HN_LANG_NONE */
-    int8_t life;  /* 1: has a text, -1: has none, 0: not asked yet */
-    bool room_known, room_exact;
-    uint32_t room;    /* hn_lang_room */
-    uint16_t height;  /* of what cuts() and derive() walk */
-    uint32_t a, b, c; /* CAT: both; OR, AND: place and number in kids; NOT: one; REP: one, min, max; MOD: modulus, rest;
-                         SET: place and number in ranges */
-} term;
-
-/* Transitions before those that lead nowhere were left out. */
-typedef struct fan {
-    uint32_t n;
-    hn_range *range;
-    hn_lang *to;
-} fan;
-
-typedef struct list {
-    uint32_t *data;
-    size_t n, cap;
-} list;
-
-struct hn_langs {
-    size_t max_bytes, bytes;
-    uint64_t steps;
-    hone_status failed;
-    const char *why;
-    term *t;
-    uint32_t n, cap;
-    uint32_t *slot; /* term + 1 by hash */
-    uint32_t n_slot;
-    list kids;
-    hn_range *range;
-    size_t n_range, cap_range;
-    fan **fan;             /* [cap] */
-    hn_lang_state **state; /* [cap] */
-    uint32_t *mark;        /* [cap] of the search for life */
-    uint32_t epoch;
-};
+enum { HEIGHT_MAX = 1500 }; /* of a term: how deep the functions below call themselves */
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
@@ -65,11 +16,17 @@ static void give_up(hn_langs *l, hone_status st, const char *why)
     l->why = why;
 }
 
+static void too_large(hn_langs *l)
+{
+    give_up(l, HONE_E_UNSUPPORTED, "it needs more memory than a grammar may take");
+    l->full = true;
+}
+
 static void *grow(hn_langs *l, void *p, size_t old, size_t want)
 {
     if (l->failed) return NULL;
     if (want > l->max_bytes - (l->bytes - old)) {
-        give_up(l, HONE_E_UNSUPPORTED, "it needs more memory than a grammar may take");
+        too_large(l);
         return NULL;
     }
     void *q = realloc(p, want);
@@ -89,7 +46,7 @@ static bool spend(hn_langs *l, uint64_t n)
     return false;
 }
 
-static bool put(hn_langs *l, list *v, uint32_t x)
+bool hn_list_put(hn_langs *l, hn_list *v, uint32_t x)
 {
     if (v->n == v->cap) {
         size_t cap = v->cap * 2 + 16;
@@ -102,19 +59,25 @@ static bool put(hn_langs *l, list *v, uint32_t x)
     return true;
 }
 
-static void drop(hn_langs *l, list *v)
+void hn_list_drop(hn_langs *l, hn_list *v)
 {
     l->bytes -= v->cap * sizeof *v->data;
     free(v->data);
-    *v = (list){ 0 };
+    *v = (hn_list){ 0 };
 }
 
 static bool more_terms(hn_langs *l)
 {
     uint32_t cap = l->cap * 2 + 64;
-    term *t = grow(l, l->t, l->cap * sizeof *t, cap * sizeof *t);
+    size_t each = sizeof *l->t + sizeof *l->fan + sizeof *l->state + sizeof *l->mark;
+    if ((cap - l->cap) * each > hn_langs_left(l)) cap = l->cap + l->cap / 8 + 64;
+    if ((cap - l->cap) * each > hn_langs_left(l)) { /* all of them or none */
+        too_large(l);
+        return false;
+    }
+    hn_term *t = grow(l, l->t, l->cap * sizeof *t, cap * sizeof *t);
     if (t) l->t = t;
-    fan **f = t ? grow(l, l->fan, l->cap * sizeof(fan *), cap * sizeof(fan *)) : NULL;
+    hn_fan **f = t ? grow(l, l->fan, l->cap * sizeof(hn_fan *), cap * sizeof(hn_fan *)) : NULL;
     if (f) l->fan = f;
     hn_lang_state **s = f ? grow(l, l->state, l->cap * sizeof(hn_lang_state *), cap * sizeof(hn_lang_state *)) : NULL;
     if (s) l->state = s;
@@ -128,7 +91,7 @@ static bool more_terms(hn_langs *l)
 
 /* ---- terms -------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const hn_langs *l, const term *t)
+static uint64_t hash_of(const hn_langs *l, const hn_term *t)
 {
     uint64_t h = hn_mix64(t->kind * 0x9E3779B97F4A7C15u + t->b);
     if (t->kind == K_SET) {
@@ -143,7 +106,7 @@ static uint64_t hash_of(const hn_langs *l, const term *t)
     return hn_mix64(h ^ ((uint64_t)t->a << 32 | t->c));
 }
 
-static bool same(const hn_langs *l, const term *x, const term *y)
+static bool same(const hn_langs *l, const hn_term *x, const hn_term *y)
 {
     if (x->kind != y->kind || x->b != y->b) return false;
     if (x->kind == K_SET) return memcmp(l->range + x->a, l->range + y->a, x->b * sizeof *l->range) == 0;
@@ -152,26 +115,87 @@ static bool same(const hn_langs *l, const term *x, const term *y)
     return x->a == y->a && x->c == y->c;
 }
 
+void hn_langs_hash(hn_langs *l)
+{
+    memset(l->slot, 0, l->n_slot * sizeof *l->slot);
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t at = (uint32_t)hash_of(l, &l->t[i]) & (l->n_slot - 1);
+        while (l->slot[at]) at = (at + 1) & (l->n_slot - 1);
+        l->slot[at] = i + 1;
+    }
+}
+
 static bool more_slots(hn_langs *l)
 {
     uint32_t n = l->n_slot ? l->n_slot * 2 : 256;
     uint32_t *slot = grow(l, NULL, 0, n * sizeof *slot);
     if (!slot) return false;
-    memset(slot, 0, n * sizeof *slot);
-    for (uint32_t i = 0; i < l->n; i++) {
-        uint32_t at = (uint32_t)hash_of(l, &l->t[i]) & (n - 1);
-        while (slot[at]) at = (at + 1) & (n - 1);
-        slot[at] = i + 1;
-    }
     l->bytes -= l->n_slot * sizeof *slot;
     free(l->slot);
     l->slot = slot;
     l->n_slot = n;
+    hn_langs_hash(l);
     return true;
 }
 
+static uint32_t plus(uint32_t a, uint32_t b) { return a >= HN_LANG_ENDLESS - b ? HN_LANG_ENDLESS : a + b; }
+
+static uint32_t times(uint32_t n, uint32_t a) { return (uint64_t)n * a >= HN_LANG_ENDLESS ? HN_LANG_ENDLESS : n * a; }
+
+/* What least, need, lasts and counts are, of those of its parts. Where need and least are 0, what is left of any text
+ * that may go on is whole: so it is of a complement of what lasts, and of what holds in all of several such. */
+static void measure(const hn_langs *l, hn_term *x)
+{
+    bool of_terms = x->kind == K_CAT || x->kind == K_NOT || x->kind == K_REP;
+    const hn_term *a = &l->t[of_terms ? x->a : 0], *b = &l->t[x->kind == K_CAT ? x->b : 0];
+    uint32_t unknown = x->accepts ? 0 : HN_LANG_ENDLESS;
+    switch ((hn_term_kind)x->kind) {
+    case K_NONE: x->least = HN_LANG_ENDLESS; return;
+    case K_EMPTY: return;
+    case K_SET: x->least = 1; return;
+    case K_CAT:
+        x->least = plus(a->least, b->least);
+        x->need = plus(a->need, b->least) > b->need ? plus(a->need, b->least) : b->need;
+        x->lasts = b->lasts;
+        x->counts = a->counts;
+        return;
+    case K_OR:
+    case K_AND: {
+        bool whole = true;
+        x->lasts = true;
+        x->least = HN_LANG_ENDLESS;
+        for (uint32_t i = 0; i < x->b; i++) {
+            const hn_term *k = &l->t[l->kids.data[x->a + i]];
+            if (k->least < x->least) x->least = k->least;
+            if (k->need > x->need) x->need = k->need;
+            whole = whole && k->least == 0 && k->need == 0;
+            x->lasts = x->lasts && k->lasts;
+            x->counts = x->counts || k->counts;
+        }
+        if (x->kind == K_OR || whole) return;
+        x->least = unknown;
+        x->need = HN_LANG_ENDLESS;
+        return;
+    }
+    case K_NOT:
+        x->least = unknown;
+        x->need = a->lasts ? 0 : HN_LANG_ENDLESS;
+        return;
+    case K_REP:
+        x->least = times(x->b, a->least);
+        x->need = plus(a->need, x->b > 1 ? times(x->b - 1, a->least) : 0);
+        x->lasts = x->a == HN_LANG_ANY && x->c == HN_LANG_ENDLESS;
+        x->counts = x->b > 1 || x->c != HN_LANG_ENDLESS;
+        return;
+    case K_MOD:
+        x->least = unknown;
+        x->need = HN_LANG_ENDLESS;
+        return;
+    }
+}
+
 /* The term that is x; what x has in kids or ranges stands at their end, and goes again where the term is known. */
-static hn_lang intern(hn_langs *l, term x)
+static hn_lang intern(hn_langs *l, hn_term x)
 {
     hn_lang id = HN_LANG_NONE;
     if (!spend(l, 1)) return id;
@@ -188,6 +212,7 @@ static hn_lang intern(hn_langs *l, term x)
             return l->slot[at] - 1;
         }
     if (l->n == l->cap && !more_terms(l)) return id;
+    measure(l, &x);
     l->t[l->n] = x;
     l->slot[at] = l->n + 1;
     return l->n++;
@@ -233,16 +258,35 @@ static hn_lang set_from(hn_langs *l, size_t at)
         }
     }
     l->n_range = at + m;
-    return intern(l, (term){ .kind = K_SET, .a = (uint32_t)at, .b = (uint32_t)m, .height = 1 });
+    return intern(l, (hn_term){ .kind = K_SET, .a = (uint32_t)at, .b = (uint32_t)m, .height = 1 });
 }
 
 hn_lang hn_lang_set(hn_langs *l, const hn_range *r, size_t n)
 {
     size_t at = l->n_range;
     for (size_t i = 0; i < n; i++) {
-        uint32_t lo = r[i].lo, hi = r[i].hi > CP_MAX ? CP_MAX : r[i].hi;
-        if (lo < SURROGATE_LO && lo <= hi) put_range(l, lo, hi < SURROGATE_LO ? hi : SURROGATE_LO - 1);
-        if (hi > SURROGATE_HI && lo <= hi) put_range(l, lo > SURROGATE_HI ? lo : SURROGATE_HI + 1, hi);
+        uint32_t lo = r[i].lo, hi = r[i].hi > HN_CP_MAX ? HN_CP_MAX : r[i].hi;
+        if (lo < HN_SURROGATE_LO && lo <= hi) put_range(l, lo, hi < HN_SURROGATE_LO ? hi : HN_SURROGATE_LO - 1);
+        if (hi > HN_SURROGATE_HI && lo <= hi) put_range(l, lo > HN_SURROGATE_HI ? lo : HN_SURROGATE_HI + 1, hi);
+    }
+    return set_from(l, at);
+}
+
+/* A class of characters is a set again, so that repetitions of it stay free of complements. */
+hn_lang hn_lang_others(hn_langs *l, hn_lang set)
+{
+    static const hn_range all[] = { { 0, HN_SURROGATE_LO - 1 }, { HN_SURROGATE_HI + 1, HN_CP_MAX } };
+    size_t at = l->n_range;
+    uint32_t n = l->t[set].kind == K_SET ? l->t[set].b : 0;
+    for (size_t half = 0; half < 2; half++) {
+        uint32_t next = all[half].lo;
+        for (uint32_t i = 0; i < n; i++) {
+            hn_range r = l->range[l->t[set].a + i];
+            if (r.hi < next || r.lo > all[half].hi) continue;
+            if (r.lo > next) put_range(l, next, r.lo - 1);
+            next = r.hi + 1;
+        }
+        if (next <= all[half].hi) put_range(l, next, all[half].hi);
     }
     return set_from(l, at);
 }
@@ -256,20 +300,20 @@ hn_lang hn_lang_cat(hn_langs *l, hn_lang a, hn_lang b)
     if (b == HN_LANG_EMPTY) return a;
     if (a == HN_LANG_ALL && b == HN_LANG_ALL) return a;
     if (l->t[a].kind == K_CAT) { /* to the right: (xy)z = x(yz), by a loop over the spine of a */
-        list spine = { 0 };
-        while (l->t[a].kind == K_CAT && put(l, &spine, l->t[a].a)) a = l->t[a].b;
+        hn_list spine = { 0 };
+        while (l->t[a].kind == K_CAT && hn_list_put(l, &spine, l->t[a].a)) a = l->t[a].b;
         hn_lang r = l->failed ? HN_LANG_NONE : hn_lang_cat(l, a, b);
         while (spine.n && !l->failed) r = hn_lang_cat(l, spine.data[--spine.n], r);
-        drop(l, &spine);
+        hn_list_drop(l, &spine);
         return l->failed ? HN_LANG_NONE : r;
     }
-    const term *x = &l->t[a], *y = &l->t[b];
-    return intern(l, (term){ .kind = K_CAT,
-                             .accepts = x->accepts && y->accepts,
-                             .boolean = x->boolean || y->boolean,
-                             .height = x->accepts ? taller(l, a, b) : (uint16_t)(x->height + 1),
-                             .a = a,
-                             .b = b });
+    const hn_term *x = &l->t[a], *y = &l->t[b];
+    return intern(l, (hn_term){ .kind = K_CAT,
+                                .accepts = x->accepts && y->accepts,
+                                .boolean = x->boolean || y->boolean,
+                                .height = x->accepts ? taller(l, a, b) : (uint16_t)(x->height + 1),
+                                .a = a,
+                                .b = b });
 }
 
 static int by_number(const void *a, const void *b)
@@ -279,13 +323,13 @@ static int by_number(const void *a, const void *b)
 }
 
 /* x of those kinds that are sets of terms: flat, sorted, each once. */
-static void flat(hn_langs *l, kind k, const hn_lang *t, size_t n, list *out)
+static void flat(hn_langs *l, hn_term_kind k, const hn_lang *t, size_t n, hn_list *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const term *x = &l->t[t[i]];
+        const hn_term *x = &l->t[t[i]];
         if (x->kind == k)
-            for (uint32_t j = 0; j < x->b; j++) put(l, out, l->kids.data[x->a + j]);
-        else put(l, out, t[i]);
+            for (uint32_t j = 0; j < x->b; j++) hn_list_put(l, out, l->kids.data[x->a + j]);
+        else hn_list_put(l, out, t[i]);
     }
     if (out->n) qsort(out->data, out->n, sizeof *out->data, by_number);
     size_t m = 0;
@@ -295,23 +339,23 @@ static void flat(hn_langs *l, kind k, const hn_lang *t, size_t n, list *out)
     spend(l, m + 1);
 }
 
-static hn_lang from_kids(hn_langs *l, kind k, const list *v)
+static hn_lang from_kids(hn_langs *l, hn_term_kind k, const hn_list *v)
 {
     size_t at = l->kids.n;
-    term x = {
+    hn_term x = {
         .kind = (uint8_t)k, .a = (uint32_t)at, .b = (uint32_t)v->n, .accepts = k == K_AND, .boolean = k == K_AND
     };
     for (size_t i = 0; i < v->n; i++) {
-        const term *y = &l->t[v->data[i]];
+        const hn_term *y = &l->t[v->data[i]];
         x.accepts = k == K_OR ? x.accepts || y->accepts : x.accepts && y->accepts;
         x.boolean = x.boolean || y->boolean;
         if (y->height >= x.height) x.height = (uint16_t)(y->height + 1);
-        if (!put(l, &l->kids, v->data[i])) return HN_LANG_NONE;
+        if (!hn_list_put(l, &l->kids, v->data[i])) return HN_LANG_NONE;
     }
     return intern(l, x);
 }
 
-static hn_lang or_of(hn_langs *l, list *v)
+static hn_lang or_of(hn_langs *l, hn_list *v)
 {
     size_t m = 0, at = l->n_range, n_set = 0;
     bool accepts = false;
@@ -332,7 +376,7 @@ static hn_lang or_of(hn_langs *l, list *v)
     }
     v->n = m;
     if (n_set > 1) {
-        put(l, v, set_from(l, at));
+        hn_list_put(l, v, set_from(l, at));
         if (v->n) qsort(v->data, v->n, sizeof *v->data, by_number);
     }
     if (l->failed || v->n == 0) return HN_LANG_NONE;
@@ -341,10 +385,10 @@ static hn_lang or_of(hn_langs *l, list *v)
 
 hn_lang hn_lang_or_all(hn_langs *l, const hn_lang *t, size_t n)
 {
-    list v = { 0 };
+    hn_list v = { 0 };
     flat(l, K_OR, t, n, &v);
     hn_lang r = l->failed ? HN_LANG_NONE : or_of(l, &v);
-    drop(l, &v);
+    hn_list_drop(l, &v);
     return r;
 }
 
@@ -365,7 +409,7 @@ static hn_lang meet(hn_langs *l, hn_lang a, hn_lang b)
     return set_from(l, at);
 }
 
-static hn_lang and_of(hn_langs *l, list *v)
+static hn_lang and_of(hn_langs *l, hn_list *v)
 {
     size_t m = 0;
     hn_lang set = HN_LANG_NONE;
@@ -383,7 +427,7 @@ static hn_lang and_of(hn_langs *l, list *v)
         }
     }
     v->n = m;
-    if (has_set) put(l, v, set);
+    if (has_set) hn_list_put(l, v, set);
     if (l->failed) return HN_LANG_NONE;
     if (v->n == 0) return HN_LANG_ALL;
     if (v->n == 1) return v->data[0];
@@ -398,19 +442,19 @@ static hn_lang and_of(hn_langs *l, list *v)
 
 hn_lang hn_lang_and(hn_langs *l, hn_lang a, hn_lang b)
 {
-    list v = { 0 };
+    hn_list v = { 0 };
     flat(l, K_AND, (hn_lang[]){ a, b }, 2, &v);
     hn_lang r = l->failed ? HN_LANG_NONE : and_of(l, &v);
-    drop(l, &v);
+    hn_list_drop(l, &v);
     return r;
 }
 
 static hn_lang and_all(hn_langs *l, const hn_lang *t, size_t n)
 {
-    list v = { 0 };
+    hn_list v = { 0 };
     flat(l, K_AND, t, n, &v);
     hn_lang r = l->failed ? HN_LANG_NONE : and_of(l, &v);
-    drop(l, &v);
+    hn_list_drop(l, &v);
     return r;
 }
 
@@ -420,11 +464,11 @@ hn_lang hn_lang_not(hn_langs *l, hn_lang a)
     if (a == HN_LANG_NONE) return HN_LANG_ALL;
     if (a == HN_LANG_ALL) return HN_LANG_NONE;
     if (l->t[a].kind == K_NOT) return l->t[a].a;
-    return intern(l, (term){ .kind = K_NOT,
-                             .accepts = !l->t[a].accepts,
-                             .boolean = true,
-                             .height = (uint16_t)(l->t[a].height + 1),
-                             .a = a });
+    return intern(l, (hn_term){ .kind = K_NOT,
+                                .accepts = !l->t[a].accepts,
+                                .boolean = true,
+                                .height = (uint16_t)(l->t[a].height + 1),
+                                .a = a });
 }
 
 hn_lang hn_lang_repeat(hn_langs *l, hn_lang a, uint32_t min, uint32_t max)
@@ -432,7 +476,7 @@ hn_lang hn_lang_repeat(hn_langs *l, hn_lang a, uint32_t min, uint32_t max)
     if (l->failed || min > max) return HN_LANG_NONE;
     if (max == 0 || a == HN_LANG_EMPTY) return HN_LANG_EMPTY;
     if (a == HN_LANG_NONE) return min == 0 ? HN_LANG_EMPTY : HN_LANG_NONE;
-    const term *x = &l->t[a];
+    const hn_term *x = &l->t[a];
     if (x->accepts) min = 0;
     if (min == 1 && max == 1) return a;
     if (a == HN_LANG_ALL) return a;
@@ -450,18 +494,18 @@ hn_lang hn_lang_repeat(hn_langs *l, hn_lang a, uint32_t min, uint32_t max)
         if (all && least < HN_LANG_ENDLESS)
             return hn_lang_repeat(l, x->a, (uint32_t)least, most >= HN_LANG_ENDLESS ? HN_LANG_ENDLESS : (uint32_t)most);
     }
-    return intern(l, (term){ .kind = K_REP,
-                             .accepts = min == 0,
-                             .boolean = x->boolean,
-                             .height = (uint16_t)(x->height + 1),
-                             .a = a,
-                             .b = min,
-                             .c = max });
+    return intern(l, (hn_term){ .kind = K_REP,
+                                .accepts = min == 0,
+                                .boolean = x->boolean,
+                                .height = (uint16_t)(x->height + 1),
+                                .a = a,
+                                .b = min,
+                                .c = max });
 }
 
 hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest)
 {
-    return intern(l, (term){ .kind = K_MOD, .accepts = rest == 0, .height = 1, .a = m, .b = rest });
+    return intern(l, (hn_term){ .kind = K_MOD, .accepts = rest == 0, .height = 1, .a = m, .b = rest });
 }
 
 hn_lang hn_lang_text(hn_langs *l, const char *utf8, size_t len)
@@ -488,11 +532,11 @@ static int by_text(const void *a, const void *b)
 /* Sorted words that are equal up to byte `at`. */
 static hn_lang word_tree(hn_langs *l, const hone_str *w, size_t n, size_t at)
 {
-    list v = { 0 };
+    hn_list v = { 0 };
     size_t i = 0;
     if (n == 1) return hn_lang_text(l, w->ptr + at, w->len - at);
     for (; i < n && w[i].len == at; i++)
-        if (i == 0) put(l, &v, HN_LANG_EMPTY);
+        if (i == 0) hn_list_put(l, &v, HN_LANG_EMPTY);
     while (i < n && !l->failed) {
         size_t used, end = i + 1;
         hn_utf8_next((const unsigned char *)w[i].ptr + at, w[i].len - at, &used);
@@ -505,11 +549,12 @@ static hn_lang word_tree(hn_langs *l, const hone_str *w, size_t n, size_t at)
             if (w[end - 1].len < same_to + u || memcmp(w[i].ptr + same_to, w[end - 1].ptr + same_to, u) != 0) break;
             same_to += u;
         }
-        put(l, &v, hn_lang_cat(l, hn_lang_text(l, w[i].ptr + at, same_to - at), word_tree(l, w + i, end - i, same_to)));
+        hn_list_put(
+            l, &v, hn_lang_cat(l, hn_lang_text(l, w[i].ptr + at, same_to - at), word_tree(l, w + i, end - i, same_to)));
         i = end;
     }
     hn_lang r = hn_lang_or_all(l, v.data, v.n);
-    drop(l, &v);
+    hn_list_drop(l, &v);
     return r;
 }
 
@@ -529,17 +574,17 @@ hn_lang hn_lang_words(hn_langs *l, const hone_str *words, size_t n)
 /* ---- derivatives ------------------------------------------------------------------------------------ */
 
 /* Places where what a character leads to may change. */
-static void cuts(hn_langs *l, hn_lang id, list *out)
+static void cuts(hn_langs *l, hn_lang id, hn_list *out)
 {
-    term t = l->t[id];
+    hn_term t = l->t[id];
     if (!spend(l, 1)) return;
-    switch ((kind)t.kind) {
+    switch ((hn_term_kind)t.kind) {
     case K_NONE:
     case K_EMPTY: return;
     case K_SET:
         for (uint32_t i = 0; i < t.b; i++) {
-            put(l, out, l->range[t.a + i].lo);
-            put(l, out, l->range[t.a + i].hi + 1);
+            hn_list_put(l, out, l->range[t.a + i].lo);
+            hn_list_put(l, out, l->range[t.a + i].hi + 1);
         }
         return;
     case K_CAT:
@@ -553,12 +598,12 @@ static void cuts(hn_langs *l, hn_lang id, list *out)
     case K_NOT:
     case K_REP: cuts(l, t.a, out); return;
     case K_MOD:
-        for (uint32_t c = '0'; c <= '9' + 1; c++) put(l, out, c);
+        for (uint32_t c = '0'; c <= '9' + 1; c++) hn_list_put(l, out, c);
         return;
     }
 }
 
-static bool in_set(const hn_langs *l, const term *t, uint32_t cp)
+static bool in_set(const hn_langs *l, const hn_term *t, uint32_t cp)
 {
     uint32_t lo = 0, hi = t->b;
     while (lo < hi) {
@@ -572,9 +617,9 @@ static bool in_set(const hn_langs *l, const term *t, uint32_t cp)
 /* What may follow cp. */
 static hn_lang derive(hn_langs *l, hn_lang id, uint32_t cp)
 {
-    term t = l->t[id]; /* a copy: the store moves */
+    hn_term t = l->t[id]; /* a copy: the store moves */
     if (!spend(l, 1)) return HN_LANG_NONE;
-    switch ((kind)t.kind) {
+    switch ((hn_term_kind)t.kind) {
     case K_NONE:
     case K_EMPTY: return HN_LANG_NONE;
     case K_SET: return in_set(l, &t, cp) ? HN_LANG_EMPTY : HN_LANG_NONE;
@@ -584,13 +629,13 @@ static hn_lang derive(hn_langs *l, hn_lang id, uint32_t cp)
     }
     case K_OR:
     case K_AND: {
-        list v = { 0 };
+        hn_list v = { 0 };
         for (uint32_t i = 0; i < t.b && !l->failed; i++) {
             hn_lang d = derive(l, l->kids.data[t.a + i], cp);
-            if (d != HN_LANG_NONE || t.kind == K_AND) put(l, &v, d);
+            if (d != HN_LANG_NONE || t.kind == K_AND) hn_list_put(l, &v, d);
         }
         hn_lang r = t.kind == K_OR ? hn_lang_or_all(l, v.data, v.n) : and_all(l, v.data, v.n);
-        drop(l, &v);
+        hn_list_drop(l, &v);
         return r;
     }
     case K_NOT: return hn_lang_not(l, derive(l, t.a, cp));
@@ -605,30 +650,30 @@ static hn_lang derive(hn_langs *l, hn_lang id, uint32_t cp)
 }
 
 /* All transitions of t, some of them perhaps to terms without a text. */
-static const fan *fan_of(hn_langs *l, hn_lang t)
+static const hn_fan *fan_of(hn_langs *l, hn_lang t)
 {
     if (l->failed || l->fan[t]) return l->failed ? NULL : l->fan[t];
-    list cut = { 0 }, to = { 0 };
-    put(l, &cut, 0);
-    put(l, &cut, SURROGATE_LO);
-    put(l, &cut, SURROGATE_HI + 1);
+    hn_list cut = { 0 }, to = { 0 };
+    hn_list_put(l, &cut, 0);
+    hn_list_put(l, &cut, HN_SURROGATE_LO);
+    hn_list_put(l, &cut, HN_SURROGATE_HI + 1);
     cuts(l, t, &cut);
     if (cut.n) qsort(cut.data, cut.n, sizeof *cut.data, by_number);
     for (size_t i = 0; i < cut.n && !l->failed; i++) {
-        uint32_t lo = cut.data[i], hi = (i + 1 < cut.n ? cut.data[i + 1] : CP_MAX + 1) - 1;
-        if (lo > CP_MAX || lo == SURROGATE_LO || (i + 1 < cut.n && cut.data[i + 1] == lo)) continue;
+        uint32_t lo = cut.data[i], hi = (i + 1 < cut.n ? cut.data[i + 1] : HN_CP_MAX + 1) - 1;
+        if (lo > HN_CP_MAX || lo == HN_SURROGATE_LO || (i + 1 < cut.n && cut.data[i + 1] == lo)) continue;
         hn_lang d = derive(l, t, lo);
         if (d == HN_LANG_NONE) continue;
         if (to.n && to.data[to.n - 1] == d && to.data[to.n - 2] + 1 == lo) {
             to.data[to.n - 2] = hi;
             continue;
         }
-        put(l, &to, lo);
-        put(l, &to, hi);
-        put(l, &to, d);
+        hn_list_put(l, &to, lo);
+        hn_list_put(l, &to, hi);
+        hn_list_put(l, &to, d);
     }
     size_t n = to.n / 3;
-    fan *f = grow(l, NULL, 0, sizeof *f + n * (sizeof *f->range + sizeof *f->to));
+    hn_fan *f = grow(l, NULL, 0, sizeof *f + n * (sizeof *f->range + sizeof *f->to));
     if (f) {
         f->n = (uint32_t)n;
         f->range = (hn_range *)(f + 1);
@@ -639,8 +684,8 @@ static const fan *fan_of(hn_langs *l, hn_lang t)
         }
         l->fan[t] = f;
     }
-    drop(l, &cut);
-    drop(l, &to);
+    hn_list_drop(l, &cut);
+    hn_list_drop(l, &to);
     return f;
 }
 
@@ -655,15 +700,15 @@ bool hn_lang_live(hn_langs *l, hn_lang t)
 {
     if (l->failed || t == HN_LANG_NONE || l->t[t].life < 0) return false;
     if (surely_live(l, t)) return true;
-    list path = { 0 }, next = { 0 }, seen = { 0 };
+    hn_list path = { 0 }, next = { 0 }, seen = { 0 };
     bool found = false;
     l->epoch++;
     l->mark[t] = l->epoch;
-    put(l, &path, t);
-    put(l, &next, 0);
-    put(l, &seen, t);
+    hn_list_put(l, &path, t);
+    hn_list_put(l, &next, 0);
+    hn_list_put(l, &seen, t);
     while (path.n && !found && !l->failed) {
-        const fan *f = fan_of(l, path.data[path.n - 1]);
+        const hn_fan *f = fan_of(l, path.data[path.n - 1]);
         if (!f) break;
         uint32_t i = next.data[next.n - 1]++;
         if (i >= f->n) {
@@ -676,18 +721,18 @@ bool hn_lang_live(hn_langs *l, hn_lang t)
         if (found) break;
         if (l->t[u].life == 0 && l->mark[u] != l->epoch) {
             l->mark[u] = l->epoch;
-            put(l, &path, u);
-            put(l, &next, 0);
-            put(l, &seen, u);
+            hn_list_put(l, &path, u);
+            hn_list_put(l, &next, 0);
+            hn_list_put(l, &seen, u);
         }
     }
     if (!l->failed) {
-        const list *told = found ? &path : &seen;
+        const hn_list *told = found ? &path : &seen;
         for (size_t i = 0; i < told->n; i++) l->t[told->data[i]].life = found ? 1 : -1;
     }
-    drop(l, &path);
-    drop(l, &next);
-    drop(l, &seen);
+    hn_list_drop(l, &path);
+    hn_list_drop(l, &next);
+    hn_list_drop(l, &seen);
     return found && !l->failed;
 }
 
@@ -695,7 +740,7 @@ const hn_lang_state *hn_lang_open(hn_langs *l, hn_lang t)
 {
     if (l->failed) return NULL;
     if (l->state[t]) return l->state[t];
-    const fan *f = fan_of(l, t);
+    const hn_fan *f = fan_of(l, t);
     if (!f) return NULL;
     hn_lang_state *s = grow(l, NULL, 0, sizeof *s + f->n * (sizeof *s->range + sizeof *s->to));
     if (!s) return NULL;
@@ -711,7 +756,7 @@ const hn_lang_state *hn_lang_open(hn_langs *l, hn_lang t)
     }
     s->range = range;
     s->to = to;
-    s->pure = s->n == 2 && range[0].lo == 0 && range[1].hi == CP_MAX && to[0] == t && to[1] == t;
+    s->pure = s->n == 2 && range[0].lo == 0 && range[1].hi == HN_CP_MAX && to[0] == t && to[1] == t;
     if (l->failed) {
         l->bytes -= sizeof *s + f->n * (sizeof *s->range + sizeof *s->to);
         free(s);
@@ -732,98 +777,6 @@ bool hn_lang_matches(hn_langs *l, hn_lang t, const char *utf8, size_t len)
     return !l->failed && l->t[t].accepts;
 }
 
-/* Does every character lead on from s? */
-static bool total(const hn_lang_state *s)
-{
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (s->range[i].lo != at) return false;
-        at = s->range[i].hi + 1;
-        if (at == SURROGATE_LO) at = SURROGATE_HI + 1;
-    }
-    return at == CP_MAX + 1;
-}
-
-static bool seen_before(const list *seen, hn_lang t)
-{
-    for (size_t i = 0; i < seen->n; i++)
-        if (seen->data[i] == t) return true;
-    return false;
-}
-
-/* Level by level, the states after 0, 1, 2 … characters; those of an earlier level are known to lead on. */
-static uint32_t find_room(hn_langs *l, hn_lang t, bool *exact)
-{
-    enum { LOOK_AT = 48 };
-    list seen = { 0 };
-    size_t begin = 0;
-    uint32_t room = 0;
-    bool fresh = true; /* all of this level is new */
-    put(l, &seen, t);
-    while (!l->failed) {
-        size_t end = seen.n, dead = 0;
-        bool open = true;
-        for (size_t i = begin; i < end && !l->failed; i++) {
-            const hn_lang_state *s = hn_lang_open(l, seen.data[i]);
-            if (!s) break;
-            open = open && total(s);
-            dead += s->n == 0;
-        }
-        if (!open) {
-            *exact = fresh && dead == end - begin;
-            break;
-        }
-        room++;
-        if (end > LOOK_AT) break;
-        fresh = true;
-        for (size_t i = begin; i < end && !l->failed; i++) {
-            const hn_lang_state *s = hn_lang_open(l, seen.data[i]);
-            for (uint32_t k = 0; s && k < s->n; k++) {
-                if (!seen_before(&seen, s->to[k])) put(l, &seen, s->to[k]);
-                else if (k == 0 || s->to[k] != s->to[k - 1]) fresh = false;
-            }
-        }
-        if (seen.n == end) { /* nothing new: so it goes on for ever */
-            room = HN_LANG_ENDLESS;
-            break;
-        }
-        begin = end;
-    }
-    drop(l, &seen);
-    return l->failed ? 0 : room;
-}
-
-uint32_t hn_lang_room(hn_langs *l, hn_lang t, bool *exact)
-{
-    *exact = false;
-    if (l->failed) return 0;
-    if (l->t[t].kind == K_REP && l->t[t].a == HN_LANG_ANY) { /* a length */
-        *exact = l->t[t].c != HN_LANG_ENDLESS;
-        return l->t[t].c;
-    }
-    if (!l->t[t].room_known) {
-        uint32_t room = find_room(l, t, exact);
-        l->t[t].room = room;
-        l->t[t].room_exact = *exact;
-        l->t[t].room_known = !l->failed;
-    }
-    *exact = l->t[t].room_exact;
-    return l->t[t].room;
-}
-
-hn_lang hn_lang_near(hn_langs *l, hn_lang id, uint32_t k)
-{
-    term t = l->t[id];
-    if (t.boolean) return id; /* there a counter may decide whether a text is left at all */
-    if (t.kind == K_CAT) {
-        hn_lang a = hn_lang_near(l, t.a, k);
-        return a == t.a ? id : hn_lang_cat(l, a, t.b);
-    }
-    if (t.kind != K_REP || l->t[t.a].accepts) return id;
-    uint32_t min = t.b > k ? k + 1 : t.b, max = t.c > k ? HN_LANG_ENDLESS : t.c;
-    return min == t.b && max == t.c ? id : hn_lang_repeat(l, t.a, min, max);
-}
-
 /* ---- life --------------------------------------------------------------------------------------------- */
 
 hn_langs *hn_langs_new(size_t max_bytes)
@@ -832,12 +785,12 @@ hn_langs *hn_langs_new(size_t max_bytes)
     if (!l) return NULL;
     l->max_bytes = max_bytes;
     l->steps = UINT64_MAX;
-    hn_range any[] = { { 0, SURROGATE_LO - 1 }, { SURROGATE_HI + 1, CP_MAX } };
-    intern(l, (term){ .kind = K_NONE });
-    intern(l, (term){ .kind = K_EMPTY, .accepts = true });
+    hn_range any[] = { { 0, HN_SURROGATE_LO - 1 }, { HN_SURROGATE_HI + 1, HN_CP_MAX } };
+    intern(l, (hn_term){ .kind = K_NONE });
+    intern(l, (hn_term){ .kind = K_EMPTY, .accepts = true });
     hn_lang one = hn_lang_set(l, any, 2);
     /* the one endless repetition whose own number the rules of hn_lang_repeat name */
-    intern(l, (term){ .kind = K_REP, .accepts = true, .height = 2, .a = one, .b = 0, .c = HN_LANG_ENDLESS });
+    intern(l, (hn_term){ .kind = K_REP, .accepts = true, .height = 2, .a = one, .b = 0, .c = HN_LANG_ENDLESS });
     if (l->failed) {
         hn_langs_free(l);
         return NULL;
@@ -866,7 +819,22 @@ size_t hn_langs_bytes(const hn_langs *l) { return l->bytes; }
 
 void hn_langs_lose(hn_langs *l) { give_up(l, HONE_E_NOMEM, "out of memory"); }
 
-void hn_langs_allow(hn_langs *l, uint64_t steps) { l->steps = steps; }
+void hn_langs_limit(hn_langs *l, size_t max_bytes) { l->max_bytes = max_bytes > l->bytes ? max_bytes : l->bytes; }
+
+size_t hn_langs_left(const hn_langs *l) { return l->max_bytes - l->bytes; }
+
+uint32_t hn_langs_count(const hn_langs *l) { return l->n; }
+
+bool hn_langs_full(const hn_langs *l) { return l->full; }
+
+bool hn_langs_failed(const hn_langs *l) { return l->failed != HONE_OK; }
+
+void hn_langs_allow(hn_langs *l, uint64_t steps)
+{
+    l->steps = steps;
+    l->failed = HONE_OK;
+    l->full = false;
+}
 
 hone_status hn_langs_check(const hn_langs *l, hone_error *err)
 {

@@ -26,17 +26,30 @@ typedef struct hn_langs hn_langs;
 hn_langs *hn_langs_new(size_t max_bytes);
 void hn_langs_free(hn_langs *l);
 size_t hn_langs_bytes(const hn_langs *l);
-/* Steps that may still be done: what is larger than a grammar may be ends there, the same on every machine. */
+void hn_langs_limit(hn_langs *l, size_t max_bytes);
+size_t hn_langs_left(const hn_langs *l); /* bytes up to max_bytes */
+/* Another piece of work begins: steps that may be done in it, where what is larger than a grammar may be ends, the same
+ * on every machine. What has failed before has failed for the work before. */
 void hn_langs_allow(hn_langs *l, uint64_t steps);
+bool hn_langs_failed(const hn_langs *l);
+bool hn_langs_full(const hn_langs *l); /* it has failed for max_bytes: sweeping may help */
 /* After a failure every term made is HN_LANG_NONE; ask once behind a piece of work. HONE_E_NOMEM: out of memory.
  * HONE_E_UNSUPPORTED: larger than max_bytes, more steps than allowed, or too deep. */
 hone_status hn_langs_check(const hn_langs *l, hone_error *err);
 
 void hn_langs_lose(hn_langs *l); /* out of memory elsewhere */
 
+/* The terms that there are now stay, with their numbers. */
+void hn_langs_settle(hn_langs *l);
+/* Terms beyond those go unless keep[t] is not 0, or one that stays is made of them. keep [hn_langs_count]: becomes the
+ * new number of each that stays, HN_LANG_NONE of those that went. States are gone, too. */
+void hn_langs_sweep(hn_langs *l, uint32_t *keep);
+uint32_t hn_langs_count(const hn_langs *l);
+
 /* ---- making terms: in any order of calls the same language may get another term, never another meaning -- */
 
 hn_lang hn_lang_set(hn_langs *l, const hn_range *r, size_t n); /* any order, may overlap; surrogates are left out */
+hn_lang hn_lang_others(hn_langs *l, hn_lang set); /* one character that is not of the set, or of HN_LANG_NONE */
 hn_lang hn_lang_char(hn_langs *l, uint32_t cp);
 hn_lang hn_lang_text(hn_langs *l, const char *utf8, size_t len); /* well-formed */
 hn_lang hn_lang_cat(hn_langs *l, hn_lang a, hn_lang b);
@@ -63,7 +76,7 @@ typedef struct hn_lang_state {
     const hn_range *range; /* [n] */
     const hn_lang *to;     /* [n], each with at least one text */
 } hn_lang_state;
-/* Lives as long as l; NULL after a failure. */
+/* Lives until l is swept; NULL after a failure. */
 const hn_lang_state *hn_lang_open(hn_langs *l, hn_lang t);
 
 /* Index of the range that holds cp, or of the next one. */
@@ -94,7 +107,8 @@ static inline bool hn_lang_any(const hn_lang_state *s, uint32_t lo, uint32_t hi)
  * bound where finding out would take long. */
 uint32_t hn_lang_room(hn_langs *l, hn_lang t, bool *exact);
 
-/* A term that texts of at most k characters cannot tell from t: long counters cut short. */
+/* A term that texts of at most k characters cannot tell from t: long counters cut short, and a length that all texts
+ * must have left out where nothing that may come needs so many characters to its end. */
 hn_lang hn_lang_near(hn_langs *l, hn_lang t, uint32_t k);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum { HN_CELLS_KEPT = 1 << 16 };
+enum { HN_CELLS_MAX = 1 << 21 };
 
 typedef struct hn_item { /* a lexeme in progress, and what comes behind it */
     hn_lexeme at;
@@ -43,8 +43,11 @@ typedef struct hn_numbers {
 
 struct hn_machine {
     hn_grammar_view g;
-    pthread_mutex_t mu; /* guards all that follows, and the terms of g.lang */
-    int32_t n_matcher;
+    pthread_mutex_t mu; /* guards all that follows, the terms of g.lang, and the items of all matchers */
+    hn_matcher *first;  /* all matchers, by next */
+    size_t low;         /* bytes: where g.lang has fewer left, what nobody holds goes … */
+    uint32_t high;      /* … and where there are more cells */
+    bool swept;         /* for the work that is going on */
     hn_cell *cell;
     uint32_t n_cell, cap_cell;
     uint32_t *slot; /* cell + 1 by hash */
@@ -56,6 +59,7 @@ struct hn_machine {
     uint32_t *set_slot;
     hn_items a, b;
     hone_status failed;
+    bool full; /* it has failed for lack of cells */
     const char *why;
     struct hn_token_mask **mask; /* masks.c: those kept */
     size_t n_mask, cap_mask, mask_bytes;
@@ -68,6 +72,7 @@ const hn_opened *hn_machine_open(hn_machine *m, uint32_t cell);
 /* Sets the bits of tokens that may follow the items; failures stay in m. */
 void hn_masks_of(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint64_t *bits, size_t n_word);
 void hn_masks_free(hn_machine *m);
+void hn_masks_sweep(hn_machine *m, const uint32_t *term); /* term: as of hn_langs_sweep */
 
 /* finish.c. Bytes that end a text of these items on a short way; 1 << 30: none was found. */
 uint32_t hn_machine_need(hn_machine *m, const hn_item *item, uint32_t n);

@@ -358,7 +358,7 @@ static void mask_item(walk *w, hn_item x)
 {
     hn_machine *m = w->m;
     if (hn_item_is_token(&x)) {
-        set_bit(w, (int32_t)x.at.term);
+        if (x.at.term < (uint32_t)w->t->n_vocab) set_bit(w, (int32_t)x.at.term); /* else another vocabulary was meant */
         return;
     }
     x.at.term = hn_lang_near(w->l, x.at.term, w->t->max_depth);
@@ -378,7 +378,8 @@ static void mask_item(walk *w, hn_item x)
     walk_below(w, 0, x.at, x.cell);
     w->collect = false;
     for (size_t i = 0; i < w->ids.n; i++) set_bit(w, (int32_t)w->ids.data[i]);
-    hn_token_mask *k = w->visited > LONG_WALK && !w->failed ? mask_of(w, w->t, x.at) : NULL;
+    bool done = !w->failed && !hn_langs_failed(w->l);
+    hn_token_mask *k = w->visited > LONG_WALK && done ? mask_of(w, w->t, x.at) : NULL;
     if (k) {
         follow_tail(w, &k->tail, x.cell);
         keep(m, k);
@@ -393,6 +394,22 @@ void hn_masks_free(hn_machine *m)
     free(m->mask);
     m->mask = NULL;
     m->n_mask = m->cap_mask = m->mask_bytes = 0;
+}
+
+void hn_masks_sweep(hn_machine *m, const uint32_t *term)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_mask; i++) {
+        hn_token_mask *k = m->mask[i];
+        k->key.term = term[k->key.term];
+        if (k->key.term != HN_LANG_NONE) {
+            m->mask[n++] = k;
+            continue;
+        }
+        m->mask_bytes -= mask_bytes(k);
+        mask_free(k);
+    }
+    m->n_mask = n;
 }
 
 void hn_masks_of(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint64_t *bits, size_t n_word)

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { BOTTOM = 0, CELL_MAX = 1 << 21, SET_SLOTS = 4 * HN_GRAMMAR_STACKS };
+enum { BOTTOM = 0, SET_SLOTS = 4 * HN_GRAMMAR_STACKS };
 
 /* ---- memory: failures stay until hn_machine_check asks ---------------------------------------------- */
 
@@ -20,6 +20,7 @@ hone_status hn_machine_check(hn_machine *m, hone_error *err)
     hone_status st = hn_langs_check(m->g.lang, err);
     if (st == HONE_OK && m->failed) st = HN_FAIL(err, m->failed, "grammar: %s", m->why);
     m->failed = HONE_OK;
+    m->full = false;
     return st;
 }
 
@@ -74,8 +75,9 @@ static bool more_cells(hn_machine *m)
 static uint32_t intern_cell(hn_machine *m, hn_cell c)
 {
     if (m->failed) return BOTTOM;
-    if (m->n_cell == CELL_MAX) {
+    if (m->n_cell == HN_CELLS_MAX) {
         give_up(m, HONE_E_UNSUPPORTED, "the text is nested too deeply, or counts too far");
+        m->full = true;
         return BOTTOM;
     }
     if ((uint64_t)m->n_cell * 4 >= (uint64_t)m->n_slot * 3 || m->n_cell == m->cap_cell)
@@ -230,14 +232,11 @@ static void step(hn_machine *m, const hn_item *from, uint32_t n, uint8_t byte, h
 
 /* ---- the machine --------------------------------------------------------------------------------------------- */
 
-static void drop_cells(hn_machine *m)
+/* Where to look for what nobody holds: half way between what there is now and all that may be. */
+static void look_out(hn_machine *m)
 {
-    for (uint32_t i = 0; i < m->n_cell; i++) free(m->cell[i].opened);
-    m->n_cell = 0;
-    m->seen.n = 0;
-    if (m->n_slot) memset(m->slot, 0, m->n_slot * sizeof *m->slot);
-    intern_cell(m, (hn_cell){ .node = HN_G_EMPTY });
-    m->start = cell_of(m, m->g.root, BOTTOM);
+    m->low = hn_langs_left(m->g.lang) / 2;
+    m->high = m->n_cell + (HN_CELLS_MAX - m->n_cell) / 2;
 }
 
 hone_status hn_machine_new(hn_machine **out, const hn_grammar *g, hone_error *err)
@@ -250,8 +249,11 @@ hone_status hn_machine_new(hn_machine **out, const hn_grammar *g, hone_error *er
     m->set_stamp = calloc(SET_SLOTS, sizeof *m->set_stamp);
     m->set_slot = malloc(SET_SLOTS * sizeof *m->set_slot);
     if (!m->set_stamp || !m->set_slot) give_up(m, HONE_E_NOMEM, "out of memory");
-    else drop_cells(m);
+    intern_cell(m, (hn_cell){ .node = HN_G_EMPTY });
+    m->start = cell_of(m, m->g.root, BOTTOM);
     if (!m->failed) hn_machine_open(m, m->start);
+    hn_langs_settle(m->g.lang);
+    look_out(m);
     hone_status st = hn_machine_check(m, err);
     if (st != HONE_OK) hn_machine_free(m);
     else *out = m;
@@ -276,7 +278,7 @@ void hn_machine_free(hn_machine *m)
     free(m);
 }
 
-/* ---- matchers -------------------------------------------------------------------------------------------------- */
+/* ---- what nobody holds any more -------------------------------------------------------------------------------- */
 
 /* A state: items[begin … begin + n) of the matcher. */
 typedef struct state {
@@ -293,7 +295,93 @@ struct hone_matcher {
     size_t n_item, cap_item;
     state *history; /* [n_state]; the last is the present one */
     size_t n_state, cap_state;
+    hn_matcher *next; /* of the machine's */
 };
+
+/* Cells in use keep their order; opened ones are opened again. keep [n_cell]: not 0 for those in use, then their new
+ * numbers. */
+static void sweep_cells(hn_machine *k, uint32_t *keep)
+{
+    uint32_t n = 0;
+    keep[BOTTOM] = keep[k->start] = 1;
+    for (uint32_t i = k->n_cell; i-- > 1;)
+        if (keep[i]) keep[k->cell[i].parent] = 1;
+    for (uint32_t i = 0; i < k->n_cell; i++) {
+        hn_cell c = k->cell[i];
+        free(c.opened);
+        if (!keep[i]) continue;
+        c.opened = NULL;
+        c.parent = keep[c.parent]; /* made before it; the bottom is its own */
+        k->cell[n] = c;
+        keep[i] = n++;
+    }
+    k->cell[BOTTOM].parent = BOTTOM;
+    k->start = keep[k->start];
+    k->n_cell = n;
+    k->seen.n = 0;
+    free(k->slot);
+    k->slot = NULL;
+    k->n_slot = 0;
+    k->cap_cell = n / 2;
+    more_cells(k);
+}
+
+/* Stacks and terms that matching made, and that no text which somebody may go on with needs. */
+static void sweep(hn_machine *k)
+{
+    uint32_t *cell = calloc(k->n_cell, sizeof *cell), *term = calloc(hn_langs_count(k->g.lang), sizeof *term);
+    for (hn_matcher *m = k->first; m && cell && term; m = m->next)
+        for (size_t i = 0; i < m->n_item; i++) {
+            cell[m->item[i].cell] = 1;
+            if (!hn_item_is_token(&m->item[i])) term[m->item[i].at.term] = 1;
+        }
+    if (cell && term) {
+        sweep_cells(k, cell);
+        hn_langs_sweep(k->g.lang, term);
+        hn_masks_sweep(k, term);
+        hn_needs_free(k->needs);
+        k->needs = NULL;
+    }
+    for (hn_matcher *m = k->first; m && cell && term; m = m->next)
+        for (size_t i = 0; i < m->n_item; i++) {
+            hn_item *x = &m->item[i];
+            x->cell = cell[x->cell];
+            if (!hn_item_is_token(x)) x->at.term = term[x->at.term];
+        }
+    free(cell);
+    free(term);
+    look_out(k);
+    k->swept = true;
+}
+
+/* Work of one matcher begins: what failed before it is no matter of its own. */
+static void begin_work(hn_machine *k)
+{
+    pthread_mutex_lock(&k->mu);
+    k->swept = false;
+    if (hn_langs_left(k->g.lang) < k->low || k->n_cell > k->high) sweep(k);
+    hn_langs_allow(k->g.lang, HN_GRAMMAR_AT_WORK);
+}
+
+/* Has it failed for lack of room, and is there more now? Then it is to be done anew. */
+static bool once_more(hn_machine *k)
+{
+    if (k->swept || !(k->full || hn_langs_full(k->g.lang))) return false;
+    k->failed = HONE_OK;
+    k->full = false;
+    hn_langs_allow(k->g.lang, HN_GRAMMAR_AT_WORK);
+    sweep(k);
+    return true;
+}
+
+static hone_status end_work(hn_machine *k, hone_error *err)
+{
+    hone_status st = hn_machine_check(k, err);
+    pthread_mutex_unlock(&k->mu);
+    return st;
+}
+
+/* ---- matchers -------------------------------------------------------------------------------------------------- */
 
 static hone_status remember(hn_matcher *m, const hn_item *item, uint32_t n, bool end, bool over, hone_error *err)
 {
@@ -332,13 +420,14 @@ hone_status hn_matcher_new(hn_matcher **out, hn_grammar *g, const hn_token_tree 
     m->tree = tree;
     hn_grammar_hold(g);
     hn_machine *k = m->machine;
-    pthread_mutex_lock(&k->mu);
-    /* stacks of texts that nobody reads any more */
-    if (k->n_matcher == 0 && k->n_cell > HN_CELLS_KEPT) drop_cells(k);
-    k->n_matcher++;
-    const hn_opened *o = hn_machine_open(k, k->start);
-    hone_status st = o ? remember(m, o->item, o->n, o->end, false, err) : hn_machine_check(k, err);
-    pthread_mutex_unlock(&k->mu);
+    begin_work(k);
+    m->next = k->first;
+    k->first = m;
+    const hn_opened *o;
+    do o = hn_machine_open(k, k->start);
+    while (once_more(k));
+    hone_status st = o ? remember(m, o->item, o->n, o->end, false, err) : HONE_OK, failed = end_work(k, err);
+    if (failed != HONE_OK) st = failed;
     if (st != HONE_OK) hn_matcher_free(m);
     else *out = m;
     return st;
@@ -348,7 +437,9 @@ void hn_matcher_free(hn_matcher *m)
 {
     if (!m) return;
     pthread_mutex_lock(&m->machine->mu);
-    m->machine->n_matcher--;
+    hn_matcher **at = &m->machine->first;
+    while (*at != m) at = &(*at)->next;
+    *at = m->next;
     pthread_mutex_unlock(&m->machine->mu);
     hn_grammar_drop(m->grammar);
     free(m->item);
@@ -361,11 +452,13 @@ hone_status hn_matcher_copy(hn_matcher **out, hn_matcher *from, hone_error *err)
     hone_status st = hn_matcher_new(out, from->grammar, from->tree, err);
     if (st != HONE_OK) return st;
     hn_matcher *m = *out;
+    pthread_mutex_lock(&m->machine->mu);
     m->n_state = m->n_item = 0;
     for (size_t i = 0; i < from->n_state && st == HONE_OK; i++) {
         const state *s = &from->history[i];
         st = remember(m, items_of(from, s), s->n, s->end, s->over, err);
     }
+    pthread_mutex_unlock(&m->machine->mu);
     if (st != HONE_OK) {
         hn_matcher_free(m);
         *out = NULL;
@@ -392,21 +485,12 @@ static void take_token(hn_machine *k, const hn_item *item, uint32_t n, int32_t i
     }
 }
 
-/* One step of the history: text, or the token id (-1: none) whose bytes it is. */
-static hone_status advance(hn_matcher *m, const char *text, size_t len, int32_t id, bool *ok, hone_error *err)
+/* What follows from n items, text by text and over the token id (-1: none), whose bytes it is. */
+static const hn_items *read_on(hn_machine *k, const hn_item *first, uint32_t n_first, const char *text, size_t len,
+                               int32_t id)
 {
-    hn_machine *k = m->machine;
-    const state *s = now(m);
-    *ok = false;
-    if (s->over) return HONE_OK;
-    if (len == 0 && id < 0) {
-        *ok = true;
-        return HONE_OK;
-    }
-    pthread_mutex_lock(&k->mu);
-    hn_langs_allow(k->g.lang, HN_GRAMMAR_AT_WORK);
-    const hn_item *from = items_of(m, s), *first = from;
-    uint32_t n = s->n, n_first = n;
+    const hn_item *from = first;
+    uint32_t n = n_first;
     hn_items *a = &k->a, *b = &k->b;
     if (id >= 0) open_token(k, first, n_first, id);
     set_clear(k, b);
@@ -423,6 +507,24 @@ static hone_status advance(hn_matcher *m, const char *text, size_t len, int32_t 
         }
     }
     if (id >= 0) take_token(k, first, n_first, id, b);
+    return b;
+}
+
+/* One step of the history: text, or the token id (-1: none) whose bytes it is. */
+static hone_status advance(hn_matcher *m, const char *text, size_t len, int32_t id, bool *ok, hone_error *err)
+{
+    hn_machine *k = m->machine;
+    const state *s = now(m);
+    *ok = false;
+    if (s->over) return HONE_OK;
+    if (len == 0 && id < 0) {
+        *ok = true;
+        return HONE_OK;
+    }
+    const hn_items *b;
+    begin_work(k);
+    do b = read_on(k, items_of(m, s), s->n, text, len, id);
+    while (once_more(k));
     hone_status st = hn_machine_check(k, err);
     *ok = st == HONE_OK && (b->n || b->end);
     if (*ok) st = remember(m, b->item, b->n, b->end, false, err);
@@ -464,9 +566,11 @@ size_t hn_matcher_steps(const hn_matcher *m) { return m->n_state - 1; }
 hone_status hn_matcher_back(hn_matcher *m, size_t n, hone_error *err)
 {
     if (n >= m->n_state) return HN_FAIL(err, HONE_E_ARG, "%zu steps back; %zu were made", n, m->n_state - 1);
+    pthread_mutex_lock(&m->machine->mu);
     m->n_state -= n;
     const state *s = now(m);
     m->n_item = s->begin + s->n;
+    pthread_mutex_unlock(&m->machine->mu);
     return HONE_OK;
 }
 
@@ -488,11 +592,10 @@ hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_
     const state *s = now(m);
     memset(bits, 0, n_word * sizeof *bits);
     if (s->over) return HONE_OK;
-    pthread_mutex_lock(&m->machine->mu);
-    hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
-    hn_masks_of(m->machine, m->tree, items_of(m, s), s->n, bits, n_word);
-    hone_status st = hn_machine_check(m->machine, err);
-    pthread_mutex_unlock(&m->machine->mu);
+    begin_work(m->machine);
+    do hn_masks_of(m->machine, m->tree, items_of(m, s), s->n, bits, n_word);
+    while (once_more(m->machine));
+    hone_status st = end_work(m->machine, err);
     if (st != HONE_OK) return st;
     put_ends(m, s->end, bits, n_word);
     for (size_t i = 0; i < n_word; i++) *n += __builtin_popcountll(bits[i]);
@@ -504,15 +607,13 @@ hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_
 hone_status hn_matcher_need(hn_matcher *m, uint32_t *bytes, uint32_t *ahead, hone_error *err)
 {
     const state *s = now(m);
-    pthread_mutex_lock(&m->machine->mu);
-    hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
+    begin_work(m->machine);
     hn_machine_rest(m->machine);
-    *bytes = hn_machine_need(m->machine, items_of(m, s), s->n);
+    do *bytes = hn_machine_need(m->machine, items_of(m, s), s->n);
+    while (once_more(m->machine));
     if (s->end || s->over) *bytes = 0;
     *ahead = hn_machine_ahead(m->machine);
-    hone_status st = hn_machine_check(m->machine, err);
-    pthread_mutex_unlock(&m->machine->mu);
-    return st;
+    return end_work(m->machine, err);
 }
 
 /* The longest tokens of short ways, or all tokens that leave no more than so many bytes to come. */
@@ -524,12 +625,12 @@ static hone_status mask_of_way(hn_matcher *m, const uint32_t *bytes, uint64_t *b
     bool only_ends = s->end && !bytes;
     hone_status st = HONE_OK;
     if (!s->over && !only_ends) {
-        pthread_mutex_lock(&m->machine->mu);
-        hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
-        if (bytes) hn_machine_within(m->machine, m->tree, items_of(m, s), s->n, *bytes, bits, n_word);
-        else hn_machine_finish(m->machine, m->tree, items_of(m, s), s->n, bits, n_word);
-        st = hn_machine_check(m->machine, err);
-        pthread_mutex_unlock(&m->machine->mu);
+        begin_work(m->machine);
+        do {
+            if (bytes) hn_machine_within(m->machine, m->tree, items_of(m, s), s->n, *bytes, bits, n_word);
+            else hn_machine_finish(m->machine, m->tree, items_of(m, s), s->n, bits, n_word);
+        } while (once_more(m->machine));
+        st = end_work(m->machine, err);
     }
     put_ends(m, s->end && !s->over, bits, n_word);
     return st;
@@ -550,10 +651,8 @@ hone_status hn_matcher_by(hn_matcher *m, int32_t *id, hone_error *err)
     const state *s = now(m);
     *id = -1;
     if (!m->tree) return HN_FAIL(err, HONE_E_ARG, "a matcher without a vocabulary has no tokens");
-    pthread_mutex_lock(&m->machine->mu);
-    hn_langs_allow(m->machine->g.lang, HN_GRAMMAR_AT_WORK);
-    *id = hn_machine_finish_by(m->machine, m->tree, items_of(m, s), s->n);
-    hone_status st = hn_machine_check(m->machine, err);
-    pthread_mutex_unlock(&m->machine->mu);
-    return st;
+    begin_work(m->machine);
+    do *id = hn_machine_finish_by(m->machine, m->tree, items_of(m, s), s->n);
+    while (once_more(m->machine));
+    return end_work(m->machine, err);
 }

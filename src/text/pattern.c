@@ -77,27 +77,6 @@ static const hn_range spaces[] = { { 9, 13 },          { ' ', ' ' },       { 0xA
 static const hn_range line_ends[] = { { '\n', '\n' }, { '\r', '\r' }, { 0x2028, 0x2029 } };
 #define SET(l, r) hn_lang_set((l), (r), sizeof(r) / sizeof *(r))
 
-static hn_lang others(hn_langs *l, hn_lang set) /* of one character */
-{
-    /* ANY minus set, by ranges: a class is a set again, so that classes of it stay cheap */
-    const hn_lang_state *s = hn_lang_open(l, set);
-    if (!s) return HN_LANG_NONE;
-    hn_range *r = malloc((s->n + 1) * sizeof *r);
-    if (!r) {
-        hn_langs_lose(l);
-        return HN_LANG_NONE;
-    }
-    uint32_t at = 0, n = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (s->range[i].lo > at) r[n++] = (hn_range){ at, s->range[i].lo - 1 };
-        at = s->range[i].hi + 1;
-    }
-    if (at <= 0x10FFFF) r[n++] = (hn_range){ at, 0x10FFFF };
-    hn_lang t = hn_lang_set(l, r, n);
-    free(r);
-    return t;
-}
-
 /* \p{…}: the general categories that utf8.h tells apart. */
 static hone_status property(reader *r, hn_lang *out)
 {
@@ -192,15 +171,15 @@ static hone_status escape(reader *r, bool in_class, uint32_t *cp, hn_lang *set)
     char c = *r->p++;
     switch (c) {
     case 'd': *set = SET(l, digits); return HONE_OK;
-    case 'D': *set = others(l, SET(l, digits)); return HONE_OK;
+    case 'D': *set = hn_lang_others(l, SET(l, digits)); return HONE_OK;
     case 'w': *set = SET(l, words); return HONE_OK;
-    case 'W': *set = others(l, SET(l, words)); return HONE_OK;
+    case 'W': *set = hn_lang_others(l, SET(l, words)); return HONE_OK;
     case 's': *set = SET(l, spaces); return HONE_OK;
-    case 'S': *set = others(l, SET(l, spaces)); return HONE_OK;
+    case 'S': *set = hn_lang_others(l, SET(l, spaces)); return HONE_OK;
     case 'p': return property(r, set);
     case 'P': {
         hone_status st = property(r, set);
-        if (st == HONE_OK) *set = others(l, *set);
+        if (st == HONE_OK) *set = hn_lang_others(l, *set);
         return st;
     }
     case 't': *cp = '\t'; return HONE_OK;
@@ -276,7 +255,7 @@ static hone_status char_class(reader *r, hn_lang *out)
         all = hn_lang_or(r->l, all, set);
     }
     r->p++;
-    *out = negative ? all == HN_LANG_NONE ? HN_LANG_ANY : others(r->l, all) : all;
+    *out = negative ? hn_lang_others(r->l, all) : all;
     return HONE_OK;
 }
 
@@ -342,7 +321,7 @@ static hone_status atom(reader *r, part *out)
     if (is(r, '*') || is(r, '+') || is(r, '?')) return syntax(r, "nothing that could be repeated");
     if (counts(r)) return syntax(r, "a count behind a count, or behind nothing, or without its least number: {0,n}");
     if (take(r, ".")) {
-        set = others(l, SET(l, line_ends));
+        set = hn_lang_others(l, SET(l, line_ends));
     } else if (take(r, "[")) {
         st = char_class(r, &set);
         *out = plain(set);

@@ -169,6 +169,7 @@ static void enter(hn_reply *r, hn_reply_state state, bool skip)
     r->first = true;
     r->skip = skip && !r->raw;
     r->blank.n = 0;
+    if (state == HN_REPLY_REASONING) r->closing.n = r->n_closed = 0; /* its end is its own */
 }
 
 /* What stands between marks. Blanks are held where they may be the edge of a part: in front of an answer, and at both
@@ -244,25 +245,47 @@ static hone_status header_call(hn_reply *r, hone_error *err)
     return st;
 }
 
+/* The first field of a header that says more than that the model speaks to itself; NULL: there is none. */
+static const char *first_field(const hn_reply *r, size_t *n)
+{
+    static const char to_itself[] = "to=assistant"; /* no tool has that name: functions.… do */
+    const char *end = r->header + r->n_header, *sep = memchr(r->header, UNIT_SEPARATOR, r->n_header);
+    for (; sep; sep = memchr(sep, UNIT_SEPARATOR, (size_t)(end - sep))) {
+        while (++sep < end && is_blank(*sep)) {}
+        const char *self = memmem(sep, (size_t)(end - sep), to_itself, sizeof to_itself - 1);
+        if (self && memchr(self, UNIT_SEPARATOR, (size_t)(end - self))) continue; /* what it says next counts */
+        *n = (size_t)(end - sep);
+        return sep;
+    }
+    *n = 0;
+    return NULL;
+}
+
+/* Is it to somebody, and not to itself? */
+static bool is_call(const hn_reply *r)
+{
+    bool call = false;
+    const char *end = r->header + r->n_header;
+    for (const char *at = r->header; (at = memmem(at, (size_t)(end - at), "to=", 3)); at += 3)
+        call |= !begins(at, (size_t)(end - at), "to=assistant");
+    return call;
+}
+
+const char *hn_reply_channel(const hn_reply *r, size_t *n)
+{
+    bool header = r->state == HN_REPLY_HEADER && !r->pend.n && strcmp(r->f->kind, "harmony") == 0;
+    return header && !is_call(r) ? first_field(r, n) : NULL;
+}
+
 /* The header is "assistant to=functions.f", a separator, "analysis" … Which part its text is, and whether it is the
  * model's at all. */
 static hone_status read_header(hn_reply *r, hone_error *err)
 {
-    static const char to_itself[] = "to=assistant"; /* no tool has that name: functions.… do */
-    const char *h = r->header, *end = h + r->n_header, *sep = memchr(h, UNIT_SEPARATOR, r->n_header);
-    size_t n_role = sep ? (size_t)(sep - h) : r->n_header, n_channel = 0;
-    const char *channel = end;
+    const char *h = r->header, *sep = memchr(h, UNIT_SEPARATOR, r->n_header);
+    size_t n_role = sep ? (size_t)(sep - h) : r->n_header, n_channel;
+    const char *channel = first_field(r, &n_channel);
     while (n_role && is_blank(*h)) h++, n_role--;
-    for (bool known = false; sep && !known; sep = memchr(sep, UNIT_SEPARATOR, (size_t)(end - sep))) {
-        while (++sep < end && is_blank(*sep)) {}
-        const char *self = memmem(sep, (size_t)(end - sep), to_itself, sizeof to_itself - 1);
-        if (self && memchr(self, UNIT_SEPARATOR, (size_t)(end - self))) continue; /* what it says next counts */
-        channel = sep, n_channel = (size_t)(end - sep);
-        known = true;
-    }
-    bool call = false;
-    for (const char *at = r->header; (at = memmem(at, (size_t)(end - at), "to=", 3)); at += 3)
-        call |= !begins(at, (size_t)(end - at), to_itself);
+    bool call = is_call(r);
     if (n_role && !begins(h, n_role, "assistant") && !r->prompting) r->end = HONE_REPLY_TURN; /* another speaks */
     else if (call && !r->prompting && (r->kit || r->silent)) return header_call(r, err);
     else if (call) enter(r, HN_REPLY_CALL, false);
@@ -383,7 +406,7 @@ static hone_status act(hn_reply *r, const hn_reply_mark *m, const int32_t *of, h
 
 bool hn_reply_counts(const hn_reply *r, const hn_reply_mark *m, bool first)
 {
-    return m->from >> r->state & 1 && (m->act != HN_REPLY_TOOLS || !r->silent) &&
+    return m->from >> r->state & 1 && (m->act != HN_REPLY_TOOLS || (!r->silent && hn_reply_may_call(r))) &&
            (!m->first || first || r->prompting) &&
            (m->act != HN_REPLY_CLOSE || m->group == r->group || r->state != HN_REPLY_REASONING) &&
            (m->act != HN_REPLY_UNSAY || r->wrapped);
@@ -430,10 +453,26 @@ static hone_status put_plain(hn_reply *r, hone_str s, hone_error *err)
     return st;
 }
 
+/* What began as a call may or must be of the form: nothing of it has been read, and it is pending as text again. */
+static hone_status put_formed(hn_reply *r, hone_error *err)
+{
+    hone_status st = put(&r->fed, r->pend.p, r->pend.of, r->pend.n, err);
+    r->pend.n = 0;
+    r->calling = false;
+    r->barred = true;
+    r->state = HN_REPLY_TEXT;
+    if (st == HONE_OK) st = put_plain(r, (hone_str){ r->fed.p, r->fed.n }, err);
+    r->fed.n = 0;
+    return st;
+}
+
 /* What is pending is the reader's; what it leaves is pending again. */
 static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
 {
     hn_call_outcome what;
+    bool both = hn_reply_undecided(r), form = r->of_calls == 1 && !hn_reply_may_call(r);
+    if (both && !ends) return HONE_OK;
+    if (form || (both && !hn_matcher_ends(r->must[1]))) return put_formed(r, err);
     bool held = r->must[0] || r->must[1] || r->call; /* so it is the beginning of a call, whatever is missing */
     hone_status st = put(&r->fed, r->pend.p, r->pend.of, r->pend.n, err);
     if (st == HONE_OK) st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
@@ -619,7 +658,7 @@ hone_status hn_reply_open(hn_reply **out, const hn_reply_setup *p, hone_error *e
     hn_reply *r = calloc(1, sizeof *r);
     hone_status st = r ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", p->n_stops);
     if (st == HONE_OK) {
-        *r = (hn_reply){ .v = p->v, .f = p->f, .first = true, .raw = p->marks_as_text, .told = -1 };
+        *r = (hn_reply){ .v = p->v, .f = p->f, .first = true, .raw = p->marks_as_text, .told = -1, .of_calls = -1 };
         r->budget = p->reasoning_budget;
         r->silent = p->silent;
         st = hn_stops_new(&r->stops, p->stops, p->n_stops, err);

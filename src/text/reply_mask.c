@@ -15,10 +15,15 @@ static bool blank_text(const char *s, size_t n)
     return n > 0;
 }
 
+static bool has_begun(const hn_matcher *m) { return m && hn_matcher_steps(m) > 0; }
+
+/* Nothing of what the answer must be has come. */
+static bool is_before(const hn_reply *r) { return r->first && !has_begun(r->must[0]) && !has_begun(r->must[1]); }
+
 /* Blanks that models put between their reasoning and the answer are no part of the form: one token of them. */
 static bool may_pad(const hn_reply *r)
 {
-    return r->state == HN_REPLY_TEXT && r->first && r->skip && !r->padded && r->reasoned;
+    return r->state == HN_REPLY_TEXT && is_before(r) && r->skip && !r->padded && r->reasoned;
 }
 
 static bool is_padding(const hn_reply *r, int32_t id)
@@ -30,11 +35,16 @@ static bool is_padding(const hn_reply *r, int32_t id)
 
 static bool is_end(const hn_reply *r, int32_t id) { return id == r->f->end_id || hn_vocab_is_eog(r->v, id); }
 
+bool hn_reply_may_call(const hn_reply *r) { return r->of_calls >= 0 ? r->must[r->of_calls] != NULL : !r->must[0]; }
+
+bool hn_reply_undecided(const hn_reply *r) { return r->of_calls == 1 && r->must[0] && r->must[1]; }
+
 /* The answer must be something, and this is where that holds. */
 static bool held(const hn_reply *r)
 {
     if (!r->must[0] && !r->must[1]) return false;
-    return r->calling || r->state == (r->headers ? HN_REPLY_HEADER : HN_REPLY_TEXT);
+    if (r->calling) return r->of_calls >= 0; /* else the call is a message beside the answer: see take_call */
+    return r->state == (r->headers ? HN_REPLY_HEADER : HN_REPLY_TEXT);
 }
 
 static bool may_end(const hn_reply *r)
@@ -75,6 +85,56 @@ static hone_status next_closing(hn_reply *r, int32_t *id, hone_error *err)
     }
     if (r->n_closed < r->closing.n) *id = r->closing.data[r->n_closed];
     return HONE_OK;
+}
+
+/* What begins reasoning. */
+static bool opens(const hn_reply *r, const hn_reply_mark *m)
+{
+    return m->act == HN_REPLY_OPEN || (m->act == HN_REPLY_FIELD && strcmp(r->f->kind, "channel") == 0);
+}
+
+/* The budget is spent on reasoning that is over: no more of it may begin, as it would have to end at once, for ever. */
+static bool no_more(const hn_reply *r)
+{
+    return r->reasoned && r->budget >= 0 && r->n_thought >= r->budget && r->state != HN_REPLY_REASONING;
+}
+
+/* gpt-oss: the channels that are no reasoning. */
+static const char *const said_aloud[] = { "final", "commentary" };
+
+/* Is this, the beginning of a channel's name, still that of one of them; *whole: it is one. */
+static bool aloud(const char *s, size_t n, bool *whole)
+{
+    bool may = false;
+    *whole = false;
+    for (size_t i = 0; i < sizeof said_aloud / sizeof *said_aloud; i++) {
+        size_t k = strlen(said_aloud[i]);
+        if (memcmp(s, said_aloud[i], n < k ? n : k) != 0) continue;
+        may = true;
+        *whole |= n >= k;
+    }
+    return may;
+}
+
+/* A token that begins reasoning, or names its channel. */
+static bool begins_thought(const hn_reply *r, int32_t id)
+{
+    enum { LONGEST = 32 };
+    char name[LONGEST];
+    bool whole;
+    size_t n = 0, k;
+    const hn_reply_mark *m = hn_reply_mark_of(r, id);
+    if (m && opens(r, m)) return true;
+    const char *channel = hn_reply_channel(r, &n), *s = hn_vocab_piece(r->v, id, false, &k);
+    if (!channel || !aloud(channel, n, &whole) || whole) return false; /* one of the prompt's stays */
+    if (m && m->act == HN_REPLY_BODY) return n > 0;
+    if (m) return m->act == HN_REPLY_FIELD;
+    while (!n && k && is_blank(*s)) s++, k--;
+    if (!s || !k) return false;
+    memcpy(name, channel, n); /* shorter than any of them */
+    if (k > LONGEST - n) k = LONGEST - n;
+    memcpy(name + n, s, k);
+    return !aloud(name, n + k, &whole);
 }
 
 /* ---- tokens that come ------------------------------------------------------------------------------------ */
@@ -138,20 +198,15 @@ static void rewind_header(hn_reply *r)
 /* Is there a token that ends the turn? */
 static bool can_end(const hn_reply *r) { return r->tree->n_end > 0 || r->f->end_id >= 0; }
 
-/* Nothing of what the answer must be has come. */
-static bool is_before(const hn_reply *r) { return r->first && (!r->must[0] || hn_matcher_steps(r->must[0]) == 0); }
-
 typedef enum mark_may { MAY, MAY_NOT, AS_FORM } mark_may;
 
 /* A mark where the answer must be something: it may come whatever that is, it may not, or the form tells. */
 static mark_may may_mark(const hn_reply *r, const hn_reply_mark *m, bool before, bool ends)
 {
-    if (m == &r->trigger) return before ? AS_FORM : MAY_NOT; /* in a form it would be text */
-    bool opens = m->act == HN_REPLY_OPEN || (m->act == HN_REPLY_FIELD && strcmp(r->f->kind, "channel") == 0);
-    if ((opens && before && !r->reasoned) || (m->act == HN_REPLY_SAY && before) ||
+    if ((opens(r, m) && before && !r->reasoned) || (m->act == HN_REPLY_SAY && before) ||
         ((m->act == HN_REPLY_UNSAY || m->act == HN_REPLY_FINISH) && ends))
         return MAY;
-    return opens || m->act == HN_REPLY_UNSAY ? MAY_NOT : AS_FORM;
+    return opens(r, m) || m->act == HN_REPLY_UNSAY ? MAY_NOT : AS_FORM;
 }
 
 /* An answer has to come before the end, and reasoning ends before another header begins. */
@@ -182,6 +237,7 @@ hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err)
     hone_status st = HONE_OK;
     if (r->only_end && can_end(r) && !is_end(r, id)) return refuse(id, "one call was asked for, and it has come", err);
     rewind_header(r);
+    if (no_more(r) && begins_thought(r, id)) return refuse(id, "the budget of reasoning is spent", err);
     if (held(r)) return take_held(r, id, err);
     if (r->calling) return take_call(r, id, err);
     bool over = spent(r);
@@ -190,7 +246,7 @@ hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err)
     if (next >= 0 && next != id) return refuse(id, "the budget of reasoning is spent", err);
     if (next < 0 && too_early(r, id)) return refuse(id, "what the answer must be has not come yet", err);
     if (next >= 0) r->n_closed++;
-    else if (r->state == HN_REPLY_REASONING && r->budget >= 0 && !over) r->n_thought++;
+    else if (r->state == HN_REPLY_REASONING && r->budget >= 0 && !over) r->n_thought += !hn_reply_mark_of(r, id);
     return HONE_OK;
 }
 
@@ -222,7 +278,7 @@ static hone_status arm(hn_reply *r, hone_error *err)
 
 hone_status hn_reply_arm(hn_reply *r, const hn_grown *left_out, const char *s, size_t n, hone_error *err)
 {
-    if (!r->kit->section || r->must[0] || r->must[1]) return HONE_OK;
+    if (!r->kit->section || r->of_calls >= 0) return HONE_OK;
     bool token = n && (unsigned char)*s == HN_CALL_ESCAPE;
     hn_stream_rest rest = hn_stream_held(r->stream);
     r->since.n = 0;
@@ -327,8 +383,8 @@ static hone_status mask_must(hn_reply *r, bitset b, hone_error *err)
     if (ends) allow(b, r->f->end_id);
     if (r->calling || r->headers) return HONE_OK;
     if (may_pad(r)) allow_blanks(b, r->tree);
-    for (int i = r->kit ? -1 : 0; i < r->f->n; i++) {
-        const hn_reply_mark *m = i < 0 ? &r->trigger : &r->f->mark[i];
+    for (int i = 0; i < r->f->n; i++) {
+        const hn_reply_mark *m = &r->f->mark[i];
         if (m->id < 0 || m != hn_reply_mark_of(r, m->id)) continue;
         mark_may may = may_mark(r, m, before, ends);
         if (may == MAY) allow(b, m->id);
@@ -346,27 +402,38 @@ static bool mask_ends(hn_reply *r, bitset b)
     return can_end(r);
 }
 
-hone_status hn_reply_mask(hn_reply *r, int64_t left, uint64_t *bits, size_t n_word, bool *all, hone_error *err)
+/* What is left of b, or of *all, where no more reasoning may begin. */
+static void mask_no_more(const hn_reply *r, bitset b, bool *all)
 {
-    bitset b = { bits, n_word };
-    int64_t n;
+    size_t n;
+    bool named = hn_reply_channel(r, &n) != NULL, some = named;
+    for (int i = 0; i < r->f->n; i++) some |= r->f->mark[i].id >= 0 && begins_thought(r, r->f->mark[i].id);
+    if (!some) return;
+    if (*all) allow_all(b, hn_vocab_size(r->v));
     *all = false;
-    r->left = left;
-    rewind_header(r);
+    for (int i = 0; i < r->f->n; i++)
+        if (r->f->mark[i].id >= 0 && begins_thought(r, r->f->mark[i].id)) forbid(b, r->f->mark[i].id);
+    for (int32_t id = 0; id < hn_vocab_size(r->v) && named; id++)
+        if (begins_thought(r, id)) forbid(b, id);
+}
+
+static hone_status mask_any(hn_reply *r, bitset b, bool *all, hone_error *err)
+{
+    int64_t n;
     if (r->only_end && mask_ends(r, b)) return HONE_OK;
     if (held(r)) return mask_must(r, b, err);
-    if (r->calling && r->call) return hn_matcher_mask(r->call, bits, n_word, &n, err);
+    if (r->calling && r->call) return hn_matcher_mask(r->call, b.word, b.n, &n, err);
     if (spent(r)) {
         int32_t id;
         hone_status st = next_closing(r, &id, err);
         if (st != HONE_OK) return st;
         if (id >= 0) {
-            memset(bits, 0, n_word * sizeof *bits);
+            memset(b.word, 0, b.n * sizeof *b.word);
             allow(b, id);
             return HONE_OK;
         }
     }
-    if ((!r->must[0] && !r->must[1]) || r->end) {
+    if ((!r->must[0] && !r->must[1]) || r->end || r->calling) {
         *all = true;
         return HONE_OK;
     }
@@ -379,6 +446,17 @@ hone_status hn_reply_mask(hn_reply *r, int64_t left, uint64_t *bits, size_t n_wo
     return HONE_OK;
 }
 
+hone_status hn_reply_mask(hn_reply *r, int64_t left, uint64_t *bits, size_t n_word, bool *all, hone_error *err)
+{
+    bitset b = { bits, n_word };
+    *all = false;
+    r->left = left;
+    rewind_header(r);
+    hone_status st = mask_any(r, b, all, err);
+    if (st == HONE_OK && no_more(r)) mask_no_more(r, b, all);
+    return st;
+}
+
 /* What the answer must be: calls that are required; else its form, or calls. */
 hone_status hn_reply_hold_new(hn_reply *r, const hn_reply_setup *p, hone_error *err)
 {
@@ -388,6 +466,7 @@ hone_status hn_reply_hold_new(hn_reply *r, const hn_reply_setup *p, hone_error *
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "tool_choice: a call is required, and this chat template has no calls");
     if (p->required) must[0] = calls;
     else if (p->form && !harmony) must[1] = calls;
+    if (calls && (p->required || must[1])) r->of_calls = p->required ? 0 : 1;
     r->headers = p->required && harmony;
     r->one_call = p->one_call;
     hone_status st = HONE_OK;

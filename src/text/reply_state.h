@@ -77,6 +77,7 @@ struct hn_reply {
     /* how far the answer has come in what it must be: its form, or calls that are required; and, beside a form, calls
      * that may come instead. NULL: it need not be, or is not any more */
     hn_matcher *must[2];
+    int of_calls;     /* which of them is calls; -1: none, and a call that comes is none of what the answer must be */
     hn_matcher *call; /* how far a call has come that the model began; NULL: none, or it is not held to its schema */
     hn_grown since;   /* what of it has come before that was known */
     bool collect, one_call, only_end, headers; /* since goes on; one call is enough, and has come; must is of headers */
@@ -91,7 +92,13 @@ struct hn_reply {
 bool hn_reply_counts(const hn_reply *r, const hn_reply_mark *m, bool first);
 const hn_reply_mark *hn_reply_mark_of(const hn_reply *r, int32_t id); /* that counts here; NULL: none */
 
-/* reply_mask.c. Before a token is read: whether it may come. HONE_E_ARG: it may not; nothing has changed. */
+/* The channel that a header of gpt-oss names, as far as it has come; NULL: it names none, or is that of a call. */
+const char *hn_reply_channel(const hn_reply *r, size_t *n);
+
+/* reply_mask.c. Is a call still something that the answer may be? May it be that or its form, as far as it has come? */
+bool hn_reply_may_call(const hn_reply *r);
+bool hn_reply_undecided(const hn_reply *r);
+/* Before a token is read: whether it may come. HONE_E_ARG: it may not; nothing has changed. */
 hone_status hn_reply_take(hn_reply *r, int32_t id, hone_error *err);
 /* The answer's text begins, with the rest of a token: what is in pend [from …) and held by the stream. */
 hone_status hn_reply_begin_text(hn_reply *r, size_t from, hone_error *err);

@@ -152,7 +152,7 @@ static const struct word *word_of(hone_str key)
 
 void hn_schema_words(hn_schema *s, const hn_jnode *schema)
 {
-    for (const hn_jnode *x = schema->first; x && s->st == HONE_OK; x = x->next) {
+    for (const hn_jnode *x = s->types_only ? NULL : schema->first; x && s->st == HONE_OK; x = x->next) {
         const struct word *w = word_of(x->key);
         if (!w) {
             if (x->key.len > 1 && x->key.ptr[0] == 'x' && x->key.ptr[1] == '-') continue;
@@ -359,7 +359,7 @@ static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *
                w->first->kind == HN_J_STRING) {
         m->removed |= HN_T_ALL & ~HN_T_OBJECT; /* for all else required holds */
         hn_schema_put(s, &m->absent, w->first);
-    } else {
+    } else if (!s->types_only) {
         hn_schema_refuse(s, at, "hone enforces not of types, of const and enum, and of one required property");
     }
 }
@@ -489,7 +489,7 @@ void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
     rest.n_choice--;
     rest.choice++;
     hn_nodes trail = s->trail;
-    if (hn_str_is(c.list->key, "oneOf") && !m->real && !branches_apart(s, &rest, &c)) {
+    if (hn_str_is(c.list->key, "oneOf") && !m->real && !s->types_only && !branches_apart(s, &rest, &c)) {
         hn_schema_refuse(s, c.list, "it is not sure that no value fits two branches; anyOf allows that");
         return;
     }

@@ -64,10 +64,11 @@ typedef struct hn_schema {
     const hn_jnode *root;
     const hn_schema_rules *rules;
     hone_error *err;
-    hone_status st; /* the first failure */
-    hn_nodes trail; /* references that lead to where flattening is */
-    uint32_t work;  /* schemas looked at */
-    hn_lang space;  /* between tokens */
+    hone_status st;  /* the first failure */
+    hn_nodes trail;  /* references that lead to where flattening is */
+    uint32_t work;   /* schemas looked at */
+    bool types_only; /* what types values may have is asked alone: words that are not enforced are passed over */
+    hn_lang space;   /* between tokens */
     hn_schema_style style;
     hn_schema_memo *memo;
     uint32_t n_memo, cap_memo, n_made;
@@ -118,6 +119,7 @@ hn_lang hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text);
 hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format);
 
 /* ---- schema_valid.c ---- */
+uint32_t hn_schema_type_of(hn_schema *s, const hn_jnode *value);
 bool hn_schema_valid(hn_schema *s, const hn_jnode *schema, const hn_jnode *value); /* as the standard reads it */
 bool hn_mold_valid(hn_schema *s, const hn_mold *m, const hn_jnode *value);
 /* Is it sure that nothing which hone makes of gen is allowed by real? */

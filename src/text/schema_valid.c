@@ -4,7 +4,7 @@
 
 enum { APART_DEEPEST = 6 };
 
-static uint32_t type_of(hn_schema *s, const hn_jnode *v)
+uint32_t hn_schema_type_of(hn_schema *s, const hn_jnode *v)
 {
     hn_dec d;
     switch (v->kind) {
@@ -112,7 +112,7 @@ static bool in_finite(const hn_mold *m, const hn_jnode *v)
 
 bool hn_mold_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
 {
-    uint32_t t = type_of(s, v), types = hn_mold_types(m);
+    uint32_t t = hn_schema_type_of(s, v), types = hn_mold_types(m);
     if (t == HN_T_FRAC && (types & HN_T_NUMBER) == HN_T_INT) return false;
     /* a mold that is read as the standard does has HN_T_FRAC beside HN_T_INT for 1.0, which is HN_T_INT here */
     if (t == HN_T_FRAC && m->typed && !(m->types & HN_T_FRAC)) return false;

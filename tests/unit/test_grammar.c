@@ -70,6 +70,7 @@ static void gbnf_forms(void **state)
          LIST("[]", "[1,[2,[]],3]"), LIST("[", "[1,]", "[1]]", "[[]"));
     GBNF("root ::= a\na ::= \"(\" a \")\" | \"\"\n", LIST("", "((()))"), LIST("(()", "())"));
     GBNF("root ::=\n \"a\"\n | \"b\"\n\nother ::= \"c\"", LIST("a", "b"), LIST("c"));
+    GBNF("root ::= \"a\nb\" [\n]", LIST("a\nb\n"), LIST("a\nb", "ab\n")); /* lines end in texts, too */
 }
 
 /* Counters are not copies: more of them than a grammar may have symbols. */
@@ -92,11 +93,14 @@ static void gbnf_refused(void **state)
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\" what", "rule what is used but not defined");
     refused(HONE_GRAMMAR_GBNF, "start ::= \"a\"", "no rule root");
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\" root", "no text matches");
-    refused(HONE_GRAMMAR_GBNF, "root ::= \"a", "line 1 column 12");
+    refused(HONE_GRAMMAR_GBNF, "root ::= \"a", "line 1 column 10");
     refused(HONE_GRAMMAR_GBNF, "root ::= [z-a]", "line 1");
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nroot ::= \"b\"", "defined twice");
     refused(HONE_GRAMMAR_GBNF, "root ::= \"a\"{3,2}", "m,n");
+    refused(HONE_GRAMMAR_GBNF, "root ::= a\na ::= \"b\n\nc", "line 2 column 7: expected a \" that closes");
     refused(HONE_GRAMMAR_GBNF, "root ::= <think>", "names a token");
+    refused(HONE_GRAMMAR_GBNF, "root ::= <[x]>", "column 12: expected the number of a token");
+    refused(HONE_GRAMMAR_GBNF, "root ::= <[7>", "column 13: expected ]>");
     hone_grammar *g = compile(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nlost ::= \"b\"");
     assert_string_equal(hone_grammar_notes(g), "rule lost is not used");
     hone_grammar_free(g);
@@ -202,8 +206,9 @@ static void vocabulary(hn_token_tree *t, uint64_t seed, int32_t n, char (*text)[
     assert_int_equal(hn_token_tree_plain(t, NULL), HONE_OK);
 }
 
-/* A walk: at each step the mask is what trying every token says; back and forth gives the same mask. */
-static void walk(hone_grammar *g, const hn_token_tree *t, uint64_t seed)
+/* A walk: at each step the mask is what trying every token says; back and forth gives the same mask, and so it is where
+ * what nobody holds goes at each step. */
+static void walk(hone_grammar *g, const hn_token_tree *t, uint64_t seed, bool sweeps)
 {
     enum { STEPS = 14, WORDS = 20 };
     hn_matcher *m, *twin;
@@ -212,6 +217,7 @@ static void walk(hone_grammar *g, const hn_token_tree *t, uint64_t seed)
     assert_int_equal(hn_matcher_new(&m, g, t, NULL), HONE_OK);
     for (uint64_t i = 0; i < STEPS; i++) {
         int32_t allowed[64 * WORDS], n_allowed = 0;
+        if (sweeps) hn_grammar_machine(g)->high = 0;
         assert_int_equal(hn_matcher_mask(m, mask, WORDS, &n, NULL), HONE_OK);
         for (int32_t id = 0; id < t->n_vocab; id++) {
             bool ok;
@@ -226,6 +232,7 @@ static void walk(hone_grammar *g, const hn_token_tree *t, uint64_t seed)
         int32_t id = allowed[hn_rand64(seed, i) % (uint64_t)n_allowed];
         bool ok;
         assert_int_equal(hn_matcher_copy(&twin, m, NULL), HONE_OK);
+        if (sweeps) hn_grammar_machine(g)->high = 0;
         assert_int_equal(hn_matcher_token(m, id, &ok, NULL), HONE_OK);
         assert_int_equal(hn_matcher_mask(twin, again, WORDS, &n, NULL), HONE_OK);
         assert_memory_equal(mask, again, sizeof mask);
@@ -264,9 +271,39 @@ static void masks_are_what_tokens_do(void **state)
     vocabulary(&t, 3, 1000, text);
     for (size_t i = 0; i < N_FORMS; i++) {
         hone_grammar *g = compile(forms[i].kind, forms[i].text);
-        for (uint64_t seed = 0; seed < 4; seed++) walk(g, &t, i + 100 * seed);
+        for (uint64_t seed = 0; seed < 4; seed++) walk(g, &t, i + 100 * seed, seed % 2);
         hone_grammar_free(g);
     }
+    hn_token_tree_free(&t);
+}
+
+/* A token by its number is that token alone, whatever it spells; one that the vocabulary has not never comes. */
+static void tokens_by_number(void **state)
+{
+    enum { N = 300, WORDS = N / 64 + 1, TOKEN = 298 };
+    static char text[N][24];
+    hn_token_tree t;
+    vocabulary(&t, 7, N, text);
+    hone_grammar *g = compile(HONE_GRAMMAR_GBNF, "root ::= \"<\" <[298]>{2} (\">\" | <[301]>)");
+    hn_matcher *m;
+    uint64_t mask[WORDS];
+    int64_t n;
+    bool ok;
+    assert_int_equal(hn_matcher_new(&m, g, &t, NULL), HONE_OK);
+    assert_int_equal(hn_matcher_token(m, '<', &ok, NULL), HONE_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hn_matcher_mask(m, mask, WORDS, &n, NULL), HONE_OK);
+        assert_true(ok && n == 1 && mask[TOKEN / 64] >> TOKEN % 64 & 1);
+        hn_matcher_bytes(m, t.piece[TOKEN].ptr, t.piece[TOKEN].len, &ok, NULL);
+        assert_false(ok);
+        assert_int_equal(hn_matcher_token(m, TOKEN, &ok, NULL), HONE_OK);
+    }
+    for (int64_t left = -1; left < 3; left++) {
+        assert_int_equal(hn_matcher_mask_within(m, left, mask, WORDS, &n, NULL), HONE_OK);
+        assert_true(n == 1 && mask[0] >> '>' & 1);
+    }
+    hn_matcher_free(m);
+    hone_grammar_free(g);
     hn_token_tree_free(&t);
 }
 
@@ -327,6 +364,152 @@ static void texts_end_within_their_tokens(void **state)
             if (!hn_matcher_ends(m)) fail_msg("form %d, seed %d: no end within %d", (int)i, (int)seed, (int)budget);
             hn_matcher_free(m);
         }
+        hone_grammar_free(g);
+    }
+    hn_token_tree_free(&t);
+}
+
+/* ---- room ------------------------------------------------------------------------------------------ */
+
+static bool reads(hn_matcher *m, const char *text, size_t each, hone_status *st)
+{
+    bool ok = true;
+    hone_error err;
+    *st = HONE_OK;
+    for (size_t n = strlen(text), at = 0; at < n && ok && *st == HONE_OK; at += each)
+        *st = hn_matcher_bytes(m, text + at, each < n - at ? each : n - at, &ok, &err);
+    return *st == HONE_OK && ok;
+}
+
+/* Many texts through one grammar with room for a few: each is read, whoever read before and whoever reads beside. One
+ * that needs too much at once fails alone. */
+static void room_for_all(void **state)
+{
+    enum { TEXTS = 60, LONG = 600, ROOM = 256 << 10 };
+    static const char schema[] =
+        "{\"type\":\"string\",\"maxLength\":4000,\"pattern\":\"^(?:\\\\S+\\\\s+){0,500}\\\\S+$\"}";
+    hone_grammar *g = compile(HONE_GRAMMAR_JSON_SCHEMA, schema);
+    hn_langs *l = hn_grammar_lang(g);
+    hn_matcher *first, *m;
+    hone_status st;
+    size_t settled = HN_GRAMMAR_BYTES - hn_langs_left(l);
+    char text[LONG + 1];
+    hn_langs_limit(l, settled + ROOM);
+    assert_int_equal(hn_matcher_new(&first, g, NULL, NULL), HONE_OK);
+    assert_true(reads(first, "\"a b", 1, &st));
+    for (uint64_t i = 0; i < TEXTS; i++) {
+        for (size_t k = 0; k < LONG; k++) text[k] = hn_rand64(i, k) % 5 || !k || text[k - 1] == ' ' ? 'x' : ' ';
+        text[0] = '"', text[1] = 'x', text[LONG] = 0;
+        assert_int_equal(hn_matcher_new(&m, g, NULL, NULL), HONE_OK);
+        if (!reads(m, text, 1, &st)) fail_msg("text %d: status %d", (int)i, st);
+        assert_false(hn_matcher_ends(m));
+        assert_true(reads(m, "x\"", 1, &st) && hn_matcher_ends(m));
+        hn_matcher_free(m);
+    }
+    assert_true(reads(first, "c\"", 1, &st) && hn_matcher_ends(first));
+    hn_langs_limit(l, settled + ROOM / 8);
+    assert_int_equal(hn_matcher_new(&m, g, NULL, NULL), HONE_OK);
+    assert_false(reads(m, text, LONG, &st));
+    assert_int_equal(st, HONE_E_UNSUPPORTED);
+    assert_int_equal(hn_matcher_steps(m), 0);
+    assert_true(reads(m, "\"a b\"", 1, &st) && hn_matcher_ends(m)); /* nothing has changed */
+    hn_matcher_free(m);
+    hn_matcher_free(first);
+    hone_grammar_free(g);
+}
+
+/* ---- counters that masks need not tell apart ------------------------------------------------------------ */
+
+static hn_lang expression(hn_langs *l, const char *text)
+{
+    hn_lang t;
+    hone_error err;
+    if (hn_pattern_compile(l, text, strlen(text), true, "it", &t, &err) != HONE_OK) fail_msg("%s", err.message);
+    return t;
+}
+
+/* Texts of at most k characters of a, b and c lead on from both alike. */
+static void same_near(hn_langs *l, hn_lang x, hn_lang y, uint32_t k)
+{
+    if (x == y) return;
+    if (hn_lang_accepts(l, x) != hn_lang_accepts(l, y)) fail_msg("%u more characters: one ends here", k);
+    if (hn_lang_live(l, x) != hn_lang_live(l, y)) fail_msg("%u more characters: one is dead", k);
+    const hn_lang_state *s = hn_lang_open(l, x), *t = hn_lang_open(l, y);
+    for (uint32_t c = 'a'; c <= 'c' && k && s && t; c++) same_near(l, hn_lang_step(s, c), hn_lang_step(t, c), k - 1);
+}
+
+static hn_lang without(hn_langs *l, const char *text)
+{
+    hn_lang t = hn_lang_text(l, text, strlen(text));
+    return hn_lang_not(l, hn_lang_cat(l, HN_LANG_ALL, hn_lang_cat(l, t, HN_LANG_ALL)));
+}
+
+static void near_terms(void **state)
+{
+    enum { PARTS = 9, MOST = 9 };
+    hn_langs *l = hn_langs_new(64 << 20);
+    hn_lang part[PARTS] = { expression(l, "[ab]*"),
+                            expression(l, "a{0,7}b"),
+                            expression(l, "(?:a{1,3}b){2}"),
+                            expression(l, "a*(?:bcb)?"),
+                            expression(l, "(?:ab|c){3,}"),
+                            without(l, "ab"),
+                            without(l, "c"),
+                            hn_lang_not(l, expression(l, "a*")),
+                            hn_lang_multiple(l, 7, 3) };
+    int cut = 0;
+    for (uint32_t most = 1; most <= MOST; most++)
+        for (int i = 0; i < PARTS; i++)
+            for (int j = i; j < PARTS; j++)
+                for (uint32_t k = 0; k < 5; k++) {
+                    hn_lang length = hn_lang_repeat(l, HN_LANG_ANY, k == 4 && most > 2 ? 2 : 0, most),
+                            both = hn_lang_and(l, length, hn_lang_and(l, part[i], part[j])),
+                            tail = hn_lang_cat(l, both, hn_lang_text(l, "cc", 2)),
+                            all[] = { both, tail, hn_lang_or(l, tail, part[j]) };
+                    for (int n = 0; n < 3; n++) {
+                        hn_lang near = hn_lang_near(l, all[n], k);
+                        cut += near != all[n];
+                        same_near(l, all[n], near, k);
+                    }
+                }
+    assert_int_equal(hn_langs_check(l, NULL), HONE_OK);
+    assert_true(cut > 500);
+    hn_langs_free(l);
+}
+
+/* Where a text may go on for long, masks of its first hundred characters are few, whatever the notation. */
+static void few_masks(void **state)
+{
+    enum { N = 6000, FEW = 4, CHARACTERS = 100 };
+    static const struct {
+        hone_grammar_kind kind;
+        const char *text, *begin;
+    } all[] = { { HONE_GRAMMAR_GBNF, "root ::= [\x01-wyz\x7f-\U0010ffff]{1,1000}", "" },
+                { HONE_GRAMMAR_GBNF, "root ::= [^x]{1,1000}", "" },
+                { HONE_GRAMMAR_GBNF, "root ::= [^x]{1,1000} \"x\"", "" },
+                { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"^[^x]*$\",\"maxLength\":1000}", "\"" },
+                { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"x\",\"maxLength\":1000}", "\"" } };
+    static char text[N][24];
+    static uint64_t mask[N / 64 + 1], again[N / 64 + 1];
+    hn_token_tree t;
+    vocabulary(&t, 5, N, text);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        hone_grammar *g = compile(all[i].kind, all[i].text);
+        hn_matcher *m;
+        int64_t n;
+        hone_status st;
+        assert_int_equal(hn_matcher_new(&m, g, &t, NULL), HONE_OK);
+        assert_true(reads(m, all[i].begin, 1, &st));
+        for (int k = 0; k < CHARACTERS; k++) {
+            assert_int_equal(hn_matcher_mask(m, mask, N / 64 + 1, &n, NULL), HONE_OK);
+            if (k % 10 == 5) hn_grammar_machine(g)->high = 0; /* what nobody holds goes, masks too */
+            assert_int_equal(hn_matcher_mask(m, again, N / 64 + 1, &n, NULL), HONE_OK);
+            assert_memory_equal(mask, again, sizeof mask);
+            assert_true(n > 0 && reads(m, "a", 1, &st));
+        }
+        if (hn_grammar_machine(g)->n_mask > FEW) fail_msg("%s: %zu masks", all[i].text, hn_grammar_machine(g)->n_mask);
+        if (i < 4) assert_true(hn_grammar_machine(g)->n_mask > 0); /* the last is known of the vocabulary */
+        hn_matcher_free(m);
         hone_grammar_free(g);
     }
     hn_token_tree_free(&t);
@@ -415,7 +598,11 @@ int main(void)
         cmocka_unit_test(large_expressions),
         cmocka_unit_test(choices),
         cmocka_unit_test(masks_are_what_tokens_do),
+        cmocka_unit_test(tokens_by_number),
         cmocka_unit_test(texts_end_within_their_tokens),
+        cmocka_unit_test(room_for_all),
+        cmocka_unit_test(near_terms),
+        cmocka_unit_test(few_masks),
         cmocka_unit_test(history),
         cmocka_unit_test(picks),
     };
