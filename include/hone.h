@@ -246,8 +246,9 @@ HONE_API hone_status hone_model_identity(const hone_model *m, char *hex, const s
 
 enum {
     HONE_TOK_SPECIAL = 1, /* recognise special tokens written in the text */
-    HONE_TOK_ADD = 2
-}; /* add BOS/EOS as the file says */
+    HONE_TOK_ADD = 2,     /* add BOS/EOS as the file says: the text is whole */
+    HONE_TOK_ADD_BOS = 4  /* add BOS as the file says: the text goes on, as a prompt does */
+};
 
 /* Encodes text [len]. *ids is malloc'ed (caller frees with hone_free), also where *n is 0. HONE_E_ARG: len more than
  * 2^30 - 1, or unknown flags. HONE_E_UNSUPPORTED: no tokenizer, or one that hone does not run. */

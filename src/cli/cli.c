@@ -40,7 +40,7 @@ static const hn_opt prompt_opts[] = {
     HN_OPT("ids", NULL, STR, "LIST",
            "token ids instead of text, as in 1,2,3, used as given; @FILE reads them from FILE", .excl = "input",
            .use = HN_USE_AT),
-    HN_OPT("no-bos", NULL, FLAG, NULL, "add no token at the beginning or end of the text"),
+    HN_OPT("no-bos", NULL, FLAG, NULL, "add no token at the beginning of the text"),
     HN_OPT("no-special", NULL, FLAG, NULL, "treat names of special tokens in the text as plain text"),
     HN_OPT_END,
 };
@@ -516,7 +516,7 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_m
     /* a text that continues a session is not a beginning */
     bool begins = !hn_opts_flag(cli->opts, "no-bos") &&
                   !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));
-    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (begins ? HONE_TOK_ADD : 0);
+    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (begins ? HONE_TOK_ADD_BOS : 0);
     if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) {
         int code = hn_cli_fail(&err);
         const char *model = hn_opts_str(cli->opts, "model");

@@ -8,7 +8,7 @@
 static hone_status tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids,
                             hone_span **spans, size_t *n, hone_error *err)
 {
-    enum { FLAGS = HONE_TOK_SPECIAL | HONE_TOK_ADD };
+    enum { FLAGS = HONE_TOK_SPECIAL | HONE_TOK_ADD | HONE_TOK_ADD_BOS };
     const hn_vocab *v;
     hn_ids list = { 0 };
     if (flags & ~FLAGS)

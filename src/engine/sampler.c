@@ -40,6 +40,12 @@ struct hone_sampler {
     int32_t ring_at, ring_n;
 };
 
+/* A temperature that small that 1/T is no number picks the best, as 0 does. */
+static bool is_greedy(const hone_sampler *s) { return s->p.temp <= 0 || !(1.0f / s->p.temp <= FLT_MAX); }
+
+/* What a caller adds makes no infinity of a number: that would be blamed on the model. */
+static float bounded(float x) { return x > FLT_MAX ? FLT_MAX : x < -FLT_MAX ? -FLT_MAX : x; }
+
 void hone_sampler_defaults(hone_sampler_params *p)
 {
     if (!p) return;
@@ -159,10 +165,10 @@ static const float *penalize(hone_sampler *s, const float *logits)
     memcpy(s->penalized, logits, (size_t)s->n_vocab * sizeof *logits);
     for (int32_t i = 0; i < s->n_seen; i++) {
         int32_t id = s->seen[i];
-        float x = logits[id];
-        x = x <= 0 ? x * s->p.repeat_penalty : x / s->p.repeat_penalty;
-        x -= (float)s->count[id] * s->p.frequency_penalty + s->p.presence_penalty;
-        s->penalized[id] = x;
+        float x = logits[id], less = (float)s->count[id] * s->p.frequency_penalty + s->p.presence_penalty;
+        if (!isfinite(x)) continue; /* never picked, or the model's fault */
+        x = bounded(x <= 0 ? x * s->p.repeat_penalty : x / s->p.repeat_penalty);
+        s->penalized[id] = bounded(x - bounded(less));
     }
     return s->penalized;
 }
@@ -460,7 +466,10 @@ static hone_status change(hone_sampler *s, const float **logits, const hone_pick
     *logits = s->changed;
     hone_status st = hn_bias_check(s->n_vocab, p->bias, p->n_bias, err);
     if (st != HONE_OK) return st;
-    for (size_t i = 0; i < p->n_bias; i++) s->changed[p->bias[i].id] += p->bias[i].bias;
+    for (size_t i = 0; i < p->n_bias; i++) {
+        float *x = &s->changed[p->bias[i].id], b = p->bias[i].bias;
+        *x = isfinite(*x) && isfinite(b) ? bounded(*x + b) : *x + b;
+    }
     for (size_t i = 0; i < s->n_never; i++) s->changed[s->never[i]] = -INFINITY;
     if (!p->allowed) return HONE_OK;
     for (int32_t at = 0; at < s->n_vocab; at += 64) {
@@ -501,7 +510,7 @@ hone_status hone_sampler_pick_from(hone_sampler *s, const float *logits, const h
     hone_status st = change(s, &logits, p, err);
     if (st != HONE_OK) return st;
     logits = penalize(s, logits);
-    if (s->p.temp <= 0) return greedy(logits, s->n_vocab, id, err);
+    if (is_greedy(s)) return greedy(logits, s->n_vocab, id, err);
     float u = hn_rand_f32(hn_rand64(s->p.seed, (uint64_t)(uint32_t)p->choice), (uint64_t)(uint32_t)p->pos);
     if (s->p.top_k > 0 && s->p.top_k < s->n_vocab) {
         if ((st = collect(s, logits, s->p.top_k, -INFINITY, err)) != HONE_OK) return st;
@@ -570,7 +579,7 @@ hone_status hn_sampler_probs(hone_sampler *s, const float *logits, const hone_pi
     hone_status st = change(s, &logits, p, err);
     if (st != HONE_OK) return st;
     logits = penalize(s, logits);
-    if (s->p.temp <= 0) {
+    if (is_greedy(s)) {
         if ((st = greedy(logits, s->n_vocab, &best, err)) != HONE_OK) return st;
         *prob = id == best;
         if (most > 0) top[(*n_top)++] = (hone_logprob){ best, 1 };

@@ -50,7 +50,7 @@ bool hn_run_add_pieces(hn_run *run, const hn_ask_prompt *p, int flags, hn_refusa
 {
     for (; p; p = p->more) {
         if (p->text ? !add_text(run, p->text, p->len, flags, r) : !add_ids(run, p->ids, p->n, r)) return false;
-        flags &= ~HONE_TOK_ADD;
+        flags &= ~(HONE_TOK_ADD | HONE_TOK_ADD_BOS);
     }
     return true;
 }
@@ -59,7 +59,8 @@ bool hn_run_add_pieces(hn_run *run, const hn_ask_prompt *p, int flags, hn_refusa
 static bool read_prompt(hn_run *run, const hn_ask_prompt *p, hn_refusal *r)
 {
     const hn_ask *a = &run->job->ask;
-    int flags = (a->parse_special ? HONE_TOK_SPECIAL : 0) | (a->add_special && !a->n_context ? HONE_TOK_ADD : 0);
+    int begin = a->kind == HN_ASK_TOKENIZE ? HONE_TOK_ADD : HONE_TOK_ADD_BOS, /* what is answered goes on */
+        flags = (a->parse_special ? HONE_TOK_SPECIAL : 0) | (a->add_special && !a->n_context ? begin : 0);
     run->text = p->more ? NULL : p->text; /* NULL: echoed as its tokens' text */
     run->len = p->len;
     return add_ids(run, a->context, a->n_context, r) && hn_run_add_pieces(run, p, flags, r);

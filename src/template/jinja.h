@@ -59,6 +59,8 @@ void hn_jinja_text_free(hn_jinja_text *out);
 
 /* Whether source mentions a variable of that name. */
 bool hn_jinja_mentions(const hn_jinja *t, const char *name);
+/* Whether source has this text anywhere. */
+bool hn_jinja_says(const hn_jinja *t, const char *text);
 
 /* "2026-02-03T04:05:06", checked. */
 bool hn_jinja_parse_time(hn_jinja_time *out, const char *s);

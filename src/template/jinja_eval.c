@@ -78,14 +78,15 @@ static void assign(hn_jrun *r, hn_jscope *s, const hn_jnode *to, hn_jval v)
     }
 }
 
-/* Runs body with its output kept. */
-static hn_jstr *capture(hn_jrun *r, hn_jscope *s, const hn_jnode *body)
+/* Runs body with its output kept in *text. What is not NEXT leaves a loop around body, and the text with it. */
+static flow capture(hn_jrun *r, hn_jscope *s, const hn_jnode *body, hn_jstr **text)
 {
     hn_jbuf buf = { 0 }, *before = r->out;
     r->out = &buf;
-    exec(r, s, body);
+    flow f = exec(r, s, body);
     r->out = before;
-    return hn_jb_done(r, &buf);
+    *text = hn_jb_done(r, &buf);
+    return f;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------- */
@@ -179,7 +180,8 @@ static hn_jval call_macro(hn_jrun *r, const hn_jmacro *m, const hn_jargs *args)
         hn_jval v = d->list[i]->a ? eval(r, s, d->list[i]->a) : hn_jv_undef_name(r, r->t->syms[d->list[i]->sym]);
         scope_set(r, s, d->list[i]->sym, v);
     }
-    hn_jstr *text = capture(r, s, d->c);
+    hn_jstr *text;
+    capture(r, s, d->c, &text); /* a macro's body has no loop around it: the parser refuses jumps out of it */
     r->c.pos = pos;
     return HN_JSTR(text);
 }
@@ -523,7 +525,9 @@ static flow exec_inner(hn_jrun *r, hn_jscope *s, const hn_jnode *n)
         return NEXT;
     case HN_JN_SETBLOCK:
     case HN_JN_FILTERBLOCK: {
-        hn_jstr *text = capture(r, scope_new(r, s), n->c);
+        hn_jstr *text;
+        flow f = capture(r, scope_new(r, s), n->c, &text);
+        if (f != NEXT) return f;
         v = n->b ? eval_filter(r, s, n->b, text) : HN_JSTR(text);
         r->c.pos = n->pos;
         if (n->kind == HN_JN_FILTERBLOCK && v.kind != HN_J_STR)

@@ -925,3 +925,11 @@ bool hn_jinja_mentions(const hn_jinja *t, const char *name)
         if (hn_js_is(t->syms[i], name)) return true;
     return false;
 }
+
+bool hn_jinja_says(const hn_jinja *t, const char *text)
+{
+    size_t n = strlen(text);
+    for (size_t i = 0; i + n <= t->src_len; i++)
+        if (memcmp(t->src + i, text, n) == 0) return true;
+    return false;
+}

@@ -197,6 +197,22 @@ static void this_time(hn_jinja_time *out)
     *out = (hn_jinja_time){ tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec };
 }
 
+/* What transformers says is none where nobody gave it. */
+static const char *const none_if_absent[] = { "tools", "documents" };
+
+/* Sets these of o that the template mentions. False: out of memory. *n: how many. */
+static bool set_absent(json_t *o, const hn_jinja *t, int *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < sizeof none_if_absent / sizeof *none_if_absent; i++) {
+        const char *name = none_if_absent[i];
+        if (json_object_get(o, name) || !hn_jinja_mentions(t, name)) continue;
+        if (!set(o, name, json_null())) return false;
+        ++*n;
+    }
+    return true;
+}
+
 /* The variables of a rendering, or NULL: out of memory. */
 static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen)
 {
@@ -230,24 +246,64 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
     return NULL;
 }
 
+/* Some published templates go through their tools without a look whether there are any (Hermes 2 Pro, Command R+): in
+ * transformers that fails, as it did here with status st and err; what is undefined has no elements. */
+static hone_status render_without_none(hn_jinja_vars *vars, const hn_jinja *t, hone_status st, hn_jinja_text *out,
+                                       hone_error *err)
+{
+    hone_error other;
+    json_t *context = (json_t *)vars->context;
+    for (size_t i = 0; i < sizeof none_if_absent / sizeof *none_if_absent; i++)
+        if (json_is_null(json_object_get(context, none_if_absent[i]))) json_object_del(context, none_if_absent[i]);
+    hone_status got = hn_jinja_render(t, vars, out, &other);
+    if (got != HONE_OK && got != HONE_E_NOMEM && !out->raised) return st; /* it was something else */
+    if (got != HONE_OK && err) *err = other;
+    return got;
+}
+
 hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen,
                                  hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
+    int n_none;
     json_t *context = make_context(t, c, messages, tools, gen);
-    if (!context) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables of the chat template");
+    if (!context || !set_absent(context, t, &n_none)) {
+        json_decref(context);
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables of the chat template");
+    }
     hn_jinja_vars vars = {
         .context = context, .trusted = trusted, .trust_roles = true, .now = c->now, .limits = c->limits
     };
     hone_status st = hn_jinja_render(t, &vars, out, err);
+    if (n_none && st != HONE_OK && st != HONE_E_NOMEM && !out->raised) st = render_without_none(&vars, t, st, out, err);
     json_decref(context);
     return st;
 }
 
-static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, hn_jinja_text *out,
+/* Messages in the shape that t takes. The first templates of Gemma 3 want a system message's content as parts, and that
+ * alone: a string is a fault there. messages are on the way changed, and back. */
+static hone_status render(const hn_jinja *t, const hn_chat *c, json_t *messages, bool tools, hn_jinja_text *out,
                           hone_error *err)
 {
-    return hn_chat_render_as_is(t, c, messages, tools, c->add_generation_prompt, out, err);
+    hone_status st = hn_chat_render_as_is(t, c, messages, tools, c->add_generation_prompt, out, err);
+    json_t *system = json_array_get(messages, 0), *said = json_object_get(system, "content");
+    if (st == HONE_OK || st == HONE_E_NOMEM || out->raised) return st;
+    if (!hn_json_is(json_object_get(system, "role"), "system") || !json_is_string(said)) return st;
+    hone_error other;
+    hn_jinja_text again = { 0 };
+    json_t *parts = json_pack("[{s:s, s:O}]", "type", "text", "text", said);
+    json_incref(said);
+    hone_status got = parts && set(system, "content", parts) ? HONE_OK : HONE_E_NOMEM;
+    if (got == HONE_OK) got = hn_chat_render_as_is(t, c, messages, tools, c->add_generation_prompt, &again, &other);
+    if (!set(system, "content", said)) got = HONE_E_NOMEM;
+    if (got == HONE_E_NOMEM) {
+        hn_jinja_text_free(&again);
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
+    }
+    if (got != HONE_OK && !again.raised) return st; /* it was something else */
+    *out = again;
+    if (got != HONE_OK && err) *err = other;
+    return got;
 }
 
 /* Whether these messages (taken) render to a text that has want in it and none of the NULL-ended avoid.
@@ -265,13 +321,22 @@ static bool probe(const hn_jinja *t, const hn_chat *c, json_t *messages, const c
     return ok;
 }
 
-static json_t *call_messages(bool object, bool null_content)
+/* answered: the conversation goes on behind the call; some templates look at all answers but the last otherwise. */
+static json_t *call_messages(bool object, bool null_content, bool answered)
 {
     json_t *args =
         object ? json_pack("{s:s}", "probe_key", marker) : json_string("{\"probe_key\": \"hone-probe-7f3a\"}");
-    return json_pack("[{s:s, s:s}, {s:s, s:o, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role", "user", "content", "x", "role",
-                     "assistant", "content", null_content ? json_null() : json_string(""), "tool_calls", "id",
-                     "call00001", "type", "function", "function", "name", "probe_fn", "arguments", args);
+    json_t *m = json_pack("[{s:s, s:s}, {s:s, s:o, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role", "user", "content", "x",
+                          "role", "assistant", "content", null_content ? json_null() : json_string(""), "tool_calls",
+                          "id", "call00001", "type", "function", "function", "name", "probe_fn", "arguments", args);
+    json_t *more = m && answered ? json_pack("[{s:s, s:s, s:s}, {s:s, s:s}]", "role", "tool", "tool_call_id",
+                                             "call00001", "content", "y", "role", "assistant", "content", "z")
+                                 : NULL;
+    bool ok = !answered || (m && more && json_array_extend(m, more) == 0);
+    json_decref(more);
+    if (ok) return m;
+    json_decref(m);
+    return NULL;
 }
 
 /* The name of a message's reasoning in each shape; NULL: it has none of its own. */
@@ -327,7 +392,7 @@ static hn_chat_reasoning find_reasoning(const hn_jinja *t, const hn_chat *c, boo
 }
 
 typedef struct taste {
-    bool text, parts, args_object, args_text, null_content;
+    bool text, parts, args_object, args_text, null_content, developer;
     hn_chat_reasoning reasoning;
 } taste;
 
@@ -341,16 +406,18 @@ static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oo
     bool parts = given.parts, calls = given.calls;
     static const char *const no_repr[] = { "'type'", "\"type\"", NULL }, *const no_py[] = { "'probe_key'", NULL },
                              *const none[] = { "None", NULL }, *const any[] = { NULL };
-    taste x = { .text = true };
+    taste x = { .text = true, .developer = hn_jinja_says(t, "developer") };
     x.text = probe(t, c, json_pack("[{s:s, s:s}]", "role", "user", "content", marker), marker, any, oom);
     if (parts || !x.text)
         x.parts =
             probe(t, c, json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type", "text", "text", marker),
                   marker, no_repr, oom);
     if (calls) {
-        x.args_object = probe(t, c, call_messages(true, false), marker, no_py, oom);
-        x.args_text = probe(t, c, call_messages(false, false), marker, any, oom);
-        x.null_content = probe(t, c, call_messages(x.args_object, true), marker, none, oom);
+        bool object = x.args_object = probe(t, c, call_messages(true, false, false), marker, no_py, oom);
+        x.args_text = probe(t, c, call_messages(false, false, false), marker, any, oom);
+        x.null_content = probe(t, c, call_messages(object, true, false), marker, none, oom) &&
+                         (probe(t, c, call_messages(object, true, true), marker, none, oom) ||
+                          !probe(t, c, call_messages(object, false, true), marker, none, oom));
     }
     if (given.reasoning) x.reasoning = find_reasoning(t, c, oom);
     return x;
@@ -396,33 +463,10 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
 /* What the model said itself. */
 static bool is_own(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
 
-/* The texts of parts in one, `between` them where something stands before. */
-static json_t *joined(const json_t *parts, const char *between)
-{
-    size_t n = 0, room = 1, i;
-    json_t *p;
-    json_array_foreach(parts, i, p) room += strlen(between) + json_string_length(json_object_get(p, "text"));
-    char *s = malloc(room);
-    if (!s) return NULL;
-
-    json_array_foreach(parts, i, p)
-    {
-        const json_t *text = json_object_get(p, "text");
-        if (!json_is_string(text)) continue;
-        size_t gap = n ? strlen(between) : 0;
-        memcpy(s + n, between, gap);
-        memcpy(s + n + gap, json_string_value(text), json_string_length(text));
-        n += gap + json_string_length(text);
-    }
-    json_t *all = json_stringn(s, n);
-    free(s);
-    return all;
-}
-
 json_t *hn_chat_said(const json_t *content, bool own)
 {
     if (json_is_string(content)) return json_stringn(json_string_value(content), json_string_length(content));
-    return joined(content, own ? "" : "\n");
+    return hn_chat_joined(content, own ? "" : "\n");
 }
 
 /* Arguments of a call as the template takes them. False: out of memory. */
@@ -476,6 +520,8 @@ static bool adapt(json_t *messages, const taste *x)
     json_array_foreach(messages, i, m)
     {
         json_t *content = json_object_get(m, "content"), *calls = json_object_get(m, "tool_calls");
+        if (!x->developer && hn_json_is(json_object_get(m, "role"), "developer"))
+            ok &= set(m, "role", json_string("system"));
         if (json_is_array(content) && !x->parts) ok &= set(m, "content", hn_chat_said(content, is_own(m)));
         else if (json_is_string(content) && !x->text && x->parts)
             ok &= set(m, "content", json_pack("[{s:s, s:O}]", "type", "text", "text", content));
@@ -487,24 +533,6 @@ static bool adapt(json_t *messages, const taste *x)
         ok &= fix_reasoning(m, x);
     }
     return ok;
-}
-
-/* The system text moved in front of the first user text; NULL: not possible, or *oom. */
-static json_t *without_system(const json_t *messages, bool *oom)
-{
-    const json_t *system = json_array_get(messages, 0), *user = json_array_get(messages, 1);
-    bool roles =
-        hn_json_is(json_object_get(system, "role"), "system") && hn_json_is(json_object_get(user, "role"), "user");
-    const json_t *a = json_object_get(system, "content"), *b = json_object_get(user, "content");
-    if (!roles || !json_is_string(a) || !json_is_string(b)) return NULL;
-    json_t *copy = json_deep_copy(messages), *parts = json_pack("[{s:O}, {s:O}]", "text", a, "text", b);
-    bool ok = copy && parts && json_array_remove(copy, 0) == 0 &&
-              set(json_array_get(copy, 0), "content", joined(parts, "\n\n"));
-    json_decref(parts);
-    if (ok) return copy;
-    *oom = true;
-    json_decref(copy);
-    return NULL;
 }
 
 /* The messages without what the template has no place for: it writes no calls, or shows no tools. *said NULL: it has
@@ -528,6 +556,62 @@ static hone_status in_words(const hn_jinja *t, const hn_chat *c, has *given, jso
     return HONE_OK;
 }
 
+/* Messages that the template refused, with status st and err, in the first order in which it takes them; changes them.
+ * Where it takes none, its first words stand. */
+static hone_status render_arranged(const hn_jinja *t, const hn_chat *c, json_t *messages, bool tools, hone_status st,
+                                   hn_jinja_text *out, hone_error *err)
+{
+    for (int order = 0; order < HN_CHAT_N_ORDER; order++) {
+        bool changed;
+        hn_jinja_text again = { 0 };
+        bool ok = hn_chat_arrange(messages, (hn_chat_order)order, &changed);
+        hone_status got = !ok ? HONE_E_NOMEM : changed ? render(t, c, messages, tools, &again, NULL) : st;
+        if (got == HONE_E_NOMEM) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
+        if (got != HONE_OK) continue;
+        *out = again;
+        return HONE_OK;
+    }
+    return st;
+}
+
+/* A rendering, *out, lacks something that a system message says: some templates write none, or the first or last alone,
+ * and lose the others without a word. Then one in the first order in which that does not happen. Whether it does is
+ * asked with words that no template changes, as *out may lack it only as it stood. */
+static hone_status render_rules(const hn_jinja *t, const hn_chat *c, json_t *messages, bool tools, hn_jinja_text *out,
+                                hone_error *err)
+{
+    static const hn_chat_order orders[] = { HN_CHAT_SYSTEM_FIRST, HN_CHAT_IN_TURN, HN_CHAT_NO_SYSTEM, HN_CHAT_IN_TURN };
+    enum { N = sizeof orders / sizeof *orders };
+    json_t *asked = json_deep_copy(messages), *marks = NULL;
+    bool ok = asked && hn_chat_mark_rules(asked) && (marks = json_deep_copy(asked)), raised = false, changed = true,
+         all = false, used[N] = { false };
+    for (int n = -1; ok && !all && n < N; n++) { /* -1: as they are */
+        hn_jinja_text text = { 0 };
+        if (n >= 0 && orders[n] == HN_CHAT_IN_TURN && !raised) continue; /* no need to */
+        if (n >= 0) used[n] = ok = hn_chat_arrange(asked, orders[n], &changed);
+        if (!ok || !changed) continue;
+        hone_status st = render(t, c, asked, tools, &text, NULL);
+        ok = st != HONE_E_NOMEM;
+        all = st == HONE_OK && hn_chat_instructs(&text, marks);
+        raised = text.raised;
+        hn_jinja_text_free(&text);
+    }
+    json_decref(asked);
+    json_decref(marks);
+    bool other = false;
+    for (int n = 0; ok && all && n < N; n++) {
+        if (!used[n]) continue;
+        ok = hn_chat_arrange(messages, orders[n], &changed);
+        other |= changed;
+    }
+    hn_jinja_text text = { 0 };
+    hone_status st = !ok ? HONE_E_NOMEM : other ? render(t, c, messages, tools, &text, NULL) : HONE_E_ARG;
+    if (st != HONE_OK && st != HONE_E_NOMEM) return HONE_OK; /* *out, then */
+    hn_jinja_text_free(out);
+    *out = text;
+    return st == HONE_OK ? st : HN_FAIL(err, st, "no memory for the messages");
+}
+
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
@@ -549,47 +633,32 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
     }
     st = render(t, c, messages, tools, out, err);
-    if (out->raised) { /* some templates refuse a system message */
-        json_t *merged = without_system(messages, &oom);
-        hn_jinja_text second = { 0 };
-        hone_status st2 = merged ? render(t, c, merged, tools, &second, NULL) : oom ? HONE_E_NOMEM : st;
-        if (st2 == HONE_OK) {
-            *out = second;
-            st = HONE_OK;
-        } else if (st2 == HONE_E_NOMEM) {
-            st = HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
-        }
-        json_decref(merged);
-    }
+    if (out->raised) st = render_arranged(t, c, messages, tools, st, out, err);
+    if (st == HONE_OK && !hn_chat_instructs(out, messages)) st = render_rules(t, c, messages, tools, out, err);
     json_decref(messages);
     return st;
 }
 
 /* ---- ids ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the text of token id stands at [at, at + its length), written by the template. */
-static size_t printed(const hn_vocab *v, int32_t id, const char *text, size_t len, bool at_end, const hone_span *input,
-                      size_t n_input)
+/* The length of BOS at the beginning of text, where the template wrote it; else 0. */
+static size_t printed_bos(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input)
 {
     size_t n;
-    const char *s = id < 0 ? NULL : hn_vocab_piece(v, id, true, &n);
-    if (!s || !n || n > len || memcmp(at_end ? text + len - n : text, s, n) != 0) return 0;
-    if (n_input && (at_end ? input[n_input - 1].end > len - n : input[0].begin < n)) return 0;
-    return n;
+    const char *s = hn_vocab_bos(v) < 0 ? NULL : hn_vocab_piece(v, hn_vocab_bos(v), true, &n);
+    bool there = s && n && n <= len && memcmp(text, s, n) == 0;
+    return there && (!n_input || input[0].begin >= n) ? n : 0;
 }
 
 hone_status hn_chat_encode(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input,
                            bool trust_input, hn_ids *out, hone_error *err)
 {
-    size_t head = hn_vocab_add_bos(v) ? printed(v, hn_vocab_bos(v), text, len, false, input, n_input) : 0;
-    size_t tail =
-        hn_vocab_add_eos(v) && len > head ? printed(v, hn_vocab_eos(v), text + head, len - head, true, NULL, 0) : 0;
-    if (tail && n_input && input[n_input - 1].end > len - tail) tail = 0;
+    size_t head = hn_vocab_add_bos(v) ? printed_bos(v, text, len, input, n_input) : 0;
     if (trust_input) n_input = 0;
     hone_span *moved = malloc((n_input + 1) * sizeof *moved);
     if (!moved) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu spans", n_input);
     for (size_t i = 0; i < n_input; i++) moved[i] = (hone_span){ input[i].begin - head, input[i].end - head };
-    hone_status st = hn_vocab_encode_spans(v, text + head, len - head - tail, HONE_TOK_SPECIAL | HONE_TOK_ADD, moved,
+    hone_status st = hn_vocab_encode_spans(v, text + head, len - head, HONE_TOK_SPECIAL | HONE_TOK_ADD_BOS, moved,
                                            n_input, out, err);
     free(moved);
     return st;

@@ -34,6 +34,7 @@ typedef struct hn_chat {
 } hn_chat;
 
 /* Messages as they are, in no other shape than this; tools: with those of c; gen: end with the beginning of an answer.
+ * tools and documents that nobody gave are none, as in transformers; undefined where the template cannot do with none.
  * See hn_jinja_render. */
 hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen,
                                  hn_jinja_text *out, hone_error *err);
@@ -50,6 +51,8 @@ typedef enum hn_chat_reasoning {
  * lines of their own, as llama-server and vLLM put them; the model's own text was cut, and is put together as it was.
  * New; NULL: out of memory. */
 json_t *hn_chat_said(const json_t *content, bool own);
+/* The texts of parts in one, `between` them where something stands before. New; NULL: out of memory. */
+json_t *hn_chat_joined(const json_t *parts, const char *between);
 /* [{user}, {assistant with these texts in that shape}]; NULL: out of memory. */
 json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, const char *content);
 
@@ -59,11 +62,27 @@ json_t *hn_chat_own_calls(const json_t *messages, const json_t *tools, bool own)
 /* The same where the template lists tools and calls are text of answers, in LFM2's form. */
 json_t *hn_chat_bracketed_calls(const json_t *messages);
 
-/* HONE_E_ARG: malformed messages, or the template refuses them. Else see hn_jinja_render. */
+/* Orders that templates want which refuse others; each is of messages in the order before it. */
+typedef enum hn_chat_order {
+    HN_CHAT_SYSTEM_FIRST, /* system and developer messages at the beginning are one, later ones are the user's */
+    HN_CHAT_IN_TURN,      /* user and assistant take turns: what one of them says in a row is one message */
+    HN_CHAT_NO_SYSTEM,    /* the system text is the beginning of what the user says */
+    HN_CHAT_N_ORDER
+} hn_chat_order;
+/* Brings messages, each with a role and a content, into that order. *changed: they were in another. False: out of
+ * memory. */
+bool hn_chat_arrange(json_t *messages, hn_chat_order order, bool *changed);
+/* Whether t has in it what system and developer messages say, each but for blanks at its ends. */
+bool hn_chat_instructs(const hn_jinja_text *t, const json_t *messages);
+/* Words of their own in place of what these messages say, in the same shape. False: out of memory. */
+bool hn_chat_mark_rules(json_t *messages);
+
+/* HONE_E_ARG: malformed messages, or the template refuses them, in any order. Else see hn_jinja_render. */
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err);
 
-/* Ids of a rendered conversation: exactly one BOS (and EOS) where the vocabulary adds one, printed by the
- * template or not. trust_input: what came from outside may be structure too. */
+/* Ids of a rendered conversation, which goes on: exactly one BOS where the vocabulary adds one, printed by the
+ * template or not; an EOS only where the template prints it. trust_input: what came from outside may be structure
+ * too. */
 hone_status hn_chat_encode(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input,
                            bool trust_input, hn_ids *out, hone_error *err);
 

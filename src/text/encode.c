@@ -809,7 +809,7 @@ static hone_status encode(const hn_vocab *v, const char *text, size_t len, int f
     hone_status st = HONE_OK;
     if (len > INT32_MAX / 2)
         return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
-    if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put_at(&w, v->bos, text, 0);
+    if (flags & (HONE_TOK_ADD | HONE_TOK_ADD_BOS) && v->add_bos && v->bos >= 0) st = put_at(&w, v->bos, text, 0);
     if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL, input, n_input);
     int32_t last = v->kind == HN_VOCAB_WPM ? v->sep : v->eos;
     w.from = text;

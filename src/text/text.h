@@ -57,7 +57,7 @@ static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
     return HONE_OK;
 }
 
-/* Appends the ids of text. flags: HONE_TOK_SPECIAL, HONE_TOK_ADD. */
+/* Appends the ids of text. flags: HONE_TOK_SPECIAL, HONE_TOK_ADD, HONE_TOK_ADD_BOS. */
 hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err);
 /* The same for a text of which the bytes of input (ascending, disjoint) came from outside: a token that
  * structures a prompt is recognised only where none of its bytes did. Nothing else changes. */

@@ -325,4 +325,17 @@ echo '{"no":"array"}' >"$T/tools.json"
 "$HONE" run "$@" >"$T/said" 2>"$T/err"
 if [ $? -ne 0 ] && grep -q tools "$T/err"; then ok "tools that are none are told"
 else not_ok "tools that are none are told" "$T/said" "$T/err"; fi
+
+# a file that ends whole texts (add_eos_token, a byte behind its name) ends no prompt
+cp "$M" "$T/ends.gguf"
+key=$(grep -abo tokenizer.ggml.add_eos_token "$M" | head -n 1 | cut -d: -f1)
+if [ -n "$key" ]; then
+    printf '\001' | dd of="$T/ends.gguf" bs=1 seek=$((key + 32)) conv=notrunc 2>/dev/null
+    run "$HONE" run -m "$T/ends.gguf" -p "$P" -n 0 --json
+    is "a prompt has no end" "$(field prompt_tokens "$T/out" | tr -d '[]')" "$prompt"
+    run "$HONE" tokenize -m "$T/ends.gguf" -p "$P" --json
+    is "… a whole text has one" "$(count ids "$T/out")" $(($(echo "$prompt" | tr ',' '\n' | grep -c .) + 1))
+else
+    skip "a prompt has no end" "$M has no add_eos_token"
+fi
 finish

@@ -84,6 +84,25 @@ static hone_status render_chat(hone_error *err)
     return st;
 }
 
+/* A template that walks tools without a look, wants a system message in parts and shows the first alone. */
+static const char losing[] =
+    "{% for t in tools %}x{% endfor %}{% for m in messages %}{% if m.role != 'system' %}<{{ m.role }}>"
+    "{{ m.content if m.content is string else m.content[0].text }}{% elif loop.first %}({{ m.content[0].text + '' }})"
+    "{% endif %}{% endfor %}";
+static hn_jinja *losing_template;
+
+static hone_status render_lost(hone_error *err)
+{
+    hn_jinja_text out = { 0 };
+    hn_chat c = { .messages = messages, .bos = "<s>", .eos = "</s>", .add_generation_prompt = true };
+    hone_status st = hn_chat_render(losing_template, &c, &out, err);
+    if (st) assert_null(out.text);
+    else same(&out);
+    if (!st) assert_non_null(strstr(out.text, "(S\n\nT)<user>u"));
+    hn_jinja_text_free(&out);
+    return st;
+}
+
 /* A template with reasoning in its own shape, and a vocabulary that spells everything in bytes. */
 static const char thinking[] =
     "{% for m in messages %}<|{{ m.role }}|>{% if m.thinking %}<muse>{{ m.thinking }}</muse>{% endif %}{{ m.content }}"
@@ -246,7 +265,11 @@ static void fail_anew(hone_status (*fn)(hone_error *))
 
 static void parsing(void **state) { fail_anew(parse_template); }
 static void rendering(void **state) { fail_anew(render_template); }
-static void chatting(void **state) { fail_anew(render_chat); }
+static void chatting(void **state)
+{
+    fail_anew(render_chat);
+    fail_anew(render_lost);
+}
 
 static void answering(void **state)
 {
@@ -275,7 +298,8 @@ static int setup(void **state)
     context = json_loads("{\"s\": \"hello\", \"l\": [3, 1, 2, 3], \"d\": {\"k\": \"v\", \"a\": 1, \"b\": 2.5}, \"o\": "
                          "[{\"r\": \"u\"}, {\"r\": \"a\"}]}",
                          0, NULL);
-    messages = json_loads("[{\"role\": \"system\", \"content\": \"S\"}, {\"role\": \"user\", \"content\": [{\"type\": "
+    messages = json_loads("[{\"role\": \"system\", \"content\": \"S\"}, {\"role\": \"developer\", \"content\": \"T\"}, "
+                          "{\"role\": \"user\", \"content\": \"u\"}, {\"role\": \"user\", \"content\": [{\"type\": "
                           "\"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}]},"
                           " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"call00001\", "
                           "\"type\": \"function\", \"function\": {\"name\": \"f\","
@@ -289,7 +313,8 @@ static int setup(void **state)
         "\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"r\"},{\"role\":\"user\",\"content\":\"go\"}]",
         0, NULL);
     vocab = make_vocab();
-    return !talk || hn_jinja_parse(&listing_template, listing, sizeof listing - 1, "t", NULL, &err) != HONE_OK ||
+    return !talk || hn_jinja_parse(&losing_template, losing, sizeof losing - 1, "t", NULL, &err) != HONE_OK ||
+           hn_jinja_parse(&listing_template, listing, sizeof listing - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&wordless_template, wordless, sizeof wordless - 1, "t", NULL, &err) != HONE_OK || !context ||
            !messages || !tools || !vocab || !earlier ||
            hn_jinja_parse(&calls_template, calling, sizeof calling - 1, "t", NULL, &err) != HONE_OK ||
@@ -307,6 +332,7 @@ static int teardown(void **state)
     hn_jinja_free(wordless_template);
     hn_jinja_free(listing_template);
     hn_jinja_free(chat_template);
+    hn_jinja_free(losing_template);
     hn_jinja_free(thinks);
     hn_jinja_free(calls_template);
     hn_vocab_free(vocab);

@@ -131,6 +131,8 @@ T += [
     "{% set x = 1 %}{% for i in l %}{{ x }}{% set x = i %}{{ x }} {% endfor %}{{ x }}", "{% set x = 1 %}{% for i in l %}{% if true %}{% set x = x + 1 %}{% endif %}{{ x }}{% endfor %}{{ x }}",
     "{% if t %}{% set q = 1 %}{% endif %}{{ q }}", "{% for i in l %}{% set q = i %}{% endfor %}{{ q }}", "{% set a, b = 1, 2 %}{{ a }}{{ b }}", "{% set a, b = [1] %}", "{% set x = 1, 2 %}{{ x }}",
     "{% set ns = namespace(c=0) %}{% for i in l %}{% set ns.c = ns.c + i %}{% endfor %}{{ ns.c }}", "{% set d.x = 1 %}", "{% set ns = namespace() %}{% set ns.a = [1] %}{% do ns.a.append(2) %}{{ ns.a }}",
+    "{% for i in l %}{% set z %}x{% break %}{% endset %}{{ i }}{% endfor %}{{ z is defined }}", "{% for i in l %}[{% filter upper %}a{% if i == 2 %}{% continue %}{% endif %}b{% endfilter %}]{% endfor %}",
+    "{% for i in l %}{% set z | upper %}{{ i }}{% for j in l %}{% if j == 2 %}{% break %}{% endif %}j{% endfor %}{% endset %}{{ z }}{% endfor %}",
     "{% set x %}a{{ a }}b{% endset %}{{ x|length }}", "{% set x | upper | trim %} abc {% endset %}[{{ x }}]", "{% set x = l %}{% set _ = x.append(9) %}{{ x }}{{ l }}{{ x.pop() }}{{ x.pop(0) }}{{ x }}",
     "{% macro m(a, b=2, c='x') %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }}|{{ m(1, c=3) }}|{{ m() }}|{{ m(b=1, a=5) }}", "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}", "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(z=2) }}",
     "{% macro m(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 2, 3, k=4) }}", "{% macro m(a, b=a) %}{{ b }}{% endmacro %}{{ m(7) }}", "{% macro m() %}{{ q }}{% endmacro %}{% set q = 5 %}{{ m() }}", "{% for i in l %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}",

@@ -138,6 +138,7 @@ static void formats(void **state)
     "\"function\":{\"name\":\"f\",\"arguments\":" args "}}]}]"
 #define EACH_CALL "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
 
+#define SAYS(role, text) "{\"role\":\"" role "\",\"content\":\"" text "\"}"
 #define WRITES "{% for m in messages %}{{ m.tool_calls | tojson if m.tool_calls }}{% endfor %}"
 
 static void preparation(void **state)
@@ -164,12 +165,29 @@ static void preparation(void **state)
             CALL("{}"), NULL, false, "qnone{}");
     renders("no content", "{% for m in messages %}[{{ m.content }}]{% endfor %}", "[{\"role\":\"user\"}]", NULL, false,
             "[]");
+    /* QwQ: a null content is a fault in all answers but the last, and only there */
+    static const char qwq[] =
+        "{% for m in messages %}{% if m.tool_calls and not loop.last %}{% set c = m.content.split('x') %}{% endif %}"
+        "[{{ m.content }}]{{ m.tool_calls[0].function.arguments | tojson if m.tool_calls }}{% endfor %}";
+    renders(
+        "null content before the end", qwq,
+        "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"function\":"
+        "{\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"content\":\"r\"}]",
+        NULL, false, "[q][]{}[r]");
+    /* the first templates of Gemma 3 */
+    static const char parted[] =
+        "{% if messages[0].role == 'system' %}{{ messages[0].content[0].text + '|' }}{% endif %}"
+        "{% for m in messages %}{% if m.role == 'system' and not loop.first %}"
+        "{{ raise_exception('late') }}{% endif %}{% if m.role != 'system' %}"
+        "{{ m.content if m.content is string else m.content[0].text }};{% endif %}{% endfor %}";
+    renders("a system message in parts", parted, SUAU, NULL, false, "S|U;A;V;");
+    renders("two of them", parted, "[" SAYS("system", "S") "," SAYS("system", "T") "," SAYS("user", "U") "]", NULL,
+            false, "S\n\nT|U;");
     static const char gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') "
                                 "}}{% endif %}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
     renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
     refuses(gemma, "[{\"role\":\"system\",\"content\":\"S\"}]", NULL, HONE_E_ARG, "System role not supported");
     renders("tools", "{{ tools[0].x }}" WRITES, "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
-    renders("no tools: undefined", "{{ tools is defined }}", "[]", "[]", false, "False");
     renders("functions", "{{ functions }}|{{ datetime }}" WRITES, "[]", "[1]", false,
             "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
     static const char user[] = "{{ messages }}";
@@ -184,6 +202,166 @@ static void preparation(void **state)
     refuses(user, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":5}]", NULL, HONE_E_ARG,
             "tool_calls: expected an array");
     refuses(user, "[]", "{}", HONE_E_ARG, "tools: expected a JSON array");
+}
+
+/* What nobody gave is none, as in transformers; undefined for templates that cannot do with none. */
+static void nothing_given(void **state)
+{
+    static const char u[] = "[{\"role\":\"user\",\"content\":\"U\"}]",
+                      su[] = "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"}]",
+                      tool[] = "[{\"function\":{\"name\":\"f\"}}]",
+                      say[] = "{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
+    char s[600];
+    renders("none", "{{ tools is none }}{{ documents is none }}", "[]", "[]", false, "TrueTrue");
+    renders("a test for none alone", "{% if tools is not none %}X{% endif %}", u, NULL, false, "");
+    /* OLMo 3: tools are listed behind the system text unless they are none */
+    static const char olmo[] =
+        "{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}"
+        "{%- if tools is not none -%}<functions>{{ tools | tojson }}</functions>{%- endif -%};"
+        "{% else %}{{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }};{% endif %}{% endfor %}";
+    renders("beside a system message", olmo, su, NULL, false, "S;U;");
+    renders("given", olmo, su, tool, false, "S<functions>[{\"function\": {\"name\": \"f\"}}]</functions>;U;");
+    /* Hermes 2 Pro, Command R+: they walk what is none */
+    snprintf(s, sizeof s, "{%% for t in tools %%}{{ t.function.name }}{%% endfor %%}%s", say);
+    renders("walked without a look", s, su, NULL, false, "system:S;user:U;");
+    snprintf(s, sizeof s,
+             "{%% if messages[0].role == 'system' %%}{%% for t in tools %%}x{%% endfor %%}"
+             "{{ raise_exception('no system') }}{%% endif %%}%s",
+             say);
+    renders("walked and refused", s, su, NULL, false, "user:S\n\nU;");
+    snprintf(s, sizeof s, "{%% for t in tools %%}x{%% endfor %%}{{ raise_exception('never') }}");
+    refuses(s, u, NULL, HONE_E_ARG, "never");
+    refuses("{{ (tools or []) | tojson }}{{ 1 + 'a' }}", u, NULL, HONE_E_FORMAT, "t:1:34: ");
+    /* nor are they touched where the caller gives them as variables */
+    hn_jinja *t = parse("{{ documents[0] }}{{ tools is none }}", 37);
+    json_t *m = json("[]"), *v = json("{\"documents\": [\"d\"]}");
+    hn_chat c = { .messages = m, .variables = v, .bos = "", .eos = "" };
+    hn_jinja_text out;
+    assert_int_equal(hn_chat_render(t, &c, &out, NULL), HONE_OK);
+    assert_string_equal(out.text, "dTrue");
+    hn_jinja_text_free(&out);
+    json_decref(m);
+    json_decref(v);
+    hn_jinja_free(t);
+}
+
+#define CALLS \
+    "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}}]}"
+
+/* Templates that refuse an order of messages get them in one that they take, and no more changed than that needs. */
+static void orders(void **state)
+{
+#define SHOW                                                                                                           \
+    "{{ '<' + m.role + '>' }}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}({{ p.text " \
+    "}}){% endfor %}{% endif %}{% if m.tool_calls %}[{{ m.tool_calls[0].function.name }}"                              \
+    "{{ m.tool_calls[0].function.arguments | tojson }}]{% endif %}"
+    static const char
+        /* Qwen 3.5 */
+        first[] = "{% for m in messages %}{% if m.role == 'system' and not loop.first %}"
+                  "{{ raise_exception('System message must be at the beginning.') }}{% endif %}"
+                  "{% if m.role == 'developer' %}{{ raise_exception('Unexpected message role.') }}{% endif %}" SHOW
+                  "{% endfor %}",
+        /* Mistral v0.1, Llama 2: one system message, then turns, those of tools apart */
+        turns[] = "{% set ns = namespace(n=0) %}{% for m in messages %}{% if m.role == 'system' and loop.first %}"
+                  "{% elif m.role == 'tool' or m.tool_calls %}{% else %}{% if (m.role == 'user') != (ns.n % 2 == 0) %}"
+                  "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}"
+                  "{% endif %}{% set ns.n = ns.n + 1 %}{% endif %}" SHOW "{% endfor %}",
+        /* Gemma 2: no system message either */
+        gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+                  "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+                  "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}"
+                  "{% endif %}" SHOW "{% endfor %}";
+    static const struct {
+        const char *what, *messages, *first, *turns, *gemma; /* NULL: refused */
+    } rows[] = {
+        { "as it is", SAYS("user", "U") "," SAYS("assistant", "A"), "<user>U<assistant>A", "<user>U<assistant>A",
+          "<user>U<assistant>A" },
+        { "Codex", SAYS("system", "S") "," SAYS("system", "T") "," SAYS("user", "U") "," SAYS("user", "V"),
+          "<system>S\n\nT<user>U<user>V", "<system>S\n\nT<user>U\n\nV", "<user>S\n\nT\n\nU\n\nV" },
+        { "a developer", SAYS("developer", "S") "," SAYS("user", "U"), "<system>S<user>U", "<system>S<user>U",
+          "<user>S\n\nU" },
+        { "late",
+          SAYS("system", "S") "," SAYS("user", "U") "," SAYS("assistant", "A") "," SAYS("system", "T") "," SAYS("user",
+                                                                                                                "V"),
+          "<system>S<user>U<assistant>A<user>T<user>V", "<system>S<user>U<assistant>A<user>T\n\nV",
+          "<user>S\n\nU<assistant>A<user>T\n\nV" },
+        { "tools between",
+          SAYS("system", "S") "," SAYS("user", "U") "," CALLS "," SAYS("tool", "R") "," SAYS("assistant", "A") "," SAYS(
+              "system", "T"),
+          "<system>S<user>U<assistant>[f{}]<tool>R<assistant>A<user>T",
+          "<system>S<user>U<assistant>[f{}]<tool>R<assistant>A<user>T", NULL },
+        { "calls stay apart",
+          SAYS("user", "U") "," SAYS("user", "V") "," CALLS "," SAYS("tool", "R") "," SAYS("assistant", "A") "," SAYS(
+              "assistant", "B"),
+          "<user>U<user>V<assistant>[f{}]<tool>R<assistant>A<assistant>B",
+          "<user>U\n\nV<assistant>[f{}]<tool>R<assistant>A\n\nB", NULL },
+        { "empty ones", SAYS("system", "") "," SAYS("system", "T") "," SAYS("user", "U") "," SAYS("user", ""),
+          "<system>T<user>U<user>", "<system>T<user>U", "<user>T\n\nU" },
+        { "parts",
+          SAYS("user", "U") ",{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"V\"},"
+                            "{\"type\":\"text\",\"text\":\"W\"}]}",
+          "<user>U<user>(V)(W)", "<user>(U)(V)(W)", "<user>(U)(V)(W)" },
+        { "an answer first", SAYS("system", "S") "," SAYS("assistant", "A") "," SAYS("user", "U"),
+          "<system>S<assistant>A<user>U", "<user>S<assistant>A<user>U", "<user>S<assistant>A<user>U" },
+        { "out of turn", SAYS("assistant", "A") "," SAYS("user", "U"), "<assistant>A<user>U", NULL, NULL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *const source[] = { first, turns, gemma }, *const want[] = { rows[i].first, rows[i].turns,
+                                                                                rows[i].gemma };
+        char messages[800];
+        snprintf(messages, sizeof messages, "[%s]", rows[i].messages);
+        for (int k = 0; k < 3; k++) {
+            if (want[k]) renders(rows[i].what, source[k], messages, NULL, false, want[k]);
+            else refuses(source[k], messages, NULL, HONE_E_ARG, k < 2 ? "must alternate" : "role");
+        }
+    }
+    /* nor is a system message lost where a template leaves some out without a word */
+    static const char none[] = "{% for m in messages %}{% if m.role != 'system' %}" SHOW "{% endif %}{% endfor %}",
+                      one[] = "{% for m in messages %}{% if m.role != 'system' or loop.first %}" SHOW
+                              "{% endif %}{% endfor %}",
+                      last[] = "{% set ns = namespace(s='') %}{% for m in messages %}{% if m.role == 'system' %}"
+                               "{% set ns.s = m.content %}{% endif %}{% endfor %}({{ ns.s }}){% for m in messages %}"
+                               "{% if m.role != 'system' %}" SHOW "{% endif %}{% endfor %}",
+                      flag[] = "{% for m in messages %}{% if m.role == 'system' %}"
+                               "{{ m.content.replace('/no_think', '')|trim }}{% else %}" SHOW "{% endif %}{% endfor %}";
+#define S_U SAYS("system", " S ") "," SAYS("user", "U")
+    renders("none written", none, "[" S_U "]", NULL, false, "<user> S \n\nU");
+    renders("none written, tools in words", none, "[" SAYS("user", "U") "," SAYS("assistant", "A") "]",
+            "[{\"name\":\"f\"}]", false,
+            "<user>You can call functions. These are there, each with a JSON schema of its arguments:\n\n"
+            "{\"name\":\"f\"}\n\nCall them in the form that you know.\n\nU<assistant>A");
+    static const char strict[] = "{% set ns = namespace(n=0) %}{% for m in messages if m.role != 'system' %}"
+                                 "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns') }}"
+                                 "{% endif %}" SHOW "{% endfor %}";
+    renders("none written, and in turn", strict,
+            "[" S_U "," SAYS("assistant", "A") "," SAYS("system", "T") "," SAYS("user", "V") "]", NULL, false,
+            "<user> S \n\nU<assistant>A<user>T\n\nV");
+    renders("the first written", one, "[" S_U "," SAYS("assistant", "A") "," SAYS("system", "T") "]", NULL, false,
+            "<system> S <user>U<assistant>A<user>T");
+    renders("all but one are there", one, "[" S_U "," SAYS("assistant", "A") "]", NULL, false,
+            "<system> S <user>U<assistant>A");
+    renders("the last written", last, "[" S_U "," SAYS("system", "T") "," SAYS("assistant", "A") "]", NULL, false,
+            "( S )<user>U<user>T<assistant>A");
+    renders("two at the beginning", last, "[" SAYS("system", "R") "," S_U "]", NULL, false, "(R\n\n S )<user>U");
+    renders("changed, and not left out", flag, "[" SAYS("system", "S /no_think T") "," SAYS("user", "U") "]", NULL,
+            false, "S  T<user>U");
+    renders("nowhere", "{{ messages[1].content }}", "[" S_U "," SAYS("user", "V") "]", NULL, false, "U");
+    renders("a developer where there is none", none, "[" SAYS("developer", "D") "," SAYS("user", "U") "]", NULL, false,
+            "<user>D\n\nU");
+    renders("a developer where there is one", "{{ 'developer' }}{% for m in messages %}" SHOW "{% endfor %}",
+            "[" SAYS("developer", "D") "," SAYS("user", "U") "]", NULL, false, "developer<developer>D<user>U");
+    /* the first words stand, and reasoning is put together as contents are */
+    refuses("{{ raise_exception('one' if messages|length > 1 else 'other') }}",
+            "[" SAYS("user", "U") "," SAYS("user", "V") "]", NULL, HONE_E_ARG, "one");
+    renders(
+        "reasoning",
+        "{% if messages|length > 2 %}{{ raise_exception('no') }}{% endif %}{% for m in messages %}"
+        "{{ m.role }}[{{ m.reasoning_content }}]{{ m.content }}{{ m.name }};{% endfor %}",
+        "[{\"role\":\"user\",\"content\":\"U\",\"name\":\"n\"},{\"role\":\"user\",\"content\":\"V\",\"name\":\"o\"},"
+        "{\"role\":\"assistant\",\"content\":\"A\",\"reasoning_content\":\"r\"},"
+        "{\"role\":\"assistant\",\"content\":\"B\",\"reasoning_content\":\"s\"},"
+        "{\"role\":\"assistant\",\"content\":\"C\"}]",
+        NULL, false, "user[]U\n\nVn;assistant[r\n\ns]A\n\nB\n\nC;");
 }
 
 #define OFFER                                                                                                          \
@@ -335,6 +513,44 @@ static void protected_ids(void **state)
     assert_int_equal(hn_chat_encode(v, "<s>a", 4, typed, 1, false, &twice, NULL), HONE_OK);
     assert_true(twice.n > 3 && twice.data[0] == 1 && twice.data[1] != 1); /* typed by a user: text */
     free(twice.data);
+    hn_vocab_free(v);
+}
+
+/* A conversation goes on: the end that the file adds to whole texts is no part of it, but the template's own is. */
+static void no_end(void **state)
+{
+    hn_gguf *g;
+    hn_vocab *v;
+    bb old = { 0 }, b = { 0 };
+    FILE *in = fopen("tests/fuzz/corpus/vocab/spm.gguf", "rb");
+    unsigned char buf[4096];
+    assert_non_null(in);
+    for (size_t k; (k = fread(buf, 1, sizeof buf, in));) bb_raw(&old, buf, k);
+    fclose(in);
+    uint64_t n_kv;
+    memcpy(&n_kv, old.p + 16, 8);
+    b = bb_head(3, 0, n_kv + 1);
+    bb_kv(&b, "tokenizer.ggml.add_eos_token", 7, 1, 1);
+    bb_raw(&b, old.p + 24, old.n - 24);
+    bb_pad(&b, 32);
+    hone_error e = { 0 };
+    if (hn_gguf_parse(&g, b.p, b.n, "t", &e) != HONE_OK || hn_vocab_new(&v, g, NULL, &e) != HONE_OK)
+        fail_msg("%s", e.message);
+    hn_gguf_close(g);
+    bb_free(&old);
+    bb_free(&b);
+    assert_true(hn_vocab_add_bos(v) && hn_vocab_add_eos(v));
+    const hone_span none[1] = { { 0, 0 } };
+    ids_are(v, "a", none, 0, false, IDS(1, 16));
+    ids_are(v, "<s>a", none, 0, false, IDS(1, 16));
+    ids_are(v, "<s>a</s>", none, 0, false, IDS(1, 16, 2));
+    hn_ids whole = { 0 };
+    assert_int_equal(hn_vocab_encode(v, "a", 1, HONE_TOK_ADD, &whole, &e), HONE_OK);
+    assert_true(whole.n == 3 && whole.data[0] == 1 && whole.data[2] == 2);
+    whole.n = 0;
+    assert_int_equal(hn_vocab_encode(v, "a", 1, HONE_TOK_ADD_BOS, &whole, &e), HONE_OK);
+    assert_true(whole.n == 2 && whole.data[0] == 1 && whole.data[1] == 16);
+    free(whole.data);
     hn_vocab_free(v);
 }
 
@@ -541,6 +757,8 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(continued),     cmocka_unit_test(formats),
                                         cmocka_unit_test(preparation),   cmocka_unit_test(tools_in_words),
                                         cmocka_unit_test(named_formats), cmocka_unit_test(variables),
-                                        cmocka_unit_test(protected_ids), cmocka_unit_test(injection) };
+                                        cmocka_unit_test(protected_ids), cmocka_unit_test(injection),
+                                        cmocka_unit_test(nothing_given), cmocka_unit_test(orders),
+                                        cmocka_unit_test(no_end) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

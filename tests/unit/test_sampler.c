@@ -5,6 +5,7 @@
 
 #include "engine/sampler.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -414,6 +415,69 @@ static void broken_numbers(void **state)
     }
 }
 
+/* 1/T is no number below 2.9e-39: the best is picked, ties to the lower id, and it is certain. */
+static void cold(void **state)
+{
+    float x[300];
+    for (int i = 0; i < 300; i++) x[i] = -5;
+    x[77] = x[141] = x[299] = 3;
+    for (int k = 0; k < 3; k++) {
+        hone_sampler_params p = plain(1e-40f);
+        p.top_k = k == 1 ? 40 : 0;
+        p.min_p = k == 2 ? 0.05f : 0;
+        hone_sampler *s = make(300, p);
+        for (int i = 0; i < 20; i++) assert_int_equal(pick(s, x, 0, i), 77);
+        hone_logprob top[3];
+        float prob;
+        int32_t n;
+        assert_int_equal(hn_sampler_probs(s, x, &(hone_pick){ 0 }, 77, &prob, top, 3, &n, NULL), HONE_OK);
+        assert_true(prob == 1 && n == 1 && top[0].id == 77);
+        hone_sampler_free(s);
+    }
+}
+
+/* What a caller adds makes no infinity of a logit: that would be called the model's fault. */
+static void far_penalties(void **state)
+{
+    static const float least = 1e-38f, most = FLT_MAX;
+    const hone_sampler_params p[] = {
+        { .repeat_penalty = least }, /* 20 to more than any number */
+        { .repeat_penalty = most },  /* -20 likewise */
+        { .repeat_penalty = least, .presence_penalty = most, .frequency_penalty = most },
+        { .repeat_penalty = 1, .presence_penalty = -most, .frequency_penalty = -most },
+    };
+    static const int32_t want[] = { 0, 0, 0, 2 };
+    for (size_t i = 0; i < sizeof p / sizeof *p; i++)
+        for (int temp = 0; temp < 2; temp++) {
+            hone_sampler_params q = p[i];
+            q.temp = (float)temp;
+            q.top_p = 1;
+            q.penalty_last_n = -1;
+            hone_sampler *s = make(4, q);
+            float x[4] = { 20, 19, -20, -INFINITY };
+            for (int k = 0; k < 2; k++)
+                for (int32_t id = i == 3 ? 2 : 0; id < 4; id++) hone_sampler_accept(s, id);
+            if (i == 1) hone_sampler_reset(s), hone_sampler_accept(s, 2);
+            int32_t id = pick(s, x, 0, 0); /* some number is there to draw, whichever of those that are equal */
+            assert_true(temp ? id <= 2 : id == want[i]);
+            hone_sampler_free(s);
+        }
+
+    hone_sampler *s = make(2, plain(0));
+    const hone_bias twice[] = { { 1, 3e38f }, { 1, 3e38f } }, never[] = { { 1, 3e38f }, { 1, -INFINITY } };
+    float x[2] = { 1, 0 };
+    int32_t id;
+    hone_error err;
+    assert_int_equal(hone_sampler_pick_from(s, x, &(hone_pick){ .bias = twice, .n_bias = 2 }, &id, &err), HONE_OK);
+    assert_int_equal(id, 1);
+    assert_int_equal(hone_sampler_pick_from(s, x, &(hone_pick){ .bias = never, .n_bias = 2 }, &id, &err), HONE_OK);
+    assert_int_equal(id, 0);
+    x[1] = INFINITY; /* of the model's own */
+    assert_int_equal(hone_sampler_pick_from(s, x, &(hone_pick){ .bias = twice, .n_bias = 2 }, &id, &err),
+                     HONE_E_NUMERIC);
+    hone_sampler_free(s);
+}
+
 static void bad_params(void **state)
 {
     hone_sampler_params good;
@@ -509,6 +573,8 @@ int main(void)
         cmocka_unit_test(penalty_window),
         cmocka_unit_test(seeds),
         cmocka_unit_test(broken_numbers),
+        cmocka_unit_test(cold),
+        cmocka_unit_test(far_penalties),
         cmocka_unit_test(bad_params),
         cmocka_unit_test(large_vocabulary),
     };

@@ -1,4 +1,5 @@
-/* What fills a gap ends at every mark of gaps that the vocabulary has, and nothing of the mark is said. */
+/* What fills a gap ends at every mark of gaps that the vocabulary has, and nothing of the mark is said. A vocabulary
+ * that ends whole texts ends no prompt. */
 #define _GNU_SOURCE
 #include "serve_site.h"
 
@@ -27,6 +28,8 @@ static void make_model(const char *path)
     bb_u32(b, HONE_KV_STRING), bb_u64(b, 0);
     tm_put_u32(m, "tokenizer.ggml.bos_token_id", 0);
     tm_put_u32(m, "tokenizer.ggml.eos_token_id", 1);
+    bb_u8(tm_put(m, "tokenizer.ggml.add_bos_token", HONE_KV_BOOL), 1);
+    bb_u8(tm_put(m, "tokenizer.ggml.add_eos_token", HONE_KV_BOOL), 1);
     for (int i = 0; i < 6; i++) {
         snprintf(name, sizeof name, "tokenizer.ggml.%s_token_id", marks[i]);
         tm_put_u32(m, name, (uint32_t)(PRE + i));
@@ -70,8 +73,33 @@ static void gaps_end_at_marks(void **state)
     stop(&r);
 }
 
+/* What is gone on with begins as texts do, and has no end. */
+static void prompts_go_on(void **state)
+{
+    static const struct {
+        const char *route, *body;
+        int n_prompt;
+    } rows[] = {
+        { "/completion", "{\"prompt\":\"ab\",\"n_predict\":1}", 3 },
+        { "/completion", "{\"prompt\":[\"ab\",98],\"n_predict\":1}", 4 },
+        { "/infill", "{\"input_prefix\":\"ab\",\"input_suffix\":\"cd\",\"n_predict\":1}", 8 },
+    };
+    running r = { .path = tm_path("ends.gguf") };
+    make_model(r.path);
+    start(&r, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *j = ask_json(r.port, "POST", rows[i].route, rows[i].body, 200);
+        assert_int_equal(json_integer_value(json_object_get(j, "tokens_evaluated")), rows[i].n_prompt);
+        json_decref(j);
+    }
+    json_t *j = ask_json(r.port, "POST", "/tokenize", "{\"content\":\"ab\",\"add_special\":true}", 200);
+    assert_int_equal(json_array_size(json_object_get(j, "tokens")), 4); /* a whole text */
+    json_decref(j);
+    stop(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(gaps_end_at_marks) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(gaps_end_at_marks), cmocka_unit_test(prompts_go_on) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
