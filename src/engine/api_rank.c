@@ -78,13 +78,8 @@ static hone_status by_separators(const hone_model *m, const hn_vocab *v, hone_st
                                  hone_error *err)
 {
     hn_ids ends = { 0 };
-    bool begins = hn_vocab_add_bos(v), finishes = hn_vocab_add_eos(v), twice = hn_vocab_get_kind(v) == HN_VOCAB_UGM;
-    int64_t at = hn_gguf_find(m->file, "tokenizer.ggml.add_sep_token");
-    hone_kv kv;
-    if (at >= 0 && hn_vocab_get_kind(v) != HN_VOCAB_WPM) {
-        hn_gguf_kv(m->file, (uint64_t)at, &kv);
-        twice = kv.type == HONE_KV_BOOL && kv.v.b;
-    }
+    bool begins = hn_vocab_add_bos(v), finishes = hn_vocab_add_eos(v);
+    bool twice = hn_vocab_parts_twice(m->file, hn_vocab_get_kind(v));
     hone_status st = hn_vocab_encode(v, "", 0, HONE_TOK_ADD, &ends, err);
     if (st == HONE_OK && (!ends.n || !finishes))
         st = HN_FAIL(err, HONE_E_UNSUPPORTED,

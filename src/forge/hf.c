@@ -91,6 +91,21 @@ const json_t *hn_hf_get(hn_hf *f, const char *names)
     return found;
 }
 
+hone_status hn_hf_set(hn_hf *f, const char *name, json_t *v, hone_error *err)
+{
+    json_t *config = (json_t *)(uintptr_t)f->config;
+    size_t n = json_object_size(config);
+    if (json_object_set_new(config, name, v) == 0) {
+        uint8_t *read = realloc(f->read, n + 2); /* the new member may be one more */
+        if (read) {
+            read[n + 1] = 0;
+            f->read = read;
+            return HONE_OK;
+        }
+    }
+    return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", f->path, name);
+}
+
 /* A value in words fit for a message. */
 static const char *shown(char dst[160], const json_t *v)
 {

@@ -170,6 +170,8 @@ struct hn_hf {
 
 /* The member of the config, the first of "a|b" that is there and not null; it counts as known. NULL: none. */
 const json_t *hn_hf_get(hn_hf *f, const char *names);
+/* What a class makes of its config before anything else is read: a member, which is taken. */
+hone_status hn_hf_set(hn_hf *f, const char *name, json_t *v, hone_error *err);
 /* A number of it; where it is absent, `absent`. *was (may be NULL): it was there. HONE_E_FORMAT: something else. */
 hone_status hn_hf_number(hn_hf *f, const char *names, double absent, double *out, bool *was, hone_error *err);
 /* A whole number in [0, 2^31). */

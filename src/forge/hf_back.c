@@ -340,28 +340,37 @@ static void take_away(const char *dst, const json_t *written, bool made)
     if (made) (void)rmdir(dst);
 }
 
-/* Sampling as its authors do it: general.sampling.*, as hf_general.c reads it. */
+/* Sampling as its authors do it: general.sampling.*, as hf_general.c reads it. transformers looks at temperature and
+ * its kin where do_sample is true alone, and takes no temperature of 0: that is do_sample unsaid. */
 static json_t *generation(const hn_gguf *g)
 {
-    static const char *const names[][2] = { { "top_k", "top_k" },
-                                            { "top_p", "top_p" },
-                                            { "min_p", "min_p" },
-                                            { "temperature", "temp" },
-                                            { "xtc_probability", "xtc_probability" },
-                                            { "xtc_threshold", "xtc_threshold" },
-                                            { "penalty_last_n", "penalty_last_n" },
-                                            { "repetition_penalty", "penalty_repeat" } };
+    static const struct {
+        const char *name, *key;
+        bool draws;
+    } all[] = { { "top_k", "top_k", true },
+                { "top_p", "top_p", true },
+                { "min_p", "min_p", true },
+                { "temperature", "temp", true },
+                { "xtc_probability", "xtc_probability", true },
+                { "xtc_threshold", "xtc_threshold", true },
+                { "penalty_last_n", "penalty_last_n", false },
+                { "repetition_penalty", "penalty_repeat", false } };
+    float temp = 1;
+    bool draws = false;
     json_t *o = json_object();
-    for (size_t i = 0; o && i < sizeof names / sizeof *names; i++) {
+    (void)hn_gguf_get_f32(g, "general.sampling.temp", &temp, NULL, NULL); /* of another type: not written below */
+    for (size_t i = 0; o && i < sizeof all / sizeof *all; i++) {
         char key[96];
         hone_kv kv;
-        snprintf(key, sizeof key, "general.sampling.%s", names[i][1]);
+        snprintf(key, sizeof key, "general.sampling.%s", all[i].key);
         int64_t at = hn_gguf_find(g, key);
-        if (at < 0) continue;
+        if (at < 0 || (all[i].draws && temp <= 0)) continue;
         hn_gguf_kv(g, (uint64_t)at, &kv);
-        if (kv.type == HONE_KV_I32) (void)json_object_set_new(o, names[i][0], json_integer(kv.v.i));
-        else if (kv.type == HONE_KV_F32) (void)json_object_set_new(o, names[i][0], json_real(kv.v.f));
+        draws |= all[i].draws;
+        if (kv.type == HONE_KV_I32) (void)json_object_set_new(o, all[i].name, json_integer(kv.v.i));
+        else if (kv.type == HONE_KV_F32) (void)json_object_set_new(o, all[i].name, json_real(kv.v.f));
     }
+    if (draws) (void)json_object_set_new(o, "do_sample", json_true());
     return o;
 }
 

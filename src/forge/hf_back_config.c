@@ -314,7 +314,7 @@ static void put_gemma3n(back *b)
     b->lost |= !list;
     for (int32_t il = 0; il < hp->n_layer && list; il++)
         b->lost |= json_array_append_new(list, hp->sparsity ? share_below(hp->sparsity[il]) : json_real(0)) != 0;
-    if (hp->sparsity) b->lost |= json_object_set(b->o, "activation_sparsity_pattern", list) != 0;
+    b->lost |= json_object_set(b->o, "activation_sparsity_pattern", list) != 0; /* unsaid, some would be sparse */
     json_decref(list);
     if (left) set(b, "laurel_rank", json_integer((json_int_t)left->ne[1]));
     put_cap(b, "final_logit_softcapping", hp->logit_cap);

@@ -53,10 +53,30 @@ static hone_status limit_tokens(hn_hf *f, int64_t n_ple, hone_error *err)
     if (own > n || own < 1)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: vocab_size_per_layer_input = %lld, expected 1 to vocab_size = %lld",
                        f->path, (long long)own, (long long)n);
-    json_t *less = json_integer(own);
-    if (!less || json_object_set_new((json_t *)(uintptr_t)f->config, "vocab_size", less) != 0)
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: vocab_size", f->path);
-    return HONE_OK;
+    return hn_hf_set(f, "vocab_size", json_integer(own), err);
+}
+
+/* Where the config does not say what layers see, each so many of them ends with one that sees everything; Gemma 4's
+ * last one always does, whatever the config says. */
+static hone_status fill_layers(hn_hf *f, int64_t period, bool forced, hone_error *err)
+{
+    hn_hf_layers l;
+    hone_status st;
+    TRY(hn_hf_read_layers(f, "layer_types", &l, err));
+    bool force = forced && hn_hf_layer_is(l.list, l.n - 1, "sliding_attention"), lost = false;
+    if (l.list && !force) return HONE_OK;
+    if (force)
+        hn_convert_note(
+            f->a, "%s: layer_types ends with sliding_attention, which transformers takes for full_attention", f->path);
+    json_t *list = json_array();
+    for (int64_t il = 0; il < l.n && list; il++) {
+        bool all = (!force && (il + 1) % period == 0) || (forced && il + 1 == l.n);
+        if (force && !all) lost |= json_array_append(list, json_array_get(l.list, (size_t)il)) != 0;
+        else lost |= json_array_append_new(list, json_string(all ? "full_attention" : "sliding_attention")) != 0;
+    }
+    if (lost) json_decref(list);
+    if (lost || !list) return HN_FAIL(err, HONE_E_NOMEM, "%s: layer_types", f->path);
+    return hn_hf_set(f, "layer_types", list, err);
 }
 
 static hone_status put_windows(hn_hf *f, hone_error *err)
@@ -65,7 +85,6 @@ static hone_status put_windows(hn_hf *f, hone_error *err)
     uint8_t *windowed;
     hone_status st;
     TRY(hn_hf_read_layers(f, "layer_types", &l, err));
-    if (!l.list) return hn_hf_refuse(f, "layer_types", l.list, "a word for each layer", err);
     if (!(windowed = hn_arena_alloc(f->arena, (size_t)l.n))) return HN_FAIL(err, HONE_E_NOMEM, "%s: layers", f->path);
     for (int64_t il = 0; il < l.n; il++) {
         windowed[il] = hn_hf_layer_is(l.list, il, "sliding_attention");
@@ -132,7 +151,7 @@ static double quantile(double p)
 
 float hn_hf_cut_of(double share) { return share > 0 ? (float)quantile((double)(float)share) : -INFINITY; }
 
-/* Gates keep what exceeds their mean by so many deviations; −∞: all. */
+/* Gates keep what exceeds their mean by so many deviations; −∞: all. Unsaid, the first ten of more layers keep 5 %. */
 static hone_status put_sparsity(hn_hf *f, hone_error *err)
 {
     const json_t *v = hn_hf_get(f, "activation_sparsity_pattern");
@@ -140,15 +159,15 @@ static hone_status put_sparsity(hn_hf *f, hone_error *err)
     float *x;
     hone_status st;
     TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
-    if (!v) return HONE_OK;
+    if (!v && n_layer <= 10) return HONE_OK;
     if (n_layer < 1 || n_layer > HN_MAX_LAYER || (json_is_array(v) && (int64_t)json_array_size(v) != n_layer))
         return hn_hf_refuse(f, "activation_sparsity_pattern", v, "a number, or one for each of num_hidden_layers", err);
     if (!(x = hn_arena_alloc(f->arena, (size_t)n_layer * sizeof *x)))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: layers", f->path);
     for (int64_t il = 0; il < n_layer; il++) {
         const json_t *p = json_is_array(v) ? json_array_get(v, (size_t)il) : v;
-        double share = json_number_value(p);
-        if (!json_is_number(p) || !(share >= 0 && share < 1))
+        double share = v ? json_number_value(p) : il < 10 ? 0.95 : 0;
+        if ((v && !json_is_number(p)) || !(share >= 0 && share < 1))
             return hn_hf_refuse(f, "activation_sparsity_pattern", v, "numbers from 0 to below 1", err);
         x[il] = hn_hf_cut_of(share);
     }
@@ -183,6 +202,7 @@ static hone_status gemma3n_more(hn_hf *f, hone_error *err)
     TRY(hn_hf_number(f, "final_logit_softcapping", json_object_get(f->config, "final_logit_softcapping") ? 0 : 30, &cap,
                      NULL, err));                               /* null: none */
     TRY(hn_hf_put_f32(f, "final_logit_softcapping", cap, err)); /* 0 too: files without it mean 30 */
+    TRY(fill_layers(f, 5, false, err));
     TRY(put_windows(f, err));
     TRY(put_widths(f, false, err));
     return put_sparsity(f, err);
@@ -328,6 +348,7 @@ static hone_status gemma4_more(hn_hf *f, hone_error *err)
     TRY(hn_hf_whole(f, "hidden_size_per_layer_input", 256, &n_ple, err));
     TRY(hn_hf_put_u32(f, "embedding_length_per_layer_input", (uint32_t)n_ple, err));
     TRY(limit_tokens(f, n_ple, err));
+    TRY(fill_layers(f, 6, true, err));
     TRY(put_windows(f, err));
     TRY(hn_hf_truth(f, "use_double_wide_mlp", false, &doubled, err));
     TRY(put_widths(f, doubled, err));

@@ -12,19 +12,20 @@
         if ((st = (x)) != HONE_OK) return st; \
     } while (0)
 
-/* As ggml-org/llama.cpp's converter has them; what is absent has no key. */
+/* As ggml-org/llama.cpp's converter has them; what is absent has no key, nor what do_sample = false turns off. */
 static const struct {
     const char *config, *key;
     bool whole;
+    bool draws; /* is of no use where the likeliest token is taken */
 } sampling[] = {
-    { "top_k", "general.sampling.top_k", true },
-    { "top_p", "general.sampling.top_p", false },
-    { "min_p", "general.sampling.min_p", false },
-    { "xtc_probability", "general.sampling.xtc_probability", false },
-    { "xtc_threshold", "general.sampling.xtc_threshold", false },
-    { "temperature", "general.sampling.temp", false },
-    { "penalty_last_n", "general.sampling.penalty_last_n", true },
-    { "repetition_penalty", "general.sampling.penalty_repeat", false },
+    { "top_k", "general.sampling.top_k", true, true },
+    { "top_p", "general.sampling.top_p", false, true },
+    { "min_p", "general.sampling.min_p", false, true },
+    { "xtc_probability", "general.sampling.xtc_probability", false, true },
+    { "xtc_threshold", "general.sampling.xtc_threshold", false, true },
+    { "temperature", "general.sampling.temp", false, true },
+    { "penalty_last_n", "general.sampling.penalty_last_n", true, false },
+    { "repetition_penalty", "general.sampling.penalty_repeat", false, false },
 };
 
 static hone_status put_sampling(hn_hf *f, const json_t *o, const char *path, hone_error *err)
@@ -33,7 +34,7 @@ static hone_status put_sampling(hn_hf *f, const json_t *o, const char *path, hon
     for (size_t i = 0; i < sizeof sampling / sizeof *sampling; i++) {
         const json_t *v = json_object_get(o, sampling[i].config);
         double x = json_number_value(v);
-        if (!v || json_is_null(v)) continue;
+        if (!v || json_is_null(v) || (sampling[i].draws && json_is_false(json_object_get(o, "do_sample")))) continue;
         if (!json_is_number(v) || !isfinite(x) || fabs(x) > 1e9)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is %s, expected a number", path, sampling[i].config,
                            json_is_number(v) ? "beyond sense" : hn_json_kind(v));

@@ -532,6 +532,8 @@ static hone_status put_all(hn_gguf_writer *out, hn_hf_words *w, const about *a, 
     if (!pieces) {
         TRY(put_flag(out, "add_bos_token", bos, err));
         TRY(put_flag(out, "add_eos_token", eos, err));
+        if (w->add_sep >= 0 && w->add_sep != (w->form == HN_HF_UNIGRAM)) /* unlike what is taken for granted */
+            TRY(put_flag(out, "add_sep_token", w->add_sep, err));
     }
     return put_templates(out, w, a, err);
 }

@@ -14,7 +14,7 @@
 hone_status hn_hf_words_begin(hn_hf_words *w, const hn_hf_tokenizer *t, hone_error *err)
 {
     *w = (hn_hf_words){ .t = t, .path = t->folder, .most = t->n_vocab };
-    w->lowercase = w->strip_accents = w->add_bos = w->add_eos = -1;
+    w->lowercase = w->strip_accents = w->add_bos = w->add_eos = w->add_sep = -1;
     w->bos = w->eos = w->unk = w->pad = w->first = w->last = -1;
     w->space_prefix = true;
     w->arena = hn_arena_new();

@@ -40,6 +40,7 @@ typedef struct hn_hf_words {
     bool space_prefix, merge_spaces;
     int lowercase, strip_accents; /* −1: nothing is said */
     int add_bos, add_eos;         /* likewise */
+    int add_sep;                  /* likewise: is the separator between two texts there twice? */
     int32_t bos, eos, unk, pad;   /* likewise; by id */
     int32_t first, last;          /* what a template puts around a text; −1: nothing, or there is none */
     const char *charsmap;         /* base64 or bytes */

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "forge/hf_words.h"
+#include "text/text.h"
 
 #include <stdlib.h>
 
@@ -27,7 +28,7 @@ typedef struct back {
     hn_index ix;
     hn_gguf_array merges;
     const char *rules; /* byte-level BPE */
-    bool whole, lines, add_bos, add_eos, space_prefix, merge_spaces, lowercase, strip_accents;
+    bool whole, lines, add_bos, add_eos, space_prefix, merge_spaces, lowercase, strip_accents, bytes;
     hn_gguf_array charsmap;
     int32_t id[7];   /* bos eos unk sep pad cls mask */
     json_t *written; /* may be NULL */
@@ -222,6 +223,7 @@ static hone_status read_back(back *b, bool *none)
     TRY(get_flag(b, "remove_extra_whitespaces", &b->merge_spaces));
     TRY(get_flag(b, "normalizer.lowercase", &b->lowercase));
     b->strip_accents = b->lowercase;
+    for (uint64_t i = 0; i < b->n && !b->bytes; i++) b->bytes = b->type[i] == HN_HF_BYTE;
     TRY(get_flag(b, "normalizer.strip_accents", &b->strip_accents));
     if (b->form == HN_HF_UNIGRAM)
         TRY(hn_gguf_get_array(b->g, "tokenizer.ggml.precompiled_charsmap", &b->charsmap, &found, b->err));
@@ -403,6 +405,25 @@ static void put_known(page *o, int32_t id)
     put(o, "] }");
 }
 
+/* BERT: [CLS] A [SEP] B [SEP]; RoBERTa: <s> A </s> </s> B </s>; T5: A </s> B </s>; others begin and end twice. Kinds of
+ * text, which most models have one of, are BERT's and LLaMA's. */
+static void put_pair_template(page *o, int32_t first, int32_t last)
+{
+    static const hn_vocab_kind kind_of[] = { HN_VOCAB_BPE, HN_VOCAB_BPE, HN_VOCAB_SPM, HN_VOCAB_UGM, HN_VOCAB_WPM };
+    const back *b = o->b;
+    bool bert = b->form == HN_HF_PIECES, twice = hn_vocab_parts_twice(b->g, kind_of[b->form]),
+         kinds = bert || b->form == HN_HF_SPM;
+    put(o, "], \"pair\": [");
+    if (first >= 0) put_piece(o, first, 0), put(o, ", ");
+    put(o, "{ \"Sequence\": { \"id\": \"A\", \"type_id\": 0 } }, ");
+    if (last >= 0) put_piece(o, last, 0), put(o, ", ");
+    if (first >= 0 && last >= 0 && twice) put_piece(o, last, 0), put(o, ", ");
+    else if (first >= 0 && !bert) put_piece(o, first, kinds), put(o, ", ");
+    put(o, "{ \"Sequence\": { \"id\": \"B\", \"type_id\": ");
+    put(o, kinds ? "1 } }" : "0 } }");
+    if (last >= 0) put(o, ", "), put_piece(o, last, kinds);
+}
+
 static void put_post(page *o)
 {
     const back *b = o->b;
@@ -421,13 +442,7 @@ static void put_post(page *o)
     if (first >= 0) put_piece(o, first, 0), put(o, ", ");
     put(o, "{ \"Sequence\": { \"id\": \"A\", \"type_id\": 0 } }");
     if (last >= 0) put(o, ", "), put_piece(o, last, 0);
-    put(o, "], \"pair\": [");
-    if (first >= 0) put_piece(o, first, 0), put(o, ", ");
-    put(o, "{ \"Sequence\": { \"id\": \"A\", \"type_id\": 0 } }, ");
-    if (last >= 0) put_piece(o, last, 0), put(o, ", ");
-    if (first >= 0 && !bert) put_piece(o, first, 1), put(o, ", ");
-    put(o, "{ \"Sequence\": { \"id\": \"B\", \"type_id\": 1 } }");
-    if (last >= 0) put(o, ", "), put_piece(o, last, 1);
+    put_pair_template(o, first, last);
     put(o, "], \"special_tokens\": { ");
     if (first >= 0) put_known(o, first);
     if (last >= 0 && last != first) put(o, first >= 0 ? ", " : ""), put_known(o, last);
@@ -443,8 +458,10 @@ static void put_decoder(page *o)
             "{ \"type\": \"ByteLevel\", \"add_prefix_space\": true, \"trim_offsets\": true, \"use_regex\": true },\n");
     else if (b->form == HN_HF_PIECES) put(o, "{ \"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": false },\n");
     else if (b->form == HN_HF_UNIGRAM)
-        put(o, "{ \"type\": \"Metaspace\", \"replacement\": \"" MARK
-               "\", \"prepend_scheme\": \"always\", \"split\": true },\n");
+        put(o, b->bytes ? "{ \"type\": \"Sequence\", \"decoders\": [{ \"type\": \"ByteFallback\" }, " : ""),
+            put(o, "{ \"type\": \"Metaspace\", \"replacement\": \"" MARK
+                   "\", \"prepend_scheme\": \"always\", \"split\": true }"),
+            put(o, b->bytes ? "] },\n" : ",\n");
     else
         put(o, "{ \"type\": \"Sequence\", \"decoders\": [{ \"type\": \"Replace\", \"pattern\": { \"String\": \"" MARK
                "\" }, \"content\": \" \" }, { \"type\": \"ByteFallback\" }, { \"type\": \"Fuse\" }"),
@@ -576,7 +593,8 @@ static void put_model(page *o)
         put(o, ",\n    \"unk_id\": ");
         if (b->id[UNK] >= 0) put_number(o, b->id[UNK]);
         else put(o, "null");
-        put(o, ",\n    \"byte_fallback\": false");
+        put(o, ",\n    \"byte_fallback\": ");
+        put_truth(o, b->bytes);
         put_vocab(o);
     } else {
         int32_t unk = b->form == HN_HF_BPE ? -1 : b->id[UNK];
@@ -717,6 +735,8 @@ static hone_status write_about(const back *b)
     }
     if (b->form == HN_HF_SPM) put(&o, "  \"add_prefix_space\": "), put_truth(&o, b->space_prefix), put(&o, ",\n");
     put(&o, "  \"clean_up_tokenization_spaces\": false,\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n");
+    put(&o, "  \"model_input_names\": [\"input_ids\", "); /* absent, kinds of text are among them */
+    put(&o, b->form == HN_HF_PIECES ? "\"token_type_ids\", \"attention_mask\"],\n" : "\"attention_mask\"],\n");
     put(&o, "  \"added_tokens_decoder\": {");
     for (uint64_t i = 0; i < b->n; i++) {
         if (!is_added(b, i)) continue;

@@ -434,6 +434,18 @@ static int32_t piece_id(const hn_hf_words *w, const json_t *o)
     return *s ? hn_hf_words_find(w, s, strlen(s)) : -1;
 }
 
+/* What stands between two texts: one separator, or two as in RoBERTa; of other templates nothing is said. */
+static void read_pair_template(hn_hf_words *w, const json_t *pair)
+{
+    int sequences = 0, between = 0, others = 0;
+    for (size_t i = 0; i < json_array_size(pair); i++) {
+        const json_t *x = json_array_get(pair, i);
+        if (json_object_get(x, "Sequence")) sequences++;
+        else if (sequences == 1) piece_id(w, x) == w->last ? between++ : others++;
+    }
+    if (sequences == 2 && w->last >= 0 && !others && (between == 1 || between == 2)) w->add_sep = between == 2;
+}
+
 static void read_post(hn_hf_words *w, const json_t *post)
 {
     const json_t *t = find_type(post, "processors", "TemplateProcessing", 0);
@@ -448,11 +460,13 @@ static void read_post(hn_hf_words *w, const json_t *post)
         if (last >= 0) w->eos = last;
         w->first = first;
         w->last = last;
+        read_pair_template(w, json_object_get(t, "pair"));
         return;
     }
-    if (!(t = find_type(post, "processors", "RobertaProcessing", 0)))
-        t = find_type(post, "processors", "BertProcessing", 0);
-    if (t) w->add_bos = w->add_eos = true;
+    bool roberta = find_type(post, "processors", "RobertaProcessing", 0) != NULL;
+    if (!roberta && !find_type(post, "processors", "BertProcessing", 0)) return;
+    w->add_bos = w->add_eos = true;
+    w->add_sep = roberta;
 }
 
 static hone_status find_form(hn_hf_words *w, parts *p, const json_t *decoder, const json_t *pre, hone_error *err)

@@ -24,6 +24,8 @@ int32_t hn_vocab_eos(const hn_vocab *v);
 int32_t hn_vocab_eot(const hn_vocab *v);
 int32_t hn_vocab_fim(const hn_vocab *v, hone_fim which);
 bool hn_vocab_add_bos(const hn_vocab *v);
+/* Do two separators part a pair of texts, as in RoBERTa, or one? The file of a tokenizer of that kind says so. */
+bool hn_vocab_parts_twice(const hn_gguf *g, hn_vocab_kind kind);
 bool hn_vocab_add_eos(const hn_vocab *v);
 bool hn_vocab_is_eog(const hn_vocab *v, int32_t id);
 bool hn_vocab_is_control(const hn_vocab *v, int32_t id);

@@ -103,7 +103,7 @@ struct hn_vocab {
     uint64_t seed;
     hn_merge *merge; /* BPE */
     uint32_t merge_mask;
-    int32_t byte_id[256];          /* SPM, BPE: token of a byte, -1 none; raw BPE: where a character has none */
+    int32_t byte_id[256];          /* SPM, BPE: token of a byte, -1 none; raw BPE, UGM: where a character has none */
     hn_lex special;                /* CONTROL, UNKNOWN, USER_DEFINED */
     bool has_user;                 /* some are USER_DEFINED */
     hn_match marks;                /* of special: class HN_MARK_x */

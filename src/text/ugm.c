@@ -202,11 +202,13 @@ static hone_status normalise(const hn_vocab *v, text *t, const char *s, size_t l
 
 /* ---- Viterbi ----------------------------------------------------------------------------------- */
 
+enum { UNKNOWN = -1 };
+
 typedef struct best {
     double score;
     uint32_t from;
-    int32_t id;
-} best; /* of the paths that end here */
+    int32_t id; /* UNKNOWN: a character that is no token */
+} best;         /* of the paths that end here */
 
 static size_t char_len(const char *s, size_t n) /* a replacement need not be UTF-8 */
 {
@@ -237,25 +239,43 @@ static bool offer(window *w, size_t end, size_t from, double score, int32_t id)
     return true;
 }
 
-/* The tokens from w->at to end, in order; several unknown ones are one. *unk: the last one was. */
-static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool *unk, hn_ids *out, hn_spans *spans,
-                            hone_error *err)
+/* Has the vocabulary a token for each byte of an unknown character? All of them or none (byte_fallback). */
+static bool has_bytes(const hn_vocab *v, const char *s, size_t n)
 {
-    size_t first = out->n, n = 0;
-    bool later = false, is_unk = false;
+    for (size_t i = 0; i < n; i++)
+        if (v->byte_id[(unsigned char)s[i]] < 0) return false;
+    return true;
+}
+
+static hone_status put_token(int32_t id, size_t begin, size_t end, hn_ids *out, hn_spans *spans, hone_error *err)
+{
+    hone_status st = hn_ids_put(out, id, err);
+    return st == HONE_OK && spans ? hn_spans_put(spans, begin, end, err) : st;
+}
+
+/* The tokens from w->at to end, in order; several unknown ones are one. *unk: the last one was. */
+static hone_status put_path(const hn_vocab *v, const char *s, const window *w, size_t end, bool *unk, hn_ids *out,
+                            hn_spans *spans, hone_error *err)
+{
+    size_t first = out->n, n;
+    bool later = false, is_unk = false, last_unk = false;
     for (size_t k = end - w->at; k; k = w->b[k].from, later = is_unk) {
         int32_t id = w->b[k].id;
-        is_unk = id == v->unk;
+        size_t from = w->at + w->b[k].from, to = w->at + k;
+        bool bytes = id == UNKNOWN && has_bytes(v, s + from, to - from);
         hone_status st = HONE_OK;
-        if (is_unk && (later || id < 0)) { /* one with the unknown one behind it, or nothing stands for it */
-            if (spans && id >= 0) spans->data[spans->n - 1].begin = w->at + w->b[k].from;
+        is_unk = !bytes && (id == UNKNOWN || id == v->unk);
+        if (to == end) last_unk = is_unk && v->unk >= 0;
+        if (is_unk && (later || v->unk < 0)) { /* one with the unknown one behind it, or nothing stands for it */
+            if (spans && v->unk >= 0) spans->data[spans->n - 1].begin = from;
             continue;
         }
-        n++;
-        if ((st = hn_ids_put(out, id, err)) == HONE_OK && spans)
-            st = hn_spans_put(spans, w->at + w->b[k].from, w->at + k, err);
+        for (size_t i = to; bytes && st == HONE_OK && i-- > from;)
+            st = put_token(v->byte_id[(unsigned char)s[i]], i, i + 1, out, spans, err);
+        if (!bytes) st = put_token(is_unk ? v->unk : id, from, to, out, spans, err);
         if (st != HONE_OK) return st;
     }
+    n = out->n - first;
     for (size_t i = first, k = out->n; i + 1 < k; i++) {
         int32_t t = out->data[i];
         out->data[i] = out->data[--k];
@@ -276,7 +296,7 @@ static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool
             spans->n--;
         }
     }
-    *unk = v->unk >= 0 && w->b[end - w->at].id == v->unk;
+    *unk = last_unk;
     return HONE_OK;
 }
 
@@ -317,13 +337,13 @@ static hone_status segment(const hn_vocab *v, const char *s, size_t len, size_t 
             ok = offer(w, k, i, score + (v->score && v->type[id] != HN_TOK_USER ? (double)v->score[id] : 0.0), id);
         }
         if ((steps += k - i) > most) return too_many(v, n_source, err);
-        if (ok && !single) ok = offer(w, i + n, i, score + (double)v->unk_score, v->unk);
+        if (ok && !single) ok = offer(w, i + n, i, score + (double)v->unk_score, UNKNOWN);
         if (!ok) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: %zu positions", len);
         i += n;
         score = w->b[i - w->at].score;
         if (w->reach > i) continue;
         /* no token crosses i: what lies before it is decided */
-        hone_status st = put_path(v, w, i, &unk, out, spans, err);
+        hone_status st = put_path(v, s, w, i, &unk, out, spans, err);
         if (st != HONE_OK) return st;
         w->at = i;
     }

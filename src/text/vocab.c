@@ -897,6 +897,16 @@ int32_t hn_vocab_eos(const hn_vocab *v) { return v->eos; }
 int32_t hn_vocab_eot(const hn_vocab *v) { return v->eot; }
 int32_t hn_vocab_fim(const hn_vocab *v, hone_fim which) { return v->fim[which]; }
 bool hn_vocab_add_bos(const hn_vocab *v) { return v->add_bos; }
+
+bool hn_vocab_parts_twice(const hn_gguf *g, hn_vocab_kind kind)
+{
+    int64_t at = hn_gguf_find(g, "tokenizer.ggml.add_sep_token");
+    hone_kv kv;
+    if (at < 0 || kind == HN_VOCAB_WPM) return kind == HN_VOCAB_UGM; /* XLM-RoBERTa's */
+    hn_gguf_kv(g, (uint64_t)at, &kv);
+    return kv.type == HONE_KV_BOOL && kv.v.b;
+}
+
 bool hn_vocab_add_eos(const hn_vocab *v) { return v->add_eos; }
 bool hn_vocab_is_eog(const hn_vocab *v, int32_t id) { return valid(v, id) && v->flags[id] & HN_FLAG_EOG; }
 bool hn_vocab_is_control(const hn_vocab *v, int32_t id) { return valid(v, id) && v->type[id] == HN_TOK_CONTROL; }

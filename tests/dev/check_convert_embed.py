@@ -4,7 +4,8 @@ against transformers in float64: rows of all positions, scores of classifiers, m
 
 And back: the file becomes a folder again, as float32 and as bfloat16. transformers loads it, nothing missing, nothing
 left over; its tensors are the first folder's bit for bit, its rows and scores within 1e-5 of their range, with words its
-vectors by sentence-transformers, too (where that is installed); and it converts to the same bytes.
+vectors by sentence-transformers, too (where that is installed), and its tokenizer gives one text and a pair the same ids;
+and it converts to the same bytes.
 
     check_convert_embed.py HONE [--case NAME]          (needs torch, transformers, safetensors; 77 without)
 """
@@ -245,6 +246,21 @@ def sentences(hone, first, again, gguf):
     return float(np.max([far(two, one), far(np.array(own), one)]))
 
 
+def same_pairs(first, again, name):
+    """A text, and a pair of texts, as a classifier or a reranker is given them."""
+    one, two = (tf.AutoTokenizer.from_pretrained(f) for f in (first, again))
+    kinds = ["token_type_ids"] if WORDS[name] == "pieces" else []
+    for texts in [["What is a row?"]] + [["What is a row?", "def load(folder):"]] * (WORDS[name] != "gemma"):
+        a, b = one(*texts), two(*texts)
+        if a["input_ids"] != b["input_ids"]:
+            return "%s becomes %s, expected %s" % (texts, b["input_ids"], a["input_ids"])
+        if sorted(b) != sorted(["input_ids", "attention_mask", *kinds]):
+            return "inputs of the model are %s" % sorted(b)
+        if kinds and one(*texts, return_token_type_ids=True)["token_type_ids"] != b["token_type_ids"]:
+            return "%s has kinds %s" % (texts, b["token_type_ids"])
+    return None
+
+
 def back(hone, top, name):
     first, again = os.path.join(top, "m", name), os.path.join(top, "n", name)
     worst = 0.0
@@ -259,7 +275,7 @@ def back(hone, top, name):
         one, two = load(first, torch.float32)[0], load(again, torch.float32)
         if two[1]:
             return "%s: from_pretrained: %s" % (dtype, two[1])
-        say = same_tensors(one, two[0], name)
+        say = same_tensors(one, two[0], name) or (same_pairs(first, again, name) if name in WORDS else None)
         if say:
             return "%s: %s" % (dtype, say)
         if name != "bert-mlm":

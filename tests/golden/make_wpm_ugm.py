@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/vocab_wpm.txt, vocab_ugm.txt and vocab_ugm_spaces.txt: small WordPiece and
-Unigram vocabularies, and texts with their ids as the reference libraries encode them.
+"""Writes tests/golden/vocab_wpm.txt, vocab_ugm.txt, vocab_ugm_spaces.txt and vocab_ugm_bytes.txt: small WordPiece
+and Unigram vocabularies, and texts with their ids as the reference libraries encode them.
 
 usage: make_wpm_ugm.py FOLDER [FOLDER_FOR_GGUF]   (needs `sentencepiece`, `tokenizers`; GGUF files need `gguf`)
 
@@ -134,7 +134,35 @@ def ugm(folder, name, merge, prefix, full):
                                    "eos_token_id": 1, "unknown_token_id": 2, "padding_token_id": 0})
 
 
+def ugm_bytes(folder):
+    """A character that is no token becomes its bytes. Both libraries must say so."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 3), model_writer=model, model_type="unigram", vocab_size=560, hard_vocab_limit=False,
+        character_coverage=0.98, remove_extra_whitespaces=False, add_dummy_prefix=True, minloglevel=2, num_threads=1, byte_fallback=True,
+        normalization_rule_name="identity", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    sp = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    tokens = [(p.piece, p.type, p.score) for p in proto.pieces]
+    t = tokenizers.Tokenizer(models.Unigram([(s, x) for s, _, x in tokens], unk_id=2, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    extra = ["\U0001F600", "a\U0001F600\U0001F601b", "\U0001F468\u200d\U0001F469\u200d\U0001F467", "\U00020BB7\u91ce\u5bb6 \u9c59", "\n", "a\n\n b\n",
+             "\u9b31\n\U0001F600 the", "\x00", "\u2603 the \u2603\ufe0f"]
+    cases = []
+    for x in [y.encode() for y in extra] + texts():
+        s = x.decode("utf-8", "replace")
+        if x and not s.strip(" \u2581"):
+            continue  # a text of nothing but spaces: GGUF engines give it no prefix
+        ids = sp.encode(s)
+        if "</s>" not in s and "<unk>" not in s:  # `tokenizers` finds special pieces in text
+            assert ids == t.encode(s).ids, (s, ids, t.encode(s).ids)
+        cases.append((x, sp.encode(x)))
+    write(os.path.join(folder, "vocab_ugm_bytes.txt"), f"sentencepiece {sentencepiece.__version__} and tokenizers {tokenizers.__version__}",
+          tokens, b"", cases)
+
+
 wpm(sys.argv[1])
+ugm_bytes(sys.argv[1])
 ugm(sys.argv[1], "ugm", True, True, False)
 ugm(sys.argv[1], "ugm_spaces", False, True, False)
 if len(sys.argv) > 2:

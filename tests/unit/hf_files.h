@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { HF_MAX = 128 };
+enum { HF_MAX = 384 };
 
 typedef struct hf_tensor {
     char name[96];
@@ -96,7 +96,7 @@ static void hf_write_text(const char *folder, const char *name, const char *text
 /* Tensors first, first + step, … as one file. */
 static void hf_write_part(const hf_folder *f, const char *folder, const char *name, int first, int step)
 {
-    char path[256], head[16384];
+    char path[256], head[65536];
     size_t n = 1, at = 0;
     head[0] = '{';
     for (int i = first; i < f->n; i += step) {
@@ -261,34 +261,49 @@ static inline void hf_gptneox(hf_folder *f)
     "[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],"                         \
     "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"proportional\",\"partial_rotary_factor\":0.25,"      \
     "\"rope_theta\":1e6},\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":10000.0}}}"
-static inline void hf_gemma4(hf_folder *f)
+/* Rows of each token and layer. */
+static inline void hf_add_rows_of_layers(hf_folder *f, int n)
+{
+    char list[512];
+    snprintf(list, sizeof list,
+             HF_EMBD "model.embed_tokens_per_layer.weight 32,%d;model.per_layer_model_projection.weight %d,16;"
+                     "model.per_layer_projection_norm.weight 4;",
+             4 * n, 4 * n);
+    hf_add_all(f, list, NULL, 0);
+}
+
+/* Tensors of n layers, of which the last of each `period` sees everything and n_own have keys. */
+static inline void hf_gemma4_of(hf_folder *f, int n, int period, int n_own)
 {
     static const char *const own[] = { "", "_proj.weight 16,16;", "_proj.weight 32,16;" };
     char list[1024];
     *f = (hf_folder){ .config = HF_GEMMA4_CONFIG };
-    hf_add_all(f,
-               HF_EMBD "model.embed_tokens_per_layer.weight 32,16;model.per_layer_model_projection.weight 16,16;"
-                       "model.per_layer_projection_norm.weight 4;",
+    hf_add_rows_of_layers(f, n);
+    hf_add_all(f, "",
                "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
                "model.layers.#.pre_feedforward_layernorm.weight 16;model.layers.#.post_feedforward_layernorm.weight 16;"
                "model.layers.#.post_per_layer_input_norm.weight 16;model.layers.#.per_layer_input_gate.weight 4,16;"
                "model.layers.#.per_layer_projection.weight 16,4;model.layers.#.layer_scalar 1;",
-               4);
-    for (int il = 0; il < 4; il++) {
-        int d = il % 2 ? 16 : 8, ff = il < 2 ? 24 : 48;
+               n);
+    for (int il = 0; il < n; il++) {
+        bool all = (il + 1) % period == 0;
+        int d = all ? 16 : 8, ff = il < n_own ? 24 : 48;
         snprintf(list, sizeof list,
                  "model.layers.%d.self_attn.q%smodel.layers.%d.self_attn.q_norm.weight %d;"
                  "model.layers.%d.self_attn.o_proj.weight 16,%d;model.layers.%d.mlp.gate_proj.weight %d,16;"
                  "model.layers.%d.mlp.up_proj.weight %d,16;model.layers.%d.mlp.down_proj.weight 16,%d;",
-                 il, own[1 + il % 2], il, d, il, 2 * d, il, ff, il, ff, il, ff);
+                 il, own[1 + all], il, d, il, 2 * d, il, ff, il, ff, il, ff);
         hf_add_all(f, list, NULL, 0);
-        if (il > 1) continue;
+        if (il >= n_own) continue;
         snprintf(list, sizeof list,
-                 "model.layers.%d.self_attn.k_proj.weight 16,16;%smodel.layers.%d.self_attn.k_norm.weight %d;", il,
-                 il ? "" : "model.layers.0.self_attn.v_proj.weight 16,16;", il, d);
+                 "model.layers.%d.self_attn.k_proj.weight 16,16;model.layers.%d.self_attn.k_norm.weight %d;", il, il,
+                 d);
         hf_add_all(f, list, NULL, 0);
+        snprintf(list, sizeof list, "model.layers.%d.self_attn.v_proj.weight 16,16;", il);
+        if (!all) hf_add_all(f, list, NULL, 0);
     }
 }
+static inline void hf_gemma4(hf_folder *f) { hf_gemma4_of(f, 4, 2, 2); }
 
 /* Four streams, a low-rank pair, gates that keep a part; the last two layers without keys of their own. */
 #define HF_GEMMA3N_CONFIG                                                                                              \
@@ -300,13 +315,12 @@ static inline void hf_gemma4(hf_folder *f)
     "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],"             \
     "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\",\"rope_theta\":1e6},"                          \
     "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":10000.0}}}"
-static inline void hf_gemma3n(hf_folder *f)
+static inline void hf_gemma3n_of(hf_folder *f, int n)
 {
     char list[512];
     *f = (hf_folder){ .config = HF_GEMMA3N_CONFIG };
-    hf_add_all(f,
-               HF_EMBD "model.embed_tokens_per_layer.weight 32,16;model.per_layer_model_projection.weight 16,16;"
-                       "model.per_layer_projection_norm.weight 4;",
+    hf_add_rows_of_layers(f, n);
+    hf_add_all(f, "",
                "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
                "model.layers.#.pre_feedforward_layernorm.weight 16;model.layers.#.post_feedforward_layernorm.weight 16;"
                "model.layers.#.post_per_layer_input_norm.weight 16;model.layers.#.per_layer_input_gate.weight 4,16;"
@@ -316,14 +330,14 @@ static inline void hf_gemma3n(hf_folder *f)
                "model.layers.#.altup.modality_router.weight 4,16;model.layers.#.altup.prediction_coefs.weight 16,4;"
                "model.layers.#.altup.router_norm.weight 16;model.layers.#.self_attn.q_proj.weight 16,16;"
                "model.layers.#.self_attn.q_norm.weight 8;model.layers.#.self_attn.o_proj.weight 16,16;",
-               4);
+               n);
     hf_add_all(f, "", "model.altup_projections.#.weight 16,16;model.altup_unembed_projections.#.weight 16,16;", 3);
     hf_add_all(f, "",
                "model.layers.#.self_attn.k_proj.weight 8,16;model.layers.#.self_attn.v_proj.weight 8,16;"
                "model.layers.#.self_attn.k_norm.weight 8;",
-               2);
-    for (int il = 0; il < 4; il++) {
-        int ff = il == 2 ? 20 : 24;
+               n - 2);
+    for (int il = 0; il < n; il++) {
+        int ff = n == 4 && il == 2 ? 20 : 24;
         snprintf(list, sizeof list,
                  "model.layers.%d.mlp.gate_proj.weight %d,16;model.layers.%d.mlp.up_proj.weight %d,16;"
                  "model.layers.%d.mlp.down_proj.weight 16,%d;",
@@ -331,6 +345,7 @@ static inline void hf_gemma3n(hf_folder *f)
         hf_add_all(f, list, NULL, 0);
     }
 }
+static inline void hf_gemma3n(hf_folder *f) { hf_gemma3n_of(f, 4); }
 
 /* Kimi's delta rule, then latent attention with two experts and one that is always asked. */
 #define HF_KIMI_CONFIG                                                                                       \

@@ -1,6 +1,7 @@
 /* hf_back: a file becomes a folder again: every tensor of the first folder with its numbers, a config that makes the
  * same file; files that no class of transformers can be are refused by name, and nothing is left behind. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "gguf/gguf.h"
 #include "hf_files.h"
 #include "model/ckpt.h"
@@ -167,6 +168,95 @@ static void gemma3n(void **state)
         assert_int_equal(hn_gguf_get_f32(g, "gemma3n.final_logit_softcapping", &x, NULL, &err), HONE_OK);
         assert_true(x == want[i]);
         hn_gguf_close(g);
+    }
+}
+
+static const char *edited(char *dst, size_t cap, const char *text, const char *old, const char *new)
+{
+    const char *p = strstr(text, old);
+    if (!p) fail_msg("\"%s\" is not in the config", old);
+    snprintf(dst, cap, "%.*s%s%s", (int)(p - text), text, new, p + strlen(old));
+    return dst;
+}
+
+static void hear(void *arg, const char *text) { snprintf(arg, 512, "%s", text); }
+
+#define HALF_KINDS "\"sliding_attention\",\"full_attention\","
+#define KINDS "\"layer_types\":[" HALF_KINDS "\"sliding_attention\",\"full_attention\"],"
+
+/* What Gemma's classes have where a config does not say what layers see. */
+static void unsaid_layers(void **state)
+{
+    char a[2048], b[2048], note[512] = "";
+    const hone_convert_params p = { .note = hear, .note_arg = note, .type = "F32" };
+    hone_error err;
+    hf_folder f;
+    hf_gemma4(&f); /* the last layer sees everything, whatever is said */
+    hf_write(&f, at("said"));
+    convert(at("said"), "F32", at("said/same.gguf"));
+    f.config = edited(a, sizeof a, f.config, KINDS,
+                      "\"layer_types\":[" HALF_KINDS "\"sliding_attention\",\"sliding_attention\"],");
+    hf_write(&f, at("said"));
+    if (hone_convert_with(at("said"), at("forced.gguf"), &p, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_non_null(strstr(note, "layer_types ends with sliding_attention"));
+    assert_same_files(at("said/same.gguf"), at("forced.gguf"));
+
+    hf_gemma4_of(&f, 6, 6, 6);
+    edited(a, sizeof a, f.config, "\"num_hidden_layers\":4", "\"num_hidden_layers\":6");
+    edited(b, sizeof b, a, "\"num_kv_shared_layers\":2", "\"num_kv_shared_layers\":0");
+    f.config = edited(a, sizeof a, b, KINDS, "");
+    round_trip(&f, "F32", "");
+    hf_gemma3n_of(&f, 12); /* of more than ten layers the first ten keep a part of their gates */
+    edited(a, sizeof a, f.config, "\"num_hidden_layers\":4", "\"num_hidden_layers\":12");
+    edited(b, sizeof b, a, "[24,24,20,24]", "24");
+    edited(a, sizeof a, b, "\"activation_sparsity_pattern\":[0.95,0.0,0.7,0.1],", "");
+    f.config = edited(b, sizeof b, a, KINDS, "\"layer_types\":null,");
+    round_trip(&f, "F32", "");
+    hn_gguf *g;
+    hn_gguf_array cuts, windows;
+    assert_int_equal(hn_gguf_open(&g, at("first.gguf"), &err), HONE_OK);
+    assert_int_equal(hn_gguf_get_array(g, "gemma3n.activation_sparsity_scale", &cuts, NULL, &err), HONE_OK);
+    assert_int_equal(hn_gguf_get_array(g, "gemma3n.attention.sliding_window_pattern", &windows, NULL, &err), HONE_OK);
+    assert_true(cuts.count == 12 && windows.count == 12);
+    for (int il = 0; il < 12; il++) {
+        float x;
+        memcpy(&x, cuts.data + 4 * il, 4);
+        assert_true(il < 10 ? fabsf(x - 1.6448536f) < 1e-6f : isinf(x) && x < 0);
+        assert_int_equal(windows.data[il], il != 4 && il != 9);
+    }
+    hn_gguf_close(g);
+    hf_remove(at("said"));
+}
+
+/* How its authors draw tokens, which transformers asks do_sample for. */
+static void sampling(void **state)
+{
+    static const struct {
+        const char *config, *back;
+    } all[] = {
+        { "{\"do_sample\":true,\"temperature\":0.5,\"top_k\":20,\"repetition_penalty\":1.25}",
+          "{\"do_sample\":true,\"repetition_penalty\":1.25,\"temperature\":0.5,\"top_k\":20}" },
+        { "{\"top_p\":0.75}", "{\"do_sample\":true,\"top_p\":0.75}" },
+        { "{\"do_sample\":false,\"temperature\":0.5,\"top_k\":20,\"top_p\":0.75,\"min_p\":0.125,"
+          "\"repetition_penalty\":1.25}",
+          "{\"repetition_penalty\":1.25}" },
+        { "{\"temperature\":0,\"top_k\":20,\"repetition_penalty\":1.25}", "{\"repetition_penalty\":1.25}" },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        hf_folder f;
+        hf_llama(&f);
+        hf_write(&f, at("draws"));
+        hf_write_text(at("draws"), "generation_config.json", all[i].config);
+        convert(at("draws"), NULL, at("draws.gguf"));
+        convert(at("draws.gguf"), NULL, at("drawn"));
+        json_t *o = json_load_file(at("drawn/generation_config.json"), 0, NULL);
+        char *have = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+        assert_non_null(have);
+        assert_string_equal(have, all[i].back);
+        free(have);
+        json_decref(o);
+        hf_remove(at("draws"));
+        hf_remove(at("drawn"));
     }
 }
 
@@ -680,7 +770,8 @@ int main(void)
         cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
         cmocka_unit_test(unsaid_keys),  cmocka_unit_test(pooled_llama),
         cmocka_unit_test(odd_rows),     cmocka_unit_test(drafts_behind),
-        cmocka_unit_test(drafts_apart),
+        cmocka_unit_test(drafts_apart), cmocka_unit_test(unsaid_layers),
+        cmocka_unit_test(sampling),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -377,6 +377,134 @@ static void test_sentencepiece(void **state)
     hn_gguf_close(g);
 }
 
+/* Made from the folder, written back, made again. */
+static hn_gguf *there_and_back(void)
+{
+    hone_error err = { 0 };
+    hn_gguf *g = made(0, NULL);
+    clear(back);
+    if (hn_hf_tokenizer_write(back, g, NULL, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    hn_gguf_close(g);
+    return made_from(back, NULL, NULL, 0, NULL);
+}
+
+static json_t *back_json(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", back, name);
+    json_t *o = json_load_file(path, 0, NULL);
+    assert_non_null(o);
+    return o;
+}
+
+/* "<s> A </s> …" of the pair, and whether a part is of another kind than 0 */
+static void has_pair(const char *expected, bool kinds)
+{
+    char have[256] = "";
+    bool others = false;
+    json_t *all = back_json("tokenizer.json"), *x;
+    size_t i;
+    json_array_foreach(json_object_get(json_object_get(all, "post_processor"), "pair"), i, x)
+    {
+        const json_t *part = json_object_get(x, "Sequence");
+        if (!part) part = json_object_get(x, "SpecialToken");
+        snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", i ? " " : "",
+                 json_string_value(json_object_get(part, "id")));
+        others |= json_integer_value(json_object_get(part, "type_id")) != 0;
+    }
+    json_decref(all);
+    assert_string_equal(have, expected);
+    assert_int_equal(others, kinds);
+}
+
+static void has_inputs(const char *expected)
+{
+    json_t *all = back_json("tokenizer_config.json");
+    char *have = json_dumps(json_object_get(all, "model_input_names"), JSON_COMPACT);
+    assert_non_null(have);
+    assert_string_equal(have, expected);
+    free(have);
+    json_decref(all);
+}
+
+#define PART(x) "{\"SpecialToken\":{\"id\":\"" x "\",\"type_id\":0}}"
+#define TEXT_A "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}"
+#define TEXT_B "{\"Sequence\":{\"id\":\"B\",\"type_id\":0}}"
+#define AROUND(single, pair) \
+    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" single "],\"pair\":[" pair "]},"
+#define ROBERTA                                     \
+    AROUND(PART("<s>") "," TEXT_A "," PART("</s>"), \
+           PART("<s>") "," TEXT_A "," PART("</s>") "," PART("</s>") "," TEXT_B "," PART("</s>"))
+#define UNIGRAM(post, words)                                                                                           \
+    "{\"added_tokens\":[" ADDED(0, "<s>", true) "," ADDED(                                                             \
+        1, "</s>", true) "],"                                                                                          \
+                         "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Metaspace\"}," post                        \
+                         "\"model\":{\"type\":\"Unigram\",\"unk_id\":2,\"byte_fallback\":true,\"vocab\":[[\"<s>\",0]," \
+                         "[\"</s>\",0],"                                                                               \
+                         "[\"<unk>\",0],[\"\u2581a\",-2.5]" words "]}}"
+#define BYTE_LEVEL(post)                                                                                             \
+    "{\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"special\":true},{\"id\":1,\"content\":\"</s>\",\"special\":" \
+    "true}],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}," post          \
+    "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"<s>\":0,\"</"                     \
+    "s>\":1,\"a\":2,\"b\":3},"                                                                                       \
+    "\"merges\":[]}}"
+
+/* Two texts stand between the separators of their model. */
+static void test_pairs(void **state)
+{
+    clear(folder);
+    file("tokenizer.json", UNIGRAM(ROBERTA, ""));
+    hn_gguf *g = there_and_back();
+    assert_int_equal(hn_gguf_find(g, "tokenizer.ggml.add_sep_token"), -1); /* as is taken for granted */
+    assert_true(hn_vocab_parts_twice(g, HN_VOCAB_UGM));
+    hn_gguf_close(g);
+    has_pair("<s> A </s> </s> B </s>", false);
+    has_inputs("[\"input_ids\",\"attention_mask\"]");
+
+    file("tokenizer.json",
+         UNIGRAM(AROUND(TEXT_A "," PART("</s>"), TEXT_A "," PART("</s>") "," TEXT_B "," PART("</s>")), "")); /* T5 */
+    g = there_and_back();
+    has_flag(g, "tokenizer.ggml.add_sep_token", false);
+    hn_gguf_close(g);
+    has_pair("A </s> B </s>", false);
+
+    file("tokenizer.json", BYTE_LEVEL(ROBERTA));
+    g = there_and_back();
+    has_flag(g, "tokenizer.ggml.add_sep_token", true);
+    hn_gguf_close(g);
+    has_pair("<s> A </s> </s> B </s>", false);
+    file("tokenizer.json",
+         BYTE_LEVEL("\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",1],\"cls\":[\"<s>\",0]},"));
+    file("tokenizer_config.json", "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}");
+    g = there_and_back();
+    has_flag(g, "tokenizer.ggml.add_sep_token", true);
+    hn_gguf_close(g);
+    has_pair("<s> A </s> </s> B </s>", false);
+    file("tokenizer.json",
+         BYTE_LEVEL(AROUND(PART("<s>") "," TEXT_A, PART("<s>") "," TEXT_A "," PART("<s>") "," TEXT_B)));
+    g = there_and_back(); /* Llama 3 */
+    assert_int_equal(hn_gguf_find(g, "tokenizer.ggml.add_sep_token"), -1);
+    hn_gguf_close(g);
+    has_pair("<s> A <s> B", false);
+    clear(folder);
+}
+
+/* Tokens of bytes come back as such. */
+static void test_unigram_bytes(void **state)
+{
+    clear(folder);
+    file("tokenizer.json", UNIGRAM("", ",[\"<0x0A>\",0]"));
+    hn_gguf *g = there_and_back();
+    has_tokens(g, "<s>/3 </s>/3 <unk>/2 \u2581a/1 <0x0A>/6");
+    hn_gguf_close(g);
+    json_t *all = back_json("tokenizer.json");
+    assert_true(json_is_true(json_object_get(json_object_get(all, "model"), "byte_fallback")));
+    const json_t *first = json_array_get(json_object_get(json_object_get(all, "decoder"), "decoders"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "type")), "ByteFallback");
+    json_decref(all);
+    clear(folder);
+}
+
 static void test_pieces(void **state)
 {
     clear(folder);
@@ -404,6 +532,8 @@ static void test_pieces(void **state)
     has_tokens(g, "[UNK]/3 [CLS]/3 [SEP]/3 \u2581a/1 b/1");
     has_flag(g, "tokenizer.ggml.normalizer.lowercase", false);
     hn_gguf_close(g);
+    has_pair("[CLS] A [SEP] B [SEP]", true);
+    has_inputs("[\"input_ids\",\"token_type_ids\",\"attention_mask\"]");
     clear(folder);
     file("tokenizer.json",
          "{\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Sequence\","
@@ -656,6 +786,7 @@ int main(void)
         cmocka_unit_test(test_bytes),      cmocka_unit_test(test_merges_file),
         cmocka_unit_test(test_characters), cmocka_unit_test(test_sentencepiece),
         cmocka_unit_test(test_pieces),     cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_unigram_bytes),
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_template_ends),
         cmocka_unit_test(test_beyond),     cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_no_form),    cmocka_unit_test(test_folder_of_templates),

@@ -19,6 +19,12 @@ static void golden_spaces(void **state)
     golden_free(&t);
 }
 
+static void golden_bytes(void **state)
+{
+    golden t = golden_run("tests/golden/vocab_ugm_bytes.txt", "t5", false, true);
+    golden_free(&t);
+}
+
 /* 0 <pad> 1 </s> 2 <unk> 3 _ 4 a 5 b 6 _a 7 ab 8 aba 9 <tool> 10 x (unused) 11 _ab 12 aa */
 static bb small_file(void)
 {
@@ -102,6 +108,34 @@ static void unknown(void **state)
     STRS(&f, TOKENS, "a", "b");
     F32S(&f, SCORES, 0);
     refused(&f, 3, SCORES, "2 tokens");
+}
+
+/* 0 <unk> 1 a 2 to 5: the bytes of U+1F600 6 b, but byte 7 is U+0000's */
+static void bytes(void **state)
+{
+    bb f = bb_head(3, 0, 0);
+    bb_kv_str(&f, MODEL, "t5");
+    STRS(&f, TOKENS, "<unk>", "a", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "b", "<0x00>");
+    F32S(&f, SCORES, 0, -1, 0, 0, 0, 0, -2, 0);
+    I32S(&f, TYPES, 2, 1, 6, 6, 6, 6, 1, 6);
+    bb_kv_u32(&f, "tokenizer.ggml.unknown_token_id", 0);
+    hn_vocab *v = must(&f, 5);
+    IDS(v, "a\U0001F600", 0, 1, 2, 3, 4, 5);
+    IDS(v, "\U0001F600\U0001F600", 0, 2, 3, 4, 5, 2, 3, 4, 5);
+    IDS(v, "cd\U0001F600c", 0, 0, 2, 3, 4, 5, 0); /* unknown ones join only each other */
+    IDS(v, "\U0001F601", 0, 0);                   /* all of its bytes, or none */
+    ids_are(v, "a\0b", 3, 0, (int32_t[]){ 1, 7, 6 }, 3);
+    IDS(v, "<0x80>", 0, 0); /* a byte token is not its name */
+    TEXT(v, false, "a\U0001F600", 1, 2, 3, 4, 5);
+    hn_ids o = { 0 };
+    hone_span *at;
+    assert_int_equal(hn_vocab_locate(v, "c\U0001F600a", 6, 0, &o, &at, NULL), HONE_OK);
+    assert_int_equal(o.n, 6);
+    for (size_t i = 1; i < 5; i++) assert_true(at[i].begin == 1 && at[i].end == 5);
+    assert_true(at[0].begin == 0 && at[0].end == 1 && at[5].begin == 5 && at[5].end == 6);
+    free(o.data);
+    free(at);
+    hn_vocab_free(v);
 }
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -272,8 +306,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_ugm),   cmocka_unit_test(golden_spaces), cmocka_unit_test(rules),
-        cmocka_unit_test(unknown),      cmocka_unit_test(maps),          cmocka_unit_test(broken_maps),
-        cmocka_unit_test(damaged_maps), cmocka_unit_test(one_letter),
+        cmocka_unit_test(golden_bytes), cmocka_unit_test(bytes),         cmocka_unit_test(unknown),
+        cmocka_unit_test(maps),         cmocka_unit_test(broken_maps),   cmocka_unit_test(damaged_maps),
+        cmocka_unit_test(one_letter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
