@@ -105,16 +105,20 @@ static const hn_opt sampling_opts[] = {
 };
 const hn_opt_group hn_group_sampling = { "Sampling", sampling_opts };
 
+bool hn_cli_new_seed(uint64_t *seed)
+{
+    uint32_t r;
+    if (*seed != UINT64_MAX) return true;
+    if (!hn_os_random(&r, sizeof r)) return false;
+    *seed = r;
+    return true;
+}
+
 int hn_cli_sampling(const hn_cli *cli, hone_sampler_params *p)
 {
     const hn_opts *o = cli->opts;
     uint64_t seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
-    if (seed == UINT64_MAX) {
-        uint32_t r;
-        if (!hn_os_random(&r, sizeof r))
-            return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
-        seed = r;
-    }
+    if (!hn_cli_new_seed(&seed)) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
     *p = (hone_sampler_params){ .temp = hn_opts_f32(o, "temp"),
                                 .top_k = hn_opts_i32(o, "top-k"),
                                 .top_p = hn_opts_f32(o, "top-p"),
@@ -498,21 +502,30 @@ static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_pr
     return hn_cli_check_ids(cli, info, out->ids, out->n);
 }
 
+int hn_cli_prompt_text(const hn_cli *cli, hn_prompt *out)
+{
+    hone_error err;
+    const char *text = hn_opts_str(cli->opts, "prompt"), *file = hn_opts_str(cli->opts, "file");
+    if (text) {
+        out->text = strdup(text);
+        if (!out->text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
+        out->len = strlen(text);
+    } else if (hn_read_all(file ? file : "-", &out->text, &out->len, &err) != HONE_OK) {
+        return hn_cli_fail_input(cli, "-f", file ? file : "-", &err);
+    }
+    /* echo's own line end; -f - takes everything */
+    bool piped = !text && !file;
+    if (piped && out->len && out->text[out->len - 1] == '\n') out->text[--out->len] = 0;
+    return 0;
+}
+
 static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_model_info *info, hn_prompt *out)
 {
     hone_error err;
     const char *text = hn_opts_str(cli->opts, "prompt"), *file = hn_opts_str(cli->opts, "file");
     if (!file) file = "-";
-    if (text) {
-        out->text = strdup(text);
-        if (!out->text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
-        out->len = strlen(text);
-    } else if (hn_read_all(file, &out->text, &out->len, &err) != HONE_OK) {
-        return hn_cli_fail_input(cli, "-f", file, &err);
-    }
-    /* echo's own line end; -f - takes everything */
-    bool piped = !text && !hn_opts_str(cli->opts, "file");
-    if (piped && out->len && out->text[out->len - 1] == '\n') out->text[--out->len] = 0;
+    int rc = hn_cli_prompt_text(cli, out);
+    if (rc) return rc;
     /* a text that continues a session is not a beginning */
     bool begins = !hn_opts_flag(cli->opts, "no-bos") &&
                   !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));

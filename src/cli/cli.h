@@ -186,6 +186,8 @@ typedef struct hn_prompt {
     size_t n;
 } hn_prompt;
 int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out);
+/* Its text alone, of -p, -f or what is piped in, without the line end that echo adds. */
+int hn_cli_prompt_text(const hn_cli *cli, hn_prompt *out);
 void hn_prompt_free(hn_prompt *p);
 
 /* ---- models, contexts, sessions from options ------------------------------------------------------------ */
@@ -232,6 +234,7 @@ json_t *hn_cli_adapters_json(void); /* of those set last: array of {file, hash, 
 const char *hn_cli_adapters_words(char *dst, size_t cap); /* ", adapter …" or "" */
 /* hn_group_sampling; without a seed one of the system. 0, or the exit code. */
 int hn_cli_sampling(const hn_cli *cli, hone_sampler_params *p);
+bool hn_cli_new_seed(uint64_t *seed); /* of -1, which asks for one; false: the system has none */
 /* "FILE[:SCALE]"; *path is malloc'ed. */
 int hn_cli_adapter_arg(const char *arg, char **path, float *scale);
 /* hn_group_context too: with -c that many positions; else room for n_prompt tokens and n_more

@@ -110,6 +110,7 @@ static void greet(const chat *c)
     hn_chat_say("%s%s, %d positions; /help explains, Ctrl-D leaves", HN_ESC(name, strlen(name)),
                 hn_cli_adapters_words(adapters, sizeof adapters), hone_session_n_ctx(c->session));
     if (c->talk.n > 1) hn_chat_say("going on after %zu messages", c->talk.n);
+    hn_chat_say_unanswered(c);
 }
 
 static void take_message(chat *c, const char *text, size_t len)
@@ -121,7 +122,7 @@ static void take_message(chat *c, const char *text, size_t len)
         return;
     }
     c->attempt = 0;
-    if (hn_chat_answer(c)) return;
+    if (hn_chat_answer(c) != CHAT_REFUSED) return;
     hn_talk_cut(&c->talk, before);
     c->n_refused++;
 }

@@ -123,24 +123,18 @@ static int chat_prompt(job *j)
     if (hn_opts_flag(o, "no-bos") || hn_opts_flag(o, "no-special"))
         return hn_cli_usage(j->cli, "--chat with --%s; the template decides on special tokens",
                             hn_opts_flag(o, "no-bos") ? "no-bos" : "no-special");
-    if (!text && !file && hn_cli_piped()) file = "-";
     hn_cli_say_unread(j->cli);
-    if (!text && !file) return hn_cli_usage(j->cli, "no prompt; expected -p TEXT or -f FILE");
+    if (!text && !file && !hn_cli_piped()) return hn_cli_usage(j->cli, "no prompt; expected -p TEXT or -f FILE");
     if (!j->info.has_tokenizer)
         return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot chat", hn_cli_model_name(j->cli));
-    if (text) {
-        j->prompt.text = strdup(text);
-        if (!j->prompt.text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
-        j->prompt.len = strlen(text);
-    } else if (hn_read_all(file, &j->prompt.text, &j->prompt.len, &err) != HONE_OK) {
-        return hn_cli_fail_input(j->cli, "-f", file, &err);
-    }
+    int rc = hn_cli_prompt_text(j->cli, &j->prompt);
+    if (rc) return rc;
     if (format && *format == '@') {
         if (hn_read_all(format + 1, &source, &n_source, &err) != HONE_OK)
             return hn_cli_fail_input(j->cli, "--chat-template @", format + 1, &err);
         format = source;
     }
-    int rc = format ? 0 : hn_cli_adapters_template(j->cli, j->model, &format);
+    rc = format ? 0 : hn_cli_adapters_template(j->cli, j->model, &format);
     if (rc) return rc;
     json_t *messages = json_array();
     if (system)

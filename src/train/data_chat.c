@@ -98,6 +98,13 @@ static hone_status encode(hn_data_reader *r, const json_t *messages, const json_
 
 static bool is_answer(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
 
+/* OpenAI's "weight": 0 is an answer that is read, not learnt, where not all is. */
+static bool is_learnt(const hn_data_reader *r, const json_t *message)
+{
+    const json_t *w = json_object_get(message, "weight");
+    return is_answer(message) && (r->p->mask == HN_MASK_NONE || !json_is_number(w) || json_number_value(w) != 0);
+}
+
 /* Where the tokens of the conversation part from those of its first n messages. */
 static hone_status part(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t n, bool open, size_t *at,
                         hone_error *why)
@@ -145,23 +152,33 @@ static hone_status count_answer(hn_data_reader *r, const json_t *messages, const
     return st;
 }
 
-/* From the last answer to the first, so that the beginning of the next one is known. *open: the conversation ends with
- * an answer that nothing ends. */
+/* An answer whose beginning is known, before that of the next one is. */
+typedef struct begun {
+    size_t i, from;
+    bool any;
+} begun;
+
+/* Forward, as each costs what stands before it: behind the tokens that a sample keeps nobody asks where answers are.
+ * *open: the conversation ends with an answer that nothing ends. */
 static hone_status count_answers(hn_data_reader *r, const json_t *messages, const json_t *tools, bool *open,
                                  hone_error *why)
 {
-    size_t n = json_array_size(messages), to = r->ids.n, from;
-    bool some = false, ended;
+    size_t n = json_array_size(messages), first = 0, from = 0;
+    bool ended = true;
+    begun last = { 0 };
     hone_status st = HONE_OK;
     *open = false;
-    for (size_t i = n; i-- > 0 && st == HONE_OK;) {
+    for (size_t i = n; r->p->mask != HN_MASK_PROMPT && i-- > 0 && !first;)
+        if (is_learnt(r, json_array_get(messages, i))) first = i;
+    for (size_t i = first; i < n && st == HONE_OK && from <= (size_t)r->p->seq; i++) {
         if (!is_answer(json_array_get(messages, i))) continue;
-        if (some && r->p->mask != HN_MASK_PROMPT) break;
         st = part(r, messages, tools, i, true, &from, why);
-        if (st == HONE_OK) st = count_answer(r, messages, tools, i, from, to, &ended, why);
-        if (st == HONE_OK && i + 1 == n) *open = !ended;
-        some = true;
-        to = from;
+        if (st == HONE_OK && last.any) st = count_answer(r, messages, tools, last.i, last.from, from, &ended, why);
+        last = (begun){ i, from, is_learnt(r, json_array_get(messages, i)) };
+    }
+    if (st == HONE_OK && last.any && last.from <= (size_t)r->p->seq) {
+        st = count_answer(r, messages, tools, last.i, last.from, r->ids.n, &ended, why);
+        *open = last.i + 1 == n && !ended;
     }
     return st;
 }

@@ -1,12 +1,12 @@
 /* data_record: one record of data, an object of strings, into samples. Owns the kinds of records and plain completions;
  * refuses to know files. What the kinds are:
- *     {"messages": […], "tools": […]}                a conversation
+ *     {"messages": […]}                              a conversation
  *     {"conversations": [{"from": …, "value": …}]}   the same in ShareGPT's words
- *     {"instruction": …, "input": …, "output": …}    Alpaca: a question and its answer
+ *     {"instruction": …, "input": …, "output": …}    Alpaca: a question and its answer, "history": those before it
  *     {"prompt": …, "completion": …}                 side by side as they stand, without a template
  *     {"text": …}                                    a text
- * The first readable record with keys of one decides for its file, in this order; other keys are ignored. Strings may
- * hold any character, also U+0000. */
+ * The first three may have a "system" message and "tools" beside. The first readable record with keys of one decides
+ * for its file, in this order; other keys are ignored. Strings may hold any character, also U+0000. */
 #include "text/chat.h"
 #include "train/data_parts.h"
 
@@ -82,18 +82,108 @@ static hone_status no_memory(hn_data_reader *r)
     return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: record", r->path, (long long)r->line);
 }
 
+/* ---- conversations ------------------------------------------------------------------------------------------ */
+
+/* s as a value of JSON, which *out owns; NULL: it is none, or *st. */
+static json_t *parse_string(hn_data_reader *r, const json_t *s, hone_status *st)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_UNIQUE | HN_JSON_ALLOW_NUL | HN_JSON_BIG };
+    json_t *o = NULL;
+    *st = hn_json_tree(&o, json_string_value(s), json_string_length(s), &rules, "a string", NULL);
+    *st = *st == HONE_E_NOMEM ? no_memory(r) : HONE_OK;
+    return o;
+}
+
+/* What stands beside the messages of a record. */
+typedef struct beside {
+    const json_t *system; /* borrowed, NULL: none */
+    json_t *tools;        /* owned, NULL: none */
+} beside;
+
+/* An array, or a string with one in it, as tables and some sets of data have them; NULL: none, or an empty one. False:
+ * *st. */
+static bool read_array(hn_data_reader *r, const json_t *o, const char *key, json_t **out, hone_status *st)
+{
+    json_t *v = json_object_get(o, key);
+    *st = HONE_OK;
+    *out = NULL;
+    if (!v || json_is_null(v) || (json_is_string(v) && !json_string_length(v))) return true;
+    bool text = json_is_string(v);
+    json_t *a = text ? parse_string(r, v, st) : json_incref(v);
+    if (*st != HONE_OK) return false;
+    if (json_is_array(a) && json_array_size(a)) {
+        *out = a;
+        return true;
+    }
+    bool none = json_is_array(a);
+    json_decref(a);
+    if (none) return true;
+    *st = text ? hn_data_bad(r, "\"%s\" is a string, and there is no array in it", key)
+               : hn_data_bad(r, "\"%s\" is %s, expected an array", key, type_name(v));
+    return false;
+}
+
+/* False: *st. */
+static bool read_beside(hn_data_reader *r, const json_t *o, beside *b, hone_status *st)
+{
+    const json_t *s = json_object_get(o, "system");
+    *st = HONE_OK;
+    *b = (beside){ 0 };
+    if (s && !json_is_null(s) && !json_is_string(s)) {
+        *st = hn_data_bad(r, "\"system\" is %s, expected a string", type_name(s));
+        return false;
+    }
+    b->system = json_string_length(s) ? s : NULL;
+    return read_array(r, o, "tools", &b->tools, st);
+}
+
+/* Writes the messages, which are the caller's own, with what stands beside them. */
+static hone_status put_messages(hn_data_reader *r, json_t *all, const beside *b)
+{
+    const json_t *first = json_array_get(all, 0);
+    bool has = hn_json_is(json_object_get(first, "role"), "system");
+    if (b->system && has && !json_equal(json_object_get(first, "content"), b->system))
+        return hn_data_bad(r, "\"system\" stands beside another system message");
+    if (b->system && !has &&
+        json_array_insert_new(all, 0, json_pack("{s:s, s:O}", "role", "system", "content", b->system)) != 0)
+        return no_memory(r);
+    return hn_data_conversation(r, all, b->tools);
+}
+
+/* OpenAI's mark of answers that are not learnt. Returns the first message with another one, or their number. */
+static size_t find_weight(const json_t *messages)
+{
+    size_t i;
+    json_t *m;
+    json_array_foreach(messages, i, m)
+    {
+        const json_t *w = json_object_get(m, "weight");
+        double x = json_number_value(w);
+        if (w && !json_is_null(w) && !(json_is_number(w) && (x == 0 || x == 1))) break;
+    }
+    return i;
+}
+
 static hone_status put_chat(hn_data_reader *r, const json_t *o)
 {
-    const json_t *list = json_object_get(o, "messages"), *tools = json_object_get(o, "tools");
+    const json_t *list = json_object_get(o, "messages");
+    beside b;
+    hone_status st;
     if (!json_is_array(list))
         return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "messages", type_name(list));
     if (!json_array_size(list)) return hn_data_bad(r, "\"messages\" is empty");
-    if (tools && !json_is_array(tools) && !json_is_null(tools))
-        return hn_data_bad(r, "\"tools\" is %s, expected an array", type_name(tools));
-    return hn_data_conversation(r, list, json_is_array(tools) ? tools : NULL);
+    size_t weight = find_weight(list);
+    if (weight < json_array_size(list)) return hn_data_bad(r, "messages[%zu].weight: expected 0 or 1", weight);
+    if (!read_beside(r, o, &b, &st)) return st;
+    json_t *all = json_copy((json_t *)(uintptr_t)list);
+    st = all ? put_messages(r, all, &b) : no_memory(r);
+    json_decref(all);
+    json_decref(b.tools);
+    return st;
 }
 
-static const char *role_of(const json_t *from)
+/* The role of a word of ShareGPT's; *calls: its value is calls of functions. NULL: none. */
+static const char *role_of(const json_t *from, bool *calls)
 {
     static const struct {
         const char *from, *role;
@@ -102,76 +192,209 @@ static const char *role_of(const json_t *from)
         { "model", "assistant" }, { "chatgpt", "assistant" }, { "bing", "assistant" }, { "bard", "assistant" },
         { "system", "system" },   { "tool", "tool" },         { "function", "tool" },  { "observation", "tool" },
     };
+    *calls = hn_json_is(from, "function_call");
+    if (*calls) return "assistant";
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (hn_json_is(from, roles[i].from)) return roles[i].role;
     return NULL;
+}
+
+/* {"name": …, "arguments": …} or an array of them, as a string, in the words of messages. NULL: it is none, or *st. */
+static json_t *read_calls(hn_data_reader *r, const json_t *value, hone_status *st)
+{
+    json_t *said = parse_string(r, value, st), *out = json_array(), *one;
+    size_t n = json_is_array(said) ? json_array_size(said) : 1;
+    bool ok = said && out && n, room = out != NULL;
+    for (size_t i = 0; i < n && ok; i++) {
+        one = json_is_array(said) ? json_array_get(said, i) : said;
+        json_t *name = json_object_get(one, "name"), *args = json_object_get(one, "arguments");
+        ok = json_is_string(name) && args;
+        if (ok)
+            ok = room = json_array_append_new(out, json_pack("{s:s, s:{s:O, s:O}}", "type", "function", "function",
+                                                             "name", name, "arguments", args)) == 0;
+    }
+    json_decref(said);
+    if (!room && *st == HONE_OK) *st = no_memory(r);
+    if (ok) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* Turn i of ShareGPT's as a message; NULL: *st. */
+static json_t *read_turn(hn_data_reader *r, const json_t *turn, size_t i, hone_status *st)
+{
+    json_t *from = json_object_get(turn, "from"), *value = json_object_get(turn, "value"), *list, *m;
+    bool calls;
+    *st = HONE_OK;
+    if (!json_is_string(from) || !json_is_string(value)) {
+        *st = hn_data_bad(r, "conversations[%zu]: expected an object with strings \"from\" and \"value\"", i);
+        return NULL;
+    }
+    const char *role = role_of(from, &calls);
+    if (!role) {
+        *st = hn_data_bad(r,
+                          "conversations[%zu].from is '%s', expected human, gpt, system, tool, function_call or "
+                          "observation",
+                          i, HN_ESC(json_string_value(from), json_string_length(from)));
+        return NULL;
+    }
+    if (!calls) {
+        m = json_pack("{s:s, s:O}", "role", role, "content", value);
+    } else {
+        list = read_calls(r, value, st);
+        if (!list && *st == HONE_OK)
+            *st =
+                hn_data_bad(r, "conversations[%zu].value: expected JSON with \"name\" and \"arguments\" of a call", i);
+        if (!list) return NULL;
+        m = json_pack("{s:s, s:s, s:o}", "role", role, "content", "", "tool_calls", list);
+    }
+    if (!m) *st = no_memory(r);
+    return m;
+}
+
+/* Functions stand there without the {"type": "function", …} around them that templates expect. False: no memory. */
+static bool wrap_tools(json_t **tools)
+{
+    json_t *out = *tools ? json_array() : NULL, *one;
+    size_t i;
+    bool ok = !*tools || out;
+    json_array_foreach(*tools, i, one)
+    {
+        bool bare = json_is_object(one) && json_object_get(one, "name") && !json_object_get(one, "function");
+        json_t *t = bare ? json_pack("{s:s, s:O}", "type", "function", "function", one) : json_incref(one);
+        ok = ok && json_array_append_new(out, t) == 0;
+    }
+    json_decref(*tools);
+    *tools = out;
+    return ok;
 }
 
 static hone_status put_sharegpt(hn_data_reader *r, const json_t *o)
 {
     const json_t *list = json_object_get(o, "conversations");
     size_t n = json_array_size(list);
+    beside b;
+    hone_status st;
     if (!json_is_array(list))
         return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "conversations",
                            type_name(list));
     if (!n) return hn_data_bad(r, "\"conversations\" is empty");
-    for (size_t i = 0; i < n; i++) {
-        const json_t *m = json_array_get(list, i), *from = json_object_get(m, "from"),
-                     *value = json_object_get(m, "value");
-        if (!json_is_string(from) || !json_is_string(value))
-            return hn_data_bad(r, "conversations[%zu]: expected an object with strings \"from\" and \"value\"", i);
-        if (!role_of(from))
-            return hn_data_bad(r, "conversations[%zu].from is '%s', expected human, gpt, system or tool", i,
-                               HN_ESC(json_string_value(from), json_string_length(from)));
-    }
-    json_t *all = json_array();
+    if (!read_beside(r, o, &b, &st)) return st;
+    json_t *all = json_array(), *m = all;
     bool ok = all != NULL;
-    for (size_t i = 0; i < n && ok; i++) {
-        const json_t *m = json_array_get(list, i);
-        ok = json_array_append_new(all, json_pack("{s:s, s:O}", "role", role_of(json_object_get(m, "from")), "content",
-                                                  json_object_get(m, "value"))) == 0;
+    for (size_t i = 0; i < n && ok && m; i++)
+        if ((m = read_turn(r, json_array_get(list, i), i, &st))) ok = json_array_append_new(all, m) == 0;
+    if (!ok || !wrap_tools(&b.tools)) st = no_memory(r);
+    else if (m) st = put_messages(r, all, &b);
+    json_decref(all);
+    json_decref(b.tools);
+    return st;
+}
+
+/* ---- Alpaca ------------------------------------------------------------------------------------------------- */
+
+/* Appends len bytes and more to r->text, where *n are. */
+static bool add_text(hn_data_reader *r, size_t *n, const char *s, size_t len)
+{
+    if (len > r->cap_text - *n) {
+        size_t cap = 2 * (*n + len);
+        char *p = realloc(r->text, cap);
+        if (!p) return false;
+        r->text = p;
+        r->cap_text = cap;
     }
-    hone_status st = ok ? hn_data_conversation(r, all, NULL) : no_memory(r);
+    memcpy(r->text + *n, s, len);
+    *n += len;
+    return true;
+}
+static bool add_words(hn_data_reader *r, size_t *n, const char *s) { return add_text(r, n, s, strlen(s)); }
+static bool add_string(hn_data_reader *r, size_t *n, const json_t *s)
+{
+    return add_text(r, n, json_string_value(s), json_string_length(s));
+}
+
+/* A question and its answers before it, [[q, a], …]. Returns the first that is none, or their number. */
+static size_t find_no_pair(const json_t *history)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(history, i, one) if (json_array_size(one) != 2 || !json_is_string(json_array_get(one, 0)) ||
+                                            !json_is_string(json_array_get(one, 1))) break;
+    return i;
+}
+
+typedef struct alpaca {
+    const json_t *question, *in, *answer; /* in NULL: none */
+    json_t *history;                      /* owned, NULL: none */
+    beside b;
+} alpaca;
+
+static hone_status put_alpaca_chat(hn_data_reader *r, const alpaca *x)
+{
+    size_t n = 0, i;
+    json_t *all = json_array(), *one;
+    bool ok =
+        all && add_string(r, &n, x->question) && (!x->in || (add_words(r, &n, "\n\n") && add_string(r, &n, x->in)));
+    json_array_foreach(x->history, i, one)
+    {
+        const char *const roles[] = { "user", "assistant" };
+        for (size_t k = 0; k < 2 && ok; k++)
+            ok = json_array_append_new(
+                     all, json_pack("{s:s, s:O}", "role", roles[k], "content", json_array_get(one, k))) == 0;
+    }
+    ok = ok &&
+         json_array_append_new(all, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(r->text, n))) == 0;
+    ok = ok && json_array_append_new(all, json_pack("{s:s, s:O}", "role", "assistant", "content", x->answer)) == 0;
+    hone_status st = ok ? put_messages(r, all, &x->b) : no_memory(r);
     json_decref(all);
     return st;
 }
 
-/* Instruction and input make the question; without a chat template they stand under the headings of Alpaca's own
- * prompts. */
+/* Without a chat template: under the headings of Alpaca's own prompts. */
+static hone_status put_alpaca_text(hn_data_reader *r, const alpaca *x)
+{
+    size_t n = 0, i;
+    json_t *one;
+    if (x->b.tools) return hn_data_bad(r, "\"tools\", and the model has no chat template that would show them");
+    bool ok = !x->b.system || (add_string(r, &n, x->b.system) && add_words(r, &n, "\n\n"));
+    json_array_foreach(x->history, i, one) ok = ok && add_words(r, &n, "### Instruction:\n") &&
+                                                add_string(r, &n, json_array_get(one, 0)) &&
+                                                add_words(r, &n, "\n\n### Response:\n") &&
+                                                add_string(r, &n, json_array_get(one, 1)) && add_words(r, &n, "\n\n");
+    ok = ok && add_words(r, &n, "### Instruction:\n") && add_string(r, &n, x->question);
+    ok = ok && (!x->in || (add_words(r, &n, "\n\n### Input:\n") && add_string(r, &n, x->in)));
+    ok = ok && add_words(r, &n, "\n\n### Response:\n");
+    char *prompt = ok ? malloc(n) : NULL; /* put_pair makes r->text anew */
+    if (!prompt) return no_memory(r);
+    memcpy(prompt, r->text, n);
+    hone_status st = put_pair(r, prompt, n, json_string_value(x->answer), json_string_length(x->answer));
+    free(prompt);
+    return st;
+}
+
 static hone_status put_alpaca(hn_data_reader *r, const json_t *o)
 {
     hone_status st;
-    const json_t *q = text_of(r, o, "instruction", false, &st), *a = q ? text_of(r, o, "output", false, &st) : NULL,
-                 *in = json_object_get(o, "input");
-    if (!a) return st;
+    alpaca x = { .question = text_of(r, o, "instruction", false, &st) };
+    if (!x.question || !(x.answer = text_of(r, o, "output", false, &st))) return st;
+    const json_t *in = json_object_get(o, "input");
     if (in && !json_is_null(in) && !text_of(r, o, "input", true, &st)) return st;
-    bool chat = hn_data_has_template(r), more = json_string_length(in) > 0;
-    size_t n = json_string_length(q) + json_string_length(in) + 64, len = 0;
-    char *s = malloc(n);
-    if (!s) return no_memory(r);
-    const char *const part[] = { chat ? "" : "### Instruction:\n", json_string_value(q),
-                                 !more  ? ""
-                                 : chat ? "\n\n"
-                                        : "\n\n### Input:\n",
-                                 more ? json_string_value(in) : "", chat ? "" : "\n\n### Response:\n" };
-    for (size_t i = 0; i < 5; i++) {
-        size_t k = i == 1 ? json_string_length(q) : i == 3 && more ? json_string_length(in) : strlen(part[i]);
-        memcpy(s + len, part[i], k);
-        len += k;
+    if (json_string_length(in)) x.in = in;
+    if (!read_beside(r, o, &x.b, &st)) return st;
+    size_t pairs;
+    if (read_array(r, o, "history", &x.history, &st)) {
+        if ((pairs = find_no_pair(x.history)) < json_array_size(x.history))
+            st = hn_data_bad(r, "history[%zu]: expected a question and its answer, an array of two strings", pairs);
+        else if (!hn_data_has_template(r)) st = put_alpaca_text(r, &x);
+        else if (!wrap_tools(&x.b.tools)) st = no_memory(r);
+        else st = put_alpaca_chat(r, &x);
     }
-    if (!chat) {
-        st = put_pair(r, s, len, json_string_value(a), json_string_length(a));
-    } else {
-        json_t *text = json_stringn(s, len), *all = text ? json_pack("[{s:s, s:O}, {s:s, s:O}]", "role", "user",
-                                                                     "content", text, "role", "assistant", "content", a)
-                                                         : NULL;
-        st = all ? hn_data_conversation(r, all, NULL) : no_memory(r);
-        json_decref(all);
-        json_decref(text);
-    }
-    free(s);
+    json_decref(x.history);
+    json_decref(x.b.tools);
     return st;
 }
+
+/* ---- records ------------------------------------------------------------------------------------------------ */
 
 static hn_data_kind kind_of(const json_t *o)
 {
@@ -193,8 +416,8 @@ static hn_data_kind kind_of(const json_t *o)
 /* All strings of a record that samples would be made of. */
 static hone_status take_strings(hn_data_reader *r, const json_t *j)
 {
-    static const char *const keys[] = { "text",   "prompt",   "completion",    "instruction", "input",
-                                        "output", "messages", "conversations", "content",     "value" };
+    static const char *const keys[] = { "text",     "prompt",        "completion", "instruction", "input",  "output",
+                                        "messages", "conversations", "content",    "value",       "system", "history" };
     hone_status st = HONE_OK;
     size_t i;
     json_t *x;

@@ -261,6 +261,8 @@ expect 10 "another length is another measurement" "$HONE" bench $quick -n 5 -r 1
 if grep -q '^last  *20' "$T/out"; then not_ok "and compared with nothing" "$T/out"; else ok "and compared with nothing"; fi
 expect 2 "a metric that is not measured" "$HONE" bench load.total -m "$TINY" --require 'decode_tok_s>=1'
 says "what there is" 'there are load.total'
+expect 1 "what was left out is not met" "$HONE" bench memory.state memory.load -m "$TINY" -r 1 --quick --require 'memory.state<=1e9'
+says "and why" 'required memory.state <= 1e\+09, but it was not measured: .*recurrent'
 expect 2 "no requirement" "$HONE" bench -m "$TINY" --require 'decode=1'
 expect 0 "an entry with a wish" "$HONE" bench load.parse -m "$TINY" -r 6 --quick --require 'load.parse<1e6'
 says "is held against it" '< 1 ms: (met|not met|open)' "$T/out"

@@ -342,6 +342,61 @@ if [ $# -eq 6 ] && [ "$2" -ge 10 ] && [ "$1" -eq 1 ] && [ "$5" -gt "$2" ]; then 
     not_ok "… retry and the next turn reuse what is there"
 fi
 
+# Ctrl-C before the first word: a message stays without an answer, an answer that was tried again comes back
+awk 'BEGIN { for (i = 0; i < 1100; i++) printf "word%d ", i % 10 }' >"$T/long"
+pty -m "$T/slow.gguf" -t 1 -s 1 -c 16000 --system "@$T/long" <<X
+wait > 
+send Tell me\n
+wait me\r\n
+pause 100
+send \cC
+wait stopped before the answer began
+wait > 
+send /save $T/waits.json\n
+wait 2 messages saved
+wait > 
+send /params n-predict 4\n
+wait n-predict is 4
+wait > 
+send /retry\n
+wait cut after 4 tokens
+wait > 
+send /save $T/some.json\n
+wait 3 messages saved
+wait > 
+send /quit\n
+X
+is "Ctrl-C before the answer: the message waits for one" $rc 0
+[ $rc -eq 0 ] || sed 's/^/# /' "$T/err"
+pty -m "$T/slow.gguf" -t 1 -c 16000 --load "$T/some.json" <<X
+wait going on after 3 messages
+wait > 
+send /retry\n
+wait retry\r\n
+pause 100
+send \cC
+wait stopped before the answer began
+wait the answer before is kept
+wait > 
+send /save $T/same.json\n
+wait 3 messages saved
+wait > 
+send /params seed -1\n
+wait seed is -1
+wait > 
+send /quit\n
+X
+is "Ctrl-C before another answer: the one before is back" $rc 0
+[ $rc -eq 0 ] || sed 's/^/# /' "$T/err"
+is "… as it was" "$(answer "$T/same.json")" "$(answer "$T/some.json")"
+pty -m "$M" --load "$T/waits.json" -n 1 <<X
+wait going on after 2 messages
+wait the last message has no answer; /retry answers it
+wait > 
+send /quit\n
+X
+is "a conversation that waits for an answer says so" $rc 0
+
 # reasoning is dimmed; NO_COLOR
 printf 'wait > \nsend hi\\n\nwait cut after\nwait > \nsend \\cD\n' >"$T/steps"
 template=@$T/think.jinja

@@ -64,6 +64,30 @@ expect 0 "e2e.stream asks for streams and for answers in one piece" "$HONE" benc
 says "and says what is between them" '"variant": ?"more".*"variant": ?"in one piece"' "$T/out"
 says "if both say the same" '"invalid": ?0.*"valid": ?true' "$T/out"
 
+# ---- two servers: the same answers, or others ----
+cp "$TINY" "$T/other.gguf"
+dd if=/dev/zero of="$T/other.gguf" bs=1000 seek=3000 count=100 conv=notrunc 2>/dev/null
+serving=
+for m in "$TINY" "$TINY" "$T/other.gguf"; do
+    log=$T/server.$(echo $serving | wc -w | tr -d ' ')
+    "$HONE" serve -t 1 -m "$m" --port 0 --no-ui >/dev/null 2>"$log" &
+    serving="$serving $!"
+    told() { grep -q 'listening on' "$log" || gone "$!"; }
+    await told
+done
+url() { sed -n 's/.*listening on //p' "$T/server.$1"; }
+load="--clients 1,2 -p 8 -n 8 -r 2 --json"
+expect 0 "a server beside one like it" "$HONE" bench serve --url "$(url 0)" --against "$(url 1)" $load
+says "answers the same" '"answers_compared": ?4,"answers_other": ?0.*"answers_compared": ?8,"answers_other": ?0' "$T/out"
+expect 0 "a server beside one with another model" "$HONE" bench serve --url "$(url 0)" --against "$(url 2)" $load
+says "answers otherwise, which is said" '^hone: note: [1-9][0-9]* of 12 answers of .* were others than those of'
+says "and counted" '"answers_other": ?[1-9]' "$T/out"
+expect 0 "requests that come by themselves" "$HONE" bench serve --url "$(url 0)" --rate 500 -p 8 -n 8 -r 1 --requests 5 --json
+says "have no number of clients" '"clients": ?null,"rate": ?500' "$T/out"
+expect 2 "clients who wait, and requests that do not" "$HONE" bench serve --url "$(url 0)" --rate 5 --clients 1,4
+kill $serving
+wait $serving 2>/dev/null
+
 # ---- records ----
 expect 0 "ids, a group, a pattern and a shape" "$HONE" bench tok 'sample.gr*' mem.buffer kern.norm.256 kern.gemv.Q4_K.64x256 load.parse -m "$TINY" -r 2 --quick --json --file "$T/r" \
     --title "a title" --change "a change"

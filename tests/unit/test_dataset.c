@@ -1,6 +1,7 @@
 /* What hone train reads: every form of data into the ids and targets that a plain vocabulary
  * of bytes makes obvious; bad lines by number; statistics; two sets. */
 #include "data_files.h"
+#include "growth.h"
 #include "slowed.h"
 
 static const char chatml[] =
@@ -478,6 +479,124 @@ static void test_chat_forms(void **state)
             "w.jsonl:1: \"input\" is a number");
 }
 
+/* Both files give the same samples, ids and targets. */
+static void same_data(const hone_model *m, const char *a, const char *b, hn_mask mask)
+{
+    hn_dataset *x = READ(m, a, .mask = mask), *y = READ(m, b, .mask = mask);
+    if (x->hash != y->hash || x->n != y->n)
+        fail_msg("%s: %s", a, x->n && y->n ? df_show(&x->sample[0]) : "another number of samples");
+    hn_dataset_free(x);
+    hn_dataset_free(y);
+}
+
+#define TOOL "{\"name\": \"look\", \"parameters\": {\"type\": \"object\"}}"
+#define TOOL_IN_STRING "{\\\"name\\\": \\\"look\\\", \\\"parameters\\\": {\\\"type\\\": \\\"object\\\"}}"
+#define TOOLS "\"tools\": [{\"type\": \"function\", \"function\": " TOOL "}]"
+
+/* What stands beside the messages: a system message, tools, what was said before. In the words of messages it is the
+ * same. */
+static void test_chat_beside(void **state)
+{
+    static const char said[] = "{\"messages\": [{\"role\": \"system\", \"content\": \"be\"}, {\"role\": \"user\", "
+                               "\"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"a\"}], " TOOLS "}\n";
+    DF_FILE("b0.jsonl", said);
+    const char *share[] = {
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"a\"}], "
+        "\"system\": \"be\", \"tools\": \"[" TOOL_IN_STRING "]\"}\n",
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"a\"}], "
+        "\"system\": \"be\", \"tools\": [" TOOL "]}\n",
+        "{\"conversations\": [{\"from\": \"system\", \"value\": \"be\"}, {\"from\": \"human\", \"value\": \"q\"}, "
+        "{\"from\": \"gpt\", \"value\": \"a\"}], \"system\": \"be\", " TOOLS "}\n",
+        "{\"instruction\": \"q\", \"output\": \"a\", \"system\": \"be\", " TOOLS "}\n",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"a\"}], "
+        "\"system\": \"be\", " TOOLS "}\n",
+    };
+    for (size_t i = 0; i < sizeof share / sizeof *share; i++)
+        same_data(chat, df_write("b1.jsonl", share[i], strlen(share[i])), df_path("b0.jsonl"), HN_MASK_PROMPT);
+    DF_FILE("b2.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", "
+                        "\"content\": \"a1\"}, {\"role\": \"user\", \"content\": \"q2\\n\\nin\"}, {\"role\": "
+                        "\"assistant\", \"content\": \"a2\"}]}\n");
+    same_data(chat,
+              DF_FILE("b3.jsonl", "{\"instruction\": \"q2\", \"input\": \"in\", \"output\": \"a2\", \"system\": \"\", "
+                                  "\"history\": [[\"q1\", \"a1\"]], \"tools\": \"\"}\n"),
+              df_path("b2.jsonl"), HN_MASK_PROMPT);
+    same_data(chat, DF_FILE("b4.csv", "instruction,input,output,history\nq2,in,a2,\"[[\"\"q1\"\", \"\"a1\"\"]]\"\n"),
+              df_path("b2.jsonl"), HN_MASK_LAST);
+    hn_dataset *d = READ(plain, df_path("b3.jsonl"), .mask = HN_MASK_PROMPT);
+    IS(d, "### Instruction:\nq1\n\n### Response:\na1\n\n### Instruction:\nq2\n\n### Input:\nin\n\n### "
+          "Response:\n[a2</s>]");
+    hn_dataset_free(d);
+    /* calls, and what they gave */
+    same_data(chat,
+              DF_FILE("b5.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": "
+                                  "\"function_call\", \"value\": \"{\\\"name\\\": \\\"look\\\", \\\"arguments\\\": "
+                                  "{\\\"x\\\": 1}}\"}, {\"from\": \"observation\", \"value\": \"r\"}, {\"from\": "
+                                  "\"gpt\", \"value\": \"a\"}], \"tools\": [" TOOL "]}\n"),
+              DF_FILE("b6.jsonl",
+                      "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": "
+                      "\"assistant\", \"content\": \"\", \"tool_calls\": [{\"type\": \"function\", "
+                      "\"function\": {\"name\": \"look\", \"arguments\": {\"x\": 1}}}]}, {\"role\": "
+                      "\"tool\", \"content\": \"r\"}, {\"role\": \"assistant\", \"content\": \"a\"}], " TOOLS "}\n"),
+              HN_MASK_PROMPT);
+    static const struct {
+        const char *line, *says;
+    } wrong[] = {
+        { "{\"instruction\": \"q\", \"output\": \"a\", \"system\": 3}\n", ":1: \"system\" is a number" },
+        { "{\"instruction\": \"q\", \"output\": \"a\", \"tools\": \"{}\"}\n",
+          ":1: \"tools\" is a string, and there is no array in it" },
+        { "{\"instruction\": \"q\", \"output\": \"a\", \"history\": [[\"q\"]]}\n", ":1: history[0]: expected" },
+        { "{\"conversations\": [{\"from\": \"function_call\", \"value\": \"look\"}]}\n",
+          ":1: conversations[0].value: expected JSON" },
+        { "{\"conversations\": [{\"from\": \"system\", \"value\": \"x\"}], \"system\": \"y\"}\n",
+          ":1: \"system\" stands beside another" },
+        { "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}\n",
+          ":1: messages[0].weight: expected 0 or 1" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        REFUSED(chat, df_write("b7.jsonl", wrong[i].line, strlen(wrong[i].line)), wrong[i].says);
+}
+
+/* Answers that are there to be read. */
+static void test_chat_weights(void **state)
+{
+    const char *path = DF_FILE(
+        "w0.jsonl",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"a1\", "
+        "\"weight\": 1}, {\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"a2\", "
+        "\"weight\": 0}]}\n");
+    for (hn_mask mask = HN_MASK_PROMPT; mask <= HN_MASK_LAST; mask++) {
+        hn_dataset *d = READ(chat, path, .mask = mask);
+        IS(d, USER("q1") ASKED "[a1<|im_end|>]\n" USER("q2") ASKED "a2<|im_end|>\n");
+        hn_dataset_free(d);
+    }
+    hn_dataset *d = READ(plain, path, .mask = HN_MASK_PROMPT,
+                         .chat_template = "{% for m in messages %}{{ m.content }}{{ '|' }}{% endfor %}");
+    IS(d, "q1|[a1|]q2|a2|");
+    hn_dataset_free(d);
+    d = READ(plain, path, .mask = HN_MASK_NONE,
+             .chat_template = "{% for m in messages %}{{ m.content }}{{ '|' }}{% endfor %}");
+    IS(d, "q[1|a1|q2|a2|</s>]");
+    hn_dataset_free(d);
+}
+
+/* Turns of which a sample keeps the first few. */
+static void read_turns(void *arg, size_t n)
+{
+    char *s = malloc(100 * n + 100);
+    size_t k = (size_t)sprintf(s, "{\"messages\": [");
+    for (size_t i = 0; i < n; i++)
+        k += (size_t)sprintf(s + k, "%s{\"role\": \"%s\", \"content\": \"x\"}", i ? ", " : "",
+                             i % 2 ? "assistant" : "user");
+    k += (size_t)sprintf(s + k, "]}\n");
+    hn_dataset *d = READ(chat, df_write("turns.jsonl", s, k), .mask = HN_MASK_PROMPT, .seq = 60);
+    IS(d, USER("x") ASKED "[x<|im_end|>]\n" USER("x") ASKED "[x<|im_end|>]\n" USER("x") "<|im_start|>assi");
+    assert_int_equal(d->stats.n_cut, 1);
+    hn_dataset_free(d);
+    free(s);
+}
+
+static void test_many_turns(void **state) { assert_true(grows_as_input("turns", read_turns, NULL, 40, 1600)); }
+
 /* Templates that are no plain chain of messages: thoughts dropped from earlier answers, no token that
  * ends an answer, a first message that must be the user's. */
 static void test_chat_templates(void **state)
@@ -619,6 +738,9 @@ int main(void)
         cmocka_unit_test(test_completions),
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_chat_forms),
+        cmocka_unit_test(test_chat_beside),
+        cmocka_unit_test(test_chat_weights),
+        cmocka_unit_test(test_many_turns),
         cmocka_unit_test(test_chat_templates),
         cmocka_unit_test(test_several_files),
         cmocka_unit_test(test_split),

@@ -527,6 +527,49 @@ static void test_csv(void **state)
     free(all);
 }
 
+/* What a gate says of stored samples is of another time, and its intervals cover more than 95 %. */
+static void test_stored(void **state)
+{
+    char *path = file_of(
+        "{\"schema\":\"hone.gate/"
+        "1\",\"ts\":\"2026-01-01T00:00:00Z\",\"baseline\":\"old\",\"records\":[],\"rows\":[{\"id\":"
+        "\"tok.encode\",\"metric\":\"MB/s\",\"unit\":\"MB/s\",\"n_before\":9,\"n_after\":8,\"ratio\":0.8,\"ci\":[0.75,"
+        "0.85],\"coverage\":0.9834,\"margin\":0.1,\"verdict\":\"REGRESSED\"}]}\n");
+    hn_report *r = report_of((const char *const[]){ path, NULL });
+    static const struct {
+        hn_report_format format;
+        const char *has[4], *lacks[3];
+    } forms[] = {
+        { HN_REPORT_HTML,
+          { "<section id=\"stored\"><h2>Verdicts against stored samples</h2>", "98.3\xE2\x80\xAF% interval</small>",
+            "98.3\xE2\x80\xAF% interval \xE2\x88\x92", "8 samples" },
+          { "measured in turns", "<section id=\"verdicts\">", "0 rounds" } },
+        { HN_REPORT_MD,
+          { "## Verdicts against stored samples", "98.3\xE2\x80\xAF% interval", "| 98.3 % | 10 % | 8 |" },
+          { "measured in turns", "95\xE2\x80\xAF%", "## Verdicts\n" } },
+        { HN_REPORT_CSV,
+          { ",8,,,,0.9834,,,", ",\"old\",\"now\",0.8,0.75,0.85,0.1,\"REGRESSED\"," },
+          { "0.95", NULL, NULL } },
+        { HN_REPORT_JSON, { "\"coverage\":0.9834", "\"ci95\":null", "\"ci\":[0.75,0.85]" }, { NULL, NULL, NULL } },
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char *t = text_of(r, forms[i].format), *to = t;
+        if (forms[i].format == HN_REPORT_JSON) { /* without white space */
+            for (char *from = t; *from; from++)
+                if (*from != ' ' && *from != '\n') *to++ = *from;
+            *to = 0;
+        }
+        for (int k = 0; k < 4 && forms[i].has[k]; k++)
+            if (!strstr(t, forms[i].has[k])) fail_msg("format %zu lacks '%s':\n%s", i, forms[i].has[k], t);
+        for (int k = 0; k < 3 && forms[i].lacks[k]; k++)
+            if (strstr(t, forms[i].lacks[k])) fail_msg("format %zu has '%s'", i, forms[i].lacks[k]);
+        free(t);
+    }
+    hn_report_free(r);
+    unlink(path);
+    free(path);
+}
+
 /* Whole numbers that a record says are none, or beyond any: what is shown is a number all the same. */
 static void test_whole_numbers(void **state)
 {
@@ -624,10 +667,10 @@ static void test_odd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checker),       cmocka_unit_test(test_numbers), cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_texts),         cmocka_unit_test(test_html),    cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_json),          cmocka_unit_test(test_csv),     cmocka_unit_test(test_odd),
-        cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_checker), cmocka_unit_test(test_numbers),       cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_texts),   cmocka_unit_test(test_html),          cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_json),    cmocka_unit_test(test_csv),           cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_stored),  cmocka_unit_test(test_whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-enum how { HONEST, COUNTS, TIRES, FAILS };
-enum { MOST = 64 };
+enum how { HONEST, COUNTS, TIRES, FAILS, SLOW, SILENT, UNCOUNTED, BOASTS, THIN, ESCAPES };
+enum { MOST = 64, SLOW_US = 40000 };
 
 typedef struct fake {
     int fd, port;
@@ -68,7 +68,19 @@ static void answer(fake *f, int fd)
         return;
     }
     snprintf(word, sizeof word, "%016llx %d", (unsigned long long)h, f->how == COUNTS ? f->n : 0);
-    const char *usage = "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}";
+    if (f->how == SLOW) usleep(SLOW_US);
+    if (f->how == SILENT) word[0] = word[4] = 0;
+    if (f->how == THIN) word[1] = word[4] = 0;
+    /* the same text, written in other ways: U+00E4, U+1F600 in two halves, a slash */
+    if (f->how != SILENT && f->how != THIN)
+        snprintf(word + strlen(word), 32, "%s",
+                 f->how == ESCAPES ? "\\u00e4\\uD83D\\ude00\\/" : "\xC3\xA4\xF0\x9F\x98\x80/");
+    char usage[96] = "\"usage\":null";
+    if (f->how != UNCOUNTED)
+        snprintf(usage, sizeof usage, "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":%d}",
+                 f->how == BOASTS ? 3
+                 : f->how == THIN ? 5
+                                  : 2);
     if (strstr(text, "\"stream\":true"))
         snprintf(all, sizeof all,
                  "data: {\"choices\":[{\"text\":\"%.4s\"}]}\n\ndata: {\"choices\":[{\"text\":\"%s\"}]}\n\n"
@@ -186,6 +198,85 @@ static void a_seed_is_a_series_of_prompts(void **state)
     for (int i = 0; i < f.n; i++) assert_int_equal(times_asked(&f, f.prompt[i]), i < 16 ? 2 : 1);
 }
 
+/* What came cannot be what was asked for: such an answer has no speed, whatever the server says of it. */
+static void answers_must_be_there(void **state)
+{
+    static const struct {
+        enum how how;
+        int n_gen;
+        const char *says;
+    } cases[] = {
+        { SILENT, 2, "an answer without text" },
+        { UNCOUNTED, 2, "an answer without its number of tokens (usage.completion_tokens)" },
+        { BOASTS, 2, "3 tokens are counted where 2 were asked for" },
+        { THIN, 9, "5 tokens are counted in a text of 1 bytes" },
+    };
+    (void)state;
+    for (int whole = 0; whole < 2; whole++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            static fake f;
+            char url[64];
+            hone_error err;
+            hn_load_run r;
+            start(&f);
+            hn_load_params p = ask_of(&f, url);
+            f.how = cases[i].how;
+            p.whole = whole;
+            p.n_gen = cases[i].n_gen;
+            assert_int_equal(hn_load(&r, &p, &err), HONE_E_FORMAT);
+            if (!strstr(err.message, cases[i].says)) fail_msg("%s, expected: %s", err.message, cases[i].says);
+            hn_load_free(&r);
+            stop(&f);
+        }
+}
+
+/* Two servers may escape the same text in other ways. */
+static void texts_are_compared_not_their_json(void **state)
+{
+    (void)state;
+    uint64_t hash[2][8];
+    for (int k = 0; k < 2; k++) {
+        static fake f;
+        char url[64];
+        hone_error err;
+        hn_load_run r;
+        start(&f);
+        hn_load_params p = ask_of(&f, url);
+        f.how = k ? ESCAPES : HONEST;
+        assert_int_equal(hn_load(&r, &p, &err), HONE_OK);
+        assert_int_equal(r.n_failed, 0);
+        for (int i = 0; i < 8; i++) hash[k][i] = r.one[i].hash;
+        assert_int_equal(r.one[0].n_byte, 16 + 2 + 2 + 4 + 1);
+        hn_load_free(&r);
+        stop(&f);
+    }
+    assert_memory_equal(hash[0], hash[1], sizeof hash[0]);
+}
+
+/* One client for what comes all at once: who comes third has waited for two others. */
+static void waiting_for_a_client_is_waiting(void **state)
+{
+    (void)state;
+    static fake f;
+    char url[64];
+    hone_error err;
+    hn_load_run r;
+    start(&f);
+    hn_load_params p = ask_of(&f, url);
+    f.how = SLOW;
+    p.rate = 1e6;
+    p.n_clients = 1;
+    p.n_requests = 3;
+    assert_int_equal(hn_load(&r, &p, &err), HONE_OK);
+    for (int i = 0; i < 3; i++) {
+        uint64_t least = (uint64_t)(i + 1) * SLOW_US * 1000 - 1000000; /* they do not come quite at once */
+        assert_true(r.one[i].begun < 1000000);
+        assert_true(r.one[i].first > least && r.one[i].end > least);
+    }
+    hn_load_free(&r);
+    stop(&f);
+}
+
 static void nobody_is_there(void **state)
 {
     (void)state;
@@ -205,8 +296,10 @@ static void nobody_is_there(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(answers_are_asked_for_again),
-                                        cmocka_unit_test(a_seed_is_a_series_of_prompts),
-                                        cmocka_unit_test(nobody_is_there) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_asked_for_again),     cmocka_unit_test(a_seed_is_a_series_of_prompts),
+        cmocka_unit_test(answers_must_be_there),           cmocka_unit_test(texts_are_compared_not_their_json),
+        cmocka_unit_test(waiting_for_a_client_is_waiting), cmocka_unit_test(nobody_is_there)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,9 @@ void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_
 hone_status hn_bench_print_last(json_t *records, json_t *record, bool brief, hone_error *err);
 /* --require: 0, or an exit code: what it asks for is not measured by these ids. */
 int hn_bench_check_required(const hn_cli *cli, const json_t *ids);
-/* The exit code for what does not hold, each said; else 0. */
-int hn_bench_require(const hn_cli *cli, json_t *records);
+/* The exit code for what does not hold or was not measured, each said; else 0. absent: {id, reason} of what was left
+ * out. */
+int hn_bench_require(const hn_cli *cli, json_t *records, const json_t *absent);
 
 /* Is there a list where hone bench expects a number (-p 128,512)? Then each combination is run as a command of its own;
  * the exit code is the last that is not 0. */

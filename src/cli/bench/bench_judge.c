@@ -157,14 +157,15 @@ int hn_bench_check_required(const hn_cli *cli, const json_t *ids)
     return 0;
 }
 
-/* One requirement against one record. */
-static int hold(const hn_requirement *r, json_t *record)
+/* One requirement against one record; *n counts those that it speaks of. */
+static int hold(const hn_requirement *r, json_t *record, size_t *n)
 {
     const char *name = hn_metric_full_name(r->name), *id = hn_record_id(record);
     bool own = strcmp(id, name) == 0;
     json_t *stats = hn_record_stats(record, own ? "" : name);
     char value[32], low[32], high[32];
-    if (!stats && !own) return 0;
+    if (!stats) return 0;
+    ++*n;
     double median = hn_record_number(stats, "median");
     json_t *ci = json_object_get(stats, "ci95");
     bool known = json_array_size(ci) == 2;
@@ -182,21 +183,34 @@ static int hold(const hn_requirement *r, json_t *record)
     return 0;
 }
 
-int hn_bench_require(const hn_cli *cli, json_t *records)
+/* Nothing was measured that it speaks of: nobody knows whether it holds. */
+static int not_measured(const hn_requirement *r, const json_t *absent)
 {
-    int rc = 0;
+    const char *name = hn_metric_full_name(r->name), *why = "no record has it";
+    size_t i;
+    json_t *one;
+    json_array_foreach(absent, i, one) if (strcmp(hn_record_text(one, "id"), name) == 0) why =
+        hn_record_text(one, "reason");
+    return hn_cli_error(HN_EXIT_FAILURE, "required %s %s %g, but it was not measured: %s", r->name, r->op, r->limit,
+                        HN_ESC(why, strlen(why)));
+}
+
+int hn_bench_require(const hn_cli *cli, json_t *records, const json_t *absent)
+{
+    int rc = 0, missing = 0;
     for (size_t i = 0; i < hn_opts_count(cli->opts, "require"); i++) {
         hn_requirement r;
         hone_error err;
-        size_t k;
+        size_t k, n = 0;
         json_t *record;
         if (hn_requirement_parse(&r, hn_opts_nth(cli->opts, "require", i), &err) != HONE_OK)
             continue; /* it was checked */
         json_array_foreach(records, k, record)
         {
-            int code = hold(&r, record);
+            int code = hold(&r, record, &n);
             if (code) rc = code;
         }
+        if (!n) missing = not_measured(&r, absent);
     }
-    return rc;
+    return rc ? rc : missing;
 }

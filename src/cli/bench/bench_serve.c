@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_SIZES = 16, MOST_ROUNDS = 100 };
+enum { MOST_SIZES = 16, MOST_ROUNDS = 100, OPEN_REQUESTS = 32, MOST_CLIENTS = 1024 };
 
 static const hn_opt load_opts[] = {
     HN_OPT("url", NULL, STR, "URL", "the server, as hone serve names it when it is ready",
@@ -15,11 +15,13 @@ static const hn_opt load_opts[] = {
     HN_OPT("against", NULL, STR, "URL", "another server, asked the same in turn"),
     HN_OPT("api-key", NULL, STR, "KEY", "key of both"),
     HN_OPT("name", NULL, STR, "MODEL", "model to ask for (default: none named)"),
-    HN_OPT("clients", NULL, STR, "LIST", "how many at once", .def = "1,4,16"),
-    HN_OPT("rate", NULL, F32, "X", "requests a second, at random times (default: each client asks again at once)",
-           .min = 0, .max = 1e6),
-    HN_OPT("requests", NULL, I32, "N", "requests of each round and number of clients (default: twice the clients)",
-           .min = 1, .max = 1000000),
+    HN_OPT("clients", NULL, STR, "LIST", "how many at once, each of whom asks again when it has its answer",
+           .def = "1,4,16", .excl = "who asks"),
+    HN_OPT("rate", NULL, F32, "X", "requests a second instead, at random times, whether or not others are answered",
+           .min = 1e-3, .max = 1e6, .excl = "who asks"),
+    HN_OPT("requests", NULL, I32, "N",
+           "requests of each round and number of clients (default: twice the clients; with --rate 32)", .min = 1,
+           .max = 1000000),
     HN_OPT("words", "-p --n-prompt", I32, "N", "words of each prompt, about as many tokens", .def = "256", .min = 1,
            .max = 1 << 20),
     HN_OPT("n-gen", "-n", I32, "N", "tokens of each answer", .def = "128", .min = 2, .max = 1 << 20),
@@ -43,13 +45,21 @@ typedef struct cell {
     double slowest; /* of the first words, beside the mean: 1 is fair */
 } cell;
 
+/* What the server that is asked first in a round answered, for the other one to be held against. */
+typedef struct answers {
+    uint64_t *hash; /* [n], 0: none */
+    int32_t n;
+    int32_t n_compared, n_other; /* of all rounds */
+} answers;
+
 typedef struct load_bench {
     const hn_cli *cli;
     const char *url[2];
     int n_url;
-    int32_t size[MOST_SIZES];
+    int32_t size[MOST_SIZES]; /* clients; 0: open arrivals, the only one */
     int n_size;
     cell cell[2][MOST_SIZES];
+    answers said[MOST_SIZES];
 } load_bench;
 
 static int read_sizes(load_bench *b)
@@ -58,15 +68,21 @@ static int read_sizes(load_bench *b)
     int32_t *ids;
     size_t n;
     hone_error err;
+    if (hn_opts_given(b->cli->opts, "rate")) {
+        b->n_size = 1;
+        return 0;
+    }
     if (hn_parse_ids(&ids, &n, s, strlen(s), "--clients", &err) != HONE_OK)
         return hn_cli_usage(b->cli, "%s", err.message);
     bool ok = n <= MOST_SIZES;
     for (size_t i = 0; ok && i < n; i++) {
-        ok = ids[i] >= 1 && ids[i] <= 1024;
+        ok = ids[i] >= 1 && ids[i] <= MOST_CLIENTS;
         b->size[b->n_size++] = ids[i];
     }
     free(ids);
-    return ok ? 0 : hn_cli_usage(b->cli, "--clients %s: expected up to %d numbers from 1 to 1024", s, (int)MOST_SIZES);
+    return ok ? 0
+              : hn_cli_usage(b->cli, "--clients %s: expected up to %d numbers from 1 to %d", s, (int)MOST_SIZES,
+                             (int)MOST_CLIENTS);
 }
 
 static bool add_ms(double **list, size_t *n, const double *x, size_t k)
@@ -114,23 +130,44 @@ static hone_status take(cell *c, const hn_load_run *r, hone_error *err)
 static hn_load_params load_of(const load_bench *b, int side, int k)
 {
     const hn_opts *o = b->cli->opts;
-    hn_load_params p = { .url = b->url[side],
-                         .api_key = hn_opts_str(o, "api-key"),
-                         .model = hn_opts_str(o, "name"),
-                         .n_clients = b->size[k],
-                         .n_requests = hn_opts_given(o, "requests") ? hn_opts_i32(o, "requests") : 2 * b->size[k],
-                         .n_words = hn_opts_i32(o, "words"),
-                         .n_gen = hn_opts_i32(o, "n-gen"),
-                         .rate = hn_opts_given(o, "rate") ? (double)hn_opts_f32(o, "rate") : 0,
-                         .timeout_s = hn_opts_i32(o, "timeout"),
-                         .stop = hn_abort_fn };
-    if (p.rate > 0) p.n_clients = p.n_requests < 1024 ? p.n_requests : 1024; /* nobody waits for another's end */
-    return p;
+    const bool open = !b->size[k];
+    const int32_t n = hn_opts_given(o, "requests") ? hn_opts_i32(o, "requests") : open ? OPEN_REQUESTS : 2 * b->size[k];
+    return (hn_load_params){ .url = b->url[side],
+                             .api_key = hn_opts_str(o, "api-key"),
+                             .model = hn_opts_str(o, "name"),
+                             .n_clients = !open              ? b->size[k]
+                                          : n < MOST_CLIENTS ? n
+                                                             : MOST_CLIENTS, /* nobody waits for another's end */
+                             .n_requests = n,
+                             .n_words = hn_opts_i32(o, "words"),
+                             .n_gen = hn_opts_i32(o, "n-gen"),
+                             .rate = open ? (double)hn_opts_f32(o, "rate") : 0,
+                             .timeout_s = hn_opts_i32(o, "timeout"),
+                             .stop = hn_abort_fn };
+}
+
+static hone_status keep_answers(answers *a, const hn_load_run *r, hone_error *err)
+{
+    uint64_t *more = realloc(a->hash, (size_t)r->n * sizeof *more);
+    if (!more) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %d answers", r->n);
+    a->hash = more;
+    a->n = r->n;
+    for (int32_t i = 0; i < r->n; i++) more[i] = r->one[i].problem[0] ? 0 : r->one[i].hash | 1;
+    return HONE_OK;
+}
+
+static void compare_answers(answers *a, const hn_load_run *r)
+{
+    for (int32_t i = 0; i < r->n && i < a->n; i++) {
+        if (!a->hash[i] || r->one[i].problem[0]) continue;
+        a->n_compared++;
+        a->n_other += a->hash[i] != (r->one[i].hash | 1);
+    }
 }
 
 /* One size in one round. Both servers get the same prompts, and no other size or round does: what a server still knows
  * of them would be time that is not measured. */
-static hone_status measure(load_bench *b, int side, int k, int round, hone_error *err)
+static hone_status measure(load_bench *b, int side, int k, int round, bool first, hone_error *err)
 {
     cell *c = &b->cell[side][k];
     hn_load_params p = load_of(b, side, k);
@@ -139,6 +176,8 @@ static hone_status measure(load_bench *b, int side, int k, int round, hone_error
     hone_status st = hn_load(&r, &p, err);
     if (st == HONE_OK) st = take(c, &r, err);
     if (st == HONE_OK) hn_load_keep(&c->proof, &r, p.seed);
+    if (st == HONE_OK && b->n_url > 1 && first) st = keep_answers(&b->said[k], &r, err);
+    else if (st == HONE_OK && b->n_url > 1) compare_answers(&b->said[k], &r);
     hn_load_free(&r);
     return st;
 }
@@ -158,11 +197,13 @@ static hone_status measure_all(load_bench *b, hone_error *err)
     char label[64];
     for (int at = 0; st == HONE_OK && at < (n_round + 1) * each; at++) {
         int r = at / each, k = at % each / b->n_url, i = at % b->n_url;
+        bool first = i == 0;
         if (b->n_url > 1 && r % 2) i = 1 - i; /* who is first changes */
-        if (r < n_round) snprintf(label, sizeof label, "round %d of %d, %d clients", r + 1, n_round, b->size[k]);
-        else snprintf(label, sizeof label, "the same again, alone");
+        if (r >= n_round) snprintf(label, sizeof label, "the same again, alone");
+        else if (b->size[k]) snprintf(label, sizeof label, "round %d of %d, %d clients", r + 1, n_round, b->size[k]);
+        else snprintf(label, sizeof label, "round %d of %d", r + 1, n_round);
         hn_progress_fn(label, (uint64_t)at, (uint64_t)((n_round + 1) * each));
-        st = r < n_round ? measure(b, i, k, r, err) : prove(b, i, k, err);
+        st = r < n_round ? measure(b, i, k, r, first, err) : prove(b, i, k, err);
     }
     hn_progress_end();
     return st;
@@ -216,13 +257,16 @@ static int print_json(load_bench *b, bool valid)
     json_t *o = hn_json_new("hone.bench.serve/1"), *rows = json_array();
     for (int k = 0; k < b->n_size; k++) {
         json_t *row = json_object();
-        json_object_set_new(row, "clients", json_integer(b->size[k]));
+        json_object_set_new(row, "clients", b->size[k] ? json_integer(b->size[k]) : json_null());
+        if (!b->size[k]) json_object_set_new(row, "rate", hn_lab_num((double)hn_opts_f32(b->cli->opts, "rate")));
         json_object_set_new(row, "server", cell_json(&b->cell[0][k]));
         if (b->n_url > 1) {
             double ci[2], x = ratio_of(&b->cell[0][k], &b->cell[1][k], ci);
             json_object_set_new(row, "against", cell_json(&b->cell[1][k]));
             json_object_set_new(row, "ratio", hn_lab_num(x));
             json_object_set_new(row, "ratio_ci95", json_pack("[o, o]", hn_lab_num(ci[0]), hn_lab_num(ci[1])));
+            json_object_set_new(row, "answers_compared", json_integer(b->said[k].n_compared));
+            json_object_set_new(row, "answers_other", json_integer(b->said[k].n_other));
         }
         json_array_append_new(rows, row);
     }
@@ -235,20 +279,24 @@ static int print_json(load_bench *b, bool valid)
 
 static void print_row(const char *name, int32_t clients, const cell *c)
 {
+    char many[16] = "open";
     hn_stats rate, first = { 0 }, gap = { 0 };
     if (hn_stats_of(&rate, c->rate, (size_t)c->n, NULL) != HONE_OK) return;
     if (c->n_first && hn_stats_of(&first, c->first, c->n_first, NULL) != HONE_OK) return;
     if (c->n_gap && hn_stats_of(&gap, c->gap, c->n_gap, NULL) != HONE_OK) return;
-    hn_out_printf("%7d  %-8s %9.1f  %9.1f %9.1f  %8.2f %8.2f  %6.2f  %6d %8d\n", clients, name, rate.median,
-                  first.median, first.max, gap.median, gap.max, c->slowest, c->n_failed, c->n_changed);
+    if (clients) snprintf(many, sizeof many, "%d", clients);
+    hn_out_printf("%7s  %-8s %9.1f  %9.1f %9.1f  %8.2f %8.2f  %6.2f  %6d %8d\n", many, name, rate.median, first.median,
+                  first.max, gap.median, gap.max, c->slowest, c->n_failed, c->n_changed);
 }
 
 static void print_table(load_bench *b)
 {
     hn_out_printf("server   %s%s%s\n", b->url[0], b->n_url > 1 ? "\nagainst  " : "", b->n_url > 1 ? b->url[1] : "");
-    hn_out_printf("load     %d words, %d tokens an answer, %d rounds%s\n\n", hn_opts_i32(b->cli->opts, "words"),
+    hn_out_printf("load     %d words, %d tokens an answer, %d rounds%s", hn_opts_i32(b->cli->opts, "words"),
                   hn_opts_i32(b->cli->opts, "n-gen"), hn_opts_i32(b->cli->opts, "rounds"),
                   b->n_url > 1 ? ", in turn" : "");
+    if (!b->size[0]) hn_out_printf(", %g requests a second", (double)hn_opts_f32(b->cli->opts, "rate"));
+    hn_out_printf("\n\n");
     hn_out_printf("clients            tok/s   first ms       max    gap ms      max  unfair  failed  changed\n");
     for (int k = 0; k < b->n_size; k++) {
         print_row("server", b->size[k], &b->cell[0][k]);
@@ -278,6 +326,19 @@ static bool judge(load_bench *b)
     return valid;
 }
 
+/* Other numerics may answer otherwise: no fault of either, but their rates are then of different work. */
+static void say_others(const load_bench *b)
+{
+    int n = 0, other = 0;
+    for (int k = 0; k < b->n_size; k++) {
+        n += b->said[k].n_compared;
+        other += b->said[k].n_other;
+    }
+    if (other)
+        hn_cli_note("%d of %d answers of %s were others than those of %s: what is compared is not the same work", other,
+                    n, b->url[1], b->url[0]);
+}
+
 static int run(const hn_cli *cli)
 {
     static load_bench b; /* large */
@@ -288,10 +349,12 @@ static int run(const hn_cli *cli)
     if (!rc && measure_all(&b, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) {
         bool valid = judge(&b);
+        say_others(&b);
         if (cli->json) rc = print_json(&b, valid);
         else print_table(&b);
         if (!rc && !valid) rc = hn_cli_error(HN_EXIT_FAILURE, "invalid result: see the notes above");
     }
+    for (int k = 0; k < MOST_SIZES; k++) free(b.said[k].hash);
     for (int side = 0; side < 2; side++)
         for (int k = 0; k < MOST_SIZES; k++) {
             free(b.cell[side][k].first);

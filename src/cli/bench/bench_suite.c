@@ -521,7 +521,7 @@ static int finish(suite *s, int rc, bool interrupted)
         return HN_EXIT_INTERRUPTED; /* in the laboratory every stop is 6 */
     }
     if (rc == 0 && (s->run.n_invalid || s->run.n_lost)) rc = HN_EXIT_FAILURE;
-    if (rc == 0) rc = hn_bench_require(s->cli, s->run.records);
+    if (rc == 0) rc = hn_bench_require(s->cli, s->run.records, s->absent);
     const char *record = json_string_value(json_object_get(json_array_get(s->run.records, 0), "record"));
     return rc ? rc : hn_bench_follow(s->cli, s->file, s->plain ? record : NULL);
 }

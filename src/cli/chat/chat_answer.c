@@ -167,19 +167,19 @@ static void say_full(const chat *c, int32_t need)
         need, n_ctx, need, need >= c->info.n_ctx_train ? " (the model was not trained for so many)" : "");
 }
 
-static bool answer_prompt(answer *a, chat_prompt *p)
+static chat_outcome answer_prompt(answer *a, chat_prompt *p)
 {
     chat *c = a->c;
     hone_error err;
     const float *logits;
     if (p->n >= hone_session_n_ctx(c->session)) {
         say_full(c, p->n);
-        return false;
+        return CHAT_REFUSED;
     }
     hone_status st = prepare(a, p, &err);
     if (st != HONE_OK) {
         hn_chat_say("%s", err.message);
-        return false;
+        return CHAT_REFUSED;
     }
     hn_screen_begin(&c->screen);
     a->stop = "interrupted";
@@ -191,36 +191,42 @@ static bool answer_prompt(answer *a, chat_prompt *p)
     if (hone_reply_flush(a->reply, &parts, &n, &flush_err) == HONE_OK) show(a, parts, n, &flush_err);
     hn_screen_end(&c->screen);
     count(c, &a->stats);
-    if (st != HONE_OK && st != HONE_E_INTERRUPTED && !a->text.n && !a->reasoning.n) { /* nothing came of it */
-        hn_chat_say("%s", err.message);
-        return false;
+    if (st != HONE_OK && !a->text.n && !a->reasoning.n) { /* nothing came of it: that is no answer */
+        if (st != HONE_E_INTERRUPTED) {
+            hn_chat_say("%s", err.message);
+            return CHAT_REFUSED;
+        }
+        if (c->cli->json) print_json(a);
+        if (hn_line_interactive(c->line))
+            hn_chat_say("stopped before the answer began (/retry answers, /undo takes the message back)");
+        return CHAT_PENDING;
     }
     size_t before = c->talk.n;
     if (!hn_talk_push(&c->talk, CHAT_ASSISTANT, a->text.p ? a->text.p : "", a->text.n) ||
         !hn_talk_reason(&c->talk, a->reasoning.p, a->reasoning.n)) {
         hn_talk_cut(&c->talk, before);
         hn_chat_say("no memory for an answer of %zu bytes", a->text.n + a->reasoning.n);
-        return false;
+        return CHAT_REFUSED;
     }
     if (c->cli->json) print_json(a);
     explain(a, st, &err);
     if (c->cli->verbose) hn_chat_print_stats(c, &c->last, "answer");
-    return true;
+    return CHAT_ANSWERED;
 }
 
-bool hn_chat_answer(chat *c)
+chat_outcome hn_chat_answer(chat *c)
 {
     answer a = { .c = c, .t_start = hn_now_ms() };
     chat_prompt p;
     hone_error err;
-    bool ok = false;
+    chat_outcome how = CHAT_REFUSED;
     hn_line_listen();
     if (hn_prompt_make(c, &p, &err) != HONE_OK) hn_chat_say("%s", err.message);
-    else ok = answer_prompt(&a, &p);
+    else how = answer_prompt(&a, &p);
     hn_prompt_clear(&p);
     hone_reply_free(a.reply);
     hone_sampler_free(a.sampler);
     free(a.text.p);
     free(a.reasoning.p);
-    return ok;
+    return how;
 }

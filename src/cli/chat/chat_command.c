@@ -61,9 +61,10 @@ static void cmd_retry(chat *c, char *arg)
     if (answered && c->params.sampling.temp <= 0)
         hn_chat_say("temp is 0, so the answer will be the same; try: /params temp 0.8");
     c->attempt++;
-    bool ok = hn_chat_answer(c);
+    bool ok = hn_chat_answer(c) == CHAT_ANSWERED;
     if (answered && ok) hn_message_free(&old);
     if (answered && !ok) c->talk.msg[c->talk.n++] = old; /* its place is still there */
+    if (answered && !ok) hn_chat_say("the answer before is kept");
 }
 
 static void cmd_undo(chat *c, char *arg)
@@ -100,6 +101,12 @@ static void remember_file(chat *c, char *f)
     c->file = f;
 }
 
+void hn_chat_say_unanswered(const chat *c)
+{
+    const chat_message *m = hn_talk_last(&c->talk);
+    if (m && m->role == CHAT_USER) hn_chat_say("the last message has no answer; /retry answers it");
+}
+
 static void cmd_save(chat *c, char *arg)
 {
     hone_error err;
@@ -130,8 +137,7 @@ static void cmd_load(chat *c, char *arg)
     if (*model && strcmp(model, c->info.name) != 0)
         hn_chat_say("note: it was written with %s; this is %s", HN_ESC(model, strlen(model)),
                     HN_ESC(c->info.name, strlen(c->info.name)));
-    const chat_message *m = hn_talk_last(&c->talk);
-    if (m && m->role == CHAT_USER) hn_chat_say("the last message has no answer; /retry answers it");
+    hn_chat_say_unanswered(c);
     free(model);
     c->attempt = 0;
 }

@@ -140,9 +140,15 @@ hone_status hn_format_think(chat *c, const char *how, hone_error *err);
 
 /* ---- answers --------------------------------------------------------------------------------------------------- */
 
-/* Answers the conversation, whose last message is the user's, and adds the answer to it.
- * False: no answer; said why; the conversation is as it was. */
-bool hn_chat_answer(chat *c);
+typedef enum chat_outcome {
+    CHAT_REFUSED, /* no answer, and said why */
+    CHAT_PENDING, /* stopped before the answer had begun */
+    CHAT_ANSWERED
+} chat_outcome;
+/* Answers the conversation, whose last message is the user's, and adds the answer to it, or leaves it as it was. */
+chat_outcome hn_chat_answer(chat *c);
+/* Of a conversation that was loaded: whether it waits for an answer. */
+void hn_chat_say_unanswered(const chat *c);
 /* A line that begins with a slash. */
 void hn_chat_command(chat *c, const char *line);
 const char *hn_chat_command_name(size_t i); /* NULL: there are no more */

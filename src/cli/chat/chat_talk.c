@@ -146,8 +146,11 @@ hone_status hn_chat_param_set(chat_params *p, const char *name, const char *valu
         if ((st = hn_parse_f32(&f, value, o->min, o->max, name, err)) == HONE_OK) *(float *)at = f;
         return st;
     case HN_OPT_U64:
-        if ((st = hn_parse_i64(&i, value, 0, INT64_MAX, name, err)) == HONE_OK) *(uint64_t *)at = (uint64_t)i;
-        return st;
+        if ((st = hn_parse_i64(&i, value, (int64_t)o->min, INT64_MAX, name, err)) != HONE_OK) return st;
+        uint64_t seed = (uint64_t)i;
+        if (!hn_cli_new_seed(&seed)) return HN_FAIL(err, HONE_E_IO, "no random %s from the system", name);
+        *(uint64_t *)at = seed;
+        return HONE_OK;
     default:
         if ((st = hn_parse_i64(&i, value, (int64_t)o->min, (int64_t)o->max, name, err)) == HONE_OK)
             *(int32_t *)at = (int32_t)i;

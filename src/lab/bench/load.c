@@ -23,6 +23,7 @@ typedef struct load_state {
     char host[256];
     _Atomic int32_t next; /* place of the next request */
     uint64_t t0;
+    uint64_t *due; /* [n_requests] when each is to come, ns behind t0; NULL: as soon as a client is free */
     hn_load_run *run;
     pthread_mutex_t lock; /* of gaps */
     size_t cap_gap;
@@ -151,17 +152,62 @@ static int32_t number_of(const char *line, const char *name)
     return (int32_t)strtol(at + strlen(key), NULL, 10);
 }
 
-/* The text of a piece, as it is written in JSON; its length, 0: none. */
-static size_t text_of(const char *line, const char **out)
+/* Four hexadecimal digits; -1: there are none. */
+static int32_t hex4(const char *s)
 {
+    int32_t c = 0;
+    for (int i = 0; i < 4; i++) {
+        char lower = (char)(s[i] | 0x20);
+        bool digit = s[i] >= '0' && s[i] <= '9';
+        if (!digit && !(lower >= 'a' && lower <= 'f')) return -1;
+        c = 16 * c + (digit ? s[i] - '0' : lower - 'a' + 10);
+    }
+    return c;
+}
+
+/* The character behind \u, as UTF-8; *at moves past it. A half that stands alone stays one. */
+static size_t unicode(char out[4], const char **at)
+{
+    int32_t c = hex4(*at);
+    if (c < 0) return 0;
+    *at += 4;
+    if (c >= 0xD800 && c < 0xDC00 && (*at)[0] == '\\' && (*at)[1] == 'u') {
+        int32_t low = hex4(*at + 2);
+        if (low >= 0xDC00 && low < 0xE000) {
+            c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+            *at += 6;
+        }
+    }
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    for (size_t i = n; i-- > 1; c >>= 6) out[i] = (char)(0x80 | (c & 63));
+    out[0] = (char)(lead[n] | c);
+    return n;
+}
+
+/* Adds the text of a piece to the answer: its bytes, however its writer escapes them in JSON. Returns how many. */
+static size_t take_text(hn_load_one *one, const char *line)
+{
+    static const char escapes[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
     const char *at = strstr(line, "\"text\":");
+    size_t n = 0;
     if (!at) return 0;
     at += 7;
     while (*at == ' ') at++;
     if (*at++ != '"') return 0;
-    *out = at;
-    while (*at && *at != '"') at += *at == '\\' && at[1] ? 2 : 1;
-    return (size_t)(at - *out);
+    while (*at && *at != '"') {
+        char c[4] = { *at++ };
+        size_t k = 1;
+        if (c[0] == '\\' && *at) {
+            const char *e = strchr(escapes, *at++);
+            if (e) c[0] = means[e - escapes];
+            else if (at[-1] == 'u') k = unicode(c, &at);
+        }
+        one->hash = hn_fnv1a(one->hash, c, k);
+        n += k;
+    }
+    one->n_byte += (int64_t)n;
+    return n;
 }
 
 static void add_gap(load_state *s, uint64_t ns)
@@ -232,33 +278,43 @@ static void read_usage(hn_load_one *one, const char *line)
     if ((k = number_of(line, "prompt_tokens")) >= 0) one->n_prompt = k;
 }
 
+/* What a server counts is its own word: it must fit what was asked for and what can be seen. A token is a byte of text
+ * at least; of a character that the end divides, up to three are not shown. */
+enum { UNSHOWN = 3 };
+static void check_answer(const hn_load_params *p, hn_load_one *one)
+{
+    char why[sizeof one->problem];
+    if (!one->n_byte) fail(one, "an answer without text");
+    else if (one->n_token <= 0) fail(one, "an answer without its number of tokens (usage.completion_tokens)");
+    else if (one->n_token > p->n_gen) {
+        snprintf(why, sizeof why, "%d tokens are counted where %d were asked for", one->n_token, p->n_gen);
+        fail(one, why);
+    } else if (one->n_token > one->n_byte + UNSHOWN) {
+        snprintf(why, sizeof why, "%d tokens are counted in a text of %lld bytes", one->n_token,
+                 (long long)one->n_byte);
+        fail(one, why);
+    }
+}
+
 /* An answer in one piece: text of LINE bytes at most. */
 static void read_whole(wire *w, hn_load_one *one, char *line)
 {
-    const char *text = NULL;
-    one->hash = HN_FNV_INIT;
     while (body_line(w, line, LINE)) {
-        size_t n = text_of(line, &text);
-        if (n) one->hash = hn_fnv1a(one->hash, text, n);
+        take_text(one, line);
         read_usage(one, line);
     }
-    if (!text || !one->n_token) fail(one, "an answer without text and number of tokens");
 }
 
 static void read_stream(load_state *s, wire *w, hn_load_one *one, uint64_t t0, char *line)
 {
     uint64_t last = 0;
     bool done = false;
-    one->hash = HN_FNV_INIT;
     while (!done && body_line(w, line, LINE)) {
-        const char *text = NULL;
         uint64_t now = hn_clock_ns();
         if (strncmp(line, "data: ", 6) != 0) continue;
         done = strncmp(line + 6, "[DONE]", 6) == 0;
         if (strstr(line, "\"error\"")) fail(one, "the server sent an error in the stream");
-        size_t n = text_of(line, &text);
-        if (n) {
-            one->hash = hn_fnv1a(one->hash, text, n);
+        if (take_text(one, line)) {
             one->n_event++;
             if (!one->first) one->first = now - t0;
             else if (now - last > one->longest_gap) one->longest_gap = now - last;
@@ -270,14 +326,15 @@ static void read_stream(load_state *s, wire *w, hn_load_one *one, uint64_t t0, c
     if (!done) fail(one, "the stream ended without [DONE]");
 }
 
-static void ask(load_state *s, int32_t place, char *line)
+/* t0: when the request was to come. Where no client was free then, it waits from there on, as one who asks does. */
+static void ask(load_state *s, int32_t place, uint64_t t0, char *line)
 {
     hn_load_one *one = &s->run->one[place];
     wire w = { .cap = LINE, .buf = line + LINE };
     struct timeval limit = { .tv_sec = s->p->timeout_s };
     int yes = 1;
-    uint64_t t0 = hn_clock_ns();
     one->begun = t0 - s->t0;
+    one->hash = HN_FNV_INIT;
     w.fd = socket(s->address->ai_family, SOCK_STREAM, 0);
     if (w.fd < 0) {
         fail(one, strerror(errno));
@@ -291,21 +348,25 @@ static void ask(load_state *s, int32_t place, char *line)
     else if (one->status != 200) fail(one, "another status than 200");
     else if (s->p->whole) read_whole(&w, one, line);
     else read_stream(s, &w, one, t0, line);
+    if (!one->problem[0]) check_answer(s->p, one);
     one->end = hn_clock_ns() - t0;
     close(w.fd);
 }
 
 /* ---- clients ---------------------------------------------------------------------------------------------------- */
 
-/* When request `place` of open arrivals comes: sums of exponential times, ns. */
-static uint64_t arrival(const hn_load_params *p, int32_t place)
+/* When the requests of open arrivals come: sums of exponential times, ns. */
+static bool plan_arrivals(load_state *s)
 {
+    const hn_load_params *p = s->p;
     double t = 0;
-    for (int32_t i = 0; i <= place; i++) {
+    if (!(s->due = malloc((size_t)p->n_requests * sizeof *s->due))) return false;
+    for (int32_t i = 0; i < p->n_requests; i++) {
         double u = ((double)(hn_rand64(p->seed ^ 0x5eed, (uint64_t)i) >> 11) + 1) * 0x1p-53;
         t -= log(u) / p->rate;
+        s->due[i] = (uint64_t)(t * 1e9);
     }
-    return (uint64_t)(t * 1e9);
+    return true;
 }
 
 static void wait_until(uint64_t ns)
@@ -324,8 +385,8 @@ static void *client(void *arg)
     if (!line) atomic_store(&s->lost, true);
     for (int32_t place; line && (place = atomic_fetch_add(&s->next, 1)) < s->p->n_requests;) {
         if (s->p->stop && s->p->stop(NULL)) break;
-        if (s->p->rate > 0) wait_until(s->t0 + arrival(s->p, place));
-        ask(s, place, line);
+        if (s->due) wait_until(s->t0 + s->due[place]);
+        ask(s, place, s->due ? s->t0 + s->due[place] : hn_clock_ns(), line);
     }
     free(line);
     return NULL;
@@ -360,8 +421,10 @@ static hone_status sum_up(load_state *s, hone_error *err)
 {
     hn_load_run *r = s->run;
     uint64_t from = UINT64_MAX, to = 0;
+    bool answered = false; /* one of them at least, if not as it was asked */
     for (int32_t i = 0; i < r->n; i++) {
         const hn_load_one *one = &r->one[i];
+        answered |= one->status == 200;
         if (one->problem[0] || !one->end) {
             r->n_failed++;
             continue;
@@ -375,8 +438,8 @@ static hone_status sum_up(load_state *s, hone_error *err)
     if (s->p->stop && s->p->stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     if (atomic_load(&s->lost)) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %d clients", s->p->n_clients);
     if (r->n_failed == r->n)
-        return HN_FAIL(err, HONE_E_NETWORK, "%s: none of %d requests was answered: %s", s->p->url, r->n,
-                       r->one[0].problem);
+        return HN_FAIL(err, answered ? HONE_E_FORMAT : HONE_E_NETWORK, "%s: none of %d requests was answered%s: %s",
+                       s->p->url, r->n, answered ? " so that it can be measured" : "", r->one[0].problem);
     return HONE_OK;
 }
 
@@ -395,8 +458,8 @@ hone_status hn_load(hn_load_run *out, const hn_load_params *p, hone_error *err)
     out->one = calloc((size_t)p->n_requests, sizeof *out->one);
     out->n = p->n_requests;
     pthread_mutex_init(&s.lock, NULL);
+    if (!thread || !out->one || (p->rate > 0 && !plan_arrivals(&s))) atomic_store(&s.lost, true);
     s.t0 = hn_clock_ns();
-    if (!thread || !out->one) atomic_store(&s.lost, true);
     while (!atomic_load(&s.lost) && begun < n && pthread_create(&thread[begun], NULL, client, &s) == 0) begun++;
     for (int32_t i = 0; i < begun; i++) pthread_join(thread[i], NULL);
     if (begun < n) atomic_store(&s.lost, true);
@@ -404,6 +467,7 @@ hone_status hn_load(hn_load_run *out, const hn_load_params *p, hone_error *err)
     st = out->one ? sum_up(&s, err) : HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", p->n_requests);
     pthread_mutex_destroy(&s.lock);
     free(thread);
+    free(s.due);
     freeaddrinfo(s.address);
     if (st != HONE_OK) hn_load_free(out);
     return st;

@@ -21,7 +21,9 @@ typedef struct hn_load_params {
     bool (*stop)(void *); /* may be NULL */
 } hn_load_params;
 
-/* One request; times in ns from its beginning. */
+/* One request; times in ns from when it came: with open arrivals that is when it was to come, though nobody was free to
+ * ask. An answer without text, or whose server counts more tokens than were asked for or than the text has bytes, has a
+ * problem: its speed would be what the server claims. */
 typedef struct hn_load_one {
     int status;                /* of HTTP; 0: the connection failed */
     char problem[96];          /* "": none */
@@ -29,6 +31,7 @@ typedef struct hn_load_one {
     uint64_t first, end;       /* until the first text, until the last byte */
     int32_t n_prompt, n_token; /* as the server counts */
     int32_t n_event;           /* pieces of text */
+    int64_t n_byte;            /* of text */
     uint64_t longest_gap;      /* between two pieces */
     uint64_t hash;             /* of the answer's text */
 } hn_load_one;
@@ -43,8 +46,8 @@ typedef struct hn_load_run {
     int64_t n_token, n_prompt; /* of those that did not fail */
 } hn_load_run;
 
-/* HONE_E_ARG: a url that is none. HONE_E_NETWORK: no connection at all. HONE_E_INTERRUPTED. What fails later is in its
- * request. */
+/* HONE_E_ARG: a url that is none. HONE_E_NETWORK: no connection at all. HONE_E_FORMAT: a server is there, but all of
+ * its answers have a problem. HONE_E_INTERRUPTED. What fails later is in its request. */
 hone_status hn_load(hn_load_run *out, const hn_load_params *p, hone_error *err);
 void hn_load_free(hn_load_run *r);
 

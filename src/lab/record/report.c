@@ -745,7 +745,8 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
                        .hi = hn_rep_at_i(ci, 1),
                        .margin = hn_record_number(result, "margin"),
                        .wanted = hn_record_number(result, "margin_wanted"),
-                       .half = hn_record_number(o, "aa_half_width") };
+                       .half = hn_record_number(o, "aa_half_width"),
+                       .coverage = 0.95 };
     if (result != o && starts(hn_record_text(o, "schema"), "hone.gate/")) {
         ab->unpaired = true;
         ab->a = hn_record_text(o, "baseline");
@@ -753,6 +754,8 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
         if (!ci) ci = json_object_get(result, "ci");
         ab->lo = hn_rep_at_i(ci, 0);
         ab->hi = hn_rep_at_i(ci, 1);
+        ab->coverage = hn_record_number(result, "coverage");
+        if (!(ab->coverage > 0 && ab->coverage <= 1)) ab->coverage = NAN;
     }
     if (!(ab->wanted <= ab->margin)) ab->wanted = ab->margin;
     if (strcmp(ab->metric, ab->unit) == 0) ab->metric = ""; /* a bench of one number */
@@ -765,6 +768,13 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
     read_rounds(ab, json_is_array(rounds) ? rounds : json_object_get(o, "rounds"), ab->metric);
     long long said = hn_rep_int(result, ab->unpaired ? "n_after" : "n");
     ab->n_counted = ab->n ? ab->n : said > 0 ? (size_t)said : 0;
+}
+
+size_t hn_rep_n_abs(const hn_report *r, bool unpaired)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_abs; i++) n += r->abs[i].unpaired == unpaired;
+    return n;
 }
 
 static int by_verdict(const void *a, const void *b)

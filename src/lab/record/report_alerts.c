@@ -144,13 +144,13 @@ static bool alert_verdicts(hn_report *r)
         const hn_rep_ab *ab = &r->abs[i];
         bool unsure = ab->verdict == HN_REP_UNSURE && ab->hi < 1;
         if (ab->verdict != HN_REP_REGRESSION && !unsure) continue;
-        char mid[HN_REP_NUM], lo[HN_REP_NUM], hi[HN_REP_NUM];
+        char mid[HN_REP_NUM], lo[HN_REP_NUM], hi[HN_REP_NUM], of[HN_REP_NUM];
         const char *name = hn_rep_metric_name(ab->metric);
         ok = alert(r, unsure ? HN_REP_SLOWER : HN_REP_REGRESSED, ab->record,
                    hn_rep_text_of("%s%s%s: %s against %s", ab->id, *name ? " " : "", name, ab->a, ab->b),
-                   hn_rep_text_of("%s%s, 95\xE2\x80\xAF%% interval %s to %s, %zu %s",
-                                  unsure ? "slower, size unresolved: " : "", hn_rep_pct(mid, ab->ratio),
-                                  hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n_counted,
+                   hn_rep_text_of("%s%s, %s %s to %s, %zu %s", unsure ? "slower, size unresolved: " : "",
+                                  hn_rep_pct(mid, ab->ratio), hn_rep_interval(of, ab), hn_rep_pct(lo, ab->lo),
+                                  hn_rep_pct(hi, ab->hi), ab->n_counted,
                                   ab->unpaired ? "samples, against a stored baseline" : "rounds"));
     }
     for (size_t i = 0; i < r->n_series && ok; i++) {

@@ -62,6 +62,7 @@ typedef struct hn_rep_ab {
     size_t n, n_voided;
     size_t n_counted; /* rounds, or new samples, even when they are not in the record */
     bool unpaired;    /* against a stored baseline: measured at different times */
+    double coverage;  /* of the interval: 0.95 of rounds; of stored samples what its test asked for. NaN: unknown */
 } hn_rep_ab;
 
 /* Values that are there already, whatever the order of their members (report_seen.c). Zero-initialize. */
@@ -130,6 +131,7 @@ char *hn_rep_text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)))
 /* those of report.c */
 const char *hn_rep_model_name(json_t *record);
 const hn_rep_row *hn_rep_row_of(const hn_report *r, const char *key);
+size_t hn_rep_n_abs(const hn_report *r, bool unpaired); /* comparisons of one kind */
 const char *hn_rep_label_of(const hn_report *r, const char *key);
 
 /* ---- numbers for people (report_num.c) ----------------------------------------------------- */
@@ -142,6 +144,8 @@ char *hn_rep_med(char dst[HN_REP_NUM], double x, double lo, double hi);
 char *hn_rep_bound(char dst[HN_REP_NUM], double bound, double lo, double hi);
 /* A ratio as a change: "+4.2 %"; "±0 %" */
 char *hn_rep_pct(char dst[HN_REP_NUM], double ratio);
+/* "95 % interval" of a comparison, with a narrow space; "interval" where nobody knows of how much. */
+char *hn_rep_interval(char dst[HN_REP_NUM], const hn_rep_ab *a);
 
 typedef struct hn_rep_axis {
     double lo, hi;

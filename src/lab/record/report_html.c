@@ -229,13 +229,14 @@ static void tiles(FILE *f, const hn_report *r)
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-static void verdicts(FILE *f, const hn_report *r)
+/* One axis for the first MAX_VERDICTS of a kind. */
+static hn_rep_axis verdict_axis(const hn_report *r, bool unpaired)
 {
     double lo = 0.97, hi = 1.03;
-    size_t n = r->n_abs < MAX_VERDICTS ? r->n_abs : MAX_VERDICTS;
-    if (n == 0) return;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0, n = 0; i < r->n_abs && n < MAX_VERDICTS; i++) {
         const hn_rep_ab *a = &r->abs[i];
+        if (a->unpaired != unpaired) continue;
+        n++;
         lo = fmin(lo, fmin(a->lo, a->ratio));
         hi = fmax(hi, fmax(a->hi, a->ratio));
         if (!(a->margin <= 0.25)) continue; /* a wide one may leave the drawing */
@@ -246,17 +247,43 @@ static void verdicts(FILE *f, const hn_report *r)
     bool one = false;
     for (int i = 0; i < axis.n; i++) one = one || fabs(axis.tick[i] - 1) < 1e-9;
     if (!one && axis.n < 16) axis.tick[axis.n++] = 1;
-    hn_html_section(
-        f, "verdicts", "Verdicts",
-        "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95\xE2\x80\xAF% interval "
-        "of their median; shaded: the margin, "
-        "which the machine's noise may have widened; darker then: the margin asked for. <b>Regressed</b> and "
-        "<b>improved</b> lie wholly outside of the margin, <b>same</b> wholly within the one "
-        "asked for; everything else is <b>inconclusive</b>.");
+    return axis;
+}
+
+static void verdict_heading(FILE *f, bool unpaired)
+{
+    if (unpaired)
+        hn_html_section(
+            f, "stored", "Verdicts against stored samples",
+            "Speed now against speed then: measured at another time, so that what drifted in between is in it. Bar: "
+            "the "
+            "interval of the shifts which the test of the samples does not reject, with what it covers beside it; "
+            "shaded: the margin. <b>Regressed</b> and <b>improved</b> lie beyond the margin, <b>same</b> within it, "
+            "beyond doubt; everything else is <b>inconclusive</b>.");
+    else
+        hn_html_section(
+            f, "verdicts", "Verdicts",
+            "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95\xE2\x80\xAF% interval "
+            "of their median; shaded: the margin, "
+            "which the machine's noise may have widened; darker then: the margin asked for. <b>Regressed</b> and "
+            "<b>improved</b> lie wholly outside of the margin, <b>same</b> wholly within the one "
+            "asked for; everything else is <b>inconclusive</b>.");
+}
+
+static void verdicts(FILE *f, const hn_report *r, bool unpaired)
+{
+    size_t n = 0, all = hn_rep_n_abs(r, unpaired);
+    if (all == 0) return;
+    hn_rep_axis axis = verdict_axis(r, unpaired);
+    verdict_heading(f, unpaired);
     put(f, "<table class=\"fold\"><thead><tr><th>Compared</th><th>Verdict</th><th class=\"wide\">Ratio</th><th "
-           "class=\"r\">Change</th><th class=\"r\">Rounds</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < n; i++) {
+           "class=\"r\">Change</th><th class=\"r\">");
+    put(f, unpaired ? "Samples" : "Rounds");
+    put(f, "</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < r->n_abs && n < MAX_VERDICTS; i++) {
         const hn_rep_ab *a = &r->abs[i];
+        if (a->unpaired != unpaired) continue;
+        n++;
         char num[HN_REP_NUM];
         const char *name = hn_rep_metric_name(a->metric);
         text2(f, "<tr><th scope=\"row\" class=\"all\">", a->id, "");
@@ -274,8 +301,8 @@ static void verdicts(FILE *f, const hn_report *r)
             fprintf(f, "<small><span class=\"num\">%s</span> to <span class=\"num\">%s</span></small>",
                     hn_rep_pct(num, a->lo), hn_rep_pct(h, a->hi));
         } else put(f, "<small>no interval</small>");
-        fprintf(f, "</td><td class=\"r\" data-h=\"%s\">%zu", a->unpaired ? "samples" : "rounds", a->n_counted);
-        if (a->unpaired) put(f, "<small>samples,<br/>not in turns</small>");
+        fprintf(f, "</td><td class=\"r\" data-h=\"%s\">%zu", unpaired ? "samples" : "rounds", a->n_counted);
+        if (unpaired && isfinite(a->lo)) fprintf(f, "<small>%s</small>", hn_rep_interval(num, a));
         if (a->n_voided) fprintf(f, "<small class=\"num\">%zu voided</small>", a->n_voided);
         if (isfinite(a->margin))
             fprintf(f, "<small class=\"num\">margin %s\xE2\x80\xAF%%</small>", hn_rep_num(num, 100 * a->margin, 2));
@@ -284,7 +311,7 @@ static void verdicts(FILE *f, const hn_report *r)
     put(f, "<tr><td class=\"gone\"></td><td class=\"gone\"></td><td class=\"wide\">");
     hn_rep_plot_ratio_axis(f, &axis);
     put(f, "</td><td class=\"gone\"></td><td class=\"gone\"></td></tr>\n</tbody></table>\n");
-    hn_html_left_out(f, n, r->n_abs, "comparisons");
+    hn_html_left_out(f, n, all, "comparisons");
     put(f, "</section>\n");
 }
 
@@ -332,10 +359,13 @@ static void contents(FILE *f, const hn_report *r, const char *body)
 {
     static const struct {
         const char *id, *name;
-    } all[] = { { "newest", "Newest run" }, { "verdicts", "Verdicts" },       { "measurements", "Measurements" },
-                { "samples", "Samples" },   { "history", "History" },         { "training", "Training" },
-                { "gaps", "Gaps" },         { "roofline", "Roofline" },       { "memory", "Memory" },
-                { "profile", "Profile" },   { "environment", "Environment" }, { "reading", "How to read this" } };
+    } all[] = { { "newest", "Newest run" },       { "verdicts", "Verdicts" },
+                { "stored", "Stored" },           { "measurements", "Measurements" },
+                { "samples", "Samples" },         { "history", "History" },
+                { "training", "Training" },       { "gaps", "Gaps" },
+                { "roofline", "Roofline" },       { "memory", "Memory" },
+                { "profile", "Profile" },         { "environment", "Environment" },
+                { "reading", "How to read this" } };
     char mark[64];
     put(f, "<nav aria-label=\"Contents\">");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -352,7 +382,8 @@ bool hn_rep_write_html(FILE *f, const hn_report *r)
     if (!hn_os_text_open(&t)) return false;
     FILE *b = t.f;
     tiles(b, r);
-    verdicts(b, r);
+    verdicts(b, r, false);
+    verdicts(b, r, true);
     hn_html_measurements(b, r);
     hn_html_samples(b, r);
     hn_html_history(b, r);

@@ -137,11 +137,12 @@ double hn_rep_margin_low(const hn_rep_ab *ab)
 void hn_rep_plot_ratio(FILE *f, const hn_rep_ab *ab, const hn_rep_axis *a)
 {
     enum { H = 46, MID = 30 };
-    char title[512], lo[HN_REP_NUM], hi[HN_REP_NUM], mid[HN_REP_NUM];
+    char title[512], lo[HN_REP_NUM], hi[HN_REP_NUM], mid[HN_REP_NUM], of[HN_REP_NUM];
     size_t out = 0;
     for (size_t i = 0; i < ab->n; i++) out += !inside(a, ab->x[i]);
-    snprintf(title, sizeof title, "%s: %s, 95 %% interval %s to %s, %zu rounds", ab->word, hn_rep_pct(mid, ab->ratio),
-             hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n);
+    snprintf(title, sizeof title, "%s: %s, %s %s to %s, %zu %s", ab->word, hn_rep_pct(mid, ab->ratio),
+             hn_rep_interval(of, ab), hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n_counted,
+             ab->unpaired ? "samples" : "rounds");
     if (out) snprintf(title + strlen(title), sizeof title - strlen(title), "; %zu of them outside this drawing", out);
     hn_rep_svg_open(f, "ratio", H, title, NULL);
     for (int i = 0; i < a->n; i++) {

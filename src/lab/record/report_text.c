@@ -32,22 +32,33 @@ static void md_number(FILE *f, const hn_rep_metric *m)
     else fputs(" (no interval)", f);
 }
 
-static void md_verdicts(FILE *f, const hn_report *r)
+static void md_verdicts(FILE *f, const hn_report *r, bool unpaired)
 {
-    if (r->n_abs == 0) return;
-    fputs("\n## Verdicts\n\nSpeed of B against speed of A, measured in turns; 95 % interval of the median ratio.\n\n"
-          "| Verdict | What | A | B | Change | Interval | Margin | Rounds |\n|---|---|---|---|--:|--:|--:|--:|\n",
+    size_t shown = 0;
+    if (hn_rep_n_abs(r, unpaired) == 0) return;
+    fputs(unpaired
+              ? "\n## Verdicts against stored samples\n\nSpeed now against speed then, measured at another time, so "
+                "that what drifted in between is in it; the interval is that of the shifts which the test does not "
+                "reject.\n\n| Verdict | What | A | B | Change | Interval | Of | Margin | Samples "
+                "|\n|---|---|---|---|--:|--:|--:|--:|--:|\n"
+              : "\n## Verdicts\n\nSpeed of B against speed of A, measured in turns; 95 % interval of the median "
+                "ratio.\n\n| Verdict | What | A | B | Change | Interval | Margin | Rounds "
+                "|\n|---|---|---|---|--:|--:|--:|--:|\n",
           f);
-    for (size_t i = 0; i < r->n_abs && i < MAX_MD; i++) {
+    for (size_t i = 0; i < r->n_abs && shown < MAX_MD; i++) {
         const hn_rep_ab *a = &r->abs[i];
         char x[HN_REP_NUM], lo[HN_REP_NUM], hi[HN_REP_NUM], e[HN_REP_NUM];
+        if (a->unpaired != unpaired) continue;
+        shown++;
         fprintf(f, "| %s | ", a->word);
         md2(f, "", a->id, " ");
         md2(f, "", strcmp(a->metric, a->id) == 0 ? "" : hn_rep_metric_name(a->metric), " | ");
         md2(f, "", a->a, " | ");
         md2(f, "", a->b, " | ");
-        fprintf(f, "%s | %s to %s | %s %% | %zu |\n", hn_rep_pct(x, a->ratio), hn_rep_pct(lo, a->lo),
-                hn_rep_pct(hi, a->hi), hn_rep_num(e, 100 * a->margin, 2), a->n_counted);
+        fprintf(f, "%s | %s to %s | ", hn_rep_pct(x, a->ratio), hn_rep_pct(lo, a->lo), hn_rep_pct(hi, a->hi));
+        if (unpaired && isfinite(a->coverage)) fprintf(f, "%s %%", hn_rep_num(e, 100 * a->coverage, 3));
+        if (unpaired) fputs(" | ", f);
+        fprintf(f, "%s %% | %zu |\n", hn_rep_num(e, 100 * a->margin, 2), a->n_counted);
     }
 }
 
@@ -213,7 +224,8 @@ void hn_rep_write_md(FILE *f, const hn_report *r)
         md2(f, " ", r->alerts[i].what, ": ");
         md2(f, "", r->alerts[i].text, "\n");
     }
-    md_verdicts(f, r);
+    md_verdicts(f, r, false);
+    md_verdicts(f, r, true);
     md_measurements(f, r);
     md_runs(f, r);
     md_history(f, r);
@@ -338,7 +350,9 @@ static void csv_ab(FILE *f, const hn_rep_ab *a)
     cell(f, a->unit);
     cell(f, hn_record_text(a->record, "better"));
     number(f, (double)a->n_counted, false);
-    fputs(",,,,,,,,,,,,,,,,,,,,,", f); /* of the statistics of one side */
+    fputs(",,,", f); /* of the statistics of one side … */
+    number(f, a->coverage, false);
+    fputs(",,,,,,,,,,,,,,,,,", f); /* … but for what the interval covers */
     cell(f, a->a);
     cell(f, a->b);
     number(f, a->ratio, false);
@@ -417,7 +431,9 @@ static json_t *ab_json(const hn_rep_ab *a)
     json_object_set_new(o, "b", hn_lab_str(a->b));
     json_object_set_new(o, "verdict", json_string(a->word));
     json_object_set_new(o, "ratio", hn_lab_num(a->ratio));
-    json_object_set_new(o, "ci95", pair(a->lo, a->hi));
+    json_object_set_new(o, "ci95", a->unpaired ? json_null() : pair(a->lo, a->hi));
+    json_object_set_new(o, "ci", pair(a->lo, a->hi));
+    json_object_set_new(o, "coverage", hn_lab_num(a->coverage));
     json_object_set_new(o, "margin", hn_lab_num(a->margin));
     json_object_set_new(o, "rounds", json_integer((json_int_t)a->n_counted));
     json_object_set_new(o, "paired", json_boolean(!a->unpaired));
