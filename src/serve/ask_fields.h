@@ -13,7 +13,7 @@ enum {
     HN_ASK_VALUES = 1 << 20, /* in one body: as a tree each takes many times its bytes */
     HN_ASK_STOPS = 16,
     HN_ASK_STOP_BYTES = 256,
-    HN_ASK_TOOLS = 128,
+    HN_ASK_TOOLS = 1024,
     HN_ASK_BIASES = 1024,
     HN_ASK_PROMPTS = 64,
     HN_ASK_PIECES = 4096, /* texts and runs of ids of one mixed prompt */
@@ -161,7 +161,9 @@ typedef struct hn_tools {
     hn_bytes json;
     const char *name[HN_ASK_TOOLS];
     size_t n;
-    bool strict; /* where a tool does not say */
+    uint16_t place[2 * HN_ASK_TOOLS]; /* by a name's hash: its number and one, or 0; the next where that is taken */
+    const char **picked;              /* ask->tool_names; NULL: none yet */
+    bool strict;                      /* where a tool does not say */
 } hn_tools;
 /* One at path of a type that is not `expected`: passed over and named under --lenient-tools, else refused. */
 bool hn_tool_other(hn_tools *t, const char *path, const char *expected);

@@ -2,7 +2,6 @@
  * routes share. Owns their limits; refuses to know which API has which. */
 #include "serve/ask_fields.h"
 
-#include <float.h>
 #include <limits.h>
 #include <math.h>
 
@@ -296,7 +295,7 @@ bool hn_fields_chain(hn_fields *f)
 
 const hn_field hn_fields_sampling[] = {
     { REAL("temperature", sampling.temp, 0, 5) },
-    { REAL("top_p", sampling.top_p, FLT_MIN, 1), .why = "a number above 0, at most 1" },
+    { REAL("top_p", sampling.top_p, 0, 1) },
     { CALL("top_k", read_top_k) },
     { REAL("min_p", sampling.min_p, 0, 1) },
     { REAL("repeat_penalty", sampling.repeat_penalty, 0.01, 10) },

@@ -217,11 +217,15 @@ bool hn_turns_end(hn_turns *t, bool ok)
 
 /* ---- tools ------------------------------------------------------------------------------- */
 
-static bool is_offered(const hn_tools *t, const char *name)
+/* Where a name is among those offered, or where it would be; names are a client's, so the hash depends on where memory
+ * lies. */
+static uint16_t *place_of(hn_tools *t, const char *name)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->name[i], name) == 0) return true;
-    return false;
+    enum { PLACES = sizeof t->place / sizeof *t->place };
+    uint64_t h = hn_fnv1a(hn_mix64((uintptr_t)t->f->ask->arena), name, strlen(name));
+    size_t at = hn_mix64(h) % PLACES;
+    while (t->place[at] && strcmp(t->name[t->place[at] - 1], name) != 0) at = (at + 1) % PLACES;
+    return &t->place[at];
 }
 
 /* [A-Za-z0-9_.-]{1,128} */
@@ -253,10 +257,12 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     if (!v) return hn_field_missing(f, hn_field_path(at, path, "name"), "the function's name");
     if (!hn_field_text(f, v, hn_field_path(at, path, "name"), &name)) return false;
     if (!is_name(name)) return hn_field_range(f, at, v, "1 to 128 letters, digits, '_', '.' or '-'");
-    if (is_offered(t, name)) return hn_field_range(f, at, v, "a name that no other tool has");
+    uint16_t *place = place_of(t, name);
+    if (*place) return hn_field_range(f, at, v, "a name that no other tool has");
     if (t->n == HN_ASK_TOOLS)
         return hn_refuse(f->refusal, 400, "out_of_range", "tools", "tools has more than %d entries", HN_ASK_TOOLS);
     t->name[t->n++] = name;
+    *place = (uint16_t)t->n;
 
     hn_bytes_text(&t->json, t->n > 1 ? "," : "[");
     hn_bytes_text(&t->json, "{\"type\":\"function\",\"function\":{\"name\":");
@@ -286,13 +292,13 @@ bool hn_tool_pick(hn_tools *t, const json_t *name, const char *path)
     const char *s;
     if (!name) return hn_field_missing(f, path, "a tool's name");
     if (!hn_field_text(f, name, path, &s)) return false;
-    if (!is_offered(t, s)) return hn_field_range(f, path, name, "the name of one of tools");
-    if (a->n_tool_names == HN_ASK_TOOLS) return hn_field_range(f, path, name, "at most 128 names");
-    const char **list = hn_arena_alloc(a->arena, (a->n_tool_names + 1) * sizeof *list);
-    if (!list) return hn_field_lost(f);
-    if (a->n_tool_names) memcpy(list, a->tool_names, a->n_tool_names * sizeof *list);
-    list[a->n_tool_names++] = s;
-    a->tool_names = list;
+    if (!*place_of(t, s)) return hn_field_range(f, path, name, "the name of one of tools");
+    if (a->n_tool_names == HN_ASK_TOOLS)
+        return hn_refuse(f->refusal, 400, "out_of_range", path, "%s: expected at most %d names", path, HN_ASK_TOOLS);
+    if (!t->picked && !(t->picked = hn_arena_alloc(a->arena, HN_ASK_TOOLS * sizeof *t->picked)))
+        return hn_field_lost(f);
+    t->picked[a->n_tool_names++] = s;
+    a->tool_names = t->picked;
     a->tool_choice = HN_TOOLS_NAMED;
     return true;
 }

@@ -100,7 +100,8 @@ bool hn_exchange_send(hn_exchange *x, const void *p, size_t n); /* false: the cl
 size_t hn_exchange_backlog(const hn_exchange *x);               /* bytes not yet taken by the client */
 void hn_exchange_end(hn_exchange *x, bool whole); /* ends it. whole false: closed in the middle, no last chunk */
 /* fn on the event thread, once, where the client goes away before the end: it closed, or takes nothing for write_ms, or
- * has more than HN_HTTP_BACKLOG waiting for that long. The exchange is still to be ended, in fn or later. */
+ * has more than HN_HTTP_BACKLOG waiting for that long and a second for each 16 kB of it. The exchange is still to be
+ * ended, in fn or later. */
 void hn_exchange_on_gone(hn_exchange *x, void (*fn)(void *), void *arg);
 /* fn on the event thread each time when the backlog, which was HN_HTTP_BACKLOG or more, is below a quarter of it. */
 void hn_exchange_on_room(hn_exchange *x, void (*fn)(void *), void *arg);

@@ -12,7 +12,7 @@
 enum {
     INPUT = 64 << 10,      /* bytes of further requests that are read while one is answered */
     ROUNDS = 16,           /* requests in a row before other connections have their turn */
-    FLUSH_BYTES_A_MS = 16, /* of a whole answer a client takes 16 kB a second at least */
+    FLUSH_BYTES_A_MS = 16, /* of a whole answer, or a large frame, a client takes 16 kB a second at least */
     LINGER_MS = 2000,
     DRAIN_MS = 1000, /* so long a connection that came just before the end may take to ask */
     BODY_MS_A_MIB = 1000
@@ -89,10 +89,10 @@ static void sent(hn_conn *c)
     } else hn_conn_lose(c);
 }
 
-void hn_conn_limit(hn_conn *c)
-{
-    c->limit = hn_http_ms() + c->h->p.write_ms + (int64_t)(hn_conn_backlog(c) / FLUSH_BYTES_A_MS);
-}
+/* ms: so long a client may take to take n bytes. */
+static int64_t time_to_take(const hn_conn *c, size_t n) { return c->h->p.write_ms + (int64_t)(n / FLUSH_BYTES_A_MS); }
+
+void hn_conn_limit(hn_conn *c) { c->limit = hn_http_ms() + time_to_take(c, hn_conn_backlog(c)); }
 
 void hn_conn_finish(hn_conn *c)
 {
@@ -305,11 +305,16 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 static void on_output(struct evbuffer *out, const struct evbuffer_cb_info *info, void *arg)
 {
     hn_conn *c = arg;
-    bool full = evbuffer_get_length(out) >= HN_HTTP_BACKLOG;
+    size_t n = evbuffer_get_length(out);
     int64_t now = hn_http_ms();
     if (info->n_deleted || !info->orig_size) c->taken = now;
-    if (!full) c->full_since = 0;
-    else if (!c->full_since) c->full_since = now;
+    if (n < HN_HTTP_BACKLOG) {
+        c->full_since = 0;
+        c->full_most = 0;
+        return;
+    }
+    if (!c->full_since) c->full_since = now;
+    if (n > c->full_most) c->full_most = n;
 }
 
 /* ---- deadlines ----------------------------------------------------------------------------- */
@@ -322,7 +327,7 @@ void hn_conn_tick(hn_conn *c)
     bool waits = hn_conn_backlog(c) > 0;
     bool streams = c->x && c->x->begun;
     if (c->broken || (waits && now - c->taken > p->write_ms) ||
-        (streams && c->full_since && now - c->full_since > p->write_ms)) {
+        (streams && c->full_since && now - c->full_since > time_to_take(c, c->full_most))) {
         hn_conn_lose(c);
         return;
     }

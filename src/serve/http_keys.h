@@ -14,7 +14,8 @@ typedef struct hn_http_keys {
  * is empty. */
 hone_status hn_http_keys_read(hn_http_keys *out, const char *key, const char *path, hone_error *err);
 void hn_http_keys_free(hn_http_keys *k);
-/* Is text [n) one of them? *who: which, as a number that is not 0. The same work for every text of that length. */
+/* Is text [n) one of them? *who: which, a number of the key itself, wherever and however often it is listed; 0: none.
+ * The same work for every text of that length. */
 bool hn_http_keys_has(const hn_http_keys *k, const char *text, size_t n, uint64_t *who);
 
 #endif

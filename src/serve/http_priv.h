@@ -61,6 +61,7 @@ struct hn_conn {
     int64_t limit;      /* ms: when all of a whole answer is to be taken, or LINGER is over */
     int64_t taken;      /* ms: when the client took something last, or began to have something to take */
     int64_t full_since; /* ms: since when the backlog is HN_HTTP_BACKLOG; 0: it is not */
+    size_t full_most;   /* bytes: the largest it has been since then */
     int64_t body_bytes; /* that are being read; counted in the server's */
 };
 

@@ -72,15 +72,22 @@ static void free_job(hn_job *j)
 
 static bool end_waiting(hn_job *j, const hn_refusal *r);
 
+/* What the desk has of it ends. */
+static void stop_computing(hn_job *j)
+{
+    if (j->stopped) return;
+    j->stopped = true;
+    atomic_store(&j->quits, true);
+    hn_desk_do(j->server->desk, &j->stop_task);
+}
+
 /* Nobody reads it any more: what still runs of it is stopped. It is freed when its last parcel comes. */
 static void on_gone(void *arg)
 {
     hn_job *j = arg;
     j->gone = true;
     hn_tally_add(j->server->tally, HN_COUNT_CANCELLED, 1);
-    if (end_waiting(j, NULL) || j->stopped) return;
-    j->stopped = true;
-    hn_desk_do(j->server->desk, &j->stop_task);
+    if (!end_waiting(j, NULL)) stop_computing(j);
 }
 
 /* status 0: nobody was there to be answered. */
@@ -184,7 +191,7 @@ static void wait_for_loading(hn_job *j)
     hn_crew_do(s->loader, &j->task);
 }
 
-/* On the loader. */
+/* On the clerk's thread. */
 static void unload(void *arg)
 {
     hn_job *j = arg;
@@ -221,7 +228,7 @@ static void work(void *arg)
         send_back(j, &r);
     } else if (hn_job_unloads(j)) {
         j->task.fn = unload;
-        hn_crew_do(j->server->loader, &j->task);
+        hn_crew_do(j->server->clerk, &j->task);
     } else if (hn_shelf_try_fair(j->book_wanted)) {
         j->book = j->book_wanted;
         prepare(j);
@@ -326,9 +333,7 @@ static void no_memory(hn_refusal *r) { hn_refuse(r, 500, "out_of_memory", NULL, 
 static void break_off(hn_job *j)
 {
     j->broken = true;
-    if (j->stopped) return;
-    j->stopped = true;
-    hn_desk_do(j->server->desk, &j->stop_task);
+    stop_computing(j);
 }
 
 /* Is there somebody to whom the stream can go on? */
@@ -521,10 +526,7 @@ const hn_job *hn_job_end_response(hn_server *s, const char *id)
     hn_job_ended(&r);
     if (end_waiting(j, &r)) return j;
     atomic_store(&j->ended, true);
-    if (!j->stopped) {
-        j->stopped = true;
-        hn_desk_do(s->desk, &j->stop_task);
-    }
+    stop_computing(j);
     return j;
 }
 
@@ -533,8 +535,7 @@ void hn_job_stop_all(hn_server *s, bool all)
     hn_refusal r;
     hn_refuse_draining(&r);
     for (hn_job *j = s->open; j; j = j->next_open) {
-        if (end_waiting(j, &r) || j->answered || j->stopped || (!all && atomic_load(&j->runs))) continue;
-        j->stopped = true;
-        hn_desk_do(s->desk, &j->stop_task);
+        if (end_waiting(j, &r) || j->answered || (!all && atomic_load(&j->runs))) continue;
+        stop_computing(j);
     }
 }

@@ -128,6 +128,7 @@ typedef struct hn_job {
     bool gone;          /* so is the client */
     bool answered;      /* while it waited for its model; x is no more */
     bool stopped;       /* the desk was told */
+    _Atomic bool quits; /* the same, for who is in the midst of computing */
     bool held;          /* it was once told to hold */
     _Atomic bool ended; /* by whoever asked for it: it is told so */
     bool broken;        /* frames were lost for want of memory: the stream ends without its end */
@@ -163,6 +164,8 @@ bool hn_job_find(hn_job *j, hn_bytes *o, hn_refusal *r);
 bool hn_job_read_embed(hn_job *j, hn_refusal *r);
 bool hn_job_submit_embed(hn_job *j, hn_refusal *r);
 bool hn_job_find_embed(hn_job *j, hn_found *f, hn_refusal *r);
+/* Adds those that are computed, one at a time, and those that wait. Any thread. */
+void hn_job_count_embeds(const hn_server *s, uint64_t *running, uint64_t *waiting);
 static inline bool hn_job_embeds(const hn_job *j)
 {
     return j->ask.kind == HN_ASK_EMBED || j->ask.kind == HN_ASK_RERANK;

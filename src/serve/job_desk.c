@@ -674,7 +674,7 @@ static int seconds_to_room(const hn_job *j)
     enum { MOST = 120 };
     hone_scheduler_stats st;
     hone_scheduler_get_stats(j->book->desk.scheduler, &st);
-    double each = hn_tally_mean(j->server->tally, HN_TIME_REQUEST) - hn_tally_mean(j->server->tally, HN_TIME_QUEUE);
+    double each = hn_tally_mean(j->server->tally, HN_TIME_ANSWER);
     double s = ceil(each * st.n_waiting / (st.n_slots > 0 ? st.n_slots : 1) / 2); /* half of the queue */
     return s > MOST ? MOST : s > 1 ? (int)s : 1;
 }
@@ -703,13 +703,25 @@ static void drop_unqueued(hn_job *j)
     j->n_queued = j->n_run;
 }
 
-/* Queues so many prompts as there is room for. A job of more prompts than the queue holds tries again after each round
- * of steps: it is sent away only where there was no room for its first. */
+/* May the job's next prompt be queued? The first always; of those behind it so many wait as there are slots, and in
+ * half of the queue at most: the other half is for who comes with a first one. */
+static bool has_turn(const hn_job *j)
+{
+    hone_scheduler_stats st;
+    int32_t n = 0;
+    if (!j->n_queued) return true;
+    hone_scheduler_get_stats(j->book->desk.scheduler, &st);
+    for (size_t i = 0; i < j->n_queued; i++) n += !j->run[i].seen;
+    return n < st.n_slots && st.n_waiting < (hn_job_most_waiting(j->server) + 1) / 2;
+}
+
+/* Queues so many prompts as there is room for. A job of more prompts than that tries again after each round of steps:
+ * it is sent away only where there was no room for its first. */
 static void submit_some(hn_job *j)
 {
     hone_error err;
     hone_status st = HONE_OK;
-    while (!j->failed && !j->cancelled && j->n_queued < j->n_run && st == HONE_OK) {
+    while (!j->failed && !j->cancelled && j->n_queued < j->n_run && st == HONE_OK && has_turn(j)) {
         hn_run *run = &j->run[j->n_queued];
         st = submit(run, &err);
         if (st == HONE_OK && atomic_load(&j->hold)) hone_scheduler_hold(j->book->desk.scheduler, run->request, true);
@@ -778,6 +790,7 @@ static bool flush_job(hn_job *j)
         b->failure = j->failure;
         b->usage = usage_of(j, NULL);
         count_cached(j);
+        if (j->t_prompt) hn_tally_take(j->server->tally, HN_TIME_ANSWER, ms_between(j->t_prompt, hn_serve_ns()) * 1e-3);
     }
     j->parcel = NULL;
     hn_job_send(b);

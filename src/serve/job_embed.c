@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 enum {
-    AT_ONCE = 8, /* sequences of a model's session for this */
-    STEP_TOKENS = 512,
+    AT_ONCE = HN_BOOK_TEXTS,
+    STEP_TOKENS = HN_BOOK_TEXT_TOKENS,
     MOST_NUMBERS = 1 << 22 /* of rows of tokens: a body names more than anybody wants */
 };
 
@@ -40,13 +40,10 @@ static bool choose_pooling(hn_job *j, hn_refusal *r)
                      b->name);
 }
 
-/* Room for one text's tokens: texts that are not causal are read at once. */
-static int32_t longest(const hn_book *b) { return b->n_ctx; }
-
 static bool check_length(hn_run *run, hn_refusal *r)
 {
     hn_job *j = run->job;
-    size_t most = (size_t)longest(j->book);
+    size_t most = (size_t)j->book->n_embed;
     if (!run->n) return hn_refuse(r, 400, "out_of_range", "input", "input %d has no tokens", run->index);
     if (run->n <= most) return true;
     if (!j->ask.truncate) return hn_refuse_context(r, run->n > INT32_MAX ? INT32_MAX : (int32_t)run->n, (int32_t)most);
@@ -122,10 +119,19 @@ bool hn_job_read_embed(hn_job *j, hn_refusal *r)
 static hone_status open_session(hn_book *b, hone_error *err)
 {
     if (b->embed) return HONE_OK;
-    hone_session_params p = {
-        .n_ctx = b->n_ctx, .n_seq = AT_ONCE, .n_chunk = b->info.causal ? 0 : b->n_ctx, .cache = b->shelf_cache
-    };
+    hone_session_params p = { .n_ctx = b->n_embed,
+                              .n_seq = AT_ONCE,
+                              .n_chunk = b->info.causal ? 0 : b->n_embed, /* others read a text at once */
+                              .cache = b->shelf_cache,
+                              .cache_budget = b->embed_room };
     return hone_session_new(&b->embed, b->shelf_ctx, b->model, &p, err);
+}
+
+/* Asked while texts are computed: is there nobody left who waits for them? */
+static bool gives_up(void *arg)
+{
+    const hn_job *j = arg;
+    return atomic_load(&j->quits) || (j->deadline && hn_serve_ns() > j->deadline);
 }
 
 /* The next few texts, of not more than STEP_TOKENS but for one that is longer: others wait for their next token
@@ -143,8 +149,11 @@ static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
         if (!n) n_tok = run->n;
         text[n] = (hone_text_ids){ run->ids, (int32_t)run->n };
     }
-    if (st == HONE_OK && n)
+    if (st == HONE_OK && n) {
+        hone_session_set_abort(j->book->embed, gives_up, j);
         st = hone_embed(j->book->embed, text, n, &p, j->vectors + j->rows_embedded * (size_t)j->n_dim, err);
+        hone_session_set_abort(j->book->embed, NULL, NULL);
+    }
     for (int32_t i = 0; i < n; i++) j->rows_embedded += j->row_count ? (size_t)text[i].n : 1;
     j->n_embedded += (size_t)n;
     *done = st != HONE_OK || j->n_embedded == j->n_run;
@@ -156,16 +165,16 @@ static void embed(void *arg)
     hn_job *j = arg;
     hone_error err;
     bool done = true;
-    if (!j->t_prompt) j->t_prompt = hn_serve_ns();
-    atomic_store(&j->runs, true);
-    if (j->cancelled) {
-        j->failed = !hn_refuse_draining(&j->failure);
-    } else if (j->deadline && hn_serve_ns() > j->deadline) {
-        j->failed = !hn_job_late(j, &j->failure);
-    } else if (embed_some(j, &done, &err) != HONE_OK) {
-        refuse_error(&err, &j->failure);
-        j->failed = true;
+    if (!j->t_prompt) {
+        j->t_prompt = hn_serve_ns();
+        hn_tally_take(j->server->tally, HN_TIME_QUEUE, (double)(j->t_prompt - j->t_begin) * 1e-9);
     }
+    atomic_store(&j->runs, true);
+    hone_status st = gives_up(j) ? HONE_E_INTERRUPTED : embed_some(j, &done, &err);
+    j->failed = st != HONE_OK;
+    if (st == HONE_E_INTERRUPTED && atomic_load(&j->quits)) hn_refuse_draining(&j->failure);
+    else if (st == HONE_E_INTERRUPTED) hn_job_late(j, &j->failure);
+    else if (st != HONE_OK) refuse_error(&err, &j->failure);
     if (!done) {
         hn_desk_slice(j->server->desk, &j->desk_task);
         return;
@@ -180,6 +189,13 @@ static void queue(void *arg)
     hn_job *j = arg;
     j->desk_task.fn = embed;
     hn_desk_slice(j->server->desk, &j->desk_task);
+}
+
+void hn_job_count_embeds(const hn_server *s, uint64_t *running, uint64_t *waiting)
+{
+    int n = atomic_load(&s->n_embeds);
+    *running += n > 0;
+    *waiting += n > 1 ? (uint64_t)n - 1 : 0;
 }
 
 bool hn_job_submit_embed(hn_job *j, hn_refusal *r)

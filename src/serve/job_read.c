@@ -160,7 +160,7 @@ static bool think(hn_job *j, const hone_chat_params *p, char **out, hn_refusal *
     if (st == HONE_E_ARG && strcmp(how, "off") != 0) st = hone_chat_think(j->book->model, p, "on", out, &err);
     if (st == HONE_OK) return true;
     if (st == HONE_E_NOMEM) return no_memory(r);
-    j->effort_ignored = true;
+    j->effort_ignored = !j->ask.effort_unsaid;
     return true;
 }
 
@@ -320,6 +320,20 @@ static bool no_adapter(const hn_ask_lora *l, hn_refusal *r)
                      l->name ? HN_ESC(l->name, strlen(l->name)) : name);
 }
 
+static bool is_used(const hn_job *j, int32_t id)
+{
+    for (size_t i = 0; i < j->n_adapter_ids; i++)
+        if (j->adapter_ids[i] == id) return true;
+    return false;
+}
+
+static bool named_twice(size_t i, int32_t id, hn_refusal *r)
+{
+    char path[40];
+    snprintf(path, sizeof path, "lora[%zu].id", i);
+    return hn_refuse(r, 400, "out_of_range", path, "%s is adapter %d once more; expected each once", path, id);
+}
+
 /* Those that the request lists, or the one that it names as its model, or those that are on for all. */
 static bool read_adapters(hn_job *j, hn_refusal *r)
 {
@@ -335,7 +349,9 @@ static bool read_adapters(hn_job *j, hn_refusal *r)
     for (size_t i = 0; i < a->n_lora; i++) {
         const hn_ask_lora *l = &a->lora[i];
         if (!hn_adapter_list_take(list, l->name, l->id, use)) return no_adapter(l, r);
+        bool again = is_used(j, use->id);
         use_adapter(j, use, l->scale);
+        if (again) return named_twice(i, use->id, r);
     }
     if (a->has_lora) return true;
     if (j->adapter) { /* it may have gone since its name was found */

@@ -1,5 +1,5 @@
-/* What a server is told about its models: load one, unload one; and what ollama's clients ask about them. Waiting is
- * done on the loader's thread. */
+/* What a server is told about its models: load one, unload one; and what ollama's clients ask about them. Waiting for
+ * room is done on the loader's thread, all else on the clerk's. */
 #include "serve/job.h"
 #include "serve/orders.h"
 
@@ -27,13 +27,25 @@ typedef struct load_order {
 static void write_success(hn_order *o, hn_bytes *b) { hn_bytes_text(b, "{\"success\":true}"); }
 static void drop_load(hn_order *o) { free(o); }
 
+/* On the loader. */
+static void wait_for_load(void *arg)
+{
+    load_order *o = arg;
+    if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, true, &o->order.why))) hn_shelf_give(o->book);
+    hn_order_back(&o->order);
+}
+
 static void run_load(void *arg)
 {
     load_order *o = arg;
     if (o->unload) {
         o->order.ok = hn_shelf_unload(o->book, &o->order.why);
-    } else if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, true, &o->order.why))) {
-        hn_shelf_give(o->book);
+    } else if ((o->order.ok = hn_shelf_try(o->book))) { /* it is there */
+        hn_shelf_touch(o->book);
+        hn_shelf_looked(o->book);
+    } else {
+        hn_order_on_crew(&o->order, o->order.server->loader, wait_for_load);
+        return;
     }
     hn_order_back(&o->order);
 }
@@ -77,7 +89,7 @@ static bool give_load(hn_server *s, hn_exchange *x, bool unload)
     o->book = b;
     o->unload = unload;
     hn_order_begin(&o->order, s, x);
-    hn_order_on_crew(&o->order, s->loader, run_load);
+    hn_order_on_crew(&o->order, s->clerk, run_load);
     return true;
 }
 
@@ -87,6 +99,7 @@ typedef struct lora_order {
     hn_order order;
     char *name, *path; /* path NULL: it is to be unloaded */
     bool force;        /* false: not while it is used */
+    bool taken;        /* its model, which was loaded for it */
     int32_t id;
 } lora_order;
 
@@ -115,6 +128,9 @@ static void lora_unloaded(void *arg)
     hn_order_back(&o->order);
 }
 
+static void wait_for_lora(void *arg);
+
+/* One at a time, on the clerk's thread. */
 static void run_lora(void *arg)
 {
     lora_order *o = arg;
@@ -123,11 +139,25 @@ static void run_lora(void *arg)
     hn_book *first = hn_shelf_at(shelf, 0);
     if (!o->path) {
         if (hn_adapter_list_unload(list, o->name, o->force, lora_unloaded, o, &o->order.why)) return;
-    } else if (hn_shelf_take(first, &o->order.wanted, true, &o->order.why)) {
+    } else if (o->taken || hn_shelf_try(first)) {
         o->order.ok = hn_adapter_list_load(list, first->model, o->name, o->path, &o->id, &o->order.why);
-        hn_shelf_give(first);
+        if (o->taken) hn_shelf_give(first);
+        else hn_shelf_looked(first);
+    } else {
+        hn_order_on_crew(&o->order, o->order.server->loader, wait_for_lora);
+        return;
     }
     hn_order_back(&o->order);
+}
+
+/* On the loader: the model comes before its adapter. */
+static void wait_for_lora(void *arg)
+{
+    lora_order *o = arg;
+    hn_server *s = o->order.server;
+    o->taken = hn_shelf_take(hn_shelf_at(s->shelf, 0), &o->order.wanted, true, &o->order.why);
+    if (o->taken) hn_order_on_crew(&o->order, s->clerk, run_lora);
+    else hn_order_back(&o->order);
 }
 
 /* {"lora_name", "lora_path", "force"} to an order; false: *r. */
@@ -187,7 +217,7 @@ static bool give_lora(hn_server *s, hn_exchange *x, bool load)
     }
     o->order = (hn_order){ .route = route, .write = write_lora, .drop = drop_lora };
     hn_order_begin(&o->order, s, x);
-    hn_order_on_crew(&o->order, s->loader, run_lora);
+    hn_order_on_crew(&o->order, s->clerk, run_lora);
     return true;
 }
 
@@ -250,7 +280,8 @@ static void describe(hn_bytes *o, hn_book *b, bool running)
         digest(o, b);
         details(o, b, loaded);
         if (running) {
-            time_member(o, "expires_at", 253402300799); /* never by itself */
+            int64_t left = hn_book_idle_left(b, hn_serve_ns());
+            time_member(o, "expires_at", left < 0 ? 253402300799 : (int64_t)time(NULL) + left); /* never by itself */
             hn_bytes_int_member(o, "size_vram", 0);
             hn_bytes_int_member(o, "context_length", b->n_ctx);
         }
@@ -312,10 +343,12 @@ static void capabilities(hn_bytes *o, const hn_book *b)
     hn_bytes_text(o, "]");
 }
 
-/* b is taken, or read for this alone. */
+/* b is taken, or read for this alone. Programs cut what they send to the length that is told: it is the one that is
+ * served, where that is known and the less. */
 static void write_shown(hn_bytes *o, const hn_book *b)
 {
     hone_str template = { 0 };
+    int32_t n_ctx = b->n_ctx && b->n_ctx < b->info.n_ctx_train ? b->n_ctx : b->info.n_ctx_train;
     hone_chat_template(b->model, false, &template, NULL);
     hn_bytes_text(o, "{\"template\":");
     hn_bytes_json(o, template.ptr ? template.ptr : "", template.len);
@@ -325,7 +358,7 @@ static void write_shown(hn_bytes *o, const hn_book *b)
     hn_bytes_int_member(o, "general.parameter_count", (int64_t)b->info.n_params);
     hn_bytes_comma(o);
     hn_bytes_printf(o, "\"%s.context_length\":%d,\"%s.embedding_length\":%d,\"%s.block_count\":%d}", b->info.arch,
-                    b->info.n_ctx_train, b->info.arch, b->info.n_embd, b->info.arch, b->info.n_layer);
+                    n_ctx, b->info.arch, b->info.n_embd, b->info.arch, b->info.n_layer);
     capabilities(o, b);
     time_member(o, "modified_at", b->created);
     hn_bytes_text(o, "}");
@@ -358,6 +391,7 @@ static void run_show(void *arg)
     hone_model_params p = all->model;
     hone_error err;
     hn_book seen = { .created = o->book->created, .of = o->book->of };
+    seen.n_ctx = seen.of && seen.of->n_ctx ? seen.of->n_ctx : all->scheduler.session.n_ctx;
     hn_book_settings(&seen, all);
     p.packed = "off";
     p.progress = NULL;

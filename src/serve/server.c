@@ -53,6 +53,7 @@ static void note_load(hn_server *s)
         used += st.cache_used;
         total += st.cache_total;
     }
+    hn_job_count_embeds(s, &running, &waiting);
     uint64_t share = total ? (uint64_t)(1000.0 * (double)used / (double)total) : 0;
     if (running > 0xFFFF) running = 0xFFFF;
     if (waiting > 0xFFFF) waiting = 0xFFFF;
@@ -120,6 +121,7 @@ static void on_signal(void *arg, int sig)
     atomic_store(&s->state, HN_SERVER_DRAINING);
     s->drain_end = hn_serve_ns() + (uint64_t)s->p.drain_s * 1000000000;
     hn_http_drain(s->http);
+    hn_shelf_stop(s->shelf); /* whom a model is loaded for is told to ask elsewhere; nobody waits for that */
     hn_job_stop_all(s, false);
     hn_order_stop_all(s);
 }
@@ -138,7 +140,7 @@ static void idle_done(void *arg)
     s->idle_runs = false;
 }
 
-/* On the loader. */
+/* On the clerk's thread. */
 static void unload_idle(void *arg)
 {
     hn_server *s = arg;
@@ -152,7 +154,7 @@ static void look_for_idle(hn_server *s, uint64_t now)
     if (s->idle_runs || atomic_load(&s->state) != HN_SERVER_READY || !hn_shelf_has_idle(s->shelf, now)) return;
     s->idle_runs = true;
     s->idle_task = (hn_task){ .fn = unload_idle, .arg = s };
-    hn_crew_do(s->loader, &s->idle_task);
+    hn_crew_do(s->clerk, &s->idle_task);
 }
 
 static void on_tick(void *arg)
@@ -192,6 +194,7 @@ static void close_all(hn_server *s)
 {
     if (s->http && s->desk && s->shelf) end_jobs(s);
     hn_crew_free(s->filer);
+    hn_crew_free(s->clerk);
     hn_crew_free(s->loader);
     hn_crew_free(s->crew);
     hn_desk_free(s->desk);
@@ -213,7 +216,7 @@ static hone_status open_threads(hn_server *s, hone_error *err)
     if (!(s->tally = hn_tally_new()) || !(s->forms = hn_forms_new()))
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters and forms");
     if ((st = hn_crew_new(&s->crew, WORKERS, err)) != HONE_OK || (st = hn_crew_new(&s->loader, 1, err)) != HONE_OK ||
-        (st = hn_crew_new(&s->filer, 1, err)) != HONE_OK ||
+        (st = hn_crew_new(&s->clerk, 1, err)) != HONE_OK || (st = hn_crew_new(&s->filer, 1, err)) != HONE_OK ||
         (st = hn_desk_new(&s->desk, after_round, s, err)) != HONE_OK)
         return st;
     s->p.shelf.desk = s->desk;

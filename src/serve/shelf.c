@@ -18,7 +18,7 @@ struct hn_shelf {
     hn_adapter_list *adapters;
     uint64_t clock;
     int n_waiting; /* for room, which only the end of others' requests makes */
-    bool stopped;
+    _Atomic bool stopped;
     uint64_t n_preempted; /* of schedulers that are no more; the desk's */
 };
 
@@ -202,20 +202,6 @@ bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, const char **ad
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-/* Positions of a sequence where the user said nothing: what the model was trained for, less where that does not fit. */
-static int32_t choose_ctx(const hn_shelf *s, const hone_model *m, const hone_model_info *info)
-{
-    hone_sequence_cost cost;
-    int32_t n = info->recurrent ? MOST_CTX : info->n_ctx_train < MOST_CTX ? info->n_ctx_train : MOST_CTX;
-    uint64_t room = s->p.scheduler.session.cache_budget;
-    if (!room) room = hn_memory_available() / 2;
-
-    while (n > LEAST_CTX && room &&
-           hone_model_sequence_cost(m, n, s->p.scheduler.session.cache, &cost, NULL) == HONE_OK && cost.bytes > room)
-        n /= 2;
-    return n;
-}
-
 static void free_formats(hn_book_format *f);
 
 /* Everything but the desk's list; not under the lock. */
@@ -233,23 +219,30 @@ static void close_book(hn_book *b)
 }
 
 /* What runs on the desk's thread while this one waits. */
+typedef enum errand_kind { ADD, REMOVE, COUNT } errand_kind;
 typedef struct errand {
     hn_task task;
     hn_book *book;
-    bool add, done;
+    errand_kind kind;
+    uint64_t used; /* COUNT: bytes of cache that are held, of all models */
+    bool done;
 } errand;
 
 static void run_errand(void *arg)
 {
     errand *e = arg;
     hn_book *b = e->book;
-    if (e->add) {
-        hn_desk_add(b->shelf->p.desk, &b->desk);
-    } else { /* what is counted of it goes from there to here in one step of this thread */
-        hone_scheduler_stats stats;
-        hn_desk_remove(b->shelf->p.desk, &b->desk);
+    hn_desk *desk = b->shelf->p.desk;
+    hone_scheduler_stats stats;
+    if (e->kind == ADD) hn_desk_add(desk, &b->desk);
+    if (e->kind == REMOVE) { /* what is counted of it goes from there to here in one step of this thread */
+        hn_desk_remove(desk, &b->desk);
         hone_scheduler_get_stats(b->desk.scheduler, &stats);
         b->shelf->n_preempted += stats.n_preempted;
+    }
+    for (const hn_desk_model *m = e->kind == COUNT ? hn_desk_first(desk) : NULL; m; m = m->next) {
+        hone_scheduler_get_stats(m->scheduler, &stats);
+        e->used += stats.cache_used;
     }
 
     pthread_mutex_lock(&b->shelf->lock);
@@ -258,15 +251,130 @@ static void run_errand(void *arg)
     pthread_mutex_unlock(&b->shelf->lock);
 }
 
-/* Adds the model's scheduler to the desk, or takes it from there. */
-static void at_desk(hn_book *b, bool add)
+/* Adds the model's scheduler to the desk, takes it from there, or counts what all of them hold, which it returns. */
+static uint64_t at_desk(hn_book *b, errand_kind kind)
 {
-    errand e = { .book = b, .add = add };
+    errand e = { .book = b, .kind = kind };
     e.task = (hn_task){ .fn = run_errand, .arg = &e };
     hn_desk_do(b->shelf->p.desk, &e.task);
     pthread_mutex_lock(&b->shelf->lock);
     while (!e.done) pthread_cond_wait(&b->shelf->changed, &b->shelf->lock);
     pthread_mutex_unlock(&b->shelf->lock);
+    return e.used;
+}
+
+/* ---- one account of caches ---- */
+
+/* Bytes of cache for the model that is being loaded: of what there is for all, and not promised, an equal part for each
+ * that may still come. False: nothing is known, and nothing was said. */
+static bool share_of(hn_book *b, uint64_t *share)
+{
+    hn_shelf *s = b->shelf;
+    uint64_t all = s->p.scheduler.session.cache_budget, promised = 0;
+    uint64_t places = s->n < (size_t)s->p.max_loaded ? s->n : (uint64_t)s->p.max_loaded;
+    if (!all && (all = hn_memory_available())) all = (all + (s->n > 1 ? at_desk(b, COUNT) : 0)) / 2;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n; i++) {
+        promised += s->book[i]->promised;
+        places -= places > 1 && s->book[i]->promised;
+    }
+    pthread_mutex_unlock(&s->lock);
+    *share = all > promised ? (all - promised) / places : 0;
+    return all != 0;
+}
+
+/* Bytes of one sequence of n positions; UINT64_MAX: there can be none. */
+static uint64_t sequence_room(const hn_book *b, int32_t n)
+{
+    hone_sequence_cost cost;
+    return hone_model_sequence_cost(b->model, n, b->shelf_cache, &cost, NULL) == HONE_OK ? cost.bytes : UINT64_MAX;
+}
+
+/* What texts that become vectors hold at most: the longest, of n positions, or as many as there are at once, each of
+ * pages of 64 positions; and copies of states, to which a text that is given up goes back. */
+static uint64_t texts_room(const hn_book *b, int32_t n)
+{
+    enum { FEW = HN_BOOK_TEXT_TOKENS / HN_BOOK_TEXTS + 64 };
+    uint64_t one = sequence_room(b, n), few = sequence_room(b, n < FEW ? n : FEW);
+    if (one == UINT64_MAX || few == UINT64_MAX) return UINT64_MAX;
+    return (one > HN_BOOK_TEXTS * few ? one : HN_BOOK_TEXTS * few) + HN_BOOK_TEXTS * b->info.state_bytes;
+}
+
+/* The most positions, halved from n, that take not more than room. */
+static int32_t fitting(const hn_book *b, int32_t n, uint64_t room, uint64_t (*of)(const hn_book *, int32_t))
+{
+    while (n > LEAST_CTX && of(b, n) > room) n /= 2;
+    return n;
+}
+
+static hone_status no_room(const hn_book *b, int32_t n, uint64_t need, uint64_t room, hone_error *err)
+{
+    return HN_FAIL(err, HONE_E_NOMEM,
+                   "%s: of the memory for conversations and texts %.1f MiB are left, and %d positions take %.1f MiB; "
+                   "expected a larger --kv-memory, or fewer models at once (--models-max)",
+                   b->path, (double)room / 0x1p20, n, (double)need / 0x1p20);
+}
+
+/* How long its conversations and texts may get, and what they may hold: that is promised. Texts of a model that also
+ * answers have half of it at most; where nothing says that it makes vectors (but scores it may), what one text holds is
+ * beside it. */
+static hone_status plan_cache(hn_book *b, hone_session_params *p, hone_error *err)
+{
+    uint64_t share;
+    const hone_model_info *info = &b->info;
+    bool known = share_of(b, &share), embeds = hone_embed_width(b->model, b->shelf_pooling, NULL) > 0;
+    uint64_t room = !known ? UINT64_MAX : embeds && info->causal ? share / 2 : share;
+    int32_t n_train = info->recurrent ? MOST_CTX : info->n_ctx_train < MOST_CTX ? info->n_ctx_train : MOST_CTX;
+    if (b->of && b->of->n_ctx) p->n_ctx = b->of->n_ctx;
+    if (!p->n_ctx) p->n_ctx = fitting(b, n_train, room, sequence_room);
+    b->n_embed = embeds ? fitting(b, p->n_ctx, room, texts_room) : p->n_ctx;
+    b->n_ctx = info->causal ? p->n_ctx : b->n_embed;
+    b->embed_room = known ? texts_room(b, b->n_embed) : 0;
+    if (!known) return HONE_OK;
+
+    int32_t n = p->n_ctx < LEAST_CTX ? p->n_ctx : LEAST_CTX;
+    uint64_t least = embeds ? texts_room(b, n) : sequence_room(b, n), texts = embeds ? b->embed_room : 0;
+    if (least > room) return no_room(b, n, least, room, err);
+    p->cache_budget = info->causal ? share - texts : texts;
+    pthread_mutex_lock(&b->shelf->lock);
+    b->promised = info->causal ? share : texts;
+    pthread_mutex_unlock(&b->shelf->lock);
+    return HONE_OK;
+}
+
+/* ---- loading, the whole of it ---- */
+
+/* Whether loading is to go on is asked while it looks at the model's bytes. */
+typedef struct watch {
+    const hn_shelf *shelf;
+    const hone_progress *told; /* may be NULL */
+} watch;
+
+static void note_progress(void *arg, uint64_t done, uint64_t total)
+{
+    const watch *w = arg;
+    if (w->told && w->told->fn) w->told->fn(w->told->arg, done, total);
+}
+
+static bool is_over(void *arg)
+{
+    const watch *w = arg;
+    return atomic_load(&w->shelf->stopped) || (w->told && w->told->abort_fn && w->told->abort_fn(w->told->arg));
+}
+
+static hone_status open_model(hn_book *b, hone_error *err)
+{
+    hone_model_params p = b->shelf->p.model;
+    watch w = { b->shelf, p.progress };
+    p.progress = &(hone_progress){ .fn = note_progress, .arg = &w, .abort_fn = is_over };
+    return hone_model_open(&b->model, b->path, &p, err);
+}
+
+/* The format that most answers have, and that /props tells: it is found out here, where nobody waits but for this. */
+static void find_format_once(hn_book *b)
+{
+    hn_book_format *f;
+    if (b->info.causal && hn_book_format_take(b, NULL, NULL, &f, NULL) == HONE_OK) hn_book_format_give(f);
 }
 
 bool hn_book_template_names(const hn_book *b, const char *word)
@@ -310,31 +418,29 @@ static hone_status load(hn_book *b, hone_error *err)
 {
     const hn_shelf_params *p = &b->shelf->p;
     hone_scheduler_params sp = p->scheduler;
-    hone_status st = hone_model_open(&b->model, b->path, &p->model, err);
+    hone_status st = open_model(b, err);
     if (st != HONE_OK) return st;
     hone_model_get_info(b->model, &b->info);
     if (!b->info.has_tokenizer)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no tokenizer, so it cannot be served", b->path);
 
-    if (b->of && b->of->n_ctx) sp.session.n_ctx = b->of->n_ctx;
-    if (!sp.session.n_ctx) sp.session.n_ctx = choose_ctx(b->shelf, b->model, &b->info);
-    if (!sp.session.cache_budget) sp.session.cache_budget = hn_memory_available() / 2;
-    if (hn_book_adapters(b) && (st = hn_adapter_list_open(hn_book_adapters(b), b->model, err)) != HONE_OK) return st;
-    if (b->info.causal && (st = hone_scheduler_new(&b->desk.scheduler, p->ctx, b->model, &sp, err)) != HONE_OK)
-        return st;
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;
     hn_book_settings(b, p);
+    if ((st = plan_cache(b, &sp.session, err)) != HONE_OK) return st;
+    if (hn_book_adapters(b) && (st = hn_adapter_list_open(hn_book_adapters(b), b->model, err)) != HONE_OK) return st;
+    if (b->info.causal && (st = hone_scheduler_new(&b->desk.scheduler, p->ctx, b->model, &sp, err)) != HONE_OK)
+        return st;
     hn_book_assume(b);
     if (b->assumed) hn_log("serve: %s has no chat template: its conversations are %s", b->name, b->chat_template);
 
-    b->n_ctx = sp.session.n_ctx;
     b->developer = hn_book_template_names(b, "developer");
     b->system = takes_system(b);
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
              hone_context_cpu(p->ctx), (unsigned long long)b->info.fingerprint);
-    if (b->desk.scheduler) at_desk(b, true);
+    find_format_once(b);
+    if (b->desk.scheduler) at_desk(b, ADD);
     return HONE_OK;
 }
 
@@ -362,9 +468,10 @@ static void give_up(hn_book *b)
     hn_shelf *s = b->shelf;
     b->state = HN_BOOK_LOADING;
     pthread_mutex_unlock(&s->lock);
-    if (b->desk.scheduler) at_desk(b, false);
+    if (b->desk.scheduler) at_desk(b, REMOVE);
     close_book(b);
     pthread_mutex_lock(&s->lock);
+    b->promised = 0;
     b->state = HN_BOOK_UNLOADED;
     pthread_cond_broadcast(&s->changed);
 }
@@ -388,6 +495,7 @@ static void load_locked(hn_book *b)
     pthread_mutex_lock(&s->lock);
 
     b->state = st == HONE_OK ? HN_BOOK_LOADED : HN_BOOK_FAILED;
+    if (st != HONE_OK) b->promised = 0;
     b->why_code = st;
     snprintf(b->why, sizeof b->why, "%s", st == HONE_OK ? "" : err.message);
     if (st != HONE_OK && s->clock) hn_log("serve: %s", err.message); /* clients see no folders; the first one ends it */
@@ -453,7 +561,7 @@ bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_ref
     bool tried = false, ok = true;
     pthread_mutex_lock(&s->lock);
     while (ok && b->state != HN_BOOK_LOADED) {
-        if (s->stopped || (wanted && !atomic_load(wanted))) {
+        if (atomic_load(&s->stopped) || (wanted && !atomic_load(wanted))) {
             ok = hn_refuse(r, 503, "draining", NULL, "the server is shutting down; ask another, or this one later");
         } else if (tried && b->state == HN_BOOK_FAILED) {
             ok = refuse_load(b, r);
@@ -488,15 +596,30 @@ void hn_shelf_touch(hn_book *b)
     pthread_mutex_unlock(&b->shelf->lock);
 }
 
+/* Under the lock: seconds until it is to go; -1: it stays. Those who look do not use it. */
+static int64_t idle_left(const hn_book *b, uint64_t now)
+{
+    int64_t ttl = b->of && b->of->ttl_s ? b->of->ttl_s : b->shelf->p.ttl_s;
+    if (ttl <= 0) return -1;
+    bool used = b->users > b->lookers || now <= b->used_ns;
+    int64_t idle = used ? 0 : (int64_t)((now - b->used_ns) / 1000000000);
+    return idle < ttl ? ttl - idle : 0;
+}
+
+int64_t hn_book_idle_left(hn_book *b, uint64_t now)
+{
+    pthread_mutex_lock(&b->shelf->lock);
+    int64_t left = idle_left(b, now);
+    pthread_mutex_unlock(&b->shelf->lock);
+    return left;
+}
+
 /* Under the lock: a model that is to go; NULL: none is. */
 static hn_book *overdue(const hn_shelf *s, uint64_t now)
 {
     for (size_t i = 0; i < s->n; i++) {
         hn_book *b = s->book[i];
-        int64_t ttl = b->of && b->of->ttl_s ? b->of->ttl_s : s->p.ttl_s;
-        if (b->state == HN_BOOK_LOADED && !b->users && ttl > 0 && now > b->used_ns &&
-            (now - b->used_ns) / 1000000000 >= (uint64_t)ttl)
-            return b;
+        if (b->state == HN_BOOK_LOADED && !b->users && idle_left(b, now) == 0) return b;
     }
     return NULL;
 }
@@ -526,7 +649,7 @@ void hn_shelf_stir(hn_shelf *s)
 void hn_shelf_stop(hn_shelf *s)
 {
     pthread_mutex_lock(&s->lock);
-    s->stopped = true;
+    atomic_store(&s->stopped, true);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }

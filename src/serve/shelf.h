@@ -12,6 +12,12 @@ typedef enum hn_book_state { HN_BOOK_UNLOADED, HN_BOOK_LOADING, HN_BOOK_LOADED, 
 
 typedef struct hn_shelf hn_shelf;
 
+enum {
+    HN_BOOK_TEXTS = 8,
+    HN_BOOK_TEXT_TOKENS = 512
+}; /* so many texts become vectors at once, of so many tokens
+                                                          together, or a longer one alone */
+
 /* How answers are marked, as found with some variables of the template. */
 typedef struct hn_book_format {
     hone_chat_format *format;
@@ -32,6 +38,7 @@ typedef struct hn_book {
     uint64_t used;                   /* when last, on the shelf's clock */
     uint64_t used_ns;                /* when a request last waited for it, or ended with it */
     const struct hn_shelf_model *of; /* as it was listed; NULL: of a folder */
+    uint64_t promised;               /* bytes of cache that it may come to hold; under the lock */
     char why[1024];                  /* HN_BOOK_FAILED: why; with its status */
     hone_status why_code;
     int64_t created;    /* seconds since 1970: the file's time */
@@ -48,6 +55,8 @@ typedef struct hn_book {
     bool developer;      /* the template has this role */
     bool system;         /* it takes a message of the system */
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
+    int32_t n_embed;     /* its positions: the longest text */
+    uint64_t embed_room; /* bytes that it may come to hold; 0: as many as it asks for */
     hone_context *shelf_ctx;
     hone_kv_cache_type shelf_cache;
     hone_pooling shelf_pooling;
@@ -73,7 +82,9 @@ typedef struct hn_shelf_params {
     hone_context *ctx;
     hn_desk *desk;
     hone_model_params model;
-    hone_scheduler_params scheduler; /* session.n_ctx 0: as long as the model was trained for, as far as memory goes */
+    hone_scheduler_params scheduler; /* session.n_ctx 0: as long as the model was trained for, as far as memory goes;
+                                        .cache_budget: of all models that are loaded at once, together, in equal parts;
+                                        0: half of what is available */
     const char *chat_template;       /* NULL: each model's own */
     hone_pooling pooling;            /* of embeddings; HONE_POOL_FILE: as each model says */
     const hn_adapter_file *loras;    /* [n_loras] of the first model */
@@ -126,6 +137,8 @@ bool hn_shelf_unload(hn_book *b, hn_refusal *r);
 
 /* A request ends with it: it was used now, its idle time begins anew. The caller has taken it. */
 void hn_shelf_touch(hn_book *b);
+/* Seconds until it is unloaded if nobody uses it from now on; -1: it stays. */
+int64_t hn_book_idle_left(hn_book *b, uint64_t now);
 /* Has a model been idle for longer than it may? Any thread, at once. Unloads such; as hn_shelf_take. */
 bool hn_shelf_has_idle(hn_shelf *s, uint64_t now);
 void hn_shelf_unload_idle(hn_shelf *s, uint64_t now);

@@ -351,6 +351,7 @@ static void write_metrics(hn_order *order, hn_bytes *o)
                          .model = hn_shelf_at(s->shelf, 0)->name,
                          .cpu = hone_context_cpu(s->p.shelf.ctx),
                          .roof_ratio = NAN };
+    hn_job_count_embeds(s, &now.running, &now.waiting);
     hn_tally_write(s->tally, &now, s->p.metrics_compat, o);
 }
 

@@ -132,7 +132,8 @@ static const struct {
     { HN_TIME_FIRST, "hone_time_to_first_token_seconds", "vllm:time_to_first_token_seconds",
       "From a request's arrival to its first token." },
     { HN_TIME_BETWEEN, "hone_inter_token_seconds", NULL, "Between two tokens of an answer." },
-    { HN_TIME_REQUEST, "hone_request_seconds", NULL, "From a request's arrival to its end." },
+    { HN_TIME_REQUEST, "hone_request_seconds", NULL, "From a request's arrival to its end, whatever was asked." },
+    { HN_TIME_ANSWER, "hone_answer_seconds", NULL, "From the first step of a request that is written to, to its end." },
 };
 
 /* What endpoint pickers read under vLLM's names. */

@@ -21,6 +21,7 @@ typedef enum hn_tally_time {
     HN_TIME_FIRST,
     HN_TIME_BETWEEN,
     HN_TIME_REQUEST,
+    HN_TIME_ANSWER,
     HN_TALLY_TIMES
 } hn_tally_time;
 

@@ -231,18 +231,18 @@ static bool read_user_block(hn_turns *t, const json_t *block, const char *type, 
 
 static bool read_message(hn_turns *t, const json_t *m, const char *path)
 {
-    static const char *const roles[] = { "user", "assistant", NULL };
+    static const char *const roles[] = { "user", "assistant", "system", NULL };
     char at[HN_ASK_PATH], sub[HN_ASK_PATH];
     hn_fields *f = t->f;
     const char *role, *type;
     if (!hn_field_object(f, m, path)) return false;
     const json_t *v = hn_field_get(m, "role"), *content = hn_field_get(m, "content");
     hn_field_path(at, path, "role");
-    if (!v) return hn_field_missing(f, at, "user or assistant");
+    if (!v) return hn_field_missing(f, at, "user, assistant or system");
     if (!hn_field_one_of(f, v, at, roles, &role)) return false;
     hn_field_path(at, path, "content");
     if (!content) return hn_field_missing(f, at, "a string or an array of blocks");
-    if (json_is_string(content)) {
+    if (json_is_string(content) || role == roles[2]) { /* what is said between turns is text, where it stands */
         hn_turn_join(t, role);
         return read_texts(t, content, at, NULL);
     }
@@ -325,6 +325,10 @@ static bool read_body(hn_fields *f)
     hn_tools tools = { .f = f };
     a->sampling.temp = 1;
     if (!hn_fields_read(f, f->root, "", tables) || !hn_fields_chain(f)) return false;
+    if (!a->effort && !hn_field_get(f->root, "thinking")) { /* programs that ask for no thoughts expect none */
+        a->effort = "off";
+        a->effort_unsaid = true;
+    }
     if (a->kind == HN_ASK_CHAT && !hn_field_get(f->root, "max_tokens"))
         return hn_field_missing(f, "max_tokens", "a number of tokens, at least 1");
     return hn_turns_end(&turns, read_conversation(&turns)) &&

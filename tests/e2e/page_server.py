@@ -105,12 +105,15 @@ def refuses(status, headers=(), **error):
 
 
 def breaks_off(*pieces):
-    """Pieces, and then the connection is closed in the middle. An Event among them is waited for."""
+    """Pieces, or fields of a delta, and then the connection is closed in the middle. An Event is waited for."""
 
     def answer(handler, body):
         handler.begin_stream()
         for p in pieces:
-            p.wait(300) if isinstance(p, threading.Event) else handler.piece(delta(content=p))
+            if isinstance(p, threading.Event):
+                p.wait(300)
+            else:
+                handler.piece(delta(**(p if isinstance(p, dict) else {'content': p})))
         handler.close_connection = True
 
     return answer

@@ -320,6 +320,16 @@ def errors(p):
         p.text() == 'Half an answer' and 'connection was lost' in p.figures(),
         p.figures(),
     )
+    actions = '[...document.querySelectorAll("#notice-actions button")].map((b) => b.textContent).join()'
+    check('… and can go on', p.eval(actions) == 'Continue,Close', p.eval(actions))
+    call = {'index': 0, 'id': 'c', 'type': 'function', 'function': {'name': 'look', 'arguments': '{"ci'}}
+    gate = threading.Event()
+    p.server.answers.put(breaks_off('Let me look.', {'tool_calls': [call]}, gate))
+    p.button(-1, 'Again')
+    p.wait('app.running && app.running.node.calls')
+    gate.set()
+    p.wait('!app.running && !$("notice").hidden')
+    check('one lost within a call is asked again, not continued', p.eval(actions) == 'Try again,Close', p.eval(actions))
     p.server.answers.put(
         lambda h, b: (
             h.begin_stream(),

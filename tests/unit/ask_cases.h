@@ -153,7 +153,7 @@ static const refused_case refused_cases[] = {
     CHAT_BAD("\"temperature\":[1]", TYPE, "temperature"),
     CHAT_BAD("\"temperature\":-0.1", RANGE, "temperature"),
     CHAT_BAD("\"temperature\":5.01", RANGE, "temperature"),
-    CHAT_BAD("\"top_p\":0", RANGE, "top_p"),
+    CHAT_BAD("\"top_p\":-0.001", RANGE, "top_p"),
     CHAT_BAD("\"top_p\":1.01", RANGE, "top_p"),
     CHAT_BAD("\"top_p\":-1", RANGE, "top_p"),
     CHAT_BAD("\"top_p\":{}", TYPE, "top_p"),
@@ -420,7 +420,11 @@ static const refused_case refused_cases[] = {
     M_MSG("{}", TYPE, "messages"),
     M_MSG("[5]", TYPE, "messages[0]"),
     M_MSG("[{\"content\":\"x\"}]", MISSING, "messages[0].role"),
-    M_MSG("[{\"role\":\"system\",\"content\":\"x\"}]", RANGE, "messages[0].role"),
+    M_MSG("[{\"role\":\"developer\",\"content\":\"x\"}]", RANGE, "messages[0].role"),
+    M_MSG("[" U ",{\"role\":\"system\"}]", MISSING, "messages[1].content"),
+    M_MSG("[" U ",{\"role\":\"system\",\"content\":5}]", TYPE, "messages[1].content"),
+    M_MSG("[" U ",{\"role\":\"system\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c\"}]}]", NOT,
+          "messages[1].content[0].type"),
     M_MSG("[{\"role\":\"tool\",\"content\":\"x\"}]", RANGE, "messages[0].role"),
     M_MSG("[{\"role\":\"user\"}]", MISSING, "messages[0].content"),
     M_MSG("[{\"role\":\"user\",\"content\":5}]", TYPE, "messages[0].content"),
@@ -720,6 +724,18 @@ static const chat_case chat_cases[] = {
       "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"}}"
       "}]",
       false },
+    /* what the system says between turns stands where it was said */
+    { M_PATH,
+      "{\"max_tokens\":9,\"system\":\"s\",\"messages\":[" U ",{\"role\":\"system\",\"content\":\"hook\"},{\"role\":"
+      "\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"f\",\"input\":{\"a\":1}}]},{"
+      "\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":\"r\"}]},{"
+      "\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"be\",\"cache_control\":{\"type\":"
+      "\"ephemeral\"}},{\"type\":\"text\",\"text\":\"brief\"}]}]}",
+      "[{\"role\":\"system\",\"content\":\"s\"}," U ",{\"role\":\"system\",\"content\":\"hook\"},{\"role\":"
+      "\"assistant\",\"content\":null," CALLS_IN "},{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"r\"},{"
+      "\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"be\"},{\"type\":\"text\",\"text\":\"brief\"}"
+      "]}]",
+      NULL, false },
     { M_PATH,
       "{\"max_tokens\":9,\"system\":\"x-anthropic-billing-header: cc_version=2; cch=a1B2c; more "
       "cch=zzzzz;\",\"messages\":[" U "]}",

@@ -32,7 +32,7 @@ typedef struct site {
 typedef struct flood { /* a stream that pauses while its client does */
     site *s;
     hn_exchange *x;
-    size_t left;
+    size_t left, piece;
 } flood;
 
 static site now; /* one at a time */
@@ -78,16 +78,16 @@ static void flood_gone(void *arg)
 
 static void flood_on(void *arg)
 {
-    static const char piece[10000];
+    static const char piece[8 << 20];
     flood *f = arg;
     while (f->left && hn_exchange_backlog(f->x) < HN_HTTP_BACKLOG) {
-        size_t n = f->left < sizeof piece ? f->left : sizeof piece;
+        size_t n = f->left < f->piece ? f->left : f->piece;
         if (!hn_exchange_send(f->x, piece, n)) return;
         f->left -= n;
     }
     size_t backlog = hn_exchange_backlog(f->x);
     if (backlog > now.most) now.most = backlog;
-    if (f->left) return;
+    if (f->left || backlog >= HN_HTTP_BACKLOG) return; /* it is to be called again */
     hn_exchange_end(f->x, true);
     free(f);
     now.n_ended++;
@@ -120,9 +120,9 @@ static void handle(void *arg, hn_exchange *x)
         hn_exchange_send(x, "half", 4);
         hn_exchange_end(x, false);
     } else if (strcmp(path, "/slow") == 0) hold(x);
-    else if (strcmp(path, "/flood") == 0) {
+    else if (strcmp(path, "/flood") == 0 || strcmp(path, "/frame") == 0) {
         flood *f = malloc(sizeof *f);
-        *f = (flood){ &now, x, number(x) };
+        *f = (flood){ &now, x, number(x), path[2] == 'l' ? 10000 : number(x) };
         hn_exchange_on_gone(x, flood_gone, f);
         hn_exchange_on_room(x, flood_on, f);
         hn_exchange_begin(x, 200, "text/plain");
@@ -147,7 +147,7 @@ static void handle(void *arg, hn_exchange *x)
 static const char *methods(void *arg, const char *path)
 {
     static const char *const post[] = { "/echo", "/slow", "/full" };
-    static const char *const get[] = { "/health", "/stream", "/flood", "/big", "/who", "/broken", "/inject" };
+    static const char *const get[] = { "/health", "/stream", "/flood", "/frame", "/big", "/who", "/broken", "/inject" };
     for (size_t i = 0; i < sizeof post / sizeof *post; i++)
         if (strcmp(path, post[i]) == 0) return "POST";
     for (size_t i = 0; i < sizeof get / sizeof *get; i++)

@@ -58,10 +58,11 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Waits until it listens; fails where it ends before. */
+/* Waits until it listens; fails where it ends before. Positions and bytes of caches are as r->p says, if it does. */
 static __attribute__((unused)) void start(running *r, int32_t n_slots)
 {
     hone_error e;
+    hone_session_params *session = &r->p.shelf.scheduler.session;
     must(hone_context_new(&r->ctx, &(hone_context_params){ .n_threads = 2 }, &e), &e);
     const char *path = r->path ? r->path : site_model;
     r->model[0] = (struct hn_shelf_model){ .name = "chat", .path = path };
@@ -70,7 +71,10 @@ static __attribute__((unused)) void start(running *r, int32_t n_slots)
     if (!r->p.shelf.n_models) r->p.shelf.n_models = 1;
     r->p.shelf.ctx = r->ctx;
     r->p.shelf.model.packed = "off";
-    r->p.shelf.scheduler.session = (hone_session_params){ .n_ctx = SITE_CTX, .n_seq = n_slots, .n_chunk = 64 };
+    *session = (hone_session_params){ .n_ctx = session->n_ctx ? session->n_ctx : SITE_CTX,
+                                      .n_seq = n_slots,
+                                      .n_chunk = 64,
+                                      .cache_budget = session->cache_budget };
     r->p.limits.n_slots = n_slots;
     hone_sampler_defaults(&r->p.limits.defaults);
     r->p.metrics = r->p.slots = r->p.ui = true;

@@ -472,6 +472,7 @@ static void test_other_apis(void **state)
         ","
         "\"thinking\":{\"type\":\"adaptive\"}}");
     assert_string_equal(a.effort, "low");
+    assert_false(a.effort_unsaid);
     hn_ask_free(&a);
 
     get(&a, "/v1/responses",
@@ -564,7 +565,7 @@ static void test_many(void **state)
           "{\"input\":\"x\",\"tools\":[{\"type\":\"function\",\"name\":\"f\"}],\"tool_choice\":{\"type\":\"allowed_"
           "tools\",\"mode\":"
           "\"auto\",\"tools\":[",
-          "{\"name\":\"f\"}", "]}}", "tool_choice.tools[128].name", 128 },
+          "{\"name\":\"f\"}", "]}}", "tool_choice.tools[1024].name", 1024 },
     };
     hn_ask a;
     hn_refusal r;
@@ -620,6 +621,61 @@ static void test_many(void **state)
     get(&a, "/v1/completions", "{\"prompt\":\"a\",\"a\\r\\nb\":1,\"\xC3\xA4,\":1}");
     assert_string_equal(a.ignored, "a\\x0d\\x0ab, ???");
     hn_ask_free(&a);
+}
+
+/* Anthropic's thoughts come to who asks for them: without a word they are off, and adaptive is the template's own. */
+static void test_thinking(void **state)
+{
+    static const struct {
+        const char *more, *effort;
+        bool unsaid;
+    } rows[] = { { "", "off", true },
+                 { ",\"thinking\":null", "off", true },
+                 { ",\"thinking\":{\"type\":\"disabled\"}", "off", false },
+                 { ",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024}", "on", false },
+                 { ",\"thinking\":{\"type\":\"adaptive\"}", NULL, false },
+                 { ",\"output_config\":{\"effort\":\"high\"}", "high", false } };
+    static const char *const paths[] = { "/v1/messages", "/v1/messages/count_tokens" };
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        char body[300];
+        hn_ask a;
+        const char *want = rows[i / 2].effort;
+        snprintf(body, sizeof body, CHAT(",\"max_tokens\":9%s"), rows[i / 2].more);
+        get(&a, paths[i % 2], body);
+        if (!want != !a.effort || (want && strcmp(want, a.effort) != 0) || a.effort_unsaid != rows[i / 2].unsaid)
+            fail_msg("%s: effort %s", body, a.effort ? a.effort : "none");
+        hn_ask_free(&a);
+    }
+}
+
+/* As many tools as agents bring, each found by its name, and none twice. */
+static void test_many_tools(void **state)
+{
+    enum { MOST = 1024 };
+    static const struct {
+        const char *last, *code, *param;
+    } rows[] = { { "", NULL, "" },
+                 { ",{\"name\":\"tool_700\"}", "out_of_range", "tools[1024].name" },
+                 { ",{\"name\":\"other\"}", "out_of_range", "tools" } };
+    hn_refusal r;
+    hn_ask a;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hn_bytes b = { 0 };
+        hn_bytes_text(&b, "{\"max_tokens\":9,\"messages\":[" U "],\"tools\":[");
+        for (int k = 0; k < MOST; k++) hn_bytes_printf(&b, "%s{\"name\":\"tool_%d\"}", k ? "," : "", k);
+        hn_bytes_printf(&b, "%s],\"tool_choice\":{\"type\":\"tool\",\"name\":\"tool_1023\"}}", rows[i].last);
+        hn_bytes_add(&b, "", 1);
+        bool ok = ask_of(&a, "/v1/messages", b.p, NULL, &r);
+        hn_bytes_free(&b);
+        if (ok != !rows[i].code) fail_msg("%s: %s (%s)", rows[i].last, r.message, r.param);
+        if (ok) {
+            assert_true(a.n_tool_names == 1 && strcmp(a.tool_names[0], "tool_1023") == 0);
+            hn_ask_free(&a);
+        } else {
+            assert_string_equal(r.code, rows[i].code);
+            assert_string_equal(r.param, rows[i].param);
+        }
+    }
 }
 
 /* Bodies as programs send them, whole: what asks for nothing is taken, and only what nobody knows is named. */
@@ -886,6 +942,7 @@ int main(void)
         cmocka_unit_test(test_other_apis),  cmocka_unit_test(test_many),
         cmocka_unit_test(test_words),       cmocka_unit_test(test_routes),
         cmocka_unit_test(test_developer),   cmocka_unit_test(test_one_answer),
+        cmocka_unit_test(test_thinking),    cmocka_unit_test(test_many_tools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

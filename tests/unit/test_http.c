@@ -345,6 +345,32 @@ static void test_backlog(void **state)
     stop();
 }
 
+/* One frame of a stream, larger than what is to wait: who takes it steadily has as much time as for a whole answer. */
+static void test_large_frame(void **state)
+{
+    enum { FRAME = 4 << 20 };
+    const char *at = start((hn_http_params){ .write_ms = 200 });
+    int fd = dial_room(at, 16 << 10);
+    char text[100], buf[16 << 10];
+    sprintf(text, "GET /frame?n=%d HTTP/1.0\r\n\r\n", FRAME);
+    put(fd, text);
+    size_t n = 0;
+    int64_t begun = ms_now();
+    for (ssize_t k; (k = read(fd, buf, sizeof buf)) > 0;) {
+        n += (size_t)k;
+        for (int i = 0; i < 6 && n < FRAME / 4 * 3; i++) nap();
+    }
+    if (n < FRAME) fail_msg("%zu bytes of %d came", n, (int)FRAME);
+    assert_true(ms_now() - begun > 1000);
+    await(&now.n_ended, 1);
+    close(fd);
+    fd = dial_room(at, 16 << 10); /* who takes nothing of it is given up as ever */
+    put(fd, text);
+    await(&now.n_gone, 1);
+    close(fd);
+    stop();
+}
+
 /* Writes until nothing is taken for a while, or all of n; how much. */
 static size_t push(int fd, size_t n)
 {
@@ -462,10 +488,10 @@ static void test_slow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),  cmocka_unit_test(test_words), cmocka_unit_test(test_pipeline),
-        cmocka_unit_test(test_unread),   cmocka_unit_test(test_ahead), cmocka_unit_test(test_expect),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_ids),   cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_backlog),  cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_answers),     cmocka_unit_test(test_words),   cmocka_unit_test(test_pipeline),
+        cmocka_unit_test(test_unread),      cmocka_unit_test(test_ahead),   cmocka_unit_test(test_expect),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_ids),     cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_large_frame), cmocka_unit_test(test_backlog), cmocka_unit_test(test_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

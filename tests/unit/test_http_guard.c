@@ -117,6 +117,43 @@ static void test_keys(void **state)
     close(fd);
 }
 
+static uint64_t client_of(const char *at, const char *key)
+{
+    char text[200];
+    unsigned long long n = 0;
+    snprintf(text, sizeof text, "GET /who HTTP/1.1\r\n" H "X-Api-Key: %s\r\n\r\n", key);
+    assert_int_equal(sscanf(ask_once(at, text)->body, "%*s %*s %llx", &n), 1);
+    return n;
+}
+
+static void write_keys(int fd, const char *keys)
+{
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_true(pwrite(fd, keys, strlen(keys), 0) == (ssize_t)strlen(keys));
+}
+
+/* Who somebody is depends on their key, not on where it is listed or how often: else the next in the file becomes the
+ * client that was taken out, and one whose key stands there twice becomes a third. */
+static void test_clients_of_keys(void **state)
+{
+    char file[] = "/tmp/hone-http-keys-XXXXXX";
+    int fd = mkstemp(file);
+    uint64_t id[3];
+    write_keys(fd, "first\nfirst\nthird\n");
+    const char *at = start((hn_http_params){ .api_key_file = file });
+    id[0] = client_of(at, "first");
+    id[2] = client_of(at, "third");
+    assert_true(id[0] && id[2] && id[0] != id[2]);
+    write_keys(fd, "second\nthird\nfirst\n");
+    reload();
+    id[1] = client_of(at, "second");
+    assert_true(id[1] != id[0] && id[1] != id[2]);
+    assert_true(client_of(at, "first") == id[0] && client_of(at, "third") == id[2]);
+    stop();
+    assert_int_equal(unlink(file), 0);
+    close(fd);
+}
+
 static void test_host_and_origin(void **state)
 {
     static const char *const hosts[] = { "model.home" };
@@ -646,12 +683,19 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_host_and_origin),
-        cmocka_unit_test(test_connections), cmocka_unit_test(test_per_address),
-        cmocka_unit_test(test_no_files),    cmocka_unit_test(test_quiet_ones),
-        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_unix),        cmocka_unit_test(test_drain_behind),
-        cmocka_unit_test(test_open),        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_clients_of_keys),
+        cmocka_unit_test(test_host_and_origin),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_per_address),
+        cmocka_unit_test(test_no_files),
+        cmocka_unit_test(test_quiet_ones),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_drain_behind),
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_files),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static void embeddings_take_turns(void **state)
     hn_task gate = { .fn = stand, .arg = &d };
     hn_desk_do(d.s.desk, &gate);
     for (int i = 0; i < MOST + 2; i++) {
-        j[i] = (hn_job){ .server = &d.s, .cancelled = true };
+        j[i] = (hn_job){ .server = &d.s, .quits = true };
         j[i].task = (hn_task){ .fn = note_done, .arg = &j[i] };
         j[i].desk_task = (hn_task){ .arg = &j[i] };
         assert_int_equal(hn_job_submit_embed(&j[i], &why), i <= MOST);
@@ -227,6 +227,7 @@ static void formats_used_last_stay(void **state)
     hn_book *b = hn_shelf_at(shelf, 0);
     if (!hn_shelf_take(b, NULL, true, &why)) fail_msg("%s", why.message);
 
+    assert_non_null(kept(b, "")); /* what /props tells is known as soon as the model is there */
     hn_book_format *plain, *used, *again, *f;
     must(hn_book_format_take(b, NULL, NULL, &plain, &e), &e);
     hn_book_format_give(plain);
@@ -373,7 +374,7 @@ static void who_waits_is_heard(void **state)
     if (!strstr(a.body, "\"code\":\"timeout\"")) fail_msg("it had time: %s", a.body);
     client_free(&a);
     a = client_ask(r.port, "POST", "/v1/messages", "X-Hone-Timeout-Ms: 600\r\n", late);
-    assert_true(a.whole && strstr(a.body, "event: error"));
+    if (!a.whole || !strstr(a.body, "event: error")) fail_msg("whole %d, status %d: %s", a.whole, a.status, a.body);
     client_free(&a);
     /* no stream, no early head */
     a = client_ask(r.port, "POST", "/v1/chat/completions", "X-Hone-Timeout-Ms: 600\r\n",
@@ -399,13 +400,59 @@ static void who_waits_is_heard(void **state)
     stop(&r);
 }
 
+/* A whole answer within some seconds; fails where none comes. */
+static client_answer ask_soon(int port, const char *path, const char *body)
+{
+    int fd = client_connect(port);
+    struct timeval most = { .tv_sec = 20 };
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    assert_true(client_request(fd, "POST", path, NULL, body));
+    client_answer a = client_receive(fd);
+    if (!a.status) fail_msg("%s: no answer", path);
+    return a;
+}
+
+/* What needs no room for a model is done while another waits for room. */
+static void orders_overtake(void **state)
+{
+    static const struct {
+        const char *path, *body;
+        int status;
+    } rows[] = { { "/models/unload", "{\"model\":\"chat\"}", 409 },
+                 { "/models/load", "{\"model\":\"chat\"}", 200 },
+                 { "/api/generate", "{\"model\":\"chat\",\"keep_alive\":0}", 409 },
+                 { "/v1/load_lora_adapter", "{\"lora_name\":\"a\",\"lora_path\":\"nowhere.gguf\"}", 404 },
+                 { "/v1/unload_lora_adapter", "{\"lora_name\":\"a\"}", 404 } };
+    running r = { .p.ollama = true,
+                  .p.silent_ms = 1,
+                  .p.shelf = { .n_models = 2, .max_loaded = 1, .lora_folder = "models" } };
+    char got[8192];
+    start(&r, 4);
+    int held = hold(r.port, "chat"), fd = client_connect(r.port);
+    assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL,
+                               "{\"model\":\"other\"," TALK ",\"max_tokens\":3,\"stream\":true}"));
+    read_until(fd, "\n:", got, sizeof got); /* it waits */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        client_answer a = ask_soon(r.port, rows[i].path, rows[i].body);
+        if (a.status != rows[i].status) fail_msg("%s: status %d: %s", rows[i].path, a.status, a.body);
+        client_free(&a);
+    }
+    close(held);
+    size_t n;
+    char *rest = client_read_all(fd, &n);
+    assert_non_null(strstr(rest, "[DONE]"));
+    free(rest);
+    close(fd);
+    stop(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orders_are_short),       cmocka_unit_test(streams_drop_their_bodies),
         cmocka_unit_test(embeddings_take_turns),  cmocka_unit_test(vectors_of_many_slices),
         cmocka_unit_test(formats_used_last_stay), cmocka_unit_test(a_call_that_gathers_is_heard),
-        cmocka_unit_test(who_waits_is_heard)
+        cmocka_unit_test(who_waits_is_heard),     cmocka_unit_test(orders_overtake)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

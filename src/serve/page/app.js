@@ -119,7 +119,7 @@ const app = {
     if (document.activeElement === $('stop')) $('input').focus();
     this.draw();
     if (failure && node.end !== 'stopped') {
-      const goes_on = !nothing && node.content && (continued || node.end === 'lost');
+      const goes_on = !nothing && node.content && !node.calls && (continued || node.end === 'lost');
       const again = () => (goes_on ? this.continue(talk, node) : this.answer(talk, node.parent, fresh));
       notice(failure.kind === 'lost' ? t('lost') : words(failure), [[goes_on ? 'continue' : 'retry', again]]);
     }

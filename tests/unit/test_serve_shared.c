@@ -1,0 +1,391 @@
+/* What models and clients of one server share: memory for caches, the queue, the computing thread; and what is told of
+ * it: to boards, to ollama's programs, to who asks for no thoughts. */
+#define _GNU_SOURCE
+#include "serve_site.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static void nap(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
+
+static const char *text_of(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }
+
+/* ---- one account of caches -------------------------------------------------------------------------------------- */
+
+static void greet(int port, const char *model)
+{
+    char body[200];
+    snprintf(body, sizeof body, "{\"model\":\"%s\",\"prompt\":\"The cat\",\"max_tokens\":3}", model);
+    json_decref(ask_json(port, "POST", "/v1/completions", body, 200));
+}
+
+/* However many models are loaded, and however often: together they have what was said, in equal parts. */
+static void models_share_a_budget(void **state)
+{
+    const uint64_t all = 8 << 20;
+    running r = { .p.shelf = { .n_models = 2, .scheduler.session.cache_budget = all } };
+    start(&r, 2);
+    double one = metric(r.port, "hone_kv_bytes_total");
+    assert_true(one == (double)all / 2);
+    for (int i = 0; i < 3; i++) {
+        greet(r.port, "chat");
+        greet(r.port, "other");
+        assert_true(metric(r.port, "hone_kv_bytes_total") == (double)all);
+        json_decref(
+            ask_json(r.port, "POST", "/models/unload", i % 2 ? "{\"model\":\"chat\"}" : "{\"model\":\"other\"}", 200));
+        assert_true(metric(r.port, "hone_kv_bytes_total") == one);
+    }
+    stop(&r);
+}
+
+static void nothing(void *arg) {}
+
+typedef struct shop {
+    hone_context *ctx;
+    hn_desk *desk;
+    hn_shelf *shelf;
+    hn_shelf_params p;
+    struct hn_shelf_model model[2];
+} shop;
+
+/* A shelf without a server. p: what is not usual. */
+static void open_shop(shop *s, const hn_shelf_params *p)
+{
+    hone_error e;
+    *s = (shop){ .p = *p, .model = { { .name = "a", .path = site_model }, { .name = "b", .path = site_model } } };
+    must(hone_context_new(&s->ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    must(hn_desk_new(&s->desk, nothing, NULL, &e), &e);
+    s->p.models = s->model;
+    s->p.ctx = s->ctx;
+    s->p.desk = s->desk;
+    if (!s->p.model.packed) s->p.model.packed = "off";
+    s->p.scheduler.session.n_seq = 1;
+    must(hn_shelf_new(&s->shelf, &s->p, &e), &e);
+}
+
+static void close_shop(shop *s)
+{
+    hn_desk_free(s->desk);
+    hn_shelf_free(s->shelf);
+    hone_context_free(s->ctx);
+}
+
+static uint64_t cost_of(const hone_model *m, int32_t n)
+{
+    hone_sequence_cost cost;
+    hone_error e;
+    must(hone_model_sequence_cost(m, n, HONE_CACHE_F16, &cost, &e), &e);
+    return cost.bytes;
+}
+
+/* What a part does not hold makes contexts shorter, and a model that has no room for a short one says what to do; texts
+ * that become vectors have their half of the part. */
+static void parts_have_bounds(void **state)
+{
+    hone_model *m;
+    hone_error e;
+    hn_refusal why;
+    shop s;
+    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    uint64_t texts = cost_of(m, 1024), half = cost_of(m, 256);
+    hone_model_close(m);
+
+    open_shop(&s, &(hn_shelf_params){ .n_models = 2, .scheduler.session.cache_budget = 2 * half });
+    hn_book *a = hn_shelf_at(s.shelf, 0), *b = hn_shelf_at(s.shelf, 1);
+    if (!hn_shelf_take(a, NULL, true, &why) || !hn_shelf_take(b, NULL, true, &why)) fail_msg("%s", why.message);
+    assert_true(a->n_ctx == 256 && b->n_ctx == 256 && a->promised + b->promised == 2 * half);
+    hn_shelf_give(a);
+    hn_shelf_give(b);
+    close_shop(&s);
+
+    open_shop(&s, &(hn_shelf_params){ .n_models = 2, .scheduler.session.cache_budget = 2 * half - 2 });
+    a = hn_shelf_at(s.shelf, 0);
+    assert_false(hn_shelf_take(a, NULL, true, &why));
+    assert_true(strstr(why.message, "--kv-memory") && strstr(why.message, "--models-max") && !a->promised);
+    close_shop(&s);
+
+    open_shop(&s, &(hn_shelf_params){ .n_models = 1,
+                                      .pooling = HONE_POOL_MEAN,
+                                      .scheduler.session = { .cache_budget = 2 * texts, .n_ctx = 2048 } });
+    a = hn_shelf_at(s.shelf, 0);
+    if (!hn_shelf_take(a, NULL, true, &why)) fail_msg("%s", why.message);
+    hone_scheduler_stats stats;
+    hone_scheduler_get_stats(a->desk.scheduler, &stats);
+    assert_true(a->n_ctx == 2048 && a->n_embed == 1024);
+    assert_true(stats.cache_total == texts && a->embed_room == texts && a->promised == 2 * texts);
+    hn_shelf_give(a);
+    close_shop(&s);
+
+    open_shop(&s, &(hn_shelf_params){ .n_models = 1,
+                                      .pooling = HONE_POOL_MEAN,
+                                      .scheduler.session = { .cache_budget = 2 * texts - 2, .n_ctx = 2048 } });
+    assert_false(hn_shelf_take(hn_shelf_at(s.shelf, 0), NULL, true, &why));
+    assert_non_null(strstr(why.message, "--kv-memory"));
+    close_shop(&s);
+}
+
+/* ---- loading that nobody waits for ------------------------------------------------------------------------------ */
+
+static void stop_shelf(void *arg, uint64_t done, uint64_t total)
+{
+    shop *s = arg;
+    hn_shelf_stop(s->shelf);
+}
+
+/* A server that ends while a model is looked at does not wait for the rest of it. */
+static void loading_ends_with_the_server(void **state)
+{
+    char dir[] = "/tmp/hone-test-XXXXXX", packed[64];
+    hone_error e;
+    hn_refusal why;
+    shop s;
+    assert_non_null(mkdtemp(dir));
+    snprintf(packed, sizeof packed, "%s/model.hpack", dir);
+    must(hone_pack(site_model, &(hone_pack_params){ .file = packed }, NULL, NULL, &e), &e);
+    assert_int_equal(utimensat(AT_FDCWD, packed, (struct timespec[2]){ { 1, 0 }, { 1, 0 } }, 0), 0); /* to be read */
+    hone_progress told = { .fn = stop_shelf, .arg = &s };
+    open_shop(&s, &(hn_shelf_params){ .n_models = 1, .model = { .packed = packed, .progress = &told } });
+    hn_book *a = hn_shelf_at(s.shelf, 0);
+    assert_false(hn_shelf_take(a, NULL, true, &why));
+    assert_string_equal(why.code, "draining");
+    assert_int_equal(a->why_code, HONE_E_INTERRUPTED);
+    close_shop(&s);
+    unlink(packed);
+    rmdir(dir);
+}
+
+/* ---- the queue -------------------------------------------------------------------------------------------------- */
+
+static int ask_much(int port)
+{
+    enum { MANY = 64 };
+    static char body[4000];
+    size_t n = (size_t)snprintf(body, sizeof body, "{\"max_tokens\":400,\"ignore_eos\":true,\"prompt\":[");
+    for (int i = 0; i < MANY; i++)
+        n += (size_t)snprintf(body + n, sizeof body - n, "%s\"The cat %d\"", i ? "," : "", i);
+    snprintf(body + n, sizeof body - n, "]}");
+    int fd = client_connect(port);
+    assert_true(client_request(fd, "POST", "/v1/completions", NULL, body));
+    return fd;
+}
+
+/* Requests of many prompts leave room in the queue to who comes with one. */
+static void many_prompts_leave_room(void **state)
+{
+    running r = { 0 };
+    start(&r, 2);
+    int fd[2] = { ask_much(r.port), ask_much(r.port) };
+    while (metric(r.port, "hone_requests_waiting") < 4) nap(); /* both are there */
+    for (int i = 0; i < 5; i++)
+        json_decref(ask_json(r.port, "POST", "/v1/chat/completions",
+                             "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":2}", 200));
+    assert_true(metric(r.port, "hone_requests_waiting") >= 2); /* and still are */
+    for (int i = 0; i < 2; i++) close(fd[i]);
+    stop(&r);
+}
+
+/* ---- the computing thread --------------------------------------------------------------------------------------- */
+
+/* n inputs of k ids; malloc'ed. */
+static char *inputs(int n, int k)
+{
+    char *body = malloc((size_t)n * (size_t)k * 3 + (size_t)n * 3 + 100), *at = body + sprintf(body, "{\"input\":[");
+    for (int i = 0; i < n; i++) {
+        at += sprintf(at, "%s[%d", i ? "," : "", 10 + i % 80);
+        for (int t = 1; t < k; t++) at += sprintf(at, ",%d", 10 + (t + i) % 80);
+        at += sprintf(at, "]");
+    }
+    sprintf(at, "]}");
+    return body;
+}
+
+/* One long text is given up in its midst where its time is over. */
+static void a_long_text_is_given_up(void **state)
+{
+    enum { LONG = 20000 };
+    running r = { .p.shelf = { .pooling = HONE_POOL_MEAN, .scheduler.session.n_ctx = LONG } };
+    start(&r, 1);
+    char *body = inputs(1, LONG - 1);
+    client_answer a = client_ask(r.port, "POST", "/v1/embeddings", "X-Hone-Timeout-Ms: 100\r\n", body);
+    if (a.status != 504) fail_msg("status %d: %.200s", a.status, a.body);
+    client_free(&a);
+    free(body);
+    body = inputs(2, 5); /* and the session is as it was */
+    json_t *two = ask_json(r.port, "POST", "/v1/embeddings", body, 200);
+    assert_int_equal(json_array_size(json_object_get(two, "data")), 2);
+    json_decref(two);
+    free(body);
+    stop(&r);
+}
+
+/* Those that become vectors are counted among what runs and waits, and their waiting is measured. */
+static void vectors_are_work(void **state)
+{
+    running r = { .p.shelf.pooling = HONE_POOL_MEAN };
+    int fd[2];
+    double runs = 0, waits = 0;
+    char c, load[2] = "";
+    char *body = inputs(400, 400);
+    start(&r, 1);
+    for (int i = 0; i < 2; i++) {
+        fd[i] = client_connect(r.port);
+        assert_true(client_request(fd[i], "POST", "/v1/embeddings", NULL, body));
+    }
+    while (waits < 1 && recv(fd[0], &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
+        runs = metric(r.port, "hone_requests_running");
+        waits = metric(r.port, "hone_requests_waiting");
+        client_answer a = client_ask(r.port, "GET", "/health", NULL, NULL);
+        snprintf(load, sizeof load, "%s", client_header(&a, "x-hone-load"));
+        client_free(&a);
+    }
+    assert_true(runs == 1 && waits == 1);
+    assert_string_equal(load, "1");
+    for (int i = 0; i < 2; i++) {
+        client_answer a = client_receive(fd[i]);
+        assert_int_equal(a.status, 200);
+        client_free(&a);
+    }
+    await_rest(r.port, 2);
+    assert_true(metric(r.port, "hone_queue_seconds_count") == 2);
+    free(body);
+    stop(&r);
+}
+
+/* How long answers take is not said of what has none. */
+static void answers_have_their_time(void **state)
+{
+    running r = { 0 };
+    start(&r, 1);
+    for (int i = 0; i < 5; i++) json_decref(ask_json(r.port, "POST", "/tokenize", "{\"content\":\"The cat\"}", 200));
+    greet(r.port, "chat");
+    await_rest(r.port, 6);
+    assert_true(metric(r.port, "hone_answer_seconds_count") == 1);
+    double all = metric(r.port, "hone_request_seconds_sum"), answer = metric(r.port, "hone_answer_seconds_sum");
+    assert_true(answer > 0 && answer <= all);
+    stop(&r);
+}
+
+/* ---- what is told ----------------------------------------------------------------------------------------------- */
+
+/* ollama's programs cut prompts to the context that is told, and see when a model goes. */
+static void ollama_is_told_what_is(void **state)
+{
+    enum { TTL = 5000 };
+    running r = { .p.ollama = true,
+                  .p.shelf = { .n_models = 2, .ttl_s = TTL, .scheduler.session.n_ctx = SITE_CTX / 2 } };
+    start(&r, 1);
+    for (int i = 0; i < 2; i++) { /* loaded, and not */
+        json_t *o = ask_json(r.port, "POST", "/api/show", i ? "{\"model\":\"other\"}" : "{\"model\":\"chat\"}", 200);
+        const json_t *n = json_object_get(json_object_get(o, "model_info"), "llama.context_length");
+        assert_int_equal(json_integer_value(n), SITE_CTX / 2);
+        json_decref(o);
+    }
+    json_t *o = ask_json(r.port, "GET", "/api/ps", NULL, 200), *list = json_object_get(o, "models");
+    struct tm tm = { 0 };
+    assert_int_equal(json_array_size(list), 1);
+    assert_non_null(strptime(text_of(json_array_get(list, 0), "expires_at"), "%Y-%m-%dT%H:%M:%SZ", &tm));
+    double left = difftime(timegm(&tm), time(NULL));
+    assert_true(left > TTL - 600 && left <= TTL + 1);
+    json_decref(o);
+    stop(&r);
+}
+
+static int64_t count_tokens(int port, const char *more)
+{
+    char body[200];
+    snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]%s}", more);
+    json_t *o = ask_json(port, "POST", "/v1/messages/count_tokens", body, 200);
+    int64_t n = json_integer_value(json_object_get(o, "input_tokens"));
+    json_decref(o);
+    return n;
+}
+
+/* Where a template can switch thoughts, Anthropic's programs have them if they ask; where it cannot, nobody is told. */
+static void thoughts_are_asked_for(void **state)
+{
+    static const char template[] =
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>"
+        "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}{% endif %}";
+    running r = { .p.shelf.chat_template = template };
+    start(&r, 1);
+    int64_t off = count_tokens(r.port, ""), on = count_tokens(r.port, ",\"thinking\":{\"type\":\"adaptive\"}");
+    assert_true(off > on && off == count_tokens(r.port, ",\"thinking\":{\"type\":\"disabled\"}"));
+    assert_true(on == count_tokens(r.port, ",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024}"));
+    stop(&r);
+
+    running plain = { 0 };
+    start(&plain, 1);
+    for (int i = 0; i < 2; i++) {
+        client_answer a = client_ask(plain.port, "POST", "/v1/messages", NULL,
+                                     i ? "{\"max_tokens\":2,\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+                                         "\"thinking\":{\"type\":\"disabled\"}}"
+                                       : "{\"max_tokens\":2,\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}");
+        assert_int_equal(a.status, 200);
+        assert_int_equal(client_header(&a, "x-hone-ignored") != NULL, i);
+        client_free(&a);
+    }
+    stop(&plain);
+}
+
+/* ---- small things of requests ----------------------------------------------------------------------------------- */
+
+static void says(int port, const char *more, char *to, size_t cap)
+{
+    char body[300];
+    snprintf(body, sizeof body, "{\"prompt\":\"The cat\",\"max_tokens\":24,\"ignore_eos\":true%s}", more);
+    json_t *o = ask_json(port, "POST", "/v1/completions", body, 200);
+    snprintf(to, cap, "%s", text_of(json_array_get(json_object_get(o, "choices"), 0), "text"));
+    json_decref(o);
+}
+
+/* The likeliest token alone, as OpenAI's programs may ask for it. */
+static void top_p_0_is_greedy(void **state)
+{
+    char want[1000], got[1000];
+    running r = { 0 };
+    start(&r, 1);
+    says(r.port, ",\"temperature\":0", want, sizeof want);
+    for (int i = 0; i < 2; i++) {
+        says(r.port,
+             i ? ",\"top_p\":0,\"temperature\":2,\"seed\":5,\"top_k\":0,\"min_p\":0"
+               : ",\"top_p\":0,\"temperature\":2,\"seed\":4",
+             got, sizeof got);
+        assert_string_equal(got, want);
+    }
+    stop(&r);
+}
+
+/* An adapter has one scale in a request, whether it is called by its number or its name. */
+static void adapters_are_named_once(void **state)
+{
+    static const hn_adapter_file rhyme = { .path = "models/hone-tiny-rhyme.lora.gguf", .scale = 1 };
+    static const struct {
+        const char *lora, *param;
+    } rows[] = { { "[{\"id\":0,\"scale\":1},{\"id\":0,\"scale\":0}]", "lora[1].id" },
+                 { "[{\"id\":0},{\"id\":\"hone-tiny-rhyme.lora\"}]", "lora[1].id" },
+                 { "[{\"id\":0}]", NULL } };
+    running r = { .path = "models/hone-tiny.gguf", .p.shelf = { .loras = &rhyme, .n_loras = 1 } };
+    start(&r, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{\"prompt\":\"Once\",\"max_tokens\":2,\"lora\":%s}", rows[i].lora);
+        json_t *o = ask_json(r.port, "POST", "/v1/completions", body, rows[i].param ? 400 : 200);
+        if (rows[i].param) assert_string_equal(text_of(json_object_get(o, "error"), "param"), rows[i].param);
+        json_decref(o);
+    }
+    stop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_share_a_budget),   cmocka_unit_test(parts_have_bounds),
+        cmocka_unit_test(many_prompts_leave_room), cmocka_unit_test(loading_ends_with_the_server),
+        cmocka_unit_test(a_long_text_is_given_up), cmocka_unit_test(vectors_are_work),
+        cmocka_unit_test(answers_have_their_time), cmocka_unit_test(ollama_is_told_what_is),
+        cmocka_unit_test(thoughts_are_asked_for),  cmocka_unit_test(top_p_0_is_greedy),
+        cmocka_unit_test(adapters_are_named_once)
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
