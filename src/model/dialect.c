@@ -380,6 +380,41 @@ hone_status hn_dialect(hn_gguf *g, hone_error *err)
     return HONE_OK;
 }
 
+/* ---- adapters -------------------------------------------------------------------------------------------------- */
+
+/* Families whose names depend on what an adapter's file lacks. */
+static const renaming adapter_names[] = {
+    { "nemotron_h_omni", "nemotron_h_omni", "nemotron_h" },
+    { "nemotron_h_omni", "nemotron_h_omni", "nemotron_h_moe" },
+};
+
+static bool is_called(const renaming *r, size_t n, hone_str arch, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is(arch, r[i].from) && !strcmp(r[i].to, name)) return true;
+    return false;
+}
+
+bool hn_dialect_same_arch(hone_str arch, const char *name)
+{
+    return is(arch, name) || is_called(arch_names, sizeof arch_names / sizeof *arch_names, arch, name) ||
+           is_called(adapter_names, sizeof adapter_names / sizeof *adapter_names, arch, name);
+}
+
+hone_str hn_dialect_tensor(char buf[HN_DIALECT_NAME], hone_str arch, hone_str tensor)
+{
+    for (size_t i = 0; i < sizeof tensor_names / sizeof *tensor_names; i++) {
+        const renaming *r = &tensor_names[i];
+        size_t n = strlen(r->from);
+        if (!is(arch, r->arch) || tensor.len <= n || tensor.ptr[tensor.len - n - 1] != '.' ||
+            memcmp(tensor.ptr + tensor.len - n, r->from, n) != 0)
+            continue;
+        int len = snprintf(buf, HN_DIALECT_NAME, "%.*s%s", (int)(tensor.len - n), tensor.ptr, r->to);
+        return len < HN_DIALECT_NAME ? (hone_str){ buf, (size_t)len } : tensor;
+    }
+    return tensor;
+}
+
 bool hn_tensor_of_other_senses(hone_str name)
 {
     static const char *const parts[] = { "v.", "a.", "mm.", "mtp.", "model.vision_tower." };

@@ -7,7 +7,8 @@
  *   olmo2                norms after the halves alone, of all query heads together; olmo 3 has windows
  *   exaone4              as olmo2, of each head; where it has windows, only windowed layers turn
  *   granite              llama; four scalars
- *   glm4                 norms on both sides, half of each head turns, gate and up in one matrix
+ *   glm4                 norms on both sides, half of each head turns, gate and up in one matrix; in models that see
+ *                        (GLM-4.1V, 4.6V-Flash) in halves
  *   seed_oss             qwen2; the second norm bears another name
  *   hunyuan-dense        queries and keys are normed after they turned
  *   ernie4_5, arcee      llama; arcee: no gate, relu²
@@ -114,7 +115,8 @@ static const hn_slot glm4_layer[] = {
     NORM("post_ffw_norm", ffn_post_norm, E, "post_mlp_layernorm"),
     { 0 },
 };
-const hn_family hn_family_glm4 = TRANSFORMER("glm4", HN_GLM4, true, hn_plain_outer, glm4_layer, .part_turns = true);
+const hn_family hn_family_glm4 = TRANSFORMER("glm4", HN_GLM4, true, hn_plain_outer, glm4_layer, .part_turns = true,
+                                             .reads = HN_READS_SECTIONS | HN_READS_NEXTN);
 
 static const hn_slot olmo2_layer[] = {
     ATTN(HN_TURN_NONE, HN_TURN_NONE),

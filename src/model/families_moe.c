@@ -3,7 +3,7 @@
  *   qwen3moe      qwen3; softmax, weights that add up to 1
  *   qwen2moe      qwen2; softmax, weights as they are; a shared expert with a gate
  *   olmoe         q and k normed over all heads together; softmax, weights as they are
- *   granitemoe    granite; softmax, weights that add up to 1; maybe a shared expert
+ *   granitemoe    granite; softmax, weights that add up to 1; maybe a shared expert, or no experts at all
  *   dots1         qwen3; the first layers dense; sigmoid, a bias of the choice alone; shared expert
  *   ernie4_5-moe  ernie4_5; softmax, a bias of the choice; shared expert
  *   glm4moe       half of each head turns; as dots1
@@ -53,11 +53,11 @@ const hn_family hn_family_olmoe =
                 .qk_norm = HN_HEAD_NORM_FULL, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER));
 
 static const hn_slot granitemoe_layer[] = {
-    ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, ROUTER, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
+    ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, DENSE_GLU, ROUTER, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
 };
 const hn_family hn_family_granitemoe =
     TRANSFORMER("granitemoe", HN_GRANITEMOE, false, hn_factors_outer, granitemoe_layer, .reads = HN_READS_SCALES,
-                .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+                .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 
 static const hn_slot ernie_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, DENSE_GLU, ROUTER, CHOICE_BIAS, EXPERTS, SHARED(HN_OPTIONAL),

@@ -408,7 +408,8 @@ enum {
     HN_READS_NEXTN = 1024, /* nextn_predict_layers: so many of the last blocks draft, and are not run */
     HN_READS_TURNS = 2048, /* rope.scaling.finetuned, a name of another time: whether anything turns, as without it */
     HN_READS_EITHER_EPS = 4096, /* attention.layer_norm_epsilon where attention.layer_norm_rms_epsilon is absent */
-    HN_READS_ONE_EXPERT = 8192  /* expert_count = 1, as files say that there is no mixture */
+    HN_READS_ONE_EXPERT = 8192, /* expert_count = 1, as files say that there is no mixture */
+    HN_READS_SECTIONS = 16384   /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */

@@ -339,6 +339,18 @@ static hone_status turns_hparams(hone_model *m, hone_error *err)
     return st;
 }
 
+/* A converter that writes sections of time and height has put the pairs of each head into halves. */
+static void sections_hparams(hone_model *m)
+{
+    char key[128];
+    hn_gguf_array a;
+    double x[2];
+    if (!(m->hp.is->reads & HN_READS_SECTIONS)) return;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "rope.dimension_sections"));
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a) || a.count < 2) return;
+    if (hn_array_number(&a, 0, &x[0]) && hn_array_number(&a, 1, &x[1])) m->hp.rope_neox = x[0] > 0 && x[1] > 0;
+}
+
 /* Queries that grow with their positions, by the context that the model was trained on at first; in latent attention
  * the key of that length may say another. */
 static hone_status temperature_hparams(hone_model *m, hone_error *err)
@@ -423,6 +435,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     if (is->moe && n_expert && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
     if ((st = turns_hparams(m, err)) != HONE_OK) return st;
+    sections_hparams(m);
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
     if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);

@@ -42,6 +42,8 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err);
 /* keys.c: refuses metadata below the family's name that would ask for another formula, or may, but for the keys in
  * `ignore` ("a,b"; NULL: HONE_IGNORE_KEYS), which it notes. Call it when hparams are known. HONE_E_UNSUPPORTED. */
 hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err);
+/* Element i of an array of numbers or truth values; false: it holds none. */
+bool hn_array_number(const hn_gguf_array *a, uint64_t i, double *x);
 /* The same for keys of the tokenizer that change what text becomes, where hone's of this kind does not. */
 hone_status hn_check_tokenizer_keys(hone_model *m, const char *ignore, hone_error *err);
 

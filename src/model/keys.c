@@ -31,8 +31,10 @@
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | LATENT | HN_GEMMA4)
-#define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | HN_EXAONE4 | GDN) /* files may have blocks that draft */
+#define NEXTN \
+    (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
+#define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34 | HN_GEMMA_EMBEDDING)
@@ -183,7 +185,7 @@ static const known_key known[] = {
     IDLE("dense_2_feat_out", ALL & ~HN_GEMMA_EMBEDDING),
     IDLE("dense_3_feat_out", ALL & ~HN_GEMMA_EMBEDDING),
     IDLE("rope.scaling.finetuned", ATTN & ~(HN_GRANITE | HN_GRANITEHYBRID)), /* where the weights come from */
-    { .suffix = "rope.dimension_sections", .families = NEOX, .rule = THREE },
+    { .suffix = "rope.dimension_sections", .families = NEOX | HN_GLM4, .rule = THREE }, /* of glm4: HN_READS_SECTIONS */
     IDLE("rope.mrope_section", NEOX), /* the same, as ollama's converter writes it */
     IDLE("mrope_sections", NEOX),
     IDLE("rope.mrope_interleaved", NEOX),
@@ -196,7 +198,14 @@ static const known_key known[] = {
     IDLE("max_position_embeddings", ALL),
     IDLE("norm_top_k_prob", ALL & ~MOE),
     IDLE("altup.lr_multiplier", HN_GEMMA3N), /* of training */
-    IDLE("normalize_embeddings", ENCODERS),  /* hone embed does */
+    IDLE("deepstack_mapping", GRANITE),      /* layers that get images once more */
+    /* the converter writes them of every Granite 4.0, also where no layer recurs */
+    IDLE("ssm.conv_kernel", DENSE_GRANITE),
+    IDLE("ssm.inner_size", DENSE_GRANITE),
+    IDLE("ssm.state_size", DENSE_GRANITE),
+    IDLE("ssm.time_step_rank", DENSE_GRANITE),
+    IDLE("ssm.group_count", DENSE_GRANITE),
+    IDLE("normalize_embeddings", ENCODERS), /* hone embed does */
     IDLE("attention.sliding_window_pattern",
          BLIND & ~(HN_LLAMA4 | HN_LFM2)), /* which layers have the window: hone runs none, and says so */
     IDLE("attention.layer_norm_epsilon",
@@ -296,17 +305,17 @@ static const known_key known[] = {
     AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
     AT_OWN(N_EMBD, "embedding_length_out", ALL),
     AT(0, "embedding_length_per_layer_input", ALL & ~GEMMA34),
-    AT(0, "rope.dimension_sections", PAIRS),
+    AT(0, "rope.dimension_sections", PAIRS & ~HN_GLM4),
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN & ~HN_GEMMA4),
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~WINDOWED),
     AT(1, "rope.scaling.alpha", ALL),
     AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
-    AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR)),
+    AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR | DENSE_GRANITE)),
     AT(0, "kda.head_dim", ALL & ~HN_KIMI_LINEAR),
-    AT(0, "ssm.inner_size", ALL & ~SSM),
-    AT(0, "ssm.state_size", ALL & ~SSM),
-    AT(0, "ssm.time_step_rank", ALL & ~SSM),
-    AT(0, "ssm.group_count", ALL & ~SSM),
+    AT(0, "ssm.inner_size", ALL & ~(SSM | DENSE_GRANITE)),
+    AT(0, "ssm.state_size", ALL & ~(SSM | DENSE_GRANITE)),
+    AT(0, "ssm.time_step_rank", ALL & ~(SSM | DENSE_GRANITE)),
+    AT(0, "ssm.group_count", ALL & ~(SSM | DENSE_GRANITE)),
     AT(0, "ssm.dt_b_c_rms", ALL),
     /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
     WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS),
@@ -355,8 +364,7 @@ static bool number_of(const hone_kv *kv, double *x)
     }
 }
 
-/* Element i of an array of numbers; false: it holds none. */
-static bool element_of(const hn_gguf_array *a, uint64_t i, double *x)
+bool hn_array_number(const hn_gguf_array *a, uint64_t i, double *x)
 {
     hone_kv kv = { .type = a->elem_type };
     uint32_t size = hn_gguf_type_size(a->elem_type);
@@ -484,7 +492,7 @@ static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, con
         hn_gguf_array a;
         if (!hn_gguf_kv_array(m->file, at, &a)) a.count = 0;
         for (uint64_t i = k->rule == THREE ? 3 : 0; i < a.count && *good; i++)
-            *good = element_of(&a, i, &x) && is_neutral(k, neutral, x);
+            *good = hn_array_number(&a, i, &x) && is_neutral(k, neutral, x);
         return HONE_OK;
     }
     if (!number_of(kv, &x))

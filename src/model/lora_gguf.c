@@ -19,14 +19,15 @@ static bool ends(hone_str s, const char *t)
     return s.len > strlen(t) && !memcmp(s.ptr + s.len - strlen(t), t, strlen(t));
 }
 
-static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alpha, hone_error *err)
+/* arch: what the file calls the family of its base. */
+static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alpha, hone_str *arch, hone_error *err)
 {
     const char *path = hn_gguf_path(g);
-    hone_str type = { "", 0 }, kind = { "", 0 }, arch = { "", 0 };
+    hone_str type = { "", 0 }, kind = { "", 0 };
     hone_status st;
     TRY(hn_gguf_get_str(g, "general.type", &type, NULL, err));
     TRY(hn_gguf_get_str(g, "adapter.type", &kind, NULL, err));
-    TRY(hn_gguf_get_str(g, "general.architecture", &arch, NULL, err));
+    TRY(hn_gguf_get_str(g, "general.architecture", arch, NULL, err));
     TRY(hn_gguf_get_f32(g, "adapter.lora.alpha", alpha, NULL, err));
     if (!is(type, "adapter"))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: not an adapter: general.type is \"%s\"", path,
@@ -34,9 +35,9 @@ static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alph
     if (!is(kind, "lora"))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapter.type is \"%s\", expected \"lora\"", path,
                        HN_ESC(kind.ptr, kind.len));
-    if (!is(arch, m->arch->name))
+    if (!hn_dialect_same_arch(*arch, m->arch->name))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: an adapter for architecture \"%s\", but %s is %s: wrong base model",
-                       path, HN_ESC(arch.ptr, arch.len), m->path, m->arch->name);
+                       path, HN_ESC(arch->ptr, arch->len), m->path, m->arch->name);
     for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
         hone_kv kv;
         hn_gguf_kv(g, i, &kv);
@@ -49,9 +50,10 @@ static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alph
     return HONE_OK;
 }
 
-static hone_status read_tensor(hn_lora_build *b, const hn_gguf *g, const hn_gguf_tensor *t, float alpha,
+static hone_status read_tensor(hn_lora_build *b, const hn_gguf *g, const hn_gguf_tensor *t, float alpha, hone_str arch,
                                hone_error *err)
 {
+    char own[HN_DIALECT_NAME];
     const char *path = hn_gguf_path(g);
     const hn_type_info *ti = hn_type_get(t->type);
     bool is_a = ends(t->name, ".lora_a"), is_b = ends(t->name, ".lora_b");
@@ -69,8 +71,8 @@ static hone_status read_tensor(hn_lora_build *b, const hn_gguf *g, const hn_gguf
     if (!ti->weight)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, which cannot be a weight", path,
                        HN_ESC(t->name.ptr, t->name.len), ti->name);
-    TRY(hn_lora_half(b, &x, &pair, (hone_str){ t->name.ptr, t->name.len - strlen(".lora_a") }, is_b, t->ne[1], t->ne[0],
-                     path, t->name, err));
+    const hone_str base = hn_dialect_tensor(own, arch, (hone_str){ t->name.ptr, t->name.len - strlen(".lora_a") });
+    TRY(hn_lora_half(b, &x, &pair, base, is_b, t->ne[1], t->ne[0], path, t->name, err));
     for (uint64_t r = 0; r < t->ne[1]; r++)
         ti->dequantize(x + r * t->ne[0], (const char *)t->data + r * hn_row_bytes(ti, t->ne[0]), (int64_t)t->ne[0]);
     if (alpha != 0) pair->scale = alpha / (float)pair->rank;
@@ -91,9 +93,9 @@ hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf 
 {
     hn_lora_build b;
     float alpha = 0;
-    hone_str name = { "", 0 }, base = { "", 0 }, chat = { "", 0 };
+    hone_str name = { "", 0 }, base = { "", 0 }, chat = { "", 0 }, arch = { "", 0 };
     *out = NULL;
-    hone_status st = check_keys(m, g, &alpha, err);
+    hone_status st = check_keys(m, g, &alpha, &arch, err);
     if (st != HONE_OK || (st = hn_gguf_get_str(g, "general.name", &name, NULL, err)) != HONE_OK) return st;
     if ((st = hn_gguf_get_str(g, "hone.lora.base_identity", &base, NULL, err)) != HONE_OK) return st;
     if ((st = hn_gguf_get_str(g, "tokenizer.chat_template", &chat, NULL, err)) != HONE_OK) return st;
@@ -105,6 +107,6 @@ hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf 
             memcpy(b.l->base_identity, base.ptr, base.len); /* a note: longer is none */
     }
     for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_tensors(g); i++)
-        st = read_tensor(&b, g, hn_gguf_tensor_at(g, i), alpha, err);
+        st = read_tensor(&b, g, hn_gguf_tensor_at(g, i), alpha, arch, err);
     return hn_lora_end(&b, st, out, err);
 }

@@ -58,7 +58,9 @@ static const module llama4[] = {
 };
 #define SHARED_MLP(tail) \
     { "shared_mlp.input_linear", "ffn_gate" tail "+ffn_up" tail }, { "shared_mlp.output_linear", "ffn_down" tail }
-static const module granitemoe[] = { SELF_ATTN, SHARED_MLP("_shexp"), { NULL, NULL } };
+/* of Granite 4.0, whose dense models are granite too, gate and up are one module */
+static const module granite[] = { SELF_ATTN, GATED("mlp"), SHARED_MLP(""), { NULL, NULL } };
+static const module granitemoe[] = { SELF_ATTN, SHARED_MLP("_shexp"), SHARED_MLP(""), { NULL, NULL } };
 static const module granitehybrid[] = {
     SELF_ATTN,     SHARED_MLP("_shexp"), SHARED_MLP(""), { "mamba.in_proj", "ssm_in" }, { "mamba.out_proj", "ssm_out" },
     { NULL, NULL }
@@ -102,8 +104,8 @@ static const struct names {
     bool transposed;
 } all_names[] = {
     { .of = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_MISTRAL3 | HN_SMOLLM3 | HN_OLMO2 |
-            HN_EXAONE4 | HN_GRANITE | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_ARCEE |
-            HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_QWEN35,
+            HN_EXAONE4 | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE |
+            HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_QWEN35,
       .list = usual },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
     { .of = HN_FALCON_H1,
@@ -117,6 +119,7 @@ static const struct names {
     { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE, .list = shared_experts },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
+    { .of = HN_GRANITE, .list = granite },
     { .of = HN_GRANITEMOE, .list = granitemoe },
     { .of = HN_GRANITEHYBRID, .list = granitehybrid },
     { .of = HN_DEEPSEEK2 | HN_MISTRAL4, .list = latent },
@@ -130,6 +133,8 @@ static struct names names_of(const hone_model *m)
     struct names n = { .refused = "hone does not know the names of its modules" };
     for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++)
         if (all_names[i].of & m->arch->bit) n = all_names[i];
+    if (m->arch->bit == HN_GLM4 && m->hp.rope_neox) /* only the half that turns is in another order there */
+        n.refused = "its file has the rows of each head in another order than its modules";
     if (!n.layers) n.layers = "model.layers.";
     return n;
 }

@@ -61,6 +61,11 @@ struct hone_model {
 hone_status hn_model_file_open(hn_gguf **out, const char *path, hone_error *err);
 /* The second half of it, of a file just opened. */
 hone_status hn_dialect(hn_gguf *g, hone_error *err);
+/* An adapter's file names its base as the base's own file does, whoever wrote that: is arch a name of that family, and
+ * what is a tensor of arch called here? */
+enum { HN_DIALECT_NAME = 128 };
+bool hn_dialect_same_arch(hone_str arch, const char *family);
+hone_str hn_dialect_tensor(char buf[HN_DIALECT_NAME], hone_str arch, hone_str tensor);
 /* Is a tensor of this name for images or sound, or of a draft that stands apart? Text does without. */
 bool hn_tensor_of_other_senses(hone_str name);
 

@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "family_vectors.h"
 #include "gguf/identity.h"
+#include "model/lora.h"
 
 enum { PAGE = 64, MAX_EDIT = 12 };
 
@@ -273,6 +274,35 @@ static void what_does_not_fit_is_refused(void **state)
     }
 }
 
+/* An adapter calls what it adapts as the file of its base does. */
+static void adapters_have_the_names_of_their_base(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = { { "blk.0.attn_out.weight", "blk.0.attn_output.weight" },
+                                            { "blk.0.attn_q.weight", "blk.0.attn_q.weight" } };
+    vector v = load("gptoss.json");
+    write_dialect(&v, &dialects[0], tm_path("said.gguf"));
+    hone_model *m = open_at(tm_path("said.gguf"));
+    for (int i = 0; i < 2; i++) {
+        hone_error err = { 0 };
+        hn_lora *l;
+        const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, names[i][1]);
+        assert_non_null(t);
+        hn_lora_pair p = { .name = (char *)(uintptr_t)names[i][0], .rank = 1, .scale = 1 };
+        p.n_in = (int64_t)t->ne[0], p.n_out = (int64_t)t->ne[1];
+        p.a = calloc((size_t)p.n_in, sizeof *p.a), p.b = calloc((size_t)p.n_out, sizeof *p.b);
+        assert_true(p.a && p.b);
+        const hn_lora_about about = { .name = "a", .arch = "gptoss", .alpha = 1, .type = HN_F32 };
+        assert_int_equal(hn_lora_write_gguf(tm_path("a.gguf"), &p, 1, &about, &err), HONE_OK);
+        if (hn_lora_open(&l, m, tm_path("a.gguf"), &err)) fail_msg("%s", err.message);
+        assert_string_equal(l->pair[0].name, names[i][1]);
+        hn_lora_close(l);
+        free(p.a), free(p.b);
+    }
+    hone_model_close(m);
+    json_decref(v.j);
+}
+
 /* ---- tables of tokens ------------------------------------------------------------------------------------ */
 
 static json_t *numbers(int n, int value)
@@ -512,6 +542,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_words_give_the_same_bits),
+        cmocka_unit_test(adapters_have_the_names_of_their_base),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(rows_behind_the_text_are_cut),
         cmocka_unit_test(llama3_without_pre_is_known_by_its_tokens),

@@ -99,6 +99,36 @@ static void without_alpha(void **state)
     }
 }
 
+/* A base that sees goes by its text's name here; an adapter made for it still has the other. */
+static void names_of_the_base(void **state)
+{
+    static const struct {
+        const char *arch, *base;
+        bool fits;
+    } list[] = { { "qwen2vl", "qwen2", true },     { "qwen25vl", "qwen2", true }, { "qwen2", "qwen2", true },
+                 { "qwen3vl", "qwen3", true },     { "qwen3vl", "qwen2", false }, { "qwen2vl", "qwen3", false },
+                 { "qwen3vlmoe", "qwen3", false }, { "gptoss", "qwen2", false } };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        hone_error err = { 0 };
+        hn_lora *l = NULL;
+        hone_model *m = NULL;
+        const tm_shape *shape = !strcmp(list[i].base, "qwen2") ? &tm_qwen2 : &tm_qwen3;
+        tiny *t = tm_new(*shape), *a = adapter_new(list[i].arch, 6);
+        tm_save_raw(t, tm_path("named.gguf"));
+        assert_int_equal(hone_model_open(&m, tm_path("named.gguf"), NULL, &err), HONE_OK);
+        add_pair(a, "blk.0.ffn_up.weight", 32, 48, RANK);
+        if (list[i].fits) {
+            if (open_it(a, m, &l, &err)) fail_msg("%s: %s", list[i].arch, err.message);
+            assert_string_equal(l->pair[0].name, "blk.0.ffn_up.weight");
+            hn_lora_close(l);
+        } else {
+            refused(a, m, HONE_E_FORMAT, "wrong base model");
+        }
+        hone_model_close(m);
+        tm_free(t);
+    }
+}
+
 static void every_type(void **state)
 {
     static const hn_type types[] = { HN_F16, HN_BF16, HN_Q8_0, HN_Q4_0 };
@@ -328,10 +358,10 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads),          cmocka_unit_test(without_alpha), cmocka_unit_test(every_type),
-        cmocka_unit_test(wrong_files),    cmocka_unit_test(wrong_numbers), cmocka_unit_test(wrong_paths),
-        cmocka_unit_test(own_files),      cmocka_unit_test(tied_head),     cmocka_unit_test(writes),
-        cmocka_unit_test(does_not_write), cmocka_unit_test(hashes),
+        cmocka_unit_test(reads),       cmocka_unit_test(without_alpha),  cmocka_unit_test(names_of_the_base),
+        cmocka_unit_test(every_type),  cmocka_unit_test(wrong_files),    cmocka_unit_test(wrong_numbers),
+        cmocka_unit_test(wrong_paths), cmocka_unit_test(own_files),      cmocka_unit_test(tied_head),
+        cmocka_unit_test(writes),      cmocka_unit_test(does_not_write), cmocka_unit_test(hashes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -193,8 +193,38 @@ static void families(void **state)
     assert_true(refused >= 3);
 }
 
+/* Granite 4.0's dense models are granite in files; their class calls gate and up one module. */
+static void modules_of_granite_4(void **state)
+{
+    static const struct {
+        const char *module, *tensor;
+        int n_part;
+    } list[] = { { "model.layers.1.shared_mlp.input_linear", "blk.1.ffn_gate.weight", 2 },
+                 { "model.layers.1.shared_mlp.output_linear", "blk.1.ffn_down.weight", 1 },
+                 { "model.layers.1.mlp.gate_proj", "blk.1.ffn_gate.weight", 1 } };
+    vector v = load("granite.json");
+    hone_model *m = NULL;
+    hone_error err = { 0 };
+    save_as(&v, tm_path("base.gguf"), NULL, AS_IS);
+    if (hone_model_open(&m, tm_path("base.gguf"), NULL, &err)) fail_msg("%s: %s", v.name, err.message);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        hn_lora_place at;
+        char tensor[96];
+        bool alone;
+        hone_str name = { list[i].module, strlen(list[i].module) };
+        if (!hn_module_find(&at, tensor, &alone, m, name)) fail_msg("no module %s", list[i].module);
+        assert_string_equal(tensor, list[i].tensor);
+        assert_int_equal(at.il, 1);
+        assert_int_equal(at.n_part, list[i].n_part);
+        assert_int_equal(alone, list[i].n_part == 1);
+        if (list[i].n_part == 2) assert_int_equal(at.part[1].field, offsetof(hn_layer, ffn_up));
+    }
+    hone_model_close(m);
+    json_decref(v.j);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(families) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(modules_of_granite_4) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

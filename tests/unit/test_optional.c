@@ -2,6 +2,7 @@
  * left out: what it means where it is there, what is meant where it is not, and what is refused by name. */
 #include "engine/engine.h"
 #include "family_vectors.h"
+#include "model/lora_modules.h"
 
 #include <math.h>
 
@@ -156,6 +157,56 @@ static void sections_of_text(void **state)
     assert_memory_equal(y[0], y[1], sizeof y[0]);
     set_key(&v, "rope.dimension_sections", "ARRAY:INT32", json_pack("[i,i,i,i]", 1, 0, 0, 1));
     refused(&v, "qwen35.rope.dimension_sections");
+    json_decref(v.j);
+}
+
+/* The first n rows of each head of d: neighbours become halves, as the converter has it of models that see. */
+static json_t *in_halves(const vector *v, const json_t *t, uint64_t d, uint64_t n)
+{
+    uint64_t ne[4];
+    uint32_t n_dim;
+    float *f = values_of(v, t, ne, &n_dim);
+    uint64_t width = n_dim == 1 ? 1 : ne[0], rows = n_dim == 1 ? ne[0] : ne[1];
+    json_t *all = json_array();
+    for (uint64_t r = 0; r < rows; r++) {
+        uint64_t i = r % d, from = i >= n ? i : i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1;
+        for (uint64_t c = 0; c < width; c++)
+            json_array_append_new(all, json_real((double)f[(r - i + from) * width + c]));
+    }
+    free(f);
+    return json_pack("[s,O,o]", json_string_value(json_array_get(t, 0)), json_array_get(t, 1), all);
+}
+
+/* GLM-4.1V and 4.6V-Flash: the text model of GLM-4 whose heads turn in halves. */
+static void glm4_that_sees(void **state)
+{
+    static const char key[] = "rope.dimension_sections";
+    vector v = load("glm4.json");
+    float y[3][ROWS];
+    json_t *ts = json_object_get(v.j, "tensors");
+    uint64_t n_rot = (uint64_t)number_of(&v, "rope.dimension_count"),
+             d = (uint64_t)(number_of(&v, "embedding_length") / number_of(&v, "attention.head_count"));
+    if (number_of(&v, "attention.key_length")) d = (uint64_t)number_of(&v, "attention.key_length");
+    answer(&v, v.n, y[0]);
+    for (size_t i = 0; i < json_array_size(ts); i++) {
+        const json_t *t = json_array_get(ts, i);
+        const char *name = json_string_value(json_array_get(t, 0));
+        if (strstr(name, "attn_q.") || strstr(name, "attn_k.")) json_array_set_new(ts, i, in_halves(&v, t, d, n_rot));
+    }
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-4);
+    set_key(&v, key, "ARRAY:INT32", json_pack("[i,i,i,i]", 1, 1, 0, 0));
+    answer(&v, v.n, y[2]);
+    assert_true(apart(&v, y[0], y[2], 0, v.n) < 1e-5);
+    hone_model *m = opened(&v); /* rows of a PEFT folder's modules are in another order, and not in all of a head */
+    assert_true(m->hp.rope_neox);
+    assert_non_null(hn_modules_refused(m));
+    hone_model_close(m);
+    set_key(&v, key, "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 0)); /* none */
+    answer(&v, v.n, y[2]);
+    assert_memory_equal(y[1], y[2], sizeof y[1]);
+    set_key(&v, key, "ARRAY:INT32", json_pack("[i,i,i,i]", 1, 1, 0, 1));
+    refused(&v, "glm4.rope.dimension_sections");
     json_decref(v.j);
 }
 
@@ -368,6 +419,83 @@ static void other_words(void **state)
     json_decref(v.j);
 }
 
+/* ---- converters that write more ---------------------------------------------------------------------------- */
+
+/* The same file under another family's name. */
+static void call_arch(vector *v, const char *to)
+{
+    const char *from = json_string_value(json_object_get(v->j, "arch"));
+    json_t *kv, *all = json_object_get(v->j, "kv");
+    size_t i;
+    json_array_foreach(all, i, kv)
+    {
+        char key[96];
+        const char *old = json_string_value(json_array_get(kv, 0));
+        if (!strcmp(old, "general.architecture")) json_array_set_new(kv, 2, json_string(to));
+        if (!starts(old, from) || old[strlen(from)] != '.') continue;
+        snprintf(key, sizeof key, "%s%s", to, old + strlen(from));
+        json_array_set_new(kv, 0, json_string(key));
+    }
+    json_object_set_new(v->j, "arch", json_string(to));
+}
+
+/* Granite 4.0 without layers that recur (micro, 1B, 350M) has the numbers of such layers all the same, an array of
+ * heads of keys, and, where it is the text of a model that sees, which layers get images. */
+static void dense_granite_of_4(void **state)
+{
+    static const char *const numbers[] = { "conv_kernel", "inner_size", "state_size", "time_step_rank", "group_count" };
+    static const char *const arch[] = { "granite", "granitemoe" };
+    float y[3][ROWS];
+    for (int k = 0; k < 2; k++) {
+        vector v = load("granite.json");
+        answer(&v, v.n, y[0]);
+        json_t *heads = json_array(), *images = json_array();
+        for (int64_t il = 0; il < number_of(&v, "block_count"); il++) {
+            json_array_append_new(heads, json_integer(number_of(&v, "attention.head_count_kv")));
+            json_array_append_new(images, json_integer(il - 1));
+        }
+        call_arch(&v, arch[k]);
+        for (int i = 0; i < 5; i++) {
+            char key[32];
+            snprintf(key, sizeof key, "ssm.%s", numbers[i]);
+            set_key(&v, key, "UINT32", json_integer(4 + i));
+        }
+        set_key(&v, "attention.head_count_kv", "ARRAY:INT32", heads);
+        set_key(&v, "deepstack_mapping", "ARRAY:INT32", images);
+        set_key(&v, "rope.scaling.finetuned", "BOOL", json_true());
+        set_key(&v, "expert_count", "UINT32", json_integer(0));
+        set_key(&v, "expert_used_count", "UINT32", json_integer(0));
+        set_key(&v, "expert_shared_feed_forward_length", "UINT32", json_integer(8));
+        answer(&v, v.n, y[1]);
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        json_decref(v.j);
+    }
+}
+
+/* Latent attention without experts: Youtu-LLM 2B has no key of them but the number of dense layers, which is all. */
+static void latent_without_experts(void **state)
+{
+    static const char *const keys[] = { "expert_count",
+                                        "expert_used_count",
+                                        "expert_feed_forward_length",
+                                        "expert_shared_count",
+                                        "expert_shared_feed_forward_length",
+                                        "expert_group_count",
+                                        "expert_group_used_count",
+                                        "expert_gating_func",
+                                        "expert_weights_norm",
+                                        "expert_weights_scale" };
+    float y[2][ROWS];
+    vector v = load("dsv3.json");
+    one_layer(&v, 1);
+    answer(&v, v.n, y[0]);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) set_key(&v, keys[i], NULL, NULL);
+    set_key(&v, "leading_dense_block_count", "UINT32", json_integer(1));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    json_decref(v.j);
+}
+
 /* ---- experts ------------------------------------------------------------------------------------------------ */
 
 /* expert_gating_func as files number it; what hone has of its own has no number there. */
@@ -546,6 +674,7 @@ int main(void)
         cmocka_unit_test(granitehybrid_has_factors),
         cmocka_unit_test(first_context_is_the_context),
         cmocka_unit_test(sections_of_text),
+        cmocka_unit_test(glm4_that_sees),
         cmocka_unit_test(latent_queries_grow),
         cmocka_unit_test(lfm2_has_windows),
         cmocka_unit_test(exaone4_of_64_layers),
@@ -553,6 +682,8 @@ int main(void)
         cmocka_unit_test(caps_go_back),
         cmocka_unit_test(gemma3n_shares_a_real_number),
         cmocka_unit_test(other_words),
+        cmocka_unit_test(dense_granite_of_4),
+        cmocka_unit_test(latent_without_experts),
         cmocka_unit_test(gating_by_files_numbers),
         cmocka_unit_test(weights_that_are_never_normed),
         cmocka_unit_test(biases_are_added),
