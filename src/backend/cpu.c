@@ -186,6 +186,10 @@ static void rows_chunk(void *arg, int64_t chunk, int32_t thread)
 
 void cpu_for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok, int64_t work)
 {
+    if (n_tok == 1) {
+        fn(arg, 0, 0);
+        return;
+    }
     int64_t fair = n_tok / (2 * (int64_t)hn_pool_active(c->p.pool)), least = cpu_div_up(CPU_WORTH, work > 0 ? work : 1);
     fair = fair < 1 ? 1 : fair > CPU_ROWS ? CPU_ROWS : fair;
     rows_job j = { fn, arg, n_tok, fair > least ? fair : least };

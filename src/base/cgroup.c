@@ -5,15 +5,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PATH_CAP = 1200, FILE_CAP = PATH_CAP + 40 };
+enum { LINE_CAP = 900, MOUNT_CAP = 1000, PATH_CAP = MOUNT_CAP + LINE_CAP, FILE_CAP = PATH_CAP + 40 };
 
 /* ---- the way up ----------------------------------------------------------------------------------- */
 
 static void climb(const char *mount, const char *group, hn_cgroup_fn *fn, void *arg)
 {
     char folder[PATH_CAP];
-    size_t top = (size_t)snprintf(folder, sizeof folder, "%.900s", mount);
-    snprintf(folder + top, sizeof folder - top, "%s%.250s", group[0] == '/' ? "" : "/", group);
+    size_t top = (size_t)snprintf(folder, sizeof folder, "%s", mount);
+    snprintf(folder + top, sizeof folder - top, "%s%s", group[0] == '/' ? "" : "/", group);
     size_t n = strlen(folder);
     while (n > top && folder[n - 1] == '/') folder[--n] = 0;
     for (;;) {
@@ -38,7 +38,7 @@ static bool names(const char *list, const char *controller)
 /* Lines "0::/group" (version 2) and "N:cpu,cpuacct:/group" (version 1). */
 void hn_cgroup_climb(const char *root, const char *controller, hn_cgroup_fn *fn, void *arg)
 {
-    char path[PATH_CAP], mount[PATH_CAP], line[700];
+    char path[MOUNT_CAP], mount[MOUNT_CAP], line[LINE_CAP];
     snprintf(path, sizeof path, "%.900s/proc/self/cgroup", root);
     hn_lines r;
     bool listed = hn_lines_open(&r, path);
@@ -66,12 +66,12 @@ double hn_cgroup_quota(const char *folder)
 {
     char path[FILE_CAP], line[64], period_line[64];
     double quota, period;
-    snprintf(path, sizeof path, "%.1199s/cpu.max", folder);
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
     if (hn_lines_first(line, sizeof line, path))
         return sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period : INFINITY;
-    snprintf(path, sizeof path, "%.1199s/cpu.cfs_quota_us", folder);
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
     if (!hn_lines_first(line, sizeof line, path)) return INFINITY;
-    snprintf(path, sizeof path, "%.1199s/cpu.cfs_period_us", folder);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
     if (!hn_lines_first(period_line, sizeof period_line, path)) return INFINITY;
     quota = strtod(line, NULL);
     period = strtod(period_line, NULL);
@@ -98,7 +98,7 @@ static uint64_t number_in(const char *folder, const char *file, uint64_t other)
 {
     char path[FILE_CAP], line[64];
     unsigned long long n;
-    snprintf(path, sizeof path, "%.1199s/%s", folder, file);
+    snprintf(path, sizeof path, "%s/%s", folder, file);
     return hn_lines_first(line, sizeof line, path) && sscanf(line, "%llu", &n) == 1 ? (uint64_t)n : other;
 }
 
@@ -113,7 +113,7 @@ static uint64_t droppable(const char *folder)
     uint64_t sum[2] = { 0 };
     bool whole = false;
     hn_lines r;
-    snprintf(path, sizeof path, "%.1199s/memory.stat", folder);
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
     hn_lines_open(&r, path);
     while (hn_lines_next(&r, line, sizeof line)) {
         if (sscanf(line, "%63s %llu", name, &n) != 2) continue;

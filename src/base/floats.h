@@ -22,7 +22,7 @@ static inline void hn_floats_set(uint64_t mode)
     __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory");
 }
 #elif defined(__aarch64__)
-enum { HN_FLOATS_STANDARD = 0, HN_FLOATS_MASK = 0x07FF9F07 }; /* of FPCR: AHP DN FZ RMode FZ16, traps, NEP AH FIZ */
+enum { HN_FLOATS_STANDARD = 0, HN_FLOATS_MASK = 0x07FFBF07 }; /* of FPCR: AHP DN FZ RMode FZ16, traps, EBF NEP AH FIZ */
 static inline uint64_t hn_floats_get(void)
 {
     uint64_t x;

@@ -191,7 +191,7 @@ static void rows_are_shared_out(void **state)
         int64_t n_row, n, least, most; /* chunks on 4 threads */
     } list[] = {
         { SCALE, 64, 4096, 16, 64 }, { ADD, 64, 4096, 16, 64 },   { GATHER, 64, 4096, 8, 64 }, { NORM, 64, 4096, 8, 8 },
-        { SCALE, 1, 4096, 1, 1 },    { ADD, 1, 8192, 1, 1 },      { GATHER, 1, 4096, 1, 1 },   { NORM, 1, 8192, 1, 1 },
+        { SCALE, 1, 4096, 1, 1 },    { ADD, 1, 8192, 1, 1 },      { GATHER, 1, 4096, 0, 1 },   { NORM, 1, 8192, 0, 1 },
         { NORM, 2, 4096, 2, 2 },     { NORM, 8, 4096, 8, 8 },     { NORM, 5, 2048, 3, 3 },     { NORM, 8, 64, 1, 1 },
         { SCALE, 512, 64, 2, 2 },    { NORM, 512, 4096, 64, 64 }, { ADD, 13, 5000, 4, 4 },
     };

@@ -217,6 +217,17 @@ static void shares(void **state)
     hn_os_memory(root, &total, &available);
     assert_true(total == all && available == free_now);
 
+    char deep[400] = "/", path[500], line[500]; /* a pod in a container in a container: none of its name is lost */
+    memset(deep + 1, 'x', 150);
+    memset(deep + 151, '/', 1);
+    memset(deep + 152, 'y', 170);
+    snprintf(line, sizeof line, "0::%s\n", deep);
+    put("/proc/self/cgroup", line);
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", deep);
+    put(path, "2147483648\n");
+    hn_os_memory(root, &total, &available);
+    assert_true(total == 2 * gib && available == 2 * gib);
+
     healthy(); /* version 1, in a container: the listed group is the mount itself */
     put("/proc/self/cgroup", "7:memory:/docker/0123\n3:cpu,cpuacct:/docker/0123\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "3221225472\n");

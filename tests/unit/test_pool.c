@@ -175,26 +175,26 @@ static int switches(int64_t *n, int cap)
 /* Workers beyond the limit are asleep for as long as it holds, however many jobs pass; then they work again. */
 static void beyond_the_limit_sleep(void **state)
 {
-    enum { THREADS = 8, JOBS = 2000, FEW = 100 };
-    int64_t before[THREADS] = { 0 }, after[THREADS] = { 0 };
+    enum { THREADS = 8, JOBS = 2000, FEW = 100, MOST = THREADS + 2 }; /* sanitizers may have a thread of their own */
+    int64_t before[MOST] = { 0 }, after[MOST] = { 0 };
     hn_pool *p;
     assert_int_equal(hn_pool_new(&p, THREADS, NULL), HONE_OK);
     run_and_check(p, 64, 1);
     hn_pool_limit(p, 2);
     usleep(50000);
-    int n = switches(before, THREADS), awake = 0;
+    int n = switches(before, MOST), awake = 0;
     for (uint64_t k = 0; k < JOBS; k++) {
         run_and_check(p, 4, k);
         usleep(100);
     }
-    assert_int_equal(switches(after, THREADS), n);
+    assert_int_equal(switches(after, MOST), n);
     for (int i = 0; i < n; i++) awake += after[i] - before[i] > FEW;
     if (n) assert_in_range(awake, 0, 1); /* the one that may work */
     hn_pool_limit(p, THREADS);
     for (uint64_t k = 0; k < 200; k++) run_and_check(p, 64, k);
-    n = switches(before, THREADS);
+    n = switches(before, MOST);
     hn_pool_free(p);
-    if (n != THREADS - 1) {
+    if (n < THREADS - 1) {
         print_message("SKIP: this system does not tell how often threads slept\n");
         skip();
     }
