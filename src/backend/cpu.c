@@ -9,7 +9,9 @@
 
 enum {
     PANEL_BYTES_MORE = 256, /* elements of a panel past the longest row */
-    EMBED_PIECE = 256       /* elements, a multiple of every packed type's block */
+    EMBED_PIECE = 256,      /* elements, a multiple of every packed type's block */
+    ANGLE = 16,             /* what a sine costs, in numbers */
+    PIECE = 4 * CPU_WORTH   /* numbers that one thread adds or scales: they pass by as memory gives them */
 };
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -172,20 +174,26 @@ static void act_write(hn_backend *b, hn_act *a, const float *host, const hn_act_
 typedef struct rows_job {
     hn_pool_fn *fn;
     void *arg;
-    int64_t n_tok;
+    int64_t n_tok, run; /* rows of a chunk */
 } rows_job;
 
 static void rows_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     rows_job *j = arg;
-    int64_t end = (chunk + 1) * CPU_ROWS < j->n_tok ? (chunk + 1) * CPU_ROWS : j->n_tok;
-    for (int64_t t = chunk * CPU_ROWS; t < end; t++) j->fn(j->arg, t, thread);
+    int64_t end = (chunk + 1) * j->run < j->n_tok ? (chunk + 1) * j->run : j->n_tok;
+    for (int64_t t = chunk * j->run; t < end; t++) j->fn(j->arg, t, thread);
 }
 
-void cpu_for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok)
+void cpu_for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok, int64_t work)
 {
-    rows_job j = { fn, arg, n_tok };
-    hn_pool_run(c->p.pool, rows_chunk, &j, cpu_div_up(n_tok, CPU_ROWS));
+    if (n_tok == 1) {
+        fn(arg, 0, 0);
+        return;
+    }
+    int64_t fair = n_tok / (2 * (int64_t)hn_pool_active(c->p.pool)), least = cpu_div_up(CPU_WORTH, work > 0 ? work : 1);
+    fair = fair < 1 ? 1 : fair > CPU_ROWS ? CPU_ROWS : fair;
+    rows_job j = { fn, arg, n_tok, fair > least ? fair : least };
+    hn_pool_run(c->p.pool, rows_chunk, &j, cpu_div_up(n_tok, j.run));
 }
 
 typedef struct row_job {
@@ -235,7 +243,7 @@ static void embed(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position
 {
     row_job j = { .c = cpu_self(b), .y = y->p, .weight = w, .ti = hn_type_get(w->type), .by_position = by_position };
     cpu_wrote(j.c, y);
-    cpu_for_rows(j.c, embed_row, &j, j.c->step.n_tok);
+    cpu_for_rows(j.c, embed_row, &j, j.c->step.n_tok, w->n_in);
 }
 
 static void embed_add_row(void *arg, int64_t t, int32_t thread)
@@ -261,7 +269,7 @@ static void embed_add(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_posi
                   .scale = scale,
                   .after = after };
     cpu_wrote(j.c, y);
-    cpu_for_rows(j.c, embed_add_row, &j, j.c->step.n_tok);
+    cpu_for_rows(j.c, embed_add_row, &j, j.c->step.n_tok, w->n_in);
 }
 
 static void rope_row(void *arg, int64_t t, int32_t thread)
@@ -275,7 +283,7 @@ static void rope(hn_backend *b, hn_buf *cs, int angles)
 {
     row_job j = { .c = cpu_self(b), .y = cs->p, .angles = &cpu_self(b)->model.angles[angles] };
     cpu_wrote(j.c, cs);
-    cpu_for_rows(j.c, rope_row, &j, j.c->step.n_tok);
+    cpu_for_rows(j.c, rope_row, &j, j.c->step.n_tok, ANGLE * j.angles->n_rot);
 }
 
 static void add_norm_row(void *arg, int64_t t, int32_t thread)
@@ -291,28 +299,56 @@ static void add_norm(hn_backend *b, hn_buf *x, hn_buf *y, const float *w, int64_
     row_job j = { .c = cpu_self(b), .y = x->p, .y2 = y->p, .w = w, .n = n, .eps = eps };
     cpu_wrote(j.c, x);
     cpu_wrote(j.c, y);
-    cpu_for_rows(j.c, add_norm_row, &j, n_tok);
+    cpu_for_rows(j.c, add_norm_row, &j, n_tok, 2 * n);
+}
+
+/* Piece i: as long as it is, from *at on. */
+static int64_t piece_of(const row_job *j, int64_t i, int64_t *at)
+{
+    *at = i * PIECE;
+    return j->n - *at < PIECE ? j->n - *at : PIECE;
+}
+
+static void scale_piece(void *arg, int64_t i, int32_t thread)
+{
+    const row_job *j = arg;
+    int64_t at, n = piece_of(j, i, &at);
+    for (int64_t k = at; k < at + n; k++) j->y[k] *= j->scale;
 }
 
 static void scale(hn_backend *b, hn_buf *x, float f, int64_t n)
 {
-    cpu_wrote(cpu_self(b), x);
-    for (int64_t i = 0; i < n; i++) x->p[i] *= f;
+    row_job j = { .c = cpu_self(b), .y = x->p, .n = n, .scale = f };
+    cpu_wrote(j.c, x);
+    hn_pool_run(j.c->p.pool, scale_piece, &j, cpu_div_up(n, PIECE));
+}
+
+static void add_piece(void *arg, int64_t i, int32_t thread)
+{
+    const row_job *j = arg;
+    int64_t at, n = piece_of(j, i, &at);
+    hn_add(j->y + at, j->x + at, n);
 }
 
 static void add(hn_backend *b, hn_buf *x, const hn_buf *y, int64_t n)
 {
-    cpu_wrote(cpu_self(b), x);
-    hn_add(x->p, y->p, n);
+    row_job j = { .c = cpu_self(b), .y = x->p, .x = y->p, .n = n };
+    cpu_wrote(j.c, x);
+    hn_pool_run(j.c->p.pool, add_piece, &j, cpu_div_up(n, PIECE));
+}
+
+static void gather_row(void *arg, int64_t i, int32_t thread)
+{
+    const row_job *j = arg;
+    memcpy(j->y + i * j->n, j->x + j->c->step.want[i] * j->n, (size_t)j->n * sizeof(float));
 }
 
 static void gather(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n)
 {
-    const cpu_backend *c = cpu_self(b);
+    row_job j = { .c = cpu_self(b), .y = y->p, .x = x->p, .n = n };
     assert(y != x);
-    cpu_wrote(cpu_self(b), y);
-    for (int64_t i = 0; i < c->step.n_want; i++)
-        memcpy(y->p + i * n, x->p + c->step.want[i] * n, (size_t)n * sizeof(float));
+    cpu_wrote(j.c, y);
+    cpu_for_rows(j.c, gather_row, &j, j.c->step.n_want, n);
 }
 
 /* ---- norms ---------------------------------------------------------------------------------- */
@@ -360,7 +396,7 @@ void cpu_wrote(cpu_backend *c, const hn_buf *b)
     hn_act *a = c->late;
     if (!a || a->late_x != b) return;
     row_job j = { .c = c, .act = a };
-    cpu_for_rows(c, late_row, &j, a->n_tok);
+    cpu_for_rows(c, late_row, &j, a->n_tok, a->n);
     cpu_late_done(c, a);
 }
 
@@ -381,7 +417,7 @@ static void norm(hn_backend *b, const hn_norm *n)
     if (n->y) {
         norm_job j = { c, n };
         cpu_wrote(c, n->y);
-        cpu_for_rows(c, norm_rows, &j, n->n_tok);
+        cpu_for_rows(c, norm_rows, &j, n->n_tok, n->n);
         return;
     }
     hn_act *a = n->act;
@@ -532,7 +568,7 @@ static void plan_scratch(cpu_backend *c)
     c->panel_floats = HN_PANEL_BYTES((uint64_t)p->max_n_in + PANEL_BYTES_MORE) / 64 * 16; /* whole lines */
     c->attn_floats = p->n_head ? cpu_attn_floats(p->n_group ? p->n_group : p->n_head / p->n_head_kv, p->d) : 16;
     c->part_floats =
-        p->n_head ? (uint64_t)(CPU_SPLIT_TOK * p->n_head * cpu_div_up(p->n_ctx, HN_SPLIT) * (p->d + 2)) : 16;
+        p->n_head ? (uint64_t)(CPU_SPLIT_ROWS * p->n_head * cpu_div_up(p->n_ctx, HN_SPLIT) * (p->d + 2)) : 16;
     c->wide_floats = (uint64_t)p->n_tok * hn_f32_stride(p->max_n_out);
 }
 
@@ -547,7 +583,7 @@ hone_status hn_backend_cpu_open(hn_backend **out, const hn_backend_params *p, ho
     c->n_threads = hn_pool_threads(p->pool);
     plan_scratch(c);
     c->parts = pages(c->part_floats);
-    c->parts_done = calloc((size_t)(CPU_SPLIT_TOK * p->n_head_kv + 1), sizeof *c->parts_done);
+    c->parts_done = calloc((size_t)c->n_threads * CPU_ATTN_RUNS, sizeof *c->parts_done);
     c->panels = pages(c->panel_floats * (uint64_t)c->n_threads);
     c->attn_scratch = pages(c->attn_floats * (uint64_t)c->n_threads);
     c->chunks = malloc(cpu_chunk_bytes());

@@ -9,8 +9,10 @@
 
 enum {
     CPU_FEW_TOKENS = 4, /* up to so many columns a product is bound by reading its weights */
-    CPU_ROWS = 8,       /* rows of a step handed out together */
-    CPU_SPLIT_TOK = 4   /* steps up to this are split over the keys too */
+    CPU_ROWS = 8,       /* rows of a step handed out together at most, */
+    CPU_WORTH = 4096,   /* but as many as have so many numbers: fewer are not worth waking another thread */
+    CPU_ATTN_RUNS = 8,  /* chunks of a thread where attention is split over the keys */
+    CPU_SPLIT_ROWS = 4  /* rows of the whole context whose partial results have room at once */
 };
 
 struct hn_buf {
@@ -66,7 +68,7 @@ typedef struct cpu_backend {
     uint64_t wide_floats;
     float *parts; /* partial results of attention split over the keys */
     uint64_t part_floats;
-    _Atomic int64_t *parts_done; /* [CPU_SPLIT_TOK · n_head_kv] */
+    _Atomic int64_t *parts_done; /* [threads · CPU_ATTN_RUNS] */
     float *h;                    /* of adapters: scale·(A·x) of the running matmul */
     uint64_t h_floats;
     cpu_moe moe;
@@ -79,8 +81,9 @@ static inline int64_t cpu_div_up(int64_t a, int64_t b) { return (a + b - 1) / b;
 static inline float *cpu_rows(const hn_buf *b) { return b ? b->p : NULL; }
 
 /* cpu.c */
-void cpu_for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok); /* few rows alone */
-void cpu_act_begin(cpu_backend *c, hn_act *a, int64_t n, int64_t n_tok);     /* it will hold f32 */
+/* fn for each row; work: the numbers of one, of which a thread does a few in a nanosecond. */
+void cpu_for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok, int64_t work);
+void cpu_act_begin(cpu_backend *c, hn_act *a, int64_t n, int64_t n_tok); /* it will hold f32 */
 /* Norms to activations are made late, in cache, by the product that takes them; nobody can tell, since whoever writes
  * to a buffer says so before, and whatever waits for its rows is made then. */
 void cpu_wrote(cpu_backend *c, const hn_buf *b);

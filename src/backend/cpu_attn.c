@@ -2,9 +2,11 @@
  * splits of the keys where rows are few. Owns how that is cut; refuses to know layers. */
 #include "backend/cpu.h"
 
+#include <assert.h>
+
 enum {
     ATTN_TILE = 96, /* queries that share an opened block of keys */
-    ATTN_RUNS = 8   /* runs of splits per thread */
+    ATTN_HEADS = 8  /* and query heads at least, where those of a KV head are cut */
 };
 
 uint64_t cpu_attn_floats(int64_t n_group, int64_t d)
@@ -118,17 +120,27 @@ static void keep_fault(cpu_backend *c, const heads_job *j)
                            .limit = j->limit };
 }
 
+/* Is no row of the step the next position of the one before? Those lie side by side in the lines of K, and threads that
+ * write to one line wait for each other: such rows stay together. */
+static bool rows_apart(const hn_step_block *step)
+{
+    for (int32_t t = 1; t < step->n_tok; t++)
+        if (step->rows[t].seq == step->rows[t - 1].seq) return false;
+    return true;
+}
+
 void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv)
 {
     heads_job j = { .c = cpu_self(b), .h = h, .kv = kv, .limit = hn_cache_limit(kv->type), .first_bad = INT64_MAX };
     cpu_wrote(j.c, h->q);
     if (!h->k) {
-        cpu_for_rows(j.c, queries_row, &j, cpu_n_rows(j.c, h->which));
+        cpu_for_rows(j.c, queries_row, &j, cpu_n_rows(j.c, h->which), h->n_head * kv->d);
         return;
     }
     cpu_wrote(j.c, h->k);
     cpu_wrote(j.c, h->v);
-    cpu_for_rows(j.c, heads_row, &j, j.c->step.n_tok);
+    int64_t work = (h->n_head + 2 * (int64_t)kv->n_head_kv) * kv->d, together = CPU_WORTH / CPU_ROWS;
+    cpu_for_rows(j.c, heads_row, &j, j.c->step.n_tok, work < together || rows_apart(&j.c->step) ? work : together);
     if (j.first_bad != INT64_MAX && !j.c->fault.what) keep_fault(j.c, &j);
 }
 
@@ -160,7 +172,7 @@ void cpu_latent(hn_backend *b, const hn_latent *l, const hn_kv *kv)
     heads_job j = { .c = cpu_self(b), .l = l, .kv = kv, .limit = hn_cache_limit(kv->type), .first_bad = INT64_MAX };
     cpu_wrote(j.c, l->query);
     cpu_wrote(j.c, l->row);
-    cpu_for_rows(j.c, latent_row, &j, j.c->step.n_tok);
+    cpu_for_rows(j.c, latent_row, &j, j.c->step.n_tok, l->n_head * l->n_rot + kv->d);
     if (j.first_bad != INT64_MAX && !j.c->fault.what) keep_fault(j.c, &j);
 }
 
@@ -176,7 +188,9 @@ typedef struct attn_job {
     hn_which which;
     int64_t n, n_head, d_v, tile, n_tile;
     hn_attn_fn *fn;
-    int64_t n_split, run, n_run; /* most splits of a row; splits of a chunk; chunks of a (tile, head) */
+    int64_t n_cut;               /* runs of the query heads of a KV head: their rows know nothing of each other */
+    int64_t n_split, run, n_run; /* most splits of a row; splits of a chunk; chunks of a (row, head, run of heads) */
+    int64_t first;               /* row of those that are split now */
     const hn_attention *a;
 } attn_job;
 
@@ -201,13 +215,20 @@ static int64_t seen_before(const attn_job *j, int64_t r)
     return !j->a->both ? row->pos + 1 : j->a->window ? row->pos + j->a->window / 2 + 1 : row->end;
 }
 
-static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32_t thread)
+/* The first query head of a run of those of KV head h. */
+static int64_t head_of(const attn_job *j, int64_t h, int64_t cut)
+{
+    int64_t group = j->n_head / j->kv->n_head_kv;
+    return h * group + cut * group / j->n_cut;
+}
+
+static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int64_t cut, int32_t thread)
 {
     const hn_kv *kv = j->kv;
-    int64_t r = batch_row(j, i), d = kv->d, group = j->n_head / kv->n_head_kv;
+    int64_t r = batch_row(j, i), d = kv->d, head = head_of(j, h, cut);
     const char *mem = (const char *)kv->mem->p + (size_t)h * kv->head_bytes;
-    return (hn_attn){ .q = j->q + (query_row(j, i) * j->n_head + h * group) * d,
-                      .out = j->out + i * j->out_stride + h * group * j->d_v,
+    return (hn_attn){ .q = j->q + (query_row(j, i) * j->n_head + head) * d,
+                      .out = j->out + i * j->out_stride + head * j->d_v,
                       .q_stride = j->n_head * d,
                       .out_stride = j->out_stride,
                       .k = mem + kv->k_at,
@@ -216,7 +237,7 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
                       .page_bytes = kv->page_bytes,
                       .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
                       .n_tok = n,
-                      .n_q = group,
+                      .n_q = head_of(j, h, cut + 1) - head,
                       .n_kv = seen_before(j, r),
                       .n_end = j->a->both ? j->rows[r].end : 0,
                       .d = d,
@@ -225,17 +246,17 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
                       .split_first = j->a->chunk ? j->rows[r].pos / j->a->chunk * (j->a->chunk / HN_SPLIT) : 0,
                       .scale = j->a->scale,
                       .cap = j->a->cap,
-                      .sink = j->a->sink ? j->a->sink + h * group : NULL };
+                      .sink = j->a->sink ? j->a->sink + head : NULL };
 }
 
-/* Chunk: one KV head, one tile of rows; heads outermost, so that a head's keys stay in cache. */
+/* Chunk: one run of a KV head's query heads, one tile of rows; heads outermost, so that a head's keys stay in cache. */
 static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     attn_job *j = arg;
-    int64_t h = chunk / j->n_tile, i0 = chunk % j->n_tile * j->tile, i1 = i0 + j->tile < j->n ? i0 + j->tile : j->n;
+    int64_t part = chunk / j->n_tile, i0 = chunk % j->n_tile * j->tile, i1 = i0 + j->tile < j->n ? i0 + j->tile : j->n;
     for (int64_t i = i0, n; i < i1; i += n) {
         n = run_length(j, i, i1);
-        hn_attn a = attn_of(j, i, n, h, thread);
+        hn_attn a = attn_of(j, i, n, part / j->n_cut, part % j->n_cut, thread);
         j->fn(&a);
     }
 }
@@ -251,17 +272,18 @@ static int64_t first_split(const attn_job *j, int64_t r, int64_t *n)
     return first;
 }
 
-/* Chunk: one KV head, one row, a run of splits. Who finishes the last run of a row merges
- * all of them, in order. */
+/* Chunk: one row, one run of a KV head's query heads, a run of splits. Who finishes the last run of a row merges all of
+ * them, in order. */
 static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     attn_job *j = arg;
     cpu_backend *c = j->c;
-    int64_t unit = chunk / j->n_run, split0 = chunk % j->n_run * j->run, i = unit / j->kv->n_head_kv,
-            h = unit % j->kv->n_head_kv;
-    hn_attn a = attn_of(j, i, 1, h, thread);
-    int64_t n_split, first = first_split(j, batch_row(j, i), &n_split), d_v = j->d_v, one = a.n_q * (d_v + 2);
-    float *parts = c->parts + unit * j->n_split * one;
+    int64_t unit = chunk / j->n_run, split0 = chunk % j->n_run * j->run, row = unit / (j->kv->n_head_kv * j->n_cut),
+            part = unit % (j->kv->n_head_kv * j->n_cut), h = part / j->n_cut, cut = part % j->n_cut;
+    hn_attn a = attn_of(j, j->first + row, 1, h, cut, thread);
+    int64_t n_split, first = first_split(j, batch_row(j, j->first + row), &n_split), d_v = j->d_v,
+                     one = a.n_q * (d_v + 2);
+    float *parts = c->parts + (row * j->n_head + head_of(j, h, cut)) * j->n_split * (d_v + 2);
     if (split0 < n_split) {
         a.split0 = first + split0;
         a.split1 = first + (split0 + j->run < n_split ? split0 + j->run : n_split);
@@ -290,27 +312,58 @@ static void gate_row(void *arg, int64_t i, int32_t thread)
         }
 }
 
+/* Runs to cut the query heads of a KV head into, where so many chunks are too few for the threads. */
+static int64_t cuts(const attn_job *j, int64_t n_chunk)
+{
+    int64_t most = j->n_head / j->kv->n_head_kv / ATTN_HEADS;
+    int64_t n = cpu_div_up(hn_pool_active(j->c->p.pool), n_chunk);
+    return n <= most ? n : most > 1 ? most : 1;
+}
+
+/* How n rows are split over the keys; returns their units, each of n_run chunks. */
+static int64_t plan_split(attn_job *j, int64_t n)
+{
+    int64_t chunks = (int64_t)hn_pool_active(j->c->p.pool) * CPU_ATTN_RUNS, pairs = n * j->kv->n_head_kv;
+    j->n_cut = cuts(j, pairs * j->n_split);
+    j->run = cpu_div_up(pairs * j->n_cut * j->n_split, chunks);
+    j->n_run = cpu_div_up(j->n_split, j->run);
+    return pairs * j->n_cut;
+}
+
+/* By splits where there are chunks too few without, as many rows at a time as partial results have room for. */
+static void attend_split(attn_job *j)
+{
+    cpu_backend *c = j->c;
+    int64_t room = (int64_t)c->part_floats / (j->n_head * j->n_split * (j->d_v + 2));
+    assert(room > 0);
+    for (int64_t n; j->first < j->n; j->first += n) {
+        n = j->n - j->first < room ? j->n - j->first : room;
+        int64_t units = plan_split(j, n);
+        assert(units <= (int64_t)c->n_threads * CPU_ATTN_RUNS);
+        for (int64_t u = 0; u < units; u++) atomic_store_explicit(&c->parts_done[u], 0, memory_order_relaxed);
+        hn_pool_run(c->p.pool, attn_split_chunk, j, units * j->n_run);
+    }
+}
+
 static void attend(cpu_backend *c, attn_job *j)
 {
-    int64_t n = j->n, group = j->n_head / j->kv->n_head_kv;
+    int64_t n = j->n, n_head_kv = j->kv->n_head_kv, group = j->n_head / n_head_kv, active = hn_pool_active(c->p.pool);
     for (int64_t i = 0, seen; i < n; i++) {
         first_split(j, batch_row(j, i), &seen);
         if (seen > j->n_split) j->n_split = seen;
     }
-    int64_t units = n * j->kv->n_head_kv;
-    j->run = cpu_div_up(units * j->n_split, (int64_t)c->n_threads * ATTN_RUNS);
-    if (c->n_threads > 1 && n <= CPU_SPLIT_TOK && j->run < j->n_split) {
-        j->n_run = cpu_div_up(j->n_split, j->run);
-        for (int64_t u = 0; u < units; u++) atomic_store_explicit(&c->parts_done[u], 0, memory_order_relaxed);
-        hn_pool_run(c->p.pool, attn_split_chunk, j, units * j->n_run);
+    if (!n) return;
+    if (active > 1 && plan_split(j, n) && j->run < j->n_split) {
+        attend_split(j);
         return;
     }
     /* tiles as tall as they may be, but enough of them for the threads */
-    int64_t fair = n * j->kv->n_head_kv / ((int64_t)c->n_threads * 4);
+    int64_t fair = n * n_head_kv / (active * 4);
     j->tile = ATTN_TILE / group < 1 ? 1 : ATTN_TILE / group;
     if (j->tile > fair) j->tile = fair < 1 ? 1 : fair;
     j->n_tile = cpu_div_up(n, j->tile);
-    hn_pool_run(c->p.pool, attn_chunk, j, j->n_tile * j->kv->n_head_kv);
+    j->n_cut = cuts(j, j->n_tile * n_head_kv);
+    hn_pool_run(c->p.pool, attn_chunk, j, j->n_tile * n_head_kv * j->n_cut);
 }
 
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
@@ -331,5 +384,5 @@ void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_k
                    .a = a };
     cpu_act_begin(c, act, a->n_head * d_v, n);
     attend(c, &j);
-    if (a->gate) cpu_for_rows(c, gate_row, &j, n);
+    if (a->gate) cpu_for_rows(c, gate_row, &j, n, a->n_head * d_v);
 }

@@ -9,7 +9,8 @@
 enum {
     FEW_ROWS = 16,             /* a chunk's rows are a multiple of it, as of packed groups, */
     MANY_ROWS = HN_PANEL_ROWS, /* and of this where weights are opened for many columns */
-    MOE_CHUNKS = 4096
+    MOE_CHUNKS = 4096,
+    LOOK = 4 /* what an expert costs each time that the best is looked for, in numbers */
 };
 #define NORM_LEAST 0x1p-14f /* of a sum of weights that divides */
 
@@ -170,7 +171,7 @@ void cpu_route(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r)
     cpu_wrote(c, picks);
     cpu_act_prepare(c, act, p, r->next ? 2 : 1);
     cpu_matmul(b, act, p, 1);
-    cpu_for_rows(c, route_row, &j, act->n_tok);
+    cpu_for_rows(c, route_row, &j, act->n_tok, (int64_t)LOOK * r->n_used * r->router->n_out);
 }
 
 /* ---- rows by expert --------------------------------------------------------------------------------------- */
@@ -306,7 +307,7 @@ void cpu_moe_glu(hn_backend *b, hn_act *out, hn_act *act, const hn_moe *m)
     if (act->n_tok > 1 || m->weigh_input) {
         cpu_act_begin(c, m->in, act->n, n_pick);
         if (!m->weigh_input) memcpy(m->in->have, j.want, sizeof j.want);
-        cpu_for_rows(c, sorted_row, &j, n_pick);
+        cpu_for_rows(c, sorted_row, &j, n_pick, act->n);
         if (m->weigh_input) prepare(c, m->in, m->up, m->gate, j.want);
         j.act = m->in;
         j.sorted = true;

@@ -59,7 +59,9 @@ void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n)
         j.a[at].want[kind] = !a->have[kind];
     }
     if (!j.n) return;
-    cpu_for_rows(c, prepare_row, &j, in_of(act, p)->n_tok);
+    int64_t work = 0;
+    for (int i = 0; i < j.n; i++) work += j.a[i].act->n;
+    cpu_for_rows(c, prepare_row, &j, in_of(act, p)->n_tok, work);
     for (int i = 0; i < j.n; i++) {
         hn_act *a = j.a[i].act;
         for (int k = 0; k < HN_ACT_KINDS; k++) a->have[k] = a->have[k] || j.a[i].want[k];
@@ -410,7 +412,7 @@ void cpu_matmul_heads(hn_backend *b, const hn_head_product *p)
     j.n_piece = cpu_div_up(j.n_out, HEAD_ROWS);
     if (p->x_act) cpu_wrote(j.c, p->x_act->late_x);
     cpu_act_begin(j.c, p->room, p->w->n_in, p->n_head * p->n_tok);
-    cpu_for_rows(j.c, gather_head, &j, p->n_head * p->n_tok);
+    cpu_for_rows(j.c, gather_head, &j, p->n_head * p->n_tok, p->w->n_in);
     cpu_act_prepare(j.c, p->room, &(hn_product){ .w = p->w }, 1);
     if (p->y) cpu_wrote(j.c, p->y);
     else cpu_act_begin(j.c, p->out, p->n_head * j.n_out, p->n_tok);

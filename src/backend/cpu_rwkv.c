@@ -40,8 +40,8 @@ void cpu_token_shift(hn_backend *b, const hn_shift *s, const hn_state *state)
     int64_t n_tok = c->step.n_tok, n_index = cpu_n_rows(c, s->which);
     for (int i = 0; i < s->n; i++) cpu_act_begin(c, s->out[i], state->n_embd, n_index);
     cpu_wrote(c, s->h);
-    if (s->x) cpu_for_rows(c, shift_norm_row, &j, n_tok);
-    cpu_for_rows(c, shift_row, &j, n_index);
+    if (s->x) cpu_for_rows(c, shift_norm_row, &j, n_tok, state->n_embd);
+    cpu_for_rows(c, shift_row, &j, n_index, s->n * state->n_embd);
     for (int64_t t = 0; s->keep && t < n_tok; t++)
         if (c->step.rows[t].last)
             memcpy(prev_of(c, state, c->step.rows[t].seq, s->part), s->h->p + t * state->n_embd,

@@ -44,7 +44,7 @@ void cpu_loud(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n, int64_t n_to
 {
     stream_job j = { .c = cpu_self(b), .y = y->p, .x = x->p, .n = n };
     cpu_wrote(j.c, y);
-    cpu_for_rows(j.c, loud_row, &j, n_tok);
+    cpu_for_rows(j.c, loud_row, &j, n_tok, 2 * n);
 }
 
 /* ---- prediction and correction --------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ void cpu_predict(hn_backend *b, const hn_streams *s)
 {
     stream_job j = { .c = cpu_self(b), .s = s };
     for (int32_t m = 0; m < s->n; m++) cpu_wrote(j.c, s->y[m]);
-    cpu_for_rows(j.c, predict_row, &j, s->n_tok);
+    cpu_for_rows(j.c, predict_row, &j, s->n_tok, s->n * s->n * s->n_embd);
 }
 
 static void correct_row(void *arg, int64_t t, int32_t thread)
@@ -89,7 +89,7 @@ void cpu_correct(hn_backend *b, const hn_streams *s)
 {
     stream_job j = { .c = cpu_self(b), .s = s };
     for (int32_t m = 0; m < s->n; m++) cpu_wrote(j.c, s->s[m]);
-    cpu_for_rows(j.c, correct_row, &j, s->n_tok);
+    cpu_for_rows(j.c, correct_row, &j, s->n_tok, s->n * s->n_embd);
 }
 
 /* ---- the gate's largest values ---------------------------------------------------------------------------------- */
@@ -109,5 +109,5 @@ void cpu_sparse_glu(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const
     stream_job j = { .c = cpu_self(b), .y = gate->p, .up = up->p, .out = out, .kind = kind, .n = n, .cut = cut };
     cpu_wrote(j.c, gate);
     cpu_act_begin(j.c, out, n, n_tok);
-    cpu_for_rows(j.c, sparse_row, &j, n_tok);
+    cpu_for_rows(j.c, sparse_row, &j, n_tok, 2 * n);
 }

@@ -81,6 +81,7 @@ int32_t hn_pool_threads(const hn_pool *p);
 /* From now on only threads [0, n) take chunks, 1 ≤ n ≤ threads. Not within hn_pool_run. */
 void hn_pool_limit(hn_pool *p, int32_t n);
 int32_t hn_pool_active(const hn_pool *p);
+int64_t hn_pool_handed(const hn_pool *p); /* chunks of all its jobs so far */
 /* Calls fn for the stack of each worker, where the system tells where they are. */
 typedef void hn_block_fn(void *arg, const void *p, size_t n);
 void hn_pool_stacks(const hn_pool *p, hn_block_fn *fn, void *arg);
@@ -109,9 +110,9 @@ bool hn_cpu_has_bf16(void);        /* the dot product of bf16 pairs of AVX-512 *
 hn_cpu_level hn_cpu_best(void);
 /* name NULL: HONE_CPU, else the best. */
 hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err);
-int32_t hn_cpu_count(void);         /* cores this process may use */
-uint64_t hn_memory_available(void); /* bytes, 0 if unknown */
-uint64_t hn_memory_total(void);     /* of the machine or of this control group, 0 if unknown */
+int32_t hn_cpu_count(void);         /* cores this process may use, or its control groups allow: threads by default */
+uint64_t hn_memory_available(void); /* bytes, of the machine or of what control groups leave; 0 if unknown */
+uint64_t hn_memory_total(void);     /* of the machine or of the least control group, 0 if unknown */
 
 /* ---- switches of the environment: one table, shown by `hone env` and the manual ------ */
 

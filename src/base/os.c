@@ -1,16 +1,17 @@
 /* The operating system: every call that is neither C11 nor POSIX lives here, with one
  * branch per system. Refuses to know what it is asked for. */
 #define _GNU_SOURCE
-#include "base/lines.h"
 #include "base/os.h"
-
+#include "base/cgroup.h"
 #include "base/guard.h"
+#include "base/lines.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -72,12 +73,22 @@ unsigned hn_os_arm_features(void)
 unsigned hn_os_arm_features(void) { return 0; }
 #endif
 
-int32_t hn_cpu_count(void)
+#if defined(__linux__)
+/* A set of cpu_set_t has 1024 CPUs, and the system refuses one with fewer than it has. */
+enum { CPU_SETS = 16, MOST_CPUS = CPU_SETS * CPU_SETSIZE };
+typedef struct cpu_sets {
+    cpu_set_t set[CPU_SETS];
+} cpu_sets;
+
+static bool cpus_of_thread(cpu_sets *c) { return sched_getaffinity(0, sizeof c->set, c->set) == 0; }
+#endif
+
+int32_t hn_os_cpu_count(void)
 {
 #if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        int n = CPU_COUNT(&set);
+    cpu_sets c;
+    if (cpus_of_thread(&c)) {
+        int n = CPU_COUNT_S(sizeof c.set, c.set);
         if (n > 0) return n;
     }
 #endif
@@ -85,14 +96,23 @@ int32_t hn_cpu_count(void)
     return n > 0 ? (int32_t)n : 1;
 }
 
+int32_t hn_os_thread_count(int32_t cpus, const char *root)
+{
+    int32_t n = cpus < HN_MOST_THREADS ? cpus : HN_MOST_THREADS;
+    double share = hn_cgroup_cpus(root);
+    return share >= n ? n : share > 1 ? (int32_t)ceil(share) : 1;
+}
+
+int32_t hn_cpu_count(void) { return hn_os_thread_count(hn_os_cpu_count(), ""); }
+
 int32_t hn_os_cpus(int32_t *cpu, int32_t cap)
 {
     int32_t n = 0;
 #if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
-    for (int c = 0; c < CPU_SETSIZE && n < cap; c++)
-        if (CPU_ISSET(c, &set)) cpu[n++] = c;
+    cpu_sets all;
+    if (!cpus_of_thread(&all)) return 0;
+    for (int c = 0; c < MOST_CPUS && n < cap; c++)
+        if (CPU_ISSET_S(c, sizeof all.set, all.set)) cpu[n++] = c;
 #endif
     return n;
 }
@@ -100,10 +120,9 @@ int32_t hn_os_cpus(int32_t *cpu, int32_t cap)
 bool hn_os_run_on(const int32_t *cpu, int32_t n)
 {
 #if defined(__linux__)
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int32_t i = 0; i < n; i++) CPU_SET(cpu[i], &set);
-    return sched_setaffinity(0, sizeof set, &set) == 0;
+    cpu_sets c = { 0 };
+    for (int32_t i = 0; i < n; i++) CPU_SET_S(cpu[i], sizeof c.set, c.set);
+    return sched_setaffinity(0, sizeof c.set, c.set) == 0;
 #else
     return false;
 #endif
@@ -173,46 +192,62 @@ void hn_os_unmap_file(const void *p, size_t n)
 
 #if defined(__APPLE__)
 
-uint64_t hn_memory_available(void)
+void hn_os_memory(const char *root, uint64_t *total, uint64_t *available)
 {
     vm_statistics64_data_t vm;
     mach_msg_type_number_t n = HOST_VM_INFO64_COUNT;
-    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, (host_info64_t)&vm, &n) != KERN_SUCCESS) return 0;
-    return ((uint64_t)vm.free_count + vm.inactive_count + vm.purgeable_count) * (uint64_t)sysconf(_SC_PAGESIZE);
+    *total = sysctl_number("hw.memsize");
+    *available = 0;
+    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, (host_info64_t)&vm, &n) == KERN_SUCCESS)
+        *available =
+            ((uint64_t)vm.free_count + vm.inactive_count + vm.purgeable_count) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
-
-uint64_t hn_memory_total(void) { return sysctl_number("hw.memsize"); }
 
 #else
 
 /* A line "NAME: N kB" of /proc/meminfo in bytes, 0 if there is none. */
-static uint64_t meminfo(const char *name)
+static uint64_t meminfo(const char *root, const char *name)
 {
     hn_lines r;
-    char line[160];
+    char path[1200], line[160];
     size_t n = strlen(name);
     unsigned long long kib = 0;
-    if (!hn_lines_open(&r, "/proc/meminfo")) return 0;
+    snprintf(path, sizeof path, "%.900s/proc/meminfo", root);
+    if (!hn_lines_open(&r, path)) return 0;
     while (hn_lines_next(&r, line, sizeof line))
         if (strncmp(line, name, n) == 0 && line[n] == ':' && sscanf(line + n + 1, "%llu kB", &kib) == 1) break;
     hn_lines_close(&r);
     return (uint64_t)kib * 1024;
 }
 
-uint64_t hn_memory_available(void) { return meminfo("MemAvailable"); }
-
-uint64_t hn_memory_total(void)
+static uint64_t less(uint64_t system, uint64_t group)
 {
-    uint64_t total = meminfo("MemTotal");
-    unsigned long long limit;
-    char line[64]; /* "max" when there is none */
-    if (hn_lines_first(line, sizeof line, "/sys/fs/cgroup/memory.max") && sscanf(line, "%llu", &limit) == 1 &&
-        limit > 0 && (!total || limit < total))
-        total = limit;
-    return total;
+    if (group == UINT64_MAX || (system && system < group)) return system;
+    return group ? group : 1; /* 0: unknown */
+}
+
+void hn_os_memory(const char *root, uint64_t *total, uint64_t *available)
+{
+    uint64_t left, limit = hn_cgroup_memory(root, &left);
+    *total = less(meminfo(root, "MemTotal"), limit);
+    *available = less(meminfo(root, "MemAvailable"), left);
 }
 
 #endif
+
+uint64_t hn_memory_total(void)
+{
+    uint64_t total, available;
+    hn_os_memory("", &total, &available);
+    return total;
+}
+
+uint64_t hn_memory_available(void)
+{
+    uint64_t total, available;
+    hn_os_memory("", &total, &available);
+    return available;
+}
 
 bool hn_os_random(void *dst, size_t n)
 {

@@ -9,6 +9,13 @@
 enum { HN_ARM_DOTPROD = 1, HN_ARM_I8MM = 2 };
 unsigned hn_os_arm_features(void); /* 0 on other machines */
 
+enum { HN_MOST_THREADS = 1024 }; /* of a pool */
+int32_t hn_os_cpu_count(void);   /* CPUs this thread may run on, whatever its share of them */
+/* hn_cpu_count of so many CPUs: no more threads than the control groups allow them CPUs, rounded up. root as in
+ * base/cgroup.h. */
+int32_t hn_os_thread_count(int32_t cpus, const char *root);
+/* Of the machine, or of the control groups where they allow less; 0: unknown. root as in base/cgroup.h. */
+void hn_os_memory(const char *root, uint64_t *total, uint64_t *available);
 /* CPUs this thread may run on, in ascending order; their number, 0 if unknown. */
 int32_t hn_os_cpus(int32_t *cpu, int32_t cap);
 bool hn_os_run_on(const int32_t *cpu, int32_t n); /* this thread, there only; false: the system cannot */

@@ -6,6 +6,7 @@
  * worker that the system does not schedule delays nobody. Spinning is bounded, and
  * off when there are more threads than cores, since then a spinner burns the core
  * of the one it waits for. */
+#include "base/floats.h"
 #include "base/os.h"
 
 #include <pthread.h>
@@ -13,21 +14,22 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SPIN_NS = 30000, MAX_THREADS = 1024 };
+enum { SPIN_NS = 30000 };
 #define NO_CHUNK UINT32_MAX
 
 struct hn_pool {
     _Alignas(64) _Atomic uint64_t word; /* generation << 32 | next chunk */
     _Alignas(64) _Atomic uint32_t done; /* chunks finished of this job; futex of the caller */
     _Atomic uint32_t caller_sleeps;
-    _Alignas(64) _Atomic uint32_t epoch; /* futex of the workers */
-    _Atomic uint32_t sleepers;
+    _Alignas(64) _Atomic uint32_t epoch; /* futex of the workers that may work */
+    _Atomic uint32_t sleepers;           /* of those */
     _Atomic bool quit;
     /* the job; written only while word holds NO_CHUNK */
     _Atomic(hn_pool_fn *) fn;
     _Atomic(void *) arg;
     _Atomic uint32_t n_chunk;
     _Atomic int32_t n_active; /* threads that may take chunks */
+    _Atomic uint32_t recall;  /* futex of the others: changes when more may */
     int32_t n_threads;
     int64_t spin_ns;
     struct worker {
@@ -35,7 +37,8 @@ struct hn_pool {
         hn_pool *pool;
         int32_t index;
         bool started;
-    } * workers; /* [n_threads - 1] */
+    } * workers;                 /* [n_threads - 1] */
+    _Alignas(64) int64_t handed; /* chunks of all jobs so far; the caller's alone, nobody waits for this line */
 };
 
 static int64_t now_ns(void)
@@ -81,11 +84,23 @@ static bool has_work(hn_pool *p, int32_t thread)
     return thread < atomic_load(&p->n_active) && (uint32_t)w != NO_CHUNK && (uint32_t)w < atomic_load(&p->n_chunk);
 }
 
+/* Where a thread that may not work waits: jobs of the others neither wake it nor let it spin. */
+static void park(hn_pool *p, int32_t thread)
+{
+    uint32_t recall = atomic_load(&p->recall);
+    if (thread >= atomic_load(&p->n_active) && !atomic_load(&p->quit)) hn_os_wait(&p->recall, recall);
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *me = arg;
     hn_pool *p = me->pool;
+    hn_floats_begin(); /* not as who made the pool has it */
     while (!atomic_load(&p->quit)) {
+        if (me->index >= atomic_load(&p->n_active)) {
+            park(p, me->index);
+            continue;
+        }
         if (run_one(p, me->index)) continue;
         int64_t until = p->spin_ns ? now_ns() + p->spin_ns : 0;
         bool work = false;
@@ -94,17 +109,25 @@ static void *worker_main(void *arg)
         if (work) continue;
         uint32_t epoch = atomic_load(&p->epoch);
         atomic_fetch_add(&p->sleepers, 1);
-        if (!has_work(p, me->index) && !atomic_load(&p->quit)) hn_os_wait(&p->epoch, epoch);
+        /* who may no longer work does not wait here: it would be woken in place of one who may */
+        if (!has_work(p, me->index) && me->index < atomic_load(&p->n_active) && !atomic_load(&p->quit))
+            hn_os_wait(&p->epoch, epoch);
         atomic_fetch_sub(&p->sleepers, 1);
     }
     return NULL;
 }
 
+static void wake_all(_Atomic uint32_t *futex)
+{
+    atomic_fetch_add(futex, 1);
+    hn_os_wake(futex, HN_MOST_THREADS);
+}
+
 hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err)
 {
     *out = NULL;
-    if (n_threads < 1 || n_threads > MAX_THREADS)
-        return HN_FAIL(err, HONE_E_ARG, "threads: %d, expected 1 to %d", n_threads, MAX_THREADS);
+    if (n_threads < 1 || n_threads > HN_MOST_THREADS)
+        return HN_FAIL(err, HONE_E_ARG, "threads: %d, expected 1 to %d", n_threads, HN_MOST_THREADS);
     hn_pool *p = aligned_alloc(64, sizeof *p);
     if (!p) return HN_FAIL(err, HONE_E_NOMEM, "thread pool");
     memset(p, 0, sizeof *p);
@@ -144,8 +167,8 @@ void hn_pool_free(hn_pool *p)
 {
     if (!p) return;
     atomic_store(&p->quit, true);
-    atomic_fetch_add(&p->epoch, 1);
-    hn_os_wake(&p->epoch, MAX_THREADS);
+    wake_all(&p->epoch);
+    wake_all(&p->recall);
     for (int32_t i = 0; i < p->n_threads - 1; i++)
         if (p->workers[i].started) pthread_join(p->workers[i].id, NULL);
     free(p->workers);
@@ -162,17 +185,23 @@ void hn_pool_stacks(const hn_pool *p, hn_block_fn *fn, void *arg)
         if (p->workers[i].started && hn_os_stack(&p->workers[i].id, &lo, &n)) fn(arg, lo, n);
 }
 
+/* Those that may no longer work leave the futex of those that may, and the other way round. */
 void hn_pool_limit(hn_pool *p, int32_t n)
 {
-    atomic_store(&p->n_active, n < 1 ? 1 : n > p->n_threads ? p->n_threads : n);
+    int32_t before = hn_pool_active(p);
+    n = n < 1 ? 1 : n > p->n_threads ? p->n_threads : n;
+    if (n == before) return;
+    atomic_store(&p->n_active, n);
+    wake_all(n > before ? &p->recall : &p->epoch);
 }
 int32_t hn_pool_active(const hn_pool *p) { return atomic_load_explicit(&p->n_active, memory_order_relaxed); }
+int64_t hn_pool_handed(const hn_pool *p) { return p->handed; }
 
 void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
 {
     if (n_chunk <= 0) return;
-    int32_t n_active = hn_pool_active(p);
-    if (n_active == 1 || n_chunk == 1) {
+    p->handed += n_chunk;
+    if (n_chunk == 1 || hn_pool_active(p) == 1) {
         for (int64_t c = 0; c < n_chunk; c++) fn(arg, c, 0);
         return;
     }
@@ -184,8 +213,7 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
     atomic_store(&p->word, (gen + 1) << 32);
     if (atomic_load(&p->sleepers) > 0) {
         atomic_fetch_add(&p->epoch, 1);
-        /* the system picks whom it wakes: all of them where only some may work */
-        hn_os_wake(&p->epoch, n_active == p->n_threads && n_chunk - 1 < MAX_THREADS ? (int)(n_chunk - 1) : MAX_THREADS);
+        hn_os_wake(&p->epoch, n_chunk < HN_MOST_THREADS ? (int)(n_chunk - 1) : HN_MOST_THREADS);
     }
     while (run_one(p, 0)) {}
     int64_t until = 0;

@@ -2,6 +2,7 @@
  * without touching the base. An adapter is immutable once open and counted: sessions
  * that use it keep it. Refuses to know files and products. */
 #include "engine/engine.h"
+#include "base/floats.h"
 #include "model/lora.h"
 
 #include <math.h>
@@ -29,6 +30,7 @@ static void release(hone_adapter *a)
 
 hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const char *path, hone_error *err)
 {
+    HN_FLOATS;
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the adapter");
     HN_NEED(err, m, "an open model");
@@ -239,6 +241,7 @@ static hone_status switch_to(hone_session *s, int32_t from, int32_t to, hone_ada
 hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
                                       hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, s, "a session");
     if (n < 0) return HN_FAIL(err, HONE_E_ARG, "%d adapters, expected 0 or more", n);
     if (n) HN_NEED(err, adapters, "a pointer to n adapters");
@@ -249,6 +252,7 @@ hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adap
 hone_status hone_seq_set_adapters(hone_session *s, int32_t seq, hone_adapter *const *adapters, const float *scales,
                                   int32_t n, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, s, "a session");
     if (n < 0) return HN_FAIL(err, HONE_E_ARG, "%d adapters, expected 0 or more", n);
     if (n) HN_NEED(err, adapters, "a pointer to n adapters");
@@ -279,6 +283,7 @@ uint64_t hone_session_adapters_hash(const hone_session *s)
 
 hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err)
 {
+    HN_FLOATS;
     hn_lora *l;
     HN_NEED(err, m, "an open model");
     HN_NEED(err, src, "the path of an adapter");

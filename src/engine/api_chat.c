@@ -1,5 +1,6 @@
 /* The public chat functions: a model's template behind hone.h. */
 #include "base/json_tree.h"
+#include "base/floats.h"
 #include "engine/engine.h"
 #include "text/reply.h"
 
@@ -145,6 +146,7 @@ void hone_chat_text_free(hone_chat_text *t)
 hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n,
                                hone_error *err)
 {
+    HN_FLOATS;
     request q = { 0 };
     hn_jinja_text t = { 0 };
     hn_ids list = { 0 };

@@ -1,6 +1,7 @@
 /* hone_file: the public view of a GGUF file. Owns nothing but a few marks that make
  * string arrays quick to index; refuses to know what the entries mean. */
 #include "gguf/identity.h"
+#include "base/floats.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -159,6 +160,7 @@ int64_t hone_file_find_tensor(const hone_file *f, const char *name)
 
 hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, uint64_t n, float *dst, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, f, "an open file");
     if (n) HN_NEED(err, dst, "room for n elements");
     const char *path = HN_ESC(hn_gguf_path(f->g), strlen(hn_gguf_path(f->g)));

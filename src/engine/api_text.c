@@ -1,5 +1,6 @@
 /* The public text functions: a model's tokenizer behind hone.h. */
 #include "engine/engine.h"
+#include "base/floats.h"
 #include "engine/sampler.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 static hone_status tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids,
                             hone_span **spans, size_t *n, hone_error *err)
 {
+    HN_FLOATS;
     enum { FLAGS = HONE_TOK_SPECIAL | HONE_TOK_ADD | HONE_TOK_ADD_BOS };
     const hn_vocab *v;
     hn_ids list = { 0 };

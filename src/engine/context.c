@@ -1,5 +1,6 @@
 /* Context: the worker threads and the kernel level of a caller. */
 #include "engine/engine.h"
+#include "base/os.h"
 
 #include <stdlib.h>
 
@@ -12,8 +13,9 @@ hone_status hone_context_new(hone_context **out, const hone_context_params *para
     if (n == 0 && env && *env) {
         char *end;
         long v = strtol(env, &end, 10);
-        if (*end || v < 1 || v > 1024)
-            return HN_FAIL(err, HONE_E_ARG, "HONE_THREADS=%s: expected 1 to 1024", HN_ESC(env, strlen(env)));
+        if (*end || v < 1 || v > HN_MOST_THREADS)
+            return HN_FAIL(err, HONE_E_ARG, "HONE_THREADS=%s: expected 1 to %d", HN_ESC(env, strlen(env)),
+                           HN_MOST_THREADS);
         n = (int32_t)v;
     }
     if (n == 0) n = hn_cpu_count();

@@ -1,6 +1,7 @@
 /* embed: texts as vectors: their rows, pooled, and what a model has behind that. Owns the sums, which are in double, in
  * the order of positions and columns; refuses to know attention and layers. */
 #include "engine/engine.h"
+#include "base/floats.h"
 
 #include <float.h>
 #include <math.h>
@@ -320,6 +321,7 @@ enum { MOST_TEXTS = 1 << 20 };
 hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
                        float *out, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, s, "a session");
     if (n_text > 0) HN_NEED(err, texts, "a pointer to n_text texts");
     HN_NEED(err, p, "parameters");

@@ -1,6 +1,7 @@
 /* Log-probabilities of raw logits. Owns their one definition: weights are hn_exp_f32 of the distance to the largest
  * logit, summed in double in the order of ids, so that every machine finds the same bits. Refuses to know sampling. */
 #include "base/base.h"
+#include "base/floats.h"
 #include "kernels/kernels.h"
 
 #include <float.h>
@@ -35,6 +36,7 @@ static double log_sum(const float *logits, int32_t n_vocab, float max)
 hone_status hone_logprobs(const float *logits, int32_t n_vocab, int32_t id, float *logprob, hone_logprob *top,
                           int32_t n_top, hone_error *err)
 {
+    HN_FLOATS;
     int32_t best = -1, n = 0;
     if (logprob) *logprob = 0;
     HN_NEED(err, logits, "a pointer to n_vocab logits");

@@ -6,6 +6,7 @@
  * A candidate is one 64-bit key, ordered value << 32 | ~id: descending keys are
  * descending logits with ties to the lower id, and no two keys are equal. */
 #include "engine/sampler.h"
+#include "base/floats.h"
 
 #include "base/base.h"
 #include "kernels/kernels.h"
@@ -501,6 +502,7 @@ hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq,
 hone_status hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
                                    hone_error *err)
 {
+    HN_FLOATS;
     if (id) *id = -1;
     HN_NEED(err, s, "a sampler");
     HN_NEED(err, logits, "a pointer to n_vocab logits");

@@ -1,6 +1,7 @@
 /* scheduler: requests in, events out. Owns the session, the queue with its turns, and the order of a step. Refuses to
  * know sockets, threads and text. */
 #include "engine/scheduler.h"
+#include "base/floats.h"
 
 #include "engine/sampler.h"
 
@@ -293,6 +294,7 @@ static void sweep(hone_scheduler *s)
 
 hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_error *err)
 {
+    HN_FLOATS;
     if (worked) *worked = false;
     HN_NEED(err, s, "a scheduler");
     HN_NEED(err, worked, "a place for whether there was anything to do");

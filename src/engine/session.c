@@ -2,6 +2,7 @@
  * memory is reserved before the first token; between a call's start and its logits
  * nothing is allocated. */
 #include "engine/engine.h"
+#include "base/floats.h"
 
 #include <float.h>
 #include <stdlib.h>
@@ -146,6 +147,7 @@ static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint
 hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,
                              const hone_session_params *params, hone_error *err)
 {
+    HN_FLOATS;
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the session");
     HN_NEED(err, ctx, "a context");
@@ -396,6 +398,7 @@ static hone_status fail_logits(const hone_session *s, const float *logits, int32
 static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok, bool may_abort, float *logits,
                            hone_error *err)
 {
+    HN_FLOATS;
     for (int32_t at = 0; at < n_tok;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
         hn_fault fault = { 0 };

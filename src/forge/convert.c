@@ -3,6 +3,7 @@
  * read; refuses to know any format. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "base/floats.h"
 #include "forge/convert.h"
 #include "forge/hf.h"
 
@@ -185,6 +186,7 @@ static hone_status convert(const hn_convert *a, hone_error *err)
 hone_status hone_convert_with(const char *src, const char *dst, const hone_convert_params *p, const hone_progress *pr,
                               hone_error *err)
 {
+    HN_FLOATS;
     static const hone_convert_params none = { 0 };
     const hone_convert_params *q = p ? p : &none;
     HN_NEED(err, src, "the path of a checkpoint");
@@ -196,6 +198,7 @@ hone_status hone_convert_with(const char *src, const char *dst, const hone_conve
 hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst,
                          const hone_progress *pr, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, src, "the path of a checkpoint");
     HN_NEED(err, dst, "the path of the file to write");
     const hn_convert a = { .src = src, .tokenizer = tokenizer, .type = type, .dst = dst, .pr = pr };

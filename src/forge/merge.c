@@ -4,6 +4,7 @@
  * sessions. */
 #define _GNU_SOURCE
 #include "forge/recipe.h"
+#include "base/floats.h"
 #include "kernels/kernels.h"
 #include "model/lora.h"
 
@@ -247,6 +248,7 @@ static hone_status write_all(merge *g)
 
 hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_progress *pr, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, p, "parameters");
     HN_NEED(err, p->base, "the path of a model");
     if (p->n_adapters > 0) HN_NEED(err, p->adapters, "a pointer to n_adapters paths");

@@ -2,6 +2,7 @@
  * is gguf/pack_file.h, the layout quant/pack.h, finding and trusting one packed_find.c. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "base/floats.h"
 #include "forge/recipe.h"
 #include "model/packed.h"
 
@@ -405,6 +406,7 @@ static hone_status make_packed(const hone_model *m, const char *path, const hone
 hone_status hone_pack(const char *model, const hone_pack_params *params, hone_packed_info *out, const hone_progress *pr,
                       hone_error *err)
 {
+    HN_FLOATS;
     if (out) *out = (hone_packed_info){ .state = HONE_PACKED_NONE };
     HN_NEED(err, model, "the path of a model");
     hone_pack_params p = params ? *params : (hone_pack_params){ .file = NULL };

@@ -2,6 +2,7 @@
  * tensor list, its storage types and spreads, the metadata and an invented vocabulary;
  * values are synth_fill.c's, the file is the recipe's. */
 #include "base/file.h"
+#include "base/floats.h"
 #include "forge/synth.h"
 
 #include "base/options.h"
@@ -443,6 +444,7 @@ static hone_status unknown_preset(const char *name, hone_error *err)
 
 hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, p, "parameters");
     HN_NEED(err, dst, "the path of the file to write");
     hn_synth_shape from_file = { 0 };

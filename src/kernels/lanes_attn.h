@@ -68,7 +68,25 @@ ATTN_SCORES(scores_f32, float, v16_load)
             HN_UNROLL_FOR(int j = 0; j < (V); j++) v16_store(o + i * d + x + 16 * j, acc[i][j]); \
     } while (0)
 
-#define ATTN_VALUES(NAME, ELEM, LOADV, ONEV, LOCALS)                                                          \
+/* The dims behind the last whole vector, with those before them once more, which keep what they are. */
+#define ATTN_VALUES_REST(LOADV)                                                                                     \
+    do {                                                                                                            \
+        const int64_t y = d - 16;                                                                                   \
+        const int done = (int)(x - y);                                                                              \
+        v16 acc[HN_ATTN_ROWS];                                                                                      \
+        HN_UNROLL_FOR(int i = 0; i < NQ; i++) {                                                                     \
+            acc[i] = v16_load(o + i * d + y);                                                                       \
+            if (first) acc[i] = v16_mul(acc[i], v16_set1(a->c[r + i]));                                             \
+        }                                                                                                           \
+        for (int64_t t = t0; t < t1; t++) {                                                                         \
+            v16 vv = LOADV(t, y);                                                                                   \
+            HN_UNROLL_FOR(int i = 0; i < NQ; i++) acc[i] = v16_fma(v16_set1(p[i * HN_SOFT_BLOCK + t]), vv, acc[i]); \
+        }                                                                                                           \
+        HN_UNROLL_FOR(int i = 0; i < NQ; i++)                                                                       \
+            v16_store(o + i * d + y, v16_keep_first(v16_load(o + i * d + y), acc[i], done));                        \
+    } while (0)
+
+#define ATTN_VALUES(NAME, ELEM, LOADV, RESTV, ONEV, LOCALS)                                                   \
     HN_INLINE void NAME(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first, \
                         const int NQ, const int V, const bool ahead)                                          \
     {                                                                                                         \
@@ -80,7 +98,12 @@ ATTN_SCORES(scores_f32, float, v16_load)
         int64_t x = 0;                                                                                        \
         for (; x + 16 * V <= d; x += 16 * V) ATTN_VALUES_STEP(ELEM, LOADV, V);                                \
         for (; x + 16 <= d; x += 16) ATTN_VALUES_STEP(ELEM, LOADV, 1);                                        \
-        for (; x < d; x++)                                                                                    \
+        if (x == d) return;                                                                                   \
+        if (x > 0) {                                                                                          \
+            ATTN_VALUES_REST(RESTV);                                                                          \
+            return;                                                                                           \
+        }                                                                                                     \
+        for (; x < d; x++) /* narrower than a vector */                                                       \
             for (int i = 0; i < NQ; i++) {                                                                    \
                 float s = first ? o[i * d + x] * a->c[r + i] : o[i * d + x];                                  \
                 for (int64_t t = t0; t < t1; t++) s = fmaf(p[i * HN_SOFT_BLOCK + t], ONEV(t, x), s);          \
@@ -92,8 +115,8 @@ ATTN_SCORES(scores_f32, float, v16_load)
 #define ONEV_F16(t, x) hn_f16_to_f32(v[(t)*d + (x)])
 #define LOADV_F32(t, x) v16_load(v + (t)*d + (x))
 #define ONEV_F32(t, x) v[(t)*d + (x)]
-ATTN_VALUES(values_f16, uint16_t, LOADV_F16, ONEV_F16, )
-ATTN_VALUES(values_f32, float, LOADV_F32, ONEV_F32, )
+ATTN_VALUES(values_f16, uint16_t, LOADV_F16, LOADV_F16, ONEV_F16, )
+ATTN_VALUES(values_f32, float, LOADV_F32, LOADV_F32, ONEV_F32, )
 #undef AHEADV
 
 /* ---- the softmax of a block --------------------------------------------------------------------- */
@@ -194,13 +217,17 @@ static void scales_q8(float *y, const void *block, int64_t d, ptrdiff_t ahead)
 #define CODE_Q8(t, x) ((const int8_t *)v + (size_t)((t) / HN_KEY_BLOCK) * bytes + (t) % HN_KEY_BLOCK * d4 + (x))
 #define SCALE_Q8(t, x) scale[(t)*n_g + (x) / HN_CACHE_GROUP]
 #define LOADV_Q8(t, x) v16_mul(v16_load_i8(CODE_Q8(t, x)), v16_set1(SCALE_Q8(t, x)))
+/* The last dims may be of two groups. */
+#define RESTV_Q8(t, x)                                                                                            \
+    v16_mul(v16_load_i8(CODE_Q8(t, x)), v16_keep_first(v16_set1(SCALE_Q8(t, x)), v16_set1(SCALE_Q8(t, (x) + 15)), \
+                                                       (int)at_most(HN_CACHE_GROUP - (x) % HN_CACHE_GROUP, 16)))
 #define ONEV_Q8(t, x) ((float)*CODE_Q8(t, x) * SCALE_Q8(t, x))
 #define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + a->ahead, 0, 2)
 #define Q8_LOCALS                                                      \
     const int64_t d4 = hn_cache_d4(a->d), n_g = hn_cache_groups(a->d); \
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d);    \
     const float *scale = a->wide;
-ATTN_VALUES(values_q8, int8_t, LOADV_Q8, ONEV_Q8, Q8_LOCALS)
+ATTN_VALUES(values_q8, int8_t, LOADV_Q8, RESTV_Q8, ONEV_Q8, Q8_LOCALS)
 #undef AHEADV
 
 /* The first n of d dims of rows in the layout of V: y[64][n], or turned, four times [n][16] as keys are. */

@@ -1,5 +1,6 @@
 /* model: opening one: which family, its numbers within policy, its plan, its tensors; and what is known of it. */
 #include "base/options.h"
+#include "base/floats.h"
 #include "model/hparams.h"
 
 #include <stdlib.h>
@@ -204,6 +205,7 @@ hone_status hn_model_from_keys(hone_model **out, hn_gguf *keys, int32_t n_vocab,
 
 hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err)
 {
+    HN_FLOATS;
     hn_gguf *file;
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the model");

@@ -1,5 +1,6 @@
 /* begin: see begin.h. Reads the texts; the vocabulary is text/bpe.h's, the model forge/init.h's. */
 #include "train/begin.h"
+#include "base/floats.h"
 
 #include "base/file.h"
 #include "forge/init.h"
@@ -56,6 +57,7 @@ static hone_status make_tokenizer(hn_bpe **out, const hone_init_params *p, hone_
 
 hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, dst, "the path of the file to write");
     HN_NEED(err, p, "parameters");
     HN_NEED(err, p->config, "the path of a shape's JSON file");

@@ -2,6 +2,7 @@
  * stop. A step depends on the settings, the data and the state before it alone, so training
  * goes on from a checkpoint as if it had never stopped. Formulas are elsewhere. */
 #include "base/file.h"
+#include "base/floats.h"
 #include "base/os.h"
 #include "forge/convert.h"
 #include "text/chat.h"
@@ -470,6 +471,7 @@ hone_status hn_trainer_apart(const hone_trainer *t, const char *path, bool peft,
 hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p,
                              hone_error *err)
 {
+    HN_FLOATS;
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the trainer");
     HN_NEED(err, ctx, "a context");
@@ -729,6 +731,7 @@ static hone_status no_validation(const hone_trainer *t, double loss, hone_error 
 
 hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err)
 {
+    HN_FLOATS;
     if (loss) *loss = NAN;
     HN_NEED(err, t, "a trainer");
     HN_NEED(err, loss, "a place for the loss");
@@ -786,6 +789,7 @@ static double epoch_of(hone_trainer *t)
 
 hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err)
 {
+    HN_FLOATS;
     if (out) *out = (hone_train_step){ 0 };
     HN_NEED(err, t, "a trainer");
     HN_NEED(err, out, "a place for what the step did");

@@ -1,6 +1,7 @@
 /* What training gives: adapters as GGUF or as a PEFT folder, or the whole model as GGUF.
  * Layouts are others' (model/lora.h, gguf/gguf.h). */
 #include "forge/trained.h"
+#include "base/floats.h"
 #include "train/trainer.h"
 
 #include <stdlib.h>
@@ -74,6 +75,7 @@ hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err) { return wri
 
 hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, t, "a trainer");
     HN_NEED(err, path, "the path of the file to write");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
@@ -87,6 +89,7 @@ hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *er
 
 hone_status hone_trainer_write_peft(hone_trainer *t, const char *folder, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, t, "a trainer");
     HN_NEED(err, folder, "the path of the folder to write");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");

@@ -300,6 +300,7 @@ static void level(void)
     for (int t = 0; t < HN_CACHE_TYPES; t++) {
         stores((hn_cache_type)t);
         attend((hn_cache_type)t, false, 128, 0, 4, 1, below ? 512 : 64);
+        if (below) attend((hn_cache_type)t, false, 100, 0, 4, 1, 512);
         if (below) attend((hn_cache_type)t, false, 128, 0, 4, 16, 256);
         attend((hn_cache_type)t, true, 576, 512, 16, 1, 64);
     }

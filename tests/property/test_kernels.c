@@ -801,9 +801,9 @@ static void attention_matches_scalar(void **state)
 {
     (void)state;
 #ifdef HN_EMULATED /* some hundred times slower: one of each kind (tests/cross) */
-    const int64_t dims[] = { 6, 40, 64 };
+    const int64_t dims[] = { 6, 40, 64, 100 };
 #else
-    const int64_t dims[] = { 4, 6, 8, 16, 24, 32, 40, 64, 80, 96, 100, 128, 192, 256 };
+    const int64_t dims[] = { 4, 6, 8, 16, 24, 32, 40, 64, 72, 80, 96, 100, 120, 128, 192, 256 };
 #endif
     rng_key = 9, rng_at = 0;
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)

@@ -177,6 +177,75 @@ static void around(void)
     unlink("/dev/shm/hone-test");
 }
 
+/* What a container is left of memory and CPUs, whatever the machine has: the least of all limits on the way up. */
+static void shares(void **state)
+{
+    const uint64_t gib = (uint64_t)1 << 30, all = (uint64_t)16000000 * 1024, free_now = (uint64_t)12000000 * 1024;
+    uint64_t total, available;
+    healthy();
+    hn_os_memory(root, &total, &available);
+    assert_true(total == all && available == free_now);
+    assert_int_equal(hn_os_thread_count(64, root), 64);
+    assert_int_equal(hn_os_thread_count(5000, root), HN_MOST_THREADS);
+
+    put("/proc/self/cgroup", "0::/batch/job\n");
+    put("/sys/fs/cgroup/batch/cpu.max", "400000 100000\n");
+    put("/sys/fs/cgroup/batch/job/cpu.max", "max 100000\n");
+    assert_int_equal(hn_os_thread_count(64, root), 4);
+    assert_int_equal(hn_os_thread_count(3, root), 3);
+    put("/sys/fs/cgroup/batch/job/cpu.max", "250000 100000\n");
+    assert_int_equal(hn_os_thread_count(64, root), 3);
+    put("/sys/fs/cgroup/batch/job/cpu.max", "20000 100000\n");
+    assert_int_equal(hn_os_thread_count(64, root), 1);
+
+    put("/sys/fs/cgroup/batch/memory.max", "8589934592\n");
+    put("/sys/fs/cgroup/batch/memory.current", "5368709120\n");
+    put("/sys/fs/cgroup/batch/memory.stat", "anon 1\ninactive_file 1073741824\nactive_file 2147483648\nshmem 5\n");
+    put("/sys/fs/cgroup/batch/job/memory.max", "max\n");
+    put("/sys/fs/cgroup/batch/job/memory.current", "1000\n");
+    hn_os_memory(root, &total, &available);
+    assert_true(total == 8 * gib && available == 6 * gib);
+    put("/sys/fs/cgroup/batch/job/memory.high", "4294967296\n"); /* an inner group, empty as yet */
+    hn_os_memory(root, &total, &available);
+    assert_true(total == 4 * gib && available == 4 * gib - 1000);
+    put("/sys/fs/cgroup/batch/memory.current", "9000000000\n"); /* full: not 0, which is "unknown" */
+    drop("/sys/fs/cgroup/batch/memory.stat");
+    hn_os_memory(root, &total, &available);
+    assert_true(total == 4 * gib && available == 1);
+    drop("/sys/fs/cgroup/batch/job/memory.high");
+    put("/sys/fs/cgroup/batch/memory.max", "99999999999999\n"); /* more than there is */
+    hn_os_memory(root, &total, &available);
+    assert_true(total == all && available == free_now);
+
+    char deep[400] = "/", path[500], line[500]; /* a pod in a container in a container: none of its name is lost */
+    memset(deep + 1, 'x', 150);
+    memset(deep + 151, '/', 1);
+    memset(deep + 152, 'y', 170);
+    snprintf(line, sizeof line, "0::%s\n", deep);
+    put("/proc/self/cgroup", line);
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", deep);
+    put(path, "2147483648\n");
+    hn_os_memory(root, &total, &available);
+    assert_true(total == 2 * gib && available == 2 * gib);
+
+    healthy(); /* version 1, in a container: the listed group is the mount itself */
+    put("/proc/self/cgroup", "7:memory:/docker/0123\n3:cpu,cpuacct:/docker/0123\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "3221225472\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "2147483648\n");
+    put("/sys/fs/cgroup/memory/memory.stat",
+        "inactive_file 1\nactive_file 2\ntotal_inactive_file 536870912\ntotal_active_file 536870912\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    hn_os_memory(root, &total, &available);
+    assert_true(total == 3 * gib && available == 2 * gib);
+    assert_int_equal(hn_os_thread_count(64, root), 2);
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* no limit */
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    hn_os_memory(root, &total, &available);
+    assert_true(total == all && available == free_now);
+    assert_int_equal(hn_os_thread_count(64, root), 64);
+}
+
 /* Whoever starts the tests with another priority is warned of it, rightly: one warning more everywhere. */
 static void usual_priority(void)
 {
@@ -339,7 +408,7 @@ static int remove_all(void **state) { return nftw(tm_dir, drop_any, 16, FTW_DEPT
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(warnings), cmocka_unit_test(unknown),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(warnings), cmocka_unit_test(shares), cmocka_unit_test(unknown),
                                         cmocka_unit_test(ledger) };
     return cmocka_run_group_tests(tests, tm_make_dir, remove_all);
 }

@@ -4,6 +4,7 @@
  * */
 #include "tiny_rwkv.h"
 
+#include "base/floats.h"
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -314,12 +315,65 @@ static void recurrent(void **state)
     }
 }
 
+/* ---- a caller that rounds in another way --------------------------------------------------------------- */
+
+/* Bits follow from the model and the tokens, not from what the host program set for its thread before it called, or
+ * before it made the context, whose threads inherit that; and it keeps what it set. */
+static void another_rounding(void **state)
+{
+#if defined(__x86_64__)
+    static const uint64_t modes[] = { 0x1F80 | 0x8040, 0x1F80 | 0x4000, 0x1F80 | 0x6000, 0x1F80 & ~0x0080 };
+#elif defined(__aarch64__)
+    static const uint64_t modes[] = { 1 << 24, 1 << 22, 3 << 22, 1 << 25 };
+#else
+    static const uint64_t modes[] = { 0 };
+#endif
+    const int32_t ids[6] = { 1, 2, 3, 4, 5, 6 };
+    tiny *t = tm_new(tm_llama);
+    multiply(t, "token_embd.weight", 1e-39f); /* rows of subnormal numbers, and logits that are theirs */
+    multiply(t, "blk.0.attn_output.weight", 1e-34f);
+    multiply(t, "blk.1.attn_output.weight", 1e-34f);
+    hone_model *m = tm_open(t);
+    float want[6 * V], y[6 * V], least = INFINITY;
+    const uint64_t standard = hn_floats_get();
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, m, 16, 1, 8, HONE_CACHE_F32);
+    tm_run(s, 0, ids, 6, want);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(m);
+    for (int i = 0; i < 6 * V; i++) least = fminf(least, fabsf(want[i]));
+    assert_true(least > 0 && least < 1e-34f);
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++)
+        for (int threads = 1; threads <= 3; threads += 2)
+            for (int early = 0; early < 2; early++) {
+                hn_floats_set(early ? modes[k] : standard);
+                m = tm_open(t);
+                c = tm_context(NULL, threads);
+                s = tm_session(c, m, 16, 1, 8, HONE_CACHE_F32);
+                hn_floats_set(modes[k]);
+                hone_token tok[6];
+                for (int i = 0; i < 6; i++)
+                    tok[i] = (hone_token){ .id = ids[i], .pos = i, .seq = 0, .want_logits = true };
+                hone_status st = hone_decode(s, tok, 6, y, NULL);
+                uint64_t after = hn_floats_get();
+                hn_floats_set(standard);
+                assert_int_equal(st, HONE_OK);
+                assert_int_equal(after & HN_FLOATS_MASK, modes[k] & HN_FLOATS_MASK);
+                assert_memory_equal(y, want, sizeof y);
+                hone_session_free(s);
+                hone_context_free(c);
+                hone_model_close(m);
+            }
+    tm_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits),      cmocka_unit_test(too_large),   cmocka_unit_test(among_others),
-        cmocka_unit_test(interrupted), cmocka_unit_test(bad_weights), cmocka_unit_test(bad_logits),
-        cmocka_unit_test(recurrent),
+        cmocka_unit_test(limits),      cmocka_unit_test(too_large),        cmocka_unit_test(among_others),
+        cmocka_unit_test(interrupted), cmocka_unit_test(bad_weights),      cmocka_unit_test(bad_logits),
+        cmocka_unit_test(recurrent),   cmocka_unit_test(another_rounding),
     };
     return cmocka_run_group_tests_name("numeric", tests, tm_make_dir, tm_remove_dir);
 }

@@ -205,7 +205,8 @@ static void cpus_can_be_chosen(void **state)
         printf("SKIP: this system does not list CPUs\n");
         skip();
     }
-    assert_int_equal(n, hn_cpu_count());
+    assert_int_equal(n, hn_os_cpu_count());
+    assert_int_equal(hn_cpu_count(), hn_os_thread_count(n, ""));
     for (int32_t i = 1; i < n; i++) assert_true(cpu[i - 1] < cpu[i]);
     int32_t one[1];
     assert_int_equal(hn_os_cpus(one, 1), 1);

@@ -2,7 +2,9 @@
  * the number of threads, chunks and cores. Results are written without atomics, so
  * that ThreadSanitizer sees a missing ordering. */
 #include "base/base.h"
+#include "base/lines.h"
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -148,6 +150,95 @@ static void bad_counts_are_refused(void **state)
     hn_pool_free(NULL);
 }
 
+/* Voluntary switches of every thread of this process but the first; how many threads. */
+static int switches(int64_t *n, int cap)
+{
+    int k = 0;
+    int64_t self = (int64_t)getpid();
+    DIR *d = opendir("/proc/self/task");
+    for (const struct dirent *e; d && k < cap && (e = readdir(d));) {
+        char path[64], line[128];
+        hn_lines r;
+        long long v = -1, id = strtoll(e->d_name, NULL, 10);
+        if (id <= 0 || id == self) continue;
+        snprintf(path, sizeof path, "/proc/self/task/%lld/status", id);
+        hn_lines_open(&r, path);
+        while (hn_lines_next(&r, line, sizeof line))
+            if (sscanf(line, "voluntary_ctxt_switches: %lld", &v) == 1) break;
+        hn_lines_close(&r);
+        if (v >= 0) n[k++] = (int64_t)v;
+    }
+    if (d) closedir(d);
+    return k;
+}
+
+/* Workers beyond the limit are asleep for as long as it holds, however many jobs pass; then they work again. */
+static void beyond_the_limit_sleep(void **state)
+{
+    enum { THREADS = 8, JOBS = 2000, FEW = 100, MOST = THREADS + 2 }; /* sanitizers may have a thread of their own */
+    int64_t before[MOST] = { 0 }, after[MOST] = { 0 };
+    hn_pool *p;
+    assert_int_equal(hn_pool_new(&p, THREADS, NULL), HONE_OK);
+    run_and_check(p, 64, 1);
+    hn_pool_limit(p, 2);
+    usleep(50000);
+    int n = switches(before, MOST), awake = 0;
+    for (uint64_t k = 0; k < JOBS; k++) {
+        run_and_check(p, 4, k);
+        usleep(100);
+    }
+    assert_int_equal(switches(after, MOST), n);
+    for (int i = 0; i < n; i++) awake += after[i] - before[i] > FEW;
+    if (n) assert_in_range(awake, 0, 1); /* the one that may work */
+    hn_pool_limit(p, THREADS);
+    for (uint64_t k = 0; k < 200; k++) run_and_check(p, 64, k);
+    n = switches(before, MOST);
+    hn_pool_free(p);
+    if (n < THREADS - 1) {
+        print_message("SKIP: this system does not tell how often threads slept\n");
+        skip();
+    }
+}
+
+static _Atomic int arrived;
+
+/* Nobody leaves before all have come: a thread that sleeps on hangs the test. */
+static void meet(void *arg, int64_t chunk, int32_t thread)
+{
+    atomic_fetch_add(&arrived, 1);
+    while (atomic_load(&arrived) < *(int *)arg) usleep(10);
+}
+
+/* Raised, lowered and raised again: all that may work do, at once, also right after. */
+static void the_limit_is_lifted(void **state)
+{
+    hn_pool *p;
+    assert_int_equal(hn_pool_new(&p, 6, NULL), HONE_OK);
+    for (uint64_t k = 0; k < 600; k++) {
+        int n = (int)(hn_rand64(12, k) % 6) + 1;
+        hn_pool_limit(p, n);
+        if (k % 50 == 0) usleep(2000);
+        atomic_store(&arrived, 0);
+        hn_pool_run(p, meet, &n, n);
+        assert_int_equal(atomic_load(&arrived), n);
+    }
+    hn_pool_free(p);
+}
+
+static void chunks_are_counted(void **state)
+{
+    hn_pool *p;
+    assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
+    assert_int_equal(hn_pool_handed(p), 0);
+    run_and_check(p, 5, 1);
+    run_and_check(p, 1, 1);
+    run_and_check(p, 0, 1);
+    hn_pool_limit(p, 1);
+    run_and_check(p, 7, 1);
+    assert_int_equal(hn_pool_handed(p), 13);
+    hn_pool_free(p);
+}
+
 int main(void)
 {
     alarm(300); /* a pool that hangs is a failure, not a long test */
@@ -155,7 +246,8 @@ int main(void)
         cmocka_unit_test(every_chunk_once),          cmocka_unit_test(limited),
         cmocka_unit_test(many_small_jobs),           cmocka_unit_test(sleepers_wake),
         cmocka_unit_test(caller_waits_for_the_last), cmocka_unit_test(two_pools_do_not_meet),
-        cmocka_unit_test(bad_counts_are_refused),
+        cmocka_unit_test(bad_counts_are_refused),    cmocka_unit_test(beyond_the_limit_sleep),
+        cmocka_unit_test(the_limit_is_lifted),       cmocka_unit_test(chunks_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

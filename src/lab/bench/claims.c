@@ -4,6 +4,7 @@
 #include "lab/machine/clock.h"
 #include "lab/stats/stats.h"
 #include "base/json_tree.h"
+#include "base/os.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -150,7 +151,7 @@ static void cpu_time(check *c, json_t *result, const hn_seen *seen)
         wrong(c, "it used %.2f CPUs while it was timed, with %.0f thread%s as it says", use, threads,
               threads == 1 ? "" : "s");
     if (!seen || seen->wall_s <= 0) return;
-    double cores = fmax(hn_cpu_count(), threads), rest = fmax(seen->wall_s - load, 0); /* any may read a file */
+    double cores = fmax(hn_os_cpu_count(), threads), rest = fmax(seen->wall_s - load, 0); /* any may read a file */
     if (hn_cpu_beyond(seen->cpu_s - cores * load, threads, rest))
         wrong(c, "the kernel counted %.3f s of CPU time in %.3f s, with %.0f thread%s as it says", seen->cpu_s,
               seen->wall_s, threads, threads == 1 ? "" : "s");
@@ -170,7 +171,7 @@ static void stages(check *c, json_t *result, const hn_seen *seen, double slack_m
 static void memory(check *c, json_t *result, const hn_seen *seen)
 {
     double hwm = hn_json_number_of(result, "hwm_mb"), max_rss = seen ? (double)seen->max_rss / 1e6 : 0,
-           slack = memory_mb + memory_cpu_mb * hn_cpu_count();
+           slack = memory_mb + memory_cpu_mb * hn_os_cpu_count();
     if (!seen) return;
     if (isfinite(hwm) && max_rss > (double)seen->own_rss / 1e6 + slack && hwm < (1 - memory_share) * max_rss - slack)
         wrong(c, "at most %.1f MB were resident, the kernel counted %.1f MB", hwm, max_rss);

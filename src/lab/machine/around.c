@@ -1,6 +1,7 @@
 /* What is around this process. Owns reading it; refuses to judge a number by it. */
 #define _GNU_SOURCE
 #include "lab/machine/around.h"
+#include "base/cgroup.h"
 #include "base/lines.h"
 
 #include <errno.h>
@@ -32,23 +33,6 @@ static void read_preload(hn_around *a, const char *root)
 
 /* ---- control groups -------------------------------------------------------------------------------- */
 
-/* CPUs by the limit of one group, of version 2 or 1; NaN: none, or unknown. */
-static double quota_of(const char *folder)
-{
-    char path[PATH_CAP + 40], line[64], period_line[64];
-    double quota, period;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (hn_lines_first(line, sizeof line, path))
-        return sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period : NAN;
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    if (!hn_lines_first(line, sizeof line, path)) return NAN;
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (!hn_lines_first(period_line, sizeof period_line, path)) return NAN;
-    quota = strtod(line, NULL);
-    period = strtod(period_line, NULL);
-    return quota > 0 && period > 0 ? quota / period : NAN;
-}
-
 static int64_t stopped_of(const char *folder)
 {
     char path[PATH_CAP + 40], line[128];
@@ -62,59 +46,16 @@ static int64_t stopped_of(const char *folder)
     return (int64_t)n;
 }
 
-/* The group and all around it, innermost first: each may have a limit, and the least of them counts. */
-static void climb(hn_around *a, const char *mount, const char *group)
+static void look_at_group(void *arg, const char *folder, const char *name)
 {
-    char folder[PATH_CAP];
-    size_t top = (size_t)snprintf(folder, sizeof folder, "%.900s", mount);
-    snprintf(folder + top, sizeof folder - top, "%s%.250s", group[0] == '/' ? "" : "/", group);
-    size_t n = strlen(folder);
-    while (n > top && folder[n - 1] == '/') folder[--n] = 0;
-    for (;;) {
-        double q = quota_of(folder);
-        int64_t s = stopped_of(folder);
-        if (q < a->quota || (isfinite(q) && !isfinite(a->quota))) {
-            a->quota = q;
-            snprintf(a->quota_at, sizeof a->quota_at, "%.127s", n > top ? folder + top : "/");
-        }
-        if (s >= 0) a->stopped = (a->stopped < 0 ? 0 : a->stopped) + s;
-        if (n <= top) return;
-        while (n > top && folder[--n] != '/') continue;
-        folder[n] = 0;
+    hn_around *a = arg;
+    double q = hn_cgroup_quota(folder);
+    int64_t s = stopped_of(folder);
+    if (q < a->quota || (isfinite(q) && !isfinite(a->quota))) {
+        a->quota = q;
+        snprintf(a->quota_at, sizeof a->quota_at, "%.127s", name);
     }
-}
-
-static bool names_cpu(const char *controllers)
-{
-    for (const char *s = controllers; s; s = strchr(s, ',')) {
-        s += *s == ',';
-        if (strncmp(s, "cpu", 3) == 0 && (s[3] == 0 || s[3] == ',')) return true;
-    }
-    return false;
-}
-
-/* Lines "0::/group" (version 2) and "N:cpu,cpuacct:/group" (version 1). */
-static void read_groups(hn_around *a, const char *root)
-{
-    char path[PATH_CAP], mount[PATH_CAP], line[700];
-    snprintf(path, sizeof path, "%.900s/proc/self/cgroup", root);
-    hn_lines r;
-    bool listed = hn_lines_open(&r, path);
-    while (hn_lines_next(&r, line, sizeof line)) {
-        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group || strstr(group, "/..")) continue; /* outside of what this process may see */
-        *group++ = 0;
-        controllers++;
-        if (controllers[0] && !names_cpu(controllers)) continue;
-        snprintf(mount, sizeof mount, "%.900s/sys/fs/cgroup%s%s", root, controllers[0] ? "/" : "",
-                 controllers[0] ? "cpu" : "");
-        climb(a, mount, group);
-    }
-    hn_lines_close(&r);
-    for (int version = 2; version > 0 && !listed; version--) { /* no list of groups: the outermost */
-        snprintf(mount, sizeof mount, "%.900s/sys/fs/cgroup%s", root, version == 1 ? "/cpu" : "");
-        climb(a, mount, "");
-    }
+    if (s >= 0) a->stopped = (a->stopped < 0 ? 0 : a->stopped) + s;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
@@ -123,7 +64,7 @@ void hn_around_read(hn_around *out, const char *root)
 {
     *out = (hn_around){ .quota = NAN, .stopped = -1 };
     read_preload(out, root);
-    read_groups(out, root);
+    hn_cgroup_climb(root, "cpu", look_at_group, out);
     errno = 0;
     int nice = getpriority(PRIO_PROCESS, 0);
     if (errno == 0) out->nice = nice;

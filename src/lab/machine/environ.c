@@ -5,6 +5,7 @@
 #include "lab/stats/stats.h"
 #include "base/json_text.h"
 #include "base/lines.h"
+#include "base/os.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,7 +109,7 @@ void hn_environ_read(hn_environ *e)
     if (!e->hypervisor[0]) hn_lines_first(e->hypervisor, sizeof e->hypervisor, "/sys/class/dmi/id/sys_vendor");
     hn_lines_first(e->cgroup_cpu, sizeof e->cgroup_cpu, "/sys/fs/cgroup/cpu.max");
     hn_around_read(&e->around, "");
-    e->cores = hn_cpu_count();
+    e->cores = hn_os_cpu_count();
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     e->cores_online = online > 0 ? (int32_t)online : 0;
     e->mem_total = memory_total();
