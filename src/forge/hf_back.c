@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,11 +23,14 @@
 
 /* ---- the same model? ------------------------------------------------------------------------------------- */
 
+/* Cuts of gates: of a share that is an F32, which says them no closer; converters compute them each in its own way. */
+static bool same_cut(float a, float b) { return a == b || fabsf(a - b) <= 1e-6f; }
+
 /* What a layer does. Widths of heads are those of attention; of recurrent layers the models' numbers say all. */
 static bool same_layer(const hn_layer_plan *a, const hn_layer_plan *b)
 {
     if (a->mixer != b->mixer || a->ffn != b->ffn || a->act != b->act || a->map != b->map || a->n_ff != b->n_ff ||
-        a->n_ple != b->n_ple || a->sparse != b->sparse || a->cut != b->cut || a->parallel != b->parallel)
+        a->n_ple != b->n_ple || a->sparse != b->sparse || !same_cut(a->cut, b->cut) || a->parallel != b->parallel)
         return false;
     if (!hn_plan_has_positions(a)) return true;
     return a->rope == b->rope && a->qk_norm == b->qk_norm && a->qk_norm_after == b->qk_norm_after &&
@@ -34,6 +38,12 @@ static bool same_layer(const hn_layer_plan *a, const hn_layer_plan *b)
            a->kv_from == b->kv_from && a->tiled == b->tiled && a->n_head == b->n_head && a->n_head_kv == b->n_head_kv &&
            a->d_k == b->d_k && a->d_v == b->d_v && a->both == b->both && a->window == b->window &&
            a->chunk == b->chunk && a->scale == b->scale;
+}
+
+/* One group of experts is all of them, and said or not. */
+static void no_groups(hn_moe_numbers *m)
+{
+    if (m->n_group < 2) m->n_group = m->n_group_used = 0;
 }
 
 /* Numbers of two models, layer by layer too: lists that differ may say the same. */
@@ -46,12 +56,15 @@ static bool same_numbers(const hone_model *m, const hone_model *config)
     for (int i = 0; i < HN_ROPES; i++) x.rope[i] = y.rope[i] = (hn_rope){ 0 }; /* same_turns */
     x.n_ctx_long = y.n_ctx_long = 0;
     x.windowed = y.windowed = NULL;
+    x.window_period = y.window_period = 0;
     x.sparsity = y.sparsity = NULL;
     x.kv_of = y.kv_of = x.ff_of = y.ff_of = NULL;
     x.recurs = y.recurs = NULL;            /* the plans have them */
     x.rank_laurel = y.rank_laurel = 0;     /* tensors alone have it, whose shapes are compared */
     x.n_type = y.n_type = 0;               /* likewise: its key is the tokenizer's */
     x.rescale_every = y.rescale_every = 0; /* folders hold the numbers themselves */
+    no_groups(&x.moe);
+    no_groups(&y.moe);
     return memcmp(&x, &y, sizeof x) == 0;
 }
 
@@ -140,11 +153,14 @@ static hone_status check_tensor(const hn_hf *f, const hn_hf_tensor *t, hone_erro
     if (!g)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: has no tensor %s, which a model of class %.*s has", f->path,
                        t->name, n, f->of->names);
-    for (int i = 0; i < 4; i++)
-        if (g->ne[i] != t->ne[i])
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has ne[%d] = %llu, expected %llu as class %.*s has it",
-                           f->path, t->name, i, (unsigned long long)g->ne[i], (unsigned long long)t->ne[i], n,
-                           f->of->names);
+    for (int i = 0, j = 0; i < 4 || j < 4; i++, j++) {
+        while (i < 4 && g->ne[i] == 1) i++; /* [4, 1, 16] has the numbers of [4, 16] */
+        while (j < 4 && t->ne[j] == 1) j++;
+        uint64_t has = i < 4 ? g->ne[i] : 1, expected = j < 4 ? t->ne[j] : 1;
+        if (has == expected) continue;
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has ne[%d] = %llu, expected %llu as class %.*s has it", f->path,
+                       t->name, i < 4 ? i : 3, (unsigned long long)has, (unsigned long long)expected, n, f->of->names);
+    }
     if (g->type >= HN_I8 && g->type <= HN_I64)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is of type %s, expected numbers of a model", f->path, t->name,
                        hn_type_get(g->type)->name);

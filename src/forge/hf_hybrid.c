@@ -335,7 +335,8 @@ static const hn_hf_class granite = { .names = "GraniteMoeHybridForCausalLM",
         TENSORS("use_conv_bias", 1, "ssm_conv1d.bias"), WORD("mlp_hidden_act", "relu2"),                            \
         U32_MAY("head_dim|attention_head_dim", "attention.key_length|attention.value_length"),                      \
         WORD("mamba_hidden_act", "silu"), WORD("hidden_act", "silu|relu2"), MORE("rms_norm_eps", NULL),             \
-        F32_OR("layer_norm_epsilon|norm_eps|rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5)
+        F32_OR("layer_norm_epsilon|norm_eps|rms_norm_eps",                                                          \
+               "attention.layer_norm_rms_epsilon|attention.layer_norm_epsilon", 1e-5)
 #define NEMOTRON_IDLE                                                                                            \
     "chunk_size expand mamba_ssm_cache_dtype num_logits_to_keep num_nextn_predict_layers mtp_layers_block_type " \
     "rescale_prenorm_residual residual_in_fp32 time_step_floor time_step_max time_step_min time_step_rank "      \

@@ -7,6 +7,7 @@
 #include "forge/hf_words.h"
 #include "text/text.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define TRY(x)                                \
@@ -145,7 +146,17 @@ static hone_status read_tokens(back *b)
         b->type[i] = HN_HF_NORMAL;
     }
     TRY(read_per_token(b, "tokenizer.ggml.scores", HONE_KV_F32, b->score));
-    return read_per_token(b, "tokenizer.ggml.token_type", HONE_KV_I32, b->type);
+    TRY(read_per_token(b, "tokenizer.ggml.token_type", HONE_KV_I32, b->type));
+    for (uint64_t i = 0; i < b->n; i++) {
+        float x = b->score[i];
+        if (isnan(x) || (b->form == HN_HF_UNIGRAM && isinf(x)))
+            return HN_FAIL(b->err, HONE_E_FORMAT, "%s: tokenizer.ggml.scores[%llu] is %g; expected a number", b->path,
+                           (unsigned long long)i, (double)x);
+        if (b->type[i] < 0 || b->type[i] > HN_HF_BYTE)
+            return HN_FAIL(b->err, HONE_E_FORMAT, "%s: tokenizer.ggml.token_type[%llu] is %d; expected 0 to %d",
+                           b->path, (unsigned long long)i, (int)b->type[i], HN_HF_BYTE);
+    }
+    return HONE_OK;
 }
 
 static hone_status read_form(back *b, bool *none)

@@ -39,6 +39,7 @@ typedef struct preset {
         .arch = arch_, .keys = keys_, .n_layer = layers, .n_vocab = vocab, .tied = tied_, .has = __VA_ARGS__ \
     }
 #define RMS5 " attention.layer_norm_rms_epsilon=1e-5"
+#define BOTH5 RMS5 " attention.layer_norm_epsilon=1e-5" /* which llama.cpp asks for */
 #define RMS6 " attention.layer_norm_rms_epsilon=1e-6"
 #define SHARED "ffn_gate_shexp.weight ffn_up_shexp.weight ffn_down_shexp.weight"
 
@@ -298,7 +299,7 @@ static const preset presets[] = {
       KEYS("nemotron_h", 56, 131072, false,
            "context_length=131072 embedding_length=4480 " NANO2_FF NANO2_KV
            "attention.head_count=40 attention.key_length=128 attention.value_length=128 ssm.conv_kernel=4 "
-           "ssm.inner_size=10240 ssm.state_size=128 ssm.time_step_rank=128 ssm.group_count=8" RMS5,
+           "ssm.inner_size=10240 ssm.state_size=128 ssm.time_step_rank=128 ssm.group_count=8" BOTH5,
            "ssm_conv1d.bias") },
     { "nemotron-3-nano-30b-a3b", "nemotron-3-nano",
       "Nemotron 3 Nano 30B-A3B: each layer one half, Mamba-2, attention or 128 experts, 6 of a token, a shared one",
@@ -308,7 +309,7 @@ static const preset presets[] = {
            "attention.head_count=32 attention.key_length=128 attention.value_length=128 ssm.conv_kernel=4 "
            "ssm.inner_size=4096 ssm.state_size=128 ssm.time_step_rank=64 ssm.group_count=8 expert_count=128 "
            "expert_used_count=6 expert_feed_forward_length=1856 expert_shared_feed_forward_length=3712 "
-           "expert_weights_norm=true expert_weights_scale=2.5 expert_gating_func=2" RMS5,
+           "expert_weights_norm=true expert_weights_scale=2.5 expert_gating_func=2" BOTH5,
            "ssm_conv1d.bias exp_probs_b.bias ffn_up_shexp.weight ffn_down_shexp.weight") },
     { "qwen3-embedding-0.6b", "qwen3-embedding", "Qwen3-Embedding 0.6B, tied: the last row of a text", 595776512,
       KEYS("qwen3", 28, 151669, true,

@@ -5,6 +5,7 @@
 #include "text/text.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -747,6 +748,42 @@ static void test_no_form(void **state)
     }
 }
 
+/* Lists of a file that lie: what is written is JSON, and sorted by numbers. */
+static void test_odd_lists(void **state)
+{
+    static const struct {
+        const char *model;
+        float score;
+        int32_t type;
+        const char *words;
+    } rows[] = { { "llama", NAN, 1, "tokenizer.ggml.scores[1] is nan" },
+                 { "t5", -INFINITY, 1, "tokenizer.ggml.scores[1] is -inf" },
+                 { "llama", 0, 200, "tokenizer.ggml.token_type[1] is 200; expected 0 to 6" },
+                 { "llama", -INFINITY, 1, NULL } };
+    hone_str t[2] = { { "a", 1 }, { "b", 1 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const float score[2] = { 0, rows[i].score };
+        const int32_t type[2] = { 1, rows[i].type };
+        hn_gguf_writer *w = NULL;
+        hn_gguf *g = NULL;
+        hone_error err = { 0 };
+        assert_int_equal(hn_gguf_writer_new(&w, &err), HONE_OK);
+        hn_gguf_put_str(w, "tokenizer.ggml.model", rows[i].model, strlen(rows[i].model), &err);
+        hn_gguf_put_str_array(w, "tokenizer.ggml.tokens", t, 2, &err);
+        hn_gguf_put_array(w, "tokenizer.ggml.scores", HONE_KV_F32, score, 2, &err);
+        hn_gguf_put_array(w, "tokenizer.ggml.token_type", HONE_KV_I32, type, 2, &err);
+        assert_int_equal(hn_gguf_write_begin(w, out, &err), HONE_OK);
+        assert_int_equal(hn_gguf_write_end(w, &err), HONE_OK);
+        hn_gguf_writer_free(w);
+        assert_int_equal(hn_gguf_open(&g, out, &err), HONE_OK);
+        clear(back);
+        hone_status st = hn_hf_tokenizer_write(back, g, NULL, NULL, &err);
+        assert_int_equal(st, rows[i].words ? HONE_E_FORMAT : HONE_OK);
+        if (rows[i].words && !strstr(err.message, rows[i].words)) fail_msg("%s", err.message);
+        hn_gguf_close(g);
+    }
+}
+
 /* Templates by their files' names: all of a folder, or none. */
 static void test_folder_of_templates(void **state)
 {
@@ -790,6 +827,7 @@ int main(void)
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_template_ends),
         cmocka_unit_test(test_beyond),     cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_no_form),    cmocka_unit_test(test_folder_of_templates),
+        cmocka_unit_test(test_odd_lists),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
