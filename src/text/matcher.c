@@ -553,7 +553,10 @@ hone_status hn_matcher_token(hn_matcher *m, int32_t id, bool *ok, hone_error *er
     const state *s = now(m);
     if (is_end(m->tree, id)) {
         *ok = s->end && !s->over;
-        return *ok ? remember(m, NULL, 0, true, true, err) : HONE_OK;
+        pthread_mutex_lock(&m->machine->mu); /* who sweeps looks at all matchers */
+        hone_status st = *ok ? remember(m, NULL, 0, true, true, err) : HONE_OK;
+        pthread_mutex_unlock(&m->machine->mu);
+        return st;
     }
     hone_str p = m->tree->piece[id];
     return advance(m, p.ptr, p.len, id, ok, err);
