@@ -27,22 +27,39 @@ typedef struct hn_need {
     uint32_t bytes, next; /* next: of the same slot, + 1 */
 } hn_need;
 
-struct hn_needs {
-    uint32_t *node; /* [n_node] bytes that a node needs at least on its way */
-    hn_need *kept;  /* [n] of lexemes */
+struct hn_ways {   /* found for one text, as what is found depends on what was known */
+    hn_need *kept; /* [n] of lexemes */
     uint32_t n, cap, *slot, n_slot;
-    uint32_t ahead;         /* hn_machine_ahead */
     hn_need recent[RECENT]; /* the last of those that were asked for, by the hash */
-    uint32_t work;          /* done for this mask */
-    bool hopeless;          /* knowing the nodes takes more */
 };
+
+struct hn_needs {
+    uint32_t *node;      /* [n_node] bytes that a node needs at least on its way */
+    struct hn_ways ways; /* found for them */
+    uint32_t ahead;      /* hn_machine_ahead */
+    uint32_t work;       /* done for this mask */
+    bool hopeless;       /* knowing the nodes takes more */
+};
+
+static void free_ways(struct hn_ways *w)
+{
+    free(w->kept);
+    free(w->slot);
+}
+
+struct hn_ways *hn_ways_new(void) { return calloc(1, sizeof(struct hn_ways)); }
+
+void hn_ways_free(struct hn_ways *w)
+{
+    if (w) free_ways(w);
+    free(w);
+}
 
 void hn_needs_free(struct hn_needs *s)
 {
     if (!s) return;
     free(s->node);
-    free(s->kept);
-    free(s->slot);
+    free_ways(&s->ways);
     free(s);
 }
 
@@ -62,39 +79,65 @@ static bool tired(const hn_machine *m) { return m->needs->work > WORK; }
 
 /* ---- lexemes ---------------------------------------------------------------------------------------------------- */
 
-static const hn_need *find(const struct hn_needs *s, hn_lexeme x)
+static const hn_need *find_in(const struct hn_ways *w, hn_lexeme x)
 {
-    uint32_t at = s->n_slot ? s->slot[hash_of(x) & (s->n_slot - 1)] : 0;
-    for (; at; at = s->kept[at - 1].next)
-        if (same(s->kept[at - 1].at, x)) return &s->kept[at - 1];
+    uint32_t at = w && w->n_slot ? w->slot[hash_of(x) & (w->n_slot - 1)] : 0;
+    for (; at; at = w->kept[at - 1].next)
+        if (same(w->kept[at - 1].at, x)) return &w->kept[at - 1];
     return NULL;
+}
+
+static const hn_need *find(const hn_machine *m, hn_lexeme x)
+{
+    const hn_need *known = find_in(&m->needs->ways, x);
+    return known ? known : find_in(m->ways, x);
+}
+
+static struct hn_ways *ways_of(hn_machine *m) { return m->ways ? m->ways : &m->needs->ways; }
+
+static void put_slot(struct hn_ways *w, uint32_t i)
+{
+    uint32_t *to = &w->slot[hash_of(w->kept[i].at) & (w->n_slot - 1)];
+    w->kept[i].next = *to;
+    *to = i + 1;
 }
 
 static void keep(hn_machine *m, hn_lexeme x, uint32_t bytes)
 {
-    struct hn_needs *s = m->needs;
-    if (find(s, x)) return;
-    if (s->n == s->cap) {
-        uint32_t cap = s->cap ? 2 * s->cap : 256;
-        hn_need *kept = realloc(s->kept, cap * sizeof *kept);
-        if (kept) s->kept = kept;
+    struct hn_ways *w = ways_of(m);
+    if (find(m, x)) return;
+    if (w->n == w->cap) {
+        uint32_t cap = w->cap ? 2 * w->cap : 256;
+        hn_need *kept = realloc(w->kept, cap * sizeof *kept);
+        if (kept) w->kept = kept;
         uint32_t *slot = kept ? calloc(cap, sizeof *slot) : NULL;
         if (!slot) {
             no_memory(m);
             return;
         }
-        free(s->slot);
-        s->slot = slot;
-        s->n_slot = s->cap = cap; /* a power of two */
-        for (uint32_t i = 0; i < s->n; i++) {
-            uint32_t *to = &slot[hash_of(s->kept[i].at) & (cap - 1)];
-            s->kept[i].next = *to;
-            *to = i + 1;
-        }
+        free(w->slot);
+        w->slot = slot;
+        w->n_slot = w->cap = cap; /* a power of two */
+        for (uint32_t i = 0; i < w->n; i++) put_slot(w, i);
     }
-    uint32_t *to = &s->slot[hash_of(x) & (s->n_slot - 1)];
-    s->kept[s->n++] = (hn_need){ x, bytes, *to };
-    *to = s->n;
+    w->kept[w->n] = (hn_need){ x, bytes, 0 };
+    put_slot(w, w->n++);
+}
+
+void hn_ways_hold(const struct hn_ways *w, uint32_t *term)
+{
+    for (uint32_t i = 0; w && i < w->n; i++) term[w->kept[i].at.term] = 1;
+}
+
+void hn_ways_move(struct hn_ways *w, const uint32_t *term)
+{
+    if (!w || !w->n) return;
+    memset(w->recent, 0, sizeof w->recent);
+    memset(w->slot, 0, w->n_slot * sizeof *w->slot);
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->kept[i].at.term = term[w->kept[i].at.term];
+        put_slot(w, i);
+    }
 }
 
 typedef struct seen { /* a state of a search */
@@ -126,7 +169,7 @@ static void visit(hn_machine *m, search *s, hn_lexeme x, uint32_t from, uint32_t
     uint32_t *to = &s->slot[hash_of(x) & (s->n_slot - 1)], i = s->n;
     s->state[s->n++] = (seen){ x, from, depth, *to };
     *to = s->n;
-    const hn_need *known = find(m->needs, x);
+    const hn_need *known = find(m, x);
     uint32_t rest = known ? known->bytes : hn_lexeme_ends(m->g.lang, x) ? 0 : FAR;
     if (sum(depth, rest) < s->best) s->best = depth + rest, s->last = i;
 }
@@ -161,7 +204,7 @@ static bool search_from(hn_machine *m, hn_lexeme x, bool all)
     else no_memory(m);
     for (uint32_t i = 0, until = FAR; i < s.n && !s.lost && s.state[i].depth + 1 < s.best; i++) {
         if (s.state[i].depth > until || tired(m)) break;
-        if (find(m->needs, s.state[i].at)) continue; /* its way is its way: a shorter one would leave two counts */
+        if (find(m, s.state[i].at)) continue; /* its way is its way: a shorter one would leave two counts */
         expand(m, &s, i, all);
         if (s.best < FAR && until == FAR) until = s.state[i].depth + BEYOND;
     }
@@ -178,13 +221,13 @@ static bool search_from(hn_machine *m, hn_lexeme x, bool all)
 /* Bytes to the end of a lexeme; FAR: no way was found. */
 static uint32_t lexeme_need(hn_machine *m, hn_lexeme x)
 {
-    hn_need *recent = &m->needs->recent[hash_of(x) % RECENT];
+    hn_need *recent = &ways_of(m)->recent[hash_of(x) % RECENT];
     if (recent->next && same(recent->at, x)) return recent->bytes;
-    const hn_need *known = find(m->needs, x);
+    const hn_need *known = find(m, x);
     if (!known && !tired(m) && !search_from(m, x, false) && !search_from(m, x, true) && !tired(m) &&
         !hn_langs_failed(m->g.lang))
         keep(m, x, FAR);
-    known = find(m->needs, x);
+    known = find(m, x);
     if (known) *recent = (hn_need){ x, known->bytes, 1 };
     return known ? known->bytes : FAR;
 }
@@ -232,7 +275,9 @@ static void look_ahead(hn_machine *m)
 static bool know_nodes(hn_machine *m)
 {
     uint32_t n = m->g.n_node;
+    struct hn_ways *own = m->ways;
     if (m->needs) return true;
+    m->ways = NULL; /* these are of the grammar, the same whoever asks first */
     m->needs = calloc(1, sizeof *m->needs);
     uint32_t *lex = calloc(n ? n : 1, sizeof *lex);
     if (m->needs) m->needs->node = malloc((n ? n : 1) * sizeof *m->needs->node);
@@ -241,6 +286,7 @@ static bool know_nodes(hn_machine *m)
         free(lex);
         hn_needs_free(m->needs);
         m->needs = NULL;
+        m->ways = own;
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -257,6 +303,8 @@ static bool know_nodes(hn_machine *m)
     }
     look_ahead(m);
     m->needs->hopeless = tired(m);
+    m->needs->work = 0;
+    m->ways = own;
     free(lex);
     if (!hn_langs_failed(m->g.lang)) return true;
     hn_needs_free(m->needs);

@@ -64,6 +64,7 @@ struct hn_machine {
     struct hn_token_mask **mask; /* masks.c: those kept */
     size_t n_mask, cap_mask, mask_bytes;
     struct hn_needs *needs; /* finish.c: bytes to the end; NULL: nobody has asked */
+    struct hn_ways *ways;   /* … found for the text that is worked on; NULL: for none */
 };
 
 hone_status hn_machine_check(hn_machine *m, hone_error *err); /* the first failure since it was asked */
@@ -88,6 +89,11 @@ void hn_machine_within(hn_machine *m, const hn_token_tree *t, const hn_item *ite
                        uint64_t *bits, size_t n_word);
 uint32_t hn_machine_ahead(const hn_machine *m); /* bytes that a token may make necessary; after hn_machine_need */
 void hn_needs_free(struct hn_needs *s);         /* NULL allowed */
+struct hn_ways *hn_ways_new(void);              /* NULL: out of memory */
+void hn_ways_free(struct hn_ways *w);           /* NULL allowed, and below */
+/* Before and behind hn_langs_sweep: its terms are held; they have moved. */
+void hn_ways_hold(const struct hn_ways *w, uint32_t *term);
+void hn_ways_move(struct hn_ways *w, const uint32_t *term);
 
 /* matcher.c, for finish.c: bytes to the end, 0 at a whole text, and what a token may add to them; bits of the tokens
  * behind which at most so many are needed; bits of those that come next on the way to the end, which are those that end

@@ -295,7 +295,8 @@ struct hone_matcher {
     size_t n_item, cap_item;
     state *history; /* [n_state]; the last is the present one */
     size_t n_state, cap_state;
-    hn_matcher *next; /* of the machine's */
+    hn_matcher *next;     /* of the machine's */
+    struct hn_ways *ways; /* finish.c: ways to its end that were found; NULL: none yet */
 };
 
 /* Cells in use keep their order; opened ones are opened again. keep [n_cell]: not 0 for those in use, then their new
@@ -335,6 +336,7 @@ static void sweep(hn_machine *k)
             cell[m->item[i].cell] = 1;
             if (!hn_item_is_token(&m->item[i])) term[m->item[i].at.term] = 1;
         }
+    for (hn_matcher *m = k->first; m && term; m = m->next) hn_ways_hold(m->ways, term);
     if (cell && term) {
         sweep_cells(k, cell);
         hn_langs_sweep(k->g.lang, term);
@@ -348,6 +350,7 @@ static void sweep(hn_machine *k)
             x->cell = cell[x->cell];
             if (!hn_item_is_token(x)) x->at.term = term[x->at.term];
         }
+    for (hn_matcher *m = k->first; m && cell && term; m = m->next) hn_ways_move(m->ways, term);
     free(cell);
     free(term);
     look_out(k);
@@ -377,6 +380,7 @@ static bool once_more(hn_machine *k)
 static hone_status end_work(hn_machine *k, hone_error *err)
 {
     hone_status st = hn_machine_check(k, err);
+    k->ways = NULL;
     pthread_mutex_unlock(&k->mu);
     return st;
 }
@@ -441,6 +445,7 @@ void hn_matcher_free(hn_matcher *m)
     while (*at != m) at = &(*at)->next;
     *at = m->next;
     pthread_mutex_unlock(&m->machine->mu);
+    hn_ways_free(m->ways);
     hn_grammar_drop(m->grammar);
     free(m->item);
     free(m->history);
@@ -553,7 +558,10 @@ hone_status hn_matcher_token(hn_matcher *m, int32_t id, bool *ok, hone_error *er
     const state *s = now(m);
     if (is_end(m->tree, id)) {
         *ok = s->end && !s->over;
-        return *ok ? remember(m, NULL, 0, true, true, err) : HONE_OK;
+        pthread_mutex_lock(&m->machine->mu); /* who sweeps looks at all matchers */
+        hone_status st = *ok ? remember(m, NULL, 0, true, true, err) : HONE_OK;
+        pthread_mutex_unlock(&m->machine->mu);
+        return st;
     }
     hone_str p = m->tree->piece[id];
     return advance(m, p.ptr, p.len, id, ok, err);
@@ -602,12 +610,24 @@ hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_
     return HONE_OK;
 }
 
+/* Work that looks for the end. Not kept for all texts: what is known makes what is found. */
+static bool begin_end(hn_matcher *m, hone_error *err)
+{
+    if (!m->ways && !(m->ways = hn_ways_new())) {
+        HN_FAIL(err, HONE_E_NOMEM, "ways to the end of a text");
+        return false;
+    }
+    begin_work(m->machine);
+    m->machine->ways = m->ways;
+    return true;
+}
+
 /* ---- for finish.c ------------------------------------------------------------------------------------------------ */
 
 hone_status hn_matcher_need(hn_matcher *m, uint32_t *bytes, uint32_t *ahead, hone_error *err)
 {
     const state *s = now(m);
-    begin_work(m->machine);
+    if (!begin_end(m, err)) return HONE_E_NOMEM;
     hn_machine_rest(m->machine);
     do *bytes = hn_machine_need(m->machine, items_of(m, s), s->n);
     while (once_more(m->machine));
@@ -625,7 +645,7 @@ static hone_status mask_of_way(hn_matcher *m, const uint32_t *bytes, uint64_t *b
     bool only_ends = s->end && !bytes;
     hone_status st = HONE_OK;
     if (!s->over && !only_ends) {
-        begin_work(m->machine);
+        if (!begin_end(m, err)) return HONE_E_NOMEM;
         do {
             if (bytes) hn_machine_within(m->machine, m->tree, items_of(m, s), s->n, *bytes, bits, n_word);
             else hn_machine_finish(m->machine, m->tree, items_of(m, s), s->n, bits, n_word);
@@ -651,7 +671,7 @@ hone_status hn_matcher_by(hn_matcher *m, int32_t *id, hone_error *err)
     const state *s = now(m);
     *id = -1;
     if (!m->tree) return HN_FAIL(err, HONE_E_ARG, "a matcher without a vocabulary has no tokens");
-    begin_work(m->machine);
+    if (!begin_end(m, err)) return HONE_E_NOMEM;
     do *id = hn_machine_finish_by(m->machine, m->tree, items_of(m, s), s->n);
     while (once_more(m->machine));
     return end_work(m->machine, err);

@@ -473,7 +473,7 @@ static hone_status scan_calls(hn_reply *r, bool ends, hone_error *err)
     bool both = hn_reply_undecided(r), form = r->of_calls == 1 && !hn_reply_may_call(r);
     if (both && !ends) return HONE_OK;
     if (form || (both && !hn_matcher_ends(r->must[1]))) return put_formed(r, err);
-    bool held = r->must[0] || r->must[1] || r->call; /* so it is the beginning of a call, whatever is missing */
+    bool held = !both && (r->must[0] || r->must[1] || r->call); /* the beginning of a call, whatever is missing */
     hone_status st = put(&r->fed, r->pend.p, r->pend.of, r->pend.n, err);
     if (st == HONE_OK) st = hn_call_feed(r->reader, r->pend.p, r->pend.n, ends, &what, err);
     r->pend.n = 0;

@@ -254,6 +254,13 @@ static void test_budget(void **state)
     x.reasoning_budget = 0; /* a model that must think may show that it does not */
     is_said(&s, x, "<think>\1a</think>\1<think>yes<|end|>", true, "{T}yes");
     close_site(&s);
+    char thinks[1024];
+    snprintf(thinks, sizeof thinks, "{# <|channel><channel|> #}%s", gemma);
+    s = open_site(thinks, LIST("<|user|>", "<|end|>", "<|tool_call>", "<tool_call|>", "<|channel>", "<channel|>"), NULL,
+                  false, NULL);
+    x.reasoning_budget = 2;
+    is_said(&s, x, "<|channel>thought\nab\1c<channel|>\1<|channel>yes<|end|>", true, "{R}ab{T}yes");
+    close_site(&s);
     s = open_site(samples[0].source, LIST("<|user|>", "<|end|>"), NULL, false, NULL); /* tags are text */
     x.reasoning_budget = 2;
     is_said(&s, x, "<think>ab\1c</think><think>\1c</think>yes<|end|>", true, "{R}ab{T}yes");

@@ -277,6 +277,16 @@ static void masks_are_what_tokens_do(void **state)
     hn_token_tree_free(&t);
 }
 
+static bool reads(hn_matcher *m, const char *text, size_t each, hone_status *st)
+{
+    bool ok = true;
+    hone_error err;
+    *st = HONE_OK;
+    for (size_t n = strlen(text), at = 0; at < n && ok && *st == HONE_OK; at += each)
+        *st = hn_matcher_bytes(m, text + at, each < n - at ? each : n - at, &ok, &err);
+    return *st == HONE_OK && ok;
+}
+
 /* A token by its number is that token alone, whatever it spells; one that the vocabulary has not never comes. */
 static void tokens_by_number(void **state)
 {
@@ -307,14 +317,16 @@ static void tokens_by_number(void **state)
     hn_token_tree_free(&t);
 }
 
-/* A text within a budget, tokens at random among those that may come: it is whole in the end. Its tokens. */
-static int64_t text_within(hn_matcher *m, const hn_token_tree *t, int64_t budget, uint64_t seed)
+/* A text within a budget, tokens at random among those that may come: it is whole in the end. sweeps: where what nobody
+ * holds goes at each step, or NULL. Its tokens. */
+static int64_t text_within(hn_matcher *m, const hn_token_tree *t, int64_t budget, uint64_t seed, hone_grammar *sweeps)
 {
     enum { WORDS = 20 };
     uint64_t mask[WORDS], all[WORDS];
     int64_t n, n_all, used = 0;
     for (; used < budget; used++) {
         bool ok;
+        if (sweeps) hn_grammar_machine(sweeps)->high = 0;
         assert_int_equal(hn_matcher_mask_within(m, budget - used, mask, WORDS, &n, NULL), HONE_OK);
         assert_int_equal(hn_matcher_mask(m, all, WORDS, &n_all, NULL), HONE_OK);
         int64_t count = 0, skip = n ? (int64_t)(hn_rand64(seed, (uint64_t)used) % (uint64_t)n) : 0;
@@ -360,7 +372,7 @@ static void texts_end_within_their_tokens(void **state)
             assert_true(need < 200);
             /* a token for each byte is enough, and eight for what was begun before */
             int64_t budget = (int64_t)need + 9 + (int64_t)(hn_rand64(seed, i) % 30);
-            text_within(m, &t, budget, 7 * i + seed);
+            text_within(m, &t, budget, 7 * i + seed, seed % 2 ? g : NULL);
             if (!hn_matcher_ends(m)) fail_msg("form %d, seed %d: no end within %d", (int)i, (int)seed, (int)budget);
             hn_matcher_free(m);
         }
@@ -369,17 +381,41 @@ static void texts_end_within_their_tokens(void **state)
     hn_token_tree_free(&t);
 }
 
-/* ---- room ------------------------------------------------------------------------------------------ */
-
-static bool reads(hn_matcher *m, const char *text, size_t each, hone_status *st)
+/* How a text is ended is a matter of that text, whatever others have asked of its grammar before. */
+static void ends_are_its_own(void **state)
 {
-    bool ok = true;
-    hone_error err;
-    *st = HONE_OK;
-    for (size_t n = strlen(text), at = 0; at < n && ok && *st == HONE_OK; at += each)
-        *st = hn_matcher_bytes(m, text + at, each < n - at ? each : n - at, &ok, &err);
-    return *st == HONE_OK && ok;
+    enum { N = 1000, WORDS = N / 64 + 1, LEFT = 75 };
+    static char text[N][24];
+    hn_token_tree t;
+    uint64_t mask[2][WORDS];
+    vocabulary(&t, 3, N, text);
+    for (int used = 0; used < 2; used++) {
+        hone_grammar *g = compile(HONE_GRAMMAR_REGEX, "by{40}|[z1](?:ax{100}|cy{60})");
+        hn_matcher *m, *other;
+        int64_t n;
+        uint32_t need, ahead;
+        hone_status st;
+        assert_int_equal(hn_matcher_new(&other, g, &t, NULL), HONE_OK);
+        if (used) { /* somebody goes the long way */
+            assert_true(reads(other, "1a", 1, &st));
+            assert_int_equal(hn_matcher_need(other, &need, &ahead, NULL), HONE_OK);
+            assert_int_equal(need, 100);
+        }
+        assert_int_equal(hn_matcher_new(&m, g, &t, NULL), HONE_OK);
+        assert_true(reads(m, "z", 1, &st));
+        assert_int_equal(hn_matcher_need(m, &need, &ahead, NULL), HONE_OK);
+        assert_int_equal(need, 61);
+        if (used) hn_grammar_machine(g)->high = 0; /* what nobody holds goes, and it knows what it knew */
+        assert_int_equal(hn_matcher_mask_within(m, LEFT, mask[used], WORDS, &n, NULL), HONE_OK);
+        hn_matcher_free(m);
+        hn_matcher_free(other);
+        hone_grammar_free(g);
+    }
+    assert_memory_equal(mask[0], mask[1], sizeof mask[0]);
+    hn_token_tree_free(&t);
 }
+
+/* ---- room ------------------------------------------------------------------------------------------ */
 
 /* Many texts through one grammar with room for a few: each is read, whoever read before and whoever reads beside. One
  * that needs too much at once fails alone. */
@@ -600,6 +636,7 @@ int main(void)
         cmocka_unit_test(masks_are_what_tokens_do),
         cmocka_unit_test(tokens_by_number),
         cmocka_unit_test(texts_end_within_their_tokens),
+        cmocka_unit_test(ends_are_its_own),
         cmocka_unit_test(room_for_all),
         cmocka_unit_test(near_terms),
         cmocka_unit_test(few_masks),
