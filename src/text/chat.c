@@ -433,6 +433,15 @@ static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oo
 
 /* ---- what callers send ----------------------------------------------------------------------------------- */
 
+/* The reasoning of an answer, under whichever of its names; NULL: it has none. */
+static json_t *reasoning_of(const json_t *m)
+{
+    json_t *said = NULL;
+    for (int k = 0; k < HN_CHAT_N_REASONING && !json_string_length(said); k++)
+        if (reasoning_names[k]) said = json_object_get(m, reasoning_names[k]);
+    return said;
+}
+
 static hone_status check_messages(const json_t *messages, has *given, hone_error *err)
 {
     size_t i, k;
@@ -464,7 +473,7 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
         given->calls |= json_array_size(list) > 0;
         given->text_and_calls |= json_array_size(list) && (json_string_length(content) || json_array_size(content));
         given->results |= hn_json_is(json_object_get(m, "role"), "tool");
-        given->reasoning |= json_string_length(json_object_get(m, "reasoning_content")) > 0;
+        given->reasoning |= json_string_length(reasoning_of(m)) > 0;
     }
     return HONE_OK;
 }
@@ -483,6 +492,9 @@ static bool fix_arguments(json_t *call, const taste *x)
 {
     json_t *f = json_object_get(call, "function"), *owner = json_is_object(f) ? f : call,
            *args = json_object_get(owner, "arguments");
+    bool none = !args || json_is_null(args) || hn_json_is(args, ""); /* as programs send them of calls without any */
+    if (none && x->args_object) return set(owner, "arguments", json_object());
+    if (none && x->args_text) return set(owner, "arguments", json_string("{}"));
     if (json_is_string(args) && x->args_object) {
         const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
         json_t *o;
@@ -534,9 +546,25 @@ static bool part_calls(json_t *messages)
             json_t *value = json_object_get(m, moved[k]);
             ok = !value || json_object_set(said, moved[k], value) == 0;
         }
-        json_object_del(m, "reasoning_content");
+        for (int k = 0; k < HN_CHAT_N_REASONING; k++)
+            if (reasoning_names[k]) json_object_del(m, reasoning_names[k]);
         ok = ok && set(m, "content", json_null()) && json_array_insert(messages, i++, said) == 0;
         json_decref(said);
+    }
+    return ok;
+}
+
+/* What is null is not there, and reasoning has the name that callers know: as transformers has it. Records of data sets
+ * name every member that one of them has, and gpt-oss' call reasoning `thinking`. False: out of memory. */
+static bool plain(json_t *m)
+{
+    const char *key;
+    json_t *value, *said = reasoning_of(m);
+    void *next;
+    bool ok = !json_string_length(said) || json_object_set(m, "reasoning_content", said) == 0;
+    json_object_foreach_safe(m, next, key, value)
+    {
+        if (json_is_null(value) && strcmp(key, "content") != 0) json_object_del(m, key);
     }
     return ok;
 }
@@ -546,7 +574,9 @@ static bool adapt(json_t *messages, const taste *x)
 {
     size_t i, k;
     json_t *m, *call;
-    bool ok = !x->calls_alone || part_calls(messages);
+    bool ok = true;
+    json_array_foreach(messages, i, m) ok &= plain(m);
+    if (x->calls_alone) ok = ok && part_calls(messages);
     json_array_foreach(messages, i, m)
     {
         json_t *content = json_object_get(m, "content"), *calls = json_object_get(m, "tool_calls");

@@ -157,6 +157,10 @@ static void preparation(void **state)
     static const char text[] = EACH_CALL "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% endfor %}";
     renders("text as text", text, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q<{\"x\": 1}>");
     renders("object to text", text, CALL("{\"x\":1}"), NULL, false, "q<{\"x\": 1}>");
+    renders("none as object", object, CALL("\"\""), NULL, false, "q");
+    renders("null as object", object, CALL("null"), NULL, false, "q");
+    renders("none as text", text, CALL("\"\""), NULL, false, "q<{}>");
+    renders("null as text", text, CALL("null"), NULL, false, "q<{}>");
     static const char tojson[] = EACH_CALL "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}";
     renders("no JSON within JSON", tojson, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q{\"x\": 1}");
     renders("null content kept",
@@ -211,6 +215,22 @@ static void preparation(void **state)
             false, "[q][so]f[t]");
     renders("two of them", parted, "[" SAYS("system", "S") "," SAYS("system", "T") "," SAYS("user", "U") "]", NULL,
             false, "S\n\nT|U;");
+    static const char names[] = "{% for m in messages %}{{ m | list | join(',') }};{% endfor %}";
+    renders("null is not there", names,
+            "[{\"role\":\"user\",\"content\":\"q\",\"tool_calls\":null,\"name\":null},{\"role\":\"assistant\","
+            "\"content\":null,"
+            "\"reasoning_content\":null,\"x\":1}]",
+            NULL, false, "role,content;role,content,x;");
+    static const char thinks[] = "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }};{% endfor %}",
+                      gpt[] = "{% for m in messages %}{{ m.thinking }}|{{ m.content }};{% endfor %}",
+                      *const reasoning[] = { "reasoning_content", "thinking", "reasoning" };
+    for (int i = 0; i < 3; i++) {
+        char said[200];
+        snprintf(said, sizeof said, "[%s,{\"role\":\"assistant\",\"content\":\"A\",\"%s\":\"r\"}]", SAYS("user", "q"),
+                 reasoning[i]);
+        renders(reasoning[i], thinks, said, NULL, false, "|q;r|A;");
+        renders(reasoning[i], gpt, said, NULL, false, "|q;r|A;");
+    }
     static const char gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') "
                                 "}}{% endif %}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
     renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
