@@ -280,20 +280,22 @@ hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json
     return st;
 }
 
-/* Messages in the shape that t takes. The first templates of Gemma 3 want a system message's content as parts, and that
- * alone: a string is a fault there. messages are on the way changed, and back. */
+/* Messages in the shape that t takes. Some templates take a system message in one shape alone, whatever they do with
+ * others: the first ones of Gemma 3 want parts, Cogito's a string, and what is neither is a fault. messages are on the
+ * way changed, and back. */
 static hone_status render(const hn_jinja *t, const hn_chat *c, json_t *messages, bool tools, hn_jinja_text *out,
                           hone_error *err)
 {
     hone_status st = hn_chat_render_as_is(t, c, messages, tools, c->add_generation_prompt, out, err);
     json_t *system = json_array_get(messages, 0), *said = json_object_get(system, "content");
     if (st == HONE_OK || st == HONE_E_NOMEM || out->raised) return st;
-    if (!hn_json_is(json_object_get(system, "role"), "system") || !json_is_string(said)) return st;
+    if (!hn_json_is(json_object_get(system, "role"), "system") || !said || json_is_null(said)) return st;
     hone_error other;
     hn_jinja_text again = { 0 };
-    json_t *parts = json_pack("[{s:s, s:O}]", "type", "text", "text", said);
+    json_t *in_other =
+        json_is_array(said) ? hn_chat_said(said, false) : json_pack("[{s:s, s:O}]", "type", "text", "text", said);
     json_incref(said);
-    hone_status got = parts && set(system, "content", parts) ? HONE_OK : HONE_E_NOMEM;
+    hone_status got = in_other && set(system, "content", in_other) ? HONE_OK : HONE_E_NOMEM;
     if (got == HONE_OK) got = hn_chat_render_as_is(t, c, messages, tools, c->add_generation_prompt, &again, &other);
     if (!set(system, "content", said)) got = HONE_E_NOMEM;
     if (got == HONE_E_NOMEM) {
@@ -321,14 +323,15 @@ static bool probe(const hn_jinja *t, const hn_chat *c, json_t *messages, const c
     return ok;
 }
 
-/* answered: the conversation goes on behind the call; some templates look at all answers but the last otherwise. */
-static json_t *call_messages(bool object, bool null_content, bool answered)
+/* said: beside the call; NULL: null. answered: the conversation goes on behind it; some templates look at all answers
+ * but the last otherwise. */
+static json_t *call_messages(bool object, const char *said, bool answered)
 {
     json_t *args =
         object ? json_pack("{s:s}", "probe_key", marker) : json_string("{\"probe_key\": \"hone-probe-7f3a\"}");
-    json_t *m = json_pack("[{s:s, s:s}, {s:s, s:o, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role", "user", "content", "x",
-                          "role", "assistant", "content", null_content ? json_null() : json_string(""), "tool_calls",
-                          "id", "call00001", "type", "function", "function", "name", "probe_fn", "arguments", args);
+    json_t *m = json_pack("[{s:s, s:s}, {s:s, s:s?, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role", "user", "content", "x",
+                          "role", "assistant", "content", said, "tool_calls", "id", "call00001", "type", "function",
+                          "function", "name", "probe_fn", "arguments", args);
     json_t *more = m && answered ? json_pack("[{s:s, s:s, s:s}, {s:s, s:s}]", "role", "tool", "tool_call_id",
                                              "call00001", "content", "y", "role", "assistant", "content", "z")
                                  : NULL;
@@ -392,13 +395,13 @@ static hn_chat_reasoning find_reasoning(const hn_jinja *t, const hn_chat *c, boo
 }
 
 typedef struct taste {
-    bool text, parts, args_object, args_text, null_content, developer;
+    bool text, parts, args_object, args_text, null_content, calls_alone, developer;
     hn_chat_reasoning reasoning;
 } taste;
 
 /* What the messages have in them that templates take in different shapes. */
 typedef struct has {
-    bool parts, calls, results, reasoning;
+    bool parts, calls, text_and_calls, results, reasoning;
 } has;
 
 static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oom)
@@ -412,18 +415,32 @@ static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oo
         x.parts =
             probe(t, c, json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type", "text", "text", marker),
                   marker, no_repr, oom);
-    if (calls) {
-        bool object = x.args_object = probe(t, c, call_messages(true, false, false), marker, no_py, oom);
-        x.args_text = probe(t, c, call_messages(false, false, false), marker, any, oom);
-        x.null_content = probe(t, c, call_messages(object, true, false), marker, none, oom) &&
-                         (probe(t, c, call_messages(object, true, true), marker, none, oom) ||
-                          !probe(t, c, call_messages(object, false, true), marker, none, oom));
+    for (int k = 0; calls && k < 2 && !x.args_object && !x.args_text; k++) { /* DeepSeek R1: only beside null */
+        const char *said = k ? NULL : "";
+        x.args_object = probe(t, c, call_messages(true, said, false), marker, no_py, oom);
+        x.args_text = probe(t, c, call_messages(false, said, false), marker, any, oom);
     }
+    bool object = x.args_object;
+    if (calls)
+        x.null_content = probe(t, c, call_messages(object, NULL, false), marker, none, oom) &&
+                         (probe(t, c, call_messages(object, NULL, true), marker, none, oom) ||
+                          !probe(t, c, call_messages(object, "", true), marker, none, oom));
+    if (given.text_and_calls && x.null_content)
+        x.calls_alone = !probe(t, c, call_messages(object, "y", false), marker, any, oom);
     if (given.reasoning) x.reasoning = find_reasoning(t, c, oom);
     return x;
 }
 
 /* ---- what callers send ----------------------------------------------------------------------------------- */
+
+/* The reasoning of an answer, under whichever of its names; NULL: it has none. */
+static json_t *reasoning_of(const json_t *m)
+{
+    json_t *said = NULL;
+    for (int k = 0; k < HN_CHAT_N_REASONING && !json_string_length(said); k++)
+        if (reasoning_names[k]) said = json_object_get(m, reasoning_names[k]);
+    return said;
+}
 
 static hone_status check_messages(const json_t *messages, has *given, hone_error *err)
 {
@@ -454,8 +471,9 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
         if (list && !json_is_array(list) && !json_is_null(list))
             return HN_FAIL(err, HONE_E_ARG, "messages[%zu].tool_calls: expected an array", i);
         given->calls |= json_array_size(list) > 0;
+        given->text_and_calls |= json_array_size(list) && (json_string_length(content) || json_array_size(content));
         given->results |= hn_json_is(json_object_get(m, "role"), "tool");
-        given->reasoning |= json_string_length(json_object_get(m, "reasoning_content")) > 0;
+        given->reasoning |= json_string_length(reasoning_of(m)) > 0;
     }
     return HONE_OK;
 }
@@ -474,6 +492,9 @@ static bool fix_arguments(json_t *call, const taste *x)
 {
     json_t *f = json_object_get(call, "function"), *owner = json_is_object(f) ? f : call,
            *args = json_object_get(owner, "arguments");
+    bool none = !args || json_is_null(args) || hn_json_is(args, ""); /* as programs send them of calls without any */
+    if (none && x->args_object) return set(owner, "arguments", json_object());
+    if (none && x->args_text) return set(owner, "arguments", json_string("{}"));
     if (json_is_string(args) && x->args_object) {
         const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
         json_t *o;
@@ -511,12 +532,51 @@ static bool fix_reasoning(json_t *m, const taste *x)
     return ok;
 }
 
+/* What was said beside calls becomes a message before them. False: out of memory. */
+static bool part_calls(json_t *messages)
+{
+    static const char *const moved[] = { "role", "content", "reasoning_content" };
+    bool ok = true;
+    for (size_t i = 0; ok && i < json_array_size(messages); i++) {
+        json_t *m = json_array_get(messages, i), *content = json_object_get(m, "content"), *said;
+        bool speaks = json_string_length(content) || json_array_size(content);
+        if (!speaks || !json_array_size(json_object_get(m, "tool_calls"))) continue;
+        ok = (said = json_object()) != NULL;
+        for (size_t k = 0; ok && k < sizeof moved / sizeof *moved; k++) {
+            json_t *value = json_object_get(m, moved[k]);
+            ok = !value || json_object_set(said, moved[k], value) == 0;
+        }
+        for (int k = 0; k < HN_CHAT_N_REASONING; k++)
+            if (reasoning_names[k]) json_object_del(m, reasoning_names[k]);
+        ok = ok && set(m, "content", json_null()) && json_array_insert(messages, i++, said) == 0;
+        json_decref(said);
+    }
+    return ok;
+}
+
+/* What is null is not there, and reasoning has the name that callers know: as transformers has it. Records of data sets
+ * name every member that one of them has, and gpt-oss' call reasoning `thinking`. False: out of memory. */
+static bool plain(json_t *m)
+{
+    const char *key;
+    json_t *value, *said = reasoning_of(m);
+    void *next;
+    bool ok = !json_string_length(said) || json_object_set(m, "reasoning_content", said) == 0;
+    json_object_foreach_safe(m, next, key, value)
+    {
+        if (json_is_null(value) && strcmp(key, "content") != 0) json_object_del(m, key);
+    }
+    return ok;
+}
+
 /* Changes messages to what the template takes. False: out of memory. */
 static bool adapt(json_t *messages, const taste *x)
 {
     size_t i, k;
     json_t *m, *call;
     bool ok = true;
+    json_array_foreach(messages, i, m) ok &= plain(m);
+    if (x->calls_alone) ok = ok && part_calls(messages);
     json_array_foreach(messages, i, m)
     {
         json_t *content = json_object_get(m, "content"), *calls = json_object_get(m, "tool_calls");
@@ -525,7 +585,7 @@ static bool adapt(json_t *messages, const taste *x)
         if (json_is_array(content) && !x->parts) ok &= set(m, "content", hn_chat_said(content, is_own(m)));
         else if (json_is_string(content) && !x->text && x->parts)
             ok &= set(m, "content", json_pack("[{s:s, s:O}]", "type", "text", "text", content));
-        else if (!content || json_is_null(content)) {
+        else if (!content || json_is_null(content) || (json_array_size(calls) && hn_json_is(content, ""))) {
             bool keep = json_array_size(calls) && x->null_content;
             ok &= set(m, "content", keep ? json_null() : json_string(""));
         }

@@ -29,17 +29,13 @@ static void put(pen *p, hn_grown *to, const char *s, size_t n)
 
 static void put_text(pen *p, hn_grown *to, const char *s) { put(p, to, s, strlen(s)); }
 
-/* A string, or the texts of parts. */
-static void put_content(pen *p, hn_grown *to, const json_t *content)
+/* What a message says. */
+static void put_content(pen *p, hn_grown *to, const json_t *m)
 {
-    size_t i;
-    json_t *part;
-    if (json_is_string(content)) put(p, to, json_string_value(content), json_string_length(content));
-    json_array_foreach(content, i, part)
-    {
-        const json_t *text = json_object_get(part, "text");
-        if (json_is_string(text)) put(p, to, json_string_value(text), json_string_length(text));
-    }
+    json_t *said = hn_chat_said(json_object_get(m, "content"), hn_json_is(json_object_get(m, "role"), "assistant"));
+    if (!said) p->st = HONE_E_NOMEM;
+    else put(p, to, json_string_value(said), json_string_length(said));
+    json_decref(said);
 }
 
 static void put_value(pen *p, hn_grown *to, const json_t *v)
@@ -96,7 +92,7 @@ static void add_system(pen *p, const json_t *m, const json_t *tools, bool own)
 {
     const json_t *role = json_object_get(m, "role");
     p->text.n = 0;
-    put_content(p, &p->text, json_object_get(m, "content"));
+    put_content(p, &p->text, m);
     if (p->text.n) put_text(p, &p->text, "\n\n");
     describe(p, tools, own);
     add_said(p, m ? json_string_value(role) : "system", &p->text);
@@ -137,7 +133,7 @@ static void add_answer(pen *p, const json_t *m)
     size_t i;
     json_t *call;
     p->text.n = 0;
-    put_content(p, &p->text, json_object_get(m, "content"));
+    put_content(p, &p->text, m);
     if (p->text.n) put_text(p, &p->text, "\n\n");
     put_text(p, &p->text, "{\"tool_calls\": [");
     json_array_foreach(json_object_get(m, "tool_calls"), i, call)
@@ -186,7 +182,7 @@ static void add_bracketed(pen *p, const json_t *m)
     size_t i;
     json_t *call;
     p->text.n = 0;
-    put_content(p, &p->text, json_object_get(m, "content"));
+    put_content(p, &p->text, m);
     put_text(p, &p->text, HN_CALL_BRACKET);
     json_array_foreach(json_object_get(m, "tool_calls"), i, call)
     {
@@ -213,7 +209,7 @@ static void take_result(pen *p, const json_t *m)
         put(p, &p->user, json_string_value(name), json_string_length(name));
     }
     put_text(p, &p->user, ":\n");
-    put_content(p, &p->user, json_object_get(m, "content"));
+    put_content(p, &p->user, m);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
@@ -227,7 +223,7 @@ static void take_message(pen *p, json_t *m)
     }
     if (p->open && hn_json_is(role, "user")) { /* two turns of one person in a row are not for every template */
         put_text(p, &p->user, "\n\n");
-        put_content(p, &p->user, json_object_get(m, "content"));
+        put_content(p, &p->user, m);
         return;
     }
     close_user(p);

@@ -103,6 +103,25 @@ static hone_status render_lost(hone_error *err)
     return st;
 }
 
+/* A template that writes calls beside null alone. */
+static const char alone[] = "{% for m in messages %}<{{ m.role }}>{% if m.content is none %}{% for c in m.tool_calls %}"
+                            "[{{ c.function.name }}{{ c.function.arguments }}]{% endfor %}{% else %}{{ m.content }}"
+                            "{% endif %}{% endfor %}";
+static hn_jinja *alone_template;
+static json_t *talk;
+
+static hone_status render_alone(hone_error *err)
+{
+    hn_jinja_text out = { 0 };
+    hn_chat c = { .messages = talk, .bos = "<s>", .eos = "</s>" };
+    hone_status st = hn_chat_render(alone_template, &c, &out, err);
+    if (st) assert_null(out.text);
+    else same(&out);
+    if (!st) assert_non_null(strstr(out.text, "<assistant>so<assistant>[f{\"x\": 1}]"));
+    hn_jinja_text_free(&out);
+    return st;
+}
+
 /* A template with reasoning in its own shape, and a vocabulary that spells everything in bytes. */
 static const char thinking[] =
     "{% for m in messages %}<|{{ m.role }}|>{% if m.thinking %}<muse>{{ m.thinking }}</muse>{% endif %}{{ m.content }}"
@@ -190,7 +209,6 @@ static hone_status find_calls(hone_error *err)
 /* A template that writes no calls: tools, calls and results in words, whose form is found, too. */
 static const char wordless[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
 static hn_jinja *wordless_template;
-static json_t *talk;
 
 static hone_status render_in_words(hone_error *err)
 {
@@ -269,6 +287,7 @@ static void chatting(void **state)
 {
     fail_anew(render_chat);
     fail_anew(render_lost);
+    fail_anew(render_alone);
 }
 
 static void answering(void **state)
@@ -313,7 +332,8 @@ static int setup(void **state)
         "\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"r\"},{\"role\":\"user\",\"content\":\"go\"}]",
         0, NULL);
     vocab = make_vocab();
-    return !talk || hn_jinja_parse(&losing_template, losing, sizeof losing - 1, "t", NULL, &err) != HONE_OK ||
+    return !talk || hn_jinja_parse(&alone_template, alone, sizeof alone - 1, "t", NULL, &err) != HONE_OK ||
+           hn_jinja_parse(&losing_template, losing, sizeof losing - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&listing_template, listing, sizeof listing - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&wordless_template, wordless, sizeof wordless - 1, "t", NULL, &err) != HONE_OK || !context ||
            !messages || !tools || !vocab || !earlier ||
@@ -333,6 +353,7 @@ static int teardown(void **state)
     hn_jinja_free(listing_template);
     hn_jinja_free(chat_template);
     hn_jinja_free(losing_template);
+    hn_jinja_free(alone_template);
     hn_jinja_free(thinks);
     hn_jinja_free(calls_template);
     hn_vocab_free(vocab);

@@ -157,6 +157,10 @@ static void preparation(void **state)
     static const char text[] = EACH_CALL "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% endfor %}";
     renders("text as text", text, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q<{\"x\": 1}>");
     renders("object to text", text, CALL("{\"x\":1}"), NULL, false, "q<{\"x\": 1}>");
+    renders("none as object", object, CALL("\"\""), NULL, false, "q");
+    renders("null as object", object, CALL("null"), NULL, false, "q");
+    renders("none as text", text, CALL("\"\""), NULL, false, "q<{}>");
+    renders("null as text", text, CALL("null"), NULL, false, "q<{}>");
     static const char tojson[] = EACH_CALL "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}";
     renders("no JSON within JSON", tojson, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q{\"x\": 1}");
     renders("null content kept",
@@ -165,6 +169,13 @@ static void preparation(void **state)
             CALL("{}"), NULL, false, "qnone{}");
     renders("no content", "{% for m in messages %}[{{ m.content }}]{% endfor %}", "[{\"role\":\"user\"}]", NULL, false,
             "[]");
+    static const char lists_and_calls[] =
+        "{% for m in messages %}{% if m.content is string %}[{{ m.content }}]{% else %}{% for p in m.content or [] %}"
+        "[{{ p.text }}]{% endfor %}{% endif %}{{ m.tool_calls[0].function.name if m.tool_calls }}"
+        "{% if m.tool_calls and not m.tool_calls[0].function.arguments is mapping %}{{ "
+        "m.tool_calls[0].function.arguments }}"
+        "{% elif m.tool_calls %}{% for k, v in m.tool_calls[0].function.arguments.items() %}{{ k }}{{ v }}{% endfor %}"
+        "{% endif %}{% endfor %}";
     /* QwQ: a null content is a fault in all answers but the last, and only there */
     static const char qwq[] =
         "{% for m in messages %}{% if m.tool_calls and not loop.last %}{% set c = m.content.split('x') %}{% endif %}"
@@ -181,8 +192,45 @@ static void preparation(void **state)
         "{{ raise_exception('late') }}{% endif %}{% if m.role != 'system' %}"
         "{{ m.content if m.content is string else m.content[0].text }};{% endif %}{% endfor %}";
     renders("a system message in parts", parted, SUAU, NULL, false, "S|U;A;V;");
+    static const char whole[] =
+        "{{ messages[0].content + '|' }}{% for m in messages[1:] %}{{ m.content if m.content is "
+        "string else m.content[0].text }};{% endfor %}"; /* Cogito */
+    renders("a system message in one", whole,
+            "[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"S\"},{\"type\":\"text\",\"text\":\"T\"}]}"
+            "," SAYS("user", "U") "]",
+            NULL, false, "S\nT|U;");
+    /* DeepSeek R1 writes calls beside null alone */
+    static const char alone[] =
+        "{% for m in messages %}{% if m.content is none %}{% for c in m.tool_calls %}"
+        "[{{ c.function.name + c.function.arguments }}]{% endfor %}{% else %}{{ m.content }};{% endif %}{% endfor %}";
+    renders("calls beside null", alone, CALL("{\"x\":1}"), NULL, false, "q;[f{\"x\": 1}]");
+#define BESIDE(text)                                                                                            \
+    "[" SAYS("user",                                                                                            \
+             "q") ",{\"role\":\"assistant\",\"content\":" text ",\"reasoning_content\":\"r\",\"tool_calls\":[{" \
+                  "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}," SAYS("tool", "t") "]"
+    renders("calls beside an empty text", alone, BESIDE("\"\""), NULL, false, "q;[f{}]t;");
+    renders("calls beside a text", alone, BESIDE("\"so\""), NULL, false, "q;so;[f{}]t;");
+    renders("calls beside parts", alone, BESIDE("[{\"type\":\"text\",\"text\":\"so\"}]"), NULL, false, "q;so;[f{}]t;");
+    renders("calls beside parts that stay", lists_and_calls, BESIDE("[{\"type\":\"text\",\"text\":\"so\"}]"), NULL,
+            false, "[q][so]f[t]");
     renders("two of them", parted, "[" SAYS("system", "S") "," SAYS("system", "T") "," SAYS("user", "U") "]", NULL,
             false, "S\n\nT|U;");
+    static const char names[] = "{% for m in messages %}{{ m | list | join(',') }};{% endfor %}";
+    renders("null is not there", names,
+            "[{\"role\":\"user\",\"content\":\"q\",\"tool_calls\":null,\"name\":null},{\"role\":\"assistant\","
+            "\"content\":null,"
+            "\"reasoning_content\":null,\"x\":1}]",
+            NULL, false, "role,content;role,content,x;");
+    static const char thinks[] = "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }};{% endfor %}",
+                      gpt[] = "{% for m in messages %}{{ m.thinking }}|{{ m.content }};{% endfor %}",
+                      *const reasoning[] = { "reasoning_content", "thinking", "reasoning" };
+    for (int i = 0; i < 3; i++) {
+        char said[200];
+        snprintf(said, sizeof said, "[%s,{\"role\":\"assistant\",\"content\":\"A\",\"%s\":\"r\"}]", SAYS("user", "q"),
+                 reasoning[i]);
+        renders(reasoning[i], thinks, said, NULL, false, "|q;r|A;");
+        renders(reasoning[i], gpt, said, NULL, false, "|q;r|A;");
+    }
     static const char gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') "
                                 "}}{% endif %}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
     renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
@@ -386,11 +434,14 @@ static void tools_in_words(void **state)
                  "\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1}\"}},"
                  "{\"id\":\"2\",\"function\":{\"name\":\"g\",\"arguments\":{}}}]},"
                  "{\"role\":\"tool\",\"tool_call_id\":\"2\",\"content\":\"two\"},"
-                 "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":\"one\"}]},"
+                 "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":\"one\"},{"
+                 "\"type\":\"text\","
+                 "\"text\":\"more\"}]},"
                  "{\"role\":\"user\",\"content\":\"V\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
-    static const char said[] = "user:U;assistant:{\"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"x\": 1}}, "
-                               "{\"name\": \"g\", \"arguments\": {}}]};user:Result of g:\ntwo\n\nResult of f:\none"
-                               "\n\nV;assistant:A;";
+    static const char said[] =
+        "user:U;assistant:{\"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"x\": 1}}, "
+        "{\"name\": \"g\", \"arguments\": {}}]};user:Result of g:\ntwo\n\nResult of f:\none\nmore"
+        "\n\nV;assistant:A;";
     renders("offered", plain, u, tool, false, "system:" OFFER ";user:U;");
     renders("offered behind the system text", plain, su, tool, false, "system:S\n\n" OFFER ";user:U;");
     renders("offered without a system", strict, su, tool, false, "user:S\n\n" OFFER "\n\nU;");

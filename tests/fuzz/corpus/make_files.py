@@ -543,6 +543,16 @@ for name, parts in {"parts": [b"\x50", P, b"", b"", b"{{ messages[0].content }}"
                     "argdict": [b"\x50", C, b"", b"", b"{% for m in messages %}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}"],
                     "badcalls": [b"\x50", b'[{"role":"user","content":"","tool_calls":5}]']}.items():
     put("chat", name, b"\0".join(parts))
+ORDERS = [b'[{"role":"system","content":"s"},{"role":"developer","content":"d"},{"role":"user","content":"u"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]',
+          b'[{"role":"system","content":[{"type":"text","text":"s"}]},{"role":"user","content":"u"},{"role":"assistant","content":"a"},{"role":"system","content":"t"},{"role":"assistant","content":"b"},{"role":"user","content":"v"}]',
+          b'[{"role":"system","content":"s"},{"role":"assistant","content":"a"},{"role":"user","content":"u"},{"role":"assistant","content":"so","thinking":"r","tool_calls":[{"function":{"name":"f","arguments":""}}]},{"role":"tool","content":"r","name":null},{"role":"system","content":""},{"role":"user","content":"w"}]']
+for i, m in enumerate(ORDERS):
+    for k, t in enumerate([b"{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('late') }}{% endif %}{{ m.role }}{{ m.content }}{% endfor %}",
+                           b"{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turn') }}{% endif %}{{ m.content }}{% endfor %}",
+                           b"{% for t in tools %}{{ t }}{% endfor %}{% for m in messages %}{% if m.role != 'system' %}{{ m.role ~ m.content }}{% endif %}{% endfor %}",
+                           b"{{ messages[0].content[0].text }}{% for m in messages[1:] %}{{ m.content if m.content is string else m.content[0].text }}{% endfor %}{{ tools | tojson }}",
+                           b"{% for m in messages %}{% if m.content is none %}{% for c in m.tool_calls %}{{ c.function.name + c.function.arguments }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}"]):
+        put("chat", f"order-{i}-{k}", b"\0".join([b"\x50", m, T if i == 2 and k else b"", b"", t]))
 
 # answers: settings of two bytes and more, a template of each shape, what a model answers
 EACH = "{% for m in messages %}"
