@@ -211,8 +211,7 @@ static hone_status take_pieces(hn_hf_words *w, const sp_model *s, size_t n_bytes
     hone_status st;
     w->form = s->model == 1 ? HN_HF_UNIGRAM : HN_HF_SPM;
     w->scored = true;
-    w->space_prefix = s->prefix;
-    w->merge_spaces = s->merge_spaces;
+    hn_hf_words_spaces(w, s->prefix, s->merge_spaces);
     w->charsmap = (const char *)s->charsmap.p;
     w->n_charsmap = (size_t)(s->charsmap.end - s->charsmap.p);
     hn_hf_words_room(w, n_bytes);

@@ -499,9 +499,40 @@ static void test_unigram_bytes(void **state)
     hn_gguf_close(g);
     json_t *all = back_json("tokenizer.json");
     assert_true(json_is_true(json_object_get(json_object_get(all, "model"), "byte_fallback")));
-    const json_t *first = json_array_get(json_object_get(json_object_get(all, "decoder"), "decoders"), 0);
-    assert_string_equal(json_string_value(json_object_get(first, "type")), "ByteFallback");
+    const json_t *list = json_object_get(json_object_get(all, "decoder"), "decoders");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "type")), "ByteFallback");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "prepend_scheme")), "always");
     json_decref(all);
+    clear(folder);
+}
+
+/* A space that nobody put before the text is not taken away. */
+static void test_unigram_spaces(void **state)
+{
+    char text[2048], merged[2048];
+    clear(folder);
+    snprintf(text, sizeof text, "%s", UNIGRAM("", ""));
+    char *end = strstr(text, "\"Metaspace\"}");
+    assert_non_null(end);
+    snprintf(merged, sizeof merged, "%.*s\"Metaspace\",\"prepend_scheme\":\"never\"%s", (int)(end - text), text,
+             end + strlen("\"Metaspace\""));
+    file("tokenizer.json", merged);
+    hn_gguf *g = there_and_back();
+    has_flag(g, "tokenizer.ggml.add_space_prefix", false);
+    hn_gguf_close(g);
+    assert_string_equal(notes, "");
+    json_t *all = back_json("tokenizer.json");
+    const json_t *decoder = json_object_get(all, "decoder");
+    assert_string_equal(json_string_value(json_object_get(decoder, "prepend_scheme")), "never");
+    json_decref(all);
+    end = strstr(merged, "\"normalizer\":null");
+    assert_non_null(end);
+    snprintf(text, sizeof text,
+             "%.*s\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}%s",
+             (int)(end - merged), merged, end + strlen("\"normalizer\":null"));
+    file("tokenizer.json", text);
+    hn_gguf_close(made(0, NULL));
+    assert_non_null(strstr(notes, "no space goes before the text"));
     clear(folder);
 }
 
@@ -729,11 +760,13 @@ static void test_no_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),         cmocka_unit_test(test_merges_file),   cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_sentencepiece), cmocka_unit_test(test_pieces),        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_unigram_bytes), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_template_ends), cmocka_unit_test(test_beyond),        cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_no_form),
+        cmocka_unit_test(test_bytes),          cmocka_unit_test(test_merges_file),
+        cmocka_unit_test(test_characters),     cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_unigram_bytes),
+        cmocka_unit_test(test_unigram_spaces), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_template_ends),  cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_gaps),           cmocka_unit_test(test_no_form),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
