@@ -377,6 +377,36 @@ static void test_sentencepiece(void **state)
     hn_gguf_close(g);
 }
 
+/* By this name it is XLM-RoBERTa's, whose ids are others than the file's. */
+static void test_fairseq(void **state)
+{
+    unsigned char p[512];
+    clear(folder);
+    size_t n = sentencepiece(p, "\x18\x01", 2, "", 0);
+    file_bytes("sentencepiece.bpe.model", p, n);
+    for (int masked = 0; masked < 2; masked++) { /* where it has a row */
+        hn_gguf *g = made(7 + (uint64_t)masked, NULL);
+        has_tokens(g, masked ? "<s>/3 <pad>/3 </s>/3 <unk>/2 <0x0A>/6 \u2581a/1 \u2581\u2581/4 <mask>/3"
+                             : "<s>/3 <pad>/3 </s>/3 <unk>/2 <0x0A>/6 \u2581a/1 \u2581\u2581/4");
+        has_number(g, "tokenizer.ggml.bos_token_id", 0);
+        has_number(g, "tokenizer.ggml.padding_token_id", 1);
+        has_number(g, "tokenizer.ggml.eos_token_id", 2);
+        has_number(g, "tokenizer.ggml.unknown_token_id", 3);
+        has_flag(g, "tokenizer.ggml.add_bos_token", true);
+        has_flag(g, "tokenizer.ggml.add_eos_token", true);
+        hn_gguf_close(g);
+    }
+    file("tokenizer_config.json", "{\"mask_token\":\"<mask>\",\"added_tokens_decoder\":{\"0\":{\"content\":\"<s>\","
+                                  "\"special\":true},\"7\":{\"content\":\"<mask>\",\"special\":true}}}");
+    hn_gguf *g = made(8, NULL);
+    has_number(g, "tokenizer.ggml.mask_token_id", 7);
+    hn_gguf_close(g);
+    n = piece(p, "a", 0, 1); /* nobody's first piece */
+    file_bytes("sentencepiece.bpe.model", p, n);
+    refused(HONE_E_UNSUPPORTED, NULL, 0, "piece 0 is \"a\", expected <unk>, <s> and </s> first");
+    clear(folder);
+}
+
 /* Made from the folder, written back, made again. */
 static hn_gguf *there_and_back(void)
 {
@@ -760,13 +790,14 @@ static void test_no_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),          cmocka_unit_test(test_merges_file),
-        cmocka_unit_test(test_characters),     cmocka_unit_test(test_sentencepiece),
-        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_unigram_bytes),
-        cmocka_unit_test(test_unigram_spaces), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_template_ends),  cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_gaps),           cmocka_unit_test(test_no_form),
+        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_merges_file),
+        cmocka_unit_test(test_characters), cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_pieces),     cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_unigram_bytes),
+        cmocka_unit_test(test_fairseq),    cmocka_unit_test(test_unigram_spaces),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_template_ends),
+        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_no_form),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
