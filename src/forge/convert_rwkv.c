@@ -234,6 +234,20 @@ static hone_status limit(const rwkv *r, const char *what, uint64_t v, uint64_t m
                : HN_FAIL(r->err, HONE_E_FORMAT, "%s: %s is %llu, expected 1 to %llu", r->c->path, what, LL(v), LL(max));
 }
 
+/* A file of a folder that is converted as a whole: by its names, or the config beside it. */
+static bool is_of_folder(const hn_ckpt *c)
+{
+    const char *slash = strrchr(c->path, '/');
+    char config[4352];
+    struct stat sb;
+    int n = snprintf(config, sizeof config, "%.*sconfig.json", (int)(slash ? slash + 1 - c->path : 0), c->path);
+    if (stat(c->path, &sb) != 0 || !S_ISREG(sb.st_mode)) return false;
+    bool beside = n > 0 && n < (int)sizeof config && stat(config, &sb) == 0;
+    for (size_t i = 0; i < c->n && !beside; i++)
+        beside = c->t[i].name.len > 13 && !memcmp(c->t[i].name.ptr, "model.layers.", 13);
+    return beside;
+}
+
 /* Which RWKV it is, by what only that has. */
 static hone_status find_version(rwkv *r)
 {
@@ -247,6 +261,11 @@ static hone_status find_version(rwkv *r)
         return HN_FAIL(r->err, HONE_E_UNSUPPORTED,
                        "%s: an RWKV-%s checkpoint, which hone does not convert; expected RWKV-6 or RWKV-7", r->c->path,
                        other);
+    if (!r->version && is_of_folder(r->c))
+        return HN_FAIL(r->err, HONE_E_UNSUPPORTED,
+                       "%s: one file of a transformer's checkpoint, which is converted with its config.json and its "
+                       "tokenizer: name the folder",
+                       r->c->path);
     if (!r->version)
         return HN_FAIL(r->err, HONE_E_UNSUPPORTED,
                        "%s: not an RWKV-6 or RWKV-7 checkpoint: of its %zu tensors none is blocks.0.att.r_k or "

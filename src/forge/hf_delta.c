@@ -45,12 +45,12 @@ static hone_status put_order(hn_hf *f, hone_error *err)
     return hn_hf_put_layers(f, "attention.recurrent_layers", HONE_KV_BOOL, recurs, n_block, err);
 }
 
-/* Parts of positions of several inputs: of text all are equal, but other programs ask for the key. Qwen3.5 has those
- * of its class where the config says none. */
+/* Parts of positions of several inputs: of text all are equal, but other programs ask for the key. Unsaid, they are
+ * what Qwen3.5's classes have. */
 static hone_status put_sections(hn_hf *f, hone_error *err)
 {
     const json_t *rope = hn_hf_get(f, "rope_parameters|rope_scaling"), *list = json_object_get(rope, "mrope_section");
-    int32_t part[4] = { 11, 11, 10, 0 };
+    int32_t part[4] = { 11, 11, 10 };
     if (!json_is_array(list) && strncmp(f->of->arch, "qwen35", 6)) return HONE_OK;
     for (size_t i = 0; i < 4 && json_is_array(list); i++)
         part[i] = (int32_t)json_integer_value(json_array_get(list, i));

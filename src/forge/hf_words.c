@@ -21,6 +21,15 @@ hone_status hn_hf_words_begin(hn_hf_words *w, const hn_hf_tokenizer *t, hone_err
     return w->arena ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: tokenizer", t->folder);
 }
 
+void hn_hf_words_spaces(hn_hf_words *w, bool prefix, bool merges)
+{
+    w->space_prefix = prefix;
+    w->merge_spaces = merges;
+    if (merges && !prefix)
+        hn_hf_words_note(w, "%s: no space goes before the text; where spaces are merged, one does here as in llama.cpp",
+                         w->path);
+}
+
 void hn_hf_words_free(hn_hf_words *w)
 {
     free(w->tok);

@@ -51,6 +51,9 @@ hone_status hn_hf_words_begin(hn_hf_words *w, const hn_hf_tokenizer *t, hone_err
 void hn_hf_words_free(hn_hf_words *w);
 void hn_hf_words_note(const hn_hf_words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Does a space go before the text? Are spaces merged? */
+void hn_hf_words_spaces(hn_hf_words *w, bool prefix, bool merges);
+
 /* The file FOLDER/name, whole, in the arena; *text NULL: there is none. Its name becomes w->path. */
 hone_status hn_hf_words_file(char **text, size_t *n, hn_hf_words *w, const char *name, hone_error *err);
 /* The same of a file of JSON, as a tree that the caller gives back; *out NULL: there is none. */

@@ -366,6 +366,14 @@ static void put_rule(page *o, const char *rule, size_t n)
                      : "{ \"type\": \"Digits\", \"individual_digits\": true }");
 }
 
+/* How Unigram marks spaces, there and back. */
+static void put_metaspace(page *o)
+{
+    put(o, "{ \"type\": \"Metaspace\", \"replacement\": \"" MARK "\", \"prepend_scheme\": \"");
+    put(o, o->b->space_prefix || o->b->merge_spaces ? "always" : "never");
+    put(o, "\", \"split\": true }");
+}
+
 static void put_split(page *o)
 {
     const back *b = o->b;
@@ -385,11 +393,7 @@ static void put_split(page *o)
                 "false }");
         put(o, "\n  ] }");
     } else if (b->form == HN_HF_PIECES) put(o, "{ \"type\": \"BertPreTokenizer\" }");
-    else if (b->form == HN_HF_UNIGRAM)
-        put(o, b->space_prefix || b->merge_spaces ? "{ \"type\": \"Metaspace\", \"replacement\": \"" MARK
-                                                    "\", \"prepend_scheme\": \"always\", \"split\": true }"
-                                                  : "{ \"type\": \"Metaspace\", \"replacement\": \"" MARK
-                                                    "\", \"prepend_scheme\": \"never\", \"split\": true }");
+    else if (b->form == HN_HF_UNIGRAM) put_metaspace(o);
     else if (b->form == HN_HF_RAW && b->lines)
         put(o, "{ \"type\": \"Split\", \"pattern\": { \"Regex\": \"[^\\\\n]+|[\\\\n]+\" }, \"behavior\": \"Isolated\", "
                "\"invert\": false }");
@@ -470,9 +474,7 @@ static void put_decoder(page *o)
     else if (b->form == HN_HF_PIECES) put(o, "{ \"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": false },\n");
     else if (b->form == HN_HF_UNIGRAM)
         put(o, b->bytes ? "{ \"type\": \"Sequence\", \"decoders\": [{ \"type\": \"ByteFallback\" }, " : ""),
-            put(o, "{ \"type\": \"Metaspace\", \"replacement\": \"" MARK
-                   "\", \"prepend_scheme\": \"always\", \"split\": true }"),
-            put(o, b->bytes ? "] },\n" : ",\n");
+            put_metaspace(o), put(o, b->bytes ? "] },\n" : ",\n");
     else
         put(o, "{ \"type\": \"Sequence\", \"decoders\": [{ \"type\": \"Replace\", \"pattern\": { \"String\": \"" MARK
                "\" }, \"content\": \" \" }, { \"type\": \"ByteFallback\" }, { \"type\": \"Fuse\" }"),

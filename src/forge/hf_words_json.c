@@ -398,8 +398,7 @@ static hone_status read_spaces(hn_hf_words *w, const parts *p, bool unigram, hon
         s += n + (s[n] == '\n');
     }
     if (!marked) return refuse(w, p, "expected spaces that become U+2581, seen other rules", err);
-    w->space_prefix = prefix;
-    w->merge_spaces = merges;
+    hn_hf_words_spaces(w, prefix, merges);
     return HONE_OK;
 }
 

@@ -202,7 +202,47 @@ static hone_status take_scores(hn_hf_words *w, const sp_model *s, hone_error *er
     return HONE_OK;
 }
 
-static hone_status take_pieces(hn_hf_words *w, const sp_model *s, size_t n_bytes, hone_error *err)
+/* Pieces of XLM-RoBERTa: its ids are fairseq's, which has four of its own in front and one behind, where the file's
+ * first three stand for unknown, begin and end (huggingface/transformers:tokenization_xlm_roberta.py). */
+static hone_status take_fairseq(hn_hf_words *w, const sp_model *s, hone_error *err)
+{
+    static const struct {
+        const char *text;
+        int32_t type;
+    } own[] = { { "<s>", HN_HF_CONTROL },
+                { "<pad>", HN_HF_CONTROL },
+                { "</s>", HN_HF_CONTROL },
+                { "<unk>", HN_HF_UNKNOWN },
+                { "<mask>", HN_HF_CONTROL } };
+    enum { FRONT = 4, REPLACED = 3 };
+    wire r = s->all;
+    field f;
+    bool bad = false;
+    uint64_t at = 0;
+    hone_status st;
+    for (uint64_t i = 0; i < FRONT; i++)
+        TRY(hn_hf_words_set(w, i, (hone_str){ own[i].text, strlen(own[i].text) }, own[i].type, 0, err));
+    while (next_field(&r, &f, &bad)) {
+        sp_piece p;
+        if (f.number != 1 || f.kind != 2) continue;
+        TRY(read_piece(&p, w, f.in, err));
+        if (at < REPLACED && p.type != HN_HF_CONTROL && p.type != HN_HF_UNKNOWN)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: piece %llu is \"%s\", expected <unk>, <s> and </s> first, as XLM-RoBERTa has them",
+                           w->path, (unsigned long long)at, HN_ESC(p.text.ptr, p.text.len));
+        if (at++ >= REPLACED) TRY(hn_hf_words_set(w, at, p.text, p.type, p.score, err));
+    }
+    if (w->n < w->most)
+        TRY(hn_hf_words_set(w, w->n, (hone_str){ own[FRONT].text, strlen(own[FRONT].text) }, own[FRONT].type, 0, err));
+    w->bos = 0;
+    w->pad = 1;
+    w->eos = 2;
+    w->unk = 3;
+    w->add_bos = w->add_eos = true;
+    return HONE_OK;
+}
+
+static hone_status take_pieces(hn_hf_words *w, const sp_model *s, size_t n_bytes, bool fairseq, hone_error *err)
 {
     wire r = s->all;
     field f;
@@ -211,11 +251,11 @@ static hone_status take_pieces(hn_hf_words *w, const sp_model *s, size_t n_bytes
     hone_status st;
     w->form = s->model == 1 ? HN_HF_UNIGRAM : HN_HF_SPM;
     w->scored = true;
-    w->space_prefix = s->prefix;
-    w->merge_spaces = s->merge_spaces;
+    hn_hf_words_spaces(w, s->prefix, s->merge_spaces);
     w->charsmap = (const char *)s->charsmap.p;
     w->n_charsmap = (size_t)(s->charsmap.end - s->charsmap.p);
     hn_hf_words_room(w, n_bytes);
+    if (fairseq) return take_fairseq(w, s, err);
     while (next_field(&r, &f, &bad)) {
         sp_piece p;
         if (f.number != 1 || f.kind != 2) continue;
@@ -241,6 +281,7 @@ hone_status hn_hf_words_unmark(hn_hf_words *w, hone_error *err)
 hone_status hn_hf_read_sentencepiece(hn_hf_words *w, bool *found, hone_error *err)
 {
     static const char *const names[] = { "tokenizer.model", "spiece.model", "sentencepiece.bpe.model" };
+    enum { FAIRSEQ = 2 };
     bool have = w->n > 0;
     const char *path = w->path;
     hone_status st = HONE_OK;
@@ -254,7 +295,7 @@ hone_status hn_hf_read_sentencepiece(hn_hf_words *w, bool *found, hone_error *er
         sp_model s = { .all = { p, p + n, p } };
         TRY(read_specs(&s, w, err));
         if (have && s.model == 2) TRY(take_scores(w, &s, err));
-        if (!have) TRY(take_pieces(w, &s, n, err));
+        if (!have) TRY(take_pieces(w, &s, n, i == FAIRSEQ && s.model == 1, err));
         *found = true;
         if (!have) return HONE_OK;
         break;

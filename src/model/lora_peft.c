@@ -1,6 +1,6 @@
 /* lora_peft: adapters as PEFT folders: adapter_config.json says how A and B are scaled,
- * adapter_model.safetensors holds them as base_model.model.MODULE.lora_A.weight [rank, n_in]
- * and lora_B.weight [n_out, rank] (huggingface/peft: docs/source/developer_guides/checkpoint.md).
+ * adapter_model.safetensors, or without it adapter_model.bin, holds them as base_model.model.MODULE.lora_A.weight
+ * [rank, n_in] and lora_B.weight [n_out, rank] (huggingface/peft: docs/source/developer_guides/checkpoint.md).
  * What a module is in the file, and in which order its rows are, lora_modules.c says. Owns configs and scales; refuses
  * what changes the formula. */
 #include "model/ckpt.h"
@@ -168,7 +168,7 @@ static hone_status pattern_alpha(const config *k, hone_str module, double *alpha
     return st;
 }
 
-/* ---- adapter_model.safetensors -------------------------------------------------------------------- */
+/* ---- the tensors ---------------------------------------------------------------------------------- */
 
 /* Adapters of modules that are no tensor of the file row for row, till all are read. */
 typedef struct reading {
@@ -373,6 +373,7 @@ static hone_status read_folder(hn_lora_build *b, const char *folder, hone_error 
     config k = { .rank = 0 };
     hn_ckpt *c = NULL;
     int32_t part;
+    bool torch = false;
     hone_status st = path ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s", folder);
     if (st == HONE_OK) {
         snprintf(path, cap, "%s/adapter_config.json", folder);
@@ -384,15 +385,14 @@ static hone_status read_folder(hn_lora_build *b, const char *folder, hone_error 
     }
     if (st == HONE_OK) st = hn_ckpt_new(&c, folder, err);
     if (st == HONE_OK) {
-        snprintf(path, cap, "%s/adapter_model.bin", folder);
-        bool torch = access(path, F_OK) == 0;
         snprintf(path, cap, "%s/adapter_model.safetensors", folder);
-        if (torch && access(path, F_OK) != 0)
-            st = HN_FAIL(err, HONE_E_UNSUPPORTED,
-                         "%s: has only adapter_model.bin, a PyTorch file; save it as safetensors", folder);
-        else st = hn_ckpt_add_part(c, path, &part, err);
+        bool absent = access(path, F_OK) != 0;
+        snprintf(path, cap, "%s/adapter_model.bin", folder);
+        torch = absent && access(path, F_OK) == 0;
+        if (!torch) snprintf(path, cap, "%s/adapter_model.safetensors", folder);
+        st = hn_ckpt_add_part(c, path, &part, err);
     }
-    if (st == HONE_OK) st = hn_safetensors_read(c, part, err);
+    if (st == HONE_OK) st = torch ? hn_torch_read(c, part, err) : hn_safetensors_read(c, part, err);
     reading r = { .b = b, .k = &k, .c = c };
     for (size_t i = 0; st == HONE_OK && i < c->n; i++) st = read_tensor(&r, &c->t[i], err);
     if (st == HONE_OK) st = put_things(&r, path, err);

@@ -99,7 +99,8 @@ const char *hn_adapter_list_folder(const hn_adapter_list *a) { return a->folder;
 /* ---- files below the folder ------------------------------------------------------------------------------------- */
 
 /* What is read of an adapter: itself, and of a PEFT folder these. */
-static const char *const parts[] = { "", "/adapter_config.json", "/adapter_model.safetensors", "/chat_template.jinja" };
+static const char *const parts[] = { "", "/adapter_config.json", "/adapter_model.safetensors", "/adapter_model.bin",
+                                     "/chat_template.jinja" };
 enum { PARTS = sizeof parts / sizeof *parts };
 
 /* Which files they are; zeros: not there. */

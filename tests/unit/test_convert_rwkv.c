@@ -480,8 +480,8 @@ static void test_other_versions(void **state)
         { { "emb.weight", "blocks.0.att.time_decay", "blocks.0.att.ln_x.weight" }, "an RWKV-5.1 checkpoint" },
         { { "emb.weight", "blocks.0.att.time_decay", "blocks.0.att.ln_x.weight", "blocks.0.att.gate.weight" },
           "an RWKV-5.2 checkpoint" },
-        { { "model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight" },
-          "not an RWKV-6 or RWKV-7 checkpoint" },
+        { { "model.embed_tokens.weight", "h.0.attn.c_attn.weight" }, "not an RWKV-6 or RWKV-7 checkpoint" },
+        { { "model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight" }, "name the folder" },
     };
     for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
         model m = { .version = 7 };
@@ -491,6 +491,15 @@ static void test_other_versions(void **state)
         write_bin(in_dir("old.bin"), &m);
         refused(in_dir("old.bin"), NULL, HONE_E_UNSUPPORTED, old[i].says);
     }
+    char config[256];
+    snprintf(config, sizeof config, "%s", in_dir("config.json"));
+    model m = { .version = 7 };
+    have(&m, "h.0.attn.c_attn.weight", 1, E, 0, 0);
+    write_safetensors(in_dir("old.safetensors"), &m, ORIGINAL, "F32");
+    FILE *f = fopen(config, "wb");
+    assert_true(f && fputs("{}", f) >= 0 && fclose(f) == 0);
+    refused(in_dir("old.safetensors"), NULL, HONE_E_UNSUPPORTED, "name the folder");
+    assert_int_equal(unlink(config), 0);
 }
 
 static void test_configs_refused(void **state)

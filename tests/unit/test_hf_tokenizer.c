@@ -378,6 +378,36 @@ static void test_sentencepiece(void **state)
     hn_gguf_close(g);
 }
 
+/* By this name it is XLM-RoBERTa's, whose ids are others than the file's. */
+static void test_fairseq(void **state)
+{
+    unsigned char p[512];
+    clear(folder);
+    size_t n = sentencepiece(p, "\x18\x01", 2, "", 0);
+    file_bytes("sentencepiece.bpe.model", p, n);
+    for (int masked = 0; masked < 2; masked++) { /* where it has a row */
+        hn_gguf *g = made(7 + (uint64_t)masked, NULL);
+        has_tokens(g, masked ? "<s>/3 <pad>/3 </s>/3 <unk>/2 <0x0A>/6 \u2581a/1 \u2581\u2581/4 <mask>/3"
+                             : "<s>/3 <pad>/3 </s>/3 <unk>/2 <0x0A>/6 \u2581a/1 \u2581\u2581/4");
+        has_number(g, "tokenizer.ggml.bos_token_id", 0);
+        has_number(g, "tokenizer.ggml.padding_token_id", 1);
+        has_number(g, "tokenizer.ggml.eos_token_id", 2);
+        has_number(g, "tokenizer.ggml.unknown_token_id", 3);
+        has_flag(g, "tokenizer.ggml.add_bos_token", true);
+        has_flag(g, "tokenizer.ggml.add_eos_token", true);
+        hn_gguf_close(g);
+    }
+    file("tokenizer_config.json", "{\"mask_token\":\"<mask>\",\"added_tokens_decoder\":{\"0\":{\"content\":\"<s>\","
+                                  "\"special\":true},\"7\":{\"content\":\"<mask>\",\"special\":true}}}");
+    hn_gguf *g = made(8, NULL);
+    has_number(g, "tokenizer.ggml.mask_token_id", 7);
+    hn_gguf_close(g);
+    n = piece(p, "a", 0, 1); /* nobody's first piece */
+    file_bytes("sentencepiece.bpe.model", p, n);
+    refused(HONE_E_UNSUPPORTED, NULL, 0, "piece 0 is \"a\", expected <unk>, <s> and </s> first");
+    clear(folder);
+}
+
 /* Made from the folder, written back, made again. */
 static hn_gguf *there_and_back(void)
 {
@@ -500,9 +530,40 @@ static void test_unigram_bytes(void **state)
     hn_gguf_close(g);
     json_t *all = back_json("tokenizer.json");
     assert_true(json_is_true(json_object_get(json_object_get(all, "model"), "byte_fallback")));
-    const json_t *first = json_array_get(json_object_get(json_object_get(all, "decoder"), "decoders"), 0);
-    assert_string_equal(json_string_value(json_object_get(first, "type")), "ByteFallback");
+    const json_t *list = json_object_get(json_object_get(all, "decoder"), "decoders");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "type")), "ByteFallback");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "prepend_scheme")), "always");
     json_decref(all);
+    clear(folder);
+}
+
+/* A space that nobody put before the text is not taken away. */
+static void test_unigram_spaces(void **state)
+{
+    char text[2048], merged[2048];
+    clear(folder);
+    snprintf(text, sizeof text, "%s", UNIGRAM("", ""));
+    char *end = strstr(text, "\"Metaspace\"}");
+    assert_non_null(end);
+    snprintf(merged, sizeof merged, "%.*s\"Metaspace\",\"prepend_scheme\":\"never\"%s", (int)(end - text), text,
+             end + strlen("\"Metaspace\""));
+    file("tokenizer.json", merged);
+    hn_gguf *g = there_and_back();
+    has_flag(g, "tokenizer.ggml.add_space_prefix", false);
+    hn_gguf_close(g);
+    assert_string_equal(notes, "");
+    json_t *all = back_json("tokenizer.json");
+    const json_t *decoder = json_object_get(all, "decoder");
+    assert_string_equal(json_string_value(json_object_get(decoder, "prepend_scheme")), "never");
+    json_decref(all);
+    end = strstr(merged, "\"normalizer\":null");
+    assert_non_null(end);
+    snprintf(text, sizeof text,
+             "%.*s\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}%s",
+             (int)(end - merged), merged, end + strlen("\"normalizer\":null"));
+    file("tokenizer.json", text);
+    hn_gguf_close(made(0, NULL));
+    assert_non_null(strstr(notes, "no space goes before the text"));
     clear(folder);
 }
 
@@ -820,14 +881,15 @@ static void test_folder_of_templates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_merges_file),
-        cmocka_unit_test(test_characters), cmocka_unit_test(test_sentencepiece),
-        cmocka_unit_test(test_pieces),     cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_unigram_bytes),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_template_ends),
-        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_no_form),    cmocka_unit_test(test_folder_of_templates),
-        cmocka_unit_test(test_odd_lists),
+        cmocka_unit_test(test_bytes),          cmocka_unit_test(test_merges_file),
+        cmocka_unit_test(test_characters),     cmocka_unit_test(test_sentencepiece),
+        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_unigram_bytes),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_template_ends),
+        cmocka_unit_test(test_beyond),         cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_no_form),        cmocka_unit_test(test_folder_of_templates),
+        cmocka_unit_test(test_odd_lists),      cmocka_unit_test(test_fairseq),
+        cmocka_unit_test(test_unigram_spaces),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,6 +2,8 @@
  * folder, by tests/golden/make_lora.py); what hone writes is the same adapter again;
  * configs that ask for another formula are refused by name. */
 #include "model/lora.h"
+#include "../fuzz/torch_bytes.h"
+#include "model/ckpt.h"
 #include "tiny_model.h"
 
 #include <math.h>
@@ -49,6 +51,109 @@ static void golden(void **state)
     assert_true(pair_of(l, "blk.0.attn_k.weight")->rank == 3 && pair_of(l, "output.weight")->rank == 2);
     check_golden(l);
     hn_lora_close(l);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char text[65536];
+    FILE *f = fopen(from, "rb"), *o = fopen(to, "wb");
+    assert_true(f && o);
+    for (size_t n; (n = fread(text, 1, sizeof text, f));) assert_int_equal(fwrite(text, 1, n, o), n);
+    fclose(f);
+    assert_int_equal(fclose(o), 0);
+}
+
+static void text32(tb_bytes *b, const char *s, size_t n)
+{
+    tb_add(b, "X", 1);
+    tb_num(b, 4, n);
+    tb_add(b, s, n);
+}
+static void whole32(tb_bytes *b, uint64_t v)
+{
+    tb_add(b, "J", 1);
+    tb_num(b, 4, v);
+}
+
+/* The tensors of a safetensors file as torch.save writes them: each its own storage, every second one turned. */
+static void as_torch(const char *from, const char *to)
+{
+    enum { MOST = 64 };
+    static char names[MOST][32];
+    hone_error err;
+    hn_ckpt *c;
+    int32_t part;
+    tb_member m[MOST + 2];
+    tb_bytes pickle = { 0 };
+    if (hn_ckpt_new(&c, from, &err) || hn_ckpt_add_part(c, from, &part, &err) || hn_safetensors_read(c, part, &err))
+        fail_msg("%s", err.message);
+    assert_true(c->n <= MOST);
+    tb_add(&pickle, "\x80\2}", 3);
+    for (size_t i = 0; i < c->n; i++) {
+        const hn_ckpt_tensor *x = &c->t[i];
+        uint64_t rows = x->ne[1], cols = x->ne[0], n = rows * cols;
+        bool turned = i % 2;
+        float *v = malloc(n * 4), *w = malloc(n * 4);
+        char key[8];
+        assert_true(v && w && x->type == HN_F32);
+        assert_int_equal(hn_source_read(&c->part[part], x->off, v, n * 4, &err), HONE_OK);
+        for (uint64_t r = 0; r < rows; r++)
+            for (uint64_t k = 0; k < cols; k++) w[turned ? k * rows + r : r * cols + k] = v[r * cols + k];
+        free(v);
+        snprintf(key, sizeof key, "%zu", i);
+        snprintf(names[i], sizeof names[i], "X/data/%zu", i);
+        m[i + 1] = (tb_member){ names[i], w, n * 4 };
+        text32(&pickle, x->name.ptr, x->name.len);
+        tb_add(&pickle, TB_BYTES(TB_TENSOR "(("));
+        text32(&pickle, "storage", 7);
+        tb_add(&pickle, TB_BYTES("ctorch\nFloatStorage\n"));
+        text32(&pickle, key, strlen(key));
+        text32(&pickle, "cpu", 3);
+        whole32(&pickle, n);
+        tb_add(&pickle, TB_BYTES("tQK\0"));
+        whole32(&pickle, rows), whole32(&pickle, cols);
+        tb_add(&pickle, "\x86", 1);
+        whole32(&pickle, turned ? 1 : cols), whole32(&pickle, turned ? rows : 1);
+        tb_add(&pickle, TB_BYTES("\x86" TB_HOOKS "tRs"));
+    }
+    tb_add(&pickle, ".", 1);
+    m[0] = (tb_member){ "X/data.pkl", pickle.p, pickle.n };
+    m[c->n + 1] = (tb_member){ "X/version", "3\n", 2 };
+    tb_bytes all = tb_archive(m, c->n + 2, 0);
+    FILE *o = fopen(to, "wb");
+    assert_true(o && fwrite(all.p, 1, all.n, o) == all.n && fclose(o) == 0);
+    for (size_t i = 0; i <= c->n; i++) free((void *)(uintptr_t)m[i].data);
+    free(all.p);
+    hn_ckpt_free(c);
+}
+
+/* Where there is no safetensors, PyTorch's own file is read; where there is, it is not looked at. */
+static void by_torch(void **state)
+{
+    static const char *const names[] = { "adapter_model.safetensors", "adapter_model.bin", "adapter_config.json" };
+    hone_error err = { 0 };
+    hn_lora *l, *again;
+    char folder[200], file[3][260];
+    snprintf(folder, sizeof folder, "%s", tm_path("torch"));
+    mkdir(folder, 0777);
+    for (int i = 0; i < 3; i++) snprintf(file[i], sizeof file[i], "%s/%s", folder, names[i]);
+    copy_file(GOLDEN "/adapter_config.json", file[2]);
+    as_torch(GOLDEN "/adapter_model.safetensors", file[1]);
+    if (hn_lora_open(&again, base, folder, &err)) fail_msg("%s", err.message);
+    check_golden(again);
+    if (hn_lora_open(&l, base, GOLDEN, &err)) fail_msg("%s", err.message);
+    assert_int_equal(again->hash, l->hash);
+    hn_lora_close(again);
+    copy_file(GOLDEN "/adapter_config.json", file[1]); /* no archive */
+    assert_int_equal(hn_lora_open(&again, base, folder, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, file[1]));
+    copy_file(GOLDEN "/adapter_model.safetensors", file[0]);
+    if (hn_lora_open(&again, base, folder, &err)) fail_msg("%s", err.message);
+    assert_int_equal(again->hash, l->hash);
+    hn_lora_close(again);
+    hn_lora_close(l);
+    for (int i = 0; i < 3; i++) remove(file[i]);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 /* PEFT → GGUF and PEFT → PEFT by way of hone. */
@@ -360,9 +465,10 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),        cmocka_unit_test(there_and_back),
-                                        cmocka_unit_test(the_template),  cmocka_unit_test(halfway),
-                                        cmocka_unit_test(facts),         cmocka_unit_test(alpha_patterns),
-                                        cmocka_unit_test(wrong_configs), cmocka_unit_test(wrong_tensors) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),         cmocka_unit_test(by_torch),
+                                        cmocka_unit_test(there_and_back), cmocka_unit_test(the_template),
+                                        cmocka_unit_test(facts),          cmocka_unit_test(alpha_patterns),
+                                        cmocka_unit_test(wrong_configs),  cmocka_unit_test(wrong_tensors),
+                                        cmocka_unit_test(halfway) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -47,6 +47,8 @@ static int make_files(void **state)
     char weights[200]; /* of a folder whose weights lie outside */
     snprintf(weights, sizeof weights, "%s", in(inner, "linked/adapter_model.safetensors"));
     if (rename(weights, in(dir, "weights")) || symlink("../../weights", weights)) return -1;
+    if (mkdir(in(inner, "torch"), 0700) || symlink("../../weights", in(inner, "torch/adapter_model.bin"))) return -1;
+    copy_file(in(inner, "linked/adapter_config.json"), in(inner, "torch/adapter_config.json"));
     if (mkfifo(in(inner, "pipe.gguf"), 0600)) return -1;
     return symlink(outside, in(inner, "link.gguf"));
 }
@@ -62,10 +64,13 @@ static int drop_files(void **state)
                                          "peft/chat_template.jinja",
                                          "linked/adapter_config.json",
                                          "linked/adapter_model.safetensors",
-                                         "linked/chat_template.jinja" };
+                                         "linked/chat_template.jinja",
+                                         "torch/adapter_config.json",
+                                         "torch/adapter_model.bin" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in(inner, names[i]));
     rmdir(in(inner, "peft"));
     rmdir(in(inner, "linked"));
+    rmdir(in(inner, "torch"));
     rmdir(inner);
     unlink(in(dir, "weights"));
     unlink(outside);
@@ -274,6 +279,7 @@ static void what_lies_elsewhere_is_not_found(void **state)
         { LOAD, "{\"lora_name\":\"x\",\"lora_path\":\"link.gguf\"}", 404 },
         { LOAD, "{\"lora_name\":\"x\",\"lora_path\":\".\"}", 404 },
         { LOAD, "{\"lora_name\":\"x\",\"lora_path\":\"linked\"}", 404 },
+        { LOAD, "{\"lora_name\":\"x\",\"lora_path\":\"torch\"}", 404 }, /* 400: it was read */
         { LOAD, "{\"lora_name\":\"x\",\"lora_path\":\"pipe.gguf\"}", 404 },
         { LOAD, "{\"lora_name\":\"chat\",\"lora_path\":\"rhyme.gguf\"}", 409 },
         { LOAD, "{\"lora_name\":5,\"lora_path\":\"rhyme.gguf\"}", 400 },
