@@ -22,6 +22,34 @@ fail() {
     exit 2
 }
 
+hone=${HONE:-$root/build/release/hone}
+valued= # the options of hone bench that a value follows, each between blanks
+# ask_hone: builds it where it is missing, and fills $valued from its help
+ask_hone() {
+    [ -z "$valued" ] || return 0
+    if [ ! -x "$hone" ]; then
+        [ -z "${HONE:-}" ] || fail "HONE=$HONE: no such program"
+        echo "benchmark.sh: building $hone" >&2
+        make -C "$root" -j"$(nproc 2>/dev/null || echo 2)" all >&2 </dev/null || exit 1
+    fi
+    valued=" $("$hone" bench --help | awk '/^  -/ { # "  -p, --n-prompt N  tokens of the prompt"
+        rest = substr($0, 3)
+        names = ""
+        while (match(rest, /^-[-a-z0-9]+/)) {
+            names = names " " substr(rest, 1, RLENGTH)
+            rest = substr(rest, RLENGTH + 1)
+            if (substr(rest, 1, 2) == ", ") rest = substr(rest, 3)
+        }
+        if (rest ~ /^ [^ ]/) print names
+    }' | tr '\n' ' ') "
+}
+# takes_value OPTION: a value comes next
+takes_value() {
+    ask_hone
+    case $valued in *" $1 "*) return 0 ;; esac
+    return 1
+}
+
 model= file=local title= change= have_title= have_change=
 n=$# # arguments not looked at yet; those for hone bench are put behind them, in their order
 while [ "$n" -gt 0 ]; do
@@ -73,13 +101,26 @@ while [ "$n" -gt 0 ]; do
         n=$((n - 1))
         ;;
     -[!-]*) fail "$option: no such option; short ones of hone bench come after --" ;;
-    *) set -- "$@" "$option" ;; # an option's value comes next and is passed on likewise
+    *)
+        set -- "$@" "$option"
+        if [ "$n" -gt 0 ] && takes_value "$option"; then # whatever it begins with
+            option=$1
+            shift
+            n=$((n - 1))
+            set -- "$@" "$option"
+        fi
+        ;;
     esac
 done
 # ids of what measures no model: hone bench refuses a model there
-bare=
+bare= after=
 for word; do
+    if [ -n "$after" ]; then
+        after=
+        continue
+    fi
     case $word in
+    -*) ! takes_value "$word" || after=value ;;
     kern* | disp* | tensor* | mem.*) bare=${bare:-yes} ;;
     e2e* | load* | tok* | layer* | sample* | memory* | quality* | train*) bare=no ;;
     esac
@@ -108,10 +149,5 @@ ask() {
 [ -n "$have_title" ] || { ask "Title, what is measured" untitled && title=$answer; }
 [ -n "$have_change" ] || { ask "Change since the last row" "$default_change" && change=$answer; }
 
-hone=${HONE:-$root/build/release/hone}
-if [ ! -x "$hone" ]; then
-    [ -z "${HONE:-}" ] || fail "HONE=$HONE: no such program"
-    echo "benchmark.sh: building $hone" >&2
-    make -C "$root" -j"$(nproc 2>/dev/null || echo 2)" all >&2 </dev/null || exit 1
-fi
+ask_hone
 exec "$hone" bench ${model:+"--model=$model"} --samples=6 --file="$file" --title="$title" --change="$change" "$@" </dev/null

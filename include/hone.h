@@ -1088,7 +1088,8 @@ typedef struct hone_train_params {
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
     bool plan_only;              /* read the data, time a few tokens, keep nothing: hone_trainer_get_info alone works */
     const char *chat_template;   /* of conversations: a format's name ("chatml") or Jinja source; NULL: the model's */
-    bool (*abort_fn)(void *arg); /* asked while data are read: true ends that with HONE_E_INTERRUPTED; NULL: never */
+    bool (*abort_fn)(void *arg); /* asked while data are read and while it is validated: true ends that with
+                                  * HONE_E_INTERRUPTED; NULL: never */
     void *abort_arg;
     const char *name; /* full: general.name of the output; NULL: that of the base; borrowed as long as the trainer */
 } hone_train_params;
@@ -1118,6 +1119,8 @@ typedef struct hone_train_data {
         n_empty;    /* records that lost their end; that go on in further samples; in which nothing counts: left out */
     int64_t n_chat; /* records that a chat template wrote */
     int64_t n_mid;  /* samples that begin within a text, as the first of them does not */
+    int64_t n_part, n_text, n_pair; /* texts that files of text were divided into; texts, those too; prompts with
+                                     * completions, without a template */
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256]; /* FILE:LINE: why; "" */
     uint64_t hash;
@@ -1173,8 +1176,9 @@ HONE_API void hone_trainer_get_status(const hone_trainer *t, hone_train_status *
 /* What training depends on, one "name value" a line; borrowed. t NULL: "". */
 HONE_API const char *hone_trainer_settings(const hone_trainer *t);
 /* One optimizer step, and a validation where one is due. Threads do not change its result. HONE_E_NUMERIC: loss or
- * gradient not finite, several steps in a row. HONE_E_ARG: training is over. On failure *out has the step's number and
- * what was measured until then. */
+ * gradient not finite, several steps in a row. HONE_E_ARG: training is over. HONE_E_INTERRUPTED: the step is made, its
+ * validation is not, and the next call, also after hone_trainer_save and hone_trainer_resume, does that alone. On
+ * failure *out has the step's number and what was measured until then. */
 HONE_API hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err);
 /* The present loss on the validation data (NaN: there is none, or failure); changes nothing. HONE_E_NUMERIC: it is no
  * finite number; a step that validates gives NaN then, and is no gain. */

@@ -206,6 +206,9 @@ static int read_whole(hn_train_job *j)
     if (hn_opts_given(o, "special-tokens") && hn_opts_given(o, "tokenizer"))
         return hn_cli_usage(j->cli, "--special-tokens and --tokenizer contradict each other: that model's tokenizer is "
                                     "taken as it is");
+    if (begun && hn_opts_given(o, "pre"))
+        return hn_cli_usage(j->cli,
+                            "--pre belongs to -m; the tokenizer of a model that is begun is made, or --tokenizer's");
     if (!j->p.full && j->p.name) return hn_cli_usage(j->cli, "--name belongs to --full; it is a whole model's");
     if (!j->p.full && j->p.output_type)
         return hn_cli_usage(j->cli,
@@ -425,7 +428,12 @@ static int train(hn_train_job *j)
     j->started_ms = hn_now_ms();
     while (!done && !rc && !hn_interrupted() && !stopped(j, s.step)) {
         double t0 = hn_now_ms();
-        if (hone_trainer_step(j->t, &step, &err) != HONE_OK) {
+        hone_status st = hone_trainer_step(j->t, &step, &err);
+        if (st == HONE_E_INTERRUPTED) { /* the step is made; --resume makes up for its validation */
+            saved = false;
+            break;
+        }
+        if (st != HONE_OK) {
             hn_progress_end();
             return hn_cli_fail(&err);
         }
@@ -492,6 +500,32 @@ static void shorten(hn_train_job *j)
     if (info.n_ctx_train >= 2 && info.n_ctx_train < j->p.seq) j->p.seq = info.n_ctx_train;
 }
 
+/* An option that nothing in the data heeds was meant for other data. */
+static int check_data_options(const hn_train_job *j)
+{
+    const hone_train_data *a = &j->info.train, *b = &j->info.val;
+    const hn_opts *o = j->cli->opts;
+    int64_t chat = a->n_chat + b->n_chat, pair = a->n_pair + b->n_pair;
+    const struct {
+        const char *option;
+        bool given;
+        int64_t n;
+        const char *why;
+    } of[] = { { "chat-template", j->p.chat_template != NULL, a->n_chat, "no record of %s%s is a conversation" },
+               { "split", hn_opts_given(o, "split"), a->n_part + b->n_part, "%s%s is no file of text" },
+               { "mask last", j->p.mask == HONE_TRAIN_LAST, chat + pair, "of texts, as in %s%s, all counts" },
+               { "special", j->p.special, a->n_text + b->n_text + pair,
+                 "%s%s is of conversations, whose messages remain text" } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char why[400];
+        if (!of[i].given || of[i].n) continue;
+        snprintf(why, sizeof why, of[i].why, HN_ESC(j->p.data[0], strlen(j->p.data[0])),
+                 j->p.n_data > 1 ? " and others" : "");
+        return hn_cli_usage(j->cli, "--%s changes nothing: %s", of[i].option, why);
+    }
+    return 0;
+}
+
 static int run(const hn_cli *cli)
 {
     hn_train_job j = { .cli = cli };
@@ -506,9 +540,7 @@ static int run(const hn_cli *cli)
     if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = fail_data(&j, &err);
     if (!rc) {
         hone_trainer_get_info(j.t, &j.info);
-        if (j.p.chat_template && !j.info.train.n_chat)
-            rc = hn_cli_usage(cli, "--chat-template changes nothing: no record of %s%s is a conversation",
-                              HN_ESC(j.p.data[0], strlen(j.p.data[0])), j.p.n_data > 1 ? " and others" : "");
+        rc = check_data_options(&j);
     }
     if (!rc) {
         if (!cli->json) hn_train_show_plan(&j);

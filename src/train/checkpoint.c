@@ -21,7 +21,7 @@ typedef struct header {
 } header;
 _Static_assert(sizeof(header) == 40, "no padding");
 
-enum { NAME = 64 };
+enum { NAME = 64, EVAL_DUE = 2 };
 #define SUFFIX ".ckpt"
 
 /* ---- writing ------------------------------------------------------------------------------ */
@@ -41,7 +41,9 @@ static void put_all(hn_sealing *o, hone_trainer *t)
     memcpy(h.magic, magic, sizeof magic);
     hn_seal_put(o, &h, sizeof h);
     hn_seal_put(o, t->settings, (size_t)h.n_settings);
-    hn_seal_put(o, &t->st, sizeof t->st);
+    hn_train_state s = t->st;
+    s.done |= t->eval_due ? EVAL_DUE : 0;
+    hn_seal_put(o, &s, sizeof s);
     for (int32_t i = 0; i < t->n_array; i++) {
         const hn_param *a = hn_grad_param(t->grad, i);
         uint64_t n = (uint64_t)a->rows * (uint64_t)a->cols;
@@ -181,8 +183,14 @@ hone_status hone_train_checkpoints(const char *folder, bool remove, int64_t *ste
 /* Both end every line with \n. Names the first setting in which they differ. */
 static hone_status compare_settings(const char *path, const char *then, size_t n, const char *now, hone_error *err)
 {
+    static const char added[] = "micro_batches ";
     const char *end = then + n;
     while (then < end && *now) {
+        size_t k = sizeof added - 1;
+        if (strncmp(now, added, k) == 0 && ((size_t)(end - then) < k || memcmp(then, added, k) != 0)) {
+            now += strcspn(now, "\n") + 1; /* an older hone did not say */
+            continue;
+        }
         const char *nl = memchr(then, '\n', (size_t)(end - then));
         size_t a = nl ? (size_t)(nl - then) : (size_t)(end - then), b = strcspn(now, "\n"), word = strcspn(now, " ");
         if (a != b || memcmp(then, now, a)) {
@@ -226,11 +234,11 @@ static hone_status check_file(const hone_trainer *t, const char *path, const hn_
                        (unsigned long long)h.n_settings);
     hone_status st = compare_settings(path, (const char *)p + sizeof h, (size_t)h.n_settings, t->settings, err);
     if (st != HONE_OK) return st;
-    uint64_t at = sizeof h + h.n_settings + sizeof(hn_train_state), n;
-    if (h.n_array != (uint64_t)t->n_array || h.best > 1 || file_bytes(t, h.best) != size)
+    uint64_t at = sizeof h + h.n_settings + sizeof(hn_train_state), n,
+             want = file_bytes(t, h.best == 1) - strlen(t->settings) + h.n_settings;
+    if (h.n_array != (uint64_t)t->n_array || h.best > 1 || want != size)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu arrays in %llu bytes, expected %d in %llu", path,
-                       (unsigned long long)h.n_array, (unsigned long long)size, t->n_array,
-                       (unsigned long long)file_bytes(t, h.best == 1));
+                       (unsigned long long)h.n_array, (unsigned long long)size, t->n_array, (unsigned long long)want);
     for (int32_t i = 0; i < t->n_array; i++, at += 8 + n * sizeof(float) * (h.best ? 4 : 3)) {
         const hn_param *a = hn_grad_param(t->grad, i);
         memcpy(&n, p + at, sizeof n); /* in the file: so far all are as long as here, and the total is */
@@ -264,8 +272,8 @@ static const char *impossible(const hone_trainer *t, const hn_train_state *s)
         if (count[i].n < 0 || count[i].n > (int64_t)1 << 53) return count[i].name;
     if (s->n_applied + s->n_skipped != s->step) return "steps applied and skipped";
     if (s->best_step > s->step) return "steps to the best";
-    if ((s->done | s->stopped_early) >> 1) return "ends";
-    return !s->done && t->micro_total && s->n_micro >= t->micro_total ? "micro-batches" : NULL;
+    if ((s->done & ~(int64_t)EVAL_DUE) >> 1 || s->stopped_early >> 1) return "ends";
+    return !(s->done & 1) && t->micro_total && s->n_micro >= t->micro_total ? "micro-batches" : NULL;
 }
 
 static hone_status take_all(hone_trainer *t, const char *path, const unsigned char *p, hone_error *err)
@@ -283,6 +291,8 @@ static hone_status take_all(hone_trainer *t, const char *path, const unsigned ch
     if (hn_loader_seek(t->loader, s.cursor, &why) != HONE_OK)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", path, why.message);
     t->st = s;
+    t->st.done &= 1;
+    t->eval_due = t->val_loader && (s.done & EVAL_DUE);
     t->has_best = h.best && t->best;
     if (t->best && !h.best && isfinite(s.best_val)) { /* nobody kept those weights: the best is sought from here on */
         t->st.best_val = NAN;

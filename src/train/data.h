@@ -50,6 +50,7 @@ typedef struct hn_data_stats {
                                         as nothing counts in them */
     int64_t n_chat;                  /* records that were written by a chat template */
     int64_t n_mid;                   /* samples that begin within a text */
+    int64_t n_part, n_text, n_pair; /* parts of files of text; texts, those too; prompts with completions as they are */
     int64_t n_tok, n_target;
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256]; /* FILE:LINE: why, of the first bad line; "" */

@@ -2,6 +2,7 @@
 #ifndef HN_DATA_PARTS_H
 #define HN_DATA_PARTS_H
 
+#include "base/guard.h"
 #include "base/json_tree.h"
 #include "base/source.h"
 #include "train/data.h"
@@ -70,6 +71,20 @@ size_t hn_data_common(const hn_ids *a, const hn_ids *b);
 /* A file, or all files of a folder and of those in it, by their kinds (data_files.c). */
 hone_status hn_data_read_path(hn_data_reader *r, const char *path);
 #define HN_DATA_KINDS ".txt, .md, .jsonl, .json, .csv or .tsv"
+
+/* What is read of a file and not done with yet: buf[from, n). Zero-initialize. */
+typedef struct hn_data_window {
+    hn_source f;
+    uint64_t at; /* of the file, what comes behind buf */
+    char *buf;
+    size_t cap, from, n;
+} hn_data_window;
+hone_status hn_data_window_open(hn_data_window *w, hn_data_reader *r);
+void hn_data_window_close(hn_data_window *w); /* zeros too */
+/* Reads on; what is there moves to the front. *more false: there is nothing more. A byte order mark in front is passed
+ * over. */
+hone_status hn_data_window_more(hn_data_window *w, hn_data_reader *r, bool *more);
+enum { HN_DATA_RECORD = HN_LIMIT(64 << 20, 1 << 14) }; /* bytes of a record at most */
 
 /* All of r->path, whose kind is known. text: markdown, or not; table: divided by tabs, or by what its header has. */
 hone_status hn_data_text(hn_data_reader *r, bool markdown);

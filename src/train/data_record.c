@@ -35,6 +35,7 @@ static hone_status put_text(hn_data_reader *r, const json_t *o)
     const json_t *s = text_of(r, o, "text", false, &st);
     if (!s) return st;
     r->ids.n = 0;
+    r->d->stats.n_text++;
     if ((st = hn_data_put_bos(r, &r->ids)) != HONE_OK ||
         (st = hn_data_encode(r, json_string_value(s), json_string_length(s), &r->ids)) != HONE_OK ||
         (st = hn_data_put_eos(r, &r->ids)) != HONE_OK)
@@ -58,6 +59,7 @@ static hone_status put_pair(hn_data_reader *r, const char *prompt, size_t a, con
     memcpy(r->text, prompt, a);
     memcpy(r->text + a, completion, b);
     r->ids.n = r->other.n = 0;
+    r->d->stats.n_pair++;
     if ((st = hn_data_put_bos(r, &r->ids)) != HONE_OK || (st = hn_data_encode(r, r->text, a + b, &r->ids)) != HONE_OK ||
         (st = hn_data_put_eos(r, &r->ids)) != HONE_OK)
         return st;

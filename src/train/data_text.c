@@ -157,6 +157,8 @@ static hone_status put_piece(reader *t, const char *s, size_t n, bool last)
     if (r->take) return n ? r->take(r, s, n) : HONE_OK;
     if (!t->begun) {
         r->d->stats.n_line++;
+        r->d->stats.n_part++;
+        r->d->stats.n_text++;
         r->ids.n = 0;
         st = hn_data_put_bos(r, &r->ids);
     }

@@ -177,7 +177,8 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
         put_real(f, "dropout", p->dropout);
     }
     fprintf(f, "sequence %d\nbatch %d\naccumulation %d\npacking %d\n", p->seq, p->batch, p->accumulate, p->pack);
-    fprintf(f, "steps %lld\nschedule %s\n", (long long)t->schedule.total, schedules[p->schedule]);
+    fprintf(f, "steps %lld\nmicro_batches %lld\nschedule %s\n", (long long)t->schedule.total, (long long)t->micro_total,
+            schedules[p->schedule]); /* with epochs the last step may have fewer of them */
     put_real(f, "learning_rate", p->lr);
     put_real(f, "least_learning_rate", t->schedule.min_lr);
     fprintf(f, "warmup %lld\n", (long long)t->schedule.warmup);
@@ -209,6 +210,9 @@ static void tell_data(hone_train_data *out, const hn_dataset *d)
                               .n_empty = s->n_empty,
                               .n_chat = s->n_chat,
                               .n_mid = s->n_mid,
+                              .n_part = s->n_part,
+                              .n_text = s->n_text,
+                              .n_pair = s->n_pair,
                               .n_tok = s->n_tok,
                               .n_target = s->n_target,
                               .min_len = s->min_len,
@@ -562,7 +566,7 @@ void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out)
                                 .first_loss = s->first_loss,
                                 .last_loss = s->last_loss,
                                 .smooth_loss = s->smooth_loss,
-                                .done = s->done,
+                                .done = s->done && !t->eval_due,
                                 .stopped_early = s->stopped_early };
 }
 
@@ -719,7 +723,7 @@ static hone_status not_finite(const hone_trainer *t, const hone_train_step *s, h
                    where[0] ? where : "; lower the learning rate or look at the data");
 }
 
-/* A loss that is no number says nothing, and would be taken for one that is no gain. */
+/* A loss that is no number says nothing, and would be taken for one that is no gain. Looks at all of the base. */
 static hone_status no_validation(const hone_trainer *t, double loss, hone_error *err)
 {
     char where[400] = "";
@@ -727,6 +731,29 @@ static hone_status no_validation(const hone_trainer *t, double loss, hone_error 
     return HN_FAIL(err, HONE_E_NUMERIC, "validation after step %lld: the loss is %s, expected a finite number%s",
                    (long long)t->st.step, isnan(loss) ? "NaN" : "infinite",
                    where[0] ? where : "; weights or activations overflow: lower the learning rate");
+}
+
+/* HONE_E_NUMERIC: *loss is no finite number. */
+static hone_status validate(hone_trainer *t, double *loss, hone_error *err)
+{
+    double sum = 0, n = 0, one;
+    hn_train_batch b;
+    hone_status st = hn_loader_seek(t->val_loader, (hn_cursor){ 0, 0 }, err);
+    hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
+    while (st == HONE_OK && hn_loader_tell(t->val_loader).epoch == 0) {
+        if (t->p.abort_fn && t->p.abort_fn(t->p.abort_arg))
+            return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted in the validation after step %lld",
+                           (long long)t->st.step);
+        if ((st = hn_loader_next(t->val_loader, &b, err)) != HONE_OK ||
+            (st = hn_grad_run(t->grad, &b, 0, 0, &one, err)) != HONE_OK)
+            return st;
+        sum += one;
+        n += b.n_target;
+        if (!isfinite(one)) break;
+    }
+    if (st != HONE_OK) return st;
+    *loss = sum / n;
+    return isfinite(sum) ? HONE_OK : HN_FAIL(err, HONE_E_NUMERIC, "the loss is no finite number");
 }
 
 hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err)
@@ -737,20 +764,10 @@ hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err
     HN_NEED(err, loss, "a place for the loss");
     if (!t->val_loader) return HONE_OK;
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
-    hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
-    double sum = 0, n = 0;
-    hone_status st = hn_loader_seek(t->val_loader, (hn_cursor){ 0, 0 }, err);
-    while (st == HONE_OK && hn_loader_tell(t->val_loader).epoch == 0) {
-        hn_train_batch b;
-        double one;
-        if ((st = hn_loader_next(t->val_loader, &b, err)) == HONE_OK &&
-            (st = hn_grad_run(t->grad, &b, 0, 0, &one, err)) == HONE_OK) {
-            sum += one;
-            n += b.n_target;
-            if (!isfinite(one)) return no_validation(t, one, err);
-        }
-    }
-    if (st == HONE_OK) *loss = sum / n;
+    double x = NAN;
+    hone_status st = validate(t, &x, err);
+    if (st == HONE_E_NUMERIC) return no_validation(t, x, err);
+    *loss = st == HONE_OK ? x : NAN;
     return st;
 }
 
@@ -758,9 +775,11 @@ static hone_status evaluate(hone_trainer *t, hone_train_step *out, hone_error *e
 {
     hn_train_state *s = &t->st;
     double t0 = now_ms();
-    hone_status st = hone_trainer_validate(t, &out->val_loss, err);
+    hone_status st = validate(t, &out->val_loss, err);
     out->eval_ms = now_ms() - t0;
-    if (st != HONE_OK && st != HONE_E_NUMERIC) return st; /* NaN: no gain; steps that are no better end the training */
+    t->eval_due = st == HONE_E_INTERRUPTED;
+    if (st == HONE_E_NUMERIC) out->val_loss = NAN; /* no gain; steps that are no better end the training */
+    else if (st != HONE_OK) return st;
     out->eval = true;
     s->val_loss = out->val_loss;
     bool first = !isfinite(s->best_val),
@@ -787,6 +806,21 @@ static double epoch_of(hone_trainer *t)
     return (double)c.epoch + (double)c.at / (double)hn_loader_n_seq(t->loader);
 }
 
+/* The validation that was interrupted; of the step before it what is still known. */
+static hone_status make_up(hone_trainer *t, hone_train_step *out, hone_error *err)
+{
+    hn_train_state *s = &t->st;
+    out->step = s->step;
+    out->loss = s->last_loss;
+    out->lr = hn_schedule_lr(&t->schedule, s->step - 1);
+    out->grad_norm = NAN;
+    out->epoch = epoch_of(t);
+    hone_status st = evaluate(t, out, err);
+    out->done = st == HONE_OK && s->done;
+    out->stopped_early = s->stopped_early;
+    return st;
+}
+
 hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err)
 {
     HN_FLOATS;
@@ -796,6 +830,7 @@ hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error 
     hn_train_state *s = &t->st;
     *out = (hone_train_step){ .step = s->step + 1, .val_loss = NAN };
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    if (t->eval_due) return make_up(t, out, err);
     if (s->done) return HN_FAIL(err, HONE_E_ARG, "training ended with step %lld", (long long)s->step);
     hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
     int64_t n_micro = t->p.accumulate;

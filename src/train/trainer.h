@@ -17,7 +17,7 @@ typedef struct hn_train_state {
     int64_t best_step, n_since_best;
     double best_val, val_loss;
     double first_loss, last_loss, smooth_loss;
-    int64_t done, stopped_early;
+    int64_t done, stopped_early; /* 0 or 1; in files `done` has a second bit, eval_due */
 } hn_train_state;
 _Static_assert(sizeof(hn_train_state) == 18 * 8, "files hold it");
 
@@ -46,6 +46,7 @@ struct hone_trainer {
     hn_train_range *range;      /* the arrays in pieces, for the pool */
     int64_t n_range;
     bool has_best;
+    bool eval_due; /* the validation behind the last step was interrupted */
     hn_train_state st;
     hone_train_info info;
     hn_step_look look; /* at what is done outside of gradients */

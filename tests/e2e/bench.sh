@@ -207,6 +207,12 @@ says "they arrived" '"warmups":1,' "$T/h/long.jsonl"
 says "and the title" '"title":"given so"' "$T/h/long.jsonl"
 expect 0 "benchmark.sh measures entries" ./benchmark.sh -m "$M" -f "$T/h/ids" -t x -c y load.parse --iterations 1
 says "into the same file" '"id":"load.parse"' "$T/h/ids.jsonl"
+printf '#!/bin/sh\ncase " $* " in *" --help "*) exec "%s" "$@" ;; esac\necho "$@"\n' "$HONE" >"$T/told" # what it is told
+chmod +x "$T/told"
+expect 0 "benchmark.sh takes an option's value for no id" env HONE="$T/told" ./benchmark.sh -t x -c y --save-baseline kern-opt
+says "the model is measured" '--model=[^ ]*hone-tiny.gguf .* --save-baseline kern-opt$' "$T/out"
+expect 0 "benchmark.sh knows what measures no model" env HONE="$T/told" ./benchmark.sh -t x -c y --seed -1 --quick kern.norm.256
+says "and passes a value on that begins with a line" '^bench --samples=6 .* --seed -1 --quick kern.norm.256$' "$T/out"
 expect 2 "benchmark.sh refuses what hone bench refuses" ./benchmark.sh -m "$M" -t x -c y --framework pytorch
 expect 2 "benchmark.sh with an unknown option" ./benchmark.sh -x
 expect 2 "benchmark.sh without a value" ./benchmark.sh -m

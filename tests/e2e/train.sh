@@ -88,6 +88,16 @@ for f in merged full; do
 done
 expect 2 "a template without conversations" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatml
 says "changes nothing" '--chat-template changes nothing: no record of .*m-text.jsonl is a conversation'
+expect 2 "a division of records" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m3.gguf" --split line
+says "changes nothing" '--split changes nothing: .*m-text.jsonl is no file of text'
+expect 2 "the last answer of texts" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" --seq 64 --steps 1 -o "$T/m3.gguf" --mask last
+says "changes nothing" '--mask last changes nothing: of texts, as in .*m-text.jsonl, all counts'
+expect 2 "special tokens of conversations" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatml --special
+says "changes nothing" '--special changes nothing: .*m.jsonl is of conversations'
+expect 0 "where some of the data heeds them" "$HONE" train -m "$TINY" --data "$T/m.jsonl" --data "$T/m-text.jsonl" --data "$T/houses.jsonl" --seq 64 --steps 1 -o "$T/m3.gguf" --mask last --special \
+    --chat-template chatml --dry-run
+expect 2 "a pre-tokenizer of what is begun" "$HONE" train --from-config "$T/m.jsonl" --tokenizer "$TINY" --pre gpt-2 --data "$T/m-text.jsonl" -o "$T/m3.gguf"
+says "is that of -m" '--pre belongs to -m'
 expect 2 "a format that is none, also for texts" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatmll
 says "names them" "'chatmll' is neither a known format nor Jinja source; expected one of chatml"
 

@@ -6,6 +6,7 @@
  * the loader gives each once. Also a vocabulary is trained on it.
  * covers: src/train/dataset.c src/train/data_files.c src/train/data_text.c src/train/data_record.c
  * covers: src/train/data_jsonl.c src/train/data_json.c src/train/data_table.c src/train/data_chat.c
+ * covers: src/train/data_window.c
  * covers: src/base/json.c src/base/json_tree.c */
 #include "../unit/data_files.h"
 #include "train/begin.h"

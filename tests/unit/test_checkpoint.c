@@ -1,6 +1,7 @@
 /* Checkpoints and the loop around them: going on from any step gives the same bytes as never having
  * stopped; what is damaged, cut or of another run is refused by name; files that cannot be written
  * leave older ones alone. */
+#define _GNU_SOURCE
 #include "train_model.h"
 
 #include <math.h>
@@ -192,7 +193,7 @@ static void impossible_counters(void **state)
         { 5, INT64_MAX - 1, "epochs" },
         { 6, 1 << 20, "sequence 1048576 of epoch" },
         { 9, 3, "steps to the best" },
-        { 16, 2, "ends" },
+        { 16, 4, "ends" },
         { 17, -1, "ends" },
     };
     hone_trainer *t = tr_new(ctx, model, tr_params(data)), *b = tr_new(ctx, model, tr_params(data));
@@ -271,6 +272,91 @@ static void another_run(void **state)
     assert_int_equal(resumed(b, dir, note, sizeof note), 1);
     hone_trainer_free(b);
     hone_trainer_free(t);
+}
+
+/* With epochs the last step takes what is left: under a number of steps it would take more. Files of an older hone do
+ * not say which it was. */
+static void epochs_are_not_steps(void **state)
+{
+    hone_train_params p = tr_params(data);
+    hone_train_info info;
+    char note[400], path[260];
+    const char *dir = folder("epochs");
+    p.steps = 0;
+    p.epochs = 1;
+    hone_trainer *t = tr_new(ctx, model, p);
+    hone_trainer_get_info(t, &info);
+    tr_step(t);
+    save(t, dir, 1);
+    hone_train_params q = p;
+    q.steps = info.steps;
+    refused(dir, model, q, "micro_batches is ");
+    size_t n;
+    uint64_t settings, sum;
+    unsigned char *x = state_of(t, &n), *line = memmem(x, n, "micro_batches ", 14), *end = memchr(line, '\n', 40);
+    memcpy(&settings, x + 16, 8);
+    size_t k = (size_t)(end + 1 - line);
+    memmove(line, end + 1, (size_t)(x + n - end - 1));
+    settings -= k;
+    memcpy(x + 16, &settings, 8);
+    n -= k;
+    memcpy(x + 8, &(uint64_t){ n }, 8);
+    sum = hn_fnv1a(HN_FNV_INIT, x, n - 8);
+    memcpy(x + n - 8, &sum, 8);
+    snprintf(path, sizeof path, "%s/step-00000001.ckpt", dir);
+    FILE *f = fopen(path, "wb");
+    assert_true(f && fwrite(x, 1, n, f) == n && fclose(f) == 0);
+    free(x);
+    hone_trainer *b = tr_new(ctx, model, p);
+    assert_int_equal(resumed(b, dir, note, sizeof note), 1);
+    assert_string_equal(note, "");
+    same_state(t, b);
+    hone_trainer_free(b);
+    hone_trainer_free(t);
+}
+
+static int asked; /* so often until the wish to stop; 0: never */
+static bool stop_soon(void *arg) { return asked && --asked == 0; }
+
+/* A validation that is interrupted has not been: it is made up for, here or after going on elsewhere, and all is as if
+ * nobody had interrupted. */
+static void interrupted_validation(void **state)
+{
+    char note[400];
+    hone_error e = { 0 };
+    hone_trainer *a = tr_new(ctx, model, tr_params(data));
+    for (int i = 0; i < 12; i++) tr_step(a);
+    for (int stop = 3; stop <= 12; stop += 3)
+        for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+            const char *dir = folder("validation");
+            hone_train_params p = tr_params(data);
+            hone_train_step s;
+            hone_train_status is;
+            p.abort_fn = stop_soon;
+            hone_trainer *b = tr_new(ctx, model, p);
+            for (int i = 1; i < stop; i++) tr_step(b);
+            for (int again = 0; again < 2; again++) { /* in the step, and when it is made up for */
+                asked = 2;                            /* behind the first micro-batch */
+                assert_int_equal(hone_trainer_step(b, &s, &e), HONE_E_INTERRUPTED);
+                assert_true(s.step == stop && !s.eval && !s.done);
+                hone_trainer_get_status(b, &is);
+                assert_true(is.step == stop && !is.done);
+            }
+            if (elsewhere) {
+                save(b, dir, 1);
+                hone_trainer_free(b);
+                b = tr_new(ctx, model, p);
+                assert_int_equal(resumed(b, dir, note, sizeof note), stop);
+                assert_string_equal(note, "");
+            }
+            s = tr_step(b);
+            assert_true(s.step == stop && s.eval && isfinite(s.val_loss) && s.n_tok == 0 && s.done == (stop == 12));
+            for (int i = stop; i < 12; i++) s = tr_step(b);
+            assert_true(s.done && s.step == 12);
+            same_state(a, b);
+            hone_trainer_free(b);
+        }
+    hone_trainer_free(a);
 }
 
 /* A file that may not grow is as good as a full disk. */
@@ -429,13 +515,19 @@ static void refuses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resume_anywhere),     cmocka_unit_test(same_on_any_threads),
-        cmocka_unit_test(keeps_the_last),      cmocka_unit_test(damaged_newest),
-        cmocka_unit_test(impossible_counters), cmocka_unit_test(another_run),
-        cmocka_unit_test(disk_full),           cmocka_unit_test(epochs_end_where_the_data_ends),
-        cmocka_unit_test(accumulation),        cmocka_unit_test(early_stop),
-        cmocka_unit_test(not_finite),          cmocka_unit_test(refuses)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(resume_anywhere),
+                                        cmocka_unit_test(same_on_any_threads),
+                                        cmocka_unit_test(keeps_the_last),
+                                        cmocka_unit_test(damaged_newest),
+                                        cmocka_unit_test(impossible_counters),
+                                        cmocka_unit_test(another_run),
+                                        cmocka_unit_test(epochs_are_not_steps),
+                                        cmocka_unit_test(interrupted_validation),
+                                        cmocka_unit_test(disk_full),
+                                        cmocka_unit_test(epochs_end_where_the_data_ends),
+                                        cmocka_unit_test(accumulation),
+                                        cmocka_unit_test(early_stop),
+                                        cmocka_unit_test(not_finite),
+                                        cmocka_unit_test(refuses) };
     return cmocka_run_group_tests(tests, begin, tr_end);
 }

@@ -646,6 +646,88 @@ static void test_chat_templates(void **state)
     hone_model_close(m);
 }
 
+/* A quote that nothing closes, or that of another row, is its own line: what is behind it is read. */
+static void test_open_quote(void **state)
+{
+    hn_dataset *d = READ(plain, DF_FILE("q.csv", "text,n\n\"aa,1\nb,2\nc,3\n"), .max_bad = 1);
+    IS(d, "b[</s>]", "c[</s>]");
+    assert_int_equal(d->stats.n_line, 3);
+    assert_non_null(strstr(d->stats.first_bad, "q.csv:2: a quote that nothing closes, down to line 4, the last"));
+    hn_dataset_free(d);
+    REFUSED(plain, df_path("q.csv"), "q.csv:2: a quote that nothing closes");
+    d = READ(plain, DF_FILE("q2.csv", "text,n\n\"aa,1\nb,2\n\"c \"\"\nc\",3\nd,4\n"), .max_bad = 1);
+    IS(d, "b[</s>]", "c[ \"\nc</s>]", "d[</s>]");
+    assert_non_null(strstr(d->stats.first_bad, "q2.csv:2: text behind a closing quote, in a row of 3 lines"));
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("q3.csv", "text\na\n\"b"), .max_bad = 1);
+    IS(d, "a[</s>]");
+    hn_dataset_free(d);
+    REFUSED(plain, DF_FILE("q4.csv", "\"text\na\n"), "q4.csv:1: the header: a quote that nothing closes");
+    REFUSED(plain, DF_FILE("q5.csv", "text,n\n\"a\nb\"\n"),
+            "q5.csv:2: 1 cells, expected 2 as in the header, in a row of 2");
+}
+
+/* Files larger than the part of them that is in memory: the same records, wherever they are cut. */
+static void test_windows(void **state)
+{
+    enum { N = SLOWED ? 3000 : 20000, SEQ = 1000 };
+    char *s[3] = { malloc(N * 400), malloc(N * 400), malloc(N * 400) }, text[2][300];
+    size_t n[3] = { 0 };
+    n[1] += (size_t)sprintf(s[1], "[");
+    n[2] += (size_t)sprintf(s[2], "n,text\r\n");
+    for (int i = 0; i < N; i++) {
+        size_t k = 0, len = hn_rand64(3, (uint64_t)i) % 100;
+        for (size_t c = 0; c < len; c++) { /* letters, and what is written in other ways: quotes, line ends, ä */
+            static const char *const json[] = { "a", "b,", "\\\"", "\\n", "\xC3\xA4", "]}" }, *const csv[] = {
+                "a", "b,", "\"\"", "\n", "\xC3\xA4", "]}"
+            };
+            size_t x = hn_rand64(4, (uint64_t)(i * 100) + c) % 6;
+            for (int f = 0; f < 2; f++) strcpy(text[f] + (f ? strlen(text[1]) * (c > 0) : k), (f ? csv : json)[x]);
+            k += strlen(json[x]);
+        }
+        if (!len) text[0][0] = text[1][0] = 0;
+        n[0] += (size_t)sprintf(s[0] + n[0], "{\"text\": \"x%s\"}\n", text[0]);
+        n[1] += (size_t)sprintf(s[1] + n[1], "%s {\"n\": [%d, {}],\n\"text\": \"x%s\"}", i ? "," : "", i, text[0]);
+        n[2] += (size_t)sprintf(s[2] + n[2], "%d,\"x%s\"\r\n", i, text[1]);
+    }
+    n[1] += (size_t)sprintf(s[1] + n[1], "]\n");
+    static const char *const names[] = { "w.jsonl", "w.json", "w.csv" };
+    for (int f = 0; f < 3; f++) df_write(names[f], s[f], n[f]);
+    same_data(plain, df_path("w.json"), df_path("w.jsonl"), HN_MASK_PROMPT);
+    same_data(plain, df_path("w.csv"), df_path("w.jsonl"), HN_MASK_PROMPT);
+    sprintf(s[1] + n[1] - 2, "}\n"); /* a place behind all of them */
+    df_write("w.json", s[1], n[1]);
+    char says[80];
+    size_t wide = 0;
+    for (const char *c = text[0]; *c; c++) wide += ((unsigned char)*c & 0xC0) != 0x80;
+    snprintf(says, sizeof says, "w.json:%d: not JSON: column %zu: expected ',' or ']', seen }", N + 1, wide + 13);
+    REFUSED(plain, df_path("w.json"), says);
+    for (int f = 0; f < 3; f++) free(s[f]);
+}
+
+/* Of a record that is too large nothing is kept but its place. */
+static void test_large_records(void **state)
+{
+    size_t n = 66 << 20, at;
+    char *s = malloc(n + 256);
+    at = (size_t)sprintf(s, "[{\"text\": \"a\"},\n{\"text\": \"");
+    memset(s + at, 'x', n);
+    at += n + (size_t)sprintf(s + at + n, "}]\"},\n{\"text\": \"b\"}]");
+    REFUSED(plain, df_write("large.json", s, at), "large.json:2: a record of more than 67108864 bytes");
+    hn_dataset *d = READ(plain, df_path("large.json"), .max_bad = 1);
+    IS(d, "a[</s>]", "b[</s>]");
+    hn_dataset_free(d);
+    REFUSED(plain, df_write("large.json", s, at - 24), "large.json:2: not JSON: column 69206", .max_bad = 9);
+    at = (size_t)sprintf(s, "text\na\n");
+    memset(s + at, 'x', n);
+    at += n + (size_t)sprintf(s + at + n, "\nb\n");
+    d = READ(plain, df_write("large.csv", s, at), .max_bad = 1);
+    IS(d, "a[</s>]", "b[</s>]");
+    assert_non_null(strstr(d->stats.first_bad, "large.csv:3: a row of more than 67108864 bytes"));
+    hn_dataset_free(d);
+    free(s);
+}
+
 /* ---- sets ---------------------------------------------------------------------------------------------- */
 
 static void test_several_files(void **state)
@@ -730,6 +812,9 @@ int main(void)
         cmocka_unit_test(test_long_txt),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_open_quote),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_large_records),
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_text_records),
         cmocka_unit_test(test_bad_lines),

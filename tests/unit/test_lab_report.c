@@ -570,6 +570,36 @@ static void test_stored(void **state)
     free(path);
 }
 
+/* Two copies of a log, one made while the training went on: the longer one counts, whichever comes first. */
+static void test_longer_log(void **state)
+{
+    static const char run[] = "{\"schema\":\"hone.train/1\",\"kind\":\"run\",\"ts\":\"2026-01-01T00:00:00Z\"}\n",
+                      step[] = "{\"schema\":\"hone.train/1\",\"kind\":\"step\",\"step\":%d,\"loss\":%d}\n";
+    char text[2][600], *path[2];
+    for (int k = 0; k < 2; k++) {
+        size_t n = (size_t)snprintf(text[k], sizeof text[k], "%s", run);
+        for (int i = 1; i <= (k ? 4 : 2); i++) n += (size_t)snprintf(text[k] + n, sizeof text[k] - n, step, i, 10 - i);
+        path[k] = file_of(text[k]);
+    }
+    for (int first = 0; first < 2; first++) {
+        hn_report *r = report_of((const char *const[]){ path[first], path[1 - first], NULL });
+        char *t = text_of(r, HN_REPORT_JSON);
+        json_t *o = json_loads(t, 0, NULL), *runs = json_object_get(o, "training"), *one = json_array_get(runs, 0);
+        assert_int_equal(json_array_size(runs), 1);
+        assert_int_equal(json_array_size(json_object_get(one, "steps")), 4);
+        assert_int_equal(json_number_value(json_object_get(one, "last_loss")), 6);
+        json_t *second = json_array_get(json_object_get(o, "files"), 1);
+        assert_int_equal(json_integer_value(json_object_get(second, "seen_before")), 3); /* the run and two steps */
+        json_decref(o);
+        free(t);
+        hn_report_free(r);
+    }
+    for (int k = 0; k < 2; k++) {
+        unlink(path[k]);
+        free(path[k]);
+    }
+}
+
 /* Whole numbers that a record says are none, or beyond any: what is shown is a number all the same. */
 static void test_whole_numbers(void **state)
 {
@@ -667,10 +697,10 @@ static void test_odd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checker), cmocka_unit_test(test_numbers),       cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_texts),   cmocka_unit_test(test_html),          cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_json),    cmocka_unit_test(test_csv),           cmocka_unit_test(test_odd),
-        cmocka_unit_test(test_stored),  cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_checker),    cmocka_unit_test(test_numbers), cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_texts),      cmocka_unit_test(test_html),    cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_json),       cmocka_unit_test(test_csv),     cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_longer_log), cmocka_unit_test(test_stored),  cmocka_unit_test(test_whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

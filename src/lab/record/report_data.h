@@ -88,7 +88,8 @@ struct hn_report {
     bool (*stop)(void *);   /* or NULL */
     hn_rep_seen seen, runs; /* records; first lines of runs of training */
     hn_keys row_of;         /* the keys of rows, by number */
-    bool same_run;          /* the lines being read are there already */
+    bool same_run;          /* the lines being read are there already … */
+    json_t *known_run;      /* … as far as this one of training has them; borrowed */
     hn_series *series;
     size_t n_series;
     hn_rep_line *lines; /* [n_series], best first */

@@ -13,15 +13,37 @@ enum { MAX_RUNS = 12, MAX_DOTS = 240, POINTS = 600 };
 
 /* ---- data ----------------------------------------------------------------------------------- */
 
-/* A line of a log: a new run, or a step of the last one. The same run again is left out with all of its steps. */
+/* The run that begins with the line o, which is there already. */
+static json_t *run_of(const hn_report *r, const json_t *o)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(r->training, i, one) if (json_equal(json_object_get(one, "run"), o)) return one;
+    return NULL;
+}
+
+/* Whether o is behind the last of the steps. */
+static bool goes_on(json_t *steps, json_t *o)
+{
+    json_t *last = json_array_get(steps, json_array_size(steps) - 1);
+    return !last || hn_record_number(o, "step") > hn_record_number(last, "step");
+}
+
+/* A line of a log: a new run, or a step of the last one. Of the same run again the steps that go on are taken. */
 bool hn_rep_take_training(hn_report *r, hn_rep_file *file, json_t *o)
 {
     const char *kind = hn_record_text(o, "kind");
     if (strcmp(kind, "run") == 0) {
         if (!hn_rep_seen_add(&r->runs, o, &r->same_run)) return false;
+        r->known_run = r->same_run ? run_of(r, o) : NULL;
         if (!r->same_run && json_array_append_new(
                                 r->training, json_pack("{s:s, s:O, s:[]}", "file", file->name, "run", o, "steps")) != 0)
             return false;
+    }
+    json_t *more = r->same_run && strcmp(kind, "step") == 0 ? json_object_get(r->known_run, "steps") : NULL;
+    if (more && goes_on(more, o)) { /* the longer copy of a log */
+        file->records++;
+        return json_array_append(more, o) == 0;
     }
     if (r->same_run) {
         file->twice++;
