@@ -54,6 +54,7 @@ typedef struct hn_book {
     bool assumed;        /* the template: the file has none */
     bool developer;      /* the template has this role */
     bool system;         /* it takes a message of the system */
+    char *quiet[2];      /* its variables where nobody asked for thoughts, without tools and with; NULL: no switch */
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
     int32_t n_embed;     /* its positions: the longest text */
     uint64_t embed_room; /* bytes that it may come to hold; 0: as many as it asks for */
