@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "serve_site.h"
 
+#include "serve/ask_fields.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -251,11 +253,12 @@ static void answers_have_their_time(void **state)
     running r = { 0 };
     start(&r, 1);
     for (int i = 0; i < 5; i++) json_decref(ask_json(r.port, "POST", "/tokenize", "{\"content\":\"The cat\"}", 200));
-    greet(r.port, "chat");
+    json_decref(ask_json(r.port, "POST", "/v1/completions",
+                         "{\"prompt\":[\"The cat\",\"A dog\"],\"max_tokens\":3,\"ignore_eos\":true}", 200));
     await_rest(r.port, 6);
-    assert_true(metric(r.port, "hone_answer_seconds_count") == 1);
-    double all = metric(r.port, "hone_request_seconds_sum"), answer = metric(r.port, "hone_answer_seconds_sum");
-    assert_true(answer > 0 && answer <= all);
+    assert_true(metric(r.port, "hone_answer_seconds_count") == 2); /* of each prompt */
+    double all = metric(r.port, "hone_request_seconds_sum"), answers = metric(r.port, "hone_answer_seconds_sum");
+    assert_true(answers > 0 && answers <= all);
     stop(&r);
 }
 
@@ -375,6 +378,32 @@ static void adapters_are_named_once(void **state)
     stop(&r);
 }
 
+/* What bodies may bring is what answers are read with: the limits of both are one. */
+static void answers_know_many_tools(void **state)
+{
+    enum { MOST = HN_ASK_TOOLS };
+    hone_model *m;
+    hone_chat_format *f;
+    hone_reply *reply;
+    hone_error e;
+    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    for (int n = MOST; n <= MOST + 1; n++) {
+        hn_bytes b = { 0 };
+        for (int i = 0; i < n; i++)
+            hn_bytes_printf(&b, "%s{\"type\":\"function\",\"function\":{\"name\":\"tool_%d\",\"parameters\":{}}}",
+                            i ? "," : "[", i);
+        hn_bytes_text(&b, "]");
+        hn_bytes_add(&b, "", 1);
+        must(hone_chat_format_new(&f, m, &(hone_chat_params){ .tools = b.p }, &e), &e);
+        hone_reply_params p = { .format = f, .tools = b.p, .reasoning_budget = -1 };
+        assert_int_equal(hone_reply_open(&reply, &p, &e), n == MOST ? HONE_OK : HONE_E_ARG);
+        hone_reply_free(reply);
+        hone_chat_format_free(f);
+        hn_bytes_free(&b);
+    }
+    hone_model_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,7 +412,7 @@ int main(void)
         cmocka_unit_test(a_long_text_is_given_up), cmocka_unit_test(vectors_are_work),
         cmocka_unit_test(answers_have_their_time), cmocka_unit_test(ollama_is_told_what_is),
         cmocka_unit_test(thoughts_are_asked_for),  cmocka_unit_test(top_p_0_is_greedy),
-        cmocka_unit_test(adapters_are_named_once)
+        cmocka_unit_test(adapters_are_named_once), cmocka_unit_test(answers_know_many_tools)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
