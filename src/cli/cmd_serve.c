@@ -61,7 +61,7 @@ static const hn_opt work_opts[] = {
     HN_OPT("parallel", "-np", I32, "N", "answers that are computed at once", .def = "8", .min = 1, .max = 1024),
     HN_OPT("max-queue", NULL, I32, "N", "requests that wait; more are sent away", .def = "64", .min = 1, .max = 65536),
     HN_OPT("kv-memory", NULL, I32, "MIB",
-           "memory for what conversations remember, of each model (default: half of what "
+           "memory for what conversations remember, of all models together (default: half of what "
            "is available)",
            .min = 1, .max = INT32_MAX),
     HN_OPT(

@@ -333,7 +333,7 @@ hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, cons
     return st;
 }
 
-enum { MOST_TOOLS = 128 };
+enum { MOST_TOOLS = 1024 };
 
 /* What a kit is made of, malloc'ed. NULL: out of memory. */
 static char *kit_key(const hone_reply_params *p)

@@ -130,7 +130,7 @@ typedef struct hn_ask {
 
     /* reasoning */
     const char *effort;       /* as hone_chat_think takes it: "on", "off", "low" …; NULL: as the template does */
-    bool effort_unsaid;       /* the API's own, nobody asked for it: a template that cannot need not be told of */
+    bool effort_unsaid;       /* it is "off" as nobody asked for thoughts; then variables is NULL */
     bool reasoning_in_text;   /* the marks and what is between them are text */
     int64_t reasoning_budget; /* tokens; -1: no end */
 

@@ -34,8 +34,10 @@ typedef struct hn_run {
     hone_chat_text rendered; /* of a conversation */
     uint64_t request;        /* at the scheduler; 0: none */
     int32_t n_cached, n_done;
-    bool truncated;    /* something was left out of an infill's prompt */
-    bool seen;         /* it was begun with */
+    bool truncated; /* something was left out of an infill's prompt */
+    bool seen;      /* it was begun with, at t_seen */
+    uint64_t t_seen;
+    int32_t n_ended;   /* of its choices */
     float *logprob;    /* [n] of a prompt whose probabilities are wanted; NaN: none */
     hone_logprob *top; /* [n][top_logprobs] */
     int32_t *n_top;    /* [n] */

@@ -500,6 +500,8 @@ static void end_strand(hn_strand *s, const hone_event *e)
     hn_job *j = s->run->job;
     s->ended = true;
     j->n_open--;
+    if (++s->run->n_ended == j->ask.n && s->run->seen)
+        hn_tally_take(j->server->tally, HN_TIME_ANSWER, ms_between(s->run->t_seen, hn_serve_ns()) * 1e-3);
     switch (e->end) {
     case HONE_END_EOG: s->why = HN_WHY_EOG; break;
     case HONE_END_STOPPED: break; /* why is known */
@@ -589,6 +591,7 @@ static void take_progress(hn_run *run, const hone_event *e)
     bool first = !run->seen;
     if (!run->seen) {
         run->seen = true;
+        run->t_seen = hn_desk_step_ns(j->server->desk);
         hn_tally_add(j->server->tally, HN_COUNT_PROMPT, run->n);
     }
     if (!j->t_prompt) {
@@ -790,7 +793,6 @@ static bool flush_job(hn_job *j)
         b->failure = j->failure;
         b->usage = usage_of(j, NULL);
         count_cached(j);
-        if (j->t_prompt) hn_tally_take(j->server->tally, HN_TIME_ANSWER, ms_between(j->t_prompt, hn_serve_ns()) * 1e-3);
     }
     j->parcel = NULL;
     hn_job_send(b);

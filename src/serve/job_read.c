@@ -160,7 +160,7 @@ static bool think(hn_job *j, const hone_chat_params *p, char **out, hn_refusal *
     if (st == HONE_E_ARG && strcmp(how, "off") != 0) st = hone_chat_think(j->book->model, p, "on", out, &err);
     if (st == HONE_OK) return true;
     if (st == HONE_E_NOMEM) return no_memory(r);
-    j->effort_ignored = !j->ask.effort_unsaid;
+    j->effort_ignored = true;
     return true;
 }
 
@@ -200,8 +200,9 @@ static bool read_chat(hn_run *run, hn_refusal *r)
                            .chat_template = j->book->chat_template,
                            .add_generation_prompt = j->ask.generation_prompt,
                            .continue_final = j->ask.continue_final };
-    char *variables;
-    if (!think(j, &p, &variables, r)) return false;
+    char *variables = NULL;
+    if (j->ask.effort_unsaid) p.variables = j->book->quiet[p.tools != NULL];
+    else if (!think(j, &p, &variables, r)) return false;
     if (variables) p.variables = variables;
 
     hone_status st = hone_chat_render(j->book->model, &p, &run->rendered, &err);

@@ -209,6 +209,10 @@ static void close_book(hn_book *b)
 {
     free_formats(b->formats);
     b->formats = NULL;
+    for (int i = 0; i < 2; i++) {
+        hone_free(b->quiet[i]);
+        b->quiet[i] = NULL;
+    }
     hone_session_free(b->embed);
     b->embed = NULL;
     hone_scheduler_free(b->desk.scheduler);
@@ -370,6 +374,20 @@ static hone_status open_model(hn_book *b, hone_error *err)
     return hone_model_open(&b->model, b->path, &p, err);
 }
 
+/* What most of Anthropic's requests ask of the template, found out once. */
+static void find_quiet(hn_book *b)
+{
+    static const char *const tools[2] = {
+        NULL, "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":"
+              "\"object\","
+              "\"properties\":{\"a\":{\"type\":\"string\",\"description\":\"d\"}},\"required\":[\"a\"]}}}]"
+    };
+    for (int i = 0; i < 2; i++) {
+        hone_chat_params p = { .tools = tools[i], .chat_template = b->chat_template, .add_generation_prompt = true };
+        if (hone_chat_think(b->model, &p, "off", &b->quiet[i], NULL) != HONE_OK) b->quiet[i] = NULL;
+    }
+}
+
 /* The format that most answers have, and that /props tells: it is found out here, where nobody waits but for this. */
 static void find_format_once(hn_book *b)
 {
@@ -436,6 +454,7 @@ static hone_status load(hn_book *b, hone_error *err)
 
     b->developer = hn_book_template_names(b, "developer");
     b->system = takes_system(b);
+    find_quiet(b);
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));
     snprintf(b->fingerprint, sizeof b->fingerprint, "b%08x-%s-%016llx", (unsigned)(build & 0xFFFFFFFF),
              hone_context_cpu(p->ctx), (unsigned long long)b->info.fingerprint);

@@ -54,6 +54,7 @@ typedef struct hn_book {
     bool assumed;        /* the template: the file has none */
     bool developer;      /* the template has this role */
     bool system;         /* it takes a message of the system */
+    char *quiet[2];      /* its variables where nobody asked for thoughts, without tools and with; NULL: no switch */
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
     int32_t n_embed;     /* its positions: the longest text */
     uint64_t embed_room; /* bytes that it may come to hold; 0: as many as it asks for */
@@ -127,7 +128,7 @@ bool hn_shelf_refuse_unloaded(const hn_book *b, hn_refusal *r);
 void hn_shelf_give(hn_book *b);
 /* Those who wait look again whether they are wanted. Any thread. */
 void hn_shelf_stir(hn_shelf *s);
-/* Nothing is loaded and nobody waits any more. Any thread. */
+/* Nothing is loaded and nobody waits any more; a load that has begun is given up as soon as it asks. Any thread. */
 void hn_shelf_stop(hn_shelf *s);
 /* Pauses of the models that were unloaded since. On the desk's thread: what its models count is not in it, and what it
  * no longer has is. */

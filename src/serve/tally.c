@@ -133,7 +133,7 @@ static const struct {
       "From a request's arrival to its first token." },
     { HN_TIME_BETWEEN, "hone_inter_token_seconds", NULL, "Between two tokens of an answer." },
     { HN_TIME_REQUEST, "hone_request_seconds", NULL, "From a request's arrival to its end, whatever was asked." },
-    { HN_TIME_ANSWER, "hone_answer_seconds", NULL, "From the first step of a request that is written to, to its end." },
+    { HN_TIME_ANSWER, "hone_answer_seconds", NULL, "From a prompt's first step to the end of its answers." },
 };
 
 /* What endpoint pickers read under vLLM's names. */

@@ -229,6 +229,21 @@ static bool read_user_block(hn_turns *t, const json_t *block, const char *type, 
     return true;
 }
 
+/* What the system says between turns: text, where it stands. How long it is to be shown, and another effort from there
+ * on, are named among what is passed over. */
+static bool read_system_message(hn_turns *t, const json_t *m, const json_t *content, const char *path)
+{
+    char at[HN_ASK_PATH];
+    const json_t *clear = hn_field_get(m, "clear_at"), *config = hn_field_get(m, "output_config");
+    bool never = clear && strcmp(hn_json_text_of(m, "clear_at"), "never") == 0;
+    if (clear && !never) hn_field_ignored(t->f, hn_field_path(at, path, "clear_at"));
+    if (json_object_size(config)) hn_field_ignored(t->f, hn_field_path(at, path, "output_config"));
+    hn_field_path(at, path, "content");
+    if (!content) return json_object_size(config) || hn_field_missing(t->f, at, "a string or an array of blocks");
+    hn_turn_join(t, "system");
+    return read_texts(t, content, at, NULL);
+}
+
 static bool read_message(hn_turns *t, const json_t *m, const char *path)
 {
     static const char *const roles[] = { "user", "assistant", "system", NULL };
@@ -240,9 +255,10 @@ static bool read_message(hn_turns *t, const json_t *m, const char *path)
     hn_field_path(at, path, "role");
     if (!v) return hn_field_missing(f, at, "user, assistant or system");
     if (!hn_field_one_of(f, v, at, roles, &role)) return false;
+    if (role == roles[2]) return read_system_message(t, m, content, path);
     hn_field_path(at, path, "content");
     if (!content) return hn_field_missing(f, at, "a string or an array of blocks");
-    if (json_is_string(content) || role == roles[2]) { /* what is said between turns is text, where it stands */
+    if (json_is_string(content)) {
         hn_turn_join(t, role);
         return read_texts(t, content, at, NULL);
     }

@@ -277,6 +277,14 @@ def anthropic_results_that_failed(s):
 
 
 @case
+def anthropic_system_between(s):
+    talk = HI + [{"role": "system", "content": "a hook said so"}, {"role": "assistant", "content": "Hello."},
+                 {"role": "system", "content": [{"type": "text", "text": "be brief"}]}] + HI
+    r = s.anthropic.messages.create(model="it", max_tokens=10, system="You help.", messages=talk)
+    assert r.content[0].type == "text" and r.content[0].text, r
+
+
+@case
 def anthropic_thinking(s):
     r = s.anthropic.messages.create(model="it", max_tokens=1100, messages=HI, thinking={"type": "enabled", "budget_tokens": 1024})
     assert r.type == "message" and all(b.type in ("thinking", "text") for b in r.content), r

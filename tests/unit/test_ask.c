@@ -648,6 +648,29 @@ static void test_thinking(void **state)
     }
 }
 
+/* What a beta's message of the system has beside its text is named where it asks for something. */
+static void test_system_between(void **state)
+{
+    static const struct {
+        const char *system, *ignored;
+        bool turn;
+    } rows[] = {
+        { "\"content\":\"s\",\"clear_at\":\"never\",\"output_config\":{}", "", true },
+        { "\"content\":\"s\",\"clear_at\":null,\"output_config\":null", "", true },
+        { "\"content\":\"s\",\"clear_at\":\"next_user_message\"", "messages[1].clear_at", true },
+        { "\"output_config\":{\"effort\":\"low\"}", "messages[1].output_config", false },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[300];
+        hn_ask a;
+        snprintf(body, sizeof body, "{\"max_tokens\":9,\"messages\":[" U ",{\"role\":\"system\",%s}]}", rows[i].system);
+        get(&a, "/v1/messages", body);
+        assert_string_equal(a.ignored, rows[i].ignored);
+        assert_string_equal(a.messages, rows[i].turn ? "[" U ",{\"role\":\"system\",\"content\":\"s\"}]" : "[" U "]");
+        hn_ask_free(&a);
+    }
+}
+
 /* As many tools as agents bring, each found by its name, and none twice. */
 static void test_many_tools(void **state)
 {
@@ -931,18 +954,19 @@ static void test_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_no_json),
-        cmocka_unit_test(test_depth),       cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sampling),    cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_samplers),    cmocka_unit_test(test_native_names),
-        cmocka_unit_test(test_editors),     cmocka_unit_test(test_limits_of_tokens),
-        cmocka_unit_test(test_forms),       cmocka_unit_test(test_tools),
-        cmocka_unit_test(test_strict),      cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_always_sent), cmocka_unit_test(test_tools_of_others),
-        cmocka_unit_test(test_other_apis),  cmocka_unit_test(test_many),
-        cmocka_unit_test(test_words),       cmocka_unit_test(test_routes),
-        cmocka_unit_test(test_developer),   cmocka_unit_test(test_one_answer),
-        cmocka_unit_test(test_thinking),    cmocka_unit_test(test_many_tools),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_depth),          cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sampling),       cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_samplers),       cmocka_unit_test(test_native_names),
+        cmocka_unit_test(test_editors),        cmocka_unit_test(test_limits_of_tokens),
+        cmocka_unit_test(test_forms),          cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_strict),         cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_always_sent),    cmocka_unit_test(test_tools_of_others),
+        cmocka_unit_test(test_other_apis),     cmocka_unit_test(test_many),
+        cmocka_unit_test(test_words),          cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_developer),      cmocka_unit_test(test_one_answer),
+        cmocka_unit_test(test_thinking),       cmocka_unit_test(test_many_tools),
+        cmocka_unit_test(test_system_between),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

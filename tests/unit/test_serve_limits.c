@@ -292,7 +292,10 @@ static void a_call_that_gathers_is_heard(void **state)
     stop(&r);
 }
 
-/* An answer that nobody takes, and larger than what systems buffer: it keeps its model in use. */
+/* An answer that nobody takes, and larger than what systems buffer: it keeps its model in use. Where the machine is
+ * busy the model is ahead of what is sent: its context must not be full before it is told to wait. */
+enum { HELD_CTX = 16384 };
+
 static int hold(int port, const char *model)
 {
     int small = 4096, fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -341,7 +344,9 @@ static void who_waits_is_heard(void **state)
 #define TALK "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
     static const char chat[] = "{\"model\":\"other\"," TALK ",\"seed\":3,\"max_tokens\":20,\"stream\":true}";
     static const char late[] = "{\"model\":\"chat\"," TALK ",\"max_tokens\":3,\"stream\":true}";
-    running r = { .p.ollama = true, .p.silent_ms = 1, .p.shelf = { .n_models = 2, .max_loaded = 1 } };
+    running r = { .p.ollama = true,
+                  .p.silent_ms = 1,
+                  .p.shelf = { .n_models = 2, .max_loaded = 1, .scheduler.session.n_ctx = HELD_CTX } };
     char got[8192], text[2][4096];
     start(&r, 4);
     int held = hold(r.port, "chat"), fd = client_connect(r.port), other = client_connect(r.port);
@@ -425,7 +430,8 @@ static void orders_overtake(void **state)
                  { "/v1/unload_lora_adapter", "{\"lora_name\":\"a\"}", 404 } };
     running r = { .p.ollama = true,
                   .p.silent_ms = 1,
-                  .p.shelf = { .n_models = 2, .max_loaded = 1, .lora_folder = "models" } };
+                  .p.shelf = {
+                      .n_models = 2, .max_loaded = 1, .lora_folder = "models", .scheduler.session.n_ctx = HELD_CTX } };
     char got[8192];
     start(&r, 4);
     int held = hold(r.port, "chat"), fd = client_connect(r.port);
