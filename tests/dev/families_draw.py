@@ -232,6 +232,13 @@ DENSE = {
     "gptneox": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, partial=True,
                     tied=False),
     "gpt2": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, rope=False),
+    "starcoder": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), rope=False),
+    "phi2": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), partial=True, parallel=True,
+                 tied=False),
+    "nemotron": dict(ln=True, ln_bias=True, gate=False, partial=True, tied=False),
+    "orion": dict(ln=True, ln_bias=True, ff_bias=False, tied=False),
+    "stablelm": dict(ln=True, ln_bias=True, ff_bias=False, bias_opt=("q", "k", "v"), partial=True, tied=False),
+    "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
 
 
@@ -303,7 +310,12 @@ def dense(d):
     bias = o.get("bias", ())
     if o.get("bias_opt") and d.chance(0.5):
         bias = o["bias_opt"]
-    normed = arch == "command-r" and d.chance(0.4)  # of each head, by weights of its own
+    normed = arch in ("command-r", "stablelm") and d.chance(0.4)  # of each head, by weights of its own
+    parallel = o.get("parallel") or arch == "stablelm" and d.chance(0.4)
+    if arch == "phi2":
+        d.bias("output", d.tensors["token_embd.weight"].shape[0])
+    if arch == "stablelm":
+        d.key("use_parallel_residual", bool(parallel or d.chance(0.5)))  # said of the others, too
     routed = None
     if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
         routed = expert_keys(d, width=d.chance(0.3))
@@ -312,7 +324,7 @@ def dense(d):
         b = "blk.%d." % il
         if o.get("pre", True):
             d.norm(b + "attn_norm", n_embd, o.get("ln_bias"))
-            if not o.get("parallel"):
+            if not parallel:
                 d.norm(b + o.get("pre2", "ffn_norm"), n_embd, o.get("ln_bias"))
         if o.get("sandwich"):
             d.norm(b + "post_attention_norm", n_embd)
@@ -324,7 +336,7 @@ def dense(d):
         if routed:
             experts(d, il, n_embd, *routed)
         else:
-            glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ln_bias"))
+            glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ff_bias", o.get("ln_bias")))
 
 
 def mistral3(d):
@@ -352,6 +364,9 @@ MOE = {
     "dots1": dict(qk="head", func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True, groups=True),
     "ernie4_5-moe": dict(probs=True, shared="length", lead=True, step=True),
     "llama4": dict(shared="width", step=True, tied=False),
+    "hunyuan-moe": dict(qk="head", shared="length", ff=True), "deepseek": dict(scale=True, shared="count", lead=True),
+    "bailingmoe2": dict(qk="head", partial=True, func=(2,), norm=True, scale=True, probs=True, shared="length",
+                        lead=True, groups=True, tied=False),
 }
 
 
@@ -1035,7 +1050,8 @@ def rewritten(d, name, keys, t):
 
 
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
-USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",),
+USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
+         "chatglm": ("qkv", "gate_up"), "bailingmoe2": ("qkv",),
          "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
 FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
@@ -1045,7 +1061,7 @@ FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": d
             "nomic-bert": encoder, "gemma-embedding": gemma_embedding}
 
 
-DRAFTS = ("glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+DRAFTS = ("glm4", "bailingmoe2", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
 
 
 def drafts(d):
