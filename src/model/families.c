@@ -279,6 +279,7 @@ static const hn_family *const families[] = {
     &hn_family_qwen35moe,
     &hn_family_qwen3next,
     &hn_family_kimi_linear,
+    &hn_family_deci,
     /* families_gemma.c */
     &hn_family_gemma4,
     &hn_family_gemma3n,

@@ -29,6 +29,12 @@ static const hn_slot biased_outer[] = {
     { 0 },
 };
 
+/* of angles in short sessions and in long ones */
+#define TWO_FACTORS                                                                      \
+    VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),   \
+        VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS, \
+               .with = "rope_factors_short.weight", .when = HN_GOES_WITH)
+
 /* ---- as llama and qwen, or nearly ------------------------------------------------------------------------ */
 
 static const hn_slot pairs_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, GLU, { 0 } };
@@ -42,8 +48,15 @@ const hn_family hn_family_mistral3 =
                 .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 const hn_family hn_family_smollm3 =
     TRANSFORMER("smollm3", HN_SMOLLM3, true, hn_plain_outer, pairs_layer, .nope_period = 4);
+/* MiniCPM 4 has two kinds of factors, under this family's name (dialect.c) */
+static const hn_slot granite_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
+    TWO_FACTORS,
+    { 0 },
+};
 const hn_family hn_family_granite =
-    TRANSFORMER("granite", HN_GRANITE, true, hn_factors_outer, pairs_layer, .reads = HN_READS_SCALES | HN_READS_TURNS);
+    TRANSFORMER("granite", HN_GRANITE, true, granite_outer, pairs_layer, .reads = HN_READS_SCALES | HN_READS_TURNS);
 const hn_family hn_family_ernie4_5 =
     TRANSFORMER("ernie4_5", HN_ERNIE45, true, hn_plain_outer, halves_layer, .neox = false);
 
@@ -76,13 +89,7 @@ static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FF
 const hn_family hn_family_arcee =
     TRANSFORMER("arcee", HN_ARCEE, true, hn_factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
 
-static const hn_slot phi3_outer[] = {
-    ENDS(HN_TURN_NONE),
-    VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
-    VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS,
-           .with = "rope_factors_short.weight", .when = HN_GOES_WITH),
-    { 0 },
-};
+static const hn_slot phi3_outer[] = { ENDS(HN_TURN_NONE), TWO_FACTORS, { 0 } };
 static const hn_slot phi3_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, FUSED_GLU, { 0 },
 };

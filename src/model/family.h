@@ -259,6 +259,7 @@ typedef enum HN_SMALL hn_layers {
     HN_IN_ALL = 0,
     HN_IN_DENSE,
     HN_IN_MOE,
+    HN_IN_FFN, /* with a feed-forward part */
     HN_IN_OWN, /* with keys of their own: of others' tensors nothing is read */
     HN_IN_OWN_WINDOW,
     HN_IN_OWN_GLOBAL, /* that see everything */
@@ -272,6 +273,7 @@ static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
     case HN_IN_OWN_WINDOW: return !p->no_keys && p->window;
     case HN_IN_OWN_GLOBAL: return !p->no_keys && !p->window;
     case HN_IN_PLE: return p->n_ple > 0;
+    case HN_IN_FFN: return p->ffn != HN_FFN_NONE;
     default: return (in == HN_IN_MOE) == ((HN_PLAN_BIT(p->ffn) & HN_WITH_EXPERTS) != 0);
     }
 }
@@ -381,6 +383,7 @@ typedef uint64_t hn_family_set;
 #define HN_HUNYUAN_MOE HN_FAMILY_BIT(59)
 #define HN_DEEPSEEK HN_FAMILY_BIT(60)
 #define HN_BAILINGMOE2 HN_FAMILY_BIT(61)
+#define HN_DECI HN_FAMILY_BIT(62)
 
 #define HN_BERT HN_FAMILY_BIT(51)
 #define HN_NOMIC_BERT HN_FAMILY_BIT(52)
@@ -420,7 +423,8 @@ enum {
     HN_READS_TURNS = 2048, /* rope.scaling.finetuned, a name of another time: whether anything turns, as without it */
     HN_READS_EITHER_EPS = 4096, /* attention.layer_norm_epsilon where attention.layer_norm_rms_epsilon is absent */
     HN_READS_ONE_EXPERT = 8192, /* expert_count = 1, as files say that there is no mixture */
-    HN_READS_SECTIONS = 16384   /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
+    HN_READS_SECTIONS = 16384,  /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
+    HN_READS_HEADS = 32768      /* a number of heads for each layer, which is 0 or the same */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -483,7 +487,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
-    hn_family_kimi_linear;
+    hn_family_kimi_linear, hn_family_deci;
 extern const hn_family hn_family_gemma4, hn_family_gemma3n;                             /* families_gemma.c */
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,

@@ -352,6 +352,32 @@ def mistral3(d):
             d.key("attention.temperature_scale", d.real(0.05, 0.3))
 
 
+def deci(d):
+    """llama, some of whose layers do not attend, and some do nothing."""
+    n_embd, n_layer = body(d)
+    n_head, n_kv, width = heads(d)
+    n_embd = refit(d, n_head * width)
+    kinds = ["both"] + [d.pick("both", "both", "no heads", "nothing") for _ in range(n_layer - 1)]
+    n_ff = [0 if kind == "nothing" else d.width(5, 130) for kind in kinds]
+    attends = [kind == "both" for kind in kinds]
+    kv = [d.pick(n_kv, n_kv, 1) if a else 0 for a in attends]
+    d.key("attention.head_count", [n_head if a else 0 for a in attends])
+    d.key("attention.head_count_kv", kv)
+    d.key("feed_forward_length", n_ff)
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    rope(d, width)
+    if d.chance(0.5):
+        d.tensors["rope_freqs.weight"] = d.values(width // 2, 3, 5)
+    for il in range(n_layer):
+        if attends[il]:
+            d.norm("blk.%d.attn_norm" % il, n_embd)
+            attention(d, il, n_embd, n_head, kv[il], width)
+        if n_ff[il]:
+            d.norm("blk.%d.ffn_norm" % il, n_embd)
+            glu(d, il, n_embd, n_ff[il])
+
+
 # ---- mixtures ----------------------------------------------------------------------------------------------
 
 MOE = {
@@ -1054,7 +1080,7 @@ USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), 
          "chatglm": ("qkv", "gate_up"), "bailingmoe2": ("qkv",),
          "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
-FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
+FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,

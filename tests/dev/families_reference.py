@@ -24,7 +24,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
-             "deepseek"}
+             "deepseek", "deci"}
 NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
 BOTH_WAYS = {"bert", "nomic-bert", "gemma-embedding"}  # attention sees what is behind a token, too
 GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
@@ -624,6 +624,9 @@ class Model:
             o = self.mixer(il, h, pos)
             return x + (self.ffn(il, h) if o is None else o)
         o = self.mixer(il, h, pos)
+        if self.arch == "deci":  # layers may lack either half
+            x = x if o is None else x + o
+            return x + self.glu(il, self.norm(x, "ffn_norm", il)) if self.has(il, "ffn_norm") else x
         if sandwich:
             o = self.norm(o, "post_attention_norm", il)
         if self.arch in ("command-r", "cohere2", "phi2") or self.arch == "stablelm" and not self.has(il, "ffn_norm"):

@@ -10,6 +10,7 @@ tests/dev/families_reference.py must give too, to 1e-6.
 import json
 import math
 import os
+import re
 import sys
 
 import numpy as np
@@ -147,7 +148,7 @@ SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=40, num_hidden_
 STABLELM = rows.FAMILIES["stablelm"]
 # Classes that transformers lacks, by another of the same formula: EXAONE 3 is Llama whose rows are not turned, Orion is
 # StableLM that turns whole heads, Ling 2.0 GLM-4.5 under other names, DeepSeek's first mixture Qwen 1.5's, whose shared
-# expert's gate of 0 is a half.
+# expert's gate of 0 is a half; halves that layers of Nemotron-NAS lack give nothing where all of Llama's weights are 0.
 MADE = {
     "phi2": (rows.FAMILIES["phi-2"], {}), "stablelm": (STABLELM, {}), "chatglm": (rows.FAMILIES["glm-4-9b"], {}),
     "stablelm12b": (dict(rows.FAMILIES["stablelm-2-12b"], names=rows.STABLELM_NAMES), {}),
@@ -160,6 +161,9 @@ MADE = {
                              "rope.dimension_count": 10})),
                     dict(first_k_dense_replace=1, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
                          n_group=4, topk_group=2, use_qk_norm=True, attention_bias=False)),
+    "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
+        "attention.head_count": (1, 2), "attention.head_count_kv": (1, 2), "feed_forward_length": (2,)}),
+             dict(num_hidden_layers=4)),
     "deepseek": (dict(cls="Qwen2Moe", arch="deepseek", names={}, keys=lambda c: dict(
         rows.experts(c), leading_dense_block_count=1, expert_shared_count=2, expert_weights_scale=1.0)),
         dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=12, shared_expert_intermediate_size=24,
@@ -183,7 +187,8 @@ def made_of(c, row, config, name, shape):
         n, f, e = shape
         b = name.split("layers.")[1].split(".")[0]
         return torch.cat([tensor("blk.%s.ffn_%s_exps.weight" % (b, p), (e, f // 2, n)) for p in ("gate", "up")], 1)
-    if row["arch"] == "deepseek" and name.endswith("shared_expert_gate.weight"):
+    il = int(name.split("layers.")[1].split(".")[0]) if "layers." in name else -1
+    if il in row.get("idle", {}) and re.search(row["idle"][il], name) or name.endswith("shared_expert_gate.weight"):
         return torch.zeros(shape, dtype=torch.float64)
     to = rows.named(row, name)
     stem, _, number = to[:-len(".weight")].rpartition(".")
@@ -195,7 +200,7 @@ def made_of(c, row, config, name, shape):
     w = tensor(to, shape[::-1])
     if rows.one_more in row.get("change", ()) and to.endswith("norm.weight"):
         w = w - 1
-    if row["arch"] == "deepseek" and to.split(".")[-2] in ("attn_q", "attn_k"):
+    if row["arch"] in ("deepseek", "deci") and to.split(".")[-2] in ("attn_q", "attn_k"):
         w = halves(w, config.num_attention_heads if "attn_q" in to else config.num_key_value_heads)
     return 2 * w if row["arch"] == "deepseek" and "ffn_down_shexp" in to else w
 
@@ -203,7 +208,7 @@ def made_of(c, row, config, name, shape):
 def by_row(name):
     """A case, its model and its weights, of a row whose sizes become small."""
     row, more = MADE[name]
-    row = dict(row, cfg=dict(row.get("cfg", {}), **SMALL, **more))
+    row = dict(row, cfg={**row.get("cfg", {}), **SMALL, **more})
     config = rows.config(transformers, row)
     config._attn_implementation = config._experts_implementation = "eager"
     model = getattr(transformers, row["cls"] + "ForCausalLM")(config)
@@ -215,6 +220,10 @@ def by_row(name):
         v = int(part * width) if k.endswith("rope.dimension_count") else v
         v = SMALL["intermediate_size"] if k.endswith("feed_forward_length") and v == 100 else v
         c.kv.append([k, kind_of(v), v])
+    for e in c.kv:  # layers that lack a half have 0 of it
+        lack = row.get("lack", {}).get(e[0][len(row["arch"]) + 1:])
+        if lack:
+            e[1:] = ["ARRAY:INT32", [0 if il in lack else e[2] for il in range(config.num_hidden_layers)]]
     weights = {}
     for n, p in model.state_dict().items():
         tied = n == "lm_head.weight" and config.tie_word_embeddings
