@@ -5,6 +5,7 @@
  * Facts: ollama/ollama, convert/ and llama/compat/ (2026). */
 #include "model/model.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define TRY(x)                                \
@@ -26,6 +27,11 @@ static const renaming arch_names[] = {
     { "qwen25vl", "qwen25vl", "qwen2" },
     { "qwen3vl", "qwen3vl", "qwen3" },
     { "qwen3vlmoe", "qwen3vlmoe", "qwen3moe" },
+    /* other makers' names of the same formula, whose converters wrote rows in its order */
+    { "internlm2", "internlm2", "llama" },
+    { "xverse", "xverse", "llama" },
+    { "minicpm", "minicpm", "granite" },
+    { "qwen", "qwen", "qwen2" },
 };
 
 static const renaming key_names[] = {
@@ -330,23 +336,33 @@ static hone_status qwen3vl(hn_gguf *g, hone_error *err)
     return hn_gguf_drop_key(g, "qwen3moe.n_deepstack_layers", err);
 }
 
+/* Files of MiniCPM before its converter wrote scalars mean those of all models of then; everything turns. */
+static hone_status minicpm(hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    const uint32_t n_layer = number_of(g, "granite.block_count"), n_embd = number_of(g, "granite.embedding_length");
+    TRY(f32_if_absent(g, "granite.embedding_scale", 12, err));
+    TRY(f32_if_absent(g, "granite.residual_scale", n_layer ? 1.4f / sqrtf((float)n_layer) : 1, err));
+    TRY(f32_if_absent(g, "granite.logit_scale", (float)n_embd / 256, err)); /* logits are divided by it */
+    return hn_gguf_drop_key(g, "granite.rope.scaling.finetuned", err);
+}
+
+/* Qwen's first width was that of gate and up together. */
+static hone_status qwen(hn_gguf *g, hone_error *err)
+{
+    const uint32_t n_ff = number_of(g, "qwen2.feed_forward_length");
+    return n_ff % 2 ? HONE_OK : hn_gguf_set_u32(g, "qwen2.feed_forward_length", n_ff / 2, err);
+}
+
 static const struct {
     const char *arch; /* as the file has it */
     hone_status (*read)(hn_gguf *, hone_error *);
 } dialects[] = {
-    { "bert", bert },
-    { "gemma3", gemma3 },
-    { "gemma3n", gemma3n },
-    { "gemma4", gemma4 },
-    { "gptoss", gptoss },
-    { "glm4moelite", glm4moelite },
-    { "lfm2", lfm2 },
-    { "llama", llama },
-    { "llama4", llama4 },
-    { "mistral3", mistral3 },
-    { "nemotron_h_omni", nemotron_omni },
-    { "qwen3vl", qwen3vl },
-    { "qwen3vlmoe", qwen3vl },
+    { "bert", bert },       { "gemma3", gemma3 },     { "gemma3n", gemma3n },
+    { "gemma4", gemma4 },   { "gptoss", gptoss },     { "glm4moelite", glm4moelite },
+    { "lfm2", lfm2 },       { "llama", llama },       { "llama4", llama4 },
+    { "minicpm", minicpm }, { "mistral3", mistral3 }, { "nemotron_h_omni", nemotron_omni },
+    { "qwen", qwen },       { "qwen3vl", qwen3vl },   { "qwen3vlmoe", qwen3vl },
 };
 
 static hone_status rename_arch(hn_gguf *g, const renaming *r, hone_error *err)

@@ -14,7 +14,12 @@
  *   ernie4_5, arcee      llama; arcee: no gate, relu²
  *   command-r, cohere2   LayerNorm without bias, halves side by side, large ones of heads too; cohere2: windows,
  *                        without which nothing turns
- *   starcoder2, gptneox, gpt2  LayerNorm, no gate, GELU; gptneox side by side; gpt2: positions are learnt */
+ *   starcoder2, gptneox, gpt2  LayerNorm, no gate, GELU; gptneox side by side; gpt2: positions are learnt
+ *   starcoder, phi2      gpt2 with one head of keys; gptneox with one norm for both halves
+ *   nemotron             LayerNorm that was 1 + w, relu², no gate
+ *   orion, stablelm      LayerNorm before gates; stablelm: large ones side by side, of heads too
+ *   exaone               qwen2 without biases; factors of angles
+ *   chatglm              glm4 (of 2024) without norms behind the halves */
 #include "model/family_rows.h"
 
 static const hn_slot plus_one_outer[] = { ENDS(HN_TURN_PLUS_ONE), { 0 } };
@@ -23,6 +28,12 @@ static const hn_slot biased_outer[] = {
     VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
     { 0 },
 };
+
+/* of angles in short sessions and in long ones */
+#define TWO_FACTORS                                                                      \
+    VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),   \
+        VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS, \
+               .with = "rope_factors_short.weight", .when = HN_GOES_WITH)
 
 /* ---- as llama and qwen, or nearly ------------------------------------------------------------------------ */
 
@@ -37,10 +48,19 @@ const hn_family hn_family_mistral3 =
                 .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 const hn_family hn_family_smollm3 =
     TRANSFORMER("smollm3", HN_SMOLLM3, true, hn_plain_outer, pairs_layer, .nope_period = 4);
+/* MiniCPM 4 has two kinds of factors, under this family's name (dialect.c) */
+static const hn_slot granite_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
+    TWO_FACTORS,
+    { 0 },
+};
 const hn_family hn_family_granite =
-    TRANSFORMER("granite", HN_GRANITE, true, hn_factors_outer, pairs_layer, .reads = HN_READS_SCALES | HN_READS_TURNS);
+    TRANSFORMER("granite", HN_GRANITE, true, granite_outer, pairs_layer, .reads = HN_READS_SCALES | HN_READS_TURNS);
 const hn_family hn_family_ernie4_5 =
     TRANSFORMER("ernie4_5", HN_ERNIE45, true, hn_plain_outer, halves_layer, .neox = false);
+
+const hn_family hn_family_exaone = TRANSFORMER("exaone", HN_EXAONE, true, hn_factors_outer, halves_layer, .neox = true);
 
 static const hn_slot seed_layer[] = {
     ATTN_NORM,
@@ -69,16 +89,12 @@ static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FF
 const hn_family hn_family_arcee =
     TRANSFORMER("arcee", HN_ARCEE, true, hn_factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
 
-static const hn_slot phi3_outer[] = {
-    ENDS(HN_TURN_NONE),
-    VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
-    VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS,
-           .with = "rope_factors_short.weight", .when = HN_GOES_WITH),
-    { 0 },
-};
+static const hn_slot phi3_outer[] = { ENDS(HN_TURN_NONE), TWO_FACTORS, { 0 } };
 static const hn_slot phi3_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, FUSED_GLU, { 0 },
 };
+const hn_family hn_family_chatglm =
+    TRANSFORMER("chatglm", HN_CHATGLM, true, hn_plain_outer, phi3_layer, .part_turns = true);
 const hn_family hn_family_phi3 = TRANSFORMER("phi3", HN_PHI3, true, phi3_outer, phi3_layer, .neox = true);
 
 /* ---- norms after the halves --------------------------------------------------------------------------------- */
@@ -184,3 +200,84 @@ const hn_family hn_family_gptneox =
                 .ffn = HN_FFN_MLP, .map = HN_MAP_GELU, .reads = HN_READS_PARALLEL);
 const hn_family hn_family_gpt2 = TRANSFORMER("gpt2", HN_GPT2, true, gpt2_outer, biased_layer, .layer_norm = true,
                                              .ffn = HN_FFN_MLP, .map = HN_MAP_GELU, .nope_period = -1);
+const hn_family hn_family_starcoder =
+    TRANSFORMER("starcoder", HN_STARCODER, true, gpt2_outer, biased_layer, .layer_norm = true, .ffn = HN_FFN_MLP,
+                .map = HN_MAP_GELU, .nope_period = -1);
+
+static const hn_slot phi2_layer[] = {
+    LAYER_NORM("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    MLP,
+    { 0 },
+};
+const hn_family hn_family_phi2 =
+    TRANSFORMER("phi2", HN_PHI2, true, biased_outer, phi2_layer, .neox = true, .layer_norm = true, .parallel = true,
+                .ffn = HN_FFN_MLP, .map = HN_MAP_GELU);
+
+#define LAYER_NORM_ONE(gguf, to, module) NORM_ONE(gguf, to, module), VECTOR(gguf ".bias", OF(to##_b), E)
+static const hn_slot nemotron_outer[] = {
+    ENDS(HN_TURN_PLUS_ONE),
+    VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
+    { 0 },
+};
+static const hn_slot nemotron_layer[] = {
+    LAYER_NORM_ONE("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    LAYER_NORM_ONE("ffn_norm", ffn_norm, "post_attention_layernorm"),
+    MLP,
+    { 0 },
+};
+const hn_family hn_family_nemotron =
+    TRANSFORMER("nemotron", HN_NEMOTRON, true, nemotron_outer, nemotron_layer, .neox = true, .layer_norm = true,
+                .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
+
+static const hn_slot orion_layer[] = {
+    LAYER_NORM("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    LAYER_NORM("ffn_norm", ffn_norm, "post_attention_layernorm"),
+    GLU,
+    { 0 },
+};
+const hn_family hn_family_orion =
+    TRANSFORMER("orion", HN_ORION, true, biased_outer, orion_layer, .neox = true, .layer_norm = true);
+
+/* heads are normed, and halves stand side by side without a norm of the second, in the model of 12B */
+static const hn_slot stablelm_layer[] = {
+    LAYER_NORM("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    HEADS_OWN_NORM("attn_q_norm", attn_q_norm, HN_DIM_HEADS, "self_attn.q_layernorm"),
+    HEADS_OWN_NORM("attn_k_norm", attn_k_norm, HN_DIM_KV_HEADS, "self_attn.k_layernorm"),
+    NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm", MAY),
+    VECTOR("ffn_norm.bias", OF(ffn_norm_b), E, .with = "ffn_norm.weight"),
+    GLU,
+    { 0 },
+};
+
+/* Files say that halves stand side by side also where the second has a norm, and follows the first: all of the layers
+ * have one, or none. */
+static hone_status stablelm_hparams(hone_model *m, hone_error *err)
+{
+    hone_status st = hn_attn_hparams(m, err);
+    int32_t n = 0, without = -1;
+    for (int32_t il = 0; st == HONE_OK && il < m->hp.n_layer; il++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.ffn_norm.weight", (int)il);
+        if (hn_gguf_find_tensor(m->file, name)) n++;
+        else without = il;
+    }
+    if (n && without >= 0)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.ffn_norm.weight is missing, though another layer has one",
+                       m->path, (int)without);
+    m->hp.parallel = !n;
+    return st;
+}
+const hn_family hn_family_stablelm = {
+    .name = "stablelm",
+    .bit = HN_STABLELM,
+    .trains = true,
+    .hparams = stablelm_hparams,
+    .plan = hn_attn_plan,
+    .outer = biased_outer,
+    .layer = stablelm_layer,
+    .is = &(const hn_switches){ .neox = true, .layer_norm = true, .qk_norm = HN_HEAD_NORM_LAYER },
+};

@@ -7,6 +7,7 @@
  *   granitehybrid                granite, most of whose layers are Mamba-2; experts or none
  *   qwen35, qwen35moe, qwen3next the gated delta rule, every fourth layer gated attention; 35: heads of values in
  *                                tiles of heads of keys
+ *   deci                         llama, some of whose layers lack one half, or both
  *   kimi-linear                  Kimi's delta rule; latent attention that does not turn where a layer has a head of
  *                                keys; sigmoid with a bias of the choice */
 #include "kernels/kernels.h"
@@ -264,6 +265,16 @@ static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     if (recurs) out->d_k = out->d_v = hp->ssm_state;
 }
 
+/* Layers without heads, and layers without a width. */
+static void deci_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hn_attn_plan(out, hp, il);
+    out->n_head_kv = hp->kv_of[il];
+    out->n_ff = hp->ff_of[il];
+    if (!out->n_head_kv) recur(out, HN_MIXER_NONE);
+    if (!out->n_ff) out->ffn = HN_FFN_NONE;
+}
+
 /* ---- slots ------------------------------------------------------------------------------------------------- */
 
 #define IN(kind) .mixers = HN_PLAN_BIT(HN_MIXER_##kind)
@@ -490,3 +501,18 @@ const hn_family hn_family_kimi_linear =
     HYBRID("kimi-linear", HN_KIMI_LINEAR, kimi_hparams, kimi_plan, hn_plain_outer, kimi_layer, .latent = true,
            .part_turns = true, .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MOE,
            MOE(.gating_by_bias = true, .norm = HN_MOE_NORM_ALWAYS, .reads_lead = true));
+
+/* ---- layers that lack a half ----------------------------------------------------------------------------------- */
+
+#define IN_FFN .layers = HN_IN_FFN
+static const hn_slot deci_layer[] = {
+    NORM("attn_norm", attn_norm, E, "input_layernorm", IN_ATTN),
+    QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q, HN_DIM_QKV),
+    NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm", IN_FFN),
+    LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", IN_FFN),
+    LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", IN_FFN),
+    LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", IN_FFN),
+    { 0 },
+};
+const hn_family hn_family_deci = HYBRID("deci", HN_DECI, hn_attn_hparams, deci_plan, hn_factors_outer, deci_layer,
+                                        .reads = HN_READS_LAYERS | HN_READS_HEADS);

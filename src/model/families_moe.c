@@ -2,6 +2,9 @@
  * it chooses.
  *   qwen3moe      qwen3; softmax, weights that add up to 1
  *   qwen2moe      qwen2; softmax, weights as they are; a shared expert with a gate
+ *   hunyuan-moe   hunyuan-dense; softmax, weights that add up to 1; a shared expert
+ *   deepseek      llama; the first layers dense; softmax, weights as they are; a shared expert
+ *   bailingmoe2   part of each head turns; as dots1
  *   olmoe         q and k normed over all heads together; softmax, weights as they are
  *   granitemoe    granite; softmax, weights that add up to 1; maybe a shared expert, or no experts at all
  *   dots1         qwen3; the first layers dense; sigmoid, a bias of the choice alone; shared expert
@@ -37,6 +40,28 @@ static const hn_slot qwen2moe_layer[] = {
 const hn_family hn_family_qwen2moe =
     TRANSFORMER("qwen2moe", HN_QWEN2MOE, false, hn_plain_outer, qwen2moe_layer, .neox = true, .ffn = HN_FFN_MOE,
                 MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER));
+
+static const hn_slot hunyuan_moe_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "self_attn.query_layernorm"),
+    NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "self_attn.key_layernorm"),
+    FFN_NORM,
+    ROUTER,
+    EXPERTS,
+    SHARED(HN_NEEDED),
+    { 0 },
+};
+const hn_family hn_family_hunyuan_moe = TRANSFORMER(
+    "hunyuan-moe", HN_HUNYUAN_MOE, false, hn_factors_outer, hunyuan_moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+    .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+
+static const hn_slot deepseek_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, DENSE_GLU, ROUTER, EXPERTS, SHARED(HN_NEEDED), { 0 },
+};
+const hn_family hn_family_deepseek =
+    TRANSFORMER("deepseek", HN_DEEPSEEK, false, hn_factors_outer, deepseek_layer, .ffn = HN_FFN_MOE,
+                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER, .reads_lead = true));
 
 static const hn_slot olmoe_layer[] = {
     ATTN_NORM,
@@ -84,6 +109,10 @@ static const hn_slot dots1_layer[] = {
 const hn_family hn_family_dots1 =
     TRANSFORMER("dots1", HN_DOTS1, false, hn_plain_outer, dots1_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+
+const hn_family hn_family_bailingmoe2 = TRANSFORMER(
+    "bailingmoe2", HN_BAILINGMOE2, false, hn_plain_outer, dots1_layer, .neox = true, .reads = HN_READS_NEXTN,
+    .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
 static const hn_slot glm4moe_layer[] = {
     ATTN_NORM,

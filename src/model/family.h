@@ -259,6 +259,7 @@ typedef enum HN_SMALL hn_layers {
     HN_IN_ALL = 0,
     HN_IN_DENSE,
     HN_IN_MOE,
+    HN_IN_FFN, /* with a feed-forward part */
     HN_IN_OWN, /* with keys of their own: of others' tensors nothing is read */
     HN_IN_OWN_WINDOW,
     HN_IN_OWN_GLOBAL, /* that see everything */
@@ -272,6 +273,7 @@ static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
     case HN_IN_OWN_WINDOW: return !p->no_keys && p->window;
     case HN_IN_OWN_GLOBAL: return !p->no_keys && !p->window;
     case HN_IN_PLE: return p->n_ple > 0;
+    case HN_IN_FFN: return p->ffn != HN_FFN_NONE;
     default: return (in == HN_IN_MOE) == ((HN_PLAN_BIT(p->ffn) & HN_WITH_EXPERTS) != 0);
     }
 }
@@ -371,6 +373,18 @@ typedef uint64_t hn_family_set;
 #define HN_QWEN3NEXT HN_FAMILY_BIT(49)
 #define HN_KIMI_LINEAR HN_FAMILY_BIT(50)
 
+#define HN_EXAONE HN_FAMILY_BIT(38)
+#define HN_PHI2 HN_FAMILY_BIT(39)
+#define HN_STABLELM HN_FAMILY_BIT(54)
+#define HN_NEMOTRON HN_FAMILY_BIT(55)
+#define HN_CHATGLM HN_FAMILY_BIT(56)
+#define HN_STARCODER HN_FAMILY_BIT(57)
+#define HN_ORION HN_FAMILY_BIT(58)
+#define HN_HUNYUAN_MOE HN_FAMILY_BIT(59)
+#define HN_DEEPSEEK HN_FAMILY_BIT(60)
+#define HN_BAILINGMOE2 HN_FAMILY_BIT(61)
+#define HN_DECI HN_FAMILY_BIT(62)
+
 #define HN_BERT HN_FAMILY_BIT(51)
 #define HN_NOMIC_BERT HN_FAMILY_BIT(52)
 #define HN_GEMMA_EMBEDDING HN_FAMILY_BIT(53)
@@ -409,7 +423,8 @@ enum {
     HN_READS_TURNS = 2048, /* rope.scaling.finetuned, a name of another time: whether anything turns, as without it */
     HN_READS_EITHER_EPS = 4096, /* attention.layer_norm_epsilon where attention.layer_norm_rms_epsilon is absent */
     HN_READS_ONE_EXPERT = 8192, /* expert_count = 1, as files say that there is no mixture */
-    HN_READS_SECTIONS = 16384   /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
+    HN_READS_SECTIONS = 16384,  /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
+    HN_READS_HEADS = 32768      /* a number of heads for each layer, which is 0 or the same */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -467,15 +482,17 @@ extern const hn_family hn_family_deepseek2, hn_family_mistral4;
 extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, hn_family_ernie4_5, hn_family_exaone4,
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
-    hn_family_starcoder2;
+    hn_family_starcoder2, hn_family_exaone, hn_family_phi2, hn_family_stablelm, hn_family_nemotron, hn_family_chatglm,
+    hn_family_starcoder, hn_family_orion;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
-    hn_family_kimi_linear;
+    hn_family_kimi_linear, hn_family_deci;
 extern const hn_family hn_family_gemma4, hn_family_gemma3n;                             /* families_gemma.c */
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
-    hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
+    hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
+    hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 64 };

@@ -139,6 +139,36 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
 
 /* ---- transformers ------------------------------------------------------------------------------------ */
 
+static hone_status heads_of_all(hone_model *m, hone_error *err)
+{
+    return get_per_layer(m, "attention.head_count", 0, HN_MAX_HEAD, -1, &m->hp.n_head, err);
+}
+
+/* Of layers without heads of queries there are none of keys either. */
+static hone_status heads_or_none(hone_model *m, hone_error *err)
+{
+    static const char queries[] = "attention.head_count", keys[] = "attention.head_count_kv";
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    int32_t n[HN_MAX_LAYER], kv[HN_MAX_LAYER];
+    hone_status st = get_layers(m, queries, 0, HN_MAX_HEAD, -1, n, err);
+    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) {
+        if (n[il] && hp->n_head && n[il] != hp->n_head)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s[%d] = %d, expected 0, or %d as in another layer", m->path,
+                           hn_arch_key(m, key, queries), (int)il, (int)n[il], (int)hp->n_head);
+        if (n[il]) hp->n_head = n[il];
+    }
+    if (st == HONE_OK) st = get_layers(m, keys, 0, HN_MAX_HEAD, hp->n_head, kv, err);
+    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++)
+        if (!n[il] != !kv[il])
+            return HN_FAIL(
+                err, HONE_E_UNSUPPORTED,
+                "%s: layer %d has %d heads of queries and %d of keys (%s, %s), expected none of both, or some: "
+                "hone has no layers that are linear instead",
+                m->path, (int)il, (int)n[il], (int)kv[il], hn_arch_key(m, key, queries), keys);
+    return st;
+}
+
 /* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. no_ff: the width
  * where no key says it; -1: one must. */
 static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
@@ -150,7 +180,7 @@ static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
     int32_t *kv = hn_arena_alloc(m->arena, n), *ff = hn_arena_alloc(m->arena, n);
     if (!kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
     if ((st = get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
-    if ((st = get_per_layer(m, "attention.head_count", 0, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
+    if ((st = (hp->is->reads & HN_READS_HEADS ? heads_or_none : heads_of_all)(m, err)) != HONE_OK) return st;
     if ((st = get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
     for (int32_t il = 0; il < hp->n_layer; il++) {
         hp->n_head_kv = kv[il] > hp->n_head_kv ? kv[il] : hp->n_head_kv;

@@ -13,10 +13,11 @@
 #define GEMMA3 HN_GEMMA3
 #define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
 /* pairs (i, i + n/2), and the others of attention */
-#define NEOX                                                                                                  \
-    (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS | \
-     HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE | \
-     HN_MINIMAX_M2 | HN_GPT_OSS | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING)
+#define NEOX                                                                                                    \
+    (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS |   \
+     HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE |   \
+     HN_MINIMAX_M2 | HN_GPT_OSS | HN_EXAONE | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_HUNYUAN_MOE | \
+     HN_BAILINGMOE2 | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
@@ -26,13 +27,15 @@
 #define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4) /* queries may grow with their positions */
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
-     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID | HN_BERT)
+     HN_ARCEE | HN_DECI | HN_CHATGLM | HN_STARCODER | HN_DEEPSEEK | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 |      \
+     LATENT | HN_GRANITEHYBRID | HN_BERT)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
-     HN_QWEN35MOE | HN_QWEN3NEXT | LATENT | HN_GEMMA4)
-#define NEXTN \
-    (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | GDN) /* files may have blocks that draft */
+     HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | LATENT | HN_GEMMA4)
+#define NEXTN                                                                          \
+    (HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
+     GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
 #define ATTN (PAIRS | NEOX)
@@ -40,10 +43,13 @@
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34 | HN_GEMMA_EMBEDDING)
 #define BLIND (ATTN & ~WINDOWED)                                /* to windows: every layer sees everything */
 #define ENCODERS (HN_BERT | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING) /* attention looks both ways */
-#define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_BERT | HN_NOMIC_BERT)
+#define LAYER_NORM                                                                                            \
+    (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | \
+     HN_ORION | HN_STARCODER | HN_BERT | HN_NOMIC_BERT)
 #define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34) /* logits; scores, of gemma2 alone */
-#define GELU \
-    (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | GEMMA34 | HN_BERT | HN_GEMMA_EMBEDDING)
+#define GELU                                                                                                      \
+    (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
+     HN_BERT | HN_GEMMA_EMBEDDING)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
@@ -262,7 +268,8 @@ static const known_key known[] = {
     AT(1, "logit_scale", ALL & ~(GRANITE | HN_COMMAND_R | HN_COHERE2)),
     AT(1, "residual_scale", ALL & ~GRANITE),
     AT(1, "embedding_scale", ALL & ~GRANITE),
-    AT(0, "use_parallel_residual", ALL & ~HN_GPTNEOX),
+    IDLE("use_parallel_residual", HN_STABLELM), /* whether the second half has a norm says it */
+    AT(0, "use_parallel_residual", ALL & ~(HN_GPTNEOX | HN_STABLELM)),
     AT(0, "swin_norm", ALL),
     AT(0, "activation_sparsity_scale", ALL & ~HN_GEMMA3N),
     AT(0, "swiglu_clamp_exp", ALL),
@@ -320,7 +327,7 @@ static const known_key known[] = {
     /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
     WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS),
     WORD("reference", "tensor_data_layout", NEOX | RWKV),
-    WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | HN_ARCEE)),
+    WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | HN_ARCEE | HN_NEMOTRON)),
     WORD("gelu_pytorch_tanh|gelu_tanh|gelu_new|gelu", "hidden_activation", GELU),
 };
 

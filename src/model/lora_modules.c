@@ -42,6 +42,17 @@ static const module gptneox[] = { { "attention.query_key_value", "attn_q/attn_k/
                                   { "mlp.dense_h_to_4h", "ffn_up" },
                                   { "mlp.dense_4h_to_h", "ffn_down" },
                                   { NULL, NULL } };
+static const module phi2[] = { { "self_attn.q_proj", "attn_q" },
+                               { "self_attn.k_proj", "attn_k" },
+                               { "self_attn.v_proj", "attn_v" },
+                               { "self_attn.dense", "attn_output" },
+                               { "mlp.fc1", "ffn_up" },
+                               { "mlp.fc2", "ffn_down" },
+                               { NULL, NULL } };
+static const module exaone[] = { { "attn.attention.q_proj", "attn_q" }, { "attn.attention.k_proj", "attn_k" },
+                                 { "attn.attention.v_proj", "attn_v" }, { "attn.attention.out_proj", "attn_output" },
+                                 { "mlp.c_fc_0", "ffn_gate" },          { "mlp.c_fc_1", "ffn_up" },
+                                 { "mlp.c_proj", "ffn_down" },          { NULL, NULL } };
 static const module gpt2[] = { { "attn.c_attn", "attn_q+attn_k+attn_v" },
                                { "attn.c_proj", "attn_output" },
                                { "mlp.c_fc", "ffn_up" },
@@ -53,6 +64,12 @@ static const module shared_expert[] = { SELF_ATTN,
                                         { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
                                         { NULL, NULL } };
 static const module shared_experts[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL } };
+static const module hunyuan_moe[] = { SELF_ATTN, SHARED_IN("mlp.shared_mlp"), { NULL, NULL } };
+static const module bailingmoe2[] = { { "attention.query_key_value", "attn_q+attn_k+attn_v" },
+                                      { "attention.dense", "attn_output" },
+                                      GATED("mlp"),
+                                      SHARED_IN("mlp.shared_experts"),
+                                      { NULL, NULL } };
 static const module llama4[] = {
     SELF_ATTN, GATED("feed_forward"), SHARED_IN("feed_forward.shared_expert"), { NULL, NULL }
 };
@@ -104,19 +121,24 @@ static const struct names {
     bool transposed;
 } all_names[] = {
     { .of = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_MISTRAL3 | HN_SMOLLM3 | HN_OLMO2 |
-            HN_EXAONE4 | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE |
-            HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_QWEN35,
+            HN_EXAONE4 | HN_DECI | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 |
+            HN_COMMAND_R | HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_QWEN35,
       .list = usual },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
     { .of = HN_FALCON_H1,
       .refused = "its files have factors folded into their weights, which an adapter of the original would need too" },
     { .of = HN_PHI3, .list = fused_all },
-    { .of = HN_GLM4, .list = fused_gate },
+    { .of = HN_GLM4 | HN_CHATGLM, .list = fused_gate },
+    { .of = HN_PHI2, .list = phi2 },
+    { .of = HN_EXAONE, .list = exaone, .layers = "transformer.h." },
     { .of = HN_STARCODER2, .list = starcoder2 },
     { .of = HN_GPTNEOX, .list = gptneox, .layers = "gpt_neox.layers." },
     { .of = HN_GPT2, .list = gpt2, .layers = "transformer.h.", .transposed = true },
+    { .of = HN_STARCODER, .list = gpt2, .layers = "transformer.h." },
+    { .of = HN_HUNYUAN_MOE, .list = hunyuan_moe },
+    { .of = HN_BAILINGMOE2, .list = bailingmoe2 },
     { .of = HN_QWEN2MOE | HN_QWEN3NEXT | HN_QWEN35MOE, .list = shared_expert },
-    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE, .list = shared_experts },
+    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK, .list = shared_experts },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },

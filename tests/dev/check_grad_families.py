@@ -57,7 +57,8 @@ def reference():
         sin=t.sin, tanh=t.tanh, abs=t.abs, log1p=t.log1p, floor=t.floor, mean=axis(t.mean), sum=axis(t.sum),
         max=axis(t.amax), where=lambda c, a, b: t.where(c, t.as_tensor(a, dtype=t.float64),
                                                         t.as_tensor(b, dtype=t.float64)),
-        maximum=lambda a, b: t.clamp(a, min=b), clip=t.clip, inf=t.inf, einsum=t.einsum,
+        maximum=lambda a, b: t.clamp(a, min=b), clip=t.clip, inf=t.inf,
+        einsum=lambda *a, optimize=True: t.einsum(*a), concatenate=lambda x, dim=0: t.cat(tuple(x), dim),
         split=lambda x, at, dim: t.tensor_split(x, tuple(at), dim=dim), stack=t.stack,
         repeat=lambda x, n, dim: t.repeat_interleave(x, n, dim=dim), ones=lambda n: t.ones(n, dtype=t.float64),
         arange=lambda n, dtype=None: t.arange(n, dtype=dtype or t.float64),
@@ -120,10 +121,10 @@ def vocabulary(keys, tensors, rng):
                  "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 1})
     lists = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["a b", "b c"],
              "tokenizer.ggml.token_type": [3, 3] + [1] * (len(tokens) - 2)}
-    for n in ("token_embd.weight", "output.weight"):
+    for n in ("token_embd.weight", "output.weight", "output.bias"):
         if n in tensors:
             spread = float(numpy.std(tensors[n]))
-            tensors[n] = (spread * rng.standard_normal((len(tokens), tensors[n].shape[1]))).astype(numpy.float32)
+            tensors[n] = (spread * rng.standard_normal((len(tokens), *tensors[n].shape[1:]))).astype(numpy.float32)
     keys[keys["general.architecture"] + ".vocab_size"] = len(tokens)
     return lists
 

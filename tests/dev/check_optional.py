@@ -203,6 +203,7 @@ def tensor_values(arch, keys, tensors):
         inner.append((stem[:-7] + ".bias", stem, rows))
         inner.append((stem[:-7] + ".scale", stem, one.shape[:1] if one.ndim == 3 else (1,)))
     n_head = keys.get(a + "attention.head_count") or 1
+    n_head = max(n_head) if isinstance(n_head, list) else n_head
     for part in ("q", "k"):
         inner.append(("attn_%s_norm.weight" % part, "attn_q.weight", (width,)))
     inner += [("attn_sinks.weight", "attn_q.weight", (n_head,)), ("exp_probs_b.bias", "ffn_gate_inp.weight", None),

@@ -232,6 +232,13 @@ DENSE = {
     "gptneox": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, partial=True,
                     tied=False),
     "gpt2": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, rope=False),
+    "starcoder": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), rope=False),
+    "phi2": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), partial=True, parallel=True,
+                 tied=False),
+    "nemotron": dict(ln=True, ln_bias=True, gate=False, partial=True, tied=False),
+    "orion": dict(ln=True, ln_bias=True, ff_bias=False, tied=False),
+    "stablelm": dict(ln=True, ln_bias=True, ff_bias=False, bias_opt=("q", "k", "v"), partial=True, tied=False),
+    "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
 
 
@@ -303,7 +310,12 @@ def dense(d):
     bias = o.get("bias", ())
     if o.get("bias_opt") and d.chance(0.5):
         bias = o["bias_opt"]
-    normed = arch == "command-r" and d.chance(0.4)  # of each head, by weights of its own
+    normed = arch in ("command-r", "stablelm") and d.chance(0.4)  # of each head, by weights of its own
+    parallel = o.get("parallel") or arch == "stablelm" and d.chance(0.4)
+    if arch == "phi2":
+        d.bias("output", d.tensors["token_embd.weight"].shape[0])
+    if arch == "stablelm":
+        d.key("use_parallel_residual", bool(parallel or d.chance(0.5)))  # said of the others, too
     routed = None
     if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
         routed = expert_keys(d, width=d.chance(0.3))
@@ -312,7 +324,7 @@ def dense(d):
         b = "blk.%d." % il
         if o.get("pre", True):
             d.norm(b + "attn_norm", n_embd, o.get("ln_bias"))
-            if not o.get("parallel"):
+            if not parallel:
                 d.norm(b + o.get("pre2", "ffn_norm"), n_embd, o.get("ln_bias"))
         if o.get("sandwich"):
             d.norm(b + "post_attention_norm", n_embd)
@@ -324,7 +336,7 @@ def dense(d):
         if routed:
             experts(d, il, n_embd, *routed)
         else:
-            glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ln_bias"))
+            glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ff_bias", o.get("ln_bias")))
 
 
 def mistral3(d):
@@ -340,6 +352,32 @@ def mistral3(d):
             d.key("attention.temperature_scale", d.real(0.05, 0.3))
 
 
+def deci(d):
+    """llama, some of whose layers do not attend, and some do nothing."""
+    n_embd, n_layer = body(d)
+    n_head, n_kv, width = heads(d)
+    n_embd = refit(d, n_head * width)
+    kinds = ["both"] + [d.pick("both", "both", "no heads", "nothing") for _ in range(n_layer - 1)]
+    n_ff = [0 if kind == "nothing" else d.width(5, 130) for kind in kinds]
+    attends = [kind == "both" for kind in kinds]
+    kv = [d.pick(n_kv, n_kv, 1) if a else 0 for a in attends]
+    d.key("attention.head_count", [n_head if a else 0 for a in attends])
+    d.key("attention.head_count_kv", kv)
+    d.key("feed_forward_length", n_ff)
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    rope(d, width)
+    if d.chance(0.5):
+        d.tensors["rope_freqs.weight"] = d.values(width // 2, 3, 5)
+    for il in range(n_layer):
+        if attends[il]:
+            d.norm("blk.%d.attn_norm" % il, n_embd)
+            attention(d, il, n_embd, n_head, kv[il], width)
+        if n_ff[il]:
+            d.norm("blk.%d.ffn_norm" % il, n_embd)
+            glu(d, il, n_embd, n_ff[il])
+
+
 # ---- mixtures ----------------------------------------------------------------------------------------------
 
 MOE = {
@@ -352,6 +390,9 @@ MOE = {
     "dots1": dict(qk="head", func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True, groups=True),
     "ernie4_5-moe": dict(probs=True, shared="length", lead=True, step=True),
     "llama4": dict(shared="width", step=True, tied=False),
+    "hunyuan-moe": dict(qk="head", shared="length", ff=True), "deepseek": dict(scale=True, shared="count", lead=True),
+    "bailingmoe2": dict(qk="head", partial=True, func=(2,), norm=True, scale=True, probs=True, shared="length",
+                        lead=True, groups=True, tied=False),
 }
 
 
@@ -1035,17 +1076,18 @@ def rewritten(d, name, keys, t):
 
 
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
-USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",),
+USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
+         "chatglm": ("qkv", "gate_up"), "bailingmoe2": ("qkv",),
          "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
-FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
+FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
             "nomic-bert": encoder, "gemma-embedding": gemma_embedding}
 
 
-DRAFTS = ("glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+DRAFTS = ("glm4", "bailingmoe2", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
 
 
 def drafts(d):

@@ -98,7 +98,7 @@ def wrong_keys(arch, keys, tensors):
 
 def without_rope(arch, keys):
     """Nothing turns here: what rope keys say is no matter."""
-    return arch in ("gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert") or \
+    return arch in ("gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert") or \
         arch in ("granite", "granitehybrid") and not keys.get(arch + ".rope.scaling.finetuned", True)
 
 

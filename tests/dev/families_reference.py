@@ -23,20 +23,24 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
-             "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee"}
-NO_ROPE = {"gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
+             "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
+             "deepseek", "deci"}
+NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
 BOTH_WAYS = {"bert", "nomic-bert", "gemma-embedding"}  # attention sees what is behind a token, too
-GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "gemma-embedding"}
-RELU2 = {"arcee", "nemotron_h", "nemotron_h_moe"}
-LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "bert", "nomic-bert"}
+GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
+        "gemma-embedding"}
+RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
+LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
+              "orion", "bert", "nomic-bert"}
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
-NORM_AFTER_ROPE = {"hunyuan-dense", "llama4"}
+NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6}
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
-ROUTE = {"qwen2moe": (1, False), "olmoe": (1, False), "gpt-oss": (3, False), "llama4": ("llama4", False),
+ROUTE = {"qwen2moe": (1, False), "deepseek": (1, False), "bailingmoe2": (None, None), "olmoe": (1, False),
+         "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None), "kimi-linear": (None, True)}
 
@@ -320,7 +324,7 @@ class Model:
             return rms(x, None, self.eps) if plain else x
         if not self.has(il, name):
             return x
-        if self.arch == "command-r":  # each head has weights of its own
+        if self.arch in ("command-r", "stablelm"):  # each head has weights of its own
             c = x - np.mean(x, -1, keepdims=True)
             w = self.w(il, name).reshape(x.shape[1:])
             return c / np.sqrt(np.mean(c * c, -1, keepdims=True) + self.eps) * w
@@ -620,9 +624,12 @@ class Model:
             o = self.mixer(il, h, pos)
             return x + (self.ffn(il, h) if o is None else o)
         o = self.mixer(il, h, pos)
+        if self.arch == "deci":  # layers may lack either half
+            x = x if o is None else x + o
+            return x + self.glu(il, self.norm(x, "ffn_norm", il)) if self.has(il, "ffn_norm") else x
         if sandwich:
             o = self.norm(o, "post_attention_norm", il)
-        if self.arch in ("command-r", "cohere2"):
+        if self.arch in ("command-r", "cohere2", "phi2") or self.arch == "stablelm" and not self.has(il, "ffn_norm"):
             return x + o + self.ffn(il, h)
         if self.arch == "gptneox" and self.key("use_parallel_residual"):
             return x + o + self.ffn(il, self.norm(x, "ffn_norm", il))

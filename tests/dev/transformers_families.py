@@ -382,6 +382,9 @@ NEOX_NAMES = {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_
               "mlp.dense_4h_to_h": "ffn_down"}
 GPT2_NAMES = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output"}
 
+STABLELM_NAMES = {"self_attn.%s_layernorm.norms.%d" % (x, i): "attn_%s_norm.%d" % (x, i) for x in "qk" for i in range(6)}
+HUNYUAN_NAMES = {"mlp.gate.wg": "ffn_gate_inp", **{"mlp.shared_mlp.%s_proj" % p: "ffn_%s_shexp" % p
+                                                   for p in ("gate", "up", "down")}}
 
 
 def nemotron(c):
@@ -511,6 +514,29 @@ FAMILIES = {
     "gpt2": dict(cls="GPT2", arch="gpt2", ln=True, names=GPT2_NAMES, change=(gpt2_turned,),
                  keys=lambda c: {"attention.head_count_kv": None, "feed_forward_length": 100},
                  cfg=dict(n_embd=72, n_layer=3, n_head=6, n_positions=512, n_inner=100, tie_word_embeddings=True)),
+    "phi-2": dict(cls="Phi", arch="phi2", ln=True, cfg=rope(partial_rotary_factor=0.5),
+                  names={"self_attn.dense": "attn_output", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down"},
+                  keys=lambda c: {"rope.dimension_count": 6}),
+    "stablelm": dict(cls="StableLm", arch="stablelm", ln=True,
+                     cfg=dict(use_qkv_bias=True, **rope(partial_rotary_factor=0.5)),
+                     keys=lambda c: {"rope.dimension_count": 6, "use_parallel_residual": True}),
+    "stablelm-2-12b": dict(cls="StableLm", arch="stablelm", ln=True, names=STABLELM_NAMES,
+                           cfg=dict(use_parallel_residual=True, qk_layernorm=True, **rope(partial_rotary_factor=0.5)),
+                           stack=["blk.%d.attn_%s_norm" % (il, x) for il in range(3) for x in "qk"],
+                           keys=lambda c: {"rope.dimension_count": 6, "use_parallel_residual": True}),
+    "nemotron-mini": dict(cls="Nemotron", arch="nemotron", ln=True, change=(one_more,),
+                          cfg=dict(norm_eps=1e-5, **rope(partial_rotary_factor=0.5)),
+                          keys=lambda c: {"rope.dimension_count": 6, "attention.key_length": None,
+                                          "attention.value_length": None}),
+    "glm-4-9b": dict(cls="Glm", arch="chatglm", cfg=dict(HEAD, attention_bias=True, **rope(partial_rotary_factor=0.5)),
+                     keys=lambda c: {"rope.dimension_count": 10}),
+    "starcoder": dict(cls="GPTBigCode", arch="starcoder", ln=True, names=GPT2_NAMES,
+                      keys=lambda c: {"attention.head_count_kv": 1, "feed_forward_length": 100},
+                      cfg=dict(n_embd=72, n_layer=3, n_head=6, n_positions=512, n_inner=100, tie_word_embeddings=True)),
+    "hunyuan-moe": dict(cls="HunYuanMoEV1", arch="hunyuan-moe", names=HUNYUAN_NAMES, change=(split_experts,),
+                        cfg=dict(HEAD, num_experts=6, moe_topk=2),
+                        keys=lambda c: {"expert_count": 6, "expert_used_count": 2, "expert_shared_count": 1,
+                                        "expert_feed_forward_length": 100, "expert_shared_feed_forward_length": 100}),
     "ministral3": dict(cls="Ministral3", arch="mistral3", change=PERMUTED,
                        cfg=dict(HEAD, sliding_window=None,
                                 **rope(1e6, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, **YARN)),

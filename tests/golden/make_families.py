@@ -10,6 +10,7 @@ tests/dev/families_reference.py must give too, to 1e-6.
 import json
 import math
 import os
+import re
 import sys
 
 import numpy as np
@@ -19,6 +20,7 @@ import transformers
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "dev"))
 import families_reference  # noqa: E402
+import transformers_families as rows  # noqa: E402
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 VOCAB = 16
@@ -37,9 +39,12 @@ class Case:
         self.tensors.append([name + ".weight", list(ne), scale, middle])
 
     def value(self, name):
+        return self.full(name + ".weight")
+
+    def full(self, name):
         """A tensor as torch has it: dimensions backwards, float64."""
-        _, ne, scale, middle = next(t for t in self.tensors if t[0] == name + ".weight")
-        flat = middle + scale * families_reference.rule(name + ".weight", math.prod(ne))
+        _, ne, scale, middle = next(t for t in self.tensors if t[0] == name)
+        flat = middle + scale * families_reference.rule(name, math.prod(ne))
         return torch.from_numpy(flat.astype(np.float32).astype(np.float64).reshape(ne[::-1]))
 
 
@@ -136,7 +141,97 @@ def command_r():
     return c, model, weights
 
 
-CASES = {"mixtral": mixtral, "commandr_heads": command_r}
+# ---- by the rows of tests/dev/transformers_families.py -----------------------------------------------------------------
+
+SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=64)
+STABLELM = rows.FAMILIES["stablelm"]
+# Classes that transformers lacks, by another of the same formula: EXAONE 3 is Llama whose rows are not turned, Orion is
+# StableLM that turns whole heads, Ling 2.0 GLM-4.5 under other names, DeepSeek's first mixture Qwen 1.5's, whose shared
+# expert's gate of 0 is a half; halves that layers of Nemotron-NAS lack give nothing where all of Llama's weights are 0.
+MADE = {
+    "phi2": (rows.FAMILIES["phi-2"], {}), "stablelm": (STABLELM, {}), "chatglm": (rows.FAMILIES["glm-4-9b"], {}),
+    "stablelm12b": (dict(rows.FAMILIES["stablelm-2-12b"], names=rows.STABLELM_NAMES), {}),
+    "nemotron": (rows.FAMILIES["nemotron-mini"], {}), "hunyuanmoe": (rows.FAMILIES["hunyuan-moe"], {}),
+    "starcoder": (rows.FAMILIES["starcoder"], dict(n_embd=32, n_layer=2, n_head=4, n_positions=64, n_inner=40)),
+    "exaone": (dict(cls="Llama", arch="exaone", cfg=rows.HEAD), {}),
+    "orion": (dict(STABLELM, arch="orion", cfg=rows.rope(partial_rotary_factor=1.0), keys=lambda c: {}), {}),
+    "bailingmoe2": (dict(rows.FAMILIES["glm4moe"], arch="bailingmoe2", names={},
+                         keys=lambda c: dict(rows.routed(c), expert_shared_feed_forward_length=28, **{
+                             "rope.dimension_count": 10})),
+                    dict(first_k_dense_replace=1, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
+                         n_group=4, topk_group=2, use_qk_norm=True, attention_bias=False)),
+    "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
+        "attention.head_count": (1, 2), "attention.head_count_kv": (1, 2), "feed_forward_length": (2,)}),
+             dict(num_hidden_layers=4)),
+    "deepseek": (dict(cls="Qwen2Moe", arch="deepseek", names={}, keys=lambda c: dict(
+        rows.experts(c), leading_dense_block_count=1, expert_shared_count=2, expert_weights_scale=1.0)),
+        dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=12, shared_expert_intermediate_size=24,
+             norm_topk_prob=False, mlp_only_layers=[0], qkv_bias=False)),
+}
+
+
+def kind_of(v):
+    return "BOOL" if isinstance(v, bool) else "STRING" if isinstance(v, str) else \
+        "FLOAT32" if isinstance(v, float) else "UINT32"
+
+
+def made_of(c, row, config, name, shape):
+    """The weight of that name in transformers, of the file's tensors that are noted for it."""
+    def tensor(to, ne):
+        scale, middle = (1.0, 0.0) if to.startswith("token_embd") else (0.25, 0.0)
+        middle = 1.0 if "norm" in to and to.endswith(".weight") else middle
+        c.tensors.append([to, list(ne), scale, middle])
+        return c.full(to)
+    if name.endswith("experts.gate_up_proj"):
+        n, f, e = shape
+        b = name.split("layers.")[1].split(".")[0]
+        return torch.cat([tensor("blk.%s.ffn_%s_exps.weight" % (b, p), (e, f // 2, n)) for p in ("gate", "up")], 1)
+    il = int(name.split("layers.")[1].split(".")[0]) if "layers." in name else -1
+    if il in row.get("idle", {}) and re.search(row["idle"][il], name) or name.endswith("shared_expert_gate.weight"):
+        return torch.zeros(shape, dtype=torch.float64)
+    to = rows.named(row, name)
+    stem, _, number = to[:-len(".weight")].rpartition(".")
+    if stem in row.get("stack", ()):  # one of each head, in one tensor
+        n = config.num_attention_heads if "_q_" in stem else config.num_key_value_heads
+        if number == "0":
+            tensor(stem + ".weight", (shape[0], n))
+        return c.value(stem)[int(number)]
+    w = tensor(to, shape[::-1])
+    if rows.one_more in row.get("change", ()) and to.endswith("norm.weight"):
+        w = w - 1
+    if row["arch"] in ("deepseek", "deci") and to.split(".")[-2] in ("attn_q", "attn_k"):
+        w = halves(w, config.num_attention_heads if "attn_q" in to else config.num_key_value_heads)
+    return 2 * w if row["arch"] == "deepseek" and "ffn_down_shexp" in to else w
+
+
+def by_row(name):
+    """A case, its model and its weights, of a row whose sizes become small."""
+    row, more = MADE[name]
+    row = dict(row, cfg={**row.get("cfg", {}), **SMALL, **more})
+    config = rows.config(transformers, row)
+    config._attn_implementation = config._experts_implementation = "eager"
+    model = getattr(transformers, row["cls"] + "ForCausalLM")(config)
+    c = Case(name, row["arch"], row["cls"] + "ForCausalLM")
+    c.kv = []
+    part = (getattr(config, "rope_parameters", None) or {}).get("partial_rotary_factor", 1)
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    for k, v in rows.keys(row, config).items():  # sizes of a row that are written out are those of larger models
+        v = int(part * width) if k.endswith("rope.dimension_count") else v
+        v = SMALL["intermediate_size"] if k.endswith("feed_forward_length") and v == 100 else v
+        c.kv.append([k, kind_of(v), v])
+    for e in c.kv:  # layers that lack a half have 0 of it
+        lack = row.get("lack", {}).get(e[0][len(row["arch"]) + 1:])
+        if lack:
+            e[1:] = ["ARRAY:INT32", [0 if il in lack else e[2] for il in range(config.num_hidden_layers)]]
+    weights = {}
+    for n, p in model.state_dict().items():
+        tied = n == "lm_head.weight" and config.tie_word_embeddings
+        weights[n] = c.value("token_embd") if tied else made_of(c, row, config, n, tuple(p.shape))
+    return c, model, weights
+
+
+CASES = {"mixtral": mixtral, "commandr_heads": command_r, **{n: (lambda n=n: by_row(n)) for n in MADE}}
 
 
 def llama4_runs(run=4):
@@ -206,13 +301,13 @@ def in_double(model, weights):
 
 
 def main():
-    llama4_runs()
+    llama4_runs() if not sys.argv[2:] else None
     folder, names = sys.argv[1], sys.argv[2:] or sorted(CASES)
     for name in names:
         c, model, weights = CASES[name]()
         y = in_double(model, weights)
         ref = families_reference.Model({k: v for k, _, v in c.kv},
-                                       {t[0]: c.value(t[0][:-7]).numpy() for t in c.tensors})
+                                       {t[0]: c.full(t[0]).numpy() for t in c.tensors})
         apart = float(np.max(np.abs(ref.run(TOKENS) - y)))
         assert apart < 1e-6, (name, apart)
         at = sorted({0, 5, len(TOKENS) - 1})

@@ -6,6 +6,8 @@
 #include "gguf/identity.h"
 #include "model/lora.h"
 
+#include <math.h>
+
 enum { PAGE = 64, MAX_EDIT = 12 };
 
 /* ---- files ------------------------------------------------------------------------------------------ */
@@ -175,6 +177,10 @@ static const dialect dialects[] = {
     { "nemotronhmoe", "nemotron_h_omni", { { 0 } }, NULL, "v.position_embd.weight" },
     /* models that see, of llama.cpp's own converter: their text is that of the model without eyes */
     { "qwen3moe", "qwen3vlmoe", { { "n_deepstack_layers", "x", 3, "UINT32" } }, NULL, NULL },
+    /* other makers' names of a formula that is there */
+    { "mistral", "internlm2", { { 0 } }, NULL, NULL },
+    { "mistral", "xverse", { { 0 } }, NULL, NULL },
+    { "granite", "minicpm", { { "rope.scaling.finetuned", "x", 0, "BOOL" } }, NULL, NULL },
 };
 
 static void *bytes_of(const char *path, size_t *n)
@@ -272,6 +278,56 @@ static void what_does_not_fit_is_refused(void **state)
         if (wrong[i].says && !strstr(err.message, wrong[i].says)) fail_msg("%s: says %s", v.name, err.message);
         json_decref(v.j);
     }
+}
+
+/* MiniCPM's first files have no scalars: 12, 1.4/√layers and a 256th of the width are meant. */
+static void minicpm_means_scalars(void **state)
+{
+    (void)state;
+    static const char *const scalars[] = { "embedding_scale", "residual_scale", "logit_scale", "attention.scale" };
+    float y[2][MAX_TOK * MAX_VOCAB];
+    for (int k = 0; k < 2; k++) {
+        char key[64];
+        size_t at;
+        vector v = load("granite.json");
+        const double width = (double)number_of(&v, "embedding_length"),
+                     values[] = { 12, 1.4 / sqrt((double)number_of(&v, "block_count")), width / 256 };
+        for (int i = 0; i < 4; i++) {
+            snprintf(key, sizeof key, "granite.%s", scalars[i]);
+            if (find_key(&v, key, &at)) json_array_remove(json_object_get(v.j, "kv"), at);
+            if (!k && i < 3) set_key(&v, key, "FLOAT32", json_real(values[i]));
+        }
+        if (k) call_arch(&v, "granite", "minicpm");
+        save_without(&v, tm_path("said.gguf"), NULL);
+        logits_of(&v, tm_path("said.gguf"), y[k]);
+        if (k) assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
+        json_decref(v.j);
+    }
+}
+
+/* Qwen's first width is that of gate and up together. */
+static void qwen_has_half_the_width(void **state)
+{
+    (void)state;
+    enum { N = 6, VOCAB = 16, FF = 48 };
+    static const int32_t tok[N] = { 3, 1, 4, 1, 5, 9 };
+    float y[2][N * VOCAB];
+    for (int k = 0; k < 2; k++) {
+        tm_shape shape = tm_qwen2;
+        shape.arch = k ? "qwen" : "qwen2";
+        tiny *t = tm_new(shape);
+        if (k) tm_put_u32(t, "qwen.feed_forward_length", 2 * FF);
+        tm_save_raw(t, tm_path("said.gguf"));
+        hone_model *m = open_at(tm_path("said.gguf"));
+        hone_context *c = tm_context(NULL, 1);
+        hone_session *s = tm_session(c, m, PAGE, 1, N, HONE_CACHE_F32);
+        tm_run(s, 0, tok, N, y[k]);
+        hone_session_free(s);
+        hone_context_free(c);
+        hone_model_close(m);
+        tm_free(t);
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
 }
 
 /* An adapter calls what it adapts as the file of its base does. */
@@ -542,6 +598,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_words_give_the_same_bits),
+        cmocka_unit_test(minicpm_means_scalars),
+        cmocka_unit_test(qwen_has_half_the_width),
         cmocka_unit_test(adapters_have_the_names_of_their_base),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(rows_behind_the_text_are_cut),

@@ -122,6 +122,32 @@ static void granitehybrid_has_factors(void **state)
     json_decref(v.j);
 }
 
+/* MiniCPM 4 is granite with factors of short sessions and of long ones: a session of 64 positions takes either. */
+static void granite_has_two_factors(void **state)
+{
+    static const char *const names[] = { "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight" };
+    static const struct {
+        double factor[3]; /* 0: the file has none */
+        int first_context;
+    } files[] = { { { 3, 0, 0 }, 0 }, { { 0, 3, 7 }, 64 }, { { 0, 7, 3 }, 8 } };
+    float y[3][ROWS];
+    for (int k = 0; k < 3; k++) {
+        vector v = load("granite.json");
+        json_t *ts = json_object_get(v.j, "tensors");
+        for (int i = 0; i < 3; i++)
+            if (files[k].factor[i] != 0)
+                json_array_append_new(ts, json_pack("[s,[I],f,f]", names[i],
+                                                    (json_int_t)number_of(&v, "rope.dimension_count") / 2, 0.0,
+                                                    files[k].factor[i]));
+        set_key(&v, "rope.scaling.finetuned", "BOOL", json_true());
+        if (k) set_key(&v, "rope.scaling.type", "STRING", json_string("longrope"));
+        if (k) set_key(&v, "rope.scaling.original_context_length", "UINT32", json_integer(files[k].first_context));
+        answer(&v, v.n, y[k]);
+        if (k) assert_memory_equal(y[0], y[k], sizeof y[0]);
+        json_decref(v.j);
+    }
+}
+
 /* Without rope.scaling.original_context_length the file's context_length is it, also where it has a window. */
 static void first_context_is_the_context(void **state)
 {
@@ -654,6 +680,20 @@ static void no_heads(void **state)
     json_decref(v.j);
 }
 
+/* Nemotron 51B has layers that multiply instead of attending: heads without keys. hone has none; nor two numbers. */
+static void layers_without_a_half(void **state)
+{
+    vector v = load("deci.json");
+    set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 4, 0, 4));
+    refused(&v, "layer 1 has 4 heads of queries and 0 of keys");
+    set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 0, 0, 2));
+    refused(&v, "deci.attention.head_count[3] = 2");
+    set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 0));
+    set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 0));
+    refused(&v, "blk.0.attn_q.weight");
+    json_decref(v.j);
+}
+
 /* Mamba-2 has no other layers. */
 static void mamba2_never_attends(void **state)
 {
@@ -672,6 +712,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(granite_turns_unless_told),
         cmocka_unit_test(granitehybrid_has_factors),
+        cmocka_unit_test(granite_has_two_factors),
         cmocka_unit_test(first_context_is_the_context),
         cmocka_unit_test(sections_of_text),
         cmocka_unit_test(glm4_that_sees),
@@ -689,6 +730,7 @@ int main(void)
         cmocka_unit_test(biases_are_added),
         cmocka_unit_test(one_tap),
         cmocka_unit_test(no_heads),
+        cmocka_unit_test(layers_without_a_half),
         cmocka_unit_test(mamba2_never_attends),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
