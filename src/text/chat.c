@@ -532,25 +532,39 @@ static bool fix_reasoning(json_t *m, const taste *x)
     return ok;
 }
 
+/* A message with what m says; m says nothing then, and has its calls. NULL: out of memory. */
+static json_t *said_before(json_t *m)
+{
+    static const char *const moved[] = { "role", "content", "reasoning_content" };
+    json_t *before = json_object();
+    bool ok = before != NULL;
+    for (size_t k = 0; ok && k < sizeof moved / sizeof *moved; k++) {
+        json_t *value = json_object_get(m, moved[k]);
+        ok = !value || json_object_set(before, moved[k], value) == 0;
+    }
+    for (int k = 0; k < HN_CHAT_N_REASONING; k++)
+        if (reasoning_names[k]) json_object_del(m, reasoning_names[k]);
+    if (ok && set(m, "content", json_null())) return before;
+    json_decref(before);
+    return NULL;
+}
+
 /* What was said beside calls becomes a message before them. False: out of memory. */
 static bool part_calls(json_t *messages)
 {
-    static const char *const moved[] = { "role", "content", "reasoning_content" };
-    bool ok = true;
-    for (size_t i = 0; ok && i < json_array_size(messages); i++) {
-        json_t *m = json_array_get(messages, i), *content = json_object_get(m, "content"), *said;
+    size_t i;
+    json_t *m, *all = json_array();
+    bool ok = all != NULL;
+    json_array_foreach(messages, i, m)
+    {
+        const json_t *content = json_object_get(m, "content");
         bool speaks = json_string_length(content) || json_array_size(content);
-        if (!speaks || !json_array_size(json_object_get(m, "tool_calls"))) continue;
-        ok = (said = json_object()) != NULL;
-        for (size_t k = 0; ok && k < sizeof moved / sizeof *moved; k++) {
-            json_t *value = json_object_get(m, moved[k]);
-            ok = !value || json_object_set(said, moved[k], value) == 0;
-        }
-        for (int k = 0; k < HN_CHAT_N_REASONING; k++)
-            if (reasoning_names[k]) json_object_del(m, reasoning_names[k]);
-        ok = ok && set(m, "content", json_null()) && json_array_insert(messages, i++, said) == 0;
-        json_decref(said);
+        if (ok && speaks && json_array_size(json_object_get(m, "tool_calls")))
+            ok = json_array_append_new(all, said_before(m)) == 0;
+        ok = ok && json_array_append(all, m) == 0;
     }
+    ok = ok && json_array_clear(messages) == 0 && json_array_extend(messages, all) == 0;
+    json_decref(all);
     return ok;
 }
 

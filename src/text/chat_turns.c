@@ -40,19 +40,25 @@ static bool add_parts(json_t *parts, json_t *content)
     return json_array_append_new(parts, json_pack("{s:s, s:O}", "type", "text", "text", content)) == 0;
 }
 
-/* One content behind the other: texts with a blank line between them, parts after parts. New; NULL: out of memory. */
-static json_t *one_content(json_t *a, json_t *b)
+/* What messages [i, end) have as `key`, one behind the other: texts with a blank line between them, parts after parts.
+ * New; NULL: out of memory, or none has any, which *any tells. */
+static json_t *gathered(const json_t *messages, size_t i, size_t end, const char *key, bool *any)
 {
-    if (is_empty(a) || is_empty(b)) return json_incref(is_empty(b) ? a : b);
-    json_t *parts = json_array(), *text;
-    if (!parts || !add_parts(parts, a) || !add_parts(parts, b)) {
+    json_t *parts = json_array();
+    bool texts = true;
+    *any = !parts;
+    for (; parts && i < end; i++) {
+        json_t *said = json_object_get(json_array_get(messages, i), key);
+        if (is_empty(said)) continue;
+        *any = true;
+        texts &= json_is_string(said);
+        if (add_parts(parts, said)) continue;
         json_decref(parts);
-        return NULL;
+        parts = NULL;
     }
-    if (!json_is_string(a) || !json_is_string(b)) return parts;
-    text = hn_chat_joined(parts, "\n\n");
+    json_t *all = texts && *any && parts ? hn_chat_joined(parts, "\n\n") : *any ? json_incref(parts) : NULL;
     json_decref(parts);
-    return text;
+    return all;
 }
 
 /* ---- messages -------------------------------------------------------------------------------------------- */
@@ -62,49 +68,63 @@ static bool is_rule(const json_t *m) { return is(m, "system") || is(m, "develope
 
 static bool set_role(json_t *m, const char *role) { return json_object_set_new(m, "role", json_string(role)) == 0; }
 
-/* Whether the text of a member of that name is something said, of which more can be said. */
-static bool is_said(const char *key)
+static const char *const said[] = { "content", "reasoning_content", "thinking", "reasoning" };
+enum { N_SAID = sizeof said / sizeof *said };
+
+/* Message i says what messages [i, end) do, and has what any of them has. */
+static bool take_in(json_t *messages, size_t i, size_t end)
 {
-    static const char *const keys[] = { "content", "reasoning_content", "thinking", "reasoning", NULL };
-    for (const char *const *k = keys; *k; k++)
-        if (strcmp(key, *k) == 0) return true;
-    return false;
+    json_t *m = json_array_get(messages, i), *all[N_SAID], *value;
+    const char *key;
+    bool ok = true, any;
+    for (int k = 0; k < N_SAID; k++) {
+        all[k] = gathered(messages, i, end, said[k], &any);
+        ok &= all[k] || !any;
+    }
+    for (size_t j = i + 1; ok && j < end; j++) json_object_foreach(json_array_get(messages, j), key, value)
+        {
+            if (!json_object_get(m, key)) ok &= json_object_set(m, key, value) == 0;
+        }
+    for (int k = 0; k < N_SAID; k++)
+        if (all[k]) ok &= json_object_set_new(m, said[k], all[k]) == 0;
+    return ok;
 }
 
-/* Message i takes in the one behind it: what both say, one after the other, and what the other alone has. */
-static bool take_next(json_t *messages, size_t i)
+typedef bool together_fn(const json_t *a, const json_t *b);
+
+/* Messages that are together with the one before become part of it. One pass, whatever they are. */
+static bool join_runs(json_t *messages, together_fn *together, bool *changed)
 {
-    json_t *m = json_array_get(messages, i), *next = json_array_get(messages, i + 1), *value;
-    const char *key;
-    json_object_foreach(next, key, value)
-    {
-        json_t *mine = json_object_get(m, key);
-        if (mine && !is_said(key)) continue;
-        if (json_object_set_new(m, key, mine ? one_content(mine, value) : json_incref(value)) != 0) return false;
+    size_t n = json_array_size(messages), end;
+    json_t *kept = json_array();
+    bool ok = kept != NULL;
+    for (size_t i = 0; ok && i < n; i = end) {
+        for (end = i + 1; end < n && together(json_array_get(messages, end - 1), json_array_get(messages, end));) end++;
+        if (end > i + 1) *changed = true;
+        ok = (end == i + 1 || take_in(messages, i, end)) && json_array_append(kept, json_array_get(messages, i)) == 0;
     }
-    return json_array_remove(messages, i + 1) == 0;
+    if (ok && json_array_size(kept) < n) ok = json_array_clear(messages) == 0 && json_array_extend(messages, kept) == 0;
+    json_decref(kept);
+    return ok;
 }
+
+static bool both_rules(const json_t *a, const json_t *b) { return is_rule(a) && is_rule(b); }
 
 /* One system message, and first: the others that stand there become part of it, later ones are the user's. */
 static bool system_first(json_t *messages, bool *changed)
 {
     size_t i;
     json_t *m;
-    if (is_rule(json_array_get(messages, 0)) && !is(json_array_get(messages, 0), "system")) {
-        *changed = true;
-        if (!set_role(json_array_get(messages, 0), "system")) return false;
-    }
-    while (is_rule(json_array_get(messages, 0)) && is_rule(json_array_get(messages, 1))) {
-        *changed = true;
-        if (!take_next(messages, 0)) return false;
-    }
+    bool head = true, ok = true;
     json_array_foreach(messages, i, m)
     {
-        if (!i || !is_rule(m)) continue;
+        head = head && is_rule(m);
+        const char *role = head ? "system" : "user";
+        if (!is_rule(m) || is(m, role)) continue;
         *changed = true;
-        if (!set_role(m, "user")) return false;
+        ok &= set_role(m, role);
     }
-    return true;
+    return ok && join_runs(messages, both_rules, changed);
 }
 
 /* Whether a and b are turns of one person, and words alone. */
@@ -115,26 +135,14 @@ static bool one_turn(const json_t *a, const json_t *b)
            !json_array_size(json_object_get(b, "tool_calls"));
 }
 
-static bool in_turn(json_t *messages, bool *changed)
-{
-    for (size_t i = 0; i + 1 < json_array_size(messages);) {
-        if (!one_turn(json_array_get(messages, i), json_array_get(messages, i + 1))) {
-            i++;
-            continue;
-        }
-        *changed = true;
-        if (!take_next(messages, i)) return false;
-    }
-    return true;
-}
-
 /* The system text in front of the first user text; where an answer comes first, it is what the user began with. */
 static bool without_system(json_t *messages, bool *changed)
 {
     json_t *system = json_array_get(messages, 0), *next = json_array_get(messages, 1);
     if (!is(system, "system") || !(is(next, "user") || is(next, "assistant"))) return true;
     *changed = true;
-    return set_role(system, "user") && (!is(next, "user") || take_next(messages, 0));
+    if (!set_role(system, "user")) return false;
+    return !is(next, "user") || (take_in(messages, 0, 2) && json_array_remove(messages, 1) == 0);
 }
 
 bool hn_chat_arrange(json_t *messages, hn_chat_order order, bool *changed)
@@ -142,34 +150,38 @@ bool hn_chat_arrange(json_t *messages, hn_chat_order order, bool *changed)
     *changed = false;
     switch (order) {
     case HN_CHAT_SYSTEM_FIRST: return system_first(messages, changed);
-    case HN_CHAT_IN_TURN: return in_turn(messages, changed);
+    case HN_CHAT_IN_TURN: return join_runs(messages, one_turn, changed);
     default: return without_system(messages, changed);
     }
 }
 
 /* ---- what must not be lost ------------------------------------------------------------------------------- */
 
-static bool says(const hn_jinja_text *t, const json_t *text)
+/* Whether text, but for blanks at its ends, is in t from byte *at on; *at is then behind it. */
+static bool says(const hn_jinja_text *t, const json_t *text, size_t *at)
 {
     const char *s = json_string_value(text);
     size_t n = json_string_length(text), begin = 0;
     while (n && strchr(" \t\r\n", s[n - 1])) n--;
     while (begin < n && strchr(" \t\r\n", s[begin])) begin++;
-    return begin == n || memmem(t->text, t->len, s + begin, n - begin);
+    if (begin == n) return true;
+    const char *found = memmem(t->text + *at, t->len - *at, s + begin, n - begin);
+    if (found) *at = (size_t)(found - t->text) + n - begin;
+    return found != NULL;
 }
 
 bool hn_chat_instructs(const hn_jinja_text *t, const json_t *messages)
 {
-    size_t i, k;
+    size_t i, k, at = 0;
     json_t *m, *part;
     json_array_foreach(messages, i, m)
     {
         const json_t *content = json_object_get(m, "content");
         if (!is_rule(m)) continue;
-        if (json_is_string(content) && !says(t, content)) return false;
+        if (json_is_string(content) && !says(t, content, &at)) return false;
         json_array_foreach(content, k, part)
         {
-            if (!says(t, json_object_get(part, "text"))) return false;
+            if (!says(t, json_object_get(part, "text"), &at)) return false;
         }
     }
     return true;

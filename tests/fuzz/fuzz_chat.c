@@ -2,8 +2,9 @@
  * behind each: settings, messages, tools, variables, template, time, what a model answers. A conversation that is
  * rendered has sound spans and becomes tokens of the vocabulary. With more than one byte of settings an answer is read
  * as well, in the template's format, with the tools: what a mask allows is taken, parts are what they may be.
- * covers: src/text/chat.c src/text/chat_turns.c src/engine/api_chat.c src/template/jinja_json.c src/template/jinja_format.c
- * covers: src/text/reply_format.c src/text/call_format.c src/text/call_grammar.c src/text/call_kit.c
+ * covers: src/text/chat.c src/text/chat_turns.c src/engine/api_chat.c
+ * covers: src/template/jinja_json.c src/template/jinja_format.c src/text/reply_format.c
+ * covers: src/text/call_format.c src/text/call_grammar.c src/text/call_kit.c
  * covers: src/text/reply.c src/text/reply_mask.c src/text/call_reader.c src/text/call_values.c src/text/chat_calls.c */
 #include "../unit/gguf_bytes.h"
 #include "fuzz_models.h"

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* memmem */
 #endif
 #include "gguf_bytes.h"
+#include "growth.h"
 #include "text/chat.h"
 #include "slowed.h"
 
@@ -412,6 +413,27 @@ static void orders(void **state)
         NULL, false, "user[]U\n\nVn;assistant[r\n\ns]A\n\nB\n\nC;");
 }
 
+/* Bodies are not friends: any number of turns in a row become one in one pass. */
+static void arrange_many(void *arg, size_t n)
+{
+    const hn_chat_order *order = arg;
+    bool changed;
+    json_t *m = json_array();
+    for (size_t i = 0; m && i < n; i++)
+        json_array_append_new(m, json_pack("{s:s, s:s}", "role", *order == HN_CHAT_IN_TURN ? "user" : "system",
+                                           "content", "something that is said"));
+    assert_true(m && json_array_size(m) == n && hn_chat_arrange(m, *order, &changed) && changed);
+    assert_int_equal(json_array_size(m), 1);
+    json_decref(m);
+}
+
+static void many_turns(void **state)
+{
+    hn_chat_order orders[] = { HN_CHAT_SYSTEM_FIRST, HN_CHAT_IN_TURN };
+    for (int i = 0; i < 2; i++)
+        assert_true(grows_as_input("turns that become one", arrange_many, &orders[i], 500, 40000));
+}
+
 #define OFFER                                                                                                          \
     "You can call functions. These are there, each with a JSON schema of its arguments:\n\n"                           \
     "{\"name\":\"f\",\"description\":\"d\"}\n\nTo call one or more of them, answer with nothing but a JSON object of " \
@@ -810,6 +832,6 @@ int main(void)
                                         cmocka_unit_test(named_formats), cmocka_unit_test(variables),
                                         cmocka_unit_test(protected_ids), cmocka_unit_test(injection),
                                         cmocka_unit_test(nothing_given), cmocka_unit_test(orders),
-                                        cmocka_unit_test(no_end) };
+                                        cmocka_unit_test(no_end),        cmocka_unit_test(many_turns) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
