@@ -122,14 +122,14 @@ static bool begins_thought(const hn_reply *r, int32_t id)
     enum { LONGEST = 32 };
     char name[LONGEST];
     bool whole;
-    size_t n = 0, k;
+    size_t n = 0, k = 0;
     const hn_reply_mark *m = hn_reply_mark_of(r, id);
     if (m && opens(r, m)) return true;
     const char *channel = hn_reply_channel(r, &n), *s = hn_vocab_piece(r->v, id, false, &k);
     if (!channel || !aloud(channel, n, &whole) || whole) return false; /* one of the prompt's stays */
     if (m && m->act == HN_REPLY_BODY) return n > 0;
     if (m) return m->act == HN_REPLY_FIELD;
-    while (!n && k && is_blank(*s)) s++, k--;
+    while (s && !n && k && is_blank(*s)) s++, k--;
     if (!s || !k) return false;
     memcpy(name, channel, n); /* shorter than any of them */
     if (k > LONGEST - n) k = LONGEST - n;
