@@ -112,11 +112,13 @@ static void parts_have_bounds(void **state)
                                       .scheduler.session = { .cache_budget = 2 * texts, .n_ctx = 2048 } });
     a = hn_shelf_at(s.shelf, 0);
     if (!hn_shelf_take(a, NULL, true, &why)) fail_msg("%s", why.message);
+    hn_shelf_give(a);
+    hn_desk_free(s.desk); /* its thread's are the figures */
+    s.desk = NULL;
     hone_scheduler_stats stats;
     hone_scheduler_get_stats(a->desk.scheduler, &stats);
     assert_true(a->n_ctx == 2048 && a->n_embed == 1024);
     assert_true(stats.cache_total == texts && a->embed_room == texts && a->promised == 2 * texts);
-    hn_shelf_give(a);
     close_shop(&s);
 
     open_shop(&s, &(hn_shelf_params){ .n_models = 1,
