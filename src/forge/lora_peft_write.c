@@ -169,6 +169,8 @@ typedef struct tensors_file {
     char *head;
     size_t n_head;
     uint64_t n_data;
+    const char *config; /* what the folder's will be */
+    size_t n_config;
     hn_file *f;
 } tensors_file;
 
@@ -188,7 +190,8 @@ static hone_status put_piece(void *to, const hn_recipe_piece *p, hone_error *err
     return hn_file_put(((tensors_file *)to)->f, p->data, p->n_bytes, err);
 }
 
-/* The config that was there, which says how the tensors that were there are scaled; back where they stay. */
+/* A config that was there says how the tensors that were there are scaled: another than theirs goes before they come,
+ * and is back where they do not. */
 static hone_status end_tensors(void *to, hone_error *err)
 {
     enum { MAX_CONFIG = 1 << 24 };
@@ -199,14 +202,15 @@ static hone_status end_tensors(void *to, hone_error *err)
     if (asprintf(&path, "%s/adapter_config.json", t->folder) < 0)
         return HN_FAIL(err, HONE_E_NOMEM, "%s: path", t->folder);
     if (access(path, F_OK) == 0) st = hn_source_text(&old, &n, path, MAX_CONFIG, err);
-    if (st == HONE_OK && unlink(path) != 0 && errno != ENOENT)
+    bool same = old && n == t->n_config && memcmp(old, t->config, n) == 0;
+    if (st == HONE_OK && !same && unlink(path) != 0 && errno != ENOENT)
         st = HN_FAIL(err, HONE_E_IO, "%s: the configuration of another adapter cannot be removed: %s",
                      HN_ESC(path, strlen(path)), strerror(errno));
     if (st == HONE_OK) {
         hone_error other;
-        hn_file_sync_folder(path);
+        if (!same) hn_file_sync_folder(path);
         st = hn_file_end(t->f, err);
-        if (st != HONE_OK && old) hn_file_replace(path, old, n, &other);
+        if (st != HONE_OK && old && !same) hn_file_replace(path, old, n, &other);
     }
     free(old);
     free(path);
@@ -214,11 +218,11 @@ static hone_status end_tensors(void *to, hone_error *err)
 }
 
 static hone_status write_tensors(const char *folder, const hn_lora_pair *pair, int32_t n_pair, hn_type type,
-                                 hone_error *err)
+                                 const char *config, size_t n_config, hone_error *err)
 {
     static const hn_recipe_sink sink = { begin_tensors, put_piece, end_tensors };
     hn_lora_halves h;
-    tensors_file to = { .folder = folder };
+    tensors_file to = { .folder = folder, .config = config, .n_config = n_config };
     hone_status st = hn_lora_halves_make(&h, folder, pair, n_pair, type, err);
     if (st == HONE_OK) st = make_header(&to.head, &to.n_head, &to.n_data, pair, &h, err);
     if (st == HONE_OK) {
@@ -383,36 +387,38 @@ static hone_status write_template(const char *folder, const char *source, hone_e
     return st;
 }
 
-static hone_status write_config(const char *folder, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
-                                const hn_lora_about *about, hone_error *err)
+static hone_status make_config(char **text, size_t *n, const char *folder, const hone_model *m,
+                               const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
 {
     hn_os_text stream;
-    char *text = NULL;
-    size_t n = 0;
     if (hn_os_text_open(&stream)) {
         put_config(stream.f, m, pair, n_pair, about);
-        text = hn_os_text_close(&stream, &n);
+        *text = hn_os_text_close(&stream, n);
     }
-    if (text) return write_text(folder, "adapter_config.json", text, n, err);
-    return HN_FAIL(err, HONE_E_NOMEM, "%s: configuration of %d pairs", folder, n_pair);
+    return *text ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: configuration of %d pairs", folder, n_pair);
 }
 
 hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
                                const hn_lora_about *about, hone_error *err)
 {
     modules o = { .n = 0 };
+    char *config = NULL;
+    size_t n = 0;
     const char *why = hn_modules_refused(m);
     if (why)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are not for %s (%s): %s", path, m->arch->name,
                        m->path, why);
     hone_status st = refuse_model(path, err);
     if (st == HONE_OK) st = make_modules(&o, m, pair, n_pair, err);
+    if (st == HONE_OK) st = make_config(&config, &n, path, m, o.pair, o.n, about, err);
     bool made = st == HONE_OK && mkdir(path, 0777) == 0;
     if (st == HONE_OK && !made && errno != EEXIST)
         st = HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
-    if (st == HONE_OK && (st = write_tensors(path, o.pair, o.n, about->type, err)) != HONE_OK && made) rmdir(path);
+    if (st == HONE_OK) st = write_tensors(path, o.pair, o.n, about->type, config, n, err);
+    if (st != HONE_OK && made) rmdir(path);
     if (st == HONE_OK) st = write_template(path, about->chat_template, err);
-    if (st == HONE_OK) st = write_config(path, m, o.pair, o.n, about, err);
+    if (st == HONE_OK) st = write_text(path, "adapter_config.json", config, n, err); /* which frees it */
+    else free(config);
     modules_free(&o);
     return st;
 }

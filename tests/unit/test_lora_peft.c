@@ -234,12 +234,16 @@ static void halfway(void **state)
     hn_lora_about about = { .arch = "llama", .alpha = 8, .type = HN_F32 };
     hone_error err = { 0 };
     hn_lora *l;
-    char folder[200], file[260], inside[280];
+    char folder[200], file[260], inside[280], config[260];
     snprintf(folder, sizeof folder, "%s", tm_path("halfway"));
     if (hn_lora_write_peft(folder, base, &pair, 1, &about, &err)) fail_msg("%s", err.message);
     snprintf(file, sizeof file, "%s/chat_template.jinja", folder);
     snprintf(inside, sizeof inside, "%s/x", file);
     assert_true(mkdir(file, 0700) == 0 && mkdir(inside, 0700) == 0);
+    b[0] = 3; /* the same scale: it stays what it is */
+    assert_int_equal(hn_lora_write_peft(folder, base, &pair, 1, &about, &err), HONE_E_IO);
+    snprintf(config, sizeof config, "%s/adapter_config.json", folder);
+    assert_int_equal(access(config, F_OK), 0);
     pair.scale = 2;
     about.alpha = 2;
     b[0] = 5;

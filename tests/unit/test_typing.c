@@ -1,6 +1,6 @@
 /* Types of a file's tensors: what a name makes of each, in whatever order the file has them, also where layers are not
  * alike, blocks draft, or only a part is written anew. What is expected is what llama.cpp's llama_model_quantize chose
- * for the same keys and tensors. */
+ * for the same keys and tensors (tests/dev/check_types.py). */
 #include "forge/synth.h"
 #include "forge/trained.h"
 #include "forge/typing.h"
