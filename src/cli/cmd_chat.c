@@ -124,6 +124,7 @@ static void take_message(chat *c, const char *text, size_t len)
     c->attempt = 0;
     if (hn_chat_answer(c) != CHAT_REFUSED) return;
     hn_talk_cut(&c->talk, before);
+    hn_chat_say_unanswered(c); /* which many templates refuse a second message for */
     c->n_refused++;
 }
 

@@ -396,6 +396,11 @@ wait >
 send /quit\n
 X
 is "a conversation that waits for an answer says so" $rc 0
+printf '%s' "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}{{ m.content }}{% endfor %}" >"$T/strict.jinja"
+echo '{"schema":"hone.chat/1","messages":[{"role":"user","content":"a"}]}' >"$T/one.json"
+echo b | "$HONE" chat -m "$M" --chat-template "@$T/strict.jinja" --load "$T/one.json" -n 1 >"$T/out" 2>"$T/err"
+is "a template that refuses a second question" $? 1
+says "what it waits for is said" 'the last message has no answer; /retry answers it' "$T/err"
 
 # reasoning is dimmed; NO_COLOR
 printf 'wait > \nsend hi\\n\nwait cut after\nwait > \nsend \\cD\n' >"$T/steps"

@@ -136,8 +136,13 @@ static int setup(void **state)
                      "\"a\"}, {\"role\": \"user\", \"content\": \"q\"},"
                      " {\"role\": \"assistant\", \"content\": \"a\"}]}\n" },
         { "e.jsonl",
-          "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"a\"}]}\n" },
-        { "f.jsonl", "{\"instruction\": \"q\", \"input\": \"i\", \"output\": \"a\"}\n" },
+          "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"a\"}]}\n"
+          "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"function_call\", \"value\": "
+          "\"{\\\"name\\\": \\\"f\\\", \\\"arguments\\\": {}}\"}], \"system\": \"s\", \"tools\": \"[{\\\"name\\\": "
+          "\\\"f\\\"}]\"}\n" },
+        { "f.jsonl", "{\"instruction\": \"q\", \"input\": \"i\", \"output\": \"a\"}\n"
+                     "{\"instruction\": \"q\", \"output\": \"a\", \"system\": \"s\", \"history\": [[\"q\", \"a\"]], "
+                     "\"tools\": [{\"name\": \"f\"}]}\n" },
     };
     static const char config[] = "{\"arch\": \"llama\", \"n_layer\": 1, \"n_embd\": 8, \"n_head\": 2, \"n_ff\": 16}";
     static const char *const special[] = { "<|eos|>" };

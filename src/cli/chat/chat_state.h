@@ -147,7 +147,7 @@ typedef enum chat_outcome {
 } chat_outcome;
 /* Answers the conversation, whose last message is the user's, and adds the answer to it, or leaves it as it was. */
 chat_outcome hn_chat_answer(chat *c);
-/* Of a conversation that was loaded: whether it waits for an answer. */
+/* Whether the conversation waits for an answer. */
 void hn_chat_say_unanswered(const chat *c);
 /* A line that begins with a slash. */
 void hn_chat_command(chat *c, const char *line);

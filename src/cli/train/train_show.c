@@ -190,10 +190,12 @@ void hn_train_show_step(hn_train_job *j, const hone_train_step *s)
     if (isfinite(st.val_loss))
         snprintf(p[2].text, sizeof p[2].text, "validation %.4f%s", st.val_loss, s->eval && s->best ? " (best)" : "");
     snprintf(p[3].text, sizeof p[3].text, "lr %.3g", s->lr);
-    snprintf(p[4].text, sizeof p[4].text, "gradient %.3g", norm);
-    snprintf(p[5].text, sizeof p[5].text, "%.0f tok/s",
-             j->trained_ms > 0 ? 1e3 * (double)j->n_tok / j->trained_ms : 0.0);
-    snprintf(p[6].text, sizeof p[6].text, "%s left", left);
+    if (s->n_tok) { /* none: a validation that was interrupted, and now is made up for */
+        snprintf(p[4].text, sizeof p[4].text, "gradient %.3g", norm);
+        snprintf(p[5].text, sizeof p[5].text, "%.0f tok/s",
+                 j->trained_ms > 0 ? 1e3 * (double)j->n_tok / j->trained_ms : 0.0);
+        snprintf(p[6].text, sizeof p[6].text, "%s left", left);
+    }
     if (!plain) {
         show_moving(p, s->step, j->info.steps);
         return;

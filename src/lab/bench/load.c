@@ -369,13 +369,17 @@ static bool plan_arrivals(load_state *s)
     return true;
 }
 
-static void wait_until(uint64_t ns)
+/* False: nobody waits any more. */
+static bool wait_until(const load_state *s, uint64_t ns)
 {
+    enum { SLICE = 100000000 }; /* until the wish to stop is heard */
     for (uint64_t now; (now = hn_clock_ns()) < ns;) {
-        uint64_t left = ns - now;
+        uint64_t left = ns - now < SLICE ? ns - now : SLICE;
+        if (s->p->stop && s->p->stop(NULL)) return false;
         struct timespec t = { .tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000) };
         nanosleep(&t, NULL);
     }
+    return true;
 }
 
 static void *client(void *arg)
@@ -385,7 +389,7 @@ static void *client(void *arg)
     if (!line) atomic_store(&s->lost, true);
     for (int32_t place; line && (place = atomic_fetch_add(&s->next, 1)) < s->p->n_requests;) {
         if (s->p->stop && s->p->stop(NULL)) break;
-        if (s->due) wait_until(s->t0 + s->due[place]);
+        if (s->due && !wait_until(s, s->t0 + s->due[place])) break;
         ask(s, place, s->due ? s->t0 + s->due[place] : hn_clock_ns(), line);
     }
     free(line);

@@ -746,7 +746,7 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
                        .margin = hn_record_number(result, "margin"),
                        .wanted = hn_record_number(result, "margin_wanted"),
                        .half = hn_record_number(o, "aa_half_width"),
-                       .coverage = 0.95 };
+                       .coverage = hn_record_number(result, "coverage") };
     if (result != o && starts(hn_record_text(o, "schema"), "hone.gate/")) {
         ab->unpaired = true;
         ab->a = hn_record_text(o, "baseline");
@@ -754,9 +754,8 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
         if (!ci) ci = json_object_get(result, "ci");
         ab->lo = hn_rep_at_i(ci, 0);
         ab->hi = hn_rep_at_i(ci, 1);
-        ab->coverage = hn_record_number(result, "coverage");
-        if (!(ab->coverage > 0 && ab->coverage <= 1)) ab->coverage = NAN;
     }
+    if (!(ab->coverage > 0 && ab->coverage <= 1)) ab->coverage = NAN;
     if (!(ab->wanted <= ab->margin)) ab->wanted = ab->margin;
     if (strcmp(ab->metric, ab->unit) == 0) ab->metric = ""; /* a bench of one number */
     if (!(ab->ratio > 0)) ab->ratio = NAN;

@@ -62,7 +62,7 @@ typedef struct hn_rep_ab {
     size_t n, n_voided;
     size_t n_counted; /* rounds, or new samples, even when they are not in the record */
     bool unpaired;    /* against a stored baseline: measured at different times */
-    double coverage;  /* of the interval: 0.95 of rounds; of stored samples what its test asked for. NaN: unknown */
+    double coverage;  /* of the interval: 0.95 or a bit more; of stored samples their test's. NaN: unknown */
 } hn_rep_ab;
 
 /* Values that are there already, whatever the order of their members (report_seen.c). Zero-initialize. */

@@ -88,8 +88,9 @@ char *hn_rep_pct(char dst[HN_REP_NUM], double ratio)
 char *hn_rep_interval(char dst[HN_REP_NUM], const hn_rep_ab *a)
 {
     char of[HN_REP_NUM];
-    if (isnan(a->coverage)) snprintf(dst, HN_REP_NUM, "interval");
-    else snprintf(dst, HN_REP_NUM, "%.20s\xE2\x80\xAF%% interval", hn_rep_num(of, 100 * a->coverage, 3));
+    double level = a->unpaired ? a->coverage : 0.95; /* that of rounds is asked for as such */
+    if (isnan(level)) snprintf(dst, HN_REP_NUM, "interval");
+    else snprintf(dst, HN_REP_NUM, "%.20s\xE2\x80\xAF%% interval", hn_rep_num(of, 100 * level, 3));
     return dst;
 }
 
