@@ -313,7 +313,9 @@ static void scale_piece(void *arg, int64_t i, int32_t thread)
 {
     const row_job *j = arg;
     int64_t at, n = piece_of(j, i, &at);
-    for (int64_t k = at; k < at + n; k++) j->y[k] *= j->scale;
+    const float f = j->scale; /* what is written could be it, as far as the compiler knows */
+    float *y = j->y + at;
+    for (int64_t k = 0; k < n; k++) y[k] *= f;
 }
 
 static void scale(hn_backend *b, hn_buf *x, float f, int64_t n)
