@@ -21,11 +21,27 @@ static void real_name(const hn_hf *f, char out[320], const char *name)
     else snprintf(out, 320, "%s", name);
 }
 
+/* What the first BERTs call a norm's weight and bias, in place; false: it is none. */
+static bool first_name(char *name)
+{
+    static const char *const now[] = { "LayerNorm.weight", "LayerNorm.bias" };
+    static const char *const then[] = { "LayerNorm.gamma", "LayerNorm.beta" };
+    size_t n = strlen(name);
+    for (int i = 0; i < 2; i++) {
+        size_t k = strlen(now[i]);
+        if (n < k || strcmp(name + n - k, now[i])) continue;
+        memcpy(name + n - k, then[i], strlen(then[i]) + 1);
+        return true;
+    }
+    return false;
+}
+
 const hn_ckpt_tensor *hn_hf_find(const hn_hf *f, const char *name)
 {
     char real[320];
     real_name(f, real, name);
-    return hn_ckpt_find(f->c, real, strlen(real));
+    const hn_ckpt_tensor *t = hn_ckpt_find(f->c, real, strlen(real));
+    return t || !first_name(real) ? t : hn_ckpt_find(f->c, real, strlen(real));
 }
 
 static bool same_shape(const hn_ckpt_tensor *t, int32_t n_dim, const uint64_t *ne)

@@ -65,6 +65,23 @@ static void held_whole(void **state)
     each(&f, "F16");
 }
 
+/* A config that its class completes. */
+static void unsaid(void **state)
+{
+    static const char kinds[] = "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+                                "\"full_attention\"],";
+    char config[2048];
+    hf_folder f;
+    hf_gemma4_of(&f, 4, 4, 4); /* unsaid, the last sees everything */
+    const char *p = strstr(f.config, kinds), *shared = strstr(f.config, "\"num_kv_shared_layers\":2,");
+    assert_true(p && shared && shared < p);
+    snprintf(config, sizeof config, "%.*s%.*s%s", (int)(shared - f.config), f.config,
+             (int)(p - shared - strlen("\"num_kv_shared_layers\":2,")), shared + strlen("\"num_kv_shared_layers\":2,"),
+             p + sizeof kinds - 1);
+    f.config = config;
+    each(&f, "F32");
+}
+
 /* The way back: nothing is left of a folder that was not finished. */
 static hone_status convert_back(hone_error *err)
 {
@@ -111,6 +128,6 @@ static void back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(llama), cmocka_unit_test(shards), cmocka_unit_test(held_whole),
-                                        cmocka_unit_test(back) };
+                                        cmocka_unit_test(unsaid), cmocka_unit_test(back) };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

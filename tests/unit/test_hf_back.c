@@ -428,6 +428,31 @@ static void forget(void)
     hf_remove(at("again"));
 }
 
+/* Norms of the first ones have other names. */
+static void first_bert(void **state)
+{
+    static char names[HF_MAX][96];
+    hf_folder f;
+    int n = 0;
+    hf_bert(&f);
+    hf_write(&f, at("said"));
+    convert(at("said"), NULL, at("said/same.gguf"));
+    for (int i = 0; i < f.n; i++) {
+        char *p = strstr(f.t[i].name, "LayerNorm.");
+        if (!p) continue;
+        f.t[i].as = memcpy(names[i], f.t[i].name, sizeof names[i]);
+        strcpy(p + 10, p[10] == 'w' ? "gamma" : "beta");
+        n++;
+    }
+    assert_int_equal(n, 10);
+    mkdir(at("first"), 0700);
+    hf_write(&f, at("first/said")); /* a model is named by its folder */
+    convert(at("first/said"), NULL, at("first.gguf"));
+    assert_same_files(at("said/same.gguf"), at("first.gguf"));
+    hf_remove(at("said"));
+    hf_remove(at("first"));
+}
+
 static void bert(void **state)
 {
     static const char *const modes[] = { "cls_token", "mean_tokens", "lasttoken" };
@@ -779,16 +804,13 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),        cmocka_unit_test(gemma2),
-        cmocka_unit_test(gpt2),         cmocka_unit_test(types),
-        cmocka_unit_test(refusals),     cmocka_unit_test(stopped),
-        cmocka_unit_test(gemma4),       cmocka_unit_test(gemma3n),
-        cmocka_unit_test(kimi_linear),  cmocka_unit_test(decays),
-        cmocka_unit_test(bert),         cmocka_unit_test(roberta),
-        cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
-        cmocka_unit_test(unsaid_keys),  cmocka_unit_test(pooled_llama),
-        cmocka_unit_test(odd_rows),     cmocka_unit_test(drafts_behind),
-        cmocka_unit_test(drafts_apart), cmocka_unit_test(unsaid_layers),
+        cmocka_unit_test(llama),         cmocka_unit_test(gemma2),       cmocka_unit_test(gpt2),
+        cmocka_unit_test(types),         cmocka_unit_test(refusals),     cmocka_unit_test(stopped),
+        cmocka_unit_test(gemma4),        cmocka_unit_test(gemma3n),      cmocka_unit_test(kimi_linear),
+        cmocka_unit_test(decays),        cmocka_unit_test(bert),         cmocka_unit_test(roberta),
+        cmocka_unit_test(first_bert),    cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
+        cmocka_unit_test(unsaid_keys),   cmocka_unit_test(pooled_llama), cmocka_unit_test(odd_rows),
+        cmocka_unit_test(drafts_behind), cmocka_unit_test(drafts_apart), cmocka_unit_test(unsaid_layers),
         cmocka_unit_test(sampling),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
