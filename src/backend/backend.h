@@ -63,6 +63,8 @@ typedef enum hn_role {
     HN_ROLE_SHARED_UP,
     HN_ROLE_SHARED_DOWN,
     HN_ROLE_SHARED_ROUTER,
+    HN_ROLE_EXPERT_IN, /* from the stream to what experts take, and back from what they give */
+    HN_ROLE_EXPERT_OUT,
     /* rows of each token and layer: made of the stream; a layer's gate of them, and its way back */
     HN_ROLE_PLE_MODEL,
     HN_ROLE_PLE_GATE,

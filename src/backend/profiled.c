@@ -134,6 +134,8 @@ static const struct {
     [HN_ROLE_SHARED_UP] = { "ffn_up_shexp", "ffn_up_shexp" },
     [HN_ROLE_SHARED_DOWN] = { "ffn_down_shexp", "ffn_down_shexp" },
     [HN_ROLE_SHARED_ROUTER] = { "ffn_gate_inp_shexp", "ffn_gate_inp_shexp" },
+    [HN_ROLE_EXPERT_IN] = { "ffn_latent_down", "ffn_latent_down" },
+    [HN_ROLE_EXPERT_OUT] = { "ffn_latent_up", "ffn_latent_up" },
     [HN_ROLE_PLE_MODEL] = { "per_layer_model_proj", "per_layer_model_proj" },
     [HN_ROLE_ALTUP_PROJ] = { "altup_proj", "altup_proj" },
     [HN_ROLE_ALTUP_UNEMBD] = { "altup_unembd_proj", "altup_unembd_proj" },

@@ -22,7 +22,7 @@ static void shared_expert(const hone_model *m, const hn_forward *f, int32_t il)
 }
 
 /* What the experts chosen give of act: to y where that is given, else x += it. moe: what differs between blocks. */
-static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn_moe moe)
+static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn_act *act, hn_moe moe)
 {
     const hn_layer *l = &m->layers[il];
     const hn_moe_numbers *n = &m->hp.moe;
@@ -38,7 +38,7 @@ static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn
     moe.weigh_input = n->gating == HN_GATING_INPUT;
     moe.in = f->s->moe_in;
     if (!moe.y) moe.sum = f->x;
-    op->moe_glu(f->be, f->s->moe, f->s->act, &moe);
+    op->moe_glu(f->be, f->s->moe, act, &moe);
     op->moe_down(f->be, f->s->moe, &moe, hn_forward_rows(f));
 }
 
@@ -60,6 +60,25 @@ static void choose_experts(const hone_model *m, const hn_forward *f, int32_t il,
     f->be->op->route(f->be, f->s->picks, f->s->act, &route);
 }
 
+/* x += up(Σ w_e·expert_e(down(norm(x)))) + shared(norm(x)): experts of less than the stream; the latter is in h */
+static void latent_experts(const hone_model *m, const hn_forward *f, int32_t il, bool shared)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_backend_ops *op = f->be->op;
+    const hn_scratch *s = f->s;
+    const int64_t n_tok = hn_forward_rows(f);
+    const hn_product in = { .w = &l->ffn_latent_down, .out = s->ff };
+    const hn_product out = { .w = &l->ffn_latent_up, .sum = f->x };
+    op->matmul(f->be, s->act, &in, 1);
+    run_experts(m, f, il, s->ff, (hn_moe){ .y = s->dense });
+    const hn_norm as_it_is = {
+        .kind = HN_NORM_NONE, .x = s->dense, .act = s->ff, .n = m->hp.moe.n_latent, .n_tok = n_tok
+    };
+    op->norm(f->be, &as_it_is);
+    op->matmul(f->be, s->ff, &out, 1);
+    if (shared) op->add(f->be, f->x, f->h, n_tok * m->hp.n_embd);
+}
+
 /* x += post(Σ w_e·expert_e(norm(x)) + shared(norm(x))) */
 void hn_block_moe(const hone_model *m, hn_forward *f, int32_t il)
 {
@@ -70,13 +89,18 @@ void hn_block_moe(const hone_model *m, hn_forward *f, int32_t il)
     int64_t n_tok = hn_forward_rows(f);
     if (!n_tok) return;
     hn_forward_norm(m, f, l->ffn_norm, l->ffn_norm_b, n_tok);
-    choose_experts(m, f, il, l->ffn_up_exps.of);
+    const bool latent = hn_weight_is_there(&l->ffn_latent_down);
+    choose_experts(m, f, il, latent ? &l->ffn_latent_down : l->ffn_up_exps.of);
     if (shared) shared_expert(m, f, il);
+    if (latent) {
+        latent_experts(m, f, il, shared);
+        return;
+    }
     const hn_moe moe = { .shared = shared ? f->h : NULL,
                          .shared_gate = hn_weight_is_there(&l->ffn_gate_inp_shexp) ? f->s->shared_gate : NULL,
                          .y = l->ffn_post_norm ? f->h : NULL,
                          .scale = l->ffn_post_norm ? 0 : m->hp.res_mul };
-    run_experts(m, f, il, moe);
+    run_experts(m, f, il, f->s->act, moe);
     if (moe.y) op->add_norm(f->be, f->x, f->h, l->ffn_post_norm, m->hp.n_embd, n_tok, m->hp.rms_eps);
 }
 
@@ -104,7 +128,7 @@ void hn_block_glu_moe(const hone_model *m, hn_forward *f, int32_t il)
     hn_forward_norm(m, f, l->router_norm, NULL, n_tok);
     choose_experts(m, f, il, NULL);
     hn_forward_norm(m, f, l->ffn_norm_2, NULL, n_tok);
-    run_experts(m, f, il, (hn_moe){ .y = f->h });
+    run_experts(m, f, il, f->s->act, (hn_moe){ .y = f->h });
     norm_rows(m, f, f->h, l->ffn_post_norm_2, n_tok);
     op->add(f->be, f->h, s->dense, n_tok * m->hp.n_embd);
     op->add_norm(f->be, f->x, f->h, l->ffn_post_norm, m->hp.n_embd, n_tok, m->hp.rms_eps);
@@ -123,6 +147,8 @@ void hn_block_moe_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scrat
     hn_at_least(&w->picks, 2 * (int64_t)hp->moe.n_used);
     hn_at_least(&w->shared_gate, 1);
     hn_at_least(&w->ff, hp->moe.n_ff_shared);
-    hn_at_least(&w->moe_in, hp->n_embd);
+    hn_at_least(&w->moe_in, hp->moe.n_latent ? hp->moe.n_latent : hp->n_embd);
+    if (hp->moe.n_latent) hn_at_least(&w->ff, hp->moe.n_latent);
+    if (hp->moe.n_latent) hn_at_least(&w->dense, hp->moe.n_latent);
     hn_at_least(&w->moe, hp->moe.n_ff);
 }

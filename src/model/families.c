@@ -344,6 +344,8 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_EXPERTS: return hp->moe.n_expert;
     case HN_DIM_FF_EXP: return hp->moe.n_ff;
     case HN_DIM_FF2_EXP: return 2 * (int64_t)hp->moe.n_ff;
+    case HN_DIM_MOE_LATENT: return hp->moe.n_latent;
+    case HN_DIM_MOE_IN: return hp->moe.n_latent ? hp->moe.n_latent : hp->n_embd;
     case HN_DIM_FF_SHARED: return hp->moe.n_ff_shared;
     case HN_DIM_FF: return p->n_ff;
     case HN_DIM_FF2: return 2 * (int64_t)p->n_ff;

@@ -147,6 +147,19 @@ static hone_status mamba2_hparams(hone_model *m, hone_error *err)
     return recurs_by_tensors(m, NULL, err);
 }
 
+/* Where experts take less than the stream, each layer of them has both ways. */
+static hone_status nemotron_moe_hparams(hone_model *m, hone_error *err)
+{
+    static const char *const ways[] = { "ffn_latent_down.weight", "ffn_latent_up.weight" };
+    hone_status st = mamba2_hparams(m, err);
+    for (int32_t il = 0; st == HONE_OK && m->hp.moe.n_latent && il < m->hp.n_layer; il++)
+        for (int i = 0; i < 2 && in_layer(m, il, "ffn_gate_inp.weight"); i++)
+            if (!in_layer(m, il, ways[i]))
+                return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.%s is missing, though %s.moe_latent_size = %d",
+                               m->path, (int)il, ways[i], m->arch->name, m->hp.moe.n_latent);
+    return st;
+}
+
 static hone_status lfm2_hparams(hone_model *m, hone_error *err)
 {
     hone_status st = hn_attn_hparams(m, err);
@@ -371,16 +384,18 @@ static const hn_slot nemotron_moe_layer[] = {
     NEMOTRON_HALVES,
     ROUTER,
     CHOICE_BIAS,
-    EXPERT("ffn_up", ffn_up_exps, EXPERT_UP, KEEP, E, HN_DIM_FF_EXP),
-    EXPERT("ffn_down", ffn_down_exps, EXPERT_DOWN, ROWS, HN_DIM_FF_EXP, E),
+    LINEAR("ffn_latent_down", ffn_latent_down, EXPERT_IN, WHOLE, E, HN_DIM_MOE_LATENT, MAY, IN_MOE),
+    EXPERT("ffn_up", ffn_up_exps, EXPERT_UP, KEEP, HN_DIM_MOE_IN, HN_DIM_FF_EXP),
+    EXPERT("ffn_down", ffn_down_exps, EXPERT_DOWN, ROWS, HN_DIM_FF_EXP, HN_DIM_MOE_IN),
+    LINEAR("ffn_latent_up", ffn_latent_up, EXPERT_OUT, ROWS, HN_DIM_MOE_LATENT, E, MAY, IN_MOE),
     LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, MAY, SHARED_EXPERT),
     LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, MAY, SHARED_EXPERT),
     { 0 },
 };
 const hn_family hn_family_nemotron_h_moe =
-    HYBRID("nemotron_h_moe", HN_NEMOTRON_H_MOE, mamba2_hparams, nemotron_plan, hn_plain_outer, nemotron_moe_layer,
-           .neox = true, .reads = HN_READS_LAYERS | HN_READS_EITHER_EPS, .nope_period = -1, .ffn = HN_FFN_MOE,
-           .map = HN_MAP_SQRELU, MOE(.gating_absent = HN_GATING_SIGMOID));
+    HYBRID("nemotron_h_moe", HN_NEMOTRON_H_MOE, nemotron_moe_hparams, nemotron_plan, hn_plain_outer, nemotron_moe_layer,
+           .neox = true, .reads = HN_READS_LAYERS | HN_READS_EITHER_EPS | HN_READS_NEXTN, .nope_period = -1,
+           .ffn = HN_FFN_MOE, .map = HN_MAP_SQRELU, MOE(.gating_absent = HN_GATING_SIGMOID));
 
 static const hn_slot granite_layer[] = {
     ATTN_NORM,

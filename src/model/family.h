@@ -31,6 +31,7 @@ typedef struct hn_rope {
 /* Mixtures of experts; n_expert 0: none. */
 typedef struct hn_moe_numbers {
     int32_t n_expert, n_used, n_ff, n_ff_shared; /* n_ff: of an expert */
+    int32_t n_latent;                            /* what experts take and give is so wide; 0: as the stream */
     int32_t n_group, n_group_used;
     int32_t n_lead, period; /* layers before the first that has experts; then each last one of so many */
     hn_gating gating;
@@ -188,8 +189,10 @@ typedef enum HN_SMALL hn_dim {
     HN_DIM_EXPERTS,
     HN_DIM_FF_EXP, /* of one expert */
     HN_DIM_FF2_EXP,
-    HN_DIM_FF_SHARED, /* of the expert that every token asks */
-    HN_DIM_CTX,       /* positions that it was trained on */
+    HN_DIM_MOE_LATENT, /* what experts take, where it is not the stream; */
+    HN_DIM_MOE_IN,     /* in any case */
+    HN_DIM_FF_SHARED,  /* of the expert that every token asks */
+    HN_DIM_CTX,        /* positions that it was trained on */
     HN_DIM_ROT_PAIRS,
     HN_DIM_DECAY, /* ranks */
     HN_DIM_ICLR,
@@ -518,6 +521,7 @@ typedef struct hn_layer {
     const float *attn_sinks; /* [n_head] */
     /* experts: [n_expert] values of the choice, of what an expert gives */
     hn_weight ffn_gate_inp, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp, ffn_gate_inp_shexp;
+    hn_weight ffn_latent_down, ffn_latent_up; /* to and from what experts take and give */
     hn_experts ffn_gate_exps, ffn_up_exps, ffn_down_exps;
     const float *exp_probs_b, *expert_scale;
     /* beside a dense part: before the router, before the experts; of what the dense part gives, of what they give */

@@ -33,8 +33,8 @@
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | LATENT | HN_GEMMA4)
-#define NEXTN                                                                          \
-    (HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
+#define NEXTN                                                                                              \
+    (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
      GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
@@ -128,6 +128,7 @@ static const known_key known[] = {
     READS("expert_weights_norm", MOE),
     READS("expert_gating_func", MOE),
     READS("interleave_moe_layer_step", MOE),
+    READS("moe_latent_size", HN_NEMOTRON_H_MOE),
     READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2),
     READS("rope.freq_base_swa", WINDOWED),
@@ -278,7 +279,7 @@ static const known_key known[] = {
     AT(0, "n_deepstack_layers", ALL),
     AT(0, "full_attention_interval", ALL & ~GDN),
     AT(0, "decoder_block_count", ALL),
-    AT(0, "moe_latent_size", ALL),
+    AT(0, "moe_latent_size", ALL & ~HN_NEMOTRON_H_MOE),
     AT(0, "expert_latent_length", ALL),
     AT(0, "expert_count", RWKV),
     AT(0, "expert_chunk_feed_forward_length", MOE),

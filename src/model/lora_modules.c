@@ -108,6 +108,8 @@ static const module mixers[] = { { "mixer.q_proj", "attn_q" },
                                  { "mixer.out_proj", "ssm_out" },
                                  { "mixer.up_proj", "ffn_up" },
                                  { "mixer.down_proj", "ffn_down" },
+                                 { "mixer.fc1_latent_proj", "ffn_latent_down" },
+                                 { "mixer.fc2_latent_proj", "ffn_latent_up" },
                                  { "mixer.shared_experts.up_proj", "ffn_up_shexp" },
                                  { "mixer.shared_experts.down_proj", "ffn_down_shexp" },
                                  { NULL, NULL } };

@@ -717,6 +717,7 @@ def nemotron(d):
         n, n_ff = expert_keys(d, True, None, True, True)
         shared = d.key("expert_shared_feed_forward_length", d.width(5, 60))
         d.key("expert_shared_count", 1)
+        latent = d.key("moe_latent_size", d.width(4, 60)) if d.chance(0.4) else 0
     d.key("feed_forward_length", [n_ff if k == "f" else 0 for k in kinds])
     for il in range(n_layer):
         d.norm("blk.%d.attn_norm" % il, n_embd)
@@ -726,6 +727,9 @@ def nemotron(d):
             attention(d, il, n_embd, n_head, n_kv, width, bias)
         elif moe_arch:
             experts(d, il, n_embd, n, n_ff, False, shared, True, False, n_in=latent)
+            if latent:
+                d.mat("blk.%d.ffn_latent_down" % il, n_embd, latent)
+                d.mat("blk.%d.ffn_latent_up" % il, latent, n_embd)
         else:
             glu(d, il, n_embd, n_ff, gate=False, bias=bool(bias))
 
@@ -1087,7 +1091,7 @@ FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, 
             "nomic-bert": encoder, "gemma-embedding": gemma_embedding}
 
 
-DRAFTS = ("glm4", "bailingmoe2", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+DRAFTS = ("glm4", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
 
 
 def drafts(d):

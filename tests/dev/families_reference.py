@@ -103,8 +103,10 @@ class Model:
         self.keys = {k[len(head):] if k.startswith(head) else k: v for k, v in keys.items()}
         self.t = {k: np.asarray(v, np.float64) for k, v in tensors.items()}
         self.n_layer = self.key("block_count") - self.key("nextn_predict_layers", 0)
-        self.eps = self.key("attention.layer_norm_epsilon" if self.arch in LAYER_NORM
-                            else "attention.layer_norm_rms_epsilon")
+        name = "attention.layer_norm_epsilon" if self.arch in LAYER_NORM else "attention.layer_norm_rms_epsilon"
+        if self.arch.startswith("nemotron_h") and name not in self.keys:
+            name = "attention.layer_norm_epsilon"
+        self.eps = self.key(name)
         self.n_embd = self.key("embedding_length")
         self.experts, self.states, self.gap = {}, {}, math.inf
 

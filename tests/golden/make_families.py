@@ -161,6 +161,8 @@ MADE = {
                              "rope.dimension_count": 10})),
                     dict(first_k_dense_replace=1, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
                          n_group=4, topk_group=2, use_qk_norm=True, attention_bias=False)),
+    "nemotronsuper": (rows.FAMILIES["nemotron-3-super"], dict(num_hidden_layers=4, chunk_size=16, mamba_num_heads=4,
+                                                             mamba_head_dim=8, ssm_state_size=6)),
     "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
         "attention.head_count": (1, 2), "attention.head_count_kv": (1, 2), "feed_forward_length": (2,)}),
              dict(num_hidden_layers=4)),
@@ -172,6 +174,8 @@ MADE = {
 
 
 def kind_of(v):
+    if isinstance(v, list):
+        return "ARRAY:INT32"
     return "BOOL" if isinstance(v, bool) else "STRING" if isinstance(v, str) else \
         "FLOAT32" if isinstance(v, float) else "UINT32"
 
@@ -180,7 +184,7 @@ def made_of(c, row, config, name, shape):
     """The weight of that name in transformers, of the file's tensors that are noted for it."""
     def tensor(to, ne):
         scale, middle = (1.0, 0.0) if to.startswith("token_embd") else (0.25, 0.0)
-        middle = 1.0 if "norm" in to and to.endswith(".weight") else middle
+        middle = 1.0 if "norm" in to and to.endswith(".weight") else -1.0 if to.endswith("ssm_a") else middle
         c.tensors.append([to, list(ne), scale, middle])
         return c.full(to)
     if name.endswith("experts.gate_up_proj"):
@@ -197,6 +201,13 @@ def made_of(c, row, config, name, shape):
         if number == "0":
             tensor(stem + ".weight", (shape[0], n))
         return c.value(stem)[int(number)]
+    if to.endswith(("ssm_a", "ssm_d")):
+        w = tensor(to, (1, *shape)).reshape(shape)
+        return torch.log(-w) if to.endswith("ssm_a") else w
+    if to.endswith("ssm_conv1d.weight"):
+        return tensor(to, (shape[2], shape[0])).reshape(shape)
+    if to.endswith("ssm_norm.weight"):
+        return tensor(to, (shape[0] // config.n_groups, config.n_groups)).reshape(shape)
     w = tensor(to, shape[::-1])
     if rows.one_more in row.get("change", ()) and to.endswith("norm.weight"):
         w = w - 1
@@ -285,12 +296,13 @@ def in_double(model, weights):
                 n = 2 * buffer.shape[0]
                 theta = model.config.rope_parameters["rope_theta"]
                 setattr(module, name, theta ** (-torch.arange(0, n, 2, dtype=torch.float64) / n))
-    kept, kept_to = torch.Tensor.float, torch.Tensor.to
+    kept, kept_to, kept_type = torch.Tensor.float, torch.Tensor.to, torch.Tensor.type
     soft = torch.nn.functional.softmax
 
     def double(value):
         return torch.float64 if value is torch.float32 else value
     torch.Tensor.float = lambda self: self.double()
+    torch.Tensor.type = lambda self, *a, **k: kept_type(self, *map(double, a), **k)
     torch.Tensor.to = lambda self, *a, **k: kept_to(self, *map(double, a), **{n: double(v) for n, v in k.items()})
     torch.nn.functional.softmax = lambda x, *a, **k: soft(x, *a, **{n: double(v) for n, v in k.items()})
     try:
@@ -298,6 +310,7 @@ def in_double(model, weights):
             return model(torch.tensor([TOKENS])).logits[0].double().numpy()
     finally:
         torch.Tensor.float, torch.Tensor.to, torch.nn.functional.softmax = kept, kept_to, soft
+        torch.Tensor.type = kept_type
 
 
 def main():

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-enum { MAX_TOK = 16, MAX_VOCAB = 64, N_VECTOR = 66 };
+enum { MAX_TOK = 16, MAX_VOCAB = 64, N_VECTOR = 67 };
 #define FOLDER "tests/golden/families"
 
 typedef struct vector {
@@ -422,8 +422,8 @@ static inline bool is_one_of(const char *name, const char *const *list)
 /* Can the vector's file be written so? */
 static inline bool has_layout(const vector *v, layout how)
 {
-    static const char *const drafts[] = { "glm4",      "glm4moe", "bailingmoe2", "deepseek2", "exaone4",
-                                          "qwen3next", "qwen35",  "qwen35moe",   NULL };
+    static const char *const drafts[] = { "glm4",      "glm4moe", "bailingmoe2", "deepseek2",      "exaone4",
+                                          "qwen3next", "qwen35",  "qwen35moe",   "nemotron_h_moe", NULL };
     static const char *const hybrids[] = { "falcon-h1", "granitehybrid", "lfm2",      "lfm2moe", "nemotron_h",
                                            "qwen35",    "qwen35moe",     "qwen3next", "gemma3",  NULL };
     static const char *const differ[] = { "lfm2",        "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe",

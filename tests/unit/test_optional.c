@@ -547,6 +547,28 @@ static void gating_by_files_numbers(void **state)
     json_decref(v.j);
 }
 
+/* Where experts take less than the stream, both ways are there, of that width. */
+static void latent_experts_have_both_ways(void **state)
+{
+    static const char *const ways[] = { "blk.1.ffn_latent_down.weight", "blk.3.ffn_latent_up.weight" };
+    for (int i = 0; i < 2; i++) {
+        vector v = load("nemotronsuper.json");
+        json_t *ts = json_object_get(v.j, "tensors");
+        for (size_t k = json_array_size(ts); k-- > 0;)
+            if (!strcmp(json_string_value(json_array_get(json_array_get(ts, k), 0)), ways[i])) json_array_remove(ts, k);
+        refused(&v, ways[i]);
+        json_decref(v.j);
+    }
+    vector v = load("nemotronsuper.json");
+    set_key(&v, "moe_latent_size", NULL, NULL);
+    refused(&v, "blk.1.ffn_latent_down.weight");
+    json_decref(v.j);
+    v = load("dots1.json");
+    set_key(&v, "moe_latent_size", "UINT32", json_integer(8));
+    refused(&v, "dots1.moe_latent_size = 8");
+    json_decref(v.j);
+}
+
 /* Weights that stay as they are would be other weights if they added up to 1; those of the chosen do. */
 static void weights_that_are_never_normed(void **state)
 {
@@ -726,6 +748,7 @@ int main(void)
         cmocka_unit_test(dense_granite_of_4),
         cmocka_unit_test(latent_without_experts),
         cmocka_unit_test(gating_by_files_numbers),
+        cmocka_unit_test(latent_experts_have_both_ways),
         cmocka_unit_test(weights_that_are_never_normed),
         cmocka_unit_test(biases_are_added),
         cmocka_unit_test(one_tap),
