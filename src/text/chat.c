@@ -686,6 +686,17 @@ static hone_status render_rules(const hn_jinja *t, const hn_chat *c, json_t *mes
     return st == HONE_OK ? st : HN_FAIL(err, st, "no memory for the messages");
 }
 
+/* Whether a template that lacks the system message at the head of a conversation writes it in others: then it is left
+ * out as its authors want it, as Mistral Nemo's is behind a tool's result. */
+static bool leaves_out(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool *oom)
+{
+    static const char *const any[] = { NULL };
+    return hn_chat_rule_first(messages) && probe(t, c,
+                                                 json_pack("[{s:s, s:s}, {s:s, s:s}]", "role", "system", "content",
+                                                           marker, "role", "user", "content", "x"),
+                                                 marker, any, oom);
+}
+
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
@@ -701,6 +712,7 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
     if ((st = in_words(t, c, &given, &said, &tools, err)) != HONE_OK) return st;
     taste x = find_taste(t, c, given, &oom);
     json_t *messages = oom ? NULL : json_deep_copy(said ? said : c->messages);
+    bool ours = said; /* so the system message says what must not be left out */
     json_decref(said);
     if (!messages || !adapt(messages, &x)) {
         json_decref(messages);
@@ -708,8 +720,13 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
     }
     st = render(t, c, messages, tools, out, err);
     if (out->raised) st = render_arranged(t, c, messages, tools, st, out, err);
-    if (st == HONE_OK && !hn_chat_instructs(out, messages)) st = render_rules(t, c, messages, tools, out, err);
+    if (st == HONE_OK && !hn_chat_instructs(out, messages) && (ours || !leaves_out(t, c, messages, &oom)))
+        st = render_rules(t, c, messages, tools, out, err);
     json_decref(messages);
+    if (oom) {
+        hn_jinja_text_free(out);
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
+    }
     return st;
 }
 

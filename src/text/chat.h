@@ -72,6 +72,8 @@ typedef enum hn_chat_order {
 /* Brings messages, each with a role and a content, into that order. *changed: they were in another. False: out of
  * memory. */
 bool hn_chat_arrange(json_t *messages, hn_chat_order order, bool *changed);
+/* Is the first message the system's or the developer's, and no other? */
+bool hn_chat_rule_first(const json_t *messages);
 /* Whether t has in it what system and developer messages say, in their order, each but for blanks at its ends. */
 bool hn_chat_instructs(const hn_jinja_text *t, const json_t *messages);
 /* Words of their own in place of what these messages say, in the same shape. False: out of memory. */

@@ -170,6 +170,18 @@ static bool says(const hn_jinja_text *t, const json_t *text, size_t *at)
     return found != NULL;
 }
 
+bool hn_chat_rule_first(const json_t *messages)
+{
+    size_t i;
+    json_t *m;
+    if (!is_rule(json_array_get(messages, 0))) return false;
+    json_array_foreach(messages, i, m)
+    {
+        if (i && is_rule(m)) return false;
+    }
+    return true;
+}
+
 bool hn_chat_instructs(const hn_jinja_text *t, const json_t *messages)
 {
     size_t i, k, at = 0;

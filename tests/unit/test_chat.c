@@ -399,6 +399,13 @@ static void orders(void **state)
             "<user>D\n\nU");
     renders("a developer where there is one", "{{ 'developer' }}{% for m in messages %}" SHOW "{% endfor %}",
             "[" SAYS("developer", "D") "," SAYS("user", "U") "]", NULL, false, "developer<developer>D<user>U");
+    static const char nemo[] = "{% for m in messages if m.role != 'system' %}{% if loop.last and m.role == 'user' %}"
+                               "({{ messages[0].content }}){% endif %}" SHOW "{% endfor %}";
+    renders("written where its authors want it", nemo, "[" S_U "]", NULL, false, "( S )<user>U");
+    renders("and left out elsewhere", nemo, "[" S_U "," SAYS("assistant", "A") "]", NULL, false, "<user>U<assistant>A");
+    renders("but for what is said in words", nemo, "[" S_U "," SAYS("assistant", "A") "]", "[{\"name\":\"f\"}]", false,
+            "<user> S \n\nYou can call functions. These are there, each with a JSON schema of its arguments:\n\n"
+            "{\"name\":\"f\"}\n\nCall them in the form that you know.\n\nU<assistant>A");
     /* the first words stand, and reasoning is put together as contents are */
     refuses("{{ raise_exception('one' if messages|length > 1 else 'other') }}",
             "[" SAYS("user", "U") "," SAYS("user", "V") "]", NULL, HONE_E_ARG, "one");
