@@ -333,8 +333,15 @@ COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub templa
 	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
 	$(foreach n,begin checkpoint data trainer,src/train/$n*.c) $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
 OPT_COLD_release = -Os -g1 -ffunction-sections -fdata-sections
+# Rooms that hand work out: at -O3 loops are unrolled here that nobody waits for
+OPT_WARM_release = -O2 -g1
 # (what runs under emulation is a small part of them)
 OPT_COLD_aarch64 = -O0 -g1
+ifneq ($(OPT_WARM_$(FLAVOUR)),)
+ifeq ($(origin CFLAGS),file)
+$(foreach d,backend lab/inside,$(B)/src/$d/%.o): private CFLAGS = $(OPT_WARM_$(FLAVOUR))
+endif
+endif
 ifneq ($(OPT_COLD_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(COLD): private CFLAGS = $(OPT_COLD_$(FLAVOUR))
