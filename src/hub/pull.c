@@ -154,10 +154,11 @@ static bool is_weights(const char *rest)
     return ends_with(rest, ".safetensors") && !strchr(rest, '/') && strncmp(rest, "consolidated", 12) != 0;
 }
 
-/* PyTorch's, in the same folder and of transformers' names; what else ends so may be an optimizer's. */
+/* PyTorch's, in the same folder and of transformers' or PEFT's names; what else ends so may be an optimizer's. */
 static bool is_torch(const char *rest)
 {
-    return strncmp(rest, "pytorch_model", 13) == 0 && !strchr(rest, '/') && ends_with(rest, ".bin");
+    bool model = strncmp(rest, "pytorch_model", 13) == 0 && !strchr(rest, '/') && ends_with(rest, ".bin");
+    return model || strcmp(rest, "adapter_model.bin") == 0;
 }
 
 /* What sentence-transformers puts behind a model, as its modules.json names it: 1_Pooling/config.json,

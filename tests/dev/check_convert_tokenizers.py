@@ -324,6 +324,25 @@ def check_unigram(c):
     folder = os.path.join(c.tmp, "unigram")
     hf = save(t, folder, template=None, eos_token="</s>", unk_token="<unk>", pad_token="<pad>")
     c.check("unigram", folder, ["</s>"], hf, plain=True, unmarked=True)
+    j = json.loads(t.to_str())  # characters that are no token become bytes
+    j["model"]["byte_fallback"] = True
+    j["model"]["vocab"][3:3] = [[f"<0x{i:02X}>", 0.0] for i in range(256)]
+    j["decoder"] = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, j["decoder"]]}
+    folder = os.path.join(c.tmp, "unigram-bytes")
+    hf = save(tokenizers.Tokenizer.from_str(json.dumps(j)), folder, template=None, eos_token="</s>", unk_token="<unk>",
+              pad_token="<pad>")
+    c.check("unigram-bytes", folder, ["</s>"], hf, plain=True, unmarked=True)
+
+
+def check_fairseq(c):
+    """XLM-RoBERTa with SentencePiece's file alone."""
+    folder = spm(c, "fairseq", model_type="unigram", normalization_rule_name="identity")
+    os.rename(folder + "/tokenizer.model", folder + "/sentencepiece.bpe.model")
+    slow = sentencepiece.SentencePieceProcessor(folder + "/sentencepiece.bpe.model")
+
+    def ids(texts):
+        return {"input_ids": [[0] + [i + 1 if i else 3 for i in slow.encode(t)] + [2] for t in texts]}
+    c.check("fairseq", folder, [], ids, plain=True, unmarked=True)
 
 
 def check_ranks(c):
@@ -418,7 +437,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         c = Check(args, tmp)
         steps = {"bpe": check_bpe, "spm": check_spm, "json": check_json_spm, "bert": check_bert,
-                 "unigram": check_unigram, "ranks": check_ranks,
+                 "unigram": check_unigram, "fairseq": check_fairseq, "ranks": check_ranks,
                  "splits": lambda c: check_splits(c, splits)}
         if args.data:
             steps["real"] = lambda c: check_real(c, args.data)

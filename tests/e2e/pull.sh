@@ -50,6 +50,8 @@ done
 for n in pytorch_model-00001-of-00001 optimizer 2_Dense/pytorch_model; do head -c 5000 $CHAT >"$F/repos/o/bin/$n.bin"; done
 head -c 4000 $CHAT >"$F/repos/o/bin/2_Dense/model.safetensors"
 echo '{}' >"$F/repos/o/lora/adapter_config.json" && head -c 4000 $CHAT >"$F/repos/o/lora/adapter_model.safetensors"
+mkdir "$F/repos/o/oldlora" && echo '{}' >"$F/repos/o/oldlora/adapter_config.json"
+for n in adapter_model optimizer; do head -c 4000 $CHAT >"$F/repos/o/oldlora/$n.bin"; done
 head -c 250000 $TINY >"$F/plain/file.gguf"
 
 "$T/hub" "$F" >"$T/ports" &
@@ -157,6 +159,9 @@ says "come, and no optimizer" '^./1_Pooling/config.json ./2_Dense/config.json ./
 expect 0 "an adapter" "$HONE" pull $P o/lora
 says "needs its base" 'an adapter; .*' "$T/out"
 says "as is said" 'hone convert .* --base BASE.gguf -o lora.gguf' "$T/out"
+expect 0 "an adapter as PyTorch alone saves it" "$HONE" pull $P o/oldlora
+ls "$T/cache/models--o--oldlora/snapshots/$C" | tr '\n' ' ' >"$T/have"
+says "comes, and no optimizer" '^adapter_config.json adapter_model.bin $' "$T/have"
 [ -f "$T/cache/models--o--ck/snapshots/$C/added_tokens.json" ] && ok "an empty file is one, too" || not_ok "an empty file is one, too"
 rules
 expect 0 "offline: all of a checkpoint" "$HONE" pull --offline o/ck --json
