@@ -123,6 +123,13 @@ static void gpt2(void **state)
     round_trip(&f, "F32", "transformer.");
 }
 
+static void nemotron(void **state)
+{
+    hf_folder f;
+    hf_nemotron(&f);
+    round_trip(&f, "F32", "");
+}
+
 static void gemma4(void **state)
 {
     static const char base[] = ",\"rope_theta\":10000.0";
@@ -671,16 +678,13 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),        cmocka_unit_test(gemma2),
-        cmocka_unit_test(gpt2),         cmocka_unit_test(types),
-        cmocka_unit_test(refusals),     cmocka_unit_test(stopped),
-        cmocka_unit_test(gemma4),       cmocka_unit_test(gemma3n),
-        cmocka_unit_test(kimi_linear),  cmocka_unit_test(decays),
-        cmocka_unit_test(bert),         cmocka_unit_test(roberta),
-        cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
-        cmocka_unit_test(unsaid_keys),  cmocka_unit_test(pooled_llama),
-        cmocka_unit_test(odd_rows),     cmocka_unit_test(drafts_behind),
-        cmocka_unit_test(drafts_apart),
+        cmocka_unit_test(llama),         cmocka_unit_test(gemma2),       cmocka_unit_test(gpt2),
+        cmocka_unit_test(nemotron),      cmocka_unit_test(types),        cmocka_unit_test(refusals),
+        cmocka_unit_test(stopped),       cmocka_unit_test(gemma4),       cmocka_unit_test(gemma3n),
+        cmocka_unit_test(kimi_linear),   cmocka_unit_test(decays),       cmocka_unit_test(bert),
+        cmocka_unit_test(roberta),       cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
+        cmocka_unit_test(unsaid_keys),   cmocka_unit_test(pooled_llama), cmocka_unit_test(odd_rows),
+        cmocka_unit_test(drafts_behind), cmocka_unit_test(drafts_apart),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
