@@ -221,6 +221,10 @@ static const hn_hf_class glm4 = {
     .names = "Glm4ForCausalLM", .types = "glm4", .arch = "glm4", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
 };
 
+static const hn_hf_class glm = {
+    .names = "GlmForCausalLM", .types = "glm", .arch = "chatglm", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
+};
+
 /* ---- gemma --------------------------------------------------------------------------------------------------- */
 
 #define GEMMA_ACT WORD("hidden_activation|hidden_act", GELU)
@@ -390,6 +394,32 @@ static const hn_hf_class starcoder2 = { .names = "Starcoder2ForCausalLM",
                                         .tied = true,
                                         .more = window_more };
 
+static const hn_hf_key nemotron_keys[] = {
+    LAYER_NORM_EPS("norm_eps"),
+    WORD("hidden_act", "relu2"),
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    TENSORS("mlp_bias", 0, MLP_BIASES),
+    KEYS_END,
+};
+static const hn_hf_class nemotron = {
+    .names = "NemotronForCausalLM", .types = "nemotron", .arch = "nemotron", .keys = nemotron_keys, .part = 0.5
+};
+
+static const hn_hf_key phi_keys[] = {
+    LAYER_NORM_EPS("layer_norm_eps"),
+    WORD("hidden_act", "gelu_new|" GELU),
+    ONLY("qk_layernorm", 0),
+    KEYS_END,
+};
+static const hn_hf_name phi_names[] = { { "output_norm", "final_layernorm", NULL },
+                                        { "attn_output", "self_attn.dense", NULL },
+                                        { "ffn_up", "mlp.fc1", NULL },
+                                        { "ffn_down", "mlp.fc2", NULL },
+                                        { NULL, NULL, NULL } };
+static const hn_hf_class phi = {
+    .names = "PhiForCausalLM", .types = "phi", .arch = "phi2", .keys = phi_keys, .tensors = phi_names, .part = 0.5
+};
+
 /* Head by head q, k, v become all of q, of k, of v. */
 static hone_status by_heads(hn_hf *f, const hn_hf_at *at, hone_error *err)
 {
@@ -479,7 +509,7 @@ static const hn_hf_class gpt2 = { .names = "GPT2LMHeadModel",
                                   .more = gpt2_more };
 
 const hn_hf_class *const hn_hf_dense[] = {
-    &llama,   &mistral, &ministral3, &arcee,      &smollm3, &granite, &ernie,  &qwen2, &qwen3,
-    &seed,    &hunyuan, &phi3,       &glm4,       &gemma,   &gemma2,  &gemma3, &olmo2, &olmo3,
-    &exaone4, &cohere,  &cohere2,    &starcoder2, &gptneox, &gpt2,    NULL,
+    &llama,   &mistral,    &ministral3, &arcee, &smollm3, &granite, &ernie,    &qwen2, &qwen3,   &seed,
+    &hunyuan, &phi3,       &glm4,       &gemma, &gemma2,  &gemma3,  &olmo2,    &olmo3, &exaone4, &cohere,
+    &cohere2, &starcoder2, &gptneox,    &gpt2,  &glm,     &phi,     &nemotron, NULL,
 };

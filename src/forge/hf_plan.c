@@ -214,12 +214,13 @@ static size_t stem_of(const char *name)
     return n;
 }
 
-/* A bias turns as its matrix does, whose slot says it. */
+/* A bias turns as its matrix does, whose slot says it; what a norm's weight lacks, its bias has. */
 static hn_turn turn_of(const hn_slot *list, const hn_slot *s)
 {
     size_t n = stem_of(s->name);
     for (const hn_slot *m = list; m->name; m++)
-        if (m->turn && stem_of(m->name) == n && !memcmp(m->name, s->name, n)) return m->turn;
+        if (m->turn && (m == s || m->turn != HN_TURN_PLUS_ONE) && stem_of(m->name) == n && !memcmp(m->name, s->name, n))
+            return m->turn;
     return HN_TURN_NONE;
 }
 

@@ -60,7 +60,7 @@ def merged(tensors, pairs):
 
 # ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
 
-PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "arcee"}
+PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "arcee", "deepseek", "deci"}
 REFUSED = {"falcon-h1"}
 QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
 ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
@@ -73,7 +73,9 @@ def glu_of(under, tail=""):
 UP_DOWN = (("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down"))
 GATE_UP = (("mlp.gate_up_proj", "ffn_gate ffn_up"), ("mlp.down_proj", "ffn_down"))
 SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe")}
-SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4")})
+SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4", "deepseek",
+                                                                   "bailingmoe2")})
+SHARED["hunyuan-moe"] = glu_of("mlp.shared_mlp", "_shexp")
 SHARED["llama4"] = glu_of("feed_forward.shared_expert", "_shexp")
 MIXER = tuple(("mixer." + h, g) for h, g in (("q_proj", "attn_q"), ("k_proj", "attn_k"), ("v_proj", "attn_v"),
                                              ("o_proj", "attn_output"), ("in_proj", "ssm_in"), ("out_proj", "ssm_out"),
@@ -87,6 +89,12 @@ MODULES = {
                 ("mlp.dense_h_to_4h", "ffn_up"), ("mlp.dense_4h_to_h", "ffn_down")),
     "gpt2": (("attn.c_attn", "attn_q attn_k attn_v"), ("attn.c_proj", "attn_output"), ("mlp.c_fc", "ffn_up"),
              ("mlp.c_proj", "ffn_down")),
+    "phi2": QKV + (("self_attn.dense", "attn_output"), ("mlp.fc1", "ffn_up"), ("mlp.fc2", "ffn_down")),
+    "exaone": tuple(("attn.attention." + h, g) for h, g in (("q_proj", "attn_q"), ("k_proj", "attn_k"), ("v_proj", "attn_v"),
+                                                            ("out_proj", "attn_output"))) +
+    (("mlp.c_fc_0", "ffn_gate"), ("mlp.c_fc_1", "ffn_up"), ("mlp.c_proj", "ffn_down")),
+    "chatglm": ATTN + GATE_UP, "nemotron": ATTN + UP_DOWN,
+    "bailingmoe2": (("attention.query_key_value", "attn_q attn_k attn_v"), ("attention.dense", "attn_output")) + glu_of("mlp"),
     "arcee": ATTN + UP_DOWN, "llama4": ATTN + glu_of("feed_forward"),
     "granitemoe": ATTN + (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp")),
     "granitehybrid": ATTN + (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp"),
@@ -98,8 +106,9 @@ MODULES = {
     "deepseek2": (("self_attn.q_proj", "attn_q"), ("self_attn.q_a_proj", "attn_q_a"), ("self_attn.q_b_proj", "attn_q_b"),
                   ("self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"), ATTN[3]) + glu_of("mlp"),
 }
+MODULES["starcoder"] = MODULES["gpt2"]
 MODULES["lfm2moe"], MODULES["mistral4"] = MODULES["lfm2"], MODULES["deepseek2"]
-LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
+LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "starcoder": "transformer.h.", "exaone": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
           "gemma3": "model.language_model.layers.", "qwen3": "layers."}
 OTHERS = {a: "model.layers." for a in ("gemma3", "qwen3", "nemotron_h")}  # as hone writes them
 
@@ -201,7 +210,7 @@ def peft_case(run, arch, d, layout, tokens, plain, n_ctx, rng, count):
         said = {m.replace(LAYERS.get(arch, ""), OTHERS.get(arch, LAYERS.get(arch, ""))) if arch in OTHERS else m for m in pairs}
         got = names_in(back)
         # a fused tensor that was adapted in part is all of its modules' on the way back
-        good = again <= bar and said <= got and all(layout != "usual" or m in said for m in got)
+        good = again <= bar and said <= got and all(layout != "usual" or arch == "chatglm" or m in said for m in got)
         if not good and not why:
             why = "modules " + " ".join(sorted(said ^ got)[:5])
     count["modules"] |= {re.sub(r"\.\d+\.", ".N.", m) for m in pairs}
@@ -227,7 +236,7 @@ class Run:
 def case(run, arch, seed, i, count, verbose):
     d = families_draw.draw(arch, [seed, zlib.crc32(arch.encode()), i])
     tokens, plain = Check.text(None, d, i)
-    if tokens is None:
+    if tokens is None or arch + ".nextn_predict_layers" in d.keys:  # adapters of blocks that draft are refused
         return True
     n_ctx = max(d.n_ctx, len(tokens))
     layouts = ["usual"] + [x for x in families_draw.layouts(d) if x in ("qkv", "gate_up_exps")]

@@ -227,6 +227,25 @@ static inline void hf_gpt2(hf_folder *f)
                2);
 }
 
+/* Norms are 1 + w, their biases what they are. */
+#define HF_NEMOTRON_CONFIG                                                                                        \
+    "{\"architectures\":[\"NemotronForCausalLM\"],\"model_type\":\"nemotron\",\"hidden_size\":16,\"intermediate_" \
+    "size\":"                                                                                                     \
+    "24,\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":32,"           \
+    "\"max_position_embeddings\":64,\"norm_eps\":1e-5,\"hidden_act\":\"relu2\",\"partial_rotary_factor\":0.5,"    \
+    "\"rope_theta\":10000,\"tie_word_embeddings\":false}"
+static inline void hf_nemotron(hf_folder *f)
+{
+    *f = (hf_folder){ .config = HF_NEMOTRON_CONFIG };
+    hf_add_all(f, "model.embed_tokens.weight 32,16;model.norm.weight 16;model.norm.bias 16;lm_head.weight 32,16;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.input_layernorm.bias 16;"
+               "model.layers.#.post_attention_layernorm.weight 16;model.layers.#.post_attention_layernorm.bias 16;"
+               "model.layers.#.self_attn.q_proj.weight 16,16;model.layers.#.self_attn.k_proj.weight 8,16;"
+               "model.layers.#.self_attn.v_proj.weight 8,16;model.layers.#.self_attn.o_proj.weight 16,16;"
+               "model.layers.#.mlp.up_proj.weight 24,16;model.layers.#.mlp.down_proj.weight 16,24;",
+               1);
+}
+
 /* q, k and v of each head together. */
 #define HF_GPTNEOX_CONFIG                                                                                        \
     "{\"architectures\":[\"GPTNeoXForCausalLM\"],\"model_type\":\"gpt_neox\",\"hidden_size\":16,\"intermediate_" \

@@ -204,6 +204,19 @@ static void gpt2(void **state)
     compare("gpt2", &gpt2_golden);
 }
 
+static void nemotron(void **state)
+{
+    hf_folder f;
+    hf_nemotron(&f);
+    hn_gguf *g = converted(&f, "nemotron", NULL);
+    check(g, "blk.0.attn_norm.weight", "model.layers.0.input_layernorm.weight", same, 1);
+    check(g, "blk.0.attn_norm.bias", "model.layers.0.input_layernorm.bias", same, 0);
+    check(g, "output_norm.weight", "model.norm.weight", same, 1);
+    check(g, "output_norm.bias", "model.norm.bias", same, 0);
+    assert_int_equal(u32(g, "nemotron.rope.dimension_count"), 4);
+    hn_gguf_close(g);
+}
+
 /* two heads of 8: rows q0 k0 v0 q1 k1 v1, each of 8, become q0 q1 k0 k1 v0 v1 */
 static size_t by_heads(size_t i, const uint64_t *ne)
 {
@@ -767,6 +780,7 @@ int main(void)
         cmocka_unit_test(gemma2),
         cmocka_unit_test(gpt2),
         cmocka_unit_test(gptneox),
+        cmocka_unit_test(nemotron),
         cmocka_unit_test(odd_sizes),
         cmocka_unit_test(containers),
         cmocka_unit_test(nested),

@@ -124,6 +124,13 @@ static void gpt2(void **state)
     round_trip(&f, "F32", "transformer.");
 }
 
+static void nemotron(void **state)
+{
+    hf_folder f;
+    hf_nemotron(&f);
+    round_trip(&f, "F32", "");
+}
+
 static void gemma4(void **state)
 {
     static const char base[] = ",\"rope_theta\":10000.0";
@@ -811,7 +818,7 @@ int main(void)
         cmocka_unit_test(first_bert),    cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
         cmocka_unit_test(unsaid_keys),   cmocka_unit_test(pooled_llama), cmocka_unit_test(odd_rows),
         cmocka_unit_test(drafts_behind), cmocka_unit_test(drafts_apart), cmocka_unit_test(unsaid_layers),
-        cmocka_unit_test(sampling),
+        cmocka_unit_test(sampling),      cmocka_unit_test(nemotron),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
