@@ -72,6 +72,24 @@ static void same_tensors(const char *name, const hn_gguf *a, const hn_gguf *b)
     }
 }
 
+/* Families whose folders hone does not write (docs/CONVERT.md). */
+static bool has_no_folder(const char *name)
+{
+    static const char *const names[] = { "bailingmoe2",   "deci",  "deepseek", "exaone",      "hunyuanmoe",
+                                         "nemotronsuper", "orion", "stablelm", "stablelm12b", "starcoder" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static void refused(const vector *v)
+{
+    hone_error err = { 0 };
+    save_without(v, tm_path("a.gguf"), NULL);
+    assert_int_equal(hone_convert(tm_path("a.gguf"), NULL, NULL, tm_path("folder"), NULL, &err), HONE_E_UNSUPPORTED);
+    unlink(tm_path("a.gguf"));
+}
+
 static void round_trip(const vector *v)
 {
     char file[200], folder[200], again[200];
@@ -104,7 +122,8 @@ static void all(void **state)
         if (len < 5 || strcmp(e->d_name + len - 5, ".json")) continue;
         vector v = load(e->d_name);
         /* its class has gate and up of experts apart; the file has them in one */
-        if (strcmp(v.name, "mistral4")) round_trip(&v);
+        if (has_no_folder(v.name)) refused(&v);
+        else if (strcmp(v.name, "mistral4")) round_trip(&v);
         json_decref(v.j);
         n++;
     }
