@@ -1161,6 +1161,7 @@ typedef struct hone_train_status {
     int64_t best_step;
     double first_loss, last_loss, smooth_loss;
     bool done, stopped_early;
+    bool eval_due; /* a validation of the last step was interrupted: the next step makes up for it, and is no other */
 } hone_train_status;
 
 typedef struct hone_trainer hone_trainer;

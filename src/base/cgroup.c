@@ -127,6 +127,9 @@ static uint64_t droppable(const char *folder)
     return sum[whole];
 }
 
+/* What version 1 says where there is none: the largest number of whole pages. */
+#define NO_LIMIT_V1 (INT64_MAX & ~(uint64_t)0xFFFF)
+
 typedef struct memory {
     uint64_t limit, left;
 } memory;
@@ -137,13 +140,16 @@ static void least_memory(void *arg, const char *folder, const char *name)
     uint64_t limit = number_in(folder, "memory.max", UINT64_MAX),
              high = number_in(folder, "memory.high", UINT64_MAX), /* beyond it the group hardly runs */
         old = number_in(folder, "memory.limit_in_bytes", UINT64_MAX);
-    limit = high < limit ? high : limit;
+    if (old >= NO_LIMIT_V1) old = UINT64_MAX;
+    uint64_t room = high < limit ? high : limit; /* some set memory.high to 0 for a moment, to get memory back */
+    if (high && high < limit) limit = high;
     limit = old < limit ? old : limit;
-    if (limit == UINT64_MAX) return;
+    room = old < room ? old : room;
+    if (room == UINT64_MAX) return;
     uint64_t used = number_in(folder, "memory.current", number_in(folder, "memory.usage_in_bytes", 0)),
              files = droppable(folder);
     used -= files < used ? files : used;
-    uint64_t left = used < limit ? limit - used : 0;
+    uint64_t left = used < room ? room - used : 0;
     if (limit < m->limit) m->limit = limit;
     if (left < m->left) m->left = left;
 }

@@ -426,7 +426,7 @@ static int train(hn_train_job *j)
     hone_trainer_get_status(j->t, &s);
     bool done = s.done, saved = true;
     j->started_ms = hn_now_ms();
-    while (!done && !rc && !hn_interrupted() && !stopped(j, s.step)) {
+    while (!done && !rc && !hn_interrupted() && (s.eval_due || !stopped(j, s.step))) {
         double t0 = hn_now_ms();
         hone_status st = hone_trainer_step(j->t, &step, &err);
         if (st == HONE_E_INTERRUPTED) { /* the step is made; --resume makes up for its validation */
@@ -441,6 +441,7 @@ static int train(hn_train_job *j)
         j->n_tok += step.n_tok;
         done = step.done;
         s.step = step.step;
+        s.eval_due = false;
         hn_train_show_step(j, &step);
         rc = hn_train_log_step(j, &step);
         saved = false;

@@ -1,5 +1,6 @@
 /* A query and a document as the one text that a model scores: by the file's template, by Qwen3-Reranker's, or between
  * the tokens that separate two texts. Refuses to know how it is scored (embed.c). */
+#include "base/floats.h"
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -99,6 +100,7 @@ static hone_status by_separators(const hone_model *m, const hn_vocab *v, hone_st
 hone_status hone_rank_tokenize(const hone_model *m, const char *instruction, const char *query, size_t n_query,
                                const char *document, size_t n_document, int32_t **ids, size_t *n, hone_error *err)
 {
+    HN_FLOATS;
     const hn_vocab *v;
     hn_ids list = { 0 };
     hone_str t = { 0 }, q = { query, n_query }, d = { document, n_document };

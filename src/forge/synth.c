@@ -90,7 +90,6 @@ static hone_status choose_types(hn_synth_plan *p, hn_typing *y, const hone_model
     }
     free(list);
     p->file_type = y->file_type;
-    p->n_fallback = y->n_fallback;
     return st;
 }
 

@@ -81,7 +81,6 @@ typedef struct hn_synth_tensor {
 typedef struct hn_synth_plan {
     hn_synth_shape shape;
     uint32_t file_type;
-    int32_t n_fallback; /* tensors whose rows are too odd for the mixture's type */
     size_t n;
     hn_synth_tensor *t;
 } hn_synth_plan;

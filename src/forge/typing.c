@@ -63,7 +63,6 @@ hone_status hn_typing_of(hn_typing *y, const hn_mix_model *mix, hn_typed *t, siz
         x->type = hn_is_float(y->base) ? y->base : hn_mix_type(y->name, &m, &state, name, x->ne, x->n_dim);
     }
     free(order);
-    y->n_fallback = state.n_fallback;
     return HONE_OK;
 }
 

@@ -11,7 +11,6 @@ typedef struct hn_typing {
     const char *name; /* NULL: each keeps what it has */
     hn_type base;
     uint32_t file_type;
-    int32_t n_fallback; /* tensors whose rows are too odd for the mixture's type */
 } hn_typing;
 
 typedef struct hn_typed {

@@ -198,7 +198,7 @@ static hone_status pick_checkpoint(bool *pick, const hn_hub_repo *r, const hn_na
         "%s%s%s: nothing there that hone runs or converts: no GGUF, %s; hone pull --list %s shows what it has",
         name->repo, name->folder ? "/" : "", name->folder ? name->path : "",
         pth > 1  ? "and several .pth files: name one of them"
-        : config ? "and a checkpoint whose weights are neither .safetensors nor pytorch_model*.bin"
+        : config ? "and a checkpoint whose weights are neither .safetensors nor pytorch_model*.bin or adapter_model.bin"
                  : "and no checkpoint (config.json and .safetensors)",
         name->repo);
 }

@@ -152,6 +152,7 @@ static hone_status nemotron_moe_hparams(hone_model *m, hone_error *err)
 {
     static const char *const ways[] = { "ffn_latent_down.weight", "ffn_latent_up.weight" };
     hone_status st = mamba2_hparams(m, err);
+    if (st == HONE_OK) st = hn_get_int(m, "moe_latent_size", 0, HN_MAX_EMBD, 0, &m->hp.moe.n_latent, err);
     for (int32_t il = 0; st == HONE_OK && m->hp.moe.n_latent && il < m->hp.n_layer; il++)
         for (int i = 0; i < 2 && in_layer(m, il, "ffn_gate_inp.weight"); i++)
             if (!in_layer(m, il, ways[i]))

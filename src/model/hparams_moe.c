@@ -125,7 +125,6 @@ hone_status hn_moe_hparams(hone_model *m, hone_error *err)
     hone_status st;
     if ((st = hn_get_int(m, "expert_count", 1, HN_MAX_EXPERT, -1, &n->n_expert, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "expert_used_count", 1, n->n_expert, -1, &n->n_used, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "moe_latent_size", 0, HN_MAX_EMBD, 0, &n->n_latent, err)) != HONE_OK) return st;
     if ((st = widths(m, err)) != HONE_OK) return st;
     if ((st = groups(m, err)) != HONE_OK) return st;
     if ((st = choice(m, err)) != HONE_OK) return st;

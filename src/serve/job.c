@@ -191,14 +191,29 @@ static void wait_for_loading(hn_job *j)
     hn_crew_do(s->loader, &j->task);
 }
 
+/* On the loader's thread: behind the load. */
+static void unload_loaded(void *arg)
+{
+    hn_job *j = arg;
+    hn_refusal r;
+    bool ok = hn_shelf_unload(j->book_wanted, NULL, &r) && hn_job_find(j, &j->body, &r);
+    send_back(j, ok ? NULL : &r);
+}
+
 /* On the clerk's thread. */
 static void unload(void *arg)
 {
     hn_job *j = arg;
     hn_refusal r;
+    bool loading;
     j->head.model = j->book_wanted->name;
-    bool ok = hn_shelf_unload(j->book_wanted, &r) && hn_job_find(j, &j->body, &r);
-    send_back(j, ok ? NULL : &r);
+    bool ok = hn_shelf_unload(j->book_wanted, &loading, &r) && hn_job_find(j, &j->body, &r);
+    if (!loading) {
+        send_back(j, ok ? NULL : &r);
+        return;
+    }
+    j->task.fn = unload_loaded;
+    hn_crew_do(j->server->loader, &j->task);
 }
 
 /* May the request have its model loaded, if it has to be? False: *r. (Asked again where models are loaded.) */

@@ -31,23 +31,25 @@ static void drop_load(hn_order *o) { free(o); }
 static void wait_for_load(void *arg)
 {
     load_order *o = arg;
-    if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, true, &o->order.why))) hn_shelf_give(o->book);
+    if (o->unload) o->order.ok = hn_shelf_unload(o->book, NULL, &o->order.why);
+    else if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, true, &o->order.why))) hn_shelf_give(o->book);
     hn_order_back(&o->order);
 }
 
 static void run_load(void *arg)
 {
     load_order *o = arg;
+    bool loading = false;
     if (o->unload) {
-        o->order.ok = hn_shelf_unload(o->book, &o->order.why);
+        o->order.ok = hn_shelf_unload(o->book, &loading, &o->order.why);
     } else if ((o->order.ok = hn_shelf_try(o->book))) { /* it is there */
         hn_shelf_touch(o->book);
         hn_shelf_looked(o->book);
     } else {
-        hn_order_on_crew(&o->order, o->order.server->loader, wait_for_load);
-        return;
+        loading = true;
     }
-    hn_order_back(&o->order);
+    if (loading) hn_order_on_crew(&o->order, o->order.server->loader, wait_for_load);
+    else hn_order_back(&o->order);
 }
 
 /* The model that a body {"model": NAME} names; NULL: *r. */
@@ -130,16 +132,19 @@ static void lora_unloaded(void *arg)
 
 static void wait_for_lora(void *arg);
 
-/* One at a time, on the clerk's thread. */
+/* On the clerk's thread. The list is changed only while its model is there and held, or else on the loader's thread:
+ * whoever loads the model goes through the list. */
 static void run_lora(void *arg)
 {
     lora_order *o = arg;
     hn_shelf *shelf = o->order.server->shelf;
     hn_adapter_list *list = hn_shelf_adapters(shelf);
     hn_book *first = hn_shelf_at(shelf, 0);
-    if (!o->path) {
-        if (hn_adapter_list_unload(list, o->name, o->force, lora_unloaded, o, &o->order.why)) return;
-    } else if (o->taken || hn_shelf_try(first)) {
+    if (!o->path && hn_shelf_try(first)) {
+        bool given = hn_adapter_list_unload(list, o->name, o->force, lora_unloaded, o, &o->order.why);
+        hn_shelf_looked(first);
+        if (given) return;
+    } else if (o->path && (o->taken || hn_shelf_try(first))) {
         o->order.ok = hn_adapter_list_load(list, first->model, o->name, o->path, &o->id, &o->order.why);
         if (o->taken) hn_shelf_give(first);
         else hn_shelf_looked(first);
@@ -150,11 +155,16 @@ static void run_lora(void *arg)
     hn_order_back(&o->order);
 }
 
-/* On the loader: the model comes before its adapter. */
+/* On the loader: the model comes before its adapter; one that goes needs no model. */
 static void wait_for_lora(void *arg)
 {
     lora_order *o = arg;
     hn_server *s = o->order.server;
+    if (!o->path) {
+        if (!hn_adapter_list_unload(hn_shelf_adapters(s->shelf), o->name, o->force, lora_unloaded, o, &o->order.why))
+            hn_order_back(&o->order);
+        return;
+    }
     o->taken = hn_shelf_take(hn_shelf_at(s->shelf, 0), &o->order.wanted, true, &o->order.why);
     if (o->taken) hn_order_on_crew(&o->order, s->clerk, run_lora);
     else hn_order_back(&o->order);

@@ -38,7 +38,7 @@ typedef struct hn_server {
     hn_http *http;
     hn_crew *crew;   /* small work */
     hn_crew *loader; /* of models: one thread, which waits until others' requests end */
-    hn_crew *clerk;  /* of what needs no room for a model, and so waits behind no load: unloading, adapters */
+    hn_crew *clerk;  /* of models that are there, and so waits behind no load: unloading, adapters */
     hn_crew *filer;  /* of slots: one thread; it has taken a model, so it must not wait behind the loader */
     hn_desk *desk;
     hn_shelf *shelf;

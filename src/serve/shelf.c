@@ -687,11 +687,15 @@ static void give_book(hn_book *b, int lookers)
 void hn_shelf_give(hn_book *b) { give_book(b, 0); }
 void hn_shelf_looked(hn_book *b) { give_book(b, 1); }
 
-bool hn_shelf_unload(hn_book *b, hn_refusal *r)
+bool hn_shelf_unload(hn_book *b, bool *loading, hn_refusal *r)
 {
     hn_shelf *s = b->shelf;
     bool ok = true;
     pthread_mutex_lock(&s->lock);
+    if (loading && (*loading = b->state == HN_BOOK_LOADING)) {
+        pthread_mutex_unlock(&s->lock);
+        return false;
+    }
     while (b->state == HN_BOOK_LOADING || (b->state == HN_BOOK_LOADED && b->users && b->users == b->lookers))
         pthread_cond_wait(&s->changed, &s->lock); /* who only looks is done at once */
     if (b->state == HN_BOOK_LOADED && b->users) {

@@ -12,11 +12,8 @@ typedef enum hn_book_state { HN_BOOK_UNLOADED, HN_BOOK_LOADING, HN_BOOK_LOADED, 
 
 typedef struct hn_shelf hn_shelf;
 
-enum {
-    HN_BOOK_TEXTS = 8,
-    HN_BOOK_TEXT_TOKENS = 512
-}; /* so many texts become vectors at once, of so many tokens
-                                                          together, or a longer one alone */
+/* So many texts become vectors at once, of so many tokens together, or a longer one alone. */
+enum { HN_BOOK_TEXTS = 8, HN_BOOK_TEXT_TOKENS = 512 };
 
 /* How answers are marked, as found with some variables of the template. */
 typedef struct hn_book_format {
@@ -133,8 +130,9 @@ void hn_shelf_stop(hn_shelf *s);
 /* Pauses of the models that were unloaded since. On the desk's thread: what its models count is not in it, and what it
  * no longer has is. */
 uint64_t hn_shelf_preempted(const hn_shelf *s);
-/* Unloads it; false: it is in use, *r says so. As hn_shelf_take. */
-bool hn_shelf_unload(hn_book *b, hn_refusal *r);
+/* Unloads it; false: it is in use, *r says so. As hn_shelf_take. While it is loaded or unloaded by another thread this
+ * waits, or, with loading, sets *loading and returns false at once, without *r. */
+bool hn_shelf_unload(hn_book *b, bool *loading, hn_refusal *r);
 
 /* A request ends with it: it was used now, its idle time begins anew. The caller has taken it. */
 void hn_shelf_touch(hn_book *b);

@@ -157,10 +157,10 @@ static void visit(hn_machine *m, search *s, hn_lexeme x, uint32_t from, uint32_t
     for (uint32_t at = s->slot[hash_of(x) & (s->n_slot - 1)]; at; at = s->state[at - 1].next)
         if (same(s->state[at - 1].at, x)) return;
     if (s->n == s->cap) {
-        if (s->cap == SEARCHED) s->lost = true;
-        seen *more = s->lost ? NULL : realloc(s->state, 2 * s->cap * sizeof *more);
+        seen *more = s->cap == SEARCHED ? NULL : realloc(s->state, 2 * s->cap * sizeof *more);
         if (!more) {
             s->lost = true;
+            if (s->cap < SEARCHED) no_memory(m);
             return;
         }
         s->state = more;
@@ -209,7 +209,8 @@ static bool search_from(hn_machine *m, hn_lexeme x, bool all)
         if (s.best < FAR && until == FAR) until = s.state[i].depth + BEYOND;
     }
     bool found = s.n && s.best < FAR;
-    for (uint32_t i = s.last; found; i = s.state[i].from) {
+    bool whole = !m->failed && !hn_langs_failed(m->g.lang); /* else the search is made again, with room */
+    for (uint32_t i = s.last; found && whole; i = s.state[i].from) {
         keep(m, s.state[i].at, s.best - s.state[i].depth);
         if (i == 0) break;
     }

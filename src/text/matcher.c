@@ -613,13 +613,13 @@ hone_status hn_matcher_mask(hn_matcher *m, uint64_t *bits, size_t n_word, int64_
 /* Work that looks for the end. Not kept for all texts: what is known makes what is found. */
 static bool begin_end(hn_matcher *m, hone_error *err)
 {
-    if (!m->ways && !(m->ways = hn_ways_new())) {
-        HN_FAIL(err, HONE_E_NOMEM, "ways to the end of a text");
-        return false;
-    }
-    begin_work(m->machine);
+    begin_work(m->machine); /* a sweep for another text looks at these ways */
+    if (!m->ways) m->ways = hn_ways_new();
     m->machine->ways = m->ways;
-    return true;
+    if (m->ways) return true;
+    end_work(m->machine, NULL);
+    HN_FAIL(err, HONE_E_NOMEM, "ways to the end of a text");
+    return false;
 }
 
 /* ---- for finish.c ------------------------------------------------------------------------------------------------ */

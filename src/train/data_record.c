@@ -263,8 +263,9 @@ static bool wrap_tools(json_t **tools)
     json_array_foreach(*tools, i, one)
     {
         bool bare = json_is_object(one) && json_object_get(one, "name") && !json_object_get(one, "function");
+        if (!ok) break;
         json_t *t = bare ? json_pack("{s:s, s:O}", "type", "function", "function", one) : json_incref(one);
-        ok = ok && json_array_append_new(out, t) == 0;
+        ok = json_array_append_new(out, t) == 0;
     }
     json_decref(*tools);
     *tools = out;

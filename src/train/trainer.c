@@ -567,6 +567,7 @@ void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out)
                                 .last_loss = s->last_loss,
                                 .smooth_loss = s->smooth_loss,
                                 .done = s->done && !t->eval_due,
+                                .eval_due = t->eval_due,
                                 .stopped_early = s->stopped_early };
 }
 
