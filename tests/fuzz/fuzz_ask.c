@@ -256,7 +256,7 @@ static void refused(const char *path, const hn_refusal *r)
 static void within_limits(const hn_ask *a, const hn_limits *l)
 {
     FF_MUST(a->n >= 1 && a->n <= l->n_slots && a->max_tokens >= -1 && a->top_logprobs >= -1 && a->top_logprobs <= 64);
-    FF_MUST(a->sampling.temp >= 0 && a->sampling.temp <= 5 && a->sampling.top_p > 0 && a->sampling.top_p <= 1);
+    FF_MUST(a->sampling.temp >= 0 && a->sampling.temp <= 5 && a->sampling.top_p >= 0 && a->sampling.top_p <= 1);
     FF_MUST(a->sampling.top_k >= 0 && a->sampling.repeat_penalty > 0 && a->reasoning_budget >= -1);
     FF_MUST(a->n_stops <= 16 && a->ignored && a->n_prompt <= 2048);
     for (size_t i = 0; i < a->n_stops; i++) FF_MUST(*a->stops[i] && strlen(a->stops[i]) <= 256);

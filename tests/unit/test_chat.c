@@ -600,7 +600,7 @@ static void protected_ids(void **state)
 static void no_end(void **state)
 {
     hn_gguf *g;
-    hn_vocab *v;
+    hn_vocab *v = NULL;
     bb old = { 0 }, b = { 0 };
     FILE *in = fopen("tests/fuzz/corpus/vocab/spm.gguf", "rb");
     unsigned char buf[4096];

@@ -340,7 +340,7 @@ static void interrupted_validation(void **state)
                 assert_int_equal(hone_trainer_step(b, &s, &e), HONE_E_INTERRUPTED);
                 assert_true(s.step == stop && !s.eval && !s.done);
                 hone_trainer_get_status(b, &is);
-                assert_true(is.step == stop && !is.done);
+                assert_true(is.step == stop && !is.done && is.eval_due);
             }
             if (elsewhere) {
                 save(b, dir, 1);
@@ -348,8 +348,12 @@ static void interrupted_validation(void **state)
                 b = tr_new(ctx, model, p);
                 assert_int_equal(resumed(b, dir, note, sizeof note), stop);
                 assert_string_equal(note, "");
+                hone_trainer_get_status(b, &is);
+                assert_true(is.eval_due); /* so hone train --stop-after does not end before it */
             }
             s = tr_step(b);
+            hone_trainer_get_status(b, &is);
+            assert_false(is.eval_due);
             assert_true(s.step == stop && s.eval && isfinite(s.val_loss) && s.n_tok == 0 && s.done == (stop == 12));
             for (int i = stop; i < 12; i++) s = tr_step(b);
             assert_true(s.done && s.step == 12);

@@ -547,6 +547,21 @@ static void gating_by_files_numbers(void **state)
     json_decref(v.j);
 }
 
+/* A key of another family that the user has ignored is nothing: no buffer is made for experts of that width. */
+static void ignored_is_ignored(void **state)
+{
+    float y[2][ROWS];
+    for (int i = 0; i < 2; i++) {
+        vector v = load("qwen3moe.json");
+        if (i) set_key(&v, "moe_latent_size", "UINT32", json_integer(8));
+        if (i) assert_int_equal(setenv("HONE_IGNORE_KEYS", "qwen3moe.moe_latent_size", 1), 0);
+        answer(&v, PAGE, y[i]);
+        unsetenv("HONE_IGNORE_KEYS");
+        json_decref(v.j);
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+}
+
 /* Where experts take less than the stream, both ways are there, of that width. */
 static void latent_experts_have_both_ways(void **state)
 {
@@ -749,6 +764,7 @@ int main(void)
         cmocka_unit_test(latent_without_experts),
         cmocka_unit_test(gating_by_files_numbers),
         cmocka_unit_test(latent_experts_have_both_ways),
+        cmocka_unit_test(ignored_is_ignored),
         cmocka_unit_test(weights_that_are_never_normed),
         cmocka_unit_test(biases_are_added),
         cmocka_unit_test(one_tap),
