@@ -82,11 +82,10 @@ typedef struct hn_ask {
 
     /* CHAT, COUNT, RENDER: as hone_chat_params takes them. Translated into OpenAI's shape; checked */
     const char *messages;
-    const char *plain_messages; /* the same, of role system where they are developer; NULL: none is */
-    const char *tools;          /* NULL: none */
-    const char *variables;      /* NULL: none */
-    bool generation_prompt;     /* false where the last message is to be continued, or nothing is to follow */
-    bool continue_final;        /* the last message is an answer that has begun; then generation_prompt is false */
+    const char *tools;      /* NULL: none */
+    const char *variables;  /* NULL: none */
+    bool generation_prompt; /* false where the last message is to be continued, or nothing is to follow */
+    bool continue_final;    /* the last message is an answer that has begun; then generation_prompt is false */
 
     /* TEXT, EMBED; RERANK: the query, then documents; TOKENIZE: one; DETOKENIZE: ids; INFILL: at most one */
     hn_ask_prompt *prompt;

@@ -132,7 +132,6 @@ bool hn_fields_chain(hn_fields *f);
 typedef struct hn_turns {
     hn_fields *f;
     hn_bytes json, content, reasoning, calls;
-    hn_bytes plain;   /* json for templates without developers; empty while none has spoken */
     const char *role; /* of the open one; NULL: none is */
     const char *call_id, *name;
     size_t n_parts, n_calls, n_turns;   /* n_turns: written ones */
@@ -152,7 +151,7 @@ bool hn_turn_call(hn_turns *t, const char *id, const char *name, const char *arg
 bool hn_turn_answers(hn_turns *t, const char *id);
 /* The oldest call that has no answer, of this name where it is not NULL; NULL: none. */
 const char *hn_turn_unanswered(hn_turns *t, const char *name);
-/* ask->messages and plain_messages, and whether the last turn is to be continued. False: a refusal. */
+/* ask->messages, and whether the last turn is to be continued. False: a refusal. */
 bool hn_turns_end(hn_turns *t, bool ok);
 
 /* Names of tools offered, in order. */

@@ -16,22 +16,6 @@ enum {
 
 /* ---- turns ------------------------------------------------------------------------------- */
 
-/* The turn that begins at `from`, for templates that have no developer. Nothing where none has spoken. */
-static void add_plain(hn_turns *t, size_t from)
-{
-    static const char developer[] = "{\"role\":\"developer\"", system[] = "{\"role\":\"system\"";
-    hn_bytes *o = &t->plain;
-    bool speaks = strcmp(t->role, "developer") == 0;
-    if ((!speaks && !o->n) || t->json.lost) return;
-    if (o->n) hn_bytes_comma(o);
-    else hn_bytes_add(o, t->json.p, from);
-    if (speaks) {
-        hn_bytes_text(o, system);
-        from += strlen(developer);
-    }
-    hn_bytes_add(o, t->json.p + from, t->json.n - from);
-}
-
 /* Writes the open turn. */
 static void close_turn(hn_turns *t)
 {
@@ -39,7 +23,6 @@ static void close_turn(hn_turns *t)
     if (!t->role) return;
     if (o->n == 0) hn_bytes_text(o, "[");
     hn_bytes_comma(o);
-    size_t from = o->n;
     hn_bytes_text(o, "{\"role\":");
     hn_bytes_json_text(o, t->role);
     if (t->name) {
@@ -76,8 +59,6 @@ static void close_turn(hn_turns *t)
     }
     hn_bytes_text(o, "}");
     o->lost |= t->content.lost | t->reasoning.lost | t->calls.lost;
-    add_plain(t, from);
-    o->lost |= t->plain.lost;
 
     t->last_role = t->role;
     t->last_calls = t->n_calls > 0;
@@ -203,12 +184,7 @@ bool hn_turns_end(hn_turns *t, bool ok)
         hn_bytes_text(&t->json, "]");
         ok = (f->ask->messages = hn_bytes_keep(&t->json, f->ask->arena)) || hn_field_lost(f);
     }
-    if (ok && t->plain.n) {
-        hn_bytes_text(&t->plain, "]");
-        ok = (f->ask->plain_messages = hn_bytes_keep(&t->plain, f->ask->arena)) || hn_field_lost(f);
-    }
     hn_bytes_free(&t->json);
-    hn_bytes_free(&t->plain);
     hn_bytes_free(&t->content);
     hn_bytes_free(&t->reasoning);
     hn_bytes_free(&t->calls);

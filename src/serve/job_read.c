@@ -193,8 +193,7 @@ static bool read_chat(hn_run *run, hn_refusal *r)
 {
     hn_job *j = run->job;
     hone_error err;
-    bool plain = j->ask.plain_messages && !j->book->developer;
-    hone_chat_params p = { .messages = plain ? j->ask.plain_messages : j->ask.messages,
+    hone_chat_params p = { .messages = j->ask.messages,
                            .tools = j->ask.tool_choice == HN_TOOLS_NONE ? NULL : j->ask.tools,
                            .variables = j->ask.variables,
                            .chat_template = j->book->chat_template,

@@ -452,7 +452,6 @@ static hone_status load(hn_book *b, hone_error *err)
     hn_book_assume(b);
     if (b->assumed) hn_log("serve: %s has no chat template: its conversations are %s", b->name, b->chat_template);
 
-    b->developer = hn_book_template_names(b, "developer");
     b->system = takes_system(b);
     find_quiet(b);
     uint64_t build = hn_fnv1a(HN_FNV_INIT, hone_build_info(), strlen(hone_build_info()));

@@ -49,7 +49,6 @@ typedef struct hn_book {
     char fingerprint[64]; /* of answers: build, kernel level, model */
     const char *chat_template;
     bool assumed;        /* the template: the file has none */
-    bool developer;      /* the template has this role */
     bool system;         /* it takes a message of the system */
     char *quiet[2];      /* its variables where nobody asked for thoughts, without tools and with; NULL: no switch */
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
