@@ -342,9 +342,8 @@ static json_t *call_messages(bool object, const char *said, bool answered)
     return NULL;
 }
 
-/* The name of a message's reasoning in each shape; NULL: it has none of its own. */
-static const char *const reasoning_names[HN_CHAT_N_REASONING] = { NULL, "reasoning_content", "thinking", "reasoning",
-                                                                  NULL };
+const char *const hn_chat_reasoning_names[HN_CHAT_N_REASONING] = { NULL, "reasoning_content", "thinking", "reasoning",
+                                                                   NULL };
 
 /* The content of an answer whose reasoning is a part of it; an empty text is none. Takes both. */
 static json_t *thinking_parts(json_t *reasoning, json_t *content)
@@ -367,7 +366,7 @@ json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, 
                           content),
            *last = json_array_get(m, 1);
     bool ok = m != NULL;
-    if (ok && reasoning_names[shape]) ok = set(last, reasoning_names[shape], json_string(reasoning));
+    if (ok && hn_chat_reasoning_names[shape]) ok = set(last, hn_chat_reasoning_names[shape], json_string(reasoning));
     if (ok && shape == HN_CHAT_REASONING_PARTS)
         ok = set(last, "content", thinking_parts(json_string(reasoning), json_string(content)));
     if (ok) return m;
@@ -438,7 +437,7 @@ static json_t *reasoning_of(const json_t *m)
 {
     json_t *said = NULL;
     for (int k = 0; k < HN_CHAT_N_REASONING && !json_string_length(said); k++)
-        if (reasoning_names[k]) said = json_object_get(m, reasoning_names[k]);
+        if (hn_chat_reasoning_names[k]) said = json_object_get(m, hn_chat_reasoning_names[k]);
     return said;
 }
 
@@ -520,7 +519,7 @@ static bool fix_arguments(json_t *call, const taste *x)
 static bool fix_reasoning(json_t *m, const taste *x)
 {
     json_t *said = json_incref(json_object_get(m, "reasoning_content")), *content = json_object_get(m, "content");
-    const char *name = reasoning_names[x->reasoning];
+    const char *name = hn_chat_reasoning_names[x->reasoning];
     bool ok = true, moves = x->reasoning != HN_CHAT_REASONING_NONE && x->reasoning != HN_CHAT_REASONING_CONTENT;
     if (json_string_length(said) && moves) {
         json_object_del(m, "reasoning_content");
@@ -543,7 +542,7 @@ static json_t *said_before(json_t *m)
         ok = !value || json_object_set(before, moved[k], value) == 0;
     }
     for (int k = 0; k < HN_CHAT_N_REASONING; k++)
-        if (reasoning_names[k]) json_object_del(m, reasoning_names[k]);
+        if (hn_chat_reasoning_names[k]) json_object_del(m, hn_chat_reasoning_names[k]);
     if (ok && set(m, "content", json_null())) return before;
     json_decref(before);
     return NULL;

@@ -47,6 +47,8 @@ typedef enum hn_chat_reasoning {
     HN_CHAT_REASONING_PARTS, /* a part of the content, of type thinking */
     HN_CHAT_N_REASONING
 } hn_chat_reasoning;
+/* The name of a message's reasoning in each shape; NULL: it has none of its own. */
+extern const char *const hn_chat_reasoning_names[HN_CHAT_N_REASONING];
 /* What a message's content says: a string, the texts of its parts, or nothing. Parts that somebody else sends stand on
  * lines of their own, as llama-server and vLLM put them; the model's own text was cut, and is put together as it was.
  * New; NULL: out of memory. */

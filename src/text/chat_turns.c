@@ -68,8 +68,9 @@ static bool is_rule(const json_t *m) { return is(m, "system") || is(m, "develope
 
 static bool set_role(json_t *m, const char *role) { return json_object_set_new(m, "role", json_string(role)) == 0; }
 
-static const char *const said[] = { "content", "reasoning_content", "thinking", "reasoning" };
-enum { N_SAID = sizeof said / sizeof *said };
+/* Members that are words, of which more can be said: the content, and reasoning under each of its names; NULL: none. */
+enum { N_SAID = HN_CHAT_N_REASONING };
+static const char *said(int k) { return k == HN_CHAT_REASONING_NONE ? "content" : hn_chat_reasoning_names[k]; }
 
 /* Message i says what messages [i, end) do, and has what any of them has. */
 static bool take_in(json_t *messages, size_t i, size_t end)
@@ -78,7 +79,8 @@ static bool take_in(json_t *messages, size_t i, size_t end)
     const char *key;
     bool ok = true, any;
     for (int k = 0; k < N_SAID; k++) {
-        all[k] = gathered(messages, i, end, said[k], &any);
+        any = false;
+        all[k] = said(k) ? gathered(messages, i, end, said(k), &any) : NULL;
         ok &= all[k] || !any;
     }
     for (size_t j = i + 1; ok && j < end; j++) json_object_foreach(json_array_get(messages, j), key, value)
@@ -86,7 +88,7 @@ static bool take_in(json_t *messages, size_t i, size_t end)
             if (!json_object_get(m, key)) ok &= json_object_set(m, key, value) == 0;
         }
     for (int k = 0; k < N_SAID; k++)
-        if (all[k]) ok &= json_object_set_new(m, said[k], all[k]) == 0;
+        if (all[k]) ok &= json_object_set_new(m, said(k), all[k]) == 0;
     return ok;
 }
 
