@@ -408,6 +408,15 @@ HN_INLINE int tile_rows(int64_t n)
     return (int)((n + tiles - 1) / tiles);
 }
 
+/* A block that is opened is read at once, and nothing hides then how long memory takes: its lines are asked for while
+ * the ones before it are computed with, some by each register tile. Rows [r, r + n) of [r0, rows) ask now. */
+HN_INLINE void fetch_ahead(const char *block, ptrdiff_t ahead, int64_t bytes, int64_t r0, int64_t r, int64_t n,
+                           int64_t rows)
+{
+    const char *at = block + ahead, *end = at + bytes * (r + n - r0) / (rows - r0);
+    for (at += bytes * (r - r0) / (rows - r0) & ~(int64_t)63; at < end; at += 64) __builtin_prefetch(at, 0, 2);
+}
+
 /* One block of 64 keys for rows [r0, rows); the first token sees `left` of its keys, of which its window hides
  * `hidden`; one more each for every token after it; but of the `there` keys that there are. */
 static void attn_block(const attn_rows *a, const attn_reader *how, const char *k, const char *v, int64_t r0,
@@ -419,6 +428,7 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
     if (many && how->open_k) how->open_k(a->wide, k, a->d, a->d_v), kb = a->wide;
     for (int64_t r = r0; r < rows; r += n) {
         n = tile_rows(rows - r);
+        if (kb != k) fetch_ahead(k, a->ahead, a->block_bytes, r0, r, n, rows);
         (many ? how->many_scores : how->scores)[n](a, kb, r);
     }
     if (a->cap != 0) cap_scores(a, r0, rows);
@@ -431,6 +441,7 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
         n = tile_rows(rows - r);
         int64_t t1 = at_most(left + r / n_q, there);              /* all rows of the tile see these, */
         int64_t t0 = hidden + r / n_q > 0 ? hidden + r / n_q : 0; /* but for later tokens the first few, whose p is 0 */
+        if (vb != v && v != k) fetch_ahead(v, a->ahead, a->block_bytes, r0, r, n, rows);
         values[n](a, vb, r, t0, t1, true);
         for (int64_t i = r + 1; i < r + n && t1 < there; i++) { /* a later token's own */
             int64_t t2 = at_most(left + i / n_q, there);
@@ -454,7 +465,9 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
     const int64_t lo = h->window ? h->n_kv - h->window : INT64_MIN / 2; /* the first token sees keys from here on */
     const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     float *at = h->scratch;
-    attn_rows a = { .d = d, .d_v = d_v, .scale = h->scale, .cap = h->cap };
+    attn_rows a = {
+        .d = d, .d_v = d_v, .block_bytes = (int64_t)pos_bytes * HN_SOFT_BLOCK, .scale = h->scale, .cap = h->cap
+    };
     a.wide = take(&at, HN_SOFT_BLOCK * ((d + 15) & ~(int64_t)15));
     a.p = take(&at, rows16 * HN_SOFT_BLOCK);
     a.M = take(&at, rows16);

@@ -38,7 +38,7 @@ typedef struct attn_rows {
     float *p, *o;        /* [rows][64], [rows][d] */
     float *M, *L, *m, *l, *c;
     float *wide; /* [64][d] floats, or q8: scales of V [64][groups] */
-    int64_t d, d_v;
+    int64_t d, d_v, block_bytes;
     ptrdiff_t ahead; /* bytes from the block to the one that is fetched meanwhile */
     float scale, cap;
 } attn_rows;
