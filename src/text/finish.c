@@ -152,23 +152,42 @@ typedef struct search {
     bool lost;
 } search;
 
+static void put_seen(search *s, uint32_t i)
+{
+    uint32_t *to = &s->slot[hash_of(s->state[i].at) & (s->n_slot - 1)];
+    s->state[i].next = *to;
+    *to = i + 1;
+}
+
+/* Room for twice as many states, and as many slots. */
+static bool grow(search *s)
+{
+    seen *state = realloc(s->state, 2 * s->cap * sizeof *state);
+    if (!state) return false;
+    s->state = state;
+    s->cap *= 2;
+    if (s->cap <= s->n_slot) return true;
+    uint32_t *slot = calloc(s->cap, sizeof *slot);
+    if (!slot) return false;
+    free(s->slot);
+    s->slot = slot;
+    s->n_slot = s->cap;
+    for (uint32_t i = 0; i < s->n; i++) put_seen(s, i);
+    return true;
+}
+
 static void visit(hn_machine *m, search *s, hn_lexeme x, uint32_t from, uint32_t depth)
 {
     for (uint32_t at = s->slot[hash_of(x) & (s->n_slot - 1)]; at; at = s->state[at - 1].next)
         if (same(s->state[at - 1].at, x)) return;
     if (s->n == s->cap) {
-        seen *more = s->cap == SEARCHED ? NULL : realloc(s->state, 2 * s->cap * sizeof *more);
-        if (!more) {
-            s->lost = true;
-            if (s->cap < SEARCHED) no_memory(m);
-            return;
-        }
-        s->state = more;
-        s->cap *= 2;
+        s->lost = s->cap == SEARCHED || !grow(s);
+        if (s->lost && s->n < SEARCHED) no_memory(m);
+        if (s->lost) return;
     }
-    uint32_t *to = &s->slot[hash_of(x) & (s->n_slot - 1)], i = s->n;
-    s->state[s->n++] = (seen){ x, from, depth, *to };
-    *to = s->n;
+    uint32_t i = s->n++;
+    s->state[i] = (seen){ x, from, depth, 0 };
+    put_seen(s, i);
     const hn_need *known = find(m, x);
     uint32_t rest = known ? known->bytes : hn_lexeme_ends(m->g.lang, x) ? 0 : FAR;
     if (sum(depth, rest) < s->best) s->best = depth + rest, s->last = i;
@@ -184,10 +203,15 @@ static void expand(hn_machine *m, search *s, uint32_t i, bool all)
     bool some = false;
     for (int plain = 1; state && plain >= 0; plain--) {
         m->needs->work += 256;
+        hn_lexeme last = from.at; /* many bytes lead to one state: it is looked up once */
+        bool new = true;
         for (unsigned b = 0; b < 256; b++) {
-            hn_lexeme x = from.at;
-            if (is_plain(b) != (plain == 1) || !hn_lexeme_step(m->g.lang, state, &x, (uint8_t)b)) continue;
+            if (is_plain(b) != (plain == 1)) continue;
+            hn_lexeme x = { .term = from.at.term, .part = from.at.part };
+            if (!hn_lexeme_step(m->g.lang, state, &x, (uint8_t)b) || (!new && same(x, last))) continue;
             visit(m, s, x, i, from.depth + 1);
+            last = x;
+            new = false;
             some = true;
         }
         if (some && !all) return;
@@ -197,8 +221,8 @@ static void expand(hn_machine *m, search *s, uint32_t i, bool all)
 /* Breadth first, by plain bytes where there are any or by all: the way that was found is kept. */
 static bool search_from(hn_machine *m, hn_lexeme x, bool all)
 {
-    search s = { .cap = 64, .n_slot = 1 << 12, .best = FAR };
-    s.state = malloc(s.cap * sizeof *s.state);
+    search s = { .cap = 64, .n_slot = 64, .best = FAR };
+    s.state = calloc(s.cap, sizeof *s.state);
     s.slot = calloc(s.n_slot, sizeof *s.slot);
     if (s.state && s.slot) visit(m, &s, x, 0, 0);
     else no_memory(m);
