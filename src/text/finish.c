@@ -208,7 +208,7 @@ static void expand(hn_machine *m, search *s, uint32_t i, bool all)
         for (unsigned b = 0; b < 256; b++) {
             if (is_plain(b) != (plain == 1)) continue;
             hn_lexeme x = { .term = from.at.term, .part = from.at.part };
-            if (!hn_lexeme_step(m->g.lang, state, &x, (uint8_t)b) || (!new && same(x, last))) continue;
+            if (!hn_lexeme_step(m->g.lang, state, &x, (uint8_t)b) || (!new &&same(x, last))) continue;
             visit(m, s, x, i, from.depth + 1);
             last = x;
             new = false;

@@ -165,7 +165,7 @@ static int ask_much(int port)
 {
     enum { MANY = 64 };
     static char body[4000];
-    size_t n = (size_t)snprintf(body, sizeof body, "{\"max_tokens\":400,\"ignore_eos\":true,\"prompt\":[");
+    size_t n = (size_t)snprintf(body, sizeof body, "{\"max_tokens\":100,\"ignore_eos\":true,\"prompt\":[");
     for (int i = 0; i < MANY; i++)
         n += (size_t)snprintf(body + n, sizeof body - n, "%s\"The cat %d\"", i ? "," : "", i);
     snprintf(body + n, sizeof body - n, "]}");
