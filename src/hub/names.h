@@ -92,6 +92,7 @@ typedef struct hn_gguf_set {
     size_t n_file;
     size_t n_missing;
     uint64_t bytes;
+    bool again; /* the same model is there in fewer files, or whole: only its path means this one */
 } hn_gguf_set;
 
 typedef struct hn_gguf_sets {
