@@ -477,7 +477,7 @@ hone_status hn_fetch_get(hn_fetch *h, hn_fetch_text *out, const char *url, const
             char why[340];
             if (c.end == HN_FETCH_WHOLE) snprintf(why, sizeof why, "status %d", c.head.status);
             else snprintf(why, sizeof why, "%s", c.why);
-            st = hn_fetch_pause(h, n, c.head.wait_s, why, err);
+            st = hn_fetch_pause(h, n, c.end == HN_FETCH_WHOLE ? c.head.wait_s : -1, why, err);
         }
         if (!again && st == HONE_OK) {
             out->head = c.head;

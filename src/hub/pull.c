@@ -251,7 +251,7 @@ static hone_status choose(wanted *w, hn_puller *p, const hn_hub_repo *r, hone_er
 
 typedef struct hub_pull {
     char root[HN_CACHE_PATH], endpoint[1024];
-    char *token;
+    char *token, token_from[HN_CACHE_PATH];
     hn_hub_repo repo;
     wanted want;
 } hub_pull;
@@ -274,10 +274,11 @@ static hone_status connect_hub(hn_puller *p, hub_pull *h, hone_error *err)
     if (!hn_url_parse(&u, hn_hub_endpoint(h->endpoint, sizeof h->endpoint), &why))
         return HN_FAIL(err, HONE_E_ARG, "HF_ENDPOINT '%s': %s; expected an address, as https://huggingface.co",
                        HN_ESC(ep, strlen(ep)), why);
-    hone_status st = hn_hub_token(&h->token, err);
+    hone_status st = hn_hub_token(&h->token, h->token_from, sizeof h->token_from, err);
     if (st != HONE_OK) return st;
     const hn_fetch_rules rules = { .endpoint = h->endpoint,
                                    .token = h->token,
+                                   .token_from = h->token_from,
                                    .insecure = w->insecure,
                                    .silence_s = w->silence_s,
                                    .tries = w->tries,
