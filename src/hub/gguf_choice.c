@@ -379,6 +379,17 @@ static hone_status by_order(const choosing *c, const char *const *order, size_t 
     return HONE_OK;
 }
 
+/* What means this set and no other, whatever its size: by its type, else by its path. */
+static void name_of(char *dst, size_t cap, const choosing *c, const hn_gguf_set *s)
+{
+    hn_name n = { .kind = HN_NAME_HUB };
+    snprintf(n.repo, sizeof n.repo, "%s", c->name->repo);
+    snprintf(n.rev, sizeof n.rev, "%s", c->name->rev);
+    if (*s->tag && !c->name->folder) snprintf(n.tag, sizeof n.tag, "%s", s->tag);
+    else snprintf(n.path, sizeof n.path, "%s", first_of(s, c->files));
+    hn_name_text(dst, cap, &n);
+}
+
 /* Without a tag: see hn_gguf_choose. */
 static hone_status by_memory(const choosing *c, size_t *which, char *why, size_t cap)
 {
@@ -410,13 +421,14 @@ static hone_status by_memory(const choosing *c, size_t *which, char *why, size_t
         return HONE_OK;
     }
     const hn_gguf_set *s = &c->sets->set[only];
+    char name[HN_NAME_PATH_MAX + 3 * HN_NAME_PART];
+    name_of(name, sizeof name, c, s);
     if (!fits(c, s))
         return HN_FAIL(
             c->err, HONE_E_NOMEM,
             "%s: the smallest model there has %.2f GiB and would need some %.2f GiB, but models may take %.2f "
-            "GiB of this machine's memory; %s:%s takes it all the same",
-            c->text, gib(s->bytes), gib(hn_memory_for(s->bytes)), gib(c->memory), c->name->repo,
-            *s->tag ? s->tag : "FILE");
+            "GiB of this machine's memory; %s takes it all the same",
+            c->text, gib(s->bytes), gib(hn_memory_for(s->bytes)), gib(c->memory), HN_ESC(name, strlen(name)));
     if (n > 1)
         return HN_FAIL(c->err, HONE_E_ARG,
                        "%s: %zu models, none of a type that hone would choose by itself; expected :TAG "

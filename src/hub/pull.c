@@ -171,7 +171,7 @@ static bool is_module(const char *rest)
            (strcmp(slash, "/config.json") == 0 || strcmp(slash, "/model.safetensors") == 0);
 }
 
-/* No GGUF: the files of a checkpoint. pick [n]. */
+/* The files of a checkpoint. pick [n]. */
 static hone_status pick_checkpoint(bool *pick, const hn_hub_repo *r, const hn_name *name, hone_error *err)
 {
     size_t weights = 0, torch = 0, pth = 0, config = 0, lone = 0;
@@ -194,9 +194,9 @@ static hone_status pick_checkpoint(bool *pick, const hn_hub_repo *r, const hn_na
     if (!weights && !torch && pth == 1) pick[lone] = true;
     if (weights || torch || pth == 1) return HONE_OK;
     return HN_FAIL(
-        err, HONE_E_UNSUPPORTED,
-        "%s%s%s: nothing there that hone runs or converts: no GGUF, %s; hone pull --list %s shows what it has",
+        err, HONE_E_UNSUPPORTED, "%s%s%s: nothing there that hone %s, %s; hone pull --list %s shows what it has",
         name->repo, name->folder ? "/" : "", name->folder ? name->path : "",
+        name->checkpoint ? "converts" : "runs or converts: no GGUF",
         pth > 1  ? "and several .pth files: name one of them"
         : config ? "and a checkpoint whose weights are neither .safetensors nor pytorch_model*.bin or adapter_model.bin"
                  : "and no checkpoint (config.json and .safetensors)",
@@ -229,6 +229,11 @@ static hone_status choose(wanted *w, hn_puller *p, const hn_hub_repo *r, hone_er
         snprintf(out->why, sizeof out->why, "the file that was named");
         while (!w->pick[w->first]) w->first++;
         return HONE_OK;
+    }
+    if (out->name.checkpoint) {
+        w->checkpoint = true;
+        snprintf(out->why, sizeof out->why, "the checkpoint");
+        return pick_checkpoint(w->pick, r, &out->name, err);
     }
     hone_status st = hn_gguf_sets_of(&sets, r->file, r->n, err);
     if (st != HONE_OK) return st;
@@ -501,6 +506,10 @@ static hone_status name_with(hn_name *n, const char *text, const hn_pull_want *w
         if (w->type) snprintf(n->tag, sizeof n->tag, "%s", w->type);
         if (w->rev) snprintf(n->rev, sizeof n->rev, "%s", w->rev);
     }
+    n->checkpoint = w->checkpoint;
+    if (w->checkpoint && (n->kind != HN_NAME_HUB || *n->tag || (*n->path && !n->folder)))
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: --checkpoint belongs to a repository of the hub, as owner/repo, or a folder of it", shown);
     if (w->output && n->kind != HN_NAME_URL)
         return HN_FAIL(err, HONE_E_ARG,
                        "%s: --output belongs to addresses (https://…); this goes to the cache that other "

@@ -590,4 +590,20 @@ expect 0 "a folder of transformers', into a cache of an odd name" env HF_HUB_CAC
 command=$(sed -n 's/^  \(hone convert .*\)$/\1/p' "$T/out")
 (cd "$T" && hone() { "$HONE" "$@"; } && eval "$command") >"$T/out" 2>"$T/err" && ok "$command" || not_ok "the command that it says: $command" "$T/err"
 expect 0 "makes a model of it" "$HONE" inspect "$T/hf.gguf"
+# a repository that has a GGUF, too
+head -c 3000 $TINY >"$F/repos/o/hf/m-Q4_0.gguf"
+begin
+expect 0 "a GGUF goes before a checkpoint" "$HONE" pull $P o/hf --json
+says "it alone" '"kind":"model",.*"files":\[{"path":"m-Q4_0.gguf"[^}]*}\]' "$T/out"
+expect 3 "--checkpoint, offline: it is not here" "$HONE" pull --offline --checkpoint o/hf
+says "says how it comes" '`hone pull --checkpoint o/hf` gets it'
+expect 0 "--checkpoint" "$HONE" pull $P --checkpoint o/hf --json
+says "is that, and no GGUF" '"kind":"checkpoint",.*"files":\[{"path":"config.json"[^}]*},{"path":"model.safetensors"[^}]*}\]' "$T/out"
+expect 0 "offline it is here" "$HONE" pull --offline --checkpoint o/hf --json
+says "and told as one" '"kind":"checkpoint",.*"path":"model.safetensors"' "$T/out"
+expect 0 "hone convert means the checkpoint by the name of both" "$HONE" convert o/hf -o "$T/hf2.gguf"
+same "all of it" "$T/hf2.gguf" "$T/hf.gguf"
+expect 2 "--checkpoint of a type" "$HONE" pull $P --checkpoint o/hf:Q4_0
+expect 3 "--checkpoint where there is none" "$HONE" pull $P --checkpoint o/one
+says "says so" 'nothing there that hone converts, and no checkpoint'
 finish

@@ -407,6 +407,17 @@ static void checkpoints(void **state)
     char path[HN_CACHE_PATH];
     hn_name n;
     hone_error err;
+    publish("o/n", COMMIT, "m-Q4_0.gguf", OID_A, NULL); /* beside a GGUF it is what is asked for by that word */
+    finds("o/n", SNAPSHOT "/m-Q4_0.gguf");
+    assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
+    n.checkpoint = true;
+    assert_int_equal(hn_cache_find(path, &n, &err), HONE_OK);
+    assert_string_equal(path, at(SNAPSHOT));
+    assert_int_equal(unlink(at(SNAPSHOT "/model-00002-of-00002.safetensors")), 0);
+    assert_int_equal(hn_cache_find(path, &n, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "`hone pull --checkpoint o/n` gets the rest"));
+    publish("o/n", COMMIT, "model-00002-of-00002.safetensors", OID_C, NULL);
+    assert_int_equal(unlink(at(SNAPSHOT "/m-Q4_0.gguf")), 0);
     assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
     assert_int_equal(hn_cache_find_folder(path, &n, &err), HONE_OK);
     assert_string_equal(path, at(SNAPSHOT));

@@ -292,6 +292,9 @@ static void short_names(void **state)
     put("names", "# mine\nmine me/mine-GGUF:Q6_K # the best\nllama3.2 me/other\r\nits ollama:x:1b\n\n");
     assert_int_equal(expand("mine", out, &err), HONE_OK);
     assert_string_equal(out, "me/mine-GGUF:Q6_K");
+    hn_name wanted = { .kind = HN_NAME_BARE, .repo = "mine", .checkpoint = true }; /* what is wanted of it stays */
+    assert_int_equal(hn_name_expand(&wanted, &err), HONE_OK);
+    assert_true(wanted.kind == HN_NAME_HUB && wanted.checkpoint);
     assert_int_equal(expand("mine:Q8_0", out, &err), HONE_OK);
     assert_string_equal(out, "me/mine-GGUF:Q8_0");
     assert_int_equal(expand("llama3.2", out, &err), HONE_OK);
@@ -430,7 +433,12 @@ static void chosen_elsewhere(void **state)
     const hn_repo_file one[] = { { "x.gguf", 9 * GIB }, { "x.md", 1 } };
     assert_int_equal(choose(one, 2, "o/x", 0, first, &n, &err), HONE_OK);
     assert_string_equal(first, "x.gguf");
-    assert_int_equal(choose(one, 2, "o/x", GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_int_equal(choose(one, 2, "o/x@v1", GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_non_null(strstr(err.message, " o/x@v1/x.gguf takes it all the same"));
+    assert_int_equal(choose(one, 2, "o/x@v1/x.gguf", GIB, first, &n, &err), HONE_OK);
+    const hn_repo_file apart[] = { { "x-Q8_0.gguf", 9 * GIB }, { "deep/x-Q8_0.gguf", 8 * GIB } };
+    assert_int_equal(choose(apart, 2, "hf.co/o/x/tree/main/deep", GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_non_null(strstr(err.message, " o/x@main/deep/x-Q8_0.gguf takes it all the same"));
     /* upwards before downwards */
     const hn_repo_file gap[] = { { "x-Q3_K_M.gguf", 3 * GIB },
                                  { "x-Q5_K_M.gguf", 5 * GIB },
