@@ -180,21 +180,26 @@ static const char *const trusted[] = { "bos_token", "eos_token", NULL };
 
 static bool set(json_t *o, const char *key, json_t *v) { return json_object_set_new(o, key, v) == 0; }
 
-/* The time as firefunction wants it in its variable `datetime`. */
-static void datetime(char out[64], const hn_jinja_time *t)
+/* The time as firefunction wants it in its variable `datetime`. t NULL: the clock. east: minutes that t is before
+ * GMT. */
+static void datetime(char out[64], const hn_jinja_time *t, int east)
 {
     static const char *const names[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    snprintf(out, 64, "%s %02d %d %02d:%02d:%02d GMT", names[t->month - 1], t->day, t->year, t->hour, t->minute,
-             t->second);
-}
-
-static void this_time(hn_jinja_time *out)
-{
-    time_t t = time(NULL);
     struct tm tm = { .tm_year = 70, .tm_mday = 1 };
-    gmtime_r(&t, &tm);
-    *out = (hn_jinja_time){ tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec };
+    if (t)
+        tm = (struct tm){ .tm_sec = t->second,
+                          .tm_min = t->minute,
+                          .tm_hour = t->hour,
+                          .tm_mday = t->day,
+                          .tm_mon = t->month - 1,
+                          .tm_year = t->year - 1900 };
+    if (!t || east) {
+        time_t s = t ? timegm(&tm) - 60 * (time_t)east : time(NULL);
+        gmtime_r(&s, &tm);
+    }
+    snprintf(out, 64, "%s %02d %d %02d:%02d:%02d GMT", names[tm.tm_mon], tm.tm_mday, tm.tm_year + 1900, tm.tm_hour,
+             tm.tm_min, tm.tm_sec);
 }
 
 /* What transformers says is none where nobody gave it. */
@@ -230,9 +235,7 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
     }
     if (ok && hn_jinja_mentions(t, "datetime") && !json_object_get(c->variables, "datetime")) {
         char s[64];
-        hn_jinja_time now;
-        if (!c->now) this_time(&now);
-        datetime(s, c->now ? c->now : &now);
+        datetime(s, c->now, c->now_east);
         ok = set(o, "datetime", json_string(s));
     }
     const char *name;

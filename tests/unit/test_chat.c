@@ -238,6 +238,20 @@ static void preparation(void **state)
     renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
     refuses(gemma, "[{\"role\":\"system\",\"content\":\"S\"}]", NULL, HONE_E_ARG, "System role not supported");
     renders("tools", "{{ tools[0].x }}" WRITES, "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
+    /* firefunction's clock is GMT, wherever the time that strftime_now tells is of */
+    static const char clocks[] = "{{ strftime_now('%H:%M') }} {{ datetime }}";
+    static const struct {
+        const char *now, *want;
+    } times[] = { { "2026-02-03T04:05:06", "04:05 Feb 03 2026 04:05:06 GMT" },
+                  { "2026-02-03T04:05:06+0530", "04:05 Feb 02 2026 22:35:06 GMT" },
+                  { "2025-12-31T23:05:06-01:00", "23:05 Jan 01 2026 00:05:06 GMT" } };
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        const hone_chat_params p = { .messages = "[]", .chat_template = clocks, .now = times[i].now };
+        hone_chat_text out;
+        assert_int_equal(hone_chat_render(NULL, &p, &out, NULL), HONE_OK);
+        assert_string_equal(out.text, times[i].want);
+        hone_chat_text_free(&out);
+    }
     renders("functions", "{{ functions }}|{{ datetime }}" WRITES, "[]", "[1]", false,
             "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
     static const char user[] = "{{ messages }}";
