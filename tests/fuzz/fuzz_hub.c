@@ -109,7 +109,7 @@ static void the_sets(const hn_repo_file *file, size_t n)
         snprintf(name.tag, sizeof name.tag, "%s", tags[i % 2]);
         hone_status st = hn_gguf_choose(&which, why, sizeof why, &sets, file, &name, memory[i / 2], &err);
         if (st != HONE_OK) refused(st, &err);
-        else FF_MUST(which < sets.n && !sets.set[which].n_missing && *why);
+        else FF_MUST(which < sets.n && !sets.set[which].n_missing && !sets.set[which].again && *why);
     }
     hn_gguf_sets_free(&sets);
     free(in);
