@@ -379,13 +379,14 @@ static hone_status by_order(const choosing *c, const char *const *order, size_t 
     return HONE_OK;
 }
 
-/* What means this set and no other, whatever its size: by its type, else by its path. */
+/* What means this set and no other, whatever its size: by its type where no other has it, else by its path. */
 static void name_of(char *dst, size_t cap, const choosing *c, const hn_gguf_set *s)
 {
+    size_t of_tag[2];
     hn_name n = { .kind = HN_NAME_HUB };
     snprintf(n.repo, sizeof n.repo, "%s", c->name->repo);
     snprintf(n.rev, sizeof n.rev, "%s", c->name->rev);
-    if (*s->tag && !c->name->folder) snprintf(n.tag, sizeof n.tag, "%s", s->tag);
+    if (*s->tag && !c->name->folder && by_tag(c, s->tag, ALL, of_tag) == 1) snprintf(n.tag, sizeof n.tag, "%s", s->tag);
     else snprintf(n.path, sizeof n.path, "%s", first_of(s, c->files));
     hn_name_text(dst, cap, &n);
 }

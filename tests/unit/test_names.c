@@ -530,6 +530,8 @@ static void chosen_of_what_fits(void **state)
     assert_string_equal(first, "a-Q2_K.gguf");
     assert_int_equal(choose(files, 3, "o/m", 64 * GIB, first, &n, &err), HONE_E_ARG);
     assert_int_equal(choose(files, 3, "o/m:Q4_K_M", 5 * GIB, first, &n, &err), HONE_E_ARG);
+    assert_int_equal(choose(files, 2, "o/m", 5 * GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_non_null(strstr(err.message, " o/m/a-Q4_K_M.gguf takes it all the same"));
 }
 
 static size_t n_sets(const char *path)
