@@ -317,7 +317,7 @@ typedef struct hone_chat_params {
     const char *tools;     /* JSON array of tool descriptions; NULL: none */
     const char *variables; /* JSON object of further template variables (enable_thinking …); NULL: none */
     const char *chat_template;  /* NULL: the model's own; the name of a format ("chatml" …) or Jinja source */
-    const char *now;            /* "2026-02-03T04:05:06" for templates that ask; NULL: local time */
+    const char *now;            /* "2026-02-03T04:05:06" or …06+01:00, for templates that ask; NULL: local time */
     bool add_generation_prompt; /* end with the beginning of an answer */
     bool trust_input;           /* let messages spell control tokens: only for texts you wrote yourself */
     bool continue_final;        /* the last message is an answer that has begun: the text ends behind its content */

@@ -93,9 +93,10 @@ typedef struct hn_command {
                           given themselves: "model prompt"; they are no arguments then */
     /* NULL, or another command that the same words are meant for: run without a prompt is chat. NULL: this one. */
     const struct hn_command *(*instead)(const struct hn_cli *cli);
-    bool reads_args; /* positional arguments that are there are files, and read */
-    bool names_args; /* those that are not there may be names of models (cli/named.c) */
-    bool bundled;    /* -m may be left out: the model that comes with the program (cli/bundled.c) */
+    bool reads_args;      /* positional arguments that are there are files, and read */
+    bool names_args;      /* those that are not there may be names of models (cli/named.c) */
+    bool checkpoint_args; /* … of checkpoints first */
+    bool bundled;         /* -m may be left out: the model that comes with the program (cli/bundled.c) */
 } hn_command;
 
 /* ---- parsing ------------------------------------------------------------------------- */

@@ -145,6 +145,7 @@ const hn_command hn_command_convert = {
     .args = "SRC",
     .reads_args = true,
     .names_args = true,
+    .checkpoint_args = true,
     .min_args = 1,
     .max_args = 1,
     .groups = groups,

@@ -12,6 +12,8 @@ static const hn_opt pull_opts[] = {
            "this quantization of the repository (as NAME:TYPE), as in Q4_K_M; without, the "
            "one that fits this machine's memory"),
     HN_OPT("rev", "--revision", STR, "REV", "a branch, tag or commit of the repository (as NAME@REV; default: main)"),
+    HN_OPT("checkpoint", NULL, FLAG, NULL,
+           "the checkpoint of the repository, for hone convert, where it has a GGUF, too (default: the GGUF)"),
     HN_OPT("list", NULL, FLAG, NULL, "only show what the repository has, with sizes, and what would be taken"),
     HN_OPT("output", "-o", FILE, "FILE", "where a file from an address goes (default: hone's own folder of models)",
            .use = HN_USE_NONE),
@@ -219,7 +221,7 @@ static int print_list(const hn_pull_list *l)
 
 static int look(const hn_cli *cli, const char *name, const hn_pull_want *want)
 {
-    static const char *const without[] = { "output", "offline", "connections", "piece", NULL };
+    static const char *const without[] = { "checkpoint", "output", "offline", "connections", "piece", NULL };
     hn_pull_list l;
     hone_error err;
     int rc = hn_cli_without_effect(cli, false, without, "--list fetches no file");
@@ -247,6 +249,7 @@ static int run(const hn_cli *cli)
         .type = hn_opts_str(o, "type"),
         .rev = hn_opts_str(o, "rev"),
         .output = hn_opts_str(o, "output"),
+        .checkpoint = hn_opts_flag(o, "checkpoint"),
         .offline = hn_opts_flag(o, "offline") || offline_by_env(),
         .insecure = hn_opts_flag(o, "insecure"),
         .silence_s = hn_opts_i32(o, "timeout"),

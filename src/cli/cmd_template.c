@@ -12,7 +12,9 @@ static const hn_opt template_opts[] = {
            "JSON object of the variables: messages, tools, add_generation_prompt, bos_token …; nothing is added"),
     HN_OPT("format", NULL, FLAG, NULL,
            "instead of rendering, say how it marks the parts of an answer: reasoning, channels, the end of a turn"),
-    HN_OPT("now", NULL, STR, "TIME", "what strftime_now tells, as in 2026-02-03T04:05:06 (default: the clock)"),
+    HN_OPT("now", NULL, STR, "TIME",
+           "what strftime_now tells, as in 2026-02-03T04:05:06, +01:00 behind it where that is not GMT (default: the "
+           "clock)"),
     HN_OPT_END,
 };
 static const hn_opt_group template_group = { "Template", template_opts };

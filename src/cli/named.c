@@ -122,8 +122,19 @@ static int resolve(hn_opts *opts, const hn_opt *o, size_t i)
     }
 }
 
+/* As hn_cli_model_path. A command that reads checkpoints means the one that is here, also beside a GGUF. */
+static hone_status argument(const hn_command *cmd, char *path, const char *text, hone_error *err)
+{
+    hn_name name;
+    if (cmd->checkpoint_args && access(text, F_OK) != 0 && hn_name_parse(&name, text, NULL) == HONE_OK) {
+        name.checkpoint = true;
+        if (name.kind != HN_NAME_NONE && hn_cache_find(path, &name, NULL) == HONE_OK) return HONE_OK;
+    }
+    return hn_cli_model_path(path, text, err);
+}
+
 /* Arguments are models or something else: one that means no model stays as it is. */
-static int resolve_args(hn_opts *opts)
+static int resolve_args(const hn_command *cmd, hn_opts *opts)
 {
     char path[HN_CACHE_PATH];
     int rc = 0;
@@ -131,7 +142,7 @@ static int resolve_args(hn_opts *opts)
         hn_name name;
         hone_error err;
         const char *text = hn_opts_arg(opts, i);
-        if (hn_cli_model_path(path, text, &err) == HONE_OK) {
+        if (argument(cmd, path, text, &err) == HONE_OK) {
             if (*path) rc = put(opts, NULL, (size_t)i, "", 0, path, "");
         } else if (hn_name_parse(&name, text, NULL) != HONE_OK || name.kind != HN_NAME_BARE)
             rc = hn_cli_fail_model(&err);
@@ -145,5 +156,5 @@ int hn_cli_resolve_models(const hn_cli *cli, hn_opts *opts)
     for (const hn_opt_group *const *g = cli->cmd->groups; g && *g; g++)
         for (const hn_opt *o = (*g)->opts; o->name && !rc; o++)
             for (size_t i = 0; o->use && i < hn_opts_count(opts, o->name) && !rc; i++) rc = resolve(opts, o, i);
-    return rc || !cli->cmd->names_args ? rc : resolve_args(opts);
+    return rc || !cli->cmd->names_args ? rc : resolve_args(cli->cmd, opts);
 }

@@ -11,6 +11,7 @@ typedef struct request {
     hn_chat chat;
     json_t *messages, *tools, *variables;
     hn_jinja_time now;
+    int now_east;
     char *bos, *eos;
     hn_jinja *t;
     hone_str source;
@@ -53,8 +54,9 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
         (st = load(&q->tools, p->tools, "tools", err)) != HONE_OK ||
         (st = load(&q->variables, p->variables, "variables", err)) != HONE_OK)
         return st;
-    if (p->now && !hn_jinja_parse_time(&q->now, p->now))
-        return HN_FAIL(err, HONE_E_ARG, "now: '%s'; expected a time as in 2026-02-03T04:05:06",
+    if (p->now && !hn_jinja_parse_time(&q->now, &q->now_east, p->now))
+        return HN_FAIL(err, HONE_E_ARG,
+                       "now: '%s'; expected a time as in 2026-02-03T04:05:06 or 2026-02-03T04:05:06+01:00",
                        HN_ESC(p->now, strlen(p->now)));
     if (m && (st = hn_model_vocab(m, &q->v, err)) != HONE_OK) return st;
     st = hn_chat_source(&q->source, m ? m->file : NULL, q->v, p->chat_template, json_array_size(q->tools) > 0, err);
@@ -69,6 +71,7 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
                          .bos = q->bos,
                          .eos = q->eos,
                          .now = p->now ? &q->now : NULL,
+                         .now_east = q->now_east,
                          .add_generation_prompt = p->add_generation_prompt };
     return HONE_OK;
 }
@@ -223,7 +226,7 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
     HN_NEED(err, text, "a place for the text");
     HN_NEED(err, n, "a place for its length");
     if (!source) source = "";
-    if (now && !hn_jinja_parse_time(&clock, now))
+    if (now && !hn_jinja_parse_time(&clock, NULL, now))
         return HN_FAIL(err, HONE_E_ARG, "time '%s'; expected one as in 2026-02-03T04:05:06", HN_ESC(now, strlen(now)));
     hone_status st = load(&c, context, "context", err);
     if (st == HONE_OK && !json_is_object(c))

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { MAX_HOPS = 5 };
@@ -228,6 +229,22 @@ static bool add_header(wire *w, const char *name, const char *value)
     return l != NULL;
 }
 
+/* Who is vouched for, as curl and huggingface_hub have it: a file, or a folder of files that OpenSSL finds by hash. */
+static bool set_trusted(const hn_curl *curl, CURL *e)
+{
+    static const char *const bundles[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE" };
+    for (size_t i = 0; i < sizeof bundles / sizeof *bundles; i++) {
+        const char *bundle = getenv(bundles[i]);
+        struct stat sb;
+        if (!bundle || !*bundle) continue;
+        bool folder = stat(bundle, &sb) == 0 && S_ISDIR(sb.st_mode);
+        if (!folder) return curl->easy_setopt(e, CURLOPT_CAINFO, bundle) == CURLE_OK;
+        return curl->easy_setopt(e, CURLOPT_CAINFO, NULL) == CURLE_OK &&
+               curl->easy_setopt(e, CURLOPT_CAPATH, bundle) == CURLE_OK;
+    }
+    return true;
+}
+
 static bool set_up(wire *w, const char *url)
 {
     const hn_fetch *h = w->h;
@@ -253,13 +270,7 @@ static bool set_up(wire *w, const char *url)
     SET(WRITEDATA, (void *)w);
     SET(PRIVATE, (void *)w);
     if (u.loopback) SET(PROXY, "");
-    static const char *const bundles[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE" };
-    for (size_t i = 0; i < sizeof bundles / sizeof *bundles; i++) { /* as curl and huggingface_hub have it */
-        const char *bundle = getenv(bundles[i]);
-        if (!bundle || !*bundle) continue;
-        SET(CAINFO, bundle);
-        break;
-    }
+    ok = ok && set_trusted(curl, e);
     if (c->ranged) {
         snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)c->first, (unsigned long long)c->last);
         SET(RANGE, range);
@@ -477,7 +488,7 @@ hone_status hn_fetch_get(hn_fetch *h, hn_fetch_text *out, const char *url, const
             char why[340];
             if (c.end == HN_FETCH_WHOLE) snprintf(why, sizeof why, "status %d", c.head.status);
             else snprintf(why, sizeof why, "%s", c.why);
-            st = hn_fetch_pause(h, n, c.head.wait_s, why, err);
+            st = hn_fetch_pause(h, n, c.end == HN_FETCH_WHOLE ? c.head.wait_s : -1, why, err);
         }
         if (!again && st == HONE_OK) {
             out->head = c.head;

@@ -12,6 +12,7 @@ typedef struct hn_fetch hn_fetch;
 
 typedef struct hn_fetch_rules {
     const char *endpoint, *token; /* the token (NULL: none) goes to the endpoint's origin and nowhere else */
+    const char *token_from;       /* where it was found, for messages; NULL: not said */
     bool insecure;                /* http is allowed beyond this machine */
     int32_t silence_s;            /* no byte for so long: the connection is lost */
     int32_t tries;                /* how often in a row something may fail before it is given up */

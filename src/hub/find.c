@@ -49,22 +49,24 @@ static void nearest(char *dst, size_t cap, const char *text)
     hn_locals_free(&here);
 }
 
+static const char *option(const finding *f) { return f->name->checkpoint ? "--checkpoint " : ""; }
+
 static hone_status not_here(const finding *f, const char *why)
 {
     char near[300] = "";
     const char *name = HN_ESC(f->text, strlen(f->text));
     if (!*why && f->err) nearest(near, sizeof near, f->text);
     return HN_FAIL(f->err, HONE_E_IO,
-                   "%s: no such file, and no model of this name on this machine%s%s%s%s%s; `hone pull %s` gets it",
-                   name, *why ? ": " : "", why, *near ? " (did you mean " : "", *near ? HN_ESC(near, strlen(near)) : "",
-                   *near ? "?)" : "", name);
+                   "%s: no such file, and no %s of this name on this machine%s%s%s%s%s; `hone pull %s%s` gets it", name,
+                   f->name->checkpoint ? "checkpoint" : "model", *why ? ": " : "", why, *near ? " (did you mean " : "",
+                   *near ? HN_ESC(near, strlen(near)) : "", *near ? "?)" : "", option(f), name);
 }
 
 static hone_status not_whole(const finding *f, const char *trouble)
 {
     const char *name = HN_ESC(f->text, strlen(f->text));
-    return HN_FAIL(f->err, HONE_E_IO, "%s: not whole on this machine: %s; `hone pull %s` gets the rest", name, trouble,
-                   name);
+    return HN_FAIL(f->err, HONE_E_IO, "%s: not whole on this machine: %s; `hone pull %s%s` gets the rest", name,
+                   trouble, option(f), name);
 }
 
 /* ---- the hub -------------------------------------------------------------------------------------- */
@@ -167,7 +169,7 @@ static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *sn
         return open_file(f, arena, &d, at);
     if ((st = hn_gguf_sets_of(&sets, d.file, d.n, f->err)) != HONE_OK) return st;
     bool plain = !*f->name->tag && (!*f->name->path || f->name->folder);
-    if (!sets.n && plain) st = checkpoint_in(f, arena, snapshot, home);
+    if ((!sets.n || f->name->checkpoint) && plain) st = checkpoint_in(f, arena, snapshot, home);
     else if (!sets.n) st = not_here(f, "its folder is, without such a file");
     else st = choose(f, arena, &d, &sets);
     hn_gguf_sets_free(&sets);

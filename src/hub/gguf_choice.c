@@ -125,12 +125,16 @@ static piece piece_of(const char *path, size_t file)
     return p;
 }
 
-static int compare_sets(const piece *x, const piece *y)
+static int compare_stems(const piece *x, const piece *y)
 {
     int k = memcmp(x->path, y->path, x->stem < y->stem ? x->stem : y->stem);
-    if (k) return k;
-    if (x->stem != y->stem) return x->stem < y->stem ? -1 : 1;
-    return x->total < y->total ? -1 : x->total > y->total;
+    return k ? k : x->stem < y->stem ? -1 : x->stem > y->stem;
+}
+
+static int compare_sets(const piece *x, const piece *y)
+{
+    int k = compare_stems(x, y);
+    return k ? k : x->total < y->total ? -1 : x->total > y->total;
 }
 
 static int by_set(const void *a, const void *b, void *unused)
@@ -166,6 +170,19 @@ static bool make_set(hn_gguf_set *s, const piece *p, size_t n, const hn_repo_fil
     return true;
 }
 
+/* Sets s[0..n) of one stem, the one of the fewest files first: which of them are the first whole one again? Its bytes
+ * tell: each file has a header of its own, and no other quantization is as near. */
+static void find_again(hn_gguf_set *s, size_t n)
+{
+    size_t kept = 0;
+    while (kept < n && s[kept].n_missing) kept++;
+    for (size_t i = 0; kept < n && i < n; i++) {
+        uint64_t is = s[i].bytes, expected = s[kept].bytes, near = expected / 64;
+        bool less = is < expected && expected - is > near, more = is > expected && is - expected > near;
+        s[i].again = i != kept && !more && (!less || s[i].n_missing);
+    }
+}
+
 hone_status hn_gguf_sets_of(hn_gguf_sets *out, const hn_repo_file *files, size_t n, hone_error *err)
 {
     *out = (hn_gguf_sets){ 0 };
@@ -176,9 +193,12 @@ hone_status hn_gguf_sets_of(hn_gguf_sets *out, const hn_repo_file *files, size_t
         if (hn_ends_with_gguf(files[i].path) && !hn_gguf_is_side(files[i].path))
             p[n_piece++] = piece_of(files[i].path, i);
     if (good) hn_os_sort(p, n_piece, sizeof *p, by_set, NULL);
-    for (size_t i = 0, k; good && i < n_piece; i += k) {
+    for (size_t i = 0, begin = 0, k; good && i < n_piece; i += k) {
         for (k = 1; i + k < n_piece && compare_sets(&p[i], &p[i + k]) == 0;) k++;
         good = make_set(&out->set[out->n++], p + i, k, files);
+        if (i + k < n_piece && compare_stems(&p[i], &p[i + k]) == 0) continue;
+        find_again(out->set + begin, out->n - begin);
+        begin = out->n;
     }
     free(p);
     if (!good) {
@@ -211,6 +231,7 @@ char *hn_gguf_sets_words(char *dst, size_t cap, const hn_gguf_sets *sets)
     if (cap) *dst = 0;
     for (size_t i = 0; i < sets->n && at < cap; i++) {
         const hn_gguf_set *s = &sets->set[i];
+        if (s->again) continue;
         if (at + 60 > cap) {
             snprintf(dst + at, cap - at, ", …");
             break;
@@ -302,54 +323,72 @@ typedef enum meant {
 
 static bool may_be(const choosing *c, const hn_gguf_set *s, meant m)
 {
-    if (!belongs(c, s)) return false;
+    if (s->again || !belongs(c, s)) return false;
     if (m == ALL || s->n_missing || weights_of(s) >= c->most / 4) return true;
     return m == NO_DRAFTS && !may_draft(first_of(s, c->files));
 }
 
-/* The one set of this tag; *n: how many there are. */
-static hone_status by_tag(const choosing *c, const char *tag, meant m, size_t *which, size_t *n)
+/* How many sets of this tag there are, and the first two of them. */
+static size_t by_tag(const choosing *c, const char *tag, meant m, size_t which[2])
 {
-    *n = 0;
+    size_t n = 0;
     for (size_t i = 0; i < c->sets->n; i++) {
         if (!may_be(c, &c->sets->set[i], m) || strcasecmp(c->sets->set[i].tag, tag) != 0) continue;
-        if ((*n)++) return several(c, *which, i);
-        *which = i;
+        if (n < 2) which[n] = i;
+        n++;
     }
-    return HONE_OK;
+    return n;
 }
 
 /* What the user typed: that, else the UD- one of the name. */
 static hone_status by_own_tag(const choosing *c, size_t *which)
 {
     char ud[sizeof c->name->tag + 3];
-    size_t n = 0;
-    hone_status st = HONE_OK;
+    size_t n = 0, of_tag[2];
     snprintf(ud, sizeof ud, "UD-%s", c->name->tag);
-    for (int i = 0; i < 4 && !n && st == HONE_OK; i++)
-        st = by_tag(c, i < 2 ? c->name->tag : ud, i % 2 ? ALL : NO_DRAFTS, which, &n);
-    if (st != HONE_OK || n) return st;
+    for (int i = 0; i < 4 && !n; i++) n = by_tag(c, i < 2 ? c->name->tag : ud, i % 2 ? ALL : NO_DRAFTS, of_tag);
+    if (n > 1) return several(c, of_tag[0], of_tag[1]);
+    if (n) *which = of_tag[0];
+    if (n) return HONE_OK;
     return HN_FAIL(c->err, HONE_E_ARG, "%s: no model of type %s there; there are %s", c->text, c->name->tag, c->words);
 }
 
-/* The first in the order above that fits, at most `bytes`; *found: there is one. */
+static bool may_be_taken(const choosing *c, size_t which, uint64_t bytes)
+{
+    const hn_gguf_set *s = &c->sets->set[which];
+    return !s->n_missing && fits(c, s) && s->bytes <= bytes;
+}
+
+/* The first in the order above that fits, at most `bytes`; *found: there is one. Several of its type are a question
+ * for people; of a type that is not taken nobody is asked. */
 static hone_status by_order(const choosing *c, const char *const *order, size_t n_order, uint64_t bytes, meant m,
                             size_t *which, bool *found)
 {
-    char tag[2][16];
-    size_t at, n;
-    hone_status st;
+    char tag[16];
+    size_t of_tag[2];
     *found = false;
     for (size_t i = 0; i < 2 * n_order; i++) {
-        snprintf(tag[i % 2], sizeof tag[0], "%s%s", i % 2 ? "" : "UD-", order[i / 2]);
-        if ((st = by_tag(c, tag[i % 2], m, &at, &n)) != HONE_OK) return st;
-        const hn_gguf_set *s = n ? &c->sets->set[at] : NULL;
-        if (!s || s->n_missing || !fits(c, s) || s->bytes > bytes) continue;
-        *which = at;
+        snprintf(tag, sizeof tag, "%s%s", i % 2 ? "" : "UD-", order[i / 2]);
+        size_t n = by_tag(c, tag, m, of_tag);
+        if (!n || !(may_be_taken(c, of_tag[0], bytes) || (n > 1 && may_be_taken(c, of_tag[1], bytes)))) continue;
+        if (n > 1) return several(c, of_tag[0], of_tag[1]);
+        *which = of_tag[0];
         *found = true;
         return HONE_OK;
     }
     return HONE_OK;
+}
+
+/* What means this set and no other, whatever its size: by its type where no other has it, else by its path. */
+static void name_of(char *dst, size_t cap, const choosing *c, const hn_gguf_set *s)
+{
+    size_t of_tag[2];
+    hn_name n = { .kind = HN_NAME_HUB };
+    snprintf(n.repo, sizeof n.repo, "%s", c->name->repo);
+    snprintf(n.rev, sizeof n.rev, "%s", c->name->rev);
+    if (*s->tag && !c->name->folder && by_tag(c, s->tag, ALL, of_tag) == 1) snprintf(n.tag, sizeof n.tag, "%s", s->tag);
+    else snprintf(n.path, sizeof n.path, "%s", first_of(s, c->files));
+    hn_name_text(dst, cap, &n);
 }
 
 /* Without a tag: see hn_gguf_choose. */
@@ -383,13 +422,14 @@ static hone_status by_memory(const choosing *c, size_t *which, char *why, size_t
         return HONE_OK;
     }
     const hn_gguf_set *s = &c->sets->set[only];
+    char name[HN_NAME_PATH_MAX + 3 * HN_NAME_PART];
+    name_of(name, sizeof name, c, s);
     if (!fits(c, s))
         return HN_FAIL(
             c->err, HONE_E_NOMEM,
             "%s: the smallest model there has %.2f GiB and would need some %.2f GiB, but models may take %.2f "
-            "GiB of this machine's memory; %s:%s takes it all the same",
-            c->text, gib(s->bytes), gib(hn_memory_for(s->bytes)), gib(c->memory), c->name->repo,
-            *s->tag ? s->tag : "FILE");
+            "GiB of this machine's memory; %s takes it all the same",
+            c->text, gib(s->bytes), gib(hn_memory_for(s->bytes)), gib(c->memory), HN_ESC(name, strlen(name)));
     if (n > 1)
         return HN_FAIL(c->err, HONE_E_ARG,
                        "%s: %zu models, none of a type that hone would choose by itself; expected :TAG "

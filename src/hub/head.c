@@ -108,22 +108,35 @@ static void wait_until(hn_fetch_head *a)
     a->wait_s = a->until_s > now ? (double)(a->until_s - now) : 0;
 }
 
-/* RateLimit: "api";r=0;t=55   Retry-After: 30   Retry-After: Wed, 21 Oct 2015 07:28:00 GMT */
-static void read_wait(hn_fetch_head *a, const char *v, size_t n, bool rate)
+/* Retry-After: 30   Retry-After: Wed, 21 Oct 2015 07:28:00 GMT */
+static void read_wait(hn_fetch_head *a, const char *v, size_t n)
 {
     uint64_t s = 0;
-    if (rate) {
-        for (size_t i = 0; i + 3 < n; i++) {
-            if (v[i] != ';' || v[i + 1] != 't' || v[i + 2] != '=') continue;
-            if (!number_at(&s, v + i + 3, n - i - 3)) return;
-            a->wait_s = (double)s;
-            a->until_s = 0;
-            return;
-        }
-    } else if (a->wait_s < 0) {
-        if (number(&s, v, n)) a->wait_s = (double)s;
-        else a->until_s = time_of(v, n);
-        wait_until(a);
+    if (a->wait_s >= 0) return;
+    if (number(&s, v, n)) a->wait_s = (double)s;
+    else a->until_s = time_of(v, n);
+    wait_until(a);
+}
+
+/* The number in ";r=0" of a limit. */
+static bool limit_says(uint64_t *out, char name, const char *v, size_t n)
+{
+    for (size_t i = 0; i + 3 < n; i++)
+        if (v[i] == ';' && v[i + 1] == name && v[i + 2] == '=') return number_at(out, v + i + 3, n - i - 3) > 0;
+    return false;
+}
+
+/* RateLimit: "api";r=0;t=55, "pages";r=99;t=200: requests that are left, and seconds until there are more. Servers say
+ * it with every answer: it is a wait only where a limit is used up, and the answer for that reason no other. */
+static void read_limits(hn_fetch_head *a, const char *v, size_t n)
+{
+    for (size_t k; a->status == 429 && n; v += k, n -= k) {
+        uint64_t left, s;
+        const char *comma = memchr(v, ',', n);
+        k = comma ? (size_t)(comma + 1 - v) : n;
+        if ((limit_says(&left, 'r', v, k) && left) || !limit_says(&s, 't', v, k)) continue;
+        a->wait_s = (double)s;
+        a->until_s = 0;
     }
 }
 
@@ -164,8 +177,8 @@ void hn_head_line(hn_fetch_head *a, const char *line, size_t len, bool at_endpoi
     else if (hn_head_is(line, len, "Content-Type", &v, &n)) a->html = n >= 9 && strncasecmp(v, "text/html", 9) == 0;
     else if (hn_head_is(line, len, "ETag", &v, &n)) keep_etag(a->etag, HN_HEAD_NAME, v, n, &a->weak);
     else if (hn_head_is(line, len, "Last-Modified", &v, &n)) keep(a->modified, sizeof a->modified, v, n);
-    else if (hn_head_is(line, len, "RateLimit", &v, &n)) read_wait(a, v, n, true);
-    else if (hn_head_is(line, len, "Retry-After", &v, &n)) read_wait(a, v, n, false);
+    else if (hn_head_is(line, len, "RateLimit", &v, &n)) read_limits(a, v, n);
+    else if (hn_head_is(line, len, "Retry-After", &v, &n)) read_wait(a, v, n);
     else if (hn_head_is(line, len, "Date", &v, &n)) {
         a->date_s = time_of(v, n);
         wait_until(a);

@@ -37,7 +37,7 @@ static hone_status taken(char **token, const char *text, const char *from, hone_
     return *token ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the token");
 }
 
-hone_status hn_hub_token(char **token, hone_error *err)
+hone_status hn_hub_token(char **token, char *from, size_t cap, hone_error *err)
 {
     static const char *const vars[] = { "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN" };
     char path[HN_CACHE_PATH], text[4096];
@@ -45,6 +45,7 @@ hone_status hn_hub_token(char **token, hone_error *err)
     for (size_t i = 0; i < 2 && !*token; i++) {
         const char *v = getenv(vars[i]);
         hone_status st = v ? taken(token, v, vars[i], err) : HONE_OK;
+        snprintf(from, cap, "%s", vars[i]);
         if (st != HONE_OK || *token) return st;
     }
     if (hn_cache_token_path(path, NULL) != HONE_OK) return HONE_OK;
@@ -53,10 +54,18 @@ hone_status hn_hub_token(char **token, hone_error *err)
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     text[n > 0 ? n : 0] = 0;
+    snprintf(from, cap, "%s", path);
     return taken(token, text, path, err);
 }
 
 /* ---- refusals --------------------------------------------------------------------------------------- */
+
+/* Is it the token that is refused, whatever is asked for? Only words say so: it has no code, and the status of what is
+ * private and not told. */
+static bool knows_no_token(const hn_fetch_head *a)
+{
+    return a->status == 401 && (strstr(a->message, "Invalid credentials") || strstr(a->message, "is expired"));
+}
 
 hone_status hn_hub_refusal(const hn_fetch *h, const hn_fetch_head *a, const char *repo, const char *rev,
                            const char *path, hone_error *err)
@@ -66,6 +75,11 @@ hone_status hn_hub_refusal(const hn_fetch *h, const hn_fetch_head *a, const char
     const char *ep = r->endpoint ? r->endpoint : "the hub";
     bool token = r->token != NULL;
     if (*a->message) snprintf(said, sizeof said, " (it says: %s)", HN_ESC(a->message, strlen(a->message)));
+    if (token && knows_no_token(a))
+        return HN_FAIL(err, HONE_E_NETWORK,
+                       "%s: the hub refuses the token of %s (status 401), for whatever there is: expected one that it "
+                       "knows, or none, which does for what is public%s",
+                       repo, r->token_from ? HN_ESC(r->token_from, strlen(r->token_from)) : "HF_TOKEN", said);
     if (strcmp(a->code, "GatedRepo") == 0)
         return HN_FAIL(err, HONE_E_NETWORK, "%s is gated: accept its licence at %s/%s, then %s%s", repo, ep, repo,
                        token ? "pull again with a token of that account (HF_TOKEN)"

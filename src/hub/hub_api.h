@@ -28,8 +28,8 @@ hone_status hn_hub_add_page(hn_hub_repo *r, const char *text, size_t n, const ch
 /* HF_ENDPOINT, or https://huggingface.co, without a '/' at the end. */
 const char *hn_hub_endpoint(char *dst, size_t cap);
 /* HF_TOKEN, HUGGING_FACE_HUB_TOKEN, else the file HF_TOKEN_PATH or $HF_HOME/token; malloc'ed, trimmed. NULL and
- * HONE_OK: there is none. HONE_E_ARG: one with bytes that no token has. */
-hone_status hn_hub_token(char **token, hone_error *err);
+ * HONE_OK: there is none. from: that variable or file. HONE_E_ARG: one with bytes that no token has. */
+hone_status hn_hub_token(char **token, char *from, size_t cap, hone_error *err);
 
 /* The commit that rev ("": main) is now, and all files of it. HONE_E_NETWORK: in words what the hub refuses. */
 hone_status hn_hub_read(hn_fetch *h, hn_hub_repo *out, const char *endpoint, const char *repo, const char *rev,

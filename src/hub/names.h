@@ -33,6 +33,7 @@ typedef struct hn_name {
     char tag[HN_NAME_PART];      /* hub: a quantization; ollama: its tag; bare: either */
     char path[HN_NAME_PATH_MAX]; /* hub: a file, or with `folder` a folder of the repository */
     bool folder;
+    bool checkpoint;           /* hub: the checkpoint that is there, and no GGUF beside it; no part of the text */
     char host[HN_NAME_PART];   /* ollama: the registry; hub: "" */
     char url[HN_NAME_URL_MAX]; /* as it was given, without a fragment */
 } hn_name;
@@ -92,6 +93,7 @@ typedef struct hn_gguf_set {
     size_t n_file;
     size_t n_missing;
     uint64_t bytes;
+    bool again; /* the same model is there in fewer files, or whole: only its path means this one */
 } hn_gguf_set;
 
 typedef struct hn_gguf_sets {

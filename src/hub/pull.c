@@ -171,7 +171,7 @@ static bool is_module(const char *rest)
            (strcmp(slash, "/config.json") == 0 || strcmp(slash, "/model.safetensors") == 0);
 }
 
-/* No GGUF: the files of a checkpoint. pick [n]. */
+/* The files of a checkpoint. pick [n]. */
 static hone_status pick_checkpoint(bool *pick, const hn_hub_repo *r, const hn_name *name, hone_error *err)
 {
     size_t weights = 0, torch = 0, pth = 0, config = 0, lone = 0;
@@ -194,9 +194,9 @@ static hone_status pick_checkpoint(bool *pick, const hn_hub_repo *r, const hn_na
     if (!weights && !torch && pth == 1) pick[lone] = true;
     if (weights || torch || pth == 1) return HONE_OK;
     return HN_FAIL(
-        err, HONE_E_UNSUPPORTED,
-        "%s%s%s: nothing there that hone runs or converts: no GGUF, %s; hone pull --list %s shows what it has",
+        err, HONE_E_UNSUPPORTED, "%s%s%s: nothing there that hone %s, %s; hone pull --list %s shows what it has",
         name->repo, name->folder ? "/" : "", name->folder ? name->path : "",
+        name->checkpoint ? "converts" : "runs or converts: no GGUF",
         pth > 1  ? "and several .pth files: name one of them"
         : config ? "and a checkpoint whose weights are neither .safetensors nor pytorch_model*.bin or adapter_model.bin"
                  : "and no checkpoint (config.json and .safetensors)",
@@ -230,6 +230,11 @@ static hone_status choose(wanted *w, hn_puller *p, const hn_hub_repo *r, hone_er
         while (!w->pick[w->first]) w->first++;
         return HONE_OK;
     }
+    if (out->name.checkpoint) {
+        w->checkpoint = true;
+        snprintf(out->why, sizeof out->why, "the checkpoint");
+        return pick_checkpoint(w->pick, r, &out->name, err);
+    }
     hone_status st = hn_gguf_sets_of(&sets, r->file, r->n, err);
     if (st != HONE_OK) return st;
     st = hn_gguf_choose(&which, out->why, sizeof out->why, &sets, r->file, &out->name, hn_memory_for_models(), err);
@@ -251,7 +256,7 @@ static hone_status choose(wanted *w, hn_puller *p, const hn_hub_repo *r, hone_er
 
 typedef struct hub_pull {
     char root[HN_CACHE_PATH], endpoint[1024];
-    char *token;
+    char *token, token_from[HN_CACHE_PATH];
     hn_hub_repo repo;
     wanted want;
 } hub_pull;
@@ -274,10 +279,11 @@ static hone_status connect_hub(hn_puller *p, hub_pull *h, hone_error *err)
     if (!hn_url_parse(&u, hn_hub_endpoint(h->endpoint, sizeof h->endpoint), &why))
         return HN_FAIL(err, HONE_E_ARG, "HF_ENDPOINT '%s': %s; expected an address, as https://huggingface.co",
                        HN_ESC(ep, strlen(ep)), why);
-    hone_status st = hn_hub_token(&h->token, err);
+    hone_status st = hn_hub_token(&h->token, h->token_from, sizeof h->token_from, err);
     if (st != HONE_OK) return st;
     const hn_fetch_rules rules = { .endpoint = h->endpoint,
                                    .token = h->token,
+                                   .token_from = h->token_from,
                                    .insecure = w->insecure,
                                    .silence_s = w->silence_s,
                                    .tries = w->tries,
@@ -500,6 +506,10 @@ static hone_status name_with(hn_name *n, const char *text, const hn_pull_want *w
         if (w->type) snprintf(n->tag, sizeof n->tag, "%s", w->type);
         if (w->rev) snprintf(n->rev, sizeof n->rev, "%s", w->rev);
     }
+    n->checkpoint = w->checkpoint;
+    if (w->checkpoint && (n->kind != HN_NAME_HUB || *n->tag || (*n->path && !n->folder)))
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: --checkpoint belongs to a repository of the hub, as owner/repo, or a folder of it", shown);
     if (w->output && n->kind != HN_NAME_URL)
         return HN_FAIL(err, HONE_E_ARG,
                        "%s: --output belongs to addresses (https://…); this goes to the cache that other "

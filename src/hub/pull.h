@@ -9,8 +9,8 @@
 #include <jansson.h>
 
 typedef struct hn_pull_want {
-    const char *type, *rev, *output; /* of --type, --rev, --output; NULL: not given */
-    bool offline, insecure;
+    const char *type, *rev, *output;    /* of --type, --rev, --output; NULL: not given */
+    bool offline, insecure, checkpoint; /* checkpoint: it, where a GGUF is there, too */
     int32_t silence_s, tries, n_conn;
     double wait_s;
     uint64_t piece;
@@ -33,7 +33,7 @@ typedef struct hn_pulled {
     char commit[41];          /* hub */
     char why[400];            /* why these of all files */
     char path[HN_CACHE_PATH]; /* what to open: the model, or the folder of a checkpoint */
-    bool checkpoint;          /* no GGUF: hone convert makes one of it */
+    bool checkpoint;          /* hone convert makes a GGUF of it */
     bool offline;             /* the network was not asked, or did not answer */
     hn_pulled_file *file;     /* [n] */
     size_t n, cap;

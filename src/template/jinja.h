@@ -62,7 +62,8 @@ bool hn_jinja_mentions(const hn_jinja *t, const char *name);
 /* Whether source has this text anywhere. */
 bool hn_jinja_says(const hn_jinja *t, const char *text);
 
-/* "2026-02-03T04:05:06", checked. */
-bool hn_jinja_parse_time(hn_jinja_time *out, const char *s);
+/* "2026-02-03T04:05:06", checked, alone or with its distance from GMT ("+01:00", "-0530"), which is *east (NULL: nobody
+ * asks; 0 where it is not said). */
+bool hn_jinja_parse_time(hn_jinja_time *out, int *east, const char *s);
 
 #endif

@@ -540,11 +540,30 @@ hn_jstr *hn_jj_strftime(hn_jrun *r, const hn_jstr *f)
     return hn_jb_done(r, &b);
 }
 
-bool hn_jinja_parse_time(hn_jinja_time *out, const char *s)
+/* "+01:00" or "-0530". */
+static bool parse_distance(int *minutes, const char *s)
+{
+    int v[4];
+    bool colon = s[0] && s[1] && s[2] && s[3] == ':';
+    if ((*s != '+' && *s != '-') || strlen(s) != 5 + (size_t)colon) return false;
+    for (int i = 0; i < 4; i++) {
+        char c = s[1 + i + (colon && i > 1)];
+        if (c < '0' || c > '9') return false;
+        v[i] = c - '0';
+    }
+    int n = 60 * (10 * v[0] + v[1]) + 10 * v[2] + v[3];
+    *minutes = *s == '-' ? -n : n;
+    return n < 24 * 60 && v[2] < 6;
+}
+
+bool hn_jinja_parse_time(hn_jinja_time *out, int *east, const char *s)
 {
     static const int limit[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     const char *shape = "dddd-dd-ddTdd:dd:dd";
-    if (strlen(s) != strlen(shape)) return false;
+    size_t n = strlen(shape);
+    int minutes = 0;
+    if (strlen(s) < n || (s[n] && !parse_distance(&minutes, s + n))) return false;
+    if (east) *east = minutes;
     for (size_t i = 0; shape[i]; i++)
         if (shape[i] == 'd' ? s[i] < '0' || s[i] > '9' : s[i] != shape[i] && !(shape[i] == 'T' && s[i] == ' '))
             return false;

@@ -180,21 +180,26 @@ static const char *const trusted[] = { "bos_token", "eos_token", NULL };
 
 static bool set(json_t *o, const char *key, json_t *v) { return json_object_set_new(o, key, v) == 0; }
 
-/* The time as firefunction wants it in its variable `datetime`. */
-static void datetime(char out[64], const hn_jinja_time *t)
+/* The time as firefunction wants it in its variable `datetime`. t NULL: the clock. east: minutes that t is before
+ * GMT. */
+static void datetime(char out[64], const hn_jinja_time *t, int east)
 {
     static const char *const names[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    snprintf(out, 64, "%s %02d %d %02d:%02d:%02d GMT", names[t->month - 1], t->day, t->year, t->hour, t->minute,
-             t->second);
-}
-
-static void this_time(hn_jinja_time *out)
-{
-    time_t t = time(NULL);
     struct tm tm = { .tm_year = 70, .tm_mday = 1 };
-    gmtime_r(&t, &tm);
-    *out = (hn_jinja_time){ tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec };
+    if (t)
+        tm = (struct tm){ .tm_sec = t->second,
+                          .tm_min = t->minute,
+                          .tm_hour = t->hour,
+                          .tm_mday = t->day,
+                          .tm_mon = t->month - 1,
+                          .tm_year = t->year - 1900 };
+    if (!t || east) {
+        time_t s = t ? timegm(&tm) - 60 * (time_t)east : time(NULL);
+        gmtime_r(&s, &tm);
+    }
+    snprintf(out, 64, "%s %02d %d %02d:%02d:%02d GMT", names[tm.tm_mon], tm.tm_mday, tm.tm_year + 1900, tm.tm_hour,
+             tm.tm_min, tm.tm_sec);
 }
 
 /* What transformers says is none where nobody gave it. */
@@ -230,9 +235,7 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
     }
     if (ok && hn_jinja_mentions(t, "datetime") && !json_object_get(c->variables, "datetime")) {
         char s[64];
-        hn_jinja_time now;
-        if (!c->now) this_time(&now);
-        datetime(s, c->now ? c->now : &now);
+        datetime(s, c->now, c->now_east);
         ok = set(o, "datetime", json_string(s));
     }
     const char *name;
@@ -345,17 +348,16 @@ static json_t *call_messages(bool object, const char *said, bool answered)
 const char *const hn_chat_reasoning_names[HN_CHAT_N_REASONING] = { NULL, "reasoning_content", "thinking", "reasoning",
                                                                    NULL };
 
-/* The content of an answer whose reasoning is a part of it; an empty text is none. Takes both. */
+/* The content of an answer whose reasoning is a part of it, before what else it says: a text, of which an empty one is
+ * none, or parts. Takes reasoning. */
 static json_t *thinking_parts(json_t *reasoning, json_t *content)
 {
     json_t *parts = json_pack("[{s:s, s:o}]", "type", "thinking", "thinking", reasoning);
-    if (!json_string_length(content)) {
-        json_decref(content);
-        return parts;
-    }
-    json_t *text = json_pack("{s:s, s:o}", "type", "text", "text", content);
-    if (parts && text && json_array_append_new(parts, text) == 0) return parts;
-    if (!parts) json_decref(text);
+    bool ok = parts != NULL;
+    if (ok && json_is_array(content)) ok = json_array_extend(parts, content) == 0;
+    else if (ok && json_string_length(content))
+        ok = json_array_append_new(parts, json_pack("{s:s, s:O}", "type", "text", "text", content)) == 0;
+    if (ok) return parts;
     json_decref(parts);
     return NULL;
 }
@@ -368,7 +370,7 @@ json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, 
     bool ok = m != NULL;
     if (ok && hn_chat_reasoning_names[shape]) ok = set(last, hn_chat_reasoning_names[shape], json_string(reasoning));
     if (ok && shape == HN_CHAT_REASONING_PARTS)
-        ok = set(last, "content", thinking_parts(json_string(reasoning), json_string(content)));
+        ok = set(last, "content", thinking_parts(json_string(reasoning), json_object_get(last, "content")));
     if (ok) return m;
     json_decref(m);
     return NULL;
@@ -398,9 +400,9 @@ typedef struct taste {
     hn_chat_reasoning reasoning;
 } taste;
 
-/* What the messages have in them that templates take in different shapes. */
+/* What the messages have in them that templates take in different shapes; thoughts: reasoning in parts. */
 typedef struct has {
-    bool parts, calls, text_and_calls, results, reasoning;
+    bool parts, calls, text_and_calls, results, reasoning, thoughts;
 } has;
 
 static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oom)
@@ -441,6 +443,58 @@ static json_t *reasoning_of(const json_t *m)
     return said;
 }
 
+/* What the model said itself. */
+static bool is_own(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
+
+/* Reasoning as a part of the content, as Mistral's programs send it: a text, or parts of text. */
+static bool is_thought(const json_t *part)
+{
+    const json_t *said = json_object_get(part, "thinking");
+    size_t i;
+    json_t *p;
+    bool texts = json_is_array(said);
+    json_array_foreach(said, i, p) texts &= json_is_string(json_object_get(p, "text"));
+    return hn_json_is(json_object_get(part, "type"), "thinking") && (texts || json_is_string(said));
+}
+
+/* The thoughts in a content are the message's reasoning, where it has no other. False: out of memory. */
+static bool lift_thoughts(json_t *m)
+{
+    size_t i;
+    json_t *p, *thoughts = json_array(), *rest = json_array(), *all = NULL;
+    bool ok = thoughts && rest;
+    json_array_foreach(json_object_get(m, "content"), i, p)
+    {
+        json_t *said = is_thought(p) ? json_object_get(p, "thinking") : NULL;
+        if (json_is_array(said)) ok = ok && json_array_extend(thoughts, said) == 0;
+        else if (said) ok = ok && json_array_append_new(thoughts, json_pack("{s:O}", "text", said)) == 0;
+        else ok = ok && json_array_append(rest, p) == 0;
+    }
+    ok = ok && (all = hn_chat_joined(thoughts, ""));
+    if (ok && json_string_length(all) && !json_string_length(reasoning_of(m)))
+        ok = json_object_set(m, "reasoning_content", all) == 0;
+    if (ok) ok = set(m, "content", json_array_size(rest) ? json_incref(rest) : json_string(""));
+    json_decref(thoughts);
+    json_decref(rest);
+    json_decref(all);
+    return ok;
+}
+
+/* Messages without thoughts among their parts; new, NULL: out of memory. */
+static json_t *without_thoughts(const json_t *messages)
+{
+    size_t i;
+    json_t *m, *all = json_deep_copy(messages);
+    bool ok = all != NULL;
+    json_array_foreach(all, i, m)
+    {
+        if (is_own(m) && json_is_array(json_object_get(m, "content"))) ok = ok && lift_thoughts(m);
+    }
+    if (ok) return all;
+    json_decref(all);
+    return NULL;
+}
+
 static hone_status check_messages(const json_t *messages, has *given, hone_error *err)
 {
     size_t i, k;
@@ -459,7 +513,9 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
         json_array_foreach(content, k, p)
         {
             const json_t *type = json_object_get(p, "type");
-            if (!json_is_string(json_object_get(p, "text")))
+            bool thought = is_own(m) && is_thought(p);
+            given->thoughts |= thought;
+            if (!thought && !json_is_string(json_object_get(p, "text")))
                 return HN_FAIL(
                     err, json_is_string(type) && !hn_json_is(type, "text") ? HONE_E_UNSUPPORTED : HONE_E_ARG,
                     "messages[%zu].content[%zu]: a part of type '%s'; expected {\"type\": \"text\", \"text\": \"…\"}",
@@ -476,9 +532,6 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
     }
     return HONE_OK;
 }
-
-/* What the model said itself. */
-static bool is_own(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
 
 json_t *hn_chat_said(const json_t *content, bool own)
 {
@@ -518,17 +571,16 @@ static bool fix_arguments(json_t *call, const taste *x)
 /* The reasoning of an answer where the template looks for it; where no rendering showed such a place, as it came. */
 static bool fix_reasoning(json_t *m, const taste *x)
 {
-    json_t *said = json_incref(json_object_get(m, "reasoning_content")), *content = json_object_get(m, "content");
+    json_t *said = json_object_get(m, "reasoning_content");
     const char *name = hn_chat_reasoning_names[x->reasoning];
-    bool ok = true, moves = x->reasoning != HN_CHAT_REASONING_NONE && x->reasoning != HN_CHAT_REASONING_CONTENT;
-    if (json_string_length(said) && moves) {
-        json_object_del(m, "reasoning_content");
-        if (name && !json_object_get(m, name)) ok = set(m, name, json_incref(said));
-        else if (x->reasoning == HN_CHAT_REASONING_PARTS && (!content || json_is_string(content)))
-            ok = set(m, "content", thinking_parts(json_incref(said), content ? json_incref(content) : json_string("")));
-    }
-    json_decref(said);
-    return ok;
+    if (!json_string_length(said) || x->reasoning == HN_CHAT_REASONING_NONE ||
+        x->reasoning == HN_CHAT_REASONING_CONTENT)
+        return true;
+    bool ok = true;
+    if (x->reasoning == HN_CHAT_REASONING_PARTS)
+        ok = set(m, "content", thinking_parts(json_incref(said), json_object_get(m, "content")));
+    else if (!json_string_length(json_object_get(m, name))) ok = json_object_set(m, name, said) == 0;
+    return ok && json_object_del(m, "reasoning_content") == 0;
 }
 
 /* A message with what m says; m says nothing then, and has its calls. NULL: out of memory. */
@@ -696,19 +748,13 @@ static bool leaves_out(const hn_jinja *t, const hn_chat *c, const json_t *messag
                                                  marker, any, oom);
 }
 
-hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
+static hone_status render_given(const hn_jinja *t, const hn_chat *c, has given, hn_jinja_text *out, hone_error *err)
 {
-    *out = (hn_jinja_text){ 0 };
     bool oom = false;
-    has given = { 0 };
-    if (c->tools && !json_is_array(c->tools)) return HN_FAIL(err, HONE_E_ARG, "tools: expected a JSON array");
-    if (c->variables && !json_is_object(c->variables))
-        return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
-    hone_status st = check_messages(c->messages, &given, err);
-    if (st != HONE_OK) return st;
     json_t *said; /* in words, where the template has no place for calls and tools */
     bool tools;
-    if ((st = in_words(t, c, &given, &said, &tools, err)) != HONE_OK) return st;
+    hone_status st = in_words(t, c, &given, &said, &tools, err);
+    if (st != HONE_OK) return st;
     taste x = find_taste(t, c, given, &oom);
     json_t *messages = oom ? NULL : json_deep_copy(said ? said : c->messages);
     bool ours = said; /* so the system message says what must not be left out */
@@ -726,6 +772,27 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
         hn_jinja_text_free(out);
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
     }
+    return st;
+}
+
+hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
+{
+    *out = (hn_jinja_text){ 0 };
+    has given = { 0 };
+    if (c->tools && !json_is_array(c->tools)) return HN_FAIL(err, HONE_E_ARG, "tools: expected a JSON array");
+    if (c->variables && !json_is_object(c->variables))
+        return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
+    hone_status st = check_messages(c->messages, &given, err);
+    if (st != HONE_OK) return st;
+    if (!given.thoughts) return render_given(t, c, given, out, err);
+    hn_chat with = *c;
+    json_t *messages = without_thoughts(c->messages);
+    if (!messages) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
+    with.messages = messages;
+    given = (has){ 0 }; /* a content of thoughts alone is an empty text now */
+    st = check_messages(messages, &given, err);
+    if (st == HONE_OK) st = render_given(t, &with, given, out, err);
+    json_decref(messages);
     return st;
 }
 

@@ -29,6 +29,7 @@ typedef struct hn_chat {
     const json_t *variables;  /* object: further variables of the template, or NULL */
     const char *bos, *eos;    /* text of these tokens, "" if none */
     const hn_jinja_time *now; /* NULL: local time */
+    int now_east;             /* minutes that now is before GMT */
     bool add_generation_prompt;
     hn_jinja_limits limits;
 } hn_chat;

@@ -218,6 +218,9 @@ while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).s
     expect 5 "one for another name" env CURL_CA_BUNDLE="$T/cert" HF_ENDPOINT="https://127.0.0.1:$TPORT" "$HONE" pull $P o/one
     expect 0 "one that is vouched for" env HF_TOKEN=hf_s CURL_CA_BUNDLE="$T/cert" HF_ENDPOINT="https://localhost:$TPORT" "$HONE" pull $P o/one
     same "the file comes" "$BLOB" "$ONE"
+    mkdir "$T/certs" && cp "$T/cert" "$T/certs/cert.pem" && openssl rehash "$T/certs" 2>"$T/err" || not_ok "openssl rehash" "$T/err"
+    rm -rf "$T/cache" # what is here would be taken
+    expect 0 "… by a file of a folder" env -u CURL_CA_BUNDLE -u SSL_CERT_FILE REQUESTS_CA_BUNDLE="$T/certs" HF_ENDPOINT="https://localhost:$TPORT" "$HONE" pull $P o/one
     grep -q '^cdn.*auth=[^-]' "$F/log" && not_ok "the store sees no token" "$F/log" || ok "the store sees no token"
     kill $TLS
 else

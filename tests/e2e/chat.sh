@@ -140,6 +140,11 @@ model=
 is "an answer beyond the context: exit 0" $rc 0
 says "… and it is told" 'context is full: all 60 positions of 60 are used.*conversation is kept.*/reset'
 
+# the time that strftime_now tells is the place's, and firefunction's datetime GMT, as its words are
+was=$(LC_ALL=C date -u '+%b %d %Y %H')
+TZ=AAA-5 "$HONE" chat -m "$M" --chat-template '{{ raise_exception(datetime) }}' </dev/null 2>"$T/err"
+says "a template's clock: GMT where it says so" "($was|$(LC_ALL=C date -u '+%b %d %Y %H')):[0-9:]* GMT"
+
 # ---- on a terminal --------------------------------------------------------------------------------------
 if ! ${CC:-cc} -O1 -o "$T/pty" tests/e2e/pty.c -lutil 2>"$T/err"; then
     skip "the terminal" "no compiler for tests/e2e/pty.c"
@@ -179,6 +184,12 @@ wait did you mean /save?
 wait > 
 send /frobnicate\n
 wait unknown command '/frobnicate'
+wait > 
+send /latin\xE9\n
+wait unknown command '/latin
+wait > 
+send /cut\xE2\x82x\n
+wait x'
 wait > 
 send /save $T/talk.json\n
 wait 5 messages saved

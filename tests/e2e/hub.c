@@ -15,7 +15,8 @@
  * a tenth of a second), flip N (byte N of the file is wrong), norange (200 for 206), badrange, short (Content-Length
  * too large), long (more bytes than said), gzip, etag WORD, newetag (another each time), expired (403 as of a signed
  * address), relative, absolute WORD (redirect there), loop, html, nocommit, sha WORD (the commit), retry N (429,
- * Retry-After), rate N (429, RateLimit), page N (entries a page), path WORD (an entry of that name), size N (the list
+ * Retry-After), rate N (429, RateLimit), busy N (502, RateLimit of a limit that is not used up), unknown (401: a token
+ * that nobody knows), page N (entries a page), path WORD (an entry of that name), size N (the list
  * lies by so much), linked WORD (X-Linked-Etag lies), nolength, noetag, weak (the ETag is one of W/), modified WORD
  * (instead of an ETag, that day of October 2015), until N (429, Retry-After as a date N seconds hence by a clock of
  * 2015), garble N (up to N bytes of head and text are others), self (a page whose next is itself), many N (the list
@@ -198,7 +199,8 @@ static void text(request *r, int status, const char *more, const char *body)
     size_t n = strlen(body);
     garble(r, copy, n);
     head(r, status, "%sContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", more,
-         *body == '<' ? "text/html" : "application/json", n);
+         *body == '<' ? "text/html" : "application/json", n + does(r, "short"));
+    r->closed |= does(r, "short");
     if (strcmp(r->method, "HEAD") != 0) fwrite(copy, 1, n, r->out);
     free(copy);
 }
@@ -487,6 +489,12 @@ static bool misbehaves(request *r)
         else big[n] = 0;
         text(r, 200, "", big);
         free(big);
+    } else if (does(r, "unknown")) {
+        code = "X-Error-Message: Invalid credentials in Authorization header\r\n";
+        text(r, 401, code, "{\"error\":\"Invalid credentials in Authorization header\"}");
+    } else if (does(r, "busy")) {
+        snprintf(more, sizeof more, "RateLimit: \"api\";r=2999;t=%lld\r\n", r->n);
+        text(r, 502, more, "{\"error\":\"not now\"}");
     } else if (does(r, "retry") || does(r, "rate")) {
         if (does(r, "retry")) snprintf(more, sizeof more, "Retry-After: %lld\r\n", r->n);
         else snprintf(more, sizeof more, "RateLimit: \"api\";r=0;t=%lld\r\nRetry-After: 300\r\n", r->n);

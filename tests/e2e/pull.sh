@@ -226,6 +226,8 @@ gets "a body shorter than said" "cdn:/store cut 65000 3"
 gets "a body longer than said" "cdn:/store long x 1"
 gets "429 with Retry-After" "hub:/resolve retry 0 1"
 gets "429 with RateLimit" "hub:/api/models/o/one/tree rate 0 1"
+gets "a limit that is not used up is no wait" "hub:/api/models/o/one/tree busy 800 1" "hub:/resolve busy 800 1"
+gets "what an answer that is cut short says is none" "hub:/api/models/o/one/tree retry+short 800 1"
 gets "429 until a time" "hub:/resolve until 1 1"
 says "by the server's own clock" 'status 429: trying again in 1.01 s'
 gets "416, once" "cdn:/store status 416 1"
@@ -250,6 +252,15 @@ refuses "a redirect to where nothing is encrypted" 'redirects to http://203.0.11
 refuses "a redirect to a file of this machine" 'not of http or https' "hub:/resolve absolute file:///etc/passwd"
 refuses "no answer at all" 'Empty reply|reset' "hub:/resolve drop x"
 refuses "a repository that is not there, private or gated" 'no such repository.*private, or gated' "hub:/api private x"
+refuses "a token that nobody knows, where none was sent" 'no such repository' "hub:/api unknown x"
+HF_TOKEN=hf_old
+export HF_TOKEN
+refuses "a token that nobody knows" 'refuses the token of HF_TOKEN .*Invalid credentials' "hub:/api unknown x"
+refuses "one that nobody knows any more" 'refuses the token of HF_TOKEN ' "hub:/resolve unknown x"
+unset HF_TOKEN
+printf hf_old >"$HF_HOME/token"
+refuses "one of a file" "refuses the token of $HF_HOME/token " "hub:/api unknown x"
+rm "$HF_HOME/token"
 refuses "a gated one" 'accept its licence at http://127.0.0.1:[0-9]*/o/one' "hub:/resolve gated x"
 refuses "a gated API" 'accept its licence' "hub:/api gated x"
 refuses "a revision that is not there" "no revision 'main'" "hub:/api code RevisionNotFound"
@@ -579,4 +590,20 @@ expect 0 "a folder of transformers', into a cache of an odd name" env HF_HUB_CAC
 command=$(sed -n 's/^  \(hone convert .*\)$/\1/p' "$T/out")
 (cd "$T" && hone() { "$HONE" "$@"; } && eval "$command") >"$T/out" 2>"$T/err" && ok "$command" || not_ok "the command that it says: $command" "$T/err"
 expect 0 "makes a model of it" "$HONE" inspect "$T/hf.gguf"
+# a repository that has a GGUF, too
+head -c 3000 $TINY >"$F/repos/o/hf/m-Q4_0.gguf"
+begin
+expect 0 "a GGUF goes before a checkpoint" "$HONE" pull $P o/hf --json
+says "it alone" '"kind":"model",.*"files":\[{"path":"m-Q4_0.gguf"[^}]*}\]' "$T/out"
+expect 3 "--checkpoint, offline: it is not here" "$HONE" pull --offline --checkpoint o/hf
+says "says how it comes" '`hone pull --checkpoint o/hf` gets it'
+expect 0 "--checkpoint" "$HONE" pull $P --checkpoint o/hf --json
+says "is that, and no GGUF" '"kind":"checkpoint",.*"files":\[{"path":"config.json"[^}]*},{"path":"model.safetensors"[^}]*}\]' "$T/out"
+expect 0 "offline it is here" "$HONE" pull --offline --checkpoint o/hf --json
+says "and told as one" '"kind":"checkpoint",.*"path":"model.safetensors"' "$T/out"
+expect 0 "hone convert means the checkpoint by the name of both" "$HONE" convert o/hf -o "$T/hf2.gguf"
+same "all of it" "$T/hf2.gguf" "$T/hf.gguf"
+expect 2 "--checkpoint of a type" "$HONE" pull $P --checkpoint o/hf:Q4_0
+expect 3 "--checkpoint where there is none" "$HONE" pull $P --checkpoint o/one
+says "says so" 'nothing there that hone converts, and no checkpoint'
 finish

@@ -325,7 +325,11 @@ static int setup(void **state)
                           " \"arguments\": \"{\\\"x\\\": 1}\"}}]}]",
                           0, NULL);
     tools = json_loads("[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]", 0, NULL);
-    earlier = json_loads("[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"b\"}]", 0, NULL);
+    earlier =
+        json_loads("[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"b\"},{\"role\":\"assistant\","
+                   "\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\",\"text\":\"c\"}]},"
+                   "{\"type\":\"text\",\"text\":\"d\"}]}]",
+                   0, NULL);
     talk = json_loads(
         "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":\"so\",\"tool_calls\":[{"
         "\"id\":\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1}\"}},{\"function\":{}}]},{"

@@ -109,7 +109,7 @@ static void the_sets(const hn_repo_file *file, size_t n)
         snprintf(name.tag, sizeof name.tag, "%s", tags[i % 2]);
         hone_status st = hn_gguf_choose(&which, why, sizeof why, &sets, file, &name, memory[i / 2], &err);
         if (st != HONE_OK) refused(st, &err);
-        else FF_MUST(which < sets.n && !sets.set[which].n_missing && *why);
+        else FF_MUST(which < sets.n && !sets.set[which].n_missing && !sets.set[which].again && *why);
     }
     hn_gguf_sets_free(&sets);
     free(in);
@@ -455,7 +455,7 @@ static void a_cache(char *text)
     if (*line[6]) setenv("HF_ENDPOINT", line[6], 1);
     put("/token", line[1], strlen(line[1])); /* where it is not in the environment */
     setenv("HF_TOKEN_PATH", at("/token"), 1);
-    hone_status st = hn_hub_token(&token, &err);
+    hone_status st = hn_hub_token(&token, root, sizeof root, &err);
     if (st != HONE_OK) refused(st, &err);
     FF_MUST(st == HONE_OK || !token);
     for (const unsigned char *p = (unsigned char *)token; p && *p; p++) FF_MUST(*p > ' ' && *p < 0x7F);

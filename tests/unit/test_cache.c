@@ -381,6 +381,23 @@ static void called(void **state)
     lacks("o/n:Q4_0", HONE_E_ARG, "means several models");
 }
 
+/* A model that is here whole and in parts, too: by its type it is the file, and the list names both by their paths. */
+static void whole_and_split(void **state)
+{
+    hn_locals l;
+    put("hub/models--o--n/refs/main", COMMIT);
+    publish("o/n", COMMIT, "m-Q4_0-00001-of-00002.gguf", OID_A, "one");
+    publish("o/n", COMMIT, "m-Q4_0-00002-of-00002.gguf", OID_B, "two");
+    finds("o/n:Q4_0", SNAPSHOT "/m-Q4_0-00001-of-00002.gguf");
+    publish("o/n", COMMIT, "m-Q4_0.gguf", OID_C, "onetwo");
+    finds("o/n:Q4_0", SNAPSHOT "/m-Q4_0.gguf");
+    finds("o/n", SNAPSHOT "/m-Q4_0.gguf");
+    finds("o/n/m-Q4_0-00002-of-00002.gguf", SNAPSHOT "/m-Q4_0-00001-of-00002.gguf");
+    list_all(&l);
+    assert_true(l.n == 2 && named(&l, "o/n/m-Q4_0.gguf") && named(&l, "o/n/m-Q4_0-00001-of-00002.gguf"));
+    hn_locals_free(&l);
+}
+
 static void checkpoints(void **state)
 {
     hn_locals l;
@@ -407,6 +424,17 @@ static void checkpoints(void **state)
     char path[HN_CACHE_PATH];
     hn_name n;
     hone_error err;
+    publish("o/n", COMMIT, "m-Q4_0.gguf", OID_A, NULL); /* beside a GGUF it is what is asked for by that word */
+    finds("o/n", SNAPSHOT "/m-Q4_0.gguf");
+    assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
+    n.checkpoint = true;
+    assert_int_equal(hn_cache_find(path, &n, &err), HONE_OK);
+    assert_string_equal(path, at(SNAPSHOT));
+    assert_int_equal(unlink(at(SNAPSHOT "/model-00002-of-00002.safetensors")), 0);
+    assert_int_equal(hn_cache_find(path, &n, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "`hone pull --checkpoint o/n` gets the rest"));
+    publish("o/n", COMMIT, "model-00002-of-00002.safetensors", OID_C, NULL);
+    assert_int_equal(unlink(at(SNAPSHOT "/m-Q4_0.gguf")), 0);
     assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
     assert_int_equal(hn_cache_find_folder(path, &n, &err), HONE_OK);
     assert_string_equal(path, at(SNAPSHOT));
@@ -750,6 +778,7 @@ int main(void)
         cmocka_unit_test_setup(holes, fresh),
         cmocka_unit_test_setup(called, fresh),
         cmocka_unit_test_setup(checkpoints, fresh),
+        cmocka_unit_test_setup(whole_and_split, fresh),
         cmocka_unit_test_setup(ollama, fresh),
         cmocka_unit_test_setup(folders, fresh),
         cmocka_unit_test_setup(removed, fresh),

@@ -142,6 +142,9 @@ static void formats(void **state)
 #define SAYS(role, text) "{\"role\":\"" role "\",\"content\":\"" text "\"}"
 #define WRITES "{% for m in messages %}{{ m.tool_calls | tojson if m.tool_calls }}{% endfor %}"
 
+static const char thinks[] = "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }};{% endfor %}",
+                  gpt[] = "{% for m in messages %}{{ m.thinking }}|{{ m.content }};{% endfor %}";
+
 static void preparation(void **state)
 {
     static const char parts[] =
@@ -222,9 +225,7 @@ static void preparation(void **state)
             "\"content\":null,"
             "\"reasoning_content\":null,\"x\":1}]",
             NULL, false, "role,content;role,content,x;");
-    static const char thinks[] = "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }};{% endfor %}",
-                      gpt[] = "{% for m in messages %}{{ m.thinking }}|{{ m.content }};{% endfor %}",
-                      *const reasoning[] = { "reasoning_content", "thinking", "reasoning" };
+    static const char *const reasoning[] = { "reasoning_content", "thinking", "reasoning" };
     for (int i = 0; i < 3; i++) {
         char said[200];
         snprintf(said, sizeof said, "[%s,{\"role\":\"assistant\",\"content\":\"A\",\"%s\":\"r\"}]", SAYS("user", "q"),
@@ -237,6 +238,20 @@ static void preparation(void **state)
     renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
     refuses(gemma, "[{\"role\":\"system\",\"content\":\"S\"}]", NULL, HONE_E_ARG, "System role not supported");
     renders("tools", "{{ tools[0].x }}" WRITES, "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
+    /* firefunction's clock is GMT, wherever the time that strftime_now tells is of */
+    static const char clocks[] = "{{ strftime_now('%H:%M') }} {{ datetime }}";
+    static const struct {
+        const char *now, *want;
+    } times[] = { { "2026-02-03T04:05:06", "04:05 Feb 03 2026 04:05:06 GMT" },
+                  { "2026-02-03T04:05:06+0530", "04:05 Feb 02 2026 22:35:06 GMT" },
+                  { "2025-12-31T23:05:06-01:00", "23:05 Jan 01 2026 00:05:06 GMT" } };
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        const hone_chat_params p = { .messages = "[]", .chat_template = clocks, .now = times[i].now };
+        hone_chat_text out;
+        assert_int_equal(hone_chat_render(NULL, &p, &out, NULL), HONE_OK);
+        assert_string_equal(out.text, times[i].want);
+        hone_chat_text_free(&out);
+    }
     renders("functions", "{{ functions }}|{{ datetime }}" WRITES, "[]", "[1]", false,
             "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
     static const char user[] = "{{ messages }}";
@@ -251,6 +266,41 @@ static void preparation(void **state)
     refuses(user, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":5}]", NULL, HONE_E_ARG,
             "tool_calls: expected an array");
     refuses(user, "[]", "{}", HONE_E_ARG, "tools: expected a JSON array");
+}
+
+/* The reasoning of an answer, under each of its names and as parts of the content, as Ministral 3 takes it. */
+static void thoughts_in_parts(void **state)
+{
+    static const char in_parts[] =
+        "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content or [] %}"
+        "{% if p.type == 'thinking' %}[T]{{ p.thinking }}[/T]{% elif p.type == 'text' %}<{{ p.text }}>{% endif %}"
+        "{% endfor %}{% endif %}{% for c in m.tool_calls %}{{ c.function.name + c.function.arguments }}{% endfor %};"
+        "{% endfor %}";
+#define ANSWERS(said) "[" SAYS("user", "q") ",{\"role\":\"assistant\"," said "}]"
+#define TEXT(text) "{\"type\":\"text\",\"text\":\"" text "\"}"
+#define THOUGHT(text) "{\"type\":\"thinking\",\"thinking\":" text "}"
+    static const char *const thoughts[][3] = {
+        { "\"content\":\"A\",\"reasoning_content\":\"r\"", "q;[T]r[/T]<A>;", "|q;r|A;" },
+        { "\"content\":[" TEXT("A") "," TEXT("B") "],\"reasoning_content\":\"r\"", "q;[T]r[/T]<A><B>;", "|q;r|AB;" },
+        { "\"content\":[" THOUGHT("\"r\"") "," TEXT("A") "]", "q;[T]r[/T]<A>;", "|q;r|A;" },
+        { "\"content\":[" THOUGHT("[" TEXT("r") "," TEXT("s") "]") "," TEXT("A") "]", "q;[T]rs[/T]<A>;", "|q;rs|A;" },
+        { "\"content\":[" THOUGHT("\"r\"") "]", "q;[T]r[/T];", "|q;r|;" },
+        { "\"content\":[" THOUGHT("\"\"") "," TEXT("A") "]", "q;<A>;", "|q;|A;" },
+        { "\"content\":\"A\",\"thinking\":\"\",\"reasoning\":\"r\"", "q;[T]r[/T]<A>;", "|q;r|A;" },
+        { "\"content\":null,\"reasoning_content\":\"r\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{"
+          "}\"}}]",
+          "q;[T]r[/T]f{};", NULL },
+    };
+    for (size_t i = 0; i < sizeof thoughts / sizeof *thoughts; i++) {
+        char said[400];
+        snprintf(said, sizeof said, ANSWERS("%s"), thoughts[i][0]);
+        renders("thoughts in parts", in_parts, said, NULL, false, thoughts[i][1]);
+        if (thoughts[i][2]) renders("thoughts apart", thinks, said, NULL, false, thoughts[i][2]);
+        if (thoughts[i][2]) renders("thoughts of another name", gpt, said, NULL, false, thoughts[i][2]);
+    }
+    refuses(thinks, ANSWERS("\"content\":[" THOUGHT("[1]") "]"), NULL, HONE_E_UNSUPPORTED, "a part of type 'thinking'");
+    refuses(thinks, "[{\"role\":\"user\",\"content\":[" THOUGHT("\"r\"") "]}]", NULL, HONE_E_UNSUPPORTED,
+            "a part of type 'thinking'");
 }
 
 /* What nobody gave is none, as in transformers; undefined for templates that cannot do with none. */
@@ -834,11 +884,12 @@ static void continued(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(continued),     cmocka_unit_test(formats),
-                                        cmocka_unit_test(preparation),   cmocka_unit_test(tools_in_words),
-                                        cmocka_unit_test(named_formats), cmocka_unit_test(variables),
-                                        cmocka_unit_test(protected_ids), cmocka_unit_test(injection),
-                                        cmocka_unit_test(nothing_given), cmocka_unit_test(orders),
-                                        cmocka_unit_test(no_end),        cmocka_unit_test(many_turns) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(continued),      cmocka_unit_test(formats),
+                                        cmocka_unit_test(preparation),    cmocka_unit_test(thoughts_in_parts),
+                                        cmocka_unit_test(tools_in_words), cmocka_unit_test(named_formats),
+                                        cmocka_unit_test(variables),      cmocka_unit_test(protected_ids),
+                                        cmocka_unit_test(injection),      cmocka_unit_test(nothing_given),
+                                        cmocka_unit_test(orders),         cmocka_unit_test(no_end),
+                                        cmocka_unit_test(many_turns) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

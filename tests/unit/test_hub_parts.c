@@ -220,6 +220,10 @@ static void test_head_waits(void **state)
         const char *lines;
         double wait_s;
     } rows[] = {
+        { "RateLimit: \"api\";r=2999;t=217\nRetry-After: 5", 5 }, /* some other limit's 429 */
+        { "RateLimit: \"api\";r=2999;t=217", -1 },
+        { "RateLimit: \"api\";t=217", 217 },
+        { "RateLimit: \"api\";t=217;r=0", 217 },
         { "Retry-After: 30", 30 },
         { "Retry-After: 86400", 86400 },
         { "Retry-After: -1", -1 },
@@ -244,6 +248,21 @@ static void test_head_waits(void **state)
         hn_fetch_head a;
         head_of(&a, "HTTP/1.1 429 Too Many Requests", rows[i].lines, false);
         if (a.wait_s != rows[i].wait_s) fail_msg("%s: %g, expected %g", rows[i].lines, a.wait_s, rows[i].wait_s);
+    }
+    static const struct {
+        const char *first, *lines;
+        double wait_s;
+    } others[] = {
+        { "HTTP/1.1 200 OK", "RateLimit: \"api\";r=2999;t=217", -1 }, /* as huggingface.co says it with every answer */
+        { "HTTP/1.1 502 Bad Gateway", "RateLimit: \"api\";r=2999;t=217", -1 },
+        { "HTTP/1.1 503 Service Unavailable", "RateLimit: \"api\";r=0;t=217", -1 },
+        { "HTTP/1.1 503 Service Unavailable", "RateLimit: \"api\";r=2999;t=217\nRetry-After: 5", 5 },
+        { "HTTP/1.1 503 Service Unavailable", "Retry-After: 5\nRateLimit: \"api\";r=2999;t=217", 5 },
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        hn_fetch_head a;
+        head_of(&a, others[i].first, others[i].lines, false);
+        if (a.wait_s != others[i].wait_s) fail_msg("%s: %s: %g", others[i].first, others[i].lines, a.wait_s);
     }
 }
 

@@ -368,8 +368,12 @@ static void origins(void **state)
 static void times(void **state)
 {
     hn_jinja_time t;
-    assert_true(hn_jinja_parse_time(&t, "2024-02-29T23:59:60"));
+    int east;
+    assert_true(hn_jinja_parse_time(&t, NULL, "2024-02-29T23:59:60"));
     assert_int_equal(t.day, 29);
+    assert_true(hn_jinja_parse_time(&t, &east, "2026-02-03T04:05:06-05:30") && t.second == 6 && east == -330);
+    assert_true(hn_jinja_parse_time(&t, &east, "2026-02-03T04:05:06+1400") && t.hour == 4 && east == 840);
+    assert_true(hn_jinja_parse_time(&t, &east, "2026-02-03T04:05:06") && east == 0);
     static const char *const bad[] = { "",
                                        "2024-02-29",
                                        "2023-02-29T00:00:00",
@@ -377,8 +381,14 @@ static void times(void **state)
                                        "2024-01-01T24:00:00",
                                        "2024-01-01T00:60:00",
                                        "2024-01-01T00:00:00Z",
+                                       "2024-01-01T00:00:00+1",
+                                       "2024-01-01T00:00:00+01:0",
+                                       "2024-01-01T00:00:00+01:60",
+                                       "2024-01-01T00:00:00-24:00",
+                                       "2024-01-01T00:00:00 0100",
+                                       "2024-01-01T00:00:00+01000",
                                        "x024-01-01T00:00:00" };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(hn_jinja_parse_time(&t, bad[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(hn_jinja_parse_time(&t, &east, bad[i]));
     hone_error e;
     hn_jinja *j;
     hn_jinja_text out;

@@ -41,7 +41,7 @@ static bool check(const char *what, const char *source, const json_t *context, c
     hn_jinja_text out = { 0 };
     hone_error e = { 0 };
     hn_jinja_time clock;
-    assert_true(hn_jinja_parse_time(&clock, now));
+    assert_true(hn_jinja_parse_time(&clock, NULL, now));
     hn_jinja_vars vars = { .context = context, .trusted = trusted, .trust_roles = true, .now = &clock };
     hone_status st = hn_jinja_parse(&t, source, strlen(source), what, NULL, &e);
     if (st == HONE_OK) st = hn_jinja_render(t, &vars, &out, &e);

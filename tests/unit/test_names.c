@@ -292,6 +292,9 @@ static void short_names(void **state)
     put("names", "# mine\nmine me/mine-GGUF:Q6_K # the best\nllama3.2 me/other\r\nits ollama:x:1b\n\n");
     assert_int_equal(expand("mine", out, &err), HONE_OK);
     assert_string_equal(out, "me/mine-GGUF:Q6_K");
+    hn_name wanted = { .kind = HN_NAME_BARE, .repo = "mine", .checkpoint = true }; /* what is wanted of it stays */
+    assert_int_equal(hn_name_expand(&wanted, &err), HONE_OK);
+    assert_true(wanted.kind == HN_NAME_HUB && wanted.checkpoint);
     assert_int_equal(expand("mine:Q8_0", out, &err), HONE_OK);
     assert_string_equal(out, "me/mine-GGUF:Q8_0");
     assert_int_equal(expand("llama3.2", out, &err), HONE_OK);
@@ -430,7 +433,12 @@ static void chosen_elsewhere(void **state)
     const hn_repo_file one[] = { { "x.gguf", 9 * GIB }, { "x.md", 1 } };
     assert_int_equal(choose(one, 2, "o/x", 0, first, &n, &err), HONE_OK);
     assert_string_equal(first, "x.gguf");
-    assert_int_equal(choose(one, 2, "o/x", GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_int_equal(choose(one, 2, "o/x@v1", GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_non_null(strstr(err.message, " o/x@v1/x.gguf takes it all the same"));
+    assert_int_equal(choose(one, 2, "o/x@v1/x.gguf", GIB, first, &n, &err), HONE_OK);
+    const hn_repo_file apart[] = { { "x-Q8_0.gguf", 9 * GIB }, { "deep/x-Q8_0.gguf", 8 * GIB } };
+    assert_int_equal(choose(apart, 2, "hf.co/o/x/tree/main/deep", GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_non_null(strstr(err.message, " o/x@main/deep/x-Q8_0.gguf takes it all the same"));
     /* upwards before downwards */
     const hn_repo_file gap[] = { { "x-Q3_K_M.gguf", 3 * GIB },
                                  { "x-Q5_K_M.gguf", 5 * GIB },
@@ -465,6 +473,65 @@ static void chosen_elsewhere(void **state)
     assert_int_equal(sets.n, 3);
     for (size_t i = 0; i < 3; i++) assert_int_equal(sets.set[i].n_file, 1);
     hn_gguf_sets_free(&sets);
+}
+
+/* A model that a repository holds whole and in parts, too, is one: Qwen/Qwen2.5-Coder-7B-Instruct-GGUF. */
+static void chosen_once(void **state)
+{
+    const hn_repo_file both[] = { { "m-q4_k_m-00001-of-00002.gguf", 4 * GIB },
+                                  { "m-q4_k_m-00002-of-00002.gguf", GIB + 900 },
+                                  { "m-q4_k_m.gguf", 5 * GIB },
+                                  { "m-q6_k-00001-of-00002.gguf", 3 * GIB }, /* the other part is not there */
+                                  { "m-q6_k.gguf", 6 * GIB },
+                                  { "m-q8_0-00001-of-00002.gguf", 4 * GIB }, /* of another size: another model */
+                                  { "m-q8_0-00002-of-00002.gguf", 6 * GIB },
+                                  { "m-q8_0.gguf", 8 * GIB } };
+    enum { N = sizeof both / sizeof *both };
+    static const struct {
+        const char *name, *first;
+        size_t n_file;
+    } rows[] = {
+        { "o/m", "m-q4_k_m.gguf", 1 },
+        { "o/m:Q4_K_M", "m-q4_k_m.gguf", 1 },
+        { "o/m/m-q4_k_m.gguf", "m-q4_k_m.gguf", 1 },
+        { "o/m/m-q4_k_m-00002-of-00002.gguf", "m-q4_k_m-00001-of-00002.gguf", 2 },
+        { "o/m:Q6_K", "m-q6_k.gguf", 1 },
+    };
+    char first[200], why[300];
+    size_t n, which;
+    hone_error err = { 0 };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (choose(both, N, rows[i].name, 0, first, &n, &err) != HONE_OK) fail_msg("%s: %s", rows[i].name, err.message);
+        assert_string_equal(first, rows[i].first);
+        assert_int_equal(n, rows[i].n_file);
+    }
+    assert_int_equal(choose(both, N, "o/m:Q8_0", 0, first, &n, &err), HONE_E_ARG);
+    assert_int_equal(choose(both, 2, "o/m:q4_k_m", 0, first, &n, &err), HONE_OK); /* in parts alone */
+    assert_int_equal(n, 2);
+    hn_gguf_sets sets; /* that it is there twice makes no choice of it */
+    hn_name name;
+    assert_int_equal(hn_name_parse(&name, "o/m", &err), HONE_OK);
+    assert_int_equal(hn_gguf_sets_of(&sets, both, 3, &err), HONE_OK);
+    assert_int_equal(hn_gguf_choose(&which, why, sizeof why, &sets, both, &name, 0, &err), HONE_OK);
+    assert_non_null(strstr(why, "the only one there"));
+    hn_gguf_sets_free(&sets);
+}
+
+/* Two of a type that does not fit are no question: one that fits is taken. */
+static void chosen_of_what_fits(void **state)
+{
+    const hn_repo_file files[] = { { "a-Q4_K_M.gguf", 9 * GIB },
+                                   { "b-Q4_K_M.gguf", 9 * GIB },
+                                   { "a-Q2_K.gguf", 3 * GIB } };
+    char first[200];
+    size_t n;
+    hone_error err = { 0 };
+    assert_int_equal(choose(files, 3, "o/m", 5 * GIB, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "a-Q2_K.gguf");
+    assert_int_equal(choose(files, 3, "o/m", 64 * GIB, first, &n, &err), HONE_E_ARG);
+    assert_int_equal(choose(files, 3, "o/m:Q4_K_M", 5 * GIB, first, &n, &err), HONE_E_ARG);
+    assert_int_equal(choose(files, 2, "o/m", 5 * GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_non_null(strstr(err.message, " o/m/a-Q4_K_M.gguf takes it all the same"));
 }
 
 static size_t n_sets(const char *path)
@@ -574,10 +641,19 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means),   cmocka_unit_test(refused), cmocka_unit_test(anything),
-        cmocka_unit_test(of_urls), cmocka_unit_test(parts),   cmocka_unit_test(short_names),
-        cmocka_unit_test(tags),    cmocka_unit_test(chosen),  cmocka_unit_test(chosen_elsewhere),
-        cmocka_unit_test(drafts),  cmocka_unit_test(orders),
+        cmocka_unit_test(means),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(anything),
+        cmocka_unit_test(of_urls),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(short_names),
+        cmocka_unit_test(tags),
+        cmocka_unit_test(chosen),
+        cmocka_unit_test(chosen_elsewhere),
+        cmocka_unit_test(drafts),
+        cmocka_unit_test(orders),
+        cmocka_unit_test(chosen_once),
+        cmocka_unit_test(chosen_of_what_fits),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

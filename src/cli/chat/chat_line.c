@@ -27,7 +27,9 @@ struct chat_line {
     HistEvent event;
     char *history_path; /* NULL: nowhere */
     const char *prompt;
-    mbstate_t mb;
+    mbstate_t mb; /* of a character whose bytes are not all here */
+    bool again;   /* … which the byte `first` has cut short: it begins the next one */
+    unsigned char first;
     char *raw; /* of getline */
     size_t raw_cap;
     char *text; /* a block */
@@ -146,14 +148,20 @@ static int read_char(EditLine *el, wchar_t *wc)
     el_get(el, EL_CLIENTDATA, &data);
     chat_line *l = data;
     for (;;) {
-        int k = read_byte(el, &b);
+        int k = l->again ? 1 : read_byte(el, &b);
+        if (l->again) b = l->first;
+        l->again = false;
+        if (k <= 0) memset(&l->mb, 0, sizeof l->mb);
         if (k <= 0) return k;
         if (b == 0) b = 4; /* what a Ctrl-D typed while an answer came has turned into */
+        bool begun = !mbsinit(&l->mb);
         size_t n = mbrtowc(wc, (char *)&b, 1, &l->mb);
         if (n == (size_t)-2) continue;
         if (n == (size_t)-1) {
             memset(&l->mb, 0, sizeof l->mb);
             *wc = 0xFFFD;
+            l->again = begun;
+            l->first = b;
         }
         return 1;
     }

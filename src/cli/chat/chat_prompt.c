@@ -9,7 +9,7 @@ typedef struct chat_format {
     char *source;            /* of --chat-template; NULL: the model's own */
     char *variables;         /* of the template; NULL: none */
     hone_chat_format *reply; /* how it marks an answer */
-    char now[24]; /* when the conversation began: a prompt that told each turn's time would never be reused */
+    char now[28]; /* when the conversation began: a prompt that told each turn's time would never be reused */
 } chat_format;
 
 /* ---- messages for the template ------------------------------------------------------------------ */
@@ -65,7 +65,7 @@ int hn_format_open(chat *c)
     if (!f) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the chat template");
     time_t t_now = time(NULL);
     struct tm tm;
-    if (localtime_r(&t_now, &tm)) strftime(f->now, sizeof f->now, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (localtime_r(&t_now, &tm)) strftime(f->now, sizeof f->now, "%Y-%m-%dT%H:%M:%S%z", &tm);
     if (choice && choice[0] == '@') {
         size_t n;
         if (hn_read_all(choice + 1, &f->source, &n, &err) != HONE_OK)
