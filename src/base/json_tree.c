@@ -3,8 +3,11 @@
 #include "base/json_tree.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Keys wait here for their values, unescaped, each with a NUL: a stack, as objects are within objects. */
 typedef struct builder {
@@ -215,6 +218,47 @@ const char *hn_json_kind(const json_t *v)
     return "nothing";
 }
 
+void hn_json_real(char text[HN_JSON_REAL_TEXT], double v)
+{
+    bool real = false;
+    for (int digits = fabs(v) < DBL_MIN ? 1 : 15; digits <= 17; digits++) { /* those near 0 have fewer */
+        snprintf(text, HN_JSON_REAL_TEXT, "%.*g", digits, v);
+        if (digits == 17 || strtod(text, NULL) == v) break;
+    }
+    for (char *p = text; *p; p++) {
+        if (!strchr("-+0123456789eE", *p)) *p = '.';
+        real |= strchr(".eE", *p) != NULL;
+    }
+    if (!real) strcat(text, ".0");
+}
+
+/* jansson writes 17 digits, 0.69999999999999996 of what was read as 0.7: each number behind `at` of its text gets those
+ * that it needs. What comes out is never longer, but beyond 10^15, where digits are whole. */
+static void shorten_reals(char *at)
+{
+    static const hn_json_rules rules = { .max_depth = 1, .fault = HONE_E_FORMAT };
+    char *to = at;
+    bool string = false;
+    while (*at) {
+        size_t n = string ? 0 : strspn(at, "-+.0123456789eE");
+        char text[HN_JSON_REAL_TEXT] = "";
+        hn_jread j;
+        hn_jread_num x;
+        if (n && (*at == '-' || (*at >= '0' && *at <= '9')) && memchr(at, '.', n) &&
+            hn_jread_begin(&j, at, n, &rules, "", "", NULL) == HONE_OK && hn_jread_number(&j, &x) == HONE_OK &&
+            fabs(x.d) < 1e15)
+            hn_json_real(text, x.d);
+        if (!n) n = 1;
+        if (string && *at == '\\' && at[1]) n = 2;
+        if (n == 1 && *at == '"') string = !string;
+        size_t n_to = *text && strlen(text) < n ? strlen(text) : n;
+        memmove(to, n_to < n ? text : at, n_to);
+        to += n_to;
+        at += n;
+    }
+    *to = 0;
+}
+
 char *hn_json_dump(const json_t *v, size_t flags)
 {
     size_t n = json_dumpb(v, NULL, 0, flags);
@@ -224,6 +268,7 @@ char *hn_json_dump(const json_t *v, size_t flags)
         return NULL;
     }
     if (s) s[n] = 0;
+    if (s) shorten_reals(s);
     return s;
 }
 

@@ -21,8 +21,11 @@ hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rule
 
 /* ---- and back ---------------------------------------------------------------------------------- */
 
-/* v as text, malloc'ed and freed with free(); as json_dumps, which loses bytes unnoticed where memory is short, and
- * whose text is freed as jansson's own. NULL: out of memory. */
+enum { HN_JSON_REAL_TEXT = 40 };
+/* A finite number in as few digits as read back as it, with a point or an exponent, whatever the locale. */
+void hn_json_real(char text[HN_JSON_REAL_TEXT], double v);
+/* v as text, malloc'ed and freed with free(); as json_dumps, which loses bytes unnoticed where memory is short, whose
+ * text is freed as jansson's own, and whose numbers have more digits than they were read from. NULL: out of memory. */
 char *hn_json_dump(const json_t *v, size_t flags);
 
 /* ---- fields: what a file says, checked before it is used -------------------------------------- */

@@ -1,6 +1,7 @@
 /* Text that grows, and JSON written by hand: an allocation that fails is remembered in the text itself, so that one
  * check at its end is enough. Owns escaping and how numbers are written; refuses to know what is said. */
 #include "serve/bytes.h"
+#include "base/json_tree.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -116,16 +117,13 @@ static void add_real(hn_bytes *b, char *s)
 
 void hn_bytes_f64(hn_bytes *b, double v)
 {
-    char s[40];
+    char s[HN_JSON_REAL_TEXT];
     if (!isfinite(v)) {
         hn_bytes_text(b, "null");
         return;
     }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(s, sizeof s, "%.*g", digits, v);
-        if (digits == 17 || strtod(s, NULL) == v) break;
-    }
-    add_real(b, s);
+    hn_json_real(s, v);
+    hn_bytes_text(b, s);
 }
 
 void hn_bytes_f32(hn_bytes *b, float v)

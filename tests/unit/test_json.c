@@ -237,6 +237,35 @@ static double real(const char *s)
     return v.d;
 }
 
+/* What is written has the digits that it was read from, not all that a double has. */
+static void test_dumped(void **state)
+{
+    static const char *const texts[] = {
+        "[0.7,0.1,-0.3,1e-07,2.5,0.0,-0.0,1e22,1234567890123450.0,0.30000000000000004,5e-324]",
+        "{\"a\":{\"maximum\":0.7,\"multipleOf\":0.1},\"0.69999999999999996\":\"x\\\\\\\"0.69999999999999996\"}",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        json_t *v = taken(texts[i], strlen(texts[i]), 0);
+        char *s = hn_json_dump(v, JSON_COMPACT);
+        assert_string_equal(s, texts[i]);
+        free(s);
+        json_decref(v);
+    }
+    for (uint64_t i = 0; i < 20000; i++) { /* any double reads back as itself */
+        uint64_t u = hn_rand64(5, i);
+        double x, y;
+        memcpy(&x, &u, sizeof x);
+        if (!isfinite(x)) continue;
+        json_t *v = json_pack("[f]", x);
+        char *s = hn_json_dump(v, JSON_COMPACT);
+        s[strlen(s) - 1] = 0;
+        y = real(s + 1);
+        assert_memory_equal(&x, &y, sizeof x);
+        free(s);
+        json_decref(v);
+    }
+}
+
 static void test_whole(void **state)
 {
     json_t *v = TAKEN("[9223372036854775807,-9223372036854775808,0,-1]");
@@ -460,9 +489,10 @@ static void test_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taken),    cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_whole),    cmocka_unit_test(test_real),    cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_in_place), cmocka_unit_test(test_oracle),  cmocka_unit_test(test_file),
+        cmocka_unit_test(test_taken),  cmocka_unit_test(test_refused),  cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_whole),  cmocka_unit_test(test_dumped),   cmocka_unit_test(test_real),
+        cmocka_unit_test(test_locale), cmocka_unit_test(test_in_place), cmocka_unit_test(test_oracle),
+        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
