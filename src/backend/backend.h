@@ -91,8 +91,9 @@ typedef enum hn_cut {
 /* W [n_out, n_in], which never changes, and what is added to its product. Pointers are the host's view, in place in the
  * mapping: only backends follow them to compute; so it is with the vectors that operations take. */
 typedef struct hn_weight {
-    const void *data;  /* NULL: absent */
-    const float *bias; /* [n_out] or NULL */
+    const void *data;    /* NULL: absent */
+    const float *bias;   /* [n_out] or NULL */
+    const float *factor; /* [1], of the product before adapters and bias; NULL: none */
     hn_type type;
     int64_t n_in, n_out;
     size_t row_bytes;

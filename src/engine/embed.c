@@ -144,6 +144,7 @@ static void multiply(job *j, const hn_weight *w, double *y, const double *x)
         ti->dequantize(j->row, (const char *)w->data + (size_t)o * w->row_bytes, w->n_in);
         double sum = 0;
         for (int64_t i = 0; i < w->n_in; i++) sum += (double)j->row[i] * x[i];
+        if (w->factor) sum *= (double)*w->factor;
         y[o] = w->bias ? sum + (double)w->bias[o] : sum;
     }
 }
