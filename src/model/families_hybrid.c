@@ -172,20 +172,17 @@ static hone_status lfm2_hparams(hone_model *m, hone_error *err)
 /* Which layers recur: a truth value for each, or all but the last of so many. */
 static hone_status gdn_layers(hone_model *m, hone_error *err)
 {
+    static const char key[] = "attention.recurrent_layers";
     hn_hparams *hp = &m->hp;
-    char key[128];
-    hn_gguf_array a;
-    int32_t period;
+    const bool *listed;
+    int32_t period, all;
     bool *recurs = hn_arena_alloc(m->arena, (size_t)hp->n_layer);
     if (!recurs) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
     hone_status st = hn_get_int(m, "full_attention_interval", 1, HN_MAX_LAYER, 4, &period, err);
-    if (st != HONE_OK) return st;
-    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.recurrent_layers"));
-    bool listed = at >= 0 && hn_gguf_kv_array(m->file, (uint64_t)at, &a);
-    if (at >= 0 && (!listed || a.elem_type != HONE_KV_BOOL || !hn_for_each_layer(hp, a.count)))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is not an array of a bool for each of %d layers", m->path, key,
-                       hp->n_layer);
-    for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = listed ? a.data[il] != 0 : (il + 1) % period != 0;
+    if (st != HONE_OK || (st = hn_get_truths(m, key, &listed, err)) != HONE_OK) return st;
+    if (listed) return recurs_by_tensors(m, listed, err);
+    if ((st = hn_get_int(m, key, 0, 1, 2, &all, err)) != HONE_OK) return st; /* 2: absent */
+    for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = all < 2 ? all : (il + 1) % period != 0;
     return recurs_by_tensors(m, recurs, err);
 }
 

@@ -69,10 +69,10 @@ typedef struct hn_hparams {
     /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
      * and its value */
     int32_t rank_q, rank_kv, d_nope, d_rope, d_value;
-    int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
-    const uint8_t *windowed; /* [n_layer] or NULL: by */
-    int32_t window_period;   /* the last of so many layers sees everything */
-    float window_base;       /* of the angles of windowed layers, which are scaled as all others; 0: as all others */
+    int32_t window;        /* windowed layers see so many positions, their own too; 0: no such layers */
+    const bool *windowed;  /* [n_layer] or NULL: by */
+    int32_t window_period; /* the last of so many layers sees everything */
+    float window_base;     /* of the angles of windowed layers, which are scaled as all others; 0: as all others */
     hn_moe_numbers moe;
     int32_t head_dim_window; /* windowed layers: the width of their heads; 0: as all others */
     int32_t n_own;           /* layers from there on have no keys of their own; 0: all do */

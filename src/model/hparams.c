@@ -137,6 +137,27 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
     return HONE_OK;
 }
 
+hone_status hn_get_truths(hone_model *m, const char *suffix, const bool **out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    double x = 0;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    *out = NULL;
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return HONE_OK;
+    bool *v = hn_arena_alloc(m->arena, (size_t)m->hp.n_layer), good = hn_for_each_layer(&m->hp, a.count);
+    if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    for (int32_t il = 0; good && il < m->hp.n_layer; il++) {
+        good = hn_array_number(&a, (uint64_t)il, &x) && (x == 0 || x == 1);
+        v[il] = x != 0;
+    }
+    if (!good)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %llu %s, expected a bool for each of %d layers",
+                       m->path, key, (unsigned long long)a.count, hn_gguf_type_name(a.elem_type), m->hp.n_layer);
+    *out = v;
+    return HONE_OK;
+}
+
 /* ---- transformers ------------------------------------------------------------------------------------ */
 
 static hone_status heads_of_all(hone_model *m, hone_error *err)
@@ -283,21 +304,31 @@ static hone_status head_hparams(hone_model *m, hone_error *err)
  * all or none. */
 static hone_status window_pattern(hone_model *m, int32_t period, hone_error *err)
 {
+    static const char key[] = "attention.sliding_window_pattern";
     hn_hparams *hp = &m->hp;
+    hone_status st = hn_get_truths(m, key, &hp->windowed, err);
+    if (st != HONE_OK || hp->windowed) return st;
+    st = hn_get_int(m, key, 0, HN_MAX_LAYER, period, &hp->window_period, err);
+    if (hp->window_period == 0) hp->window_period = HN_MAX_LAYER + 1;
+    return st;
+}
+
+/* Where positions come in runs, the last of four layers has none; files say no other. */
+static hone_status runs_hparams(hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "attention.sliding_window_pattern";
+    enum { PERIOD = 4 };
     char key[128];
-    hn_gguf_array a;
-    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.sliding_window_pattern"));
-    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) {
-        hone_status st =
-            hn_get_int(m, "attention.sliding_window_pattern", 0, HN_MAX_LAYER, period, &hp->window_period, err);
-        if (hp->window_period == 0) hp->window_period = HN_MAX_LAYER + 1;
-        return st;
-    }
-    if (a.elem_type != HONE_KV_BOOL || !hn_for_each_layer(hp, a.count))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %llu %s, expected a bool for each of %d layers",
-                       m->path, key, (unsigned long long)a.count, hn_gguf_type_name(a.elem_type), hp->n_layer);
-    hp->windowed = a.data;
-    return HONE_OK;
+    const bool *windowed;
+    int32_t period = PERIOD;
+    hone_status st = hn_get_truths(m, suffix, &windowed, err);
+    if (st == HONE_OK && !windowed) st = hn_get_int(m, suffix, 0, HN_MAX_LAYER, PERIOD, &period, err);
+    bool good = !period || period == PERIOD;
+    for (int32_t il = 0; st == HONE_OK && windowed && il < m->hp.n_layer; il++)
+        good = good && windowed[il] == ((il + 1) % PERIOD != 0);
+    return st != HONE_OK || good ? st
+                                 : HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s, expected all but each fourth layer",
+                                           m->path, hn_arch_key(m, key, suffix));
 }
 
 /* The window of a family that has one on some of its layers; of another, whose layers see everything, it is a limit:
@@ -306,7 +337,7 @@ static hone_status window_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     const hn_switches *is = hp->is;
-    if (is->runs) return HONE_OK;
+    if (is->runs) return runs_hparams(m, err);
     const int32_t least = is->needs_window ? 1 : 0, absent = is->needs_window ? -1 : is->window;
     hone_status st = hn_get_int(m, "attention.sliding_window", least, HN_MAX_CTX, absent, &hp->window, err);
     if (st != HONE_OK) return st;

@@ -23,11 +23,14 @@ static hone_status widths(hone_model *m, hone_error *err)
     int32_t own = width_of(m, "ffn_down_exps");
     if (!own) own = width_of(m, "ffn_down.0");
     if (!own) own = rows_of(m, "ffn_up_exps");
-    hone_status st = hn_get_int(m, "expert_feed_forward_length", 1, HN_MAX_FF, own ? own : -1, &n->n_ff, err);
+    hone_status st = hn_get_int(m, "expert_feed_forward_length", own ? 0 : 1, HN_MAX_FF, own ? own : -1, &n->n_ff, err);
     if (st != HONE_OK) return st;
+    if (!n->n_ff) n->n_ff = own; /* how llama.cpp writes that it was not said */
     int32_t shared = width_of(m, "ffn_down_shexp");
     if (!shared) shared = rows_of(m, "ffn_up_shexp");
-    return hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, shared, &n->n_ff_shared, err);
+    st = hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, shared, &n->n_ff_shared, err);
+    if (!n->n_ff_shared) n->n_ff_shared = shared;
+    return st;
 }
 
 /* Experts in equal groups, some of which take part. */
@@ -76,7 +79,7 @@ static hone_status choice(hone_model *m, hone_error *err)
     const hn_moe_switches *is = m->hp.is->moe;
     char key[128];
     int32_t func, absent = is->gating ? (int32_t)is->gating : (int32_t)is->gating_absent;
-    bool norm = is->norm == HN_MOE_NORM_ALWAYS;
+    bool norm = false;
     hone_status st = hn_get_int(m, "expert_gating_func", 0, INT32_MAX, 0, &func, err);
     if (st != HONE_OK) return st;
     if (func == 0 && is->gating_by_bias && (st = gating_by_bias(m, &absent, err)) != HONE_OK) return st;
@@ -91,14 +94,12 @@ static hone_status choice(hone_model *m, hone_error *err)
     if (hn_gguf_find(m->file, hn_arch_key(m, key, "expert_weights_norm")) >= 0 &&
         (st = hn_get_bool(m, "expert_weights_norm", &norm, err)) != HONE_OK)
         return st;
-    if (is->norm == HN_MOE_NORM_ALWAYS && !norm)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = false, expected true: the weights of %s models add up to 1",
-                       m->path, key, m->arch->name);
     if (is->norm == HN_MOE_NORM_NEVER && norm && func != HN_GATING_CHOSEN) /* those of the chosen add up to 1 */
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "%s: %s = true, expected false: the weights of %s models stay as they are", m->path, key,
                        m->arch->name);
-    n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm;
+    /* llama.cpp writes false for families whose key it does not read: their weights always add up to 1 */
+    n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm || is->norm == HN_MOE_NORM_ALWAYS;
     st = hn_get_real(m, "expert_weights_scale", -1e-30, 1e6, 0, &n->scale, err);
     if (n->scale == 1) n->scale = 0;
     return st;
