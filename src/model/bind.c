@@ -357,10 +357,15 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
 }
 
-/* Of slots that go together, all or none; a shared expert that some layer has, all have. */
+/* Of slots that go together, all or none; a shared expert that some layer has, all have; queries that the model's
+ * numbers say are compressed are so in each layer. */
 static hone_status check_together(const hone_model *m, int32_t il, hone_error *err)
 {
+    static const char compresses[] = "attn_q_a.weight";
     const hn_layer_plan *p = &m->plan[il];
+    if (p->mixer == HN_MIXER_MLA && m->hp.rank_q && !tensor_of(m, compresses, il))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.%s is missing, though %s.attention.q_lora_rank = %d",
+                       m->path, (int)il, compresses, m->arch->name, m->hp.rank_q);
     for (int8_t g = HN_TOGETHER_NOT + 1; g < HN_TOGETHER_END; g++) {
         const hn_slot *there = NULL, *missing = NULL;
         for (const hn_slot *s = m->arch->layer; s->name; s++) {

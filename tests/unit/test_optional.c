@@ -747,6 +747,18 @@ static void mamba2_never_attends(void **state)
     json_decref(v.j);
 }
 
+/* Queries that are compressed, and no matrix that does: nothing is computed of what is not there. */
+static void compressed_queries_have_both_ways(void **state)
+{
+    static const char *const files[] = { "dsv2lite.json", "kimilinear.json" };
+    for (int i = 0; i < 2; i++) {
+        vector v = load(files[i]);
+        set_key(&v, "attention.q_lora_rank", "UINT32", json_integer(16));
+        refused(&v, "attn_q_a.weight is missing");
+        json_decref(v.j);
+    }
+}
+
 /* ---- llama.cpp's own files ---------------------------------------------------------------------------------- */
 
 /* What llama_model_save_to_file writes of every model, whatever its family is. */
@@ -875,6 +887,7 @@ int main(void)
         cmocka_unit_test(no_heads),
         cmocka_unit_test(layers_without_a_half),
         cmocka_unit_test(mamba2_never_attends),
+        cmocka_unit_test(compressed_queries_have_both_ways),
         cmocka_unit_test(saved_by_llama_cpp),
         cmocka_unit_test(saved_multiplier),
     };
