@@ -31,6 +31,7 @@ typedef struct hn_rope {
 /* Mixtures of experts; n_expert 0: none. */
 typedef struct hn_moe_numbers {
     int32_t n_expert, n_used, n_ff, n_ff_shared; /* n_ff: of an expert */
+    const int32_t *used_of, *ff_of;              /* [n_layer] or NULL: as said; n_used and n_ff are the most of them */
     int32_t n_latent;                            /* what experts take and give is so wide; 0: as the stream */
     int32_t n_group, n_group_used;
     int32_t n_lead, period; /* layers before the first that has experts; then each last one of so many */
@@ -141,7 +142,8 @@ typedef struct hn_layer_plan {
     int32_t kv_from;
     bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
-    bool both;      /* those behind it too */
+    int32_t n_used, n_ff_exp; /* of experts */
+    bool both;                /* those behind it too */
     int32_t window; /* positions that a query sees, its own too, the last, or, both ways, in the middle; 0: all */
     int32_t chunk;  /* those of its own run of so many; 0: all */
     int32_t n_ple;  /* a row of the token's own is added at the end; 0: none */

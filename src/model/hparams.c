@@ -68,9 +68,8 @@ static hone_status layers_of(const hone_model *m, const char *key, const hn_gguf
     return HONE_OK;
 }
 
-/* A value for each layer into out [n_layer]; where the key has one alone, or is absent, it is that of all. */
-static hone_status get_layers(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def,
-                              int32_t *out, hone_error *err)
+hone_status hn_get_layers(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out,
+                          hone_error *err)
 {
     char key[128];
     hn_gguf_array a;
@@ -87,7 +86,7 @@ static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_
 {
     char key[128];
     int32_t all[HN_MAX_LAYER];
-    hone_status st = get_layers(m, suffix, lo, hi, def, all, err);
+    hone_status st = hn_get_layers(m, suffix, lo, hi, def, all, err);
     if (st != HONE_OK) return st;
     for (int32_t i = 1; i < m->hp.n_layer; i++)
         if (all[i] != all[0])
@@ -172,14 +171,14 @@ static hone_status heads_or_none(hone_model *m, hone_error *err)
     hn_hparams *hp = &m->hp;
     char key[128];
     int32_t n[HN_MAX_LAYER], kv[HN_MAX_LAYER];
-    hone_status st = get_layers(m, queries, 0, HN_MAX_HEAD, -1, n, err);
+    hone_status st = hn_get_layers(m, queries, 0, HN_MAX_HEAD, -1, n, err);
     for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) {
         if (n[il] && hp->n_head && n[il] != hp->n_head)
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s[%d] = %d, expected 0, or %d as in another layer", m->path,
                            hn_arch_key(m, key, queries), (int)il, (int)n[il], (int)hp->n_head);
         if (n[il]) hp->n_head = n[il];
     }
-    if (st == HONE_OK) st = get_layers(m, keys, 0, HN_MAX_HEAD, hp->n_head, kv, err);
+    if (st == HONE_OK) st = hn_get_layers(m, keys, 0, HN_MAX_HEAD, hp->n_head, kv, err);
     for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++)
         if (!n[il] != !kv[il])
             return HN_FAIL(
@@ -200,9 +199,9 @@ static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
     size_t n = (size_t)hp->n_layer * sizeof(int32_t);
     int32_t *kv = hn_arena_alloc(m->arena, n), *ff = hn_arena_alloc(m->arena, n);
     if (!kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
-    if ((st = get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
+    if ((st = hn_get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
     if ((st = (hp->is->reads & HN_READS_HEADS ? heads_or_none : heads_of_all)(m, err)) != HONE_OK) return st;
-    if ((st = get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
+    if ((st = hn_get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
     for (int32_t il = 0; il < hp->n_layer; il++) {
         hp->n_head_kv = kv[il] > hp->n_head_kv ? kv[il] : hp->n_head_kv;
         hp->n_ff = ff[il] > hp->n_ff ? ff[il] : hp->n_ff;

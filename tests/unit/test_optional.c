@@ -21,6 +21,13 @@ static void set_key(vector *v, const char *suffix, const char *type, json_t *val
     if (value) json_array_append_new(kv, json_pack("[s,s,o]", key, type, value));
 }
 
+static json_t *numbers(int n, const int *of)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_integer(of[i]));
+    return list;
+}
+
 /* Beside each tensor that ends so one of as many values as it has rows: scale times the rule's. */
 static int add_biases(vector *v, const char *matrix, const char *bias, double scale)
 {
@@ -747,6 +754,49 @@ static void mamba2_never_attends(void **state)
     json_decref(v.j);
 }
 
+/* Numbers of experts, and their widths, that differ between layers: those of a layer whose experts give nothing change
+ * nothing, those of another do. */
+static void experts_differ_between_layers(void **state)
+{
+    float y[2][ROWS];
+    vector v = load("qwen3moe.json");
+    json_t *ts = json_object_get(v.j, "tensors");
+    for (size_t i = 0; i < json_array_size(ts); i++)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(ts, i), 0)), "blk.1.ffn_down_exps.weight"))
+            json_array_set_new(json_array_get(ts, i), 2, json_real(0));
+    const int used = (int)number_of(&v, "expert_used_count"), ff = (int)number_of(&v, "expert_feed_forward_length");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ used, 1 }));
+    answer(&v, 3, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ 1, used }));
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-3);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ used, 0 }));
+    refused(&v, "expert_used_count[1] = 0");
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ 0, 0 }));
+    refused(&v, "expert_used_count is 0 in all layers");
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ used, 1 }));
+    for (size_t i = 0; i < json_array_size(ts); i++) {
+        json_t *t = json_array_get(ts, i), *ne = json_array_get(t, 1);
+        const char *name = json_string_value(json_array_get(t, 0));
+        if (strstr(name, "blk.1.ffn_") && strstr(name, "_exps"))
+            json_array_set_new(ne, strstr(name, "down") ? 0 : 1, json_integer(ff / 2));
+    }
+    refused(&v, "blk.1.ffn_");
+    set_key(&v, "expert_feed_forward_length", "ARRAY:UINT32", numbers(2, (int[]){ ff, ff / 2 }));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    json_decref(v.j);
+    v = load("nemotronsuper.json"); /* as its converter writes them: layers without experts have 0 */
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(4, (int[]){ 0, 3, 0, 3 }));
+    set_key(&v, "expert_feed_forward_length", "ARRAY:UINT32", numbers(4, (int[]){ 0, 28, 0, 28 }));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    json_decref(v.j);
+}
+
 /* Queries that are compressed, and no matrix that does: nothing is computed of what is not there. */
 static void compressed_queries_have_both_ways(void **state)
 {
@@ -794,13 +844,6 @@ static void set_number(vector *v, const char *suffix, const char *type, double x
                 : strcmp(type, "FLOAT32") ? json_integer((json_int_t)x)
                                           : json_real(x);
     set_key(v, suffix, type, j);
-}
-
-static json_t *numbers(int n, const int *of)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(list, json_integer(of[i]));
-    return list;
 }
 
 /* Each family with those numbers gives the bits it gave; at another value, or in another's file, they are refused. */
@@ -887,6 +930,7 @@ int main(void)
         cmocka_unit_test(no_heads),
         cmocka_unit_test(layers_without_a_half),
         cmocka_unit_test(mamba2_never_attends),
+        cmocka_unit_test(experts_differ_between_layers),
         cmocka_unit_test(compressed_queries_have_both_ways),
         cmocka_unit_test(saved_by_llama_cpp),
         cmocka_unit_test(saved_multiplier),
