@@ -441,13 +441,14 @@ typedef enum hn_gating {
 
 enum { HN_MAX_EXPERT = 1024, HN_MAX_GROUPS = 64 };
 /* Chooses n_used of the experts for each row: the largest of p + bias, ties to the lower number. Of n_group equal runs
- * of experts only n_group_used take part, by the sum of their two best. Weights: p, where norm is set over
- * max(Σp, 2^-14), then times scale, then times per_expert. */
+ * of experts only n_group_used take part, by the sum of their two best, or by their best alone. Weights: p, where norm
+ * is set over max(Σp, 2^-14), then times scale, then times per_expert. */
 typedef struct hn_route {
     const hn_weight *router;               /* [n_expert, n_embd] */
     const hn_weight *next;                 /* what takes the same activation afterwards, or NULL */
     const float *bias, *per_expert;        /* [n_expert] or NULL */
     int32_t n_used, n_group, n_group_used; /* n_group 0, 1: no groups */
+    bool best_alone;
     hn_gating gating;
     bool norm;
     float scale; /* 0: none */

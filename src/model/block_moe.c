@@ -54,6 +54,7 @@ static void choose_experts(const hone_model *m, const hn_forward *f, int32_t il,
                              .n_used = m->plan[il].n_used,
                              .n_group = n->n_group,
                              .n_group_used = n->n_group_used,
+                             .best_alone = n->best_alone,
                              .gating = n->gating,
                              .norm = n->norm,
                              .scale = n->scale };

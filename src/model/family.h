@@ -34,6 +34,7 @@ typedef struct hn_moe_numbers {
     const int32_t *used_of, *ff_of;              /* [n_layer] or NULL: as said; n_used and n_ff are the most of them */
     int32_t n_latent;                            /* what experts take and give is so wide; 0: as the stream */
     int32_t n_group, n_group_used;
+    bool best_alone;        /* what a group scores is what its best expert does */
     int32_t n_lead, period; /* layers before the first that has experts; then each last one of so many */
     hn_gating gating;
     bool norm;

@@ -101,6 +101,17 @@ static hone_status gating_by_bias(const hone_model *m, int32_t *func, hone_error
                    m->path, without, m->arch->name);
 }
 
+static bool has_choice_bias(const hone_model *m)
+{
+    char name[64];
+    bool found = false;
+    for (int32_t il = 0; il < m->hp.n_layer && !found; il++) {
+        snprintf(name, sizeof name, "blk.%d.exp_probs_b.bias", (int)il);
+        found = hn_gguf_find_tensor(m->file, name);
+    }
+    return found;
+}
+
 /* How scores are made and weights end. */
 static hone_status choice(hone_model *m, hone_error *err)
 {
@@ -128,6 +139,9 @@ static hone_status choice(hone_model *m, hone_error *err)
                        "%s: %s = true, expected false: the weights of %s models stay as they are", m->path, key,
                        m->arch->name);
     /* llama.cpp writes false for families whose key it does not read: their weights always add up to 1 */
+    /* groups of a softmax without a bias are DeepSeek V2's, those of a sigmoid V3's */
+    n->best_alone =
+        n->n_group > 1 && m->arch->bit == HN_DEEPSEEK2 && n->gating == HN_GATING_SOFTMAX && !has_choice_bias(m);
     n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm || is->norm == HN_MOE_NORM_ALWAYS;
     st = hn_get_real(m, "expert_weights_scale", -1e-30, 1e6, 0, &n->scale, err);
     if (n->scale == 1) n->scale = 0;

@@ -797,6 +797,30 @@ static void experts_differ_between_layers(void **state)
     json_decref(v.j);
 }
 
+/* Groups of DeepSeek V2 compete by their best expert: where one is asked for, it is the one that it is without groups.
+ * Those of V3 compete by two. */
+static void groups_of_two_kinds(void **state)
+{
+    static const struct {
+        const char *file;
+        bool same;
+    } files[] = { { "dsv2lite.json", true }, { "dsv3.json", false } };
+    for (int i = 0; i < 2; i++) {
+        float y[2][ROWS];
+        bool same = true;
+        vector v = load(files[i].file);
+        set_key(&v, "expert_used_count", "UINT32", json_integer(1));
+        set_key(&v, "expert_group_used_count", "UINT32", json_integer(1));
+        for (int groups = 1; groups <= 4; groups *= 2) {
+            set_key(&v, "expert_group_count", "UINT32", json_integer(groups));
+            answer(&v, v.n, y[groups > 1]);
+            same = same && (groups == 1 || !memcmp(y[0], y[1], sizeof *y));
+        }
+        assert_int_equal(same, files[i].same);
+        json_decref(v.j);
+    }
+}
+
 /* Queries that are compressed, and no matrix that does: nothing is computed of what is not there. */
 static void compressed_queries_have_both_ways(void **state)
 {
@@ -931,6 +955,7 @@ int main(void)
         cmocka_unit_test(layers_without_a_half),
         cmocka_unit_test(mamba2_never_attends),
         cmocka_unit_test(experts_differ_between_layers),
+        cmocka_unit_test(groups_of_two_kinds),
         cmocka_unit_test(compressed_queries_have_both_ways),
         cmocka_unit_test(saved_by_llama_cpp),
         cmocka_unit_test(saved_multiplier),
