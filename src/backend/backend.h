@@ -329,9 +329,10 @@ typedef struct hn_heads {
     hn_temperature temperature; /* at last */
 } hn_heads;
 
-/* A causal convolution of each channel by itself over the rows of a sequence (hn_conv_row): x, first times in_gate
- * where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows alone. The
- * last rows of each sequence stay in its tail. */
+/* A convolution of each channel by itself over the rows of a sequence (hn_conv_row), its last tap on the row itself, or
+ * on the row that is so many ahead, of whole texts in one step, beyond whose ends there is nothing: x, first times
+ * in_gate where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows
+ * alone. The last rows of each sequence stay in its tail. */
 typedef struct hn_conv {
     hn_buf *x; /* [n_tok, n]; as are the gates */
     const hn_buf *in_gate, *out_gate;
@@ -340,7 +341,7 @@ typedef struct hn_conv {
     hn_act *act;
     int64_t n;
     size_t tail; /* floats to its own among the tails of the layer */
-    int32_t taps;
+    int32_t taps, ahead;
     bool silu;
     hn_which which; /* of act */
 } hn_conv;

@@ -163,9 +163,16 @@ static hone_status nemotron_moe_hparams(hone_model *m, hone_error *err)
 
 static hone_status lfm2_hparams(hone_model *m, hone_error *err)
 {
+    char key[128];
     hone_status st = hn_attn_hparams(m, err);
     if (st != HONE_OK) return st;
     if ((st = hn_get_int(m, "shortconv.l_cache", 1, HN_MAX_TAPS, -1, &m->hp.taps, err)) != HONE_OK) return st;
+    if (m->hp.both && m->hp.window)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected none: it looks both ways", m->path,
+                       hn_arch_key(m, key, "attention.sliding_window"), m->hp.window);
+    if (m->hp.both && m->hp.taps % 2 == 0)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected an odd number: it looks both ways", m->path,
+                       hn_arch_key(m, key, "shortconv.l_cache"), m->hp.taps);
     return recurs_by_tensors(m, NULL, err);
 }
 
@@ -418,13 +425,16 @@ static const hn_slot lfm2_outer[] = {
     EMBD,
     VECTOR("token_embd_norm.weight", OUTSIDE(output_norm), E),
     MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .when = HN_TIED),
+    MATRIX("dense_2", OUTSIDE(dense[0]), NONE, WHOLE, E, HN_DIM_DENSE, MAY), /* of ColBERT: of rows */
+    VECTOR("dense_2.bias", OUTSIDE(dense[0].bias), HN_DIM_DENSE, .with = "dense_2.weight", MAY),
     { 0 },
 };
 static const hn_slot lfm2_layer[] = {
     ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
 };
-const hn_family hn_family_lfm2 = HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
-                                        .reads = HN_READS_LAYERS | HN_READS_WINDOW, .qk_norm = HN_HEAD_NORM_EACH);
+const hn_family hn_family_lfm2 =
+    HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
+           .reads = HN_READS_LAYERS | HN_READS_WINDOW | HN_READS_CAUSAL, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot lfm2moe_layer[] = {
     ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),

@@ -430,7 +430,8 @@ enum {
     HN_READS_EITHER_EPS = 4096, /* attention.layer_norm_epsilon where attention.layer_norm_rms_epsilon is absent */
     HN_READS_ONE_EXPERT = 8192, /* expert_count = 1, as files say that there is no mixture */
     HN_READS_SECTIONS = 16384,  /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
-    HN_READS_HEADS = 32768      /* a number of heads for each layer, which is 0 or the same */
+    HN_READS_HEADS = 32768,     /* a number of heads for each layer, which is 0 or the same */
+    HN_READS_CAUSAL = 65536     /* attention.causal: false: both ways */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */

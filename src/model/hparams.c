@@ -475,6 +475,18 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* Where a file of the family may say it: does the model look both ways? */
+static hone_status causal_hparams(hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "attention.causal";
+    char key[128];
+    bool causal = true;
+    if (!(m->hp.is->reads & HN_READS_CAUSAL) || hn_gguf_find(m->file, hn_arch_key(m, key, suffix)) < 0) return HONE_OK;
+    hone_status st = hn_get_bool(m, suffix, &causal, err);
+    if (!causal) m->hp.both = true;
+    return st;
+}
+
 hone_status hn_attn_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -485,6 +497,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     hp->layer_norm = is->layer_norm;
     hp->parallel = is->parallel;
     hp->both = is->both;
+    if ((st = causal_hparams(m, err)) != HONE_OK) return st;
     if (is->reads & HN_READS_PARALLEL && (st = hn_get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
         return st;
     if ((st = shape_hparams(m, err)) != HONE_OK) return st;

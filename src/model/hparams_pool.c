@@ -55,6 +55,8 @@ hone_status hn_pool_hparams(hone_model *m, hone_error *err)
     hone_status st = kind_of_pooling(m, &hp->pooling, err);
     if (st != HONE_OK) return st;
     if ((st = class_hparams(m, err)) != HONE_OK || (st = type_hparams(m, err)) != HONE_OK) return st;
+    if (m->arch->bit == HN_LFM2)
+        return hn_get_int(m, "embedding_length_out", 1, HN_MAX_EMBD, hp->n_embd, &hp->n_dense[0], err);
     if (m->arch->bit != HN_GEMMA_EMBEDDING) return HONE_OK;
     if ((st = hn_get_int(m, "dense_2_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[0], err)) != HONE_OK) return st;
     return hn_get_int(m, "dense_3_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[1], err);

@@ -117,6 +117,8 @@ static const known_key known[] = {
     READS("vocab_size", ALL),
     READS("pooling_type", ALL),
     READS("classifier.output_labels", ALL), /* as many as there are scores */
+    READS("attention.causal", HN_LFM2),
+    READS("embedding_length_out", HN_LFM2),
     READS("dense_2_feat_out", HN_GEMMA_EMBEDDING),
     READS("dense_3_feat_out", HN_GEMMA_EMBEDDING),
     READS("nextn_predict_layers", NEXTN),
@@ -270,7 +272,7 @@ static const known_key known[] = {
     AT(0, "attention.temperature_scale", ALL & ~(WARM | HN_LLAMA4)),
     AT(0.1, "attention.temperature_scale", HN_LLAMA4), /* the family's */
     AT(0, "attention.temperature_length", ALL & ~(HN_DEEPSEEK2 | HN_MISTRAL4)),
-    TRUE_ONLY("attention.causal", ALL & ~ENCODERS),
+    TRUE_ONLY("attention.causal", ALL & ~(ENCODERS | HN_LFM2)),
     AT(0, "attention.causal", ENCODERS),
     AT(2, "classifier.pooling_type", ALL), /* 2: of one row */
     { .suffix = "attention.rope_pattern", .families = ALL, .rule = ONLY_THIS, .of = TURNS },
@@ -322,7 +324,7 @@ static const known_key known[] = {
     AT(0, "attention.iclr_lora_rank", ATTN | RWKV6),
     AT(0, "attention.value_residual_mix_lora_rank", ATTN | RWKV6),
     AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
-    AT_OWN(N_EMBD, "embedding_length_out", ALL),
+    AT_OWN(N_EMBD, "embedding_length_out", ALL & ~HN_LFM2),
     AT(0, "embedding_length_per_layer_input", ALL & ~GEMMA34),
     AT(0, "rope.dimension_sections", PAIRS & ~HN_GLM4),
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN & ~HN_GEMMA4),
