@@ -7,7 +7,8 @@
  *   granitehybrid                granite, most of whose layers are Mamba-2; experts or none
  *   qwen35, qwen35moe, qwen3next the gated delta rule, every fourth layer gated attention; 35: heads of values in
  *                                tiles of heads of keys
- *   deci                         llama, some of whose layers lack one half, or both
+ *   deci                         llama, some of whose layers lack one half, or both, or have a matrix in place of
+ *                                attention
  *   kimi-linear                  Kimi's delta rule; latent attention that does not turn where a layer has a head of
  *                                keys; sigmoid with a bias of the choice */
 #include "kernels/kernels.h"
@@ -283,13 +284,13 @@ static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     if (recurs) out->d_k = out->d_v = hp->ssm_state;
 }
 
-/* Layers without heads, and layers without a width. */
+/* Layers without heads, or without those of keys, and layers without a width. */
 static void deci_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     hn_attn_plan(out, hp, il);
     out->n_head_kv = hp->kv_of[il];
     out->n_ff = hp->ff_of[il];
-    if (!out->n_head_kv) recur(out, HN_MIXER_NONE);
+    if (!out->n_head_kv) recur(out, hp->linear[il] ? HN_MIXER_LINEAR : HN_MIXER_NONE);
     if (!out->n_ff) out->ffn = HN_FFN_NONE;
 }
 
@@ -529,8 +530,9 @@ const hn_family hn_family_kimi_linear =
 
 #define IN_FFN .layers = HN_IN_FFN
 static const hn_slot deci_layer[] = {
-    NORM("attn_norm", attn_norm, E, "input_layernorm", IN_ATTN),
+    NORM("attn_norm", attn_norm, E, "input_layernorm", .mixers = HN_WITH_ATTN | HN_PLAN_BIT(HN_MIXER_LINEAR)),
     QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q, HN_DIM_QKV),
+    LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, E, E, .hf = "self_attn.o_proj", IN(LINEAR)),
     NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm", IN_FFN),
     LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", IN_FFN),
     LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", IN_FFN),

@@ -85,6 +85,7 @@ typedef struct hn_hparams {
                                             * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
+    const bool *linear; /* [n_layer] or NULL: layers with heads of queries and none of keys */
     /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
      * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
@@ -110,6 +111,7 @@ typedef enum hn_mixer {
     HN_MIXER_GDN,         /* the gated delta rule */
     HN_MIXER_ATTN_MAMBA2, /* both, of the same norm */
     HN_MIXER_KDA,         /* Kimi's delta rule: a decay for each key */
+    HN_MIXER_LINEAR,      /* one matrix in place of attention */
     HN_MIXER_KINDS
 } hn_mixer;
 typedef enum hn_ffn {
@@ -158,7 +160,7 @@ enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
 static inline bool hn_plan_has_positions(const hn_layer_plan *p) { return HN_PLAN_BIT(p->mixer) & HN_WITH_POSITIONS; }
 static inline bool hn_plan_has_state(const hn_layer_plan *p)
 {
-    return HN_PLAN_BIT(p->mixer) & ~(HN_WITH_POSITIONS | HN_PLAN_BIT(HN_MIXER_NONE)) ||
+    return HN_PLAN_BIT(p->mixer) & ~(HN_WITH_POSITIONS | HN_PLAN_BIT(HN_MIXER_NONE) | HN_PLAN_BIT(HN_MIXER_LINEAR)) ||
            p->mixer == HN_MIXER_ATTN_MAMBA2;
 }
 

@@ -164,13 +164,15 @@ static hone_status heads_of_all(hone_model *m, hone_error *err)
     return get_per_layer(m, "attention.head_count", 0, HN_MAX_HEAD, -1, &m->hp.n_head, err);
 }
 
-/* Of layers without heads of queries there are none of keys either. */
+/* Of layers without heads of queries there are none of keys either; layers with those alone are linear. */
 static hone_status heads_or_none(hone_model *m, hone_error *err)
 {
     static const char queries[] = "attention.head_count", keys[] = "attention.head_count_kv";
     hn_hparams *hp = &m->hp;
     char key[128];
     int32_t n[HN_MAX_LAYER], kv[HN_MAX_LAYER];
+    bool *linear = hn_arena_alloc(m->arena, (size_t)hp->n_layer);
+    if (!linear) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
     hone_status st = hn_get_layers(m, queries, 0, HN_MAX_HEAD, -1, n, err);
     for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) {
         if (n[il] && hp->n_head && n[il] != hp->n_head)
@@ -179,13 +181,14 @@ static hone_status heads_or_none(hone_model *m, hone_error *err)
         if (n[il]) hp->n_head = n[il];
     }
     if (st == HONE_OK) st = hn_get_layers(m, keys, 0, HN_MAX_HEAD, hp->n_head, kv, err);
-    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++)
-        if (!n[il] != !kv[il])
-            return HN_FAIL(
-                err, HONE_E_UNSUPPORTED,
-                "%s: layer %d has %d heads of queries and %d of keys (%s, %s), expected none of both, or some: "
-                "hone has no layers that are linear instead",
-                m->path, (int)il, (int)n[il], (int)kv[il], hn_arch_key(m, key, queries), keys);
+    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) {
+        linear[il] = n[il] && !kv[il];
+        if (!n[il] && kv[il])
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: layer %d has no heads of queries and %d of keys (%s, %s), expected none of both",
+                           m->path, (int)il, (int)kv[il], hn_arch_key(m, key, queries), keys);
+    }
+    hp->linear = linear;
     return st;
 }
 

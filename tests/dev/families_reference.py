@@ -505,6 +505,8 @@ class Model:
         if self.has(il, "attn_q") or self.has(il, "attn_qkv"):
             o = self.attention(il, h, pos)
             out = o if out is None else out + o
+        elif self.arch == "deci" and self.has(il, "attn_output"):  # in place of attention
+            out = self.mul(il, "attn_output", h)
         return out
 
     # ---- feed-forward -------------------------------------------------------------------------------

@@ -1,32 +1,9 @@
 /* Keys and tensors that files of a family may have or lack, on its published vector with one of them added, changed or
  * left out: what it means where it is there, what is meant where it is not, and what is refused by name. */
-#include "engine/engine.h"
-#include "family_vectors.h"
 #include "model/lora_modules.h"
-
-#include <math.h>
-
-enum { PAGE = 64, ROWS = MAX_TOK * MAX_VOCAB };
+#include "optional_files.h"
 
 /* ---- files ---------------------------------------------------------------------------------------------- */
-
-/* The vector's key of that suffix becomes the value, NULL: is left out. */
-static void set_key(vector *v, const char *suffix, const char *type, json_t *value)
-{
-    char key[96];
-    json_t *kv = json_object_get(v->j, "kv");
-    snprintf(key, sizeof key, "%s.%s", json_string_value(json_object_get(v->j, "arch")), suffix);
-    for (size_t i = json_array_size(kv); i-- > 0;)
-        if (!strcmp(json_string_value(json_array_get(json_array_get(kv, i), 0)), key)) json_array_remove(kv, i);
-    if (value) json_array_append_new(kv, json_pack("[s,s,o]", key, type, value));
-}
-
-static json_t *numbers(int n, const int *of)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(list, json_integer(of[i]));
-    return list;
-}
 
 /* Beside each tensor that ends so one of as many values as it has rows: scale times the rule's. */
 static int add_biases(vector *v, const char *matrix, const char *bias, double scale)
@@ -44,44 +21,6 @@ static int add_biases(vector *v, const char *matrix, const char *bias, double sc
         n++;
     }
     return n;
-}
-
-static hone_model *opened(const vector *v)
-{
-    hone_error err = { 0 };
-    hone_model *m;
-    save_without(v, tm_path("optional.gguf"), NULL);
-    if (hone_model_open(&m, tm_path("optional.gguf"), NULL, &err)) fail_msg("%s: %s", v->name, err.message);
-    return m;
-}
-
-static void refused(const vector *v, const char *words)
-{
-    hone_error err = { 0 };
-    hone_model *m;
-    save_without(v, tm_path("optional.gguf"), NULL);
-    assert_int_not_equal(hone_model_open(&m, tm_path("optional.gguf"), NULL, &err), HONE_OK);
-    if (!strstr(err.message, words)) fail_msg("not \"%s\": %s", words, err.message);
-}
-
-static void answer(const vector *v, int32_t chunk, float y[ROWS])
-{
-    hone_model *m = opened(v);
-    hone_context *c = tm_context(NULL, 1);
-    hone_session *s = tm_session(c, m, PAGE, 1, chunk, HONE_CACHE_F32);
-    memset(y, 0, ROWS * sizeof *y);
-    tm_run(s, 0, v->tok, v->n, y);
-    hone_session_free(s);
-    hone_context_free(c);
-    hone_model_close(m);
-}
-
-/* The farthest two logits of rows [from, to). */
-static double apart(const vector *v, const float *a, const float *b, int from, int to)
-{
-    double most = 0;
-    for (int i = from * v->n_vocab; i < to * v->n_vocab; i++) most = fmax(most, fabs((double)a[i] - (double)b[i]));
-    return most;
 }
 
 /* ---- what turns ------------------------------------------------------------------------------------------- */
@@ -732,12 +671,53 @@ static void layers_without_a_half(void **state)
 {
     vector v = load("deci.json");
     set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 4, 0, 4));
-    refused(&v, "layer 1 has 4 heads of queries and 0 of keys");
+    refused(&v, "blk.1.attn_norm.weight"); /* one matrix in place of attention, and its norm */
+    set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 2, 0, 2, 2));
+    refused(&v, "layer 2 has no heads of queries and 2 of keys");
     set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 0, 0, 2));
     refused(&v, "deci.attention.head_count[3] = 2");
     set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 0));
     set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 0));
     refused(&v, "blk.0.attn_q.weight");
+    json_decref(v.j);
+}
+
+/* The vector without the tensors whose names begin so. */
+static void cut_layer(vector *v, const char *stem)
+{
+    json_t *ts = json_object_get(v->j, "tensors");
+    for (size_t i = json_array_size(ts); i-- > 0;)
+        if (starts(json_string_value(json_array_get(json_array_get(ts, i), 0)), stem)) json_array_remove(ts, i);
+}
+
+/* One matrix in place of attention: what attention is at the first position where values are what they are made of; at
+ * others it is the same. */
+static void one_matrix_for_attention(void **state)
+{
+    enum { E = 32 };
+    float y[2][ROWS];
+    vector v = load("deci.json");
+    json_t *ts = json_object_get(v.j, "tensors"), *one = json_array();
+    for (int i = 0; i < E * E; i++) json_array_append_new(one, json_real(i / E == i % E));
+    cut_layer(&v, "blk.3.attn_output");
+    json_array_append_new(ts, json_pack("[s,[i,i],f,f]", "blk.3.attn_output.weight", E, E, 0.0, 0.0));
+    cut_layer(&v, "blk.0.attn_v");
+    cut_layer(&v, "blk.0.attn_k");
+    json_array_append_new(ts, json_pack("[s,[i,i],o]", "blk.0.attn_v.weight", E, E, one));
+    json_array_append_new(ts, json_pack("[s,[i,i],f,f]", "blk.0.attn_k.weight", E, E, 0.25, 0.0));
+    set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 0, 0, 2));
+    answer(&v, v.n, y[0]);
+    cut_layer(&v, "blk.0.attn_q");
+    cut_layer(&v, "blk.0.attn_k");
+    cut_layer(&v, "blk.0.attn_v");
+    set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 2));
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, 1) < 1e-5);
+    assert_true(apart(&v, y[0], y[1], 1, v.n) > 1e-3);
+    memcpy(y[0], y[1], sizeof *y);
+    v.tok[0] = v.tok[3]; /* no row looks at another */
+    answer(&v, 2, y[1]);
+    assert_memory_equal(y[1], y[0] + 3 * v.n_vocab, (size_t)v.n_vocab * sizeof **y);
     json_decref(v.j);
 }
 
@@ -833,100 +813,6 @@ static void compressed_queries_have_both_ways(void **state)
     }
 }
 
-/* ---- llama.cpp's own files ---------------------------------------------------------------------------------- */
-
-/* What llama_model_save_to_file writes of every model, whatever its family is. */
-static const struct {
-    const char *suffix, *type;
-    double value, other; /* which would be another formula; NAN: the family may have others */
-} saved[] = {
-    { "decoder_start_token_id", "INT32", -1, NAN },
-    { "activation.situ_beta", "FLOAT32", 1, 2 },
-    { "attention.compress_ratios", "UINT32", 0, 4 },
-    { "attention.indexer.block_size", "UINT32", 0, 64 },
-    { "attention.indexer.kpool_select_tail", "BOOL", 1, 0 },
-    { "attention.indexer.types", "UINT32", 0, 1 },
-    { "attention.kv_lora_rank_swa", "UINT32", 0, 8 },
-    { "attention.rope_pattern", "UINT32", 1, NAN },
-    { "attn_logit_softcapping", "FLOAT32", 50, NAN },
-    { "expert_group_scale", "FLOAT32", 0.05, 0.5 },
-    { "final_logit_softcapping", "FLOAT32", 30, NAN },
-    { "hrm.prefix_lm", "BOOL", 0, 1 },
-    { "hyper_connection.epsilon", "FLOAT32", 0, 1 },
-    { "kda.gate_lower_bound", "FLOAT32", -INFINITY, -5 },
-    { "kda.safe_gate", "BOOL", 0, 1 },
-    { "posnet.block_count", "UINT32", 0, 1 },
-    { "router_logit_softcapping", "FLOAT32", 30, 20 },
-    { "pooling_type", "UINT32", 4294967295.0, NAN },
-};
-enum { N_SAVED = sizeof saved / sizeof *saved };
-
-static void set_number(vector *v, const char *suffix, const char *type, double x)
-{
-    json_t *j = isinf(x)                  ? json_string("-inf")
-                : !strcmp(type, "BOOL")   ? json_boolean(x != 0)
-                : strcmp(type, "FLOAT32") ? json_integer((json_int_t)x)
-                                          : json_real(x);
-    set_key(v, suffix, type, j);
-}
-
-/* Each family with those numbers gives the bits it gave; at another value, or in another's file, they are refused. */
-static void saved_by_llama_cpp(void **state)
-{
-    static const struct {
-        const char *file, *pattern, *width;
-        int of[4];
-        bool layers; /* the pattern is of layers that recur */
-    } files[] = {
-        { "gptoss.json", "attention.sliding_window_pattern", NULL, { 1, 0 }, false },
-        { "lfm2moe.json", "attention.recurrent_layers", "expert_feed_forward_length", { 1, 0, 1 }, true },
-        { "qwen3next.json", "attention.recurrent_layers", "expert_shared_feed_forward_length", { 1, 0 }, true },
-        { "llama4.json", "attention.sliding_window_pattern", NULL, { 1, 1, 1, 0 }, false },
-        { "qwen3moe.json", NULL, "expert_feed_forward_length", { 0 }, false },
-    };
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        float y[2][ROWS];
-        vector v = load(files[i].file);
-        const int n_layer = (int)number_of(&v, "block_count");
-        answer(&v, v.n, y[0]);
-        for (int k = 0; k < N_SAVED; k++) set_number(&v, saved[k].suffix, saved[k].type, saved[k].value);
-        if (files[i].pattern) set_key(&v, files[i].pattern, "ARRAY:UINT32", numbers(n_layer, files[i].of));
-        if (files[i].width) set_key(&v, files[i].width, "UINT32", json_integer(0));
-        if (files[i].width) set_key(&v, "expert_weights_norm", "BOOL", json_false());
-        if (files[i].width) set_key(&v, "deepstack_mapping", "ARRAY:INT32", numbers(2, (int[]){ -1, -1 }));
-        set_key(&v, "classifier.output_labels", "ARRAY:STRING", json_array());
-        answer(&v, v.n, y[1]);
-        if (memcmp(y[0], y[1], sizeof *y)) fail_msg("%s: other bits", v.name);
-        for (int k = 0; k < N_SAVED; k++) {
-            if (isnan(saved[k].other)) continue;
-            set_number(&v, saved[k].suffix, saved[k].type, saved[k].other);
-            refused(&v, saved[k].suffix);
-            set_number(&v, saved[k].suffix, saved[k].type, saved[k].value);
-        }
-        if (files[i].pattern) {
-            set_key(&v, files[i].pattern, "ARRAY:UINT32", numbers(n_layer, (int[]){ 2, 2, 2, 2 }));
-            if (strcmp(files[i].file, "lfm2moe.json")) refused(&v, files[i].pattern);
-            set_key(&v, files[i].pattern, "ARRAY:UINT32", numbers(n_layer, files[i].of));
-        }
-        set_key(&v, "decoder_start_token_id", NULL, NULL);
-        refused(&v, "");
-        json_decref(v.j);
-    }
-}
-
-/* Of latent attention it saves ten times the number that converters write: nothing tells which of both is meant. */
-static void saved_multiplier(void **state)
-{
-    vector v = load("dsv3.json");
-    float y[ROWS];
-    set_number(&v, saved[0].suffix, saved[0].type, saved[0].value);
-    set_number(&v, "rope.scaling.yarn_log_multiplier", "FLOAT32", 0);
-    answer(&v, v.n, y);
-    set_number(&v, "rope.scaling.yarn_log_multiplier", "FLOAT32", 1);
-    refused(&v, "rope.scaling.yarn_log_multiplier = 1");
-    json_decref(v.j);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -954,11 +840,10 @@ int main(void)
         cmocka_unit_test(no_heads),
         cmocka_unit_test(layers_without_a_half),
         cmocka_unit_test(mamba2_never_attends),
+        cmocka_unit_test(one_matrix_for_attention),
         cmocka_unit_test(experts_differ_between_layers),
         cmocka_unit_test(groups_of_two_kinds),
         cmocka_unit_test(compressed_queries_have_both_ways),
-        cmocka_unit_test(saved_by_llama_cpp),
-        cmocka_unit_test(saved_multiplier),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
