@@ -372,7 +372,7 @@ static hone_status minicpm(hn_gguf *g, hone_error *err)
 static hone_status qwen(hn_gguf *g, hone_error *err)
 {
     const uint32_t n_ff = number_of(g, "qwen2.feed_forward_length");
-    return n_ff % 2 ? HONE_OK : hn_gguf_set_u32(g, "qwen2.feed_forward_length", n_ff / 2, err);
+    return !n_ff || n_ff % 2 ? HONE_OK : hn_gguf_set_u32(g, "qwen2.feed_forward_length", n_ff / 2, err);
 }
 
 static const struct {

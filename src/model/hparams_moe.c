@@ -56,9 +56,12 @@ static hone_status widths(hone_model *m, hone_error *err)
     if (st != HONE_OK) return st;
     if (!n->n_ff) n->n_ff = own; /* how llama.cpp writes that it was not said */
     int32_t shared = width_of(m, "ffn_down_shexp");
+    int32_t count = 1;
     if (!shared) shared = rows_of(m, "ffn_up_shexp");
     st = hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, shared, &n->n_ff_shared, err);
-    if (!n->n_ff_shared) n->n_ff_shared = shared;
+    if (st == HONE_OK) st = hn_get_int(m, "expert_shared_count", 0, HN_MAX_EXPERT, 1, &count, err);
+    /* some files have the width of each of several, which are one matrix; or, saved by llama.cpp, 0 */
+    if (!n->n_ff_shared || (int64_t)n->n_ff_shared * count == shared) n->n_ff_shared = shared;
     return st;
 }
 

@@ -160,7 +160,7 @@ static const known_key known[] = {
     READS("logit_scale", GRANITE | HN_COMMAND_R | HN_COHERE2),
     READS("attention.temperature_scale", WARM),
     READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
-    READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3 | LATENT),
+    READS("rope.scaling.yarn_log_multiplier", HN_LLAMA | HN_MISTRAL3 | LATENT), /* of llama: Mistral's own format */
     READS("use_parallel_residual", HN_GPTNEOX),
     READS("attention.key_length_mla", LATENT),
     READS("attention.value_length_mla", LATENT),
@@ -330,7 +330,7 @@ static const known_key known[] = {
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN & ~HN_GEMMA4),
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~WINDOWED),
     AT(1, "rope.scaling.alpha", ALL),
-    AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
+    AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_LLAMA | HN_MISTRAL3 | LATENT)),
     AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR | DENSE_GRANITE)),
     AT(0, "kda.head_dim", ALL & ~HN_KIMI_LINEAR),
     AT(0, "ssm.inner_size", ALL & ~(SSM | DENSE_GRANITE)),

@@ -334,6 +334,16 @@ static void qwen_has_half_the_width(void **state)
         tm_free(t);
     }
     assert_memory_equal(y[0], y[1], sizeof y[0]);
+    hone_error err = { 0 };
+    hone_model *m;
+    tm_shape shape = tm_qwen2;
+    shape.arch = "qwen";
+    tiny *t = tm_new(shape);
+    tm_drop_kv(t, "qwen.feed_forward_length");
+    tm_save_raw(t, tm_path("said.gguf"));
+    assert_int_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "feed_forward_length is missing"));
+    tm_free(t);
 }
 
 /* An adapter calls what it adapts as the file of its base does. */

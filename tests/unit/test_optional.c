@@ -777,6 +777,48 @@ static void experts_differ_between_layers(void **state)
     json_decref(v.j);
 }
 
+/* The width of each of two shared experts, which are one matrix: Ling's files. */
+static void width_of_each_shared_expert(void **state)
+{
+    float y[2][ROWS];
+    vector v = load("bailingmoe2.json");
+    const int64_t width = number_of(&v, "expert_shared_feed_forward_length");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_shared_feed_forward_length", "UINT32", json_integer(width / 2));
+    refused(&v, "ffn_gate_shexp");
+    set_key(&v, "expert_shared_count", "UINT32", json_integer(2));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    json_decref(v.j);
+}
+
+static void longrope_has_factors(void **state)
+{
+    vector v = load("mistral.json");
+    set_key(&v, "rope.scaling.type", "STRING", json_string("longrope"));
+    refused(&v, "rope_factors_long.weight");
+    json_decref(v.j);
+}
+
+/* Mistral's own format goes by llama's name: a multiplier of 1 takes YaRN's magnitude away. */
+static void llama_of_mistrals_format(void **state)
+{
+    float y[3][ROWS];
+    vector v = load("mistral.json");
+    set_key(&v, "rope.scaling.type", "STRING", json_string("yarn"));
+    set_key(&v, "rope.scaling.factor", "FLOAT32", json_real(4));
+    set_key(&v, "rope.scaling.original_context_length", "UINT32", json_integer(16));
+    answer(&v, v.n, y[0]);
+    set_key(&v, "rope.scaling.yarn_log_multiplier", "FLOAT32", json_real(1));
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-4);
+    set_key(&v, "rope.scaling.yarn_log_multiplier", NULL, NULL);
+    set_key(&v, "rope.scaling.attn_factor", "FLOAT32", json_real(1 / (1 + 0.1 * log(4))));
+    answer(&v, v.n, y[2]);
+    assert_true(apart(&v, y[1], y[2], 0, v.n) < 1e-5);
+    json_decref(v.j);
+}
+
 /* Groups of DeepSeek V2 compete by their best expert: where one is asked for, it is the one that it is without groups.
  * Those of V3 compete by two. */
 static void groups_of_two_kinds(void **state)
@@ -843,6 +885,9 @@ int main(void)
         cmocka_unit_test(one_matrix_for_attention),
         cmocka_unit_test(experts_differ_between_layers),
         cmocka_unit_test(groups_of_two_kinds),
+        cmocka_unit_test(width_of_each_shared_expert),
+        cmocka_unit_test(llama_of_mistrals_format),
+        cmocka_unit_test(longrope_has_factors),
         cmocka_unit_test(compressed_queries_have_both_ways),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
