@@ -53,7 +53,7 @@
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
-typedef enum rule {
+typedef enum HN_SMALL rule {
     READ,      /* by the loader, which checks it */
     NO_EFFECT, /* on logits; why stands beside it */
     ONLY,      /* value (or, where it may be, 0): the formula is then the one hone has */
@@ -63,7 +63,7 @@ typedef enum rule {
 } rule;
 
 /* What a neutral value is, where it is no constant. */
-typedef enum neutral_kind {
+typedef enum HN_SMALL neutral_kind {
     CONSTANT = 0,
     ONE_OVER_SQRT_D,
     HEAD_DIM,
@@ -78,10 +78,12 @@ typedef enum neutral_kind {
 typedef struct known_key {
     const char *suffix;
     hn_family_set families;
+    union {
+        double value;      /* ONLY: of all elements, where it is an array */
+        const char *words; /* ONLY_WORD: "a|b" */
+    };
     rule rule;
-    double value; /* ONLY: of all elements, where it is an array */
     neutral_kind of;
-    const char *words; /* ONLY_WORD: "a|b" */
 } known_key;
 
 #define READS(key, who)                              \
@@ -443,7 +445,7 @@ static double neutral_of(const hone_model *m, const known_key *k)
     case FREQ_BASE:
         hn_arch_key(m, key, "rope.freq_base");
         return hn_gguf_get_f32(m->file, key, &base, NULL, NULL) == HONE_OK ? (double)base : 0;
-    default: return k->value;
+    default: return k->rule == ONLY_WORD ? 0 : k->value;
     }
 }
 
