@@ -13,8 +13,12 @@
 
 /* ---- weights ---------------------------------------------------------------------------------- */
 
+/* Enumerations of slots are as small as they can be: there are a thousand slots, and each is in the program and in the
+ * library. */
+#define HN_SMALL __attribute__((packed))
+
 /* What a matrix is in its layer, whatever its family calls it. */
-typedef enum hn_role {
+typedef enum HN_SMALL hn_role {
     HN_ROLE_NONE = 0,
     HN_ROLE_EMBD,
     HN_ROLE_OUTPUT,
@@ -80,7 +84,7 @@ typedef enum hn_role {
 } hn_role;
 
 /* How rows of a matrix are dealt out to those who share a model's work. */
-typedef enum hn_cut {
+typedef enum HN_SMALL hn_cut {
     HN_CUT_WHOLE = 0, /* everybody has it */
     HN_CUT_ROWS,      /* by rows, the product is gathered */
     HN_CUT_KEEP,      /* by rows, the product stays where it is */

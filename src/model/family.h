@@ -166,10 +166,6 @@ static inline bool hn_plan_has_state(const hn_layer_plan *p)
 
 /* ---- slots: which tensors a family has --------------------------------------------------------------- */
 
-/* Enumerations of slots are as small as they can be: there are a thousand slots, and each is in the program and in the
- * library. */
-#define HN_SMALL __attribute__((packed))
-
 /* A dimension: one of these, or, below the first, a number. */
 typedef enum HN_SMALL hn_dim {
     HN_DIM_NONE = 0,
@@ -292,23 +288,23 @@ enum { HN_MAX_PART = 6 };
 typedef struct hn_slot {
     const char *name; /* in GGUF; of a layer's, what follows "blk.IL." */
     const char *hf;   /* Hugging Face's module, of a layer's what follows "model.layers.IL."; NULL: it has none */
-    uint32_t field;   /* where in hn_layer, or, outside layers, in hone_model */
+    const char *with, *without; /* bound only where the file has, or has not, that tensor */
+    const char *instead;        /* not missed where the file has that tensor */
+    const char *each;           /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
+    uint32_t field;             /* where in hn_layer, or, outside layers, in hone_model */
+    uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
+    int32_t from_layer;         /* what layers below it have of it serves nobody */
+    uint32_t stride;
+    hn_dim ne[4];
+    hn_dim part[HN_MAX_PART]; /* given: rows of several fields, `stride` apart, so many of each */
+    hn_dim deal[HN_MAX_PART]; /* those parts, where they are not the fields' */
+    hn_dim dealt; /* rows come in so many groups, with a share of each part: they are copied, each part together */
     hn_slot_kind kind;
     hn_role role;
     hn_cut cut;
-    hn_dim ne[4];
-    hn_dim part[HN_MAX_PART]; /* given: rows of several fields, `stride` apart, so many of each */
-    uint32_t stride;
     hn_presence when;
-    const char *with, *without; /* bound only where the file has, or has not, that tensor */
-    const char *instead;        /* not missed where the file has that tensor */
-    uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
-    int32_t from_layer;         /* what layers below it have of it serves nobody */
     hn_turn turn;
-    hn_dim dealt; /* rows come in so many groups, with a share of each part: they are copied, each part together */
-    hn_dim deal[HN_MAX_PART]; /* those parts, where they are not the fields' */
-    int8_t together;          /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
-    const char *each;         /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
+    int8_t together; /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
     hn_layers layers;
 } hn_slot;
 
