@@ -13,8 +13,12 @@
 
 /* ---- weights ---------------------------------------------------------------------------------- */
 
+/* Enumerations of slots are as small as they can be: there are a thousand slots, and each is in the program and in the
+ * library. */
+#define HN_SMALL __attribute__((packed))
+
 /* What a matrix is in its layer, whatever its family calls it. */
-typedef enum hn_role {
+typedef enum HN_SMALL hn_role {
     HN_ROLE_NONE = 0,
     HN_ROLE_EMBD,
     HN_ROLE_OUTPUT,
@@ -80,7 +84,7 @@ typedef enum hn_role {
 } hn_role;
 
 /* How rows of a matrix are dealt out to those who share a model's work. */
-typedef enum hn_cut {
+typedef enum HN_SMALL hn_cut {
     HN_CUT_WHOLE = 0, /* everybody has it */
     HN_CUT_ROWS,      /* by rows, the product is gathered */
     HN_CUT_KEEP,      /* by rows, the product stays where it is */
@@ -91,8 +95,9 @@ typedef enum hn_cut {
 /* W [n_out, n_in], which never changes, and what is added to its product. Pointers are the host's view, in place in the
  * mapping: only backends follow them to compute; so it is with the vectors that operations take. */
 typedef struct hn_weight {
-    const void *data;  /* NULL: absent */
-    const float *bias; /* [n_out] or NULL */
+    const void *data;    /* NULL: absent */
+    const float *bias;   /* [n_out] or NULL */
+    const float *factor; /* [1], of the product before adapters and bias; NULL: none */
     hn_type type;
     int64_t n_in, n_out;
     size_t row_bytes;
@@ -328,9 +333,10 @@ typedef struct hn_heads {
     hn_temperature temperature; /* at last */
 } hn_heads;
 
-/* A causal convolution of each channel by itself over the rows of a sequence (hn_conv_row): x, first times in_gate
- * where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows alone. The
- * last rows of each sequence stay in its tail. */
+/* A convolution of each channel by itself over the rows of a sequence (hn_conv_row), its last tap on the row itself, or
+ * on the row that is so many ahead, of whole texts in one step, beyond whose ends there is nothing: x, first times
+ * in_gate where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows
+ * alone. The last rows of each sequence stay in its tail. */
 typedef struct hn_conv {
     hn_buf *x; /* [n_tok, n]; as are the gates */
     const hn_buf *in_gate, *out_gate;
@@ -339,7 +345,7 @@ typedef struct hn_conv {
     hn_act *act;
     int64_t n;
     size_t tail; /* floats to its own among the tails of the layer */
-    int32_t taps;
+    int32_t taps, ahead;
     bool silu;
     hn_which which; /* of act */
 } hn_conv;
@@ -440,13 +446,14 @@ typedef enum hn_gating {
 
 enum { HN_MAX_EXPERT = 1024, HN_MAX_GROUPS = 64 };
 /* Chooses n_used of the experts for each row: the largest of p + bias, ties to the lower number. Of n_group equal runs
- * of experts only n_group_used take part, by the sum of their two best. Weights: p, where norm is set over
- * max(Σp, 2^-14), then times scale, then times per_expert. */
+ * of experts only n_group_used take part, by the sum of their two best, or by their best alone. Weights: p, where norm
+ * is set over max(Σp, 2^-14), then times scale, then times per_expert. */
 typedef struct hn_route {
     const hn_weight *router;               /* [n_expert, n_embd] */
     const hn_weight *next;                 /* what takes the same activation afterwards, or NULL */
     const float *bias, *per_expert;        /* [n_expert] or NULL */
     int32_t n_used, n_group, n_group_used; /* n_group 0, 1: no groups */
+    bool best_alone;
     hn_gating gating;
     bool norm;
     float scale; /* 0: none */

@@ -102,14 +102,14 @@ static void choose(int32_t *id, int32_t k, const float *score, uint8_t *taken, i
     }
 }
 
-/* Takes all groups away but those whose two best experts score most together. */
+/* Takes all groups away but those whose two best experts, or best one, score most together. */
 static void take_groups(uint8_t *taken, const float *score, const hn_route *r, int32_t n_expert)
 {
     int32_t size = n_expert / r->n_group, best[2], kept[HN_MAX_GROUPS];
     float group[HN_MAX_GROUPS];
     uint8_t seen[HN_MAX_GROUPS] = { 0 };
     for (int32_t i = 0; i < r->n_group; i++) {
-        int32_t n = size < 2 ? size : 2;
+        int32_t n = size < 2 || r->best_alone ? 1 : 2;
         choose(best, n, score, taken, i * size, (i + 1) * size);
         group[i] = n < 2 ? score[best[0]] : score[best[0]] + score[best[1]];
     }

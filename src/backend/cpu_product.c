@@ -199,7 +199,13 @@ typedef struct mm_job {
     bool finite;                      /* logits: whether they are is looked at */
 } mm_job;
 
-/* Rows [r0, r1) of one product, all columns, into y, adapters and bias added. */
+static void scale_rows(float *y, int64_t ldy, int64_t n_tok, int64_t r0, int64_t r1, float factor)
+{
+    for (int64_t t = 0; t < n_tok; t++)
+        for (int64_t r = r0; r < r1; r++) y[t * ldy + r] *= factor;
+}
+
+/* Rows [r0, r1) of one product, all columns, into y, times its factor, adapters and bias added. */
 void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const cpu_delta_rows *d, float *y,
                       int64_t ldy, int64_t r0, int64_t r1, int32_t thread)
 {
@@ -239,6 +245,7 @@ void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const
             c->k->matmul[HN_F32](&m);
         }
     }
+    if (w->factor) scale_rows(y, ldy, a->n_tok, r0, r1, *w->factor);
     if (d && d->ld) add_deltas(c, d, y, ldy, a->n_tok, r0, r1);
     if (w->bias)
         for (int64_t t = 0; t < a->n_tok; t++) hn_add(y + t * ldy + r0, w->bias + r0, r1 - r0);

@@ -49,20 +49,36 @@ static void keep_tail(const conv_job *j, int64_t t, int64_t c, int64_t n)
     for (int32_t k = 1; k < j->v->taps; k++) memmove(tail + (k - 1) * j->v->n + c, x[k], (size_t)n * sizeof *tail);
 }
 
+/* The row so many behind t in its sequence, of those of the step; less where that ends: *ahead is how many then. */
+static int64_t row_ahead(const conv_job *j, int64_t t, int32_t *ahead)
+{
+    const hn_row *rows = j->c->step.rows;
+    int32_t n = 0;
+    for (; n < *ahead && !rows[t].last; n++) {
+        int64_t next = t + 1;
+        while (rows[next].prev != t) next++; /* texts stand together: it is the first */
+        t = next;
+    }
+    *ahead = n;
+    return t;
+}
+
 /* Row i of those that are given, channels [c, c + n). */
 static void conv_row(const conv_job *j, int64_t i, int64_t t, int64_t c, int64_t n)
 {
     const hn_conv *v = j->v;
     const float *x[HN_MAX_TAPS], *gate = v->out_gate ? v->out_gate->p + t * v->n + c : NULL;
     float *y = j->out + i * j->out_stride + c;
-    taps_of(j, t, c, x);
+    int32_t ahead = v->ahead;
+    taps_of(j, row_ahead(j, t, &ahead), c, x);
+    const int32_t skipped = v->ahead - ahead; /* of the last taps, which nothing lies under: the others move up */
     const hn_conv_row row = { .y = y,
-                              .x = x,
+                              .x = x + skipped,
                               .w = v->w + c,
                               .b = v->b ? v->b + c : NULL,
                               .n = n,
                               .ldw = v->n,
-                              .taps = v->taps,
+                              .taps = v->taps - skipped,
                               .silu = v->silu };
     j->c->k->conv(&row);
     for (int64_t e = 0; gate && e < n; e++) y[e] *= gate[e];

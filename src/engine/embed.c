@@ -39,6 +39,9 @@ static int32_t pooled_width(const hone_model *m)
     return hn_weight_is_there(&m->dense[0]) ? m->hp.n_dense[0] : m->hp.n_embd;
 }
 
+/* Is the layer behind rows of each row, pooled or not (ColBERT)? */
+static bool dense_of_rows(const hone_model *m) { return m->arch->bit == HN_LFM2; }
+
 enum { YES_NO = 2 };
 
 static hn_pooling pooling_of(const hone_model *m, hone_pooling p)
@@ -49,7 +52,7 @@ static hn_pooling pooling_of(const hone_model *m, hone_pooling p)
 static int32_t width_of(const hone_model *m, hn_pooling p)
 {
     switch (p) {
-    case HN_POOL_NONE: return m->hp.n_embd;
+    case HN_POOL_NONE: return dense_of_rows(m) ? pooled_width(m) : m->hp.n_embd;
     case HN_POOL_RANK: return hn_weight_is_there(&m->cls_out) ? m->hp.n_class : m->hp.both ? 0 : YES_NO;
     case HN_POOL_MEAN:
     case HN_POOL_FIRST:
@@ -144,6 +147,7 @@ static void multiply(job *j, const hn_weight *w, double *y, const double *x)
         ti->dequantize(j->row, (const char *)w->data + (size_t)o * w->row_bytes, w->n_in);
         double sum = 0;
         for (int64_t i = 0; i < w->n_in; i++) sum += (double)j->row[i] * x[i];
+        if (w->factor) sum *= (double)*w->factor;
         y[o] = w->bias ? sum + (double)w->bias[o] : sum;
     }
 }
@@ -189,18 +193,37 @@ static void rank(job *j)
     if (!m->hp.both && j->width > 1) softmax(j->x, j->width);
 }
 
+/* x through the file's own layers. */
+static void through_dense(job *j)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!hn_weight_is_there(&j->m->dense[i])) continue;
+        multiply(j, &j->m->dense[i], j->y, j->x);
+        swap(j);
+    }
+}
+
+/* A row that is not pooled. */
+static void give_row(job *j, const float *h)
+{
+    const int32_t n_embd = j->m->hp.n_embd;
+    if (!dense_of_rows(j->m)) {
+        memcpy(j->out, h, (size_t)n_embd * sizeof *h);
+        j->out += n_embd;
+        return;
+    }
+    for (int32_t k = 0; k < n_embd; k++) j->x[k] = (double)h[k];
+    through_dense(j);
+    for (int32_t k = 0; k < j->width; k++) *j->out++ = (float)j->x[k];
+}
+
 /* The pooled row x becomes the text's vector. */
 static void finish(job *j)
 {
-    const hone_model *m = j->m;
     if (j->pooling == HN_POOL_RANK) {
         rank(j);
     } else {
-        for (int i = 0; i < 2; i++) {
-            if (!hn_weight_is_there(&m->dense[i])) continue;
-            multiply(j, &m->dense[i], j->y, j->x);
-            swap(j);
-        }
+        through_dense(j);
         double sum = 0;
         for (int32_t i = 0; i < j->width; i++) sum += j->x[i] * j->x[i];
         const double root = sqrt(sum);
@@ -267,7 +290,7 @@ static hone_status pool(job *j, int32_t n, hone_error *err)
                                "%s: what token %d of text %d becomes is not finite: the weights, or activations made "
                                "of them, overflow; look for bad weights with: hone inspect %s --check",
                                j->m->path, j->at, j->done, j->m->path);
-            if (j->pooling == HN_POOL_NONE) memcpy(j->out, h, (size_t)n_embd * sizeof *h), j->out += n_embd;
+            if (j->pooling == HN_POOL_NONE) give_row(j, h);
             else
                 for (int32_t k = 0; k < n_embd; k++) j->x[k] += (double)h[k];
             h += n_embd;

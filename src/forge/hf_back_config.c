@@ -188,6 +188,7 @@ static void put_others(back *b)
         set(b, "scoring_func", json_string(x == 2 ? "sigmoid" : "softmax"));
         if (reads(b, "topk_method")) set(b, "topk_method", json_string(x == 2 ? "noaux_tc" : "greedy"));
     }
+    if (b->m->hp.moe.best_alone) set(b, "topk_method", json_string("group_limited_greedy"));
     if (number_of(b, "ssm.inner_size", &x) && number_of(b, "ssm.time_step_rank", &y) && y > 0) {
         static const char *const widths[] = { "mamba_d_head", "mamba_head_dim", "linear_value_head_dim" };
         for (size_t i = 0; i < 3; i++)

@@ -74,7 +74,7 @@ static hone_status put_gating(hn_hf *f, const char *absent, hone_error *err)
         int64_t n;
         hone_status st;
         TRY(hn_hf_whole(f, "n_group", 1, &n, err));
-        if (strcmp(how, "group_limited_greedy") || sigmoid || n > 1)
+        if (strcmp(how, "group_limited_greedy") || sigmoid || (n > 1 && strcmp(f->of->arch, "deepseek2")))
             return hn_hf_refuse(f, "topk_method", top, sigmoid ? "noaux_tc" : "greedy", err);
     }
     return hn_hf_put_u32(f, "expert_gating_func", sigmoid ? 2 : 1, err);

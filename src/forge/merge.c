@@ -31,6 +31,7 @@ typedef struct merge {
     const hn_kernels *k;
     hn_gguf_writer *w;
     double *sums; /* of the tensor at work: [its rows][3] of squares: W, ΔW, error */
+    float factor; /* of that tensor */
 } merge;
 
 static float scale_of(const merge *g, int32_t adapter) { return g->p->scales ? g->p->scales[adapter] : 1.0f; }
@@ -40,7 +41,26 @@ static bool is_tensor(const hn_lora_pair *p, const hn_gguf_tensor *t)
     return strlen(p->name) == t->name.len && !memcmp(p->name, t->name.ptr, t->name.len);
 }
 
-/* d[n] = Σ s·BA of row r; h: room for a row of s·B. */
+typedef struct finding {
+    const hn_gguf_tensor *t;
+    const float *factor;
+} finding;
+static void find_factor(void *arg, const hn_weight *w, int32_t il)
+{
+    finding *f = arg;
+    int64_t first;
+    if (w->factor && hn_weight_is_of(w, f->t, &first)) f->factor = w->factor;
+}
+
+/* What the numbers of t are times in the model, which is not theirs. */
+static float factor_of(const merge *g, const hn_gguf_tensor *t)
+{
+    finding f = { t, NULL };
+    hn_each_weight(g->m, find_factor, &f);
+    return f.factor ? *f.factor : 1;
+}
+
+/* d[n] = Σ s·BA of row r, in the units of t; h: room for a row of s·B. */
 static void add_rows(const merge *g, const hn_gguf_tensor *t, uint64_t r, float *d, float *h)
 {
     int64_t n = (int64_t)t->ne[0];
@@ -49,7 +69,7 @@ static void add_rows(const merge *g, const hn_gguf_tensor *t, uint64_t r, float 
         for (int32_t q = 0; q < g->lora[a]->n_pair; q++) {
             const hn_lora_pair *p = &g->lora[a]->pair[q];
             if (!is_tensor(p, t) || scale_of(g, a) == 0) continue;
-            float s = scale_of(g, a) * p->scale;
+            float s = scale_of(g, a) * p->scale / g->factor;
             for (int64_t j = 0; j < p->rank; j++) h[j] = s * p->b[(int64_t)r * p->rank + j];
             g->k->low_rank(d, p->a, n, h, p->rank, n);
         }
@@ -106,6 +126,7 @@ static hone_status merge_rows(void *arg, hn_recipe_piece *p, void *scratch, hone
 static hone_status make_sums(void *arg, const hn_recipe_tensor *t, hone_error *err)
 {
     merge *g = arg;
+    g->factor = factor_of(g, t->what);
     g->sums = malloc(t->ne[1] * 3 * sizeof *g->sums);
     return g->sums ? HONE_OK
                    : HN_FAIL(err, HONE_E_NOMEM, "%s: sums of %llu rows", g->p->base, (unsigned long long)t->ne[1]);

@@ -118,6 +118,33 @@ static const hn_gguf_tensor *tensor_of(const hone_model *m, const char *name, in
     return hn_gguf_find_tensor(m->file, full);
 }
 
+/* Is it a tensor of the family, in layer il? */
+static bool is_slot(const hone_model *m, const char *name, int32_t il)
+{
+    char full[96];
+    for (const hn_slot *s = il < 0 ? m->arch->outer : m->arch->layer; s->name; s++) {
+        full_name(full, s->name, il);
+        if (!strcmp(full, name)) return true;
+    }
+    return false;
+}
+
+/* What the numbers of NAME.weight are times, one for each of n matrices: NAME.scale, as files of NVFP4 have it.
+ * NAME.input_scale is for activations of 4 bits, which hone has not. */
+static hone_status bind_factor(hone_model *m, const float **factor, const char *name, int64_t n, int32_t il,
+                               hone_error *err)
+{
+    char other[104];
+    int stem = (int)strlen(name) - (int)strlen(".weight");
+    snprintf(other, sizeof other, "%.*s.input_scale", stem, name);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, other);
+    if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
+    snprintf(other, sizeof other, "%.*s.scale", stem, name);
+    *factor = NULL;
+    if (!hn_gguf_find_tensor(m->file, other) || is_slot(m, other, il)) return HONE_OK;
+    return bind_values(m, factor, other, n, n, false, err);
+}
+
 static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
                                int32_t il, hone_error *err)
 {
@@ -129,6 +156,8 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
                     s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
     if (st != HONE_OK || (!w.data && s->when != HN_TIED)) return st;
     if (!w.data) w = m->token_embd;
+    else if (il >= 0 || s->role == HN_ROLE_OUTPUT) st = bind_factor(m, &w.factor, name, 1, il, err);
+    if (st != HONE_OK) return st;
     w.layer = il;
     w.role = s->role;
     w.cut = s->cut;
@@ -154,6 +183,7 @@ static hone_status slot_kv_b(hone_model *m, const hn_slot *s, const char *name, 
     for (int i = 0; i < 2; i++) to[i] = (hn_weight *)(void *)(base + s->field + (size_t)i * sizeof w);
     hone_status st = bind_matrix(m, &w, name, HN_BOUND_COPIED, hn_dim_value(&m->hp, p, s->ne[0]),
                                  hn_dim_value(&m->hp, p, s->ne[1]), false, false, err);
+    if (st == HONE_OK) st = bind_factor(m, &w.factor, name, 1, il, err);
     if (st == HONE_OK) st = hn_split_kv_b(m, to[0], to[1], &w, p, err);
     for (int i = 0; st == HONE_OK && i < 2; i++) {
         const hn_slot *own = hn_family_field(m->arch, s->field + (size_t)i * sizeof w);
@@ -182,6 +212,7 @@ static hone_status each_expert(hone_model *m, const hn_slot *s, hn_experts *to, 
     for (int32_t e = 0; st == HONE_OK && e < m->hp.moe.n_expert; e++) {
         snprintf(name, sizeof name, "blk.%d.%s.%d.weight", (int)il, s->each, (int)e);
         st = bind_matrix(m, &of[e], name, HN_BOUND_EXPERTS, n_in, n_out, false, false, err);
+        if (st == HONE_OK) st = bind_factor(m, &of[e].factor, name, 1, il, err);
         of[e].layer = il;
         of[e].role = s->role;
         of[e].cut = s->cut;
@@ -202,8 +233,10 @@ static hone_status slot_experts(hone_model *m, const hn_slot *s, const char *nam
     hn_experts *to = (hn_experts *)(void *)(base + s->field);
     if (s->each && !tensor_of(m, s->name, il) && tensor_of(m, first, il))
         return each_expert(m, s, to, n_in, n_out, il, err);
+    const float *factor;
     hone_status st = bind_matrix(m, &w, name, HN_BOUND_EXPERTS, n_in, n_out * n, true, s->when != HN_NEEDED, err);
     if (st != HONE_OK || !w.data) return st;
+    if ((st = bind_factor(m, &factor, name, n, il, err)) != HONE_OK) return st;
     w.layer = il;
     w.role = s->role;
     w.cut = s->cut;
@@ -215,6 +248,7 @@ static hone_status slot_experts(hone_model *m, const hn_slot *s, const char *nam
         if ((st = new_experts(m, &of, err)) != HONE_OK) return st;
         for (int32_t e = 0; e < n; e++) {
             of[e] = rows_of(&w, e * n_out + row, rows);
+            of[e].factor = factor ? factor + e : NULL;
             of[e].role = own->role;
             of[e].cut = own->cut;
         }
@@ -323,10 +357,15 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
 }
 
-/* Of slots that go together, all or none; a shared expert that some layer has, all have. */
+/* Of slots that go together, all or none; a shared expert that some layer has, all have; queries that the model's
+ * numbers say are compressed are so in each layer. */
 static hone_status check_together(const hone_model *m, int32_t il, hone_error *err)
 {
+    static const char compresses[] = "attn_q_a.weight";
     const hn_layer_plan *p = &m->plan[il];
+    if (p->mixer == HN_MIXER_MLA && m->hp.rank_q && !tensor_of(m, compresses, il))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.%s is missing, though %s.attention.q_lora_rank = %d",
+                       m->path, (int)il, compresses, m->arch->name, m->hp.rank_q);
     for (int8_t g = HN_TOGETHER_NOT + 1; g < HN_TOGETHER_END; g++) {
         const hn_slot *there = NULL, *missing = NULL;
         for (const hn_slot *s = m->arch->layer; s->name; s++) {

@@ -78,6 +78,16 @@ void hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
     hn_forward_add(m, f, f->s->act, &l->attn_output, l->attn_post_norm);
 }
 
+/* x += Wo·norm(x) */
+void hn_block_linear(const hone_model *m, hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    hn_forward_narrow(m, f);
+    if (!hn_forward_rows(f)) return;
+    hn_forward_norm(m, f, l->attn_norm, NULL, hn_forward_rows(f));
+    hn_forward_add(m, f, f->s->act, &l->attn_output, NULL);
+}
+
 void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
 {
     int64_t n_q = (int64_t)p->n_head * p->d_k;

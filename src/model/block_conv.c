@@ -1,4 +1,5 @@
-/* block_conv: the short convolution of LFM2 (Liquid AI 2025) between two gates: c ⊙ conv(b ⊙ x). */
+/* block_conv: the short convolution of LFM2 (Liquid AI 2025) between two gates: c ⊙ conv(b ⊙ x); where a
+ * model looks both ways, its taps do too. */
 #include "model/forward.h"
 
 /* x += W·(c ⊙ conv(b ⊙ x')), where b, c and x' are made of norm(x) */
@@ -19,6 +20,7 @@ void hn_block_conv(const hone_model *m, hn_forward *f, int32_t il)
                            .act = s->act,
                            .n = m->hp.n_embd,
                            .taps = m->hp.taps,
+                           .ahead = m->plan[il].both ? (m->hp.taps - 1) / 2 : 0,
                            .which = f->give };
     op->conv(f->be, &conv, &f->state[il]);
     hn_forward_narrow(m, f);

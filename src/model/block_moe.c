@@ -32,7 +32,7 @@ static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn
     moe.up = l->ffn_up_exps.of;
     moe.down = l->ffn_down_exps.of;
     moe.n_expert = n->n_expert;
-    moe.n_used = n->n_used;
+    moe.n_used = m->plan[il].n_used;
     moe.glu = m->plan[il].act;
     moe.map = m->plan[il].map;
     moe.weigh_input = n->gating == HN_GATING_INPUT;
@@ -51,9 +51,10 @@ static void choose_experts(const hone_model *m, const hn_forward *f, int32_t il,
                              .next = next,
                              .bias = l->exp_probs_b,
                              .per_expert = l->expert_scale,
-                             .n_used = n->n_used,
+                             .n_used = m->plan[il].n_used,
                              .n_group = n->n_group,
                              .n_group_used = n->n_group_used,
+                             .best_alone = n->best_alone,
                              .gating = n->gating,
                              .norm = n->norm,
                              .scale = n->scale };
@@ -143,12 +144,12 @@ void hn_block_glu_moe_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_s
 
 void hn_block_moe_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
 {
-    hn_at_least(&w->n_used, hp->moe.n_used);
-    hn_at_least(&w->picks, 2 * (int64_t)hp->moe.n_used);
+    hn_at_least(&w->n_used, p->n_used);
+    hn_at_least(&w->picks, 2 * (int64_t)p->n_used);
     hn_at_least(&w->shared_gate, 1);
     hn_at_least(&w->ff, hp->moe.n_ff_shared);
     hn_at_least(&w->moe_in, hp->moe.n_latent ? hp->moe.n_latent : hp->n_embd);
     if (hp->moe.n_latent) hn_at_least(&w->ff, hp->moe.n_latent);
     if (hp->moe.n_latent) hn_at_least(&w->dense, hp->moe.n_latent);
-    hn_at_least(&w->moe, hp->moe.n_ff);
+    hn_at_least(&w->moe, p->n_ff_exp);
 }

@@ -50,6 +50,10 @@ static const renaming tensor_names[] = {
     { "qwen35moe", "ssm_dt", "ssm_dt.bias" },
     { "qwen3next", "ssm_dt", "ssm_dt.bias" },
     { "gemma4", "ffn_gate_inp.per_expert_scale", "ffn_down_exps.scale" },
+    { "nemotron_h_moe", "ffn_latent_in.weight", "ffn_latent_down.weight" },
+    { "nemotron_h_moe", "ffn_latent_out.weight", "ffn_latent_up.weight" },
+    { "nemotron_h_omni", "ffn_latent_in.weight", "ffn_latent_down.weight" },
+    { "nemotron_h_omni", "ffn_latent_out.weight", "ffn_latent_up.weight" },
 };
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
@@ -224,12 +228,14 @@ static hone_status glm4moelite(hn_gguf *g, hone_error *err)
 static hone_status lfm2(hn_gguf *g, hone_error *err)
 {
     hone_status st;
+    const char *width =
+        is(string_of(g, "general.architecture"), "lfm2") ? "lfm2.feed_forward_length" : "lfm2moe.feed_forward_length";
     const hn_gguf_tensor *gate = hn_gguf_find_tensor(g, "blk.0.ffn_gate.weight");
     if (!hn_gguf_find_tensor(g, "output_norm.weight") || hn_gguf_find_tensor(g, "token_embd_norm.weight"))
         return HONE_OK;
     TRY(hn_gguf_rename_tensors(g, "output_norm.weight", "token_embd_norm.weight", err));
     if (gate && gate->ne[1] <= UINT32_MAX) /* the key has what the width was made from */
-        TRY(hn_gguf_set_u32(g, "lfm2.feed_forward_length", (uint32_t)gate->ne[1], err));
+        TRY(hn_gguf_set_u32(g, width, (uint32_t)gate->ne[1], err));
     return has(g, "tokenizer.ggml.model") ? hn_gguf_set_str(g, "tokenizer.ggml.pre", "lfm2", err) : HONE_OK;
 }
 
@@ -319,13 +325,28 @@ static hone_status bert(hn_gguf *g, hone_error *err)
 
 /* ---- all together --------------------------------------------------------------------------------------------- */
 
+/* Experts of less than the stream have that width in their tensors alone. */
+static hone_status nemotron_moe(hn_gguf *g, hone_error *err)
+{
+    static const char key[] = "nemotron_h_moe.moe_latent_size";
+    char name[64];
+    const uint32_t n_layer = number_of(g, "nemotron_h_moe.block_count");
+    for (uint32_t il = 0; il < n_layer && il < HN_MAX_LAYER && !has(g, key); il++) {
+        snprintf(name, sizeof name, "blk.%u.ffn_latent_down.weight", il);
+        const hn_gguf_tensor *t = hn_gguf_find_tensor(g, name);
+        if (t && t->ne[1] <= UINT32_MAX) return hn_gguf_set_u32(g, key, (uint32_t)t->ne[1], err);
+    }
+    return HONE_OK;
+}
+
 /* Nemotron with eyes and ears is the text model that its keys describe. */
 static hone_status nemotron_omni(hn_gguf *g, hone_error *err)
 {
     bool experts = number_of(g, "nemotron_h_omni.expert_count") > 0;
     hone_status st;
     TRY(hn_gguf_set_str(g, "general.architecture", experts ? "nemotron_h_moe" : "nemotron_h", err));
-    return hn_gguf_rename_keys(g, "nemotron_h_omni.", experts ? "nemotron_h_moe." : "nemotron_h.", err);
+    TRY(hn_gguf_rename_keys(g, "nemotron_h_omni.", experts ? "nemotron_h_moe." : "nemotron_h.", err));
+    return nemotron_moe(g, err);
 }
 
 /* Layers behind which images are added once more. */
@@ -351,18 +372,30 @@ static hone_status minicpm(hn_gguf *g, hone_error *err)
 static hone_status qwen(hn_gguf *g, hone_error *err)
 {
     const uint32_t n_ff = number_of(g, "qwen2.feed_forward_length");
-    return n_ff % 2 ? HONE_OK : hn_gguf_set_u32(g, "qwen2.feed_forward_length", n_ff / 2, err);
+    return !n_ff || n_ff % 2 ? HONE_OK : hn_gguf_set_u32(g, "qwen2.feed_forward_length", n_ff / 2, err);
 }
 
 static const struct {
     const char *arch; /* as the file has it */
     hone_status (*read)(hn_gguf *, hone_error *);
 } dialects[] = {
-    { "bert", bert },       { "gemma3", gemma3 },     { "gemma3n", gemma3n },
-    { "gemma4", gemma4 },   { "gptoss", gptoss },     { "glm4moelite", glm4moelite },
-    { "lfm2", lfm2 },       { "llama", llama },       { "llama4", llama4 },
-    { "minicpm", minicpm }, { "mistral3", mistral3 }, { "nemotron_h_omni", nemotron_omni },
-    { "qwen", qwen },       { "qwen3vl", qwen3vl },   { "qwen3vlmoe", qwen3vl },
+    { "bert", bert },
+    { "gemma3", gemma3 },
+    { "gemma3n", gemma3n },
+    { "gemma4", gemma4 },
+    { "gptoss", gptoss },
+    { "glm4moelite", glm4moelite },
+    { "lfm2", lfm2 },
+    { "lfm2moe", lfm2 },
+    { "llama", llama },
+    { "llama4", llama4 },
+    { "minicpm", minicpm },
+    { "mistral3", mistral3 },
+    { "nemotron_h_moe", nemotron_moe },
+    { "nemotron_h_omni", nemotron_omni },
+    { "qwen", qwen },
+    { "qwen3vl", qwen3vl },
+    { "qwen3vlmoe", qwen3vl },
 };
 
 static hone_status rename_arch(hn_gguf *g, const renaming *r, hone_error *err)

@@ -79,6 +79,8 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .d_k = hp->head_dim,
                             .d_v = hp->head_dim,
                             .n_ff = hp->n_ff,
+                            .n_used = hp->moe.used_of ? hp->moe.used_of[il] : hp->moe.n_used,
+                            .n_ff_exp = hp->moe.ff_of ? hp->moe.ff_of[il] : hp->moe.n_ff,
                             .both = hp->both,
                             .window = windowed ? hp->both ? hp->window / 2 * 2 + 1 : hp->window : 0,
                             .scale = hp->attn_scale != 0 ? hp->attn_scale : 1.0f / sqrtf((float)hp->head_dim) };
@@ -342,8 +344,8 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_Q_HEADS: return (int64_t)p->n_head * (hp->d_nope + hp->d_rope);
     case HN_DIM_V_HEADS: return (int64_t)p->n_head * hp->d_value;
     case HN_DIM_EXPERTS: return hp->moe.n_expert;
-    case HN_DIM_FF_EXP: return hp->moe.n_ff;
-    case HN_DIM_FF2_EXP: return 2 * (int64_t)hp->moe.n_ff;
+    case HN_DIM_FF_EXP: return p->n_ff_exp;
+    case HN_DIM_FF2_EXP: return 2 * (int64_t)p->n_ff_exp;
     case HN_DIM_MOE_LATENT: return hp->moe.n_latent;
     case HN_DIM_MOE_IN: return hp->moe.n_latent ? hp->moe.n_latent : hp->n_embd;
     case HN_DIM_FF_SHARED: return hp->moe.n_ff_shared;

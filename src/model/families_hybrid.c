@@ -7,7 +7,8 @@
  *   granitehybrid                granite, most of whose layers are Mamba-2; experts or none
  *   qwen35, qwen35moe, qwen3next the gated delta rule, every fourth layer gated attention; 35: heads of values in
  *                                tiles of heads of keys
- *   deci                         llama, some of whose layers lack one half, or both
+ *   deci                         llama, some of whose layers lack one half, or both, or have a matrix in place of
+ *                                attention
  *   kimi-linear                  Kimi's delta rule; latent attention that does not turn where a layer has a head of
  *                                keys; sigmoid with a bias of the choice */
 #include "kernels/kernels.h"
@@ -163,29 +164,33 @@ static hone_status nemotron_moe_hparams(hone_model *m, hone_error *err)
 
 static hone_status lfm2_hparams(hone_model *m, hone_error *err)
 {
+    char key[128];
     hone_status st = hn_attn_hparams(m, err);
     if (st != HONE_OK) return st;
     if ((st = hn_get_int(m, "shortconv.l_cache", 1, HN_MAX_TAPS, -1, &m->hp.taps, err)) != HONE_OK) return st;
+    if (m->hp.both && m->hp.window)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected none: it looks both ways", m->path,
+                       hn_arch_key(m, key, "attention.sliding_window"), m->hp.window);
+    if (m->hp.both && m->hp.taps % 2 == 0)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected an odd number: it looks both ways", m->path,
+                       hn_arch_key(m, key, "shortconv.l_cache"), m->hp.taps);
     return recurs_by_tensors(m, NULL, err);
 }
 
 /* Which layers recur: a truth value for each, or all but the last of so many. */
 static hone_status gdn_layers(hone_model *m, hone_error *err)
 {
+    static const char key[] = "attention.recurrent_layers";
     hn_hparams *hp = &m->hp;
-    char key[128];
-    hn_gguf_array a;
-    int32_t period;
+    const bool *listed;
+    int32_t period, all;
     bool *recurs = hn_arena_alloc(m->arena, (size_t)hp->n_layer);
     if (!recurs) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
     hone_status st = hn_get_int(m, "full_attention_interval", 1, HN_MAX_LAYER, 4, &period, err);
-    if (st != HONE_OK) return st;
-    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.recurrent_layers"));
-    bool listed = at >= 0 && hn_gguf_kv_array(m->file, (uint64_t)at, &a);
-    if (at >= 0 && (!listed || a.elem_type != HONE_KV_BOOL || !hn_for_each_layer(hp, a.count)))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is not an array of a bool for each of %d layers", m->path, key,
-                       hp->n_layer);
-    for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = listed ? a.data[il] != 0 : (il + 1) % period != 0;
+    if (st != HONE_OK || (st = hn_get_truths(m, key, &listed, err)) != HONE_OK) return st;
+    if (listed) return recurs_by_tensors(m, listed, err);
+    if ((st = hn_get_int(m, key, 0, 1, 2, &all, err)) != HONE_OK) return st; /* 2: absent */
+    for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = all < 2 ? all : (il + 1) % period != 0;
     return recurs_by_tensors(m, recurs, err);
 }
 
@@ -279,13 +284,13 @@ static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     if (recurs) out->d_k = out->d_v = hp->ssm_state;
 }
 
-/* Layers without heads, and layers without a width. */
+/* Layers without heads, or without those of keys, and layers without a width. */
 static void deci_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     hn_attn_plan(out, hp, il);
     out->n_head_kv = hp->kv_of[il];
     out->n_ff = hp->ff_of[il];
-    if (!out->n_head_kv) recur(out, HN_MIXER_NONE);
+    if (!out->n_head_kv) recur(out, hp->linear[il] ? HN_MIXER_LINEAR : HN_MIXER_NONE);
     if (!out->n_ff) out->ffn = HN_FFN_NONE;
 }
 
@@ -421,13 +426,16 @@ static const hn_slot lfm2_outer[] = {
     EMBD,
     VECTOR("token_embd_norm.weight", OUTSIDE(output_norm), E),
     MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .when = HN_TIED),
+    MATRIX("dense_2", OUTSIDE(dense[0]), NONE, WHOLE, E, HN_DIM_DENSE, MAY), /* of ColBERT: of rows */
+    VECTOR("dense_2.bias", OUTSIDE(dense[0].bias), HN_DIM_DENSE, .with = "dense_2.weight", MAY),
     { 0 },
 };
 static const hn_slot lfm2_layer[] = {
     ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
 };
-const hn_family hn_family_lfm2 = HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
-                                        .reads = HN_READS_LAYERS | HN_READS_WINDOW, .qk_norm = HN_HEAD_NORM_EACH);
+const hn_family hn_family_lfm2 =
+    HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
+           .reads = HN_READS_LAYERS | HN_READS_WINDOW | HN_READS_CAUSAL, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot lfm2moe_layer[] = {
     ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),
@@ -522,8 +530,9 @@ const hn_family hn_family_kimi_linear =
 
 #define IN_FFN .layers = HN_IN_FFN
 static const hn_slot deci_layer[] = {
-    NORM("attn_norm", attn_norm, E, "input_layernorm", IN_ATTN),
+    NORM("attn_norm", attn_norm, E, "input_layernorm", .mixers = HN_WITH_ATTN | HN_PLAN_BIT(HN_MIXER_LINEAR)),
     QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q, HN_DIM_QKV),
+    LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, E, E, .hf = "self_attn.o_proj", IN(LINEAR)),
     NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm", IN_FFN),
     LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", IN_FFN),
     LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", IN_FFN),

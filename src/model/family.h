@@ -31,8 +31,10 @@ typedef struct hn_rope {
 /* Mixtures of experts; n_expert 0: none. */
 typedef struct hn_moe_numbers {
     int32_t n_expert, n_used, n_ff, n_ff_shared; /* n_ff: of an expert */
+    const int32_t *used_of, *ff_of;              /* [n_layer] or NULL: as said; n_used and n_ff are the most of them */
     int32_t n_latent;                            /* what experts take and give is so wide; 0: as the stream */
     int32_t n_group, n_group_used;
+    bool best_alone;        /* what a group scores is what its best expert does */
     int32_t n_lead, period; /* layers before the first that has experts; then each last one of so many */
     hn_gating gating;
     bool norm;
@@ -69,10 +71,10 @@ typedef struct hn_hparams {
     /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
      * and its value */
     int32_t rank_q, rank_kv, d_nope, d_rope, d_value;
-    int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
-    const uint8_t *windowed; /* [n_layer] or NULL: by */
-    int32_t window_period;   /* the last of so many layers sees everything */
-    float window_base;       /* of the angles of windowed layers, which are scaled as all others; 0: as all others */
+    int32_t window;        /* windowed layers see so many positions, their own too; 0: no such layers */
+    const bool *windowed;  /* [n_layer] or NULL: by */
+    int32_t window_period; /* the last of so many layers sees everything */
+    float window_base;     /* of the angles of windowed layers, which are scaled as all others; 0: as all others */
     hn_moe_numbers moe;
     int32_t head_dim_window; /* windowed layers: the width of their heads; 0: as all others */
     int32_t n_own;           /* layers from there on have no keys of their own; 0: all do */
@@ -83,6 +85,7 @@ typedef struct hn_hparams {
                                             * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
+    const bool *linear; /* [n_layer] or NULL: layers with heads of queries and none of keys */
     /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
      * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
@@ -108,6 +111,7 @@ typedef enum hn_mixer {
     HN_MIXER_GDN,         /* the gated delta rule */
     HN_MIXER_ATTN_MAMBA2, /* both, of the same norm */
     HN_MIXER_KDA,         /* Kimi's delta rule: a decay for each key */
+    HN_MIXER_LINEAR,      /* one matrix in place of attention */
     HN_MIXER_KINDS
 } hn_mixer;
 typedef enum hn_ffn {
@@ -141,7 +145,8 @@ typedef struct hn_layer_plan {
     int32_t kv_from;
     bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
-    bool both;      /* those behind it too */
+    int32_t n_used, n_ff_exp; /* of experts */
+    bool both;                /* those behind it too */
     int32_t window; /* positions that a query sees, its own too, the last, or, both ways, in the middle; 0: all */
     int32_t chunk;  /* those of its own run of so many; 0: all */
     int32_t n_ple;  /* a row of the token's own is added at the end; 0: none */
@@ -155,15 +160,11 @@ enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
 static inline bool hn_plan_has_positions(const hn_layer_plan *p) { return HN_PLAN_BIT(p->mixer) & HN_WITH_POSITIONS; }
 static inline bool hn_plan_has_state(const hn_layer_plan *p)
 {
-    return HN_PLAN_BIT(p->mixer) & ~(HN_WITH_POSITIONS | HN_PLAN_BIT(HN_MIXER_NONE)) ||
+    return HN_PLAN_BIT(p->mixer) & ~(HN_WITH_POSITIONS | HN_PLAN_BIT(HN_MIXER_NONE) | HN_PLAN_BIT(HN_MIXER_LINEAR)) ||
            p->mixer == HN_MIXER_ATTN_MAMBA2;
 }
 
 /* ---- slots: which tensors a family has --------------------------------------------------------------- */
-
-/* Enumerations of slots are as small as they can be: there are a thousand slots, and each is in the program and in the
- * library. */
-#define HN_SMALL __attribute__((packed))
 
 /* A dimension: one of these, or, below the first, a number. */
 typedef enum HN_SMALL hn_dim {
@@ -287,23 +288,23 @@ enum { HN_MAX_PART = 6 };
 typedef struct hn_slot {
     const char *name; /* in GGUF; of a layer's, what follows "blk.IL." */
     const char *hf;   /* Hugging Face's module, of a layer's what follows "model.layers.IL."; NULL: it has none */
-    uint32_t field;   /* where in hn_layer, or, outside layers, in hone_model */
+    const char *with, *without; /* bound only where the file has, or has not, that tensor */
+    const char *instead;        /* not missed where the file has that tensor */
+    const char *each;           /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
+    uint32_t field;             /* where in hn_layer, or, outside layers, in hone_model */
+    uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
+    int32_t from_layer;         /* what layers below it have of it serves nobody */
+    uint32_t stride;
+    hn_dim ne[4];
+    hn_dim part[HN_MAX_PART]; /* given: rows of several fields, `stride` apart, so many of each */
+    hn_dim deal[HN_MAX_PART]; /* those parts, where they are not the fields' */
+    hn_dim dealt; /* rows come in so many groups, with a share of each part: they are copied, each part together */
     hn_slot_kind kind;
     hn_role role;
     hn_cut cut;
-    hn_dim ne[4];
-    hn_dim part[HN_MAX_PART]; /* given: rows of several fields, `stride` apart, so many of each */
-    uint32_t stride;
     hn_presence when;
-    const char *with, *without; /* bound only where the file has, or has not, that tensor */
-    const char *instead;        /* not missed where the file has that tensor */
-    uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
-    int32_t from_layer;         /* what layers below it have of it serves nobody */
     hn_turn turn;
-    hn_dim dealt; /* rows come in so many groups, with a share of each part: they are copied, each part together */
-    hn_dim deal[HN_MAX_PART]; /* those parts, where they are not the fields' */
-    int8_t together;          /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
-    const char *each;         /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
+    int8_t together; /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
     hn_layers layers;
 } hn_slot;
 
@@ -427,7 +428,8 @@ enum {
     HN_READS_EITHER_EPS = 4096, /* attention.layer_norm_epsilon where attention.layer_norm_rms_epsilon is absent */
     HN_READS_ONE_EXPERT = 8192, /* expert_count = 1, as files say that there is no mixture */
     HN_READS_SECTIONS = 16384,  /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
-    HN_READS_HEADS = 32768      /* a number of heads for each layer, which is 0 or the same */
+    HN_READS_HEADS = 32768,     /* a number of heads for each layer, which is 0 or the same */
+    HN_READS_CAUSAL = 65536     /* attention.causal: false: both ways */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */

@@ -16,6 +16,7 @@ static const struct {
     [HN_MIXER_ATTN] = { hn_block_attn, hn_block_attn_scratch },
     [HN_MIXER_MLA] = { hn_block_mla, hn_block_mla_scratch },
     [HN_MIXER_NONE] = { no_mixer, no_scratch },
+    [HN_MIXER_LINEAR] = { hn_block_linear, no_scratch },
     [HN_MIXER_CONV] = { hn_block_conv, hn_block_conv_scratch },
     [HN_MIXER_MAMBA2] = { hn_block_mamba2, hn_block_mamba2_scratch },
     [HN_MIXER_GDN] = { hn_block_gdn, hn_block_gdn_scratch },

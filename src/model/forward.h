@@ -93,9 +93,9 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f);
 /* A half of layer il: x += what it makes of norm(x), for the rows to be given; memory is filled for all. */
 typedef void hn_half_fn(const hone_model *m, hn_forward *f, int32_t il);
 hn_half_fn hn_mixer_forward, hn_ffn_forward; /* whichever the plan names */
-hn_half_fn hn_block_attn, hn_block_mla, hn_block_glu, hn_block_mlp, hn_block_moe, hn_block_rwkv6, hn_block_rwkv7,
-    hn_block_channel_mix, hn_block_conv, hn_block_mamba2, hn_block_attn_mamba2, hn_block_gdn, hn_block_kda,
-    hn_block_glu_moe;
+hn_half_fn hn_block_attn, hn_block_linear, hn_block_mla, hn_block_glu, hn_block_mlp, hn_block_moe, hn_block_rwkv6,
+    hn_block_rwkv7, hn_block_channel_mix, hn_block_conv, hn_block_mamba2, hn_block_attn_mamba2, hn_block_gdn,
+    hn_block_kda, hn_block_glu_moe;
 /* Norms of n_tok rows of x, into act: the model's kind, b NULL: without; w NULL: x as it is. */
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok);
 /* x += post(W·in), where the layer has a norm of what a half gives; else x += W·in. */

@@ -68,9 +68,8 @@ static hone_status layers_of(const hone_model *m, const char *key, const hn_gguf
     return HONE_OK;
 }
 
-/* A value for each layer into out [n_layer]; where the key has one alone, or is absent, it is that of all. */
-static hone_status get_layers(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def,
-                              int32_t *out, hone_error *err)
+hone_status hn_get_layers(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out,
+                          hone_error *err)
 {
     char key[128];
     hn_gguf_array a;
@@ -87,7 +86,7 @@ static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_
 {
     char key[128];
     int32_t all[HN_MAX_LAYER];
-    hone_status st = get_layers(m, suffix, lo, hi, def, all, err);
+    hone_status st = hn_get_layers(m, suffix, lo, hi, def, all, err);
     if (st != HONE_OK) return st;
     for (int32_t i = 1; i < m->hp.n_layer; i++)
         if (all[i] != all[0])
@@ -137,6 +136,27 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
     return HONE_OK;
 }
 
+hone_status hn_get_truths(hone_model *m, const char *suffix, const bool **out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    double x = 0;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    *out = NULL;
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return HONE_OK;
+    bool *v = hn_arena_alloc(m->arena, (size_t)m->hp.n_layer), good = hn_for_each_layer(&m->hp, a.count);
+    if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    for (int32_t il = 0; good && il < m->hp.n_layer; il++) {
+        good = hn_array_number(&a, (uint64_t)il, &x) && (x == 0 || x == 1);
+        v[il] = x != 0;
+    }
+    if (!good)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %llu %s, expected a bool for each of %d layers",
+                       m->path, key, (unsigned long long)a.count, hn_gguf_type_name(a.elem_type), m->hp.n_layer);
+    *out = v;
+    return HONE_OK;
+}
+
 /* ---- transformers ------------------------------------------------------------------------------------ */
 
 static hone_status heads_of_all(hone_model *m, hone_error *err)
@@ -144,28 +164,31 @@ static hone_status heads_of_all(hone_model *m, hone_error *err)
     return get_per_layer(m, "attention.head_count", 0, HN_MAX_HEAD, -1, &m->hp.n_head, err);
 }
 
-/* Of layers without heads of queries there are none of keys either. */
+/* Of layers without heads of queries there are none of keys either; layers with those alone are linear. */
 static hone_status heads_or_none(hone_model *m, hone_error *err)
 {
     static const char queries[] = "attention.head_count", keys[] = "attention.head_count_kv";
     hn_hparams *hp = &m->hp;
     char key[128];
     int32_t n[HN_MAX_LAYER], kv[HN_MAX_LAYER];
-    hone_status st = get_layers(m, queries, 0, HN_MAX_HEAD, -1, n, err);
+    bool *linear = hn_arena_alloc(m->arena, (size_t)hp->n_layer);
+    if (!linear) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    hone_status st = hn_get_layers(m, queries, 0, HN_MAX_HEAD, -1, n, err);
     for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) {
         if (n[il] && hp->n_head && n[il] != hp->n_head)
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s[%d] = %d, expected 0, or %d as in another layer", m->path,
                            hn_arch_key(m, key, queries), (int)il, (int)n[il], (int)hp->n_head);
         if (n[il]) hp->n_head = n[il];
     }
-    if (st == HONE_OK) st = get_layers(m, keys, 0, HN_MAX_HEAD, hp->n_head, kv, err);
-    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++)
-        if (!n[il] != !kv[il])
-            return HN_FAIL(
-                err, HONE_E_UNSUPPORTED,
-                "%s: layer %d has %d heads of queries and %d of keys (%s, %s), expected none of both, or some: "
-                "hone has no layers that are linear instead",
-                m->path, (int)il, (int)n[il], (int)kv[il], hn_arch_key(m, key, queries), keys);
+    if (st == HONE_OK) st = hn_get_layers(m, keys, 0, HN_MAX_HEAD, hp->n_head, kv, err);
+    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) {
+        linear[il] = n[il] && !kv[il];
+        if (!n[il] && kv[il])
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: layer %d has no heads of queries and %d of keys (%s, %s), expected none of both",
+                           m->path, (int)il, (int)kv[il], hn_arch_key(m, key, queries), keys);
+    }
+    hp->linear = linear;
     return st;
 }
 
@@ -179,9 +202,9 @@ static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
     size_t n = (size_t)hp->n_layer * sizeof(int32_t);
     int32_t *kv = hn_arena_alloc(m->arena, n), *ff = hn_arena_alloc(m->arena, n);
     if (!kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
-    if ((st = get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
+    if ((st = hn_get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
     if ((st = (hp->is->reads & HN_READS_HEADS ? heads_or_none : heads_of_all)(m, err)) != HONE_OK) return st;
-    if ((st = get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
+    if ((st = hn_get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
     for (int32_t il = 0; il < hp->n_layer; il++) {
         hp->n_head_kv = kv[il] > hp->n_head_kv ? kv[il] : hp->n_head_kv;
         hp->n_ff = ff[il] > hp->n_ff ? ff[il] : hp->n_ff;
@@ -283,21 +306,31 @@ static hone_status head_hparams(hone_model *m, hone_error *err)
  * all or none. */
 static hone_status window_pattern(hone_model *m, int32_t period, hone_error *err)
 {
+    static const char key[] = "attention.sliding_window_pattern";
     hn_hparams *hp = &m->hp;
+    hone_status st = hn_get_truths(m, key, &hp->windowed, err);
+    if (st != HONE_OK || hp->windowed) return st;
+    st = hn_get_int(m, key, 0, HN_MAX_LAYER, period, &hp->window_period, err);
+    if (hp->window_period == 0) hp->window_period = HN_MAX_LAYER + 1;
+    return st;
+}
+
+/* Where positions come in runs, the last of four layers has none; files say no other. */
+static hone_status runs_hparams(hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "attention.sliding_window_pattern";
+    enum { PERIOD = 4 };
     char key[128];
-    hn_gguf_array a;
-    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.sliding_window_pattern"));
-    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) {
-        hone_status st =
-            hn_get_int(m, "attention.sliding_window_pattern", 0, HN_MAX_LAYER, period, &hp->window_period, err);
-        if (hp->window_period == 0) hp->window_period = HN_MAX_LAYER + 1;
-        return st;
-    }
-    if (a.elem_type != HONE_KV_BOOL || !hn_for_each_layer(hp, a.count))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %llu %s, expected a bool for each of %d layers",
-                       m->path, key, (unsigned long long)a.count, hn_gguf_type_name(a.elem_type), hp->n_layer);
-    hp->windowed = a.data;
-    return HONE_OK;
+    const bool *windowed;
+    int32_t period = PERIOD;
+    hone_status st = hn_get_truths(m, suffix, &windowed, err);
+    if (st == HONE_OK && !windowed) st = hn_get_int(m, suffix, 0, HN_MAX_LAYER, PERIOD, &period, err);
+    bool good = !period || period == PERIOD;
+    for (int32_t il = 0; st == HONE_OK && windowed && il < m->hp.n_layer; il++)
+        good = good && windowed[il] == ((il + 1) % PERIOD != 0);
+    return st != HONE_OK || good ? st
+                                 : HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s, expected all but each fourth layer",
+                                           m->path, hn_arch_key(m, key, suffix));
 }
 
 /* The window of a family that has one on some of its layers; of another, whose layers see everything, it is a limit:
@@ -306,7 +339,7 @@ static hone_status window_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     const hn_switches *is = hp->is;
-    if (is->runs) return HONE_OK;
+    if (is->runs) return runs_hparams(m, err);
     const int32_t least = is->needs_window ? 1 : 0, absent = is->needs_window ? -1 : is->window;
     hone_status st = hn_get_int(m, "attention.sliding_window", least, HN_MAX_CTX, absent, &hp->window, err);
     if (st != HONE_OK) return st;
@@ -445,6 +478,18 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* Where a file of the family may say it: does the model look both ways? */
+static hone_status causal_hparams(hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "attention.causal";
+    char key[128];
+    bool causal = true;
+    if (!(m->hp.is->reads & HN_READS_CAUSAL) || hn_gguf_find(m->file, hn_arch_key(m, key, suffix)) < 0) return HONE_OK;
+    hone_status st = hn_get_bool(m, suffix, &causal, err);
+    if (!causal) m->hp.both = true;
+    return st;
+}
+
 hone_status hn_attn_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -455,6 +500,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     hp->layer_norm = is->layer_norm;
     hp->parallel = is->parallel;
     hp->both = is->both;
+    if ((st = causal_hparams(m, err)) != HONE_OK) return st;
     if (is->reads & HN_READS_PARALLEL && (st = hn_get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
         return st;
     if ((st = shape_hparams(m, err)) != HONE_OK) return st;

@@ -9,6 +9,9 @@ const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix);
 /* An integer key in [lo, hi]; absent: def, or an error if def < 0. */
 hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out,
                        hone_error *err);
+/* A value for each layer into out [n_layer]; where the key has one alone, or is absent, it is that of all. */
+hone_status hn_get_layers(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out,
+                          hone_error *err);
 /* A real key in (lo, hi]; absent: def, or an error if def is NaN. */
 hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out,
                         hone_error *err);
@@ -18,6 +21,10 @@ hone_status hn_first_context(const hone_model *m, int32_t *n, hone_error *err);
 
 /* A truth value, which must be there. */
 hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone_error *err);
+
+/* A truth value for each layer, of an array of them or of numbers 0 and 1, in the model's arena. *out is NULL where the
+ * key is absent or no array. */
+hone_status hn_get_truths(hone_model *m, const char *suffix, const bool **out, hone_error *err);
 
 /* Has an array of so many values one for each layer? The blocks behind them may have theirs too. */
 static inline bool hn_for_each_layer(const hn_hparams *hp, uint64_t count)
@@ -30,6 +37,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err); /* of transformers,
 /* How much slower all pairs turn (1: as they are), and whether YaRN says which. */
 hone_status hn_rope_scaling(const hone_model *m, float *factor, bool *yarn, hone_error *err);
 hone_status hn_moe_hparams(hone_model *m, hone_error *err); /* hparams_moe.c: of experts, by their switches */
+hone_status hn_moe_check_layer(const hone_model *m, int32_t il, hone_error *err); /* when the plan is known */
 /* hparams_pool.c: what becomes of rows that are no logits; of every family. */
 hone_status hn_pool_hparams(hone_model *m, hone_error *err);
 hone_status hn_rwkv6_hparams(hone_model *m, hone_error *err);

@@ -16,6 +16,35 @@ static int32_t dimension_of(const hone_model *m, const char *name, int i)
 static int32_t width_of(const hone_model *m, const char *name) { return dimension_of(m, name, 0); }
 static int32_t rows_of(const hone_model *m, const char *name) { return dimension_of(m, name, 1); }
 
+/* A number of each layer of experts: its key, or `absent` (0: it must be there). *of: where it has one for each layer,
+ * in which layers without experts have none; *most of them. */
+static hone_status of_layers(hone_model *m, const char *suffix, int32_t hi, int32_t absent, int32_t *most,
+                             const int32_t **of, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a))
+        return hn_get_int(m, suffix, absent ? 0 : 1, hi, absent ? absent : -1, most, err);
+    int32_t *n = hn_arena_alloc(m->arena, (size_t)m->hp.n_layer * sizeof *n);
+    if (!n) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    hone_status st = hn_get_layers(m, suffix, 0, hi, -1, n, err);
+    *of = n;
+    *most = 0;
+    for (int32_t il = 0; st == HONE_OK && il < m->hp.n_layer; il++) *most = n[il] > *most ? n[il] : *most;
+    return st != HONE_OK || *most
+               ? st
+               : HN_FAIL(err, HONE_E_FORMAT, "%s: %s is 0 in all layers, expected more in some", m->path, key);
+}
+
+hone_status hn_moe_check_layer(const hone_model *m, int32_t il, hone_error *err)
+{
+    const hn_layer_plan *p = &m->plan[il];
+    if (!(HN_PLAN_BIT(p->ffn) & HN_WITH_EXPERTS) || (p->n_used && p->n_ff_exp)) return HONE_OK;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s.%s[%d] = 0, but the layer has experts", m->path, m->arch->name,
+                   p->n_used ? "expert_feed_forward_length" : "expert_used_count", (int)il);
+}
+
 /* Of an expert: its key, or what its last matrix takes. */
 static hone_status widths(hone_model *m, hone_error *err)
 {
@@ -23,11 +52,17 @@ static hone_status widths(hone_model *m, hone_error *err)
     int32_t own = width_of(m, "ffn_down_exps");
     if (!own) own = width_of(m, "ffn_down.0");
     if (!own) own = rows_of(m, "ffn_up_exps");
-    hone_status st = hn_get_int(m, "expert_feed_forward_length", 1, HN_MAX_FF, own ? own : -1, &n->n_ff, err);
+    hone_status st = of_layers(m, "expert_feed_forward_length", HN_MAX_FF, own, &n->n_ff, &n->ff_of, err);
     if (st != HONE_OK) return st;
+    if (!n->n_ff) n->n_ff = own; /* how llama.cpp writes that it was not said */
     int32_t shared = width_of(m, "ffn_down_shexp");
+    int32_t count = 1;
     if (!shared) shared = rows_of(m, "ffn_up_shexp");
-    return hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, shared, &n->n_ff_shared, err);
+    st = hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, shared, &n->n_ff_shared, err);
+    if (st == HONE_OK) st = hn_get_int(m, "expert_shared_count", 0, HN_MAX_EXPERT, 1, &count, err);
+    /* some files have the width of each of several, which are one matrix; or, saved by llama.cpp, 0 */
+    if (!n->n_ff_shared || (int64_t)n->n_ff_shared * count == shared) n->n_ff_shared = shared;
+    return st;
 }
 
 /* Experts in equal groups, some of which take part. */
@@ -69,6 +104,17 @@ static hone_status gating_by_bias(const hone_model *m, int32_t *func, hone_error
                    m->path, without, m->arch->name);
 }
 
+static bool has_choice_bias(const hone_model *m)
+{
+    char name[64];
+    bool found = false;
+    for (int32_t il = 0; il < m->hp.n_layer && !found; il++) {
+        snprintf(name, sizeof name, "blk.%d.exp_probs_b.bias", (int)il);
+        found = hn_gguf_find_tensor(m->file, name);
+    }
+    return found;
+}
+
 /* How scores are made and weights end. */
 static hone_status choice(hone_model *m, hone_error *err)
 {
@@ -76,7 +122,7 @@ static hone_status choice(hone_model *m, hone_error *err)
     const hn_moe_switches *is = m->hp.is->moe;
     char key[128];
     int32_t func, absent = is->gating ? (int32_t)is->gating : (int32_t)is->gating_absent;
-    bool norm = is->norm == HN_MOE_NORM_ALWAYS;
+    bool norm = false;
     hone_status st = hn_get_int(m, "expert_gating_func", 0, INT32_MAX, 0, &func, err);
     if (st != HONE_OK) return st;
     if (func == 0 && is->gating_by_bias && (st = gating_by_bias(m, &absent, err)) != HONE_OK) return st;
@@ -91,14 +137,15 @@ static hone_status choice(hone_model *m, hone_error *err)
     if (hn_gguf_find(m->file, hn_arch_key(m, key, "expert_weights_norm")) >= 0 &&
         (st = hn_get_bool(m, "expert_weights_norm", &norm, err)) != HONE_OK)
         return st;
-    if (is->norm == HN_MOE_NORM_ALWAYS && !norm)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = false, expected true: the weights of %s models add up to 1",
-                       m->path, key, m->arch->name);
     if (is->norm == HN_MOE_NORM_NEVER && norm && func != HN_GATING_CHOSEN) /* those of the chosen add up to 1 */
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "%s: %s = true, expected false: the weights of %s models stay as they are", m->path, key,
                        m->arch->name);
-    n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm;
+    /* groups of a softmax without a bias are DeepSeek V2's, those of a sigmoid V3's */
+    n->best_alone =
+        n->n_group > 1 && m->arch->bit == HN_DEEPSEEK2 && n->gating == HN_GATING_SOFTMAX && !has_choice_bias(m);
+    /* llama.cpp writes false for families whose key it does not read: their weights always add up to 1 */
+    n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm || is->norm == HN_MOE_NORM_ALWAYS;
     st = hn_get_real(m, "expert_weights_scale", -1e-30, 1e6, 0, &n->scale, err);
     if (n->scale == 1) n->scale = 0;
     return st;
@@ -124,7 +171,7 @@ hone_status hn_moe_hparams(hone_model *m, hone_error *err)
     hn_moe_numbers *n = &m->hp.moe;
     hone_status st;
     if ((st = hn_get_int(m, "expert_count", 1, HN_MAX_EXPERT, -1, &n->n_expert, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "expert_used_count", 1, n->n_expert, -1, &n->n_used, err)) != HONE_OK) return st;
+    if ((st = of_layers(m, "expert_used_count", n->n_expert, 0, &n->n_used, &n->used_of, err)) != HONE_OK) return st;
     if ((st = widths(m, err)) != HONE_OK) return st;
     if ((st = groups(m, err)) != HONE_OK) return st;
     if ((st = choice(m, err)) != HONE_OK) return st;

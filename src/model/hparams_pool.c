@@ -16,10 +16,10 @@ static hone_status class_hparams(hone_model *m, hone_error *err)
     if (!hn_gguf_kv_array(m->file, (uint64_t)at, &a) || a.elem_type != HONE_KV_STRING)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is no array of strings, expected the names of a classifier's scores",
                        m->path, key);
-    if (a.count < 1 || a.count > MAX_CLASS)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu names, expected 1 to %d", m->path, key,
+    if (a.count > MAX_CLASS)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu names, expected at most %d", m->path, key,
                        (unsigned long long)a.count, MAX_CLASS);
-    m->hp.n_class = (int32_t)a.count;
+    if (a.count) m->hp.n_class = (int32_t)a.count;
     return HONE_OK;
 }
 
@@ -28,24 +28,35 @@ static hone_status type_hparams(hone_model *m, hone_error *err)
 {
     static const char key[] = "tokenizer.ggml.token_type_count";
     uint32_t n = 0;
-    bool found = false;
-    hone_status st = hn_gguf_get_u32(m->file, key, &n, &found, err);
+    hone_status st = hn_gguf_get_u32(m->file, key, &n, NULL, err);
     if (st != HONE_OK) return st;
-    if (!found) n = 2;
-    if (n < 1 || n > MAX_TYPES)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %u, expected 1 to %d", m->path, key, n, MAX_TYPES);
+    if (n > MAX_TYPES)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %u, expected at most %d", m->path, key, n, MAX_TYPES);
+    if (!n) n = 2;
     m->hp.n_type = (int32_t)n;
     return HONE_OK;
+}
+
+/* llama.cpp writes −1 where nothing is said. */
+static hone_status kind_of_pooling(const hone_model *m, int32_t *pooling, hone_error *err)
+{
+    char key[128];
+    uint32_t v;
+    bool found = false;
+    hone_status st = hn_gguf_get_u32(m->file, hn_arch_key(m, key, "pooling_type"), &v, &found, err);
+    *pooling = HN_POOL_UNSAID;
+    if (st != HONE_OK || !found || v == UINT32_MAX) return st;
+    return hn_get_int(m, "pooling_type", 0, HN_POOL_KINDS - 1, -1, pooling, err);
 }
 
 hone_status hn_pool_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
-    int32_t pooling;
-    hone_status st = hn_get_int(m, "pooling_type", 0, HN_POOL_KINDS - 1, HN_POOL_KINDS, &pooling, err);
+    hone_status st = kind_of_pooling(m, &hp->pooling, err);
     if (st != HONE_OK) return st;
-    hp->pooling = pooling == HN_POOL_KINDS ? HN_POOL_UNSAID : pooling;
     if ((st = class_hparams(m, err)) != HONE_OK || (st = type_hparams(m, err)) != HONE_OK) return st;
+    if (m->arch->bit == HN_LFM2)
+        return hn_get_int(m, "embedding_length_out", 1, HN_MAX_EMBD, hp->n_embd, &hp->n_dense[0], err);
     if (m->arch->bit != HN_GEMMA_EMBEDDING) return HONE_OK;
     if ((st = hn_get_int(m, "dense_2_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[0], err)) != HONE_OK) return st;
     return hn_get_int(m, "dense_3_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[1], err);

@@ -53,7 +53,7 @@
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
-typedef enum rule {
+typedef enum HN_SMALL rule {
     READ,      /* by the loader, which checks it */
     NO_EFFECT, /* on logits; why stands beside it */
     ONLY,      /* value (or, where it may be, 0): the formula is then the one hone has */
@@ -63,15 +63,27 @@ typedef enum rule {
 } rule;
 
 /* What a neutral value is, where it is no constant. */
-typedef enum neutral_kind { CONSTANT = 0, ONE_OVER_SQRT_D, HEAD_DIM, N_ROT, FREQ_BASE, N_EMBD, N_HEAD } neutral_kind;
+typedef enum HN_SMALL neutral_kind {
+    CONSTANT = 0,
+    ONE_OVER_SQRT_D,
+    HEAD_DIM,
+    VALUE_DIM,
+    N_ROT,
+    FREQ_BASE,
+    N_EMBD,
+    N_HEAD,
+    TURNS
+} neutral_kind;
 
 typedef struct known_key {
     const char *suffix;
     hn_family_set families;
+    union {
+        double value;      /* ONLY: of all elements, where it is an array */
+        const char *words; /* ONLY_WORD: "a|b" */
+    };
     rule rule;
-    double value; /* ONLY: of all elements, where it is an array */
     neutral_kind of;
-    const char *words; /* ONLY_WORD: "a|b" */
 } known_key;
 
 #define READS(key, who)                              \
@@ -107,6 +119,8 @@ static const known_key known[] = {
     READS("vocab_size", ALL),
     READS("pooling_type", ALL),
     READS("classifier.output_labels", ALL), /* as many as there are scores */
+    READS("attention.causal", HN_LFM2),
+    READS("embedding_length_out", HN_LFM2),
     READS("dense_2_feat_out", HN_GEMMA_EMBEDDING),
     READS("dense_3_feat_out", HN_GEMMA_EMBEDDING),
     READS("nextn_predict_layers", NEXTN),
@@ -130,7 +144,7 @@ static const known_key known[] = {
     READS("interleave_moe_layer_step", MOE),
     READS("moe_latent_size", HN_NEMOTRON_H_MOE),
     READS("leading_dense_block_count", MOE),
-    READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2),
+    READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2 | HN_LLAMA4),
     READS("rope.freq_base_swa", WINDOWED),
     READS("rope.dimension_count_swa", HN_GEMMA4),
     READS("attention.key_length_swa", HN_GEMMA4),
@@ -148,7 +162,7 @@ static const known_key known[] = {
     READS("logit_scale", GRANITE | HN_COMMAND_R | HN_COHERE2),
     READS("attention.temperature_scale", WARM),
     READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
-    READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3 | LATENT),
+    READS("rope.scaling.yarn_log_multiplier", HN_LLAMA | HN_MISTRAL3 | LATENT), /* of llama: Mistral's own format */
     READS("use_parallel_residual", HN_GPTNEOX),
     READS("attention.key_length_mla", LATENT),
     READS("attention.value_length_mla", LATENT),
@@ -257,13 +271,13 @@ static const known_key known[] = {
     AT(0, "attention.max_alibi_bias", ALL),
     AT(1, "attention.output_scale", ALL),
     AT(1, "attention.value_scale", ALL),
-    AT(0, "attention.temperature_scale", ALL & ~WARM),
-    AT(4, "attention.sliding_window_pattern", HN_LLAMA4),
+    AT(0, "attention.temperature_scale", ALL & ~(WARM | HN_LLAMA4)),
+    AT(0.1, "attention.temperature_scale", HN_LLAMA4), /* the family's */
     AT(0, "attention.temperature_length", ALL & ~(HN_DEEPSEEK2 | HN_MISTRAL4)),
-    TRUE_ONLY("attention.causal", ALL & ~ENCODERS),
+    TRUE_ONLY("attention.causal", ALL & ~(ENCODERS | HN_LFM2)),
     AT(0, "attention.causal", ENCODERS),
     AT(2, "classifier.pooling_type", ALL), /* 2: of one row */
-    TRUE_ONLY("attention.rope_pattern", ALL),
+    { .suffix = "attention.rope_pattern", .families = ALL, .rule = ONLY_THIS, .of = TURNS },
     AT(0, "attn_logit_softcapping", ALL & ~HN_GEMMA2),
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),
     AT(1, "logit_scale", ALL & ~(GRANITE | HN_COMMAND_R | HN_COHERE2)),
@@ -289,13 +303,14 @@ static const known_key known[] = {
     AT(0, "router_logit_softcapping", MOE),
     AT(0, "attention.sliding_window", RWKV),
     AT_OWN(HEAD_DIM, "attention.key_length_swa", ATTN & ~HN_GEMMA4),
-    AT_OWN(HEAD_DIM, "attention.value_length_swa", ATTN & ~HN_GEMMA4),
+    AT_OWN(VALUE_DIM, "attention.value_length_swa", ATTN & ~HN_GEMMA4),
     AT(0, "attention.key_length_mla", ALL & ~LATENT),
     AT(0, "attention.value_length_mla", ALL & ~LATENT),
     AT(0, "attention.q_lora_rank", ALL & ~LATENT),
     AT(0, "attention.kv_lora_rank", ALL & ~LATENT),
     AT(0, "attention.shared_kv_layers", ALL & ~GEMMA34),
-    AT(0, "attention.recurrent_layers", ALL & ~GDN),
+    IDLE("attention.recurrent_layers", (HYBRID | HN_KIMI_LINEAR) & ~GDN), /* a layer is what its tensors say */
+    AT(0, "attention.recurrent_layers", ALL & ~(HYBRID | HN_KIMI_LINEAR)),
     AT(0, "attention.relative_buckets_count", ALL),
     AT(0, "attention.indexer.top_k", ALL),
     AT(0, "attention.indexer.head_count", ALL),
@@ -311,13 +326,13 @@ static const known_key known[] = {
     AT(0, "attention.iclr_lora_rank", ATTN | RWKV6),
     AT(0, "attention.value_residual_mix_lora_rank", ATTN | RWKV6),
     AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
-    AT_OWN(N_EMBD, "embedding_length_out", ALL),
+    AT_OWN(N_EMBD, "embedding_length_out", ALL & ~HN_LFM2),
     AT(0, "embedding_length_per_layer_input", ALL & ~GEMMA34),
     AT(0, "rope.dimension_sections", PAIRS & ~HN_GLM4),
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN & ~HN_GEMMA4),
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~WINDOWED),
     AT(1, "rope.scaling.alpha", ALL),
-    AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
+    AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_LLAMA | HN_MISTRAL3 | LATENT)),
     AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR | DENSE_GRANITE)),
     AT(0, "kda.head_dim", ALL & ~HN_KIMI_LINEAR),
     AT(0, "ssm.inner_size", ALL & ~(SSM | DENSE_GRANITE)),
@@ -421,13 +436,16 @@ static double neutral_of(const hone_model *m, const known_key *k)
     case ONE_OVER_SQRT_D:
         return (double)(m->hp.attn_scale != 0 ? m->hp.attn_scale : 1.0f / sqrtf((float)m->hp.head_dim));
     case HEAD_DIM: return m->hp.head_dim;
+    case VALUE_DIM:
+        return hn_get_int(m, "attention.value_length", 0, INT32_MAX, n_rot, &n_rot, NULL) == HONE_OK ? n_rot : 0;
+    case TURNS: return !m->hp.nope;
     case N_EMBD: return m->hp.n_embd;
     case N_HEAD: return m->hp.n_head;
     case N_ROT: return hn_get_int(m, "rope.dimension_count", 0, INT32_MAX, n_rot, &n_rot, NULL) == HONE_OK ? n_rot : 0;
     case FREQ_BASE:
         hn_arch_key(m, key, "rope.freq_base");
         return hn_gguf_get_f32(m->file, key, &base, NULL, NULL) == HONE_OK ? (double)base : 0;
-    default: return k->value;
+    default: return k->rule == ONLY_WORD ? 0 : k->value;
     }
 }
 
@@ -473,6 +491,89 @@ static hone_status note_ignored(hone_model *m, const hone_kv *kv, const char *va
     snprintf(s, n, "%s%s%s = %s", before, *before ? ", " : "", key, value);
     m->ignored_keys = s;
     return HONE_OK;
+}
+
+/* ---- llama.cpp's own files ----------------------------------------------------------------------------- */
+
+/* llama_model_save_to_file writes all numbers that it holds, those of other families' formulas too, at the values that
+ * say nothing (ggml-org/llama.cpp:src/llama-hparams.h). A suffix that ends in '.' is the beginning of many. */
+static const struct {
+    const char *suffix;
+    double value;
+} saved_idle[] = {
+    { "activation.situ_beta", 1 },
+    { "activation.situ_linear_beta", 0 },
+    { "attention.compress_ratios", 0 },
+    { "attention.compress_rope_freq_base", 0 },
+    { "attention.indexer.kpool_select_tail", 1 },
+    { "attention.indexer.", 0 },
+    { "attention.key_length_mla_swa", 0 },
+    { "attention.value_length_mla_swa", 0 },
+    { "attention.kv_lora_rank_swa", 0 },
+    { "attention.output_group_count", 0 },
+    { "attention.output_lora_rank", 0 },
+    { "attn_logit_softcapping", 50 },
+    { "attn_res.block_size", 0 },
+    { "convnext.", 0 },
+    { "decoder_start_token_id", -1 },
+    { "deepstack_mapping", -1 },
+    { "expert_group_scale", 0.05 },
+    { "final_logit_softcapping", 30 },
+    { "hash_layer_count", 0 },
+    { "hrm.", 0 },
+    { "hyper_connection.", 0 },
+    { "kda.gate_lower_bound", -INFINITY },
+    { "kda.safe_gate", 0 },
+    { "posnet.", 0 },
+    { "rope.freq_base_swa", 10000 },
+    { "router_logit_softcapping", 30 },
+    { "shortconv.l_cache", 0 },
+};
+
+/* Has the file a number that converters write of encoders with decoders alone, and none there? */
+static bool is_saved(const hone_model *m)
+{
+    char key[128];
+    hone_kv kv;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "decoder_start_token_id"));
+    if (at < 0) return false;
+    hn_gguf_kv(m->file, (uint64_t)at, &kv);
+    return kv.type == HONE_KV_I32 && kv.v.i == -1;
+}
+
+/* Of latent attention such a file has ten times what converters write. */
+static hone_status check_multiplier(const hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "rope.scaling.yarn_log_multiplier";
+    char key[128];
+    float x = 0;
+    if (!m->hp.is || !m->hp.is->latent || !is_saved(m)) return HONE_OK;
+    hone_status st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, suffix), &x, NULL, err);
+    if (st != HONE_OK || x == 0) return st;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                   "%s: %s = %g: llama.cpp saves this number times ten, and reads it so; expected a file of its "
+                   "converter",
+                   m->path, key, (double)x);
+}
+
+static bool says_nothing(const hone_model *m, uint64_t at, const hone_kv *kv, size_t prefix)
+{
+    hn_gguf_array a = { .count = 1 };
+    double x;
+    const bool list = kv->type == HONE_KV_ARRAY && hn_gguf_kv_array(m->file, at, &a);
+    for (size_t i = 0; i < sizeof saved_idle / sizeof *saved_idle; i++) {
+        const char *s = saved_idle[i].suffix;
+        const size_t n = strlen(s);
+        bool good = kv->key.len - prefix >= n && !memcmp(kv->key.ptr + prefix, s, n) &&
+                    (s[n - 1] == '.' || kv->key.len - prefix == n);
+        if (!good) continue;
+        for (uint64_t k = 0; good && k < a.count; k++) {
+            good = list ? hn_array_number(&a, k, &x) : number_of(kv, &x);
+            good = good && (x == saved_idle[i].value || (float)x == (float)saved_idle[i].value);
+        }
+        return good && is_saved(m);
+    }
+    return false;
 }
 
 /* ---- the check -------------------------------------------------------------------------------------- */
@@ -529,7 +630,7 @@ static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size
     const known_key *k = find_known(m->arch->bit, kv->key.ptr + prefix, kv->key.len - prefix);
     bool good = false;
     hone_status st = k ? fits(m, at, kv, k, &good, want, err) : HONE_OK;
-    if (st != HONE_OK || good) return st;
+    if (st != HONE_OK || good || says_nothing(m, at, kv, prefix)) return st;
     value_words(value, sizeof value, kv);
     if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
     const char *key = HN_ESC(kv->key.ptr, kv->key.len);
@@ -594,12 +695,12 @@ hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err)
 {
     size_t n = strlen(m->arch->name);
     hone_kv kv;
+    hone_status st = check_multiplier(m, err);
     ignore = list_of(ignore);
-    for (uint64_t i = 0; i < hn_gguf_n_kv(m->file); i++) {
+    for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_kv(m->file); i++) {
         hn_gguf_kv(m->file, i, &kv);
         if (kv.key.len <= n + 1 || memcmp(kv.key.ptr, m->arch->name, n) || kv.key.ptr[n] != '.') continue;
-        hone_status st = check_one(m, i, &kv, n + 1, ignore, err);
-        if (st != HONE_OK) return st;
+        st = check_one(m, i, &kv, n + 1, ignore, err);
     }
-    return HONE_OK;
+    return st;
 }

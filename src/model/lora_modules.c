@@ -63,6 +63,13 @@ static const module shared_expert[] = { SELF_ATTN,
                                         SHARED_IN("mlp.shared_expert"),
                                         { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
                                         { NULL, NULL } };
+/* of the delta rule what comes out of it alone: the rest is in another order there */
+static const module qwen3next[] = { SELF_ATTN,
+                                    GATED("mlp"),
+                                    SHARED_IN("mlp.shared_expert"),
+                                    { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
+                                    { "linear_attn.out_proj", "ssm_out" },
+                                    { NULL, NULL } };
 static const module shared_experts[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL } };
 static const module hunyuan_moe[] = { SELF_ATTN, SHARED_IN("mlp.shared_mlp"), { NULL, NULL } };
 static const module bailingmoe2[] = { { "attention.query_key_value", "attn_q+attn_k+attn_v" },
@@ -139,7 +146,8 @@ static const struct names {
     { .of = HN_STARCODER, .list = gpt2, .layers = "transformer.h." },
     { .of = HN_HUNYUAN_MOE, .list = hunyuan_moe },
     { .of = HN_BAILINGMOE2, .list = bailingmoe2 },
-    { .of = HN_QWEN2MOE | HN_QWEN3NEXT | HN_QWEN35MOE, .list = shared_expert },
+    { .of = HN_QWEN2MOE | HN_QWEN35MOE, .list = shared_expert },
+    { .of = HN_QWEN3NEXT, .list = qwen3next },
     { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK, .list = shared_experts },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },

@@ -48,7 +48,8 @@ hone_status hn_model_plan_memory(hone_model *m, hone_error *err)
         l[il].kv_from = -1;
         keep_positions(&l[il], &m->plan[il]);
         keep_state(&l[il], hp, &m->plan[il]);
-        if (m->plan[il].mixer != HN_MIXER_NONE && l[il].kv_from < 0) m->n_filling = il + 1;
+        if ((hn_plan_has_positions(&m->plan[il]) || hn_plan_has_state(&m->plan[il])) && l[il].kv_from < 0)
+            m->n_filling = il + 1;
     }
     m->memory = l;
     return HONE_OK;

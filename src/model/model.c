@@ -59,17 +59,23 @@ static hone_status make_plan(hone_model *m, hone_error *err)
 {
     if (!(m->plan = hn_arena_alloc(m->arena, (size_t)m->hp.n_layer * sizeof *m->plan)))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: layer table", m->path);
-    for (int32_t il = 0; il < m->hp.n_layer; il++) m->arch->plan(&m->plan[il], &m->hp, il);
-    return HONE_OK;
+    hone_status st = HONE_OK;
+    for (int32_t il = 0; st == HONE_OK && il < m->hp.n_layer; il++) {
+        m->arch->plan(&m->plan[il], &m->hp, il);
+        st = hn_moe_check_layer(m, il, err);
+    }
+    return st;
 }
 
 /* What of a tensor of experts a token does not read: those that were not chosen. */
 static uint64_t idle_expert_bytes(const hone_model *m, uint64_t i)
 {
     const hn_packed_entry *packed = m->packed_of ? m->packed_of[i] : NULL;
-    uint64_t n = packed ? packed->n_bytes : hn_gguf_tensor_at(m->file, i)->n_bytes;
-    uint64_t n_expert = (uint64_t)m->hp.moe.n_expert;
-    return n / n_expert * (n_expert - (uint64_t)m->hp.moe.n_used);
+    const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
+    uint64_t n = packed ? packed->n_bytes : t->n_bytes, n_expert = (uint64_t)m->hp.moe.n_expert, il = 0;
+    for (size_t k = sizeof "blk." - 1; k < t->name.len && t->name.ptr[k] != '.'; k++)
+        il = 10 * il + (uint64_t)(t->name.ptr[k] - '0'); /* bound: it is the name of a slot */
+    return n / n_expert * (n_expert - (uint64_t)m->plan[il].n_used);
 }
 
 /* What all rows of an embedding take. */

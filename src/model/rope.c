@@ -115,7 +115,13 @@ hone_status hn_rope_scaling(const hone_model *m, float *factor, bool *yarn, hone
     if ((st = hn_gguf_get_str(m->file, hn_arch_key(m, key, "rope.scaling.type"), &type, NULL, err)) != HONE_OK)
         return st;
     bool none = type.len == 4 && !memcmp(type.ptr, "none", 4), linear = type.len == 6 && !memcmp(type.ptr, "linear", 6);
-    none |= m->rope_factors_long && type.len == 8 && !memcmp(type.ptr, "longrope", 8); /* the tensors say it all */
+    const bool longrope = type.len == 8 && !memcmp(type.ptr, "longrope", 8);
+    if (longrope && !m->rope_factors_long)
+        return HN_FAIL(
+            err, HONE_E_UNSUPPORTED,
+            "%s: %s = \"longrope\", expected tensor rope_factors_long.weight beside it, and a family that has it",
+            m->path, key);
+    none |= longrope; /* the tensors say it all */
     *yarn = type.len == 4 && !memcmp(type.ptr, "yarn", 4);
     if (!none && !linear && !*yarn)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = \"%s\", expected none, linear or yarn", m->path, key,

@@ -397,7 +397,7 @@ static const char *lacks(const hone_model *m, int32_t il)
         [HN_MIXER_RWKV7] = "RWKV's time mix",    [HN_MIXER_NONE] = "layers of one half",
         [HN_MIXER_CONV] = "gated convolutions",  [HN_MIXER_MAMBA2] = "Mamba-2",
         [HN_MIXER_GDN] = "the gated delta rule", [HN_MIXER_ATTN_MAMBA2] = "Mamba-2",
-        [HN_MIXER_KDA] = "Kimi's delta rule",
+        [HN_MIXER_KDA] = "Kimi's delta rule",    [HN_MIXER_LINEAR] = "layers without attention",
     };
     const hn_layer_plan *p = &m->plan[il], *first = m->plan;
     if (p->mixer != HN_MIXER_ATTN) return mixer[p->mixer] ? mixer[p->mixer] : "its mixer";
@@ -414,10 +414,16 @@ static const char *lacks(const hone_model *m, int32_t il)
     return alike ? NULL : "layers of different shapes";
 }
 
+static void find_factor(void *what, const hn_weight *w, int32_t il)
+{
+    if (w->factor) *(const char **)what = "a matrix with a factor of its own (a tensor \".scale\")";
+}
+
 hone_status hn_grad_check(const hone_model *m, hone_error *err)
 {
     const char *what = m->token_embd_norm ? "a norm of the embedding" : NULL;
     for (int32_t il = 0; !what && il < m->hp.n_layer; il++) what = lacks(m, il);
+    if (!what) hn_each_weight(m, find_factor, &what);
     if (!what && !m->arch->trains) what = "one of its blocks";
     if (!what) return HONE_OK;
     return HN_FAIL(err, HONE_E_UNSUPPORTED,

@@ -353,15 +353,15 @@ def mistral3(d):
 
 
 def deci(d):
-    """llama, some of whose layers do not attend, and some do nothing."""
+    """llama, some of whose layers do not attend, or multiply by one matrix instead, and some do nothing."""
     n_embd, n_layer = body(d)
     n_head, n_kv, width = heads(d)
     n_embd = refit(d, n_head * width)
-    kinds = ["both"] + [d.pick("both", "both", "no heads", "nothing") for _ in range(n_layer - 1)]
+    kinds = ["both"] + [d.pick("both", "both", "no heads", "linear", "nothing") for _ in range(n_layer - 1)]
     n_ff = [0 if kind == "nothing" else d.width(5, 130) for kind in kinds]
     attends = [kind == "both" for kind in kinds]
     kv = [d.pick(n_kv, n_kv, 1) if a else 0 for a in attends]
-    d.key("attention.head_count", [n_head if a else 0 for a in attends])
+    d.key("attention.head_count", [n_head if kind in ("both", "linear") else 0 for kind in kinds])
     d.key("attention.head_count_kv", kv)
     d.key("feed_forward_length", n_ff)
     d.key("attention.key_length", width)
@@ -373,6 +373,9 @@ def deci(d):
         if attends[il]:
             d.norm("blk.%d.attn_norm" % il, n_embd)
             attention(d, il, n_embd, n_head, kv[il], width)
+        if kinds[il] == "linear":
+            d.norm("blk.%d.attn_norm" % il, n_embd)
+            d.mat("blk.%d.attn_output" % il, n_embd, n_embd)
         if n_ff[il]:
             d.norm("blk.%d.ffn_norm" % il, n_embd)
             glu(d, il, n_embd, n_ff[il])

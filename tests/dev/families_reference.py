@@ -505,6 +505,8 @@ class Model:
         if self.has(il, "attn_q") or self.has(il, "attn_qkv"):
             o = self.attention(il, h, pos)
             out = o if out is None else out + o
+        elif self.arch == "deci" and self.has(il, "attn_output"):  # in place of attention
+            out = self.mul(il, "attn_output", h)
         return out
 
     # ---- feed-forward -------------------------------------------------------------------------------
@@ -559,13 +561,14 @@ class Model:
             func = self.key("expert_gating_func", 0) or (2 if self.b(il, "exp_probs_b") is not None else 1)
         return func, bool(self.key("expert_weights_norm", False)) if norm is None else norm
 
-    def select(self, il, score):
-        """The k best experts of each row, best first; notes how close the closest choice was."""
+    def select(self, il, score, alone):
+        """The k best experts of each row, best first; notes how close the closest choice was. alone: groups compete by
+        their best expert, not by their two best."""
         k, n_group = self.key("expert_used_count"), self.key("expert_group_count", 0)
         if n_group > 1:
             n_tok, n = score.shape
             by_group = score.reshape(n_tok, n_group, n // n_group)
-            best = np.sum(np.sort(by_group, -1)[..., -2:], -1)
+            best = np.sum(np.sort(by_group, -1)[..., -(1 if alone else 2):], -1)
             used = self.key("expert_group_used_count")
             order = np.argsort(-best, -1, kind="stable")
             if used < n_group:
@@ -586,7 +589,7 @@ class Model:
         p = {1: softmax, 2: sigmoid, 3: lambda x: x, "llama4": sigmoid}[func](logits)
         bias = self.b(il, "exp_probs_b")
         score = logits if func in (3, "llama4") else p if bias is None else p + bias
-        picked = self.select(il, score)
+        picked = self.select(il, score, self.arch == "deepseek2" and func == 1 and bias is None)
         w = np.take_along_axis(p, picked, -1)
         if func == 3:
             w = softmax(w)

@@ -66,7 +66,7 @@ static inline void put_kv(bb *b, const json_t *kv, uint32_t window)
         return;
     }
     bb_u32(b, type_id(type));
-    if (json_is_string(v)) bb_str(b, json_string_value(v));
+    if (!strcmp(type, "STRING")) bb_str(b, json_string_value(v));
     else if (window && ends(json_string_value(json_array_get(kv, 0)), ".attention.sliding_window") &&
              json_integer_value(v))
         bb_u32(b, window);

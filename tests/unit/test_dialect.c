@@ -118,6 +118,9 @@ static const char *const gptoss_names[][2] = {
 };
 static const char *const ssm_names[][2] = { { "ssm_dt.bias", "ssm_dt" }, { NULL, NULL } };
 static const char *const lfm2_names[][2] = { { "token_embd_norm.weight", "output_norm.weight" }, { NULL, NULL } };
+static const char *const latent_names[][2] = { { "ffn_latent_down.weight", "ffn_latent_in.weight" },
+                                               { "ffn_latent_up.weight", "ffn_latent_out.weight" },
+                                               { NULL, NULL } };
 static const char *const gemma4_names[][2] = { { "ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale" },
                                                { NULL, NULL } };
 
@@ -171,10 +174,13 @@ static const dialect dialects[] = {
     { "qwen35", NULL, { { "rope.mrope_interleaved", "x", 1, "BOOL" } }, ssm_names, "v.blk.0.attn_qkv.weight" },
     { "qwen35moe", NULL, { { "ssm.v_head_reordered", "x", 1, "BOOL" } }, ssm_names, "mtp.fc.weight" },
     { "lfm2", NULL, { { "feed_forward_length", "feed_forward_length", 72, "UINT32" } }, lfm2_names, NULL },
+    { "lfm2moe", NULL, { { "feed_forward_length", "feed_forward_length", 72, "UINT32" } }, lfm2_names, NULL },
     { "gemma4moe", NULL, { { 0 } }, gemma4_names, "a.conv1d.0.weight" },
     { "llama4", NULL, { { "use_qk_norm", "x", 1, "BOOL" } }, NULL, "mm.linear_1.weight" },
     { "nemotronh", "nemotron_h_omni", { { "vision.patch_size", "x", 16, "UINT32" } }, NULL, "a.blk.0.ln1.weight" },
     { "nemotronhmoe", "nemotron_h_omni", { { 0 } }, NULL, "v.position_embd.weight" },
+    { "nemotronsuper", NULL, { { .key = "moe_latent_size" } }, latent_names, "mtp.layers.0.norm.weight" },
+    { "nemotronsuper", "nemotron_h_omni", { { .key = "moe_latent_size" } }, latent_names, NULL },
     /* models that see, of llama.cpp's own converter: their text is that of the model without eyes */
     { "qwen3moe", "qwen3vlmoe", { { "n_deepstack_layers", "x", 3, "UINT32" } }, NULL, NULL },
     /* other makers' names of a formula that is there */
@@ -328,6 +334,16 @@ static void qwen_has_half_the_width(void **state)
         tm_free(t);
     }
     assert_memory_equal(y[0], y[1], sizeof y[0]);
+    hone_error err = { 0 };
+    hone_model *m;
+    tm_shape shape = tm_qwen2;
+    shape.arch = "qwen";
+    tiny *t = tm_new(shape);
+    tm_drop_kv(t, "qwen.feed_forward_length");
+    tm_save_raw(t, tm_path("said.gguf"));
+    assert_int_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "feed_forward_length is missing"));
+    tm_free(t);
 }
 
 /* An adapter calls what it adapts as the file of its base does. */
@@ -464,6 +480,7 @@ static void tokenizers_are_called_by_their_names(void **state)
         { "gptoss", "gpt2", "default", "x", "tokenizer.ggml.pre", "gpt-4o" },
         { "glm4moelite", "gpt2", "glm", "x", "tokenizer.ggml.pre", "glm4" },
         { "lfm2", "gpt2", "default", "output_norm.weight", "tokenizer.ggml.pre", "lfm2" },
+        { "lfm2moe", "gpt2", "default", "output_norm.weight", "tokenizer.ggml.pre", "lfm2" },
         { "mistral3", "gpt2", "default", "x", "tokenizer.ggml.pre", "tekken" },
         { "mistral3", "gpt2", "llama-bpe", "x", "tokenizer.ggml.pre", "llama-bpe" },
         { "gemma4", "llama", "gemma4", "x", "tokenizer.ggml.model", "gemma4" },

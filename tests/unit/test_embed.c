@@ -324,12 +324,131 @@ static void separators_stand_between(void **state)
     close_file(&t);
 }
 
+/* ---- LFM2 both ways ----------------------------------------------------------------------------------------- */
+
+enum { LFM2_TOK = 7, LFM2_EMBD = 32, LFM2_DENSE = 5 };
+
+static void set(vector *v, const char *key, const char *type, json_t *value)
+{
+    size_t i;
+    json_t *kv, *list = json_object_get(v->j, "kv");
+    json_array_foreach(list, i, kv) if (!strcmp(json_string_value(json_array_get(kv, 0)), key)) break;
+    json_t *entry = json_pack("[s,s,o]", key, type, value);
+    if (i < json_array_size(list)) json_array_set_new(list, i, entry);
+    else json_array_append_new(list, entry);
+}
+
+/* The vector's layer of a convolution alone, whose taps are those, of channel c a little more. */
+static void convolve(vector *v, const double taps[3])
+{
+    json_t *ts = json_object_get(v->j, "tensors"), *values = json_array();
+    for (int i = 0; i < 3 * LFM2_EMBD; i++)
+        json_array_append_new(values, json_real(taps[i % 3] * (1 + (double)(i / 3) / 64)));
+    for (size_t i = json_array_size(ts); i-- > 0;) {
+        json_t *t = json_array_get(ts, i);
+        const char *name = json_string_value(json_array_get(t, 0));
+        if (starts(name, "blk.1.")) json_array_remove(ts, i);
+        else if (strstr(name, "shortconv.conv.weight")) json_array_set(t, 2, values);
+    }
+    json_decref(values);
+    set(v, "lfm2.block_count", "UINT32", json_integer(1));
+    set(v, "lfm2.attention.head_count_kv", "UINT32", json_integer(0));
+}
+
+/* Rows of texts of LFM2_TOK ids in one step; how wide they are. */
+static int32_t rows_of_texts(const vector *v, const int32_t *ids, int n_text, float *y)
+{
+    hone_error err = { 0 };
+    hone_model *m;
+    hone_text_ids of[2] = { { ids, LFM2_TOK }, { ids + LFM2_TOK, LFM2_TOK } };
+    save_without(v, tm_path("lfm2.gguf"), NULL);
+    if (hone_model_open(&m, tm_path("lfm2.gguf"), NULL, &err)) fail_msg("%s", err.message);
+    hone_context *c = tm_context(NULL, 2);
+    hone_session *s = tm_session(c, m, 64, n_text, 32, HONE_CACHE_F32);
+    embed(s, of, n_text, HONE_POOL_NONE, true, y);
+    int32_t width = hone_embed_width(m, HONE_POOL_NONE, NULL);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(m);
+    return width;
+}
+
+/* A centred convolution: with nothing ahead it is a causal one of one tap less; a text the other way round, with
+ * taps the other way round, gives rows the other way round; beyond a text's end is nothing, whoever follows. */
+static void centred_taps(void **state)
+{
+    static const int32_t ids[2 * LFM2_TOK] = { 1, 5, 2, 9, 3, 3, 7, /* and back */ 7, 3, 3, 9, 2, 5, 1 };
+    enum { ROW = LFM2_EMBD, ALL = LFM2_TOK * ROW };
+    float causal[ALL], back[ALL], y[2 * ALL], z[2 * ALL];
+    vector v = load("lfm2.json");
+    convolve(&v, (const double[]){ 0, 0.75, -1.25 });
+    rows_of_texts(&v, ids, 1, causal);
+    set(&v, "lfm2.attention.causal", "BOOL", json_false());
+    convolve(&v, (const double[]){ 0.75, -1.25, 0 });
+    rows_of_texts(&v, ids, 1, y);
+    assert_memory_equal(causal, y, sizeof causal);
+    convolve(&v, (const double[]){ 0.75, -1.25, 0.5 });
+    rows_of_texts(&v, ids, 2, y);
+    convolve(&v, (const double[]){ 0.5, -1.25, 0.75 });
+    rows_of_texts(&v, ids + LFM2_TOK, 1, back);
+    for (int t = 0; t < LFM2_TOK; t++)
+        for (int k = 0; k < ROW; k++)
+            assert_true(fabs((double)y[t * ROW + k] - (double)back[(LFM2_TOK - 1 - t) * ROW + k]) < 1e-5);
+    convolve(&v, (const double[]){ 0.75, -1.25, 0.5 });
+    rows_of_texts(&v, ids, 1, z);
+    assert_memory_equal(y, z, ALL * sizeof *y); /* alone */
+    assert_memory_not_equal(causal, z, sizeof causal);
+    json_decref(v.j);
+}
+
+/* Attention does so too; an even number of taps has no middle; and the layer behind rows is of each row. */
+static void rows_of_lfm2(void **state)
+{
+    static const int32_t ids[2 * LFM2_TOK] = { 1, 5, 2, 9, 3, 3, 7, 1, 5, 2, 9, 3, 3, 8 };
+    hone_error err = { 0 };
+    hone_model *m;
+    float y[2 * LFM2_TOK * LFM2_EMBD], d[2 * LFM2_TOK * LFM2_DENSE];
+    vector v = load("lfm2.json");
+    assert_int_equal(rows_of_texts(&v, ids, 2, y), LFM2_EMBD);
+    assert_memory_equal(y, y + LFM2_TOK * LFM2_EMBD, LFM2_EMBD * sizeof *y);
+    set(&v, "lfm2.attention.causal", "BOOL", json_false());
+    rows_of_texts(&v, ids, 2, y);
+    assert_memory_not_equal(y, y + LFM2_TOK * LFM2_EMBD, LFM2_EMBD * sizeof *y);
+    set(&v, "lfm2.embedding_length_out", "UINT32", json_integer(LFM2_DENSE));
+    json_t *ts = json_object_get(v.j, "tensors"), *w = json_array(), *b = json_array();
+    for (int i = 0; i < LFM2_DENSE * LFM2_EMBD; i++) json_array_append_new(w, json_real((i * 7 % 11 - 5) / 4.0));
+    for (int i = 0; i < LFM2_DENSE; i++) json_array_append_new(b, json_real(i));
+    json_array_append_new(ts, json_pack("[s,[i,i],o]", "dense_2.weight", LFM2_EMBD, LFM2_DENSE, w));
+    json_array_append_new(ts, json_pack("[s,[i],o]", "dense_2.bias", LFM2_DENSE, b));
+    assert_int_equal(rows_of_texts(&v, ids, 2, d), LFM2_DENSE);
+    for (int t = 0; t < 2 * LFM2_TOK; t++)
+        for (int o = 0; o < LFM2_DENSE; o++) {
+            double want = o;
+            for (int k = 0; k < LFM2_EMBD; k++)
+                want += (double)y[t * LFM2_EMBD + k] * ((o * LFM2_EMBD + k) * 7 % 11 - 5) / 4.0;
+            assert_true(fabs((double)d[t * LFM2_DENSE + o] - want) < 1e-4);
+        }
+    set(&v, "lfm2.shortconv.l_cache", "UINT32", json_integer(4));
+    save_without(&v, tm_path("lfm2.gguf"), NULL);
+    assert_int_equal(hone_model_open(&m, tm_path("lfm2.gguf"), NULL, &err), HONE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "l_cache = 4"));
+    set(&v, "lfm2.attention.sliding_window", "UINT32", json_integer(4));
+    save_without(&v, tm_path("lfm2.gguf"), NULL);
+    assert_int_equal(hone_model_open(&m, tm_path("lfm2.gguf"), NULL, &err), HONE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "sliding_window = 4"));
+    json_decref(v.j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vectors_are_transformers), cmocka_unit_test(refusals_are_told),
-        cmocka_unit_test(long_texts_are_shared),    cmocka_unit_test(next_tokens_are_scores),
+        cmocka_unit_test(vectors_are_transformers),
+        cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(long_texts_are_shared),
+        cmocka_unit_test(next_tokens_are_scores),
         cmocka_unit_test(separators_stand_between),
+        cmocka_unit_test(centred_taps),
+        cmocka_unit_test(rows_of_lfm2),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

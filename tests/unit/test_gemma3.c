@@ -199,7 +199,7 @@ static void what_is_refused(void **state)
     put_bools(m, 2, (const uint8_t[]){ 1, 0 });
     refuse(m, "a bool for each of 3 layers");
     m = vector_model();
-    tm_put_u32s(m, "gemma3.attention.sliding_window_pattern", 3, 1);
+    tm_put_u32s(m, "gemma3.attention.sliding_window_pattern", 3, 2);
     refuse(m, "a bool for each of 3 layers");
     m = vector_model();
     tm_put_f32(m, "gemma3.rope.freq_base_swa", 0.5f);

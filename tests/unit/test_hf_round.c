@@ -131,8 +131,19 @@ static void all(void **state)
     assert_int_equal(n, N_VECTOR);
 }
 
+/* Groups of DeepSeek V2 have a method of their own there. */
+static void groups_of_v2(void **state)
+{
+    vector v = load("dsv2lite.json");
+    json_t *kv = json_object_get(v.j, "kv");
+    json_array_append_new(kv, json_pack("[s,s,i]", "deepseek2.expert_group_count", "UINT32", 4));
+    json_array_append_new(kv, json_pack("[s,s,i]", "deepseek2.expert_group_used_count", "UINT32", 2));
+    round_trip(&v);
+    json_decref(v.j);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(all) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(all), cmocka_unit_test(groups_of_v2) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

@@ -172,7 +172,7 @@ static void neutral(void **state)
         { "attention.output_scale", ALL, 0.5f, 1, "0.5" },
         { "attention.value_scale", ALL, 2, 1, "2" },
         { "rope.scaling.alpha", ALL, 1000, 1, "1000" },
-        { "rope.scaling.yarn_log_multiplier", ALL, 0.125f, 0, "0.125" },
+        { "rope.scaling.yarn_log_multiplier", ALL & ~1, 0.125f, 0, "0.125" },
         { "logit_scale", ALL, 0.0625f, 1, "0.0625" },
         { "residual_scale", ALL, 0.25f, 1, "0.25" },
         { "embedding_scale", ALL, 12, 1, "12" },

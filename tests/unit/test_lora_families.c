@@ -37,6 +37,7 @@ static const struct {
     { "nemotron_h", { "mixer.in_proj", "mixer.q_proj", "mixer.up_proj" } },
     { "mamba2", { "backbone.layers.0.mixer.out_proj" } },
     { "qwen35", { "self_attn.q_proj", "mlp.gate_proj" } },
+    { "qwen3next", { "linear_attn.out_proj", "self_attn.o_proj", "mlp.shared_expert.down_proj" } },
 };
 
 /* ---- an adapter ------------------------------------------------------------------------------------------ */

@@ -1,25 +1,9 @@
 /* Keys and tensors that files of a family may have or lack, on its published vector with one of them added, changed or
  * left out: what it means where it is there, what is meant where it is not, and what is refused by name. */
-#include "engine/engine.h"
-#include "family_vectors.h"
 #include "model/lora_modules.h"
-
-#include <math.h>
-
-enum { PAGE = 64, ROWS = MAX_TOK * MAX_VOCAB };
+#include "optional_files.h"
 
 /* ---- files ---------------------------------------------------------------------------------------------- */
-
-/* The vector's key of that suffix becomes the value, NULL: is left out. */
-static void set_key(vector *v, const char *suffix, const char *type, json_t *value)
-{
-    char key[96];
-    json_t *kv = json_object_get(v->j, "kv");
-    snprintf(key, sizeof key, "%s.%s", json_string_value(json_object_get(v->j, "arch")), suffix);
-    for (size_t i = json_array_size(kv); i-- > 0;)
-        if (!strcmp(json_string_value(json_array_get(json_array_get(kv, i), 0)), key)) json_array_remove(kv, i);
-    if (value) json_array_append_new(kv, json_pack("[s,s,o]", key, type, value));
-}
 
 /* Beside each tensor that ends so one of as many values as it has rows: scale times the rule's. */
 static int add_biases(vector *v, const char *matrix, const char *bias, double scale)
@@ -37,44 +21,6 @@ static int add_biases(vector *v, const char *matrix, const char *bias, double sc
         n++;
     }
     return n;
-}
-
-static hone_model *opened(const vector *v)
-{
-    hone_error err = { 0 };
-    hone_model *m;
-    save_without(v, tm_path("optional.gguf"), NULL);
-    if (hone_model_open(&m, tm_path("optional.gguf"), NULL, &err)) fail_msg("%s: %s", v->name, err.message);
-    return m;
-}
-
-static void refused(const vector *v, const char *words)
-{
-    hone_error err = { 0 };
-    hone_model *m;
-    save_without(v, tm_path("optional.gguf"), NULL);
-    assert_int_not_equal(hone_model_open(&m, tm_path("optional.gguf"), NULL, &err), HONE_OK);
-    if (!strstr(err.message, words)) fail_msg("not \"%s\": %s", words, err.message);
-}
-
-static void answer(const vector *v, int32_t chunk, float y[ROWS])
-{
-    hone_model *m = opened(v);
-    hone_context *c = tm_context(NULL, 1);
-    hone_session *s = tm_session(c, m, PAGE, 1, chunk, HONE_CACHE_F32);
-    memset(y, 0, ROWS * sizeof *y);
-    tm_run(s, 0, v->tok, v->n, y);
-    hone_session_free(s);
-    hone_context_free(c);
-    hone_model_close(m);
-}
-
-/* The farthest two logits of rows [from, to). */
-static double apart(const vector *v, const float *a, const float *b, int from, int to)
-{
-    double most = 0;
-    for (int i = from * v->n_vocab; i < to * v->n_vocab; i++) most = fmax(most, fabs((double)a[i] - (double)b[i]));
-    return most;
 }
 
 /* ---- what turns ------------------------------------------------------------------------------------------- */
@@ -574,9 +520,12 @@ static void latent_experts_have_both_ways(void **state)
         refused(&v, ways[i]);
         json_decref(v.j);
     }
+    float y[2][ROWS];
     vector v = load("nemotronsuper.json");
-    set_key(&v, "moe_latent_size", NULL, NULL);
-    refused(&v, "blk.1.ffn_latent_down.weight");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "moe_latent_size", NULL, NULL); /* as llama.cpp saves it: the tensors say it */
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
     json_decref(v.j);
     v = load("dots1.json");
     set_key(&v, "moe_latent_size", "UINT32", json_integer(8));
@@ -722,12 +671,53 @@ static void layers_without_a_half(void **state)
 {
     vector v = load("deci.json");
     set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 4, 0, 4));
-    refused(&v, "layer 1 has 4 heads of queries and 0 of keys");
+    refused(&v, "blk.1.attn_norm.weight"); /* one matrix in place of attention, and its norm */
+    set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 2, 0, 2, 2));
+    refused(&v, "layer 2 has no heads of queries and 2 of keys");
     set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 0, 0, 2));
     refused(&v, "deci.attention.head_count[3] = 2");
     set_key(&v, "attention.head_count", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 0));
     set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 0));
     refused(&v, "blk.0.attn_q.weight");
+    json_decref(v.j);
+}
+
+/* The vector without the tensors whose names begin so. */
+static void cut_layer(vector *v, const char *stem)
+{
+    json_t *ts = json_object_get(v->j, "tensors");
+    for (size_t i = json_array_size(ts); i-- > 0;)
+        if (starts(json_string_value(json_array_get(json_array_get(ts, i), 0)), stem)) json_array_remove(ts, i);
+}
+
+/* One matrix in place of attention: what attention is at the first position where values are what they are made of; at
+ * others it is the same. */
+static void one_matrix_for_attention(void **state)
+{
+    enum { E = 32 };
+    float y[2][ROWS];
+    vector v = load("deci.json");
+    json_t *ts = json_object_get(v.j, "tensors"), *one = json_array();
+    for (int i = 0; i < E * E; i++) json_array_append_new(one, json_real(i / E == i % E));
+    cut_layer(&v, "blk.3.attn_output");
+    json_array_append_new(ts, json_pack("[s,[i,i],f,f]", "blk.3.attn_output.weight", E, E, 0.0, 0.0));
+    cut_layer(&v, "blk.0.attn_v");
+    cut_layer(&v, "blk.0.attn_k");
+    json_array_append_new(ts, json_pack("[s,[i,i],o]", "blk.0.attn_v.weight", E, E, one));
+    json_array_append_new(ts, json_pack("[s,[i,i],f,f]", "blk.0.attn_k.weight", E, E, 0.25, 0.0));
+    set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 4, 0, 0, 2));
+    answer(&v, v.n, y[0]);
+    cut_layer(&v, "blk.0.attn_q");
+    cut_layer(&v, "blk.0.attn_k");
+    cut_layer(&v, "blk.0.attn_v");
+    set_key(&v, "attention.head_count_kv", "ARRAY:INT32", json_pack("[i,i,i,i]", 0, 0, 0, 2));
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, 1) < 1e-5);
+    assert_true(apart(&v, y[0], y[1], 1, v.n) > 1e-3);
+    memcpy(y[0], y[1], sizeof *y);
+    v.tok[0] = v.tok[3]; /* no row looks at another */
+    answer(&v, 2, y[1]);
+    assert_memory_equal(y[1], y[0] + 3 * v.n_vocab, (size_t)v.n_vocab * sizeof **y);
     json_decref(v.j);
 }
 
@@ -742,6 +732,127 @@ static void mamba2_never_attends(void **state)
     answer(&v, v.n, said);
     assert_memory_equal(absent, said, sizeof said);
     json_decref(v.j);
+}
+
+/* Numbers of experts, and their widths, that differ between layers: those of a layer whose experts give nothing change
+ * nothing, those of another do. */
+static void experts_differ_between_layers(void **state)
+{
+    float y[2][ROWS];
+    vector v = load("qwen3moe.json");
+    json_t *ts = json_object_get(v.j, "tensors");
+    for (size_t i = 0; i < json_array_size(ts); i++)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(ts, i), 0)), "blk.1.ffn_down_exps.weight"))
+            json_array_set_new(json_array_get(ts, i), 2, json_real(0));
+    const int used = (int)number_of(&v, "expert_used_count"), ff = (int)number_of(&v, "expert_feed_forward_length");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ used, 1 }));
+    answer(&v, 3, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ 1, used }));
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-3);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ used, 0 }));
+    refused(&v, "expert_used_count[1] = 0");
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ 0, 0 }));
+    refused(&v, "expert_used_count is 0 in all layers");
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, (int[]){ used, 1 }));
+    for (size_t i = 0; i < json_array_size(ts); i++) {
+        json_t *t = json_array_get(ts, i), *ne = json_array_get(t, 1);
+        const char *name = json_string_value(json_array_get(t, 0));
+        if (strstr(name, "blk.1.ffn_") && strstr(name, "_exps"))
+            json_array_set_new(ne, strstr(name, "down") ? 0 : 1, json_integer(ff / 2));
+    }
+    refused(&v, "blk.1.ffn_");
+    set_key(&v, "expert_feed_forward_length", "ARRAY:UINT32", numbers(2, (int[]){ ff, ff / 2 }));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    json_decref(v.j);
+    v = load("nemotronsuper.json"); /* as its converter writes them: layers without experts have 0 */
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(4, (int[]){ 0, 3, 0, 3 }));
+    set_key(&v, "expert_feed_forward_length", "ARRAY:UINT32", numbers(4, (int[]){ 0, 28, 0, 28 }));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    json_decref(v.j);
+}
+
+/* The width of each of two shared experts, which are one matrix: Ling's files. */
+static void width_of_each_shared_expert(void **state)
+{
+    float y[2][ROWS];
+    vector v = load("bailingmoe2.json");
+    const int64_t width = number_of(&v, "expert_shared_feed_forward_length");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_shared_feed_forward_length", "UINT32", json_integer(width / 2));
+    refused(&v, "ffn_gate_shexp");
+    set_key(&v, "expert_shared_count", "UINT32", json_integer(2));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    json_decref(v.j);
+}
+
+static void longrope_has_factors(void **state)
+{
+    vector v = load("mistral.json");
+    set_key(&v, "rope.scaling.type", "STRING", json_string("longrope"));
+    refused(&v, "rope_factors_long.weight");
+    json_decref(v.j);
+}
+
+/* Mistral's own format goes by llama's name: a multiplier of 1 takes YaRN's magnitude away. */
+static void llama_of_mistrals_format(void **state)
+{
+    float y[3][ROWS];
+    vector v = load("mistral.json");
+    set_key(&v, "rope.scaling.type", "STRING", json_string("yarn"));
+    set_key(&v, "rope.scaling.factor", "FLOAT32", json_real(4));
+    set_key(&v, "rope.scaling.original_context_length", "UINT32", json_integer(16));
+    answer(&v, v.n, y[0]);
+    set_key(&v, "rope.scaling.yarn_log_multiplier", "FLOAT32", json_real(1));
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-4);
+    set_key(&v, "rope.scaling.yarn_log_multiplier", NULL, NULL);
+    set_key(&v, "rope.scaling.attn_factor", "FLOAT32", json_real(1 / (1 + 0.1 * log(4))));
+    answer(&v, v.n, y[2]);
+    assert_true(apart(&v, y[1], y[2], 0, v.n) < 1e-5);
+    json_decref(v.j);
+}
+
+/* Groups of DeepSeek V2 compete by their best expert: where one is asked for, it is the one that it is without groups.
+ * Those of V3 compete by two. */
+static void groups_of_two_kinds(void **state)
+{
+    static const struct {
+        const char *file;
+        bool same;
+    } files[] = { { "dsv2lite.json", true }, { "dsv3.json", false } };
+    for (int i = 0; i < 2; i++) {
+        float y[2][ROWS];
+        bool same = true;
+        vector v = load(files[i].file);
+        set_key(&v, "expert_used_count", "UINT32", json_integer(1));
+        set_key(&v, "expert_group_used_count", "UINT32", json_integer(1));
+        for (int groups = 1; groups <= 4; groups *= 2) {
+            set_key(&v, "expert_group_count", "UINT32", json_integer(groups));
+            answer(&v, v.n, y[groups > 1]);
+            same = same && (groups == 1 || !memcmp(y[0], y[1], sizeof *y));
+        }
+        assert_int_equal(same, files[i].same);
+        json_decref(v.j);
+    }
+}
+
+/* Queries that are compressed, and no matrix that does: nothing is computed of what is not there. */
+static void compressed_queries_have_both_ways(void **state)
+{
+    static const char *const files[] = { "dsv2lite.json", "kimilinear.json" };
+    for (int i = 0; i < 2; i++) {
+        vector v = load(files[i]);
+        set_key(&v, "attention.q_lora_rank", "UINT32", json_integer(16));
+        refused(&v, "attn_q_a.weight is missing");
+        json_decref(v.j);
+    }
 }
 
 int main(void)
@@ -771,6 +882,13 @@ int main(void)
         cmocka_unit_test(no_heads),
         cmocka_unit_test(layers_without_a_half),
         cmocka_unit_test(mamba2_never_attends),
+        cmocka_unit_test(one_matrix_for_attention),
+        cmocka_unit_test(experts_differ_between_layers),
+        cmocka_unit_test(groups_of_two_kinds),
+        cmocka_unit_test(width_of_each_shared_expert),
+        cmocka_unit_test(llama_of_mistrals_format),
+        cmocka_unit_test(longrope_has_factors),
+        cmocka_unit_test(compressed_queries_have_both_ways),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

@@ -92,7 +92,8 @@ static void plain(const bench *b, const hn_route *r, const float *l, int32_t *id
         for (int g = 0; g < r->n_group; g++) {
             int one = best_of(s, out, g * size, (g + 1) * size);
             out[one] = true;
-            group[g] = s[one] + s[best_of(s, out, g * size, (g + 1) * size)];
+            group[g] = s[one];
+            if (!r->best_alone) group[g] += s[best_of(s, out, g * size, (g + 1) * size)];
             out[one] = false;
         }
         for (int e = 0; e < EXPERTS; e++) out[e] = true;
@@ -124,7 +125,7 @@ static void choices_are_the_plain_programs(void **state)
     bench b = open_bench(NULL, 3);
     for (hn_gating g = HN_GATING_SOFTMAX; g <= HN_GATING_INPUT; g++)
         for (int k = 1; k <= USED; k++)
-            for (int how = 0; how < 16; how++) {
+            for (int how = 0; how < 32; how++) {
                 const hn_route r = { .n_used = k,
                                      .gating = g,
                                      .bias = how & 1 ? b.bias : NULL,
@@ -132,7 +133,8 @@ static void choices_are_the_plain_programs(void **state)
                                      .norm = how & 4,
                                      .scale = how & 4 ? 2.5f : 0,
                                      .n_group = how & 8 ? 4 : 1,
-                                     .n_group_used = how & 8 ? 2 : 1 };
+                                     .n_group_used = how & 8 ? 2 : 1,
+                                     .best_alone = how & 16 };
                 int32_t id[TOK * USED], want_id[USED];
                 float w[TOK * USED];
                 double want[USED];
