@@ -162,7 +162,6 @@ typedef struct hn_tools {
     size_t n;
     uint16_t place[2 * HN_ASK_TOOLS]; /* by a name's hash: its number and one, or 0; the next where that is taken */
     const char **picked;              /* ask->tool_names; NULL: none yet */
-    bool strict;                      /* where a tool does not say */
 } hn_tools;
 /* One at path of a type that is not `expected`: passed over and named under --lenient-tools, else refused. */
 bool hn_tool_other(hn_tools *t, const char *path, const char *expected);

@@ -358,7 +358,7 @@ static bool read_body(hn_fields *f)
     static const hn_field *const tables[] = { response_fields, hn_fields_usual, hn_fields_sampling, hn_fields_own,
                                               NULL };
     hn_turns turns = { .f = f };
-    hn_tools tools = { .f = f, .strict = true }; /* the usual of this API */
+    hn_tools tools = { .f = f };
     const json_t *v;
     hn_response_own *own = hn_arena_alloc(f->ask->arena, sizeof *own);
     if (!own) return hn_field_lost(f);

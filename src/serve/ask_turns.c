@@ -229,7 +229,7 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     char at[HN_ASK_PATH];
     const json_t *v = hn_field_get(o, "name");
     const char *name, *text;
-    bool strict = t->strict;
+    bool strict = false;
     if (!v) return hn_field_missing(f, hn_field_path(at, path, "name"), "the function's name");
     if (!hn_field_text(f, v, hn_field_path(at, path, "name"), &name)) return false;
     if (!is_name(name)) return hn_field_range(f, at, v, "1 to 128 letters, digits, '_', '.' or '-'");
@@ -256,7 +256,7 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     if ((v = hn_field_get(o, "strict"))) {
         if (!hn_field_bool(f, v, hn_field_path(at, path, "strict"), &strict)) return false;
     }
-    if (v || strict) hn_bytes_text(&t->json, strict ? ",\"strict\":true" : ",\"strict\":false");
+    if (v) hn_bytes_text(&t->json, strict ? ",\"strict\":true" : ",\"strict\":false");
     hn_bytes_text(&t->json, "}}");
     return true;
 }

@@ -150,6 +150,19 @@ static const struct word *word_of(hone_str key)
     return NULL;
 }
 
+/* Does x hold for whatever stands there? For true; of names also for what says no more than that they are strings. */
+static bool says_nothing(const hn_jnode *x)
+{
+    if (x->kind == HN_J_TRUE) return true;
+    if (x->kind != HN_J_OBJECT || !hn_str_is(x->key, "propertyNames")) return false;
+    for (const hn_jnode *c = x->first; c; c = c->next) {
+        const struct word *w = word_of(c->key);
+        bool string = hn_str_is(c->key, "type") && c->kind == HN_J_STRING && hn_str_is(c->str, "string");
+        if (!string && !(w && w->use == IGNORED)) return false;
+    }
+    return true;
+}
+
 void hn_schema_words(hn_schema *s, const hn_jnode *schema)
 {
     for (const hn_jnode *x = s->types_only ? NULL : schema->first; x && s->st == HONE_OK; x = x->next) {
@@ -158,7 +171,7 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema)
             if (x->key.len > 1 && x->key.ptr[0] == 'x' && x->key.ptr[1] == '-') continue;
             if (s->rules->strict) hn_schema_refuse(s, x, "a word that hone does not know");
             else hn_grammar_note(s->g, "%s is not known, and ignored", HN_JPOINTER(x));
-        } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && x->kind != HN_J_TRUE) ||
+        } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && !says_nothing(x)) ||
                    (w->use == REFUSED_UNLESS_FALSE && x->kind != HN_J_FALSE)) {
             hn_schema_refuse(s, x, "hone does not enforce this word");
         } else if (hn_str_is(x->key, "required") && (x->kind == HN_J_TRUE || x->kind == HN_J_FALSE)) {
@@ -205,23 +218,35 @@ uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type)
 
 /* ---- references ------------------------------------------------------------------------------------ */
 
-/* The schema resource that x is part of: the nearest object above it with an $id, or the root. */
+/* The $id by which x is a resource of its own; NULL: it is none. One that begins with # is an anchor, as drafts 6 and 7
+ * write them, and programs write such at every property. */
+static const hn_jnode *resource_id(const hn_jnode *x)
+{
+    const hn_jnode *id = hn_jget(x, "$id");
+    return id && id->kind == HN_J_STRING && !(id->str.len && *id->str.ptr == '#') ? id : NULL;
+}
+
+/* The schema resource that x is part of: the nearest object above it that is one, or the root. */
 static const hn_jnode *resource(const hn_jnode *x)
 {
-    for (; x->parent; x = x->parent) {
-        const hn_jnode *id = hn_jget(x, "$id");
-        if (id && id->kind == HN_J_STRING) return x;
-    }
+    while (x->parent && !resource_id(x)) x = x->parent;
     return x;
+}
+
+static bool is_anchor(const hn_jnode *x, hone_str name)
+{
+    const hn_jnode *id = hn_jget(x, "$id"), *anchor = hn_jget(x, "$anchor");
+    if (anchor && anchor->kind == HN_J_STRING && hn_str_same(anchor->str, name)) return true;
+    if (!id || id->kind != HN_J_STRING || !id->str.len || *id->str.ptr != '#') return false;
+    return hn_str_same((hone_str){ id->str.ptr + 1, id->str.len - 1 }, name);
 }
 
 static const hn_jnode *find_anchor(hn_schema *s, const hn_jnode *x, const hn_jnode *top, hone_str name)
 {
     if (x->kind != HN_J_OBJECT && x->kind != HN_J_ARRAY) return NULL;
-    const hn_jnode *id = hn_jget(x, "$id"), *anchor = hn_jget(x, "$anchor");
     if (!hn_schema_work(s, 1)) return NULL;
-    if (x != top && id && id->kind == HN_J_STRING) return NULL;
-    if (anchor && anchor->kind == HN_J_STRING && hn_str_same(anchor->str, name)) return x;
+    if (x != top && resource_id(x)) return NULL;
+    if (is_anchor(x, name)) return x;
     for (const hn_jnode *c = x->first; c; c = c->next) {
         if (x->kind == HN_J_OBJECT && (hn_str_is(c->key, "enum") || hn_str_is(c->key, "const"))) continue;
         const hn_jnode *found = find_anchor(s, c, top, name);
@@ -241,11 +266,12 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
         hn_schema_wrong(s, ref, "a string");
         return NULL;
     }
-    const hn_jnode *top = resource(schema), *id = hn_jget(top, "$id"), *found = NULL;
+    const hn_jnode *top = resource(schema), *id = resource_id(top), *found = NULL;
     size_t hash = 0, n = 0;
     while (hash < ref->str.len && ref->str.ptr[hash] != '#') hash++;
-    hone_str base = { ref->str.ptr, hash };
-    if (hash && !(id && id->kind == HN_J_STRING && hn_str_same(id->str, base))) {
+    hone_str base = { ref->str.ptr, hash }, own = id ? id->str : (hone_str){ "", 0 };
+    if (own.len && own.ptr[own.len - 1] == '#') own.len--; /* the whole of it */
+    if (hash && !(id && hn_str_same(own, base))) {
         hn_schema_refuse(s, ref, "a reference to another document; expected one that begins with #");
         return NULL;
     }

@@ -767,7 +767,7 @@ static const chat_case chat_cases[] = {
       "\"web_search\"}],\"tool_choice\":{\"type\":\"function\",\"name\":\"f\"}}",
       "[" U ",{\"role\":\"assistant\",\"content\":\"ok\",\"reasoning_content\":\"hm\"," CALLS_IN "},{\"role\":\"tool\","
       "\"tool_call_id\":\"c1\",\"content\":\"r\"}]",
-      "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{},\"strict\":true}}]", false },
+      "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}]", false },
     { R_PATH,
       "{\"input\":[{\"role\":\"user\",\"content\":\"hi\"},{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":"
       "\"x\"},{\"role\":\"user\",\"content\":\"so?\"},{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","

@@ -235,6 +235,7 @@ static void limits_and_faults(void **state)
     refused("{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}", HONE_E_ARG, "unsatisfiable");
     refused("{\"type\":\"object\",\"minProperties\":3}", HONE_E_UNSUPPORTED, "/minProperties");
     refused("{\"type\":\"string\",\"pattern\":\"(a\"}", HONE_E_ARG, "/pattern");
+    refused("{\"propertyNames\":{\"type\":\"string\",\"maxLength\":3}}", HONE_E_UNSUPPORTED, "/propertyNames");
     hone_grammar *g;
     hone_error err;
     static const char loose[] = "{\"type\":\"integer\",\"minimun\":3,\"x-a\":1}";
@@ -247,6 +248,22 @@ static void limits_and_faults(void **state)
     hone_grammar_free(g);
     assert_int_equal(compile(&g, draft3, sizeof draft3 - 1, true, &err), HONE_E_UNSUPPORTED);
     assert_non_null(strstr(err.message, "/properties/a/required: of draft 3"));
+}
+
+/* As programs write them: Zod's records, and an $id at each property that is none (jsonschema.net). */
+static void written_by_programs(void **state)
+{
+    says("{\"type\":\"object\",\"propertyNames\":{\"type\":\"string\",\"description\":\"d\"},\"additionalProperties\":"
+         "{\"type\":\"null\"}}",
+         LIST("{\"a\":null}", "{}"), LIST("{\"a\":1}"));
+    says("{\"definitions\":{\"B\":{\"type\":\"null\"}},\"type\":\"object\",\"properties\":{\"a\":{\"$id\":"
+         "\"#/properties/a\",\"type\":\"object\",\"properties\":{\"b\":{\"$ref\":\"#/definitions/B\"},\"c\":{\"$ref\":"
+         "\"#\"}}}}}",
+         LIST("{\"a\":{\"b\":null}}", "{\"a\":{\"c\":{\"a\":{}}}}"), LIST("{\"a\":{\"c\":{\"b\":null}}}"));
+    says("{\"properties\":{\"a\":{\"$id\":\"#foo\",\"type\":\"null\"},\"b\":{\"$ref\":\"#foo\"}}}",
+         LIST("{\"b\":null}"), LIST("{\"b\":1}"));
+    says("{\"$id\":\"http://x/y#\",\"definitions\":{\"B\":{\"type\":\"null\"}},\"$ref\":\"http://x/y#/definitions/B\"}",
+         LIST("null"), LIST("1"));
 }
 
 /* Many names that may all be left out: the set of what may come is large, but no more than it must be. */
@@ -270,6 +287,7 @@ int main(void)
         cmocka_unit_test(numbers_to_the_last_digit),
         cmocka_unit_test(structure),
         cmocka_unit_test(limits_and_faults),
+        cmocka_unit_test(written_by_programs),
         cmocka_unit_test(many_properties),
         cmocka_unit_test(names_of_the_internet),
     };
