@@ -1,5 +1,5 @@
 /* Threads that wait for a word to change, where the system has no call for it that programs may use: a list of who
- * waits for which. Owns the list, one of a process, and no word: what is woken may be gone. Refuses to know who wakes. */
+ * waits for which. Owns the list, one of a process, and no word: a word may be gone. Refuses to know who wakes. */
 #ifndef HN_PARK_H
 #define HN_PARK_H
 

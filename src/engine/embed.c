@@ -150,7 +150,7 @@ typedef struct product {
     double *y;
 } product;
 
-/* Some outputs of all vectors: each a sum in the order of columns, side by side, as each waits for its last addition. */
+/* Some outputs of all vectors: sums in the order of columns, side by side, as each waits for its last addition. */
 static void multiply_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const product *p = arg;
