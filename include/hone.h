@@ -86,7 +86,7 @@ typedef struct hone_context hone_context;
 
 typedef struct hone_context_params {
     int32_t n_threads;       /* 0: HONE_THREADS or one per usable core; at most 1024 */
-    const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512",
+    const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx_vnni" "avx512",
                                 on Arm "scalar" "neon" "neon_dotprod" "neon_i8mm" */
     int32_t n_threads_batch; /* for batches of more than 4 tokens, as prompts are; 0: n_threads */
 } hone_context_params;
@@ -471,7 +471,7 @@ typedef struct hone_session_params {
     int32_t n_chunk; /* tokens per forward pass; 0: 512 */
     hone_kv_cache_type cache;
     bool allow_paging;     /* run even if the weights do not fit this machine's memory */
-    int32_t n_checkpoints; /* recurrent models: states remembered by hone_seq_checkpoint; 0: 8 */
+    int32_t n_checkpoints; /* models that recur or have windows: places remembered by hone_seq_checkpoint; 0: 8 */
     uint64_t cache_budget; /* bytes that all sequences together may come to hold: keys, values, states; 0: what they
                               can ask for at most, or is available now; more than that: for hone_seq_keep */
     int32_t n_kept_states; /* recurrent models: states that hone_seq_keep may keep, on top; 0: none */
@@ -548,8 +548,9 @@ HONE_API void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, voi
 
 HONE_API int32_t hone_session_n_ctx(const hone_session *s);           /* s NULL: 0 */
 HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq); /* positions held; -1: bad seq, or s is NULL */
-/* Keeps the first n_pos positions. A recurrent state cannot be cut: there n_pos is 0, the present length or
- * a checkpoint, else HONE_E_UNSUPPORTED and nothing changes. */
+/* Keeps the first n_pos positions. To 0, the present length or a checkpoint always; elsewhere HONE_E_UNSUPPORTED, and
+ * nothing changes, where layers recur, or have a window of which n_pos sees what was dropped: near the present length
+ * all is there. */
 HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
 /* The first half of hone_seq_sync, for who makes batches: seq then holds the first *kept, at most n - 1, of ids [n],
  * its own, or shared with another sequence or what hone_seq_keep kept; nothing is run or copied. Of what a session
@@ -584,8 +585,9 @@ HONE_API void hone_session_drop_prefixes(hone_session *s);
 
 /* dst becomes src (fork): both hold the same memory until one of them writes to it; it has src's scope and adapters. */
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
-/* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing.
- */
+/* Remembers a recurrent state, and what layers with a window hold, as they are now, in place of the checkpoint not used
+ * for longest: pages of windows count for cache_budget while it is there. Where all layers see all it does nothing. A
+ * scheduler lets checkpoints go where a step of a model with windows does not fit. */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);

@@ -106,7 +106,7 @@ hone_status hn_file_make_folders(const char *path, hone_error *err)
 {
     char *dir = strdup(path);
     hone_status st = dir ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "path of %zu bytes", strlen(path));
-    for (char *p = dir; st == HONE_OK && (p = strchr(p + 1, '/'));) {
+    for (char *p = dir; st == HONE_OK && *p && (p = strchr(p + 1, '/'));) {
         *p = 0;
         if (mkdir(dir, 0777) != 0 && errno != EEXIST)
             st = HN_FAIL(err, HONE_E_IO, "folder %s: %s", HN_ESC(dir, strlen(dir)), strerror(errno));

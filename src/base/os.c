@@ -38,6 +38,9 @@
 #include <sys/random.h>
 #include <sys/sysctl.h>
 #endif
+#if !defined(__linux__)
+#include "base/park.h"
+#endif
 
 /* ---- machine ------------------------------------------------------------------------- */
 
@@ -283,8 +286,7 @@ void hn_os_wait(_Atomic uint32_t *w, uint32_t seen)
 #if defined(__linux__)
     syscall(SYS_futex, w, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 #else
-    /* looks again soon: what macOS has for this is private before version 14.4 */
-    if (atomic_load(w) == seen) nanosleep(&(struct timespec){ 0, 50000 }, NULL);
+    hn_park_wait(w, seen); /* what macOS has for this is private before version 14.4 */
 #endif
 }
 
@@ -293,7 +295,7 @@ void hn_os_wake(_Atomic uint32_t *w, int n)
 #if defined(__linux__)
     syscall(SYS_futex, w, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 #else
-    (void)w, (void)n;
+    hn_park_wake(w, n);
 #endif
 }
 

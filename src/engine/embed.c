@@ -12,6 +12,11 @@ _Static_assert((int)HONE_POOL_NONE == HN_POOL_NONE + 1 && (int)HONE_POOL_MEAN ==
                    (int)HONE_POOL_RANK == HN_POOL_RANK + 1 && (int)HONE_POOL_FILE == HN_POOL_UNSAID + 1,
                "one behind the file's numbers");
 
+enum {
+    AT_ONCE = 16, /* vectors that share what is decoded of a weight */
+    OUTPUTS = 8   /* rows of a weight that one thread takes */
+};
+
 typedef struct job {
     hone_session *s;
     const hone_model *m;
@@ -23,8 +28,11 @@ typedef struct job {
     hn_weight judge[2]; /* of scores without a classifier: rows of the head */
     float *out;         /* where the next vector goes */
     float *hidden;      /* [n_chunk, n_embd] */
-    float *row;         /* a row of a weight */
-    double *x, *y;      /* a vector and the next */
+    double *sum;        /* [n_embd] of the text that is pooled now */
+    float *rows;        /* [threads, OUTPUTS, n_most] of a weight */
+    double *x, *y;      /* [AT_ONCE, n_most] vectors and what becomes of them */
+    int64_t n_most;     /* columns of the widest */
+    int32_t n_pooled;   /* vectors in x */
     int32_t it, ip;     /* the next token to be run: of which text, at which position */
     int32_t seq;        /* where that text is, if it has begun */
     int32_t done, at;   /* likewise of the next row to be pooled */
@@ -139,17 +147,42 @@ static hone_status check_texts(const job *j, hone_error *err)
 
 /* ---- behind pooling ------------------------------------------------------------------------------------ */
 
-/* y = W·x + b. */
-static void multiply(job *j, const hn_weight *w, double *y, const double *x)
+typedef struct product {
+    const job *j;
+    const hn_weight *w;
+    double *y;
+} product;
+
+/* Some outputs of all vectors: sums in the order of columns, side by side, as each waits for its last addition. */
+static void multiply_chunk(void *arg, int64_t chunk, int32_t thread)
 {
+    const product *p = arg;
+    const job *j = p->j;
+    const hn_weight *w = p->w;
     const hn_type_info *ti = hn_type_get(w->type);
-    for (int64_t o = 0; o < w->n_out; o++) {
-        ti->dequantize(j->row, (const char *)w->data + (size_t)o * w->row_bytes, w->n_in);
-        double sum = 0;
-        for (int64_t i = 0; i < w->n_in; i++) sum += (double)j->row[i] * x[i];
-        if (w->factor) sum *= (double)*w->factor;
-        y[o] = w->bias ? sum + (double)w->bias[o] : sum;
+    float *row[OUTPUTS];
+    const int64_t first = chunk * OUTPUTS, n = w->n_out - first < OUTPUTS ? w->n_out - first : OUTPUTS;
+    for (int64_t o = 0; o < OUTPUTS; o++) { /* beyond the last: the first, for nobody */
+        row[o] = j->rows + ((int64_t)thread * OUTPUTS + (o < n ? o : 0)) * j->n_most;
+        if (o < n) ti->dequantize(row[o], (const char *)w->data + (size_t)(first + o) * w->row_bytes, w->n_in);
     }
+    for (int32_t t = 0; t < j->n_pooled; t++) {
+        const double *x = j->x + t * j->n_most;
+        double sum[OUTPUTS] = { 0 };
+        for (int64_t i = 0; i < w->n_in; i++)
+            for (int o = 0; o < OUTPUTS; o++) sum[o] += (double)row[o][i] * x[i];
+        for (int64_t o = 0; o < n; o++) {
+            if (w->factor) sum[o] *= (double)*w->factor;
+            p->y[t * j->n_most + first + o] = w->bias ? sum[o] + (double)w->bias[first + o] : sum[o];
+        }
+    }
+}
+
+/* y = W·x + b of each vector, from a column of y on. */
+static void multiply(job *j, const hn_weight *w, int64_t column)
+{
+    product p = { .j = j, .w = w, .y = j->y + column };
+    hn_pool_run(j->s->ctx->pool, multiply_chunk, &p, (w->n_out + OUTPUTS - 1) / OUTPUTS);
 }
 
 static void swap(job *j)
@@ -179,18 +212,20 @@ static void rank(job *j)
 {
     const hone_model *m = j->m;
     if (hn_weight_is_there(&m->cls)) {
-        multiply(j, &m->cls, j->y, j->x);
-        for (int32_t i = 0; i < m->hp.n_embd; i++) j->y[i] = (double)hn_tanh_inline((float)j->y[i]);
+        multiply(j, &m->cls, 0);
         swap(j);
+        for (int32_t t = 0; t < j->n_pooled; t++)
+            for (double *x = j->x + t * j->n_most, *end = x + m->hp.n_embd; x < end; x++)
+                *x = (double)hn_tanh_inline((float)*x);
     }
-    if (hn_weight_is_there(&m->cls_out)) multiply(j, &m->cls_out, j->y, j->x);
+    if (hn_weight_is_there(&m->cls_out)) multiply(j, &m->cls_out, 0);
     else
         for (int i = 0; i < YES_NO; i++) {
-            multiply(j, &j->judge[i], j->y + i, j->x);
-            as_logit(&m->hp, j->y + i);
+            multiply(j, &j->judge[i], i);
+            for (int32_t t = 0; t < j->n_pooled; t++) as_logit(&m->hp, j->y + t * j->n_most + i);
         }
     swap(j);
-    if (!m->hp.both && j->width > 1) softmax(j->x, j->width);
+    for (int32_t t = 0; t < j->n_pooled && !m->hp.both && j->width > 1; t++) softmax(j->x + t * j->n_most, j->width);
 }
 
 /* x through the file's own layers. */
@@ -198,7 +233,7 @@ static void through_dense(job *j)
 {
     for (int i = 0; i < 2; i++) {
         if (!hn_weight_is_there(&j->m->dense[i])) continue;
-        multiply(j, &j->m->dense[i], j->y, j->x);
+        multiply(j, &j->m->dense[i], 0);
         swap(j);
     }
 }
@@ -213,23 +248,32 @@ static void give_row(job *j, const float *h)
         return;
     }
     for (int32_t k = 0; k < n_embd; k++) j->x[k] = (double)h[k];
+    j->n_pooled = 1;
     through_dense(j);
+    j->n_pooled = 0;
     for (int32_t k = 0; k < j->width; k++) *j->out++ = (float)j->x[k];
 }
 
-/* The pooled row x becomes the text's vector. */
+/* x of length 1. */
+static void normalize(double *x, int32_t n)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++) sum += x[i] * x[i];
+    const double root = sqrt(sum);
+    for (int32_t i = 0; i < n && root > 0; i++) x[i] /= root;
+}
+
+/* The pooled rows x become their texts' vectors. */
 static void finish(job *j)
 {
-    if (j->pooling == HN_POOL_RANK) {
-        rank(j);
-    } else {
-        through_dense(j);
-        double sum = 0;
-        for (int32_t i = 0; i < j->width; i++) sum += j->x[i] * j->x[i];
-        const double root = sqrt(sum);
-        for (int32_t i = 0; i < j->width && !j->plain && root > 0; i++) j->x[i] /= root;
+    if (j->pooling == HN_POOL_RANK) rank(j);
+    else through_dense(j);
+    for (int32_t t = 0; t < j->n_pooled; t++) {
+        double *x = j->x + t * j->n_most;
+        if (j->pooling != HN_POOL_RANK && !j->plain) normalize(x, j->width);
+        for (int32_t i = 0; i < j->width; i++) *j->out++ = (float)x[i];
     }
-    for (int32_t i = 0; i < j->width; i++) *j->out++ = (float)j->x[i];
+    j->n_pooled = 0;
 }
 
 /* ---- texts in steps ------------------------------------------------------------------------------------- */
@@ -283,7 +327,7 @@ static hone_status pool(job *j, int32_t n, hone_error *err)
     const float *h = j->hidden;
     for (int32_t i = 0; i < n; i++) {
         const hone_text_ids *t = &j->texts[j->done];
-        if (j->at == 0) memset(j->x, 0, (size_t)n_embd * sizeof *j->x);
+        if (j->at == 0) memset(j->sum, 0, (size_t)n_embd * sizeof *j->sum);
         if (j->s->prompt[i].want_logits) {
             if (!hn_all_within(h, n_embd, FLT_MAX))
                 return HN_FAIL(err, HONE_E_NUMERIC,
@@ -292,15 +336,17 @@ static hone_status pool(job *j, int32_t n, hone_error *err)
                                j->m->path, j->at, j->done, j->m->path);
             if (j->pooling == HN_POOL_NONE) give_row(j, h);
             else
-                for (int32_t k = 0; k < n_embd; k++) j->x[k] += (double)h[k];
+                for (int32_t k = 0; k < n_embd; k++) j->sum[k] += (double)h[k];
             h += n_embd;
         }
         if (++j->at < t->n) continue;
-        for (int32_t k = 0; j->pooling == HN_POOL_MEAN && k < n_embd; k++) j->x[k] /= t->n;
-        if (j->pooling != HN_POOL_NONE) finish(j);
+        for (int32_t k = 0; j->pooling == HN_POOL_MEAN && k < n_embd; k++) j->sum[k] /= t->n;
+        memcpy(j->x + j->n_pooled * j->n_most, j->sum, (size_t)n_embd * sizeof *j->sum);
+        if (j->pooling != HN_POOL_NONE && ++j->n_pooled == AT_ONCE) finish(j);
         j->at = 0;
         j->done++;
     }
+    if (j->n_pooled) finish(j);
     return HONE_OK;
 }
 
@@ -354,15 +400,15 @@ hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_te
     job j = { .s = s, .m = s->model, .texts = texts, .n_text = n_text, .out = out, .plain = p->plain };
     hone_status st = check_pooling(&j, p->pooling, err);
     if (st != HONE_OK || (st = check_texts(&j, err)) != HONE_OK) return st;
-    const size_t n = (size_t)widest(&j), n_embd = (size_t)j.m->hp.n_embd;
-    double *x = j.x = malloc(2 * n * sizeof *j.x);
-    j.row = malloc(n * sizeof *j.row);
+    const size_t n = (size_t)(j.n_most = widest(&j)), n_embd = (size_t)j.m->hp.n_embd;
+    double *x = j.x = malloc((2 * AT_ONCE * n + n_embd) * sizeof *j.x);
+    j.rows = malloc((size_t)hn_pool_threads(s->ctx->pool) * OUTPUTS * n * sizeof *j.rows);
     j.hidden = malloc((size_t)s->n_chunk * n_embd * sizeof *j.hidden);
-    if (j.x) j.y = j.x + n;
-    st = x && j.row && j.hidden ? run_texts(&j, err)
-                                : HN_FAIL(err, HONE_E_NOMEM, "embedding: rows of %d tokens", s->n_chunk);
+    if (x) j.y = x + AT_ONCE * n, j.sum = j.y + AT_ONCE * n;
+    st = x && j.rows && j.hidden ? run_texts(&j, err)
+                                 : HN_FAIL(err, HONE_E_NOMEM, "embedding: rows of %d tokens", s->n_chunk);
     free(x);
-    free(j.row);
+    free(j.rows);
     free(j.hidden);
     return st;
 }

@@ -189,6 +189,50 @@ static void learn(hone_scheduler *s, int32_t n, int32_t n_prefill, uint64_t ns)
     s->row_ns = each > s->row_ns ? each : (7 * s->row_ns + each) / 8;
 }
 
+/* Rows with which a unit runs to the end of its page: a window needs no more for them than for one. */
+static int32_t to_page_end(const hone_scheduler *s, const hn_choice *c)
+{
+    return HN_PAGE - hn_scheduler_held(s, c) % HN_PAGE;
+}
+
+static bool has_windows(const hn_seq_memory *m)
+{
+    for (int32_t i = 0; i < m->n_group; i++)
+        if (m->group[i].window) return true;
+    return false;
+}
+
+/* Pages of windows at places that those who run have passed. False: nobody else than they held one. */
+static bool drop_checkpoints(hone_scheduler *s)
+{
+    uint64_t before = s->ses->mem->used;
+    for (int32_t i = 0; i < s->n_slot; i++) hn_memory_drop_checkpoints(s->ses->mem, i, -1);
+    return s->ses->mem->used < before;
+}
+
+/* A batch holds pages of windows that are free behind it: fewer rows need less. False: there are none that would. */
+static bool take_fewer(hone_scheduler *s)
+{
+    hn_choice *most = NULL;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        hn_choice *c = s->slot[i].c;
+        if (c && c->rows > to_page_end(s, c) && (!most || c->rows > most->rows)) most = c;
+    }
+    if (!most) return false;
+    int32_t half = most->rows / 2, least = to_page_end(s, most);
+    most->rows = half > least ? half : least;
+    most->to = hn_scheduler_held(s, most) + most->rows;
+    return true;
+}
+
+/* A batch that did not fit needs less, or more is free. False: only the oldest is left, with the fewest rows. */
+static bool make_fit(hone_scheduler *s)
+{
+    if (hn_scheduler_evict(s)) return true;
+    if (has_windows(s->ses->mem) && (drop_checkpoints(s) || take_fewer(s))) return true;
+    return hn_scheduler_make_room(s);
+}
+
 bool hn_scheduler_run(hone_scheduler *s)
 {
     int32_t n_prefill, planned = plan(s, &n_prefill);
@@ -201,12 +245,13 @@ bool hn_scheduler_run(hone_scheduler *s)
         int32_t n = 0, n_want = 0;
         for (int32_t i = 0; i < s->n_slot; i++)
             if (s->slot[i].c && s->slot[i].c->rows) n = put_rows(s, s->slot[i].c, n, &n_want);
+        if (!n) return false; /* all of it paused: what is left is held */
         st = hone_run_batch(s->ses, s->batch, n, s->logits, &err);
         if (st != HONE_OK) continue;
         s->n.n_rows += (uint64_t)n;
         uint64_t end = s->now(s->now_arg);
         if (n == planned) learn(s, n, n_prefill, end > begin ? end - begin : 0);
-    } while (st == HONE_E_NOMEM && hn_scheduler_make_room(s));
+    } while (st == HONE_E_NOMEM && make_fit(s));
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || !c->rows) continue;

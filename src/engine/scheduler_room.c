@@ -71,7 +71,7 @@ static uint64_t to_come(const hone_scheduler *s, const hn_choice *c)
 {
     const hn_seq_memory *m = s->ses->mem;
     int32_t to = c->n_ids < s->ses->n_ctx - HN_PAGE ? c->n_ids + HN_PAGE : s->ses->n_ctx;
-    uint64_t then = hn_memory_bytes_at(m, to), now = hn_memory_bytes_at(m, hn_scheduler_held(s, c));
+    uint64_t then = hn_memory_bytes_to(m, to), now = hn_memory_bytes_at(m, hn_scheduler_held(s, c));
     uint64_t forks = c->of->forked ? 0 : (uint64_t)(c->of->r.n_choices - 1) * hn_memory_bytes_at(m, HN_PAGE);
     return (then > now ? then - now : 0) + forks;
 }

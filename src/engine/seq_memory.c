@@ -660,6 +660,18 @@ uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length)
     return n;
 }
 
+uint64_t hn_memory_bytes_to(const hn_seq_memory *m, int32_t length)
+{
+    uint64_t n = hn_memory_bytes_at(m, length);
+    for (int32_t i = 0; i < m->n_group; i++) {
+        const hn_memory_group *g = &m->group[i];
+        int64_t all = hn_pages_of(length), most = g->window && g->n_tail < all ? g->n_tail : all;
+        int64_t then = all - hn_memory_first(g, length);
+        if (most > then) n += (uint64_t)(most - then) * g->pool.bytes;
+    }
+    return n;
+}
+
 bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n)
 {
     uint64_t all = 0;

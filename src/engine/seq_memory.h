@@ -190,6 +190,7 @@ static inline size_t hn_memory_v_block(const hn_seq_memory *m, int32_t il)
     return m->p.layer[il].d_v ? hn_cache_block_bytes(m->p.type, m->p.layer[il].d_v) : 0;
 }
 uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length); /* of a sequence that shares nothing */
+uint64_t hn_memory_bytes_to(const hn_seq_memory *m, int32_t length); /* at most on its way there, page by page */
 /* Do sequences 0 … n − 1 of these lengths fit, and nothing else? */
 bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n);
 /* The sequence holds n_pos positions with anything in them, from somewhere else (ids: NULL, not known). HONE_E_NOMEM:

@@ -241,6 +241,27 @@ static void long_texts_are_shared(void **state)
     }
 }
 
+/* Layers behind pooling are shared out too, and read once for all texts of a step. */
+static void dense_layers_are_shared(void **state)
+{
+    texts t = open_file("gemma");
+    load_ids(&t);
+    float y[N_TEXT * N_CTX * 32];
+    int64_t handed[3];
+    for (int i = 0; i < 3; i++) {
+        hone_context *c = tm_context(NULL, 3);
+        hone_session *s = tm_session(c, t.m, N_CTX, N_TEXT, 2 * N_CTX, HONE_CACHE_F16);
+        const hone_text_ids twice[N_TEXT] = { t.of[0], t.of[0] };
+        embed(s, twice, N_TEXT, i ? HONE_POOL_FILE : HONE_POOL_NONE, i == 2, y);
+        handed[i] = hn_pool_handed(c->pool);
+        hone_session_free(s);
+        hone_context_free(c);
+    }
+    assert_int_equal(handed[1] - handed[0], (t.m->dense[0].n_out + 7) / 8 + (t.m->dense[1].n_out + 7) / 8);
+    assert_int_equal(handed[1], handed[2]);
+    close_file(&t);
+}
+
 /* ---- a query and a document ---------------------------------------------------------------------------- */
 
 /* The smallest vocabulary of pieces that has "yes" and "no". */
@@ -449,6 +470,7 @@ int main(void)
         cmocka_unit_test(separators_stand_between),
         cmocka_unit_test(centred_taps),
         cmocka_unit_test(rows_of_lfm2),
+        cmocka_unit_test(dense_layers_are_shared),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

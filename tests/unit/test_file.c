@@ -225,6 +225,7 @@ static void refuses_what_is_no_file(void **state)
     hn_file *f;
     assert_int_equal(hn_file_begin(&f, "", NULL, &err), HONE_E_ARG);
     assert_int_equal(hn_file_begin(&f, NULL, NULL, &err), HONE_E_ARG);
+    assert_int_equal(hn_file_replace("", "x", 1, &err), HONE_E_ARG); /* and no byte behind it is looked at */
     assert_int_equal(hn_file_begin(&f, in_dir("none/x"), NULL, &err), HONE_E_IO);
     assert_non_null(strstr(err.message, "cannot create: No such file"));
     assert_int_equal(temporaries(dir), 0);

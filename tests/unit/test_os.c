@@ -1,5 +1,6 @@
 /* base/os.c: what it promises, on the system that runs this. */
 #include "base/os.h"
+#include "base/park.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,28 +173,60 @@ static void random_bytes_differ(void **state)
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-static _Atomic uint32_t word;
-static _Atomic bool seen_change;
+/* What waits for a word, as this system has it and as the others do. */
+typedef struct waiting {
+    void (*wait)(_Atomic uint32_t *w, uint32_t seen);
+    void (*wake)(_Atomic uint32_t *w, int n);
+} waiting;
+static void wake_parked(_Atomic uint32_t *w, int n) { hn_park_wake(w, n); }
+static const waiting ways[] = { { hn_os_wait, hn_os_wake }, { hn_park_wait, wake_parked } };
+
+typedef struct sleeper {
+    const waiting *way;
+    _Atomic uint32_t *w;
+    _Atomic int *n_up;
+} sleeper;
 static void *wait_for_change(void *arg)
 {
-    while (atomic_load(&word) == 7) hn_os_wait(&word, 7);
-    atomic_store(&seen_change, true);
+    sleeper *s = arg;
+    while (atomic_load(s->w) == 7) s->way->wait(s->w, 7);
+    atomic_fetch_add(s->n_up, 1);
     return NULL;
 }
 
-static void a_waiter_is_woken(void **state)
+static double cpu_seconds(void)
 {
-    (void)state;
-    pthread_t t;
-    atomic_store(&word, 7);
-    hn_os_wait(&word, 8); /* another value: returns */
-    assert_int_equal(pthread_create(&t, NULL, wait_for_change, NULL), 0);
-    nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
-    assert_false(atomic_load(&seen_change));
-    atomic_store(&word, 8);
-    hn_os_wake(&word, 1);
-    assert_int_equal(pthread_join(t, NULL), 0); /* the stage's time limit, if it sleeps on */
-    assert_true(atomic_load(&seen_change));
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Three wait for one word and one for another: they cost nothing, and who waits for the other does not take a wake. */
+static void waiters_are_woken(void **state)
+{
+    enum { N = 4 };
+    for (int k = 0; k < 2; k++) {
+        pthread_t t[N];
+        _Atomic uint32_t word = 7, other = 7;
+        _Atomic int n_up = 0, other_up = 0;
+        const waiting *way = &ways[k];
+        sleeper s[2] = { { way, &word, &n_up }, { way, &other, &other_up } };
+        way->wait(&word, 8); /* another value: returns */
+        for (int i = 0; i < N; i++) assert_int_equal(pthread_create(&t[i], NULL, wait_for_change, &s[i == N - 1]), 0);
+        nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+        double before = cpu_seconds();
+        nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
+        assert_true(cpu_seconds() - before < 0.003);
+        assert_true(n_up == 0 && other_up == 0);
+        atomic_store(&word, 8);
+        for (int i = 0; i < N - 1; i++) way->wake(&word, 1);
+        for (int i = 0; i < N - 1; i++) pthread_join(t[i], NULL); /* the stage's time limit, if one sleeps on */
+        assert_true(n_up == N - 1 && other_up == 0);
+        atomic_store(&other, 8);
+        way->wake(&other, N);
+        pthread_join(t[N - 1], NULL);
+        assert_int_equal(other_up, 1);
+    }
 }
 
 static void cpus_can_be_chosen(void **state)
@@ -259,7 +292,7 @@ int main(void)
         cmocka_unit_test(a_file_leaves_memory),
         cmocka_unit_test(touched_pages_are_counted),
         cmocka_unit_test(counters_count_later_threads),
-        cmocka_unit_test(a_waiter_is_woken),
+        cmocka_unit_test(waiters_are_woken),
         cmocka_unit_test(cpus_can_be_chosen),
         cmocka_unit_test(levels_are_a_ladder),
         cmocka_unit_test(flushing_caches_changes_nothing),
