@@ -512,7 +512,7 @@ static int check_data_options(const hn_train_job *j)
         bool given;
         int64_t n;
         const char *why;
-    } of[] = { { "chat-template", j->p.chat_template != NULL, a->n_chat, "no record of %s%s is a conversation" },
+    } of[] = { { "chat-template", j->p.chat_template != NULL, chat, "no record of %s%s is a conversation" },
                { "split", hn_opts_given(o, "split"), a->n_part + b->n_part, "%s%s is no file of text" },
                { "mask last", j->p.mask == HONE_TRAIN_LAST, chat + pair, "of texts, as in %s%s, all counts" },
                { "special", j->p.special, a->n_text + b->n_text + pair,
