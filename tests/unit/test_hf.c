@@ -236,7 +236,7 @@ static void gptneox(void **state)
     hn_gguf_close(g);
 }
 
-/* The same numbers whatever the container: shards, order, another root; a config of a large text with a large number. */
+/* The same numbers whatever the container: shards, order, another root; a large config with a large number. */
 static void containers(void **state)
 {
     hf_folder f, s;
