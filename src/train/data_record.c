@@ -6,7 +6,7 @@
  *     {"prompt": …, "completion": …}                 side by side as they stand, without a template; two arrays: a
  *                                                    conversation, of which the second is learnt
  *     {"text": …}                                    a text
- * The first three may have a "system" message and "tools" beside. The first readable record with keys of one decides
+ * Beside messages there may be a "system" message and "tools". The first readable record with keys of one decides
  * for its file, in this order; other keys are ignored. Strings may hold any character, also U+0000. */
 #include "text/chat.h"
 #include "train/data_parts.h"
@@ -287,15 +287,16 @@ static bool keep_others(json_t *m, const json_t *turn)
 static json_t *read_turn(hn_data_reader *r, json_t *turn, size_t i, hone_status *st)
 {
     json_t *from = json_object_get(turn, "from"), *value = json_object_get(turn, "value"), *list, *m;
-    bool calls;
+    bool calls, message = !from && json_is_string(json_object_get(turn, "role"));
     *st = HONE_OK;
-    if (!from && json_is_string(json_object_get(turn, "role"))) return json_incref(turn); /* it is a message */
+    if (message) from = json_object_get(turn, "role"), value = json_object_get(turn, "content");
+    const char *role = role_of(from, &calls);
+    if (message && (!role || hn_json_is(from, role))) return json_incref(turn);
     bool silent = (!value || json_is_null(value)) && json_array_size(json_object_get(turn, "tool_calls"));
     if (!json_is_string(from) || !(json_is_string(value) || silent)) {
         *st = hn_data_bad(r, "conversations[%zu]: expected an object with strings \"from\" and \"value\"", i);
         return NULL;
     }
-    const char *role = role_of(from, &calls);
     if (!role) {
         *st = hn_data_bad(r,
                           "conversations[%zu].from is '%s', expected human, gpt, system, tool, function_call or "

@@ -576,6 +576,8 @@ static void test_chat_spelt(void **state)
               "tool", "r") ", {\"role\": \"assistant\", \"content\": null, " CALLS "}], " TOOLS "}" },
         { "{\"conversations\": [" SAID("user", "q") ", " SAID("assistant", "a") "]}",
           "{\"messages\": [" SAID("user", "q") ", " SAID("assistant", "a") "]}" },
+        { "{\"conversations\": [" SAID("human", "q") ", " SAID("gpt", "a") "]}",
+          "{\"messages\": [" SAID("user", "q") ", " SAID("assistant", "a") "]}" },
         { "{\"prompt\": [" SAID("user", "q") ", " SAID("assistant", "a") ", " SAID(
               "user", "q") "], \"completion\": [" SAID("assistant", "b") "], \"system\": \"be\", " TOOLS "}",
           "{\"messages\": [" SAID("system", "be") ", " SAID(
