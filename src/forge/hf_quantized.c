@@ -86,18 +86,18 @@ static bool read_block(const json_t *v, int64_t block[2])
     return a > 0 && b > 0;
 }
 
-/* Of matrices that go together: how wide a code is, and what shares a scale. nvfp4: codes are floats of four bits. */
-static hone_status read_group(const hn_hf *f, said *q, const json_t *w, bool nvfp4, hone_error *err)
+/* Of matrices that go together: how wide a code is, and what shares a scale. fours: codes are floats of four bits. */
+static hone_status read_group(const hn_hf *f, said *q, const json_t *w, bool fours, hone_error *err)
 {
     char shown[64];
     int64_t block[2], bits = json_object_get(w, "num_bits") ? whole(w, "num_bits") : 8;
     const char *type = hn_json_text_of(w, "type");
     bool floats = !strcmp(type, "float");
     snprintf(shown, sizeof shown, "%lld", (long long)bits);
-    if (!hn_hf_is_word(!floats ? "2|4|8" : nvfp4 ? "4" : "8", shown, strlen(shown)))
+    if (!hn_hf_is_word(!floats ? "2|4|8" : fours ? "4" : "8", shown, strlen(shown)))
         return refuse(f, "num_bits of config_groups", shown,
                       !floats ? "2, 4 or 8"
-                      : nvfp4 ? "4 of type float"
+                      : fours ? "4 of type float"
                               : "8 of type float",
                       err);
     if (*type && !floats && strcmp(type, "int")) return refuse(f, "type of config_groups", type, "int or float", err);
@@ -124,13 +124,15 @@ static hone_status read_groups(const hn_hf *f, said *q, hone_error *err)
     {
         const json_t *w = json_object_get(v, "weights");
         bool own = json_is_string(json_object_get(v, "format"));
-        bool nvfp4 = !strcmp(hn_json_text_of(own ? v : q->o, "format"), "nvfp4-pack-quantized");
-        if (json_is_object(w)) TRY(read_group(f, q, w, nvfp4, err));
+        const char *format = hn_json_text_of(own ? v : q->o, "format");
+        bool fours = hn_hf_is_word("nvfp4-pack-quantized|mxfp4-pack-quantized", format, strlen(format));
+        if (json_is_object(w)) TRY(read_group(f, q, w, fours, err));
     }
-    return check_word(f, q, "format",
-                      "pack-quantized|float-quantized|int-quantized|naive-quantized|nvfp4-pack-quantized|dense|"
-                      "mixed-precision",
-                      err);
+    return check_word(
+        f, q, "format",
+        "pack-quantized|float-quantized|int-quantized|naive-quantized|nvfp4-pack-quantized|mxfp4-pack-quantized|dense|"
+        "mixed-precision",
+        err);
 }
 
 static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
@@ -429,7 +431,7 @@ static hone_status find_mxfp4(hn_hf *f, int64_t i, hone_error *err)
     return put(f, &p, (hone_str){ name, (size_t)len }, i, t->n_dim - 1, ne, HN_MXFP4, err);
 }
 
-/* ---- NVFP4 ------------------------------------------------------------------------------------------------------ */
+/* ---- two codes in a byte ----------------------------------------------------------------------------------------- */
 
 /* A factor of ModelOpt's (`tail`), or one of compressed-tensors', which divides (`other`). 0: there is none. */
 static hone_status read_factor(hn_hf *f, hone_str own, size_t stem, const char *tail, const char *other, float *out,
@@ -453,8 +455,8 @@ static hone_status read_factor(hn_hf *f, hone_str own, size_t stem, const char *
 }
 
 /* ModelOpt's "X.weight", compressed-tensors' "X.weight_packed": [rows, columns / 2]; "X.weight_scale" [rows, columns /
- * 16]. X.weight is of the first n_stem bytes of the name. */
-static hone_status find_nvfp4(hn_hf *f, int64_t i, size_t n_stem, hone_error *err)
+ * 16] of NVFP4, / 32 of MXFP4. X.weight is of the first n_stem bytes of the name. */
+static hone_status find_halves(hn_hf *f, int64_t i, size_t n_stem, hone_error *err)
 {
     char name[320];
     const hone_str own = f->c->t[i].name;
@@ -464,15 +466,20 @@ static hone_status find_nvfp4(hn_hf *f, int64_t i, size_t n_stem, hone_error *er
     p.scale = beside(f, own, n_stem, "_scale");
     if (p.scale < 0) return own.len == n_stem ? HONE_OK : missing(f, i, "weight_scale", err);
     const hn_ckpt_tensor *t = &f->c->t[i], *s = &f->c->t[p.scale];
-    if (t->n_dim != 2 || t->ne[0] == 0 || t->ne[0] % 8) return bad(f, i, "U8, rows of 8 bytes for 16 columns", err);
-    if (s->raw != HN_RAW_F8_E4M3 || s->n_dim != 2 || s->ne[1] != t->ne[1] || s->ne[0] != t->ne[0] / 8)
-        return bad(f, p.scale, "F8_E4M3, a scale for 16 columns of each row", err);
-    TRY(read_factor(f, own, n_stem, "_scale_2", "_global_scale", &p.beside[0], err));
-    TRY(read_factor(f, own, module, "input_scale", "input_global_scale", &p.beside[1], err));
+    bool mx = s->raw == HN_RAW_U8 || s->raw == HN_RAW_F8_E8M0;
+    uint64_t group = mx ? 16 : 8; /* bytes that share a scale */
+    hn_type as = mx ? HN_MXFP4 : HN_NVFP4;
+    if (mx) p.how = HN_PACKED_MXFP4;
+    if (t->n_dim != 2 || t->ne[0] == 0 || t->ne[0] % group)
+        return bad(f, i, "U8, rows of 8 bytes for 16 columns (MXFP4: 16 for 32)", err);
+    if ((!mx && s->raw != HN_RAW_F8_E4M3) || s->n_dim != 2 || s->ne[1] != t->ne[1] || s->ne[0] != t->ne[0] / group)
+        return bad(f, p.scale, "F8_E4M3, a scale for 16 columns of each row (MXFP4: U8, for 32)", err);
+    if (!mx) TRY(read_factor(f, own, n_stem, "_scale_2", "_global_scale", &p.beside[0], err));
+    if (!mx) TRY(read_factor(f, own, module, "input_scale", "input_global_scale", &p.beside[1], err));
     int len = snprintf(name, sizeof name, "%.*s", (int)n_stem, own.ptr);
     if (own.len > n_stem)
-        return put(f, &p, (hone_str){ name, (size_t)len }, i, 2, (uint64_t[]){ n_in, t->ne[1] }, HN_NVFP4, err);
-    TRY(put(f, &p, own, i, 0, NULL, HN_NVFP4, err));
+        return put(f, &p, (hone_str){ name, (size_t)len }, i, 2, (uint64_t[]){ n_in, t->ne[1] }, as, err);
+    TRY(put(f, &p, own, i, 0, NULL, as, err));
     f->c->t[i].ne[0] = n_in; /* in columns from now on */
     return HONE_OK;
 }
@@ -497,9 +504,9 @@ static hone_status find_all(hn_hf *f, const said *q, hone_error *err)
         const hn_ckpt_tensor *t = &f->c->t[i];
         int64_t at = (int64_t)i;
         if (ends(t->name, ".qweight")) TRY(find_columns(f, q, at, err));
-        else if (ends(t->name, ".weight") && t->raw == HN_RAW_U8) TRY(find_nvfp4(f, at, t->name.len, err));
+        else if (ends(t->name, ".weight") && t->raw == HN_RAW_U8) TRY(find_halves(f, at, t->name.len, err));
         else if (ends(t->name, ".weight_packed") && t->raw == HN_RAW_U8)
-            TRY(find_nvfp4(f, at, t->name.len - strlen("_packed"), err));
+            TRY(find_halves(f, at, t->name.len - strlen("_packed"), err));
         else if (ends(t->name, ".weight_packed")) TRY(find_words(f, q, at, err));
         else if (ends(t->name, "_blocks") && t->raw == HN_RAW_U8) TRY(find_mxfp4(f, at, err));
         else if (t->raw == HN_RAW_F8_E4M3 || t->raw == HN_RAW_F8_E5M2 || t->raw == HN_RAW_I8)

@@ -636,6 +636,29 @@ static void nvfp4_narrow(void **state)
     hn_gguf_close(g);
 }
 
+/* compressed-tensors' MXFP4: the scale, then of a row's 32 elements j and j + 16. */
+static void packed_mxfp4(void **state)
+{
+    uint8_t q[E][E / 2], s[E];
+    for (int r = 0; r < E; r++) {
+        for (int j = 0; j < E / 2; j++) q[r][j] = (uint8_t)((2 * j + r) % 16 | (2 * j + 1 + r) % 16 << 4);
+        s[r] = (uint8_t)(120 + r % 8);
+    }
+    begin(GROUPS("mxfp4-pack-quantized", "\"num_bits\": 4, \"type\": \"float\""));
+    add_rest(E);
+    add(DOWN "weight_packed", "U8", "32, 16", q, sizeof q);
+    add(DOWN "weight_scale", "U8", "32, 1", s, sizeof s);
+    hn_gguf *g = converted("mx-packed", NULL);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "blk.0.ffn_down.weight");
+    assert_true(t && t->type == HN_MXFP4 && t->ne[0] == E && t->ne[1] == E);
+    const uint8_t *p = t->data;
+    for (int r = 0; r < E; r++, p += 17) {
+        assert_int_equal(p[0], 120 + r % 8);
+        for (int j = 0; j < 16; j++) assert_int_equal(p[1 + j], (j + r) % 16 | (j + 16 + r) % 16 << 4);
+    }
+    hn_gguf_close(g);
+}
+
 static void nvfp4_refused(void **state)
 {
     begin_nvfp4(MODELOPT("INT4_AWQ"), true, 1, "32, 4", 0x38);
@@ -723,7 +746,7 @@ int main(void)
         cmocka_unit_test(mxfp4),         cmocka_unit_test(experts),
         cmocka_unit_test(refusals),      cmocka_unit_test(nvfp4),
         cmocka_unit_test(nvfp4_experts), cmocka_unit_test(nvfp4_narrow),
-        cmocka_unit_test(nvfp4_refused),
+        cmocka_unit_test(nvfp4_refused), cmocka_unit_test(packed_mxfp4),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
