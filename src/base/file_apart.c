@@ -195,7 +195,8 @@ static int in_data(const place *w, int fd, int depth)
     int found = would_be_data(w->rest) && hn_file_id_same(w->id, id_of(&sb));
     for (struct dirent *e; !found && (e = readdir(d));) {
         int in = -1;
-        if (e->d_name[0] == '.' || fstatat(fd, e->d_name, &sb, 0) != 0) continue;
+        if (e->d_name[0] == '.' || (w->rest[0] && e->d_type == DT_REG)) continue; /* of files only w itself counts */
+        if (fstatat(fd, e->d_name, &sb, 0) != 0) continue;
         if (S_ISREG(sb.st_mode) && hn_data_form_of(e->d_name))
             found = !w->rest[0] && hn_file_id_same(w->id, id_of(&sb));
         if (S_ISDIR(sb.st_mode)) in = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
