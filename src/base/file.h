@@ -81,9 +81,27 @@ typedef enum hn_file_role {
     /* A file: with the other parts of its set, where it is NAME-00001-of-00003.EXT. A folder: with the files in it,
      * but those that hone makes there of them (*.gguf, *.hpack). */
     HN_FILE_READ,
+    /* What hone train reads: a file; of a folder those that have a form of data, of the folders in it, too. One that
+     * would come to be among them is one of them: the next run would read it. */
+    HN_FILE_DATA,
     HN_FILE_WRITTEN, /* replaced, or grows */
     HN_FILE_FOLDER   /* files of hone's own naming are made in it */
 } hn_file_role;
+
+static inline bool hn_file_is_read(hn_file_role r) { return r == HN_FILE_READ || r == HN_FILE_DATA; }
+
+/* What a file of data is, by the end of its name. Of folders hidden files and folders are passed over. */
+typedef enum hn_data_form {
+    HN_FORM_NONE,
+    HN_FORM_TEXT,
+    HN_FORM_MARKDOWN,
+    HN_FORM_LINES,
+    HN_FORM_JSON,
+    HN_FORM_COMMAS,
+    HN_FORM_TABS
+} hn_data_form;
+hn_data_form hn_data_form_of(const char *name);
+enum { HN_DATA_DEPTH = 32 }; /* folders of data within each other at most */
 
 typedef struct hn_file_use {
     const char *path;   /* NULL or "": not used */

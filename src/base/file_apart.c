@@ -1,5 +1,5 @@
 /* file_apart: which files are one, and that a command writes none that it reads; see file.h. Owns the comparison
- * of names, of those that are there and of those that would come to be; opens and changes nothing. */
+ * of names, of those that are there and of those that would come to be, and which names are data; changes nothing. */
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64
 #endif
@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -163,6 +164,54 @@ static bool in_folder(const place *w, const char *folder)
     return found;
 }
 
+/* ---- what is read of a folder of data ------------------------------------------------------------ */
+
+hn_data_form hn_data_form_of(const char *name)
+{
+    static const struct {
+        const char *end;
+        hn_data_form form;
+    } ends[] = { { ".txt", HN_FORM_TEXT },          { ".text", HN_FORM_TEXT },   { ".md", HN_FORM_MARKDOWN },
+                 { ".markdown", HN_FORM_MARKDOWN }, { ".jsonl", HN_FORM_LINES }, { ".ndjson", HN_FORM_LINES },
+                 { ".json", HN_FORM_JSON },         { ".csv", HN_FORM_COMMAS },  { ".tsv", HN_FORM_TABS } };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends_in(name, ends[i].end)) return ends[i].form;
+    return HN_FORM_NONE;
+}
+
+/* Is what would come to be at rest, "/…" of a folder of data, read with it? */
+static bool would_be_data(const char *rest) { return *rest && !strstr(rest, "/.") && hn_data_form_of(rest); }
+
+/* Is the written place one of the files that the folder at fd, which is closed, or those in it have, or would have? The
+ * walk is that of who reads them. -1: too deep for that, too; 0: no. */
+static int in_data(const place *w, int fd, int depth)
+{
+    struct stat sb;
+    DIR *d = depth <= HN_DATA_DEPTH && fstat(fd, &sb) == 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        close(fd);
+        return depth <= HN_DATA_DEPTH ? 0 : -1;
+    }
+    int found = would_be_data(w->rest) && hn_file_id_same(w->id, id_of(&sb));
+    for (struct dirent *e; !found && (e = readdir(d));) {
+        int in = -1;
+        if (e->d_name[0] == '.' || (w->rest[0] && e->d_type == DT_REG)) continue; /* of files only w itself counts */
+        if (fstatat(fd, e->d_name, &sb, 0) != 0) continue;
+        if (S_ISREG(sb.st_mode) && hn_data_form_of(e->d_name))
+            found = !w->rest[0] && hn_file_id_same(w->id, id_of(&sb));
+        if (S_ISDIR(sb.st_mode)) in = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (in >= 0) found = in_data(w, in, depth + 1);
+    }
+    closedir(d);
+    return found;
+}
+
+static bool is_data(const place *w, const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && in_data(w, fd, 1) == 1;
+}
+
 /* ---- a command's files ------------------------------------------------------------------------------ */
 
 static bool is_used(const hn_file_use *u) { return u->path && *u->path; }
@@ -173,13 +222,15 @@ static bool clashes(const hn_file_use *w, const place *at, const hn_file_use *ot
     find_place(&p, other->path);
     if (!at->known || !p.known) return false;
     if (same_place(at, &p)) return true;
-    if (other->role != HN_FILE_READ || w->role != HN_FILE_WRITTEN) return false;
+    if (w->role != HN_FILE_WRITTEN) return false;
+    if (other->role == HN_FILE_DATA) return is_data(at, other->path);
+    if (other->role != HN_FILE_READ) return false;
     return in_set(at, other->path) || in_folder(at, other->path);
 }
 
 static hone_status say_clash(const hn_file_use *w, const hn_file_use *other, hone_error *err)
 {
-    bool twice = other->role != HN_FILE_READ;
+    bool twice = !hn_file_is_read(other->role);
     bool spelt_alike = strcmp(w->path, other->path) == 0;
     return HN_FAIL(err, HONE_E_ARG, "%s would be %s and %s %s%s%s%s; nothing was touched; expected another name%s%s%s",
                    HN_ESC(w->path, strlen(w->path)), w->what, twice ? "also" : "is", other->what,
@@ -191,10 +242,10 @@ hone_status hn_files_apart(const hn_file_use *use, size_t n, hone_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         place at;
-        if (!is_used(&use[i]) || use[i].role == HN_FILE_READ) continue;
+        if (!is_used(&use[i]) || hn_file_is_read(use[i].role)) continue;
         find_place(&at, use[i].path);
         for (size_t k = 0; k < n; k++) {
-            if (k == i || !is_used(&use[k]) || (use[k].role != HN_FILE_READ && k > i)) continue; /* each pair once */
+            if (k == i || !is_used(&use[k]) || (!hn_file_is_read(use[k].role) && k > i)) continue; /* each pair once */
             if (clashes(&use[i], &at, &use[k])) return say_clash(&use[i], &use[k], err);
         }
     }

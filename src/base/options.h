@@ -21,6 +21,7 @@ typedef enum hn_opt_kind {
 typedef enum hn_opt_use {
     HN_USE_KIND = 0, /* FILE: read, "-" is standard input; any other kind: no file */
     HN_USE_NONE,     /* no file, or one that the command itself looks after */
+    HN_USE_DATA,     /* a file that is read, or a folder of data */
     HN_USE_MODEL,    /* a file that is read, or the name of a model that is here (cli/named.c) */
     HN_USE_SERVED,   /* [NAME=] and the same */
     HN_USE_SHELF,    /* a folder that is read, or the repository whose files are here */

@@ -10,9 +10,9 @@ static const hn_opt data_opts[] = {
     HN_OPT("data", "-d", FILE, "FILE",
            "what to learn: texts (.txt, .md), records (.jsonl, .json, .csv, .tsv) of texts, of prompts with "
            "completions, or of chats; or a folder of such files",
-           .repeat = true, .what = "the data"),
+           .repeat = true, .use = HN_USE_DATA, .what = "the data"),
     HN_OPT("val-data", NULL, FILE, "FILE", "what to validate with", .repeat = true, .excl = "validation",
-           .what = "the data to validate with"),
+           .use = HN_USE_DATA, .what = "the data to validate with"),
     HN_OPT("val-share", NULL, F32, "X", "keep a share of the samples for validation", .min = 0, .max = 0.99,
            .excl = "validation"),
     HN_OPT("mask", NULL, CHOICE, "WHAT",
@@ -512,7 +512,7 @@ static int check_data_options(const hn_train_job *j)
         bool given;
         int64_t n;
         const char *why;
-    } of[] = { { "chat-template", j->p.chat_template != NULL, a->n_chat, "no record of %s%s is a conversation" },
+    } of[] = { { "chat-template", j->p.chat_template != NULL, chat, "no record of %s%s is a conversation" },
                { "split", hn_opts_given(o, "split"), a->n_part + b->n_part, "%s%s is no file of text" },
                { "mask last", j->p.mask == HONE_TRAIN_LAST, chat + pair, "of texts, as in %s%s, all counts" },
                { "special", j->p.special, a->n_text + b->n_text + pair,

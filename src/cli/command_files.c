@@ -136,6 +136,7 @@ static void add_value(uses *u, const hn_opt *o, const char *value)
         if (o->kind == HN_OPT_FILE) add_read(u, o, value);
         break;
     case HN_USE_NONE: break;
+    case HN_USE_DATA: add(u, value, HN_FILE_DATA, words_for(u, o, false), NULL); break;
     case HN_USE_MODEL: add_read(u, o, value); break;
     case HN_USE_SERVED: add_read(u, o, behind_name(value)); break;
     case HN_USE_SHELF: break; /* its files are looked for by the command */
@@ -265,7 +266,7 @@ static int check_dashes(uses *u)
     size_t kept = 0;
     for (size_t i = 0; i < u->n; i++) {
         const hn_file_use *w = &u->use[i];
-        bool dash = w->role != HN_FILE_READ && strcmp(w->path, "-") == 0;
+        bool dash = !hn_file_is_read(w->role) && strcmp(w->path, "-") == 0;
         if (dash && !u->report[i])
             return hn_cli_usage(u->cli, "%s -: this cannot go to standard output; expected the name of a file (or ./-)",
                                 w->option);

@@ -272,7 +272,7 @@ static hone_status put_usual(hn_hf *f, hone_error *err)
 
 static hone_status load_config(hn_hf *f, const char *path, hone_error *err)
 {
-    const hn_json_rules rules = { .max_bytes = 64 << 20,
+    const hn_json_rules rules = { .max_bytes = HN_CONFIG_BYTES,
                                   .max_depth = 40,
                                   .flags = HN_JSON_UNIQUE | HN_JSON_PYTHON | HN_JSON_BIG };
     hone_status st;

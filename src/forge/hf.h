@@ -41,6 +41,7 @@ typedef struct hn_hf_tensor {
     int32_t n_dim;
     uint64_t ne[4]; /* fastest first, padded with 1 */
     bool always_f32;
+    hn_type in_blocks;   /* of its sources; HN_TYPE_COUNT: they are not such. Once types are chosen */
     size_t view, n_view; /* hn_hf.v */
 } hn_hf_tensor;
 
@@ -55,6 +56,8 @@ typedef struct hn_hf_stored {
     hone_status (*open)(const hn_hf *f, struct hn_hf_stored *s, hone_error *err);
     void (*close)(struct hn_hf_stored *s);
     hn_type as; /* what a conversion that rounds nothing makes of it */
+    /* What all numbers are times, and those they are multiplied with, that blocks leave out; 0: nothing. */
+    float beside[2];
 } hn_hf_stored;
 
 /* ---- classes ------------------------------------------------------------------------------------------ */

@@ -439,7 +439,8 @@ hone_status hn_convert_back(const hn_convert *a, hone_error *err)
     const hn_gguf_tensor *embd = st == HONE_OK ? hn_gguf_find_tensor(g, "token_embd.weight") : NULL;
     if (st == HONE_OK && (!embd || embd->ne[1] > HN_MAX_VOCAB))
         st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: has no token_embd.weight; expected a language model", a->src);
-    if (st == HONE_OK && a->type && strcmp(a->type, "F32") && strcmp(a->type, "F16") && strcmp(a->type, "BF16"))
+    hn_type type;
+    if (st == HONE_OK && a->type && !(hn_mix_find(a->type, &type, NULL) && hn_is_float(type)))
         st = HN_FAIL(err, HONE_E_ARG, "--type %s: a folder of transformers has F32, F16 or BF16",
                      HN_ESC(a->type, strlen(a->type)));
     if (st == HONE_OK) st = read_numbers(&m, g, (int32_t)embd->ne[1], err);

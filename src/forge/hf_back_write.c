@@ -97,16 +97,14 @@ static bool ends(hone_str s, const char *with)
 /* As in the file; blocks, and what is computed, become F32: nothing is rounded. With a type, matrices take it. */
 static hn_type type_of(const hn_hf *f, const part *p, size_t n)
 {
-    const char *want = f->a->type;
-    hn_type all = HN_TYPE_COUNT;
+    hn_type all = HN_TYPE_COUNT, want = HN_TYPE_COUNT;
     bool f32 = false;
     for (size_t i = 0; i < n; i++) {
         hn_type own = p[i].v->map == HN_HF_SAME && hn_is_float(p[i].g->type) ? p[i].g->type : HN_F32;
         all = all == HN_TYPE_COUNT || all == own ? own : HN_F32;
         f32 |= p[i].t->always_f32;
     }
-    if (!want || (f32 && all == HN_F32)) return all;
-    return !strcmp(want, "F16") ? HN_F16 : !strcmp(want, "BF16") ? HN_BF16 : HN_F32;
+    return hn_mix_find(f->a->type, &want, NULL) && !(f32 && all == HN_F32) ? want : all;
 }
 
 /* Taps of a convolution are a matrix here and [channels, 1, taps] there; lists may be rows of heads here. */

@@ -1,7 +1,8 @@
 /* hf_dequant: numbers of tensors that are stored otherwise, row by row: float8 with scales (DeepSeek's blocks, a scale
- * for a tensor or a row), bytes with scales, words of compressed-tensors, GPTQ and AWQ, MXFP4 whose bytes GGUF has in
- * another order. Formulas: vllm-project/compressed-tensors:compressors, AutoGPTQ/AutoGPTQ:qlinear_cuda_old.py,
- * casper-hansen/AutoAWQ:utils/packing_utils.py, openai/gpt-oss:weights.py. Refuses to know names and configs. */
+ * for a tensor or a row), bytes with scales, words of compressed-tensors, GPTQ and AWQ, MXFP4 and NVFP4 whose bytes
+ * GGUF has in another order. Formulas: vllm-project/compressed-tensors:compressors, casper-hansen/AutoAWQ:
+ * utils/packing_utils.py, AutoGPTQ/AutoGPTQ:qlinear_cuda_old.py, openai/gpt-oss:weights.py,
+ * NVIDIA/Model-Optimizer:nvfp4_tensor.py. Refuses to know names and configs. */
 #include "forge/hf_packed.h"
 
 #include <math.h>
@@ -280,6 +281,67 @@ static hone_status read_mxfp4(const hn_hf *f, const hn_hf_stored *s, uint64_t fi
     return HONE_OK;
 }
 
+/* ---- NVFP4 --------------------------------------------------------------------------------------------------- */
+
+enum { NV_GROUP = 16, NV_BLOCK = 64, NV_BYTES = 36, NV_GROUPS = NV_BLOCK / NV_GROUP };
+
+/* Groups [first, first + n) of 16 in blocks of 64, of which the last may not be full. Byte j of a group has elements 2j
+ * and 2j + 1 there, j and j + 8 here; the scales of four groups stand before their codes, and have no sign here. */
+static hone_status repack_nvfp4(const hn_hf *f, const hn_hf_packed *p, uint64_t first, uint64_t n, uint8_t *y,
+                                hone_error *err)
+{
+    enum { AT_ONCE = CHUNK / 16 };
+    uint8_t code[8 * AT_ONCE], scale[AT_ONCE];
+    const hn_ckpt_tensor *from = at(f, p->scale);
+    hone_status st;
+    for (uint64_t k, g = 0; g < n; g += k) {
+        k = n - g < AT_ONCE ? n - g : AT_ONCE;
+        TRY(read_at(f, at(f, p->codes), 8 * (first + g), code, 8 * k, err));
+        TRY(read_at(f, from, first + g, scale, k, err));
+        for (uint64_t i = 0; i < k; i++) {
+            uint64_t in = (g + i) % NV_GROUPS;
+            uint8_t *block = y + (g + i) / NV_GROUPS * NV_BYTES, *to = block + NV_GROUPS + 8 * in;
+            const uint8_t *c = code + 8 * i;
+            float x = e4m3(scale[i]);
+            if (!(x >= 0))
+                return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: element %llu is %g, expected a scale of at least 0",
+                               f->c->part[from->part].path, HN_ESC(from->name.ptr, from->name.len),
+                               (unsigned long long)(first + g + i), (double)x);
+            block[in] = scale[i] & 0x7F;
+            for (int j = 0; j < 8; j++) {
+                int lo = c[j / 2] >> 4 * (j % 2) & 15, hi = c[4 + j / 2] >> 4 * (j % 2) & 15;
+                to[j] = (uint8_t)(lo | hi << 4);
+            }
+        }
+    }
+    return HONE_OK;
+}
+
+static hone_status blocks_nvfp4(const hn_hf *f, const hn_hf_stored *s, uint64_t first, uint64_t n, void *out,
+                                hone_error *err)
+{
+    return repack_nvfp4(f, (const hn_hf_packed *)s, first / NV_GROUP, n / NV_GROUP, out, err);
+}
+
+static hone_status read_nvfp4(const hn_hf *f, const hn_hf_stored *s, uint64_t first, uint64_t n, float *x,
+                              hone_error *err)
+{
+    enum { BLOCKS = 128 };
+    uint8_t block[NV_BYTES * BLOCKS];
+    float y[NV_BLOCK * BLOCKS];
+    hone_status st;
+    for (uint64_t k; n; n -= k, first += k, x += k) { /* runs may begin within a group */
+        uint64_t skip = first % NV_GROUP, groups = (skip + n + NV_GROUP - 1) / NV_GROUP;
+        if (groups > NV_GROUPS * BLOCKS) groups = NV_GROUPS * BLOCKS;
+        k = groups * NV_GROUP - skip < n ? groups * NV_GROUP - skip : n;
+        memset(block, 0, sizeof block);
+        TRY(repack_nvfp4(f, (const hn_hf_packed *)s, first / NV_GROUP, groups, block, err));
+        hn_type_get(HN_NVFP4)->dequantize(y, block, (int64_t)((groups + NV_GROUPS - 1) / NV_GROUPS * NV_BLOCK));
+        for (uint64_t i = 0; i < k; i++) x[i] = s->beside[0] == 0 ? y[skip + i] : y[skip + i] * s->beside[0];
+    }
+    return HONE_OK;
+}
+
 void hn_hf_packed_reader(hn_hf_packed *p, hn_type as)
 {
     hn_hf_stored *s = &p->s;
@@ -292,5 +354,10 @@ void hn_hf_packed_reader(hn_hf_packed *p, hn_type as)
     case HN_PACKED_GPTQ: s->read = read_gptq; break;
     case HN_PACKED_AWQ: s->read = read_awq; break;
     case HN_PACKED_MXFP4: *s = (hn_hf_stored){ .read = read_mxfp4, .blocks = blocks_mxfp4, .as = as }; break;
+    case HN_PACKED_NVFP4:
+        *s = (hn_hf_stored){
+            .read = read_nvfp4, .blocks = blocks_nvfp4, .as = as, .beside = { p->beside[0], p->beside[1] }
+        };
+        break;
     }
 }

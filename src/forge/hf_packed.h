@@ -12,7 +12,8 @@ typedef enum hn_packing {
     HN_PACKED_WORDS, /* compressed-tensors: codes of a row along words of 32 bits, the first in the lowest bits */
     HN_PACKED_GPTQ,  /* codes of a column along words, zeros of a row likewise */
     HN_PACKED_AWQ,   /* codes and zeros of a row along words, in its own order */
-    HN_PACKED_MXFP4  /* pairs of neighbours in a byte, a scale for 32 */
+    HN_PACKED_MXFP4, /* pairs of neighbours in a byte, a scale for 32 */
+    HN_PACKED_NVFP4  /* the same, a scale of eight bits for 16, and one factor */
 } hn_packing;
 
 /* Rows [n_row, n_in] in matrices of n_out each; value = (code − zero) · scale. */
@@ -24,8 +25,9 @@ typedef struct hn_hf_packed {
     uint64_t block_in, block_out;     /* columns and rows of a matrix that share a scale; 0: the words' own groups */
     uint64_t n_scale_in, n_scale_out; /* so many scales of a matrix */
     int32_t bits;
-    bool one_less; /* zeros are stored less one */
-    float *scales; /* held while the tensor is written */
+    bool one_less;   /* zeros are stored less one */
+    float beside[2]; /* as in s */
+    float *scales;   /* held while the tensor is written */
     int32_t *orders;
     uint32_t *words, *zeros;
 } hn_hf_packed;

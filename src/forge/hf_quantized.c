@@ -4,6 +4,7 @@
  * know how a number is made (hf_dequant.c). */
 #include "forge/hf_packed.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define TRY(x)                                \
@@ -85,16 +86,20 @@ static bool read_block(const json_t *v, int64_t block[2])
     return a > 0 && b > 0;
 }
 
-/* Of matrices that go together: how wide a code is, and what shares a scale. */
-static hone_status read_group(const hn_hf *f, said *q, const json_t *w, hone_error *err)
+/* Of matrices that go together: how wide a code is, and what shares a scale. fours: codes are floats of four bits. */
+static hone_status read_group(const hn_hf *f, said *q, const json_t *w, bool fours, hone_error *err)
 {
     char shown[64];
     int64_t block[2], bits = json_object_get(w, "num_bits") ? whole(w, "num_bits") : 8;
     const char *type = hn_json_text_of(w, "type");
     bool floats = !strcmp(type, "float");
     snprintf(shown, sizeof shown, "%lld", (long long)bits);
-    if (!hn_hf_is_word(floats ? "8" : "2|4|8", shown, strlen(shown)))
-        return refuse(f, "num_bits of config_groups", shown, floats ? "8 of type float" : "2, 4 or 8", err);
+    if (!hn_hf_is_word(!floats ? "2|4|8" : fours ? "4" : "8", shown, strlen(shown)))
+        return refuse(f, "num_bits of config_groups", shown,
+                      !floats ? "2, 4 or 8"
+                      : fours ? "4 of type float"
+                              : "8 of type float",
+                      err);
     if (*type && !floats && strcmp(type, "int")) return refuse(f, "type of config_groups", type, "int or float", err);
     if (!floats) q->widths |= (int64_t)1 << bits;
     if (strcmp(hn_json_text_of(w, "strategy"), "block")) return HONE_OK;
@@ -118,10 +123,16 @@ static hone_status read_groups(const hn_hf *f, said *q, hone_error *err)
     json_object_foreach(json_object_get(q->o, "config_groups"), k, v)
     {
         const json_t *w = json_object_get(v, "weights");
-        if (json_is_object(w)) TRY(read_group(f, q, w, err));
+        bool own = json_is_string(json_object_get(v, "format"));
+        const char *format = hn_json_text_of(own ? v : q->o, "format");
+        bool fours = hn_hf_is_word("nvfp4-pack-quantized|mxfp4-pack-quantized", format, strlen(format));
+        if (json_is_object(w)) TRY(read_group(f, q, w, fours, err));
     }
-    return check_word(f, q, "format",
-                      "pack-quantized|float-quantized|int-quantized|naive-quantized|dense|mixed-precision", err);
+    return check_word(
+        f, q, "format",
+        "pack-quantized|float-quantized|int-quantized|naive-quantized|nvfp4-pack-quantized|mxfp4-pack-quantized|dense|"
+        "mixed-precision",
+        err);
 }
 
 static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
@@ -132,7 +143,8 @@ static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
         return refuse(f, "quant_method", q->method, methods, err);
     if (!strcmp(q->method, "modelopt")) {
         const char *algo = hn_json_text_of(q->o, "quant_algo");
-        return !strncmp(algo, "FP8", 3) ? HONE_OK : refuse(f, "quant_algo", algo, "FP8", err);
+        if (!strncmp(algo, "FP8", 3)) return HONE_OK;
+        return check_word(f, q, "quant_algo", "FP8|NVFP4|W4A16_NVFP4|MIXED_PRECISION", err);
     }
     if (!strcmp(q->method, "compressed-tensors")) return read_groups(f, q, err);
     if (!strcmp(q->method, "gptq")) {
@@ -419,14 +431,67 @@ static hone_status find_mxfp4(hn_hf *f, int64_t i, hone_error *err)
     return put(f, &p, (hone_str){ name, (size_t)len }, i, t->n_dim - 1, ne, HN_MXFP4, err);
 }
 
+/* ---- two codes in a byte ----------------------------------------------------------------------------------------- */
+
+/* A factor of ModelOpt's (`tail`), or one of compressed-tensors', which divides (`other`). 0: there is none. */
+static hone_status read_factor(hn_hf *f, hone_str own, size_t stem, const char *tail, const char *other, float *out,
+                               hone_error *err)
+{
+    int64_t i = beside(f, own, stem, tail);
+    bool divides = i < 0;
+    hone_status st;
+    *out = 0;
+    if (divides && (i = beside(f, own, stem, other)) < 0) return HONE_OK;
+    const hn_ckpt_tensor *t = &f->c->t[i];
+    if (t->raw || t->type != HN_F32 || t->n_bytes != sizeof *out) return bad(f, i, "F32, one number", err);
+    TRY(hn_source_read(&f->c->part[t->part], t->off, out, sizeof *out, err));
+    float x = divides ? 1 / *out : *out;
+    if (!(x > 0 && isfinite(x)))
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s is %g, expected a factor above 0", f->c->part[t->part].path,
+                       HN_ESC(t->name.ptr, t->name.len), (double)*out);
+    *out = x;
+    use(f, i);
+    return HONE_OK;
+}
+
+/* ModelOpt's "X.weight", compressed-tensors' "X.weight_packed": [rows, columns / 2]; "X.weight_scale" [rows, columns /
+ * 16] of NVFP4, / 32 of MXFP4. X.weight is of the first n_stem bytes of the name. */
+static hone_status find_halves(hn_hf *f, int64_t i, size_t n_stem, hone_error *err)
+{
+    char name[320];
+    const hone_str own = f->c->t[i].name;
+    size_t module = n_stem - strlen("weight"), n_in = 2 * (size_t)f->c->t[i].ne[0];
+    hn_hf_packed p = { .how = HN_PACKED_NVFP4, .codes = i, .zero = -1, .order = -1, .n_in = n_in };
+    hone_status st;
+    p.scale = beside(f, own, n_stem, "_scale");
+    if (p.scale < 0) return own.len == n_stem ? HONE_OK : missing(f, i, "weight_scale", err);
+    const hn_ckpt_tensor *t = &f->c->t[i], *s = &f->c->t[p.scale];
+    bool mx = s->raw == HN_RAW_U8 || s->raw == HN_RAW_F8_E8M0;
+    uint64_t group = mx ? 16 : 8; /* bytes that share a scale */
+    hn_type as = mx ? HN_MXFP4 : HN_NVFP4;
+    if (mx) p.how = HN_PACKED_MXFP4;
+    if (t->n_dim != 2 || t->ne[0] == 0 || t->ne[0] % group)
+        return bad(f, i, "U8, rows of 8 bytes for 16 columns (MXFP4: 16 for 32)", err);
+    if ((!mx && s->raw != HN_RAW_F8_E4M3) || s->n_dim != 2 || s->ne[1] != t->ne[1] || s->ne[0] != t->ne[0] / group)
+        return bad(f, p.scale, "F8_E4M3, a scale for 16 columns of each row (MXFP4: U8, for 32)", err);
+    if (!mx) TRY(read_factor(f, own, n_stem, "_scale_2", "_global_scale", &p.beside[0], err));
+    if (!mx) TRY(read_factor(f, own, module, "input_scale", "input_global_scale", &p.beside[1], err));
+    int len = snprintf(name, sizeof name, "%.*s", (int)n_stem, own.ptr);
+    if (own.len > n_stem)
+        return put(f, &p, (hone_str){ name, (size_t)len }, i, 2, (uint64_t[]){ n_in, t->ne[1] }, as, err);
+    TRY(put(f, &p, own, i, 0, NULL, as, err));
+    f->c->t[i].ne[0] = n_in; /* in columns from now on */
+    return HONE_OK;
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 /* Scales of activations and of caches: hone has its own ways there. */
 static bool is_of_activations(hone_str name)
 {
-    static const char *const tails[] = { ".input_scale", ".activation_scale", ".output_scale",
-                                         ".k_scale",     ".v_scale",          ".q_scale",
-                                         ".prob_scale",  "_activation_scale", "proj_input_scale" };
+    static const char *const tails[] = { ".input_scale",     ".activation_scale",  ".output_scale", ".k_scale",
+                                         ".v_scale",         ".q_scale",           ".prob_scale",   "_activation_scale",
+                                         "proj_input_scale", ".input_global_scale" };
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
         if (ends(name, tails[i])) return true;
     return false;
@@ -439,6 +504,9 @@ static hone_status find_all(hn_hf *f, const said *q, hone_error *err)
         const hn_ckpt_tensor *t = &f->c->t[i];
         int64_t at = (int64_t)i;
         if (ends(t->name, ".qweight")) TRY(find_columns(f, q, at, err));
+        else if (ends(t->name, ".weight") && t->raw == HN_RAW_U8) TRY(find_halves(f, at, t->name.len, err));
+        else if (ends(t->name, ".weight_packed") && t->raw == HN_RAW_U8)
+            TRY(find_halves(f, at, t->name.len - strlen("_packed"), err));
         else if (ends(t->name, ".weight_packed")) TRY(find_words(f, q, at, err));
         else if (ends(t->name, "_blocks") && t->raw == HN_RAW_U8) TRY(find_mxfp4(f, at, err));
         else if (t->raw == HN_RAW_F8_E4M3 || t->raw == HN_RAW_F8_E5M2 || t->raw == HN_RAW_I8)

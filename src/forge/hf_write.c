@@ -27,6 +27,78 @@ static const hn_hf_stored *stored_of(const hn_hf *f, const hn_ckpt_tensor *t)
     return f->stored && t ? f->stored[t - f->c->t] : NULL;
 }
 
+/* ---- factors beside a tensor ----------------------------------------------------------------------------- */
+
+/* Where the file has them: NAME.scale is what the numbers of NAME.weight are times, one for each expert;
+ * NAME.input_scale is for activations of four bits. */
+static const char *const beside[2] = { ".scale", ".input_scale" };
+
+/* Into out[of the experts, or 1] (or NULL); what blocks leave out is 1 where they leave nothing out. False: there is no
+ * such place, or one matrix has several. */
+static bool factors_of(const hn_hf *f, const hn_hf_tensor *t, int which, float *out)
+{
+    uint64_t each = t->ne[0] * t->ne[1], from = 0;
+    float now = 0;
+    bool experts = strstr(t->name, "_exps.") != NULL;
+    if (t->n_dim > 3 || (t->n_dim == 3 && !experts)) return false;
+    for (size_t i = t->view; i < t->view + t->n_view; i++) {
+        const hn_hf_stored *s = stored_of(f, f->v[i].from);
+        uint64_t end = from + elements(&f->v[i]);
+        float x = s && s->beside[which] != 0 ? s->beside[which] : 1;
+        if (from % each && x != now) return false;
+        for (uint64_t m = from / each; m * each < end && out; m++) out[m] = x;
+        now = x;
+        from = end;
+    }
+    return true;
+}
+
+static bool has_factors(const hn_hf *f, const hn_hf_tensor *t, int which)
+{
+    for (size_t i = t->view; i < t->view + t->n_view; i++) {
+        const hn_hf_stored *s = stored_of(f, f->v[i].from);
+        if (s && s->beside[which] != 0) return true;
+    }
+    return false;
+}
+
+static void name_beside(char name[sizeof((hn_hf_tensor *)0)->name], const hn_hf_tensor *t, int which)
+{
+    size_t n = strlen(t->name) - strlen(".weight");
+    snprintf(name, sizeof((hn_hf_tensor *)0)->name, "%.*s%s", (int)n, t->name, beside[which]);
+}
+
+/* Whether the file can say them: beside matrices of layers and the output, where no tensor has that name. */
+static bool factors_fit(const hn_hf *f, const hn_hf_tensor *t)
+{
+    char name[sizeof t->name];
+    size_t n = strlen(t->name), tail = strlen(".weight");
+    if (!has_factors(f, t, 0)) return true;
+    if (n < tail || strcmp(t->name + n - tail, ".weight")) return false;
+    if (strncmp(t->name, "blk.", 4) && strcmp(t->name, "output.weight")) return false;
+    name_beside(name, t, 0);
+    for (size_t i = 0; i < f->n; i++)
+        if (!strcmp(f->t[i].name, name)) return false;
+    return factors_of(f, t, 0, NULL);
+}
+
+static hone_status add_factors(hn_hf *f, size_t i, int which, hone_error *err)
+{
+    char name[sizeof f->t[i].name];
+    uint64_t n = f->t[i].ne[2];
+    hone_status st;
+    if (!has_factors(f, &f->t[i], which) || !factors_of(f, &f->t[i], which, NULL)) return HONE_OK;
+    float *v = hn_arena_alloc(f->arena, n * sizeof *v);
+    if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: %llu factors", f->t[i].name, (unsigned long long)n);
+    factors_of(f, &f->t[i], which, v);
+    name_beside(name, &f->t[i], which);
+    TRY(hn_hf_begin(f, name, 1, &n, err));
+    f->t[f->n - 1].always_f32 = true;
+    f->t[f->n - 1].type = HN_F32;
+    f->t[f->n - 1].in_blocks = HN_TYPE_COUNT;
+    return hn_hf_add(f, &(hn_hf_view){ .given = v, .n = { n }, .stride = { 1 } }, err);
+}
+
 /* Blocks of that type, of rows that are together in all their sources: HN_TYPE_COUNT where they are not such. */
 static hn_type blocks_of(const hn_hf *f, const hn_hf_tensor *t)
 {
@@ -35,12 +107,13 @@ static hn_type blocks_of(const hn_hf *f, const hn_hf_tensor *t)
         const hn_hf_view *v = &f->v[i];
         const hn_hf_stored *s = stored_of(f, v->from);
         uint64_t block = s && s->blocks ? hn_type_get(s->as)->block_elems : 0;
-        bool apart = !block || v->map != HN_HF_SAME || v->stride[0] != 1 || v->n[0] % block || v->first % block;
+        bool apart = !block || t->ne[0] % block || v->map != HN_HF_SAME || v->stride[0] != 1 || v->n[0] % block ||
+                     v->first % block;
         for (int d = 1; d < HN_HF_DIMS && !apart; d++) apart = v->stride[d] % block != 0;
         if (apart || (as != HN_TYPE_COUNT && as != s->as)) return HN_TYPE_COUNT;
         as = s->as;
     }
-    return as;
+    return as == HN_TYPE_COUNT || factors_fit(f, t) ? as : HN_TYPE_COUNT;
 }
 
 /* ---- types ---------------------------------------------------------------------------------------------- */
@@ -93,9 +166,9 @@ static hone_status choose(const hn_hf *f, hn_hf_tensor *t, const hn_typing *y, h
     if (t->always_f32) return HONE_OK;
     if (y->name) t->type = mixed;
     if (!y->name || (t->type == HN_F32 && y->base != HN_F32)) TRY(lossless(f, t, buf, err));
-    if (!hn_is_float(t->type) && blocks_of(f, t) != HN_TYPE_COUNT)
-        t->type = blocks_of(f, t);                                                        /* rounded once is enough */
-    if (t->type == HN_MXFP4 && blocks_of(f, t) != HN_MXFP4 && !y->name) t->type = HN_F32; /* not in whole blocks */
+    if (!hn_is_float(t->type) && t->in_blocks != HN_TYPE_COUNT) t->type = t->in_blocks; /* rounded once is enough */
+    if (!hn_is_float(t->type) && t->in_blocks != t->type && !y->name)                   /* not in whole blocks */
+        t->type = t->type == HN_NVFP4 ? HN_BF16 : HN_F32;
     return hn_typing_check(y, t->name, t->type, t->ne[0], err);
 }
 
@@ -109,6 +182,7 @@ hone_status hn_hf_types(hn_hf *f, hone_error *err)
     hn_typed *list = calloc(f->n + 1, sizeof *list);
     uint16_t *buf = malloc(LOOKED_AT);
     st = list && buf ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "buffer of %d bytes", LOOKED_AT);
+    for (size_t i = 0; i < f->n; i++) f->t[i].in_blocks = blocks_of(f, &f->t[i]);
     for (size_t i = 0; i < f->n && st == HONE_OK; i++)
         list[i] = (hn_typed){ { f->t[i].name, strlen(f->t[i].name) }, f->t[i].ne, f->t[i].n_dim, HN_F32 };
     if (st == HONE_OK) st = hn_typing_of(&y, &mix, list, f->n, err);
@@ -117,6 +191,9 @@ hone_status hn_hf_types(hn_hf *f, hone_error *err)
         st = choose(f, t, &y, list[i].type, buf, err);
         if (st == HONE_OK && !t->always_f32) count[t->type] += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
     }
+    for (size_t i = 0, n = f->n; i < n && st == HONE_OK; i++)
+        for (int which = 0; which < 2 && st == HONE_OK && f->t[i].type == f->t[i].in_blocks; which++)
+            st = add_factors(f, i, which, err);
     free(list);
     free(buf);
     f->file_type = f->a->type ? y.file_type : hn_file_type_of(count);
@@ -371,7 +448,7 @@ static const hn_recipe_source across = { .values = values, .fault = fault, .open
 static const hn_recipe_source *source_of(const hn_hf *f, const hn_hf_tensor *t)
 {
     const hn_hf_view *v = &f->v[t->view];
-    if (t->type == blocks_of(f, t)) return &in_blocks;
+    if (t->type == t->in_blocks) return &in_blocks;
     for (size_t i = 0; i < t->n_view; i++) {
         const hn_hf_stored *s = stored_of(f, v[i].from);
         if (goes_across(&v[i]) || (s && s->open)) return &across;

@@ -14,6 +14,8 @@
 /* As hn_jread_begin, with room: the text is changed while it is read, strings are unescaped in place. */
 hone_status hn_ckpt_json(hn_jread *j, char *text, size_t len, const char *path, const char *what, hone_error *err);
 
+enum { HN_CONFIG_BYTES = 64 << 20 }; /* of a config.json at most */
+
 /* The members of an object, as config.json is. Python's NaN and Infinity count as null. */
 typedef struct hn_member {
     hone_str key; /* first, as hn_index wants */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_CONFIG_BYTES = 4 << 20, MAX_MEMBERS = 1 << 14 };
+enum { MAX_MEMBERS = 1 << 14 };
 
 static hone_status add_member(hn_config *c, const hn_member *m, hone_error *err)
 {
@@ -30,7 +30,7 @@ enum { MAX_DEPTH = 40 };
 
 hone_status hn_ckpt_json(hn_jread *j, char *text, size_t len, const char *path, const char *what, hone_error *err)
 {
-    const hn_json_rules rules = { .max_depth = MAX_DEPTH, .flags = HN_JSON_PYTHON };
+    const hn_json_rules rules = { .max_depth = MAX_DEPTH, .flags = HN_JSON_PYTHON | HN_JSON_BIG };
     hone_status st = hn_jread_begin(j, text, len, &rules, path, what, err);
     j->room = text;
     return st;
@@ -66,7 +66,7 @@ hone_status hn_config_load(hn_config *c, const char *path, hone_error *err)
 {
     char *text;
     size_t len;
-    hone_status st = hn_source_text(&text, &len, path, MAX_CONFIG_BYTES, err);
+    hone_status st = hn_source_text(&text, &len, path, HN_CONFIG_BYTES, err);
     return st == HONE_OK ? hn_config_take(c, path, text, len, err) : st;
 }
 

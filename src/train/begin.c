@@ -83,7 +83,7 @@ hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_err
                                 { p->tokenizer, "the model of the tokenizer", NULL, HN_FILE_READ } };
     st = hn_files_apart(use, sizeof use / sizeof *use, err);
     for (int32_t i = 0; i < p->n_data && st == HONE_OK; i++)
-        st = hn_files_apart((const hn_file_use[]){ use[0], { p->data[i], "a text", NULL, HN_FILE_READ } }, 2, err);
+        st = hn_files_apart((const hn_file_use[]){ use[0], { p->data[i], "a text", NULL, HN_FILE_DATA } }, 2, err);
     if (st != HONE_OK) return st;
     if (p->tokenizer) {
         st = hone_model_open(&m, p->tokenizer, &(hone_model_params){ .vocab_only = true }, err);

@@ -1,44 +1,24 @@
 /* data_files: which files are read, and as what. A file's kind is the end of its name; of a folder all files of such
  * kinds are read, and those of the folders in it, in the order of their names. Refuses to know what stands in them. */
+#include "base/file.h"
 #include "train/data_parts.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <strings.h>
 #include <sys/stat.h>
-
-enum { MAX_DEPTH = 32 };
-
-typedef enum form { FORM_NONE, FORM_TEXT, FORM_MARKDOWN, FORM_LINES, FORM_JSON, FORM_COMMAS, FORM_TABS } form;
-
-static form form_of(const char *name)
-{
-    static const struct {
-        const char *end;
-        form form;
-    } ends[] = { { ".txt", FORM_TEXT },          { ".text", FORM_TEXT },   { ".md", FORM_MARKDOWN },
-                 { ".markdown", FORM_MARKDOWN }, { ".jsonl", FORM_LINES }, { ".ndjson", FORM_LINES },
-                 { ".json", FORM_JSON },         { ".csv", FORM_COMMAS },  { ".tsv", FORM_TABS } };
-    size_t n = strlen(name);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        size_t k = strlen(ends[i].end);
-        if (n > k && strcasecmp(name + n - k, ends[i].end) == 0) return ends[i].form;
-    }
-    return FORM_NONE;
-}
 
 static hone_status read_file(hn_data_reader *r, const char *path)
 {
     r->path = path;
     r->line = 1;
     r->d->stats.n_file++;
-    switch (form_of(path)) {
-    case FORM_TEXT: return hn_data_text(r, false);
-    case FORM_MARKDOWN: return hn_data_text(r, true);
-    case FORM_LINES: return hn_data_jsonl(r);
-    case FORM_JSON: return hn_data_json(r);
-    case FORM_COMMAS: return hn_data_table(r, false);
-    case FORM_TABS: return hn_data_table(r, true);
+    switch (hn_data_form_of(path)) {
+    case HN_FORM_TEXT: return hn_data_text(r, false);
+    case HN_FORM_MARKDOWN: return hn_data_text(r, true);
+    case HN_FORM_LINES: return hn_data_jsonl(r);
+    case HN_FORM_JSON: return hn_data_json(r);
+    case HN_FORM_COMMAS: return hn_data_table(r, false);
+    case HN_FORM_TABS: return hn_data_table(r, true);
     default: break;
     }
     return HN_FAIL(r->err, HONE_E_ARG,
@@ -70,7 +50,7 @@ static hone_status list_folder(const char *folder, char ***list, size_t *n, hone
         if (path) snprintf(path, len, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", e->d_name);
         if (path && *n == cap && (more = realloc(*list, (cap = 2 * cap + 16) * sizeof *more))) *list = more;
         if (!path || !more) st = HN_FAIL(err, HONE_E_NOMEM, "%s: list of its files", folder);
-        else if (stat(path, &sb) == 0 && (S_ISDIR(sb.st_mode) || (S_ISREG(sb.st_mode) && form_of(e->d_name)))) {
+        else if (stat(path, &sb) == 0 && (S_ISDIR(sb.st_mode) || (S_ISREG(sb.st_mode) && hn_data_form_of(e->d_name)))) {
             (*list)[(*n)++] = path;
             continue;
         }
@@ -87,9 +67,9 @@ static hone_status read_folder(hn_data_reader *r, const char *folder, int depth)
 {
     char **list;
     size_t n;
-    if (depth > MAX_DEPTH)
+    if (depth > HN_DATA_DEPTH)
         return HN_FAIL(r->err, HONE_E_ARG, "%s: %d folders within each other; expected at most %d", folder, depth,
-                       MAX_DEPTH);
+                       HN_DATA_DEPTH);
     hone_status st = list_folder(folder, &list, &n, r->err);
     for (size_t i = 0; i < n && st == HONE_OK; i++) st = read_any(r, list[i], depth);
     for (size_t i = 0; i < n; i++) free(list[i]);

@@ -1,11 +1,12 @@
 /* data_record: one record of data, an object of strings, into samples. Owns the kinds of records and plain completions;
  * refuses to know files. What the kinds are:
  *     {"messages": […]}                              a conversation
- *     {"conversations": [{"from": …, "value": …}]}   the same in ShareGPT's words
+ *     {"conversations": [{"from": …, "value": …}]}   the same in ShareGPT's words, or in those of messages
  *     {"instruction": …, "input": …, "output": …}    Alpaca: a question and its answer, "history": those before it
- *     {"prompt": …, "completion": …}                 side by side as they stand, without a template
+ *     {"prompt": …, "completion": …}                 side by side as they stand, without a template; two arrays: a
+ *                                                    conversation, of which the second is learnt
  *     {"text": …}                                    a text
- * The first three may have a "system" message and "tools" beside. The first readable record with keys of one decides
+ * Beside messages there may be a "system" message and "tools". The first readable record with keys of one decides
  * for its file, in this order; other keys are ignored. Strings may hold any character, also U+0000. */
 #include "text/chat.h"
 #include "train/data_parts.h"
@@ -71,14 +72,6 @@ static hone_status put_pair(hn_data_reader *r, const char *prompt, size_t a, con
     return hn_data_put(r, r->target);
 }
 
-static hone_status put_completion(hn_data_reader *r, const json_t *o)
-{
-    hone_status st;
-    const json_t *p = text_of(r, o, "prompt", true, &st), *c = p ? text_of(r, o, "completion", false, &st) : NULL;
-    return c ? put_pair(r, json_string_value(p), json_string_length(p), json_string_value(c), json_string_length(c))
-             : st;
-}
-
 static hone_status no_memory(hn_data_reader *r)
 {
     return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: record", r->path, (long long)r->line);
@@ -139,19 +132,6 @@ static bool read_beside(hn_data_reader *r, const json_t *o, beside *b, hone_stat
     return read_array(r, o, "tools", &b->tools, st);
 }
 
-/* Writes the messages, which are the caller's own, with what stands beside them. */
-static hone_status put_messages(hn_data_reader *r, json_t *all, const beside *b)
-{
-    const json_t *first = json_array_get(all, 0);
-    bool has = hn_json_is(json_object_get(first, "role"), "system");
-    if (b->system && has && !json_equal(json_object_get(first, "content"), b->system))
-        return hn_data_bad(r, "\"system\" stands beside another system message");
-    if (b->system && !has &&
-        json_array_insert_new(all, 0, json_pack("{s:s, s:O}", "role", "system", "content", b->system)) != 0)
-        return no_memory(r);
-    return hn_data_conversation(r, all, b->tools);
-}
-
 /* OpenAI's mark of answers that are not learnt. Returns the first message with another one, or their number. */
 static size_t find_weight(const json_t *messages)
 {
@@ -166,22 +146,90 @@ static size_t find_weight(const json_t *messages)
     return i;
 }
 
+/* Writes the messages, which are the caller's own and stood at `key`, with what stands beside them. */
+static hone_status put_messages(hn_data_reader *r, const char *key, json_t *all, const beside *b)
+{
+    const json_t *first = json_array_get(all, 0);
+    bool has = hn_json_is(json_object_get(first, "role"), "system");
+    size_t weight = find_weight(all);
+    if (weight < json_array_size(all)) return hn_data_bad(r, "%s[%zu].weight: expected 0 or 1", key, weight);
+    if (b->system && has && !json_equal(json_object_get(first, "content"), b->system))
+        return hn_data_bad(r, "\"system\" stands beside another system message");
+    if (b->system && !has &&
+        json_array_insert_new(all, 0, json_pack("{s:s, s:O}", "role", "system", "content", b->system)) != 0)
+        return no_memory(r);
+    return hn_data_conversation(r, all, b->tools);
+}
+
+/* The messages of a key, owned: an array that is not empty, or a string with one in it. NULL: *st. */
+static json_t *read_list(hn_data_reader *r, const json_t *o, const char *key, hone_status *st)
+{
+    const json_t *v = json_object_get(o, key);
+    json_t *list = NULL;
+    if (!json_is_array(v) && !json_string_length(v))
+        *st = hn_data_bad(r, v ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", key,
+                          json_is_string(v) ? "an empty string" : type_name(v));
+    else if (read_array(r, o, key, &list, st) && !list) *st = hn_data_bad(r, "\"%s\" is empty", key);
+    return list;
+}
+
 static hone_status put_chat(hn_data_reader *r, const json_t *o)
 {
-    const json_t *list = json_object_get(o, "messages");
     beside b;
     hone_status st;
-    if (!json_is_array(list))
-        return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "messages", type_name(list));
-    if (!json_array_size(list)) return hn_data_bad(r, "\"messages\" is empty");
-    size_t weight = find_weight(list);
-    if (weight < json_array_size(list)) return hn_data_bad(r, "messages[%zu].weight: expected 0 or 1", weight);
-    if (!read_beside(r, o, &b, &st)) return st;
-    json_t *all = json_copy((json_t *)(uintptr_t)list);
-    st = all ? put_messages(r, all, &b) : no_memory(r);
-    json_decref(all);
-    json_decref(b.tools);
+    json_t *list = read_list(r, o, "messages", &st);
+    if (list && read_beside(r, o, &b, &st)) {
+        json_t *all = json_array();
+        st = json_array_extend(all, list) == 0 ? put_messages(r, "messages", all, &b) : no_memory(r);
+        json_decref(all);
+        json_decref(b.tools);
+    }
+    json_decref(list);
     return st;
+}
+
+/* Adds those messages of a key to all, whose answers are read, not learnt, or all as they are. False: *st. */
+static bool add_turns(hn_data_reader *r, const json_t *o, const char *key, bool learnt, json_t *all, hone_status *st)
+{
+    json_t *list = read_list(r, o, key, st), *m;
+    size_t i;
+    bool ok = true;
+    json_array_foreach(list, i, m)
+    {
+        bool marked = !learnt && json_is_object(m);
+        json_t *own = marked ? json_object() : json_incref(m);
+        if (marked) ok = json_object_update(own, m) == 0 && json_object_set_new(own, "weight", json_integer(0)) == 0;
+        if (!(ok = json_array_append_new(all, own) == 0 && ok)) break;
+    }
+    if (!ok) *st = no_memory(r);
+    ok = ok && list;
+    json_decref(list);
+    return ok;
+}
+
+/* TRL's: a conversation, and how it goes on. */
+static hone_status put_turns(hn_data_reader *r, const json_t *o)
+{
+    beside b;
+    hone_status st;
+    json_t *all = json_array();
+    if (!all) return no_memory(r);
+    if (add_turns(r, o, "prompt", false, all, &st) && add_turns(r, o, "completion", true, all, &st) &&
+        read_beside(r, o, &b, &st)) {
+        st = put_messages(r, "prompt and completion", all, &b);
+        json_decref(b.tools);
+    }
+    json_decref(all);
+    return st;
+}
+
+static hone_status put_completion(hn_data_reader *r, const json_t *o)
+{
+    hone_status st;
+    if (json_is_array(json_object_get(o, "prompt"))) return put_turns(r, o);
+    const json_t *p = text_of(r, o, "prompt", true, &st), *c = p ? text_of(r, o, "completion", false, &st) : NULL;
+    return c ? put_pair(r, json_string_value(p), json_string_length(p), json_string_value(c), json_string_length(c))
+             : st;
 }
 
 /* The role of a word of ShareGPT's; *calls: its value is calls of functions. NULL: none. */
@@ -222,17 +270,33 @@ static json_t *read_calls(hn_data_reader *r, const json_t *value, hone_status *s
     return NULL;
 }
 
-/* Turn i of ShareGPT's as a message; NULL: *st. */
-static json_t *read_turn(hn_data_reader *r, const json_t *turn, size_t i, hone_status *st)
+/* What stands beside a turn's role and words, weight, calls, reasoning, is the message's. False: no memory. */
+static bool keep_others(json_t *m, const json_t *turn)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)turn, key, value)
+    {
+        bool read = strcmp(key, "from") == 0 || strcmp(key, "value") == 0 || strcmp(key, "role") == 0;
+        if (!read && !json_object_get(m, key) && json_object_set_nocheck(m, key, value) != 0) return false;
+    }
+    return true;
+}
+
+/* Turn i of ShareGPT's as a message, owned; NULL: *st. */
+static json_t *read_turn(hn_data_reader *r, json_t *turn, size_t i, hone_status *st)
 {
     json_t *from = json_object_get(turn, "from"), *value = json_object_get(turn, "value"), *list, *m;
-    bool calls;
+    bool calls, message = !from && json_is_string(json_object_get(turn, "role"));
     *st = HONE_OK;
-    if (!json_is_string(from) || !json_is_string(value)) {
+    if (message) from = json_object_get(turn, "role"), value = json_object_get(turn, "content");
+    const char *role = role_of(from, &calls);
+    if (message && (!role || hn_json_is(from, role))) return json_incref(turn);
+    bool silent = (!value || json_is_null(value)) && json_array_size(json_object_get(turn, "tool_calls"));
+    if (!json_is_string(from) || !(json_is_string(value) || silent)) {
         *st = hn_data_bad(r, "conversations[%zu]: expected an object with strings \"from\" and \"value\"", i);
         return NULL;
     }
-    const char *role = role_of(from, &calls);
     if (!role) {
         *st = hn_data_bad(r,
                           "conversations[%zu].from is '%s', expected human, gpt, system, tool, function_call or "
@@ -240,8 +304,8 @@ static json_t *read_turn(hn_data_reader *r, const json_t *turn, size_t i, hone_s
                           i, HN_ESC(json_string_value(from), json_string_length(from)));
         return NULL;
     }
-    if (!calls) {
-        m = json_pack("{s:s, s:O}", "role", role, "content", value);
+    if (!calls || silent) {
+        m = json_pack("{s:s, s:O*}", "role", role, "content", silent ? NULL : value);
     } else {
         list = read_calls(r, value, st);
         if (!list && *st == HONE_OK)
@@ -250,8 +314,10 @@ static json_t *read_turn(hn_data_reader *r, const json_t *turn, size_t i, hone_s
         if (!list) return NULL;
         m = json_pack("{s:s, s:s, s:o}", "role", role, "content", "", "tool_calls", list);
     }
-    if (!m) *st = no_memory(r);
-    return m;
+    if (m && keep_others(m, turn)) return m;
+    json_decref(m);
+    *st = no_memory(r);
+    return NULL;
 }
 
 /* Functions stand there without the {"type": "function", …} around them that templates expect. False: no memory. */
@@ -274,21 +340,17 @@ static bool wrap_tools(json_t **tools)
 
 static hone_status put_sharegpt(hn_data_reader *r, const json_t *o)
 {
-    const json_t *list = json_object_get(o, "conversations");
-    size_t n = json_array_size(list);
-    beside b;
+    beside b = { 0 };
     hone_status st;
-    if (!json_is_array(list))
-        return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "conversations",
-                           type_name(list));
-    if (!n) return hn_data_bad(r, "\"conversations\" is empty");
-    if (!read_beside(r, o, &b, &st)) return st;
-    json_t *all = json_array(), *m = all;
+    json_t *list = read_list(r, o, "conversations", &st), *all = json_array(), *m = all;
     bool ok = all != NULL;
-    for (size_t i = 0; i < n && ok && m; i++)
-        if ((m = read_turn(r, json_array_get(list, i), i, &st))) ok = json_array_append_new(all, m) == 0;
-    if (!ok || !wrap_tools(&b.tools)) st = no_memory(r);
-    else if (m) st = put_messages(r, all, &b);
+    if (list && read_beside(r, o, &b, &st)) {
+        for (size_t i = 0; i < json_array_size(list) && ok && m; i++)
+            if ((m = read_turn(r, json_array_get(list, i), i, &st))) ok = json_array_append_new(all, m) == 0;
+        if (!ok || !wrap_tools(&b.tools)) st = no_memory(r);
+        else if (m) st = put_messages(r, "conversations", all, &b);
+    }
+    json_decref(list);
     json_decref(all);
     json_decref(b.tools);
     return st;
@@ -348,7 +410,7 @@ static hone_status put_alpaca_chat(hn_data_reader *r, const alpaca *x)
     ok = ok &&
          json_array_append_new(all, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(r->text, n))) == 0;
     ok = ok && json_array_append_new(all, json_pack("{s:s, s:O}", "role", "assistant", "content", x->answer)) == 0;
-    hone_status st = ok ? put_messages(r, all, &x->b) : no_memory(r);
+    hone_status st = ok ? put_messages(r, "history", all, &x->b) : no_memory(r);
     json_decref(all);
     return st;
 }
@@ -419,15 +481,20 @@ static hn_data_kind kind_of(const json_t *o)
 /* All strings of a record that samples would be made of. */
 static hone_status take_strings(hn_data_reader *r, const json_t *j)
 {
-    static const char *const keys[] = { "text",     "prompt",        "completion", "instruction", "input",  "output",
-                                        "messages", "conversations", "content",    "value",       "system", "history" };
+    static const char *const keys[] = { "messages",    "conversations", "history", "text",    "prompt", "completion",
+                                        "instruction", "input",         "output",  "content", "value",  "system" };
+    enum { N_LISTS = 3 }; /* of these, which may be strings with an array in them */
     hone_status st = HONE_OK;
     size_t i;
     json_t *x;
     if (json_is_string(j)) return r->take(r, json_string_value(j), json_string_length(j));
     json_array_foreach(j, i, x) if (st == HONE_OK) st = take_strings(r, x);
-    for (i = 0; json_is_object(j) && i < sizeof keys / sizeof *keys && st == HONE_OK; i++)
-        if ((x = json_object_get(j, keys[i]))) st = take_strings(r, x);
+    for (i = 0; json_is_object(j) && i < sizeof keys / sizeof *keys && st == HONE_OK; i++) {
+        if (!(x = json_object_get(j, keys[i]))) continue;
+        json_t *list = i < N_LISTS && json_is_string(x) ? parse_string(r, x, &st) : NULL;
+        if (st == HONE_OK) st = take_strings(r, json_is_array(list) ? list : x);
+        json_decref(list);
+    }
     return st;
 }
 

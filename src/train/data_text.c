@@ -15,8 +15,9 @@ typedef struct reader {
     hn_data_reader *r;
     hn_data_split split;
     bool markdown;
-    bool begun; /* pieces of the text at hand are handed over */
-    bool any;   /* there was something to read */
+    bool begun;  /* pieces of the text at hand are handed over */
+    bool fenced; /* and they end within a block of code */
+    bool any;    /* there was something to read */
 } reader;
 
 /* ---- bytes ------------------------------------------------------------------------------------------ */
@@ -117,10 +118,20 @@ static bool is_fence(const char *s, size_t n)
     return n - k >= 3 && (memcmp(s + k, "```", 3) == 0 || memcmp(s + k, "~~~", 3) == 0);
 }
 
-/* Bytes of the text that s[n] begins with, or goes on with: up to the line that begins another one. n: it may go on. */
-static size_t end_of(const reader *t, const char *s, size_t n)
+/* Bytes that s[n] ends with, of a mark that what follows may make whole. */
+static size_t mark_begun(const char *s, size_t n)
 {
-    bool fenced = false, said = t->begun; /* within a block of code; there was more than headings */
+    size_t k = n < N_MARK ? n : N_MARK - 1;
+    while (k && memcmp(s + n - k, mark, k) != 0) k--;
+    return k;
+}
+
+/* Bytes of the text that s[n] begins with, or goes on with: up to the line that begins another one. n: it may go on,
+ * *inside: within a block of code. */
+static size_t end_of(const reader *t, const char *s, size_t n, bool *inside)
+{
+    bool fenced = t->begun && t->fenced, said = t->begun; /* there was more than headings */
+    *inside = false;
     if (t->split == HN_SPLIT_MARK) {
         const char *p = find_mark(s, n);
         return p ? (size_t)(p - s) : n;
@@ -136,6 +147,7 @@ static size_t end_of(const reader *t, const char *s, size_t n)
         if (heading && said) return i;
         said |= !heading && !blank;
     }
+    *inside = fenced;
     return n;
 }
 
@@ -174,11 +186,13 @@ static hone_status put_texts(reader *t, const char *s, size_t n, bool more, size
     size_t at = 0;
     hone_status st = HONE_OK;
     while (st == HONE_OK && (at += t->begun ? 0 : skip_blank(s + at, n - at)) < n) {
-        size_t len = end_of(t, s + at, n - at), keep = len;
+        bool inside;
+        size_t len = end_of(t, s + at, n - at, &inside), keep = len;
         if (at + len == n && more) { /* it may go on; what fills the room does not wait for that */
             if (len < PIECE / 2) break;
-            if (t->split == HN_SPLIT_MARK) len -= N_MARK;
+            if (t->split == HN_SPLIT_MARK) len -= mark_begun(s + at, len);
             st = put_piece(t, s + at, len, false);
+            t->fenced = inside;
             at += len;
             break;
         }

@@ -466,7 +466,7 @@ hone_status hn_trainer_apart(const hone_trainer *t, const char *path, bool peft,
     const hn_file_use base = { t->m->path, "the model that is trained", NULL, HN_FILE_READ };
     hone_status st = hn_lora_apart(path, peft, &base, 1, err);
     for (int32_t i = 0; i < t->n_file && st == HONE_OK; i++) {
-        const hn_file_use data = { t->file[i], "data of this training", NULL, HN_FILE_READ };
+        const hn_file_use data = { t->file[i], "data of this training", NULL, HN_FILE_DATA };
         st = hn_lora_apart(path, peft, &data, 1, err);
     }
     return st;

@@ -94,7 +94,7 @@ expect 2 "the last answer of texts" "$HONE" train -m "$TINY" --data "$T/m-text.j
 says "changes nothing" '--mask last changes nothing: of texts, as in .*m-text.jsonl, all counts'
 expect 2 "special tokens of conversations" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatml --special
 says "changes nothing" '--special changes nothing: .*m.jsonl is of conversations'
-expect 0 "where some of the data heeds them" "$HONE" train -m "$TINY" --data "$T/m.jsonl" --data "$T/m-text.jsonl" --data "$T/houses.jsonl" --seq 64 --steps 1 -o "$T/m3.gguf" --mask last --special \
+expect 0 "where some of the data heeds them" "$HONE" train -m "$TINY" --val-data "$T/m.jsonl" --data "$T/m-text.jsonl" --data "$T/houses.jsonl" --seq 64 --steps 1 -o "$T/m3.gguf" --mask last --special \
     --chat-template chatml --dry-run
 expect 2 "a pre-tokenizer of what is begun" "$HONE" train --from-config "$T/m.jsonl" --tokenizer "$TINY" --pre gpt-2 --data "$T/m-text.jsonl" -o "$T/m3.gguf"
 says "is that of -m" '--pre belongs to -m'

@@ -27,6 +27,9 @@ expect 2 "the log would be the data: -o NAME beside NAME.jsonl" "$HONE" train -m
 says "says so" 'chat.jsonl would be the log and is the data.*--log'
 expect 2 "the output is the data" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/d.jsonl"
 expect 2 "the log is the data to validate with" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" --val-data "$T/chat.jsonl" $SMALL -o "$T/x.gguf" --log "$T/chat.jsonl"
+mkdir -p "$T/all/sub" && cp "$T/d.jsonl" "$T/all/d.jsonl"
+expect 2 "the log would be read by the next run: it lies in the folder of the data" "$HONE" train -m "$T/base.gguf" --data "$T/all" $SMALL -o "$T/all/sub/x.gguf"
+says "says so" 'sub/x.gguf.jsonl would be the log and is the data .*--log'
 same "the data are as they were" "$T/chat.jsonl" "$T/keep"
 
 echo '{"mine": 1}' >"$T/notes.jsonl" && cp "$T/notes.jsonl" "$T/notes.keep"

@@ -16,7 +16,7 @@
 /* ---- what is tried ----------------------------------------------------------------------- */
 
 static hone_model *chat, *plain;
-static char file[7][160];
+static char file[8][160];
 static uint64_t expected; /* what fn made when nothing failed; 0: not known yet */
 
 static void same(uint64_t hash)
@@ -41,7 +41,7 @@ static hone_status read_pairs(hone_error *err) { return read_file(plain, file[2]
 static hone_status read_chat(hone_error *err) { return read_file(chat, file[3], err); }
 static hone_status read_sharegpt(hone_error *err) { return read_file(chat, file[4], err); }
 static hone_status read_alpaca(hone_error *err) { return read_file(chat, file[5], err); }
-
+static hone_status read_turns(hone_error *err) { return read_file(chat, file[7], err); }
 static hone_status read_folder(hone_error *err) { return read_file(plain, file[6], err); }
 
 static hone_status divide(hone_error *err)
@@ -116,6 +116,7 @@ static void texts(void **state) { fail_anew(read_texts); }
 static void pairs(void **state) { fail_anew(read_pairs); }
 static void chats(void **state) { fail_anew(read_chat); }
 static void sharegpt(void **state) { fail_anew(read_sharegpt); }
+static void turns(void **state) { fail_anew(read_turns); }
 static void alpaca(void **state) { fail_anew(read_alpaca); }
 static void folder(void **state) { fail_anew(read_folder); }
 static void dividing(void **state) { fail_anew(divide); }
@@ -136,7 +137,8 @@ static int setup(void **state)
                      "\"a\"}, {\"role\": \"user\", \"content\": \"q\"},"
                      " {\"role\": \"assistant\", \"content\": \"a\"}]}\n" },
         { "e.jsonl",
-          "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"a\"}]}\n"
+          "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"a\", "
+          "\"weight\": 1}]}\n"
           "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"function_call\", \"value\": "
           "\"{\\\"name\\\": \\\"f\\\", \\\"arguments\\\": {}}\"}], \"system\": \"s\", \"tools\": \"[{\\\"name\\\": "
           "\\\"f\\\"}]\"}\n" },
@@ -154,6 +156,11 @@ static int setup(void **state)
         snprintf(file[i], sizeof file[i], "%s", df_write(files[i].name, files[i].text, strlen(files[i].text)));
     snprintf(file[6], sizeof file[6], "%s", df_path("folder"));
     if (mkdir(file[6], 0700) != 0) return -1;
+    snprintf(
+        file[7], sizeof file[7], "%s",
+        DF_FILE("turns.json",
+                "[{\"prompt\": [{\"role\": \"user\", \"content\": \"q\"}], \"completion\": [{\"role\": \"assistant\", "
+                "\"content\": \"a\"}]}]"));
     DF_FILE("folder/a.md", "# One\ntext that goes on in samples\n# Two\nab\n");
     DF_FILE("folder/b.json", "[{\"text\": \"one\"}, {\"text\": \"two\"}]");
     DF_FILE("folder/c.csv", "prompt,completion\nq,\"a\"\nq\n");
@@ -190,9 +197,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(txt),       cmocka_unit_test(texts),   cmocka_unit_test(pairs),  cmocka_unit_test(chats),
-        cmocka_unit_test(sharegpt),  cmocka_unit_test(alpaca),  cmocka_unit_test(folder), cmocka_unit_test(dividing),
-        cmocka_unit_test(tokenizer), cmocka_unit_test(writing),
+        cmocka_unit_test(txt),      cmocka_unit_test(texts),     cmocka_unit_test(pairs),   cmocka_unit_test(chats),
+        cmocka_unit_test(sharegpt), cmocka_unit_test(alpaca),    cmocka_unit_test(turns),   cmocka_unit_test(folder),
+        cmocka_unit_test(dividing), cmocka_unit_test(tokenizer), cmocka_unit_test(writing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

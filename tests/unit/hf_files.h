@@ -141,7 +141,8 @@ static void hf_write(const hf_folder *f, const char *folder)
         hf_write_part(f, folder, "model.safetensors", 0, 1);
         return;
     }
-    n = (size_t)snprintf(index, sizeof index, "{\"metadata\":{\"total_size\":1},\"weight_map\":{");
+    n = (size_t)snprintf(index, sizeof index,
+                         "{\"metadata\":{\"total_size\":1000000000000000019884624838656},\"weight_map\":{");
     for (int i = 0; i < f->n; i++)
         n += (size_t)snprintf(index + n, sizeof index - n, "%s\"%s\":\"%s.safetensors\"", i ? "," : "", f->t[i].name,
                               i % 2 ? "b" : "a");

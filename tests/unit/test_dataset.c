@@ -556,6 +556,50 @@ static void test_chat_beside(void **state)
         REFUSED(chat, df_write("b7.jsonl", wrong[i].line, strlen(wrong[i].line)), wrong[i].says);
 }
 
+#define SAID(role, text) "{\"role\": \"" role "\", \"content\": \"" text "\"}"
+#define CALLS \
+    "\"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"look\", \"arguments\": {\"x\": 1}}}]"
+
+/* What else a turn of ShareGPT's has is what a message has; other words for lists of messages. */
+static void test_chat_spelt(void **state)
+{
+    static const char *const same[][2] = {
+        { "{\"conversations\": [{\"from\": \"system\", \"value\": \"be\", \"weight\": null}, {\"from\": \"human\", "
+          "\"value\": \"q\", \"weight\": 0}, {\"from\": \"gpt\", \"value\": \"a\", \"weight\": 0}, {\"from\": "
+          "\"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"b\", \"weight\": 1}]}",
+          "{\"messages\": [" SAID("system", "be") ", " SAID(
+              "user", "q") ", {\"role\": \"assistant\", \"content\": "
+                           "\"a\", \"weight\": 0}, " SAID("user", "q") ", " SAID("assistant", "b") "]}" },
+        { "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"\", " CALLS
+          "}, {\"from\": \"tool\", \"value\": \"r\"}, {\"from\": \"gpt\", " CALLS "}], " TOOLS "}",
+          "{\"messages\": [" SAID("user", "q") ", {\"role\": \"assistant\", \"content\": \"\", " CALLS "}, " SAID(
+              "tool", "r") ", {\"role\": \"assistant\", \"content\": null, " CALLS "}], " TOOLS "}" },
+        { "{\"conversations\": [" SAID("user", "q") ", " SAID("assistant", "a") "]}",
+          "{\"messages\": [" SAID("user", "q") ", " SAID("assistant", "a") "]}" },
+        { "{\"conversations\": [" SAID("human", "q") ", " SAID("gpt", "a") "]}",
+          "{\"messages\": [" SAID("user", "q") ", " SAID("assistant", "a") "]}" },
+        { "{\"prompt\": [" SAID("user", "q") ", " SAID("assistant", "a") ", " SAID(
+              "user", "q") "], \"completion\": [" SAID("assistant", "b") "], \"system\": \"be\", " TOOLS "}",
+          "{\"messages\": [" SAID("system", "be") ", " SAID(
+              "user", "q") ", {\"role\": \"assistant\", \"content\": "
+                           "\"a\", \"weight\": 0}, " SAID("user", "q") ", " SAID("assistant", "b") "], " TOOLS "}" },
+    };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        for (hn_mask mask = HN_MASK_NONE; mask <= HN_MASK_LAST; mask++)
+            same_data(chat, df_write("f0.jsonl", same[i][0], strlen(same[i][0])),
+                      df_write("f1.jsonl", same[i][1], strlen(same[i][1])), mask);
+    same_data(chat,
+              DF_FILE("f2.csv", "messages\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"q\"\"}, "
+                                "{\"\"role\"\": \"\"assistant\"\", \"\"content\"\": \"\"a\"\"}]\"\n"),
+              DF_FILE("f3.jsonl", "{\"messages\": [" SAID("user", "q") ", " SAID("assistant", "a") "]}"),
+              HN_MASK_PROMPT);
+    REFUSED(chat, DF_FILE("f4.jsonl", "{\"conversations\": [{\"from\": \"gpt\", \"value\": \"a\", \"weight\": 2}]}"),
+            ":1: conversations[0].weight: expected 0 or 1");
+    REFUSED(chat, DF_FILE("f5.jsonl", "{\"prompt\": [" SAID("user", "q") "], \"completion\": \"a\"}"),
+            ":1: \"completion\" is a string, and there is no array in it");
+    REFUSED(chat, DF_FILE("f6.csv", "messages,n\n,1\n"), "f6.csv:2: \"messages\" is an empty string");
+}
+
 /* Answers that are there to be read. */
 static void test_chat_weights(void **state)
 {
@@ -824,6 +868,7 @@ int main(void)
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_chat_forms),
         cmocka_unit_test(test_chat_beside),
+        cmocka_unit_test(test_chat_spelt),
         cmocka_unit_test(test_chat_weights),
         cmocka_unit_test(test_many_turns),
         cmocka_unit_test(test_chat_templates),

@@ -433,16 +433,20 @@ static void no_room(void **state)
 
 /* ---- which are one ----------------------------------------------------------------------------------------------- */
 
-static hone_status apart(const char *read, const char *written, hn_file_role role)
+static hone_status apart_from(hn_file_role how, const char *read, const char *written, hn_file_role role)
 {
-    const hn_file_use use[] = { { read, "what is read", NULL, HN_FILE_READ },
-                                { written, "what is written", "-o", role } };
+    const hn_file_use use[] = { { read, "what is read", NULL, how }, { written, "what is written", "-o", role } };
     hone_error err = { 0 };
     hone_status st = hn_files_apart(use, 2, &err);
     if (st == HONE_E_ARG &&
         !(strstr(err.message, "would be what is written and is what is read") && strstr(err.message, "(-o)")))
         fail_msg("%s", err.message);
     return st;
+}
+
+static hone_status apart(const char *read, const char *written, hn_file_role role)
+{
+    return apart_from(HN_FILE_READ, read, written, role);
 }
 
 static void one_file_by_any_name(void **state)
@@ -491,6 +495,34 @@ static void sets_and_folders(void **state)
             assert_int_equal(apart(in_dir(parts[i]), in_dir(parts[k]), HN_FILE_WRITTEN), HONE_E_ARG);
     assert_int_equal(apart(in_dir(parts[0]), in_dir("m-00004-of-00003.gguf"), HN_FILE_WRITTEN), HONE_OK);
     assert_int_equal(apart(in_dir(parts[0]), in_dir("m.gguf"), HN_FILE_WRITTEN), HONE_OK);
+}
+
+/* A folder of data is read with the folders in it: what is or would be a file of data there is not written. */
+static void folders_of_data(void **state)
+{
+    assert_int_equal(mkdir(in_dir("data"), 0777), 0);
+    assert_int_equal(mkdir(in_dir("data/sub"), 0777), 0);
+    assert_int_equal(mkdir(in_dir("data/.git"), 0777), 0);
+    assert_int_equal(mkdir(in_dir("far"), 0777), 0);
+    assert_int_equal(symlink("../far", in_dir("data/link")), 0);
+    spill("data/sub/a.JSON", "x");
+    spill("data/sub/a.gguf", "x");
+    assert_int_equal(link(in_dir("data/sub/a.JSON"), in_dir("hard.bin")), 0);
+    static const struct {
+        const char *name;
+        bool read;
+    } of[] = { { "data/sub/a.JSON", true },    { "hard.bin", true },         { "data/new.jsonl", true },
+               { "data/sub/new.txt", true },   { "data/sub/../n.md", true }, { "data/peft/adapter_config.json", true },
+               { "data/link/new.tsv", true },  { "far/new.tsv", true },      { "data/sub/a.gguf", false },
+               { "data/new.gguf", false },     { "data/.new.json", false },  { "data/.git/new.json", false },
+               { "data/.x/new.json", false },  { "far.txt", false },         { "data2/new.json", false },
+               { "data/x.json/y.gguf", false } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if ((apart_from(HN_FILE_DATA, in_dir("data"), in_dir(of[i].name), HN_FILE_WRITTEN) == HONE_E_ARG) != of[i].read)
+            fail_msg("%s is %s", of[i].name, of[i].read ? "not taken for data" : "taken for data");
+    assert_int_equal(symlink("..", in_dir("data/sub/up")), 0); /* ends where reading does */
+    assert_int_equal(symlink("..", in_dir("data/sub/up2")), 0);
+    assert_int_equal(apart_from(HN_FILE_DATA, in_dir("data"), in_dir("none.txt"), HN_FILE_WRITTEN), HONE_OK);
 }
 
 static void pairs_of_a_command(void **state)
@@ -542,7 +574,7 @@ int main(void)
         cmocka_unit_test(two_threads_one_path),    cmocka_unit_test(leftovers_go_with_the_next),
         cmocka_unit_test(signals_leave_nothing),   cmocka_unit_test(no_room),
         cmocka_unit_test(one_file_by_any_name),    cmocka_unit_test(sets_and_folders),
-        cmocka_unit_test(pairs_of_a_command),
+        cmocka_unit_test(folders_of_data),         cmocka_unit_test(pairs_of_a_command),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -236,12 +236,19 @@ static void gptneox(void **state)
     hn_gguf_close(g);
 }
 
-/* The same numbers whatever the container: shards, order, another root. */
+/* The same numbers whatever the container: shards, order, another root; a large config with a large number. */
 static void containers(void **state)
 {
     hf_folder f, s;
     hf_llama(&f);
     s = f;
+    static const char number[] = "{\"task_specific_params\": {\"x\": 1000000000000000019884624838656},";
+    const size_t blank = 5 << 20;
+    char *config = malloc(blank + sizeof number + strlen(f.config));
+    memset(config, ' ', blank);
+    strcpy(config + blank, number);
+    strcat(config + blank, f.config + 1);
+    s.config = config;
     s.shards = true;
     for (int i = 0; i < s.n / 2; i++) { /* from the end */
         hf_tensor t = s.t[i];
@@ -259,6 +266,7 @@ static void containers(void **state)
     }
     hn_gguf_close(a);
     hn_gguf_close(b);
+    free(config);
 }
 
 /* ---- refused ------------------------------------------------------------------------------------------------- */

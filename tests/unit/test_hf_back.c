@@ -569,9 +569,11 @@ static void types(void **state)
     static const struct {
         const char *to, *name;
         hn_type type;
-    } all[] = {
-        { NULL, "q8", HN_F32 }, { "F16", "f16", HN_F16 }, { "BF16", "bf16", HN_BF16 }, { "F32", "f32", HN_F32 }
-    };
+    } all[] = { { NULL, "q8", HN_F32 },
+                { "F16", "f16", HN_F16 },
+                { "bf16", "bf16", HN_BF16 },
+                { "F32", "f32", HN_F32 },
+                { "f16", "small", HN_F16 } };
     static const char matrix[] = "lm_head.weight", vector[] = "model.norm.weight";
     hone_error err;
     hf_folder f;

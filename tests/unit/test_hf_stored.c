@@ -62,7 +62,7 @@ static void add_f32(const char *name, const char *shape, size_t n, float x)
 }
 
 /* All but the feed-forward part's last matrix. */
-static void add_rest(void)
+static void add_rest(int n_ff)
 {
     static const char *const q[] = { "q", "k", "v" };
     char name[96];
@@ -77,8 +77,9 @@ static void add_rest(void)
         add_f32(name, "32", E, 0);
     }
     add_f32("model.layers.0.self_attn.o_proj.weight", "32, 32", E * E, 0.25F);
-    add_f32("model.layers.0.mlp.gate_proj.weight", "32, 32", E * E, 0.25F);
-    add_f32("model.layers.0.mlp.up_proj.weight", "32, 32", E * E, 0.25F);
+    snprintf(name, sizeof name, "%d, 32", n_ff);
+    add_f32("model.layers.0.mlp.gate_proj.weight", name, (size_t)n_ff * E, 0.25F);
+    add_f32("model.layers.0.mlp.up_proj.weight", name, (size_t)n_ff * E, 0.25F);
 }
 
 #define DOWN "model.layers.0.mlp.down_proj."
@@ -170,7 +171,7 @@ static void fp8_blocks(void **state)
     memcpy(q, e4m3, sizeof e4m3);
     memcpy(q + 20 * E, e4m3, sizeof e4m3);
     begin("\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [16, 32]}");
-    add_rest();
+    add_rest(E);
     add(DOWN "weight", "F8_E4M3", "32, 32", q, sizeof q);
     add(DOWN "weight_scale_inv", "F32", "2, 1", scale, sizeof scale);
     hn_gguf *g = converted("fp8", "F32");
@@ -196,7 +197,7 @@ static void fp8_group_blocks(void **state)
     memset(q, 0x38, sizeof q);
     for (int i = 0; i < 2; i++) {
         begin(says[i]);
-        add_rest();
+        add_rest(E);
         add(DOWN "weight", "F8_E4M3", "32, 32", q, sizeof q);
         add(DOWN "weight_scale", "F32", "2, 2", scale, sizeof scale);
         hn_gguf *g = converted(i ? "fp8w" : "fp8g", "F32");
@@ -216,7 +217,7 @@ static void fp8_rows(void **state)
     for (int i = 0; i < E; i++) scale[i] = (uint16_t)(i == 3 ? 0x4000 : 0x3F80); /* BF16: 2, 1 */
     memcpy(q + 3 * E, e5m2, sizeof e5m2);
     begin("\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"float-quantized\"}");
-    add_rest();
+    add_rest(E);
     add(DOWN "weight", "F8_E5M2", "32, 32", q, sizeof q);
     add(DOWN "weight_scale", "BF16", "32, 1", scale, sizeof scale);
     add(DOWN "input_scale", "F32", "1", &one, 4);
@@ -242,7 +243,7 @@ static void packed_words(void **state)
         scale[o][1] = (uint16_t)(o == 5 ? 0x4080 : 0x3F00); /* 4; 0.5 */
     }
     begin("\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\"}");
-    add_rest();
+    add_rest(E);
     add(DOWN "weight_packed", "I32", "32, 4", q, sizeof q);
     add(DOWN "weight_scale", "BF16", "32, 2", scale, sizeof scale);
     add(DOWN "weight_shape", "I64", "2", shape, sizeof shape);
@@ -262,7 +263,7 @@ static void packed_words(void **state)
     };
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         begin(says[i][0]);
-        add_rest();
+        add_rest(E);
         add(DOWN "weight_packed", "I32", "32, 4", q, sizeof q);
         add(DOWN "weight_scale", "BF16", "32, 2", scale, sizeof scale);
         add(DOWN "weight_shape", "I64", "2", shape, sizeof shape);
@@ -297,7 +298,7 @@ static void add_gptq(int32_t group)
 static void gptq(void **state)
 {
     begin(GPTQ(", \"desc_act\": true"));
-    add_rest();
+    add_rest(E);
     add_gptq(1);
     hn_gguf *g = converted("gptq", "F32");
     for (int o = 0; o < E; o++)
@@ -321,7 +322,7 @@ static void awq(void **state)
     }
     begin(
         "\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"version\": \"gemm\"}");
-    add_rest();
+    add_rest(E);
     add(DOWN "qweight", "I32", "32, 4", q, sizeof q);
     add(DOWN "qzeros", "I32", "1, 4", z, sizeof z);
     add(DOWN "scales", "F16", "1, 32", scale, sizeof scale);
@@ -334,6 +335,8 @@ static void awq(void **state)
 /* ---- MXFP4: experts of gpt-oss ----- */
 
 enum { N_EXPERT = 2 };
+
+static const float levels[16] = { 0, 0.5F, 1, 1.5F, 2, 3, 4, 6, 0, -0.5F, -1, -1.5F, -2, -3, -4, -6 };
 
 static void add_gpt_oss(uint8_t scale)
 {
@@ -408,8 +411,7 @@ static void mxfp4(void **state)
     add_gpt_oss(127);
     g = converted("mxfp4-f32", "F32");
     const hn_gguf_tensor *t = hn_gguf_find_tensor(g, names[1]);
-    static const float level[16] = { 0, 0.5F, 1, 1.5F, 2, 3, 4, 6, 0, -0.5F, -1, -1.5F, -2, -3, -4, -6 };
-    for (int e = 0; e < E; e++) assert_true(((const float *)t->data)[3 * E + e] == level[(e + 7) % 16]); /* row 7 */
+    for (int e = 0; e < E; e++) assert_true(((const float *)t->data)[3 * E + e] == levels[(e + 7) % 16]); /* row 7 */
     hn_gguf_close(g);
 }
 
@@ -502,6 +504,175 @@ static void experts(void **state)
     refused("twice", HONE_E_FORMAT, "num_experts");
 }
 
+/* ---- NVFP4: a factor stands beside the blocks ----- */
+
+/* A number of the config becomes 64. */
+static void widen(const char *key)
+{
+    char *p = strstr(config, key);
+    assert_non_null(p);
+    memcpy(p + strlen(key) + 3, "64", 2);
+}
+
+/* NAME [32, 64]: element e of row r is code (e + r) mod 16, of group g times 1.5 where r + g is 3, else 1. */
+static void add_nvfp4(const char *name, bool modelopt, float factor, const char *shape, uint8_t scale)
+{
+    uint8_t q[E][E], s[E][4];
+    const float other = 1 / factor, act = modelopt ? 0.5F : 2;
+    char full[128];
+    for (int r = 0; r < E; r++)
+        for (int j = 0; j < E; j++) {
+            q[r][j] = (uint8_t)((2 * j + r) % 16 | (2 * j + 1 + r) % 16 << 4);
+            s[r][j / 8] = r + j / 8 == 3 ? 0x3C : 0x38;
+        }
+    s[2][0] = scale;
+    snprintf(full, sizeof full, "%sweight%s", name, modelopt ? "" : "_packed");
+    add(full, "U8", "32, 32", q, sizeof q);
+    snprintf(full, sizeof full, "%sweight_scale", name);
+    add(full, "F8_E4M3", shape, s, sizeof s);
+    snprintf(full, sizeof full, "%sweight_%s", name, modelopt ? "scale_2" : "global_scale");
+    add(full, "F32", modelopt ? "" : "1", modelopt ? &factor : &other, 4);
+    snprintf(full, sizeof full, "%sinput_%s", name, modelopt ? "scale" : "global_scale");
+    add(full, "F32", modelopt ? "" : "1", &act, 4);
+}
+
+static float nvfp4_at(int r, int e) { return levels[(e + r) % 16] * (r + e / 16 == 3 ? 1.5F : 1); }
+
+#define MODELOPT(algo) "\"quantization_config\": {\"quant_method\": \"modelopt\", \"quant_algo\": \"" algo "\"}"
+#define NVFP4_GROUPS GROUPS("nvfp4-pack-quantized", "\"num_bits\": 4, \"type\": \"float\"")
+
+static void begin_nvfp4(const char *says, bool modelopt, float factor, const char *shape, uint8_t scale)
+{
+    begin(says);
+    widen("intermediate_size");
+    add_rest(2 * E);
+    add_nvfp4(DOWN, modelopt, factor, shape, scale);
+}
+
+static void is_factor(const hn_gguf *g, const char *name, uint64_t n, const float *want)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, name);
+    if (!t) fail_msg("%s is missing", name);
+    assert_true(t->type == HN_F32 && t->n_dim == 1 && t->ne[0] == n);
+    equal(t->data, want, n, 1);
+}
+
+/* Rows of blocks: four scales, then of each group bytes of elements j and j + 8. */
+static void check_nvfp4(const hn_gguf_tensor *t)
+{
+    assert_non_null(t);
+    assert_true(t->type == HN_NVFP4 && t->ne[0] == 64 && t->ne[1] == E);
+    const uint8_t *p = t->data;
+    for (uint64_t row = 0; row < E * t->ne[2]; row++, p += 36)
+        for (int g = 0; g < 4; g++) {
+            int r = (int)(row % E);
+            assert_int_equal(p[g], r + g == 3 ? 0x3C : 0x38);
+            for (int j = 0; j < 8; j++)
+                assert_int_equal(p[4 + 8 * g + j], (16 * g + j + r) % 16 | (16 * g + j + 8 + r) % 16 << 4);
+        }
+}
+
+static void nvfp4(void **state)
+{
+    static const char *const says[] = { MODELOPT("NVFP4"), MODELOPT("MIXED_PRECISION"), NVFP4_GROUPS };
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "nvfp4-%d", i);
+        begin_nvfp4(says[i], i < 2, 4, "32, 4", 0x38);
+        hn_gguf *g = converted(name, i ? NULL : "Q8_0"); /* rounded once is enough */
+        check_nvfp4(hn_gguf_find_tensor(g, "blk.0.ffn_down.weight"));
+        is_factor(g, "blk.0.ffn_down.scale", 1, (float[]){ 4 });
+        is_factor(g, "blk.0.ffn_down.input_scale", 1, (float[]){ 0.5F });
+        hn_gguf_close(g);
+    }
+    begin_nvfp4(says[0], true, 4, "32, 4", 0x38);
+    hn_gguf *g = converted("nvfp4-f32", "F32");
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "blk.0.ffn_down.weight");
+    assert_null(hn_gguf_find_tensor(g, "blk.0.ffn_down.scale"));
+    for (int r = 0; r < E; r++)
+        for (int e = 0; e < 2 * E; e++) assert_true(((const float *)t->data)[r * 2 * E + e] == 4 * nvfp4_at(r, e));
+    hn_gguf_close(g);
+}
+
+/* A factor for each expert. */
+static void nvfp4_experts(void **state)
+{
+    char name[96];
+    begin_moe(", \"norm_topk_prob\": true, " MODELOPT("W4A16_NVFP4"));
+    widen("moe_intermediate_size");
+    for (int k = 0; k < N_EXPERT; k++) {
+        snprintf(name, sizeof name, "model.layers.0.mlp.experts.%d.gate_proj.weight", k);
+        add_f32(name, "64, 32", 2 * E * E, 1);
+        snprintf(name, sizeof name, "model.layers.0.mlp.experts.%d.up_proj.weight", k);
+        add_f32(name, "64, 32", 2 * E * E, 1);
+        snprintf(name, sizeof name, "model.layers.0.mlp.experts.%d.down_proj.", k);
+        add_nvfp4(name, true, k ? 8 : 0.25F, "32, 4", 0x38);
+    }
+    hn_gguf *g = converted("nvfp4-experts", NULL);
+    check_nvfp4(hn_gguf_find_tensor(g, "blk.0.ffn_down_exps.weight"));
+    is_factor(g, "blk.0.ffn_down_exps.scale", 2, (float[]){ 0.25F, 8 });
+    hn_gguf_close(g);
+}
+
+/* Rows that are no whole blocks: numbers, rounded once. */
+static void nvfp4_narrow(void **state)
+{
+    uint8_t q[E][E / 2], s[E][2];
+    const float factor = 4;
+    memset(q, 0x52, sizeof q); /* 1, 3 */
+    memset(s, 0x38, sizeof s);
+    s[1][1] = 0x3C;
+    begin(MODELOPT("NVFP4"));
+    add_rest(E);
+    add(DOWN "weight", "U8", "32, 16", q, sizeof q);
+    add(DOWN "weight_scale", "F8_E4M3", "32, 2", s, sizeof s);
+    add(DOWN "weight_scale_2", "F32", "", &factor, 4);
+    hn_gguf *g = converted("nvfp4-narrow", NULL);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "blk.0.ffn_down.weight");
+    assert_int_equal(t->type, HN_BF16);
+    const uint16_t *x = t->data;
+    assert_true(x[0] == 0x4080 && x[1] == 0x4140 && x[E + 16] == 0x40C0); /* 4, 12; 6 */
+    assert_null(hn_gguf_find_tensor(g, "blk.0.ffn_down.scale"));
+    hn_gguf_close(g);
+}
+
+/* compressed-tensors' MXFP4: the scale, then of a row's 32 elements j and j + 16. */
+static void packed_mxfp4(void **state)
+{
+    uint8_t q[E][E / 2], s[E];
+    for (int r = 0; r < E; r++) {
+        for (int j = 0; j < E / 2; j++) q[r][j] = (uint8_t)((2 * j + r) % 16 | (2 * j + 1 + r) % 16 << 4);
+        s[r] = (uint8_t)(120 + r % 8);
+    }
+    begin(GROUPS("mxfp4-pack-quantized", "\"num_bits\": 4, \"type\": \"float\""));
+    add_rest(E);
+    add(DOWN "weight_packed", "U8", "32, 16", q, sizeof q);
+    add(DOWN "weight_scale", "U8", "32, 1", s, sizeof s);
+    hn_gguf *g = converted("mx-packed", NULL);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "blk.0.ffn_down.weight");
+    assert_true(t && t->type == HN_MXFP4 && t->ne[0] == E && t->ne[1] == E);
+    const uint8_t *p = t->data;
+    for (int r = 0; r < E; r++, p += 17) {
+        assert_int_equal(p[0], 120 + r % 8);
+        for (int j = 0; j < 16; j++) assert_int_equal(p[1 + j], (j + r) % 16 | (j + 16 + r) % 16 << 4);
+    }
+    hn_gguf_close(g);
+}
+
+static void nvfp4_refused(void **state)
+{
+    begin_nvfp4(MODELOPT("INT4_AWQ"), true, 1, "32, 4", 0x38);
+    refused("nv-algo", HONE_E_UNSUPPORTED, "quant_algo|INT4_AWQ|NVFP4");
+    begin_nvfp4(MODELOPT("NVFP4"), true, 1, "128", 0x38);
+    refused("nv-shape", HONE_E_UNSUPPORTED, "weight_scale|[128]|16 columns");
+    begin_nvfp4(MODELOPT("NVFP4"), true, 1, "32, 4", 0xB8);
+    refused("nv-negative", HONE_E_NUMERIC, "weight_scale|element 8 is -1");
+    begin_nvfp4(MODELOPT("NVFP4"), true, 1, "32, 4", 0x7F);
+    refused("nv-nan", HONE_E_NUMERIC, "weight_scale|element 8 is");
+    begin_nvfp4(NVFP4_GROUPS, false, INFINITY, "32, 4", 0x38);
+    refused("nv-factor", HONE_E_NUMERIC, "weight_global_scale is 0");
+}
+
 /* ---- refusals ----- */
 
 /* The last matrix as F8_E4M3, with scales of some shape, or without. */
@@ -511,7 +682,7 @@ static void fp8(const char *more, const char *shape, size_t n, uint8_t code)
     memset(q, 0x38, sizeof q);
     q[7] = code;
     begin(more);
-    add_rest();
+    add_rest(E);
     add(DOWN "weight", "F8_E4M3", "32, 32", q, sizeof q);
     if (shape) add_f32(DOWN "weight_scale_inv", shape, n, n == 4 ? NAN : 1);
 }
@@ -536,27 +707,27 @@ static void refusals(void **state)
     fp8(blocks, "2, 1", 2, 0x7F);
     refused("nan", HONE_E_NUMERIC, "down_proj.weight|element 7|NaN");
     begin(GPTQ(", \"checkpoint_format\": \"marlin\""));
-    add_rest();
+    add_rest(E);
     add_gptq(1);
     refused("marlin", HONE_E_UNSUPPORTED, "checkpoint_format|marlin|gptq_v2");
     begin(GPTQ(""));
-    add_rest();
+    add_rest(E);
     add_gptq(2);
     refused("groups", HONE_E_FORMAT, "g_idx|element 1|is 2|0 to 1");
     begin("");
-    add_rest();
+    add_rest(E);
     add_gptq(1);
     refused("unsaid", HONE_E_UNSUPPORTED, "qweight|quant_method");
     begin("\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"version\": \"gemv\"}");
-    add_rest();
+    add_rest(E);
     add_gptq(1);
     refused("gemv", HONE_E_UNSUPPORTED, "version|gemv");
     begin("");
-    add_rest();
+    add_rest(E);
     add(DOWN "weight", "I8", "32, 32", data, E * E);
     refused("bytes", HONE_E_UNSUPPORTED, "down_proj.weight|I8|unquantized");
     begin("\"quantization_config\": {\"quant_method\": \"compressed-tensors\"}");
-    add_rest();
+    add_rest(E);
     add(DOWN "weight_packed", "I32", "32, 4", words, sizeof words);
     add_f32(DOWN "weight_scale", "32, 2", 2 * E, 1);
     add(DOWN "weight_shape", "I64", "2", (int64_t[]){ E, 4096 }, 16);
@@ -569,11 +740,13 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp8_blocks), cmocka_unit_test(fp8_group_blocks),
-        cmocka_unit_test(fp8_rows),   cmocka_unit_test(packed_words),
-        cmocka_unit_test(gptq),       cmocka_unit_test(awq),
-        cmocka_unit_test(mxfp4),      cmocka_unit_test(experts),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(fp8_blocks),    cmocka_unit_test(fp8_group_blocks),
+        cmocka_unit_test(fp8_rows),      cmocka_unit_test(packed_words),
+        cmocka_unit_test(gptq),          cmocka_unit_test(awq),
+        cmocka_unit_test(mxfp4),         cmocka_unit_test(experts),
+        cmocka_unit_test(refusals),      cmocka_unit_test(nvfp4),
+        cmocka_unit_test(nvfp4_experts), cmocka_unit_test(nvfp4_narrow),
+        cmocka_unit_test(nvfp4_refused), cmocka_unit_test(packed_mxfp4),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -36,7 +36,8 @@ static const hn_opt profile_opts[] = {
 static const hn_opt_group profile_group = { "Profile", profile_opts };
 
 static const hn_opt train_opts[] = {
-    HN_OPT("train", NULL, FILE, "DATA", "profile a training on this file instead, as hone train --data takes it"),
+    HN_OPT("train", NULL, FILE, "DATA", "profile a training on this file instead, as hone train --data takes it",
+           .use = HN_USE_DATA),
     HN_OPT("targets", NULL, STR, "LIST", "matrices that get adapters: qv, attn, all, or some of q,k,v,o,gate,up,down",
            .def = "qv"),
     HN_OPT("rank", NULL, I32, "N", "rank of the adapters", .def = "8", .min = 1, .max = 4096),
