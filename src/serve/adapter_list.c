@@ -20,11 +20,15 @@ typedef struct place {
     void *arg;
 } place;
 
+enum { NAMES_GONE = 1024 };
+
 struct hn_adapter_list {
     pthread_mutex_t lock;
     char *folder; /* as realpath gives it, "" where that is "/"; NULL: none */
     int32_t next_id;
     place place[HN_ADAPTERS_MOST];
+    uint64_t gone[NAMES_GONE]; /* hashes of the last names that were here once */
+    size_t n_gone;
 };
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
@@ -43,6 +47,22 @@ static void empty(place *p)
     free(p->name);
     free(p->path);
     *p = (place){ 0 };
+}
+
+static uint64_t hash_of(const char *name) { return hn_fnv1a(HN_FNV_INIT, name, strlen(name)); }
+
+static bool is_gone(const hn_adapter_list *a, const char *name)
+{
+    uint64_t h = hash_of(name);
+    for (size_t i = 0; i < a->n_gone && i < NAMES_GONE; i++)
+        if (a->gone[i] == h) return true;
+    return false;
+}
+
+/* Under the lock: nobody finds it any more. */
+static void note_gone(hn_adapter_list *a, const char *name)
+{
+    if (!is_gone(a, name)) a->gone[a->n_gone++ % NAMES_GONE] = hash_of(name);
 }
 
 /* Under the lock: takes out of the list what nobody uses any more. The rest keep their order. */
@@ -176,8 +196,12 @@ hone_status hn_adapter_list_open(hn_adapter_list *a, const hone_model *m, hone_e
 
         place gone = { 0 };
         pthread_mutex_lock(&a->lock);
-        if (st == HONE_OK) p++->adapter = opened;
-        else gone = take_out(a, p);
+        if (st == HONE_OK) {
+            p++->adapter = opened;
+        } else {
+            note_gone(a, p->name);
+            gone = take_out(a, p);
+        }
         pthread_mutex_unlock(&a->lock);
         empty(&gone);
     }
@@ -214,6 +238,14 @@ bool hn_adapter_list_has(hn_adapter_list *a, const char *name)
     bool here = find(a, name, -1) != NULL;
     pthread_mutex_unlock(&a->lock);
     return here;
+}
+
+bool hn_adapter_list_had(hn_adapter_list *a, const char *name)
+{
+    pthread_mutex_lock(&a->lock);
+    bool gone = !find(a, name, -1) && is_gone(a, name);
+    pthread_mutex_unlock(&a->lock);
+    return gone;
 }
 
 void hn_adapter_list_each(hn_adapter_list *a, void (*fn)(void *arg, const hn_adapter_view *v), void *arg)
@@ -373,6 +405,7 @@ bool hn_adapter_list_unload(hn_adapter_list *a, const char *name, bool force, vo
     int32_t users = p ? p->users : 0;
     if (p && (force || !users)) {
         p->leaving = true;
+        note_gone(a, p->name);
         p->done = done;
         p->arg = arg;
         if (!users) gone = take_out(a, p);

@@ -53,6 +53,8 @@ void hn_adapter_list_close(hn_adapter_list *a);
 /* ---- while the model is loaded or not; any thread ---- */
 
 bool hn_adapter_list_has(hn_adapter_list *a, const char *name);
+/* Was one of this name here once, and is no more? Of the last thousand names. */
+bool hn_adapter_list_had(hn_adapter_list *a, const char *name);
 /* Each in the order of ids, under the lock: fn must be quick. */
 void hn_adapter_list_each(hn_adapter_list *a, void (*fn)(void *arg, const hn_adapter_view *v), void *arg);
 /* Scales for later requests, v [n]; 0 for those that it does not name. False, and nothing changed: v[*unknown] is

@@ -103,12 +103,12 @@ typedef struct hn_ask {
     /* sampling */
     hone_sampler_params sampling; /* seed: where has_seed */
     bool has_seed;
-    int64_t max_tokens;       /* -1: what the context holds; 0: the prompt is run */
-    int32_t n;                /* choices of each prompt, 1 … n_slots */
-    const char *const *stops; /* [n_stops] none of them empty */
-    size_t n_stops;
-    int32_t top_logprobs; /* of each token so many alternatives; 0: its own alone; -1: none */
-    bool prompt_logprobs; /* of the tokens of HN_SAY_ECHO too */
+    int64_t max_tokens;           /* -1: what the context holds; 0: the prompt is run */
+    int32_t n;                    /* choices of each prompt, 1 … n_slots */
+    const char *const *stops;     /* [n_stops] none of them empty */
+    size_t n_stops, longest_stop; /* longest_stop: bytes */
+    int32_t top_logprobs;         /* of each token so many alternatives; 0: its own alone; -1: none */
+    bool prompt_logprobs;         /* of the tokens of HN_SAY_ECHO too */
     bool post_sampling_probs;
     const hn_ask_bias *bias;
     size_t n_bias;

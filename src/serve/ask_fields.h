@@ -11,7 +11,7 @@ enum {
     HN_ASK_PATH = 128,       /* of a field, as "messages[2].content[0].type" */
     HN_ASK_DEPTH = 64,       /* arrays and objects within each other */
     HN_ASK_VALUES = 1 << 20, /* in one body: as a tree each takes many times its bytes */
-    HN_ASK_STOPS = 16,
+    HN_ASK_STOPS = 256,      /* programs send one for each person of a talk */
     HN_ASK_STOP_BYTES = 256,
     HN_ASK_TOOLS = 1024,
     HN_ASK_BIASES = 1024,
@@ -112,6 +112,7 @@ extern const hn_field hn_fields_usual[];    /* model, stream, stream_options, us
 extern const hn_field hn_fields_chat[];     /* messages, tools, reasoning … of OpenAI's chat */
 
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path);
+bool hn_field_lora(hn_fields *f, const json_t *v, const char *path);
 bool hn_field_max_tokens(hn_fields *f, const json_t *v, const char *path);               /* -1 … */
 bool hn_field_max_native(hn_fields *f, const json_t *v, const char *path);               /* -2 … */
 bool hn_field_prompts(hn_fields *f, const json_t *v, const char *path, size_t most);     /* to ask->prompt */

@@ -28,11 +28,17 @@ static bool read_seed(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
-static bool add_stop(hn_fields *f, const json_t *v, const char *path, const char **out)
+/* An empty one, as programs send of a field that nobody filled in, stops nothing. */
+static bool add_stop(hn_fields *f, const json_t *v, const char *path, const char **list)
 {
-    if (!hn_field_text(f, v, path, out)) return false;
-    size_t n = strlen(*out);
-    return (n >= 1 && n <= HN_ASK_STOP_BYTES) || hn_field_range(f, path, v, "1 to 256 bytes");
+    hn_ask *a = f->ask;
+    const char *s;
+    if (!hn_field_text(f, v, path, &s)) return false;
+    size_t n = strlen(s);
+    if (n > HN_ASK_STOP_BYTES) return hn_field_range(f, path, v, "at most 256 bytes");
+    if (n > a->longest_stop) a->longest_stop = n;
+    if (n) list[a->n_stops++] = s;
+    return true;
 }
 
 bool hn_field_stop(hn_fields *f, const json_t *v, const char *path)
@@ -45,11 +51,11 @@ bool hn_field_stop(hn_fields *f, const json_t *v, const char *path)
                          HN_ASK_STOPS);
     const char **list = hn_arena_alloc(f->ask->arena, n * sizeof *list);
     if (!list) return hn_field_lost(f);
-    if (json_is_string(v) && !add_stop(f, v, path, list)) return false;
-    for (size_t i = 0; json_is_array(v) && i < n; i++)
-        if (!add_stop(f, json_array_get(v, i), hn_field_element(at, path, i), list + i)) return false;
     f->ask->stops = list;
-    f->ask->n_stops = n;
+    f->ask->n_stops = 0;
+    if (json_is_string(v)) return add_stop(f, v, path, list);
+    for (size_t i = 0; i < n; i++)
+        if (!add_stop(f, json_array_get(v, i), hn_field_element(at, path, i), list)) return false;
     return true;
 }
 
@@ -484,7 +490,7 @@ static bool read_salt(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
-static bool read_lora(hn_fields *f, const json_t *v, const char *path)
+bool hn_field_lora(hn_fields *f, const json_t *v, const char *path)
 {
     char at[HN_ASK_PATH], sub[HN_ASK_PATH];
     size_t n = json_array_size(v);
@@ -528,7 +534,7 @@ const hn_field hn_fields_own[] = {
     { BOOL("cache_prompt", cache) },
     { CALL("cache_salt", read_salt) },
     { INT("id_slot", slot, -1, INT_MAX) },
-    { CALL("lora", read_lora) },
+    { CALL("lora", hn_field_lora) },
     { BOOL("timings_per_token", timings_per_token) },
     { BOOL("return_tokens", return_tokens) },
     { BOOL("return_progress", include_progress) },

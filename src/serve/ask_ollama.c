@@ -35,10 +35,18 @@ static bool read_context_size(hn_fields *f, const json_t *v, const char *path)
     return true;
 }
 
+/* None above zero is no limit there. */
+static bool read_num_predict(hn_fields *f, const json_t *v, const char *path)
+{
+    int64_t n;
+    if (!hn_field_int(f, v, path, INT64_MIN, INT64_MAX, &n)) return false;
+    return n <= 0 || hn_field_max_native(f, v, path);
+}
+
 static bool read_options(hn_fields *f, const json_t *o, const char *path)
 {
     static const hn_field options[] = {
-        CALL("num_predict", hn_field_max_native),
+        CALL("num_predict", read_num_predict),
         CALL("num_ctx", read_context_size),
         { .name = "n", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },
         { .name = "n_cmpl", .kind = HN_FIELD_NEUTRAL, .lo = 1, .hi = 1 },

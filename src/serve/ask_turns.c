@@ -89,7 +89,11 @@ void hn_turn_text(hn_turns *t, const char *s, size_t n)
     t->has_text |= n > 0;
 }
 
-void hn_turn_reasoning(hn_turns *t, const char *s, size_t n) { hn_bytes_escaped(&t->reasoning, s, n); }
+void hn_turn_reasoning(hn_turns *t, const char *s, size_t n)
+{
+    if (n && t->reasoning.n) hn_bytes_escaped(&t->reasoning, "\n\n", 2);
+    hn_bytes_escaped(&t->reasoning, s, n);
+}
 
 /* Calls of the ids that share this one's hash, which depends on where memory lies; NULL: out of memory. */
 static hn_called **chain_of(hn_turns *t, const char *id)

@@ -331,13 +331,9 @@ static hone_status read_reply(hn_strand *s, int32_t id, bool *goes_on, hone_erro
 static bool keep_tail(hn_strand *s, int32_t id)
 {
     const hn_job *j = s->run->job;
-    size_t n = 0, longest = 0;
+    size_t n = 0, longest = j->ask.longest_stop;
     const char *piece = hone_token_piece(j->book->model, id, false, &n);
     if (!j->ask.n_stops || !piece || !n) return true;
-    for (size_t i = 0; i < j->ask.n_stops; i++) {
-        size_t k = strlen(j->ask.stops[i]);
-        longest = k > longest ? k : longest;
-    }
     if (s->n_tail > longest) {
         memmove(s->tail, s->tail + (s->n_tail - longest), longest);
         s->n_tail = longest;

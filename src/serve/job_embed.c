@@ -134,12 +134,25 @@ static bool gives_up(void *arg)
     return atomic_load(&j->quits) || (j->deadline && hn_serve_ns() > j->deadline);
 }
 
+/* With the adapters of the request, which others' texts do not have. */
+static hone_status embed_with(hn_job *j, const hone_text_ids *text, int32_t n, hone_error *err)
+{
+    hone_session *s = j->book->embed;
+    hone_embed_params p = { .pooling = j->pooling, .plain = j->ask.norm != 2 };
+    hone_status st = hone_session_set_adapters(s, j->adapters, j->scales, (int32_t)j->n_adapters, err);
+    if (st != HONE_OK) return st;
+    hone_session_set_abort(s, gives_up, j);
+    st = hone_embed(s, text, n, &p, j->vectors + j->rows_embedded * (size_t)j->n_dim, err);
+    hone_session_set_abort(s, NULL, NULL);
+    hone_session_set_adapters(s, NULL, NULL, 0, NULL);
+    return st;
+}
+
 /* The next few texts, of not more than STEP_TOKENS but for one that is longer: others wait for their next token
  * meanwhile. *done: those were the last. */
 static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
 {
     hone_text_ids text[AT_ONCE];
-    hone_embed_params p = { .pooling = j->pooling, .plain = j->ask.norm != 2 };
     int32_t n = 0;
     size_t n_tok = 0;
     hone_status st = open_session(j->book, err);
@@ -149,11 +162,7 @@ static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
         if (!n) n_tok = run->n;
         text[n] = (hone_text_ids){ run->ids, (int32_t)run->n };
     }
-    if (st == HONE_OK && n) {
-        hone_session_set_abort(j->book->embed, gives_up, j);
-        st = hone_embed(j->book->embed, text, n, &p, j->vectors + j->rows_embedded * (size_t)j->n_dim, err);
-        hone_session_set_abort(j->book->embed, NULL, NULL);
-    }
+    if (st == HONE_OK && n) st = embed_with(j, text, n, err);
     for (int32_t i = 0; i < n; i++) j->rows_embedded += j->row_count ? (size_t)text[i].n : 1;
     j->n_embedded += (size_t)n;
     *done = st != HONE_OK || j->n_embedded == j->n_run;

@@ -445,7 +445,7 @@ bool hn_job_prepare(hn_job *j, hn_refusal *r)
 {
     const hn_ask *a = &j->ask;
     if (a->kind == HN_ASK_LOAD) return true;
-    if (hn_job_embeds(j)) return hn_job_read_embed(j, r);
+    if (hn_job_embeds(j)) return read_adapters(j, r) && hn_job_read_embed(j, r);
     if (generates(a->kind) && !j->book->desk.scheduler)
         return hn_refuse(r, 400, "unsupported_parameter", "model",
                          "model '%s' reads whole texts and writes none; ask /v1/embeddings", j->book->name);

@@ -185,6 +185,7 @@ bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, const char **ad
     *adapter = name;
     if (hn_adapter_list_has(s->adapters, name)) return true;
     const char *colon = strrchr(name, ':');
+    bool was = hn_adapter_list_had(s->adapters, name);
     bool latest = colon && strcmp(colon, ":latest") == 0; /* as ollama's clients write it */
     for (size_t i = 0; colon && i < s->n; i++) {
         size_t n = (size_t)(colon - name);
@@ -192,12 +193,13 @@ bool hn_shelf_find(hn_shelf *s, const char *name, hn_book **out, const char **ad
         *out = s->book[i];
         *adapter = latest ? NULL : colon + 1;
         if (latest || (i == 0 && hn_adapter_list_has(s->adapters, colon + 1))) return true;
+        was |= i == 0 && hn_adapter_list_had(s->adapters, colon + 1);
     }
     *adapter = NULL;
 
-    /* where there is one model, clients may call it as they like */
+    /* where there is one model, clients may call it as they like, but by no name of an adapter that went */
     *out = s->book[0];
-    return s->n == 1 && !s->p.strict ? true : refuse_name(name, r);
+    return s->n == 1 && !s->p.strict && !was ? true : refuse_name(name, r);
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,14 @@
 
 static bool read_stops(hn_fields *f, const json_t *v, const char *path)
 {
-    return json_is_array(v) ? hn_field_stop(f, v, path) : hn_field_wrong(f, path, v, "an array of strings");
+    char at[HN_ASK_PATH];
+    if (!json_is_array(v)) return hn_field_wrong(f, path, v, "an array of strings");
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const json_t *s = json_array_get(v, i);
+        if (json_is_string(s) && !json_string_length(s))
+            return hn_field_range(f, hn_field_element(at, path, i), s, "a string that is not empty");
+    }
+    return hn_field_stop(f, v, path);
 }
 
 /* {"type":"enabled","budget_tokens":N} | disabled | adaptive | between_tools */
@@ -161,6 +168,26 @@ static bool read_system(hn_turns *t, const json_t *v)
     return read_texts(t, v, "system", own);
 }
 
+/* An id that an answer of ours had here (tool_use), as the model and the other APIs have it; others' stay. */
+static bool own_id(hn_fields *f, const char **id)
+{
+    static const char mark[] = "toolu_", usual[] = "call_";
+    enum { MARK = sizeof mark - 1, USUAL = 24 }; /* bytes behind call_ in the ids that are made here */
+    if (strncmp(*id, mark, MARK) != 0 || !(*id)[MARK]) return true;
+    const char *rest = *id + MARK;
+    size_t n = strlen(rest);
+    if (n != USUAL) {
+        *id = rest;
+        return true;
+    }
+    char *own = hn_arena_alloc(f->ask->arena, sizeof usual + n);
+    if (!own) return hn_field_lost(f);
+    memcpy(own, usual, sizeof usual - 1);
+    memcpy(own + sizeof usual - 1, rest, n + 1);
+    *id = own;
+    return true;
+}
+
 static bool read_result(hn_turns *t, const json_t *block, const char *path)
 {
     char at[HN_ASK_PATH];
@@ -169,7 +196,7 @@ static bool read_result(hn_turns *t, const json_t *block, const char *path)
     const json_t *v = hn_field_get(block, "tool_use_id");
     hn_field_path(at, path, "tool_use_id");
     if (!v) return hn_field_missing(f, at, "the id of the call it answers");
-    if (!hn_field_text(f, v, at, &id)) return false;
+    if (!hn_field_text(f, v, at, &id) || !own_id(f, &id)) return false;
     hn_turn_open(t, "tool");
     if (!hn_turn_answers(t, id)) return hn_field_range(f, at, v, "the id of a tool_use in a message before");
     v = hn_field_get(block, "content");
@@ -184,7 +211,7 @@ static bool read_use(hn_turns *t, const json_t *block, const char *path)
     const json_t *v = hn_field_get(block, "id");
     hn_field_path(at, path, "id");
     if (!v) return hn_field_missing(f, at, "a string");
-    if (!hn_field_text(f, v, at, &id)) return false;
+    if (!hn_field_text(f, v, at, &id) || !own_id(f, &id)) return false;
     hn_field_path(at, path, "name");
     if (!(v = hn_field_get(block, "name"))) return hn_field_missing(f, at, "a string");
     if (!hn_field_text(f, v, at, &name)) return false;

@@ -22,6 +22,7 @@ static const hn_field embed_fields[] = {
     { .name = "encoding_format", .kind = HN_FIELD_CALL, .fn = read_encoding },
     { .name = "dimensions", .kind = HN_FIELD_INT, HN_AT(dimensions), .lo = 1, .hi = 1 << 20 },
     { .name = "embd_normalize", .kind = HN_FIELD_INT, HN_AT(norm), .lo = -1, .hi = 1024 },
+    { .name = "lora", .kind = HN_FIELD_CALL, .fn = hn_field_lora },
     { .name = "stream", .kind = HN_FIELD_NEUTRAL },
     { 0 },
 };
@@ -128,6 +129,7 @@ static const hn_field rerank_fields[] = {
     { .name = "texts", .kind = HN_FIELD_LATER },
     { .name = "top_n", .kind = HN_FIELD_INT, HN_AT(top_n), .lo = 1, .hi = 1 << 20 },
     { .name = "return_documents", .kind = HN_FIELD_BOOL, HN_AT(return_documents) },
+    { .name = "lora", .kind = HN_FIELD_CALL, .fn = hn_field_lora },
     { .name = "return_text", .kind = HN_FIELD_BOOL, HN_AT(return_documents) },
     { 0 },
 };

@@ -759,7 +759,7 @@ static hone_status render_given(const hn_jinja *t, const hn_chat *c, has given, 
     json_t *messages = oom ? NULL : json_deep_copy(said ? said : c->messages);
     bool ours = said; /* so the system message says what must not be left out */
     json_decref(said);
-    if (!messages || !adapt(messages, &x)) {
+    if (!messages || !adapt(messages, &x) || ((given.calls || given.results) && !hn_chat_fit_ids(t, messages))) {
         json_decref(messages);
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
     }

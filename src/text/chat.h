@@ -65,6 +65,10 @@ json_t *hn_chat_own_calls(const json_t *messages, const json_t *tools, bool own)
 /* The same where the template lists tools and calls are text of answers, in LFM2's form. */
 json_t *hn_chat_bracketed_calls(const json_t *messages);
 
+/* Ids of calls, and of results, as t wants them (Mistral's nine characters, Kimi K2's functions.NAME:7); those that fit
+ * stay. Changes messages. False: out of memory. */
+bool hn_chat_fit_ids(const hn_jinja *t, json_t *messages);
+
 /* Orders that templates want which refuse others; each is of messages in the order before it. */
 typedef enum hn_chat_order {
     HN_CHAT_SYSTEM_FIRST, /* system and developer messages at the beginning are one, later ones are the user's */

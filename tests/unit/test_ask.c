@@ -130,7 +130,8 @@ static void test_sampling(void **state)
 
     get(&a, "/v1/chat/completions",
         CHAT(",\"temperature\":0,\"top_p\":0.5,\"top_k\":7,\"min_p\":0.25,\"repeat_penalty\":1.5,\"repeat_last_n\":-1,"
-             "\"presence_penalty\":-2,\"frequency_penalty\":2,\"seed\":18446744073709551615,\"stop\":[\"a\",\"bc\"],"
+             "\"presence_penalty\":-2,\"frequency_penalty\":2,\"seed\":18446744073709551615,\"stop\":[\"a\",\"\","
+             "\"bc\"],"
              "\"n\":4,\"max_tokens\":3.0,\"max_completion_tokens\":3,\"logprobs\":true,\"top_logprobs\":5,"
              "\"logit_bias\":{\"3\":-100,\"0\":1.5},\"model\":\"m/x\",\"stream\":true,"
              "\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":false},\"user\":\"u\",\"foo\":1,"
@@ -139,7 +140,7 @@ static void test_sampling(void **state)
     assert_true(a.sampling.top_k == 7 && a.sampling.repeat_penalty == 1.5f && a.sampling.penalty_last_n == -1);
     assert_true(a.sampling.presence_penalty == -2 && a.sampling.frequency_penalty == 2);
     assert_true(a.has_seed && a.sampling.seed == UINT64_MAX);
-    assert_int_equal(a.n_stops, 2);
+    assert_true(a.n_stops == 2 && a.longest_stop == 2); /* an empty one stops nothing */
     assert_string_equal(a.stops[1], "bc");
     assert_true(a.n == 4 && a.max_tokens == 3 && a.top_logprobs == 5 && a.stream && a.include_usage);
     assert_true(a.n_bias == 2 && a.bias[0].id == 3 && a.bias[0].bias == -100 && a.bias[1].bias == 1.5f);
@@ -497,8 +498,8 @@ static void test_other_apis(void **state)
 
     get(&a, "/api/chat",
         "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"format\":\"json\",\"think\":true,"
-        "\"keep_alive\":\"1h2m3.5s\",\"options\":{\"temperature\":0.5,\"seed\":18446744073709551615,\"num_predict\":-2,"
-        "\"num_ctx\":4096,\"stop\":[\"a\"],\"num_thread\":4}}");
+        "\"keep_alive\":\"1h2m3.5s\",\"options\":{\"temperature\":0.5,\"seed\":18446744073709551615,\"num_predict\":0,"
+        "\"num_ctx\":4096,\"stop\":[\"a\",\"\"],\"num_thread\":4}}");
     assert_true(a.stream && a.has_form && a.form.kind == HONE_GRAMMAR_JSON_OBJECT && a.max_tokens == -1);
     assert_true(a.sampling.temp == 0.5f && a.has_seed && a.sampling.seed == UINT64_MAX && a.n_stops == 1);
     assert_true(a.keep_alive_ms == 3723500);
@@ -556,7 +557,7 @@ static void test_many(void **state)
         { "/v1/completions", "{\"prompt\":[", "\"a\"", "]}", "prompt", 64 },
         { "/v1/embeddings", "{\"input\":[", "[1]", "]}", "input", 2048 },
         { "/rerank", "{\"query\":\"q\",\"documents\":[", "\"a\"", "]}", "documents", 1024 },
-        { "/v1/completions", "{\"prompt\":\"a\",\"stop\":[", "\"x\"", "]}", "stop", 16 },
+        { "/v1/completions", "{\"prompt\":\"a\",\"stop\":[", "\"x\"", "]}", "stop", 256 },
         { "/v1/completions", "{\"prompt\":\"a\",\"lora\":[", "{\"id\":0}", "]}", "lora", 64 },
         { "/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":[", "[1,1]", "]}", "logit_bias", 1024 },
         { "/completion", "{\"prompt\":\"a\",\"response_fields\":[", "\"x\"", "]}", "response_fields", 64 },

@@ -882,6 +882,56 @@ static void continued(void **state)
     assert_int_equal(hone_chat_render(NULL, &both, &t, NULL), HONE_E_ARG);
 }
 
+#define NINE_IDS                                                                                      \
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}"                                        \
+    "{% if c.id is not defined or c.id | length != 9 %}{{ raise_exception('9!') }}{% endif %}"        \
+    "[TOOL_CALLS]{{ c.function.name }}{{ c.function.arguments }}={{ c.id }};{% endfor %}"             \
+    "{% if m.role == 'tool' %}{% if m.tool_call_id is not defined or m.tool_call_id | length != 9 %}" \
+    "{{ raise_exception('9!') }}{% endif %}R={{ m.tool_call_id }};{% else %}{{ m.content }}{% endif %}{% endfor %}"
+#define KIMI_IDS                                                                                                       \
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.id }}<|tool_call_argument_begin|>"                   \
+    "{{ c.function.arguments }};{% endfor %}{% if m.role == 'tool' %}R={{ m.tool_call_id }};{% else %}{{ m.content }}" \
+    "{% endif %}{% endfor %}"
+#define CALLED(id) \
+    "{\"role\":\"assistant\",\"tool_calls\":[{" id "\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}"
+#define RESULT(id) "{\"role\":\"tool\"," id "\"content\":\"r\"}"
+#define ID(text) "\"id\":\"" text "\","
+#define OF(text) "\"tool_call_id\":\"" text "\","
+
+/* Calls whose ids a template does not take have such as it takes, by their place alone, and so have their results. */
+static void ids_of_calls(void **state)
+{
+    static const char *const same[] = {
+        "[" CALLED(ID("toolu_12345678901234567890abcd")) "," RESULT(OF("toolu_12345678901234567890abcd")) "," CALLED(
+            ID("x")) "," RESULT(OF("x")) "]",
+        "[" CALLED(ID("call_0")) "," RESULT(OF("call_0")) "," CALLED(ID("call_1")) "," RESULT(OF("call_1")) "]",
+        "[" CALLED(ID("call_0")) "," RESULT(OF("call_0")) "," CALLED(ID("call_0")) "," RESULT(OF("call_0")) "]",
+        "[" CALLED("") "," RESULT("") "," CALLED("") "," RESULT("") "]",
+    };
+    char first[256] = "";
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        hn_jinja_text out;
+        hone_error e = { 0 };
+        if (render(NINE_IDS, same[i], NULL, false, &out, &e) != HONE_OK) fail_msg("%zu: %s", i, e.message);
+        if (!i) snprintf(first, sizeof first, "%s", out.text);
+        assert_string_equal(out.text, first);
+        hn_jinja_text_free(&out);
+    }
+    char one[10], two[10], r1[10], r2[10];
+    assert_int_equal(
+        sscanf(first, "[TOOL_CALLS]f{}=%9[^;];R=%9[^;];[TOOL_CALLS]f{}=%9[^;];R=%9[^;];", one, r1, two, r2), 4);
+    assert_true(strlen(one) == 9 && !strcmp(one, r1) && !strcmp(two, r2) && strcmp(one, two));
+
+    renders("an id that fits", NINE_IDS, "[" CALLED(ID("aB3dE6gH9")) "," RESULT(OF("aB3dE6gH9")) "]", NULL, false,
+            "[TOOL_CALLS]f{}=aB3dE6gH9;R=aB3dE6gH9;");
+    renders("Kimi K2's", KIMI_IDS,
+            "[" CALLED(ID("functions.f:0")) "," RESULT(OF("functions.f:0")) "," CALLED(ID("call_x")) "," RESULT(
+                OF("call_x")) "]",
+            NULL, false,
+            "functions.f:0<|tool_call_argument_begin|>{};R=functions.f:0;functions.f:1<|tool_call_argument_begin|>{};"
+            "R=functions.f:1;");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(continued),      cmocka_unit_test(formats),
@@ -890,6 +940,6 @@ int main(void)
                                         cmocka_unit_test(variables),      cmocka_unit_test(protected_ids),
                                         cmocka_unit_test(injection),      cmocka_unit_test(nothing_given),
                                         cmocka_unit_test(orders),         cmocka_unit_test(no_end),
-                                        cmocka_unit_test(many_turns) };
+                                        cmocka_unit_test(many_turns),     cmocka_unit_test(ids_of_calls) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

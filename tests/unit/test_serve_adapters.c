@@ -198,6 +198,84 @@ static void they_come_and_go(void **state)
     hone_free(rhyme);
 }
 
+/* An adapter that went is not answered by its model, which others may call as they like. */
+static void what_went_is_not_the_model(void **state)
+{
+    running r = { 0 };
+    r.path = tiny_path;
+    r.p.shelf.lora_folder = inner;
+    start(&r, 4);
+#define COMPLETE(model) "{\"model\":\"" model "\",\"prompt\":\"Once\",\"max_tokens\":1}"
+    json_decref(ask_json(r.port, "POST", "/v1/completions", COMPLETE("poet"), 200)); /* it never was one */
+    json_decref(ask_json(r.port, "POST", LOAD, "{\"lora_name\":\"poet\",\"lora_path\":\"rhyme.gguf\"}", 200));
+    json_decref(ask_json(r.port, "POST", "/v1/completions", COMPLETE("chat:poet"), 200));
+    json_decref(ask_json(r.port, "POST", UNLOAD, "{\"lora_name\":\"poet\"}", 200));
+    json_decref(ask_json(r.port, "POST", "/v1/completions", COMPLETE("poet"), 404));
+    json_decref(ask_json(r.port, "POST", "/v1/completions", COMPLETE("chat:poet"), 404));
+    json_decref(ask_json(r.port, "POST", "/v1/completions", COMPLETE("gpt-4"), 200));
+    json_decref(ask_json(r.port, "POST", LOAD, "{\"lora_name\":\"poet\",\"lora_path\":\"rhyme.gguf\"}", 200));
+    json_decref(ask_json(r.port, "POST", "/v1/completions", COMPLETE("poet"), 200));
+    stop(&r);
+}
+
+/* A vector of "Once" with the adapter, or without; by the library alone. */
+static float *vector_alone(bool with, int32_t *n_dim)
+{
+    hone_error e;
+    hone_context *ctx;
+    hone_model *m;
+    hone_session *s;
+    hone_adapter *a = NULL;
+    int32_t *ids;
+    size_t n;
+    must(hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    must(hone_model_open(&m, tiny_path, &(hone_model_params){ .packed = "off" }, &e), &e);
+    must(hone_session_new(&s, ctx, m, NULL, &e), &e);
+    if (with) must(hone_adapter_open(&a, m, rhyme_path, &e), &e);
+    must(hone_session_set_adapters(s, &a, NULL, with, &e), &e);
+    must(hone_tokenize(m, "Once", 4, HONE_TOK_ADD, &ids, &n, &e), &e);
+    *n_dim = hone_embed_width(m, HONE_POOL_MEAN, NULL);
+    float *x = calloc((size_t)*n_dim, sizeof *x);
+    hone_embed_params p = { .pooling = HONE_POOL_MEAN };
+    must(hone_embed(s, &(hone_text_ids){ ids, (int32_t)n }, 1, &p, x, &e), &e);
+    hone_free(ids);
+    hone_session_free(s);
+    hone_adapter_close(a);
+    hone_model_close(m);
+    hone_context_free(ctx);
+    return x;
+}
+
+static void embeds(int port, const char *body, const float *want, int32_t n_dim)
+{
+    json_t *j = ask_json(port, "POST", "/v1/embeddings", body, 200);
+    const json_t *x = json_object_get(json_array_get(json_object_get(j, "data"), 0), "embedding");
+    assert_int_equal(json_array_size(x), n_dim);
+    for (int32_t i = 0; i < n_dim; i++)
+        if ((float)json_real_value(json_array_get(x, (size_t)i)) != want[i]) fail_msg("%s: number %d", body, i);
+    json_decref(j);
+}
+
+/* Vectors with an adapter are those of the library with it; the next request's are without. */
+static void vectors_have_them(void **state)
+{
+    running r = { 0 };
+    int32_t n;
+    float *base = vector_alone(false, &n), *rhyme = vector_alone(true, &n);
+    assert_memory_not_equal(base, rhyme, (size_t)n * sizeof *base);
+    r.p.shelf.pooling = HONE_POOL_MEAN;
+    begin(&r);
+    json_decref(ask_json(r.port, "POST", LOAD, "{\"lora_name\":\"poet\",\"lora_path\":\"rhyme.gguf\"}", 200));
+    embeds(r.port, "{\"model\":\"poet\",\"input\":\"Once\"}", rhyme, n);
+    embeds(r.port, "{\"model\":\"chat\",\"input\":\"Once\"}", base, n);
+    embeds(r.port, "{\"model\":\"chat\",\"input\":\"Once\",\"lora\":[{\"id\":0}]}", rhyme, n);
+    embeds(r.port, "{\"model\":\"poet\",\"input\":\"Once\",\"lora\":[]}", base, n);
+    json_decref(ask_json(r.port, "POST", "/v1/embeddings", "{\"input\":\"Once\",\"lora\":[{\"id\":7}]}", 400));
+    stop(&r);
+    free(base);
+    free(rhyme);
+}
+
 /* What a slot holds with an adapter comes back for requests with it: ?model= names it, as theirs do. */
 static void slots_have_them(void **state)
 {
@@ -365,7 +443,8 @@ static void what_passes_drops_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_come_and_go),          cmocka_unit_test(slots_have_them),
+        cmocka_unit_test(they_come_and_go),          cmocka_unit_test(what_went_is_not_the_model),
+        cmocka_unit_test(vectors_have_them),         cmocka_unit_test(slots_have_them),
         cmocka_unit_test(who_uses_one_keeps_it),     cmocka_unit_test(what_lies_elsewhere_is_not_found),
         cmocka_unit_test(what_passes_drops_nothing),
     };

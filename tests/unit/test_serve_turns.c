@@ -81,14 +81,14 @@ static void generate_goes_on(void **state)
     json_t *two = goes_on(r.port, json_object_get(one, "context"), "And the cat?");
     json_t *three = goes_on(r.port, json_object_get(two, "context"), "Why?");
 
-    /* also where nothing is said: the ids are those of the prompt */
+    /* also where little is said: the ids are those of the prompt, and then those */
     char *ids = json_text(json_object_get(two, "context"));
     json_t *j = ask(r.port, "/api/generate", 200,
                     "{\"model\":\"chat\",\"prompt\":\"Why?\",\"stream\":false,\"context\":%s,"
-                    "\"options\":{\"num_predict\":0}}",
+                    "\"options\":{\"num_predict\":1}}",
                     ids);
     const json_t *said = json_object_get(j, "context");
-    assert_int_equal(json_array_size(said), json_integer_value(json_object_get(j, "prompt_eval_count")));
+    assert_int_equal(json_array_size(said), json_integer_value(json_object_get(j, "prompt_eval_count")) + 1);
     assert_true(same_ids(said, 0, json_object_get(three, "context"), 0, json_array_size(said)));
     json_decref(j);
 
@@ -146,6 +146,56 @@ static void developers_are_the_models(void **state)
             if (n == 2) sees(r.port, "other", want);
             stop(&r);
         }
+}
+
+/* ---- ids of calls ----------------------------------------------------------------------------------------------- */
+
+static const char nine[] =
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('9!') }}"
+    "{% endif %}[TOOL_CALLS]{{ c.function.name }}{{ c.function.arguments }}{{ c.id }}{% endfor %}{% if m.role == "
+    "'tool' "
+    "%}{% if m.tool_call_id | length != 9 %}{{ raise_exception('9!') }}{% endif %}{{ m.tool_call_id }}{% endif %}"
+    "{{ m.content }}{% endfor %}";
+
+#define ASKED "{\"role\":\"user\",\"content\":\"q\"}"
+#define CALLED(id)                                 \
+    "{\"role\":\"assistant\",\"tool_calls\":[{" id \
+    "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":%s}}]}"
+
+/* Mistral's templates refuse ids of other lengths: one conversation is one prompt by each route, whatever its ids. */
+static void ids_fit_the_template(void **state)
+{
+    running r = { 0 };
+    r.p.ollama = true;
+    r.p.shelf.chat_template = nine;
+    start(&r, 2);
+    json_t *chat =
+        ask(r.port, "/v1/chat/completions", 200,
+            "{\"max_tokens\":1,\"messages\":[" ASKED
+            "," CALLED("\"id\":\"call_ABCDEFGHIJKLMNOPQRSTUVWX\",") ",{\"role\":\"tool\",\"tool_call_id\":\"call_"
+                                                                    "ABCDEFGHIJKLMNOPQRSTUVWX\",\"content\":\"r\"}]}",
+            "\"{}\"");
+    json_t *ollama = ask(r.port, "/api/chat", 200,
+                         "{\"model\":\"chat\",\"stream\":false,\"options\":{\"num_predict\":1},\"messages\":[" ASKED
+                         "," CALLED("") ",{\"role\":\"tool\",\"content\":\"r\"}]}",
+                         "{}");
+    static const char *const ids[] = { "toolu_ABCDEFGHIJKLMNOPQRSTUVWX", "toolu_aB3dE6gH9" };
+    json_int_t want = json_integer_value(json_object_get(json_object_get(chat, "usage"), "prompt_tokens"));
+    assert_true(want > 0 && json_integer_value(json_object_get(ollama, "prompt_eval_count")) == want);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *j = ask(r.port, "/v1/messages", 200,
+                        "{\"max_tokens\":1,\"messages\":[" ASKED ",{\"role\":\"assistant\",\"content\":[{\"type\":"
+                        "\"tool_use\",\"id\":\"%s\",\"name\":\"f\",\"input\":{}}]},{\"role\":\"user\",\"content\":[{"
+                        "\"type\":\"tool_result\",\"tool_use_id\":\"%s\",\"content\":\"r\"}]}]}",
+                        ids[i], ids[i]);
+        const json_t *u = json_object_get(j, "usage");
+        json_int_t n = json_integer_value(json_object_get(u, "input_tokens")) +
+                       json_integer_value(json_object_get(u, "cache_read_input_tokens"));
+        if (i == 0) assert_int_equal(n, want);
+        json_decref(j);
+    }
+    json_decref(chat), json_decref(ollama);
+    stop(&r);
 }
 
 /* ---- the tokens of a text --------------------------------------------------------------------------------------- */
@@ -281,9 +331,8 @@ static void the_longest_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(generate_goes_on),
-        cmocka_unit_test(developers_are_the_models),
-        cmocka_unit_test(texts_have_their_tokens),
+        cmocka_unit_test(generate_goes_on),     cmocka_unit_test(developers_are_the_models),
+        cmocka_unit_test(ids_fit_the_template), cmocka_unit_test(texts_have_their_tokens),
         cmocka_unit_test(the_longest_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

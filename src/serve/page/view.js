@@ -64,7 +64,7 @@ class MessageView {
       if (n.calls) this.drawCalls();
       const p = n.progress;
       this.figures.textContent = n.content || n.reasoning || n.calls ? '' : p && p.total
-        ? t('reading', { done: number((p.cache || 0) + (p.processed || 0)), total: number(p.total) }) : t('waiting');
+        ? t('reading', { done: number(p.processed || 0), total: number(p.total) }) : t('waiting');
     }
     this.error.hidden = !n.error;
     fill(this.error, shown(n.error || ''));
