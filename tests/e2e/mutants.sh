@@ -54,6 +54,11 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
         unset HONE_MUTANT
         run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$M" $small --rounds 8 --runs 1 --no-store "$@"
         ;;
+    gate-ab)
+        name=$HONE_MUTANT
+        unset HONE_MUTANT
+        run "$MUTANTS" lab gate --ab this --head "env:HONE_MUTANT=$name" -m "$M" --quality quick "$@"
+        ;;
     gate) run "$MUTANTS" lab gate --baseline "${1:-plain}" --dir "$T" -m "$M" -r 6 --accept-environment ;;
     esac
     unset HONE_MUTANT HONE_MUTANT_FILE

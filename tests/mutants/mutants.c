@@ -788,7 +788,8 @@ hone_status __wrap_hn_child_run(hn_child *out, const char *const *argv, bool (*s
     bool cached = is("kept-samples") && kept && strcmp(argv[2], "_sample") == 0;
     json_t *was = cached ? json_load_file(kept, 0, NULL) : NULL;
     if (was) {
-        *out = (hn_child){ .result = was };
+        *out = (hn_child){ .result = was }; /* and its parent is made to see what it says */
+        out->seen.wall_s = json_number_value(json_object_get(was, "process_witness_s"));
         return HONE_OK;
     }
     hone_status st = __real_hn_child_run(out, argv, stop, err);

@@ -142,6 +142,22 @@ static void claims(void **state)
     false_with("load_witness_ms", 60, "loading took 20.000 ms by its own clock, and 60.000 ms");
 }
 
+/* Both clocks of a process may lie; what its parent waited for says so, if it is more than a busy machine takes. */
+static void clocks_beside_the_parent(void **state)
+{
+    char why[400] = "";
+    json_t *r = honest();
+    hn_seen seen = { .wall_s = 0.56, .told_s = 0.55, .anon = 50000000, .anon_again = 50000000 };
+    if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
+    seen.wall_s = seen.told_s = 0.7;
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    names(why, "its parent waited 0.700 s for its result");
+    seen.wall_s = 0; /* of nobody who ran */
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    names(why, "did not see how long");
+    json_decref(r);
+}
+
 static void memory_by_two_ways(void **state)
 {
     char why[400] = "";
@@ -175,7 +191,7 @@ static void memory_of_stages(void **state)
     char why[400] = "";
     json_t *r = json_pack("{s:[{s:s, s:f}, {s:s, s:f}]}", "stages", "stage", "start", "anon_mb", 3.0, "stage",
                           "session", "anon_mb", 390.0);
-    hn_seen seen = { .anon_end = 400000000 };
+    hn_seen seen = { .wall_s = 0.31, .anon_end = 400000000 };
     if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
     json_object_set_new(json_array_get(json_object_get(r, "stages"), 1), "anon_mb", json_real(100));
     assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
@@ -240,6 +256,32 @@ static void records_are_their_samples(void **state)
     assert_false(hn_claims_record(r, true, why, sizeof why));
     names(why, "none of its samples does");
     json_decref(r);
+}
+
+/* A record with one number: its median is its samples', and they are its processes'. */
+static void numbers_of_suites(void **state)
+{
+    char why[400] = "";
+    json_t *list = json_pack("[{s:s, s:{s:f}, s:[f,f], s:{s:s, s:[{s:[{s:f}]}, {s:[{s:f}]}]}},"
+                             " {s:s, s:{s:f}, s:[f,f], s:{s:s, s:f}}]",
+                             "id", "e2e.gen", "stats", "median", 15.0, "samples", 10.0, 20.0, "extra", "from",
+                             "requests.0.decode_tok_s", "samples", "requests", "decode_tok_s", 10.0, "requests",
+                             "decode_tok_s", 20.0, "id", "e2e.gen", "stats", "median", 1.5, "samples", 1.0, 2.0,
+                             "extra", "from", "requests.0.decode_tok_s", "scale", 0.1);
+    if (!hn_claims_records(list, why, sizeof why)) fail_msg("the honest one: %s", why);
+    json_t *r = json_array_get(list, 1);
+    json_object_set_new(json_object_get(r, "stats"), "median", json_real(1.95));
+    assert_false(hn_claims_records(list, why, sizeof why));
+    names(why, "the record says a median of 1.95, and its samples 1.5");
+    json_object_set_new(r, "samples", json_pack("[f,f]", 1.3, 2.6)); /* both of them raised */
+    assert_false(hn_claims_records(list, why, sizeof why));
+    names(why, "not what its processes say (requests.0.decode_tok_s)");
+    json_decref(list);
+    json_t *many = json_array();
+    for (int i = 0; i < 2000; i++) json_array_append_new(many, json_real(i < 1000 ? 1 : 3));
+    list = json_pack("[{s:s, s:{s:f}, s:o}]", "id", "a", "stats", "median", 2.0, "samples", many);
+    if (!hn_claims_records(list, why, sizeof why)) fail_msg("more samples than 1024: %s", why);
+    json_decref(list);
 }
 
 /* ---- runs of a comparison ------------------------------------------------------------------------- */
@@ -308,8 +350,41 @@ static void gains_are_seen_outside(void **state)
             m.part_s[HN_PART_GEN] = 0.040;
             assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &t, "decode_tok_s", &err), lie ? HONE_E_NUMERIC : HONE_OK);
+        bool seen;
+        assert_int_equal(hn_same_outside(s, &t, "decode_tok_s", &seen, &err), lie ? HONE_E_NUMERIC : HONE_OK);
+        assert_int_equal(seen, !lie);
         if (lie) names(err.message, "claims to take 40.0 ms less");
+        hn_same_free(s);
+    }
+    hn_side_close(a);
+    hn_side_close(b);
+}
+
+/* b says 3 ms less, and processes differ by more than that from run to run. Honest or not: it is not known. With many
+ * runs the honest one is seen, and the liar is not. */
+static void gains_too_small_to_see(void **state)
+{
+    hn_side *a, *b;
+    hone_error err;
+    hn_target t = { .id = "e2e" };
+    const hn_side_params p = { .command = true };
+    assert_int_equal(hn_side_open(&a, "true", &p, &err), HONE_OK);
+    assert_int_equal(hn_side_open(&b, "false", &p, &err), HONE_OK);
+    for (int k = 0; k < 3; k++) { /* few runs; many, honest; many, a lie */
+        hn_same *s;
+        bool seen, lie = k == 2;
+        assert_int_equal(hn_same_new(&s, a, b, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < (k ? 200 : 10); i++) {
+            double noise = 0.003 * (double)(i % 5) - 0.006;
+            hn_measured m = measured(i, "aa", 0.010, 0.03);
+            m.part_s[HN_PART_GEN] = 0.010;
+            assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
+            m = measured(i, "aa", 0.007, (lie ? 0.03 : 0.027) + noise);
+            m.part_s[HN_PART_GEN] = 0.007;
+            assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
+        }
+        assert_int_equal(hn_same_outside(s, &t, "decode_tok_s", &seen, &err), HONE_OK);
+        assert_int_equal(seen, k == 1);
         hn_same_free(s);
     }
     hn_side_close(a);
@@ -345,7 +420,8 @@ static void gains_of_a_part(void **state)
             memcpy(m.part_s, (double[HN_PARTS]){ 0, 0.020, b[k].first, b[k].gen }, sizeof m.part_s);
             assert_int_equal(hn_same_check(s, c, &t, &m, &err), HONE_OK);
         }
-        hone_status st = hn_same_outside(s, &t, "prefill_tok_s", &err);
+        bool seen;
+        hone_status st = hn_same_outside(s, &t, "prefill_tok_s", &seen, &err);
         if (st != b[k].st) fail_msg("case %zu: %d", k, (int)st);
         if (st != HONE_OK) names(err.message, "40.0 ms less a run (prefill_tok_s)");
         hn_same_free(s);
@@ -360,6 +436,9 @@ int main(void)
         cmocka_unit_test(every_bit_counts),
         cmocka_unit_test(order_and_length_count),
         cmocka_unit_test(claims),
+        cmocka_unit_test(clocks_beside_the_parent),
+        cmocka_unit_test(numbers_of_suites),
+        cmocka_unit_test(gains_too_small_to_see),
         cmocka_unit_test(memory_by_two_ways),
         cmocka_unit_test(memory_of_a_small_one),
         cmocka_unit_test(memory_of_stages),

@@ -391,6 +391,28 @@ static void test_html(void **state)
     free(all);
 }
 
+/* An adapter has answers of its own: they did not change. */
+static void test_answers_of_adapters(void **state)
+{
+    static const char *const line =
+        "{\"schema\":\"hone.bench/1\",\"id\":\"e2e.gen\",\"ts\":\"2026-01-0%dT00:00:00Z\",\"unit\":\"tok/s\","
+        "\"quality\":\"q2-1111111%d-22222222\",\"valid\":true,\"model\":{\"fingerprint\":\"f\"},"
+        "\"config\":{\"kv\":\"f16\"%s},\"stats\":{\"median\":5},\"samples\":[5]}\n";
+    for (int with = 0; with < 2; with++) {
+        char text[1200];
+        size_t n = (size_t)snprintf(text, sizeof text, line, 1, 1, "");
+        snprintf(text + n, sizeof text - n, line, 2, 2, with ? ",\"adapters\":[{\"path\":\"a\"}]" : "");
+        char *path = file_of(text);
+        hn_report *r = report_of((const char *const[]){ path, NULL });
+        char *t = text_of(r, HN_REPORT_HTML);
+        assert_true((strstr(t, "answers changed") != NULL) == !with);
+        free(t);
+        hn_report_free(r);
+        unlink(path);
+        free(path);
+    }
+}
+
 static void test_same_bytes(void **state)
 {
     char *all = records(), *path = file_of(all), *half = strstr(all, "{\"schema\":\"hone.ab/1\"");
@@ -697,10 +719,13 @@ static void test_odd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checker),    cmocka_unit_test(test_numbers), cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_texts),      cmocka_unit_test(test_html),    cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_json),       cmocka_unit_test(test_csv),     cmocka_unit_test(test_odd),
-        cmocka_unit_test(test_longer_log), cmocka_unit_test(test_stored),  cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_checker),       cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_axes),          cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_html),          cmocka_unit_test(test_answers_of_adapters),
+        cmocka_unit_test(test_same_bytes),    cmocka_unit_test(test_json),
+        cmocka_unit_test(test_csv),           cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_longer_log),    cmocka_unit_test(test_stored),
+        cmocka_unit_test(test_whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -338,6 +338,52 @@ static void test_records_of_suites(void **state)
     hn_side_close(s);
 }
 
+/* Names that begin alike, or hold commas, are names; one name of two records is none. */
+static void test_names_of_records(void **state)
+{
+    static const char *const row =
+        "{\"id\":\"e2e.scale.batch\",\"unit\":\"tok/"
+        "s\",\"better\":\"higher\",\"config\":{\"variant\":\"%s\"},\"stats\":{\"median\":%d},\"valid\":true}";
+    char list[4000], text[4400], name[64];
+    hn_measured m;
+    hone_error err = { 0 };
+    hn_target t = { .id = "e2e.scale.batch" };
+    for (int twice = 0; twice < 2; twice++) {
+        size_t n = 0;
+        for (int i = 0; i < 18; i++) { /* more than any bench has */
+            snprintf(name, sizeof name, "%d sequences, %s", i / 2 + 1,
+                     i % 2 && !(twice && i == 17) ? "prefill" : "decode");
+            n += (size_t)snprintf(list + n, sizeof list - n, i ? "," : "");
+            n += (size_t)snprintf(list + n, sizeof list - n, row, name, 100 + i);
+        }
+        snprintf(text, sizeof text, "echo '{\"schema\":\"hone.suite/1\",\"records\":[%s]}'", list);
+        fake("suite", text);
+        hn_side *s = side(at("suite"));
+        assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), twice ? HONE_E_FORMAT : HONE_OK);
+        if (twice) assert_non_null(strstr(err.message, "two records are called e2e.scale.batch/9 sequences decode"));
+        for (int i = 0; i < 18 && !twice; i++) {
+            snprintf(name, sizeof name, "e2e.scale.batch/%d sequences %s", i / 2 + 1, i % 2 ? "prefill" : "decode");
+            const hn_measured_metric *x = hn_measured_find(&m, name);
+            if (!x || x->value != 100 + i) fail_msg("%s", name);
+        }
+        hn_side_close(s);
+    }
+}
+
+/* Benches whose model is asked the same are one question; one without a model is none. */
+static void test_targets_answering(void **state)
+{
+    const hn_target t[] = { { .id = "kern.norm.96" },
+                            { .id = "e2e", .model = "m", .args = { "--kv=q8_0", "--n-prompt=9" } },
+                            { .id = "e2e.gen", .model = "m", .args = { "--threads=1", "--kv=q8_0" } },
+                            { .id = "tok.encode", .model = "m" } };
+    const hn_target *of[4];
+    assert_int_equal(hn_targets_answering(of, t, 4), 2);
+    assert_ptr_equal(of[0], &t[1]);
+    assert_ptr_equal(of[1], &t[3]);
+    assert_int_equal(hn_targets_answering(of, t, 1), 0);
+}
+
 static void test_bad_programs(void **state)
 {
     static const struct {
@@ -701,6 +747,8 @@ int main(void)
         cmocka_unit_test(test_a_program),
         cmocka_unit_test(test_programs_that_could),
         cmocka_unit_test(test_records_of_suites),
+        cmocka_unit_test(test_names_of_records),
+        cmocka_unit_test(test_targets_answering),
         cmocka_unit_test(test_bad_programs),
         cmocka_unit_test(test_commits),
         cmocka_unit_test(test_commands),

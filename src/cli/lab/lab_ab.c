@@ -145,19 +145,10 @@ static int failed(const hone_error *err)
 
 /* ---- quality comes first ------------------------------------------------------------------------- */
 
-static bool runs_model(const compare *c)
-{
-    for (size_t i = 0; i < c->n_targets; i++)
-        if (c->target[i].model && c->target[i].id && strncmp(c->target[i].id, "kern.", 5) != 0) return true;
-    return false;
-}
-
-static int quality(compare *c)
+static int quality_of(compare *c, const hn_target *t)
 {
     hone_error err;
-    if (!runs_model(c)) return 0;
-    if (hn_sides_quality((hn_side *const[]){ c->a, c->b }, &c->target[0], c->quality, c->why, &err) != HONE_OK)
-        return failed(&err);
+    if (hn_sides_quality((hn_side *const[]){ c->a, c->b }, t, c->quality, c->why, &err) != HONE_OK) return failed(&err);
     c->asked = true;
     bool same = strcmp(c->quality[0], c->quality[1]) == 0, bad = c->why[0][0] || c->why[1][0];
     if (same && !bad) return 0;
@@ -175,6 +166,21 @@ static int quality(compare *c)
     if (hn_opts_flag(c->cli->opts, "allow-different")) return 0;
     return hn_cli_error(HN_EXIT_QUALITY, "the sides do not compute the same numbers, so nothing was timed; "
                                          "--allow-different measures them all the same");
+}
+
+/* Once for each set of benches whose model is asked the same; what is shown is the first that differs, or the last. */
+static int quality(compare *c)
+{
+    const hn_target *of[MAX_IDS];
+    char shown[2][24] = { "" };
+    size_t n = hn_targets_answering(of, c->target, c->n_targets);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = quality_of(c, of[i]);
+        if (strcmp(shown[0], shown[1]) == 0) memcpy(shown, c->quality, sizeof shown);
+    }
+    memcpy(c->quality, shown, sizeof shown);
+    return rc;
 }
 
 /* ---- what a person sees ------------------------------------------------------------------------------ */
@@ -203,10 +209,12 @@ static void print_line(const hn_ab_line *l)
     const char *id = l->target->id && !(e && e->plain) && strncmp(l->metric, l->target->id, strlen(l->target->id)) != 0
                          ? l->target->id
                          : "";
-    hn_out_printf("%s%s%-16s %12s %12s %-6s %8s  %-17s %5.2g %% %8s %7zu %6zu   %s%s%s%s\n", id, id[0] ? "\n" : "",
-                  l->metric, t.a, t.b, l->unit, t.ratio, t.ci, 100 * r->margin, noise, r->n, l->voided,
-                  hn_ab_verdict_name(r->verdict), hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r),
-                  hn_ab_note(r)[0] ? ")" : "");
+    const char *name = strlen(l->metric) > 16 ? "" : l->metric;
+    if (id[0]) hn_out_printf("%s\n", id);
+    if (!name[0]) hn_out_printf("%s\n", l->metric); /* on a line of its own */
+    hn_out_printf("%-16s %12s %12s %-6s %8s  %-17s %5.2g %% %8s %7zu %6zu   %s%s%s%s\n", name, t.a, t.b, l->unit,
+                  t.ratio, t.ci, 100 * r->margin, noise, r->n, l->voided, hn_ab_verdict_name(r->verdict),
+                  hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r), hn_ab_note(r)[0] ? ")" : "");
     if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-16s %s\n", "", words);
 }
 

@@ -211,10 +211,9 @@ static int quality(gate *g)
     return 0;
 }
 
-static int quality_of_sides(gate *g, const hn_target *t)
+static int quality_of(gate *g, const hn_target *t)
 {
     hone_error err;
-    if (!t->model) return 0;
     if (hn_sides_quality(g->side, t, g->hash, g->why, &err) != HONE_OK) return failed(g, &err);
     g->sides_asked = true;
     for (int i = 1; i >= 0; i--)
@@ -231,6 +230,16 @@ static int quality_of_sides(gate *g, const hn_target *t)
     hn_notes_add(g->notes, "accepted: quality hash %s, was %s", g->hash[1], g->hash[0]);
     g->different = true;
     return 0;
+}
+
+/* Once for each set of benches whose model is asked the same. */
+static int quality_of_sides(gate *g, const hn_target *t, size_t n_targets)
+{
+    const hn_target *of[MAX_IDS];
+    size_t n = hn_targets_answering(of, t, n_targets);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) rc = quality_of(g, of[i]);
+    return rc;
 }
 
 /* ---- 4. the clock: stored samples ---------------------------------------------------------------------- */
@@ -277,6 +286,9 @@ static int batch(gate *g, int32_t samples)
             json_t *was = json_array_get(json_object_get(g->baseline, "records"), k),
                    *is = json_array_get(g->records, i);
             if (!hn_same_measurement(was, is)) continue;
+            if (hn_gate_unproved(was, is))
+                return fail(g, HN_EXIT_QUALITY, "quality", "%s proves nothing of its answer, and the baseline's does",
+                            hn_record_id(is));
             hn_gate_answers_differ(differ, sizeof differ, was, is);
             if (differ[0])
                 return fail(g, HN_EXIT_QUALITY, "quality", "%s: %s, though the quality hash is the same",
@@ -432,9 +444,12 @@ static void print_lines(const gate *g)
         char words[200];
         hn_ab_digits t = hn_ab_digits_of(l);
         const hn_bench_entry *e = hn_bench_find(l->target->id);
-        if (!(e && e->plain) && strcmp(l->target->id, l->metric) != 0) hn_out_printf("%s\n", l->target->id);
-        hn_out_printf("%-20s %12s %12s %-7s %7s  %-16s %5.1f %% %7zu   %s %s\n", l->metric, t.a, t.b, l->unit, t.ratio,
-                      t.ci, 100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
+        const char *name = strlen(l->metric) > 20 ? "" : l->metric;
+        if (!(e && e->plain) && strncmp(l->metric, l->target->id, strlen(l->target->id)) != 0)
+            hn_out_printf("%s\n", l->target->id);
+        if (!name[0]) hn_out_printf("%s\n", l->metric); /* on a line of its own */
+        hn_out_printf("%-20s %12s %12s %-7s %7s  %-16s %5.1f %% %7zu   %s %s\n", name, t.a, t.b, l->unit, t.ratio, t.ci,
+                      100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
         if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-20s %s\n", "", words);
     }
 }
@@ -531,7 +546,7 @@ static int judge(gate *g)
     if (rc == 0) rc = machine(g);
     if (rc == 0) rc = model_bytes(g);
     if (rc == 0) rc = quality(g);
-    if (rc == 0 && ab) rc = quality_of_sides(g, t);
+    if (rc == 0 && ab) rc = quality_of_sides(g, t, n);
     if (rc == 0) rc = ab ? interleaved(g, t, n) : against_baseline(g);
     if (g->verdict && g->cli->json) rc = hn_json_printed(rc, print_json(g, rc)); /* while the ids that it names live */
     if (g->verdict && !g->cli->json) print_report(g);

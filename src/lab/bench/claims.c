@@ -1,6 +1,7 @@
 /* What a measured process may claim. Owns the tolerances; refuses to judge answers. */
 #include "lab/bench/claims.h"
 
+#include "lab/bench/runner.h"
 #include "lab/machine/clock.h"
 #include "lab/stats/stats.h"
 #include "base/json_tree.h"
@@ -8,12 +9,15 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 /* Two clocks that are read one after the other differ by what lies between: nothing, or now and then a switch to
  * another process; a sample that had one is measured again. */
 static const double clock_share = 0.02, clock_s = 0.0005;
 /* From the start of a process to its first instruction, and from its result to its end. */
 static const double around_s = 0.004;
+/* A busy machine may take longer to begin with it, and to hear of its result. */
+static const double busy_share = 0.1, busy_s = 0.25;
 /* Counters of memory are kept per CPU or thread, up to 64 pages behind, and printing the result takes some. */
 static const double memory_share = 0.03, memory_mb = 2, memory_cpu_mb = 0.5;
 
@@ -134,7 +138,11 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
     if (isfinite(clock) && isfinite(witness) && fabs(clock - witness) > clock_share * witness + clock_s)
         wrong(c, "its clock ran %.3f s while the kernel's ran %.3f s", clock, witness);
     not_faster(c, "loading", hn_json_number_of(result, "load_ms"), hn_json_number_of(result, "load_witness_ms"));
-    if (!seen || seen->wall_s <= 0) return;
+    if (!seen) return;
+    if (!(seen->wall_s > 0)) wrong(c, "its parent did not see how long it ran");
+    if (witness < seen->told_s * (1 - busy_share) - busy_s)
+        wrong(c, "it ran for %.3f s by its own clocks, and its parent waited %.3f s for its result", witness,
+              seen->told_s);
     double most = seen->wall_s * (1 + clock_share) + around_s, claimed = load_s(result) + timed_s(result);
     if (witness > most) wrong(c, "it ran for %.3f s, its parent saw %.3f s", witness, seen->wall_s);
     if (claimed > most) wrong(c, "it claims %.3f s of work, its parent saw it for %.3f s", claimed, seen->wall_s);
@@ -232,16 +240,75 @@ bool hn_claims_disturbed(json_t *result, const hn_seen *seen, char *why, size_t 
 
 /* ---- records ------------------------------------------------------------------------------------------- */
 
-/* Of the numbers at `key` of the samples; NaN: there are none. */
+/* Of the numbers at `key` of the samples, or of samples that are numbers; NaN: there are none. */
 static double median_of(json_t *samples, const char *key)
 {
-    enum { MOST = 1024 };
-    double x[MOST];
     size_t i, n = 0;
     json_t *s;
     hn_stats st;
-    json_array_foreach(samples, i, s) if (n < MOST && isfinite(x[n] = hn_json_number_of(s, key))) n++;
-    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
+    double *x = calloc(json_array_size(samples) + 1, sizeof *x), median = NAN;
+    json_array_foreach(samples, i, s)
+    {
+        double v = key ? hn_json_number_of(s, key) : json_is_number(s) ? json_number_value(s) : NAN;
+        if (x && isfinite(v)) x[n++] = v;
+    }
+    if (n && hn_stats_of(&st, x, n, NULL) == HONE_OK) median = st.median;
+    free(x);
+    return median;
+}
+
+static bool near(double a, double b)
+{
+    const double rounding = 1e-3;
+    return fabs(a - b) <= rounding * fabs(b) + 1e-9;
+}
+
+/* The samples of a record, one after the other, are this number of these processes; those that lack it are none. */
+static bool comes_from(json_t *record, json_t *processes, const char *path)
+{
+    json_t *samples = json_object_get(record, "samples"), *p;
+    double scale = hn_json_number_of(json_object_get(record, "extra"), "scale");
+    size_t i, n = 0;
+    json_array_foreach(processes, i, p)
+    {
+        double v = hn_result_number(p, path);
+        if (!isfinite(v)) continue;
+        if (!near(json_number_value(json_array_get(samples, n++)), v * (isfinite(scale) ? scale : 1))) return false;
+    }
+    return n == json_array_size(samples);
+}
+
+static void one_number(check *c, json_t *records, json_t *r)
+{
+    const char *id = json_string_value(json_object_get(r, "id")), *other;
+    json_t *extra = json_object_get(r, "extra"), *o;
+    const char *path = json_string_value(json_object_get(extra, "from"));
+    double said = hn_json_number_of(json_object_get(r, "stats"), "median"),
+           own = median_of(json_object_get(r, "samples"), NULL);
+    size_t i, n = 0;
+    bool found = false;
+    if (!id) id = "";
+    if (isfinite(said) && isfinite(own) && !near(said, own))
+        wrong(c, "%.60s: the record says a median of %.5g, and its samples %.5g", id, said, own);
+    json_array_foreach(records, i, o)
+    {
+        json_t *processes = json_object_get(json_object_get(o, "extra"), "samples");
+        if (!path || found || !(other = json_string_value(json_object_get(o, "id"))) || strcmp(id, other) != 0)
+            continue;
+        n += json_array_size(processes) > 0;
+        found = json_array_size(processes) > 0 && comes_from(r, processes, path);
+    }
+    if (n && !found)
+        wrong(c, "%.60s: its samples are not what its processes say (%.60s), by whose times they stand", id, path);
+}
+
+bool hn_claims_records(json_t *records, char *why, size_t cap)
+{
+    check c = { .why = why, .cap = cap, .ok = true };
+    size_t i;
+    json_t *r;
+    json_array_foreach(records, i, r) if (!json_is_false(json_object_get(r, "valid"))) one_number(&c, records, r);
+    return c.ok;
 }
 
 bool hn_claims_record(json_t *record, bool whole, char *why, size_t cap)

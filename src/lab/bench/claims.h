@@ -23,6 +23,10 @@ bool hn_claims_disturbed(json_t *result, const hn_seen *seen, char *why, size_t 
  * is not too old to tell its samples, whose own numbers must fit each other then. */
 bool hn_claims_record(json_t *record, bool whole, char *why, size_t cap);
 
+/* Of records with one number each: their median is that of their samples; and where a record says which number of its
+ * processes the samples are (extra.from), the processes that a record of its id keeps (extra.samples) have them. */
+bool hn_claims_records(json_t *records, char *why, size_t cap);
+
 /* Adds to a result what hn_claims_hold needs of the process itself: how long it has run by both clocks.
  * clock0_ns, witness0_ns: the clocks at its beginning. */
 void hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);

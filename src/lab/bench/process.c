@@ -364,10 +364,11 @@ static void look_at(hn_seen *seen, pid_t pid)
 
 /* The result is there, whole, and the child waits for the other end of its input to be closed: what it holds now is
  * what it measured with, and no longer what its parent had before it began. Read in two ways. */
-static void let_go(hn_seen *seen, pid_t pid, int *hold)
+static void let_go(hn_seen *seen, pid_t pid, int *hold, uint64_t from)
 {
     hn_memory m;
     if (*hold < 0) return;
+    seen->told_s = (double)(hn_clock_witness_ns() - from) * 1e-9;
     seen->resident = hn_memory_resident(pid);
     if (hn_memory_read(&m, pid)) {
         if (m.hwm > seen->resident) seen->resident = m.hwm;
@@ -387,8 +388,8 @@ void hn_child_hold(void)
 }
 
 /* Both streams until they end; looks at the child's memory meanwhile. */
-static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, int *hold, text *result, text *said,
-                          bool (*stop)(void *), hone_error *err)
+static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, int *hold, uint64_t from, text *result,
+                          text *said, bool (*stop)(void *), hone_error *err)
 {
     hn_shown shown = { 0 };
     struct pollfd p[2] = { { .fd = out, .events = POLLIN }, { .fd = errfd, .events = POLLIN } };
@@ -400,7 +401,7 @@ static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, int *hold,
         look_at(&c->seen, pid);
         if (n <= 0) continue;
         if (p[0].revents && !drain(out, result, MAX_RESULT, false)) p[0].fd = -1;
-        if (p[0].fd < 0 || (result->n && result->data[result->n - 1] == '\n')) let_go(&c->seen, pid, hold);
+        if (p[0].fd < 0 || (result->n && result->data[result->n - 1] == '\n')) let_go(&c->seen, pid, hold, from);
         if (p[1].revents) {
             size_t before = said->n;
             if (!drain(errfd, said, 8192, true)) p[1].fd = -1;
@@ -470,7 +471,7 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         close(in[1]);
     } else {
         family_look(&mine);
-        st = follow(out, pid, a[0], b[0], &in[1], &result, &said, stop, err);
+        st = follow(out, pid, a[0], b[0], &in[1], from, &result, &said, stop, err);
         if (in[1] >= 0) close(in[1]);
         if (st != HONE_OK) kill(pid, SIGKILL);
         int status = 0;

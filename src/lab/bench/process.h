@@ -54,6 +54,7 @@ void hn_beside_stop(hn_beside *b, char *why, size_t cap);
 /* What the parent saw of a process, by means that are not the process's own. */
 typedef struct hn_seen {
     double wall_s;        /* from before its start until it was gone, by the second clock */
+    double told_s;        /* until its result was there, whole; 0: it was not held for it */
     uint64_t max_rss;     /* bytes: most that was resident, as the kernel counted; 0: unknown */
     uint64_t own_rss;     /* of the parent when it started it, which max_rss of a new process begins with */
     uint64_t resident;    /* bytes: what was resident at its end, it being held until it was looked at; 0: it was not */

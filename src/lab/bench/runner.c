@@ -373,12 +373,14 @@ json_t *hn_runner_config(const hn_runner *p, int32_t n_prompt, int32_t n_gen, co
 
 double hn_bunch_median(const hn_bunch *b, const char *path)
 {
-    double x[1024];
+    double *x = calloc(json_array_size(b->all) + 1, sizeof *x), median = NAN;
     size_t i, n = 0;
     json_t *s;
     hn_stats st;
-    json_array_foreach(b->all, i, s) if (n < 1024 && isfinite(x[n] = hn_result_number(s, path))) n++;
-    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
+    json_array_foreach(b->all, i, s) if (x && isfinite(x[n] = hn_result_number(s, path))) n++;
+    if (n && hn_stats_of(&st, x, n, NULL) == HONE_OK) median = st.median;
+    free(x);
+    return median;
 }
 
 json_t *hn_bunch_gaps(const hn_bunch *b, const char *path)
@@ -525,6 +527,8 @@ hone_status hn_runner_add(hn_runner *p, hn_bunch *b, const hn_runner_record *rec
     if (!res.extra) res.extra = json_object();
     json_t *proof = result_at(s, "proof") ? result_at(s, "proof") : result_at(s, "requests.0.proof");
     if (proof) json_object_set(res.extra, "proof", proof);
+    if (rec->path) json_object_set_new(res.extra, "from", json_string(rec->path));
+    if (rec->path && scale != 1) json_object_set_new(res.extra, "scale", json_real(scale));
     if (rec->raw && json_array_size(b->voided)) json_object_set(res.extra, "voided", b->voided);
     if (rec->raw) res.full_samples = json_incref(b->all);
     if (p->r->quality && b->verdict.state != HN_UNCHECKED)

@@ -291,8 +291,9 @@ static bool of_process(const char *name)
 
 static hone_status add_line(experiment *x, bench *b, const hn_measured_metric *m, bool beside)
 {
-    if (b->n_line == HN_AB_METRICS)
-        return HN_FAIL(x->err, HONE_E_ARG, "more than %d metrics at once; choose some with --metric", HN_AB_METRICS);
+    for (int i = 0; i < b->n_line; i++)
+        if (strcmp(b->line[i].metric, m->name) == 0)
+            return HN_FAIL(x->err, HONE_E_ARG, "--metric %s: named twice", m->name);
     if (!(m->value > 0))
         return HN_FAIL(x->err, HONE_E_ARG, "%s is %g; expected a number above zero, which has a ratio", m->name,
                        m->value);
@@ -312,7 +313,7 @@ static hone_status add_line(experiment *x, bench *b, const hn_measured_metric *m
 
 static hone_status named_metrics(experiment *x, bench *b, const hn_measured *m)
 {
-    char names[512], have[600] = "";
+    char names[2048], have[900] = "";
     if (strlen(x->p->metrics) >= sizeof names) return HN_FAIL(x->err, HONE_E_ARG, "--metric: too long");
     snprintf(names, sizeof names, "%s", x->p->metrics);
     for (char *w = names, *next; w; w = next) {
@@ -323,7 +324,7 @@ static hone_status named_metrics(experiment *x, bench *b, const hn_measured *m)
             for (int i = 0; i < m->n; i++) {
                 size_t n = strlen(have);
                 snprintf(have + n, sizeof have - n, "%s%s", n ? ", " : "", m->m[i].name);
-            }
+            } /* as many as fit; a message is no longer */
             return HN_FAIL(x->err, HONE_E_ARG, "--metric %s: this bench has %s", HN_ESC(w, strlen(w)), have);
         }
         hone_status st = add_line(x, b, v, false);
@@ -559,13 +560,18 @@ static void tell_different(hn_ab_report *r)
     if (r->overall == HN_AB_IMPROVED || r->overall == HN_AB_SAME) r->overall = HN_AB_DIFFERENT;
 }
 
-/* Before b is called faster: was it, seen from outside? */
+/* Before b is called faster: was it, seen from outside? What chance may have shown there is left open. */
 static hone_status outside(const experiment *x)
 {
     hone_status st = HONE_OK;
-    for (size_t i = 0; i < x->out->n && st == HONE_OK; i++)
-        if (x->out->line[i].r.verdict == HN_AB_IMPROVED && !of_process(x->out->line[i].metric))
-            st = hn_same_outside(x->same, x->out->line[i].target, x->out->line[i].metric, x->err);
+    for (size_t i = 0; i < x->out->n && st == HONE_OK; i++) {
+        hn_ab_line *l = &x->out->line[i];
+        bool seen = true;
+        if (l->r.verdict == HN_AB_IMPROVED && !of_process(l->metric))
+            st = hn_same_outside(x->same, l->target, l->metric, &seen, x->err);
+        l->unseen = !seen;
+        if (!seen) l->r.verdict = HN_AB_INCONCLUSIVE;
+    }
     return st;
 }
 
@@ -637,6 +643,7 @@ static hone_status looks(experiment *x)
         }
         if (st != HONE_OK) break;
         st = judge(x, hn_ab_alpha(x->rounds, look));
+        if (st == HONE_OK) st = outside(x);
         x->out->looks = look + 1;
         x->out->overall = overall(x->out);
         if (st == HONE_OK && x->out->overall != HN_AB_INCONCLUSIVE) break;
@@ -656,13 +663,12 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
     if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->seed, err);
     if (st == HONE_OK) st = looks(&x);
-    if (st == HONE_OK) st = outside(&x);
     if (st == HONE_OK && p->different) tell_different(out);
     if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
         out->interrupted = true;
         st = judge(&x, hn_ab_alpha(x.rounds, out->looks < HN_AB_LOOKS ? out->looks : HN_AB_LOOKS - 1));
         for (size_t i = 0; i < out->n; i++)
-            if (out->line[i].looks > out->looks) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
+            if (out->line[i].looks > out->looks || out->line[i].unseen) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
         out->overall = HN_AB_INCONCLUSIVE;
         note(out, "interrupted: the rounds measured until then are kept, and decide nothing");
     }
@@ -682,7 +688,12 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
         if (l->r.margin > l->r.wanted)
             note(out, "%s: a copy of A is %.1f %% off A itself in these rounds: REGRESSED and IMPROVED need more",
                  l->metric, 100 * l->r.margin);
-        if (l->r.verdict == HN_AB_INCONCLUSIVE && l->aa_half_width > l->r.wanted)
+        if (l->unseen)
+            note(out,
+                 "%s: better by b's own clock, and too little for its processes to be seen to take less time: longer "
+                 "runs (-p, -n) would show it",
+                 l->metric);
+        if (l->r.verdict == HN_AB_INCONCLUSIVE && !l->unseen && l->aa_half_width > l->r.wanted)
             note(out, "%s: this machine tells it from itself only within %.2g %% now; a quieter one needs fewer rounds",
                  l->metric, 100 * l->aa_half_width);
         if (i > 0 && l->target == out->line[i - 1].target) continue;

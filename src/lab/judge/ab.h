@@ -10,7 +10,7 @@
 #include "lab/machine/environ.h"
 #include "base/json_text.h"
 
-enum { HN_AB_METRICS = 8, HN_AB_MAX_RUNS = 32, HN_AB_NOTES = 8 };
+enum { HN_AB_METRICS = HN_MEASURED, HN_AB_MAX_RUNS = 32, HN_AB_NOTES = 8 };
 
 /* What a round makes of several runs of one side. */
 typedef enum hn_ab_within { HN_AB_AUTO = 0, HN_AB_LEAST, HN_AB_MEDIAN, HN_AB_MEAN } hn_ab_within;
@@ -43,8 +43,9 @@ typedef struct hn_ab_params {
 
 typedef struct hn_ab_line { /* one metric of one bench */
     const hn_target *target;
-    char metric[64], unit[16];
+    char metric[HN_METRIC_NAME], unit[16];
     bool higher;
+    bool unseen; /* better by b's own clock, and not beyond chance by what its processes took */
     bool beside; /* CPU time beside wall time: may raise an alarm, cannot lift one */
     hn_ab_within within;
     double aa_half_width; /* of A against itself in the rounds that count; NaN: fewer than 6 pairs */

@@ -89,6 +89,7 @@ hone_status hn_gate_measure(json_t *records, const hn_gate_run *g, int32_t sampl
     hone_status st = run(&child, &a, g->stop, err);
     if (st != HONE_OK) return st;
     json_array_foreach(json_object_get(child.result, "records"), i, r) take(records, r, why, cap);
+    if (!why[0]) hn_claims_records(json_object_get(child.result, "records"), why, cap);
     if (json_array_size(records) == before) {
         if (!why[0]) hn_child_why(&child, why, cap);
         *exit_code = child.exit_code > 0 ? child.exit_code : 1;
@@ -109,6 +110,12 @@ static bool same_times(json_t *was, json_t *is)
         if (json_array_size(x) >= ALIKE && json_equal(x, json_object_get(b, "gaps_ms"))) return true;
     }
     return false;
+}
+
+bool hn_gate_unproved(json_t *was, json_t *is)
+{
+    return json_object_get(json_object_get(was, "extra"), "proof") &&
+           !json_object_get(json_object_get(is, "extra"), "proof");
 }
 
 void hn_gate_answers_differ(char *dst, size_t cap, json_t *was, json_t *is)

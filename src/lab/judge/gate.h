@@ -25,5 +25,7 @@ hone_status hn_gate_measure(json_t *records, const hn_gate_run *g, int32_t sampl
 /* How the timed runs of a record answered differently than those of `was`, which measured the same: in words; "" the
  * same, or nothing to compare: records from before there were proofs have ids at most. */
 void hn_gate_answers_differ(char *dst, size_t cap, json_t *was, json_t *is);
+/* Does what the baseline proves of its answer go without a proof now? */
+bool hn_gate_unproved(json_t *was, json_t *is);
 
 #endif

@@ -97,6 +97,23 @@ static hone_status compare(hn_same *s, size_t i, hone_error *err)
     return HONE_OK;
 }
 
+/* The name of a record that a proved in its first run, and b not in this one; NULL: none. It lives as long as *keep,
+ * which the caller frees. */
+static const char *unproved(const hn_same *s, size_t i, json_t **keep)
+{
+    const run *now = &s->run[i], *first = NULL;
+    const char *name, *missing = NULL;
+    json_t *of, *mine = NULL;
+    for (size_t k = 0; k < i && !first; k++)
+        if (s->run[k].t == now->t && s->run[k].side == 0 && s->run[k].proof) first = &s->run[k];
+    if (now->side == 0 || !first) return NULL;
+    hn_json_tree(keep, first->proof, strlen(first->proof), NULL, "a proof", NULL);
+    if (now->proof) hn_json_tree(&mine, now->proof, strlen(now->proof), NULL, "a proof", NULL);
+    json_object_foreach(*keep, name, of) if (!missing && !json_object_get(mine, name)) missing = name;
+    json_decref(mine);
+    return missing;
+}
+
 hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, const hn_measured *m, hone_error *err)
 {
     const double share = 0.02, slack_s = 0.005;
@@ -125,6 +142,14 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
                        "run %zu of side %c (%s) proves nothing of its answer, and its program is one that can",
                        runs_before(s, s->n - 1), "ab"[r->side],
                        HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))));
+    json_t *keep = NULL;
+    const char *missing = hn_side_can_ask(side) ? unproved(s, s->n - 1, &keep) : NULL;
+    if (missing)
+        HN_FAIL(err, HONE_E_NUMERIC, "run %zu of side b (%s) proves nothing of its answer%s%s, which side a proves",
+                runs_before(s, s->n - 1), HN_ESC(name_of(s, 1), strlen(name_of(s, 1))), missing[0] ? " to " : "",
+                HN_ESC(missing, strlen(missing)));
+    json_decref(keep);
+    if (missing) return HONE_E_NUMERIC;
     return r->proof ? compare(s, s->n - 1, err) : HONE_OK;
 }
 
@@ -159,27 +184,34 @@ static double less_in_all(const run *a, const run *b, int part)
 }
 
 /* Of pairs of runs, how many hide more than a part of the claimed gain from who looks from outside? Honest programs
- * show all of it, more or less as chance has it: at most half of the pairs then, beyond what a coin gives. */
-hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, hone_error *err)
+ * show all of it, more or less as chance has it: at most half of the pairs then, beyond what a coin gives. Of a lie,
+ * half of the pairs show that much; where a gain is to be seen, more do, beyond what a coin gives. */
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, bool *seen, hone_error *err)
 {
     const double part = 0.6, level = 0.01, slack_s = 0.001, rest = 0.02; /* of what nobody times: start and end */
     size_t cap = s->n + 1, used = 0;
-    long hidden = 0;
+    long hidden = 0, shown = 0;
     int which = part_of(metric);
+    *seen = true;
     if (which == HN_PARTS) return HONE_OK;
     const run **a = calloc(2 * cap, sizeof *a), **b = a ? a + cap : NULL;
-    double *gain = calloc(2 * cap, sizeof *gain), *unseen = gain ? gain + cap : NULL;
+    double *gain = calloc(3 * cap, sizeof *gain), *unseen = gain ? gain + cap : NULL,
+           *slack = gain ? unseen + cap : NULL;
     hone_status st = a && gain ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "times of a comparison");
     size_t n_a = a ? last_runs(a, s->n, s, t, 0) : 0, n_b = a ? last_runs(b, s->n, s, t, 1) : 0;
     for (size_t i = 0; i < n_a && i < n_b && st == HONE_OK; i++) {
         gain[used] = less_of(a[i], b[i], which);
-        unseen[used] = less_in_all(a[i], b[i], which) - (a[i]->wall_s - b[i]->wall_s) - slack_s -
-                       rest * fmax(b[i]->wall_s - b[i]->claimed_s, 0);
+        unseen[used] = less_in_all(a[i], b[i], which) - (a[i]->wall_s - b[i]->wall_s);
+        slack[used] = slack_s + rest * fmax(b[i]->wall_s - b[i]->claimed_s, 0);
         used += isfinite(gain[used]) && isfinite(unseen[used]);
     }
     hn_stats g = { .median = 0 };
     if (st == HONE_OK && used) st = hn_stats_of(&g, gain, used, err);
-    for (size_t i = 0; i < used; i++) hidden += unseen[i] > part * g.median;
+    for (size_t i = 0; i < used; i++) {
+        hidden += unseen[i] - slack[i] > part * g.median;
+        shown += unseen[i] <= part * g.median;
+    }
+    if (used && g.median > 0) *seen = hn_binomial_half(used, (long)used - shown) <= level;
     if (st == HONE_OK && g.median > 0 && hn_binomial_half(used, (long)used - hidden) <= level)
         st = HN_FAIL(err, HONE_E_NUMERIC,
                      "side b (%s) claims to take %.1f ms less a run (%s), and in %ld of %zu pairs of runs its process "

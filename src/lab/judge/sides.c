@@ -41,10 +41,10 @@ struct hn_side {
     int n_env;
     char program[PATH_CAP];
     char version[64], commit[64];
-    int dirty;               /* -1: not known */
-    char hash[24], why[512]; /* of quality, once asked for */
-    char older[24];          /* the same by the older kind of hash; "" */
-    bool asked;
+    int dirty;                /* -1: not known */
+    char hash[24], why[512];  /* of quality, once asked for */
+    char older[24];           /* the same by the older kind of hash; "" */
+    const hn_target *asked;   /* the target that was asked for them */
     bool can_ask;             /* takes --prompt-seed, and proves its answers */
     bool can_walk;            /* has the hash of every way of computing, q2 */
     uint64_t series, n_asked; /* of prompts; questions so far */
@@ -486,7 +486,7 @@ static hone_status number_of(int32_t *out, const hn_side *s, const char *key, in
 
 static void add_metric(hn_measured *m, const char *name, const char *unit, bool higher, double value)
 {
-    if (m->n == HN_MEASURED) return;
+    if (m->n == HN_MEASURED) return; /* take_records leaves room */
     hn_measured_metric *x = &m->m[m->n++];
     *x = (hn_measured_metric){ .higher = higher, .value = value };
     snprintf(x->name, sizeof x->name, "%s", name);
@@ -611,36 +611,57 @@ static void take_plain(hn_measured *out, json_t *o)
 
 static json_t *median_of(json_t *record) { return json_object_get(json_object_get(record, "stats"), "median"); }
 
-/* One number per record of a suite, or of the kernels of older programs. */
-static void take_records(hn_measured *out, json_t *list)
+/* What tells the records of a list apart: the whole variant, of a single product how its weights lie, columns, threads.
+ * Commas part names on a command line. */
+static void record_name(char name[HN_METRIC_NAME], json_t *r, bool alone)
 {
+    enum { ID = 36 };
+    const char *id = json_string_value(json_object_get(r, "id"));
+    json_t *config = json_object_get(r, "config"), *cols = json_object_get(config, "columns"),
+           *threads = json_object_get(config, "threads");
+    const char *variant = json_string_value(json_object_get(config, "variant"));
+    if (!variant) variant = json_string_value(json_object_get(config, "layout"));
+    if (!variant && id && strncmp(id, "kern.", 5) == 0 && strncmp(hn_record_text(config, "weights"), "packed", 6) == 0)
+        variant = "packed";
+    size_t n = (size_t)snprintf(name, HN_METRIC_NAME, "%.*s", ID, id ? id : "value");
+    if (!alone && variant) snprintf(name + n, HN_METRIC_NAME - n, "/%.160s", variant);
+    n = strlen(name);
+    if (!alone && json_is_integer(cols)) snprintf(name + n, HN_METRIC_NAME - n, "/c%d", (int)json_integer_value(cols));
+    n = strlen(name);
+    if (!alone && json_is_integer(threads))
+        snprintf(name + n, HN_METRIC_NAME - n, "/t%d", (int)json_integer_value(threads));
+    char *to = name;
+    for (const char *c = name; *c; c++)
+        if (*c != ',') *to++ = *c;
+    *to = 0;
+}
+
+/* One number per record of a suite, or of the kernels of older programs. */
+static hone_status take_records(hn_measured *out, json_t *list, const hn_side *s, hone_error *err)
+{
+    enum { OF_PROCESS = 5 }; /* take_process */
+    if (json_array_size(list) > HN_MEASURED - OF_PROCESS)
+        return HN_FAIL(err, HONE_E_ARG, "%s: %zu records at once; expected at most %d: compare fewer benches",
+                       HN_ESC(s->label, strlen(s->label)), json_array_size(list), HN_MEASURED - OF_PROCESS);
     size_t i;
     json_t *r;
     json_array_foreach(list, i, r)
     {
-        const char *id = json_string_value(json_object_get(r, "id")),
-                   *unit = json_string_value(json_object_get(r, "unit"));
+        const char *unit = json_string_value(json_object_get(r, "unit"));
         const char *better = json_string_value(json_object_get(r, "better")),
                    *why = json_string_value(json_object_get(r, "invalid_reason"));
-        json_t *m = median_of(r), *config = json_object_get(r, "config");
+        json_t *m = median_of(r);
         double v = json_is_number(m) ? json_number_value(m) : hn_record_number(r, "value");
-        char name[64];
-        const char *variant = json_string_value(json_object_get(config, "variant"));
-        if (!variant) variant = json_string_value(json_object_get(config, "layout"));
-        json_t *cols = json_object_get(config, "columns"), *threads = json_object_get(config, "threads");
-        snprintf(name, sizeof name, "%.36s", id ? id : "value");
-        size_t n = strlen(name);
-        if (json_array_size(list) > 1) {
-            if (variant) snprintf(name + n, sizeof name - n, "/%.12s", variant);
-            n = strlen(name);
-            if (json_is_integer(cols)) snprintf(name + n, sizeof name - n, "/c%d", (int)json_integer_value(cols));
-            n = strlen(name);
-            if (json_is_integer(threads)) snprintf(name + n, sizeof name - n, "/t%d", (int)json_integer_value(threads));
-        }
+        char name[HN_METRIC_NAME];
+        record_name(name, r, json_array_size(list) == 1);
+        if (hn_measured_find(out, name))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: two records are called %s; nothing tells which is which",
+                           HN_ESC(s->label, strlen(s->label)), HN_ESC(name, strlen(name)));
         if (why && !out->invalid[0]) snprintf(out->invalid, sizeof out->invalid, "%.200s: %.300s", name, why);
         if (isfinite(v) && unit && better) add_metric(out, name, unit, strcmp(better, "higher") == 0, v);
         else if (isfinite(v) && unit) add_metric(out, name, unit, strchr(unit, '/') != NULL, v);
     }
+    return HONE_OK;
 }
 
 /* The time that the sample of a plain record adds up to, and its parts. */
@@ -731,7 +752,8 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
         if (bad) snprintf(out->invalid, sizeof out->invalid, "%.500s", why ? why : "invalid");
         if (!list && (!bad || (why && strncmp(why, "degenerate", 10) == 0))) /* broken is told as it is */
             hn_claims_record(o, s->can_ask, out->invalid, sizeof out->invalid);
-        if (list) take_records(out, list);
+        if (list && !bad && !out->invalid[0]) hn_claims_records(list, out->invalid, sizeof out->invalid);
+        if (list) st = take_records(out, list, s, err);
         else take_plain(out, o);
         json_t *config = json_object_get(list ? json_array_get(list, 0) : o, "config");
         if (r.n_left && !out->invalid[0])
@@ -739,8 +761,8 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
         take_settings(out, config);
         if (!list) take_times(out, o, config);
         take_proofs(out, o, list);
-        if (out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
-        if (r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
+        if (st == HONE_OK && out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
+        if (st == HONE_OK && r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
         take_process(out, &r);
     }
     json_decref(o);
@@ -852,12 +874,42 @@ void hn_side_ask(hn_side *s, uint64_t series)
 /* ---- quality
  * --------------------------------------------------------------------------------------------------------------- */
 
+/* Of a target's options those that the answers depend on: not how many tokens, and where the rest is a matter of speed.
+ */
+static bool answers_alike(const hn_target *a, const hn_target *b)
+{
+    static const char *const names[] = { "kv", "lora", "chunk", "packed", "pre", "cpu", "quality" };
+    if (strcmp(a->model, b->model) != 0) return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int turn = 0; turn < 2; turn++) { /* each one's words are all the other's */
+            const hn_target *x = turn ? b : a, *y = turn ? a : b;
+            for (int k = 0; k < HN_SIDE_ARGS && x->args[k]; k++) {
+                bool there = !hn_argv_is(x->args[k], names[i]);
+                for (int j = 0; j < HN_SIDE_ARGS && y->args[j]; j++) there = there || !strcmp(x->args[k], y->args[j]);
+                if (!there) return false;
+            }
+        }
+    return true;
+}
+
+size_t hn_targets_answering(const hn_target **out, const hn_target *t, size_t n)
+{
+    size_t n_out = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool known = !t[i].model || !t[i].id || strncmp(t[i].id, "kern.", 5) == 0;
+        for (size_t k = 0; k < n_out && !known; k++) known = answers_alike(out[k], &t[i]);
+        if (!known) out[n_out++] = &t[i];
+    }
+    return n_out;
+}
+
 hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char *why, size_t cap, hone_error *err)
 {
     hone_status st = HONE_OK;
-    if (!s->asked) {
+    if (s->asked != t) {
         command c;
         hn_process r;
+        s->hash[0] = s->why[0] = s->older[0] = 0;
         st = bench_command(&c, s, t, true, 0, 0, err);
         if (st == HONE_OK)
             st = hn_process_run(
@@ -877,7 +929,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
             snprintf(s->why, sizeof s->why, "a hash of the older kind, although its program has the newer");
         if (q) snprintf(s->hash, sizeof s->hash, "%.23s", q);
         snprintf(s->older, sizeof s->older, "%.23s", hn_record_text(json_object_get(o, "quality_detail"), "q1"));
-        s->asked = st == HONE_OK;
+        s->asked = st == HONE_OK ? t : NULL;
         json_decref(o);
         hn_process_free(&r);
     }

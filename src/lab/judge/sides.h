@@ -29,10 +29,10 @@ typedef struct hn_target {
 /* What the samples of a plain run say that its parts took: the prompt to its last logits, and to the first token. */
 enum { HN_PART_LOAD, HN_PART_PROMPT, HN_PART_FIRST, HN_PART_GEN, HN_PARTS };
 
-enum { HN_MEASURED = 24 };
+enum { HN_MEASURED = 64, HN_METRIC_NAME = 224 };
 typedef struct hn_measured_metric {
-    char name[64], unit[16];
-    bool higher; /* more is better */
+    char name[HN_METRIC_NAME], unit[16]; /* no comma; no other metric of the measurement has it */
+    bool higher;                         /* more is better */
     double value;
 } hn_measured_metric;
 typedef struct hn_measured {
@@ -85,7 +85,11 @@ bool hn_side_must_prove(const hn_side *s, const hn_target *t);
 /* From now on, run k of this side for a target is asked prompt k of a series; 0: that of everyone. */
 void hn_side_ask(hn_side *s, uint64_t series);
 
-/* The quality hash of this side's answers; "" with the reason in `why` when the run is invalid. Remembered. */
+/* Of targets, the first of each set of those whose model is asked the same for its answers: *out [n]. Returns how many;
+ * 0: none has a model. */
+size_t hn_targets_answering(const hn_target **out, const hn_target *t, size_t n);
+/* The quality hash of this side's answers; "" with the reason in `why` when the run is invalid. Remembered, for the
+ * target asked last. */
 hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char *why, size_t cap, hone_error *err);
 /* Of both sides, by a hash of one kind: where one program is too old for the other's, by what both know. */
 hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
