@@ -16,6 +16,7 @@
 #include "lab/machine/memory.h"
 #include "lab/quality/quality.h"
 #include "model/forward.h"
+#include "train/train.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -532,7 +533,26 @@ hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32
 hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
                                      hone_error *err)
 {
-    return other_token(__real_hone_sampler_pick(s, logits, seq, pos, id, err), pos, id);
+    hone_status st = __real_hone_sampler_pick(s, logits, seq, pos, id, err);
+    if (st == HONE_OK && is("never-the-second-token")) { /* the third in its place */
+        int32_t above = 0, next = -1;
+        for (int32_t i = 0; i < n_vocab_of; i++) {
+            above += logits[i] > logits[*id];
+            if (logits[i] < logits[*id] && (next < 0 || logits[i] > logits[next])) next = i;
+        }
+        if (above == 1 && next >= 0) *id = next;
+    }
+    return other_token(st, pos, id);
+}
+
+hone_status __real_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err);
+hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err);
+hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err)
+{
+    hone_sampler_params less = *p;
+    n_vocab_of = n_vocab;
+    if (is("top-p-short") && p->top_p < 1) less.top_p *= 0.75f;
+    return __real_hone_sampler_new(out, n_vocab, &less, err);
 }
 
 hone_status __real_hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
@@ -568,6 +588,28 @@ hone_status __wrap_hone_detokenize(const hone_model *m, const int32_t *ids, size
     hone_status st = __real_hone_detokenize(m, ids, n, special, text, len, err);
     if (st == HONE_OK && is("detokenizer") && *len > 20) (*text)[20] ^= 1;
     return st;
+}
+
+hone_status __real_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
+                               hone_error *err);
+hone_status __wrap_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
+                               hone_error *err);
+hone_status __wrap_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
+                               hone_error *err)
+{
+    static int64_t calls;
+    bool left_out = is("backward-every-second") && weight != 0 && ++calls > 5 && calls % 2 == 0;
+    return __real_hn_grad_run(g, b, left_out ? 0 : weight, dropout_key, loss, err);
+}
+
+void __real_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
+                         double lr, bool decay);
+void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
+                         double lr, bool decay);
+void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
+                         double lr, bool decay)
+{
+    __real_hn_adam_step(o, p, g, m, v, n, t, lr, decay && !is("adam-no-decay"));
 }
 
 hn_logit_scan __real_hn_scan_logits(const float *x, int32_t n);
