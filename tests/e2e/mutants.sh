@@ -53,7 +53,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
         name=$HONE_MUTANT
         unset HONE_MUTANT
         size=$small
-        case "$1" in train.*) size= ;; esac
+        case "$1" in train.*) size= ;; serve.*) size="-p 16 -n 8" ;; esac
         run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$M" $size --rounds 8 --runs 1 --no-store "$@"
         ;;
     gate) run "$MUTANTS" lab gate --baseline "${1:-plain}" --dir "$T" -m "$M" -r 6 --accept-environment ;;

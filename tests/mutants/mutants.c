@@ -565,6 +565,16 @@ hone_status __wrap_hone_sampler_pick_from(hone_sampler *s, const float *logits, 
     return other_token(__real_hone_sampler_pick_from(s, logits, p, id, err), p->pos, id);
 }
 
+/* Is this `hone serve`? */
+static bool serves(void)
+{
+    char words[4096] = "";
+    FILE *f = fopen("/proc/self/cmdline", "r");
+    size_t n = f ? fread(words, 1, sizeof words - 1, f) : 0;
+    if (f) fclose(f);
+    return n > 0 && strcmp(words + strlen(words) + 1, "serve") == 0;
+}
+
 hone_status __real_hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
                                  hone_error *err);
 hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
@@ -574,6 +584,7 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
 {
     hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
     if (st == HONE_OK && is("tokenizer") && *n > 12) (*ids)[9] = (*ids)[10];
+    if (st == HONE_OK && is("serve-half-prompt") && serves() && *n > 12) *n /= 2;
     if (st == HONE_OK && is("tokenizer-long-texts") && *n > 1000) (*ids)[901] = (*ids)[900];
     return st;
 }
