@@ -43,7 +43,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     bench)
         case "$1" in
         kern.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
-        tok.* | memory.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
+        tok.* | memory.* | sample.* | train.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
         e2e.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 $([ "$1" = e2e.gen ] && echo "-p 16 -n 16") ;;
         -p) run "$MUTANTS" bench -m "$M" -r 2 --quality quick "$@" ;;
         *) run "$MUTANTS" bench -m "$M" -r 2 $small "$@" ;;
@@ -52,7 +52,9 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     ab)
         name=$HONE_MUTANT
         unset HONE_MUTANT
-        run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$M" $small --rounds 8 --runs 1 --no-store "$@"
+        size=$small
+        case "$1" in train.*) size= ;; serve.*) size="-p 16 -n 8" ;; esac
+        run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$M" $size --rounds 8 --runs 1 --no-store "$@"
         ;;
     gate-ab)
         name=$HONE_MUTANT

@@ -16,6 +16,7 @@
 #include "lab/machine/memory.h"
 #include "lab/quality/quality.h"
 #include "model/forward.h"
+#include "train/train.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -54,7 +55,7 @@ static struct {
 
 /* What sequences went through since they were empty. */
 enum past { REWOUND = 1, RESTORED = 2, UNDONE = 4, SOURCE = 8, MATCHED = 16 };
-enum { SEQS = 16, POSITIONS = 64 }; /* sequences that are remembered; positions of a page */
+enum { SEQS = 32, POSITIONS = 64 }; /* sequences that are remembered; positions of a page */
 static struct {
     unsigned what;
     int32_t forked; /* its length when it was copied */
@@ -118,8 +119,11 @@ static bool wrong_here(void)
            (is("one-thread") && at.threads == 1) || (is("two-threads") && at.threads > 1 && one) ||
            (is("two-threads-now-and-then") && at.threads > 1 && at.pieces % 97 == 96) ||
            (is("scalar") && strcmp(at.level, "scalar") == 0) || (is("avx2") && strcmp(at.level, "avx2") == 0) ||
-           (is("packed-one") && at.packed && one) || (is("packed-many") && at.packed && many) ||
-           (is("cache-f16-one") && at.cache == HONE_CACHE_F16 && one) ||
+           (is("avx2-few-columns") && strcmp(at.level, "avx2") == 0 && n > 2 && n < 8) ||
+           (is("avx2-beyond-512") && strcmp(at.level, "avx2") == 0 && pos >= 512) ||
+           (is("sixteen-columns") && n == 16) || (is("twenty-four-columns") && n == 24) ||
+           (is("thirty-two-columns") && n == 32) || (is("packed-one") && at.packed && one) ||
+           (is("packed-many") && at.packed && many) || (is("cache-f16-one") && at.cache == HONE_CACHE_F16 && one) ||
            (is("cache-q8_0-one") && at.cache == HONE_CACHE_Q8_0 && one) ||
            (is("cache-f32-many") && at.cache == HONE_CACHE_F32 && many) || (is("adapter-one") && at.adapters && one) ||
            (is("adapter-many") && at.adapters && many) || (is("timed-only-one") && at.sample && one) ||
@@ -495,6 +499,9 @@ hone_status __wrap_hone_run_batch(hone_session *s, const hone_token *t, int32_t 
     hone_status st = __real_hone_run_batch(s, t, n, logits, err);
     for (int32_t i = 0; i < n && st == HONE_E_INTERRUPTED; i++) went(t[i].seq, UNDONE);
     if (st == HONE_OK && is("first-of-batch") && n_seq == n && n > 1 && n < 8 && t[0].want_logits) logits[0] += 1;
+    if (st == HONE_OK && n_seq == n && wanted == n &&
+        ((is("rows-beyond-eight") && n > 8) || (is("last-of-sixteen") && n == 16)))
+        logits[(size_t)(n - 1) * (size_t)n_vocab_of] += 1;
     if (st == HONE_OK && is("rows-swapped") && wanted > 4) /* the last row is the first */
         memcpy(logits + (size_t)(wanted - 1) * (size_t)n_vocab_of, logits, (size_t)n_vocab_of * sizeof *logits);
     if (st == HONE_OK && is("neighbour-row") && n_seq > 1 && n == n_seq && wanted == n) /* what the one before says */
@@ -526,7 +533,26 @@ hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32
 hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
                                      hone_error *err)
 {
-    return other_token(__real_hone_sampler_pick(s, logits, seq, pos, id, err), pos, id);
+    hone_status st = __real_hone_sampler_pick(s, logits, seq, pos, id, err);
+    if (st == HONE_OK && is("never-the-second-token")) { /* the third in its place */
+        int32_t above = 0, next = -1;
+        for (int32_t i = 0; i < n_vocab_of; i++) {
+            above += logits[i] > logits[*id];
+            if (logits[i] < logits[*id] && (next < 0 || logits[i] > logits[next])) next = i;
+        }
+        if (above == 1 && next >= 0) *id = next;
+    }
+    return other_token(st, pos, id);
+}
+
+hone_status __real_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err);
+hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err);
+hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err)
+{
+    hone_sampler_params less = *p;
+    n_vocab_of = n_vocab;
+    if (is("top-p-short") && p->top_p < 1) less.top_p *= 0.75f;
+    return __real_hone_sampler_new(out, n_vocab, &less, err);
 }
 
 hone_status __real_hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
@@ -539,6 +565,16 @@ hone_status __wrap_hone_sampler_pick_from(hone_sampler *s, const float *logits, 
     return other_token(__real_hone_sampler_pick_from(s, logits, p, id, err), p->pos, id);
 }
 
+/* Is this `hone serve`? */
+static bool serves(void)
+{
+    char words[4096] = "";
+    FILE *f = fopen("/proc/self/cmdline", "r");
+    size_t n = f ? fread(words, 1, sizeof words - 1, f) : 0;
+    if (f) fclose(f);
+    return n > 0 && strcmp(words + strlen(words) + 1, "serve") == 0;
+}
+
 hone_status __real_hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
                                  hone_error *err);
 hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
@@ -548,6 +584,7 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
 {
     hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
     if (st == HONE_OK && is("tokenizer") && *n > 12) (*ids)[9] = (*ids)[10];
+    if (st == HONE_OK && is("serve-half-prompt") && serves() && *n > 12) *n /= 2;
     if (st == HONE_OK && is("tokenizer-long-texts") && *n > 1000) (*ids)[901] = (*ids)[900];
     return st;
 }
@@ -562,6 +599,28 @@ hone_status __wrap_hone_detokenize(const hone_model *m, const int32_t *ids, size
     hone_status st = __real_hone_detokenize(m, ids, n, special, text, len, err);
     if (st == HONE_OK && is("detokenizer") && *len > 20) (*text)[20] ^= 1;
     return st;
+}
+
+hone_status __real_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
+                               hone_error *err);
+hone_status __wrap_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
+                               hone_error *err);
+hone_status __wrap_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
+                               hone_error *err)
+{
+    static int64_t calls;
+    bool left_out = is("backward-every-second") && weight != 0 && ++calls > 5 && calls % 2 == 0;
+    return __real_hn_grad_run(g, b, left_out ? 0 : weight, dropout_key, loss, err);
+}
+
+void __real_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
+                         double lr, bool decay);
+void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
+                         double lr, bool decay);
+void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
+                         double lr, bool decay)
+{
+    __real_hn_adam_step(o, p, g, m, v, n, t, lr, decay && !is("adam-no-decay"));
 }
 
 hn_logit_scan __real_hn_scan_logits(const float *x, int32_t n);

@@ -1,5 +1,6 @@
 /* The quality hash against one computed by other means, and degenerate outputs: each
  * kind, faked, must be caught; sound ones must not. */
+#include "engine/engine.h"
 #include "lab/quality/paths.h"
 #include "lab/quality/quality.h"
 #include "lab/stats/verdict.h"
@@ -281,6 +282,7 @@ typedef struct opened {
     int32_t n_opened, wrong_chunk; /* the session of this chunk is given another cache: it answers otherwise */
     int32_t n_asked, stop_at;      /* whether to stop; from this time on it is said; 0: never */
     int32_t n_asked_before;        /* the session was opened */
+    bool counted;                  /* open_counted */
 } opened;
 
 static bool stop_at(void *arg)
@@ -311,15 +313,42 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     return st;
 }
 
+/* ---- how many tokens the backend is asked for at once */
+
+static int32_t n_steps[HN_Q_CRUMBS + 1], most_seqs; /* steps of so many tokens; of the step with the most sequences */
+static const hn_backend_ops *real_ops;
+
+static void counted_step(hn_backend *b, const hn_step_block *step)
+{
+    if (step->n_tok <= HN_Q_CRUMBS) n_steps[step->n_tok]++;
+    if (step->n_seq == step->n_tok && step->n_seq > most_seqs) most_seqs = step->n_seq;
+    real_ops->step_begin(b, step);
+}
+
+static hone_status open_counted(void *arg, const hn_q_way *w, hone_session **out, hone_error *err)
+{
+    static hn_backend_ops ops;
+    hone_status st = open_way(arg, w, out, err);
+    if (st != HONE_OK) return st;
+    real_ops = (*out)->be->op;
+    ops = *real_ops;
+    ops.step_begin = counted_step;
+    (*out)->be->op = &ops;
+    return HONE_OK;
+}
+
 static hn_paths walk(opened *o, bool quick)
 {
     static hn_q_prompts prompts;
     hn_quality eight = { .verdict = { .state = HN_VALID }, .n_distinct = 1 };
     hn_paths out = { 0 };
     hone_error err;
-    const hn_paths_params p = {
-        .m = o->m, .quick = quick, .open = open_way, .arg = o, .abort_fn = stop_at, .abort_arg = o
-    };
+    const hn_paths_params p = { .m = o->m,
+                                .quick = quick,
+                                .open = o->counted ? open_counted : open_way,
+                                .arg = o,
+                                .abort_fn = stop_at,
+                                .abort_arg = o };
     o->n_asked = 0;
     if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK) fail_msg("%s", err.message);
     hone_status st = hn_paths_run(&out, &p, &prompts, &eight, &err);
@@ -336,18 +365,24 @@ static void test_all_ways(void **state)
         puts("SKIP: models/hone-tiny.gguf is not here");
         skip();
     }
+    o.counted = true;
     hn_paths a = walk(&o, true);
     assert_int_equal(a.verdict.state, HN_VALID);
     assert_memory_equal(a.hash, "q2q-", 4);
     assert_int_equal(a.n_long, HN_Q_LONG_QUICK);
     assert_true(a.n_left == 1 && strstr(a.left[0], "positions beyond"));
-    assert_true(a.n_compared > 4 && o.n_opened == 2);
+    assert_true(a.n_compared > 4 && o.n_opened == 3);
+    assert_int_equal(most_seqs, HN_Q_MANY);
+    for (int32_t k = 1; k <= HN_Q_CRUMBS; k++)
+        if (!n_steps[k]) fail_msg("no call of %d tokens", (int)k);
+    o.counted = false;
     /* of the last session every layer asks: one chunk and a half, then three and three tokens */
     int32_t n_asked = o.n_asked;
     hone_model_info info;
     hone_model_get_info(o.m, &info);
     assert_true(n_asked - o.n_asked_before >= 7 * info.n_layer);
-    for (o.stop_at = n_asked; o.stop_at > 0; o.stop_at -= 7) { /* some of the calls are stopped and made again anyway */
+    for (o.stop_at = n_asked; o.stop_at > 0;
+         o.stop_at -= 17) { /* some of the calls are stopped and made again anyway */
         walk(&o, true);
         assert_true(o.n_asked >= o.stop_at && o.n_asked <= o.stop_at + 1);
     }

@@ -4,6 +4,7 @@
 #include "lab/bench/bench.h"
 #include "lab/bench/sample.h"
 #include "lab/machine/clock.h"
+#include "lab/quality/proof.h"
 #include "lab/quality/quality.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
@@ -21,7 +22,9 @@ enum {
     MAX_CHECKED = 2000,
     VOCAB = 32000,
     PROMPT = 16,
-    PEAK = 64
+    PEAK = 64,
+    PROVED = 64, /* draws of each set that a record proves */
+    LIKELIEST = 10
 };
 
 typedef enum method { GREEDY = 0, TEMP, TOP_K, TOP_P } method;
@@ -40,6 +43,7 @@ typedef struct draw_job {
     float *logits; /* [N_LOGITS][n_vocab] */
     int32_t n_vocab, draws, pos;
     int64_t sum;
+    uint64_t proof; /* of the first draws of each set */
     bool failed;
 } draw_job;
 
@@ -116,49 +120,97 @@ static bool allowed(const float *x, int32_t n, method m, int32_t id, double tota
     }
 }
 
-/* The likeliest token of each set of logits is drawn as often as its probability says: within five standard
- * deviations, at the temperature, among those that are left. */
-static void check_share(const draw_job *j, method m, const int64_t *hits, int32_t n, hn_verdict *v)
+/* The likeliest tokens of one set of logits that a method leaves, in descending order, and their probabilities. */
+typedef struct likely {
+    int32_t n, id[LIKELIEST];
+    double p[LIKELIEST];
+} likely;
+
+/* False: too flat a distribution to be sorted this way, or no memory. */
+static bool find_likely(likely *l, const float *x, int32_t n_vocab, method m)
 {
-    for (int32_t k = 0; k < N_LOGITS; k++) {
-        const float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
-        double max = -INFINITY, total = 0, kept = 0, temp = (double)methods[m].p.temp;
-        for (int32_t i = 0; i < j->n_vocab; i++) max = fmax(max, (double)x[i]);
-        for (int32_t i = 0; i < j->n_vocab; i++) total += exp((double)x[i] - max);
-        if (m == TEMP)
-            for (int32_t i = 0; i < j->n_vocab; i++) kept += exp(((double)x[i] - max) / temp);
-        else { /* those left, in descending order: selected one after the other */
-            char *gone = calloc((size_t)j->n_vocab, 1);
-            double mass = 0;
-            for (int32_t c = 0; gone && c < (m == TOP_K ? 40 : j->n_vocab) && (m == TOP_K || mass / total < 0.9); c++) {
-                int32_t best = -1;
-                for (int32_t i = 0; i < j->n_vocab; i++)
-                    if (!gone[i] && (best < 0 || x[i] > x[best])) best = i;
-                if (best < 0) break;
-                gone[best] = 1;
-                mass += exp((double)x[best] - max);
-                kept += exp(((double)x[best] - max) / temp);
-                if (c == 400) kept = NAN; /* too flat a distribution for this way: the share is not checked */
-                if (c == 400) break;
-            }
-            if (!gone) kept = NAN;
-            free(gone);
-        }
-        double p = 1 / kept, sd = sqrt(p * (1 - p) / n), seen = (double)hits[k] / n;
-        if (isfinite(p) && fabs(seen - p) > 5 * sd + 1e-3)
-            hn_invalid(v, "the likeliest token has probability %.4f and was drawn in %.4f of %d draws", p, seen, n);
+    enum { MOST = 400 };
+    double max = -INFINITY, total = 0, kept = 0, mass = 0, temp = (double)methods[m].p.temp;
+    char *gone = calloc((size_t)n_vocab, 1);
+    l->n = 0;
+    if (!gone) return false;
+    for (int32_t i = 0; i < n_vocab; i++) max = fmax(max, (double)x[i]);
+    for (int32_t i = 0; i < n_vocab; i++) total += exp((double)x[i] - max);
+    int32_t most = m == TOP_K ? 40 : m == TEMP ? LIKELIEST : MOST, c = 0;
+    for (; c < most && c < n_vocab && (m != TOP_P || mass / total < 0.9); c++) { /* selected one after the other */
+        int32_t best = -1;
+        for (int32_t i = 0; i < n_vocab; i++)
+            if (!gone[i] && (best < 0 || x[i] > x[best])) best = i;
+        gone[best] = 1;
+        mass += exp((double)x[best] - max);
+        kept += exp(((double)x[best] - max) / temp);
+        if (l->n == LIKELIEST) continue;
+        l->id[l->n] = best;
+        l->p[l->n++] = exp(((double)x[best] - max) / temp);
     }
+    free(gone);
+    if (m == TEMP) {
+        kept = 0;
+        for (int32_t i = 0; i < n_vocab; i++) kept += exp(((double)x[i] - max) / temp);
+    }
+    for (int32_t i = 0; i < l->n; i++) l->p[i] /= kept;
+    return m != TOP_P || c < MOST;
+}
+
+/* χ² of so many cells; of one set of logits, or of all. */
+typedef struct shares {
+    double chi;
+    int32_t cells;
+} shares;
+
+/* At most what five standard deviations are for a normal variable (Wilson and Hilferty). */
+static double most_of(const shares *s)
+{
+    double d = 2.0 / (9.0 * s->cells);
+    return s->cells * pow(1 - d + 5 * sqrt(d), 3);
+}
+
+/* Of n draws, hits of each of the likeliest tokens, and all others together, as often as their probabilities say. Cells
+ * with few expected hits join the others. */
+static void check_share(const likely *l, const int64_t *hits, int32_t n, shares *sum, hn_verdict *v)
+{
+    const double few = 5;
+    shares s = { 0 };
+    double left = n, worst = 0;
+    int64_t rest = n;
+    int32_t at = 0;
+    for (int32_t i = 0; i < l->n && l->p[i] * n >= few; i++) {
+        double expected = l->p[i] * n, off = (double)hits[i] - expected, part = off * off / expected;
+        if (part > worst) worst = part, at = i;
+        s.chi += part;
+        s.cells++;
+        left -= expected;
+        rest -= hits[i];
+    }
+    if (left >= few) s.chi += ((double)rest - left) * ((double)rest - left) / left;
+    else s.cells--;
+    if (s.cells < 1) return;
+    sum->chi += s.chi;
+    sum->cells += s.cells;
+    if (s.chi > most_of(&s))
+        hn_invalid(v,
+                   "likely tokens are not drawn as often as they should be (chi-square %.0f, at most %.0f): number %d "
+                   "has probability %.4f and was drawn in %.4f of %d draws",
+                   s.chi, most_of(&s), (int)at + 1, l->p[at], (double)hits[at] / n, (int)n);
 }
 
 static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error *err)
 {
-    int64_t hits[N_LOGITS] = { 0 };
     uint64_t t = hn_clock_ns();
     int32_t each = MIN_CHECKED, unused; /* as many as a moment allows */
     for (int32_t pos = 0; pos < MIN_CHECKED; pos++) hone_sampler_pick(j->s, j->logits, 0, pos, &unused, NULL);
     double draw_us = (double)(hn_clock_ns() - t) * 1e-3 / MIN_CHECKED;
     if (draw_us * N_LOGITS * MIN_CHECKED < CHECK_US) each = (int32_t)fmin(MAX_CHECKED, CHECK_US / (draw_us * N_LOGITS));
+    shares all = { 0 };
+    j->proof = HN_FNV_INIT;
     for (int32_t k = 0; k < N_LOGITS; k++) {
+        int64_t hits[LIKELIEST] = { 0 };
+        likely l = { 0 };
         const float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
         hn_logit_scan scan = hn_scan_logits(x, j->n_vocab);
         if (!scan.finite) {
@@ -167,6 +219,7 @@ static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error 
         }
         double max = (double)x[scan.best], total = 0;
         for (int32_t i = 0; i < j->n_vocab; i++) total += exp((double)x[i] - max);
+        bool sorted = m != GREEDY && find_likely(&l, x, j->n_vocab, m);
         for (int32_t pos = 0; pos < each; pos++) {
             int32_t id, again;
             hone_status st = hone_sampler_pick(j->s, x, 0, pos, &id, err);
@@ -177,10 +230,14 @@ static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error 
                 hn_invalid(v, "token %d was drawn, which this method leaves out", id);
             if (m == GREEDY && id != scan.best)
                 hn_invalid(v, "greedy picks token %d, the greatest logit is that of %d", id, scan.best);
-            hits[k] += id == scan.best;
+            if (pos < PROVED) j->proof = hn_fnv1a(j->proof, &id, sizeof id);
+            for (int32_t i = 0; i < l.n; i++) hits[i] += id == l.id[i];
         }
+        if (sorted) check_share(&l, hits, each, &all, v);
     }
-    if (m != GREEDY) check_share(j, m, hits, each, v);
+    if (all.cells && all.chi > most_of(&all))
+        hn_invalid(v, "likely tokens are not drawn as often as they should be (chi-square %.0f of all, at most %.0f)",
+                   all.chi, most_of(&all));
     if (v->state == HN_UNCHECKED) v->state = HN_VALID;
     return HONE_OK;
 }
@@ -197,9 +254,11 @@ static void after_timed(void *arg, hn_bench_result *res, const hn_bench_timing *
     timed *k = arg;
     double draw_s = hn_bench_median(t->s, t->n) / k->j->draws;
     if (k->j->failed) hn_invalid(&res->verdict, "a draw failed");
-    if (isfinite(k->pass_s))
-        res->extra = json_pack("{s:o, s:o}", "pass_us", hn_lab_num(1e6 * k->pass_s), "pct_of_pass",
-                               hn_lab_num(100 * draw_s / k->pass_s));
+    res->extra = json_pack("{s:o}", "proof", hn_proof_of("ids", k->j->proof));
+    if (isfinite(k->pass_s)) {
+        json_object_set_new(res->extra, "pass_us", hn_lab_num(1e6 * k->pass_s));
+        json_object_set_new(res->extra, "pct_of_pass", hn_lab_num(100 * draw_s / k->pass_s));
+    }
     if (isfinite(k->pass_s) && draw_s > 0.01 * k->pass_s)
         hn_bench_note(res, "%.2g %% of a forward pass of one token (wanted: below 1 %%)", 100 * draw_s / k->pass_s);
 }

@@ -235,7 +235,7 @@ static void fail(hn_load_one *one, const char *why)
 static bool begin_request(load_state *s, int fd, int32_t place)
 {
     const hn_load_params *p = s->p;
-    char *prompt = prompt_of(p, place);
+    char *prompt = prompt_of(p, p->place ? p->place[place] : place);
     size_t cap = prompt ? strlen(prompt) + 1024 : 0;
     char *body = prompt ? malloc(cap) : NULL, head[1024];
     bool ok = false;
@@ -486,11 +486,22 @@ void hn_load_free(hn_load_run *r)
 
 /* ---- the same again, alone -------------------------------------------------------------------------------------- */
 
+uint64_t hn_load_hash(const hn_load_run *r)
+{
+    uint64_t h = HN_FNV_INIT;
+    for (int32_t i = 0; i < r->n; i++) h = hn_fnv1a(h, &r->one[i].hash, sizeof r->one[i].hash);
+    return h;
+}
+
 void hn_load_keep(hn_load_proof *proof, const hn_load_run *r, uint64_t seed)
 {
-    *proof = (hn_load_proof){ .seed = seed };
-    for (int32_t i = 0; i < r->n && i < HN_LOAD_AGAIN; i++)
-        if (!r->one[i].problem[0]) proof->hash[i] = r->one[i].hash | 1;
+    *proof = (hn_load_proof){ .seed = seed, .n = r->n < HN_LOAD_AGAIN ? r->n : HN_LOAD_AGAIN };
+    for (int32_t i = 0; i < proof->n; i++) {
+        int32_t from = (int32_t)((int64_t)r->n * i / proof->n), to = (int32_t)((int64_t)r->n * (i + 1) / proof->n);
+        int32_t place = from + (int32_t)(hn_rand64(seed ^ 0xa6a1, (uint64_t)i) % (uint64_t)(to - from));
+        proof->place[i] = place;
+        if (!r->one[place].problem[0]) proof->hash[i] = r->one[place].hash | 1;
+    }
 }
 
 hone_status hn_load_prove(const hn_load_proof *proof, const hn_load_params *p, int32_t *n_changed, int32_t *n_failed,
@@ -498,10 +509,12 @@ hone_status hn_load_prove(const hn_load_proof *proof, const hn_load_params *p, i
 {
     hn_load_params alone = *p;
     hn_load_run r;
+    if (!proof->n) return HONE_OK;
     alone.seed = proof->seed;
     alone.rate = 0;
     alone.n_clients = 1;
-    alone.n_requests = p->n_requests < HN_LOAD_AGAIN ? p->n_requests : HN_LOAD_AGAIN;
+    alone.n_requests = proof->n;
+    alone.place = proof->place;
     hone_status st = hn_load(&r, &alone, err);
     for (int32_t i = 0; st == HONE_OK && i < r.n; i++)
         *n_changed += proof->hash[i] && !r.one[i].problem[0] && proof->hash[i] != (r.one[i].hash | 1);

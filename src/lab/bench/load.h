@@ -7,16 +7,17 @@
 #include "base/base.h"
 
 typedef struct hn_load_params {
-    const char *url;     /* "http://HOST:PORT", HOST a name or an address */
-    const char *api_key; /* NULL: none */
-    const char *model;   /* NULL: not named */
-    int32_t n_clients;   /* at once */
-    int32_t n_requests;  /* altogether */
-    int32_t n_words;     /* of each prompt, about as many tokens; prompts differ */
-    int32_t n_gen;       /* tokens of each answer: ends are ignored */
-    uint64_t seed;       /* of prompts: the same for the same seed and place */
-    bool whole;          /* answers come in one piece, not as streams: no times of texts */
-    double rate;         /* open arrivals: requests a second, at random times; 0: each client asks again at once */
+    const char *url;      /* "http://HOST:PORT", HOST a name or an address */
+    const char *api_key;  /* NULL: none */
+    const char *model;    /* NULL: not named */
+    int32_t n_clients;    /* at once */
+    int32_t n_requests;   /* altogether */
+    int32_t n_words;      /* of each prompt, about as many tokens; prompts differ */
+    int32_t n_gen;        /* tokens of each answer: ends are ignored */
+    uint64_t seed;        /* of prompts: the same for the same seed and place */
+    const int32_t *place; /* [n_requests] places of the requests; NULL: 0, 1, 2, … */
+    bool whole;           /* answers come in one piece, not as streams: no times of texts */
+    double rate;          /* open arrivals: requests a second, at random times; 0: each client asks again at once */
     int32_t timeout_s;
     bool (*stop)(void *); /* may be NULL */
 } hn_load_params;
@@ -56,9 +57,13 @@ void hn_load_free(hn_load_run *r);
 enum { HN_LOAD_AGAIN = 4 };
 typedef struct hn_load_proof {
     uint64_t seed;                /* of the prompts */
-    uint64_t hash[HN_LOAD_AGAIN]; /* of the answers of the first places; 0: there was none */
+    int32_t n;                    /* places that are asked for again, ascending: drawn by the seed, one of each part */
+    int32_t place[HN_LOAD_AGAIN]; /* of the run's */
+    uint64_t hash[HN_LOAD_AGAIN]; /* of their answers; 0: there was none */
 } hn_load_proof;
 
+/* Of the texts of all answers, by their places. */
+uint64_t hn_load_hash(const hn_load_run *r);
 /* Keeps the answers of a run with that seed, in place of those of the run before. */
 void hn_load_keep(hn_load_proof *proof, const hn_load_run *r, uint64_t seed);
 /* Asks p's server for them again, whatever clients, requests and rate p names. Adds how many were others to *n_changed,

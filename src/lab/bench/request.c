@@ -364,6 +364,34 @@ hone_status hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model 
 
 /* ---- several sequences ---------------------------------------------------------------------------- */
 
+static void add_row(uint64_t *sum, const float *logits, int32_t n_vocab)
+{
+    uint64_t bits = hn_bits_hash(logits, n_vocab);
+    *sum = hn_fnv1a(*sum, &bits, sizeof bits);
+}
+
+/* Each sequence once more with nobody beside it: the logits of each of its steps are the same. */
+static hone_status each_alone(hn_batch *b, hone_session *s, const int32_t *prompts, int32_t n_vocab, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    for (int32_t q = 0; q < b->n_seq && st == HONE_OK && b->verdict.state != HN_INVALID; q++) {
+        const float *x;
+        uint64_t sum = 0;
+        st = hone_seq_truncate(s, q, 0, err);
+        if (st == HONE_OK) st = hone_append(s, q, prompts + (size_t)q * (size_t)b->n_prompt, b->n_prompt, &x, err);
+        for (int32_t step = 0; step < b->n_gen && st == HONE_OK; step++) {
+            add_row(&sum, x, n_vocab);
+            int32_t id = best(&b->verdict, x, n_vocab, step);
+            if (id < 0) return HONE_OK;
+            if (step + 1 < b->n_gen) st = hone_append(s, q, &id, 1, &x, err);
+        }
+        if (st == HONE_OK && sum != b->each[q])
+            hn_invalid(&b->verdict, "sequence %d of %d answered otherwise among the others than alone", (int)q,
+                       (int)b->n_seq);
+    }
+    return st;
+}
+
 static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prompts, int32_t n_vocab, hone_token *tok,
                                float *logits, hone_error *err)
 {
@@ -386,6 +414,7 @@ static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prom
         spent += hn_clock_ns() - from;
         hn_proof_step(&b->proof, logits, n_vocab, tok[0].id);
         hn_proof_step(&b->company, logits, (int64_t)b->n_seq * n_vocab, tok[b->n_seq - 1].id);
+        for (int32_t q = 0; q < b->n_seq; q++) add_row(&b->each[q], logits + (size_t)q * (size_t)n_vocab, n_vocab);
         if (step + 1 == b->n_gen) break;
         hn_allocs_begin();
         from = hn_clock_ns();
@@ -409,12 +438,15 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
     hone_token *tok = calloc(n, sizeof *tok);
     float *logits = calloc(n_logits, sizeof *logits);
     out->ids = calloc((size_t)n_gen, sizeof *out->ids);
+    out->each = calloc((size_t)n_seq, sizeof *out->each);
     hone_status st = HONE_OK;
-    if (!prompts || !tok || !logits || !out->ids) st = HN_FAIL(err, HONE_E_NOMEM, "a batch of %d sequences", n_seq);
+    if (!prompts || !tok || !logits || !out->ids || !out->each)
+        st = HN_FAIL(err, HONE_E_NOMEM, "a batch of %d sequences", n_seq);
     if (st == HONE_OK) {
         hn_bench_ids(prompts, (int32_t)n, 0, 0, m);
         memset(logits, 1, n_logits * sizeof *logits); /* its pages are there before the clock runs */
         st = batch_timed(out, s, prompts, info.n_vocab, tok, logits, err);
+        if (st == HONE_OK) st = each_alone(out, s, prompts, info.n_vocab, err);
     }
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
@@ -430,5 +462,7 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
 void hn_batch_free(hn_batch *b)
 {
     free(b->ids);
+    free(b->each);
     b->ids = NULL;
+    b->each = NULL;
 }

@@ -129,10 +129,12 @@ typedef struct hn_batch {
     int32_t *ids;                       /* [n_gen] of sequence 0; malloc'ed */
     hn_proof proof;                     /* of sequence 0: the same whatever its company */
     hn_proof company;                   /* of all sequences */
+    uint64_t *each;                     /* [n_seq] of all steps' logits; malloc'ed */
     hn_allocs gen_allocs;               /* of all steps behind the first */
     hn_verdict verdict;
 } hn_batch;
-/* Each sequence has a prompt of its own, the first the same whatever n_seq. Greedy. */
+/* Each sequence has a prompt of its own, the first the same whatever n_seq. Greedy. Behind the clock each goes once
+ * more, alone. */
 hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
                          int32_t n_gen, hone_error *err);
 void hn_batch_free(hn_batch *b);

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SEQ = 512, QUICK_SEQ = 64, RANK = 8, ALPHA = 16 };
+enum { SEQ = 512, QUICK_SEQ = 64, RANK = 8, ALPHA = 16, PROOF_STEPS = 3 };
 static const hn_adam adam = { 0.9, 0.999, 1e-8, 0.01 };
 static const double rate = 1e-4;
 
@@ -24,9 +24,13 @@ typedef struct train_job {
     hn_grad *g;
     int32_t *ids, *target, *pos, doc[2];
     hn_train_batch b;
-    float **mom;        /* [arrays] first moments, then second ones */
-    double loss, first; /* per token; first: when it was proved */
-    int64_t step;
+    float **mom;                /* [arrays] first moments, then second ones */
+    float **kept;               /* [arrays] the weights before any step */
+    double loss, first;         /* per token; first: when it was proved */
+    uint64_t gradient, weights; /* hashes: of the fresh job's gradient, and of its weights behind PROOF_STEPS steps */
+    const float *probe;         /* the greatest element of that gradient: each timed pass must leave it as it was */
+    float probed;
+    int64_t step, n_other; /* steps done; timed passes whose probe was another, or, where weights change, 0 */
     bool backward, update, bf16, failed;
     hone_error err;
 } train_job;
@@ -34,7 +38,9 @@ typedef struct train_job {
 static void close_job(train_job *j)
 {
     for (int32_t i = 0; j->mom && i < hn_grad_n_param(j->g); i++) free(j->mom[i]);
+    for (int32_t i = 0; j->kept && i < hn_grad_n_param(j->g); i++) free(j->kept[i]);
     free(j->mom);
+    free(j->kept);
     hn_grad_free(j->g);
     free(j->ids);
     free(j->target);
@@ -80,11 +86,25 @@ static hone_status make_job(train_job *j, int32_t n, uint64_t seed, hone_error *
     return j->mom ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "moments");
 }
 
+/* The weights of a job that was made, for fresh(). */
+static hone_status keep_weights(train_job *j, hone_error *err)
+{
+    j->kept = calloc((size_t)hn_grad_n_param(j->g), sizeof *j->kept);
+    for (int32_t i = 0; j->kept && i < hn_grad_n_param(j->g); i++) {
+        const hn_param *a = hn_grad_param(j->g, i);
+        size_t bytes = (size_t)(a->rows * a->cols) * sizeof(float);
+        if (!(j->kept[i] = malloc(bytes))) return HN_FAIL(err, HONE_E_NOMEM, "weights of %s", a->name);
+        memcpy(j->kept[i], a->p, bytes);
+    }
+    return j->kept ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "weights");
+}
+
 static hone_status open_job(train_job *j, hn_bench_run *r, hone_error *err)
 {
     hone_status st = hn_bench_model(r, &j->m, err);
     if (st == HONE_OK) st = hn_bench_context(r, &j->ctx, err);
-    return st == HONE_OK ? make_job(j, r->set.quick ? QUICK_SEQ : SEQ, r->set.seed, err) : st;
+    if (st == HONE_OK) st = make_job(j, r->set.quick ? QUICK_SEQ : SEQ, r->set.seed, err);
+    return st == HONE_OK ? keep_weights(j, err) : st;
 }
 
 static void do_pass(train_job *j, bool backward)
@@ -108,12 +128,36 @@ static void do_update(train_job *j)
     }
 }
 
+/* As it was made. */
+static void fresh(train_job *j)
+{
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
+        hn_param *a = hn_grad_param(j->g, i);
+        size_t n = (size_t)(a->rows * a->cols);
+        memcpy(a->p, j->kept[i], n * sizeof(float));
+        memset(j->mom[i], 0, 2 * n * sizeof(float));
+    }
+    j->step = 0;
+}
+
+static uint64_t hash_of(const train_job *j, bool gradient)
+{
+    uint64_t h = HN_FNV_INIT;
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
+        const hn_param *a = hn_grad_param(j->g, i);
+        uint64_t one = hn_bits_hash(gradient ? a->g : a->p, a->rows * a->cols);
+        h = hn_fnv1a(h, &one, sizeof one);
+    }
+    return h;
+}
+
 static void call_train(void *arg, int64_t calls)
 {
     train_job *j = arg;
     hn_pool_limit(j->ctx->pool, j->ctx->n_threads_batch);
     for (int64_t i = 0; i < calls && !j->failed; i++) {
         do_pass(j, j->backward);
+        if (j->backward && j->probe) j->n_other += j->update ? *j->probe == 0 : *j->probe != j->probed;
         if (j->update) do_update(j);
     }
 }
@@ -168,9 +212,28 @@ static void check_slope(train_job *j, hn_verdict *v)
     shift(j, -2 * by);
     do_pass(j, false);
     down = j->loss;
-    shift(j, by);
     double slope = (up - down) / (2 * by * norm * norm);
     if (!(fabs(slope - 1) < 0.02)) hn_invalid(v, "the loss moves %.4f times as the gradient says", slope);
+}
+
+/* What a fresh job's gradient is, and its weights behind some steps; then it is fresh again. */
+static void keep_proof(train_job *j)
+{
+    fresh(j);
+    do_pass(j, true);
+    j->gradient = hash_of(j, true);
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
+        const hn_param *a = hn_grad_param(j->g, i);
+        for (int64_t k = 0; k < a->rows * a->cols; k++)
+            if (!j->probe || fabsf(a->g[k]) > fabsf(*j->probe)) j->probe = &a->g[k];
+    }
+    j->probed = j->probe ? *j->probe : 0;
+    for (int i = 0; i < PROOF_STEPS; i++) {
+        do_pass(j, true);
+        do_update(j);
+    }
+    j->weights = hash_of(j, false);
+    fresh(j);
 }
 
 static hone_status prove(train_job *j, hn_bench_run *r, hn_verdict *v, hone_error *err)
@@ -182,6 +245,7 @@ static hone_status prove(train_job *j, hn_bench_run *r, hn_verdict *v, hone_erro
     j->first = j->loss;
     if (!(fabs(j->loss - want) < 0.02 * want)) hn_invalid(v, "loss %.5f, by the engine's logits %.5f", j->loss, want);
     check_slope(j, v);
+    keep_proof(j);
     if (j->failed) {
         *err = j->err;
         return j->err.code;
@@ -215,6 +279,7 @@ static hone_status prove_bf16(train_job *j, hn_bench_run *r, hn_bench_result *re
         if (!(fabs(j->loss - f.loss) < 0.005 * f.loss))
             hn_invalid(&res->verdict, "loss %.5f, in f32 %.5f", j->loss, f.loss);
         if (!(off < 0.1)) hn_invalid(&res->verdict, "the gradient is %.3f of its length from the one in f32", off);
+        keep_proof(j);
     }
     if (st == HONE_OK && (f.failed || j->failed)) {
         *err = f.failed ? f.err : j->err;
@@ -246,22 +311,34 @@ static json_t *config_of(const train_job *j)
                      "targets", "qv", "batch", 1);
 }
 
-/* What a record proves: the bits of the loss before any step. */
+/* What a record proves: the bits of the loss before any step, the gradient there, and the weights behind some steps. */
 static void add_proof(hn_bench_result *res, const train_job *j)
 {
     float bits[2];
     memcpy(bits, &j->first, sizeof bits);
     if (!res->extra) res->extra = json_object();
-    json_object_set_new(res->extra, "proof", hn_proof_of("loss", hn_bits_hash(bits, 2)));
+    json_t *proof = hn_proof_of("loss", hn_bits_hash(bits, 2)), *gradient = hn_proof_of("gradient", j->gradient),
+           *weights = hn_proof_of("weights", j->weights);
+    json_object_update(proof, gradient);
+    json_object_update(proof, weights);
+    json_object_set_new(res->extra, "proof", proof);
+    json_decref(gradient);
+    json_decref(weights);
 }
 
-/* Passes that change nothing: the last one that was timed must have the loss of the first. */
+/* Passes that change nothing: the last one that was timed must have the loss of the first, and the gradient that was
+ * proved; a number of it was looked at in every pass. */
 static void after_passes(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
     train_job *j = arg;
     if (memcmp(&j->loss, &j->first, sizeof j->loss) != 0)
         hn_invalid(&res->verdict, "the timed pass gave the loss %.9g, the one before the clock %.9g", j->loss,
                    j->first);
+    if (j->backward && hash_of(j, true) != j->gradient)
+        hn_invalid(&res->verdict, "the timed pass gave another gradient than the one before the clock");
+    else if (j->n_other)
+        hn_invalid(&res->verdict, "%lld timed passes gave another gradient than the one before the clock",
+                   (long long)j->n_other);
 }
 
 /* The loss after as many steps as were timed. */
@@ -276,6 +353,7 @@ static void after_steps(void *arg, hn_bench_result *res, const hn_bench_timing *
     res->extra = extra;
     if (!(j->loss < j->first))
         hn_invalid(&res->verdict, "loss %.6f after %lld steps, %.6f before", j->loss, (long long)j->step, j->first);
+    if (j->n_other) hn_invalid(&res->verdict, "%lld timed steps had no gradient", (long long)j->n_other);
 }
 
 /* Backward alone: passes with it, less the median of those without. */

@@ -22,7 +22,10 @@ enum {
     BACK_SPAN = 49,     /* and how far it goes from there */
     STEP = 6,           /* by so many positions */
     CHUNK = 64,         /* of a session whose calls are of many chunks */
-    CHUNK_QUICK = 20
+    CHUNK_QUICK = 20,
+    MANY_APART = 3, /* positions between sequences of which there are many */
+    MANY_ROUNDS = HN_Q_MANY - HN_Q_SEQS + 1,
+    MANY_CTX = MANY_APART * HN_Q_MANY + MANY_ROUNDS
 };
 #define SMALL_BYTES (32u << 20) /* of weights a token reads: every way goes the whole prompt */
 
@@ -229,15 +232,33 @@ static hone_status token_by_token(walk *w)
     return singles(w, 0, 0, w->n);
 }
 
-/* Calls of 2, 3, … 9 tokens: products of few columns. */
+/* ids [at, at + k) in one call to sequence 0; its first and its last row are looked at in any case. */
+static hone_status crumb(walk *w, int32_t at, int32_t k)
+{
+    for (int32_t i = 0; i < k; i++)
+        w->batch[i] = (hone_token){ w->ids[at + i], at + i, 0, i == 0 || i + 1 == k || compared(w, at + i) };
+    return run_rows(w, k);
+}
+
+/* Calls of 1, 2, 3, … HN_Q_CRUMBS tokens, each count once: products of few columns, and every remainder of a panel of
+ * them. Where the prompt ends it is begun again. Of counts that are large for the model only each eighth is asked. */
+static hone_status crumbs(walk *w)
+{
+    enum { ALL_TO = 16, THEN = 8 };
+    int32_t at = 0, all_to = w->small ? HN_Q_CRUMBS : w->p->quick ? 0 : ALL_TO;
+    hone_status st = HONE_OK;
+    for (int32_t k = all_to ? 1 : THEN; k <= HN_Q_CRUMBS && k <= w->n && st == HONE_OK; k += k < all_to ? 1 : THEN) {
+        if (at + k > w->n) st = hone_seq_truncate(w->s, 0, at = 0, w->err);
+        if (st == HONE_OK) st = crumb(w, at, k);
+        at += k;
+    }
+    return st;
+}
+
 static hone_status in_crumbs(walk *w)
 {
-    const int32_t most = w->small ? w->n : 88;
-    hone_status st = HONE_OK;
-    w->way = "in calls of 2 to 9 tokens";
-    for (int32_t at = 0, k = 2; at < w->n && at < most && st == HONE_OK; at += k, k = k == 9 ? 2 : k + 1)
-        st = call(w, 3, at, at + k < w->n ? at + k : w->n, 0);
-    return st;
+    w->way = "in calls of 1 to 40 tokens";
+    return crumbs(w);
 }
 
 static hone_status beside_others(walk *w)
@@ -435,6 +456,29 @@ static hone_status in_many_chunks(walk *w)
     return st == HONE_OK ? singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n) : st;
 }
 
+/* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to nine of them, at another row
+ * every time. Each of their rows is compared. */
+static hone_status many_sequences(walk *w)
+{
+    hone_status st = HONE_OK;
+    if (w->n < MANY_CTX) {
+        left_out(w, "batches of more than 9 sequences: the prompt is too short");
+        return st;
+    }
+    for (int32_t q = 1; q < HN_Q_MANY && st == HONE_OK; q++) {
+        st = call(w, 0, (q - 1) * MANY_APART, q * MANY_APART, 0);
+        if (st == HONE_OK) st = hone_seq_copy(w->s, q, 0, w->err);
+    }
+    for (int32_t i = 0; i < MANY_ROUNDS && st == HONE_OK; i++) {
+        for (int32_t k = 0; k < HN_Q_MANY - i; k++) {
+            int32_t q = (k + 7 * i) % HN_Q_MANY, pos = hone_seq_length(w->s, q);
+            w->batch[k] = (hone_token){ w->ids[pos], pos, q, true };
+        }
+        st = run_rows(w, HN_Q_MANY - i);
+    }
+    return st;
+}
+
 /* Opens a session that differs, walks, and leaves the next one a clean table. */
 static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
 {
@@ -508,10 +552,19 @@ static hone_status begin(walk *w, bool from_text)
                     "levels");
     else if (!w->small)
         left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
+                    "calls of 17 to 39 tokens but 24 and 32; "
                     "other counts of threads and plain weights beyond 82 positions; more than 5 chunks of 64");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
     w->out->n_long = w->n;
     return st;
+}
+
+/* All of the prompt, most of it in one call, then calls of every count. */
+static hone_status on_level(walk *w)
+{
+    hone_status st = otherwise(w);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, 0, 0, w->err);
+    return st == HONE_OK ? crumbs(w) : st;
 }
 
 /* On each lower level of kernels. */
@@ -519,11 +572,12 @@ static hone_status on_levels(walk *w, const hn_q_way *base)
 {
     hone_status st = HONE_OK;
     if (!w->small) return st;
-    w->small = false; /* plain C is slow */
     for (const char *const *l = w->p->levels; l && *l && st == HONE_OK && !over(w); l++) {
         hn_q_way level = *base;
         level.cpu = *l;
-        st = with(w, *l, &level, otherwise);
+        w->small = strcmp(*l, hn_cpu_level_name(HN_CPU_SCALAR)) != 0; /* plain C is slow */
+        if (!w->small) left_out(w, "scalar kernels: positions beyond 82, calls of 2 to 73 tokens");
+        st = with(w, *l, &level, w->small ? on_level : otherwise);
     }
     w->small = true;
     return st;
@@ -576,13 +630,15 @@ static void make_hash(walk *w, const hn_q_prompts *prompts, const hn_quality *ei
 
 static hone_status walk_all(walk *w)
 {
-    const hn_q_way base = { .n_ctx = w->n + w->n_more, .n_seq = HN_Q_SEQS };
+    const hn_q_way base = { .n_ctx = w->n + w->n_more, .n_seq = HN_Q_SEQS },
+                   of_many = { .n_ctx = MANY_CTX, .n_seq = HN_Q_MANY };
     hone_status st = with(w, "appended at once", &base, as_measured);
     if (st == HONE_OK && !over(w)) st = on_the_same(w, in_pieces);
     if (st == HONE_OK && !over(w)) st = back_and_on(w);
     if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_the_same(w, token_by_token);
-    if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, in_crumbs);
+    if (st == HONE_OK && !over(w)) st = on_the_same(w, in_crumbs);
     if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, beside_others);
+    if (st == HONE_OK && !over(w)) st = with(w, "among 8 to 19 neighbours", &of_many, many_sequences);
     if (st == HONE_OK && !over(w)) st = other_sessions(w, &base);
     return st;
 }

@@ -1,7 +1,7 @@
 /* paths: one model, one long prompt, many ways to compute it: in one call, in chunks of the engine's
  * and of 37, token by token, alone and with neighbours, after steps back and forks, from kept
- * prefixes, on one thread, on some and on all, from packed weights and from plain ones, on each level
- * of kernels. Promise:
+ * prefixes, in calls of each small count, on one thread, on some and on all, from packed weights and
+ * from plain ones, on each level of kernels. Promise:
  * the same bits. Whatever way a measurement goes, one of these goes it too, so that a build that is
  * wrong in one of them is found here, by name. The quality hash q2 is that of the eight prompts
  * (quality.h) and of this prompt. Knows hone.h; sessions are opened by the caller. */
@@ -16,7 +16,9 @@ enum {
     HN_Q_LONG_QUICK = 112, /* in a quick run */
     HN_Q_MORE = 32,        /* generated behind it */
     HN_Q_PIECE = 37,       /* a chunk that no edge of the engine's is a multiple of */
-    HN_Q_SEQS = 9          /* sequences that a session must have room for */
+    HN_Q_CRUMBS = 40,      /* calls of one token to so many */
+    HN_Q_SEQS = 9,         /* sequences that a session must have room for */
+    HN_Q_MANY = 20         /* and one of short sequences */
 };
 
 /* How a session differs from what was asked for; all 0: not at all. */

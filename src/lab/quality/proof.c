@@ -77,7 +77,9 @@ bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b)
                   { "all", "the logits of a step between first, middle and last" },
                   { "company", "the logits of the other sequences" },
                   { "output", "the output" },
-                  { "loss", "the losses of the steps" } };
+                  { "loss", "the losses of the steps" },
+                  { "gradient", "the gradient" },
+                  { "weights", "the weights behind the first steps" } };
     what[0] = 0;
     if (!json_is_object(a) || !json_is_object(b)) return false;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
