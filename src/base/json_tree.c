@@ -229,7 +229,8 @@ void hn_json_real(char text[HN_JSON_REAL_TEXT], double v)
         if (!strchr("-+0123456789eE", *p)) *p = '.';
         real |= strchr(".eE", *p) != NULL;
     }
-    if (!real) strcat(text, ".0");
+    size_t n = strlen(text);
+    if (!real) snprintf(text + n, HN_JSON_REAL_TEXT - n, ".0");
 }
 
 /* jansson writes 17 digits, 0.69999999999999996 of what was read as 0.7: each number behind `at` of its text gets those
