@@ -238,22 +238,6 @@ static void through_dense(job *j)
     }
 }
 
-/* A row that is not pooled. */
-static void give_row(job *j, const float *h)
-{
-    const int32_t n_embd = j->m->hp.n_embd;
-    if (!dense_of_rows(j->m)) {
-        memcpy(j->out, h, (size_t)n_embd * sizeof *h);
-        j->out += n_embd;
-        return;
-    }
-    for (int32_t k = 0; k < n_embd; k++) j->x[k] = (double)h[k];
-    j->n_pooled = 1;
-    through_dense(j);
-    j->n_pooled = 0;
-    for (int32_t k = 0; k < j->width; k++) *j->out++ = (float)j->x[k];
-}
-
 /* x of length 1. */
 static void normalize(double *x, int32_t n)
 {
@@ -263,17 +247,31 @@ static void normalize(double *x, int32_t n)
     for (int32_t i = 0; i < n && root > 0; i++) x[i] /= root;
 }
 
-/* The pooled rows x become their texts' vectors. */
+/* The rows x, pooled ones or those of a text, become vectors. */
 static void finish(job *j)
 {
     if (j->pooling == HN_POOL_RANK) rank(j);
     else through_dense(j);
     for (int32_t t = 0; t < j->n_pooled; t++) {
         double *x = j->x + t * j->n_most;
-        if (j->pooling != HN_POOL_RANK && !j->plain) normalize(x, j->width);
+        if (j->pooling != HN_POOL_RANK && j->pooling != HN_POOL_NONE && !j->plain) normalize(x, j->width);
         for (int32_t i = 0; i < j->width; i++) *j->out++ = (float)x[i];
     }
     j->n_pooled = 0;
+}
+
+/* A row that is not pooled. */
+static void give_row(job *j, const float *h)
+{
+    const int32_t n_embd = j->m->hp.n_embd;
+    if (!dense_of_rows(j->m)) {
+        memcpy(j->out, h, (size_t)n_embd * sizeof *h);
+        j->out += n_embd;
+        return;
+    }
+    double *x = j->x + j->n_pooled * j->n_most;
+    for (int32_t k = 0; k < n_embd; k++) x[k] = (double)h[k];
+    if (++j->n_pooled == AT_ONCE) finish(j);
 }
 
 /* ---- texts in steps ------------------------------------------------------------------------------------- */

@@ -130,14 +130,17 @@ static bool limit_says(uint64_t *out, char name, const char *v, size_t n)
  * it with every answer: it is a wait only where a limit is used up, and the answer for that reason no other. */
 static void read_limits(hn_fetch_head *a, const char *v, size_t n)
 {
+    double longest = -1; /* of those that are used up */
     for (size_t k; a->status == 429 && n; v += k, n -= k) {
         uint64_t left, s;
         const char *comma = memchr(v, ',', n);
         k = comma ? (size_t)(comma + 1 - v) : n;
         if ((limit_says(&left, 'r', v, k) && left) || !limit_says(&s, 't', v, k)) continue;
-        a->wait_s = (double)s;
-        a->until_s = 0;
+        if ((double)s > longest) longest = (double)s;
     }
+    if (longest < 0) return;
+    a->wait_s = longest;
+    a->until_s = 0;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------- */

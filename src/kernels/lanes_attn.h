@@ -428,7 +428,7 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
     if (many && how->open_k) how->open_k(a->wide, k, a->d, a->d_v), kb = a->wide;
     for (int64_t r = r0; r < rows; r += n) {
         n = tile_rows(rows - r);
-        if (kb != k) fetch_ahead(k, a->ahead, a->block_bytes, r0, r, n, rows);
+        if (kb != k && a->ahead) fetch_ahead(k, a->ahead, a->block_bytes, r0, r, n, rows);
         (many ? how->many_scores : how->scores)[n](a, kb, r);
     }
     if (a->cap != 0) cap_scores(a, r0, rows);
@@ -441,7 +441,7 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
         n = tile_rows(rows - r);
         int64_t t1 = at_most(left + r / n_q, there);              /* all rows of the tile see these, */
         int64_t t0 = hidden + r / n_q > 0 ? hidden + r / n_q : 0; /* but for later tokens the first few, whose p is 0 */
-        if (vb != v && v != k) fetch_ahead(v, a->ahead, a->block_bytes, r0, r, n, rows);
+        if (vb != v && v != k && a->ahead) fetch_ahead(v, a->ahead, a->block_bytes, r0, r, n, rows);
         values[n](a, vb, r, t0, t1, true);
         for (int64_t i = r + 1; i < r + n && t1 < there; i++) { /* a later token's own */
             int64_t t2 = at_most(left + i / n_q, there);

@@ -3,6 +3,7 @@
  * families there are (families.c) and what a tensor is for. */
 #include "model/hparams.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -142,7 +143,13 @@ static hone_status bind_factor(hone_model *m, const float **factor, const char *
     snprintf(other, sizeof other, "%.*s.scale", stem, name);
     *factor = NULL;
     if (!hn_gguf_find_tensor(m->file, other) || is_slot(m, other, il)) return HONE_OK;
-    return bind_values(m, factor, other, n, n, false, err);
+    hone_status st = bind_values(m, factor, other, n, n, false, err);
+    for (int64_t i = 0; st == HONE_OK && i < n; i++)
+        if (!((*factor)[i] > 0 && (*factor)[i] <= FLT_MAX))
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: tensor %s: value %lld is %g, expected one above 0: a matrix is times it", m->path,
+                           other, (long long)i, (double)(*factor)[i]);
+    return st;
 }
 
 static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,

@@ -4,6 +4,9 @@
 
 #include "model/model.h"
 
+/* Did llama.cpp save the file itself, with every number that it has, read or not? It has one then that converters write
+ * of encoders with decoders alone, and none there. */
+bool hn_saved_by_llama(const hone_model *m);
 /* "{arch}.{suffix}" into key[128]. */
 const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix);
 /* An integer key in [lo, hi]; absent: def, or an error if def < 0. */

@@ -141,10 +141,13 @@ static hone_status choice(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "%s: %s = true, expected false: the weights of %s models stay as they are", m->path, key,
                        m->arch->name);
+    /* llama.cpp saves false for families whose key it does not read: their weights add up to 1 all the same */
+    if (is->norm == HN_MOE_NORM_ALWAYS && !norm && hn_gguf_find(m->file, key) >= 0 && !hn_saved_by_llama(m))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = false, expected true: the weights of %s models add up to 1",
+                       m->path, key, m->arch->name);
     /* groups of a softmax without a bias are DeepSeek V2's, those of a sigmoid V3's */
     n->best_alone =
         n->n_group > 1 && m->arch->bit == HN_DEEPSEEK2 && n->gating == HN_GATING_SOFTMAX && !has_choice_bias(m);
-    /* llama.cpp writes false for families whose key it does not read: their weights always add up to 1 */
     n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm || is->norm == HN_MOE_NORM_ALWAYS;
     st = hn_get_real(m, "expert_weights_scale", -1e-30, 1e6, 0, &n->scale, err);
     if (n->scale == 1) n->scale = 0;

@@ -49,14 +49,23 @@ static hone_status kind_of_pooling(const hone_model *m, int32_t *pooling, hone_e
     return hn_get_int(m, "pooling_type", 0, HN_POOL_KINDS - 1, -1, pooling, err);
 }
 
+/* Rows of ColBERT's models are narrower than the others', by a layer of their own. */
+static hone_status lfm2_hparams(hone_model *m, hn_hparams *hp, hone_error *err)
+{
+    char key[128];
+    hone_status st = hn_get_int(m, "embedding_length_out", 1, HN_MAX_EMBD, hp->n_embd, &hp->n_dense[0], err);
+    if (st != HONE_OK || hp->n_dense[0] == hp->n_embd || hn_gguf_find_tensor(m->file, "dense_2.weight")) return st;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, but there is no tensor dense_2.weight that makes %d of %d numbers",
+                   m->path, hn_arch_key(m, key, "embedding_length_out"), hp->n_dense[0], hp->n_dense[0], hp->n_embd);
+}
+
 hone_status hn_pool_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     hone_status st = kind_of_pooling(m, &hp->pooling, err);
     if (st != HONE_OK) return st;
     if ((st = class_hparams(m, err)) != HONE_OK || (st = type_hparams(m, err)) != HONE_OK) return st;
-    if (m->arch->bit == HN_LFM2)
-        return hn_get_int(m, "embedding_length_out", 1, HN_MAX_EMBD, hp->n_embd, &hp->n_dense[0], err);
+    if (m->arch->bit == HN_LFM2) return lfm2_hparams(m, hp, err);
     if (m->arch->bit != HN_GEMMA_EMBEDDING) return HONE_OK;
     if ((st = hn_get_int(m, "dense_2_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[0], err)) != HONE_OK) return st;
     return hn_get_int(m, "dense_3_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[1], err);

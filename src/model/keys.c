@@ -530,8 +530,7 @@ static const struct {
     { "shortconv.l_cache", 0 },
 };
 
-/* Has the file a number that converters write of encoders with decoders alone, and none there? */
-static bool is_saved(const hone_model *m)
+bool hn_saved_by_llama(const hone_model *m)
 {
     char key[128];
     hone_kv kv;
@@ -547,7 +546,7 @@ static hone_status check_multiplier(const hone_model *m, hone_error *err)
     static const char suffix[] = "rope.scaling.yarn_log_multiplier";
     char key[128];
     float x = 0;
-    if (!m->hp.is || !m->hp.is->latent || !is_saved(m)) return HONE_OK;
+    if (!m->hp.is || !m->hp.is->latent || !hn_saved_by_llama(m)) return HONE_OK;
     hone_status st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, suffix), &x, NULL, err);
     if (st != HONE_OK || x == 0) return st;
     return HN_FAIL(err, HONE_E_UNSUPPORTED,
@@ -571,7 +570,7 @@ static bool says_nothing(const hone_model *m, uint64_t at, const hone_kv *kv, si
             good = list ? hn_array_number(&a, k, &x) : number_of(kv, &x);
             good = good && (x == saved_idle[i].value || (float)x == (float)saved_idle[i].value);
         }
-        return good && is_saved(m);
+        return good && hn_saved_by_llama(m);
     }
     return false;
 }

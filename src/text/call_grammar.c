@@ -299,9 +299,11 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
     static const char *const refused[] = { "minProperties", "maxProperties", "patternProperties", "not" };
     set_style(s, e->k);
     hn_mold_add(s, &m, root);
-    for (size_t i = 0; i < 4 && s->st == HONE_OK; i++)
-        if (hn_jget(root, refused[i]))
-            hn_schema_refuse(s, hn_jget(root, refused[i]), "calls in the format of this template do not have it");
+    for (size_t i = 0; i < 4 && s->st == HONE_OK; i++) {
+        const hn_jnode *x = hn_jget(root, refused[i]);
+        if (x && s->rules->lenient) hn_schema_tell(s, x, "is not enforced: the calls of this template do not have it");
+        else if (x) hn_schema_refuse(s, x, "calls in the format of this template do not have it");
+    }
     const hn_jnode *list = hn_jget(root, "properties"), *required = hn_jget(root, "required");
     if (s->st == HONE_OK && (m.n_choice || m.finite || m.members.n > 1))
         hn_schema_refuse(s, root, "calls in the format of this template take properties and required alone");
@@ -322,7 +324,9 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
         return HN_G_FAIL;
     }
     for (const hn_jnode *x = list ? list->first : NULL; x && s->st == HONE_OK; x = x->next) {
-        one[x->index] = argument(s, e, hn_lang_text(s->l, x->key.ptr, x->key.len), x);
+        /* where the end of a name is a sign, one that has such signs stands in quotes */
+        bool own = e->k->f.shape == HN_CALLS_GEMMA || e->k->f.shape == HN_CALLS_PYTHON;
+        one[x->index] = argument(s, e, own ? hn_schema_key(s, x->key) : hn_lang_text(s->l, x->key.ptr, x->key.len), x);
         must[x->index] = false;
         for (const hn_jnode *r = required ? required->first : NULL; r; r = r->next)
             must[x->index] = must[x->index] || hn_str_same(r->str, x->key);
@@ -347,7 +351,7 @@ static char *schema_text(const hn_call_tool *t, bool loose)
 static hone_status arguments(hn_grammar *g, const hn_call_kit *k, const hn_call_tool *t, bool loose, hn_gnode *out,
                              hone_error *err)
 {
-    hn_schema_rules rules = { .strict = t->strict };
+    hn_schema_rules rules = { .strict = t->strict, .lenient = !t->strict };
     each e = how_each(k, t);
     bool json = k->f.shape == HN_CALLS_JSON || k->f.shape == HN_CALLS_NAMED || k->f.shape == HN_CALLS_HARMONY;
     char *text = schema_text(t, loose);
@@ -539,21 +543,21 @@ static hn_gnode section(const maker *m, hn_gnode one, bool several, bool first)
 
 /* ---- grammars -------------------------------------------------------------------------------------------- */
 
-static hone_status note(hn_call_kit *k, size_t tool, const char *why, hone_error *err)
+static hone_status note(hn_call_kit *k, size_t tool, const char *what, const char *why, hone_error *err)
 {
     char *s = NULL;
-    size_t n = strlen(k->notes) + strlen(why) + strlen(k->tool[tool].name) + 80;
+    size_t n = strlen(k->notes) + strlen(what) + strlen(why) + strlen(k->tool[tool].name) + 40;
     if (!(s = malloc(n))) return HN_FAIL(err, HONE_E_NOMEM, "notes of %zu bytes", n);
-    snprintf(s, n, "%s%stools[%zu] %s: its arguments are any object: %s", k->notes, *k->notes ? "; " : "", tool,
-             k->tool[tool].name, why);
+    snprintf(s, n, "%s%stools[%zu] %s: %s%s", k->notes, *k->notes ? "; " : "", tool, k->tool[tool].name, what, why);
     free(k->notes);
     k->notes = s;
     return HONE_OK;
 }
 
-/* One of both grammars. *failed: the tool whose schema cannot be enforced, for HONE_E_UNSUPPORTED and HONE_E_ARG. */
-static hone_status make(hn_grammar **out, const hn_call_kit *k, bool required, bool one, const bool *loose,
-                        size_t *failed, hone_error *err)
+/* One of both grammars; that of required calls, the last one, tells what of schemas is not enforced. *failed: the tool
+ * whose schema cannot be, for HONE_E_UNSUPPORTED and HONE_E_ARG. */
+static hone_status make(hn_grammar **out, hn_call_kit *k, bool required, bool one, const bool *loose, size_t *failed,
+                        hone_error *err)
 {
     hn_grammar *g;
     hone_status st = hn_grammar_new(&g, err);
@@ -570,7 +574,10 @@ static hone_status make(hn_grammar **out, const hn_call_kit *k, bool required, b
     for (size_t i = 0; i < k->n_tool && st == HONE_OK; i++) {
         hn_gnode args = HN_G_FAIL;
         if (!k->tool[i].offered) continue;
+        size_t told = strlen(hn_grammar_notes(g));
         st = arguments(g, k, &k->tool[i], loose[i], &args, err);
+        const char *more = hn_grammar_notes(g) + told;
+        if (st == HONE_OK && required && *more) st = note(k, i, "", more + (told ? 2 : 0), err);
         if (st != HONE_OK) *failed = i;
         else call[n++] = call_of(&m, k->tool[i].name, args);
     }
@@ -602,7 +609,7 @@ hone_status hn_call_kit_grammars(hn_call_kit *k, bool one, hone_error *err)
     while ((st = make(&k->section, k, false, one, loose, &failed, &why)) != HONE_OK && st != HONE_E_NOMEM &&
            failed < k->n_tool && !loose[failed] && !k->tool[failed].strict) {
         loose[failed] = true; /* what cannot be enforced is told */
-        if ((st = note(k, failed, why.message, err)) != HONE_OK) break;
+        if ((st = note(k, failed, "its arguments are any object: ", why.message, err)) != HONE_OK) break;
     }
     if (st != HONE_OK && failed < k->n_tool && why.message[0])
         st = HN_FAIL(err, st, "tools[%zu] %s: %s", failed, k->tool[failed].name, why.message);

@@ -32,7 +32,9 @@ static void make(const ids *x, char *out, const json_t *name)
 {
     static const char sign[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if (x->named) {
-        snprintf(out, ID_MAX, "functions.%.128s:%llu", json_string_value(name), (unsigned long long)x->number);
+        int n = 128; /* whole characters */
+        while (n > 0 && (json_string_length(name) > 128) && (json_string_value(name)[n] & 0xC0) == 0x80) n--;
+        snprintf(out, ID_MAX, "functions.%.*s:%llu", n, json_string_value(name), (unsigned long long)x->number);
         return;
     }
     uint64_t h = hn_mix64(x->number + 0x63616C6Cu);

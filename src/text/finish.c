@@ -166,7 +166,6 @@ static bool grow(search *s)
     if (!state) return false;
     s->state = state;
     s->cap *= 2;
-    if (s->cap <= s->n_slot) return true;
     uint32_t *slot = calloc(s->cap, sizeof *slot);
     if (!slot) return false;
     free(s->slot);

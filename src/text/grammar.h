@@ -97,6 +97,7 @@ hone_status hn_pattern_compile(hn_langs *l, const char *text, size_t len, bool w
 
 typedef struct hn_schema_rules {
     bool strict;  /* unknown words and formats are refused, not noted */
+    bool lenient; /* words that are not enforced are noted, not refused: what the others say is */
     bool compact; /* no white space between tokens */
 } hn_schema_rules;
 /* HONE_E_ARG: no JSON, or no schema; HONE_E_UNSUPPORTED: names the word by its JSON pointer. */

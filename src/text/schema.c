@@ -16,6 +16,14 @@ void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why)
     s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED, "JSON schema: %s: %s", *p ? p : "the schema itself", why);
 }
 
+void hn_schema_tell(hn_schema *s, const hn_jnode *at, const char *what)
+{
+    for (uint32_t i = 0; i < s->told.n; i++)
+        if (s->told.v[i] == at) return;
+    hn_schema_put(s, &s->told, at);
+    hn_grammar_note(s->g, "%s %s", HN_JPOINTER(at), what);
+}
+
 void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected)
 {
     if (s->st != HONE_OK) return;
@@ -170,17 +178,17 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema)
         if (!w) {
             if (x->key.len > 1 && x->key.ptr[0] == 'x' && x->key.ptr[1] == '-') continue;
             if (s->rules->strict) hn_schema_refuse(s, x, "a word that hone does not know");
-            else hn_grammar_note(s->g, "%s is not known, and ignored", HN_JPOINTER(x));
+            else hn_schema_tell(s, x, "is not known, and ignored");
         } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && !says_nothing(x)) ||
                    (w->use == REFUSED_UNLESS_FALSE && x->kind != HN_J_FALSE)) {
-            hn_schema_refuse(s, x, "hone does not enforce this word");
+            if (s->rules->lenient) hn_schema_tell(s, x, "is not enforced"); /* more values are let through: told */
+            else hn_schema_refuse(s, x, "hone does not enforce this word");
         } else if (hn_str_is(x->key, "required") && (x->kind == HN_J_TRUE || x->kind == HN_J_FALSE)) {
             /* of draft 3: said of the property itself, not of the object that has it */
             if (s->rules->strict && x->kind == HN_J_TRUE)
                 hn_schema_refuse(s, x, "of draft 3; expected the names in a list beside properties");
             else if (x->kind == HN_J_TRUE)
-                hn_grammar_note(s->g, "%s is of draft 3, and ignored; name the property in a list beside properties",
-                                HN_JPOINTER(x));
+                hn_schema_tell(s, x, "is of draft 3, and ignored; name the property in a list beside properties");
         }
     }
 }

@@ -66,6 +66,7 @@ typedef struct hn_schema {
     hone_error *err;
     hone_status st;  /* the first failure */
     hn_nodes trail;  /* references that lead to where flattening is */
+    hn_nodes told;   /* places with a note */
     uint32_t work;   /* schemas looked at */
     bool types_only; /* what types values may have is asked alone: words that are not enforced are passed over */
     hn_lang space;   /* between tokens */
@@ -83,6 +84,7 @@ typedef hn_gnode hn_schema_root_fn(hn_schema *s, const hn_jnode *root, void *arg
 hone_status hn_schema_compile_as(hn_grammar *g, const char *text, size_t len, const hn_schema_rules *r,
                                  hn_schema_root_fn *make, void *arg, hn_gnode *root, hone_error *err);
 void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why);     /* unsupported, at a place */
+void hn_schema_tell(hn_schema *s, const hn_jnode *at, const char *what);      /* a note of the place, once */
 void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected); /* no schema */
 void hn_schema_no_memory(hn_schema *s);
 /* hn_dec_read; without memory the schema has failed. */
@@ -128,5 +130,6 @@ bool hn_mold_apart(hn_schema *s, hn_mold *gen, hn_mold *real, int depth);
 /* ---- schema_emit.c ---- */
 uint32_t hn_schema_rule(hn_schema *s, const hn_nodes *conj); /* of values that all of them allow */
 void hn_schema_emit_all(hn_schema *s);                       /* until no rule lacks its body */
+hn_lang hn_schema_key(hn_schema *s, hone_str key);           /* a name as it is, or in quotes where it has signs */
 
 #endif

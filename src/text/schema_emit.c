@@ -121,6 +121,11 @@ static hn_lang quoted_name(hn_schema *s, hone_str key)
     return s->style.python ? hn_lang_or(s->l, name, single_quoted(s, key)) : name;
 }
 
+hn_lang hn_schema_key(hn_schema *s, hone_str key)
+{
+    return is_bare(key) ? hn_lang_text(s->l, key.ptr, key.len) : quoted_name(s, key);
+}
+
 /* A string of these texts. */
 static hn_gnode string(hn_schema *s, hn_lang t)
 {

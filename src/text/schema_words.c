@@ -341,6 +341,16 @@ hn_lang hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text)
     return t;
 }
 
+/* What the word pattern says; all, where it cannot be said and may be left out. */
+static hn_lang pattern_of(hn_schema *s, const hn_jnode *p)
+{
+    hn_lang t = hn_schema_pattern(s, p, p->str);
+    if (s->st != HONE_E_UNSUPPORTED || !s->rules->lenient) return t;
+    s->st = HONE_OK;
+    hn_schema_tell(s, p, "is not enforced: no expression of a regular language");
+    return HN_LANG_ALL;
+}
+
 hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
 {
     hn_langs *l = s->l;
@@ -350,7 +360,7 @@ hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
     for (uint32_t i = 0; i < m->members.n && s->st == HONE_OK; i++) {
         const hn_jnode *p = hn_jget(m->members.v[i], "pattern"), *f = hn_jget(m->members.v[i], "format");
         if (p && p->kind != HN_J_STRING) hn_schema_wrong(s, p, "a regular expression");
-        if (p) t = hn_lang_and(l, t, hn_schema_pattern(s, p, p->str));
+        if (p && p->kind == HN_J_STRING) t = hn_lang_and(l, t, pattern_of(s, p));
         if (f) t = hn_lang_and(l, t, hn_schema_format(s, f));
     }
     for (uint32_t i = 0; i < m->forbidden.n; i++)

@@ -328,10 +328,57 @@ static void test_refused(void **state)
     json_t *strict = json_loads(tools, 0, NULL);
     tools = "[" TOOL("f", "{\"properties\":{\"a\":{}},\"not\":{\"required\":[\"a\"]}}") "]";
     site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
-    assert_non_null(strstr(s.kit->notes, "/not: calls in the format of this template"));
+    assert_non_null(strstr(s.kit->notes, "tools[0] f: /not is not enforced: the calls of this template"));
     assert_int_equal(hn_call_kit_new(&kit, &s.calls, s.v, &(hn_call_ask){ .tools = strict }, &e), HONE_E_UNSUPPORTED);
     assert_non_null(strstr(e.message, "/not: calls in the format of this template"));
     json_decref(strict);
+    close_site(&s);
+    tools = kept;
+}
+
+/* A word that is not enforced takes nothing from what the others say, and neither do two tools' from each other. */
+static void test_lenient(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    const hn_reply_setup x = { .required = true, .reasoning_budget = -1 };
+    tools = "[" TOOL(
+        "f",
+        "{\"properties\":{\"a\":{\"type\":\"array\",\"uniqueItems\":true},\"b\":{\"type\":\"string\","
+        "\"pattern\":\"^(?!x)y\"}},\"required\":[\"a\"],\"if\":{},\"odd\":1}") "," TOOL("g",
+                                                                                        "{\"properties\":{\"$odd\":{"
+                                                                                        "\"enum\":[3]}},\"required\":["
+                                                                                        "\"$odd\"],\"odd\":1}") "]";
+    site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
+    static const char *const told[] = { "tools[0] f: ",
+                                        "/properties/a/uniqueItems is not enforced",
+                                        "/if is not enforced",
+                                        "/properties/b/pattern is not enforced",
+                                        "/odd is not known, and ignored; ",
+                                        "tools[1] g: /odd is not known" };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (!strstr(s.kit->notes, told[i])) fail_msg("%s: not in %s", told[i], s.kit->notes);
+    assert_null(strstr(s.kit->notes, "any object"));
+    is_said(&s, x, BEGUN("f") "<\1/parameter=a>\n[1,1]\n</parameter>\n" ENDED "<|end|>", true,
+            "{N}f{A}{\"a\": [1,1]}{E}");
+    is_said(&s, x,
+            BEGUN("g") "<\1/parameter=$odd>\n\1"
+                       "23\n</parameter>\n" ENDED "<|end|>",
+            true, "{N}g{A}{\"$odd\": 3}{E}");
+    close_site(&s);
+    tools = kept;
+}
+
+/* A parameter's name that holds what ends names stands in quotes, and comes back whole. */
+static void test_names_with_signs(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    tools = "[" TOOL("f", "{\"properties\":{\"page[size]\":{\"type\":\"integer\"},\"b.c\":{\"type\":\"integer\"}},"
+                          "\"required\":[\"page[size]\",\"b.c\"]}") "]";
+    site s = open_site(python, LIST("<|user|>", "<|end|>", "<|tcs|>", "<|tce|>"), NULL, false, NULL);
+    is_said(&s, (hn_reply_setup){ .required = true, .reasoning_budget = -1 },
+            "<|tcs|>[f(\1p\"page[size]\"=7, b.c=3)]<|tce|>", false, "{N}f{A}{\"page[size]\": 7, \"b.c\": 3}{E}");
     close_site(&s);
     tools = kept;
 }
@@ -408,6 +455,7 @@ int main(void)
                                         cmocka_unit_test(test_form_or_call),    cmocka_unit_test(test_harmony_form),
                                         cmocka_unit_test(test_budget),          cmocka_unit_test(test_any_order),
                                         cmocka_unit_test(test_other_arguments), cmocka_unit_test(test_refused),
+                                        cmocka_unit_test(test_lenient),         cmocka_unit_test(test_names_with_signs),
                                         cmocka_unit_test(test_one_alone),       cmocka_unit_test(test_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
