@@ -9,6 +9,7 @@
 #include "../unit/ask_cases.h"
 #include "../unit/voice_says.h"
 #include "base/json_tree.h"
+#include "serve/ask_fields.h"
 #include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -258,7 +259,7 @@ static void within_limits(const hn_ask *a, const hn_limits *l)
     FF_MUST(a->n >= 1 && a->n <= l->n_slots && a->max_tokens >= -1 && a->top_logprobs >= -1 && a->top_logprobs <= 64);
     FF_MUST(a->sampling.temp >= 0 && a->sampling.temp <= 5 && a->sampling.top_p >= 0 && a->sampling.top_p <= 1);
     FF_MUST(a->sampling.top_k >= 0 && a->sampling.repeat_penalty > 0 && a->reasoning_budget >= -1);
-    FF_MUST(a->n_stops <= 16 && a->ignored && a->n_prompt <= 2048);
+    FF_MUST(a->n_stops <= HN_ASK_STOPS && a->ignored && a->n_prompt <= 2048);
     for (size_t i = 0; i < a->n_stops; i++) FF_MUST(*a->stops[i] && strlen(a->stops[i]) <= 256);
     for (size_t i = 0; i < a->n_bias; i++)
         FF_MUST(a->bias[i].text || (a->bias[i].id >= 0 && a->bias[i].id < l->n_vocab));
