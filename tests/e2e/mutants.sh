@@ -87,7 +87,7 @@ for name in memory-shared memory-spike; do
 done
 
 # a side that has pages read from disk in each of its runs, and nobody else: its rounds count all the same
-run env HONE_MUTANT_FILE="$T/pages" "$MUTANTS" lab ab this env:HONE_MUTANT=pages-read -m "$M" $small --rounds 16 --runs 1 --no-store
+run env HONE_MUTANT_FILE="$T/pages" "$MUTANTS" lab ab this env:HONE_MUTANT=pages-read -m "$M" $small --rounds 8 --runs 1 --no-store
 if grep -q 'thrown away' "$T/out"; then
     says "rounds that only one side disturbs" "only b's processes had pages read from disk in [0-9]+ rounds" "$T/out"
 else
