@@ -106,9 +106,16 @@ LDFLAGS += -static
 endif
 
 # Ours come last: the user's CFLAGS choose optimisation, not semantics.
-HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=hidden -pthread $(LEAN_$(FLAVOUR)) $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
+HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=$(if $(filter asan tsan,$(FLAVOUR)),default,hidden) -pthread $(LEAN_$(FLAVOUR)) $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $(ISA)
 LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) $(LINK_NEEDED)
+# Tests are two hundred programs a flavour, each with its debug information: gold, where it is there, links them in a third
+# of the time. What is installed is linked as ever.
+LINK_TEST = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(FAST_LINKER) $(LDFLAGS)
+FAST_LINKER = $(eval FAST_LINKER := $$(shell $$(FAST_PROBE)))$(FAST_LINKER)
+FAST_PROBE = t=$$(mktemp) && echo 'int main(void) { return 0; }' | \
+	$(CC) $(SAN_$(FLAVOUR)) -fuse-ld=gold -Wl,--as-needed $(LDFLAGS) -xc - -o $$t 2>/dev/null && \
+	echo '-fuse-ld=gold -Wl,--as-needed' || echo '$(LINK_NEEDED)'; rm -f $$t
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 # objects of files of kernels, those for their property tests too (INSTRUMENTED)
@@ -256,11 +263,25 @@ test-programs: $(TEST_BIN) $(FUZZ_BIN) $(MUTANTS)
 run-programs: $(filter-out $(B)/tests/fuzz/%,$(TEST_BIN)) $(MUTANTS)
 # all objects and no program: scripts/check.sh sees in their symbols what is part of what
 test-objects: $(LIB_OBJ) $(APP_OBJ) $(TEST_BIN:%=%.o) $(FUZZ_BIN:%=%.o) $(FUZZ_MAIN)
-# tests/fault defines __wrap_malloc and its kin
-$(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
-$(TEST_BIN): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
+# Where they are large, most of them share one library of what they test: 2 GB less to write. Not those that have kernels, an
+# allocator, or a table of commands of their own.
+ifneq ($(filter asan tsan,$(FLAVOUR)),)
+APART := $(patsubst %.c,$(B)/%,$(shell grep -l 'hn_commands\[\] = ' tests/unit/*.c tests/fuzz/*.c))
+SHARING := $(if $(findstring darwin,$(MACHINE)),,$(filter-out $(APART),\
+	$(filter $(B)/tests/unit/% $(B)/tests/golden/% $(B)/tests/fuzz/fuzz_%,$(TEST_BIN) $(FUZZ_BIN))))
+$(B)/libtested.so: $(APP_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(WRAP) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS) $(APP_LIBS) -lm
+	$(Q)$(LINK_TEST) -shared -o $@ $^ $(APP_LIBS) -lm
+$(filter $(FUZZ_BIN),$(SHARING)): $(FUZZ_MAIN)
+$(SHARING): $(B)/%: $(B)/%.o $(B)/libtested.so
+	$(call say,LINK,$@)
+	$(Q)$(LINK_TEST) -o $@ $(filter %.o,$^) $(B)/libtested.so -Wl,-rpath,'$$ORIGIN/../..' $(TEST_LIBS) $(APP_LIBS) -lm
+endif
+# tests/fault defines __wrap_malloc and its kin
+$(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: private WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
+$(filter-out $(SHARING),$(TEST_BIN)): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK_TEST) $(WRAP) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS) $(APP_LIBS) -lm
 # the level avx_vnni for CPUs without its instructions (src/kernels/avx_vnni.h)
 ifneq ($(filter x86_64%,$(MACHINE)),)
 EMULATED := $(patsubst %.c,$(B)/emulated/%.o,$(wildcard src/kernels/avx_vnni*.c))
@@ -273,7 +294,7 @@ $(B)/emulated/%.o: %.c $(B)/flags
 endif
 $(B)/tests/mutants/hone: $(B)/tests/mutants/mutants.o $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(MUTANT_WRAPS:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(APP_LIBS) -lm
+	$(Q)$(LINK_TEST) $(MUTANT_WRAPS:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(APP_LIBS) -lm
 # The library stays optimised and its unit tests are not: compiling them takes a third of the time, running them no
 # more. tests/property has references that compute, and so have three of tests/unit.
 OPT_TESTS_release = -O0 -g1
@@ -389,9 +410,9 @@ $(B)/src/kernels/%.o: private SAN_fuzzcov =
 endif
 # scripts/fuzz.sh needs these alone: the targets, and the test that the sanitizer sees our own memory
 fuzz-programs: $(FUZZ_BIN) $(B)/tests/unit/test_base
-$(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a
+$(filter-out $(SHARING),$(FUZZ_BIN)): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer) -o $@ $^ $(APP_LIBS) -lm
+	$(Q)$(LINK_TEST) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer) -o $@ $^ $(APP_LIBS) -lm
 
 check:
 	+@MAKE='$(MAKE)' B='$(B)' FLAVOUR='$(FLAVOUR)' sh scripts/check.sh $(FILE)
@@ -423,7 +444,7 @@ bench: all
 # outputs, from a native program and from one for aarch64 under emulation.
 $(B)/cross_check: $(B)/tests/cross/cross_check.o $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(LIB_LIBS) -lm
+	$(Q)$(LINK_TEST) -o $@ $^ $(LIB_LIBS) -lm
 # tests/property there: cmocka replaced by the few lines it needs
 $(B)/cross_kernels: tests/property/test_kernels.c
 $(B)/cross_rwkv: tests/property/test_rwkv_kernels.c

@@ -25,7 +25,7 @@ tiny=models/hone-tiny.gguf
 set --
 hone=${native%/cross_check}/hone
 if [ -x "$hone" ]; then
-    for pair in llama:Q4_K_M llama:Q5_K_M llama:Q6_K llama:F32 qwen2:Q8_0 qwen2:Q4_0 qwen3:F16 qwen3:BF16 rwkv7:Q4_K_M rwkv7:F16 rwkv6:Q8_0 gemma3:Q4_K_M; do
+    for pair in llama:Q4_K_M llama:Q5_K_M llama:Q6_K qwen3:F32 qwen2:Q8_0 qwen2:Q4_0 qwen3:F16 qwen3:BF16 rwkv7:Q4_K_M rwkv6:F16 rwkv6:Q8_0 gemma3:Q4_K_M; do
         cfg=tests/cross/${pair%:*}.json
         type=${pair#*:}
         if $hone synth --config "$cfg" --type "$type" --seed 5 -o "$T/${pair%:*}-$type.gguf" >/dev/null 2>"$T/err"; then

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { N_ELEM = 4096, N_NEW = 12 };
+enum { N_ELEM = 4096, N_NEW = 6 };
 
 static uint64_t digest_f32(uint64_t h, const float *x, size_t n)
 {
@@ -263,7 +263,7 @@ static int one_model(const char *path)
     if (info.has_tokenizer) {
         if (hone_tokenize(m, text, sizeof text - 1, HONE_TOK_SPECIAL | HONE_TOK_ADD, &ids, &n, &err)) goto failed;
     } else {
-        n = 24;
+        n = 17;
         ids = malloc(n * sizeof *ids);
         if (!ids) goto failed;
         for (size_t i = 0; i < n; i++) ids[i] = (int32_t)(hn_rand64(3, i) % (uint64_t)info.n_vocab);

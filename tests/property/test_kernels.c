@@ -365,8 +365,8 @@ static void matmul_of_wide_rows_matches_scalar(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         rng_key = 300 + i, rng_at = 0;
-        check_matmul(types[i], 20480, EMULATED ? 16 : 32, 9, 0, EMULATED ? 16 : 32, 0);
-        check_matmul(types[i], 8960, EMULATED ? 32 : 48, 5, 0, EMULATED ? 32 : 48, 0);
+        if (!EMULATED || i % 2 == 0) check_matmul(types[i], 20480, EMULATED ? 16 : 32, 9, 0, EMULATED ? 16 : 32, 0);
+        if (!EMULATED || i % 2) check_matmul(types[i], 8960, EMULATED ? 32 : 48, 5, 0, EMULATED ? 32 : 48, 0);
         if (geometry_of(types[i]).elems ==
             1) /* floats: ends of runs, of blocks and of vectors, of rows and of columns */
             for (int64_t n_col = 1; n_col <= 26; n_col++) {
@@ -819,7 +819,8 @@ static void attention_matches_scalar(void **state)
             check_attention(ty, d, 1, 5, 60); /* over the end of a block */
             check_attention(ty, d, 3, 4, 1);  /* from nothing */
             check_attention(ty, d, 4, 12, 57);
-            check_attention(ty, d, 7, 6, 509); /* over the end of a split */
+            if (EMULATED && (int)(i + type) % 2) continue; /* the long ones of each width, and of each type */
+            check_attention(ty, d, 7, 6, 509);             /* over the end of a split */
             check_attention(ty, d, 2, 3, 511);
             check_attention(ty, d, 4, 1, 512);
             check_attention(ty, d, 3, 1, 513);
