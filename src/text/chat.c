@@ -466,11 +466,16 @@ static bool lift_thoughts(json_t *m)
     json_array_foreach(json_object_get(m, "content"), i, p)
     {
         json_t *said = is_thought(p) ? json_object_get(p, "thinking") : NULL;
-        if (json_is_array(said)) ok = ok && json_array_extend(thoughts, said) == 0;
-        else if (said) ok = ok && json_array_append_new(thoughts, json_pack("{s:O}", "text", said)) == 0;
-        else ok = ok && json_array_append(rest, p) == 0;
+        if (!said) {
+            ok = ok && json_array_append(rest, p) == 0;
+            continue;
+        }
+        json_t *one = hn_chat_said(said, true); /* pieces of one thought, as they were cut */
+        bool empty = one && !json_string_length(one);
+        ok = ok && one && (empty || json_array_append_new(thoughts, json_pack("{s:O}", "text", one)) == 0);
+        json_decref(one);
     }
-    ok = ok && (all = hn_chat_joined(thoughts, ""));
+    ok = ok && (all = hn_chat_joined(thoughts, "\n\n")); /* as the server has them that come in several */
     if (ok && json_string_length(all) && !json_string_length(reasoning_of(m)))
         ok = json_object_set(m, "reasoning_content", all) == 0;
     if (ok) ok = set(m, "content", json_array_size(rest) ? json_incref(rest) : json_string(""));

@@ -284,6 +284,9 @@ static void thoughts_in_parts(void **state)
         { "\"content\":[" TEXT("A") "," TEXT("B") "],\"reasoning_content\":\"r\"", "q;[T]r[/T]<A><B>;", "|q;r|AB;" },
         { "\"content\":[" THOUGHT("\"r\"") "," TEXT("A") "]", "q;[T]r[/T]<A>;", "|q;r|A;" },
         { "\"content\":[" THOUGHT("[" TEXT("r") "," TEXT("s") "]") "," TEXT("A") "]", "q;[T]rs[/T]<A>;", "|q;rs|A;" },
+        { "\"content\":[" THOUGHT("\"r\"") "," THOUGHT("\"\"") "," TEXT("A") "," THOUGHT(
+              "[" TEXT("s") "," TEXT("t") "]") "]",
+          "q;[T]r\n\nst[/T]<A>;", "|q;r\n\nst|A;" },
         { "\"content\":[" THOUGHT("\"r\"") "]", "q;[T]r[/T];", "|q;r|;" },
         { "\"content\":[" THOUGHT("\"\"") "," TEXT("A") "]", "q;<A>;", "|q;|A;" },
         { "\"content\":\"A\",\"thinking\":\"\",\"reasoning\":\"r\"", "q;[T]r[/T]<A>;", "|q;r|A;" },
@@ -930,6 +933,23 @@ static void ids_of_calls(void **state)
             NULL, false,
             "functions.f:0<|tool_call_argument_begin|>{};R=functions.f:0;functions.f:1<|tool_call_argument_begin|>{};"
             "R=functions.f:1;");
+
+#define F(id) "{" id "\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}"
+#define TURN(calls) "{\"role\":\"assistant\",\"tool_calls\":[" calls "]},"
+#define SAME OF("call_0")
+    renders("one id of several calls, which earlier ones had too", KIMI_IDS,
+            "[" TURN(F(ID("call_0"))) RESULT(SAME) "," TURN(F(ID("call_0")) "," F(ID("z")) "," F(ID("call_0")))
+                RESULT(SAME) "," RESULT(OF("z")) "," RESULT(SAME) "," RESULT(SAME) "]",
+            NULL, false,
+            "functions.f:0<|tool_call_argument_begin|>{};R=functions.f:0;functions.f:1<|tool_call_argument_begin|>{};"
+            "functions.f:2<|tool_call_argument_begin|>{};functions.f:3<|tool_call_argument_begin|>{};"
+            "R=functions.f:1;R=functions.f:2;R=functions.f:3;R=functions.f:3;");
+    renders("an id that no call has; calls whose results come late", KIMI_IDS,
+            "[" TURN(F(ID("a")) "," F(ID("b"))) RESULT(OF("b")) "," RESULT(OF("?")) "," TURN(F(ID("c")))
+                RESULT(OF("a")) "," RESULT(OF("c")) "]",
+            NULL, false,
+            "functions.f:0<|tool_call_argument_begin|>{};functions.f:1<|tool_call_argument_begin|>{};R=functions.f:1;"
+            "R=functions.f:1;functions.f:2<|tool_call_argument_begin|>{};R=functions.f:0;R=functions.f:2;");
 }
 
 int main(void)
