@@ -122,16 +122,9 @@ static hone_status say_args(hn_call_reader *r, const char *s, size_t n, hone_err
 
 static void make_id(hn_call_reader *r)
 {
-    static const char sign[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     uint64_t h = hn_mix64(r->seed ^ hn_mix64((uint64_t)r->calls + 0x63616C6Cu));
-    size_t n = 0;
-    bool nine = r->k->f.id_length > 0;
-    if (!nine) n = (size_t)snprintf(r->id, sizeof r->id, "call_");
-    for (int i = 0, most = nine ? r->k->f.id_length : 24; i < most; i++) {
-        r->id[n++] = sign[h % 62];
-        h = hn_mix64(h + (uint64_t)i + 1);
-    }
-    r->id[n] = 0;
+    size_t own = r->k->f.id_length, n = own ? 0 : (size_t)snprintf(r->id, sizeof r->id, "call_");
+    hn_call_letters(r->id + n, own ? own : HN_CALL_LETTERS, h);
 }
 
 /* The name is known: the call is one. */
@@ -578,6 +571,21 @@ static step at_pad(hn_call_reader *r)
     return GO;
 }
 
+/* A value of n bytes that is cut and not shown as it comes: as far as it begins JSON for sure. An object or an array does
+ * so in the way that the template has them, and is left out. */
+static hone_status cut_value(hn_call_reader *r, size_t n, hone_error *err)
+{
+    const char *s = r->buf.p + r->at;
+    uint32_t kinds = r->k->key_end_other.n ? HN_VALUE_ANY & ~(uint32_t)HN_VALUE_STRING : r->kinds;
+    if (!n || strchr("{[\"", *s)) return HONE_OK;
+    r->args.n = 0;
+    hone_status st = hn_call_value(&r->args, s, n, kinds, r->k->v, err);
+    bool string = st == HONE_OK && *r->args.p == '"';
+    if (st == HONE_OK && (!string || kinds & HN_VALUE_STRING)) st = say_args(r, r->args.p, r->args.n - string, err);
+    r->args.n = 0;
+    return st;
+}
+
 static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
 {
     const hn_call_mark *m = r->cdata ? &r->k->cdata_end : &r->k->value_end;
@@ -586,7 +594,7 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
     found f = NO;
     for (; i < r->buf.n; i += unit(r->buf.p + i, r->buf.n - i))
         if ((f = mark_at(r->buf.p + i, r->buf.n - i, m, &used)) != NO) break;
-    if (all && f != YES) i = r->buf.n, pad = 0;
+    if (all && f == NO) i = r->buf.n, pad = 0; /* else the beginning of the mark is no part of it */
     see(r, i);
     size_t end = i;
     if (end - r->at >= pad && memcmp(r->buf.p + end - pad, spelt, pad) == 0) end -= pad;
@@ -603,6 +611,7 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
         r->seen -= end - r->at;
         r->mark = r->at = end;
     }
+    if (all && f != YES && !r->string) *st = cut_value(r, end - r->at, err);
     if (f != YES) return MORE;
     if (r->string) {
         if (*st == HONE_OK) *st = say_args(r, "\"", 1, err);

@@ -51,7 +51,7 @@ bool hn_json_scan_byte(hn_json_scan *s, char c)
 
 static bool is_json(const char *s, size_t n)
 {
-    const hn_json_rules rules = { .max_depth = 64 };
+    const hn_json_rules rules = { .max_depth = 64, .flags = HN_JSON_BIG }; /* its digits stay as they are */
     hn_jread j;
     return n && hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) == HONE_OK && hn_jread_skip(&j) == HONE_OK &&
            hn_jread_end(&j) == HONE_OK;

@@ -634,6 +634,7 @@ static void test_scripts(void **state)
             "weather({\"days\": 1})" },
           { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"days\"", "", "weather({\"days\")!" },
           { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
+#define ASKED "<tool_call>\n<function=weather>\n<parameter="
     /* some models leave out the token in front, and some end a turn in reasoning with a call */
     CHECK(samples[12].source, t, HN_CALLS_TAGGED,
           { "", "I look. <function=weather>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>", "I look. ",
@@ -644,7 +645,14 @@ static void test_scripts(void **state)
             "", "weather_2({})weather_2({})" },
           { "", "the <function=rm> tag", "the <function=rm> tag", "" },
           { "", "the <function=weather tag", "the <function=weather tag", "" },
-          { "", "so <function=", "so <function=", "" });
+          { "", "so <function=", "so <function=", "" },
+          { "", ASKED "days>\n123456789012345678901\n</parameter>\n</function>\n</tool_call>", "",
+            "weather({\"days\": 123456789012345678901})" },
+          { "", ASKED "city>\nxy\n</param", "", "weather({\"city\": \"xy)!" }, /* cut: what is a mark is no value */
+          { "", ASKED "city>\nx\ny", "", "weather({\"city\": \"x\\ny)!" },
+          { "", ASKED "days>\n12\n<", "", "weather({\"days\": 12)!" },
+          { "", ASKED "where>\n{\"a\": [", "", "weather({\"where\": )!" },
+          { "", ASKED "days>\n12\n</parameter>\n<par", "", "weather({\"days\": 12)!" });
 #define CALL "<tool_call>\n<function=weather>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
     static const char *const th[] = { "<|user|>",     "<|assistant|>", "<|end|>",  "<|tool|>", "<tool_call>",
                                       "</tool_call>", "<think>",       "</think>", NULL };
