@@ -571,8 +571,8 @@ static step at_pad(hn_call_reader *r)
     return GO;
 }
 
-/* A value of n bytes that is cut and not shown as it comes: as far as it begins JSON for sure. An object or an array does
- * so in the way that the template has them, and is left out. */
+/* A value of n bytes that is cut and not shown as it comes: as far as it begins JSON for sure. Objects and arrays do so
+ * in the way that the template has them, and are left out. */
 static hone_status cut_value(hn_call_reader *r, size_t n, hone_error *err)
 {
     const char *s = r->buf.p + r->at;
