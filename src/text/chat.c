@@ -553,7 +553,7 @@ static bool fix_arguments(json_t *call, const taste *x)
     if (none && x->args_object) return set(owner, "arguments", json_object());
     if (none && x->args_text) return set(owner, "arguments", json_string("{}"));
     if (json_is_string(args) && x->args_object) {
-        const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
+        const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_DIGITS };
         json_t *o;
         if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments", NULL) ==
             HONE_E_NOMEM)

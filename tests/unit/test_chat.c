@@ -158,6 +158,8 @@ static void preparation(void **state)
         EACH_CALL "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}";
     renders("object as object", object, CALL("{\"x\":1}"), NULL, false, "qx=1");
     renders("text to object", object, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "qx=1");
+    renders("numbers of any size", object, CALL("\"{\\\"x\\\": 123456789012345678901, \\\"y\\\": 1e999}\""), NULL,
+            false, "qx=123456789012345678901y=1e999");
     static const char text[] = EACH_CALL "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% endfor %}";
     renders("text as text", text, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q<{\"x\": 1}>");
     renders("object to text", text, CALL("{\"x\":1}"), NULL, false, "q<{\"x\": 1}>");
