@@ -1,6 +1,6 @@
 /* Values of arguments as JSON; see call_values.h. */
 #include "text/call_values.h"
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "base/utf8.h"
 #include "text/text_priv.h"
 
@@ -113,6 +113,71 @@ hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error 
 hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_error *err)
 {
     return is_json(s, n) ? hn_grown_put(out, s, n, err) : put_string(out, s, n, NULL, err);
+}
+
+enum { CUT_DEEPEST = 64, CUT_TRIES = 8 };
+
+typedef struct cut { /* where JSON stands that is cut */
+    char close[CUT_DEEPEST];
+    int depth;
+    bool string, lost;                /* lost: it is no JSON, or too deep */
+    size_t escape;                    /* where the last escape begins; SIZE_MAX: none */
+    size_t comma[CUT_TRIES], n_comma; /* the last ones outside of strings, comma i in place i % CUT_TRIES */
+} cut;
+
+static void look_at_cut(cut *c, const char *s, size_t n)
+{
+    *c = (cut){ .escape = SIZE_MAX };
+    for (size_t i = 0; i < n && !c->lost; i++) {
+        if (c->string) {
+            if (s[i] == '"') c->string = false;
+            else if (s[i] == '\\') c->escape = i++;
+        } else if (s[i] == '{' || s[i] == '[') {
+            c->lost = c->depth == CUT_DEEPEST;
+            if (!c->lost) c->close[c->depth++] = s[i] == '{' ? '}' : ']';
+        } else if (s[i] == '}' || s[i] == ']') {
+            c->lost = !c->depth || c->close[--c->depth] != s[i];
+        } else if (s[i] == '"') {
+            c->string = true;
+            c->escape = SIZE_MAX;
+        } else if (s[i] == ',') {
+            c->comma[c->n_comma++ % CUT_TRIES] = i;
+        }
+    }
+}
+
+/* s with the ends that its cut has left out, as an object; *out NULL: it is none. */
+static hone_status close_cut(json_t **out, const char *s, size_t n, hone_error *err)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_DIGITS };
+    hn_grown t = { 0 };
+    cut c;
+    look_at_cut(&c, s, n);
+    *out = NULL;
+    if (c.lost) return HONE_OK;
+    if (c.string && c.escape != SIZE_MAX && n - c.escape < (n - c.escape > 1 && s[c.escape + 1] == 'u' ? 6 : 2))
+        n = c.escape;
+    hone_status st = hn_grown_put(&t, s, n, err);
+    if (st == HONE_OK && c.string) st = put_str(&t, "\"", err);
+    while (st == HONE_OK && c.depth) st = hn_grown_put(&t, &c.close[--c.depth], 1, err);
+    if (st == HONE_OK && hn_json_tree(out, t.p, t.n, &rules, "arguments", NULL) == HONE_E_NOMEM)
+        st = HN_FAIL(err, HONE_E_NOMEM, "arguments of %zu bytes", n);
+    free(t.p);
+    if (json_is_object(*out)) return st;
+    json_decref(*out);
+    *out = NULL;
+    return st;
+}
+
+hone_status hn_call_object(json_t **out, const char *s, size_t n, hone_error *err)
+{
+    cut c;
+    look_at_cut(&c, s, n);
+    hone_status st = close_cut(out, s, n, err);
+    for (size_t i = 0; st == HONE_OK && !*out && !c.lost && i < CUT_TRIES && i < c.n_comma; i++)
+        st = close_cut(out, s, c.comma[(c.n_comma - 1 - i) % CUT_TRIES], err);
+    if (st == HONE_OK && !*out && !(*out = json_object())) st = HN_FAIL(err, HONE_E_NOMEM, "arguments");
+    return st;
 }
 
 /* ---- what a schema says ---------------------------------------------------------------------------------- */

@@ -37,6 +37,8 @@ uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n);
 hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
 /* Appends what a JSON string, with its quotes, holds. */
 hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error *err);
+/* The object that s is; where it is cut, as far as it goes; where it is none, one without members. New. */
+hone_status hn_call_object(json_t **out, const char *s, size_t n, hone_error *err);
 /* Appends s as it is where it is JSON, else as a string. */
 hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_error *err);
 /* The same of the value of a tagged argument: True, False and None are what they are in Python. Where it may be a

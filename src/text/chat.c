@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* memmem */
 #endif
 #include "base/json_tree.h"
-#include "text/calls.h"
+#include "text/call_values.h"
 #include "text/chat.h"
 
 #include <stdlib.h>
@@ -554,14 +554,16 @@ static bool fix_arguments(json_t *call, const taste *x)
     if (none && x->args_text) return set(owner, "arguments", json_string("{}"));
     if (json_is_string(args) && x->args_object) {
         const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_DIGITS };
+        const char *said = json_string_value(args);
+        size_t n = json_string_length(args);
         json_t *o;
-        if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments", NULL) ==
-            HONE_E_NOMEM)
-            return false;
-        if (!json_is_object(o)) { /* not what it should be: shown as it came */
+        hone_status st = hn_json_tree(&o, said, n, &rules, "arguments", NULL);
+        if (st != HONE_E_NOMEM && !json_is_object(o)) { /* not what it should be, as an answer that was cut has it */
             json_decref(o);
-            return true;
+            if (x->args_text) return true; /* shown as it came */
+            st = hn_call_object(&o, said, n, NULL);
         }
+        if (st == HONE_E_NOMEM) return false;
         return set(owner, "arguments", o);
     }
     if (json_is_object(args) && !x->args_object && x->args_text) {

@@ -160,6 +160,25 @@ static void preparation(void **state)
     renders("text to object", object, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "qx=1");
     renders("numbers of any size", object, CALL("\"{\\\"x\\\": 123456789012345678901, \\\"y\\\": 1e999}\""), NULL,
             false, "qx=123456789012345678901y=1e999");
+    static const char *const cut[][2] = {
+        { "{'x': 'a\\\\n\\\\u00", "qx=a\n" },
+        { "{'x': 'a\\\\", "qx=a" },
+        { "{'x': 1, 'y': [2, {'z': '}", "qx=1y=[2, {'z': '}'}]" },
+        { "{'x': 1, 'y': [2, 3, fal", "qx=1y=[2, 3]" },
+        { "{'x': 1, 'y'", "qx=1" },
+        { "{'x': tr", "q" },
+        { "[1]", "q" },
+        { "{'x': 1]", "q" },
+        { "so", "q" },
+    };
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) { /* an answer ended within its arguments */
+        char said[200];
+        size_t n = 0;
+        for (const char *c = cut[i][0]; *c; c++) n += (size_t)sprintf(said + n, *c == '\'' ? "\\\"" : "%c", *c);
+        char messages[600];
+        snprintf(messages, sizeof messages, CALL("\"%s\""), said);
+        renders("arguments that are cut", object, messages, NULL, false, cut[i][1]);
+    }
     static const char text[] = EACH_CALL "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% endfor %}";
     renders("text as text", text, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q<{\"x\": 1}>");
     renders("object to text", text, CALL("{\"x\":1}"), NULL, false, "q<{\"x\": 1}>");
