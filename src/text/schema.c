@@ -226,6 +226,7 @@ uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type)
 
 /* ---- references ------------------------------------------------------------------------------------ */
 
+/* The id of x under this word; NULL: it has none, or that is an anchor. */
 static const hn_jnode *text_id(const hn_jnode *x, const char *word)
 {
     const hn_jnode *id = hn_jget(x, word);
