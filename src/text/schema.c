@@ -259,23 +259,15 @@ static bool is_anchor(const hn_jnode *x, hone_str name)
     return is_anchor_id(x, "$id", name) || is_anchor_id(x, "id", name);
 }
 
-/* What stands under this word of a schema is values, not schemas. */
-static bool is_values(hone_str word)
-{
-    static const char *const words[] = { "enum", "const", "default", "example", "examples" };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (hn_str_is(word, words[i])) return true;
-    return false;
-}
+/* Words of a schema under which values stand, and schemas by names, which may be words too. */
+static const char *const over_values[] = { "enum", "const", "default", "example", "examples", NULL };
+static const char *const over_names[] = { "properties",       "patternProperties", "$defs", "definitions",
+                                          "dependentSchemas", "dependencies",      NULL };
 
-/* What stands under this word of a schema is schemas by names, which may be words too. */
-static bool is_named_schemas(hone_str word)
+static bool is_among(hone_str word, const char *const *list)
 {
-    static const char *const words[] = { "properties",  "patternProperties", "$defs",
-                                         "definitions", "dependentSchemas",  "dependencies" };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (hn_str_is(word, words[i])) return true;
-    return false;
+    while (*list && !hn_str_is(word, *list)) list++;
+    return *list;
 }
 
 /* schema: x is one, or a list of them; else it is schemas by names. */
@@ -287,8 +279,8 @@ static const hn_jnode *find_anchor(hn_schema *s, const hn_jnode *x, const hn_jno
     if (schema && is_anchor(x, name)) return x;
     for (const hn_jnode *c = x->first; c; c = c->next) {
         bool word = schema && x->kind == HN_J_OBJECT;
-        if (word && is_values(c->key)) continue;
-        const hn_jnode *found = find_anchor(s, c, top, !(word && is_named_schemas(c->key)), name);
+        if (word && is_among(c->key, over_values)) continue;
+        const hn_jnode *found = find_anchor(s, c, top, !(word && is_among(c->key, over_names)), name);
         if (found) return found;
     }
     return NULL;
