@@ -327,7 +327,7 @@ hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format)
         return t;
     }
     if (s->rules->strict) hn_schema_refuse(s, format, "a format that hone does not know");
-    else hn_grammar_note(s->g, "%s is not known, and ignored", HN_JPOINTER(format));
+    else hn_schema_tell(s, format, "is not known, and ignored");
     return HN_LANG_ALL;
 }
 

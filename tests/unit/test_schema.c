@@ -242,6 +242,10 @@ static void limits_and_faults(void **state)
     assert_int_equal(compile(&g, loose, sizeof loose - 1, false, &err), HONE_OK);
     assert_string_equal(hone_grammar_notes(g), "/minimun is not known, and ignored");
     hone_grammar_free(g);
+    static const char format[] = "{\"properties\":{\"a\":{\"type\":\"string\",\"format\":\"path\"}}}"; /* told once */
+    assert_int_equal(compile(&g, format, sizeof format - 1, false, &err), HONE_OK);
+    assert_string_equal(hone_grammar_notes(g), "/properties/a/format is not known, and ignored");
+    hone_grammar_free(g);
     static const char draft3[] = "{\"properties\":{\"a\":{\"type\":\"null\",\"required\":true}}}";
     assert_int_equal(compile(&g, draft3, sizeof draft3 - 1, false, &err), HONE_OK);
     assert_non_null(strstr(hone_grammar_notes(g), "/properties/a/required is of draft 3, and ignored"));
