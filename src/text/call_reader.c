@@ -629,18 +629,19 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
 
 /* ---- arguments in a syntax of their own ------------------------------------------------------------------ */
 
-static step at_own(hn_call_reader *r, hone_error *err, hone_status *st)
+static step at_own(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
 {
     size_t used;
     bool python = r->k->f.shape == HN_CALLS_PYTHON,
          whole = hn_call_own_end(&r->own, r->buf.p + r->at, r->buf.n - r->at, python, &r->k->quote);
     used = r->own.i;
     see(r, r->at + used);
-    if (!whole) return MORE;
+    if (!whole && !all) return MORE;
     r->args.n = 0;
-    *st = hn_call_own(&r->args, r->buf.p + r->at, used, python, &r->k->quote, r->k->v, err);
+    *st = hn_call_own(&r->args, r->buf.p + r->at, used, python, &r->k->quote, r->k->v, !whole, err);
     if (*st == HONE_OK) *st = say(r, HONE_PART_ARGUMENTS, r->args.p, r->args.n, NULL, err);
     r->args.n = 0;
+    if (!whole) return MORE;
     r->mark = r->at += used;
     r->state = AT_END;
     return GO;
@@ -692,7 +693,7 @@ static step go(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
     case AT_SPELT: return at_spelt(r, err, st);
     case AT_PAD: return at_pad(r);
     case AT_TAGGED: return at_tagged(r, all, err, st);
-    case AT_OWN: return at_own(r, err, st);
+    case AT_OWN: return at_own(r, all, err, st);
     case AT_END: return at_end(r, all, err, st);
     case AT_NOTHING: break;
     }

@@ -202,7 +202,8 @@ typedef struct own {
     hone_status st;
     hone_error *err;
     int depth;
-    bool bad; /* something is not as the syntax has it */
+    bool bad;       /* something is not as the syntax has it */
+    bool open, cut; /* what is cut is left open, as far as it goes; it is, and nothing comes behind it */
 } own;
 
 static bool at_quote(const char *s, size_t n, const hn_call_mark *q)
@@ -320,9 +321,12 @@ static void string(own *o)
     size_t k = behind_string(from, o->n - o->i, o->python, o->quote), q = o->python || *from == '"' ? 1 : o->quote->n;
     const char *s = from + q;
     size_t n = k ? k - 2 * q : o->n - o->i - q;
-    if (*from == '"' && k && is_json(from, k)) put(o, from, k); /* the same in all three */
+    o->cut = o->cut || (!k && o->open);
+    if (o->cut && n && s[n - 1] == '\\' && (o->python || *from == '"')) n--; /* of an escape */
+    if (*from == '"' && k && is_json(from, k)) put(o, from, k);              /* the same in all three */
     else if (o->python) python_string(o, s, n);
     else if (o->st == HONE_OK) o->st = put_string(o->out, s, n, o->v, o->err);
+    if (o->st == HONE_OK && o->cut) o->out->n--; /* the quote */
     o->i = k ? o->i + k : o->n;
 }
 
@@ -341,7 +345,10 @@ static void word(own *o, bool key)
     while (o->i < o->n && !strchr(key ? ":=,}]) \n" : ",}]) \n", o->s[o->i])) o->i++;
     if (o->st != HONE_OK) return;
     hone_str w = { o->s + from, o->i - from };
-    o->bad |= key || !(is_json(w.ptr, w.len) || python_word(w));
+    bool whole = is_json(w.ptr, w.len) || python_word(w);
+    o->bad |= key || !whole;
+    o->cut = o->open && !key && !whole && o->i == o->n;
+    if (o->cut) return;
     if (key) o->st = put_string(o->out, o->s + from, o->i - from, o->v, o->err);
     else if (o->i > from) o->st = hn_call_value(o->out, o->s + from, o->i - from, HN_VALUE_ANY, o->v, o->err);
     else o->st = hn_grown_put(o->out, "null", 4, o->err);
@@ -350,15 +357,20 @@ static void word(own *o, bool key)
 /* Members or elements up to the bracket. */
 static void list(own *o, char close, bool keys)
 {
-    for (bool more = false; o->st == HONE_OK; more = true) {
+    for (bool more = false; o->st == HONE_OK && !o->cut; more = true) {
         char c = peek(o);
         if (!c || c == close) break;
-        size_t from = o->i;
+        size_t from = o->i, before = o->out->n;
         if (more) put(o, ", ", 2);
         if (keys) {
             if (begins_string(o->s + o->i, o->n - o->i, o->python, o->quote)) string(o);
             else word(o, true);
             c = peek(o);
+            if (!c && o->open) { /* a part of a name */
+                o->cut = true;
+                o->out->n = before;
+                break;
+            }
             if (c == ':' || c == '=') o->i++;
             put(o, ": ", 2);
         }
@@ -366,14 +378,20 @@ static void list(own *o, char close, bool keys)
         if (peek(o) == ',') o->i++;
         if (o->i == from) o->i++, o->bad = true; /* whatever it is */
     }
-    if (o->i < o->n) o->i++;
-    else o->bad = true;
+    if (o->i < o->n) {
+        o->i++;
+    } else {
+        o->bad = true;
+        o->cut = o->open;
+    }
 }
 
 static void value(own *o)
 {
     enum { DEEPEST = 64 };
     char c = peek(o);
+    o->cut = o->cut || (!c && o->open);
+    if (o->cut) return;
     if (!c || o->depth >= DEEPEST) {
         put(o, "null", 4);
         o->i = o->depth >= DEEPEST ? o->n : o->i;
@@ -386,12 +404,12 @@ static void value(own *o)
         o->i++;
         put(o, "{", 1);
         list(o, '}', true);
-        put(o, "}", 1);
+        if (!o->cut) put(o, "}", 1);
     } else if (c == '[' || (o->python && c == '(')) {
         o->i++;
         put(o, "[", 1);
         list(o, c == '[' ? ']' : ')', false);
-        put(o, "]", 1);
+        if (!o->cut) put(o, "]", 1);
     } else {
         word(o, false);
     }
@@ -399,12 +417,12 @@ static void value(own *o)
 }
 
 hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
-                        const hn_vocab *v, hone_error *err)
+                        const hn_vocab *v, bool open, hone_error *err)
 {
-    own o = { .s = s, .n = n, .python = python, .quote = quote, .v = v, .out = out, .err = err };
+    own o = { .s = s, .n = n, .python = python, .quote = quote, .v = v, .out = out, .open = open, .err = err };
     put(&o, "{", 1);
     list(&o, python ? ')' : '}', true);
-    put(&o, "}", 1);
+    if (!o.cut) put(&o, "}", 1);
     return o.st;
 }
 

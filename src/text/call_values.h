@@ -54,8 +54,8 @@ typedef struct hn_own_scan {
 } hn_own_scan;
 /* True: the bracket is there, o->i bytes with it. s [n]: all of them so far. */
 bool hn_call_own_end(hn_own_scan *o, const char *s, size_t n, bool python, const hn_call_mark *quote);
-/* Appends them as an object. */
+/* Appends them as an object; open: as the beginning of one, where the bracket has not come. */
 hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
-                        const hn_vocab *v, hone_error *err);
+                        const hn_vocab *v, bool open, hone_error *err);
 
 #endif

@@ -610,7 +610,12 @@ static void test_scripts(void **state)
           "", "weather({\"city\": \"a \\\"b\\\", {c}\", \"days\": 7, \"list\": [1, \"x\", {\"k\": true}]})" },
         { "", "<|tool_call>call:weather_2{}<tool_call|><|tool_call>call:weather_2{}<tool_call|><|end|>", "",
           "weather_2({})weather_2({})" },
-        { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" });
+        { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" },
+        { "", "<|tool_call>call:weather{days:7,city:<|\"|>a \"b", "", "weather({\"days\": 7, \"city\": \"a \\\"b)!" },
+        { "", "<|tool_call>call:weather{city:<|\"|>a<|\"|>,list:[1,{k:tr", "",
+          "weather({\"city\": \"a\", \"list\": [1, {\"k\": )!" },
+        { "", "<|tool_call>call:weather{days:7,ci", "", "weather({\"days\": 7)!" },
+        { "", "<|tool_call>call:weather{", "", "weather({)!" });
     static const char *const y[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
     CHECK(python, y, HN_CALLS_PYTHON,
           { "",
@@ -618,7 +623,10 @@ static void test_scripts(void **state)
             "weather_2()]<|tce|>",
             "hi ",
             "weather({\"city\": \"it's (x)\", \"days\": 7, \"list\": [1, true, null], \"where\": {\"k\": \"v\"}})"
-            "weather_2({})" });
+            "weather_2({})" },
+          { "", "<|tcs|>[weather(days=12, list=[True, Fal", "", "weather({\"days\": 12, \"list\": [true, )!" },
+          { "", "<|tcs|>[weather(city='it\\'s\\", "", "weather({\"city\": \"it's)!" },
+          { "", "<|tcs|>[weather(city=\"x\", days=", "", "weather({\"city\": \"x\", \"days\": )!" });
     /* what somebody spells is no mark where the vocabulary has the token; what is not offered is text */
     static const char *const t[] = { "<|user|>",    "<|assistant|>", "<|end|>", "<|tool|>",
                                      "<tool_call>", "</tool_call>",  NULL };
