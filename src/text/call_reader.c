@@ -571,21 +571,6 @@ static step at_pad(hn_call_reader *r)
     return GO;
 }
 
-/* A value of n bytes that is cut and not shown as it comes: as far as it begins JSON for sure. Objects and arrays do so
- * in the way that the template has them, and are left out. */
-static hone_status cut_value(hn_call_reader *r, size_t n, hone_error *err)
-{
-    const char *s = r->buf.p + r->at;
-    uint32_t kinds = r->k->key_end_other.n ? HN_VALUE_ANY & ~(uint32_t)HN_VALUE_STRING : r->kinds;
-    if (!n || strchr("{[\"", *s)) return HONE_OK;
-    r->args.n = 0;
-    hone_status st = hn_call_value(&r->args, s, n, kinds, r->k->v, err);
-    bool string = st == HONE_OK && *r->args.p == '"';
-    if (st == HONE_OK && (!string || kinds & HN_VALUE_STRING)) st = say_args(r, r->args.p, r->args.n - string, err);
-    r->args.n = 0;
-    return st;
-}
-
 static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
 {
     const hn_call_mark *m = r->cdata ? &r->k->cdata_end : &r->k->value_end;
@@ -611,17 +596,20 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
         r->seen -= end - r->at;
         r->mark = r->at = end;
     }
-    if (all && f != YES && !r->string) *st = cut_value(r, end - r->at, err);
-    if (f != YES) return MORE;
+    if (f != YES && (!all || r->string)) return MORE;
     if (r->string) {
         if (*st == HONE_OK) *st = say_args(r, "\"", 1, err);
     } else {
         r->args.n = 0;
-        uint32_t kinds = r->k->key_end_other.n ? HN_VALUE_ANY : r->kinds; /* the mark has told */
-        *st = hn_call_value(&r->args, r->buf.p + r->at, end - r->at, kinds, r->k->v, err);
-        if (*st == HONE_OK) *st = say(r, HONE_PART_ARGUMENTS, r->args.p, r->args.n, NULL, err);
+        const char *s = r->buf.p + r->at;
+        bool told = r->k->key_end_other.n; /* by the mark, that it is no string */
+        uint32_t kinds = told ? HN_VALUE_ANY : r->kinds, cut = told ? HN_VALUE_ANY & ~HN_VALUE_STRING : kinds;
+        if (f == YES) *st = hn_call_value(&r->args, s, end - r->at, kinds, r->k->v, err);
+        else *st = hn_call_value_cut(&r->args, s, end - r->at, cut, r->k->v, err);
+        if (*st == HONE_OK) *st = say_args(r, r->args.p, r->args.n, err);
         r->args.n = 0;
     }
+    if (f != YES) return MORE;
     r->mark = r->at = i + used;
     r->state = AT_KEY;
     return GO;

@@ -471,3 +471,20 @@ hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds
     out->n = before;
     return put_string(out, s, n, v, err);
 }
+
+hone_status hn_call_value_cut(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v,
+                              hone_error *err)
+{
+    static const hn_call_mark none;
+    size_t before = out->n;
+    if (!n) return HONE_OK;
+    if (*s == '{' || *s == '[' || *s == '"') {
+        own o = { .s = s, .n = n, .python = true, .quote = &none, .v = v, .out = out, .open = true, .err = err };
+        if (kinds & kind_written(s, n)) value(&o);
+        return o.st;
+    }
+    hone_status st = hn_call_value(out, s, n, kinds, v, err);
+    if (st != HONE_OK || out->p[before] != '"') return st;
+    out->n = kinds & HN_VALUE_STRING ? out->n - 1 : before;
+    return HONE_OK;
+}

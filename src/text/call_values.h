@@ -45,6 +45,10 @@ hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_
  * string and is JSON of a kind that it may not be, it is a string. */
 hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v, hone_error *err);
 
+/* The beginning of a tagged argument, which is cut: as far as it begins JSON for sure. */
+hone_status hn_call_value_cut(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v,
+                              hone_error *err);
+
 /* Arguments in Python's syntax, K=V, … up to ), or Gemma's, K:V, … up to }, as far as they have come. */
 typedef struct hn_own_scan {
     size_t i;  /* bytes looked at */

@@ -659,7 +659,8 @@ static void test_scripts(void **state)
           { "", ASKED "city>\nxy\n</param", "", "weather({\"city\": \"xy)!" }, /* cut: what is a mark is no value */
           { "", ASKED "city>\nx\ny", "", "weather({\"city\": \"x\\ny)!" },
           { "", ASKED "days>\n12\n<", "", "weather({\"days\": 12)!" },
-          { "", ASKED "where>\n{\"a\": [", "", "weather({\"where\": )!" },
+          { "", ASKED "where>\n{\"a\": [1, 'x", "", "weather({\"where\": {\"a\": [1, \"x)!" },
+          { "", ASKED "days>\n{\"a\"", "", "weather({\"days\": )!" }, /* no integer */
           { "", ASKED "days>\n12\n</parameter>\n<par", "", "weather({\"days\": 12)!" });
 #define CALL "<tool_call>\n<function=weather>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
     static const char *const th[] = { "<|user|>",     "<|assistant|>", "<|end|>",  "<|tool|>", "<tool_call>",
