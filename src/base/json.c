@@ -378,9 +378,9 @@ hone_status hn_jread_number(hn_jread *j, hn_jread_num *v)
     if (!take_exponent(j, &d, &exponent)) return fail_at(j, start, "digits of an exponent");
     v->d = nearest(&d);
     if (minus) v->d = -v->d;
-    if (isinf(v->d)) return fault(j, start, "a number within double", false);
+    if (isinf(v->d) && !(j->rules.flags & HN_JSON_DIGITS)) return fault(j, start, "a number within double", false);
     if (!point && !exponent && whole_number(v, first, stop, minus)) return HONE_OK;
-    if (!point && !exponent && !(j->rules.flags & HN_JSON_BIG))
+    if (!point && !exponent && !(j->rules.flags & (HN_JSON_BIG | HN_JSON_DIGITS)))
         return fault(j, start, "a whole number of 64 bits", false);
     v->kind = HN_JSON_REAL;
     v->i = 0;

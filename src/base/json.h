@@ -13,6 +13,7 @@ enum {
     HN_JSON_ALLOW_NUL = 2, /* \u0000 in strings, which then have a length; in keys of trees never */
     HN_JSON_PYTHON = 4,    /* NaN, Infinity and -Infinity, as Python writes them, are null */
     HN_JSON_BIG = 8,       /* whole numbers beyond 64 bits become the nearest double */
+    HN_JSON_DIGITS = 16,   /* in trees they are strings, as they are written, and so is what no double is near */
 };
 
 typedef struct hn_json_rules { /* NULL, or 0 in a member: the usual */

@@ -103,6 +103,12 @@ static hone_status container(builder *b, char bracket, json_t **out)
 
 static hone_status number(builder *b, const char *start, const hn_jread_num *v, json_t **out)
 {
+    size_t n = (size_t)(b->j->p - start);
+    bool whole = !memchr(start, '.', n) && !memchr(start, 'e', n) && !memchr(start, 'E', n);
+    if (b->j->rules.flags & HN_JSON_DIGITS && ((whole && v->kind != HN_JSON_INT) || isinf(v->d))) {
+        *out = json_stringn_nocheck(start, n);
+        return *out ? HONE_OK : no_memory(b);
+    }
     if (v->kind == HN_JSON_UINT && !(b->j->rules.flags & HN_JSON_BIG)) { /* jansson's whole numbers end at 2^63 - 1 */
         b->j->p = start;
         return hn_jread_fail(b->j, "a whole number below 2^63");

@@ -220,10 +220,12 @@ bool hn_field_json(hn_fields *f, const json_t *v, const char **out)
     return *out || hn_field_lost(f);
 }
 
+static const hn_json_rules raw_rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_BIG };
+
 bool hn_json_raw(const char *text, size_t len, const char *path, char sep, const char **value, size_t *n)
 {
     hn_jread j;
-    hone_status st = hn_jread_begin(&j, text, len, NULL, "body", NULL, NULL);
+    hone_status st = hn_jread_begin(&j, text, len, &raw_rules, "body", NULL, NULL);
     while (st == HONE_OK && *path) {
         const char *end = strchr(path, sep);
         size_t k = end ? (size_t)(end - path) : strlen(path);
@@ -248,6 +250,31 @@ bool hn_json_raw(const char *text, size_t len, const char *path, char sep, const
     if (st != HONE_OK || hn_jread_skip(&j) != HONE_OK) return false;
     *n = (size_t)(j.p - *value);
     return true;
+}
+
+/* Is there a number that the tree may have other digits of? */
+static bool has_reals(const json_t *v)
+{
+    const char *key;
+    json_t *m;
+    size_t i;
+    bool any = json_is_real(v);
+    json_object_foreach((json_t *)v, key, m) any = any || has_reals(m);
+    json_array_foreach(v, i, m) any = any || has_reals(m);
+    return any;
+}
+
+bool hn_field_json_as_written(hn_fields *f, const json_t *v, const char *path, const char **out)
+{
+    const char *raw;
+    size_t n;
+    json_t *same = NULL;
+    bool found = has_reals(v) && hn_json_raw(f->body, f->len, path, '.', &raw, &n) &&
+                 hn_json_tree(&same, raw, n, &raw_rules, "body", NULL) == HONE_OK && json_equal(same, v);
+    json_decref(same);
+    if (!found) return hn_field_json(f, v, out);
+    *out = hn_arena_strndup(f->ask->arena, raw, n);
+    return *out || hn_field_lost(f);
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */

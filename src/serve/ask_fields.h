@@ -100,6 +100,8 @@ bool hn_field_type(hn_fields *f, const json_t *o, const char *path, const char *
 bool hn_field_one_of(hn_fields *f, const json_t *v, const char *path, const char *const *names, const char **out);
 /* v as text in the arena. */
 bool hn_field_json(hn_fields *f, const json_t *v, const char **out);
+/* The same with all digits of its numbers, where v is what stands at path, without elements of arrays in it. */
+bool hn_field_json_as_written(hn_fields *f, const json_t *v, const char *path, const char **out);
 void hn_bytes_value(hn_bytes *b, const json_t *v);
 /* Where the value at path, keys parted by sep, stands in a text of JSON whose top is an object; false: nowhere. */
 bool hn_json_raw(const char *text, size_t len, const char *path, char sep, const char **value, size_t *n);

@@ -48,7 +48,7 @@ hn_jval hn_jv_from_json(hn_jrun *r, const json_t *j)
  * arena; where a failure jumps to, it is freed. */
 hn_jval hn_jj_parse_json(hn_jrun *r, const hn_jstr *s)
 {
-    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_DIGITS };
     hone_error e;
     hn_jj_bytes(r, s->len * 32); /* a tree takes many times the room of its text */
     if (s->len > r->c.lim.memory_bytes / 32) HN_JFAIL(r, "from_json: %zu bytes of JSON are too many here", s->len);

@@ -73,7 +73,7 @@ typedef struct call {
 static json_t *call_json(probe *p, const call *c, int index)
 {
     char id[96];
-    snprintf(id, sizeof id, p->dotted_ids ? "functions.%s:%d" : "%s", p->dotted_ids ? c->name : c->id, index);
+    snprintf(id, sizeof id, p->dotted_ids ? HN_CALL_DOTTED "%s:%d" : "%s", p->dotted_ids ? c->name : c->id, index);
     json_t *args = p->args_text ? json_string(c->args) : read_json(c->args, strlen(c->args), &p->st);
     return json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id, "type", "function", "function", "name", c->name, "arguments",
                      args);
@@ -215,7 +215,7 @@ static bool named_core(const hn_call_format *f, hone_str s, size_t at, const cha
         for (size_t i = find(s, 0, id); i != SIZE_MAX && i < at; i = find(s, i + 1, id)) from = i;
         if (from == at) return false;
     } else if (f->id == HN_CALL_ID_NAME) {
-        from = at - strlen("functions.");
+        from = at - strlen(HN_CALL_DOTTED);
     } else if (f->id == HN_CALL_ID_BEHIND && (k = find(s, at, id)) != SIZE_MAX) {
         brace = find(s, k, "{");
     }
@@ -357,7 +357,7 @@ static bool place_id(hn_call_format *f, hone_str one, size_t at)
 }
 
 /* What ends the name, of n bytes, and the id. */
-static bool keep_id(hn_call_format *f, hone_str one, size_t at, size_t n, hone_str source)
+static bool keep_id(hn_call_format *f, hone_str one, size_t at, size_t n, hn_call_ids ids)
 {
     size_t brace = find(one, at, "{"), id = find(one, 0, ID_A);
     size_t name_end = f->id == HN_CALL_ID_NAME ? at + n + strlen(":0") : at + n;
@@ -367,11 +367,12 @@ static bool keep_id(hn_call_format *f, hone_str one, size_t at, size_t n, hone_s
         ok = keep(f->name_end, part(one, name_end, id)) && keep(f->id_end, part(one, id + strlen(ID_A), brace));
     else ok = ok && keep(f->name_end, part(one, name_end, brace));
     if (f->id == HN_CALL_ID_BEFORE || f->id == HN_CALL_ID_BEHIND)
-        f->id_length = contains(source, "[TOOL_CALLS]") ? 9 : 0;
+        f->id_length = ids == HN_CALL_IDS_NINE ? HN_CALL_NINE : 0;
     return ok;
 }
 
-static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str source, hone_status *st)
+static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str source, hn_call_ids ids,
+                  hone_status *st)
 {
     size_t at = find(one, 0, NAME_A), n = strlen(NAME_A), key = find(one, at, KEY_A), at2 = SIZE_MAX;
     core a = { 0 }, b = { 0 }, first = { 0 };
@@ -379,7 +380,7 @@ static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str
     char before = at ? one.ptr[at - 1] : 0, behind = one.ptr[at + n];
     bool quoted = before == '"' && behind == '"' && (at < 2 || one.ptr[at - 2] != '='), /* and no attribute */
         in_json = one.ptr[key - 1] == '"' && one.ptr[key - 2] != '=';
-    if (find(one, 0, "functions." NAME_A ":0") != SIZE_MAX && contains(source, "tool_call_argument_begin")) {
+    if (find(one, 0, HN_CALL_DOTTED NAME_A ":0") != SIZE_MAX && ids == HN_CALL_IDS_DOTTED) {
         f->id = HN_CALL_ID_NAME;
         f->shape = HN_CALLS_NAMED;
     } else if (behind == '(' && one.ptr[key + strlen(KEY_A)] == '=') f->shape = HN_CALLS_PYTHON;
@@ -405,7 +406,7 @@ static bool shape(hn_call_format *f, hone_str one, const hone_str *two, hone_str
         if (!named_core(f, one, at, ID_A, &a) ||
             (two && (!named_core(f, *two, find(*two, 0, NAME_A), ID_A, &first) || !named_core(f, *two, at2, ID_B, &b))))
             return false;
-        if (!keep_id(f, one, at, n, source)) return false;
+        if (!keep_id(f, one, at, n, ids)) return false;
         post = part(one, a.end, one.len);
         break;
     case HN_CALLS_TAGGED:
@@ -602,11 +603,12 @@ hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str
     }
     bool shown = false;
     probe p = begin(t, c);
-    char *one = p.plain ? find_taste(&p, contains(source, "tool_call_argument_begin"), &shown) : NULL,
+    hn_call_ids ids = hn_call_ids_of(t);
+    char *one = p.plain ? find_taste(&p, ids == HN_CALL_IDS_DOTTED, &shown) : NULL,
          *two = one ? render_calls(&p, second_calls, 2) : NULL;
     if (one && p.st == HONE_OK) {
         hone_str c1 = cut(&p, one), c2 = two ? cut(&p, two) : (hone_str){ 0 };
-        if (shape(out, c1, two ? &c2 : NULL, source, &p.st)) {
+        if (shape(out, c1, two ? &c2 : NULL, source, ids, &p.st)) {
             check_all(&p, out);
         } else {
             *out = (hn_call_format){ 0 };

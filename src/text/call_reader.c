@@ -122,16 +122,9 @@ static hone_status say_args(hn_call_reader *r, const char *s, size_t n, hone_err
 
 static void make_id(hn_call_reader *r)
 {
-    static const char sign[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     uint64_t h = hn_mix64(r->seed ^ hn_mix64((uint64_t)r->calls + 0x63616C6Cu));
-    size_t n = 0;
-    bool nine = r->k->f.id_length > 0;
-    if (!nine) n = (size_t)snprintf(r->id, sizeof r->id, "call_");
-    for (int i = 0, most = nine ? r->k->f.id_length : 24; i < most; i++) {
-        r->id[n++] = sign[h % 62];
-        h = hn_mix64(h + (uint64_t)i + 1);
-    }
-    r->id[n] = 0;
+    size_t own = r->k->f.id_length, n = own ? 0 : (size_t)snprintf(r->id, sizeof r->id, "call_");
+    hn_call_letters(r->id + n, own ? own : HN_CALL_LETTERS, h);
 }
 
 /* The name is known: the call is one. */
@@ -586,7 +579,7 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
     found f = NO;
     for (; i < r->buf.n; i += unit(r->buf.p + i, r->buf.n - i))
         if ((f = mark_at(r->buf.p + i, r->buf.n - i, m, &used)) != NO) break;
-    if (all && f != YES) i = r->buf.n, pad = 0;
+    if (all && f == NO) i = r->buf.n, pad = 0; /* else the beginning of the mark is no part of it */
     see(r, i);
     size_t end = i;
     if (end - r->at >= pad && memcmp(r->buf.p + end - pad, spelt, pad) == 0) end -= pad;
@@ -603,16 +596,20 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
         r->seen -= end - r->at;
         r->mark = r->at = end;
     }
-    if (f != YES) return MORE;
+    if (f != YES && (!all || r->string)) return MORE;
     if (r->string) {
         if (*st == HONE_OK) *st = say_args(r, "\"", 1, err);
     } else {
         r->args.n = 0;
-        uint32_t kinds = r->k->key_end_other.n ? HN_VALUE_ANY : r->kinds; /* the mark has told */
-        *st = hn_call_value(&r->args, r->buf.p + r->at, end - r->at, kinds, r->k->v, err);
-        if (*st == HONE_OK) *st = say(r, HONE_PART_ARGUMENTS, r->args.p, r->args.n, NULL, err);
+        const char *s = r->buf.p + r->at;
+        bool told = r->k->key_end_other.n; /* by the mark, that it is no string */
+        uint32_t kinds = told ? HN_VALUE_ANY : r->kinds, cut = told ? HN_VALUE_ANY & ~HN_VALUE_STRING : kinds;
+        if (f == YES) *st = hn_call_value(&r->args, s, end - r->at, kinds, r->k->v, err);
+        else *st = hn_call_value_cut(&r->args, s, end - r->at, cut, r->k->v, err);
+        if (*st == HONE_OK) *st = say_args(r, r->args.p, r->args.n, err);
         r->args.n = 0;
     }
+    if (f != YES) return MORE;
     r->mark = r->at = i + used;
     r->state = AT_KEY;
     return GO;
@@ -620,18 +617,19 @@ static step at_tagged(hn_call_reader *r, bool all, hone_error *err, hone_status 
 
 /* ---- arguments in a syntax of their own ------------------------------------------------------------------ */
 
-static step at_own(hn_call_reader *r, hone_error *err, hone_status *st)
+static step at_own(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
 {
     size_t used;
     bool python = r->k->f.shape == HN_CALLS_PYTHON,
          whole = hn_call_own_end(&r->own, r->buf.p + r->at, r->buf.n - r->at, python, &r->k->quote);
     used = r->own.i;
     see(r, r->at + used);
-    if (!whole) return MORE;
+    if (!whole && !all) return MORE;
     r->args.n = 0;
-    *st = hn_call_own(&r->args, r->buf.p + r->at, used, python, &r->k->quote, r->k->v, err);
+    *st = hn_call_own(&r->args, r->buf.p + r->at, used, python, &r->k->quote, r->k->v, !whole, err);
     if (*st == HONE_OK) *st = say(r, HONE_PART_ARGUMENTS, r->args.p, r->args.n, NULL, err);
     r->args.n = 0;
+    if (!whole) return MORE;
     r->mark = r->at += used;
     r->state = AT_END;
     return GO;
@@ -683,7 +681,7 @@ static step go(hn_call_reader *r, bool all, hone_error *err, hone_status *st)
     case AT_SPELT: return at_spelt(r, err, st);
     case AT_PAD: return at_pad(r);
     case AT_TAGGED: return at_tagged(r, all, err, st);
-    case AT_OWN: return at_own(r, err, st);
+    case AT_OWN: return at_own(r, all, err, st);
     case AT_END: return at_end(r, all, err, st);
     case AT_NOTHING: break;
     }

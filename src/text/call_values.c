@@ -1,6 +1,6 @@
 /* Values of arguments as JSON; see call_values.h. */
 #include "text/call_values.h"
-#include "base/json.h"
+#include "base/json_tree.h"
 #include "base/utf8.h"
 #include "text/text_priv.h"
 
@@ -51,7 +51,7 @@ bool hn_json_scan_byte(hn_json_scan *s, char c)
 
 static bool is_json(const char *s, size_t n)
 {
-    const hn_json_rules rules = { .max_depth = 64 };
+    const hn_json_rules rules = { .max_depth = 64, .flags = HN_JSON_BIG }; /* its digits stay as they are */
     hn_jread j;
     return n && hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) == HONE_OK && hn_jread_skip(&j) == HONE_OK &&
            hn_jread_end(&j) == HONE_OK;
@@ -115,6 +115,71 @@ hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_
     return is_json(s, n) ? hn_grown_put(out, s, n, err) : put_string(out, s, n, NULL, err);
 }
 
+enum { CUT_DEEPEST = 64, CUT_TRIES = 8 };
+
+typedef struct cut { /* where JSON stands that is cut */
+    char close[CUT_DEEPEST];
+    int depth;
+    bool string, lost;                /* lost: it is no JSON, or too deep */
+    size_t escape;                    /* where the last escape begins; SIZE_MAX: none */
+    size_t comma[CUT_TRIES], n_comma; /* the last ones outside of strings, comma i in place i % CUT_TRIES */
+} cut;
+
+static void look_at_cut(cut *c, const char *s, size_t n)
+{
+    *c = (cut){ .escape = SIZE_MAX };
+    for (size_t i = 0; i < n && !c->lost; i++) {
+        if (c->string) {
+            if (s[i] == '"') c->string = false;
+            else if (s[i] == '\\') c->escape = i++;
+        } else if (s[i] == '{' || s[i] == '[') {
+            c->lost = c->depth == CUT_DEEPEST;
+            if (!c->lost) c->close[c->depth++] = s[i] == '{' ? '}' : ']';
+        } else if (s[i] == '}' || s[i] == ']') {
+            c->lost = !c->depth || c->close[--c->depth] != s[i];
+        } else if (s[i] == '"') {
+            c->string = true;
+            c->escape = SIZE_MAX;
+        } else if (s[i] == ',') {
+            c->comma[c->n_comma++ % CUT_TRIES] = i;
+        }
+    }
+}
+
+/* s with the ends that its cut has left out, as an object; *out NULL: it is none. */
+static hone_status close_cut(json_t **out, const char *s, size_t n, hone_error *err)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_DIGITS };
+    hn_grown t = { 0 };
+    cut c;
+    look_at_cut(&c, s, n);
+    *out = NULL;
+    if (c.lost) return HONE_OK;
+    if (c.string && c.escape != SIZE_MAX && n - c.escape < (n - c.escape > 1 && s[c.escape + 1] == 'u' ? 6 : 2))
+        n = c.escape;
+    hone_status st = hn_grown_put(&t, s, n, err);
+    if (st == HONE_OK && c.string) st = put_str(&t, "\"", err);
+    while (st == HONE_OK && c.depth) st = hn_grown_put(&t, &c.close[--c.depth], 1, err);
+    if (st == HONE_OK && hn_json_tree(out, t.p, t.n, &rules, "arguments", NULL) == HONE_E_NOMEM)
+        st = HN_FAIL(err, HONE_E_NOMEM, "arguments of %zu bytes", n);
+    free(t.p);
+    if (json_is_object(*out)) return st;
+    json_decref(*out);
+    *out = NULL;
+    return st;
+}
+
+hone_status hn_call_object(json_t **out, const char *s, size_t n, hone_error *err)
+{
+    cut c;
+    look_at_cut(&c, s, n);
+    hone_status st = close_cut(out, s, n, err);
+    for (size_t i = 0; st == HONE_OK && !*out && !c.lost && i < CUT_TRIES && i < c.n_comma; i++)
+        st = close_cut(out, s, c.comma[(c.n_comma - 1 - i) % CUT_TRIES], err);
+    if (st == HONE_OK && !*out && !(*out = json_object())) st = HN_FAIL(err, HONE_E_NOMEM, "arguments");
+    return st;
+}
+
 /* ---- what a schema says ---------------------------------------------------------------------------------- */
 
 uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n)
@@ -137,7 +202,8 @@ typedef struct own {
     hone_status st;
     hone_error *err;
     int depth;
-    bool bad; /* something is not as the syntax has it */
+    bool bad;       /* something is not as the syntax has it */
+    bool open, cut; /* what is cut is left open, as far as it goes; it is, and nothing comes behind it */
 } own;
 
 static bool at_quote(const char *s, size_t n, const hn_call_mark *q)
@@ -255,9 +321,12 @@ static void string(own *o)
     size_t k = behind_string(from, o->n - o->i, o->python, o->quote), q = o->python || *from == '"' ? 1 : o->quote->n;
     const char *s = from + q;
     size_t n = k ? k - 2 * q : o->n - o->i - q;
-    if (*from == '"' && k && is_json(from, k)) put(o, from, k); /* the same in all three */
+    o->cut = o->cut || (!k && o->open);
+    if (o->cut && n && s[n - 1] == '\\' && (o->python || *from == '"')) n--; /* of an escape */
+    if (*from == '"' && k && is_json(from, k)) put(o, from, k);              /* the same in all three */
     else if (o->python) python_string(o, s, n);
     else if (o->st == HONE_OK) o->st = put_string(o->out, s, n, o->v, o->err);
+    if (o->st == HONE_OK && o->cut) o->out->n--; /* the quote */
     o->i = k ? o->i + k : o->n;
 }
 
@@ -276,7 +345,10 @@ static void word(own *o, bool key)
     while (o->i < o->n && !strchr(key ? ":=,}]) \n" : ",}]) \n", o->s[o->i])) o->i++;
     if (o->st != HONE_OK) return;
     hone_str w = { o->s + from, o->i - from };
-    o->bad |= key || !(is_json(w.ptr, w.len) || python_word(w));
+    bool whole = is_json(w.ptr, w.len) || python_word(w);
+    o->bad |= key || !whole;
+    o->cut = o->open && !key && !whole && o->i == o->n;
+    if (o->cut) return;
     if (key) o->st = put_string(o->out, o->s + from, o->i - from, o->v, o->err);
     else if (o->i > from) o->st = hn_call_value(o->out, o->s + from, o->i - from, HN_VALUE_ANY, o->v, o->err);
     else o->st = hn_grown_put(o->out, "null", 4, o->err);
@@ -285,15 +357,20 @@ static void word(own *o, bool key)
 /* Members or elements up to the bracket. */
 static void list(own *o, char close, bool keys)
 {
-    for (bool more = false; o->st == HONE_OK; more = true) {
+    for (bool more = false; o->st == HONE_OK && !o->cut; more = true) {
         char c = peek(o);
         if (!c || c == close) break;
-        size_t from = o->i;
+        size_t from = o->i, before = o->out->n;
         if (more) put(o, ", ", 2);
         if (keys) {
             if (begins_string(o->s + o->i, o->n - o->i, o->python, o->quote)) string(o);
             else word(o, true);
             c = peek(o);
+            if (!c && o->open) { /* a part of a name */
+                o->cut = true;
+                o->out->n = before;
+                break;
+            }
             if (c == ':' || c == '=') o->i++;
             put(o, ": ", 2);
         }
@@ -301,14 +378,20 @@ static void list(own *o, char close, bool keys)
         if (peek(o) == ',') o->i++;
         if (o->i == from) o->i++, o->bad = true; /* whatever it is */
     }
-    if (o->i < o->n) o->i++;
-    else o->bad = true;
+    if (o->i < o->n) {
+        o->i++;
+    } else {
+        o->bad = true;
+        o->cut = o->open;
+    }
 }
 
 static void value(own *o)
 {
     enum { DEEPEST = 64 };
     char c = peek(o);
+    o->cut = o->cut || (!c && o->open);
+    if (o->cut) return;
     if (!c || o->depth >= DEEPEST) {
         put(o, "null", 4);
         o->i = o->depth >= DEEPEST ? o->n : o->i;
@@ -321,12 +404,12 @@ static void value(own *o)
         o->i++;
         put(o, "{", 1);
         list(o, '}', true);
-        put(o, "}", 1);
+        if (!o->cut) put(o, "}", 1);
     } else if (c == '[' || (o->python && c == '(')) {
         o->i++;
         put(o, "[", 1);
         list(o, c == '[' ? ']' : ')', false);
-        put(o, "]", 1);
+        if (!o->cut) put(o, "]", 1);
     } else {
         word(o, false);
     }
@@ -334,12 +417,12 @@ static void value(own *o)
 }
 
 hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
-                        const hn_vocab *v, hone_error *err)
+                        const hn_vocab *v, bool open, hone_error *err)
 {
-    own o = { .s = s, .n = n, .python = python, .quote = quote, .v = v, .out = out, .err = err };
+    own o = { .s = s, .n = n, .python = python, .quote = quote, .v = v, .out = out, .open = open, .err = err };
     put(&o, "{", 1);
     list(&o, python ? ')' : '}', true);
-    put(&o, "}", 1);
+    if (!o.cut) put(&o, "}", 1);
     return o.st;
 }
 
@@ -387,4 +470,21 @@ hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds
     if (is && (!(kinds & HN_VALUE_STRING) || kinds & kind_written(out->p + before, out->n - before))) return HONE_OK;
     out->n = before;
     return put_string(out, s, n, v, err);
+}
+
+hone_status hn_call_value_cut(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v,
+                              hone_error *err)
+{
+    static const hn_call_mark none;
+    size_t before = out->n;
+    if (!n) return HONE_OK;
+    if (*s == '{' || *s == '[' || *s == '"') {
+        own o = { .s = s, .n = n, .python = true, .quote = &none, .v = v, .out = out, .open = true, .err = err };
+        if (kinds & kind_written(s, n)) value(&o);
+        return o.st;
+    }
+    hone_status st = hn_call_value(out, s, n, kinds, v, err);
+    if (st != HONE_OK || out->p[before] != '"') return st;
+    out->n = kinds & HN_VALUE_STRING ? out->n - 1 : before;
+    return HONE_OK;
 }

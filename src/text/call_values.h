@@ -37,11 +37,17 @@ uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n);
 hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
 /* Appends what a JSON string, with its quotes, holds. */
 hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error *err);
+/* The object that s is; where it is cut, as far as it goes; where it is none, one without members. New. */
+hone_status hn_call_object(json_t **out, const char *s, size_t n, hone_error *err);
 /* Appends s as it is where it is JSON, else as a string. */
 hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_error *err);
 /* The same of the value of a tagged argument: True, False and None are what they are in Python. Where it may be a
  * string and is JSON of a kind that it may not be, it is a string. */
 hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v, hone_error *err);
+
+/* The beginning of a tagged argument, which is cut: as far as it begins JSON for sure. */
+hone_status hn_call_value_cut(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v,
+                              hone_error *err);
 
 /* Arguments in Python's syntax, K=V, … up to ), or Gemma's, K:V, … up to }, as far as they have come. */
 typedef struct hn_own_scan {
@@ -52,8 +58,8 @@ typedef struct hn_own_scan {
 } hn_own_scan;
 /* True: the bracket is there, o->i bytes with it. s [n]: all of them so far. */
 bool hn_call_own_end(hn_own_scan *o, const char *s, size_t n, bool python, const hn_call_mark *quote);
-/* Appends them as an object. */
+/* Appends them as an object; open: as the beginning of one, where the bracket has not come. */
 hone_status hn_call_own(hn_grown *out, const char *s, size_t n, bool python, const hn_call_mark *quote,
-                        const hn_vocab *v, hone_error *err);
+                        const hn_vocab *v, bool open, hone_error *err);
 
 #endif

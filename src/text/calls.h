@@ -63,6 +63,18 @@ typedef enum hn_call_habit {
 #define HN_CALL_BRACKET_END "]<|tool_call_end|>"
 hone_status hn_call_written(const hn_jinja *t, const hn_chat *c, hn_call_habit *habit, hone_error *err);
 
+/* What ids of calls a template wants, and results beside them. */
+typedef enum hn_call_ids {
+    HN_CALL_IDS_ANY,
+    HN_CALL_IDS_NINE,  /* Mistral: nine letters and digits */
+    HN_CALL_IDS_DOTTED /* Kimi K2: functions.NAME:7, counted through the conversation */
+} hn_call_ids;
+enum { HN_CALL_NINE = 9, HN_CALL_LETTERS = 24 };
+#define HN_CALL_DOTTED "functions."
+hn_call_ids hn_call_ids_of(const hn_jinja *t);
+/* n letters and digits, and a NUL, of what h is. */
+void hn_call_letters(char *out, size_t n, uint64_t h);
+
 /* Finds it. c: bos, eos, variables and time of the renderings. HONE_E_NOMEM only. */
 hone_status hn_call_format_make(hn_call_format *out, const hn_jinja *t, hone_str source, const hn_chat *c,
                                 hone_error *err);

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* memmem */
 #endif
 #include "base/json_tree.h"
-#include "text/calls.h"
+#include "text/call_values.h"
 #include "text/chat.h"
 
 #include <stdlib.h>
@@ -466,11 +466,16 @@ static bool lift_thoughts(json_t *m)
     json_array_foreach(json_object_get(m, "content"), i, p)
     {
         json_t *said = is_thought(p) ? json_object_get(p, "thinking") : NULL;
-        if (json_is_array(said)) ok = ok && json_array_extend(thoughts, said) == 0;
-        else if (said) ok = ok && json_array_append_new(thoughts, json_pack("{s:O}", "text", said)) == 0;
-        else ok = ok && json_array_append(rest, p) == 0;
+        if (!said) {
+            ok = ok && json_array_append(rest, p) == 0;
+            continue;
+        }
+        json_t *one = hn_chat_said(said, true); /* pieces of one thought, as they were cut */
+        bool empty = one && !json_string_length(one);
+        ok = ok && one && (empty || json_array_append_new(thoughts, json_pack("{s:O}", "text", one)) == 0);
+        json_decref(one);
     }
-    ok = ok && (all = hn_chat_joined(thoughts, ""));
+    ok = ok && (all = hn_chat_joined(thoughts, "\n\n")); /* as the server has them that come in several */
     if (ok && json_string_length(all) && !json_string_length(reasoning_of(m)))
         ok = json_object_set(m, "reasoning_content", all) == 0;
     if (ok) ok = set(m, "content", json_array_size(rest) ? json_incref(rest) : json_string(""));
@@ -548,15 +553,17 @@ static bool fix_arguments(json_t *call, const taste *x)
     if (none && x->args_object) return set(owner, "arguments", json_object());
     if (none && x->args_text) return set(owner, "arguments", json_string("{}"));
     if (json_is_string(args) && x->args_object) {
-        const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
+        const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_DIGITS };
+        const char *said = json_string_value(args);
+        size_t n = json_string_length(args);
         json_t *o;
-        if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments", NULL) ==
-            HONE_E_NOMEM)
-            return false;
-        if (!json_is_object(o)) { /* not what it should be: shown as it came */
+        hone_status st = hn_json_tree(&o, said, n, &rules, "arguments", NULL);
+        if (st != HONE_E_NOMEM && !json_is_object(o)) { /* not what it should be, as an answer that was cut has it */
             json_decref(o);
-            return true;
+            if (x->args_text) return true; /* shown as it came */
+            st = hn_call_object(&o, said, n, NULL);
         }
+        if (st == HONE_E_NOMEM) return false;
         return set(owner, "arguments", o);
     }
     if (json_is_object(args) && !x->args_object && x->args_text) {

@@ -159,8 +159,9 @@ static void put_keywords(pen *p, const json_t *args)
     json_t *read = NULL, *value;
     const char *key, *between = "";
     if (json_is_string(args)) {
+        const hn_json_rules rules = { .flags = HN_JSON_DIGITS };
         hone_status st =
-            hn_json_tree(&read, json_string_value(args), json_string_length(args), NULL, "arguments", NULL);
+            hn_json_tree(&read, json_string_value(args), json_string_length(args), &rules, "arguments", NULL);
         if (st == HONE_E_NOMEM) p->st = st;
         args = read;
     }

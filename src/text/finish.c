@@ -203,14 +203,14 @@ static void expand(hn_machine *m, search *s, uint32_t i, bool all)
     for (int plain = 1; state && plain >= 0; plain--) {
         m->needs->work += 256;
         hn_lexeme last = from.at; /* many bytes lead to one state: it is looked up once */
-        bool new = true;
+        bool first = true;
         for (unsigned b = 0; b < 256; b++) {
             if (is_plain(b) != (plain == 1)) continue;
             hn_lexeme x = { .term = from.at.term, .part = from.at.part };
-            if (!hn_lexeme_step(m->g.lang, state, &x, (uint8_t)b) || (!new &&same(x, last))) continue;
+            if (!hn_lexeme_step(m->g.lang, state, &x, (uint8_t)b) || (!first && same(x, last))) continue;
             visit(m, s, x, i, from.depth + 1);
             last = x;
-            new = false;
+            first = false;
             some = true;
         }
         if (some && !all) return;

@@ -226,13 +226,16 @@ uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type)
 
 /* ---- references ------------------------------------------------------------------------------------ */
 
-/* The $id by which x is a resource of its own; NULL: it is none. One that begins with # is an anchor, as drafts 6 and 7
- * write them, and programs write such at every property. */
-static const hn_jnode *resource_id(const hn_jnode *x)
+/* The id of x under this word; NULL: it has none, or that is an anchor. */
+static const hn_jnode *text_id(const hn_jnode *x, const char *word)
 {
-    const hn_jnode *id = hn_jget(x, "$id");
+    const hn_jnode *id = hn_jget(x, word);
     return id && id->kind == HN_J_STRING && !(id->str.len && *id->str.ptr == '#') ? id : NULL;
 }
+
+/* The $id by which x is a resource of its own; NULL: it is none. One that begins with # is an anchor, as drafts 6 and 7
+ * write them, and programs write such at every property. */
+static const hn_jnode *resource_id(const hn_jnode *x) { return text_id(x, "$id"); }
 
 /* The schema resource that x is part of: the nearest object above it that is one, or the root. */
 static const hn_jnode *resource(const hn_jnode *x)
@@ -241,23 +244,43 @@ static const hn_jnode *resource(const hn_jnode *x)
     return x;
 }
 
-static bool is_anchor(const hn_jnode *x, hone_str name)
+/* Is this word of x, $id or draft 4's id, the anchor #name? */
+static bool is_anchor_id(const hn_jnode *x, const char *word, hone_str name)
 {
-    const hn_jnode *id = hn_jget(x, "$id"), *anchor = hn_jget(x, "$anchor");
-    if (anchor && anchor->kind == HN_J_STRING && hn_str_same(anchor->str, name)) return true;
+    const hn_jnode *id = hn_jget(x, word);
     if (!id || id->kind != HN_J_STRING || !id->str.len || *id->str.ptr != '#') return false;
     return hn_str_same((hone_str){ id->str.ptr + 1, id->str.len - 1 }, name);
 }
 
-static const hn_jnode *find_anchor(hn_schema *s, const hn_jnode *x, const hn_jnode *top, hone_str name)
+static bool is_anchor(const hn_jnode *x, hone_str name)
+{
+    const hn_jnode *anchor = hn_jget(x, "$anchor");
+    if (anchor && anchor->kind == HN_J_STRING && hn_str_same(anchor->str, name)) return true;
+    return is_anchor_id(x, "$id", name) || is_anchor_id(x, "id", name);
+}
+
+/* Words of a schema under which values stand, and schemas by names, which may be words too. */
+static const char *const over_values[] = { "enum", "const", "default", "example", "examples", NULL };
+static const char *const over_names[] = { "properties",       "patternProperties", "$defs", "definitions",
+                                          "dependentSchemas", "dependencies",      NULL };
+
+static bool is_among(hone_str word, const char *const *list)
+{
+    while (*list && !hn_str_is(word, *list)) list++;
+    return *list;
+}
+
+/* schema: x is one, or a list of them; else it is schemas by names. */
+static const hn_jnode *find_anchor(hn_schema *s, const hn_jnode *x, const hn_jnode *top, bool schema, hone_str name)
 {
     if (x->kind != HN_J_OBJECT && x->kind != HN_J_ARRAY) return NULL;
     if (!hn_schema_work(s, 1)) return NULL;
-    if (x != top && resource_id(x)) return NULL;
-    if (is_anchor(x, name)) return x;
+    if (schema && x != top && resource_id(x)) return NULL;
+    if (schema && is_anchor(x, name)) return x;
     for (const hn_jnode *c = x->first; c; c = c->next) {
-        if (x->kind == HN_J_OBJECT && (hn_str_is(c->key, "enum") || hn_str_is(c->key, "const"))) continue;
-        const hn_jnode *found = find_anchor(s, c, top, name);
+        bool word = schema && x->kind == HN_J_OBJECT;
+        if (word && is_among(c->key, over_values)) continue;
+        const hn_jnode *found = find_anchor(s, c, top, !(word && is_among(c->key, over_names)), name);
         if (found) return found;
     }
     return NULL;
@@ -275,6 +298,7 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
         return NULL;
     }
     const hn_jnode *top = resource(schema), *id = resource_id(top), *found = NULL;
+    if (!id && !top->parent) id = text_id(top, "id"); /* draft 4 */
     size_t hash = 0, n = 0;
     while (hash < ref->str.len && ref->str.ptr[hash] != '#') hash++;
     hone_str base = { ref->str.ptr, hash }, own = id ? id->str : (hone_str){ "", 0 };
@@ -300,7 +324,7 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
     hone_str f = { fragment, n };
     if (n == 0) found = top;
     else if (*fragment == '/') found = hn_jfollow(top, f);
-    else found = find_anchor(s, top, top, f);
+    else found = find_anchor(s, top, top, true, f);
     if (!found) hn_schema_refuse(s, ref, "nothing is there that it refers to");
     return found;
 }
@@ -315,6 +339,7 @@ static hn_mold copy_of(hn_mold m) /* lists grow apart from here on */
     m.sources.cap = m.sources.n;
     m.forbidden.cap = m.forbidden.n;
     m.absent.cap = m.absent.n;
+    m.tags.cap = m.tags.n;
     return m;
 }
 
@@ -494,6 +519,15 @@ static void gen_apart(hn_schema *s, hn_mold *gen, void *arg)
     g->apart = j.apart;
 }
 
+/* Branch x of the choice, beside what m says. A discriminator says which property tells the branches from each other:
+ * who reads the value asks for it, also where the schema lets it be left out, as one that has a default. */
+static void add_branch(hn_schema *s, hn_mold *m, const hn_choice_of *c, const hn_jnode *x)
+{
+    const hn_jnode *tag = hn_jget(hn_jget(c->list->parent, "discriminator"), "propertyName");
+    if (tag && tag->kind == HN_J_STRING && !m->real) hn_schema_put(s, &m->tags, tag);
+    hn_mold_add(s, m, x);
+}
+
 /* Is nothing that m and branch i allow also allowed by another branch? Other choices of m are left out: then it allows
  * more, and what is proved of that holds of less. */
 static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
@@ -504,7 +538,7 @@ static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c
             hn_mold gen = copy_of(*m);
             gen_job j = { .other = y, .apart = true };
             gen.n_choice = 0;
-            hn_mold_add(s, &gen, x);
+            add_branch(s, &gen, c, x);
             hn_mold_choose(s, &gen, gen_apart, &j);
             if (!j.apart) return false;
         }
@@ -524,14 +558,17 @@ void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
     rest.choice++;
     hn_nodes trail = s->trail;
     if (hn_str_is(c.list->key, "oneOf") && !m->real && !s->types_only && !branches_apart(s, &rest, &c)) {
-        hn_schema_refuse(s, c.list, "it is not sure that no value fits two branches; anyOf allows that");
-        return;
+        if (!s->rules->lenient) {
+            hn_schema_refuse(s, c.list, "it is not sure that no value fits two branches; anyOf allows that");
+            return;
+        }
+        hn_schema_tell(s, c.list, "is held as anyOf: it is not sure that no value fits two branches");
     }
     for (const hn_jnode *x = c.list->first; x && hn_schema_work(s, 64); x = x->next) {
         hn_mold one = copy_of(rest);
         s->trail = c.trail;
         s->trail.cap = s->trail.n;
-        hn_mold_add(s, &one, x);
+        add_branch(s, &one, &c, x);
         s->trail = trail;
         hn_mold_choose(s, &one, take, arg);
     }

@@ -35,6 +35,7 @@ typedef struct hn_mold {
     hn_nodes sources;   /* schemas of which members are the parts */
     hn_nodes forbidden; /* values that are not allowed, from not */
     hn_nodes absent;    /* strings: properties that must not be there, from not */
+    hn_nodes tags;      /* strings: of discriminators; what hone makes has them where they are declared */
     hn_choice_of *choice;
     uint32_t n_choice;
     uint32_t types, implied, removed;
@@ -116,7 +117,8 @@ hn_nodes hn_mold_item(hn_schema *s, const hn_mold *m, uint32_t i);
 uint32_t hn_mold_prefix(const hn_mold *m); /* elements with schemas of their own */
 hn_nodes hn_mold_property(hn_schema *s, const hn_mold *m, hone_str key, bool *declared);
 bool hn_mold_required(const hn_mold *m, hone_str key);
-bool hn_mold_closed(const hn_mold *m); /* no properties but those named and those of patterns */
+bool hn_mold_tagged(const hn_mold *m, hone_str key); /* it is a tag that some member declares */
+bool hn_mold_closed(const hn_mold *m);               /* no properties but those named and those of patterns */
 hn_lang hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text);
 hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format);
 

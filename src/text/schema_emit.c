@@ -316,6 +316,7 @@ static void collect_names(hn_schema *s, const hn_mold *m, names *w)
         for (uint32_t k = 0; k < m->absent.n; k++) absent = absent || hn_str_same(m->absent.v[k]->str, w->v[i].key);
         w->v[i].value = absent ? HN_G_FAIL : rule_of(s, &conj);
         w->v[i].name = quoted_name(s, w->v[i].key);
+        w->v[i].required = w->v[i].required || hn_mold_tagged(m, w->v[i].key);
         if (!hn_schema_work(s, 4)) return;
     }
 }

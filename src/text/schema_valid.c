@@ -234,9 +234,16 @@ static bool may_have(hn_schema *s, const hn_mold *gen, hone_str key)
     return declared || v.n || hn_mold_required(gen, key) || !hn_mold_closed(gen);
 }
 
-static bool objects_apart(hn_schema *s, const hn_mold *gen, const hn_mold *real, int depth)
+/* Is no value that gen makes of a property which it always has one that real allows? */
+static bool property_apart(hn_schema *s, const hn_mold *gen, const hn_mold *real, hone_str key, int depth)
 {
     bool declared;
+    hn_nodes a = hn_mold_property(s, gen, key, &declared), b = hn_mold_property(s, real, key, &declared);
+    return conj_apart(s, &a, &b, depth + 1);
+}
+
+static bool objects_apart(hn_schema *s, const hn_mold *gen, const hn_mold *real, int depth)
+{
     for (uint32_t k = 0; k < real->members.n; k++) {
         const hn_jnode *r = hn_jget(real->members.v[k], "required");
         for (const hn_jnode *x = r ? r->first : NULL; x; x = x->next)
@@ -244,11 +251,12 @@ static bool objects_apart(hn_schema *s, const hn_mold *gen, const hn_mold *real,
     }
     for (uint32_t k = 0; k < gen->members.n; k++) {
         const hn_jnode *r = hn_jget(gen->members.v[k], "required");
-        for (const hn_jnode *x = r ? r->first : NULL; x && s->st == HONE_OK; x = x->next) {
-            if (x->kind != HN_J_STRING) continue;
-            hn_nodes a = hn_mold_property(s, gen, x->str, &declared), b = hn_mold_property(s, real, x->str, &declared);
-            if (conj_apart(s, &a, &b, depth + 1)) return true;
-        }
+        for (const hn_jnode *x = r ? r->first : NULL; x && s->st == HONE_OK; x = x->next)
+            if (x->kind == HN_J_STRING && property_apart(s, gen, real, x->str, depth)) return true;
+    }
+    for (uint32_t k = 0; k < gen->tags.n && s->st == HONE_OK; k++) {
+        hone_str key = gen->tags.v[k]->str;
+        if (hn_mold_tagged(gen, key) && property_apart(s, gen, real, key, depth)) return true;
     }
     return false;
 }

@@ -327,7 +327,7 @@ hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format)
         return t;
     }
     if (s->rules->strict) hn_schema_refuse(s, format, "a format that hone does not know");
-    else hn_grammar_note(s->g, "%s is not known, and ignored", HN_JPOINTER(format));
+    else hn_schema_tell(s, format, "is not known, and ignored");
     return HN_LANG_ALL;
 }
 
@@ -439,6 +439,16 @@ bool hn_mold_required(const hn_mold *m, hone_str key)
         for (const hn_jnode *x = r ? r->first : NULL; x; x = x->next)
             if (x->kind == HN_J_STRING && hn_str_same(x->str, key)) return true;
     }
+    return hn_mold_tagged(m, key);
+}
+
+bool hn_mold_tagged(const hn_mold *m, hone_str key)
+{
+    uint32_t i = 0;
+    while (i < m->tags.n && !hn_str_same(m->tags.v[i]->str, key)) i++;
+    if (i == m->tags.n) return false;
+    for (uint32_t k = 0; k < m->members.n; k++)
+        if (hn_jget_str(hn_jget(m->members.v[k], "properties"), key)) return true;
     return false;
 }
 

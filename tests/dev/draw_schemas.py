@@ -80,6 +80,18 @@ def several(depth):
     return {R.choice(["allOf", "oneOf"]): [schema(depth - 1), schema(depth - 1)]}
 
 
+def tagged(depth):
+    """A union by a tag that may have a default, as pydantic writes it; some tags tell nothing."""
+    branches = []
+    for kind in R.sample(["cat", "dog", "cow", 7], R.randrange(2, 4)):
+        s = objects(depth)
+        s["properties"]["kind"] = R.choice([{"const": kind, "default": kind}, {"enum": [kind, R.choice([kind, "ox"])]}])
+        maybe(.3, s, "required", s.get("required", []) + ["kind"])
+        branches.append(s)
+    tag = R.choice(["kind"] * 4 + ["a"])
+    return {"discriminator": {"propertyName": tag}, R.choice(["oneOf", "oneOf", "anyOf"]): branches}
+
+
 def merged(depth):
     second = {"properties": {"a": schema(0), "b": schema(0)}, "additionalProperties": R.choice([schema(0), False])}
     return {"allOf": [{"properties": {"a": schema(depth - 1)}, "required": ["a"]}, second]}
@@ -89,7 +101,8 @@ SCALARS = [number, string, finite, types, plain, without]
 
 
 def schema(depth):
-    return R.choice(SCALARS + [objects, objects, arrays, any_of, several, several, merged] if depth > 0 else SCALARS)(depth)
+    nested = [objects, objects, arrays, any_of, several, several, merged, tagged] if depth > 0 else []
+    return R.choice(SCALARS + nested)(depth)
 
 
 for i in range(int(sys.argv[1])):

@@ -72,7 +72,7 @@ static hone_status render_template(hone_error *err)
     return st;
 }
 
-/* Content parts, calls with arguments as text and a system message: everything is adapted. */
+/* Content parts, a call whose id does not fit and whose arguments are cut, a system message: all is adapted. */
 static hone_status render_chat(hone_error *err)
 {
     hn_jinja_text out = { 0 };
@@ -80,6 +80,7 @@ static hone_status render_chat(hone_error *err)
     hone_status st = hn_chat_render(chat_template, &c, &out, err);
     if (st) assert_null(out.text);
     else same(&out);
+    if (!st) assert_non_null(strstr(out.text, "x=12345678901234567890"));
     hn_jinja_text_free(&out);
     return st;
 }
@@ -308,11 +309,12 @@ static void calls_of_tools(void **state)
 static int setup(void **state)
 {
     hone_error err;
-    static const char form[] = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% "
-                               "endif %}<{{ m.role }}>{{ m.content + '' }}"
-                               "{% for t in m.tool_calls or [] %}{% for k, v in t.function.arguments.items() %}{{ k "
-                               "}}={{ v }}{% endfor %}{% endfor %}{% endfor %}"
-                               "{{ (tools or [])|tojson }}{% if functions %}{{ functions }}{% endif %}";
+    static const char form[] =
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% "
+        "endif %}<{{ m.role }}>{{ m.content + '' }}"
+        "{% for t in m.tool_calls or [] %}{% for k, v in t.function.arguments.items() %}{{ k "
+        "}}={{ v }}{% endfor %}{% endfor %}{% endfor %}"
+        "{{ (tools or [])|tojson }}{% if functions %}{{ functions }}{% endif %}{# [TOOL_CALLS] #}";
     json_set_alloc_funcs(malloc, free); /* the allocator that fails, here too */
     context = json_loads("{\"s\": \"hello\", \"l\": [3, 1, 2, 3], \"d\": {\"k\": \"v\", \"a\": 1, \"b\": 2.5}, \"o\": "
                          "[{\"r\": \"u\"}, {\"r\": \"a\"}]}",
@@ -320,9 +322,10 @@ static int setup(void **state)
     messages = json_loads("[{\"role\": \"system\", \"content\": \"S\"}, {\"role\": \"developer\", \"content\": \"T\"}, "
                           "{\"role\": \"user\", \"content\": \"u\"}, {\"role\": \"user\", \"content\": [{\"type\": "
                           "\"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}]},"
-                          " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"call00001\", "
+                          " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"call1\", "
                           "\"type\": \"function\", \"function\": {\"name\": \"f\","
-                          " \"arguments\": \"{\\\"x\\\": 1}\"}}]}]",
+                          " \"arguments\": \"{\\\"x\\\": 12345678901234567890, \\\"y\"}}]},"
+                          " {\"role\": \"tool\", \"tool_call_id\": \"call1\", \"content\": \"r\"}]",
                           0, NULL);
     tools = json_loads("[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]", 0, NULL);
     earlier =

@@ -163,7 +163,8 @@ static void test_sampling(void **state)
                   { "0", true, 0 } };
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
         char body[128];
-        snprintf(body, sizeof body, "{\"x\":{\"seed\":5},\"prompt\":\"a\",\"seed\":%s}", seeds[i].text);
+        snprintf(body, sizeof body, "{\"x\":{\"seed\":5,\"n\":18446744073709551616},\"prompt\":\"a\",\"seed\":%s}",
+                 seeds[i].text);
         get(&a, "/v1/completions", body);
         assert_int_equal(a.has_seed, seeds[i].has);
         if (seeds[i].has) assert_true(a.sampling.seed == seeds[i].seed);
@@ -378,6 +379,12 @@ static void test_forms(void **state)
           HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}", "response_format.json_schema.schema", true },
         { ",\"response_format\":{\"type\":\"json_schema\",\"schema\":{\"const\":1}}", HONE_GRAMMAR_JSON_SCHEMA,
           "{\"const\":1}", "response_format.schema", false },
+        { ",\"json_schema\":{\"const\":18446744073709551615}", HONE_GRAMMAR_JSON_SCHEMA, /* digits of no double */
+          "{\"const\":18446744073709551615}", "json_schema", false },
+        { ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"enum\":[0."
+          "12345678901234567890]}}}",
+          HONE_GRAMMAR_JSON_SCHEMA, "{\"enum\":[0.12345678901234567890]}", "response_format.json_schema.schema",
+          false },
         { ",\"json_schema\":{\"const\":\"\\u00e4\"}", HONE_GRAMMAR_JSON_SCHEMA, "{\"const\":\"\xC3\xA4\"}",
           "json_schema", false },
         { ",\"grammar\":\"root ::= x\"", HONE_GRAMMAR_GBNF, "root ::= x", "grammar", false },

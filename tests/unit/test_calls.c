@@ -610,7 +610,12 @@ static void test_scripts(void **state)
           "", "weather({\"city\": \"a \\\"b\\\", {c}\", \"days\": 7, \"list\": [1, \"x\", {\"k\": true}]})" },
         { "", "<|tool_call>call:weather_2{}<tool_call|><|tool_call>call:weather_2{}<tool_call|><|end|>", "",
           "weather_2({})weather_2({})" },
-        { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" });
+        { "", "<|tool_call>call:other{}<tool_call|>", "<|tool_call>call:other{}", "" },
+        { "", "<|tool_call>call:weather{days:7,city:<|\"|>a \"b", "", "weather({\"days\": 7, \"city\": \"a \\\"b)!" },
+        { "", "<|tool_call>call:weather{city:<|\"|>a<|\"|>,list:[1,{k:tr", "",
+          "weather({\"city\": \"a\", \"list\": [1, {\"k\": )!" },
+        { "", "<|tool_call>call:weather{days:7,ci", "", "weather({\"days\": 7)!" },
+        { "", "<|tool_call>call:weather{", "", "weather({)!" });
     static const char *const y[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
     CHECK(python, y, HN_CALLS_PYTHON,
           { "",
@@ -618,7 +623,10 @@ static void test_scripts(void **state)
             "weather_2()]<|tce|>",
             "hi ",
             "weather({\"city\": \"it's (x)\", \"days\": 7, \"list\": [1, true, null], \"where\": {\"k\": \"v\"}})"
-            "weather_2({})" });
+            "weather_2({})" },
+          { "", "<|tcs|>[weather(days=12, list=[True, Fal", "", "weather({\"days\": 12, \"list\": [true, )!" },
+          { "", "<|tcs|>[weather(city='it\\'s\\", "", "weather({\"city\": \"it's)!" },
+          { "", "<|tcs|>[weather(city=\"x\", days=", "", "weather({\"city\": \"x\", \"days\": )!" });
     /* what somebody spells is no mark where the vocabulary has the token; what is not offered is text */
     static const char *const t[] = { "<|user|>",    "<|assistant|>", "<|end|>", "<|tool|>",
                                      "<tool_call>", "</tool_call>",  NULL };
@@ -634,6 +642,7 @@ static void test_scripts(void **state)
             "weather({\"days\": 1})" },
           { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"days\"", "", "weather({\"days\")!" },
           { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
+#define ASKED "<tool_call>\n<function=weather>\n<parameter="
     /* some models leave out the token in front, and some end a turn in reasoning with a call */
     CHECK(samples[12].source, t, HN_CALLS_TAGGED,
           { "", "I look. <function=weather>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>", "I look. ",
@@ -644,7 +653,15 @@ static void test_scripts(void **state)
             "", "weather_2({})weather_2({})" },
           { "", "the <function=rm> tag", "the <function=rm> tag", "" },
           { "", "the <function=weather tag", "the <function=weather tag", "" },
-          { "", "so <function=", "so <function=", "" });
+          { "", "so <function=", "so <function=", "" },
+          { "", ASKED "days>\n123456789012345678901\n</parameter>\n</function>\n</tool_call>", "",
+            "weather({\"days\": 123456789012345678901})" },
+          { "", ASKED "city>\nxy\n</param", "", "weather({\"city\": \"xy)!" }, /* cut: what is a mark is no value */
+          { "", ASKED "city>\nx\ny", "", "weather({\"city\": \"x\\ny)!" },
+          { "", ASKED "days>\n12\n<", "", "weather({\"days\": 12)!" },
+          { "", ASKED "where>\n{\"a\": [1, 'x", "", "weather({\"where\": {\"a\": [1, \"x)!" },
+          { "", ASKED "days>\n{\"a\"", "", "weather({\"days\": )!" }, /* no integer */
+          { "", ASKED "days>\n12\n</parameter>\n<par", "", "weather({\"days\": 12)!" });
 #define CALL "<tool_call>\n<function=weather>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
     static const char *const th[] = { "<|user|>",     "<|assistant|>", "<|end|>",  "<|tool|>", "<tool_call>",
                                       "</tool_call>", "<think>",       "</think>", NULL };

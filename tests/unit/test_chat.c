@@ -158,6 +158,27 @@ static void preparation(void **state)
         EACH_CALL "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}";
     renders("object as object", object, CALL("{\"x\":1}"), NULL, false, "qx=1");
     renders("text to object", object, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "qx=1");
+    renders("numbers of any size", object, CALL("\"{\\\"x\\\": 123456789012345678901, \\\"y\\\": 1e999}\""), NULL,
+            false, "qx=123456789012345678901y=1e999");
+    static const char *const cut[][2] = {
+        { "{'x': 'a\\\\n\\\\u00", "qx=a\n" },
+        { "{'x': 'a\\\\", "qx=a" },
+        { "{'x': 1, 'y': [2, {'z': '}", "qx=1y=[2, {'z': '}'}]" },
+        { "{'x': 1, 'y': [2, 3, fal", "qx=1y=[2, 3]" },
+        { "{'x': 1, 'y'", "qx=1" },
+        { "{'x': tr", "q" },
+        { "[1]", "q" },
+        { "{'x': 1]", "q" },
+        { "so", "q" },
+    };
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) { /* an answer ended within its arguments */
+        char said[200];
+        size_t n = 0;
+        for (const char *c = cut[i][0]; *c; c++) n += (size_t)sprintf(said + n, *c == '\'' ? "\\\"" : "%c", *c);
+        char messages[600];
+        snprintf(messages, sizeof messages, CALL("\"%s\""), said);
+        renders("arguments that are cut", object, messages, NULL, false, cut[i][1]);
+    }
     static const char text[] = EACH_CALL "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% endfor %}";
     renders("text as text", text, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q<{\"x\": 1}>");
     renders("object to text", text, CALL("{\"x\":1}"), NULL, false, "q<{\"x\": 1}>");
@@ -284,6 +305,9 @@ static void thoughts_in_parts(void **state)
         { "\"content\":[" TEXT("A") "," TEXT("B") "],\"reasoning_content\":\"r\"", "q;[T]r[/T]<A><B>;", "|q;r|AB;" },
         { "\"content\":[" THOUGHT("\"r\"") "," TEXT("A") "]", "q;[T]r[/T]<A>;", "|q;r|A;" },
         { "\"content\":[" THOUGHT("[" TEXT("r") "," TEXT("s") "]") "," TEXT("A") "]", "q;[T]rs[/T]<A>;", "|q;rs|A;" },
+        { "\"content\":[" THOUGHT("\"r\"") "," THOUGHT("\"\"") "," TEXT("A") "," THOUGHT(
+              "[" TEXT("s") "," TEXT("t") "]") "]",
+          "q;[T]r\n\nst[/T]<A>;", "|q;r\n\nst|A;" },
         { "\"content\":[" THOUGHT("\"r\"") "]", "q;[T]r[/T];", "|q;r|;" },
         { "\"content\":[" THOUGHT("\"\"") "," TEXT("A") "]", "q;<A>;", "|q;|A;" },
         { "\"content\":\"A\",\"thinking\":\"\",\"reasoning\":\"r\"", "q;[T]r[/T]<A>;", "|q;r|A;" },
@@ -930,6 +954,23 @@ static void ids_of_calls(void **state)
             NULL, false,
             "functions.f:0<|tool_call_argument_begin|>{};R=functions.f:0;functions.f:1<|tool_call_argument_begin|>{};"
             "R=functions.f:1;");
+
+#define F(id) "{" id "\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}"
+#define TURN(calls) "{\"role\":\"assistant\",\"tool_calls\":[" calls "]},"
+#define SAME OF("call_0")
+    renders("one id of several calls, which earlier ones had too", KIMI_IDS,
+            "[" TURN(F(ID("call_0"))) RESULT(SAME) "," TURN(F(ID("call_0")) "," F(ID("z")) "," F(ID("call_0")))
+                RESULT(SAME) "," RESULT(OF("z")) "," RESULT(SAME) "," RESULT(SAME) "]",
+            NULL, false,
+            "functions.f:0<|tool_call_argument_begin|>{};R=functions.f:0;functions.f:1<|tool_call_argument_begin|>{};"
+            "functions.f:2<|tool_call_argument_begin|>{};functions.f:3<|tool_call_argument_begin|>{};"
+            "R=functions.f:1;R=functions.f:2;R=functions.f:3;R=functions.f:3;");
+    renders("an id that no call has; calls whose results come late", KIMI_IDS,
+            "[" TURN(F(ID("a")) "," F(ID("b"))) RESULT(OF("b")) "," RESULT(OF("?")) "," TURN(F(ID("c")))
+                RESULT(OF("a")) "," RESULT(OF("c")) "]",
+            NULL, false,
+            "functions.f:0<|tool_call_argument_begin|>{};functions.f:1<|tool_call_argument_begin|>{};R=functions.f:1;"
+            "R=functions.f:1;functions.f:2<|tool_call_argument_begin|>{};R=functions.f:0;R=functions.f:2;");
 }
 
 int main(void)

@@ -278,6 +278,13 @@ static void test_whole(void **state)
     v = taken("9223372036854775808", 19, HN_JSON_BIG);
     assert_true(json_is_real(v) && json_real_value(v) == 9223372036854775808.0);
     json_decref(v);
+    static const char digits[] = "[9223372036854775807,9223372036854775808,-9223372036854775809,1e999,1e22,-1e-999]";
+    v = taken(digits, sizeof digits - 1, HN_JSON_DIGITS);
+    char *s = hn_json_dump(v, JSON_COMPACT);
+    assert_string_equal(s,
+                        "[9223372036854775807,\"9223372036854775808\",\"-9223372036854775809\",\"1e999\",1e22,-0.0]");
+    free(s);
+    json_decref(v);
     hn_jread j;
     hn_jread_num n;
     uint64_t u;

@@ -242,6 +242,10 @@ static void limits_and_faults(void **state)
     assert_int_equal(compile(&g, loose, sizeof loose - 1, false, &err), HONE_OK);
     assert_string_equal(hone_grammar_notes(g), "/minimun is not known, and ignored");
     hone_grammar_free(g);
+    static const char format[] = "{\"properties\":{\"a\":{\"type\":\"string\",\"format\":\"path\"}}}"; /* told once */
+    assert_int_equal(compile(&g, format, sizeof format - 1, false, &err), HONE_OK);
+    assert_string_equal(hone_grammar_notes(g), "/properties/a/format is not known, and ignored");
+    hone_grammar_free(g);
     static const char draft3[] = "{\"properties\":{\"a\":{\"type\":\"null\",\"required\":true}}}";
     assert_int_equal(compile(&g, draft3, sizeof draft3 - 1, false, &err), HONE_OK);
     assert_non_null(strstr(hone_grammar_notes(g), "/properties/a/required is of draft 3, and ignored"));
@@ -266,6 +270,56 @@ static void written_by_programs(void **state)
          LIST("null"), LIST("1"));
 }
 
+/* Unions whose members a tag tells from each other that has a default, as pydantic writes them: who reads them asks for
+ * the tag, so it is always there. */
+static void tagged_unions(void **state)
+{
+#define KIND(kind) "\"kind\":{\"const\":\"" kind "\",\"default\":\"" kind "\",\"type\":\"string\"}"
+#define NUMBER "\"n\":{\"type\":\"integer\",\"default\":0}"
+#define OBJECT(name, members) "\"" name "\":{\"type\":\"object\",\"properties\":{" members "}}"
+#define BY(tag) "\"discriminator\":{\"mapping\":{\"cat\":\"#/$defs/Cat\"},\"propertyName\":\"" tag "\"},"
+#define REF(name) "{\"$ref\":\"#/$defs/" name "\"}"
+#define HUED(name, hue) OBJECT(name, KIND("cat") ",\"hue\":{\"enum\":[\"" hue "\"]}")
+#define ANIMALS OBJECT("Cat", NUMBER "," KIND("cat")) "," OBJECT("Dog", KIND("dog") "," NUMBER)
+#define DEFS "\"$defs\":{" ANIMALS "," HUED("Black", "black") "," HUED("White", "white") "}"
+    static const char *const words[] = { "oneOf", "anyOf" };
+    char schema[1500];
+    for (int i = 0; i < 2; i++) {
+        snprintf(schema, sizeof schema,
+                 "{" DEFS ",\"properties\":{\"pet\":{" BY("kind") "\"%s\":[" REF("Cat") "," REF("Dog") "]}}}",
+                 words[i]);
+        says(schema,
+             LIST("{\"pet\":{\"kind\":\"dog\"}}", "{\"pet\":{\"n\":1,\"kind\":\"cat\"}}",
+                  "{\"pet\":{\"kind\":\"dog\",\"n\":-1}}", "{}"),
+             LIST("{\"pet\":{\"n\":1}}", "{\"pet\":{}}", "{\"pet\":{\"kind\":\"fish\"}}",
+                  "{\"pet\":{\"kind\":\"dog\",\"n\":\"\"}}"));
+    }
+    says("{" DEFS
+         "," BY("kind") "\"oneOf\":[" REF("Dog") ",{" BY("hue") "\"oneOf\":[" REF("Black") "," REF("White") "]}]}",
+         LIST("{\"kind\":\"dog\"}", "{\"kind\":\"cat\",\"hue\":\"white\"}"),
+         LIST("{\"kind\":\"cat\"}", "{\"hue\":\"black\"}", "{\"kind\":\"dog\",\"hue\":\"black\"}"));
+    /* a tag that does not tell them from each other is no proof; nor is one of another schema */
+    refused("{" DEFS "," BY("n") "\"oneOf\":[" REF("Cat") "," REF("Dog") "]}", HONE_E_UNSUPPORTED, "/oneOf");
+    refused("{" DEFS ",\"oneOf\":[" REF("Cat") "," REF("Dog") "]}", HONE_E_UNSUPPORTED, "/oneOf");
+}
+
+/* What is no schema has no anchors; draft 4 calls them id. */
+static void anchors(void **state)
+{
+    says("{\"default\":{\"$anchor\":\"a\"},\"examples\":[{\"$id\":\"#a\"}],"
+         "\"properties\":{\"default\":{\"$anchor\":\"b\",\"type\":\"null\"},"
+         "\"const\":{\"default\":{\"$anchor\":\"b\"},\"$ref\":\"#b\"},\"x\":{\"$ref\":\"#a\"}},"
+         "\"$defs\":{\"q\":{\"$anchor\":\"a\",\"type\":\"integer\"}}}",
+         LIST("{\"const\":null,\"x\":1}", "{\"default\":null}"), LIST("{\"const\":1}", "{\"x\":null}"));
+    says("{\"id\":\"http://x/y#\",\"definitions\":{\"A\":{\"id\":\"#a\",\"type\":\"null\"}},"
+         "\"properties\":{\"x\":{\"$ref\":\"#a\"},\"id\":{\"$ref\":\"http://x/y#/definitions/A\"}}}",
+         LIST("{\"x\":null,\"id\":null}"), LIST("{\"x\":1}", "{\"id\":1}"));
+    says("{\"const\":{\"b\":1,\"a\":[{\"z\":null,\"y\":12345678901234567890123}]}}",
+         LIST("{\"b\":1,\"a\":[{\"z\":null,\"y\":12345678901234567890123}]}"),
+         LIST("{\"a\":[{\"z\":null,\"y\":12345678901234567890123}],\"b\":1}",
+              "{\"b\":1,\"a\":[{\"z\":null,\"y\":12345678901234567890124}]}"));
+}
+
 /* Many names that may all be left out: the set of what may come is large, but no more than it must be. */
 static void many_properties(void **state)
 {
@@ -288,6 +342,8 @@ int main(void)
         cmocka_unit_test(structure),
         cmocka_unit_test(limits_and_faults),
         cmocka_unit_test(written_by_programs),
+        cmocka_unit_test(tagged_unions),
+        cmocka_unit_test(anchors),
         cmocka_unit_test(many_properties),
         cmocka_unit_test(names_of_the_internet),
     };
