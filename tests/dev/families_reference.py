@@ -308,7 +308,8 @@ class Model:
         n_tok, gate = h.shape[0], None
         if self.has(il, "attn_qkv"):
             y = self.mul(il, "attn_qkv", h)
-            q, k, v = np.split(y, [n_head * d, n_head * d + n_kv * d], -1)
+            wide = n_head * d * (2 if self.arch in QWEN_GDN else 1)
+            q, k, v = np.split(y, [wide, wide + n_kv * d], -1)
         else:
             q = self.mul(il, "attn_q", h)
             k = self.mul(il, "attn_k", h) if self.has(il, "attn_k") else None
