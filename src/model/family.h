@@ -388,6 +388,7 @@ typedef uint64_t hn_family_set;
 #define HN_DEEPSEEK HN_FAMILY_BIT(60)
 #define HN_BAILINGMOE2 HN_FAMILY_BIT(61)
 #define HN_DECI HN_FAMILY_BIT(62)
+#define HN_MELLUM HN_FAMILY_BIT(63)
 
 #define HN_BERT HN_FAMILY_BIT(51)
 #define HN_NOMIC_BERT HN_FAMILY_BIT(52)
@@ -497,7 +498,7 @@ extern const hn_family hn_family_gemma4, hn_family_gemma3n;                     
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
-    hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2;
+    hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 64 };
