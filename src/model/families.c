@@ -270,6 +270,7 @@ static const hn_family *const families[] = {
     &hn_family_deepseek,
     &hn_family_bailingmoe2,
     &hn_family_mellum,
+    &hn_family_exaone_moe,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

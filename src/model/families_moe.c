@@ -11,6 +11,7 @@
  *   granitemoe    granite; softmax, weights that add up to 1; maybe a shared expert, or no experts at all
  *   dots1         qwen3; the first layers dense; sigmoid, a bias of the choice alone; shared expert
  *   ernie4_5-moe  ernie4_5; softmax, a bias of the choice; shared expert
+ *   exaone-moe    windows, without which nothing turns; as dots1
  *   glm4moe       half of each head turns; as dots1
  *   minimax-m2    half of each head turns, norms over all heads together; sigmoid with a bias
  *   gpt-oss       windows on every other layer, sinks, biases everywhere, a clamped gate; softmax of the chosen
@@ -121,6 +122,12 @@ const hn_family hn_family_dots1 =
 const hn_family hn_family_bailingmoe2 = TRANSFORMER(
     "bailingmoe2", HN_BAILINGMOE2, false, hn_plain_outer, dots1_layer, .neox = true, .reads = HN_READS_NEXTN,
     .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+
+const hn_family hn_family_exaone_moe =
+    TRANSFORMER("exaone-moe", HN_EXAONE_MOE, false, hn_factors_outer, dots1_layer, .neox = true,
+                .reads = HN_READS_WINDOW | HN_READS_NEXTN, .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH,
+                .window_period = 4, .needs_window = true, .window_rope = HN_WINDOW_ROPE_ALONE,
+                MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
 static const hn_slot glm4moe_layer[] = {
     ATTN_NORM,

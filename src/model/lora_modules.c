@@ -161,7 +161,7 @@ static const struct names {
     { .of = HN_QWEN35, .list = qwen35 },
     { .of = HN_QWEN35MOE, .list = qwen35moe },
     { .of = HN_QWEN3NEXT, .list = qwen3next },
-    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK, .list = shared_experts },
+    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK | HN_EXAONE_MOE, .list = shared_experts },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },
@@ -201,8 +201,9 @@ static hn_lora_tiles tiles_of(const hone_model *m, hn_role role, bool columns)
     if (role == HN_ROLE_GDN_QKV) t.front = 2 * d * hp->ssm_group;
     if (role == HN_ROLE_GDN_QKV || role == HN_ROLE_GDN_GATE || role == HN_ROLE_SSM_OUT) t.per = d;
     else if (role == HN_ROLE_GDN_BETA || role == HN_ROLE_GDN_ALPHA) t.per = 1;
+    if (!t.per) return t;
     t.each = hp->ssm_head / hp->ssm_group;
-    t.n_key = t.per && t.each > 1 ? hp->ssm_group : 0;
+    t.n_key = t.each > 1 ? hp->ssm_group : 0;
     return t;
 }
 

@@ -35,7 +35,7 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_q_a.weight": "attn_q.weight",
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
-WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum")
+WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe")
 
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {

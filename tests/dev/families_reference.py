@@ -36,14 +36,15 @@ FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
-                 "mellum": 4}
+                 "mellum": 4, "exaone-moe": 4}
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
          "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
-         "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None), "kimi-linear": (None, True)}
+         "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
+         "exaone-moe": (None, None), "kimi-linear": (None, True)}
 
 
 def sigmoid(x):
@@ -197,7 +198,7 @@ class Model:
             return False
         if self.arch == "smollm3" or self.arch == "llama4" and self.runs():
             return (il + 1) % 4 != 0
-        if self.arch == "cohere2":
+        if self.arch in ("cohere2", "exaone-moe"):
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
