@@ -52,7 +52,7 @@ OTHERWISE = (
     (("cohere2",),
      ("key rope.freq_base", "no key rope.freq_base", "keys yarn and a window", "keys linear and a window"),
      "it reads a base of windowed layers and does not use it"),
-    (("mellum",), ("key rope.freq_base_swa", "keys yarn and a window's base", "keys linear and a window's base"),
+    (("mellum", "exaone-moe"), ("key rope.freq_base_swa", "keys yarn and a window's base", "keys linear and a window's base"),
      "it reads a base of windowed layers and does not use it"),
     (("deepseek",), ("key expert_weights_norm",), "it does not read the key there, but of Ling, which is deepseek here"),
     (("gemma2", "gemma3n"), ("key final_logit_softcapping = 0", "key attn_logit_softcapping = 0"), "it divides by 0"),
