@@ -335,7 +335,7 @@ static inline size_t hn_slot_stride(const hn_slot *s)
 /* ---- families ------------------------------------------------------------------------------------------ */
 
 /* One bit each, for tables that several families share. */
-__extension__ typedef unsigned __int128 hn_family_set;
+__extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))); /* tables without gaps */
 #define HN_FAMILY_BIT(i) ((hn_family_set)1 << (i))
 #define HN_LLAMA HN_FAMILY_BIT(0)
 #define HN_QWEN2 HN_FAMILY_BIT(1)
