@@ -122,15 +122,18 @@ static int resolve(hn_opts *opts, const hn_opt *o, size_t i)
     }
 }
 
-/* As hn_cli_model_path. A command that reads checkpoints means the one that is here, also beside a GGUF. */
+/* As hn_cli_model_path. A command that reads checkpoints means the one that is here, also beside a GGUF, and half of
+ * one is no reason to take that. */
 static hone_status argument(const hn_command *cmd, char *path, const char *text, hone_error *err)
 {
     hn_name name;
-    if (cmd->checkpoint_args && access(text, F_OK) != 0 && hn_name_parse(&name, text, NULL) == HONE_OK) {
-        name.checkpoint = true;
-        if (name.kind != HN_NAME_NONE && hn_cache_find(path, &name, NULL) == HONE_OK) return HONE_OK;
-    }
-    return hn_cli_model_path(path, text, err);
+    if (!cmd->checkpoint_args) return hn_cli_model_path(path, text, err);
+    *path = 0;
+    if (access(text, F_OK) == 0) return HONE_OK;
+    hone_status st = hn_name_parse(&name, text, err);
+    if (st != HONE_OK || name.kind == HN_NAME_NONE) return st;
+    name.checkpoint_first = true;
+    return hn_cache_find(path, &name, err);
 }
 
 /* Arguments are models or something else: one that means no model stays as it is. */

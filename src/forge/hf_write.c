@@ -69,17 +69,17 @@ static void name_beside(char name[sizeof((hn_hf_tensor *)0)->name], const hn_hf_
 }
 
 /* Whether the file can say them: beside matrices of layers and the output, where no tensor has that name. */
-static bool factors_fit(const hn_hf *f, const hn_hf_tensor *t)
+static bool factors_fit(const hn_hf *f, const hn_hf_tensor *t, int which)
 {
     char name[sizeof t->name];
     size_t n = strlen(t->name), tail = strlen(".weight");
-    if (!has_factors(f, t, 0)) return true;
+    if (!has_factors(f, t, which)) return true;
     if (n < tail || strcmp(t->name + n - tail, ".weight")) return false;
     if (strncmp(t->name, "blk.", 4) && strcmp(t->name, "output.weight")) return false;
-    name_beside(name, t, 0);
+    name_beside(name, t, which);
     for (size_t i = 0; i < f->n; i++)
         if (!strcmp(f->t[i].name, name)) return false;
-    return factors_of(f, t, 0, NULL);
+    return factors_of(f, t, which, NULL);
 }
 
 static hone_status add_factors(hn_hf *f, size_t i, int which, hone_error *err)
@@ -87,7 +87,7 @@ static hone_status add_factors(hn_hf *f, size_t i, int which, hone_error *err)
     char name[sizeof f->t[i].name];
     uint64_t n = f->t[i].ne[2];
     hone_status st;
-    if (!has_factors(f, &f->t[i], which) || !factors_of(f, &f->t[i], which, NULL)) return HONE_OK;
+    if (!has_factors(f, &f->t[i], which) || !factors_fit(f, &f->t[i], which)) return HONE_OK;
     float *v = hn_arena_alloc(f->arena, n * sizeof *v);
     if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: %llu factors", f->t[i].name, (unsigned long long)n);
     factors_of(f, &f->t[i], which, v);
@@ -113,7 +113,7 @@ static hn_type blocks_of(const hn_hf *f, const hn_hf_tensor *t)
         if (apart || (as != HN_TYPE_COUNT && as != s->as)) return HN_TYPE_COUNT;
         as = s->as;
     }
-    return as == HN_TYPE_COUNT || factors_fit(f, t) ? as : HN_TYPE_COUNT;
+    return as == HN_TYPE_COUNT || factors_fit(f, t, 0) ? as : HN_TYPE_COUNT;
 }
 
 /* ---- types ---------------------------------------------------------------------------------------------- */
@@ -165,9 +165,10 @@ static hone_status choose(const hn_hf *f, hn_hf_tensor *t, const hn_typing *y, h
     t->type = HN_F32;
     if (t->always_f32) return HONE_OK;
     if (y->name) t->type = mixed;
-    if (!y->name || (t->type == HN_F32 && y->base != HN_F32)) TRY(lossless(f, t, buf, err));
+    bool own = !y->name || (t->type == HN_F32 && y->base != HN_F32);
+    if (own) TRY(lossless(f, t, buf, err));
     if (!hn_is_float(t->type) && t->in_blocks != HN_TYPE_COUNT) t->type = t->in_blocks; /* rounded once is enough */
-    if (!hn_is_float(t->type) && t->in_blocks != t->type && !y->name)                   /* not in whole blocks */
+    if (!hn_is_float(t->type) && t->in_blocks != t->type && own)                        /* not in whole blocks */
         t->type = t->type == HN_NVFP4 ? HN_BF16 : HN_F32;
     return hn_typing_check(y, t->name, t->type, t->ne[0], err);
 }

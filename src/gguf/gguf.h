@@ -124,6 +124,7 @@ hone_status hn_gguf_check_data(const hn_gguf *g, hone_error *err);
  * HONE_E_FORMAT: a name is then there twice. HONE_E_NOMEM. */
 hone_status hn_gguf_set_u32(hn_gguf *g, const char *key, uint32_t v, hone_error *err);
 hone_status hn_gguf_set_f32(hn_gguf *g, const char *key, float v, hone_error *err);
+hone_status hn_gguf_set_bool(hn_gguf *g, const char *key, bool v, hone_error *err);
 hone_status hn_gguf_set_str(hn_gguf *g, const char *key, const char *s, hone_error *err);
 hone_status hn_gguf_set_array(hn_gguf *g, const char *key, hone_kv_type elem, const void *data, uint64_t count,
                               hone_error *err);                             /* fixed-size elements */

@@ -124,6 +124,17 @@ hone_status hn_gguf_set_u32(hn_gguf *g, const char *key, uint32_t v, hone_error 
     return HONE_OK;
 }
 
+hone_status hn_gguf_set_bool(hn_gguf *g, const char *key, bool v, hone_error *err)
+{
+    hn_gguf_entry *e;
+    unsigned char *p;
+    hone_status st = set(g, key, HONE_KV_BOOL, 1, &e, &p, err);
+    if (st != HONE_OK) return st;
+    *p = v;
+    e->kv.v.b = v;
+    return HONE_OK;
+}
+
 hone_status hn_gguf_set_f32(hn_gguf *g, const char *key, float v, hone_error *err)
 {
     hn_gguf_entry *e;

@@ -157,6 +157,25 @@ static hone_status checkpoint_in(const finding *f, hn_arena *arena, const char *
     return *trouble ? not_whole(f, trouble) : found(f, folder);
 }
 
+/* The checkpoint beside GGUF files, where some of it is there: *begun. A configuration alone lies beside many. */
+static hone_status checkpoint_beside(const finding *f, hn_arena *arena, const char *snapshot, const char *home,
+                                     bool *begun)
+{
+    hn_cache_dir d;
+    hn_name name = *f->name;
+    finding it = *f;
+    size_t at;
+    const char *folder = f->name->folder ? hn_cache_join(arena, snapshot, f->name->path) : snapshot;
+    if (!folder) return HN_FAIL(f->err, HONE_E_NOMEM, "looking for a model");
+    hone_status st = hn_cache_walk(&d, arena, folder, home, 2, false, f->err);
+    if (st != HONE_OK) return st;
+    *begun =
+        hn_checkpoint_config(&d) && (hn_checkpoint_weights(&d) || has_file(&d, "model.safetensors.index.json", &at));
+    name.checkpoint = true; /* what is said of it */
+    it.name = &name;
+    return *begun ? checkpoint_in(&it, arena, snapshot, home) : HONE_OK;
+}
+
 static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *snapshot, const char *home)
 {
     hn_cache_dir d;
@@ -169,9 +188,13 @@ static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *sn
         return open_file(f, arena, &d, at);
     if ((st = hn_gguf_sets_of(&sets, d.file, d.n, f->err)) != HONE_OK) return st;
     bool plain = !*f->name->tag && (!*f->name->path || f->name->folder);
-    if ((!sets.n || f->name->checkpoint) && plain) st = checkpoint_in(f, arena, snapshot, home);
-    else if (!sets.n) st = not_here(f, "its folder is, without such a file");
-    else st = choose(f, arena, &d, &sets);
+    bool begun = false;
+    if (plain && sets.n && f->name->checkpoint_first) st = checkpoint_beside(f, arena, snapshot, home, &begun);
+    if (st == HONE_OK && !begun) {
+        if ((!sets.n || f->name->checkpoint) && plain) st = checkpoint_in(f, arena, snapshot, home);
+        else if (!sets.n) st = not_here(f, "its folder is, without such a file");
+        else st = choose(f, arena, &d, &sets);
+    }
     hn_gguf_sets_free(&sets);
     return st;
 }

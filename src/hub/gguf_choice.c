@@ -302,8 +302,14 @@ static hone_status by_path(const choosing *c, size_t *which)
 static hone_status several(const choosing *c, size_t a, size_t b)
 {
     const char *x = first_of(&c->sets->set[a], c->files), *y = first_of(&c->sets->set[b], c->files);
-    return HN_FAIL(c->err, HONE_E_ARG, "%s means several models, %s and %s; expected one of them, as in %s/%s", c->text,
-                   HN_ESC(x, strlen(x)), HN_ESC(y, strlen(y)), c->name->repo, HN_ESC(x, strlen(x)));
+    char text[HN_NAME_URL_MAX];
+    hn_name one = { .kind = HN_NAME_HUB };
+    memcpy(one.repo, c->name->repo, sizeof one.repo);
+    memcpy(one.rev, c->name->rev, sizeof one.rev);
+    snprintf(one.path, sizeof one.path, "%s", x);
+    hn_name_text(text, sizeof text, &one);
+    return HN_FAIL(c->err, HONE_E_ARG, "%s means several models, %s and %s; expected one of them, as in %s", c->text,
+                   HN_ESC(x, strlen(x)), HN_ESC(y, strlen(y)), HN_ESC(text, strlen(text)));
 }
 
 /* About how many weights a set has, by its bytes and the bits that its type's name says. */

@@ -375,6 +375,7 @@ hone_status hn_name_expand(hn_name *n, hone_error *err)
     if ((sized || plain) && (st = hn_name_parse(&found, sized ? sized : plain, err)) == HONE_OK) {
         if (!sized && *n->tag && !*found.path) snprintf(found.tag, sizeof found.tag, "%s", n->tag);
         found.checkpoint = n->checkpoint;
+        found.checkpoint_first = n->checkpoint_first;
         *n = found;
     }
     hn_short_names_free(&names);

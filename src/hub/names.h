@@ -34,6 +34,7 @@ typedef struct hn_name {
     char path[HN_NAME_PATH_MAX]; /* hub: a file, or with `folder` a folder of the repository */
     bool folder;
     bool checkpoint;           /* hub: the checkpoint that is there, and no GGUF beside it; no part of the text */
+    bool checkpoint_first;     /* hub: it, also half of it, else the GGUF; no part of the text */
     char host[HN_NAME_PART];   /* ollama: the registry; hub: "" */
     char url[HN_NAME_URL_MAX]; /* as it was given, without a fragment */
 } hn_name;

@@ -32,6 +32,12 @@ static const renaming arch_names[] = {
     { "xverse", "xverse", "llama" },
     { "minicpm", "minicpm", "granite" },
     { "qwen", "qwen", "qwen2" },
+    { "baichuan", "baichuan", "llama" },
+    { "pangu-embedded", "pangu-embedded", "seed_oss" }, /* with the second norm's usual name */
+    { "codeshell", "codeshell", "starcoder2" },
+    { "jais2", "jais2", "nemotron" },
+    { "bailingmoe", "bailingmoe", "deepseek" },
+    { "hy_v3", "hy_v3", "bailingmoe2" },
 };
 
 static const renaming key_names[] = {
@@ -54,6 +60,8 @@ static const renaming tensor_names[] = {
     { "nemotron_h_moe", "ffn_latent_out.weight", "ffn_latent_up.weight" },
     { "nemotron_h_omni", "ffn_latent_in.weight", "ffn_latent_down.weight" },
     { "nemotron_h_omni", "ffn_latent_out.weight", "ffn_latent_up.weight" },
+    { "hy_v3", "exp_probs_b", "exp_probs_b.bias" },
+    { "pangu-embedded", "ffn_norm.weight", "post_attention_norm.weight" },
 };
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
@@ -375,16 +383,69 @@ static hone_status qwen(hn_gguf *g, hone_error *err)
     return !n_ff || n_ff % 2 ? HONE_OK : hn_gguf_set_u32(g, "qwen2.feed_forward_length", n_ff / 2, err);
 }
 
+/* Baichuan turns in the models of 7B; larger ones have scores that fall with the distance instead. */
+static hone_status baichuan(hn_gguf *g, hone_error *err)
+{
+    enum { OF_7B = 32 };
+    const uint32_t n_layer = number_of(g, "llama.block_count");
+    if (n_layer == OF_7B) return HONE_OK;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                   "%s: baichuan.block_count = %u, expected %d: others have ALiBi, which hone has not", hn_gguf_path(g),
+                   n_layer, OF_7B);
+}
+
+/* Where tokens and output share a matrix, the file may have it by the latter's name. */
+static hone_status codeshell(hn_gguf *g, hone_error *err)
+{
+    if (hn_gguf_find_tensor(g, "token_embd.weight")) return HONE_OK;
+    return hn_gguf_rename_tensors(g, "output.weight", "token_embd.weight", err);
+}
+
+/* Both halves side by side, with one norm (7B) or with two (40B, 180B), of which the feed-forward part's has the name
+ * of the other. */
+static hone_status falcon(hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    bool two = hn_gguf_find_tensor(g, "blk.0.attn_norm_2.weight");
+    TRY(hn_gguf_set_str(g, "general.architecture", two ? "gptneox" : "phi2", err));
+    TRY(hn_gguf_rename_keys(g, "falcon.", two ? "gptneox." : "phi2.", err));
+    if (is(string_of(g, two ? "gptneox.tensor_data_layout" : "phi2.tensor_data_layout"), "jploski")) /* rows of qkv */
+        TRY(hn_gguf_drop_key(g, two ? "gptneox.tensor_data_layout" : "phi2.tensor_data_layout", err));
+    if (!two) return HONE_OK;
+    TRY(hn_gguf_set_bool(g, "gptneox.use_parallel_residual", true, err));
+    TRY(hn_gguf_rename_tensors(g, "attn_norm.weight", "ffn_norm.weight", err));
+    TRY(hn_gguf_rename_tensors(g, "attn_norm.bias", "ffn_norm.bias", err));
+    TRY(hn_gguf_rename_tensors(g, "attn_norm_2.weight", "attn_norm.weight", err));
+    return hn_gguf_rename_tensors(g, "attn_norm_2.bias", "attn_norm.bias", err);
+}
+
+/* The first layers without a router are dense: no key says how many. */
+static hone_status hy_v3(hn_gguf *g, hone_error *err)
+{
+    char name[64];
+    const uint32_t n_layer = number_of(g, "bailingmoe2.block_count");
+    uint32_t lead = 0;
+    for (bool dense = true; lead < n_layer && lead < HN_MAX_LAYER && dense; lead += dense) {
+        snprintf(name, sizeof name, "blk.%u.ffn_gate_inp.weight", lead);
+        dense = !hn_gguf_find_tensor(g, name);
+    }
+    return u32_if_absent(g, "bailingmoe2.leading_dense_block_count", lead, err);
+}
+
 static const struct {
     const char *arch; /* as the file has it */
     hone_status (*read)(hn_gguf *, hone_error *);
 } dialects[] = {
+    { "baichuan", baichuan },
     { "bert", bert },
+    { "codeshell", codeshell },
+    { "falcon", falcon },
     { "gemma3", gemma3 },
     { "gemma3n", gemma3n },
     { "gemma4", gemma4 },
     { "gptoss", gptoss },
     { "glm4moelite", glm4moelite },
+    { "hy_v3", hy_v3 },
     { "lfm2", lfm2 },
     { "lfm2moe", lfm2 },
     { "llama", llama },
@@ -433,6 +494,8 @@ hone_status hn_dialect(hn_gguf *g, hone_error *err)
 
 /* Families whose names depend on what an adapter's file lacks. */
 static const renaming adapter_names[] = {
+    { "falcon", "falcon", "phi2" },
+    { "falcon", "falcon", "gptneox" },
     { "nemotron_h_omni", "nemotron_h_omni", "nemotron_h" },
     { "nemotron_h_omni", "nemotron_h_omni", "nemotron_h_moe" },
 };

@@ -269,6 +269,8 @@ static const hn_family *const families[] = {
     &hn_family_hunyuan_moe,
     &hn_family_deepseek,
     &hn_family_bailingmoe2,
+    &hn_family_mellum,
+    &hn_family_exaone_moe,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

@@ -532,7 +532,7 @@ const hn_family hn_family_kimi_linear =
 static const hn_slot deci_layer[] = {
     NORM("attn_norm", attn_norm, E, "input_layernorm", .mixers = HN_WITH_ATTN | HN_PLAN_BIT(HN_MIXER_LINEAR)),
     QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q, HN_DIM_QKV),
-    LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, E, E, .hf = "self_attn.o_proj", IN(LINEAR)),
+    LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, E, E, .hf = "self_attn.linear_attn", IN(LINEAR)),
     NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm", IN_FFN),
     LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", IN_FFN),
     LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", IN_FFN),

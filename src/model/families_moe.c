@@ -1,14 +1,17 @@
 /* families_moe: transformers with mixtures of experts in some or all layers. A row is its tensors, its switches and how
  * it chooses.
  *   qwen3moe      qwen3; softmax, weights that add up to 1
+ *   mellum        qwen3moe; windows
  *   qwen2moe      qwen2; softmax, weights as they are; a shared expert with a gate
  *   hunyuan-moe   hunyuan-dense; softmax, weights that add up to 1; a shared expert
- *   deepseek      llama; the first layers dense; softmax, weights as they are; a shared expert
+ *   deepseek      llama; the first layers dense; softmax, weights as they are, or, as Ling's say, adding up to 1; a
+ *                 shared expert
  *   bailingmoe2   part of each head turns; as dots1
  *   olmoe         q and k normed over all heads together; softmax, weights as they are
  *   granitemoe    granite; softmax, weights that add up to 1; maybe a shared expert, or no experts at all
  *   dots1         qwen3; the first layers dense; sigmoid, a bias of the choice alone; shared expert
  *   ernie4_5-moe  ernie4_5; softmax, a bias of the choice; shared expert
+ *   exaone-moe    windows, without which nothing turns; as dots1
  *   glm4moe       half of each head turns; as dots1
  *   minimax-m2    half of each head turns, norms over all heads together; sigmoid with a bias
  *   gpt-oss       windows on every other layer, sinks, biases everywhere, a clamped gate; softmax of the chosen
@@ -26,6 +29,12 @@ static const hn_slot qwen3moe_layer[] = {
 const hn_family hn_family_qwen3moe =
     TRANSFORMER("qwen3moe", HN_QWEN3MOE, false, hn_plain_outer, qwen3moe_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+
+/* Mellum 2: windows, whose layers turn by a base of their own and are not scaled */
+const hn_family hn_family_mellum =
+    TRANSFORMER("mellum", HN_MELLUM, false, hn_plain_outer, qwen3moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+                .qk_norm = HN_HEAD_NORM_EACH, .reads = HN_READS_WINDOW, .window_period = 4,
+                .window_rope = HN_WINDOW_ROPE_PLAIN, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
 static const hn_slot qwen2moe_layer[] = {
     ATTN_NORM,
@@ -61,7 +70,7 @@ static const hn_slot deepseek_layer[] = {
 };
 const hn_family hn_family_deepseek =
     TRANSFORMER("deepseek", HN_DEEPSEEK, false, hn_factors_outer, deepseek_layer, .ffn = HN_FFN_MOE,
-                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER, .reads_lead = true));
+                MOE(.gating = HN_GATING_SOFTMAX, .reads_lead = true));
 
 static const hn_slot olmoe_layer[] = {
     ATTN_NORM,
@@ -113,6 +122,12 @@ const hn_family hn_family_dots1 =
 const hn_family hn_family_bailingmoe2 = TRANSFORMER(
     "bailingmoe2", HN_BAILINGMOE2, false, hn_plain_outer, dots1_layer, .neox = true, .reads = HN_READS_NEXTN,
     .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+
+const hn_family hn_family_exaone_moe =
+    TRANSFORMER("exaone-moe", HN_EXAONE_MOE, false, hn_factors_outer, dots1_layer, .neox = true,
+                .reads = HN_READS_WINDOW | HN_READS_NEXTN, .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH,
+                .window_period = 4, .needs_window = true, .window_rope = HN_WINDOW_ROPE_ALONE,
+                MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
 static const hn_slot glm4moe_layer[] = {
     ATTN_NORM,

@@ -335,7 +335,7 @@ static inline size_t hn_slot_stride(const hn_slot *s)
 /* ---- families ------------------------------------------------------------------------------------------ */
 
 /* One bit each, for tables that several families share. */
-typedef uint64_t hn_family_set;
+__extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))); /* tables without gaps */
 #define HN_FAMILY_BIT(i) ((hn_family_set)1 << (i))
 #define HN_LLAMA HN_FAMILY_BIT(0)
 #define HN_QWEN2 HN_FAMILY_BIT(1)
@@ -388,6 +388,8 @@ typedef uint64_t hn_family_set;
 #define HN_DEEPSEEK HN_FAMILY_BIT(60)
 #define HN_BAILINGMOE2 HN_FAMILY_BIT(61)
 #define HN_DECI HN_FAMILY_BIT(62)
+#define HN_MELLUM HN_FAMILY_BIT(63)
+#define HN_EXAONE_MOE HN_FAMILY_BIT(64)
 
 #define HN_BERT HN_FAMILY_BIT(51)
 #define HN_NOMIC_BERT HN_FAMILY_BIT(52)
@@ -497,10 +499,10 @@ extern const hn_family hn_family_gemma4, hn_family_gemma3n;                     
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
-    hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2;
+    hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
-enum { HN_MAX_FAMILIES = 64 };
+enum { HN_MAX_FAMILIES = 128 };
 size_t hn_family_names(const char *out[HN_MAX_FAMILIES]);
 /* The slot of a layer whose own tensor fills that field; where none does, the one that does with parts of its rows. */
 const hn_slot *hn_family_field(const hn_family *f, size_t field);

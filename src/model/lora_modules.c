@@ -63,6 +63,17 @@ static const module shared_expert[] = { SELF_ATTN,
                                         SHARED_IN("mlp.shared_expert"),
                                         { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
                                         { NULL, NULL } };
+#define TILED                                                                              \
+    { "linear_attn.in_proj_qkv", "attn_qkv" }, { "linear_attn.in_proj_z", "attn_gate" },   \
+        { "linear_attn.in_proj_b", "ssm_beta" }, { "linear_attn.in_proj_a", "ssm_alpha" }, \
+    {                                                                                      \
+        "linear_attn.out_proj", "ssm_out"                                                  \
+    }
+static const module qwen35[] = { SELF_ATTN, GATED("mlp"), TILED, { NULL, NULL } };
+static const module qwen35moe[] = {
+    SELF_ATTN, GATED("mlp"),  SHARED_IN("mlp.shared_expert"), { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
+    TILED,     { NULL, NULL }
+};
 /* of the delta rule what comes out of it alone: the rest is in another order there */
 static const module qwen3next[] = { SELF_ATTN,
                                     GATED("mlp"),
@@ -131,7 +142,7 @@ static const struct names {
 } all_names[] = {
     { .of = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_MISTRAL3 | HN_SMOLLM3 | HN_OLMO2 |
             HN_EXAONE4 | HN_DECI | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 |
-            HN_COMMAND_R | HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_QWEN35,
+            HN_COMMAND_R | HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM,
       .list = usual },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
     { .of = HN_FALCON_H1,
@@ -146,9 +157,11 @@ static const struct names {
     { .of = HN_STARCODER, .list = gpt2, .layers = "transformer.h." },
     { .of = HN_HUNYUAN_MOE, .list = hunyuan_moe },
     { .of = HN_BAILINGMOE2, .list = bailingmoe2 },
-    { .of = HN_QWEN2MOE | HN_QWEN35MOE, .list = shared_expert },
+    { .of = HN_QWEN2MOE, .list = shared_expert },
+    { .of = HN_QWEN35, .list = qwen35 },
+    { .of = HN_QWEN35MOE, .list = qwen35moe },
     { .of = HN_QWEN3NEXT, .list = qwen3next },
-    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK, .list = shared_experts },
+    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK | HN_EXAONE_MOE, .list = shared_experts },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },
@@ -178,6 +191,22 @@ bool hn_modules_transposed(const hone_model *m) { return names_of(m).transposed;
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
 
+/* Rows of a slot of Qwen3.5's delta rule, or columns of what comes out of it. */
+static hn_lora_tiles tiles_of(const hone_model *m, hn_role role, bool columns)
+{
+    const hn_hparams *hp = &m->hp;
+    const int64_t d = hp->ssm_state;
+    hn_lora_tiles t = { 0 };
+    if (!(m->arch->bit & (HN_QWEN35 | HN_QWEN35MOE)) || columns != (role == HN_ROLE_SSM_OUT)) return t;
+    if (role == HN_ROLE_GDN_QKV) t.front = 2 * d * hp->ssm_group;
+    if (role == HN_ROLE_GDN_QKV || role == HN_ROLE_GDN_GATE || role == HN_ROLE_SSM_OUT) t.per = d;
+    else if (role == HN_ROLE_GDN_BETA || role == HN_ROLE_GDN_ALPHA) t.per = 1;
+    if (!t.per) return t;
+    t.each = hp->ssm_head / hp->ssm_group;
+    t.n_key = t.each > 1 ? hp->ssm_group : 0;
+    return t;
+}
+
 /* Adds the matrices that a slot fills. */
 static void add_slot(hn_lora_place *at, const hone_model *m, const hn_slot *s)
 {
@@ -187,6 +216,8 @@ static void add_slot(hn_lora_place *at, const hone_model *m, const hn_slot *s)
         const hn_slot *own = s->part[0] ? hn_family_field(m->arch, field) : s;
         hn_turn turn = own && !own->part[0] ? own->turn : HN_TURN_NONE;
         at->part[at->n_part].field = field;
+        at->part[at->n_part].tiles = tiles_of(m, own ? own->role : s->role, false);
+        at->columns = tiles_of(m, s->role, true);
         at->part[at->n_part].rows = hn_dim_value(&m->hp, p, s->part[0] ? s->part[i] : s->ne[1]);
         at->part[at->n_part++].turned = turn == HN_TURN_Q ? p->n_head : turn == HN_TURN_K ? p->n_head_kv : 0;
     }
@@ -246,8 +277,8 @@ static bool same_parts(const hn_lora_place *a, const hn_lora_place *b)
 static bool in_order(const hn_lora_place *at)
 {
     for (int i = 0; i < at->n_part; i++)
-        if (at->part[i].turned) return false;
-    return !at->dealt;
+        if (at->part[i].turned || at->part[i].tiles.n_key) return false;
+    return !at->dealt && !at->columns.n_key;
 }
 
 /* The number after the layers' prefix, whatever stands around the language model; -1: none. *rest: what follows. */
@@ -349,6 +380,14 @@ int64_t hn_modules_rows(const hn_lora_place *at)
     return n;
 }
 
+/* Where row (or column) r of the file is in a module. */
+static int64_t by_key(const hn_lora_tiles *t, int64_t r)
+{
+    if (!t->n_key || r < t->front) return r;
+    int64_t head = (r - t->front) / t->per;
+    return t->front + (head % t->n_key * t->each + head / t->n_key) * t->per + (r - t->front) % t->per;
+}
+
 /* Where row r of part i is, of heads of d: in a module whose heads are halves, row 2k + j of a head is its row
  * j·(d/2) + k; where parts are dealt, a head's rows of all of them stand together. */
 static int64_t row_of(const hn_lora_place *at, int i, int64_t r, int64_t d)
@@ -356,6 +395,7 @@ static int64_t row_of(const hn_lora_place *at, int i, int64_t r, int64_t d)
     int64_t before = 0;
     if (at->dealt) return (r / d * at->n_part + i) * d + r % d;
     for (int k = 0; k < i; k++) before += at->part[k].rows;
+    if (at->module && at->part[i].tiles.n_key) return before + by_key(&at->part[i].tiles, r);
     if (!at->module || !at->part[i].turned) return before + r;
     int64_t in = r % d;
     return before + r - in + (in & 1) * (d / 2) + in / 2;
@@ -387,6 +427,18 @@ int64_t hn_modules_rank(const hn_lora_place *to, const hn_lora_thing *thing, int
     return rank;
 }
 
+/* A's rows, whose columns are in the module's order in one of both. */
+static void gather_a(float *a, const hn_lora_place *to, const hn_lora_thing *t)
+{
+    const hn_lora_pair *p = &t->pair;
+    if (!to->columns.n_key) memcpy(a, p->a, (size_t)(p->rank * p->n_in) * sizeof *a);
+    else
+        for (int64_t i = 0; i < p->rank * p->n_in; i++) {
+            int64_t c = i % p->n_in, in_module = i - c + by_key(&to->columns, c);
+            a[to->module ? in_module : i] = p->a[t->at.module ? in_module : i];
+        }
+}
+
 void hn_modules_gather(float *a, float *b, float *scale, const hn_lora_place *to, int64_t rank,
                        const hn_lora_thing *thing, int32_t n, int64_t head_dim)
 {
@@ -400,7 +452,7 @@ void hn_modules_gather(float *a, float *b, float *scale, const hn_lora_place *to
         if (!gives(&thing[k], to)) continue;
         float factor = n_source > 1 ? p->scale : 1;
         if (n_source == 1) *scale = p->scale;
-        memcpy(a + column * p->n_in, p->a, (size_t)(p->rank * p->n_in) * sizeof *a);
+        gather_a(a + column * p->n_in, to, &thing[k]);
         for (int i = 0; i < to->n_part; i++) {
             int j = part_of(&thing[k].at, to->il, to->part[i].field);
             for (int64_t r = 0; j >= 0 && r < to->part[i].rows; r++) {

@@ -4,6 +4,14 @@
 
 #include "model/lora.h"
 
+/* Heads of values that stand by their heads of keys in Hugging Face's matrix, and in the file the first of each key
+ * before the second: rows (or columns) in front that are none, those of a head, heads of keys (0: nothing is in tiles),
+ * heads of values for each. */
+typedef struct hn_lora_tiles {
+    int64_t front, per;
+    int32_t n_key, each;
+} hn_lora_tiles;
+
 /* A matrix of Hugging Face's or of a file, as the matrices of the model that its rows are, in their order. */
 typedef struct hn_lora_place {
     int32_t il, n_part; /* n_part 0: outside layers, or unknown here: it stands for itself */
@@ -11,7 +19,9 @@ typedef struct hn_lora_place {
         size_t field; /* of hn_layer */
         int64_t rows;
         int32_t turned; /* heads whose rows are halves in Hugging Face's matrix and neighbours in the file; 0: none */
+        hn_lora_tiles tiles;
     } part[HN_MAX_PART];
+    hn_lora_tiles columns;
     bool dealt, module; /* rows of the parts in turns of a head; Hugging Face's, not the file's */
 } hn_lora_place;
 

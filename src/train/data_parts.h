@@ -32,6 +32,7 @@ typedef struct hn_data_reader {
     hone_error *err;
     const char *path;
     int64_t line; /* of path, from 1 */
+    bool cells;   /* strings of records are a table's, whose lists are text */
     int64_t cap_sample;
     hn_ids ids, other; /* of this record; of a rendering to compare with */
     uint8_t *target;   /* [cap_target] */

@@ -223,10 +223,26 @@ static hone_status put_turns(hn_data_reader *r, const json_t *o)
     return st;
 }
 
+/* Are they a conversation: an array, or, of a cell, a string with an array of messages in it? False also: *st. */
+static bool are_turns(hn_data_reader *r, const json_t *prompt, hone_status *st)
+{
+    *st = HONE_OK;
+    if (json_is_array(prompt)) return true;
+    const char *s = r->cells ? json_string_value(prompt) : NULL;
+    if (!s || s[strspn(s, " \t\r\n")] != '[') return false;
+    json_t *list = parse_string(r, prompt, st), *m;
+    size_t i;
+    bool all = json_array_size(list) > 0;
+    json_array_foreach(list, i, m) { all = all && json_is_string(json_object_get(m, "role")); }
+    json_decref(list);
+    return all;
+}
+
 static hone_status put_completion(hn_data_reader *r, const json_t *o)
 {
     hone_status st;
-    if (json_is_array(json_object_get(o, "prompt"))) return put_turns(r, o);
+    if (are_turns(r, json_object_get(o, "prompt"), &st)) return put_turns(r, o);
+    if (st != HONE_OK) return st;
     const json_t *p = text_of(r, o, "prompt", true, &st), *c = p ? text_of(r, o, "completion", false, &st) : NULL;
     return c ? put_pair(r, json_string_value(p), json_string_length(p), json_string_value(c), json_string_length(c))
              : st;

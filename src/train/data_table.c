@@ -265,9 +265,11 @@ hone_status hn_data_table(hn_data_reader *r, bool tabs)
     if (!t) return HN_FAIL(r->err, HONE_E_NOMEM, "%s: a table", r->path);
     static char none[1];
     *t = (table){ .r = r, .line = 1, .n_line = 1, .s = none };
+    r->cells = true;
     hone_status st = hn_data_window_open(&t->w, r);
     if (st == HONE_OK) st = find_divider(t, tabs);
     if (st == HONE_OK) st = read_rows(t);
+    r->cells = false;
     hn_data_window_close(&t->w);
     json_decref(t->name);
     free(t);

@@ -75,6 +75,9 @@ GATE_UP = (("mlp.gate_up_proj", "ffn_gate ffn_up"), ("mlp.down_proj", "ffn_down"
 SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe")}
 SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4", "deepseek",
                                                                    "bailingmoe2")})
+DELTA = tuple(("linear_attn." + h, g) for h, g in (("in_proj_qkv", "attn_qkv"), ("in_proj_z", "attn_gate"), ("in_proj_b", "ssm_beta"),
+                                                   ("in_proj_a", "ssm_alpha"), ("out_proj", "ssm_out")))
+SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
 SHARED["hunyuan-moe"] = glu_of("mlp.shared_mlp", "_shexp")
 SHARED["llama4"] = glu_of("feed_forward.shared_expert", "_shexp")
 MIXER = tuple(("mixer." + h, g) for h, g in (("q_proj", "attn_q"), ("k_proj", "attn_k"), ("v_proj", "attn_v"),
@@ -128,6 +131,14 @@ def permuted(w, heads):
     return w.reshape(heads, 2, w.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(w.shape)
 
 
+def tiled(w, keys, arch):
+    """Heads of values by their key as the first of each key, then the second; of rows behind those that are none."""
+    n_key, n_value = keys[arch + ".ssm.group_count"], keys[arch + ".ssm.time_step_rank"]
+    d = keys[arch + ".ssm.state_size"] if w.shape[0] > n_value else 1
+    rest = w[w.shape[0] - n_value * d:].reshape(n_key, n_value // n_key, d, -1).swapaxes(0, 1).reshape(n_value * d, -1)
+    return np.concatenate([w[:w.shape[0] - n_value * d], rest])
+
+
 def deltas_of(arch, keys, tensors, names, delta):
     """{split tensor: delta} of a module's."""
     if arch == "gptneox" and len(names) == 3:  # q, k, v of each head in turn
@@ -138,6 +149,8 @@ def deltas_of(arch, keys, tensors, names, delta):
         rows = tensors[n].shape[0]
         out[n] = delta[at:at + rows]
         at += rows
+        if arch in ("qwen35", "qwen35moe") and any(".%s." % g in n for _, g in DELTA):
+            out[n] = tiled(out[n].T, keys, arch).T if "ssm_out" in n else tiled(out[n], keys, arch)
         if arch in PERMUTED and ("attn_q." in n or "attn_k." in n):
             il = int(n.split(".")[1])
             kv = keys.get(arch + ".attention.head_count_kv", keys[arch + ".attention.head_count"])

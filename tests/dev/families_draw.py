@@ -393,7 +393,10 @@ MOE = {
     "dots1": dict(qk="head", func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True, groups=True),
     "ernie4_5-moe": dict(probs=True, shared="length", lead=True, step=True),
     "llama4": dict(shared="width", step=True, tied=False),
-    "hunyuan-moe": dict(qk="head", shared="length", ff=True), "deepseek": dict(scale=True, shared="count", lead=True),
+    "hunyuan-moe": dict(qk="head", shared="length", ff=True), "deepseek": dict(norm=True, scale=True, shared="count", lead=True),
+    "mellum": dict(qk="head", window=True),
+    "exaone-moe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="length",
+                       lead=True, groups=True, tied=False),
     "bailingmoe2": dict(qk="head", partial=True, func=(2,), norm=True, scale=True, probs=True, shared="length",
                         lead=True, groups=True, tied=False),
 }

@@ -35,7 +35,7 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_q_a.weight": "attn_q.weight",
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
-WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss")
+WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe")
 
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {
@@ -113,7 +113,7 @@ def only_windows(arch, keys):
         return False
     pattern = keys.get(arch + ".attention.sliding_window_pattern", 6 if arch == "gemma-embedding" else 4)
     n = keys[arch + ".block_count"]
-    return arch in ("olmo2", "gemma3n", "gemma4", "gemma-embedding") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
+    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
 
 
 def without_effect(arch, keys, short):

@@ -35,14 +35,16 @@ LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcode
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding"}
-WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding"}
+WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
+                 "mellum": 4, "exaone-moe": 4}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
-ROUTE = {"qwen2moe": (1, False), "deepseek": (1, False), "bailingmoe2": (None, None), "olmoe": (1, False),
+ROUTE = {"qwen2moe": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
          "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
-         "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None), "kimi-linear": (None, True)}
+         "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
+         "exaone-moe": (None, None), "kimi-linear": (None, True)}
 
 
 def sigmoid(x):
@@ -196,7 +198,7 @@ class Model:
             return False
         if self.arch == "smollm3" or self.arch == "llama4" and self.runs():
             return (il + 1) % 4 != 0
-        if self.arch == "cohere2":
+        if self.arch in ("cohere2", "exaone-moe"):
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
@@ -211,7 +213,7 @@ class Model:
         base = self.key("rope.freq_base", 10000.0)
         if swa:
             n = self.key("rope.dimension_count_swa", n)
-            base = self.key("rope.freq_base_swa", 10000.0 if self.arch in UNSCALED_WINDOWS - {"olmo2"} else base)
+            base = self.key("rope.freq_base_swa", 10000.0 if self.arch in UNSCALED_WINDOWS - {"olmo2", "mellum"} else base)
         ff = np.ones(n // 2)
         long = self.n_ctx > self.key("rope.scaling.original_context_length", self.key("context_length", 0))
         factors = self.t.get("rope_factors_%s.weight" % ("long" if long else "short"))
@@ -308,7 +310,8 @@ class Model:
         n_tok, gate = h.shape[0], None
         if self.has(il, "attn_qkv"):
             y = self.mul(il, "attn_qkv", h)
-            q, k, v = np.split(y, [n_head * d, n_head * d + n_kv * d], -1)
+            wide = n_head * d * (2 if self.arch in QWEN_GDN else 1)
+            q, k, v = np.split(y, [wide, wide + n_kv * d], -1)
         else:
             q = self.mul(il, "attn_q", h)
             k = self.mul(il, "attn_k", h) if self.has(il, "attn_k") else None

@@ -379,6 +379,7 @@ static void called(void **state)
     }
     hn_locals_free(&l);
     lacks("o/n:Q4_0", HONE_E_ARG, "means several models");
+    lacks("o/n@zoo:Q4_0", HONE_E_ARG, "as in o/n@zoo/a-Q4_0.gguf"); /* at the same revision */
 }
 
 /* A model that is here whole and in parts, too: by its type it is the file, and the list names both by their paths. */
@@ -433,6 +434,14 @@ static void checkpoints(void **state)
     assert_int_equal(unlink(at(SNAPSHOT "/model-00002-of-00002.safetensors")), 0);
     assert_int_equal(hn_cache_find(path, &n, &err), HONE_E_IO);
     assert_non_null(strstr(err.message, "`hone pull --checkpoint o/n` gets the rest"));
+    assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);
+    n.checkpoint_first = true; /* half of it is no GGUF; a configuration alone is none of it */
+    assert_int_equal(hn_cache_find(path, &n, &err), HONE_E_IO);
+    assert_non_null(strstr(err.message, "part 2 of 2 is missing; `hone pull --checkpoint o/n` gets the rest"));
+    assert_int_equal(unlink(at(SNAPSHOT "/model-00001-of-00002.safetensors")), 0);
+    assert_int_equal(hn_cache_find(path, &n, &err), HONE_OK);
+    assert_string_equal(path, at(SNAPSHOT "/m-Q4_0.gguf"));
+    publish("o/n", COMMIT, "model-00001-of-00002.safetensors", OID_B, NULL);
     publish("o/n", COMMIT, "model-00002-of-00002.safetensors", OID_C, NULL);
     assert_int_equal(unlink(at(SNAPSHOT "/m-Q4_0.gguf")), 0);
     assert_int_equal(hn_name_parse(&n, "o/n", &err), HONE_OK);

@@ -479,6 +479,28 @@ static void test_chat_forms(void **state)
             "w.jsonl:1: \"input\" is a number");
 }
 
+/* Conversations of a table are text in its cells, as those of JSON are in arrays; text that begins so is text. */
+static void test_chat_cells(void **state)
+{
+    hn_dataset *d =
+        READ(chat,
+             DF_FILE("x.csv", "prompt,completion\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"q\"\"}]\","
+                              "\"[{\"\"role\"\": \"\"assistant\"\", \"\"content\"\": \"\"a\"\"}]\"\n"),
+             .mask = HN_MASK_PROMPT);
+    IS(d, USER("q") ASKED "[a<|im_end|>]\n");
+    hn_dataset_free(d);
+    REFUSED(chat,
+            DF_FILE("x1.csv", "prompt,completion\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"q\"\"}]\",a\n"),
+            "x1.csv:2: \"completion\" is a string, and there is no array in it");
+    d = READ(plain, DF_FILE("x2.csv", "prompt;completion\n[1, 2];c\n[x;c\n[{},{}];c\n"), .mask = HN_MASK_PROMPT);
+    IS(d, "[1, 2][c</s>]", "[x[c</s>]", "[{},{}][c</s>]");
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("x3.jsonl", "{\"prompt\": \"[{\\\"role\\\": \\\"user\\\"}]\", \"completion\": \"c\"}\n"),
+             .mask = HN_MASK_PROMPT);
+    IS(d, "[{\"role\": \"user\"}][c</s>]"); /* of JSON a string is text */
+    hn_dataset_free(d);
+}
+
 /* Both files give the same samples, ids and targets. */
 static void same_data(const hone_model *m, const char *a, const char *b, hn_mask mask)
 {
@@ -867,6 +889,7 @@ int main(void)
         cmocka_unit_test(test_completions),
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_chat_forms),
+        cmocka_unit_test(test_chat_cells),
         cmocka_unit_test(test_chat_beside),
         cmocka_unit_test(test_chat_spelt),
         cmocka_unit_test(test_chat_weights),

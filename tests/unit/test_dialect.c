@@ -124,6 +124,15 @@ static const char *const latent_names[][2] = { { "ffn_latent_down.weight", "ffn_
 static const char *const gemma4_names[][2] = { { "ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale" },
                                                { NULL, NULL } };
 
+static const char *const pangu_names[][2] = { { "post_attention_norm.weight", "ffn_norm.weight" }, { NULL, NULL } };
+static const char *const hy_names[][2] = { { "exp_probs_b.bias", "exp_probs_b" }, { NULL, NULL } };
+static const char *const tied_names[][2] = { { "token_embd.weight", "output.weight" }, { NULL, NULL } };
+static const char *const falcon_names[][2] = { { "attn_norm.weight", "attn_norm_2.weight" },
+                                               { "attn_norm.bias", "attn_norm_2.bias" },
+                                               { "ffn_norm.weight", "attn_norm.weight" },
+                                               { "ffn_norm.bias", "attn_norm.bias" },
+                                               { NULL, NULL } };
+
 static const dialect dialects[] = {
     { "gptoss",
       "gptoss",
@@ -187,6 +196,14 @@ static const dialect dialects[] = {
     { "mistral", "internlm2", { { 0 } }, NULL, NULL },
     { "mistral", "xverse", { { 0 } }, NULL, NULL },
     { "granite", "minicpm", { { "rope.scaling.finetuned", "x", 0, "BOOL" } }, NULL, NULL },
+    { "starcoder2", "codeshell", { { 0 } }, NULL, NULL },
+    { "starcoder2", "codeshell", { { 0 } }, tied_names, NULL },
+    { "seedoss", "pangu-embedded", { { 0 } }, pangu_names, NULL },
+    { "nemotron", "jais2", { { 0 } }, NULL, NULL },
+    { "deepseek", "bailingmoe", { { 0 } }, NULL, NULL },
+    { "bailingmoe2", "hy_v3", { { .key = "leading_dense_block_count" } }, hy_names, NULL },
+    { "phi2", "falcon", { { 0 } }, NULL, NULL },
+    { "gptneox", "falcon", { { .key = "use_parallel_residual" } }, falcon_names, NULL },
 };
 
 static void *bytes_of(const char *path, size_t *n)
@@ -271,6 +288,7 @@ static void what_does_not_fit_is_refused(void **state)
           "mistral3.rope.scaling.mscale = 2" },
         { { "gptoss", "gptoss", { { 0 } }, NULL, "blk.0.attn_sinks" }, "blk.0.attn_sinks.weight is there under two" },
         { { "gemma3", NULL, { { 0 } }, NULL, "vision.weight" }, "tensor vision.weight is not part" },
+        { { "mistral", "baichuan", { { 0 } }, NULL, NULL }, "baichuan.block_count = 2, expected 32" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         hone_model *m;
@@ -309,6 +327,57 @@ static void minicpm_means_scalars(void **state)
         if (k) assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
         json_decref(v.j);
     }
+}
+
+/* As many layers as that, those behind the first like it but for their numbers. */
+static void deepen(vector *v, int n_layer)
+{
+    json_t *ts = json_object_get(v->j, "tensors");
+    const size_t n = json_array_size(ts);
+    for (int il = (int)number_of(v, "block_count"); il < n_layer; il++)
+        for (size_t i = 0; i < n; i++) {
+            char name[96];
+            const char *of = json_string_value(json_array_get(json_array_get(ts, i), 0));
+            if (!starts(of, "blk.0.")) continue;
+            json_t *t = json_deep_copy(json_array_get(ts, i));
+            snprintf(name, sizeof name, "blk.%d.%s", il, of + strlen("blk.0."));
+            json_array_set_new(t, 0, json_string(name));
+            json_array_append_new(ts, t);
+        }
+}
+
+/* Baichuan of 7B, which has 32 layers, is a llama; the layout of Falcon's rows is said by a word. */
+static void baichuan_and_falcon(void **state)
+{
+    (void)state;
+    float y[2][MAX_TOK * MAX_VOCAB];
+    vector v = load("mistral.json");
+    size_t at;
+    deepen(&v, 32);
+    find_key(&v, "llama.block_count", &at);
+    json_array_remove(json_object_get(v.j, "kv"), at);
+    set_key(&v, "llama.block_count", "UINT32", json_integer(32));
+    for (int k = 0; k < 2; k++) {
+        if (k) call_arch(&v, "llama", "baichuan");
+        save_without(&v, tm_path("said.gguf"), NULL);
+        logits_of(&v, tm_path("said.gguf"), y[k]);
+    }
+    assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
+    json_decref(v.j);
+    v = load("phi2.json");
+    call_arch(&v, "phi2", "falcon");
+    for (int k = 0; k < 2; k++) {
+        hone_model *m;
+        hone_error err = { 0 };
+        set_key(&v, "falcon.tensor_data_layout", "STRING", json_string(k ? "other" : "jploski"));
+        save_without(&v, tm_path("said.gguf"), NULL);
+        assert_int_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, &err), k ? HONE_E_UNSUPPORTED : HONE_OK);
+        if (k) assert_non_null(strstr(err.message, "tensor_data_layout = \"other\""));
+        hone_model_close(m);
+        find_key(&v, "falcon.tensor_data_layout", &at);
+        json_array_remove(json_object_get(v.j, "kv"), at);
+    }
+    json_decref(v.j);
 }
 
 /* Qwen's first width is that of gate and up together. */
@@ -616,6 +685,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_words_give_the_same_bits),
         cmocka_unit_test(minicpm_means_scalars),
+        cmocka_unit_test(baichuan_and_falcon),
         cmocka_unit_test(qwen_has_half_the_width),
         cmocka_unit_test(adapters_have_the_names_of_their_base),
         cmocka_unit_test(what_does_not_fit_is_refused),

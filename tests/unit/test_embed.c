@@ -436,6 +436,9 @@ static void rows_of_lfm2(void **state)
     rows_of_texts(&v, ids, 2, y);
     assert_memory_not_equal(y, y + LFM2_TOK * LFM2_EMBD, LFM2_EMBD * sizeof *y);
     set(&v, "lfm2.embedding_length_out", "UINT32", json_integer(LFM2_DENSE));
+    save_without(&v, tm_path("lfm2.gguf"), NULL);
+    assert_int_equal(hone_model_open(&m, tm_path("lfm2.gguf"), NULL, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "no tensor dense_2.weight"));
     json_t *ts = json_object_get(v.j, "tensors"), *w = json_array(), *b = json_array();
     for (int i = 0; i < LFM2_DENSE * LFM2_EMBD; i++) json_array_append_new(w, json_real((i * 7 % 11 - 5) / 4.0));
     for (int i = 0; i < LFM2_DENSE; i++) json_array_append_new(b, json_real(i));

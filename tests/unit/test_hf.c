@@ -330,6 +330,8 @@ static void configs_refused(void **state)
         { "\"vocab_size\":32", "\"vocab_size\":33", HONE_E_FORMAT, "has shape [32, 16], expected [33, 16]" },
         { "\"llama3\"", "\"llama9\"", HONE_E_UNSUPPORTED, "rope_type \"llama9\"" },
         { "\"factor\":8.0,", "", HONE_E_FORMAT, "factor of the rotations is missing" },
+        { "\"factor\":8.0", "\"factor\":0.0", HONE_E_FORMAT, "factor of the rotations is missing or not above 0" },
+        { "\"factor\":8.0", "\"factor\":-8.0", HONE_E_FORMAT, "factor of the rotations is missing or not above 0" },
         { "\"low_freq_factor\":1.0", "\"low_freq_factor\":1.0,\"mystery\":3", HONE_E_UNSUPPORTED, "mystery = 3" },
         { "\"low_freq_factor\":1.0", "\"low_freq_factor\":\"a\"", HONE_E_FORMAT,
           "low_freq_factor of the rotations is no number" },

@@ -36,7 +36,8 @@ static const struct {
     { "lfm2", { "conv.in_proj", "self_attn.out_proj", "feed_forward.w1" } },
     { "nemotron_h", { "mixer.in_proj", "mixer.q_proj", "mixer.up_proj" } },
     { "mamba2", { "backbone.layers.0.mixer.out_proj" } },
-    { "qwen35", { "self_attn.q_proj", "mlp.gate_proj" } },
+    { "qwen35", { "self_attn.q_proj", "linear_attn.in_proj_qkv", "linear_attn.out_proj" } },
+    { "qwen35moe", { "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a" } },
     { "qwen3next", { "linear_attn.out_proj", "self_attn.o_proj", "mlp.shared_expert.down_proj" } },
 };
 
@@ -230,8 +231,48 @@ static void modules_of_granite_4(void **state)
     json_decref(v.j);
 }
 
+/* Qwen3.5's delta rule: heads of values stand by their key in modules, and in tiles in the file; rows of what goes in,
+ * columns of what comes out. */
+static void tiles_of_qwen35(void **state)
+{
+    static const char *const names[] = { "in_proj_qkv", "in_proj_z", "in_proj_b", "out_proj" };
+    static float from[1 << 12], one[1 << 12], a[1 << 12], b[1 << 12];
+    vector v = load("qwen35.json");
+    hone_model *m = NULL;
+    hone_error err = { 0 };
+    save_as(&v, tm_path("base.gguf"), NULL, AS_IS);
+    if (hone_model_open(&m, tm_path("base.gguf"), NULL, &err)) fail_msg("%s: %s", v.name, err.message);
+    const int d = m->hp.ssm_state, n_key = m->hp.ssm_group, each = m->hp.ssm_head / n_key;
+    assert_true(each > 1 && n_key > 1);
+    for (int i = 0; i < 1 << 12; i++) from[i] = (float)i, one[i] = 1;
+    for (int i = 0; i < 4; i++) {
+        const int front = i ? 0 : 2 * n_key * d, per = i == 2 ? 1 : d, n = front + n_key * each * per;
+        char module[96], tensor[96];
+        float scale;
+        bool alone;
+        hn_lora_place at, to;
+        snprintf(module, sizeof module, "model.layers.0.linear_attn.%s", names[i]);
+        if (!hn_module_find(&at, tensor, &alone, m, (hone_str){ module, strlen(module) })) fail_msg("no %s", module);
+        assert_false(alone);
+        assert_true(hn_module_tensor(&to, m, tensor));
+        const hn_lora_thing t = { at, { .a = i == 3 ? from : one, .b = i == 3 ? one : from, .rank = 1, .scale = 1 } };
+        hn_lora_thing thing = t;
+        thing.pair.n_in = i == 3 ? n : m->hp.n_embd;
+        hn_modules_gather(a, b, &scale, &to, 1, &thing, 1, m->hp.head_dim);
+        const float *x = i == 3 ? a : b;
+        for (int r = 0; r < front; r++) assert_true(x[r] == (float)r);
+        for (int k = 0; k < n_key; k++)
+            for (int j = 0; j < each; j++)
+                for (int e = 0; e < per; e++)
+                    assert_true(x[front + (j * n_key + k) * per + e] == (float)(front + (k * each + j) * per + e));
+    }
+    hone_model_close(m);
+    json_decref(v.j);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(modules_of_granite_4) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(modules_of_granite_4),
+                                        cmocka_unit_test(tiles_of_qwen35) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

@@ -548,6 +548,10 @@ static void weights_that_are_never_normed(void **state)
         if (i < 3) refused(&v, "expert_weights_norm = true");
         json_decref(v.j);
     }
+    vector v = load("qwen3moe.json"); /* and the other way round; but what llama.cpp saved (test_saved) */
+    set_key(&v, "expert_weights_norm", "BOOL", json_false());
+    refused(&v, "expert_weights_norm = false, expected true");
+    json_decref(v.j);
 }
 
 /* ---- biases ------------------------------------------------------------------------------------------------- */
