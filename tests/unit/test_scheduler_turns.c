@@ -61,14 +61,11 @@ static const int32_t *asks; /* the next prompt; NULL: each is another's from its
 static hone_status ask(int32_t n_prompt, int32_t max_tokens, uint64_t client, hone_error *err)
 {
     caller *c = &callers[n_caller];
-    hone_request r = {
-
-        .prompt = asks ? asks : prompt + n_caller,
-        .n_prompt = n_prompt,
-        .max_tokens = max_tokens,
-        .n_logprobs = -1,
-        .client = client
-    };
+    hone_request r = { .prompt = asks ? asks : prompt + n_caller,
+                       .n_prompt = n_prompt,
+                       .max_tokens = max_tokens,
+                       .n_logprobs = -1,
+                       .client = client };
     hone_sampler_defaults(&r.sampling);
     r.sampling.temp = 0;
     r.event = hear;
