@@ -204,19 +204,22 @@ void hn_prefix_bytes(const hn_seq_memory *m, uint64_t *held, uint64_t *alone)
     }
 }
 
+bool hn_prefix_can_free(const hn_seq_memory *m, uint64_t bytes)
+{
+    uint64_t n = 0;
+    for (const hn_prefix *p = m->tree->oldest; p && n < bytes; p = p->newer) n += bytes_of(m, p, true);
+    return n >= bytes;
+}
+
 bool hn_prefix_evict(hn_seq_memory *m)
 {
     hn_prefix_tree *t = m->tree;
-    uint64_t held, alone;
     for (const hn_prefix *first = NULL; t->oldest && t->oldest != first && !bytes_of(m, t->oldest, true);) {
         if (!first) first = t->oldest;
         touch(t, t->oldest); /* what a sequence holds too is in use now */
     }
     if (!t->oldest) return false;
-    if (!bytes_of(m, t->oldest, true)) { /* no leaf: a page before one that a sequence shares? */
-        hn_prefix_bytes(m, &held, &alone);
-        if (!alone) return false;
-    }
+    if (!hn_prefix_can_free(m, 1)) return false; /* no leaf, and no page before one that a sequence shares */
     t->n_evicted++;
     prune(m, forget(m, t->oldest));
     return true;

@@ -53,5 +53,7 @@ bool hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number);
 void hn_prefix_drop_all(hn_seq_memory *m);
 /* Bytes that it holds, and those of them that nobody else does. */
 void hn_prefix_bytes(const hn_seq_memory *m, uint64_t *held, uint64_t *alone);
+/* Are those so many? Looks, from what was not used for longest, at as much as it takes to say yes. */
+bool hn_prefix_can_free(const hn_seq_memory *m, uint64_t bytes);
 
 #endif

@@ -145,6 +145,69 @@ static void settle(hone_scheduler *s, hn_choice *c)
     hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
 }
 
+/* What a batch took: of answers alone, or for each row of prompts more. A slow one counts at once, fast ones slowly. */
+static void learn(hone_scheduler *s, int32_t n, int32_t n_prefill, uint64_t ns)
+{
+    int32_t enough = s->ses->n_chunk < HN_LEAST_PREFILL ? s->ses->n_chunk : HN_LEAST_PREFILL;
+    s->n.last_step_ns = ns;
+    if (n_prefill == 0) {
+        s->decode_ns = s->decode_ns ? (7 * s->decode_ns + ns) / 8 : ns;
+        return;
+    }
+    if (n_prefill < enough) return; /* a few rows cost what a row costs */
+    uint64_t base = n > n_prefill ? s->decode_ns : 0, each = (ns > base ? ns - base : 0) / (uint64_t)n_prefill + 1;
+    s->row_ns = each > s->row_ns ? each : (7 * s->row_ns + each) / 8;
+}
+
+/* ---- what did not fit ------------------------------------------------------------------ */
+
+/* Rows with which a unit runs to the end of its page: a window needs no more for them than for one. */
+static int32_t to_page_end(const hone_scheduler *s, const hn_choice *c)
+{
+    return HN_PAGE - hn_scheduler_held(s, c) % HN_PAGE;
+}
+
+static bool has_windows(const hn_seq_memory *m)
+{
+    for (int32_t i = 0; i < m->n_group; i++)
+        if (m->group[i].window) return true;
+    return false;
+}
+
+/* A batch holds pages of windows that are free behind it: fewer rows need less, of the unit that has most of them, or
+ * of this one. False: there are none that would. */
+static bool take_fewer(hone_scheduler *s, hn_choice *alone)
+{
+    hn_choice *most = NULL;
+    if (!has_windows(s->ses->mem)) return false;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        hn_choice *c = s->slot[i].c;
+        if (!c || (alone && c != alone)) continue;
+        if (c->rows > to_page_end(s, c) && (!most || c->rows > most->rows)) most = c;
+    }
+    if (!most) return false;
+    int32_t half = most->rows / 2, least = to_page_end(s, most);
+    most->rows = half > least ? half : least;
+    most->to = hn_scheduler_held(s, most) + most->rows;
+    return true;
+}
+
+/* States, and pages of windows, at places that those who run have passed: what of them the tree holds, too, it then
+ * lets go. False: there are none. */
+static bool drop_checkpoints(hone_scheduler *s)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_slot; i++) n += hn_memory_drop_checkpoints(s->ses->mem, i, -1);
+    return n > 0;
+}
+
+/* A batch that did not fit, or the rows of this unit alone, need less, or more is free: what costs least comes first.
+ * False: only the oldest is left, with the fewest rows. */
+static bool make_fit(hone_scheduler *s, hn_choice *alone)
+{
+    return hn_scheduler_evict(s) || take_fewer(s, alone) || drop_checkpoints(s) || hn_scheduler_make_room(s);
+}
+
 /* One unit alone, to where the batch that failed would have brought it: it fits, or is to blame. A recurrent state that
  * was lost with that batch is had again here, and not bit by bit, so that the one to blame meets its fault now. */
 static void run_alone(hone_scheduler *s, hn_choice *c)
@@ -160,11 +223,9 @@ static void run_alone(hone_scheduler *s, hn_choice *c)
         if (st == HONE_OK) {
             s->n.n_rows += (uint64_t)n;
             settle(s, c);
-        } else if (st == HONE_E_NOMEM && hn_scheduler_make_room(s)) {
-        } else if (st == HONE_E_NOMEM && c->rows > 1) { /* what a window leaves behind goes after each call */
-            most = (c->rows + 1) / 2;
+        } else if (st == HONE_E_NOMEM && make_fit(s, c)) {
+            if (c->rows > 0) most = c->rows;         /* none: it paused */
         } else if (st == HONE_E_NOMEM && !emptied) { /* what is kept of itself makes it copy what it writes to */
-            hn_memory_drop_checkpoints(s->ses->mem, c->slot, -1);
             hone_session_drop_prefixes(s->ses);
             emptied = true;
         } else if (c->of->forked) {
@@ -173,64 +234,6 @@ static void run_alone(hone_scheduler *s, hn_choice *c)
             hn_scheduler_end_all(s, c->of, HONE_END_ERROR, &err);
         }
     }
-}
-
-/* What a batch took: of answers alone, or for each row of prompts more. A slow one counts at once, fast ones slowly. */
-static void learn(hone_scheduler *s, int32_t n, int32_t n_prefill, uint64_t ns)
-{
-    int32_t enough = s->ses->n_chunk < HN_LEAST_PREFILL ? s->ses->n_chunk : HN_LEAST_PREFILL;
-    s->n.last_step_ns = ns;
-    if (n_prefill == 0) {
-        s->decode_ns = s->decode_ns ? (7 * s->decode_ns + ns) / 8 : ns;
-        return;
-    }
-    if (n_prefill < enough) return; /* a few rows cost what a row costs */
-    uint64_t base = n > n_prefill ? s->decode_ns : 0, each = (ns > base ? ns - base : 0) / (uint64_t)n_prefill + 1;
-    s->row_ns = each > s->row_ns ? each : (7 * s->row_ns + each) / 8;
-}
-
-/* Rows with which a unit runs to the end of its page: a window needs no more for them than for one. */
-static int32_t to_page_end(const hone_scheduler *s, const hn_choice *c)
-{
-    return HN_PAGE - hn_scheduler_held(s, c) % HN_PAGE;
-}
-
-static bool has_windows(const hn_seq_memory *m)
-{
-    for (int32_t i = 0; i < m->n_group; i++)
-        if (m->group[i].window) return true;
-    return false;
-}
-
-/* Pages of windows at places that those who run have passed. False: nobody else than they held one. */
-static bool drop_checkpoints(hone_scheduler *s)
-{
-    uint64_t before = s->ses->mem->used;
-    for (int32_t i = 0; i < s->n_slot; i++) hn_memory_drop_checkpoints(s->ses->mem, i, -1);
-    return s->ses->mem->used < before;
-}
-
-/* A batch holds pages of windows that are free behind it: fewer rows need less. False: there are none that would. */
-static bool take_fewer(hone_scheduler *s)
-{
-    hn_choice *most = NULL;
-    for (int32_t i = 0; i < s->n_slot; i++) {
-        hn_choice *c = s->slot[i].c;
-        if (c && c->rows > to_page_end(s, c) && (!most || c->rows > most->rows)) most = c;
-    }
-    if (!most) return false;
-    int32_t half = most->rows / 2, least = to_page_end(s, most);
-    most->rows = half > least ? half : least;
-    most->to = hn_scheduler_held(s, most) + most->rows;
-    return true;
-}
-
-/* A batch that did not fit needs less, or more is free. False: only the oldest is left, with the fewest rows. */
-static bool make_fit(hone_scheduler *s)
-{
-    if (hn_scheduler_evict(s)) return true;
-    if (has_windows(s->ses->mem) && (drop_checkpoints(s) || take_fewer(s))) return true;
-    return hn_scheduler_make_room(s);
 }
 
 bool hn_scheduler_run(hone_scheduler *s)
@@ -251,7 +254,7 @@ bool hn_scheduler_run(hone_scheduler *s)
         s->n.n_rows += (uint64_t)n;
         uint64_t end = s->now(s->now_arg);
         if (n == planned) learn(s, n, n_prefill, end > begin ? end - begin : 0);
-    } while (st == HONE_E_NOMEM && make_fit(s));
+    } while (st == HONE_E_NOMEM && make_fit(s, NULL));
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || !c->rows) continue;

@@ -89,12 +89,11 @@ static bool fits(hone_scheduler *s, const hn_choice *c)
         alone = alone && o == c;
     }
     if (alone) return true; /* what is too much even so fails when it runs */
-    for (;;) {              /* what the tree keeps goes by itself where it is in the way */
-        uint64_t kept, free = 0;
-        if (m->used + need > m->p.budget) hn_prefix_bytes(m, &kept, &free); /* looks at all of it */
-        if (m->used - free + need <= m->p.budget) return true;
-        if (!hn_scheduler_evict(s)) return false;
-    }
+    do {                    /* what the tree keeps goes by itself where it is in the way */
+        uint64_t all = m->used + need;
+        if (all <= m->p.budget || hn_prefix_can_free(m, all - m->p.budget)) return true;
+    } while (hn_scheduler_evict(s));
+    return false;
 }
 
 /* The slots of a unit are free again, as it waits. */

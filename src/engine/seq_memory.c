@@ -287,10 +287,15 @@ static void free_checkpoint(hn_seq_memory *m, hn_checkpoint *c)
     c->seq = -1;
 }
 
-void hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos)
+int32_t hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos)
 {
-    for (int32_t i = 0; i < m->p.n_checkpoint; i++)
-        if (m->checkpoint[i].seq == seq && m->checkpoint[i].pos > pos) free_checkpoint(m, &m->checkpoint[i]);
+    int32_t n = 0;
+    for (int32_t i = 0; i < m->p.n_checkpoint; i++) {
+        if (m->checkpoint[i].seq != seq || m->checkpoint[i].pos <= pos) continue;
+        free_checkpoint(m, &m->checkpoint[i]);
+        n++;
+    }
+    return n;
 }
 
 /* The furthest checkpoint of a sequence at or before pos; NULL: none. */

@@ -149,7 +149,7 @@ void hn_memory_fork(hn_seq_memory *m, int32_t dst, int32_t src);
  * that has the most, or with the tree. */
 int32_t hn_memory_match(hn_seq_memory *m, int32_t seq, const int32_t *ids, int32_t n);
 void hn_memory_checkpoint(hn_seq_memory *m, int32_t seq);
-void hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos); /* those behind pos */
+int32_t hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos); /* those behind pos; how many */
 
 /* ---- for the tree, which holds pages as sequences do ------------------------------------------------- */
 

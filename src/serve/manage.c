@@ -32,6 +32,7 @@ static void wait_for_load(void *arg)
 {
     load_order *o = arg;
     if (o->unload) o->order.ok = hn_shelf_unload(o->book, NULL, &o->order.why);
+    else if (!atomic_load(&o->order.wanted)) hn_refuse_draining(&o->order.why); /* orders.c has the words */
     else if ((o->order.ok = hn_shelf_take(o->book, &o->order.wanted, true, &o->order.why))) hn_shelf_give(o->book);
     hn_order_back(&o->order);
 }
@@ -50,6 +51,17 @@ static void run_load(void *arg)
     }
     if (loading) hn_order_on_crew(&o->order, o->order.server->loader, wait_for_load);
     else hn_order_back(&o->order);
+}
+
+/* On the event thread: those that wait to load this model do so no longer; requests for it do. */
+static void withdraw_loads(hn_server *s, const hn_book *b)
+{
+    for (hn_order *o = s->orders; o; o = o->next) {
+        if (o->drop != drop_load || ((load_order *)o)->unload || ((load_order *)o)->book != b) continue;
+        o->withdrawn = true;
+        atomic_store(&o->wanted, false);
+    }
+    hn_shelf_stir(s->shelf);
 }
 
 /* The model that a body {"model": NAME} names; NULL: *r. */
@@ -90,6 +102,7 @@ static bool give_load(hn_server *s, hn_exchange *x, bool unload)
     o->order = (hn_order){ .route = route, .write = write_success, .drop = drop_load };
     o->book = b;
     o->unload = unload;
+    if (unload) withdraw_loads(s, b);
     hn_order_begin(&o->order, s, x);
     hn_order_on_crew(&o->order, s->clerk, run_load);
     return true;

@@ -57,6 +57,9 @@ static void come_back(void *arg)
     if (!o->ok && o->late && !s->drain_end && o->why.status == 503)
         hn_refuse(&o->why, 504, "timeout", NULL, "there was no room for it within %d s; expected other requests to end",
                   s->p.timeout_s);
+    else if (!o->ok && o->withdrawn && !s->drain_end && o->why.status == 503)
+        hn_refuse(&o->why, 409, "model_unloaded", "model",
+                  "the model was told to be unloaded while this waited for it");
     if (o->gone) {
         hn_exchange_end(o->x, false);
     } else if (o->ok) {

@@ -23,6 +23,7 @@ typedef struct hn_order {
 
     /* the event thread's */
     bool gone, late;
+    bool withdrawn;    /* what it waits for is no longer wanted, as another order said */
     uint64_t deadline; /* ns */
     struct hn_order *next, **at;
 } hn_order;

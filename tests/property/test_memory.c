@@ -736,6 +736,35 @@ static void open_and_close(void *arg, size_t n_ctx)
     hn_memory_free(m);
 }
 
+/* n texts of a page that nobody runs; then whether they give way is asked as often: where memory is full, as that of a
+ * server is, each request asks. */
+static void ask_for_room(void *arg, size_t n)
+{
+    hn_memory_params p = *(const hn_memory_params *)arg;
+    int32_t text[HN_PAGE] = { 0 };
+    hn_seq_memory *m;
+    p.n_ctx = HN_PAGE;
+    p.n_seq = 1;
+    assert_int_equal(hn_memory_new(&m, &far_backend, &p, NULL), HONE_OK);
+    for (size_t i = 0; i < n; i++) {
+        text[0] = (int32_t)i;
+        assert_int_equal(hn_memory_renew(m, 0, HN_PAGE, text, NULL), HONE_OK);
+        assert_int_equal(hn_prefix_keep(m, 0, NULL), HONE_OK);
+    }
+    hn_memory_empty(m, 0);
+    for (size_t i = 0; i < n; i++) assert_true(hn_prefix_can_free(m, m->group[0].pool.bytes));
+    assert_true(hn_prefix_can_free(m, n * m->group[0].pool.bytes));
+    assert_false(hn_prefix_can_free(m, n * m->group[0].pool.bytes + 1));
+    hn_memory_free(m);
+}
+
+static void room_is_found_at_once(void **state)
+{
+    const hn_memory_layer layer = { .kind = HN_MEMORY_KV, .n_head_kv = 1, .d_k = 16, .d_v = 16, .kv_from = -1 };
+    hn_memory_params p = { .layer = &layer, .n_layer = 1, .budget = (uint64_t)1 << 30 };
+    assert_true(grows_as_input("room", ask_for_room, &p, 100, 8000));
+}
+
 static void large_sessions_open(void **state)
 {
     static hn_memory_layer layer[32];
@@ -775,11 +804,9 @@ static void large_sessions_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_what_was_computed),
-        cmocka_unit_test(windows_drop_pages),
-        cmocka_unit_test(sessions_are_what_was_computed),
-        cmocka_unit_test(sixteen_share_a_prefix),
-        cmocka_unit_test(large_sessions_open),
+        cmocka_unit_test(memory_is_what_was_computed),    cmocka_unit_test(windows_drop_pages),
+        cmocka_unit_test(sessions_are_what_was_computed), cmocka_unit_test(sixteen_share_a_prefix),
+        cmocka_unit_test(room_is_found_at_once),          cmocka_unit_test(large_sessions_open),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -79,7 +79,7 @@ static struct {
     hone_session *alone;
     hone_scheduler *s;
     int n_vocab, n_ctx, n_slot, n_chunk, n_asked, n_step;
-    bool poison;
+    bool poison, crowded;     /* crowded: long answers, little memory */
     hone_adapter *adapter[2]; /* the family has: both or none */
     uint64_t idle_ns, row_ns, step_ns;
     int32_t text[N_TEXT][MOST_CTX];
@@ -453,7 +453,7 @@ static void check_turns(void)
 
 static void draw_prompt(asked *a)
 {
-    int t = (int)draw(N_TEXT), most = ep.n_ctx - 1;
+    int t = (int)draw(N_TEXT), most = ep.crowded ? 40 : ep.n_ctx - 1;
     int n = chance(8) ? 1 : 1 + (int)draw((uint32_t)(chance(3) ? most : most < 90 ? most : 90));
     int own = chance(3) ? 0 : (int)draw(6);
     memcpy(a->prompt, ep.text[t], (size_t)n * sizeof *a->prompt);
@@ -481,7 +481,8 @@ static void draw_request(asked *a)
     r->n_choices = chance(3) ? (int32_t)draw((uint32_t)most_choices + 1) : 1;
     r->max_tokens = chance(10) ? 0 : chance(6) ? 1 : chance(8) ? -1 : (int32_t)draw(24);
     if (r->max_tokens < 0 && r->n_prompt < ep.n_ctx - 60 && !chance(4)) r->max_tokens = 30;
-    r->ignore_eog = chance(3);
+    r->ignore_eog = ep.crowded || chance(3);
+    if (ep.crowded) r->max_tokens = 80 + (int32_t)draw(80); /* more than was promised when it was let in */
     for (size_t i = 0; i < 2 && chance(2); i++)
         a->bias[r->n_bias++] = (hone_bias){ (int32_t)draw((uint32_t)ep.n_vocab), chance(4) ? -INFINITY : 2 };
     if (ep.poison) a->bias[r->n_bias++] = (hone_bias){ ep.n_vocab - 1, -INFINITY };
@@ -585,9 +586,10 @@ static bool step_once(void)
 static void open_scheduler(void)
 {
     hone_error err = { 0 };
-    ep.n_slot = 1 + (int)draw(5);
+    ep.crowded = chance(6);
+    ep.n_slot = ep.crowded ? 5 : 1 + (int)draw(5);
     ep.n_chunk = chance(3) ? 1 + (int)draw(5) : 8 + (int)draw(60);
-    ep.n_ctx = 66 + (int)draw(chance(3) ? MOST_CTX - 66 : 70);
+    ep.n_ctx = ep.crowded ? 200 : 66 + (int)draw(chance(3) ? MOST_CTX - 66 : 70);
     ep.row_ns = 1 + draw(20000000);
     ep.step_ns = 1 + draw(60000000);
     hone_scheduler_params p = {
@@ -597,13 +599,13 @@ static void open_scheduler(void)
         .fixed_prefill = chance(2) ? 0 : 1 + (int)draw(20),
     };
     must(hone_scheduler_new(&ep.s, ep.c, ep.m, &p, &err), &err);
-    if (chance(3)) return;
+    if (!ep.crowded && chance(3)) return;
     /* little memory: the longest alone, one page more of each group, what a window leaves behind in a step */
     const hn_seq_memory *mem = ep.s->ses->mem;
     uint64_t page = 0, least = hn_memory_bytes_at(mem, ep.n_ctx) + 2 * mem->states.bytes;
     for (int i = 0; i < mem->n_group; i++) page += mem->group[i].pool.bytes;
     least += 3 * page;
-    p.session.cache_budget = least + draw(4) * page;
+    p.session.cache_budget = least + (ep.crowded ? 0 : draw(4)) * page;
     hone_scheduler_free(ep.s);
     ep.s = NULL;
     must(hone_scheduler_new(&ep.s, ep.c, ep.m, &p, &err), &err);
@@ -623,7 +625,7 @@ static void schedule(void)
     hone_scheduler_stats n;
     open_scheduler();
     draw_texts();
-    ep.n_asked = 2 + (int)draw(MOST_REQUEST - 1);
+    ep.n_asked = ep.crowded ? 5 : 2 + (int)draw(MOST_REQUEST - 1);
     for (int i = 0; i < ep.n_asked; i++) draw_request(&ep.a[i]);
     long most =
         1000; /* steps: the oldest comes on in each, so that all of them alone are the bound; and what is held */

@@ -731,6 +731,14 @@ static const chat_case chat_cases[] = {
       "\"}"
       "}]},{\"role\":\"tool\",\"tool_call_id\":\"call_ABCDEFGHIJKLMNOPQRSTUVWX\",\"content\":\"s\"}]",
       NULL, false },
+    { M_PATH, /* the model's own id, as long as those that are made here */
+      "{\"max_tokens\":9,\"messages\":[" U ",{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":"
+      "\"toolu_functions.get_weather:12\",\"name\":\"f\"}]},{\"role\":\"user\",\"content\":[{\"type\":"
+      "\"tool_result\",\"tool_use_id\":\"toolu_functions.get_weather:12\",\"content\":\"s\"}]}]}",
+      "[" U ",{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"functions.get_weather:12\",\"type\":"
+      "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"tool_call_id\":"
+      "\"functions.get_weather:12\",\"content\":\"s\"}]",
+      NULL, false },
     /* what the system says between turns stands where it was said */
     { M_PATH,
       "{\"max_tokens\":9,\"system\":\"s\",\"messages\":[" U ",{\"role\":\"system\",\"content\":\"hook\"},{\"role\":"

@@ -1,6 +1,7 @@
 /* Who waits for whom, on a clock that counts rows and steps: short questions pass long ones, answers go on beside
  * prompts, clients come in turn; and what a scheduler refuses or cannot do, in the words and events of hone.h. */
 #include "tiny_rwkv.h"
+#include "engine/scheduler.h"
 #include "slowed.h"
 
 enum { LONG = SLOWED ? 2000 : 8000, LATE = SLOWED ? 600 : 4000 };
@@ -55,13 +56,16 @@ static void open_scheduler(hone_context *c, hone_model *m, hone_scheduler_params
     if (hone_scheduler_new(&s, c, m, &p, &err)) fail_msg("%s", err.message);
 }
 
-/* Each prompt is another's from its first token on. */
+static const int32_t *asks; /* the next prompt; NULL: each is another's from its first token on */
+
 static hone_status ask(int32_t n_prompt, int32_t max_tokens, uint64_t client, hone_error *err)
 {
     caller *c = &callers[n_caller];
-    hone_request r = {
-        .prompt = prompt + n_caller, .n_prompt = n_prompt, .max_tokens = max_tokens, .n_logprobs = -1, .client = client
-    };
+    hone_request r = { .prompt = asks ? asks : prompt + n_caller,
+                       .n_prompt = n_prompt,
+                       .max_tokens = max_tokens,
+                       .n_logprobs = -1,
+                       .client = client };
     hone_sampler_defaults(&r.sampling);
     r.sampling.temp = 0;
     r.event = hear;
@@ -364,6 +368,51 @@ static void windows_beside_others(void **state)
         }
 }
 
+/* A long prompt between one that runs and a third that begins as the first did: tokens of it that are found; −1: the
+ * long one does not fit. *marks: places that the first can still go back to when the long one is answered. */
+static int found_beside(uint64_t budget, int *marks)
+{
+    enum { SAME = 540, THIRD = 560 };
+    hone_scheduler_stats before, after;
+    int32_t other[THIRD];
+    memcpy(other, prompt, sizeof other);
+    other[SAME] ^= 1;
+    open_scheduler(
+        ctx, gemma,
+        (hone_scheduler_params){ .session = { .n_ctx = 1024, .n_chunk = 512, .n_seq = 3, .cache_budget = budget } });
+    caller *a = must_ask(576, 200, 0), *b;
+    while (!a->n_tok) step();
+    b = must_ask(704, 2, 1);
+    for (int i = 0; i < 60 && !b->n_end; i++) step();
+    const hn_seq_memory *m = s->ses->mem;
+    *marks = 0;
+    for (int32_t i = 0; i < m->p.n_checkpoint; i++) *marks += m->checkpoint[i].seq == 0;
+    hone_scheduler_get_stats(s, &before);
+    asks = other;
+    caller *c = must_ask(THIRD, 1, 2);
+    asks = NULL;
+    const bool fitted = b->n_end;
+    while (fitted && !c->n_end) step();
+    hone_scheduler_get_stats(s, &after);
+    assert_int_equal(before.n_preempted, 0);
+    hone_scheduler_free(s);
+    return fitted ? (int)(after.n_cached_tokens - before.n_cached_tokens) : -1;
+}
+
+/* Fewer rows cost less than what is kept, and what is kept less than a pause. */
+static void what_did_not_fit_costs_the_least(void **state)
+{
+    int found = -1, marks;
+    row_ns = step_ns = 1;
+    const uint64_t page = cost_of(1024) - cost_of(960);
+    uint64_t budget = cost_of(1024) + cost_of(576);
+    while (found < 0) found = found_beside(budget += page, &marks);
+    assert_true(found >= 256);
+    assert_int_equal(found_beside(budget += page, &marks), 512);
+    assert_int_equal(found_beside(budget += 2 * page, &marks), 512);
+    assert_true(marks > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +425,7 @@ int main(void)
         cmocka_unit_test(held_stands_still),
         cmocka_unit_test(too_large_for_the_memory),
         cmocka_unit_test(windows_beside_others),
+        cmocka_unit_test(what_did_not_fit_costs_the_least),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -443,7 +443,21 @@ static void orders_overtake(void **state)
         if (a.status != rows[i].status) fail_msg("%s: status %d: %s", rows[i].path, a.status, a.body);
         client_free(&a);
     }
+    /* one that is told to load it and waits, too, is told that it was unloaded; requests wait on */
+    int told = client_connect(r.port);
+    struct timeval most = { .tv_sec = 20 };
+    setsockopt(told, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    assert_true(client_request(told, "POST", "/models/load", NULL, "{\"model\":\"other\"}"));
+    client_answer a = ask_soon(r.port, "/models/unload", "{\"model\":\"chat\"}"); /* it has come by then */
+    client_free(&a);
+    a = ask_soon(r.port, "/models/unload", "{\"model\":\"other\"}");
+    assert_int_equal(a.status, 200);
+    client_free(&a);
     close(held);
+    a = client_receive(told);
+    if (a.status != 409 || !strstr(a.body, "model_unloaded")) fail_msg("status %d: %s", a.status, a.body);
+    client_free(&a);
+    close(told);
     size_t n;
     char *rest = client_read_all(fd, &n);
     assert_non_null(strstr(rest, "[DONE]"));
