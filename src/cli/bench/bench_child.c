@@ -15,6 +15,7 @@
 #include "lab/quality/quality.h"
 #include "lab/stats/stats.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -380,19 +381,54 @@ static int run_uncached(child *c, const char *word)
     return finish(c, o, true);
 }
 
+enum { MOST_SEQUENCES = 256 };
+
+/* What each sequence answered, for the one who knows what each answers alone. */
+static json_t *batch_json(const hn_batch *b)
+{
+    json_t *o = json_object(), *each = json_array();
+    for (int32_t q = 0; q < b->n_seq; q++) {
+        char hash[24];
+        snprintf(hash, sizeof hash, "%016" PRIx64, b->each[q]);
+        json_array_append_new(each, json_string(hash));
+    }
+    json_object_set_new(o, "each", each);
+    json_object_set_new(o, "invalid_reason",
+                        b->verdict.state == HN_INVALID ? hn_lab_str(b->verdict.reason) : json_null());
+    return o;
+}
+
+/* What a sample of so many sequences must have answered. */
+static int run_alone(child *c, const char *word)
+{
+    hn_bench_config k = config_of(c->cli);
+    int64_t n;
+    hn_batch b;
+    hone_error err;
+    if (hn_parse_i64(&n, word, 1, MOST_SEQUENCES, "sequences", &err) != HONE_OK)
+        return hn_cli_usage(c->cli, "%s", err.message);
+    int rc = open_all(c, k.n_prompt + k.n_gen, 1);
+    if (rc) return rc;
+    if (hn_batch_alone(&b, c->s, c->m, (int32_t)n, k.n_prompt, k.n_gen, &err) != HONE_OK) return hn_cli_fail(&err);
+    json_t *o = batch_json(&b);
+    hn_batch_free(&b);
+    return hn_json_print(o);
+}
+
 /* word: how many sequences. */
 static int run_batch(child *c, const char *word)
 {
     hn_bench_config k = config_of(c->cli);
     int64_t n;
     hone_error err;
-    if (hn_parse_i64(&n, word, 1, 256, "sequences", &err) != HONE_OK) return hn_cli_usage(c->cli, "%s", err.message);
+    if (hn_parse_i64(&n, word, 1, MOST_SEQUENCES, "sequences", &err) != HONE_OK)
+        return hn_cli_usage(c->cli, "%s", err.message);
     int rc = open_all(c, k.n_prompt + k.n_gen, (int32_t)n);
     if (rc) return rc;
     hn_batch b;
     hn_evidence_look(&c->before);
     if (hn_batch_run(&b, c->s, c->m, (int32_t)n, k.n_prompt, k.n_gen, &err) != HONE_OK) return hn_cli_fail(&err);
-    json_t *o = json_object();
+    json_t *o = batch_json(&b);
     json_object_set_new(o, "prefill_tok_s", hn_lab_num(b.prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", hn_lab_num(b.decode_tok_s));
     json_object_set_new(o, "ids", hn_json_ids(b.ids, (size_t)b.n_gen));
@@ -401,8 +437,6 @@ static int run_batch(child *c, const char *word)
     json_object_set_new(o, "proof", proof);
     json_decref(company);
     json_object_set_new(o, "allocs", hn_allocs_json("step", &b.gen_allocs, k.n_gen - 1, NULL));
-    json_object_set_new(o, "invalid_reason",
-                        b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
     hn_batch_free(&b);
     return finish(c, o, true);
 }
@@ -449,8 +483,9 @@ int hn_bench_child(const hn_cli *cli)
     } modes[] = { { "_sample", false, run_sample },  { "_quality", false, run_quality },
                   { "_load", false, run_load },      { "_memory", true, run_memory },
                   { "_request", true, run_request }, { "_uncached", true, run_uncached },
-                  { "_batch", true, run_batch },     { "_cost", false, run_cost },
-                  { "_check", true, run_check },     { "_net", true, run_net } };
+                  { "_batch", true, run_batch },     { "_alone", true, run_alone },
+                  { "_cost", false, run_cost },      { "_check", true, run_check },
+                  { "_net", true, run_net } };
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);

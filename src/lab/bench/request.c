@@ -370,28 +370,6 @@ static void add_row(uint64_t *sum, const float *logits, int32_t n_vocab)
     *sum = hn_fnv1a(*sum, &bits, sizeof bits);
 }
 
-/* Each sequence once more with nobody beside it: the logits of each of its steps are the same. */
-static hone_status each_alone(hn_batch *b, hone_session *s, const int32_t *prompts, int32_t n_vocab, hone_error *err)
-{
-    hone_status st = HONE_OK;
-    for (int32_t q = 0; q < b->n_seq && st == HONE_OK && b->verdict.state != HN_INVALID; q++) {
-        const float *x;
-        uint64_t sum = 0;
-        st = hone_seq_truncate(s, q, 0, err);
-        if (st == HONE_OK) st = hone_append(s, q, prompts + (size_t)q * (size_t)b->n_prompt, b->n_prompt, &x, err);
-        for (int32_t step = 0; step < b->n_gen && st == HONE_OK; step++) {
-            add_row(&sum, x, n_vocab);
-            int32_t id = best(&b->verdict, x, n_vocab, step);
-            if (id < 0) return HONE_OK;
-            if (step + 1 < b->n_gen) st = hone_append(s, q, &id, 1, &x, err);
-        }
-        if (st == HONE_OK && sum != b->each[q])
-            hn_invalid(&b->verdict, "sequence %d of %d answered otherwise among the others than alone", (int)q,
-                       (int)b->n_seq);
-    }
-    return st;
-}
-
 static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prompts, int32_t n_vocab, hone_token *tok,
                                float *logits, hone_error *err)
 {
@@ -446,7 +424,6 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
         hn_bench_ids(prompts, (int32_t)n, 0, 0, m);
         memset(logits, 1, n_logits * sizeof *logits); /* its pages are there before the clock runs */
         st = batch_timed(out, s, prompts, info.n_vocab, tok, logits, err);
-        if (st == HONE_OK) st = each_alone(out, s, prompts, info.n_vocab, err);
     }
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
@@ -455,6 +432,45 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
     free(prompts);
     free(tok);
     free(logits);
+    if (st != HONE_OK) hn_batch_free(out);
+    return st;
+}
+
+/* One sequence's prompt and greedy steps, in sequence 0. */
+static hone_status one_alone(hn_batch *b, int32_t q, hone_session *s, const int32_t *prompt, int32_t n_vocab,
+                             hone_error *err)
+{
+    const float *x;
+    hone_status st = hone_seq_truncate(s, 0, 0, err);
+    if (st == HONE_OK) st = hone_append(s, 0, prompt, b->n_prompt, &x, err);
+    for (int32_t step = 0; step < b->n_gen && st == HONE_OK; step++) {
+        add_row(&b->each[q], x, n_vocab);
+        int32_t id = best(&b->verdict, x, n_vocab, step);
+        if (id < 0) return HONE_OK;
+        if (step + 1 < b->n_gen) st = hone_append(s, 0, &id, 1, &x, err);
+    }
+    return st;
+}
+
+hone_status hn_batch_alone(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
+                           int32_t n_gen, hone_error *err)
+{
+    *out =
+        (hn_batch){ .n_seq = n_seq, .n_prompt = n_prompt, .n_gen = n_gen, .prefill_tok_s = NAN, .decode_tok_s = NAN };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    int32_t *prompt = calloc((size_t)n_prompt, sizeof *prompt);
+    out->each = calloc((size_t)n_seq, sizeof *out->each);
+    hone_status st = prompt && out->each ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%d sequences alone", n_seq);
+    for (int32_t q = 0; q < n_seq && st == HONE_OK && out->verdict.state != HN_INVALID; q++) {
+        hn_bench_ids(prompt, n_prompt, q * n_prompt, 0, m);
+        st = one_alone(out, q, s, prompt, info.n_vocab, err);
+    }
+    if (st == HONE_E_NUMERIC) {
+        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
+        st = HONE_OK;
+    }
+    free(prompt);
     if (st != HONE_OK) hn_batch_free(out);
     return st;
 }

@@ -190,6 +190,14 @@ static double usual_mhz(const hn_bunch *b)
     return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
 }
 
+hone_status hn_bunch_once(hn_runner *p, hn_bunch *b, json_t **out, hone_error *err)
+{
+    char why[640] = "";
+    hone_status st = run_child(p, b, out, why, sizeof why, err);
+    if (st == HONE_OK && !*out) *out = json_pack("{s:o}", "invalid_reason", hn_lab_str(why));
+    return st;
+}
+
 /* What each sample, and each request of one, must have in common with the first: it was asked the same. */
 static void judge_answer(hn_bunch *b, json_t *first, json_t *answer, const char *which)
 {
@@ -332,7 +340,7 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
     size_t i, n = json_array_size(ids);
     hn_bunch check = { .mode = "_check" };
     hn_os_text text;
-    char why[640] = "", what[120];
+    char what[120];
     if (!b->counted || !first || b->verdict.state == HN_INVALID || n > MOST) return HONE_OK;
     if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
     if (n == 0) fprintf(text.f, "-");
@@ -342,10 +350,9 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
     hn_argv_extend(&check.args, hn_argv_words(&b->args));
     hn_argv_add(&check.args, "%s", words); /* no option: a word of the command line */
     free(words);
-    hone_status st = run_child(p, &check, &again, why, sizeof why, err);
-    if (st == HONE_OK && !again) hn_invalid(&b->verdict, "the answer computed again: %.480s", why);
+    hone_status st = hn_bunch_once(p, &check, &again, err);
     const char *bad = json_string_value(json_object_get(again, "invalid_reason"));
-    if (bad) hn_invalid(&b->verdict, "the answer computed again: %s", bad);
+    if (bad) hn_invalid(&b->verdict, "the answer computed again: %.480s", bad);
     else if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(again, "proof")))
         hn_invalid(&b->verdict,
                    "%s of the timed run are not those of the same tokens in chunks of 37 and calls of 5: the engine is "

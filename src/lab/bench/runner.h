@@ -61,6 +61,8 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err);
  * process that crashes makes its bunch invalid; one that says the request is wrong is an error.
  * HONE_E_INTERRUPTED: stopped; what was measured is in the bunches. */
 hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hone_error *err);
+/* One process that is no sample: *out, what it printed, or {"invalid_reason"} of one that crashed. */
+hone_status hn_bunch_once(hn_runner *p, hn_bunch *b, json_t **out, hone_error *err);
 /* The number of a result at a path like "requests.0.ttft_ms"; NaN: none. */
 double hn_result_number(json_t *o, const char *path);
 double hn_bunch_median(const hn_bunch *b, const char *path); /* of such numbers; NaN: there are none */

@@ -133,10 +133,12 @@ typedef struct hn_batch {
     hn_allocs gen_allocs;               /* of all steps behind the first */
     hn_verdict verdict;
 } hn_batch;
-/* Each sequence has a prompt of its own, the first the same whatever n_seq. Greedy. Behind the clock each goes once
- * more, alone. */
+/* Each sequence has a prompt of its own, the same whatever n_seq. Greedy. */
 hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
                          int32_t n_gen, hone_error *err);
+/* The same sequences, each with nobody beside it: `each` and the verdict alone. */
+hone_status hn_batch_alone(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
+                           int32_t n_gen, hone_error *err);
 void hn_batch_free(hn_batch *b);
 
 #endif
