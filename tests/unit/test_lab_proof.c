@@ -59,6 +59,24 @@ static void every_bit_counts(void **state)
     json_decref(a);
 }
 
+/* Of rounds, those that both runs have. */
+static void rounds_that_both_have(void **state)
+{
+    char what[120];
+    json_t *a = json_pack("{s:s, s:[s,s,s]}", "output", "x", "rounds", "x", "y", "z"),
+           *b = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "y"),
+           *c = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "w"),
+           *old = json_pack("{s:s}", "output", "x");
+    assert_false(hn_proof_differ(what, sizeof what, a, b));
+    assert_false(hn_proof_differ(what, sizeof what, a, old));
+    assert_true(hn_proof_differ(what, sizeof what, a, c));
+    names(what, "the output of a later round");
+    json_decref(a);
+    json_decref(b);
+    json_decref(c);
+    json_decref(old);
+}
+
 static void order_and_length_count(void **state)
 {
     float x[40] = { 0 };
@@ -481,23 +499,15 @@ static void gains_of_a_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit_counts),
-        cmocka_unit_test(order_and_length_count),
-        cmocka_unit_test(claims),
-        cmocka_unit_test(clocks_beside_the_parent),
-        cmocka_unit_test(numbers_of_suites),
-        cmocka_unit_test(gains_too_small_to_see),
-        cmocka_unit_test(memory_by_two_ways),
-        cmocka_unit_test(memory_of_a_small_one),
-        cmocka_unit_test(memory_of_stages),
-        cmocka_unit_test(cpu_time_of_a_process),
-        cmocka_unit_test(disturbances_are_counted),
-        cmocka_unit_test(records_are_their_samples),
-        cmocka_unit_test(runs_are_paired),
-        cmocka_unit_test(gains_are_seen_outside),
-        cmocka_unit_test(proofs_of_one_side),
-        cmocka_unit_test(looks_share_the_level),
-        cmocka_unit_test(gains_of_a_part),
+        cmocka_unit_test(every_bit_counts),          cmocka_unit_test(rounds_that_both_have),
+        cmocka_unit_test(order_and_length_count),    cmocka_unit_test(claims),
+        cmocka_unit_test(clocks_beside_the_parent),  cmocka_unit_test(numbers_of_suites),
+        cmocka_unit_test(gains_too_small_to_see),    cmocka_unit_test(memory_by_two_ways),
+        cmocka_unit_test(memory_of_a_small_one),     cmocka_unit_test(memory_of_stages),
+        cmocka_unit_test(cpu_time_of_a_process),     cmocka_unit_test(disturbances_are_counted),
+        cmocka_unit_test(records_are_their_samples), cmocka_unit_test(runs_are_paired),
+        cmocka_unit_test(gains_are_seen_outside),    cmocka_unit_test(proofs_of_one_side),
+        cmocka_unit_test(looks_share_the_level),     cmocka_unit_test(gains_of_a_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
