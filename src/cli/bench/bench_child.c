@@ -149,17 +149,34 @@ static int32_t *ids_again(const char *s, int32_t n_gen)
     return NULL;
 }
 
-/* What a sample must prove, computed in other ways. word: the ids that it generated, "ID,ID,…", or "-". */
+static hn_request_config request_of(const hn_bench_config *k, bool sampled)
+{
+    return (hn_request_config){
+        .n_prompt = k->n_prompt, .n_gen = k->n_gen, .temp = sampled ? 0.7f : 0, .top_p = sampled ? 0.9f : 1, .seed = 1
+    };
+}
+
+/* What a sample must prove, computed in other ways. word: the ids that it generated, "ID,ID,…", or "-"; behind
+ * "sampled:" or "greedy:" those of such a request. */
 static int run_check(child *c, const char *word)
 {
     hn_bench_config k = config_of(c->cli);
     hn_proof proof;
     hone_error err;
+    const char *colon = strchr(word, ':');
+    bool request = colon && k.n_prompt > 0;
+    hn_request_config q = request_of(&k, strncmp(word, "sampled", 7) == 0);
+    if (request) k.depth = 0;
     int rc = open_all(c, k.depth + (k.n_prompt > 0 ? k.n_prompt : 1) + k.n_gen, 1);
     if (rc) return rc;
-    int32_t *ids = ids_again(word, k.n_gen);
+    char *text = NULL;
+    int32_t *ids = ids_again(colon ? colon + 1 : word, k.n_gen);
     if (!ids) return hn_cli_usage(c->cli, "_check: expected %d ids", (int)k.n_gen);
-    hone_status st = hn_bench_again(&proof, c->s, c->m, &k, ids, &err);
+    hone_status st = request ? hn_request_text(&text, c->m, k.n_prompt, &err) : HONE_OK;
+    if (st == HONE_OK)
+        st = request ? hn_request_again(&proof, c->s, c->m, text, &q, ids, &err)
+                     : hn_bench_again(&proof, c->s, c->m, &k, ids, &err);
+    free(text);
     free(ids);
     if (st != HONE_OK && st != HONE_E_NUMERIC) return hn_cli_fail(&err);
     return hn_json_print(st == HONE_OK ? json_pack("{s:o}", "proof", hn_proof_json(&proof))
@@ -303,12 +320,8 @@ static int run_request(child *c, const char *word)
     hone_error err;
     if (!count || hn_parse_i64(&n, count + 1, 1, 10000, "requests", &err) != HONE_OK)
         return hn_cli_usage(c->cli, "unknown request '%s'", HN_ESC(word, strlen(word)));
-    hn_request_config q = { .text = known ? "Once upon a time" : NULL,
-                            .n_prompt = k.n_prompt,
-                            .n_gen = k.n_gen,
-                            .temp = sampled ? 0.7f : 0,
-                            .top_p = sampled ? 0.9f : 1,
-                            .seed = 1 };
+    hn_request_config q = request_of(&k, sampled);
+    q.text = known ? "Once upon a time" : NULL;
     int rc = open_all(c, k.n_prompt + k.n_gen, 1);
     if (rc) return rc;
     char *text = NULL, *answer = NULL;

@@ -213,6 +213,15 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
     return HONE_OK;
 }
 
+static hone_status sampler_of(hone_sampler **out, const hone_model *m, const hn_request_config *c, hone_error *err)
+{
+    const hone_sampler_params p = { .temp = c->temp, .top_p = c->top_p, .repeat_penalty = 1, .seed = c->seed };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    hone_status st = hone_sampler_new(out, info.n_vocab, &p, err);
+    return st == HONE_OK ? hone_sampler_suppress(*out, m, err) : st;
+}
+
 hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m, const char *text,
                            const hn_request_config *c, hone_error *err)
 {
@@ -227,15 +236,13 @@ hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m
     hone_model_get_info(m, &info);
     request_run r = { .s = s, .m = m, .n_vocab = info.n_vocab };
     hn_proof_begin(&out->proof, c->n_gen);
-    hone_sampler_params p = { .temp = c->temp, .top_p = c->top_p, .repeat_penalty = 1, .seed = c->seed };
     int32_t room = hone_session_n_ctx(s) - c->n_gen;
     out->n_prompt = c->text || c->n_prompt > room ? room : c->n_prompt;
     hone_status st = hone_seq_truncate(s, 0, 0, err);
     if (st == HONE_OK && out->n_prompt < 1)
         st = HN_FAIL(err, HONE_E_CTX, "a context of %d positions for %d generated tokens", hone_session_n_ctx(s),
                      c->n_gen);
-    if (st == HONE_OK) st = hone_sampler_new(&r.sampler, info.n_vocab, &p, err);
-    if (st == HONE_OK) st = hone_sampler_suppress(r.sampler, m, err);
+    if (st == HONE_OK) st = sampler_of(&r.sampler, m, c, err);
     if (st == HONE_OK && text) st = hone_stream_new(&r.stream, m, NULL, 0, err);
     if (st == HONE_OK) {
         r.prompt = calloc((size_t)out->n_prompt, sizeof *r.prompt);
@@ -253,6 +260,25 @@ hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m
     out->positions = hone_seq_length(s, 0);
     request_run_free(&r);
     if (st != HONE_OK) hn_request_free(out);
+    return st;
+}
+
+hone_status hn_request_again(hn_proof *out, hone_session *s, const hone_model *m, const char *text,
+                             const hn_request_config *c, const int32_t *ids, hone_error *err)
+{
+    int32_t *own = calloc((size_t)c->n_prompt, sizeof *own), *of_text = NULL;
+    size_t n = (size_t)c->n_prompt;
+    hn_answer a = { .prompt = own, .ids = ids, .n_gen = c->n_gen };
+    hone_status st = own ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "a request of %d tokens", c->n_prompt);
+    if (st == HONE_OK && !text) hn_bench_ids(own, c->n_prompt, 0, 0, m);
+    if (st == HONE_OK && text) st = hone_tokenize(m, text, strlen(text), HONE_TOK_ADD, &of_text, &n, err);
+    if (of_text) a.prompt = of_text;
+    a.n_prompt = n < (size_t)c->n_prompt ? (int32_t)n : c->n_prompt;
+    if (st == HONE_OK) st = sampler_of(&a.sampler, m, c, err);
+    if (st == HONE_OK) st = hn_answer_again(out, s, m, &a, err);
+    hone_sampler_free(a.sampler);
+    hone_free(of_text);
+    free(own);
     return st;
 }
 

@@ -336,13 +336,15 @@ hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hon
 hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
 {
     enum { MOST = 4096 }; /* ids on a command line */
-    json_t *first = json_array_get(b->all, 0), *ids = json_object_get(first, "ids"), *id, *again;
+    json_t *sample = json_array_get(b->all, 0), *request = json_array_get(json_object_get(sample, "requests"), 0),
+           *first = request ? request : sample, *ids = json_object_get(first, "ids"), *id, *again;
     size_t i, n = json_array_size(ids);
     hn_bunch check = { .mode = "_check" };
     hn_os_text text;
     char what[120];
     if (!b->counted || !first || b->verdict.state == HN_INVALID || n > MOST) return HONE_OK;
     if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
+    if (request) fprintf(text.f, "%.*s:", (int)strcspn(b->word, ","), b->word);
     if (n == 0) fprintf(text.f, "-");
     json_array_foreach(ids, i, id) fprintf(text.f, "%s%d", i ? "," : "", (int)json_integer_value(id));
     char *words = hn_os_text_close(&text, NULL);
