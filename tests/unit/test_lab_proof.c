@@ -176,6 +176,30 @@ static void clocks_beside_the_parent(void **state)
     json_decref(r);
 }
 
+/* It began 0.35 s late, as it says: a disturbance, if it had no more CPU time than its clocks allow. */
+static void a_late_start(void **state)
+{
+    char why[400] = "";
+    json_t *r = honest();
+    hn_seen seen = { .wall_s = 0.71, .told_s = 0.7, .anon = 50000000, .anon_again = 50000000, .cpu_s = 0.4 };
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why)); /* it does not say so */
+    assert_false(hn_claims_late(r, &seen, why, sizeof why));
+    json_object_set_new(r, "start_s", json_real(0.35));
+    if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
+    assert_true(hn_claims_late(r, &seen, why, sizeof why));
+    names(why, "it began 0.350 s after its start");
+    seen.cpu_s = 0.02 * fmax(hn_os_cpu_count(), 2) + 1.2; /* it worked on two threads meanwhile */
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    names(why, "its parent waited 0.700 s for its result");
+    assert_false(hn_claims_late(r, &seen, why, sizeof why));
+    seen.cpu_s = 0; /* not counted: nothing speaks for it */
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    seen = (hn_seen){ .wall_s = 0.31, .told_s = 0.3, .cpu_s = 0.4 };
+    json_object_set_new(r, "start_s", json_real(0.001));
+    assert_false(hn_claims_late(r, &seen, why, sizeof why)); /* as usual */
+    json_decref(r);
+}
+
 static void memory_by_two_ways(void **state)
 {
     char why[400] = "";
@@ -499,15 +523,16 @@ static void gains_of_a_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit_counts),          cmocka_unit_test(rounds_that_both_have),
-        cmocka_unit_test(order_and_length_count),    cmocka_unit_test(claims),
-        cmocka_unit_test(clocks_beside_the_parent),  cmocka_unit_test(numbers_of_suites),
-        cmocka_unit_test(gains_too_small_to_see),    cmocka_unit_test(memory_by_two_ways),
-        cmocka_unit_test(memory_of_a_small_one),     cmocka_unit_test(memory_of_stages),
-        cmocka_unit_test(cpu_time_of_a_process),     cmocka_unit_test(disturbances_are_counted),
-        cmocka_unit_test(records_are_their_samples), cmocka_unit_test(runs_are_paired),
-        cmocka_unit_test(gains_are_seen_outside),    cmocka_unit_test(proofs_of_one_side),
-        cmocka_unit_test(looks_share_the_level),     cmocka_unit_test(gains_of_a_part),
+        cmocka_unit_test(every_bit_counts),         cmocka_unit_test(rounds_that_both_have),
+        cmocka_unit_test(order_and_length_count),   cmocka_unit_test(claims),
+        cmocka_unit_test(clocks_beside_the_parent), cmocka_unit_test(numbers_of_suites),
+        cmocka_unit_test(gains_too_small_to_see),   cmocka_unit_test(a_late_start),
+        cmocka_unit_test(memory_by_two_ways),       cmocka_unit_test(memory_of_a_small_one),
+        cmocka_unit_test(memory_of_stages),         cmocka_unit_test(cpu_time_of_a_process),
+        cmocka_unit_test(disturbances_are_counted), cmocka_unit_test(records_are_their_samples),
+        cmocka_unit_test(runs_are_paired),          cmocka_unit_test(gains_are_seen_outside),
+        cmocka_unit_test(proofs_of_one_side),       cmocka_unit_test(looks_share_the_level),
+        cmocka_unit_test(gains_of_a_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,7 @@ static int finish(child *c, json_t *o, bool evidence)
     }
     if (c->looks) json_object_set(o, "stages", c->looks);
     json_object_set_new(o, "engine", engine_json(c));
+    json_object_set_new(o, "start_s", hn_lab_num((double)(c->t_main - c->t_spawn) * 1e-9));
     hn_claims_add(o, c->t_main, c->witness);
     return hn_json_print(o);
 }

@@ -127,6 +127,8 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
         char false_claim[400];
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
+        if (hn_claims_late(c.result, &c.seen, false_claim, sizeof false_claim))
+            json_object_set_new(c.result, "late", hn_lab_str(false_claim));
         bool certain = !hn_claims_disturbed(c.result, &c.seen, false_claim, sizeof false_claim);
         if (certain ||
             !hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
@@ -248,8 +250,11 @@ static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
             return HONE_OK;
         }
         const char *claim = json_string_value(json_object_get(s, "false_claim")),
-                   *excuse = json_string_value(json_object_get(s, "false_disturbance"));
+                   *excuse = json_string_value(json_object_get(s, "false_disturbance")),
+                   *late = json_string_value(json_object_get(s, "late"));
         bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
+        if (late && !bad) snprintf(why, sizeof why, "%s", late);
+        bad = bad || late;
         if (claim) snprintf(why, sizeof why, "%s", claim);
         bad = bad || claim;
         if (bad && !excuse && tries < MOST_REPEATS &&

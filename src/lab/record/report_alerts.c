@@ -82,7 +82,8 @@ static const char *quality_change(const char *before, const char *now)
                : "answers changed";
 }
 
-/* The answers of one model with one cache, one tokenizer and the same adapters, where they changed from one record to the next. */
+/* The answers of one model with one cache, one tokenizer and the same adapters, where they changed from one record to
+ * the next. */
 static bool alert_answers(hn_report *r)
 {
     hn_keys keys = { 0 };
