@@ -144,10 +144,11 @@ static double threads_of(json_t *result)
     return fmax(hn_json_number_of(engine, "threads"), hn_json_number_of(engine, "threads_batch"));
 }
 
-/* More CPU time than its threads can have had in so many seconds, in which it also loaded: any core may read a file. */
-static bool too_much_cpu(json_t *result, const hn_seen *seen, double seconds)
+/* More CPU time than its threads can have had in so many seconds, `load` of which it opened the model: any core may
+ * read a file. */
+static bool too_much_cpu(json_t *result, const hn_seen *seen, double seconds, double load)
 {
-    double threads = threads_of(result), cores = fmax(hn_os_cpu_count(), threads), load = load_s(result);
+    double threads = threads_of(result), cores = fmax(hn_os_cpu_count(), threads);
     return hn_cpu_beyond(seen->cpu_s - cores * load, threads, fmax(seconds - load, 0));
 }
 
@@ -155,7 +156,8 @@ bool hn_claims_late(json_t *result, const hn_seen *seen, char *why, size_t cap)
 {
     double witness = hn_json_number_of(result, "process_witness_s"), start = hn_json_number_of(result, "start_s");
     if (!overdue(witness, seen) || !(start > 0) || overdue(witness + start, seen)) return false;
-    if (!(seen->cpu_s > 0) || !(threads_of(result) > 0) || too_much_cpu(result, seen, witness)) return false;
+    double load = fmax(load_s(result) - start, 0); /* what is told of loading counts from the start */
+    if (!(seen->cpu_s > 0) || !(threads_of(result) > 0) || too_much_cpu(result, seen, witness, load)) return false;
     snprintf(why, cap, "it began %.3f s after its start", start);
     return true;
 }
@@ -186,7 +188,7 @@ static void cpu_time(check *c, json_t *result, const hn_seen *seen)
         wrong(c, "it used %.2f CPUs while it was timed, with %.0f thread%s as it says", use, threads,
               threads == 1 ? "" : "s");
     if (!seen || seen->wall_s <= 0) return;
-    if (too_much_cpu(result, seen, seen->wall_s))
+    if (too_much_cpu(result, seen, seen->wall_s, load_s(result)))
         wrong(c, "the kernel counted %.3f s of CPU time in %.3f s, with %.0f thread%s as it says", seen->cpu_s,
               seen->wall_s, threads, threads == 1 ? "" : "s");
 }
