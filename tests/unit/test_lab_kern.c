@@ -125,8 +125,10 @@ static void measure(const char *id, const hn_kern_config *c, hn_kern_result *r, 
     if (hn_kern_open(&b, &k, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
     hn_kern_config config = *c;
     for (int packed = 0; packed < (packed_too && hn_kern_has_packed(b) ? 2 : 1); packed++) {
+        uint64_t plain = r->output;
         config.packed = packed;
         if (hn_kern_measure(r, b, &config, p, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+        if (packed && r->hashed) assert_true(r->output == plain);
     }
     hn_kern_close(b);
 }
@@ -155,12 +157,13 @@ static void test_every_kind_runs(void **state)
                                        "kern.quant.encode.Q4_0.64" };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         for (int32_t t = 1; t <= 3; t += 2) {
-            hn_kern_result r;
+            hn_kern_result r = { .output = 0 };
             hn_kern k;
             measure(ids[i], &(hn_kern_config){ .threads = t, .columns = 1 + 4 * t, .n_samples = 2 }, &r, NULL, true);
             if (r.verdict.state != HN_VALID) fail_msg("%s: %s", ids[i], r.verdict.reason);
             assert_true(r.time.n == 2 && r.time.median > 0 && r.rate > 0 && isnan(r.share) && r.calls >= 1);
             assert_int_equal(hn_kern_parse(&k, ids[i], NULL), HONE_OK);
+            assert_true(r.hashed == (k.kind <= HN_KERN_WKV6));
             json_t *o = hn_kern_json(&k, &r);
             assert_int_equal(json_array_size(json_object_get(o, "samples_us")), 2);
             assert_true(json_is_true(json_object_get(o, "valid")));

@@ -59,6 +59,24 @@ static void every_bit_counts(void **state)
     json_decref(a);
 }
 
+/* Of rounds, those that both runs have. */
+static void rounds_that_both_have(void **state)
+{
+    char what[120];
+    json_t *a = json_pack("{s:s, s:[s,s,s]}", "output", "x", "rounds", "x", "y", "z"),
+           *b = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "y"),
+           *c = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "w"),
+           *old = json_pack("{s:s}", "output", "x");
+    assert_false(hn_proof_differ(what, sizeof what, a, b));
+    assert_false(hn_proof_differ(what, sizeof what, a, old));
+    assert_true(hn_proof_differ(what, sizeof what, a, c));
+    names(what, "the output of a later round");
+    json_decref(a);
+    json_decref(b);
+    json_decref(c);
+    json_decref(old);
+}
+
 static void order_and_length_count(void **state)
 {
     float x[40] = { 0 };
@@ -155,6 +173,31 @@ static void clocks_beside_the_parent(void **state)
     seen.wall_s = 0; /* of nobody who ran */
     assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
     names(why, "did not see how long");
+    json_decref(r);
+}
+
+/* It began 0.35 s late, as it says: a disturbance, if it had no more CPU time than its clocks allow. */
+static void a_late_start(void **state)
+{
+    char why[400] = "";
+    json_t *r = honest();
+    hn_seen seen = { .wall_s = 0.71, .told_s = 0.7, .anon = 50000000, .anon_again = 50000000, .cpu_s = 0.4 };
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why)); /* it does not say so */
+    assert_false(hn_claims_late(r, &seen, why, sizeof why));
+    json_object_set_new(r, "start_s", json_real(0.35));
+    json_object_set_new(r, "load_ms", json_real(370)); /* since its start */
+    if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
+    assert_true(hn_claims_late(r, &seen, why, sizeof why));
+    names(why, "it began 0.350 s after its start");
+    seen.cpu_s = 0.02 * fmax(hn_os_cpu_count(), 2) + 0.7; /* it worked on two threads meanwhile */
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    names(why, "its parent waited 0.700 s for its result");
+    assert_false(hn_claims_late(r, &seen, why, sizeof why));
+    seen.cpu_s = 0; /* not counted: nothing speaks for it */
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    seen = (hn_seen){ .wall_s = 0.31, .told_s = 0.3, .cpu_s = 0.4 };
+    json_object_set_new(r, "start_s", json_real(0.001));
+    assert_false(hn_claims_late(r, &seen, why, sizeof why)); /* as usual */
     json_decref(r);
 }
 
@@ -293,102 +336,155 @@ static hn_measured measured(uint64_t question, const char *last, double claimed_
     return m;
 }
 
+typedef struct pair { /* two sides, and what both are asked */
+    hn_side *a, *b;
+    hn_target t;
+} pair;
+
+static pair open_pair(void)
+{
+    pair p = { .t = { .id = "e2e" } };
+    hone_error err;
+    const hn_side_params command = { .command = true };
+    assert_int_equal(hn_side_open(&p.a, "true", &command, &err), HONE_OK);
+    assert_int_equal(hn_side_open(&p.b, "false", &command, &err), HONE_OK);
+    return p;
+}
+
+static void close_pair(pair *p)
+{
+    hn_side_close(p->a);
+    hn_side_close(p->b);
+}
+
 static void runs_are_paired(void **state)
 {
-    hn_side *a, *b;
     hn_same *s;
     hone_error err;
-    hn_target t = { .id = "e2e" };
-    const hn_side_params p = { .command = true };
-    assert_int_equal(hn_side_open(&a, "true", &p, &err), HONE_OK);
-    assert_int_equal(hn_side_open(&b, "false", &p, &err), HONE_OK);
-    assert_int_equal(hn_same_new(&s, a, b, false, 1, &err), HONE_OK);
+    pair p = open_pair();
+    assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
     hn_measured m = measured(1, "aa", 0.1, 0.2);
-    assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     m = measured(2, "bb", 0.1, 0.2); /* another question: another answer */
-    assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     m = measured(1, "aa", 0.1, 0.2);
-    assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
+    assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
     assert_int_equal(hn_same_n_compared(s), 1);
     m = measured(2, "cc", 0.1, 0.2);
-    assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_E_NUMERIC);
+    assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_E_NUMERIC);
     names(err.message,
           "run 2 of side b (false) and run 2 of side a (true) were asked the same, and the logits of the last");
     m = measured(3, "aa", 0.3, 0.2);
-    assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_E_NUMERIC);
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_E_NUMERIC);
     names(err.message, "claims 0.300 s of work, and its process ran for 0.200 s");
     hn_same_free(s);
-    assert_int_equal(hn_same_new(&s, a, b, true, 1, &err), HONE_OK); /* the sides may differ, not a side from itself */
+    assert_int_equal(hn_same_new(&s, p.a, p.b, true, 1, &err),
+                     HONE_OK); /* the sides may differ, not a side from itself */
     m = measured(0, "aa", 0.1, 0.2);
-    assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
+    assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
     m = measured(0, "bb", 0.1, 0.2);
-    assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
-    assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_E_NUMERIC);
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
+    assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_E_NUMERIC);
     hn_same_free(s);
-    hn_side_close(a);
-    hn_side_close(b);
+    close_pair(&p);
+}
+
+/* What a proves and b does not: b's speed means nothing, unless it is not to be judged. An older program is side a. */
+static void proofs_of_one_side(void **state)
+{
+    hn_target t = { .id = "sample.topk" }; /* which an older program has without a proof */
+    hn_side *side[2];
+    hone_error err;
+    for (int i = 0; i < 2; i++) assert_int_equal(hn_side_open(&side[i], "this", &(hn_side_params){ 0 }, &err), HONE_OK);
+    for (int k = 0; k < 3; k++) {
+        hn_same *s;
+        assert_int_equal(hn_same_new(&s, side[0], side[1], k == 1, 1, &err), HONE_OK);
+        hn_measured with = measured(1, "aa", 0.1, 0.2), without = with;
+        without.proof[0] = 0;
+        assert_int_equal(hn_same_check(s, side[k == 2], &t, &with, &err), HONE_OK);
+        assert_int_equal(hn_same_check(s, side[k != 2], &t, &without, &err), k == 0 ? HONE_E_NUMERIC : HONE_OK);
+        if (k == 0) names(err.message, "is named first, as side a");
+        hn_same_free(s);
+    }
+    hn_side_close(side[0]);
+    hn_side_close(side[1]);
 }
 
 /* A side that says 40 ms less. The processes of an honest one take 40 ms less; those of a liar do not. */
 static void gains_are_seen_outside(void **state)
 {
-    hn_side *a, *b;
     hone_error err;
-    hn_target t = { .id = "e2e" };
-    const hn_side_params p = { .command = true };
-    assert_int_equal(hn_side_open(&a, "true", &p, &err), HONE_OK);
-    assert_int_equal(hn_side_open(&b, "false", &p, &err), HONE_OK);
+    pair p = open_pair();
     for (int lie = 0; lie < 2; lie++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, a, b, false, 1, &err), HONE_OK);
-        for (uint64_t i = 0; i < 20; i++) {
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < 40; i++) {
             double noise = 0.004 * (double)(i % 5);
             hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
             m.part_s[HN_PART_GEN] = 0.080;
-            assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
+            assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
             m = measured(i, "aa", 0.060, (lie ? 0.2 : 0.16) + 0.016 - noise);
             m.part_s[HN_PART_GEN] = 0.040;
-            assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
+            assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
         bool seen;
-        assert_int_equal(hn_same_outside(s, &t, "decode_tok_s", &seen, &err), lie ? HONE_E_NUMERIC : HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), lie ? HONE_E_NUMERIC : HONE_OK);
         assert_int_equal(seen, !lie);
         if (lie) names(err.message, "claims to take 40.0 ms less");
         hn_same_free(s);
     }
-    hn_side_close(a);
-    hn_side_close(b);
+    close_pair(&p);
+}
+
+/* A lie is asked for in each of HN_AB_LOOKS looks: what chance does once in a hundred must not accuse in one of them.
+ * 20 pairs of runs, of which 16 hide the gain (0.6 % by chance), and 17 (0.1 %). */
+static void looks_share_the_level(void **state)
+{
+    pair p = open_pair();
+    for (uint64_t hide = 16; hide <= 17; hide++) {
+        hn_same *s;
+        bool seen;
+        hone_error err;
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < 20; i++) {
+            hn_measured m = measured(i, "aa", 0.100, 0.2);
+            m.part_s[HN_PART_GEN] = 0.080;
+            assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
+            m = measured(i, "aa", 0.060, i < hide ? 0.2 : 0.16);
+            m.part_s[HN_PART_GEN] = 0.040;
+            assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
+        }
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), hide == 16 ? HONE_OK : HONE_E_NUMERIC);
+        assert_false(seen);
+        hn_same_free(s);
+    }
+    close_pair(&p);
 }
 
 /* b says 3 ms less, and processes differ by more than that from run to run. Honest or not: it is not known. With many
  * runs the honest one is seen, and the liar is not. */
 static void gains_too_small_to_see(void **state)
 {
-    hn_side *a, *b;
     hone_error err;
-    hn_target t = { .id = "e2e" };
-    const hn_side_params p = { .command = true };
-    assert_int_equal(hn_side_open(&a, "true", &p, &err), HONE_OK);
-    assert_int_equal(hn_side_open(&b, "false", &p, &err), HONE_OK);
+    pair p = open_pair();
     for (int k = 0; k < 3; k++) { /* few runs; many, honest; many, a lie */
         hn_same *s;
         bool seen, lie = k == 2;
-        assert_int_equal(hn_same_new(&s, a, b, false, 1, &err), HONE_OK);
-        for (uint64_t i = 0; i < (k ? 200 : 10); i++) {
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < (k ? 240 : 10); i++) {
             double noise = 0.003 * (double)(i % 5) - 0.006;
             hn_measured m = measured(i, "aa", 0.010, 0.03);
             m.part_s[HN_PART_GEN] = 0.010;
-            assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
+            assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
             m = measured(i, "aa", 0.007, (lie ? 0.03 : 0.027) + noise);
             m.part_s[HN_PART_GEN] = 0.007;
-            assert_int_equal(hn_same_check(s, b, &t, &m, &err), HONE_OK);
+            assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &t, "decode_tok_s", &seen, &err), HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), HONE_OK);
         assert_int_equal(seen, k == 1);
         hn_same_free(s);
     }
-    hn_side_close(a);
-    hn_side_close(b);
+    close_pair(&p);
 }
 
 /* Of one part alone: the prompt takes 40 ms less, as it says. A first token that comes no earlier, and processes that
@@ -402,51 +498,41 @@ static void gains_of_a_part(void **state)
               { 0.060, 0.040, 0.100, 0.200, HONE_E_NUMERIC }, /* the first token is no earlier */
               { 0.020, 0.040, 0.060, 0.200, HONE_E_NUMERIC }, /* neither is its end */
               { 0.020, 0.080, 0.100, 0.200, HONE_OK } };      /* the generation takes longer */
-    hn_side *a, *c;
     hone_error err;
-    hn_target t = { .id = "e2e" };
-    const hn_side_params p = { .command = true };
-    assert_int_equal(hn_side_open(&a, "true", &p, &err), HONE_OK);
-    assert_int_equal(hn_side_open(&c, "false", &p, &err), HONE_OK);
+    pair p = open_pair();
     for (size_t k = 0; k < sizeof b / sizeof *b; k++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, a, c, false, 1, &err), HONE_OK);
-        for (uint64_t i = 0; i < 20; i++) {
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < 40; i++) {
             double noise = 0.004 * (double)(i % 5) - 0.008;
             hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
             memcpy(m.part_s, (double[HN_PARTS]){ 0, 0.060, 0.060, 0.040 }, sizeof m.part_s);
-            assert_int_equal(hn_same_check(s, a, &t, &m, &err), HONE_OK);
+            assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
             m = measured(i, "aa", b[k].claimed, b[k].wall - noise);
             memcpy(m.part_s, (double[HN_PARTS]){ 0, 0.020, b[k].first, b[k].gen }, sizeof m.part_s);
-            assert_int_equal(hn_same_check(s, c, &t, &m, &err), HONE_OK);
+            assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
         bool seen;
-        hone_status st = hn_same_outside(s, &t, "prefill_tok_s", &seen, &err);
+        hone_status st = hn_same_outside(s, &p.t, "prefill_tok_s", &seen, &err);
         if (st != b[k].st) fail_msg("case %zu: %d", k, (int)st);
         if (st != HONE_OK) names(err.message, "40.0 ms less a run (prefill_tok_s)");
         hn_same_free(s);
     }
-    hn_side_close(a);
-    hn_side_close(c);
+    close_pair(&p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit_counts),
-        cmocka_unit_test(order_and_length_count),
-        cmocka_unit_test(claims),
-        cmocka_unit_test(clocks_beside_the_parent),
-        cmocka_unit_test(numbers_of_suites),
-        cmocka_unit_test(gains_too_small_to_see),
-        cmocka_unit_test(memory_by_two_ways),
-        cmocka_unit_test(memory_of_a_small_one),
-        cmocka_unit_test(memory_of_stages),
-        cmocka_unit_test(cpu_time_of_a_process),
-        cmocka_unit_test(disturbances_are_counted),
-        cmocka_unit_test(records_are_their_samples),
-        cmocka_unit_test(runs_are_paired),
-        cmocka_unit_test(gains_are_seen_outside),
+        cmocka_unit_test(every_bit_counts),         cmocka_unit_test(rounds_that_both_have),
+        cmocka_unit_test(order_and_length_count),   cmocka_unit_test(claims),
+        cmocka_unit_test(clocks_beside_the_parent), cmocka_unit_test(numbers_of_suites),
+        cmocka_unit_test(gains_too_small_to_see),   cmocka_unit_test(a_late_start),
+        cmocka_unit_test(memory_by_two_ways),       cmocka_unit_test(memory_of_a_small_one),
+        cmocka_unit_test(memory_of_stages),         cmocka_unit_test(cpu_time_of_a_process),
+        cmocka_unit_test(disturbances_are_counted), cmocka_unit_test(records_are_their_samples),
+        cmocka_unit_test(runs_are_paired),          cmocka_unit_test(gains_are_seen_outside),
+        cmocka_unit_test(proofs_of_one_side),       cmocka_unit_test(looks_share_the_level),
         cmocka_unit_test(gains_of_a_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,6 +283,7 @@ typedef struct opened {
     int32_t n_asked, stop_at;      /* whether to stop; from this time on it is said; 0: never */
     int32_t n_asked_before;        /* the session was opened */
     bool counted;                  /* open_counted */
+    bool few;                      /* there is no memory for sequences of HN_Q_MANY */
 } opened;
 
 static bool stop_at(void *arg)
@@ -306,6 +307,8 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     o->ctx = NULL;
     o->n_opened++;
     o->n_asked_before = o->n_asked;
+    *out = NULL;
+    if (o->few && w->n_seq == HN_Q_MANY) return HN_FAIL(err, HONE_E_NOMEM, "%d sequences", w->n_seq);
     hone_status st = hone_context_new(&o->ctx, &cp, err);
     if (st == HONE_OK) st = hone_session_new(&o->s, o->ctx, o->m, &sp, err);
     hone_session_set_abort(o->s, stop_at, o);
@@ -316,10 +319,12 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
 /* ---- how many tokens the backend is asked for at once */
 
 static int32_t n_steps[HN_Q_CRUMBS + 1], most_seqs; /* steps of so many tokens; of the step with the most sequences */
+static int32_t n_many;                              /* steps of sessions with 10 sequences and more */
 static const hn_backend_ops *real_ops;
 
 static void counted_step(hn_backend *b, const hn_step_block *step)
 {
+    n_many += step->n_seq >= 10;
     if (step->n_tok <= HN_Q_CRUMBS) n_steps[step->n_tok]++;
     if (step->n_seq == step->n_tok && step->n_seq > most_seqs) most_seqs = step->n_seq;
     real_ops->step_begin(b, step);
@@ -375,7 +380,15 @@ static void test_all_ways(void **state)
     assert_int_equal(most_seqs, HN_Q_MANY);
     for (int32_t k = 1; k <= HN_Q_CRUMBS; k++)
         if (!n_steps[k]) fail_msg("no call of %d tokens", (int)k);
+    assert_int_equal(n_many, 7); /* four that fill them, then 20, 16 and 12 at once: a large model pays for each */
     o.counted = false;
+    o.few = true;
+    hn_paths few = walk(&o, true);
+    assert_int_equal(few.verdict.state, HN_VALID);
+    assert_string_equal(few.hash, a.hash);
+    assert_true(few.n_left == 2 && strstr(few.left[1], "more than 9 sequences: no memory"));
+    o.few = false;
+    walk(&o, true);
     /* of the last session every layer asks: one chunk and a half, then three and three tokens */
     int32_t n_asked = o.n_asked;
     hone_model_info info;

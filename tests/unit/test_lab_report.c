@@ -391,17 +391,18 @@ static void test_html(void **state)
     free(all);
 }
 
-/* An adapter has answers of its own: they did not change. */
+/* An adapter, another tokenizer have answers of their own: they did not change. */
 static void test_answers_of_adapters(void **state)
 {
     static const char *const line =
         "{\"schema\":\"hone.bench/1\",\"id\":\"e2e.gen\",\"ts\":\"2026-01-0%dT00:00:00Z\",\"unit\":\"tok/s\","
         "\"quality\":\"q2-1111111%d-22222222\",\"valid\":true,\"model\":{\"fingerprint\":\"f\"},"
         "\"config\":{\"kv\":\"f16\"%s},\"stats\":{\"median\":5},\"samples\":[5]}\n";
-    for (int with = 0; with < 2; with++) {
+    static const char *const settings[] = { "", ",\"adapters\":[{\"path\":\"a\"}]", ",\"pre\":\"qwen2\"" };
+    for (int with = 0; with < 3; with++) {
         char text[1200];
         size_t n = (size_t)snprintf(text, sizeof text, line, 1, 1, "");
-        snprintf(text + n, sizeof text - n, line, 2, 2, with ? ",\"adapters\":[{\"path\":\"a\"}]" : "");
+        snprintf(text + n, sizeof text - n, line, 2, 2, settings[with]);
         char *path = file_of(text);
         hn_report *r = report_of((const char *const[]){ path, NULL });
         char *t = text_of(r, HN_REPORT_HTML);

@@ -186,20 +186,66 @@ static void a_request_says_what_run_says(void **state)
     hone_session_free(s);
 }
 
+/* In chunks of 37 and calls of 5 a request proves the same, drawn and greedily; other ids prove something else. */
+static void a_request_again(void **state)
+{
+    if (!have_model()) skip();
+    for (int k = 0; k < 2; k++) {
+        const hn_request_config c = {
+            .n_prompt = 80, .n_gen = 24, .temp = k ? 0.7f : 0, .top_p = k ? 0.9f : 1, .seed = 1
+        };
+        hone_session *s = session(104, 1);
+        hn_request r;
+        hn_proof again;
+        char *text, what[120];
+        assert_int_equal(hn_request_text(&text, model, 80, NULL), HONE_OK);
+        assert_int_equal(hn_request_run(&r, s, model, text, &c, NULL), HONE_OK);
+        for (int wrong = 0; wrong < 2; wrong++) {
+            r.ids[12] ^= wrong;
+            assert_int_equal(hone_seq_truncate(s, 0, 0, NULL), HONE_OK);
+            assert_int_equal(hn_request_again(&again, s, model, text, &c, r.ids, NULL), HONE_OK);
+            json_t *a = hn_proof_json(&r.proof), *b = hn_proof_json(&again);
+            assert_int_equal(hn_proof_differ(what, sizeof what, a, b), wrong);
+            json_decref(a);
+            json_decref(b);
+        }
+        hn_request_free(&r);
+        free(text);
+        hone_session_free(s);
+    }
+}
+
+/* Counts how often a session asks whether it is to stop: as many times in every pass. */
+static bool count_passes(void *n)
+{
+    ++*(int *)n;
+    return false;
+}
+
 static void company_changes_nothing(void **state)
 {
     if (!have_model()) skip();
-    int32_t alone[12];
+    int32_t ids[12];
+    int passes[2] = { 0 };
+    hn_batch alone, b;
+    hone_session *one = session(32, 1);
+    assert_int_equal(hn_batch_alone(&alone, one, model, 4, 16, 12, NULL), HONE_OK);
+    hone_session_free(one);
     for (int n = 1; n <= 4; n += 3) {
         hone_session *s = session(32, n);
-        hn_batch b;
+        hone_session_set_abort(s, count_passes, &passes[n > 1]);
         assert_int_equal(hn_batch_run(&b, s, model, n, 16, 12, NULL), HONE_OK);
-        if (n == 1) memcpy(alone, b.ids, sizeof alone);
-        else assert_memory_equal(alone, b.ids, sizeof alone);
+        if (n == 1) memcpy(ids, b.ids, sizeof ids);
+        else assert_memory_equal(ids, b.ids, sizeof ids);
+        assert_memory_equal(alone.each, b.each, (size_t)n * sizeof *b.each);
         assert_true(b.decode_tok_s > 0 && b.prefill_tok_s > 0);
         hn_batch_free(&b);
         hone_session_free(s);
     }
+    for (int q = 1; q < 4; q++) assert_true(alone.each[q] != alone.each[0]); /* they are asked different things */
+    assert_true(passes[0] > 0);
+    assert_int_equal(passes[1], passes[0]); /* a sample is what is timed, and nothing else */
+    hn_batch_free(&alone);
 }
 
 static void without_a_cache_the_same_comes_out(void **state)
@@ -268,6 +314,7 @@ int main(void)
         cmocka_unit_test(evidence_is_seen),
         cmocka_unit_test(numbers_by_path),
         cmocka_unit_test(a_request_says_what_run_says),
+        cmocka_unit_test(a_request_again),
         cmocka_unit_test(company_changes_nothing),
         cmocka_unit_test(without_a_cache_the_same_comes_out),
         cmocka_unit_test(memory_is_looked_at),

@@ -370,6 +370,35 @@ static void test_names_of_records(void **state)
     }
 }
 
+/* Kernels of all shapes are hundreds of records: all are judged, and what all of them prove is kept, or it is said. */
+static void test_many_records(void **state)
+{
+    enum { MANY = 300, EACH = 250, LONG = 70000 };
+    static const char *const row =
+        "%s{\"id\":\"kern.gemm\",\"unit\":\"TOPS\",\"better\":\"higher\",\"config\":{\"variant\":\"%d\"},\"stats\":{"
+        "\"median\":%d},\"valid\":true,\"extra\":{\"proof\":{\"output\":\"%.*d\"}}}";
+    hn_measured m;
+    hone_error err = { 0 };
+    hn_target t = { .id = "kern.gemm.Q4_K" };
+    char *text = malloc(MANY * EACH + LONG);
+    for (int wide = 0; wide < 2; wide++) {
+        size_t n = (size_t)sprintf(text, "echo '{\"schema\":\"hone.suite/1\",\"records\":[");
+        for (int i = 0; i < MANY; i++)
+            n += (size_t)sprintf(text + n, row, i ? "," : "", i, i + 1, wide && i == 7 ? LONG - 100 : 16, i);
+        sprintf(text + n, "]}'");
+        fake("suite", text);
+        hn_side *s = side(at("suite"));
+        assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), wide ? HONE_E_ARG : HONE_OK);
+        if (wide) assert_non_null(strstr(err.message, "what 300 records prove of their answers is too long"));
+        else {
+            assert_true(hn_measured_find(&m, "kern.gemm/299")->value == 300);
+            assert_non_null(strstr(m.proof, "\"kern.gemm 300\":{\"output\":\"0000000000000299\"}"));
+        }
+        hn_side_close(s);
+    }
+    free(text);
+}
+
 /* Benches whose model is asked the same are one question; one without a model is none. */
 static void test_targets_answering(void **state)
 {
@@ -679,6 +708,38 @@ static void test_digits(void **state)
     }
 }
 
+/* A machine that tells 20 benches from themselves only within 10 % and more: as many notes as are read, and how many
+ * more there are. */
+static void test_many_notes(void **state)
+{
+    enum { BENCHES = HN_AB_NOTES + 4 };
+    hn_target t = { .id = "tok" };
+    hn_ab_report r;
+    hone_error err = { 0 };
+    char script[900];
+    snprintf(script, sizeof script,
+             "echo >>%s/count; v=$((1000 + $(wc -l <%s/count) %% 3 * 200)); i=0; l=\n"
+             "while [ $i -lt %d ]; do i=$((i + 1)); "
+             "l=\"$l${l:+,}{\\\"id\\\":\\\"tok.$i\\\",\\\"unit\\\":\\\"us\\\",\\\"better\\\":"
+             "\\\"lower\\\",\\\"stats\\\":{\\\"median\\\":$v}}\"; done\necho \"{\\\"records\\\":[$l]}\"",
+             dir, dir, BENCHES);
+    fake("N", script);
+    const hn_ab_params p = {
+        .targets = &t, .n_targets = 1, .a = side(at("N")), .b = side(at("N")), .rounds = 20, .runs = 1, .looks = 1
+    };
+    hone_status st = hn_ab_run(&r, &p, &err);
+    if (st != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(r.n, BENCHES);
+    assert_int_equal(r.n_notes, HN_AB_NOTES + 1);
+    assert_non_null(strstr(r.note[0], "tells it from itself only within"));
+    assert_true(r.n_unsaid >= 4); /* and that of rounds which a busy machine disturbed */
+    snprintf(script, sizeof script, "and %d more such notes", r.n_unsaid);
+    assert_string_equal(r.note[HN_AB_NOTES], script);
+    hn_ab_report_free(&r);
+    hn_side_close(p.a);
+    hn_side_close(p.b);
+}
+
 static int asked;
 static bool stop_third(void *unused) { return ++asked >= 3; }
 
@@ -748,6 +809,7 @@ int main(void)
         cmocka_unit_test(test_programs_that_could),
         cmocka_unit_test(test_records_of_suites),
         cmocka_unit_test(test_names_of_records),
+        cmocka_unit_test(test_many_records),
         cmocka_unit_test(test_targets_answering),
         cmocka_unit_test(test_bad_programs),
         cmocka_unit_test(test_commits),
@@ -756,6 +818,7 @@ int main(void)
         cmocka_unit_test(test_verdicts_of_known_programs),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_many_notes),
         cmocka_unit_test(test_comparisons_that_cannot_be),
     };
     snprintf(dir, sizeof dir, "/tmp/hone-sides-XXXXXX");

@@ -15,6 +15,7 @@
 #include "lab/quality/quality.h"
 #include "lab/stats/stats.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -107,6 +108,7 @@ static int finish(child *c, json_t *o, bool evidence)
     }
     if (c->looks) json_object_set(o, "stages", c->looks);
     json_object_set_new(o, "engine", engine_json(c));
+    json_object_set_new(o, "start_s", hn_lab_num((double)(c->t_main - c->t_spawn) * 1e-9));
     hn_claims_add(o, c->t_main, c->witness);
     return hn_json_print(o);
 }
@@ -148,17 +150,34 @@ static int32_t *ids_again(const char *s, int32_t n_gen)
     return NULL;
 }
 
-/* What a sample must prove, computed in other ways. word: the ids that it generated, "ID,ID,…", or "-". */
+static hn_request_config request_of(const hn_bench_config *k, bool sampled)
+{
+    return (hn_request_config){
+        .n_prompt = k->n_prompt, .n_gen = k->n_gen, .temp = sampled ? 0.7f : 0, .top_p = sampled ? 0.9f : 1, .seed = 1
+    };
+}
+
+/* What a sample must prove, computed in other ways. word: the ids that it generated, "ID,ID,…", or "-"; behind
+ * "sampled:" or "greedy:" those of such a request. */
 static int run_check(child *c, const char *word)
 {
     hn_bench_config k = config_of(c->cli);
     hn_proof proof;
     hone_error err;
+    const char *colon = strchr(word, ':');
+    bool request = colon && k.n_prompt > 0;
+    hn_request_config q = request_of(&k, strncmp(word, "sampled", 7) == 0);
+    if (request) k.depth = 0;
     int rc = open_all(c, k.depth + (k.n_prompt > 0 ? k.n_prompt : 1) + k.n_gen, 1);
     if (rc) return rc;
-    int32_t *ids = ids_again(word, k.n_gen);
+    char *text = NULL;
+    int32_t *ids = ids_again(colon ? colon + 1 : word, k.n_gen);
     if (!ids) return hn_cli_usage(c->cli, "_check: expected %d ids", (int)k.n_gen);
-    hone_status st = hn_bench_again(&proof, c->s, c->m, &k, ids, &err);
+    hone_status st = request ? hn_request_text(&text, c->m, k.n_prompt, &err) : HONE_OK;
+    if (st == HONE_OK)
+        st = request ? hn_request_again(&proof, c->s, c->m, text, &q, ids, &err)
+                     : hn_bench_again(&proof, c->s, c->m, &k, ids, &err);
+    free(text);
     free(ids);
     if (st != HONE_OK && st != HONE_E_NUMERIC) return hn_cli_fail(&err);
     return hn_json_print(st == HONE_OK ? json_pack("{s:o}", "proof", hn_proof_json(&proof))
@@ -302,12 +321,8 @@ static int run_request(child *c, const char *word)
     hone_error err;
     if (!count || hn_parse_i64(&n, count + 1, 1, 10000, "requests", &err) != HONE_OK)
         return hn_cli_usage(c->cli, "unknown request '%s'", HN_ESC(word, strlen(word)));
-    hn_request_config q = { .text = known ? "Once upon a time" : NULL,
-                            .n_prompt = k.n_prompt,
-                            .n_gen = k.n_gen,
-                            .temp = sampled ? 0.7f : 0,
-                            .top_p = sampled ? 0.9f : 1,
-                            .seed = 1 };
+    hn_request_config q = request_of(&k, sampled);
+    q.text = known ? "Once upon a time" : NULL;
     int rc = open_all(c, k.n_prompt + k.n_gen, 1);
     if (rc) return rc;
     char *text = NULL, *answer = NULL;
@@ -380,19 +395,54 @@ static int run_uncached(child *c, const char *word)
     return finish(c, o, true);
 }
 
+enum { MOST_SEQUENCES = 256 };
+
+/* What each sequence answered, for the one who knows what each answers alone. */
+static json_t *batch_json(const hn_batch *b)
+{
+    json_t *o = json_object(), *each = json_array();
+    for (int32_t q = 0; q < b->n_seq; q++) {
+        char hash[24];
+        snprintf(hash, sizeof hash, "%016" PRIx64, b->each[q]);
+        json_array_append_new(each, json_string(hash));
+    }
+    json_object_set_new(o, "each", each);
+    json_object_set_new(o, "invalid_reason",
+                        b->verdict.state == HN_INVALID ? hn_lab_str(b->verdict.reason) : json_null());
+    return o;
+}
+
+/* What a sample of so many sequences must have answered. */
+static int run_alone(child *c, const char *word)
+{
+    hn_bench_config k = config_of(c->cli);
+    int64_t n;
+    hn_batch b;
+    hone_error err;
+    if (hn_parse_i64(&n, word, 1, MOST_SEQUENCES, "sequences", &err) != HONE_OK)
+        return hn_cli_usage(c->cli, "%s", err.message);
+    int rc = open_all(c, k.n_prompt + k.n_gen, 1);
+    if (rc) return rc;
+    if (hn_batch_alone(&b, c->s, c->m, (int32_t)n, k.n_prompt, k.n_gen, &err) != HONE_OK) return hn_cli_fail(&err);
+    json_t *o = batch_json(&b);
+    hn_batch_free(&b);
+    return hn_json_print(o);
+}
+
 /* word: how many sequences. */
 static int run_batch(child *c, const char *word)
 {
     hn_bench_config k = config_of(c->cli);
     int64_t n;
     hone_error err;
-    if (hn_parse_i64(&n, word, 1, 256, "sequences", &err) != HONE_OK) return hn_cli_usage(c->cli, "%s", err.message);
+    if (hn_parse_i64(&n, word, 1, MOST_SEQUENCES, "sequences", &err) != HONE_OK)
+        return hn_cli_usage(c->cli, "%s", err.message);
     int rc = open_all(c, k.n_prompt + k.n_gen, (int32_t)n);
     if (rc) return rc;
     hn_batch b;
     hn_evidence_look(&c->before);
     if (hn_batch_run(&b, c->s, c->m, (int32_t)n, k.n_prompt, k.n_gen, &err) != HONE_OK) return hn_cli_fail(&err);
-    json_t *o = json_object();
+    json_t *o = batch_json(&b);
     json_object_set_new(o, "prefill_tok_s", hn_lab_num(b.prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", hn_lab_num(b.decode_tok_s));
     json_object_set_new(o, "ids", hn_json_ids(b.ids, (size_t)b.n_gen));
@@ -401,8 +451,6 @@ static int run_batch(child *c, const char *word)
     json_object_set_new(o, "proof", proof);
     json_decref(company);
     json_object_set_new(o, "allocs", hn_allocs_json("step", &b.gen_allocs, k.n_gen - 1, NULL));
-    json_object_set_new(o, "invalid_reason",
-                        b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
     hn_batch_free(&b);
     return finish(c, o, true);
 }
@@ -449,8 +497,9 @@ int hn_bench_child(const hn_cli *cli)
     } modes[] = { { "_sample", false, run_sample },  { "_quality", false, run_quality },
                   { "_load", false, run_load },      { "_memory", true, run_memory },
                   { "_request", true, run_request }, { "_uncached", true, run_uncached },
-                  { "_batch", true, run_batch },     { "_cost", false, run_cost },
-                  { "_check", true, run_check },     { "_net", true, run_net } };
+                  { "_batch", true, run_batch },     { "_alone", true, run_alone },
+                  { "_cost", false, run_cost },      { "_check", true, run_check },
+                  { "_net", true, run_net } };
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);

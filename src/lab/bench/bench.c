@@ -375,6 +375,7 @@ static json_t *config_json(const hn_bench_run *r, const hn_bench_entry *e, const
         json_object_set_new(o, *k, json_null());
     json_object_set_new(o, "seed", json_integer((json_int_t)(s->seed & INT64_MAX)));
     if (e->model) json_object_set_new(o, "weights", json_string(r->packed ? r->weights : "plain"));
+    if (e->model && s->pre) json_object_set_new(o, "pre", hn_lab_str(s->pre));
     if (res->variant) json_object_set_new(o, "variant", hn_lab_str(res->variant));
     if (res->config) json_object_update(o, res->config);
     return o;

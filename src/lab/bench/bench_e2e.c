@@ -122,6 +122,7 @@ hone_status hn_run_e2e_gen(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
     hn_bunch_ask(&b, n_prompt, n_gen, -1);
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
+    if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
     for (size_t i = 0; i < sizeof rows / sizeof *rows && hn_bunch_to_record(&b) && st == HONE_OK; i++) {
         json_t *extra = json_object();
         if (i == 0) {
@@ -270,6 +271,7 @@ hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error
         snprintf(b.word, sizeof b.word, "greedy,%d", cold ? 1 : REQUESTS);
         hn_bunch_ask(&b, n_prompt, n_gen, -1);
         ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
+        if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
         size_t n = json_array_size(b.all);
         double *x = calloc(3 * n + 1, sizeof *x);
         if (!x) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);

@@ -145,6 +145,16 @@ static json_t *numbers(load_sums *sums, const hn_load_run *run)
     return o;
 }
 
+/* The answers of all rounds, where those of the first are proved: of records that stand for all of them. */
+static void prove_rounds(const hn_bunch *b)
+{
+    json_t *rounds = json_array(), *round;
+    size_t i;
+    json_array_foreach(b->all, i, round)
+        json_array_append(rounds, json_object_get(json_object_get(round, "proof"), "output"));
+    json_object_set_new(json_object_get(json_array_get(b->all, 0), "proof"), "rounds", rounds);
+}
+
 /* Rounds of all sizes, each with prompts of its own: what the server still knows of others would be time that is not
  * measured. Then some of each size's last ones again, alone. */
 static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const served *s, int32_t n_words, int32_t n_gen,
@@ -183,6 +193,7 @@ static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const ser
         if (st == HONE_OK) json_array_append(b->all, round);
         json_decref(round);
     }
+    prove_rounds(b);
     for (int i = 0; i < N_SIZE && st == HONE_OK; i++) {
         st = hn_load_prove(&proof[i], &ask, &sums->n_changed, &sums->n_failed, err);
     }

@@ -237,6 +237,7 @@ static json_t *config_json(const plain *x)
     json_object_set_new(j, "weights", json_string(x->p.packed[0] ? x->p.r->weights : "plain"));
     json_object_set_new(j, "weights_note", hn_lab_str(x->p.packed_note));
     if (adapters) json_object_set(j, "adapters", adapters);
+    if (set->pre) json_object_set_new(j, "pre", hn_lab_str(set->pre));
     if (x->config.prompt_seed) json_object_set_new(j, "prompt_seed", json_integer((json_int_t)x->config.prompt_seed));
     json_object_set_new(j, "sampler", json_string("greedy"));
     json_object_set_new(j, "seed", json_null());

@@ -132,15 +132,46 @@ static double timed_s(json_t *result)
 
 static double load_s(json_t *result) { return 1e-3 * fmax(hn_json_number_of(result, "load_ms"), 0); }
 
+/* Its result came so much later than its clocks say that one of them is slow, or it began late. */
+static bool overdue(double by_its_clocks, const hn_seen *seen)
+{
+    return by_its_clocks < seen->told_s * (1 - busy_share) - busy_s;
+}
+
+static double threads_of(json_t *result)
+{
+    json_t *engine = json_object_get(result, "engine");
+    return fmax(hn_json_number_of(engine, "threads"), hn_json_number_of(engine, "threads_batch"));
+}
+
+/* More CPU time than its threads can have had in so many seconds, `load` of which it opened the model: any core may
+ * read a file. */
+static bool too_much_cpu(json_t *result, const hn_seen *seen, double seconds, double load)
+{
+    double threads = threads_of(result), cores = fmax(hn_os_cpu_count(), threads);
+    return hn_cpu_beyond(seen->cpu_s - cores * load, threads, fmax(seconds - load, 0));
+}
+
+bool hn_claims_late(json_t *result, const hn_seen *seen, char *why, size_t cap)
+{
+    double witness = hn_json_number_of(result, "process_witness_s"), start = hn_json_number_of(result, "start_s");
+    if (!overdue(witness, seen) || !(start > 0) || overdue(witness + start, seen)) return false;
+    double load = fmax(load_s(result) - start, 0); /* what is told of loading counts from the start */
+    if (!(seen->cpu_s > 0) || !(threads_of(result) > 0) || too_much_cpu(result, seen, witness, load)) return false;
+    snprintf(why, cap, "it began %.3f s after its start", start);
+    return true;
+}
+
 static void clocks(check *c, json_t *result, const hn_seen *seen)
 {
+    char late[80];
     double clock = hn_json_number_of(result, "process_s"), witness = hn_json_number_of(result, "process_witness_s");
     if (isfinite(clock) && isfinite(witness) && fabs(clock - witness) > clock_share * witness + clock_s)
         wrong(c, "its clock ran %.3f s while the kernel's ran %.3f s", clock, witness);
     not_faster(c, "loading", hn_json_number_of(result, "load_ms"), hn_json_number_of(result, "load_witness_ms"));
     if (!seen) return;
     if (!(seen->wall_s > 0)) wrong(c, "its parent did not see how long it ran");
-    if (witness < seen->told_s * (1 - busy_share) - busy_s)
+    if (overdue(witness, seen) && !hn_claims_late(result, seen, late, sizeof late))
         wrong(c, "it ran for %.3f s by its own clocks, and its parent waited %.3f s for its result", witness,
               seen->told_s);
     double most = seen->wall_s * (1 + clock_share) + around_s, claimed = load_s(result) + timed_s(result);
@@ -151,16 +182,13 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
 /* More CPU time than its threads can have had: it has others, or all its clocks are slow. */
 static void cpu_time(check *c, json_t *result, const hn_seen *seen)
 {
-    json_t *engine = json_object_get(result, "engine");
-    double threads = fmax(hn_json_number_of(engine, "threads"), hn_json_number_of(engine, "threads_batch")),
-           use = hn_json_number_of(result, "cpu_use"), timed = timed_s(result), load = load_s(result);
+    double threads = threads_of(result), use = hn_json_number_of(result, "cpu_use"), timed = timed_s(result);
     if (!(threads > 0)) return;
     if (isfinite(use) && hn_cpu_beyond(use * timed, threads, timed))
         wrong(c, "it used %.2f CPUs while it was timed, with %.0f thread%s as it says", use, threads,
               threads == 1 ? "" : "s");
     if (!seen || seen->wall_s <= 0) return;
-    double cores = fmax(hn_os_cpu_count(), threads), rest = fmax(seen->wall_s - load, 0); /* any may read a file */
-    if (hn_cpu_beyond(seen->cpu_s - cores * load, threads, rest))
+    if (too_much_cpu(result, seen, seen->wall_s, load_s(result)))
         wrong(c, "the kernel counted %.3f s of CPU time in %.3f s, with %.0f thread%s as it says", seen->cpu_s,
               seen->wall_s, threads, threads == 1 ? "" : "s");
 }

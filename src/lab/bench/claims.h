@@ -19,6 +19,10 @@ bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, 
  * that nothing of it goes on behind its end. These are exact: a process that fails here is not asked again. */
 bool hn_claims_disturbed(json_t *result, const hn_seen *seen, char *why, size_t cap);
 
+/* Did it begin late, as it says (start_s) and as the CPU time that the kernel counted allows: it worked no longer than
+ * by its own clocks? A disturbance then, and no claim that cannot be so. */
+bool hn_claims_late(json_t *result, const hn_seen *seen, char *why, size_t cap);
+
 /* The numbers at the top of a record of many metrics (bench_plain.c) are those of its samples. whole: of a program that
  * is not too old to tell its samples, whose own numbers must fit each other then. */
 bool hn_claims_record(json_t *record, bool whole, char *why, size_t cap);

@@ -213,6 +213,15 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
     return HONE_OK;
 }
 
+static hone_status sampler_of(hone_sampler **out, const hone_model *m, const hn_request_config *c, hone_error *err)
+{
+    const hone_sampler_params p = { .temp = c->temp, .top_p = c->top_p, .repeat_penalty = 1, .seed = c->seed };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    hone_status st = hone_sampler_new(out, info.n_vocab, &p, err);
+    return st == HONE_OK ? hone_sampler_suppress(*out, m, err) : st;
+}
+
 hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m, const char *text,
                            const hn_request_config *c, hone_error *err)
 {
@@ -227,15 +236,13 @@ hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m
     hone_model_get_info(m, &info);
     request_run r = { .s = s, .m = m, .n_vocab = info.n_vocab };
     hn_proof_begin(&out->proof, c->n_gen);
-    hone_sampler_params p = { .temp = c->temp, .top_p = c->top_p, .repeat_penalty = 1, .seed = c->seed };
     int32_t room = hone_session_n_ctx(s) - c->n_gen;
     out->n_prompt = c->text || c->n_prompt > room ? room : c->n_prompt;
     hone_status st = hone_seq_truncate(s, 0, 0, err);
     if (st == HONE_OK && out->n_prompt < 1)
         st = HN_FAIL(err, HONE_E_CTX, "a context of %d positions for %d generated tokens", hone_session_n_ctx(s),
                      c->n_gen);
-    if (st == HONE_OK) st = hone_sampler_new(&r.sampler, info.n_vocab, &p, err);
-    if (st == HONE_OK) st = hone_sampler_suppress(r.sampler, m, err);
+    if (st == HONE_OK) st = sampler_of(&r.sampler, m, c, err);
     if (st == HONE_OK && text) st = hone_stream_new(&r.stream, m, NULL, 0, err);
     if (st == HONE_OK) {
         r.prompt = calloc((size_t)out->n_prompt, sizeof *r.prompt);
@@ -253,6 +260,25 @@ hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m
     out->positions = hone_seq_length(s, 0);
     request_run_free(&r);
     if (st != HONE_OK) hn_request_free(out);
+    return st;
+}
+
+hone_status hn_request_again(hn_proof *out, hone_session *s, const hone_model *m, const char *text,
+                             const hn_request_config *c, const int32_t *ids, hone_error *err)
+{
+    int32_t *own = calloc((size_t)c->n_prompt, sizeof *own), *of_text = NULL;
+    size_t n = (size_t)c->n_prompt;
+    hn_answer a = { .prompt = own, .ids = ids, .n_gen = c->n_gen };
+    hone_status st = own ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "a request of %d tokens", c->n_prompt);
+    if (st == HONE_OK && !text) hn_bench_ids(own, c->n_prompt, 0, 0, m);
+    if (st == HONE_OK && text) st = hone_tokenize(m, text, strlen(text), HONE_TOK_ADD, &of_text, &n, err);
+    if (of_text) a.prompt = of_text;
+    a.n_prompt = n < (size_t)c->n_prompt ? (int32_t)n : c->n_prompt;
+    if (st == HONE_OK) st = sampler_of(&a.sampler, m, c, err);
+    if (st == HONE_OK) st = hn_answer_again(out, s, m, &a, err);
+    hone_sampler_free(a.sampler);
+    hone_free(of_text);
+    free(own);
     return st;
 }
 
@@ -370,28 +396,6 @@ static void add_row(uint64_t *sum, const float *logits, int32_t n_vocab)
     *sum = hn_fnv1a(*sum, &bits, sizeof bits);
 }
 
-/* Each sequence once more with nobody beside it: the logits of each of its steps are the same. */
-static hone_status each_alone(hn_batch *b, hone_session *s, const int32_t *prompts, int32_t n_vocab, hone_error *err)
-{
-    hone_status st = HONE_OK;
-    for (int32_t q = 0; q < b->n_seq && st == HONE_OK && b->verdict.state != HN_INVALID; q++) {
-        const float *x;
-        uint64_t sum = 0;
-        st = hone_seq_truncate(s, q, 0, err);
-        if (st == HONE_OK) st = hone_append(s, q, prompts + (size_t)q * (size_t)b->n_prompt, b->n_prompt, &x, err);
-        for (int32_t step = 0; step < b->n_gen && st == HONE_OK; step++) {
-            add_row(&sum, x, n_vocab);
-            int32_t id = best(&b->verdict, x, n_vocab, step);
-            if (id < 0) return HONE_OK;
-            if (step + 1 < b->n_gen) st = hone_append(s, q, &id, 1, &x, err);
-        }
-        if (st == HONE_OK && sum != b->each[q])
-            hn_invalid(&b->verdict, "sequence %d of %d answered otherwise among the others than alone", (int)q,
-                       (int)b->n_seq);
-    }
-    return st;
-}
-
 static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prompts, int32_t n_vocab, hone_token *tok,
                                float *logits, hone_error *err)
 {
@@ -446,7 +450,6 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
         hn_bench_ids(prompts, (int32_t)n, 0, 0, m);
         memset(logits, 1, n_logits * sizeof *logits); /* its pages are there before the clock runs */
         st = batch_timed(out, s, prompts, info.n_vocab, tok, logits, err);
-        if (st == HONE_OK) st = each_alone(out, s, prompts, info.n_vocab, err);
     }
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
@@ -455,6 +458,45 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
     free(prompts);
     free(tok);
     free(logits);
+    if (st != HONE_OK) hn_batch_free(out);
+    return st;
+}
+
+/* One sequence's prompt and greedy steps, in sequence 0. */
+static hone_status one_alone(hn_batch *b, int32_t q, hone_session *s, const int32_t *prompt, int32_t n_vocab,
+                             hone_error *err)
+{
+    const float *x;
+    hone_status st = hone_seq_truncate(s, 0, 0, err);
+    if (st == HONE_OK) st = hone_append(s, 0, prompt, b->n_prompt, &x, err);
+    for (int32_t step = 0; step < b->n_gen && st == HONE_OK; step++) {
+        add_row(&b->each[q], x, n_vocab);
+        int32_t id = best(&b->verdict, x, n_vocab, step);
+        if (id < 0) return HONE_OK;
+        if (step + 1 < b->n_gen) st = hone_append(s, 0, &id, 1, &x, err);
+    }
+    return st;
+}
+
+hone_status hn_batch_alone(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
+                           int32_t n_gen, hone_error *err)
+{
+    *out =
+        (hn_batch){ .n_seq = n_seq, .n_prompt = n_prompt, .n_gen = n_gen, .prefill_tok_s = NAN, .decode_tok_s = NAN };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    int32_t *prompt = calloc((size_t)n_prompt, sizeof *prompt);
+    out->each = calloc((size_t)n_seq, sizeof *out->each);
+    hone_status st = prompt && out->each ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%d sequences alone", n_seq);
+    for (int32_t q = 0; q < n_seq && st == HONE_OK && out->verdict.state != HN_INVALID; q++) {
+        hn_bench_ids(prompt, n_prompt, q * n_prompt, 0, m);
+        st = one_alone(out, q, s, prompt, info.n_vocab, err);
+    }
+    if (st == HONE_E_NUMERIC) {
+        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
+        st = HONE_OK;
+    }
+    free(prompt);
     if (st != HONE_OK) hn_batch_free(out);
     return st;
 }

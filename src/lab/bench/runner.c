@@ -127,6 +127,8 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
         char false_claim[400];
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
+        if (hn_claims_late(c.result, &c.seen, false_claim, sizeof false_claim))
+            json_object_set_new(c.result, "late", hn_lab_str(false_claim));
         bool certain = !hn_claims_disturbed(c.result, &c.seen, false_claim, sizeof false_claim);
         if (certain ||
             !hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
@@ -190,6 +192,14 @@ static double usual_mhz(const hn_bunch *b)
     return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
 }
 
+hone_status hn_bunch_once(hn_runner *p, hn_bunch *b, json_t **out, hone_error *err)
+{
+    char why[640] = "";
+    hone_status st = run_child(p, b, out, why, sizeof why, err);
+    if (st == HONE_OK && !*out) *out = json_pack("{s:o}", "invalid_reason", hn_lab_str(why));
+    return st;
+}
+
 /* What each sample, and each request of one, must have in common with the first: it was asked the same. */
 static void judge_answer(hn_bunch *b, json_t *first, json_t *answer, const char *which)
 {
@@ -240,8 +250,11 @@ static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
             return HONE_OK;
         }
         const char *claim = json_string_value(json_object_get(s, "false_claim")),
-                   *excuse = json_string_value(json_object_get(s, "false_disturbance"));
+                   *excuse = json_string_value(json_object_get(s, "false_disturbance")),
+                   *late = json_string_value(json_object_get(s, "late"));
         bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
+        if (late && !bad) snprintf(why, sizeof why, "%s", late);
+        bad = bad || late;
         if (claim) snprintf(why, sizeof why, "%s", claim);
         bad = bad || claim;
         if (bad && !excuse && tries < MOST_REPEATS &&
@@ -328,13 +341,15 @@ hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hon
 hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
 {
     enum { MOST = 4096 }; /* ids on a command line */
-    json_t *first = json_array_get(b->all, 0), *ids = json_object_get(first, "ids"), *id, *again;
+    json_t *sample = json_array_get(b->all, 0), *request = json_array_get(json_object_get(sample, "requests"), 0),
+           *first = request ? request : sample, *ids = json_object_get(first, "ids"), *id, *again;
     size_t i, n = json_array_size(ids);
     hn_bunch check = { .mode = "_check" };
     hn_os_text text;
-    char why[640] = "", what[120];
+    char what[120];
     if (!b->counted || !first || b->verdict.state == HN_INVALID || n > MOST) return HONE_OK;
     if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
+    if (request) fprintf(text.f, "%.*s:", (int)strcspn(b->word, ","), b->word);
     if (n == 0) fprintf(text.f, "-");
     json_array_foreach(ids, i, id) fprintf(text.f, "%s%d", i ? "," : "", (int)json_integer_value(id));
     char *words = hn_os_text_close(&text, NULL);
@@ -342,10 +357,9 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
     hn_argv_extend(&check.args, hn_argv_words(&b->args));
     hn_argv_add(&check.args, "%s", words); /* no option: a word of the command line */
     free(words);
-    hone_status st = run_child(p, &check, &again, why, sizeof why, err);
-    if (st == HONE_OK && !again) hn_invalid(&b->verdict, "the answer computed again: %.480s", why);
+    hone_status st = hn_bunch_once(p, &check, &again, err);
     const char *bad = json_string_value(json_object_get(again, "invalid_reason"));
-    if (bad) hn_invalid(&b->verdict, "the answer computed again: %s", bad);
+    if (bad) hn_invalid(&b->verdict, "the answer computed again: %.480s", bad);
     else if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(again, "proof")))
         hn_invalid(&b->verdict,
                    "%s of the timed run are not those of the same tokens in chunks of 37 and calls of 5: the engine is "

@@ -157,10 +157,31 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
     return st;
 }
 
+/* One way to compute an answer again: in calls of so many, its ids chosen as they were. */
+typedef struct again {
+    hn_proof *out;
+    hone_session *s;
+    hone_sampler *sampler; /* NULL: greedily */
+    float *logits;         /* [GROUP, n_vocab] */
+    int32_t n_vocab;
+    bool choose;
+} again;
+
+enum { PIECE = 37, GROUP = 5 };
+
+static hone_status choose(int32_t *id, const again *a, const float *x, int32_t pos, hone_error *err)
+{
+    *id = a->choose ? hn_scan_logits(x, a->n_vocab).best : -1;
+    if (!a->choose || !a->sampler) return HONE_OK;
+    hone_status st = hone_sampler_pick(a->sampler, x, 0, pos, id, err);
+    if (st == HONE_OK) hone_sampler_accept(a->sampler, *id);
+    return st;
+}
+
 /* ids at positions [pos, pos + n) in calls of `each`; the logits of those from number `from` on are steps of the
  * proof. */
-static hone_status run_again(hn_proof *out, hone_session *s, const int32_t *ids, int32_t n, int32_t pos, int32_t each,
-                             int32_t from, float *logits, int32_t n_vocab, bool greedy, hone_error *err)
+static hone_status run_again(const again *a, const int32_t *ids, int32_t n, int32_t pos, int32_t each, int32_t from,
+                             hone_error *err)
 {
     enum { MOST = 64 };
     hone_token t[MOST];
@@ -168,36 +189,44 @@ static hone_status run_again(hn_proof *out, hone_session *s, const int32_t *ids,
     for (int32_t at = 0; at < n && st == HONE_OK; at += each) {
         int32_t k = at + each < n ? each : n - at;
         for (int32_t i = 0; i < k; i++) t[i] = (hone_token){ ids[at + i], pos + at + i, 0, at + i >= from };
-        st = hone_run_batch(s, t, k, logits, err);
+        st = hone_run_batch(a->s, t, k, a->logits, err);
         for (int32_t i = 0, row = 0; i < k && st == HONE_OK; i++) {
             if (!t[i].want_logits) continue;
-            const float *x = logits + (size_t)row++ * (size_t)n_vocab;
-            hn_proof_step(out, x, n_vocab, greedy ? hn_scan_logits(x, n_vocab).best : -1);
+            const float *x = a->logits + (size_t)row++ * (size_t)a->n_vocab;
+            int32_t id;
+            st = choose(&id, a, x, t[i].pos + 1, err);
+            if (st == HONE_OK) hn_proof_step(a->out, x, a->n_vocab, id);
         }
     }
+    return st;
+}
+
+hone_status hn_answer_again(hn_proof *out, hone_session *s, const hone_model *m, const hn_answer *answer,
+                            hone_error *err)
+{
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    again a = { .out = out, .s = s, .sampler = answer->sampler, .n_vocab = info.n_vocab, .choose = answer->n_gen > 0 };
+    a.logits = calloc((size_t)GROUP * (size_t)info.n_vocab, sizeof *a.logits);
+    int32_t n = answer->n_prompt;
+    hone_status st = a.logits ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%d ids again", n);
+    hn_proof_begin(out, answer->n_gen);
+    if (st == HONE_OK) st = run_again(&a, answer->prompt, n, 0, PIECE, n - 1, err);
+    if (st == HONE_OK && answer->n_gen > 1) st = run_again(&a, answer->ids, answer->n_gen - 1, n, GROUP, 0, err);
+    free(a.logits);
     return st;
 }
 
 hone_status hn_bench_again(hn_proof *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
                            const int32_t *ids, hone_error *err)
 {
-    enum { PIECE = 37, GROUP = 5 };
-    hone_model_info info;
-    hone_model_get_info(m, &info);
     int32_t n = c->depth + (c->n_prompt > 0 ? c->n_prompt : 1);
     int32_t *prompt = calloc((size_t)n, sizeof *prompt);
-    float *logits = calloc((size_t)GROUP * (size_t)info.n_vocab, sizeof *logits);
-    hone_status st = prompt && logits ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%d ids again", n);
-    hn_proof_begin(out, c->n_gen);
-    if (st == HONE_OK) {
-        bool greedy = c->n_gen > 0;
-        hn_bench_ids(prompt, n, 0, c->prompt_seed, m);
-        st = run_again(out, s, prompt, n, 0, PIECE, n - 1, logits, info.n_vocab, greedy, err);
-    }
-    if (st == HONE_OK && c->n_gen > 1)
-        st = run_again(out, s, ids, c->n_gen - 1, n, GROUP, 0, logits, info.n_vocab, true, err);
+    if (!prompt) return HN_FAIL(err, HONE_E_NOMEM, "%d ids again", n);
+    hn_bench_ids(prompt, n, 0, c->prompt_seed, m);
+    const hn_answer answer = { .prompt = prompt, .n_prompt = n, .ids = ids, .n_gen = c->n_gen };
+    hone_status st = hn_answer_again(out, s, m, &answer, err);
     free(prompt);
-    free(logits);
     return st;
 }
 

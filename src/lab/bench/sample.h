@@ -44,8 +44,16 @@ typedef struct hn_sample { /* NaN: not measured */
 hone_status hn_bench_measure(hn_sample *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
                              hone_error *err);
 void hn_sample_free(hn_sample *s);
-/* What a sample of c must prove, by other ways of computing: the prompt in chunks of 37, and the ids [c->n_gen] that
- * were generated given again, five in a call. *out: with the ids that these logits choose. */
+/* What an answer must prove, by other ways of computing: the prompt in chunks of 37, and the ids that were generated
+ * given again, five in a call. *out: with the ids that these logits choose. */
+typedef struct hn_answer {
+    const int32_t *prompt, *ids; /* [n_prompt], [n_gen] */
+    int32_t n_prompt, n_gen;
+    hone_sampler *sampler; /* as it was when the answer began; NULL: greedily */
+} hn_answer;
+hone_status hn_answer_again(hn_proof *out, hone_session *s, const hone_model *m, const hn_answer *answer,
+                            hone_error *err);
+/* The same of a sample of c. */
 hone_status hn_bench_again(hn_proof *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
                            const int32_t *ids, hone_error *err);
 json_t *hn_sample_json(const hn_sample *s);
@@ -104,6 +112,9 @@ hone_status hn_request_text(char **text, const hone_model *m, int32_t n, hone_er
 /* Empties sequence 0 and runs one request on it. */
 hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m, const char *text,
                            const hn_request_config *c, hone_error *err);
+/* What such a request that generated ids [c->n_gen] must prove (hn_answer_again). s is empty. */
+hone_status hn_request_again(hn_proof *out, hone_session *s, const hone_model *m, const char *text,
+                             const hn_request_config *c, const int32_t *ids, hone_error *err);
 void hn_request_free(hn_request *q);
 json_t *hn_request_json(const hn_request *q);
 
@@ -133,10 +144,12 @@ typedef struct hn_batch {
     hn_allocs gen_allocs;               /* of all steps behind the first */
     hn_verdict verdict;
 } hn_batch;
-/* Each sequence has a prompt of its own, the first the same whatever n_seq. Greedy. Behind the clock each goes once
- * more, alone. */
+/* Each sequence has a prompt of its own, the same whatever n_seq. Greedy. */
 hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
                          int32_t n_gen, hone_error *err);
+/* The same sequences, each with nobody beside it: `each` and the verdict alone. */
+hone_status hn_batch_alone(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
+                           int32_t n_gen, hone_error *err);
 void hn_batch_free(hn_batch *b);
 
 #endif

@@ -6,6 +6,7 @@
 #include "lab/bench/bench.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"
+#include "lab/quality/proof.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
@@ -63,6 +64,7 @@ hone_status hn_bench_add_kern(hn_bench_run *r, const hn_bench_entry *e, const hn
     json_object_set_new(res.extra, "value", hn_lab_num(kr->rate));
     json_object_set_new(res.extra, "cpu_use", hn_lab_num(kr->cpu_use));
     if (isfinite(kr->rmse)) json_object_set_new(res.extra, "rmse", hn_lab_num(kr->rmse));
+    if (kr->hashed) json_object_set_new(res.extra, "proof", hn_proof_of("output", kr->output));
     return hn_bench_add(r, e ? e : &own, &res, err);
 }
 

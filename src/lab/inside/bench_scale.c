@@ -158,6 +158,33 @@ hone_status hn_run_scale_threads(hn_bench_run *r, const hn_bench_entry *e, hone_
 
 /* ---- e2e.scale.batch ------------------------------------------------------------------------------- */
 
+/* Every sequence of every sample answered what it answers with nobody beside it, which one process is asked. */
+static hone_status each_alone(hn_runner *p, hn_bunch *b, size_t k, int32_t most, hone_error *err)
+{
+    hn_bunch alone = { .mode = "_alone" };
+    json_t *said = NULL, *sample;
+    size_t i;
+    snprintf(alone.word, sizeof alone.word, "%d", most);
+    hn_argv_extend(&alone.args, hn_argv_words(&b[0].args));
+    hone_status st = hn_bunch_once(p, &alone, &said, err);
+    const char *bad = json_string_value(json_object_get(said, "invalid_reason"));
+    json_t *each = json_object_get(said, "each");
+    for (size_t s = 0; s < k && st == HONE_OK; s++) {
+        int32_t n = (int32_t)strtol(b[s].word, NULL, 10);
+        if (bad) hn_invalid(&b[s].verdict, "the sequences alone: %.480s", bad);
+        json_array_foreach(b[s].all, i, sample) for (int32_t q = 0; q < n && !bad; q++)
+        {
+            json_t *is = json_array_get(json_object_get(sample, "each"), (size_t)q);
+            if (!is || !json_equal(is, json_array_get(each, (size_t)q)))
+                hn_invalid(&b[s].verdict,
+                           "sample %zu: sequence %d of %d answered otherwise among the others than alone", i + 1, q, n);
+        }
+    }
+    json_decref(said);
+    hn_bunch_free(&alone);
+    return st;
+}
+
 hone_status hn_run_scale_batch(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
     static const int32_t sizes[] = { 1, 4, 8, 16 };
@@ -179,6 +206,7 @@ hone_status hn_run_scale_batch(hn_bench_run *r, const hn_bench_entry *e, hone_er
     }
     hone_status ran = hn_bunch_measure(&p, b, K, hn_runner_samples(&p, 6), err);
     same_tokens(b, K, names); /* of sequence 0, whose prompt is the same in all */
+    if (ran == HONE_OK) ran = each_alone(&p, b, K, sizes[K - 1], err);
     for (size_t i = 0; i < K; i++)
         for (int prefill = 0; prefill < 2 && st == HONE_OK && hn_bunch_to_record(&b[i]); prefill++) {
             json_t *config = hn_runner_config(&p, n_prompt, n_gen, "greedy");

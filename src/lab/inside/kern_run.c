@@ -9,6 +9,7 @@
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/roof.h"
+#include "lab/quality/proof.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 
@@ -781,6 +782,8 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (pooled) fetch(b);
     if (pooled && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");
+    r->hashed = pooled;
+    if (pooled) r->output = hn_bits_hash(b->y, (int64_t)b->y_floats);
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);
     judge(r, b, peaks);
     return HONE_OK;

@@ -69,7 +69,10 @@ const char *hn_ab_within_name(hn_ab_within w)
 static void note(hn_ab_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void note(hn_ab_report *r, const char *fmt, ...)
 {
-    if (r->n_notes == HN_AB_NOTES) return;
+    if (r->n_notes == HN_AB_NOTES) {
+        r->n_unsaid++;
+        return;
+    }
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(r->note[r->n_notes++], sizeof r->note[0], fmt, ap);
@@ -651,38 +654,25 @@ static hone_status looks(experiment *x)
     return st;
 }
 
-hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
+/* What the lists of rounds do not show: settings that nobody asked for, disturbances. */
+static void tell_benches(const experiment *x)
 {
-    hone_error own;
-    experiment x = { .p = p, .out = out, .rounds = p->rounds ? p->rounds : HN_AB_ROUNDS, .err = err ? err : &own };
-    *out = (hn_ab_report){ .seed = p->seed, .first = x.rounds };
-    new_name(out->name);
-    x.bench = calloc(p->n_targets, sizeof *x.bench);
-    out->line = calloc(p->n_targets * HN_AB_METRICS, sizeof *out->line);
-    hone_status st = x.bench && out->line ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the comparison");
-    for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
-    if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->seed, err);
-    if (st == HONE_OK) st = looks(&x);
-    if (st == HONE_OK && p->different) tell_different(out);
-    if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
-        out->interrupted = true;
-        st = judge(&x, hn_ab_alpha(x.rounds, out->looks < HN_AB_LOOKS ? out->looks : HN_AB_LOOKS - 1));
-        for (size_t i = 0; i < out->n; i++)
-            if (out->line[i].looks > out->looks || out->line[i].unseen) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
-        out->overall = HN_AB_INCONCLUSIVE;
-        note(out, "interrupted: the rounds measured until then are kept, and decide nothing");
-    }
-    for (size_t i = 0; i < p->n_targets && x.bench; i++) {
-        const char *a = x.bench[i].weights[0], *b = x.bench[i].weights[1];
+    hn_ab_report *out = x->out;
+    for (size_t i = 0; i < x->p->n_targets && x->bench; i++) {
+        const char *a = x->bench[i].weights[0], *b = x->bench[i].weights[1];
         if (strcmp(a, b) != 0)
             note(out, "weights: a reads them %.56s, b %.56s; the same --packed on both sides leaves that out", a, b);
-        a = x.bench[i].ran[0], b = x.bench[i].ran[1];
+        a = x->bench[i].ran[0], b = x->bench[i].ran[1];
         if (strcmp(a, b) != 0) note(out, "a ran with %.60s; b with %.60s", a, b);
-        const series *s = &x.bench[i].ab;
+        const series *s = &x->bench[i].ab;
         if (one_sided(s))
             note(out, "only %s processes had pages read from disk in %zu rounds: such rounds count",
                  s->alone[0] > s->alone[1] ? "a's" : "b's", s->alone[s->alone[1] > s->alone[0]]);
     }
+}
+
+static void tell_lines(hn_ab_report *out)
+{
     for (size_t i = 0; i < out->n; i++) {
         const hn_ab_line *l = &out->line[i];
         if (l->r.margin > l->r.wanted)
@@ -704,6 +694,39 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
             note(out, "%s: %zu disturbed rounds were kept: there were too many to throw away",
                  l->target->id ? l->target->id : "commands", l->kept);
     }
+}
+
+static void tell_all(const experiment *x)
+{
+    hn_ab_report *out = x->out;
+    tell_benches(x);
+    tell_lines(out);
+    if (out->n_unsaid)
+        snprintf(out->note[out->n_notes++], sizeof out->note[0], "and %d more such notes", out->n_unsaid);
+}
+
+hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
+{
+    hone_error own;
+    experiment x = { .p = p, .out = out, .rounds = p->rounds ? p->rounds : HN_AB_ROUNDS, .err = err ? err : &own };
+    *out = (hn_ab_report){ .seed = p->seed, .first = x.rounds };
+    new_name(out->name);
+    x.bench = calloc(p->n_targets, sizeof *x.bench);
+    out->line = calloc(p->n_targets * HN_AB_METRICS, sizeof *out->line);
+    hone_status st = x.bench && out->line ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the comparison");
+    for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
+    if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->seed, err);
+    if (st == HONE_OK) st = looks(&x);
+    if (st == HONE_OK && p->different) tell_different(out);
+    if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
+        out->interrupted = true;
+        st = judge(&x, hn_ab_alpha(x.rounds, out->looks < HN_AB_LOOKS ? out->looks : HN_AB_LOOKS - 1));
+        for (size_t i = 0; i < out->n; i++)
+            if (out->line[i].looks > out->looks || out->line[i].unseen) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
+        out->overall = HN_AB_INCONCLUSIVE;
+        note(out, "interrupted: the rounds measured until then are kept, and decide nothing");
+    }
+    tell_all(&x);
     for (size_t i = 0; i < p->n_targets && x.bench; i++) {
         series_free(&x.bench[i].ab);
         hn_side_close(x.bench[i].copy);

@@ -10,7 +10,7 @@
 #include "lab/machine/environ.h"
 #include "base/json_text.h"
 
-enum { HN_AB_METRICS = HN_MEASURED, HN_AB_MAX_RUNS = 32, HN_AB_NOTES = 8 };
+enum { HN_AB_METRICS = HN_MEASURED, HN_AB_MAX_RUNS = 32, HN_AB_NOTES = 16 };
 
 /* What a round makes of several runs of one side. */
 typedef enum hn_ab_within { HN_AB_AUTO = 0, HN_AB_LEAST, HN_AB_MEDIAN, HN_AB_MEAN } hn_ab_within;
@@ -67,10 +67,10 @@ typedef struct hn_ab_report {
     int looks;
     bool interrupted;
     uint64_t seed;
-    size_t first;  /* rounds of the first look */
-    char name[16]; /* of this comparison, in all its records */
-    char note[HN_AB_NOTES][200];
-    int n_notes;
+    size_t first;                    /* rounds of the first look */
+    char name[16];                   /* of this comparison, in all its records */
+    char note[HN_AB_NOTES + 1][200]; /* the last says how many more there would be */
+    int n_notes, n_unsaid;
 } hn_ab_report;
 
 /* HONE_OK also when interrupted, with what was measured. HONE_E_FORMAT: a side failed;

@@ -143,9 +143,11 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
                        runs_before(s, s->n - 1), "ab"[r->side],
                        HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))));
     json_t *keep = NULL;
-    const char *missing = hn_side_can_ask(side) ? unproved(s, s->n - 1, &keep) : NULL;
+    const char *missing = hn_side_can_ask(side) && !s->different ? unproved(s, s->n - 1, &keep) : NULL;
     if (missing)
-        HN_FAIL(err, HONE_E_NUMERIC, "run %zu of side b (%s) proves nothing of its answer%s%s, which side a proves",
+        HN_FAIL(err, HONE_E_NUMERIC,
+                "run %zu of side b (%s) proves nothing of its answer%s%s, which side a proves; an older program, which "
+                "cannot, is named first, as side a",
                 runs_before(s, s->n - 1), HN_ESC(name_of(s, 1), strlen(name_of(s, 1))), missing[0] ? " to " : "",
                 HN_ESC(missing, strlen(missing)));
     json_decref(keep);
@@ -188,7 +190,8 @@ static double less_in_all(const run *a, const run *b, int part)
  * half of the pairs show that much; where a gain is to be seen, more do, beyond what a coin gives. */
 hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, bool *seen, hone_error *err)
 {
-    const double part = 0.6, level = 0.01, slack_s = 0.001, rest = 0.02; /* of what nobody times: start and end */
+    /* each look of a comparison asks, of all of which this is the chance; rest: of what nobody times, start and end */
+    const double part = 0.6, level = 0.01 / HN_AB_LOOKS, slack_s = 0.001, rest = 0.02;
     size_t cap = s->n + 1, used = 0;
     long hidden = 0, shown = 0;
     int which = part_of(metric);

@@ -21,7 +21,7 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
 /* What a claims to have taken less time for, or b, must have taken less time seen from outside too, what its other
  * parts claim to take more or less reckoned in. HONE_E_NUMERIC: b's claims of being faster are not seen in how long its
  * processes ran. *seen false: what was seen of them may be chance, so neither is known. Call it before b is said to be
- * better in this metric; one that tells no time is not held to any. */
+ * better in this metric, in each look; one that tells no time is not held to any. */
 hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, bool *seen, hone_error *err);
 
 /* Runs whose answers were compared with those of another run; 0: the programs prove nothing of the kind. */

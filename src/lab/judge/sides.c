@@ -690,8 +690,8 @@ static void take_settings(hn_measured *out, json_t *config)
                  hn_record_text(config, "kv"), (int)json_integer_value(json_object_get(config, "chunk")));
 }
 
-/* What the records prove of their answers. */
-static void take_proofs(hn_measured *out, json_t *plain, json_t *list)
+/* What the records prove of their answers: all of it, or it could not be compared. */
+static hone_status take_proofs(hn_measured *out, json_t *plain, json_t *list, const hn_side *s, hone_error *err)
 {
     json_t *all = json_object(), *r;
     size_t i;
@@ -705,9 +705,15 @@ static void take_proofs(hn_measured *out, json_t *plain, json_t *list)
         if (proof) json_object_set(all, name, proof);
     }
     char *text = json_object_size(all) ? hn_json_text(all, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    if (text && strlen(text) < sizeof out->proof) snprintf(out->proof, sizeof out->proof, "%s", text);
+    bool fits = !text || strlen(text) < sizeof out->proof;
+    if (text && fits) snprintf(out->proof, sizeof out->proof, "%s", text);
+    size_t n = json_object_size(all);
     free(text);
     json_decref(all);
+    return fits ? HONE_OK
+                : HN_FAIL(err, HONE_E_ARG,
+                          "%s: what %zu records prove of their answers is too long; compare fewer benches",
+                          HN_ESC(s->label, strlen(s->label)), n);
 }
 
 static void take_process(hn_measured *out, const hn_process *r)
@@ -760,7 +766,7 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
             snprintf(out->invalid, sizeof out->invalid, "it left %d processes behind", (int)r.n_left);
         take_settings(out, config);
         if (!list) take_times(out, o, config);
-        take_proofs(out, o, list);
+        if (st == HONE_OK) st = take_proofs(out, o, list, s, err);
         if (st == HONE_OK && out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
         if (st == HONE_OK && r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
         take_process(out, &r);

@@ -29,7 +29,7 @@ typedef struct hn_target {
 /* What the samples of a plain run say that its parts took: the prompt to its last logits, and to the first token. */
 enum { HN_PART_LOAD, HN_PART_PROMPT, HN_PART_FIRST, HN_PART_GEN, HN_PARTS };
 
-enum { HN_MEASURED = 64, HN_METRIC_NAME = 224 };
+enum { HN_MEASURED = 512, HN_METRIC_NAME = 224, HN_PROOF_TEXT = 1 << 16 };
 typedef struct hn_measured_metric {
     char name[HN_METRIC_NAME], unit[16]; /* no comma; no other metric of the measurement has it */
     bool higher;                         /* more is better */
@@ -39,14 +39,14 @@ typedef struct hn_measured {
     hn_measured_metric m[HN_MEASURED];
     int n;
     int64_t major_faults;
-    char weights[240];       /* how those of a model were read, as its configuration says; "": it does not */
-    char invalid[512];       /* why the result is not valid; "" */
-    char proof[4000];        /* JSON text, {name of a record: its proof}; "": it proves nothing (lab/quality/proof.h) */
-    uint64_t question;       /* which prompt was asked, where the side can be asked several; 0: that of everyone */
-    char ran[120];           /* with what settings, as its configuration says; "" */
-    double part_s[HN_PARTS]; /* NaN: there is none, or it does not say */
-    double claimed_s;        /* seconds that its samples add up to; NaN: it does not say */
-    double wall_s;           /* that its process ran; NaN: it ran in this one */
+    char weights[240];         /* how those of a model were read, as its configuration says; "": it does not */
+    char invalid[512];         /* why the result is not valid; "" */
+    char proof[HN_PROOF_TEXT]; /* JSON text, {name of a record: its proof} (proof.h); "": it proves nothing */
+    uint64_t question;         /* which prompt was asked, where the side can be asked several; 0: that of everyone */
+    char ran[120];             /* with what settings, as its configuration says; "" */
+    double part_s[HN_PARTS];   /* NaN: there is none, or it does not say */
+    double claimed_s;          /* seconds that its samples add up to; NaN: it does not say */
+    double wall_s;             /* that its process ran; NaN: it ran in this one */
 } hn_measured;
 /* The metric called so, or NULL. Short names work: decode, prefill, load, ttft, rss, anon. */
 const hn_measured_metric *hn_measured_find(const hn_measured *m, const char *name);

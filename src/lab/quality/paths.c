@@ -457,19 +457,24 @@ static hone_status in_many_chunks(walk *w)
 }
 
 /* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to nine of them, at another row
- * every time. Each of their rows is compared. */
+ * every time. Each of their rows is compared. A quick look has few places, and few of these batches. */
 static hone_status many_sequences(walk *w)
 {
+    enum { TOGETHER_QUICK = 5, LESS_QUICK = 4 };
+    const int32_t together = w->p->quick ? TOGETHER_QUICK : 1, less = w->p->quick ? LESS_QUICK : 1;
     hone_status st = HONE_OK;
     if (w->n < MANY_CTX) {
         left_out(w, "batches of more than 9 sequences: the prompt is too short");
         return st;
     }
-    for (int32_t q = 1; q < HN_Q_MANY && st == HONE_OK; q++) {
-        st = call(w, 0, (q - 1) * MANY_APART, q * MANY_APART, 0);
+    for (int32_t q = 1, at = 0; q < HN_Q_MANY && st == HONE_OK; q++) {
+        if ((q - 1) % together == 0) {
+            st = call(w, 0, at, at + MANY_APART, 0);
+            at += MANY_APART;
+        }
         if (st == HONE_OK) st = hone_seq_copy(w->s, q, 0, w->err);
     }
-    for (int32_t i = 0; i < MANY_ROUNDS && st == HONE_OK; i++) {
+    for (int32_t i = 0; i < MANY_ROUNDS && st == HONE_OK; i += less) {
         for (int32_t k = 0; k < HN_Q_MANY - i; k++) {
             int32_t q = (k + 7 * i) % HN_Q_MANY, pos = hone_seq_length(w->s, q);
             w->batch[k] = (hone_token){ w->ids[pos], pos, q, true };
@@ -490,6 +495,17 @@ static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_sta
     w->way = name;
     w->out->n_ways++;
     return go(w);
+}
+
+/* many_sequences() in a session of its own, the only one of so many: a state of each may be more than there is
+ * memory for. */
+static hone_status among_many(walk *w)
+{
+    const hn_q_way of_many = { .n_ctx = MANY_CTX, .n_seq = HN_Q_MANY };
+    hone_status st = with(w, "among 8 to 19 neighbours", &of_many, many_sequences);
+    if (st != HONE_E_NOMEM) return st;
+    left_out(w, "batches of more than 9 sequences: no memory for 20");
+    return HONE_OK;
 }
 
 static hone_status on_the_same(walk *w, hone_status (*go)(walk *w))
@@ -548,8 +564,9 @@ static hone_status begin(walk *w, bool from_text)
     st = long_prompt(w, from_text);
     if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
-        left_out(w, "positions beyond 112, token by token beyond a few, other counts of threads, plain weights, "
-                    "levels");
+        left_out(w,
+                 "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but of 12, 16 and "
+                 "20, other counts of threads, plain weights, levels");
     else if (!w->small)
         left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
                     "calls of 17 to 39 tokens but 24 and 32; "
@@ -630,15 +647,14 @@ static void make_hash(walk *w, const hn_q_prompts *prompts, const hn_quality *ei
 
 static hone_status walk_all(walk *w)
 {
-    const hn_q_way base = { .n_ctx = w->n + w->n_more, .n_seq = HN_Q_SEQS },
-                   of_many = { .n_ctx = MANY_CTX, .n_seq = HN_Q_MANY };
+    const hn_q_way base = { .n_ctx = w->n + w->n_more, .n_seq = HN_Q_SEQS };
     hone_status st = with(w, "appended at once", &base, as_measured);
     if (st == HONE_OK && !over(w)) st = on_the_same(w, in_pieces);
     if (st == HONE_OK && !over(w)) st = back_and_on(w);
     if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_the_same(w, token_by_token);
     if (st == HONE_OK && !over(w)) st = on_the_same(w, in_crumbs);
     if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, beside_others);
-    if (st == HONE_OK && !over(w)) st = with(w, "among 8 to 19 neighbours", &of_many, many_sequences);
+    if (st == HONE_OK && !over(w)) st = among_many(w);
     if (st == HONE_OK && !over(w)) st = other_sessions(w, &base);
     return st;
 }

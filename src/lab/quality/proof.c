@@ -65,6 +65,16 @@ json_t *hn_proof_json(const hn_proof *p)
 
 json_t *hn_proof_of(const char *name, uint64_t hash) { return json_pack("{s:o}", name, hex(hash)); }
 
+/* Of lists, what both have: the shorter run is no other one. */
+static bool equal(const json_t *x, const json_t *y)
+{
+    size_t n = json_array_size(x) < json_array_size(y) ? json_array_size(x) : json_array_size(y);
+    if (!json_is_array(x) || !json_is_array(y)) return json_equal(x, y);
+    for (size_t i = 0; i < n; i++)
+        if (!json_equal(json_array_get(x, i), json_array_get(y, i))) return false;
+    return true;
+}
+
 bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b)
 {
     static const struct {
@@ -77,6 +87,7 @@ bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b)
                   { "all", "the logits of a step between first, middle and last" },
                   { "company", "the logits of the other sequences" },
                   { "output", "the output" },
+                  { "rounds", "the output of a later round" },
                   { "loss", "the losses of the steps" },
                   { "gradient", "the gradient" },
                   { "weights", "the weights behind the first steps" } };
@@ -84,7 +95,7 @@ bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b)
     if (!json_is_object(a) || !json_is_object(b)) return false;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         json_t *x = json_object_get(a, parts[i].key), *y = json_object_get(b, parts[i].key);
-        if (!x || !y || json_equal(x, y)) continue; /* what one of them does not have proves nothing */
+        if (!x || !y || equal(x, y)) continue; /* what one of them does not have proves nothing */
         long long at = json_integer_value(json_object_get(a, "steps"));
         if (strcmp(parts[i].key, "middle") == 0) snprintf(what, cap, "%s (%lld)", parts[i].words, at / 2);
         else if (strcmp(parts[i].key, "last") == 0) snprintf(what, cap, "%s (%lld)", parts[i].words, at - 1);

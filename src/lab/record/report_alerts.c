@@ -82,7 +82,8 @@ static const char *quality_change(const char *before, const char *now)
                : "answers changed";
 }
 
-/* The answers of one model with one cache and the same adapters, where they changed from one record to the next. */
+/* The answers of one model with one cache, one tokenizer and the same adapters, where they changed from one record to
+ * the next. */
 static bool alert_answers(hn_report *r)
 {
     hn_keys keys = { 0 };
@@ -98,9 +99,9 @@ static bool alert_answers(hn_report *r)
         if (!*q || !ok) continue;
         json_t *with = json_object_get(json_object_get(o, "config"), "adapters");
         char *adapters = json_is_array(with) ? hn_json_text(with, JSON_COMPACT | JSON_SORT_KEYS) : strdup("");
-        char *key = hn_rep_text_of("%s|%s|%s|%s|%.*s", hn_record_text(m, "fingerprint"), hn_record_text(m, "sha256"),
-                                   kv, adapters ? adapters : "", (int)strcspn(q, "-"),
-                                   q); /* q2 and q2q are hashes of other things */
+        char *key = hn_rep_text_of("%s|%s|%s|%s|%s|%.*s", hn_record_text(m, "fingerprint"), hn_record_text(m, "sha256"),
+                                   kv, hn_record_text(json_object_get(o, "config"), "pre"), adapters ? adapters : "",
+                                   (int)strcspn(q, "-"), q); /* q2 and q2q are hashes of other things */
         free(adapters);
         ok = key && hn_keys_add(&keys, key, &k, &fresh);
         free(key);
