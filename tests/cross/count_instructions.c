@@ -39,8 +39,8 @@ typedef struct block {
 static uint64_t executed, begun;
 static const block *before;
 
-/* A block of code runs whole, to the branch or system call that ends it. qemu gives up an instruction that goes on in the
- * next page, but counts it for that block, too: it begins the next one, and is counted there. */
+/* A block of code runs whole, to the branch or system call that ends it. qemu gives up an instruction that goes on in
+ * the next page, but counts it for that block, too: it begins the next one, and is counted there. */
 static void ran(unsigned vcpu, void *arg)
 {
     const block *b = arg;
