@@ -2,6 +2,7 @@
  * what is wrong is refused in words; what stops leaves nothing behind. */
 #define _GNU_SOURCE
 #include "serve_site.h"
+#include "slowed.h"
 
 #include <math.h>
 
@@ -684,19 +685,20 @@ static int64_t running_at(int port)
 static void a_slow_reader_pauses(void **state)
 {
     static const char q[] =
-        "{\"prompt\":\"The cat\",\"n_probs\":64,\"n\":4,\"ignore_eos\":true,\"seed\":3,\"stream\":%s}";
+        "{\"prompt\":\"The cat\",\"n_probs\":%d,\"n\":4,\"ignore_eos\":true,\"n_predict\":%d,\"seed\":3,\"stream\":%s}";
+    const int most = SLOWED ? 400 : -1; /* twice what the buffers between them hold */
     running r = { 0 };
     char body[200];
     int small = 4096, large = 1 << 20, fd = socket(AF_INET, SOCK_STREAM, 0);
     start(&r, 6);
-    snprintf(body, sizeof body, q, "false");
+    snprintf(body, sizeof body, q, 0, most, "false"); /* the same text in little */
     json_t *want = ask_json(r.port, "POST", "/completion", body, 200);
 
     struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)r.port) };
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-    snprintf(body, sizeof body, q, "true");
+    snprintf(body, sizeof body, q, 64, most, "true");
     assert_true(client_request(fd, "POST", "/completion", NULL, body));
     int64_t at = 0, before = -1;
     for (int same = 0, looks = 0; same < 20; before = at) { /* it stands still before its end */
