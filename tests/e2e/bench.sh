@@ -191,15 +191,15 @@ expect 2 "--profile and --json" "$HONE" bench -m "$M" --quality quick --profile 
 expect 0 "benchmark.sh -h" ./benchmark.sh -h
 says "help names every option" '-m MODEL' "$T/out"
 export HONE
-expect 0 "benchmark.sh asks nothing without a terminal" ./benchmark.sh -m "$M" -f "$T/h/my" -- $small -r 2
+expect 0 "benchmark.sh asks nothing without a terminal" ./benchmark.sh -m "$M" -f "$T/h/my" -- --quality quick $small -r 2
 says "row on stdout" '^\| [0-9-]+ [0-9:]+ \| untitled \| ' "$T/out"
-expect 0 "benchmark.sh with title and change" ./benchmark.sh -m "$M" -f "$T/h/my" -t "a | title" -c "a change" -- $small -r 2
+expect 0 "benchmark.sh with title and change" ./benchmark.sh -m "$M" -f "$T/h/my" -t "a | title" -c "a change" -- --quality quick $small -r 2
 says "they are in the row" 'a \\\| title \| a change \|' "$T/h/my.md"
 check "one header" "$(grep -c '^| Date | Title' "$T/h/my.md")" 1
 check "two rows" "$(grep -c '^| 2' "$T/h/my.md")" 2
 check "two records" "$(grep -c '"schema":"hone.bench/1"' "$T/h/my.jsonl")" 2
 printf '{"schema":"hone.bench/1","cut' >>"$T/h/my.jsonl"
-(cd "$T" && "$root/benchmark.sh" -m "$(cd "$root" && realpath "$M")" -f h/my -t x -c y -- $small -r 1 >"$T/out" 2>"$T/err" </dev/null)
+(cd "$T" && "$root/benchmark.sh" -m "$(cd "$root" && realpath "$M")" -f h/my -t x -c y -- --quality quick $small -r 1 >"$T/out" 2>"$T/err" </dev/null)
 check "from another folder" "$?" 0
 check "a cut line does not swallow the next record" "$(grep -c '^{"schema":"hone.bench/1","id"' "$T/h/my.jsonl")" 3
 expect 0 "benchmark.sh passes long options on" ./benchmark.sh --iterations 2 -m "$M" --no-quality -f "$T/h/long" --warmup 1 --title="given so" --measurement-time=0.1 -- -p 4 -n 4
@@ -218,7 +218,7 @@ expect 2 "benchmark.sh with an unknown option" ./benchmark.sh -x
 expect 2 "benchmark.sh without a value" ./benchmark.sh -m
 expect 3 "benchmark.sh with a model that is not there" ./benchmark.sh -m "$T/none.gguf" -f "$T/h/my"
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    printf 'typed title\ntyped change\n' | timeout 120 script -qec "./benchmark.sh -m $M -f $T/h/tty -- $small -r 1" /dev/null >"$T/out" 2>&1
+    printf 'typed title\ntyped change\n' | timeout 120 script -qec "./benchmark.sh -m $M -f $T/h/tty -- --quality quick $small -r 1" /dev/null >"$T/out" 2>&1
     says "asked on a terminal" 'typed title \| typed change' "$T/h/tty.md"
 else
     skip "asking on a terminal" "script(1) finds no pseudo-terminal here"
@@ -253,7 +253,7 @@ expect 2 "two formats" "$HONE" bench tok.decode -m "$TINY" --json --format md
 expect 2 "a table and something behind it" "$HONE" bench -m "$TINY" --profile --format md
 
 # ---- a result beside the last one like it, and beside what is required of it ----
-quick="-m $TINY -p 8 -n 4 -t 1 --file $T/beside"
+quick="-m $TINY -p 8 -n 4 -t 1 --quality quick --file $T/beside"
 expect 0 "a first run" "$HONE" bench $quick -r 6 --title first
 if grep -q '^last  *20' "$T/out"; then not_ok "is compared with nothing" "$T/out"; else ok "is compared with nothing"; fi
 expect 0 "a second, and what must hold" "$HONE" bench $quick -r 6 --require 'decode>=0.001' --require 'load_ms<1e9'
