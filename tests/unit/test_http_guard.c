@@ -176,8 +176,8 @@ static long steps_of(const hn_http_keys *k, const char *text, bool has)
     return n;
 }
 
-/* A key that is none, the first one, the last one, or one but for its last byte: the same instructions, so that no clock
- * tells which. */
+/* A key that is none, the first one, the last one, or one but for its last byte: the same instructions, so that no
+ * clock tells which. */
 static void test_key_work(void **state)
 {
     static const struct {
