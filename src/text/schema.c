@@ -552,12 +552,28 @@ static int by_text(const void *a, const void *b)
     return c ? c : (x.len > y.len) - (x.len < y.len);
 }
 
-/* Is branch x beside m an object, whatever is chosen within it, that always has `key`? */
-static bool always_has(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_jnode *x, hone_str key)
+/* m with branch x, without the other choices of m. What these say narrows it, but for one thing: where nobody names
+ * types, words of them let in values of more types. */
+static hn_mold beside_branch(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_jnode *x)
 {
     hn_mold gen = copy_of(*m);
     gen.n_choice = 0;
     add_branch(s, &gen, c, x);
+    if (gen.typed || !m->n_choice) return gen;
+    if (!gen.implied) gen.implied = HN_T_ALL;
+    for (uint32_t i = 0; i < m->n_choice; i++)
+        for (const hn_jnode *y = m->choice[i].list->first; y && hn_schema_work(s, 1); y = y->next) {
+            hn_mold other = hn_mold_new(false);
+            hn_mold_add(s, &other, y);
+            gen.implied |= other.n_choice ? HN_T_ALL : other.typed ? other.types : other.implied;
+        }
+    return gen;
+}
+
+/* Is branch x beside m an object, whatever is chosen within it, that always has `key`? */
+static bool always_has(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_jnode *x, hone_str key)
+{
+    hn_mold gen = beside_branch(s, m, c, x);
     return !(hn_mold_types(&gen) & ~(uint32_t)HN_T_OBJECT) && (gen.typed || !gen.n_choice) &&
            (hn_mold_required(&gen, key) || hn_mold_tagged(&gen, key));
 }
@@ -597,8 +613,10 @@ static bool told_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
     for (uint32_t k = 0; k < first.members.n; k++) {
         const hn_jnode *r = hn_jget(first.members.v[k], "required");
         for (const hn_jnode *x = r && r->kind == HN_J_ARRAY ? r->first : NULL; x && s->st == HONE_OK; x = x->next)
-            if (x->kind == HN_J_STRING && hn_schema_work(s, 1) && listed(s, &first, x->str) && told_by(s, m, c, x->str))
-                return true;
+            if (x->kind == HN_J_STRING && hn_schema_work(s, 1) && listed(s, &first, x->str)) {
+                if (told_by(s, m, c, x->str)) return true;
+                if (++n_tried == MOST) return false;
+            }
     }
     return false;
 }
@@ -611,10 +629,8 @@ static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c
     for (const hn_jnode *x = c->list->first; x; x = x->next)
         for (const hn_jnode *y = c->list->first; y; y = y->next) {
             if (x == y || s->st != HONE_OK) continue;
-            hn_mold gen = copy_of(*m);
+            hn_mold gen = beside_branch(s, m, c, x);
             gen_job j = { .other = y, .apart = true };
-            gen.n_choice = 0;
-            add_branch(s, &gen, c, x);
             hn_mold_choose(s, &gen, gen_apart, &j);
             if (!j.apart) return false;
         }
