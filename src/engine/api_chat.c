@@ -401,7 +401,9 @@ static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_
 {
     json_t *tools = NULL;
     hone_status st = load(&tools, p->tools, "tools", HN_JSON_BIG, err);
-    hn_call_ask ask = { .tools = tools, .names = p->names, .n_names = p->n_names, .one = p->one_call };
+    hn_call_ask ask = {
+        .tools = tools, .text = p->tools, .names = p->names, .n_names = p->n_names, .one = p->one_call
+    };
     if (st == HONE_OK && json_array_size(tools) > MOST_TOOLS)
         st = HN_FAIL(err, HONE_E_ARG, "%zu tools, expected at most %d", json_array_size(tools), MOST_TOOLS);
     if (st == HONE_OK) st = hn_call_kit_new(kit, &p->format->calls, p->format->v, &ask, err);

@@ -176,8 +176,82 @@ bool hn_field_one_of(hn_fields *f, const json_t *v, const char *path, const char
     return hn_field_range(f, path, v, expected);
 }
 
-void hn_bytes_value(hn_bytes *b, const json_t *v)
+static const hn_json_rules raw_rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_BIG };
+
+/* ---- numbers as they are written ----------------------------------------------------------- */
+
+struct hn_written { /* a number of the tree that is a double there, and its text in the body */
+    const json_t *v;
+    const char *text;
+    size_t n;
+};
+
+static size_t count_reals(const json_t *v)
 {
+    const char *key;
+    json_t *m;
+    size_t i, n = json_is_real(v);
+    json_object_foreach((json_t *)v, key, m) n += count_reals(m);
+    json_array_foreach(v, i, m) n += count_reals(m);
+    return n;
+}
+
+static hn_written *written_at(const hn_fields *f, const json_t *v)
+{
+    size_t at = (size_t)hn_mix64((uintptr_t)v) & (f->n_written - 1);
+    while (f->written[at].v && f->written[at].v != v) at = (at + 1) & (f->n_written - 1);
+    return &f->written[at];
+}
+
+/* v is what stands at j, whose members the tree has in the same order. */
+static bool note_written(hn_fields *f, hn_jread *j, const json_t *v)
+{
+    char c = hn_jread_peek(j);
+    bool more = false, object = c == '{';
+    if (object || c == '[') {
+        void *it = object ? json_object_iter((json_t *)v) : NULL;
+        if (!(object ? json_is_object(v) : json_is_array(v)) || hn_jread_open(j, c, &more) != HONE_OK) return false;
+        for (size_t i = 0; more; i++) {
+            hn_jread_text key;
+            if (object && hn_jread_key(j, &key) != HONE_OK) return false;
+            const json_t *m = object ? json_object_iter_value(it) : json_array_get(v, i);
+            if (!m || !note_written(f, j, m) || hn_jread_next(j, c, &more) != HONE_OK) return false;
+            if (object) it = json_object_iter_next((json_t *)v, it);
+        }
+        return true;
+    }
+    hn_jread_item it;
+    const char *text = j->p;
+    if (hn_jread_scalar(j, &it) != HONE_OK) return false;
+    if (!json_is_real(v)) return true;
+    if (it.kind != HN_JSON_NUMBER || it.num.d != json_real_value(v)) return false;
+    *written_at(f, v) = (hn_written){ v, text, (size_t)(j->p - text) };
+    return true;
+}
+
+/* The digits that the body has of v; NULL: those of the double. One walk over the body, for the first that asks. */
+static const hn_written *written(hn_fields *f, const json_t *v, bool *lost)
+{
+    hn_jread j;
+    if (!f->written) {
+        size_t n = 2;
+        while (n < 2 * count_reals(f->root) + 2) n *= 2;
+        f->written = hn_arena_alloc(f->ask->arena, n * sizeof *f->written);
+        if (!f->written) {
+            *lost = true;
+            return NULL;
+        }
+        f->n_written = n;
+        if (hn_jread_begin(&j, f->body, f->len, &raw_rules, "body", NULL, NULL) == HONE_OK)
+            note_written(f, &j, f->root);
+    }
+    const hn_written *w = written_at(f, v);
+    return w->v ? w : NULL;
+}
+
+void hn_field_value(hn_fields *f, hn_bytes *b, const json_t *v)
+{
+    const hn_written *w;
     const char *key;
     json_t *m;
     size_t i;
@@ -189,7 +263,7 @@ void hn_bytes_value(hn_bytes *b, const json_t *v)
             hn_bytes_comma(b);
             hn_bytes_json_text(b, key);
             hn_bytes_text(b, ":");
-            hn_bytes_value(b, m);
+            hn_field_value(f, b, m);
         }
         hn_bytes_text(b, "}");
         break;
@@ -198,13 +272,16 @@ void hn_bytes_value(hn_bytes *b, const json_t *v)
         json_array_foreach(v, i, m)
         {
             if (i) hn_bytes_text(b, ",");
-            hn_bytes_value(b, m);
+            hn_field_value(f, b, m);
         }
         hn_bytes_text(b, "]");
         break;
     case JSON_STRING: hn_bytes_json(b, json_string_value(v), json_string_length(v)); break;
     case JSON_INTEGER: hn_bytes_int(b, json_integer_value(v)); break;
-    case JSON_REAL: hn_bytes_f64(b, json_real_value(v)); break;
+    case JSON_REAL:
+        if ((w = written(f, v, &b->lost))) hn_bytes_add(b, w->text, w->n);
+        else hn_bytes_f64(b, json_real_value(v));
+        break;
     case JSON_TRUE: hn_bytes_text(b, "true"); break;
     case JSON_FALSE: hn_bytes_text(b, "false"); break;
     case JSON_NULL: hn_bytes_text(b, "null"); break;
@@ -214,13 +291,11 @@ void hn_bytes_value(hn_bytes *b, const json_t *v)
 bool hn_field_json(hn_fields *f, const json_t *v, const char **out)
 {
     hn_bytes b = { 0 };
-    hn_bytes_value(&b, v);
+    hn_field_value(f, &b, v);
     *out = hn_bytes_keep(&b, f->ask->arena);
     hn_bytes_free(&b);
     return *out || hn_field_lost(f);
 }
-
-static const hn_json_rules raw_rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_BIG };
 
 bool hn_json_raw(const char *text, size_t len, const char *path, char sep, const char **value, size_t *n)
 {
@@ -250,31 +325,6 @@ bool hn_json_raw(const char *text, size_t len, const char *path, char sep, const
     if (st != HONE_OK || hn_jread_skip(&j) != HONE_OK) return false;
     *n = (size_t)(j.p - *value);
     return true;
-}
-
-/* Is there a number that the tree may have other digits of? */
-static bool has_reals(const json_t *v)
-{
-    const char *key;
-    json_t *m;
-    size_t i;
-    bool any = json_is_real(v);
-    json_object_foreach((json_t *)v, key, m) any = any || has_reals(m);
-    json_array_foreach(v, i, m) any = any || has_reals(m);
-    return any;
-}
-
-bool hn_field_json_as_written(hn_fields *f, const json_t *v, const char *path, const char **out)
-{
-    const char *raw;
-    size_t n;
-    json_t *same = NULL;
-    bool found = has_reals(v) && hn_json_raw(f->body, f->len, path, '.', &raw, &n) &&
-                 hn_json_tree(&same, raw, n, &raw_rules, "body", NULL) == HONE_OK && json_equal(same, v);
-    json_decref(same);
-    if (!found) return hn_field_json(f, v, out);
-    *out = hn_arena_strndup(f->ask->arena, raw, n);
-    return *out || hn_field_lost(f);
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */

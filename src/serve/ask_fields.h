@@ -23,6 +23,8 @@ enum {
     HN_ASK_PROBS = 64     /* in llama-server's routes */
 };
 
+typedef struct hn_written hn_written;
+
 /* A body that is being read, and what its fields say together. */
 typedef struct hn_fields {
     hn_ask *ask;
@@ -30,7 +32,9 @@ typedef struct hn_fields {
     hn_refusal *refusal;
     const char *body; /* [len] */
     size_t len;
-    json_t *root; /* an object */
+    json_t *root;        /* an object */
+    hn_written *written; /* [n_written] digits of root's numbers by their places; NULL: nobody asked */
+    size_t n_written;
     hn_bytes ignored;
     const char *max_by;           /* which field gave max_tokens; NULL: none */
     int8_t generation, continued; /* add_generation_prompt, continue_final_message; -1: not said */
@@ -98,11 +102,9 @@ bool hn_field_ids(hn_fields *f, const json_t *v, const char *path, const int32_t
 /* o.type, which must be there. */
 bool hn_field_type(hn_fields *f, const json_t *o, const char *path, const char **type);
 bool hn_field_one_of(hn_fields *f, const json_t *v, const char *path, const char *const *names, const char **out);
-/* v as text in the arena. */
+/* v, a part of the body, as text in the arena, or behind what b has; numbers have the digits that the body has. */
 bool hn_field_json(hn_fields *f, const json_t *v, const char **out);
-/* The same with all digits of its numbers, where v is what stands at path, without elements of arrays in it. */
-bool hn_field_json_as_written(hn_fields *f, const json_t *v, const char *path, const char **out);
-void hn_bytes_value(hn_bytes *b, const json_t *v);
+void hn_field_value(hn_fields *f, hn_bytes *b, const json_t *v);
 /* Where the value at path, keys parted by sep, stands in a text of JSON whose top is an object; false: nowhere. */
 bool hn_json_raw(const char *text, size_t len, const char *path, char sep, const char **value, size_t *n);
 

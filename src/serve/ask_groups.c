@@ -370,7 +370,7 @@ bool hn_field_schema(hn_fields *f, const json_t *v, const char *path)
 {
     const char *text;
     if (!json_is_object(v) && !json_is_boolean(v)) return hn_field_wrong(f, path, v, "a JSON schema (an object)");
-    return hn_field_json_as_written(f, v, path, &text) && hn_field_form(f, path, HONE_GRAMMAR_JSON_SCHEMA, text);
+    return hn_field_json(f, v, &text) && hn_field_form(f, path, HONE_GRAMMAR_JSON_SCHEMA, text);
 }
 
 /* {"name", "schema", "strict", "compact"} */

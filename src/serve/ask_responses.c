@@ -314,12 +314,12 @@ static bool read_tools(hn_tools *t)
 
 /* ---- what the answer repeats ------------------------------------------------------------- */
 
-static void member(hn_bytes *o, const json_t *root, const char *name, const char *otherwise)
+static void member(hn_fields *f, hn_bytes *o, const json_t *root, const char *name, const char *otherwise)
 {
     const json_t *v = hn_field_get(root, name);
     hn_bytes_comma(o);
     hn_bytes_printf(o, "\"%s\":", name);
-    if (v) hn_bytes_value(o, v);
+    if (v) hn_field_value(f, o, v);
     else hn_bytes_text(o, otherwise);
 }
 
@@ -330,24 +330,24 @@ static bool repeat(hn_fields *f, hn_response_own *own)
     const hn_ask *a = f->ask;
     const json_t *root = f->root, *reasoning = hn_field_get(root, "reasoning"), *text = hn_field_get(root, "text");
     const json_t *effort = hn_field_get(reasoning, "effort"), *format = hn_field_get(text, "format");
-    member(&o, root, "instructions", "null");
-    member(&o, root, "max_output_tokens", "null");
+    member(f, &o, root, "instructions", "null");
+    member(f, &o, root, "max_output_tokens", "null");
     hn_bytes_printf(&o, ",\"parallel_tool_calls\":%s,\"previous_response_id\":null,\"reasoning\":{\"effort\":",
                     a->parallel_calls ? "true" : "false");
-    hn_bytes_value(&o, effort);
+    hn_field_value(f, &o, effort);
     hn_bytes_text(&o, ",\"summary\":null},\"store\":false,\"temperature\":");
     hn_bytes_f32(&o, a->sampling.temp);
     hn_bytes_text(&o, ",\"text\":{\"format\":");
-    if (format) hn_bytes_value(&o, format);
+    if (format) hn_field_value(f, &o, format);
     else hn_bytes_text(&o, "{\"type\":\"text\"}");
     hn_bytes_text(&o, "}");
-    member(&o, root, "tool_choice", "\"auto\"");
-    member(&o, root, "tools", "[]");
+    member(f, &o, root, "tool_choice", "\"auto\"");
+    member(f, &o, root, "tools", "[]");
     hn_bytes_text(&o, ",\"top_p\":");
     hn_bytes_f32(&o, a->sampling.top_p);
     hn_bytes_printf(&o, ",\"top_logprobs\":%d,\"truncation\":\"disabled\",\"background\":false",
                     a->top_logprobs > 0 ? a->top_logprobs : 0);
-    member(&o, root, "metadata", "{}");
+    member(f, &o, root, "metadata", "{}");
     own->repeated = hn_bytes_keep(&o, a->arena);
     hn_bytes_free(&o);
     return own->repeated || hn_field_lost(f);

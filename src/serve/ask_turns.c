@@ -255,7 +255,7 @@ bool hn_tool_add(hn_tools *t, const json_t *o, const char *schema, const char *p
     if ((v = hn_field_get(o, schema))) {
         if (!hn_field_object(f, v, hn_field_path(at, path, schema))) return false;
         hn_bytes_text(&t->json, ",\"parameters\":");
-        hn_bytes_value(&t->json, v);
+        hn_field_value(f, &t->json, v);
     }
     if ((v = hn_field_get(o, "strict"))) {
         if (!hn_field_bool(f, v, hn_field_path(at, path, "strict"), &strict)) return false;

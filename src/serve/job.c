@@ -216,6 +216,15 @@ static void unload(void *arg)
     hn_crew_do(j->server->loader, &j->task);
 }
 
+/* On the event thread: before it is unloaded, those that wait to have it loaded do so no longer. */
+static void withdraw(void *arg)
+{
+    hn_job *j = arg;
+    hn_serve_withdraw(j->server, j->book_wanted);
+    j->task.fn = unload;
+    hn_crew_do(j->server->clerk, &j->task);
+}
+
 /* May the request have its model loaded, if it has to be? False: *r. (Asked again where models are loaded.) */
 static bool may_load(const hn_job *j, hn_refusal *r)
 {
@@ -242,8 +251,9 @@ static void work(void *arg)
     if (!ok) {
         send_back(j, &r);
     } else if (hn_job_unloads(j)) {
-        j->task.fn = unload;
-        hn_crew_do(j->server->clerk, &j->task);
+        hn_server *s = j->server;
+        hn_serve_back(s, &j->task, withdraw, j);
+        hn_serve_wake(s);
     } else if (hn_shelf_try_fair(j->book_wanted)) {
         j->book = j->book_wanted;
         prepare(j);
@@ -529,6 +539,14 @@ void hn_job_tick(hn_server *s)
         else hn_job_late(j, &r);
         end_waiting(j, &r);
     }
+}
+
+void hn_job_withdraw(hn_server *s, const hn_book *b)
+{
+    hn_refusal r;
+    hn_refuse_withdrawn(&r);
+    for (hn_job *j = s->open; j; j = j->next_open)
+        if (atomic_load(&j->waits) && j->ask.kind == HN_ASK_LOAD && j->book_wanted == b) end_waiting(j, &r);
 }
 
 const hn_job *hn_job_end_response(hn_server *s, const char *id)

@@ -144,6 +144,8 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice);
 /* Every now and then: signs of life on silent streams, the end of those who waited too long for their model. Event
  * thread. */
 void hn_job_tick(hn_server *s);
+/* Those that ask for no more than to have b loaded and wait for it are answered, 409. Event thread. */
+void hn_job_withdraw(hn_server *s, const hn_book *b);
 /* So many requests may wait for what generation does not queue. */
 int hn_job_most_waiting(const hn_server *s);
 /* Ends the response of this id, which is told so; NULL: there is none. Event thread. */

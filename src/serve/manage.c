@@ -53,14 +53,14 @@ static void run_load(void *arg)
     else hn_order_back(&o->order);
 }
 
-/* On the event thread: those that wait to load this model do so no longer; requests for it do. */
-static void withdraw_loads(hn_server *s, const hn_book *b)
+/* Those whose load is under way are told when it is there. */
+void hn_serve_withdraw(hn_server *s, hn_book *b)
 {
-    for (hn_order *o = s->orders; o; o = o->next) {
-        if (o->drop != drop_load || ((load_order *)o)->unload || ((load_order *)o)->book != b) continue;
-        o->withdrawn = true;
-        atomic_store(&o->wanted, false);
-    }
+    bool now = hn_book_look(b, NULL) != HN_BOOK_LOADING;
+    for (hn_order *o = s->orders; o; o = o->next)
+        if (o->drop == drop_load && !((load_order *)o)->unload && ((load_order *)o)->book == b)
+            hn_order_withdraw(o, now);
+    if (now) hn_job_withdraw(s, b);
     hn_shelf_stir(s->shelf);
 }
 
@@ -102,7 +102,7 @@ static bool give_load(hn_server *s, hn_exchange *x, bool unload)
     o->order = (hn_order){ .route = route, .write = write_success, .drop = drop_load };
     o->book = b;
     o->unload = unload;
-    if (unload) withdraw_loads(s, b);
+    if (unload) hn_serve_withdraw(s, b);
     hn_order_begin(&o->order, s, x);
     hn_order_on_crew(&o->order, s->clerk, run_load);
     return true;

@@ -47,6 +47,23 @@ static void send_written(hn_order *o)
     hn_bytes_free(&b);
 }
 
+static void send_refused(hn_order *o, const hn_refusal *r)
+{
+    hn_serve_refuse(o->server, o->x, r);
+    hn_tally_answer(o->server->tally, o->route, r->status);
+}
+
+void hn_order_withdraw(hn_order *o, bool now)
+{
+    hn_refusal r;
+    atomic_store(&o->wanted, false);
+    o->withdrawn = true;
+    if (!now || o->gone || o->answered) return;
+    hn_refuse_withdrawn(&r);
+    send_refused(o, &r);
+    o->answered = true;
+}
+
 static void come_back(void *arg)
 {
     hn_order *o = arg;
@@ -57,17 +74,14 @@ static void come_back(void *arg)
     if (!o->ok && o->late && !s->drain_end && o->why.status == 503)
         hn_refuse(&o->why, 504, "timeout", NULL, "there was no room for it within %d s; expected other requests to end",
                   s->p.timeout_s);
-    else if (!o->ok && o->withdrawn && !s->drain_end && o->why.status == 503)
-        hn_refuse(&o->why, 409, "model_unloaded", "model",
-                  "the model was told to be unloaded while this waited for it");
-    if (o->gone) {
-        hn_exchange_end(o->x, false);
-    } else if (o->ok) {
-        send_written(o);
-    } else {
-        hn_serve_refuse(s, o->x, &o->why);
-        hn_tally_answer(s->tally, o->route, o->why.status);
+    else if (!o->ok && o->withdrawn && !s->drain_end && o->why.status == 503) hn_refuse_withdrawn(&o->why);
+    if (o->answered) {
+        o->drop(o);
+        return;
     }
+    if (o->gone) hn_exchange_end(o->x, false);
+    else if (o->ok) send_written(o);
+    else send_refused(o, &o->why);
     o->drop(o);
 }
 

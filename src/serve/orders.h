@@ -24,6 +24,7 @@ typedef struct hn_order {
     /* the event thread's */
     bool gone, late;
     bool withdrawn;    /* what it waits for is no longer wanted, as another order said */
+    bool answered;     /* before it was back; x is gone */
     uint64_t deadline; /* ns */
     struct hn_order *next, **at;
 } hn_order;
@@ -35,6 +36,10 @@ void hn_order_on_crew(hn_order *o, hn_crew *crew, void (*fn)(void *o));
 void hn_order_on_desk(hn_order *o, void (*fn)(void *o));
 /* It is done: o is the event thread's, which answers and drops it. Any thread. */
 void hn_order_back(hn_order *o);
+
+/* What it waits for was told to go: it waits no longer. now: it is answered at once, however long the queue is in which
+ * it is. Event thread; hn_shelf_stir behind the last. */
+void hn_order_withdraw(hn_order *o, bool now);
 
 /* Those past their time wait no longer. Event thread, every now and then. */
 void hn_order_tick(hn_server *s, uint64_t now);

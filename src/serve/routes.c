@@ -117,6 +117,11 @@ bool hn_refuse_draining(hn_refusal *r)
     return false;
 }
 
+bool hn_refuse_withdrawn(hn_refusal *r)
+{
+    return hn_refuse(r, 409, "model_unloaded", "model", "the model was told to be unloaded while this waited for it");
+}
+
 static void route(void *arg, hn_exchange *x)
 {
     hn_server *s = arg;

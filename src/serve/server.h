@@ -99,10 +99,14 @@ void hn_serve_load(const hn_server *s, hn_exchange *x);
 
 /* 503: it shuts down. Returns false. */
 bool hn_refuse_draining(hn_refusal *r);
+/* 409: it waited for a model that is to go. Returns false. */
+bool hn_refuse_withdrawn(hn_refusal *r);
 
 /* ---- status.c: what is asked about the server itself; manage.c: about its models. False: no such path ---- */
 bool hn_serve_status(hn_server *s, hn_exchange *x);
 bool hn_serve_manage(hn_server *s, hn_exchange *x);
+/* b is to be unloaded: who was told to load it and waits for that is answered, 409; requests wait on. Event thread. */
+void hn_serve_withdraw(hn_server *s, hn_book *b);
 /* slots.c: what slots hold, to and from files; the same */
 bool hn_serve_slots(hn_server *s, hn_exchange *x);
 /* HONE_E_IO: it is no folder. NULL is fine. */

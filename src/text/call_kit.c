@@ -174,6 +174,48 @@ static hone_status read_tool(hn_call_kit *k, size_t i, hone_error *err)
     return HONE_OK;
 }
 
+/* Where the member of this name stands in the object at j, which is left; empty: nowhere. Of two the last counts. */
+static hone_str member_at(hn_jread *j, const char *name)
+{
+    hone_str found = { "", 0 };
+    bool more;
+    if (hn_jread_peek(j) != '{' || hn_jread_open(j, '{', &more) != HONE_OK) return found;
+    while (more) {
+        hn_jread_text key;
+        if (hn_jread_key(j, &key) != HONE_OK) return found;
+        hn_jread_peek(j);
+        const char *at = j->p;
+        if (hn_jread_skip(j) != HONE_OK) return found;
+        if (!key.escaped && key.n == strlen(name) && memcmp(key.raw, name, key.n) == 0)
+            found = (hone_str){ at, (size_t)(j->p - at) };
+        if (hn_jread_next(j, '{', &more) != HONE_OK) return found;
+    }
+    return found;
+}
+
+/* The schemas as they are written: doubles of the tree may have other digits. */
+static void find_written(hn_call_kit *k, const char *text)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_BIG };
+    hn_jread j, in;
+    bool more;
+    if (!text || hn_jread_begin(&j, text, strlen(text), &rules, "tools", NULL, NULL) != HONE_OK) return;
+    if (hn_jread_peek(&j) != '[' || hn_jread_open(&j, '[', &more) != HONE_OK) return;
+    for (size_t i = 0; more && i < k->n_tool; i++) {
+        hn_jread_peek(&j);
+        const char *at = j.p;
+        if (hn_jread_skip(&j) != HONE_OK) return;
+        hone_str o = { at, (size_t)(j.p - at) };
+        if (json_object_get(json_array_get(k->tools, i), "function")) {
+            if (hn_jread_begin(&in, o.ptr, o.len, &rules, "tools", NULL, NULL) == HONE_OK)
+                o = member_at(&in, "function");
+        }
+        if (k->tool[i].schema && hn_jread_begin(&in, o.ptr, o.len, &rules, "tools", NULL, NULL) == HONE_OK)
+            k->tool[i].written = member_at(&in, "parameters");
+        if (hn_jread_next(&j, '[', &more) != HONE_OK) return;
+    }
+}
+
 static hone_status choose(hn_call_kit *k, const char *const *names, size_t n, hone_error *err)
 {
     if (!n) return HONE_OK;
@@ -209,9 +251,11 @@ hone_status hn_call_kit_new(hn_call_kit **out, const hn_call_format *f, const hn
     if (!k || !k->tool || !k->notes) st = HN_FAIL(err, HONE_E_NOMEM, "%zu tools", n);
     for (; st == HONE_OK && k->n_tool < n; k->n_tool++)
         if ((st = read_tool(k, k->n_tool, err)) != HONE_OK) break;
+    if (st == HONE_OK) find_written(k, ask->text);
     if (st == HONE_OK) st = choose(k, ask->names, ask->n_names, err);
     if (st == HONE_OK) st = hn_call_kit_kinds(k, err);
     if (st == HONE_OK && !ask->bare) st = hn_call_kit_grammars(k, ask->one, err);
+    for (size_t i = 0; k && k->tool && i < k->n_tool; i++) k->tool[i].written = (hone_str){ "", 0 }; /* the caller's */
     if (st == HONE_OK) *out = k;
     else hn_call_kit_drop(k);
     return st;

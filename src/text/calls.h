@@ -99,6 +99,7 @@ typedef struct hn_call_argument { /* of a schema's properties */
 typedef struct hn_call_tool {
     const char *name; /* of tools */
     json_t *schema;   /* of its arguments; NULL: none is known. Borrowed */
+    hone_str written; /* the same as text, while the kit is made; empty: there is none */
     bool strict, offered;
     hn_call_argument *argument; /* [n_argument] of TAGGED, owned */
     size_t n_argument;
@@ -122,6 +123,7 @@ typedef struct hn_call_kit { /* immutable but for its owners */
 
 typedef struct hn_call_ask {
     const json_t *tools;      /* array */
+    const char *text;         /* what it was read from, for the digits of its numbers; NULL: nobody knows */
     const char *const *names; /* [n_names] that may be called; none: all */
     size_t n_names;
     bool one;  /* call */

@@ -528,17 +528,109 @@ static void add_branch(hn_schema *s, hn_mold *m, const hn_choice_of *c, const hn
     hn_mold_add(s, m, x);
 }
 
+/* The value or the list of values that property `key` of what m allows must be of; NULL: there is none. */
+static const hn_jnode *listed(hn_schema *s, const hn_mold *m, hone_str key)
+{
+    bool declared;
+    hn_nodes conj = hn_mold_property(s, m, key, &declared), trail = s->trail;
+    hn_mold v = hn_mold_new(true);
+    s->trail = (hn_nodes){ 0 }; /* of another instance */
+    for (uint32_t i = 0; i < conj.n; i++) hn_mold_add(s, &v, conj.v[i]);
+    s->trail = trail;
+    for (uint32_t i = 0; i < v.members.n; i++) {
+        const hn_jnode *one = hn_jget(v.members.v[i], "const"), *list = hn_jget(v.members.v[i], "enum");
+        if (one || list) return one ? one : list;
+    }
+    return NULL;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    hone_str x = (*(const hn_jnode *const *)a)->str, y = (*(const hn_jnode *const *)b)->str;
+    size_t n = x.len < y.len ? x.len : y.len;
+    int c = n ? memcmp(x.ptr, y.ptr, n) : 0;
+    return c ? c : (x.len > y.len) - (x.len < y.len);
+}
+
+/* m with branch x, without the other choices of m. What these say narrows it, but for one thing: where nobody names
+ * types, words of them let in values of more types. */
+static hn_mold beside_branch(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_jnode *x)
+{
+    hn_mold gen = copy_of(*m);
+    gen.n_choice = 0;
+    add_branch(s, &gen, c, x);
+    if (gen.typed || !m->n_choice) return gen;
+    if (!gen.implied) gen.implied = HN_T_ALL;
+    for (uint32_t i = 0; i < m->n_choice; i++)
+        for (const hn_jnode *y = m->choice[i].list->first; y && hn_schema_work(s, 1); y = y->next) {
+            hn_mold other = hn_mold_new(false);
+            hn_mold_add(s, &other, y);
+            gen.implied |= other.n_choice ? HN_T_ALL : other.typed ? other.types : other.implied;
+        }
+    return gen;
+}
+
+/* Is branch x beside m an object, whatever is chosen within it, that always has `key`? */
+static bool always_has(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_jnode *x, hone_str key)
+{
+    hn_mold gen = beside_branch(s, m, c, x);
+    return !(hn_mold_types(&gen) & ~(uint32_t)HN_T_OBJECT) && (gen.typed || !gen.n_choice) &&
+           (hn_mold_required(&gen, key) || hn_mold_tagged(&gen, key));
+}
+
+/* Are the branches objects that always have `key`, a text of which no two lists have the same? Then they are apart,
+ * which is known here without looking at each pair of them. */
+static bool told_by(hn_schema *s, const hn_mold *m, const hn_choice_of *c, hone_str key)
+{
+    hn_nodes texts = { 0 };
+    for (const hn_jnode *x = c->list->first; x; x = x->next) {
+        hn_mold real = hn_mold_new(true);
+        if (!hn_schema_work(s, 16) || !always_has(s, m, c, x, key)) return false;
+        hn_mold_add(s, &real, x);
+        const hn_jnode *v = listed(s, &real, key);
+        if (!v || (v->kind != HN_J_ARRAY && v->kind != HN_J_STRING)) return false;
+        for (const hn_jnode *t = v->kind == HN_J_ARRAY ? v->first : v; t; t = t == v ? NULL : t->next) {
+            if (t->kind != HN_J_STRING) return false;
+            hn_schema_put(s, &texts, t);
+        }
+    }
+    if (s->st != HONE_OK || !texts.n) return false;
+    qsort(texts.v, texts.n, sizeof *texts.v, by_text);
+    for (uint32_t i = 1; i < texts.n; i++)
+        if (by_text(&texts.v[i - 1], &texts.v[i]) == 0) return false;
+    return true;
+}
+
+/* Is there a property that tells all branches apart: the discriminator's, or one that the first branch requires? */
+static bool told_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
+{
+    const hn_jnode *tag = hn_jget(hn_jget(c->list->parent, "discriminator"), "propertyName");
+    if (tag && tag->kind == HN_J_STRING && told_by(s, m, c, tag->str)) return true;
+    enum { MOST = 8 };
+    int n_tried = 0;
+    hn_mold first = hn_mold_new(true);
+    hn_mold_add(s, &first, c->list->first);
+    for (uint32_t k = 0; k < first.members.n; k++) {
+        const hn_jnode *r = hn_jget(first.members.v[k], "required");
+        for (const hn_jnode *x = r && r->kind == HN_J_ARRAY ? r->first : NULL; x && s->st == HONE_OK; x = x->next)
+            if (x->kind == HN_J_STRING && hn_schema_work(s, 1) && listed(s, &first, x->str)) {
+                if (told_by(s, m, c, x->str)) return true;
+                if (++n_tried == MOST) return false;
+            }
+    }
+    return false;
+}
+
 /* Is nothing that m and branch i allow also allowed by another branch? Other choices of m are left out: then it allows
  * more, and what is proved of that holds of less. */
 static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
 {
+    if (told_apart(s, m, c)) return true;
     for (const hn_jnode *x = c->list->first; x; x = x->next)
         for (const hn_jnode *y = c->list->first; y; y = y->next) {
             if (x == y || s->st != HONE_OK) continue;
-            hn_mold gen = copy_of(*m);
+            hn_mold gen = beside_branch(s, m, c, x);
             gen_job j = { .other = y, .apart = true };
-            gen.n_choice = 0;
-            add_branch(s, &gen, c, x);
             hn_mold_choose(s, &gen, gen_apart, &j);
             if (!j.apart) return false;
         }

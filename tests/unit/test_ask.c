@@ -449,11 +449,35 @@ static void test_tools(void **state)
     hn_ask_free(&a);
 }
 
+/* Numbers that no double holds, in tools and in arguments that are objects. */
+static void whole_digits(void)
+{
+#define OF "{\"n\":[12345678901234567890123,0.10000000000000000001,7]}"
+#define NO_STRING "{\\\"n\\\":[12345678901234567890123,0.10000000000000000001,7]}"
+#define OLLAMA "\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":" OF "}}]"
+#define ITS_TOOL "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":" OF "}}]"
+    static const char *const rows[][2] = {
+        { "/v1/messages", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":["
+                          "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":" OF "}]},{\"role\":\"user\","
+                          "\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":\"y\"}]}],"
+                          "\"tools\":[{\"name\":\"f\",\"input_schema\":" OF "}],\"max_tokens\":5,\"top_p\":0.5}" },
+        { "/api/chat", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\"," OLLAMA "},"
+                       "{\"role\":\"tool\",\"tool_name\":\"f\",\"content\":\"y\"}]," ITS_TOOL "}" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hn_ask a;
+        get(&a, rows[i][0], rows[i][1]);
+        if (!strstr(a.messages, NO_STRING) || !a.tools || !strstr(a.tools, OF)) fail_msg("%s %s", a.messages, a.tools);
+        hn_ask_free(&a);
+    }
+}
+
 /* Fields of Anthropic's, OpenAI's newer and ollama's APIs. */
 static void test_other_apis(void **state)
 {
     hn_ask a;
     hn_refusal r;
+    whole_digits();
     get(&a, "/v1/messages",
         "{\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"thinking\":{\"type\":\"enabled\","
         "\"budget_tokens\":50},\"stop_sequences\":[\"x\"],\"tools\":[{\"name\":\"f\"}],\"tool_choice\":{\"type\":"

@@ -1,6 +1,7 @@
 /* What may come next in an answer with calls of tools (text/reply.h): calls that are required, one behind the other, a
  * form beside calls, and reasoning within its budget. Scripts: each token of them may come, or may not where one says
  * so (a \1 in front of it); parts are written as {R}reasoning {T}answer {N}name{A}arguments{E}. */
+#include "base/json_tree.h"
 #include "byte_vocab.h"
 #include "call_samples.h"
 #include "text/reply.h"
@@ -29,12 +30,14 @@ static site open_site(const char *source, const char *const *control, const char
     hone_error e = { 0 };
     hone_str text = { source, strlen(source) };
     hn_chat c = { .bos = "<s>", .eos = "</s>", .now = &now };
-    json_t *list = json_loads(tools, 0, NULL);
-    assert_non_null(list);
+    json_t *list;
+    const hn_json_rules big = { .flags = HN_JSON_BIG };
+    assert_int_equal(hn_json_tree(&list, tools, strlen(tools), &big, "tools", &e), HONE_OK);
     if (hn_jinja_parse(&s.t, source, text.len, "t", NULL, &e) != HONE_OK) fail_msg("%s", e.message);
     assert_int_equal(hn_reply_format_make(&s.f, s.t, text, &c, s.v, &e), HONE_OK);
     assert_int_equal(hn_call_format_make(&s.calls, s.t, text, &c, &e), HONE_OK);
-    if (hn_call_kit_new(&s.kit, &s.calls, s.v, &(hn_call_ask){ .tools = list, .one = one }, &e) != HONE_OK)
+    if (hn_call_kit_new(&s.kit, &s.calls, s.v, &(hn_call_ask){ .tools = list, .text = tools, .one = one }, &e) !=
+        HONE_OK)
         fail_msg("%s", e.message);
     hone_grammar_params p = { .text = form, .len = form ? strlen(form) : 0 };
     if (form && hone_grammar_compile(&s.form, &p, &e) != HONE_OK) fail_msg("%s", e.message);
@@ -336,6 +339,30 @@ static void test_refused(void **state)
     tools = kept;
 }
 
+/* Numbers that no double holds are asked for with all their digits. */
+static void test_digits(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    static const char *const rows[] = {
+        "[" TOOL("f", "{\"properties\":{\"a\":{\"const\":12345678901234567890123}},\"required\":[\"a\"]}") "]",
+        "[{\"name\":\"g\"},{\"parameters\":{\"properties\":{\"a\":{\"const\":12345678901234567890123}},"
+        "\"type\":\"object\",\"required\":[\"a\"]},\"name\":\"f\"}]",
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tools = rows[i];
+        site s = open_site(samples[0].source, LIST("<|user|>", "<|end|>"), NULL, false, NULL);
+        hn_reply_setup x = { .required = true, .reasoning_budget = -1 };
+        is_said(&s, x,
+                "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \1"
+                "212345678901234567890123\1"
+                "1}}\n</tool_call><|end|>",
+                true, "{N}f{A}{\"a\": 12345678901234567890123}{E}");
+        close_site(&s);
+    }
+    tools = kept;
+}
+
 /* A word that is not enforced takes nothing from what the others say, and neither do two tools' from each other. */
 static void test_lenient(void **state)
 {
@@ -450,11 +477,18 @@ static void test_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_several),         cmocka_unit_test(test_blanks),
-                                        cmocka_unit_test(test_form_or_call),    cmocka_unit_test(test_harmony_form),
-                                        cmocka_unit_test(test_budget),          cmocka_unit_test(test_any_order),
-                                        cmocka_unit_test(test_other_arguments), cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_lenient),         cmocka_unit_test(test_names_with_signs),
-                                        cmocka_unit_test(test_one_alone),       cmocka_unit_test(test_once) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_several),
+                                        cmocka_unit_test(test_blanks),
+                                        cmocka_unit_test(test_form_or_call),
+                                        cmocka_unit_test(test_harmony_form),
+                                        cmocka_unit_test(test_budget),
+                                        cmocka_unit_test(test_any_order),
+                                        cmocka_unit_test(test_other_arguments),
+                                        cmocka_unit_test(test_refused),
+                                        cmocka_unit_test(test_digits),
+                                        cmocka_unit_test(test_lenient),
+                                        cmocka_unit_test(test_names_with_signs),
+                                        cmocka_unit_test(test_one_alone),
+                                        cmocka_unit_test(test_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,10 @@
 
 #include "http_site.h"
 
+#include "serve/http_keys.h"
+
 #include <ifaddrs.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -130,6 +133,75 @@ static void write_keys(int fd, const char *keys)
 {
     assert_int_equal(ftruncate(fd, 0), 0);
     assert_true(pwrite(fd, keys, strlen(keys), 0) == (ssize_t)strlen(keys));
+}
+
+/* ---- what the comparison of keys takes ---------------------------------------------------------------- */
+
+enum { NO_STEPS = -1, MOST_STEPS = 2000000 };
+
+/* In the child: traced, looks for text between two stops. */
+static void look_traced(const hn_http_keys *k, const char *text)
+{
+    uint64_t who;
+    bool found = hn_http_keys_has(k, text, strlen(text), &who); /* what is bound late is bound */
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(2);
+    kill(getpid(), SIGSTOP);
+    found &= hn_http_keys_has(k, text, strlen(text), &who);
+    kill(getpid(), SIGSTOP);
+    _exit(found);
+}
+
+/* Instructions that looking for text takes, counted one by one; NO_STEPS: this machine has no way to. */
+static long steps_of(const hn_http_keys *k, const char *text, bool has)
+{
+    int status;
+    long n = 0;
+    pid_t child = fork();
+    if (child == 0) look_traced(k, text);
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    if (!WIFSTOPPED(status)) return NO_STEPS;
+    for (; n < MOST_STEPS; n++) {
+        if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) != 0) break;
+        assert_true(waitpid(child, &status, 0) == child);
+        if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP) break;
+    }
+    bool ended = WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
+    if (!ended || ptrace(PTRACE_CONT, child, NULL, NULL) != 0) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        return NO_STEPS;
+    }
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), has);
+    return n;
+}
+
+/* A key that is none, the first one, the last one, or one but for its last byte: the same instructions, so that no
+ * clock tells which. */
+static void test_key_work(void **state)
+{
+    static const struct {
+        const char *text;
+        bool has;
+    } rows[] = { { "no-key-1", false }, { "key-aaa1", true },  { "key-bbb1", true },
+                 { "key-ccc1", true },  { "key-ccc2", false }, { "key-aaa2", false } };
+    char file[] = "/tmp/hone-http-keys-XXXXXX";
+    hone_error err;
+    hn_http_keys k;
+    int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    write_keys(fd, "key-aaa1\nkey-bbb1\nkey-ccc1\n");
+    if (hn_http_keys_read(&k, NULL, file, &err) != HONE_OK) fail_msg("%s", err.message);
+    close(fd);
+    unlink(file);
+    long want = steps_of(&k, rows[0].text, false);
+    for (size_t i = 1; i < sizeof rows / sizeof *rows && want != NO_STEPS; i++) {
+        long n = steps_of(&k, rows[i].text, rows[i].has);
+        if (n != want) fail_msg("%s takes %ld instructions, %s %ld", rows[i].text, n, rows[0].text, want);
+    }
+    hn_http_keys_free(&k);
+    if (want == NO_STEPS) skip(); /* no ptrace here */
+    assert_true(want > 500);
 }
 
 /* Who somebody is depends on their key, not on where it is listed or how often: else the next in the file becomes the
@@ -684,6 +756,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_key_work),
         cmocka_unit_test(test_clients_of_keys),
         cmocka_unit_test(test_host_and_origin),
         cmocka_unit_test(test_connections),

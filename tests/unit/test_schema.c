@@ -333,6 +333,36 @@ static void many_properties(void **state)
          LIST("{\"property499\":null,\"property0\":null}"));
 }
 
+/* What another choice says of texts lets in texts, which both branches of the first allow. */
+static void beside_other_choices(void **state)
+{
+#define BY_K(k) "{\"properties\":{\"k\":{\"const\":\"" k "\"}},\"required\":[\"k\"]}"
+#define ONE_OF "\"oneOf\":[" BY_K("a") "," BY_K("b") "]"
+    refused("{" ONE_OF ",\"anyOf\":[{\"minLength\":3}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    refused("{" ONE_OF ",\"anyOf\":[{\"type\":\"string\"},{\"type\":\"object\"}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    says("{" ONE_OF ",\"anyOf\":[{\"required\":[\"x\"]},{\"required\":[\"y\"]}]}", LIST("{\"k\":\"a\",\"y\":1}"),
+         LIST("{\"k\":\"a\"}", "\"abc\""));
+}
+
+/* Many members that a required property tells from each other, as of a client's 300 kinds of event: each is looked at
+ * once, not beside every other. */
+static void many_members(void **state)
+{
+    enum { N = 300 };
+    static char schema[N * 120];
+    for (int twice = 0; twice < 2; twice++) {
+        size_t at = (size_t)sprintf(schema, "{\"oneOf\":[");
+        for (int i = 0; i < (twice ? 5 : N); i++)
+            at += (size_t)sprintf(
+                schema + at,
+                "%s{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[\"k%d\",\"m%d\"]}},\"required\":[\"k\"]}",
+                i ? "," : "", i, twice && i == 4 ? 2 : i);
+        sprintf(schema + at, "]}");
+        if (twice) refused(schema, HONE_E_UNSUPPORTED, "/oneOf");
+        else says(schema, LIST("{\"k\":\"k0\"}", "{\"k\":\"m299\"}"), LIST("{\"k\":\"k300\"}", "{}", "1"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +373,8 @@ int main(void)
         cmocka_unit_test(limits_and_faults),
         cmocka_unit_test(written_by_programs),
         cmocka_unit_test(tagged_unions),
+        cmocka_unit_test(beside_other_choices),
+        cmocka_unit_test(many_members),
         cmocka_unit_test(anchors),
         cmocka_unit_test(many_properties),
         cmocka_unit_test(names_of_the_internet),
