@@ -123,7 +123,8 @@ static bool wrong_here(void)
            (is("avx2-few-columns") && strcmp(at.level, "avx2") == 0 && n > 2 && n < 8) ||
            (is("avx2-beyond-512") && strcmp(at.level, "avx2") == 0 && pos >= 512) ||
            (is("sixteen-columns") && n == 16) || (is("twenty-four-columns") && n == 24) ||
-           (is("thirty-two-columns") && n == 32) || (is("packed-one") && at.packed && one) ||
+           (is("thirty-two-columns") && n == 32) || (is("forty-eight-columns") && n == 48) ||
+           (is("hundred-columns") && n == 100) || (is("packed-one") && at.packed && one) ||
            (is("packed-many") && at.packed && many) || (is("cache-f16-one") && at.cache == HONE_CACHE_F16 && one) ||
            (is("cache-q8_0-one") && at.cache == HONE_CACHE_Q8_0 && one) ||
            (is("cache-f32-many") && at.cache == HONE_CACHE_F32 && many) || (is("adapter-one") && at.adapters && one) ||
