@@ -45,7 +45,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     bench)
         case "$1" in
         kern.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
-        tok.* | memory.* | sample.* | train.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
+        tok.* | memory.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
         e2e.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 $([ "$1" = e2e.gen ] && echo "-p 16 -n 16") ;;
         -p) run "$MUTANTS" bench -m "$M" -r 2 --quality quick "$@" ;;
         *) run "$MUTANTS" bench -m "$M" -r 2 $small "$@" ;;

@@ -1,6 +1,7 @@
 /* Proofs of answers, claims of processes, and the pairing of runs of a comparison: each difference and each false
  * claim is named, and what is true passes. */
 #include "lab/bench/claims.h"
+#include "lab/bench/runner.h"
 #include "lab/judge/same.h"
 #include "lab/quality/proof.h"
 #include "base/json_tree.h"
@@ -327,6 +328,45 @@ static void numbers_of_suites(void **state)
     json_decref(list);
 }
 
+/* Numbers that are made of several of a process's, and of two records. */
+static void numbers_made_of_others(void **state)
+{
+    static const struct {
+        const char *from;
+        double is, scale;
+    } rows[] = { { "ttft_ms + gaps_ms", 16, 1 },
+                 { "320 / (ttft_ms + gaps_ms)", 20, 1 },
+                 { "12 - ttft_ms / n", 1, 1 },
+                 { "cpu_use", 75, 50 },
+                 { "stages.512 positions.mb - stages.start.mb", 6, 1 },
+                 { "requests.0.total_ms / requests.1-.total_ms", 3, 1 } };
+    char why[400] = "";
+    json_t *result = json_pack("{s:f, s:[f,f], s:f, s:f, s:[{s:s, s:f}, {s:s, s:f}], s:[{s:f}, {s:f}, {s:f}, {s:f}]}",
+                               "ttft_ms", 10.0, "gaps_ms", 2.0, 4.0, "n", 2.0, "cpu_use", 1.5, "stages", "stage",
+                               "start", "mb", 1.0, "stage", "512 positions", "mb", 7.0, "requests", "total_ms", 6.0,
+                               "total_ms", 1.0, "total_ms", 9.0, "total_ms", 2.0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *list = json_pack("[{s:s, s:[f], s:{s:s, s:f, s:[O]}}]", "id", "e2e.a", "samples", rows[i].is, "extra",
+                                 "from", rows[i].from, "scale", rows[i].scale, "samples", result);
+        if (!hn_claims_records(list, why, sizeof why)) fail_msg("%s: %s", rows[i].from, why);
+        json_object_set_new(json_array_get(list, 0), "samples", json_pack("[f]", 1.3 * rows[i].is));
+        assert_false(hn_claims_records(list, why, sizeof why));
+        names(why, "not what its processes say");
+        json_decref(list);
+    }
+    json_decref(result);
+    assert_true(isnan(hn_result_number(NULL, "a + (b")));
+    json_t *list =
+        json_pack("[{s:s, s:{s:s}, s:[f,f]}, {s:s, s:{s:s}, s:[f,f]}, {s:s, s:[f,f], s:{s:[s,s]}}]", "id", "e2e.b",
+                  "config", "variant", "fast", "samples", 6.0, 8.0, "id", "e2e.b", "config", "variant", "slow",
+                  "samples", 3.0, 2.0, "id", "e2e.b", "samples", 2.0, 4.0, "extra", "ratio", "fast", "slow");
+    if (!hn_claims_records(list, why, sizeof why)) fail_msg("the honest one: %s", why);
+    json_object_set_new(json_array_get(list, 2), "samples", json_pack("[f,f]", 2.6, 5.2));
+    assert_false(hn_claims_records(list, why, sizeof why));
+    names(why, "not those of 'fast' by those of 'slow'");
+    json_decref(list);
+}
+
 /* ---- runs of a comparison ------------------------------------------------------------------------- */
 
 static hn_measured measured(uint64_t question, const char *last, double claimed_s, double wall_s)
@@ -524,15 +564,25 @@ static void gains_of_a_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit_counts),         cmocka_unit_test(rounds_that_both_have),
-        cmocka_unit_test(order_and_length_count),   cmocka_unit_test(claims),
-        cmocka_unit_test(clocks_beside_the_parent), cmocka_unit_test(numbers_of_suites),
-        cmocka_unit_test(gains_too_small_to_see),   cmocka_unit_test(a_late_start),
-        cmocka_unit_test(memory_by_two_ways),       cmocka_unit_test(memory_of_a_small_one),
-        cmocka_unit_test(memory_of_stages),         cmocka_unit_test(cpu_time_of_a_process),
-        cmocka_unit_test(disturbances_are_counted), cmocka_unit_test(records_are_their_samples),
-        cmocka_unit_test(runs_are_paired),          cmocka_unit_test(gains_are_seen_outside),
-        cmocka_unit_test(proofs_of_one_side),       cmocka_unit_test(looks_share_the_level),
+        cmocka_unit_test(every_bit_counts),
+        cmocka_unit_test(rounds_that_both_have),
+        cmocka_unit_test(order_and_length_count),
+        cmocka_unit_test(claims),
+        cmocka_unit_test(clocks_beside_the_parent),
+        cmocka_unit_test(numbers_of_suites),
+        cmocka_unit_test(numbers_made_of_others),
+        cmocka_unit_test(gains_too_small_to_see),
+        cmocka_unit_test(a_late_start),
+        cmocka_unit_test(memory_by_two_ways),
+        cmocka_unit_test(memory_of_a_small_one),
+        cmocka_unit_test(memory_of_stages),
+        cmocka_unit_test(cpu_time_of_a_process),
+        cmocka_unit_test(disturbances_are_counted),
+        cmocka_unit_test(records_are_their_samples),
+        cmocka_unit_test(runs_are_paired),
+        cmocka_unit_test(gains_are_seen_outside),
+        cmocka_unit_test(proofs_of_one_side),
+        cmocka_unit_test(looks_share_the_level),
         cmocka_unit_test(gains_of_a_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

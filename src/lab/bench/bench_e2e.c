@@ -165,28 +165,20 @@ hone_status hn_run_e2e_kv_on(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     hn_bunch_ask(&b, PROMPT, n_tok - PROMPT, 0);
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
     if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
-    size_t i, n = json_array_size(b.all);
-    double *s = calloc(2 * n + 1, sizeof *s), *rate = s ? s + n : NULL;
-    json_t *one;
-    if (!s) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
-    for (i = 0; s && i < n; i++) {
-        one = json_array_get(b.all, i);
-        double gap = (n_tok - PROMPT - 1) / hn_result_number(one, "decode_tok_s");
-        s[i] = hn_result_number(one, "ttft_ms") * 1e-3 + gap;
-        rate[i] = (n_tok - PROMPT) / s[i];
-    }
+    char rate[64];
+    snprintf(rate, sizeof rate, "%d / (ttft_ms + gaps_ms)", n_tok - PROMPT);
     for (int k = 0; k < 2 && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
         json_t *config = hn_runner_config(&p, PROMPT, n_tok - PROMPT, "greedy");
         const hn_runner_record rec = { .variant = k ? "rate" : "seconds",
                                        .unit = k ? "tok/s" : "s",
                                        .better = k ? 1 : -1,
-                                       .x = k ? rate : s,
+                                       .path = k ? rate : "ttft_ms + gaps_ms",
+                                       .scale = k ? 1e3 : 1e-3,
                                        .config = config,
                                        .raw = k == 0,
                                        .memory = hn_runner_memory(&b) };
         st = hn_runner_add(&p, &b, &rec, err);
     }
-    free(s);
     return end(&b, 1, st, ran);
 }
 
@@ -223,15 +215,8 @@ hone_status hn_run_e2e_kv_off(hn_bench_run *r, const hn_bench_entry *e, hone_err
     }
     snprintf(b.word, sizeof b.word, "%d,%d", asked, most_s);
     hone_status ran = hn_bunch_measure(&p, &b, 1, n, err);
-    size_t i, used = json_array_size(b.all);
-    double *x = calloc(2 * used + 1, sizeof *x);
-    char note[120] = "";
-    if (!x) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", used);
-    for (i = 0; x && i < used; i++) {
-        json_t *s = json_array_get(b.all, i);
-        x[i] = hn_result_number(s, "off_s") / hn_result_number(s, "on_s");
-        x[used + i] = (asked - hn_result_number(s, "n_prompt")) / hn_result_number(s, "off_s");
-    }
+    char note[120] = "", rate[64];
+    snprintf(rate, sizeof rate, "%d - n_prompt / off_s", asked);
     if (asked != 512)
         snprintf(note, sizeof note, "%d tokens, not 512%s", asked,
                  r->set.n_gen > 0 ? "" : ": those would take too long here (-n 512 insists)");
@@ -244,15 +229,15 @@ hone_status hn_run_e2e_kv_off(hn_bench_run *r, const hn_bench_entry *e, hone_err
                                                : k == 1 ? "tok/s"
                                                         : "x",
                                        .better = k == 1 ? 1 : -1,
-                                       .path = k == 0 ? "off_s" : NULL,
-                                       .x = k == 1 ? x + used : x,
+                                       .path = k == 0   ? "off_s"
+                                               : k == 1 ? rate
+                                                        : "off_s / on_s",
                                        .config = config,
                                        .raw = k == 0,
                                        .memory = hn_runner_memory(&b),
                                        .note = note[0] ? note : NULL };
         st = hn_runner_add(&p, &b, &rec, err);
     }
-    free(x);
     return end(&b, 1, st, ran);
 }
 
@@ -272,31 +257,16 @@ hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error
         hn_bunch_ask(&b, n_prompt, n_gen, -1);
         ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
         if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
-        size_t n = json_array_size(b.all);
-        double *x = calloc(3 * n + 1, sizeof *x);
-        if (!x) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
-        for (size_t i = 0; x && i < n; i++) {
-            double later[REQUESTS];
-            size_t k = 0;
-            hn_stats of;
-            for (int q = 1; q < REQUESTS; q++) {
-                char path[40];
-                snprintf(path, sizeof path, "requests.%d.total_ms", q);
-                if (isfinite(later[k] = hn_result_number(json_array_get(b.all, i), path))) k++;
-            }
-            x[i] = hn_result_number(json_array_get(b.all, i), "requests.0.total_ms");
-            x[n + i] = k && hn_stats_of(&of, later, k, NULL) == HONE_OK ? of.median : NAN;
-            x[2 * n + i] = x[i] / x[n + i];
-        }
         static const struct {
-            const char *variant, *unit;
-            int at;
-        } warm_rows[] = { { "first / later", "x", 2 }, { "first", "ms", 0 }, { "later", "ms", 1 } };
+            const char *variant, *unit, *path;
+        } warm_rows[] = { { "first / later", "x", "requests.0.total_ms / requests.1-.total_ms" },
+                          { "first", "ms", "requests.0.total_ms" },
+                          { "later", "ms", "requests.1-.total_ms" } };
         for (int k = 0; k < 3 && !cold && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
             const hn_runner_record rec = { .variant = warm_rows[k].variant,
                                            .unit = warm_rows[k].unit,
                                            .better = -1,
-                                           .x = x + (size_t)warm_rows[k].at * n,
+                                           .path = warm_rows[k].path,
                                            .raw = k == 0,
                                            .config = hn_runner_config(&p, n_prompt, n_gen, "greedy"),
                                            .memory = hn_runner_memory(&b) };
@@ -317,7 +287,6 @@ hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error
             json_decref(start.config);
             json_decref(start.memory);
         }
-        free(x);
         hn_bunch_free(&b);
     }
     return st == HONE_OK ? ran : st;
@@ -337,34 +306,25 @@ hone_status hn_run_e2e_cpu(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     hn_argv_add(&b.args, "--depth=0");
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
     if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
-    size_t n = json_array_size(b.all);
-    double *x = calloc(4 * n + 1, sizeof *x);
-    if (!x) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
-    for (size_t i = 0; x && i < n; i++) {
-        json_t *s = json_array_get(b.all, i);
-        double threads = fmax(hn_result_number(s, "engine.threads"), hn_result_number(s, "engine.threads_batch")),
-               tokens = n_prompt + n_gen;
-        x[i] = 100 * hn_result_number(s, "cpu_use") / threads;
-        x[n + i] = hn_result_number(s, "involuntary_switches") / tokens;
-        x[2 * n + i] = hn_result_number(s, "voluntary_switches") / tokens;
-        x[3 * n + i] = hn_result_number(s, "cache_misses") / tokens;
-    }
+    json_t *first = json_array_get(b.all, 0);
+    double threads = fmax(hn_result_number(first, "engine.threads"), hn_result_number(first, "engine.threads_batch")),
+           tokens = n_prompt + n_gen;
     static const struct {
-        const char *variant, *unit;
-        int better;
-    } rows[] = { { "CPU use", "%", 1 },
-                 { "involuntary switches per token", "count", -1 },
-                 { "voluntary switches per token", "count", -1 },
-                 { "cache misses per token", "count", -1 } };
-    bool counted = n && isfinite(hn_result_number(json_array_get(b.all, 0), "cache_misses"));
+        const char *variant, *unit, *path;
+    } rows[] = { { "CPU use", "%", "cpu_use" },
+                 { "involuntary switches per token", "count", "involuntary_switches" },
+                 { "voluntary switches per token", "count", "voluntary_switches" },
+                 { "cache misses per token", "count", "cache_misses" } };
+    bool counted = isfinite(hn_result_number(first, "cache_misses"));
     char note[200] = "";
-    const char *why = json_string_value(json_object_get(json_array_get(b.all, 0), "no_cache_misses"));
-    if (n && !counted) snprintf(note, sizeof note, "no cache misses: %.150s", why ? why : "not counted");
+    const char *why = json_string_value(json_object_get(first, "no_cache_misses"));
+    if (first && !counted) snprintf(note, sizeof note, "no cache misses: %.150s", why ? why : "not counted");
     for (int k = 0; k < (counted ? 4 : 3) && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
         const hn_runner_record rec = { .variant = rows[k].variant,
                                        .unit = rows[k].unit,
-                                       .better = rows[k].better,
-                                       .x = x + (size_t)k * n,
+                                       .better = k == 0 ? 1 : -1,
+                                       .path = rows[k].path,
+                                       .scale = k == 0 ? 100 / threads : 1 / tokens,
                                        .zero_ok = true,
                                        .raw = k == 0,
                                        .config = hn_runner_config(&p, n_prompt, n_gen, "greedy"),
@@ -372,6 +332,5 @@ hone_status hn_run_e2e_cpu(hn_bench_run *r, const hn_bench_entry *e, hone_error 
                                        .note = k == 0 && note[0] ? note : NULL };
         st = hn_runner_add(&p, &b, &rec, err);
     }
-    free(x);
     return end(&b, 1, st, ran);
 }

@@ -102,6 +102,8 @@ static hone_status begin_server(served *s, const hn_bench_run *r, int32_t n_ctx,
 typedef struct load_sums {
     int32_t n_changed, n_failed;
     char problem[96];
+    hn_load_proof last; /* of the last requests: one of them is computed here */
+    char other[240];    /* what its answer is not; "" */
 } load_sums;
 
 static int by_size(const void *a, const void *b)
@@ -163,7 +165,7 @@ static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const ser
     hone_status st = HONE_OK;
     hn_load_proof proof[N_SIZE] = { { 0 } };
     hn_load_params ask = {
-        .url = s->url, .n_words = n_words, .n_gen = n_gen, .timeout_s = 600, .stop = p->r->set.stop
+        .url = s->url, .n_words = n_words, .n_gen = n_gen, .exact = true, .timeout_s = 600, .stop = p->r->set.stop
     };
     b->all = json_array();
     b->wanted = hn_runner_samples(p, 6);
@@ -179,11 +181,13 @@ static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const ser
             ask.seed = p->r->set.seed + (uint64_t)(k * N_SIZE + i);
             snprintf(name, sizeof name, "%d", sizes[i]);
             st = hn_load(&run, &ask, err);
+            if (run.lie[0]) snprintf(sums->other, sizeof sums->other, "%s", run.lie);
             json_t *o = st == HONE_OK ? numbers(sums, &run) : NULL;
             if (st == HONE_OK && !o) st = HN_FAIL(err, HONE_E_NOMEM, "%d requests", run.n);
             if (o) {
                 json_object_set_new(json_object_get(round, "clients"), name, o);
                 hn_load_keep(&proof[i], &run, ask.seed);
+                sums->last = proof[i];
                 const uint64_t hash = hn_load_hash(&run);
                 answers = hn_fnv1a(answers, &hash, sizeof hash);
             }
@@ -272,6 +276,7 @@ static hone_status measure_stream(hn_runner *p, hn_bunch *b, load_sums *sums, co
                                          .n_requests = p->quick ? 1 : 4,
                                          .n_words = n_words,
                                          .n_gen = n_gen,
+                                         .exact = true,
                                          .whole = (i + k) % 2,
                                          .seed = p->r->set.seed + (uint64_t)k,
                                          .timeout_s = 600,
@@ -279,7 +284,11 @@ static hone_status measure_stream(hn_runner *p, hn_bunch *b, load_sums *sums, co
             st = hn_load(&run, &ask, err);
             uint64_t *answers = &hash[ask.whole];
             *answers = HN_FNV_INIT;
-            if (st == HONE_OK) ns[ask.whole] = ns_a_token(&run, answers, sums);
+            if (run.lie[0]) snprintf(sums->other, sizeof sums->other, "%s", run.lie);
+            if (st == HONE_OK) {
+                ns[ask.whole] = ns_a_token(&run, answers, sums);
+                hn_load_keep(&sums->last, &run, ask.seed);
+            }
             hn_load_free(&run);
         }
         if (st != HONE_OK) break;
@@ -321,6 +330,77 @@ static hone_status add_stream_rows(hn_runner *p, hn_bunch *b, int32_t n_words, i
     return st;
 }
 
+/* ---- one of its answers, computed here -------------------------------------------------------------------------- */
+
+/* Greedily, what the prompt is followed by: the hash of n_gen tokens' text, as hn_load_one has it. */
+static hone_status answer_here(uint64_t *hash, hone_session *s, const hone_model *m, const int32_t *ids, int32_t n,
+                               int32_t n_gen, hone_error *err)
+{
+    hone_model_info info;
+    hone_sampler *sampler = NULL;
+    hone_stream *stream = NULL;
+    const float *logits;
+    const char *text;
+    size_t len;
+    bool stopped;
+    int32_t id;
+    hone_model_get_info(m, &info);
+    *hash = HN_FNV_INIT;
+    hone_status st = hone_sampler_new(&sampler, info.n_vocab, &(hone_sampler_params){ .repeat_penalty = 1 }, err);
+    if (st == HONE_OK) st = hone_sampler_suppress(sampler, m, err);
+    if (st == HONE_OK) st = hone_stream_new(&stream, m, NULL, 0, err);
+    for (int32_t i = 0; i < n_gen && st == HONE_OK; i++) {
+        st = i ? hone_append(s, 0, &id, 1, &logits, err) : hone_append(s, 0, ids, n, &logits, err);
+        if (st == HONE_OK) st = hone_sampler_pick(sampler, logits, 0, hone_seq_length(s, 0), &id, err);
+        if (st == HONE_OK) hone_sampler_accept(sampler, id);
+        if (st == HONE_OK) st = hone_stream_push(stream, id, &text, &len, &stopped, err);
+        if (st == HONE_OK) *hash = hn_fnv1a(*hash, text, len);
+    }
+    if (st == HONE_OK) st = hone_stream_flush(stream, &text, &len, err);
+    if (st == HONE_OK) *hash = hn_fnv1a(*hash, text, len);
+    hone_stream_free(stream);
+    hone_sampler_free(sampler);
+    return st;
+}
+
+/* What a server says of its tokens nobody else counts: a drawn one of the last requests must have the prompt and the
+ * text that the library gives it. The server is gone by now. */
+static hone_status same_here(hn_bench_run *r, load_sums *sums, int32_t n_words, int32_t n_gen, hone_error *err)
+{
+    const hn_load_proof *last = &sums->last;
+    hone_session *s = NULL;
+    int32_t *ids = NULL, at = last->n ? (int32_t)(hn_rand64(last->seed, 0x0a) % (uint64_t)last->n) : 0;
+    uint64_t hash;
+    size_t n;
+    if (!last->n || !last->hash[at]) return HONE_OK;
+    char *prompt = hn_load_prompt(&(hn_load_params){ .seed = last->seed, .n_words = n_words }, last->place[at]);
+    hone_model *m;
+    hone_status st = prompt ? hn_bench_model(r, &m, err) : HN_FAIL(err, HONE_E_NOMEM, "%d words", n_words);
+    if (st == HONE_OK) st = hone_tokenize(m, prompt, strlen(prompt), HONE_TOK_ADD, &ids, &n, err);
+    if (st == HONE_OK) st = hn_bench_session(r, &s, (int32_t)n + n_gen, 1, err);
+    if (st == HONE_OK) st = answer_here(&hash, s, m, ids, (int32_t)n, n_gen, err);
+    if (st == HONE_OK && (int32_t)n != last->n_prompt[at])
+        snprintf(sums->other, sizeof sums->other, "the server counts %d tokens in a prompt of %zu", last->n_prompt[at],
+                 n);
+    else if (st == HONE_OK && (hash | 1) != last->hash[at])
+        snprintf(sums->other, sizeof sums->other,
+                 "an answer of the server is not the text of the %d tokens that the model goes on with", n_gen);
+    hone_session_free(s);
+    hn_bench_model_close(r);
+    hone_free(ids);
+    free(prompt);
+    return st;
+}
+
+/* A third clock: the server's CPU time, of which the cores give no more. */
+static void check_cpu(const served *s, load_sums *sums)
+{
+    const hn_beside *p = &s->process;
+    if (!sums->other[0] && hn_cpu_beyond(p->cpu_s, hn_os_cpu_count(), p->wall_s))
+        snprintf(sums->other, sizeof sums->other, "the kernel counted %.3f s of CPU time in %.3f s of the server",
+                 p->cpu_s, p->wall_s);
+}
+
 /* ---- entries ---------------------------------------------------------------------------------------------------- */
 
 typedef struct serve_entry {
@@ -352,8 +432,11 @@ static hone_status run_entry(hn_bench_run *r, const hn_bench_entry *e, const ser
     if (st == HONE_OK) {
         st = how->measure(&p, &b, &sums, &s, n_words, n_gen, err);
         st = end_server(&s, st, err);
+        if (st == HONE_OK) st = same_here(r, &sums, n_words, n_gen, err);
+        check_cpu(&s, &sums);
         if (json_array_size(b.all)) {
-            how->judge(&b, &sums);
+            if (sums.other[0]) hn_invalid(&b.verdict, "%s", sums.other);
+            else how->judge(&b, &sums);
             hone_status added = how->add(&p, &b, n_words, n_gen, err);
             if (st == HONE_OK) st = added;
         }

@@ -50,18 +50,6 @@ static hone_status run_load(hn_bench_run *r, const hn_bench_entry *e, hone_error
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-static double stage(json_t *result, const char *name, const char *key)
-{
-    size_t i;
-    json_t *s;
-    json_array_foreach(json_object_get(result, "stages"), i, s)
-    {
-        const char *n = json_string_value(json_object_get(s, "stage"));
-        if (n && strcmp(n, name) == 0) return hn_result_number(s, key);
-    }
-    return NAN;
-}
-
 /* A number of a stage, less that of another. */
 typedef struct memory_row {
     const char *variant, *key, *stage, *less;
@@ -73,16 +61,12 @@ static hone_status memory_rows(hn_runner *p, hn_bunch *b, const memory_row *rows
                                hone_error *err)
 {
     hone_status st = HONE_OK;
-    size_t n = json_array_size(b->all);
-    double *x = calloc(n + 1, sizeof *x);
-    if (!x) return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
     for (const memory_row *row = rows; row->key && st == HONE_OK; row++) {
-        size_t i;
-        json_t *s;
-        json_array_foreach(b->all, i, s) x[i] =
-            stage(s, row->stage, row->key) - (row->less ? stage(s, row->less, row->key) : 0);
+        char path[120], less[56] = "";
+        if (row->less) snprintf(less, sizeof less, " - stages.%s.%s", row->less, row->key);
+        snprintf(path, sizeof path, "stages.%s.%s%s", row->stage, row->key, less);
         const hn_runner_record rec = { .variant = row->variant,
-                                       .x = x,
+                                       .path = path,
                                        .scale = row->scale,
                                        .zero_ok = true,
                                        .extra = hn_runner_stages(b),
@@ -92,7 +76,6 @@ static hone_status memory_rows(hn_runner *p, hn_bunch *b, const memory_row *rows
                                        .note = row->note };
         st = hn_runner_add(p, b, &rec, err);
     }
-    free(x);
     return st;
 }
 

@@ -3,6 +3,7 @@
 
 #include "lab/bench/runner.h"
 #include "lab/machine/clock.h"
+#include "lab/record/record_read.h"
 #include "lab/stats/stats.h"
 #include "base/json_tree.h"
 #include "base/os.h"
@@ -306,6 +307,35 @@ static bool comes_from(json_t *record, json_t *processes, const char *path)
     return n == json_array_size(samples);
 }
 
+/* The samples of the record of this id and variant; NULL: there is none. */
+static json_t *samples_of(json_t *records, const char *id, const char *variant)
+{
+    size_t i;
+    json_t *r;
+    json_array_foreach(records, i, r) if (strcmp(hn_record_text(r, "id"), id) == 0 &&
+                                          strcmp(hn_record_text(json_object_get(r, "config"), "variant"), variant) ==
+                                              0) return json_object_get(r, "samples");
+    return NULL;
+}
+
+/* The samples of a record that is one record by another are so, round by round. */
+static void ratio(check *c, json_t *records, json_t *r, const char *id)
+{
+    json_t *of = json_object_get(json_object_get(r, "extra"), "ratio"), *samples = json_object_get(r, "samples"), *x[2];
+    size_t n = json_array_size(samples);
+    if (!of) return;
+    for (size_t i = 0; i < 2; i++) {
+        const char *variant = json_string_value(json_array_get(of, i));
+        x[i] = variant ? samples_of(records, id, variant) : NULL;
+        if (!x[i]) return;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!near(json_number_value(json_array_get(samples, i)) * json_number_value(json_array_get(x[1], i)),
+                  json_number_value(json_array_get(x[0], i))))
+            wrong(c, "%.60s: its samples are not those of '%.60s' by those of '%.60s'", id,
+                  json_string_value(json_array_get(of, 0)), json_string_value(json_array_get(of, 1)));
+}
+
 static void one_number(check *c, json_t *records, json_t *r)
 {
     const char *id = json_string_value(json_object_get(r, "id")), *other;
@@ -318,6 +348,7 @@ static void one_number(check *c, json_t *records, json_t *r)
     if (!id) id = "";
     if (isfinite(said) && isfinite(own) && !near(said, own))
         wrong(c, "%.60s: the record says a median of %.5g, and its samples %.5g", id, said, own);
+    ratio(c, records, r, id);
     json_array_foreach(records, i, o)
     {
         json_t *processes = json_object_get(json_object_get(o, "extra"), "samples");

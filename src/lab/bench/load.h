@@ -18,9 +18,13 @@ typedef struct hn_load_params {
     const int32_t *place; /* [n_requests] places of the requests; NULL: 0, 1, 2, … */
     bool whole;           /* answers come in one piece, not as streams: no times of texts */
     double rate;          /* open arrivals: requests a second, at random times; 0: each client asks again at once */
+    bool exact;           /* an answer has n_gen tokens, no fewer: of a server that knows ignore_eos */
     int32_t timeout_s;
     bool (*stop)(void *); /* may be NULL */
 } hn_load_params;
+
+/* The prompt of a place; malloc'ed. NULL: no memory. */
+char *hn_load_prompt(const hn_load_params *p, int32_t place);
 
 /* One request; times in ns from when it came: with open arrivals that is when it was to come, though nobody was free to
  * ask. An answer without text, or whose server counts more tokens than were asked for or than the text has bytes, has a
@@ -45,6 +49,7 @@ typedef struct hn_load_run {
     size_t n_gap;
     double seconds;            /* from the first request's beginning to the last one's end */
     int64_t n_token, n_prompt; /* of those that did not fail */
+    char lie[80];              /* why its times are not believed; "" */
 } hn_load_run;
 
 /* HONE_E_ARG: a url that is none. HONE_E_NETWORK: no connection at all. HONE_E_FORMAT: a server is there, but all of
@@ -59,7 +64,8 @@ typedef struct hn_load_proof {
     uint64_t seed;                /* of the prompts */
     int32_t n;                    /* places that are asked for again, ascending: drawn by the seed, one of each part */
     int32_t place[HN_LOAD_AGAIN]; /* of the run's */
-    uint64_t hash[HN_LOAD_AGAIN]; /* of their answers; 0: there was none */
+    int32_t n_prompt[HN_LOAD_AGAIN]; /* as the server counts */
+    uint64_t hash[HN_LOAD_AGAIN];    /* of their answers; 0: there was none */
 } hn_load_proof;
 
 /* Of the texts of all answers, by their places. */

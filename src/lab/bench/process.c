@@ -242,7 +242,7 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
 
 hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *err)
 {
-    *b = (hn_beside){ .err = nameless() };
+    *b = (hn_beside){ .err = nameless(), .from = hn_clock_witness_ns() };
     if (b->err < 0) return HN_FAIL(err, HONE_E_IO, "a file for what %s writes: %s", argv[0], strerror(errno));
     const launch l = { .program = argv[0], .argv = argv, .out = -1, .err = b->err, .own_group = true };
     b->pid = start(&l);
@@ -255,7 +255,11 @@ hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *e
 bool hn_beside_gone(hn_beside *b)
 {
     int status;
-    if (b->pid && waitpid(b->pid, &status, WNOHANG) == b->pid) {
+    struct rusage u = { 0 };
+    if (b->pid && wait4(b->pid, &status, WNOHANG, &u) == b->pid) {
+        b->cpu_s =
+            (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+        b->wall_s = 1e-9 * (double)(hn_clock_witness_ns() - b->from);
         ended(status, &b->exit_code, &b->signal);
         b->pid = 0;
     }

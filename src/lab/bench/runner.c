@@ -162,25 +162,81 @@ static void read_through(const hn_runner *p, const char *path)
     if (f) fclose(f);
 }
 
+/* Of an array: the last ("-"), by number, or the one whose "stage" it is ("512 positions"). */
+static json_t *element(json_t *array, const char *key)
+{
+    json_t *s;
+    size_t i;
+    if (strcmp(key, "-") == 0) return json_array_get(array, json_array_size(array) - 1);
+    if (!key[strspn(key, "0123456789")]) return json_array_get(array, strtoul(key, NULL, 10));
+    json_array_foreach(array, i, s) if (strcmp(hn_record_text(s, "stage"), key) == 0) return s;
+    return NULL;
+}
+
 static json_t *result_at(json_t *o, const char *path)
 {
     char key[64];
     while (o) {
         size_t n = strcspn(path, ".");
         snprintf(key, sizeof key, "%.*s", (int)n, path);
-        o = json_is_array(o) ? json_array_get(o, key[0] == '-' ? json_array_size(o) - 1 : strtoul(key, NULL, 10))
-                             : json_object_get(o, key);
+        o = json_is_array(o) ? element(o, key) : json_object_get(o, key);
         if (!path[n]) return o;
         path += n + 1;
     }
     return NULL;
 }
 
-double hn_result_number(json_t *o, const char *path)
+/* One path: a number, numbers that are added, or "LIST.1-.KEY": the median of all but the first. */
+static double number_at(json_t *o, const char *path)
 {
-    o = result_at(o, path);
-    return json_is_number(o) ? json_number_value(o) : NAN;
+    const char rest[] = ".1-.", *cut = strstr(path, rest);
+    char head[80];
+    double x[64], sum = 0;
+    size_t i, n = 0;
+    json_t *v;
+    hn_stats st;
+    if (!cut) {
+        o = result_at(o, path);
+        json_array_foreach(o, i, v) sum += json_number_value(v);
+        return json_is_number(o) ? json_number_value(o) : json_is_array(o) ? sum : NAN;
+    }
+    snprintf(head, sizeof head, "%.*s", (int)(cut - path), path);
+    json_array_foreach(result_at(o, head), i, v)
+    {
+        v = result_at(v, cut + sizeof rest - 1);
+        if (i > 0 && n < sizeof x / sizeof *x && json_is_number(v)) x[n++] = json_number_value(v);
+    }
+    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
 }
+
+/* '+', '-' or '/' between two blanks; 0: none begins here. */
+static char sign_at(const char *s) { return s[0] == ' ' && s[1] && strchr("+-/", s[1]) && s[2] == ' ' ? s[1] : '\0'; }
+
+/* From *at on, up to its end or a closing bracket, from left to right. */
+static double number_of(json_t *o, const char **at)
+{
+    double sum = NAN;
+    for (char sign = 0;; *at += 3) {
+        char word[96], *end;
+        size_t n = 0;
+        double v;
+        if (**at == '(') {
+            ++*at;
+            v = number_of(o, at);
+            *at += **at == ')';
+        } else {
+            while ((*at)[n] && (*at)[n] != ')' && !sign_at(*at + n)) n++;
+            snprintf(word, sizeof word, "%.*s", (int)n, *at);
+            v = strtod(word, &end);
+            if (end == word || *end) v = number_at(o, word);
+            *at += n;
+        }
+        sum = sign == '+' ? sum + v : sign == '-' ? sum - v : sign == '/' ? sum / v : v;
+        if (!(sign = sign_at(*at))) return sum;
+    }
+}
+
+double hn_result_number(json_t *o, const char *path) { return number_of(o, &path); }
 
 static double usual_mhz(const hn_bunch *b)
 {
@@ -543,6 +599,7 @@ hone_status hn_runner_add(hn_runner *p, hn_bunch *b, const hn_runner_record *rec
     if (proof) json_object_set(res.extra, "proof", proof);
     if (rec->path) json_object_set_new(res.extra, "from", json_string(rec->path));
     if (rec->path && scale != 1) json_object_set_new(res.extra, "scale", json_real(scale));
+    if (rec->ratio[0]) json_object_set_new(res.extra, "ratio", json_pack("[s, s]", rec->ratio[0], rec->ratio[1]));
     if (rec->raw && json_array_size(b->voided)) json_object_set(res.extra, "voided", b->voided);
     if (rec->raw) res.full_samples = json_incref(b->all);
     if (p->r->quality && b->verdict.state != HN_UNCHECKED)

@@ -64,7 +64,9 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err);
 hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hone_error *err);
 /* One process that is no sample: *out, what it printed, or {"invalid_reason"} of one that crashed. */
 hone_status hn_bunch_once(hn_runner *p, hn_bunch *b, json_t **out, hone_error *err);
-/* The number of a result at a path like "requests.0.ttft_ms"; NaN: none. */
+/* The number of a result at a path like "requests.0.ttft_ms"; NaN: none. An array of numbers is their sum,
+ * "requests.1-.total_ms" the median of all but the first, "stages.session.anon_mb" of the stage that is called so.
+ * Paths and numbers may be put together from left to right: "496000 / (ttft_ms + gaps_ms)". */
 double hn_result_number(json_t *o, const char *path);
 double hn_bunch_median(const hn_bunch *b, const char *path); /* of such numbers; NaN: there are none */
 
@@ -75,6 +77,7 @@ typedef struct hn_runner_record {
     double *x;                       /* [n of results] */
     bool decode, zero_ok;            /* tok/s of single tokens: reading the weights bounds it */
     double scale;                    /* 0: 1 */
+    const char *ratio[2];            /* x is the samples of this record of the id, by those of the other; NULL */
     json_t *config, *extra, *memory; /* taken */
     bool raw;                        /* keep the results themselves in it */
     const char *note;

@@ -95,8 +95,9 @@ hone_status hn_run_e2e_backend(hn_bench_run *r, const hn_bench_entry *e, hone_er
         size_t n = json_array_size(b[i].all) < json_array_size(b[0].all) ? json_array_size(b[i].all)
                                                                          : json_array_size(b[0].all);
         double *x = calloc(json_array_size(b[i].all) + 1, sizeof *x);
-        char variant[48];
+        char variant[48], of[2][48];
         snprintf(variant, sizeof variant, "%s / %s, decode", names[i], names[0]);
+        for (int j = 0; j < 2; j++) snprintf(of[j], sizeof of[j], "%s, decode", names[j ? 0 : i]);
         for (size_t j = 0; x && j < json_array_size(b[i].all); j++)
             x[j] = j < n ? hn_result_number(json_array_get(b[i].all, j), "decode_tok_s") /
                                hn_result_number(json_array_get(b[0].all, j), "decode_tok_s")
@@ -105,6 +106,7 @@ hone_status hn_run_e2e_backend(hn_bench_run *r, const hn_bench_entry *e, hone_er
                                        .unit = "x",
                                        .better = 1,
                                        .x = x,
+                                       .ratio = { of[0], of[1] },
                                        .config = hn_runner_config(&p, n_prompt, n_gen, "greedy") };
         if (x && n) st = hn_runner_add(&p, &b[i], &rec, err);
         else json_decref(rec.config);

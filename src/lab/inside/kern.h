@@ -68,8 +68,8 @@ typedef struct hn_kern_result {
     const char *unit;                 /* "GB/s" "TOPS" "GFLOP/s" "us" */
     double share;                     /* of the roof; NaN: there is none, or it is not known */
     const char *roof;                 /* "read" "int8" "f32": which bounds; or NULL */
-    bool hashed;                      /* products, attention, recurrences: */
-    uint64_t output;                  /* of all bits of the output (hn_bits_hash), by any level, layout and threads */
+    bool hashed;                      /* all but rotations, which have another output each time: */
+    uint64_t output;                  /* of all bits of the output, by any level, layout and threads */
     hn_verdict verdict;
 } hn_kern_result;
 

@@ -265,15 +265,19 @@ static hone_status new_backend(hn_backend **out, hn_pool *pool, hn_cpu_level lev
     return hn_backend_open(out, NULL, &p, err);
 }
 
+static int64_t row_floats(const hn_kern *k) { return k->kind == HN_KERN_ROPE ? k->n[0] * k->n[1] : k->n[0]; }
+/* Bytes that every encoded row fits in. */
+static size_t row_room(const hn_kern *k) { return ((size_t)row_floats(k) * 8 + 4096) & ~(size_t)63; }
+
 static hone_status make_rows(hn_kern_bench *b, hone_error *err)
 {
-    int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
-    size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63, q = (size_t)n * 8 + 4096;
+    int64_t n = row_floats(&b->k);
+    size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
     b->in = hn_pages_alloc_huge(f);
     b->in2 = hn_pages_alloc_huge(f);
     b->out = hn_pages_alloc_huge(f);
-    b->q = hn_pages_alloc_huge(2 * q);
-    b->x = hn_pages_alloc_huge(f); /* the oracle's output */
+    b->q = hn_pages_alloc_huge(2 * row_room(&b->k)); /* the second half is the oracle's */
+    b->x = hn_pages_alloc_huge(f);                   /* the oracle's output */
     if (!b->in || !b->in2 || !b->out || !b->q || !b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows", b->k.id);
     fill_random(b->in, n, 1);
     fill_random(b->in2, n, 2);
@@ -344,13 +348,12 @@ void hn_kern_close(hn_kern_bench *b)
     hn_pages_free(b->plain, b->plain_bytes * (size_t)(hn_kern_is_product(&b->k) ? b->n_plain : 1));
     hn_pages_free(b->packed, b->packed_bytes * (size_t)b->n_packed);
     if (!hn_kern_is_product(&b->k) && !is_attn(&b->k) && !is_wkv(&b->k)) {
-        int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
-        size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
+        size_t f = ((size_t)row_floats(&b->k) * sizeof(float) + 63) & ~(size_t)63;
         hn_pages_free(b->in, f);
         hn_pages_free(b->in2, f);
         hn_pages_free(b->out, f);
         hn_pages_free(b->x, f);
-        hn_pages_free(b->q, 2 * ((size_t)n * 8 + 4096));
+        hn_pages_free(b->q, 2 * row_room(&b->k));
     } else free(b->x);
     free(b->rows);
     free(b);
@@ -418,15 +421,19 @@ static void row_with(hn_kern_bench *b, const hn_kernels *t, float *y, void *q)
     case HN_KERN_EXP: t->exp(y, b->in, n); break;
     case HN_KERN_Q256: t->quantize256(q, b->in, n); break;
     case HN_KERN_Q32: t->quantize32(q, b->in, n); break;
-    case HN_KERN_ROPE: /* turns in place: by tiny angles, so that it may go on for ever */
+    case HN_KERN_ROPE: /* in place, each time a quarter of a turn further, which is exact */
         hn_rope_apply(y, b->in2, n, b->k.n[1], (int32_t)b->k.n[1], true);
         break;
     case HN_KERN_DECODE: ti->dequantize(y, b->q, n); break;
-    case HN_KERN_ENCODE: ti->quantize(b->q, b->in, n, NULL); break;
+    case HN_KERN_ENCODE: ti->quantize(q, b->in, n, NULL); break;
     default: break;
     }
 }
-static void call_row(hn_kern_bench *b) { row_with(b, b->fast, b->out, b->q); }
+static void call_row(hn_kern_bench *b)
+{
+    b->turn++;
+    row_with(b, b->fast, b->out, b->q);
+}
 
 /* ---- checks: the same bits as the scalar level ------------------------------------------------------- */
 
@@ -552,20 +559,63 @@ static bool check_wkv(hn_kern_bench *b, hn_kern_result *r)
     return same;
 }
 
+/* What a row kernel leaves: numbers, or bytes of an activation or a weight. */
+static const void *row_output(const hn_kern_bench *b, size_t *bytes)
+{
+    hn_kern_kind k = b->k.kind;
+    *bytes = k == HN_KERN_Q256     ? hn_act_row_bytes(HN_ACT_Q256, b->k.n[0])
+             : k == HN_KERN_Q32    ? (size_t)(b->k.n[0] / 32 * 40) /* less what fills it up */
+             : k == HN_KERN_ENCODE ? hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)b->k.n[0])
+                                   : (size_t)row_floats(&b->k) * sizeof(float);
+    return k == HN_KERN_Q256 || k == HN_KERN_Q32 || k == HN_KERN_ENCODE ? b->q : (const void *)b->out;
+}
+
+/* Where so many quarters of a turn bring what lies at `half` from its other half. */
+static bool turned_right(const hn_kern_bench *b)
+{
+    int64_t d = b->k.n[1], half = d / 2;
+    const float *in = b->in, *out = b->out;
+    for (int64_t h = 0; h < b->k.n[0]; h++, in += d, out += d)
+        for (int64_t i = 0; i < half; i++) {
+            float x = in[i], y = in[i + half];
+            const float want[4][2] = { { x, y }, { -y, x }, { -x, -y }, { y, -x } };
+            if (out[i] != want[b->turn % 4][0] || out[i + half] != want[b->turn % 4][1]) return false;
+        }
+    return true;
+}
+
+/* After the first call and after the last one. Decoding and encoding have one code for all levels: that they go on the
+ * same is seen here, and what they give is in the record, for other programs to differ from. */
 static bool check_row(hn_kern_bench *b, hn_kern_result *r)
 {
-    int64_t n = b->k.n[0];
-    size_t act = b->k.kind == HN_KERN_Q256  ? hn_act_row_bytes(HN_ACT_Q256, n)
-                 : b->k.kind == HN_KERN_Q32 ? hn_act_row_bytes(HN_ACT_Q32, n)
-                                            : 0;
-    char *q2 = (char *)b->q + (size_t)n * 8 + 4096;
-    q2 -= (uintptr_t)q2 % 64;
-    if (b->k.kind == HN_KERN_ROPE || b->k.kind == HN_KERN_DECODE || b->k.kind == HN_KERN_ENCODE)
-        return true; /* one code for all levels */
+    size_t bytes;
+    const void *out = row_output(b, &bytes);
+    bool coded = out == b->q;
+    char *q2 = (char *)b->q + row_room(&b->k);
+    if (b->k.kind == HN_KERN_ROPE) {
+        bool right = turned_right(b);
+        if (!right) hn_invalid(&r->verdict, "the row is not turned as often as it was called");
+        return right;
+    }
     row_with(b, b->scalar, b->x, q2);
-    bool same = act ? memcmp(b->q, q2, act) == 0 : memcmp(b->out, b->x, (size_t)n * sizeof(float)) == 0;
+    bool same = memcmp(out, coded ? q2 : (const void *)b->x, bytes) == 0;
     if (!same) hn_invalid(&r->verdict, "the output differs from the scalar level");
+    r->output = hn_fnv1a(HN_FNV_INIT, out, bytes);
     return same;
+}
+
+/* What the calls before left; those that are timed must write all of it again. */
+static void wipe(hn_kern_bench *b)
+{
+    enum { OTHER = 0xA5 };
+    if (hn_kern_is_product(&b->k)) {
+        memset(b->y, OTHER, b->y_floats * sizeof(float));
+        b->be->op->write(b->be, b->in_rows[0], 0, b->y, b->y_floats * sizeof(float));
+    } else if (!is_attn(&b->k) && !is_wkv(&b->k) && b->k.kind != HN_KERN_ROPE) {
+        size_t bytes;
+        bool coded = row_output(b, &bytes) == b->q;
+        memset(coded ? (void *)b->q : b->out, OTHER, bytes);
+    }
 }
 
 /* ---- timing ------------------------------------------------------------------------------------------------- */
@@ -597,6 +647,7 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
     hn_allocs_begin();
     seconds_of(b, call, calls, &sum);
     hn_allocs_end(&r->allocs);
+    wipe(b);
     int n = 0;
     double cpu = cpu_seconds();
     uint64_t t = hn_clock_ns();
@@ -766,8 +817,8 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (st != HONE_OK) return st;
     describe(r, b);
     call_fn *call = product ? call_product : attn ? call_attn : wkv ? call_wkv : call_row;
-    if (b->k.kind == HN_KERN_ROPE) memcpy(b->out, b->in, (size_t)(b->k.n[0] * b->k.n[1]) * sizeof(float));
-    for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 0.0f : 1.0f;
+    if (b->k.kind == HN_KERN_ROPE) memcpy(b->out, b->in, (size_t)row_floats(&b->k) * sizeof(float));
+    for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 1.0f : 0.0f;
     call(b);
     if (pooled) fetch(b);
     if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : wkv ? check_wkv(b, r) : check_row(b, r)))
@@ -782,7 +833,8 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (pooled) fetch(b);
     if (pooled && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");
-    r->hashed = pooled;
+    if (!pooled) check_row(b, r);
+    r->hashed = b->k.kind != HN_KERN_ROPE;
     if (pooled) r->output = hn_bits_hash(b->y, (int64_t)b->y_floats);
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);
     judge(r, b, peaks);

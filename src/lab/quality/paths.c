@@ -257,8 +257,16 @@ static hone_status crumbs(walk *w)
 
 static hone_status in_crumbs(walk *w)
 {
+    /* behind them, while the prompt lasts: whole panels, and not */
+    static const int32_t wide[] = { 48, 100, 132 };
     w->way = "in calls of 1 to 40 tokens";
-    return crumbs(w);
+    hone_status st = crumbs(w);
+    w->way = "in calls of 48, 100 and 132 tokens";
+    for (size_t i = 0; i < sizeof wide / sizeof *wide && w->small && st == HONE_OK; i++) {
+        int32_t at = hone_seq_length(w->s, 0);
+        if (at + wide[i] <= w->n) st = call(w, 0, at, at + wide[i], 0);
+    }
+    return st;
 }
 
 static hone_status beside_others(walk *w)
