@@ -13,7 +13,7 @@ enum {
     HN_JSON_ALLOW_NUL = 2, /* \u0000 in strings, which then have a length; in keys of trees never */
     HN_JSON_PYTHON = 4,    /* NaN, Infinity and -Infinity, as Python writes them, are null */
     HN_JSON_BIG = 8,       /* whole numbers beyond 64 bits become the nearest double */
-    HN_JSON_DIGITS = 16,   /* in trees they are strings, as they are written, and so is what no double is near */
+    HN_JSON_DIGITS = 16,   /* in trees they, and what no double is near, are hn_json_digits: as they are written */
 };
 
 typedef struct hn_json_rules { /* NULL, or 0 in a member: the usual */
@@ -21,7 +21,8 @@ typedef struct hn_json_rules { /* NULL, or 0 in a member: the usual */
     size_t max_string;         /* of one string or key, unescaped, in bytes; usually no limit */
     int max_depth;             /* at most HN_JSON_DEPTH */
     unsigned flags;
-    hone_status fault; /* what bad text is called; usually HONE_E_FORMAT */
+    const char *as_text; /* trees: an object at this key that is read with HN_JSON_DIGITS alone is a string, its text */
+    hone_status fault;   /* what bad text is called; usually HONE_E_FORMAT */
 } hn_json_rules;
 
 typedef struct hn_jread {

@@ -53,6 +53,29 @@ static hone_status string(builder *b, const hn_jread_text *t, json_t **out)
     return *out ? HONE_OK : no_memory(b);
 }
 
+/* The value of a member at rules.as_text. Within it no member is. */
+static hone_status value_or_text(builder *b, json_t **out)
+{
+    hn_jread *j = b->j, before;
+    bool object = hn_jread_peek(j) == '{';
+    before = *j;
+    j->rules.as_text = NULL;
+    j->err = object ? NULL : j->err;
+    hone_status st = value(b, out);
+    if (object && st != HONE_OK && st != HONE_E_NOMEM) {
+        *j = before;
+        j->rules.as_text = NULL;
+        j->rules.flags |= HN_JSON_DIGITS;
+        st = value(b, out);
+        json_decref(*out);
+        *out = st == HONE_OK ? json_stringn_nocheck(before.p, (size_t)(j->p - before.p)) : NULL;
+        if (st == HONE_OK && !*out) st = no_memory(b);
+    }
+    j->err = before.err;
+    j->rules = before.rules;
+    return st;
+}
+
 static hone_status member(builder *b, json_t *o)
 {
     hn_jread *j = b->j;
@@ -72,7 +95,8 @@ static hone_status member(builder *b, json_t *o)
         j->p = start;
         return hn_jread_fail(j, "a key that is not there yet");
     }
-    if ((st = value(b, &v)) != HONE_OK) return st;
+    bool may_be_text = j->rules.as_text && strcmp(b->text + at, j->rules.as_text) == 0;
+    if ((st = may_be_text ? value_or_text(b, &v) : value(b, &v)) != HONE_OK) return st;
     st = json_object_set_new_nocheck(o, b->text + at, v) == 0 ? HONE_OK : no_memory(b);
     b->n = at;
     return st;
@@ -101,12 +125,30 @@ static hone_status container(builder *b, char bracket, json_t **out)
     return st;
 }
 
+/* A string that no text makes: FF is in no UTF-8. */
+static json_t *digits(const char *s, size_t n)
+{
+    char *copy = malloc(n + 1);
+    if (!copy) return NULL;
+    copy[0] = (char)0xFF;
+    memcpy(copy + 1, s, n);
+    json_t *v = json_stringn_nocheck(copy, n + 1);
+    free(copy);
+    return v;
+}
+
+const char *hn_json_digits(const json_t *v)
+{
+    const char *s = json_string_value(v);
+    return s && (unsigned char)*s == 0xFF ? s + 1 : NULL;
+}
+
 static hone_status number(builder *b, const char *start, const hn_jread_num *v, json_t **out)
 {
     size_t n = (size_t)(b->j->p - start);
-    bool whole = !memchr(start, '.', n) && !memchr(start, 'e', n) && !memchr(start, 'E', n);
-    if (b->j->rules.flags & HN_JSON_DIGITS && ((whole && v->kind != HN_JSON_INT) || isinf(v->d))) {
-        *out = json_stringn_nocheck(start, n);
+    if (b->j->rules.flags & HN_JSON_DIGITS && v->kind != HN_JSON_INT &&
+        (isinf(v->d) || !(memchr(start, '.', n) || memchr(start, 'e', n) || memchr(start, 'E', n)))) {
+        *out = digits(start, n);
         return *out ? HONE_OK : no_memory(b);
     }
     if (v->kind == HN_JSON_UINT && !(b->j->rules.flags & HN_JSON_BIG)) { /* jansson's whole numbers end at 2^63 - 1 */

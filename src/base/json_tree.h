@@ -16,6 +16,8 @@ hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_js
                          hone_error *err);
 /* The same of a text whose reader has begun; where it failed is then in j. */
 hone_status hn_json_build(json_t **out, hn_jread *j);
+/* What HN_JSON_DIGITS keeps of a number; NULL: v is no such number. Such a tree cannot be dumped. */
+const char *hn_json_digits(const json_t *v);
 /* The file at path, whole. HONE_E_IO too; errno is ENOENT then where there is none. */
 hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rules *rules, hone_error *err);
 

@@ -28,10 +28,11 @@ static void request_free(request *q)
     hn_jinja_free(q->t);
 }
 
-/* big: what whole numbers beyond 64 bits become (HN_JSON_…). */
-static hone_status load(json_t **out, const char *text, const char *what, unsigned big, hone_error *err)
+/* big: what whole numbers beyond 64 bits become (HN_JSON_…); as_text: as rules have it. */
+static hone_status load(json_t **out, const char *text, const char *what, unsigned big, const char *as_text,
+                        hone_error *err)
 {
-    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | big, .fault = HONE_E_ARG };
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | big, .as_text = as_text, .fault = HONE_E_ARG };
     *out = NULL;
     return text ? hn_json_tree(out, text, strlen(text), &rules, what, err) : HONE_OK;
 }
@@ -51,9 +52,9 @@ static char *token_text(const hn_vocab *v, int32_t id)
 static hone_status prepare(request *q, const hone_model *m, const hone_chat_params *p, hone_error *err)
 {
     hone_status st;
-    if ((st = load(&q->messages, p->messages, "messages", HN_JSON_DIGITS, err)) != HONE_OK ||
-        (st = load(&q->tools, p->tools, "tools", HN_JSON_BIG, err)) != HONE_OK ||
-        (st = load(&q->variables, p->variables, "variables", HN_JSON_DIGITS, err)) != HONE_OK)
+    if ((st = load(&q->messages, p->messages, "messages", 0, "arguments", err)) != HONE_OK ||
+        (st = load(&q->tools, p->tools, "tools", HN_JSON_BIG, NULL, err)) != HONE_OK ||
+        (st = load(&q->variables, p->variables, "variables", 0, NULL, err)) != HONE_OK)
         return st;
     if (p->now && !hn_jinja_parse_time(&q->now, &q->now_east, p->now))
         return HN_FAIL(err, HONE_E_ARG,
@@ -229,7 +230,7 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
     if (!source) source = "";
     if (now && !hn_jinja_parse_time(&clock, NULL, now))
         return HN_FAIL(err, HONE_E_ARG, "time '%s'; expected one as in 2026-02-03T04:05:06", HN_ESC(now, strlen(now)));
-    hone_status st = load(&c, context, "context", HN_JSON_DIGITS, err);
+    hone_status st = load(&c, context, "context", 0, NULL, err);
     if (st == HONE_OK && !json_is_object(c))
         st = HN_FAIL(err, HONE_E_ARG, "context: expected a JSON object, variable to value");
     if (st == HONE_OK) st = hn_jinja_parse(&t, source, len, name, NULL, err);
@@ -400,7 +401,7 @@ static hone_status find_kit(hn_call_kit **kit, const hone_reply_params *p, hone_
 static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_error *err)
 {
     json_t *tools = NULL;
-    hone_status st = load(&tools, p->tools, "tools", HN_JSON_BIG, err);
+    hone_status st = load(&tools, p->tools, "tools", HN_JSON_BIG, NULL, err);
     hn_call_ask ask = {
         .tools = tools, .text = p->tools, .names = p->names, .n_names = p->n_names, .one = p->one_call
     };

@@ -7,6 +7,17 @@
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
+/* A number to all that reckon, written as it came. Beyond as many as can be told apart it is its double. */
+static hn_jval long_number(hn_jrun *r, const char *digits)
+{
+    hn_jval v = { .kind = HN_J_FLOAT, .input = r->json_input, .u.f = hn_jj_strtod(digits, NULL) };
+    if (r->n_digits == UINT16_MAX) return v;
+    r->digits = hn_jj_grow(HN_JC(r), r->digits, r->n_digits, &r->cap_digits, sizeof *r->digits);
+    r->digits[r->n_digits++] = hn_js_copy(HN_JC(r), digits, strlen(digits), r->json_input);
+    v.digits = (uint16_t)r->n_digits;
+    return v;
+}
+
 hn_jval hn_jv_from_json(hn_jrun *r, const json_t *j)
 {
     hn_jval v = HN_JNONE;
@@ -20,7 +31,8 @@ hn_jval hn_jv_from_json(hn_jrun *r, const json_t *j)
     case JSON_REAL: v = (hn_jval){ .kind = HN_J_FLOAT, .input = r->json_input, .u.f = json_real_value(j) }; break;
     case JSON_STRING:
         hn_jj_bytes(r, json_string_length(j));
-        v = HN_JSTR(hn_js_copy(HN_JC(r), json_string_value(j), json_string_length(j), r->json_input));
+        if (hn_json_digits(j)) v = long_number(r, hn_json_digits(j));
+        else v = HN_JSTR(hn_js_copy(HN_JC(r), json_string_value(j), json_string_length(j), r->json_input));
         break;
     case JSON_ARRAY: {
         size_t n = json_array_size(j);
@@ -119,6 +131,10 @@ static void put_scalar(dump *d, hn_jval v, bool quoted)
         return;
     }
     if (v.input) d->input = true;
+    if (v.kind == HN_J_FLOAT && v.digits && !quoted) {
+        hn_jb_str(d->r, &d->b, d->r->digits[v.digits - 1]);
+        return;
+    }
     switch (v.kind) {
     case HN_J_NONE: text = "null"; break;
     case HN_J_BOOL: text = v.u.b ? "true" : "false"; break;

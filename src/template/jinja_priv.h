@@ -83,7 +83,8 @@ typedef struct hn_jscope hn_jscope;
 
 struct hn_jval {
     hn_jkind kind;
-    bool input; /* INT, FLOAT: came from input, and so do its digits */
+    bool input;      /* INT, FLOAT: came from input, and so do its digits */
+    uint16_t digits; /* FLOAT: as it was written is hn_jrun.digits[digits - 1]; 0: as a double is */
     union {
         bool b;
         int64_t i;
@@ -209,8 +210,10 @@ struct hn_jrun {
     uint64_t steps, out_bytes;
     hn_jinja_time now;
     bool raised;
-    bool json_input; /* strings made from JSON count as input */
-    json_t *tree;    /* of from_json while it works */
+    bool json_input;  /* strings made from JSON count as input */
+    json_t *tree;     /* of from_json while it works */
+    hn_jstr **digits; /* [n_digits] of numbers of JSON that neither 64 bits nor a double hold */
+    size_t n_digits, cap_digits;
 };
 #define HN_JC(r) (&(r)->c)
 #define HN_JFAIL(r, ...) hn_jj_fail(HN_JC(r), HONE_E_FORMAT, (r)->c.pos, __VA_ARGS__)

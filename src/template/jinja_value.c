@@ -738,6 +738,10 @@ void hn_jv_repr(hn_jrun *r, hn_jbuf *b, hn_jval v)
         hn_jb_put(r, b, num, strlen(num), v.input);
         break;
     case HN_J_FLOAT:
+        if (v.digits) {
+            hn_jb_str(r, b, r->digits[v.digits - 1]);
+            break;
+        }
         hn_jj_float_text(num, v.u.f);
         hn_jb_put(r, b, num, strlen(num), v.input);
         break;

@@ -51,7 +51,7 @@ bool hn_json_scan_byte(hn_json_scan *s, char c)
 
 static bool is_json(const char *s, size_t n)
 {
-    const hn_json_rules rules = { .max_depth = 64, .flags = HN_JSON_BIG }; /* its digits stay as they are */
+    const hn_json_rules rules = { .max_depth = 64, .flags = HN_JSON_DIGITS }; /* they stay as they are */
     hn_jread j;
     return n && hn_jread_begin(&j, s, n, &rules, "arguments", NULL, NULL) == HONE_OK && hn_jread_skip(&j) == HONE_OK &&
            hn_jread_end(&j) == HONE_OK;
@@ -121,29 +121,61 @@ typedef struct cut { /* where JSON stands that is cut */
     char close[CUT_DEEPEST];
     int depth;
     bool string, lost;                /* lost: it is no JSON, or too deep */
-    size_t escape;                    /* where the last escape begins; SIZE_MAX: none */
+    size_t n;                         /* bytes of it: what is behind its end, or part of an escape, is none */
     size_t comma[CUT_TRIES], n_comma; /* the last ones outside of strings, comma i in place i % CUT_TRIES */
 } cut;
 
+static size_t hex_digits(const char *s, size_t n)
+{
+    size_t k = 0;
+    while (k < n && s[k] && strchr("0123456789abcdefABCDEF", s[k])) k++;
+    return k;
+}
+
+/* How many hexadecimal digits follow \c, in JSON or in Python. */
+static size_t digits_of(char c) { return c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0; }
+
+/* Bytes of what a string holds, which is cut at n, up to where its last whole escape or character ends. The first half
+ * of a pair of surrogates is none while the second may come. */
+static size_t whole_escapes(const char *s, size_t n)
+{
+    size_t i = 0, k;
+    for (; i < n; i += k) {
+        k = 1;
+        if (s[i] != '\\') continue;
+        if (i + 1 == n) return i;
+        size_t want = digits_of(s[i + 1]), have = hex_digits(s + i + 2, n - i - 2 < want ? n - i - 2 : want);
+        if (have < want && i + 2 + have == n) return i;
+        k = have < want ? 2 : 2 + want;
+        bool high = k == 6 && (s[i + 2] | 0x20) == 'd' && strchr("89abAB", s[i + 3]);
+        size_t left = n - i - k;
+        if (high && left < 6 && memcmp(s + i + k, "\\u", left < 2 ? left : 2) == 0) return i;
+    }
+    return i;
+}
+
 static void look_at_cut(cut *c, const char *s, size_t n)
 {
-    *c = (cut){ .escape = SIZE_MAX };
-    for (size_t i = 0; i < n && !c->lost; i++) {
+    size_t string = 0; /* what the last one holds begins there */
+    *c = (cut){ .n = n };
+    for (size_t i = 0; i < c->n && !c->lost; i++) {
         if (c->string) {
             if (s[i] == '"') c->string = false;
-            else if (s[i] == '\\') c->escape = i++;
+            else if (s[i] == '\\') i++;
         } else if (s[i] == '{' || s[i] == '[') {
             c->lost = c->depth == CUT_DEEPEST;
             if (!c->lost) c->close[c->depth++] = s[i] == '{' ? '}' : ']';
         } else if (s[i] == '}' || s[i] == ']') {
             c->lost = !c->depth || c->close[--c->depth] != s[i];
+            if (!c->depth) c->n = i + 1;
         } else if (s[i] == '"') {
             c->string = true;
-            c->escape = SIZE_MAX;
+            string = i + 1;
         } else if (s[i] == ',') {
             c->comma[c->n_comma++ % CUT_TRIES] = i;
         }
     }
+    if (c->string) c->n = string + whole_escapes(s + string, n - string);
 }
 
 /* s with the ends that its cut has left out, as an object; *out NULL: it is none. */
@@ -155,9 +187,7 @@ static hone_status close_cut(json_t **out, const char *s, size_t n, hone_error *
     look_at_cut(&c, s, n);
     *out = NULL;
     if (c.lost) return HONE_OK;
-    if (c.string && c.escape != SIZE_MAX && n - c.escape < (n - c.escape > 1 && s[c.escape + 1] == 'u' ? 6 : 2))
-        n = c.escape;
-    hone_status st = hn_grown_put(&t, s, n, err);
+    hone_status st = hn_grown_put(&t, s, c.n, err);
     if (st == HONE_OK && c.string) st = put_str(&t, "\"", err);
     while (st == HONE_OK && c.depth) st = hn_grown_put(&t, &c.close[--c.depth], 1, err);
     if (st == HONE_OK && hn_json_tree(out, t.p, t.n, &rules, "arguments", NULL) == HONE_E_NOMEM)
@@ -292,12 +322,9 @@ static void python_string(own *o, const char *s, size_t n)
             continue;
         }
         char c = s[++i];
-        size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0, k = 0;
+        size_t digits = digits_of(c), left = n - i - 1, k = hex_digits(s + i + 1, left < digits ? left : digits);
         uint32_t cp = 0;
-        while (k < digits && i + 1 + k < n && strchr("0123456789abcdefABCDEF", s[i + 1 + k])) {
-            char d = s[i + 1 + k++];
-            cp = cp << 4 | (uint32_t)(d <= '9' ? d - '0' : (d & 7) + 9);
-        }
+        for (size_t d = i + 1; d < i + 1 + k; d++) cp = cp << 4 | (uint32_t)(s[d] <= '9' ? s[d] - '0' : (s[d] & 7) + 9);
         const char *at = c ? strchr(name, c) : NULL;
         if (digits && k == digits) {
             put_utf8(&t, cp, o);
@@ -315,6 +342,18 @@ static void python_string(own *o, const char *s, size_t n)
 
 static void value(own *o);
 
+/* Appends what stands between quotes, and these, as it is, where it is JSON. */
+static bool raw_string(own *o, const char *s, size_t n)
+{
+    size_t before = o->out->n;
+    put(o, "\"", 1);
+    put(o, s, n);
+    put(o, "\"", 1);
+    if (o->st != HONE_OK || is_json(o->out->p + before, o->out->n - before)) return true;
+    o->out->n = before;
+    return false;
+}
+
 static void string(own *o)
 {
     const char *from = o->s + o->i;
@@ -322,10 +361,11 @@ static void string(own *o)
     const char *s = from + q;
     size_t n = k ? k - 2 * q : o->n - o->i - q;
     o->cut = o->cut || (!k && o->open);
-    if (o->cut && n && s[n - 1] == '\\' && (o->python || *from == '"')) n--; /* of an escape */
-    if (*from == '"' && k && is_json(from, k)) put(o, from, k);              /* the same in all three */
-    else if (o->python) python_string(o, s, n);
-    else if (o->st == HONE_OK) o->st = put_string(o->out, s, n, o->v, o->err);
+    if (o->cut && (o->python || *from == '"')) n = whole_escapes(s, n);
+    bool json = *from == '"' && (k || o->cut) && raw_string(o, s, n); /* the same in all three */
+    o->bad |= *from == '"' && !json && !o->python;
+    if (!json && o->python) python_string(o, s, n);
+    else if (!json && o->st == HONE_OK) o->st = put_string(o->out, s, n, o->v, o->err);
     if (o->st == HONE_OK && o->cut) o->out->n--; /* the quote */
     o->i = k ? o->i + k : o->n;
 }
@@ -338,6 +378,19 @@ static const char *python_word(hone_str w)
     return NULL;
 }
 
+/* May it become a number or a word of JSON or Python? */
+static bool begins_word(hone_str w)
+{
+    static const char *const words[] = { "true", "false", "null", "True", "False", "None" };
+    char number[64];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (w.len <= strlen(words[i]) && memcmp(w.ptr, words[i], w.len) == 0) return true;
+    if (w.len >= sizeof number) return false;
+    memcpy(number, w.ptr, w.len);
+    number[w.len] = '0';
+    return is_json(number, w.len + 1);
+}
+
 /* A word: a number, true, a name. */
 static void word(own *o, bool key)
 {
@@ -346,8 +399,8 @@ static void word(own *o, bool key)
     if (o->st != HONE_OK) return;
     hone_str w = { o->s + from, o->i - from };
     bool whole = is_json(w.ptr, w.len) || python_word(w);
-    o->bad |= key || !whole;
     o->cut = o->open && !key && !whole && o->i == o->n;
+    o->bad |= key || !(o->cut ? begins_word(w) : whole);
     if (o->cut) return;
     if (key) o->st = put_string(o->out, o->s + from, o->i - from, o->v, o->err);
     else if (o->i > from) o->st = hn_call_value(o->out, o->s + from, o->i - from, HN_VALUE_ANY, o->v, o->err);
@@ -372,16 +425,19 @@ static void list(own *o, char close, bool keys)
                 break;
             }
             if (c == ':' || c == '=') o->i++;
+            else o->bad = true;
             put(o, ": ", 2);
         }
         value(o);
-        if (peek(o) == ',') o->i++;
+        c = peek(o);
+        if (c == ',') o->i++;
+        else o->bad |= c && c != close;
         if (o->i == from) o->i++, o->bad = true; /* whatever it is */
     }
     if (o->i < o->n) {
         o->i++;
     } else {
-        o->bad = true;
+        o->bad |= !o->open;
         o->cut = o->open;
     }
 }
@@ -476,15 +532,22 @@ hone_status hn_call_value_cut(hn_grown *out, const char *s, size_t n, uint32_t k
                               hone_error *err)
 {
     static const hn_call_mark none;
-    size_t before = out->n;
-    if (!n) return HONE_OK;
-    if (*s == '{' || *s == '[' || *s == '"') {
-        own o = { .s = s, .n = n, .python = true, .quote = &none, .v = v, .out = out, .open = true, .err = err };
-        if (kinds & kind_written(s, n)) value(&o);
-        return o.st;
+    size_t before = out->n, blank = 0;
+    while (blank < n && strchr(" \n\t\r", s[blank]) && s[blank]) blank++;
+    if (blank == n) return HONE_OK;
+    bool string = kinds & HN_VALUE_STRING;
+    char c = s[blank];
+    if (c == '{' || c == '[' || c == '"') {
+        own o = { .s = s, .n = n, .i = blank, .quote = &none, .v = v, .out = out, .open = true, .err = err };
+        o.python = c != '"';
+        bool may_be = kinds & kind_written(s, n);
+        if (may_be) value(&o);
+        if (o.st != HONE_OK || !string || (may_be && !o.bad && !peek(&o))) return o.st;
+        out->n = before; /* text that only begins as a value does */
     }
-    hone_status st = hn_call_value(out, s, n, kinds, v, err);
+    hone_status st =
+        c == '{' || c == '[' || c == '"' ? put_string(out, s, n, v, err) : hn_call_value(out, s, n, kinds, v, err);
     if (st != HONE_OK || out->p[before] != '"') return st;
-    out->n = kinds & HN_VALUE_STRING ? out->n - 1 : before;
+    out->n = string ? out->n - 1 : before;
     return HONE_OK;
 }

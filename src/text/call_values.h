@@ -37,7 +37,8 @@ uint32_t hn_call_kinds(const hn_call_tool *t, const char *key, size_t n);
 hone_status hn_call_escape(hn_grown *out, const char *s, size_t n, const hn_vocab *v, hone_error *err);
 /* Appends what a JSON string, with its quotes, holds. */
 hone_status hn_call_unescape(hn_grown *out, const char *s, size_t n, hone_error *err);
-/* The object that s is; where it is cut, as far as it goes; where it is none, one without members. New. */
+/* The object that s begins with; where it is cut, as far as it goes; where it is none, one without members. New.
+ * HONE_E_NOMEM only. */
 hone_status hn_call_object(json_t **out, const char *s, size_t n, hone_error *err);
 /* Appends s as it is where it is JSON, else as a string. */
 hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_error *err);
@@ -45,7 +46,8 @@ hone_status hn_call_json_or_string(hn_grown *out, const char *s, size_t n, hone_
  * string and is JSON of a kind that it may not be, it is a string. */
 hone_status hn_call_value(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v, hone_error *err);
 
-/* The beginning of a tagged argument, which is cut: as far as it begins JSON for sure. */
+/* The beginning of a tagged argument, which is cut: a value as far as it goes. Where it may be a string, and can be
+ * no beginning of JSON or of Python's lists, it is one that is open. */
 hone_status hn_call_value_cut(hn_grown *out, const char *s, size_t n, uint32_t kinds, const hn_vocab *v,
                               hone_error *err);
 

@@ -72,7 +72,7 @@ typedef enum hn_call_ids {
 enum { HN_CALL_NINE = 9, HN_CALL_LETTERS = 24 };
 #define HN_CALL_DOTTED "functions."
 hn_call_ids hn_call_ids_of(const hn_jinja *t);
-/* n letters and digits, and a NUL, of what h is. */
+/* n letters and digits made of h, and a NUL: out has room for n + 1. */
 void hn_call_letters(char *out, size_t n, uint64_t h);
 
 /* Finds it. c: bos, eos, variables and time of the renderings. HONE_E_NOMEM only. */

@@ -153,16 +153,67 @@ static void add_answer(pen *p, const json_t *m)
     add_as_text(p, m);
 }
 
-/* K=V, and again; what is no object is no arguments. */
+static void put_keyword_value(pen *p, const json_t *value)
+{
+    if (json_is_null(value)) put_text(p, &p->text, "None");
+    else if (json_is_boolean(value)) put_text(p, &p->text, json_is_true(value) ? "True" : "False");
+    else put_value(p, &p->text, value);
+}
+
+/* K=V of the member that stands at j; a value with a number that no tree holds is as it came. */
+static hone_status put_member(pen *p, hn_jread *j)
+{
+    hn_jread_text key;
+    json_t *value;
+    size_t at = p->text.n;
+    hone_status st = hn_jread_key(j, &key);
+    if (st != HONE_OK) return st;
+    put(p, &p->text, key.raw, key.n_raw);
+    if (p->st != HONE_OK) return p->st;
+    hn_jread_unescape(p->text.p + at, &key);
+    p->text.n = at + key.n;
+    put_text(p, &p->text, "=");
+    hn_jread_peek(j);
+    const char *from = j->p;
+    if ((st = hn_jread_skip(j)) != HONE_OK) return st;
+    st = hn_json_tree(&value, from, (size_t)(j->p - from), NULL, "arguments", NULL);
+    if (st == HONE_E_NOMEM) p->st = st;
+    else if (st == HONE_OK) put_keyword_value(p, value);
+    else put(p, &p->text, from, (size_t)(j->p - from));
+    json_decref(value);
+    return p->st;
+}
+
+/* The same of all members of a text; what is no object is no arguments. */
+static void put_members(pen *p, const json_t *text)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_DIGITS };
+    hn_jread j;
+    bool more;
+    size_t before = p->text.n;
+    hone_status st =
+        hn_jread_begin(&j, json_string_value(text), json_string_length(text), &rules, "arguments", NULL, NULL);
+    if (st == HONE_OK) st = hn_jread_open(&j, '{', &more);
+    while (st == HONE_OK && more) {
+        st = put_member(p, &j);
+        if (st == HONE_OK) st = hn_jread_next(&j, '{', &more);
+        if (st == HONE_OK && more) put_text(p, &p->text, ", ");
+    }
+    if (st == HONE_OK) st = hn_jread_end(&j);
+    if (st == HONE_E_NOMEM) p->st = st;
+    if (st != HONE_OK) p->text.n = before;
+}
+
+/* K=V, and again. */
 static void put_keywords(pen *p, const json_t *args)
 {
     json_t *read = NULL, *value;
     const char *key, *between = "";
     if (json_is_string(args)) {
-        const hn_json_rules rules = { .flags = HN_JSON_DIGITS };
         hone_status st =
-            hn_json_tree(&read, json_string_value(args), json_string_length(args), &rules, "arguments", NULL);
+            hn_json_tree(&read, json_string_value(args), json_string_length(args), NULL, "arguments", NULL);
         if (st == HONE_E_NOMEM) p->st = st;
+        else if (st != HONE_OK) put_members(p, args);
         args = read;
     }
     json_object_foreach((json_t *)args, key, value)
@@ -170,9 +221,7 @@ static void put_keywords(pen *p, const json_t *args)
         put_text(p, &p->text, between);
         put_text(p, &p->text, key);
         put_text(p, &p->text, "=");
-        if (json_is_null(value)) put_text(p, &p->text, "None");
-        else if (json_is_boolean(value)) put_text(p, &p->text, json_is_true(value) ? "True" : "False");
-        else put_value(p, &p->text, value);
+        put_keyword_value(p, value);
         between = ", ";
     }
     json_decref(read);

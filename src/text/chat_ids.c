@@ -8,6 +8,8 @@
 
 enum { ID_MAX = 192 };
 
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
 hn_call_ids hn_call_ids_of(const hn_jinja *t)
 {
     if (hn_jinja_says(t, "tool_call_argument_begin")) return HN_CALL_IDS_DOTTED;
@@ -16,9 +18,8 @@ hn_call_ids hn_call_ids_of(const hn_jinja *t)
 
 void hn_call_letters(char *out, size_t n, uint64_t h)
 {
-    static const char sign[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     for (size_t i = 0; i < n; i++) {
-        out[i] = sign[h % 62];
+        out[i] = letters[h % (sizeof letters - 1)];
         h = hn_mix64(h + (uint64_t)i + 1);
     }
     out[n] = 0;
@@ -29,18 +30,18 @@ typedef struct ids {
     json_t *known;          /* as it came: [how many had their result, those that fit, …] */
     json_t *turn;           /* as they came of the last answer */
     json_t *used;           /* those that fit, of the whole conversation */
-    const json_t *answered; /* the calls of the last answer, */
-    size_t n_results;       /* and how many results came after it */
+    const json_t *answered; /* the calls of the last answer: */
+    json_t *had;            /* ids of those that had a result, */
+    size_t next;            /* and the calls before this one had */
     uint64_t number;        /* of the next call */
     bool lost;
 } ids;
 
 static bool fits(const ids *x, const char *id, const json_t *name)
 {
-    static const char digits[] = "0123456789",
-                      sign[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    static const char digits[] = "0123456789";
     size_t n = strlen(id), k = json_string_length(name), head = strlen(HN_CALL_DOTTED);
-    if (x->want == HN_CALL_IDS_NINE) return n == HN_CALL_NINE && strspn(id, sign) == n;
+    if (x->want == HN_CALL_IDS_NINE) return n == HN_CALL_NINE && strspn(id, letters) == n;
     return n > head + k + 1 && memcmp(id, HN_CALL_DOTTED, head) == 0 &&
            memcmp(id + head, json_string_value(name), k) == 0 && id[head + k] == ':' &&
            strspn(id + head + k + 1, digits) == n - head - k - 1;
@@ -107,17 +108,23 @@ static void fit_call(ids *x, json_t *call)
     x->lost |= json_object_set_new(call, "id", id) != 0;
 }
 
-/* The id of the call that it answers; one that names none that is known answers those before it in turn. */
+/* The id of the call that it answers; one that names none that is known answers the first that has no result yet. */
 static void fit_result(ids *x, json_t *m)
 {
     json_t *queue = json_object_get(x->known, text_of(json_object_get(m, "tool_call_id"))),
-           *next = json_array_get(queue, 0), *id = json_object_get(json_array_get(x->answered, x->n_results), "id");
+           *next = json_array_get(queue, 0), *id = NULL;
+    for (; !queue && x->next < json_array_size(x->answered); x->next++) {
+        id = json_object_get(json_array_get(x->answered, x->next), "id");
+        if (!json_object_get(x->had, text_of(id))) break;
+        id = NULL;
+    }
+    if (!queue && !id) x->next++; /* one without an id */
     if (queue) {
         json_int_t at = json_integer_value(next) + 1;
         id = json_array_get(queue, (size_t)at);
         if ((size_t)at + 1 < json_array_size(queue)) json_integer_set(next, at);
     }
-    x->n_results++;
+    if (id) x->lost |= json_object_set_new(x->had, text_of(id), json_true()) != 0;
     if (id) x->lost |= json_object_set(m, "tool_call_id", id) != 0;
 }
 
@@ -130,7 +137,8 @@ bool hn_chat_fit_ids(const hn_jinja *t, json_t *messages)
     x.known = json_object();
     x.turn = json_object();
     x.used = json_object();
-    x.lost = !x.known || !x.turn || !x.used;
+    x.had = json_object();
+    x.lost = !x.known || !x.turn || !x.used || !x.had;
     json_array_foreach(messages, i, m) mark_used(&x, json_object_get(m, "tool_calls"));
     json_array_foreach(messages, i, m)
     {
@@ -140,10 +148,12 @@ bool hn_chat_fit_ids(const hn_jinja *t, json_t *messages)
         if (hn_json_is(json_object_get(m, "role"), "tool")) fit_result(&x, m);
         if (!json_array_size(calls)) continue;
         x.answered = calls;
-        x.n_results = 0;
+        x.next = 0;
+        json_object_clear(x.had);
     }
     json_decref(x.known);
     json_decref(x.turn);
     json_decref(x.used);
+    json_decref(x.had);
     return !x.lost;
 }

@@ -615,6 +615,7 @@ static void test_scripts(void **state)
         { "", "<|tool_call>call:weather{city:<|\"|>a<|\"|>,list:[1,{k:tr", "",
           "weather({\"city\": \"a\", \"list\": [1, {\"k\": )!" },
         { "", "<|tool_call>call:weather{days:7,ci", "", "weather({\"days\": 7)!" },
+        { "", "<|tool_call>call:weather{city:\"a\\nb", "", "weather({\"city\": \"a\\nb)!" },
         { "", "<|tool_call>call:weather{", "", "weather({)!" });
     static const char *const y[] = { "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|tcs|>", "<|tce|>", NULL };
     CHECK(python, y, HN_CALLS_PYTHON,
@@ -626,6 +627,7 @@ static void test_scripts(void **state)
             "weather_2({})" },
           { "", "<|tcs|>[weather(days=12, list=[True, Fal", "", "weather({\"days\": 12, \"list\": [true, )!" },
           { "", "<|tcs|>[weather(city='it\\'s\\", "", "weather({\"city\": \"it's)!" },
+          { "", "<|tcs|>[weather(city='caf\\u00", "", "weather({\"city\": \"caf)!" },
           { "", "<|tcs|>[weather(city=\"x\", days=", "", "weather({\"city\": \"x\", \"days\": )!" });
     /* what somebody spells is no mark where the vocabulary has the token; what is not offered is text */
     static const char *const t[] = { "<|user|>",    "<|assistant|>", "<|end|>", "<|tool|>",
@@ -643,6 +645,7 @@ static void test_scripts(void **state)
           { "", "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"days\"", "", "weather({\"days\")!" },
           { "", "<tool_call>\n{\"na", "<tool_call>\n{\"na", "" });
 #define ASKED "<tool_call>\n<function=weather>\n<parameter="
+#define ANY "<tool_call>\n<function=maybe>\n<parameter=other>\n"
     /* some models leave out the token in front, and some end a turn in reasoning with a call */
     CHECK(samples[12].source, t, HN_CALLS_TAGGED,
           { "", "I look. <function=weather>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>", "I look. ",
@@ -656,12 +659,25 @@ static void test_scripts(void **state)
           { "", "so <function=", "so <function=", "" },
           { "", ASKED "days>\n123456789012345678901\n</parameter>\n</function>\n</tool_call>", "",
             "weather({\"days\": 123456789012345678901})" },
+          { "", ASKED "days>\n1e999\n</parameter>\n</function>\n</tool_call>", "", "weather({\"days\": 1e999})" },
           { "", ASKED "city>\nxy\n</param", "", "weather({\"city\": \"xy)!" }, /* cut: what is a mark is no value */
           { "", ASKED "city>\nx\ny", "", "weather({\"city\": \"x\\ny)!" },
           { "", ASKED "days>\n12\n<", "", "weather({\"days\": 12)!" },
           { "", ASKED "where>\n{\"a\": [1, 'x", "", "weather({\"where\": {\"a\": [1, \"x)!" },
           { "", ASKED "days>\n{\"a\"", "", "weather({\"days\": )!" }, /* no integer */
-          { "", ASKED "days>\n12\n</parameter>\n<par", "", "weather({\"days\": 12)!" });
+          { "", ASKED "days>\n12\n</parameter>\n<par", "", "weather({\"days\": 12)!" },
+          /* text that only begins as a value does is text; escapes are whole, and as they are in JSON */
+          { "", ANY "[draft] Meeting at", "", "maybe({\"other\": \"[draft] Meeting at)!" },
+          { "", ANY "[dra", "", "maybe({\"other\": \"[dra)!" }, { "", ANY "[1 2", "", "maybe({\"other\": \"[1 2)!" },
+          { "", ANY "{ color: red } body", "", "maybe({\"other\": \"{ color: red } body)!" },
+          { "", ANY "\"Hello\" he said", "", "maybe({\"other\": \"\\\"Hello\\\" he said)!" },
+          { "", ANY "\"Hello\nhe", "", "maybe({\"other\": \"\\\"Hello\\nhe)!" },
+          { "", ANY "\"Hello", "", "maybe({\"other\": \"Hello)!" },
+          { "", ANY " {\"a\": 1, \"b", "", "maybe({\"other\": {\"a\": 1)!" },
+          { "", ANY "[-1.5, Tr", "", "maybe({\"other\": [-1.5, )!" },
+          { "", ANY "[\"hi \\ud83d\\ude00 a\\/b", "", "maybe({\"other\": [\"hi \\ud83d\\ude00 a\\/b)!" },
+          { "", ANY "[\"hi \\ud83d\\ude", "", "maybe({\"other\": [\"hi )!" },
+          { "", ANY "['caf\\u00", "", "maybe({\"other\": [\"caf)!" });
 #define CALL "<tool_call>\n<function=weather>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
     static const char *const th[] = { "<|user|>",     "<|assistant|>", "<|end|>",  "<|tool|>", "<tool_call>",
                                       "</tool_call>", "<think>",       "</think>", NULL };
@@ -761,6 +777,12 @@ static void test_listed(void **state)
     assert_null(strstr(out.text, "You can call functions"));
     assert_non_null(strstr(out.text, "<|assistant|>I look.<|tool_call_start|>[weather(city=\"a \\\"b\\\"\", wind=True, "
                                      "list=[1,null]), weather_2()]<|tool_call_end|><|end|><|tool|>sun<|assistant|>"));
+    hn_jinja_text_free(&out);
+    json_t *answer = json_array_get(m.c.messages, 1), *calls = json_object_get(answer, "tool_calls"),
+           *f = json_object_get(json_array_get(calls, 0), "function");
+    json_object_set_new(f, "arguments", json_string("{\"i\\u0064\": [123456789012345678901], \"wind\": false}"));
+    assert_int_equal(hn_chat_render(m.t, &m.c, &out, NULL), HONE_OK);
+    assert_non_null(strstr(out.text, "[weather(id=[123456789012345678901], wind=False), weather_2()]"));
     hn_jinja_text_free(&out);
     json_decref((json_t *)m.c.messages), json_decref(args), free(text);
     free_format(&m);

@@ -160,9 +160,19 @@ static void preparation(void **state)
     renders("text to object", object, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "qx=1");
     renders("numbers of any size", object, CALL("\"{\\\"x\\\": 123456789012345678901, \\\"y\\\": 1e999}\""), NULL,
             false, "qx=123456789012345678901y=1e999");
+    static const char either[] = EACH_CALL "{% set a = c.function.arguments %}{% if a is string %}{{ a }}{% else %}"
+                                           "{{ a | tojson }}{% endif %}{% endfor %}{% endfor %}",
+                      tojson[] = EACH_CALL "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}",
+                      long_id[] = CALL("\"{\\\"id\\\": 123456789012345678901}\"");
+    renders("a long number as it came", either, long_id, NULL, false, "q{\"id\": 123456789012345678901}");
     static const char *const cut[][2] = {
         { "{'x': 'a\\\\n\\\\u00", "qx=a\n" },
         { "{'x': 'a\\\\", "qx=a" },
+        { "{'x': 'a \\\\ud83d", "qx=a " },
+        { "{'x': 'a \\\\ud83d\\\\ude0", "qx=a " },
+        { "{'x': 'a \\\\\\\\ud83d", "qx=a \\ud83d" },
+        { "{'x': 1} trailing", "qx=1" },
+        { "{'x': 1}, {'x': 2, 'y", "qx=1" },
         { "{'x': 1, 'y': [2, {'z': '}", "qx=1y=[2, {'z': '}'}]" },
         { "{'x': 1, 'y': [2, 3, fal", "qx=1y=[2, 3]" },
         { "{'x': 1, 'y'", "qx=1" },
@@ -186,8 +196,8 @@ static void preparation(void **state)
     renders("null as object", object, CALL("null"), NULL, false, "q");
     renders("none as text", text, CALL("\"\""), NULL, false, "q<{}>");
     renders("null as text", text, CALL("null"), NULL, false, "q<{}>");
-    static const char tojson[] = EACH_CALL "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}";
     renders("no JSON within JSON", tojson, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q{\"x\": 1}");
+    renders("nor around a long number", tojson, long_id, NULL, false, "q{\"id\": 123456789012345678901}");
     renders("null content kept",
             "{% for m in messages %}{{ 'none' if m.content is none else m.content }}{{ "
             "m.tool_calls[0].function.arguments | tojson if m.tool_calls }}{% endfor %}",
@@ -970,7 +980,7 @@ static void ids_of_calls(void **state)
                 RESULT(OF("a")) "," RESULT(OF("c")) "]",
             NULL, false,
             "functions.f:0<|tool_call_argument_begin|>{};functions.f:1<|tool_call_argument_begin|>{};R=functions.f:1;"
-            "R=functions.f:1;functions.f:2<|tool_call_argument_begin|>{};R=functions.f:0;R=functions.f:2;");
+            "R=functions.f:0;functions.f:2<|tool_call_argument_begin|>{};R=functions.f:0;R=functions.f:2;");
 }
 
 int main(void)

@@ -357,6 +357,9 @@ static void origins(void **state)
     origin("{{ '%s' | format(s) }}{{ (s + '%s') % 'q' }}", "[ab  Cdab  Cd]q");
     origin("{{ bos_token }}{{ messages[0].role }}{{ messages[0].content }}{{ messages[1].role }}", "<s>user[hiim_end]");
     origin("{{ u|lower }}{{ u|upper }}{{ 'x' ~ u|title }}", "[\xC3\xA9\xC3\xA9\xC3\x89\xC3\x89]x[\xC3\x89\xC3\xA9]");
+    origin("{% set n = ('[12345678901234567890, 1e999]' | from_json) %}{{ n | tojson }} {{ n }} {{ n[0] is string }} "
+           "{{ n[0] is number }} {{ -n[0] < 0 }} {{ n[0] + 1 == n[0] }}",
+           "[12345678901234567890, 1e999] [12345678901234567890, 1e999] False True True True");
     origin("{{ (j|from_json).q[0] }}{{ ('{\"a\": \"b\"}'|from_json).a }}", "[w]b");
     origin("{{ s|indent(2, true) }}|{{ s.center(8) }}|{{ s * 2 }}|{{ s|truncate(4, true, '~', 0) }}",
            "  [ab  Cd]| [ab  Cd] |[ab  Cdab  Cd]|[ab ]~");
@@ -402,11 +405,40 @@ static void times(void **state)
     hn_jinja_free(j);
 }
 
+/* Arguments of calls alone may have numbers that neither 64 bits nor a double hold: they are shown as they came. */
+static void long_numbers(void **state)
+{
+#define ASKED(more) "[{\"role\":\"user\",\"content\":" more "}]"
+#define CALLED(arguments) ASKED("\"q\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":" arguments "}}]")
+    static const char source[] = "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+                                 "{% set a = c.function.arguments %}{{ c.function.name }}{{ a if a is string else a | "
+                                 "tojson }}{% endfor %}{% endfor %}";
+    static const struct {
+        const char *messages, *variables, *want;
+    } rows[] = {
+        { CALLED("{\"id\": [123456789012345678901, 1e999]}"), NULL, "qf{\"id\": [123456789012345678901, 1e999]}" },
+        { CALLED("\"{\\\"id\\\": 123456789012345678901}\""), NULL, "qf{\"id\": 123456789012345678901}" },
+        { ASKED("123456789012345678901"), NULL, NULL },
+        { ASKED("\"q\",\"arguments\":123456789012345678901"), NULL, NULL },
+        { CALLED("{\"id\": 123456789012345678901, \"x\": }"), NULL, NULL },
+        { ASKED("\"q\""), "{\"x\":123456789012345678901}", NULL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hone_chat_text t;
+        hone_chat_params p = { .messages = rows[i].messages, .variables = rows[i].variables, .chat_template = source };
+        hone_status st = hone_chat_render(NULL, &p, &t, NULL);
+        if (st != (rows[i].want ? HONE_OK : HONE_E_ARG)) fail_msg("%zu: %s", i, hone_status_name(st));
+        if (rows[i].want) assert_string_equal(t.text, rows[i].want);
+        hone_chat_text_free(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(golden),       cmocka_unit_test(places),
                                         cmocka_unit_test(byte_strings), cmocka_unit_test(limits),
                                         cmocka_unit_test(slow_steps),   cmocka_unit_test(deep_source),
-                                        cmocka_unit_test(origins),      cmocka_unit_test(times) };
+                                        cmocka_unit_test(origins),      cmocka_unit_test(times),
+                                        cmocka_unit_test(long_numbers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
