@@ -189,6 +189,16 @@ static void a_late_start(void **state)
     if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
     assert_true(hn_claims_late(r, &seen, why, sizeof why));
     names(why, "it began 0.350 s after its start");
+    static const double beyond[][2] = { { 1e9, 20 },
+                                        { 0.375, 370 },
+                                        { 0.45, 470 } }; /* later than it loaded; than seen */
+    for (int i = 0; i < 3; i++) {
+        json_object_set_new(r, "start_s", json_real(beyond[i][0]));
+        json_object_set_new(r, "load_ms", json_real(beyond[i][1]));
+        if (hn_claims_late(r, &seen, why, sizeof why)) fail_msg("case %d: %s", i, why);
+    }
+    json_object_set_new(r, "start_s", json_real(0.35));
+    json_object_set_new(r, "load_ms", json_real(370));
     seen.cpu_s = 0.02 * fmax(hn_os_cpu_count(), 2) + 0.7; /* it worked on two threads meanwhile */
     assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
     names(why, "its parent waited 0.700 s for its result");
