@@ -1,6 +1,7 @@
 /* Proofs of answers, claims of processes, and the pairing of runs of a comparison: each difference and each false
  * claim is named, and what is true passes. */
 #include "lab/bench/claims.h"
+#include "lab/bench/runner.h"
 #include "lab/judge/same.h"
 #include "lab/quality/proof.h"
 #include "base/json_tree.h"
@@ -209,6 +210,26 @@ static void a_late_start(void **state)
     json_object_set_new(r, "start_s", json_real(0.001));
     assert_false(hn_claims_late(r, &seen, why, sizeof why)); /* as usual */
     json_decref(r);
+}
+
+/* Measuring that was stopped before the answer was computed again: nothing is known of it. */
+static void stopped_before_the_check(void **state)
+{
+    hone_error err;
+    hn_bench_run run = { .set = { .quick = true } };
+    hn_runner p = { .r = &run };
+    for (int without = 0; without < 2; without++) {
+        hn_bunch b = { .mode = "_sample", .counted = true, .verdict = { .state = HN_VALID } };
+        b.all = json_pack("[o]", honest());
+        run.set.no_quality = without;
+        assert_int_equal(hn_bunch_check(&p, &b, HONE_E_INTERRUPTED, &err), HONE_E_INTERRUPTED);
+        assert_int_equal(b.verdict.state, HN_UNCHECKED);
+        names(b.verdict.reason, "before the answer was computed again");
+        hn_invalid(&b.verdict, "other tokens");
+        assert_int_equal(hn_bunch_check(&p, &b, HONE_E_NOMEM, &err), HONE_E_NOMEM);
+        assert_string_equal(b.verdict.reason, "other tokens");
+        hn_bunch_free(&b);
+    }
 }
 
 static void memory_by_two_ways(void **state)
@@ -543,7 +564,7 @@ int main(void)
         cmocka_unit_test(disturbances_are_counted), cmocka_unit_test(records_are_their_samples),
         cmocka_unit_test(runs_are_paired),          cmocka_unit_test(gains_are_seen_outside),
         cmocka_unit_test(proofs_of_one_side),       cmocka_unit_test(looks_share_the_level),
-        cmocka_unit_test(gains_of_a_part),
+        cmocka_unit_test(gains_of_a_part),          cmocka_unit_test(stopped_before_the_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
