@@ -4,6 +4,7 @@
 #include "lab/bench/runner.h"
 #include "lab/judge/same.h"
 #include "lab/quality/proof.h"
+#include "lab/stats/compare.h"
 #include "base/json_tree.h"
 #include "base/os.h"
 
@@ -67,14 +68,16 @@ static void rounds_that_both_have(void **state)
     json_t *a = json_pack("{s:s, s:[s,s,s]}", "output", "x", "rounds", "x", "y", "z"),
            *b = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "y"),
            *c = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "w"),
-           *old = json_pack("{s:s}", "output", "x");
+           *none = json_pack("{s:s, s:[]}", "output", "x", "rounds"), *old = json_pack("{s:s}", "output", "x");
     assert_false(hn_proof_differ(what, sizeof what, a, b));
+    assert_false(hn_proof_differ(what, sizeof what, a, none));
     assert_false(hn_proof_differ(what, sizeof what, a, old));
     assert_true(hn_proof_differ(what, sizeof what, a, c));
     names(what, "the output of a later round");
     json_decref(a);
     json_decref(b);
     json_decref(c);
+    json_decref(none);
     json_decref(old);
 }
 
@@ -393,7 +396,7 @@ static void runs_are_paired(void **state)
     hn_same *s;
     hone_error err;
     pair p = open_pair();
-    assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+    assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
     hn_measured m = measured(1, "aa", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     m = measured(2, "bb", 0.1, 0.2); /* another question: another answer */
@@ -409,13 +412,23 @@ static void runs_are_paired(void **state)
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_E_NUMERIC);
     names(err.message, "claims 0.300 s of work, and its process ran for 0.200 s");
     hn_same_free(s);
-    assert_int_equal(hn_same_new(&s, p.a, p.b, true, 1, &err),
+    assert_int_equal(hn_same_new(&s, p.a, p.b, true, false, 1, &err),
                      HONE_OK); /* the sides may differ, not a side from itself */
     m = measured(0, "aa", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
     m = measured(0, "bb", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_E_NUMERIC);
+    assert_true(hn_same_differs(s, &p.t));
+    assert_int_equal(hn_same_n_compared(s), 2);
+    m = measured(0, "aa", 0.1, 0.2); /* as a does, and not as b did */
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_E_NUMERIC);
+    hn_same_free(s);
+    assert_int_equal(hn_same_new(&s, p.a, p.b, false, true, 1, &err), HONE_OK); /* they may, and do not */
+    m = measured(0, "aa", 0.1, 0.2);
+    assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
+    assert_false(hn_same_differs(s, &p.t));
     hn_same_free(s);
     close_pair(&p);
 }
@@ -429,12 +442,26 @@ static void proofs_of_one_side(void **state)
     for (int i = 0; i < 2; i++) assert_int_equal(hn_side_open(&side[i], "this", &(hn_side_params){ 0 }, &err), HONE_OK);
     for (int k = 0; k < 3; k++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, side[0], side[1], k == 1, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, side[0], side[1], false, k == 1, 1, &err), HONE_OK);
         hn_measured with = measured(1, "aa", 0.1, 0.2), without = with;
         without.proof[0] = 0;
         assert_int_equal(hn_same_check(s, side[k == 2], &t, &with, &err), HONE_OK);
         assert_int_equal(hn_same_check(s, side[k != 2], &t, &without, &err), k == 0 ? HONE_E_NUMERIC : HONE_OK);
         if (k == 0) names(err.message, "is named first, as side a");
+        assert_int_equal(hn_same_differs(s, &t), k == 1);
+        hn_same_free(s);
+    }
+    static const char *const rounds[] = { "\"x\",\"y\"", "\"x\",\"y\",\"z\"", "\"x\"", "" };
+    for (size_t k = 0; k < sizeof rounds / sizeof *rounds; k++) { /* as many rounds as a, or more */
+        hn_same *s;
+        assert_int_equal(hn_same_new(&s, side[0], side[1], false, false, 1, &err), HONE_OK);
+        for (int i = 0; i < 2; i++) {
+            hn_measured m = measured(1, "aa", 0.1, 0.2);
+            snprintf(m.proof, sizeof m.proof, "{\"serve.load 1\":{\"output\":\"x\",\"rounds\":[%s]}}",
+                     rounds[i ? k : 0]);
+            assert_int_equal(hn_same_check(s, side[i], &t, &m, &err), i && k > 1 ? HONE_E_NUMERIC : HONE_OK);
+        }
+        if (k > 1) names(err.message, "fewer rounds, of its answer to serve.load 1 than side a does");
         hn_same_free(s);
     }
     hn_side_close(side[0]);
@@ -448,7 +475,7 @@ static void gains_are_seen_outside(void **state)
     pair p = open_pair();
     for (int lie = 0; lie < 2; lie++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < 40; i++) {
             double noise = 0.004 * (double)(i % 5);
             hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
@@ -459,7 +486,8 @@ static void gains_are_seen_outside(void **state)
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
         bool seen;
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), lie ? HONE_E_NUMERIC : HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err),
+                         lie ? HONE_E_NUMERIC : HONE_OK);
         assert_int_equal(seen, !lie);
         if (lie) names(err.message, "claims to take 40.0 ms less");
         hn_same_free(s);
@@ -476,7 +504,7 @@ static void looks_share_the_level(void **state)
         hn_same *s;
         bool seen;
         hone_error err;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < 20; i++) {
             hn_measured m = measured(i, "aa", 0.100, 0.2);
             m.part_s[HN_PART_GEN] = 0.080;
@@ -485,8 +513,11 @@ static void looks_share_the_level(void **state)
             m.part_s[HN_PART_GEN] = 0.040;
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), hide == 16 ? HONE_OK : HONE_E_NUMERIC);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err),
+                         hide == 16 ? HONE_OK : HONE_E_NUMERIC);
         assert_false(seen);
+        /* four metrics of two benches ask as often, each (17 of 20: 0.13 %) */
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", 8 * HN_AB_LOOKS, &seen, &err), HONE_OK);
         hn_same_free(s);
     }
     close_pair(&p);
@@ -501,7 +532,7 @@ static void gains_too_small_to_see(void **state)
     for (int k = 0; k < 3; k++) { /* few runs; many, honest; many, a lie */
         hn_same *s;
         bool seen, lie = k == 2;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < (k ? 240 : 10); i++) {
             double noise = 0.003 * (double)(i % 5) - 0.006;
             hn_measured m = measured(i, "aa", 0.010, 0.03);
@@ -511,7 +542,7 @@ static void gains_too_small_to_see(void **state)
             m.part_s[HN_PART_GEN] = 0.007;
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err), HONE_OK);
         assert_int_equal(seen, k == 1);
         hn_same_free(s);
     }
@@ -533,7 +564,7 @@ static void gains_of_a_part(void **state)
     pair p = open_pair();
     for (size_t k = 0; k < sizeof b / sizeof *b; k++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < 40; i++) {
             double noise = 0.004 * (double)(i % 5) - 0.008;
             hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
@@ -544,7 +575,7 @@ static void gains_of_a_part(void **state)
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
         bool seen;
-        hone_status st = hn_same_outside(s, &p.t, "prefill_tok_s", &seen, &err);
+        hone_status st = hn_same_outside(s, &p.t, "prefill_tok_s", HN_AB_LOOKS, &seen, &err);
         if (st != b[k].st) fail_msg("case %zu: %d", k, (int)st);
         if (st != HONE_OK) names(err.message, "40.0 ms less a run (prefill_tok_s)");
         hn_same_free(s);
