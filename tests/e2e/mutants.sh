@@ -46,7 +46,11 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
         case "$1" in
         kern.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
         tok.* | memory.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
-        e2e.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 $([ "$1" = e2e.gen ] && echo "-p 16 -n 16") ;;
+        e2e.*)
+            size=
+            case "$*" in *-p*) ;; e2e.gen*) size="-p 16 -n 16" ;; esac
+            run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 $size
+            ;;
         -p) run "$MUTANTS" bench -m "$M" -r 2 --quality quick "$@" ;;
         *) run "$MUTANTS" bench -m "$M" -r 2 $small "$@" ;;
         esac
@@ -95,6 +99,13 @@ if grep -q 'thrown away' "$T/out"; then
 else
     skip "rounds that only one side disturbs" "no page is read from disk here"
 fi
+
+# stopped in the second round: what was measured until then has been compared, or is not called valid
+run env HONE_MUTANT=last-of-sixteen HONE_MUTANT_STOP=7 "$MUTANTS" bench e2e.scale.batch -m "$M" -p 16 -n 8 -r 3 --warmup 0 --no-quality --json
+says "stopped: the sequences of the first round were compared" 'among the others than alone' "$T/out"
+run env HONE_MUTANT_STOP=3 "$MUTANTS" bench e2e.gen -m "$M" -p 16 -n 8 -r 3 --warmup 0 --quality quick --json
+says "stopped: an answer that was not computed again is not called valid" '"valid": ?null' "$T/out"
+grep -qE '"valid": ?true' "$T/out" && not_ok "stopped: and no record of it is" "$T/out" || ok "stopped: and no record of it is"
 
 only=${1:-}
 n=0

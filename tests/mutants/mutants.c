@@ -907,6 +907,14 @@ void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_
     if (is("slow-to-load")) json_object_set_new(result, "load_ms", json_real(1e6));
 }
 
+/* HONE_MUTANT_STOP=N: somebody presses Ctrl-C in the N-th measured process. */
+static bool stopped_now(void)
+{
+    static long n;
+    const char *nth = getenv("HONE_MUTANT_STOP");
+    return nth && ++n >= strtol(nth, NULL, 10);
+}
+
 /* The result of the first measured process again and again, from a file. */
 hone_status __real_hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(void *), hone_error *err);
 hone_status __wrap_hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(void *), hone_error *err);
@@ -920,6 +928,7 @@ hone_status __wrap_hn_child_run(hn_child *out, const char *const *argv, bool (*s
         out->seen.wall_s = json_number_value(json_object_get(was, "process_witness_s"));
         return HONE_OK;
     }
+    if (stopped_now()) return HN_FAIL(err, HONE_E_INTERRUPTED, "stopped");
     hone_status st = __real_hn_child_run(out, argv, stop, err);
     if (st == HONE_OK && cached && out->result) json_dump_file(out->result, kept, 0);
     return st;

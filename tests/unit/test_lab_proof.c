@@ -4,6 +4,7 @@
 #include "lab/bench/runner.h"
 #include "lab/judge/same.h"
 #include "lab/quality/proof.h"
+#include "lab/stats/compare.h"
 #include "base/json_tree.h"
 #include "base/os.h"
 
@@ -67,14 +68,16 @@ static void rounds_that_both_have(void **state)
     json_t *a = json_pack("{s:s, s:[s,s,s]}", "output", "x", "rounds", "x", "y", "z"),
            *b = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "y"),
            *c = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "w"),
-           *old = json_pack("{s:s}", "output", "x");
+           *none = json_pack("{s:s, s:[]}", "output", "x", "rounds"), *old = json_pack("{s:s}", "output", "x");
     assert_false(hn_proof_differ(what, sizeof what, a, b));
+    assert_false(hn_proof_differ(what, sizeof what, a, none));
     assert_false(hn_proof_differ(what, sizeof what, a, old));
     assert_true(hn_proof_differ(what, sizeof what, a, c));
     names(what, "the output of a later round");
     json_decref(a);
     json_decref(b);
     json_decref(c);
+    json_decref(none);
     json_decref(old);
 }
 
@@ -190,6 +193,16 @@ static void a_late_start(void **state)
     if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
     assert_true(hn_claims_late(r, &seen, why, sizeof why));
     names(why, "it began 0.350 s after its start");
+    static const double beyond[][2] = { { 1e9, 20 },
+                                        { 0.375, 370 },
+                                        { 0.45, 470 } }; /* later than it loaded; than seen */
+    for (int i = 0; i < 3; i++) {
+        json_object_set_new(r, "start_s", json_real(beyond[i][0]));
+        json_object_set_new(r, "load_ms", json_real(beyond[i][1]));
+        if (hn_claims_late(r, &seen, why, sizeof why)) fail_msg("case %d: %s", i, why);
+    }
+    json_object_set_new(r, "start_s", json_real(0.35));
+    json_object_set_new(r, "load_ms", json_real(370));
     seen.cpu_s = 0.02 * fmax(hn_os_cpu_count(), 2) + 0.7; /* it worked on two threads meanwhile */
     assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
     names(why, "its parent waited 0.700 s for its result");
@@ -200,6 +213,26 @@ static void a_late_start(void **state)
     json_object_set_new(r, "start_s", json_real(0.001));
     assert_false(hn_claims_late(r, &seen, why, sizeof why)); /* as usual */
     json_decref(r);
+}
+
+/* Measuring that was stopped before the answer was computed again: nothing is known of it. */
+static void stopped_before_the_check(void **state)
+{
+    hone_error err;
+    hn_bench_run run = { .set = { .quick = true } };
+    hn_runner p = { .r = &run };
+    for (int without = 0; without < 2; without++) {
+        hn_bunch b = { .mode = "_sample", .counted = true, .verdict = { .state = HN_VALID } };
+        b.all = json_pack("[o]", honest());
+        run.set.no_quality = without;
+        assert_int_equal(hn_bunch_check(&p, &b, HONE_E_INTERRUPTED, &err), HONE_E_INTERRUPTED);
+        assert_int_equal(b.verdict.state, HN_UNCHECKED);
+        names(b.verdict.reason, "before the answer was computed again");
+        hn_invalid(&b.verdict, "other tokens");
+        assert_int_equal(hn_bunch_check(&p, &b, HONE_E_NOMEM, &err), HONE_E_NOMEM);
+        assert_string_equal(b.verdict.reason, "other tokens");
+        hn_bunch_free(&b);
+    }
 }
 
 static void memory_by_two_ways(void **state)
@@ -402,7 +435,7 @@ static void runs_are_paired(void **state)
     hn_same *s;
     hone_error err;
     pair p = open_pair();
-    assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+    assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
     hn_measured m = measured(1, "aa", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     m = measured(2, "bb", 0.1, 0.2); /* another question: another answer */
@@ -418,13 +451,23 @@ static void runs_are_paired(void **state)
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_E_NUMERIC);
     names(err.message, "claims 0.300 s of work, and its process ran for 0.200 s");
     hn_same_free(s);
-    assert_int_equal(hn_same_new(&s, p.a, p.b, true, 1, &err),
+    assert_int_equal(hn_same_new(&s, p.a, p.b, true, false, 1, &err),
                      HONE_OK); /* the sides may differ, not a side from itself */
     m = measured(0, "aa", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
     m = measured(0, "bb", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_E_NUMERIC);
+    assert_true(hn_same_differs(s, &p.t));
+    assert_int_equal(hn_same_n_compared(s), 2);
+    m = measured(0, "aa", 0.1, 0.2); /* as a does, and not as b did */
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_E_NUMERIC);
+    hn_same_free(s);
+    assert_int_equal(hn_same_new(&s, p.a, p.b, false, true, 1, &err), HONE_OK); /* they may, and do not */
+    m = measured(0, "aa", 0.1, 0.2);
+    assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
+    assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
+    assert_false(hn_same_differs(s, &p.t));
     hn_same_free(s);
     close_pair(&p);
 }
@@ -438,12 +481,26 @@ static void proofs_of_one_side(void **state)
     for (int i = 0; i < 2; i++) assert_int_equal(hn_side_open(&side[i], "this", &(hn_side_params){ 0 }, &err), HONE_OK);
     for (int k = 0; k < 3; k++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, side[0], side[1], k == 1, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, side[0], side[1], false, k == 1, 1, &err), HONE_OK);
         hn_measured with = measured(1, "aa", 0.1, 0.2), without = with;
         without.proof[0] = 0;
         assert_int_equal(hn_same_check(s, side[k == 2], &t, &with, &err), HONE_OK);
         assert_int_equal(hn_same_check(s, side[k != 2], &t, &without, &err), k == 0 ? HONE_E_NUMERIC : HONE_OK);
         if (k == 0) names(err.message, "is named first, as side a");
+        assert_int_equal(hn_same_differs(s, &t), k == 1);
+        hn_same_free(s);
+    }
+    static const char *const rounds[] = { "\"x\",\"y\"", "\"x\",\"y\",\"z\"", "\"x\"", "" };
+    for (size_t k = 0; k < sizeof rounds / sizeof *rounds; k++) { /* as many rounds as a, or more */
+        hn_same *s;
+        assert_int_equal(hn_same_new(&s, side[0], side[1], false, false, 1, &err), HONE_OK);
+        for (int i = 0; i < 2; i++) {
+            hn_measured m = measured(1, "aa", 0.1, 0.2);
+            snprintf(m.proof, sizeof m.proof, "{\"serve.load 1\":{\"output\":\"x\",\"rounds\":[%s]}}",
+                     rounds[i ? k : 0]);
+            assert_int_equal(hn_same_check(s, side[i], &t, &m, &err), i && k > 1 ? HONE_E_NUMERIC : HONE_OK);
+        }
+        if (k > 1) names(err.message, "fewer rounds, of its answer to serve.load 1 than side a does");
         hn_same_free(s);
     }
     hn_side_close(side[0]);
@@ -457,7 +514,7 @@ static void gains_are_seen_outside(void **state)
     pair p = open_pair();
     for (int lie = 0; lie < 2; lie++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < 40; i++) {
             double noise = 0.004 * (double)(i % 5);
             hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
@@ -468,7 +525,8 @@ static void gains_are_seen_outside(void **state)
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
         bool seen;
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), lie ? HONE_E_NUMERIC : HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err),
+                         lie ? HONE_E_NUMERIC : HONE_OK);
         assert_int_equal(seen, !lie);
         if (lie) names(err.message, "claims to take 40.0 ms less");
         hn_same_free(s);
@@ -485,7 +543,7 @@ static void looks_share_the_level(void **state)
         hn_same *s;
         bool seen;
         hone_error err;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < 20; i++) {
             hn_measured m = measured(i, "aa", 0.100, 0.2);
             m.part_s[HN_PART_GEN] = 0.080;
@@ -494,8 +552,11 @@ static void looks_share_the_level(void **state)
             m.part_s[HN_PART_GEN] = 0.040;
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), hide == 16 ? HONE_OK : HONE_E_NUMERIC);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err),
+                         hide == 16 ? HONE_OK : HONE_E_NUMERIC);
         assert_false(seen);
+        /* four metrics of two benches ask as often, each (17 of 20: 0.13 %) */
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", 8 * HN_AB_LOOKS, &seen, &err), HONE_OK);
         hn_same_free(s);
     }
     close_pair(&p);
@@ -510,7 +571,7 @@ static void gains_too_small_to_see(void **state)
     for (int k = 0; k < 3; k++) { /* few runs; many, honest; many, a lie */
         hn_same *s;
         bool seen, lie = k == 2;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < (k ? 240 : 10); i++) {
             double noise = 0.003 * (double)(i % 5) - 0.006;
             hn_measured m = measured(i, "aa", 0.010, 0.03);
@@ -520,7 +581,7 @@ static void gains_too_small_to_see(void **state)
             m.part_s[HN_PART_GEN] = 0.007;
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", &seen, &err), HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err), HONE_OK);
         assert_int_equal(seen, k == 1);
         hn_same_free(s);
     }
@@ -542,7 +603,7 @@ static void gains_of_a_part(void **state)
     pair p = open_pair();
     for (size_t k = 0; k < sizeof b / sizeof *b; k++) {
         hn_same *s;
-        assert_int_equal(hn_same_new(&s, p.a, p.b, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < 40; i++) {
             double noise = 0.004 * (double)(i % 5) - 0.008;
             hn_measured m = measured(i, "aa", 0.100, 0.2 + noise);
@@ -553,7 +614,7 @@ static void gains_of_a_part(void **state)
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
         bool seen;
-        hone_status st = hn_same_outside(s, &p.t, "prefill_tok_s", &seen, &err);
+        hone_status st = hn_same_outside(s, &p.t, "prefill_tok_s", HN_AB_LOOKS, &seen, &err);
         if (st != b[k].st) fail_msg("case %zu: %d", k, (int)st);
         if (st != HONE_OK) names(err.message, "40.0 ms less a run (prefill_tok_s)");
         hn_same_free(s);
@@ -584,6 +645,7 @@ int main(void)
         cmocka_unit_test(proofs_of_one_side),
         cmocka_unit_test(looks_share_the_level),
         cmocka_unit_test(gains_of_a_part),
+        cmocka_unit_test(stopped_before_the_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

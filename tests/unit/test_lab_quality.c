@@ -284,6 +284,8 @@ typedef struct opened {
     int32_t n_asked_before;        /* the session was opened */
     bool counted;                  /* open_counted */
     bool few;                      /* there is no memory for sequences of HN_Q_MANY */
+    uint64_t budget;               /* bytes of such a session; 0: its own */
+    bool refuses;                  /* open_counted, of a session of so many: memory, although there is some */
 } opened;
 
 static bool stop_at(void *arg)
@@ -299,6 +301,7 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     const hone_session_params sp = { .n_ctx = w->n_ctx,
                                      .n_seq = w->n_seq,
                                      .n_chunk = w->chunk,
+                                     .cache_budget = w->n_seq == HN_Q_MANY ? o->budget : 0,
                                      .cache =
                                          w->chunk && w->chunk == o->wrong_chunk ? HONE_CACHE_Q8_0 : HONE_CACHE_F16 };
     hone_session_free(o->s);
@@ -330,14 +333,22 @@ static void counted_step(hn_backend *b, const hn_step_block *step)
     real_ops->step_begin(b, step);
 }
 
+static hone_status refused_step(hn_backend *b, hn_fault *fault, hone_error *err)
+{
+    real_ops->step_end(b, fault, err);
+    return HN_FAIL(err, HONE_E_NOMEM, "refused");
+}
+
 static hone_status open_counted(void *arg, const hn_q_way *w, hone_session **out, hone_error *err)
 {
     static hn_backend_ops ops;
+    const opened *o = arg;
     hone_status st = open_way(arg, w, out, err);
     if (st != HONE_OK) return st;
     real_ops = (*out)->be->op;
     ops = *real_ops;
     ops.step_begin = counted_step;
+    if (o->refuses && w->n_seq == HN_Q_MANY) ops.step_end = refused_step;
     (*out)->be->op = &ops;
     return HONE_OK;
 }
@@ -357,7 +368,8 @@ static hn_paths walk(opened *o, bool quick)
     o->n_asked = 0;
     if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK) fail_msg("%s", err.message);
     hone_status st = hn_paths_run(&out, &p, &prompts, &eight, &err);
-    if (st != (o->stop_at ? HONE_E_INTERRUPTED : HONE_OK)) fail_msg("stop at %d: %s", (int)o->stop_at, err.message);
+    if (st != (o->stop_at ? HONE_E_INTERRUPTED : o->refuses ? HONE_E_NOMEM : HONE_OK))
+        fail_msg("stop at %d: %s", (int)o->stop_at, err.message);
     return out;
 }
 
@@ -380,14 +392,26 @@ static void test_all_ways(void **state)
     assert_int_equal(most_seqs, HN_Q_MANY);
     for (int32_t k = 1; k <= HN_Q_CRUMBS; k++)
         if (!n_steps[k]) fail_msg("no call of %d tokens", (int)k);
+    assert_int_equal(n_many, 31); /* 19 that fill them, then 20 to 9 at once */
+    uint64_t bytes = o.m->bytes_per_token;
+    o.m->bytes_per_token = 1u << 26;
+    n_many = 0;
+    a = walk(&o, true);
     assert_int_equal(n_many, 7); /* four that fill them, then 20, 16 and 12 at once: a large model pays for each */
-    o.counted = false;
-    o.few = true;
-    hn_paths few = walk(&o, true);
-    assert_int_equal(few.verdict.state, HN_VALID);
-    assert_string_equal(few.hash, a.hash);
-    assert_true(few.n_left == 2 && strstr(few.left[1], "more than 9 sequences: no memory"));
-    o.few = false;
+    assert_non_null(strstr(a.left[0], "but of 12, 16 and 20"));
+    o.m->bytes_per_token = bytes;
+    o.refuses = true;
+    walk(&o, true);
+    o.refuses = o.counted = false;
+    for (int k = 0; k < 2; k++) { /* not opened; opened, and full with its first sequences */
+        o.few = k == 0;
+        o.budget = k;
+        hn_paths few = walk(&o, true);
+        assert_int_equal(few.verdict.state, HN_VALID);
+        assert_string_equal(few.hash, a.hash);
+        assert_true(few.n_left == 2 && strstr(few.left[1], "more than 9 sequences: no memory"));
+    }
+    o.budget = 0;
     walk(&o, true);
     /* of the last session every layer asks: one chunk and a half, then three and three tokens */
     int32_t n_asked = o.n_asked;

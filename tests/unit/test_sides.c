@@ -297,7 +297,7 @@ static void test_programs_that_could(void **state)
                  t[i].rate, t[i].samples, t[i].extra, t[i].quality);
         fake("new", does);
         hn_side *s = side(at("new"));
-        assert_int_equal(hn_same_new(&same, s, s, false, 1, &err), HONE_OK);
+        assert_int_equal(hn_same_new(&same, s, s, false, false, 1, &err), HONE_OK);
         assert_int_equal(hn_side_measure(&m, s, &target, 1, &err), HONE_OK);
         snprintf(lie, sizeof lie, "%s", m.invalid);
         if (!lie[0] && hn_same_check(same, s, &target, &m, &err) != HONE_OK)
@@ -663,6 +663,42 @@ static void test_verdicts_of_known_programs(void **state)
     hn_ab_report_free(&r);
 }
 
+/* Sides that may answer differently, and do of one of two benches: that is never called better, the other is. Where
+ * they may not, it is a failure. */
+static void test_differences_that_are_allowed(void **state)
+{
+    static const char *const script =
+        "v=$(( %d + ($$ * 7919) %% 20 )); echo \"{\\\"records\\\":[{\\\"id\\\":\\\"$2\\\",\\\"unit\\\":\\\"us\\\","
+        "\\\"better\\\":\\\"lower\\\",\\\"stats\\\":{\\\"median\\\":$v},\\\"extra\\\":{\\\"proof\\\":{\\\"output\\\":"
+        "\\\"$(case $2 in tok.decode) echo %s;; *) echo 1;; esac)\\\"}}}]}\"";
+    const hn_target t[] = { { .id = "tok.encode" }, { .id = "tok.decode" } };
+    char does[900];
+    hn_ab_report r;
+    hone_error err = { 0 };
+    snprintf(does, sizeof does, script, 11000, "2");
+    fake("A", does);
+    snprintf(does, sizeof does, script, 10000, "3");
+    fake("B", does);
+    hn_ab_params p = {
+        .targets = t, .n_targets = 2, .a = side(at("A")), .b = side(at("B")), .rounds = 8, .runs = 1, .seed = 7
+    };
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_NUMERIC);
+    assert_non_null(strstr(err.message, "different answers"));
+    p.allowed = true;
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_OK);
+    assert_int_equal(r.line[0].r.verdict, HN_AB_IMPROVED);
+    assert_int_equal(r.line[1].r.verdict, HN_AB_DIFFERENT);
+    assert_int_equal(r.overall, HN_AB_DIFFERENT);
+    assert_string_equal(r.note[0], "tok.decode: the sides answer differently: neither is called better");
+    hn_ab_report_free(&r);
+    p.n_targets = 1; /* nothing differs */
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_OK);
+    assert_int_equal(r.overall, HN_AB_IMPROVED);
+    hn_ab_report_free(&r);
+    hn_side_close(p.a);
+    hn_side_close(p.b);
+}
+
 /* What a ratio means, in words and digits that its interval supports. */
 static void test_words(void **state)
 {
@@ -816,6 +852,7 @@ int main(void)
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_resident_kernels),
         cmocka_unit_test(test_verdicts_of_known_programs),
+        cmocka_unit_test(test_differences_that_are_allowed),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_digits),
         cmocka_unit_test(test_many_notes),

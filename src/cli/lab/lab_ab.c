@@ -297,7 +297,6 @@ static int measure(compare *c)
 {
     const hn_opts *o = c->cli->opts;
     const char *within = hn_opts_str(o, "within"), *metric = hn_opts_str(o, "metric");
-    bool kernels = !c->asked && c->target[0].id;
     hone_error err;
     hn_ab_params p = { .targets = c->target,
                        .n_targets = c->n_targets,
@@ -309,8 +308,8 @@ static int measure(compare *c)
                        .seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : hn_rand64(hn_clock_ns(), 0) >> 1,
                        .runs = hn_opts_given(o, "runs") ? hn_opts_i32(o, "runs") : 0,
                        .strict = hn_opts_flag(o, "strict"),
-                       /* kernels have no quality hash that says so first */
-                       .different = c->different || (kernels && hn_opts_flag(o, "allow-different")),
+                       .different = c->different,
+                       .allowed = hn_opts_flag(o, "allow-different"),
                        .stop = hn_abort_fn,
                        .progress = hn_ab_show_progress };
     for (int w = HN_AB_AUTO; w <= HN_AB_MEAN; w++)

@@ -410,6 +410,7 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
                        .runs = hn_opts_given(o, "runs") ? hn_opts_i32(o, "runs") : 0,
                        .strict = hn_opts_flag(o, "strict"),
                        .different = g->different,
+                       .allowed = hn_opts_flag(o, "allow-different"),
                        .stop = hn_abort_fn,
                        .progress = hn_ab_show_progress };
     g->timed = true;
@@ -429,6 +430,7 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
     if (g->ab.overall == HN_AB_INCONCLUSIVE)
         return fail(g, HN_EXIT_INCONCLUSIVE, "inconclusive", "%d look%s leave it open", g->looks,
                     g->looks == 1 ? "" : "s");
+    g->different = g->different || g->ab.overall == HN_AB_DIFFERENT;
     g->verdict = g->different ? "different" : g->ab.overall == HN_AB_IMPROVED ? "improved" : "same";
     return 0;
 }

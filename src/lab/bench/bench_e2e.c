@@ -122,7 +122,7 @@ hone_status hn_run_e2e_gen(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
     hn_bunch_ask(&b, n_prompt, n_gen, -1);
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
-    if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
+    ran = hn_bunch_check(&p, &b, ran, err);
     for (size_t i = 0; i < sizeof rows / sizeof *rows && hn_bunch_to_record(&b) && st == HONE_OK; i++) {
         json_t *extra = json_object();
         if (i == 0) {
@@ -164,7 +164,7 @@ hone_status hn_run_e2e_kv_on(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
     hn_bunch_ask(&b, PROMPT, n_tok - PROMPT, 0);
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
-    if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
+    ran = hn_bunch_check(&p, &b, ran, err);
     char rate[64];
     snprintf(rate, sizeof rate, "%d / (ttft_ms + gaps_ms)", n_tok - PROMPT);
     for (int k = 0; k < 2 && hn_bunch_to_record(&b) && st == HONE_OK; k++) {
@@ -256,7 +256,7 @@ hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error
         snprintf(b.word, sizeof b.word, "greedy,%d", cold ? 1 : REQUESTS);
         hn_bunch_ask(&b, n_prompt, n_gen, -1);
         ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
-        if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
+        ran = hn_bunch_check(&p, &b, ran, err);
         static const struct {
             const char *variant, *unit, *path;
         } warm_rows[] = { { "first / later", "x", "requests.0.total_ms / requests.1-.total_ms" },
@@ -305,7 +305,7 @@ hone_status hn_run_e2e_cpu(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     hn_bunch_ask(&b, n_prompt, n_gen, -1);
     hn_argv_add(&b.args, "--depth=0");
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
-    if (ran == HONE_OK && !r->set.no_quality) ran = hn_bunch_check(&p, &b, err);
+    ran = hn_bunch_check(&p, &b, ran, err);
     json_t *first = json_array_get(b.all, 0);
     double threads = fmax(hn_result_number(first, "engine.threads"), hn_result_number(first, "engine.threads_batch")),
            tokens = n_prompt + n_gen;

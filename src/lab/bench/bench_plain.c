@@ -352,7 +352,7 @@ static hone_status measure(plain *x, hone_error *err)
     hn_bunch_ask(&x->b, x->config.n_prompt, x->config.n_gen, x->config.depth);
     if (x->config.prompt_seed) hn_argv_add(&x->b.args, "--prompt-seed=%" PRIu64, x->config.prompt_seed);
     hone_status ran = hn_bunch_measure(&x->p, &x->b, 1, hn_runner_samples(&x->p, SAMPLES), err);
-    if (ran == HONE_OK && !x->p.r->set.no_quality) ran = hn_bunch_check(&x->p, &x->b, err);
+    ran = hn_bunch_check(&x->p, &x->b, ran, err);
     size_t n = json_array_size(x->b.all);
     if (n == 0 || (ran != HONE_OK && ran != HONE_E_INTERRUPTED)) return ran;
     hone_error other;

@@ -157,7 +157,9 @@ bool hn_claims_late(json_t *result, const hn_seen *seen, char *why, size_t cap)
 {
     double witness = hn_json_number_of(result, "process_witness_s"), start = hn_json_number_of(result, "start_s");
     if (!overdue(witness, seen) || !(start > 0) || overdue(witness + start, seen)) return false;
-    double load = fmax(load_s(result) - start, 0); /* what is told of loading counts from the start */
+    if (start > load_s(result) + around_s) return false; /* what is told of loading counts from the start */
+    if (witness + start > seen->told_s * (1 + clock_share) + around_s) return false;
+    double load = fmax(load_s(result) - start, 0);
     if (!(seen->cpu_s > 0) || !(threads_of(result) > 0) || too_much_cpu(result, seen, witness, load)) return false;
     snprintf(why, cap, "it began %.3f s after its start", start);
     return true;

@@ -394,9 +394,19 @@ hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hon
     return HONE_OK;
 }
 
-hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
+/* The check did not come about: nothing is known. */
+static hone_status not_checked(hn_bunch *b, hone_status st)
+{
+    if (st == HONE_OK || b->verdict.state != HN_VALID) return st;
+    b->verdict.state = HN_UNCHECKED;
+    snprintf(b->verdict.reason, sizeof b->verdict.reason, "it ended before the answer was computed again");
+    return st;
+}
+
+hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_status ran, hone_error *err)
 {
     enum { MOST = 4096 }; /* ids on a command line */
+    if (p->r->set.no_quality || ran != HONE_OK) return not_checked(b, ran);
     json_t *sample = json_array_get(b->all, 0), *request = json_array_get(json_object_get(sample, "requests"), 0),
            *first = request ? request : sample, *ids = json_object_get(first, "ids"), *id, *again;
     size_t i, n = json_array_size(ids);
@@ -423,7 +433,7 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
                    what);
     json_decref(again);
     hn_argv_free(&check.args);
-    return st;
+    return not_checked(b, st);
 }
 
 /* ---- records ------------------------------------------------------------------------------------ */

@@ -55,9 +55,10 @@ void hn_bunch_free(hn_bunch *b);
 /* Asks for so many tokens (depth < 0: a mode that has none), and holds every sample against it. */
 void hn_bunch_ask(hn_bunch *b, int32_t n_prompt, int32_t n_gen, int32_t depth);
 /* Once, in a process of its own: what the first sample proves, by other ways of computing (hn_bench_again). Makes the
- * verdict invalid if it is not the same. Only of bunches of "_sample", or of a "_request" that is no known text, that
- * were asked for by hn_bunch_ask. */
-hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err);
+ * verdict invalid if it is not the same, and unchecked if it is not known: measuring ended with `ran`, or this does, of
+ * which one is returned. Only of bunches of "_sample", or of a "_request" that is no known text, that were asked for by
+ * hn_bunch_ask; nothing with --no-quality. */
+hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_status ran, hone_error *err);
 /* Warm-ups, then n samples of each of k bunches in turns, each round in an order drawn by the seed. A
  * process that crashes makes its bunch invalid; one that says the request is wrong is an error.
  * HONE_E_INTERRUPTED: stopped; what was measured is in the bunches. */

@@ -160,18 +160,24 @@ hone_status hn_run_scale_threads(hn_bench_run *r, const hn_bench_entry *e, hone_
 
 /* ---- e2e.scale.batch ------------------------------------------------------------------------------- */
 
-/* Every sequence of every sample answered what it answers with nobody beside it, which one process is asked. */
-static hone_status each_alone(hn_runner *p, hn_bunch *b, size_t k, int32_t most, hone_error *err)
+/* What `most` sequences answer with nobody beside them, which one process is asked: *said. */
+static hone_status ask_alone(json_t **said, hn_runner *p, const hn_bunch *like, int32_t most, hone_error *err)
 {
     hn_bunch alone = { .mode = "_alone" };
-    json_t *said = NULL, *sample;
-    size_t i;
     snprintf(alone.word, sizeof alone.word, "%d", most);
-    hn_argv_extend(&alone.args, hn_argv_words(&b[0].args));
-    hone_status st = hn_bunch_once(p, &alone, &said, err);
+    hn_argv_extend(&alone.args, hn_argv_words(&like->args));
+    hone_status st = hn_bunch_once(p, &alone, said, err);
+    hn_bunch_free(&alone);
+    return st;
+}
+
+/* Every sequence of every sample answered that, however many samples there are. */
+static void each_alone(hn_bunch *b, size_t k, json_t *said)
+{
+    json_t *each = json_object_get(said, "each"), *sample;
     const char *bad = json_string_value(json_object_get(said, "invalid_reason"));
-    json_t *each = json_object_get(said, "each");
-    for (size_t s = 0; s < k && st == HONE_OK; s++) {
+    size_t i;
+    for (size_t s = 0; s < k; s++) {
         int32_t n = (int32_t)strtol(b[s].word, NULL, 10);
         if (bad) hn_invalid(&b[s].verdict, "the sequences alone: %.480s", bad);
         json_array_foreach(b[s].all, i, sample) for (int32_t q = 0; q < n && !bad; q++)
@@ -182,9 +188,6 @@ static hone_status each_alone(hn_runner *p, hn_bunch *b, size_t k, int32_t most,
                            "sample %zu: sequence %d of %d answered otherwise among the others than alone", i + 1, q, n);
         }
     }
-    json_decref(said);
-    hn_bunch_free(&alone);
-    return st;
 }
 
 hone_status hn_run_scale_batch(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
@@ -206,9 +209,12 @@ hone_status hn_run_scale_batch(hn_bench_run *r, const hn_bench_entry *e, hone_er
         hn_argv_add(&b[k].args, "--n-prompt=%d", n_prompt);
         hn_argv_add(&b[k].args, "--n-gen=%d", n_gen);
     }
-    hone_status ran = hn_bunch_measure(&p, b, K, hn_runner_samples(&p, 6), err);
+    json_t *alone = NULL; /* first: what is measured until somebody stops it has been compared */
+    hone_status ran = ask_alone(&alone, &p, &b[0], sizes[K - 1], err);
+    if (ran == HONE_OK) ran = hn_bunch_measure(&p, b, K, hn_runner_samples(&p, 6), err);
     same_tokens(b, K, names); /* of sequence 0, whose prompt is the same in all */
-    if (ran == HONE_OK) ran = each_alone(&p, b, K, sizes[K - 1], err);
+    each_alone(b, K, alone);
+    json_decref(alone);
     for (size_t i = 0; i < K; i++)
         for (int prefill = 0; prefill < 2 && st == HONE_OK && hn_bunch_to_record(&b[i]); prefill++) {
             json_t *config = hn_runner_config(&p, n_prompt, n_gen, "greedy");

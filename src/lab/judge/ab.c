@@ -553,25 +553,42 @@ static hone_status judge(experiment *x, double alpha)
     return st;
 }
 
-/* Sides that may answer differently are two programs for two purposes: neither is the better one. */
-static void tell_different(hn_ab_report *r)
+/* Sides that answer a bench differently are two programs for two purposes: neither is the better one. */
+static void tell_different(const experiment *x)
 {
+    hn_ab_report *r = x->out;
+    bool any = false;
     for (size_t i = 0; i < r->n; i++) {
         hn_ab_verdict *v = &r->line[i].r.verdict;
+        const hn_target *t = r->line[i].target;
+        bool seen = hn_same_differs(x->same, t);
+        if (!seen && !(x->p->different && t->model)) continue;
+        if (seen && (i == 0 || t != r->line[i - 1].target))
+            note(r, "%s: the sides answer differently: neither is called better", t->id ? t->id : "commands");
+        any = any || !r->line[i].beside;
         if (*v == HN_AB_IMPROVED || *v == HN_AB_SAME) *v = HN_AB_DIFFERENT;
     }
-    if (r->overall == HN_AB_IMPROVED || r->overall == HN_AB_SAME) r->overall = HN_AB_DIFFERENT;
+    if (any && (r->overall == HN_AB_IMPROVED || r->overall == HN_AB_SAME)) r->overall = HN_AB_DIFFERENT;
+}
+
+/* How often hn_same_outside may be called until the last look. */
+static int asks_outside(const experiment *x)
+{
+    int n = 0;
+    for (size_t i = 0; i < x->out->n; i++) n += hn_same_tells_time(x->out->line[i].metric);
+    return n * (x->p->looks ? x->p->looks : HN_AB_LOOKS);
 }
 
 /* Before b is called faster: was it, seen from outside? What chance may have shown there is left open. */
 static hone_status outside(const experiment *x)
 {
     hone_status st = HONE_OK;
+    int asks = asks_outside(x);
     for (size_t i = 0; i < x->out->n && st == HONE_OK; i++) {
         hn_ab_line *l = &x->out->line[i];
         bool seen = true;
         if (l->r.verdict == HN_AB_IMPROVED && !of_process(l->metric))
-            st = hn_same_outside(x->same, l->target, l->metric, &seen, x->err);
+            st = hn_same_outside(x->same, l->target, l->metric, asks, &seen, x->err);
         l->unseen = !seen;
         if (!seen) l->r.verdict = HN_AB_INCONCLUSIVE;
     }
@@ -715,9 +732,9 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     out->line = calloc(p->n_targets * HN_AB_METRICS, sizeof *out->line);
     hone_status st = x.bench && out->line ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the comparison");
     for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
-    if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->seed, err);
+    if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->allowed, p->seed, err);
     if (st == HONE_OK) st = looks(&x);
-    if (st == HONE_OK && p->different) tell_different(out);
+    if (st == HONE_OK) tell_different(&x);
     if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
         out->interrupted = true;
         st = judge(&x, hn_ab_alpha(x.rounds, out->looks < HN_AB_LOOKS ? out->looks : HN_AB_LOOKS - 1));

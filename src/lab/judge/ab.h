@@ -35,7 +35,8 @@ typedef struct hn_ab_params {
     int runs; /* runs of each side in a round; 0: found by trying */
     hn_ab_within within;
     bool strict;    /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
-    bool different; /* the sides may answer differently: measured, and never called improved or the same */
+    bool different; /* the sides are known to answer their model differently: never called improved or the same */
+    bool allowed;   /* they may answer differently: where they do, likewise */
     bool (*stop)(void *);
     void (*progress)(void *arg, const hn_ab_progress *at); /* NULL allowed */
     void *progress_arg;

@@ -15,6 +15,7 @@
 typedef struct run {
     const hn_target *t;
     int side;                                   /* 0: a */
+    bool differs;                               /* from the other side's, which is allowed */
     uint64_t question;                          /* runs with equal questions were asked the same */
     char *proof;                                /* JSON text; NULL: it proves nothing */
     double claimed_s, wall_s, part_s[HN_PARTS]; /* NaN: not said */
@@ -22,16 +23,17 @@ typedef struct run {
 
 struct hn_same {
     hn_side *a, *b;
-    bool different;
+    bool allowed; /* other answers of the two sides */
     run *run;
     size_t n, cap, n_compared;
 };
 
-hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, uint64_t seed, hone_error *err)
+hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, bool allowed, uint64_t seed,
+                        hone_error *err)
 {
     *out = calloc(1, sizeof **out);
     if (!*out) return HN_FAIL(err, HONE_E_NOMEM, "answers of a comparison");
-    **out = (hn_same){ .a = a, .b = b, .different = different };
+    **out = (hn_same){ .a = a, .b = b, .allowed = different || allowed };
     bool both = hn_side_can_ask(a) && hn_side_can_ask(b) && !different;
     hn_side_ask(a, both ? seed | 1 : 0);
     hn_side_ask(b, both ? seed | 1 : 0);
@@ -43,6 +45,13 @@ void hn_same_free(hn_same *s)
     for (size_t i = 0; s && i < s->n; i++) free(s->run[i].proof);
     if (s) free(s->run);
     free(s);
+}
+
+bool hn_same_differs(const hn_same *s, const hn_target *t)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->run[i].t == t && s->run[i].differs) return true;
+    return false;
 }
 
 size_t hn_same_n_compared(const hn_same *s) { return s->n_compared; }
@@ -80,13 +89,19 @@ static size_t runs_before(const hn_same *s, size_t i)
 static hone_status compare(hn_same *s, size_t i, hone_error *err)
 {
     char what[240];
-    const run *now = &s->run[i];
+    run *now = &s->run[i];
+    bool counted = false;
     for (size_t k = 0; k < i; k++) {
         const run *was = &s->run[k];
         if (was->t != now->t || was->question != now->question || !was->proof) continue;
-        if (s->different && was->side != now->side) continue;
-        s->n_compared++;
-        if (strcmp(was->proof, now->proof) == 0 || !differ(what, sizeof what, was->proof, now->proof)) return HONE_OK;
+        s->n_compared += !counted;
+        counted = true;
+        bool same = strcmp(was->proof, now->proof) == 0 || !differ(what, sizeof what, was->proof, now->proof);
+        if (s->allowed && was->side != now->side) { /* it is held against a run of its own side all the same */
+            now->differs = now->differs || !same;
+            continue;
+        }
+        if (same) return HONE_OK;
         return HN_FAIL(
             err, HONE_E_NUMERIC,
             "different answers: run %zu of side %c (%s) and run %zu of side %c (%s) were asked the same, and %s "
@@ -97,8 +112,14 @@ static hone_status compare(hn_same *s, size_t i, hone_error *err)
     return HONE_OK;
 }
 
-/* The name of a record that a proved in its first run, and b not in this one; NULL: none. It lives as long as *keep,
- * which the caller frees. */
+/* Of a record, does b prove nothing, or fewer rounds than a? */
+static bool proves_less(const json_t *b, const json_t *a)
+{
+    return !b || json_array_size(json_object_get(b, "rounds")) < json_array_size(json_object_get(a, "rounds"));
+}
+
+/* The name of a record of which a proved more in its first run than b in this one; NULL: none. It lives as long as
+ * *keep, which the caller frees. */
 static const char *unproved(const hn_same *s, size_t i, json_t **keep)
 {
     const run *now = &s->run[i], *first = NULL;
@@ -109,7 +130,7 @@ static const char *unproved(const hn_same *s, size_t i, json_t **keep)
     if (now->side == 0 || !first) return NULL;
     hn_json_tree(keep, first->proof, strlen(first->proof), NULL, "a proof", NULL);
     if (now->proof) hn_json_tree(&mine, now->proof, strlen(now->proof), NULL, "a proof", NULL);
-    json_object_foreach(*keep, name, of) if (!missing && !json_object_get(mine, name)) missing = name;
+    json_object_foreach(*keep, name, of) if (!missing && proves_less(json_object_get(mine, name), of)) missing = name;
     json_decref(mine);
     return missing;
 }
@@ -143,15 +164,16 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
                        runs_before(s, s->n - 1), "ab"[r->side],
                        HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))));
     json_t *keep = NULL;
-    const char *missing = hn_side_can_ask(side) && !s->different ? unproved(s, s->n - 1, &keep) : NULL;
-    if (missing)
+    const char *missing = hn_side_can_ask(side) ? unproved(s, s->n - 1, &keep) : NULL;
+    r->differs = missing && s->allowed;
+    if (missing && !s->allowed)
         HN_FAIL(err, HONE_E_NUMERIC,
-                "run %zu of side b (%s) proves nothing of its answer%s%s, which side a proves; an older program, which "
-                "cannot, is named first, as side a",
+                "run %zu of side b (%s) proves nothing, or fewer rounds, of its answer%s%s than side a does; an older "
+                "program, which cannot, is named first, as side a",
                 runs_before(s, s->n - 1), HN_ESC(name_of(s, 1), strlen(name_of(s, 1))), missing[0] ? " to " : "",
                 HN_ESC(missing, strlen(missing)));
     json_decref(keep);
-    if (missing) return HONE_E_NUMERIC;
+    if (missing && !s->allowed) return HONE_E_NUMERIC;
     return r->proof ? compare(s, s->n - 1, err) : HONE_OK;
 }
 
@@ -174,6 +196,8 @@ static int part_of(const char *metric)
     return k;
 }
 
+bool hn_same_tells_time(const char *metric) { return part_of(metric) != HN_PARTS; }
+
 /* Seconds that a claims to take more than b, of a part alone. */
 static double less_of(const run *a, const run *b, int part) { return a->part_s[part] - b->part_s[part]; }
 
@@ -188,10 +212,13 @@ static double less_in_all(const run *a, const run *b, int part)
 /* Of pairs of runs, how many hide more than a part of the claimed gain from who looks from outside? Honest programs
  * show all of it, more or less as chance has it: at most half of the pairs then, beyond what a coin gives. Of a lie,
  * half of the pairs show that much; where a gain is to be seen, more do, beyond what a coin gives. */
-hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, bool *seen, hone_error *err)
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, int asks, bool *seen,
+                            hone_error *err)
 {
-    /* each look of a comparison asks, of all of which this is the chance; rest: of what nobody times, start and end */
-    const double part = 0.6, level = 0.01 / HN_AB_LOOKS, slack_s = 0.001, rest = 0.02;
+    /* an accusation shares its chance with all others of the comparison; what is not seen is none, and asks each look
+     * alone; rest: of what nobody times, start and end */
+    const double part = 0.6, level = 0.01 / (asks > 1 ? asks : 1), in_look = 0.01 / HN_AB_LOOKS, slack_s = 0.001,
+                 rest = 0.02;
     size_t cap = s->n + 1, used = 0;
     long hidden = 0, shown = 0;
     int which = part_of(metric);
@@ -214,7 +241,7 @@ hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *me
         hidden += unseen[i] - slack[i] > part * g.median;
         shown += unseen[i] <= part * g.median;
     }
-    if (used && g.median > 0) *seen = hn_binomial_half(used, (long)used - shown) <= level;
+    if (used && g.median > 0) *seen = hn_binomial_half(used, (long)used - shown) <= in_look;
     if (st == HONE_OK && g.median > 0 && hn_binomial_half(used, (long)used - hidden) <= level)
         st = HN_FAIL(err, HONE_E_NUMERIC,
                      "side b (%s) claims to take %.1f ms less a run (%s), and in %ld of %zu pairs of runs its process "

@@ -10,8 +10,10 @@
 
 typedef struct hn_same hn_same;
 
-/* different: the sides may answer differently; then each is held against itself alone. seed: of the prompts. */
-hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, uint64_t seed, hone_error *err);
+/* different: the sides are known to answer differently, and are asked the prompt of everyone. allowed, or different:
+ * that they do is told (hn_same_differs), and each is held against itself. seed: of the prompts. */
+hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, bool allowed, uint64_t seed,
+                        hone_error *err);
 void hn_same_free(hn_same *s);
 
 /* One run of a side, which hn_side_measure gave. HONE_E_NUMERIC: it answers differently than a run that was asked the
@@ -21,8 +23,15 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
 /* What a claims to have taken less time for, or b, must have taken less time seen from outside too, what its other
  * parts claim to take more or less reckoned in. HONE_E_NUMERIC: b's claims of being faster are not seen in how long its
  * processes ran. *seen false: what was seen of them may be chance, so neither is known. Call it before b is said to be
- * better in this metric, in each look; one that tells no time is not held to any. */
-hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, bool *seen, hone_error *err);
+ * better in this metric, in each look; one that tells no time is not held to any. asks: how often a comparison may
+ * call it, in all looks, of all metrics: honest sides are accused in 1 % of comparisons at most. */
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, int asks, bool *seen,
+                            hone_error *err);
+/* Does a metric tell a time that is asked for then? */
+bool hn_same_tells_time(const char *metric);
+
+/* Did the sides answer differently of this target, or did b prove less than a, where that was allowed? */
+bool hn_same_differs(const hn_same *s, const hn_target *t);
 
 /* Runs whose answers were compared with those of another run; 0: the programs prove nothing of the kind. */
 size_t hn_same_n_compared(const hn_same *s);

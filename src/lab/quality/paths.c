@@ -465,11 +465,12 @@ static hone_status in_many_chunks(walk *w)
 }
 
 /* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to nine of them, at another row
- * every time. Each of their rows is compared. A quick look has few places, and few of these batches. */
+ * every time. Each of their rows is compared. A quick look at a large model has few places and batches. */
 static hone_status many_sequences(walk *w)
 {
     enum { TOGETHER_QUICK = 5, LESS_QUICK = 4 };
-    const int32_t together = w->p->quick ? TOGETHER_QUICK : 1, less = w->p->quick ? LESS_QUICK : 1;
+    const bool few = w->p->quick && !w->small;
+    const int32_t together = few ? TOGETHER_QUICK : 1, less = few ? LESS_QUICK : 1;
     hone_status st = HONE_OK;
     if (w->n < MANY_CTX) {
         left_out(w, "batches of more than 9 sequences: the prompt is too short");
@@ -495,6 +496,7 @@ static hone_status many_sequences(walk *w)
 /* Opens a session that differs, walks, and leaves the next one a clean table. */
 static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
 {
+    w->s = NULL; /* the opener ends the one before */
     hone_status st = w->p->open(w->p->arg, way, &w->s, w->err);
     if (st != HONE_OK || !w->s) {
         if (st == HONE_OK) left_out(w, name);
@@ -505,13 +507,23 @@ static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_sta
     return go(w);
 }
 
+/* Has the session no room for one sequence more, of the widest cache? One that was not opened has none. */
+static bool is_full(const walk *w)
+{
+    hone_session_memory has;
+    hone_sequence_cost one;
+    hone_session_get_memory(w->s, &has);
+    return hone_model_sequence_cost(w->p->m, MANY_CTX, HONE_CACHE_F32, &one, NULL) == HONE_OK &&
+           has.cache_used_bytes + one.bytes > has.cache_budget_bytes;
+}
+
 /* many_sequences() in a session of its own, the only one of so many: a state of each may be more than there is
- * memory for. */
+ * memory for. Memory that is refused where there is some is a failure. */
 static hone_status among_many(walk *w)
 {
     const hn_q_way of_many = { .n_ctx = MANY_CTX, .n_seq = HN_Q_MANY };
     hone_status st = with(w, "among 8 to 19 neighbours", &of_many, many_sequences);
-    if (st != HONE_E_NOMEM) return st;
+    if (st != HONE_E_NOMEM || !is_full(w)) return st;
     left_out(w, "batches of more than 9 sequences: no memory for 20");
     return HONE_OK;
 }
@@ -572,9 +584,10 @@ static hone_status begin(walk *w, bool from_text)
     st = long_prompt(w, from_text);
     if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
-        left_out(w,
-                 "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but of 12, 16 and "
-                 "20, other counts of threads, plain weights, levels");
+        left_out(w, w->small ? "positions beyond 112, token by token beyond a few, other counts of threads, plain "
+                               "weights, levels"
+                             : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
+                               "of 12, 16 and 20, other counts of threads, plain weights, levels");
     else if (!w->small)
         left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
                     "calls of 17 to 39 tokens but 24 and 32; "
