@@ -455,6 +455,11 @@ static void adapters_have_the_names_of_their_base(void **state)
         assert_non_null(hn_gguf_find_tensor(g, half));
         expect_str(g, "general.architecture", "gptoss");
         hn_gguf_close(g);
+        const hn_lora_about old = { .name = "a", .arch = m->arch->name, .alpha = 1, .type = HN_F32 };
+        assert_int_equal(hn_lora_write_gguf(tm_path("a.gguf"), &p, 1, &old, &err), HONE_OK); /* as hone wrote them */
+        if (hn_lora_open(&l, m, tm_path("a.gguf"), &err)) fail_msg("%s", err.message);
+        assert_string_equal(l->pair[0].name, names[i][1]);
+        hn_lora_close(l);
         free(p.a), free(p.b);
     }
     hone_model_close(m);
@@ -772,6 +777,7 @@ static void embedding_gemma_under_gemma3(void **state)
         hone_model_close(m);
     }
     assert_memory_equal(y[0], y[1], 24 * sizeof **y);
+    check_merged(v.name, tm_path("said.gguf"));
     json_decref(v.j);
 }
 
