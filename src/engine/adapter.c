@@ -297,6 +297,7 @@ hone_status hone_adapter_convert(const hone_model *m, const char *src, const cha
     if (st != HONE_OK) return st;
     const hn_lora_about about = { .name = l->name,
                                   .arch = l->arch,
+                                  .base = m->file,
                                   .base_name = m->name,
                                   .base_identity = l->base_identity,
                                   .chat_template = l->chat_template,

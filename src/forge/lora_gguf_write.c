@@ -43,12 +43,29 @@ static float fold(const hn_lora_pair *p, const hn_lora_about *about)
     return fabsf(p->scale - said) <= 1e-6f * fabsf(said) ? 1.0f : p->scale / said;
 }
 
+/* The names that the base's file has, whatever its reader calls them. */
+static hone_status call_as_filed(hn_lora_halves *h, const hn_lora_pair *pair, const hn_gguf *base, hone_error *err)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        const hn_gguf_tensor *t = hn_gguf_find_tensor(base, pair[i / 2].name);
+        if (!t) return HN_FAIL(err, HONE_E_ARG, "%s: not of %s", pair[i / 2].name, hn_gguf_path(base));
+        const hone_str name = hn_gguf_tensor_in_file(base, (uint64_t)(t - hn_gguf_tensor_at(base, 0)))->name;
+        int n = snprintf(h->half[i].name, sizeof h->half[i].name, "%.*s.lora_%c", (int)name.len, name.ptr, "ab"[i % 2]);
+        if (n > HN_GGUF_MAX_NAME_WRITE)
+            return HN_FAIL(err, HONE_E_ARG, "%.*s.lora_%c: longer than the %d bytes that readers take", (int)name.len,
+                           name.ptr, "ab"[i % 2], HN_GGUF_MAX_NAME_WRITE);
+        h->t[i].name.len = (size_t)n;
+    }
+    return HONE_OK;
+}
+
 hone_status hn_lora_write_gguf(const char *path, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about,
                                hone_error *err)
 {
     hn_lora_halves h;
     hn_gguf_writer *w = NULL;
     hone_status st = hn_lora_halves_make(&h, path, pair, n_pair, about->type, err);
+    if (st == HONE_OK && about->base) st = call_as_filed(&h, pair, about->base, err);
     for (int32_t i = 0; st == HONE_OK && i < n_pair; i++) h.half[2 * i + 1].factor = fold(&pair[i], about);
     if (st == HONE_OK) st = hn_gguf_writer_new(&w, err);
     if (st == HONE_OK) st = put_keys(w, pair, n_pair, about, err);

@@ -404,9 +404,9 @@ hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_l
     modules o = { .n = 0 };
     char *config = NULL;
     size_t n = 0;
-    const char *why = hn_modules_refused(m);
+    const char *why = hn_modules_unwritten(m);
     if (why)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are not for %s (%s): %s", path, m->arch->name,
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are not for %s (%s): %s", path, m->filed_arch,
                        m->path, why);
     hone_status st = refuse_model(path, err);
     if (st == HONE_OK) st = make_modules(&o, m, pair, n_pair, err);

@@ -1,7 +1,7 @@
 /* merge: W' = W + Σ s·BA in the base's file, one pass for all adapters. Matrices that an
  * adapter changes are decoded, changed in f32 and encoded again; everything else is copied
- * byte for byte, and so are rows to which nothing is added. Says of each matrix what its encoding lost. Refuses to know
- * sessions. */
+ * byte for byte, keys and names as the file has them, and so are rows to which nothing is
+ * added. Says of each matrix what its encoding lost. Refuses to know sessions. */
 #define _GNU_SOURCE
 #include "forge/recipe.h"
 #include "base/floats.h"
@@ -234,11 +234,12 @@ static hone_status write_tensors(merge *g)
     hn_recipe r = { .dst = g->dst, .t = list, .n = n, .arg = g, .pr = g->pr };
     if (!list) return HN_FAIL(g->err, HONE_E_NOMEM, "%s: %llu tensors", g->p->base, (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
-        const hn_gguf_tensor *t = hn_gguf_tensor_at(g->m->file, i);
-        list[i] = (hn_recipe_tensor){ .name = t->name,
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(g->m->file, i), *in_file = hn_gguf_tensor_in_file(g->m->file, i),
+                             *as = g->changed[i] ? t : in_file;
+        list[i] = (hn_recipe_tensor){ .name = in_file->name,
                                       .type = g->type[i],
-                                      .n_dim = t->n_dim,
-                                      .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] },
+                                      .n_dim = as->n_dim,
+                                      .ne = { as->ne[0], as->ne[1], as->ne[2], as->ne[3] },
                                       .source = g->changed[i] ? &merged : &copied,
                                       .what = t };
         size_t need = (2 * t->ne[0] + HN_LORA_MAX_RANK) * sizeof(float);
@@ -261,7 +262,7 @@ static hone_status write_all(merge *g)
     for (int32_t i = 0; i < g->p->n_adapters; i++) /* the last that has one: it was trained to be talked to so */
         if (scale_of(g, i) != 0 && *g->lora[i]->chat_template) chat = g->lora[i]->chat_template;
     if (new_file_type) except[0] = "general.file_type";
-    TRY(hn_gguf_put_others(g->w, g->m->file, except, chat ? HN_TEMPLATE_KEYS : NULL, g->err));
+    TRY(hn_gguf_put_filed(g->w, g->m->file, except, chat ? HN_TEMPLATE_KEYS : NULL, g->err));
     if (chat) TRY(hn_gguf_put_str(g->w, "tokenizer.chat_template", chat, strlen(chat), g->err));
     if (new_file_type) TRY(hn_gguf_put_u32(g->w, "general.file_type", y.file_type, g->err));
     return write_tensors(g);

@@ -11,7 +11,8 @@
     } while (0)
 
 typedef struct tensor {
-    const hn_gguf_tensor *src;
+    const hn_gguf_tensor *src;    /* as the file has it */
+    hone_str name;                /* as the model has it */
     const hn_trained_tensor *now; /* NULL: not trained */
     hn_type type;
 } tensor;
@@ -24,8 +25,7 @@ static hone_status find_tensors(tensor *t, uint64_t n, const hone_model *base, c
         const hn_trained_tensor *x = &p->tensor[i];
         tensor *found = NULL;
         for (uint64_t k = 0; k < n && !found; k++)
-            if (t[k].src->name.len == strlen(x->name) && memcmp(t[k].src->name.ptr, x->name, t[k].src->name.len) == 0)
-                found = &t[k];
+            if (t[k].name.len == strlen(x->name) && memcmp(t[k].name.ptr, x->name, t[k].name.len) == 0) found = &t[k];
         if (!found) return HN_FAIL(err, HONE_E_ARG, "%s: no tensor \"%s\", which was trained", base->path, x->name);
         if (found->now) return HN_FAIL(err, HONE_E_ARG, "%s: tensor \"%s\" is given twice", base->path, x->name);
         if (x->rows < 1 || x->cols < 1 || (uint64_t)x->rows * (uint64_t)x->cols != elements(found->src) ||
@@ -59,8 +59,7 @@ static hone_status choose_types(tensor *t, uint64_t n, const hone_model *base, h
     const hn_mix_model mix = hn_typing_model(base);
     hn_typed *list = calloc((size_t)n + 1, sizeof *list);
     if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", base->path, (unsigned long long)n);
-    for (uint64_t i = 0; i < n; i++)
-        list[i] = (hn_typed){ t[i].src->name, t[i].src->ne, t[i].src->n_dim, t[i].src->type };
+    for (uint64_t i = 0; i < n; i++) list[i] = (hn_typed){ t[i].name, t[i].src->ne, t[i].src->n_dim, t[i].src->type };
     hone_status st = hn_typing_of(y, &mix, list, n, err);
     for (uint64_t i = 0; i < n && st == HONE_OK; i++) st = choose_type(&t[i], y, list[i].type, err);
     free(list);
@@ -135,7 +134,7 @@ static hone_status put_trained(hn_gguf_writer *w, const tensor *t, uint64_t n, c
     uint32_t file_type = 0;
     hone_status st;
     if (!p->type || !hn_mix_find(p->type, NULL, &file_type)) file_type = file_type_of(t, n);
-    TRY(hn_gguf_put_others(w, base->file, except, p->chat_template ? HN_TEMPLATE_KEYS : NULL, err));
+    TRY(hn_gguf_put_filed(w, base->file, except, p->chat_template ? HN_TEMPLATE_KEYS : NULL, err));
     if (p->name) TRY(hn_gguf_put_str(w, "general.name", p->name, strlen(p->name), err));
     if (p->chat_template)
         TRY(hn_gguf_put_str(w, "tokenizer.chat_template", p->chat_template, strlen(p->chat_template), err));
@@ -154,7 +153,8 @@ static hone_status plan_trained(tensor **out, const hone_model *base, const hn_t
     TRY(hn_typing_begin(&y, p->type, "; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name", err));
     tensor *t = calloc((size_t)n + 1, sizeof *t);
     if (!t) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", base->path, (unsigned long long)n);
-    for (uint64_t i = 0; i < n; i++) t[i].src = hn_gguf_tensor_at(base->file, i);
+    for (uint64_t i = 0; i < n; i++)
+        t[i] = (tensor){ .src = hn_gguf_tensor_in_file(base->file, i), .name = hn_gguf_tensor_at(base->file, i)->name };
     st = find_tensors(t, n, base, p, err);
     if (st == HONE_OK) st = choose_types(t, n, base, &y, err);
     if (st == HONE_OK) *out = t;

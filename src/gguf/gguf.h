@@ -141,6 +141,11 @@ hone_status hn_gguf_rename_tensors(hn_gguf *g, const char *from, const char *to,
 hone_status hn_gguf_cut_rows(hn_gguf *g, const char *name, uint64_t rows, hone_error *err);
 /* Tensor i as the file has it, whatever is said of it. */
 const hn_gguf_tensor *hn_gguf_tensor_in_file(const hn_gguf *g, uint64_t i);
+/* Likewise entries, in their own number and order: how entry i stands there, as hn_gguf_kv_raw; and the string of a
+ * key, "" where it is absent or no string. */
+uint64_t hn_gguf_n_kv_in_file(const hn_gguf *g);
+hone_str hn_gguf_kv_in_file(const hn_gguf *g, uint64_t i, hone_kv *out);
+hone_str hn_gguf_str_in_file(const hn_gguf *g, const char *key);
 
 /* ---- writing ------------------------------------------------------------------------- */
 
@@ -166,12 +171,12 @@ hone_status hn_gguf_put_str_array(hn_gguf_writer *w, const char *key, const hone
                                   hone_error *err);
 hone_status hn_gguf_put_tensor(hn_gguf_writer *w, const char *name, hn_type type, const uint64_t *ne, int n_dim,
                                hone_error *err);
-/* Copies every entry of g, byte for byte, except split.* and those whose key is in
+/* Copies every entry of g, as it is said, byte for byte, except split.* and those whose key is in
  * `except` (NULL-ended, may be NULL). A key put before is a duplicate: name it in `except`. */
 hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, hone_error *err);
-/* The same except for keys that begin so, too. NULL: none. */
-hone_status hn_gguf_put_others(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, const char *beginning,
-                               hone_error *err);
+/* The same of what the file has, whatever is said of it, except for keys that begin so, too (NULL: none). */
+hone_status hn_gguf_put_filed(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, const char *beginning,
+                              hone_error *err);
 /* The metadata put so far as a file of no tensors, in memory: *out is the caller's to free. */
 hone_status hn_gguf_write_keys(const hn_gguf_writer *w, void **out, size_t *n, hone_error *err);
 /* Opens the temporary file and writes header, metadata, descriptors. Fails early

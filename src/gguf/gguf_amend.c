@@ -1,7 +1,7 @@
 /* gguf_amend: what a handle says of its file, said otherwise: other names of keys and tensors, values that are missing,
- * arrays and tensors cut short. The file stays as it is, and so do its directory, fingerprint and identity; whoever
- * copies entries (hn_gguf_put_all) copies the amended ones. Owns the memory of what it adds; refuses to know why
- * (model/dialect.c does). Nobody may hold views of entries or tensors meanwhile. */
+ * arrays and tensors cut short. The file stays as it is, and so do its directory, fingerprint and identity; what the
+ * file says is kept beside (..._in_file), for whoever writes it on (hn_gguf_put_filed). Owns the memory of what it
+ * adds; refuses to know why (model/dialect.c does). Nobody may hold views of entries or tensors meanwhile. */
 #include "gguf/gguf_file.h"
 
 #include <inttypes.h>
@@ -16,6 +16,19 @@ static void *own(hn_gguf *g, size_t n)
 {
     if (!g->own) g->own = hn_arena_new();
     return g->own ? hn_arena_alloc(g->own, n) : NULL;
+}
+
+/* Before the first change of an entry: what the file says of itself does not depend on who reads it. */
+static bool keep_filed_kv(hn_gguf *g)
+{
+    const hn_gguf_table *t = &g->parts[0].kv;
+    if (g->filed_kv) return true;
+    hn_gguf_entry *e = own(g, (size_t)(t->n + 1) * sizeof *e);
+    if (!e) return false;
+    if (t->n) memcpy(e, t->e, (size_t)t->n * sizeof *e);
+    g->filed_kv = e;
+    g->n_filed_kv = t->n;
+    return true;
 }
 
 /* Of entries that are no longer where, or called as, they were. */
@@ -60,7 +73,7 @@ static void put_u64(unsigned char *p, uint64_t v) { put_u32(p, (uint32_t)v), put
 /* Gives e the bytes an entry of this key and type has in a file; the place of its n bytes of value is returned. */
 static unsigned char *make_raw(hn_gguf *g, hn_gguf_entry *e, const char *key, size_t n_key, uint32_t type, uint64_t n)
 {
-    unsigned char *p = own(g, 8 + n_key + 4 + (size_t)n);
+    unsigned char *p = keep_filed_kv(g) ? own(g, 8 + n_key + 4 + (size_t)n) : NULL;
     if (!p) return NULL;
     put_u64(p, n_key);
     memcpy(p + 8, key, n_key);
@@ -186,6 +199,7 @@ hone_status hn_gguf_drop_key(hn_gguf *g, const char *key, hone_error *err)
     hn_gguf_table *t = &g->parts[0].kv;
     int64_t i = hn_gguf_find(g, key);
     if (i < 0) return HONE_OK;
+    if (!keep_filed_kv(g)) return no_memory(g, err);
     memmove(&t->e[i], &t->e[i + 1], (size_t)(t->n - (uint64_t)i - 1) * sizeof *t->e);
     t->n--;
     return index_keys(g, err);
@@ -254,6 +268,26 @@ static size_t behind_block(hone_str name)
 const hn_gguf_tensor *hn_gguf_tensor_in_file(const hn_gguf *g, uint64_t i)
 {
     return g->filed ? &g->filed[i] : &g->t[i];
+}
+
+uint64_t hn_gguf_n_kv_in_file(const hn_gguf *g) { return g->filed_kv ? g->n_filed_kv : g->parts[0].kv.n; }
+
+hone_str hn_gguf_kv_in_file(const hn_gguf *g, uint64_t i, hone_kv *out)
+{
+    const hn_gguf_entry *e = g->filed_kv ? &g->filed_kv[i] : &g->parts[0].kv.e[i];
+    *out = e->kv;
+    return (hone_str){ (const char *)e->raw, (size_t)e->raw_len };
+}
+
+hone_str hn_gguf_str_in_file(const hn_gguf *g, const char *key)
+{
+    for (uint64_t i = 0; i < hn_gguf_n_kv_in_file(g); i++) {
+        hone_kv kv;
+        hn_gguf_kv_in_file(g, i, &kv);
+        if (kv.key.len == strlen(key) && !memcmp(kv.key.ptr, key, kv.key.len))
+            return kv.type == HONE_KV_STRING ? kv.v.s : (hone_str){ "", 0 };
+    }
+    return (hone_str){ "", 0 };
 }
 
 /* Before the first change: what a file is known by does not depend on who reads it. */

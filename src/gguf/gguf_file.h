@@ -38,8 +38,10 @@ struct hn_gguf {
     hn_gguf_tensor *t;
     uint64_t n_t;
     hn_index t_ix;
-    hn_arena *own;         /* what gguf_amend.c adds; NULL: nothing */
-    hn_gguf_tensor *filed; /* [n_t] in own: tensors as they were before it changed some; NULL: it changed none */
+    hn_arena *own;           /* what gguf_amend.c adds; NULL: nothing */
+    hn_gguf_tensor *filed;   /* [n_t] in own: tensors as they were before it changed some; NULL: it changed none */
+    hn_gguf_entry *filed_kv; /* [n_filed_kv] in own: the first part's entries, likewise */
+    uint64_t n_filed_kv;
 };
 
 enum { HN_GGUF_VALUE_TYPES = HONE_KV_F64 + 1, HN_GGUF_SAID = 800 };

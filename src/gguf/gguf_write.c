@@ -275,28 +275,39 @@ static bool begins(hone_str key, const char *with)
     return key.len >= n && memcmp(key.ptr, with, n) == 0;
 }
 
-hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, hone_error *err)
-{
-    return hn_gguf_put_others(w, g, except, NULL, err);
-}
-
-hone_status hn_gguf_put_others(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, const char *beginning,
-                               hone_error *err)
+static hone_status put_entry(hn_gguf_writer *w, const hone_kv *kv, hone_str raw, hone_error *err)
 {
     hone_status st;
-    for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
+    size_t head = 8 + kv->key.len + 4;
+    if ((st = is_open(w, "metadata", err)) != HONE_OK) return st;
+    if (is_alignment(kv->key.ptr, kv->key.len) && (st = set_alignment(w, (uint32_t)kv->v.u, err)) != HONE_OK) return st;
+    if ((st = begin_entry(w, kv->key.ptr, kv->key.len, kv->type, raw.len - head, err)) != HONE_OK) return st;
+    add_raw(&w->kv, raw.ptr + head, raw.len - head);
+    return HONE_OK;
+}
+
+hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    for (uint64_t i = 0; i < hn_gguf_n_kv(g) && st == HONE_OK; i++) {
         hone_kv kv;
         hn_gguf_kv(g, i, &kv);
-        if (begins(kv.key, "split.") || listed(except, kv.key) || (beginning && begins(kv.key, beginning))) continue;
-        if ((st = is_open(w, "metadata", err)) != HONE_OK) return st;
-        if (is_alignment(kv.key.ptr, kv.key.len) && (st = set_alignment(w, (uint32_t)kv.v.u, err)) != HONE_OK)
-            return st;
-        hone_str raw = hn_gguf_kv_raw(g, i);
-        size_t head = 8 + kv.key.len + 4;
-        if ((st = begin_entry(w, kv.key.ptr, kv.key.len, kv.type, raw.len - head, err)) != HONE_OK) return st;
-        add_raw(&w->kv, raw.ptr + head, raw.len - head);
+        if (!begins(kv.key, "split.") && !listed(except, kv.key)) st = put_entry(w, &kv, hn_gguf_kv_raw(g, i), err);
     }
-    return HONE_OK;
+    return st;
+}
+
+hone_status hn_gguf_put_filed(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, const char *beginning,
+                              hone_error *err)
+{
+    hone_status st = HONE_OK;
+    for (uint64_t i = 0; i < hn_gguf_n_kv_in_file(g) && st == HONE_OK; i++) {
+        hone_kv kv;
+        hone_str raw = hn_gguf_kv_in_file(g, i, &kv);
+        if (begins(kv.key, "split.") || listed(except, kv.key) || (beginning && begins(kv.key, beginning))) continue;
+        st = put_entry(w, &kv, raw, err);
+    }
+    return st;
 }
 
 /* ---- tensor descriptions ------------------------------------------------------------------- */

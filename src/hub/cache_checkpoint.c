@@ -57,11 +57,18 @@ static int missing_shard(const hn_cache_dir *d, int *total)
     return 0;
 }
 
+static const char index_name[] = "model.safetensors.index.json";
+
 static bool has(const hn_cache_dir *d, const char *path)
 {
     for (size_t i = 0; i < d->n; i++)
         if (strcmp(d->file[i].path, path) == 0) return true;
     return false;
+}
+
+bool hn_checkpoint_begun(const hn_cache_dir *d)
+{
+    return hn_checkpoint_config(d) && (hn_checkpoint_weights(d) || has(d, index_name));
 }
 
 /* The first file that the map of the index names and the folder lacks; "": none. One after the other they are mostly
@@ -90,8 +97,7 @@ static hone_status read_map(hn_jread *j, const hn_cache_dir *d, char lacks[256])
 /* An index that cannot be read says nothing here: who opens the checkpoint tells what is wrong with it. */
 static hone_status read_index(const hn_cache_dir *d, char lacks[256])
 {
-    static const char index[] = "model.safetensors.index.json";
-    const char *path = has(d, index) ? hn_cache_join(d->arena, d->path, index) : "";
+    const char *path = has(d, index_name) ? hn_cache_join(d->arena, d->path, index_name) : "";
     char *text;
     size_t n;
     bool more;
@@ -101,7 +107,7 @@ static hone_status read_index(const hn_cache_dir *d, char lacks[256])
     if (!*path) return HONE_OK;
     hone_status st = hn_source_text(&text, &n, path, MAX_INDEX, NULL);
     if (st != HONE_OK) return st == HONE_E_NOMEM ? st : HONE_OK;
-    st = hn_jread_begin(&j, text, n, NULL, index, NULL, NULL);
+    st = hn_jread_begin(&j, text, n, NULL, index_name, NULL, NULL);
     if (st == HONE_OK) st = hn_jread_open(&j, '{', &more);
     while (st == HONE_OK && more) {
         hn_jread_text key;

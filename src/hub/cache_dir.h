@@ -37,6 +37,8 @@ char *hn_cache_join(hn_arena *arena, const char *a, const char *b);
  * safetensors, beside it? */
 bool hn_checkpoint_config(const hn_cache_dir *d);
 bool hn_checkpoint_weights(const hn_cache_dir *d);
+/* A configuration, and some weights or their index: a configuration alone lies beside many GGUF files. */
+bool hn_checkpoint_begun(const hn_cache_dir *d);
 /* What is not whole of it, in words of the arena: a file that is gone, a shard that is missing by its neighbours' names
  * or by the index. "": nothing; NULL: no memory. */
 const char *hn_checkpoint_trouble(const hn_cache_dir *d);

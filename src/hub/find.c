@@ -143,37 +143,46 @@ static hone_status choose(const finding *f, hn_arena *arena, const hn_cache_dir 
     return HONE_OK;
 }
 
-/* A checkpoint in the snapshot, or in the folder of it that the name says: whole, else it is no use to anybody. */
-static hone_status checkpoint_in(const finding *f, hn_arena *arena, const char *snapshot, const char *home)
+/* Where a checkpoint would be: the snapshot, or the folder of it that the name says; *folder: which. */
+static hone_status walk_checkpoint(const finding *f, hn_cache_dir *d, const char **folder, hn_arena *arena,
+                                   const char *snapshot, const char *home)
 {
-    hn_cache_dir d;
-    const char *folder = f->name->folder ? hn_cache_join(arena, snapshot, f->name->path) : snapshot;
-    if (!folder) return HN_FAIL(f->err, HONE_E_NOMEM, "looking for a model");
-    hone_status st = hn_cache_walk(&d, arena, folder, home, 2, false, f->err);
-    if (st != HONE_OK) return st;
-    if (!hn_checkpoint_config(&d)) return not_here(f, "its folder is, without such a file");
-    const char *trouble = hn_checkpoint_trouble(&d);
+    *folder = f->name->folder ? hn_cache_join(arena, snapshot, f->name->path) : snapshot;
+    if (!*folder) return HN_FAIL(f->err, HONE_E_NOMEM, "looking for a model");
+    return hn_cache_walk(d, arena, *folder, home, 2, false, f->err);
+}
+
+/* The checkpoint there: whole, else it is no use to anybody. */
+static hone_status checkpoint_at(const finding *f, const hn_cache_dir *d, const char *folder)
+{
+    if (!hn_checkpoint_config(d)) return not_here(f, "its folder is, without such a file");
+    const char *trouble = hn_checkpoint_trouble(d);
     if (!trouble) return HN_FAIL(f->err, HONE_E_NOMEM, "looking for a model");
     return *trouble ? not_whole(f, trouble) : found(f, folder);
 }
 
-/* The checkpoint beside GGUF files, where some of it is there: *begun. A configuration alone lies beside many. */
+static hone_status checkpoint_in(const finding *f, hn_arena *arena, const char *snapshot, const char *home)
+{
+    hn_cache_dir d;
+    const char *folder;
+    hone_status st = walk_checkpoint(f, &d, &folder, arena, snapshot, home);
+    return st == HONE_OK ? checkpoint_at(f, &d, folder) : st;
+}
+
+/* The checkpoint beside GGUF files, where some of it is there: *begun. */
 static hone_status checkpoint_beside(const finding *f, hn_arena *arena, const char *snapshot, const char *home,
                                      bool *begun)
 {
     hn_cache_dir d;
     hn_name name = *f->name;
     finding it = *f;
-    size_t at;
-    const char *folder = f->name->folder ? hn_cache_join(arena, snapshot, f->name->path) : snapshot;
-    if (!folder) return HN_FAIL(f->err, HONE_E_NOMEM, "looking for a model");
-    hone_status st = hn_cache_walk(&d, arena, folder, home, 2, false, f->err);
+    const char *folder;
+    hone_status st = walk_checkpoint(f, &d, &folder, arena, snapshot, home);
     if (st != HONE_OK) return st;
-    *begun =
-        hn_checkpoint_config(&d) && (hn_checkpoint_weights(&d) || has_file(&d, "model.safetensors.index.json", &at));
+    *begun = hn_checkpoint_begun(&d);
     name.checkpoint = true; /* what is said of it */
     it.name = &name;
-    return *begun ? checkpoint_in(&it, arena, snapshot, home) : HONE_OK;
+    return *begun ? checkpoint_at(&it, &d, folder) : HONE_OK;
 }
 
 static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *snapshot, const char *home)

@@ -388,8 +388,6 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_DEEPSEEK HN_FAMILY_BIT(60)
 #define HN_BAILINGMOE2 HN_FAMILY_BIT(61)
 #define HN_DECI HN_FAMILY_BIT(62)
-#define HN_MELLUM HN_FAMILY_BIT(63)
-#define HN_EXAONE_MOE HN_FAMILY_BIT(64)
 
 #define HN_BERT HN_FAMILY_BIT(51)
 #define HN_NOMIC_BERT HN_FAMILY_BIT(52)
@@ -405,6 +403,8 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_MINIMAX_M2 HN_FAMILY_BIT(27)
 #define HN_GPT_OSS HN_FAMILY_BIT(28)
 #define HN_LLAMA4 HN_FAMILY_BIT(29)
+#define HN_MELLUM HN_FAMILY_BIT(63)
+#define HN_EXAONE_MOE HN_FAMILY_BIT(64)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {

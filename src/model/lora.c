@@ -49,7 +49,7 @@ hone_status hn_lora_begin(hn_lora_build *b, const hone_model *m, const char *pat
     *b = (hn_lora_build){ .m = m };
     b->l = calloc(1, sizeof *b->l);
     b->slot = calloc((size_t)hn_gguf_n_tensors(m->file) + 1, sizeof *b->slot);
-    if (!b->l || !b->slot || !(b->l->path = strdup(path)) || !(b->l->arch = strdup(m->arch->name)) ||
+    if (!b->l || !b->slot || !(b->l->path = strdup(path)) || !(b->l->arch = strdup(m->filed_arch)) ||
         !(b->l->name = strdup("")) || !(b->l->chat_template = strdup("")))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: adapter", path);
     return HONE_OK;

@@ -28,6 +28,7 @@ typedef struct hn_lora {
 /* What a file says besides its pairs. */
 typedef struct hn_lora_about {
     const char *name, *arch, *base_name; /* base_name may be NULL */
+    const hn_gguf *base;                 /* GGUF: calls matrices as this file does; NULL: as the pairs do */
     const char *base_identity;           /* as above; may be NULL */
     const char *chat_template;           /* as above; may be NULL */
     float alpha;                         /* scale·rank; with rank-stabilised scaling alpha·√rank */

@@ -35,9 +35,9 @@ static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alph
     if (!is(kind, "lora"))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapter.type is \"%s\", expected \"lora\"", path,
                        HN_ESC(kind.ptr, kind.len));
-    if (!hn_dialect_same_arch(*arch, m->arch->name))
+    if (!is(*arch, m->filed_arch) && !hn_dialect_same_arch(*arch, m->arch->name))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: an adapter for architecture \"%s\", but %s is %s: wrong base model",
-                       path, HN_ESC(arch->ptr, arch->len), m->path, m->arch->name);
+                       path, HN_ESC(arch->ptr, arch->len), m->path, m->filed_arch);
     for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
         hone_kv kv;
         hn_gguf_kv(g, i, &kv);

@@ -132,18 +132,22 @@ static const module mixers[] = { { "mixer.q_proj", "attn_q" },
                                  { "mixer.shared_experts.down_proj", "ffn_down_shexp" },
                                  { NULL, NULL } };
 
+/* Layers whose attention is one matrix call it otherwise: the slots say how. */
+static const module deci[] = { SELF_ATTN, { "self_attn.linear_attn", "attn_output" }, GATED("mlp"), { NULL, NULL } };
+
 /* Each family's; one that is not here has no PEFT folders. */
 static const struct names {
     hn_family_set of;
     const module *list;
     const char *layers; /* NULL: the usual */
-    const char *refused;
+    const char *refused, *unwritten;
     bool transposed;
 } all_names[] = {
     { .of = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_MISTRAL3 | HN_SMOLLM3 | HN_OLMO2 |
-            HN_EXAONE4 | HN_DECI | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 |
-            HN_COMMAND_R | HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM,
+            HN_EXAONE4 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R |
+            HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM,
       .list = usual },
+    { .of = HN_DECI, .list = deci },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
     { .of = HN_FALCON_H1,
       .refused = "its files have factors folded into their weights, which an adapter of the original would need too" },
@@ -173,11 +177,38 @@ static const struct names {
     { .of = HN_NEMOTRON_H | HN_NEMOTRON_H_MOE, .list = mixers },
 };
 
+/* Files of another name for the same formula (dialect.c), whose makers' modules have other names, too. */
+#define OTHER_MODULES .unwritten = "its modules have other names than those of the family that it is by its formula"
+static const struct {
+    const char *filed;
+    struct names as; /* what is given here takes the place of the family's */
+} other_names[] = {
+    { "bailingmoe", { .list = bailingmoe2 } },
+    { "qwen2vl", { .layers = "model.language_model.layers." } },
+    { "qwen25vl", { .layers = "model.language_model.layers." } },
+    { "qwen3vl", { .layers = "model.language_model.layers." } },
+    { "qwen3vlmoe", { .layers = "model.language_model.layers." } },
+    { "baichuan", { OTHER_MODULES } },
+    { "codeshell", { OTHER_MODULES } },
+    { "falcon", { OTHER_MODULES } },
+    { "hy_v3", { OTHER_MODULES } },
+    { "internlm2", { OTHER_MODULES } },
+    { "nemotron_h_omni", { OTHER_MODULES } },
+    { "qwen", { OTHER_MODULES } },
+};
+
 static struct names names_of(const hone_model *m)
 {
     struct names n = { .refused = "hone does not know the names of its modules" };
     for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++)
         if (all_names[i].of & m->arch->bit) n = all_names[i];
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++) {
+        const struct names *as = &other_names[i].as;
+        if (strcmp(other_names[i].filed, m->filed_arch)) continue;
+        if (as->list) n.list = as->list;
+        if (as->layers) n.layers = as->layers;
+        n.unwritten = as->unwritten;
+    }
     if (m->arch->bit == HN_GLM4 && m->hp.rope_neox) /* only the half that turns is in another order there */
         n.refused = "its file has the rows of each head in another order than its modules";
     if (!n.layers) n.layers = "model.layers.";
@@ -185,6 +216,11 @@ static struct names names_of(const hone_model *m)
 }
 
 const char *hn_modules_refused(const hone_model *m) { return names_of(m).refused; }
+const char *hn_modules_unwritten(const hone_model *m)
+{
+    const struct names n = names_of(m);
+    return n.refused ? n.refused : n.unwritten;
+}
 bool hn_modules_transposed(const hone_model *m) { return names_of(m).transposed; }
 
 /* ---- places ------------------------------------------------------------------------------------------------ */
@@ -234,10 +270,18 @@ static const hn_slot *slot_named(const hone_model *m, int32_t il, const char *na
     return found;
 }
 
+/* Does layer il call the matrix so? Of Deci's, attention and what stands in its place have the same slot. */
+static bool is_called_so(const hone_model *m, int32_t il, const module *k)
+{
+    const hn_slot *s = m->arch->bit == HN_DECI ? slot_named(m, il, k->slots, strlen(k->slots)) : NULL;
+    return !s || !s->hf || !strcmp(s->hf, k->name);
+}
+
 /* The module's place in layer il; false: the layer lacks some of it. */
 static bool place_module(hn_lora_place *at, const hone_model *m, int32_t il, const module *k)
 {
     *at = (hn_lora_place){ .il = il, .dealt = strchr(k->slots, '/') != NULL, .module = true };
+    if (!is_called_so(m, il, k)) return false;
     for (const char *s = k->slots; *s;) {
         size_t n = strcspn(s, "+/");
         const hn_slot *slot = slot_named(m, il, s, n);
@@ -313,7 +357,7 @@ bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_
     int32_t il = layer_of(module_name, &rest);
     const module *first = NULL;
     for (const module *k = n.list; k && il >= 0 && k->name; k++) {
-        if (!is(rest, k->name)) continue;
+        if (!is(rest, k->name) || (il < m->hp.n_layer && !is_called_so(m, il, k))) continue;
         if (!first) first = k;
         if (il >= m->hp.n_layer || !place_module(at, m, il, k)) continue;
         int64_t row;

@@ -33,6 +33,8 @@ typedef struct hn_lora_thing {
 
 /* Why PEFT adapters of the family are refused; NULL: they are not. */
 const char *hn_modules_refused(const hone_model *m);
+/* The same of writing them: names that fit no model are read, if hone wrote them, and not written. */
+const char *hn_modules_unwritten(const hone_model *m);
 /* PEFT's modules of the family have transposed weights (fan_in_fan_out). */
 bool hn_modules_transposed(const hone_model *m);
 /* What "model.layers.3.self_attn.q_proj" is, and the tensor that it is, or its first part, in the file or, where it is

@@ -143,7 +143,10 @@ static hone_status new_model(hone_model **out, hn_gguf *file, hone_error *err)
     m->file = file;
     m->ignored_keys = m->formula_note = "";
     m->arena = hn_arena_new();
-    if (m->arena && (m->path = hn_arena_strndup(m->arena, path, strlen(path)))) return HONE_OK;
+    const hone_str arch = hn_gguf_str_in_file(file, "general.architecture");
+    if (m->arena && (m->path = hn_arena_strndup(m->arena, path, strlen(path))) &&
+        (m->filed_arch = hn_arena_strndup(m->arena, arch.ptr, arch.len)))
+        return HONE_OK;
     hone_status st = HN_FAIL(err, HONE_E_NOMEM, "%s: model", path);
     hone_model_close(m); /* path was the file's */
     *out = NULL;

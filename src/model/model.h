@@ -40,6 +40,7 @@ struct hone_model {
     bool packed_compared;              /* with all data of the model, as their stamps differ */
     bool packed_ignored;               /* there is one, but it is not used */
     char *path, *name, *pre;
+    char *filed_arch; /* what the file calls the family, or ""; arch may be another's that it is by its formula */
     const char *ignored_keys; /* "key = value, …" of those left out by request, or "" */
     const char *formula_note; /* what of the metadata is not done as a reader of it may expect, or "" */
     const char *type_name;

@@ -31,7 +31,8 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
     int32_t n = t->n_array / 2;
     hn_lora_pair *pair = NULL;
     hn_lora_about about = { .name = "",
-                            .arch = t->m->arch->name,
+                            .arch = t->m->filed_arch,
+                            .base = t->m->file,
                             .base_name = t->m->name,
                             .base_identity = t->info.base_identity,
                             .chat_template = t->chat_template,

@@ -74,7 +74,7 @@ UP_DOWN = (("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down"))
 GATE_UP = (("mlp.gate_up_proj", "ffn_gate ffn_up"), ("mlp.down_proj", "ffn_down"))
 SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe")}
 SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4", "deepseek",
-                                                                   "bailingmoe2")})
+                                                                   "bailingmoe2", "exaone-moe")})
 DELTA = tuple(("linear_attn." + h, g) for h, g in (("in_proj_qkv", "attn_qkv"), ("in_proj_z", "attn_gate"), ("in_proj_b", "ssm_beta"),
                                                    ("in_proj_a", "ssm_alpha"), ("out_proj", "ssm_out")))
 SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
@@ -121,6 +121,8 @@ def modules_of(arch, tensors, n_layer):
     out = {}
     for il in range(n_layer):
         for module, parts in MODULES.get(arch, ATTN + glu_of("mlp")) + SHARED.get(arch, ()):
+            if arch == "deci" and parts == "attn_output" and "blk.%d.attn_q.weight" % il not in tensors:
+                module = "self_attn.linear_attn"
             names = ["blk.%d.%s.weight" % (il, p) for p in parts.split()]
             if all(n in tensors and tensors[n].ndim == 2 for n in names):
                 out["%s%d.%s" % (LAYERS.get(arch, "model.layers."), il, module)] = names

@@ -554,6 +554,30 @@ static void weights_that_are_never_normed(void **state)
     json_decref(v.j);
 }
 
+/* DeepSeek's and Ling's weights add up to 1 where the key says so: the last row of logits, as tests/dev/
+ * families_reference.py has it in double, which llama.cpp is within 4e-7 of (bailingmoe, experts in all layers). */
+static void weights_normed_by_the_key(void **state)
+{
+    static const float last[] = { -0.861937F, 1.3681F,    -0.038615F, 0.296569F, -1.19977F,  1.355039F,
+                                  -0.211465F, -0.497177F, -0.441965F, 0.301264F, -0.935944F, -0.724953F,
+                                  -0.377885F, 0.30778F,   -0.148185F, -0.20471F };
+    float y[2][ROWS];
+    vector v = load("deepseek.json");
+    const int32_t n = v.n_vocab;
+    assert_int_equal(n, sizeof last / sizeof *last);
+    answer(&v, v.n, y[0]);
+    for (int k = 0; k < 2; k++) {
+        set_key(&v, "expert_weights_norm", "BOOL", k ? json_true() : json_false());
+        answer(&v, v.n, y[1]);
+        if (!k) assert_memory_equal(y[0], y[1], sizeof y[0]);
+    }
+    double most = 0;
+    for (int32_t i = 0; i < n; i++) most = fmax(most, fabs((double)y[1][(v.n - 1) * n + i] - (double)last[i]));
+    if (!(most < 2e-5)) fail_msg("%.3g from the reference", most);
+    assert_true(apart(&v, y[0], y[1], v.n - 1, v.n) > 1e-2);
+    json_decref(v.j);
+}
+
 /* ---- biases ------------------------------------------------------------------------------------------------- */
 
 /* Where the file has them they are added: none is what zeros are, others are not. */
@@ -694,6 +718,32 @@ static void cut_layer(vector *v, const char *stem)
         if (starts(json_string_value(json_array_get(json_array_get(ts, i), 0)), stem)) json_array_remove(ts, i);
 }
 
+/* Such a layer's module is called otherwise, and no other layer's so. */
+static void check_names_of_one_matrix(const vector *v)
+{
+    static const char *const names[] = { "self_attn.linear_attn", "self_attn.o_proj" };
+    hone_model *m;
+    hone_error err = { 0 };
+    save_without(v, tm_path("one.gguf"), NULL);
+    if (hone_model_open(&m, tm_path("one.gguf"), NULL, &err)) fail_msg("%s", err.message);
+    for (int il = 0; il < 4; il += 3) { /* blk.0: the matrix; blk.3: attention */
+        char tensor[96], full[96], module[HN_MAX_PART][HN_LORA_NAME];
+        hn_lora_place at, to[HN_MAX_PART];
+        bool alone;
+        for (int k = 0; k < 2; k++) {
+            int len = snprintf(full, sizeof full, "model.layers.%d.%s", il, names[k]);
+            bool found = hn_module_find(&at, tensor, &alone, m, (hone_str){ full, (size_t)len });
+            assert_int_equal(found, (il == 0) == (k == 0));
+        }
+        snprintf(tensor, sizeof tensor, "blk.%d.attn_output.weight", il);
+        assert_true(hn_module_tensor(&at, m, tensor));
+        assert_int_equal(hn_modules_of(module, to, m, &at), 1);
+        snprintf(full, sizeof full, "model.layers.%d.%s", il, names[il != 0]);
+        assert_string_equal(module[0], full);
+    }
+    hone_model_close(m);
+}
+
 /* One matrix in place of attention: what attention is at the first position where values are what they are made of; at
  * others it is the same. */
 static void one_matrix_for_attention(void **state)
@@ -718,6 +768,7 @@ static void one_matrix_for_attention(void **state)
     answer(&v, v.n, y[1]);
     assert_true(apart(&v, y[0], y[1], 0, 1) < 1e-5);
     assert_true(apart(&v, y[0], y[1], 1, v.n) > 1e-3);
+    check_names_of_one_matrix(&v);
     memcpy(y[0], y[1], sizeof *y);
     v.tok[0] = v.tok[3]; /* no row looks at another */
     answer(&v, 2, y[1]);
@@ -881,6 +932,7 @@ int main(void)
         cmocka_unit_test(latent_experts_have_both_ways),
         cmocka_unit_test(ignored_is_ignored),
         cmocka_unit_test(weights_that_are_never_normed),
+        cmocka_unit_test(weights_normed_by_the_key),
         cmocka_unit_test(biases_are_added),
         cmocka_unit_test(one_tap),
         cmocka_unit_test(no_heads),

@@ -180,11 +180,62 @@ static void chat_template(void **state)
     assert_int_not_equal(hone_trainer_new(&t, ctx, model, &p, &e), HONE_OK);
 }
 
+static void expect_arch(const char *path, const char *want)
+{
+    hn_gguf *g;
+    hone_str arch = { "", 0 };
+    hone_kv kv;
+    hone_error e = { 0 };
+    if (hn_gguf_open(&g, path, &e)) fail_msg("%s", e.message);
+    assert_int_equal(hn_gguf_get_str(g, "general.architecture", &arch, NULL, &e), HONE_OK);
+    if (arch.len != strlen(want) || memcmp(arch.ptr, want, arch.len)) fail_msg("%.*s", (int)arch.len, arch.ptr);
+    for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
+        hn_gguf_kv(g, i, &kv);
+        assert_false(kv.key.len > 6 && !memcmp(kv.key.ptr, "llama.", 6));
+    }
+    hn_gguf_close(g);
+}
+
+/* A llama by another name: what is trained of it goes with the file that has this name, and is not written as PEFT
+ * where the modules have other names. */
+static void files_keep_their_name(void **state)
+{
+    static const char *const archs[] = { "xverse", "internlm2" };
+    for (int k = 0; k < 4; k++) {
+        const char *arch = archs[k / 2], *peft = k / 2 ? "peft1" : "peft0";
+        hone_model *m = tr_model_of(arch, "named.gguf", 0), *again;
+        hone_error e = { 0 };
+        hone_adapter *a;
+        hone_train_params p = tr_params(data);
+        p.full = k % 2;
+        p.steps = 1;
+        p.val_share = p.patience = p.dropout = 0;
+        if (p.full) p.targets = NULL, p.rank = 0, p.alpha = 0;
+        hone_trainer *t = tr_new(ctx, m, p);
+        tr_step(t);
+        if (hone_trainer_write(t, tm_path("out.gguf"), &e)) fail_msg("%s", e.message);
+        expect_arch(tm_path("out.gguf"), arch);
+        if (!p.full) {
+            if (hone_adapter_open(&a, m, tm_path("out.gguf"), &e)) fail_msg("%s", e.message);
+            hone_adapter_close(a);
+            assert_int_equal(hone_trainer_write_peft(t, tm_path(peft), &e), k / 2 ? HONE_E_UNSUPPORTED : HONE_OK);
+            if (k / 2) assert_non_null(strstr(e.message, "not for internlm2"));
+        } else {
+            if (hone_model_open(&again, tm_path("out.gguf"), NULL, &e)) fail_msg("%s", e.message);
+            hone_model_close(again);
+        }
+        hone_trainer_free(t);
+        hone_model_close(m);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(nan_in_the_base),     cmocka_unit_test(least_eps),
-                                        cmocka_unit_test(best_is_sought_anew), cmocka_unit_test(known_before),
-                                        cmocka_unit_test(many_epochs),         cmocka_unit_test(room_of_the_data),
-                                        cmocka_unit_test(chat_template) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nan_in_the_base),     cmocka_unit_test(least_eps),
+        cmocka_unit_test(best_is_sought_anew), cmocka_unit_test(known_before),
+        cmocka_unit_test(many_epochs),         cmocka_unit_test(room_of_the_data),
+        cmocka_unit_test(chat_template),       cmocka_unit_test(files_keep_their_name)
+    };
     return cmocka_run_group_tests(tests, begin, tr_end);
 }

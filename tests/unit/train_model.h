@@ -6,9 +6,10 @@
 #include "data_files.h"
 #include "tiny_model.h"
 
-static hone_model *tr_model(const char *name, float nudge)
+/* arch: what the file calls a llama. */
+static hone_model *tr_model_of(const char *arch, const char *name, float nudge)
 {
-    tiny *m = tm_new((tm_shape)TM("llama", 16, 2, 1, 8, 24, DF_N, 2, 10000, 1e-5, .tied = true));
+    tiny *m = tm_new((tm_shape)TM(arch, 16, 2, 1, 8, 24, DF_N, 2, 10000, 1e-5, .tied = true));
     tm_put_str(m, "tokenizer.ggml.model", "gpt2");
     tm_put_str(m, "tokenizer.ggml.pre", "gpt-2");
     bb *b = tm_put(m, "tokenizer.ggml.tokens", HONE_KV_ARRAY);
@@ -40,6 +41,8 @@ static hone_model *tr_model(const char *name, float nudge)
     if (hone_model_open(&out, path, NULL, &e)) fail_msg("%s", e.message);
     return out;
 }
+
+static hone_model *tr_model(const char *name, float nudge) { return tr_model_of("llama", name, nudge); }
 
 static __attribute__((unused)) const char *tr_data(const char *name, int n)
 {
