@@ -154,7 +154,7 @@ static void look_traced(const hn_http_keys *k, const char *text)
 /* Instructions that looking for text takes, counted one by one; NO_STEPS: this machine has no way to. */
 static long steps_of(const hn_http_keys *k, const char *text, bool has)
 {
-    int status;
+    int status = 0;
     long n = 0;
     pid_t child = fork();
     if (child == 0) look_traced(k, text);
