@@ -327,7 +327,7 @@ OPT_KERNELS_ubsan = $(OPT_KERNELS_asan)
 endif
 # UBSan looks at what is tested: of the tests' own statements, those of tests/property alone and what they include of src
 ifeq ($(FLAVOUR)$(findstring clang,$(CC)),asan)
-UNSEEN := $(patsubst %.c,$(B)/%.o,$(shell grep -L '#include "[^"]*\.c"' tests/unit/*.c tests/fault/*.c tests/fuzz/*.c))
+UNSEEN := $(patsubst %.c,$(B)/%.o,$(shell grep -L 'include "[^"]*\.c"' tests/unit/*.c tests/fault/*.c tests/fuzz/*.c))
 $(UNSEEN): private SAN_asan += -fno-sanitize=undefined,float-cast-overflow
 endif
 # Of what UBSan looks at, three take half the time of compiling kernels: a null pointer, an object's size, a pointer that

@@ -82,7 +82,8 @@ look() {
     while IFS="$tab" read -r what pattern; do
         of_all=$(cut -f 2 "$tmp/breaches" | grep -cFx -- "$pattern")
         seen=$(grep -c -- "$pattern" "$tmp/out")
-        [ "$seen" -lt "$of_all" ] || continue
+        [ "$seen" -ne "$of_all" ] || continue
+        [ "$seen" -eq 0 ] || [ "$(wc -l <"$tmp/breaches")" -gt 1 ] || continue # alone it may have several
         echo "lint-selftest: $what: expected $of_all lines with '$pattern', got $seen:"
         cat "$tmp/out"
         bad=$((bad + 1))
@@ -157,8 +158,8 @@ printf 'int check_out(void)\n{\n    return rename("a", "b");\n}\nint g(int a,\n 
 also "rename, but in the one function that may" "stats.c:12: rename in g()"
 echo 'json_t *g(char *s) { return json_loads(s, 0, 0); }' >>src/lab/stats/stats.c;  also "jansson's reader" "is the reader of JSON"
 echo 'json_t *g(FILE *f) { return json_loadf (f, 0, 0); }' >>src/gguf/gguf.c; also "jansson's reader in the library" "is the reader of JSON"
-echo 'void g(void) { fopen("x", "wb"); }' >>src/lab/stats/stats.c;                  also "fopen for writing" "written by base/file.h"
-echo 'void g(const char *m) { fopen("x", m); }' >>src/cli/main.c;            also "fopen for who knows what" "written by base/file.h"
+echo 'void g(void) { fopen("x", "wb"); }' >>src/lab/stats/stats.c;                  also "fopen for writing" 'fopen("x", "wb").*written by base/file.h'
+echo 'void g(const char *m) { fopen("x", m); }' >>src/cli/main.c;            also "fopen for who knows what" 'fopen("x", m).*written by base/file.h'
 echo 'int g(void) { return open("x", O_WRONLY | O_CREAT, 0666); }' >>src/gguf/gguf.c; also "a file made past the writer" "O_CREAT in g()"
 echo 'int g(void) { return open("x", O_RDWR|O_TRUNC); }' >>src/lab/stats/stats.c;    also "a file cut" "O_TRUNC in g()"
 look
@@ -166,7 +167,7 @@ edit 's/#include <stdint.h>/uint64_t hone_y(void);/' include/hone.h; expect "hea
 edit 's/#include <stdint.h>/#include <stdio.h>/' include/hone.h;     expect "header drags stdio in" "needs only stdbool"
 edit 's/hone_x/other_x/' include/hone.h;           expect "public name" "public names start"
 echo 'as `src/base/gone.c` says' >>README.md;         also "a path that is gone" "README.md:3: src/base/gone.c: no such file"
-echo '| `src/gguf/gone.c` | 12 | 99 % |' >>docs/A.md;      also "a row of a file that is gone" "src/gguf/gone.c: no such file"
+echo '| `src/gguf/gone.c` | 12 | 99 % |' >>docs/A.md;      also "a row of a file that is gone" "A.md:4: src/gguf/gone.c: no such file"
 mkdir -p tests/fuzz; printf '/* f\n * covers: src/gguf/gone.c */\n' >tests/fuzz/fuzz_f.c; also "a fuzz target of a file that is gone" "covers src/gguf/gone.c"
 echo 'as `base/gone.h` says' >>docs/A.md;             also "a header that is gone" "docs/A.md:5: src/base/gone.h: no such file"
 echo 'in tests/support' >>docs/A.md;                  also "a folder that is gone" "tests/support: no such file"

@@ -73,7 +73,7 @@ static hone_status value_or_text(builder *b, json_t **out)
     }
     j->err = before.err;
     j->rules = before.rules;
-    return st;
+    return st == HONE_E_NOMEM ? no_memory(b) : st; /* the first try tells nobody */
 }
 
 static hone_status member(builder *b, json_t *o)

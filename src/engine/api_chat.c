@@ -54,7 +54,7 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
     hone_status st;
     if ((st = load(&q->messages, p->messages, "messages", 0, "arguments", err)) != HONE_OK ||
         (st = load(&q->tools, p->tools, "tools", HN_JSON_BIG, NULL, err)) != HONE_OK ||
-        (st = load(&q->variables, p->variables, "variables", 0, NULL, err)) != HONE_OK)
+        (st = load(&q->variables, p->variables, "variables", HN_JSON_BIG, NULL, err)) != HONE_OK)
         return st;
     if (p->now && !hn_jinja_parse_time(&q->now, &q->now_east, p->now))
         return HN_FAIL(err, HONE_E_ARG,

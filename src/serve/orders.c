@@ -60,8 +60,8 @@ void hn_order_withdraw(hn_order *o, bool now)
     o->withdrawn = true;
     if (!now || o->gone || o->answered) return;
     hn_refuse_withdrawn(&r);
+    o->answered = true; /* first: with the answer the connection's next request is heard, which may withdraw, too */
     send_refused(o, &r);
-    o->answered = true;
 }
 
 static void come_back(void *arg)

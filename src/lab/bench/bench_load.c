@@ -36,6 +36,7 @@ static void give_args(served *s, const hn_bench_settings *set, int32_t n_ctx)
                                    "-c",    s->ctx,  "--parallel", "16",       "--kv",   set->kv };
     for (; n < sizeof always / sizeof *always; n++) s->argv[n] = always[n];
     if (set->threads > 0) s->argv[n++] = "-t", s->argv[n++] = s->threads;
+    if (set->pre) s->argv[n++] = "--pre", s->argv[n++] = set->pre;
     if (set->packed) s->argv[n++] = "--packed", s->argv[n++] = set->packed;
     if (set->allow_paging) s->argv[n++] = "--allow-paging";
     s->argv[n] = NULL;
@@ -437,6 +438,7 @@ static hone_status run_entry(hn_bench_run *r, const hn_bench_entry *e, const ser
         if (json_array_size(b.all)) {
             if (sums.other[0]) hn_invalid(&b.verdict, "%s", sums.other);
             else how->judge(&b, &sums);
+            st = hn_bunch_not_checked(&b, st);
             hone_status added = how->add(&p, &b, n_words, n_gen, err);
             if (st == HONE_OK) st = added;
         }

@@ -27,8 +27,8 @@ typedef struct hn_load_params {
 char *hn_load_prompt(const hn_load_params *p, int32_t place);
 
 /* One request; times in ns from when it came: with open arrivals that is when it was to come, though nobody was free to
- * ask. An answer without text, or whose server counts more tokens than were asked for or than the text has bytes, has a
- * problem: its speed would be what the server claims. */
+ * ask. An answer without text, or whose server counts more tokens than were asked for or (not with exact) than the text
+ * has bytes, or (with exact) fewer than were asked for, has a problem: its speed would be what the server claims. */
 typedef struct hn_load_one {
     int status;                /* of HTTP; 0: the connection failed */
     char problem[96];          /* "": none */

@@ -212,17 +212,19 @@ static double number_at(json_t *o, const char *path)
 /* '+', '-' or '/' between two blanks; 0: none begins here. */
 static char sign_at(const char *s) { return s[0] == ' ' && s[1] && strchr("+-/", s[1]) && s[2] == ' ' ? s[1] : '\0'; }
 
-/* From *at on, up to its end or a closing bracket, from left to right. */
-static double number_of(json_t *o, const char **at)
+/* From *at on, up to its end or a closing bracket, from left to right. depth: of brackets, which no record has many of. */
+static double number_of(json_t *o, const char **at, int depth)
 {
+    enum { DEEPEST = 4 };
     double sum = NAN;
     for (char sign = 0;; *at += 3) {
         char word[96], *end;
         size_t n = 0;
         double v;
         if (**at == '(') {
+            if (depth == DEEPEST) return NAN;
             ++*at;
-            v = number_of(o, at);
+            v = number_of(o, at, depth + 1);
             *at += **at == ')';
         } else {
             while ((*at)[n] && (*at)[n] != ')' && !sign_at(*at + n)) n++;
@@ -236,7 +238,7 @@ static double number_of(json_t *o, const char **at)
     }
 }
 
-double hn_result_number(json_t *o, const char *path) { return number_of(o, &path); }
+double hn_result_number(json_t *o, const char *path) { return number_of(o, &path, 0); }
 
 static double usual_mhz(const hn_bunch *b)
 {
@@ -394,8 +396,7 @@ hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hon
     return HONE_OK;
 }
 
-/* The check did not come about: nothing is known. */
-static hone_status not_checked(hn_bunch *b, hone_status st)
+hone_status hn_bunch_not_checked(hn_bunch *b, hone_status st)
 {
     if (st == HONE_OK || b->verdict.state != HN_VALID) return st;
     b->verdict.state = HN_UNCHECKED;
@@ -406,7 +407,7 @@ static hone_status not_checked(hn_bunch *b, hone_status st)
 hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_status ran, hone_error *err)
 {
     enum { MOST = 4096 }; /* ids on a command line */
-    if (p->r->set.no_quality || ran != HONE_OK) return not_checked(b, ran);
+    if (p->r->set.no_quality || ran != HONE_OK) return hn_bunch_not_checked(b, ran);
     json_t *sample = json_array_get(b->all, 0), *request = json_array_get(json_object_get(sample, "requests"), 0),
            *first = request ? request : sample, *ids = json_object_get(first, "ids"), *id, *again;
     size_t i, n = json_array_size(ids);
@@ -433,7 +434,7 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_status ran, hone_erro
                    what);
     json_decref(again);
     hn_argv_free(&check.args);
-    return not_checked(b, st);
+    return hn_bunch_not_checked(b, st);
 }
 
 /* ---- records ------------------------------------------------------------------------------------ */

@@ -59,6 +59,8 @@ void hn_bunch_ask(hn_bunch *b, int32_t n_prompt, int32_t n_gen, int32_t depth);
  * which one is returned. Only of bunches of "_sample", or of a "_request" that is no known text, that were asked for by
  * hn_bunch_ask; nothing with --no-quality. */
 hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_status ran, hone_error *err);
+/* Where st is an error, the check did not come about: what is valid so far is unchecked. Returns st. */
+hone_status hn_bunch_not_checked(hn_bunch *b, hone_status st);
 /* Warm-ups, then n samples of each of k bunches in turns, each round in an order drawn by the seed. A
  * process that crashes makes its bunch invalid; one that says the request is wrong is an error.
  * HONE_E_INTERRUPTED: stopped; what was measured is in the bunches. */

@@ -611,7 +611,11 @@ static void wipe(hn_kern_bench *b)
     if (hn_kern_is_product(&b->k)) {
         memset(b->y, OTHER, b->y_floats * sizeof(float));
         b->be->op->write(b->be, b->in_rows[0], 0, b->y, b->y_floats * sizeof(float));
-    } else if (!is_attn(&b->k) && !is_wkv(&b->k) && b->k.kind != HN_KERN_ROPE) {
+    } else if (is_attn(&b->k)) {
+        const int64_t width = act_width(&b->k);
+        memset(b->y, OTHER, b->y_floats * sizeof(float));
+        hn_bench_put(b->be, b->act, b->y, width, (int64_t)b->y_floats / width);
+    } else if (!is_wkv(&b->k) && b->k.kind != HN_KERN_ROPE) { /* these go on from what they left */
         size_t bytes;
         bool coded = row_output(b, &bytes) == b->q;
         memset(coded ? (void *)b->q : b->out, OTHER, bytes);

@@ -257,14 +257,16 @@ static hone_status crumbs(walk *w)
 
 static hone_status in_crumbs(walk *w)
 {
-    /* behind them, while the prompt lasts: whole panels, and not */
+    /* behind them, or from the beginning again where the prompt ends: whole panels, and not */
     static const int32_t wide[] = { 48, 100, 132 };
     w->way = "in calls of 1 to 40 tokens";
     hone_status st = crumbs(w);
     w->way = "in calls of 48, 100 and 132 tokens";
     for (size_t i = 0; i < sizeof wide / sizeof *wide && w->small && st == HONE_OK; i++) {
         int32_t at = hone_seq_length(w->s, 0);
-        if (at + wide[i] <= w->n) st = call(w, 0, at, at + wide[i], 0);
+        if (wide[i] > w->n) continue;
+        if (at + wide[i] > w->n) st = hone_seq_truncate(w->s, 0, at = 0, w->err);
+        if (st == HONE_OK) st = call(w, 0, at, at + wide[i], 0);
     }
     return st;
 }
@@ -584,7 +586,7 @@ static hone_status begin(walk *w, bool from_text)
     st = long_prompt(w, from_text);
     if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
-        left_out(w, w->small ? "positions beyond 112, token by token beyond a few, other counts of threads, plain "
+        left_out(w, w->small ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts of threads, plain "
                                "weights, levels"
                              : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
                                "of 12, 16 and 20, other counts of threads, plain weights, levels");
