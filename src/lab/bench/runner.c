@@ -212,7 +212,7 @@ static double number_at(json_t *o, const char *path)
 /* '+', '-' or '/' between two blanks; 0: none begins here. */
 static char sign_at(const char *s) { return s[0] == ' ' && s[1] && strchr("+-/", s[1]) && s[2] == ' ' ? s[1] : '\0'; }
 
-/* From *at on, up to its end or a closing bracket, from left to right. depth: of brackets, which no record has many of. */
+/* From *at on, up to its end or a closing bracket, from left to right. depth: of brackets; no record has many. */
 static double number_of(json_t *o, const char **at, int depth)
 {
     enum { DEEPEST = 4 };

@@ -586,8 +586,8 @@ static hone_status begin(walk *w, bool from_text)
     st = long_prompt(w, from_text);
     if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
-        left_out(w, w->small ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts of threads, plain "
-                               "weights, levels"
+        left_out(w, w->small ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
+                               "of threads, plain weights, levels"
                              : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
                                "of 12, 16 and 20, other counts of threads, plain weights, levels");
     else if (!w->small)
