@@ -109,7 +109,7 @@ endif
 HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=$(if $(filter asan tsan,$(FLAVOUR)),default,hidden) -pthread $(LEAN_$(FLAVOUR)) $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $(ISA)
 LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) $(LINK_NEEDED)
-# Tests are two hundred programs a flavour, each with its debug information: gold, where it is there, links them in a third
+# Tests are two hundred programs a flavour, each with its debug information: gold, where it is there, links them in two thirds
 # of the time. What is installed is linked as ever.
 LINK_TEST = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(FAST_LINKER) $(LDFLAGS)
 FAST_LINKER = $(eval FAST_LINKER := $$(shell $$(FAST_PROBE)))$(FAST_LINKER)
@@ -263,7 +263,7 @@ test-programs: $(TEST_BIN) $(FUZZ_BIN) $(MUTANTS)
 run-programs: $(filter-out $(B)/tests/fuzz/%,$(TEST_BIN)) $(MUTANTS)
 # all objects and no program: scripts/check.sh sees in their symbols what is part of what
 test-objects: $(LIB_OBJ) $(APP_OBJ) $(TEST_BIN:%=%.o) $(FUZZ_BIN:%=%.o) $(FUZZ_MAIN)
-# Where they are large, most of them share one library of what they test: 2 GB less to write. Not those that have kernels, an
+# Where they are large, most of them share one library of what they test: 0.7 GB to write instead of 2. Not those that have kernels, an
 # allocator, or a table of commands of their own.
 ifneq ($(filter asan tsan,$(FLAVOUR)),)
 APART := $(patsubst %.c,$(B)/%,$(shell grep -l 'hn_commands\[\] = ' tests/unit/*.c tests/fuzz/*.c))
@@ -278,7 +278,7 @@ $(SHARING): $(B)/%: $(B)/%.o $(B)/libtested.so
 	$(Q)$(LINK_TEST) -o $@ $(filter %.o,$^) $(B)/libtested.so -Wl,-rpath,'$$ORIGIN/../..' $(TEST_LIBS) $(APP_LIBS) -lm
 endif
 # tests/fault defines __wrap_malloc and its kin
-$(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: private WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
+$(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
 $(filter-out $(SHARING),$(TEST_BIN)): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK_TEST) $(WRAP) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS) $(APP_LIBS) -lm
@@ -325,7 +325,8 @@ OPT_KERNELS_asan  = -O1 -g1 -fira-region=one
 OPT_KERNELS_tsan  = $(OPT_KERNELS_asan)
 OPT_KERNELS_ubsan = $(OPT_KERNELS_asan)
 endif
-# UBSan looks at what is tested: of the tests' own statements, those of tests/property alone and what they include of src
+# UBSan looks at what is tested: of the tests' own statements, and of inline functions that they take from headers, those
+# of tests/property alone, and of files of src that a test includes
 ifeq ($(FLAVOUR)$(findstring clang,$(CC)),asan)
 UNSEEN := $(patsubst %.c,$(B)/%.o,$(shell grep -L 'include "[^"]*\.c"' tests/unit/*.c tests/fault/*.c tests/fuzz/*.c))
 $(UNSEEN): private SAN_asan += -fno-sanitize=undefined,float-cast-overflow

@@ -295,7 +295,7 @@ static hn_jval negate(hn_jrun *r, hn_jval v, bool minus)
     if (!hn_jv_is_num(v)) HN_JFAIL(r, "bad operand type for unary %c: '%s'", minus ? '-' : '+', hn_jv_type(v));
     if (v.kind == HN_J_FLOAT) {
         v.u.f = minus ? -v.u.f : v.u.f;
-        v.digits = minus ? 0 : v.digits;
+        v.digits = 0; /* it was reckoned with */
         return v;
     }
     int64_t i = hn_jv_int(v), neg = i;

@@ -339,17 +339,6 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
 
 /* ---- arguments of one tool ------------------------------------------------------------------------------- */
 
-static bool has_reals(const json_t *v)
-{
-    const char *key;
-    json_t *m;
-    size_t i;
-    bool any = json_is_real(v);
-    json_object_foreach((json_t *)v, key, m) any = any || has_reals(m);
-    json_array_foreach(v, i, m) any = any || has_reals(m);
-    return any;
-}
-
 /* As it is written, with "type": "object" in front where it says no type. */
 static char *as_written(const hn_call_tool *t)
 {
@@ -363,7 +352,7 @@ static char *as_written(const hn_call_tool *t)
 /* The schema with "type": "object", malloc'ed; loose: nothing else is asked. NULL: out of memory. */
 static char *schema_text(const hn_call_tool *t, bool loose)
 {
-    if (!loose && t->schema && t->written.len && t->written.len < INT_MAX && has_reals(t->schema)) return as_written(t);
+    if (!loose && t->schema && t->written.len && t->written.len < INT_MAX) return as_written(t);
     json_t *o = t->schema && !loose ? json_copy(t->schema) : json_object();
     bool ok = o && (json_object_get(o, "type") || json_object_set_new(o, "type", json_string("object")) == 0);
     char *s = ok ? hn_json_dump(o, JSON_COMPACT) : NULL;

@@ -174,6 +174,17 @@ static hone_status read_tool(hn_call_kit *k, size_t i, hone_error *err)
     return HONE_OK;
 }
 
+static bool has_reals(const json_t *v)
+{
+    const char *key;
+    json_t *m;
+    size_t i;
+    bool any = json_is_real(v);
+    json_object_foreach((json_t *)v, key, m) any = any || has_reals(m);
+    json_array_foreach(v, i, m) any = any || has_reals(m);
+    return any;
+}
+
 /* Where the member of this name stands in the object at j, which is left; empty: nowhere. Of two the last counts. */
 static hone_str member_at(hn_jread *j, const char *name)
 {
@@ -193,13 +204,24 @@ static hone_str member_at(hn_jread *j, const char *name)
     return found;
 }
 
-/* The schemas as they are written: doubles of the tree may have other digits. */
+/* Are they those of the tree, in which of two members of one name the last is left? */
+static bool is_plain(hone_str o)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_BIG | HN_JSON_UNIQUE };
+    json_t *v;
+    bool plain = hn_json_tree(&v, o.ptr, o.len, &rules, "tools", NULL) == HONE_OK;
+    json_decref(v);
+    return plain;
+}
+
+/* The schemas with doubles as they are written: the tree may have other digits. */
 static void find_written(hn_call_kit *k, const char *text)
 {
     const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL | HN_JSON_BIG };
     hn_jread j, in;
     bool more;
-    if (!text || hn_jread_begin(&j, text, strlen(text), &rules, "tools", NULL, NULL) != HONE_OK) return;
+    if (!text || !has_reals(k->tools) || hn_jread_begin(&j, text, strlen(text), &rules, "tools", NULL, NULL) != HONE_OK)
+        return;
     if (hn_jread_peek(&j) != '[' || hn_jread_open(&j, '[', &more) != HONE_OK) return;
     for (size_t i = 0; more && i < k->n_tool; i++) {
         hn_jread_peek(&j);
@@ -210,8 +232,11 @@ static void find_written(hn_call_kit *k, const char *text)
             if (hn_jread_begin(&in, o.ptr, o.len, &rules, "tools", NULL, NULL) == HONE_OK)
                 o = member_at(&in, "function");
         }
-        if (k->tool[i].schema && hn_jread_begin(&in, o.ptr, o.len, &rules, "tools", NULL, NULL) == HONE_OK)
-            k->tool[i].written = member_at(&in, "parameters");
+        if (k->tool[i].schema && has_reals(k->tool[i].schema) &&
+            hn_jread_begin(&in, o.ptr, o.len, &rules, "tools", NULL, NULL) == HONE_OK)
+            o = member_at(&in, "parameters");
+        else o.len = 0;
+        if (o.len && is_plain(o)) k->tool[i].written = o;
         if (hn_jread_next(&j, '[', &more) != HONE_OK) return;
     }
 }

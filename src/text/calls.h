@@ -99,7 +99,7 @@ typedef struct hn_call_argument { /* of a schema's properties */
 typedef struct hn_call_tool {
     const char *name; /* of tools */
     json_t *schema;   /* of its arguments; NULL: none is known. Borrowed */
-    hone_str written; /* the same as text, while the kit is made; empty: there is none */
+    hone_str written; /* the same as text, while the kit is made, where it has doubles; empty: as the tree says it */
     bool strict, offered;
     hn_call_argument *argument; /* [n_argument] of TAGGED, owned */
     size_t n_argument;

@@ -132,7 +132,7 @@ for how in "-t 1" "-t 3 --recompute"; do
     expect 0 "with $how" "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/other.gguf" --fresh $how
     same "the same adapter with $how" "$T/whole.gguf" "$T/other.gguf"
 done
-# (a level without vectors takes a second a step)
+# (a level without vectors takes long)
 expect 0 "a few steps" "$HONE" train -m "$TINY" $SMALL --steps 5 -o "$T/few.gguf" --fresh
 expect 0 "with --cpu scalar" "$HONE" train -m "$TINY" $SMALL --steps 5 -o "$T/other.gguf" --fresh --cpu scalar
 same "the same adapter with --cpu scalar" "$T/few.gguf" "$T/other.gguf"

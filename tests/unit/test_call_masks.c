@@ -360,6 +360,14 @@ static void test_digits(void **state)
                 true, "{N}f{A}{\"a\": 12345678901234567890123}{E}");
         close_site(&s);
     }
+    /* of two members of one name the last, as the prompt has it */
+    tools = "[" TOOL("f", "{\"properties\":{\"a\":{\"const\":0.5}},\"properties\":{\"b\":{\"const\":2.5}},"
+                          "\"required\":[\"b\"]}") "]";
+    site s = open_site(samples[0].source, LIST("<|user|>", "<|end|>"), NULL, false, NULL);
+    is_said(&s, (hn_reply_setup){ .required = true, .reasoning_budget = -1 },
+            "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"\1ab\": 2.5}}\n</tool_call><|end|>", true,
+            "{N}f{A}{\"b\": 2.5}{E}");
+    close_site(&s);
     tools = kept;
 }
 

@@ -41,9 +41,8 @@ void hn_process_why(const hn_process *p, char *dst, size_t cap);
 typedef struct hn_beside {
     int pid, err;          /* pid 0: it is gone; err: what it writes on stderr */
     int exit_code, signal; /* of one that is gone; exit_code -1: killed by signal */
-    double cpu_s,
-        wall_s; /* of one that is gone: CPU time as the kernel counted, and how long it ran by the second clock */
-    uint64_t from;
+    double cpu_s, wall_s;  /* of one that is gone: as the kernel counted; how long it ran by the second clock */
+    uint64_t from;         /* by that clock, when it began */
 } hn_beside;
 hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *err);
 bool hn_beside_gone(hn_beside *b);

@@ -430,6 +430,17 @@ static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prom
     return st;
 }
 
+/* Not a number is a verdict; any other error leaves nothing. */
+static hone_status end_batch(hn_batch *b, hone_status st, const hone_error *err)
+{
+    if (st == HONE_E_NUMERIC) {
+        hn_invalid(&b->verdict, "%s", err ? err->message : "not a number");
+        st = HONE_OK;
+    }
+    if (st != HONE_OK) hn_batch_free(b);
+    return st;
+}
+
 hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
                          int32_t n_gen, hone_error *err)
 {
@@ -451,15 +462,10 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
         memset(logits, 1, n_logits * sizeof *logits); /* its pages are there before the clock runs */
         st = batch_timed(out, s, prompts, info.n_vocab, tok, logits, err);
     }
-    if (st == HONE_E_NUMERIC) {
-        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
-        st = HONE_OK;
-    }
     free(prompts);
     free(tok);
     free(logits);
-    if (st != HONE_OK) hn_batch_free(out);
-    return st;
+    return end_batch(out, st, err);
 }
 
 /* One sequence's prompt and greedy steps, in sequence 0. */
@@ -492,13 +498,8 @@ hone_status hn_batch_alone(hn_batch *out, hone_session *s, const hone_model *m, 
         hn_bench_ids(prompt, n_prompt, q * n_prompt, 0, m);
         st = one_alone(out, q, s, prompt, info.n_vocab, err);
     }
-    if (st == HONE_E_NUMERIC) {
-        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
-        st = HONE_OK;
-    }
     free(prompt);
-    if (st != HONE_OK) hn_batch_free(out);
-    return st;
+    return end_batch(out, st, err);
 }
 
 void hn_batch_free(hn_batch *b)

@@ -171,8 +171,12 @@ enum { PIECE = 37, GROUP = 5 };
 
 static hone_status choose(int32_t *id, const again *a, const float *x, int32_t pos, hone_error *err)
 {
-    *id = a->choose ? hn_scan_logits(x, a->n_vocab).best : -1;
-    if (!a->choose || !a->sampler) return HONE_OK;
+    *id = -1;
+    if (!a->choose) return HONE_OK;
+    if (!a->sampler) {
+        *id = hn_scan_logits(x, a->n_vocab).best;
+        return HONE_OK;
+    }
     hone_status st = hone_sampler_pick(a->sampler, x, 0, pos, id, err);
     if (st == HONE_OK) hone_sampler_accept(a->sampler, *id);
     return st;
