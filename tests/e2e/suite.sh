@@ -78,6 +78,7 @@ done
 url() { sed -n 's/.*listening on //p' "$T/server.$1"; }
 load="--clients 1,2 -p 8 -n 8 -r 2 --json"
 expect 0 "a server beside one like it" "$HONE" bench serve --url "$(url 0)" --against "$(url 1)" $load
+says "beside one who asks alone" '"first_later_ms": ?\{"median": ?[0-9].*"first_over_alone": ?\{"median": ?[0-9]' "$T/out"
 says "answers the same" '"answers_compared": ?4,"answers_other": ?0.*"answers_compared": ?8,"answers_other": ?0' "$T/out"
 expect 0 "a server beside one with another model" "$HONE" bench serve --url "$(url 0)" --against "$(url 2)" $load
 says "answers otherwise, which is said" '^hone: note: [1-9][0-9]* of 12 answers of .* were others than those of'

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 enum { MOST_SIZES = 16, MOST_ROUNDS = 100, OPEN_REQUESTS = 32, MOST_CLIENTS = 1024 };
+enum { ALONE_REQUESTS = 3, ALONE_TOKENS = 2 }; /* of a round: what a first text takes when nobody else asks */
 
 static const hn_opt load_opts[] = {
     HN_OPT("url", NULL, STR, "URL", "the server, as hone serve names it when it is ready",
@@ -33,12 +34,19 @@ static const hn_opt load_opts[] = {
 static const hn_opt_group load_group = { "Load", load_opts };
 static const hn_opt_group *const groups[] = { &load_group, NULL };
 
+/* Times of all rounds, ms. */
+typedef struct times {
+    double *ms; /* [n], malloc'ed */
+    size_t n;
+} times;
+
 /* What one server did with one number of clients. */
 typedef struct cell {
     double rate[MOST_ROUNDS]; /* tokens a second, of all clients */
     int n;
-    double *first, *gap; /* ms of all rounds, [n_first], [n_gap] */
-    size_t n_first, n_gap;
+    times first, gap;
+    times later;         /* of first: those that did not come with every other client's first request at one moment */
+    times alone;         /* first texts of other prompts as long, when nobody else asks */
     hn_load_proof proof; /* of the last round */
     int32_t n_changed, n_failed;
     int64_t n_prompt, n_token, n_request;
@@ -86,44 +94,41 @@ static int read_sizes(load_bench *b)
                              (int)MOST_CLIENTS);
 }
 
-static bool add_ms(double **list, size_t *n, const double *x, size_t k)
+static bool add_ns(times *t, uint64_t ns)
 {
-    double *more = realloc(*list, (*n + k + 1) * sizeof *more);
-    if (!more) return false;
-    memcpy(more + *n, x, k * sizeof *x);
-    *list = more;
-    *n += k;
+    if (!(t->n & (t->n - 1))) { /* full: room for twice as many */
+        double *more = realloc(t->ms, (t->n ? 2 * t->n : 1) * sizeof *more);
+        if (!more) return false;
+        t->ms = more;
+    }
+    t->ms[t->n++] = (double)ns * 1e-6;
     return true;
 }
 
 static hone_status take(cell *c, const hn_load_run *r, hone_error *err)
 {
-    double *first = malloc(((size_t)r->n + 1) * sizeof *first), *gap = malloc((r->n_gap + 1) * sizeof *gap), sum = 0;
-    size_t n = 0;
-    if (!first || !gap) {
-        free(first);
-        free(gap);
-        return HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", r->n);
+    double worst = 0, sum = 0;
+    const size_t before = c->first.n;
+    bool ok = true;
+    for (int32_t i = 0; ok && i < r->n; i++) {
+        const hn_load_one *one = &r->one[i];
+        if (one->problem[0]) continue;
+        ok = add_ns(&c->first, one->first) && (one->opening || add_ns(&c->later, one->first));
     }
-    double worst = 0;
-    for (int32_t i = 0; i < r->n; i++) {
-        if (r->one[i].problem[0]) continue;
-        first[n] = (double)r->one[i].first * 1e-6;
-        sum += first[n];
-        if (first[n] > worst) worst = first[n];
-        n++;
-    }
-    for (size_t i = 0; i < r->n_gap; i++) gap[i] = (double)r->gap[i] * 1e-6;
-    bool ok = add_ms(&c->first, &c->n_first, first, n) && add_ms(&c->gap, &c->n_gap, gap, r->n_gap);
-    free(first);
-    free(gap);
+    for (size_t i = 0; ok && i < r->n_gap; i++) ok = add_ns(&c->gap, r->gap[i]);
     if (!ok) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", r->n);
+
+    for (size_t i = before; i < c->first.n; i++) {
+        sum += c->first.ms[i];
+        if (c->first.ms[i] > worst) worst = c->first.ms[i];
+    }
     c->rate[c->n++] = r->seconds > 0 ? (double)r->n_token / r->seconds : 0;
     c->n_failed += r->n_failed;
     c->n_prompt += r->n_prompt;
     c->n_token += r->n_token;
     c->n_request += r->n - r->n_failed;
-    if (n && sum > 0 && worst / (sum / (double)n) > c->slowest) c->slowest = worst / (sum / (double)n);
+    const double unfair = sum > 0 ? worst / (sum / (double)(c->first.n - before)) : 0;
+    if (unfair > c->slowest) c->slowest = unfair;
     return HONE_OK;
 }
 
@@ -166,6 +171,25 @@ static void compare_answers(answers *a, const hn_load_run *r)
     }
 }
 
+/* What a first text takes when nobody else asks: of prompts that no load has, as a server may still know those. */
+static hone_status measure_alone(cell *c, const hn_load_params *load, hone_error *err)
+{
+    hn_load_params p = *load;
+    hn_load_run r;
+    p.seed = hn_rand64(load->seed, UINT64_MAX);
+    p.rate = 0;
+    p.n_clients = 1;
+    p.n_requests = ALONE_REQUESTS;
+    p.n_gen = ALONE_TOKENS;
+    hone_status st = hn_load(&r, &p, err);
+    for (int32_t i = 0; st == HONE_OK && i < r.n; i++)
+        if (!r.one[i].problem[0] && !add_ns(&c->alone, r.one[i].first))
+            st = HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", r.n);
+    if (st == HONE_OK) c->n_failed += r.n_failed;
+    hn_load_free(&r);
+    return st;
+}
+
 /* One size in one round. Both servers get the same prompts, and no other size or round does: what a server still knows
  * of them would be time that is not measured. */
 static hone_status measure(load_bench *b, int side, int k, int round, bool first, hone_error *err)
@@ -174,7 +198,9 @@ static hone_status measure(load_bench *b, int side, int k, int round, bool first
     hn_load_params p = load_of(b, side, k);
     hn_load_run r;
     p.seed = hn_rand64(hn_opts_u64(b->cli->opts, "prompt-seed"), (uint64_t)(round * MOST_SIZES + k));
-    hone_status st = hn_load(&r, &p, err);
+    hone_status st = measure_alone(c, &p, err);
+    if (st != HONE_OK) return st;
+    st = hn_load(&r, &p, err);
     if (r.lie[0]) snprintf(b->lie, sizeof b->lie, "%s", r.lie);
     if (st == HONE_OK) st = take(c, &r, err);
     if (st == HONE_OK) hn_load_keep(&c->proof, &r, p.seed);
@@ -211,12 +237,40 @@ static hone_status measure_all(load_bench *b, hone_error *err)
     return st;
 }
 
-static json_t *ms_json(const double *x, size_t n)
+static hn_stats stats_of(const times *t)
 {
     hn_stats s;
-    if (!n || hn_stats_of(&s, x, n, NULL) != HONE_OK) return json_null();
+    if (!t->n || hn_stats_of(&s, t->ms, t->n, NULL) != HONE_OK)
+        s = (hn_stats){ .median = NAN, .p90 = NAN, .p99 = NAN, .max = NAN };
+    return s;
+}
+
+/* What is shown of a row's times. With clients that ask again, first texts are those behind each client's first
+ * request: a burst of all clients at one moment is the beginning of a load, not the load. */
+typedef struct waits {
+    hn_stats first, gap;
+    double alone; /* median of first texts when nobody else asks, ms */
+} waits;
+
+static waits waits_of(const cell *c)
+{
+    return (waits){ .first = stats_of(c->later.n ? &c->later : &c->first),
+                    .gap = stats_of(&c->gap),
+                    .alone = stats_of(&c->alone).median };
+}
+
+static json_t *ms_json(const times *t)
+{
+    const hn_stats s = stats_of(t);
+    if (!t->n) return json_null();
     return json_pack("{s:o, s:o, s:o, s:o}", "median", hn_lab_num(s.median), "p90", hn_lab_num(s.p90), "p99",
                      hn_lab_num(s.p99), "max", hn_lab_num(s.max));
+}
+
+static json_t *times_json(const hn_stats *s, double one)
+{
+    return json_pack("{s:o, s:o, s:o}", "median", hn_lab_num(s->median / one), "p99", hn_lab_num(s->p99 / one), "max",
+                     hn_lab_num(s->max / one));
 }
 
 static json_t *cell_json(const cell *c)
@@ -226,8 +280,13 @@ static json_t *cell_json(const cell *c)
     for (int i = 0; i < c->n; i++) json_array_append_new(samples, hn_lab_num(c->rate[i]));
     if (hn_stats_of(&s, c->rate, (size_t)c->n, NULL) == HONE_OK) json_object_set_new(o, "tok_s", hn_lab_num(s.median));
     json_object_set_new(o, "samples", samples);
-    json_object_set_new(o, "first_ms", ms_json(c->first, c->n_first));
-    json_object_set_new(o, "gap_ms", ms_json(c->gap, c->n_gap));
+    const waits w = waits_of(c);
+    json_object_set_new(o, "first_ms", ms_json(&c->first));
+    json_object_set_new(o, "first_later_ms", ms_json(&c->later));
+    json_object_set_new(o, "first_alone_ms", ms_json(&c->alone));
+    json_object_set_new(o, "first_over_alone", times_json(&w.first, w.alone));
+    json_object_set_new(o, "gap_ms", ms_json(&c->gap));
+    json_object_set_new(o, "gap_over_median", times_json(&w.gap, w.gap.median));
     json_object_set_new(o, "slowest_first", hn_lab_num(c->slowest));
     json_object_set_new(o, "requests", json_integer(c->n_request));
     json_object_set_new(o, "failed", json_integer(c->n_failed));
@@ -279,16 +338,19 @@ static int print_json(load_bench *b, bool valid)
     return hn_json_print(o);
 }
 
+/* p99 where there are enough of them, else the greatest. */
+static double tail_of(const hn_stats *s) { return isfinite(s->p99) ? s->p99 : s->max; }
+
 static void print_row(const char *name, int32_t clients, const cell *c)
 {
     char many[16] = "open";
-    hn_stats rate, first = { 0 }, gap = { 0 };
+    hn_stats rate;
     if (hn_stats_of(&rate, c->rate, (size_t)c->n, NULL) != HONE_OK) return;
-    if (c->n_first && hn_stats_of(&first, c->first, c->n_first, NULL) != HONE_OK) return;
-    if (c->n_gap && hn_stats_of(&gap, c->gap, c->n_gap, NULL) != HONE_OK) return;
     if (clients) snprintf(many, sizeof many, "%d", clients);
-    hn_out_printf("%7s  %-8s %9.1f  %9.1f %9.1f  %8.2f %8.2f  %6.2f  %6d %8d\n", many, name, rate.median, first.median,
-                  first.max, gap.median, gap.max, c->slowest, c->n_failed, c->n_changed);
+    const waits w = waits_of(c);
+    hn_out_printf("%7s  %-8s %9.1f  %9.1f %9.1f %6.2f %6.2f  %8.2f %8.2f %6.2f  %6.2f  %6d %8d\n", many, name,
+                  rate.median, w.first.median, w.first.max, w.first.median / w.alone, tail_of(&w.first) / w.alone,
+                  w.gap.median, w.gap.max, tail_of(&w.gap) / w.gap.median, c->slowest, c->n_failed, c->n_changed);
 }
 
 static void print_table(load_bench *b)
@@ -299,7 +361,8 @@ static void print_table(load_bench *b)
                   b->n_url > 1 ? ", in turn" : "");
     if (!b->size[0]) hn_out_printf(", %g requests a second", (double)hn_opts_f32(b->cli->opts, "rate"));
     hn_out_printf("\n\n");
-    hn_out_printf("clients            tok/s   first ms       max    gap ms      max  unfair  failed  changed\n");
+    hn_out_printf("clients            tok/s   first ms       max  alone    p99    gap ms      max    p99  unfair  "
+                  "failed  changed\n");
     for (int k = 0; k < b->n_size; k++) {
         print_row("server", b->size[k], &b->cell[0][k]);
         if (b->n_url < 2) continue;
@@ -360,8 +423,11 @@ static int run(const hn_cli *cli)
     for (int k = 0; k < MOST_SIZES; k++) free(b.said[k].hash);
     for (int side = 0; side < 2; side++)
         for (int k = 0; k < MOST_SIZES; k++) {
-            free(b.cell[side][k].first);
-            free(b.cell[side][k].gap);
+            const cell *c = &b.cell[side][k];
+            free(c->first.ms);
+            free(c->later.ms);
+            free(c->alone.ms);
+            free(c->gap.ms);
         }
     return rc;
 }

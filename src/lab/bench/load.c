@@ -389,10 +389,12 @@ static void *client(void *arg)
 {
     load_state *s = arg;
     char *line = malloc(2 * LINE);
+    bool opening = !s->due;
     if (!line) atomic_store(&s->lost, true);
-    for (int32_t place; line && (place = atomic_fetch_add(&s->next, 1)) < s->p->n_requests;) {
+    for (int32_t place; line && (place = atomic_fetch_add(&s->next, 1)) < s->p->n_requests; opening = false) {
         if (s->p->stop && s->p->stop(NULL)) break;
         if (s->due && !wait_until(s, s->t0 + s->due[place])) break;
+        s->run->one[place].opening = opening;
         ask(s, place, s->due ? s->t0 + s->due[place] : hn_clock_ns(), line);
     }
     free(line);

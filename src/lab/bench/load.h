@@ -32,6 +32,7 @@ char *hn_load_prompt(const hn_load_params *p, int32_t place);
 typedef struct hn_load_one {
     int status;                /* of HTTP; 0: the connection failed */
     char problem[96];          /* "": none */
+    bool opening;              /* its client's first, where clients ask again: all of these come at one moment */
     uint64_t begun;            /* ns on the clock of the run */
     uint64_t first, end;       /* until the first text, until the last byte */
     int32_t n_prompt, n_token; /* as the server counts */
