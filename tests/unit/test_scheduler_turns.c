@@ -17,14 +17,17 @@ typedef struct caller {
 static caller callers[MOST_ASKED];
 static int n_caller, n_ended, n_step, ends[MOST_ASKED];
 static hone_scheduler *s;
-static uint64_t row_ns, step_ns;
+static uint64_t row_ns, step_ns, disturbs_ns, disturbed_ns; /* what the next step takes beyond, and those so far */
 static int32_t prompt[LONG + MOST_ASKED];
 
 static uint64_t now(void *arg)
 {
     hone_scheduler_stats n;
+    static uint64_t rows;
     hone_scheduler_get_stats(s, &n);
-    return n.n_rows * row_ns + n.n_steps * step_ns;
+    if (n.n_rows > rows) disturbed_ns += disturbs_ns, disturbs_ns = 0;
+    rows = n.n_rows;
+    return n.n_rows * row_ns + n.n_steps * step_ns + disturbed_ns;
 }
 
 static bool hear(void *arg, const hone_event *e)
@@ -51,6 +54,7 @@ static void open_scheduler(hone_context *c, hone_model *m, hone_scheduler_params
     hone_error err = { 0 };
     memset(callers, 0, sizeof callers);
     n_caller = n_ended = n_step = 0;
+    disturbed_ns = disturbs_ns = 0;
     s = NULL;
     p.now = now;
     if (hone_scheduler_new(&s, c, m, &p, &err)) fail_msg("%s", err.message);
@@ -179,6 +183,64 @@ static void answers_go_on_beside_a_prompt(void **state)
     /* rows are cheap: 100 ms, of which a step uses what ends at a checkpoint */
     steps = gaps_beside_a_prompt(100000, 20000000, 100000000);
     assert_in_range(steps, LATE / 256, LATE / 256 + 8);
+}
+
+/* Steps until a prompt is answered. */
+static int steps_of(caller *c)
+{
+    int from = n_step;
+    while (!c->n_tok) step();
+    return c->first_step - from;
+}
+
+/* What a step takes without any row is no cost of its rows, however few they are; one step that something disturbed
+ * says little of the next ones. */
+static void small_prompts_are_not_dear(void **state)
+{
+    row_ns = 500000, step_ns = 30000000;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 1000, .n_seq = 8 } });
+    must_ask(4, 5, 0);
+    finish();
+    for (int i = 0; i < 3; i++) assert_int_equal(steps_of(must_ask(40, 1, 0)), 1);
+    for (int i = 0; i < 3; i++) must_ask(4, 900, (uint64_t)i);
+    for (int i = 0; i < 3; i++) step();
+    assert_int_equal(steps_of(must_ask(120, 1, 9)), 1); /* 30 + 123 / 2 ms, of 100 */
+    disturbs_ns = 900000000;
+    must_ask(120, 1, 9);
+    step();
+    assert_int_equal(disturbs_ns, 0);
+    assert_in_range(steps_of(must_ask(120, 1, 9)), 1, 2);
+    assert_in_range(steps_of(must_ask(240, 1, 9)), 1, 3);
+    for (int i = 0; i < 3; i++) assert_in_range(steps_of(must_ask(120, 1, 9)), 1, 2);
+    assert_int_equal(steps_of(must_ask(120, 1, 9)), 1);
+    hone_scheduler_free(s);
+}
+
+/* A step with a prompt may take as long as two of the answers that are there now, not of those that were. before, then:
+ * answers. Returns the longest gap that one of them had; *steps: until the prompt was answered. */
+static uint64_t gap_behind_a_change(int before, int then, int *steps)
+{
+    enum { OF_PROMPT = 1500 };
+    const int least = before < then ? before : then;
+    row_ns = 1000000, step_ns = 60000000;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = OF_PROMPT + 100, .n_seq = 16 } });
+    for (int i = 0; i < before; i++) must_ask(4, i < least ? 500 : 20, (uint64_t)i);
+    for (int i = 0; i < 20; i++) step();
+    for (int i = 0; i < before; i++) assert_int_equal(callers[i].n_end, i >= least);
+    for (int i = before; i < then; i++) must_ask(4, 500, (uint64_t)i);
+    callers[0].longest_gap = 0;
+    *steps = steps_of(must_ask(OF_PROMPT, 1, 99));
+    uint64_t gap = callers[0].longest_gap;
+    hone_scheduler_free(s);
+    return gap;
+}
+
+static void answers_are_counted(void **state)
+{
+    int steps;
+    assert_in_range(gap_behind_a_change(15, 1, &steps), 100000000, 122000000); /* twice 60 + 1 */
+    assert_in_range(gap_behind_a_change(1, 15, &steps), 122000001, 150000000); /* twice 60 + 15 */
+    assert_in_range(steps, 1500 / 75, 1500 / 61);                              /* they took 61 when there was one */
 }
 
 static void clients_come_in_turn(void **state)
@@ -418,6 +480,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_question_passes_long_ones),
         cmocka_unit_test(answers_go_on_beside_a_prompt),
+        cmocka_unit_test(small_prompts_are_not_dear),
+        cmocka_unit_test(answers_are_counted),
         cmocka_unit_test(clients_come_in_turn),
         cmocka_unit_test(bad_requests_are_refused),
         cmocka_unit_test(a_prompt_is_left_at_its_mark),
