@@ -326,6 +326,32 @@ static void a_prompt_is_left_at_its_mark(void **state)
     assert_int_equal(found_of(llama, 100, 93, 0), 93);    /* positions can be forgotten: any place will do */
 }
 
+/* Turns of two conversations, one after the other, in as many slots: a turn finds all that the one before it left, and
+ * not whole pages alone, as it does not take the other's slot. */
+static void conversations_keep_their_slots(void **state)
+{
+    enum { FIRST = 100, MORE = 20 };
+    static int32_t ids[2][LONG];
+    hone_scheduler_stats before, after;
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 400, .n_seq = 2 } });
+    for (int32_t i = 0; i < FIRST; i++) ids[0][i] = i % 13, ids[1][i] = (i + 1) % 13;
+    for (int turn = 0; turn < 6; turn++) {
+        int who = turn % 2 ? 1 - turn / 2 % 2 : turn / 2 % 2; /* 0 1 1 0 0 1: also the one that was left last */
+        const int32_t n = FIRST + (turn / 2) * MORE;
+        hone_scheduler_get_stats(s, &before);
+        asks = ids[who];
+        caller *c = must_ask(n, 1, 0);
+        asks = NULL;
+        finish();
+        hone_scheduler_get_stats(s, &after);
+        assert_int_equal(after.n_cached_tokens - before.n_cached_tokens, turn < 2 ? 0 : n - MORE);
+        assert_int_equal(c->n_tok, 1);
+        for (int32_t i = 0; i < MORE; i++) ids[who][n + i] = (i + 3 * who + turn) % 13;
+    }
+    hone_scheduler_free(s);
+}
+
 /* What waits and is cancelled never starts, and ends once; the scheduler's end ends the rest. */
 static void cancelled_while_it_waits(void **state)
 {
@@ -485,6 +511,7 @@ int main(void)
         cmocka_unit_test(clients_come_in_turn),
         cmocka_unit_test(bad_requests_are_refused),
         cmocka_unit_test(a_prompt_is_left_at_its_mark),
+        cmocka_unit_test(conversations_keep_their_slots),
         cmocka_unit_test(cancelled_while_it_waits),
         cmocka_unit_test(held_stands_still),
         cmocka_unit_test(too_large_for_the_memory),
