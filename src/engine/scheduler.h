@@ -51,6 +51,14 @@ typedef struct hn_seat {
     uint64_t used; /* when it was left, on the clock of ticks */
 } hn_seat;
 
+/* What steps took: those of answers alone as a line through how many they were of, and what a row of prompts adds. */
+typedef struct hn_step_costs {
+    double width, ns;     /* of a step of answers alone, on average; ns 0: there was none yet */
+    double spread, along; /* of the widths around theirs, squared; of both together */
+    double row_ns;        /* 0: not known */
+    bool guessed;         /* row_ns has a share of what a step takes without any row */
+} hn_step_costs;
+
 struct hone_scheduler {
     hone_session *ses;
     const hone_model *model;
@@ -69,7 +77,7 @@ struct hone_scheduler {
     int32_t logit_rows;
     hone_logprob top[(HN_ECHO_ROWS + 1) * HN_MOST_TOP]; /* of an event */
     float echo[HN_ECHO_ROWS + 1];                       /* of a prompt's tokens */
-    uint64_t decode_ns, row_ns; /* of a step of answers alone; of a row of prompts more; 0: not known */
+    hn_step_costs cost;
     hone_scheduler_stats n;
 };
 

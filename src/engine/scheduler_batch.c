@@ -2,7 +2,62 @@
  * finds who is to blame for a batch that fails. Refuses to know who may run, and what logits mean. */
 #include "engine/scheduler.h"
 
-#define STEP_NS 100000000ull /* what a step may take with prompts in it, if twice one without is less */
+#define STEP_NS 1e8 /* what a step may take with prompts in it, if twice one without is less */
+
+/* ---- what steps take ------------------------------------------------------------------ */
+
+/* Of so many answers alone; 0: nobody knows. On the line through those that were, which one width alone does not give:
+ * then an answer is taken for a row. A step grows with its answers, and not faster than they do. */
+static double answers_ns(const hn_step_costs *k, int32_t n)
+{
+    if (k->ns == 0) return 0;
+    double each = (k->along + k->row_ns) / (k->spread + 1), at = k->ns + (n - k->width) * each;
+    double alike = k->ns, in_step = k->ns * n / k->width;
+    double least = in_step < alike ? in_step : alike, most = in_step < alike ? alike : in_step;
+    return at < least ? least : at > most ? most : at;
+}
+
+static void learn_answers(hn_step_costs *k, int32_t n, double ns)
+{
+    const double part = 1.0 / 8;
+    if (k->ns == 0) {
+        k->width = n;
+        k->ns = ns;
+        return;
+    }
+    double known = answers_ns(k, n), d_n = n - k->width;
+    double d_ns = (ns > 2 * known ? 2 * known : ns) - k->ns; /* one that was disturbed is not what they take */
+    k->width += part * d_n;
+    k->ns += part * d_ns;
+    k->spread = (1 - part) * (k->spread + part * d_n * d_n);
+    k->along = (1 - part) * (k->along + part * d_n * d_ns);
+}
+
+/* What a step took. A row of prompts costs what the step took beyond its answers, or, without any, beyond what it takes
+ * to read the weights; the more that is of it all, the more it tells. More counts at once, up to twice what was known;
+ * less counts half. */
+static void learn(hone_scheduler *s, int32_t n_decode, int32_t n_prefill, uint64_t step_ns)
+{
+    hn_step_costs *k = &s->cost;
+    int32_t enough = s->ses->n_chunk < HN_LEAST_PREFILL ? s->ses->n_chunk : HN_LEAST_PREFILL;
+    const double ns = (double)(step_ns ? step_ns : 1);
+    s->n.last_step_ns = step_ns;
+    if (n_prefill == 0) {
+        learn_answers(k, n_decode, ns);
+        return;
+    }
+    double more = ns - answers_ns(k, n_decode), each = more / n_prefill, weight = more / ns;
+    if (n_prefill < enough || more <= 0) return; /* a few rows cost what a row costs */
+    if (k->row_ns == 0 || k->guessed) {
+        k->row_ns = each;
+        k->guessed = k->ns == 0;
+    } else if (each > k->row_ns) {
+        each = k->row_ns + weight * (each - k->row_ns);
+        k->row_ns = each < 2 * k->row_ns ? each : 2 * k->row_ns;
+    } else {
+        k->row_ns -= weight / 2 * (k->row_ns - each);
+    }
+}
 
 /* ---- sharing out ---------------------------------------------------------------------- */
 
@@ -78,37 +133,38 @@ static int32_t prefill_rows(const hone_scheduler *s, int32_t n_decode)
     if (most < 1) most = 1;
     if (n_decode == 0) return most;
     if (s->fixed_prefill) least = s->fixed_prefill;
-    else if (s->row_ns) {
-        uint64_t limit = 2 * s->decode_ns > STEP_NS ? 2 * s->decode_ns : STEP_NS;
-        uint64_t n = (limit > s->decode_ns ? limit - s->decode_ns : 0) / s->row_ns;
-        if (n > (uint64_t)least) least = n < (uint64_t)most ? (int32_t)n : most;
+    else if (s->cost.row_ns > 0) {
+        double alone = answers_ns(&s->cost, n_decode), limit = 2 * alone > STEP_NS ? 2 * alone : STEP_NS;
+        double n = (limit - alone) / s->cost.row_ns;
+        if (n > least) least = n < most ? (int32_t)n : most;
     }
     return least < most ? least : most;
 }
 
-/* Rows of every unit; masks of those that will have logits. */
-static int32_t plan(hone_scheduler *s, int32_t *n_prefill)
+/* Rows of every unit; masks of those that will have logits. *n_decode: rows of answers among them. */
+static int32_t plan(hone_scheduler *s, int32_t *n_decode)
 {
-    int32_t n_decode = 0, n = 0;
+    int32_t n = 0;
+    *n_decode = 0;
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || (c->k && !c->of->forked)) continue;
         c->rows = is_decoding(s, c) && !c->of->held;
-        n_decode += c->rows;
+        *n_decode += c->rows;
     }
-    share(s, prefill_rows(s, n_decode));
-    *n_prefill = -n_decode;
+    share(s, prefill_rows(s, *n_decode));
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || !c->rows) continue;
+        const bool answers = is_decoding(s, c);
         if (left_of(s, c) == c->rows && c->of->r.max_tokens != 0 && !hn_scheduler_ask_masks(s, c)) {
+            *n_decode -= answers; /* it ended */
             c->rows = 0;
             continue;
         }
         c->to = hn_scheduler_held(s, c) + c->rows;
         n += c->rows;
     }
-    *n_prefill += n;
     return n;
 }
 
@@ -143,20 +199,6 @@ static void settle(hone_scheduler *s, hn_choice *c)
     if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to == next_mark(&c->of->r, to - 1)))
         hn_scheduler_keep(s, c);
     hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
-}
-
-/* What a batch took: of answers alone, or for each row of prompts more. A slow one counts at once, fast ones slowly. */
-static void learn(hone_scheduler *s, int32_t n, int32_t n_prefill, uint64_t ns)
-{
-    int32_t enough = s->ses->n_chunk < HN_LEAST_PREFILL ? s->ses->n_chunk : HN_LEAST_PREFILL;
-    s->n.last_step_ns = ns;
-    if (n_prefill == 0) {
-        s->decode_ns = s->decode_ns ? (7 * s->decode_ns + ns) / 8 : ns;
-        return;
-    }
-    if (n_prefill < enough) return; /* a few rows cost what a row costs */
-    uint64_t base = n > n_prefill ? s->decode_ns : 0, each = (ns > base ? ns - base : 0) / (uint64_t)n_prefill + 1;
-    s->row_ns = each > s->row_ns ? each : (7 * s->row_ns + each) / 8;
 }
 
 /* ---- what did not fit ------------------------------------------------------------------ */
@@ -238,7 +280,7 @@ static void run_alone(hone_scheduler *s, hn_choice *c)
 
 bool hn_scheduler_run(hone_scheduler *s)
 {
-    int32_t n_prefill, planned = plan(s, &n_prefill);
+    int32_t n_decode, planned = plan(s, &n_decode);
     uint64_t begin = s->now(s->now_arg);
     hone_status st = HONE_E_NOMEM;
     hone_error err;
@@ -253,7 +295,7 @@ bool hn_scheduler_run(hone_scheduler *s)
         if (st != HONE_OK) continue;
         s->n.n_rows += (uint64_t)n;
         uint64_t end = s->now(s->now_arg);
-        if (n == planned) learn(s, n, n_prefill, end > begin ? end - begin : 0);
+        if (n == planned) learn(s, n_decode, n - n_decode, end > begin ? end - begin : 0);
     } while (st == HONE_E_NOMEM && make_fit(s, NULL));
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;

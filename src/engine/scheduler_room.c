@@ -42,11 +42,31 @@ static int32_t idle_slot(const hone_scheduler *s, bool with_something)
     return best;
 }
 
-/* The slot that the request names, where nobody has it: what is in which slot changes no answer. */
-static int32_t wanted_slot(const hone_scheduler *s, const hone_request *r)
+/* The idle slot with most in it of which all is where a unit's ids begin: going on there costs nobody anything, while
+ * elsewhere what does not fill a page, which slots alone have, would be lost to another conversation. −1: none. */
+static int32_t begun_slot(const hone_scheduler *s, const hn_choice *c)
 {
-    int32_t slot = r->slot_plus_1 - 1;
-    return slot >= 0 && slot < s->n_slot && !s->slot[slot].c ? slot : idle_slot(s, false);
+    const hn_seq_memory *m = s->ses->mem;
+    const hone_request *r = &c->of->r;
+    hn_seq_key key = { .scope = c->of->scope };
+    int32_t best = -1;
+    if (hn_adapters_hash(s->ses, &key.adapters, r->adapters, r->scales, r->n_adapters, NULL) != HONE_OK) return -1;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        int32_t n = m->length[i];
+        if (s->slot[i].c || !n || n > c->n_ids || m->n_ids[i] < n || !hn_same_key(m->key[i], key)) continue;
+        if (best >= 0 && n <= m->length[best]) continue;
+        if (!memcmp(hn_memory_ids(m, i), c->ids, (size_t)n * sizeof *c->ids)) best = i;
+    }
+    return best;
+}
+
+/* The slot that the request names, where nobody has it: what is in which slot changes no answer. */
+static int32_t wanted_slot(const hone_scheduler *s, const hn_choice *c)
+{
+    int32_t slot = c->of->r.slot_plus_1 - 1;
+    if (!c->k && slot >= 0 && slot < s->n_slot && !s->slot[slot].c) return slot;
+    slot = begun_slot(s, c);
+    return slot >= 0 ? slot : idle_slot(s, false);
 }
 
 static int32_t n_idle(const hone_scheduler *s)
@@ -173,7 +193,7 @@ static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
     int32_t n = a->forked ? c->k + 1 : a->r.n_choices;
     if (n_idle(s) < n - c->k) return WAITS;
     for (int32_t k = c->k; k < n; k++) {
-        a->choice[k].slot = k ? idle_slot(s, false) : wanted_slot(s, &a->r);
+        a->choice[k].slot = k == c->k ? wanted_slot(s, c) : idle_slot(s, false);
         a->choice[k].last_slot = a->choice[k].slot;
         s->slot[a->choice[k].slot].c = &a->choice[k];
     }

@@ -17,14 +17,17 @@ typedef struct caller {
 static caller callers[MOST_ASKED];
 static int n_caller, n_ended, n_step, ends[MOST_ASKED];
 static hone_scheduler *s;
-static uint64_t row_ns, step_ns;
+static uint64_t row_ns, step_ns, disturbs_ns, disturbed_ns; /* what the next step takes beyond, and those so far */
 static int32_t prompt[LONG + MOST_ASKED];
 
 static uint64_t now(void *arg)
 {
     hone_scheduler_stats n;
+    static uint64_t rows;
     hone_scheduler_get_stats(s, &n);
-    return n.n_rows * row_ns + n.n_steps * step_ns;
+    if (n.n_rows > rows) disturbed_ns += disturbs_ns, disturbs_ns = 0;
+    rows = n.n_rows;
+    return n.n_rows * row_ns + n.n_steps * step_ns + disturbed_ns;
 }
 
 static bool hear(void *arg, const hone_event *e)
@@ -51,6 +54,7 @@ static void open_scheduler(hone_context *c, hone_model *m, hone_scheduler_params
     hone_error err = { 0 };
     memset(callers, 0, sizeof callers);
     n_caller = n_ended = n_step = 0;
+    disturbed_ns = disturbs_ns = 0;
     s = NULL;
     p.now = now;
     if (hone_scheduler_new(&s, c, m, &p, &err)) fail_msg("%s", err.message);
@@ -181,6 +185,64 @@ static void answers_go_on_beside_a_prompt(void **state)
     assert_in_range(steps, LATE / 256, LATE / 256 + 8);
 }
 
+/* Steps until a prompt is answered. */
+static int steps_of(caller *c)
+{
+    int from = n_step;
+    while (!c->n_tok) step();
+    return c->first_step - from;
+}
+
+/* What a step takes without any row is no cost of its rows, however few they are; one step that something disturbed
+ * says little of the next ones. */
+static void small_prompts_are_not_dear(void **state)
+{
+    row_ns = 500000, step_ns = 30000000;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 1000, .n_seq = 8 } });
+    must_ask(4, 5, 0);
+    finish();
+    for (int i = 0; i < 3; i++) assert_int_equal(steps_of(must_ask(40, 1, 0)), 1);
+    for (int i = 0; i < 3; i++) must_ask(4, 900, (uint64_t)i);
+    for (int i = 0; i < 3; i++) step();
+    assert_int_equal(steps_of(must_ask(120, 1, 9)), 1); /* 30 + 123 / 2 ms, of 100 */
+    disturbs_ns = 900000000;
+    must_ask(120, 1, 9);
+    step();
+    assert_int_equal(disturbs_ns, 0);
+    assert_in_range(steps_of(must_ask(120, 1, 9)), 1, 2);
+    assert_in_range(steps_of(must_ask(240, 1, 9)), 1, 3);
+    for (int i = 0; i < 3; i++) assert_in_range(steps_of(must_ask(120, 1, 9)), 1, 2);
+    assert_int_equal(steps_of(must_ask(120, 1, 9)), 1);
+    hone_scheduler_free(s);
+}
+
+/* A step with a prompt may take as long as two of the answers that are there now, not of those that were. before, then:
+ * answers. Returns the longest gap that one of them had; *steps: until the prompt was answered. */
+static uint64_t gap_behind_a_change(int before, int then, int *steps)
+{
+    enum { OF_PROMPT = 1500 };
+    const int least = before < then ? before : then;
+    row_ns = 1000000, step_ns = 60000000;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = OF_PROMPT + 100, .n_seq = 16 } });
+    for (int i = 0; i < before; i++) must_ask(4, i < least ? 500 : 20, (uint64_t)i);
+    for (int i = 0; i < 20; i++) step();
+    for (int i = 0; i < before; i++) assert_int_equal(callers[i].n_end, i >= least);
+    for (int i = before; i < then; i++) must_ask(4, 500, (uint64_t)i);
+    callers[0].longest_gap = 0;
+    *steps = steps_of(must_ask(OF_PROMPT, 1, 99));
+    uint64_t gap = callers[0].longest_gap;
+    hone_scheduler_free(s);
+    return gap;
+}
+
+static void answers_are_counted(void **state)
+{
+    int steps;
+    assert_in_range(gap_behind_a_change(15, 1, &steps), 100000000, 122000000); /* twice 60 + 1 */
+    assert_in_range(gap_behind_a_change(1, 15, &steps), 122000001, 150000000); /* twice 60 + 15 */
+    assert_in_range(steps, 1500 / 75, 1500 / 61);                              /* they took 61 when there was one */
+}
+
 static void clients_come_in_turn(void **state)
 {
     static const int want[] = { 0, 3, 5, 1, 4, 2 };
@@ -262,6 +324,32 @@ static void a_prompt_is_left_at_its_mark(void **state)
     assert_int_equal(found_of(rwkv, 700, 530, 512), 512); /* where one is anyway */
     assert_int_equal(found_of(rwkv, 100, 99, 100), 0);    /* its end is one, and is not before the change */
     assert_int_equal(found_of(llama, 100, 93, 0), 93);    /* positions can be forgotten: any place will do */
+}
+
+/* Turns of two conversations, one after the other, in as many slots: a turn finds all that the one before it left, and
+ * not whole pages alone, as it does not take the other's slot. */
+static void conversations_keep_their_slots(void **state)
+{
+    enum { FIRST = 100, MORE = 20 };
+    static int32_t ids[2][LONG];
+    hone_scheduler_stats before, after;
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 400, .n_seq = 2 } });
+    for (int32_t i = 0; i < FIRST; i++) ids[0][i] = i % 13, ids[1][i] = (i + 1) % 13;
+    for (int turn = 0; turn < 6; turn++) {
+        int who = turn % 2 ? 1 - turn / 2 % 2 : turn / 2 % 2; /* 0 1 1 0 0 1: also the one that was left last */
+        const int32_t n = FIRST + (turn / 2) * MORE;
+        hone_scheduler_get_stats(s, &before);
+        asks = ids[who];
+        caller *c = must_ask(n, 1, 0);
+        asks = NULL;
+        finish();
+        hone_scheduler_get_stats(s, &after);
+        assert_int_equal(after.n_cached_tokens - before.n_cached_tokens, turn < 2 ? 0 : n - MORE);
+        assert_int_equal(c->n_tok, 1);
+        for (int32_t i = 0; i < MORE; i++) ids[who][n + i] = (i + 3 * who + turn) % 13;
+    }
+    hone_scheduler_free(s);
 }
 
 /* What waits and is cancelled never starts, and ends once; the scheduler's end ends the rest. */
@@ -418,9 +506,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_question_passes_long_ones),
         cmocka_unit_test(answers_go_on_beside_a_prompt),
+        cmocka_unit_test(small_prompts_are_not_dear),
+        cmocka_unit_test(answers_are_counted),
         cmocka_unit_test(clients_come_in_turn),
         cmocka_unit_test(bad_requests_are_refused),
         cmocka_unit_test(a_prompt_is_left_at_its_mark),
+        cmocka_unit_test(conversations_keep_their_slots),
         cmocka_unit_test(cancelled_while_it_waits),
         cmocka_unit_test(held_stands_still),
         cmocka_unit_test(too_large_for_the_memory),
