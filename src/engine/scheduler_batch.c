@@ -2,7 +2,8 @@
  * finds who is to blame for a batch that fails. Refuses to know who may run, and what logits mean. */
 #include "engine/scheduler.h"
 
-#define STEP_NS 1e8 /* what a step may take with prompts in it, if twice one without is less */
+enum { FIRST_ROWS = 64 }; /* of a step without answers: so many that reading the weights is a small part of it */
+#define STEP_NS 1e8       /* what a step may take with prompts in it, if twice one without is less */
 
 /* ---- what steps take ------------------------------------------------------------------ */
 
@@ -105,8 +106,10 @@ static void give(hone_scheduler *s, sharing *h, hn_choice *c, int32_t most)
     if (c->of->r.prompt_logprobs && !c->of->forked) h->echo_left -= n;
 }
 
-/* Half to the oldest prompt, half to the one with the fewest rows left, until nothing is left of either. */
-static void share(hone_scheduler *s, int32_t n_rows)
+/* Half to the oldest prompt, half to the one with the fewest rows left, until nothing is left of either. Where nobody
+ * answers, a step ends with the first prompt that has all it may have: whole prompts that share a step would all have
+ * their first token at its end, answer in step from there on, and come again at one moment. */
+static void share(hone_scheduler *s, int32_t n_rows, bool answers)
 {
     sharing h = { n_rows, HN_ECHO_ROWS };
     while (h.left > 0) {
@@ -120,9 +123,16 @@ static void share(hone_scheduler *s, int32_t n_rows)
                 if (!shortest || left_of(s, c) < left_of(s, shortest)) shortest = c;
             }
         if (!oldest) return;
-        int32_t half = shortest == oldest ? h.left : (h.left + 1) / 2, before = h.left;
+        int32_t half = shortest == oldest ? h.left : (h.left + 1) / 2, other = h.left - half;
+        if (!answers) { /* as many to the oldest as finish the shortest */
+            int32_t need = may_have(s, shortest, h.echo_left);
+            if (need < FIRST_ROWS) need = FIRST_ROWS;
+            if (half > need) half = need;
+            if (other > need) other = need;
+        }
         give(s, &h, oldest, half);
-        if (shortest != oldest) give(s, &h, shortest, before - half);
+        if (shortest != oldest) give(s, &h, shortest, other);
+        if (!answers && n_rows - h.left >= FIRST_ROWS && !may_have(s, shortest, h.echo_left)) return;
     }
 }
 
@@ -152,7 +162,7 @@ static int32_t plan(hone_scheduler *s, int32_t *n_decode)
         c->rows = is_decoding(s, c) && !c->of->held;
         *n_decode += c->rows;
     }
-    share(s, prefill_rows(s, *n_decode));
+    share(s, prefill_rows(s, *n_decode), *n_decode > 0);
     for (int32_t i = 0; i < s->n_slot; i++) {
         hn_choice *c = s->slot[i].c;
         if (!c || !c->rows) continue;

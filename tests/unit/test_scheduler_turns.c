@@ -243,6 +243,33 @@ static void answers_are_counted(void **state)
     assert_in_range(steps, 1500 / 75, 1500 / 61);                              /* they took 61 when there was one */
 }
 
+/* Four prompts come at one moment, beside nobody's answer: each has its first token when it is through, not when the
+ * last one is; and one of many rows goes on beside short ones without end, though none of these has an answer to wait for. */
+static void prompts_come_through_one_by_one(void **state)
+{
+    enum { EACH = 100, LATER = 30 };
+    row_ns = 1000000, step_ns = 10000000;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = LONG + 100, .n_seq = 4 } });
+    for (int i = 0; i < 4; i++) must_ask(EACH, 4, (uint64_t)i);
+    step();
+    assert_int_equal(callers[0].n_tok, 1);
+    assert_int_equal(callers[0].first_at, EACH * row_ns + step_ns);
+    finish();
+    for (int i = 1; i < 4; i++) assert_true(callers[i - 1].first_at < callers[i].first_at);
+    hone_scheduler_free(s);
+
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = LONG + 100, .n_seq = 4 } });
+    caller *far = must_ask(1000, 1, 0);
+    for (int i = 1; n_caller < MOST_ASKED && !far->n_end; i++) {
+        caller *near = must_ask(LATER, 1, 1);
+        while (!near->n_end) step();
+        assert_true(near->first_at - near->asked_at <= (2 * 64 + LATER) * row_ns + 2 * step_ns);
+    }
+    assert_int_equal(far->n_end, 1);
+    finish();
+    hone_scheduler_free(s);
+}
+
 static void clients_come_in_turn(void **state)
 {
     static const int want[] = { 0, 3, 5, 1, 4, 2 };
@@ -508,6 +535,7 @@ int main(void)
         cmocka_unit_test(answers_go_on_beside_a_prompt),
         cmocka_unit_test(small_prompts_are_not_dear),
         cmocka_unit_test(answers_are_counted),
+        cmocka_unit_test(prompts_come_through_one_by_one),
         cmocka_unit_test(clients_come_in_turn),
         cmocka_unit_test(bad_requests_are_refused),
         cmocka_unit_test(a_prompt_is_left_at_its_mark),
