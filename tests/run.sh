@@ -297,7 +297,7 @@ SOLO="ab gate"
 stage_install() { check "install" env B="$B" MAKE="$MAKE" sh tests/install.sh; }
 stage_asan() {
     # (of who allocated, six calls are noted: thirty cost a sixth of the time of all these tests)
-    ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1:malloc_context_size=6}
+    ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:handle_sigill=1:allocator_may_return_null=1:malloc_context_size=6}
     UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
     export ASAN_OPTIONS UBSAN_OPTIONS
     prepare built asan
