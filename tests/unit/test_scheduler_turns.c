@@ -244,7 +244,7 @@ static void answers_are_counted(void **state)
 }
 
 /* Four prompts come at one moment, beside nobody's answer: each has its first token when it is through, not when the
- * last one is; and one of many rows goes on beside short ones without end, though none of these has an answer to wait for. */
+ * last one is. And one of many rows goes on beside short ones without end, though these have no answers to wait for. */
 static void prompts_come_through_one_by_one(void **state)
 {
     enum { EACH = 100, LATER = 30 };
