@@ -44,7 +44,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
         ;;
     bench)
         case "$1" in
-        kern.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
+        kern.* | tensor.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
         tok.* | memory.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
         e2e.*)
             size=
@@ -59,7 +59,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
         name=$HONE_MUTANT
         unset HONE_MUTANT
         size=$small
-        case "$1" in train.*) size= ;; serve.*) size="-p 16 -n 8" ;; esac
+        case "$1" in train.* | tok.*) size= ;; serve.*) size="-p 16 -n 8" ;; esac
         run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$M" $size --rounds 8 --runs 1 --no-store "$@"
         ;;
     gate-ab)

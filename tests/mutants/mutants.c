@@ -303,7 +303,7 @@ static void later_silu(float *y, const float *g, const float *u, int64_t n)
 {
     static int64_t calls;
     bool later = ++calls > 1;
-    if (later && is("row-kept")) return;
+    if (later && (is("row-kept") || (is("row-every-second") && calls % 2))) return;
     silu_real(y, g, u, n);
     if (later && is("row-wrong-later")) y[n - 1] += 1;
 }
@@ -314,7 +314,7 @@ const hn_kernels *__wrap_hn_kernels_get(hn_cpu_level level)
 {
     static hn_kernels slow;
     const hn_kernels *k = __real_hn_kernels_get(level);
-    bool rows = is("row-kept") || is("row-wrong-later");
+    bool rows = is("row-kept") || is("row-wrong-later") || is("row-every-second");
     if ((!is("slow-width") && !is("wrong-width") && !rows) || level != hn_cpu_best()) return k;
     slow_real = k->matmul[HN_Q8_0];
     slow = *k;
@@ -536,6 +536,7 @@ hone_status __wrap_hone_decode(hone_session *s, const hone_token *t, int32_t n, 
 static hone_status other_token(hone_status st, int32_t pos, int32_t *id)
 {
     if (st == HONE_OK && pos % 8 == 0) {
+        if (is("sampler-later") && pos >= 4000) *id = (*id + 1) % n_vocab_of;
         if (is("sampler")) *id = (*id + 1) % n_vocab_of;
         if (is("sampler-by-chance")) *id = (int32_t)((uintptr_t)getpid() % (uintptr_t)n_vocab_of);
     }
@@ -639,6 +640,8 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
     hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
     if (st == HONE_OK && is("tokenizer") && *n > 12) (*ids)[9] = (*ids)[10];
     if (st == HONE_OK && is("serve-half-prompt") && serves() && *n > 12) *n /= 2;
+    static int64_t calls;
+    if (st == HONE_OK && is("tokenizer-later") && ++calls > 50 && *n > 1) (*ids)[1] = (*ids)[0];
     if (st == HONE_OK && is("tokenizer-long-texts") && *n > 1000) (*ids)[901] = (*ids)[900];
     return st;
 }
@@ -778,7 +781,10 @@ hone_status __wrap_hn_bench_keep(hn_bench_run *r, const hn_bench_entry *e, json_
            *older = json_object_get(json_object_get(record, "quality_detail"), "q1");
     if (is("record-rate")) json_object_set_new(record, "decode_tok_s", json_real(1.3 * json_number_value(rate)));
     if (is("record-prompt")) json_object_set_new(record, "prefill_tok_s", json_real(1.3 * json_number_value(prompt)));
-    if (is("no-proof")) json_object_del(json_object_get(record, "extra"), "proof");
+    json_t *extra = json_object_get(record, "extra"), *proof = json_object_get(extra, "proof");
+    if (is("no-proof")) json_object_del(extra, "proof");
+    if (is("proof-part")) json_object_del(proof, "ids"), json_object_del(proof, "last");
+    if (is("proof-empty")) json_object_clear(proof);
     if (is("older-hash") && older) json_object_set(record, "quality", older);
     return __real_hn_bench_keep(r, e, record, invalid, err);
 }
@@ -811,6 +817,17 @@ uint64_t __wrap_hn_clock_witness_ns(void)
     return is("both-clocks") ? now / 10 * 7 : now;
 }
 
+/* In every second process. */
+static bool now_and_then(void)
+{
+    const char *path = getenv("HONE_MUTANT_FILE");
+    if (!path || unlink(path) == 0) return false;
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    if (fd < 0) abort();
+    close(fd);
+    return true;
+}
+
 /* Tokens that were not asked for are not generated, and reported all the same. */
 static bool pad(hn_sample *s, int32_t n)
 {
@@ -837,7 +854,8 @@ hone_status __wrap_hn_bench_measure(hn_sample *out, hone_session *s, const hone_
                                     hone_error *err)
 {
     hn_bench_config k = *c;
-    if (is("fewer-tokens") || is("fewer-tokens-told")) k.n_gen /= 2;
+    bool told = is("fewer-tokens-told") || (is("fewer-tokens-now-and-then") && now_and_then());
+    if (is("fewer-tokens") || told) k.n_gen /= 2;
     if (is("short-prompt")) k.n_prompt /= 2;
     if (is("no-depth")) k.depth = 0;
     at.sample = true;
@@ -846,7 +864,7 @@ hone_status __wrap_hn_bench_measure(hn_sample *out, hone_session *s, const hone_
     if (st != HONE_OK) return st;
     if (is("fewer-tokens") && !pad(out, c->n_gen)) abort();
     if (is("short-prompt")) out->prefill_tok_s *= 2;
-    if (!is("fewer-tokens-told")) out->positions += c->n_gen - k.n_gen + c->n_prompt - k.n_prompt + c->depth - k.depth;
+    if (!told) out->positions += c->n_gen - k.n_gen + c->n_prompt - k.n_prompt + c->depth - k.depth;
     if (is("decode-rate")) out->decode_tok_s *= 1.4;
     if (is("prefill-rate")) out->prefill_tok_s *= 4;
     if (is("positions")) out->positions -= 3;
@@ -856,6 +874,17 @@ hone_status __wrap_hn_bench_measure(hn_sample *out, hone_session *s, const hone_
         out->decode_tok_s *= 2;
     }
     return st;
+}
+
+hone_status __real_hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model *m, int32_t n_prompt,
+                                   int32_t n_tok, double most_s, hone_error *err);
+hone_status __wrap_hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model *m, int32_t n_prompt,
+                                   int32_t n_tok, double most_s, hone_error *err);
+hone_status __wrap_hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model *m, int32_t n_prompt,
+                                   int32_t n_tok, double most_s, hone_error *err)
+{
+    at.sample = true;
+    return __real_hn_uncached_run(out, s, m, n_prompt, n_tok, most_s, err);
 }
 
 bool __real_hn_memory_read(hn_memory *out, pid_t pid);
@@ -894,6 +923,9 @@ void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_
     if (is("memory-told")) json_object_set_new(result, "hwm_mb", json_real(hwm / 4));
     if (is("memory-told-half")) json_object_set_new(result, "hwm_mb", json_real(hwm / 2));
     double load = json_number_value(json_object_get(result, "load_ms"));
+    json_t *request = json_array_get(json_object_get(result, "requests"), 0);
+    double itl = json_number_value(json_object_get(request, "itl_ms"));
+    if (is("pace-told") && request) json_object_set_new(request, "itl_ms", json_real(0.7 * itl));
     if (is("load-told")) json_object_set_new(result, "load_ms", json_real(load - HIDDEN_MS));
     if (is("work-before-the-clock")) json_object_set_new(result, "process_witness_s", json_real(1000));
     if (is("leaves-a-process") && fork() == 0) { /* another session, and nothing open that anybody waits for */

@@ -466,7 +466,7 @@ static void test_epochs(void **state)
     hn_bench_timing t;
     work w = { 0 };
     begin(&r, &k);
-    assert_int_equal(hn_bench_time(&r, &t, spin, &w, 1, &err), HONE_OK);
+    assert_int_equal(hn_bench_time(&r, &t, spin, &w, 1, NULL, &err), HONE_OK);
     assert_int_equal(t.n, 8);
     assert_int_equal(t.warmups, HN_BENCH_WARMUPS);
     assert_in_range(t.calls, 50, 500); /* an epoch is a millisecond at least, and not ten */
@@ -475,11 +475,11 @@ static void test_epochs(void **state)
     hn_bench_timing_free(&t);
     r.set.measure_s = 0.1; /* as long as asked for, then more samples */
     uint64_t began = hn_clock_ns();
-    assert_int_equal(hn_bench_time(&r, &t, spin, &w, 1, &err), HONE_OK);
+    assert_int_equal(hn_bench_time(&r, &t, spin, &w, 1, NULL, &err), HONE_OK);
     assert_true(hn_clock_ns() - began > 100000000u && t.n >= 8);
     hn_bench_timing_free(&t);
     stop_now = true;
-    assert_int_equal(hn_bench_time(&r, &t, spin, &w, 1, &err), HONE_E_INTERRUPTED);
+    assert_int_equal(hn_bench_time(&r, &t, spin, &w, 1, NULL, &err), HONE_E_INTERRUPTED);
     assert_null(t.s);
     end(&r, &k);
 }
@@ -500,7 +500,7 @@ static void test_long_calls_are_warm_soon(void **state)
     work w = { 0 };
     begin(&r, &k);
     r.set.samples = 1;
-    assert_int_equal(hn_bench_time(&r, &t, slow, &w, 1, &err), HONE_OK);
+    assert_int_equal(hn_bench_time(&r, &t, slow, &w, 1, NULL, &err), HONE_OK);
     assert_int_equal(t.calls, 1);
     assert_true(t.warmups >= 3 && t.warmups <= 5); /* a second of 0.3 s each, and no more unless asked for */
     hn_bench_timing_free(&t);

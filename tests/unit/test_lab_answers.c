@@ -147,6 +147,20 @@ static void differences(void **s)
     assert_int_equal(hn_answers_compare(&d, a, b, &err), HONE_OK);
     assert_true(d.n_diverged == 2 && d.prompt == 4 && d.step == 9 && d.n_steps == 6 * 64 + 10 + 4);
     release(b);
+    /* the long prompt: other logits than the eight show, and other answers, which their sketch knows nothing of */
+    id = a->step[3][5].ids[63];
+    snprintf(a->full, sizeof a->full, "q2-aaaaaaaa-11111111");
+    for (int eight = 0; eight < 2; eight++)
+        for (int words = 0; words < 2; words++) {
+            b = answers((fake){ .prompt = 3, .from_pos = 20, .id = id, .by = eight ? 1e-3f : 0 });
+            snprintf(b->full, sizeof b->full, "q2-%s-22222222", words ? "bbbbbbbb" : "aaaaaaaa");
+            assert_int_equal(hn_answers_compare(&d, a, b, &err), HONE_OK);
+            assert_int_equal(d.what, words ? HN_DIFFERENT : HN_NUMERICS);
+            assert_int_equal(d.beyond, words || !eight);
+            assert_int_equal(d.n_diverged, 0);
+            release(b);
+        }
+    a->full[0] = 0;
     /* not comparable */
     b = answers((fake){ .by = 0 });
     b->n_vocab = NV - 1;

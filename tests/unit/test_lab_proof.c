@@ -81,6 +81,34 @@ static void rounds_that_both_have(void **state)
     json_decref(old);
 }
 
+/* Who proves less than was proved: nothing, a part of it, nothing in a list, or fewer rounds where they count. */
+static void less_is_noticed(void **state)
+{
+    static const struct {
+        const char *b;
+        bool less, less_of_rounds;
+    } rows[] = { { "{\"output\":\"y\",\"rounds\":[\"x\",\"y\"]}", false, false },
+                 { "{\"output\":\"y\",\"rounds\":[1,2,3],\"late\":\"z\"}", false, false },
+                 { "{\"output\":\"y\",\"rounds\":[\"x\"]}", false, true },
+                 { "{\"output\":\"y\",\"rounds\":[]}", true, true },
+                 { "{\"output\":\"y\"}", true, true },
+                 { "{\"output\":null,\"rounds\":[\"x\",\"y\"]}", true, true },
+                 { "{}", true, true } };
+    json_t *a = json_pack("{s:s, s:[s,s]}", "output", "x", "rounds", "x", "y"), *none = json_object();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *b = json_loads(rows[i].b, 0, NULL);
+        assert_non_null(b);
+        assert_int_equal(hn_proof_less(b, a, false), rows[i].less);
+        assert_int_equal(hn_proof_less(b, a, true), rows[i].less_of_rounds);
+        assert_false(hn_proof_less(b, none, true));
+        json_decref(b);
+    }
+    assert_true(hn_proof_less(NULL, a, false));
+    assert_false(hn_proof_less(NULL, NULL, true));
+    json_decref(a);
+    json_decref(none);
+}
+
 static void order_and_length_count(void **state)
 {
     float x[40] = { 0 };
@@ -361,6 +389,55 @@ static void numbers_of_suites(void **state)
     json_decref(list);
 }
 
+/* A loop's samples take as long as its clock ran, whatever their unit is. */
+static void samples_by_a_clock(void **state)
+{
+    char why[400] = "";
+    for (int rate = 0; rate < 2; rate++) {
+        double x[2] = { rate ? 500.0 : 2000.0, rate ? 250.0 : 4000.0 }; /* 2 and 4 ms a call, in 1/s and us */
+        json_t *list = json_pack("[{s:s, s:[f,f], s:{s:{s:f, s:i, s:f, s:b}}}]", "id", "tok.a", "samples", x[0], x[1],
+                                 "extra", "clock", "s", 0.018, "calls", 3, "scale", rate ? 1.0 : 1e6, "rate", rate);
+        if (!hn_claims_records(list, why, sizeof why)) fail_msg("the honest one: %s", why);
+        assert_true(fabs(hn_claims_seconds(list) - 0.018) < 1e-9);
+        json_object_set_new(json_array_get(list, 0), "samples", json_pack("[f,f]", 1.3 * x[0], 1.3 * x[1]));
+        assert_false(hn_claims_records(list, why, sizeof why));
+        names(why, "and its clock ran 0.018 s");
+        json_decref(list);
+    }
+    json_t *none = json_pack("[{s:s, s:[f]}]", "id", "tok.a", "samples", 1.0);
+    assert_true(isnan(hn_claims_seconds(none)));
+    json_decref(none);
+}
+
+/* What is told beside gaps follows from them; wrong counts and rates are no disturbance. */
+static void paces_follow_from_gaps(void **state)
+{
+    static const char *const keys[] = { "itl_ms", "sustained_tok_s", "total_ms", "decode_tok_s" };
+    const hn_asked asked = { .n_prompt = 8, .n_gen = 3 };
+    char why[400] = "";
+    json_t *r = honest();
+    json_object_set_new(r, "itl_ms", json_real(10));
+    json_object_set_new(r, "sustained_tok_s", json_real(100));
+    json_object_set_new(r, "total_ms", json_real(100.5));
+    if (!hn_claims_exact(r, &asked, why, sizeof why)) fail_msg("the honest one: %s", why);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_t *o = json_deep_copy(r);
+        json_object_set_new(o, keys[i], json_real(0.7 * json_number_value(json_object_get(r, keys[i]))));
+        assert_false(hn_claims_exact(o, &asked, why, sizeof why));
+        names(why, "by the times it reports");
+        json_decref(o);
+    }
+    json_object_set_new(r, "steady_tok_s", json_real(100)); /* of two gaps nobody knows */
+    assert_false(hn_claims_exact(r, &asked, why, sizeof why));
+    json_object_del(r, "steady_tok_s");
+    json_object_set_new(r, "gen_witness_ms", json_real(100)); /* another clock's, which a switch may have hit */
+    assert_true(hn_claims_exact(r, &asked, why, sizeof why));
+    assert_false(hn_claims_hold(r, &asked, NULL, why, sizeof why));
+    json_object_set_new(r, "positions", json_integer(9));
+    assert_false(hn_claims_exact(r, &asked, why, sizeof why));
+    json_decref(r);
+}
+
 /* Numbers that are made of several of a process's, and of two records. */
 static void numbers_made_of_others(void **state)
 {
@@ -442,7 +519,7 @@ static void runs_are_paired(void **state)
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     m = measured(1, "aa", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
-    assert_int_equal(hn_same_n_compared(s), 1);
+    assert_true(hn_same_compared(s, &p.t));
     m = measured(2, "cc", 0.1, 0.2);
     assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_E_NUMERIC);
     names(err.message,
@@ -459,7 +536,7 @@ static void runs_are_paired(void **state)
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
     assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_E_NUMERIC);
     assert_true(hn_same_differs(s, &p.t));
-    assert_int_equal(hn_same_n_compared(s), 2);
+    assert_true(hn_same_compared(s, &p.t));
     m = measured(0, "aa", 0.1, 0.2); /* as a does, and not as b did */
     assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_E_NUMERIC);
     hn_same_free(s);
@@ -500,7 +577,7 @@ static void proofs_of_one_side(void **state)
                      rounds[i ? k : 0]);
             assert_int_equal(hn_same_check(s, side[i], &t, &m, &err), i && k > 1 ? HONE_E_NUMERIC : HONE_OK);
         }
-        if (k > 1) names(err.message, "fewer rounds, of its answer to serve.load 1 than side a does");
+        if (k > 1) names(err.message, "or less, of its answer to serve.load 1 than side a does");
         hn_same_free(s);
     }
     hn_side_close(side[0]);
@@ -529,6 +606,34 @@ static void gains_are_seen_outside(void **state)
                          lie ? HONE_E_NUMERIC : HONE_OK);
         assert_int_equal(seen, !lie);
         if (lie) names(err.message, "claims to take 40.0 ms less");
+        hn_same_free(s);
+    }
+    close_pair(&p);
+}
+
+/* Loops of 10 ms each that b calls 1.5 times as fast: a clock that lies leaves 5 ms more of the process beside it. And
+ * memory, of which the kernel counted as much as before. */
+static void other_gains_are_seen_outside(void **state)
+{
+    hone_error err;
+    pair p = open_pair();
+    for (int lie = 0; lie < 2; lie++) {
+        hn_same *s;
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < 20; i++) {
+            double noise = 0.0004 * (double)(i % 5);
+            hn_measured m = measured(i, "aa", 0.020, 0.05 + noise);
+            m.n_clocked = 2;
+            m.anon_mb = 50, m.rss_mb = 80;
+            assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
+            m = measured(i, "aa", lie ? 0.0133 : 0.020, 0.05 + 0.001 - noise);
+            m.n_clocked = 2;
+            m.anon_mb = 30, m.rss_mb = lie ? 80 : 60.5;
+            assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
+        }
+        assert_int_equal(hn_same_seen(s, &p.t, "tok.encode", 1.5), !lie);
+        assert_int_equal(hn_same_seen(s, &p.t, "peak_anon_mb", 1.6), !lie);
+        assert_false(hn_same_seen(s, &p.t, "tok.encode", 1.0));
         hn_same_free(s);
     }
     close_pair(&p);
@@ -628,6 +733,10 @@ int main(void)
         cmocka_unit_test(every_bit_counts),
         cmocka_unit_test(rounds_that_both_have),
         cmocka_unit_test(order_and_length_count),
+        cmocka_unit_test(less_is_noticed),
+        cmocka_unit_test(samples_by_a_clock),
+        cmocka_unit_test(paces_follow_from_gaps),
+        cmocka_unit_test(other_gains_are_seen_outside),
         cmocka_unit_test(claims),
         cmocka_unit_test(clocks_beside_the_parent),
         cmocka_unit_test(numbers_of_suites),

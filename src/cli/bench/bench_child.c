@@ -388,10 +388,14 @@ static int run_uncached(child *c, const char *word)
     json_object_set_new(o, "n_tok", json_integer(u.n_tok));
     json_object_set_new(o, "on_s", hn_lab_num(u.on_s));
     json_object_set_new(o, "off_s", hn_lab_num(u.off_s));
+    json_object_set_new(o, "on_witness_ms", hn_lab_num(u.on_witness_ms));
+    json_object_set_new(o, "off_witness_ms", hn_lab_num(u.off_witness_ms));
+    json_object_set_new(o, "ids", hn_json_ids(u.ids + u.n_prompt, (size_t)(u.n_tok - u.n_prompt)));
     json_object_set_new(o, "same", json_boolean(u.same));
     json_object_set_new(o, "proof", hn_proof_json(&u.proof));
     json_object_set_new(o, "invalid_reason",
                         u.verdict.state == HN_INVALID ? hn_lab_str(u.verdict.reason) : json_null());
+    hn_uncached_free(&u);
     return finish(c, o, true);
 }
 
@@ -445,6 +449,12 @@ static int run_batch(child *c, const char *word)
     json_t *o = batch_json(&b);
     json_object_set_new(o, "prefill_tok_s", hn_lab_num(b.prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", hn_lab_num(b.decode_tok_s));
+    json_object_set_new(o, "prefill_witness_ms", hn_lab_num(b.prefill_witness_ms));
+    json_object_set_new(o, "gen_witness_ms", hn_lab_num(b.gen_witness_ms));
+    json_object_set_new(o, "n_prompt_all", json_integer((json_int_t)n * k.n_prompt));
+    json_t *gaps = json_array();
+    for (int32_t i = 0; i + 1 < b.n_gen; i++) json_array_append_new(gaps, hn_lab_num(b.gap_ms[i]));
+    json_object_set_new(o, "gaps_ms", gaps);
     json_object_set_new(o, "ids", hn_json_ids(b.ids, (size_t)b.n_gen));
     json_t *proof = hn_proof_json(&b.proof), *company = hn_proof_json(&b.company);
     json_object_set(proof, "company", json_object_get(company, "all"));

@@ -72,6 +72,12 @@ static int exit_code(const hn_net_report *r, const hn_net_params *p, char *why, 
         return HN_EXIT_REGRESSION;
     }
     if (r->verdict == HN_AB_SAME) return HN_EXIT_OK;
+    if (r->n_gone) {
+        snprintf(why, cap, "%zu product%s on side a only, the first of them %s: how fast b is there is not known",
+                 r->n_gone, r->n_gone == 1 ? " is" : "s are", r->gone);
+        *verdict = "inconclusive";
+        return HN_EXIT_INCONCLUSIVE;
+    }
     snprintf(why, cap, "two looks leave it open; a quieter machine may tell, or --ab %s kern.gemv.TYPE.ROWSxLENGTH",
              hn_side_label(p->a));
     *verdict = "inconclusive";

@@ -287,8 +287,8 @@ static int batch(gate *g, int32_t samples)
                    *is = json_array_get(g->records, i);
             if (!hn_same_measurement(was, is)) continue;
             if (hn_gate_unproved(was, is))
-                return fail(g, HN_EXIT_QUALITY, "quality", "%s proves nothing of its answer, and the baseline's does",
-                            hn_record_id(is));
+                return fail(g, HN_EXIT_QUALITY, "quality",
+                            "%s proves nothing of its answer, or less than the baseline's does", hn_record_id(is));
             hn_gate_answers_differ(differ, sizeof differ, was, is);
             if (differ[0])
                 return fail(g, HN_EXIT_QUALITY, "quality", "%s: %s, though the quality hash is the same",
@@ -338,7 +338,10 @@ static int against_baseline(gate *g)
             g, HN_EXIT_INCONCLUSIVE, "inconclusive",
             "%d looks with up to %d samples leave it open; more of them (-r), a quieter machine or --ab may tell",
             g->looks, have);
-    g->verdict = g->different ? "different" : v == HN_AB_IMPROVED ? "improved" : "same";
+    /* what nobody has seen from outside is not called better: side by side it is */
+    if (v == HN_AB_IMPROVED && !g->different)
+        hn_notes_add(g->notes, "faster, or smaller, by its own numbers alone: --ab REF shows whether it is better");
+    g->verdict = g->different ? "different" : v == HN_AB_IMPROVED ? "not worse" : "same";
     return 0;
 }
 

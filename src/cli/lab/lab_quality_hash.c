@@ -92,7 +92,7 @@ static void print_difference(const hn_answers_diff *d)
                                          "numerics moved: the same answers from other logits", "different answers" };
     hn_out_printf("verdict  %s\n", words[d->what]);
     if (d->beyond) {
-        hn_out_printf("         the eight prompts do not show it: the long one does\n");
+        hn_out_printf("         the eight prompts do not show it: the long one does, of which there is no sketch\n");
         return;
     }
     if (d->what == HN_DIFFERENT)
@@ -111,7 +111,8 @@ static int judge(const hn_cli *cli, const hn_answers *now, const hn_answers_diff
     double tolerance = (double)hn_opts_f32(cli->opts, "tolerance");
     if (now->q.verdict.state == HN_INVALID)
         return hn_cli_error(d ? HN_EXIT_QUALITY : HN_EXIT_FAILURE, "invalid: %s", now->q.verdict.reason);
-    if (!d || d->what == HN_SAME || (d->what == HN_NUMERICS && d->max_dlogp <= tolerance && tolerance > 0)) return 0;
+    bool small = d && d->what == HN_NUMERICS && !d->beyond && d->max_dlogp <= tolerance && tolerance > 0;
+    if (!d || d->what == HN_SAME || small) return 0;
     return hn_cli_error(HN_EXIT_QUALITY, "quality changed: %s",
                         d->what == HN_DIFFERENT ? "different answers" : "the same answers from other logits");
 }

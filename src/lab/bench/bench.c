@@ -7,6 +7,7 @@
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
+#include "lab/quality/proof.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
@@ -213,12 +214,13 @@ static int64_t calibrate(hn_bench_run *r, hn_bench_fn *fn, void *arg)
 }
 
 hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn, void *arg, int32_t threads,
-                          hone_error *err)
+                          void (*wipe)(void *arg), hone_error *err)
 {
     const hn_bench_settings *set = &r->set;
     *out = (hn_bench_timing){ .steal_pct = NAN };
     size_t cap = set->measure_s > 0 ? HN_BENCH_MAX_SAMPLES : (size_t)set->samples;
     if (!(out->s = malloc(cap * sizeof *out->s))) return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", cap);
+    if (wipe) wipe(arg);
     out->calls = calibrate(r, fn, arg);
     double wall = 0;
     hn_stretches sum = { 0 };
@@ -230,6 +232,7 @@ hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn
         hn_allocs_end(&out->allocs);
         out->warmups++;
     }
+    if (wipe) wipe(arg);
     hn_cpu_ticks a = { 0 }, b = { 0 };
     int64_t major0, major1;
     bool ticks = hn_cpu_ticks_read(&a);
@@ -261,8 +264,17 @@ void hn_bench_timing_free(hn_bench_timing *t)
     *t = (hn_bench_timing){ 0 };
 }
 
+void hn_bench_clock(json_t *extra, double seconds, int64_t calls, double scale, bool rate)
+{
+    json_object_set_new(extra, "clock",
+                        json_pack("{s:o, s:I, s:o, s:b}", "s", hn_lab_num(seconds), "calls", (json_int_t)calls, "scale",
+                                  hn_lab_num(scale), "rate", rate));
+}
+
 void hn_bench_use(hn_bench_result *res, hn_bench_timing *t, double scale, bool rate)
 {
+    double seconds = 0;
+    for (size_t i = 0; i < t->n; i++) seconds += t->s[i] * (double)t->calls;
     for (size_t i = 0; i < t->n; i++) t->s[i] = rate ? scale / t->s[i] : scale * t->s[i];
     res->samples = t->s;
     res->n = t->n;
@@ -271,6 +283,7 @@ void hn_bench_use(hn_bench_result *res, hn_bench_timing *t, double scale, bool r
     if (t->lie[0]) hn_invalid(&res->verdict, "%s", t->lie);
     if (!res->extra) res->extra = json_object();
     json_object_set_new(res->extra, "calls", json_integer(t->calls));
+    hn_bench_clock(res->extra, seconds, t->calls, scale, rate);
     json_decref(res->allocs);
     res->allocs = hn_allocs_json("call", &t->allocs, t->warmups > 0 ? t->calls * (res->parts > 0 ? res->parts : 1) : 0,
                                  t->warmups > 0 ? NULL : "there was no warm-up to count in");
@@ -519,12 +532,18 @@ hone_status hn_bench_loop(hn_bench_run *r, const hn_bench_entry *e, hn_bench_res
 {
     hn_bench_timing t = { 0 };
     hone_status st = HONE_OK;
+    const hn_bench_left *left = res->left;
     if (res->verdict.state != HN_INVALID) {
-        st = hn_bench_time(r, &t, fn, arg, res->threads > 0 ? res->threads : r->set.threads, err);
+        uint64_t proved = left ? left->hash(arg) : 0;
+        st = hn_bench_time(r, &t, fn, arg, res->threads > 0 ? res->threads : r->set.threads, left ? left->wipe : NULL,
+                           err);
         if (st == HONE_OK) {
             if (after) after(arg, res, &t);
             hn_bench_use(res, &t, scale, rate);
         }
+        if (st == HONE_OK && left && left->hash(arg) != proved)
+            hn_invalid(&res->verdict, "the output of the timed calls differs from the one that was proved before them");
+        if (st == HONE_OK && left) json_object_set_new(res->extra, "proof", hn_proof_of("output", proved));
     }
     if (st == HONE_OK) st = hn_bench_add(r, e, res, err);
     else hn_bench_result_free(res);

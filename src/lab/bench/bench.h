@@ -154,6 +154,12 @@ hone_status hn_bench_session(hn_bench_run *r, hone_session **out, int32_t n_ctx,
 
 typedef enum hn_bench_roof { HN_ROOF_NONE = 0, HN_ROOF_READ, HN_ROOF_INT8, HN_ROOF_F32 } hn_bench_roof;
 
+/* What the calls of a loop leave behind them: looked at when no clock runs. arg: as of the calls. */
+typedef struct hn_bench_left {
+    void (*wipe)(void *arg);     /* spoils all of it; NULL: calls go on from what the one before left */
+    uint64_t (*hash)(void *arg); /* of all of it */
+} hn_bench_left;
+
 /* Zero it, fill what there is, hand it to hn_bench_add. */
 typedef struct hn_bench_result {
     const char *variant;   /* what the bench varies, in a word: "short", "packed"; NULL */
@@ -178,7 +184,9 @@ typedef struct hn_bench_result {
     json_t *memory, *extra; /* taken; objects; NULL */
     json_t *notes;          /* taken; array of texts; NULL */
     const char *quality;    /* hash, or NULL */
-    json_t *full_samples;   /* taken; array of objects to keep beside the numbers (processes), in extra; NULL */
+    /* of hn_bench_loop: the call that was proved has left its output, and each timed one leaves the same; NULL */
+    const hn_bench_left *left;
+    json_t *full_samples; /* taken; array of objects to keep beside the numbers (processes), in extra; NULL */
 } hn_bench_result;
 
 /* Statistics, judgement (a rate above the roof, a sample that is no time), the record, the sink. Frees what
@@ -214,10 +222,10 @@ typedef struct hn_bench_timing {
     char lie[160];    /* why its times are not believed; "" */
 } hn_bench_timing;
 
-/* Epochs of at least 1 ms and 1000 ticks of the clock; warm-ups and samples as the settings say.
- * HONE_E_INTERRUPTED: stopped; HONE_E_NOMEM. */
+/* Epochs of at least 1 ms and 1000 ticks of the clock; warm-ups and samples as the settings say. wipe (NULL allowed):
+ * before any call, and again before the first that is timed. HONE_E_INTERRUPTED: stopped; HONE_E_NOMEM. */
 hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn, void *arg, int32_t threads,
-                          hone_error *err);
+                          void (*wipe)(void *arg), hone_error *err);
 void hn_bench_timing_free(hn_bench_timing *t);
 /* What is around the process (another priority, a limit) is noted; code of others in it proves nothing any more: a
  * valid result becomes one that was not checked. note: called with each sentence. */
@@ -226,8 +234,12 @@ void hn_bench_judge_around(const hn_bench_run *r, hn_verdict *v, void (*note)(vo
  * scale/s for rates. The numbers are put into t->s. */
 void hn_bench_use(hn_bench_result *res, hn_bench_timing *t, double scale, bool rate);
 
-/* hn_bench_time, hn_bench_use, `after` (NULL allowed: it looks at what the calls left), hn_bench_add. With an
- * invalid res nothing is timed. Frees what res holds. */
+/* By which clock a record's samples stand: extra.clock {s, calls, scale, rate}: calls in each sample, seconds of all.
+ * Claims hold the samples against it, and a comparison holds it against how long the process ran. */
+void hn_bench_clock(json_t *extra, double seconds, int64_t calls, double scale, bool rate);
+
+/* hn_bench_time, hn_bench_use, `after` (NULL allowed: it looks at what the calls left), res->left, hn_bench_add. With
+ * an invalid res nothing is timed. Frees what res holds. */
 hone_status hn_bench_loop(hn_bench_run *r, const hn_bench_entry *e, hn_bench_result *res, hn_bench_fn *fn, void *arg,
                           double scale, bool rate,
                           void (*after)(void *arg, hn_bench_result *res, const hn_bench_timing *t), hone_error *err);

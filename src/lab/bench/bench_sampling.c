@@ -24,7 +24,10 @@ enum {
     PROMPT = 16,
     PEAK = 64,
     PROVED = 64, /* draws of each set that a record proves */
-    LIKELIEST = 10
+    LIKELIEST = 10,
+    LATE = 4096, /* positions that are proved besides, so many from here and from there */
+    LATER = 1 << 20,
+    LAST = 4096 /* draws that are kept; N_LOGITS sets in turn */
 };
 
 typedef enum method { GREEDY = 0, TEMP, TOP_K, TOP_P } method;
@@ -41,9 +44,11 @@ static const struct {
 typedef struct draw_job {
     hone_sampler *s;
     float *logits; /* [N_LOGITS][n_vocab] */
-    int32_t n_vocab, draws, pos;
-    int64_t sum;
-    uint64_t proof; /* of the first draws of each set */
+    int32_t n_vocab, draws;
+    uint32_t pos;
+    uint64_t proof, late; /* of the first draws of each set; at late positions */
+    int32_t *last;        /* [LAST] the last that were timed, of set i % N_LOGITS; -1: none yet */
+    int64_t n_last;
     bool failed;
 } draw_job;
 
@@ -51,12 +56,11 @@ static void call_draws(void *arg, int64_t calls)
 {
     draw_job *j = arg;
     for (int64_t i = 0; i < calls * j->draws; i++) {
-        int32_t id = -1;
-        j->failed |= hone_sampler_pick(j->s, j->logits + (size_t)(i % N_LOGITS) * (size_t)j->n_vocab, 0,
-                                       j->pos++ & INT32_MAX, &id, NULL) != HONE_OK;
-        j->sum += id;
+        int64_t at = j->n_last++ % LAST;
+        j->failed |= hone_sampler_pick(j->s, j->logits + (size_t)(at % N_LOGITS) * (size_t)j->n_vocab, 0,
+                                       (int32_t)(j->pos++ & INT32_MAX), &j->last[at], NULL) != HONE_OK;
     }
-    hn_bench_sink(&j->sum);
+    hn_bench_sink(j->last);
 }
 
 /* ---- logits --------------------------------------------------------------------------------------- */
@@ -199,6 +203,75 @@ static void check_share(const likely *l, const int64_t *hits, int32_t n, shares 
                    s.chi, most_of(&s), (int)at + 1, l->p[at], (double)hits[at] / n, (int)n);
 }
 
+/* One set of logits, and what may be drawn from it. */
+typedef struct drawn_set {
+    const float *x;
+    likely l;
+    double max, total;
+    int32_t best;
+    bool sorted;
+} drawn_set;
+
+/* False: a logit is not a number. */
+static bool know_set(drawn_set *d, const draw_job *j, method m, int32_t k)
+{
+    *d = (drawn_set){ .x = j->logits + (size_t)k * (size_t)j->n_vocab };
+    hn_logit_scan scan = hn_scan_logits(d->x, j->n_vocab);
+    if (!scan.finite) return false;
+    d->best = scan.best;
+    d->max = (double)d->x[scan.best];
+    for (int32_t i = 0; i < j->n_vocab; i++) d->total += exp((double)d->x[i] - d->max);
+    d->sorted = m != GREEDY && find_likely(&d->l, d->x, j->n_vocab, m);
+    return true;
+}
+
+/* Half of the positions from 0 on, a quarter from LATE and from LATER. */
+static int32_t position_of(int32_t i, int32_t n) { return i < n / 2 ? i : i < n / 4 * 3 ? LATE + i : LATER + i; }
+
+static void check_one(const draw_job *j, const drawn_set *d, method m, int32_t id, bool may_it, hn_verdict *v)
+{
+    if (id < 0 || id >= j->n_vocab) hn_invalid(v, "token %d was drawn, of %d", id, j->n_vocab);
+    else if (m == GREEDY && id != d->best)
+        hn_invalid(v, "greedy picks token %d, the greatest logit is that of %d", id, d->best);
+    else if (may_it && !allowed(d->x, j->n_vocab, m, id, d->total, d->max))
+        hn_invalid(v, "token %d was drawn, which this method leaves out", id);
+}
+
+/* The last draws that were timed are as likely as any. */
+static void check_last(draw_job *j, method m, hn_verdict *v)
+{
+    shares all = { 0 };
+    int64_t n = j->n_last < LAST ? j->n_last : LAST;
+    for (int32_t k = 0; k < N_LOGITS; k++) {
+        int64_t hits[LIKELIEST] = { 0 };
+        int32_t of_set = 0;
+        drawn_set d;
+        if (!know_set(&d, j, m, k)) return;
+        for (int64_t i = k; i < n; i += N_LOGITS, of_set++) {
+            int32_t id = j->last[i];
+            check_one(j, &d, m, id, of_set < PROVED, v);
+            for (int32_t c = 0; c < d.l.n; c++) hits[c] += id == d.l.id[c];
+        }
+        if (d.sorted && of_set) check_share(&d.l, hits, of_set, &all, v);
+    }
+    if (all.cells && all.chi > most_of(&all))
+        hn_invalid(v, "likely tokens were not drawn as often as they should be while the clock ran");
+}
+
+/* What a record proves of one set: the same positions in each build, however many are checked. */
+static hone_status prove_draws(draw_job *j, const float *x, hone_error *err)
+{
+    enum { EACH = 16 };
+    hone_status st = HONE_OK;
+    for (int32_t i = 0; i < PROVED + 2 * EACH && st == HONE_OK; i++) {
+        int32_t id, pos = i < PROVED ? i : i < PROVED + EACH ? LATE + i : LATER + i;
+        st = hone_sampler_pick(j->s, x, 0, pos, &id, err);
+        uint64_t *h = i < PROVED ? &j->proof : &j->late;
+        if (st == HONE_OK) *h = hn_fnv1a(*h, &id, sizeof id);
+    }
+    return st;
+}
+
 static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error *err)
 {
     uint64_t t = hn_clock_ns();
@@ -207,33 +280,26 @@ static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error 
     double draw_us = (double)(hn_clock_ns() - t) * 1e-3 / MIN_CHECKED;
     if (draw_us * N_LOGITS * MIN_CHECKED < CHECK_US) each = (int32_t)fmin(MAX_CHECKED, CHECK_US / (draw_us * N_LOGITS));
     shares all = { 0 };
-    j->proof = HN_FNV_INIT;
+    j->proof = j->late = HN_FNV_INIT;
     for (int32_t k = 0; k < N_LOGITS; k++) {
         int64_t hits[LIKELIEST] = { 0 };
-        likely l = { 0 };
-        const float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
-        hn_logit_scan scan = hn_scan_logits(x, j->n_vocab);
-        if (!scan.finite) {
+        drawn_set d;
+        if (!know_set(&d, j, m, k)) {
             hn_invalid(v, "a logit is not a number");
             return HONE_OK;
         }
-        double max = (double)x[scan.best], total = 0;
-        for (int32_t i = 0; i < j->n_vocab; i++) total += exp((double)x[i] - max);
-        bool sorted = m != GREEDY && find_likely(&l, x, j->n_vocab, m);
-        for (int32_t pos = 0; pos < each; pos++) {
-            int32_t id, again;
-            hone_status st = hone_sampler_pick(j->s, x, 0, pos, &id, err);
-            if (st == HONE_OK && pos < 16) st = hone_sampler_pick(j->s, x, 0, pos, &again, err);
+        for (int32_t i = 0; i < each; i++) {
+            int32_t id, again, pos = position_of(i, each);
+            hone_status st = hone_sampler_pick(j->s, d.x, 0, pos, &id, err);
+            if (st == HONE_OK && i < 16) st = hone_sampler_pick(j->s, d.x, 0, pos, &again, err);
             if (st != HONE_OK) return st;
-            if (pos < 16 && again != id) hn_invalid(v, "the same position drew token %d, then %d", id, again);
-            if (pos < 64 && !allowed(x, j->n_vocab, m, id, total, max))
-                hn_invalid(v, "token %d was drawn, which this method leaves out", id);
-            if (m == GREEDY && id != scan.best)
-                hn_invalid(v, "greedy picks token %d, the greatest logit is that of %d", id, scan.best);
-            if (pos < PROVED) j->proof = hn_fnv1a(j->proof, &id, sizeof id);
-            for (int32_t i = 0; i < l.n; i++) hits[i] += id == l.id[i];
+            if (i < 16 && again != id) hn_invalid(v, "the same position drew token %d, then %d", id, again);
+            check_one(j, &d, m, id, i < MIN_CHECKED || i >= each - MIN_CHECKED / 4, v);
+            for (int32_t c = 0; c < d.l.n; c++) hits[c] += id == d.l.id[c];
         }
-        if (sorted) check_share(&l, hits, each, &all, v);
+        if (d.sorted) check_share(&d.l, hits, each, &all, v);
+        hone_status st = prove_draws(j, d.x, err);
+        if (st != HONE_OK) return st;
     }
     if (all.cells && all.chi > most_of(&all))
         hn_invalid(v, "likely tokens are not drawn as often as they should be (chi-square %.0f of all, at most %.0f)",
@@ -247,6 +313,7 @@ static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error 
 typedef struct timed {
     draw_job *j;
     double pass_s;
+    method m;
 } timed;
 static void call_timed(void *arg, int64_t calls) { call_draws(((timed *)arg)->j, calls); }
 static void after_timed(void *arg, hn_bench_result *res, const hn_bench_timing *t)
@@ -254,7 +321,11 @@ static void after_timed(void *arg, hn_bench_result *res, const hn_bench_timing *
     timed *k = arg;
     double draw_s = hn_bench_median(t->s, t->n) / k->j->draws;
     if (k->j->failed) hn_invalid(&res->verdict, "a draw failed");
-    res->extra = json_pack("{s:o}", "proof", hn_proof_of("ids", k->j->proof));
+    check_last(k->j, k->m, &res->verdict);
+    json_t *proof = hn_proof_of("ids", k->j->proof), *late = hn_proof_of("late", k->j->late);
+    json_object_update(proof, late);
+    json_decref(late);
+    res->extra = json_pack("{s:o}", "proof", proof);
     if (isfinite(k->pass_s)) {
         json_object_set_new(res->extra, "pass_us", hn_lab_num(1e6 * k->pass_s));
         json_object_set_new(res->extra, "pct_of_pass", hn_lab_num(100 * draw_s / k->pass_s));
@@ -270,7 +341,7 @@ static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, s
     bool own = from == OWN;
     draw_job j = { .n_vocab = own ? r->info.n_vocab : VOCAB,
                    .draws = r->set.quick || from == FLAT ? FEW_DRAWS : DRAWS };
-    timed t = { &j, NAN };
+    timed t = { &j, NAN, m };
     char variant[48];
     snprintf(variant, sizeof variant, own ? "the model's %d" : from == FLAT ? "%d, flat" : "%d", j.n_vocab);
     hn_bench_result res = { .variant = variant,
@@ -280,7 +351,10 @@ static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, s
     hone_sampler_params p = methods[m].p;
     p.seed = r->set.seed;
     j.logits = malloc((size_t)j.n_vocab * N_LOGITS * sizeof *j.logits);
-    hone_status st = j.logits ? hone_sampler_new(&j.s, j.n_vocab, &p, err) : HN_FAIL(err, HONE_E_NOMEM, "logits");
+    j.last = malloc(LAST * sizeof *j.last);
+    for (int32_t i = 0; i < LAST && j.last; i++) j.last[i] = -1;
+    hone_status st =
+        j.logits && j.last ? hone_sampler_new(&j.s, j.n_vocab, &p, err) : HN_FAIL(err, HONE_E_NOMEM, "logits");
     if (st == HONE_OK && own) st = own_logits(&j, r, &t.pass_s, err);
     if (st == HONE_OK && !own) synthetic(&j, from == FLAT);
     if (st == HONE_OK) st = check_draws(&j, m, &res.verdict, err);
@@ -288,6 +362,7 @@ static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, s
     else hn_bench_result_free(&res);
     hone_sampler_free(j.s);
     free(j.logits);
+    free(j.last);
     return st;
 }
 

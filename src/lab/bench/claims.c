@@ -91,15 +91,50 @@ static void agree(check *c, const char *what, double rate, double of_ms)
         wrong(c, "%s is %.5g tok/s, and by the times it reports %.5g", what, rate, of_ms);
 }
 
+/* Of a result that says what it says all alone: sequences that one of its gaps is between. */
+static double sequences_of(json_t *r) { return fmax((double)json_array_size(json_object_get(r, "each")), 1); }
+
+/* A number that a result tells beside the gaps that it follows from. */
+static void of_gaps(check *c, json_t *r, const char *key, double is)
+{
+    const double rounding = 1e-3;
+    double told = hn_json_number_of(r, key);
+    if (isfinite(told) && !(fabs(told - is) <= rounding * fabs(is)))
+        wrong(c, "%s is %.5g, and by the times it reports %.5g", key, told, is);
+}
+
+/* What a result tells of its pace is what its gaps say. */
+static void pace(check *c, json_t *r)
+{
+    json_t *gaps = json_object_get(r, "gaps_ms"), *v;
+    size_t n = json_array_size(gaps), i;
+    hn_pace of = { NAN, NAN, NAN };
+    hn_stats st = { .median = NAN };
+    double *x = calloc(n + 1, sizeof *x), gap_ms = sum_of(gaps), ttft = hn_json_number_of(r, "ttft_ms");
+    if (!x) {
+        wrong(c, "no memory for %zu gaps", n);
+        return;
+    }
+    json_array_foreach(gaps, i, v) x[i] = json_number_value(v);
+    if (n && (hn_pace_of(&of, x, (int32_t)n, NULL) != HONE_OK || hn_stats_of(&st, x, n, NULL) != HONE_OK))
+        wrong(c, "the gaps between its tokens are no times");
+    free(x);
+    if (n) agree(c, "generation", hn_json_number_of(r, "decode_tok_s"), 1e3 * (double)n * sequences_of(r) / gap_ms);
+    of_gaps(c, r, "itl_ms", st.median);
+    of_gaps(c, r, "steady_tok_s", of.steady);
+    of_gaps(c, r, "sustained_tok_s", of.sustained);
+    if (json_object_get(r, "ttft_ms")) of_gaps(c, r, "total_ms", ttft + gap_ms);
+}
+
 static void times(check *c, json_t *r, int64_t n_prompt)
 {
     json_t *gaps = json_object_get(r, "gaps_ms");
-    double gap_ms = sum_of(gaps), n_gaps = (double)json_array_size(gaps),
-           prefill = hn_json_number_of(r, "prefill_tok_s"), ttft = hn_json_number_of(r, "ttft_ms");
-    if (n_gaps > 0) {
-        agree(c, "generation", hn_json_number_of(r, "decode_tok_s"), 1e3 * n_gaps / gap_ms);
-        not_faster(c, "generation", gap_ms, hn_json_number_of(r, "gen_witness_ms"));
-    }
+    double gap_ms = sum_of(gaps), prefill = hn_json_number_of(r, "prefill_tok_s"),
+           ttft = hn_json_number_of(r, "ttft_ms");
+    pace(c, r);
+    if (json_array_size(gaps)) not_faster(c, "generation", gap_ms, hn_json_number_of(r, "gen_witness_ms"));
+    not_faster(c, "tokens with a cache", 1e3 * hn_json_number_of(r, "on_s"), hn_json_number_of(r, "on_witness_ms"));
+    not_faster(c, "tokens without one", 1e3 * hn_json_number_of(r, "off_s"), hn_json_number_of(r, "off_witness_ms"));
     not_faster(c, "prompt and first token", ttft, hn_json_number_of(r, "prompt_witness_ms"));
     double prefill_ms = n_prompt > 0 ? 1e3 * (double)n_prompt / prefill : NAN,
            rest = hn_json_number_of(r, "tokenize_ms");
@@ -119,10 +154,12 @@ static void times(check *c, json_t *r, int64_t n_prompt)
 /* Seconds that it claims to have worked once the model was there. */
 static double timed_s(json_t *result)
 {
-    double ttft = hn_json_number_of(result, "ttft_ms"),
+    double ttft = hn_json_number_of(result, "ttft_ms"), on = hn_json_number_of(result, "on_s"),
+           off = hn_json_number_of(result, "off_s"),
            ms = (isfinite(ttft) ? ttft : 0) + sum_of(json_object_get(result, "gaps_ms"));
     size_t i;
     json_t *r;
+    ms += 1e3 * ((isfinite(on) ? on : 0) + (isfinite(off) ? off : 0));
     json_array_foreach(json_object_get(result, "requests"), i, r)
     {
         ttft = hn_json_number_of(r, "ttft_ms");
@@ -226,21 +263,43 @@ static void memory(check *c, json_t *result, const hn_seen *seen)
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
 
+/* It says itself that it is worth nothing. */
+static bool gives_up(json_t *r) { return json_is_string(json_object_get(r, "invalid_reason")); }
+
+bool hn_claims_exact(json_t *result, const hn_asked *asked, char *why, size_t cap)
+{
+    check c = { .why = why, .cap = cap, .ok = true };
+    size_t i;
+    json_t *r, *requests = json_object_get(result, "requests");
+    double load = hn_json_number_of(result, "load_ms");
+    if (gives_up(result)) return true;
+    if (asked && !requests) counts(&c, result, asked);
+    pace(&c, result);
+    json_array_foreach(requests, i, r)
+    {
+        if (gives_up(r)) continue;
+        if (asked) counts(&c, r, asked);
+        pace(&c, r);
+    }
+    if (json_object_get(result, "engine_ms")) of_gaps(&c, result, "total_ms", load);
+    return c.ok;
+}
+
 bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, char *why, size_t cap)
 {
     check c = { .why = why, .cap = cap, .ok = true };
     size_t i;
     json_t *r;
-    if (json_object_get(result, "invalid_reason") && !json_is_null(json_object_get(result, "invalid_reason")))
-        return true; /* it says itself that it is worth nothing */
+    if (gives_up(result)) return true;
+    if (!hn_claims_exact(result, asked, why, cap)) return false;
     json_t *requests = json_object_get(result, "requests");
-    if (asked && !requests) counts(&c, result, asked);
-    if (!requests) times(&c, result, asked ? asked->n_prompt : 0);
+    if (!requests) {
+        int64_t own = json_integer_value(json_object_get(result, "n_prompt_all"));
+        times(&c, result, own ? own : asked ? asked->n_prompt : 0);
+    }
     json_array_foreach(requests, i, r)
     {
-        if (json_is_string(json_object_get(r, "invalid_reason"))) continue;
-        if (asked) counts(&c, r, asked);
-        times(&c, r, json_integer_value(json_object_get(r, "n_prompt")));
+        if (!gives_up(r)) times(&c, r, json_integer_value(json_object_get(r, "n_prompt")));
     }
     clocks(&c, result, seen);
     cpu_time(&c, result, seen);
@@ -338,6 +397,24 @@ static void ratio(check *c, json_t *records, json_t *r, const char *id)
                   json_string_value(json_array_get(of, 0)), json_string_value(json_array_get(of, 1)));
 }
 
+/* The samples of a calibrated loop take as long, all together, as its clock ran. */
+static void clocked(check *c, json_t *r, const char *id)
+{
+    const double rounding = 2e-3;
+    json_t *clock = json_object_get(json_object_get(r, "extra"), "clock"), *v;
+    double s = hn_json_number_of(clock, "s"), scale = hn_json_number_of(clock, "scale"),
+           calls = hn_json_number_of(clock, "calls"), sum = 0;
+    size_t i;
+    if (!clock) return;
+    json_array_foreach(json_object_get(r, "samples"), i, v)
+    {
+        double x = json_number_value(v);
+        sum += calls * (json_is_true(json_object_get(clock, "rate")) ? scale / x : x / scale);
+    }
+    if (!(fabs(sum - s) <= rounding * fabs(s) + 1e-9))
+        wrong(c, "%.60s: its samples add up to %.6g s, and its clock ran %.6g s", id, sum, s);
+}
+
 static void one_number(check *c, json_t *records, json_t *r)
 {
     const char *id = json_string_value(json_object_get(r, "id")), *other;
@@ -351,6 +428,7 @@ static void one_number(check *c, json_t *records, json_t *r)
     if (isfinite(said) && isfinite(own) && !near(said, own))
         wrong(c, "%.60s: the record says a median of %.5g, and its samples %.5g", id, said, own);
     ratio(c, records, r, id);
+    clocked(c, r, id);
     json_array_foreach(records, i, o)
     {
         json_t *processes = json_object_get(json_object_get(o, "extra"), "samples");
@@ -370,6 +448,22 @@ bool hn_claims_records(json_t *records, char *why, size_t cap)
     json_t *r;
     json_array_foreach(records, i, r) if (!json_is_false(json_object_get(r, "valid"))) one_number(&c, records, r);
     return c.ok;
+}
+
+double hn_claims_seconds(json_t *records)
+{
+    size_t i, k;
+    json_t *r, *p;
+    double sum = 0;
+    bool any = false;
+    json_array_foreach(records, i, r)
+    {
+        json_t *extra = json_object_get(r, "extra"), *clock = json_object_get(extra, "clock");
+        any = any || clock || json_array_size(json_object_get(extra, "samples"));
+        if (clock) sum += hn_json_number_of(clock, "s");
+        json_array_foreach(json_object_get(extra, "samples"), k, p) sum += load_s(p) + timed_s(p);
+    }
+    return any ? sum : NAN;
 }
 
 bool hn_claims_record(json_t *record, bool whole, char *why, size_t cap)

@@ -15,6 +15,10 @@ typedef struct hn_asked {           /* of each request or sample of a process */
  * against it, but what was asked for must be there. */
 bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, char *why, size_t cap);
 
+/* Of these, what no disturbance makes false: counts, positions, and rates that are those of its own times. A process
+ * that fails here is not asked again. */
+bool hn_claims_exact(json_t *result, const hn_asked *asked, char *why, size_t cap);
+
 /* The same of what the machine did meanwhile, for which a sample may be put aside: no more than the kernel counted; and
  * that nothing of it goes on behind its end. These are exact: a process that fails here is not asked again. */
 bool hn_claims_disturbed(json_t *result, const hn_seen *seen, char *why, size_t cap);
@@ -30,6 +34,10 @@ bool hn_claims_record(json_t *record, bool whole, char *why, size_t cap);
 /* Of records with one number each: their median is that of their samples; and where a record says which number of its
  * processes the samples are (extra.from), the processes that a record of its id keeps (extra.samples) have them. */
 bool hn_claims_records(json_t *records, char *why, size_t cap);
+
+/* Seconds that the records of a suite claim to have timed, in calibrated loops or in the processes that they keep; NaN:
+ * they do not say. */
+double hn_claims_seconds(json_t *records);
 
 /* Adds to a result what hn_claims_hold needs of the process itself: how long it has run by both clocks.
  * clock0_ns, witness0_ns: the clocks at its beginning. */

@@ -325,23 +325,26 @@ static int32_t best(hn_verdict *v, const float *logits, int32_t n_vocab, int32_t
 
 /* ids [n_tok] hold n_prompt tokens, the rest is generated. */
 static hone_status generate(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, bool cached,
-                            double *seconds, hn_proof *proof, hone_error *err)
+                            double *seconds, double *witness_ms, hn_proof *proof, hone_error *err)
 {
     const float *logits;
-    uint64_t spent = 0;
+    uint64_t spent = 0, seen = 0;
     hn_proof_begin(proof, u->n_tok - u->n_prompt);
     hone_status st = hone_seq_truncate(s, 0, 0, err);
     for (int32_t n = u->n_prompt; n < u->n_tok && st == HONE_OK; n++) {
         bool all = !cached || n == u->n_prompt;
-        uint64_t from = hn_clock_ns();
+        const hn_clocks both = hn_clocks_begin();
         if (!cached) st = hone_seq_truncate(s, 0, 0, err);
         if (st == HONE_OK)
             st = all ? hone_append(s, 0, ids, n, &logits, err) : hone_append(s, 0, ids + n - 1, 1, &logits, err);
         if (st == HONE_OK && (ids[n] = best(&u->verdict, logits, n_vocab, n)) < 0) break;
-        spent += hn_clock_ns() - from;
+        uint64_t end = hn_clock_ns();
+        spent += end - both.from;
+        seen += hn_clocks_seen(&both, end);
         if (st == HONE_OK) hn_proof_step(proof, logits, n_vocab, ids[n]);
     }
     *seconds = (double)spent * 1e-9;
+    *witness_ms = (double)seen * 1e-6;
     return st;
 }
 
@@ -370,9 +373,10 @@ hone_status hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model 
     hone_status st = n_tok > 0 ? HONE_OK : choose_length(out, s, ids, most_s, err);
     memcpy(ids + most, ids, (size_t)most * sizeof *ids);
     hn_proof without;
-    if (st == HONE_OK) st = generate(out, s, ids, info.n_vocab, true, &out->on_s, &out->proof, err);
+    if (st == HONE_OK)
+        st = generate(out, s, ids, info.n_vocab, true, &out->on_s, &out->on_witness_ms, &out->proof, err);
     if (st == HONE_OK && out->verdict.state != HN_INVALID)
-        st = generate(out, s, ids + most, info.n_vocab, false, &out->off_s, &without, err);
+        st = generate(out, s, ids + most, info.n_vocab, false, &out->off_s, &out->off_witness_ms, &without, err);
     out->same = memcmp(ids, ids + most, (size_t)out->n_tok * sizeof *ids) == 0;
     if (st == HONE_OK && !out->same)
         hn_invalid(&out->verdict, "with and without the cache, other tokens were generated");
@@ -384,8 +388,15 @@ hone_status hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model 
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
         st = HONE_OK;
     }
-    free(ids);
+    if (st == HONE_OK) out->ids = ids;
+    else free(ids);
     return st;
+}
+
+void hn_uncached_free(hn_uncached *u)
+{
+    free(u->ids);
+    u->ids = NULL;
 }
 
 /* ---- several sequences ---------------------------------------------------------------------------- */
@@ -402,31 +413,35 @@ static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prom
     int32_t n = 0, np = b->n_prompt;
     for (int32_t q = 0; q < b->n_seq; q++)
         for (int32_t i = 0; i < np; i++) tok[n++] = (hone_token){ prompts[q * np + i], i, q, i + 1 == np };
-    uint64_t t0 = hn_clock_ns(), spent = 0;
+    hn_stretches prompt = { 0 }, gen = { 0 };
+    hn_clocks from = hn_clocks_begin();
     hone_status st = hone_run_batch(s, tok, n, logits, err);
-    b->prefill_tok_s = n / ((double)(hn_clock_ns() - t0) * 1e-9);
+    b->prefill_tok_s = n / hn_stretches_add(&prompt, &from);
+    b->prefill_witness_ms = (double)prompt.seen * 1e-6;
     hn_proof_begin(&b->proof, b->n_gen);
     hn_proof_begin(&b->company, b->n_gen);
     for (int32_t step = 0; st == HONE_OK; step++) {
-        uint64_t from = hn_clock_ns();
+        from = hn_clocks_begin(); /* choosing belongs to the gap before it, the first time to the one behind */
+        double *gap = &b->gap_ms[step > 0 ? step - 1 : 0];
         for (int32_t q = 0; q < b->n_seq; q++) {
             int32_t id = best(&b->verdict, logits + (size_t)q * (size_t)n_vocab, n_vocab, step);
             if (id < 0) return HONE_OK;
             tok[q] = (hone_token){ id, np + step, q, true };
         }
         b->ids[step] = tok[0].id;
-        spent += hn_clock_ns() - from;
+        *gap += 1e3 * hn_stretches_add(&gen, &from);
         hn_proof_step(&b->proof, logits, n_vocab, tok[0].id);
         hn_proof_step(&b->company, logits, (int64_t)b->n_seq * n_vocab, tok[b->n_seq - 1].id);
         for (int32_t q = 0; q < b->n_seq; q++) add_row(&b->each[q], logits + (size_t)q * (size_t)n_vocab, n_vocab);
         if (step + 1 == b->n_gen) break;
         hn_allocs_begin();
-        from = hn_clock_ns();
+        from = hn_clocks_begin();
         st = hone_run_batch(s, tok, b->n_seq, logits, err);
-        spent += hn_clock_ns() - from;
+        b->gap_ms[step] += 1e3 * hn_stretches_add(&gen, &from);
         hn_allocs_end(&b->gen_allocs);
     }
-    b->decode_tok_s = (double)b->n_seq * (b->n_gen - 1) / ((double)spent * 1e-9);
+    b->decode_tok_s = (double)b->n_seq * (b->n_gen - 1) / ((double)gen.ns * 1e-9);
+    b->gen_witness_ms = (double)gen.seen * 1e-6;
     return st;
 }
 
@@ -454,8 +469,9 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
     float *logits = calloc(n_logits, sizeof *logits);
     out->ids = calloc((size_t)n_gen, sizeof *out->ids);
     out->each = calloc((size_t)n_seq, sizeof *out->each);
+    out->gap_ms = calloc((size_t)n_gen, sizeof *out->gap_ms);
     hone_status st = HONE_OK;
-    if (!prompts || !tok || !logits || !out->ids || !out->each)
+    if (!prompts || !tok || !logits || !out->ids || !out->each || !out->gap_ms)
         st = HN_FAIL(err, HONE_E_NOMEM, "a batch of %d sequences", n_seq);
     if (st == HONE_OK) {
         hn_bench_ids(prompts, (int32_t)n, 0, 0, m);
@@ -506,6 +522,8 @@ void hn_batch_free(hn_batch *b)
 {
     free(b->ids);
     free(b->each);
+    free(b->gap_ms);
     b->ids = NULL;
     b->each = NULL;
+    b->gap_ms = NULL;
 }

@@ -14,6 +14,7 @@
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
+#include "base/json_tree.h"
 
 #include <math.h>
 #include <inttypes.h>
@@ -85,14 +86,18 @@ static hone_status refused(const hn_child *c, const char *id, hone_error *err)
 }
 
 /* What the machine did around a process, for what that says of it. */
-static void count(hn_seen *seen, const hn_evidence *a)
+static void count(hn_seen *seen, const hn_evidence *a, json_t *result)
 {
     hn_evidence b;
+    double told = hn_json_number_of(result, "clock_mhz");
     hn_evidence_look(&b);
     seen->counted = true;
     seen->stolen = b.ticks.total > a->ticks.total ? (int64_t)(b.ticks.steal - a->ticks.steal) : -1;
     seen->throttled = a->throttled >= 0 && b.throttled >= 0 ? b.throttled - a->throttled : -1;
     seen->stopped = a->stopped >= 0 && b.stopped >= 0 ? b.stopped - a->stopped : -1;
+    /* a clock that was slower than it was around the process, which is no time to be slow in, is not believed */
+    double least = fmin(a->mhz, b.mhz);
+    if (least > 0 && told < least) json_object_set_new(result, "clock_mhz", hn_lab_num(least));
 }
 
 /* *out: what it printed, or NULL with the reason in why. */
@@ -117,7 +122,7 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
     if (st == HONE_OK) st = hn_child_run(&c, hn_argv_words(&a), p->r->set.stop, err);
     hn_argv_free(&a);
     if (st != HONE_OK) return st;
-    count(&c.seen, &before);
+    count(&c.seen, &before, c.result);
     p->done++;
     st = refused(&c, p->e->id, err);
     p->r->told = p->r->told || st != HONE_OK;
@@ -129,10 +134,11 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
         if (hn_claims_late(c.result, &c.seen, false_claim, sizeof false_claim))
             json_object_set_new(c.result, "late", hn_lab_str(false_claim));
-        bool certain = !hn_claims_disturbed(c.result, &c.seen, false_claim, sizeof false_claim);
-        if (certain ||
-            !hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
-            json_object_set_new(c.result, certain ? "false_disturbance" : "false_claim", hn_lab_str(false_claim));
+        const hn_asked *asked = b->counted ? &b->asked : NULL;
+        bool certain = !hn_claims_disturbed(c.result, &c.seen, false_claim, sizeof false_claim) ||
+                       !hn_claims_exact(c.result, asked, false_claim, sizeof false_claim);
+        if (certain || !hn_claims_hold(c.result, asked, &c.seen, false_claim, sizeof false_claim))
+            json_object_set_new(c.result, certain ? "false_for_certain" : "false_claim", hn_lab_str(false_claim));
         *out = json_incref(c.result);
     }
     hn_child_free(&c);
@@ -308,19 +314,19 @@ static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
             return HONE_OK;
         }
         const char *claim = json_string_value(json_object_get(s, "false_claim")),
-                   *excuse = json_string_value(json_object_get(s, "false_disturbance")),
+                   *certain = json_string_value(json_object_get(s, "false_for_certain")),
                    *late = json_string_value(json_object_get(s, "late"));
         bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
         if (late && !bad) snprintf(why, sizeof why, "%s", late);
         bad = bad || late;
         if (claim) snprintf(why, sizeof why, "%s", claim);
         bad = bad || claim;
-        if (bad && !excuse && tries < MOST_REPEATS &&
+        if (bad && !certain && tries < MOST_REPEATS &&
             (double)json_array_size(b->voided) < most_voided * b->wanted + 1) {
             json_array_append_new(b->voided, json_pack("{s:o, s:o}", "reason", hn_lab_str(why), "result", s));
             continue;
         }
-        if (excuse) json_object_set(s, "invalid_reason", json_object_get(s, "false_disturbance"));
+        if (certain) json_object_set(s, "invalid_reason", json_object_get(s, "false_for_certain"));
         else if (claim)
             json_object_set(s, "invalid_reason", json_object_get(s, "false_claim")); /* it says so each time */
         else if (bad) {
@@ -406,7 +412,7 @@ hone_status hn_bunch_not_checked(hn_bunch *b, hone_status st)
 
 hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_status ran, hone_error *err)
 {
-    enum { MOST = 4096 }; /* ids on a command line */
+    enum { MOST = 120000 }; /* bytes of a word of a command line */
     if (p->r->set.no_quality || ran != HONE_OK) return hn_bunch_not_checked(b, ran);
     json_t *sample = json_array_get(b->all, 0), *request = json_array_get(json_object_get(sample, "requests"), 0),
            *first = request ? request : sample, *ids = json_object_get(first, "ids"), *id, *again;
@@ -414,13 +420,21 @@ hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_status ran, hone_erro
     hn_bunch check = { .mode = "_check" };
     hn_os_text text;
     char what[120];
-    if (!b->counted || !first || b->verdict.state == HN_INVALID || n > MOST) return HONE_OK;
+    if (!b->counted || !first || b->verdict.state == HN_INVALID) return HONE_OK;
     if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
     if (request) fprintf(text.f, "%.*s:", (int)strcspn(b->word, ","), b->word);
     if (n == 0) fprintf(text.f, "-");
     json_array_foreach(ids, i, id) fprintf(text.f, "%s%d", i ? "," : "", (int)json_integer_value(id));
     char *words = hn_os_text_close(&text, NULL);
     if (!words) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
+    if (strlen(words) > MOST) {
+        free(words);
+        if (b->verdict.state != HN_VALID) return HONE_OK;
+        b->verdict.state = HN_UNCHECKED;
+        snprintf(b->verdict.reason, sizeof b->verdict.reason,
+                 "%zu tokens are more than are computed again: ask for fewer (-n)", n);
+        return HONE_OK;
+    }
     hn_argv_extend(&check.args, hn_argv_words(&b->args));
     hn_argv_add(&check.args, "%s", words); /* no option: a word of the command line */
     free(words);

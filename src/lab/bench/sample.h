@@ -121,27 +121,32 @@ json_t *hn_request_json(const hn_request *q);
 /* ---- without a cache ------------------------------------------------------------------------------ */
 
 typedef struct hn_uncached {
-    int32_t n_prompt, n_tok; /* generated until there were n_tok tokens in all */
-    double on_s, off_s;      /* with the cache; every token from the whole text before it */
-    bool same;               /* both generated the same tokens, from the same logits */
-    hn_proof proof;          /* of the run with the cache */
+    int32_t n_prompt, n_tok;              /* generated until there were n_tok tokens in all */
+    double on_s, off_s;                   /* with the cache; every token from the whole text before it */
+    double on_witness_ms, off_witness_ms; /* the same by the second clock */
+    int32_t *ids;                         /* [n_tok]: the prompt and what was generated with the cache; malloc'ed */
+    bool same;                            /* both generated the same tokens, from the same logits */
+    hn_proof proof;                       /* of the run with the cache */
     hn_verdict verdict;
 } hn_uncached;
 /* Generates greedily from n_prompt ids to n_tok tokens, with the cache and without. n_tok 0: 512, or
  * the largest of 256, 128, 64, 32 that should take less than most_s without a cache. */
 hone_status hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model *m, int32_t n_prompt, int32_t n_tok,
                             double most_s, hone_error *err);
+void hn_uncached_free(hn_uncached *u);
 
 /* ---- several sequences ------------------------------------------------------------------------------ */
 
 typedef struct hn_batch {
     int32_t n_seq, n_prompt, n_gen;
-    double prefill_tok_s, decode_tok_s; /* of all sequences together */
-    int32_t *ids;                       /* [n_gen] of sequence 0; malloc'ed */
-    hn_proof proof;                     /* of sequence 0: the same whatever its company */
-    hn_proof company;                   /* of all sequences */
-    uint64_t *each;                     /* [n_seq] of all steps' logits; malloc'ed */
-    hn_allocs gen_allocs;               /* of all steps behind the first */
+    double prefill_tok_s, decode_tok_s;        /* of all sequences together */
+    double prefill_witness_ms, gen_witness_ms; /* by the second clock */
+    double *gap_ms;                            /* [n_gen - 1] of a step of all; malloc'ed */
+    int32_t *ids;                              /* [n_gen] of sequence 0; malloc'ed */
+    hn_proof proof;                            /* of sequence 0: the same whatever its company */
+    hn_proof company;                          /* of all sequences */
+    uint64_t *each;                            /* [n_seq] of all steps' logits; malloc'ed */
+    hn_allocs gen_allocs;                      /* of all steps behind the first */
     hn_verdict verdict;
 } hn_batch;
 /* Each sequence has a prompt of its own, the same whatever n_seq. Greedy. */

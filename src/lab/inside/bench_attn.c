@@ -4,6 +4,7 @@
 #include "lab/inside/bench_rooms.h"
 #include "lab/bench/bench.h"
 #include "lab/inside/kern.h"
+#include "lab/quality/proof.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
@@ -83,6 +84,8 @@ typedef struct attn_job {
     hn_buf *be_q;
     hn_act *act;
     bool textbook;
+    hn_bench_place place; /* in what calls leave, which comes into `left` */
+    float *left;
 } attn_job;
 
 static float scale_of(const attn_job *j) { return 1 / sqrtf((float)j->d); }
@@ -115,13 +118,19 @@ static void textbook_chunk(void *arg, int64_t t, int32_t thread)
 static void call_attn(void *arg, int64_t calls)
 {
     attn_job *j = arg;
+    int64_t width = j->h * j->d;
     for (int64_t i = 0; i < calls; i++) {
-        if (j->textbook) hn_pool_run(j->b.pool, textbook_chunk, j, TOKENS);
-        else {
+        int64_t at = hn_bench_next_place(&j->place);
+        if (j->textbook) {
+            j->out[at] = NAN;
+            hn_pool_run(j->b.pool, textbook_chunk, j, TOKENS);
+        } else {
             const hn_attention a = { .q = j->be_q, .n_head = j->h, .scale = scale_of(j) };
+            hn_bench_spoil_act(j->b.be, j->act, width, at);
             hn_bench_attention(j->b.be, j->act, &a, &j->kv, j->rows, TOKENS);
         }
         hn_bench_sink(j->textbook ? (const void *)j->out : j->act);
+        j->place.n_missed += isnan(j->textbook ? j->out[at] : hn_bench_look_act(j->b.be, j->act, width, at));
     }
 }
 
@@ -143,13 +152,15 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hn_cache_type type, c
     j->q = hn_bench_floats(TOKENS * j->h * j->d, 21);
     j->k = hn_bench_floats(TOKENS * j->hk * j->d, 22);
     j->v = hn_bench_floats(TOKENS * j->hk * j->d, 23);
+    j->place = hn_bench_places(TOKENS * j->h * j->d);
+    j->left = hn_pages_alloc((size_t)j->place.n * sizeof(float));
     j->out = hn_pages_alloc((size_t)(TOKENS * j->h * j->d) * sizeof(float));
     j->scores = hn_pages_alloc((size_t)r->set.threads * TOKENS * sizeof(float));
     j->rows = calloc(TOKENS, sizeof *j->rows);
     j->kv.mem = j->b.be->op->alloc(j->b.be, j->cache_bytes, HN_MEM_CACHE);
     j->act = hn_bench_act(j->b.be, NULL, j->h * j->d, TOKENS);
-    if (!j->cache || !j->q || !j->k || !j->v || !j->out || !j->scores || !j->rows || !j->kv.mem || !j->act ||
-        !(j->be_q = hn_bench_rows(j->b.be, j->q, TOKENS * j->h * j->d)))
+    if (!j->cache || !j->q || !j->k || !j->v || !j->out || !j->left || !j->scores || !j->rows || !j->kv.mem ||
+        !j->act || !(j->be_q = hn_bench_rows(j->b.be, j->q, TOKENS * j->h * j->d)))
         return HN_FAIL(err, HONE_E_NOMEM, "attention of %lld heads", (long long)j->h);
     j->kv = (hn_kv){ .mem = j->kv.mem,
                      .v_at = half,
@@ -178,6 +189,7 @@ static void close_attn(attn_job *j, const hn_bench_run *r)
     hn_pages_free(j->k, kv);
     hn_pages_free(j->v, kv);
     hn_pages_free(j->out, q);
+    hn_pages_free(j->left, q);
     hn_pages_free(j->scores, (size_t)r->set.threads * TOKENS * sizeof(float));
     free(j->rows);
     hn_bench_be_close(&j->b);
@@ -241,6 +253,19 @@ typedef struct keep {
     double base_us;
 } keep;
 static void call_keep(void *arg, int64_t calls) { call_attn(((keep *)arg)->j, calls); }
+static void wipe_keep(void *arg)
+{
+    attn_job *j = ((keep *)arg)->j;
+    if (!j->textbook) hn_bench_wipe_act(j->b.be, j->act, j->left, j->h * j->d, TOKENS);
+    for (int64_t i = 0; i < j->place.n && j->textbook; i++) j->out[i] = NAN;
+}
+static uint64_t hash_keep(void *arg)
+{
+    attn_job *j = ((keep *)arg)->j;
+    if (!j->textbook) return hn_bench_hash_act(j->b.be, j->act, j->left, j->h * j->d, &j->place);
+    return hn_bits_hash(j->out, j->place.n) + (uint64_t)j->place.n_missed;
+}
+static const hn_bench_left left_keep = { wipe_keep, hash_keep };
 static void after_keep(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
     keep *k = arg;
@@ -257,6 +282,7 @@ static hone_status one_variant(hn_bench_run *r, const hn_bench_entry *e, hn_cach
     hone_status st = open_attn(&j, r, type, level, textbook, err);
     hn_bench_result res = { .variant = variant,
                             .int8 = type == HN_CACHE_Q8_0,
+                            .left = &left_keep,
                             .ops = 4.0 * (double)(j.h * j.d) * (TOKENS * (TOKENS + 1.0) / 2),
                             .config =
                                 json_pack("{s:i, s:s}", "tokens", (int)TOKENS, "cpu", level ? level : "plain C") };
@@ -294,7 +320,8 @@ enum { BATCH = 4, KV_HEADS = 8, WIDTH = 64, LENGTH = 2048 };
 
 typedef struct layout_job {
     float *k, *v, *q, *new_k, *new_v, *out, *scores;
-    int64_t b, h, s; /* strides of sequence, head, position, in floats */
+    int64_t b, h, s;      /* strides of sequence, head, position, in floats */
+    hn_bench_place place; /* in out */
 } layout_job;
 
 static const size_t cache_floats = (size_t)BATCH * KV_HEADS * LENGTH * WIDTH;
@@ -338,11 +365,27 @@ static void call_layout(void *arg, int64_t calls)
 {
     layout_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
+        int64_t at = hn_bench_next_place(&j->place);
+        j->out[at] = NAN;
         for (int b = 0; b < BATCH; b++)
             for (int h = 0; h < KV_HEADS; h++) step_one(j, b, h);
         hn_bench_sink(j->out);
+        j->place.n_missed += isnan(j->out[at]);
     }
 }
+
+static void wipe_layout(void *arg)
+{
+    layout_job *j = arg;
+    for (int64_t i = 0; i < j->place.n; i++) j->out[i] = NAN;
+}
+
+static uint64_t hash_layout(void *arg)
+{
+    const layout_job *j = arg;
+    return hn_bits_hash(j->out, j->place.n) + (uint64_t)j->place.n_missed;
+}
+static const hn_bench_left left_layout = { wipe_layout, hash_layout };
 
 static float *cell(const layout_job *j, float *x, int b, int h, int64_t i)
 {
@@ -386,6 +429,7 @@ static hone_status run_layout(hn_bench_run *r, const hn_bench_entry *e, hone_err
     const char *name = strrchr(e->id, '.') + 1;
     int64_t heads = (int64_t)BATCH * KV_HEADS * WIDTH;
     layout_of(&j, name);
+    j.place = hn_bench_places(heads);
     j.k = hn_pages_alloc(cache_floats * sizeof(float));
     j.v = hn_pages_alloc(cache_floats * sizeof(float));
     j.q = hn_bench_floats(heads, 33);
@@ -397,6 +441,7 @@ static hone_status run_layout(hn_bench_run *r, const hn_bench_entry *e, hone_err
                          ? HONE_OK
                          : HN_FAIL(err, HONE_E_NOMEM, "cache of %zu bytes", 8 * cache_floats);
     hn_bench_result res = { .threads = 1,
+                            .left = &left_layout,
                             .ops = 4.0 * KV_HEADS * LENGTH * WIDTH,
                             .config = json_pack("{s:s}", "shape", "4 sequences, 8 heads of 64, 2048 positions, f32") };
     for (int b = 0; b < BATCH && st == HONE_OK; b++)

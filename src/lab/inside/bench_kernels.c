@@ -29,13 +29,15 @@ hone_status hn_bench_add_kern(hn_bench_run *r, const hn_bench_entry *e, const hn
                               const char *variant, hone_error *err)
 {
     hn_bench_entry own = own_entry(k, kr->unit);
-    double samples[HN_KERN_SAMPLES];
+    bool rate = kr->unit[0] != 'u';
+    double samples[HN_KERN_SAMPLES], seconds = 0,
+                                     scale = !rate                ? 1e6
+                                             : kr->unit[0] == 'T' ? 1e-12 * kr->ops
+                                             : kr->unit[2] == '/' ? 1e-9 * kr->bytes
+                                                                  : 1e-9 * kr->ops;
     for (size_t i = 0; i < kr->time.n; i++) {
-        double s = kr->sample_s[i];
-        samples[i] = kr->unit[0] == 'u'   ? 1e6 * s
-                     : kr->unit[0] == 'T' ? 1e-12 * kr->ops / s
-                     : kr->unit[2] == '/' ? 1e-9 * kr->bytes / s
-                                          : 1e-9 * kr->ops / s;
+        samples[i] = rate ? scale / kr->sample_s[i] : scale * kr->sample_s[i];
+        seconds += kr->sample_s[i] * (double)kr->calls;
     }
     hn_bench_result res = { .variant = variant,
                             .unit = kr->unit,
@@ -60,6 +62,7 @@ hone_status hn_bench_add_kern(hn_bench_run *r, const hn_bench_entry *e, const hn
     res.allocs = hn_allocs_json("call", &kr->allocs, kr->calls, NULL);
     res.extra = json_object();
     json_object_set_new(res.extra, "calls", json_integer(kr->calls));
+    hn_bench_clock(res.extra, seconds, kr->calls, scale, rate);
     json_object_set_new(res.extra, "us", hn_lab_num(1e6 * kr->time.median));
     json_object_set_new(res.extra, "value", hn_lab_num(kr->rate));
     json_object_set_new(res.extra, "cpu_use", hn_lab_num(kr->cpu_use));
@@ -155,6 +158,7 @@ typedef struct batch_job {
     float *weights, *x, *y, *want;
     hn_act *act;
     bool together;
+    hn_bench_place place; /* in each of the outputs */
 } batch_job;
 
 static void call_batch(void *arg, int64_t calls)
@@ -162,19 +166,40 @@ static void call_batch(void *arg, int64_t calls)
     batch_job *j = arg;
     const hn_backend_ops *op = j->b.be->op;
     for (int64_t i = 0; i < calls; i++) {
+        int64_t at = hn_bench_next_place(&j->place);
+        for (int k = 0; k < N_PRODUCTS; k++) hn_bench_spoil(j->b.be, j->p[k].y, at);
         if (j->together) op->matmul(j->b.be, j->act, j->p, N_PRODUCTS);
         else
             for (int k = 0; k < N_PRODUCTS; k++) op->matmul(j->b.be, j->act, &j->p[k], 1);
         hn_bench_sink(j->p[0].y);
+        for (int k = 0; k < N_PRODUCTS; k++) j->place.n_missed += isnan(hn_bench_look(j->b.be, j->p[k].y, at));
     }
 }
+
+static void wipe_batch(void *arg)
+{
+    batch_job *j = arg;
+    for (int k = 0; k < N_PRODUCTS; k++) hn_bench_wipe(j->b.be, j->p[k].y, j->y, j->place.n);
+}
+
+static uint64_t hash_batch(void *arg)
+{
+    batch_job *j = arg;
+    uint64_t h = HN_FNV_INIT;
+    for (int k = 0; k < N_PRODUCTS; k++) {
+        uint64_t one = hn_bench_hash(j->b.be, j->p[k].y, j->y, &j->place);
+        h = hn_fnv1a(h, &one, sizeof one);
+    }
+    return h;
+}
+static const hn_bench_left left_batch = { wipe_batch, hash_batch };
 
 enum { ONE_Y = MM_OUT * MM_COLUMNS };
 static const size_t y_floats = (size_t)N_PRODUCTS * ONE_Y;
 
 static hone_status open_batch(batch_job *j, hn_bench_run *r, bool together, hone_error *err)
 {
-    *j = (batch_job){ .together = together };
+    *j = (batch_job){ .together = together, .place = hn_bench_places(ONE_Y) };
     hone_status st = hn_bench_be_open(&j->b, r, NULL, 0, &(hn_backend_params){ .max_n_in = MM_IN }, err);
     if (st != HONE_OK) return st;
     j->weights = hn_bench_floats((int64_t)N_PRODUCTS * MM_OUT * MM_IN, 11);
@@ -225,6 +250,7 @@ static hone_status run_batch(hn_bench_run *r, const hn_bench_entry *e, hone_erro
 {
     batch_job j;
     hn_bench_result res = { .ops = 2.0 * MM_OUT * MM_IN * MM_COLUMNS,
+                            .left = &left_batch,
                             .config = json_pack("{s:s, s:i}", "shape", "1024x1024 f32", "columns", (int)MM_COLUMNS) };
     hone_status st = open_batch(&j, r, strstr(e->id, "batched") != NULL, err);
     if (st == HONE_OK) st = check_batch(&j, &res, err);
@@ -246,20 +272,40 @@ typedef struct bf16_job {
     uint16_t *h;
     float *f;
     bool widen;
+    hn_bench_place place; /* in what it writes: numbers of 4 bytes */
 } bf16_job;
+
+static uint32_t *written(const bf16_job *j) { return j->widen ? (void *)j->f : (void *)j->h; }
 
 static void call_bf16(void *arg, int64_t calls)
 {
     bf16_job *j = arg;
+    const uint32_t spoilt = 0xFFA5FFA5; /* no number that either kind comes out as */
     for (int64_t i = 0; i < calls; i++) {
+        uint32_t *at = written(j) + hn_bench_next_place(&j->place);
+        memcpy(at, &spoilt, sizeof spoilt);
         if (j->widen)
             for (int k = 0; k < BF16_N; k++) j->f[k] = hn_bf16_to_f32(j->h[k]);
         else
             for (int k = 0; k < BF16_N; k++) j->h[k] = hn_f32_to_bf16(j->f[k]);
         hn_bench_sink(j->f);
         hn_bench_sink(j->h);
+        j->place.n_missed += memcmp(at, &spoilt, sizeof spoilt) == 0;
     }
 }
+
+static void wipe_bf16(void *arg)
+{
+    bf16_job *j = arg;
+    memset(written(j), 0xFF, (size_t)j->place.n * sizeof(uint32_t));
+}
+
+static uint64_t hash_bf16(void *arg)
+{
+    const bf16_job *j = arg;
+    return hn_fnv1a(HN_FNV_INIT, written(j), (size_t)j->place.n * sizeof(uint32_t)) + (uint64_t)j->place.n_missed;
+}
+static const hn_bench_left left_bf16 = { wipe_bf16, hash_bf16 };
 
 /* Every bf16 that is a number comes back as itself; rounding is to the nearer neighbour, to even in the middle. */
 static void check_bf16(bf16_job *j, hn_verdict *v)
@@ -290,12 +336,15 @@ static hone_status run_bf16_plain(hn_bench_run *r, const hn_bench_entry *e, hone
         bf16_job j = { .h = hn_pages_alloc(BF16_N * sizeof(uint16_t)), .f = hn_bench_floats(BF16_N, 13) };
         hn_bench_result res = { .variant = widen ? "to f32" : "from f32",
                                 .threads = 1,
+                                .left = &left_bf16,
                                 .bytes = BF16_N * 6,
                                 .config = json_pack("{s:i}", "n", (int)BF16_N) };
         if (!j.h || !j.f) st = HN_FAIL(err, HONE_E_NOMEM, "numbers");
         else check_bf16(&j, &res.verdict);
         for (uint64_t k = 0; k < BF16_N && st == HONE_OK; k++) j.f[k] = 2 * hn_rand_f32(13, k) - 1;
         j.widen = widen;
+        j.place = hn_bench_places(widen ? BF16_N : BF16_N / 2);
+        if (st == HONE_OK) call_bf16(&j, 1);
         if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_bf16, &j, 1e-9 * BF16_N * 6, true, NULL, err);
         else hn_bench_result_free(&res);
         hn_pages_free(j.h, BF16_N * sizeof(uint16_t));

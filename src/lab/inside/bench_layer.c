@@ -11,6 +11,7 @@
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { TOKENS = 512 };
@@ -38,7 +39,9 @@ typedef struct layer_job {
     hn_step_block step; /* all rows, and the logits of the last */
     hone_token *tokens;
     float *logits, *mine;
-    uint64_t proof; /* of the logits of the pass */
+    uint64_t proof;       /* of the logits of the pass */
+    hn_bench_place place; /* in what the part writes, where one looks at it in each call */
+    int64_t n_watched;
     hone_error err;
     bool failed;
 } layer_job;
@@ -106,12 +109,44 @@ static void do_all(layer_job *j)
                  hone_run_batch(j->s, j->tokens, TOKENS, j->logits, &j->err) != HONE_OK;
 }
 
+/* Where the part writes all of a buffer, or adds to all of it (*adds); NULL: to several, or to a host's. */
+static hn_buf *written(const layer_job *j, bool *adds)
+{
+    const hn_scratch *s = &j->s->s;
+    *adds = j->part >= PART_ATTN && j->part <= PART_FULL;
+    return j->part == PART_TABLE            ? s->rope[0]
+           : j->part == PART_NORM           ? s->h
+           : j->part == PART_EMBED || *adds ? s->x
+                                            : NULL;
+}
+
+/* A number of it that must be another one behind the call. Spoilt, unless the part adds to it. */
+static float watch(layer_job *j, int64_t *at)
+{
+    bool adds;
+    hn_buf *y = written(j, &adds);
+    *at = hn_bench_next_place(&j->place);
+    if (j->part == PART_ALL) j->logits[*at % j->m->hp.n_vocab] = NAN;
+    else if (y && !adds) hn_bench_spoil(j->s->be, y, *at);
+    return y && adds ? hn_bench_look(j->s->be, y, *at) : NAN;
+}
+
+static void watched(layer_job *j, int64_t at, float was)
+{
+    bool adds;
+    hn_buf *y = written(j, &adds);
+    float is = j->part == PART_ALL ? j->logits[at % j->m->hp.n_vocab] : y ? hn_bench_look(j->s->be, y, at) : 0;
+    j->place.n_missed += isnan(was) ? isnan(is) : is == was;
+    j->n_watched++;
+}
+
 static void call_part(void *arg, int64_t calls)
 {
     layer_job *j = arg;
     hn_backend *be = j->s->be;
     if (j->part != PART_ALL) be->op->step_begin(be, &j->step);
-    for (int64_t i = 0; i < calls && !j->failed; i++) {
+    for (int64_t i = 0, at; i < calls && !j->failed; i++) {
+        float was = watch(j, &at);
         switch (j->part) {
         case PART_EMBED: do_embed(j); break;
         case PART_TABLE: do_table(j); break;
@@ -127,6 +162,7 @@ static void call_part(void *arg, int64_t calls)
         }
         j->il = (j->il + 1) % j->m->hp.n_layer;
         hn_bench_sink(j->s->s.x);
+        watched(j, at, was);
     }
     if (j->part != PART_ALL) be->op->step_end(be, NULL, NULL);
 }
@@ -175,13 +211,20 @@ static hone_status check_forward(layer_job *j, const hn_bench_run *r, hn_verdict
 }
 
 /* Behind the clock: the last of the whole passes that were timed must have answered as the one that was proved. A part
- * has the proof of the pass that it is part of. */
+ * has the proof of the pass that it is part of, and that pass is made once more. Of sums that many calls add to, one
+ * now and then is too large for what is added. */
 static void after_part(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
+    enum { ONE_OF = 50 };
     layer_job *j = arg;
     if (j->failed) return;
-    if (j->part == PART_ALL && hn_bits_hash(j->logits, j->m->hp.n_vocab) != j->proof)
-        hn_invalid(&res->verdict, "the logits of the timed pass are not those of the pass before the clock");
+    if (j->part != PART_ALL) forward(j);
+    if (hn_bits_hash(j->part == PART_ALL ? j->logits : j->mine, j->m->hp.n_vocab) != j->proof)
+        hn_invalid(&res->verdict, "the logits of the %s are not those of the pass before the clock",
+                   j->part == PART_ALL ? "timed pass" : "same pass behind it");
+    if (j->place.n_missed * ONE_OF > j->n_watched)
+        hn_invalid(&res->verdict, "%lld of %lld calls did not write what they were to", (long long)j->place.n_missed,
+                   (long long)j->n_watched);
     if (!res->extra) res->extra = json_object();
     json_object_set_new(res->extra, "proof", hn_proof_of("output", j->proof));
 }
@@ -286,6 +329,9 @@ static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job 
     char shape[64];
     j->part = p;
     j->il = 0;
+    j->n_watched = 0;
+    j->place =
+        hn_bench_places((int64_t)TOKENS * (p == PART_TABLE && j->m->hp.n_rot ? j->m->hp.n_rot : j->m->hp.n_embd));
     hn_bench_result res = { .variant = variant,
                             .config =
                                 json_pack("{s:i, s:i, s:s, s:s, s:i}", "n_prompt", (int)TOKENS, "chunk", (int)TOKENS,

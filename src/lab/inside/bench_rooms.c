@@ -1,6 +1,7 @@
 /* What the entries that look into the rooms share. Refuses to know what they measure. */
 #include "lab/inside/bench_rooms.h"
 #include "lab/bench/bench.h"
+#include "lab/quality/proof.h"
 #include "lab/stats/verdict.h"
 
 #include <math.h>
@@ -95,6 +96,63 @@ void hn_bench_near(hn_verdict *v, const float *got, const double *want, int64_t 
                    (double)got[i], want[i]);
         return;
     }
+}
+
+static hn_act_part one_of(int64_t width, int64_t at)
+{
+    return (hn_act_part){ .row = at / width, .n_row = 1, .col = at % width, .n_col = 1 };
+}
+
+void hn_bench_spoil(hn_backend *be, hn_buf *y, int64_t at)
+{
+    const float spoilt = NAN;
+    be->op->write(be, y, (size_t)at * sizeof spoilt, &spoilt, sizeof spoilt);
+}
+
+void hn_bench_spoil_act(hn_backend *be, hn_act *act, int64_t width, int64_t at)
+{
+    const float spoilt = NAN;
+    const hn_act_part part = one_of(width, at);
+    be->op->act_write(be, act, &spoilt, &part);
+}
+
+float hn_bench_look(hn_backend *be, hn_buf *y, int64_t at)
+{
+    float x;
+    be->op->read(be, &x, y, (size_t)at * sizeof x, sizeof x);
+    return x;
+}
+
+float hn_bench_look_act(hn_backend *be, hn_act *act, int64_t width, int64_t at)
+{
+    float x;
+    const hn_act_part part = one_of(width, at);
+    be->op->act_read(be, &x, act, &part);
+    return x;
+}
+
+void hn_bench_wipe(hn_backend *be, hn_buf *y, float *host, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) host[i] = NAN;
+    be->op->write(be, y, 0, host, (size_t)n * sizeof *host);
+}
+
+void hn_bench_wipe_act(hn_backend *be, hn_act *act, float *host, int64_t width, int64_t n_row)
+{
+    for (int64_t i = 0; i < n_row * width; i++) host[i] = NAN;
+    be->op->act_write(be, act, host, &(hn_act_part){ .n_row = n_row, .n_col = width });
+}
+
+uint64_t hn_bench_hash(hn_backend *be, hn_buf *y, float *host, const hn_bench_place *p)
+{
+    be->op->read(be, host, y, 0, (size_t)p->n * sizeof *host);
+    return hn_bits_hash(host, p->n) + (uint64_t)p->n_missed;
+}
+
+uint64_t hn_bench_hash_act(hn_backend *be, hn_act *act, float *host, int64_t width, const hn_bench_place *p)
+{
+    hn_bench_get(be, host, act, 0, p->n / width, width);
+    return hn_bits_hash(host, p->n) + (uint64_t)p->n_missed;
 }
 
 void hn_bench_proved(hn_verdict *v)

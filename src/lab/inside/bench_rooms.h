@@ -35,6 +35,33 @@ float *hn_bench_floats(int64_t n, uint64_t key);
 void hn_bench_same(hn_verdict *v, const float *a, const float *b, int64_t n, const char *what);
 /* Invalid unless |got - want| ≤ tolerance · (1 + |want|) everywhere; NaN is not. */
 void hn_bench_near(hn_verdict *v, const float *got, const double *want, int64_t n, double tolerance, const char *what);
+/* One number of an output is spoilt before each call, and looked at behind it: at another place every time, and at
+ * all of them in turn. Who leaves calls out, or a part of one now and then, is seen. */
+typedef struct hn_bench_place {
+    int64_t n, step, at, n_missed; /* n_missed: calls behind which it was not as it should be */
+} hn_bench_place;
+static inline hn_bench_place hn_bench_places(int64_t n)
+{
+    enum { STEP = 7919, ELSE = 104729 }; /* primes */
+    return (hn_bench_place){ .n = n, .step = (n % STEP ? STEP : ELSE) % n };
+}
+static inline int64_t hn_bench_next_place(hn_bench_place *p)
+{
+    p->at += p->step;
+    if (p->at >= p->n) p->at -= p->n;
+    return p->at;
+}
+/* One float of a backend's memory, and of an activation of rows of `width`. */
+void hn_bench_spoil(hn_backend *be, hn_buf *y, int64_t at);
+void hn_bench_spoil_act(hn_backend *be, hn_act *act, int64_t width, int64_t at);
+float hn_bench_look(hn_backend *be, hn_buf *y, int64_t at);
+float hn_bench_look_act(hn_backend *be, hn_act *act, int64_t width, int64_t at);
+/* All of them: no number, and their hash, to which calls that left something out belong. host [n] is overwritten. */
+void hn_bench_wipe(hn_backend *be, hn_buf *y, float *host, int64_t n);
+void hn_bench_wipe_act(hn_backend *be, hn_act *act, float *host, int64_t width, int64_t n_row);
+uint64_t hn_bench_hash(hn_backend *be, hn_buf *y, float *host, const hn_bench_place *p);
+uint64_t hn_bench_hash_act(hn_backend *be, hn_act *act, float *host, int64_t width, const hn_bench_place *p);
+
 /* Proved, unless invalid. */
 void hn_bench_proved(hn_verdict *v);
 

@@ -52,6 +52,21 @@ static void same_tokens(hn_bunch *b, size_t k, const char *const *names)
     }
 }
 
+/* What they all answered, computed again: by the settings of the last that can be valid. */
+static hone_status check_all(hn_runner *p, hn_bunch *b, size_t k, hone_status ran, hone_error *err)
+{
+    size_t of = k - 1;
+    while (of > 0 && b[of].verdict.state == HN_INVALID) of--;
+    const hn_verdict *v = &b[of].verdict;
+    bool could = v->state != HN_INVALID;
+    ran = hn_bunch_check(p, &b[of], ran, err);
+    for (size_t i = 0; i < k && could; i++) {
+        if (v->state == HN_INVALID) hn_invalid(&b[i].verdict, "%s", v->reason);
+        else if (v->state == HN_UNCHECKED && b[i].verdict.state == HN_VALID) b[i].verdict = *v;
+    }
+    return ran;
+}
+
 /* ---- e2e.backend ------------------------------------------------------------------------------ */
 
 hone_status hn_run_e2e_backend(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
@@ -77,6 +92,7 @@ hone_status hn_run_e2e_backend(hn_bench_run *r, const hn_bench_entry *e, hone_er
                        names[0]);
     hone_status ran = hn_bunch_measure(&p, b, k, hn_runner_samples(&p, 6), err);
     same_tokens(b, k, names);
+    ran = check_all(&p, b, k, ran, err);
     for (size_t i = 0; i < k && st == HONE_OK; i++)
         for (int prefill = 0; prefill < 2 && st == HONE_OK && hn_bunch_to_record(&b[i]); prefill++) {
             char variant[48];
@@ -142,6 +158,7 @@ hone_status hn_run_scale_threads(hn_bench_run *r, const hn_bench_entry *e, hone_
     }
     hone_status ran = hn_bunch_measure(&p, b, k, hn_runner_samples(&p, 6), err);
     same_tokens(b, k, names);
+    ran = check_all(&p, b, k, ran, err);
     for (size_t i = 0; i < k; i++)
         for (int prefill = 0; prefill < 2 && st == HONE_OK && hn_bunch_to_record(&b[i]); prefill++) {
             char variant[48];

@@ -5,6 +5,7 @@
 #include "lab/inside/bench_rooms.h"
 #include "lab/bench/bench.h"
 #include "lab/machine/clock.h"
+#include "lab/quality/proof.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
@@ -24,6 +25,7 @@ typedef struct mm_job {
     hn_act *act;
     hn_buf *be_y;
     bool naive;
+    hn_bench_place place; /* in y */
 } mm_job;
 
 /* Three loops and one chain of sums: what a compiler makes of it without leave to reorder. */
@@ -41,11 +43,33 @@ static void call_matmul(void *arg, int64_t calls)
 {
     mm_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
-        if (j->naive) naive_matmul(j->y, j->w, j->x, j->n);
-        else j->b.be->op->matmul(j->b.be, j->act, &(hn_product){ .w = &j->weight, .y = j->be_y }, 1);
+        int64_t at = hn_bench_next_place(&j->place);
+        if (j->naive) {
+            j->y[at] = NAN;
+            naive_matmul(j->y, j->w, j->x, j->n);
+        } else {
+            hn_bench_spoil(j->b.be, j->be_y, at);
+            j->b.be->op->matmul(j->b.be, j->act, &(hn_product){ .w = &j->weight, .y = j->be_y }, 1);
+        }
         hn_bench_sink(j->naive ? (const void *)j->y : j->be_y);
+        j->place.n_missed += isnan(j->naive ? j->y[at] : hn_bench_look(j->b.be, j->be_y, at));
     }
 }
+
+static void wipe_matmul(void *arg)
+{
+    mm_job *j = arg;
+    if (!j->naive) hn_bench_wipe(j->b.be, j->be_y, j->y, j->n * j->n);
+    for (int64_t i = 0; i < j->n * j->n; i++) j->y[i] = NAN;
+}
+
+static uint64_t hash_matmul(void *arg)
+{
+    mm_job *j = arg;
+    if (!j->naive) return hn_bench_hash(j->b.be, j->be_y, j->y, &j->place);
+    return hn_bits_hash(j->y, j->place.n) + (uint64_t)j->place.n_missed;
+}
+static const hn_bench_left left_matmul = { wipe_matmul, hash_matmul };
 
 static void close_matmul(mm_job *j)
 {
@@ -58,7 +82,7 @@ static void close_matmul(mm_job *j)
 
 static hone_status open_matmul(mm_job *j, hn_bench_run *r, int64_t n, bool naive, int32_t threads, hone_error *err)
 {
-    *j = (mm_job){ .n = n, .naive = naive };
+    *j = (mm_job){ .n = n, .naive = naive, .place = hn_bench_places(n * n) };
     hone_status st = hn_bench_be_open(&j->b, r, NULL, threads, &(hn_backend_params){ .max_n_in = n }, err);
     if (st != HONE_OK) return st;
     j->w = hn_bench_floats(n * n, 1);
@@ -127,6 +151,9 @@ typedef struct mm_ratio {
 } mm_ratio;
 
 static void call_ratio(void *arg, int64_t calls) { call_matmul(((mm_ratio *)arg)->j, calls); }
+static void wipe_ratio(void *arg) { wipe_matmul(((mm_ratio *)arg)->j); }
+static uint64_t hash_ratio(void *arg) { return hash_matmul(((mm_ratio *)arg)->j); }
+static const hn_bench_left left_ratio = { wipe_ratio, hash_ratio };
 
 static void after_ratio(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
@@ -146,6 +173,7 @@ static hone_status run_matmul(hn_bench_run *r, const hn_bench_entry *e, hone_err
     double ops = 2.0 * NAIVE_SIDE * NAIVE_SIDE * NAIVE_SIDE;
     hn_bench_result res = { .threads = parallel ? r->set.threads : 1,
                             .ops = ops,
+                            .left = &left_ratio,
                             .config = json_pack("{s:s}", "shape", "512x512x512") };
     st = open_matmul(&j, r, NAIVE_SIDE, naive, res.threads, err);
     if (st == HONE_OK) st = check_matmul(&j, &res, err);
@@ -160,7 +188,9 @@ static hone_status run_matmul(hn_bench_run *r, const hn_bench_entry *e, hone_err
 static hone_status run_square(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
     mm_job j;
-    hn_bench_result res = { .ops = 2.0 * SIDE * SIDE * SIDE, .config = json_pack("{s:s}", "shape", "1024x1024x1024") };
+    hn_bench_result res = { .ops = 2.0 * SIDE * SIDE * SIDE,
+                            .left = &left_matmul,
+                            .config = json_pack("{s:s}", "shape", "1024x1024x1024") };
     hone_status st = open_matmul(&j, r, SIDE, false, 0, err);
     if (st == HONE_OK) st = check_matmul(&j, &res, err);
     if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_matmul, &j, 1e6, false, NULL, err);
@@ -179,6 +209,8 @@ typedef struct row_job {
     const hn_kernels *k;
     int64_t n, n_row;
     float *x, *x2, *w, *bias, *y;
+    hn_bench_place place; /* in y; not of ROW_ADD, which goes on from what it left: */
+    int64_t n_added;      /* calls since y was 0 */
 } row_job;
 
 static float sum_of(const float *x, int64_t n)
@@ -225,12 +257,41 @@ static void row_chunk(void *arg, int64_t chunk, int32_t thread)
 static void call_rows(void *arg, int64_t calls)
 {
     row_job *j = arg;
+    bool adds = j->kind == ROW_ADD;
     for (int64_t i = 0; i < calls; i++) {
+        int64_t at = hn_bench_next_place(&j->place);
+        if (!adds) j->y[at] = NAN;
         if (j->n_row == 1) do_row(j, j->k, j->y, 0);
         else hn_pool_run(j->b.pool, row_chunk, j, (j->n_row + ROWS_PER_CHUNK - 1) / ROWS_PER_CHUNK);
         hn_bench_sink(j->y);
+        j->place.n_missed += !adds && isnan(j->y[at]);
     }
+    j->n_added += calls;
 }
+
+static void wipe_rows(void *arg)
+{
+    row_job *j = arg;
+    j->n_added = 0;
+    for (int64_t i = 0; i < j->place.n; i++) j->y[i] = j->kind == ROW_ADD ? 0 : NAN;
+}
+
+/* Of sums: what one call leaves in zeros, if as many calls as there were left their sums; they are added up here. */
+static uint64_t hash_rows(void *arg)
+{
+    const row_job *j = arg;
+    uint64_t h = hn_bits_hash(j->y, j->place.n);
+    if (j->kind != ROW_ADD) return h + (uint64_t)j->place.n_missed;
+    float *sum = calloc((size_t)j->n, sizeof *sum);
+    for (int64_t k = 0; k < j->n_added && sum; k++) {
+        for (int64_t i = 0; i < j->n; i++) sum[i] += j->x[i];
+        hn_bench_sink(sum);
+    }
+    if (sum && h == hn_bits_hash(sum, j->n)) h = hn_bits_hash(j->x, j->n);
+    free(sum);
+    return h;
+}
+static const hn_bench_left left_rows = { wipe_rows, hash_rows };
 
 /* One row in double precision. */
 static void row_reference(const row_job *j, double *want, int64_t row)
@@ -293,7 +354,7 @@ static void close_rows(row_job *j)
 
 static hone_status open_rows(row_job *j, hn_bench_run *r, row_kind kind, int64_t n, int64_t n_row, hone_error *err)
 {
-    *j = (row_job){ .kind = kind, .n = n, .n_row = n_row };
+    *j = (row_job){ .kind = kind, .n = n, .n_row = n_row, .place = hn_bench_places(n * n_row) };
     hone_status st = hn_bench_be_open(&j->b, r, NULL, n_row > 1 ? 0 : 1, &(hn_backend_params){ .max_n_in = n }, err);
     if (st != HONE_OK) return st;
     j->k = j->b.k;
@@ -312,6 +373,7 @@ static hone_status measure_rows(hn_bench_run *r, const hn_bench_entry *e, row_ki
     row_job j;
     hn_bench_result res = { .variant = variant,
                             .threads = n_row > 1 ? r->set.threads : 1,
+                            .left = &left_rows,
                             .config = json_pack("{s:I, s:I}", "n", (json_int_t)ROW, "rows", (json_int_t)n_row) };
     hone_status st = open_rows(&j, r, kind, ROW, n_row, err);
     if (st == HONE_OK) st = check_rows(&j, &res.verdict, err);
@@ -342,10 +404,11 @@ typedef struct attn_job {
     hn_kv kv;
     char *cache;
     size_t cache_bytes;
-    float *q, *k, *v;
+    float *q, *k, *v, *out; /* out: what calls left */
     hn_row *rows;
     hn_buf *be_q;
     hn_act *act;
+    hn_bench_place place; /* in what they leave */
 } attn_job;
 
 static const float attn_scale = 0.125f;
@@ -354,11 +417,27 @@ static void call_attn(void *arg, int64_t calls)
 {
     attn_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
+        int64_t at = hn_bench_next_place(&j->place);
+        hn_bench_spoil_act(j->b.be, j->act, HEADS * HEAD, at);
         hn_bench_attention(j->b.be, j->act, &(hn_attention){ .q = j->be_q, .n_head = HEADS, .scale = attn_scale },
                            &j->kv, j->rows, SIDE);
         hn_bench_sink(j->act);
+        j->place.n_missed += isnan(hn_bench_look_act(j->b.be, j->act, HEADS * HEAD, at));
     }
 }
+
+static void wipe_attn(void *arg)
+{
+    attn_job *j = arg;
+    hn_bench_wipe_act(j->b.be, j->act, j->out, HEADS * HEAD, SIDE);
+}
+
+static uint64_t hash_attn(void *arg)
+{
+    attn_job *j = arg;
+    return hn_bench_hash_act(j->b.be, j->act, j->out, HEADS * HEAD, &j->place);
+}
+static const hn_bench_left left_attn = { wipe_attn, hash_attn };
 
 /* Token t, head h by the textbook, in double precision, over what the cache holds (f32: exactly k and v). */
 static void attn_reference(const attn_job *j, double *want, int64_t t, int64_t h)
@@ -380,8 +459,8 @@ static void attn_reference(const attn_job *j, double *want, int64_t t, int64_t h
 
 static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
 {
-    *j = (attn_job){ 0 };
     int64_t width = HEADS * HEAD;
+    *j = (attn_job){ .place = hn_bench_places(SIDE * width) };
     hone_status st = hn_bench_be_open(
         &j->b, r, NULL, 0,
         &(hn_backend_params){ .max_n_in = width, .n_head = HEADS, .n_head_kv = HEADS, .d = HEAD, .n_ctx = SIDE }, err);
@@ -392,10 +471,11 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
     j->q = hn_bench_floats(SIDE * width, 7);
     j->k = hn_bench_floats(SIDE * width, 8);
     j->v = hn_bench_floats(SIDE * width, 9);
+    j->out = hn_bench_floats(SIDE * width, 10);
     j->rows = calloc(SIDE, sizeof *j->rows);
     j->kv.mem = j->b.be->op->alloc(j->b.be, j->cache_bytes, HN_MEM_CACHE);
     j->act = hn_bench_act(j->b.be, NULL, width, SIDE);
-    if (!j->cache || !j->q || !j->k || !j->v || !j->rows || !j->kv.mem || !j->act ||
+    if (!j->cache || !j->q || !j->k || !j->v || !j->out || !j->rows || !j->kv.mem || !j->act ||
         !(j->be_q = hn_bench_rows(j->b.be, j->q, SIDE * width)))
         return HN_FAIL(err, HONE_E_NOMEM, "attention");
     j->kv = (hn_kv){ .mem = j->kv.mem,
@@ -437,13 +517,14 @@ static hone_status run_attn(hn_bench_run *r, const hn_bench_entry *e, hone_error
 {
     attn_job j;
     hn_bench_result res = { .ops = 4.0 * HEADS * HEAD * (SIDE * (SIDE + 1.0) / 2),
+                            .left = &left_attn,
                             .config = json_pack("{s:s}", "shape", "1024 tokens, 16 heads of 64") };
     hone_status st = open_attn(&j, r, err);
     if (st == HONE_OK) check_attn(&j, &res.verdict);
     if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_attn, &j, 1e6, false, NULL, err);
     else hn_bench_result_free(&res);
     hn_pages_free(j.cache, j.cache_bytes);
-    for (float **p = (float *[]){ j.q, j.k, j.v, NULL }; *p; p++)
+    for (float **p = (float *[]){ j.q, j.k, j.v, j.out, NULL }; *p; p++)
         hn_pages_free(*p, sizeof(float) * SIDE * HEADS * HEAD);
     free(j.rows);
     hn_bench_be_close(&j.b);

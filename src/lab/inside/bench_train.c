@@ -361,14 +361,14 @@ static hone_status measure_backward(hn_bench_run *r, const hn_bench_entry *e, tr
                                     hone_error *err)
 {
     hn_bench_timing forward, both = { 0 };
-    hone_status st = hn_bench_time(r, &forward, call_train, j, j->ctx->n_threads_batch, err);
+    hone_status st = hn_bench_time(r, &forward, call_train, j, j->ctx->n_threads_batch, NULL, err);
     if (st != HONE_OK) {
         hn_bench_result_free(res);
         return st;
     }
     double less = hn_bench_median(forward.s, forward.n);
     j->backward = true;
-    st = hn_bench_time(r, &both, call_train, j, j->ctx->n_threads_batch, err);
+    st = hn_bench_time(r, &both, call_train, j, j->ctx->n_threads_batch, NULL, err);
     if (st == HONE_OK) {
         for (size_t i = 0; i < both.n; i++) both.s[i] -= less;
         hn_bench_use(res, &both, 1e3, false);

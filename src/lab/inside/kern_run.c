@@ -48,6 +48,10 @@ struct hn_kern_bench {
     float *x, *y, *y_check;
     uint64_t y_floats;
     int64_t turn;
+    /* a number of the output is spoilt before each call, at another place every time, and must be there behind it */
+    hn_bench_place place;
+    unsigned char *spoilt; /* of a row kernel: its output, and what that must be */
+    const unsigned char *wanted;
     /* of the call being measured */
     hn_kern_config config;
     hn_row *rows;
@@ -624,10 +628,50 @@ static void wipe(hn_kern_bench *b)
 
 /* ---- timing ------------------------------------------------------------------------------------------------- */
 
+/* A call of a row kernel. One in place, which turns numbers, leaves none as it was. */
+static void watch_row(hn_kern_bench *b)
+{
+    unsigned char *at = b->spoilt + hn_bench_next_place(&b->place) * (int64_t)sizeof(uint32_t);
+    const unsigned char *want = b->wanted + (at - b->spoilt);
+    bool turns = b->k.kind == HN_KERN_ROPE;
+    uint32_t was, is;
+    memcpy(&was, turns ? at : want, sizeof was);
+    is = turns ? was : ~was;
+    memcpy(at, &is, sizeof is);
+    call_row(b);
+    memcpy(&is, at, sizeof is);
+    b->place.n_missed += turns ? is == was : is != was;
+}
+
+/* A call of a product, of attention, or of a recurrence, whose outputs are other ones each time. */
+static void watch_pooled(hn_kern_bench *b, call_fn *call)
+{
+    bool product = hn_kern_is_product(&b->k);
+    int64_t i = hn_bench_next_place(&b->place), width = act_width(&b->k);
+    if (product) hn_bench_spoil(b->be, b->in_rows[0], i);
+    else hn_bench_spoil_act(b->be, b->act, width, i);
+    call(b);
+    float is = product ? hn_bench_look(b->be, b->in_rows[0], i) : hn_bench_look_act(b->be, b->act, width, i);
+    b->place.n_missed += is_wkv(&b->k) ? isnan(is) : memcmp(&is, &b->y_check[i], sizeof is) != 0;
+}
+
+static void watch_from_here(hn_kern_bench *b, bool row)
+{
+    size_t bytes;
+    const bool coded = row && row_output(b, &bytes) == b->q;
+    b->spoilt = coded ? b->q : (void *)b->out;
+    b->wanted = coded ? (unsigned char *)b->q + row_room(&b->k) : (unsigned char *)b->x;
+    b->place = hn_bench_places(row ? (int64_t)(bytes / sizeof(uint32_t)) : (int64_t)b->y_floats);
+}
+
 static double seconds_of(hn_kern_bench *b, call_fn *call, int64_t calls, hn_stretches *sum)
 {
+    bool row = call == call_row;
     const hn_clocks from = hn_clocks_begin();
-    for (int64_t i = 0; i < calls; i++) call(b);
+    for (int64_t i = 0; i < calls; i++) {
+        if (row) watch_row(b);
+        else watch_pooled(b, call);
+    }
     return hn_stretches_add(sum, &from);
 }
 
@@ -643,6 +687,7 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
     int64_t calls = 1;
     hn_stretches sum = { 0 };
     char lie[160];
+    watch_from_here(b, call == call_row);
     for (double s; (s = seconds_of(b, call, calls, &sum)) * 1e9 < EPOCH_NS;) { /* calibrate; warms up as well */
         double want = s > 0 ? 1.2 * EPOCH_NS * 1e-9 / s * (double)calls : 10.0 * (double)calls;
         calls = want > 10.0 * (double)calls ? 10 * calls : (int64_t)want + 1;
@@ -652,6 +697,7 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
     seconds_of(b, call, calls, &sum);
     hn_allocs_end(&r->allocs);
     wipe(b);
+    b->place.n_missed = 0;
     int n = 0;
     double cpu = cpu_seconds();
     uint64_t t = hn_clock_ns();
@@ -663,6 +709,9 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
     double wall = (double)(hn_clock_ns() - t) * 1e-9, used = cpu_seconds() - cpu;
     r->cpu_use = used / (wall * r->config.threads);
     if (hn_stretches_lie(lie, sizeof lie, &sum, used, wall, r->config.threads)) hn_invalid(&r->verdict, "%s", lie);
+    if (b->place.n_missed)
+        hn_invalid(&r->verdict, "%lld of %lld timed calls left a number out, or another one there",
+                   (long long)b->place.n_missed, (long long)(calls * n));
     return hn_stats_of(&r->time, r->sample_s, (size_t)n, err);
 }
 

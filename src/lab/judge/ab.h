@@ -46,8 +46,10 @@ typedef struct hn_ab_line { /* one metric of one bench */
     const hn_target *target;
     char metric[HN_METRIC_NAME], unit[16];
     bool higher;
-    bool unseen; /* better by b's own clock, and not beyond chance by what its processes took */
-    bool beside; /* CPU time beside wall time: may raise an alarm, cannot lift one */
+    bool unseen;   /* better by b's own clock, and not beyond chance by what its processes took */
+    bool unproved; /* a run of a side has not proved the answer that this was measured of */
+    bool trusted;  /* better, and nothing but b's word for it: no proof, or no time */
+    bool beside;   /* CPU time beside wall time: may raise an alarm, cannot lift one */
     hn_ab_within within;
     double aa_half_width; /* of A against itself in the rounds that count; NaN: fewer than 6 pairs */
     size_t aa_n;          /* pairs of A and A */

@@ -114,8 +114,8 @@ static bool same_times(json_t *was, json_t *is)
 
 bool hn_gate_unproved(json_t *was, json_t *is)
 {
-    return json_object_get(json_object_get(was, "extra"), "proof") &&
-           !json_object_get(json_object_get(is, "extra"), "proof");
+    return hn_proof_less(json_object_get(json_object_get(is, "extra"), "proof"),
+                         json_object_get(json_object_get(was, "extra"), "proof"), false);
 }
 
 void hn_gate_answers_differ(char *dst, size_t cap, json_t *was, json_t *is)
@@ -124,13 +124,12 @@ void hn_gate_answers_differ(char *dst, size_t cap, json_t *was, json_t *is)
     json_t *a = json_object_get(json_array_get(json_object_get(was, "samples"), 0), "ids");
     json_t *b = json_object_get(json_array_get(json_object_get(is, "samples"), 0), "ids");
     dst[0] = 0;
-    if (same_times(was, is))
-        snprintf(dst, cap, "a sample has the very times of one of the baseline's: it was not measured");
-    if (dst[0]) return;
     if (!json_is_array(a) || !json_is_array(b) || json_equal(a, b)) {
         if (hn_proof_differ(what, sizeof what, json_object_get(json_object_get(was, "extra"), "proof"),
                             json_object_get(json_object_get(is, "extra"), "proof")))
             snprintf(dst, cap, "%s of the timed processes are not those of the baseline's", what);
+        else if (same_times(was, is))
+            snprintf(dst, cap, "a sample has the very times of one of the baseline's: it was not measured");
         return;
     }
     size_t i = 0;

@@ -116,6 +116,8 @@ static size_t sort_points(net *x, point **order)
         p->ratio = p->us[0] / p->us[1];
         if (!isfinite(p->ratio)) {
             x->out->n_lacking += isfinite(p->us[0]) != isfinite(p->us[1]);
+            if (isfinite(p->us[0]) && x->out->n_gone++ == 0)
+                snprintf(x->out->gone, sizeof x->out->gone, "%s", hn_net_name(name, &p->at));
             continue;
         }
         order[n++] = p;
@@ -255,8 +257,8 @@ hone_status hn_net_run(hn_net_report *out, const hn_net_params *p, hone_error *e
     out->n_slower = m;
     if (m > HN_NET_MOST) m = HN_NET_MOST;
     if (st == HONE_OK && m && (p->different || !out->n_different)) st = careful_looks(&x, order, m);
-    /* slower ones that nobody looked at twice */
-    if (out->n_slower > m && out->verdict == HN_AB_SAME) out->verdict = HN_AB_INCONCLUSIVE;
+    /* slower ones that nobody looked at twice, and those that b has no more */
+    if ((out->n_slower > m || out->n_gone) && out->verdict == HN_AB_SAME) out->verdict = HN_AB_INCONCLUSIVE;
     if (st == HONE_OK && n == 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "no point is on both sides; expected programs with common kernel types");
     free(x.pt);
@@ -282,6 +284,8 @@ json_t *hn_net_json(const hn_net_report *r, const hn_side *a, const hn_side *b)
     json_object_set_new(o, "levels", json_pack("[s, s]", r->level[0], r->level[1]));
     json_object_set_new(o, "points", json_integer((json_int_t)r->n_points));
     json_object_set_new(o, "lacking", json_integer((json_int_t)r->n_lacking));
+    json_object_set_new(o, "gone", json_integer((json_int_t)r->n_gone));
+    json_object_set_new(o, "first_gone", r->n_gone ? json_string(r->gone) : json_null());
     json_object_set_new(o, "different", json_integer((json_int_t)r->n_different));
     json_object_set_new(o, "first_different", r->n_different ? json_string(r->different) : json_null());
     json_object_set_new(o, "slower_at_first", json_integer((json_int_t)r->n_slower));

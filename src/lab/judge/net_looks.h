@@ -38,6 +38,8 @@ bool hn_net_cleared(const hn_net_line *l);
 
 typedef struct hn_net_report {
     size_t n_points, n_lacking; /* measured; on one side only */
+    size_t n_gone;              /* of these, on side a only: nothing is known of what b has instead */
+    char gone[HN_NET_POINT];    /* the first */
     size_t n_different;         /* outputs that are not the same bits */
     char different[HN_NET_POINT];
     size_t n_slower;               /* in the first look; the slowest HN_NET_MOST of them were looked at again: */

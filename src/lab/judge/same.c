@@ -14,18 +14,20 @@
 
 typedef struct run {
     const hn_target *t;
-    int side;                                   /* 0: a */
-    bool differs;                               /* from the other side's, which is allowed */
-    uint64_t question;                          /* runs with equal questions were asked the same */
-    char *proof;                                /* JSON text; NULL: it proves nothing */
-    double claimed_s, wall_s, part_s[HN_PARTS]; /* NaN: not said */
+    int side;                                                    /* 0: a */
+    bool differs;                                                /* from the other side's, which is allowed */
+    bool compared;                                               /* with a run of the other side */
+    uint64_t question;                                           /* runs with equal questions were asked the same */
+    char *proof;                                                 /* JSON text; NULL: it proves nothing */
+    double claimed_s, wall_s, part_s[HN_PARTS], anon_mb, rss_mb; /* NaN: not said */
+    int n_clocked;
 } run;
 
 struct hn_same {
     hn_side *a, *b;
     bool allowed; /* other answers of the two sides */
     run *run;
-    size_t n, cap, n_compared;
+    size_t n, cap;
 };
 
 hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, bool allowed, uint64_t seed,
@@ -54,7 +56,12 @@ bool hn_same_differs(const hn_same *s, const hn_target *t)
     return false;
 }
 
-size_t hn_same_n_compared(const hn_same *s) { return s->n_compared; }
+bool hn_same_compared(const hn_same *s, const hn_target *t)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->run[i].t == t && s->run[i].compared) return true;
+    return false;
+}
 
 /* Words for the first difference of two proofs: objects of proofs by the names of records. */
 static bool differ(char *what, size_t cap, const char *a, const char *b)
@@ -90,12 +97,10 @@ static hone_status compare(hn_same *s, size_t i, hone_error *err)
 {
     char what[240];
     run *now = &s->run[i];
-    bool counted = false;
     for (size_t k = 0; k < i; k++) {
         const run *was = &s->run[k];
         if (was->t != now->t || was->question != now->question || !was->proof) continue;
-        s->n_compared += !counted;
-        counted = true;
+        now->compared = now->compared || was->side != now->side;
         bool same = strcmp(was->proof, now->proof) == 0 || !differ(what, sizeof what, was->proof, now->proof);
         if (s->allowed && was->side != now->side) { /* it is held against a run of its own side all the same */
             now->differs = now->differs || !same;
@@ -112,12 +117,6 @@ static hone_status compare(hn_same *s, size_t i, hone_error *err)
     return HONE_OK;
 }
 
-/* Of a record, does b prove nothing, or fewer rounds than a? */
-static bool proves_less(const json_t *b, const json_t *a)
-{
-    return !b || json_array_size(json_object_get(b, "rounds")) < json_array_size(json_object_get(a, "rounds"));
-}
-
 /* The name of a record of which a proved more in its first run than b in this one; NULL: none. It lives as long as
  * *keep, which the caller frees. */
 static const char *unproved(const hn_same *s, size_t i, json_t **keep)
@@ -130,7 +129,8 @@ static const char *unproved(const hn_same *s, size_t i, json_t **keep)
     if (now->side == 0 || !first) return NULL;
     hn_json_tree(keep, first->proof, strlen(first->proof), NULL, "a proof", NULL);
     if (now->proof) hn_json_tree(&mine, now->proof, strlen(now->proof), NULL, "a proof", NULL);
-    json_object_foreach(*keep, name, of) if (!missing && proves_less(json_object_get(mine, name), of)) missing = name;
+    json_object_foreach(*keep, name, of) if (!missing && hn_proof_less(json_object_get(mine, name), of, true)) missing =
+        name;
     json_decref(mine);
     return missing;
 }
@@ -149,6 +149,9 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
     *r = (run){ .t = t,
                 .side = side != s->a,
                 .question = m->question,
+                .anon_mb = m->anon_mb > 0 ? m->anon_mb : NAN,
+                .rss_mb = m->rss_mb > 0 ? m->rss_mb : NAN,
+                .n_clocked = m->n_clocked,
                 .claimed_s = m->claimed_s > 0 ? m->claimed_s : NAN,
                 .wall_s = m->wall_s > 0 ? m->wall_s : NAN };
     memcpy(r->part_s, m->part_s, sizeof r->part_s);
@@ -164,11 +167,11 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
                        runs_before(s, s->n - 1), "ab"[r->side],
                        HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))));
     json_t *keep = NULL;
-    const char *missing = hn_side_can_ask(side) ? unproved(s, s->n - 1, &keep) : NULL;
+    const char *missing = unproved(s, s->n - 1, &keep);
     r->differs = missing && s->allowed;
     if (missing && !s->allowed)
         HN_FAIL(err, HONE_E_NUMERIC,
-                "run %zu of side b (%s) proves nothing, or fewer rounds, of its answer%s%s than side a does; an older "
+                "run %zu of side b (%s) proves nothing, or less, of its answer%s%s than side a does; an older "
                 "program, which cannot, is named first, as side a",
                 runs_before(s, s->n - 1), HN_ESC(name_of(s, 1), strlen(name_of(s, 1))), missing[0] ? " to " : "",
                 HN_ESC(missing, strlen(missing)));
@@ -185,6 +188,42 @@ static size_t last_runs(const run **out, size_t n, const hn_same *s, const hn_ta
         if (s->run[i].t == t && s->run[i].side == side && isfinite(s->run[i].claimed_s) && isfinite(s->run[i].wall_s))
             out[k++] = &s->run[i];
     return k;
+}
+
+/* What b claims to be better by, of a pair of runs, and how much of it was not seen; seconds, or MB. */
+static void gain_of(double *gain, double *unseen, const run *a, const run *b, const char *metric, double ratio)
+{
+    if (strcmp(metric, "peak_anon_mb") == 0) {
+        *gain = a->anon_mb - b->anon_mb;
+        *unseen = *gain - (a->rss_mb - b->rss_mb);
+        return;
+    }
+    *unseen = b->wall_s - b->claimed_s - (a->wall_s - a->claimed_s);
+    *gain = b->n_clocked ? b->claimed_s / b->n_clocked * (ratio - 1) : a->claimed_s - b->claimed_s;
+    if (!a->n_clocked != !b->n_clocked) *gain = NAN;
+}
+
+bool hn_same_seen(const hn_same *s, const hn_target *t, const char *metric, double ratio)
+{
+    const double part = 0.6, level = 0.01 / HN_AB_LOOKS;
+    size_t used = 0, n = 0, cap = s->n + 1;
+    long shown = 0;
+    hn_stats g = { .median = 0 };
+    const run **a = calloc(2 * cap, sizeof *a), **b = a ? a + cap : NULL;
+    double *gain = calloc(2 * cap, sizeof *gain), *unseen = gain ? gain + cap : NULL;
+    if (a && gain) {
+        size_t n_a = last_runs(a, s->n, s, t, 0), n_b = last_runs(b, s->n, s, t, 1);
+        n = n_a < n_b ? n_a : n_b;
+    }
+    for (size_t i = 0; i < n; i++) {
+        gain_of(&gain[used], &unseen[used], a[i], b[i], metric, ratio);
+        used += isfinite(gain[used]) && isfinite(unseen[used]);
+    }
+    if (used && hn_stats_of(&g, gain, used, NULL) != HONE_OK) used = 0;
+    for (size_t i = 0; i < used; i++) shown += unseen[i] <= part * g.median;
+    free(a);
+    free(gain);
+    return used && g.median > 0 && hn_binomial_half(used, (long)used - shown) <= level;
 }
 
 /* Which part's time a metric tells, or HN_PARTS: none's. */
@@ -241,7 +280,9 @@ hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *me
         hidden += unseen[i] - slack[i] > part * g.median;
         shown += unseen[i] <= part * g.median;
     }
+    /* of programs that can, one that tells no times is not seen to be better */
     if (used && g.median > 0) *seen = hn_binomial_half(used, (long)used - shown) <= in_look;
+    else if (!used) *seen = !hn_side_can_ask(s->a) && !hn_side_can_ask(s->b);
     if (st == HONE_OK && g.median > 0 && hn_binomial_half(used, (long)used - hidden) <= level)
         st = HN_FAIL(err, HONE_E_NUMERIC,
                      "side b (%s) claims to take %.1f ms less a run (%s), and in %ld of %zu pairs of runs its process "

@@ -30,10 +30,16 @@ hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *me
 /* Does a metric tell a time that is asked for then? */
 bool hn_same_tells_time(const char *metric);
 
+/* The same of a bench of other records, and of peak_anon_mb, of which nobody is accused: is b seen from outside to be
+ * better? Of loops as long as their clock makes them, one of which b calls `ratio` times as fast, by what their
+ * processes took besides: a clock that lies leaves more of it. Of processes, by how much less they took all together.
+ */
+bool hn_same_seen(const hn_same *s, const hn_target *t, const char *metric, double ratio);
+
 /* Did the sides answer differently of this target, or did b prove less than a, where that was allowed? */
 bool hn_same_differs(const hn_same *s, const hn_target *t);
 
-/* Runs whose answers were compared with those of another run; 0: the programs prove nothing of the kind. */
-size_t hn_same_n_compared(const hn_same *s);
+/* Were answers of both sides to this target compared with each other? Not where a program proves none. */
+bool hn_same_compared(const hn_same *s, const hn_target *t);
 
 #endif

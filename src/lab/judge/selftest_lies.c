@@ -33,6 +33,9 @@ static void tamper(json_t *o, int lie)
         for (size_t i = 0; i < json_array_size(gaps); i++)
             json_array_set_new(gaps, i, json_real(0.1 * json_number_value(json_array_get(gaps, i))));
         scale(o, "decode_tok_s", 10);
+        scale(o, "itl_ms", 0.1);
+        scale(o, "steady_tok_s", 10);
+        scale(o, "sustained_tok_s", 10);
         scale(o, "gen_witness_ms", 10);
         break;
     case 5: json_object_set_new(o, "process_s", json_real(1e3)); break;

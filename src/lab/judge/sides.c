@@ -604,9 +604,12 @@ static void take_plain(hn_measured *out, json_t *o)
         { "decode_tok_s", "tok/s", true }, { "prefill_tok_s", "tok/s", true }, { "load_ms", "ms", false },
         { "ttft_ms", "ms", false },        { "peak_anon_mb", "MB", false },
     };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (isfinite(hn_record_number(o, keys[i].key)))
-            add_metric(out, keys[i].key, keys[i].unit, keys[i].higher, hn_record_number(o, keys[i].key));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (!isfinite(hn_record_number(o, keys[i].key))) continue;
+        add_metric(out, keys[i].key, keys[i].unit, keys[i].higher, hn_record_number(o, keys[i].key));
+        out->m[out->n - 1].proved = json_object_get(json_object_get(json_object_get(o, "extra"), "proof"), "all");
+    }
+    out->anon_mb = hn_record_number(o, "peak_anon_mb");
 }
 
 static json_t *median_of(json_t *record) { return json_object_get(json_object_get(record, "stats"), "median"); }
@@ -660,6 +663,9 @@ static hone_status take_records(hn_measured *out, json_t *list, const hn_side *s
         if (why && !out->invalid[0]) snprintf(out->invalid, sizeof out->invalid, "%.200s: %.300s", name, why);
         if (isfinite(v) && unit && better) add_metric(out, name, unit, strcmp(better, "higher") == 0, v);
         else if (isfinite(v) && unit) add_metric(out, name, unit, strchr(unit, '/') != NULL, v);
+        json_t *extra = json_object_get(r, "extra");
+        if (out->n) out->m[out->n - 1].proved = json_object_size(json_object_get(extra, "proof")) > 0;
+        out->n_clocked += json_object_get(extra, "clock") != NULL;
     }
     return HONE_OK;
 }
@@ -720,6 +726,7 @@ static void take_process(hn_measured *out, const hn_process *r)
 {
     out->major_faults = r->major_faults;
     out->wall_s = r->wall_s;
+    out->rss_mb = (double)r->max_rss / 1e6;
     add_metric(out, "wall_ms", "ms", false, 1e3 * r->wall_s);
     add_metric(out, "cpu_ms", "ms", false, 1e3 * (r->user_s + r->sys_s));
     add_metric(out, "user_ms", "ms", false, 1e3 * r->user_s);
@@ -766,6 +773,7 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
             snprintf(out->invalid, sizeof out->invalid, "it left %d processes behind", (int)r.n_left);
         take_settings(out, config);
         if (!list) take_times(out, o, config);
+        else out->claimed_s = hn_claims_seconds(list);
         if (st == HONE_OK) st = take_proofs(out, o, list, s, err);
         if (st == HONE_OK && out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
         if (st == HONE_OK && r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
@@ -821,7 +829,9 @@ static hone_status measure_command(hn_measured *out, hn_side *s, const hn_target
 
 hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
 {
-    *out = (hn_measured){ .claimed_s = NAN, .wall_s = NAN, .part_s = { NAN, NAN, NAN, NAN } };
+    *out = (hn_measured){
+        .claimed_s = NAN, .wall_s = NAN, .part_s = { NAN, NAN, NAN, NAN }, .anon_mb = NAN, .rss_mb = NAN
+    };
     if (s->kind == SIDE_COMMAND) return measure_command(out, s, t, salt, err);
     return s->bench ? measure_kernel(out, s, t, err) : measure_bench(out, s, t, salt, err);
 }

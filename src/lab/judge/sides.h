@@ -33,6 +33,7 @@ enum { HN_MEASURED = 512, HN_METRIC_NAME = 224, HN_PROOF_TEXT = 1 << 16 };
 typedef struct hn_measured_metric {
     char name[HN_METRIC_NAME], unit[16]; /* no comma; no other metric of the measurement has it */
     bool higher;                         /* more is better */
+    bool proved;                         /* the record that it is of proves an answer */
     double value;
 } hn_measured_metric;
 typedef struct hn_measured {
@@ -46,7 +47,9 @@ typedef struct hn_measured {
     char ran[120];             /* with what settings, as its configuration says; "" */
     double part_s[HN_PARTS];   /* NaN: there is none, or it does not say */
     double claimed_s;          /* seconds that its samples add up to; NaN: it does not say */
+    int n_clocked;             /* loops that were as long as their clock made them, by which it says so; else 0 */
     double wall_s;             /* that its process ran; NaN: it ran in this one */
+    double anon_mb, rss_mb;    /* memory, as it says, and as the kernel counted; NaN: not said, not counted */
 } hn_measured;
 /* The metric called so, or NULL. Short names work: decode, prefill, load, ttft, rss, anon. */
 const hn_measured_metric *hn_measured_find(const hn_measured *m, const char *name);

@@ -595,6 +595,10 @@ static hone_status begin(walk *w, bool from_text)
                     "calls of 17 to 39 tokens but 24 and 32; "
                     "other counts of threads and plain weights beyond 82 positions; more than 5 chunks of 64");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
+    if (!w->p->quick) {
+        snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
+        left_out(w, w->out->beyond);
+    }
     w->out->n_long = w->n;
     return st;
 }

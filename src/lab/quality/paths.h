@@ -50,6 +50,7 @@ typedef struct hn_paths {
     int32_t n_ways;
     const char *left[HN_PATHS_LEFT]; /* what was not compared, in words */
     int32_t n_left;
+    char beyond[40];    /* one of them, with a number in it */
     hn_verdict verdict; /* INVALID: two ways gave different bits, and which; or no numbers */
 } hn_paths;
 

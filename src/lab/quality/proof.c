@@ -90,7 +90,8 @@ bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b)
                   { "rounds", "the output of a later round" },
                   { "loss", "the losses of the steps" },
                   { "gradient", "the gradient" },
-                  { "weights", "the weights behind the first steps" } };
+                  { "weights", "the weights behind the first steps" },
+                  { "late", "what was drawn at late positions" } };
     what[0] = 0;
     if (!json_is_object(a) || !json_is_object(b)) return false;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -101,6 +102,19 @@ bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b)
         else if (strcmp(parts[i].key, "last") == 0) snprintf(what, cap, "%s (%lld)", parts[i].words, at - 1);
         else snprintf(what, cap, "%s", parts[i].words);
         return true;
+    }
+    return false;
+}
+
+bool hn_proof_less(const json_t *b, const json_t *a, bool as_many_rounds)
+{
+    const char *key;
+    json_t *was;
+    json_object_foreach((json_t *)(uintptr_t)a, key, was)
+    {
+        json_t *is = json_object_get(b, key);
+        size_t n = json_array_size(was), least = as_many_rounds || n < 1 ? n : 1;
+        if (!is || json_is_null(is) || json_array_size(is) < least) return true;
     }
     return false;
 }

@@ -34,4 +34,8 @@ json_t *hn_proof_of(const char *name, uint64_t hash);
  * `what` says in which step ("the logits of the middle step (32)", "the generated ids"). */
 bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b);
 
+/* Does b prove less than a: nothing, not all that a has, or a list that is empty; of as many rounds, a shorter list?
+ * Less than nothing is not possible. */
+bool hn_proof_less(const json_t *b, const json_t *a, bool as_many_rounds);
+
 #endif

@@ -274,10 +274,10 @@ hone_status hn_answers_compare(hn_answers_diff *d, const hn_answers *a, const hn
     }
     d->kl_mean /= d->n_steps;
     d->what = d->n_diverged ? HN_DIFFERENT : strcmp(a->q.hash, b->q.hash) != 0 ? HN_NUMERICS : HN_SAME;
-    if (d->what == HN_SAME && hn_q_same_kind(a->full, b->full) && strcmp(a->full, b->full) != 0) {
-        d->beyond = true;
-        d->what = hn_q_same_answers(a->full, b->full) ? HN_NUMERICS : HN_DIFFERENT;
-    }
+    bool moved = hn_q_same_kind(a->full, b->full) && strcmp(a->full, b->full) != 0,
+         alike = !moved || hn_q_same_answers(a->full, b->full);
+    d->beyond = moved && d->what != HN_DIFFERENT && (d->what == HN_SAME || !alike);
+    if (d->beyond) d->what = alike ? HN_NUMERICS : HN_DIFFERENT;
     return HONE_OK;
 }
 
