@@ -68,20 +68,27 @@ static each how_each(const hn_call_kit *k, const hn_call_tool *t)
     };
 }
 
-/* Texts in which the mark behind them does not stand already: as far as its first white space, and not the text of its
- * token either, where that has one. */
+/* Texts in which the mark behind them does not stand already: as far as its first white space, tokens as they are
+ * spelt; of one that begins with a token, that. */
 static hn_lang text_without(hn_langs *l, const hn_vocab *v, const hn_call_mark *end)
 {
-    size_t from = 0, n = 0;
+    size_t from = 0, n;
+    hn_lang t = HN_LANG_EMPTY;
     while (from < end->n && strchr(" \n\t\r", end->p[from])) from++;
-    const char *s = end->p + from;
-    if (from < end->n && (unsigned char)*s == HN_CALL_ESCAPE) {
-        s = hn_vocab_piece(v, hn_call_get_token(s + 1), false, &n);
-    } else {
-        while (from + n < end->n && (unsigned char)s[n] != HN_CALL_ESCAPE && !strchr(" \n\t\r", s[n])) n++;
+    for (size_t i = from; i < end->n;) {
+        const char *s = end->p + i;
+        bool token = (unsigned char)*s == HN_CALL_ESCAPE;
+        if (token) {
+            s = hn_vocab_piece(v, hn_call_get_token(s + 1), i > from, &n); /* no text is a control token's alone */
+            i += HN_CALL_TOKEN;
+        } else {
+            for (n = 0; i + n < end->n && (unsigned char)s[n] != HN_CALL_ESCAPE && !strchr(" \n\t\r", s[n]);) n++;
+            i += n;
+        }
+        if (n) t = hn_lang_cat(l, t, hn_lang_text(l, s, n));
+        if ((!n && !token) || (unsigned char)end->p[from] == HN_CALL_ESCAPE) break;
     }
-    if (!n) return HN_LANG_ALL;
-    hn_lang t = hn_lang_text(l, s, n);
+    if (t == HN_LANG_EMPTY) return HN_LANG_ALL;
     return hn_lang_not(l, hn_lang_cat(l, HN_LANG_ALL, hn_lang_cat(l, t, HN_LANG_ALL)));
 }
 

@@ -438,6 +438,22 @@ static void test_roots(void **state)
     tools = kept;
 }
 
+/* A mark with a control token in its middle (DeepSeek V3.2): what stands in front of the token may be text. */
+static void test_token_in_mark(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    static const char dsml[] = BEGIN ANSWER EACH "<call name=\"{{ f.name }}\">" ARGS "<|D|p name=\"{{ k }}\">" RAW
+                                                 "</|D|p>{% endfor %}</call>{% endfor %}" END;
+    tools = "[" TOOL("f", "{\"properties\":{\"a\":{\"type\":\"string\"}},\"required\":[\"a\"]}") "]";
+    site s = open_site(dsml, LIST("<|user|>", "<|end|>", "|D|"), NULL, false, NULL);
+    is_said(&s, (hn_reply_setup){ .required = true, .reasoning_budget = -1 },
+            "<call name=\"f\"><|D|p name=\"a\"><b>x</b></ </|D|p></call><|end|>", true,
+            "{N}f{A}{\"a\": \"<b>x</b></ \"}{E}");
+    close_site(&s);
+    tools = kept;
+}
+
 /* A parameter's name that holds what ends names stands in quotes, and comes back whole. */
 static void test_names_with_signs(void **state)
 {
@@ -520,12 +536,12 @@ static void test_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_several),         cmocka_unit_test(test_blanks),
-                                        cmocka_unit_test(test_form_or_call),    cmocka_unit_test(test_harmony_form),
-                                        cmocka_unit_test(test_budget),          cmocka_unit_test(test_any_order),
-                                        cmocka_unit_test(test_other_arguments), cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_digits),          cmocka_unit_test(test_lenient),
-                                        cmocka_unit_test(test_roots),           cmocka_unit_test(test_names_with_signs),
-                                        cmocka_unit_test(test_one_alone),       cmocka_unit_test(test_once) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several),          cmocka_unit_test(test_blanks),    cmocka_unit_test(test_form_or_call),
+        cmocka_unit_test(test_harmony_form),     cmocka_unit_test(test_budget),    cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_other_arguments),  cmocka_unit_test(test_refused),   cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_lenient),          cmocka_unit_test(test_roots),     cmocka_unit_test(test_token_in_mark),
+        cmocka_unit_test(test_names_with_signs), cmocka_unit_test(test_one_alone), cmocka_unit_test(test_once)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
