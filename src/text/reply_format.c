@@ -413,7 +413,7 @@ typedef struct effort_kinds {
     bool closes;          /* some word ends reasoning in the prompt */
 } effort_kinds;
 
-/* Has the prompt reasoning that has ended before it began? Two tags with nothing between them at its end, or Solar's. */
+/* Has the prompt reasoning that ended before it began? Two tags with nothing between them at its end, or Solar's. */
 static bool is_closed(const hn_jinja_text *prompt)
 {
     char open[TAG_MAX], close[TAG_MAX];

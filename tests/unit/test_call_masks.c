@@ -379,7 +379,7 @@ static void test_lenient(void **state)
     const hn_reply_setup x = { .required = true, .reasoning_budget = -1 };
     tools = "[" TOOL(
         "f", "{\"properties\":{\"a\":{\"type\":\"array\",\"uniqueItems\":true},\"b\":{\"type\":\"string\","
-             "\"pattern\":\"^(?!x)y\"},\"c\":{\"oneOf\":[{\"minimum\":1},{\"type\":\"integer\"}]}},"
+             "\"pattern\":\"(?<!x)y\"},\"c\":{\"oneOf\":[{\"minimum\":1},{\"type\":\"integer\"}]}},"
              "\"required\":[\"a\"],\"if\":{},\"odd\":1}") "," TOOL("g", "{\"properties\":{\"$odd\":{\"enum\":[3]}},"
                                                                         "\"required\":[\"$odd\"],\"odd\":1}") "]";
     site s = open_site(samples[12].source, TAGS, NULL, false, NULL);

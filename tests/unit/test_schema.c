@@ -394,6 +394,25 @@ static void many_literals(void **state)
     refused("{\"oneOf\":[" KS("[]") "," KS("[]") "," KS("\"a\"") "]}", HONE_E_UNSUPPORTED, "/oneOf");
 }
 
+/* Look-aheads as clients write them always: pydantic's decimals, Zod's addresses, rules of passwords. */
+static void look_aheads(void **state)
+{
+#define PATTERN(p) "{\"type\":\"string\",\"pattern\":\"" p "\"}"
+    says(PATTERN("^(?!^[-+.]*$)[+-]?0*\\\\d*\\\\.?\\\\d*$"), LIST("\"1.5\"", "\"-.5\"", "\"+00\""),
+         LIST("\"\"", "\"-\"", "\".\"", "\"1.5.\""));
+    says(PATTERN(
+             "^(?!\\\\.)(?!.*\\\\.\\\\.)([A-Za-z0-9_'+\\\\-\\\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\\\-]*\\\\.)+"
+             "[A-Za-z]{2,}$"),
+         LIST("\"a.b@c.de\""), LIST("\".a@c.de\"", "\"a..b@c.de\"", "\"a.b@c..de\"", "\"a.@c.de\""));
+    says(PATTERN("^(?=.*[A-Z])(?=.*\\\\d).{4,}$"), LIST("\"abC1\""), LIST("\"abc1\"", "\"A1b\""));
+    says(PATTERN("a(?!b|$)|^(?=x)"), LIST("\"abac\"", "\"x\""), LIST("\"ab\"", "\"a\"", "\"bx\""));
+    says(PATTERN("x?(?!^)y"), LIST("\"xy\"", "\"zy\""), LIST("\"y\""));
+    says(PATTERN("\\\\Aa+\\\\Z"), LIST("\"a\""), LIST("\"ab\"", "\"ba\""));
+    refused(PATTERN("(a|(?=b))c"), HONE_E_UNSUPPORTED, "a look-around inside a group");
+    refused(PATTERN("(?<=a)c"), HONE_E_UNSUPPORTED, "a look-around");
+    refused(PATTERN("(?=a)*c"), HONE_E_ARG, "a look-ahead that is repeated");
+}
+
 /* What cannot be enforced of a tool's schema, or not be read, is told; all else holds. */
 static void left_out(void **state)
 {
@@ -461,6 +480,7 @@ int main(void)
         cmocka_unit_test(many_members),
         cmocka_unit_test(many_literals),
         cmocka_unit_test(left_out),
+        cmocka_unit_test(look_aheads),
         cmocka_unit_test(anchors),
         cmocka_unit_test(many_properties),
         cmocka_unit_test(names_of_the_internet),
