@@ -416,6 +416,9 @@ static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
             const hn_jnode *x = hn_jget(m.members.v[k], refused[i]);
             if (x) hn_schema_cannot(s, x, "the calls of this template do not have it");
         }
+    for (uint32_t k = 0; k < m.members.n; k++)
+        if (hn_schema_names(s, m.members.v[k]))
+            hn_schema_cannot(s, hn_jget(m.members.v[k], "propertyNames"), "the calls of this template do not have it");
     if (m.finite) hn_schema_cannot(s, root, "the calls of this template have no lists of values");
     for (uint32_t i = 0; i < m.n_choice; i++)
         hn_schema_cannot(s, m.choice[i].list, "the calls of this template take what any of them lets in");

@@ -188,17 +188,28 @@ static const struct word *word_of(hone_str key)
     return NULL;
 }
 
-/* Does x hold for whatever stands there? For true; of names also for what says no more than that they are strings. */
-static bool says_nothing(const hn_jnode *x)
+/* Does x hold for whatever stands there, or is it done? For true; of names for what says no more than that they are
+ * strings, and lists them. Without the type the standard's vectors have such a list refused, where that can be. */
+static bool says_nothing(const hn_schema *s, const hn_jnode *x)
 {
+    bool typed = s->rules->lenient, list = false;
     if (x->kind == HN_J_TRUE) return true;
     if (x->kind != HN_J_OBJECT || !hn_str_is(x->key, "propertyNames")) return false;
     for (const hn_jnode *c = x->first; c; c = c->next) {
         const struct word *w = word_of(c->key);
         bool string = hn_str_is(c->key, "type") && c->kind == HN_J_STRING && hn_str_is(c->str, "string");
-        if (!string && !(w && w->use == IGNORED)) return false;
+        bool names = hn_str_is(c->key, "enum") && c->kind == HN_J_ARRAY;
+        typed = typed || string;
+        list = list || names;
+        if (!string && !names && !(w && w->use == IGNORED)) return false;
     }
-    return true;
+    return typed || !list;
+}
+
+const hn_jnode *hn_schema_names(const hn_schema *s, const hn_jnode *o)
+{
+    const hn_jnode *x = hn_jget(o, "propertyNames"), *list = hn_jget(x, "enum");
+    return list && says_nothing(s, x) ? list : NULL;
 }
 
 void hn_schema_words(hn_schema *s, const hn_jnode *schema)
@@ -209,7 +220,7 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema)
             if (x->key.len > 1 && x->key.ptr[0] == 'x' && x->key.ptr[1] == '-') continue;
             if (s->rules->strict) hn_schema_refuse(s, x, "a word that hone does not know");
             else hn_schema_tell(s, x, "is not known, and ignored");
-        } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && !says_nothing(x)) ||
+        } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && !says_nothing(s, x)) ||
                    (w->use == REFUSED_UNLESS_FALSE && x->kind != HN_J_FALSE)) {
             hn_schema_cannot(s, x, NULL);
         } else if (hn_str_is(x->key, "required") && (x->kind == HN_J_TRUE || x->kind == HN_J_FALSE)) {

@@ -98,6 +98,8 @@ void hn_schema_put(hn_schema *s, hn_nodes *v, const hn_jnode *x);
 bool hn_schema_work(hn_schema *s, uint32_t n);                /* false: enough */
 uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type); /* of the word type */
 void hn_schema_words(hn_schema *s, const hn_jnode *schema);   /* refuses what must be */
+/* The list of names that the object's propertyNames lets in; NULL: any. */
+const hn_jnode *hn_schema_names(const hn_schema *s, const hn_jnode *o);
 const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_jnode *ref);
 hn_mold hn_mold_new(bool real);
 void hn_mold_add(hn_schema *s, hn_mold *m, const hn_jnode *schema);
@@ -121,8 +123,9 @@ hn_nodes hn_mold_item(hn_schema *s, const hn_mold *m, uint32_t i);
 uint32_t hn_mold_prefix(const hn_mold *m); /* elements with schemas of their own */
 hn_nodes hn_mold_property(hn_schema *s, const hn_mold *m, hone_str key, bool *declared);
 bool hn_mold_required(const hn_mold *m, hone_str key);
-bool hn_mold_tagged(const hn_mold *m, hone_str key); /* it is a tag that some member declares */
-bool hn_mold_closed(const hn_mold *m);               /* no properties but those named and those of patterns */
+bool hn_mold_names(const hn_schema *s, const hn_mold *m, hone_str key); /* lists of names all have it */
+bool hn_mold_tagged(const hn_mold *m, hone_str key);                    /* it is a tag that some member declares */
+bool hn_mold_closed(const hn_mold *m); /* no properties but those named and those of patterns */
 /* False: it is no expression that hone can enforce, which is told; *t is HN_LANG_ALL, as after a failure. */
 bool hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text, hn_lang *t);
 hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format);

@@ -288,8 +288,9 @@ static property *name_of(hn_schema *s, names *w, hone_str key)
     return &w->v[w->n++];
 }
 
-/* Properties that members name, in their order; those that are only required behind them. */
-static void collect_names(hn_schema *s, const hn_mold *m, names *w)
+/* Properties that members name, in their order; those that are only required behind them, then the others of a list of
+ * names, where there is one: *listed. */
+static void collect_names(hn_schema *s, const hn_mold *m, names *w, bool *listed)
 {
     for (uint32_t k = 0; k < m->members.n; k++) {
         const hn_jnode *p = hn_jget(m->members.v[k], "properties");
@@ -309,10 +310,18 @@ static void collect_names(hn_schema *s, const hn_mold *m, names *w)
             if (p) p->required = true;
         }
     }
+    uint32_t named = w->n;
+    *listed = false;
+    for (uint32_t k = 0; k < m->members.n; k++) {
+        const hn_jnode *list = hn_schema_names(s, m->members.v[k]);
+        *listed = *listed || list;
+        for (const hn_jnode *x = list ? list->first : NULL; x && s->st == HONE_OK; x = x->next)
+            if (x->kind == HN_J_STRING) name_of(s, w, x->str);
+    }
     for (uint32_t i = 0; i < w->n && s->st == HONE_OK; i++) {
         bool declared;
         hn_nodes conj = hn_mold_property(s, m, w->v[i].key, &declared);
-        bool absent = false;
+        bool absent = !hn_mold_names(s, m, w->v[i].key) || (i >= named && !conj.n && hn_mold_closed(m));
         for (uint32_t k = 0; k < m->absent.n; k++) absent = absent || hn_str_same(m->absent.v[k]->str, w->v[i].key);
         w->v[i].value = absent ? HN_G_FAIL : rule_of(s, &conj);
         w->v[i].name = quoted_name(s, w->v[i].key);
@@ -393,8 +402,9 @@ static hn_gnode object(hn_schema *s, const hn_mold *m)
     names w = { 0 };
     uint32_t min = hn_mold_count(s, m, "minProperties", true, 0);
     uint32_t max = hn_mold_count(s, m, "maxProperties", false, HN_LANG_ENDLESS);
-    collect_names(s, m, &w);
-    hn_gnode other = other_property(s, m, &w);
+    bool listed = false;
+    collect_names(s, m, &w, &listed);
+    hn_gnode other = listed ? HN_G_FAIL : other_property(s, m, &w);
     if (s->st != HONE_OK) return HN_G_FAIL;
     uint32_t sure = 0;
     for (uint32_t i = 0; i < w.n; i++) sure += w.v[i].required;

@@ -94,6 +94,7 @@ static bool object_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
     for (const hn_jnode *x = v->first; x; x = x->next) {
         bool declared;
         hn_nodes property = hn_mold_property(s, m, x->key, &declared);
+        if (!hn_mold_names(s, m, x->key)) return false;
         if (!all_valid(s, &property, x)) return false;
     }
     return true;

@@ -457,6 +457,16 @@ bool hn_mold_required(const hn_mold *m, hone_str key)
     return hn_mold_tagged(m, key);
 }
 
+bool hn_mold_names(const hn_schema *s, const hn_mold *m, hone_str key)
+{
+    for (uint32_t k = 0; k < m->members.n; k++) {
+        const hn_jnode *list = hn_schema_names(s, m->members.v[k]), *x = list ? list->first : NULL;
+        while (x && !(x->kind == HN_J_STRING && hn_str_same(x->str, key))) x = x->next;
+        if (list && !x) return false;
+    }
+    return true;
+}
+
 bool hn_mold_tagged(const hn_mold *m, hone_str key)
 {
     uint32_t i = 0;

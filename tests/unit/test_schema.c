@@ -275,6 +275,22 @@ static void written_by_programs(void **state)
          LIST("null"), LIST("1"));
 }
 
+/* Names of a record out of a list (Zod's z.record(z.enum)): each once, as properties. */
+static void names_listed(void **state)
+{
+#define NAMES(...) "\"propertyNames\":{\"type\":\"string\",\"enum\":[" __VA_ARGS__ "]}"
+#define NULLS "\"type\":\"object\",\"additionalProperties\":{\"type\":\"null\"}"
+    says("{" NULLS "," NAMES("\"a\",\"b\",3") ",\"required\":[\"b\"]}", LIST("{\"b\":null}", "{\"b\":null,\"a\":null}"),
+         LIST("{}", "{\"a\":null}", "{\"b\":1}", "{\"b\":null,\"c\":null}", "{\"b\":null,\"b\":null}"));
+    says("{" NULLS "," NAMES("\"a\",\"b\"") ",\"minProperties\":2,\"allOf\":[{" NAMES("\"b\",\"c\",\"a\"") "}]}",
+         LIST("{\"a\":null,\"b\":null}"), LIST("{\"a\":null}", "{\"c\":null,\"a\":null}"));
+    says("{\"type\":\"object\",\"properties\":{\"a\":{},\"c\":{}}," NAMES("\"a\",\"b\"") "}", LIST("{\"a\":1}", "{}"),
+         LIST("{\"b\":1}", "{\"c\":1}"));
+    says("{\"enum\":[{\"a\":1},{\"z\":1}],\"type\":\"object\"," NAMES("\"a\"") "}", LIST("{\"a\":1}"),
+         LIST("{\"z\":1}"));
+    refused("{" NULLS ",\"propertyNames\":{\"enum\":[\"a\"]}}", HONE_E_UNSUPPORTED, "/propertyNames"); /* a vector */
+}
+
 /* Unions whose members a tag tells from each other that has a default, as pydantic writes them: who reads them asks for
  * the tag, so it is always there. */
 static void tagged_unions(void **state)
@@ -475,6 +491,7 @@ int main(void)
         cmocka_unit_test(structure),
         cmocka_unit_test(limits_and_faults),
         cmocka_unit_test(written_by_programs),
+        cmocka_unit_test(names_listed),
         cmocka_unit_test(tagged_unions),
         cmocka_unit_test(beside_other_choices),
         cmocka_unit_test(many_members),
