@@ -393,7 +393,8 @@ static void gather(hn_schema *s, hn_mold *m, void *arg)
         const hn_jnode *required = hn_jget(m->members.v[k], "required");
         bool flag = required && (required->kind == HN_J_TRUE || required->kind == HN_J_FALSE);
         if (required && required->kind != HN_J_ARRAY && !flag) hn_schema_wrong(s, required, "an array of names");
-        for (const hn_jnode *x = required ? required->first : NULL; x && s->st == HONE_OK; x = x->next) {
+        for (const hn_jnode *x = required ? required->first : NULL; x && hn_schema_work(s, 1 + p->n / 64);
+             x = x->next) {
             bool declared = false;
             for (uint32_t i = 0; i < m->members.n && x->kind == HN_J_STRING && !declared; i++)
                 declared = hn_jget_str(hn_jget(m->members.v[i], "properties"), x->str);

@@ -19,6 +19,8 @@ void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why)
 
 void hn_schema_tell(hn_schema *s, const hn_jnode *at, const char *what)
 {
+    enum { ENOUGH = 1000 };
+    if (s->told.n == ENOUGH) return;
     for (uint32_t i = 0; i < s->told.n; i++)
         if (s->told.v[i] == at) return;
     hn_schema_put(s, &s->told, at);
@@ -792,8 +794,8 @@ static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
     bool flag = x->kind == HN_J_TRUE || x->kind == HN_J_FALSE, list = x->kind == HN_J_ARRAY,
          number = x->kind == HN_J_NUMBER && hn_schema_number(s, &d, x->str);
     switch (is) {
-    case IS_ANY:
-    case IS_SCHEMA: return true;
+    case IS_ANY: return true;
+    case IS_SCHEMA: return flag || x->kind == HN_J_OBJECT;
     case IS_SCHEMAS: return x->kind == HN_J_OBJECT;
     case IS_ITEMS: return flag || list || x->kind == HN_J_OBJECT;
     case IS_CHOICES: return list && x->n;
@@ -809,50 +811,55 @@ static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
     return true;
 }
 
-static void unlink_child(hn_jnode *parent, const hn_jnode *child)
+static void tidy(hn_schema *s, hn_jnode *x);
+static void tidy_children(hn_schema *s, hn_jnode *x, value_is of);
+
+/* One child of x, and what stands below it. False: it is to go, which is told unless it is a null. */
+static bool tidy_child(hn_schema *s, const hn_jnode *x, value_is of, hn_jnode *c)
 {
-    hn_jnode **at = &parent->first;
-    while (*at != child) at = &(*at)->next;
-    *at = child->next;
-    parent->n--;
-    for (hn_jnode *x = *at; x; x = x->next) x->index--;
+    const struct word *w = of == IS_SCHEMA ? word_of(c->key) : NULL; /* else x is the value of a word */
+    value_is is = w ? w->is : IS_ANY;
+    if (of == IS_SCHEMAS || of == IS_CHOICES || (of == IS_ITEMS && x->kind == HN_J_ARRAY)) {
+        tidy(s, c);
+    } else if (of == IS_NAMES && c->kind != HN_J_STRING) {
+        hn_schema_cannot(s, c, "no name");
+        return false;
+    } else if (!can_be_read(s, is, c)) {
+        if (c->kind != HN_J_NULL) hn_schema_cannot(s, c, "no value that this word has");
+        return false;
+    } else if (is == IS_SCHEMA || (is == IS_ITEMS && c->kind != HN_J_ARRAY)) {
+        tidy(s, c);
+    } else if (is == IS_SCHEMAS || is == IS_CHOICES || is == IS_ITEMS || is == IS_NAMES) {
+        tidy_children(s, c, is);
+    }
+    return true;
+}
+
+static void tidy_children(hn_schema *s, hn_jnode *x, value_is of)
+{
+    uint32_t n = 0;
+    hn_jnode **at = &x->first;
+    while (*at && s->st == HONE_OK) {
+        if (tidy_child(s, x, of, *at)) {
+            (*at)->index = n++;
+            at = &(*at)->next;
+        } else {
+            *at = (*at)->next;
+            x->n--;
+        }
+    }
 }
 
 /* Programs write null for words that say nothing, and worse. Before anything reads them, words that cannot be read are
  * taken out of the schema and told, so that what the others say holds; what is no schema allows anything. */
 static void tidy(hn_schema *s, hn_jnode *x)
 {
-    hn_jnode *c, *next, *y, *after;
-    if (x->kind == HN_J_TRUE || x->kind == HN_J_FALSE) return;
-    if (x->kind != HN_J_OBJECT) {
-        hn_schema_cannot(s, x, "no schema");
-        *x = (hn_jnode){ .kind = HN_J_TRUE,
-                         .number = x->number,
-                         .key = x->key,
-                         .next = x->next,
-                         .parent = x->parent,
-                         .index = x->index };
-        return;
-    }
-    for (c = x->first; c && s->st == HONE_OK; c = next) {
-        const struct word *w = word_of(c->key);
-        value_is is = w ? w->is : IS_ANY;
-        next = c->next;
-        if (!can_be_read(s, is, c)) {
-            hn_schema_cannot(s, c, "no value that this word has");
-            unlink_child(x, c);
-            continue;
-        }
-        if (is == IS_SCHEMA || (is == IS_ITEMS && c->kind != HN_J_ARRAY)) tidy(s, c);
-        for (y = is == IS_SCHEMAS || is == IS_CHOICES || is == IS_ITEMS ? c->first : NULL; y; y = y->next)
-            if (is != IS_ITEMS || c->kind == HN_J_ARRAY) tidy(s, y);
-        for (y = is == IS_NAMES ? c->first : NULL; y; y = after) {
-            after = y->next;
-            if (y->kind == HN_J_STRING) continue;
-            hn_schema_cannot(s, y, "no name");
-            unlink_child(c, y);
-        }
-    }
+    if (x->kind == HN_J_OBJECT) tidy_children(s, x, IS_SCHEMA);
+    if (x->kind == HN_J_OBJECT || x->kind == HN_J_TRUE || x->kind == HN_J_FALSE) return;
+    hn_schema_cannot(s, x, "no schema");
+    x->kind = HN_J_TRUE;
+    x->first = NULL;
+    x->n = 0;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------- */

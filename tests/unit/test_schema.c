@@ -462,6 +462,9 @@ static void left_out(void **state)
         { "{\"properties\":{\"a\":{\"type\":\"null\",\"enum\":null,\"items\":null},\"b\":null},\"required\":[\"a\","
           "null]}",
           "/required/1 is not enforced", "{\"a\":null,\"b\":1}", "{\"b\":1}" },
+        { "{\"type\":\"object\",\"properties\":{\"a\":{\"not\":null,\"anyOf\":null,\"minimum\":\"1\"}},"
+          "\"additionalProperties\":null}",
+          "/properties/a/minimum is not enforced", "{\"a\":0}", "{\"b\":0}" },
         { "{\"type\":\"array\",\"required\":null,\"maxItems\":-1,\"items\":{\"type\":\"null\"},\"minItems\":1}",
           "/maxItems is not enforced", "[null]", "[]" },
         { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
