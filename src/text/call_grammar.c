@@ -68,20 +68,27 @@ static each how_each(const hn_call_kit *k, const hn_call_tool *t)
     };
 }
 
-/* Texts in which the mark behind them does not stand already: as far as its first white space, and not the text of its
- * token either, where that has one. */
+/* Texts in which the mark behind them does not stand already: as far as its first white space, tokens as they are
+ * spelt; of one that begins with a token, that. */
 static hn_lang text_without(hn_langs *l, const hn_vocab *v, const hn_call_mark *end)
 {
-    size_t from = 0, n = 0;
+    size_t from = 0, n;
+    hn_lang t = HN_LANG_EMPTY;
     while (from < end->n && strchr(" \n\t\r", end->p[from])) from++;
-    const char *s = end->p + from;
-    if (from < end->n && (unsigned char)*s == HN_CALL_ESCAPE) {
-        s = hn_vocab_piece(v, hn_call_get_token(s + 1), false, &n);
-    } else {
-        while (from + n < end->n && (unsigned char)s[n] != HN_CALL_ESCAPE && !strchr(" \n\t\r", s[n])) n++;
+    for (size_t i = from; i < end->n;) {
+        const char *s = end->p + i;
+        bool token = (unsigned char)*s == HN_CALL_ESCAPE;
+        if (token) {
+            s = hn_vocab_piece(v, hn_call_get_token(s + 1), i > from, &n); /* no text is a control token's alone */
+            i += HN_CALL_TOKEN;
+        } else {
+            for (n = 0; i + n < end->n && (unsigned char)s[n] != HN_CALL_ESCAPE && !strchr(" \n\t\r", s[n]);) n++;
+            i += n;
+        }
+        if (n) t = hn_lang_cat(l, t, hn_lang_text(l, s, n));
+        if ((!n && !token) || (unsigned char)end->p[from] == HN_CALL_ESCAPE) break;
     }
-    if (!n) return HN_LANG_ALL;
-    hn_lang t = hn_lang_text(l, s, n);
+    if (t == HN_LANG_EMPTY) return HN_LANG_ALL;
     return hn_lang_not(l, hn_lang_cat(l, HN_LANG_ALL, hn_lang_cat(l, t, HN_LANG_ALL)));
 }
 
@@ -144,9 +151,10 @@ static hn_lang read_as(hn_langs *l, uint32_t types)
 typedef struct allowed {
     uint32_t types;  /* HN_T_* */
     hn_lang strings; /* their texts */
+    hn_nodes words;  /* some more of these */
 } allowed;
 
-/* The values of the first enum or const that all sources allow. */
+/* The values of the first enum or const that all members allow. */
 static void add_listed(hn_schema *s, const hn_mold *m, allowed *a)
 {
     const hn_jnode *list = NULL, *one = NULL;
@@ -158,12 +166,9 @@ static void add_listed(hn_schema *s, const hn_mold *m, allowed *a)
                              : list ? list->first
                                     : NULL;
          x && hn_schema_work(s, 1); x = one ? NULL : x->next) {
-        bool ok = hn_mold_types(m) != 0;
-        for (uint32_t i = 0; i < m->sources.n && ok; i++) ok = hn_schema_valid(s, m->sources.v[i], x);
-        if (!ok) continue;
+        if (!hn_mold_allows(s, m, x)) continue;
         a->types |= hn_schema_type_of(s, x);
-        if (x->kind == HN_J_STRING && !s->types_only)
-            a->strings = hn_lang_or(s->l, a->strings, hn_lang_text(s->l, x->str.ptr, x->str.len));
+        if (x->kind == HN_J_STRING && !s->types_only) hn_schema_put(s, &a->words, x);
     }
 }
 
@@ -179,12 +184,19 @@ static void add_mold(hn_schema *s, hn_mold *m, void *arg)
     if (types & HN_T_STRING && !s->types_only) a->strings = hn_lang_or(s->l, a->strings, hn_mold_string(s, m));
 }
 
-static allowed allowed_by(hn_schema *s, const hn_jnode *property)
+/* One parameter, whichever of its ways it takes: each a set of schemas that hold together. */
+static allowed allowed_by(hn_schema *s, const hn_nodes *way, uint32_t n)
 {
-    allowed a = { 0, HN_LANG_NONE };
-    hn_mold m = hn_mold_new(false);
-    hn_mold_add(s, &m, property);
-    hn_mold_choose(s, &m, add_mold, &a);
+    allowed a = { .strings = HN_LANG_NONE };
+    for (uint32_t i = 0; i < n; i++) {
+        hn_mold m = hn_mold_new(false);
+        for (uint32_t k = 0; k < way[i].n; k++) hn_mold_add(s, &m, way[i].v[k]);
+        hn_mold_choose(s, &m, add_mold, &a);
+    }
+    hone_str *text = hn_arena_alloc(s->arena, (a.words.n + 1) * sizeof *text);
+    if (!text) hn_schema_no_memory(s);
+    for (uint32_t i = 0; text && i < a.words.n; i++) text[i] = a.words.v[i]->str;
+    if (text && a.words.n) a.strings = hn_lang_or(s->l, a.strings, hn_lang_words(s->l, text, a.words.n));
     if (a.types & (HN_T_TRUE | HN_T_FALSE)) a.types |= HN_T_TRUE | HN_T_FALSE; /* one kind for who reads them */
     return a;
 }
@@ -198,30 +210,30 @@ static hn_gnode one_argument(hn_schema *s, const each *e, hn_lang key, hn_gnode 
     return hn_g_seq(g, mark(g, e->k, e->key_begin), hn_g_seq(g, hn_g_lex(g, key), at));
 }
 
-/* One argument as its schema has it: as text where it may be a string, else as JSON. Where the marks do not tell which,
- * texts that are read as JSON are that. */
-static hn_gnode argument(hn_schema *s, const each *e, hn_lang key, const hn_jnode *property)
+/* One argument as its schemas have it: as text where it may be a string, else as JSON. Where the marks do not tell
+ * which, texts that are read as JSON are that. */
+static hn_gnode argument(hn_schema *s, const each *e, hn_lang key, const hn_nodes *way, uint32_t n_way)
 {
-    hn_gnode way[2];
+    hn_gnode kind[2];
     uint32_t n = 0;
-    const allowed a = e->json ? (allowed){ HN_T_ALL, HN_LANG_NONE } : allowed_by(s, property);
+    const allowed a = e->json ? (allowed){ .types = HN_T_ALL } : allowed_by(s, way, n_way);
     bool text = !e->json && a.types & HN_T_STRING, other = e->json || a.types & ~(uint32_t)HN_T_STRING;
     if (text) {
         bool told = !other || strcmp(e->key_end, e->key_end_other) != 0;
         hn_lang strings = told ? a.strings : hn_lang_and(s->l, a.strings, hn_lang_not(s->l, read_as(s->l, a.types)));
-        way[n++] = one_argument(s, e, key, raw_string(s, e, strings), true);
+        kind[n++] = one_argument(s, e, key, raw_string(s, e, strings), true);
     }
-    if (other) {
-        hn_nodes conj = { 0 };
-        hn_schema_put(s, &conj, property);
-        hn_gnode value = property->kind == HN_J_FALSE ? HN_G_FAIL : hn_g_rule(s->g, hn_schema_rule(s, &conj));
-        way[n++] = one_argument(s, e, key, value, false);
+    if (other && n_way) {
+        hn_gnode *value = hn_arena_alloc(s->arena, n_way * sizeof *value);
+        if (!value) hn_schema_no_memory(s);
+        for (uint32_t i = 0; value && i < n_way; i++) value[i] = hn_g_rule(s->g, hn_schema_rule(s, &way[i]));
+        if (value) kind[n++] = one_argument(s, e, key, hn_g_alt(s->g, value, n_way), false);
     }
-    return n ? hn_g_alt(s->g, way, n) : HN_G_FAIL;
+    return n ? hn_g_alt(s->g, kind, n) : HN_G_FAIL;
 }
 
-/* Arguments of a tool that says nothing of their names; value: what each of them may be, NULL: anything. */
-static hn_gnode free_arguments(hn_schema *s, const each *e, const hn_jnode *value)
+/* Arguments of a tool that says nothing of their names; value: schemas that each has, none: it may be anything. */
+static hn_gnode free_arguments(hn_schema *s, const each *e, const hn_nodes *value)
 {
     enum { MOST = 16, LONGEST = 64 };
     hn_grammar *g = s->g;
@@ -229,7 +241,7 @@ static hn_gnode free_arguments(hn_schema *s, const each *e, const hn_jnode *valu
     hn_nodes any = { 0 };
     bool text = !e->json && strcmp(e->key_end, e->key_end_other) == 0;
     hn_gnode one;
-    if (value) one = argument(s, e, key, value);
+    if (value->n) one = argument(s, e, key, value, 1);
     else if (text) one = one_argument(s, e, key, raw_string(s, e, HN_LANG_ALL), true);
     else one = one_argument(s, e, key, hn_g_rule(g, hn_schema_rule(s, &any)), false);
     hn_gnode more = hn_g_rep(g, hn_g_seq(g, mark(g, e->k, e->separator), one), 0, MOST - 1);
@@ -293,48 +305,145 @@ static void set_style(hn_schema *s, const hn_call_kit *k)
     s->style.inside = text_without(s->l, k->v, &quote);
 }
 
+/* ---- parameters -------------------------------------------------------------------------------------------- */
+
+typedef struct parameter {
+    hone_str name;
+    hn_nodes *way; /* [n_way] what it may be: of each choice at the root the schemas that hold together */
+    uint32_t n_way;
+    uint32_t n_must; /* choices that require it */
+} parameter;
+
+typedef struct parameters {
+    parameter *v;
+    uint32_t n, cap;
+    uint32_t n_choice; /* at the root, 1 where there is none */
+    bool open;         /* some choice names none, and lets any come */
+    hn_nodes other;    /* schemas of parameters that are not named, where there is one choice */
+} parameters;
+
+static parameter *parameter_of(hn_schema *s, parameters *p, hone_str name)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (hn_str_same(p->v[i].name, name)) return &p->v[i];
+    if (p->n == p->cap) {
+        uint32_t cap = p->cap * 2 + 8;
+        parameter *v = hn_arena_alloc(s->arena, cap * sizeof *v);
+        if (!v) {
+            hn_schema_no_memory(s);
+            return NULL;
+        }
+        if (p->n) memcpy(v, p->v, p->n * sizeof *v);
+        p->v = v;
+        p->cap = cap;
+    }
+    p->v[p->n] = (parameter){ .name = name };
+    return &p->v[p->n++];
+}
+
+/* One more way, unless it is there or nothing can be of it. */
+static void put_way(hn_schema *s, parameter *a, const hn_nodes *conj)
+{
+    for (uint32_t i = 0; i < conj->n; i++)
+        if (conj->v[i]->kind == HN_J_FALSE) return;
+    for (uint32_t i = 0; i < a->n_way && hn_schema_work(s, 1); i++)
+        if (a->way[i].n == conj->n && (!conj->n || !memcmp(a->way[i].v, conj->v, conj->n * sizeof *conj->v))) return;
+    if ((a->n_way & (a->n_way - 1)) == 0) { /* it is full: of 1, 2, 4 … */
+        hn_nodes *way = hn_arena_alloc(s->arena, (a->n_way * 2 + 1) * sizeof *way);
+        if (!way) {
+            hn_schema_no_memory(s);
+            return;
+        }
+        if (a->n_way) memcpy(way, a->way, a->n_way * sizeof *way);
+        a->way = way;
+    }
+    a->way[a->n_way++] = *conj;
+}
+
+/* What one choice at the root says of parameters. */
+static void gather(hn_schema *s, hn_mold *m, void *arg)
+{
+    parameters *p = arg;
+    bool named = false, closed = false, has_list = false, has_more = false;
+    hn_nodes more = { 0 };
+    p->n_choice++;
+    for (uint32_t k = 0; k < m->members.n && s->st == HONE_OK; k++) {
+        const hn_jnode *o = m->members.v[k], *list = hn_jget(o, "properties"), *x = list ? list->first : NULL;
+        const hn_jnode *other = hn_jget(o, "additionalProperties");
+        has_list = has_list || list;
+        has_more = has_more || other;
+        closed = closed || (other && other->kind == HN_J_FALSE);
+        if (other && other->kind != HN_J_TRUE) hn_schema_put(s, &more, other);
+        if (list && list->kind != HN_J_OBJECT) hn_schema_wrong(s, list, "an object of schemas");
+        for (; x && hn_schema_work(s, 4 + p->n / 64); x = x->next) {
+            bool declared, again = false;
+            for (uint32_t i = 0; i < k; i++)
+                again = again || hn_jget_str(hn_jget(m->members.v[i], "properties"), x->key);
+            parameter *a = again ? NULL : parameter_of(s, p, x->key);
+            named = true;
+            if (!a) continue;
+            hn_nodes conj = hn_mold_property(s, m, x->key, &declared);
+            put_way(s, a, &conj);
+            a->n_must += hn_mold_required(m, x->key);
+        }
+    }
+    p->open = p->open || (!named && !closed && (has_more || !has_list));
+    p->other = p->n_choice == 1 ? more : (hn_nodes){ 0 };
+    for (uint32_t k = 0; k < m->members.n && s->st == HONE_OK; k++) {
+        const hn_jnode *required = hn_jget(m->members.v[k], "required");
+        bool flag = required && (required->kind == HN_J_TRUE || required->kind == HN_J_FALSE);
+        if (required && required->kind != HN_J_ARRAY && !flag) hn_schema_wrong(s, required, "an array of names");
+        for (const hn_jnode *x = required ? required->first : NULL; x && hn_schema_work(s, 1 + p->n / 64);
+             x = x->next) {
+            bool declared = false;
+            for (uint32_t i = 0; i < m->members.n && x->kind == HN_J_STRING && !declared; i++)
+                declared = hn_jget_str(hn_jget(m->members.v[i], "properties"), x->str);
+            if (!declared)
+                hn_schema_cannot(s, x, "calls in the format of this template name all they require in properties");
+        }
+    }
+}
+
 static hn_gnode arguments_each(hn_schema *s, const hn_jnode *root, void *arg)
 {
     const each *e = arg;
     hn_mold m = hn_mold_new(false);
+    parameters p = { 0 };
     static const char *const refused[] = { "minProperties", "maxProperties", "patternProperties", "not" };
     set_style(s, e->k);
     hn_mold_add(s, &m, root);
-    for (size_t i = 0; i < 4 && s->st == HONE_OK; i++) {
-        const hn_jnode *x = hn_jget(root, refused[i]);
-        if (x && s->rules->lenient) hn_schema_tell(s, x, "is not enforced: the calls of this template do not have it");
-        else if (x) hn_schema_refuse(s, x, "calls in the format of this template do not have it");
-    }
-    const hn_jnode *list = hn_jget(root, "properties"), *required = hn_jget(root, "required");
-    if (s->st == HONE_OK && (m.n_choice || m.finite || m.members.n > 1))
-        hn_schema_refuse(s, root, "calls in the format of this template take properties and required alone");
-    if (list && list->kind != HN_J_OBJECT) hn_schema_wrong(s, list, "an object of schemas");
-    if (required && required->kind != HN_J_ARRAY) hn_schema_wrong(s, required, "an array of names");
-    for (const hn_jnode *x = required ? required->first : NULL; x && s->st == HONE_OK; x = x->next)
-        if (x->kind != HN_J_STRING || !hn_jget_str(list, x->str))
-            hn_schema_refuse(s, x, "calls in the format of this template name all they require in properties");
+    for (uint32_t k = 0; k < m.members.n; k++)
+        for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+            const hn_jnode *x = hn_jget(m.members.v[k], refused[i]);
+            if (x) hn_schema_cannot(s, x, "the calls of this template do not have it");
+        }
+    for (uint32_t k = 0; k < m.members.n; k++)
+        if (hn_schema_names(s, m.members.v[k]))
+            hn_schema_cannot(s, hn_jget(m.members.v[k], "propertyNames"), "the calls of this template do not have it");
+    if (m.finite) hn_schema_cannot(s, root, "the calls of this template have no lists of values");
+    for (uint32_t i = 0; i < m.n_choice; i++)
+        hn_schema_cannot(s, m.choice[i].list, "the calls of this template take what any of them lets in");
+    hn_mold_choose(s, &m, gather, &p);
     if (s->st != HONE_OK) return HN_G_FAIL;
-    const hn_jnode *more = hn_jget(root, "additionalProperties");
-    if (more ? more->kind != HN_J_FALSE && !(list && list->n) : !list)
-        return free_arguments(s, e, more && more->kind != HN_J_TRUE ? more : NULL);
-    uint32_t n = list ? list->n : 0, musts = 0;
-    hn_gnode *one = hn_arena_alloc(s->arena, (n + 1) * sizeof *one);
-    bool *must = hn_arena_alloc(s->arena, (n + 1) * sizeof *must);
+    if (!p.n && p.open) return free_arguments(s, e, &p.other);
+    uint32_t musts = 0;
+    hn_gnode *one = hn_arena_alloc(s->arena, (p.n + 1) * sizeof *one);
+    bool *must = hn_arena_alloc(s->arena, (p.n + 1) * sizeof *must);
     if (!one || !must) {
         hn_schema_no_memory(s);
         return HN_G_FAIL;
     }
-    for (const hn_jnode *x = list ? list->first : NULL; x && s->st == HONE_OK; x = x->next) {
+    for (uint32_t i = 0; i < p.n && s->st == HONE_OK; i++) {
+        const parameter *a = &p.v[i];
         /* where the end of a name is a sign, one that has such signs stands in quotes */
         bool own = e->k->f.shape == HN_CALLS_GEMMA || e->k->f.shape == HN_CALLS_PYTHON;
-        one[x->index] = argument(s, e, own ? hn_schema_key(s, x->key) : hn_lang_text(s->l, x->key.ptr, x->key.len), x);
-        must[x->index] = false;
-        for (const hn_jnode *r = required ? required->first : NULL; r; r = r->next)
-            must[x->index] = must[x->index] || hn_str_same(r->str, x->key);
-        if (must[x->index] && x->index < 32) musts |= 1u << x->index;
+        hn_lang key = own ? hn_schema_key(s, a->name) : hn_lang_text(s->l, a->name.ptr, a->name.len);
+        one[i] = argument(s, e, key, a->way, a->n_way);
+        must[i] = a->n_must == p.n_choice;
+        if (must[i] && i < 32) musts |= 1u << i;
     }
     if (s->st != HONE_OK) return HN_G_FAIL;
-    return n <= order_free(e->k) ? in_any_order(s, e, one, n, musts) : in_order(s, e, one, n, must);
+    return p.n <= order_free(e->k) ? in_any_order(s, e, one, p.n, musts) : in_order(s, e, one, p.n, must);
 }
 
 /* ---- arguments of one tool ------------------------------------------------------------------------------- */
@@ -375,36 +484,48 @@ static hone_status arguments(hn_grammar *g, const hn_call_kit *k, const hn_call_
 
 /* ---- kinds of arguments ---------------------------------------------------------------------------------- */
 
-static uint32_t kinds_of(hn_schema *s, const hn_jnode *property)
+/* Each parameter may be as much work as a schema, until four of them were: then it is little. What cannot be told of
+ * one is told of the others. */
+static uint32_t kinds_of(hn_schema *s, uint64_t *spent, const hn_nodes *way, uint32_t n)
 {
     static const uint32_t kind[][2] = { { HN_T_NULL, HN_VALUE_NULL },     { HN_T_TRUE, HN_VALUE_BOOL },
                                         { HN_T_NUMBER, HN_VALUE_NUMBER }, { HN_T_STRING, HN_VALUE_STRING },
                                         { HN_T_ARRAY, HN_VALUE_ARRAY },   { HN_T_OBJECT, HN_VALUE_OBJECT } };
-    uint32_t kinds = 0, types = allowed_by(s, property).types;
+    enum { MANY = 4 * HN_SCHEMA_WORK, LITTLE = 1024 };
+    uint32_t begin = *spent < MANY ? 0 : HN_SCHEMA_WORK - LITTLE, kinds = 0;
+    s->work = begin;
+    uint32_t types = allowed_by(s, way, n).types;
+    *spent += s->work - begin;
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
         if (types & kind[i][0]) kinds |= kind[i][1];
-    if (s->st != HONE_OK && s->st != HONE_E_NOMEM) { /* what cannot be told of one is told of the others */
-        s->st = HONE_OK;
-        return 0;
-    }
-    return kinds;
+    if (s->st == HONE_OK || s->st == HONE_E_NOMEM) return kinds;
+    s->st = HONE_OK;
+    return 0;
 }
 
 /* No grammar, but the kinds of values that it would be made of. */
 static hn_gnode kinds_each(hn_schema *s, const hn_jnode *root, void *arg)
 {
     hn_call_tool *t = arg;
-    const hn_jnode *list = hn_jget(root, "properties"), *more = hn_jget(root, "additionalProperties"),
-                   *x = list && list->kind == HN_J_OBJECT ? list->first : NULL;
-    const char *name;
-    json_t *value;
+    parameters p = { 0 };
+    hn_mold m = hn_mold_new(false);
+    uint64_t spent = 0;
     s->types_only = true;
-    if (more && more->kind == HN_J_OBJECT) t->other_kinds = kinds_of(s, more);
-    json_object_foreach(json_object_get(t->schema, "properties"), name, value)
-    {
-        if (!x || s->st != HONE_OK) break; /* both in one order */
-        t->argument[t->n_argument++] = (hn_call_argument){ name, kinds_of(s, x) };
-        x = x->next;
+    hn_mold_add(s, &m, root);
+    hn_mold_choose(s, &m, gather, &p);
+    if (s->st != HONE_OK && s->st != HONE_E_NOMEM) { /* more choices than can be looked at: what holds in all of them */
+        s->st = HONE_OK;
+        s->work = 0;
+        p = (parameters){ 0 };
+        gather(s, &m, &p);
+    }
+    t->argument = calloc(p.n + 1, sizeof *t->argument);
+    if (!t->argument) hn_schema_no_memory(s);
+    if (p.other.n) t->other_kinds = kinds_of(s, &spent, &p.other, 1);
+    for (uint32_t i = 0; t->argument && i < p.n && s->st == HONE_OK; i++) {
+        char *name = strndup(p.v[i].name.ptr, p.v[i].name.len);
+        if (!name) hn_schema_no_memory(s);
+        else t->argument[t->n_argument++] = (hn_call_argument){ name, kinds_of(s, &spent, p.v[i].way, p.v[i].n_way) };
     }
     return HN_G_EMPTY;
 }
@@ -414,15 +535,14 @@ hone_status hn_call_kit_kinds(hn_call_kit *k, hone_error *err)
     hone_status st = HONE_OK;
     for (size_t i = 0; i < k->n_tool && st == HONE_OK && k->f.shape == HN_CALLS_TAGGED; i++) {
         hn_call_tool *t = &k->tool[i];
-        const hn_schema_rules rules = { 0 };
+        const hn_schema_rules rules = { .lenient = !t->strict };
         hone_error why;
         hn_gnode root;
         if (!t->schema || !t->offered) continue;
         hn_grammar *g;
         if ((st = hn_grammar_new(&g, err)) != HONE_OK) break;
         char *text = schema_text(t, false);
-        t->argument = calloc(json_object_size(json_object_get(t->schema, "properties")) + 1, sizeof *t->argument);
-        if (!text || !t->argument) st = HN_FAIL(err, HONE_E_NOMEM, "schema of tool %s", t->name);
+        if (!text) st = HN_FAIL(err, HONE_E_NOMEM, "schema of tool %s", t->name);
         else if (hn_schema_compile_as(g, text, strlen(text), &rules, kinds_each, t, &root, &why) == HONE_E_NOMEM)
             st = HN_FAIL(err, HONE_E_NOMEM, "%s", why.message);
         free(text);

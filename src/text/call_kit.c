@@ -294,7 +294,10 @@ void hn_call_kit_drop(hn_call_kit *k)
     hn_grammar_drop(k->section);
     hn_grammar_drop(k->required);
     json_decref(k->tools);
-    for (size_t i = 0; i < k->n_tool; i++) free(k->tool[i].argument);
+    for (size_t i = 0; i < k->n_tool; i++) {
+        for (size_t j = 0; j < k->tool[i].n_argument; j++) free(k->tool[i].argument[j].name);
+        free(k->tool[i].argument);
+    }
     free(k->tool);
     free(k->notes);
     free(k);

@@ -92,7 +92,7 @@ typedef struct hn_call_mark {
 enum { HN_CALL_TOKEN = 5, HN_CALL_ESCAPE = 0xFF }; /* bytes of a token in text, the first of them */
 
 typedef struct hn_call_argument { /* of a schema's properties */
-    const char *name;             /* of tools */
+    char *name;                   /* owned */
     uint32_t kinds;               /* HN_VALUE_* that it may be */
 } hn_call_argument;
 

@@ -503,10 +503,14 @@ hn_lang hn_lang_repeat(hn_langs *l, hn_lang a, uint32_t min, uint32_t max)
                                 .c = max });
 }
 
-hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest)
+static hn_lang multiple(hn_langs *l, uint32_t m, uint32_t rest, bool point)
 {
-    return intern(l, (hn_term){ .kind = K_MOD, .accepts = rest == 0, .height = 1, .a = m, .b = rest });
+    return intern(l, (hn_term){ .kind = K_MOD, .accepts = rest == 0, .height = 1, .a = m, .b = rest, .c = point });
 }
+
+hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest) { return multiple(l, m, rest, false); }
+
+hn_lang hn_lang_multiple_point(hn_langs *l, uint32_t m) { return multiple(l, m, 0, true); }
 
 hn_lang hn_lang_text(hn_langs *l, const char *utf8, size_t len)
 {
@@ -598,7 +602,7 @@ static void cuts(hn_langs *l, hn_lang id, hn_list *out)
     case K_NOT:
     case K_REP: cuts(l, t.a, out); return;
     case K_MOD:
-        for (uint32_t c = '0'; c <= '9' + 1; c++) hn_list_put(l, out, c);
+        for (uint32_t c = '.'; c <= '9' + 1; c++) hn_list_put(l, out, c); /* '.', '/', '0' … */
         return;
     }
 }
@@ -643,8 +647,9 @@ static hn_lang derive(hn_langs *l, hn_lang id, uint32_t cp)
         return hn_lang_cat(l, derive(l, t.a, cp),
                            hn_lang_repeat(l, t.a, t.b ? t.b - 1 : 0, t.c == HN_LANG_ENDLESS ? t.c : t.c - 1));
     case K_MOD:
-        return cp >= '0' && cp <= '9' ? hn_lang_multiple(l, t.a, (uint32_t)(((uint64_t)t.b * 10 + cp - '0') % t.a))
-                                      : HN_LANG_NONE;
+        if (cp == '.' && t.c) return multiple(l, t.a, t.b, false);
+        if (cp < '0' || cp > '9') return HN_LANG_NONE;
+        return multiple(l, t.a, (uint32_t)(((uint64_t)t.b * 10 + cp - '0') % t.a), t.c);
     }
     return HN_LANG_NONE;
 }

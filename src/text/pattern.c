@@ -1,5 +1,5 @@
 /* pattern: regular expressions of ECMAScript (ECMA-262, 22.2, as with the flag u) as languages. What needs a memory of
- * what was read (back-references) or looks around is refused by name.
+ * what was read (back-references), looks back, or looks ahead from inside a group is refused by name.
  *
  * Anchors may stand anywhere, so a part of an expression is four languages: with or without "the text begins at its
  * left edge", with or without "the text ends at its right edge". */
@@ -10,8 +10,11 @@
 
 enum { DEEPEST = 200, COUNT_MAX = 1000000 };
 
+typedef enum look { NO_LOOK, AHEAD, NOT_AHEAD } look;
+
 typedef struct part {
     hn_lang t[2][2]; /* [begins here][ends here] */
+    look look;       /* it takes nothing: what comes must begin so, or must not */
 } part;
 
 typedef struct reader {
@@ -20,6 +23,7 @@ typedef struct reader {
     const char *what;
     hone_error *err;
     int depth;
+    bool whole; /* all of the text must match */
 } reader;
 
 static hone_status wrong(reader *r, hone_status st, const char *why)
@@ -44,7 +48,7 @@ static bool take(reader *r, const char *s)
     return true;
 }
 
-static part plain(hn_lang t) { return (part){ { { t, HN_LANG_NONE }, { HN_LANG_NONE, HN_LANG_NONE } } }; }
+static part plain(hn_lang t) { return (part){ .t = { { t, HN_LANG_NONE }, { HN_LANG_NONE, HN_LANG_NONE } } }; }
 
 static bool anchored(const part *x)
 {
@@ -265,9 +269,11 @@ static hone_status alternatives(reader *r, part *out);
 
 static hone_status group(reader *r, part *out)
 {
-    if (next_is(r, "?=") || next_is(r, "?!") || next_is(r, "?<=") || next_is(r, "?<!"))
-        return wrong(r, HONE_E_UNSUPPORTED, "a look-around");
-    if (take(r, "?<")) {
+    if (next_is(r, "?<=") || next_is(r, "?<!")) return wrong(r, HONE_E_UNSUPPORTED, "a look-around that looks back");
+    look kind = next_is(r, "?=") ? AHEAD : next_is(r, "?!") ? NOT_AHEAD : NO_LOOK;
+    if (kind && r->depth > 0) return wrong(r, HONE_E_UNSUPPORTED, "a look-around inside a group");
+    if (kind) r->p += 2;
+    else if (take(r, "?<")) {
         while (r->p < r->end && *r->p != '>') r->p++;
         if (!take(r, ">")) return syntax(r, "a name of a group without >");
     } else if (!take(r, "?:") && is(r, '?')) {
@@ -277,6 +283,7 @@ static hone_status group(reader *r, part *out)
     hone_status st = alternatives(r, out);
     r->depth--;
     if (st != HONE_OK) return st;
+    out->look = kind;
     return take(r, ")") ? HONE_OK : syntax(r, "a group without its )");
 }
 
@@ -309,11 +316,11 @@ static hone_status atom(reader *r, part *out)
     uint32_t cp = 0;
     hone_status st = HONE_OK;
     *out = plain(HN_LANG_NONE);
-    if (take(r, "^")) {
+    if (take(r, "^") || take(r, "\\A")) {
         out->t[1][0] = HN_LANG_EMPTY;
         return HONE_OK;
     }
-    if (take(r, "$")) {
+    if (take(r, "$") || take(r, "\\Z") || take(r, "\\z")) { /* of others: the end of the text, too */
         out->t[0][1] = HN_LANG_EMPTY;
         return HONE_OK;
     }
@@ -368,6 +375,7 @@ static hone_status repeated(reader *r, part *out)
     hone_status st = atom(r, out);
     if (st == HONE_OK) st = quantifier(r, &min, &max, &is_one);
     if (st != HONE_OK || !is_one) return st;
+    if (out->look) return syntax(r, "a look-ahead that is repeated");
     if (anchored(out)) {
         if (max > 1) return wrong(r, HONE_E_UNSUPPORTED, "an anchor inside a repetition");
         if (max == 0) *out = plain(HN_LANG_EMPTY);
@@ -378,10 +386,64 @@ static hone_status repeated(reader *r, part *out)
     return HONE_OK;
 }
 
+/* ---- looking ahead: what may come behind a place is known from the right ---------------------------------------- */
+
+typedef struct rest { /* texts that may follow, up to the end: inside of the text, and where it begins */
+    hn_lang inside, begin;
+} rest;
+
+static hn_lang end_of(hn_langs *l, hn_lang t, bool ends)
+{
+    return !ends ? t : hn_lang_accepts(l, t) ? HN_LANG_EMPTY : HN_LANG_NONE;
+}
+
+/* x, and then what r says. */
+static rest before(hn_langs *l, const part *x, rest r)
+{
+    rest out = { HN_LANG_NONE, HN_LANG_NONE };
+    hn_lang some = hn_lang_repeat(l, HN_LANG_ANY, 1, HN_LANG_ENDLESS);
+    for (int ends = 0; ends < 2; ends++) {
+        hn_lang t = x->t[0][ends], first = hn_lang_or(l, t, x->t[1][ends]), inside = end_of(l, r.inside, ends),
+                begin = end_of(l, r.begin, ends);
+        out.inside = hn_lang_or(l, out.inside, hn_lang_cat(l, t, inside));
+        if (inside == begin) {
+            out.begin = hn_lang_or(l, out.begin, hn_lang_cat(l, first, inside));
+            continue;
+        }
+        out.begin = hn_lang_or(l, out.begin, hn_lang_cat(l, hn_lang_and(l, first, some), inside));
+        if (hn_lang_accepts(l, first)) out.begin = hn_lang_or(l, out.begin, begin);
+    }
+    return out;
+}
+
+/* r where x stands in front of it, or does not. */
+static rest looked(hn_langs *l, const part *x, rest r)
+{
+    hn_lang inside = hn_lang_or(l, hn_lang_cat(l, x->t[0][0], HN_LANG_ALL), x->t[0][1]),
+            begin = hn_lang_or(l, hn_lang_cat(l, x->t[1][0], HN_LANG_ALL), x->t[1][1]);
+    begin = hn_lang_or(l, begin, inside);
+    if (x->look == NOT_AHEAD) inside = hn_lang_not(l, inside), begin = hn_lang_not(l, begin);
+    return (rest){ hn_lang_and(l, r.inside, inside), hn_lang_and(l, r.begin, begin) };
+}
+
+/* The texts in which the parts [n] match, as one that begins and ends there. */
+static part whole_texts(reader *r, const part *list, size_t n)
+{
+    hn_langs *l = r->l;
+    part out = plain(HN_LANG_NONE);
+    hn_lang tail = r->whole ? HN_LANG_EMPTY : HN_LANG_ALL, some = hn_lang_repeat(l, HN_LANG_ANY, 1, HN_LANG_ENDLESS);
+    rest at = { tail, tail };
+    for (size_t i = n; i-- > 0;) at = list[i].look ? looked(l, &list[i], at) : before(l, &list[i], at);
+    if (!r->whole) at.begin = hn_lang_or(l, at.begin, hn_lang_cat(l, some, at.inside));
+    out.t[1][1] = at.begin;
+    return out;
+}
+
 static hone_status sequence(reader *r, part *out)
 {
     part *list = NULL;
     size_t n = 0, cap = 0;
+    bool looks = false;
     hone_status st = HONE_OK;
     while (st == HONE_OK && r->p < r->end && *r->p != '|' && *r->p != ')') {
         if (n == cap) {
@@ -394,9 +456,11 @@ static hone_status sequence(reader *r, part *out)
             list = p;
         }
         st = repeated(r, &list[n++]);
+        looks = looks || (st == HONE_OK && list[n - 1].look);
     }
-    *out = plain(HN_LANG_EMPTY);
-    for (size_t i = n; st == HONE_OK && i-- > 0;) *out = then(r->l, &list[i], out); /* from the end: see hn_lang_cat */
+    *out = st == HONE_OK && looks ? whole_texts(r, list, n) : plain(HN_LANG_EMPTY);
+    for (size_t i = looks ? 0 : n; st == HONE_OK && i-- > 0;)
+        *out = then(r->l, &list[i], out); /* from the end: see hn_lang_cat */
     free(list);
     return st;
 }
@@ -441,7 +505,7 @@ static hone_status alternatives(reader *r, part *out)
 hone_status hn_pattern_compile(hn_langs *l, const char *text, size_t len, bool whole, const char *what, hn_lang *out,
                                hone_error *err)
 {
-    reader r = { .l = l, .begin = text, .p = text, .end = text + len, .what = what, .err = err };
+    reader r = { .l = l, .begin = text, .p = text, .end = text + len, .what = what, .err = err, .whole = whole };
     part x;
     *out = HN_LANG_NONE;
     if (len > HN_GRAMMAR_TEXT)

@@ -60,7 +60,8 @@ static void add_pair(hn_reply_format *f, const hn_vocab *v, const char *open, co
 
 static void add_wrapper(hn_reply_format *f, const hn_vocab *v, const char *open, const char *close)
 {
-    hn_reply_mark *m = add(f, v, open, HN_REPLY_SAY, FROM_TEXT);
+    bool again = f->n > 1 && strcmp(f->mark[f->n - 2].text, open) == 0; /* it has two ends */
+    hn_reply_mark *m = again ? NULL : add(f, v, open, HN_REPLY_SAY, FROM_TEXT);
     if (m) m->first = m->id < 0 || !hn_vocab_is_control(v, m->id);
     add(f, v, close, HN_REPLY_UNSAY, FROM_TEXT);
 }
@@ -79,13 +80,18 @@ static const char *const pairs[][2] = {
     { "[THINK]", "[/THINK]" },
     { "<|START_THINKING|>", "<|END_THINKING|>" },                 /* Command */
     { "Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]" }, /* Apriel */
+    { "Here is my thought process:", "Here is my response:" },    /* Granite 3.2 */
 };
-/* Around the answer; the last one: what else the source must have, as other templates use the words otherwise. */
-static const char *const wrappers[][3] = {
-    { "<response>", "</response>", "<|start_of_role|>" }, /* Granite 3 */
-    { "<|START_RESPONSE|>", "<|END_RESPONSE|>", "" },
-    { "<|START_TEXT|>", "<|END_TEXT|>", "" },
-    { "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", "" },
+/* Around the answer; the last two: what the source must have, as other templates use the words otherwise. */
+static const char *const wrappers[][4] = {
+    { "<response>", "</response>", "<response>", "<|start_of_role|>" }, /* Granite 3 */
+    { "<answer>", "\n</answer>", "<|extra_0|>", "<|extra_4|>" },
+    { "<answer>", "</answer>", "<|extra_0|>", "<|extra_4|>" }, /* Hunyuan A13B */
+    { "<answer>", "\n</answer>", "hy_Assistant", "<answer>" },
+    { "<answer>", "</answer>", "hy_Assistant", "<answer>" }, /* … and the dense ones */
+    { "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_RESPONSE|>", "" },
+    { "<|START_TEXT|>", "<|END_TEXT|>", "<|START_TEXT|>", "" },
+    { "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", "[BEGIN FINAL RESPONSE]", "" },
 };
 
 static void add_known(hn_reply_format *f, hone_str source, const hn_vocab *v)
@@ -94,8 +100,8 @@ static void add_known(hn_reply_format *f, hone_str source, const hn_vocab *v)
         if (i == 0 || contains(source, pairs[i][1]) || special_token(v, pairs[i][0]) >= 0)
             add_pair(f, v, pairs[i][0], pairs[i][1]);
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
-        if ((contains(source, wrappers[i][0]) && contains(source, wrappers[i][2])) ||
-            special_token(v, wrappers[i][0]) >= 0)
+        if ((contains(source, wrappers[i][2]) && contains(source, wrappers[i][3])) ||
+            (strcmp(wrappers[i][0], wrappers[i][2]) == 0 && special_token(v, wrappers[i][0]) >= 0))
             add_wrapper(f, v, wrappers[i][0], wrappers[i][1]);
     hn_reply_mark *all = contains(source, ">>>all") ? add(f, v, "all\n", HN_REPLY_SAY, FROM_TEXT) : NULL;
     if (all) all->first = true; /* Functionary 3.2, whose prompt ends in >>>: to whom the answer is */
@@ -359,7 +365,7 @@ static const struct {
     { "thinking_mode", "enabled", "disabled" }, { "thinking_option", "on", "off" },
 };
 static const char *const efforts[] = { "reasoning_effort", "thinking_effort", "reasoning_strength" };
-static const char *const effort_words[] = { "minimal", "low", "medium", "high", "max", "none" };
+static const char *const effort_words[] = { "none", "no_think", "minimal", "low", "medium", "high", "xhigh", "max" };
 
 /* c's variables and the switches of t that are set to how. NULL: out of memory. */
 static json_t *switched(const hn_jinja *t, const hn_chat *c, const char *how)
@@ -395,6 +401,88 @@ static hone_status prompt_with(const hn_jinja *t, const hn_chat *c, const char *
     return st;
 }
 
+/* ---- efforts: which words a template takes, and what they do, found out by asking it ------------------- */
+
+enum { N_EFFORT = sizeof effort_words / sizeof *effort_words, NONE = 2 /* of them say that there is to be none */ };
+
+typedef struct effort_kinds {
+    bool known[N_EFFORT]; /* the prompt is made */
+    bool off[N_EFFORT];   /* … and has no reasoning */
+    bool picky;           /* other words are refused */
+    bool graded;          /* the words do not all make the same prompt */
+    bool closes;          /* some word ends reasoning in the prompt */
+} effort_kinds;
+
+/* Has the prompt reasoning that ended before it began? Two tags with nothing between them at its end, or Solar's. */
+static bool is_closed(const hn_jinja_text *prompt)
+{
+    char open[TAG_MAX], close[TAG_MAX];
+    size_t n = prompt->len;
+    if (contains((hone_str){ prompt->text, n }, "<|think|><|end|>")) return true;
+    if (!tag_before(close, prompt->text, n)) return false;
+    while (is_blank(prompt->text[n - 1])) n--;
+    n -= strlen(close);
+    return tag_before(open, prompt->text, n) && is_pair(open, close);
+}
+
+static hone_status ask_efforts(effort_kinds *k, const hn_jinja *t, const hn_chat *c)
+{
+    hn_jinja_text first = { 0 };
+    bool any = false;
+    hone_status st = HONE_OK;
+    *k = (effort_kinds){ 0 };
+    for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++) any = any || hn_jinja_mentions(t, efforts[i]);
+    for (size_t i = 0; any && st != HONE_E_NOMEM && i <= N_EFFORT; i++) {
+        hn_jinja_text out = { 0 };
+        st = prompt_with(t, c, i < N_EFFORT ? effort_words[i] : THOUGHT, &out, NULL);
+        if (i == N_EFFORT) {
+            k->picky = st != HONE_OK;
+        } else if (st == HONE_OK) {
+            k->known[i] = true;
+            k->off[i] = is_closed(&out);
+            k->closes = k->closes || k->off[i];
+            k->graded =
+                k->graded || (first.text && (first.len != out.len || memcmp(first.text, out.text, out.len) != 0));
+            if (!first.text) {
+                first = out;
+                continue;
+            }
+        }
+        hn_jinja_text_free(&out);
+    }
+    hn_jinja_text_free(&first);
+    bool some = false;
+    for (size_t i = 0; i < N_EFFORT; i++) {
+        k->off[i] = k->off[i] || (i < NONE && k->picky && k->known[i]);
+        some = some || k->known[i];
+    }
+    k->picky = k->picky && some;
+    k->graded = k->graded || k->picky;
+    return st == HONE_E_NOMEM ? st : HONE_OK;
+}
+
+/* The word for how; NULL: none says that. */
+static const char *effort_for(const effort_kinds *k, const char *how)
+{
+    enum { HIGH = 5 }; /* what "on" is, rather than more */
+    int want = -1, best = -1;
+    for (int i = 0; i < N_EFFORT; i++)
+        if (strcmp(how, effort_words[i]) == 0) want = i;
+    if (strcmp(how, "off") == 0 || (want >= 0 && want < NONE && (k->picky || k->closes))) {
+        for (int i = 0; i < N_EFFORT; i++)
+            if (k->off[i]) return effort_words[i];
+        return NULL;
+    }
+    if (strcmp(how, "on") != 0) best = k->known[want] ? want : -1; /* it is asked for in its words */
+    else if (!k->picky && !k->closes) return NULL;
+    else want = HIGH;
+    for (int d = 0; best < 0 && d < N_EFFORT; d++) { /* the nearest, of two the higher */
+        if (want + d < N_EFFORT && k->known[want + d] && !k->off[want + d]) best = want + d;
+        else if (want - d >= 0 && k->known[want - d] && !k->off[want - d]) best = want - d;
+    }
+    return best >= 0 ? effort_words[best] : NULL;
+}
+
 /* Whether the two make different prompts. */
 static hone_status matters(const hn_jinja *t, const hn_chat *c, const char *a, const char *b, bool *differ)
 {
@@ -406,25 +494,45 @@ static hone_status matters(const hn_jinja *t, const hn_chat *c, const char *a, c
     return st == HONE_E_NOMEM || st2 == HONE_E_NOMEM ? HONE_E_NOMEM : HONE_OK;
 }
 
+/* For messages: what a template takes instead. */
+static const char *taken(char *out, size_t cap, const effort_kinds *k, bool toggles)
+{
+    if (!k->picky)
+        return toggles     ? "it takes on and off"
+               : k->graded ? "it takes low, medium and high"
+                           : "it has no switch for reasoning (other variables: --chat-vars JSON)";
+    size_t n = (size_t)snprintf(out, cap, "it takes %s", toggles ? "on, off" : "");
+    for (size_t i = 0, some = toggles; i < N_EFFORT && n < cap; i++)
+        if (k->known[i]) n += (size_t)snprintf(out + n, cap - n, "%s%s", some++ ? ", " : "", effort_words[i]);
+    return out;
+}
+
 hone_status hn_reply_think(json_t **out, const hn_jinja *t, const hn_chat *c, const char *how, hone_error *err)
 {
-    bool toggles, graded, effort = false;
+    bool toggles, effort = false, none = false;
+    effort_kinds k;
+    char words[160];
     *out = NULL;
-    for (size_t i = 0; i < sizeof effort_words / sizeof *effort_words; i++) effort |= strcmp(how, effort_words[i]) == 0;
+    for (size_t i = 0; i < N_EFFORT; i++) {
+        effort = effort || strcmp(how, effort_words[i]) == 0;
+        none = none || (i < NONE && strcmp(how, effort_words[i]) == 0);
+    }
     if (!effort && strcmp(how, "on") != 0 && strcmp(how, "off") != 0)
         return HN_FAIL(err, HONE_E_ARG, "think: '%s'; expected on, off, or an effort: minimal, low, medium, high, max",
                        HN_ESC(how, strlen(how)));
-    if (matters(t, c, "on", "off", &toggles) != HONE_OK || matters(t, c, "low", "high", &graded) != HONE_OK)
+    if (matters(t, c, "on", "off", &toggles) != HONE_OK || ask_efforts(&k, t, c) != HONE_OK)
         return HN_FAIL(err, HONE_E_NOMEM, "no memory to look at the chat template");
-    if (effort ? !graded : !toggles)
+    const char *said = toggles && none ? "off" : how, *word = NULL;
+    bool by_word = !toggles || (effort && !none); /* what a switch says, it says */
+    if (by_word && k.graded) word = effort_for(&k, how);
+    if (by_word && !word)
         return HN_FAIL(err, HONE_E_ARG, "think %s: this chat template does not ask for it; %s", how,
-                       toggles  ? "it takes on and off"
-                       : graded ? "it takes low, medium and high"
-                                : "it has no switch for reasoning (other variables: --chat-vars JSON)");
+                       taken(words, sizeof words, &k, toggles));
+    if (!word) word = said;
     hn_jinja_text text;
-    hone_status st = prompt_with(t, c, how, &text, err); /* an effort that it does not know is refused in its words */
+    hone_status st = prompt_with(t, c, word, &text, err); /* an effort that it does not know is refused in its words */
     hn_jinja_text_free(&text);
     if (st != HONE_OK) return st;
-    if (!(*out = switched(t, c, how))) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables");
+    if (!(*out = switched(t, c, word))) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables");
     return HONE_OK;
 }

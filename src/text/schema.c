@@ -4,8 +4,9 @@
 #include "text/schema.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
-enum { DEPTH_MAX = 64, CHOICES_MAX = 4096, WORK_MAX = 1 << 20, PROPERTIES_MAX = 10000, ENUM_MAX = 10000 };
+enum { DEPTH_MAX = 64, PROPERTIES_MAX = 10000, ENUM_MAX = 10000 };
 
 /* ---- failures --------------------------------------------------------------------------------- */
 
@@ -18,10 +19,23 @@ void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why)
 
 void hn_schema_tell(hn_schema *s, const hn_jnode *at, const char *what)
 {
+    enum { ENOUGH = 1000 };
+    if (s->told.n == ENOUGH) return;
     for (uint32_t i = 0; i < s->told.n; i++)
         if (s->told.v[i] == at) return;
     hn_schema_put(s, &s->told, at);
     hn_grammar_note(s->g, "%s %s", HN_JPOINTER(at), what);
+}
+
+void hn_schema_cannot(hn_schema *s, const hn_jnode *at, const char *why)
+{
+    char what[200];
+    if (!s->rules->lenient) {
+        hn_schema_refuse(s, at, why ? why : "hone does not enforce this word");
+    } else if (s->st == HONE_OK) {
+        snprintf(what, sizeof what, "is not enforced%s%s", why ? ": " : "", why ? why : "");
+        hn_schema_tell(s, at, what);
+    }
 }
 
 void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected)
@@ -69,7 +83,7 @@ static bool holds(const hn_nodes *v, const hn_jnode *x)
 bool hn_schema_work(hn_schema *s, uint32_t n)
 {
     s->work += n;
-    if (s->work > WORK_MAX && s->st == HONE_OK)
+    if (s->work > HN_SCHEMA_WORK && s->st == HONE_OK)
         s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED, "JSON schema: it takes more work than a schema may");
     return s->st == HONE_OK;
 }
@@ -78,77 +92,95 @@ bool hn_schema_work(hn_schema *s, uint32_t n)
 
 typedef enum word_use { USED, IGNORED, REFUSED, REFUSED_UNLESS_TRUE, REFUSED_UNLESS_FALSE } word_use;
 
+/* What stands behind a word where it can be read. */
+typedef enum value_is {
+    IS_ANY,
+    IS_SCHEMA,
+    IS_SCHEMAS, /* by names */
+    IS_CHOICES, /* a list of them */
+    IS_ITEMS,   /* one, or a list */
+    IS_LIST,
+    IS_TYPE,
+    IS_NAMES, /* or, of draft 3, a flag */
+    IS_TEXT,
+    IS_COUNT,
+    IS_NUMBER,
+    IS_BOUND, /* or, of draft 4, a flag */
+    IS_STEP
+} value_is;
+
 static const struct word {
     const char *name;
     word_use use;
     uint32_t about; /* types */
+    value_is is;
 } words[] = {
-    { "type", USED, 0 },
-    { "enum", USED, 0 },
-    { "const", USED, 0 },
-    { "$ref", USED, 0 },
-    { "anyOf", USED, 0 },
-    { "oneOf", USED, 0 },
-    { "allOf", USED, 0 },
-    { "not", USED, 0 },
-    { "nullable", USED, 0 },
-    { "$defs", USED, 0 },
-    { "definitions", USED, 0 },
-    { "$anchor", USED, 0 },
-    { "$id", USED, 0 },
-    { "id", USED, 0 },
-    { "properties", USED, HN_T_OBJECT },
-    { "required", USED, HN_T_OBJECT },
-    { "additionalProperties", USED, HN_T_OBJECT },
-    { "patternProperties", USED, HN_T_OBJECT },
-    { "minProperties", USED, HN_T_OBJECT },
-    { "maxProperties", USED, HN_T_OBJECT },
-    { "items", USED, HN_T_ARRAY },
-    { "prefixItems", USED, HN_T_ARRAY },
-    { "additionalItems", USED, HN_T_ARRAY },
-    { "minItems", USED, HN_T_ARRAY },
-    { "maxItems", USED, HN_T_ARRAY },
-    { "minLength", USED, HN_T_STRING },
-    { "maxLength", USED, HN_T_STRING },
-    { "pattern", USED, HN_T_STRING },
-    { "format", USED, 0 },
-    { "minimum", USED, HN_T_NUMBER },
-    { "maximum", USED, HN_T_NUMBER },
-    { "exclusiveMinimum", USED, HN_T_NUMBER },
-    { "exclusiveMaximum", USED, HN_T_NUMBER },
-    { "multipleOf", USED, HN_T_NUMBER },
-    { "title", IGNORED, 0 },
-    { "description", IGNORED, 0 },
-    { "default", IGNORED, 0 },
-    { "example", IGNORED, 0 },
-    { "examples", IGNORED, 0 },
-    { "$comment", IGNORED, 0 },
-    { "$schema", IGNORED, 0 },
-    { "deprecated", IGNORED, 0 },
-    { "readOnly", IGNORED, 0 },
-    { "writeOnly", IGNORED, 0 },
-    { "contentEncoding", IGNORED, 0 },
-    { "contentMediaType", IGNORED, 0 },
-    { "contentSchema", IGNORED, 0 },
-    { "discriminator", IGNORED, 0 },
-    { "$vocabulary", IGNORED, 0 },
-    { "if", REFUSED, 0 },
-    { "then", REFUSED, 0 },
-    { "else", REFUSED, 0 },
-    { "dependentRequired", REFUSED, 0 },
-    { "dependentSchemas", REFUSED, 0 },
-    { "dependencies", REFUSED, 0 },
-    { "contains", REFUSED, 0 },
-    { "minContains", REFUSED, 0 },
-    { "maxContains", REFUSED, 0 },
-    { "$dynamicRef", REFUSED, 0 },
-    { "$dynamicAnchor", REFUSED, 0 },
-    { "$recursiveRef", REFUSED, 0 },
-    { "$recursiveAnchor", REFUSED, 0 },
-    { "uniqueItems", REFUSED_UNLESS_FALSE, HN_T_ARRAY },
-    { "propertyNames", REFUSED_UNLESS_TRUE, HN_T_OBJECT },
-    { "unevaluatedItems", REFUSED_UNLESS_TRUE, HN_T_ARRAY },
-    { "unevaluatedProperties", REFUSED_UNLESS_TRUE, HN_T_OBJECT },
+    { "type", USED, 0, IS_TYPE },
+    { "enum", USED, 0, IS_LIST },
+    { "const", USED, 0, IS_ANY },
+    { "$ref", USED, 0, IS_TEXT },
+    { "anyOf", USED, 0, IS_CHOICES },
+    { "oneOf", USED, 0, IS_CHOICES },
+    { "allOf", USED, 0, IS_CHOICES },
+    { "not", USED, 0, IS_SCHEMA },
+    { "nullable", USED, 0, IS_ANY },
+    { "$defs", USED, 0, IS_SCHEMAS },
+    { "definitions", USED, 0, IS_SCHEMAS },
+    { "$anchor", USED, 0, IS_ANY },
+    { "$id", USED, 0, IS_ANY },
+    { "id", USED, 0, IS_ANY },
+    { "properties", USED, HN_T_OBJECT, IS_SCHEMAS },
+    { "required", USED, HN_T_OBJECT, IS_NAMES },
+    { "additionalProperties", USED, HN_T_OBJECT, IS_SCHEMA },
+    { "patternProperties", USED, HN_T_OBJECT, IS_SCHEMAS },
+    { "minProperties", USED, HN_T_OBJECT, IS_COUNT },
+    { "maxProperties", USED, HN_T_OBJECT, IS_COUNT },
+    { "items", USED, HN_T_ARRAY, IS_ITEMS },
+    { "prefixItems", USED, HN_T_ARRAY, IS_CHOICES },
+    { "additionalItems", USED, HN_T_ARRAY, IS_SCHEMA },
+    { "minItems", USED, HN_T_ARRAY, IS_COUNT },
+    { "maxItems", USED, HN_T_ARRAY, IS_COUNT },
+    { "minLength", USED, HN_T_STRING, IS_COUNT },
+    { "maxLength", USED, HN_T_STRING, IS_COUNT },
+    { "pattern", USED, HN_T_STRING, IS_TEXT },
+    { "format", USED, 0, IS_TEXT },
+    { "minimum", USED, HN_T_NUMBER, IS_NUMBER },
+    { "maximum", USED, HN_T_NUMBER, IS_NUMBER },
+    { "exclusiveMinimum", USED, HN_T_NUMBER, IS_BOUND },
+    { "exclusiveMaximum", USED, HN_T_NUMBER, IS_BOUND },
+    { "multipleOf", USED, HN_T_NUMBER, IS_STEP },
+    { "title", IGNORED, 0, IS_ANY },
+    { "description", IGNORED, 0, IS_ANY },
+    { "default", IGNORED, 0, IS_ANY },
+    { "example", IGNORED, 0, IS_ANY },
+    { "examples", IGNORED, 0, IS_ANY },
+    { "$comment", IGNORED, 0, IS_ANY },
+    { "$schema", IGNORED, 0, IS_ANY },
+    { "deprecated", IGNORED, 0, IS_ANY },
+    { "readOnly", IGNORED, 0, IS_ANY },
+    { "writeOnly", IGNORED, 0, IS_ANY },
+    { "contentEncoding", IGNORED, 0, IS_ANY },
+    { "contentMediaType", IGNORED, 0, IS_ANY },
+    { "contentSchema", IGNORED, 0, IS_ANY },
+    { "discriminator", IGNORED, 0, IS_ANY },
+    { "$vocabulary", IGNORED, 0, IS_ANY },
+    { "if", REFUSED, 0, IS_ANY },
+    { "then", REFUSED, 0, IS_ANY },
+    { "else", REFUSED, 0, IS_ANY },
+    { "dependentRequired", REFUSED, 0, IS_ANY },
+    { "dependentSchemas", REFUSED, 0, IS_ANY },
+    { "dependencies", REFUSED, 0, IS_ANY },
+    { "contains", REFUSED, 0, IS_ANY },
+    { "minContains", REFUSED, 0, IS_ANY },
+    { "maxContains", REFUSED, 0, IS_ANY },
+    { "$dynamicRef", REFUSED, 0, IS_ANY },
+    { "$dynamicAnchor", REFUSED, 0, IS_ANY },
+    { "$recursiveRef", REFUSED, 0, IS_ANY },
+    { "$recursiveAnchor", REFUSED, 0, IS_ANY },
+    { "uniqueItems", REFUSED_UNLESS_FALSE, HN_T_ARRAY, IS_ANY },
+    { "propertyNames", REFUSED_UNLESS_TRUE, HN_T_OBJECT, IS_ANY },
+    { "unevaluatedItems", REFUSED_UNLESS_TRUE, HN_T_ARRAY, IS_ANY },
+    { "unevaluatedProperties", REFUSED_UNLESS_TRUE, HN_T_OBJECT, IS_ANY },
 };
 
 static const struct word *word_of(hone_str key)
@@ -158,17 +190,28 @@ static const struct word *word_of(hone_str key)
     return NULL;
 }
 
-/* Does x hold for whatever stands there? For true; of names also for what says no more than that they are strings. */
-static bool says_nothing(const hn_jnode *x)
+/* Does x hold for whatever stands there, or is it done? For true; of names for what says no more than that they are
+ * strings, and lists them. Without the type the standard's vectors have such a list refused, where that can be. */
+static bool says_nothing(const hn_schema *s, const hn_jnode *x)
 {
+    bool typed = s->rules->lenient, list = false;
     if (x->kind == HN_J_TRUE) return true;
     if (x->kind != HN_J_OBJECT || !hn_str_is(x->key, "propertyNames")) return false;
     for (const hn_jnode *c = x->first; c; c = c->next) {
         const struct word *w = word_of(c->key);
         bool string = hn_str_is(c->key, "type") && c->kind == HN_J_STRING && hn_str_is(c->str, "string");
-        if (!string && !(w && w->use == IGNORED)) return false;
+        bool names = hn_str_is(c->key, "enum") && c->kind == HN_J_ARRAY;
+        typed = typed || string;
+        list = list || names;
+        if (!string && !names && !(w && w->use == IGNORED)) return false;
     }
-    return true;
+    return typed || !list;
+}
+
+const hn_jnode *hn_schema_names(const hn_schema *s, const hn_jnode *o)
+{
+    const hn_jnode *x = hn_jget(o, "propertyNames"), *list = hn_jget(x, "enum");
+    return list && says_nothing(s, x) ? list : NULL;
 }
 
 void hn_schema_words(hn_schema *s, const hn_jnode *schema)
@@ -179,10 +222,9 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema)
             if (x->key.len > 1 && x->key.ptr[0] == 'x' && x->key.ptr[1] == '-') continue;
             if (s->rules->strict) hn_schema_refuse(s, x, "a word that hone does not know");
             else hn_schema_tell(s, x, "is not known, and ignored");
-        } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && !says_nothing(x)) ||
+        } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && !says_nothing(s, x)) ||
                    (w->use == REFUSED_UNLESS_FALSE && x->kind != HN_J_FALSE)) {
-            if (s->rules->lenient) hn_schema_tell(s, x, "is not enforced"); /* more values are let through: told */
-            else hn_schema_refuse(s, x, "hone does not enforce this word");
+            hn_schema_cannot(s, x, NULL);
         } else if (hn_str_is(x->key, "required") && (x->kind == HN_J_TRUE || x->kind == HN_J_FALSE)) {
             /* of draft 3: said of the property itself, not of the object that has it */
             if (s->rules->strict && x->kind == HN_J_TRUE)
@@ -193,7 +235,7 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema)
     }
 }
 
-static uint32_t type_named(hone_str name)
+static uint32_t type_named(hone_str name, bool any_case)
 {
     static const struct {
         const char *name;
@@ -203,22 +245,24 @@ static uint32_t type_named(hone_str name)
                   { "string", HN_T_STRING }, { "array", HN_T_ARRAY },
                   { "object", HN_T_OBJECT } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (hn_str_is(name, known[i].name)) return known[i].types;
+        if (hn_str_is(name, known[i].name) ||
+            (any_case && name.len == strlen(known[i].name) && strncasecmp(name.ptr, known[i].name, name.len) == 0))
+            return known[i].types;
     return 0;
 }
 
 uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type)
 {
-    static const char expected[] = "the name of a type: null boolean integer number string array object";
     uint32_t t = 0, one;
-    if (type->kind == HN_J_STRING) {
-        if (!(t = type_named(type->str))) hn_schema_wrong(s, type, expected);
-        return t;
-    }
-    if (type->kind != HN_J_ARRAY) hn_schema_wrong(s, type, expected);
-    for (const hn_jnode *x = type->first; x; x = x->next) {
-        one = x->kind == HN_J_STRING ? type_named(x->str) : 0;
-        if (!one) hn_schema_wrong(s, x, expected);
+    const hn_jnode *x = type->kind == HN_J_ARRAY ? type->first : type;
+    for (; x; x = x == type ? NULL : x->next) {
+        one = x->kind == HN_J_STRING ? type_named(x->str, s->rules->lenient) : 0;
+        if (!one && s->rules->lenient) {
+            hn_schema_cannot(s, x, "no type of JSON Schema");
+            one = HN_T_ALL;
+        } else if (!one) {
+            hn_schema_wrong(s, x, "the name of a type: null boolean integer number string array object");
+        }
         t |= one;
     }
     return t;
@@ -304,7 +348,7 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
     hone_str base = { ref->str.ptr, hash }, own = id ? id->str : (hone_str){ "", 0 };
     if (own.len && own.ptr[own.len - 1] == '#') own.len--; /* the whole of it */
     if (hash && !(id && hn_str_same(own, base))) {
-        hn_schema_refuse(s, ref, "a reference to another document; expected one that begins with #");
+        hn_schema_cannot(s, ref, "a reference to another document; expected one that begins with #");
         return NULL;
     }
     char *fragment = hn_arena_alloc(s->arena, ref->str.len + 1);
@@ -325,7 +369,7 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
     if (n == 0) found = top;
     else if (*fragment == '/') found = hn_jfollow(top, f);
     else found = find_anchor(s, top, top, true, f);
-    if (!found) hn_schema_refuse(s, ref, "nothing is there that it refers to");
+    if (!found) hn_schema_cannot(s, ref, "nothing is there that it refers to");
     return found;
 }
 
@@ -336,7 +380,6 @@ hn_mold hn_mold_new(bool real) { return (hn_mold){ .types = HN_T_ALL, .real = re
 static hn_mold copy_of(hn_mold m) /* lists grow apart from here on */
 {
     m.members.cap = m.members.n;
-    m.sources.cap = m.sources.n;
     m.forbidden.cap = m.forbidden.n;
     m.absent.cap = m.absent.n;
     m.tags.cap = m.tags.n;
@@ -408,8 +451,9 @@ static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *
         for (w = hn_jget(x, "anyOf")->first; w; w = w->next) forbid(s, m, w, at);
     } else if (only(x, "$ref")) {
         const hn_jnode *ref = hn_jget(x, "$ref"), *to = hn_schema_target(s, x, ref);
-        if (to && holds(&s->trail, to)) hn_schema_refuse(s, ref, "a reference that leads back to itself");
-        if (s->st != HONE_OK) return;
+        bool back = to && holds(&s->trail, to);
+        if (back) hn_schema_cannot(s, ref, "a reference that leads back to itself");
+        if (s->st != HONE_OK || !to || back) return;
         uint32_t n = s->trail.n;
         hn_schema_put(s, &s->trail, to);
         forbid(s, m, to, at);
@@ -419,7 +463,7 @@ static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *
         m->removed |= HN_T_ALL & ~HN_T_OBJECT; /* for all else required holds */
         hn_schema_put(s, &m->absent, w->first);
     } else if (!s->types_only) {
-        hn_schema_refuse(s, at, "hone enforces not of types, of const and enum, and of one required property");
+        hn_schema_cannot(s, at, "hone enforces not of types, of const and enum, and of one required property");
     }
 }
 
@@ -450,9 +494,10 @@ static void flatten(hn_schema *s, hn_mold *m, const hn_jnode *x)
             if (hn_schema_format(s, c) != HN_LANG_ALL) implied |= HN_T_STRING;
         } else if (hn_str_is(c->key, "$ref")) {
             const hn_jnode *to = hn_schema_target(s, x, c);
-            if (to && (to == x || holds(&s->trail, to)))
-                hn_schema_refuse(s, c, "a reference that leads back to itself, through no array and no object");
+            bool back = to && (to == x || holds(&s->trail, to));
+            if (back) hn_schema_cannot(s, c, "a reference that leads back to itself, through no array and no object");
             if (s->st != HONE_OK) return;
+            if (!to || back) continue; /* what it says is left out */
             uint32_t n = s->trail.n;
             hn_schema_put(s, &s->trail, x);
             hn_schema_put(s, &s->trail, to);
@@ -476,11 +521,7 @@ static void flatten(hn_schema *s, hn_mold *m, const hn_jnode *x)
     if (!says) m->implied |= implied;
 }
 
-void hn_mold_add(hn_schema *s, hn_mold *m, const hn_jnode *schema)
-{
-    hn_schema_put(s, &m->sources, schema);
-    flatten(s, m, schema);
-}
+void hn_mold_add(hn_schema *s, hn_mold *m, const hn_jnode *schema) { flatten(s, m, schema); }
 
 uint32_t hn_mold_types(const hn_mold *m)
 {
@@ -528,6 +569,23 @@ static void add_branch(hn_schema *s, hn_mold *m, const hn_choice_of *c, const hn
     hn_mold_add(s, m, x);
 }
 
+/* The const or the enum of the first member that has one. */
+static const hn_jnode *list_of(const hn_mold *m)
+{
+    for (uint32_t i = 0; i < m->members.n; i++) {
+        const hn_jnode *one = hn_jget(m->members.v[i], "const"), *list = hn_jget(m->members.v[i], "enum");
+        if (one || list) return one ? one : list;
+    }
+    return NULL;
+}
+
+/* The values of it, one by one; NULL: that was all. */
+static const hn_jnode *next_listed(const hn_jnode *list, const hn_jnode *last)
+{
+    bool one = hn_str_is(list->key, "const");
+    return last ? (one ? NULL : last->next) : one ? list : list->first;
+}
+
 /* The value or the list of values that property `key` of what m allows must be of; NULL: there is none. */
 static const hn_jnode *listed(hn_schema *s, const hn_mold *m, hone_str key)
 {
@@ -537,11 +595,7 @@ static const hn_jnode *listed(hn_schema *s, const hn_mold *m, hone_str key)
     s->trail = (hn_nodes){ 0 }; /* of another instance */
     for (uint32_t i = 0; i < conj.n; i++) hn_mold_add(s, &v, conj.v[i]);
     s->trail = trail;
-    for (uint32_t i = 0; i < v.members.n; i++) {
-        const hn_jnode *one = hn_jget(v.members.v[i], "const"), *list = hn_jget(v.members.v[i], "enum");
-        if (one || list) return one ? one : list;
-    }
-    return NULL;
+    return list_of(&v);
 }
 
 static int by_text(const void *a, const void *b)
@@ -588,8 +642,8 @@ static bool told_by(hn_schema *s, const hn_mold *m, const hn_choice_of *c, hone_
         if (!hn_schema_work(s, 16) || !always_has(s, m, c, x, key)) return false;
         hn_mold_add(s, &real, x);
         const hn_jnode *v = listed(s, &real, key);
-        if (!v || (v->kind != HN_J_ARRAY && v->kind != HN_J_STRING)) return false;
-        for (const hn_jnode *t = v->kind == HN_J_ARRAY ? v->first : v; t; t = t == v ? NULL : t->next) {
+        if (!v) return false;
+        for (const hn_jnode *t = next_listed(v, NULL); t; t = next_listed(v, t)) {
             if (t->kind != HN_J_STRING) return false;
             hn_schema_put(s, &texts, t);
         }
@@ -621,19 +675,84 @@ static bool told_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
     return false;
 }
 
+typedef struct one_value {
+    const hn_jnode *v;
+    hn_dec number;
+    uint32_t branch;
+} one_value;
+
+static int by_value(const void *a, const void *b)
+{
+    const one_value *x = a, *y = b;
+    if (x->v->kind != y->v->kind) return (x->v->kind > y->v->kind) - (x->v->kind < y->v->kind);
+    if (x->v->kind == HN_J_NUMBER) return hn_dec_compare(&x->number, &y->number);
+    return x->v->kind == HN_J_STRING ? by_text(&x->v, &y->v) : 0;
+}
+
+/* How many values a branch lists, all of them scalars; they are put to out unless that is NULL. 0: none, or others. */
+static uint32_t values_of(hn_schema *s, const hn_jnode *branch, one_value *out)
+{
+    hn_mold real = hn_mold_new(true);
+    uint32_t n = 0;
+    hn_mold_add(s, &real, branch);
+    const hn_jnode *list = list_of(&real);
+    for (const hn_jnode *x = list ? next_listed(list, NULL) : NULL; x && hn_schema_work(s, 1);
+         x = next_listed(list, x)) {
+        one_value v = { .v = x, .branch = branch->index };
+        if (x->kind == HN_J_ARRAY || x->kind == HN_J_OBJECT) return 0;
+        if (x->kind == HN_J_NUMBER && !hn_schema_number(s, &v.number, x->str)) return 0;
+        if (out) out[n] = v;
+        n++;
+    }
+    return n;
+}
+
+/* Branches that list scalars of which no other such branch has one are apart from each other: [branch] true. NULL: it
+ * has failed. */
+static const bool *apart_by_value(hn_schema *s, const hn_jnode *list)
+{
+    size_t n = 0, k = 0;
+    bool *told = hn_arena_alloc(s->arena, list->n * sizeof *told);
+    for (const hn_jnode *x = list->first; x; x = x->next) n += values_of(s, x, NULL);
+    one_value *v = hn_arena_alloc(s->arena, (n + 1) * sizeof *v);
+    if (!told || !v) {
+        hn_schema_no_memory(s);
+        return NULL;
+    }
+    for (const hn_jnode *x = list->first; x && s->st == HONE_OK; x = x->next) {
+        uint32_t some = values_of(s, x, NULL);
+        told[x->index] = some && values_of(s, x, v + k);
+        k += some;
+    }
+    if (s->st != HONE_OK) return NULL;
+    qsort(v, k, sizeof *v, by_value);
+    for (size_t i = 1; i < k; i++)
+        if (v[i].branch != v[i - 1].branch && by_value(&v[i], &v[i - 1]) == 0)
+            told[v[i].branch] = told[v[i - 1].branch] = false;
+    return told;
+}
+
 /* Is nothing that m and branch i allow also allowed by another branch? Other choices of m are left out: then it allows
  * more, and what is proved of that holds of less. */
 static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
 {
     if (told_apart(s, m, c)) return true;
-    for (const hn_jnode *x = c->list->first; x; x = x->next)
-        for (const hn_jnode *y = c->list->first; y; y = y->next) {
-            if (x == y || s->st != HONE_OK) continue;
+    const bool *told = apart_by_value(s, c->list);
+    hn_nodes all = { 0 }, untold = { 0 };
+    for (const hn_jnode *x = c->list->first; x && s->st == HONE_OK; x = x->next) {
+        hn_schema_put(s, &all, x);
+        if (!told[x->index]) hn_schema_put(s, &untold, x);
+    }
+    for (const hn_jnode *x = c->list->first; x && s->st == HONE_OK; x = x->next) {
+        const hn_nodes *others = told[x->index] ? &untold : &all;
+        for (uint32_t i = 0; i < others->n && s->st == HONE_OK; i++) {
+            if (x == others->v[i]) continue;
             hn_mold gen = beside_branch(s, m, c, x);
-            gen_job j = { .other = y, .apart = true };
+            gen_job j = { .other = others->v[i], .apart = true };
             hn_mold_choose(s, &gen, gen_apart, &j);
             if (!j.apart) return false;
         }
+    }
     return true;
 }
 
@@ -667,6 +786,82 @@ void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
     s->trail = trail;
 }
 
+/* ---- what cannot be read ------------------------------------------------------------------------------------ */
+
+static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
+{
+    hn_dec d;
+    bool flag = x->kind == HN_J_TRUE || x->kind == HN_J_FALSE, list = x->kind == HN_J_ARRAY,
+         number = x->kind == HN_J_NUMBER && hn_schema_number(s, &d, x->str);
+    switch (is) {
+    case IS_ANY: return true;
+    case IS_SCHEMA: return flag || x->kind == HN_J_OBJECT;
+    case IS_SCHEMAS: return x->kind == HN_J_OBJECT;
+    case IS_ITEMS: return flag || list || x->kind == HN_J_OBJECT;
+    case IS_CHOICES: return list && x->n;
+    case IS_LIST: return list;
+    case IS_TYPE: return list || x->kind == HN_J_STRING;
+    case IS_NAMES: return list || flag;
+    case IS_TEXT: return x->kind == HN_J_STRING;
+    case IS_COUNT: return number && !d.negative && hn_dec_whole(&d);
+    case IS_NUMBER: return number;
+    case IS_BOUND: return number || flag;
+    case IS_STEP: return number && !d.negative && d.n;
+    }
+    return true;
+}
+
+static void tidy(hn_schema *s, hn_jnode *x);
+static void tidy_children(hn_schema *s, hn_jnode *x, value_is of);
+
+/* One child of x, and what stands below it. False: it is to go, which is told unless it is a null. */
+static bool tidy_child(hn_schema *s, const hn_jnode *x, value_is of, hn_jnode *c)
+{
+    const struct word *w = of == IS_SCHEMA ? word_of(c->key) : NULL; /* else x is the value of a word */
+    value_is is = w ? w->is : IS_ANY;
+    if (of == IS_SCHEMAS || of == IS_CHOICES || (of == IS_ITEMS && x->kind == HN_J_ARRAY)) {
+        tidy(s, c);
+    } else if (of == IS_NAMES && c->kind != HN_J_STRING) {
+        hn_schema_cannot(s, c, "no name");
+        return false;
+    } else if (!can_be_read(s, is, c)) {
+        if (c->kind != HN_J_NULL) hn_schema_cannot(s, c, "no value that this word has");
+        return false;
+    } else if (is == IS_SCHEMA || (is == IS_ITEMS && c->kind != HN_J_ARRAY)) {
+        tidy(s, c);
+    } else if (is == IS_SCHEMAS || is == IS_CHOICES || is == IS_ITEMS || is == IS_NAMES) {
+        tidy_children(s, c, is);
+    }
+    return true;
+}
+
+static void tidy_children(hn_schema *s, hn_jnode *x, value_is of)
+{
+    uint32_t n = 0;
+    hn_jnode **at = &x->first;
+    while (*at && s->st == HONE_OK) {
+        if (tidy_child(s, x, of, *at)) {
+            (*at)->index = n++;
+            at = &(*at)->next;
+        } else {
+            *at = (*at)->next;
+            x->n--;
+        }
+    }
+}
+
+/* Programs write null for words that say nothing, and worse. Before anything reads them, words that cannot be read are
+ * taken out of the schema and told, so that what the others say holds; what is no schema allows anything. */
+static void tidy(hn_schema *s, hn_jnode *x)
+{
+    if (x->kind == HN_J_OBJECT) tidy_children(s, x, IS_SCHEMA);
+    if (x->kind == HN_J_OBJECT || x->kind == HN_J_TRUE || x->kind == HN_J_FALSE) return;
+    hn_schema_cannot(s, x, "no schema");
+    x->kind = HN_J_TRUE;
+    x->first = NULL;
+    x->n = 0;
+}
+
 /* ---- the whole ----------------------------------------------------------------------------------------------- */
 
 static void count_all(hn_schema *s, const hn_jnode *x)
@@ -681,6 +876,7 @@ static void compile(hn_schema *s, const char *text, size_t len, hn_schema_root_f
     hn_jnode *tree;
     if ((s->st = hn_jtree(&tree, s->arena, text, len, DEPTH_MAX, "JSON schema", s->err)) != HONE_OK) return;
     s->root = tree;
+    if (s->rules->lenient) tidy(s, tree);
     count_all(s, tree);
     if (s->n_property > PROPERTIES_MAX || s->n_enum > ENUM_MAX) {
         s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED,

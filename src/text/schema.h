@@ -19,6 +19,8 @@ enum { /* types of values; numbers in two, so that integer is one of them */
        HN_T_ALL = 255
 };
 
+enum { HN_SCHEMA_WORK = 1 << 20 }; /* schemas looked at for one text */
+
 typedef struct hn_nodes { /* in the arena; a copy of the struct is a copy of the list if cap is set to n */
     const hn_jnode **v;
     uint32_t n, cap;
@@ -32,7 +34,6 @@ typedef struct hn_choice_of { /* anyOf or oneOf that is still to be chosen from 
 /* What schemas ask for together, after all references and one choice of each anyOf. */
 typedef struct hn_mold {
     hn_nodes members;   /* objects whose words all hold */
-    hn_nodes sources;   /* schemas of which members are the parts */
     hn_nodes forbidden; /* values that are not allowed, from not */
     hn_nodes absent;    /* strings: properties that must not be there, from not */
     hn_nodes tags;      /* strings: of discriminators; what hone makes has them where they are declared */
@@ -84,8 +85,11 @@ typedef struct hn_schema {
 typedef hn_gnode hn_schema_root_fn(hn_schema *s, const hn_jnode *root, void *arg);
 hone_status hn_schema_compile_as(hn_grammar *g, const char *text, size_t len, const hn_schema_rules *r,
                                  hn_schema_root_fn *make, void *arg, hn_gnode *root, hone_error *err);
-void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why);     /* unsupported, at a place */
-void hn_schema_tell(hn_schema *s, const hn_jnode *at, const char *what);      /* a note of the place, once */
+void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why); /* unsupported, at a place */
+void hn_schema_tell(hn_schema *s, const hn_jnode *at, const char *what);  /* a note of the place, once */
+/* What hone cannot enforce: refused, or where rules are lenient told and left out, and the caller goes on without it.
+ * why: NULL, the word itself. */
+void hn_schema_cannot(hn_schema *s, const hn_jnode *at, const char *why);
 void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected); /* no schema */
 void hn_schema_no_memory(hn_schema *s);
 /* hn_dec_read; without memory the schema has failed. */
@@ -94,6 +98,8 @@ void hn_schema_put(hn_schema *s, hn_nodes *v, const hn_jnode *x);
 bool hn_schema_work(hn_schema *s, uint32_t n);                /* false: enough */
 uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type); /* of the word type */
 void hn_schema_words(hn_schema *s, const hn_jnode *schema);   /* refuses what must be */
+/* The list of names that the object's propertyNames lets in; NULL: any. */
+const hn_jnode *hn_schema_names(const hn_schema *s, const hn_jnode *o);
 const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_jnode *ref);
 hn_mold hn_mold_new(bool real);
 void hn_mold_add(hn_schema *s, hn_mold *m, const hn_jnode *schema);
@@ -117,15 +123,19 @@ hn_nodes hn_mold_item(hn_schema *s, const hn_mold *m, uint32_t i);
 uint32_t hn_mold_prefix(const hn_mold *m); /* elements with schemas of their own */
 hn_nodes hn_mold_property(hn_schema *s, const hn_mold *m, hone_str key, bool *declared);
 bool hn_mold_required(const hn_mold *m, hone_str key);
-bool hn_mold_tagged(const hn_mold *m, hone_str key); /* it is a tag that some member declares */
-bool hn_mold_closed(const hn_mold *m);               /* no properties but those named and those of patterns */
-hn_lang hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text);
+bool hn_mold_names(const hn_schema *s, const hn_mold *m, hone_str key); /* lists of names all have it */
+bool hn_mold_tagged(const hn_mold *m, hone_str key);                    /* it is a tag that some member declares */
+bool hn_mold_closed(const hn_mold *m); /* no properties but those named and those of patterns */
+/* False: it is no expression that hone can enforce, which is told; *t is HN_LANG_ALL, as after a failure. */
+bool hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text, hn_lang *t);
 hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format);
 
 /* ---- schema_valid.c ---- */
 uint32_t hn_schema_type_of(hn_schema *s, const hn_jnode *value);
 bool hn_schema_valid(hn_schema *s, const hn_jnode *schema, const hn_jnode *value); /* as the standard reads it */
 bool hn_mold_valid(hn_schema *s, const hn_mold *m, const hn_jnode *value);
+/* … as the standard reads what m has brought together, with one choice of each anyOf: no other branch is asked. */
+bool hn_mold_allows(hn_schema *s, const hn_mold *m, const hn_jnode *value);
 /* Is it sure that nothing which hone makes of gen is allowed by real? */
 bool hn_mold_apart(hn_schema *s, hn_mold *gen, hn_mold *real, int depth);
 

@@ -288,8 +288,9 @@ static property *name_of(hn_schema *s, names *w, hone_str key)
     return &w->v[w->n++];
 }
 
-/* Properties that members name, in their order; those that are only required behind them. */
-static void collect_names(hn_schema *s, const hn_mold *m, names *w)
+/* Properties that members name, in their order; those that are only required behind them, then the others of a list of
+ * names, where there is one: *listed. */
+static void collect_names(hn_schema *s, const hn_mold *m, names *w, bool *listed)
 {
     for (uint32_t k = 0; k < m->members.n; k++) {
         const hn_jnode *p = hn_jget(m->members.v[k], "properties");
@@ -309,10 +310,18 @@ static void collect_names(hn_schema *s, const hn_mold *m, names *w)
             if (p) p->required = true;
         }
     }
+    uint32_t named = w->n;
+    *listed = false;
+    for (uint32_t k = 0; k < m->members.n; k++) {
+        const hn_jnode *list = hn_schema_names(s, m->members.v[k]);
+        *listed = *listed || list;
+        for (const hn_jnode *x = list ? list->first : NULL; x && s->st == HONE_OK; x = x->next)
+            if (x->kind == HN_J_STRING) name_of(s, w, x->str);
+    }
     for (uint32_t i = 0; i < w->n && s->st == HONE_OK; i++) {
         bool declared;
         hn_nodes conj = hn_mold_property(s, m, w->v[i].key, &declared);
-        bool absent = false;
+        bool absent = !hn_mold_names(s, m, w->v[i].key) || (i >= named && !conj.n && hn_mold_closed(m));
         for (uint32_t k = 0; k < m->absent.n; k++) absent = absent || hn_str_same(m->absent.v[k]->str, w->v[i].key);
         w->v[i].value = absent ? HN_G_FAIL : rule_of(s, &conj);
         w->v[i].name = quoted_name(s, w->v[i].key);
@@ -321,11 +330,32 @@ static void collect_names(hn_schema *s, const hn_mold *m, names *w)
     }
 }
 
+/* The names that nobody has declared or forbidden. */
+static hn_lang free_names_of(hn_schema *s, const hn_mold *m, const names *w)
+{
+    hone_str *known = hn_arena_alloc(s->arena, (w->n + m->absent.n + 1) * sizeof *known);
+    if (!known) hn_schema_no_memory(s);
+    if (!known) return HN_LANG_NONE;
+    for (uint32_t i = 0; i < w->n; i++) known[i] = w->v[i].key;
+    for (uint32_t i = 0; i < m->absent.n; i++) known[w->n + i] = m->absent.v[i]->str;
+    uint32_t n = w->n + m->absent.n;
+    return n ? hn_lang_not(s->l, hn_lang_words(s->l, known, n)) : HN_LANG_ALL;
+}
+
+static hn_gnode any_property(hn_schema *s, hn_lang name)
+{
+    hn_nodes any = { 0 };
+    if (s->st != HONE_OK) return HN_G_FAIL;
+    hn_gnode colon = hn_g_lex(s->g, mark(s, ":", true, true));
+    return hn_g_seq(s->g, free_name(s, name), hn_g_seq(s->g, colon, rule_of(s, &any)));
+}
+
 /* Any other property: one class of names for each set of patterns that a name may match. */
 static hn_gnode other_property(hn_schema *s, const hn_mold *m, const names *w)
 {
     const hn_jnode *at[PATTERNS_MAX];
-    hn_lang pattern[PATTERNS_MAX], free_names = HN_LANG_ALL;
+    bool said[PATTERNS_MAX];
+    hn_lang pattern[PATTERNS_MAX], free_names = free_names_of(s, m, w);
     hn_gnode kind[1 << PATTERNS_MAX];
     uint32_t n = 0;
     for (uint32_t k = 0; k < m->members.n; k++) {
@@ -333,21 +363,14 @@ static hn_gnode other_property(hn_schema *s, const hn_mold *m, const names *w)
         if (o && o->kind != HN_J_OBJECT) hn_schema_wrong(s, o, "an object of schemas");
         for (const hn_jnode *x = o ? o->first : NULL; x && s->st == HONE_OK; x = x->next) {
             if (n == PATTERNS_MAX) {
-                hn_schema_refuse(s, o, "more than 6 patterns at the same time");
-                return HN_G_FAIL;
+                hn_schema_cannot(s, o, "more than 6 patterns at the same time");
+                return any_property(s, free_names);
             }
             at[n] = x;
-            pattern[n++] = hn_schema_pattern(s, x, x->key);
+            said[n] = hn_schema_pattern(s, x, x->key, &pattern[n]); /* else any name may match it */
+            n++;
         }
     }
-    hone_str *known = hn_arena_alloc(s->arena, (w->n + m->absent.n + 1) * sizeof *known);
-    if (!known) {
-        hn_schema_no_memory(s);
-        return HN_G_FAIL;
-    }
-    for (uint32_t i = 0; i < w->n; i++) known[i] = w->v[i].key;
-    for (uint32_t i = 0; i < m->absent.n; i++) known[w->n + i] = m->absent.v[i]->str;
-    if (w->n + m->absent.n) free_names = hn_lang_not(s->l, hn_lang_words(s->l, known, w->n + m->absent.n));
     hn_lang colon = mark(s, ":", true, true);
     for (uint32_t set = 0; set < 1u << n && s->st == HONE_OK; set++) {
         hn_nodes conj = { 0 };
@@ -361,7 +384,7 @@ static hn_gnode other_property(hn_schema *s, const hn_mold *m, const names *w)
             bool spoken = false;
             for (uint32_t i = 0; i < n; i++)
                 if (set >> i & 1 && at[i]->parent->parent == m->members.v[k]) {
-                    hn_schema_put(s, &conj, at[i]);
+                    if (said[i]) hn_schema_put(s, &conj, at[i]);
                     spoken = true;
                 }
             if (!spoken && rest) hn_schema_put(s, &conj, rest);
@@ -379,20 +402,23 @@ static hn_gnode object(hn_schema *s, const hn_mold *m)
     names w = { 0 };
     uint32_t min = hn_mold_count(s, m, "minProperties", true, 0);
     uint32_t max = hn_mold_count(s, m, "maxProperties", false, HN_LANG_ENDLESS);
-    collect_names(s, m, &w);
-    hn_gnode other = other_property(s, m, &w);
+    bool listed = false;
+    collect_names(s, m, &w, &listed);
+    hn_gnode other = listed ? HN_G_FAIL : other_property(s, m, &w);
     if (s->st != HONE_OK) return HN_G_FAIL;
-    /* how many there are is counted as far as min and max need it, at least whether there are any */
-    uint32_t most = max != HN_LANG_ENDLESS && max > min ? max : min, sure = 0;
-    most = most > w.n + 1 ? w.n + 1 : most ? most : 1;
+    uint32_t sure = 0;
     for (uint32_t i = 0; i < w.n; i++) sure += w.v[i].required;
     if (other != HN_G_FAIL && min > sure + 1) {
         for (uint32_t k = 0; k < m->members.n; k++)
             if (hn_jget(m->members.v[k], "minProperties"))
-                hn_schema_refuse(s, hn_jget(m->members.v[k], "minProperties"),
+                hn_schema_cannot(s, hn_jget(m->members.v[k], "minProperties"),
                                  "names that are free would have to differ from each other");
-        return HN_G_FAIL;
+        if (s->st != HONE_OK) return HN_G_FAIL;
+        min = sure + 1;
     }
+    /* how many there are is counted as far as min and max need it, at least whether there are any */
+    uint32_t most = max != HN_LANG_ENDLESS && max > min ? max : min;
+    most = most > w.n + 1 ? w.n + 1 : most ? most : 1;
     if ((uint64_t)(w.n + 1) * (most + 1) > PLACES_MAX) {
         s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED, "JSON schema: %u properties, counted up to %u; expected less", w.n,
                         most);
@@ -452,7 +478,7 @@ static void put_body(hn_schema *s, body *b, hn_gnode x)
     b->v[b->n++] = x;
 }
 
-/* The values of the first enum or const that all sources allow. */
+/* The values of the first enum or const that all members allow. */
 static void emit_finite(hn_schema *s, const hn_mold *m, body *b)
 {
     const hn_jnode *list = NULL, *one = NULL;
@@ -469,9 +495,7 @@ static void emit_finite(hn_schema *s, const hn_mold *m, body *b)
         return;
     }
     for (const hn_jnode *x = one ? one : list->first; x && hn_schema_work(s, 1); x = one ? NULL : x->next) {
-        bool ok = hn_mold_types(m) != 0;
-        for (uint32_t i = 0; i < m->sources.n && ok; i++) ok = hn_schema_valid(s, m->sources.v[i], x);
-        if (!ok) continue;
+        if (!hn_mold_allows(s, m, x)) continue;
         if (x->kind == HN_J_STRING && own) texts[n_text++] = x->str;
         else if (x->kind == HN_J_NULL && own) put_body(s, b, word(s, "null", "None"));
         else if (x->kind == HN_J_TRUE && own) put_body(s, b, word(s, "true", "True"));
@@ -498,7 +522,7 @@ static void emit(hn_schema *s, hn_mold *m, void *arg)
         if (x->kind == HN_J_FALSE) t &= ~(uint32_t)HN_T_FALSE;
         if (x->kind == HN_J_TRUE) t &= ~(uint32_t)HN_T_TRUE;
         if ((x->kind == HN_J_ARRAY && t & HN_T_ARRAY) || (x->kind == HN_J_OBJECT && t & HN_T_OBJECT))
-            hn_schema_refuse(s, x, "hone does not enforce not of an array or an object");
+            hn_schema_cannot(s, x, "hone does not enforce not of an array or an object");
     }
     if (t & HN_T_NULL) put_body(s, b, word(s, "null", "None"));
     if (t & HN_T_FALSE) put_body(s, b, word(s, "false", "False"));

@@ -31,8 +31,8 @@ static bool number_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
     hn_bounds b = hn_mold_bounds(s, m);
     hn_dec d, by;
     if (!hn_schema_number(s, &d, v->str)) {
-        hn_schema_refuse(s, v, "a number of more than 1000 digits");
-        return false;
+        hn_schema_cannot(s, v, "a number of more than 1000 digits");
+        return s->st == HONE_OK;
     }
     int lo = b.has_lo ? hn_dec_compare(&d, &b.lo) : 1, hi = b.has_hi ? hn_dec_compare(&d, &b.hi) : -1;
     if (lo < 0 || hi > 0 || (lo == 0 && b.lo_strict) || (hi == 0 && b.hi_strict)) return false;
@@ -40,8 +40,8 @@ static bool number_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
         const hn_jnode *x = hn_jget(m->members.v[i], "multipleOf");
         if (!x) continue;
         if (x->kind != HN_J_NUMBER || !hn_schema_number(s, &by, x->str) || by.n == 0 || by.n > 9) {
-            hn_schema_refuse(s, x, "hone enforces multiples of whole numbers up to 10000 and of 0.1, 0.01 and so on");
-            return false;
+            hn_schema_cannot(s, x, "hone enforces multiples of decimals whose digits make at most 10000");
+            continue;
         }
         /* both times the power of ten that makes `by` whole */
         int32_t shift = (int32_t)by.n - by.point;
@@ -94,6 +94,7 @@ static bool object_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
     for (const hn_jnode *x = v->first; x; x = x->next) {
         bool declared;
         hn_nodes property = hn_mold_property(s, m, x->key, &declared);
+        if (!hn_mold_names(s, m, x->key)) return false;
         if (!all_valid(s, &property, x)) return false;
     }
     return true;
@@ -128,15 +129,22 @@ bool hn_mold_valid(hn_schema *s, const hn_mold *m, const hn_jnode *v)
     }
 }
 
+bool hn_mold_allows(hn_schema *s, const hn_mold *m, const hn_jnode *v)
+{
+    hn_mold real = *m;
+    real.real = true;
+    return hn_mold_types(m) && hn_mold_valid(s, &real, v);
+}
+
 typedef struct valid_job {
     const hn_jnode *value;
-    uint32_t n; /* choices that allow it */
+    bool n; /* some choice allows it */
 } valid_job;
 
 static void count_valid(hn_schema *s, hn_mold *m, void *arg)
 {
     valid_job *j = arg;
-    j->n += hn_mold_valid(s, m, j->value);
+    if (!j->n) j->n = hn_mold_valid(s, m, j->value);
 }
 
 /* Branches of a oneOf that allow the value must be one. */
@@ -268,8 +276,7 @@ static bool finite_apart(hn_schema *s, const hn_mold *finite, const hn_mold *oth
         if (!list && !one) continue;
         for (const hn_jnode *x = one ? one : list->first; x; x = one ? NULL : x->next) {
             bool ok = hn_mold_valid(s, finite, x);
-            for (uint32_t k = 0; k < other->sources.n && ok; k++) ok = hn_schema_valid(s, other->sources.v[k], x);
-            if (ok) return false;
+            if (ok && hn_mold_allows(s, other, x)) return false;
         }
         return true;
     }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { MULTIPLE_MAX = 10000, EXPONENT_DIGITS = 2 };
+enum { MULTIPLE_MAX = 10000, PART_MAX = 20, EXPONENT_DIGITS = 2 };
 
 /* ---- counts ------------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ static void bound(hn_schema *s, hn_bounds *b, const hn_jnode *x, bool low, bool 
         return;
     }
     if (!hn_schema_number(s, &d, x->str)) {
-        hn_schema_refuse(s, x, "a bound of more than 1000 digits");
+        hn_schema_cannot(s, x, "a bound of more than 1000 digits");
         return;
     }
     bool *has = low ? &b->has_lo : &b->has_hi, *is_strict = low ? &b->lo_strict : &b->hi_strict;
@@ -159,7 +159,24 @@ static hn_lang beside(hn_schema *s, const hn_dec *bound_at, bool less, bool stri
     return t;
 }
 
-/* Of multiples of x: the digits (no sign) if whole, else how many digits may stand behind the point. */
+/* Multiples of a/10^k: W.F with j digits behind the point is one where a divides WF·10^(k-j), without the point; so
+ * where a / gcd(a, 10^(k-j)) divides WF. NONE: a is too large. */
+static hn_lang part_multiples(hn_langs *l, uint32_t a, int64_t k, bool is_whole)
+{
+    hn_lang t = HN_LANG_NONE, point = hn_lang_char(l, '.');
+    for (int64_t j = is_whole ? 0 : k; j >= 0; j--) {
+        uint32_t m = a, n = (uint32_t)j;
+        for (int64_t twos = k - j; twos > 0 && m % 2 == 0; twos--) m /= 2;
+        for (int64_t fives = k - j; fives > 0 && m % 5 == 0; fives--) m /= 5;
+        if (m > MULTIPLE_MAX) return HN_LANG_NONE;
+        hn_lang shape =
+            hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS), n ? hn_lang_cat(l, point, many(l, n, n)) : HN_LANG_EMPTY);
+        t = hn_lang_or(l, t, m == 1 ? shape : hn_lang_and(l, shape, hn_lang_multiple_point(l, m)));
+    }
+    return t;
+}
+
+/* Of multiples of x: the digits, without a sign; no more of them behind the point than x has. */
 static hn_lang multiples(hn_schema *s, const hn_jnode *x, bool is_whole)
 {
     hn_dec d;
@@ -176,16 +193,14 @@ static hn_lang multiples(hn_schema *s, const hn_jnode *x, bool is_whole)
         return hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS),
                            hn_lang_repeat(l, hn_lang_cat(l, hn_lang_char(l, '.'), many(l, 1, (uint32_t)(1 - d.point))),
                                           0, is_whole ? 0 : 1));
-    if (is_whole && d.n <= 9 && (int64_t)d.n > d.point) { /* n·10^k a multiple of a: n of a / gcd(a, 10^k) */
+    if (d.n <= 9 && (int64_t)d.n > d.point && (is_whole || (int64_t)d.n - d.point <= PART_MAX)) {
         uint32_t a = 0;
         for (uint32_t i = 0; i < d.n; i++) a = a * 10 + (uint32_t)(d.digit[i] - '0');
-        int64_t twos = (int64_t)d.n - d.point, fives = twos;
-        for (; twos > 0 && a % 2 == 0; twos--) a /= 2;
-        for (; fives > 0 && a % 5 == 0; fives--) a /= 5;
-        if (a <= MULTIPLE_MAX) return hn_lang_and(l, whole(l, 1, HN_LANG_ENDLESS), hn_lang_multiple(l, a, 0));
+        hn_lang t = part_multiples(l, a, (int64_t)d.n - d.point, is_whole);
+        if (t != HN_LANG_NONE) return t;
     }
-    hn_schema_refuse(s, x, "hone enforces multiples of whole numbers up to 10000 and of 0.1, 0.01 and so on");
-    return HN_LANG_NONE;
+    hn_schema_cannot(s, x, "hone enforces multiples of decimals whose digits make at most 10000");
+    return hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS), is_whole ? HN_LANG_EMPTY : any_part(l));
 }
 
 /* All texts of the number without exponent, and without the sign. */
@@ -331,24 +346,21 @@ hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format)
     return HN_LANG_ALL;
 }
 
-hn_lang hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text)
+bool hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text, hn_lang *t)
 {
-    hn_lang t;
     char name[300];
+    *t = HN_LANG_ALL;
     snprintf(name, sizeof name, "JSON schema: %s", HN_JPOINTER(at));
-    if (s->st != HONE_OK) return HN_LANG_NONE;
-    s->st = hn_pattern_compile(s->l, text.ptr, text.len, false, name, &t, s->err);
-    return t;
-}
-
-/* What the word pattern says; all, where it cannot be said and may be left out. */
-static hn_lang pattern_of(hn_schema *s, const hn_jnode *p)
-{
-    hn_lang t = hn_schema_pattern(s, p, p->str);
-    if (s->st != HONE_E_UNSUPPORTED || !s->rules->lenient) return t;
+    if (s->st != HONE_OK) return false;
+    s->st = hn_pattern_compile(s->l, text.ptr, text.len, false, name, t, s->err);
+    if (s->st == HONE_OK) return true;
+    *t = HN_LANG_ALL;
+    if (s->st == HONE_E_NOMEM || !s->rules->lenient || hn_langs_failed(s->l)) return false;
+    bool other = s->st == HONE_E_ARG;
     s->st = HONE_OK;
-    hn_schema_tell(s, p, "is not enforced: no expression of a regular language");
-    return HN_LANG_ALL;
+    hn_schema_cannot(s, at,
+                     other ? "no expression of ECMAScript" : "no expression of a regular language that hone knows");
+    return false;
 }
 
 hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
@@ -360,7 +372,8 @@ hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
     for (uint32_t i = 0; i < m->members.n && s->st == HONE_OK; i++) {
         const hn_jnode *p = hn_jget(m->members.v[i], "pattern"), *f = hn_jget(m->members.v[i], "format");
         if (p && p->kind != HN_J_STRING) hn_schema_wrong(s, p, "a regular expression");
-        if (p && p->kind == HN_J_STRING) t = hn_lang_and(l, t, pattern_of(s, p));
+        hn_lang said;
+        if (p && p->kind == HN_J_STRING && hn_schema_pattern(s, p, p->str, &said)) t = hn_lang_and(l, t, said);
         if (f) t = hn_lang_and(l, t, hn_schema_format(s, f));
     }
     for (uint32_t i = 0; i < m->forbidden.n; i++)
@@ -422,11 +435,13 @@ hn_nodes hn_mold_property(hn_schema *s, const hn_mold *m, hone_str key, bool *de
         bool spoken = x != NULL;
         if (x) *declared = true;
         if (x) hn_schema_put(s, &v, x);
-        for (const hn_jnode *p = patterns ? patterns->first : NULL; p && s->st == HONE_OK; p = p->next)
-            if (hn_lang_matches(s->l, hn_schema_pattern(s, p, p->key), key.ptr, key.len)) {
-                hn_schema_put(s, &v, p);
-                spoken = true;
-            }
+        for (const hn_jnode *p = patterns ? patterns->first : NULL; p && s->st == HONE_OK; p = p->next) {
+            hn_lang t;
+            bool said = hn_schema_pattern(s, p, p->key, &t); /* what cannot be said may be about any name */
+            if (said && !hn_lang_matches(s->l, t, key.ptr, key.len)) continue;
+            if (said) hn_schema_put(s, &v, p);
+            spoken = true;
+        }
         if (!spoken && other) hn_schema_put(s, &v, other);
     }
     return v;
@@ -440,6 +455,16 @@ bool hn_mold_required(const hn_mold *m, hone_str key)
             if (x->kind == HN_J_STRING && hn_str_same(x->str, key)) return true;
     }
     return hn_mold_tagged(m, key);
+}
+
+bool hn_mold_names(const hn_schema *s, const hn_mold *m, hone_str key)
+{
+    for (uint32_t k = 0; k < m->members.n; k++) {
+        const hn_jnode *list = hn_schema_names(s, m->members.v[k]), *x = list ? list->first : NULL;
+        while (x && !(x->kind == HN_J_STRING && hn_str_same(x->str, key))) x = x->next;
+        if (list && !x) return false;
+    }
+    return true;
 }
 
 bool hn_mold_tagged(const hn_mold *m, hone_str key)

@@ -333,7 +333,7 @@ static void test_refused(void **state)
     site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
     assert_non_null(strstr(s.kit->notes, "tools[0] f: /not is not enforced: the calls of this template"));
     assert_int_equal(hn_call_kit_new(&kit, &s.calls, s.v, &(hn_call_ask){ .tools = strict }, &e), HONE_E_UNSUPPORTED);
-    assert_non_null(strstr(e.message, "/not: calls in the format of this template"));
+    assert_non_null(strstr(e.message, "/not: the calls of this template"));
     json_decref(strict);
     close_site(&s);
     tools = kept;
@@ -379,7 +379,7 @@ static void test_lenient(void **state)
     const hn_reply_setup x = { .required = true, .reasoning_budget = -1 };
     tools = "[" TOOL(
         "f", "{\"properties\":{\"a\":{\"type\":\"array\",\"uniqueItems\":true},\"b\":{\"type\":\"string\","
-             "\"pattern\":\"^(?!x)y\"},\"c\":{\"oneOf\":[{\"minimum\":1},{\"type\":\"integer\"}]}},"
+             "\"pattern\":\"(?<!x)y\"},\"c\":{\"oneOf\":[{\"minimum\":1},{\"type\":\"integer\"}]}},"
              "\"required\":[\"a\"],\"if\":{},\"odd\":1}") "," TOOL("g", "{\"properties\":{\"$odd\":{\"enum\":[3]}},"
                                                                         "\"required\":[\"$odd\"],\"odd\":1}") "]";
     site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
@@ -399,6 +399,57 @@ static void test_lenient(void **state)
             BEGUN("g") "<\1/parameter=$odd>\n\1"
                        "23\n</parameter>\n" ENDED "<|end|>",
             true, "{N}g{A}{\"$odd\": 3}{E}");
+    close_site(&s);
+    tools = kept;
+}
+
+/* Many literals, and what stands behind them: a text of digits stays one. Which of a root's branches holds is not
+ * asked, but names, types and what all of them require are held, also where a reference says them. */
+static void test_roots(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    const hn_reply_setup x = { .required = true, .reasoning_budget = -1 };
+    static char many[64000];
+    size_t at = (size_t)sprintf(many, "[{\"name\":\"f\",\"parameters\":{\"properties\":{\"c\":{\"oneOf\":[");
+    for (int i = 0; i < 1000; i++)
+        at += (size_t)sprintf(many + at, "%s{\"const\":\"c%d\",\"title\":\"C\"}", i ? "," : "", i);
+    sprintf(many + at, "]},\"zip\":{\"type\":\"string\"}},\"required\":[\"zip\",\"c\"]}}]");
+    tools = many;
+    site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
+    assert_string_equal(s.kit->notes, "");
+    is_said(&s, x,
+            BEGUN("f") "<parameter=c>\n\1xc7\n</parameter>\n<parameter=zip>\n90210\n</parameter>\n" ENDED "<|end|>",
+            true, "{N}f{A}{\"c\": \"c7\", \"zip\": \"90210\"}{E}");
+    close_site(&s);
+    tools =
+        "[" TOOL("f", "{\"$ref\":\"#/$defs/A\",\"$defs\":{\"A\":{\"properties\":{\"zip\":{\"type\":\"string\"},\"n\":{"
+                      "\"type\":\"integer\"}},\"required\":[\"zip\"],\"anyOf\":[{\"required\":[\"n\"]},{\"required\":["
+                      "\"b\"],\"properties\":{\"b\":{\"type\":\"boolean\"}}}]}}}") "]";
+    s = open_site(samples[12].source, TAGS, NULL, false, NULL);
+    assert_non_null(strstr(s.kit->notes, "/$defs/A/anyOf is not enforced: the calls of this template"));
+    assert_null(strstr(s.kit->notes, "any object"));
+    is_said(&s, x,
+            BEGUN("f") "<\1/parameter=\1qzip>\n90210\n</parameter>\n<parameter=n>\n\1x3\n</parameter>\n"
+                       "<parameter=b>\n\1x\1"
+                       "3true\n</parameter>\n" ENDED "<|end|>",
+            true, "{N}f{A}{\"zip\": \"90210\", \"n\": 3, \"b\": true}{E}");
+    close_site(&s);
+    tools = kept;
+}
+
+/* A mark with a control token in its middle (DeepSeek V3.2): what stands in front of the token may be text. */
+static void test_token_in_mark(void **state)
+{
+    (void)state;
+    const char *kept = tools;
+    static const char dsml[] = BEGIN ANSWER EACH "<call name=\"{{ f.name }}\">" ARGS "<|D|p name=\"{{ k }}\">" RAW
+                                                 "</|D|p>{% endfor %}</call>{% endfor %}" END;
+    tools = "[" TOOL("f", "{\"properties\":{\"a\":{\"type\":\"string\"}},\"required\":[\"a\"]}") "]";
+    site s = open_site(dsml, LIST("<|user|>", "<|end|>", "|D|"), NULL, false, NULL);
+    is_said(&s, (hn_reply_setup){ .required = true, .reasoning_budget = -1 },
+            "<call name=\"f\"><|D|p name=\"a\"><b>x</b></ </|D|p></call><|end|>", true,
+            "{N}f{A}{\"a\": \"<b>x</b></ \"}{E}");
     close_site(&s);
     tools = kept;
 }
@@ -485,18 +536,12 @@ static void test_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_several),
-                                        cmocka_unit_test(test_blanks),
-                                        cmocka_unit_test(test_form_or_call),
-                                        cmocka_unit_test(test_harmony_form),
-                                        cmocka_unit_test(test_budget),
-                                        cmocka_unit_test(test_any_order),
-                                        cmocka_unit_test(test_other_arguments),
-                                        cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_digits),
-                                        cmocka_unit_test(test_lenient),
-                                        cmocka_unit_test(test_names_with_signs),
-                                        cmocka_unit_test(test_one_alone),
-                                        cmocka_unit_test(test_once) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several),          cmocka_unit_test(test_blanks),    cmocka_unit_test(test_form_or_call),
+        cmocka_unit_test(test_harmony_form),     cmocka_unit_test(test_budget),    cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_other_arguments),  cmocka_unit_test(test_refused),   cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_lenient),          cmocka_unit_test(test_roots),     cmocka_unit_test(test_token_in_mark),
+        cmocka_unit_test(test_names_with_signs), cmocka_unit_test(test_one_alone), cmocka_unit_test(test_once)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -327,6 +327,19 @@ static void test_others(void **state)
     m = make_format(granite, NULL, none);
     check(none, &m.f, "", "<think>a</think><response>b</response>", "{R}a{T}b");
     check(none, &m.f, "", "plain </response> tag", "{T}plain </response> tag");
+    check(none, &m.f, "", "<answer>b</answer>", "{T}<answer>b</answer>");
+    free_format(&m);
+    m = make_format("{{ 'thoughts after Here is my thought process: and Here is my response: then' }}" EACH
+                    "{{ m.content }}" DONE "{% endif %}",
+                    NULL, none);
+    check(none, &m.f, "", "Here is my thought process: a\n\nHere is my response: b", "{R}a{T}b");
+    check(none, &m.f, "", "b. Here is my response: c", "{T}b. Here is my response: c");
+    free_format(&m);
+    m = make_format(EACH "{{ m.content }}<|extra_{{ 4 if m.role == 'system' else 0 }}|>" DONE "{% endif %}"
+                         "{# <|extra_0|> <|extra_4|> #}",
+                    NULL, none);
+    check(none, &m.f, "", "<think>\na\n</think>\n<answer>\nb </answers> c\n</answer>", "{R}a{T}b </answers> c");
+    check(none, &m.f, "", "the <answer> tag", "{T}the <answer> tag");
     free_format(&m);
     v = vocabulary(LIST("<|begin|>", "<|think|>", "<|content|>", "<|end|>", "<|tool_calls|>", "<|calls|>", "<|flush|>"),
                    NULL);
@@ -597,8 +610,33 @@ static void test_think(void **state)
     think(qwen, "on", "{\"x\": 1, \"enable_thinking\": true}", NULL);
     think(qwen, "low", NULL, "it takes on and off");
     think(effort, "high", "{\"x\": 1, \"reasoning_effort\": \"high\"}", NULL);
-    think(effort, "off", NULL, "it takes low, medium and high");
-    think(effort, "medium", NULL, "low or high");
+    think(effort, "off", NULL, "it takes low, high");
+    think(effort, "medium", "{\"x\": 1, \"reasoning_effort\": \"high\"}", NULL);
+    think(effort, "minimal", "{\"x\": 1, \"reasoning_effort\": \"low\"}", NULL);
+    think(effort, "on", "{\"x\": 1, \"reasoning_effort\": \"high\"}", NULL);
+    /* efforts of which one ends reasoning before it begins: Hy3's, Solar's; Mistral's says so by its name */
+    static const char hy[] = "{% if reasoning_effort not in ['low', 'high', 'no_think'] %}{{ raise_exception('no') }}"
+                             "{% endif %}a<think:x>{% if reasoning_effort == 'no_think' %}</think:x>{% endif %}",
+                      ends[] = "{% if reasoning_effort in ['low', 'minimal'] %}<|begin|>a<|think|><|end|>{% endif %}"
+                               "<|begin|>a",
+                      mistral[] =
+                          "{% if reasoning_effort not in ['none', 'high'] %}{{ raise_exception('no') }}{% endif %}"
+                          "{{ reasoning_effort }}[/INST]",
+                      any[] = "Reasoning: {{ reasoning_effort }}";
+    static const char *const rows[][3] = {
+        { hy, "on", "high" },         { hy, "off", "no_think" },  { hy, "none", "no_think" },
+        { hy, "max", "high" },        { hy, "medium", "high" },   { hy, "minimal", "low" },
+        { ends, "on", "high" },       { ends, "off", "minimal" }, { ends, "low", "low" },
+        { ends, "medium", "medium" }, { mistral, "on", "high" },  { mistral, "off", "none" },
+        { mistral, "low", "high" },   { any, "none", "none" },    { any, "max", "max" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char want[80];
+        snprintf(want, sizeof want, "{\"x\": 1, \"reasoning_effort\": \"%s\"}", rows[i][2]);
+        think(rows[i][0], rows[i][1], want, NULL);
+    }
+    think(any, "off", NULL, "it takes low, medium and high");
+    think(any, "on", NULL, "it takes low, medium and high");
     think(chatml, "off", NULL, "no switch for reasoning");
     think(qwen, "maybe", NULL, "expected on, off");
     think("{{ 'budget' if thinking_budget is defined and thinking_budget == 0 }}", "off",

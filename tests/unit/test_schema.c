@@ -161,6 +161,11 @@ static void numbers_to_the_last_digit(void **state)
          LIST("100", "150.1"));
     says("{\"type\":\"number\",\"multipleOf\":0.001}", LIST("1.001", "-3"), LIST("1.0001"));
     says("{\"type\":\"integer\",\"multipleOf\":1.5}", LIST("3", "-6", "0"), LIST("1", "2", "4"));
+    says("{\"type\":\"number\",\"multipleOf\":0.5}", LIST("0", "-2.5", "3", "7.0"), LIST("0.25", "1.1", "-0", "2.50"));
+    says("{\"type\":\"number\",\"multipleOf\":0.05,\"minimum\":0}", LIST("0.05", "1.1", "19.95", "2"),
+         LIST("0.04", "-1"));
+    says("{\"type\":\"number\",\"multipleOf\":1.25}", LIST("2.5", "-3.75", "10", "12.50"),
+         LIST("2", "1.5", "1.2", "2.75"));
     says("{\"type\":\"integer\",\"not\":{\"enum\":[1,10,-3.0]}}", LIST("0", "2", "100", "-1"), LIST("1", "10", "-3"));
     says("{\"type\":\"number\",\"not\":{\"const\":0.5}}", LIST("0.51", "0", "-0.5"), LIST("0.5", "0.50", "5e-1"));
     says("{\"type\":\"number\",\"not\":{\"type\":\"integer\"}}", LIST("0.5", "-1.25"), LIST("1", "1.0", "0.0"));
@@ -270,6 +275,22 @@ static void written_by_programs(void **state)
          LIST("null"), LIST("1"));
 }
 
+/* Names of a record out of a list (Zod's z.record(z.enum)): each once, as properties. */
+static void names_listed(void **state)
+{
+#define NAMES(...) "\"propertyNames\":{\"type\":\"string\",\"enum\":[" __VA_ARGS__ "]}"
+#define NULLS "\"type\":\"object\",\"additionalProperties\":{\"type\":\"null\"}"
+    says("{" NULLS "," NAMES("\"a\",\"b\",3") ",\"required\":[\"b\"]}", LIST("{\"b\":null}", "{\"b\":null,\"a\":null}"),
+         LIST("{}", "{\"a\":null}", "{\"b\":1}", "{\"b\":null,\"c\":null}", "{\"b\":null,\"b\":null}"));
+    says("{" NULLS "," NAMES("\"a\",\"b\"") ",\"minProperties\":2,\"allOf\":[{" NAMES("\"b\",\"c\",\"a\"") "}]}",
+         LIST("{\"a\":null,\"b\":null}"), LIST("{\"a\":null}", "{\"c\":null,\"a\":null}"));
+    says("{\"type\":\"object\",\"properties\":{\"a\":{},\"c\":{}}," NAMES("\"a\",\"b\"") "}", LIST("{\"a\":1}", "{}"),
+         LIST("{\"b\":1}", "{\"c\":1}"));
+    says("{\"enum\":[{\"a\":1},{\"z\":1}],\"type\":\"object\"," NAMES("\"a\"") "}", LIST("{\"a\":1}"),
+         LIST("{\"z\":1}"));
+    refused("{" NULLS ",\"propertyNames\":{\"enum\":[\"a\"]}}", HONE_E_UNSUPPORTED, "/propertyNames"); /* a vector */
+}
+
 /* Unions whose members a tag tells from each other that has a default, as pydantic writes them: who reads them asks for
  * the tag, so it is always there. */
 static void tagged_unions(void **state)
@@ -363,6 +384,107 @@ static void many_members(void **state)
     }
 }
 
+/* Unions of literals, as TypeBox, schemars and lists of countries write them: each value is looked at once. */
+static void many_literals(void **state)
+{
+    static const int some[] = { 126, 250, 1000 };
+    static char schema[100000];
+    for (int k = 0; k < 6; k++) {
+        bool one = k & 1;
+        size_t at = (size_t)sprintf(schema, "{\"%s\":[", one ? "oneOf" : "anyOf");
+        for (int i = 0; i < some[k / 2]; i++)
+            at += (size_t)sprintf(schema + at, "%s{\"const\":\"c%d\",\"title\":\"Country %d\"}", i ? "," : "", i, i);
+        sprintf(schema + at, ",{\"const\":1},{\"const\":-7.5e1},{\"type\":\"string\",\"pattern\":\"^x\"}]}");
+        says(schema, LIST("\"c0\"", "\"c125\"", "1", "-7.5e1", "\"x\""), LIST("\"c1000\"", "\"c\"", "2", "null"));
+    }
+    refused("{\"oneOf\":[{\"const\":1},{\"const\":2},{\"enum\":[3,1.0]}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    refused("{\"oneOf\":[{\"const\":\"a\"},{\"enum\":[\"b\",\"a\"]},{\"const\":[]}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    refused("{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"b\"},{\"type\":\"string\"}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    refused("{\"oneOf\":[{\"const\":[]},{\"const\":[]}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    /* a value that another branch lets in alone is not one of this */
+    says("{\"allOf\":[{\"anyOf\":[{\"enum\":[1,\"a\"]},{\"enum\":[2,\"b\"]}]},{\"anyOf\":[{\"type\":\"integer\"},{"
+         "\"const\":"
+         "\"b\"}]}],\"not\":{\"const\":2}}",
+         LIST("1", "\"b\""), LIST("2", "\"a\""));
+#define KS(k) "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":" k "}},\"required\":[\"k\"]}"
+    refused("{\"oneOf\":[" KS("[]") "," KS("[]") "," KS("\"a\"") "]}", HONE_E_UNSUPPORTED, "/oneOf");
+}
+
+/* Look-aheads as clients write them always: pydantic's decimals, Zod's addresses, rules of passwords. */
+static void look_aheads(void **state)
+{
+#define PATTERN(p) "{\"type\":\"string\",\"pattern\":\"" p "\"}"
+    says(PATTERN("^(?!^[-+.]*$)[+-]?0*\\\\d*\\\\.?\\\\d*$"), LIST("\"1.5\"", "\"-.5\"", "\"+00\""),
+         LIST("\"\"", "\"-\"", "\".\"", "\"1.5.\""));
+    says(PATTERN(
+             "^(?!\\\\.)(?!.*\\\\.\\\\.)([A-Za-z0-9_'+\\\\-\\\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\\\-]*\\\\.)+"
+             "[A-Za-z]{2,}$"),
+         LIST("\"a.b@c.de\""), LIST("\".a@c.de\"", "\"a..b@c.de\"", "\"a.b@c..de\"", "\"a.@c.de\""));
+    says(PATTERN("^(?=.*[A-Z])(?=.*\\\\d).{4,}$"), LIST("\"abC1\""), LIST("\"abc1\"", "\"A1b\""));
+    says(PATTERN("a(?!b|$)|^(?=x)"), LIST("\"abac\"", "\"x\""), LIST("\"ab\"", "\"a\"", "\"bx\""));
+    says(PATTERN("x?(?!^)y"), LIST("\"xy\"", "\"zy\""), LIST("\"y\""));
+    says(PATTERN("\\\\Aa+\\\\Z"), LIST("\"a\""), LIST("\"ab\"", "\"ba\""));
+    refused(PATTERN("(a|(?=b))c"), HONE_E_UNSUPPORTED, "a look-around inside a group");
+    refused(PATTERN("(?<=a)c"), HONE_E_UNSUPPORTED, "a look-around");
+    refused(PATTERN("(?=a)*c"), HONE_E_ARG, "a look-ahead that is repeated");
+}
+
+/* What cannot be enforced of a tool's schema, or not be read, is told; all else holds. */
+static void left_out(void **state)
+{
+    static const struct {
+        const char *schema, *note, *yes, *no;
+    } rows[] = {
+        { "{\"type\":\"number\",\"multipleOf\":0.123456789,\"minimum\":1}", "/multipleOf is not enforced", "1.5",
+          "0.5" },
+        { "{\"type\":\"string\",\"maxLength\":2,\"not\":{\"pattern\":\"a\"}}", "/not is not enforced", "\"ab\"",
+          "\"abc\"" },
+        { "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"http://json-schema.org/draft-07/schema#\"},"
+          "\"b\":{\"type\":\"null\"}}}",
+          "/properties/a/$ref is not enforced", "{\"a\":1,\"b\":null}", "{\"a\":1,\"b\":1}" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/definitions/A\",\"type\":\"null\"}}}", "/properties/a/$ref is not",
+          "{\"a\":null}", "{\"a\":1}" },
+        { "{\"type\":\"string\",\"$ref\":\"#\"}", "/$ref is not enforced", "\"a\"", "1" },
+        { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"}},\"patternProperties\":{\"(?<=x)y\":"
+          "{\"type\":\"null\"},\"^b\":{\"type\":\"null\"}},\"additionalProperties\":false}",
+          "/patternProperties/(?<=x)y is not enforced", "{\"a\":null,\"c\":1,\"bc\":null}", "{\"bc\":1}" },
+        { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"}},\"patternProperties\":{\"1\":{},\"2\":{},"
+          "\"3\":{},"
+          "\"4\":{},\"5\":{},\"6\":{},\"7\":{}},\"additionalProperties\":false}",
+          "/patternProperties is not enforced", "{\"a\":null,\"c\":1}", "{\"a\":1}" },
+        { "{\"type\":\"object\",\"minProperties\":3,\"additionalProperties\":{\"type\":\"null\"}}",
+          "/minProperties is not", "{\"c\":null}", "{\"c\":1}" },
+        { "{\"type\":\"string\",\"pattern\":\"\\\\d++\",\"maxLength\":2}", "/pattern is not enforced", "\"ab\"",
+          "\"abc\"" },
+        { "{\"properties\":{\"a\":{\"type\":\"any\"},\"b\":{\"type\":\"STRING\"},\"c\":{\"type\":[\"float\",\"null\"]}}"
+          "}",
+          "/properties/c/type/0 is not enforced", "{\"a\":1,\"b\":\"x\",\"c\":1.5}", "{\"b\":1}" },
+        { "{\"properties\":{\"a\":{\"type\":\"null\",\"enum\":null,\"items\":null},\"b\":null},\"required\":[\"a\","
+          "null]}",
+          "/required/1 is not enforced", "{\"a\":null,\"b\":1}", "{\"b\":1}" },
+        { "{\"type\":\"object\",\"properties\":{\"a\":{\"not\":null,\"anyOf\":null,\"minimum\":\"1\"}},"
+          "\"additionalProperties\":null}",
+          "/properties/a/minimum is not enforced", "{\"a\":0}", "{\"b\":0}" },
+        { "{\"type\":\"array\",\"required\":null,\"maxItems\":-1,\"items\":{\"type\":\"null\"},\"minItems\":1}",
+          "/maxItems is not enforced", "[null]", "[]" },
+        { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hone_grammar *g;
+        hone_error err;
+        hn_gnode root;
+        const char *t = rows[i].schema;
+        assert_int_equal(hn_grammar_new(&g, &err), HONE_OK);
+        if (hn_schema_compile(g, t, strlen(t), &(hn_schema_rules){ .lenient = true }, &root, &err) != HONE_OK ||
+            hn_grammar_finish(g, root, &err) != HONE_OK)
+            fail_msg("%s: %s", t, err.message);
+        if (!strstr(hone_grammar_notes(g), rows[i].note)) fail_msg("%s: %s", t, hone_grammar_notes(g));
+        if (!matches(g, (hone_str){ rows[i].yes, strlen(rows[i].yes) })) fail_msg("%s: no %s", t, rows[i].yes);
+        if (matches(g, (hone_str){ rows[i].no, strlen(rows[i].no) })) fail_msg("%s: %s", t, rows[i].no);
+        hone_grammar_free(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,9 +494,13 @@ int main(void)
         cmocka_unit_test(structure),
         cmocka_unit_test(limits_and_faults),
         cmocka_unit_test(written_by_programs),
+        cmocka_unit_test(names_listed),
         cmocka_unit_test(tagged_unions),
         cmocka_unit_test(beside_other_choices),
         cmocka_unit_test(many_members),
+        cmocka_unit_test(many_literals),
+        cmocka_unit_test(left_out),
+        cmocka_unit_test(look_aheads),
         cmocka_unit_test(anchors),
         cmocka_unit_test(many_properties),
         cmocka_unit_test(names_of_the_internet),
