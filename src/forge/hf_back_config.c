@@ -490,7 +490,7 @@ static void put_special(back *b)
     put_kimi(b);
     put_rows_of_text(b);
     if (is_type(b, "qwen3_moe")) set(b, "norm_topk_prob", json_true());
-    if (!json_object_get(b->o, "vocab_size")) set(b, "vocab_size", json_integer(hp->n_vocab));
+    set(b, "vocab_size", json_integer(hp->n_vocab)); /* a key may say another number */
     if (!is_type(b, "gpt2|gpt_neox|" BERTS) && reads(b, "num_key_value_heads") &&
         !json_object_get(b->o, "num_key_value_heads") && hp->n_head_kv)
         set(b, "num_key_value_heads", json_integer(hp->n_head_kv));

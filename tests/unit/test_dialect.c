@@ -380,6 +380,29 @@ static void baichuan_and_falcon(void **state)
     json_decref(v.j);
 }
 
+/* Orion's converter says that rows are as Meta has them, and does not turn them; what else it says is refused. */
+static void orion_says_a_layout(void **state)
+{
+    (void)state;
+    static const char *const said[] = { NULL, "Meta AI original pth", "other" };
+    float y[2][MAX_TOK * MAX_VOCAB];
+    vector v = load("orion.json");
+    size_t at;
+    for (int k = 0; k < 3; k++) {
+        hone_model *m;
+        hone_error err = { 0 };
+        if (find_key(&v, "orion.tensor_data_layout", &at)) json_array_remove(json_object_get(v.j, "kv"), at);
+        if (said[k]) set_key(&v, "orion.tensor_data_layout", "STRING", json_string(said[k]));
+        save_without(&v, tm_path("said.gguf"), NULL);
+        assert_int_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, &err), k < 2 ? HONE_OK : HONE_E_UNSUPPORTED);
+        if (k == 2) assert_non_null(strstr(err.message, "tensor_data_layout = \"other\""));
+        hone_model_close(m);
+        if (k < 2) logits_of(&v, tm_path("said.gguf"), y[k]);
+    }
+    assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
+    json_decref(v.j);
+}
+
 /* Qwen's first width is that of gate and up together. */
 static void qwen_has_half_the_width(void **state)
 {
@@ -787,6 +810,7 @@ int main(void)
         cmocka_unit_test(other_words_give_the_same_bits),
         cmocka_unit_test(minicpm_means_scalars),
         cmocka_unit_test(baichuan_and_falcon),
+        cmocka_unit_test(orion_says_a_layout),
         cmocka_unit_test(qwen_has_half_the_width),
         cmocka_unit_test(adapters_have_the_names_of_their_base),
         cmocka_unit_test(modules_of_other_names),
