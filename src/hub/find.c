@@ -193,7 +193,8 @@ static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *sn
     hone_status st = hn_cache_walk(&d, arena, snapshot, home, 8, false, f->err);
     if (st != HONE_OK) return st;
     if (!d.n) return not_here(f, "");
-    if (*f->name->path && !f->name->folder && has_file(&d, f->name->path, &at) && !hn_ends_with_gguf(f->name->path))
+    bool part = hn_ends_with_gguf(f->name->path) && !hn_gguf_is_side(f->name->path); /* of a set, maybe */
+    if (*f->name->path && !f->name->folder && !part && has_file(&d, f->name->path, &at))
         return open_file(f, arena, &d, at);
     if ((st = hn_gguf_sets_of(&sets, d.file, d.n, f->err)) != HONE_OK) return st;
     bool plain = !*f->name->tag && (!*f->name->path || f->name->folder);

@@ -394,6 +394,9 @@ static void whole_and_split(void **state)
     finds("o/n:Q4_0", SNAPSHOT "/m-Q4_0.gguf");
     finds("o/n", SNAPSHOT "/m-Q4_0.gguf");
     finds("o/n/m-Q4_0-00002-of-00002.gguf", SNAPSHOT "/m-Q4_0-00001-of-00002.gguf");
+    publish("o/n", COMMIT, "imatrix.gguf", OID_C, NULL); /* no model, but a file that was asked for */
+    finds("o/n/imatrix.gguf", SNAPSHOT "/imatrix.gguf");
+    lacks("o/n/mmproj.gguf", HONE_E_IO, "no model of this name on this machine");
     list_all(&l);
     assert_true(l.n == 2 && named(&l, "o/n/m-Q4_0.gguf") && named(&l, "o/n/m-Q4_0-00001-of-00002.gguf"));
     hn_locals_free(&l);
