@@ -416,9 +416,15 @@ static const hn_hf_name phi_names[] = { { "output_norm", "final_layernorm", NULL
                                         { "ffn_up", "mlp.fc1", NULL },
                                         { "ffn_down", "mlp.fc2", NULL },
                                         { NULL, NULL, NULL } };
-static const hn_hf_class phi = {
-    .names = "PhiForCausalLM", .types = "phi", .arch = "phi2", .keys = phi_keys, .tensors = phi_names, .part = 0.5
-};
+/* Matrices of these classes have biases, whatever a config says; Falcon's, of the same families, have none. */
+static bool has_biases(const hn_gguf *g) { return hn_gguf_find_tensor(g, "blk.0.ffn_up.bias"); }
+static const hn_hf_class phi = { .names = "PhiForCausalLM",
+                                 .types = "phi",
+                                 .arch = "phi2",
+                                 .keys = phi_keys,
+                                 .tensors = phi_names,
+                                 .part = 0.5,
+                                 .fits = has_biases };
 
 /* Head by head q, k, v become all of q, of k, of v. */
 static hone_status by_heads(hn_hf *f, const hn_hf_at *at, hone_error *err)
@@ -458,6 +464,7 @@ static const hn_hf_class gptneox = { .names = "GPTNeoXForCausalLM",
                                      .keys = gptneox_keys,
                                      .tensors = gptneox_names,
                                      .part = 0.25,
+                                     .fits = has_biases,
                                      .idle = "is_staged num_key_value_heads" };
 
 static const hn_hf_key gpt2_keys[] = {
