@@ -479,6 +479,7 @@ static void put_special(back *b)
         }
     }
     if (is_type(b, "lfm2")) set(b, "block_auto_adjust_ff_dim", json_false());
+    if (is_type(b, "stablelm")) set(b, "use_parallel_residual", json_boolean(!has_slot(b, "ffn_norm.weight")));
     if (is_type(b, "falcon_h1")) set(b, "mamba_norm_before_gate", json_false());
     if (reads(b, "n_group") && !json_object_get(b->o, "n_group")) {
         set(b, "n_group", json_integer(1));

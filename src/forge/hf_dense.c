@@ -2,6 +2,8 @@
  * (hf_keys.c) and from the family's slots (model/families*.c). */
 #include "forge/hf_rows.h"
 
+#include <math.h>
+
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
 #define MLP_BIASES "ffn_up.bias|ffn_down.bias"
@@ -143,6 +145,107 @@ static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCau
                                    .base = 5e5,
                                    .eps = 1e-5 };
 
+/* MiniCPM: granite by other members; scores are divided by the root of a head's width. */
+static const hn_hf_key minicpm_keys[] = {
+    F32_OR("scale_emb", "embedding_scale", 1),
+    MORE("scale_depth", "residual_scale"),
+    MORE("dim_model_base", "logit_scale"),
+    ONLY("attention_bias", 0),
+    ONLY("num_experts", 0),
+    KEYS_END,
+};
+static hone_status minicpm_more(hn_hf *f, hone_error *err)
+{
+    double depth, base;
+    int64_t n_layer, n_embd;
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    TRY(hn_hf_whole(f, "hidden_size", 0, &n_embd, err));
+    TRY(hn_hf_number(f, "scale_depth", 1, &depth, NULL, err));
+    TRY(hn_hf_number(f, "dim_model_base", 1, &base, NULL, err));
+    if (n_layer < 1 || !(base > 0))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: dim_model_base = %g, expected more than 0", f->path, base);
+    TRY(hn_hf_put_f32(f, "residual_scale", depth / sqrt((double)n_layer), err));
+    return hn_hf_put_f32(f, "logit_scale", (double)n_embd / base, err);
+}
+static bool never(const hn_gguf *g) { return false; } /* the way back: another class is all that it is */
+static const hn_hf_class minicpm = { .names = "MiniCPMForCausalLM",
+                                     .types = "minicpm",
+                                     .arch = "granite",
+                                     .keys = minicpm_keys,
+                                     .said = "dim_model_base",
+                                     .idle = "mup_denominator",
+                                     .tied = true,
+                                     .fits = never,
+                                     .more = minicpm_more };
+
+/* InternLM2: q, k and v of each head of keys behind one another. */
+static hone_status internlm2_qkv(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    const uint64_t d = (uint64_t)at->plan->d_k, n_kv = (uint64_t)at->plan->n_head_kv, w = at->ne[0],
+                   group = (uint64_t)at->plan->n_head / n_kv, block = (group + 2) * d * w;
+    const bool k = strstr(at->name, "attn_k."), v = strstr(at->name, "attn_v.");
+    hn_hf_view view = { .first = v   ? (group + 1) * d * w
+                                 : k ? group * d * w
+                                     : 0,
+                        .n = { w, 2, d / 2, k || v ? 1 : group, n_kv },
+                        .stride = { 1, d / 2 * w, w, d * w, block } };
+    if (v) view.n[1] = d, view.stride[1] = w, view.n[2] = 1, view.stride[2] = 0; /* nothing of it turns */
+    return hn_hf_make(f, at, 2, (uint64_t[]){ w, n_kv * (group + 2) * d }, &view, err);
+}
+static const hn_hf_name internlm2_names[] = {
+    { "token_embd", "tok_embeddings", NULL },
+    { "output", "/output", NULL },
+    { "attn_norm", "attention_norm", NULL },
+    { "ffn_norm", "ffn_norm", NULL },
+    { "attn_qkv", "-", NULL },
+    { "attn_q", "attention.wqkv", internlm2_qkv },
+    { "attn_k", "attention.wqkv", internlm2_qkv },
+    { "attn_v", "attention.wqkv", internlm2_qkv },
+    { "attn_output", "attention.wo", NULL },
+    { "ffn_gate", "feed_forward.w1", NULL },
+    { "ffn_up", "feed_forward.w3", NULL },
+    { "ffn_down", "feed_forward.w2", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_key internlm2_keys[] = { ONLY("bias", 0), KEYS_END };
+static const hn_hf_class internlm2 = { .names = "InternLM2ForCausalLM",
+                                       .types = "internlm2",
+                                       .arch = "llama",
+                                       .keys = internlm2_keys,
+                                       .tensors = internlm2_names,
+                                       .fits = never };
+
+/* EXAONE 3 as it is published; transformers' own class is Llama's. */
+static const hn_hf_key exaone_keys[] = {
+    U32("num_layers|num_hidden_layers", "block_count"),
+    F32_OR("layer_norm_epsilon|rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5),
+    WORD("activation_function|hidden_act", "silu|swish"),
+    KEYS_END,
+};
+static const hn_hf_name exaone_names[] = {
+    { "token_embd", "wte", NULL },
+    { "output_norm", "ln_f", NULL },
+    { "attn_norm", "ln_1", NULL },
+    { "attn_q", "attn.attention.q_proj", NULL },
+    { "attn_k", "attn.attention.k_proj", NULL },
+    { "attn_v", "attn.attention.v_proj", NULL },
+    { "attn_output", "attn.attention.out_proj", NULL },
+    { "ffn_norm", "ln_2", NULL },
+    { "ffn_gate", "mlp.c_fc_0", NULL },
+    { "ffn_up", "mlp.c_fc_1", NULL },
+    { "ffn_down", "mlp.c_proj", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_class exaone = { .names = "ExaoneForCausalLM",
+                                    .types = "exaone",
+                                    .arch = "exaone",
+                                    .root = "transformer.",
+                                    .layers = "h",
+                                    .keys = exaone_keys,
+                                    .tensors = exaone_names,
+                                    .idle = "embed_dropout" };
+
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
 
 /* where models that see have no text_config */
@@ -220,6 +323,19 @@ static const hn_hf_key glm4_keys[] = { TENSORS("attention_bias", 0, QKV_BIASES),
 static const hn_hf_class glm4 = {
     .names = "Glm4ForCausalLM", .types = "glm4", .arch = "glm4", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
 };
+
+/* GLM-4.1V and 4.6V-Flash: in text all parts of a position are equal. */
+static const hn_hf_key glm4v_keys[] = {
+    ONLY("attention_bias", 1),
+    F32_OR("rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5),
+    KEYS_END,
+};
+static const hn_hf_class glm4v = { .names = "Glm4vForConditionalGeneration",
+                                   .types = "glm4v_text|glm4v",
+                                   .arch = "glm4",
+                                   .keys = glm4v_keys,
+                                   .idle = VISION_IDLE,
+                                   .part = 0.5 };
 
 static const hn_hf_class glm = {
     .names = "GlmForCausalLM", .types = "glm", .arch = "chatglm", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
@@ -405,6 +521,56 @@ static const hn_hf_class nemotron = {
     .names = "NemotronForCausalLM", .types = "nemotron", .arch = "nemotron", .keys = nemotron_keys, .part = 0.5
 };
 
+/* Norms of heads: one of each. */
+static hone_status head_norms(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    const char *star = strchr(at->hf, '*');
+    hone_status st;
+    TRY(hn_hf_begin(f, at->name, at->n_dim, at->ne, err));
+    for (uint64_t k = 0; star && k < at->ne[1]; k++) {
+        char name[320];
+        const hn_ckpt_tensor *t;
+        snprintf(name, sizeof name, "%.*s%llu%s", (int)(star - at->hf), at->hf, (unsigned long long)k, star + 1);
+        TRY(hn_hf_need(&t, f, name, 1, at->ne, err));
+        hn_hf_view v = hn_hf_all(t);
+        TRY(hn_hf_add(f, &v, err));
+    }
+    return HONE_OK;
+}
+
+static const hn_hf_key stablelm_keys[] = {
+    LAYER_NORM_EPS("layer_norm_eps|norm_eps"),
+    BOOL_OR("use_parallel_residual", "use_parallel_residual", 0),
+    TENSORS("use_qkv_bias", 0, QKV_BIASES),
+    TENSORS("qk_layernorm", 0, "attn_q_norm.weight|attn_k_norm.weight"),
+    KEYS_END,
+};
+static const hn_hf_name stablelm_names[] = {
+    { "attn_q_norm", "self_attn.q_layernorm.norms.*", head_norms },
+    { "attn_k_norm", "self_attn.k_layernorm.norms.*", head_norms },
+    { NULL, NULL, NULL },
+};
+/* Halves stand side by side where the second has no norm: the family goes by that. */
+static hone_status stablelm_more(hn_hf *f, hone_error *err)
+{
+    bool said;
+    hone_status st;
+    TRY(hn_hf_truth(f, "use_parallel_residual", false, &said, err));
+    bool normed = f->back ? hn_gguf_find_tensor(f->back, "blk.0.ffn_norm.weight") != NULL
+                          : hn_hf_find(f, "model.layers.0.post_attention_layernorm.weight") != NULL;
+    if (said != normed) return HONE_OK;
+    return hn_hf_refuse(f, "use_parallel_residual", hn_hf_get(f, "use_parallel_residual"),
+                        normed ? "false, as layers have a second norm" : "true, as layers have one norm", err);
+}
+static const hn_hf_class stablelm = { .names = "StableLmForCausalLM|StableLMEpochForCausalLM",
+                                      .types = "stablelm|stablelm_epoch",
+                                      .arch = "stablelm",
+                                      .keys = stablelm_keys,
+                                      .tensors = stablelm_names,
+                                      .idle = "rotary_scaling_factor norm_bias",
+                                      .part = 0.25,
+                                      .more = stablelm_more };
+
 static const hn_hf_key phi_keys[] = {
     LAYER_NORM_EPS("layer_norm_eps"),
     WORD("hidden_act", "gelu_new|" GELU),
@@ -515,8 +681,59 @@ static const hn_hf_class gpt2 = { .names = "GPT2LMHeadModel",
                                   .tied = true,
                                   .more = gpt2_more };
 
+/* StarCoder: one head of keys for all. */
+static const hn_hf_key bigcode_keys[] = {
+    LAYER_NORM_EPS("layer_norm_epsilon"),
+    U32("n_positions|max_position_embeddings", "context_length"),
+    U32("n_embd|hidden_size", "embedding_length"),
+    U32("n_layer|num_hidden_layers", "block_count"),
+    U32("n_head|num_attention_heads", "attention.head_count"),
+    MORE("n_inner", "feed_forward_length"),
+    WORD("activation_function", GELU),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    ONLY("multi_query", 1),
+    ONLY("scale_attn_weights", 1),
+    KEYS_END,
+};
+static hone_status bigcode_more(hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_hf_put_u32(f, "attention.head_count_kv", 1, err));
+    return gpt2_more(f, err);
+}
+static const hn_hf_name bigcode_names[] = {
+    { "token_embd", "wte", NULL },
+    { "position_embd", "wpe", NULL },
+    { "output_norm", "ln_f", NULL },
+    { "attn_norm", "ln_1", NULL },
+    { "ffn_norm", "ln_2", NULL },
+    { "attn_qkv", "attn.c_attn", NULL },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { "attn_output", "attn.c_proj", NULL },
+    { "ffn_up", "mlp.c_fc", NULL },
+    { "ffn_down", "mlp.c_proj", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_class bigcode = { .names = "GPTBigCodeForCausalLM",
+                                     .types = "gpt_bigcode",
+                                     .arch = "starcoder",
+                                     .root = "transformer.",
+                                     .layers = "h",
+                                     .keys = bigcode_keys,
+                                     .tensors = bigcode_names,
+                                     .idle =
+                                         "attention_softmax_in_fp32 scale_attention_softmax_in_fp32 inference_runner "
+                                         "max_batch_size max_sequence_length pad_key_length pre_allocate_kv_cache "
+                                         "validate_runner_input summary_activation summary_first_dropout "
+                                         "summary_proj_to_labels summary_type summary_use_proj",
+                                     .tied = true,
+                                     .more = bigcode_more };
+
 const hn_hf_class *const hn_hf_dense[] = {
-    &llama,   &mistral,    &ministral3, &arcee, &smollm3, &granite, &ernie,    &qwen2, &qwen3,   &seed,
-    &hunyuan, &phi3,       &glm4,       &gemma, &gemma2,  &gemma3,  &olmo2,    &olmo3, &exaone4, &cohere,
-    &cohere2, &starcoder2, &gptneox,    &gpt2,  &glm,     &phi,     &nemotron, NULL,
+    &llama,    &mistral, &ministral3, &arcee,      &smollm3, &granite, &ernie,  &qwen2, &qwen3,
+    &seed,     &hunyuan, &phi3,       &glm4,       &gemma,   &gemma2,  &gemma3, &olmo2, &olmo3,
+    &exaone4,  &cohere,  &cohere2,    &starcoder2, &gptneox, &gpt2,    &glm,    &phi,   &nemotron,
+    &stablelm, &glm4v,   &minicpm,    &internlm2,  &exaone,  &bigcode, NULL,
 };

@@ -433,6 +433,20 @@ static void mxfp4(void **state)
 
 /* ---- experts in one tensor, or in one each ----- */
 
+/* Qwen3-VL's, as they are published: inputs first. */
+static void add_turned(void)
+{
+    static float up[N_EXPERT][E][2 * E], last[N_EXPERT][E][E];
+    for (int k = 0; k < N_EXPERT; k++)
+        for (int r = 0; r < 2 * E; r++)
+            for (int i = 0; i < E; i++) {
+                up[k][i][r] = (float)((k * 2 * E + r) * E + i);
+                if (r < E) last[k][i][r] = -(float)((k * E + r) * E + i);
+            }
+    add("model.layers.0.mlp.experts.gate_up_proj", "F32", "2, 32, 64", up, sizeof up);
+    add("model.layers.0.mlp.experts.down_proj", "F32", "2, 32, 32", last, sizeof last);
+}
+
 static void add_experts(bool fused)
 {
     static float up[N_EXPERT][2 * E][E], last[N_EXPERT][E][E];
@@ -483,12 +497,26 @@ static void begin_moe(const char *more)
     add_f32("model.layers.0.mlp.gate.weight", "2, 32", 2 * E, 0.25F);
 }
 
+/* The config under Qwen3-VL's name, which does not say that weights add up to 1. */
+static void see(void)
+{
+    static const char class[] = "\"Qwen3MoeForCausalLM\"], \"model_type\": \"qwen3_moe\"",
+                      other[] = "\"Qwen3VLMoeForConditionalGeneration\"], \"model_type\": \"qwen3_vl_moe_text\"";
+    char *at = strstr(config, class), rest[sizeof config];
+    assert_non_null(at);
+    snprintf(rest, sizeof rest, "%s", at + sizeof class - 1);
+    snprintf(at, sizeof config - (size_t)(at - config), "%s%s", other, rest);
+}
+
 static void experts(void **state)
 {
-    for (int fused = 0; fused < 2; fused++) {
-        begin_moe(", \"norm_topk_prob\": true");
-        add_experts(fused);
-        hn_gguf *g = converted(fused ? "fused" : "split", "F32");
+    static const char *const names[] = { "split", "fused", "vl-split", "vl-fused", "vl-turned" };
+    for (int fused = 0; fused < 5; fused++) {
+        begin_moe(fused < 2 ? ", \"norm_topk_prob\": true" : "");
+        if (fused > 1) see();
+        if (fused == 4) add_turned();
+        else add_experts(fused % 2);
+        hn_gguf *g = converted(names[fused], "F32");
         const hn_gguf_tensor *gate = hn_gguf_find_tensor(g, "blk.0.ffn_gate_exps.weight"),
                              *up = hn_gguf_find_tensor(g, "blk.0.ffn_up_exps.weight"),
                              *last = hn_gguf_find_tensor(g, "blk.0.ffn_down_exps.weight");
