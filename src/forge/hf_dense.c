@@ -293,12 +293,7 @@ static const hn_hf_class hunyuan = { .names = "HunYuanDenseV1ForCausalLM",
                                      .arch = "hunyuan-dense",
                                      .keys = hunyuan_keys,
                                      .eps = 1e-5,
-                                     .idle = "attention_head_dim cla_share_factor eod_token_id im_end_id im_newline_id "
-                                             "im_start_id image_token_id mask_init_id org_vocab_size text_end_id "
-                                             "text_start_id pad_id class_num dense_list pool_type "
-                                             "enable_lm_head_fp32 add_classification_head anyres_pooling_size "
-                                             "anyres_vit_two_views num_media_embeds skip_cls_token video_start_id "
-                                             "video_end_id vit_add_patchemb_bias vit_patch" };
+                                     .idle = HUNYUAN_IDLE };
 
 static const hn_hf_name phi3_names[] = {
     { "attn_qkv", "self_attn.qkv_proj", NULL },
@@ -539,11 +534,9 @@ static hone_status head_norms(hn_hf *f, const hn_hf_at *at, hone_error *err)
 }
 
 static const hn_hf_key stablelm_keys[] = {
-    LAYER_NORM_EPS("layer_norm_eps|norm_eps"),
-    BOOL_OR("use_parallel_residual", "use_parallel_residual", 0),
-    TENSORS("use_qkv_bias", 0, QKV_BIASES),
-    TENSORS("qk_layernorm", 0, "attn_q_norm.weight|attn_k_norm.weight"),
-    KEYS_END,
+    LAYER_NORM_EPS("layer_norm_eps|norm_eps"), BOOL_OR("use_parallel_residual", "use_parallel_residual", 0),
+    TENSORS("use_qkv_bias", 0, QKV_BIASES),    TENSORS("qk_layernorm", 0, "attn_q_norm.weight|attn_k_norm.weight"),
+    ONLY("rotary_scaling_factor", 1),          KEYS_END,
 };
 static const hn_hf_name stablelm_names[] = {
     { "attn_q_norm", "self_attn.q_layernorm.norms.*", head_norms },
@@ -567,7 +560,6 @@ static const hn_hf_class stablelm = { .names = "StableLmForCausalLM|StableLMEpoc
                                       .arch = "stablelm",
                                       .keys = stablelm_keys,
                                       .tensors = stablelm_names,
-                                      .idle = "rotary_scaling_factor norm_bias",
                                       .part = 0.25,
                                       .more = stablelm_more };
 

@@ -193,7 +193,9 @@ static const hn_hf_key hunyuan_keys[] = {
     ONLY("moe_drop_tokens", 0),
     ONLY("moe_random_routing_dropped_token", 0),
     ONLY("norm_topk_prob", 1),
+    ONLY("routed_scaling_factor", 1),
     ONLY("group_limited_greedy", 0),
+    ONLY("position_embedding_xdrope", 0),
     WORD("norm_type", "rms"),
     KEYS_END,
 };
@@ -211,6 +213,9 @@ static hone_status hunyuan_more(hn_hf *f, hone_error *err)
     TRY(one_for_all(f, "moe_topk", 1, &n_used, err));
     TRY(one_for_all(f, "moe_intermediate_size", n_ff, &width, err));
     TRY(one_for_all(f, "num_shared_expert", 1, &n_shared, err));
+    if (n_shared > 1024 || n_ff > HN_MAX_FF)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: num_shared_expert = %lld, expected at most 1024 experts", f->path,
+                       (long long)n_shared);
     TRY(hn_hf_put_u32(f, "expert_used_count", (uint32_t)n_used, err));
     TRY(hn_hf_put_u32(f, "expert_feed_forward_length", (uint32_t)width, err));
     TRY(hn_hf_put_u32(f, "expert_shared_count", (uint32_t)n_shared, err));
@@ -221,9 +226,7 @@ static const hn_hf_class hunyuan = { .names = "HunYuanMoEV1ForCausalLM",
                                      .arch = "hunyuan-moe",
                                      .keys = hunyuan_keys,
                                      .tensors = hunyuan_names,
-                                     .idle = ROUTER_IDLE
-                                     "attention_head_dim cla_share_factor eod_token_id org_vocab_size pad_id "
-                                     "class_num dense_list pool_type add_classification_head",
+                                     .idle = ROUTER_IDLE HUNYUAN_IDLE,
                                      .eps = 1e-5,
                                      .more = hunyuan_more };
 
@@ -391,30 +394,22 @@ static const hn_hf_class glm4moe = { .names = "Glm4MoeForCausalLM|Glm4vMoeForCon
 /* Solar Open: without dense layers, norms of heads or a part that does not turn. */
 static const hn_hf_key solar_keys[] = {
     ROUTED(1, 1),
-    MORE("intermediate_size", "feed_forward_length"), /* of dense layers */
     TENSORS("attention_bias", 0, QKV_BIASES),
     ONLY("use_qk_norm", 0),
     F32_OR("rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5),
     KEYS_END,
 };
-static hone_status solar_more(hn_hf *f, hone_error *err)
-{
-    int64_t n;
-    hone_status st;
-    TRY(hn_hf_whole(f, "intermediate_size", 0, &n, err));
-    if (!n) TRY(hn_hf_whole(f, "moe_intermediate_size", 0, &n, err));
-    TRY(hn_hf_put_u32(f, "feed_forward_length", (uint32_t)n, err));
-    return sigmoid_more(f, err);
-}
-static const hn_hf_class solar = { .names = "SolarOpenForCausalLM",
-                                   .types = "solar_open",
-                                   .arch = "glm4moe",
-                                   .keys = solar_keys,
-                                   .tensors = routed_names,
-                                   .idle = ROUTER_IDLE,
-                                   .usual = "max_position_embeddings 131072|head_dim 128",
-                                   .base = 1e6,
-                                   .more = solar_more };
+static const hn_hf_class solar = {
+    .names = "SolarOpenForCausalLM",
+    .types = "solar_open",
+    .arch = "glm4moe",
+    .keys = solar_keys,
+    .tensors = routed_names,
+    .idle = ROUTER_IDLE,
+    .usual = "max_position_embeddings 131072|head_dim 128|intermediate_size 10240", /* of dense layers */
+    .base = 1e6,
+    .more = sigmoid_more
+};
 
 static const hn_hf_key dots1_keys[] = {
     ROUTED(1, 0),

@@ -269,7 +269,7 @@ static bool stem_is(const char *stem, const hn_name *n, bool loose)
     char tag[48];
     if (strncmp(stem, n->repo, k) != 0) return false;
     if (!*n->tag && !loose) return !stem[k];
-    if (stem[k] != '-' && stem[k] != '.') return false;
+    if (stem[k] != '-' && stem[k] != '.' && stem[k] != '_') return false;
     hn_gguf_tag(tag, stem);
     return strcasecmp(stem + k + 1, *n->tag ? n->tag : *tag ? tag : "/") == 0;
 }

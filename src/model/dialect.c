@@ -427,7 +427,7 @@ static hone_status deepseek_ocr(hn_gguf *g, hone_error *err)
 {
     hone_status st;
     TRY(hn_gguf_drop_key(g, "glm4moe.rope.dimension_count", err));
-    TRY(u32_if_absent(g, "glm4moe.expert_gating_func", 1, err));
+    if (!number_of(g, "glm4moe.expert_gating_func")) TRY(hn_gguf_set_u32(g, "glm4moe.expert_gating_func", 1, err));
     return has(g, "glm4moe.expert_weights_norm") ? HONE_OK
                                                  : hn_gguf_set_bool(g, "glm4moe.expert_weights_norm", false, err);
 }

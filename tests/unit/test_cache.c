@@ -569,6 +569,9 @@ static void folders(void **state)
     put("shelf/tiny.gguf", "y");
     finds("tiny", "shelf/tiny.gguf"); /* the very name comes first */
     lacks("tin", HONE_E_IO, "no model of this name");
+    put("shelf/flat_Q4_K_M.gguf", "y");
+    finds("flat:q4_k_m", "shelf/flat_Q4_K_M.gguf");
+    finds("flat", "shelf/flat_Q4_K_M.gguf");
     finds("deep", at("models/sub/deep.gguf"));
     finds("https://example.org/x/web.gguf?a=b", "data/hone/models/web.gguf");
     lacks("big", HONE_E_IO, "not whole");

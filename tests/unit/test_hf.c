@@ -137,6 +137,9 @@ static void compare(const char *name, const golden *want)
 
 /* ---- classes ------------------------------------------------------------------------------------------------ */
 
+static void refused(const hf_folder *f, hone_status code, const char *says);
+static char *edited(char *dst, size_t cap, const char *text, const char *old, const char *new);
+
 static void llama(void **state)
 {
     hf_folder f;
@@ -170,6 +173,75 @@ static void llama(void **state)
     assert_int_equal(hn_gguf_find(g, "llama.rope.scaling.type"), -1);
     hn_gguf_close(g);
     compare("llama", &llama_golden);
+}
+
+/* InternLM2: two heads of queries, then the keys' and the values', for each head of keys; heads of 8. */
+static size_t in_wqkv(size_t i, size_t w, size_t n_head, size_t first, bool turns)
+{
+    size_t row = i / w, head = row / 8, r = row % 8;
+    if (turns) r = r % 2 * 4 + r / 2;
+    return (head / n_head * 32 + first + head % n_head * 8 + r) * w + i % w;
+}
+static size_t wqkv_q(size_t i, const uint64_t *ne) { return in_wqkv(i, ne[0], 2, 0, true); }
+static size_t wqkv_k(size_t i, const uint64_t *ne) { return in_wqkv(i, ne[0], 1, 16, true); }
+static size_t wqkv_v(size_t i, const uint64_t *ne) { return in_wqkv(i, ne[0], 1, 24, false); }
+
+#define SMALL(class, type, more)                                                                                  \
+    "{\"architectures\":[\"" class "\"],\"model_type\":\"" type "\",\"hidden_size\":16,\"intermediate_size\":24," \
+                                   "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":32,\"max_"   \
+                                   "position_embeddings\":64,\"head_dim\":8,"                                     \
+                                   "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":false" more "}"
+static void internlm2(void **state)
+{
+#define L "model.layers.#."
+    hf_folder f = { .config = SMALL("InternLM2ForCausalLM", "internlm2", ",\"num_key_value_heads\":2,\"bias\":false") };
+    hf_add_all(&f, "model.tok_embeddings.weight 32,16;output.weight 32,16;model.norm.weight 16;",
+               L "attention.wqkv.weight 64,16;" L "attention.wo.weight 16,32;" L "attention_norm.weight 16;" L
+                 "ffn_norm.weight 16;" L "feed_forward.w1.weight 24,16;" L "feed_forward.w2.weight 16,24;" L
+                 "feed_forward.w3.weight 24,16;",
+               2);
+    hn_gguf *g = converted(&f, "internlm2", NULL);
+    assert_int_equal(hn_gguf_n_tensors(g), 2 * 9 + 3);
+    check(g, "token_embd.weight", "model.tok_embeddings.weight", same, 0);
+    check(g, "output.weight", "output.weight", same, 0);
+    check(g, "blk.1.attn_q.weight", "model.layers.1.attention.wqkv.weight", wqkv_q, 0);
+    check(g, "blk.1.attn_k.weight", "model.layers.1.attention.wqkv.weight", wqkv_k, 0);
+    check(g, "blk.1.attn_v.weight", "model.layers.1.attention.wqkv.weight", wqkv_v, 0);
+    check(g, "blk.1.attn_output.weight", "model.layers.1.attention.wo.weight", same, 0);
+    check(g, "blk.1.ffn_gate.weight", "model.layers.1.feed_forward.w1.weight", same, 0);
+    check(g, "blk.1.ffn_up.weight", "model.layers.1.feed_forward.w3.weight", same, 0);
+    check(g, "blk.1.ffn_down.weight", "model.layers.1.feed_forward.w2.weight", same, 0);
+    hn_gguf_close(g);
+    f.config = SMALL("InternLM2ForCausalLM", "internlm2", ",\"num_key_value_heads\":0");
+    refused(&f, HONE_E_FORMAT, "head_count_kv");
+    f.config = SMALL("InternLM2ForCausalLM", "internlm2", ",\"num_key_value_heads\":2,\"bias\":true");
+    refused(&f, HONE_E_UNSUPPORTED, "bias = true, expected false");
+#undef L
+}
+
+/* MiniCPM's scalars are Granite's by other members; StableLM's second norm and its config say the same. */
+static void other_members(void **state)
+{
+#define KV ",\"num_key_value_heads\":2"
+    hf_folder f = { .config = SMALL("MiniCPMForCausalLM", "minicpm",
+                                    KV ",\"scale_emb\":12,\"scale_depth\":1.4,\"dim_model_base\":4") };
+    hf_add_all(&f, "lm_head.weight 32,16;" HF_EMBD, HF_GLU HF_QKVO, 2);
+    hn_gguf *g = converted(&f, "minicpm", NULL);
+    assert_true(f32(g, "granite.embedding_scale") == 12 && f32(g, "granite.logit_scale") == 4);
+    assert_true(f32(g, "granite.residual_scale") == (float)(1.4 / sqrt(2)));
+    assert_int_equal(hn_gguf_find(g, "granite.attention.scale"), -1); /* 1/√d */
+    check(g, "blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight", pairs, 0);
+    hn_gguf_close(g);
+    f.config = SMALL("MiniCPMForCausalLM", "minicpm", KV ",\"scale_emb\":12,\"scale_depth\":1.4");
+    refused(&f, HONE_E_FORMAT, "has no dim_model_base");
+    f.config = SMALL("MiniCPMForCausalLM", "minicpm", KV ",\"dim_model_base\":4,\"num_experts\":8");
+    refused(&f, HONE_E_UNSUPPORTED, "num_experts = 8");
+    char config[1024];
+    f.config =
+        edited(config, sizeof config, SMALL("StableLmForCausalLM", "stablelm", KV ",\"use_parallel_residual\":true"),
+               "rms_norm_eps", "layer_norm_eps");
+    refused(&f, HONE_E_UNSUPPORTED, "use_parallel_residual = true, expected false, as layers have a second norm");
+#undef KV
 }
 
 static void gemma2(void **state)
@@ -787,6 +859,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama),
+        cmocka_unit_test(internlm2),
+        cmocka_unit_test(other_members),
         cmocka_unit_test(gemma2),
         cmocka_unit_test(gpt2),
         cmocka_unit_test(gptneox),
