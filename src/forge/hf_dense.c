@@ -246,6 +246,91 @@ static const hn_hf_class exaone = { .names = "ExaoneForCausalLM",
                                     .tensors = exaone_names,
                                     .idle = "embed_dropout" };
 
+/* ---- layers that lack a half ----------------------------------------------------------------------------------- */
+
+/* DeciLM's configs say of each layer how many heads share keys, and by how much its feed-forward part is wider. */
+static hone_status read_block(hn_hf *f, const json_t *block, int64_t n_head, int64_t n_embd, int32_t out[3],
+                              hone_error *err)
+{
+    static const char *const attention_none[] = { "window_length", "sparsify", "num_sink_tokens" },
+                             *const ffn_none[] = { "sparsify", "replace_with_linear" };
+    const json_t *attention = json_object_get(block, "attention"), *ffn = json_object_get(block, "ffn"),
+                 *group = json_object_get(attention, "n_heads_in_group"), *mult = json_object_get(ffn, "ffn_mult");
+    for (size_t i = 0; i < 5; i++) {
+        const char *name = i < 3 ? attention_none[i] : ffn_none[i - 3];
+        const json_t *v = json_object_get(i < 3 ? attention : ffn, name);
+        if (v && !json_is_null(v) && !json_is_false(v) && !(json_is_integer(v) && !json_integer_value(v)))
+            return hn_hf_refuse(f, name, v, "none", err);
+    }
+    const int64_t n = json_is_null(group) || !group ? 0 : json_is_integer(group) ? json_integer_value(group) : -1;
+    if (n < 0 || n > n_head || (n && n_head % n))
+        return hn_hf_refuse(f, "n_heads_in_group", group, "a part of num_attention_heads, or null", err);
+    const double wide = json_number_value(mult);
+    if ((mult && !json_is_null(mult) && !json_is_number(mult)) || !(wide >= 0 && wide < 1024))
+        return hn_hf_refuse(f, "ffn_mult", mult, "a number, or null", err);
+    const int64_t width = (int64_t)(2 * wide * (double)n_embd / 3);
+    out[0] = n || json_is_true(json_object_get(attention, "replace_with_linear")) ? (int32_t)n_head : 0;
+    out[1] = n ? (int32_t)(n_head / n) : 0;
+    out[2] = (int32_t)((width + 255) / 256 * 256);
+    return HONE_OK;
+}
+
+static hone_status deci_more(hn_hf *f, hone_error *err)
+{
+    static const char *const keys[] = { "attention.head_count", "attention.head_count_kv", "feed_forward_length" };
+    const json_t *blocks = hn_hf_get(f, "block_configs");
+    int64_t n_layer, n_head, n_embd;
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    TRY(hn_hf_whole(f, "num_attention_heads", 0, &n_head, err));
+    TRY(hn_hf_whole(f, "hidden_size", 0, &n_embd, err));
+    if (n_layer < 1 || n_layer > HN_MAX_LAYER || n_head < 1 || n_head > HN_MAX_HEAD || n_embd > HN_MAX_EMBD ||
+        json_array_size(blocks) != (size_t)n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: block_configs has %zu layers, expected num_hidden_layers = %lld",
+                       f->path, json_array_size(blocks), (long long)n_layer);
+    int32_t *list = hn_arena_alloc(f->arena, (size_t)n_layer * 3 * sizeof *list);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", f->path);
+    for (int64_t il = 0; il < n_layer; il++) {
+        int32_t of[3];
+        TRY(read_block(f, json_array_get(blocks, (size_t)il), n_head, n_embd, of, err));
+        for (int i = 0; i < 3; i++) list[i * n_layer + il] = of[i];
+    }
+    for (int i = 0; i < 3; i++) TRY(hn_hf_put_layers(f, keys[i], HONE_KV_I32, list + i * n_layer, n_layer, err));
+    TRY(hn_hf_put_u32(f, "attention.key_length", (uint32_t)(n_embd / n_head), err));
+    return hn_hf_put_u32(f, "attention.value_length", (uint32_t)(n_embd / n_head), err);
+}
+static const hn_hf_key deci_keys[] = {
+    MORE("num_attention_heads", "attention.head_count"),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    MORE("intermediate_size", "feed_forward_length"),
+    MORE("head_dim", "attention.key_length|attention.value_length"),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    KEYS_END,
+};
+/* In place of attention, a matrix of another name. */
+static hone_status deci_output(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    hn_hf_at as = *at;
+    char name[320];
+    const char *p = strstr(at->hf, "o_proj");
+    if (p && at->plan && at->plan->mixer == HN_MIXER_LINEAR) {
+        snprintf(name, sizeof name, "%.*slinear_attn%s", (int)(p - at->hf), at->hf, p + strlen("o_proj"));
+        as.hf = name;
+    }
+    return hn_hf_plain(f, &as, err);
+}
+static const hn_hf_name deci_names[] = { { "attn_output", "self_attn.o_proj", deci_output }, { NULL, NULL, NULL } };
+static const hn_hf_class deci = { .names = "DeciLMForCausalLM",
+                                  .types = "nemotron-nas|deci",
+                                  .arch = "deci",
+                                  .keys = deci_keys,
+                                  .tensors = deci_names,
+                                  .said = "block_configs",
+                                  .eps = 1e-5,
+                                  .fits = never,
+                                  .more = deci_more };
+
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
 
 /* where models that see have no text_config */
@@ -727,5 +812,5 @@ const hn_hf_class *const hn_hf_dense[] = {
     &llama,    &mistral, &ministral3, &arcee,      &smollm3, &granite, &ernie,  &qwen2, &qwen3,
     &seed,     &hunyuan, &phi3,       &glm4,       &gemma,   &gemma2,  &gemma3, &olmo2, &olmo3,
     &exaone4,  &cohere,  &cohere2,    &starcoder2, &gptneox, &gpt2,    &glm,    &phi,   &nemotron,
-    &stablelm, &glm4v,   &minicpm,    &internlm2,  &exaone,  &bigcode, NULL,
+    &stablelm, &glm4v,   &minicpm,    &internlm2,  &exaone,  &bigcode, &deci,   NULL,
 };

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "gguf/gguf.h"
 #include "hf_files.h"
+#include "model/hparams.h"
 
 #include <math.h>
 
@@ -217,6 +218,78 @@ static void internlm2(void **state)
     f.config = SMALL("InternLM2ForCausalLM", "internlm2", ",\"num_key_value_heads\":2,\"bias\":true");
     refused(&f, HONE_E_UNSUPPORTED, "bias = true, expected false");
 #undef L
+}
+
+/* DeciLM: a layer of all, one with a matrix in place of attention, one without any, and one that does nothing. */
+static void deci(void **state)
+{
+#define DECI(first)                                                                                               \
+    SMALL("DeciLMForCausalLM", "nemotron-nas",                                                                    \
+          ",\"block_configs\":[{\"attention\":{\"n_heads_in_group\":" first                                       \
+          ",\"no_op\":false,\"window_length\":null},"                                                             \
+          "\"ffn\":{\"ffn_mult\":24.0,\"no_op\":false}},"                                                         \
+          "{\"attention\":{\"n_heads_in_group\":null,\"replace_with_linear\":true},\"ffn\":{\"ffn_mult\":48.0}}," \
+          "{\"attention\":{\"n_heads_in_group\":null,\"no_op\":true},\"ffn\":{\"ffn_mult\":24.1}},"               \
+          "{\"attention\":{\"n_heads_in_group\":null,\"no_op\":true},\"ffn\":{\"ffn_mult\":null}}]")
+    static const char *const keys[] = { "deci.attention.head_count", "deci.attention.head_count_kv",
+                                        "deci.feed_forward_length" };
+    static const int32_t want[3][4] = { { 4, 4, 0, 0 }, { 2, 0, 0, 0 }, { 256, 512, 512, 0 } };
+    char config[2048], other[2048];
+    hf_folder f = { .config = edited(config, sizeof config, DECI("2"), "\"num_hidden_layers\":2",
+                                     "\"num_hidden_layers\":4") };
+    f.config = edited(other, sizeof other, f.config, ",\"head_dim\":8", "");
+#define L(il) "model.layers." il "."
+#define DECI_MLP(il, n)                                                              \
+    L(il)                                                                            \
+    "mlp.gate_proj.weight " n ",16;" L(il) "mlp.up_proj.weight " n                   \
+                                           ",16;" L(il) "mlp.down_proj.weight 16," n \
+                                                        ";" L(il) "post_attention_layernorm.weight 16;"
+    hf_add_all(
+        &f,
+        "lm_head.weight 32,16;" HF_EMBD
+            L("0") "self_attn.q_proj.weight 16,16;" L("0") "self_attn.k_proj.weight 8,16;" L("0") "self_attn.v_proj."
+                                                                                                  "weight 8,16;" L("0") "self_attn.o_proj.weight 16,16;" L("0") "input_layernorm.weight 16;" L(
+                                                                                                      "1") "self_attn."
+                                                                                                           "linear_"
+                                                                                                           "attn."
+                                                                                                           "weight "
+                                                                                                           "16,16;" L("1") "input_layernorm.weight 16;" DECI_MLP("0",
+                                                                                                                                                                 "256")
+                                                                                                               DECI_MLP(
+                                                                                                                   "1",
+                                                                                                                   "51"
+                                                                                                                   "2")
+                                                                                                                   DECI_MLP(
+                                                                                                                       "2",
+                                                                                                                       "512"),
+        NULL, 0);
+    hn_gguf *g = converted(&f, "deci", "F32");
+    for (int i = 0; i < 3; i++) {
+        hn_gguf_array a = { 0 };
+        double x;
+        assert_int_equal(hn_gguf_get_array(g, keys[i], &a, NULL, NULL), HONE_OK);
+        assert_int_equal(a.count, 4);
+        for (uint64_t il = 0; il < 4; il++) assert_true(hn_array_number(&a, il, &x) && x == want[i][il]);
+    }
+    assert_int_equal(hn_gguf_n_tensors(g), 3 + 5 + 2 + 3 * 4);
+    check(g, "blk.1.attn_output.weight", "model.layers.1.self_attn.linear_attn.weight", same, 0);
+    check(g, "blk.2.ffn_down.weight", "model.layers.2.mlp.down_proj.weight", same, 0);
+    assert_int_equal(u32(g, "deci.attention.key_length"), 4);
+    hn_gguf_close(g);
+    hone_model *m;
+    hone_error err;
+    if (hone_model_open(&m, at("deci.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    hone_model_close(m);
+    char bad[2048];
+    f.config = edited(bad, sizeof bad, other, "\"n_heads_in_group\":2", "\"n_heads_in_group\":3");
+    refused(&f, HONE_E_UNSUPPORTED, "n_heads_in_group = 3, expected a part of");
+    f.config = edited(bad, sizeof bad, other, "\"window_length\":null", "\"window_length\":64");
+    refused(&f, HONE_E_UNSUPPORTED, "window_length = 64, expected none");
+    f.config = edited(bad, sizeof bad, other, "\"num_hidden_layers\":4", "\"num_hidden_layers\":3");
+    refused(&f, HONE_E_FORMAT, "block_configs has 4 layers");
+#undef L
+#undef DECI
+#undef DECI_MLP
 }
 
 /* MiniCPM's scalars are Granite's by other members; StableLM's second norm and its config say the same. */
@@ -861,6 +934,7 @@ int main(void)
         cmocka_unit_test(llama),
         cmocka_unit_test(internlm2),
         cmocka_unit_test(other_members),
+        cmocka_unit_test(deci),
         cmocka_unit_test(gemma2),
         cmocka_unit_test(gpt2),
         cmocka_unit_test(gptneox),
