@@ -51,8 +51,13 @@ static bool same_numbers(const hone_model *m, const hone_model *config)
 {
     hn_hparams x = m->hp, y = config->hp;
     if (x.n_layer != y.n_layer) return false;
-    for (int32_t il = 0; il < x.n_layer; il++)
-        if (!same_layer(&m->plan[il], &config->plan[il])) return false;
+    const bool told = strcmp(m->arch->name, "stablelm") != 0; /* there the second norm tells, a tensor */
+    if (!told) y.parallel = x.parallel;
+    for (int32_t il = 0; il < x.n_layer; il++) {
+        hn_layer_plan p = config->plan[il];
+        if (!told) p.parallel = m->plan[il].parallel;
+        if (!same_layer(&m->plan[il], &p)) return false;
+    }
     for (int i = 0; i < HN_ROPES; i++) x.rope[i] = y.rope[i] = (hn_rope){ 0 }; /* same_turns */
     x.n_ctx_long = y.n_ctx_long = 0;
     x.windowed = y.windowed = NULL;

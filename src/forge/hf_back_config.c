@@ -479,6 +479,7 @@ static void put_special(back *b)
         }
     }
     if (is_type(b, "lfm2")) set(b, "block_auto_adjust_ff_dim", json_false());
+    if (is_type(b, "stablelm")) set(b, "use_parallel_residual", json_boolean(!has_slot(b, "ffn_norm.weight")));
     if (is_type(b, "falcon_h1")) set(b, "mamba_norm_before_gate", json_false());
     if (reads(b, "n_group") && !json_object_get(b->o, "n_group")) {
         set(b, "n_group", json_integer(1));
@@ -490,7 +491,7 @@ static void put_special(back *b)
     put_kimi(b);
     put_rows_of_text(b);
     if (is_type(b, "qwen3_moe")) set(b, "norm_topk_prob", json_true());
-    if (!json_object_get(b->o, "vocab_size")) set(b, "vocab_size", json_integer(hp->n_vocab));
+    set(b, "vocab_size", json_integer(hp->n_vocab)); /* a key may say another number */
     if (!is_type(b, "gpt2|gpt_neox|" BERTS) && reads(b, "num_key_value_heads") &&
         !json_object_get(b->o, "num_key_value_heads") && hp->n_head_kv)
         set(b, "num_key_value_heads", json_integer(hp->n_head_kv));

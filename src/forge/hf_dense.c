@@ -2,6 +2,8 @@
  * (hf_keys.c) and from the family's slots (model/families*.c). */
 #include "forge/hf_rows.h"
 
+#include <math.h>
+
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
 #define MLP_BIASES "ffn_up.bias|ffn_down.bias"
@@ -143,6 +145,192 @@ static const hn_hf_class ernie = { .names = "Ernie4_5ForCausalLM|Ernie4_5_ForCau
                                    .base = 5e5,
                                    .eps = 1e-5 };
 
+/* MiniCPM: granite by other members; scores are divided by the root of a head's width. */
+static const hn_hf_key minicpm_keys[] = {
+    F32_OR("scale_emb", "embedding_scale", 1),
+    MORE("scale_depth", "residual_scale"),
+    MORE("dim_model_base", "logit_scale"),
+    ONLY("attention_bias", 0),
+    ONLY("num_experts", 0),
+    KEYS_END,
+};
+static hone_status minicpm_more(hn_hf *f, hone_error *err)
+{
+    double depth, base;
+    int64_t n_layer, n_embd;
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    TRY(hn_hf_whole(f, "hidden_size", 0, &n_embd, err));
+    TRY(hn_hf_number(f, "scale_depth", 1, &depth, NULL, err));
+    TRY(hn_hf_number(f, "dim_model_base", 1, &base, NULL, err));
+    if (n_layer < 1 || !(base > 0))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: dim_model_base = %g, expected more than 0", f->path, base);
+    TRY(hn_hf_put_f32(f, "residual_scale", depth / sqrt((double)n_layer), err));
+    return hn_hf_put_f32(f, "logit_scale", (double)n_embd / base, err);
+}
+static bool never(const hn_gguf *g) { return false; } /* the way back: another class is all that it is */
+static const hn_hf_class minicpm = { .names = "MiniCPMForCausalLM",
+                                     .types = "minicpm",
+                                     .arch = "granite",
+                                     .keys = minicpm_keys,
+                                     .said = "dim_model_base",
+                                     .idle = "mup_denominator",
+                                     .tied = true,
+                                     .fits = never,
+                                     .more = minicpm_more };
+
+/* InternLM2: q, k and v of each head of keys behind one another. */
+static hone_status internlm2_qkv(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    const uint64_t d = (uint64_t)at->plan->d_k, n_kv = (uint64_t)at->plan->n_head_kv, w = at->ne[0],
+                   group = (uint64_t)at->plan->n_head / n_kv, block = (group + 2) * d * w;
+    const bool k = strstr(at->name, "attn_k."), v = strstr(at->name, "attn_v.");
+    hn_hf_view view = { .first = v   ? (group + 1) * d * w
+                                 : k ? group * d * w
+                                     : 0,
+                        .n = { w, 2, d / 2, k || v ? 1 : group, n_kv },
+                        .stride = { 1, d / 2 * w, w, d * w, block } };
+    if (v) view.n[1] = d, view.stride[1] = w, view.n[2] = 1, view.stride[2] = 0; /* nothing of it turns */
+    return hn_hf_make(f, at, 2, (uint64_t[]){ w, n_kv * (group + 2) * d }, &view, err);
+}
+static const hn_hf_name internlm2_names[] = {
+    { "token_embd", "tok_embeddings", NULL },
+    { "output", "/output", NULL },
+    { "attn_norm", "attention_norm", NULL },
+    { "ffn_norm", "ffn_norm", NULL },
+    { "attn_qkv", "-", NULL },
+    { "attn_q", "attention.wqkv", internlm2_qkv },
+    { "attn_k", "attention.wqkv", internlm2_qkv },
+    { "attn_v", "attention.wqkv", internlm2_qkv },
+    { "attn_output", "attention.wo", NULL },
+    { "ffn_gate", "feed_forward.w1", NULL },
+    { "ffn_up", "feed_forward.w3", NULL },
+    { "ffn_down", "feed_forward.w2", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_key internlm2_keys[] = { ONLY("bias", 0), KEYS_END };
+static const hn_hf_class internlm2 = { .names = "InternLM2ForCausalLM",
+                                       .types = "internlm2",
+                                       .arch = "llama",
+                                       .keys = internlm2_keys,
+                                       .tensors = internlm2_names,
+                                       .fits = never };
+
+/* EXAONE 3 as it is published; transformers' own class is Llama's. */
+static const hn_hf_key exaone_keys[] = {
+    U32("num_layers|num_hidden_layers", "block_count"),
+    F32_OR("layer_norm_epsilon|rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5),
+    WORD("activation_function|hidden_act", "silu|swish"),
+    KEYS_END,
+};
+static const hn_hf_name exaone_names[] = {
+    { "token_embd", "wte", NULL },
+    { "output_norm", "ln_f", NULL },
+    { "attn_norm", "ln_1", NULL },
+    { "attn_q", "attn.attention.q_proj", NULL },
+    { "attn_k", "attn.attention.k_proj", NULL },
+    { "attn_v", "attn.attention.v_proj", NULL },
+    { "attn_output", "attn.attention.out_proj", NULL },
+    { "ffn_norm", "ln_2", NULL },
+    { "ffn_gate", "mlp.c_fc_0", NULL },
+    { "ffn_up", "mlp.c_fc_1", NULL },
+    { "ffn_down", "mlp.c_proj", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_class exaone = { .names = "ExaoneForCausalLM",
+                                    .types = "exaone",
+                                    .arch = "exaone",
+                                    .root = "transformer.",
+                                    .layers = "h",
+                                    .keys = exaone_keys,
+                                    .tensors = exaone_names,
+                                    .idle = "embed_dropout" };
+
+/* ---- layers that lack a half ----------------------------------------------------------------------------------- */
+
+/* DeciLM's configs say of each layer how many heads share keys, and by how much its feed-forward part is wider. */
+static hone_status read_block(hn_hf *f, const json_t *block, int64_t n_head, int64_t n_embd, int32_t out[3],
+                              hone_error *err)
+{
+    static const char *const attention_none[] = { "window_length", "sparsify", "num_sink_tokens" },
+                             *const ffn_none[] = { "sparsify", "replace_with_linear" };
+    const json_t *attention = json_object_get(block, "attention"), *ffn = json_object_get(block, "ffn"),
+                 *group = json_object_get(attention, "n_heads_in_group"), *mult = json_object_get(ffn, "ffn_mult");
+    for (size_t i = 0; i < 5; i++) {
+        const char *name = i < 3 ? attention_none[i] : ffn_none[i - 3];
+        const json_t *v = json_object_get(i < 3 ? attention : ffn, name);
+        if (v && !json_is_null(v) && !json_is_false(v) && !(json_is_integer(v) && !json_integer_value(v)))
+            return hn_hf_refuse(f, name, v, "none", err);
+    }
+    const int64_t n = json_is_null(group) || !group ? 0 : json_is_integer(group) ? json_integer_value(group) : -1;
+    if (n < 0 || n > n_head || (n && n_head % n))
+        return hn_hf_refuse(f, "n_heads_in_group", group, "a part of num_attention_heads, or null", err);
+    const double wide = json_number_value(mult);
+    if ((mult && !json_is_null(mult) && !json_is_number(mult)) || !(wide >= 0 && wide < 1024))
+        return hn_hf_refuse(f, "ffn_mult", mult, "a number, or null", err);
+    const int64_t width = (int64_t)(2 * wide * (double)n_embd / 3);
+    out[0] = n || json_is_true(json_object_get(attention, "replace_with_linear")) ? (int32_t)n_head : 0;
+    out[1] = n ? (int32_t)(n_head / n) : 0;
+    out[2] = (int32_t)((width + 255) / 256 * 256);
+    return HONE_OK;
+}
+
+static hone_status deci_more(hn_hf *f, hone_error *err)
+{
+    static const char *const keys[] = { "attention.head_count", "attention.head_count_kv", "feed_forward_length" };
+    const json_t *blocks = hn_hf_get(f, "block_configs");
+    int64_t n_layer, n_head, n_embd;
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    TRY(hn_hf_whole(f, "num_attention_heads", 0, &n_head, err));
+    TRY(hn_hf_whole(f, "hidden_size", 0, &n_embd, err));
+    if (n_layer < 1 || n_layer > HN_MAX_LAYER || n_head < 1 || n_head > HN_MAX_HEAD || n_embd > HN_MAX_EMBD ||
+        json_array_size(blocks) != (size_t)n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: block_configs has %zu layers, expected num_hidden_layers = %lld",
+                       f->path, json_array_size(blocks), (long long)n_layer);
+    int32_t *list = hn_arena_alloc(f->arena, (size_t)n_layer * 3 * sizeof *list);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", f->path);
+    for (int64_t il = 0; il < n_layer; il++) {
+        int32_t of[3];
+        TRY(read_block(f, json_array_get(blocks, (size_t)il), n_head, n_embd, of, err));
+        for (int i = 0; i < 3; i++) list[i * n_layer + il] = of[i];
+    }
+    for (int i = 0; i < 3; i++) TRY(hn_hf_put_layers(f, keys[i], HONE_KV_I32, list + i * n_layer, n_layer, err));
+    TRY(hn_hf_put_u32(f, "attention.key_length", (uint32_t)(n_embd / n_head), err));
+    return hn_hf_put_u32(f, "attention.value_length", (uint32_t)(n_embd / n_head), err);
+}
+static const hn_hf_key deci_keys[] = {
+    MORE("num_attention_heads", "attention.head_count"),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    MORE("intermediate_size", "feed_forward_length"),
+    MORE("head_dim", "attention.key_length|attention.value_length"),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    KEYS_END,
+};
+/* In place of attention, a matrix of another name. */
+static hone_status deci_output(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    hn_hf_at as = *at;
+    char name[320];
+    const char *p = strstr(at->hf, "o_proj");
+    if (p && at->plan && at->plan->mixer == HN_MIXER_LINEAR) {
+        snprintf(name, sizeof name, "%.*slinear_attn%s", (int)(p - at->hf), at->hf, p + strlen("o_proj"));
+        as.hf = name;
+    }
+    return hn_hf_plain(f, &as, err);
+}
+static const hn_hf_name deci_names[] = { { "attn_output", "self_attn.o_proj", deci_output }, { NULL, NULL, NULL } };
+static const hn_hf_class deci = { .names = "DeciLMForCausalLM",
+                                  .types = "nemotron-nas|deci",
+                                  .arch = "deci",
+                                  .keys = deci_keys,
+                                  .tensors = deci_names,
+                                  .said = "block_configs",
+                                  .eps = 1e-5,
+                                  .fits = never,
+                                  .more = deci_more };
+
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
 
 /* where models that see have no text_config */
@@ -190,12 +378,7 @@ static const hn_hf_class hunyuan = { .names = "HunYuanDenseV1ForCausalLM",
                                      .arch = "hunyuan-dense",
                                      .keys = hunyuan_keys,
                                      .eps = 1e-5,
-                                     .idle = "attention_head_dim cla_share_factor eod_token_id im_end_id im_newline_id "
-                                             "im_start_id image_token_id mask_init_id org_vocab_size text_end_id "
-                                             "text_start_id pad_id class_num dense_list pool_type "
-                                             "enable_lm_head_fp32 add_classification_head anyres_pooling_size "
-                                             "anyres_vit_two_views num_media_embeds skip_cls_token video_start_id "
-                                             "video_end_id vit_add_patchemb_bias vit_patch" };
+                                     .idle = HUNYUAN_IDLE };
 
 static const hn_hf_name phi3_names[] = {
     { "attn_qkv", "self_attn.qkv_proj", NULL },
@@ -220,6 +403,19 @@ static const hn_hf_key glm4_keys[] = { TENSORS("attention_bias", 0, QKV_BIASES),
 static const hn_hf_class glm4 = {
     .names = "Glm4ForCausalLM", .types = "glm4", .arch = "glm4", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
 };
+
+/* GLM-4.1V and 4.6V-Flash: in text all parts of a position are equal. */
+static const hn_hf_key glm4v_keys[] = {
+    ONLY("attention_bias", 1),
+    F32_OR("rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5),
+    KEYS_END,
+};
+static const hn_hf_class glm4v = { .names = "Glm4vForConditionalGeneration",
+                                   .types = "glm4v_text|glm4v",
+                                   .arch = "glm4",
+                                   .keys = glm4v_keys,
+                                   .idle = VISION_IDLE,
+                                   .part = 0.5 };
 
 static const hn_hf_class glm = {
     .names = "GlmForCausalLM", .types = "glm", .arch = "chatglm", .keys = glm4_keys, .part = 0.5, .eps = 1.5625e-7
@@ -405,6 +601,53 @@ static const hn_hf_class nemotron = {
     .names = "NemotronForCausalLM", .types = "nemotron", .arch = "nemotron", .keys = nemotron_keys, .part = 0.5
 };
 
+/* Norms of heads: one of each. */
+static hone_status head_norms(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    const char *star = strchr(at->hf, '*');
+    hone_status st;
+    TRY(hn_hf_begin(f, at->name, at->n_dim, at->ne, err));
+    for (uint64_t k = 0; star && k < at->ne[1]; k++) {
+        char name[320];
+        const hn_ckpt_tensor *t;
+        snprintf(name, sizeof name, "%.*s%llu%s", (int)(star - at->hf), at->hf, (unsigned long long)k, star + 1);
+        TRY(hn_hf_need(&t, f, name, 1, at->ne, err));
+        hn_hf_view v = hn_hf_all(t);
+        TRY(hn_hf_add(f, &v, err));
+    }
+    return HONE_OK;
+}
+
+static const hn_hf_key stablelm_keys[] = {
+    LAYER_NORM_EPS("layer_norm_eps|norm_eps"), BOOL_OR("use_parallel_residual", "use_parallel_residual", 0),
+    TENSORS("use_qkv_bias", 0, QKV_BIASES),    TENSORS("qk_layernorm", 0, "attn_q_norm.weight|attn_k_norm.weight"),
+    ONLY("rotary_scaling_factor", 1),          KEYS_END,
+};
+static const hn_hf_name stablelm_names[] = {
+    { "attn_q_norm", "self_attn.q_layernorm.norms.*", head_norms },
+    { "attn_k_norm", "self_attn.k_layernorm.norms.*", head_norms },
+    { NULL, NULL, NULL },
+};
+/* Halves stand side by side where the second has no norm: the family goes by that. */
+static hone_status stablelm_more(hn_hf *f, hone_error *err)
+{
+    bool said;
+    hone_status st;
+    TRY(hn_hf_truth(f, "use_parallel_residual", false, &said, err));
+    bool normed = f->back ? hn_gguf_find_tensor(f->back, "blk.0.ffn_norm.weight") != NULL
+                          : hn_hf_find(f, "model.layers.0.post_attention_layernorm.weight") != NULL;
+    if (said != normed) return HONE_OK;
+    return hn_hf_refuse(f, "use_parallel_residual", hn_hf_get(f, "use_parallel_residual"),
+                        normed ? "false, as layers have a second norm" : "true, as layers have one norm", err);
+}
+static const hn_hf_class stablelm = { .names = "StableLmForCausalLM|StableLMEpochForCausalLM",
+                                      .types = "stablelm|stablelm_epoch",
+                                      .arch = "stablelm",
+                                      .keys = stablelm_keys,
+                                      .tensors = stablelm_names,
+                                      .part = 0.25,
+                                      .more = stablelm_more };
+
 static const hn_hf_key phi_keys[] = {
     LAYER_NORM_EPS("layer_norm_eps"),
     WORD("hidden_act", "gelu_new|" GELU),
@@ -416,9 +659,15 @@ static const hn_hf_name phi_names[] = { { "output_norm", "final_layernorm", NULL
                                         { "ffn_up", "mlp.fc1", NULL },
                                         { "ffn_down", "mlp.fc2", NULL },
                                         { NULL, NULL, NULL } };
-static const hn_hf_class phi = {
-    .names = "PhiForCausalLM", .types = "phi", .arch = "phi2", .keys = phi_keys, .tensors = phi_names, .part = 0.5
-};
+/* Matrices of these classes have biases, whatever a config says; Falcon's, of the same families, have none. */
+static bool has_biases(const hn_gguf *g) { return hn_gguf_find_tensor(g, "blk.0.ffn_up.bias"); }
+static const hn_hf_class phi = { .names = "PhiForCausalLM",
+                                 .types = "phi",
+                                 .arch = "phi2",
+                                 .keys = phi_keys,
+                                 .tensors = phi_names,
+                                 .part = 0.5,
+                                 .fits = has_biases };
 
 /* Head by head q, k, v become all of q, of k, of v. */
 static hone_status by_heads(hn_hf *f, const hn_hf_at *at, hone_error *err)
@@ -458,6 +707,7 @@ static const hn_hf_class gptneox = { .names = "GPTNeoXForCausalLM",
                                      .keys = gptneox_keys,
                                      .tensors = gptneox_names,
                                      .part = 0.25,
+                                     .fits = has_biases,
                                      .idle = "is_staged num_key_value_heads" };
 
 static const hn_hf_key gpt2_keys[] = {
@@ -508,8 +758,59 @@ static const hn_hf_class gpt2 = { .names = "GPT2LMHeadModel",
                                   .tied = true,
                                   .more = gpt2_more };
 
+/* StarCoder: one head of keys for all. */
+static const hn_hf_key bigcode_keys[] = {
+    LAYER_NORM_EPS("layer_norm_epsilon"),
+    U32("n_positions|max_position_embeddings", "context_length"),
+    U32("n_embd|hidden_size", "embedding_length"),
+    U32("n_layer|num_hidden_layers", "block_count"),
+    U32("n_head|num_attention_heads", "attention.head_count"),
+    MORE("n_inner", "feed_forward_length"),
+    WORD("activation_function", GELU),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    ONLY("multi_query", 1),
+    ONLY("scale_attn_weights", 1),
+    KEYS_END,
+};
+static hone_status bigcode_more(hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_hf_put_u32(f, "attention.head_count_kv", 1, err));
+    return gpt2_more(f, err);
+}
+static const hn_hf_name bigcode_names[] = {
+    { "token_embd", "wte", NULL },
+    { "position_embd", "wpe", NULL },
+    { "output_norm", "ln_f", NULL },
+    { "attn_norm", "ln_1", NULL },
+    { "ffn_norm", "ln_2", NULL },
+    { "attn_qkv", "attn.c_attn", NULL },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { "attn_output", "attn.c_proj", NULL },
+    { "ffn_up", "mlp.c_fc", NULL },
+    { "ffn_down", "mlp.c_proj", NULL },
+    { NULL, NULL, NULL },
+};
+static const hn_hf_class bigcode = { .names = "GPTBigCodeForCausalLM",
+                                     .types = "gpt_bigcode",
+                                     .arch = "starcoder",
+                                     .root = "transformer.",
+                                     .layers = "h",
+                                     .keys = bigcode_keys,
+                                     .tensors = bigcode_names,
+                                     .idle =
+                                         "attention_softmax_in_fp32 scale_attention_softmax_in_fp32 inference_runner "
+                                         "max_batch_size max_sequence_length pad_key_length pre_allocate_kv_cache "
+                                         "validate_runner_input summary_activation summary_first_dropout "
+                                         "summary_proj_to_labels summary_type summary_use_proj",
+                                     .tied = true,
+                                     .more = bigcode_more };
+
 const hn_hf_class *const hn_hf_dense[] = {
-    &llama,   &mistral,    &ministral3, &arcee, &smollm3, &granite, &ernie,    &qwen2, &qwen3,   &seed,
-    &hunyuan, &phi3,       &glm4,       &gemma, &gemma2,  &gemma3,  &olmo2,    &olmo3, &exaone4, &cohere,
-    &cohere2, &starcoder2, &gptneox,    &gpt2,  &glm,     &phi,     &nemotron, NULL,
+    &llama,    &mistral, &ministral3, &arcee,      &smollm3, &granite, &ernie,  &qwen2, &qwen3,
+    &seed,     &hunyuan, &phi3,       &glm4,       &gemma,   &gemma2,  &gemma3, &olmo2, &olmo3,
+    &exaone4,  &cohere,  &cohere2,    &starcoder2, &gptneox, &gpt2,    &glm,    &phi,   &nemotron,
+    &stablelm, &glm4v,   &minicpm,    &internlm2,  &exaone,  &bigcode, &deci,   NULL,
 };

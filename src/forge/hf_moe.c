@@ -165,6 +165,71 @@ static const hn_hf_class qwen3moe = { .names = "Qwen3MoeForCausalLM",
                                       .idle = ROUTER_IDLE "sliding_window max_window_layers",
                                       .more = qwen3moe_more };
 
+/* Hunyuan's mixture says numbers of layers in lists, of which all must be one. */
+static hone_status one_for_all(hn_hf *f, const char *name, int64_t absent, int64_t *out, hone_error *err)
+{
+    const json_t *v = hn_hf_get(f, name);
+    if (!json_is_array(v)) return hn_hf_whole(f, name, absent, out, err);
+    *out = json_integer_value(json_array_get(v, 0));
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const json_t *x = json_array_get(v, i);
+        if (!json_is_integer(x) || json_integer_value(x) != *out || *out < 1 || *out > HN_MAX_FF)
+            return hn_hf_refuse(f, name, v, "one number for all layers", err);
+    }
+    return HONE_OK;
+}
+static const hn_hf_key hunyuan_keys[] = {
+    U32("num_experts", "expert_count"),
+    MORE("moe_topk", "expert_used_count"),
+    MORE("moe_intermediate_size", "expert_feed_forward_length"),
+    MORE("num_shared_expert", "expert_shared_count"),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    ONLY("use_qk_norm", 1),
+    ONLY("use_cla", 0),
+    ONLY("use_rotary_pos_emb", 1),
+    ONLY("use_mixed_mlp_moe", 1),
+    ONLY("moe_layer_num_skipped", 0),
+    ONLY("moe_drop_tokens", 0),
+    ONLY("moe_random_routing_dropped_token", 0),
+    ONLY("norm_topk_prob", 1),
+    ONLY("routed_scaling_factor", 1),
+    ONLY("group_limited_greedy", 0),
+    ONLY("position_embedding_xdrope", 0),
+    WORD("norm_type", "rms"),
+    KEYS_END,
+};
+static const hn_hf_name hunyuan_names[] = {
+    { "ffn_gate_inp", "mlp.gate.wg", NULL },
+    MLP_EXPERTS,
+    SHARED_NAMES("mlp.shared_mlp"),
+    NAMES_END,
+};
+static hone_status hunyuan_more(hn_hf *f, hone_error *err)
+{
+    int64_t n_used, width, n_shared, n_ff;
+    hone_status st;
+    TRY(hn_hf_whole(f, "intermediate_size", 0, &n_ff, err));
+    TRY(one_for_all(f, "moe_topk", 1, &n_used, err));
+    TRY(one_for_all(f, "moe_intermediate_size", n_ff, &width, err));
+    TRY(one_for_all(f, "num_shared_expert", 1, &n_shared, err));
+    if (n_shared > 1024 || n_ff > HN_MAX_FF)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: num_shared_expert = %lld, expected at most 1024 experts", f->path,
+                       (long long)n_shared);
+    TRY(hn_hf_put_u32(f, "expert_used_count", (uint32_t)n_used, err));
+    TRY(hn_hf_put_u32(f, "expert_feed_forward_length", (uint32_t)width, err));
+    TRY(hn_hf_put_u32(f, "expert_shared_count", (uint32_t)n_shared, err));
+    return hn_hf_put_u32(f, "expert_shared_feed_forward_length", (uint32_t)(n_shared * n_ff), err);
+}
+static const hn_hf_class hunyuan = { .names = "HunYuanMoEV1ForCausalLM",
+                                     .types = "hunyuan_v1_moe",
+                                     .arch = "hunyuan-moe",
+                                     .keys = hunyuan_keys,
+                                     .tensors = hunyuan_names,
+                                     .idle = ROUTER_IDLE HUNYUAN_IDLE,
+                                     .eps = 1e-5,
+                                     .more = hunyuan_more };
+
 static const hn_hf_key qwen2moe_keys[] = {
     U32("num_experts", "expert_count"),
     USED,
@@ -316,8 +381,8 @@ static const hn_hf_key glm4moe_keys[] = {
     F32_OR("rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5),
     KEYS_END,
 };
-static const hn_hf_class glm4moe = { .names = "Glm4MoeForCausalLM",
-                                     .types = "glm4_moe",
+static const hn_hf_class glm4moe = { .names = "Glm4MoeForCausalLM|Glm4vMoeForConditionalGeneration",
+                                     .types = "glm4_moe|glm4v_moe_text|glm4v_moe",
                                      .arch = "glm4moe",
                                      .keys = glm4moe_keys,
                                      .tensors = routed_names,
@@ -325,6 +390,26 @@ static const hn_hf_class glm4moe = { .names = "Glm4MoeForCausalLM",
                                      .drafts = HN_HF_BEHIND,
                                      .part = 0.5,
                                      .more = sigmoid_more };
+
+/* Solar Open: without dense layers, norms of heads or a part that does not turn. */
+static const hn_hf_key solar_keys[] = {
+    ROUTED(1, 1),
+    TENSORS("attention_bias", 0, QKV_BIASES),
+    ONLY("use_qk_norm", 0),
+    F32_OR("rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-5),
+    KEYS_END,
+};
+static const hn_hf_class solar = {
+    .names = "SolarOpenForCausalLM",
+    .types = "solar_open",
+    .arch = "glm4moe",
+    .keys = solar_keys,
+    .tensors = routed_names,
+    .idle = ROUTER_IDLE,
+    .usual = "max_position_embeddings 131072|head_dim 128|intermediate_size 10240", /* of dense layers */
+    .base = 1e6,
+    .more = sigmoid_more
+};
 
 static const hn_hf_key dots1_keys[] = {
     ROUTED(1, 0),
@@ -540,7 +625,73 @@ static const hn_hf_class llama4 = { .names = "Llama4ForCausalLM|Llama4ForConditi
                                     .base = 5e5,
                                     .more = llama4_more };
 
+/* Qwen3-VL's mixtures: published ones lie as llama 4's do, those that transformers 5 saves as all other experts.
+ * Weights always add up to 1. */
+static hone_status qwen3vl_experts(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    char name[320];
+    const char *star = strchr(at->hf, '*');
+    const uint64_t n_embd = (uint64_t)f->m->hp.n_embd, n_ff = (uint64_t)f->m->hp.moe.n_ff;
+    snprintf(name, sizeof name, "%.*s%s", (int)(star - at->hf), at->hf, n_embd != n_ff ? "down_proj" : "gate_up_proj");
+    const hn_ckpt_tensor *t = f->back ? NULL : hn_hf_find(f, name); /* the one whose sides differ */
+    bool usual = t && t->ne[0] == n_ff && n_embd != n_ff;
+    if (t && n_embd == n_ff) usual = t->ne[0] == n_embd;
+    return usual ? hn_hf_experts(f, at, err) : llama4_experts(f, at, err);
+}
+
+static const hn_hf_name qwen3vl_names[] = {
+    { "ffn_gate_inp", "mlp.gate", NULL },
+    { "ffn_gate_exps", "mlp.experts.*.gate_proj", qwen3vl_experts },
+    { "ffn_up_exps", "mlp.experts.*.up_proj", qwen3vl_experts },
+    { "ffn_down_exps", "mlp.experts.*.down_proj", qwen3vl_experts },
+    NAMES_END,
+};
+static const hn_hf_class qwen3vlmoe = { .names = "Qwen3VLMoeForConditionalGeneration",
+                                        .types = "qwen3_vl_moe_text|qwen3_vl_moe",
+                                        .usual = "max_position_embeddings 128000",
+                                        .arch = "qwen3moe",
+                                        .keys = qwen3moe_keys,
+                                        .tensors = qwen3vl_names,
+                                        .idle = ROUTER_IDLE "sliding_window max_window_layers",
+                                        .base = 5e5,
+                                        .more = refuse_dense_layers };
+
+/* Mellum: every layer has experts. */
+static const hn_hf_key mellum_keys[] = {
+    U32("num_experts|num_local_experts", "expert_count"),
+    USED,
+    WIDTH,
+    U32_OR("sliding_window", "attention.sliding_window", 1024),
+    ONLY("attention_bias", 0),
+    ONLY("norm_topk_prob", 1),
+    MORE("mlp_layer_types", NULL),
+    KEYS_END,
+};
+static hone_status mellum_more(hn_hf *f, hone_error *err)
+{
+    const json_t *kinds = hn_hf_get(f, "mlp_layer_types");
+    int64_t n_layer;
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    for (int64_t il = 0; kinds && il < n_layer; il++)
+        if (!hn_hf_layer_is(kinds, il, "sparse"))
+            return hn_hf_refuse(f, "mlp_layer_types", kinds, "all \"sparse\"", err);
+    hn_hf_leave_drafts(f, n_layer);
+    return HONE_OK;
+}
+static const hn_hf_class mellum = { .names = "MellumForCausalLM",
+                                    .windows = true,
+                                    .types = "mellum",
+                                    .arch = "mellum",
+                                    .keys = mellum_keys,
+                                    .tensors = qwen3moe_names,
+                                    .usual = "head_dim 128",
+                                    .idle = ROUTER_IDLE "num_mtp_layers mtp_layer_types mtp_mlp_layer_types "
+                                                        "num_nextn_predict_layers",
+                                    .base = 5e5,
+                                    .more = mellum_more };
+
 const hn_hf_class *const hn_hf_moe[] = {
-    &mixtral, &qwen3moe, &qwen2moe, &olmoe,   &granitemoe, &ernie_moe,
-    &glm4moe, &dots1,    &minimax,  &gpt_oss, &llama4,     NULL,
+    &mixtral, &qwen3moe, &qwen2moe, &olmoe, &granitemoe, &ernie_moe, &glm4moe, &dots1,
+    &minimax, &gpt_oss,  &llama4,   &solar, &qwen3vlmoe, &hunyuan,   &mellum,  NULL,
 };

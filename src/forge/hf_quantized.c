@@ -135,10 +135,23 @@ static hone_status read_groups(const hn_hf *f, said *q, hone_error *err)
         err);
 }
 
+/* AutoRound lays matrices out as GPTQ or AWQ does, and says as which. */
+static hone_status read_packing(const hn_hf *f, said *q, hone_error *err)
+{
+    static const char gptq[] = "auto_round:auto_gptq|auto_round:gptq", awq[] = "auto_round:auto_awq|auto_round:awq";
+    const char *w = hn_json_text_of(q->o, "packing_format");
+    bool is_awq = hn_hf_is_word(awq, w, strlen(w));
+    if (!is_awq && !hn_hf_is_word(gptq, w, strlen(w)))
+        return refuse(f, "packing_format", w, "auto_round:auto_gptq or auto_round:auto_awq", err);
+    q->method = is_awq ? "awq" : "gptq";
+    return check_word(f, q, "data_type", "int", err);
+}
+
 static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
 {
-    static const char methods[] = "fp8|fbgemm_fp8|compressed-tensors|gptq|awq|mxfp4|modelopt";
+    static const char methods[] = "fp8|fbgemm_fp8|compressed-tensors|gptq|awq|auto-round|mxfp4|modelopt";
     hone_status st;
+    if (!strcmp(q->method, "auto-round") || !strcmp(q->method, "intel/auto-round")) TRY(read_packing(f, q, err));
     if (!hn_hf_is_word(methods, q->method, strlen(q->method)))
         return refuse(f, "quant_method", q->method, methods, err);
     if (!strcmp(q->method, "modelopt")) {

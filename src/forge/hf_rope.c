@@ -103,7 +103,8 @@ static hone_status read_rope(hn_hf *f, rope *r, hone_error *err)
     *r = (rope){ .all = p };
     TRY(hn_hf_number(f, "rope_theta|rotary_emb_base", f->of->base != 0 ? f->of->base : 10000, &r->root_base, NULL,
                      err));
-    TRY(hn_hf_number(f, "partial_rotary_factor|rotary_pct", f->of->part != 0 ? f->of->part : 1, &root_part, NULL, err));
+    TRY(hn_hf_number(f, "partial_rotary_factor|rotary_pct|rope_pct", f->of->part != 0 ? f->of->part : 1, &root_part,
+                     NULL, err));
     TRY(hn_hf_number(f, "rope_local_base_freq", 0, &r->window_base, NULL, err));
     if (json_is_object(json_object_get(p, "full_attention")) ||
         json_is_object(json_object_get(p, "sliding_attention"))) {

@@ -67,6 +67,14 @@
 #define ROUTER_IDLE \
     "output_router_logits router_aux_loss_coef aux_loss_alpha seq_aux router_jitter_noise router_z_loss_coef "
 
+/* Of Hunyuan's configs: images, classifiers, layers that share keys where none do. */
+#define HUNYUAN_IDLE                                                                         \
+    "attention_head_dim cla_share_factor eod_token_id im_end_id im_newline_id im_start_id "  \
+    "image_token_id mask_init_id org_vocab_size text_end_id text_start_id pad_id class_num " \
+    "dense_list pool_type enable_lm_head_fp32 add_classification_head anyres_pooling_size "  \
+    "anyres_vit_two_views num_media_embeds skip_cls_token video_start_id video_end_id "      \
+    "vit_add_patchemb_bias vit_patch"
+
 #define USED U32("num_experts_per_tok", "expert_used_count")
 #define WIDTH U32("moe_intermediate_size", "expert_feed_forward_length")
 /* Every layer has experts. */

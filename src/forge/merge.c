@@ -18,6 +18,12 @@
         if ((st = (x)) != HONE_OK) return st; \
     } while (0)
 
+/* What one adapter adds to a tensor. */
+typedef struct addend {
+    const hn_lora_pair *pair;
+    float s; /* the adapter's scale times the pair's */
+} addend;
+
 typedef struct merge {
     const hone_merge_params *p;
     const char *dst;
@@ -32,6 +38,8 @@ typedef struct merge {
     hn_gguf_writer *w;
     double *sums; /* of the tensor at work: [its rows][3] of squares: W, ΔW, error */
     float factor; /* of that tensor */
+    addend *add;  /* [n_add] of that tensor, in the order of adapters; room for all pairs of all adapters */
+    size_t n_add;
 } merge;
 
 static float scale_of(const merge *g, int32_t adapter) { return g->p->scales ? g->p->scales[adapter] : 1.0f; }
@@ -65,13 +73,21 @@ static void add_rows(const merge *g, const hn_gguf_tensor *t, uint64_t r, float 
 {
     int64_t n = (int64_t)t->ne[0];
     memset(d, 0, (size_t)n * sizeof *d);
+    for (size_t i = 0; i < g->n_add; i++) {
+        const hn_lora_pair *p = g->add[i].pair;
+        for (int64_t j = 0; j < p->rank; j++) h[j] = g->add[i].s * p->b[(int64_t)r * p->rank + j];
+        g->k->low_rank(d, p->a, n, h, p->rank, n);
+    }
+}
+
+/* The pairs that t has, looked for once for all of its rows. */
+static void find_pairs(merge *g, const hn_gguf_tensor *t)
+{
+    g->n_add = 0;
     for (int32_t a = 0; a < g->p->n_adapters; a++)
-        for (int32_t q = 0; q < g->lora[a]->n_pair; q++) {
+        for (int32_t q = 0; q < g->lora[a]->n_pair && scale_of(g, a) != 0; q++) {
             const hn_lora_pair *p = &g->lora[a]->pair[q];
-            if (!is_tensor(p, t) || scale_of(g, a) == 0) continue;
-            float s = scale_of(g, a) * p->scale / g->factor;
-            for (int64_t j = 0; j < p->rank; j++) h[j] = s * p->b[(int64_t)r * p->rank + j];
-            g->k->low_rank(d, p->a, n, h, p->rank, n);
+            if (is_tensor(p, t)) g->add[g->n_add++] = (addend){ p, scale_of(g, a) * p->scale / g->factor };
         }
 }
 
@@ -127,6 +143,7 @@ static hone_status make_sums(void *arg, const hn_recipe_tensor *t, hone_error *e
 {
     merge *g = arg;
     g->factor = factor_of(g, t->what);
+    find_pairs(g, t->what);
     g->sums = malloc(t->ne[1] * 3 * sizeof *g->sums);
     return g->sums ? HONE_OK
                    : HN_FAIL(err, HONE_E_NOMEM, "%s: sums of %llu rows", g->p->base, (unsigned long long)t->ne[1]);
@@ -181,8 +198,13 @@ static hone_status open_all(merge *g)
                            2, g->err));
     if (!(g->lora = calloc((size_t)p->n_adapters, sizeof *g->lora)))
         return HN_FAIL(g->err, HONE_E_NOMEM, "%d adapters", p->n_adapters);
-    for (int32_t i = 0; i < p->n_adapters; i++) TRY(hn_lora_open(&g->lora[i], g->m, p->adapters[i], g->err));
-    return HONE_OK;
+    size_t n_pair = 0;
+    for (int32_t i = 0; i < p->n_adapters; i++) {
+        TRY(hn_lora_open(&g->lora[i], g->m, p->adapters[i], g->err));
+        n_pair += (size_t)g->lora[i]->n_pair;
+    }
+    g->add = calloc(n_pair + 1, sizeof *g->add);
+    return g->add ? HONE_OK : HN_FAIL(g->err, HONE_E_NOMEM, "%zu pairs of adapters", n_pair);
 }
 
 /* The type of each tensor in the new file. */
@@ -282,6 +304,7 @@ hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_p
     hn_gguf_writer_free(g.w);
     for (int32_t i = 0; g.lora && i < p->n_adapters; i++) hn_lora_close(g.lora[i]);
     free(g.lora);
+    free(g.add);
     free(g.sums);
     free(g.type);
     free(g.list);

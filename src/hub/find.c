@@ -193,7 +193,8 @@ static hone_status in_snapshot(const finding *f, hn_arena *arena, const char *sn
     hone_status st = hn_cache_walk(&d, arena, snapshot, home, 8, false, f->err);
     if (st != HONE_OK) return st;
     if (!d.n) return not_here(f, "");
-    if (*f->name->path && !f->name->folder && has_file(&d, f->name->path, &at) && !hn_ends_with_gguf(f->name->path))
+    bool part = hn_ends_with_gguf(f->name->path) && !hn_gguf_is_side(f->name->path); /* of a set, maybe */
+    if (*f->name->path && !f->name->folder && !part && has_file(&d, f->name->path, &at))
         return open_file(f, arena, &d, at);
     if ((st = hn_gguf_sets_of(&sets, d.file, d.n, f->err)) != HONE_OK) return st;
     bool plain = !*f->name->tag && (!*f->name->path || f->name->folder);
@@ -268,7 +269,7 @@ static bool stem_is(const char *stem, const hn_name *n, bool loose)
     char tag[48];
     if (strncmp(stem, n->repo, k) != 0) return false;
     if (!*n->tag && !loose) return !stem[k];
-    if (stem[k] != '-' && stem[k] != '.') return false;
+    if (stem[k] != '-' && stem[k] != '.' && stem[k] != '_') return false;
     hn_gguf_tag(tag, stem);
     return strcasecmp(stem + k + 1, *n->tag ? n->tag : *tag ? tag : "/") == 0;
 }

@@ -30,23 +30,38 @@ enum { N_DRAFTS = sizeof drafts / sizeof *drafts };
 
 static bool begins(const char *s, const char *word) { return strncasecmp(s, word, strlen(word)) == 0; }
 
-bool hn_gguf_is_side(const char *path)
+/* Has the file's name the word, anywhere? */
+static bool says(const char *path, const char *word)
 {
-    const char *base = base_of(path);
-    for (size_t i = 0; i < N_DRAFTS; i++)
-        if (begins(base, drafts[i])) return true;
-    for (const char *p = base; *p; p++)
-        if (begins(p, "mmproj") || begins(p, "imatrix")) return true;
+    for (const char *p = base_of(path); *p; p++)
+        if (begins(p, word)) return true;
     return false;
 }
 
-/* Has the name such a word further on? Whole models that draft for themselves have it there, too: their size tells. */
-static bool may_draft(const char *path)
+/* Importances of weights are called by the model they were measured on: by none of the types that they are for. */
+static bool is_imatrix(const char *path)
 {
-    for (const char *p = base_of(path); *p; p++)
-        for (size_t i = 0; i < N_DRAFTS; i++)
-            if (begins(p, drafts[i])) return true;
-    return false;
+    char tag[48];
+    if (begins(base_of(path), "imatrix")) return true;
+    if (!says(path, "imatrix")) return false;
+    hn_gguf_tag(tag, path);
+    return !*tag || strchr("BF", toupper((unsigned char)*tag));
+}
+
+bool hn_gguf_is_side(const char *path)
+{
+    for (size_t i = 0; i < N_DRAFTS; i++)
+        if (begins(base_of(path), drafts[i])) return true;
+    return says(path, "mmproj") || is_imatrix(path);
+}
+
+/* Has the name a word further on that makes a side file of it, or not? Whole models that draft for themselves, or were
+ * made with an imatrix, have it there, too: their size tells. */
+static bool may_be_side(const char *path)
+{
+    for (size_t i = 0; i < N_DRAFTS; i++)
+        if (says(path, drafts[i])) return true;
+    return says(path, "imatrix");
 }
 
 static size_t five_digits(const char *s)
@@ -89,6 +104,17 @@ static bool is_type(const char *s, size_t n)
     return false;
 }
 
+/* The type in a word of a name, whose own words may be divided by '_': its length, behind *skip bytes; 0: none. */
+static size_t type_in(const char *s, size_t n, size_t *skip)
+{
+    static const char made_with[] = "_imatrix";
+    const size_t k = sizeof made_with - 1;
+    if (n > k && strncasecmp(s + n - k, made_with, k) == 0) n -= k;
+    for (*skip = 0; *skip < n; ++*skip)
+        if ((*skip == 0 || s[*skip - 1] == '_') && is_type(s + *skip, n - *skip)) return n - *skip;
+    return 0;
+}
+
 void hn_gguf_tag(char tag[48], const char *path)
 {
     const char *name = base_of(path), *found = NULL;
@@ -96,10 +122,12 @@ void hn_gguf_tag(char tag[48], const char *path)
     if (hn_ends_with_gguf(name)) n -= 5;
     if (split_part(name, n, &part, &total, &stem)) n = stem;
     for (size_t at = 0, k; at < n; at += k + 1) {
+        size_t m, skip;
         for (k = 0; at + k < n && name[at + k] != '-' && name[at + k] != '.';) k++;
-        if (!is_type(name + at, k)) continue;
-        found = name + at;
-        len = k;
+        m = type_in(name + at, k, &skip);
+        if (!m) continue;
+        found = name + at + skip;
+        len = m;
     }
     if (found && found - name >= 3 && strncasecmp(found - 3, "UD-", 3) == 0) {
         found -= 3;
@@ -331,19 +359,25 @@ static bool may_be(const choosing *c, const hn_gguf_set *s, meant m)
 {
     if (s->again || !belongs(c, s)) return false;
     if (m == ALL || s->n_missing || weights_of(s) >= c->most / 4) return true;
-    return m == NO_DRAFTS && !may_draft(first_of(s, c->files));
+    return m == NO_DRAFTS && !may_be_side(first_of(s, c->files));
 }
 
-/* How many sets of this tag there are, and the first two of them. */
+/* How many sets of this tag there are, and the first two of them. The same model made with an imatrix has a name of
+ * its own: the tag means the plain one. */
 static size_t by_tag(const choosing *c, const char *tag, meant m, size_t which[2])
 {
-    size_t n = 0;
+    size_t n = 0, n_plain = 0, plain = 0;
     for (size_t i = 0; i < c->sets->n; i++) {
         if (!may_be(c, &c->sets->set[i], m) || strcasecmp(c->sets->set[i].tag, tag) != 0) continue;
         if (n < 2) which[n] = i;
         n++;
+        if (says(first_of(&c->sets->set[i], c->files), "imatrix")) continue;
+        plain = i;
+        n_plain++;
     }
-    return n;
+    if (n_plain != 1) return n;
+    which[0] = plain;
+    return 1;
 }
 
 /* What the user typed: that, else the UD- one of the name. */
@@ -392,7 +426,8 @@ static void name_of(char *dst, size_t cap, const choosing *c, const hn_gguf_set 
     hn_name n = { .kind = HN_NAME_HUB };
     snprintf(n.repo, sizeof n.repo, "%s", c->name->repo);
     snprintf(n.rev, sizeof n.rev, "%s", c->name->rev);
-    if (*s->tag && !c->name->folder && by_tag(c, s->tag, ALL, of_tag) == 1) snprintf(n.tag, sizeof n.tag, "%s", s->tag);
+    bool its = *s->tag && !c->name->folder && by_tag(c, s->tag, ALL, of_tag) == 1 && s == &c->sets->set[of_tag[0]];
+    if (its) snprintf(n.tag, sizeof n.tag, "%s", s->tag);
     else snprintf(n.path, sizeof n.path, "%s", first_of(s, c->files));
     hn_name_text(dst, cap, &n);
 }

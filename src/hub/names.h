@@ -122,10 +122,12 @@ hone_status hn_gguf_choose(size_t *which, char *why, size_t cap, const hn_gguf_s
                            const hn_name *name, uint64_t memory, hone_error *err);
 /* "Q4_K_M 4.6 GiB, Q8_0 7.9 GiB, …" for messages, cut at cap. Returns dst. */
 char *hn_gguf_sets_words(char *dst, size_t cap, const hn_gguf_sets *sets);
-/* The tag in a file's name: after the last '-' or '.', with a UD- before it; "" where it names no quantization. */
+/* The tag in a file's name: after the last '-', '.' or '_' before it, without "_imatrix" behind it, with a UD- before
+ * it; "" where it names no quantization. */
 void hn_gguf_tag(char tag[48], const char *path);
-/* No model of its own: mmproj, imatrix; or its name begins with mtp-, eagle3-, dflash-, dspark-. Whole models have such
- * words further on (Qwen3.6-27B-MTP-Q4_K_M): there hn_gguf_choose goes by size. */
+/* No model of its own: mmproj; an imatrix (its name begins so, or has the word and no quantization); or its name begins
+ * with mtp-, eagle3-, dflash-, dspark-. Whole models have such words further on (Qwen3.6-27B-MTP-Q4_K_M,
+ * m-Q4_K_M-imatrix): there hn_gguf_choose goes by size. */
 bool hn_gguf_is_side(const char *path);
 bool hn_ends_with_gguf(const char *path);
 

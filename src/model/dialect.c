@@ -27,6 +27,8 @@ static const renaming arch_names[] = {
     { "qwen25vl", "qwen25vl", "qwen2" },
     { "qwen3vl", "qwen3vl", "qwen3" },
     { "qwen3vlmoe", "qwen3vlmoe", "qwen3moe" },
+    { "paddleocr", "paddleocr", "qwen2" },
+    { "deepseek2-ocr", "deepseek2-ocr", "glm4moe" },
     /* other makers' names of the same formula, whose converters wrote rows in its order */
     { "internlm2", "internlm2", "llama" },
     { "xverse", "xverse", "llama" },
@@ -62,6 +64,7 @@ static const renaming tensor_names[] = {
     { "nemotron_h_omni", "ffn_latent_out.weight", "ffn_latent_up.weight" },
     { "hy_v3", "exp_probs_b", "exp_probs_b.bias" },
     { "pangu-embedded", "ffn_norm.weight", "post_attention_norm.weight" },
+    { "deepseek2-ocr", "ffn_norm.weight", "post_attention_norm.weight" },
 };
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
@@ -419,6 +422,35 @@ static hone_status falcon(hn_gguf *g, hone_error *err)
     return hn_gguf_rename_tensors(g, "attn_norm_2.bias", "attn_norm.bias", err);
 }
 
+/* DeepSeek-OCR: heads turn whole, whatever the key says (0); what is not said of experts is a softmax as it is. */
+static hone_status deepseek_ocr(hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_gguf_drop_key(g, "glm4moe.rope.dimension_count", err));
+    if (!number_of(g, "glm4moe.expert_gating_func")) TRY(hn_gguf_set_u32(g, "glm4moe.expert_gating_func", 1, err));
+    return has(g, "glm4moe.expert_weights_norm") ? HONE_OK
+                                                 : hn_gguf_set_bool(g, "glm4moe.expert_weights_norm", false, err);
+}
+
+/* Bamba's converter orders rows as if all of a head turned, of which half does: no reader of such a file gives the
+ * model's answers, llama.cpp's neither. */
+static hone_status granitehybrid(hn_gguf *g, hone_error *err)
+{
+    bool turns = true;
+    const uint32_t n_embd = number_of(g, "granitehybrid.embedding_length"),
+                   n_head = number_of(g, "granitehybrid.attention.head_count"),
+                   n_rot = number_of(g, "granitehybrid.rope.dimension_count"),
+                   said = number_of(g, "granitehybrid.attention.key_length"),
+                   width = said || !n_head ? said : n_embd / n_head;
+    (void)hn_gguf_get_bool(g, "granitehybrid.rope.scaling.finetuned", &turns, NULL, NULL); /* the family checks it */
+    if (!turns || !n_rot || n_rot >= width) return HONE_OK;
+    return HN_FAIL(
+        err, HONE_E_UNSUPPORTED,
+        "%s: granitehybrid.rope.dimension_count = %u, and heads are of %u (Bamba): the rows of such files are in "
+        "an order in which no part of a head can turn; expected Granite 4.0",
+        hn_gguf_path(g), n_rot, width);
+}
+
 /* The first layers without a router are dense: no key says how many. */
 static hone_status hy_v3(hn_gguf *g, hone_error *err)
 {
@@ -439,12 +471,14 @@ static const struct {
     { "baichuan", baichuan },
     { "bert", bert },
     { "codeshell", codeshell },
+    { "deepseek2-ocr", deepseek_ocr },
     { "falcon", falcon },
     { "gemma3", gemma3 },
     { "gemma3n", gemma3n },
     { "gemma4", gemma4 },
     { "gptoss", gptoss },
     { "glm4moelite", glm4moelite },
+    { "granitehybrid", granitehybrid },
     { "hy_v3", hy_v3 },
     { "lfm2", lfm2 },
     { "lfm2moe", lfm2 },

@@ -343,9 +343,10 @@ static const known_key known[] = {
     AT(0, "ssm.time_step_rank", ALL & ~(SSM | DENSE_GRANITE)),
     AT(0, "ssm.group_count", ALL & ~(SSM | DENSE_GRANITE)),
     AT(0, "ssm.dt_b_c_rms", ALL),
-    /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
-    WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS),
-    WORD("reference", "tensor_data_layout", NEOX | RWKV),
+    /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone. Orion's
+     * converter writes Meta's name, and leaves the rows as they are */
+    WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS | HN_ORION),
+    WORD("reference", "tensor_data_layout", (NEOX & ~HN_ORION) | RWKV),
     WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | HN_ARCEE | HN_NEMOTRON)),
     WORD("gelu_pytorch_tanh|gelu_tanh|gelu_new|gelu", "hidden_activation", GELU),
 };

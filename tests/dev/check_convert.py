@@ -115,6 +115,14 @@ MIXED = {
                                       **dict(YARN, original_max_position_embeddings=40)))),
     "deepseek-v2-q": dict(like("deepseek-v2", q_lora_rank=22), bare=True),
     "mixtral-window": dict(like("mixtral", sliding_window=400), n_ctx=400),
+    "solar-open": dict(cls="SolarOpen", arch="glm4moe", bare=True, cfg=dict(
+        {k: v for k, v in families.ROUTED.items() if k != "first_k_dense_replace"}, n_shared_experts=1, n_group=1,
+        topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.8, **families.HEAD)),
+    "mellum": dict(cls="Mellum", arch="mellum", bare=True, cfg=dict(
+        families.MOE, norm_topk_prob=True, sliding_window=37, num_hidden_layers=5, **families.HEAD,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+        rope_parameters={"full_attention": dict(YARN, rope_theta=5e5, original_max_position_embeddings=64),
+                         "sliding_attention": dict(rope_type="default", rope_theta=5e5)})),
     "granitemoe-shared": dict(like("granitemoe", shared_intermediate_size=44), cls="GraniteMoeShared", bare=True),
     "granite-4-dense": dict(like("granite-4", num_local_experts=0, num_experts_per_tok=0), bare=True),
     "granite-4-rope": like("granite-4", position_embedding_type="rope"),

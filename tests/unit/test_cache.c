@@ -394,6 +394,9 @@ static void whole_and_split(void **state)
     finds("o/n:Q4_0", SNAPSHOT "/m-Q4_0.gguf");
     finds("o/n", SNAPSHOT "/m-Q4_0.gguf");
     finds("o/n/m-Q4_0-00002-of-00002.gguf", SNAPSHOT "/m-Q4_0-00001-of-00002.gguf");
+    publish("o/n", COMMIT, "imatrix.gguf", OID_C, NULL); /* no model, but a file that was asked for */
+    finds("o/n/imatrix.gguf", SNAPSHOT "/imatrix.gguf");
+    lacks("o/n/mmproj.gguf", HONE_E_IO, "no model of this name on this machine");
     list_all(&l);
     assert_true(l.n == 2 && named(&l, "o/n/m-Q4_0.gguf") && named(&l, "o/n/m-Q4_0-00001-of-00002.gguf"));
     hn_locals_free(&l);
@@ -566,6 +569,9 @@ static void folders(void **state)
     put("shelf/tiny.gguf", "y");
     finds("tiny", "shelf/tiny.gguf"); /* the very name comes first */
     lacks("tin", HONE_E_IO, "no model of this name");
+    put("shelf/flat_Q4_K_M.gguf", "y");
+    finds("flat:q4_k_m", "shelf/flat_Q4_K_M.gguf");
+    finds("flat", "shelf/flat_Q4_K_M.gguf");
     finds("deep", at("models/sub/deep.gguf"));
     finds("https://example.org/x/web.gguf?a=b", "data/hone/models/web.gguf");
     lacks("big", HONE_E_IO, "not whole");

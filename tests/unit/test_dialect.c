@@ -380,6 +380,94 @@ static void baichuan_and_falcon(void **state)
     json_decref(v.j);
 }
 
+/* Orion's converter says that rows are as Meta has them, and does not turn them; what else it says is refused. */
+static void orion_says_a_layout(void **state)
+{
+    (void)state;
+    static const char *const said[] = { NULL, "Meta AI original pth", "other" };
+    float y[2][MAX_TOK * MAX_VOCAB];
+    vector v = load("orion.json");
+    size_t at;
+    for (int k = 0; k < 3; k++) {
+        hone_model *m;
+        hone_error err = { 0 };
+        if (find_key(&v, "orion.tensor_data_layout", &at)) json_array_remove(json_object_get(v.j, "kv"), at);
+        if (said[k]) set_key(&v, "orion.tensor_data_layout", "STRING", json_string(said[k]));
+        save_without(&v, tm_path("said.gguf"), NULL);
+        assert_int_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, &err), k < 2 ? HONE_OK : HONE_E_UNSUPPORTED);
+        if (k == 2) assert_non_null(strstr(err.message, "tensor_data_layout = \"other\""));
+        hone_model_close(m);
+        if (k < 2) logits_of(&v, tm_path("said.gguf"), y[k]);
+    }
+    assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
+    json_decref(v.j);
+}
+
+/* DeepSeek-OCR is glm4moe with heads that turn whole and a softmax, neither of which its files say. */
+static void deepseek_that_reads(void **state)
+{
+    (void)state;
+    static const char *const keys[] = { "glm4moe.rope.dimension_count", "glm4moe.expert_gating_func",
+                                        "glm4moe.expert_weights_norm" };
+    static const dialect d = { "glm4moe", "deepseek2-ocr", { { 0 } }, pangu_names, NULL };
+    float y[2][MAX_TOK * MAX_VOCAB];
+    vector v = load("glm4moe.json");
+    size_t at;
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 3; i++)
+            if (find_key(&v, keys[i], &at)) json_array_remove(json_object_get(v.j, "kv"), at);
+        if (k) set_key(&v, keys[0], "UINT32", json_integer(0));
+        else set_key(&v, keys[1], "UINT32", json_integer(1));
+        if (!k) set_key(&v, keys[2], "BOOL", json_false());
+        if (k) write_dialect(&v, &d, tm_path("said.gguf"));
+        else save_without(&v, tm_path("said.gguf"), NULL);
+        logits_of(&v, tm_path("said.gguf"), y[k]);
+    }
+    assert_memory_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
+    json_decref(v.j);
+}
+
+/* PaddleOCR's text is Qwen2's, with biases or without. Bamba, of which half a head turns, has rows of whole ones. */
+static void paddle_and_bamba(void **state)
+{
+    (void)state;
+    enum { N = 6, VOCAB = 16 };
+    static const int32_t tok[N] = { 3, 1, 4, 1, 5, 9 };
+    float y[2][N * VOCAB];
+    for (int k = 0; k < 2; k++) {
+        tm_shape shape = tm_qwen2;
+        shape.arch = k ? "paddleocr" : "qwen2";
+        tiny *t = tm_new(shape);
+        if (k) tm_put_u32s(t, "paddleocr.rope.dimension_sections", 4, 0);
+        tm_save_raw(t, tm_path("said.gguf"));
+        hone_model *m = open_at(tm_path("said.gguf"));
+        hone_context *c = tm_context(NULL, 1);
+        hone_session *s = tm_session(c, m, PAGE, 1, N, HONE_CACHE_F32);
+        tm_run(s, 0, tok, N, y[k]);
+        hone_session_free(s);
+        hone_context_free(c);
+        hone_model_close(m);
+        tm_free(t);
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    vector v = load("granitehybrid.json");
+    static const char *const keys[] = { "granitehybrid.rope.scaling.finetuned", "granitehybrid.rope.dimension_count" };
+    for (int k = 0; k < 2; k++) { /* not turning says nothing of rows */
+        hone_model *m = NULL;
+        hone_error err = { 0 };
+        size_t at;
+        for (int i = 0; i < 2; i++)
+            if (find_key(&v, keys[i], &at)) json_array_remove(json_object_get(v.j, "kv"), at);
+        set_key(&v, keys[0], "BOOL", json_true());
+        set_key(&v, keys[1], "UINT32", json_integer(k ? 4 : 8));
+        save_without(&v, tm_path("said.gguf"), NULL);
+        assert_int_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, &err), k ? HONE_E_UNSUPPORTED : HONE_OK);
+        if (k) assert_non_null(strstr(err.message, "heads are of 8 (Bamba)"));
+        hone_model_close(m);
+    }
+    json_decref(v.j);
+}
+
 /* Qwen's first width is that of gate and up together. */
 static void qwen_has_half_the_width(void **state)
 {
@@ -787,6 +875,9 @@ int main(void)
         cmocka_unit_test(other_words_give_the_same_bits),
         cmocka_unit_test(minicpm_means_scalars),
         cmocka_unit_test(baichuan_and_falcon),
+        cmocka_unit_test(orion_says_a_layout),
+        cmocka_unit_test(paddle_and_bamba),
+        cmocka_unit_test(deepseek_that_reads),
         cmocka_unit_test(qwen_has_half_the_width),
         cmocka_unit_test(adapters_have_the_names_of_their_base),
         cmocka_unit_test(modules_of_other_names),

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "gguf/gguf.h"
 #include "hf_files.h"
+#include "model/hparams.h"
 
 #include <math.h>
 
@@ -137,6 +138,9 @@ static void compare(const char *name, const golden *want)
 
 /* ---- classes ------------------------------------------------------------------------------------------------ */
 
+static void refused(const hf_folder *f, hone_status code, const char *says);
+static char *edited(char *dst, size_t cap, const char *text, const char *old, const char *new);
+
 static void llama(void **state)
 {
     hf_folder f;
@@ -170,6 +174,147 @@ static void llama(void **state)
     assert_int_equal(hn_gguf_find(g, "llama.rope.scaling.type"), -1);
     hn_gguf_close(g);
     compare("llama", &llama_golden);
+}
+
+/* InternLM2: two heads of queries, then the keys' and the values', for each head of keys; heads of 8. */
+static size_t in_wqkv(size_t i, size_t w, size_t n_head, size_t first, bool turns)
+{
+    size_t row = i / w, head = row / 8, r = row % 8;
+    if (turns) r = r % 2 * 4 + r / 2;
+    return (head / n_head * 32 + first + head % n_head * 8 + r) * w + i % w;
+}
+static size_t wqkv_q(size_t i, const uint64_t *ne) { return in_wqkv(i, ne[0], 2, 0, true); }
+static size_t wqkv_k(size_t i, const uint64_t *ne) { return in_wqkv(i, ne[0], 1, 16, true); }
+static size_t wqkv_v(size_t i, const uint64_t *ne) { return in_wqkv(i, ne[0], 1, 24, false); }
+
+#define SMALL(class, type, more)                                                                                  \
+    "{\"architectures\":[\"" class "\"],\"model_type\":\"" type "\",\"hidden_size\":16,\"intermediate_size\":24," \
+                                   "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":32,\"max_"   \
+                                   "position_embeddings\":64,\"head_dim\":8,"                                     \
+                                   "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":false" more "}"
+static void internlm2(void **state)
+{
+#define L "model.layers.#."
+    hf_folder f = { .config = SMALL("InternLM2ForCausalLM", "internlm2", ",\"num_key_value_heads\":2,\"bias\":false") };
+    hf_add_all(&f, "model.tok_embeddings.weight 32,16;output.weight 32,16;model.norm.weight 16;",
+               L "attention.wqkv.weight 64,16;" L "attention.wo.weight 16,32;" L "attention_norm.weight 16;" L
+                 "ffn_norm.weight 16;" L "feed_forward.w1.weight 24,16;" L "feed_forward.w2.weight 16,24;" L
+                 "feed_forward.w3.weight 24,16;",
+               2);
+    hn_gguf *g = converted(&f, "internlm2", NULL);
+    assert_int_equal(hn_gguf_n_tensors(g), 2 * 9 + 3);
+    check(g, "token_embd.weight", "model.tok_embeddings.weight", same, 0);
+    check(g, "output.weight", "output.weight", same, 0);
+    check(g, "blk.1.attn_q.weight", "model.layers.1.attention.wqkv.weight", wqkv_q, 0);
+    check(g, "blk.1.attn_k.weight", "model.layers.1.attention.wqkv.weight", wqkv_k, 0);
+    check(g, "blk.1.attn_v.weight", "model.layers.1.attention.wqkv.weight", wqkv_v, 0);
+    check(g, "blk.1.attn_output.weight", "model.layers.1.attention.wo.weight", same, 0);
+    check(g, "blk.1.ffn_gate.weight", "model.layers.1.feed_forward.w1.weight", same, 0);
+    check(g, "blk.1.ffn_up.weight", "model.layers.1.feed_forward.w3.weight", same, 0);
+    check(g, "blk.1.ffn_down.weight", "model.layers.1.feed_forward.w2.weight", same, 0);
+    hn_gguf_close(g);
+    f.config = SMALL("InternLM2ForCausalLM", "internlm2", ",\"num_key_value_heads\":0");
+    refused(&f, HONE_E_FORMAT, "head_count_kv");
+    f.config = SMALL("InternLM2ForCausalLM", "internlm2", ",\"num_key_value_heads\":2,\"bias\":true");
+    refused(&f, HONE_E_UNSUPPORTED, "bias = true, expected false");
+#undef L
+}
+
+/* DeciLM: a layer of all, one with a matrix in place of attention, one without any, and one that does nothing. */
+static void deci(void **state)
+{
+#define DECI(first)                                                                                               \
+    SMALL("DeciLMForCausalLM", "nemotron-nas",                                                                    \
+          ",\"block_configs\":[{\"attention\":{\"n_heads_in_group\":" first                                       \
+          ",\"no_op\":false,\"window_length\":null},"                                                             \
+          "\"ffn\":{\"ffn_mult\":24.0,\"no_op\":false}},"                                                         \
+          "{\"attention\":{\"n_heads_in_group\":null,\"replace_with_linear\":true},\"ffn\":{\"ffn_mult\":48.0}}," \
+          "{\"attention\":{\"n_heads_in_group\":null,\"no_op\":true},\"ffn\":{\"ffn_mult\":24.1}},"               \
+          "{\"attention\":{\"n_heads_in_group\":null,\"no_op\":true},\"ffn\":{\"ffn_mult\":null}}]")
+    static const char *const keys[] = { "deci.attention.head_count", "deci.attention.head_count_kv",
+                                        "deci.feed_forward_length" };
+    static const int32_t want[3][4] = { { 4, 4, 0, 0 }, { 2, 0, 0, 0 }, { 256, 512, 512, 0 } };
+    char config[2048], other[2048];
+    hf_folder f = { .config = edited(config, sizeof config, DECI("2"), "\"num_hidden_layers\":2",
+                                     "\"num_hidden_layers\":4") };
+    f.config = edited(other, sizeof other, f.config, ",\"head_dim\":8", "");
+#define L(il) "model.layers." il "."
+#define DECI_MLP(il, n)                                                              \
+    L(il)                                                                            \
+    "mlp.gate_proj.weight " n ",16;" L(il) "mlp.up_proj.weight " n                   \
+                                           ",16;" L(il) "mlp.down_proj.weight 16," n \
+                                                        ";" L(il) "post_attention_layernorm.weight 16;"
+    hf_add_all(
+        &f,
+        "lm_head.weight 32,16;" HF_EMBD
+            L("0") "self_attn.q_proj.weight 16,16;" L("0") "self_attn.k_proj.weight 8,16;" L("0") "self_attn.v_proj."
+                                                                                                  "weight 8,16;" L("0") "self_attn.o_proj.weight 16,16;" L("0") "input_layernorm.weight 16;" L(
+                                                                                                      "1") "self_attn."
+                                                                                                           "linear_"
+                                                                                                           "attn."
+                                                                                                           "weight "
+                                                                                                           "16,16;" L("1") "input_layernorm.weight 16;" DECI_MLP("0",
+                                                                                                                                                                 "256")
+                                                                                                               DECI_MLP(
+                                                                                                                   "1",
+                                                                                                                   "51"
+                                                                                                                   "2")
+                                                                                                                   DECI_MLP(
+                                                                                                                       "2",
+                                                                                                                       "512"),
+        NULL, 0);
+    hn_gguf *g = converted(&f, "deci", "F32");
+    for (int i = 0; i < 3; i++) {
+        hn_gguf_array a = { 0 };
+        double x;
+        assert_int_equal(hn_gguf_get_array(g, keys[i], &a, NULL, NULL), HONE_OK);
+        assert_int_equal(a.count, 4);
+        for (uint64_t il = 0; il < 4; il++) assert_true(hn_array_number(&a, il, &x) && x == want[i][il]);
+    }
+    assert_int_equal(hn_gguf_n_tensors(g), 3 + 5 + 2 + 3 * 4);
+    check(g, "blk.1.attn_output.weight", "model.layers.1.self_attn.linear_attn.weight", same, 0);
+    check(g, "blk.2.ffn_down.weight", "model.layers.2.mlp.down_proj.weight", same, 0);
+    assert_int_equal(u32(g, "deci.attention.key_length"), 4);
+    hn_gguf_close(g);
+    hone_model *m;
+    hone_error err;
+    if (hone_model_open(&m, at("deci.gguf"), NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+    hone_model_close(m);
+    char bad[2048];
+    f.config = edited(bad, sizeof bad, other, "\"n_heads_in_group\":2", "\"n_heads_in_group\":3");
+    refused(&f, HONE_E_UNSUPPORTED, "n_heads_in_group = 3, expected a part of");
+    f.config = edited(bad, sizeof bad, other, "\"window_length\":null", "\"window_length\":64");
+    refused(&f, HONE_E_UNSUPPORTED, "window_length = 64, expected none");
+    f.config = edited(bad, sizeof bad, other, "\"num_hidden_layers\":4", "\"num_hidden_layers\":3");
+    refused(&f, HONE_E_FORMAT, "block_configs has 4 layers");
+#undef L
+#undef DECI
+#undef DECI_MLP
+}
+
+/* MiniCPM's scalars are Granite's by other members; StableLM's second norm and its config say the same. */
+static void other_members(void **state)
+{
+#define KV ",\"num_key_value_heads\":2"
+    hf_folder f = { .config = SMALL("MiniCPMForCausalLM", "minicpm",
+                                    KV ",\"scale_emb\":12,\"scale_depth\":1.4,\"dim_model_base\":4") };
+    hf_add_all(&f, "lm_head.weight 32,16;" HF_EMBD, HF_GLU HF_QKVO, 2);
+    hn_gguf *g = converted(&f, "minicpm", NULL);
+    assert_true(f32(g, "granite.embedding_scale") == 12 && f32(g, "granite.logit_scale") == 4);
+    assert_true(f32(g, "granite.residual_scale") == (float)(1.4 / sqrt(2)));
+    assert_int_equal(hn_gguf_find(g, "granite.attention.scale"), -1); /* 1/√d */
+    check(g, "blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight", pairs, 0);
+    hn_gguf_close(g);
+    f.config = SMALL("MiniCPMForCausalLM", "minicpm", KV ",\"scale_emb\":12,\"scale_depth\":1.4");
+    refused(&f, HONE_E_FORMAT, "has no dim_model_base");
+    f.config = SMALL("MiniCPMForCausalLM", "minicpm", KV ",\"dim_model_base\":4,\"num_experts\":8");
+    refused(&f, HONE_E_UNSUPPORTED, "num_experts = 8");
+    char config[1024];
+    f.config =
+        edited(config, sizeof config, SMALL("StableLmForCausalLM", "stablelm", KV ",\"use_parallel_residual\":true"),
+               "rms_norm_eps", "layer_norm_eps");
+    refused(&f, HONE_E_UNSUPPORTED, "use_parallel_residual = true, expected false, as layers have a second norm");
+#undef KV
 }
 
 static void gemma2(void **state)
@@ -787,6 +932,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama),
+        cmocka_unit_test(internlm2),
+        cmocka_unit_test(other_members),
+        cmocka_unit_test(deci),
         cmocka_unit_test(gemma2),
         cmocka_unit_test(gpt2),
         cmocka_unit_test(gptneox),

@@ -295,20 +295,31 @@ static void add_gptq(int32_t group)
     add(DOWN "scales", "F16", "2, 32", scale, sizeof scale);
     add(DOWN "g_idx", "I32", "32", order, sizeof order);
 }
+#define AUTO_ROUND(method, group, more) \
+    "\"quantization_config\": {\"quant_method\": \"" method "\", \"bits\": 4, \"group_size\": " group more "}"
 static void gptq(void **state)
 {
-    begin(GPTQ(", \"desc_act\": true"));
-    add_rest(E);
-    add_gptq(1);
-    hn_gguf *g = converted("gptq", "F32");
-    for (int o = 0; o < E; o++)
-        for (int i = 0; i < E; i++) { /* even columns: group 0, zero 8, scale 1 */
-            float code = (float)(i % 16), scale = o == 9 ? 4 : 0.5F, zero = o % 8 ? 3 : 0;
-            float want = i % 2 ? (code - zero) * scale : code - 8;
-            if (down(g)[o * E + i] != want)
-                fail_msg("row %d, column %d is %g, expected %g", o, i, (double)down(g)[o * E + i], (double)want);
-        }
-    hn_gguf_close(g);
+    static const char *const configs[] = {
+        GPTQ(", \"desc_act\": true"),
+        AUTO_ROUND("auto-round", "16", ", \"packing_format\": \"auto_round:auto_gptq\", \"data_type\": \"int\""),
+        AUTO_ROUND("intel/auto-round", "16", ", \"packing_format\": \"auto_round:gptq\"")
+    };
+    for (int k = 0; k < 3; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "gptq%d", k);
+        begin(configs[k]);
+        add_rest(E);
+        add_gptq(1);
+        hn_gguf *g = converted(name, "F32");
+        for (int o = 0; o < E; o++)
+            for (int i = 0; i < E; i++) { /* even columns: group 0, zero 8, scale 1 */
+                float code = (float)(i % 16), scale = o == 9 ? 4 : 0.5F, zero = o % 8 ? 3 : 0;
+                float want = i % 2 ? (code - zero) * scale : code - 8;
+                if (down(g)[o * E + i] != want)
+                    fail_msg("row %d, column %d is %g, expected %g", o, i, (double)down(g)[o * E + i], (double)want);
+            }
+        hn_gguf_close(g);
+    }
 }
 
 static void awq(void **state)
@@ -320,16 +331,21 @@ static void awq(void **state)
         for (int w = 0; w < 4; w++) q[i][w] = 0x76543210;
         scale[i] = 0x3800; /* 0.5 */
     }
-    begin(
-        "\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"version\": \"gemm\"}");
-    add_rest(E);
-    add(DOWN "qweight", "I32", "32, 4", q, sizeof q);
-    add(DOWN "qzeros", "I32", "1, 4", z, sizeof z);
-    add(DOWN "scales", "F16", "1, 32", scale, sizeof scale);
-    hn_gguf *g = converted("awq", "F32");
-    for (int o = 0; o < E; o++)
-        for (int i = 0; i < E; i++) assert_true(down(g)[o * E + i] == 0.5F * (want[o % 8] - (o < 8 ? 1 : 0)));
-    hn_gguf_close(g);
+    static const char *const configs[] = {
+        "\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"version\": \"gemm\"}",
+        AUTO_ROUND("auto-round", "32", ", \"packing_format\": \"auto_round:auto_awq\"")
+    };
+    for (int k = 0; k < 2; k++) {
+        begin(configs[k]);
+        add_rest(E);
+        add(DOWN "qweight", "I32", "32, 4", q, sizeof q);
+        add(DOWN "qzeros", "I32", "1, 4", z, sizeof z);
+        add(DOWN "scales", "F16", "1, 32", scale, sizeof scale);
+        hn_gguf *g = converted(k ? "awq1" : "awq", "F32");
+        for (int o = 0; o < E; o++)
+            for (int i = 0; i < E; i++) assert_true(down(g)[o * E + i] == 0.5F * (want[o % 8] - (o < 8 ? 1 : 0)));
+        hn_gguf_close(g);
+    }
 }
 
 /* ---- MXFP4: experts of gpt-oss ----- */
@@ -417,6 +433,20 @@ static void mxfp4(void **state)
 
 /* ---- experts in one tensor, or in one each ----- */
 
+/* Qwen3-VL's, as they are published: inputs first. */
+static void add_turned(void)
+{
+    static float up[N_EXPERT][E][2 * E], last[N_EXPERT][E][E];
+    for (int k = 0; k < N_EXPERT; k++)
+        for (int r = 0; r < 2 * E; r++)
+            for (int i = 0; i < E; i++) {
+                up[k][i][r] = (float)((k * 2 * E + r) * E + i);
+                if (r < E) last[k][i][r] = -(float)((k * E + r) * E + i);
+            }
+    add("model.layers.0.mlp.experts.gate_up_proj", "F32", "2, 32, 64", up, sizeof up);
+    add("model.layers.0.mlp.experts.down_proj", "F32", "2, 32, 32", last, sizeof last);
+}
+
 static void add_experts(bool fused)
 {
     static float up[N_EXPERT][2 * E][E], last[N_EXPERT][E][E];
@@ -467,12 +497,26 @@ static void begin_moe(const char *more)
     add_f32("model.layers.0.mlp.gate.weight", "2, 32", 2 * E, 0.25F);
 }
 
+/* The config under Qwen3-VL's name, which does not say that weights add up to 1. */
+static void see(void)
+{
+    static const char class[] = "\"Qwen3MoeForCausalLM\"], \"model_type\": \"qwen3_moe\"",
+                      other[] = "\"Qwen3VLMoeForConditionalGeneration\"], \"model_type\": \"qwen3_vl_moe_text\"";
+    char *at = strstr(config, class), rest[sizeof config];
+    assert_non_null(at);
+    snprintf(rest, sizeof rest, "%s", at + sizeof class - 1);
+    snprintf(at, sizeof config - (size_t)(at - config), "%s%s", other, rest);
+}
+
 static void experts(void **state)
 {
-    for (int fused = 0; fused < 2; fused++) {
-        begin_moe(", \"norm_topk_prob\": true");
-        add_experts(fused);
-        hn_gguf *g = converted(fused ? "fused" : "split", "F32");
+    static const char *const names[] = { "split", "fused", "vl-split", "vl-fused", "vl-turned" };
+    for (int fused = 0; fused < 5; fused++) {
+        begin_moe(fused < 2 ? ", \"norm_topk_prob\": true" : "");
+        if (fused > 1) see();
+        if (fused == 4) add_turned();
+        else add_experts(fused % 2);
+        hn_gguf *g = converted(names[fused], "F32");
         const hn_gguf_tensor *gate = hn_gguf_find_tensor(g, "blk.0.ffn_gate_exps.weight"),
                              *up = hn_gguf_find_tensor(g, "blk.0.ffn_up_exps.weight"),
                              *last = hn_gguf_find_tensor(g, "blk.0.ffn_down_exps.weight");
@@ -710,6 +754,20 @@ static void refusals(void **state)
     add_rest(E);
     add_gptq(1);
     refused("marlin", HONE_E_UNSUPPORTED, "checkpoint_format|marlin|gptq_v2");
+    static const char *const packings[][3] = {
+        { "other-packing", AUTO_ROUND("auto-round", "16", ", \"packing_format\": \"auto_round:gptqmodel\""),
+          "packing_format|gptqmodel|auto_round:auto_gptq" },
+        { "no-packing", AUTO_ROUND("auto-round", "16", ""), "packing_format|auto_round:auto_awq" },
+        { "floats",
+          AUTO_ROUND("auto-round", "16", ", \"packing_format\": \"auto_round:auto_gptq\", \"data_type\": \"fp\""),
+          "data_type|fp|int" }
+    };
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
+        begin(packings[i][1]);
+        add_rest(E);
+        add_gptq(1);
+        refused(packings[i][0], HONE_E_UNSUPPORTED, packings[i][2]);
+    }
     begin(GPTQ(""));
     add_rest(E);
     add_gptq(2);

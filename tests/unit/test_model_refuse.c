@@ -402,6 +402,18 @@ static void contradictions(void **state)
     tm_put_u32(m, tm_key(m, "expert_used_count"), 0);
     accept(m);
     tm_free(m);
+    /* tokens that have rows make another number a note; one more than there are rows does not */
+    for (uint32_t n = 15; n < 18; n++) {
+        m = make(&tm_llama);
+        bb *tokens = tm_put(m, "tokenizer.ggml.tokens", HONE_KV_ARRAY);
+        bb_u32(tokens, HONE_KV_STRING);
+        bb_u64(tokens, n);
+        for (uint32_t i = 0; i < n; i++) bb_str(tokens, "a");
+        tm_put_u32(m, tm_key(m, "vocab_size"), 17);
+        if (n < 17) accept(m);
+        else refuse(m, HONE_E_FORMAT, "llama.vocab_size", "16");
+        tm_free(m);
+    }
     /* an odd head width without a rope key */
     m = make(&(tm_shape)TM("qwen3", 32, 4, 2, 7, 48, 16, 2, 1e6, 1e-6));
     refuse(m, HONE_E_FORMAT, "qwen3.rope.dimension_count", "7");

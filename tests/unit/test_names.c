@@ -336,6 +336,14 @@ static void tags(void **state)
         { "x-UD-IQ4_NL_XL.gguf", "UD-IQ4_NL_XL" },
         { "Q4_K_M.gguf", "Q4_K_M" },
         { "x-Q4_K_M-imat.gguf", "Q4_K_M" },
+        { "ggml-model-q4_k_m_imatrix.gguf", "q4_k_m" },
+        { "x-Q4_K_M-imatrix.gguf", "Q4_K_M" },
+        { "x_imatrix.gguf", "" },
+        { "gemma_2_2b_it_Q4_K_M.gguf", "Q4_K_M" },
+        { "x_UD-Q2_K_XL.gguf", "UD-Q2_K_XL" },
+        { "x_f16.gguf", "f16" },
+        { "x_q4.gguf", "q4" },
+        { "x_3_8B.gguf", "" },
         { "sub.Q8_0/x.gguf", "" },
         { "x-Q4_K M.gguf", "" }, /* no name that could be typed */
         { "x-Q4_\xC2\x9B"
@@ -548,12 +556,19 @@ static size_t n_sets(const char *path)
 /* What drafts for a model is no model; what drafts for itself is one. */
 static void drafts(void **state)
 {
-    static const char *const whole[] = { "Qwen3.6-27B-MTP-Q4_K_M.gguf", "hy3-1M-MTP-Q4_K_M.gguf", "x-mtp-Q8_0.gguf",
-                                         "mtp.gguf", "Q8_0/Qwen3.5-35B-A3B-MTP-Q4_K_M.gguf" };
-    static const char *const side[] = { "mtp-x-Q8_0.gguf",      "MTP-x-Q8_0.gguf",
-                                        "a/eagle3-x-BF16.gguf", "dflash-draft-3.6-q8_0.gguf",
-                                        "DSpark-x.gguf",        "mmproj-x-F16.gguf",
-                                        "x-MMPROJ-f16.gguf",    "x.imatrix.gguf" };
+    static const char *const whole[] = { "Qwen3.6-27B-MTP-Q4_K_M.gguf",
+                                         "hy3-1M-MTP-Q4_K_M.gguf",
+                                         "x-mtp-Q8_0.gguf",
+                                         "mtp.gguf",
+                                         "Q8_0/Qwen3.5-35B-A3B-MTP-Q4_K_M.gguf",
+                                         "ggml-model-q4_k_m_imatrix.gguf",
+                                         "x-Q4_K_M-imatrix.gguf",
+                                         "x-imatrix-IQ2_XXS.gguf" };
+    static const char *const side[] = {
+        "mtp-x-Q8_0.gguf", "MTP-x-Q8_0.gguf",   "a/eagle3-x-BF16.gguf", "dflash-draft-3.6-q8_0.gguf",
+        "DSpark-x.gguf",   "mmproj-x-F16.gguf", "x-MMPROJ-f16.gguf",    "x.imatrix.gguf",
+        "x-imatrix.gguf",  "imatrix_x.gguf",    "imatrix-x-Q8_0.gguf",  "a/x-BF16-imatrix.gguf"
+    };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (n_sets(whole[i]) != 1) fail_msg("%s is no model", whole[i]);
     for (size_t i = 0; i < sizeof side / sizeof *side; i++)
@@ -583,6 +598,37 @@ static void drafts(void **state)
     const hn_repo_file self[] = { { "m-MTP-UD-IQ1_M.gguf", 7 * GIB }, { "m-MTP-BF16.gguf", 54 * GIB } };
     assert_int_equal(choose(self, 2, "o/m", 16 * GIB, first, &n, &err), HONE_OK);
     assert_string_equal(first, "m-MTP-UD-IQ1_M.gguf");
+}
+
+/* Models that were made with an imatrix, beside those made without; and the imatrix itself. */
+static void imatrices(void **state)
+{
+    char first[200];
+    size_t n;
+    hone_error err = { 0 };
+    const hn_repo_file alone[] = { { "ggml-model-q4_k_m_imatrix.gguf", 21 * GIB },
+                                   { "ggml-model-q2_k_imatrix.gguf", 12 * GIB },
+                                   { "imatrix.gguf", GIB / 64 } };
+    assert_int_equal(choose(alone, 3, "o/m", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "ggml-model-q4_k_m_imatrix.gguf");
+    assert_int_equal(choose(alone, 3, "o/m:q2_k", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "ggml-model-q2_k_imatrix.gguf");
+    assert_int_equal(choose(alone, 3, "o/m", 8 * GIB, first, &n, &err), HONE_E_NOMEM);
+    assert_non_null(strstr(err.message, "o/m:q2_k takes it all the same"));
+    const hn_repo_file both[] = { { "m-Q4_K_M-imatrix.gguf", 5 * GIB - 4096 }, { "m-Q4_K_M.gguf", 5 * GIB } };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(choose(both, 2, i ? "o/m:Q4_K_M" : "o/m", 0, first, &n, &err), HONE_OK);
+        assert_string_equal(first, "m-Q4_K_M.gguf");
+    }
+    assert_int_equal(choose(both, 2, "o/m/m-Q4_K_M-imatrix.gguf", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-Q4_K_M-imatrix.gguf");
+    assert_int_equal(choose(both, 2, "o/m", GIB, first, &n, &err), HONE_E_NOMEM); /* the smaller one by its path */
+    assert_non_null(strstr(err.message, " o/m/m-Q4_K_M-imatrix.gguf takes it all the same"));
+    /* as small as an imatrix is, whatever its name says */
+    const hn_repo_file measured[] = { { "m-Q4_K_M-imatrix.gguf", GIB / 64 }, { "m-Q4_K_M.gguf", 5 * GIB } };
+    assert_int_equal(choose(measured, 2, "o/m:q4_k_m", GIB, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-Q4_K_M.gguf");
+    assert_int_equal(choose(measured, 2, "o/m", 2 * GIB, first, &n, &err), HONE_E_NOMEM);
 }
 
 /* Types by the names that repositories have today. */
@@ -650,6 +696,7 @@ int main(void)
         cmocka_unit_test(tags),
         cmocka_unit_test(chosen),
         cmocka_unit_test(chosen_elsewhere),
+        cmocka_unit_test(imatrices),
         cmocka_unit_test(drafts),
         cmocka_unit_test(orders),
         cmocka_unit_test(chosen_once),
