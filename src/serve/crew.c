@@ -90,6 +90,20 @@ void hn_crew_do(hn_crew *c, hn_task *t)
     pthread_mutex_unlock(&c->lock);
 }
 
+bool hn_crew_undo(hn_crew *c, hn_task *t)
+{
+    bool found = false;
+    pthread_mutex_lock(&c->lock);
+    hn_task_queue all = c->queue;
+    c->queue = (hn_task_queue){ 0 };
+    for (hn_task *o; (o = hn_task_pop(&all));) {
+        if (o == t) found = true;
+        else hn_task_push(&c->queue, o);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return found;
+}
+
 void hn_crew_free(hn_crew *c)
 {
     if (!c) return;

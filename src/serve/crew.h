@@ -26,6 +26,8 @@ typedef struct hn_crew hn_crew;
 hone_status hn_crew_new(hn_crew **out, int n_threads, hone_error *err);
 /* t is done by one of the threads, in its turn. Any thread. */
 void hn_crew_do(hn_crew *c, hn_task *t);
+/* t will not be done; false: it was begun with, or nobody gave it to them. Any thread. */
+bool hn_crew_undo(hn_crew *c, hn_task *t);
 /* Does all that is queued, then ends. */
 void hn_crew_free(hn_crew *c);
 

@@ -161,7 +161,7 @@ static void load(void *arg)
     bool mine = atomic_exchange(&j->waits, false);
     pthread_mutex_unlock(&j->server->wait_lock);
     if (ok) j->book = j->book_wanted;
-    atomic_fetch_sub(&j->server->n_waiting, 1);
+    if (mine) atomic_fetch_sub(&j->server->n_waiting, 1);
     j->load_ms = (double)(hn_serve_ns() - t) * 1e-6;
     if (ok && mine) prepare(j);
     else send_back(j, ok ? NULL : &r);
@@ -423,16 +423,19 @@ static void fail_stream(hn_job *j, const hn_refusal *r)
     hn_exchange_end(j->x, reads(j));
 }
 
-/* Ends one that waits for its model; true: it did. It is freed when the loader lets go of it. */
+/* Ends one that waits for its model; true: it did. It is freed when the loader lets go of it, or, where that has others
+ * before it, when the event thread is done with what it does now: who is gone has no place in the queue. */
 static bool end_waiting(hn_job *j, const hn_refusal *r)
 {
     if (!atomic_exchange(&j->waits, false)) return false;
+    atomic_fetch_sub(&j->server->n_waiting, 1);
     count(j, j->gone ? 0 : j->begun ? 200 : r->status);
     if (j->gone) hn_exchange_end(j->x, false);
     else if (j->begun) fail_stream(j, r);
     else hn_serve_refuse(j->server, j->x, r);
     j->answered = true;
-    hn_shelf_stir(j->server->shelf);
+    if (hn_crew_undo(j->server->loader, &j->task)) send_back(j, NULL);
+    else hn_shelf_stir(j->server->shelf);
     return true;
 }
 

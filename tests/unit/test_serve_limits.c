@@ -432,14 +432,25 @@ static void orders_overtake(void **state)
                  { "/v1/unload_lora_adapter", "{\"lora_name\":\"a\"}", 404 } };
     running r = { .p.ollama = true,
                   .p.silent_ms = 1,
-                  .p.shelf = {
-                      .n_models = 2, .max_loaded = 1, .lora_folder = "models", .scheduler.session.n_ctx = HELD_CTX } };
+                  .p.shelf = { .n_models = 2,
+                               .max_loaded = 1,
+                               .lora_folder = "models",
+                               .scheduler = { .session.n_ctx = HELD_CTX, .max_queue = 2 } } };
     char got[8192];
     start(&r, 4);
     int held = hold(r.port, "chat"), fd = client_connect(r.port);
     assert_true(client_request(fd, "POST", "/v1/chat/completions", NULL,
                                "{\"model\":\"other\"," TALK ",\"max_tokens\":3,\"stream\":true}"));
     read_until(fd, "\n:", got, sizeof got); /* it waits */
+    for (int i = 0; i < 3; i++) {           /* those that wait behind it and leave make room in the queue */
+        int gone = client_connect(r.port);
+        assert_true(client_request(gone, "POST", "/v1/chat/completions", NULL,
+                                   "{\"model\":\"other\"," TALK ",\"max_tokens\":3,\"stream\":true}"));
+        assert_int_equal(recv(gone, got, 12, MSG_WAITALL), 12);
+        if (memcmp(got, "HTTP/1.1 200", 12) != 0) fail_msg("%d left: %.12s", i, got);
+        close(gone);
+        while (metric(r.port, "hone_cancelled_total") <= i) nap();
+    }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         client_answer a = ask_soon(r.port, rows[i].path, rows[i].body);
         if (a.status != rows[i].status) fail_msg("%s: status %d: %s", rows[i].path, a.status, a.body);
