@@ -1110,6 +1110,7 @@ typedef struct hone_init_params {
     const char *const *special; /* of the tokenizer made of data: special tokens behind <|bos|> and <|endoftext|>, as
                                  * "<|im_end|>"; distinct */
     int32_t n_special;
+    int64_t max_bad_lines; /* of the data, as of hone_train_params */
 } hone_init_params;
 /* Writes dst, F32, atomically; the same bytes for the same arguments and texts. config is needed, and either
  * tokenizer or data (n_data more than 0; else HONE_E_ARG). */
@@ -1126,6 +1127,12 @@ typedef struct hone_train_data {
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256]; /* FILE:LINE: why; "" */
     uint64_t hash;
+    int64_t n_passed;   /* files of folders that look like data of a form that is not read: passed over */
+    int64_t n_rejected; /* records with "label": false: left out */
+    int64_t n_spelt;    /* texts, and prompts of pairs, that begin with the name of a special token, as text */
+    int64_t n_marked;   /* files with "<|endoftext|>" only behind where HONE_SPLIT_AUTO looks for it */
+    char files[512];    /* paths of those that were read, a line each, as many as fit */
+    char first_passed[256], first_spelt[64]; /* a path; the name of a token; "" */
 } hone_train_data;
 
 typedef struct hone_train_info {

@@ -463,9 +463,16 @@ static void bash_both(FILE *f, const char *prog, const hn_command *c, const hn_o
     fputs("      ;;\n    esac\n", f);
 }
 
+/* bash divides words at colons, too, which names of models have, and wants what stands behind the last one. */
+static const char *const bash_joined =
+    "  local -a w=()\n  local i n=0 x cur\n"
+    "  for ((i = 0; i <= COMP_CWORD; i++)); do\n    x=${COMP_WORDS[i]}\n"
+    "    if ((n > 1)) && [ -n \"$x\" ] && [[ $x == :* || ${w[n - 1]} == *: ]]; then w[n - 1]+=$x; else w[n++]=$x; fi\n"
+    "  done\n  local COMP_WORDS=(\"${w[@]}\") COMP_CWORD=$((n - 1))\n";
+
 static void completion_bash(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
-    fprintf(f, "# bash completion for %s: source this file\n_%s() {\n", prog, prog);
+    fprintf(f, "# bash completion for %s: source this file\n_%s_reply() {\n", prog, prog);
     fputs("  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n  COMPREPLY=()\n"
           "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"",
           f);
@@ -478,7 +485,12 @@ static void completion_bash(FILE *f, const char *prog, const hn_command *const *
         else bash_command(f, prog, *c, common, "    ");
         fputs("    ;;\n", f);
     }
-    fprintf(f, "  esac\n}\ncomplete -o filenames -F _%s %s\n", prog, prog);
+    fprintf(f, "  esac\n}\n_%s() {\n", prog);
+    fputs(bash_joined, f);
+    fprintf(f,
+            "  _%s_reply\n  cur=${w[n - 1]} x=${w[n - 1]##*:}\n  if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then "
+            "COMPREPLY=(\"${COMPREPLY[@]#\"${cur%%\"$x\"}\"}\"); fi\n}\ncomplete -o filenames -F _%s %s\n",
+            prog, prog, prog);
 }
 
 /* Inside single quotes of zsh or fish; also the characters _arguments gives a meaning. */

@@ -69,11 +69,12 @@ int hn_cli_usage(const hn_cli *cli, const char *fmt, ...) __attribute__((format(
 /* An option that is given and changes nothing of what is asked for is refused: all of the command's but those named
  * (only), or those named. names: ends with NULL; why: what it belongs to, in words. 0, or the exit code. */
 int hn_cli_without_effect(const hn_cli *cli, bool only, const char *const *names, const char *why);
-/* What hone has in place of a word of another program: an option with its dashes, a command; NULL: not known. */
-const char *hn_foreign_option(const char *word);
+/* What hone has in place of a word of another program: an option of a command's with its dashes, a command; NULL: not
+ * known. */
+const char *hn_foreign_option(const hn_command *cmd, const char *word);
 const char *hn_foreign_command(const char *word);
 /* The same for what is near to such a word, *near, as in dowload; NULL: nothing is. */
-const char *hn_foreign_near(const char *word, const char **near);
+const char *hn_foreign_near(const hn_command *cmd, const char *word, const char **near);
 /* "hone: note: …" */
 void hn_cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same for what changes answers: once, and also in the "notes" of what hn_json_print prints and of records. */

@@ -294,6 +294,9 @@ static int read_params(hn_train_job *j)
         return hn_cli_usage(cli,
                             "--min-lr changes nothing with --schedule constant; expected another schedule, or none "
                             "of it");
+    if (p->min_lr > p->lr)
+        return hn_cli_usage(cli, "--min-lr %g is above --lr %g: the rate would rise; expected at most that", p->min_lr,
+                            p->lr);
     if (hn_opts_given(o, "steps") && !p->steps) return hn_cli_usage(cli, "--steps 0: expected at least 1");
     if (!hn_opts_count(o, "data")) return hn_cli_usage(cli, "no data; expected --data FILE");
     bool validated = p->val_share > 0 || hn_opts_count(o, "val-data");
@@ -307,6 +310,16 @@ static int read_params(hn_train_job *j)
     return p->data && p->val_data ? 0 : hn_cli_error(HN_EXIT_NOMEM, "out of memory for the list of files");
 }
 
+/* A file that is damaged or wrong and no model: that code would blame the model. */
+static int fail_file(const hone_error *err) { return hn_cli_error(HN_EXIT_FAILURE, "%s", err->message); }
+
+static bool names_one(const hone_error *err, const char *const *paths, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (strncmp(err->message, paths[i], strlen(paths[i])) == 0) return true;
+    return false;
+}
+
 /* Of files that are not there the next step is told, too. */
 static int fail_data(const hn_train_job *j, const hone_error *err)
 {
@@ -315,7 +328,8 @@ static int fail_data(const hn_train_job *j, const hone_error *err)
         if (stat(j->p.data[i], &sb) != 0) return hn_cli_fail_input(j->cli, "--data", j->p.data[i], err);
     for (int32_t i = 0; i < j->p.n_val_data; i++)
         if (stat(j->p.val_data[i], &sb) != 0) return hn_cli_fail_input(j->cli, "--val-data", j->p.val_data[i], err);
-    return hn_cli_fail(err);
+    bool data = names_one(err, j->p.data, j->p.n_data) || names_one(err, j->p.val_data, j->p.n_val_data);
+    return data && err->code == HONE_E_FORMAT ? fail_file(err) : hn_cli_fail(err);
 }
 
 /* The texts of --special-tokens, divided by commas: views into *copy, both the caller's to free. */
@@ -352,7 +366,8 @@ static int begin_model(hn_train_job *j)
                            .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0,
                            .name = hn_opts_str(o, "name"),
                            .seed = j->p.seed,
-                           .abort_fn = hn_abort_fn };
+                           .abort_fn = hn_abort_fn,
+                           .max_bad_lines = j->p.max_bad_lines };
     char name[256]; /* of the file, without its folder and ending */
     const char *file = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out, *dot = strrchr(file, '.');
     snprintf(name, sizeof name, "%.*s", (int)(dot && dot != file && dot - file < 255 ? dot - file : 255), file);
@@ -398,7 +413,8 @@ static int resume(hn_train_job *j)
                               "fresh"); /* only now: had a name been misspelt, the old run would be lost for nothing */
     if (fresh && hone_train_checkpoints(j->folder, true, &step, &err) != HONE_OK) return hn_cli_fail(&err);
     if (!hn_opts_flag(j->cli->opts, "resume")) return 0;
-    if (hone_trainer_resume(j->t, j->folder, &j->resumed, note, sizeof note, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (hone_trainer_resume(j->t, j->folder, &j->resumed, note, sizeof note, &err) != HONE_OK)
+        return err.code == HONE_E_FORMAT ? fail_file(&err) : hn_cli_fail(&err);
     if (*note) hn_cli_note("%s; going on from step %lld", note, (long long)j->resumed);
     else if (!j->cli->json && j->resumed) hn_cli_note("going on from step %lld", (long long)j->resumed);
     return 0;
@@ -527,6 +543,19 @@ static int check_data_options(const hn_train_job *j)
     return 0;
 }
 
+/* Numbers that ask for less than all, and leave all. */
+static void note_all(const hn_train_job *j)
+{
+    hone_model_info m;
+    hone_model_get_info(j->m, &m);
+    uint64_t stop = hn_opts_u64(j->cli->opts, "stop-after");
+    if (j->p.n_layers > m.n_layer)
+        hn_cli_note("--layers %d: the model has %d; all get adapters", j->p.n_layers, m.n_layer);
+    if (stop >= (uint64_t)j->info.steps && stop)
+        hn_cli_note("--stop-after %llu: the run has %lld step%s and ends with its last one", (unsigned long long)stop,
+                    (long long)j->info.steps, j->info.steps == 1 ? "" : "s");
+}
+
 static int run(const hn_cli *cli)
 {
     hn_train_job j = { .cli = cli };
@@ -545,6 +574,7 @@ static int run(const hn_cli *cli)
     }
     if (!rc) {
         if (!cli->json) hn_train_show_plan(&j);
+        note_all(&j);
         hn_train_warn(&j);
         rc = j.p.plan_only ? hn_train_summary(&j, "plan") : go(&j);
     }

@@ -68,7 +68,7 @@ static int unknown_command(const hn_command *parent, const char *name)
     if (say)
         return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s': %s", parent ? "laboratory command" : "command",
                             name, say);
-    if (!near && (say = hn_foreign_near(name, &other)))
+    if (!near && (say = hn_foreign_near(NULL, name, &other)))
         return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'; did you mean %s? %s",
                             parent ? "laboratory command" : "command", HN_ESC(name, strlen(name)), other, say);
     char all[200] = ""; /* where they are few */
@@ -94,9 +94,9 @@ static bool wants_json(int argc, char **argv)
 static const char *foreign_option(const hn_command *cmd, int argc, char **argv, const char **word)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (argv[i][0] == '-' && !hn_opts_knows(cmd, hn_common_groups, argv[i]) && hn_foreign_option(argv[i])) {
+        if (argv[i][0] == '-' && !hn_opts_knows(cmd, hn_common_groups, argv[i]) && hn_foreign_option(cmd, argv[i])) {
             *word = argv[i];
-            return hn_foreign_option(argv[i]);
+            return hn_foreign_option(cmd, argv[i]);
         }
     return NULL;
 }
@@ -109,7 +109,7 @@ static int bad_options(const hn_cli *cli, int argc, char **argv, const hone_erro
     if (say) return hn_cli_usage(cli, "unknown option %s: %s", HN_ESC(word, strlen(word)), say);
     bool bare = err->code == HONE_E_ARG && strncmp(err->message, unknown, sizeof unknown - 1) == 0 &&
                 !strchr(err->message, ';'); /* nothing of cmd's own is near */
-    if (bare && (say = hn_foreign_near(err->message + sizeof unknown - 1, &near)))
+    if (bare && (say = hn_foreign_near(cli->cmd, err->message + sizeof unknown - 1, &near)))
         return hn_cli_usage(cli, "%s; did you mean %s? %s", err->message, near, say);
     return err->code == HONE_E_ARG ? hn_cli_usage(cli, "%s", err->message) : hn_cli_fail(err);
 }
@@ -168,6 +168,11 @@ static const hn_command *command_for_model(const char *name, int argc, char **ar
     for (int i = 2; i < argc; i++)
         for (size_t k = 0; k < sizeof prompts / sizeof *prompts; k++)
             prompt |= strncmp(argv[i], prompts[k], strlen(prompts[k])) == 0;
+    hn_opts *o; /* behind options, too: whichever take a value */
+    if (!prompt && hn_opts_parse(&o, &hn_command_run, hn_common_groups, argc - 1, argv + 1, NULL) == HONE_OK) {
+        prompt = hn_opts_given(o, "prompt");
+        hn_opts_free(o);
+    }
     return prompt ? &hn_command_run : &hn_command_chat;
 }
 

@@ -19,7 +19,9 @@ hone_status hn_bpe_train(hn_bpe **out, const hn_bpe_params *p, hone_error *err)
 {
     hn_bpe_maker *m;
     hn_dataset d = { 0 };
-    hn_data_params dp = { .path = p->path, .n_path = p->n_path, .abort_fn = p->abort_fn, .abort_arg = p->abort_arg };
+    hn_data_params dp = {
+        .path = p->path, .n_path = p->n_path, .max_bad = p->max_bad, .abort_fn = p->abort_fn, .abort_arg = p->abort_arg
+    };
     *out = NULL;
     hone_status st = hn_bpe_begin(&m, &p->rules, err);
     hn_data_reader r = { .d = &d, .p = &dp, .err = err, .take = take_text, .arg = m };
@@ -45,6 +47,7 @@ static hone_status make_tokenizer(hn_bpe **out, const hone_init_params *p, hone_
     hn_bpe_params b = { .path = p->data,
                         .n_path = p->n_data,
                         .rules = { .n_vocab = p->n_vocab, .special = special, .n_special = p->n_special + 2 },
+                        .max_bad = p->max_bad_lines,
                         .abort_fn = p->abort_fn,
                         .abort_arg = p->abort_arg };
     if (!b.rules.n_vocab) st = hn_synth_config(&shape, p->config, err); /* which names what it misses */

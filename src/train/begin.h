@@ -9,7 +9,8 @@ typedef struct hn_bpe_params {
     const char *const *path; /* as hn_dataset_read takes them; of records all strings that would be trained on */
     int32_t n_path;
     hn_bpe_rules rules;
-    bool (*abort_fn)(void *arg); /* as of hn_data_params */
+    int64_t max_bad;             /* as of hn_data_params, */
+    bool (*abort_fn)(void *arg); /* and so this */
     void *abort_arg;
 } hn_bpe_params;
 

@@ -292,6 +292,10 @@ static hone_status take_all(hone_trainer *t, const char *path, const unsigned ch
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", path, why.message);
     t->st = s;
     t->st.done &= 1;
+    /* with more patience, or none, training that ended early goes on */
+    if (s.stopped_early && (!t->p.patience || s.n_since_best < t->p.patience) && s.step < t->schedule.total &&
+        !(t->micro_total && s.n_micro >= t->micro_total))
+        t->st.done = t->st.stopped_early = 0;
     t->eval_due = t->val_loader && (s.done & EVAL_DUE);
     t->has_best = h.best && t->best;
     if (t->best && !h.best && isfinite(s.best_val)) { /* nobody kept those weights: the best is sought from here on */

@@ -54,6 +54,11 @@ typedef struct hn_data_stats {
     int64_t n_tok, n_target;
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256]; /* FILE:LINE: why, of the first bad line; "" */
+    /* files of folders in forms that are not read; records that a label rejects; texts that begin with the name of a
+     * special token, as text; files with a mark only behind where AUTO looks for one */
+    int64_t n_passed, n_rejected, n_spelt, n_marked;
+    char files[512]; /* paths of those that were read, a line each, as many as fit */
+    char first_passed[256], first_spelt[64];
 } hn_data_stats;
 
 typedef struct hn_dataset {

@@ -183,36 +183,81 @@ static hone_status count_answers(hn_data_reader *r, const json_t *messages, cons
     return st;
 }
 
-/* A message that says nothing at all is a misspelt key, which a template would print as an empty one. Returns the
- * first, or their number. */
-static size_t find_silent(const json_t *messages)
+/* Nothing to read: "", or parts that are all so. */
+static bool is_empty(const json_t *content)
 {
     size_t i;
-    json_t *m;
-    json_array_foreach(messages, i, m)
+    json_t *part;
+    if (json_is_string(content)) return !json_string_length(content);
+    json_array_foreach(content, i, part)
     {
-        const json_t *content = json_object_get(m, "content");
-        if (json_is_object(m) && (!content || json_is_null(content)) &&
-            !json_array_size(json_object_get(m, "tool_calls")))
-            break;
+        const json_t *text = json_object_get(part, "text");
+        if (!json_is_string(text) || json_string_length(text)) return false;
     }
-    return i;
+    return json_is_array(content);
+}
+
+static bool reasons(const json_t *m)
+{
+    for (size_t i = 0; i < HN_CHAT_N_REASONING; i++)
+        if (hn_chat_reasoning_names[i] && json_string_length(json_object_get(m, hn_chat_reasoning_names[i])))
+            return true;
+    return false;
+}
+
+/* A message that says nothing at all is a misspelt key, which a template would print as an empty one; of an answer
+ * without words its end alone would be learnt. NULL: m is none, or why. */
+static const char *silent(const hn_data_reader *r, const json_t *m)
+{
+    const json_t *content = json_object_get(m, "content");
+    if (!json_is_object(m) || json_array_size(json_object_get(m, "tool_calls"))) return NULL;
+    if (!content) return ".content is missing";
+    if (json_is_null(content)) return ".content is null";
+    return is_learnt(r, m) && is_empty(content) && !reasons(m) ? ": the answer is empty" : NULL;
+}
+
+char *hn_data_place(const hn_data_reader *r, size_t i, char dst[HN_DATA_PLACE])
+{
+    for (size_t k = 0; k < HN_DATA_FROM; k++) {
+        const hn_data_from *f = &r->from[k];
+        if (i >= f->n) {
+            i -= f->n;
+            continue;
+        }
+        if (f->how == HN_DATA_ONE) snprintf(dst, HN_DATA_PLACE, "%s", f->key);
+        else if (f->how == HN_DATA_EACH) snprintf(dst, HN_DATA_PLACE, "%s[%zu]", f->key, i);
+        else snprintf(dst, HN_DATA_PLACE, "%s[%zu][%zu]", f->key, i / 2, i % 2);
+        return dst;
+    }
+    snprintf(dst, HN_DATA_PLACE, "messages[%zu]", i);
+    return dst;
+}
+
+/* "messages[N]…" of a template's, by the place that message has in the record. */
+static hone_status bad_message(hn_data_reader *r, const char *why)
+{
+    static const char first[] = "messages[";
+    char place[HN_DATA_PLACE], *end;
+    if (strncmp(why, first, sizeof first - 1) != 0) return hn_data_bad(r, "%s", why);
+    size_t i = strtoul(why + sizeof first - 1, &end, 10);
+    return *end == ']' ? hn_data_bad(r, "%s%s", hn_data_place(r, i, place), end + 1) : hn_data_bad(r, "%s", why);
 }
 
 hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, const json_t *tools)
 {
     hone_error why = { 0 };
     bool open = false;
-    size_t silent = find_silent(messages);
+    char place[HN_DATA_PLACE];
     hone_status st = get_template(r, tools != NULL);
     if (st != HONE_OK) return st;
-    if (silent < json_array_size(messages))
-        return hn_data_bad(r, "messages[%zu].content is %s, and there are no tool_calls", silent,
-                           json_object_get(json_array_get(messages, silent), "content") ? "null" : "missing");
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        const char *no = silent(r, json_array_get(messages, i));
+        if (no) return hn_data_bad(r, "%s%s, and there are no tool_calls", hn_data_place(r, i, place), no);
+    }
     if ((st = encode(r, messages, tools, false, &r->ids, &why)) == HONE_OK &&
         (st = hn_data_targets(r, 0, 0)) == HONE_OK)
         st = count_answers(r, messages, tools, &open, &why);
-    if (st == HONE_E_ARG || st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED) return hn_data_bad(r, "%s", why.message);
+    if (st == HONE_E_ARG || st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED) return bad_message(r, why.message);
     if (st != HONE_OK) {
         if (r->err && why.message[0]) *r->err = why;
         return st;

@@ -23,6 +23,14 @@ typedef struct hn_data_store {
 
 typedef struct hn_data_chat hn_data_chat; /* data_chat.c: the model's template */
 
+/* Where n messages of a conversation, one after the other, stand in its record: "key", "key[i]", "key[i/2][i%2]". */
+typedef struct hn_data_from {
+    const char *key;
+    size_t n;
+    enum { HN_DATA_ONE, HN_DATA_EACH, HN_DATA_PAIRS } how;
+} hn_data_from;
+enum { HN_DATA_FROM = 4 }; /* of them, the first for the system message that stood beside the others */
+
 typedef struct hn_data_reader {
     hn_dataset *d;
     hn_data_store *store;
@@ -39,8 +47,10 @@ typedef struct hn_data_reader {
     size_t cap_target;
     char *text; /* [cap_text] */
     size_t cap_text;
-    hn_data_chat *chat; /* NULL: not asked for yet */
-    size_t n_of_text;   /* samples of this text so far */
+    hn_data_chat *chat;              /* NULL: not asked for yet */
+    size_t n_of_text;                /* samples of this text so far */
+    int64_t n_about;                 /* files read that tell about others, by their names */
+    hn_data_from from[HN_DATA_FROM]; /* where the messages of this record stand in it */
     /* Not NULL: no samples are made; texts of files and strings of records are given to it, in pieces. */
     hone_status (*take)(struct hn_data_reader *r, const char *s, size_t n);
     void *arg;
@@ -60,6 +70,8 @@ hone_status hn_data_put(hn_data_reader *r, const uint8_t *target);
 int32_t hn_data_bos(const hn_data_reader *r);
 /* Bytes of the first ill-formed character of s, or n. */
 size_t hn_data_well_formed(const char *s, size_t n);
+#define HN_DATA_NOT_UTF8 "not UTF-8: byte 0x%02x in column %zu"
+#define HN_DATA_TRY_UTF8 "; if it is Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 FILE >NEW_FILE"
 /* Appends to out; what looks like a token that structures a prompt is text. */
 hone_status hn_data_encode(hn_data_reader *r, const char *s, size_t n, hn_ids *out);
 hone_status hn_data_put_bos(hn_data_reader *r, hn_ids *out); /* where the vocabulary adds one */
@@ -111,6 +123,9 @@ hone_status hn_data_json_record(hn_data_reader *r, const char *s, size_t n, hn_d
 
 /* A conversation; messages and tools (or NULL) as hn_chat takes them. What the template refuses is a bad line. */
 hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, const json_t *tools);
+/* Where message i of a conversation stands in its record, by r->from. Returns dst. */
+enum { HN_DATA_PLACE = 64 };
+char *hn_data_place(const hn_data_reader *r, size_t i, char dst[HN_DATA_PLACE]);
 /* Whether the model has a template. */
 bool hn_data_has_template(hn_data_reader *r);
 void hn_data_chat_free(hn_data_chat *c);

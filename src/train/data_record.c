@@ -11,6 +11,8 @@
 #include "text/chat.h"
 #include "train/data_parts.h"
 
+#include <strings.h>
+
 static const char *type_name(const json_t *j)
 {
     static const char *const names[] = { "an object", "an array", "a string", "a number",
@@ -146,18 +148,32 @@ static size_t find_weight(const json_t *messages)
     return i;
 }
 
-/* Writes the messages, which are the caller's own and stood at `key`, with what stands beside them. */
-static hone_status put_messages(hn_data_reader *r, const char *key, json_t *all, const beside *b)
+/* Where the messages of this record are from. */
+static void stand_at(hn_data_reader *r, hn_data_from a, hn_data_from b, hn_data_from c)
 {
+    r->from[0] = (hn_data_from){ 0 };
+    r->from[1] = a;
+    r->from[2] = b;
+    r->from[3] = c;
+}
+static const hn_data_from nowhere;
+
+/* Writes the messages, which are the caller's own and stood at r->from, with what stands beside them. */
+static hone_status put_messages(hn_data_reader *r, json_t *all, const beside *b)
+{
+    char place[HN_DATA_PLACE];
     const json_t *first = json_array_get(all, 0);
     bool has = hn_json_is(json_object_get(first, "role"), "system");
     size_t weight = find_weight(all);
-    if (weight < json_array_size(all)) return hn_data_bad(r, "%s[%zu].weight: expected 0 or 1", key, weight);
+    if (weight < json_array_size(all))
+        return hn_data_bad(r, "%s.weight: expected 0 or 1", hn_data_place(r, weight, place));
     if (b->system && has && !json_equal(json_object_get(first, "content"), b->system))
         return hn_data_bad(r, "\"system\" stands beside another system message");
-    if (b->system && !has &&
-        json_array_insert_new(all, 0, json_pack("{s:s, s:O}", "role", "system", "content", b->system)) != 0)
-        return no_memory(r);
+    if (b->system && !has) {
+        r->from[0] = (hn_data_from){ "system", 1, HN_DATA_ONE };
+        if (json_array_insert_new(all, 0, json_pack("{s:s, s:O}", "role", "system", "content", b->system)) != 0)
+            return no_memory(r);
+    }
     return hn_data_conversation(r, all, b->tools);
 }
 
@@ -180,7 +196,8 @@ static hone_status put_chat(hn_data_reader *r, const json_t *o)
     json_t *list = read_list(r, o, "messages", &st);
     if (list && read_beside(r, o, &b, &st)) {
         json_t *all = json_array();
-        st = json_array_extend(all, list) == 0 ? put_messages(r, "messages", all, &b) : no_memory(r);
+        stand_at(r, (hn_data_from){ "messages", json_array_size(list), HN_DATA_EACH }, nowhere, nowhere);
+        st = json_array_extend(all, list) == 0 ? put_messages(r, all, &b) : no_memory(r);
         json_decref(all);
         json_decref(b.tools);
     }
@@ -214,9 +231,13 @@ static hone_status put_turns(hn_data_reader *r, const json_t *o)
     hone_status st;
     json_t *all = json_array();
     if (!all) return no_memory(r);
-    if (add_turns(r, o, "prompt", false, all, &st) && add_turns(r, o, "completion", true, all, &st) &&
-        read_beside(r, o, &b, &st)) {
-        st = put_messages(r, "prompt and completion", all, &b);
+    size_t n = 0;
+    bool ok = add_turns(r, o, "prompt", false, all, &st) && (n = json_array_size(all)) > 0 &&
+              add_turns(r, o, "completion", true, all, &st);
+    if (ok && read_beside(r, o, &b, &st)) {
+        stand_at(r, (hn_data_from){ "prompt", n, HN_DATA_EACH },
+                 (hn_data_from){ "completion", json_array_size(all) - n, HN_DATA_EACH }, nowhere);
+        st = put_messages(r, all, &b);
         json_decref(b.tools);
     }
     json_decref(all);
@@ -364,7 +385,10 @@ static hone_status put_sharegpt(hn_data_reader *r, const json_t *o)
         for (size_t i = 0; i < json_array_size(list) && ok && m; i++)
             if ((m = read_turn(r, json_array_get(list, i), i, &st))) ok = json_array_append_new(all, m) == 0;
         if (!ok || !wrap_tools(&b.tools)) st = no_memory(r);
-        else if (m) st = put_messages(r, "conversations", all, &b);
+        else if (m) {
+            stand_at(r, (hn_data_from){ "conversations", json_array_size(all), HN_DATA_EACH }, nowhere, nowhere);
+            st = put_messages(r, all, &b);
+        }
     }
     json_decref(list);
     json_decref(all);
@@ -426,7 +450,9 @@ static hone_status put_alpaca_chat(hn_data_reader *r, const alpaca *x)
     ok = ok &&
          json_array_append_new(all, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(r->text, n))) == 0;
     ok = ok && json_array_append_new(all, json_pack("{s:s, s:O}", "role", "assistant", "content", x->answer)) == 0;
-    hone_status st = ok ? put_messages(r, "history", all, &x->b) : no_memory(r);
+    stand_at(r, (hn_data_from){ "history", 2 * json_array_size(x->history), HN_DATA_PAIRS },
+             (hn_data_from){ "instruction", 1, HN_DATA_ONE }, (hn_data_from){ "output", 1, HN_DATA_ONE });
+    hone_status st = ok ? put_messages(r, all, &x->b) : no_memory(r);
     json_decref(all);
     return st;
 }
@@ -477,58 +503,116 @@ static hone_status put_alpaca(hn_data_reader *r, const json_t *o)
 
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
-static hn_data_kind kind_of(const json_t *o)
+/* What is empty or null is not there. */
+static bool is_said(const json_t *x)
+{
+    if (json_is_string(x)) return json_string_length(x) > 0;
+    return x && !json_is_null(x) && (!json_is_array(x) || json_array_size(x));
+}
+
+/* said: its keys say something, but a question or prompt, which may be empty. Else keys alone count. */
+static hn_data_kind kind_of(const json_t *o, bool said)
 {
     static const struct {
-        const char *a, *b;
+        const char *what, *of;
         hn_data_kind k;
     } kinds[] = {
         { "messages", NULL, HN_DATA_CHAT },
         { "conversations", NULL, HN_DATA_SHAREGPT },
-        { "instruction", "output", HN_DATA_ALPACA },
-        { "prompt", "completion", HN_DATA_COMPLETION },
+        { "output", "instruction", HN_DATA_ALPACA },
+        { "completion", "prompt", HN_DATA_COMPLETION },
         { "text", NULL, HN_DATA_TEXT },
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (json_object_get(o, kinds[i].a) && (!kinds[i].b || json_object_get(o, kinds[i].b))) return kinds[i].k;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const json_t *what = json_object_get(o, kinds[i].what),
+                     *of = kinds[i].of ? json_object_get(o, kinds[i].of) : what;
+        if (said ? is_said(what) && of && !json_is_null(of) : what && of) return kinds[i].k;
+    }
     return HN_DATA_NONE;
 }
 
-/* All strings of a record that samples would be made of. */
-static hone_status take_strings(hn_data_reader *r, const json_t *j)
+/* An answer that was asked for and is no good, as sets for KTO mark it. */
+static bool is_rejected(const hn_data_reader *r, const json_t *o)
 {
-    static const char *const keys[] = { "messages",    "conversations", "history", "text",    "prompt", "completion",
-                                        "instruction", "input",         "output",  "content", "value",  "system" };
-    enum { N_LISTS = 3 }; /* of these, which may be strings with an array in them */
+    const json_t *label = json_object_get(o, "label");
+    const char *s = r->cells ? json_string_value(label) : NULL;
+    return json_is_false(label) || (s && strcasecmp(s, "false") == 0);
+}
+
+/* Strings of a list of messages, which may be a string with one in it; of one message its words. */
+static hone_status take_words(hn_data_reader *r, const json_t *j)
+{
+    static const char *const keys[] = { "content", "value", "text" };
     hone_status st = HONE_OK;
     size_t i;
     json_t *x;
     if (json_is_string(j)) return r->take(r, json_string_value(j), json_string_length(j));
-    json_array_foreach(j, i, x) if (st == HONE_OK) st = take_strings(r, x);
-    for (i = 0; json_is_object(j) && i < sizeof keys / sizeof *keys && st == HONE_OK; i++) {
-        if (!(x = json_object_get(j, keys[i]))) continue;
-        json_t *list = i < N_LISTS && json_is_string(x) ? parse_string(r, x, &st) : NULL;
-        if (st == HONE_OK) st = take_strings(r, json_is_array(list) ? list : x);
+    json_array_foreach(j, i, x) if (st == HONE_OK) st = take_words(r, x);
+    for (i = 0; json_is_object(j) && i < sizeof keys / sizeof *keys && st == HONE_OK; i++)
+        if ((x = json_object_get(j, keys[i]))) st = take_words(r, x);
+    return st;
+}
+
+/* All strings of a record that samples of its kind would be made of. */
+static hone_status take_strings(hn_data_reader *r, const json_t *o, hn_data_kind k)
+{
+    static const char *const keys[][5] = {
+        [HN_DATA_CHAT] = { "messages", "system" },
+        [HN_DATA_SHAREGPT] = { "conversations", "system" },
+        [HN_DATA_ALPACA] = { "history", "system", "instruction", "input", "output" },
+        [HN_DATA_COMPLETION] = { "prompt", "completion" },
+        [HN_DATA_TEXT] = { "text" },
+    };
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < 5 && keys[k][i] && st == HONE_OK; i++) {
+        json_t *x = json_object_get(o, keys[k][i]), *list = NULL;
+        bool listed = i == 0 && (k == HN_DATA_CHAT || k == HN_DATA_SHAREGPT || k == HN_DATA_ALPACA);
+        if (k == HN_DATA_COMPLETION) listed = are_turns(r, json_object_get(o, "prompt"), &st);
+        if (st == HONE_OK && listed && json_is_string(x)) list = parse_string(r, x, &st);
+        if (st == HONE_OK && x) st = take_words(r, json_is_array(list) ? list : x);
         json_decref(list);
     }
     return st;
 }
 
+/* What it has in place of the keys of a kind. */
+static hone_status no_record(hn_data_reader *r, const json_t *o)
+{
+    enum { MOST = 6 };
+    char seen[300] = "none";
+    size_t at = 0, n = 0;
+    const char *key;
+    json_t *x;
+    json_object_foreach((json_t *)(uintptr_t)o, key, x)
+    {
+        char name[40];
+        hn_escape(name, sizeof name, key, strlen(key));
+        if (n++ < MOST) at += (size_t)snprintf(seen + at, sizeof seen - at, "%s\"%s\"", at ? ", " : "", name);
+    }
+    if (n > MOST) snprintf(seen + at, sizeof seen - at, " and %zu more", n - MOST);
+    return hn_data_bad(r,
+                       "no record that hone trains on: its keys are %s; expected \"messages\", \"conversations\", "
+                       "\"instruction\" and \"output\", \"prompt\" and \"completion\", or \"text\"",
+                       seen);
+}
+
 hone_status hn_data_record(hn_data_reader *r, const json_t *o, hn_data_kind *k)
 {
     if (!json_is_object(o)) return hn_data_bad(r, "%s, expected an object", type_name(o));
-    if (r->take) return take_strings(r, o);
-    if (*k == HN_DATA_NONE) *k = kind_of(o);
-    switch (*k) {
+    if (*k == HN_DATA_NONE) *k = kind_of(o, true);
+    hn_data_kind now = *k == HN_DATA_NONE ? kind_of(o, false) : *k; /* this one's alone: to say what it lacks */
+    if (now == HN_DATA_COMPLETION && is_rejected(r, o)) {
+        r->d->stats.n_rejected++;
+        return HONE_OK;
+    }
+    if (r->take) return take_strings(r, o, now);
+    switch (now) {
     case HN_DATA_CHAT: return put_chat(r, o);
     case HN_DATA_SHAREGPT: return put_sharegpt(r, o);
     case HN_DATA_ALPACA: return put_alpaca(r, o);
     case HN_DATA_COMPLETION: return put_completion(r, o);
     case HN_DATA_TEXT: return put_text(r, o);
-    default:
-        return hn_data_bad(r, "no record that hone trains on; expected the keys \"messages\", \"conversations\", "
-                              "\"instruction\" and \"output\","
-                              " \"prompt\" and \"completion\", or \"text\"");
+    default: return no_record(r, o);
     }
 }
 

@@ -23,6 +23,7 @@ typedef struct table {
     } cell[MAX_COLUMN];
     size_t n_cell;
     json_t *name; /* of the columns, an array */
+    char why[300];
 } table;
 
 /* Between quotes, to the one that closes it; *end behind that. False: none does. */
@@ -149,11 +150,17 @@ static hone_status torn_row(table *t, const found *x)
                        (long long)(t->line + t->n_line - 1));
 }
 
-/* A string of a cell; NULL: no memory, or *why. */
-static json_t *text_of(const struct cell *c, const char **why)
+/* A string of cell i; NULL: no memory, or *why. */
+static json_t *text_of(table *t, size_t i, const char **why)
 {
-    if (hn_data_well_formed(c->p, c->n) < c->n) *why = "not UTF-8";
-    return *why ? NULL : json_stringn_nocheck(c->p, c->n);
+    const struct cell *c = &t->cell[i];
+    size_t good = hn_data_well_formed(c->p, c->n);
+    const char *name = json_string_value(json_array_get(t->name, i));
+    if (good == c->n) return json_stringn_nocheck(c->p, c->n);
+    snprintf(t->why, sizeof t->why, HN_DATA_NOT_UTF8 " of cell %zu%s%s%s" HN_DATA_TRY_UTF8, (unsigned char)c->p[good],
+             good + 1, i + 1, name ? " (" : "", name ? HN_ESC(name, strlen(name)) : "", name ? ")" : "");
+    *why = t->why;
+    return NULL;
 }
 
 static char divider(const char *s, size_t n, bool tabs)
@@ -170,6 +177,19 @@ static char divider(const char *s, size_t n, bool tabs)
 
 static hone_status no_memory(const table *t) { return HN_FAIL(t->r->err, HONE_E_NOMEM, "%s: a table", t->r->path); }
 
+/* A row has one text of a name. NULL: no column before column i has its own; columns without one are nobody's. */
+static const char *same_name(table *t, size_t i)
+{
+    const json_t *name = json_array_get(t->name, i);
+    const char *s = json_string_value(name);
+    for (size_t k = 0; k < i && *s; k++) {
+        if (!json_equal(name, json_array_get(t->name, k))) continue;
+        snprintf(t->why, sizeof t->why, "columns %zu and %zu are both named '%s'", k + 1, i + 1, HN_ESC(s, strlen(s)));
+        return t->why;
+    }
+    return NULL;
+}
+
 static hone_status read_header(table *t)
 {
     const char *why;
@@ -183,8 +203,9 @@ static hone_status read_header(table *t)
     t->line += t->n_line;
     if (!(t->name = json_array())) return no_memory(t);
     for (size_t i = 0; i < t->n_cell && !why; i++) {
-        json_t *s = text_of(&t->cell[i], &why);
+        json_t *s = text_of(t, i, &why);
         if (!why && json_array_append_new(t->name, s) != 0) return no_memory(t);
+        if (!why) why = same_name(t, i);
     }
     if (!why) return HONE_OK;
     return HN_FAIL(t->r->err, HONE_E_FORMAT, "%s:1: the header: %s; expected names of columns", t->r->path, why);
@@ -202,7 +223,7 @@ static hone_status make_record(table *t, json_t **o, const char *why)
     json_t *row = json_object();
     bool ok = row != NULL;
     for (size_t i = 0; i < t->n_cell && ok && !why; i++) {
-        json_t *s = text_of(&t->cell[i], &why);
+        json_t *s = text_of(t, i, &why);
         if (!why) ok = json_object_set_new_nocheck(row, json_string_value(json_array_get(t->name, i)), s) == 0;
     }
     if (ok && !why) *o = row;

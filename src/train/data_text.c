@@ -18,6 +18,7 @@ typedef struct reader {
     bool begun;  /* pieces of the text at hand are handed over */
     bool fenced; /* and they end within a block of code */
     bool any;    /* there was something to read */
+    bool late;   /* without a mark so far, where one would have divided the file */
 } reader;
 
 /* ---- bytes ------------------------------------------------------------------------------------------ */
@@ -62,8 +63,7 @@ static hone_status clean(hn_data_reader *r, char *s, size_t *n)
         b = nl ? (size_t)(nl - s) + 1 : *n;
         size_t len = b - a, good = hn_data_well_formed(s + a, len);
         if (good < len) {
-            hone_status st =
-                hn_data_bad(r, "not UTF-8: byte 0x%02x in column %zu", (unsigned char)s[a + good], good + 1);
+            hone_status st = hn_data_bad(r, HN_DATA_NOT_UTF8 HN_DATA_TRY_UTF8, (unsigned char)s[a + good], good + 1);
             if (st != HONE_OK) return st;
         } else {
             memmove(s + out, s + a, len);
@@ -233,10 +233,18 @@ static hone_status read_pieces(reader *t, const hn_source *f)
     char *s = malloc((f->size < PIECE ? (size_t)f->size : PIECE) + 1);
     if (!s) return HN_FAIL(r->err, HONE_E_NOMEM, "%s: %llu bytes", r->path, (unsigned long long)f->size);
     while (st == HONE_OK && (at < f->size || raw)) {
+        size_t was = have;
         if ((st = hn_data_go_on(r)) != HONE_OK || (st = fill(t, f, &at, s, &have, &raw)) != HONE_OK) break;
         bool more = at < f->size || raw;
-        if (t->split == HN_SPLIT_AUTO) /* the first piece decides */
+        size_t seen = was > N_MARK ? was - N_MARK : 0; /* that a mark may begin in */
+        if (t->late && find_mark(s + seen, have - seen)) {
+            t->late = false;
+            r->d->stats.n_marked++;
+        }
+        if (t->split == HN_SPLIT_AUTO) { /* the first piece decides */
             t->split = find_mark(s, have) ? HN_SPLIT_MARK : t->markdown ? HN_SPLIT_HEADING : HN_SPLIT_BLANK;
+            t->late = t->split != HN_SPLIT_MARK;
+        }
         if (t->split == HN_SPLIT_NONE) {
             st = put_piece(t, s, have, !more);
             used = have;

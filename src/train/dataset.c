@@ -2,6 +2,8 @@
  * kinds of files, chat templates and batches. */
 #include "train/data_parts.h"
 
+#include <ctype.h>
+
 enum { BLOCK = 1 << 20 };
 
 /* ---- memory ------------------------------------------------------------------------------------ */
@@ -58,7 +60,9 @@ hone_status hn_data_bad(hn_data_reader *r, const char *fmt, ...)
     va_end(ap);
     if (!s->n_bad++) snprintf(s->first_bad, sizeof s->first_bad, "%s:%lld: %.180s", r->path, (long long)r->line, why);
     if (s->n_bad <= r->p->max_bad) return HONE_OK;
-    if (s->n_bad == 1) return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s", r->path, (long long)r->line, why);
+    if (s->n_bad == 1)
+        return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s (--max-bad-lines N leaves such lines out)", r->path,
+                       (long long)r->line, why);
     return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s; bad line %lld where %lld are allowed, the first: %s", r->path,
                    (long long)r->line, why, (long long)s->n_bad, (long long)r->p->max_bad, s->first_bad);
 }
@@ -143,11 +147,41 @@ hone_status hn_data_put(hn_data_reader *r, const uint8_t *target)
 
 /* ---- ids ----------------------------------------------------------------------------------------------- */
 
+/* A text that begins with the name of a special token, which is text, was written by a template. */
+static hone_status look_for_names(hn_data_reader *r, const char *s, size_t n)
+{
+    enum { LONGEST = 64 };
+    hn_data_stats *d = &r->d->stats;
+    size_t len = hn_data_well_formed(s, n < LONGEST ? n : LONGEST), k;
+    if (!len || s[0] == ' ' || s[0] == '\n' || isalnum((unsigned char)s[0])) return HONE_OK; /* as most do */
+    r->other.n = 0;
+    hone_status st = hn_vocab_encode(r->v, s, len, HONE_TOK_SPECIAL, &r->other, r->err);
+    int32_t id = st == HONE_OK && r->other.n ? r->other.data[0] : -1;
+    r->other.n = 0;
+    if (id < 0 || !(hn_vocab_is_control(r->v, id) || hn_vocab_is_eog(r->v, id))) return st;
+    const char *piece = hn_vocab_piece(r->v, id, true, &k);
+    if (!d->n_spelt++) snprintf(d->first_spelt, sizeof d->first_spelt, "%.*s", (int)(k < LONGEST ? k : LONGEST), piece);
+    return st;
+}
+
 hone_status hn_data_encode(hn_data_reader *r, const char *s, size_t n, hn_ids *out)
 {
     hone_span all = { 0, n };
-    return r->p->special ? hn_vocab_encode(r->v, s, n, HONE_TOK_SPECIAL, out, r->err)
-                         : hn_vocab_encode_spans(r->v, s, n, 0, &all, n > 0, out, r->err);
+    size_t at = out->n;
+    int32_t bos = hn_data_bos(r);
+    bool begins = !r->n_of_text && at == (bos >= 0);
+    hone_status st = HONE_OK;
+    if (!r->p->special) {
+        if (begins && out == &r->ids) st = look_for_names(r, s, n);
+        return st == HONE_OK ? hn_vocab_encode_spans(r->v, s, n, 0, &all, n > 0, out, r->err) : st;
+    }
+    st = hn_vocab_encode(r->v, s, n, HONE_TOK_SPECIAL, out, r->err);
+    if (st == HONE_OK && begins && bos >= 0 && out->n > at &&
+        out->data[at] == bos) { /* it brings the one that is put */
+        out->n--;
+        memmove(out->data + at, out->data + at + 1, (out->n - at) * sizeof *out->data);
+    }
+    return st;
 }
 
 int32_t hn_data_bos(const hn_data_reader *r) { return hn_vocab_add_bos(r->v) ? hn_vocab_bos(r->v) : -1; }
@@ -239,11 +273,11 @@ static hone_status check_any(const hn_data_reader *r)
 {
     const hn_data_stats *s = &r->d->stats;
     if (r->d->n) return HONE_OK;
-    return HN_FAIL(r->err, HONE_E_FORMAT,
-                   "%s%s: nothing to train on: %lld record%s, %lld bad, %lld in which no token counts%s", r->p->path[0],
-                   r->p->n_path > 1 ? " and others" : "", (long long)s->n_line, s->n_line == 1 ? "" : "s",
-                   (long long)s->n_bad, (long long)s->n_empty,
-                   s->n_cut ? "; some were cut before what counts: a longer sequence would keep it" : "");
+    return HN_FAIL(
+        r->err, HONE_E_FORMAT, "%s%s: nothing to train on: %lld record%s, %lld bad, %lld in which no token counts%s%s",
+        r->p->path[0], r->p->n_path > 1 ? " and others" : "", (long long)s->n_line, s->n_line == 1 ? "" : "s",
+        (long long)s->n_bad, (long long)s->n_empty, s->n_rejected ? "; others are labelled false" : "",
+        s->n_cut ? "; some were cut before what counts: a longer sequence would keep it" : "");
 }
 
 hone_status hn_dataset_read(hn_dataset **out, const hone_model *m, const hn_data_params *p, hone_error *err)

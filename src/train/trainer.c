@@ -219,8 +219,15 @@ static void tell_data(hone_train_data *out, const hn_dataset *d)
                               .median_len = s->median_len,
                               .p95_len = s->p95_len,
                               .max_len = s->max_len,
-                              .hash = d->hash };
+                              .hash = d->hash,
+                              .n_passed = s->n_passed,
+                              .n_rejected = s->n_rejected,
+                              .n_spelt = s->n_spelt,
+                              .n_marked = s->n_marked };
     memcpy(out->first_bad, s->first_bad, sizeof out->first_bad);
+    memcpy(out->files, s->files, sizeof out->files);
+    memcpy(out->first_passed, s->first_passed, sizeof out->first_passed);
+    memcpy(out->first_spelt, s->first_spelt, sizeof out->first_spelt);
 }
 
 /* Reads the data; hashes are of what the files gave, before the split. */

@@ -118,9 +118,18 @@ COMP_WORDS=(hone run --kv f) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone log) COMP_CWORD=1; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone lab pe) COMP_CWORD=2; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone lab peaks --no-) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"
+hone() { echo o/r:Q4_0 o/r:Q8_0 o/s:F16; } # hone help --words models
+COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
+COMP_WORDS=(hone rm o/r : Q) COMP_CWORD=4; _hone; echo "${COMPREPLY[*]}"
+COMP_WORDS=(hone rm o/s :) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"
+COMP_WORDS=(hone run -m o/r : Q8) COMP_CWORD=5; _hone; echo "${COMPREPLY[*]}"
+COMP_WORDS=(hone rm o/r : Q4_0 o/s) COMP_CWORD=5; _hone; echo "${COMPREPLY[*]}"
+COMP_WORDS=(hone rm o/nosuch : Q) COMP_CWORD=4; _hone; echo "${#COMPREPLY[@]}"
+COMP_WORDBREAKS=' ' # as some set it
+COMP_WORDS=(hone rm o/r:Q8) COMP_CWORD=2; _hone; echo "${COMPREPLY[*]}"
 END
     run bash "$T/try.bash" "$T/completion.bash"
-    printf '%s\n' '--temp --temperature' 'f16 f32' 'logits' 'peaks' '--no-store' >"$T/want"
+    printf '%s\n' '--temp --temperature' 'f16 f32' 'logits' 'peaks' '--no-store' 'Q4_0 Q8_0' 'F16' 'Q8_0' 'o/s:F16' 0 'o/r:Q8_0' >"$T/want"
     same "bash completes options, values and commands" "$T/out" "$T/want"
 fi
 

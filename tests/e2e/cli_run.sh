@@ -168,6 +168,10 @@ expect 0 "MODEL and PROMPT as arguments" "$HONE" run "$M" Once -n 2 --temp 0
 cp "$T/out" "$T/as-args"
 expect 0 "… without a command" "$HONE" "$M" Once -n 2 --temp 0
 same "… the same" "$T/out" "$T/as-args"
+for options in "-t 1" "--temp 0" "--no-echo"; do # what takes a value, and what takes none
+    # shellcheck disable=SC2086
+    expect 0 "… behind $options" "$HONE" "$M" $options Once -n 2
+done
 printf Once | "$HONE" run "$M" -n 2 --temp 0 >"$T/out" 2>"$T/err"
 same "… from a pipe, too" "$T/out" "$T/as-args"
 expect 0 "-n beyond the model's context" "$HONE" run -m "$M" -p Once -n 100000 --stop e

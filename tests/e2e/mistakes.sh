@@ -87,6 +87,8 @@ cat >"$T/rows" <<'ROWS'
 2|unknown option --modl-path; did you mean --model-path\? .*hone convert|bench --modl-path x
 2|unknown option --quantize: .*hone convert FOLDER --type|bench -m m.gguf --quantize int8
 2|unknown option --min: .*--require|bench -m m.gguf --min 5
+2|unknown option --batch-size: .*--batch N|train -m m.gguf -d notes.txt --batch-size 4 -o x.gguf
+2|unknown option --format: .*--json|list --format json
 2|unknown option --pytorch-no-half: no other engine|bench -m m.gguf --pytorch-no-half
 2|--profile looks at a prompt and its answer; at a training: hone lab profile .*--train DATA|bench train.lora -m m.gguf --profile
 2|--profile looks at a prompt and its answer, not into tok.encode|bench tok.encode -m m.gguf --profile

@@ -53,6 +53,17 @@ for f in README.md docs/*.md; do
 done >"$T/unknown"
 if [ -s "$T/known" ] && [ ! -s "$T/unknown" ]; then ok "the texts name no command that is not there"; else not_ok "the texts name no command that is not there" "$T/unknown"; fi
 
+# the libraries that the sources include, by the names that the texts give them
+for lib in jansson.h:jansson utf8proc.h:utf8proc histedit.h:libedit event2/event.h:libevent; do
+    grep -rqs "^#include <${lib%%:*}>" src || continue
+    for f in README.md:Elsewhere docs/DEVELOPING.md:'gcc ≥'; do
+        if grep "^${f#*:}.*jansson" "${f%%:*}" | sed 's/; for the tests.*//' | grep -q "${lib#*:}"; then ok "${f%%:*} names ${lib#*:}"; else not_ok "${f%%:*} names ${lib#*:}"; fi
+    done
+    for when in "AS build" "debian:12-slim"; do
+        if sed -n "/^    FROM .*$when/,/^    COPY/p" docs/SERVE.md | grep -q "lib${lib#*:}\|${lib#*:}"; then ok "the container of docs/SERVE.md has ${lib#*:} ($when)"; else not_ok "the container of docs/SERVE.md has ${lib#*:} ($when)"; fi
+    done
+done
+
 lines=$(wc -l <README.md)
 if [ "$lines" -le 90 ]; then ok "README.md: $lines lines, at most 90"; else not_ok "README.md: $lines lines, more than 90"; fi
 finish

@@ -110,7 +110,21 @@ says "samples, and how much of them is learnt" 'data +8 samples of 8 records: [0
 run "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run --json
 [ "$(value trainable)" = $((2 * (256 + 256))) ] && ok "trainable weights are counted" || not_ok "trainable weights are counted" "$T/out"
 
+mkdir -p "$T/hub/data"
+echo "# A set" >"$T/hub/README.md"
+printf 'PAR1....' >"$T/hub/data/train.parquet"
+expect 2 "a folder with a README and data of another form" "$HONE" train -m "$TINY" --data "$T/hub" --steps 1 --dry-run
+says "what it has, and what to do" 'hub: a folder without files but what tells about it.*train.parquet is a Parquet table; try: python3'
+cp "$T/d.jsonl" "$T/hub/data"
+expect 0 "with data, too" "$HONE" train -m "$TINY" --data "$T/hub" --steps 1 --dry-run
+says "its files" '^ +2 files: .*hub/README.md, .*hub/data/d.jsonl$'
+says "what was passed over" '^ +1 file passed over, in forms that are not read: .*train.parquet$'
+expect 0 "numbers beyond all" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --layers 99 --steps 5 --stop-after 6 --dry-run
+says "layers" 'note: --layers 99: the model has 4; all get adapters'
+says "steps" 'note: --stop-after 6: the run has 5 steps'
+
 # 3. what is refused
+expect 2 "a rate that would rise" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --lr 1e-4 --min-lr 1e-3 --steps 2 -o "$T/x.gguf"
 expect 2 "no data" "$HONE" train -m "$TINY" -o "$T/x.gguf"
 expect 2 "no output" "$HONE" train -m "$TINY" $SMALL
 expect 2 "targets that are none" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --targets qx -o "$T/x.gguf"
@@ -118,9 +132,12 @@ says "names them" "'qx': expected qv, attn, all"
 expect 2 "early stop without validation" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --early-stop 2 -o "$T/x.gguf"
 expect 2 "a bad early stop" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --early-stop 2, --val-share 0.2 -o "$T/x.gguf"
 (cat "$T/d.jsonl"; echo '{"text": 3}') >"$T/bad.jsonl"
-run "$HONE" train -m "$TINY" --data "$T/bad.jsonl" --steps 1 -o "$T/x.gguf"
-[ "$rc" -ne 0 ] && ok "a bad line is an error" || not_ok "a bad line is an error"
-says "with its number" 'bad.jsonl:9'
+(cat "$T/d.jsonl"; echo "no JSON") >"$T/torn.jsonl"
+echo '{"arch":"llama","n_layer":1,"n_embd":32,"n_head":2,"n_head_kv":2,"n_ff":32,"n_ctx_train":64}' >"$T/small.json"
+expect 1 "a bad line is an error, and not of the model" "$HONE" train -m "$TINY" --data "$T/bad.jsonl" --steps 1 -o "$T/x.gguf"
+says "with its number, and what to do" 'bad.jsonl:9: .*\(--max-bad-lines N leaves such lines out\)'
+expect 1 "also where a tokenizer is made" "$HONE" train --from-config "$T/small.json" --vocab 300 --data "$T/torn.jsonl" --steps 1 -o "$T/x.gguf"
+expect 0 "or is left out there" "$HONE" train --from-config "$T/small.json" --vocab 300 --data "$T/torn.jsonl" --max-bad-lines 1 --steps 1 --dry-run -o "$T/x.gguf"
 expect 0 "or is left out" "$HONE" train -m "$TINY" --data "$T/bad.jsonl" --max-bad-lines 1 --steps 1 --dry-run
 says "and counted" '1 bad line left out; the first: .*bad.jsonl:9'
 [ -e "$T/x.gguf" ] || [ -e "$T/x.gguf.ckpt" ] && not_ok "nothing is written then" || ok "nothing is written then"
@@ -229,6 +246,9 @@ rm -f "$T/dam.gguf"
 expect 0 "the newest checkpoint is cut off" "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --resume
 says "a warning, and the one before" 'note: .*step-00000020.ckpt: 3000 bytes, expected [0-9]+: cut off or damaged; going on from step 16'
 same "the same adapter" "$T/whole.gguf" "$T/dam.gguf"
+mkdir "$T/only.gguf.ckpt"
+head -c 3000 "$T/dam.gguf.ckpt/step-00000016.ckpt" >"$T/only.gguf.ckpt/step-00000016.ckpt"
+expect 1 "no checkpoint is whole: not the model's fault" "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/only.gguf" --resume
 expect 2 "another rank" "$HONE" train -m "$TINY" $SMALL --rank 3 --steps $STEPS -o "$T/dam.gguf" --resume
 says "is named" 'rank is 2 there and 3 now'
 sed 's/fox/hen/' "$T/d.jsonl" >"$T/hens.jsonl"

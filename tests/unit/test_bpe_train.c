@@ -193,9 +193,12 @@ static void test_plain_loop(void **state)
 static void test_inputs(void **state)
 {
     hn_bpe *a = train(DF_FILE("a.txt", "\xEF\xBB\xBFone two\r\none two<|endoftext|>one two"), 300);
+    /* what samples would be made of: of a conversation its messages, not what else stands there */
     hn_bpe *b = train(DF_FILE("b.jsonl", "{\"messages\": [{\"role\": \"one two\", \"content\": \"one "
-                                         "two\\n\"}]}\n{\"text\": \"one two\", \"x\": \"zzzz\"}\n"
-                                         "{\"prompt\": \"one two\"}\n"),
+                                         "two\\n\"}, {\"content\": [{\"type\": \"text\", \"text\": \"one two\"}]}], "
+                                         "\"text\": \"zzzz zzzz\", \"output\": \"yyyy yyyy\"}\n"
+                                         "{\"messages\": null, \"text\": \"zzzz\"}\n"
+                                         "{\"messages\": \"[{\\\"content\\\": \\\"one two\\\"}]\", \"x\": \"zzzz\"}\n"),
                       300);
     assert_int_equal(a->n_pair, b->n_pair);
     assert_true(a->n_pair > 4);

@@ -451,7 +451,32 @@ static void early_stop(void **state)
     while (!s.done);
     assert_true(s.stopped_early);
     assert_int_equal(s.step, 4);
+    char folder[160];
+    snprintf(folder, sizeof folder, "%s.early", data[0]);
+    hone_error e;
+    assert_int_equal(hone_trainer_save(t, folder, 1, &e), HONE_OK);
     hone_trainer_free(t);
+    static const struct {
+        int32_t patience;
+        int64_t ends;
+    } more[] = { { 3, 4 }, { 5, 6 }, { 0, 5 } }; /* it goes on with more patience, and with none to the next stop */
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        hone_train_status status;
+        char note[200];
+        int64_t step;
+        p.patience = more[i].patience;
+        t = tr_new(ctx, model, p);
+        assert_int_equal(hone_trainer_resume(t, folder, &step, note, sizeof note, &e), HONE_OK);
+        hone_trainer_get_status(t, &status);
+        assert_int_equal(step, 4);
+        assert_int_equal(status.done, p.patience == 3);
+        assert_int_equal(status.stopped_early, p.patience == 3);
+        for (s.done = status.done; !s.done && status.step < more[i].ends; hone_trainer_get_status(t, &status))
+            s = tr_step(t);
+        assert_int_equal(status.step, more[i].ends);
+        assert_int_equal(status.stopped_early, p.patience != 0);
+        hone_trainer_free(t);
+    }
 }
 
 /* A rate that throws the weights out of all numbers: left out, counted, then an error with the step. */

@@ -869,6 +869,97 @@ static void test_split(void **state)
     hn_dataset_free(a);
 }
 
+/* ---- what is told ------------------------------------------------------------------------------------ */
+
+/* Of a folder as the hub has them nothing is learnt by mistake, and no data is passed over without a word. */
+static void test_hub_folder(void **state)
+{
+    static const char *const folders[] = { "hub", "hub/data", "hub/x.parquet" };
+    for (size_t i = 0; i < 3; i++) mkdir(df_path(folders[i]), 0700);
+    DF_FILE("hub/README.md", "# A set");
+    DF_FILE("hub/LICENSE.txt", "free");
+    refused(plain, df_path("hub"), (hn_data_params){ 0 }, HONE_E_ARG, "but what tells about it");
+    DF_FILE("hub/data/a.parquet", "PAR1....");
+    DF_FILE("hub/data/b.jsonl.gz", "\x1F\x8B....");
+    refused(plain, df_path("hub"), (hn_data_params){ 0 }, HONE_E_ARG, "2 in forms that are not read: ");
+    refused(plain, df_path("hub"), (hn_data_params){ 0 }, HONE_E_ARG, "a.parquet is a Parquet table; try: python3");
+    DF_FILE("hub/x.parquet/part.jsonl", "{\"text\": \"yes\"}");
+    hn_dataset *d = READ(plain, df_path("hub"));
+    IS(d, "f[ree</s>]", "#[ A set</s>]", "y[es</s>]");
+    assert_int_equal(d->stats.n_passed, 2);
+    assert_non_null(strstr(d->stats.first_passed, "hub/data/a.parquet"));
+    const char *names[] = { "hub/LICENSE.txt\n", "hub/README.md\n", "hub/x.parquet/part.jsonl\n" };
+    for (size_t i = 0; i < 3; i++) assert_non_null(strstr(d->stats.files, names[i]));
+    hn_dataset_free(d);
+    d = READ(plain, df_path("hub/README.md")); /* named, it is meant */
+    IS(d, "#[ A set</s>]");
+    hn_dataset_free(d);
+    refused(plain, df_path("hub/data/b.jsonl.gz"), (hn_data_params){ 0 }, HONE_E_ARG, "(gzip); try: gunzip -k FILE");
+    REFUSED(plain, DF_FILE("gz.jsonl", "\x1F\x8B\x08"), "(gzip); try: gunzip");
+    REFUSED(plain, DF_FILE("wide.csv", "\xFF\xFEt\0e\0"), "UTF-16, expected UTF-8; try: iconv -f UTF-16", .max_bad = 9);
+    refused(plain, DF_FILE("x.bin", "a\0b"), (hn_data_params){ 0 }, HONE_E_ARG, ", and it is no text");
+    d = READ(plain, DF_FILE("par.txt", "PAR1 it is")); /* a text may begin so */
+    IS(d, "P[AR1 it is</s>]");
+    hn_dataset_free(d);
+}
+
+#define TALK(more) \
+    "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\", \"value\": \"\"" more
+static void test_named_places(void **state)
+{
+    static const char *const wrong[][2] = {
+        { TALK("}]}"), ":1: conversations[1]: the answer is empty" },
+        { TALK("}], \"system\": \"be\"}"), "conversations[1]: the answer is empty" },
+        { "{\"system\": \"be\", \"messages\": [{\"role\": \"user\", \"content\": 5}]}",
+          "1: messages[0].content: expected" },
+        { "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": "
+          "[{\"type\": "
+          "\"text\", \"text\": \"\"}]}]}",
+          "messages[1]: the answer is empty" },
+        { "{\"prompt\": [{\"role\": \"user\", \"content\": \"q\"}], \"completion\": [{\"role\": \"assistant\"}]}",
+          "1: completion[0].content is missing" },
+        { "{\"instruction\": \"q\", \"output\": \"a\", \"history\": [[\"x\", \"y\"], [\"z\", \"\"]]}",
+          "1: history[1][1]: the answer is empty" },
+        { "{\"question\": \"q\", \"answer\": \"a\"}", "its keys are \"question\", \"answer\"; expected \"messages\"" },
+        { "{\"text\": \"\"}", "\"text\" is empty (--max-bad-lines N leaves such lines out)" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        REFUSED(chat, df_write("w.jsonl", wrong[i][0], strlen(wrong[i][0])), wrong[i][1], .mask = HN_MASK_PROMPT);
+    REFUSED(plain, DF_FILE("two.csv", "text,n,text\na,1,b\n"), "columns 1 and 3 are both named 'text'");
+    REFUSED(plain, DF_FILE("w.csv", "n,text\n1,caf\xE9\n"),
+            "w.csv:2: not UTF-8: byte 0xe9 in column 4 of cell 2 (text); if it is Windows-1252: iconv");
+    /* nothing is learnt of these, and they may be empty */
+    hn_dataset *d = READ(chat, DF_FILE("ok.jsonl", TALK(", \"weight\": 0}, {\"from\": \"gpt\", \"value\": \"a\"}]}")),
+                         .mask = HN_MASK_PROMPT);
+    assert_int_equal(d->n, 1);
+    hn_dataset_free(d);
+}
+
+/* What is empty or null decides nothing; what is labelled false is not learnt. */
+static void test_kinds(void **state)
+{
+    hn_dataset *d =
+        READ(plain, DF_FILE("null.jsonl", "{\"messages\": null, \"text\": \"hello\"}\n{\"text\": \"you\"}\n"));
+    IS(d, "h[ello</s>]", "y[ou</s>]");
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("none.csv", "messages,conversations,text,n,\n,,hello,1,\n,,you,2,\n"));
+    IS(d, "h[ello</s>]", "y[ou</s>]");
+    hn_dataset_free(d);
+    d = READ(plain,
+             DF_FILE("late.jsonl", "{\"text\": \"\"}\n{\"prompt\": \"\", \"completion\": \"c\", \"text\": \"\"}\n"),
+             .max_bad = 1);
+    IS(d, "c[</s>]");
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("kto.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\", \"label\": false}\n"
+                                         "{\"prompt\": \"a\", \"completion\": \"c\", \"label\": true}\n"
+                                         "{\"prompt\": \"a\", \"completion\": \"d\"}\n"));
+    IS(d, "a[c</s>]", "a[d</s>]");
+    assert_int_equal(d->stats.n_rejected, 1);
+    hn_dataset_free(d);
+    REFUSED(plain, DF_FILE("kto.csv", "prompt,completion,label\na,b,False\n"),
+            "0 in which no token counts; others are labelled false");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -897,6 +988,9 @@ int main(void)
         cmocka_unit_test(test_chat_templates),
         cmocka_unit_test(test_several_files),
         cmocka_unit_test(test_split),
+        cmocka_unit_test(test_hub_folder),
+        cmocka_unit_test(test_named_places),
+        cmocka_unit_test(test_kinds),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

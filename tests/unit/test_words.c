@@ -1,10 +1,12 @@
 /* `hone help --words types|templates|targets`: what completion offers is exactly what the library takes. The program
- * sees the public API alone, so its lists are copies; here they are held against the tables that they copy. */
-#include "cli/cli.h"
+ * sees the public API alone, so its lists are copies; here they are held against the tables that they copy. And the
+ * words of other programs: what is said in their place names options that the command has. */
+#include "cli/foreign.c" /* its rows */
 #include "quant/quant.h"
 #include "text/chat.h"
 #include "train/trainer.h"
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +16,37 @@
 
 #include <cmocka.h>
 
-const hn_opt_group *const hn_common_groups[] = { NULL }; /* in place of main.c, which is not linked here */
-const hn_command *const hn_commands[] = { NULL };
+/* in place of main.c, which is not linked here */
+static const hn_opt common_opts[] = {
+    HN_OPT("json", NULL, FLAG, NULL, ""),
+    HN_OPT("verbose", "-v", FLAG, NULL, ""),
+    HN_OPT("help", "-h", FLAG, NULL, ""),
+    HN_OPT_END,
+};
+static const hn_opt_group common_group = { "", common_opts };
+const hn_opt_group *const hn_common_groups[] = { &common_group, NULL };
+extern const hn_command hn_command_run, hn_command_chat, hn_command_serve, hn_command_bench, hn_command_lab,
+    hn_command_perplexity, hn_command_inspect, hn_command_tokenize, hn_command_embed, hn_command_train,
+    hn_command_merge, hn_command_convert, hn_command_pull, hn_command_list, hn_command_show, hn_command_rm;
+const hn_command *const hn_commands[] = {
+    &hn_command_run,
+    &hn_command_chat,
+    &hn_command_serve,
+    &hn_command_bench,
+    &hn_command_lab,
+    &hn_command_perplexity,
+    &hn_command_inspect,
+    &hn_command_tokenize,
+    &hn_command_embed,
+    &hn_command_train,
+    &hn_command_merge,
+    &hn_command_convert,
+    &hn_command_pull,
+    &hn_command_list,
+    &hn_command_show,
+    &hn_command_rm,
+    NULL,
+};
 
 enum { MOST = 64 };
 
@@ -125,12 +156,93 @@ static void test_targets(void **state)
     for (size_t i = 0; i < expected.n; i++) assert_non_null(strstr(err.message, expected.word[i]));
 }
 
+/* The command that words after "hone " name, the longest there is; "it is -m" is of the one that was asked. */
+static const hn_command *named(const hn_command *const *all, const char *s)
+{
+    for (const hn_command *const *c = all; *c; c++) {
+        size_t n = strlen((*c)->name);
+        const hn_command *below = (*c)->subs ? named((*c)->subs, s) : NULL;
+        if (below) return below;
+        if (strncmp(s, (*c)->name, n) == 0 && !isalpha((unsigned char)s[n])) return *c;
+    }
+    return NULL;
+}
+
+/* Every option in what is said, up to the next clause of the command that it names, else of cmd. */
+static int check_said(const hn_command *cmd, const char *word, const char *say)
+{
+    const hn_command *of = cmd;
+    int n = 0;
+    for (const char *s = say; *s; s++) {
+        bool begins = s == say || s[-1] == ' ';
+        char option[40];
+        if (*s == ';') of = cmd;
+        if (begins && strncmp(s, "hone ", 5) == 0 && named(hn_commands, s + 5)) of = named(hn_commands, s + 5);
+        if (!begins || *s != '-' || s[1] == ' ') continue;
+        snprintf(option, sizeof option, "%.*s", (int)strcspn(s, " ,;.:"), s);
+        if (!hn_opts_knows(of, hn_common_groups, option))
+            fail_msg("hone %s %s: \"%s\": %s has no %s", cmd->name, word, say, of->name, option);
+        n++;
+    }
+    return n;
+}
+
+static int check_words(const hn_command *const *all)
+{
+    int n = 0;
+    for (const hn_command *const *c = all; *c; c++) {
+        if ((*c)->subs) n += check_words((*c)->subs);
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+            for (const char *w = options[i].words; *w; w += strspn(w, " ")) {
+                char word[80];
+                snprintf(word, sizeof word, "%.*s", (int)strcspn(w, " "), w);
+                w += strlen(word);
+                const char *say = hn_foreign_option(*c, word);
+                if (say && !hn_opts_knows(*c, hn_common_groups, word)) n += check_said(*c, word, say);
+            }
+    }
+    return n;
+}
+
+/* Of other programs' options each command names what it has itself, or another command with what that one has. */
+static void test_foreign(void **state)
+{
+    assert_true(check_words(hn_commands) > 1000);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) /* no row is of an option that nobody has */
+        if (options[i].has) {
+            bool some = false;
+            for (const hn_command *const *c = hn_commands; *c; c++) some |= counts(&options[i], *c);
+            for (const hn_command *const *c = hn_command_lab.subs; *c; c++) some |= counts(&options[i], *c);
+            if (!some) fail_msg("--%s is an option of no command", options[i].has);
+        }
+    static const struct {
+        const hn_command *cmd;
+        const char *word, *says;
+    } of[] = { { &hn_command_train, "--batch-size", "--batch N" },
+               { &hn_command_train, "--max-seq-length", "--seq N" },
+               { &hn_command_train, "--warmup-ratio", "--warmup N" },
+               { &hn_command_chat, "-r", "hone run: --stop" },
+               { &hn_command_serve, "--max-tokens", "requests say" },
+               { &hn_command_serve, "--max-model-len", "-c N" },
+               { &hn_command_serve, "--served-model-name", "-m NAME=" },
+               { &hn_command_serve, "--gpu-memory-utilization", "--kv-memory" },
+               { &hn_command_serve, "--max-num-seqs", "--parallel N" },
+               { &hn_command_convert, "--outfile", "-o FILE" },
+               { &hn_command_convert, "--outtype", "--type" },
+               { &hn_command_list, "--format", "--json" } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const char *say = hn_foreign_option(of[i].cmd, of[i].word);
+        if (!say || !strstr(say, of[i].says)) fail_msg("%s: %s", of[i].word, say ? say : "nothing");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_templates),
         cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_foreign),
     };
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
 }

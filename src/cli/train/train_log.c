@@ -27,7 +27,8 @@ static json_t *data_json(const hone_train_data *d)
 {
     char hash[20];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "files", (json_int_t)d->n_file,
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "files",
+                     (json_int_t)d->n_file, "passed", (json_int_t)d->n_passed, "rejected", (json_int_t)d->n_rejected,
                      "records", (json_int_t)d->n_line, "bad", (json_int_t)d->n_bad, "samples", (json_int_t)d->n_sample,
                      "cut", (json_int_t)d->n_cut, "split", (json_int_t)d->n_split, "empty", (json_int_t)d->n_empty,
                      "tokens", (json_int_t)d->n_tok, "targets", (json_int_t)d->n_target, "hash", hash, "length",

@@ -7,7 +7,33 @@
 
 enum { PLAIN_EVERY = 10 };
 
-static void say_data(const char *what, const hone_train_data *d)
+/* The files of folders, or many: their names, as many as the line is meant for. */
+static void say_files(const hone_train_data *d, const char *const *paths, int32_t n)
+{
+    enum { ROOM = 160 };
+    char line[ROOM + 1] = "";
+    size_t at = 0, len;
+    int64_t said = 0;
+    bool named = n == 1 && strncmp(d->files, paths[0], strlen(paths[0])) == 0 && d->files[strlen(paths[0])] == '\n';
+    for (const char *s = d->files; *s; s += len + 1, said++) {
+        len = strcspn(s, "\n");
+        if (said && at + len + 2 > ROOM) break;
+        at += (size_t)snprintf(line + at, sizeof line - at, "%s%.*s", said ? ", " : "", (int)(len < ROOM ? len : ROOM),
+                               s);
+    }
+    if (d->n_file && !(named && d->n_file == 1)) {
+        hn_err_printf("%-10s %lld file%s: %s", "", (long long)d->n_file, d->n_file == 1 ? "" : "s",
+                      hn_escape((char[4 *ROOM + 8]){ 0 }, 4 * ROOM + 8, line, strlen(line)));
+        if (said < d->n_file) hn_err_printf("%s%lld more", said ? ", and " : "", (long long)(d->n_file - said));
+        hn_err_printf("\n");
+    }
+    if (d->n_passed)
+        hn_err_printf("%-10s %lld file%s passed over, in forms that are not read: %s%s\n", "", (long long)d->n_passed,
+                      d->n_passed == 1 ? "" : "s", HN_ESC(d->first_passed, strlen(d->first_passed)),
+                      d->n_passed == 1 ? "" : ", …");
+}
+
+static void say_data(const char *what, const hone_train_data *d, const char *const *paths, int32_t n)
 {
     char of[64] = ""; /* samples set apart for validation have no records of their own */
     if (d->n_line) snprintf(of, sizeof of, " of %lld record%s", (long long)d->n_line, d->n_line == 1 ? "" : "s");
@@ -16,11 +42,15 @@ static void say_data(const char *what, const hone_train_data *d)
         what, (long long)d->n_sample, d->n_sample == 1 ? "" : "s", of, (long long)d->n_tok,
         d->n_tok ? 100.0 * (double)d->n_target / (double)d->n_tok : 0.0, d->min_len, d->max_len, d->median_len,
         d->p95_len);
+    say_files(d, paths, n);
     if (d->n_cut)
         hn_err_printf("%-10s %lld record%s cut to the sequence\n", "", (long long)d->n_cut, d->n_cut == 1 ? "" : "s");
     if (d->n_empty)
         hn_err_printf("%-10s %lld record%s left out: nothing in them counts\n", "", (long long)d->n_empty,
                       d->n_empty == 1 ? "" : "s");
+    if (d->n_rejected)
+        hn_err_printf("%-10s %lld record%s left out: labelled false\n", "", (long long)d->n_rejected,
+                      d->n_rejected == 1 ? "" : "s");
     if (d->n_bad)
         hn_err_printf("%-10s %lld bad line%s left out; the first: %s\n", "", (long long)d->n_bad,
                       d->n_bad == 1 ? "" : "s", HN_ESC(d->first_bad, strlen(d->first_bad)));
@@ -49,8 +79,8 @@ void hn_train_show_plan(const hn_train_job *j)
     const hone_train_params *p = &j->p;
     hone_model_info model;
     hone_model_get_info(j->m, &model);
-    say_data("data", &i->train);
-    if (i->val.n_sample) say_data("validation", &i->val);
+    say_data("data", &i->train, p->data, p->n_data);
+    if (i->val.n_sample) say_data("validation", &i->val, p->val_data, p->n_val_data);
     if (p->full) hn_err_printf("%-10s all %lld weights\n", "trained", (long long)i->n_trainable);
     else
         hn_err_printf("%-10s %lld weights: rank %d, alpha %g%s, %s%s\n", "trained", (long long)i->n_trainable, p->rank,
@@ -126,6 +156,14 @@ void hn_train_warn(const hn_train_job *j)
 {
     const hone_train_data *d = &j->info.train;
     warn_of_few_steps(j);
+    if (d->n_spelt)
+        hn_cli_note("%lld of the texts begin with %s, which is learnt as these letters; try: --special, which makes it "
+                    "that token",
+                    (long long)d->n_spelt, HN_ESC(d->first_spelt, strlen(d->first_spelt)));
+    if (d->n_marked)
+        hn_cli_note("%lld file%s <|endoftext|>, but not in the first 16 MiB, and %s not divided there; try: --split "
+                    "mark",
+                    (long long)d->n_marked, d->n_marked == 1 ? " has" : "s have", d->n_marked == 1 ? "is" : "are");
     if (d->n_mid * 2 > d->n_sample)
         hn_cli_note(
             "%lld of %lld samples begin in the middle of a text, and hone run begins with a beginning: little of "
@@ -209,10 +247,11 @@ void hn_train_show_step(hn_train_job *j, const hone_train_step *s)
 static json_t *counts_json(const hone_train_data *d)
 {
     if (!d->n_sample) return json_null();
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, s:i, s:i, s:i}", "samples", (json_int_t)d->n_sample,
-                     "records", (json_int_t)d->n_line, "bad", (json_int_t)d->n_bad, "cut", (json_int_t)d->n_cut,
-                     "empty", (json_int_t)d->n_empty, "tokens", (json_int_t)d->n_tok, "targets",
-                     (json_int_t)d->n_target, "masked_share",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, s:i, s:i, s:i}", "samples",
+                     (json_int_t)d->n_sample, "files", (json_int_t)d->n_file, "passed", (json_int_t)d->n_passed,
+                     "rejected", (json_int_t)d->n_rejected, "records", (json_int_t)d->n_line, "bad",
+                     (json_int_t)d->n_bad, "cut", (json_int_t)d->n_cut, "empty", (json_int_t)d->n_empty, "tokens",
+                     (json_int_t)d->n_tok, "targets", (json_int_t)d->n_target, "masked_share",
                      hn_train_real(d->n_tok ? 1 - (double)d->n_target / (double)d->n_tok : NAN), "min", (int)d->min_len,
                      "median", (int)d->median_len, "p95", (int)d->p95_len, "max", (int)d->max_len);
 }
