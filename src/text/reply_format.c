@@ -418,6 +418,7 @@ static bool is_closed(const hn_jinja_text *prompt)
 {
     char open[TAG_MAX], close[TAG_MAX];
     size_t n = prompt->len;
+    if (!n) return false;
     if (contains((hone_str){ prompt->text, n }, "<|think|><|end|>")) return true;
     if (!tag_before(close, prompt->text, n)) return false;
     while (is_blank(prompt->text[n - 1])) n--;

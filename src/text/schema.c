@@ -111,9 +111,9 @@ typedef enum value_is {
 
 static const struct word {
     const char *name;
-    word_use use;
-    uint32_t about; /* types */
-    value_is is;
+    uint8_t use;   /* word_use */
+    uint8_t about; /* types */
+    uint8_t is;    /* value_is */
 } words[] = {
     { "type", USED, 0, IS_TYPE },
     { "enum", USED, 0, IS_LIST },
@@ -257,12 +257,7 @@ uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type)
     const hn_jnode *x = type->kind == HN_J_ARRAY ? type->first : type;
     for (; x; x = x == type ? NULL : x->next) {
         one = x->kind == HN_J_STRING ? type_named(x->str, s->rules->lenient) : 0;
-        if (!one && s->rules->lenient) {
-            hn_schema_cannot(s, x, "no type of JSON Schema");
-            one = HN_T_ALL;
-        } else if (!one) {
-            hn_schema_wrong(s, x, "the name of a type: null boolean integer number string array object");
-        }
+        if (!one) hn_schema_wrong(s, x, "the name of a type: null boolean integer number string array object");
         t |= one;
     }
     return t;
@@ -788,6 +783,13 @@ void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
 
 /* ---- what cannot be read ------------------------------------------------------------------------------------ */
 
+static bool are_types(const hn_jnode *type)
+{
+    const hn_jnode *x = type->kind == HN_J_ARRAY ? type->first : type;
+    while (x && x->kind == HN_J_STRING && type_named(x->str, true)) x = x == type ? NULL : x->next;
+    return !x;
+}
+
 static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
 {
     hn_dec d;
@@ -800,7 +802,7 @@ static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
     case IS_ITEMS: return flag || list || x->kind == HN_J_OBJECT;
     case IS_CHOICES: return list && x->n;
     case IS_LIST: return list;
-    case IS_TYPE: return list || x->kind == HN_J_STRING;
+    case IS_TYPE: return are_types(x);
     case IS_NAMES: return list || flag;
     case IS_TEXT: return x->kind == HN_J_STRING;
     case IS_COUNT: return number && !d.negative && hn_dec_whole(&d);
@@ -828,7 +830,9 @@ static bool tidy_child(hn_schema *s, const hn_jnode *x, value_is of, hn_jnode *c
         if (c->kind != HN_J_NULL) hn_schema_cannot(s, c, "no value that this word has");
         return false;
     } else if (is == IS_SCHEMA || (is == IS_ITEMS && c->kind != HN_J_ARRAY)) {
+        uint32_t told = s->told.n;
         tidy(s, c);
+        if (hn_str_is(c->key, "not") && s->told.n > told) return false; /* with less said it would forbid more */
     } else if (is == IS_SCHEMAS || is == IS_CHOICES || is == IS_ITEMS || is == IS_NAMES) {
         tidy_children(s, c, is);
     }

@@ -50,7 +50,8 @@ static hone_status schema(hone_error *err)
         "{\"$defs\":{\"n\":{\"type\":\"number\",\"minimum\":-1.5,\"not\":{\"const\":0}}},\"unknown\":1,"
         "\"properties\":{\"a\":{\"$ref\":\"#/$defs/"
         "n\"},\"b\":{\"enum\":[1,\"x\",{\"k\":[]}]}},\"required\":[\"a\",\"c\"],"
-        "\"patternProperties\":{\"^[^p]\\\\d\":{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"array\",\"prefixItems\":[{}]"
+        "\"patternProperties\":{\"^[^p]\\\\d\":{\"oneOf\":[{\"const\":7},{\"enum\":[\"z\",8]},{\"type\":\"null\"},{"
+        "\"type\":\"array\",\"prefixItems\":[{}]"
         ","
         "\"maxItems\":2}]}},\"additionalProperties\":{\"type\":\"string\",\"format\":\"date\",\"minLength\":3}}",
         "{\"a\":-1.25,\"b\":{\"k\":[]},\"c\":\"2024-02-29\",\"q7\":[1,{\"x\":\"\\u00e9\"}]}", err);

@@ -458,7 +458,7 @@ static void left_out(void **state)
           "\"abc\"" },
         { "{\"properties\":{\"a\":{\"type\":\"any\"},\"b\":{\"type\":\"STRING\"},\"c\":{\"type\":[\"float\",\"null\"]}}"
           "}",
-          "/properties/c/type/0 is not enforced", "{\"a\":1,\"b\":\"x\",\"c\":1.5}", "{\"b\":1}" },
+          "/properties/c/type is not enforced", "{\"a\":1,\"b\":\"x\",\"c\":1.5}", "{\"b\":1}" },
         { "{\"properties\":{\"a\":{\"type\":\"null\",\"enum\":null,\"items\":null},\"b\":null},\"required\":[\"a\","
           "null]}",
           "/required/1 is not enforced", "{\"a\":null,\"b\":1}", "{\"b\":1}" },
@@ -467,6 +467,8 @@ static void left_out(void **state)
           "/properties/a/minimum is not enforced", "{\"a\":0}", "{\"b\":0}" },
         { "{\"type\":\"array\",\"required\":null,\"maxItems\":-1,\"items\":{\"type\":\"null\"},\"minItems\":1}",
           "/maxItems is not enforced", "[null]", "[]" },
+        { "{\"type\":\"integer\",\"not\":{\"type\":\"float\"},\"allOf\":[{\"not\":{\"pattern\":1.5}}]}",
+          "/not/type is not enforced", "1", "\"a\"" },
         { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
