@@ -62,7 +62,7 @@ typedef struct hn_hf_stored {
 
 /* ---- classes ------------------------------------------------------------------------------------------ */
 
-typedef enum hn_hf_kind {
+typedef enum HN_SMALL hn_hf_kind {
     HN_HF_U32 = 0,
     HN_HF_F32,
     HN_HF_BOOL,
@@ -71,7 +71,7 @@ typedef enum hn_hf_kind {
     HN_HF_MORE,   /* nothing here: `more` does it */
     HN_HF_TENSORS /* nothing is written: says whether layers have the slots `words` */
 } hn_hf_kind;
-typedef enum hn_hf_when {
+typedef enum HN_SMALL hn_hf_when {
     HN_HF_NEEDED = 0,
     HN_HF_OPTIONAL, /* where it is absent, there is no key */
     HN_HF_USUALLY   /* where it is absent, it is `absent` */
@@ -82,7 +82,7 @@ typedef struct hn_hf_key {
     const char *key;    /* in GGUF, below the architecture; "a|b": the same value under each */
     hn_hf_kind kind;
     hn_hf_when when;
-    double absent;
+    float absent;      /* as narrow as what is written: there are hundreds of rows */
     const char *words; /* "a|b" */
 } hn_hf_key;
 
@@ -106,7 +106,7 @@ typedef struct hn_hf_name {
 } hn_hf_name;
 
 /* Where a folder has blocks that draft further tokens. */
-typedef enum hn_hf_drafts {
+typedef enum HN_SMALL hn_hf_drafts {
     HN_HF_NO_DRAFTS = 0,
     HN_HF_BEHIND, /* as further layers: "model.layers.N.", N from num_hidden_layers on */
     HN_HF_MTP     /* "mtp.layers.0." and "mtp." */

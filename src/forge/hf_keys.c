@@ -142,7 +142,7 @@ static hone_status check_value(hn_hf *f, const hn_hf_key *k, hone_error *err)
         return HONE_OK;
     }
     double x = json_is_boolean(v) ? json_is_true(v) : json_is_number(v) ? json_number_value(v) : NAN;
-    if (x == k->absent) return HONE_OK;
+    if ((float)x == k->absent) return HONE_OK;
     if (json_is_boolean(v)) snprintf(want, sizeof want, "%s", k->absent != 0 ? "true" : "false");
     else snprintf(want, sizeof want, "%g", k->absent);
     return hn_hf_refuse(f, k->config, v, want, err);

@@ -411,6 +411,67 @@ static const hn_hf_class solar = {
     .more = sigmoid_more
 };
 
+/* Ling 2.0, Ring 2.0 */
+static const hn_hf_key bailing_keys[] = {
+    U32("num_experts", "expert_count"),
+    USED,
+    WIDTH,
+    F32_OR("routed_scaling_factor", "expert_weights_scale", 1),
+    BOOL_OR("norm_topk_prob", "expert_weights_norm", 1),
+    MORE("num_shared_experts", NULL),
+    MORE("first_k_dense_replace", NULL),
+    MORE("n_group", NULL),
+    MORE("topk_group", NULL),
+    MORE("num_nextn_predict_layers", NULL),
+    WORD("score_function", "sigmoid"),
+    ONLY("moe_router_enable_expert_bias", 1),
+    ONLY("use_qkv_bias", 0),
+    ONLY("use_bias", 0),
+    ONLY("use_qk_norm", 1),
+    ONLY("use_rmsnorm", 1),
+    ONLY("use_sliding_window", 0),
+    KEYS_END,
+};
+static const hn_hf_name bailing_names[] = {
+    { "token_embd", "word_embeddings", NULL },
+    { "attn_qkv", "attention.query_key_value", NULL },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { "attn_q_norm", "attention.query_layernorm", NULL },
+    { "attn_k_norm", "attention.key_layernorm", NULL },
+    { "attn_output", "attention.dense", NULL },
+    { "ffn_gate_inp", "mlp.gate", NULL },
+    { "exp_probs_b.bias", "mlp.gate.expert_bias", hn_hf_flat },
+    MLP_EXPERTS,
+    SHARED_NAMES("mlp.shared_experts"),
+    NAMES_END,
+};
+static hone_status bailing_more(hn_hf *f, hone_error *err)
+{
+    int64_t n_layer;
+    hone_status st;
+    TRY(hn_hf_put_lead(f, 0, err));
+    TRY(put_groups(f, err));
+    TRY(hn_hf_put_u32(f, "expert_gating_func", 2, err));
+    TRY(hn_hf_put_shared(f, "num_shared_experts", "moe_intermediate_size", err));
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    hn_hf_leave_drafts(f, n_layer);
+    return HONE_OK;
+}
+static const hn_hf_class bailing = {
+    .names = "BailingMoeV2ForCausalLM",
+    .types = "bailing_moe_v2",
+    .arch = "bailingmoe2",
+    .keys = bailing_keys,
+    .tensors = bailing_names,
+    .said = "partial_rotary_factor|rope_parameters",
+    .idle = ROUTER_IDLE "embedding_dropout output_dropout mtp_loss_scaling_factor "
+                        "router_dtype max_window_layers sliding_window moe_shared_expert_intermediate_size",
+    .base = 6e5,
+    .more = bailing_more
+};
+
 static const hn_hf_key dots1_keys[] = {
     ROUTED(1, 0),
     TENSORS("attention_bias", 0, ATTN_BIASES),
@@ -692,6 +753,6 @@ static const hn_hf_class mellum = { .names = "MellumForCausalLM",
                                     .more = mellum_more };
 
 const hn_hf_class *const hn_hf_moe[] = {
-    &mixtral, &qwen3moe, &qwen2moe, &olmoe, &granitemoe, &ernie_moe, &glm4moe, &dots1,
-    &minimax, &gpt_oss,  &llama4,   &solar, &qwen3vlmoe, &hunyuan,   &mellum,  NULL,
+    &mixtral, &qwen3moe, &qwen2moe, &olmoe,      &granitemoe, &ernie_moe, &glm4moe, &dots1, &minimax,
+    &gpt_oss, &llama4,   &solar,    &qwen3vlmoe, &hunyuan,    &bailing,   &mellum,  NULL,
 };

@@ -238,31 +238,21 @@ static void deci(void **state)
     hf_folder f = { .config = edited(config, sizeof config, DECI("2"), "\"num_hidden_layers\":2",
                                      "\"num_hidden_layers\":4") };
     f.config = edited(other, sizeof other, f.config, ",\"head_dim\":8", "");
-#define L(il) "model.layers." il "."
-#define DECI_MLP(il, n)                                                              \
-    L(il)                                                                            \
-    "mlp.gate_proj.weight " n ",16;" L(il) "mlp.up_proj.weight " n                   \
-                                           ",16;" L(il) "mlp.down_proj.weight 16," n \
-                                                        ";" L(il) "post_attention_layernorm.weight 16;"
-    hf_add_all(
-        &f,
-        "lm_head.weight 32,16;" HF_EMBD
-            L("0") "self_attn.q_proj.weight 16,16;" L("0") "self_attn.k_proj.weight 8,16;" L("0") "self_attn.v_proj."
-                                                                                                  "weight 8,16;" L("0") "self_attn.o_proj.weight 16,16;" L("0") "input_layernorm.weight 16;" L(
-                                                                                                      "1") "self_attn."
-                                                                                                           "linear_"
-                                                                                                           "attn."
-                                                                                                           "weight "
-                                                                                                           "16,16;" L("1") "input_layernorm.weight 16;" DECI_MLP("0",
-                                                                                                                                                                 "256")
-                                                                                                               DECI_MLP(
-                                                                                                                   "1",
-                                                                                                                   "51"
-                                                                                                                   "2")
-                                                                                                                   DECI_MLP(
-                                                                                                                       "2",
-                                                                                                                       "512"),
-        NULL, 0);
+    hf_add_all(&f,
+               "lm_head.weight 32,16;" HF_EMBD
+               "model.layers.0.self_attn.q_proj.weight 16,16;model.layers.0.self_attn.k_proj.weight 8,16;"
+               "model.layers.0.self_attn.v_proj.weight 8,16;model.layers.0.self_attn.o_proj.weight 16,16;"
+               "model.layers.0.input_layernorm.weight 16;model.layers.1.input_layernorm.weight 16;"
+               "model.layers.1.self_attn.linear_attn.weight 16,16;",
+               NULL, 0);
+    for (int il = 0; il < 3; il++)
+        for (int i = 0; i < 4; i++) {
+            static const char *const parts[] = { "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+                                                 "post_attention_layernorm" };
+            char name[96];
+            snprintf(name, sizeof name, "model.layers.%d.%s.weight", il, parts[i]);
+            hf_add(&f, name, i == 3 ? "16" : i < 2 ? (il ? "512,16" : "256,16") : il ? "16,512" : "16,256");
+        }
     hn_gguf *g = converted(&f, "deci", "F32");
     for (int i = 0; i < 3; i++) {
         hn_gguf_array a = { 0 };
@@ -287,9 +277,49 @@ static void deci(void **state)
     refused(&f, HONE_E_UNSUPPORTED, "window_length = 64, expected none");
     f.config = edited(bad, sizeof bad, other, "\"num_hidden_layers\":4", "\"num_hidden_layers\":3");
     refused(&f, HONE_E_FORMAT, "block_configs has 4 layers");
-#undef L
 #undef DECI
-#undef DECI_MLP
+}
+
+/* Ling 2.0: one matrix for q, k and v, which stays one; a dense layer, then experts. */
+static void ling(void **state)
+{
+#define LING(more)                                                                                              \
+    SMALL("BailingMoeV2ForCausalLM", "bailing_moe",                                                             \
+          ",\"num_key_value_heads\":2,\"num_experts\":2,\"num_experts_per_tok\":1,\"moe_intermediate_size\":8," \
+          "\"num_shared_experts\":1,\"first_k_dense_replace\":1,\"partial_rotary_factor\":0.5,\"use_qk_norm\":" \
+          "true" more)
+    static const char *const mlp[] = { "0.mlp", "1.mlp.experts.0", "1.mlp.experts.1", "1.mlp.shared_experts" };
+    hf_folder f = { .config = LING(",\"routed_scaling_factor\":2.5,\"score_function\":\"sigmoid\"") };
+    hf_add_all(&f, "lm_head.weight 32,16;model.word_embeddings.weight 32,16;model.norm.weight 16;",
+               "model.layers.#.attention.query_key_value.weight 64,16;model.layers.#.attention.dense.weight 16,32;"
+               "model.layers.#.attention.query_layernorm.weight 8;model.layers.#.attention.key_layernorm.weight 8;"
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;",
+               2);
+    hf_add_all(&f, "model.layers.1.mlp.gate.weight 2,16;model.layers.1.mlp.gate.expert_bias 2;", NULL, 0);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+            static const char *const parts[] = { "gate_proj", "up_proj", "down_proj" };
+            char name[96];
+            snprintf(name, sizeof name, "model.layers.%s.%s.weight", mlp[i], parts[k]);
+            hf_add(&f, name, k < 2 ? (i ? "8,16" : "24,16") : i ? "16,8" : "16,24");
+        }
+    hn_gguf *g = converted(&f, "ling", NULL);
+    assert_int_equal(hn_gguf_n_tensors(g), 3 + 2 * 6 + 3 + 2 + 6);
+    check(g, "blk.1.attn_qkv.weight", "model.layers.1.attention.query_key_value.weight", same, 0);
+    check(g, "blk.1.attn_q_norm.weight", "model.layers.1.attention.query_layernorm.weight", same, 0);
+    check(g, "blk.0.ffn_up.weight", "model.layers.0.mlp.up_proj.weight", same, 0);
+    check(g, "blk.1.ffn_down_shexp.weight", "model.layers.1.mlp.shared_experts.down_proj.weight", same, 0);
+    check(g, "blk.1.exp_probs_b.bias", "model.layers.1.mlp.gate.expert_bias", same, 0);
+    assert_int_equal(u32(g, "bailingmoe2.rope.dimension_count"), 4);
+    assert_int_equal(u32(g, "bailingmoe2.leading_dense_block_count"), 1);
+    assert_int_equal(u32(g, "bailingmoe2.expert_gating_func"), 2);
+    assert_true(f32(g, "bailingmoe2.expert_weights_scale") == 2.5F);
+    hn_gguf_close(g);
+    f.config = LING(",\"score_function\":\"softmax\"");
+    refused(&f, HONE_E_UNSUPPORTED, "score_function = \"softmax\", expected sigmoid");
+    f.config = LING(",\"use_qkv_bias\":true");
+    refused(&f, HONE_E_UNSUPPORTED, "use_qkv_bias = true, expected false");
+#undef LING
 }
 
 /* MiniCPM's scalars are Granite's by other members; StableLM's second norm and its config say the same. */
@@ -935,6 +965,7 @@ int main(void)
         cmocka_unit_test(internlm2),
         cmocka_unit_test(other_members),
         cmocka_unit_test(deci),
+        cmocka_unit_test(ling),
         cmocka_unit_test(gemma2),
         cmocka_unit_test(gpt2),
         cmocka_unit_test(gptneox),
