@@ -81,12 +81,21 @@ static int32_t next_mark(const hone_request *r, int32_t pos)
     return mark < r->n_prompt ? mark : r->n_prompt;
 }
 
+/* Is there a place in a prompt that cannot be gone back to from its end? Within all windows nothing is forgotten, and a
+ * step more, for the few rows behind a mark, would be for nothing. */
+static bool stops_at_marks(const hn_seq_memory *m, const hone_request *r)
+{
+    bool stops = m->state_floats > 0;
+    for (int32_t i = 0; i < m->n_group; i++) stops = stops || hn_memory_first(&m->group[i], r->n_prompt) > 0;
+    return stops;
+}
+
 /* Rows that a prompt may have in this step beside those it has. */
 static int32_t may_have(const hone_scheduler *s, const hn_choice *c, int32_t echo_left)
 {
     int32_t held = hn_scheduler_held(s, c), n_prompt = c->of->r.n_prompt, to = c->n_ids;
     if (s->ses->mem->wants_checkpoints && held < n_prompt) /* a step ends where a checkpoint is to be */
-        to = next_mark(&c->of->r, held);
+        to = stops_at_marks(s->ses->mem, &c->of->r) ? next_mark(&c->of->r, held) : n_prompt;
     int32_t at = held + c->rows;
     if (c->of->r.prompt_logprobs && !c->of->forked && to - at > echo_left) to = at + echo_left;
     return to > at ? to - at : 0;
