@@ -25,8 +25,9 @@ static void learn_answers(hn_step_costs *k, int32_t n, double ns)
         k->ns = ns;
         return;
     }
-    double known = answers_ns(k, n), d_n = n - k->width;
-    double d_ns = (ns > 2 * known ? 2 * known : ns) - k->ns; /* one that was disturbed is not what they take */
+    double twice = 2 * answers_ns(k, n), in_step = k->ns * n / k->width, most = twice > in_step ? twice : in_step;
+    double d_n = n - k->width, d_ns = ns - k->ns;
+    if (ns > most) d_ns = most - k->ns; /* it was disturbed: that is not what they take */
     k->width += part * d_n;
     k->ns += part * d_ns;
     k->spread = (1 - part) * (k->spread + part * d_n * d_n);
