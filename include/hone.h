@@ -619,9 +619,9 @@ typedef struct hone_embed_params {
  * has no such vectors. */
 HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hone_pooling *which);
 /* Vectors of texts [n_text], at most 2^20, one below the other, into out [n_text, width], with HONE_POOL_NONE
- * [Σn, width]. They run together, in the session's empty sequences, of which there must be one, and which are empty
- * again then; a vector depends on its text alone. A text may be as long as n_ctx; of models that are not causal, which
- * read it at once, as long as n_chunk, too.
+ * [Σn, width]. They run together, in the session's empty sequences that have the adapters of the first such, of which
+ * there must be one, and which are empty again then; a vector depends on its text and those alone. A text may be as
+ * long as n_ctx; of models that are not causal, which read it at once, as long as n_chunk, too.
  * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
  * classifier a causal model's scores are of "yes" and "no" as the next token.
  * HONE_E_ARG: bad id, no empty sequence, no pooling. HONE_E_CTX: a text is too long. HONE_E_UNSUPPORTED: nothing to

@@ -126,6 +126,7 @@ static hone_status render(const request *q, const hone_chat_params *p, hn_jinja_
 
 hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hone_chat_text *out, hone_error *err)
 {
+    HN_FLOATS;
     request q = { 0 };
     hn_jinja_text t = { 0 };
     if (out) *out = (hone_chat_text){ 0 };
@@ -215,6 +216,7 @@ hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source
 hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context, const char *now,
                                  char **text, size_t *n, hone_error *err)
 {
+    HN_FLOATS;
     static const char *const trusted[] = { "bos_token", "eos_token", NULL };
     hn_jinja *t = NULL;
     hn_jinja_text out = { 0 };
@@ -271,6 +273,7 @@ struct hone_chat_format {
 hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, const hone_chat_params *p,
                                  hone_error *err)
 {
+    HN_FLOATS;
     request q = { 0 };
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the format");
@@ -318,6 +321,7 @@ const char *hone_chat_format_json(const hone_chat_format *f) { return f ? f->jso
 hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, const char *how, char **variables,
                             hone_error *err)
 {
+    HN_FLOATS;
     request q = { 0 };
     json_t *o = NULL;
     if (variables) *variables = NULL;
@@ -415,6 +419,7 @@ static hone_status make_kit(hn_call_kit **kit, const hone_reply_params *p, hone_
 /* hone_reply is hn_reply under its public name. */
 hone_status hone_reply_open(hone_reply **out, const hone_reply_params *p, hone_error *err)
 {
+    HN_FLOATS;
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the answer");
     HN_NEED(err, p, "the parameters");
@@ -474,6 +479,7 @@ hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const ho
 hone_status hone_reply_mask_within(hone_reply *r, int64_t left, uint64_t *allowed, size_t n_words, bool *all,
                                    hone_error *err)
 {
+    HN_FLOATS;
     if (all) *all = false;
     HN_NEED(err, r, "an answer");
     if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
@@ -483,6 +489,7 @@ hone_status hone_reply_mask_within(hone_reply *r, int64_t left, uint64_t *allowe
 
 hone_status hone_reply_mask(hone_reply *r, uint64_t *allowed, size_t n_words, bool *all, hone_error *err)
 {
+    HN_FLOATS;
     if (all) *all = false;
     HN_NEED(err, r, "an answer");
     if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
@@ -495,6 +502,7 @@ void hone_reply_free(hone_reply *r) { hn_reply_free((hn_reply *)r); }
 hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
                             hone_error *err)
 {
+    HN_FLOATS;
     if (parts) *parts = NULL;
     if (n) *n = 0;
     if (end) *end = HONE_REPLY_GOES_ON;
@@ -507,6 +515,7 @@ hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **p
 int32_t hone_reply_settled(const hone_reply *r) { return r ? hn_reply_settled((const hn_reply *)r) : 0; }
 hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err)
 {
+    HN_FLOATS;
     if (parts) *parts = NULL;
     if (n) *n = 0;
     HN_NEED(err, r, "an answer");

@@ -1,5 +1,6 @@
 /* The public functions of grammars and matchers: which notation, which vocabulary. */
 #include "engine/engine.h"
+#include "base/floats.h"
 #include "base/utf8.h"
 #include "text/matcher.h"
 
@@ -44,6 +45,7 @@ static hone_status compile(hn_grammar *g, const hone_grammar_params *p, hn_gnode
 
 hone_status hone_grammar_compile(hone_grammar **out, const hone_grammar_params *p, hone_error *err)
 {
+    HN_FLOATS;
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the grammar");
     HN_NEED(err, p, "the parameters");
@@ -70,6 +72,7 @@ const char *hone_grammar_notes(const hone_grammar *g) { return g ? hn_grammar_no
 
 hone_status hone_matcher_new(hone_matcher **out, hone_grammar *g, const hone_model *m, hone_error *err)
 {
+    HN_FLOATS;
     const hn_vocab *v;
     const hn_token_tree *tree;
     if (out) *out = NULL;
@@ -93,6 +96,7 @@ void hone_matcher_free(hone_matcher *m) { hn_matcher_free(m); }
 
 hone_status hone_matcher_accept(hone_matcher *m, const int32_t *ids, size_t n, hone_error *err)
 {
+    HN_FLOATS;
     HN_NEED(err, m, "a matcher");
     if (n) HN_NEED(err, ids, "a pointer to n ids");
     hone_status st = HONE_OK;
@@ -110,6 +114,7 @@ hone_status hone_matcher_accept(hone_matcher *m, const int32_t *ids, size_t n, h
 
 hone_status hone_matcher_accept_text(hone_matcher *m, const char *text, size_t len, hone_error *err)
 {
+    HN_FLOATS;
     bool ok;
     HN_NEED(err, m, "a matcher");
     if (len) HN_NEED(err, text, "a pointer to len bytes");
@@ -130,6 +135,7 @@ hone_status hone_matcher_rollback(hone_matcher *m, size_t n, hone_error *err)
 hone_status hone_matcher_mask_within(hone_matcher *m, int64_t left, uint64_t *allowed, size_t n_words, int64_t *n,
                                      hone_error *err)
 {
+    HN_FLOATS;
     if (n) *n = 0;
     HN_NEED(err, m, "a matcher");
     if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");
@@ -139,6 +145,7 @@ hone_status hone_matcher_mask_within(hone_matcher *m, int64_t left, uint64_t *al
 
 hone_status hone_matcher_mask(hone_matcher *m, uint64_t *allowed, size_t n_words, int64_t *n, hone_error *err)
 {
+    HN_FLOATS;
     if (n) *n = 0;
     HN_NEED(err, m, "a matcher");
     if (n_words) HN_NEED(err, allowed, "a pointer to n_words words");

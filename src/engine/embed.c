@@ -35,6 +35,7 @@ typedef struct job {
     int32_t n_pooled;   /* vectors in x */
     int32_t it, ip;     /* the next token to be run: of which text, at which position */
     int32_t seq;        /* where that text is, if it has begun */
+    uint64_t adapters;  /* of the sequences that texts may be in */
     int32_t done, at;   /* likewise of the next row to be pooled */
 } job;
 
@@ -287,10 +288,12 @@ static bool is_wanted(const job *j, int32_t pos, int32_t n)
     }
 }
 
-/* An empty sequence from `from` on; n_seq: there is none. */
-static int32_t empty_seq(const hone_session *s, int32_t from)
+/* An empty sequence from `from` on, of the first one's adapters: a vector does not depend on which it is. n_seq: there
+ * is none. */
+static int32_t empty_seq(const job *j, int32_t from)
 {
-    while (from < s->n_seq && s->mem->length[from] > 0) from++;
+    const hone_session *s = j->s;
+    while (from < s->n_seq && (s->mem->length[from] > 0 || hn_seq_set_hash(s, from) != j->adapters)) from++;
     return from;
 }
 
@@ -305,7 +308,7 @@ static int32_t fill(job *j)
         int32_t k = t->n - j->ip < s->n_chunk - n ? t->n - j->ip : s->n_chunk - n;
         if (j->m->hp.both && k < t->n) break;
         if (j->ip == 0) {
-            if ((next = empty_seq(s, next)) >= s->n_seq) break;
+            if ((next = empty_seq(j, next)) >= s->n_seq) break;
             j->seq = next++;
         }
         for (int32_t i = j->ip; i < j->ip + k; i++)
@@ -359,10 +362,14 @@ static void leave(job *j, int32_t n, bool all)
 
 static hone_status run_texts(job *j, hone_error *err)
 {
+    const hone_session *s = j->s;
     hone_status st = HONE_OK;
-    if (j->n_text && empty_seq(j->s, 0) >= j->s->n_seq)
+    int32_t first = 0;
+    while (first < s->n_seq && s->mem->length[first] > 0) first++;
+    if (j->n_text && first >= s->n_seq)
         return HN_FAIL(err, HONE_E_ARG, "all %d sequences hold something, expected an empty one for texts (n_seq)",
-                       j->s->n_seq);
+                       s->n_seq);
+    if (j->n_text) j->adapters = hn_seq_set_hash(s, first);
     while (st == HONE_OK && j->it < j->n_text) {
         int32_t n = fill(j);
         if ((st = hn_session_hidden(j->s, n, j->hidden, err)) == HONE_OK) st = pool(j, n, err);

@@ -7,15 +7,35 @@
 #include <float.h>
 #include <math.h>
 
-/* Puts (id, x) into the n best, which are in final order; ties stay behind those that came before. */
-static int32_t insert(hone_logprob *top, int32_t n, int32_t n_max, int32_t id, float x)
+/* Is a behind b in the final order? Ties are in the order of ids. */
+static bool is_behind(hone_logprob a, hone_logprob b)
 {
-    int32_t at = n;
-    if (n == n_max && !(x > top[n - 1].logprob)) return n;
-    if (n == n_max) at = n - 1;
-    for (; at > 0 && x > top[at - 1].logprob; at--) top[at] = top[at - 1];
-    top[at] = (hone_logprob){ id, x };
-    return n < n_max ? n + 1 : n;
+    return a.logprob < b.logprob || (a.logprob == b.logprob && a.id > b.id);
+}
+
+/* In a heap [n], whose first is behind all others, x takes the place of the one at `at`, which is no further behind. */
+static void sink(hone_logprob *top, int32_t n, int32_t at, hone_logprob x)
+{
+    for (int64_t k; (k = 2 * (int64_t)at + 1) < n; at = (int32_t)k) {
+        if (k + 1 < n && is_behind(top[k + 1], top[k])) k++;
+        if (!is_behind(top[k], x)) break;
+        top[at] = top[k];
+    }
+    top[at] = x;
+}
+
+/* The n_top best, best first. As long as they are looked for they are a heap: all of a vocabulary may be asked for. */
+static void select_top(hone_logprob *top, int32_t n_top, const float *logits, int32_t n_vocab)
+{
+    for (int32_t i = 0; i < n_top; i++) top[i] = (hone_logprob){ i, logits[i] };
+    for (int32_t i = n_top / 2; i-- > 0;) sink(top, n_top, i, top[i]);
+    for (int32_t i = n_top; i < n_vocab && n_top; i++)
+        if (logits[i] > top[0].logprob) sink(top, n_top, 0, (hone_logprob){ i, logits[i] });
+    for (int32_t n = n_top; n > 1;) {
+        hone_logprob last = top[--n];
+        top[n] = top[0];
+        sink(top, n, 0, last);
+    }
 }
 
 /* ln Σ exp(logits - max). */
@@ -37,7 +57,7 @@ hone_status hone_logprobs(const float *logits, int32_t n_vocab, int32_t id, floa
                           int32_t n_top, hone_error *err)
 {
     HN_FLOATS;
-    int32_t best = -1, n = 0;
+    int32_t best = -1;
     if (logprob) *logprob = 0;
     HN_NEED(err, logits, "a pointer to n_vocab logits");
     if (n_vocab < 1) return HN_FAIL(err, HONE_E_ARG, "log-probabilities of %d logits; expected 1 or more", n_vocab);
@@ -53,11 +73,11 @@ hone_status hone_logprobs(const float *logits, int32_t n_vocab, int32_t id, floa
             return HN_FAIL(err, HONE_E_NUMERIC, "logit of token %d is %s; expected a number", i,
                            isnan(logits[i]) ? "NaN" : "+infinity");
         if (best < 0 || logits[i] > logits[best]) best = i;
-        if (n_top > 0) n = insert(top, n, n_top, i, logits[i]);
     }
     if (logits[best] < -FLT_MAX) return HN_FAIL(err, HONE_E_NUMERIC, "none of the %d logits is finite", n_vocab);
     double max = logits[best], rest = log_sum(logits, n_vocab, logits[best]);
     if (id >= 0) *logprob = (float)((double)logits[id] - max - rest);
-    for (int32_t i = 0; i < n; i++) top[i].logprob = (float)((double)top[i].logprob - max - rest);
+    if (n_top > 0) select_top(top, n_top, logits, n_vocab);
+    for (int32_t i = 0; i < n_top; i++) top[i].logprob = (float)((double)top[i].logprob - max - rest);
     return HONE_OK;
 }

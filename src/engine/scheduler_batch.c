@@ -26,8 +26,9 @@ static void learn_answers(hn_step_costs *k, int32_t n, double ns)
         k->ns = ns;
         return;
     }
-    double known = answers_ns(k, n), d_n = n - k->width;
-    double d_ns = (ns > 2 * known ? 2 * known : ns) - k->ns; /* one that was disturbed is not what they take */
+    double twice = 2 * answers_ns(k, n), in_step = k->ns * n / k->width, most = twice > in_step ? twice : in_step;
+    double d_n = n - k->width, d_ns = ns - k->ns;
+    if (ns > most) d_ns = most - k->ns; /* it was disturbed: that is not what they take */
     k->width += part * d_n;
     k->ns += part * d_ns;
     k->spread = (1 - part) * (k->spread + part * d_n * d_n);
@@ -82,12 +83,21 @@ static int32_t next_mark(const hone_request *r, int32_t pos)
     return mark < r->n_prompt ? mark : r->n_prompt;
 }
 
+/* Is there a place in a prompt that cannot be gone back to from its end? Within all windows nothing is forgotten, and a
+ * step more, for the few rows behind a mark, would be for nothing. */
+static bool stops_at_marks(const hn_seq_memory *m, const hone_request *r)
+{
+    bool stops = m->state_floats > 0;
+    for (int32_t i = 0; i < m->n_group; i++) stops = stops || hn_memory_first(&m->group[i], r->n_prompt) > 0;
+    return stops;
+}
+
 /* Rows that a prompt may have in this step beside those it has. */
 static int32_t may_have(const hone_scheduler *s, const hn_choice *c, int32_t echo_left)
 {
     int32_t held = hn_scheduler_held(s, c), n_prompt = c->of->r.n_prompt, to = c->n_ids;
     if (s->ses->mem->wants_checkpoints && held < n_prompt) /* a step ends where a checkpoint is to be */
-        to = next_mark(&c->of->r, held);
+        to = stops_at_marks(s->ses->mem, &c->of->r) ? next_mark(&c->of->r, held) : n_prompt;
     int32_t at = held + c->rows;
     if (c->of->r.prompt_logprobs && !c->of->forked && to - at > echo_left) to = at + echo_left;
     return to > at ? to - at : 0;

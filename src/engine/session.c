@@ -533,7 +533,10 @@ hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int3
     if (n > s->n_ctx) return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", n, s->n_ctx);
     if ((st = check_ids(s, ids, n, err)) != HONE_OK) return st;
     *kept = hn_memory_match(s->mem, seq, ids, n);
-    if ((st = append(s, seq, ids + *kept, n - *kept, err)) != HONE_OK) return st;
+    if ((st = append(s, seq, ids + *kept, n - *kept, err)) != HONE_OK) {
+        *kept = s->mem->length[seq]; /* a state that was lost is there up to its last checkpoint */
+        return st;
+    }
     *logits = s->logits;
     return HONE_OK;
 }

@@ -53,7 +53,7 @@ static bool has_some(const hn_desk_model *m)
     return st.n_running || st.n_waiting || st.n_paused;
 }
 
-/* A step of each. */
+/* A step of each. What one said is handed on before others compute. */
 static rest step_all(hn_desk *d)
 {
     bool any = false, some = false;
@@ -63,6 +63,7 @@ static rest step_all(hn_desk *d)
         d->began = hn_serve_ns();
         if (hone_scheduler_step(m->scheduler, &worked, &err) != HONE_OK)
             hn_log("serve: a step failed: %s", err.message);
+        if (worked && (m->next || d->slices.first)) d->after(d->arg);
         any = any || worked;
         some = some || (!worked && has_some(m));
     }

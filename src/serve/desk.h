@@ -14,7 +14,8 @@ typedef struct hn_desk_model {
 
 typedef struct hn_desk hn_desk;
 
-/* after is called on the desk's thread behind each round of steps: what they said can be handed on. */
+/* after is called on the desk's thread behind each round of steps, and within it behind a step that others' computing
+ * follows: what was said can be handed on. */
 hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), void *arg, hone_error *err);
 /* t is run on the desk's thread, between steps, in its turn. Any thread. */
 void hn_desk_do(hn_desk *d, hn_task *t);

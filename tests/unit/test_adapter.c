@@ -427,6 +427,36 @@ static void nothing_added(void **state)
     lora_free(&some), lora_free(&none), tm_free(t);
 }
 
+/* Texts that become vectors are in sequences of one set of adapters, the first empty one's: where one lands says
+ * nothing of it. */
+static void vectors_of_one_set(void **state)
+{
+    enum { WIDTH = 64, TEXTS = 3 };
+    tiny *t = tm_new(tm_llama);
+    lora l;
+    lora_make(&l, t, "weight", "one", 3, 2.0f, 0.3f);
+    hone_model *m = tm_open(t);
+    hone_adapter *a = open_adapter(m, l.path);
+    hone_error err = { 0 };
+    const hone_embed_params p = { .pooling = HONE_POOL_MEAN };
+    const hone_text_ids one = { text(16), 9 }, all[TEXTS] = { one, one, one };
+    static float y[2][TEXTS * WIDTH];
+    hone_session *s = tm_session(plain, m, 64, 3, 0, HONE_CACHE_F16);
+    const int32_t n = hone_embed_width(m, p.pooling, NULL);
+    assert_in_range(n, 1, WIDTH);
+    for (int first = 0; first < 2; first++) { /* the sequence that has the adapter, between others or before them */
+        set(s, NULL, NULL, 0);
+        assert_int_equal(hone_seq_set_adapters(s, 1 - first, &a, NULL, 1, &err), HONE_OK);
+        if (hone_embed(s, all, TEXTS, &p, y[first], &err)) fail_msg("%s", err.message);
+        for (int i = 1; i < TEXTS; i++) assert_memory_equal(y[first] + i * n, y[first], (size_t)n * sizeof(float));
+    }
+    assert_memory_not_equal(y[0], y[1], (size_t)n * sizeof(float));
+    hone_session_free(s);
+    hone_adapter_close(a);
+    hone_model_close(m);
+    lora_free(&l), tm_free(t);
+}
+
 /* The same of two sequences of one session, s; with: a snapshot of adapter a, bare: of none. */
 static void kept_apart_each(hone_session *s, hone_adapter *a, const hone_snapshot *with, const hone_snapshot *bare)
 {
@@ -582,9 +612,11 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_merged),     cmocka_unit_test(equals_merged_rwkv), cmocka_unit_test(one_answer),
-        cmocka_unit_test(sets_in_one_batch), cmocka_unit_test(switched),           cmocka_unit_test(packed),
-        cmocka_unit_test(nothing_added),     cmocka_unit_test(kept_apart),         cmocka_unit_test(tells),
+        cmocka_unit_test(equals_merged), cmocka_unit_test(equals_merged_rwkv),
+        cmocka_unit_test(one_answer),    cmocka_unit_test(sets_in_one_batch),
+        cmocka_unit_test(switched),      cmocka_unit_test(packed),
+        cmocka_unit_test(nothing_added), cmocka_unit_test(vectors_of_one_set),
+        cmocka_unit_test(kept_apart),    cmocka_unit_test(tells),
         cmocka_unit_test(profiled),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

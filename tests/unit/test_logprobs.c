@@ -77,6 +77,21 @@ static void large(void **state)
     assert_true(fabsl(logprob - exactly(MOST, 5)) < 2e-6L);
 }
 
+/* All of a vocabulary in order. In that of ids, the best last, each was put before all the others: 10^10 moves. */
+static void all_in_order(void **state)
+{
+    hone_logprob *top = malloc(MOST * sizeof *top);
+    for (int ties = 0; ties < 2; ties++) {
+        for (int i = 0; i < MOST; i++) logits[i] = 1e-4f * (float)(ties ? i / 3 : i);
+        assert_int_equal(hone_logprobs(logits, MOST, -1, NULL, top, MOST, NULL), HONE_OK);
+        for (int i = 0; i < MOST; i++) {
+            const int group = ties ? MOST / 3 - 1 - i / 3 : 0;
+            assert_int_equal(top[i].id, ties ? 3 * group + i % 3 : MOST - 1 - i);
+        }
+    }
+    free(top);
+}
+
 static void refused(void **state)
 {
     float logprob = 7;
@@ -106,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_defined),
         cmocka_unit_test(large),
+        cmocka_unit_test(all_in_order),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

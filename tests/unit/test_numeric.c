@@ -304,6 +304,10 @@ static void recurrent(void **state)
         hone_session_free(s);
         s = tm_session(c, m, 64, 1, 4, HONE_CACHE_F16); /* no checkpoint */
         tm_run(s, 0, good, 3, y);
+        int32_t kept;
+        assert_int_equal(hone_seq_sync(s, 0, (int32_t[]){ 1, 2, 3, 9 }, 4, &kept, &x, &err), HONE_E_NUMERIC);
+        assert_true(kept == 0 && hone_seq_length(s, 0) == 0); /* not the 3 that it went on from */
+        tm_run(s, 0, good, 3, y);
         assert_int_equal(hone_prefill(s, bad, 6, &x, &err), HONE_E_NUMERIC);
         assert_int_equal(hone_seq_length(s, 0), 0);
         tm_run(s, 0, good, 8, y);
@@ -317,17 +321,19 @@ static void recurrent(void **state)
 
 /* ---- a caller that rounds in another way --------------------------------------------------------------- */
 
+/* Subnormal numbers are zeros, up, towards zero, traps. */
+#if defined(__x86_64__)
+static const uint64_t modes[] = { 0x1F80 | 0x8040, 0x1F80 | 0x4000, 0x1F80 | 0x6000, 0x1F80 & ~0x0080 };
+#elif defined(__aarch64__)
+static const uint64_t modes[] = { 1 << 24, 1 << 22, 3 << 22, 1 << 25 };
+#else
+static const uint64_t modes[] = { 0 };
+#endif
+
 /* Bits follow from the model and the tokens, not from what the host program set for its thread before it called, or
  * before it made the context, whose threads inherit that; and it keeps what it set. */
 static void another_rounding(void **state)
 {
-#if defined(__x86_64__)
-    static const uint64_t modes[] = { 0x1F80 | 0x8040, 0x1F80 | 0x4000, 0x1F80 | 0x6000, 0x1F80 & ~0x0080 };
-#elif defined(__aarch64__)
-    static const uint64_t modes[] = { 1 << 24, 1 << 22, 3 << 22, 1 << 25 };
-#else
-    static const uint64_t modes[] = { 0 };
-#endif
     const int32_t ids[6] = { 1, 2, 3, 4, 5, 6 };
     tiny *t = tm_new(tm_llama);
     multiply(t, "token_embd.weight", 1e-39f); /* rows of subnormal numbers, and logits that are theirs */
@@ -368,12 +374,34 @@ static void another_rounding(void **state)
     tm_free(t);
 }
 
+/* So do texts of templates. */
+static void another_rounding_of_texts(void **state)
+{
+    const char *const source = "{{ 0.1 + 0.2 }} {{ x * 3 }} {{ 1 / 3 }}", *const context = "{\"x\": 0.1}";
+    const uint64_t standard = hn_floats_get();
+    char *want, *text;
+    size_t n_want, n;
+    hone_error err = { 0 };
+    assert_int_equal(hone_template_render(source, strlen(source), "t", context, NULL, &want, &n_want, &err), HONE_OK);
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
+        hn_floats_set(modes[k]);
+        hone_status st = hone_template_render(source, strlen(source), "t", context, NULL, &text, &n, &err);
+        uint64_t after = hn_floats_get();
+        hn_floats_set(standard);
+        assert_int_equal(st, HONE_OK);
+        assert_int_equal(after & HN_FLOATS_MASK, modes[k] & HN_FLOATS_MASK);
+        assert_string_equal(text, want);
+        hone_free(text);
+    }
+    hone_free(want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits),      cmocka_unit_test(too_large),        cmocka_unit_test(among_others),
         cmocka_unit_test(interrupted), cmocka_unit_test(bad_weights),      cmocka_unit_test(bad_logits),
-        cmocka_unit_test(recurrent),   cmocka_unit_test(another_rounding),
+        cmocka_unit_test(recurrent),   cmocka_unit_test(another_rounding), cmocka_unit_test(another_rounding_of_texts),
     };
     return cmocka_run_group_tests_name("numeric", tests, tm_make_dir, tm_remove_dir);
 }

@@ -353,6 +353,33 @@ static void a_prompt_is_left_at_its_mark(void **state)
     assert_int_equal(found_of(llama, 100, 93, 0), 93);    /* positions can be forgotten: any place will do */
 }
 
+/* A step ends at a mark only where that could not be gone back to: a prompt within the windows is one step. */
+static void windows_stop_where_they_forget(void **state)
+{
+    hone_error err = { 0 };
+    hone_scheduler_stats n;
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, gemma, (hone_scheduler_params){ .session = { .n_ctx = 1000, .n_chunk = 512, .n_seq = 2 } });
+    const hn_seq_memory *m = s->ses->mem;
+    int32_t window = 0, steps[2];
+    for (int32_t i = 0; i < m->n_group; i++) window = m->group[i].window ? m->group[i].window : window;
+    assert_in_range(window, 1, 300);
+    for (int i = 0; i < 2; i++) {
+        uint64_t id;
+        const int32_t len = window + 62 + i;
+        hone_request r = { .prompt = prompt + i, .n_prompt = len, .mark = len - 3, .max_tokens = 1, .n_logprobs = -1 };
+        hone_sampler_defaults(&r.sampling);
+        assert_int_equal(hone_scheduler_submit(s, &r, &id, &err), HONE_OK);
+        hone_scheduler_get_stats(s, &n);
+        steps[i] = (int32_t)n.n_steps;
+        finish();
+        hone_scheduler_get_stats(s, &n);
+        steps[i] = (int32_t)n.n_steps - steps[i];
+    }
+    assert_true(steps[0] == 1 && steps[1] == 2 + (window + 63) / 257);
+    hone_scheduler_free(s);
+}
+
 /* Turns of two conversations, one after the other, in as many slots: a turn finds all that the one before it left, and
  * not whole pages alone, as it does not take the other's slot. */
 static void conversations_keep_their_slots(void **state)
@@ -539,6 +566,7 @@ int main(void)
         cmocka_unit_test(clients_come_in_turn),
         cmocka_unit_test(bad_requests_are_refused),
         cmocka_unit_test(a_prompt_is_left_at_its_mark),
+        cmocka_unit_test(windows_stop_where_they_forget),
         cmocka_unit_test(conversations_keep_their_slots),
         cmocka_unit_test(cancelled_while_it_waits),
         cmocka_unit_test(held_stands_still),

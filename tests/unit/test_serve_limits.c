@@ -146,6 +146,81 @@ static void embeddings_take_turns(void **state)
     free(j);
 }
 
+/* ---- several models --------------------------------------------------------------------------------------------- */
+
+typedef struct two {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    hone_scheduler *s[2];
+    hn_desk_model desk[2];
+    hn_desk *of;
+    char said[64]; /* A, B: a token of either; a dot: it was handed on */
+    int n, n_ended;
+} two;
+
+static two pair;
+
+static void note_handed_on(void *arg)
+{
+    if (pair.n < 60) pair.said[pair.n++] = '.';
+}
+
+static bool note_token(void *arg, const hone_event *e)
+{
+    if (e->kind == HONE_EVENT_TOKEN && pair.n < 60) pair.said[pair.n++] = *(const char *)arg;
+    if (e->kind != HONE_EVENT_END) return true;
+    pthread_mutex_lock(&pair.lock);
+    pair.n_ended++;
+    pthread_cond_signal(&pair.changed);
+    pthread_mutex_unlock(&pair.lock);
+    return true;
+}
+
+static void ask_both(void *arg)
+{
+    static const int32_t ids[] = { 5, 6, 7 };
+    uint64_t id;
+    hone_error e;
+    for (int i = 0; i < 2; i++) {
+        hone_request r = {
+            .prompt = ids, .n_prompt = 3, .max_tokens = 4, .ignore_eog = true, .n_logprobs = -1, .event = note_token
+        };
+        r.arg = (void *)(uintptr_t)(i ? "B" : "A");
+        hone_sampler_defaults(&r.sampling);
+        hn_desk_add(pair.of, &pair.desk[i]);
+        must(hone_scheduler_submit(pair.s[i], &r, &id, &e), &e);
+    }
+}
+
+/* What a model said is not held back while another computes. */
+static void steps_are_handed_on(void **state)
+{
+    hone_context *c;
+    hone_model *m;
+    hone_error e;
+    pair = (two){ .lock = PTHREAD_MUTEX_INITIALIZER };
+    pthread_cond_init(&pair.changed, NULL);
+    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    must(hone_context_new(&c, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    for (int i = 0; i < 2; i++) {
+        const hone_scheduler_params p = { .session = { .n_ctx = 64, .n_seq = 1 } };
+        must(hone_scheduler_new(&pair.s[i], c, m, &p, &e), &e);
+        pair.desk[i].scheduler = pair.s[i];
+    }
+    hn_task ask = { .fn = ask_both };
+    must(hn_desk_new(&pair.of, note_handed_on, NULL, &e), &e);
+    hn_desk_do(pair.of, &ask);
+    pthread_mutex_lock(&pair.lock);
+    while (pair.n_ended < 2) pthread_cond_wait(&pair.changed, &pair.lock);
+    pthread_mutex_unlock(&pair.lock);
+    hn_desk_free(pair.of);
+    if (strncmp(pair.said, "A.B.A.B.A.B.A.B.", 16) != 0) fail_msg("%s", pair.said);
+    for (int i = 0; i < 2; i++) hone_scheduler_free(pair.s[i]);
+    hone_context_free(c);
+    hone_model_close(m);
+    pthread_cond_destroy(&pair.changed);
+}
+
 typedef struct wish {
     int port;
     const char *body;
@@ -498,11 +573,14 @@ static void orders_overtake(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_are_short),       cmocka_unit_test(streams_drop_their_bodies),
-        cmocka_unit_test(embeddings_take_turns),  cmocka_unit_test(vectors_of_many_slices),
-        cmocka_unit_test(formats_used_last_stay), cmocka_unit_test(a_call_that_gathers_is_heard),
-        cmocka_unit_test(who_waits_is_heard),     cmocka_unit_test(orders_overtake)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short),
+                                        cmocka_unit_test(streams_drop_their_bodies),
+                                        cmocka_unit_test(embeddings_take_turns),
+                                        cmocka_unit_test(steps_are_handed_on),
+                                        cmocka_unit_test(vectors_of_many_slices),
+                                        cmocka_unit_test(formats_used_last_stay),
+                                        cmocka_unit_test(a_call_that_gathers_is_heard),
+                                        cmocka_unit_test(who_waits_is_heard),
+                                        cmocka_unit_test(orders_overtake) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
