@@ -55,7 +55,7 @@ static struct {
 } at;
 
 /* What sequences went through since they were empty. */
-enum past { REWOUND = 1, RESTORED = 2, UNDONE = 4, SOURCE = 8, MATCHED = 16 };
+enum past { REWOUND = 1, RESTORED = 2, UNDONE = 4, SOURCE = 8, MATCHED = 16, FILED = 32 };
 enum { SEQS = 32, POSITIONS = 64 }; /* sequences that are remembered; positions of a page */
 static struct {
     unsigned what;
@@ -97,9 +97,9 @@ static bool wrong_company(void)
            (is("three-neighbours") && at.n == 3 && at.seqs_of_call == 3) || (is("two-depths") && at.two_depths) ||
            (is("interleaved") && at.interleaved) || (is("beside-a-chunk") && at.beside_a_chunk) ||
            (is("after-rewind") && at.past & REWOUND) || (is("after-restore") && at.past & RESTORED) ||
-           (is("after-undo") && at.past & UNDONE) || (is("after-match") && at.past & MATCHED) ||
-           (is("after-fork-source") && at.past & SOURCE) || (is("third-piece-many") && many && at.piece == 2) ||
-           (is("one-sequence") && at.n_seq == 1) ||
+           (is("after-session-file") && at.past & FILED) || (is("after-undo") && at.past & UNDONE) ||
+           (is("after-match") && at.past & MATCHED) || (is("after-fork-source") && at.past & SOURCE) ||
+           (is("third-piece-many") && many && at.piece == 2) || (is("one-sequence") && at.n_seq == 1) ||
            (is("some-threads") && at.threads > 1 && at.threads < at.threads_first);
 }
 
@@ -406,6 +406,15 @@ hone_status __wrap_hone_seq_restore(hone_session *s, int32_t seq, const hone_sna
 {
     hone_status st = __real_hone_seq_restore(s, seq, snap, err);
     if (st == HONE_OK) went(seq, RESTORED);
+    return st;
+}
+
+hone_status __real_hone_session_load(hone_session *s, const char *path, hone_error *err);
+hone_status __wrap_hone_session_load(hone_session *s, const char *path, hone_error *err);
+hone_status __wrap_hone_session_load(hone_session *s, const char *path, hone_error *err)
+{
+    hone_status st = __real_hone_session_load(s, path, err);
+    for (int32_t q = 0; q < SEQS && st == HONE_OK; q++) went(q, FILED);
     return st;
 }
 

@@ -474,6 +474,9 @@ static void numbers_made_of_others(void **state)
     json_object_set_new(json_array_get(list, 2), "samples", json_pack("[f,f]", 2.6, 5.2));
     assert_false(hn_claims_records(list, why, sizeof why));
     names(why, "not those of 'fast' by those of 'slow'");
+    json_array_remove(list, 1);
+    assert_false(hn_claims_records(list, why, sizeof why));
+    names(why, "no record of it is 'slow'");
     json_decref(list);
 }
 

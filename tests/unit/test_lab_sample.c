@@ -257,11 +257,13 @@ static void without_a_cache_the_same_comes_out(void **state)
     assert_true(u.same);
     assert_int_equal(u.n_tok, 64);
     assert_int_not_equal(u.verdict.state, HN_INVALID);
+    hn_uncached_free(&u);
     assert_true(u.off_s > u.on_s); /* 48 prompts of 16 to 63 tokens against 63 tokens */
     hone_session_free(s);
     s = session(512, 1);
     assert_int_equal(hn_uncached_run(&u, s, model, 16, 0, 1e-9, NULL), HONE_OK); /* no time at all: the shortest */
     assert_int_equal(u.n_tok, 32);
+    hn_uncached_free(&u);
     hone_session_free(s);
 }
 

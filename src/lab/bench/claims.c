@@ -388,7 +388,10 @@ static void ratio(check *c, json_t *records, json_t *r, const char *id)
     for (size_t i = 0; i < 2; i++) {
         const char *variant = json_string_value(json_array_get(of, i));
         x[i] = variant ? samples_of(records, id, variant) : NULL;
-        if (!x[i]) return;
+        if (!x[i]) {
+            wrong(c, "%.60s: no record of it is '%.60s', by which its samples stand", id, variant ? variant : "?");
+            return;
+        }
     }
     for (size_t i = 0; i < n; i++)
         if (!near(json_number_value(json_array_get(samples, i)) * json_number_value(json_array_get(x[1], i)),

@@ -709,9 +709,6 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
     double wall = (double)(hn_clock_ns() - t) * 1e-9, used = cpu_seconds() - cpu;
     r->cpu_use = used / (wall * r->config.threads);
     if (hn_stretches_lie(lie, sizeof lie, &sum, used, wall, r->config.threads)) hn_invalid(&r->verdict, "%s", lie);
-    if (b->place.n_missed)
-        hn_invalid(&r->verdict, "%lld of %lld timed calls left a number out, or another one there",
-                   (long long)b->place.n_missed, (long long)(calls * n));
     return hn_stats_of(&r->time, r->sample_s, (size_t)n, err);
 }
 
@@ -879,6 +876,7 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (pooled) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
     st = time_calls(r, b, call, stop, err);
     if (st != HONE_OK) return st;
+    int64_t n_missed = b->place.n_missed;
     if (wkv) { /* it goes on from the state it left: once more from the first */
         wkv_again(b);
         call(b);
@@ -887,6 +885,9 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (pooled && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");
     if (!pooled) check_row(b, r);
+    if (n_missed)
+        hn_invalid(&r->verdict, "%lld of %lld timed calls left a number out, or another one there", (long long)n_missed,
+                   (long long)(r->calls * c->n_samples));
     r->hashed = b->k.kind != HN_KERN_ROPE;
     if (pooled) r->output = hn_bits_hash(b->y, (int64_t)b->y_floats);
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);

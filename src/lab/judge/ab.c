@@ -727,11 +727,10 @@ static void tell_lines(hn_ab_report *out)
             note(out, "%.80s: better by what b says, and nothing else says so: %s, so it is not called better",
                  l->metric, l->unproved ? "no answer of it is proved" : "it is no time");
         else if (l->unseen)
-            note(
-                out,
-                "%.80s: better by b's own clock, and too little for its processes to be seen to take less time: longer "
-                "runs (-p, -n) would show it",
-                l->metric);
+            note(out,
+                 "%.60s: better by b's own clock, and too little for its processes to be seen to take less time: %s "
+                 "would show it",
+                 l->metric, hn_same_tells_time(l->metric) ? "longer runs (-p, -n)" : "more rounds (--rounds)");
         if (l->r.verdict == HN_AB_INCONCLUSIVE && !l->unseen && l->aa_half_width > l->r.wanted)
             note(out, "%s: this machine tells it from itself only within %.2g %% now; a quieter one needs fewer rounds",
                  l->metric, 100 * l->aa_half_width);

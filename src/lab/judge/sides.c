@@ -661,10 +661,11 @@ static hone_status take_records(hn_measured *out, json_t *list, const hn_side *s
             return HN_FAIL(err, HONE_E_FORMAT, "%s: two records are called %s; nothing tells which is which",
                            HN_ESC(s->label, strlen(s->label)), HN_ESC(name, strlen(name)));
         if (why && !out->invalid[0]) snprintf(out->invalid, sizeof out->invalid, "%.200s: %.300s", name, why);
-        if (isfinite(v) && unit && better) add_metric(out, name, unit, strcmp(better, "higher") == 0, v);
-        else if (isfinite(v) && unit) add_metric(out, name, unit, strchr(unit, '/') != NULL, v);
         json_t *extra = json_object_get(r, "extra");
-        if (out->n) out->m[out->n - 1].proved = json_object_size(json_object_get(extra, "proof")) > 0;
+        if (isfinite(v) && unit) {
+            add_metric(out, name, unit, better ? strcmp(better, "higher") == 0 : strchr(unit, '/') != NULL, v);
+            out->m[out->n - 1].proved = json_object_size(json_object_get(extra, "proof")) > 0;
+        }
         out->n_clocked += json_object_get(extra, "clock") != NULL;
     }
     return HONE_OK;
