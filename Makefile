@@ -360,7 +360,7 @@ COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub templa
 	$(foreach r,bench judge machine quality record stats,src/lab/$r/*.c) \
 	$(foreach n,call chat gbnf grammar lang pattern reply schema vocab,src/text/$n*.c) \
 	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
-	$(foreach n,begin checkpoint data grad_new trainer,src/train/$n*.c) src/backend/profiled.c $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
+	$(foreach n,begin checkpoint data grad_new loader look schedule trainer,src/train/$n*.c) src/backend/profiled.c $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
 OPT_COLD_release = -Os -g1 -ffunction-sections -fdata-sections
 # (what runs under emulation is a small part of them)
 OPT_COLD_aarch64 = -O0 -g1
@@ -368,7 +368,7 @@ OPT_COLD_aarch64 = -O0 -g1
 OPT_WARM_release = -O2 -ftree-vectorize -fvect-cost-model=dynamic -g1
 ifneq ($(OPT_WARM_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
-$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o: private CFLAGS = $(OPT_WARM_$(FLAVOUR))
+$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o $(B)/src/train/grad.o: private CFLAGS = $(OPT_WARM_$(FLAVOUR))
 endif
 endif
 ifneq ($(OPT_COLD_$(FLAVOUR)),)

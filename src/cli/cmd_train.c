@@ -315,8 +315,11 @@ static int fail_file(const hone_error *err) { return hn_cli_error(HN_EXIT_FAILUR
 
 static bool names_one(const hone_error *err, const char *const *paths, int32_t n)
 {
-    for (int32_t i = 0; i < n; i++)
-        if (strncmp(err->message, paths[i], strlen(paths[i])) == 0) return true;
+    for (int32_t i = 0; i < n; i++) {
+        size_t k = strlen(paths[i]);
+        if (k && strncmp(err->message, paths[i], k) == 0 && (paths[i][k - 1] == '/' || strchr(":/ ", err->message[k])))
+            return true;
+    }
     return false;
 }
 

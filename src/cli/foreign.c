@@ -55,6 +55,7 @@ static const entry options[] = {
     { "--max-tokens --max-new-tokens --num-predict --n-tokens -n --predict --n-predict",
       "requests say how many tokens they want (max_tokens); leave it out", "parallel" },
     { "--max-tokens --max-new-tokens --num-predict --n-tokens", "the number of tokens is -n N", "n-predict" },
+    { "--max-tokens --max-new-tokens --num-predict --n-tokens", "the number of tokens is -n N", "n-gen" },
     { "--num-ctx --n-ctx --context-length --max-seq-len --max-seq-length --max-model-len --max_model_len",
       "the size of the context is -c N", "ctx-size" },
     { "--served-model-name --served_model_name", "a model is given a name with it: -m NAME=FILE.gguf", "parallel" },

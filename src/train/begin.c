@@ -69,6 +69,9 @@ hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_err
     HN_NEED_EACH(err, p->data, p->n_data, "the path of a file");
     if (p->n_vocab < 0)
         return HN_FAIL(err, HONE_E_ARG, "%s: a vocabulary of %d tokens, expected 0 or more", dst, p->n_vocab);
+    if (p->max_bad_lines < 0)
+        return HN_FAIL(err, HONE_E_ARG, "%s: %lld bad lines that are left out, expected 0 or more", dst,
+                       (long long)p->max_bad_lines);
     if (p->n_special < 0 || (p->n_special && p->tokenizer))
         return HN_FAIL(err, HONE_E_ARG, "%s: %d special tokens; expected 0 or more, of a tokenizer made of texts", dst,
                        p->n_special);

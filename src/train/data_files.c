@@ -36,7 +36,7 @@ static const struct form {
     { "GGUF", "a model", "a text or records in its place", 4, true },
 };
 
-/* What r->path is, where it is none of the kinds that are read; NULL: a text, it seems, or *st. *binary: no text. */
+/* What path is, where it is none of the kinds that are read; NULL: a text, it seems, or *st. *binary: no text. */
 static const struct form *look_at(hn_data_reader *r, const char *path, bool *binary, hone_status *st)
 {
     hn_source f;
@@ -53,22 +53,17 @@ static const struct form *look_at(hn_data_reader *r, const char *path, bool *bin
     return NULL;
 }
 
-static bool ends_in_one(const char *name, const char *const *ends, size_t n_end)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < n_end; i++) {
-        size_t k = strlen(ends[i]);
-        if (n > k && strcasecmp(name + n - k, ends[i]) == 0) return true;
-    }
-    return false;
-}
-
 /* Data, by the end of its name, in a form that is not read. */
 static bool is_other_data(const char *name)
 {
     static const char *const ends[] = { ".parquet", ".arrow", ".feather", ".gz", ".bz2", ".xz",  ".zst",
                                         ".zip",     ".tar",   ".tgz",     ".7z", ".xls", ".xlsx" };
-    return ends_in_one(name, ends, sizeof ends / sizeof *ends);
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t k = strlen(ends[i]);
+        if (n > k && strcasecmp(name + n - k, ends[i]) == 0) return true;
+    }
+    return false;
 }
 
 /* A file that tells about the others. */
@@ -130,11 +125,10 @@ static hone_status read_any(hn_data_reader *r, const char *path, int depth);
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Names in a folder that count: of folders, and of files with a known end. */
-static hone_status list_folder(hn_data_reader *r, const char *folder, char ***list, size_t *n)
+/* Names in a folder that count: of folders, and of files that are data by their end. */
+static hone_status list_folder(const char *folder, char ***list, size_t *n, hone_error *err)
 {
     size_t cap = 0;
-    hone_error *err = r->err;
     *list = NULL;
     *n = 0;
     DIR *d = opendir(folder);
@@ -171,7 +165,7 @@ static hone_status read_folder(hn_data_reader *r, const char *folder, int depth)
     if (depth > HN_DATA_DEPTH)
         return HN_FAIL(r->err, HONE_E_ARG, "%s: %d folders within each other; expected at most %d", folder, depth,
                        HN_DATA_DEPTH);
-    hone_status st = list_folder(r, folder, &list, &n);
+    hone_status st = list_folder(folder, &list, &n, r->err);
     for (size_t i = 0; i < n && st == HONE_OK; i++) st = read_any(r, list[i], depth);
     for (size_t i = 0; i < n; i++) free(list[i]);
     free(list);

@@ -61,8 +61,8 @@ hone_status hn_data_bad(hn_data_reader *r, const char *fmt, ...)
     if (!s->n_bad++) snprintf(s->first_bad, sizeof s->first_bad, "%s:%lld: %.180s", r->path, (long long)r->line, why);
     if (s->n_bad <= r->p->max_bad) return HONE_OK;
     if (s->n_bad == 1)
-        return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s (--max-bad-lines N leaves such lines out)", r->path,
-                       (long long)r->line, why);
+        return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s (hone train --max-bad-lines N leaves such lines out)",
+                       r->path, (long long)r->line, why);
     return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s; bad line %lld where %lld are allowed, the first: %s", r->path,
                    (long long)r->line, why, (long long)s->n_bad, (long long)r->p->max_bad, s->first_bad);
 }

@@ -119,6 +119,9 @@ cp "$T/d.jsonl" "$T/hub/data"
 expect 0 "with data, too" "$HONE" train -m "$TINY" --data "$T/hub" --steps 1 --dry-run
 says "its files" '^ +2 files: .*hub/README.md, .*hub/data/d.jsonl$'
 says "what was passed over" '^ +1 file passed over, in forms that are not read: .*train.parquet$'
+echo '{"text": "<|endoftext|>A tale."}' >"$T/spelt.jsonl"
+expect 0 "a special token by its letters" "$HONE" train -m "$TINY" --data "$T/spelt.jsonl" --steps 1 --dry-run
+says "is told" 'note: texts that begin with <\|endoftext\|>: 1; .*try: --special'
 expect 0 "numbers beyond all" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --layers 99 --steps 5 --stop-after 6 --dry-run
 says "layers" 'note: --layers 99: the model has 4; all get adapters'
 says "steps" 'note: --stop-after 6: the run has 5 steps'
@@ -135,7 +138,7 @@ expect 2 "a bad early stop" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --early
 (cat "$T/d.jsonl"; echo "no JSON") >"$T/torn.jsonl"
 echo '{"arch":"llama","n_layer":1,"n_embd":32,"n_head":2,"n_head_kv":2,"n_ff":32,"n_ctx_train":64}' >"$T/small.json"
 expect 1 "a bad line is an error, and not of the model" "$HONE" train -m "$TINY" --data "$T/bad.jsonl" --steps 1 -o "$T/x.gguf"
-says "with its number, and what to do" 'bad.jsonl:9: .*\(--max-bad-lines N leaves such lines out\)'
+says "with its number, and what to do" 'bad.jsonl:9: .*\(hone train --max-bad-lines N leaves such lines out\)'
 expect 1 "also where a tokenizer is made" "$HONE" train --from-config "$T/small.json" --vocab 300 --data "$T/torn.jsonl" --steps 1 -o "$T/x.gguf"
 expect 0 "or is left out there" "$HONE" train --from-config "$T/small.json" --vocab 300 --data "$T/torn.jsonl" --max-bad-lines 1 --steps 1 --dry-run -o "$T/x.gguf"
 expect 0 "or is left out" "$HONE" train -m "$TINY" --data "$T/bad.jsonl" --max-bad-lines 1 --steps 1 --dry-run

@@ -22,7 +22,8 @@ static void c_init_model(void)
                            .abort_fn = MAY("p->abort_fn", stop_never),
                            .abort_arg = MAY("p->abort_arg", ctx),
                            .special = NEED("p->special", names),
-                           .n_special = COUNT("p->n_special", 2) };
+                           .n_special = COUNT("p->n_special", 2),
+                           .max_bad_lines = LOW("p->max_bad_lines", (int64_t)0) };
     STATUS(hone_init_model(NEED("dst", out_path), NEED("p", &p), aw->err));
 }
 static void spoil_numbers(hone_train_params *p)

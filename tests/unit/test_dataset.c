@@ -921,7 +921,7 @@ static void test_named_places(void **state)
         { "{\"instruction\": \"q\", \"output\": \"a\", \"history\": [[\"x\", \"y\"], [\"z\", \"\"]]}",
           "1: history[1][1]: the answer is empty" },
         { "{\"question\": \"q\", \"answer\": \"a\"}", "its keys are \"question\", \"answer\"; expected \"messages\"" },
-        { "{\"text\": \"\"}", "\"text\" is empty (--max-bad-lines N leaves such lines out)" },
+        { "{\"text\": \"\"}", "\"text\" is empty (hone train --max-bad-lines N leaves such lines out)" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         REFUSED(chat, df_write("w.jsonl", wrong[i][0], strlen(wrong[i][0])), wrong[i][1], .mask = HN_MASK_PROMPT);

@@ -157,9 +157,10 @@ void hn_train_warn(const hn_train_job *j)
     const hone_train_data *d = &j->info.train;
     warn_of_few_steps(j);
     if (d->n_spelt)
-        hn_cli_note("%lld of the texts begin with %s, which is learnt as these letters; try: --special, which makes it "
-                    "that token",
-                    (long long)d->n_spelt, HN_ESC(d->first_spelt, strlen(d->first_spelt)));
+        hn_cli_note(
+            "texts that begin with %s: %lld; it is learnt as these letters; try: --special, which makes it that "
+            "token",
+            HN_ESC(d->first_spelt, strlen(d->first_spelt)), (long long)d->n_spelt);
     if (d->n_marked)
         hn_cli_note("%lld file%s <|endoftext|>, but not in the first 16 MiB, and %s not divided there; try: --split "
                     "mark",
