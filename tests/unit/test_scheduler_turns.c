@@ -558,20 +558,13 @@ static void what_did_not_fit_costs_the_least(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_short_question_passes_long_ones),
-        cmocka_unit_test(answers_go_on_beside_a_prompt),
-        cmocka_unit_test(small_prompts_are_not_dear),
-        cmocka_unit_test(answers_are_counted),
-        cmocka_unit_test(prompts_come_through_one_by_one),
-        cmocka_unit_test(clients_come_in_turn),
-        cmocka_unit_test(bad_requests_are_refused),
-        cmocka_unit_test(a_prompt_is_left_at_its_mark),
-        cmocka_unit_test(windows_stop_where_they_forget),
-        cmocka_unit_test(conversations_keep_their_slots),
-        cmocka_unit_test(cancelled_while_it_waits),
-        cmocka_unit_test(held_stands_still),
-        cmocka_unit_test(too_large_for_the_memory),
-        cmocka_unit_test(windows_beside_others),
+        cmocka_unit_test(a_short_question_passes_long_ones), cmocka_unit_test(answers_go_on_beside_a_prompt),
+        cmocka_unit_test(small_prompts_are_not_dear),        cmocka_unit_test(answers_are_counted),
+        cmocka_unit_test(prompts_come_through_one_by_one),   cmocka_unit_test(clients_come_in_turn),
+        cmocka_unit_test(bad_requests_are_refused),          cmocka_unit_test(a_prompt_is_left_at_its_mark),
+        cmocka_unit_test(windows_stop_where_they_forget),    cmocka_unit_test(conversations_keep_their_slots),
+        cmocka_unit_test(cancelled_while_it_waits),          cmocka_unit_test(held_stands_still),
+        cmocka_unit_test(too_large_for_the_memory),          cmocka_unit_test(windows_beside_others),
         cmocka_unit_test(what_did_not_fit_costs_the_least),
     };
     return cmocka_run_group_tests(tests, begin, end);
