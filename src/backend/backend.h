@@ -35,6 +35,7 @@ typedef enum HN_SMALL hn_role {
     HN_ROLE_ATTN_KV_A,
     HN_ROLE_ATTN_K_B,
     HN_ROLE_ATTN_V_B,
+    HN_ROLE_ATTN_GATE, /* of what attention gives */
     /* recurrent layers of hybrids */
     HN_ROLE_SSM_IN,
     HN_ROLE_SSM_OUT,
@@ -408,6 +409,7 @@ typedef struct hn_attention {
     const hn_buf *q; /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
     bool narrow;
     const hn_buf *gate; /* [all rows, n_head][2][d]: what comes out is multiplied by σ of the latter halves; or NULL */
+    bool gate_alone;    /* gate is [all rows, n_head·d] */
     int64_t n_head;
     float scale;       /* of scores */
     float cap;         /* scores become tanh(s·(1/cap))·cap; 0: they do not */

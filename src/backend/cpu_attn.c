@@ -300,10 +300,10 @@ static void gate_row(void *arg, int64_t i, int32_t thread)
 {
     enum { PIECE = 256 };
     attn_job *j = arg;
-    int64_t d = j->kv->d;
-    const float *gate = j->a->gate->p + query_row(j, i) * j->n_head * 2 * d + d;
+    const int64_t d = j->kv->d, first = j->a->gate_alone ? 0 : d, each = first + d;
+    const float *gate = j->a->gate->p + query_row(j, i) * j->n_head * each + first;
     float g[PIECE], *out = j->out + i * j->out_stride;
-    for (int64_t h = 0; h < j->n_head; h++, gate += 2 * d, out += d)
+    for (int64_t h = 0; h < j->n_head; h++, gate += each, out += d)
         for (int64_t k = 0; k < d; k += PIECE) {
             int64_t n = d - k < PIECE ? d - k : PIECE;
             memcpy(g, gate + k, (size_t)n * sizeof *g);

@@ -123,6 +123,7 @@ static const struct {
     [HN_ROLE_ATTN_KV_A] = { "attn_kv_a", "attn_kv_a" },
     [HN_ROLE_ATTN_K_B] = { "attn_k_b", "attn_k_b" },
     [HN_ROLE_ATTN_V_B] = { "attn_v_b", "attn_v_b" },
+    [HN_ROLE_ATTN_GATE] = { "attn_gate", "attn_gate" },
     [HN_ROLE_FFN_GATE] = { "ffn_gate", "ffn_gate_up" },
     [HN_ROLE_FFN_UP] = { "ffn_up", "ffn_up" },
     [HN_ROLE_FFN_DOWN] = { "ffn_down", "ffn_down" },

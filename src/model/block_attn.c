@@ -10,11 +10,13 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_layer_plan *p = &m->plan[il];
     int64_t n_tok = hn_forward_held(f);
     hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, n_tok);
-    const hn_product qkv[] = { { .w = &l->attn_q, .y = p->out_gate ? s->q_gate : s->q },
-                               { .w = &l->attn_k, .y = s->k },
-                               { .w = &l->attn_v, .y = s->v } };
+    hn_product in[4] = { { .w = &l->attn_q, .y = p->out_gate == HN_OUT_GATE_OF_Q ? s->q_gate : s->q },
+                         { .w = &l->attn_k, .y = s->k },
+                         { .w = &l->attn_v, .y = s->v } };
     bool v = hn_weight_is_there(&l->attn_v);
-    op->matmul(f->be, s->act, qkv, p->no_keys ? 1 : v ? 3 : 2);
+    int n = p->no_keys ? 1 : v ? 3 : 2;
+    if (p->out_gate == HN_OUT_GATE_OWN) in[n++] = (hn_product){ .w = &l->attn_gate, .y = s->q_gate };
+    op->matmul(f->be, s->act, in, n);
     if (p->no_keys || v) return;
     op->copy(f->be, s->v, 0, s->k, 0, (size_t)(n_tok * p->n_head_kv * p->d_k) * sizeof(float));
 }
@@ -27,7 +29,7 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_heads heads = { .q = s->q,
                              .k = p->no_keys ? NULL : s->k,
                              .v = p->no_keys ? NULL : s->v,
-                             .q_gate = p->out_gate ? s->q_gate : NULL,
+                             .q_gate = p->out_gate == HN_OUT_GATE_OF_Q ? s->q_gate : NULL,
                              .q_norm = l->attn_q_norm,
                              .k_norm = l->attn_k_norm,
                              .norm = p->qk_norm,
@@ -49,6 +51,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_attention a = { .q = f->s->q,
                              .narrow = p->no_keys && f->narrow,
                              .gate = p->out_gate ? f->s->q_gate : NULL,
+                             .gate_alone = p->out_gate == HN_OUT_GATE_OWN,
                              .n_head = p->n_head,
                              .scale = p->scale,
                              .cap = m->hp.attn_cap,
@@ -92,7 +95,7 @@ void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scra
 {
     int64_t n_q = (int64_t)p->n_head * p->d_k;
     hn_at_least(&w->q, n_q);
-    if (p->out_gate) hn_at_least(&w->q_gate, 2 * n_q);
+    if (p->out_gate) hn_at_least(&w->q_gate, p->out_gate == HN_OUT_GATE_OWN ? n_q : 2 * n_q);
     hn_at_least(&w->k, (int64_t)p->n_head_kv * p->d_k);
     hn_at_least(&w->v, (int64_t)p->n_head_kv * p->d_v);
     hn_at_least(&w->act, n_q);

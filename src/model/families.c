@@ -74,6 +74,7 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .qk_norm_after = is->qk_norm_after,
                             .warm = hp->temperature.scale != 0,
                             .parallel = hp->parallel,
+                            .out_gate = is->own_gate ? HN_OUT_GATE_OWN : HN_OUT_GATE_NONE,
                             .n_head = hp->n_head,
                             .n_head_kv = hp->n_head_kv,
                             .d_k = hp->head_dim,
@@ -256,6 +257,7 @@ static const hn_family *const families[] = {
     &hn_family_chatglm,
     &hn_family_starcoder,
     &hn_family_orion,
+    &hn_family_maincoder,
     &hn_family_qwen3moe,
     &hn_family_qwen2moe,
     &hn_family_olmoe,
@@ -271,6 +273,7 @@ static const hn_family *const families[] = {
     &hn_family_bailingmoe2,
     &hn_family_mellum,
     &hn_family_exaone_moe,
+    &hn_family_afmoe,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

@@ -11,6 +11,7 @@
  *                        (GLM-4.1V, 4.6V-Flash) in halves
  *   seed_oss             qwen2; the second norm bears another name
  *   hunyuan-dense        queries and keys are normed after they turned
+ *   maincoder            as hunyuan-dense, pairs of neighbours
  *   ernie4_5, arcee      llama; arcee: no gate, relu²
  *   command-r, cohere2   LayerNorm without bias, halves side by side, large ones of heads too; cohere2: windows,
  *                        without which nothing turns
@@ -84,6 +85,9 @@ static const hn_slot hunyuan_layer[] = {
 const hn_family hn_family_hunyuan =
     TRANSFORMER("hunyuan-dense", HN_HUNYUAN, true, hn_plain_outer, hunyuan_layer, .neox = true,
                 .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true, .reads = HN_READS_ONE_EXPERT);
+
+const hn_family hn_family_maincoder = TRANSFORMER("maincoder", HN_MAINCODER, true, hn_plain_outer, hunyuan_layer,
+                                                  .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true);
 
 static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, MLP, { 0 } };
 const hn_family hn_family_arcee =

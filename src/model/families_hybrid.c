@@ -226,7 +226,7 @@ static void recur(hn_layer_plan *out, hn_mixer recurrent)
     out->mixer = recurrent;
     out->rope = -1;
     out->window = 0;
-    out->out_gate = false;
+    out->out_gate = HN_OUT_GATE_NONE;
 }
 
 /* As a transformer's, but where the layer recurs. */
@@ -268,7 +268,7 @@ static void nemotron_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 static void gdn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     hybrid_plan(out, hp, il, HN_MIXER_GDN);
-    out->out_gate = out->mixer == HN_MIXER_ATTN;
+    if (out->mixer == HN_MIXER_ATTN) out->out_gate = HN_OUT_GATE_OF_Q;
 }
 static void gdn_tiled_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {

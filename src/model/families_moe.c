@@ -12,6 +12,7 @@
  *   dots1         qwen3; the first layers dense; sigmoid, a bias of the choice alone; shared expert
  *   ernie4_5-moe  ernie4_5; softmax, a bias of the choice; shared expert
  *   exaone-moe    windows, without which nothing turns; as dots1
+ *   afmoe         windows, without which nothing turns; norms on both sides, a gate of what attention gives; as dots1
  *   glm4moe       half of each head turns; as dots1
  *   minimax-m2    half of each head turns, norms over all heads together; sigmoid with a bias
  *   gpt-oss       windows on every other layer, sinks, biases everywhere, a clamped gate; softmax of the chosen
@@ -128,6 +129,26 @@ const hn_family hn_family_exaone_moe =
                 .reads = HN_READS_WINDOW | HN_READS_NEXTN, .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH,
                 .window_period = 4, .needs_window = true, .window_rope = HN_WINDOW_ROPE_ALONE,
                 MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+
+static const hn_slot afmoe_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    QK_NORM(HN_TURN_NONE),
+    LINEAR("attn_gate", attn_gate, ATTN_GATE, HEADS, E, Q, .hf = "self_attn.gate_proj"),
+    NORM("post_attention_norm", attn_post_norm, E, "post_attention_layernorm"),
+    NORM("ffn_norm", ffn_norm, E, "pre_mlp_layernorm"),
+    DENSE_GLU,
+    ROUTER,
+    CHOICE_BIAS,
+    EXPERTS,
+    SHARED(HN_OPTIONAL),
+    NORM("post_ffw_norm", ffn_post_norm, E, "post_mlp_layernorm"),
+    { 0 },
+};
+const hn_family hn_family_afmoe = TRANSFORMER(
+    "afmoe", HN_AFMOE, false, hn_plain_outer, afmoe_layer, .neox = true, .sqrt_embd = true, .own_gate = true,
+    .reads = HN_READS_WINDOW, .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH, .window_period = 4, .needs_window = true,
+    .window_rope = HN_WINDOW_ROPE_ALONE, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
 static const hn_slot glm4moe_layer[] = {
     ATTN_NORM,

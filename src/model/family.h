@@ -129,6 +129,13 @@ typedef enum hn_ffn {
 #define HN_WITH_POSITIONS (HN_WITH_ATTN | HN_PLAN_BIT(HN_MIXER_MLA))
 #define HN_WITH_MAMBA2 (HN_PLAN_BIT(HN_MIXER_MAMBA2) | HN_PLAN_BIT(HN_MIXER_ATTN_MAMBA2))
 
+/* Where gates of what attention gives come from. */
+typedef enum HN_SMALL hn_out_gate {
+    HN_OUT_GATE_NONE = 0,
+    HN_OUT_GATE_OF_Q, /* attn_q has them, too */
+    HN_OUT_GATE_OWN   /* attn_gate */
+} hn_out_gate;
+
 typedef struct hn_layer_plan {
     hn_mixer mixer;
     hn_ffn ffn;
@@ -139,9 +146,9 @@ typedef struct hn_layer_plan {
     bool qk_norm_after; /* the rotation */
     bool warm;          /* queries grow with their positions */
     bool parallel;      /* both halves begin with the same x */
-    bool out_gate;      /* attn_q has gates of what attention gives, too */
-    bool v_normed;      /* values are, head by head */
-    bool no_keys;       /* it has none of its own: it reads those of layer kv_from */
+    hn_out_gate out_gate;
+    bool v_normed; /* values are, head by head */
+    bool no_keys;  /* it has none of its own: it reads those of layer kv_from */
     int32_t kv_from;
     bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
@@ -405,6 +412,8 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_LLAMA4 HN_FAMILY_BIT(29)
 #define HN_MELLUM HN_FAMILY_BIT(63)
 #define HN_EXAONE_MOE HN_FAMILY_BIT(64)
+#define HN_AFMOE HN_FAMILY_BIT(65)
+#define HN_MAINCODER HN_FAMILY_BIT(66)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -454,6 +463,7 @@ typedef struct hn_switches {
     bool sqrt_embd;  /* embeddings times √n_embd */
     bool parallel;   /* both halves begin with the same x */
     bool qk_norm_after;
+    bool own_gate; /* attention has HN_OUT_GATE_OWN */
     hn_head_norm qk_norm;
     hn_ffn ffn;
     hn_glu act; /* of a gate */
@@ -490,7 +500,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
     hn_family_starcoder2, hn_family_exaone, hn_family_phi2, hn_family_stablelm, hn_family_nemotron, hn_family_chatglm,
-    hn_family_starcoder, hn_family_orion;
+    hn_family_starcoder, hn_family_orion, hn_family_maincoder;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
@@ -499,7 +509,8 @@ extern const hn_family hn_family_gemma4, hn_family_gemma3n;                     
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
-    hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe;
+    hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,
+    hn_family_afmoe;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 128 };
@@ -520,7 +531,7 @@ typedef struct hn_layer {
     const float *attn_q_norm, *attn_k_norm;                                           /* [d_k], of each head */
     const float *q_a_norm, *kv_a_norm;                                                /* [rank_q], [rank_kv] */
     hn_weight q_a, q_b, kv_a, k_b, v_b; /* latent attention; k_b, v_b: rows of heads */
-    hn_weight attn_q, attn_k, attn_v, attn_output;
+    hn_weight attn_q, attn_k, attn_v, attn_gate, attn_output;
     hn_weight ffn_gate, ffn_up, ffn_down;
     const float *attn_sinks; /* [n_head] */
     /* experts: [n_expert] values of the choice, of what an expert gives */

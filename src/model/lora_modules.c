@@ -82,6 +82,9 @@ static const module qwen3next[] = { SELF_ATTN,
                                     { "linear_attn.out_proj", "ssm_out" },
                                     { NULL, NULL } };
 static const module shared_experts[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL } };
+static const module afmoe[] = {
+    SELF_ATTN, { "self_attn.gate_proj", "attn_gate" }, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL }
+};
 static const module hunyuan_moe[] = { SELF_ATTN, SHARED_IN("mlp.shared_mlp"), { NULL, NULL } };
 static const module bailingmoe2[] = { { "attention.query_key_value", "attn_q+attn_k+attn_v" },
                                       { "attention.dense", "attn_output" },
@@ -166,6 +169,7 @@ static const struct names {
     { .of = HN_QWEN35MOE, .list = qwen35moe },
     { .of = HN_QWEN3NEXT, .list = qwen3next },
     { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK | HN_EXAONE_MOE, .list = shared_experts },
+    { .of = HN_AFMOE, .list = afmoe },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },

@@ -226,6 +226,7 @@ DENSE = {
     "exaone4": dict(sandwich=True, pre=False, qk="head", freqs=True), "granite": {},
     "glm4": dict(sandwich=True, partial=True, bias_opt=("q", "k", "v")),
     "seed_oss": dict(pre2="post_attention_norm", bias=("q", "k", "v")), "hunyuan-dense": dict(qk="head"),
+    "maincoder": dict(qk="head"),
     "ernie4_5": {}, "arcee": dict(gate=False), "command-r": dict(ln=True, parallel=True, tied=True),
     "cohere2": dict(ln=True, parallel=True, window=True, tied=True),
     "starcoder2": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output")),
@@ -395,6 +396,7 @@ MOE = {
     "llama4": dict(shared="width", step=True, tied=False),
     "hunyuan-moe": dict(qk="head", shared="length", ff=True), "deepseek": dict(norm=True, scale=True, shared="count", lead=True),
     "mellum": dict(qk="head", window=True),
+    "afmoe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True),
     "exaone-moe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="length",
                        lead=True, groups=True, tied=False),
     "bailingmoe2": dict(qk="head", partial=True, func=(2,), norm=True, scale=True, probs=True, shared="length",
@@ -448,6 +450,10 @@ def moe(d):
         d.norm(b + "attn_norm", n_embd)
         d.norm(b + o.get("pre2", "ffn_norm"), n_embd)
         attention(d, il, n_embd, n_head, n_kv, width, bias, qk)
+        if arch == "afmoe":
+            d.mat(b + "attn_gate", n_embd, n_head * width)
+            d.norm(b + "post_attention_norm", n_embd)
+            d.norm(b + "post_ffw_norm", n_embd)
         if arch == "gpt-oss":
             d.tensors[b + "attn_sinks.weight"] = d.values(n_head, 1.0)
         if layers[il]:

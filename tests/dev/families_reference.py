@@ -24,7 +24,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
-             "deepseek", "deci"}
+             "deepseek", "deci", "maincoder"}
 NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
 BOTH_WAYS = {"bert", "nomic-bert", "gemma-embedding"}  # attention sees what is behind a token, too
 GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
@@ -33,10 +33,10 @@ RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
 LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
               "orion", "bert", "nomic-bert"}
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
-NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4"}
-EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding"}
+NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
+EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
-                 "mellum": 4, "exaone-moe": 4}
+                 "mellum": 4, "exaone-moe": 4, "afmoe": 4}
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
@@ -44,7 +44,7 @@ ROUTE = {"qwen2moe": (1, False), "deepseek": (1, None), "bailingmoe2": (None, No
          "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
-         "exaone-moe": (None, None), "kimi-linear": (None, True)}
+         "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True)}
 
 
 def sigmoid(x):
@@ -198,7 +198,7 @@ class Model:
             return False
         if self.arch == "smollm3" or self.arch == "llama4" and self.runs():
             return (il + 1) % 4 != 0
-        if self.arch in ("cohere2", "exaone-moe"):
+        if self.arch in ("cohere2", "exaone-moe", "afmoe"):
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
@@ -319,6 +319,8 @@ class Model:
         if self.arch in QWEN_GDN:
             q = q.reshape(n_tok, n_head, 2 * d)
             q, gate = q[..., :d], q[..., d:].reshape(n_tok, -1)
+        elif self.has(il, "attn_gate"):
+            gate = self.mul(il, "attn_gate", h)
         heads = [q.reshape(n_tok, n_head, d)]
         heads += [None, None] if k is None else [k.reshape(n_tok, n_kv, d), v.reshape(n_tok, n_kv, dv)]
         return heads + [gate]

@@ -399,6 +399,11 @@ def nemotron(c):
     return k
 
 
+def afmoe(c):
+    return dict(experts(c), **window(c), expert_shared_count=c.num_shared_experts, expert_weights_norm=True,
+                expert_weights_scale=c.route_scale, leading_dense_block_count=c.num_dense_layers)
+
+
 WIDE = 24  # heads of gemma4's layers without a window
 LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
            "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
@@ -542,6 +547,12 @@ FAMILIES = {
                                 **rope(1e6, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, **YARN)),
                        keys=lambda c: yarn(c, **{"rope.scaling.yarn_log_multiplier": 1.0,
                                                  "attention.temperature_scale": 0.1})),
+    "afmoe": dict(cls="Afmoe", arch="afmoe", change=(split_experts,), keys=afmoe,
+                  names={"post_attention_layernorm": "post_attention_norm", "pre_mlp_layernorm": "ffn_norm",
+                         "post_mlp_layernorm": "post_ffw_norm", "self_attn.gate_proj": "attn_gate",
+                         "mlp.router.gate": "ffn_gate_inp", "mlp.expert_bias": "exp_probs_b.bias"},
+                  cfg=dict(HEAD, **MOE, num_hidden_layers=5, num_dense_layers=1, num_shared_experts=2, route_scale=2.5,
+                           mup_enabled=True, sliding_window=WINDOW)),
     "mixtral": dict(cls="Mixtral", arch="llama", change=(permuted, split_experts), keys=experts,
                     cfg=dict(num_local_experts=6, sliding_window=None)),
     "qwen3moe": dict(cls="Qwen3Moe", arch="qwen3moe", change=(split_experts,), keys=experts,
