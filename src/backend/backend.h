@@ -13,10 +13,6 @@
 
 /* ---- weights ---------------------------------------------------------------------------------- */
 
-/* Enumerations of slots are as small as they can be: there are a thousand slots, and each is in the program and in the
- * library. */
-#define HN_SMALL __attribute__((packed))
-
 /* What a matrix is in its layer, whatever its family calls it. */
 typedef enum HN_SMALL hn_role {
     HN_ROLE_NONE = 0,

@@ -10,6 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Enumerations in large tables are as small as they can be: each table is in the program, and most are in the library
+ * too. */
+#define HN_SMALL __attribute__((packed))
+
 /* ---- errors ---------------------------------------------------------------- */
 
 /* The one place failures are born: fills err (NULL allowed) and returns code. */

@@ -6,7 +6,7 @@
 
 #include "base/argv.h"
 
-typedef enum hn_opt_kind {
+typedef enum HN_SMALL hn_opt_kind {
     HN_OPT_FLAG, /* no value */
     HN_OPT_STR,  /* any text */
     HN_OPT_FILE, /* a path; completion offers file names */
@@ -18,7 +18,7 @@ typedef enum hn_opt_kind {
 
 /* What a command does with the file that a value names. From this a program knows all files of a command line before
  * the command runs (cli/command_files.c). */
-typedef enum hn_opt_use {
+typedef enum HN_SMALL hn_opt_use {
     HN_USE_KIND = 0, /* FILE: read, "-" is standard input; any other kind: no file */
     HN_USE_NONE,     /* no file, or one that the command itself looks after */
     HN_USE_DATA,     /* a file that is read, or a folder of data */
@@ -46,21 +46,21 @@ enum hn_opt_forward {
 };
 
 typedef struct hn_opt {
-    const char *name;  /* "top-k": spelled --top-k, and the key of the getters */
-    const char *alias; /* other spellings with their dashes, space separated ("-s", "-ub --ubatch-size"), or NULL */
-    hn_opt_kind kind;
+    const char *name;    /* "top-k": spelled --top-k, and the key of the getters */
+    const char *alias;   /* other spellings with their dashes, space separated ("-s", "-ub --ubatch-size"), or NULL */
     const char *arg;     /* name of the value in help ("N"); NULL for flags */
     const char *help;    /* what it does, no final period */
     const char *def;     /* default as text, shown in help; NULL: none (getters give NULL or 0) */
     double min, max;     /* range of numbers; both 0: that of the type. U64 with min -1 accepts "-1" as UINT64_MAX */
     const char *choices; /* CHOICE: "f16|f32" */
+    const char *excl;    /* of the options with the same word here, at most one may be given */
+    const char *what;    /* the file, in a message: "the model"; NULL: "what --NAME reads" */
+    hn_opt_kind kind;
+    hn_opt_use use;
+    uint8_t forward; /* hn_opt_forward: other processes of this program are given it; 0: never */
     /* May be given many times: hn_opts_count, hn_opts_nth. Otherwise two texts or files contradict each other; of
      * numbers and choices the last one wins, so that a setting can be overruled (hn_opts_overruled). */
     bool repeat;
-    const char *excl; /* of the options with the same word here, at most one may be given */
-    hn_opt_use use;
-    const char *what; /* the file, in a message: "the model"; NULL: "what --NAME reads" */
-    unsigned forward; /* hn_opt_forward: other processes of this program are given it; 0: never */
 } hn_opt;
 
 /* One row: HN_OPT("top-k", NULL, I32, "N", "keep the N most probable", .def = "40", .max = 1000) */

@@ -67,9 +67,9 @@ typedef enum HN_SMALL hn_hf_kind {
     HN_HF_F32,
     HN_HF_BOOL,
     HN_HF_ONLY,   /* nothing is written: it must be `absent`, or not be there */
-    HN_HF_WORD,   /* the same of a word: one of `words` */
+    HN_HF_WORD,   /* the same of a word: one of the words it says */
     HN_HF_MORE,   /* nothing here: `more` does it */
-    HN_HF_TENSORS /* nothing is written: says whether layers have the slots `words` */
+    HN_HF_TENSORS /* nothing is written: says whether layers have the slots of its words */
 } hn_hf_kind;
 typedef enum HN_SMALL hn_hf_when {
     HN_HF_NEEDED = 0,
@@ -79,12 +79,18 @@ typedef enum HN_SMALL hn_hf_when {
 
 typedef struct hn_hf_key {
     const char *config; /* "a|b": the first that is there; rows of a class come before those of all */
-    const char *key;    /* in GGUF, below the architecture; "a|b": the same value under each */
+    const char *says;   /* the key in GGUF, below the architecture; "a|b": the same value under each (hn_hf_row_key); of
+                       * WORD and TENSORS, which have none, words: "a|b" */
     hn_hf_kind kind;
     hn_hf_when when;
-    float absent;      /* as narrow as what is written: there are hundreds of rows */
-    const char *words; /* "a|b" */
+    float absent; /* as narrow as what is written: there are hundreds of rows */
 } hn_hf_key;
+
+/* NULL: the row has none. */
+static inline const char *hn_hf_row_key(const hn_hf_key *k)
+{
+    return k->kind == HN_HF_WORD || k->kind == HN_HF_TENSORS ? NULL : k->says;
+}
 
 /* Where a slot of the family is in a layer, or outside layers (il −1). */
 typedef struct hn_hf_at {

@@ -103,11 +103,12 @@ static void put_row(void *arg, const hn_hf_key *k)
     if (hn_hf_is_word(k->config, "max_position_embeddings", 23) && strcmp(name, "n_positions"))
         snprintf(name, sizeof name, "max_position_embeddings"); /* whatever else configs have called it */
     if (k->kind == HN_HF_TENSORS) {
-        set(b, name, json_boolean(has_slot(b, k->words)));
+        set(b, name, json_boolean(has_slot(b, k->says)));
         return;
     }
-    if (k->kind == HN_HF_WORD) set(b, name, json_string(first_word(key, k->words)));
-    if (!k->key || !width_of(b, first_word(key, k->key), &x)) return;
+    if (k->kind == HN_HF_WORD) set(b, name, json_string(first_word(key, k->says)));
+    const char *keys = hn_hf_row_key(k);
+    if (!keys || !width_of(b, first_word(key, keys), &x)) return;
     if (!strcmp(key, "block_count")) x -= b->m->hp.n_nextn; /* configs count layers alone */
     if (k->kind == HN_HF_F32) set(b, name, real((float)x));
     else if (k->kind == HN_HF_BOOL) set(b, name, json_boolean(x != 0));

@@ -8,9 +8,9 @@
 
 #define MLP_BIASES "ffn_up.bias|ffn_down.bias"
 #define LAYER_NORM_EPS(member) F32_OR(member, "attention.layer_norm_epsilon", 1e-5), NO_RMS
-#define NO_RMS                                                    \
-    {                                                             \
-        "rms_norm_eps", NULL, HN_HF_ONLY, HN_HF_OPTIONAL, 0, NULL \
+#define NO_RMS                                              \
+    {                                                       \
+        "rms_norm_eps", NULL, HN_HF_ONLY, HN_HF_OPTIONAL, 0 \
     }
 
 /* ---- windows ----------------------------------------------------------------------------------------------- */
@@ -427,7 +427,7 @@ static const hn_hf_class glm = {
 static const hn_hf_key gemma_keys[] = {
     TENSORS("attention_bias", 0, ATTN_BIASES),
     GEMMA_ACT,
-    { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, GELU },
+    { "hidden_act", GELU, HN_HF_WORD, HN_HF_OPTIONAL, 0 },
     ONLY("use_bidirectional_attention", 0),
     U32_OR("head_dim", "attention.key_length|attention.value_length", 256),
     KEYS_END,
@@ -439,7 +439,7 @@ static const hn_hf_class gemma = {
 static const hn_hf_key gemma2_keys[] = {
     TENSORS("attention_bias", 0, ATTN_BIASES),
     GEMMA_ACT,
-    { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, GELU },
+    { "hidden_act", GELU, HN_HF_WORD, HN_HF_OPTIONAL, 0 },
     ONLY("use_bidirectional_attention", 0),
     U32_OR("head_dim", "attention.key_length|attention.value_length", 256),
     U32_OR("sliding_window", "attention.sliding_window", 4096),
@@ -472,7 +472,7 @@ static const hn_hf_class gemma2 = { .names = "Gemma2ForCausalLM",
 static const hn_hf_key gemma3_keys[] = {
     ONLY("attention_bias", 0),
     GEMMA_ACT,
-    { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, GELU },
+    { "hidden_act", GELU, HN_HF_WORD, HN_HF_OPTIONAL, 0 },
     ONLY("use_bidirectional_attention", 0),
     ONLY("sliding_window_pattern|_sliding_window_pattern", 6),
     U32_OR("max_position_embeddings", "context_length", 131072),
@@ -684,7 +684,7 @@ static const hn_hf_key gptneox_keys[] = {
     LAYER_NORM_EPS("layer_norm_eps"),
     BOOL_OR("use_parallel_residual", "use_parallel_residual", 1),
     TENSORS("attention_bias", 1, "attn_qkv.bias|attn_output.bias"),
-    { "hidden_act", NULL, HN_HF_WORD, HN_HF_USUALLY, 0, GELU }, /* not said it is gelu */
+    { "hidden_act", GELU, HN_HF_WORD, HN_HF_USUALLY, 0 }, /* not said it is gelu */
     KEYS_END,
 };
 static const hn_hf_name gptneox_names[] = {

@@ -52,17 +52,17 @@ hone_status hn_hf_put_layers(hn_hf *f, const char *key, hone_kv_type type, const
 
 /* Rows of transformers; a class's own row of the same member or key replaces one. */
 static const hn_hf_key common[] = {
-    { "max_position_embeddings", "context_length", HN_HF_U32, HN_HF_NEEDED, 0, NULL },
-    { "hidden_size", "embedding_length", HN_HF_U32, HN_HF_NEEDED, 0, NULL },
-    { "num_hidden_layers", "block_count", HN_HF_U32, HN_HF_NEEDED, 0, NULL },
-    { "intermediate_size", "feed_forward_length", HN_HF_U32, HN_HF_NEEDED, 0, NULL },
-    { "num_attention_heads", "attention.head_count", HN_HF_U32, HN_HF_NEEDED, 0, NULL },
-    { "num_key_value_heads", "attention.head_count_kv", HN_HF_U32, HN_HF_OPTIONAL, 0, NULL },
-    { "head_dim", "attention.key_length|attention.value_length", HN_HF_U32, HN_HF_OPTIONAL, 0, NULL },
-    { "rms_norm_eps", "attention.layer_norm_rms_epsilon", HN_HF_F32, HN_HF_USUALLY, 1e-6, NULL },
-    { "vocab_size", "vocab_size", HN_HF_U32, HN_HF_NEEDED, 0, NULL },
-    { "hidden_act", NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, "silu|swish" },
-    { NULL, NULL, HN_HF_U32, HN_HF_NEEDED, 0, NULL },
+    { "max_position_embeddings", "context_length", HN_HF_U32, HN_HF_NEEDED, 0 },
+    { "hidden_size", "embedding_length", HN_HF_U32, HN_HF_NEEDED, 0 },
+    { "num_hidden_layers", "block_count", HN_HF_U32, HN_HF_NEEDED, 0 },
+    { "intermediate_size", "feed_forward_length", HN_HF_U32, HN_HF_NEEDED, 0 },
+    { "num_attention_heads", "attention.head_count", HN_HF_U32, HN_HF_NEEDED, 0 },
+    { "num_key_value_heads", "attention.head_count_kv", HN_HF_U32, HN_HF_OPTIONAL, 0 },
+    { "head_dim", "attention.key_length|attention.value_length", HN_HF_U32, HN_HF_OPTIONAL, 0 },
+    { "rms_norm_eps", "attention.layer_norm_rms_epsilon", HN_HF_F32, HN_HF_USUALLY, 1e-6 },
+    { "vocab_size", "vocab_size", HN_HF_U32, HN_HF_NEEDED, 0 },
+    { "hidden_act", "silu|swish", HN_HF_WORD, HN_HF_OPTIONAL, 0 },
+    { NULL, NULL, HN_HF_U32, HN_HF_NEEDED, 0 },
 };
 
 /* The same member, or the same key. */
@@ -70,7 +70,8 @@ static bool same_row(const hn_hf_key *a, const hn_hf_key *b)
 {
     size_t n = strcspn(a->config, "|"), m = strcspn(b->config, "|");
     if (n == m && !memcmp(a->config, b->config, n)) return true;
-    return a->key && b->key && !strcmp(a->key, b->key);
+    const char *p = hn_hf_row_key(a), *q = hn_hf_row_key(b);
+    return p && q && !strcmp(p, q);
 }
 
 static bool is_replaced(const hn_hf *f, const hn_hf_key *row)
@@ -98,7 +99,7 @@ static hone_status put_number(hn_hf *f, const hn_hf_key *k, hone_error *err)
     if (k->kind == HN_HF_U32) {
         TRY(hn_hf_whole(f, k->config, -1, &n, err));
         was = n >= 0;
-        if (was && !strcmp(k->key, "block_count")) n += f->n_draft;
+        if (was && !strcmp(k->says, "block_count")) n += f->n_draft;
     } else if (k->kind == HN_HF_F32) TRY(hn_hf_number(f, k->config, absent, &x, &was, err));
     else was = hn_hf_get(f, k->config) != NULL;
     if (!was && k->when == HN_HF_NEEDED)
@@ -106,7 +107,7 @@ static hone_status put_number(hn_hf *f, const hn_hf_key *k, hone_error *err)
                        (int)strcspn(k->config, "|"), k->config, (int)strcspn(f->of->names, "|"), f->of->names);
     if (!was && k->when == HN_HF_OPTIONAL) return HONE_OK;
     if (!was) n = (int64_t)k->absent;
-    for (const char *p = k->key; st == HONE_OK && *p;) {
+    for (const char *p = k->says; st == HONE_OK && *p;) {
         size_t len = strcspn(p, "|");
         snprintf(key, sizeof key, "%.*s", (int)len, p);
         if (k->kind == HN_HF_U32) st = hn_hf_put_u32(f, key, (uint32_t)n, err);
@@ -123,7 +124,7 @@ static void note_gelu(const hn_hf *f, const hn_hf_key *k, const char *word)
 {
     bool newer = json_is_string(json_object_get(f->config, "hidden_activation")) && strcmp(k->config, "hidden_act");
     bool older = !strncmp(f->of->arch, "gemma", 5) && !newer;
-    if (!strcmp(word, "gelu") && !strncmp(k->words, "gelu_", 5) && !older)
+    if (!strcmp(word, "gelu") && !strncmp(k->says, "gelu_", 5) && !older)
         hn_convert_note(f->a, "%s: %.*s is gelu by the error function; hone and llama.cpp run %s with its tanh form",
                         f->path, (int)strcspn(k->config, "|"), k->config, f->of->arch);
 }
@@ -137,7 +138,7 @@ static hone_status check_value(hn_hf *f, const hn_hf_key *k, hone_error *err)
     if (!v) return HONE_OK;
     if (k->kind == HN_HF_WORD) {
         const char *w = json_string_value(v);
-        if (!w || !hn_hf_is_word(k->words, w, strlen(w))) return hn_hf_refuse(f, k->config, v, k->words, err);
+        if (!w || !hn_hf_is_word(k->says, w, strlen(w))) return hn_hf_refuse(f, k->config, v, k->says, err);
         note_gelu(f, k, w);
         return HONE_OK;
     }
@@ -155,9 +156,9 @@ static hone_status note_tensors(hn_hf *f, const hn_hf_key *k, hone_error *err)
     TRY(hn_hf_truth(f, k->config, k->absent != 0, &yes, err));
     char *list = yes ? f->needed : f->without;
     size_t n = strlen(list), cap = sizeof f->needed;
-    if (n + strlen(k->words) + 2 > cap)
+    if (n + strlen(k->says) + 2 > cap)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: more than %zu bytes of names", k->config, cap);
-    snprintf(list + n, cap - n, "%s%s", n ? "|" : "", k->words);
+    snprintf(list + n, cap - n, "%s%s", n ? "|" : "", k->says);
     return HONE_OK;
 }
 

@@ -12,49 +12,49 @@
 
 /* ---- keys: members of the config --------------------------------------------------------------------------- */
 
-#define U32(member, to)                              \
-    {                                                \
-        member, to, HN_HF_U32, HN_HF_NEEDED, 0, NULL \
+#define U32(member, to)                        \
+    {                                          \
+        member, to, HN_HF_U32, HN_HF_NEEDED, 0 \
     }
-#define U32_OR(member, to, n)                         \
-    {                                                 \
-        member, to, HN_HF_U32, HN_HF_USUALLY, n, NULL \
+#define U32_OR(member, to, n)                   \
+    {                                           \
+        member, to, HN_HF_U32, HN_HF_USUALLY, n \
     }
-#define U32_MAY(member, to)                            \
-    {                                                  \
-        member, to, HN_HF_U32, HN_HF_OPTIONAL, 0, NULL \
+#define U32_MAY(member, to)                      \
+    {                                            \
+        member, to, HN_HF_U32, HN_HF_OPTIONAL, 0 \
     }
-#define F32_OR(member, to, x)                         \
-    {                                                 \
-        member, to, HN_HF_F32, HN_HF_USUALLY, x, NULL \
+#define F32_OR(member, to, x)                   \
+    {                                           \
+        member, to, HN_HF_F32, HN_HF_USUALLY, x \
     }
-#define F32_MAY(member, to)                            \
-    {                                                  \
-        member, to, HN_HF_F32, HN_HF_OPTIONAL, 0, NULL \
+#define F32_MAY(member, to)                      \
+    {                                            \
+        member, to, HN_HF_F32, HN_HF_OPTIONAL, 0 \
     }
-#define BOOL_OR(member, to, x)                         \
-    {                                                  \
-        member, to, HN_HF_BOOL, HN_HF_USUALLY, x, NULL \
+#define BOOL_OR(member, to, x)                   \
+    {                                            \
+        member, to, HN_HF_BOOL, HN_HF_USUALLY, x \
     }
-#define ONLY(member, x)                                   \
-    {                                                     \
-        member, NULL, HN_HF_ONLY, HN_HF_OPTIONAL, x, NULL \
+#define ONLY(member, x)                             \
+    {                                               \
+        member, NULL, HN_HF_ONLY, HN_HF_OPTIONAL, x \
     }
-#define WORD(member, list)                                \
-    {                                                     \
-        member, NULL, HN_HF_WORD, HN_HF_OPTIONAL, 0, list \
+#define WORD(member, list)                          \
+    {                                               \
+        member, list, HN_HF_WORD, HN_HF_OPTIONAL, 0 \
     }
-#define MORE(member, to)                                \
-    {                                                   \
-        member, to, HN_HF_MORE, HN_HF_OPTIONAL, 0, NULL \
+#define MORE(member, to)                          \
+    {                                             \
+        member, to, HN_HF_MORE, HN_HF_OPTIONAL, 0 \
     }
-#define TENSORS(member, absent, list)                             \
-    {                                                             \
-        member, NULL, HN_HF_TENSORS, HN_HF_OPTIONAL, absent, list \
+#define TENSORS(member, absent, list)                       \
+    {                                                       \
+        member, list, HN_HF_TENSORS, HN_HF_OPTIONAL, absent \
     }
-#define KEYS_END                                     \
-    {                                                \
-        NULL, NULL, HN_HF_U32, HN_HF_NEEDED, 0, NULL \
+#define KEYS_END                               \
+    {                                          \
+        NULL, NULL, HN_HF_U32, HN_HF_NEEDED, 0 \
     }
 
 #define QKV_BIASES "attn_q.bias|attn_k.bias|attn_v.bias"

@@ -131,9 +131,10 @@ static bool has_slot(const lister *l, const hn_slot *s, int32_t il)
         if (hn_dim_value(&l->m->hp, l->plan, s->ne[i]) == 0) return false;
     if (!l->s->keys && !strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */
     if (s->when == HN_TIED) return !l->s->tied;
-    const char *needs = s->when == HN_OPTIONAL ? s->name : s->with;
+    const hn_slot_rare *rare = hn_slot_rarely(s);
+    const char *needs = s->when == HN_OPTIONAL ? s->name : rare->with;
     if (needs && !hn_synth_has(has, needs)) return false;
-    return !s->without || !hn_synth_has(has, s->without);
+    return !rare->without || !hn_synth_has(has, rare->without);
 }
 
 static hone_status add(lister *l, const hn_slot *s, const char *name, int32_t il, const uint64_t ne[4])

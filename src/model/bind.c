@@ -156,11 +156,12 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
                                int32_t il, hone_error *err)
 {
     hn_weight *first = (hn_weight *)(void *)(base + s->field), w = { .bias = first->bias };
+    const hn_slot_rare *rare = hn_slot_rarely(s);
     int64_t n_out = 1, row = 0;
     for (int i = 1; i < 4 && s->ne[i]; i++) n_out *= hn_dim_value(&m->hp, p, s->ne[i]);
     hone_status st =
-        bind_matrix(m, &w, name, s->dealt ? HN_BOUND_COPIED : HN_BOUND_MATRIX, hn_dim_value(&m->hp, p, s->ne[0]), n_out,
-                    s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
+        bind_matrix(m, &w, name, rare->dealt ? HN_BOUND_COPIED : HN_BOUND_MATRIX, hn_dim_value(&m->hp, p, s->ne[0]),
+                    n_out, s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
     if (st != HONE_OK || (!w.data && s->when != HN_TIED)) return st;
     if (!w.data) w = m->token_embd;
     else if (il >= 0 || s->role == HN_ROLE_OUTPUT) st = bind_factor(m, &w.factor, name, 1, il, err);
@@ -168,13 +169,13 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
     w.layer = il;
     w.role = s->role;
     w.cut = s->cut;
-    if (!s->part[0]) *first = w;
-    if (s->dealt && (st = hn_undeal(m, s, &w, p, err)) != HONE_OK) return st;
-    for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+    if (!rare->part[0]) *first = w;
+    if (rare->dealt && (st = hn_undeal(m, s, &w, p, err)) != HONE_OK) return st;
+    for (int i = 0; i < HN_MAX_PART && rare->part[i]; i++) {
         size_t field = s->field + (size_t)i * hn_slot_stride(s);
         const hn_slot *own = il < 0 ? s : hn_family_field(m->arch, field);
         hn_weight *part = (hn_weight *)(void *)(base + field);
-        int64_t n = hn_dim_value(&m->hp, p, s->part[i]);
+        int64_t n = hn_dim_value(&m->hp, p, rare->part[i]);
         *part = rows_of(&w, row, n);
         part->role = own->role;
         part->cut = own->cut;
@@ -209,15 +210,22 @@ static hone_status new_experts(hone_model *m, hn_weight **of, hone_error *err)
     return *of ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: table of %d experts", m->path, m->hp.moe.n_expert);
 }
 
-/* Each in a tensor of its own, `each`.E.weight: as the first converters wrote them. */
+/* What "NAME_exps.weight" is called of expert e alone, in a tensor of its own, as the first converters wrote them. */
+enum { EXPERT_NAME = 96 };
+static void expert_name(char dst[EXPERT_NAME], const char *all, int32_t il, int32_t e)
+{
+    int n = (int)strlen(all) - (int)strlen("_exps.weight");
+    snprintf(dst, EXPERT_NAME, "blk.%d.%.*s.%d.weight", (int)il, n, all, (int)e);
+}
+
 static hone_status each_expert(hone_model *m, const hn_slot *s, hn_experts *to, int64_t n_in, int64_t n_out, int32_t il,
                                hone_error *err)
 {
-    char name[96];
+    char name[EXPERT_NAME];
     hn_weight *of;
     hone_status st = new_experts(m, &of, err);
     for (int32_t e = 0; st == HONE_OK && e < m->hp.moe.n_expert; e++) {
-        snprintf(name, sizeof name, "blk.%d.%s.%d.weight", (int)il, s->each, (int)e);
+        expert_name(name, s->name, il, e);
         st = bind_matrix(m, &of[e], name, HN_BOUND_EXPERTS, n_in, n_out, false, false, err);
         if (st == HONE_OK) st = bind_factor(m, &of[e].factor, name, 1, il, err);
         of[e].layer = il;
@@ -235,10 +243,11 @@ static hone_status slot_experts(hone_model *m, const hn_slot *s, const char *nam
     int64_t n_in = hn_dim_value(&m->hp, p, s->ne[0]), n_out = hn_dim_value(&m->hp, p, s->ne[1]);
     int32_t n = m->hp.moe.n_expert;
     hn_weight w = { 0 }, *of;
-    char first[72];
-    snprintf(first, sizeof first, "%.60s.0.weight", s->each ? s->each : "");
+    const hn_dim *part = hn_slot_rarely(s)->part;
+    char first[EXPERT_NAME];
+    expert_name(first, s->name, il, 0);
     hn_experts *to = (hn_experts *)(void *)(base + s->field);
-    if (s->each && !tensor_of(m, s->name, il) && tensor_of(m, first, il))
+    if (!part[0] && !tensor_of(m, s->name, il) && hn_gguf_find_tensor(m->file, first))
         return each_expert(m, s, to, n_in, n_out, il, err);
     const float *factor;
     hone_status st = bind_matrix(m, &w, name, HN_BOUND_EXPERTS, n_in, n_out * n, true, s->when != HN_NEEDED, err);
@@ -247,11 +256,11 @@ static hone_status slot_experts(hone_model *m, const hn_slot *s, const char *nam
     w.layer = il;
     w.role = s->role;
     w.cut = s->cut;
-    if (!s->part[0]) to->all = w;
+    if (!part[0]) to->all = w;
     int64_t row = 0;
-    for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
-        int64_t rows = s->part[0] ? hn_dim_value(&m->hp, p, s->part[i]) : n_out;
-        const hn_slot *own = s->part[0] ? hn_family_field(m->arch, s->field + (size_t)i * hn_slot_stride(s)) : s;
+    for (int i = 0; i == 0 || (i < HN_MAX_PART && part[i]); i++) {
+        int64_t rows = part[0] ? hn_dim_value(&m->hp, p, part[i]) : n_out;
+        const hn_slot *own = part[0] ? hn_family_field(m->arch, s->field + (size_t)i * hn_slot_stride(s)) : s;
         if ((st = new_experts(m, &of, err)) != HONE_OK) return st;
         for (int32_t e = 0; e < n; e++) {
             of[e] = rows_of(&w, e * n_out + row, rows);
@@ -274,9 +283,10 @@ static hone_status slot_expert_bias(hone_model *m, const hn_slot *s, const char 
     hn_experts *to = (hn_experts *)(void *)(base + s->field);
     hone_status st = bind_values(m, &v, name, n_out, n_out * n, s->when == HN_OPTIONAL, err);
     if (st != HONE_OK || !v) return st;
-    for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
+    const hn_dim *part = hn_slot_rarely(s)->part;
+    for (int i = 0; i == 0 || (i < HN_MAX_PART && part[i]); i++) {
         for (int64_t e = 0; e < n; e++) ((hn_weight *)(uintptr_t)to[i].of)[e].bias = v + e * n_out; /* being made */
-        if (s->part[0]) v += hn_dim_value(&m->hp, p, s->part[i]);
+        if (part[0]) v += hn_dim_value(&m->hp, p, part[i]);
     }
     return HONE_OK;
 }
@@ -323,10 +333,11 @@ static hone_status slot_vector(hone_model *m, const hn_slot *s, const char *name
     if (st != HONE_OK || !v) return st;
     const bool over = s->kind == HN_SLOT_OVER_ROOT || s->kind == HN_SLOT_OVER_N;
     if (over && (st = divide(m, &v, n, s->kind, err)) != HONE_OK) return st;
-    if (!s->part[0]) *(const float **)(void *)(base + s->field) = v;
-    for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+    const hn_dim *part = hn_slot_rarely(s)->part;
+    if (!part[0]) *(const float **)(void *)(base + s->field) = v;
+    for (int i = 0; i < HN_MAX_PART && part[i]; i++) {
         *(const float **)(void *)(base + s->field + (size_t)i * hn_slot_stride(s)) = v;
-        v += hn_dim_value(&m->hp, p, s->part[i]);
+        v += hn_dim_value(&m->hp, p, part[i]);
     }
     return HONE_OK;
 }
@@ -345,17 +356,18 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
         if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
         return HONE_OK;
     }
-    if (s->with && !tensor_of(m, s->with, il)) {
+    const hn_slot_rare *rare = hn_slot_rarely(s);
+    if (rare->with && !tensor_of(m, rare->with, il)) {
         if (!t || s->when != HN_GOES_WITH) return HONE_OK;
-        full_name(with, s->with, il);
+        full_name(with, rare->with, il);
         full_name(name, s->name, il);
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing, though %s is there", m->path, with, name);
     }
-    if (s->without && tensor_of(m, s->without, il)) {
+    if (rare->without && tensor_of(m, rare->without, il)) {
         if (t && s->kind == HN_SLOT_KV_B) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED; /* both */
         return HONE_OK;
     }
-    if (!t && s->instead && tensor_of(m, s->instead, il)) return HONE_OK;
+    if (!t && rare->instead && tensor_of(m, rare->instead, il)) return HONE_OK;
     full_name(name, s->name, il);
     if (s->kind == HN_SLOT_EXPERTS) return slot_experts(m, s, name, base, p, il, err);
     if (s->kind == HN_SLOT_EXPERT_BIAS) return slot_expert_bias(m, s, name, base, p, err);
@@ -460,12 +472,13 @@ const hn_slot *hn_bound_slot(const hone_model *m, int32_t il, size_t field, int6
     const hn_layer_plan *p = &m->plan[il];
     for (const hn_slot *s = m->arch->layer; s->name; s++) {
         if (!hn_slot_in(s, p) || il < s->from_layer || !tensor_of(m, s->name, il)) continue;
-        if ((s->with && !tensor_of(m, s->with, il)) || (s->without && tensor_of(m, s->without, il))) continue;
+        const hn_slot_rare *r = hn_slot_rarely(s);
+        if ((r->with && !tensor_of(m, r->with, il)) || (r->without && tensor_of(m, r->without, il))) continue;
         *row = 0;
-        if (!s->part[0] && s->field == field) return s;
-        for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+        if (!r->part[0] && s->field == field) return s;
+        for (int i = 0; i < HN_MAX_PART && r->part[i]; i++) {
             if (s->field + (size_t)i * hn_slot_stride(s) == field) return s;
-            *row += hn_dim_value(&m->hp, p, s->part[i]);
+            *row += hn_dim_value(&m->hp, p, r->part[i]);
         }
     }
     *row = 0;

@@ -7,6 +7,13 @@
  *   rwkv6, rwkv7  a state instead of positions (block_rwkv.c) */
 #include "model/family_rows.h"
 
+const hn_slot_rare hn_rare_none = { 0 };
+const hn_slot_rare hn_rare_apart = { .without = FUSED };
+const hn_slot_rare hn_rare_qkv = { .part = { Q, K, V } };
+const hn_slot_rare hn_rare_qkv_bias = { .with = FUSED, .part = { Q, K, V }, .stride = sizeof(hn_weight) };
+const hn_slot_rare hn_rare_gate_up = { .part = { HN_DIM_FF_EXP, HN_DIM_FF_EXP } };
+const hn_slot_rare hn_rare_no_gate_up = { .without = FUSED_EXPERTS };
+
 const hn_slot hn_factors_outer[] = {
     ENDS(HN_TURN_NONE),
     VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
@@ -118,11 +125,11 @@ static const hn_slot gemma3_layer[] = {
 /* All lerps in one tensor, or one each */
 #define LERPS "time_mix_lerp_fused.weight"
 #define LERP(letter, i, first) \
-    CHANNELS("time_mix_lerp_" letter, OF(lerp[i]), .with = "time_mix_lerp_" first ".weight", .without = LERPS)
-#define LERPS_OF(n, first, ...)                                                                                  \
-    {                                                                                                            \
-        .name = LERPS, .field = OF(lerp), .kind = HN_SLOT_VALUES, .ne = { E, 1, 1, n }, .part = { __VA_ARGS__ }, \
-        .instead = "time_mix_lerp_" first ".weight"                                                              \
+    CHANNELS("time_mix_lerp_" letter, OF(lerp[i]), RARE(.with = "time_mix_lerp_" first ".weight", .without = LERPS))
+#define LERPS_OF(n, first, ...)                                                         \
+    {                                                                                   \
+        .name = LERPS, .field = OF(lerp), .kind = HN_SLOT_VALUES, .ne = { E, 1, 1, n }, \
+        RARE(.part = { __VA_ARGS__ }, .instead = "time_mix_lerp_" first ".weight")      \
     }
 #define LOW_RANK(letter, rank, ...)                                                               \
     MATRIX("time_mix_" #letter "1", OF(letter##1), LOW_IN, WHOLE, E, HN_DIM_##rank, __VA_ARGS__), \
@@ -133,7 +140,7 @@ static const hn_slot rwkv_outer[] = {
     EMBD,
     MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB),   /* never tied */
     VECTOR("token_embd_norm.weight", OUTSIDE(token_embd_norm), E, MAY), /* absent: folded into the table */
-    VECTOR("token_embd_norm.bias", OUTSIDE(token_embd_norm_b), E, .with = "token_embd_norm.weight",
+    VECTOR("token_embd_norm.bias", OUTSIDE(token_embd_norm_b), E, RARE(.with = "token_embd_norm.weight"),
            .when = HN_GOES_WITH),
     VECTOR("output_norm.weight", OUTSIDE(output_norm), E),
     VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E),
@@ -142,14 +149,14 @@ static const hn_slot rwkv_outer[] = {
 static const hn_slot rwkv6_layer[] = {
     RWKV_BOTH,
     MATRIX("time_mix_w1", OF(mix1), MIX_IN, WHOLE, E, HN_DIM_MIX5,
-           .part = { HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX }),
+           RARE(.part = { HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX })),
     { .name = "time_mix_w2.weight",
       .field = OF(mix2),
       .kind = HN_SLOT_ROWS,
       .role = HN_ROLE_MIX_OUT,
       .cut = HN_CUT_HEADS,
       .ne = { HN_DIM_MIX, E, 5 },
-      .part = { E, E, E, E, E } },
+      RARE(.part = { E, E, E, E, E }) },
     CHANNELS("time_mix_lerp_x", OF(lerp_x)),
     LERPS_OF(5, "w", E, E, E, E, E),
     LERP("w", 0, "w"),
@@ -315,8 +322,9 @@ const hn_slot *hn_family_field(const hn_family *f, size_t field)
 {
     const hn_slot *whole = NULL;
     for (const hn_slot *s = f->layer; s->name; s++) {
-        if (s->field == field && !s->part[0]) return s;
-        for (int i = 0; i < HN_MAX_PART && s->part[i]; i++)
+        const hn_dim *part = hn_slot_rarely(s)->part;
+        if (s->field == field && !part[0]) return s;
+        for (int i = 0; i < HN_MAX_PART && part[i]; i++)
             if (s->field + (size_t)i * hn_slot_stride(s) == field) whole = s;
     }
     return whole;
@@ -325,7 +333,7 @@ const hn_slot *hn_family_field(const hn_family *f, size_t field)
 const hn_slot *hn_family_slot(const hn_family *f, hn_role role)
 {
     for (const hn_slot *s = f->layer; s->name; s++)
-        if (s->role == role && hn_slot_is_matrix(s) && !s->part[0]) return s;
+        if (s->role == role && hn_slot_is_matrix(s) && !hn_slot_rarely(s)->part[0]) return s;
     return NULL;
 }
 

@@ -34,7 +34,7 @@ static const hn_slot biased_outer[] = {
 #define TWO_FACTORS                                                                      \
     VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),   \
         VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS, \
-               .with = "rope_factors_short.weight", .when = HN_GOES_WITH)
+               RARE(.with = "rope_factors_short.weight"), .when = HN_GOES_WITH)
 
 /* ---- as llama and qwen, or nearly ------------------------------------------------------------------------ */
 
@@ -252,7 +252,7 @@ static const hn_slot stablelm_layer[] = {
     HEADS_OWN_NORM("attn_q_norm", attn_q_norm, HN_DIM_HEADS, "self_attn.q_layernorm"),
     HEADS_OWN_NORM("attn_k_norm", attn_k_norm, HN_DIM_KV_HEADS, "self_attn.k_layernorm"),
     NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm", MAY),
-    VECTOR("ffn_norm.bias", OF(ffn_norm_b), E, .with = "ffn_norm.weight"),
+    VECTOR("ffn_norm.bias", OF(ffn_norm_b), E, RARE(.with = "ffn_norm.weight")),
     GLU,
     { 0 },
 };

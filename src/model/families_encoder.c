@@ -45,7 +45,7 @@ static const hn_slot gemma_outer[] = {
     EMBD,
     VECTOR("output_norm.weight", OUTSIDE(output_norm), E, .hf = "model.norm", .turn = HN_TURN_PLUS_ONE),
     MATRIX("dense_2", OUTSIDE(dense[0]), NONE, WHOLE, E, HN_DIM_DENSE, MAY),
-    MATRIX("dense_3", OUTSIDE(dense[1]), NONE, WHOLE, HN_DIM_DENSE, HN_DIM_DENSE2, .with = "dense_2.weight", MAY),
+    MATRIX("dense_3", OUTSIDE(dense[1]), NONE, WHOLE, HN_DIM_DENSE, HN_DIM_DENSE2, RARE(.with = "dense_2.weight"), MAY),
     { 0 },
 };
 static const hn_slot gemma_layer[] = {

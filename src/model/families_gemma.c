@@ -192,11 +192,10 @@ static const hn_slot gemma4_outer[] = {
 };
 
 /* without keys of their own layers have nothing but queries */
-#define QUERIES_KEYS                                                                                 \
-    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, HN_DIM_QKV, MAY, .part = { Q, K, V }),              \
-        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, Q, .without = FUSED, .hf = "self_attn.q_proj"),   \
-        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", \
-               .layers = HN_IN_OWN)
+#define QUERIES_KEYS                                                                     \
+    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, HN_DIM_QKV, MAY, .rare = &hn_rare_qkv), \
+        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, Q, APART, .hf = "self_attn.q_proj"),  \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, APART, .hf = "self_attn.k_proj", .layers = HN_IN_OWN)
 #define KEY_NORMS                                                      \
     NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "self_attn.q_norm"), \
         NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "self_attn.k_norm", .layers = HN_IN_OWN)
@@ -205,10 +204,8 @@ static const hn_slot gemma4_outer[] = {
 static const hn_slot gemma4_layer[] = {
     ATTN_NORM,
     QUERIES_KEYS,
-    LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj",
-           .layers = HN_IN_OWN_WINDOW),
-    LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, MAY, .without = FUSED, .hf = "self_attn.v_proj",
-           .layers = HN_IN_OWN_GLOBAL),
+    LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, APART, .hf = "self_attn.v_proj", .layers = HN_IN_OWN_WINDOW),
+    LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, MAY, APART, .hf = "self_attn.v_proj", .layers = HN_IN_OWN_GLOBAL),
     KEY_NORMS,
     ATTN_OUT,
     POST_NORMS(HN_TURN_NONE),
@@ -256,19 +253,19 @@ static const hn_slot gemma3n_outer[] = {
       .kind = HN_SLOT_ROWS,
       .role = HN_ROLE_ALTUP_PROJ,
       .ne = { E, E, HN_MAX_STREAM - 1 },
-      .part = { E, E, E } },
+      RARE(.part = { E, E, E }) },
     { .name = "altup_unembd_proj.weight",
       .field = OUTSIDE(altup_unembd),
       .kind = HN_SLOT_ROWS,
       .role = HN_ROLE_ALTUP_UNEMBD,
       .ne = { E, E, HN_MAX_STREAM - 1 },
-      .part = { E, E, E } },
+      RARE(.part = { E, E, E }) },
     { 0 },
 };
 static const hn_slot gemma3n_layer[] = {
     ATTN_NORM,
     QUERIES_KEYS,
-    LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj", .layers = HN_IN_OWN),
+    LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, APART, .hf = "self_attn.v_proj", .layers = HN_IN_OWN),
     KEY_NORMS,
     ATTN_OUT,
     POST_NORMS(HN_TURN_NONE),

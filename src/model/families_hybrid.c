@@ -308,26 +308,23 @@ static void deci_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
         .name = gguf, .field = OF(conv_w), .kind = HN_SLOT_TAPS, .ne = { HN_DIM_TAPS, n }, __VA_ARGS__ \
     }
 /* rows of all: queries, maybe with gates, keys, values; with biases where the file has them */
-#define QKV_ONLY(q_turn, k_turn, q_rows, all_rows)                                                                     \
-    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, all_rows, MAY, .part = { q_rows, K, V }, IN_ATTN),                    \
-        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn, \
-               IN_ATTN),                                                                                               \
-        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn,   \
-               IN_ATTN),                                                                                               \
-        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj", IN_ATTN),         \
-        BIAS("attn_qkv", attn_q, all_rows, .with = FUSED, MAY, .part = { q_rows, K, V }, .stride = sizeof(hn_weight),  \
-             IN_ATTN),                                                                                                 \
-        BIAS("attn_q", attn_q, q_rows, .without = FUSED, MAY, IN_ATTN),                                                \
-        BIAS("attn_k", attn_k, K, .without = FUSED, MAY, IN_ATTN),                                                     \
-        BIAS("attn_v", attn_v, V, .without = FUSED, MAY, IN_ATTN),                                                     \
-        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN_ATTN),         \
+#define QKV_ONLY(q_turn, k_turn, q_rows, all_rows)                                                                    \
+    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, all_rows, MAY, RARE(.part = { q_rows, K, V }), IN_ATTN),             \
+        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, APART, .hf = "self_attn.q_proj", .turn = q_turn, IN_ATTN), \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, APART, .hf = "self_attn.k_proj", .turn = k_turn, IN_ATTN),   \
+        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, APART, .hf = "self_attn.v_proj", IN_ATTN),                   \
+        BIAS("attn_qkv", attn_q, all_rows, MAY,                                                                       \
+             RARE(.with = FUSED, .part = { q_rows, K, V }, .stride = sizeof(hn_weight)), IN_ATTN),                    \
+        BIAS("attn_q", attn_q, q_rows, APART, MAY, IN_ATTN), BIAS("attn_k", attn_k, K, APART, MAY, IN_ATTN),          \
+        BIAS("attn_v", attn_v, V, APART, MAY, IN_ATTN),                                                               \
+        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN_ATTN),        \
         BIAS("attn_output", attn_output, E, MAY, IN_ATTN)
 #define QK_NORMS                                                  \
     NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, NULL, IN_ATTN), \
         NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, NULL, IN_ATTN)
 #define MAMBA2(norm_presence)                                                                                  \
     LINEAR("ssm_in", ssm_in, SSM_IN, WHOLE, E, HN_DIM_SSM_IN, IN_MAMBA2,                                       \
-           .part = { HN_DIM_SSM_INNER, HN_DIM_SSM_CONV, HN_DIM_SSM_HEADS }),                                   \
+           RARE(.part = { HN_DIM_SSM_INNER, HN_DIM_SSM_CONV, HN_DIM_SSM_HEADS })),                             \
         VECTOR("ssm_dt.bias", OF(ssm_in[2].bias), HN_DIM_SSM_HEADS, IN_MAMBA2),                                \
         TAPS("ssm_conv1d.weight", HN_DIM_SSM_CONV, IN_MAMBA2),                                                 \
         VECTOR("ssm_conv1d.bias", OF(conv_b), HN_DIM_SSM_CONV, MAY, IN_MAMBA2),                                \
@@ -336,9 +333,9 @@ static void deci_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
         ROWS_OF("ssm_norm.weight", ssm_norm, HN_DIM_SSM_GROUP_WIDTH, HN_DIM_SSM_GROUPS, .when = norm_presence, \
                 IN_MAMBA2),                                                                                    \
         LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN_MAMBA2)
-#define SHORTCONV                                                                                    \
-    LINEAR("shortconv.in_proj", ssm_in, SSM_IN, WHOLE, E, HN_DIM_E3, IN(CONV), .part = { E, E, E }), \
-        TAPS("shortconv.conv.weight", E, IN(CONV)),                                                  \
+#define SHORTCONV                                                                                          \
+    LINEAR("shortconv.in_proj", ssm_in, SSM_IN, WHOLE, E, HN_DIM_E3, IN(CONV), RARE(.part = { E, E, E })), \
+        TAPS("shortconv.conv.weight", E, IN(CONV)),                                                        \
         LINEAR("shortconv.out_proj", ssm_out, SSM_OUT, ROWS, E, E, IN(CONV))
 
 #define HYBRID(arch, the_bit, numbers, how, outside, inside, ...)                                         \
@@ -361,8 +358,8 @@ static const hn_slot falcon_layer[] = {
     ATTN_NORM,
     QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),
     MAMBA2(HN_OPTIONAL),
-    VECTOR("ffn_norm", OF(ffn_norm), E, .without = "ffn_norm.weight"),
-    VECTOR("ffn_norm.weight", OF(ffn_norm), E, .with = "ffn_norm.weight"),
+    VECTOR("ffn_norm", OF(ffn_norm), E, RARE(.without = "ffn_norm.weight")),
+    VECTOR("ffn_norm.weight", OF(ffn_norm), E, RARE(.with = "ffn_norm.weight")),
     DENSE_GLU,
     DENSE_BIASES,
     { 0 },
@@ -370,10 +367,9 @@ static const hn_slot falcon_layer[] = {
 const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_hparams, falcon_plan, hn_plain_outer,
                                              falcon_layer, .neox = true, .reads = HN_READS_LAYERS);
 
-#define NEMOTRON_HALVES                                                                                      \
-    NORM("attn_norm", attn_norm, E, NULL, .mixers = ~HN_PLAN_BIT(HN_MIXER_NONE)),                            \
-        NORM("attn_norm", ffn_norm, E, NULL, IN(NONE)), QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), \
-        MAMBA2(HN_NEEDED)
+#define NEMOTRON_HALVES                                                                                             \
+    NORM("attn_norm", attn_norm, E, NULL, .mixers = HN_WITH_MIXER), NORM("attn_norm", ffn_norm, E, NULL, IN(NONE)), \
+        QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), MAMBA2(HN_NEEDED)
 static const hn_slot nemotron_layer[] = {
     NEMOTRON_HALVES,
     LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, IN(NONE)),
@@ -427,7 +423,7 @@ static const hn_slot lfm2_outer[] = {
     VECTOR("token_embd_norm.weight", OUTSIDE(output_norm), E),
     MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .when = HN_TIED),
     MATRIX("dense_2", OUTSIDE(dense[0]), NONE, WHOLE, E, HN_DIM_DENSE, MAY), /* of ColBERT: of rows */
-    VECTOR("dense_2.bias", OUTSIDE(dense[0].bias), HN_DIM_DENSE, .with = "dense_2.weight", MAY),
+    VECTOR("dense_2.bias", OUTSIDE(dense[0].bias), HN_DIM_DENSE, RARE(.with = "dense_2.weight"), MAY),
     { 0 },
 };
 static const hn_slot lfm2_layer[] = {
@@ -455,11 +451,11 @@ const hn_family hn_family_lfm2moe =
 #define FIRST_IN "ssm_in.weight"
 #define GDN_BOTH                                                                                                    \
     ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE, HN_DIM_Q_GATE_KV), QK_NORMS,                     \
-        LINEAR("ssm_in", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_IN, IN(GDN), .with = FIRST_IN,                      \
-               .part = { HN_DIM_GDN_CONV, HN_DIM_SSM_INNER }, .dealt = HN_DIM_SSM_GROUPS,                           \
-               .deal = { HN_DIM_GDN_KEYS, HN_DIM_GDN_KEYS, HN_DIM_SSM_INNER, HN_DIM_SSM_INNER }),                   \
-        LINEAR("attn_qkv", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_CONV, IN(GDN), .without = FIRST_IN),              \
-        LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN), .without = FIRST_IN),          \
+        LINEAR("ssm_in", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_IN, IN(GDN),                                        \
+               RARE(.with = FIRST_IN, .part = { HN_DIM_GDN_CONV, HN_DIM_SSM_INNER }, .dealt = HN_DIM_SSM_GROUPS,    \
+                    .deal = { HN_DIM_GDN_KEYS, HN_DIM_GDN_KEYS, HN_DIM_SSM_INNER, HN_DIM_SSM_INNER })),             \
+        LINEAR("attn_qkv", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_CONV, IN(GDN), RARE(.without = FIRST_IN)),        \
+        LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN), RARE(.without = FIRST_IN)),    \
         TAPS("ssm_conv1d.weight", HN_DIM_GDN_CONV, IN(GDN)), VECTOR("ssm_a", OF(ssm_a), HN_DIM_SSM_HEADS, IN(GDN)), \
         VECTOR("ssm_norm.weight", OF(ssm_norm), HN_DIM_SSM_STATE, IN(GDN)),                                         \
         LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN(GDN)),                                    \
@@ -486,7 +482,7 @@ const hn_family hn_family_qwen35moe =
 static const hn_slot qwen3next_layer[] = {
     GDN_BOTH,
     LINEAR("ssm_ba", gdn_beta, GDN_BETA, WHOLE, E, HN_DIM_SSM_HEADS2, IN(GDN),
-           .part = { HN_DIM_SSM_HEADS, HN_DIM_SSM_HEADS }, .dealt = HN_DIM_SSM_GROUPS),
+           RARE(.part = { HN_DIM_SSM_HEADS, HN_DIM_SSM_HEADS }, .dealt = HN_DIM_SSM_GROUPS)),
     VECTOR("ssm_dt.bias", OF(gdn_alpha.bias), HN_DIM_SSM_HEADS, IN(GDN)),
     ROUTER,
     EXPERTS,

@@ -127,6 +127,7 @@ typedef enum hn_ffn {
 #define HN_PLAN_BIT(kind) ((uint32_t)1 << (kind)) /* of a mixer, or of a feed-forward part, in sets of them */
 #define HN_WITH_ATTN (HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_ATTN_MAMBA2))
 #define HN_WITH_POSITIONS (HN_WITH_ATTN | HN_PLAN_BIT(HN_MIXER_MLA))
+#define HN_WITH_MIXER (HN_PLAN_BIT(HN_MIXER_KINDS) - 1 - HN_PLAN_BIT(HN_MIXER_NONE))
 #define HN_WITH_MAMBA2 (HN_PLAN_BIT(HN_MIXER_MAMBA2) | HN_PLAN_BIT(HN_MIXER_ATTN_MAMBA2))
 
 /* Where gates of what attention gives come from. */
@@ -176,7 +177,7 @@ static inline bool hn_plan_has_state(const hn_layer_plan *p)
 /* A dimension: one of these, or, below the first, a number. */
 typedef enum HN_SMALL hn_dim {
     HN_DIM_NONE = 0,
-    HN_DIM_EMBD = 1 << 14,
+    HN_DIM_EMBD = 1 << 7,
     HN_DIM_VOCAB,
     HN_DIM_HEAD,  /* of a query or key */
     HN_DIM_HEADS, /* their number */
@@ -245,7 +246,7 @@ typedef enum HN_SMALL hn_slot_kind {
     HN_SLOT_OVER_N,      /* over n */
     HN_SLOT_CHANNELS,    /* a value for each channel, flat or in rows of heads */
     HN_SLOT_TAPS,        /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
-    HN_SLOT_EXPERTS,     /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
+    HN_SLOT_EXPERTS,     /* hn_experts: a matrix of each, in one tensor or in one each */
     HN_SLOT_EXPERT_BIAS, /* values of each, of hn_experts bound before */
     HN_SLOT_KV_B         /* k_b and v_b in one, from `field` on: copied (recut.c) */
 } hn_slot_kind;
@@ -291,21 +292,27 @@ static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
 
 enum { HN_TOGETHER_NOT = 0, HN_TOGETHER_SHARED, HN_TOGETHER_HEAD_NORMS, HN_TOGETHER_END };
 
+/* What few slots have, and those mostly the same: a table of it apart. */
 enum { HN_MAX_PART = 6 };
-typedef struct hn_slot {
-    const char *name; /* in GGUF; of a layer's, what follows "blk.IL." */
-    const char *hf;   /* Hugging Face's module, of a layer's what follows "model.layers.IL."; NULL: it has none */
+typedef struct hn_slot_rare {
     const char *with, *without; /* bound only where the file has, or has not, that tensor */
     const char *instead;        /* not missed where the file has that tensor */
-    const char *each;           /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
-    uint32_t field;             /* where in hn_layer, or, outside layers, in hone_model */
-    uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
-    int32_t from_layer;         /* what layers below it have of it serves nobody */
-    uint32_t stride;
-    hn_dim ne[4];
-    hn_dim part[HN_MAX_PART]; /* given: rows of several fields, `stride` apart, so many of each */
-    hn_dim deal[HN_MAX_PART]; /* those parts, where they are not the fields' */
+    uint16_t stride;            /* of fields that parts are for; 0: as wide as what the slot fills */
+    hn_dim part[HN_MAX_PART];   /* given: rows of several fields, `stride` apart, so many of each */
+    hn_dim deal[HN_MAX_PART];   /* those parts, where they are not the fields' */
     hn_dim dealt; /* rows come in so many groups, with a share of each part: they are copied, each part together */
+} hn_slot_rare;
+
+/* There are some 1,500 of them, in each program and library: no member without need, no gaps. */
+typedef struct hn_slot {
+    const char *name; /* in GGUF; of a layer's, what follows "blk.IL."; EXPERTS without parts: NAME_exps.weight, or of
+                       * expert E alone NAME.E.weight */
+    const char *hf;   /* Hugging Face's module, of a layer's what follows "model.layers.IL."; NULL: it has none */
+    const hn_slot_rare *rare; /* NULL: nothing of it; read by hn_slot_rarely */
+    uint16_t field;           /* where in hn_layer, or, outside layers, in hone_model */
+    uint16_t mixers;          /* only layers have it whose mixer is in the set; 0: all */
+    hn_dim ne[4];
+    int8_t from_layer; /* what layers below it have of it serves nobody */
     hn_slot_kind kind;
     hn_role role;
     hn_cut cut;
@@ -314,7 +321,11 @@ typedef struct hn_slot {
     int8_t together; /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
     hn_layers layers;
 } hn_slot;
+_Static_assert(HN_MIXER_KINDS <= 16 && HN_DIM_DENSE2 < 256, "hn_slot.mixers has a bit for each, a dimension is a byte");
+_Static_assert(sizeof(hn_slot) <= 3 * sizeof(void *) + 16, "no gaps");
 
+extern const hn_slot_rare hn_rare_none;
+static inline const hn_slot_rare *hn_slot_rarely(const hn_slot *s) { return s->rare ? s->rare : &hn_rare_none; }
 static inline bool hn_slot_is_matrix(const hn_slot *s)
 {
     return s->kind == HN_SLOT_MATRIX || s->kind == HN_SLOT_ROWS || s->kind == HN_SLOT_EXPERTS;
@@ -333,7 +344,8 @@ static inline bool hn_slot_in(const hn_slot *s, const hn_layer_plan *p)
 int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d);
 static inline size_t hn_slot_stride(const hn_slot *s)
 {
-    return s->stride                                                      ? s->stride
+    const hn_slot_rare *rare = hn_slot_rarely(s);
+    return rare->stride                                                   ? rare->stride
            : s->kind == HN_SLOT_EXPERTS || s->kind == HN_SLOT_EXPERT_BIAS ? sizeof(hn_experts)
            : hn_slot_is_matrix(s)                                         ? sizeof(hn_weight)
                                                                           : sizeof(float *);

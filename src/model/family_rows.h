@@ -16,6 +16,13 @@
 #define OF(f) offsetof(hn_layer, f)
 #define OUTSIDE(f) offsetof(hone_model, f)
 
+/* Of a row, what few rows have. */
+#define RARE(...) \
+    .rare = &(const hn_slot_rare) { __VA_ARGS__ }
+/* families.c: that of many: without FUSED; its parts; those of its bias; of FUSED_EXPERTS the parts, or without it */
+extern const hn_slot_rare hn_rare_apart, hn_rare_qkv, hn_rare_qkv_bias, hn_rare_gate_up, hn_rare_no_gate_up;
+#define APART .rare = &hn_rare_apart
+
 #define MATRIX(gguf, to, as, how, in, out, ...)                                                                        \
     {                                                                                                                  \
         .name = gguf ".weight", .field = to, .role = HN_ROLE_##as, .cut = HN_CUT_##how, .ne = { in, out }, __VA_ARGS__ \
@@ -43,25 +50,23 @@
 /* what judges a pooled row */
 #define CLASSIFIER                                                                   \
     MATRIX("cls", OUTSIDE(cls), NONE, WHOLE, E, E, MAY),                             \
-        VECTOR("cls.bias", OUTSIDE(cls.bias), E, .with = "cls.weight", MAY),         \
+        VECTOR("cls.bias", OUTSIDE(cls.bias), E, RARE(.with = "cls.weight"), MAY),   \
         MATRIX("cls.output", OUTSIDE(cls_out), NONE, WHOLE, E, HN_DIM_CLASSES, MAY), \
-        VECTOR("cls.output.bias", OUTSIDE(cls_out.bias), HN_DIM_CLASSES, .with = "cls.output.weight", MAY)
+        VECTOR("cls.output.bias", OUTSIDE(cls_out.bias), HN_DIM_CLASSES, RARE(.with = "cls.output.weight"), MAY)
 
 #define NORM(gguf, to, n, module, ...) VECTOR(gguf ".weight", OF(to), n, .hf = module, __VA_ARGS__)
 #define LINEAR(gguf, to, as, how, in, out, ...) MATRIX(gguf, OF(to), as, how, in, out, __VA_ARGS__)
 #define BIAS(gguf, to, n, ...) VECTOR(gguf ".bias", OF(to.bias), n, __VA_ARGS__)
 /* q, k and v, or one matrix of their rows */
-#define QKV(q_turn, k_turn)                                                                                           \
-    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, HN_DIM_QKV, MAY, .part = { Q, K, V }),                               \
-        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, Q, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn),    \
-        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn), \
-        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj")
-#define QKV_BIAS(presence)                                                                     \
-    BIAS("attn_qkv", attn_q, HN_DIM_QKV, .with = FUSED, .when = presence, .part = { Q, K, V }, \
-         .stride = sizeof(hn_weight)),                                                         \
-        BIAS("attn_q", attn_q, Q, .without = FUSED, .when = presence),                         \
-        BIAS("attn_k", attn_k, K, .without = FUSED, .when = presence),                         \
-        BIAS("attn_v", attn_v, V, .without = FUSED, .when = presence)
+#define QKV(q_turn, k_turn)                                                                                \
+    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, HN_DIM_QKV, MAY, .rare = &hn_rare_qkv),                   \
+        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, Q, APART, .hf = "self_attn.q_proj", .turn = q_turn),    \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, APART, .hf = "self_attn.k_proj", .turn = k_turn), \
+        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, APART, .hf = "self_attn.v_proj")
+#define QKV_BIAS(presence)                                                                                      \
+    BIAS("attn_qkv", attn_q, HN_DIM_QKV, .rare = &hn_rare_qkv_bias, .when = presence),                          \
+        BIAS("attn_q", attn_q, Q, APART, .when = presence), BIAS("attn_k", attn_k, K, APART, .when = presence), \
+        BIAS("attn_v", attn_v, V, APART, .when = presence)
 #define QK_NORM(t)                                                                \
     NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "self_attn.q_norm", .turn = t), \
         NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "self_attn.k_norm", .turn = t)
@@ -71,38 +76,37 @@
 #define DOWN LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj")
 /* latent attention; queries are compressed too, or not; what keys and values come from in one matrix, as the first
  * converters wrote it, or in two; ...: of every slot */
-#define MLA(...)                                                                                             \
-    LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, HN_DIM_Q_HEADS, .without = "attn_q_a.weight", __VA_ARGS__),   \
-        LINEAR("attn_q_a", q_a, ATTN_Q_A, WHOLE, E, HN_DIM_RANK_Q, .with = "attn_q_a.weight", __VA_ARGS__),  \
-        VECTOR("attn_q_a_norm.weight", OF(q_a_norm), HN_DIM_RANK_Q, .with = "attn_q_a.weight", __VA_ARGS__), \
-        LINEAR("attn_q_b", q_b, ATTN_Q_B, HEADS, HN_DIM_RANK_Q, HN_DIM_Q_HEADS, .with = "attn_q_a.weight",   \
-               __VA_ARGS__),                                                                                 \
-        LINEAR("attn_kv_a_mqa", kv_a, ATTN_KV_A, WHOLE, E, HN_DIM_LATENT, __VA_ARGS__),                      \
-        VECTOR("attn_kv_a_norm.weight", OF(kv_a_norm), HN_DIM_RANK_KV, __VA_ARGS__),                         \
-        { .name = "attn_k_b.weight",                                                                         \
-          .field = OF(k_b),                                                                                  \
-          .kind = HN_SLOT_ROWS,                                                                              \
-          .role = HN_ROLE_ATTN_K_B,                                                                          \
-          .cut = HN_CUT_HEADS,                                                                               \
-          .ne = { HN_DIM_NOPE, HN_DIM_RANK_KV, HN_DIM_HEADS },                                               \
-          .instead = "attn_kv_b.weight",                                                                     \
-          __VA_ARGS__ },                                                                                     \
-        { .name = "attn_v_b.weight",                                                                         \
-          .field = OF(v_b),                                                                                  \
-          .kind = HN_SLOT_ROWS,                                                                              \
-          .role = HN_ROLE_ATTN_V_B,                                                                          \
-          .cut = HN_CUT_HEADS,                                                                               \
-          .ne = { HN_DIM_RANK_KV, HN_DIM_VALUE_HEAD, HN_DIM_HEADS },                                         \
-          .instead = "attn_kv_b.weight",                                                                     \
-          __VA_ARGS__ },                                                                                     \
-        { .name = "attn_kv_b.weight",                                                                        \
-          .field = OF(k_b),                                                                                  \
-          .kind = HN_SLOT_KV_B,                                                                              \
-          .ne = { HN_DIM_RANK_KV, HN_DIM_KV_B },                                                             \
-          .with = "attn_kv_b.weight",                                                                        \
-          .without = "attn_k_b.weight",                                                                      \
-          __VA_ARGS__ },                                                                                     \
-        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_V_HEADS, E, .hf = "self_attn.o_proj",   \
+#define MLA(...)                                                                                                   \
+    LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, HN_DIM_Q_HEADS, RARE(.without = "attn_q_a.weight"), __VA_ARGS__),   \
+        LINEAR("attn_q_a", q_a, ATTN_Q_A, WHOLE, E, HN_DIM_RANK_Q, RARE(.with = "attn_q_a.weight"), __VA_ARGS__),  \
+        VECTOR("attn_q_a_norm.weight", OF(q_a_norm), HN_DIM_RANK_Q, RARE(.with = "attn_q_a.weight"), __VA_ARGS__), \
+        LINEAR("attn_q_b", q_b, ATTN_Q_B, HEADS, HN_DIM_RANK_Q, HN_DIM_Q_HEADS, RARE(.with = "attn_q_a.weight"),   \
+               __VA_ARGS__),                                                                                       \
+        LINEAR("attn_kv_a_mqa", kv_a, ATTN_KV_A, WHOLE, E, HN_DIM_LATENT, __VA_ARGS__),                            \
+        VECTOR("attn_kv_a_norm.weight", OF(kv_a_norm), HN_DIM_RANK_KV, __VA_ARGS__),                               \
+        { .name = "attn_k_b.weight",                                                                               \
+          .field = OF(k_b),                                                                                        \
+          .kind = HN_SLOT_ROWS,                                                                                    \
+          .role = HN_ROLE_ATTN_K_B,                                                                                \
+          .cut = HN_CUT_HEADS,                                                                                     \
+          .ne = { HN_DIM_NOPE, HN_DIM_RANK_KV, HN_DIM_HEADS },                                                     \
+          RARE(.instead = "attn_kv_b.weight"),                                                                     \
+          __VA_ARGS__ },                                                                                           \
+        { .name = "attn_v_b.weight",                                                                               \
+          .field = OF(v_b),                                                                                        \
+          .kind = HN_SLOT_ROWS,                                                                                    \
+          .role = HN_ROLE_ATTN_V_B,                                                                                \
+          .cut = HN_CUT_HEADS,                                                                                     \
+          .ne = { HN_DIM_RANK_KV, HN_DIM_VALUE_HEAD, HN_DIM_HEADS },                                               \
+          RARE(.instead = "attn_kv_b.weight"),                                                                     \
+          __VA_ARGS__ },                                                                                           \
+        { .name = "attn_kv_b.weight",                                                                              \
+          .field = OF(k_b),                                                                                        \
+          .kind = HN_SLOT_KV_B,                                                                                    \
+          .ne = { HN_DIM_RANK_KV, HN_DIM_KV_B },                                                                   \
+          RARE(.with = "attn_kv_b.weight", .without = "attn_k_b.weight"),                                          \
+          __VA_ARGS__ },                                                                                           \
+        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_V_HEADS, E, .hf = "self_attn.o_proj",         \
                __VA_ARGS__)
 #define ATTN_NORM NORM("attn_norm", attn_norm, E, "input_layernorm")
 #define FFN_NORM NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm")
@@ -116,11 +120,11 @@
 #define MLP UP, BIAS("ffn_up", ffn_up, FF, MAY), DOWN, BIAS("ffn_down", ffn_down, E, MAY)
 /* gate and up, or one matrix of their rows */
 #define SPLIT "ffn_gate.weight"
-#define FUSED_GLU                                                                                   \
-    LINEAR("ffn_up", ffn_gate, FFN_GATE, KEEP, E, HN_DIM_FF2, .without = SPLIT, .part = { FF, FF }, \
-           .hf = "mlp.gate_up_proj"),                                                               \
-        LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .with = SPLIT),                         \
-        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .with = SPLIT), DOWN
+#define FUSED_GLU                                                                                         \
+    LINEAR("ffn_up", ffn_gate, FFN_GATE, KEEP, E, HN_DIM_FF2, RARE(.without = SPLIT, .part = { FF, FF }), \
+           .hf = "mlp.gate_up_proj"),                                                                     \
+        LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, RARE(.with = SPLIT)),                         \
+        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, RARE(.with = SPLIT)), DOWN
 #define LAYER_NORM(gguf, to, module, ...) NORM(gguf, to, E, module), VECTOR(gguf ".bias", OF(to##_b), E, __VA_ARGS__)
 #define POST_NORMS(t)                                                                      \
     NORM("post_attention_norm", attn_post_norm, E, "post_attention_layernorm", .turn = t), \
@@ -133,33 +137,33 @@
     LINEAR("ffn_gate_inp", ffn_gate_inp, ROUTER, WHOLE, E, HN_DIM_EXPERTS, IN_MOE), \
         BIAS("ffn_gate_inp", ffn_gate_inp, HN_DIM_EXPERTS, MAY, IN_MOE)
 #define CHOICE_BIAS VECTOR("exp_probs_b.bias", OF(exp_probs_b), HN_DIM_EXPERTS, MAY, IN_MOE)
-#define EXPERT(gguf, to, as, how, in, out, ...)                                                                    \
-    {                                                                                                              \
-        .name = gguf "_exps.weight", .each = gguf, .field = OF(to), .kind = HN_SLOT_EXPERTS, .role = HN_ROLE_##as, \
-        .cut = HN_CUT_##how, .ne = { in, out, HN_DIM_EXPERTS }, IN_MOE, __VA_ARGS__                                \
+#define EXPERT(gguf, to, as, how, in, out, ...)                                                      \
+    {                                                                                                \
+        .name = gguf "_exps.weight", .field = OF(to), .kind = HN_SLOT_EXPERTS, .role = HN_ROLE_##as, \
+        .cut = HN_CUT_##how, .ne = { in, out, HN_DIM_EXPERTS }, IN_MOE, __VA_ARGS__                  \
     }
 #define FUSED_EXPERTS "ffn_gate_up_exps.weight"
-#define EXPERTS                                                                                           \
-    { .name = FUSED_EXPERTS,                                                                              \
-      .field = OF(ffn_gate_exps),                                                                         \
-      .kind = HN_SLOT_EXPERTS,                                                                            \
-      .role = HN_ROLE_EXPERT_GATE,                                                                        \
-      .cut = HN_CUT_KEEP,                                                                                 \
-      .ne = { E, HN_DIM_FF2_EXP, HN_DIM_EXPERTS },                                                        \
-      .part = { HN_DIM_FF_EXP, HN_DIM_FF_EXP },                                                           \
-      .when = HN_OPTIONAL,                                                                                \
-      IN_MOE },                                                                                           \
-        EXPERT("ffn_gate", ffn_gate_exps, EXPERT_GATE, KEEP, E, HN_DIM_FF_EXP, .without = FUSED_EXPERTS), \
-        EXPERT("ffn_up", ffn_up_exps, EXPERT_UP, KEEP, E, HN_DIM_FF_EXP, .without = FUSED_EXPERTS),       \
+#define EXPERTS                                                                                              \
+    { .name = FUSED_EXPERTS,                                                                                 \
+      .field = OF(ffn_gate_exps),                                                                            \
+      .kind = HN_SLOT_EXPERTS,                                                                               \
+      .role = HN_ROLE_EXPERT_GATE,                                                                           \
+      .cut = HN_CUT_KEEP,                                                                                    \
+      .ne = { E, HN_DIM_FF2_EXP, HN_DIM_EXPERTS },                                                           \
+      .rare = &hn_rare_gate_up,                                                                              \
+      .when = HN_OPTIONAL,                                                                                   \
+      IN_MOE },                                                                                              \
+        EXPERT("ffn_gate", ffn_gate_exps, EXPERT_GATE, KEEP, E, HN_DIM_FF_EXP, .rare = &hn_rare_no_gate_up), \
+        EXPERT("ffn_up", ffn_up_exps, EXPERT_UP, KEEP, E, HN_DIM_FF_EXP, .rare = &hn_rare_no_gate_up),       \
         EXPERT("ffn_down", ffn_down_exps, EXPERT_DOWN, ROWS, HN_DIM_FF_EXP, E, .when = HN_NEEDED)
 #define EXPERT_BIAS(gguf, to, n, ...)                                                                    \
     {                                                                                                    \
         .name = gguf ".bias", .field = OF(to), .kind = HN_SLOT_EXPERT_BIAS, .ne = { n, HN_DIM_EXPERTS }, \
         .when = HN_OPTIONAL, IN_MOE, __VA_ARGS__                                                         \
     }
-#define EXPERT_BIASES                                                                                         \
-    EXPERT_BIAS("ffn_gate_up_exps", ffn_gate_exps, HN_DIM_FF2_EXP, .part = { HN_DIM_FF_EXP, HN_DIM_FF_EXP }), \
-        EXPERT_BIAS("ffn_gate_exps", ffn_gate_exps, HN_DIM_FF_EXP),                                           \
+#define EXPERT_BIASES                                                                         \
+    EXPERT_BIAS("ffn_gate_up_exps", ffn_gate_exps, HN_DIM_FF2_EXP, .rare = &hn_rare_gate_up), \
+        EXPERT_BIAS("ffn_gate_exps", ffn_gate_exps, HN_DIM_FF_EXP),                           \
         EXPERT_BIAS("ffn_up_exps", ffn_up_exps, HN_DIM_FF_EXP), EXPERT_BIAS("ffn_down_exps", ffn_down_exps, E)
 #define SHARED_EXPERT IN_MOE, .together = HN_TOGETHER_SHARED
 #define SHARED(presence)                                                                                               \

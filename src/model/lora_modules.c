@@ -251,14 +251,15 @@ static hn_lora_tiles tiles_of(const hone_model *m, hn_role role, bool columns)
 static void add_slot(hn_lora_place *at, const hone_model *m, const hn_slot *s)
 {
     const hn_layer_plan *p = &m->plan[at->il];
-    for (int i = 0; (i == 0 || (i < HN_MAX_PART && s->part[i])) && at->n_part < HN_MAX_PART; i++) {
+    const hn_dim *part = hn_slot_rarely(s)->part;
+    for (int i = 0; (i == 0 || (i < HN_MAX_PART && part[i])) && at->n_part < HN_MAX_PART; i++) {
         size_t field = s->field + (size_t)i * hn_slot_stride(s);
-        const hn_slot *own = s->part[0] ? hn_family_field(m->arch, field) : s;
-        hn_turn turn = own && !own->part[0] ? own->turn : HN_TURN_NONE;
+        const hn_slot *own = part[0] ? hn_family_field(m->arch, field) : s;
+        hn_turn turn = own && !hn_slot_rarely(own)->part[0] ? own->turn : HN_TURN_NONE;
         at->part[at->n_part].field = field;
         at->part[at->n_part].tiles = tiles_of(m, own ? own->role : s->role, false);
         at->columns = tiles_of(m, s->role, true);
-        at->part[at->n_part].rows = hn_dim_value(&m->hp, p, s->part[0] ? s->part[i] : s->ne[1]);
+        at->part[at->n_part].rows = hn_dim_value(&m->hp, p, part[0] ? part[i] : s->ne[1]);
         at->part[at->n_part++].turned = turn == HN_TURN_Q ? p->n_head : turn == HN_TURN_K ? p->n_head_kv : 0;
     }
 }
@@ -269,7 +270,7 @@ static const hn_slot *slot_named(const hone_model *m, int32_t il, const char *na
     const hn_slot *found = NULL;
     for (const hn_slot *s = m->arch->layer; s->name; s++)
         if (hn_slot_is_matrix(s) && hn_slot_in(s, &m->plan[il]) && strlen(s->name) == n + strlen(".weight") &&
-            !memcmp(s->name, name, n) && (!found || !s->part[0]))
+            !memcmp(s->name, name, n) && (!found || !hn_slot_rarely(s)->part[0]))
             found = s;
     return found;
 }

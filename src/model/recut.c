@@ -6,8 +6,9 @@
 
 hone_status hn_undeal(hone_model *m, const hn_slot *s, hn_weight *w, const hn_layer_plan *p, hone_error *err)
 {
-    const hn_dim *part = s->deal[0] ? s->deal : s->part;
-    int64_t n = hn_dim_value(&m->hp, p, s->dealt), share = w->n_out / n, before = 0;
+    const hn_slot_rare *rare = hn_slot_rarely(s);
+    const hn_dim *part = rare->deal[0] ? rare->deal : rare->part;
+    int64_t n = hn_dim_value(&m->hp, p, rare->dealt), share = w->n_out / n, before = 0;
     char *to = hn_arena_alloc(m->arena, (size_t)w->n_out * w->row_bytes);
     if (!to) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows of %s", m->path, s->name);
     for (int i = 0; i < HN_MAX_PART && part[i]; i++) {

@@ -14,7 +14,7 @@ static void each_expert(const hn_experts *x, int32_t n_expert, hn_weight_fn *fn,
 static bool is_again(const hone_model *m, const hn_slot *s, int32_t il)
 {
     for (const hn_slot *k = m->arch->layer; k != s; k++)
-        if (k->field == s->field && !k->part[0] && hn_slot_in(k, &m->plan[il])) return true;
+        if (k->field == s->field && !hn_slot_rarely(k)->part[0] && hn_slot_in(k, &m->plan[il])) return true;
     return false;
 }
 
@@ -24,8 +24,9 @@ static void each_of_layer(const hone_model *m, hn_weight_fn *fn, void *arg, int3
     const hn_layer *l = &m->layers[il];
     for (const hn_slot *s = m->arch->layer; s->name; s++) {
         if (!hn_slot_is_matrix(s) || !hn_slot_in(s, &m->plan[il])) continue;
-        if (s->part[0] ? hn_family_field(m->arch, s->field) != s : is_again(m, s, il)) continue;
-        for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
+        const hn_dim *part = hn_slot_rarely(s)->part;
+        if (part[0] ? hn_family_field(m->arch, s->field) != s : is_again(m, s, il)) continue;
+        for (int i = 0; i == 0 || (i < HN_MAX_PART && part[i]); i++) {
             const void *at = (const char *)l + s->field + (size_t)i * hn_slot_stride(s);
             const hn_weight *w = at;
             if (hn_weight_is_there(w)) fn(arg, w, il);
@@ -67,7 +68,7 @@ hone_status hn_number_weights(hone_model *m, hone_error *err)
     for (int32_t il = 0; il < m->hp.n_layer; il++) /* experts of one tensor are one */
         for (const hn_slot *s = m->arch->layer; s->name; s++) {
             const hn_experts *x = (const void *)((const char *)&m->layers[il] + s->field);
-            if (s->kind != HN_SLOT_EXPERTS || s->part[0] || !x->of || !x->all.data) continue;
+            if (s->kind != HN_SLOT_EXPERTS || hn_slot_rarely(s)->part[0] || !x->of || !x->all.data) continue;
             for (int32_t e = 0; e < m->hp.moe.n_expert; e++) ((hn_weight *)(uintptr_t)x->of)[e].id = x->all.id;
         }
     return HONE_OK;
