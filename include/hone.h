@@ -586,8 +586,8 @@ HONE_API void hone_session_drop_prefixes(hone_session *s);
 /* dst becomes src (fork): both hold the same memory until one of them writes to it; it has src's scope and adapters. */
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
 /* Remembers a recurrent state, and what layers with a window hold, as they are now, in place of the checkpoint not used
- * for longest: pages of windows count for cache_budget while it is there. Where all layers see all it does nothing. A
- * scheduler lets checkpoints go where a step of a model with windows does not fit. */
+ * for longest: pages of windows count for cache_budget while it is there. Where all layers see all it does nothing.
+ * Checkpoints go before a call fails for memory, those not used for longest first. */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);

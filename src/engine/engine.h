@@ -77,6 +77,8 @@ hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err);
 /* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the
  * stream at its end, normed, in place of logits. */
 hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err);
+/* session.c: hone_run_batch for who knows better than to let checkpoints go where memory is short: HONE_E_NOMEM. */
+hone_status hn_session_run(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
 /* session.c: for who runs parts of a pass alone: the sequence holds n_pos positions, of anything, and a state of
  * zeros. */
 hone_status hn_session_hold(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);

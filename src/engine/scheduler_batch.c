@@ -281,7 +281,7 @@ static void run_alone(hone_scheduler *s, hn_choice *c)
         int32_t n_want = 0, left = to - hn_scheduler_held(s, c);
         c->rows = left < most ? left : most;
         int32_t n = put_rows(s, c, 0, &n_want);
-        hone_status st = hone_run_batch(s->ses, s->batch, n, s->logits, &err);
+        hone_status st = hn_session_run(s->ses, s->batch, n, s->logits, &err);
         if (st == HONE_OK) {
             s->n.n_rows += (uint64_t)n;
             settle(s, c);
@@ -311,7 +311,7 @@ bool hn_scheduler_run(hone_scheduler *s)
         for (int32_t i = 0; i < s->n_slot; i++)
             if (s->slot[i].c && s->slot[i].c->rows) n = put_rows(s, s->slot[i].c, n, &n_want);
         if (!n) return false; /* all of it paused: what is left is held */
-        st = hone_run_batch(s->ses, s->batch, n, s->logits, &err);
+        st = hn_session_run(s->ses, s->batch, n, s->logits, &err);
         if (st != HONE_OK) continue;
         s->n.n_rows += (uint64_t)n;
         uint64_t end = s->now(s->now_arg);

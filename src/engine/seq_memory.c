@@ -278,11 +278,11 @@ hn_state hn_memory_state(const hn_seq_memory *m, int32_t il, int64_t n_embd)
 static void free_checkpoint(hn_seq_memory *m, hn_checkpoint *c)
 {
     if (c->seq < 0) return;
-    if (m->state_floats) drop(m, &m->states, c->state);
+    if (m->state_floats) hn_memory_release(m, -1, c->state);
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
         int64_t n = hn_pages_of(c->pos) - hn_memory_first(g, c->pos);
-        for (int64_t k = 0; g->window && k < n; k++) drop(m, &g->pool, c->tail[g->tail + k]);
+        for (int64_t k = 0; g->window && k < n; k++) hn_memory_release(m, i, c->tail[g->tail + k]);
     }
     c->seq = -1;
 }
@@ -296,6 +296,17 @@ int32_t hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos)
         n++;
     }
     return n;
+}
+
+bool hn_memory_drop_oldest(hn_seq_memory *m)
+{
+    hn_checkpoint *c = NULL;
+    for (int32_t i = 0; i < m->p.n_checkpoint; i++) {
+        hn_checkpoint *o = &m->checkpoint[i];
+        if (o->seq >= 0 && (!c || o->used < c->used)) c = o;
+    }
+    if (c) free_checkpoint(m, c);
+    return c != NULL;
 }
 
 /* The furthest checkpoint of a sequence at or before pos; NULL: none. */

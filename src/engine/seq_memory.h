@@ -150,6 +150,8 @@ void hn_memory_fork(hn_seq_memory *m, int32_t dst, int32_t src);
 int32_t hn_memory_match(hn_seq_memory *m, int32_t seq, const int32_t *ids, int32_t n);
 void hn_memory_checkpoint(hn_seq_memory *m, int32_t seq);
 int32_t hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos); /* those behind pos; how many */
+/* Lets the checkpoint go that was not used for longest, whosever it is, within a call, too. False: there is none. */
+bool hn_memory_drop_oldest(hn_seq_memory *m);
 
 /* ---- for the tree, which holds pages as sequences do ------------------------------------------------- */
 

@@ -415,9 +415,9 @@ static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok
     return HONE_OK;
 }
 
-/* who: the function that was called. */
-static hone_status run_batch(hone_session *s, const char *who, const hone_token *tokens, int32_t n_tok, float *logits,
-                             hone_error *err)
+/* who: the function that was called. lets_go: where memory is short checkpoints go, those not used for longest first. */
+static hone_status run_batch(hone_session *s, const char *who, const hone_token *tokens, int32_t n_tok, bool lets_go,
+                             float *logits, hone_error *err)
 {
     hone_status st;
     if (n_tok < 0) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens, expected 0 or more", n_tok);
@@ -425,7 +425,8 @@ static hone_status run_batch(hone_session *s, const char *who, const hone_token 
         return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit %d sequences of %d positions", n_tok, s->n_seq, s->n_ctx);
     if ((st = check_batch(s, who, tokens, n_tok, logits != NULL, err)) != HONE_OK) return st;
     bool may_abort = may_stop(s, n_tok);
-    if ((st = extend(s, may_abort, err)) != HONE_OK) return st;
+    while ((st = extend(s, may_abort, err)) != HONE_OK)
+        if (st != HONE_E_NOMEM || !lets_go || !hn_memory_drop_oldest(s->mem)) return st;
     st = run_all(s, tokens, n_tok, may_abort, logits, err);
     if (st != HONE_OK) {
         hn_memory_undo(s->mem, true);
@@ -440,24 +441,30 @@ hone_status hone_run_batch(hone_session *s, const hone_token *tokens, int32_t n_
 {
     HN_NEED(err, s, "a session");
     if (n_tok > 0) HN_NEED(err, tokens, "a pointer to n_tok tokens");
-    return run_batch(s, __func__, tokens, n_tok, logits, err);
+    return run_batch(s, __func__, tokens, n_tok, true, logits, err);
+}
+
+hone_status hn_session_run(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+{
+    return run_batch(s, "hone_scheduler_step", tokens, n_tok, false, logits, err);
 }
 
 hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err)
 {
     s->hidden = hidden;
-    hone_status st = run_batch(s, "hone_embed", s->prompt, n_tok, hidden, err);
+    hone_status st = run_batch(s, "hone_embed", s->prompt, n_tok, true, hidden, err);
     s->hidden = NULL;
     return st;
 }
 
 /* Pages of windows for the next *n of a call's tokens, whose first position is `from`; fewer where memory is short: a
- * page's worth needs what a session of that length is counted with. */
+ * page's worth needs what a session of that length is counted with, beside checkpoints, which go then. */
 static hone_status slide(hone_session *s, int32_t seq, int32_t before, int32_t from, int32_t *n, hone_error *err)
 {
     hone_status st;
-    while ((st = hn_memory_slide(s->mem, seq, before, from, from + *n, err)) == HONE_E_NOMEM && *n > HN_PAGE)
-        *n = *n / 2 > HN_PAGE ? *n / 2 : HN_PAGE;
+    while ((st = hn_memory_slide(s->mem, seq, before, from, from + *n, err)) == HONE_E_NOMEM)
+        if (*n > HN_PAGE) *n = *n / 2 > HN_PAGE ? *n / 2 : HN_PAGE;
+        else if (!hn_memory_drop_oldest(s->mem)) break;
     return st;
 }
 
@@ -466,10 +473,10 @@ static hone_status append(hone_session *s, int32_t seq, const int32_t *ids, int3
 {
     int32_t len = s->mem->length[seq];
     bool may_abort = may_stop(s, n_tok);
-    hone_status st = extend_one(s, seq, len + n_tok, true, may_abort, err);
-    if (st != HONE_OK) {
+    hone_status st;
+    while ((st = extend_one(s, seq, len + n_tok, true, may_abort, err)) != HONE_OK) {
         hn_memory_undo(s->mem, false);
-        return st;
+        if (st != HONE_E_NOMEM || !hn_memory_drop_oldest(s->mem)) return st;
     }
     for (int32_t at = 0; at < n_tok && st == HONE_OK;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk;
@@ -547,7 +554,7 @@ hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok
 {
     HN_NEED(err, s, "a session");
     if (n_tok > 0) HN_NEED(err, tokens, "a pointer to n_tok tokens");
-    return run_batch(s, __func__, tokens, n_tok, logits, err);
+    return run_batch(s, __func__, tokens, n_tok, true, logits, err);
 }
 
 hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err)

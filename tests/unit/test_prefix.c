@@ -289,6 +289,32 @@ static void windows_within_a_call(void **state)
     hone_model_close(m);
 }
 
+/* Checkpoints hold pages of windows beside what a sequence holds: they go where a context that was granted needs them,
+ * between calls and within one, and answers stay what they are. how: 0 appended one by one, 1 in pieces, 2 as batches. */
+static void checkpoints_give_way(void **state)
+{
+    hone_model *m = model_of(tm_new(tm_gemma3));
+    hone_sequence_cost cost;
+    must(hone_model_sequence_cost(m, CTX, HONE_CACHE_F16, &cost, NULL));
+    for (int how = 0; how < 3; how++) {
+        hone_session *roomy = session_of(m, 1, 0, 0), *s = session_of(m, 1, 0, cost.bytes);
+        hone_error err = { 0 };
+        float got[16], want[16];
+        for (int32_t at = 0, n; at < N; at += n) {
+            const float *y = got;
+            n = how == 1 ? 30 : 1;
+            for (int32_t i = at; i < at + n; i++) tm_run(roomy, 0, ids + i, 1, want);
+            const hone_token t = { ids[at], at, 0, true };
+            hone_status st = how < 2 ? hone_append(s, 0, ids + at, n, &y, &err) : hone_run_batch(s, &t, 1, got, &err);
+            if (st != HONE_OK) fail_msg("way %d, position %d: %s", how, at, err.message);
+            assert_memory_equal(y, want, sizeof want);
+            if (at % 20 == 0) must(hone_seq_checkpoint(s, 0, NULL));
+        }
+        hone_session_free(s), hone_session_free(roomy);
+    }
+    hone_model_close(m);
+}
+
 /* What a sequence matched by the tree goes on with may be other ids: a checkpoint behind that place is of the old. */
 static void checkpoints_behind_a_match(void **state)
 {
@@ -320,6 +346,7 @@ int main(void)
         cmocka_unit_test(gives_way_to_one_more),
         cmocka_unit_test(checkpoints_behind_a_match),
         cmocka_unit_test(windows_within_a_call),
+        cmocka_unit_test(checkpoints_give_way),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
