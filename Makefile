@@ -368,7 +368,7 @@ OPT_COLD_aarch64 = -O0 -g1
 OPT_WARM_release = -O2 -ftree-vectorize -fvect-cost-model=dynamic -g1
 ifneq ($(OPT_WARM_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
-$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o $(B)/src/train/grad.o: private CFLAGS = $(OPT_WARM_$(FLAVOUR))
+$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o: private CFLAGS = $(OPT_WARM_$(FLAVOUR))
 endif
 endif
 ifneq ($(OPT_COLD_$(FLAVOUR)),)

@@ -116,9 +116,16 @@ static void give(hone_scheduler *s, sharing *h, hn_choice *c, int32_t most)
     if (c->of->r.prompt_logprobs && !c->of->forked) h->echo_left -= n;
 }
 
-/* Half to the oldest prompt, half to the one with the fewest rows left, until nothing is left of either. Where nobody
- * answers, a step ends with the first prompt that has all it may have: whole prompts that share a step would all have
- * their first token at its end, answer in step from there on, and come again at one moment. */
+/* Does a step without answers end with this prompt, which has all it may have? Others that share it would have their
+ * first token no sooner, answer in step with it from there on, and come again at one moment. Not so of prompts that are
+ * all there is to it; and of a mixture's weights few rows read as much as many do. */
+static bool ends_step(const hone_scheduler *s, const hn_choice *c)
+{
+    const int32_t most = c->of->r.max_tokens;
+    return most != 0 && most != 1 && !s->ses->model->hp.moe.n_expert;
+}
+
+/* Half to the oldest prompt, half to the one with the fewest rows left, until nothing is left of either. */
 static void share(hone_scheduler *s, int32_t n_rows, bool answers)
 {
     sharing h = { n_rows, HN_ECHO_ROWS };
@@ -134,7 +141,8 @@ static void share(hone_scheduler *s, int32_t n_rows, bool answers)
             }
         if (!oldest) return;
         int32_t half = shortest == oldest ? h.left : (h.left + 1) / 2, other = h.left - half;
-        if (!answers) { /* as many to the oldest as finish the shortest */
+        const bool ends = !answers && ends_step(s, shortest);
+        if (ends) { /* as many to the oldest as finish the shortest */
             int32_t need = may_have(s, shortest, h.echo_left);
             if (need < FIRST_ROWS) need = FIRST_ROWS;
             if (half > need) half = need;
@@ -142,7 +150,7 @@ static void share(hone_scheduler *s, int32_t n_rows, bool answers)
         }
         give(s, &h, oldest, half);
         if (shortest != oldest) give(s, &h, shortest, other);
-        if (!answers && n_rows - h.left >= FIRST_ROWS && !may_have(s, shortest, h.echo_left)) return;
+        if (ends && n_rows - h.left >= FIRST_ROWS && !may_have(s, shortest, h.echo_left)) return;
     }
 }
 

@@ -465,10 +465,11 @@ static hone_status ask_efforts(effort_kinds *k, const hn_jinja *t, const hn_chat
 /* The word for how; NULL: none says that. */
 static const char *effort_for(const effort_kinds *k, const char *how)
 {
-    enum { HIGH = 5 }; /* what "on" is, rather than more */
+    enum { HIGH = 5, XHIGH }; /* what "on" is, rather than more */
     int want = -1, best = -1;
     for (int i = 0; i < N_EFFORT; i++)
         if (strcmp(how, effort_words[i]) == 0) want = i;
+    if (want == XHIGH && !k->picky) want = HIGH; /* one client's word: no model was taught it */
     if (strcmp(how, "off") == 0 || (want >= 0 && want < NONE && (k->picky || k->closes))) {
         for (int i = 0; i < N_EFFORT; i++)
             if (k->off[i]) return effort_words[i];
@@ -511,7 +512,7 @@ static const char *taken(char *out, size_t cap, const effort_kinds *k, bool togg
 hone_status hn_reply_think(json_t **out, const hn_jinja *t, const hn_chat *c, const char *how, hone_error *err)
 {
     bool toggles, effort = false, none = false;
-    effort_kinds k;
+    effort_kinds k = { 0 };
     char words[160];
     *out = NULL;
     for (size_t i = 0; i < N_EFFORT; i++) {
@@ -519,19 +520,23 @@ hone_status hn_reply_think(json_t **out, const hn_jinja *t, const hn_chat *c, co
         none = none || (i < NONE && strcmp(how, effort_words[i]) == 0);
     }
     if (!effort && strcmp(how, "on") != 0 && strcmp(how, "off") != 0)
-        return HN_FAIL(err, HONE_E_ARG, "think: '%s'; expected on, off, or an effort: minimal, low, medium, high, max",
+        return HN_FAIL(err, HONE_E_ARG,
+                       "think: '%s'; expected on, off, or an effort: none, minimal, low, medium, high, max",
                        HN_ESC(how, strlen(how)));
-    if (matters(t, c, "on", "off", &toggles) != HONE_OK || ask_efforts(&k, t, c) != HONE_OK)
-        return HN_FAIL(err, HONE_E_NOMEM, "no memory to look at the chat template");
+    hone_status st = matters(t, c, "on", "off", &toggles);
     const char *said = toggles && none ? "off" : how, *word = NULL;
     bool by_word = !toggles || (effort && !none); /* what a switch says, it says */
+    hn_chat bare = *c;                            /* a dozen prompts, none of which needs the tools */
+    bare.tools = NULL;
+    if (st == HONE_OK && by_word) st = ask_efforts(&k, t, &bare);
+    if (st != HONE_OK) return HN_FAIL(err, HONE_E_NOMEM, "no memory to look at the chat template");
     if (by_word && k.graded) word = effort_for(&k, how);
     if (by_word && !word)
         return HN_FAIL(err, HONE_E_ARG, "think %s: this chat template does not ask for it; %s", how,
                        taken(words, sizeof words, &k, toggles));
     if (!word) word = said;
     hn_jinja_text text;
-    hone_status st = prompt_with(t, c, word, &text, err); /* an effort that it does not know is refused in its words */
+    st = prompt_with(t, c, word, &text, err); /* with all that it will have: what is refused then is so in its words */
     hn_jinja_text_free(&text);
     if (st != HONE_OK) return st;
     if (!(*out = switched(t, c, word))) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables");

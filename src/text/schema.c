@@ -786,6 +786,7 @@ void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
 static bool are_types(const hn_jnode *type)
 {
     const hn_jnode *x = type->kind == HN_J_ARRAY ? type->first : type;
+    if (!x) return false; /* of no type is nothing */
     while (x && x->kind == HN_J_STRING && type_named(x->str, true)) x = x == type ? NULL : x->next;
     return !x;
 }
@@ -830,9 +831,10 @@ static bool tidy_child(hn_schema *s, const hn_jnode *x, value_is of, hn_jnode *c
         if (c->kind != HN_J_NULL) hn_schema_cannot(s, c, "no value that this word has");
         return false;
     } else if (is == IS_SCHEMA || (is == IS_ITEMS && c->kind != HN_J_ARRAY)) {
-        uint32_t told = s->told.n;
+        const uint32_t told = s->told.n, left_out = s->n_left_out;
         tidy(s, c);
-        if (hn_str_is(c->key, "not") && s->told.n > told) return false; /* with less said it would forbid more */
+        bool less = s->told.n > told || s->n_left_out > left_out;
+        if (hn_str_is(c->key, "not") && less) return false; /* with less said it would forbid more */
     } else if (is == IS_SCHEMAS || is == IS_CHOICES || is == IS_ITEMS || is == IS_NAMES) {
         tidy_children(s, c, is);
     }
@@ -850,6 +852,7 @@ static void tidy_children(hn_schema *s, hn_jnode *x, value_is of)
         } else {
             *at = (*at)->next;
             x->n--;
+            s->n_left_out++;
         }
     }
 }

@@ -66,11 +66,13 @@ static bool is_other_data(const char *name)
     return false;
 }
 
-/* A file that tells about the others. */
+/* A file that tells about the others: a text of such a name, or "LICENSE-MIT". */
 static bool is_about(const char *path)
 {
+    const hn_data_form form = hn_data_form_of(path);
     static const char *const names[] = { "readme", "license", "licence", "copying", "notice" };
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (form && form != HN_FORM_TEXT && form != HN_FORM_MARKDOWN) return false; /* "license_clauses.jsonl" */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t k = strlen(names[i]);
         if (strncasecmp(name, names[i], k) == 0 && (!name[k] || strchr("._-", name[k]))) return true;

@@ -56,6 +56,15 @@ expect 3 "no such model" "$HONE" bench tok -m "$T/none.gguf"
 expect 3 "no model at all" "$HONE" bench tok -m tests/e2e/lib.sh
 expect 2 "samples of nothing" "$HONE" bench tok -m "$TINY" -r 0
 
+# ---- halves of a layer that share a norm: the first leaves what the other adds ----
+cat >"$T/both.json" <<'J'
+{"arch": "command-r", "n_layer": 1, "n_vocab": 300, "tied": true,
+ "keys": {"context_length": 512, "embedding_length": 256, "feed_forward_length": 256, "attention.head_count": 4,
+          "attention.head_count_kv": 4, "rope.freq_base": 1e4, "attention.layer_norm_epsilon": 1e-5, "logit_scale": 0.1}}
+J
+run "$HONE" synth --config "$T/both.json" -o "$T/both.gguf"
+expect 0 "attention of such a layer" "$HONE" bench layer.attn -m "$T/both.gguf" -r 1 --quick
+
 # ---- a server of its own ----
 expect 0 "serve.load starts a server and asks it" "$HONE" bench serve.load -m "$TINY" -r 1 --quick --json
 says "with many clients" '"variant": ?"16 clients"' "$T/out"

@@ -883,12 +883,14 @@ static void test_hub_folder(void **state)
     DF_FILE("hub/data/b.jsonl.gz", "\x1F\x8B....");
     refused(plain, df_path("hub"), (hn_data_params){ 0 }, HONE_E_ARG, "2 in forms that are not read: ");
     refused(plain, df_path("hub"), (hn_data_params){ 0 }, HONE_E_ARG, "a.parquet is a Parquet table; try: python3");
-    DF_FILE("hub/x.parquet/part.jsonl", "{\"text\": \"yes\"}");
-    hn_dataset *d = READ(plain, df_path("hub"));
+    DF_FILE("hub/x.parquet/license_part.jsonl", "{\"text\": \"yes\"}");
+    hn_dataset *d = READ(plain, df_path("hub/x.parquet")); /* which is no licence */
+    hn_dataset_free(d);
+    d = READ(plain, df_path("hub"));
     IS(d, "f[ree</s>]", "#[ A set</s>]", "y[es</s>]");
     assert_int_equal(d->stats.n_passed, 2);
     assert_non_null(strstr(d->stats.first_passed, "hub/data/a.parquet"));
-    const char *names[] = { "hub/LICENSE.txt\n", "hub/README.md\n", "hub/x.parquet/part.jsonl\n" };
+    const char *names[] = { "hub/LICENSE.txt\n", "hub/README.md\n", "hub/x.parquet/license_part.jsonl\n" };
     for (size_t i = 0; i < 3; i++) assert_non_null(strstr(d->stats.files, names[i]));
     hn_dataset_free(d);
     d = READ(plain, df_path("hub/README.md")); /* named, it is meant */

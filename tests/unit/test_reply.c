@@ -629,6 +629,7 @@ static void test_think(void **state)
         { ends, "on", "high" },       { ends, "off", "minimal" }, { ends, "low", "low" },
         { ends, "medium", "medium" }, { mistral, "on", "high" },  { mistral, "off", "none" },
         { mistral, "low", "high" },   { any, "none", "none" },    { any, "max", "max" },
+        { any, "xhigh", "high" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char want[80];

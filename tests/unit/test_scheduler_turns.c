@@ -244,7 +244,7 @@ static void answers_are_counted(void **state)
 }
 
 /* Four prompts come at one moment, beside nobody's answer: each has its first token when it is through, not when the
- * last one is. And one of many rows goes on beside short ones without end, though these have no answers to wait for. */
+ * last one is. And one of many rows goes on beside short ones without end. */
 static void prompts_come_through_one_by_one(void **state)
 {
     enum { EACH = 100, LATER = 30 };
@@ -261,7 +261,7 @@ static void prompts_come_through_one_by_one(void **state)
     open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = LONG + 100, .n_seq = 4 } });
     caller *far = must_ask(1000, 1, 0);
     for (int i = 1; n_caller < MOST_ASKED && !far->n_end; i++) {
-        caller *near = must_ask(LATER, 1, 1);
+        caller *near = must_ask(LATER, 2, 1);
         while (!near->n_end) step();
         assert_true(near->first_at - near->asked_at <= (2 * 64 + LATER) * row_ns + 2 * step_ns);
     }

@@ -469,6 +469,9 @@ static void left_out(void **state)
           "/maxItems is not enforced", "[null]", "[]" },
         { "{\"type\":\"integer\",\"not\":{\"type\":\"float\"},\"allOf\":[{\"not\":{\"pattern\":1.5}}]}",
           "/not/type is not enforced", "1", "\"a\"" },
+        { "{\"not\":{\"enum\":null},\"maxLength\":2,\"minimum\":\"1\"}", "/minimum is not enforced", "\"ab\"",
+          "\"abc\"" },
+        { "{\"type\":[],\"maxLength\":2}", "/type is not enforced", "\"ab\"", "\"abc\"" },
         { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

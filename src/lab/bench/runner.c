@@ -95,9 +95,10 @@ static void count(hn_seen *seen, const hn_evidence *a, json_t *result)
     seen->stolen = b.ticks.total > a->ticks.total ? (int64_t)(b.ticks.steal - a->ticks.steal) : -1;
     seen->throttled = a->throttled >= 0 && b.throttled >= 0 ? b.throttled - a->throttled : -1;
     seen->stopped = a->stopped >= 0 && b.stopped >= 0 ? b.stopped - a->stopped : -1;
-    /* a clock that was slower than it was around the process, which is no time to be slow in, is not believed */
+    /* a clock much slower than it was around the process, which is no time to be slow in, is not believed; work of all
+     * cores may slow it by a third */
     double least = fmin(a->mhz, b.mhz);
-    if (least > 0 && told < least) json_object_set_new(result, "clock_mhz", hn_lab_num(least));
+    if (least > 0 && told < 0.65 * least) json_object_set_new(result, "clock_mhz", hn_lab_num(least));
 }
 
 /* *out: what it printed, or NULL with the reason in why. */

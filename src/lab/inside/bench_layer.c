@@ -109,34 +109,50 @@ static void do_all(layer_job *j)
                  hone_run_batch(j->s, j->tokens, TOKENS, j->logits, &j->err) != HONE_OK;
 }
 
-/* Where the part writes all of a buffer, or adds to all of it (*adds); NULL: to several, or to a host's. */
-static hn_buf *written(const layer_job *j, bool *adds)
+/* What a call is seen by: a number of what it writes, spoilt before it, or kept, where it adds. */
+typedef struct watched {
+    hn_buf *y; /* NULL: several buffers, or a host's, or a layer without that half */
+    bool adds;
+    int64_t at;
+    float was;
+} watched;
+
+static watched watch(layer_job *j)
 {
     const hn_scratch *s = &j->s->s;
-    *adds = j->part >= PART_ATTN && j->part <= PART_FULL;
-    return j->part == PART_TABLE            ? s->rope[0]
-           : j->part == PART_NORM           ? s->h
-           : j->part == PART_EMBED || *adds ? s->x
-                                            : NULL;
+    const hn_layer_plan *plan = &j->m->plan[j->il];
+    watched w = { .at = hn_bench_next_place(&j->place), .was = NAN };
+    switch (j->part) {
+    case PART_TABLE: w.y = s->rope[0]; break;
+    case PART_NORM: w.y = s->h; break;
+    case PART_EMBED: w.y = s->x; break;
+    case PART_ATTN:
+    case PART_TIME_MIX:
+        w.adds = !plan->parallel; /* else the other half adds what this one leaves in h */
+        if (plan->mixer != HN_MIXER_NONE) w.y = plan->parallel ? s->h : s->x;
+        break;
+    case PART_FFN:
+    case PART_CHANNEL_MIX:
+        w.adds = true;
+        if (plan->ffn != HN_FFN_NONE) w.y = s->x;
+        break;
+    case PART_FULL:
+        w.adds = true;
+        w.y = s->x;
+        break;
+    default: break;
+    }
+    if (j->part == PART_ALL) j->logits[w.at % j->m->hp.n_vocab] = NAN;
+    else if (w.y && w.adds) w.was = hn_bench_look(j->s->be, w.y, w.at);
+    else if (w.y) hn_bench_spoil(j->s->be, w.y, w.at);
+    return w;
 }
 
-/* A number of it that must be another one behind the call. Spoilt, unless the part adds to it. */
-static float watch(layer_job *j, int64_t *at)
+static void look(layer_job *j, const watched *w)
 {
-    bool adds;
-    hn_buf *y = written(j, &adds);
-    *at = hn_bench_next_place(&j->place);
-    if (j->part == PART_ALL) j->logits[*at % j->m->hp.n_vocab] = NAN;
-    else if (y && !adds) hn_bench_spoil(j->s->be, y, *at);
-    return y && adds ? hn_bench_look(j->s->be, y, *at) : NAN;
-}
-
-static void watched(layer_job *j, int64_t at, float was)
-{
-    bool adds;
-    hn_buf *y = written(j, &adds);
-    float is = j->part == PART_ALL ? j->logits[at % j->m->hp.n_vocab] : y ? hn_bench_look(j->s->be, y, at) : 0;
-    j->place.n_missed += isnan(was) ? isnan(is) : is == was;
+    if (!w->y && j->part != PART_ALL) return;
+    float is = w->y ? hn_bench_look(j->s->be, w->y, w->at) : j->logits[w->at % j->m->hp.n_vocab];
+    j->place.n_missed += w->adds ? is == w->was : isnan(is);
     j->n_watched++;
 }
 
@@ -145,8 +161,8 @@ static void call_part(void *arg, int64_t calls)
     layer_job *j = arg;
     hn_backend *be = j->s->be;
     if (j->part != PART_ALL) be->op->step_begin(be, &j->step);
-    for (int64_t i = 0, at; i < calls && !j->failed; i++) {
-        float was = watch(j, &at);
+    for (int64_t i = 0; i < calls && !j->failed; i++) {
+        const watched w = watch(j);
         switch (j->part) {
         case PART_EMBED: do_embed(j); break;
         case PART_TABLE: do_table(j); break;
@@ -162,7 +178,7 @@ static void call_part(void *arg, int64_t calls)
         }
         j->il = (j->il + 1) % j->m->hp.n_layer;
         hn_bench_sink(j->s->s.x);
-        watched(j, at, was);
+        look(j, &w);
     }
     if (j->part != PART_ALL) be->op->step_end(be, NULL, NULL);
 }
