@@ -290,7 +290,7 @@ static void windows_within_a_call(void **state)
 }
 
 /* Checkpoints hold pages of windows beside what a sequence holds: they go where a context that was granted needs them,
- * between calls and within one, and answers stay what they are. how: 0 appended one by one, 1 in pieces, 2 as batches. */
+ * and answers stay what they are. how: 0 appended one by one, 1 in pieces, 2 as batches. */
 static void checkpoints_give_way(void **state)
 {
     hone_model *m = model_of(tm_new(tm_gemma3));
