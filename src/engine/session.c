@@ -415,7 +415,7 @@ static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok
     return HONE_OK;
 }
 
-/* who: the function that was called. lets_go: where memory is short checkpoints go, those not used for longest first. */
+/* who: the function that was called. lets_go: where memory is short checkpoints go, those least used first. */
 static hone_status run_batch(hone_session *s, const char *who, const hone_token *tokens, int32_t n_tok, bool lets_go,
                              float *logits, hone_error *err)
 {

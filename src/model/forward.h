@@ -18,7 +18,7 @@ typedef struct hn_scratch {
     hn_buf *picks, *shared_gate;
     hn_act *moe_in, *moe;
     hn_buf *xbc, *conv, *z, *dt, *beta; /* recurrent layers: what is convolved, what comes out, gates, per head */
-    hn_buf *q_gate;                     /* queries and gates of attention */
+    hn_buf *q_gate;                     /* of attention: queries and gates, or gates alone */
     hn_buf *ple;                        /* rows of each token and layer, [n_tok, n_layer·n_ple] */
     hn_buf *dense;                      /* what the dense part gives beside experts, or a low-rank pair takes */
     hn_buf *stream[2 * HN_MAX_STREAM];  /* residual streams, and room to make them anew */

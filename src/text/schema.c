@@ -425,6 +425,10 @@ static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *
         hn_schema_wrong(s, x, "a schema: an object, true or false");
         return;
     }
+    if (holds(&s->less, x)) { /* met by a reference: with less said it would forbid more */
+        hn_schema_cannot(s, at, "a word of what is forbidden cannot be read");
+        return;
+    }
     hn_schema_words(s, x);
     bool empty = true;
     for (const hn_jnode *c = x->first; c; c = c->next) {
@@ -831,10 +835,10 @@ static bool tidy_child(hn_schema *s, const hn_jnode *x, value_is of, hn_jnode *c
         if (c->kind != HN_J_NULL) hn_schema_cannot(s, c, "no value that this word has");
         return false;
     } else if (is == IS_SCHEMA || (is == IS_ITEMS && c->kind != HN_J_ARRAY)) {
-        const uint32_t told = s->told.n, left_out = s->n_left_out;
+        const uint32_t told = s->told.n, less = s->less.n;
         tidy(s, c);
-        bool less = s->told.n > told || s->n_left_out > left_out;
-        if (hn_str_is(c->key, "not") && less) return false; /* with less said it would forbid more */
+        bool changed = s->told.n > told || s->less.n > less;
+        if (hn_str_is(c->key, "not") && changed) return false; /* with less said it would forbid more */
     } else if (is == IS_SCHEMAS || is == IS_CHOICES || is == IS_ITEMS || is == IS_NAMES) {
         tidy_children(s, c, is);
     }
@@ -852,7 +856,7 @@ static void tidy_children(hn_schema *s, hn_jnode *x, value_is of)
         } else {
             *at = (*at)->next;
             x->n--;
-            s->n_left_out++;
+            hn_schema_put(s, &s->less, x);
         }
     }
 }

@@ -77,7 +77,8 @@ typedef struct hn_schema {
     uint32_t n_memo, cap_memo, n_made;
     uint32_t *slot; /* memo + 1 by hash */
     uint32_t n_slot;
-    uint32_t n_property, n_enum, n_left_out; /* of the whole; words that could not be read */
+    uint32_t n_property, n_enum; /* of the whole */
+    hn_nodes less;               /* what a word that could not be read was taken out of */
 } hn_schema;
 
 /* ---- schema.c ---- */

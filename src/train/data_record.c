@@ -564,11 +564,12 @@ static hone_status take_strings(hn_data_reader *r, const json_t *o, hn_data_kind
         [HN_DATA_TEXT] = { "text" },
     };
     hone_status st = HONE_OK;
+    const bool turns = k == HN_DATA_COMPLETION && are_turns(r, json_object_get(o, "prompt"), &st);
     for (size_t i = 0; i < 5 && keys[k][i] && st == HONE_OK; i++) {
         json_t *x = json_object_get(o, keys[k][i]), *list = NULL;
         bool listed = i == 0 && (k == HN_DATA_CHAT || k == HN_DATA_SHAREGPT || k == HN_DATA_ALPACA);
-        if (k == HN_DATA_COMPLETION) listed = are_turns(r, json_object_get(o, "prompt"), &st);
-        if (k == HN_DATA_COMPLETION && i == 2 && !listed) break;
+        if (k == HN_DATA_COMPLETION && i == 2 && !turns) break;
+        if (k == HN_DATA_COMPLETION) listed = turns && i < 2;
         if (st == HONE_OK && listed && json_is_string(x)) list = parse_string(r, x, &st);
         if (st == HONE_OK && x) st = take_words(r, json_is_array(list) ? list : x);
         json_decref(list);

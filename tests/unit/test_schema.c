@@ -471,6 +471,8 @@ static void left_out(void **state)
           "/not/type is not enforced", "1", "\"a\"" },
         { "{\"not\":{\"enum\":null},\"maxLength\":2,\"minimum\":\"1\"}", "/minimum is not enforced", "\"ab\"",
           "\"abc\"" },
+        { "{\"type\":\"integer\",\"not\":{\"$ref\":\"#/$defs/f\"},\"$defs\":{\"f\":{\"type\":\"float\"}}}", "/not", "1",
+          "\"a\"" },
         { "{\"type\":[],\"maxLength\":2}", "/type is not enforced", "\"ab\"", "\"abc\"" },
         { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
     };
