@@ -191,7 +191,7 @@ static void lazy_later(const hn_mm *m) /* only once the checks are over */
 
 static void lazy_between(const hn_mm *m) /* and right again behind the clock */
 {
-    if (n_calls++ % 1000 < 900) honest(m);
+    if (n_calls++ < 4 || n_calls % 8) honest(m);
 }
 
 static hn_wkv_fn *honest_wkv;
