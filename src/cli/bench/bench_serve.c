@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum { MOST_SIZES = 16, MOST_ROUNDS = 100, OPEN_REQUESTS = 32, MOST_CLIENTS = 1024 };
-enum { ALONE_REQUESTS = 3, ALONE_TOKENS = 2 }; /* of a round: what a first text takes when nobody else asks */
+enum { ALONE_REQUESTS = 3, ALONE_TOKENS = 16 }; /* at most: the first tokens of an answer may have no text yet */
 
 static const hn_opt load_opts[] = {
     HN_OPT("url", NULL, STR, "URL", "the server, as hone serve names it when it is ready",
@@ -180,7 +180,7 @@ static hone_status measure_alone(cell *c, const hn_load_params *load, hone_error
     p.rate = 0;
     p.n_clients = 1;
     p.n_requests = ALONE_REQUESTS;
-    p.n_gen = ALONE_TOKENS;
+    if (p.n_gen > ALONE_TOKENS) p.n_gen = ALONE_TOKENS;
     hone_status st = hn_load(&r, &p, err);
     for (int32_t i = 0; st == HONE_OK && i < r.n; i++)
         if (!r.one[i].problem[0] && !add_ns(&c->alone, r.one[i].first))
