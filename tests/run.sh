@@ -8,7 +8,7 @@
 #   asan      the test programs under AddressSanitizer and UBSan, and the fuzz corpus
 #   tsan      the test programs that use threads, under ThreadSanitizer
 #   cross     the same outputs from an aarch64 build under emulation
-#   clang     a warning-free build with clang, which is not run: -O0 will do, and the objects of the tests
+#   clang     a warning-free build with clang, which is not run: -O0 will do; of the tests the warnings alone
 #   quick     alone: build, lint and programs, of a build that compiles in a third of the time (FLAVOUR=quick)
 #   check     what $CHECK names, as scripts/check.sh calls it
 # No stage: all of the suite. A test is a cmocka case, a line "ok"/"not ok" of a script, or a
@@ -373,7 +373,7 @@ prepare() {
     asan) $1 "build asan" $behind "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan test-programs ;;
     tsan) $1 "build tsan" $behind "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan $(tsan_programs) ;;
     cross) $1 "build aarch64" $behind "$MAKE" -j"$jobs" WERROR=1 cross-programs ;;
-    clang) $1 "build with $clang" $behind "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all test-objects ;;
+    clang) $1 "build with $clang" $behind "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 READ_TESTS=1 all test-objects ;;
     esac
 }
 # prepare_ahead STAGE…: those of which the tools are here
