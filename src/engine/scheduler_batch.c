@@ -283,9 +283,11 @@ static void settle(hone_scheduler *s, hn_choice *c)
     s->n.n_prompt_tokens += (uint64_t)(of_prompt > 0 ? of_prompt : 0);
     s->n.n_answer_rows += (uint64_t)(n_new - (of_prompt > 0 ? of_prompt : 0));
     if (c->furthest < to) c->furthest = to;
-    if (to == n_prompt || (has_windows(s->ses->mem) && from / HN_PAGE != to / HN_PAGE)) s->n_freed++;
-    if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to == next_mark(&c->of->r, to - 1)))
+    if (has_windows(s->ses->mem) && from / HN_PAGE != to / HN_PAGE) s->n_freed++; /* what they leave behind */
+    if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to == next_mark(&c->of->r, to - 1))) {
         hn_scheduler_keep(s, c);
+        s->n_freed++; /* pages that others had computed, too */
+    }
     hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
 }
 
