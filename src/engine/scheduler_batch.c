@@ -185,7 +185,8 @@ static int32_t look(const hone_scheduler *s, int32_t *n_prompt)
         n += is_decoding(s, c);
         *n_prompt += !is_decoding(s, c);
     }
-    *n_prompt += s->n_queue > 0 && idle > 0; /* it comes in in this round */
+    const bool waits = s->waiter && s->waits_since == s->n_freed;
+    *n_prompt += s->n_queue > 0 && idle > 0 && !waits; /* it comes in in this round */
     return n;
 }
 

@@ -123,8 +123,7 @@ bool hn_shelf_try_fair(hn_book *b);
 /* Why one of these did not take it, for a client that does not wait: 503. Returns false. */
 bool hn_shelf_refuse(hn_book *b, hn_refusal *r);
 /* Takes it, loads it before, waits for room, for which those not used for longest go; not on the desk's or the event
- * thread. Waits no longer than *wanted holds
- * (hn_shelf_stir behind its change; NULL: always). False: *r says why. */
+ * thread. Waits no longer than *wanted holds (hn_shelf_stir behind its change; NULL: always). False: *r says why. */
 bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_refusal *r);
 /* *r: it is not loaded, and nobody loads it but those who are told to. */
 bool hn_shelf_refuse_unloaded(const hn_book *b, hn_refusal *r);
