@@ -470,7 +470,7 @@ typedef struct hone_session_params {
     int32_t n_seq;   /* sequences; 0: 1 */
     int32_t n_chunk; /* tokens per forward pass; 0: 512 */
     hone_kv_cache_type cache;
-    bool allow_paging;     /* run even if the weights do not fit this machine's memory */
+    bool allow_paging;     /* run even if the weights, and the cache beside them, do not fit this machine's memory */
     int32_t n_checkpoints; /* models that recur or have windows: places remembered by hone_seq_checkpoint; 0: 8 */
     uint64_t cache_budget; /* bytes that all sequences together may come to hold: keys, values, states; 0: what they
                               can ask for at most, or is available now; more than that: for hone_seq_keep */
@@ -482,7 +482,7 @@ typedef struct hone_session_params {
  * HONE_E_ARG: a number out of range, a model opened for its vocabulary only.
  * HONE_E_NOMEM: the weights read for each token exceed the machine's memory (every
  * token would come from disk; see allow_paging), or one sequence of n_ctx positions (where there is no cache_budget)
- * and scratch do not fit; names the bytes needed and available. */
+ * and scratch do not fit beside them; names the bytes needed and available. */
 HONE_API hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,
                                       const hone_session_params *params, hone_error *err);
 HONE_API void hone_session_free(hone_session *s);
