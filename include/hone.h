@@ -470,7 +470,7 @@ typedef struct hone_session_params {
     int32_t n_seq;   /* sequences; 0: 1 */
     int32_t n_chunk; /* tokens per forward pass; 0: 512 */
     hone_kv_cache_type cache;
-    bool allow_paging;     /* run even if the weights do not fit this machine's memory */
+    bool allow_paging;     /* run even if the weights, and the cache beside them, do not fit this machine's memory */
     int32_t n_checkpoints; /* models that recur or have windows: places remembered by hone_seq_checkpoint; 0: 8 */
     uint64_t cache_budget; /* bytes that all sequences together may come to hold: keys, values, states; 0: what they
                               can ask for at most, or is available now; more than that: for hone_seq_keep */
@@ -482,7 +482,7 @@ typedef struct hone_session_params {
  * HONE_E_ARG: a number out of range, a model opened for its vocabulary only.
  * HONE_E_NOMEM: the weights read for each token exceed the machine's memory (every
  * token would come from disk; see allow_paging), or one sequence of n_ctx positions (where there is no cache_budget)
- * and scratch do not fit; names the bytes needed and available. */
+ * and scratch do not fit beside them; names the bytes needed and available. */
 HONE_API hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,
                                       const hone_session_params *params, hone_error *err);
 HONE_API void hone_session_free(hone_session *s);
@@ -908,7 +908,8 @@ typedef struct hone_request {
     uint64_t scope;                /* shares with requests of the same scope only */
     uint64_t client;               /* whose turn it is: clients in turn, each first come, first served */
     uint64_t deadline_ns;          /* on the scheduler's clock; 0: none */
-    hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end */
+    hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end.
+                                      What others may find of it goes when one of them is closed */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
     int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle by then; 0, or none there: any */
@@ -935,6 +936,10 @@ typedef struct hone_scheduler_params {
 /* Opens the session; ctx and m must outlive the scheduler. p may be NULL: all 0. Fails as hone_session_new does. */
 HONE_API hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const hone_model *m,
                                         const hone_scheduler_params *p, hone_error *err);
+/* From now on s and other, and those that other is beside, share a machine, where one thread steps each in turn: a step
+ * with prompts leaves the others' answers the time that it leaves its own. other NULL: s is beside none any more, as
+ * behind hone_scheduler_free. s NULL: nothing happens. */
+HONE_API void hone_scheduler_beside(hone_scheduler *s, hone_scheduler *other);
 /* Requests that are still there end, cancelled. */
 HONE_API void hone_scheduler_free(hone_scheduler *s);
 /* Queues a request; *id is its number, from 1 on. HONE_E_ARG: a bad request. HONE_E_CTX: its prompt does not fit.

@@ -62,7 +62,7 @@ static const hn_opt work_opts[] = {
     HN_OPT("max-queue", NULL, I32, "N", "requests that wait; more are sent away", .def = "64", .min = 1, .max = 65536),
     HN_OPT("kv-memory", NULL, I32, "MIB",
            "memory for what conversations remember, of all models together (default: half of what "
-           "is available)",
+           "is available beside the weights)",
            .min = 1, .max = INT32_MAX),
     HN_OPT(
         "cache-scope", NULL, CHOICE, "WHOSE",

@@ -16,6 +16,7 @@ struct hone_adapter {
     int32_t rank;
     uint64_t n_params;
     _Atomic int32_t users;
+    _Atomic bool closed; /* by who opened it */
 };
 
 static void release(hone_adapter *a)
@@ -38,6 +39,7 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
     hone_adapter *a = calloc(1, sizeof *a);
     if (!a) return HN_FAIL(err, HONE_E_NOMEM, "adapter handle");
     atomic_init(&a->users, 1);
+    atomic_init(&a->closed, false);
     a->model = m;
     hone_status st = hn_lora_open(&a->lora, m, path, err);
     if (st == HONE_OK && (!(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt)) ||
@@ -62,7 +64,11 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
     return st;
 }
 
-void hone_adapter_close(hone_adapter *a) { release(a); }
+void hone_adapter_close(hone_adapter *a)
+{
+    if (a) atomic_store(&a->closed, true);
+    release(a);
+}
 
 void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
 {
@@ -99,6 +105,14 @@ void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set)
     if (old && --old->users == 0) free_set(old);
     s->set[seq] = set;
     if (s->mem) s->mem->key[seq].adapters = hn_seq_set_hash(s, seq);
+}
+
+bool hn_seq_set_is_closed(const hone_session *s, int32_t seq)
+{
+    const hn_adapter_set *set = s->set[seq];
+    for (int32_t i = 0; set && i < set->n; i++)
+        if (atomic_load(&set->adapter[i]->closed)) return true;
+    return false;
 }
 
 typedef struct setter {

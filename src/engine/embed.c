@@ -25,18 +25,20 @@ typedef struct job {
     hn_pooling pooling;
     bool plain;
     int32_t width;
-    hn_weight judge[2]; /* of scores without a classifier: rows of the head */
-    float *out;         /* where the next vector goes */
-    float *hidden;      /* [n_chunk, n_embd] */
-    double *sum;        /* [n_embd] of the text that is pooled now */
-    float *rows;        /* [threads, OUTPUTS, n_most] of a weight */
-    double *x, *y;      /* [AT_ONCE, n_most] vectors and what becomes of them */
-    int64_t n_most;     /* columns of the widest */
-    int32_t n_pooled;   /* vectors in x */
-    int32_t it, ip;     /* the next token to be run: of which text, at which position */
-    int32_t seq;        /* where that text is, if it has begun */
-    uint64_t adapters;  /* of the sequences that texts may be in */
-    int32_t done, at;   /* likewise of the next row to be pooled */
+    hn_weight judge[2];        /* of scores without a classifier: rows of the head … */
+    int32_t word[2];           /* … for these tokens */
+    float *out;                /* where the next vector goes */
+    float *hidden;             /* [n_chunk, n_embd] */
+    double *sum;               /* [n_embd] of the text that is pooled now */
+    float *rows;               /* [threads, OUTPUTS, n_most] of a weight */
+    double *x, *y;             /* [AT_ONCE, n_most] vectors and what becomes of them */
+    int64_t n_most;            /* columns of the widest */
+    int32_t n_pooled;          /* vectors in x */
+    int32_t it, ip;            /* the next token to be run: of which text, at which position */
+    int32_t seq;               /* where that text is, if it has begun */
+    uint64_t adapters;         /* of the sequences that texts may be in */
+    const hn_adapter_set *set; /* the same; NULL: none */
+    int32_t done, at;          /* likewise of the next row to be pooled */
 } job;
 
 /* ---- what is asked for -------------------------------------------------------------------------------- */
@@ -95,6 +97,7 @@ static hone_status judge_rows(job *j, hone_error *err)
         if (st == HONE_OK) {
             j->judge[i] = m->output;
             j->judge[i].n_out = 1;
+            j->word[i] = ids.data[0];
             j->judge[i].data = (const char *)m->output.data + (size_t)ids.data[0] * m->output.row_bytes;
             if (m->output.bias) j->judge[i].bias = m->output.bias + ids.data[0];
         }
@@ -209,6 +212,22 @@ static void as_logit(const hn_hparams *hp, double *x)
     if (hp->logit_cap != 0) *x = hp->logit_cap * (double)hn_tanh_inline((float)(*x / hp->logit_cap));
 }
 
+/* What adapters add to a row of the head's product: of each scale·B·(A·x). */
+static double of_adapters(const job *j, int32_t row, const double *x)
+{
+    const hn_delta_list *l = &j->set->of.of[j->m->output.id];
+    double sum = 0;
+    for (int32_t d = 0; d < l->n; d++) {
+        const hn_delta *e = &l->delta[d];
+        for (int64_t r = 0; r < e->rank; r++) {
+            double h = 0;
+            for (int64_t i = 0; i < j->m->output.n_in; i++) h += (double)e->a[r * j->m->output.n_in + i] * x[i];
+            sum += (double)e->scale * (double)e->b[r * e->ldb + row] * h;
+        }
+    }
+    return sum;
+}
+
 static void rank(job *j)
 {
     const hone_model *m = j->m;
@@ -223,7 +242,11 @@ static void rank(job *j)
     else
         for (int i = 0; i < YES_NO; i++) {
             multiply(j, &j->judge[i], i);
-            for (int32_t t = 0; t < j->n_pooled; t++) as_logit(&m->hp, j->y + t * j->n_most + i);
+            for (int32_t t = 0; t < j->n_pooled; t++) {
+                double *y = j->y + t * j->n_most + i;
+                if (j->set) *y += of_adapters(j, j->word[i], j->x + t * j->n_most);
+                as_logit(&m->hp, y);
+            }
         }
     swap(j);
     for (int32_t t = 0; t < j->n_pooled && !m->hp.both && j->width > 1; t++) softmax(j->x + t * j->n_most, j->width);
@@ -369,7 +392,10 @@ static hone_status run_texts(job *j, hone_error *err)
     if (j->n_text && first >= s->n_seq)
         return HN_FAIL(err, HONE_E_ARG, "all %d sequences hold something, expected an empty one for texts (n_seq)",
                        s->n_seq);
-    if (j->n_text) j->adapters = hn_seq_set_hash(s, first);
+    if (j->n_text) {
+        j->adapters = hn_seq_set_hash(s, first);
+        j->set = s->set[first];
+    }
     while (st == HONE_OK && j->it < j->n_text) {
         int32_t n = fill(j);
         if ((st = hn_session_hidden(j->s, n, j->hidden, err)) == HONE_OK) st = pool(j, n, err);

@@ -57,6 +57,8 @@ struct hone_session {
 
 /* The sequence, which is empty, then runs with this set; NULL: none. */
 void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set);
+/* Has an adapter of its set been closed, so that the set alone holds it? */
+bool hn_seq_set_is_closed(const hone_session *s, int32_t seq);
 /* The hash that a sequence with these adapters would have; fails as hone_seq_set_adapters does where they are wrong. */
 hone_status hn_adapters_hash(const hone_session *s, uint64_t *hash, hone_adapter *const *adapters, const float *scales,
                              int32_t n, hone_error *err);

@@ -148,10 +148,23 @@ void hn_prefix_attach(hn_seq_memory *m, int32_t seq, hn_prefix *node, const int3
 
 /* ---- forgetting -------------------------------------------------------------------------------------- */
 
+/* A node more that holds it. */
+static void hold(hn_page_pool *pool, uint32_t number)
+{
+    pool->refs[number]++;
+    pool->kept[number]++;
+}
+
+static void let_go(hn_seq_memory *m, int32_t group, uint32_t number)
+{
+    hn_memory_pool(m, group)->kept[number]--;
+    hn_memory_release(m, group, number);
+}
+
 static void drop_state(hn_seq_memory *m, hn_prefix *p)
 {
     if (p->state == HN_NO_BLOCK) return;
-    hn_memory_release(m, -1, p->state);
+    let_go(m, -1, p->state);
     p->state = HN_NO_BLOCK;
     m->tree->n_state--;
 }
@@ -166,7 +179,7 @@ static hn_prefix *forget(hn_seq_memory *m, hn_prefix *p)
     unlink_use(t, p);
     for (int32_t g = 0; g < m->n_group; g++) {
         if (p->page[g] == HN_NO_BLOCK) continue;
-        hn_memory_release(m, g, p->page[g]);
+        let_go(m, g, p->page[g]);
         t->n_page--;
     }
     drop_state(m, p);
@@ -183,38 +196,47 @@ static void prune(hn_seq_memory *m, hn_prefix *p)
     while (p && m->state_floats && !p->n_child && p->state == HN_NO_BLOCK) p = forget(m, p);
 }
 
-/* Bytes that a node holds; alone: and nobody else does. */
-static uint64_t bytes_of(const hn_seq_memory *m, const hn_prefix *p, bool alone)
+/* A node's part of the bytes of a page that the tree alone holds, by one node or by several; else 0. */
+static uint64_t part_of(const hn_page_pool *pool, uint32_t number)
 {
-    uint64_t n = 0;
-    for (int32_t g = 0; g < m->n_group; g++) {
-        const hn_page_pool *pool = &m->group[g].pool;
-        if (p->page[g] != HN_NO_BLOCK && (!alone || pool->refs[p->page[g]] == 1)) n += pool->bytes;
-    }
-    if (p->state != HN_NO_BLOCK && (!alone || m->states.refs[p->state] == 1)) n += m->states.bytes;
+    return number == HN_NO_BLOCK || pool->refs[number] != pool->kept[number] ? 0 : pool->bytes / pool->kept[number];
+}
+
+/* Of what a node holds, its part of the bytes that nobody but the tree does. */
+static uint64_t bytes_of(const hn_seq_memory *m, const hn_prefix *p)
+{
+    uint64_t n = part_of(&m->states, p->state);
+    for (int32_t g = 0; g < m->n_group; g++) n += part_of(&m->group[g].pool, p->page[g]);
     return n;
+}
+
+static void add_kept(const hn_page_pool *pool, uint64_t *held, uint64_t *alone)
+{
+    for (uint32_t i = 0; i < pool->fresh; i++) {
+        if (!pool->kept[i]) continue;
+        *held += pool->bytes;
+        *alone += pool->refs[i] == pool->kept[i] ? pool->bytes : 0;
+    }
 }
 
 void hn_prefix_bytes(const hn_seq_memory *m, uint64_t *held, uint64_t *alone)
 {
     *held = *alone = 0;
-    for (const hn_prefix *p = m->tree->oldest; p; p = p->newer) {
-        *held += bytes_of(m, p, false);
-        *alone += bytes_of(m, p, true);
-    }
+    add_kept(&m->states, held, alone);
+    for (int32_t g = 0; g < m->n_group; g++) add_kept(&m->group[g].pool, held, alone);
 }
 
 bool hn_prefix_can_free(const hn_seq_memory *m, uint64_t bytes)
 {
     uint64_t n = 0;
-    for (const hn_prefix *p = m->tree->oldest; p && n < bytes; p = p->newer) n += bytes_of(m, p, true);
+    for (const hn_prefix *p = m->tree->oldest; p && n < bytes; p = p->newer) n += bytes_of(m, p);
     return n >= bytes;
 }
 
 bool hn_prefix_evict(hn_seq_memory *m)
 {
     hn_prefix_tree *t = m->tree;
-    for (const hn_prefix *first = NULL; t->oldest && t->oldest != first && !bytes_of(m, t->oldest, true);) {
+    for (const hn_prefix *first = NULL; t->oldest && t->oldest != first && !bytes_of(m, t->oldest);) {
         if (!first) first = t->oldest;
         touch(t, t->oldest); /* what a sequence holds too is in use now */
     }
@@ -245,6 +267,14 @@ bool hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number)
 void hn_prefix_drop_all(hn_seq_memory *m)
 {
     while (m->tree->oldest) forget(m, m->tree->oldest);
+}
+
+void hn_prefix_drop_adapters(hn_seq_memory *m, uint64_t adapters)
+{
+    for (hn_prefix *p = m->tree->oldest, *newer; p; p = newer) { /* children before their parents */
+        newer = p->newer;
+        if (p->key.adapters == adapters) forget(m, p);
+    }
 }
 
 /* ---- keeping ----------------------------------------------------------------------------------------- */
@@ -300,7 +330,7 @@ static void fill(hn_seq_memory *m, hn_prefix *p, int32_t seq)
         uint32_t *slot = &hn_memory_table(m, g, seq)[at];
         if (at < m->group[g].first[seq] || p->page[g] == *slot) continue;
         if (p->page[g] == HN_NO_BLOCK) {
-            pool->refs[p->page[g] = *slot]++;
+            hold(pool, p->page[g] = *slot);
             m->tree->n_page++;
         } else if (p->n == HN_PAGE) {
             hn_memory_release(m, g, *slot);
@@ -314,7 +344,7 @@ static void give_state(hn_seq_memory *m, hn_prefix *p, int32_t seq)
 {
     hn_prefix_tree *t = m->tree;
     if (p->state != HN_NO_BLOCK) return;
-    m->states.refs[p->state = m->state_block[seq]]++;
+    hold(&m->states, p->state = m->state_block[seq]);
     t->n_state++;
     if (t->n_state <= (uint64_t)t->most_states) return;
     hn_prefix *old = t->oldest;

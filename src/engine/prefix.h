@@ -44,13 +44,15 @@ hone_status hn_prefix_keep(hn_seq_memory *m, int32_t seq, hone_error *err);
 int32_t hn_prefix_find(const hn_seq_memory *m, hn_seq_key key, const int32_t *ids, int32_t n, hn_prefix **node);
 /* The sequence then holds that place and nothing else; its checkpoints stay. */
 void hn_prefix_attach(hn_seq_memory *m, int32_t seq, hn_prefix *node, const int32_t *ids, int32_t n_pos);
-/* Forgets what was not used for longest, among what frees a page if there is such. False: nothing would be free then.
- */
+/* Forgets what was not used for longest, among what holds a page that the tree alone does if there is such: it is free
+ * when the last of its nodes goes. False: nothing would be free then. */
 bool hn_prefix_evict(hn_seq_memory *m);
 /* A page of a group (−1: a block of states) that the tree has as a place which nothing follows: the place is
  * forgotten. False: there is no such place. */
 bool hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number);
 void hn_prefix_drop_all(hn_seq_memory *m);
+/* What was computed with these adapters, of whatever scope. */
+void hn_prefix_drop_adapters(hn_seq_memory *m, uint64_t adapters);
 /* Bytes that it holds, and those of them that nobody else does. */
 void hn_prefix_bytes(const hn_seq_memory *m, uint64_t *held, uint64_t *alone);
 /* Are those so many? Looks, from what was not used for longest, at as much as it takes to say yes. */

@@ -40,6 +40,7 @@ hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const ho
     hone_scheduler *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "scheduler");
     s->model = m;
+    s->beside = s->before = s;
     s->now = p.now ? p.now : monotonic_ns;
     s->now_arg = p.now_arg;
     s->max_queue = p.max_queue ? p.max_queue : DEFAULT_QUEUE;
@@ -66,9 +67,22 @@ hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx, const ho
     return HONE_OK;
 }
 
+void hone_scheduler_beside(hone_scheduler *s, hone_scheduler *other)
+{
+    if (!s) return;
+    s->before->beside = s->beside;
+    s->beside->before = s->before;
+    s->beside = s->before = s;
+    if (!other || other == s) return;
+    s->before = other;
+    s->beside = other->beside;
+    other->beside = s->beside->before = s;
+}
+
 void hone_scheduler_free(hone_scheduler *s)
 {
     if (!s) return;
+    hone_scheduler_beside(s, NULL);
     s->max_queue = 0; /* nothing comes in any more */
     while (s->n_active) {
         hn_ticket *a = s->active[0];
@@ -299,6 +313,7 @@ hone_status hone_scheduler_step(hone_scheduler *s, bool *worked, hone_error *err
     HN_NEED(err, s, "a scheduler");
     HN_NEED(err, worked, "a place for whether there was anything to do");
     const int32_t before = s->n_active + s->n_queue, waited = s->n_queue;
+    hn_scheduler_drop_closed(s);
     take_out(s);
     sweep(s);
     hn_scheduler_admit(s);

@@ -56,7 +56,8 @@ typedef struct hn_step_costs {
     double width, ns;     /* of a step of answers alone, on average; ns 0: there was none yet */
     double spread, along; /* of the widths around theirs, squared; of both together */
     double row_ns;        /* 0: not known */
-    bool guessed;         /* row_ns has a share of what a step takes without any row */
+    bool guessed;         /* row_ns has a share of what a step takes without any row, or was seen once */
+    bool late, late_rows; /* the last step, or its rows, took more than twice what was expected */
 } hn_step_costs;
 
 struct hone_scheduler {
@@ -79,6 +80,10 @@ struct hone_scheduler {
     float echo[HN_ECHO_ROWS + 1];                       /* of a prompt's tokens */
     hn_step_costs cost;
     hone_scheduler_stats n;
+    hone_scheduler *beside, *before; /* a ring of those that share a machine: itself, where it is alone */
+    uint64_t n_freed;                /* slots and memory came back so often */
+    const hn_choice *waiter;         /* of whom it is known … */
+    uint64_t waits_since;            /* … that it has no place until n_freed is another */
 };
 
 /* scheduler.c */
@@ -88,6 +93,7 @@ void hn_scheduler_take(hone_scheduler *s, hn_ticket *a,
 void hn_scheduler_forget(hn_ticket *a);
 
 /* scheduler_room.c: slots and memory */
+void hn_scheduler_drop_closed(hone_scheduler *s); /* what idle slots have of adapters that were closed */
 void hn_scheduler_admit(hone_scheduler *s);
 void hn_scheduler_keep(hone_scheduler *s, const hn_choice *c); /* what its slot holds is there to be found by others */
 void hn_scheduler_release(hone_scheduler *s, hn_choice *c);    /* keeps it; its slot is idle */

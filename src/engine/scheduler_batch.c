@@ -18,17 +18,26 @@ static double answers_ns(const hn_step_costs *k, int32_t n)
     return at < least ? least : at > most ? most : at;
 }
 
+/* More than twice what was expected says nothing, for something disturbed it; twice in a row it counts: the machine
+ * has become slower, or the guess was wrong. *late: the last one was such. */
+static bool is_disturbed(bool *late, double ns, double expected)
+{
+    bool was = *late;
+    *late = ns > 2 * expected;
+    return *late && !was;
+}
+
 static void learn_answers(hn_step_costs *k, int32_t n, double ns)
 {
-    const double part = 1.0 / 8;
     if (k->ns == 0) {
         k->width = n;
         k->ns = ns;
         return;
     }
-    double twice = 2 * answers_ns(k, n), in_step = k->ns * n / k->width, most = twice > in_step ? twice : in_step;
+    double expected = answers_ns(k, n), part = ns < expected / 2 ? 1.0 / 2 : 1.0 / 8; /* nothing makes a step faster */
+    if (is_disturbed(&k->late, ns, expected)) return;
+    if (ns > 2 * expected) ns = 2 * expected;
     double d_n = n - k->width, d_ns = ns - k->ns;
-    if (ns > most) d_ns = most - k->ns; /* it was disturbed: that is not what they take */
     k->width += part * d_n;
     k->ns += part * d_ns;
     k->spread = (1 - part) * (k->spread + part * d_n * d_n);
@@ -37,7 +46,7 @@ static void learn_answers(hn_step_costs *k, int32_t n, double ns)
 
 /* What a step took. A row of prompts costs what the step took beyond its answers, or, without any, beyond what it takes
  * to read the weights; the more that is of it all, the more it tells. More counts at once, up to twice what was known;
- * less counts half. */
+ * less counts half. Where nothing is beyond its answers these take less than was thought. */
 static void learn(hone_scheduler *s, int32_t n_decode, int32_t n_prefill, uint64_t step_ns)
 {
     hn_step_costs *k = &s->cost;
@@ -49,10 +58,13 @@ static void learn(hone_scheduler *s, int32_t n_decode, int32_t n_prefill, uint64
         return;
     }
     double more = ns - answers_ns(k, n_decode), each = more / n_prefill, weight = more / ns;
+    if (more <= 0 && n_decode) learn_answers(k, n_decode, ns);
     if (n_prefill < enough || more <= 0) return; /* a few rows cost what a row costs */
-    if (k->row_ns == 0 || k->guessed) {
+    bool first = k->row_ns == 0;
+    if (!first && is_disturbed(&k->late_rows, each, k->row_ns)) return;
+    if (first || (k->guessed && each < k->row_ns)) {
+        k->guessed = first || k->ns == 0;
         k->row_ns = each;
-        k->guessed = k->ns == 0;
     } else if (each > k->row_ns) {
         each = k->row_ns + weight * (each - k->row_ns);
         k->row_ns = each < 2 * k->row_ns ? each : 2 * k->row_ns;
@@ -154,16 +166,57 @@ static void share(hone_scheduler *s, int32_t n_rows, bool answers)
     }
 }
 
-/* Rows of prompts that a step may have beside so many answers. */
+/* A unit that has slots; NULL: what is in the slot waits for its request's prompt, or is idle. */
+static hn_choice *unit_in(const hone_scheduler *s, int32_t slot)
+{
+    hn_choice *c = s->slot[slot].c;
+    return c && (!c->k || c->of->forked) ? c : NULL;
+}
+
+/* What is to be run of a scheduler: answers, and how many prompts. */
+static int32_t look(const hone_scheduler *s, int32_t *n_prompt)
+{
+    int32_t n = 0, idle = 0;
+    *n_prompt = 0;
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        const hn_choice *c = unit_in(s, i);
+        idle += !s->slot[i].c;
+        if (!c || c->of->held) continue;
+        n += is_decoding(s, c);
+        *n_prompt += !is_decoding(s, c);
+    }
+    const bool waits = s->waiter && s->waits_since == s->n_freed;
+    *n_prompt += s->n_queue > 0 && idle > 0 && !waits; /* it comes in in this round */
+    return n;
+}
+
+/* Of the schedulers in turn, what a round of answers alone takes, and what is left in it to each of those with prompts;
+ * false: nobody answers. */
+static bool time_left(const hone_scheduler *s, int32_t n_decode, double *left)
+{
+    double alone = answers_ns(&s->cost, n_decode), own = n_decode ? 0 : alone; /* where none answers it reads weights */
+    int32_t n_answer = n_decode, n_share = 1, n_prompt;
+    if (!n_decode) alone = 0;
+    for (const hone_scheduler *o = s->beside; o != s; o = o->beside) {
+        int32_t n = look(o, &n_prompt);
+        if (n) alone += answers_ns(&o->cost, n);
+        n_answer += n;
+        n_share += n_prompt > 0;
+    }
+    *left = ((2 * alone > STEP_NS ? 2 * alone : STEP_NS) - alone) / n_share - own;
+    return n_answer > 0;
+}
+
+/* Rows of prompts that a step may have beside so many answers, and those of the schedulers that it is beside. */
 static int32_t prefill_rows(const hone_scheduler *s, int32_t n_decode)
 {
     int32_t most = s->ses->n_chunk - n_decode, least = HN_LEAST_PREFILL;
+    double left;
     if (most < 1) most = 1;
-    if (n_decode == 0) return most;
+    if (!time_left(s, n_decode, &left)) return most;
     if (s->fixed_prefill) least = s->fixed_prefill;
     else if (s->cost.row_ns > 0) {
-        double alone = answers_ns(&s->cost, n_decode), limit = 2 * alone > STEP_NS ? 2 * alone : STEP_NS;
-        double n = (limit - alone) / s->cost.row_ns;
+        double n = left / s->cost.row_ns;
         if (n > least) least = n < most ? (int32_t)n : most;
     }
     return least < most ? least : most;
@@ -175,8 +228,8 @@ static int32_t plan(hone_scheduler *s, int32_t *n_decode)
     int32_t n = 0;
     *n_decode = 0;
     for (int32_t i = 0; i < s->n_slot; i++) {
-        hn_choice *c = s->slot[i].c;
-        if (!c || (c->k && !c->of->forked)) continue;
+        hn_choice *c = unit_in(s, i);
+        if (!c) continue;
         c->rows = is_decoding(s, c) && !c->of->held;
         *n_decode += c->rows;
     }
@@ -197,6 +250,13 @@ static int32_t plan(hone_scheduler *s, int32_t *n_decode)
 }
 
 /* ---- running -------------------------------------------------------------------------- */
+
+static bool has_windows(const hn_seq_memory *m)
+{
+    for (int32_t i = 0; i < m->n_group; i++)
+        if (m->group[i].window) return true;
+    return false;
+}
 
 /* A unit's rows behind n others in the batch. */
 static int32_t put_rows(hone_scheduler *s, hn_choice *c, int32_t n, int32_t *n_want)
@@ -224,8 +284,11 @@ static void settle(hone_scheduler *s, hn_choice *c)
     s->n.n_prompt_tokens += (uint64_t)(of_prompt > 0 ? of_prompt : 0);
     s->n.n_answer_rows += (uint64_t)(n_new - (of_prompt > 0 ? of_prompt : 0));
     if (c->furthest < to) c->furthest = to;
-    if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to == next_mark(&c->of->r, to - 1)))
+    if (has_windows(s->ses->mem) && from / HN_PAGE != to / HN_PAGE) s->n_freed++; /* what they leave behind */
+    if (to == n_prompt || (s->ses->mem->wants_checkpoints && to < n_prompt && to == next_mark(&c->of->r, to - 1))) {
         hn_scheduler_keep(s, c);
+        s->n_freed++; /* pages that others had computed, too */
+    }
     hn_scheduler_tell_rows(s, c, from, s->logits + (size_t)c->first_want * (size_t)s->n_vocab);
 }
 
@@ -235,13 +298,6 @@ static void settle(hone_scheduler *s, hn_choice *c)
 static int32_t to_page_end(const hone_scheduler *s, const hn_choice *c)
 {
     return HN_PAGE - hn_scheduler_held(s, c) % HN_PAGE;
-}
-
-static bool has_windows(const hn_seq_memory *m)
-{
-    for (int32_t i = 0; i < m->n_group; i++)
-        if (m->group[i].window) return true;
-    return false;
 }
 
 /* A batch holds pages of windows that are free behind it: fewer rows need less, of the unit that has most of them, or
@@ -268,6 +324,7 @@ static bool drop_checkpoints(hone_scheduler *s)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < s->n_slot; i++) n += hn_memory_drop_checkpoints(s->ses->mem, i, -1);
+    s->n_freed += n > 0;
     return n > 0;
 }
 

@@ -22,6 +22,7 @@ void hn_scheduler_release(hone_scheduler *s, hn_choice *c)
     hn_scheduler_keep(s, c);
     c->slot = -1;
     c->rows = 0;
+    s->n_freed++;
     s->slot[slot] = (hn_seat){ .used = ++s->tick };
     if (c->of->r.no_share) empty_slot(s, slot); /* else the last page, which is not whole, is found here */
 }
@@ -83,7 +84,21 @@ bool hn_scheduler_evict(hone_scheduler *s)
     int32_t slot = idle_slot(s, true);
     if (slot < 0) return false;
     empty_slot(s, slot);
+    s->n_freed++;
     return true;
+}
+
+/* Nobody asks for a closed adapter again: neither it nor what was computed with it is held for the next request. */
+void hn_scheduler_drop_closed(hone_scheduler *s)
+{
+    for (int32_t i = 0; i < s->n_slot; i++) {
+        if (s->slot[i].c || !hn_seq_set_is_closed(s->ses, i)) continue;
+        hn_seq_key key = s->ses->mem->key[i];
+        empty_slot(s, i);
+        hn_seq_use_set(s->ses, i, NULL);
+        hn_prefix_drop_adapters(s->ses->mem, key.adapters);
+        s->n_freed++;
+    }
 }
 
 /* What a unit in a slot will take before it is past the first page of what comes. */
@@ -94,6 +109,15 @@ static uint64_t to_come(const hone_scheduler *s, const hn_choice *c)
     uint64_t then = hn_memory_bytes_to(m, to), now = hn_memory_bytes_at(m, hn_scheduler_held(s, c));
     uint64_t forks = c->of->forked ? 0 : (uint64_t)(c->of->r.n_choices - 1) * hn_memory_bytes_at(m, HN_PAGE);
     return (then > now ? then - now : 0) + forks;
+}
+
+/* What idle slots hold, at most: others may hold some of it too. */
+static uint64_t idle_bytes(const hone_scheduler *s)
+{
+    uint64_t n = 0;
+    for (int32_t i = 0; i < s->n_slot; i++)
+        if (!s->slot[i].c) n += hn_memory_bytes_at(s->ses->mem, s->ses->mem->length[i]);
+    return n;
 }
 
 /* Do its ids and a page more fit beside what the others were promised? */
@@ -109,7 +133,10 @@ static bool fits(hone_scheduler *s, const hn_choice *c)
         alone = alone && o == c;
     }
     if (alone) return true; /* what is too much even so fails when it runs */
-    do {                    /* what the tree keeps goes by itself where it is in the way */
+    uint64_t idle = idle_bytes(s);
+    if (m->used + need > m->p.budget + idle && !hn_prefix_can_free(m, m->used + need - m->p.budget - idle))
+        return false; /* conversations are not forgotten for nothing */
+    do {              /* what the tree keeps goes by itself where it is in the way */
         uint64_t all = m->used + need;
         if (all <= m->p.budget || hn_prefix_can_free(m, all - m->p.budget)) return true;
     } while (hn_scheduler_evict(s));
@@ -144,6 +171,7 @@ bool hn_scheduler_make_room(hone_scheduler *s)
     hn_scheduler_keep(s, youngest); /* of its pages only those go that are needed, if it comes back soon */
     empty_slot(s, youngest->slot);
     leave(s, youngest);
+    s->n_freed++;
     s->n.n_preempted++;
     return true;
 }
@@ -187,7 +215,7 @@ static void count_found(hone_scheduler *s, hn_choice *c)
 }
 
 /* A unit gets its slots, if they and memory are there. */
-static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
+static placing try_place(hone_scheduler *s, hn_choice *c, hone_error *err)
 {
     hn_ticket *a = c->of;
     int32_t n = a->forked ? c->k + 1 : a->r.n_choices;
@@ -209,6 +237,17 @@ static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
     }
     count_found(s, c);
     return PLACED;
+}
+
+/* The same; who waits is not looked at again before something is free, as looking takes what a prompt of its length
+ * does. */
+static placing place(hone_scheduler *s, hn_choice *c, hone_error *err)
+{
+    if (s->waiter == c && s->waits_since == s->n_freed) return WAITS;
+    placing p = try_place(s, c, err);
+    s->waiter = p == WAITS ? c : NULL;
+    s->waits_since = s->n_freed;
+    return p;
 }
 
 /* What its choices need beside memory of the session. */

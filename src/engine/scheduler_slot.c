@@ -36,6 +36,7 @@ hone_status hone_scheduler_erase(hone_scheduler *s, int32_t slot, int32_t *n, ho
     if (st != HONE_OK) return st;
     *n = s->ses->mem->length[slot];
     st = hone_seq_truncate(s->ses, slot, 0, err);
+    s->n_freed++;
     return st == HONE_OK ? hone_seq_set_adapters(s->ses, slot, NULL, NULL, 0, err) : st; /* nothing holds them here */
 }
 
@@ -70,6 +71,7 @@ hone_status hone_scheduler_restore(hone_scheduler *s, int32_t slot, const hone_s
         return st;
     }
     s->slot[slot].used = ++s->tick;
+    s->n_freed++; /* of what it held before, perhaps */
     if (s->ses->mem->wants_checkpoints) hone_seq_checkpoint(s->ses, slot, NULL);
     hone_seq_keep(s->ses, slot, NULL); /* no memory for it: then the slot alone has it */
     return HONE_OK;

@@ -27,6 +27,7 @@ void hn_scheduler_end(hone_scheduler *s, hn_choice *c, hone_end end, const hone_
     hn_ticket *a = c->of;
     if (c->ended) return;
     c->ended = true;
+    if (s->waiter == c) s->waiter = NULL;
     if (c->slot >= 0) hn_scheduler_release(s, c);
     if (--a->n_left == 0) {
         s->n.n_ended++;

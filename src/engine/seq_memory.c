@@ -15,7 +15,8 @@ static bool pool_new(hn_page_pool *p, hn_backend *be, uint64_t n, size_t bytes)
     p->mem = be->op->alloc(be, (uint64_t)p->n * bytes, HN_MEM_CACHE);
     p->refs = hn_pages_alloc((size_t)p->n * sizeof *p->refs);
     p->spare = hn_pages_alloc((size_t)p->n * sizeof *p->spare);
-    return p->mem && p->refs && p->spare;
+    p->kept = hn_pages_alloc((size_t)p->n * sizeof *p->kept);
+    return p->mem && p->refs && p->spare && p->kept;
 }
 
 static void pool_free(hn_page_pool *p, hn_backend *be)
@@ -23,6 +24,7 @@ static void pool_free(hn_page_pool *p, hn_backend *be)
     be->op->release(be, p->mem);
     hn_pages_free(p->refs, (size_t)p->n * sizeof *p->refs);
     hn_pages_free(p->spare, (size_t)p->n * sizeof *p->spare);
+    hn_pages_free(p->kept, (size_t)p->n * sizeof *p->kept);
 }
 
 static size_t page_at(const hn_page_pool *p, uint32_t number) { return (size_t)number * p->bytes; }
@@ -527,7 +529,9 @@ static bool needs_block(const hn_seq_memory *m, uint32_t block, bool keep_state)
 static bool own_without_tree(hn_seq_memory *m, int32_t group, uint32_t number)
 {
     const hn_page_pool *p = hn_memory_pool(m, group);
-    return p->refs[number] == 1 || (p->refs[number] == 2 && hn_prefix_let_go(m, group, number));
+    bool goes = p->refs[number] == p->kept[number] + 1;
+    while (goes && p->kept[number]) goes = hn_prefix_let_go(m, group, number);
+    return goes;
 }
 
 hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool slides, bool keep_state,
@@ -747,8 +751,7 @@ static uint64_t bytes_of_others(hn_seq_memory *m, int32_t seq)
     return n;
 }
 
-/* take, for whose bytes there is room without the tree: two of its places may hold one page, which forgetting what
- * nobody else holds never finds. */
+/* take, for whose bytes there is room without the tree: nothing of it stays in the way. */
 static bool take_over(hn_seq_memory *m, hn_page_pool *p, uint32_t *number)
 {
     if (take(m, p, number)) return true;

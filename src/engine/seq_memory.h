@@ -22,6 +22,7 @@ typedef struct hn_page_pool {
     size_t bytes;           /* of a page */
     uint32_t n, fresh;      /* pages; those never used begin at fresh */
     uint32_t *refs, *spare; /* [n] holders; [n_spare] numbers that came back */
+    uint32_t *kept;         /* [n] of the holders, nodes of the tree: more than one where a sequence was cut and kept */
     uint32_t n_spare;
 } hn_page_pool;
 

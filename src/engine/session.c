@@ -117,15 +117,17 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
 
 /* The budget: what the caller says, else all that sequences can ask for and there is. One sequence of the whole
  * context, and all states, must fit then: a session that can never be full is refused at once. What the caller says
- * beyond that is for kept prefixes, as far as it is there. */
-static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint64_t *scratch, hone_error *err)
+ * beyond that is for kept prefixes, as far as it is there. weights: bytes that are to stay in memory beside it. */
+static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint64_t weights, uint64_t *scratch,
+                               hone_error *err)
 {
     hn_memory_bytes need;
-    uint64_t have = s->be->op->available(s->be);
+    uint64_t have = s->be->op->available(s->be), total = hn_memory_total();
     bool sane = hn_memory_size(mp, &need);
     *scratch = hn_scratch_bytes(s->model, s->be, s->n_chunk);
     uint64_t least = need.one + need.states;
     sane = sane && least < (uint64_t)1 << 46;
+    if (have && weights < total && total - weights < have) have = total - weights; /* files count as available */
     if (sane && (mp->budget ? !have || *scratch <= have : !have || least + *scratch <= have)) {
         uint64_t left = have ? have - *scratch : UINT64_MAX;
         if (!mp->budget) mp->budget = need.all < left ? need.all : left;
@@ -134,12 +136,12 @@ static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint
     }
     return !hn_has_positions(s->model)
                ? HN_FAIL(err, HONE_E_NOMEM,
-                         "the states of %d sequences need %.1f GiB and scratch %.1f GiB, %.1f GiB are available; use "
-                         "fewer sequences or a smaller chunk",
+                         "the states of %d sequences need %.1f GiB and scratch %.1f GiB, %.1f GiB are available beside "
+                         "the weights; use fewer sequences or a smaller chunk",
                          s->n_seq, (double)need.states / 0x1p30, (double)*scratch / 0x1p30, (double)have / 0x1p30)
                : HN_FAIL(err, HONE_E_NOMEM,
                          "a context of %d positions × %d sequences%s needs %.1f GiB of cache and %.1f GiB of scratch, "
-                         "%.1f GiB are available; use a smaller context (-c) or chunk",
+                         "%.1f GiB are available beside the weights; use a smaller context (-c) or chunk",
                          s->n_ctx, 1, s->n_seq > 1 ? ", as long as it may get," : "", (double)least / 0x1p30,
                          (double)*scratch / 0x1p30, (double)have / 0x1p30);
 }
@@ -177,7 +179,7 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     uint64_t scratch_bytes = 0;
     size_t t = (size_t)p.n_chunk;
     if ((st = open_backend(s, err)) != HONE_OK) goto fail;
-    if ((st = plan_memory(s, &mp, &scratch_bytes, err)) != HONE_OK) goto fail;
+    if ((st = plan_memory(s, &mp, p.allow_paging ? 0 : m->bytes_per_token, &scratch_bytes, err)) != HONE_OK) goto fail;
     if ((st = alloc_memory(s, &mp, err)) != HONE_OK) goto fail;
     s->next = calloc((size_t)p.n_seq, sizeof *s->next);
     s->set = calloc((size_t)p.n_seq, sizeof *s->set);

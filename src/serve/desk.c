@@ -129,6 +129,7 @@ void hn_desk_do(hn_desk *d, hn_task *t)
 void hn_desk_add(hn_desk *d, hn_desk_model *m)
 {
     hn_desk_model **at = &d->models;
+    if (d->models) hone_scheduler_beside(m->scheduler, d->models->scheduler);
     while (*at) at = &(*at)->next;
     m->next = NULL;
     *at = m;
@@ -136,6 +137,7 @@ void hn_desk_add(hn_desk *d, hn_desk_model *m)
 
 void hn_desk_remove(hn_desk *d, hn_desk_model *m)
 {
+    hone_scheduler_beside(m->scheduler, NULL);
     for (hn_desk_model **at = &d->models; *at; at = &(*at)->next)
         if (*at == m) {
             *at = m->next;

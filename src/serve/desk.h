@@ -21,7 +21,7 @@ hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), void *arg, hone
 void hn_desk_do(hn_desk *d, hn_task *t);
 /* t is run behind the steps of a round, one such task a round, in its turn. On the desk's thread. */
 void hn_desk_slice(hn_desk *d, hn_task *t);
-/* On the desk's thread. */
+/* On the desk's thread. Its answers and those of all that are there wait for no long prompts of each other. */
 void hn_desk_add(hn_desk *d, hn_desk_model *m);
 void hn_desk_remove(hn_desk *d, hn_desk_model *m);
 /* The first in the list. On the desk's thread. */

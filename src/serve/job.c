@@ -31,6 +31,11 @@ static void free_run(hn_run *r)
     free(r->n_top);
 }
 
+static void give_adapters(hn_job *j)
+{
+    while (j->n_adapter_ids) hn_adapter_list_give(hn_book_adapters(j->book), j->adapter_ids[--j->n_adapter_ids]);
+}
+
 static void free_parts(void *arg)
 {
     hn_job *j = arg;
@@ -38,7 +43,7 @@ static void free_parts(void *arg)
     for (size_t i = 0; i < j->n_run; i++) free_run(&j->run[i]);
     free(j->strand);
     free(j->run);
-    for (size_t i = 0; i < j->n_adapter_ids; i++) hn_adapter_list_give(hn_book_adapters(j->book), j->adapter_ids[i]);
+    give_adapters(j);
     free(j->adapters);
     free(j->scales);
     free(j->adapter_ids);
@@ -49,11 +54,22 @@ static void free_parts(void *arg)
     hn_book_format_give(j->format);
     hn_bytes_free(&j->body);
     hn_ask_free(&j->ask);
-    if (j->book) {
+    if (j->leaves) {
+        hn_shelf_looked(j->book);
+    } else if (j->book) {
         hn_shelf_touch(j->book);
         hn_shelf_give(j->book);
     }
     free(j);
+}
+
+/* Before its answer is whole: with that the connection's next request is heard, which may unload what this one used. */
+static void leave_model(hn_job *j)
+{
+    if (!j->book || j->leaves) return;
+    j->leaves = true;
+    give_adapters(j);
+    hn_shelf_leave(j->book);
 }
 
 /* Where the desk was told to stop or hold it, that may still be on its way: the desk frees it behind that. */
@@ -335,6 +351,7 @@ static void set_headers(hn_job *j)
 static void end_unsent(hn_job *j, const hn_refusal *r)
 {
     int status = j->gone ? 0 : r->status;
+    leave_model(j);
     if (j->gone) hn_exchange_end(j->x, false);
     else hn_serve_refuse(j->server, j->x, r);
     finish(j, status);
@@ -454,6 +471,7 @@ static void deliver_stream(hn_job *j, hn_parcel *b)
     hn_bytes_free(&o);
     if (!b->last) return;
 
+    leave_model(j);
     hn_exchange_end(j->x, reads(j)); /* whole, too, where its last frame says what failed */
     finish(j, j->begun ? 200 : 0);
 }
@@ -462,16 +480,18 @@ static void deliver_whole(hn_job *j, hn_parcel *b)
 {
     hn_refusal r;
     hn_bytes o = { 0 };
-    if (!j->voice->whole(&j->ask, &j->head, b->say, b->n, &b->usage, &o) || !hn_bytes_ok(&o)) {
+    bool whole = j->voice->whole(&j->ask, &j->head, b->say, b->n, &b->usage, &o) && hn_bytes_ok(&o);
+    if (!whole) {
         no_memory(&r);
         hn_bytes_free(&o);
         end_unsent(j, &r);
         return;
     }
+    if (!j->gone) set_headers(j);
+    leave_model(j);
     if (j->gone) {
         hn_exchange_end(j->x, false);
     } else {
-        set_headers(j);
         hn_exchange_reply(j->x, 200, "application/json", o.p, o.n);
     }
     hn_bytes_free(&o);
@@ -480,10 +500,11 @@ static void deliver_whole(hn_job *j, hn_parcel *b)
 
 static void deliver_found(hn_job *j)
 {
+    if (!j->gone) set_headers(j);
+    leave_model(j);
     if (j->gone) {
         hn_exchange_end(j->x, false);
     } else {
-        set_headers(j);
         hn_exchange_reply(j->x, 200, "application/json", j->body.p, j->body.n);
     }
     finish(j, j->gone ? 0 : 200);

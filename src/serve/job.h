@@ -129,6 +129,7 @@ typedef struct hn_job {
     bool voiced;        /* and its voice has begun */
     bool gone;          /* so is the client */
     bool answered;      /* while it waited for its model; x is no more */
+    bool leaves;        /* its model, which it needs no more */
     bool stopped;       /* the desk was told */
     _Atomic bool quits; /* the same, for who is in the midst of computing */
     bool held;          /* it was once told to hold */

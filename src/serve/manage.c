@@ -135,12 +135,19 @@ static void write_lora(hn_order *order, hn_bytes *b)
     hn_bytes_text(b, "}");
 }
 
+/* On the desk, whose next step lets go of what slots hold of closed adapters, also where nothing else is to be done. */
+static void lora_dropped(void *arg)
+{
+    lora_order *o = arg;
+    hn_order_back(&o->order);
+}
+
 /* Nobody uses the adapter any more. */
 static void lora_unloaded(void *arg)
 {
     lora_order *o = arg;
     o->order.ok = true;
-    hn_order_back(&o->order);
+    hn_order_on_desk(&o->order, lora_dropped);
 }
 
 static void wait_for_lora(void *arg);

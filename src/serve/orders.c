@@ -37,20 +37,17 @@ void hn_order_on_desk(hn_order *o, void (*fn)(void *o))
     hn_desk_do(o->server->desk, &o->task);
 }
 
-static void send_written(hn_order *o)
+static void send_written(hn_server *s, hn_exchange *x, const char *route, const char *type, hn_bytes *b)
 {
-    hn_bytes b = { 0 };
-    o->write(o, &b);
-    if (!hn_bytes_ok(&b)) hn_exchange_refuse(o->x, 500, "out_of_memory", "no memory for the answer");
-    else hn_exchange_reply(o->x, 200, o->type ? o->type : "application/json", b.p, b.n);
-    hn_tally_answer(o->server->tally, o->route, hn_bytes_ok(&b) ? 200 : 500);
-    hn_bytes_free(&b);
+    if (!hn_bytes_ok(b)) hn_exchange_refuse(x, 500, "out_of_memory", "no memory for the answer");
+    else hn_exchange_reply(x, 200, type ? type : "application/json", b->p, b->n);
+    hn_tally_answer(s->tally, route, hn_bytes_ok(b) ? 200 : 500);
 }
 
-static void send_refused(hn_order *o, const hn_refusal *r)
+static void send_refused(hn_server *s, hn_exchange *x, const char *route, const hn_refusal *r)
 {
-    hn_serve_refuse(o->server, o->x, r);
-    hn_tally_answer(o->server->tally, o->route, r->status);
+    hn_serve_refuse(s, x, r);
+    hn_tally_answer(s->tally, route, r->status);
 }
 
 void hn_order_withdraw(hn_order *o, bool now)
@@ -61,7 +58,7 @@ void hn_order_withdraw(hn_order *o, bool now)
     if (!now || o->gone || o->answered) return;
     hn_refuse_withdrawn(&r);
     o->answered = true; /* first: with the answer the connection's next request is heard, which may withdraw, too */
-    send_refused(o, &r);
+    send_refused(o->server, o->x, o->route, &r);
 }
 
 static void come_back(void *arg)
@@ -75,14 +72,18 @@ static void come_back(void *arg)
         hn_refuse(&o->why, 504, "timeout", NULL, "there was no room for it within %d s; expected other requests to end",
                   s->p.timeout_s);
     else if (!o->ok && o->withdrawn && !s->drain_end && o->why.status == 503) hn_refuse_withdrawn(&o->why);
-    if (o->answered) {
-        o->drop(o);
-        return;
-    }
-    if (o->gone) hn_exchange_end(o->x, false);
-    else if (o->ok) send_written(o);
-    else send_refused(o, &o->why);
-    o->drop(o);
+    hn_bytes b = { 0 };
+    hn_exchange *x = o->answered ? NULL : o->x;
+    const bool gone = o->gone, ok = o->ok;
+    const char *route = o->route, *type = o->type;
+    const hn_refusal why = o->why;
+    if (x && !gone && ok) o->write(o, &b);
+    o->drop(o); /* first: with the answer the connection's next request is heard, which may unload what this one took */
+    if (!x) return;
+    if (gone) hn_exchange_end(x, false);
+    else if (ok) send_written(s, x, route, type, &b);
+    else send_refused(s, x, route, &why);
+    hn_bytes_free(&b);
 }
 
 void hn_order_back(hn_order *o)

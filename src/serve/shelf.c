@@ -271,6 +271,23 @@ static uint64_t at_desk(hn_book *b, errand_kind kind)
 
 /* ---- one account of caches ---- */
 
+uint64_t hn_shelf_cache_room(uint64_t available, uint64_t weights)
+{
+    uint64_t room = available > weights ? (available - weights) / 2 : 0;
+    return room > available / 8 ? room : available / 8;
+}
+
+/* Under the lock: bytes of weights that those beside it read for their tokens. */
+static uint64_t read_beside(const hn_book *b)
+{
+    const hn_shelf *s = b->shelf;
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->book[i] != b && (s->book[i]->state == HN_BOOK_LOADED || s->book[i]->state == HN_BOOK_LOADING))
+            n += s->book[i]->weights;
+    return n;
+}
+
 /* Bytes of cache for the model that is being loaded: of what there is for all, and not promised, an equal part for each
  * that may still come. False: nothing is known, and nothing was said. */
 static bool share_of(hn_book *b, uint64_t *share)
@@ -278,8 +295,10 @@ static bool share_of(hn_book *b, uint64_t *share)
     hn_shelf *s = b->shelf;
     uint64_t all = s->p.scheduler.session.cache_budget, promised = 0;
     uint64_t places = s->n < (size_t)s->p.max_loaded ? s->n : (uint64_t)s->p.max_loaded;
-    if (!all && (all = hn_memory_available())) all = (all + (s->n > 1 ? at_desk(b, COUNT) : 0)) / 2;
+    bool asked = !all && (all = hn_memory_available());
+    if (asked && s->n > 1) all += at_desk(b, COUNT);
     pthread_mutex_lock(&s->lock);
+    if (asked) all = hn_shelf_cache_room(all, b->weights + read_beside(b));
     for (size_t i = 0; i < s->n; i++) {
         promised += s->book[i]->promised;
         places -= places > 1 && s->book[i]->promised;
@@ -434,6 +453,28 @@ static bool takes_system(const hn_book *b)
     return ok;
 }
 
+/* Under the lock: are the weights of those that are loaded, and its own as far as they are known, more than memory
+ * holds? Then every token of all would come from disk. Alone it is let in or refused as anywhere. */
+static bool is_crowded(const hn_book *b)
+{
+    const hn_shelf_params *p = &b->shelf->p;
+    uint64_t others = read_beside(b);
+    if (!others || p->scheduler.session.allow_paging) return false;
+    uint64_t most = p->weights_budget ? p->weights_budget : hn_memory_total();
+    return most && others + b->weights > most;
+}
+
+/* Its file was opened: what it will read is known. False: others have to go before. */
+static bool note_weights(hn_book *b)
+{
+    pthread_mutex_lock(&b->shelf->lock);
+    b->weights = b->info.bytes_per_token;
+    bool fits = !is_crowded(b);
+    pthread_mutex_unlock(&b->shelf->lock);
+    return fits;
+}
+
+/* HONE_E_BUSY: there is no room beside others. */
 static hone_status load(hn_book *b, hone_error *err)
 {
     const hn_shelf_params *p = &b->shelf->p;
@@ -441,6 +482,7 @@ static hone_status load(hn_book *b, hone_error *err)
     hone_status st = open_model(b, err);
     if (st != HONE_OK) return st;
     hone_model_get_info(b->model, &b->info);
+    if (!note_weights(b)) return HN_FAIL(err, HONE_E_BUSY, "%s waits until other models go", b->path);
     if (!b->info.has_tokenizer)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no tokenizer, so it cannot be served", b->path);
 
@@ -514,8 +556,9 @@ static void load_locked(hn_book *b)
     if (st != HONE_OK) close_book(b);
     pthread_mutex_lock(&s->lock);
 
-    b->state = st == HONE_OK ? HN_BOOK_LOADED : HN_BOOK_FAILED;
+    b->state = st == HONE_OK ? HN_BOOK_LOADED : st == HONE_E_BUSY ? HN_BOOK_UNLOADED : HN_BOOK_FAILED;
     if (st != HONE_OK) b->promised = 0;
+    if (st == HONE_E_BUSY) st = HONE_OK; /* no failure, and who waits for it tries again */
     b->why_code = st;
     snprintf(b->why, sizeof b->why, "%s", st == HONE_OK ? "" : err.message);
     if (st != HONE_OK && s->clock) hn_log("serve: %s", err.message); /* clients see no folders; the first one ends it */
@@ -590,15 +633,15 @@ bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_ref
             pthread_cond_wait(&s->changed, &s->lock);
         } else if (!may_load) { /* it was there, or on its way, when it was looked for */
             ok = hn_shelf_refuse_unloaded(b, r);
-        } else if (n_loaded(s) >= s->p.max_loaded) { /* another must go; all are in use: wait for one */
+        } else if (n_loaded(s) >= s->p.max_loaded || is_crowded(b)) { /* another must go; all are used: wait for one */
             hn_book *idle = idle_book(s);
             s->n_waiting++;
             if (idle) give_up(idle);
             else pthread_cond_wait(&s->changed, &s->lock);
             s->n_waiting--;
         } else {
-            tried = true;
             load_locked(b);
+            tried = b->state == HN_BOOK_FAILED;
         }
     }
     if (ok) {
@@ -613,6 +656,14 @@ void hn_shelf_touch(hn_book *b)
 {
     pthread_mutex_lock(&b->shelf->lock);
     stamp(b);
+    pthread_mutex_unlock(&b->shelf->lock);
+}
+
+void hn_shelf_leave(hn_book *b)
+{
+    pthread_mutex_lock(&b->shelf->lock);
+    stamp(b);
+    b->lookers++;
     pthread_mutex_unlock(&b->shelf->lock);
 }
 

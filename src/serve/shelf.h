@@ -35,7 +35,8 @@ typedef struct hn_book {
     uint64_t used;                   /* when last, on the shelf's clock */
     uint64_t used_ns;                /* when a request last waited for it, or ended with it */
     const struct hn_shelf_model *of; /* as it was listed; NULL: of a folder */
-    uint64_t promised;               /* bytes of cache that it may come to hold; under the lock */
+    uint64_t promised;               /* bytes of cache that it may come to hold; under the lock, as are the next */
+    uint64_t weights;                /* bytes of them that a token reads; 0: it was never opened */
     char why[1024];                  /* HN_BOOK_FAILED: why; with its status */
     hone_status why_code;
     int64_t created;    /* seconds since 1970: the file's time */
@@ -71,17 +72,18 @@ typedef struct hn_shelf_params {
         hone_pooling pooling;      /* HONE_POOL_FILE: as for all */
     } * models;                    /* [n_models], at least one; the first is meant where a request names none */
     size_t n_models;
-    const char *folder; /* instead, or beside: its *.gguf files, by their stems; NULL: none */
-    int32_t max_loaded; /* at once; 0: 4 */
-    bool no_autoload;   /* for jobs: requests load nothing */
-    int32_t ttl_s;      /* a model that no request used for so many seconds is unloaded; 0: it stays */
-    bool strict;        /* a name that is none of these is refused, also where there is one model */
+    const char *folder;      /* instead, or beside: its *.gguf files, by their stems; NULL: none */
+    int32_t max_loaded;      /* at once; 0: 4 */
+    uint64_t weights_budget; /* bytes that the weights of those may be together; 0: this machine's memory */
+    bool no_autoload;        /* for jobs: requests load nothing */
+    int32_t ttl_s;           /* a model that no request used for so many seconds is unloaded; 0: it stays */
+    bool strict;             /* a name that is none of these is refused, also where there is one model */
     hone_context *ctx;
     hn_desk *desk;
     hone_model_params model;
     hone_scheduler_params scheduler; /* session.n_ctx 0: as long as the model was trained for, as far as memory goes;
                                         .cache_budget: of all models that are loaded at once, together, in equal parts;
-                                        0: half of what is available */
+                                        0: hn_shelf_cache_room */
     const char *chat_template;       /* NULL: each model's own */
     hone_pooling pooling;            /* of embeddings; HONE_POOL_FILE: as each model says */
     const hn_adapter_file *loras;    /* [n_loras] of the first model */
@@ -94,6 +96,10 @@ typedef struct hn_shelf_params {
 hone_status hn_shelf_new(hn_shelf **out, const hn_shelf_params *p, hone_error *err);
 /* Behind the desk's end: schedulers are freed here. */
 void hn_shelf_free(hn_shelf *s);
+
+/* Bytes for caches where nobody says: half of what is available beside weights, which are files and count as available
+ * whether they are in memory or not; an eighth of it at least. */
+uint64_t hn_shelf_cache_room(uint64_t available, uint64_t weights);
 
 size_t hn_shelf_count(const hn_shelf *s);
 hn_book *hn_shelf_at(const hn_shelf *s, size_t i);
@@ -116,12 +122,15 @@ void hn_shelf_looked(hn_book *b);
 bool hn_shelf_try_fair(hn_book *b);
 /* Why one of these did not take it, for a client that does not wait: 503. Returns false. */
 bool hn_shelf_refuse(hn_book *b, hn_refusal *r);
-/* Takes it, loads it before, waits for room; not on the desk's or the event thread. Waits no longer than *wanted holds
- * (hn_shelf_stir behind its change; NULL: always). False: *r says why. */
+/* Takes it, loads it before, waits for room, for which those not used for longest go; not on the desk's or the event
+ * thread. Waits no longer than *wanted holds (hn_shelf_stir behind its change; NULL: always). False: *r says why. */
 bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_refusal *r);
 /* *r: it is not loaded, and nobody loads it but those who are told to. */
 bool hn_shelf_refuse_unloaded(const hn_book *b, hn_refusal *r);
 void hn_shelf_give(hn_book *b);
+/* Who has taken it and was answered is soon to give it, by hn_shelf_looked: until then it counts as one who looks, and
+ * who is to unload it behind that answer waits for it. It was used now. */
+void hn_shelf_leave(hn_book *b);
 /* Those who wait look again whether they are wanted. Any thread. */
 void hn_shelf_stir(hn_shelf *s);
 /* Nothing is loaded and nobody waits any more; a load that has begun is given up as soon as it asks. Any thread. */

@@ -203,7 +203,7 @@ static void balance(void)
     uint64_t used = 0;
     for (int32_t g = -1; g < mem->n_group; g++) {
         const hn_page_pool *p = g < 0 ? &mem->states : &mem->group[g].pool;
-        uint32_t *n = calloc((size_t)p->n + 1, sizeof *n), spare = 0;
+        uint32_t *n = calloc((size_t)p->n + 1, sizeof *n), *kept = calloc((size_t)p->n + 1, sizeof *kept), spare = 0;
         for (int32_t seq = 0; seq < N_SEQ; seq++) {
             if (g < 0 && mem->state_block[seq] != HN_NO_BLOCK) n[mem->state_block[seq]]++;
             for (int32_t k = g < 0 ? 0 : mem->group[g].first[seq]; g >= 0 && k < (len[seq] + HN_PAGE - 1) / HN_PAGE;
@@ -220,15 +220,17 @@ static void balance(void)
         }
         for (const hn_prefix *t = mem->tree->oldest; t; t = t->newer) {
             uint32_t held = g < 0 ? t->state : t->page[g];
-            if (held != HN_NO_BLOCK) n[held]++;
+            if (held != HN_NO_BLOCK) n[held]++, kept[held]++;
         }
         for (uint32_t i = 0; i < p->fresh; i++) {
             assert_int_equal(p->refs ? p->refs[i] : 0, n[i]);
+            assert_int_equal(p->kept[i], kept[i]);
             if (n[i]) used += p->bytes;
             else if (i < p->fresh) spare++;
         }
         assert_int_equal(p->n_spare, spare);
         free(n);
+        free(kept);
     }
     assert_int_equal(mem->used, used);
     assert_true(mem->used <= mem->p.budget);

@@ -602,6 +602,7 @@ static const entry table[] = {
     E(sampler_reset),
     E(logprobs),
     E(scheduler_new),
+    E(scheduler_beside),
     E(scheduler_free),
     E(scheduler_submit),
     E(scheduler_cancel),

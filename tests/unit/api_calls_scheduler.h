@@ -44,6 +44,15 @@ static void c_scheduler_new(void)
     EMPTY("out", !out);
     if (!aw->failed) hone_scheduler_free(out);
 }
+static void c_scheduler_beside(void)
+{
+    hone_scheduler *s;
+    const hone_scheduler_params p = { .session = { .n_ctx = 32, .n_chunk = 8 } };
+    assert_int_equal(hone_scheduler_new(&s, ctx, model, &p, NULL), HONE_OK);
+    hone_scheduler_beside(MAY("s", s), MAY("other", scheduler));
+    NEUTRAL(false);
+    hone_scheduler_free(s);
+}
 static void c_scheduler_free(void)
 {
     hone_scheduler *s;

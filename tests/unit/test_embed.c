@@ -3,6 +3,7 @@
  * hone. */
 #include "engine/engine.h"
 #include "family_vectors.h"
+#include "model/lora.h"
 
 #include <math.h>
 
@@ -336,6 +337,41 @@ static void next_tokens_are_scores(void **state)
     close_file(&t);
 }
 
+/* An adapter of the head changes the scores as it changes the next token. */
+static void scores_have_their_adapters(void **state)
+{
+    enum { WIDTH = 32, VOCAB = 16, RANK = 2 };
+    texts t = open_file("qwen3");
+    load_ids(&t);
+    json_array_append_new(json_object_get(t.v.j, "tensors"),
+                          json_pack("[s[ii]ff]", "output.weight", WIDTH, VOCAB, 1.0, 0.0));
+    give_vocabulary(&t, "</s>{query}d{document}</s>");
+    static float a[RANK * WIDTH], b[VOCAB * RANK];
+    static char name[] = "output.weight";
+    for (int i = 0; i < RANK * WIDTH; i++) a[i] = (float)(0.2 * tm_u("a", (uint64_t)i));
+    for (int i = 0; i < VOCAB * RANK; i++) b[i] = (float)tm_u("b", (uint64_t)i);
+    hn_lora_pair pair = { .name = name, .a = a, .b = b, .n_in = WIDTH, .n_out = VOCAB, .rank = RANK, .scale = 0.5f };
+    const hn_lora_about about = { .arch = "qwen3", .alpha = 0.5f * RANK, .type = HN_F32 };
+    hone_error err = { 0 };
+    hone_adapter *adapter;
+    const float *logits;
+    float y[2], alone[2];
+    if (hn_lora_write_gguf(tm_path("head.gguf"), &pair, 1, &about, &err)) fail_msg("%s", err.message);
+    if (hone_adapter_open(&adapter, t.m, tm_path("head.gguf"), &err)) fail_msg("%s", err.message);
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, t.m, N_CTX, 1, 64, HONE_CACHE_F32);
+    embed(s, t.of, 1, HONE_POOL_RANK, false, alone);
+    assert_int_equal(hone_session_set_adapters(s, &adapter, NULL, 1, &err), HONE_OK);
+    embed(s, t.of, 1, HONE_POOL_RANK, false, y);
+    assert_int_equal(hone_append(s, 0, t.of[0].ids, t.of[0].n, &logits, &err), HONE_OK);
+    double yes = 1 / (1 + exp((double)logits[NO] - (double)logits[YES]));
+    assert_true(fabs(yes - (double)y[0]) < 1e-6 && fabs(yes - (double)alone[0]) > 1e-3);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_adapter_close(adapter);
+    close_file(&t);
+}
+
 /* Between separators, where there is no template: of what has no next token. */
 static void separators_stand_between(void **state)
 {
@@ -470,6 +506,7 @@ int main(void)
         cmocka_unit_test(refusals_are_told),
         cmocka_unit_test(long_texts_are_shared),
         cmocka_unit_test(next_tokens_are_scores),
+        cmocka_unit_test(scores_have_their_adapters),
         cmocka_unit_test(separators_stand_between),
         cmocka_unit_test(centred_taps),
         cmocka_unit_test(rows_of_lfm2),

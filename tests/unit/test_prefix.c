@@ -187,6 +187,36 @@ static void gives_way(void **state)
     }
 }
 
+/* A sequence that was cut within a page and kept: two places of the tree have that page, and give way like others. */
+static void two_places_of_a_page_give_way(void **state)
+{
+    hone_model *m = model_of(tm_new(tm_gemma3));
+    hone_session *s = session_of(m, 1, 0, 0);
+    hone_session_memory use;
+    hone_prefix_info info;
+    hone_error err = { 0 };
+    int32_t kept;
+    tm_run(s, 0, ids, 64, NULL);
+    hone_session_get_memory(s, &use);
+    hone_session_free(s);
+
+    s = session_of(m, 1, 0, use.cache_used_bytes); /* of one page of each kind */
+    keep(s, 64);
+    must(hone_seq_match(s, 0, ids, 64, &kept, NULL));
+    assert_int_equal(kept, 63);
+    must(hone_seq_keep(s, 0, NULL));
+    must(hone_seq_truncate(s, 0, 0, NULL));
+    hone_session_prefix_info(s, &info);
+    assert_int_equal(info.n_nodes, 2);
+    assert_true(info.bytes == use.cache_used_bytes && info.alone_bytes == info.bytes);
+
+    if (hone_append(s, 0, ids + 7, 64, &(const float *){ 0 }, &err)) fail_msg("%s", err.message);
+    hone_session_prefix_info(s, &info);
+    assert_true(info.n_nodes == 0 && info.n_evicted == 2);
+    hone_session_free(s);
+    hone_model_close(m);
+}
+
 /* More budget than sequences can ask for is for what is kept. */
 static void room_for_more(void **state)
 {
@@ -341,6 +371,7 @@ int main(void)
         cmocka_unit_test(whole_pages),
         cmocka_unit_test(places),
         cmocka_unit_test(gives_way),
+        cmocka_unit_test(two_places_of_a_page_give_way),
         cmocka_unit_test(room_for_more),
         cmocka_unit_test(gives_way_to_a_restore),
         cmocka_unit_test(gives_way_to_one_more),

@@ -16,15 +16,17 @@ typedef struct caller {
 
 static caller callers[MOST_ASKED];
 static int n_caller, n_ended, n_step, ends[MOST_ASKED];
-static hone_scheduler *s;
+static hone_scheduler *s, *other;                           /* on one clock */
 static uint64_t row_ns, step_ns, disturbs_ns, disturbed_ns; /* what the next step takes beyond, and those so far */
 static int32_t prompt[LONG + MOST_ASKED];
 
 static uint64_t now(void *arg)
 {
-    hone_scheduler_stats n;
+    hone_scheduler_stats n, o;
     static uint64_t rows;
     hone_scheduler_get_stats(s, &n);
+    hone_scheduler_get_stats(other, &o);
+    n.n_rows += o.n_rows, n.n_steps += o.n_steps;
     if (n.n_rows > rows) disturbed_ns += disturbs_ns, disturbs_ns = 0;
     rows = n.n_rows;
     return n.n_rows * row_ns + n.n_steps * step_ns + disturbed_ns;
@@ -55,7 +57,7 @@ static void open_scheduler(hone_context *c, hone_model *m, hone_scheduler_params
     memset(callers, 0, sizeof callers);
     n_caller = n_ended = n_step = 0;
     disturbed_ns = disturbs_ns = 0;
-    s = NULL;
+    s = other = NULL;
     p.now = now;
     if (hone_scheduler_new(&s, c, m, &p, &err)) fail_msg("%s", err.message);
 }
@@ -213,6 +215,94 @@ static void small_prompts_are_not_dear(void **state)
     assert_in_range(steps_of(must_ask(240, 1, 9)), 1, 3);
     for (int i = 0; i < 3; i++) assert_in_range(steps_of(must_ask(120, 1, 9)), 1, 2);
     assert_int_equal(steps_of(must_ask(120, 1, 9)), 1);
+    hone_scheduler_free(s);
+}
+
+/* Narrow answers become wide ones in a step that something disturbs: it tells nothing of how long those are to wait. So
+ * it is of the first prompt beside answers: what it says too much is forgotten with the second. */
+static void disturbed_steps_tell_nothing(void **state)
+{
+    row_ns = 1000000, step_ns = 60000000;
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 2000, .n_seq = 16 } });
+    must_ask(4, 400, 0);
+    for (int i = 0; i < 20; i++) step();
+    for (int i = 1; i < 15; i++) must_ask(4, 400, (uint64_t)i);
+    while (!callers[14].n_tok) step();
+    disturbs_ns = 900000000;
+    step();
+    assert_int_equal(disturbs_ns, 0);
+    callers[0].longest_gap = 0;
+    assert_in_range(steps_of(must_ask(1500, 1, 99)), 1500 / 75, 1500 / 50);
+    assert_in_range(callers[0].longest_gap, 75000000, 160000000); /* twice 60 + 15 */
+    hone_scheduler_free(s);
+
+    open_scheduler(ctx, llama, (hone_scheduler_params){ .session = { .n_ctx = 2000, .n_seq = 2 } });
+    must_ask(4, 400, 0);
+    for (int i = 0; i < 20; i++) step();
+    disturbs_ns = 30000000000;
+    must_ask(32, 1, 9);
+    step();
+    assert_int_equal(disturbs_ns, 0);
+    assert_in_range(steps_of(must_ask(600, 1, 9)), 600 / 61, 600 / 61 + 4);
+    hone_scheduler_free(s);
+}
+
+static void change_over(void)
+{
+    hone_scheduler *now = s;
+    s = other;
+    other = now;
+}
+
+/* A round of two models, as they come in turn. Rows of the first's step. */
+static uint64_t round_of_both(void)
+{
+    hone_scheduler_stats before, after;
+    hone_scheduler_get_stats(s, &before);
+    step();
+    hone_scheduler_get_stats(s, &after);
+    change_over();
+    step();
+    change_over();
+    return after.n_rows - before.n_rows;
+}
+
+/* Answers of one model wait for prompts of another no longer than for their own. */
+static void answers_go_on_beside_other_models(void **state)
+{
+    enum { EACH = 1500 };
+    row_ns = 1000000, step_ns = 10000000;
+    const hone_scheduler_params p = { .session = { .n_ctx = 2 * EACH, .n_seq = 4 }, .now = now };
+    hone_error err = { 0 };
+    open_scheduler(ctx, llama, p);
+    for (int i = 0; i < 3; i++) must_ask(4, 1000, (uint64_t)i);
+    for (int i = 0; i < 20; i++) step();
+    if (hone_scheduler_new(&other, ctx, gemma, &p, &err)) fail_msg("%s", err.message);
+    hone_scheduler_beside(other, s);
+    change_over(); /* s has prompts, other the answers */
+    for (int i = 0; i < 3; i++) callers[i].longest_gap = 0;
+    caller *late = must_ask(EACH, 1, 9);
+    int rounds = 0;
+    for (; !late->n_end; rounds++) round_of_both();
+    for (int i = 0; i < 3; i++) assert_in_range(callers[i].longest_gap, 50000000, 102000000);
+    assert_in_range(rounds, EACH / 80, EACH / 60); /* 100 ms, of which 13 are those answers' and 10 the step's */
+
+    change_over(); /* a prompt of each: they share what there is */
+    caller *own = must_ask(EACH, 1, 8);
+    change_over();
+    late = must_ask(EACH, 1, 9);
+    for (int i = 0; i < 3; i++) callers[i].longest_gap = 0;
+    while (!late->n_end || !own->n_end) round_of_both();
+    for (int i = 0; i < 3; i++) assert_in_range(callers[i].longest_gap, 50000000, 112000000);
+
+    hone_scheduler_beside(s, NULL); /* and what is alone has no neighbours */
+    must_ask(EACH, 1, 9);
+    assert_int_equal(round_of_both(), HN_PROMPT_MARK);
+    hone_scheduler_beside(s, other);
+    hone_scheduler_free(other);
+    other = NULL;
+    must_ask(EACH, 1, 9);
+    step();
     hone_scheduler_free(s);
 }
 
@@ -406,6 +496,33 @@ static void conversations_keep_their_slots(void **state)
     hone_scheduler_free(s);
 }
 
+/* Who waits for memory costs others no conversation that would not be enough. */
+static void waiting_forgets_nothing(void **state)
+{
+    hone_error err = { 0 };
+    hone_sequence_cost cost;
+    hone_slot_info was, is;
+    assert_int_equal(hone_model_sequence_cost(llama, 12 * HN_PAGE, HONE_CACHE_F16, &cost, &err), HONE_OK);
+    row_ns = step_ns = 1;
+    open_scheduler(ctx, llama,
+                   (hone_scheduler_params){ .session = { .n_ctx = 1000, .n_seq = 3, .cache_budget = cost.bytes } });
+    must_ask(100, 1, 0);
+    finish();
+    for (int32_t i = 0; i < 3 && !(hone_scheduler_slot(s, i, &was) && was.n_past); i++) {}
+    assert_int_equal(was.n_past, 100);
+    caller *runs = must_ask(320, 60, 1);
+    step();
+    caller *waits = must_ask(620, 2, 2);
+    for (int i = 0; i < 20; i++) step();
+    assert_true(!waits->n_tok && !runs->n_end);
+    int32_t n = 0;
+    for (int32_t i = 0; i < 3; i++) n += hone_scheduler_slot(s, i, &is) && !is.running && is.n_past == was.n_past;
+    assert_int_equal(n, 1);
+    finish();
+    assert_true(waits->n_tok == 2 && waits->end == HONE_END_LENGTH);
+    hone_scheduler_free(s);
+}
+
 /* What waits and is cancelled never starts, and ends once; the scheduler's end ends the rest. */
 static void cancelled_while_it_waits(void **state)
 {
@@ -516,9 +633,9 @@ static int found_beside(uint64_t budget, int *marks)
 {
     enum { SAME = 540, THIRD = 560 };
     hone_scheduler_stats before, after;
-    int32_t other[THIRD];
-    memcpy(other, prompt, sizeof other);
-    other[SAME] ^= 1;
+    int32_t third[THIRD];
+    memcpy(third, prompt, sizeof third);
+    third[SAME] ^= 1;
     open_scheduler(
         ctx, gemma,
         (hone_scheduler_params){ .session = { .n_ctx = 1024, .n_chunk = 512, .n_seq = 3, .cache_budget = budget } });
@@ -530,7 +647,7 @@ static int found_beside(uint64_t budget, int *marks)
     *marks = 0;
     for (int32_t i = 0; i < m->p.n_checkpoint; i++) *marks += m->checkpoint[i].seq == 0;
     hone_scheduler_get_stats(s, &before);
-    asks = other;
+    asks = third;
     caller *c = must_ask(THIRD, 1, 2);
     asks = NULL;
     const bool fitted = b->n_end;
@@ -565,7 +682,8 @@ int main(void)
         cmocka_unit_test(windows_stop_where_they_forget),    cmocka_unit_test(conversations_keep_their_slots),
         cmocka_unit_test(cancelled_while_it_waits),          cmocka_unit_test(held_stands_still),
         cmocka_unit_test(too_large_for_the_memory),          cmocka_unit_test(windows_beside_others),
-        cmocka_unit_test(what_did_not_fit_costs_the_least),
+        cmocka_unit_test(what_did_not_fit_costs_the_least),  cmocka_unit_test(disturbed_steps_tell_nothing),
+        cmocka_unit_test(answers_go_on_beside_other_models), cmocka_unit_test(waiting_forgets_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -313,6 +313,38 @@ static void slots_have_them(void **state)
     unlink(in(dir, "poem"));
 }
 
+/* Positions that slots hold. */
+static int64_t held(int port)
+{
+    size_t i;
+    int64_t n = 0;
+    json_t *j, *slots = ask_json(port, "GET", "/slots", NULL, 200);
+    json_array_foreach(slots, i, j) n += json_integer_value(json_object_get(j, "n_past"));
+    json_decref(slots);
+    return n;
+}
+
+/* With an adapter goes what slots hold of it, and nothing else. */
+static void nothing_stays_of_what_went(void **state)
+{
+    running r = { 0 };
+    begin(&r);
+    char *base = say_alone(false), *rhyme = say_alone(true);
+    says(r.port, "chat", "", base);
+    int64_t before = held(r.port);
+    double pages = metric(r.port, "hone_kv_bytes");
+    json_decref(ask_json(r.port, "POST", LOAD, "{\"lora_name\":\"poet\",\"lora_path\":\"rhyme.gguf\"}", 200));
+    says(r.port, "poet", "", rhyme);
+    assert_true(before > 0 && held(r.port) > before && metric(r.port, "hone_kv_bytes") > pages);
+    json_decref(ask_json(r.port, "POST", UNLOAD, "{\"lora_name\":\"poet\"}", 200));
+    for (int i = 0; i < 1000 && held(r.port) != before; i++) sched_yield();
+    assert_int_equal(held(r.port), before);
+    assert_true(metric(r.port, "hone_kv_bytes") == pages);
+    stop(&r);
+    hone_free(base);
+    hone_free(rhyme);
+}
+
 /* One who is being answered keeps the adapter: who is to unload it is told so, or waits. */
 static void who_uses_one_keeps_it(void **state)
 {
@@ -446,7 +478,7 @@ int main(void)
         cmocka_unit_test(they_come_and_go),          cmocka_unit_test(what_went_is_not_the_model),
         cmocka_unit_test(vectors_have_them),         cmocka_unit_test(slots_have_them),
         cmocka_unit_test(who_uses_one_keeps_it),     cmocka_unit_test(what_lies_elsewhere_is_not_found),
-        cmocka_unit_test(what_passes_drops_nothing),
+        cmocka_unit_test(what_passes_drops_nothing), cmocka_unit_test(nothing_stays_of_what_went),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);
 }

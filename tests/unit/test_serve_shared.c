@@ -13,6 +13,19 @@ static void nap(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL
 
 static const char *text_of(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }
 
+/* n inputs of k ids; malloc'ed. */
+static char *inputs(int n, int k)
+{
+    char *body = malloc((size_t)n * (size_t)k * 3 + (size_t)n * 3 + 100), *at = body + sprintf(body, "{\"input\":[");
+    for (int i = 0; i < n; i++) {
+        at += sprintf(at, "%s[%d", i ? "," : "", 10 + i % 80);
+        for (int t = 1; t < k; t++) at += sprintf(at, ",%d", 10 + (t + i) % 80);
+        at += sprintf(at, "]");
+    }
+    sprintf(at, "]}");
+    return body;
+}
+
 /* ---- one account of caches -------------------------------------------------------------------------------------- */
 
 static void greet(int port, const char *model)
@@ -129,6 +142,174 @@ static void parts_have_bounds(void **state)
     close_shop(&s);
 }
 
+/* ---- one account of weights ------------------------------------------------------------------------------------- */
+
+typedef struct taking {
+    pthread_t thread;
+    hn_book *book;
+    bool ok;
+} taking;
+
+static void *take(void *arg)
+{
+    taking *t = arg;
+    hn_refusal why;
+    t->ok = hn_shelf_take(t->book, NULL, true, &why);
+    return NULL;
+}
+
+static void must_take(hn_book *b)
+{
+    taking t = { .book = b };
+    take(&t);
+    assert_true(t.ok);
+}
+
+/* Where the weights of two are more than memory holds the one not used for longest goes, and never one in use. */
+static void weights_have_bounds(void **state)
+{
+    hone_model *m;
+    hone_model_info info;
+    hone_error e;
+    shop s;
+    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    hone_model_get_info(m, &info);
+    hone_model_close(m);
+    for (uint64_t most = 2 * info.bytes_per_token; most >= info.bytes_per_token / 2; most = most * 3 / 4) {
+        bool both = most >= 2 * info.bytes_per_token;
+        open_shop(&s, &(hn_shelf_params){ .n_models = 2, .weights_budget = most, .scheduler.session.n_ctx = 64 });
+        hn_book *a = hn_shelf_at(s.shelf, 0), *b = hn_shelf_at(s.shelf, 1);
+        must_take(a); /* alone it may be as large as it likes, here */
+        hn_shelf_give(a);
+        must_take(b);
+        assert_true((hn_book_look(a, NULL) == HN_BOOK_LOADED) == both);
+
+        taking t = { .book = a };
+        assert_int_equal(pthread_create(&t.thread, NULL, take, &t), 0);
+        for (int i = 0; i < 20; i++) nap();
+        assert_true((hn_book_look(a, NULL) == HN_BOOK_LOADED) == both && hn_book_look(b, NULL) == HN_BOOK_LOADED);
+        hn_shelf_give(b);
+        pthread_join(t.thread, NULL);
+        assert_true(t.ok && hn_book_look(a, NULL) == HN_BOOK_LOADED);
+        assert_true((hn_book_look(b, NULL) == HN_BOOK_LOADED) == both);
+        hn_shelf_give(a);
+        close_shop(&s);
+    }
+}
+
+/* Weights are files: they count as available, and caches have half of what is left beside them. */
+static void caches_leave_room_for_weights(void **state)
+{
+    assert_true(hn_shelf_cache_room(64, 0) == 32);
+    assert_true(hn_shelf_cache_room(64, 40) == 12);
+    assert_true(hn_shelf_cache_room(64, 56) == 8 && hn_shelf_cache_room(64, 80) == 8);
+}
+
+/* ---- unloading behind an answer --------------------------------------------------------------------------------- */
+
+static void *unload(void *arg)
+{
+    taking *t = arg;
+    hn_refusal why;
+    t->ok = hn_shelf_unload(t->book, NULL, &why);
+    return NULL;
+}
+
+/* Who was answered uses the model no longer: it is waited for, and nobody is told that it is in use. */
+static void who_leaves_is_waited_for(void **state)
+{
+    shop s;
+    open_shop(&s, &(hn_shelf_params){ .n_models = 1, .scheduler.session.n_ctx = 64 });
+    taking t = { .book = hn_shelf_at(s.shelf, 0) };
+    must_take(t.book);
+    unload(&t);
+    assert_false(t.ok);
+    hn_shelf_leave(t.book);
+    assert_int_equal(pthread_create(&t.thread, NULL, unload, &t), 0);
+    for (int i = 0; i < 20; i++) nap();
+    assert_int_equal(hn_book_look(t.book, NULL), HN_BOOK_LOADED);
+    hn_shelf_looked(t.book);
+    pthread_join(t.thread, NULL);
+    assert_true(t.ok && hn_book_look(t.book, NULL) == HN_BOOK_UNLOADED);
+    close_shop(&s);
+}
+
+#define UNLOADS "{\"model\":\"chat\"}"
+
+/* Two requests on one connection, the second sent with the first. */
+static int send_and_unload(int port, const char *path, const char *body)
+{
+    char text[2000];
+    int fd = client_connect(port);
+    int k = snprintf(text, sizeof text,
+                     "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                     "Content-Length: %zu\r\n\r\n%s"
+                     "POST /models/unload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                     "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n" UNLOADS,
+                     path, strlen(body), body, strlen(UNLOADS));
+    assert_true(fd >= 0 && client_send(fd, text, (size_t)k));
+    return fd;
+}
+
+/* The second was done, as the first was answered. */
+static void must_have_unloaded(int fd)
+{
+    size_t n;
+    char *all = client_read_all(fd, &n), *at = all, *last = all;
+    close(fd);
+    while ((at = strstr(at + 1, "HTTP/1.1 "))) last = at;
+    if (strncmp(last, "HTTP/1.1 200", 12) != 0 || !strstr(last, "\"success\":true")) fail_msg("%s", all);
+    free(all);
+}
+
+/* Requests of many prompts, of which much is to be freed; files of slots; and what was cancelled, which the computing
+ * thread frees, when it is done with another model's step. */
+static void an_answer_ends_its_use(void **state)
+{
+    enum { MANY = 64, EACH = 3 };
+    char dir[] = "/tmp/hone-test-XXXXXX", file[64], body[1500], path[120], first[4000];
+    running r = { .p.slot_dir = mkdtemp(dir), .p.shelf = { .n_models = 2, .scheduler.session.n_ctx = 20000 } };
+    assert_non_null(r.p.slot_dir);
+    start(&r, 1);
+    size_t n = (size_t)snprintf(body, sizeof body, "{\"model\":\"chat\",\"max_tokens\":0,\"prompt\":[");
+    for (int i = 0; i < MANY; i++)
+        n += (size_t)snprintf(body + n, sizeof body - n, "%s[%d]", i ? "," : "", 10 + i % 80);
+    snprintf(body + n, sizeof body - n, "]}");
+    for (int i = 0; i < EACH; i++) {
+        must_have_unloaded(send_and_unload(r.port, "/v1/completions", body));
+        greet(r.port, "chat");
+        must_have_unloaded(send_and_unload(r.port, "/slots/0?action=save&model=chat", "{\"filename\":\"cat\"}"));
+    }
+
+    int busy = client_connect(r.port);
+    char *text = inputs(1, 15000), *long_prompt = malloc(strlen(text) + 100);
+    sprintf(long_prompt, "{\"model\":\"other\",\"max_tokens\":1,\"prompt\":%s", strchr(text, '['));
+    assert_true(client_request(busy, "POST", "/v1/completions", NULL, long_prompt));
+    int fd = send_and_unload(r.port, "/v1/responses",
+                             "{\"model\":\"chat\",\"input\":\"Hi\",\"stream\":true,\"ignore_eos\":true}");
+    ssize_t k = recv(fd, first, sizeof first - 1, 0);
+    for (char *id = NULL; !id;) {
+        assert_true(k > 0 && (size_t)k < sizeof first);
+        first[k] = 0;
+        if (!(id = strstr(first, "\"resp_")) || !strchr(id + 1, '"')) {
+            id = NULL;
+            ssize_t more = recv(fd, first + k, sizeof first - 1 - (size_t)k, 0);
+            k = more > 0 ? k + more : 0;
+            continue;
+        }
+        snprintf(path, sizeof path, "/v1/responses/%.*s/cancel", (int)strcspn(id + 1, "\""), id + 1);
+    }
+    json_decref(ask_json(r.port, "POST", path, "", 200));
+    must_have_unloaded(fd);
+    close(busy);
+    free(text);
+    free(long_prompt);
+    stop(&r);
+    snprintf(file, sizeof file, "%s/cat", dir);
+    unlink(file);
+    rmdir(dir);
+}
+
 /* ---- loading that nobody waits for ------------------------------------------------------------------------------ */
 
 static void stop_shelf(void *arg, uint64_t done, uint64_t total)
@@ -190,19 +371,6 @@ static void many_prompts_leave_room(void **state)
 }
 
 /* ---- the computing thread --------------------------------------------------------------------------------------- */
-
-/* n inputs of k ids; malloc'ed. */
-static char *inputs(int n, int k)
-{
-    char *body = malloc((size_t)n * (size_t)k * 3 + (size_t)n * 3 + 100), *at = body + sprintf(body, "{\"input\":[");
-    for (int i = 0; i < n; i++) {
-        at += sprintf(at, "%s[%d", i ? "," : "", 10 + i % 80);
-        for (int t = 1; t < k; t++) at += sprintf(at, ",%d", 10 + (t + i) % 80);
-        at += sprintf(at, "]");
-    }
-    sprintf(at, "]}");
-    return body;
-}
 
 /* One long text is given up in its midst where its time is over. */
 static void a_long_text_is_given_up(void **state)
@@ -409,12 +577,14 @@ static void answers_know_many_tools(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_share_a_budget),   cmocka_unit_test(parts_have_bounds),
-        cmocka_unit_test(many_prompts_leave_room), cmocka_unit_test(loading_ends_with_the_server),
-        cmocka_unit_test(a_long_text_is_given_up), cmocka_unit_test(vectors_are_work),
-        cmocka_unit_test(answers_have_their_time), cmocka_unit_test(ollama_is_told_what_is),
-        cmocka_unit_test(thoughts_are_asked_for),  cmocka_unit_test(top_p_0_is_greedy),
-        cmocka_unit_test(adapters_are_named_once), cmocka_unit_test(answers_know_many_tools)
+        cmocka_unit_test(models_share_a_budget),    cmocka_unit_test(parts_have_bounds),
+        cmocka_unit_test(many_prompts_leave_room),  cmocka_unit_test(loading_ends_with_the_server),
+        cmocka_unit_test(a_long_text_is_given_up),  cmocka_unit_test(vectors_are_work),
+        cmocka_unit_test(answers_have_their_time),  cmocka_unit_test(ollama_is_told_what_is),
+        cmocka_unit_test(thoughts_are_asked_for),   cmocka_unit_test(top_p_0_is_greedy),
+        cmocka_unit_test(adapters_are_named_once),  cmocka_unit_test(answers_know_many_tools),
+        cmocka_unit_test(weights_have_bounds),      cmocka_unit_test(caches_leave_room_for_weights),
+        cmocka_unit_test(who_leaves_is_waited_for), cmocka_unit_test(an_answer_ends_its_use)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

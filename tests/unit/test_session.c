@@ -1,6 +1,7 @@
 /* Sessions: whatever the company, the chunks, the threads and the level, a sequence gets
  * the logits it would get alone; what fails changes nothing; what was saved continues
  * bit by bit. The reference is always one token a time, one thread, scalar kernels. */
+#include "engine/engine.h"
 #include "tiny_model.h"
 #include "slowed.h"
 
@@ -803,6 +804,24 @@ static void memory(void **state)
         }
 }
 
+/* Weights are to stay in memory beside the cache, whatever is available now; who allows paging has it so. */
+static void weights_stay(void **state)
+{
+    hone_model *m = subjects[0].m;
+    const uint64_t was = m->bytes_per_token, total = hn_memory_total();
+    if (!total) skip();
+    m->bytes_per_token = total - 4096;
+    for (int paging = 0; paging < 2; paging++) {
+        hone_error err = { 0 };
+        hone_session *h;
+        const hone_session_params p = { .n_ctx = 100, .n_chunk = 8, .allow_paging = paging };
+        assert_int_equal(hone_session_new(&h, plain, m, &p, &err), paging ? HONE_OK : HONE_E_NOMEM);
+        if (!paging) assert_non_null(strstr(err.message, "beside the weights"));
+        hone_session_free(h);
+    }
+    m->bytes_per_token = was;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -814,6 +833,7 @@ int main(void)
         cmocka_unit_test(truncate_seq),
         cmocka_unit_test(copy_seq),
         cmocka_unit_test(bad_batches),
+        cmocka_unit_test(weights_stay),
         cmocka_unit_test(interrupted),
         cmocka_unit_test(save_and_load),
         cmocka_unit_test(one_state_one_file),
