@@ -379,6 +379,28 @@ static hone_status minicpm(hn_gguf *g, hone_error *err)
     return hn_gguf_drop_key(g, "granite.rope.scaling.finetuned", err);
 }
 
+/* MiniCPM 3 has no others either, and no width of values: its one model's is an even share of the stream. */
+static hone_status minicpm3(hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    const uint32_t n_layer = number_of(g, "minicpm3.block_count"), n_embd = number_of(g, "minicpm3.embedding_length"),
+                   n_head = number_of(g, "minicpm3.attention.head_count");
+    TRY(f32_if_absent(g, "minicpm3.embedding_scale", 12, err));
+    TRY(f32_if_absent(g, "minicpm3.residual_scale", n_layer ? 1.4f / sqrtf((float)n_layer) : 1, err));
+    TRY(f32_if_absent(g, "minicpm3.logit_scale", (float)n_embd / 256, err));
+    if (has(g, "minicpm3.attention.value_length_mla") || !n_head || n_embd % n_head) return HONE_OK;
+    return u32_if_absent(g, "minicpm3.attention.value_length", n_embd / n_head, err);
+}
+
+/* LayerNorm, whose epsilon its converter calls RMSNorm's. */
+static hone_status phimoe(hn_gguf *g, hone_error *err)
+{
+    float eps = 0;
+    bool found = false;
+    hone_status st = hn_gguf_get_f32(g, "phimoe.attention.layer_norm_rms_epsilon", &eps, &found, NULL);
+    return st != HONE_OK || !found ? HONE_OK : f32_if_absent(g, "phimoe.attention.layer_norm_epsilon", eps, err);
+}
+
 /* Qwen's first width was that of gate and up together. */
 static hone_status qwen(hn_gguf *g, hone_error *err)
 {
@@ -485,9 +507,11 @@ static const struct {
     { "llama", llama },
     { "llama4", llama4 },
     { "minicpm", minicpm },
+    { "minicpm3", minicpm3 },
     { "mistral3", mistral3 },
     { "nemotron_h_moe", nemotron_moe },
     { "nemotron_h_omni", nemotron_omni },
+    { "phimoe", phimoe },
     { "qwen", qwen },
     { "qwen3vl", qwen3vl },
     { "qwen3vlmoe", qwen3vl },
