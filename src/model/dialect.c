@@ -89,6 +89,21 @@ static hone_status f32_if_absent(hn_gguf *g, const char *key, float v, hone_erro
     return has(g, key) ? HONE_OK : hn_gguf_set_f32(g, key, v, err);
 }
 
+/* 0: what llama.cpp saves of numbers that a family does not read. */
+static hone_status f32_if_none(hn_gguf *g, const char *key, float v, hone_error *err)
+{
+    float now = 0;
+    const hone_status st = hn_gguf_get_f32(g, key, &now, NULL, NULL);
+    return st != HONE_OK || now != 0 ? HONE_OK : hn_gguf_set_f32(g, key, v, err);
+}
+
+static hone_status drop_if_none(hn_gguf *g, const char *key, hone_error *err)
+{
+    float now = 0;
+    const hone_status st = hn_gguf_get_f32(g, key, &now, NULL, NULL);
+    return st != HONE_OK || now != 0 ? HONE_OK : hn_gguf_drop_key(g, key, err);
+}
+
 static hone_status u32_if_absent(hn_gguf *g, const char *key, uint32_t v, hone_error *err)
 {
     return has(g, key) ? HONE_OK : hn_gguf_set_u32(g, key, v, err);
@@ -385,9 +400,11 @@ static hone_status minicpm3(hn_gguf *g, hone_error *err)
     hone_status st;
     const uint32_t n_layer = number_of(g, "minicpm3.block_count"), n_embd = number_of(g, "minicpm3.embedding_length"),
                    n_head = number_of(g, "minicpm3.attention.head_count");
-    TRY(f32_if_absent(g, "minicpm3.embedding_scale", 12, err));
-    TRY(f32_if_absent(g, "minicpm3.residual_scale", n_layer ? 1.4f / sqrtf((float)n_layer) : 1, err));
-    TRY(f32_if_absent(g, "minicpm3.logit_scale", (float)n_embd / 256, err));
+    TRY(f32_if_none(g, "minicpm3.embedding_scale", 12, err));
+    TRY(f32_if_none(g, "minicpm3.residual_scale", n_layer ? 1.4f / sqrtf((float)n_layer) : 1, err));
+    TRY(f32_if_none(g, "minicpm3.logit_scale", (float)n_embd / 256, err));
+    TRY(drop_if_none(g, "minicpm3.attention.key_length_mla", err));
+    TRY(drop_if_none(g, "minicpm3.attention.value_length_mla", err));
     if (has(g, "minicpm3.attention.value_length_mla") || !n_head || n_embd % n_head) return HONE_OK;
     return u32_if_absent(g, "minicpm3.attention.value_length", n_embd / n_head, err);
 }
@@ -398,7 +415,13 @@ static hone_status phimoe(hn_gguf *g, hone_error *err)
     float eps = 0;
     bool found = false;
     hone_status st = hn_gguf_get_f32(g, "phimoe.attention.layer_norm_rms_epsilon", &eps, &found, NULL);
-    return st != HONE_OK || !found ? HONE_OK : f32_if_absent(g, "phimoe.attention.layer_norm_epsilon", eps, err);
+    return st != HONE_OK || !found ? HONE_OK : f32_if_none(g, "phimoe.attention.layer_norm_epsilon", eps, err);
+}
+
+/* Either norm's epsilon is there, and that of the other no number. */
+static hone_status cohere2moe(hn_gguf *g, hone_error *err)
+{
+    return drop_if_none(g, "cohere2moe.attention.layer_norm_rms_epsilon", err);
 }
 
 /* Qwen's first width was that of gate and up together. */
@@ -493,6 +516,7 @@ static const struct {
     { "baichuan", baichuan },
     { "bert", bert },
     { "codeshell", codeshell },
+    { "cohere2moe", cohere2moe },
     { "deepseek2-ocr", deepseek_ocr },
     { "falcon", falcon },
     { "gemma3", gemma3 },

@@ -182,8 +182,11 @@ hone_status hn_moe_hparams(hone_model *m, hone_error *err)
     if ((st = groups(m, err)) != HONE_OK) return st;
     if ((st = choice(m, err)) != HONE_OK) return st;
     char key[128];
-    if (n->gating == HN_GATING_SPARSE && (n->n_used != 2 || n->used_of))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected 2 in all layers: %s models choose two", m->path,
-                       hn_arch_key(m, key, "expert_used_count"), n->n_used, m->arch->name);
+    for (int32_t il = 0; n->gating == HN_GATING_SPARSE && il < m->hp.n_layer; il++) {
+        const int32_t used = n->used_of ? n->used_of[il] : n->n_used;
+        if (used != 2)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected 2 in all layers: %s models choose two",
+                           m->path, hn_arch_key(m, key, "expert_used_count"), used, m->arch->name);
+    }
     return layers(m, err);
 }

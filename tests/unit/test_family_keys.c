@@ -26,7 +26,7 @@ static void xielu_of_layers(void **state)
 /* What SmallThinker's and MiniCPM 3's files do not say, and the two experts of Phi. */
 static void said_by_the_family(void **state)
 {
-    static const int mistakes[] = { 1, 3 };
+    static const int mistakes[] = { 1, 3 }, twos[] = { 2, 2 };
     float y[3][ROWS];
     vector v = load("smallthinker.json");
     answer(&v, v.n, y[0]);
@@ -44,7 +44,21 @@ static void said_by_the_family(void **state)
     set_key(&v, "attention.value_length", "UINT32", json_integer(8));
     answer(&v, v.n, y[1]);
     assert_memory_equal(y[0], y[1], sizeof y[0]);
+    static const char *const none[] = { "embedding_scale", "residual_scale", "logit_scale",
+                                        "attention.key_length_mla" };
+    for (int i = 0; i < 4; i++) set_key(&v, none[i], "FLOAT32", json_real(0));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
     set_key(&v, "embedding_scale", "FLOAT32", json_real(6));
+    answer(&v, v.n, y[2]);
+    assert_true(apart(&v, y[0], y[2], 0, v.n) > 0.01);
+    json_decref(v.j);
+    v = load("cohere2moe.json");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(0));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(1e-5)); /* another norm */
     answer(&v, v.n, y[2]);
     assert_true(apart(&v, y[0], y[2], 0, v.n) > 0.01);
     json_decref(v.j);
@@ -53,6 +67,12 @@ static void said_by_the_family(void **state)
         set_key(&v, "expert_used_count", "UINT32", json_integer(mistakes[i]));
         refused(&v, "expected 2 in all layers");
     }
+    set_key(&v, "expert_used_count", "UINT32", json_integer(2));
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, twos)); /* as llama.cpp saves it, with other zeros */
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
     json_decref(v.j);
 }
 
