@@ -99,9 +99,11 @@ static hone_status f32_if_none(hn_gguf *g, const char *key, float v, hone_error 
 
 static hone_status drop_if_none(hn_gguf *g, const char *key, hone_error *err)
 {
-    float now = 0;
-    const hone_status st = hn_gguf_get_f32(g, key, &now, NULL, NULL);
-    return st != HONE_OK || now != 0 ? HONE_OK : hn_gguf_drop_key(g, key, err);
+    float real = 0;
+    uint32_t whole = 0;
+    const bool none = (hn_gguf_get_f32(g, key, &real, NULL, NULL) == HONE_OK && real == 0) ||
+                      (hn_gguf_get_u32(g, key, &whole, NULL, NULL) == HONE_OK && whole == 0);
+    return none ? hn_gguf_drop_key(g, key, err) : HONE_OK;
 }
 
 static hone_status u32_if_absent(hn_gguf *g, const char *key, uint32_t v, hone_error *err)
@@ -409,13 +411,10 @@ static hone_status minicpm3(hn_gguf *g, hone_error *err)
     return u32_if_absent(g, "minicpm3.attention.value_length", n_embd / n_head, err);
 }
 
-/* LayerNorm, whose epsilon its converter calls RMSNorm's. */
+/* LayerNorm, whose epsilon stands below RMSNorm's name; that of its own is no number then. */
 static hone_status phimoe(hn_gguf *g, hone_error *err)
 {
-    float eps = 0;
-    bool found = false;
-    hone_status st = hn_gguf_get_f32(g, "phimoe.attention.layer_norm_rms_epsilon", &eps, &found, NULL);
-    return st != HONE_OK || !found ? HONE_OK : f32_if_none(g, "phimoe.attention.layer_norm_epsilon", eps, err);
+    return drop_if_none(g, "phimoe.attention.layer_norm_epsilon", err);
 }
 
 /* Either norm's epsilon is there, and that of the other no number. */

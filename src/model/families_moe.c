@@ -25,6 +25,19 @@
 #define HEADS_NORMED(n_q, n_k)                                                                          \
     NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS), \
         NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS)
+/* Numbers of a family one of whose norms' epsilons must be there, whichever norm it has (HN_READS_EITHER_EPS). */
+static hone_status either_eps(hone_model *m, hone_error *err)
+{
+    char ln[128], rms[128];
+    if (hn_gguf_find(m->file, hn_arch_key(m, ln, "attention.layer_norm_epsilon")) < 0 &&
+        hn_gguf_find(m->file, hn_arch_key(m, rms, "attention.layer_norm_rms_epsilon")) < 0)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata keys %s and %s are missing; architecture %s needs one of them",
+                       m->path, ln, rms, m->arch->name);
+    hone_status st = hn_attn_hparams(m, err);
+    m->hp.ln_eps = m->hp.rms_eps;
+    return st;
+}
+
 /* ---- softmax over all ---------------------------------------------------------------------------------- */
 
 static const hn_slot qwen3moe_layer[] = {
@@ -169,14 +182,8 @@ static const hn_slot cohere2moe_layer[] = {
 static hone_status cohere2moe_hparams(hone_model *m, hone_error *err)
 {
     char key[128];
-    const bool rms = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.layer_norm_rms_epsilon")) >= 0;
-    if (!rms && hn_gguf_find(m->file, hn_arch_key(m, key, "attention.layer_norm_epsilon")) < 0)
-        return HN_FAIL(err, HONE_E_FORMAT,
-                       "%s: metadata key %s is missing; architecture %s needs it, or that of RMSNorm", m->path, key,
-                       m->arch->name);
-    hone_status st = hn_attn_hparams(m, err);
-    m->hp.layer_norm = !rms;
-    m->hp.ln_eps = m->hp.rms_eps;
+    hone_status st = either_eps(m, err);
+    m->hp.layer_norm = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.layer_norm_rms_epsilon")) < 0;
     return st;
 }
 
@@ -251,9 +258,26 @@ static const hn_slot phimoe_layer[] = {
     EXPERTS,
     { 0 },
 };
-const hn_family hn_family_phimoe =
-    TRANSFORMER("phimoe", HN_PHIMOE, false, phimoe_outer, phimoe_layer, .neox = true, .layer_norm = true,
-                .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SPARSE, .norm = HN_MOE_NORM_NEVER));
+
+/* Its converter calls the epsilon RMSNorm's. */
+static hone_status phimoe_hparams(hone_model *m, hone_error *err)
+{
+    hone_status st = either_eps(m, err);
+    m->hp.layer_norm = true;
+    return st;
+}
+const hn_family hn_family_phimoe = {
+    .name = "phimoe",
+    .bit = HN_PHIMOE,
+    .hparams = phimoe_hparams,
+    .plan = hn_attn_plan,
+    .outer = phimoe_outer,
+    .layer = phimoe_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .reads = HN_READS_EITHER_EPS,
+                                .ffn = HN_FFN_MOE,
+                                MOE(.gating = HN_GATING_SPARSE, .norm = HN_MOE_NORM_NEVER) },
+};
 
 /* ---- of the chosen alone ---------------------------------------------------------------------------------- */
 

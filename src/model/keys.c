@@ -50,9 +50,9 @@
 #define ENCODERS (HN_BERT | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING) /* attention looks both ways */
 #define LAYER_NORM                                                                                            \
     (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | \
-     HN_ORION | HN_STARCODER | HN_PHIMOE | HN_BERT | HN_NOMIC_BERT)
-#define EITHER_EPS (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_COHERE2MOE) /* one or the other */
-#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34)                       /* logits; scores, of gemma2 alone */
+     HN_ORION | HN_STARCODER | HN_BERT | HN_NOMIC_BERT)
+#define EITHER_EPS (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_COHERE2MOE | HN_PHIMOE) /* one or the other */
+#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34)                                   /* logits; scores, of gemma2 alone */
 #define GELU                                                                                                      \
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
      HN_BERT | HN_GEMMA_EMBEDDING)

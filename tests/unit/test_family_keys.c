@@ -46,7 +46,8 @@ static void said_by_the_family(void **state)
     assert_memory_equal(y[0], y[1], sizeof y[0]);
     static const char *const none[] = { "embedding_scale", "residual_scale", "logit_scale",
                                         "attention.key_length_mla" };
-    for (int i = 0; i < 4; i++) set_key(&v, none[i], "FLOAT32", json_real(0));
+    for (int i = 0; i < 4; i++)
+        set_key(&v, none[i], i < 3 ? "FLOAT32" : "UINT32", i < 3 ? json_real(0) : json_integer(0));
     answer(&v, v.n, y[1]);
     assert_memory_equal(y[0], y[1], sizeof y[0]);
     set_key(&v, "embedding_scale", "FLOAT32", json_real(6));
