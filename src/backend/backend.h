@@ -292,7 +292,8 @@ typedef struct hn_product {
     int64_t mul_row, mul_at;
     hn_which mul_of;
     hn_map map;
-    float scale; /* 0: none */
+    const hn_xielu *xielu; /* in place of map, or NULL */
+    float scale;           /* 0: none */
 } hn_product;
 enum { HN_MAX_PRODUCT = 8 };
 
@@ -439,7 +440,10 @@ typedef enum hn_gating {
     HN_GATING_SOFTMAX = 1, /* p = softmax(l) over all; the weight is p */
     HN_GATING_SIGMOID,     /* p = 1/(1 + exp(−l)); the weight is p */
     HN_GATING_CHOSEN,      /* p = l; weights are the softmax of the chosen ones */
-    HN_GATING_INPUT        /* p = l; the weight is 1/(1 + exp(−l)) */
+    HN_GATING_INPUT,       /* p = l; the weight is 1/(1 + exp(−l)) */
+    HN_GATING_SPARSE /* p = l; the weight is the expert's share of a softmax of those that are near it: SparseMixer
+                            * (Liu et al. 2023): of those left, m the largest of them, without whose l has
+                            * (m − l)/max(|l|, m) > 0.02 */
 } hn_gating;
 
 enum { HN_MAX_EXPERT = 1024, HN_MAX_GROUPS = 64 };

@@ -114,7 +114,10 @@ void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const
 typedef void cpu_glu_fn(float *y, const float *g, const float *u, int64_t n);
 static inline cpu_glu_fn *cpu_glu_of(const cpu_backend *c, hn_glu kind)
 {
-    return kind == HN_GLU_GELU ? c->k->gelu_mul : kind == HN_GLU_OAI ? c->k->oai_mul : c->k->silu_mul;
+    return kind == HN_GLU_GELU   ? c->k->gelu_mul
+           : kind == HN_GLU_OAI  ? c->k->oai_mul
+           : kind == HN_GLU_RELU ? c->k->relu_mul
+                                 : c->k->silu_mul;
 }
 void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
 void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);

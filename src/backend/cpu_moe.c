@@ -13,6 +13,7 @@ enum {
     LOOK = 4 /* what an expert costs each time that the best is looked for, in numbers */
 };
 #define NORM_LEAST 0x1p-14f /* of a sum of weights that divides */
+#define SPARSE_FAR 0.02f    /* twice the jitter that SparseMixer's routers were trained with */
 
 /* ---- scratch ------------------------------------------------------------------------------------------ */
 
@@ -102,6 +103,23 @@ static void choose(int32_t *id, int32_t k, const float *score, uint8_t *taken, i
     }
 }
 
+/* The best of those left, k times; a weight is its share of a softmax of those left that are near it. e: room for n. */
+static void choose_sparsely(const cpu_backend *c, int32_t *id, float *w, int32_t k, float *e, const float *l,
+                            uint8_t *taken, int32_t n)
+{
+    for (int32_t j = 0; j < k; j++) {
+        choose(&id[j], 1, l, taken, 0, n);
+        const float most = l[id[j]];
+        for (int32_t i = 0; i < n; i++) {
+            const float size = fabsf(l[i]) < most ? most : fabsf(l[i]);
+            const bool left = !taken[i] || i == id[j];
+            e[i] = left && !((most - l[i]) / size > SPARSE_FAR) ? l[i] - most : -INFINITY;
+        }
+        c->k->exp(e, e, n);
+        w[j] = 1.0f / cpu_sum(e, n);
+    }
+}
+
 /* Takes all groups away but those whose two best experts, or best one, score most together. */
 static void take_groups(uint8_t *taken, const float *score, const hn_route *r, int32_t n_expert)
 {
@@ -118,11 +136,11 @@ static void take_groups(uint8_t *taken, const float *score, const hn_route *r, i
     for (int32_t i = 0; i < r->n_group_used; i++) memset(taken + kept[i] * size, 0, (size_t)size);
 }
 
-/* The weights of the chosen ones; p: of all. */
+/* The weights of the chosen ones; p: of all. Those of a sparse choice are there. */
 static void weigh(const cpu_backend *c, float *w, const int32_t *id, const float *p, const hn_route *r)
 {
     int32_t k = r->n_used;
-    for (int32_t j = 0; j < k; j++) w[j] = p[id[j]];
+    for (int32_t j = 0; j < k && r->gating != HN_GATING_SPARSE; j++) w[j] = p[id[j]];
     if (r->gating == HN_GATING_CHOSEN) softmax(c, w, w, k);
     if (r->gating == HN_GATING_INPUT) c->k->map[HN_MAP_SIGMOID](w, k);
     if (r->norm) {
@@ -157,8 +175,10 @@ static void route_row(void *arg, int64_t t, int32_t thread)
     for (int32_t e = 0; e < n; e++) score[e] = r->bias ? p[e] + r->bias[e] : p[e];
     memset(taken, 0, (size_t)n);
     if (r->n_group > 1 && r->n_group_used < r->n_group) take_groups(taken, score, r, n);
-    choose(id, r->n_used, score, taken, 0, n);
-    weigh(j->c, (float *)(void *)(id + r->n_used), id, p, r);
+    float *w = (float *)(void *)(id + r->n_used);
+    if (r->gating == HN_GATING_SPARSE) choose_sparsely(j->c, id, w, r->n_used, p, score, taken, n);
+    else choose(id, r->n_used, score, taken, 0, n);
+    weigh(j->c, w, id, p, r);
 }
 
 void cpu_route(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r)

@@ -295,6 +295,7 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
     for (int64_t t = 0; t < in->n_tok; t++) {
         float *row = y + t * ldy + r0;
         if (p->map) c->k->map[p->map](row, n);
+        if (p->xielu) c->k->xielu(row, n, p->xielu);
         if (mul)
             for (int64_t r = 0; r < n; r++) row[r] *= mul[mul_at(j, p, t) + r0 + r];
         if (p->scale != 0)

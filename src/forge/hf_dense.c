@@ -808,9 +808,69 @@ static const hn_hf_class bigcode = { .names = "GPTBigCodeForCausalLM",
                                      .tied = true,
                                      .more = bigcode_more };
 
+/* ---- apertus ----------------------------------------------------------------------------------------------- */
+
+/* The one value of a tensor. */
+static hone_status one_value(const hn_hf *f, const char *name, float *v, hone_error *err)
+{
+    uint8_t bytes[8];
+    const hn_ckpt_tensor *t = hn_ckpt_find(f->c, name, strlen(name));
+    const hn_type_info *type = t && t->raw == HN_RAW_NOT ? hn_type_get((uint32_t)t->type) : NULL;
+    if (!t)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: has no tensor %s, which a model of class %s needs", f->c->path, name,
+                       f->of->names);
+    if (!type || type->block_elems != 1 || t->n_bytes != type->block_bytes || t->n_bytes > sizeof bytes)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is of shape %s, expected one number", f->c->path, name, HN_SHAPE(t));
+    hone_status st = hn_source_read(&f->c->part[t->part], t->off, bytes, t->n_bytes, err);
+    if (st == HONE_OK) type->dequantize(v, bytes, 1);
+    return st;
+}
+
+/* What layers have learnt of their map: tensors there, keys below no family's name here. */
+static hone_status apertus_more(hn_hf *f, hone_error *err)
+{
+    static const char *const names[] = { "alpha_p", "alpha_n", "beta", "eps" };
+    char name[96];
+    float v[HN_MAX_LAYER];
+    int64_t n;
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n, err));
+    for (size_t i = 0; n <= HN_MAX_LAYER && i < sizeof names / sizeof *names; i++) {
+        for (int64_t il = 0; il < n; il++) {
+            snprintf(name, sizeof name, "model.layers.%lld.mlp.act_fn.%s", (long long)il, names[i]);
+            TRY(one_value(f, name, &v[il], err));
+        }
+        snprintf(name, sizeof name, "xielu.%s", names[i]);
+        TRY(hn_gguf_put_array(f->w, name, HONE_KV_F32, v, (uint64_t)n, err));
+    }
+    return HONE_OK;
+}
+static const hn_hf_key apertus_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    ONLY("mlp_bias", 0),
+    ONLY("qk_norm", 1),
+    ONLY("post_norm", 0),
+    WORD("hidden_act", "xielu"),
+    KEYS_END,
+};
+static const hn_hf_class apertus = {
+    .names = "ApertusForCausalLM",
+    .types = "apertus",
+    .arch = "apertus",
+    .keys = apertus_keys,
+    .left = "*.act_fn.alpha_p *.act_fn.alpha_n *.act_fn.beta *.act_fn.eps",
+    .rope = "{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
+            "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":8192}",
+    .usual = "max_position_embeddings 65536",
+    .base = 12e6,
+    .eps = 1e-5,
+    .fits = never, /* those tensors are not made again */
+    .more = apertus_more,
+};
+
 const hn_hf_class *const hn_hf_dense[] = {
-    &llama,    &mistral, &ministral3, &arcee,      &smollm3, &granite, &ernie,  &qwen2, &qwen3,
-    &seed,     &hunyuan, &phi3,       &glm4,       &gemma,   &gemma2,  &gemma3, &olmo2, &olmo3,
-    &exaone4,  &cohere,  &cohere2,    &starcoder2, &gptneox, &gpt2,    &glm,    &phi,   &nemotron,
-    &stablelm, &glm4v,   &minicpm,    &internlm2,  &exaone,  &bigcode, &deci,   NULL,
+    &llama,    &mistral, &ministral3, &arcee,      &smollm3, &granite, &ernie,  &qwen2,   &qwen3,
+    &seed,     &hunyuan, &phi3,       &glm4,       &gemma,   &gemma2,  &gemma3, &olmo2,   &olmo3,
+    &exaone4,  &cohere,  &cohere2,    &starcoder2, &gptneox, &gpt2,    &glm,    &phi,     &nemotron,
+    &stablelm, &glm4v,   &minicpm,    &internlm2,  &exaone,  &bigcode, &deci,   &apertus, NULL,
 };

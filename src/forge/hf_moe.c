@@ -752,7 +752,87 @@ static const hn_hf_class mellum = { .names = "MellumForCausalLM",
                                     .base = 5e5,
                                     .more = mellum_more };
 
+/* ---- Cohere's mixtures ------------------------------------------------------------------------------------------- */
+
+/* Which layers have the window: as the config says, or all but each fourth behind the dense ones, which have none. */
+static hone_status put_cohere_windows(hn_hf *f, hone_error *err)
+{
+    enum { PERIOD = 4 };
+    uint8_t windowed[HN_MAX_LAYER];
+    int64_t lead = 0;
+    hn_hf_layers l;
+    hone_status st;
+    TRY(hn_hf_read_layers(f, "layer_types", &l, err));
+    const json_t *kinds = hn_hf_get(f, "mlp_layer_types");
+    TRY(hn_hf_whole(f, "first_k_dense_replace", 0, &lead, err));
+    for (lead = kinds ? 0 : lead; hn_hf_layer_is(kinds, lead, "dense");) lead++;
+    for (int64_t il = 0; il < l.n; il++) {
+        windowed[il] =
+            l.list ? hn_hf_layer_is(l.list, il, "sliding_attention") : il >= lead && (il - lead + 1) % PERIOD != 0;
+        if (l.list && !windowed[il] && !hn_hf_layer_is(l.list, il, "full_attention"))
+            return hn_hf_refuse(f, "layer_types", l.list, "sliding_attention or full_attention for each layer", err);
+    }
+    return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, l.n, err);
+}
+
+/* A softmax of the chosen is one over all whose weights add up to 1. */
+static hone_status cohere2moe_more(hn_hf *f, hone_error *err)
+{
+    const json_t *how = hn_hf_get(f, "expert_selection_fn");
+    const char *func = how ? json_string_value(how) : "softmax";
+    int64_t width, dense;
+    double eps = 1e-5;
+    bool rms = false, norm;
+    hone_status st;
+    if (!func || !hn_hf_is_word("softmax|sigmoid", func, strlen(func)))
+        return hn_hf_refuse(f, "expert_selection_fn", how, "softmax or sigmoid", err);
+    TRY(hn_hf_truth(f, "norm_topk_prob", true, &norm, err));
+    TRY(hn_hf_put_u32(f, "expert_gating_func", !strcmp(func, "sigmoid") ? 2 : 1, err));
+    TRY(hn_hf_put_bool(f, "expert_weights_norm", norm || strcmp(func, "sigmoid") != 0, err));
+    TRY(hn_hf_whole(f, "intermediate_size", 22528, &width, err));
+    TRY(hn_hf_whole(f, "prefix_dense_intermediate_size", width, &dense, err));
+    TRY(hn_hf_put_u32(f, "feed_forward_length", (uint32_t)dense, err));
+    TRY(hn_hf_put_u32(f, "expert_feed_forward_length", (uint32_t)width, err));
+    TRY(hn_hf_put_shared(f, "num_shared_experts", "intermediate_size", err));
+    TRY(hn_hf_put_lead(f, 0, err));
+    TRY(hn_hf_number(f, "rms_norm_eps", 0, &eps, &rms, err));
+    if (!rms) TRY(hn_hf_number(f, "layer_norm_eps", 1e-5, &eps, NULL, err));
+    else hn_hf_get(f, "layer_norm_eps");
+    TRY(hn_hf_put_f32(f, rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", eps, err));
+    return put_cohere_windows(f, err);
+}
+static const hn_hf_key cohere2moe_keys[] = {
+    U32_OR("num_experts", "expert_count", 8),
+    U32_OR("num_experts_per_tok", "expert_used_count", 2),
+    U32_OR("sliding_window", "attention.sliding_window", 4096),
+    U32_OR("head_dim", "attention.key_length|attention.value_length", 128),
+    F32_OR("logit_scale", "logit_scale", 0.0625),
+    MORE("rms_norm_eps", "attention.layer_norm_rms_epsilon"),
+    MORE("intermediate_size", "feed_forward_length"),
+    MORE("first_k_dense_replace|mlp_layer_types", NULL),
+    ONLY("attention_bias", 0),
+    ONLY("sliding_window_pattern", 4),
+    ONLY("prefix_dense_sliding_window_pattern", 1),
+    ONLY("num_nextn_predict_layers", 0),
+    WORD("shared_expert_combination_strategy", "average"),
+    KEYS_END,
+};
+static const hn_hf_name cohere2moe_names[] = {
+    { "ffn_gate_inp", "mlp.gate", NULL }, MLP_EXPERTS, SHARED_NAMES("mlp.shared_experts"), NAMES_END
+};
+static bool is_not_written(const hn_gguf *g) { return false; } /* a folder of it */
+static const hn_hf_class cohere2moe = { .names = "Cohere2MoeForCausalLM",
+                                        .types = "cohere2_moe",
+                                        .arch = "cohere2moe",
+                                        .keys = cohere2moe_keys,
+                                        .tensors = cohere2moe_names,
+                                        .idle = ROUTER_IDLE,
+                                        .usual = "max_position_embeddings 8192",
+                                        .tied = true,
+                                        .fits = is_not_written,
+                                        .more = cohere2moe_more };
+
 const hn_hf_class *const hn_hf_moe[] = {
-    &mixtral, &qwen3moe, &qwen2moe, &olmoe,      &granitemoe, &ernie_moe, &glm4moe, &dots1, &minimax,
-    &gpt_oss, &llama4,   &solar,    &qwen3vlmoe, &hunyuan,    &bailing,   &mellum,  NULL,
+    &mixtral, &qwen3moe, &qwen2moe, &olmoe,      &granitemoe, &ernie_moe, &glm4moe, &dots1,      &minimax,
+    &gpt_oss, &llama4,   &solar,    &qwen3vlmoe, &hunyuan,    &bailing,   &mellum,  &cohere2moe, NULL,
 };

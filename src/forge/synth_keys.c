@@ -101,7 +101,8 @@ hone_status hn_synth_put_keys(hn_gguf_writer *w, const hn_synth_shape *s, hone_e
     snprintf(key, sizeof key, "%s.block_count", s->arch);
     hone_status st = hn_gguf_put_u32(w, key, (uint32_t)s->n_layer, err);
     for (const char *at = s->keys; st == HONE_OK && next_key(&at, &name, &value);) {
-        snprintf(key, sizeof key, "%s.%.*s", s->arch, (int)name.len, name.ptr);
+        const bool bare = name.len > 6 && !memcmp(name.ptr, "xielu.", 6); /* not below the family's name */
+        snprintf(key, sizeof key, "%s%s%.*s", bare ? "" : s->arch, bare ? "" : ".", (int)name.len, name.ptr);
         if (is(name, "attention.shared_kv_layers")) { /* the last so many: a slice has fewer, or none */
             int32_t n = (int32_t)strtol(value.ptr, NULL, 10) - s->n_cut;
             st = hn_gguf_put_u32(w, key, (uint32_t)(n > 0 ? n : 0), err);

@@ -23,6 +23,7 @@ void hn_kernels_overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->gelu_mul) dst->gelu_mul = src->gelu_mul;
     if (src->oai_mul) dst->oai_mul = src->oai_mul;
+    if (src->relu_mul) dst->relu_mul = src->relu_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;
     if (src->gelu_mul_grad) dst->gelu_mul_grad = src->gelu_mul_grad;
     if (src->to_bf16) dst->to_bf16 = src->to_bf16;
@@ -33,6 +34,7 @@ void hn_kernels_overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->lerp) dst->lerp = src->lerp;
     for (int i = 0; i < HN_MAP_KINDS; i++)
         if (src->map[i]) dst->map[i] = src->map[i];
+    if (src->xielu) dst->xielu = src->xielu;
     if (src->wkv6) dst->wkv6 = src->wkv6;
     if (src->wkv7) dst->wkv7 = src->wkv7;
     if (src->conv) dst->conv = src->conv;

@@ -295,6 +295,8 @@ typedef struct hn_kernels {
     void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
     /* y = (g / (1 + exp(−1.702·g)))·(u + 1), g ≤ 7 and −7 ≤ u ≤ 7 first (gpt-oss); y may be g */
     void (*oai_mul)(float *y, const float *g, const float *u, int64_t n);
+    /* y = max(g, 0)·u; y may be g; a NaN stays one */
+    void (*relu_mul)(float *y, const float *g, const float *u, int64_t n);
     /* training: of h = silu(g)·u and gh = dL/dh. s = 1/(1 + exp(−g)); gg = (gh·u)·(s·fma(g, 1 − s, 1)), gu = gh·(g·s);
      * gg may be gh or g, gu may be u */
     void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
@@ -312,6 +314,9 @@ typedef struct hn_kernels {
     /* y = fma(prev − h, lerp, h), or with delta fma(prev − h, lerp + delta, h); y may be delta */
     void (*lerp)(float *y, const float *h, const float *prev, const float *lerp, const float *delta, int64_t n);
     void (*map[HN_MAP_KINDS])(float *y, int64_t n); /* in place; NONE is NULL */
+    /* in place: above 0 x·fma(alpha_p, x, beta); else, with m = min(x, eps), fma(t + (m − x), alpha_n, beta·x), where
+     * t = e^m − 1 − m: for m² < 1/4 m·m times its series of eight terms, else (e^m − 1) − m */
+    void (*xielu)(float *y, int64_t n, const hn_xielu *a);
     hn_wkv_fn *wkv6, *wkv7;
     hn_conv_fn *conv;
     hn_ssm_fn *ssm;
@@ -453,6 +458,31 @@ static inline float hn_oai_inline(float g, float u)
     u = HN_OAI_LIMIT < u ? HN_OAI_LIMIT : u;
     u = -HN_OAI_LIMIT > u ? -HN_OAI_LIMIT : u;
     return g / (1.0f + hn_exp_inline(-HN_OAI_ALPHA * g)) * (u + 1.0f);
+}
+
+/* e^m − 1 − m is m² times Σ m^(k−2)/k!, whose next term is below 2^-28 of it where the series is taken; beyond, what is
+ * subtracted takes no more than three bits away. */
+#define HN_XIELU_EDGE 0.25f /* of m² */
+#define HN_XIELU_C2 0.5f
+#define HN_XIELU_C3 0x1.555556p-3f
+#define HN_XIELU_C4 0x1.555556p-5f
+#define HN_XIELU_C5 0x1.111112p-7f
+#define HN_XIELU_C6 0x1.6c16c2p-10f
+#define HN_XIELU_C7 0x1.a01a02p-13f
+#define HN_XIELU_C8 0x1.a01a02p-16f
+#define HN_XIELU_C9 0x1.71de3ap-19f
+static inline float hn_xielu_inline(float x, const hn_xielu *a)
+{
+    float m = x < a->eps ? x : a->eps, z = m * m, p = fmaf(HN_XIELU_C9, m, HN_XIELU_C8);
+    p = fmaf(p, m, HN_XIELU_C7);
+    p = fmaf(p, m, HN_XIELU_C6);
+    p = fmaf(p, m, HN_XIELU_C5);
+    p = fmaf(p, m, HN_XIELU_C4);
+    p = fmaf(p, m, HN_XIELU_C3);
+    p = fmaf(p, m, HN_XIELU_C2);
+    float t = z < HN_XIELU_EDGE ? z * p : (hn_exp_inline(m) - 1.0f) - m;
+    float below = fmaf(t + (m - x), a->alpha_n, a->beta * x), above = x * fmaf(a->alpha_p, x, a->beta);
+    return 0.0f < x ? above : below;
 }
 
 /* log(1 + t) for t in [0, 1]: 2·atanh(t/(2 + t)) by its series in s = t/(2 + t) ≤ 1/3, whose next term is

@@ -111,6 +111,16 @@ static void oai_mul(float *y, const float *g, const float *u, int64_t n)
     for (; i < n; i++) y[i] = hn_oai_inline(g[i], u[i]);
 }
 
+static void relu_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        v16 v = v16_load(g + i);
+        v16_store(y + i, v16_mul(v16_where_less(v, v16_zero(), v16_zero(), v), v16_load(u + i)));
+    }
+    for (; i < n; i++) y[i] = (g[i] < 0.0f ? 0.0f : g[i]) * u[i];
+}
+
 static void exp_many(float *y, const float *x, int64_t n)
 {
     int64_t i = 0;
@@ -155,13 +165,13 @@ static void quantize32(void *dst, const float *x, int64_t n)
 #ifndef HN_LEVEL_PACKED
 #define HN_LEVEL_PACKED
 #endif
-#define HN_LANES_TABLE(NAME)                                                                                       \
-    {                                                                                                              \
-        .name = NAME, .matmul = { [HN_F32] = matmul_f32,   [HN_F16] = matmul_f16,   [HN_BF16] = matmul_bf16,       \
-                                  [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,       \
-                                  [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,       \
-                                  HN_LEVEL_MATMUL },                                                               \
-        .packed = { HN_LEVEL_PACKED }, .low_rank = low_rank, .quantize256 = quantize256, .quantize32 = quantize32, \
-        .rms_norm = rms_norm, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .oai_mul = oai_mul, .exp = exp_many,     \
-        HN_LANES_RWKV, HN_LANES_RECURRENT, HN_LANES_TRAIN, HN_LANES_ATTN                                           \
+#define HN_LANES_TABLE(NAME)                                                                                        \
+    {                                                                                                               \
+        .name = NAME, .matmul = { [HN_F32] = matmul_f32,   [HN_F16] = matmul_f16,   [HN_BF16] = matmul_bf16,        \
+                                  [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,        \
+                                  [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,        \
+                                  HN_LEVEL_MATMUL },                                                                \
+        .packed = { HN_LEVEL_PACKED }, .low_rank = low_rank, .quantize256 = quantize256, .quantize32 = quantize32,  \
+        .rms_norm = rms_norm, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .oai_mul = oai_mul, .relu_mul = relu_mul, \
+        .exp = exp_many, HN_LANES_RWKV, HN_LANES_RECURRENT, HN_LANES_TRAIN, HN_LANES_ATTN                           \
     }

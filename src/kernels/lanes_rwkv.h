@@ -110,6 +110,27 @@ HN_INLINE v16 v16_gelu_erf(v16 x)
     v16 half = v16_mul(v16_set1(0.5f), a), e = v16_exp(v16_mul(v16_mul(v16_set1(-0.5f), a), a));
     return v16_sub(v16_where_less(x, zero, zero, x), v16_mul(half, v16_mul(v16_mul(p, t), e)));
 }
+HN_INLINE v16 v16_xielu(v16 x, const hn_xielu *a)
+{
+    v16 eps = v16_set1(a->eps), m = v16_where_less(x, eps, x, eps), z = v16_mul(m, m);
+    v16 p = v16_fma(v16_set1(HN_XIELU_C9), m, v16_set1(HN_XIELU_C8));
+    p = v16_fma(p, m, v16_set1(HN_XIELU_C7));
+    p = v16_fma(p, m, v16_set1(HN_XIELU_C6));
+    p = v16_fma(p, m, v16_set1(HN_XIELU_C5));
+    p = v16_fma(p, m, v16_set1(HN_XIELU_C4));
+    p = v16_fma(p, m, v16_set1(HN_XIELU_C3));
+    p = v16_fma(p, m, v16_set1(HN_XIELU_C2));
+    v16 far = v16_sub(v16_sub(v16_exp(m), v16_set1(1.0f)), m), beta = v16_set1(a->beta);
+    v16 t = v16_where_less(z, v16_set1(HN_XIELU_EDGE), v16_mul(z, p), far);
+    v16 below = v16_fma(v16_add(t, v16_sub(m, x)), v16_set1(a->alpha_n), v16_mul(beta, x));
+    return v16_where_less(v16_zero(), x, v16_mul(x, v16_fma(v16_set1(a->alpha_p), x, beta)), below);
+}
+static void xielu(float *y, int64_t n, const hn_xielu *a)
+{
+    int64_t k = 0;
+    for (; k + 16 <= n; k += 16) v16_store(y + k, v16_xielu(v16_load(y + k), a));
+    for (; k < n; k++) y[k] = hn_xielu_inline(y[k], a);
+}
 MAP(map_tanh, v16_tanh, hn_tanh_inline)
 MAP(map_sigmoid, v16_sigmoid, hn_sigmoid_inline)
 MAP(map_silu, v16_silu, silu_of)
@@ -244,7 +265,7 @@ ON_STACK static void wkv6(const hn_wkv *a)
 }
 
 #define HN_LANES_RWKV                                                                                           \
-    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7,                                         \
+    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7, .xielu = xielu,                         \
     .map = { [HN_MAP_TANH] = map_tanh,        [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu,         \
              [HN_MAP_SQRELU] = map_sqrelu,    [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus, \
              [HN_MAP_GELU_ERF] = map_gelu_erf }

@@ -81,6 +81,7 @@ const hn_kernels hn_kernels_neon = {
     .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,
     .oai_mul = oai_mul,
+    .relu_mul = relu_mul,
     .exp = exp_many,
     HN_LANES_RWKV,
     HN_LANES_RECURRENT,

@@ -342,6 +342,11 @@ static void oai_mul(float *y, const float *g, const float *u, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = hn_oai_inline(g[i], u[i]);
 }
 
+static void relu_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = (g[i] < 0.0f ? 0.0f : g[i]) * u[i];
+}
+
 static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -652,6 +657,7 @@ const hn_kernels HN_SCALAR = {
     .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,
     .oai_mul = oai_mul,
+    .relu_mul = relu_mul,
     .silu_mul_grad = silu_mul_grad,
     .gelu_mul_grad = gelu_mul_grad,
     .to_bf16 = to_bf16,
@@ -667,6 +673,7 @@ const hn_kernels HN_SCALAR = {
              [HN_MAP_GELU] = map_gelu,
              [HN_MAP_GELU_ERF] = map_gelu_erf,
              [HN_MAP_SOFTPLUS] = map_softplus },
+    .xielu = xielu,
     .wkv6 = wkv6,
     .wkv7 = wkv7,
     .conv = conv,

@@ -6,6 +6,11 @@ static void map_softplus(float *y, int64_t n)
     for (int64_t k = 0; k < n; k++) y[k] = hn_softplus_inline(y[k]);
 }
 
+static void xielu(float *y, int64_t n, const hn_xielu *a)
+{
+    for (int64_t k = 0; k < n; k++) y[k] = hn_xielu_inline(y[k], a);
+}
+
 static void conv(const hn_conv_row *a)
 {
     for (int64_t c = 0; c < a->n; c++) {

@@ -45,7 +45,9 @@ void hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
 void hn_block_mlp(const hone_model *m, hn_forward *f, int32_t il)
 {
     if (!begin(m, f, il)) return;
-    const hn_product up = { .w = &m->layers[il].ffn_up, .out = f->s->ff, .map = m->plan[il].map };
+    const hn_product up = {
+        .w = &m->layers[il].ffn_up, .out = f->s->ff, .map = m->plan[il].map, .xielu = m->plan[il].xielu
+    };
     f->be->op->matmul(f->be, f->s->act, &up, 1);
     end(m, f, il);
 }

@@ -89,6 +89,23 @@ static hone_status f32_if_absent(hn_gguf *g, const char *key, float v, hone_erro
     return has(g, key) ? HONE_OK : hn_gguf_set_f32(g, key, v, err);
 }
 
+/* 0: what llama.cpp saves of numbers that a family does not read. */
+static hone_status f32_if_none(hn_gguf *g, const char *key, float v, hone_error *err)
+{
+    float now = 0;
+    const hone_status st = hn_gguf_get_f32(g, key, &now, NULL, NULL);
+    return st != HONE_OK || now != 0 ? HONE_OK : hn_gguf_set_f32(g, key, v, err);
+}
+
+static hone_status drop_if_none(hn_gguf *g, const char *key, hone_error *err)
+{
+    float real = 0;
+    uint32_t whole = 0;
+    const bool none = (hn_gguf_get_f32(g, key, &real, NULL, NULL) == HONE_OK && real == 0) ||
+                      (hn_gguf_get_u32(g, key, &whole, NULL, NULL) == HONE_OK && whole == 0);
+    return none ? hn_gguf_drop_key(g, key, err) : HONE_OK;
+}
+
 static hone_status u32_if_absent(hn_gguf *g, const char *key, uint32_t v, hone_error *err)
 {
     return has(g, key) ? HONE_OK : hn_gguf_set_u32(g, key, v, err);
@@ -379,6 +396,33 @@ static hone_status minicpm(hn_gguf *g, hone_error *err)
     return hn_gguf_drop_key(g, "granite.rope.scaling.finetuned", err);
 }
 
+/* MiniCPM 3 has no others either, and no width of values: its one model's is an even share of the stream. */
+static hone_status minicpm3(hn_gguf *g, hone_error *err)
+{
+    hone_status st;
+    const uint32_t n_layer = number_of(g, "minicpm3.block_count"), n_embd = number_of(g, "minicpm3.embedding_length"),
+                   n_head = number_of(g, "minicpm3.attention.head_count");
+    TRY(f32_if_none(g, "minicpm3.embedding_scale", 12, err));
+    TRY(f32_if_none(g, "minicpm3.residual_scale", n_layer ? 1.4f / sqrtf((float)n_layer) : 1, err));
+    TRY(f32_if_none(g, "minicpm3.logit_scale", (float)n_embd / 256, err));
+    TRY(drop_if_none(g, "minicpm3.attention.key_length_mla", err));
+    TRY(drop_if_none(g, "minicpm3.attention.value_length_mla", err));
+    if (has(g, "minicpm3.attention.value_length_mla") || !n_head || n_embd % n_head) return HONE_OK;
+    return u32_if_absent(g, "minicpm3.attention.value_length", n_embd / n_head, err);
+}
+
+/* LayerNorm, whose epsilon stands below RMSNorm's name; that of its own is no number then. */
+static hone_status phimoe(hn_gguf *g, hone_error *err)
+{
+    return drop_if_none(g, "phimoe.attention.layer_norm_epsilon", err);
+}
+
+/* Either norm's epsilon is there, and that of the other no number. */
+static hone_status cohere2moe(hn_gguf *g, hone_error *err)
+{
+    return drop_if_none(g, "cohere2moe.attention.layer_norm_rms_epsilon", err);
+}
+
 /* Qwen's first width was that of gate and up together. */
 static hone_status qwen(hn_gguf *g, hone_error *err)
 {
@@ -471,6 +515,7 @@ static const struct {
     { "baichuan", baichuan },
     { "bert", bert },
     { "codeshell", codeshell },
+    { "cohere2moe", cohere2moe },
     { "deepseek2-ocr", deepseek_ocr },
     { "falcon", falcon },
     { "gemma3", gemma3 },
@@ -485,9 +530,11 @@ static const struct {
     { "llama", llama },
     { "llama4", llama4 },
     { "minicpm", minicpm },
+    { "minicpm3", minicpm3 },
     { "mistral3", mistral3 },
     { "nemotron_h_moe", nemotron_moe },
     { "nemotron_h_omni", nemotron_omni },
+    { "phimoe", phimoe },
     { "qwen", qwen },
     { "qwen3vl", qwen3vl },
     { "qwen3vlmoe", qwen3vl },

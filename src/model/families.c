@@ -46,7 +46,9 @@ static const hn_slot qwen3_layer[] = {
 bool hn_is_windowed(const hn_hparams *hp, int32_t il)
 {
     if (!hp->window) return false;
-    return hp->windowed ? hp->windowed[il] : il % hp->window_period < hp->window_period - 1;
+    if (hp->windowed) return hp->windowed[il];
+    if (hp->is->first_sees && hp->window_period <= HN_MAX_LAYER) return il % hp->window_period != 0;
+    return il % hp->window_period < hp->window_period - 1;
 }
 
 /* Which table of angles; −1: nothing turns. */
@@ -76,10 +78,12 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                                                            : is->ffn,
                             .act = is->act,
                             .map = is->map,
+                            .xielu = hp->xielu ? &hp->xielu[il] : NULL,
                             .rope = rope_of(hp, windowed, il),
                             .qk_norm = is->qk_norm,
                             .qk_norm_after = is->qk_norm_after,
                             .warm = hp->temperature.scale != 0,
+                            .early = is->early && has_experts(hp, il),
                             .parallel = hp->parallel,
                             .out_gate = is->own_gate ? HN_OUT_GATE_OWN : HN_OUT_GATE_NONE,
                             .n_head = hp->n_head,
@@ -239,6 +243,7 @@ static const hn_family *const families[] = {
     &hn_family_rwkv7,
     &hn_family_deepseek2,
     &hn_family_mistral4,
+    &hn_family_minicpm3,
     &hn_family_arcee,
     &hn_family_cohere2,
     &hn_family_command_r,
@@ -265,6 +270,7 @@ static const hn_family *const families[] = {
     &hn_family_starcoder,
     &hn_family_orion,
     &hn_family_maincoder,
+    &hn_family_apertus,
     &hn_family_qwen3moe,
     &hn_family_qwen2moe,
     &hn_family_olmoe,
@@ -281,6 +287,9 @@ static const hn_family *const families[] = {
     &hn_family_mellum,
     &hn_family_exaone_moe,
     &hn_family_afmoe,
+    &hn_family_smallthinker,
+    &hn_family_phimoe,
+    &hn_family_cohere2moe,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

@@ -20,7 +20,9 @@
  *   nemotron             LayerNorm that was 1 + w, relu², no gate
  *   orion, stablelm      LayerNorm before gates; stablelm: large ones side by side, of heads too
  *   exaone               qwen2 without biases; factors of angles
+ *   apertus              qwen3; no gate, a map whose numbers each layer learns
  *   chatglm              glm4 (of 2024) without norms behind the halves */
+#include "kernels/kernels.h"
 #include "model/family_rows.h"
 
 static const hn_slot plus_one_outer[] = { ENDS(HN_TURN_PLUS_ONE), { 0 } };
@@ -29,12 +31,6 @@ static const hn_slot biased_outer[] = {
     VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
     { 0 },
 };
-
-/* of angles in short sessions and in long ones */
-#define TWO_FACTORS                                                                      \
-    VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),   \
-        VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS, \
-               RARE(.with = "rope_factors_short.weight"), .when = HN_GOES_WITH)
 
 /* ---- as llama and qwen, or nearly ------------------------------------------------------------------------ */
 
@@ -92,6 +88,77 @@ const hn_family hn_family_maincoder = TRANSFORMER("maincoder", HN_MAINCODER, tru
 static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, MLP, { 0 } };
 const hn_family hn_family_arcee =
     TRANSFORMER("arcee", HN_ARCEE, true, hn_factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
+
+static const hn_slot apertus_layer[] = {
+    NORM("attn_norm", attn_norm, E, "attention_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    QK_NORM(HN_TURN_NONE),
+    NORM("ffn_norm", ffn_norm, E, "feedforward_layernorm"),
+    UP,
+    DOWN,
+    { 0 },
+};
+
+/* A number of each layer, or one of all, from a key without the family's name; into at, `stride` floats apart. */
+static hone_status xielu_key(const hone_model *m, const char *key, float *at, size_t stride, hone_error *err)
+{
+    const double most = 1e6;
+    hn_gguf_array a;
+    float one = 0;
+    bool found = false;
+    const int64_t i = hn_gguf_find(m->file, key);
+    const bool list = i >= 0 && hn_gguf_kv_array(m->file, (uint64_t)i, &a);
+    hone_status st = list ? HONE_OK : hn_gguf_get_f32(m->file, key, &one, &found, err);
+    if (st != HONE_OK) return st;
+    if (!list && !found)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing; architecture %s needs it", m->path, key,
+                       m->arch->name);
+    if (list && a.count != (uint64_t)m->hp.n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu values, expected one for each of %d layers", m->path, key,
+                       (unsigned long long)a.count, m->hp.n_layer);
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        double x = (double)one;
+        if ((list && !hn_array_number(&a, (uint64_t)il, &x)) || !(fabs(x) <= most))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%d] = %g, expected a number between -%g and %g", m->path, key,
+                           (int)il, x, most, most);
+        at[(size_t)il * stride] = (float)x;
+    }
+    return HONE_OK;
+}
+
+/* Files have what the checkpoint has: what becomes positive by softplus. */
+static hone_status apertus_hparams(hone_model *m, hone_error *err)
+{
+    static const struct {
+        const char *key;
+        size_t at;
+    } keys[] = { { "xielu.alpha_p", offsetof(hn_xielu, alpha_p) / sizeof(float) },
+                 { "xielu.alpha_n", offsetof(hn_xielu, alpha_n) / sizeof(float) },
+                 { "xielu.beta", offsetof(hn_xielu, beta) / sizeof(float) },
+                 { "xielu.eps", offsetof(hn_xielu, eps) / sizeof(float) } };
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK) return st;
+    const size_t n = (size_t)m->hp.n_layer;
+    hn_xielu *x = hn_arena_alloc(m->arena, n * sizeof *x);
+    if (!x) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    for (size_t i = 0; st == HONE_OK && i < sizeof keys / sizeof *keys; i++)
+        st = xielu_key(m, keys[i].key, (float *)x + keys[i].at, sizeof *x / sizeof(float), err);
+    for (size_t il = 0; st == HONE_OK && il < n; il++) {
+        x[il].alpha_p = hn_softplus_inline(x[il].alpha_p);
+        x[il].alpha_n = x[il].beta + hn_softplus_inline(x[il].alpha_n);
+    }
+    m->hp.xielu = x;
+    return st;
+}
+const hn_family hn_family_apertus = {
+    .name = "apertus",
+    .bit = HN_APERTUS,
+    .hparams = apertus_hparams,
+    .plan = hn_attn_plan,
+    .outer = hn_factors_outer,
+    .layer = apertus_layer,
+    .is = &(const hn_switches){ .neox = true, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MLP },
+};
 
 static const hn_slot phi3_outer[] = { ENDS(HN_TURN_NONE), TWO_FACTORS, { 0 } };
 static const hn_slot phi3_layer[] = {

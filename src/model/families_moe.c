@@ -13,6 +13,9 @@
  *   ernie4_5-moe  ernie4_5; softmax, a bias of the choice; shared expert
  *   exaone-moe    windows, without which nothing turns; as dots1
  *   afmoe         windows, without which nothing turns; norms on both sides, a gate of what attention gives; as dots1
+ *   smallthinker  windows, without which nothing turns; relu; the router sees what the layer begins with
+ *   cohere2moe    cohere2; the first layers dense, and turning; sigmoid; half of what all experts give
+ *   phimoe        LayerNorm, biases; the two best, each weighed among those near it
  *   glm4moe       half of each head turns; as dots1
  *   minimax-m2    half of each head turns, norms over all heads together; sigmoid with a bias
  *   gpt-oss       windows on every other layer, sinks, biases everywhere, a clamped gate; softmax of the chosen
@@ -22,6 +25,19 @@
 #define HEADS_NORMED(n_q, n_k)                                                                          \
     NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS), \
         NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS)
+/* Numbers of a family one of whose norms' epsilons must be there, whichever norm it has (HN_READS_EITHER_EPS). */
+static hone_status either_eps(hone_model *m, hone_error *err)
+{
+    char ln[128], rms[128];
+    if (hn_gguf_find(m->file, hn_arch_key(m, ln, "attention.layer_norm_epsilon")) < 0 &&
+        hn_gguf_find(m->file, hn_arch_key(m, rms, "attention.layer_norm_rms_epsilon")) < 0)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata keys %s and %s are missing; architecture %s needs one of them",
+                       m->path, ln, rms, m->arch->name);
+    hone_status st = hn_attn_hparams(m, err);
+    m->hp.ln_eps = m->hp.rms_eps;
+    return st;
+}
+
 /* ---- softmax over all ---------------------------------------------------------------------------------- */
 
 static const hn_slot qwen3moe_layer[] = {
@@ -150,6 +166,51 @@ const hn_family hn_family_afmoe = TRANSFORMER(
     .reads = HN_READS_WINDOW, .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH, .window_period = 4, .needs_window = true,
     .window_rope = HN_WINDOW_ROPE_ALONE, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
+static const hn_slot smallthinker_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, ROUTER, EXPERTS, { 0 },
+};
+const hn_family hn_family_smallthinker = TRANSFORMER(
+    "smallthinker", HN_SMALLTHINKER, false, hn_plain_outer, smallthinker_layer, .neox = true, .act = HN_GLU_RELU,
+    .early = true, .reads = HN_READS_WINDOW, .ffn = HN_FFN_MOE, .window_period = 4, .first_sees = true,
+    .window_rope = HN_WINDOW_ROPE_ALONE, MOE(.gating_absent = HN_GATING_SIGMOID, .norm = HN_MOE_NORM_ALWAYS));
+
+static const hn_slot cohere2moe_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), DENSE_GLU, ROUTER, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
+};
+
+/* LayerNorm, or, where its epsilon is there, RMSNorm. */
+static hone_status cohere2moe_hparams(hone_model *m, hone_error *err)
+{
+    char key[128];
+    hone_status st = either_eps(m, err);
+    m->hp.layer_norm = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.layer_norm_rms_epsilon")) < 0;
+    return st;
+}
+
+/* The first layers, which are dense, see everything and turn all the same. */
+static void cohere2moe_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hn_attn_plan(out, hp, il);
+    if (il < hp->moe.n_lead && out->rope < 0) out->rope = HN_ROPE_ALL;
+}
+
+const hn_family hn_family_cohere2moe = {
+    .name = "cohere2moe",
+    .bit = HN_COHERE2MOE,
+    .hparams = cohere2moe_hparams,
+    .plan = cohere2moe_plan,
+    .outer = hn_plain_outer,
+    .layer = cohere2moe_layer,
+    .is = &(const hn_switches){ .parallel = true,
+                                .ffn = HN_FFN_MOE,
+                                .reads = HN_READS_LOGIT_SCALE | HN_READS_WINDOW | HN_READS_NEXTN | HN_READS_EITHER_EPS,
+                                .window_period = 4,
+                                .first_sees = true,
+                                .needs_window = true,
+                                .window_rope = HN_WINDOW_ROPE_ALONE,
+                                MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true, .average = true) },
+};
+
 static const hn_slot glm4moe_layer[] = {
     ATTN_NORM,
     ATTN(HN_TURN_NONE, HN_TURN_NONE),
@@ -180,6 +241,43 @@ static const hn_slot minimax_layer[] = {
 const hn_family hn_family_minimax_m2 =
     TRANSFORMER("minimax-m2", HN_MINIMAX_M2, false, hn_plain_outer, minimax_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_FULL, MOE(.gating_absent = HN_GATING_SIGMOID, .norm = HN_MOE_NORM_ALWAYS));
+
+/* ---- one after the other ---------------------------------------------------------------------------------- */
+
+static const hn_slot phimoe_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
+    TWO_FACTORS,
+    { 0 },
+};
+static const hn_slot phimoe_layer[] = {
+    LAYER_NORM("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    LAYER_NORM("ffn_norm", ffn_norm, "post_attention_layernorm"),
+    ROUTER,
+    EXPERTS,
+    { 0 },
+};
+
+/* Its converter calls the epsilon RMSNorm's. */
+static hone_status phimoe_hparams(hone_model *m, hone_error *err)
+{
+    hone_status st = either_eps(m, err);
+    m->hp.layer_norm = true;
+    return st;
+}
+const hn_family hn_family_phimoe = {
+    .name = "phimoe",
+    .bit = HN_PHIMOE,
+    .hparams = phimoe_hparams,
+    .plan = hn_attn_plan,
+    .outer = phimoe_outer,
+    .layer = phimoe_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .reads = HN_READS_EITHER_EPS,
+                                .ffn = HN_FFN_MOE,
+                                MOE(.gating = HN_GATING_SPARSE, .norm = HN_MOE_NORM_NEVER) },
+};
 
 /* ---- of the chosen alone ---------------------------------------------------------------------------------- */
 

@@ -35,6 +35,7 @@ typedef struct hn_moe_numbers {
     int32_t n_latent;                            /* what experts take and give is so wide; 0: as the stream */
     int32_t n_group, n_group_used;
     bool best_alone;        /* what a group scores is what its best expert does */
+    bool average;           /* where there is a shared expert, half of what it and the others give together */
     int32_t n_lead, period; /* layers before the first that has experts; then each last one of so many */
     hn_gating gating;
     bool norm;
@@ -90,7 +91,8 @@ typedef struct hn_hparams {
      * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
     const bool *recurs;
-    bool nope; /* nothing turns, whatever the family does */
+    bool nope;             /* nothing turns, whatever the family does */
+    const hn_xielu *xielu; /* [n_layer] or NULL: the map of an MLP */
     /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
      * head; heads; groups, or heads of keys */
     int32_t taps, ssm_inner, ssm_state, ssm_head, ssm_group;
@@ -140,12 +142,14 @@ typedef enum HN_SMALL hn_out_gate {
 typedef struct hn_layer_plan {
     hn_mixer mixer;
     hn_ffn ffn;
-    hn_glu act;  /* of the gate */
-    hn_map map;  /* of an MLP */
-    int8_t rope; /* which table, −1: none */
+    hn_glu act;            /* of the gate */
+    hn_map map;            /* of an MLP, */
+    const hn_xielu *xielu; /* or this one */
+    int8_t rope;           /* which table, −1: none */
     hn_head_norm qk_norm;
     bool qk_norm_after; /* the rotation */
     bool warm;          /* queries grow with their positions */
+    bool early;         /* the router sees what the layer begins with */
     bool parallel;      /* both halves begin with the same x */
     hn_out_gate out_gate;
     bool v_normed; /* values are, head by head */
@@ -426,6 +430,11 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_EXAONE_MOE HN_FAMILY_BIT(64)
 #define HN_AFMOE HN_FAMILY_BIT(65)
 #define HN_MAINCODER HN_FAMILY_BIT(66)
+#define HN_APERTUS HN_FAMILY_BIT(67)
+#define HN_SMALLTHINKER HN_FAMILY_BIT(68)
+#define HN_MINICPM3 HN_FAMILY_BIT(69)
+#define HN_PHIMOE HN_FAMILY_BIT(70)
+#define HN_COHERE2MOE HN_FAMILY_BIT(71)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -463,6 +472,7 @@ typedef struct hn_moe_switches {
     bool reads_lead, needs_period; /* leading_dense_block_count, interleave_moe_layer_step */
     bool maybe;                    /* files may have none: then all layers are dense */
     bool plain_shared;             /* the width of the shared expert is in its tensors alone */
+    bool average;                  /* hn_moe_numbers.average */
     bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
 } hn_moe_switches;
 
@@ -476,6 +486,7 @@ typedef struct hn_switches {
     bool parallel;   /* both halves begin with the same x */
     bool qk_norm_after;
     bool own_gate; /* attention has HN_OUT_GATE_OWN */
+    bool early;    /* the router sees what the layer begins with, before attention and without a norm */
     hn_head_norm qk_norm;
     hn_ffn ffn;
     hn_glu act; /* of a gate */
@@ -483,6 +494,7 @@ typedef struct hn_switches {
     int reads;
     int32_t window;        /* where the key is absent */
     int32_t window_period; /* likewise: the last of so many layers sees everything; 0: all do */
+    bool first_sees;       /* not the last of so many, but the first */
     hn_window_rope window_rope;
     float window_base;         /* of angles where the key is absent; 0: as all others */
     int32_t nope_period;       /* the last of so many layers does not turn; 0: all do; −1: none does */
@@ -507,12 +519,12 @@ typedef struct hn_family {
 /* families.c and families_*.c: the rows. */
 extern const hn_family hn_family_llama, hn_family_qwen2, hn_family_qwen3, hn_family_gemma3, hn_family_rwkv6,
     hn_family_rwkv7;
-extern const hn_family hn_family_deepseek2, hn_family_mistral4;
+extern const hn_family hn_family_deepseek2, hn_family_mistral4, hn_family_minicpm3;
 extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, hn_family_ernie4_5, hn_family_exaone4,
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
     hn_family_starcoder2, hn_family_exaone, hn_family_phi2, hn_family_stablelm, hn_family_nemotron, hn_family_chatglm,
-    hn_family_starcoder, hn_family_orion, hn_family_maincoder;
+    hn_family_starcoder, hn_family_orion, hn_family_maincoder, hn_family_apertus;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
@@ -522,7 +534,7 @@ extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_emb
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
     hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,
-    hn_family_afmoe;
+    hn_family_afmoe, hn_family_smallthinker, hn_family_phimoe, hn_family_cohere2moe;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 128 };

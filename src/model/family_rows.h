@@ -47,6 +47,12 @@ extern const hn_slot_rare hn_rare_apart, hn_rare_qkv, hn_rare_qkv_bias, hn_rare_
         MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .hf = "lm_head", .when = HN_TIED), \
         VECTOR("output.bias", OUTSIDE(output.bias), HN_DIM_VOCAB, MAY)
 
+/* of angles in short sessions and in long ones */
+#define TWO_FACTORS                                                                      \
+    VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),   \
+        VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS, \
+               RARE(.with = "rope_factors_short.weight"), .when = HN_GOES_WITH)
+
 /* what judges a pooled row */
 #define CLASSIFIER                                                                   \
     MATRIX("cls", OUTSIDE(cls), NONE, WHOLE, E, E, MAY),                             \

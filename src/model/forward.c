@@ -83,6 +83,7 @@ static void norm_stream(const hone_model *m, const hn_forward *f, const float *w
 void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il)
 {
     if (m->hp.n_stream) hn_altup_predict(m, f, il);
+    if (m->plan[il].early) hn_moe_choose_early(m, f, il);
     mixers[m->plan[il].mixer].forward(m, f, il);
     norm_stream(m, f, m->layers[il].attn_out_norm, m->layers[il].attn_out_norm_b);
     if (m->hp.n_stream) hn_altup_laurel(m, f, il);
@@ -239,6 +240,7 @@ static const struct {
               ACTS(act, 1),
               ACTS(ff, 1),
               ROWS(picks),
+              ROWS(picks_all),
               ROWS(shared_gate),
               PICKED(moe_in),
               PICKED(moe) };

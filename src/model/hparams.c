@@ -374,7 +374,8 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     if (is->reads & HN_READS_SCALES) {
         if ((st = hn_get_real(m, "embedding_scale", 0, most, 1, &hp->emb_scale, err)) != HONE_OK) return st;
         if ((st = hn_get_real(m, "residual_scale", 0, most, 1, &hp->res_mul, err)) != HONE_OK) return st;
-        if ((st = hn_get_real(m, "attention.scale", 0, most, 0, &hp->attn_scale, err)) != HONE_OK) return st;
+        if (!is->latent && (st = hn_get_real(m, "attention.scale", 0, most, 0, &hp->attn_scale, err)) != HONE_OK)
+            return st;
         if ((st = hn_get_real(m, "logit_scale", 0, most, 1, &hp->logit_mul, err)) != HONE_OK) return st;
         hp->logit_mul = 1.0f / hp->logit_mul;
     }
@@ -454,8 +455,9 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     hone_status st;
     if ((st = hn_get_int(m, "attention.q_lora_rank", 0, HN_MAX_EMBD, 0, &hp->rank_q, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "attention.kv_lora_rank", 1, 65536, -1, &hp->rank_kv, err)) != HONE_OK) return st;
-    /* the first converters wrote no others than these: keys and values as their one matrix makes them */
-    bool first = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.key_length_mla")) < 0 && has_kv_b(m);
+    /* the first converters, and MiniCPM 3's, wrote no others: keys and values as their one matrix makes them */
+    bool first = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.key_length_mla")) < 0 &&
+                 (has_kv_b(m) || m->arch->bit == HN_MINICPM3);
     st = hn_get_int(m, first ? "attention.key_length" : "attention.key_length_mla", 1, 65536, -1, &d, err);
     if (st != HONE_OK) return st;
     st =

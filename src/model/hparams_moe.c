@@ -127,7 +127,9 @@ static hone_status choice(hone_model *m, hone_error *err)
     if (st != HONE_OK) return st;
     if (func == 0 && is->gating_by_bias && (st = gating_by_bias(m, &absent, err)) != HONE_OK) return st;
     /* files number as ggml-org/llama.cpp:src/llama-hparams.h does: 4 is √softplus there, which hone has not */
-    const int32_t want = absent == HN_GATING_INPUT ? HN_GATING_SIGMOID : absent;
+    const int32_t want = absent == HN_GATING_INPUT    ? HN_GATING_SIGMOID
+                         : absent == HN_GATING_SPARSE ? HN_GATING_SOFTMAX
+                                                      : absent;
     if (func < 0 || func > (int32_t)HN_GATING_CHOSEN || (is->gating && func && func != want))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected %s%d: architecture %s has no such formula here",
                        m->path, hn_arch_key(m, key, "expert_gating_func"), func,
@@ -148,6 +150,7 @@ static hone_status choice(hone_model *m, hone_error *err)
     /* groups of a softmax without a bias are DeepSeek V2's, those of a sigmoid V3's */
     n->best_alone =
         n->n_group > 1 && m->arch->bit == HN_DEEPSEEK2 && n->gating == HN_GATING_SOFTMAX && !has_choice_bias(m);
+    n->average = is->average;
     n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm || is->norm == HN_MOE_NORM_ALWAYS;
     st = hn_get_real(m, "expert_weights_scale", -1e-30, 1e6, 0, &n->scale, err);
     if (n->scale == 1) n->scale = 0;
@@ -178,5 +181,12 @@ hone_status hn_moe_hparams(hone_model *m, hone_error *err)
     if ((st = widths(m, err)) != HONE_OK) return st;
     if ((st = groups(m, err)) != HONE_OK) return st;
     if ((st = choice(m, err)) != HONE_OK) return st;
+    char key[128];
+    for (int32_t il = 0; n->gating == HN_GATING_SPARSE && il < m->hp.n_layer; il++) {
+        const int32_t used = n->used_of ? n->used_of[il] : n->n_used;
+        if (used != 2)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected 2 in all layers: %s models choose two",
+                           m->path, hn_arch_key(m, key, "expert_used_count"), used, m->arch->name);
+    }
     return layers(m, err);
 }

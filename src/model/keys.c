@@ -18,38 +18,41 @@
      HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE |         \
      HN_MINIMAX_M2 | HN_GPT_OSS | HN_EXAONE | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_HUNYUAN_MOE |       \
      HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE | HN_AFMOE | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | \
-     HN_GEMMA_EMBEDDING)
+     HN_GEMMA_EMBEDDING | HN_APERTUS | HN_SMALLTHINKER | HN_PHIMOE | HN_MINICPM3)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
 #define SSM (MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
-#define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
+#define ROUTED_LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
+#define LATENT (ROUTED_LATENT | HN_MINICPM3)
 #define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4) /* queries may grow with their positions */
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_MAINCODER | HN_DECI | HN_CHATGLM | HN_STARCODER | HN_DEEPSEEK | HN_GRANITEMOE | HN_ERNIE45MOE |   \
-     HN_LLAMA4 | LATENT | HN_GRANITEHYBRID | HN_BERT)
+     HN_LLAMA4 | ROUTED_LATENT | HN_GRANITEHYBRID | HN_BERT | HN_COHERE2MOE)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
-     HN_AFMOE | LATENT | HN_GEMMA4)
+     HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
-     HN_EXAONE_MOE | GDN) /* files may have blocks that draft */
+     HN_EXAONE_MOE | HN_COHERE2MOE | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
+#define SCALED (GRANITE | HN_MINICPM3)             /* of embeddings, of what is added, of logits */
 #define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED                                                                                                     \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
-     HN_AFMOE | HN_GEMMA_EMBEDDING)
+     HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING)
 #define BLIND (ATTN & ~WINDOWED)                                /* to windows: every layer sees everything */
 #define ENCODERS (HN_BERT | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING) /* attention looks both ways */
 #define LAYER_NORM                                                                                            \
     (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | \
      HN_ORION | HN_STARCODER | HN_BERT | HN_NOMIC_BERT)
-#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34) /* logits; scores, of gemma2 alone */
+#define EITHER_EPS (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_COHERE2MOE | HN_PHIMOE) /* one or the other */
+#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34)                                   /* logits; scores, of gemma2 alone */
 #define GELU                                                                                                      \
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
      HN_BERT | HN_GEMMA_EMBEDDING)
@@ -133,7 +136,7 @@ static const known_key known[] = {
           ATTN), /* LATENT: of files of the first layout; else of rows as llama.cpp keeps them */
     READS("attention.value_length", ATTN),
     READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
-    READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE),
+    READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM | EITHER_EPS),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
     READS("expert_count", ATTN),             /* must be 0 where there are no experts */
     READS("expert_used_count", MOE),
@@ -159,10 +162,10 @@ static const known_key known[] = {
     READS("activation_sparsity_scale", HN_GEMMA3N),
     READS("attn_logit_softcapping", HN_GEMMA2),
     READS("final_logit_softcapping", CAPPED),
-    READS("embedding_scale", GRANITE),
-    READS("residual_scale", GRANITE),
+    READS("embedding_scale", SCALED),
+    READS("residual_scale", SCALED),
     READS("attention.scale", GRANITE),
-    READS("logit_scale", GRANITE | HN_COMMAND_R | HN_COHERE2),
+    READS("logit_scale", SCALED | HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE),
     READS("attention.temperature_scale", WARM),
     READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
     READS("rope.scaling.yarn_log_multiplier", HN_LLAMA | HN_MISTRAL3 | LATENT), /* of llama: Mistral's own format */
@@ -232,8 +235,7 @@ static const known_key known[] = {
     IDLE("normalize_embeddings", ENCODERS), /* hone embed does */
     IDLE("attention.sliding_window_pattern",
          BLIND & ~(HN_LLAMA4 | HN_LFM2)), /* which layers have the window: hone runs none, and says so */
-    IDLE("attention.layer_norm_epsilon",
-         ATTN & ~(LAYER_NORM | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE)), /* the family has RMSNorm alone, */
+    IDLE("attention.layer_norm_epsilon", ATTN & ~(LAYER_NORM | EITHER_EPS)), /* the family has RMSNorm alone, */
     IDLE("attention.group_norm_epsilon", ATTN),
     IDLE("attention.group_norm_groups", ATTN),
     IDLE("attention.layer_norm_rms_epsilon", RWKV | LAYER_NORM), /* and this one LayerNorm */
@@ -283,9 +285,9 @@ static const known_key known[] = {
     { .suffix = "attention.rope_pattern", .families = ALL, .rule = ONLY_THIS, .of = TURNS },
     AT(0, "attn_logit_softcapping", ALL & ~HN_GEMMA2),
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),
-    AT(1, "logit_scale", ALL & ~(GRANITE | HN_COMMAND_R | HN_COHERE2)),
-    AT(1, "residual_scale", ALL & ~GRANITE),
-    AT(1, "embedding_scale", ALL & ~GRANITE),
+    AT(1, "logit_scale", ALL & ~(SCALED | HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE)),
+    AT(1, "residual_scale", ALL & ~SCALED),
+    AT(1, "embedding_scale", ALL & ~SCALED),
     IDLE("use_parallel_residual", HN_STABLELM), /* whether the second half has a norm says it */
     AT(0, "use_parallel_residual", ALL & ~(HN_GPTNEOX | HN_STABLELM)),
     AT(0, "swin_norm", ALL),
@@ -347,7 +349,7 @@ static const known_key known[] = {
      * converter writes Meta's name, and leaves the rows as they are */
     WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS | HN_ORION),
     WORD("reference", "tensor_data_layout", (NEOX & ~HN_ORION) | RWKV),
-    WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | HN_ARCEE | HN_NEMOTRON)),
+    WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | HN_ARCEE | HN_NEMOTRON | HN_APERTUS | HN_SMALLTHINKER)),
     WORD("gelu_pytorch_tanh|gelu_tanh|gelu_new|gelu", "hidden_activation", GELU),
 };
 

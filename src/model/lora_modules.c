@@ -148,7 +148,8 @@ static const struct names {
 } all_names[] = {
     { .of = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_MISTRAL3 | HN_SMOLLM3 | HN_OLMO2 |
             HN_EXAONE4 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R |
-            HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM,
+            HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM | HN_APERTUS |
+            HN_SMALLTHINKER | HN_PHIMOE,
       .list = usual },
     { .of = HN_DECI, .list = deci },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
@@ -168,14 +169,15 @@ static const struct names {
     { .of = HN_QWEN35, .list = qwen35 },
     { .of = HN_QWEN35MOE, .list = qwen35moe },
     { .of = HN_QWEN3NEXT, .list = qwen3next },
-    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK | HN_EXAONE_MOE, .list = shared_experts },
+    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK | HN_EXAONE_MOE | HN_COHERE2MOE,
+      .list = shared_experts },
     { .of = HN_AFMOE, .list = afmoe },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },
     { .of = HN_GRANITEMOE, .list = granitemoe },
     { .of = HN_GRANITEHYBRID, .list = granitehybrid },
-    { .of = HN_DEEPSEEK2 | HN_MISTRAL4, .list = latent },
+    { .of = HN_DEEPSEEK2 | HN_MISTRAL4 | HN_MINICPM3, .list = latent },
     { .of = HN_LFM2 | HN_LFM2MOE, .list = lfm2 },
     { .of = HN_MAMBA2, .list = mixers, .layers = "backbone.layers." },
     { .of = HN_NEMOTRON_H | HN_NEMOTRON_H_MOE, .list = mixers },

@@ -239,6 +239,7 @@ DENSE = {
     "nemotron": dict(ln=True, ln_bias=True, gate=False, partial=True, tied=False),
     "orion": dict(ln=True, ln_bias=True, ff_bias=False, tied=False),
     "stablelm": dict(ln=True, ln_bias=True, ff_bias=False, bias_opt=("q", "k", "v"), partial=True, tied=False),
+    "apertus": dict(qk="head", gate=False, freqs=True),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
 
@@ -250,7 +251,7 @@ def scalars(d):
         d.key("embedding_scale", d.real(0.5, 12))
         d.key("residual_scale", d.real(0.2, 1))
         d.key("logit_scale", d.real(0.5, 8))
-    if arch in ("command-r", "cohere2"):
+    if arch in ("command-r", "cohere2", "cohere2moe"):
         d.key("logit_scale", d.real(0.05, 1))
     if arch == "gemma2":
         d.key("attn_logit_softcapping", d.real(1, 50))
@@ -275,7 +276,7 @@ def biases(d):
 
 
 def longrope(d, width):
-    n_rot = d.keys.get("phi3.rope.dimension_count", width)
+    n_rot = d.keys.get(d.arch + ".rope.dimension_count", width)
     for kind in ("short", "long"):
         d.tensors["rope_factors_%s.weight" % kind] = d.values(n_rot // 2, 0.5, 1.0 if kind == "short" else 3.0)
     orig = d.key("rope.scaling.original_context_length", d.between(8, 128))
@@ -302,6 +303,8 @@ def dense(d):
         turns(d)
     if arch == "mistral3":
         mistral3(d)
+    if arch == "apertus":
+        xielu(d, n_layer)
     if o.get("freqs") and d.chance(0.3):
         n_rot = d.keys.get(arch + ".rope.dimension_count", width)
         d.tensors["rope_freqs.weight"] = d.values(n_rot // 2, 3, 5)
@@ -338,6 +341,13 @@ def dense(d):
             experts(d, il, n_embd, *routed)
         else:
             glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ff_bias", o.get("ln_bias")))
+
+
+def xielu(d, n_layer):
+    """Numbers of each layer, or of all; below no family's name."""
+    for name, lo, hi in (("alpha_p", -3, 3), ("alpha_n", -3, 3), ("beta", 0.3, 0.7), ("eps", -1e-6, -1e-6)):
+        one = d.chance(0.2)
+        d.keys["xielu." + name] = d.real(lo, hi) if one else [d.real(lo, hi) for _ in range(n_layer)]
 
 
 def mistral3(d):
@@ -396,6 +406,9 @@ MOE = {
     "llama4": dict(shared="width", step=True, tied=False),
     "hunyuan-moe": dict(qk="head", shared="length", ff=True), "deepseek": dict(norm=True, scale=True, shared="count", lead=True),
     "mellum": dict(qk="head", window=True),
+    "smallthinker": dict(window="opt", func=(1, 2)),
+    "cohere2moe": dict(ln=True, window=True, func=(1, 2), norm=True, scale=True, shared="length", lead=True, parallel=True),
+    "phimoe": dict(ln=True, bias=("q", "k", "v", "output"), width=False, tied=False),
     "afmoe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True),
     "exaone-moe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="length",
                        lead=True, groups=True, tied=False),
@@ -426,16 +439,26 @@ def shared_width(d, o, f):
 
 def moe(d):
     o, arch = MOE[d.arch], d.arch
-    n_embd, n_layer = body(d, o.get("tied"))
+    ln, ln_bias = o.get("ln") and (arch == "phimoe" or d.chance(0.6)), arch == "phimoe"
+    n_embd, n_layer = body(d, o.get("tied"), ln, None, ln_bias)
     n_head, n_kv, width = heads(d, o.get("mha"))
     n_embd = head_keys(d, n_embd, n_head, n_kv, width)
-    rope(d, width, o.get("partial"))
+    rope(d, width, o.get("partial"), arch != "phimoe")
+    if arch == "phimoe":
+        d.bias("output", d.tensors["token_embd.weight"].shape[0])
+        if d.chance(0.7):
+            longrope(d, width)
+        if d.chance(0.5):  # as its converter calls it
+            eps = d.keys.pop("phimoe.attention.layer_norm_epsilon")
+            d.key("attention.layer_norm_rms_epsilon", eps)
     scalars(d)
-    if o.get("window"):
+    if o.get("window") is True or o.get("window") and d.chance(0.6):
         window(d, n_layer)
     n, f = expert_keys(d, o.get("groups"), o.get("func"), o.get("norm"), o.get("scale"), o.get("width", True))
     if arch == "llama4" and d.chance(0.8):
         d.key("expert_used_count", 1)
+    if arch == "phimoe":
+        d.key("expert_used_count", 2)
     if arch == "llama4" and d.chance(0.3):
         d.key("attention.sliding_window", d.pick(0, 8192))
     d.key("feed_forward_length", f if not o.get("width", True) or o.get("ff") else d.width(5, 130))
@@ -447,8 +470,9 @@ def moe(d):
         bias = o["bias_opt"]
     for il in range(n_layer):
         b = "blk.%d." % il
-        d.norm(b + "attn_norm", n_embd)
-        d.norm(b + o.get("pre2", "ffn_norm"), n_embd)
+        d.norm(b + "attn_norm", n_embd, ln_bias)
+        if not o.get("parallel"):
+            d.norm(b + o.get("pre2", "ffn_norm"), n_embd, ln_bias)
         attention(d, il, n_embd, n_head, n_kv, width, bias, qk)
         if arch == "afmoe":
             d.mat(b + "attn_gate", n_embd, n_head * width)
@@ -556,6 +580,23 @@ def deepseek2(d):
             glu(d, il, n_embd, n_ff)
         else:
             experts(d, il, n_embd, n, f, False, shared, probs)
+
+
+def minicpm3(d):
+    n_embd, n_layer = body(d)
+    n_head = d.key("attention.head_count", 4 if d.unit else d.between(1, 5))
+    d.key("attention.head_count_kv", 1)
+    z = mla_keys(d, False)
+    if d.chance(0.5):
+        d.key("rope.freq_base", d.pick(*BASES))
+    if d.chance(0.5):
+        longrope(d, z[1])
+    n_ff = d.key("feed_forward_length", d.width(5, 130))
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.norm("blk.%d.ffn_norm" % il, n_embd)
+        mla_layer(d, il, n_embd, n_head, z)
+        glu(d, il, n_embd, n_ff)
 
 
 # ---- recurrent families ------------------------------------------------------------------------------------
@@ -1094,16 +1135,17 @@ def rewritten(d, name, keys, t):
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
 USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
          "chatglm": ("qkv", "gate_up"), "bailingmoe2": ("qkv",),
-         "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
+         "minicpm3": ("kv_b",), "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
 FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
+            "minicpm3": minicpm3,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
             "nomic-bert": encoder, "gemma-embedding": gemma_embedding}
 
 
-DRAFTS = ("glm4", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+DRAFTS = ("glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
 
 
 def drafts(d):

@@ -33,10 +33,10 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
           ("lfm2", "attention.causal"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
 # Written in another tensor's place: a refusal may name that.
-ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_q_a.weight": "attn_q.weight",
+ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight", "attn_q_a.weight": "attn_q.weight",
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
-WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe")
+WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe")
 
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {

@@ -24,19 +24,19 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
-             "deepseek", "deci", "maincoder"}
+             "deepseek", "deci", "maincoder", "cohere2moe"}
 NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
 BOTH_WAYS = {"bert", "nomic-bert", "gemma-embedding"}  # attention sees what is behind a token, too
 GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
         "gemma-embedding"}
 RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
 LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
-              "orion", "bert", "nomic-bert"}
+              "orion", "bert", "nomic-bert", "phimoe"}
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
-                 "mellum": 4, "exaone-moe": 4, "afmoe": 4}
+                 "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4}
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
@@ -44,7 +44,8 @@ ROUTE = {"qwen2moe": (1, False), "deepseek": (1, None), "bailingmoe2": (None, No
          "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
-         "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True)}
+         "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True), "smallthinker": (None, True),
+         "phimoe": ("sparse", False), "cohere2moe": (None, None)}
 
 
 def sigmoid(x):
@@ -105,9 +106,13 @@ class Model:
         self.keys = {k[len(head):] if k.startswith(head) else k: v for k, v in keys.items()}
         self.t = {k: np.asarray(v, np.float64) for k, v in tensors.items()}
         self.n_layer = self.key("block_count") - self.key("nextn_predict_layers", 0)
-        name = "attention.layer_norm_epsilon" if self.arch in LAYER_NORM else "attention.layer_norm_rms_epsilon"
+        self.ln = self.arch in LAYER_NORM or \
+            self.arch == "cohere2moe" and "attention.layer_norm_rms_epsilon" not in self.keys
+        name = "attention.layer_norm_epsilon" if self.ln else "attention.layer_norm_rms_epsilon"
         if self.arch.startswith("nemotron_h") and name not in self.keys:
             name = "attention.layer_norm_epsilon"
+        if self.arch == "phimoe" and name not in self.keys:  # as its converter calls it
+            name = "attention.layer_norm_rms_epsilon"
         self.eps = self.key(name)
         self.n_embd = self.key("embedding_length")
         self.experts, self.states, self.gap = {}, {}, math.inf
@@ -148,7 +153,7 @@ class Model:
         w = self.t.get(stem + ".weight", self.t.get(stem))
         if w is None:
             raise KeyError("no tensor " + stem)
-        if self.arch not in LAYER_NORM:
+        if not self.ln:
             return rms(x, w, self.eps)
         c = x - np.mean(x, -1, keepdims=True)
         y = c / np.sqrt(np.mean(c * c, -1, keepdims=True) + self.eps) * w
@@ -175,6 +180,8 @@ class Model:
         pattern = self.key("attention.sliding_window_pattern", period)
         if isinstance(pattern, (list, tuple)):
             return bool(pattern[il])
+        if self.arch in ("smallthinker", "cohere2moe"):  # the first of so many sees everything
+            return pattern == 0 or il % pattern != 0
         return pattern > 1 and il % pattern < pattern - 1
 
     def runs(self):
@@ -198,7 +205,9 @@ class Model:
             return False
         if self.arch == "smollm3" or self.arch == "llama4" and self.runs():
             return (il + 1) % 4 != 0
-        if self.arch in ("cohere2", "exaone-moe", "afmoe"):
+        if self.arch == "cohere2moe" and il < self.key("leading_dense_block_count", 0):
+            return True
+        if self.arch in ("cohere2", "exaone-moe", "afmoe", "cohere2moe") or self.arch == "smallthinker" and self.window():
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
@@ -371,7 +380,8 @@ class Model:
         """Latent attention, expanded: keys and values of every head are made from the latent row."""
         n_tok, n_head, rk = h.shape[0], self.per_layer("attention.head_count", il), self.key("attention.kv_lora_rank")
         full = self.key("attention.key_length_mla", self.key("attention.key_length", 0))
-        dv = self.key("attention.value_length_mla", self.key("attention.value_length", 0))
+        even = self.n_embd // n_head if self.arch == "minicpm3" else 0
+        dv = self.key("attention.value_length_mla", self.key("attention.value_length", even))
         p = self.key("rope.dimension_count")
         n = full - p
         if self.has(il, "attn_q_a"):
@@ -390,7 +400,8 @@ class Model:
         qp = q[..., n:]
         if self.has_rope(il):
             m, cos, sin = self.rope_table(il, pos, p)
-            qp, kp = rotate(qp, cos, sin, m, True), rotate(kp, cos, sin, m, True)
+            inter = self.arch in NORM_ROPE
+            qp, kp = rotate(qp, cos, sin, m, inter), rotate(kp, cos, sin, m, inter)
         k = np.concatenate([np.einsum("hcn,tc->thn", k_b, c), np.repeat(kp, n_head, 1)], -1)
         v = np.einsum("hvc,tc->thv", v_b, c)
         scale = 1 / math.sqrt(full)
@@ -521,7 +532,16 @@ class Model:
             return np.maximum(x, 0) ** 2
         if self.arch == "bert":
             return gelu_erf(x)
+        if self.arch == "smallthinker":
+            return np.maximum(x, 0)
         return gelu(x) if self.arch in GELU else silu(x)
+
+    def xielu(self, il, x):
+        """Apertus: files have what becomes positive by softplus."""
+        p, n, beta, eps = (float(self.per_layer("xielu." + k, il)) for k in ("alpha_p", "alpha_n", "beta", "eps"))
+        p, n = softplus(p), beta + softplus(n)
+        below = (np.expm1(np.minimum(x, eps)) - x) * n + beta * x
+        return np.where(x > 0, p * x * x + beta * x, below)
 
     def glu(self, il, h, tail=""):
         """down(act(gate h)·up h), or down(act(up h)) where there is no gate."""
@@ -535,6 +555,8 @@ class Model:
             mid = self.act(gate) * up
         elif up.shape[-1] == 2 * n_ff:
             mid = self.act(up[..., :n_ff]) * up[..., n_ff:]
+        elif self.arch == "apertus":
+            mid = self.xielu(il, up)
         else:
             mid = self.act(up)
         return self.mul(il, "ffn_down" + tail, mid)
@@ -563,7 +585,8 @@ class Model:
     def routing(self, il):
         func, norm = ROUTE.get(self.arch, (1, True))
         if func is None:
-            func = self.key("expert_gating_func", 0) or (2 if self.b(il, "exp_probs_b") is not None else 1)
+            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe")
+            func = self.key("expert_gating_func", 0) or (2 if biased else 1)
         return func, bool(self.key("expert_weights_norm", False)) if norm is None else norm
 
     def select(self, il, score, alone):
@@ -588,14 +611,36 @@ class Model:
             self.gap = min(self.gap, float(np.min(top[:, k - 1] - top[:, k])))
         return order[:, :k]
 
+    def sparse(self, logits):
+        """SparseMixer's two experts of each row and their weights: each is the best of those left, and weighs its share of
+        a softmax of those left that are near it."""
+        left, picked, weights = logits.copy(), [], []
+        rows = np.arange(len(logits))
+        for _ in range(2):
+            best = np.max(left, -1, keepdims=True)
+            far = (best - logits) / np.maximum(np.abs(logits), best) > 0.02
+            near = np.where(far, -np.inf, left)
+            at = np.argmax(left, -1)
+            picked.append(at)
+            weights.append(softmax(near)[rows, at])
+            edge = np.abs((best - logits) / np.maximum(np.abs(logits), best) - 0.02)
+            self.gap = min(self.gap, float(np.min(edge)))
+            two = -np.sort(-left, -1)
+            self.gap = min(self.gap, float(np.min(two[:, 0] - two[:, 1])))
+            left[rows, at] = -np.inf
+        return np.stack(picked, -1), np.stack(weights, -1)
+
     def moe(self, il, h, router_in=None):
         logits = self.mul(il, "ffn_gate_inp", h if router_in is None else router_in)
         func, norm = self.routing(il)
-        p = {1: softmax, 2: sigmoid, 3: lambda x: x, "llama4": sigmoid}[func](logits)
+        p = {1: softmax, 2: sigmoid, "llama4": sigmoid}.get(func, lambda x: x)(logits)
         bias = self.b(il, "exp_probs_b")
         score = logits if func in (3, "llama4") else p if bias is None else p + bias
-        picked = self.select(il, score, self.arch == "deepseek2" and func == 1 and bias is None)
-        w = np.take_along_axis(p, picked, -1)
+        if func == "sparse":
+            picked, w = self.sparse(logits)
+        else:
+            picked = self.select(il, score, self.arch == "deepseek2" and func == 1 and bias is None)
+            w = np.take_along_axis(p, picked, -1)
         if func == 3:
             w = softmax(w)
         if norm:
@@ -616,16 +661,21 @@ class Model:
             if self.has(il, "ffn_gate_inp_shexp"):
                 y = y * sigmoid(h @ self.w(il, "ffn_gate_inp_shexp").reshape(-1, 1))
             out = out + y
+            if self.arch == "cohere2moe":
+                out = out / 2
         return out
 
-    def ffn(self, il, h):
-        return self.moe(il, h) if self.has(il, "ffn_gate_inp") else self.glu(il, h)
+    def ffn(self, il, h, router_in=None):
+        return self.moe(il, h, router_in) if self.has(il, "ffn_gate_inp") else self.glu(il, h)
 
     # ---- layers -------------------------------------------------------------------------------------
 
     def layer(self, il, x, pos):
         h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") else x
+        begin = x if self.arch == "smallthinker" else None  # what its router sees
         res = float(self.key("residual_scale", 1.0)) if self.arch.startswith("granite") else 1.0
+        if self.arch == "minicpm3":
+            res = float(np.float32(self.key("residual_scale", 1.4 / math.sqrt(self.n_layer))))
         sandwich = self.has(il, "post_ffw_norm")
         if self.has(il, "layer_output_norm"):  # norms of the stream itself
             x = self.norm(x + self.mixer(il, x, pos), "attn_output_norm", il)
@@ -639,7 +689,7 @@ class Model:
             return x + self.glu(il, self.norm(x, "ffn_norm", il)) if self.has(il, "ffn_norm") else x
         if sandwich:
             o = self.norm(o, "post_attention_norm", il)
-        if self.arch in ("command-r", "cohere2", "phi2") or self.arch == "stablelm" and not self.has(il, "ffn_norm"):
+        if self.arch in ("command-r", "cohere2", "cohere2moe", "phi2") or self.arch == "stablelm" and not self.has(il, "ffn_norm"):
             return x + o + self.ffn(il, h)
         if self.arch == "gptneox" and self.key("use_parallel_residual"):
             return x + o + self.ffn(il, self.norm(x, "ffn_norm", il))
@@ -647,7 +697,7 @@ class Model:
         if self.arch == "gemma4":
             return self.gemma4_rest(il, x)
         pre2 = "ffn_norm" if self.has(il, "ffn_norm") else None if sandwich else "post_attention_norm"
-        f = self.ffn(il, self.norm(x, pre2, il) if pre2 else x)
+        f = self.ffn(il, self.norm(x, pre2, il) if pre2 else x, begin)
         if sandwich:
             f = self.norm(f, "post_ffw_norm", il)
         return x + res * f
@@ -712,6 +762,8 @@ class Model:
             x = x * float(np.float32(math.sqrt(self.n_embd)))
         if self.arch.startswith("granite"):
             x = x * float(self.key("embedding_scale", 0.0) or 1.0)
+        if self.arch == "minicpm3":
+            x = x * float(self.key("embedding_scale", 12.0))
         if "position_embd.weight" in self.t:
             x = x + self.t["position_embd.weight"][:len(tokens)]
         if "token_types.weight" in self.t:
@@ -758,8 +810,8 @@ class Model:
         y = x @ self.t.get("output.weight", self.t["token_embd.weight"]).T
         if "output.bias" in self.t:
             y = y + self.t["output.bias"]
-        scale = float(self.key("logit_scale", 0.0)) or 1.0
-        y = y / scale if self.arch.startswith("granite") else y * scale
+        scale = float(self.key("logit_scale", self.n_embd / 256 if self.arch == "minicpm3" else 0.0)) or 1.0
+        y = y / scale if self.arch.startswith(("granite", "minicpm3")) else y * scale
         cap = float(self.key("final_logit_softcapping", 30.0 if self.arch in ("gemma2", "gemma3n") else 0.0))
         return cap * np.tanh(y / cap) if cap else y
 

@@ -404,6 +404,15 @@ def afmoe(c):
                 expert_weights_scale=c.route_scale, leading_dense_block_count=c.num_dense_layers)
 
 
+def xielu_keys(tensors):
+    """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
+    keys = {}
+    for name in ("alpha_p", "alpha_n", "beta", "eps"):
+        of = sorted((int(n.split(".")[1]), n) for n in tensors if n.endswith(".xielu." + name))
+        keys["xielu." + name] = [float(tensors.pop(n).reshape(-1)[0]) for _, n in of]
+    return keys
+
+
 WIDE = 24  # heads of gemma4's layers without a window
 LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
            "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
@@ -553,6 +562,29 @@ FAMILIES = {
                          "mlp.router.gate": "ffn_gate_inp", "mlp.expert_bias": "exp_probs_b.bias"},
                   cfg=dict(HEAD, **MOE, num_hidden_layers=5, num_dense_layers=1, num_shared_experts=2, route_scale=2.5,
                            mup_enabled=True, sliding_window=WINDOW)),
+    "apertus": dict(cls="Apertus", arch="apertus", of_tensors=xielu_keys,
+                    names={"attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm",
+                           **{"mlp.act_fn." + k: "xielu." + k for k in ("alpha_p", "alpha_n", "beta", "eps")}},
+                    cfg=dict(hidden_act="xielu", **rope(1e4))),
+    # of longer sessions transformers 5.24 forgets how long they are, and has the short factors
+    "phimoe": dict(cls="Phimoe", arch="phimoe", n_ctx=300, change=(split_experts,), names=SPARSE, rope_n=12,
+                   tensors=longrope_tensors,
+                   keys=lambda c: dict(longrope(c), **experts(c), **{"rope.scaling.attn_factor": 1.25}),
+                   cfg=dict(num_local_experts=6, num_experts_per_tok=2, attention_bias=True, lm_head_bias=True,
+                            sliding_window=None, original_max_position_embeddings=400,
+                            **rope(rope_type="longrope", original_max_position_embeddings=400, short_mscale=1.25,
+                                   long_mscale=1.25, short_factor=[1.0 + 0.05 * i for i in range(6)],
+                                   long_factor=[1.5 + 0.9 * i for i in range(6)]))),
+    "cohere2moe": dict(cls="Cohere2Moe", arch="cohere2moe", ln=True, change=(split_experts,),
+                       keys=lambda c: dict(experts(c), **window(c), logit_scale=0.4, feed_forward_length=90,
+                                           expert_feed_forward_length=c.intermediate_size, expert_weights_norm=True,
+                                           expert_shared_count=2, leading_dense_block_count=2,
+                                           **{"attention.sliding_window_pattern": [
+                                               t == "sliding_attention" for t in c.layer_types]}),
+                       cfg=dict(HEAD, rms_norm_eps=None, layer_norm_eps=1e-5, logit_scale=0.4, num_hidden_layers=6,
+                                num_experts=6, num_experts_per_tok=2, num_shared_experts=2, norm_topk_prob=True,
+                                first_k_dense_replace=2, prefix_dense_intermediate_size=90, sliding_window=WINDOW,
+                                expert_selection_fn="sigmoid", tie_word_embeddings=True)),
     "mixtral": dict(cls="Mixtral", arch="llama", change=(permuted, split_experts), keys=experts,
                     cfg=dict(num_local_experts=6, sliding_window=None)),
     "qwen3moe": dict(cls="Qwen3Moe", arch="qwen3moe", change=(split_experts,), keys=experts,
@@ -679,8 +711,10 @@ def random_weight(rng, name, shape):
     x = rng.standard_normal(shape)
     if name.endswith("A_log"):
         return 0.3 * x - 1
-    if name.endswith(("dt_bias", ".D", "sinks")):
+    if name.endswith(("dt_bias", ".D", "sinks", "act_fn.alpha_p", "act_fn.alpha_n")):
         return 0.5 * x
+    if name.endswith(("act_fn.beta", "act_fn.eps")):
+        return 0.5 + 0.1 * x if name.endswith("beta") else 0 * x - 1e-6
     if "correction_bias" in name or name.endswith("expert_bias"):
         return 0.1 * x
     if name.endswith(("bias", "_bias")):
@@ -702,7 +736,7 @@ def fill(model, row, seed):
              if not (n == "lm_head.weight" and model.config.tie_word_embeddings)}
     with torch.no_grad():
         for name, p in sorted(state.items()):
-            w = random_weight(rng, name, tuple(p.shape)).astype(np.float32)
+            w = np.asarray(random_weight(rng, name, tuple(p.shape)), np.float32)
             norm = w.ndim == 1 and re.search(r"norm\w*\.weight$|ln_\w+\.weight$|_layernorm", name) and \
                 not name.endswith("bias")
             norm = norm or re.search(r"scal(e|ar)$", name)  # of what a layer gives
@@ -728,4 +762,5 @@ def exported(row, c, state):
     for name in row.get("stack", ()):
         parts = sorted(n for n in tensors if n.startswith(name + "."))
         tensors[name + ".weight"] = np.stack([tensors.pop(n) for n in parts])
-    return keys(row, c), tensors
+    of_tensors = row["of_tensors"](tensors) if "of_tensors" in row else {}
+    return dict(keys(row, c), **of_tensors), tensors

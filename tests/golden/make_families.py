@@ -163,6 +163,9 @@ MADE = {
                          n_group=4, topk_group=2, use_qk_norm=True, attention_bias=False)),
     "nemotronsuper": (rows.FAMILIES["nemotron-3-super"], dict(num_hidden_layers=4, chunk_size=16, mamba_num_heads=4,
                                                              mamba_head_dim=8, ssm_state_size=6)),
+    "phimoe": (dict(rows.FAMILIES["phimoe"], keys=rows.experts), dict(num_local_experts=8, **rows.rope(
+        rope_type="longrope", original_max_position_embeddings=64, short_mscale=1.0, long_mscale=1.0,
+        short_factor=[1.0] * 4, long_factor=[1.0] * 4))),
     "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
         "attention.head_count": (1, 2), "attention.head_count_kv": (1, 2), "feed_forward_length": (2,)}),
              dict(num_hidden_layers=4)),

@@ -470,7 +470,7 @@ static void norm_and_silu_match_scalar(void **state)
 {
     (void)state;
     float x[700], w[700], u[700];
-    float y[HN_CPU_LEVELS][732], z[HN_CPU_LEVELS][732], g[HN_CPU_LEVELS][732];
+    float y[HN_CPU_LEVELS][732], z[HN_CPU_LEVELS][732], g[HN_CPU_LEVELS][732], r[HN_CPU_LEVELS][732];
     rng_key = 8, rng_at = 0;
     for (int n = 1; n <= 700; n += n < 70 ? 1 : 29)
         for (int rep = 0; rep < 3; rep++) {
@@ -486,7 +486,11 @@ static void norm_and_silu_match_scalar(void **state)
                 kernels_of((hn_cpu_level)l)->gelu_mul(g[l] + 16, x, u, n);
                 assert_memory_equal(z[l], z[0], sizeof z[0]);
                 assert_memory_equal(g[l], g[0], sizeof g[0]);
+                memset(r[l], CANARY, sizeof r[l]);
+                kernels_of((hn_cpu_level)l)->relu_mul(r[l] + 16, x, u, n);
+                assert_memory_equal(r[l], r[0], sizeof r[0]);
             }
+            for (int i = 0; i < n; i++) assert_true(r[0][16 + i] == (x[i] > 0 ? x[i] * u[i] : 0.0f));
             for (int i = 0; i < n; i++) { /* the tanh form of GELU in double */
                 double v = (double)x[i], t = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
                 if (isfinite(t * (double)u[i]) && fabs(t * (double)u[i]) < 1e30)

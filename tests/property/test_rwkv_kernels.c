@@ -351,12 +351,65 @@ static void maps_are_accurate_and_total(void **state)
     }
 }
 
+/* Apertus' layers: as they begin to be trained, and others. */
+static const hn_xielu xielus[] = { { 0.8f, 1.3f, 0.5f, -1e-6f },
+                                   { 0.03f, 0.51f, 0.5f, -1e-6f },
+                                   { 2.5f, 0.7f, 0.0f, 0.0f },
+                                   { 1.0f, -0.4f, 0.25f, -0.6f } };
+enum { N_XIELU = sizeof xielus / sizeof *xielus };
+
+static void xielu_matches_scalar(void **state)
+{
+    const hn_kernels *list[HN_CPU_LEVELS + 1];
+    int n_table = tables(list);
+    static float x[MAX_ROW + 4], y[2][MAX_ROW + 2 * GUARD + 4];
+    rng_key = 26, rng_at = 0;
+    for (int v = 0; v < N_XIELU; v++)
+        for (int n = 1; n <= MAX_ROW; n += n < 70 ? 1 : 29)
+            for (int temper = 0; temper < TEMPERS; temper++) {
+                size_t at = (size_t)(GUARD + n % 4);
+                for (int i = 0; i < n; i++) x[i] = drawn(temper) * (i % 5 ? 1.0f : 40.0f);
+                for (int l = 0; l < n_table; l++) {
+                    const char *level = l == n_table - 1 ? "scalar without fma" : list[l]->name;
+                    fill(y[l > 0], MAX_ROW + 2 * GUARD + 4);
+                    memcpy(y[l > 0] + at, x, (size_t)n * sizeof *x);
+                    list[l]->xielu(y[l > 0] + at, n, &xielus[v]);
+                    same(y[l > 0] + at, y[0] + at, (size_t)n, "xielu", level, n);
+                    guarded(y[l > 0], at, (size_t)n, MAX_ROW + 2 * GUARD + 4, "xielu", level, n);
+                }
+            }
+}
+
+/* Both terms may cancel, but no more than a rounding of the larger is lost, however small x is. */
+static void xielu_is_accurate(void **state)
+{
+    double worst = 0;
+    for (int v = 0; v < N_XIELU; v++) {
+        const hn_xielu *a = &xielus[v];
+        for (uint32_t u = 0; u < 0x5d000000u; u += u < 0x3c000000u ? 0x9123u : 0x1523u)
+            for (int sign = 0; sign < 2; sign++) {
+                float y = hn_bits_f32(u | (uint32_t)sign << 31);
+                const double x = (double)y, m = fmin(x, (double)a->eps);
+                double one = x > 0 ? (double)a->alpha_p * x * x : (expm1(m) - x) * (double)a->alpha_n;
+                if (x <= 0 && m == x && x > -1e-3) one = (x * x / 2 + x * x * x / 6) * (double)a->alpha_n;
+                const double other = (double)a->beta * x, size = fabs(one) + fabs(other);
+                hn_kernels_scalar.xielu(&y, 1, a);
+                const double e = fabs(one + other - (double)y);
+                worst = fmax(worst, e / fmax(size, 1e-30));
+                if (!(e <= 6e-7 * size + 1e-36))
+                    fail_msg("xielu of %.9g is %.9g, expected %.9g", x, (double)y, one + other);
+            }
+    }
+    printf("#  xielu          largest error, of its terms %.2g\n", worst);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recurrences_match_scalar), cmocka_unit_test(recurrences_follow_the_equations),
         cmocka_unit_test(rows_match_scalar),        cmocka_unit_test(layer_norm_is_accurate),
         cmocka_unit_test(maps_match_scalar),        cmocka_unit_test(maps_are_accurate_and_total),
+        cmocka_unit_test(xielu_matches_scalar),     cmocka_unit_test(xielu_is_accurate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,8 @@ static void do_layer_norm(void) { k->layer_norm((float *)out, (const float *)in,
 static void do_silu_mul(void) { k->silu_mul((float *)out, (const float *)in, (const float *)in2, N); }
 static void do_gelu_mul(void) { k->gelu_mul((float *)out, (const float *)in, (const float *)in2, N); }
 static void do_oai_mul(void) { k->oai_mul((float *)out, (const float *)in, (const float *)in2, N); }
+static void do_relu_mul(void) { k->relu_mul((float *)out, (const float *)in, (const float *)in2, N); }
+static void do_xielu(void) { k->xielu((float *)out, N, &(const hn_xielu){ 1, 1, 0.5f, 0 }); }
 static void do_silu_grad(void)
 {
     k->silu_mul_grad((float *)out, (float *)out2, (const float *)in2, (const float *)in, (const float *)in2, N);
@@ -316,6 +318,7 @@ static void every_entry_tells(void **state)
                   ONE(quantize32), ONE(rms_norm),
                   ONE(layer_norm), ONE(silu_mul),
                   ONE(gelu_mul),   ONE(oai_mul),
+                  ONE(relu_mul),   { "xielu", do_xielu, false },
                   ONE(silu_grad),  ONE(gelu_grad),
                   ONE(norm_grad),  ONE(to_bf16),
                   ONE(exp),        ONE(lerp),

@@ -105,10 +105,14 @@ static void plain(const bench *b, const hn_route *r, const float *l, int32_t *id
     }
     for (int j = 0; j < r->n_used; j++) {
         id[j] = best_of(s, out, 0, EXPERTS);
+        double near = 0; /* of those left; as SparseMixer's authors wrote it, without noise */
+        for (int e = 0; e < EXPERTS; e++)
+            if (!out[e] && (s[id[j]] - s[e]) / fmax(fabs(s[e]), s[id[j]]) <= 0.02) near += exp(s[e] - s[id[j]]);
         out[id[j]] = true;
-        w[j] = r->gating == HN_GATING_CHOSEN  ? exp((double)l[id[j]])
-               : r->gating == HN_GATING_INPUT ? 1 / (1 + exp(-(double)l[id[j]]))
-                                              : p[id[j]];
+        w[j] = r->gating == HN_GATING_CHOSEN   ? exp((double)l[id[j]])
+               : r->gating == HN_GATING_INPUT  ? 1 / (1 + exp(-(double)l[id[j]]))
+               : r->gating == HN_GATING_SPARSE ? 1 / near
+                                               : p[id[j]];
         chosen += w[j];
     }
     for (int j = 0; j < r->n_used; j++) {
@@ -123,7 +127,7 @@ static void plain(const bench *b, const hn_route *r, const float *l, int32_t *id
 static void choices_are_the_plain_programs(void **state)
 {
     bench b = open_bench(NULL, 3);
-    for (hn_gating g = HN_GATING_SOFTMAX; g <= HN_GATING_INPUT; g++)
+    for (hn_gating g = HN_GATING_SOFTMAX; g <= HN_GATING_SPARSE; g++)
         for (int k = 1; k <= USED; k++)
             for (int how = 0; how < 32; how++) {
                 const hn_route r = { .n_used = k,
@@ -169,6 +173,24 @@ static void ties_go_to_the_lower_number(void **state)
     close_bench(&b);
 }
 
+/* Of several that are near the best each weighs its share, of those that are not there it is all. */
+static void sparse_shares_are_of_those_near(void **state)
+{
+    bench b = open_bench("scalar", 1);
+    int32_t id[2];
+    float w[2];
+    for (int e = 0; e < EXPERTS; e++) b.x[e] = e == 3 ? 4.0f : e == 7 ? 3.95f : e == 9 ? 3.9f : e == 12 ? -4.0f : 1.0f;
+    const hn_route r = { .n_used = 2, .gating = HN_GATING_SPARSE };
+    route(&b, r, 0, 1, id, w); /* 3.9 is 0.025 below 4, 0.0127 below 3.95 */
+    assert_int_equal(id[0], 3), assert_int_equal(id[1], 7);
+    assert_true(fabs((double)w[0] - 1 / (1 + exp(-0.05))) < 1e-6 && fabs((double)w[1] - 1 / (1 + exp(-0.05))) < 1e-6);
+    for (int e = 0; e < EXPERTS; e++) b.x[e] = e == 5 ? -1.0f : e == 6 ? -1.01f : -3.0f; /* nobody is above 0 */
+    route(&b, r, 0, 1, id, w);
+    assert_int_equal(id[0], 5), assert_int_equal(id[1], 6);
+    assert_true(fabs((double)w[0] - 1 / (1 + exp(-0.01))) < 1e-6 && w[1] == 1.0f);
+    close_bench(&b);
+}
+
 static void company_changes_nothing(void **state)
 {
     int32_t id[TOK * USED], first_id[TOK * USED];
@@ -192,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_are_the_plain_programs),
         cmocka_unit_test(ties_go_to_the_lower_number),
+        cmocka_unit_test(sparse_shares_are_of_those_near),
         cmocka_unit_test(company_changes_nothing),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);

@@ -1,0 +1,87 @@
+/* Keys of single families: where they stand, what a file means that does not say them, and what is wrong with them. On
+ * published vectors with these keys changed. */
+#include "optional_files.h"
+
+/* Apertus' numbers stand below no family's name: one of each layer, or of all. */
+static void xielu_of_layers(void **state)
+{
+    static const char eps[] = "xielu.eps";
+    float y[2][ROWS];
+    vector v = load("apertus.json");
+    json_t *kv = json_object_get(v.j, "kv"), *list = NULL;
+    size_t at = 0;
+    while (strcmp(json_string_value(json_array_get(json_array_get(kv, at), 0)), eps)) at++;
+    answer(&v, v.n, y[0]);
+    json_array_set_new(kv, at, json_pack("[s,s,f]", eps, "FLOAT32", -1e-6));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    json_array_set_new(kv, at, json_pack("[s,s,o]", eps, "ARRAY:FLOAT32", list = json_array()));
+    for (int i = 0; i < 2; i++) json_array_append_new(list, json_real(-1e-6));
+    refused(&v, "xielu.eps has 2 values, expected one for each of 3 layers");
+    json_array_remove(kv, at);
+    refused(&v, "xielu.eps is missing");
+    json_decref(v.j);
+}
+
+/* What SmallThinker's and MiniCPM 3's files do not say, and the two experts of Phi. */
+static void said_by_the_family(void **state)
+{
+    static const int mistakes[] = { 1, 3 }, twos[] = { 2, 2 };
+    float y[3][ROWS];
+    vector v = load("smallthinker.json");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "attention.sliding_window_pattern", "UINT32", json_integer(4));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "attention.sliding_window", "UINT32", json_integer(5));
+    answer(&v, v.n, y[1]);
+    assert_true(apart(&v, y[0], y[1], 0, 5) == 0 && apart(&v, y[0], y[1], 5, v.n) > 0.01);
+    json_decref(v.j);
+    v = load("minicpm3.json");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "embedding_scale", "FLOAT32", json_real(12));
+    set_key(&v, "logit_scale", "FLOAT32", json_real(32.0 / 256));
+    set_key(&v, "attention.value_length", "UINT32", json_integer(8));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    static const char *const none[] = { "embedding_scale", "residual_scale", "logit_scale",
+                                        "attention.key_length_mla" };
+    for (int i = 0; i < 4; i++)
+        set_key(&v, none[i], i < 3 ? "FLOAT32" : "UINT32", i < 3 ? json_real(0) : json_integer(0));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "embedding_scale", "FLOAT32", json_real(6));
+    answer(&v, v.n, y[2]);
+    assert_true(apart(&v, y[0], y[2], 0, v.n) > 0.01);
+    json_decref(v.j);
+    v = load("cohere2moe.json");
+    answer(&v, v.n, y[0]);
+    set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(0));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(1e-5)); /* another norm */
+    answer(&v, v.n, y[2]);
+    assert_true(apart(&v, y[0], y[2], 0, v.n) > 0.01);
+    json_decref(v.j);
+    v = load("phimoe.json");
+    for (int i = 0; i < 2; i++) {
+        set_key(&v, "expert_used_count", "UINT32", json_integer(mistakes[i]));
+        refused(&v, "expected 2 in all layers");
+    }
+    set_key(&v, "expert_used_count", "UINT32", json_integer(2));
+    answer(&v, v.n, y[0]);
+    set_key(&v, "expert_used_count", "ARRAY:UINT32", numbers(2, twos)); /* as llama.cpp saves it, with other zeros */
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0));
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    json_decref(v.j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(xielu_of_layers),
+        cmocka_unit_test(said_by_the_family),
+    };
+    return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
+}
