@@ -362,13 +362,20 @@ static bool may_be(const choosing *c, const hn_gguf_set *s, meant m)
     return m == NO_DRAFTS && !may_be_side(first_of(s, c->files));
 }
 
-/* How many sets of this tag there are, and the first two of them. The same model made with an imatrix has a name of
- * its own: the tag means the plain one. */
+static bool has_tag(const choosing *c, const hn_gguf_set *s, const char *tag, meant m)
+{
+    return may_be(c, s, m) && strcasecmp(s->tag, tag) == 0;
+}
+
+/* How many sets of this tag there are, and the first two of them. Where one is whole, those that lack parts are not
+ * meant. The same model made with an imatrix has a name of its own: the tag means the plain one. */
 static size_t by_tag(const choosing *c, const char *tag, meant m, size_t which[2])
 {
     size_t n = 0, n_plain = 0, plain = 0;
+    bool whole = false;
+    for (size_t i = 0; i < c->sets->n; i++) whole |= !c->sets->set[i].n_missing && has_tag(c, &c->sets->set[i], tag, m);
     for (size_t i = 0; i < c->sets->n; i++) {
-        if (!may_be(c, &c->sets->set[i], m) || strcasecmp(c->sets->set[i].tag, tag) != 0) continue;
+        if (!has_tag(c, &c->sets->set[i], tag, m) || (whole && c->sets->set[i].n_missing)) continue;
         if (n < 2) which[n] = i;
         n++;
         if (says(first_of(&c->sets->set[i], c->files), "imatrix")) continue;
