@@ -72,6 +72,6 @@ typedef enum hn_map {
 } hn_map;
 
 /* What a gate's function is, before it multiplies. */
-typedef enum hn_glu { HN_GLU_SILU = 0, HN_GLU_GELU, HN_GLU_OAI, HN_GLU_KINDS } hn_glu;
+typedef enum hn_glu { HN_GLU_SILU = 0, HN_GLU_GELU, HN_GLU_OAI, HN_GLU_GELU_ERF, HN_GLU_KINDS } hn_glu;
 
 #endif

@@ -46,6 +46,7 @@ static const hn_slot qwen3_layer[] = {
 bool hn_is_windowed(const hn_hparams *hp, int32_t il)
 {
     if (!hp->window) return false;
+    if (!hp->windowed && hp->is->window_later) return hp->window_period > HN_MAX_LAYER || il % hp->window_period;
     return hp->windowed ? hp->windowed[il] : il % hp->window_period < hp->window_period - 1;
 }
 
@@ -74,7 +75,7 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .ffn = has_experts(hp, il)     ? HN_FFN_MOE
                                    : is->ffn == HN_FFN_MOE ? HN_FFN_GLU
                                                            : is->ffn,
-                            .act = is->act,
+                            .act = hp->act,
                             .map = is->map,
                             .rope = rope_of(hp, windowed, il),
                             .qk_norm = is->qk_norm,
@@ -301,6 +302,11 @@ static const hn_family *const families[] = {
     &hn_family_bert,
     &hn_family_nomic_bert,
     &hn_family_gemma_embedding,
+    &hn_family_nomic_bert_moe,
+    &hn_family_jina_bert_v3,
+    &hn_family_modern_bert,
+    &hn_family_eurobert,
+    &hn_family_llama_embed,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)

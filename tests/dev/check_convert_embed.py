@@ -44,6 +44,11 @@ def xlmr(cls, pooling=None, **more):
     return getattr(tf, cls)(tf.XLMRobertaConfig(type_vocab_size=2, **SMALL, **more)), pooling
 
 
+def modern(cls, pooling=None, **more):
+    ids = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
+    return getattr(tf, cls)(tf.ModernBertConfig(local_attention=20, **ids, **dict(SMALL, num_hidden_layers=5), **more)), pooling
+
+
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
 
@@ -104,6 +109,15 @@ CASES = {
     "xlm-roberta": lambda: xlmr("XLMRobertaModel", "mean"),
     "xlm-roberta-score": lambda: xlmr("XLMRobertaForSequenceClassification", num_labels=1),
     "nomic-bert": lambda: (tf.NomicBertModel(tf.NomicBertConfig(**SMALL)), "mean"),
+    "jina-v3": lambda: (tf.JinaEmbeddingsV3Model(tf.JinaEmbeddingsV3Config(type_vocab_size=2, **SMALL)), "mean"),
+    "modernbert": lambda: modern("ModernBertModel", "cls"),
+    "modernbert-layers": lambda: modern("ModernBertModel", "mean", hidden_activation="silu", layer_types=[
+        "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"]),
+    "modernbert-scores": lambda: modern("ModernBertForSequenceClassification", num_labels=3),
+    "modernbert-scores-mean": lambda: modern("ModernBertForSequenceClassification", num_labels=1,
+                                             classifier_pooling="mean"),
+    "eurobert": lambda: (tf.EuroBertModel(tf.EuroBertConfig(**dict(SMALL, num_key_value_heads=2, pad_token_id=0))),
+                         "mean"),
     "embeddinggemma": lambda: (tf.Gemma3TextModel(tf.Gemma3TextConfig(**GEMMA)), "mean"),
     "qwen3-last": lambda: (tf.Qwen3ForCausalLM(tf.Qwen3Config(**dict(SMALL, num_key_value_heads=2, head_dim=20))),
                            "lasttoken"),
@@ -190,7 +204,7 @@ def load(folder, dtype):
     """As its config says. No file of GGUF has what BERT's pooler makes of the first row: no row is made of it."""
     config = json.load(open(os.path.join(folder, "config.json")))
     cls = getattr(tf, config["architectures"][0])
-    bare = cls.__name__ in ("BertModel", "XLMRobertaModel", "RobertaModel")
+    bare = cls.__name__ in ("BertModel", "XLMRobertaModel", "RobertaModel", "JinaEmbeddingsV3Model")
     model, info = cls.from_pretrained(folder, dtype=dtype, attn_implementation="eager", output_loading_info=True,
                                       **(dict(add_pooling_layer=False) if bare else {}))
     return model.eval(), {k: v for k, v in info.items() if v}
