@@ -772,7 +772,7 @@ static hone_status shared_sigmoid(hn_hf *f, hone_error *err)
 static const hn_hf_key exaone_moe_keys[] = {
     SHARED_SIGMOID("routed_scaling_factor", 2.5),
     BOOL_OR("norm_topk_prob", "expert_weights_norm", 1),
-    U32_OR("sliding_window", "attention.sliding_window", 4096),
+    U32("sliding_window", "attention.sliding_window"), /* null: all layers turn */
     MORE("sliding_window_pattern", NULL),
     WORD("scoring_func", "sigmoid"),
     WORD("topk_method", "noaux_tc"),
@@ -780,8 +780,6 @@ static const hn_hf_key exaone_moe_keys[] = {
 };
 static hone_status exaone_moe_more(hn_hf *f, hone_error *err)
 {
-    const json_t *window = json_object_get(f->config, "sliding_window");
-    if (json_is_null(window)) return hn_hf_refuse(f, "sliding_window", window, "a number", err);
     if (!hn_hf_get(f, "layer_types")) return hn_hf_refuse(f, "layer_types", NULL, "a word for each layer", err);
     return shared_sigmoid(f, err);
 }

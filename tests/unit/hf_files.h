@@ -496,6 +496,67 @@ static inline void hf_qwen35(hf_folder *f, bool draft)
                    NULL, 0);
 }
 
+/* ---- experts of a sigmoid, and latent attention without any ------------------------------------------------ */
+
+#define HF_ROUTED_SIZES                                                                               \
+    "\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2,"  \
+    "\"num_key_value_heads\":1,\"head_dim\":8,\"vocab_size\":32,\"max_position_embeddings\":64,"      \
+    "\"rms_norm_eps\":1e-5,\"num_experts\":2,\"num_experts_per_tok\":1,\"moe_intermediate_size\":12," \
+    "\"num_shared_experts\":1,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000.0},"
+
+/* The first layer is dense, the other has two experts and a shared one. */
+static inline void hf_routed(hf_folder *f, bool exaone)
+{
+    static const char *const parts[] = { "gate", "up", "down" };
+    const char *mlp = "model.layers.1.mlp.", *shared = exaone ? "shared_experts" : "shared_mlp";
+    char name[96];
+    *f = (hf_folder){
+        .config = exaone
+                      ? "{\"architectures\":[\"ExaoneMoeForCausalLM\"],\"model_type\":\"exaone_moe\"," HF_ROUTED_SIZES
+                        "\"first_k_dense_replace\":1,\"sliding_window\":6,\"routed_scaling_factor\":2.5,"
+                        "\"layer_types\":[\"sliding_attention\",\"full_attention\"]}"
+                      : "{\"architectures\":[\"HYV3ForCausalLM\"],\"model_type\":\"hy_v3\"," HF_ROUTED_SIZES
+                        "\"router_scaling_factor\":1.5,\"mlp_layer_types\":[\"dense\",\"sparse\"]}"
+    };
+    hf_add_all(f,
+               "model.embed_tokens.weight 32,16;model.norm.weight 16;lm_head.weight 32,16;"
+               "model.layers.0.mlp.gate_proj.weight 24,16;model.layers.0.mlp.up_proj.weight 24,16;"
+               "model.layers.0.mlp.down_proj.weight 16,24;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
+               "model.layers.#.self_attn.q_proj.weight 16,16;model.layers.#.self_attn.k_proj.weight 8,16;"
+               "model.layers.#.self_attn.v_proj.weight 8,16;model.layers.#.self_attn.o_proj.weight 16,16;"
+               "model.layers.#.self_attn.q_norm.weight 8;model.layers.#.self_attn.k_norm.weight 8;",
+               2);
+    snprintf(name, sizeof name, "%s%s", mlp, exaone ? "gate.weight" : "router.gate.weight");
+    hf_add(f, name, "2,16");
+    snprintf(name, sizeof name, "%s%s", mlp, exaone ? "e_score_correction_bias" : "expert_bias");
+    hf_add(f, name, "2");
+    for (int e = 0; e < 3; e++)
+        for (int i = 0; i < 3; i++) {
+            if (e < 2) snprintf(name, sizeof name, "%sexperts.%d.%s_proj.weight", mlp, e, parts[i]);
+            else snprintf(name, sizeof name, "%s%s.%s_proj.weight", mlp, shared, parts[i]);
+            hf_add(f, name, i < 2 ? "12,16" : "16,12");
+        }
+}
+
+static inline void hf_youtu(hf_folder *f)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"YoutuForCausalLM\"],\"model_type\":\"youtu\",\"hidden_size\":16,"
+                                "\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+                                "\"num_key_value_heads\":2,\"vocab_size\":32,\"max_position_embeddings\":64,"
+                                "\"rms_norm_eps\":1e-6,\"q_lora_rank\":6,\"kv_lora_rank\":5,\"qk_nope_head_dim\":4,"
+                                "\"qk_rope_head_dim\":4,\"v_head_dim\":3,\"rope_interleave\":true,"
+                                "\"embedding_initializer_range\":0.02,\"rope_theta\":1600000}" };
+    hf_add_all(f, "model.embed_tokens.weight 32,16;model.norm.weight 16;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
+               "model.layers.#.self_attn.q_a_proj.weight 6,16;model.layers.#.self_attn.q_a_layernorm.weight 6;"
+               "model.layers.#.self_attn.q_b_proj.weight 16,6;model.layers.#.self_attn.kv_a_proj_with_mqa.weight 9,16;"
+               "model.layers.#.self_attn.kv_a_layernorm.weight 5;model.layers.#.self_attn.kv_b_proj.weight 14,5;"
+               "model.layers.#.self_attn.o_proj.weight 16,6;model.layers.#.mlp.gate_proj.weight 24,16;"
+               "model.layers.#.mlp.up_proj.weight 24,16;model.layers.#.mlp.down_proj.weight 16,24;",
+               2);
+}
+
 /* ---- models that give rows ------------------------------------------------------------------------------- */
 
 #define HF_BERT_SIZES                                                                                \

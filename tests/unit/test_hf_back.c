@@ -519,6 +519,31 @@ static void nomic(void **state)
     forget();
 }
 
+/* K-EXAONE, Hy3, Youtu-LLM. */
+static void routed_and_latent(void **state)
+{
+    char config[1024];
+    hf_folder f;
+    hf_routed(&f, true);
+    round_trip(&f, NULL, "");
+    snprintf(config, sizeof config, "%s", f.config);
+    memcpy(strstr(config, "\"sliding_window\":6"), "\"use_cache\" : true", 18);
+    f.config = config;
+    hf_write(&f, at("first"));
+    refused(at("first"), NULL, at("first.gguf"), HONE_E_FORMAT, "has no sliding_window");
+    hf_remove(at("first"));
+    memcpy(strstr(config, "\"use_cache\" : true"), "\"sliding_window\":0", 18);
+    hf_write(&f, at("first"));
+    refused(at("first"), NULL, at("first.gguf"), HONE_E_FORMAT, "exaone-moe.attention.sliding_window = 0");
+    hf_remove(at("first"));
+    hf_routed(&f, false);
+    round_trip(&f, NULL, "");
+    hf_youtu(&f);
+    round_trip(&f, NULL, "");
+    f.bf16 = true;
+    round_trip(&f, NULL, "");
+}
+
 static void jina(void **state)
 {
     hf_folder f;
@@ -917,15 +942,34 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),           cmocka_unit_test(gemma2),        cmocka_unit_test(gpt2),
-        cmocka_unit_test(types),           cmocka_unit_test(refusals),      cmocka_unit_test(stopped),
-        cmocka_unit_test(gemma4),          cmocka_unit_test(gemma3n),       cmocka_unit_test(kimi_linear),
-        cmocka_unit_test(decays),          cmocka_unit_test(bert),          cmocka_unit_test(roberta),
-        cmocka_unit_test(first_bert),      cmocka_unit_test(nomic),         cmocka_unit_test(jina),
-        cmocka_unit_test(eurobert),        cmocka_unit_test(modern),        cmocka_unit_test(one_way),
-        cmocka_unit_test(embedding_gemma), cmocka_unit_test(unsaid_keys),   cmocka_unit_test(pooled_llama),
-        cmocka_unit_test(odd_rows),        cmocka_unit_test(drafts_behind), cmocka_unit_test(drafts_apart),
-        cmocka_unit_test(unsaid_layers),   cmocka_unit_test(sampling),      cmocka_unit_test(nemotron),
+        cmocka_unit_test(llama),
+        cmocka_unit_test(gemma2),
+        cmocka_unit_test(gpt2),
+        cmocka_unit_test(types),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(stopped),
+        cmocka_unit_test(gemma4),
+        cmocka_unit_test(gemma3n),
+        cmocka_unit_test(kimi_linear),
+        cmocka_unit_test(decays),
+        cmocka_unit_test(bert),
+        cmocka_unit_test(roberta),
+        cmocka_unit_test(first_bert),
+        cmocka_unit_test(nomic),
+        cmocka_unit_test(routed_and_latent),
+        cmocka_unit_test(jina),
+        cmocka_unit_test(eurobert),
+        cmocka_unit_test(modern),
+        cmocka_unit_test(one_way),
+        cmocka_unit_test(embedding_gemma),
+        cmocka_unit_test(unsaid_keys),
+        cmocka_unit_test(pooled_llama),
+        cmocka_unit_test(odd_rows),
+        cmocka_unit_test(drafts_behind),
+        cmocka_unit_test(drafts_apart),
+        cmocka_unit_test(unsaid_layers),
+        cmocka_unit_test(sampling),
+        cmocka_unit_test(nemotron),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
