@@ -592,9 +592,9 @@ static hone_status put_pattern(hn_hf *f, hone_error *err)
     const json_t *kinds = hn_hf_get(f, "layer_types");
     uint8_t windowed[HN_MAX_LAYER];
     int64_t period;
-    bool usual = true;
     hone_status st;
     TRY(hn_hf_whole(f, "global_attn_every_n_layers", 3, &period, err));
+    bool usual = period > 0; /* in a file 0 is windows alone */
     size_t n = json_array_size(kinds);
     if (n > HN_MAX_LAYER)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: layer_types has %zu entries, expected at most %d", f->path, n,
@@ -602,7 +602,7 @@ static hone_status put_pattern(hn_hf *f, hone_error *err)
     if (!n && !period) return hn_hf_refuse(f, "global_attn_every_n_layers", NULL, "1 or more", err);
     for (size_t il = 0; il < n; il++) {
         windowed[il] = hn_hf_layer_is(kinds, (int64_t)il, "sliding_attention");
-        usual &= windowed[il] == (period > 0 && il % (size_t)period != 0);
+        usual = usual && windowed[il] == (il % (size_t)period != 0);
     }
     if (usual) return hn_hf_put_u32(f, "attention.sliding_window_pattern", (uint32_t)period, err);
     return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, (int64_t)n, err);

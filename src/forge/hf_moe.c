@@ -802,11 +802,17 @@ static const hn_hf_class exaone_moe = { .names = "ExaoneMoeForCausalLM|ExaoneMoE
                                         .more = exaone_moe_more };
 static const hn_hf_key hy_keys[] = {
     SHARED_SIGMOID("router_scaling_factor", 2.826),
-    BOOL_OR("route_norm", "expert_weights_norm", 1),
+    ONLY("route_norm", 1),
     ONLY("attention_bias", 0),
     ONLY("mlp_bias", 0),
     KEYS_END,
 };
+static hone_status hy_more(hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_hf_put_bool(f, "expert_weights_norm", true, err));
+    return shared_sigmoid(f, err);
+}
 static const hn_hf_name hy_names[] = {
     { "ffn_gate_inp", "mlp.router.gate", NULL },
     { "exp_probs_b.bias", "mlp.expert_bias", hn_hf_flat },
@@ -823,7 +829,7 @@ static const hn_hf_class hy = { .names = "HYV3ForCausalLM",
                                 .usual = "head_dim 128",
                                 .base = 11158840,
                                 .eps = 1e-5,
-                                .more = shared_sigmoid };
+                                .more = hy_more };
 
 const hn_hf_class *const hn_hf_moe[] = {
     &mixtral, &qwen3moe, &qwen2moe,   &olmoe,   &granitemoe, &ernie_moe, &glm4moe,    &dots1, &minimax, &gpt_oss,

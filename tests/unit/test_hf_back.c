@@ -600,6 +600,20 @@ static void modern(void **state)
     rows_and_back(&f, NULL, false);
     assert_true(says(at("again/rows/config.json"), "\"hidden_activation\": \"silu\""));
     forget();
+    hf_modern(&f, false); /* a list holds, whatever the period is */
+    snprintf(config, sizeof config,
+             "%.*s,\"layer_types\":[\"full_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+             (int)strlen(f.config) - 1, f.config);
+    memcpy(strstr(config, "every_n_layers\":3"), "every_n_layers\":0", 17);
+    f.config = config;
+    hf_write(&f, at("rows"));
+    convert(at("rows"), NULL, at("rows.gguf"));
+    assert_int_equal(hn_gguf_open(&g, at("rows.gguf"), &err), HONE_OK);
+    hn_gguf_array a = { 0 };
+    assert_int_equal(hn_gguf_get_array(g, "modern-bert.attention.sliding_window_pattern", &a, NULL, &err), HONE_OK);
+    assert_true(a.count == 4 && a.elem_type == HONE_KV_BOOL && !a.data[0] && !a.data[2]);
+    hn_gguf_close(g);
+    forget();
     hf_modern(&f, true);
     rows_and_back(&f, NULL, false);
     assert_true(says(at("again/rows/config.json"), "\"1\": \"b\""));
