@@ -45,8 +45,8 @@ def xlmr(cls, pooling=None, **more):
 
 
 def modern(cls, pooling=None, **more):
-    ids = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
-    return getattr(tf, cls)(tf.ModernBertConfig(local_attention=20, **ids, **dict(SMALL, num_hidden_layers=5), **more)), pooling
+    more = dict(dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2), **more)
+    return getattr(tf, cls)(tf.ModernBertConfig(local_attention=20, **dict(SMALL, num_hidden_layers=5), **more)), pooling
 
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -99,8 +99,10 @@ def words(kind):
 
 
 WORDS = {"bert-words": "pieces", "nomic-bert-words": "pieces", "xlm-roberta-words": "unigram", "roberta-words": "bytes",
-         "xlm-roberta-words-scores": "unigram", "embeddinggemma-words": "gemma"}
-ONE = dict(SMALL, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2)
+         "xlm-roberta-words-scores": "unigram", "embeddinggemma-words": "gemma", "modernbert-words": "bytes",
+         "jina-v3-words": "unigram", "eurobert-words": "bytes"}
+ONE_IDS = dict(pad_token_id=1, bos_token_id=0, eos_token_id=2)
+ONE = dict(SMALL, type_vocab_size=1, **ONE_IDS)
 
 CASES = {
     "bert": lambda: bert("BertModel", "cls"),
@@ -126,6 +128,9 @@ CASES = {
     "xlm-roberta-words": lambda: (tf.XLMRobertaModel(tf.XLMRobertaConfig(**ONE)), "cls"),
     "xlm-roberta-words-scores": lambda: (tf.XLMRobertaForSequenceClassification(tf.XLMRobertaConfig(
         num_labels=3, id2label={0: "no", 1: "perhaps", 2: "ja \u00fc"}, **ONE)), None),
+    "modernbert-words": lambda: modern("ModernBertModel", "cls", **ONE_IDS),
+    "jina-v3-words": lambda: (tf.JinaEmbeddingsV3Model(tf.JinaEmbeddingsV3Config(**ONE)), "mean"),
+    "eurobert-words": lambda: (tf.EuroBertModel(tf.EuroBertConfig(**dict(SMALL, **ONE_IDS))), "mean"),
     "roberta-words": lambda: (tf.RobertaModel(tf.RobertaConfig(**ONE)), "mean"),
     "embeddinggemma-words": lambda: (tf.Gemma3TextModel(tf.Gemma3TextConfig(
         **dict(GEMMA, bos_token_id=2, eos_token_id=1))), "mean"),
