@@ -162,6 +162,12 @@ static const module qwen[] = { { "attn.c_attn", "attn_q+attn_k+attn_v" },
                                { "mlp.c_proj", "ffn_down" },
                                { NULL, NULL } };
 
+static const module modern_bert[] = { { "attn.Wqkv", "attn_q+attn_k+attn_v" },
+                                      { "attn.Wo", "attn_output" },
+                                      { "mlp.Wi", "ffn_gate+ffn_up" },
+                                      { "mlp.Wo", "ffn_down" },
+                                      { NULL, NULL } };
+
 /* Layers whose attention is one matrix call it otherwise: the slots say how. */
 static const module deci[] = { SELF_ATTN, { "self_attn.linear_attn", "attn_output" }, GATED("mlp"), { NULL, NULL } };
 
@@ -177,6 +183,8 @@ static const struct names {
             HN_EXAONE4 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R |
             HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM,
       .list = usual },
+    { .of = HN_EUROBERT | HN_LLAMA_EMBED, .list = usual, .layers = "layers." },
+    { .of = HN_MODERN_BERT, .list = modern_bert, .layers = "layers." },
     { .of = HN_DECI, .list = deci },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
     { .of = HN_FALCON_H1,

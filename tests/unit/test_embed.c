@@ -3,6 +3,7 @@
  * hone. */
 #include "engine/engine.h"
 #include "family_vectors.h"
+#include "model/lora_modules.h"
 
 #include <math.h>
 
@@ -199,6 +200,36 @@ static void refusals_are_told(void **state)
     hone_session_free(s);
     hone_context_free(c);
     close_file(&t);
+}
+
+/* Modules of an adapter that transformers' classes have, and the rows of a fused one. */
+static void modules_of_encoders(void **state)
+{
+    static const struct {
+        const char *file, *module, *tensor;
+        int n_part;
+        bool alone;
+    } list[] = { { "eurobert", "layers.1.self_attn.q_proj", "blk.1.attn_q.weight", 1, true },
+                 { "llama_embed", "layers.1.self_attn.q_proj", "blk.1.attn_q.weight", 1,
+                   false }, /* its rows are turned */
+                 { "modern", "layers.1.attn.Wqkv", "blk.1.attn_qkv.weight", 3, true },
+                 { "modern", "layers.2.mlp.Wi", "blk.2.ffn_up.weight", 2, true },
+                 { "modern", "layers.2.mlp.Wo", "blk.2.ffn_down.weight", 1, true } };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        texts t = open_file(list[i].file);
+        char tensor[96], again[HN_MAX_PART][HN_LORA_NAME];
+        bool alone;
+        hn_lora_place at, of, to[HN_MAX_PART];
+        hone_str name = { list[i].module, strlen(list[i].module) };
+        if (!hn_module_find(&at, tensor, &alone, t.m, name)) fail_msg("no module %s", list[i].module);
+        assert_string_equal(tensor, list[i].tensor);
+        assert_int_equal(at.n_part, list[i].n_part);
+        assert_int_equal(alone, list[i].alone);
+        assert_true(hn_module_tensor(&of, t.m, tensor));
+        assert_int_equal(hn_modules_of(again, to, t.m, &of), 1);
+        assert_string_equal(again[0], list[i].module);
+        close_file(&t);
+    }
 }
 
 /* ---- long texts ------------------------------------------------------------------------------------------ */
@@ -471,6 +502,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_transformers),
         cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(modules_of_encoders),
         cmocka_unit_test(long_texts_are_shared),
         cmocka_unit_test(next_tokens_are_scores),
         cmocka_unit_test(separators_stand_between),
