@@ -578,7 +578,7 @@ static void save_idle_adapter(const hone_model *m, const char *path)
     fail_msg("%s: no matrix to adapt", m->path);
 }
 
-/* Modules of Ling are not those of DeepSeek, whose formula it has, Falcon's not Phi's; Nemotron's with eyes and ears fit
+/* Modules of Ling are not those of DeepSeek, whose formula it has; Falcon has its own; Nemotron with eyes and ears fits
  * no list here. */
 static void modules_of_other_names(void **state)
 {
