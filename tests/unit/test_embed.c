@@ -202,6 +202,40 @@ static void refusals_are_told(void **state)
     close_file(&t);
 }
 
+static void wrong_file(const char *name, const char *key, json_t *kv, json_t *tensor, const char *words)
+{
+    hone_model *m = NULL;
+    hone_error err = { 0 };
+    texts t = open_file(name);
+    json_t *list = json_object_get(t.v.j, "kv");
+    for (size_t i = json_array_size(list); key && i-- > 0;)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(list, i), 0)), key)) json_array_remove(list, i);
+    if (kv) json_array_append_new(list, kv);
+    if (tensor) json_array_append_new(json_object_get(t.v.j, "tensors"), tensor);
+    save_without(&t.v, tm_path("wrong.gguf"), NULL);
+    hone_status st = hone_model_open(&m, tm_path("wrong.gguf"), NULL, &err);
+    if (st == HONE_OK || !strstr(err.message, words))
+        fail_msg("%s: \"%s\" says nothing of %s", name, err.message, words);
+    close_file(&t);
+}
+
+/* What asks for another formula than these families have is refused by name. */
+static void other_formulas(void **state)
+{
+    static const char every[] = "nomic-bert-moe.moe_every_n_layers", act[] = "modern-bert.hidden_activation",
+                      step[] = "nomic-bert-moe.interleave_moe_layer_step",
+                      window[] = "modern-bert.attention.sliding_window";
+    wrong_file("nomic_moe", every, json_pack("[ssi]", every, "UINT32", 3), NULL, "moe_every_n_layers = 3");
+    wrong_file("nomic_moe", every, NULL, NULL, "moe_every_n_layers is missing");
+    wrong_file("nomic_moe", NULL, json_pack("[ssi]", step, "UINT32", 2), NULL, "interleave_moe_layer_step = 2");
+    wrong_file("modern", act, json_pack("[sss]", act, "STRING", "relu"), NULL, "hidden_activation = \"relu\"");
+    wrong_file("modern", window, NULL, NULL, "sliding_window is missing");
+    wrong_file("modern", NULL, NULL, json_pack("[s[i]ff]", "blk.0.attn_norm.weight", 32, 0.25, 1.0),
+               "blk.0.attn_norm.weight");
+    wrong_file("eurobert", "eurobert.attention.causal", json_pack("[ssb]", "eurobert.attention.causal", "BOOL", 1),
+               NULL, "attention.causal");
+}
+
 /* Modules of an adapter that transformers' classes have, and the rows of a fused one. */
 static void modules_of_encoders(void **state)
 {
@@ -503,6 +537,7 @@ int main(void)
         cmocka_unit_test(vectors_are_transformers),
         cmocka_unit_test(refusals_are_told),
         cmocka_unit_test(modules_of_encoders),
+        cmocka_unit_test(other_formulas),
         cmocka_unit_test(long_texts_are_shared),
         cmocka_unit_test(next_tokens_are_scores),
         cmocka_unit_test(separators_stand_between),

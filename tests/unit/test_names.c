@@ -632,6 +632,10 @@ static void imatrices(void **state)
     }
     assert_int_equal(choose(half, 1, "o/m:Q4_K_M", 0, first, &n, &err), HONE_E_FORMAT);
     assert_non_null(strstr(err.message, "part 2 of 2 is missing"));
+    const hn_repo_file imatrix[] = { half[0], { "m-Q4_K_M-imatrix.gguf", GIB / 64 } },
+                       other[] = { half[0], { "x-Q4_K_M.gguf", GIB } };
+    assert_int_equal(choose(imatrix, 2, "o/m:Q4_K_M", 0, first, &n, &err), HONE_E_FORMAT);
+    assert_int_equal(choose(other, 2, "o/m:Q4_K_M", 0, first, &n, &err), HONE_E_ARG); /* another model is not meant */
     /* as small as an imatrix is, whatever its name says */
     const hn_repo_file measured[] = { { "m-Q4_K_M-imatrix.gguf", GIB / 64 }, { "m-Q4_K_M.gguf", 5 * GIB } };
     assert_int_equal(choose(measured, 2, "o/m:q4_k_m", GIB, first, &n, &err), HONE_OK);
