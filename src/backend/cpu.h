@@ -7,6 +7,8 @@
 #include "backend/backend.h"
 #include "kernels/kernels.h"
 
+#include <string.h>
+
 enum {
     CPU_FEW_TOKENS = 4, /* up to so many columns a product is bound by reading its weights */
     CPU_ROWS = 8,       /* rows of a step handed out together at most, */
@@ -111,13 +113,20 @@ void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n);
 /* Rows [r0, r1) of one product, all columns, into y, adapters (d: of them, or NULL) and bias added. */
 void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const cpu_delta_rows *d, float *y,
                       int64_t ldy, int64_t r0, int64_t r1, int32_t thread);
-typedef void cpu_glu_fn(float *y, const float *g, const float *u, int64_t n);
-static inline cpu_glu_fn *cpu_glu_of(const cpu_backend *c, hn_glu kind)
+/* y = act(g) ⊙ u; y may be g */
+static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n)
 {
-    return kind == HN_GLU_GELU   ? c->k->gelu_mul
-           : kind == HN_GLU_OAI  ? c->k->oai_mul
-           : kind == HN_GLU_RELU ? c->k->relu_mul
-                                 : c->k->silu_mul;
+    switch (kind) {
+    case HN_GLU_GELU: c->k->gelu_mul(y, g, u, n); return;
+    case HN_GLU_OAI: c->k->oai_mul(y, g, u, n); return;
+    case HN_GLU_RELU: c->k->relu_mul(y, g, u, n); return;
+    case HN_GLU_GELU_ERF:
+        if (y != g) memcpy(y, g, (size_t)n * sizeof *y);
+        c->k->map[HN_MAP_GELU_ERF](y, n);
+        for (int64_t i = 0; i < n; i++) y[i] *= u[i];
+        return;
+    default: c->k->silu_mul(y, g, u, n);
+    }
 }
 void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
 void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);

@@ -287,8 +287,8 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
     if (j->up) {
         float *up = j->wide[1];
         cpu_product_rows(c, j->up, in, &j->d[1], up, ldy, r0, k->r1, thread);
-        cpu_glu_fn *glu = cpu_glu_of(c, j->glu);
-        for (int64_t t = 0; t < in->n_tok; t++) glu(y + t * ldy + r0, y + t * ldy + r0, up + t * ldy + r0, n);
+        for (int64_t t = 0; t < in->n_tok; t++)
+            cpu_glu_row(c, j->glu, y + t * ldy + r0, y + t * ldy + r0, up + t * ldy + r0, n);
     }
     const float *mul = cpu_rows(p->mul);
     float *sum = cpu_rows(p->sum);

@@ -228,16 +228,36 @@ static double of_adapters(const job *j, int32_t row, const double *x)
     return sum;
 }
 
+/* LayerNorm without a bias. */
+static void norm(double *x, const float *w, int32_t n, double eps)
+{
+    double mean = 0, square = 0;
+    for (int32_t i = 0; i < n; i++) mean += x[i];
+    mean /= n;
+    for (int32_t i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean);
+    const double scale = 1 / sqrt(square / n + eps);
+    for (int32_t i = 0; i < n; i++) x[i] = (x[i] - mean) * scale * (double)w[i];
+}
+
+/* What a classifier takes: act(cls·x), normed where the file has a norm. */
+static void judged(job *j)
+{
+    const hone_model *m = j->m;
+    const bool gelu = m->arch->bit == HN_MODERN_BERT;
+    multiply(j, &m->cls, 0);
+    swap(j);
+    for (int32_t t = 0; t < j->n_pooled; t++) {
+        double *const row = j->x + t * j->n_most;
+        for (double *x = row; x < row + m->hp.n_embd; x++)
+            *x = (double)(gelu ? hn_gelu_erf_inline((float)*x) : hn_tanh_inline((float)*x));
+        if (m->cls_norm) norm(row, m->cls_norm, m->hp.n_embd, (double)m->hp.ln_eps);
+    }
+}
+
 static void rank(job *j)
 {
     const hone_model *m = j->m;
-    if (hn_weight_is_there(&m->cls)) {
-        multiply(j, &m->cls, 0);
-        swap(j);
-        for (int32_t t = 0; t < j->n_pooled; t++)
-            for (double *x = j->x + t * j->n_most, *end = x + m->hp.n_embd; x < end; x++)
-                *x = (double)hn_tanh_inline((float)*x);
-    }
+    if (hn_weight_is_there(&m->cls)) judged(j);
     if (hn_weight_is_there(&m->cls_out)) multiply(j, &m->cls_out, 0);
     else
         for (int i = 0; i < YES_NO; i++) {
@@ -306,7 +326,7 @@ static bool is_wanted(const job *j, int32_t pos, int32_t n)
     switch (j->pooling) {
     case HN_POOL_FIRST: return pos == 0;
     case HN_POOL_LAST: return pos == n - 1;
-    case HN_POOL_RANK: return pos == (j->m->hp.both ? 0 : n - 1);
+    case HN_POOL_RANK: return j->m->hp.rank_mean || pos == (j->m->hp.both ? 0 : n - 1);
     default: return true;
     }
 }
@@ -364,7 +384,8 @@ static hone_status pool(job *j, int32_t n, hone_error *err)
             h += n_embd;
         }
         if (++j->at < t->n) continue;
-        for (int32_t k = 0; j->pooling == HN_POOL_MEAN && k < n_embd; k++) j->sum[k] /= t->n;
+        const bool mean = j->pooling == HN_POOL_MEAN || (j->pooling == HN_POOL_RANK && j->m->hp.rank_mean);
+        for (int32_t k = 0; mean && k < n_embd; k++) j->sum[k] /= t->n;
         memcpy(j->x + j->n_pooled * j->n_most, j->sum, (size_t)n_embd * sizeof *j->sum);
         if (j->pooling != HN_POOL_NONE && ++j->n_pooled == AT_ONCE) finish(j);
         j->at = 0;

@@ -47,6 +47,7 @@ static const char idle[] =
     "attn_implementation _attn_implementation _attn_implementation_autoset _attn_implementation_internal "
     "_flash_attn_2_enabled use_flash_attn _experts_implementation experts_implementation cache_implementation "
     "unsloth_version unsloth_fixed unsloth_processed quantization_config_ signature_columns max_length min_length "
+    "sentence_transformers sbert_ce_default_activation_function " /* of scores, which come as they are */
     "do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k top_p typical_p "
     "repetition_penalty length_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size bad_words_ids "
     "num_return_sequences forced_bos_token_id forced_eos_token_id remove_invalid_values "

@@ -378,20 +378,21 @@ static void put_wide(back *b)
     else put_gemma3n(b);
 }
 
-static void put_kimi(back *b)
+/* Which layers are dense, of classes that take no number of them. */
+static void put_dense_layers(back *b)
 {
     const hn_hparams *hp = &b->m->hp;
-    if (!is_type(b, "kimi_linear")) return;
+    if (!is_type(b, "kimi_linear|hy_v3")) return;
     json_t *kinds = json_array();
     for (int32_t il = 0; il < hp->n_layer && kinds; il++)
         b->lost |= json_array_append_new(kinds, json_string(il < hp->moe.n_lead ? "dense" : "sparse")) != 0;
     set(b, "mlp_layer_types", kinds);
-    set(b, "linear_num_heads", json_integer(hp->n_head));
+    if (is_type(b, "kimi_linear")) set(b, "linear_num_heads", json_integer(hp->n_head));
 }
 
 /* ---- models that give rows ------------------------------------------------------------------------------------ */
 
-#define BERTS "bert|xlm-roberta|nomic_bert"
+#define BERTS "bert|xlm-roberta|nomic_bert|jina_embeddings_v3"
 
 static uint32_t id_of(const back *b, const char *key, uint32_t absent)
 {
@@ -428,16 +429,28 @@ static void put_labels(back *b)
     set(b, "label2id", ids);
 }
 
-/* Positions of RoBERTa's begin behind the padding's. */
+static void put_modern(back *b)
+{
+    const hn_glu act = b->m->hp.act;
+    set(b, "hidden_activation",
+        json_string(act == HN_GLU_SILU   ? "silu"
+                    : act == HN_GLU_GELU ? "gelu_pytorch_tanh"
+                                         : "gelu"));
+    set(b, "classifier_pooling", json_string(b->m->hp.rank_mean ? "mean" : "cls"));
+    if (b->m->hp.pooling == HN_POOL_RANK) put_labels(b);
+}
+
+/* Positions of RoBERTa's begin behind the padding's; Jina's number as many. */
 static void put_rows_of_text(back *b)
 {
     const hn_gguf_tensor *types = hn_gguf_find_tensor(b->f->back, "token_types.weight");
     const hn_hparams *hp = &b->m->hp;
     if (!strcmp(b->f->of->arch, "gemma-embedding")) set(b, "use_bidirectional_attention", json_true());
+    if (is_type(b, "modernbert")) put_modern(b);
     if (!is_type(b, BERTS)) return;
     if (types) set(b, "type_vocab_size", json_integer((json_int_t)types->ne[1]));
     if (hp->pooling == HN_POOL_RANK) put_labels(b);
-    if (!is_type(b, "xlm-roberta")) return;
+    if (!is_type(b, "xlm-roberta|jina_embeddings_v3")) return;
     uint32_t pad = id_of(b, "tokenizer.ggml.padding_token_id", 1);
     if (pad >= (uint32_t)hp->n_vocab) pad = 1;
     set(b, "max_position_embeddings", json_integer((json_int_t)hp->n_ctx_train + pad + 1));
@@ -489,7 +502,7 @@ static void put_special(back *b)
     put_head_width(b);
     put_latent(b);
     put_wide(b);
-    put_kimi(b);
+    put_dense_layers(b);
     put_rows_of_text(b);
     if (is_type(b, "qwen3_moe")) set(b, "norm_topk_prob", json_true());
     set(b, "vocab_size", json_integer(hp->n_vocab)); /* a key may say another number */

@@ -347,20 +347,341 @@ static const hn_hf_name nomic_names[] = {
     { "layer_output_norm", "norm2", NULL },
     NAMES_END,
 };
+#define NOMIC_IDLE                                                                                             \
+    "dense_seq_output fused_bias_fc fused_dropout_add_ln last_layer_subset pad_vocab_size_multiple "           \
+    "reorder_and_upcast_attn rotary_emb_base summary_activation summary_first_dropout summary_proj_to_labels " \
+    "summary_type summary_use_proj use_xentropy"
+static const hn_hf_class *nomic_which(const hn_hf *f);
 static const hn_hf_class nomic = { .names = "NomicBertModel",
                                    .types = "nomic_bert",
+                                   .which = nomic_which,
                                    .arch = "nomic-bert",
                                    .root = "nomic_bert.",
                                    .front = "",
                                    .layers = "encoder.layers",
                                    .keys = nomic_keys,
                                    .tensors = nomic_names,
-                                   .idle = "dense_seq_output fused_bias_fc fused_dropout_add_ln last_layer_subset "
-                                           "pad_vocab_size_multiple reorder_and_upcast_attn rotary_emb_base "
-                                           "summary_activation summary_first_dropout "
-                                           "summary_proj_to_labels summary_type summary_use_proj use_xentropy",
+                                   .idle = NOMIC_IDLE,
                                    .base = 1000,
                                    .more = nomic_more };
+
+/* Of the code beside nomic-embed-text-v2-moe, which transformers lacks. */
+static const hn_hf_key nomic_moe_keys[] = {
+    U32("n_embd", "embedding_length"),
+    U32("n_layer", "block_count"),
+    U32("n_head", "attention.head_count"),
+    U32("n_inner", "feed_forward_length"),
+    MORE("n_positions", "context_length"),
+    F32_OR("layer_norm_epsilon", "attention.layer_norm_epsilon", 1e-12),
+    MORE("rms_norm_eps", NULL),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    MORE("head_dim", "attention.key_length|attention.value_length"),
+    MORE("type_vocab_size", NULL),
+    MORE("rotary_scaling_factor", NULL),
+    U32("num_experts|num_local_experts", "expert_count"),
+    U32("moe_top_k", "expert_used_count"),
+    U32("moe_every_n_layers", "moe_every_n_layers"),
+    ONLY("moe_normalize_expert_weights", 0),
+    ONLY("expert_choice_router", 0),
+    ONLY("num_shared_experts", 0),
+    ONLY("ffn_div", 1),
+    WORD("activation_function", "gelu"),
+    WORD("hidden_act", "gelu"),
+    ONLY("causal", 0),
+    ONLY("prenorm", 0),
+    ONLY("parallel_block", 0),
+    ONLY("parallel_block_tied_norm", 0),
+    ONLY("qkv_proj_bias", 1),
+    ONLY("mlp_fc1_bias", 1),
+    ONLY("mlp_fc2_bias", 1),
+    ONLY("rotary_emb_fraction", 1),
+    ONLY("rotary_emb_interleaved", 0),
+    ONLY("rotary_emb_scale_base", 0),
+    ONLY("use_rms_norm", 0),
+    ONLY("scale_attn_weights", 1),
+    ONLY("scale_attn_by_inverse_layer_idx", 0),
+    NOT_DECODER,
+    KEYS_END,
+};
+/* The published model was trained on texts of 512 tokens, whatever its config says of others. */
+static hone_status nomic_moe_more(hn_hf *f, hone_error *err)
+{
+    enum { TRAINED = 512 };
+    int64_t n_ctx, n_ff;
+    double factor;
+    hone_status st;
+    TRY(refuse_pruned(f, err));
+    TRY(hn_hf_whole(f, "n_inner", 0, &n_ff, err));
+    TRY(hn_hf_put_u32(f, "expert_feed_forward_length", (uint32_t)n_ff, err));
+    TRY(hn_hf_whole(f, "n_positions", TRAINED, &n_ctx, err));
+    TRY(hn_hf_number(f, "rotary_scaling_factor", 1, &factor, NULL, err));
+    TRY(hn_hf_put_u32(f, "context_length", (uint32_t)(n_ctx < TRAINED ? n_ctx : TRAINED), err));
+    return hn_hf_put_bool(f, "attention.causal", false, err);
+}
+/* {E, FF} of each expert, one below the other. */
+static hone_status experts_up(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    hn_hf_view v = { .n = { at->ne[0] * at->ne[1] * at->ne[2] }, .stride = { 1 } };
+    return hn_hf_make(f, at, 2, (uint64_t[]){ at->ne[0], at->ne[1] * at->ne[2] }, &v, err);
+}
+/* Of the other matrix the same, turned round. */
+static hone_status experts_down(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    uint64_t ff = at->ne[0], e = at->ne[1], n = at->ne[2];
+    hn_hf_view v = { .n = { ff, e, n }, .stride = { e, 1, e * ff } };
+    return hn_hf_make(f, at, 2, (uint64_t[]){ e, ff * n }, &v, err);
+}
+/* What all experts add, whichever they are, has no place in GGUF: it must be 0. */
+static hone_status no_bias(hn_hf *f, hone_error *err)
+{
+    static const char tail[] = ".mlp.experts.bias", key[] = "mlp.experts.bias";
+    const size_t k = sizeof tail - 1;
+    uint8_t buf[4096];
+    hone_status st;
+    for (size_t i = 0; i < f->c->n && !hn_hf_ignored(key); i++) {
+        const hn_ckpt_tensor *t = &f->c->t[i];
+        if (t->name.len < k || memcmp(t->name.ptr + t->name.len - k, tail, k) != 0) continue;
+        for (uint64_t at = 0, n; at < t->n_bytes; at += n) {
+            n = t->n_bytes - at < sizeof buf ? t->n_bytes - at : sizeof buf;
+            TRY(hn_source_read(&f->c->part[t->part], t->off + at, buf, n, err));
+            for (uint64_t b = 0; b < n; b++)
+                if (buf[b])
+                    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                                   "%s: %s is not 0, and files of nomic-bert-moe have no place for it; to convert "
+                                   "without it: HONE_IGNORE_KEYS=%s",
+                                   f->c->part[t->part].path, HN_ESC(t->name.ptr, t->name.len), key);
+        }
+    }
+    return HONE_OK;
+}
+static const hn_hf_name nomic_moe_names[] = {
+    { "token_embd", "embeddings.word_embeddings", NULL },
+    { "token_types", "embeddings.token_type_embeddings", types },
+    { "token_embd_norm", "emb_ln", NULL },
+    { "attn_qkv", "attn.Wqkv", NULL },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { "attn_output_norm", "norm1", NULL },
+    { "attn_output", "attn.out_proj", NULL },
+    { "ffn_up", "mlp.fc1", NULL },
+    { "ffn_down", "mlp.fc2", NULL },
+    { "ffn_gate_inp", "mlp.router.layer", NULL },
+    { "ffn_up_exps.weight", "mlp.experts.mlp.w1", experts_up },
+    { "ffn_down_exps.weight", "mlp.experts.mlp.w2", experts_down },
+    { "layer_output_norm", "norm2", NULL },
+    NAMES_END,
+};
+/* Of files that are another's by their config, or of no class in transformers, no folder is made. */
+static bool never(const hn_gguf *g) { return false; }
+static const hn_hf_class nomic_moe = { .names = "NomicBertMoE", /* found by which */
+                                       .arch = "nomic-bert-moe",
+                                       .root = "nomic_bert.",
+                                       .layers = "encoder.layers",
+                                       .keys = nomic_moe_keys,
+                                       .tensors = nomic_moe_names,
+                                       .idle = NOMIC_IDLE " add_pooling_layer max_trained_positions moe_impl "
+                                                          "moe_resid_pdrop router_aux_loss_coef",
+                                       .left = "*.mlp.experts.bias",
+                                       .fits = never,
+                                       .more = nomic_moe_more,
+                                       .tensors_too = no_bias };
+static const hn_hf_class *nomic_which(const hn_hf *f)
+{
+    return json_number_value(json_object_get(f->config, "moe_every_n_layers")) > 0 ? &nomic_moe : &nomic;
+}
+
+/* ---- Jina Embeddings 3 ----- */
+
+static const hn_hf_key jina_keys[] = {
+    F32_OR("layer_norm_eps", "attention.layer_norm_epsilon", 1e-5),
+    MORE("rms_norm_eps", NULL),
+    MORE("max_position_embeddings", "context_length"),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    MORE("type_vocab_size", NULL),
+    WORD("hidden_act", "gelu"),
+    NOT_DECODER,
+    KEYS_END,
+};
+/* As many as XLM-RoBERTa has, though here no position has a row. */
+static hone_status jina_more(hn_hf *f, hone_error *err)
+{
+    int64_t n_ctx, pad;
+    hone_status st;
+    TRY(refuse_pruned(f, err));
+    TRY(hn_hf_whole(f, "max_position_embeddings", 8194, &n_ctx, err));
+    TRY(hn_hf_whole(f, "pad_token_id", 1, &pad, err));
+    if (n_ctx <= pad + 1)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: max_position_embeddings = %lld, expected more than %lld", f->path,
+                       (long long)n_ctx, (long long)pad + 1);
+    TRY(hn_hf_put_u32(f, "context_length", (uint32_t)(n_ctx - pad - 1), err));
+    return hn_hf_put_bool(f, "attention.causal", false, err);
+}
+/* As the first code and the checkpoints have it, and by the names of transformers. */
+#define JINA_OUTSIDE(norm)                                                                               \
+    { "token_embd", "embeddings.word_embeddings", NULL },                                                \
+        { "token_types", "embeddings.token_type_embeddings", types }, { "token_embd_norm", norm, NULL }, \
+        { "ffn_up", "mlp.fc1", NULL },                                                                   \
+    {                                                                                                    \
+        "ffn_down", "mlp.fc2", NULL                                                                      \
+    }
+static const hn_hf_name jina_names[] = {
+    JINA_OUTSIDE("emb_ln"),
+    { "attn_qkv", "mixer.Wqkv", NULL },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    { "attn_output", "mixer.out_proj", NULL },
+    { "attn_output_norm", "norm1", NULL },
+    { "layer_output_norm", "norm2", NULL },
+    NAMES_END,
+};
+static const hn_hf_name jina_names_now[] = {
+    JINA_OUTSIDE("embeddings.LayerNorm"),
+    { "attn_output_norm", "post_attention_layernorm", NULL },
+    { "layer_output_norm", "post_mlp_layernorm", NULL },
+    NAMES_END,
+};
+#define JINA(names_of, where, choice)                                                                                 \
+    {                                                                                                                 \
+        .names = "JinaEmbeddingsV3Model|JinaEmbeddingsV3ForMaskedLM", .which = choice, .types = "jina_embeddings_v3", \
+        .arch = "jina-bert-v3", .root = "roberta.", .front = "", .layers = where, .keys = jina_keys,                  \
+        .tensors = names_of, .idle = "position_embedding_type",                                                       \
+        .left = "*pooler.dense.weight *pooler.dense.bias lm_head.*", .base = 20000, .more = jina_more                 \
+    }
+static const hn_hf_class *jina_which(const hn_hf *f);
+static const hn_hf_class jina = JINA(jina_names, "encoder.layers", jina_which);
+static const hn_hf_class jina_now = JINA(jina_names_now, "layers", NULL);
+static const hn_hf_class *jina_which(const hn_hf *f)
+{
+    static const char *const first[] = { "layers.0.mlp.fc1.weight", "roberta.layers.0.mlp.fc1.weight" };
+    for (int i = 0; i < 2; i++)
+        if (hn_ckpt_find(f->c, first[i], strlen(first[i]))) return &jina_now;
+    return &jina;
+}
+
+/* ---- ModernBERT ----- */
+
+static const hn_hf_key modern_keys[] = {
+    F32_OR("norm_eps", "attention.layer_norm_epsilon", 1e-5),
+    MORE("rms_norm_eps", NULL),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    MORE("head_dim", "attention.key_length|attention.value_length"),
+    U32_OR("local_attention", "attention.sliding_window", 128),
+    MORE("global_attn_every_n_layers", NULL),
+    MORE("layer_types", NULL),
+    MORE("hidden_activation", NULL),
+    MORE("classifier_pooling", NULL),
+    WORD("classifier_activation", "gelu"),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    ONLY("norm_bias", 0),
+    KEYS_END,
+};
+/* A word of the config, which must be one of "a|b". */
+static hone_status word_of(hn_hf *f, const char *name, const char *absent, const char *words, const char **out,
+                           hone_error *err)
+{
+    const json_t *v = hn_hf_get(f, name);
+    *out = v ? json_string_value(v) : absent;
+    return *out && hn_hf_is_word(words, *out, strlen(*out)) ? HONE_OK : hn_hf_refuse(f, name, v, words, err);
+}
+/* The first of each so many layers sees everything, unless a list says which do. */
+static hone_status put_pattern(hn_hf *f, hone_error *err)
+{
+    const json_t *kinds = hn_hf_get(f, "layer_types");
+    uint8_t windowed[HN_MAX_LAYER];
+    int64_t period;
+    hone_status st;
+    TRY(hn_hf_whole(f, "global_attn_every_n_layers", 3, &period, err));
+    bool usual = period > 0; /* in a file 0 is windows alone */
+    size_t n = json_array_size(kinds);
+    if (n > HN_MAX_LAYER)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: layer_types has %zu entries, expected at most %d", f->path, n,
+                       HN_MAX_LAYER);
+    if (!n && !period) return hn_hf_refuse(f, "global_attn_every_n_layers", NULL, "1 or more", err);
+    for (size_t il = 0; il < n; il++) {
+        windowed[il] = hn_hf_layer_is(kinds, (int64_t)il, "sliding_attention");
+        usual = usual && windowed[il] == (il % (size_t)period != 0);
+    }
+    if (usual) return hn_hf_put_u32(f, "attention.sliding_window_pattern", (uint32_t)period, err);
+    return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, (int64_t)n, err);
+}
+static hone_status modern_more(hn_hf *f, hone_error *err)
+{
+    const char *act, *pooling;
+    hone_status st;
+    TRY(word_of(f, "hidden_activation", "gelu", "gelu|gelu_pytorch_tanh|silu", &act, err));
+    TRY(word_of(f, "classifier_pooling", "cls", "cls|mean", &pooling, err));
+    TRY(put_pattern(f, err));
+    TRY(hn_hf_put_str(f, "hidden_activation", act, err));
+    TRY(hn_hf_put_u32(f, "classifier.pooling_type", strcmp(pooling, "mean") ? HN_POOL_FIRST : HN_POOL_MEAN, err));
+    return hn_hf_put_bool(f, "attention.causal", false, err);
+}
+static hone_status modern_rank_more(hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    TRY(modern_more(f, err));
+    TRY(hn_hf_put_u32(f, "pooling_type", HN_POOL_RANK, err));
+    return put_labels(f, err);
+}
+#define MODERN_NAMES                                                                                                   \
+    { "token_embd", "embeddings.tok_embeddings", NULL }, { "token_embd_norm", "embeddings.norm", NULL },               \
+        { "output_norm", "final_norm", NULL }, { "attn_norm", "attn_norm", NULL }, { "attn_qkv", "attn.Wqkv", NULL },  \
+        { "attn_q", "-", NULL }, { "attn_k", "-", NULL }, { "attn_v", "-", NULL }, { "attn_output", "attn.Wo", NULL }, \
+        { "ffn_norm", "mlp_norm", NULL }, { "ffn_up", "mlp.Wi", NULL }, { "ffn_gate", "-", NULL },                     \
+    {                                                                                                                  \
+        "ffn_down", "mlp.Wo", NULL                                                                                     \
+    }
+static const hn_hf_name modern_names[] = { MODERN_NAMES, NAMES_END };
+static const hn_hf_name modern_rank_names[] = { MODERN_NAMES,
+                                                { "cls", "/head.dense", NULL },
+                                                { "cls.norm", "/head.norm", NULL },
+                                                { "cls.output", "/classifier", NULL },
+                                                NAMES_END };
+#define MODERN_IDLE                                                                                                \
+    "cls_token_id decoder_bias classifier_bias deterministic_flash_attn initializer_cutoff_factor layer_norm_eps " \
+    "mlp_dropout position_embedding_type reference_compile repad_logits_with_grad sparse_pred_ignore_index "       \
+    "sparse_prediction"
+#define MODERN(class_names, class_types, names_of, numbers, without, before, suits)                               \
+    {                                                                                                             \
+        .names = class_names, .types = class_types, .arch = "modern-bert", .front = before, .keys = modern_keys,  \
+        .tensors = names_of, .idle = MODERN_IDLE, .left = without, .tied = true, .base = 160000, .more = numbers, \
+        .fits = suits                                                                                             \
+    }
+static bool has_scores(const hn_gguf *g) { return hn_gguf_find_tensor(g, "cls.output.weight") != NULL; }
+static bool has_no_scores(const hn_gguf *g) { return !has_scores(g); }
+static const hn_hf_class modern =
+    MODERN("ModernBertModel|ModernBertForMaskedLM", "modernbert", modern_names, modern_more,
+           "head.dense.weight head.norm.weight decoder.weight decoder.bias", "", has_no_scores);
+static const hn_hf_class modern_rank = MODERN("ModernBertForSequenceClassification", "modernbert", modern_rank_names,
+                                              modern_rank_more, NULL, NULL, has_scores);
+
+/* ---- Llama both ways ----- */
+
+static const hn_hf_key both_keys[] = {
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    KEYS_END,
+};
+static hone_status both_more(hn_hf *f, hone_error *err) { return hn_hf_put_bool(f, "attention.causal", false, err); }
+static const hn_hf_class eurobert = { .names = "EuroBertModel|EuroBertForMaskedLM",
+                                      .types = "eurobert",
+                                      .arch = "eurobert",
+                                      .front = "",
+                                      .keys = both_keys,
+                                      .idle = "mask_token_id classifier_pooling clf_pooling mask_token",
+                                      .left = "lm_head.weight",
+                                      .eps = 1e-5,
+                                      .more = both_more };
+static const hn_hf_class llama_both = { .names = "LlamaBidirectionalModel",
+                                        .types = "llama_bidirec",
+                                        .arch = "llama-embed",
+                                        .keys = both_keys,
+                                        .idle = "pooling temperature",
+                                        .left = "lm_head.weight",
+                                        .fits = never,
+                                        .more = both_more };
 
 /* ---- EmbeddingGemma ----- */
 
@@ -398,4 +719,6 @@ static const hn_hf_class *gemma_which(const hn_hf *f)
     return both ? &gemma : hn_hf_class_find("Gemma3ForCausalLM", NULL);
 }
 
-const hn_hf_class *const hn_hf_encoder[] = { &bert, &bert_rank, &roberta, &roberta_rank, &nomic, &gemma, NULL };
+const hn_hf_class *const hn_hf_encoder[] = { &bert,      &bert_rank,  &roberta,  &roberta_rank, &nomic,
+                                             &nomic_moe, &jina,       &jina_now, &modern,       &modern_rank,
+                                             &eurobert,  &llama_both, &gemma,    NULL };

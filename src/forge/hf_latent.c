@@ -57,10 +57,19 @@ static hone_status deepseek3_more(hn_hf *f, hone_error *err)
     return glm4lite_more(f, err);
 }
 
+/* Without experts. */
+static const hn_hf_key youtu_keys[] = { LATENT_ROWS, MORE("rope_interleave", NULL), KEYS_END };
+static hone_status youtu_more(hn_hf *f, hone_error *err)
+{
+    const json_t *pairs = hn_hf_get(f, "rope_interleave");
+    if (pairs && !json_is_true(pairs)) return hn_hf_refuse(f, "rope_interleave", pairs, "true", err);
+    return hn_hf_put_latent(f, err);
+}
+
 #define DEEPSEEK(class_names, class_types, rows, numbers, ...)                                                    \
     {                                                                                                             \
         .names = class_names, .types = class_types, .arch = "deepseek2", .keys = rows, .tensors = deepseek_names, \
-        .idle = ROUTER_IDLE, .drafts = HN_HF_BEHIND, .more = numbers, __VA_ARGS__                                 \
+        .idle = ROUTER_IDLE "embedding_initializer_range", .drafts = HN_HF_BEHIND, .more = numbers, __VA_ARGS__   \
     }
 static const hn_hf_class deepseek2 =
     DEEPSEEK("DeepseekV2ForCausalLM", "deepseek_v2", deepseek2_keys, deepseek2_more, .left = NULL);
@@ -68,6 +77,8 @@ static const hn_hf_class deepseek3 = DEEPSEEK("DeepseekV3ForCausalLM|KimiK2ForCa
                                               deepseek3_keys, deepseek3_more, .left = NULL);
 static const hn_hf_class glm4lite = DEEPSEEK("Glm4MoeLiteForCausalLM", "glm4_moe_lite", glm4lite_keys, glm4lite_more,
                                              .eps = 1e-5, .usual = "max_position_embeddings 202752");
+
+static const hn_hf_class youtu = DEEPSEEK("YoutuForCausalLM", "youtu", youtu_keys, youtu_more, .tied = true);
 
 /* ---- Mistral 4 ------------------------------------------------------------------------------------------------- */
 
@@ -109,4 +120,4 @@ static const hn_hf_class mistral4 = {
     .more = mistral4_more
 };
 
-const hn_hf_class *const hn_hf_latent[] = { &deepseek2, &deepseek3, &glm4lite, &mistral4, NULL };
+const hn_hf_class *const hn_hf_latent[] = { &deepseek2, &deepseek3, &glm4lite, &youtu, &mistral4, NULL };

@@ -832,7 +832,86 @@ static const hn_hf_class cohere2moe = { .names = "Cohere2MoeForCausalLM",
                                         .fits = is_not_written,
                                         .more = cohere2moe_more };
 
+/* K-EXAONE, Hy3: as dots1; of the former windowed layers alone turn. */
+#define SHARED_SIGMOID(factor, scale)                                                                                 \
+    U32("num_experts|num_local_experts", "expert_count"), USED, WIDTH, F32_OR(factor, "expert_weights_scale", scale), \
+        MORE("num_shared_experts", NULL), MORE("first_k_dense_replace", NULL), MORE("n_group", NULL),                 \
+        MORE("topk_group", NULL), MORE("mlp_layer_types", NULL), MORE("num_nextn_predict_layers", NULL)
+static hone_status shared_sigmoid(hn_hf *f, hone_error *err)
+{
+    int64_t n_layer;
+    hone_status st;
+    TRY(hn_hf_put_lead(f, 1, err));
+    TRY(put_groups(f, err));
+    TRY(hn_hf_put_u32(f, "expert_gating_func", 2, err));
+    TRY(hn_hf_put_shared(f, "num_shared_experts", "moe_intermediate_size", err));
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    hn_hf_leave_drafts(f, n_layer);
+    return HONE_OK;
+}
+static const hn_hf_key exaone_moe_keys[] = {
+    SHARED_SIGMOID("routed_scaling_factor", 2.5),
+    BOOL_OR("norm_topk_prob", "expert_weights_norm", 1),
+    U32("sliding_window", "attention.sliding_window"), /* null: all layers turn */
+    MORE("sliding_window_pattern", NULL),
+    WORD("scoring_func", "sigmoid"),
+    WORD("topk_method", "noaux_tc"),
+    KEYS_END,
+};
+static hone_status exaone_moe_more(hn_hf *f, hone_error *err)
+{
+    if (!hn_hf_get(f, "layer_types")) return hn_hf_refuse(f, "layer_types", NULL, "a word for each layer", err);
+    return shared_sigmoid(f, err);
+}
+static const hn_hf_name exaone_moe_names[] = {
+    { "ffn_gate_inp", "mlp.gate", NULL },
+    { "exp_probs_b.bias", "mlp.e_score_correction_bias", hn_hf_flat },
+    MLP_EXPERTS,
+    SHARED_NAMES("mlp.shared_experts"),
+    NAMES_END,
+};
+static const hn_hf_class exaone_moe = { .names = "ExaoneMoeForCausalLM|ExaoneMoEForCausalLM",
+                                        .windows = true,
+                                        .types = "exaone_moe",
+                                        .arch = "exaone-moe",
+                                        .keys = exaone_moe_keys,
+                                        .tensors = exaone_moe_names,
+                                        .idle = ROUTER_IDLE,
+                                        .left = "mtp.*",
+                                        .eps = 1e-5,
+                                        .more = exaone_moe_more };
+static const hn_hf_key hy_keys[] = {
+    SHARED_SIGMOID("router_scaling_factor", 2.826),
+    ONLY("route_norm", 1),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    KEYS_END,
+};
+static hone_status hy_more(hn_hf *f, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_hf_put_bool(f, "expert_weights_norm", true, err));
+    return shared_sigmoid(f, err);
+}
+static const hn_hf_name hy_names[] = {
+    { "ffn_gate_inp", "mlp.router.gate", NULL },
+    { "exp_probs_b.bias", "mlp.expert_bias", hn_hf_flat },
+    MLP_EXPERTS,
+    SHARED_NAMES("mlp.shared_mlp"),
+    NAMES_END,
+};
+static const hn_hf_class hy = { .names = "HYV3ForCausalLM",
+                                .types = "hy_v3",
+                                .arch = "bailingmoe2",
+                                .keys = hy_keys,
+                                .tensors = hy_names,
+                                .idle = ROUTER_IDLE "enable_moe_fp32_combine",
+                                .usual = "head_dim 128",
+                                .base = 11158840,
+                                .eps = 1e-5,
+                                .more = hy_more };
+
 const hn_hf_class *const hn_hf_moe[] = {
-    &mixtral, &qwen3moe, &qwen2moe, &olmoe,      &granitemoe, &ernie_moe, &glm4moe, &dots1,      &minimax,
-    &gpt_oss, &llama4,   &solar,    &qwen3vlmoe, &hunyuan,    &bailing,   &mellum,  &cohere2moe, NULL,
+    &mixtral, &qwen3moe, &qwen2moe,   &olmoe,   &granitemoe, &ernie_moe, &glm4moe,    &dots1, &minimax,    &gpt_oss,
+    &llama4,  &solar,    &qwen3vlmoe, &hunyuan, &bailing,    &mellum,    &exaone_moe, &hy,    &cohere2moe, NULL,
 };

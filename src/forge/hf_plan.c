@@ -294,6 +294,7 @@ static hone_status add_slot(hn_hf *f, const hn_slot *list, const hn_slot *s, int
     const char *module = module_of(f, list, s->name, stem_of(s->name), &row);
     hn_hf_at at = { .slot = s, .plan = plan, .il = il, .name = name, .hf = hf, .ne = { 1, 1, 1, 1 } };
     if (!hn_slot_in(s, plan) || !module || is_listed(f->without, s->name)) return HONE_OK;
+    if (il >= 0 && il < s->from_layer) return HONE_OK;
     const hn_slot_rare *rare = hn_slot_rarely(s);
     if (rare->without && has_sibling(f, il, rare->without)) return HONE_OK;
     if (rare->with && strcmp(rare->with, s->name) && !has_sibling(f, il, rare->with)) return HONE_OK;

@@ -101,11 +101,11 @@ static hone_status read_rope(hn_hf *f, rope *r, hone_error *err)
     const json_t *p = json_object_size(scaling) ? scaling : newer;
     double root_part, x, alpha;
     *r = (rope){ .all = p };
-    TRY(hn_hf_number(f, "rope_theta|rotary_emb_base", f->of->base != 0 ? f->of->base : 10000, &r->root_base, NULL,
-                     err));
+    TRY(hn_hf_number(f, "rope_theta|rotary_emb_base|global_rope_theta", f->of->base != 0 ? f->of->base : 10000,
+                     &r->root_base, NULL, err));
     TRY(hn_hf_number(f, "partial_rotary_factor|rotary_pct|rope_pct", f->of->part != 0 ? f->of->part : 1, &root_part,
                      NULL, err));
-    TRY(hn_hf_number(f, "rope_local_base_freq", 0, &r->window_base, NULL, err));
+    TRY(hn_hf_number(f, "rope_local_base_freq|local_rope_theta", 0, &r->window_base, NULL, err));
     if (json_is_object(json_object_get(p, "full_attention")) ||
         json_is_object(json_object_get(p, "sliding_attention"))) {
         r->all = json_object_get(p, "full_attention");
@@ -239,6 +239,7 @@ static hone_status put_window(hn_hf *f, const rope *r, hone_error *err)
                            "%s: rope_theta = %g of sliding_attention, expected %g as of full_attention", f->path, base,
                            r->base);
     }
+    if (base == 0 && !strcmp(f->of->arch, "modern-bert")) base = (double)is->window_base; /* else llama.cpp: as all */
     if (base == 0) return HONE_OK;
     return hn_hf_put_f32(f, "rope.freq_base_swa", base, err);
 }

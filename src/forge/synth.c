@@ -265,8 +265,9 @@ static hone_status put_vocab(hn_gguf_writer *w, const hn_synth_shape *s, hone_er
 {
     if (!strcmp(s->arch, "gemma3") || !strcmp(s->arch, "gemma-embedding"))
         return hn_synth_put_pieces(w, s->n_vocab, hn_synth_key_of(s, "pooling_type", 0) > 0, err);
-    if (hn_synth_has("bert nomic-bert", s->arch)) return hn_synth_put_wordpieces(w, s->n_vocab, err);
-    bool llama = !strcmp(s->arch, "llama");
+    if (hn_synth_has("bert nomic-bert nomic-bert-moe jina-bert-v3 modern-bert", s->arch))
+        return hn_synth_put_wordpieces(w, s->n_vocab, err);
+    bool llama = hn_synth_has("llama llama-embed eurobert", s->arch);
     const special *sp = llama ? llama_special : qwen_special;
     int n_sp = llama ? (int)(sizeof llama_special / sizeof *sp) : (int)(sizeof qwen_special / sizeof *sp);
     int32_t real_end = sp[n_sp - 1].id + 1;

@@ -66,7 +66,8 @@ static const struct {
     { OTHERS, " ssm_a ", -4, 1, ALONE, VALUES },
     { OTHERS, " ssm_dt.bias ", -3, 0.5f, ALONE, VALUES },
     { OTHERS, " ssm_conv1d.weight shortconv.conv.weight ", 0, 0.5f, ALONE, VALUES },
-    { HN_BERT | HN_NOMIC_BERT, " position_embd.weight token_types.weight ", 0, 0.3f, ALONE, VALUES },
+    { HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3, " position_embd.weight token_types.weight ", 0,
+      0.3f, ALONE, VALUES },
     { RWKV, " token_embd_norm.weight ", 1, 0.05f, ALONE, VALUES },
     { RWKV, " time_mix_output.weight ", 0, 1, SHARE, MATRIX },
     { RWKV, " channel_mix_lerp_k.weight channel_mix_lerp_r.weight ", 0.5f, 0.2f, ALONE, VALUES },
@@ -126,7 +127,7 @@ static const char *usual(const hn_family *f)
 static bool has_slot(const lister *l, const hn_slot *s, int32_t il)
 {
     const char *has = l->s->has ? l->s->has : usual(l->m->arch);
-    if (il >= 0 && !hn_slot_in(s, l->plan)) return false;
+    if (il >= 0 && (!hn_slot_in(s, l->plan) || (il < s->from_layer && l->m->arch->is))) return false;
     for (int i = 0; i < 4 && s->ne[i]; i++) /* of a width that the shape has not */
         if (hn_dim_value(&l->m->hp, l->plan, s->ne[i]) == 0) return false;
     if (!l->s->keys && !strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */

@@ -363,20 +363,25 @@ static bool may_be(const choosing *c, const hn_gguf_set *s, meant m)
 }
 
 /* How many sets of this tag there are, and the first two of them. The same model made with an imatrix has a name of
- * its own: the tag means the plain one. */
+ * its own: the tag means the plain one, unless that lacks parts and the other one is whole. */
 static size_t by_tag(const choosing *c, const char *tag, meant m, size_t which[2])
 {
-    size_t n = 0, n_plain = 0, plain = 0;
+    size_t n = 0, n_plain = 0, plain = 0, n_made = 0, made = 0;
     for (size_t i = 0; i < c->sets->n; i++) {
-        if (!may_be(c, &c->sets->set[i], m) || strcasecmp(c->sets->set[i].tag, tag) != 0) continue;
+        const hn_gguf_set *s = &c->sets->set[i];
+        if (!may_be(c, s, m) || strcasecmp(s->tag, tag) != 0) continue;
         if (n < 2) which[n] = i;
         n++;
-        if (says(first_of(&c->sets->set[i], c->files), "imatrix")) continue;
-        plain = i;
-        n_plain++;
+        if (!says(first_of(s, c->files), "imatrix")) {
+            plain = i;
+            n_plain++;
+        } else if (!s->n_missing && may_be(c, s, NO_SMALLER)) { /* no imatrix itself */
+            made = i;
+            n_made++;
+        }
     }
     if (n_plain != 1) return n;
-    which[0] = plain;
+    which[0] = c->sets->set[plain].n_missing && n_made == 1 ? made : plain;
     return 1;
 }
 

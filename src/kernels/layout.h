@@ -72,7 +72,7 @@ typedef enum hn_map {
 } hn_map;
 
 /* What a gate's function is, before it multiplies. */
-typedef enum hn_glu { HN_GLU_SILU = 0, HN_GLU_GELU, HN_GLU_OAI, HN_GLU_RELU, HN_GLU_KINDS } hn_glu;
+typedef enum hn_glu { HN_GLU_SILU = 0, HN_GLU_GELU, HN_GLU_OAI, HN_GLU_RELU, HN_GLU_GELU_ERF, HN_GLU_KINDS } hn_glu;
 
 /* The numbers of xIELU (Huang and Schlag 2024), which a layer learns: what multiplies squares above 0, what e^x - 1 - x
  * below it, what x is multiplied by; the largest number of which that exponential is taken. */

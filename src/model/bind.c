@@ -352,7 +352,9 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     if (s->layers == HN_IN_PLE && !m->hp.n_ple) return HONE_OK;
     bool idle = p && p->no_keys && s->layers >= HN_IN_OWN && s->layers <= HN_IN_OWN_GLOBAL;
     if (!hn_slot_in(s, p) && !idle) return HONE_OK;
-    if (idle || (il >= 0 && il < s->from_layer)) {
+    const bool early = il >= 0 && il < s->from_layer;
+    if (early && m->arch->is) return HONE_OK; /* of a transformer: refused as what is left over */
+    if (idle || early) {
         if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
         return HONE_OK;
     }

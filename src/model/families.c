@@ -76,7 +76,7 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .ffn = has_experts(hp, il)     ? HN_FFN_MOE
                                    : is->ffn == HN_FFN_MOE ? HN_FFN_GLU
                                                            : is->ffn,
-                            .act = is->act,
+                            .act = hp->act,
                             .map = is->map,
                             .xielu = hp->xielu ? &hp->xielu[il] : NULL,
                             .rope = rope_of(hp, windowed, il),
@@ -310,6 +310,11 @@ static const hn_family *const families[] = {
     &hn_family_bert,
     &hn_family_nomic_bert,
     &hn_family_gemma_embedding,
+    &hn_family_nomic_bert_moe,
+    &hn_family_jina_bert_v3,
+    &hn_family_modern_bert,
+    &hn_family_eurobert,
+    &hn_family_llama_embed,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)

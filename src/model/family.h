@@ -62,6 +62,7 @@ typedef struct hn_hparams {
     bool parallel;                /* both halves begin with the same x */
     bool both;                    /* attention looks both ways: there is no next token */
     bool rope_neox, layer_norm;   /* LayerNorm instead of RMSNorm */
+    hn_glu act;                   /* of gates */
     hn_rope rope[HN_ROPES];
     int32_t n_ctx_long;         /* sessions of more positions take HN_ROPE_LONG; 0: there is none */
     float emb_scale;            /* of token embeddings; 1: none */
@@ -90,6 +91,7 @@ typedef struct hn_hparams {
     /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
      * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
+    bool rank_mean; /* a classifier judges the mean of all rows, not one of them */
     const bool *recurs;
     bool nope;             /* nothing turns, whatever the family does */
     const hn_xielu *xielu; /* [n_layer] or NULL: the map of an MLP */
@@ -316,7 +318,7 @@ typedef struct hn_slot {
     uint16_t field;           /* where in hn_layer, or, outside layers, in hone_model */
     uint16_t mixers;          /* only layers have it whose mixer is in the set; 0: all */
     hn_dim ne[4];
-    int8_t from_layer; /* what layers below it have of it serves nobody */
+    int8_t from_layer; /* what layers below it have of it serves nobody; transformers' have none */
     hn_slot_kind kind;
     hn_role role;
     hn_cut cut;
@@ -415,6 +417,11 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_BERT HN_FAMILY_BIT(51)
 #define HN_NOMIC_BERT HN_FAMILY_BIT(52)
 #define HN_GEMMA_EMBEDDING HN_FAMILY_BIT(53)
+#define HN_NOMIC_BERT_MOE HN_FAMILY_BIT(100)
+#define HN_JINA_BERT_V3 HN_FAMILY_BIT(101)
+#define HN_MODERN_BERT HN_FAMILY_BIT(102)
+#define HN_EUROBERT HN_FAMILY_BIT(103)
+#define HN_LLAMA_EMBED HN_FAMILY_BIT(104)
 
 #define HN_QWEN3MOE HN_FAMILY_BIT(20)
 #define HN_QWEN2MOE HN_FAMILY_BIT(21)
@@ -461,7 +468,8 @@ enum {
     HN_READS_ONE_EXPERT = 8192, /* expert_count = 1, as files say that there is no mixture */
     HN_READS_SECTIONS = 16384,  /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
     HN_READS_HEADS = 32768,     /* a number of heads for each layer, which is 0 or the same */
-    HN_READS_CAUSAL = 65536     /* attention.causal: false: both ways */
+    HN_READS_CAUSAL = 65536,    /* attention.causal: false: both ways */
+    HN_READS_ACT = 131072       /* hidden_activation: which function gates have, where it is not the family's */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -474,6 +482,7 @@ typedef struct hn_moe_switches {
     bool plain_shared;             /* the width of the shared expert is in its tensors alone */
     bool average;                  /* hn_moe_numbers.average */
     bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
+    bool every_other;              /* moe_every_n_layers, which must be 2 */
 } hn_moe_switches;
 
 /* What tells transformers apart beside their tensors: 0 is what llama does. */
@@ -529,8 +538,10 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
     hn_family_kimi_linear, hn_family_deci;
-extern const hn_family hn_family_gemma4, hn_family_gemma3n;                             /* families_gemma.c */
-extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding; /* families_encoder.c */
+extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
+/* families_encoder.c */
+extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding, hn_family_nomic_bert_moe,
+    hn_family_jina_bert_v3, hn_family_modern_bert, hn_family_eurobert, hn_family_llama_embed;
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
     hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,

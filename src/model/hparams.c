@@ -480,6 +480,33 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* Where files of the family may say it: the function of gates. */
+static hone_status act_hparams(hone_model *m, hone_error *err)
+{
+    static const struct {
+        const char *word;
+        hn_glu act;
+    } words[] = {
+        { "gelu", HN_GLU_GELU_ERF }, { "gelu_pytorch_tanh", HN_GLU_GELU },
+        { "gelu_new", HN_GLU_GELU }, { "silu", HN_GLU_SILU },
+        { "swish", HN_GLU_SILU },
+    };
+    char key[128];
+    hone_str v;
+    bool found = false;
+    if (!(m->hp.is->reads & HN_READS_ACT)) return HONE_OK;
+    hone_status st = hn_gguf_get_str(m->file, hn_arch_key(m, key, "hidden_activation"), &v, &found, err);
+    if (st != HONE_OK || !found) return st;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strlen(words[i].word) != v.len || memcmp(words[i].word, v.ptr, v.len) != 0) continue;
+        m->hp.act = words[i].act;
+        return HONE_OK;
+    }
+    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                   "%s: %s = \"%s\", expected gelu, gelu_pytorch_tanh, gelu_new, silu or swish", m->path, key,
+                   HN_ESC(v.ptr, v.len));
+}
+
 /* Where a file of the family may say it: does the model look both ways? */
 static hone_status causal_hparams(hone_model *m, hone_error *err)
 {
@@ -502,6 +529,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     hp->layer_norm = is->layer_norm;
     hp->parallel = is->parallel;
     hp->both = is->both;
+    hp->act = is->act;
     if ((st = causal_hparams(m, err)) != HONE_OK) return st;
     if (is->reads & HN_READS_PARALLEL && (st = hn_get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
         return st;
@@ -514,6 +542,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
     if ((st = turns_hparams(m, err)) != HONE_OK) return st;
     sections_hparams(m);
+    if ((st = act_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
     if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);

@@ -166,7 +166,10 @@ static hone_status layers(hone_model *m, hone_error *err)
     hone_status st = hn_get_int(m, "leading_dense_block_count", 0, HN_MAX_LAYER, 0, &n->n_lead, err);
     if (st != HONE_OK) return st;
     st = hn_get_int(m, "interleave_moe_layer_step", 0, HN_MAX_LAYER, is->needs_period ? -1 : 1, &n->period, err);
-    if (st != HONE_OK || is->reads_lead || is->needs_period || (n->n_lead == 0 && n->period <= 1)) return st;
+    const bool none_said = n->n_lead == 0 && n->period <= 1;
+    if (st == HONE_OK && none_said && is->every_other)
+        return hn_get_int(m, "moe_every_n_layers", 2, 2, -1, &n->period, err);
+    if (st != HONE_OK || is->reads_lead || is->needs_period || none_said) return st;
     return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected 0: all layers of %s models have experts here",
                    m->path, hn_arch_key(m, key, n->n_lead ? "leading_dense_block_count" : "interleave_moe_layer_step"),
                    n->n_lead ? n->n_lead : n->period, m->arch->name);

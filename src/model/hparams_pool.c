@@ -59,6 +59,15 @@ static hone_status lfm2_hparams(hone_model *m, hn_hparams *hp, hone_error *err)
                    m->path, hn_arch_key(m, key, "embedding_length_out"), hp->n_dense[0], hp->n_dense[0], hp->n_embd);
 }
 
+/* What ModernBERT's classifiers judge: the mean, where files do not say it, as llama.cpp has it. */
+static hone_status judged_hparams(const hone_model *m, hn_hparams *hp, hone_error *err)
+{
+    int32_t pooling;
+    hone_status st = hn_get_int(m, "classifier.pooling_type", HN_POOL_MEAN, HN_POOL_FIRST, HN_POOL_MEAN, &pooling, err);
+    hp->rank_mean = pooling == HN_POOL_MEAN;
+    return st;
+}
+
 hone_status hn_pool_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -66,6 +75,7 @@ hone_status hn_pool_hparams(hone_model *m, hone_error *err)
     if (st != HONE_OK) return st;
     if ((st = class_hparams(m, err)) != HONE_OK || (st = type_hparams(m, err)) != HONE_OK) return st;
     if (m->arch->bit == HN_LFM2) return lfm2_hparams(m, hp, err);
+    if (m->arch->bit == HN_MODERN_BERT) return judged_hparams(m, hp, err);
     if (m->arch->bit != HN_GEMMA_EMBEDDING) return HONE_OK;
     if ((st = hn_get_int(m, "dense_2_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[0], err)) != HONE_OK) return st;
     return hn_get_int(m, "dense_3_feat_out", 0, HN_MAX_EMBD, 0, &hp->n_dense[1], err);

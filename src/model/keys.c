@@ -18,7 +18,8 @@
      HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE |         \
      HN_MINIMAX_M2 | HN_GPT_OSS | HN_EXAONE | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_HUNYUAN_MOE |       \
      HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE | HN_AFMOE | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | \
-     HN_GEMMA_EMBEDDING | HN_APERTUS | HN_SMALLTHINKER | HN_PHIMOE | HN_MINICPM3)
+     HN_GEMMA_EMBEDDING | HN_APERTUS | HN_SMALLTHINKER | HN_PHIMOE | HN_MINICPM3 | HN_NOMIC_BERT_MOE |                \
+     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
@@ -30,12 +31,12 @@
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_MAINCODER | HN_DECI | HN_CHATGLM | HN_STARCODER | HN_DEEPSEEK | HN_GRANITEMOE | HN_ERNIE45MOE |   \
-     HN_LLAMA4 | ROUTED_LATENT | HN_GRANITEHYBRID | HN_BERT | HN_COHERE2MOE)
+     HN_LLAMA4 | ROUTED_LATENT | HN_GRANITEHYBRID | HN_BERT | HN_COHERE2MOE | HN_LLAMA_EMBED)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
-     HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4)
+     HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
      HN_EXAONE_MOE | HN_COHERE2MOE | GDN) /* files may have blocks that draft */
@@ -45,17 +46,18 @@
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED                                                                                                     \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
-     HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING)
-#define BLIND (ATTN & ~WINDOWED)                                /* to windows: every layer sees everything */
-#define ENCODERS (HN_BERT | HN_NOMIC_BERT | HN_GEMMA_EMBEDDING) /* attention looks both ways */
+     HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT)
+#define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
+#define BERTS (HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
+#define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */
 #define LAYER_NORM                                                                                            \
     (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | \
-     HN_ORION | HN_STARCODER | HN_BERT | HN_NOMIC_BERT)
+     HN_ORION | HN_STARCODER | BERTS)
 #define EITHER_EPS (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_COHERE2MOE | HN_PHIMOE) /* one or the other */
 #define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34)                                   /* logits; scores, of gemma2 alone */
 #define GELU                                                                                                      \
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
-     HN_BERT | HN_GEMMA_EMBEDDING)
+     HN_BERT | HN_GEMMA_EMBEDDING | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
@@ -125,6 +127,8 @@ static const known_key known[] = {
     READS("vocab_size", ALL),
     READS("pooling_type", ALL),
     READS("classifier.output_labels", ALL), /* as many as there are scores */
+    READS("classifier.pooling_type", HN_MODERN_BERT),
+    READS("hidden_activation", HN_MODERN_BERT),
     READS("attention.causal", HN_LFM2),
     READS("embedding_length_out", HN_LFM2),
     READS("dense_2_feat_out", HN_GEMMA_EMBEDDING),
@@ -148,6 +152,7 @@ static const known_key known[] = {
     READS("expert_weights_norm", MOE),
     READS("expert_gating_func", MOE),
     READS("interleave_moe_layer_step", MOE),
+    READS("moe_every_n_layers", HN_NOMIC_BERT_MOE),
     READS("moe_latent_size", HN_NEMOTRON_H_MOE),
     READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2 | HN_LLAMA4),
@@ -281,7 +286,7 @@ static const known_key known[] = {
     AT(0, "attention.temperature_length", ALL & ~(HN_DEEPSEEK2 | HN_MISTRAL4)),
     TRUE_ONLY("attention.causal", ALL & ~(ENCODERS | HN_LFM2)),
     AT(0, "attention.causal", ENCODERS),
-    AT(2, "classifier.pooling_type", ALL), /* 2: of one row */
+    AT(2, "classifier.pooling_type", ALL & ~HN_MODERN_BERT), /* 2: of one row */
     { .suffix = "attention.rope_pattern", .families = ALL, .rule = ONLY_THIS, .of = TURNS },
     AT(0, "attn_logit_softcapping", ALL & ~HN_GEMMA2),
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),
@@ -304,7 +309,7 @@ static const known_key known[] = {
     AT(0, "expert_chunk_feed_forward_length", MOE),
     AT(1, "expert_group_scale", MOE),
     AT(0, "experts_per_group", MOE),
-    AT(1, "moe_every_n_layers", MOE),
+    AT(1, "moe_every_n_layers", MOE & ~HN_NOMIC_BERT_MOE),
     AT(0, "router_logit_softcapping", MOE),
     AT(0, "attention.sliding_window", RWKV),
     AT_OWN(HEAD_DIM, "attention.key_length_swa", ATTN & ~HN_GEMMA4),

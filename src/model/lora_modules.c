@@ -11,7 +11,8 @@
 typedef struct module {
     const char *name; /* after the number of the layer */
     const char
-        *slots; /* the family's, without .weight: one, several below each other (+), or head by head in turn (/) */
+        *slots; /* the family's, without .weight: one, several below each other (+), or, of q, k and v, those of each
+                 * head of keys in turn (/) */
 } module;
 
 #define SELF_ATTN                                                                                         \
@@ -135,6 +136,38 @@ static const module mixers[] = { { "mixer.q_proj", "attn_q" },
                                  { "mixer.shared_experts.down_proj", "ffn_down_shexp" },
                                  { NULL, NULL } };
 
+/* Of models that are another family by their formula (dialect.c), as the code beside them or transformers has them. */
+static const module falcon[] = { { "self_attention.query_key_value", "attn_q/attn_k/attn_v" },
+                                 { "self_attention.dense", "attn_output" },
+                                 { "mlp.dense_h_to_4h", "ffn_up" },
+                                 { "mlp.dense_4h_to_h", "ffn_down" },
+                                 { NULL, NULL } };
+static const module baichuan[] = {
+    { "self_attn.W_pack", "attn_q+attn_k+attn_v" }, { "self_attn.o_proj", "attn_output" }, GATED("mlp"), { NULL, NULL }
+};
+static const module internlm2[] = { { "attention.wqkv", "attn_q/attn_k/attn_v" },
+                                    { "attention.wo", "attn_output" },
+                                    { "feed_forward.w1", "ffn_gate" },
+                                    { "feed_forward.w3", "ffn_up" },
+                                    { "feed_forward.w2", "ffn_down" },
+                                    { NULL, NULL } };
+/* in memory, and as its first code and its checkpoints have it */
+static const module hy_v3[] = {
+    SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_experts"), SHARED_IN("mlp.shared_mlp"), { NULL, NULL }
+};
+static const module qwen[] = { { "attn.c_attn", "attn_q+attn_k+attn_v" },
+                               { "attn.c_proj", "attn_output" },
+                               { "mlp.w2", "ffn_gate" },
+                               { "mlp.w1", "ffn_up" },
+                               { "mlp.c_proj", "ffn_down" },
+                               { NULL, NULL } };
+
+static const module modern_bert[] = { { "attn.Wqkv", "attn_q+attn_k+attn_v" },
+                                      { "attn.Wo", "attn_output" },
+                                      { "mlp.Wi", "ffn_gate+ffn_up" },
+                                      { "mlp.Wo", "ffn_down" },
+                                      { NULL, NULL } };
+
 /* Layers whose attention is one matrix call it otherwise: the slots say how. */
 static const module deci[] = { SELF_ATTN, { "self_attn.linear_attn", "attn_output" }, GATED("mlp"), { NULL, NULL } };
 
@@ -151,6 +184,8 @@ static const struct names {
             HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM | HN_APERTUS |
             HN_SMALLTHINKER | HN_PHIMOE,
       .list = usual },
+    { .of = HN_EUROBERT | HN_LLAMA_EMBED, .list = usual, .layers = "layers." },
+    { .of = HN_MODERN_BERT, .list = modern_bert, .layers = "layers." },
     { .of = HN_DECI, .list = deci },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
     { .of = HN_FALCON_H1,
@@ -194,13 +229,13 @@ static const struct {
     { "qwen25vl", { .layers = "model.language_model.layers." } },
     { "qwen3vl", { .layers = "model.language_model.layers." } },
     { "qwen3vlmoe", { .layers = "model.language_model.layers." } },
-    { "baichuan", { OTHER_MODULES } },
-    { "codeshell", { OTHER_MODULES } },
-    { "falcon", { OTHER_MODULES } },
-    { "hy_v3", { OTHER_MODULES } },
-    { "internlm2", { OTHER_MODULES } },
+    { "baichuan", { .list = baichuan } },
+    { "codeshell", { .list = gpt2, .layers = "transformer.h." } },
+    { "falcon", { .list = falcon, .layers = "transformer.h." } },
+    { "hy_v3", { .list = hy_v3 } },
+    { "internlm2", { .list = internlm2 } },
     { "nemotron_h_omni", { OTHER_MODULES } },
-    { "qwen", { OTHER_MODULES } },
+    { "qwen", { .list = qwen, .layers = "transformer.h." } },
 };
 
 static struct names names_of(const hone_model *m)
@@ -439,17 +474,25 @@ static int64_t by_key(const hn_lora_tiles *t, int64_t r)
     return t->front + (head % t->n_key * t->each + head / t->n_key) * t->per + (r - t->front) % t->per;
 }
 
+/* Where the head of queries, keys or values (i) that row r is of stands in a matrix in which the heads of queries of a
+ * head of keys come first, then that, then its values. */
+static int64_t dealt_head(const hn_lora_place *at, int i, int64_t head)
+{
+    const int64_t each = at->part[1].rows ? at->part[0].rows / at->part[1].rows : 1;
+    return i ? head * (each + 2) + each + i - 1 : head / each * (each + 2) + head % each;
+}
+
 /* Where row r of part i is, of heads of d: in a module whose heads are halves, row 2k + j of a head is its row
- * j·(d/2) + k; where parts are dealt, a head's rows of all of them stand together. */
+ * j·(d/2) + k. */
 static int64_t row_of(const hn_lora_place *at, int i, int64_t r, int64_t d)
 {
+    const bool turned = at->module && at->part[i].turned;
     int64_t before = 0;
-    if (at->dealt) return (r / d * at->n_part + i) * d + r % d;
     for (int k = 0; k < i; k++) before += at->part[k].rows;
     if (at->module && at->part[i].tiles.n_key) return before + by_key(&at->part[i].tiles, r);
-    if (!at->module || !at->part[i].turned) return before + r;
-    int64_t in = r % d;
-    return before + r - in + (in & 1) * (d / 2) + in / 2;
+    if (!at->dealt && !turned) return before + r;
+    const int64_t in = r % d, first = at->dealt ? dealt_head(at, i, r / d) * d : before + r - in;
+    return first + (turned ? (in & 1) * (d / 2) + in / 2 : in);
 }
 
 static int part_of(const hn_lora_place *at, int32_t il, size_t field)

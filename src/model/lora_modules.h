@@ -22,7 +22,7 @@ typedef struct hn_lora_place {
         hn_lora_tiles tiles;
     } part[HN_MAX_PART];
     hn_lora_tiles columns;
-    bool dealt, module; /* rows of the parts in turns of a head; Hugging Face's, not the file's */
+    bool dealt, module; /* of q, k and v the rows of each head of keys together; Hugging Face's, not the file's */
 } hn_lora_place;
 
 /* An adapter of such a matrix. */

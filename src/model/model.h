@@ -24,6 +24,7 @@ struct hone_model {
     hn_weight pos_embd;                            /* [n_ctx_train, n_embd], added to the former, or absent */
     hn_weight type_embd;              /* likewise, the same row for every position: texts are of the first kind */
     hn_weight cls, cls_out, dense[2]; /* of pooled rows: tanh(cls·x), then scores; layers one after the other */
+    const float *cls_norm;            /* between both of them, GELU for tanh (ModernBERT); NULL: there is none */
     const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last two: RWKV, encoders */
     /* rows of each token and layer: what the file has of them, [n_vocab, n_layer·n_ple]; what is made of the stream at
      * the beginning, [n_layer·n_ple, n_embd], and its norm, [n_ple]; or absent */

@@ -113,6 +113,13 @@ MIXED = {
         LATENT, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=1, n_group=1,
         topk_group=1, **families.rope(1e4, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
                                       **dict(YARN, original_max_position_embeddings=40)))),
+    "youtu": dict(cls="Youtu", arch="deepseek2", bare=True, cfg=dict(families.LATENT, q_lora_rank=22)),
+    "exaone-moe": dict(cls="ExaoneMoe", arch="exaone-moe", bare=True, cfg=dict(
+        families.MOE, num_hidden_layers=5, first_k_dense_replace=1, num_shared_experts=2, norm_topk_prob=True,
+        sliding_window=37, **families.HEAD)),
+    "hy3": dict(cls="HYV3", arch="bailingmoe2", bare=True, cfg=dict(
+        families.MOE, num_hidden_layers=4, num_shared_experts=1, router_scaling_factor=1.8,
+        mlp_layer_types=["dense", "dense", "sparse", "sparse"], **families.HEAD)),
     "deepseek-v2-q": dict(like("deepseek-v2", q_lora_rank=22), bare=True),
     "mixtral-window": dict(like("mixtral", sliding_window=400), n_ctx=400),
     "solar-open": dict(cls="SolarOpen", arch="glm4moe", bare=True, cfg=dict(

@@ -44,6 +44,11 @@ def xlmr(cls, pooling=None, **more):
     return getattr(tf, cls)(tf.XLMRobertaConfig(type_vocab_size=2, **SMALL, **more)), pooling
 
 
+def modern(cls, pooling=None, **more):
+    more = dict(dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2), **more)
+    return getattr(tf, cls)(tf.ModernBertConfig(local_attention=20, **dict(SMALL, num_hidden_layers=5), **more)), pooling
+
+
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
 
@@ -94,8 +99,10 @@ def words(kind):
 
 
 WORDS = {"bert-words": "pieces", "nomic-bert-words": "pieces", "xlm-roberta-words": "unigram", "roberta-words": "bytes",
-         "xlm-roberta-words-scores": "unigram", "embeddinggemma-words": "gemma"}
-ONE = dict(SMALL, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2)
+         "xlm-roberta-words-scores": "unigram", "embeddinggemma-words": "gemma", "modernbert-words": "bytes",
+         "jina-v3-words": "unigram", "eurobert-words": "bytes"}
+ONE_IDS = dict(pad_token_id=1, bos_token_id=0, eos_token_id=2)
+ONE = dict(SMALL, type_vocab_size=1, **ONE_IDS)
 
 CASES = {
     "bert": lambda: bert("BertModel", "cls"),
@@ -104,6 +111,15 @@ CASES = {
     "xlm-roberta": lambda: xlmr("XLMRobertaModel", "mean"),
     "xlm-roberta-score": lambda: xlmr("XLMRobertaForSequenceClassification", num_labels=1),
     "nomic-bert": lambda: (tf.NomicBertModel(tf.NomicBertConfig(**SMALL)), "mean"),
+    "jina-v3": lambda: (tf.JinaEmbeddingsV3Model(tf.JinaEmbeddingsV3Config(type_vocab_size=2, **SMALL)), "mean"),
+    "modernbert": lambda: modern("ModernBertModel", "cls"),
+    "modernbert-layers": lambda: modern("ModernBertModel", "mean", hidden_activation="silu", layer_types=[
+        "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"]),
+    "modernbert-scores": lambda: modern("ModernBertForSequenceClassification", num_labels=3),
+    "modernbert-scores-mean": lambda: modern("ModernBertForSequenceClassification", num_labels=1,
+                                             classifier_pooling="mean"),
+    "eurobert": lambda: (tf.EuroBertModel(tf.EuroBertConfig(**dict(SMALL, num_key_value_heads=2, pad_token_id=0))),
+                         "mean"),
     "embeddinggemma": lambda: (tf.Gemma3TextModel(tf.Gemma3TextConfig(**GEMMA)), "mean"),
     "qwen3-last": lambda: (tf.Qwen3ForCausalLM(tf.Qwen3Config(**dict(SMALL, num_key_value_heads=2, head_dim=20))),
                            "lasttoken"),
@@ -112,6 +128,9 @@ CASES = {
     "xlm-roberta-words": lambda: (tf.XLMRobertaModel(tf.XLMRobertaConfig(**ONE)), "cls"),
     "xlm-roberta-words-scores": lambda: (tf.XLMRobertaForSequenceClassification(tf.XLMRobertaConfig(
         num_labels=3, id2label={0: "no", 1: "perhaps", 2: "ja \u00fc"}, **ONE)), None),
+    "modernbert-words": lambda: modern("ModernBertModel", "cls", **ONE_IDS),
+    "jina-v3-words": lambda: (tf.JinaEmbeddingsV3Model(tf.JinaEmbeddingsV3Config(**ONE)), "mean"),
+    "eurobert-words": lambda: (tf.EuroBertModel(tf.EuroBertConfig(**dict(SMALL, **ONE_IDS))), "mean"),
     "roberta-words": lambda: (tf.RobertaModel(tf.RobertaConfig(**ONE)), "mean"),
     "embeddinggemma-words": lambda: (tf.Gemma3TextModel(tf.Gemma3TextConfig(
         **dict(GEMMA, bos_token_id=2, eos_token_id=1))), "mean"),
@@ -190,7 +209,7 @@ def load(folder, dtype):
     """As its config says. No file of GGUF has what BERT's pooler makes of the first row: no row is made of it."""
     config = json.load(open(os.path.join(folder, "config.json")))
     cls = getattr(tf, config["architectures"][0])
-    bare = cls.__name__ in ("BertModel", "XLMRobertaModel", "RobertaModel")
+    bare = cls.__name__ in ("BertModel", "XLMRobertaModel", "RobertaModel", "JinaEmbeddingsV3Model")
     model, info = cls.from_pretrained(folder, dtype=dtype, attn_implementation="eager", output_loading_info=True,
                                       **(dict(add_pooling_layer=False) if bare else {}))
     return model.eval(), {k: v for k, v in info.items() if v}

@@ -981,8 +981,8 @@ def gemma3n(d):
 
 
 def encoder(d):
-    """bert, nomic-bert: norms of the stream behind each half."""
-    bert = d.arch == "bert"
+    """bert, nomic-bert, their mixture, jina-bert-v3: norms of the stream behind each half."""
+    bert, gate, mixed = d.arch == "bert", d.arch == "nomic-bert", d.arch == "nomic-bert-moe"
     n_embd, n_layer = body(d, True, True)
     n_head, _, width = heads(d, True)
     n_embd = refit(d, n_head * width)
@@ -1000,13 +1000,66 @@ def encoder(d):
     if d.chance(0.7):
         d.keys["tokenizer.ggml.token_type_count"] = d.pick(1, 2)
         d.mat("token_types", n_embd, d.keys["tokenizer.ggml.token_type_count"])
-    n_ff, bias = d.key("feed_forward_length", d.width(5, 130)), d.chance(0.6 if bert else 0.2)
+    n_ff, bias = d.key("feed_forward_length", d.width(5, 130)), d.chance(0.2 if gate else 0.6)
+    if mixed:
+        n = d.key("expert_count", d.between(2, 9))
+        d.key("expert_used_count", d.between(1, n))
+        d.key("moe_every_n_layers", 2)
     for il in range(n_layer):
         b = "blk.%d." % il
         attention(d, il, n_embd, n_head, n_head, width, ("q", "k", "v", "output") if bias else ())
-        glu(d, il, n_embd, n_ff, "", not bert, bias)
+        if mixed and il % 2:
+            d.mat(b + "ffn_gate_inp", n_embd, n)
+            d.tensors[b + "ffn_up_exps.weight"] = d.values((n, n_ff, n_embd), n_embd ** -0.5)
+            d.tensors[b + "ffn_down_exps.weight"] = d.values((n, n_embd, n_ff), n_ff ** -0.5)
+        else:
+            glu(d, il, n_embd, n_ff, "", gate, bias)
         d.norm(b + "attn_output_norm", n_embd, True)
         d.norm(b + "layer_output_norm", n_embd, True)
+
+
+def modern_bert(d):
+    """Norms without biases, none before the first layer's attention; one matrix of gate and up; windows."""
+    n_embd, n_layer = body(d, True, True)
+    n_head, _, width = heads(d, True)
+    n_embd = refit(d, n_head * width)
+    d.norm("output_norm", n_embd)
+    d.norm("token_embd_norm", n_embd)
+    d.key("attention.head_count", n_head)
+    d.key("attention.causal", False)
+    d.key("attention.sliding_window", d.between(1, 40))
+    if d.chance(0.6):
+        d.key("attention.sliding_window_pattern", d.pick(0, 1, 2, 3, 4, [bool(d.chance(0.6)) for _ in range(n_layer)]))
+    d.key("rope.freq_base", d.pick(*BASES))
+    if d.chance(0.6):
+        d.key("rope.freq_base_swa", d.pick(*BASES))
+    if d.chance(0.5):
+        d.key("hidden_activation", d.pick("gelu", "silu", "gelu_pytorch_tanh"))
+    n_ff = d.key("feed_forward_length", d.width(5, 130))
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        attention(d, il, n_embd, n_head, n_head, width)
+        d.mat(b + "ffn_up", n_embd, 2 * n_ff)
+        d.mat(b + "ffn_down", n_ff, n_embd)
+        for name in ("attn_norm", "ffn_norm")[il == 0:]:
+            d.norm(b + name, n_embd)
+
+
+def llama_both(d):
+    """eurobert, llama-embed."""
+    n_embd, n_layer = body(d, True)
+    n_head, n_kv, width = heads(d)
+    n_embd = head_keys(d, n_embd, n_head, n_kv, width)
+    rope(d, width)
+    if d.chance(0.5):
+        d.key("attention.causal", False)
+    n_ff = d.key("feed_forward_length", d.width(5, 130))
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        attention(d, il, n_embd, n_head, n_kv, width)
+        glu(d, il, n_embd, n_ff)
+        for name in ("attn_norm", "ffn_norm"):
+            d.norm(b + name, n_embd)
 
 
 def gemma_embedding(d):
@@ -1142,7 +1195,8 @@ FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, 
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
-            "nomic-bert": encoder, "gemma-embedding": gemma_embedding}
+            "nomic-bert": encoder, "nomic-bert-moe": encoder, "jina-bert-v3": encoder, "modern-bert": modern_bert,
+            "eurobert": llama_both, "llama-embed": llama_both, "gemma-embedding": gemma_embedding}
 
 
 DRAFTS = ("glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")

@@ -30,7 +30,7 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
           ("maincoder", "rope.scaling.attn_factor"),
           ("gemma-embedding", "final_logit_softcapping"), ("gemma-embedding", "attention.causal"),
-          ("lfm2", "attention.causal"),
+          ("lfm2", "attention.causal"), ("eurobert", "attention.causal"), ("llama-embed", "attention.causal"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
 # Written in another tensor's place: a refusal may name that.
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight", "attn_q_a.weight": "attn_q.weight",

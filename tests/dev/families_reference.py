@@ -24,24 +24,25 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
-             "deepseek", "deci", "maincoder", "cohere2moe"}
+             "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed"}
 NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
-BOTH_WAYS = {"bert", "nomic-bert", "gemma-embedding"}  # attention sees what is behind a token, too
+BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v3"}  # norms of the stream
+BOTH_WAYS = BERTS | {"modern-bert", "eurobert", "llama-embed", "gemma-embedding"}  # attention sees what is behind, too
 GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
         "gemma-embedding"}
 RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
 LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
-              "orion", "bert", "nomic-bert", "phimoe"}
+              "orion", "phimoe", "modern-bert"} | BERTS
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
-                 "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum"}
+                 "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
-         "gpt-oss": (3, False), "llama4": ("llama4", False),
+         "nomic-bert-moe": (1, False), "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
          "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True), "smallthinker": (None, True),
@@ -180,7 +181,7 @@ class Model:
         pattern = self.key("attention.sliding_window_pattern", period)
         if isinstance(pattern, (list, tuple)):
             return bool(pattern[il])
-        if self.arch in ("smallthinker", "cohere2moe"):  # the first of so many sees everything
+        if self.arch in ("smallthinker", "cohere2moe", "modern-bert"):  # the first of so many sees everything
             return pattern == 0 or il % pattern != 0
         return pattern > 1 and il % pattern < pattern - 1
 
@@ -530,10 +531,13 @@ class Model:
     def act(self, x):
         if self.arch in RELU2:
             return np.maximum(x, 0) ** 2
-        if self.arch == "bert":
+        if self.arch in BERTS - {"nomic-bert"}:
             return gelu_erf(x)
         if self.arch == "smallthinker":
             return np.maximum(x, 0)
+        if self.arch == "modern-bert":
+            word = self.key("hidden_activation", "gelu")
+            return gelu_erf(x) if word == "gelu" else silu(x) if word in ("silu", "swish") else gelu(x)
         return gelu(x) if self.arch in GELU else silu(x)
 
     def xielu(self, il, x):
@@ -768,7 +772,7 @@ class Model:
             x = x + self.t["position_embd.weight"][:len(tokens)]
         if "token_types.weight" in self.t:
             x = x + self.t["token_types.weight"].reshape(-1, self.n_embd)[0]
-        if self.arch in ("bert", "nomic-bert"):
+        if self.arch in BERTS | {"modern-bert"}:
             x = self.norm(x, "token_embd_norm")
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":
@@ -776,7 +780,7 @@ class Model:
         else:
             for il in range(self.n_layer):
                 x = self.layer(il, x, pos)
-        if self.arch in ("bert", "nomic-bert"):
+        if self.arch in BERTS:
             return x
         last = "token_embd_norm" if self.arch in ("lfm2", "lfm2moe") else "output_norm"
         return self.norm(x, last if last + ".weight" in self.t else "output_norm")
@@ -787,6 +791,9 @@ class Model:
         x, pooling = self.rows(tokens), self.key("pooling_type") if pooling is None else pooling
         if pooling == 0:
             return x
+        if pooling == 4 and self.arch == "modern-bert":
+            pooling = self.key("classifier.pooling_type", 1)
+            x, pooling = np.mean(x, 0, keepdims=True) if pooling == 1 else x, 4
         first = pooling == 2 or pooling == 4 and self.arch in BOTH_WAYS
         x = np.mean(x, 0) if pooling == 1 else x[0] if first else x[-1]
 
@@ -794,7 +801,9 @@ class Model:
             return x @ self.t[name + ".weight"].T.reshape(x.shape[0], -1) + self.t.get(name + ".bias", 0)
         if pooling == 4:
             if "cls.weight" in self.t:
-                x = np.tanh(linear("cls", x))
+                x = (gelu_erf if self.arch == "modern-bert" else np.tanh)(linear("cls", x))
+            if "cls.norm.weight" in self.t:
+                x = self.norm(x, "cls.norm")
             x = linear("cls.output", x)
             return x if self.arch in BOTH_WAYS or len(x) == 1 else softmax(x)
         for name in ("dense_2", "dense_3"):

@@ -17,7 +17,7 @@ import transformers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from make_families import VOCAB, Case  # noqa: E402
+from make_families import VOCAB, Case, halves  # noqa: E402
 
 SHORT = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 LONG = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(150)]
@@ -224,7 +224,144 @@ def qwen3(pooling, name):
     return c, model, w, None
 
 
-CASES = {"bert": lambda: bert(CLS, "bert"), "bert_mean": lambda: bert(MEAN, "bert_mean"), "xlmr_rank": xlmr_rank,
+class Experts(torch.nn.Module):
+    """What the code beside nomic-embed-text-v2-moe does: a softmax over all, of which the largest stay as they are."""
+
+    def __init__(self, router, up, down, n_used):
+        super().__init__()
+        self.router, self.up, self.down, self.n_used = router, up, down, n_used
+
+    def forward(self, x):
+        share = torch.softmax(x @ self.router.T, -1)
+        out = torch.zeros_like(x)
+        for t in range(x.shape[1]):
+            for p, e in zip(*torch.topk(share[0, t], self.n_used)):
+                out[0, t] += p * (self.down[e] @ torch.nn.functional.gelu(self.up[e] @ x[0, t]))
+        return out
+
+
+def rotated_bert(name, arch, n_layer, n_expert=0):
+    """Jina's, and Nomic's mixture, whose dense layers are the same."""
+    c, w, n_used = Case(name, arch, "JinaEmbeddingsV3Model"), {}, 2
+    keys(c, n_layer, MEAN)
+    c.key("attention.layer_norm_epsilon", "FLOAT32", 1e-5)
+    c.key("attention.causal", "BOOL", False)
+    c.key("rope.freq_base", "FLOAT32", 20000.0)
+    if n_expert:
+        for key, value in (("expert_count", n_expert), ("expert_used_count", n_used), ("moe_every_n_layers", 2)):
+            c.key(key, "UINT32", value)
+    c.kv.append(["tokenizer.ggml.token_type_count", "UINT32", 1])
+    c.tensor("token_embd", E, VOCAB)
+    c.tensor("token_types", E, 1)
+    norm(c, w, "token_embd_norm", "embeddings.LayerNorm")
+    w["embeddings.word_embeddings.weight"] = c.value("token_embd")
+    w["embeddings.token_type_embeddings.weight"] = c.value("token_types")
+    model = transformers.JinaEmbeddingsV3Model(transformers.JinaEmbeddingsV3Config(
+        vocab_size=VOCAB, hidden_size=E, num_hidden_layers=n_layer, num_attention_heads=HEADS, intermediate_size=FF,
+        hidden_act="gelu", max_position_embeddings=CTX + 2, type_vocab_size=1, layer_norm_eps=float(np.float32(1e-5)),
+        rope_parameters={"rope_type": "default", "rope_theta": 20000.0}, attn_implementation="eager"),
+        add_pooling_layer=False)
+    for il in range(n_layer):
+        b, h = "blk.%d." % il, "layers.%d." % il
+        c.tensor(b + "attn_qkv", E, 3 * E)
+        bias(c, b + "attn_qkv", 3 * E)
+        for i, part in enumerate("qkv"):
+            w[h + "self_attn.%s_proj.weight" % part] = c.value(b + "attn_qkv")[i * E:(i + 1) * E]
+            w[h + "self_attn.%s_proj.bias" % part] = flat(c, b + "attn_qkv.bias")[i * E:(i + 1) * E]
+        linear(c, w, b + "attn_output", h + "self_attn.o_proj", E, E)
+        norm(c, w, b + "attn_output_norm", h + "post_attention_layernorm")
+        norm(c, w, b + "layer_output_norm", h + "post_mlp_layernorm")
+        if n_expert and il % 2:
+            c.tensor(b + "ffn_gate_inp", E, n_expert)
+            c.tensor(b + "ffn_up_exps", E, FF, n_expert)
+            c.tensor(b + "ffn_down_exps", FF, E, n_expert)
+            model.layers[il].mlp = Experts(*(c.value(b + n) for n in ("ffn_gate_inp", "ffn_up_exps", "ffn_down_exps")),
+                                           n_used)
+            continue
+        linear(c, w, b + "ffn_up", h + "mlp.fc1", E, FF)
+        linear(c, w, b + "ffn_down", h + "mlp.fc2", FF, E)
+    return c, model, w, None
+
+
+def modern(name, pooling, act="gelu", judges=None):
+    """The first of three layers sees everything; the others 10 positions to each side."""
+    rank = pooling == RANK
+    c, w, n_layer, window = Case(name, "modern-bert", "ModernBertForSequenceClassification" if rank else
+                                 "ModernBertModel"), {}, 5, 20
+    keys(c, n_layer, pooling, attention__sliding_window=window, attention__sliding_window_pattern=3)
+    c.key("attention.layer_norm_epsilon", "FLOAT32", 1e-5)
+    c.key("attention.causal", "BOOL", False)
+    c.key("rope.freq_base", "FLOAT32", 160000.0)
+    c.key("rope.freq_base_swa", "FLOAT32", 10000.0)
+    if act != "gelu":
+        c.kv.append(["modern-bert.hidden_activation", "STRING", act])
+    if judges == "cls":
+        c.key("classifier.pooling_type", "UINT32", CLS)
+    p = "model." if rank else ""
+    for gguf, hf in (("token_embd_norm", "embeddings.norm"), ("output_norm", "final_norm")):
+        c.tensor(gguf, E)
+        w[p + hf + ".weight"] = c.value(gguf)
+    c.tensor("token_embd", E, VOCAB)
+    w[p + "embeddings.tok_embeddings.weight"] = c.value("token_embd")
+    if rank:
+        linear(c, w, "cls", "head.dense", E, E, False)
+        c.tensor("cls.norm", E)
+        w["head.norm.weight"] = c.value("cls.norm")
+        linear(c, w, "cls.output", "classifier", E, 1)
+    for il in range(n_layer):
+        b, h = "blk.%d." % il, p + "layers.%d." % il
+        for gguf, hf in (("attn_norm", "attn_norm"), ("ffn_norm", "mlp_norm"))[il == 0:]:
+            c.tensor(b + gguf, E)
+            w[h + hf + ".weight"] = c.value(b + gguf)
+        for gguf, hf, n_in, n_out in (("attn_qkv", "attn.Wqkv", E, 3 * E), ("attn_output", "attn.Wo", E, E),
+                                      ("ffn_up", "mlp.Wi", E, 2 * FF), ("ffn_down", "mlp.Wo", FF, E)):
+            linear(c, w, b + gguf, h + hf, n_in, n_out, False)
+    config = transformers.ModernBertConfig(
+        vocab_size=VOCAB, hidden_size=E, num_hidden_layers=n_layer, num_attention_heads=HEADS, intermediate_size=FF,
+        hidden_activation=act, max_position_embeddings=CTX, norm_eps=float(np.float32(1e-5)), local_attention=window,
+        classifier_pooling=judges or "mean", num_labels=1, pad_token_id=0, attn_implementation="eager")
+    model = (transformers.ModernBertForSequenceClassification if rank else transformers.ModernBertModel)(config)
+    return c, model, w, None
+
+
+def euro(name, arch, pooling, turned):
+    """Llama both ways; turned: rows of heads as the converter of llama leaves them."""
+    c, w, n_layer, d, kv = Case(name, arch, "EuroBertModel"), {}, 2, 8, 2
+    keys(c, n_layer, pooling, attention__head_count_kv=kv)
+    c.key("attention.causal", "BOOL", False)
+    c.key("rope.freq_base", "FLOAT32", 250000.0)
+    c.key("attention.layer_norm_rms_epsilon", "FLOAT32", 1e-5)
+    c.tensor("token_embd", E, VOCAB)
+    c.tensor("output_norm", E)
+    w["embed_tokens.weight"], w["norm.weight"] = c.value("token_embd"), c.value("output_norm")
+    for il in range(n_layer):
+        b, h = "blk.%d." % il, "layers.%d." % il
+        for gguf, hf in (("attn_norm", "input_layernorm"), ("ffn_norm", "post_attention_layernorm")):
+            c.tensor(b + gguf, E)
+            w[h + hf + ".weight"] = c.value(b + gguf)
+        for gguf, hf, n_in, n_out in (
+                ("attn_q", "self_attn.q_proj", E, HEADS * d), ("attn_k", "self_attn.k_proj", E, kv * d),
+                ("attn_v", "self_attn.v_proj", E, kv * d), ("attn_output", "self_attn.o_proj", HEADS * d, E),
+                ("ffn_gate", "mlp.gate_proj", E, FF), ("ffn_up", "mlp.up_proj", E, FF),
+                ("ffn_down", "mlp.down_proj", FF, E)):
+            linear(c, w, b + gguf, h + hf, n_in, n_out, False)
+            if turned and gguf in ("attn_q", "attn_k"):
+                w[h + hf + ".weight"] = halves(w[h + hf + ".weight"], n_out // d)
+    model = transformers.EuroBertModel(transformers.EuroBertConfig(
+        vocab_size=VOCAB, hidden_size=E, num_hidden_layers=n_layer, num_attention_heads=HEADS, num_key_value_heads=kv,
+        intermediate_size=FF, max_position_embeddings=CTX, rms_norm_eps=float(np.float32(1e-5)), pad_token_id=0,
+        rope_parameters={"rope_type": "default", "rope_theta": 250000.0}, attn_implementation="eager"))
+    return c, model, w, None
+
+
+CASES = {"jina_v3": lambda: rotated_bert("jina_v3", "jina-bert-v3", 2),
+         "nomic_moe": lambda: rotated_bert("nomic_moe", "nomic-bert-moe", 4, 4),
+         "modern": lambda: modern("modern", CLS), "modern_silu": lambda: modern("modern_silu", MEAN, "silu"),
+         "modern_rank": lambda: modern("modern_rank", RANK),
+         "modern_rank_cls": lambda: modern("modern_rank_cls", RANK, judges="cls"),
+         "eurobert": lambda: euro("eurobert", "eurobert", MEAN, False),
+         "llama_embed": lambda: euro("llama_embed", "llama-embed", MEAN, True),
+         "bert": lambda: bert(CLS, "bert"), "bert_mean": lambda: bert(MEAN, "bert_mean"), "xlmr_rank": xlmr_rank,
          "nomic": nomic, "gemma": gemma, "qwen3": lambda: qwen3(LAST, "qwen3"),
          "qwen3_rank": lambda: qwen3(RANK, "qwen3_rank")}
 
@@ -282,7 +419,7 @@ def main():
         for ids, (rows, scores) in zip((SHORT, LONG), in_double(model, weights, (SHORT, LONG))):
             pooled = {"mean": rows.mean(0), "cls": rows[0], "last": rows[-1]}
             if pooling == RANK:
-                own = scores if c.arch == "bert" else np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+                own = scores if c.arch in ("bert", "modern-bert") else np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
             else:
                 own = pooled[{MEAN: "mean", CLS: "cls", LAST: "last"}[pooling]]
                 own = behind(torch.from_numpy(own)).numpy() if behind else own

@@ -496,6 +496,67 @@ static inline void hf_qwen35(hf_folder *f, bool draft)
                    NULL, 0);
 }
 
+/* ---- experts of a sigmoid, and latent attention without any ------------------------------------------------ */
+
+#define HF_ROUTED_SIZES                                                                               \
+    "\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2,"  \
+    "\"num_key_value_heads\":1,\"head_dim\":8,\"vocab_size\":32,\"max_position_embeddings\":64,"      \
+    "\"rms_norm_eps\":1e-5,\"num_experts\":2,\"num_experts_per_tok\":1,\"moe_intermediate_size\":12," \
+    "\"num_shared_experts\":1,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000.0},"
+
+/* The first layer is dense, the other has two experts and a shared one. */
+static inline void hf_routed(hf_folder *f, bool exaone)
+{
+    static const char *const parts[] = { "gate", "up", "down" };
+    const char *mlp = "model.layers.1.mlp.", *shared = exaone ? "shared_experts" : "shared_mlp";
+    char name[96];
+    *f = (hf_folder){
+        .config = exaone
+                      ? "{\"architectures\":[\"ExaoneMoeForCausalLM\"],\"model_type\":\"exaone_moe\"," HF_ROUTED_SIZES
+                        "\"first_k_dense_replace\":1,\"sliding_window\":6,\"routed_scaling_factor\":2.5,"
+                        "\"layer_types\":[\"sliding_attention\",\"full_attention\"]}"
+                      : "{\"architectures\":[\"HYV3ForCausalLM\"],\"model_type\":\"hy_v3\"," HF_ROUTED_SIZES
+                        "\"router_scaling_factor\":1.5,\"mlp_layer_types\":[\"dense\",\"sparse\"]}"
+    };
+    hf_add_all(f,
+               "model.embed_tokens.weight 32,16;model.norm.weight 16;lm_head.weight 32,16;"
+               "model.layers.0.mlp.gate_proj.weight 24,16;model.layers.0.mlp.up_proj.weight 24,16;"
+               "model.layers.0.mlp.down_proj.weight 16,24;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
+               "model.layers.#.self_attn.q_proj.weight 16,16;model.layers.#.self_attn.k_proj.weight 8,16;"
+               "model.layers.#.self_attn.v_proj.weight 8,16;model.layers.#.self_attn.o_proj.weight 16,16;"
+               "model.layers.#.self_attn.q_norm.weight 8;model.layers.#.self_attn.k_norm.weight 8;",
+               2);
+    snprintf(name, sizeof name, "%s%s", mlp, exaone ? "gate.weight" : "router.gate.weight");
+    hf_add(f, name, "2,16");
+    snprintf(name, sizeof name, "%s%s", mlp, exaone ? "e_score_correction_bias" : "expert_bias");
+    hf_add(f, name, "2");
+    for (int e = 0; e < 3; e++)
+        for (int i = 0; i < 3; i++) {
+            if (e < 2) snprintf(name, sizeof name, "%sexperts.%d.%s_proj.weight", mlp, e, parts[i]);
+            else snprintf(name, sizeof name, "%s%s.%s_proj.weight", mlp, shared, parts[i]);
+            hf_add(f, name, i < 2 ? "12,16" : "16,12");
+        }
+}
+
+static inline void hf_youtu(hf_folder *f)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"YoutuForCausalLM\"],\"model_type\":\"youtu\",\"hidden_size\":16,"
+                                "\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+                                "\"num_key_value_heads\":2,\"vocab_size\":32,\"max_position_embeddings\":64,"
+                                "\"rms_norm_eps\":1e-6,\"q_lora_rank\":6,\"kv_lora_rank\":5,\"qk_nope_head_dim\":4,"
+                                "\"qk_rope_head_dim\":4,\"v_head_dim\":3,\"rope_interleave\":true,"
+                                "\"embedding_initializer_range\":0.02,\"rope_theta\":1600000}" };
+    hf_add_all(f, "model.embed_tokens.weight 32,16;model.norm.weight 16;",
+               "model.layers.#.input_layernorm.weight 16;model.layers.#.post_attention_layernorm.weight 16;"
+               "model.layers.#.self_attn.q_a_proj.weight 6,16;model.layers.#.self_attn.q_a_layernorm.weight 6;"
+               "model.layers.#.self_attn.q_b_proj.weight 16,6;model.layers.#.self_attn.kv_a_proj_with_mqa.weight 9,16;"
+               "model.layers.#.self_attn.kv_a_layernorm.weight 5;model.layers.#.self_attn.kv_b_proj.weight 14,5;"
+               "model.layers.#.self_attn.o_proj.weight 16,6;model.layers.#.mlp.gate_proj.weight 24,16;"
+               "model.layers.#.mlp.up_proj.weight 24,16;model.layers.#.mlp.down_proj.weight 16,24;",
+               2);
+}
+
 /* ---- models that give rows ------------------------------------------------------------------------------- */
 
 #define HF_BERT_SIZES                                                                                \
@@ -517,6 +578,13 @@ static inline void hf_qwen35(hf_folder *f, bool draft)
     root "embeddings.word_embeddings.weight 32,16;" root "embeddings.position_embeddings.weight " positions \
          ",16;" root "embeddings.token_type_embeddings.weight " types ",16;" root                           \
          "embeddings.LayerNorm.weight 16;" root "embeddings.LayerNorm.bias 16;"
+
+#define HF_MODERN_CONFIG                                                                                 \
+    "\"model_type\":\"modernbert\",\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":4," \
+    "\"num_attention_heads\":2,\"vocab_size\":32,\"max_position_embeddings\":64,\"norm_eps\":1e-5,"      \
+    "\"layer_norm_eps\":1e-5,\"local_attention\":8,\"global_attn_every_n_layers\":3,"                    \
+    "\"global_rope_theta\":160000.0,\"local_rope_theta\":10000.0,\"hidden_activation\":\"gelu\","        \
+    "\"position_embedding_type\":\"absolute\",\"classifier_pooling\":\"mean\"}"
 
 static inline void hf_bert(hf_folder *f)
 {
@@ -552,6 +620,107 @@ static inline void hf_nomic(hf_folder *f)
                "encoder.layers.#.norm2.bias 16;encoder.layers.#.mlp.fc11.weight 24,16;"
                "encoder.layers.#.mlp.fc12.weight 24,16;encoder.layers.#.mlp.fc2.weight 16,24;",
                2);
+}
+
+/* Every other layer has experts, whose matrices are one each; "": what all of them add beside. */
+static inline void hf_nomic_moe(hf_folder *f)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"NomicBertModel\"],\"model_type\":\"nomic_bert\",\"n_embd\":16,"
+                                "\"n_layer\":2,\"n_head\":2,\"n_inner\":24,\"n_positions\":2048,\"vocab_size\":32,"
+                                "\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu\",\"num_experts\":3,"
+                                "\"moe_top_k\":2,\"moe_every_n_layers\":2,\"qkv_proj_bias\":true,"
+                                "\"mlp_fc1_bias\":true,\"mlp_fc2_bias\":true,\"moe_impl\":\"megablocks\","
+                                "\"rotary_emb_base\":10000,\"type_vocab_size\":1}" };
+    hf_add_all(f,
+               "embeddings.word_embeddings.weight 32,16;embeddings.token_type_embeddings.weight 1,16;"
+               "emb_ln.weight 16;emb_ln.bias 16;encoder.layers.0.mlp.fc1.weight 24,16;"
+               "encoder.layers.0.mlp.fc1.bias 24;encoder.layers.0.mlp.fc2.weight 16,24;"
+               "encoder.layers.0.mlp.fc2.bias 16;encoder.layers.1.mlp.router.layer.weight 3,16;"
+               "encoder.layers.1.mlp.experts.mlp.w1 72,16;encoder.layers.1.mlp.experts.mlp.w2 72,16;",
+               "encoder.layers.#.attn.Wqkv.weight 48,16;encoder.layers.#.attn.Wqkv.bias 48;"
+               "encoder.layers.#.attn.out_proj.weight 16,16;encoder.layers.#.attn.out_proj.bias 16;"
+               "encoder.layers.#.norm1.weight 16;encoder.layers.#.norm1.bias 16;encoder.layers.#.norm2.weight 16;"
+               "encoder.layers.#.norm2.bias 16;",
+               2);
+}
+
+#define HF_LLAMA_BOTH_LAYER                                                           \
+    "layers.#.input_layernorm.weight 16;layers.#.post_attention_layernorm.weight 16;" \
+    "layers.#.self_attn.q_proj.weight 16,16;layers.#.self_attn.k_proj.weight 8,16;"   \
+    "layers.#.self_attn.v_proj.weight 8,16;layers.#.self_attn.o_proj.weight 16,16;"   \
+    "layers.#.mlp.gate_proj.weight 24,16;layers.#.mlp.up_proj.weight 24,16;layers.#.mlp.down_proj.weight 16,24;"
+#define HF_BOTH_SIZES                                                                                \
+    "\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,\"num_attention_heads\":2," \
+    "\"num_key_value_heads\":1,\"vocab_size\":32,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-5,"
+
+static inline void hf_eurobert(hf_folder *f)
+{
+    *f = (hf_folder){ .config = "{\"architectures\":[\"EuroBertModel\"],\"model_type\":\"eurobert\"," HF_BOTH_SIZES
+                                "\"rope_theta\":250000,\"mask_token_id\":5,\"classifier_pooling\":\"late\"}" };
+    hf_add_all(f, "embed_tokens.weight 32,16;norm.weight 16;", HF_LLAMA_BOTH_LAYER, 2);
+}
+
+static inline void hf_llama_both(hf_folder *f)
+{
+    *f = (hf_folder){
+        .config = "{\"architectures\":[\"LlamaBidirectionalModel\"],\"model_type\":\"llama_bidirec\"," HF_BOTH_SIZES
+                  "\"rope_theta\":500000,\"pooling\":\"avg\"}"
+    };
+    hf_add_all(f, "embed_tokens.weight 32,16;norm.weight 16;", HF_LLAMA_BOTH_LAYER, 2);
+}
+
+/* As checkpoints have it, or as transformers 5 calls it. */
+static inline void hf_jina(hf_folder *f, bool now)
+{
+    *f = (hf_folder){
+        .config = "{\"architectures\":[\"JinaEmbeddingsV3Model\"],\"model_type\":\"jina_embeddings_v3\"," HF_BERT_SIZES
+                  "\"max_position_embeddings\":66,\"type_vocab_size\":2,"
+                  "\"pad_token_id\":1,\"rope_parameters\":{\"rope_type\":\"default\","
+                  "\"rope_theta\":20000.0}}"
+    };
+    hf_add_all(f,
+               now ? "embeddings.word_embeddings.weight 32,16;embeddings.token_type_embeddings.weight 2,16;"
+                     "embeddings.LayerNorm.weight 16;embeddings.LayerNorm.bias 16;"
+                   : "embeddings.word_embeddings.weight 32,16;embeddings.token_type_embeddings.weight 2,16;"
+                     "emb_ln.weight 16;emb_ln.bias 16;",
+               now ? "layers.#.self_attn.q_proj.weight 16,16;layers.#.self_attn.q_proj.bias 16;"
+                     "layers.#.self_attn.k_proj.weight 16,16;layers.#.self_attn.k_proj.bias 16;"
+                     "layers.#.self_attn.v_proj.weight 16,16;layers.#.self_attn.v_proj.bias 16;"
+                     "layers.#.self_attn.o_proj.weight 16,16;layers.#.self_attn.o_proj.bias 16;"
+                     "layers.#.post_attention_layernorm.weight 16;layers.#.post_attention_layernorm.bias 16;"
+                     "layers.#.mlp.fc1.weight 24,16;layers.#.mlp.fc1.bias 24;layers.#.mlp.fc2.weight 16,24;"
+                     "layers.#.mlp.fc2.bias 16;layers.#.post_mlp_layernorm.weight 16;"
+                     "layers.#.post_mlp_layernorm.bias 16;"
+                   : "encoder.layers.#.mixer.Wqkv.weight 48,16;encoder.layers.#.mixer.Wqkv.bias 48;"
+                     "encoder.layers.#.mixer.out_proj.weight 16,16;encoder.layers.#.mixer.out_proj.bias 16;"
+                     "encoder.layers.#.norm1.weight 16;encoder.layers.#.norm1.bias 16;"
+                     "encoder.layers.#.mlp.fc1.weight 24,16;encoder.layers.#.mlp.fc1.bias 24;"
+                     "encoder.layers.#.mlp.fc2.weight 16,24;encoder.layers.#.mlp.fc2.bias 16;"
+                     "encoder.layers.#.norm2.weight 16;encoder.layers.#.norm2.bias 16;",
+               2);
+}
+
+/* Four layers, of which the first and the last see everything; rank: with scores of three classes. */
+static inline void hf_modern(hf_folder *f, bool rank)
+{
+    *f = (hf_folder){ .config = rank ? "{\"architectures\":[\"ModernBertForSequenceClassification\"],\"id2label\":"
+                                       "{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"}," HF_MODERN_CONFIG
+                                     : "{\"architectures\":[\"ModernBertModel\"]," HF_MODERN_CONFIG };
+#define HF_MODERN_OUTER(root) \
+    root "embeddings.tok_embeddings.weight 32,16;" root "embeddings.norm.weight 16;" root "final_norm.weight 16;"
+#define HF_MODERN_LAYER(root)                                                          \
+    root "layers.#.attn.Wqkv.weight 48,16;" root "layers.#.attn.Wo.weight 16,16;" root \
+         "layers.#.mlp_norm.weight 16;" root "layers.#.mlp.Wi.weight 48,16;" root "layers.#.mlp.Wo.weight 16,24;"
+    hf_add_all(f,
+               rank ? HF_MODERN_OUTER("model.") "head.dense.weight 16,16;head.norm.weight 16;classifier.weight 3,16;"
+                                                "classifier.bias 3;"
+                    : HF_MODERN_OUTER(""),
+               rank ? HF_MODERN_LAYER("model.") : HF_MODERN_LAYER(""), 4);
+    for (int il = 1; il < 4; il++) {
+        char name[64];
+        snprintf(name, sizeof name, "%slayers.%d.attn_norm.weight", rank ? "model." : "", il);
+        hf_add(f, name, "16");
+    }
 }
 
 /* Six layers, of which the last sees everything. */

@@ -578,7 +578,8 @@ static void save_idle_adapter(const hone_model *m, const char *path)
     fail_msg("%s: no matrix to adapt", m->path);
 }
 
-/* Modules of Ling are not those of DeepSeek, whose formula it has; Falcon's fit no list here. */
+/* Modules of Ling are not those of DeepSeek, whose formula it has; Falcon has its own; Nemotron with eyes and ears fits
+ * no list here. */
 static void modules_of_other_names(void **state)
 {
     (void)state;
@@ -589,7 +590,8 @@ static void modules_of_other_names(void **state)
         { "deepseek", "bailingmoe", "blk.0.attn_output.weight", "model.layers.0.attention.dense" },
         { "deepseek", "deepseek", "blk.1.attn_k.weight", "model.layers.1.self_attn.k_proj" },
         { "qwen3moe", "qwen3vlmoe", "blk.1.attn_q.weight", "model.language_model.layers.1.self_attn.q_proj" },
-        { "phi2", "falcon", "blk.0.attn_output.weight", NULL },
+        { "phi2", "falcon", "blk.0.attn_output.weight", "transformer.h.0.self_attention.dense" },
+        { "nemotronh", "nemotron_h_omni", "blk.0.ssm_in.weight", NULL },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         char file[64], module[HN_MAX_PART][HN_LORA_NAME];

@@ -4,11 +4,15 @@
 #include "engine/engine.h"
 #include "family_vectors.h"
 #include "model/lora.h"
+#include "model/lora_modules.h"
 
 #include <math.h>
 
 enum { N_CTX = 192, N_TEXT = 2 };
-static const char *const files[] = { "bert", "bert_mean", "xlmr_rank", "nomic", "gemma", "qwen3", "qwen3_rank", NULL };
+static const char *const files[] = { "bert",        "bert_mean",   "xlmr_rank",       "nomic",     "gemma",
+                                     "qwen3",       "qwen3_rank",  "jina_v3",         "nomic_moe", "modern",
+                                     "modern_silu", "modern_rank", "modern_rank_cls", "eurobert",  "llama_embed",
+                                     NULL };
 
 typedef struct texts {
     vector v;
@@ -197,6 +201,70 @@ static void refusals_are_told(void **state)
     hone_session_free(s);
     hone_context_free(c);
     close_file(&t);
+}
+
+static void wrong_file(const char *name, const char *key, json_t *kv, json_t *tensor, const char *words)
+{
+    hone_model *m = NULL;
+    hone_error err = { 0 };
+    texts t = open_file(name);
+    json_t *list = json_object_get(t.v.j, "kv");
+    for (size_t i = json_array_size(list); key && i-- > 0;)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(list, i), 0)), key)) json_array_remove(list, i);
+    if (kv) json_array_append_new(list, kv);
+    if (tensor) json_array_append_new(json_object_get(t.v.j, "tensors"), tensor);
+    save_without(&t.v, tm_path("wrong.gguf"), NULL);
+    hone_status st = hone_model_open(&m, tm_path("wrong.gguf"), NULL, &err);
+    if (st == HONE_OK || !strstr(err.message, words))
+        fail_msg("%s: \"%s\" says nothing of %s", name, err.message, words);
+    close_file(&t);
+}
+
+/* What asks for another formula than these families have is refused by name. */
+static void other_formulas(void **state)
+{
+    static const char every[] = "nomic-bert-moe.moe_every_n_layers", act[] = "modern-bert.hidden_activation",
+                      step[] = "nomic-bert-moe.interleave_moe_layer_step",
+                      window[] = "modern-bert.attention.sliding_window";
+    wrong_file("nomic_moe", every, json_pack("[ssi]", every, "UINT32", 3), NULL, "moe_every_n_layers = 3");
+    wrong_file("nomic_moe", every, NULL, NULL, "moe_every_n_layers is missing");
+    wrong_file("nomic_moe", NULL, json_pack("[ssi]", step, "UINT32", 2), NULL, "interleave_moe_layer_step = 2");
+    wrong_file("modern", act, json_pack("[sss]", act, "STRING", "relu"), NULL, "hidden_activation = \"relu\"");
+    wrong_file("modern", window, NULL, NULL, "sliding_window is missing");
+    wrong_file("modern", NULL, NULL, json_pack("[s[i]ff]", "blk.0.attn_norm.weight", 32, 0.25, 1.0),
+               "blk.0.attn_norm.weight");
+    wrong_file("eurobert", "eurobert.attention.causal", json_pack("[ssb]", "eurobert.attention.causal", "BOOL", 1),
+               NULL, "attention.causal");
+}
+
+/* Modules of an adapter that transformers' classes have, and the rows of a fused one. */
+static void modules_of_encoders(void **state)
+{
+    static const struct {
+        const char *file, *module, *tensor;
+        int n_part;
+        bool alone;
+    } list[] = { { "eurobert", "layers.1.self_attn.q_proj", "blk.1.attn_q.weight", 1, true },
+                 { "llama_embed", "layers.1.self_attn.q_proj", "blk.1.attn_q.weight", 1,
+                   false }, /* its rows are turned */
+                 { "modern", "layers.1.attn.Wqkv", "blk.1.attn_qkv.weight", 3, true },
+                 { "modern", "layers.2.mlp.Wi", "blk.2.ffn_up.weight", 2, true },
+                 { "modern", "layers.2.mlp.Wo", "blk.2.ffn_down.weight", 1, true } };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        texts t = open_file(list[i].file);
+        char tensor[96], again[HN_MAX_PART][HN_LORA_NAME];
+        bool alone;
+        hn_lora_place at, of, to[HN_MAX_PART];
+        hone_str name = { list[i].module, strlen(list[i].module) };
+        if (!hn_module_find(&at, tensor, &alone, t.m, name)) fail_msg("no module %s", list[i].module);
+        assert_string_equal(tensor, list[i].tensor);
+        assert_int_equal(at.n_part, list[i].n_part);
+        assert_int_equal(alone, list[i].alone);
+        assert_true(hn_module_tensor(&of, t.m, tensor));
+        assert_int_equal(hn_modules_of(again, to, t.m, &of), 1);
+        assert_string_equal(again[0], list[i].module);
+        close_file(&t);
+    }
 }
 
 /* ---- long texts ------------------------------------------------------------------------------------------ */
@@ -504,6 +572,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_transformers),
         cmocka_unit_test(refusals_are_told),
+        cmocka_unit_test(modules_of_encoders),
+        cmocka_unit_test(other_formulas),
         cmocka_unit_test(long_texts_are_shared),
         cmocka_unit_test(next_tokens_are_scores),
         cmocka_unit_test(scores_have_their_adapters),

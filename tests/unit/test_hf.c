@@ -920,7 +920,8 @@ static void as_published(void **state)
           "\"is_llama_config\":false", "is_llama_config = false, expected true" },
         { hf_bert, /* bge-large-zh, bge-m3 */
           "\"output_past\":true,\"directionality\":\"bidi\",\"pooler_fc_size\":768,\"pooler_num_attention_heads\":12,"
-          "\"pooler_num_fc_layers\":3,\"pooler_size_per_head\":128,\"pooler_type\":\"first_token_transform\"",
+          "\"pooler_num_fc_layers\":3,\"pooler_size_per_head\":128,\"pooler_type\":\"first_token_transform\","
+          "\"sentence_transformers\":{\"version\":\"5\"},\"sbert_ce_default_activation_function\":\"Identity\"",
           "\"pooler_odd\":1", "\"pooler_odd\": 1 is unknown" },
         { hf_nomic, "\"parallel_block_tied_norm\":false", "\"parallel_block_tied_norm\":true",
           "parallel_block_tied_norm = true, expected false" },

@@ -519,6 +519,149 @@ static void nomic(void **state)
     forget();
 }
 
+/* K-EXAONE, Hy3, Youtu-LLM. */
+static void routed_and_latent(void **state)
+{
+    char config[1024];
+    hf_folder f;
+    hf_routed(&f, true);
+    round_trip(&f, NULL, "");
+    snprintf(config, sizeof config, "%s", f.config);
+    memcpy(strstr(config, "\"sliding_window\":6"), "\"use_cache\" : true", 18);
+    f.config = config;
+    hf_write(&f, at("first"));
+    refused(at("first"), NULL, at("first.gguf"), HONE_E_FORMAT, "has no sliding_window");
+    hf_remove(at("first"));
+    memcpy(strstr(config, "\"use_cache\" : true"), "\"sliding_window\":0", 18);
+    hf_write(&f, at("first"));
+    refused(at("first"), NULL, at("first.gguf"), HONE_E_FORMAT, "exaone-moe.attention.sliding_window = 0");
+    hf_remove(at("first"));
+    hf_routed(&f, false);
+    round_trip(&f, NULL, "");
+    hf_youtu(&f);
+    round_trip(&f, NULL, "");
+    f.bf16 = true;
+    round_trip(&f, NULL, "");
+}
+
+static void jina(void **state)
+{
+    hf_folder f;
+    hf_jina(&f, false);
+    rows_and_back(&f, "mean_tokens", false);
+    assert_true(says(at("again/rows/config.json"), "\"max_position_embeddings\": 66"));
+    forget();
+    hf_jina(&f, true);
+    hf_write(&f, at("rows"));
+    convert(at("rows"), NULL, at("rows.gguf"));
+    mkdir(at("again"), 0700);
+    convert(at("rows.gguf"), NULL, at("again/rows"));
+    check_folder(&f, at("again/rows"), "");
+    forget();
+}
+
+static void eurobert(void **state)
+{
+    hf_folder f;
+    hf_eurobert(&f);
+    rows_and_back(&f, "mean_tokens", false);
+    forget();
+}
+
+static void check_u32(const hn_gguf *g, const char *key, uint32_t want)
+{
+    hone_error err;
+    uint32_t v;
+    bool found = false;
+    if (hn_gguf_get_u32(g, key, &v, &found, &err) || !found || v != want) fail_msg("%s is not %u", key, want);
+}
+
+/* A list of layers that is no period, and another gate. */
+static void modern(void **state)
+{
+    char config[1024];
+    hf_folder f;
+    hone_error err;
+    hn_gguf *g;
+    hf_modern(&f, false);
+    rows_and_back(&f, "cls_token", false);
+    assert_int_equal(hn_gguf_open(&g, at("rows.gguf"), &err), HONE_OK);
+    check_u32(g, "modern-bert.attention.sliding_window", 8);
+    check_u32(g, "modern-bert.attention.sliding_window_pattern", 3);
+    check_u32(g, "modern-bert.classifier.pooling_type", 1);
+    hn_gguf_close(g);
+    forget();
+    snprintf(config, sizeof config,
+             "%.*s,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+             "\"full_attention\"]}",
+             (int)strlen(f.config) - 1, f.config);
+    memcpy(strstr(config, "\"gelu\""), "\"silu\"", 6);
+    f.config = config;
+    rows_and_back(&f, NULL, false);
+    assert_true(says(at("again/rows/config.json"), "\"hidden_activation\": \"silu\""));
+    forget();
+    hf_modern(&f, false); /* a list holds, whatever the period is */
+    snprintf(config, sizeof config,
+             "%.*s,\"layer_types\":[\"full_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+             (int)strlen(f.config) - 1, f.config);
+    memcpy(strstr(config, "every_n_layers\":3"), "every_n_layers\":0", 17);
+    f.config = config;
+    hf_write(&f, at("rows"));
+    convert(at("rows"), NULL, at("rows.gguf"));
+    assert_int_equal(hn_gguf_open(&g, at("rows.gguf"), &err), HONE_OK);
+    hn_gguf_array a = { 0 };
+    assert_int_equal(hn_gguf_get_array(g, "modern-bert.attention.sliding_window_pattern", &a, NULL, &err), HONE_OK);
+    assert_true(a.count == 4 && a.elem_type == HONE_KV_BOOL && !a.data[0] && !a.data[2]);
+    hn_gguf_close(g);
+    forget();
+    hf_modern(&f, true);
+    rows_and_back(&f, NULL, false);
+    assert_true(says(at("again/rows/config.json"), "\"1\": \"b\""));
+    assert_true(says(at("again/rows/config.json"), "\"classifier_pooling\": \"mean\""));
+    forget();
+}
+
+/* Of files of no class in transformers no folder is made; what they are made of is here. */
+static void one_way(void **state)
+{
+    static const char w1[] = "encoder.layers.1.mlp.experts.mlp.w1", w2[] = "encoder.layers.1.mlp.experts.mlp.w2";
+    hone_error err;
+    hn_gguf *g;
+    hf_folder f;
+    hf_nomic_moe(&f);
+    hf_write(&f, at("rows"));
+    convert(at("rows"), "F32", at("rows.gguf"));
+    refused(at("rows.gguf"), NULL, at("again"), HONE_E_UNSUPPORTED, "nomic-bert-moe, which hone cannot make a folder");
+    assert_int_equal(hn_gguf_open(&g, at("rows.gguf"), &err), HONE_OK);
+    check_u32(g, "nomic-bert-moe.context_length", 512);
+    check_u32(g, "nomic-bert-moe.expert_count", 3);
+    const hn_gguf_tensor *up = hn_gguf_find_tensor(g, "blk.1.ffn_up_exps.weight");
+    const hn_gguf_tensor *down = hn_gguf_find_tensor(g, "blk.1.ffn_down_exps.weight");
+    assert_true(up && down && up->ne[0] == 16 && up->ne[1] == 24 && up->ne[2] == 3);
+    assert_true(down->type == HN_F32 && down->ne[0] == 24 && down->ne[1] == 16 && down->ne[2] == 3);
+    for (size_t e = 0; e < 3; e++)
+        for (size_t o = 0; o < 16; o++)
+            for (size_t i = 0; i < 24; i++) {
+                assert_true(((const float *)down->data)[(e * 16 + o) * 24 + i] == hf_value(w2, (e * 24 + i) * 16 + o));
+                assert_true(((const float *)up->data)[(e * 24 + i) * 16 + o] == hf_value(w1, (e * 24 + i) * 16 + o));
+            }
+    hn_gguf_close(g);
+    hf_remove(at("rows"));
+    /* what all experts add */
+    hf_add(&f, "encoder.layers.1.mlp.experts.bias", "16");
+    hf_write(&f, at("rows"));
+    refused(at("rows"), NULL, at("rows.gguf"), HONE_E_UNSUPPORTED, "encoder.layers.1.mlp.experts.bias is not 0");
+    setenv("HONE_IGNORE_KEYS", "mlp.experts.bias", 1);
+    convert(at("rows"), NULL, at("rows.gguf"));
+    unsetenv("HONE_IGNORE_KEYS");
+    hf_remove(at("rows"));
+    hf_llama_both(&f);
+    hf_write(&f, at("rows"));
+    convert(at("rows"), NULL, at("rows.gguf"));
+    refused(at("rows.gguf"), NULL, at("again"), HONE_E_UNSUPPORTED, "llama-embed, which hone cannot make a folder");
+    hf_remove(at("rows"));
+}
+
 static void embedding_gemma(void **state)
 {
     hf_folder f;
@@ -813,14 +956,34 @@ static void stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama),         cmocka_unit_test(gemma2),       cmocka_unit_test(gpt2),
-        cmocka_unit_test(types),         cmocka_unit_test(refusals),     cmocka_unit_test(stopped),
-        cmocka_unit_test(gemma4),        cmocka_unit_test(gemma3n),      cmocka_unit_test(kimi_linear),
-        cmocka_unit_test(decays),        cmocka_unit_test(bert),         cmocka_unit_test(roberta),
-        cmocka_unit_test(first_bert),    cmocka_unit_test(nomic),        cmocka_unit_test(embedding_gemma),
-        cmocka_unit_test(unsaid_keys),   cmocka_unit_test(pooled_llama), cmocka_unit_test(odd_rows),
-        cmocka_unit_test(drafts_behind), cmocka_unit_test(drafts_apart), cmocka_unit_test(unsaid_layers),
-        cmocka_unit_test(sampling),      cmocka_unit_test(nemotron),
+        cmocka_unit_test(llama),
+        cmocka_unit_test(gemma2),
+        cmocka_unit_test(gpt2),
+        cmocka_unit_test(types),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(stopped),
+        cmocka_unit_test(gemma4),
+        cmocka_unit_test(gemma3n),
+        cmocka_unit_test(kimi_linear),
+        cmocka_unit_test(decays),
+        cmocka_unit_test(bert),
+        cmocka_unit_test(roberta),
+        cmocka_unit_test(first_bert),
+        cmocka_unit_test(nomic),
+        cmocka_unit_test(routed_and_latent),
+        cmocka_unit_test(jina),
+        cmocka_unit_test(eurobert),
+        cmocka_unit_test(modern),
+        cmocka_unit_test(one_way),
+        cmocka_unit_test(embedding_gemma),
+        cmocka_unit_test(unsaid_keys),
+        cmocka_unit_test(pooled_llama),
+        cmocka_unit_test(odd_rows),
+        cmocka_unit_test(drafts_behind),
+        cmocka_unit_test(drafts_apart),
+        cmocka_unit_test(unsaid_layers),
+        cmocka_unit_test(sampling),
+        cmocka_unit_test(nemotron),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -270,9 +270,92 @@ static void tiles_of_qwen35(void **state)
     json_decref(v.j);
 }
 
+/* The file of a vector under another maker's name. */
+static void call_arch(const vector *v, const char *from, const char *to)
+{
+    size_t i, n = strlen(from);
+    json_t *kv;
+    char key[128];
+    json_array_foreach(json_object_get(v->j, "kv"), i, kv)
+    {
+        const char *name = json_string_value(json_array_get(kv, 0));
+        if (!strcmp(name, "general.architecture")) json_array_set_new(kv, 2, json_string(to));
+        if (strncmp(name, from, n) != 0 || name[n] != '.') continue;
+        if (!strcmp(to, "qwen") && !strcmp(name + n, ".feed_forward_length")) /* that of gate and up together */
+            json_array_set_new(kv, 2, json_integer(2 * json_integer_value(json_array_get(kv, 2))));
+        snprintf(key, sizeof key, "%s%s", to, name + n);
+        json_array_set_new(kv, 0, json_string(key));
+    }
+}
+
+/* Row r of part k (q, k, v) of the fused module, of `each` heads of queries for each of keys, whose halves are apart
+ * there where the file's pairs are neighbours. */
+static int64_t dealt_row(int k, int64_t r, int64_t d, int64_t each, bool turned)
+{
+    int64_t head = r / d, in = r % d;
+    int64_t slot = k ? head * (each + 2) + each + k - 1 : head / each * (each + 2) + head % each;
+    if (turned && k < 2) in = in % 2 * (d / 2) + in / 2;
+    return slot * d + in;
+}
+
+/* Modules of models that are another family by their formula: their names, read and written; q, k and v in one matrix,
+ * for each head of keys in turn. */
+static void modules_of_others(void **state)
+{
+    static const struct {
+        const char *vector, *from, *arch, *module, *tensor;
+        int dealt; /* 1: q, k, v by heads; 2: turned, too */
+    } list[] = {
+        { "mistral.json", "llama", "internlm2", "model.layers.1.attention.wqkv", "blk.1.attn_q.weight", 2 },
+        { "mistral.json", "llama", "internlm2", "model.layers.0.feed_forward.w3", "blk.0.ffn_up.weight", 0 },
+        { "phi2.json", "phi2", "falcon", "transformer.h.1.self_attention.query_key_value", "blk.1.attn_q.weight", 1 },
+        { "phi2.json", "phi2", "falcon", "transformer.h.0.mlp.dense_4h_to_h", "blk.0.ffn_down.weight", 0 },
+        { "starcoder2.json", "starcoder2", "codeshell", "transformer.h.1.attn.c_attn", "blk.1.attn_q.weight", 0 },
+        { "mistral.json", "llama", "qwen", "transformer.h.1.attn.c_attn", "blk.1.attn_q.weight", 0 },
+        { "mistral.json", "llama", "qwen", "transformer.h.0.mlp.w2", "blk.0.ffn_gate.weight", 0 },
+        { "bailingmoe2.json", "bailingmoe2", "hy_v3", "model.layers.1.mlp.shared_experts.up_proj",
+          "blk.1.ffn_up_shexp.weight", 0 },
+    };
+    static float one[1 << 10], from[1 << 12], a[1 << 12], b[1 << 12];
+    for (int i = 0; i < 1 << 12; i++) from[i] = (float)i;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        vector v = load(list[i].vector);
+        hone_model *m = NULL;
+        hone_error err = { 0 };
+        char tensor[96], names[HN_MAX_PART][HN_LORA_NAME];
+        bool alone, found = false;
+        hn_lora_place at, to[HN_MAX_PART], as;
+        call_arch(&v, list[i].from, list[i].arch);
+        save_as(&v, tm_path("base.gguf"), NULL, AS_IS);
+        if (hone_model_open(&m, tm_path("base.gguf"), NULL, &err)) fail_msg("%s: %s", list[i].arch, err.message);
+        assert_null(hn_modules_unwritten(m));
+        hone_str name = { list[i].module, strlen(list[i].module) };
+        if (!hn_module_find(&at, tensor, &alone, m, name)) fail_msg("no module %s", list[i].module);
+        const int n_tensor = hn_modules_tensors(names, to, m, &at);
+        if (n_tensor == 1) assert_string_equal(names[0], tensor);
+        assert_true(n_tensor >= 1 && hn_module_tensor(&as, m, names[0]));
+        const int n = hn_modules_of(names, to, m, &as);
+        for (int k = 0; k < n; k++) found = found || !strcmp(names[k], list[i].module);
+        if (!found) fail_msg("%s is not called %s again", tensor, list[i].module);
+        for (int k = 0; k < at.n_part && list[i].dealt; k++) {
+            float scale;
+            const int64_t d = m->hp.head_dim, each = m->hp.n_head / m->hp.n_head_kv;
+            hn_lora_place part = { .il = at.il, .n_part = 1 };
+            part.part[0] = at.part[k];
+            const hn_lora_thing t = { at, { .a = one, .b = from, .rank = 1, .n_in = m->hp.n_embd, .scale = 1 } };
+            hn_modules_gather(a, b, &scale, &part, 1, &t, 1, d);
+            for (int64_t r = 0; r < part.part[0].rows; r++)
+                if (b[r] != (float)dealt_row(k, r, d, each, list[i].dealt == 2))
+                    fail_msg("%s: row %d of part %d is %g", list[i].arch, (int)r, k, (double)b[r]);
+        }
+        hone_model_close(m);
+        json_decref(v.j);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(families), cmocka_unit_test(modules_of_granite_4),
-                                        cmocka_unit_test(tiles_of_qwen35) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(modules_of_others), cmocka_unit_test(families),
+                                        cmocka_unit_test(modules_of_granite_4), cmocka_unit_test(tiles_of_qwen35) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

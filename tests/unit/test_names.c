@@ -624,6 +624,18 @@ static void imatrices(void **state)
     assert_string_equal(first, "m-Q4_K_M-imatrix.gguf");
     assert_int_equal(choose(both, 2, "o/m", GIB, first, &n, &err), HONE_E_NOMEM); /* the smaller one by its path */
     assert_non_null(strstr(err.message, " o/m/m-Q4_K_M-imatrix.gguf takes it all the same"));
+    /* shards of the plain one that are not all there */
+    const hn_repo_file half[] = { { "m-Q4_K_M-00001-of-00002.gguf", 3 * GIB }, { "m-Q4_K_M-imatrix.gguf", 5 * GIB } };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(choose(half, 2, i ? "o/m:Q4_K_M" : "o/m", 0, first, &n, &err), HONE_OK);
+        assert_string_equal(first, "m-Q4_K_M-imatrix.gguf");
+    }
+    assert_int_equal(choose(half, 1, "o/m:Q4_K_M", 0, first, &n, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "part 2 of 2 is missing"));
+    const hn_repo_file imatrix[] = { half[0], { "m-Q4_K_M-imatrix.gguf", GIB / 64 } },
+                       other[] = { half[0], { "x-Q4_K_M.gguf", GIB } };
+    assert_int_equal(choose(imatrix, 2, "o/m:Q4_K_M", 0, first, &n, &err), HONE_E_FORMAT);
+    assert_int_equal(choose(other, 2, "o/m:Q4_K_M", 0, first, &n, &err), HONE_E_ARG); /* another model is not meant */
     /* as small as an imatrix is, whatever its name says */
     const hn_repo_file measured[] = { { "m-Q4_K_M-imatrix.gguf", GIB / 64 }, { "m-Q4_K_M.gguf", 5 * GIB } };
     assert_int_equal(choose(measured, 2, "o/m:q4_k_m", GIB, first, &n, &err), HONE_OK);
