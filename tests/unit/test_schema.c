@@ -397,9 +397,18 @@ static void many_literals(void **state)
         sprintf(schema + at, ",{\"const\":1},{\"const\":-7.5e1},{\"type\":\"string\",\"pattern\":\"^x\"}]}");
         says(schema, LIST("\"c0\"", "\"c125\"", "1", "-7.5e1", "\"x\""), LIST("\"c1000\"", "\"c\"", "2", "null"));
     }
-    refused("{\"oneOf\":[{\"const\":1},{\"const\":2},{\"enum\":[3,1.0]}]}", HONE_E_UNSUPPORTED, "/oneOf");
-    refused("{\"oneOf\":[{\"const\":\"a\"},{\"enum\":[\"b\",\"a\"]},{\"const\":[]}]}", HONE_E_UNSUPPORTED, "/oneOf");
-    refused("{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"b\"},{\"type\":\"string\"}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    /* a listed value that two branches let in is none of the choice's */
+    says("{\"oneOf\":[{\"const\":1},{\"const\":2},{\"enum\":[3,1.0]}]}", LIST("2", "3"), LIST("1", "1.0"));
+    says("{\"oneOf\":[{\"const\":\"a\"},{\"enum\":[\"b\",\"a\"]},{\"const\":[]}]}", LIST("\"b\"", "[]"), LIST("\"a\""));
+    says("{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"b\"},{\"type\":\"string\"}]}", LIST("\"c\"", "\"ab\""),
+         LIST("\"a\"", "\"b\""));
+    says("{\"oneOf\":[{\"enum\":[1,2.50,null,true]},{\"type\":[\"number\",\"null\"],\"minimum\":2}]}",
+         LIST("1", "2.4", "true", "3"), LIST("2.5", "2.500", "null", "false"));
+    says("{\"enum\":[\"a\",\"b\",\"c\"],\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\",\"d\"]}]}",
+         LIST("\"a\"", "\"c\""), LIST("\"b\"", "\"d\""));
+    refused("{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"a\"}]}", HONE_E_UNSUPPORTED,
+            "/oneOf"); /* nothing would be left */
+    refused("{\"oneOf\":[{\"const\":1},{\"type\":\"number\"},{\"minimum\":1}]}", HONE_E_UNSUPPORTED, "/oneOf");
     refused("{\"oneOf\":[{\"const\":[]},{\"const\":[]}]}", HONE_E_UNSUPPORTED, "/oneOf");
     /* a value that another branch lets in alone is not one of this */
     says("{\"allOf\":[{\"anyOf\":[{\"enum\":[1,\"a\"]},{\"enum\":[2,\"b\"]}]},{\"anyOf\":[{\"type\":\"integer\"},{"
@@ -475,6 +484,24 @@ static void left_out(void **state)
           "\"a\"" },
         { "{\"type\":[],\"maxLength\":2}", "/type is not enforced", "\"ab\"", "\"abc\"" },
         { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
+        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]}]}", "/oneOf leaves out values", "\"c\"",
+          "\"b\"" },
+        { "{\"oneOf\":[{\"const\":\"a\"},{\"type\":\"string\"},{\"type\":[\"string\",\"null\"]}]}",
+          "/oneOf is held as anyOf", "\"b\"", "\"a\"" },
+        { "{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"a\"}]}", "/oneOf is held as anyOf", "\"a\"", "\"b\"" },
+        /* schemas that are kept elsewhere than others, as OpenAPI does, and what these refer to */
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/"
+          "A\"}},\"components\":{\"schemas\":{\"A\":{\"properties\":{"
+          "\"b\":{\"type\":\"any\"},\"c\":{\"$ref\":\"#/components/schemas/"
+          "C\"}}},\"C\":{\"type\":\"null\",\"enum\":null}}}}",
+          "/components/schemas/A/properties/b/type is not enforced", "{\"a\":{\"b\":1,\"c\":null}}",
+          "{\"a\":{\"c\":1}}" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/x-kept/0\"},\"b\":{\"type\":\"null\"}},\"x-kept\":[3]}",
+          "/x-kept/0 is not enforced", "{\"a\":1,\"b\":null}", "{\"b\":1}" },
+        { "{\"properties\":{\"a\":{\"enum\":[{\"type\":\"odd\"}]},\"b\":{\"not\":{\"$ref\":\"#/"
+          "kept\"},\"type\":\"null\"}},"
+          "\"kept\":{\"type\":\"odd\"}}",
+          "/properties/b/not is not enforced", "{\"a\":{\"type\":\"odd\"},\"b\":null}", "{\"b\":1}" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         hone_grammar *g;
