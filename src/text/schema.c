@@ -313,7 +313,7 @@ static bool is_among(hone_str word, const char *const *list)
 static bool is_value(const hn_jnode *x)
 {
     for (; x->parent; x = x->parent)
-        if (hn_str_is(x->key, "const") || hn_str_is(x->key, "enum")) return true;
+        if (hn_str_is(x->key, "const") || (hn_str_is(x->key, "enum") && x->kind == HN_J_ARRAY)) return true;
     return false;
 }
 

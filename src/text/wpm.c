@@ -46,7 +46,7 @@ static bool is_later(uint32_t cp)
     return lo < ROWS(later_runs, 1) && later_runs[lo][0] <= cp;
 }
 
-/* What Unicode says otherwise by now: to the tables of tokenizers (8) the one is an accent, the others are punctuation. */
+/* What Unicode says otherwise by now: to the tables of tokenizers the one is an accent, the others are punctuation. */
 enum { WAS_ACCENT = 0x1734 };
 static bool was_punct(uint32_t cp) { return cp == 0x166D || cp == 0x111C9; }
 
