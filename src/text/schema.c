@@ -375,7 +375,12 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
     else if (*fragment == '/') found = hn_jfollow(top, f);
     else found = find_anchor(s, top, top, true, f);
     if (!found) hn_schema_cannot(s, ref, "nothing is there that it refers to");
-    if (found && s->rules->lenient && !is_value(found)) tidy(s, (hn_jnode *)found);
+    if (!found || !s->rules->lenient) return found;
+    if (found->kind != HN_J_OBJECT && found->kind != HN_J_TRUE && found->kind != HN_J_FALSE) {
+        hn_schema_cannot(s, ref, "what it refers to is no schema"); /* but a word's value maybe, which stays as it is */
+        return NULL;
+    }
+    if (found->kind == HN_J_OBJECT && !is_value(found)) tidy(s, (hn_jnode *)found);
     return found;
 }
 

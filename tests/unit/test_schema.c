@@ -497,7 +497,10 @@ static void left_out(void **state)
           "/components/schemas/A/properties/b/type is not enforced", "{\"a\":{\"b\":1,\"c\":null}}",
           "{\"a\":{\"c\":1}}" },
         { "{\"properties\":{\"a\":{\"$ref\":\"#/x-kept/0\"},\"b\":{\"type\":\"null\"}},\"x-kept\":[3]}",
-          "/x-kept/0 is not enforced", "{\"a\":1,\"b\":null}", "{\"b\":1}" },
+          "/properties/a/$ref is not enforced", "{\"a\":1,\"b\":null}", "{\"b\":1}" },
+        { "{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"string\"}],\"$ref\":\"#/oneOf\"}", "/$ref is not enforced",
+          "null", "1" },
+        { "{\"enum\":[\"a\",3],\"$ref\":\"#/enum/0\"}", "", "3", "1" },
         { "{\"properties\":{\"a\":{\"enum\":[{\"type\":\"odd\"}]},\"b\":{\"not\":{\"$ref\":\"#/"
           "kept\"},\"type\":\"null\"}},"
           "\"kept\":{\"type\":\"odd\"}}",
