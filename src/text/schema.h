@@ -71,6 +71,7 @@ typedef struct hn_schema {
     hn_nodes trail;  /* references that lead to where flattening is */
     hn_nodes told;   /* places with a note */
     uint32_t work;   /* schemas looked at */
+    uint32_t deep;   /* hn_schema_valid within itself */
     bool types_only; /* what types values may have is asked alone: words that are not enforced are passed over */
     hn_lang space;   /* between tokens */
     hn_schema_style style;

@@ -419,6 +419,17 @@ static void many_literals(void **state)
     refused("{\"oneOf\":[" KS("[]") "," KS("[]") "," KS("\"a\"") "]}", HONE_E_UNSUPPORTED, "/oneOf");
 }
 
+/* What is forbidden is what it is forbidden in: no answer, and no end of asking. */
+static void forbids_itself(void **state)
+{
+    refused("{\"not\":{\"$ref\":\"#\",\"const\":1}}", HONE_E_UNSUPPORTED, "leads back to itself");
+    refused("{\"properties\":{\"a\":{\"not\":{\"$ref\":\"#/properties/a\",\"enum\":[1,2]}}}}", HONE_E_UNSUPPORTED,
+            "leads back to itself");
+    says("{\"$defs\":{\"n\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"},\"not\":{\"const\":[[]]}}},"
+         "\"allOf\":[{\"$ref\":\"#/$defs/n\"}],\"enum\":[[[[]]],[],[[]]]}",
+         LIST("[]"), LIST("[[]]", "[[[]]]"));
+}
+
 /* Look-aheads as clients write them always: pydantic's decimals, Zod's addresses, rules of passwords. */
 static void look_aheads(void **state)
 {
@@ -538,6 +549,7 @@ int main(void)
         cmocka_unit_test(many_literals),
         cmocka_unit_test(left_out),
         cmocka_unit_test(look_aheads),
+        cmocka_unit_test(forbids_itself),
         cmocka_unit_test(anchors),
         cmocka_unit_test(many_properties),
         cmocka_unit_test(names_of_the_internet),
