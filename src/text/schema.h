@@ -72,6 +72,7 @@ typedef struct hn_schema {
     hn_nodes told;   /* places with a note */
     uint32_t work;   /* schemas looked at */
     uint32_t deep;   /* hn_schema_valid within itself */
+    bool proving;    /* that branches are apart: a oneOf within them is taken as anyOf, which allows more */
     bool types_only; /* what types values may have is asked alone: words that are not enforced are passed over */
     hn_lang space;   /* between tokens */
     hn_schema_style style;

@@ -213,15 +213,18 @@ static bool list_all(hn_schema *s, const hn_jnode *list, listing *out)
 static bool pairs_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_nodes *these,
                         const hn_nodes *others)
 {
-    for (uint32_t i = 0; i < these->n; i++)
-        for (uint32_t k = 0; k < others->n && s->st == HONE_OK; k++) {
+    bool apart = true;
+    s->proving = true; /* what leads back to this choice would have it proved for ever */
+    for (uint32_t i = 0; i < these->n && apart; i++)
+        for (uint32_t k = 0; k < others->n && apart && s->st == HONE_OK; k++) {
             if (these->v[i] == others->v[k]) continue;
             hn_mold gen = beside_branch(s, m, c, these->v[i]);
             gen_job j = { .other = others->v[k], .apart = true };
             hn_mold_choose(s, &gen, gen_apart, &j);
-            if (!j.apart) return false;
+            apart = j.apart;
         }
-    return s->st == HONE_OK;
+    s->proving = false;
+    return apart && s->st == HONE_OK;
 }
 
 /* Branches that list scalars of which no other such branch has one are apart from each other; so it is about the
@@ -289,7 +292,8 @@ void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
     rest.n_choice--;
     rest.choice++;
     hn_nodes trail = s->trail;
-    if (hn_str_is(c.list->key, "oneOf") && !m->real && !s->types_only && !one_fits(s, &rest, &c)) {
+    bool asked = hn_str_is(c.list->key, "oneOf") && !m->real && !s->types_only && !s->proving;
+    if (asked && !one_fits(s, &rest, &c)) {
         if (!s->rules->lenient) {
             hn_schema_refuse(s, c.list, "it is not sure that no value fits two branches; anyOf allows that");
             return;

@@ -209,7 +209,7 @@ static void pair_gen(hn_schema *s, hn_mold *gen, void *arg)
     hn_mold_choose(s, &real, pair_real, j);
 }
 
-/* The same of what stands in arrays and objects. Choices within gen that are not sure themselves are not asked. */
+/* The same of what stands in arrays and objects. Choices within gen are not asked whether they are sure themselves. */
 static bool conj_apart(hn_schema *s, const hn_nodes *gen, const hn_nodes *real, int depth)
 {
     pair_job j = { .other = real, .depth = depth, .apart = true };

@@ -430,6 +430,17 @@ static void forbids_itself(void **state)
          LIST("[]"), LIST("[[]]", "[[[]]]"));
 }
 
+/* Branches that hold the choice itself, and no text that tells them apart: they are, by what comes behind. */
+static void holds_itself(void **state)
+{
+#define NODE(k) \
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"},\"k\":{\"const\":" k "}},\"required\":[\"a\",\"k\"]}"
+    says("{\"oneOf\":[" NODE("1") "," NODE("2") ",{\"type\":\"null\"}]}",
+         LIST("null", "{\"a\":null,\"k\":1}", "{\"a\":{\"a\":null,\"k\":2},\"k\":1}"),
+         LIST("{\"a\":null,\"k\":3}", "{\"a\":1,\"k\":1}"));
+    refused("{\"oneOf\":[" NODE("1") "," NODE("1") ",{\"type\":\"null\"}]}", HONE_E_UNSUPPORTED, "/oneOf");
+}
+
 /* Look-aheads as clients write them always: pydantic's decimals, Zod's addresses, rules of passwords. */
 static void look_aheads(void **state)
 {
@@ -549,6 +560,7 @@ int main(void)
         cmocka_unit_test(many_literals),
         cmocka_unit_test(left_out),
         cmocka_unit_test(look_aheads),
+        cmocka_unit_test(holds_itself),
         cmocka_unit_test(forbids_itself),
         cmocka_unit_test(anchors),
         cmocka_unit_test(many_properties),
