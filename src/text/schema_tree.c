@@ -260,10 +260,12 @@ const hn_jnode *hn_jfollow(const hn_jnode *root, hone_str pointer)
         hone_str token = { pointer.ptr + at, end - at };
         const hn_jnode *c = x->kind == HN_J_OBJECT || x->kind == HN_J_ARRAY ? x->first : NULL;
         char number[16];
-        for (; c; c = c->next) {
-            snprintf(number, sizeof number, "%u", c->index);
-            if (x->kind == HN_J_OBJECT ? token_is(token, c->key) : hn_str_is(token, number)) break;
-        }
+        if (x->kind == HN_J_OBJECT && !memchr(token.ptr, '~', token.len)) c = hn_jget_str(x, token);
+        else
+            for (; c; c = c->next) {
+                if (x->kind == HN_J_ARRAY) snprintf(number, sizeof number, "%u", c->index);
+                if (x->kind == HN_J_OBJECT ? token_is(token, c->key) : hn_str_is(token, number)) break;
+            }
         x = c;
         at = end;
     }
