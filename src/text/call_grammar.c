@@ -311,12 +311,14 @@ typedef struct parameter {
     hone_str name;
     hn_nodes *way; /* [n_way] what it may be: of each choice at the root the schemas that hold together */
     uint32_t n_way;
-    uint32_t n_must; /* choices that require it */
+    uint32_t n_must; /* choices that require it … */
+    uint32_t must;   /* … and the last of them: its number, from 1 */
 } parameter;
 
 typedef struct parameters {
-    parameter *v;
+    parameter *v; /* [n] */
     uint32_t n, cap;
+    hn_keyset keys;
     uint32_t n_choice; /* at the root, 1 where there is none */
     bool open;         /* some choice names none, and lets any come */
     hn_nodes other;    /* schemas of parameters that are not named, where there is one choice */
@@ -324,8 +326,12 @@ typedef struct parameters {
 
 static parameter *parameter_of(hn_schema *s, parameters *p, hone_str name)
 {
-    for (uint32_t i = 0; i < p->n; i++)
-        if (hn_str_same(p->v[i].name, name)) return &p->v[i];
+    uint32_t at;
+    if (!hn_keyset_put(&p->keys, s->arena, name, &at)) {
+        hn_schema_no_memory(s);
+        return NULL;
+    }
+    if (at < p->n) return &p->v[at];
     if (p->n == p->cap) {
         uint32_t cap = p->cap * 2 + 8;
         parameter *v = hn_arena_alloc(s->arena, cap * sizeof *v);
@@ -360,6 +366,15 @@ static void put_way(hn_schema *s, parameter *a, const hn_nodes *conj)
     a->way[a->n_way++] = *conj;
 }
 
+/* This choice requires the parameter. */
+static void put_must(hn_schema *s, parameters *p, hone_str name)
+{
+    parameter *a = parameter_of(s, p, name);
+    if (!a || a->must == p->n_choice) return;
+    a->must = p->n_choice;
+    a->n_must++;
+}
+
 /* What one choice at the root says of parameters. */
 static void gather(hn_schema *s, hn_mold *m, void *arg)
 {
@@ -375,7 +390,7 @@ static void gather(hn_schema *s, hn_mold *m, void *arg)
         closed = closed || (other && other->kind == HN_J_FALSE);
         if (other && other->kind != HN_J_TRUE) hn_schema_put(s, &more, other);
         if (list && list->kind != HN_J_OBJECT) hn_schema_wrong(s, list, "an object of schemas");
-        for (; x && hn_schema_work(s, 4 + p->n / 64); x = x->next) {
+        for (; x && hn_schema_work(s, 4); x = x->next) {
             bool declared, again = false;
             for (uint32_t i = 0; i < k; i++)
                 again = again || hn_jget_str(hn_jget(m->members.v[i], "properties"), x->key);
@@ -384,7 +399,7 @@ static void gather(hn_schema *s, hn_mold *m, void *arg)
             if (!a) continue;
             hn_nodes conj = hn_mold_property(s, m, x->key, &declared);
             put_way(s, a, &conj);
-            a->n_must += hn_mold_required(m, x->key);
+            if (hn_mold_tagged(m, x->key)) put_must(s, p, x->key);
         }
     }
     p->open = p->open || (!named && !closed && (has_more || !has_list));
@@ -393,13 +408,12 @@ static void gather(hn_schema *s, hn_mold *m, void *arg)
         const hn_jnode *required = hn_jget(m->members.v[k], "required");
         bool flag = required && (required->kind == HN_J_TRUE || required->kind == HN_J_FALSE);
         if (required && required->kind != HN_J_ARRAY && !flag) hn_schema_wrong(s, required, "an array of names");
-        for (const hn_jnode *x = required ? required->first : NULL; x && hn_schema_work(s, 1 + p->n / 64);
-             x = x->next) {
+        for (const hn_jnode *x = required ? required->first : NULL; x && hn_schema_work(s, 1); x = x->next) {
             bool declared = false;
             for (uint32_t i = 0; i < m->members.n && x->kind == HN_J_STRING && !declared; i++)
                 declared = hn_jget_str(hn_jget(m->members.v[i], "properties"), x->str);
-            if (!declared)
-                hn_schema_cannot(s, x, "calls in the format of this template name all they require in properties");
+            if (declared) put_must(s, p, x->str);
+            else hn_schema_cannot(s, x, "calls in the format of this template name all they require in properties");
         }
     }
 }

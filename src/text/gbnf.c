@@ -232,7 +232,7 @@ static hone_status alternatives(reader *r, bool nested, hn_gnode *out);
 
 static bool starts_element(const reader *r)
 {
-    return r->p < r->end && (is_name(*r->p) || strchr("\"[(.<", *r->p) != NULL);
+    return r->p < r->end && *r->p && (is_name(*r->p) || strchr("\"[(.<", *r->p) != NULL);
 }
 
 static hone_status element(reader *r, hn_gnode *out)

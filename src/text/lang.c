@@ -508,9 +508,7 @@ static hn_lang multiple(hn_langs *l, uint32_t m, uint32_t rest, bool point)
     return intern(l, (hn_term){ .kind = K_MOD, .accepts = rest == 0, .height = 1, .a = m, .b = rest, .c = point });
 }
 
-hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest) { return multiple(l, m, rest, false); }
-
-hn_lang hn_lang_multiple_point(hn_langs *l, uint32_t m) { return multiple(l, m, 0, true); }
+hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest) { return multiple(l, m, rest, true); }
 
 hn_lang hn_lang_text(hn_langs *l, const char *utf8, size_t len)
 {

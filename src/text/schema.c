@@ -309,6 +309,14 @@ static bool is_among(hone_str word, const char *const *list)
     return *list;
 }
 
+/* Does x stand in a list of values, or is it one? */
+static bool is_value(const hn_jnode *x)
+{
+    for (; x->parent; x = x->parent)
+        if (hn_str_is(x->key, "const") || (hn_str_is(x->key, "enum") && x->kind == HN_J_ARRAY)) return true;
+    return false;
+}
+
 /* schema: x is one, or a list of them; else it is schemas by names. */
 static const hn_jnode *find_anchor(hn_schema *s, const hn_jnode *x, const hn_jnode *top, bool schema, hone_str name)
 {
@@ -329,6 +337,8 @@ static int hex(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
+
+static void tidy(hn_schema *s, hn_jnode *x);
 
 const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_jnode *ref)
 {
@@ -365,6 +375,12 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
     else if (*fragment == '/') found = hn_jfollow(top, f);
     else found = find_anchor(s, top, top, true, f);
     if (!found) hn_schema_cannot(s, ref, "nothing is there that it refers to");
+    if (!found || !s->rules->lenient) return found;
+    if (found->kind != HN_J_OBJECT && found->kind != HN_J_TRUE && found->kind != HN_J_FALSE) {
+        hn_schema_cannot(s, ref, "what it refers to is no schema"); /* but a word's value maybe, which stays as it is */
+        return NULL;
+    }
+    if (found->kind == HN_J_OBJECT && !is_value(found)) tidy(s, (hn_jnode *)found);
     return found;
 }
 
@@ -372,7 +388,7 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
 
 hn_mold hn_mold_new(bool real) { return (hn_mold){ .types = HN_T_ALL, .real = real }; }
 
-static hn_mold copy_of(hn_mold m) /* lists grow apart from here on */
+hn_mold hn_mold_copy(hn_mold m)
 {
     m.members.cap = m.members.n;
     m.forbidden.cap = m.forbidden.n;
@@ -529,262 +545,6 @@ uint32_t hn_mold_types(const hn_mold *m)
     return m->none ? 0 : t & ~m->removed;
 }
 
-/* ---- choices ---------------------------------------------------------------------------------------------- */
-
-typedef struct apart_job {
-    hn_mold *gen;
-    int depth;
-    bool apart;
-} apart_job;
-
-static void apart_from_real(hn_schema *s, hn_mold *real, void *arg)
-{
-    apart_job *j = arg;
-    if (j->apart) j->apart = hn_mold_apart(s, j->gen, real, j->depth);
-}
-
-typedef struct gen_job {
-    const hn_jnode *other;
-    bool apart;
-} gen_job;
-
-static void gen_apart(hn_schema *s, hn_mold *gen, void *arg)
-{
-    gen_job *g = arg;
-    apart_job j = { .gen = gen, .depth = 0, .apart = true };
-    hn_mold real = hn_mold_new(true);
-    if (!g->apart) return;
-    hn_mold_add(s, &real, g->other);
-    hn_mold_choose(s, &real, apart_from_real, &j);
-    g->apart = j.apart;
-}
-
-/* Branch x of the choice, beside what m says. A discriminator says which property tells the branches from each other:
- * who reads the value asks for it, also where the schema lets it be left out, as one that has a default. */
-static void add_branch(hn_schema *s, hn_mold *m, const hn_choice_of *c, const hn_jnode *x)
-{
-    const hn_jnode *tag = hn_jget(hn_jget(c->list->parent, "discriminator"), "propertyName");
-    if (tag && tag->kind == HN_J_STRING && !m->real) hn_schema_put(s, &m->tags, tag);
-    hn_mold_add(s, m, x);
-}
-
-/* The const or the enum of the first member that has one. */
-static const hn_jnode *list_of(const hn_mold *m)
-{
-    for (uint32_t i = 0; i < m->members.n; i++) {
-        const hn_jnode *one = hn_jget(m->members.v[i], "const"), *list = hn_jget(m->members.v[i], "enum");
-        if (one || list) return one ? one : list;
-    }
-    return NULL;
-}
-
-/* The values of it, one by one; NULL: that was all. */
-static const hn_jnode *next_listed(const hn_jnode *list, const hn_jnode *last)
-{
-    bool one = hn_str_is(list->key, "const");
-    return last ? (one ? NULL : last->next) : one ? list : list->first;
-}
-
-/* The value or the list of values that property `key` of what m allows must be of; NULL: there is none. */
-static const hn_jnode *listed(hn_schema *s, const hn_mold *m, hone_str key)
-{
-    bool declared;
-    hn_nodes conj = hn_mold_property(s, m, key, &declared), trail = s->trail;
-    hn_mold v = hn_mold_new(true);
-    s->trail = (hn_nodes){ 0 }; /* of another instance */
-    for (uint32_t i = 0; i < conj.n; i++) hn_mold_add(s, &v, conj.v[i]);
-    s->trail = trail;
-    return list_of(&v);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    hone_str x = (*(const hn_jnode *const *)a)->str, y = (*(const hn_jnode *const *)b)->str;
-    size_t n = x.len < y.len ? x.len : y.len;
-    int c = n ? memcmp(x.ptr, y.ptr, n) : 0;
-    return c ? c : (x.len > y.len) - (x.len < y.len);
-}
-
-/* m with branch x, without the other choices of m. What these say narrows it, but for one thing: where nobody names
- * types, words of them let in values of more types. */
-static hn_mold beside_branch(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_jnode *x)
-{
-    hn_mold gen = copy_of(*m);
-    gen.n_choice = 0;
-    add_branch(s, &gen, c, x);
-    if (gen.typed || !m->n_choice) return gen;
-    if (!gen.implied) gen.implied = HN_T_ALL;
-    for (uint32_t i = 0; i < m->n_choice; i++)
-        for (const hn_jnode *y = m->choice[i].list->first; y && hn_schema_work(s, 1); y = y->next) {
-            hn_mold other = hn_mold_new(false);
-            hn_mold_add(s, &other, y);
-            gen.implied |= other.n_choice ? HN_T_ALL : other.typed ? other.types : other.implied;
-        }
-    return gen;
-}
-
-/* Is branch x beside m an object, whatever is chosen within it, that always has `key`? */
-static bool always_has(hn_schema *s, const hn_mold *m, const hn_choice_of *c, const hn_jnode *x, hone_str key)
-{
-    hn_mold gen = beside_branch(s, m, c, x);
-    return !(hn_mold_types(&gen) & ~(uint32_t)HN_T_OBJECT) && (gen.typed || !gen.n_choice) &&
-           (hn_mold_required(&gen, key) || hn_mold_tagged(&gen, key));
-}
-
-/* Are the branches objects that always have `key`, a text of which no two lists have the same? Then they are apart,
- * which is known here without looking at each pair of them. */
-static bool told_by(hn_schema *s, const hn_mold *m, const hn_choice_of *c, hone_str key)
-{
-    hn_nodes texts = { 0 };
-    for (const hn_jnode *x = c->list->first; x; x = x->next) {
-        hn_mold real = hn_mold_new(true);
-        if (!hn_schema_work(s, 16) || !always_has(s, m, c, x, key)) return false;
-        hn_mold_add(s, &real, x);
-        const hn_jnode *v = listed(s, &real, key);
-        if (!v) return false;
-        for (const hn_jnode *t = next_listed(v, NULL); t; t = next_listed(v, t)) {
-            if (t->kind != HN_J_STRING) return false;
-            hn_schema_put(s, &texts, t);
-        }
-    }
-    if (s->st != HONE_OK || !texts.n) return false;
-    qsort(texts.v, texts.n, sizeof *texts.v, by_text);
-    for (uint32_t i = 1; i < texts.n; i++)
-        if (by_text(&texts.v[i - 1], &texts.v[i]) == 0) return false;
-    return true;
-}
-
-/* Is there a property that tells all branches apart: the discriminator's, or one that the first branch requires? */
-static bool told_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
-{
-    const hn_jnode *tag = hn_jget(hn_jget(c->list->parent, "discriminator"), "propertyName");
-    if (tag && tag->kind == HN_J_STRING && told_by(s, m, c, tag->str)) return true;
-    enum { MOST = 8 };
-    int n_tried = 0;
-    hn_mold first = hn_mold_new(true);
-    hn_mold_add(s, &first, c->list->first);
-    for (uint32_t k = 0; k < first.members.n; k++) {
-        const hn_jnode *r = hn_jget(first.members.v[k], "required");
-        for (const hn_jnode *x = r && r->kind == HN_J_ARRAY ? r->first : NULL; x && s->st == HONE_OK; x = x->next)
-            if (x->kind == HN_J_STRING && hn_schema_work(s, 1) && listed(s, &first, x->str)) {
-                if (told_by(s, m, c, x->str)) return true;
-                if (++n_tried == MOST) return false;
-            }
-    }
-    return false;
-}
-
-typedef struct one_value {
-    const hn_jnode *v;
-    hn_dec number;
-    uint32_t branch;
-} one_value;
-
-static int by_value(const void *a, const void *b)
-{
-    const one_value *x = a, *y = b;
-    if (x->v->kind != y->v->kind) return (x->v->kind > y->v->kind) - (x->v->kind < y->v->kind);
-    if (x->v->kind == HN_J_NUMBER) return hn_dec_compare(&x->number, &y->number);
-    return x->v->kind == HN_J_STRING ? by_text(&x->v, &y->v) : 0;
-}
-
-/* How many values a branch lists, all of them scalars; they are put to out unless that is NULL. 0: none, or others. */
-static uint32_t values_of(hn_schema *s, const hn_jnode *branch, one_value *out)
-{
-    hn_mold real = hn_mold_new(true);
-    uint32_t n = 0;
-    hn_mold_add(s, &real, branch);
-    const hn_jnode *list = list_of(&real);
-    for (const hn_jnode *x = list ? next_listed(list, NULL) : NULL; x && hn_schema_work(s, 1);
-         x = next_listed(list, x)) {
-        one_value v = { .v = x, .branch = branch->index };
-        if (x->kind == HN_J_ARRAY || x->kind == HN_J_OBJECT) return 0;
-        if (x->kind == HN_J_NUMBER && !hn_schema_number(s, &v.number, x->str)) return 0;
-        if (out) out[n] = v;
-        n++;
-    }
-    return n;
-}
-
-/* Branches that list scalars of which no other such branch has one are apart from each other: [branch] true. NULL: it
- * has failed. */
-static const bool *apart_by_value(hn_schema *s, const hn_jnode *list)
-{
-    size_t n = 0, k = 0;
-    bool *told = hn_arena_alloc(s->arena, list->n * sizeof *told);
-    for (const hn_jnode *x = list->first; x; x = x->next) n += values_of(s, x, NULL);
-    one_value *v = hn_arena_alloc(s->arena, (n + 1) * sizeof *v);
-    if (!told || !v) {
-        hn_schema_no_memory(s);
-        return NULL;
-    }
-    for (const hn_jnode *x = list->first; x && s->st == HONE_OK; x = x->next) {
-        uint32_t some = values_of(s, x, NULL);
-        told[x->index] = some && values_of(s, x, v + k);
-        k += some;
-    }
-    if (s->st != HONE_OK) return NULL;
-    qsort(v, k, sizeof *v, by_value);
-    for (size_t i = 1; i < k; i++)
-        if (v[i].branch != v[i - 1].branch && by_value(&v[i], &v[i - 1]) == 0)
-            told[v[i].branch] = told[v[i - 1].branch] = false;
-    return told;
-}
-
-/* Is nothing that m and branch i allow also allowed by another branch? Other choices of m are left out: then it allows
- * more, and what is proved of that holds of less. */
-static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
-{
-    if (told_apart(s, m, c)) return true;
-    const bool *told = apart_by_value(s, c->list);
-    hn_nodes all = { 0 }, untold = { 0 };
-    for (const hn_jnode *x = c->list->first; x && s->st == HONE_OK; x = x->next) {
-        hn_schema_put(s, &all, x);
-        if (!told[x->index]) hn_schema_put(s, &untold, x);
-    }
-    for (const hn_jnode *x = c->list->first; x && s->st == HONE_OK; x = x->next) {
-        const hn_nodes *others = told[x->index] ? &untold : &all;
-        for (uint32_t i = 0; i < others->n && s->st == HONE_OK; i++) {
-            if (x == others->v[i]) continue;
-            hn_mold gen = beside_branch(s, m, c, x);
-            gen_job j = { .other = others->v[i], .apart = true };
-            hn_mold_choose(s, &gen, gen_apart, &j);
-            if (!j.apart) return false;
-        }
-    }
-    return true;
-}
-
-void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
-{
-    if (s->st != HONE_OK || m->none) return;
-    if (m->n_choice == 0) {
-        if (hn_schema_work(s, 1)) take(s, m, arg);
-        return;
-    }
-    hn_choice_of c = m->choice[0];
-    hn_mold rest = copy_of(*m);
-    rest.n_choice--;
-    rest.choice++;
-    hn_nodes trail = s->trail;
-    if (hn_str_is(c.list->key, "oneOf") && !m->real && !s->types_only && !branches_apart(s, &rest, &c)) {
-        if (!s->rules->lenient) {
-            hn_schema_refuse(s, c.list, "it is not sure that no value fits two branches; anyOf allows that");
-            return;
-        }
-        hn_schema_tell(s, c.list, "is held as anyOf: it is not sure that no value fits two branches");
-    }
-    for (const hn_jnode *x = c.list->first; x && hn_schema_work(s, 64); x = x->next) {
-        hn_mold one = copy_of(rest);
-        s->trail = c.trail;
-        s->trail.cap = s->trail.n;
-        add_branch(s, &one, &c, x);
-        s->trail = trail;
-        hn_mold_choose(s, &one, take, arg);
-    }
-    s->trail = trail;
-}
-
 /* ---- what cannot be read ------------------------------------------------------------------------------------ */
 
 static bool are_types(const hn_jnode *type)
@@ -818,7 +578,6 @@ static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
     return true;
 }
 
-static void tidy(hn_schema *s, hn_jnode *x);
 static void tidy_children(hn_schema *s, hn_jnode *x, value_is of);
 
 /* One child of x, and what stands below it. False: it is to go, which is told unless it is a null. */
@@ -856,15 +615,19 @@ static void tidy_children(hn_schema *s, hn_jnode *x, value_is of)
         } else {
             *at = (*at)->next;
             x->n--;
+            x->by_key = NULL;
             hn_schema_put(s, &s->less, x);
         }
     }
 }
 
 /* Programs write null for words that say nothing, and worse. Before anything reads them, words that cannot be read are
- * taken out of the schema and told, so that what the others say holds; what is no schema allows anything. */
+ * taken out of the schema and told, so that what the others say holds; what is no schema allows anything. That is the
+ * root with all below it, and what references lead to besides, where components are kept elsewhere. */
 static void tidy(hn_schema *s, hn_jnode *x)
 {
+    if (x->tidy) return;
+    x->tidy = true;
     if (x->kind == HN_J_OBJECT) tidy_children(s, x, IS_SCHEMA);
     if (x->kind == HN_J_OBJECT || x->kind == HN_J_TRUE || x->kind == HN_J_FALSE) return;
     hn_schema_cannot(s, x, "no schema");

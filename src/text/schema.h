@@ -1,5 +1,6 @@
-/* schema: the inside of hn_schema_compile, which three files share: schema.c (what several schemas ask for together),
- * schema_valid.c (whether one value is allowed), schema_emit.c (nodes of the grammar). */
+/* schema: the inside of hn_schema_compile, which five files share: schema.c (what several schemas ask for together),
+ * schema_choice.c (anyOf and oneOf), schema_words.c (what they say of one type), schema_valid.c (whether one value is
+ * allowed), schema_emit.c (nodes of the grammar). */
 #ifndef HN_SCHEMA_H
 #define HN_SCHEMA_H
 
@@ -70,6 +71,8 @@ typedef struct hn_schema {
     hn_nodes trail;  /* references that lead to where flattening is */
     hn_nodes told;   /* places with a note */
     uint32_t work;   /* schemas looked at */
+    uint32_t deep;   /* hn_schema_valid within itself */
+    bool proving;    /* that branches are apart: a oneOf within them is taken as anyOf, which allows more */
     bool types_only; /* what types values may have is asked alone: words that are not enforced are passed over */
     hn_lang space;   /* between tokens */
     hn_schema_style style;
@@ -103,8 +106,11 @@ void hn_schema_words(hn_schema *s, const hn_jnode *schema);   /* refuses what mu
 const hn_jnode *hn_schema_names(const hn_schema *s, const hn_jnode *o);
 const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_jnode *ref);
 hn_mold hn_mold_new(bool real);
+hn_mold hn_mold_copy(hn_mold m); /* lists grow apart from here on */
 void hn_mold_add(hn_schema *s, hn_mold *m, const hn_jnode *schema);
 uint32_t hn_mold_types(const hn_mold *m);
+
+/* ---- schema_choice.c ---- */
 /* Calls take for each mold that comes of choosing. */
 typedef void hn_mold_fn(hn_schema *s, hn_mold *m, void *arg);
 void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg);

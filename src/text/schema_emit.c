@@ -246,46 +246,32 @@ typedef struct property {
     hn_lang name; /* with its quotes */
 } property;
 
-typedef struct names { /* a set of keys in order */
-    property *v;
-    uint32_t n, cap;
-    uint32_t *slot;
-    uint32_t n_slot;
+typedef struct names {
+    property *v; /* [keys.n] */
+    uint32_t cap;
+    hn_keyset keys;
 } names;
-
-static uint32_t key_hash(hone_str k)
-{
-    uint64_t h = k.len;
-    for (size_t i = 0; i < k.len; i++) h = hn_mix64(h ^ (unsigned char)k.ptr[i]);
-    return (uint32_t)h;
-}
 
 /* The place of key, which is added where it is not there. */
 static property *name_of(hn_schema *s, names *w, hone_str key)
 {
-    if (w->n == w->cap) {
-        uint32_t cap = w->cap * 2 + 16, n_slot = 32;
-        while (n_slot < cap * 2) n_slot *= 2;
-        property *v = hn_arena_alloc(s->arena, cap * sizeof *v);
-        uint32_t *slot = hn_arena_alloc(s->arena, n_slot * sizeof *slot);
-        if (!v || !slot) {
+    uint32_t at, n = w->keys.n;
+    if (!hn_keyset_put(&w->keys, s->arena, key, &at)) {
+        hn_schema_no_memory(s);
+        return NULL;
+    }
+    if (w->keys.n > w->cap) {
+        property *v = hn_arena_alloc(s->arena, w->keys.cap * sizeof *v);
+        if (!v) {
             hn_schema_no_memory(s);
             return NULL;
         }
-        if (w->n) memcpy(v, w->v, w->n * sizeof *v);
-        *w = (names){ .v = v, .n = w->n, .cap = cap, .slot = slot, .n_slot = n_slot };
-        for (uint32_t i = 0; i < w->n; i++) {
-            uint32_t at = key_hash(v[i].key) & (n_slot - 1);
-            while (slot[at]) at = (at + 1) & (n_slot - 1);
-            slot[at] = i + 1;
-        }
+        if (n) memcpy(v, w->v, n * sizeof *v);
+        w->v = v;
+        w->cap = w->keys.cap;
     }
-    uint32_t at = key_hash(key) & (w->n_slot - 1);
-    for (; w->slot[at]; at = (at + 1) & (w->n_slot - 1))
-        if (hn_str_same(w->v[w->slot[at] - 1].key, key)) return &w->v[w->slot[at] - 1];
-    w->slot[at] = w->n + 1;
-    w->v[w->n] = (property){ .key = key };
-    return &w->v[w->n++];
+    w->v[at].key = key;
+    return &w->v[at];
 }
 
 /* Properties that members name, in their order; those that are only required behind them, then the others of a list of
@@ -310,7 +296,7 @@ static void collect_names(hn_schema *s, const hn_mold *m, names *w, bool *listed
             if (p) p->required = true;
         }
     }
-    uint32_t named = w->n;
+    uint32_t named = w->keys.n;
     *listed = false;
     for (uint32_t k = 0; k < m->members.n; k++) {
         const hn_jnode *list = hn_schema_names(s, m->members.v[k]);
@@ -318,7 +304,7 @@ static void collect_names(hn_schema *s, const hn_mold *m, names *w, bool *listed
         for (const hn_jnode *x = list ? list->first : NULL; x && s->st == HONE_OK; x = x->next)
             if (x->kind == HN_J_STRING) name_of(s, w, x->str);
     }
-    for (uint32_t i = 0; i < w->n && s->st == HONE_OK; i++) {
+    for (uint32_t i = 0; i < w->keys.n && s->st == HONE_OK; i++) {
         bool declared;
         hn_nodes conj = hn_mold_property(s, m, w->v[i].key, &declared);
         bool absent = !hn_mold_names(s, m, w->v[i].key) || (i >= named && !conj.n && hn_mold_closed(m));
@@ -333,12 +319,12 @@ static void collect_names(hn_schema *s, const hn_mold *m, names *w, bool *listed
 /* The names that nobody has declared or forbidden. */
 static hn_lang free_names_of(hn_schema *s, const hn_mold *m, const names *w)
 {
-    hone_str *known = hn_arena_alloc(s->arena, (w->n + m->absent.n + 1) * sizeof *known);
+    hone_str *known = hn_arena_alloc(s->arena, (w->keys.n + m->absent.n + 1) * sizeof *known);
     if (!known) hn_schema_no_memory(s);
     if (!known) return HN_LANG_NONE;
-    for (uint32_t i = 0; i < w->n; i++) known[i] = w->v[i].key;
-    for (uint32_t i = 0; i < m->absent.n; i++) known[w->n + i] = m->absent.v[i]->str;
-    uint32_t n = w->n + m->absent.n;
+    for (uint32_t i = 0; i < w->keys.n; i++) known[i] = w->keys.v[i];
+    for (uint32_t i = 0; i < m->absent.n; i++) known[w->keys.n + i] = m->absent.v[i]->str;
+    uint32_t n = w->keys.n + m->absent.n;
     return n ? hn_lang_not(s->l, hn_lang_words(s->l, known, n)) : HN_LANG_ALL;
 }
 
@@ -407,7 +393,8 @@ static hn_gnode object(hn_schema *s, const hn_mold *m)
     hn_gnode other = listed ? HN_G_FAIL : other_property(s, m, &w);
     if (s->st != HONE_OK) return HN_G_FAIL;
     uint32_t sure = 0;
-    for (uint32_t i = 0; i < w.n; i++) sure += w.v[i].required;
+    const uint32_t n_name = w.keys.n;
+    for (uint32_t i = 0; i < n_name; i++) sure += w.v[i].required;
     if (other != HN_G_FAIL && min > sure + 1) {
         for (uint32_t k = 0; k < m->members.n; k++)
             if (hn_jget(m->members.v[k], "minProperties"))
@@ -418,10 +405,10 @@ static hn_gnode object(hn_schema *s, const hn_mold *m)
     }
     /* how many there are is counted as far as min and max need it, at least whether there are any */
     uint32_t most = max != HN_LANG_ENDLESS && max > min ? max : min;
-    most = most > w.n + 1 ? w.n + 1 : most ? most : 1;
-    if ((uint64_t)(w.n + 1) * (most + 1) > PLACES_MAX) {
-        s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED, "JSON schema: %u properties, counted up to %u; expected less", w.n,
-                        most);
+    most = most > n_name + 1 ? n_name + 1 : most ? most : 1;
+    if ((uint64_t)(n_name + 1) * (most + 1) > PLACES_MAX) {
+        s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED, "JSON schema: %u properties, counted up to %u; expected less",
+                        n_name, most);
         return HN_G_FAIL;
     }
     hn_gnode close = hn_g_lex(g, mark(s, "}", true, false)), comma = hn_g_lex(g, mark(s, ",", true, true));
@@ -440,7 +427,7 @@ static hn_gnode object(hn_schema *s, const hn_mold *m)
         }
         if (max < c) here[c] = HN_G_FAIL;
     }
-    for (uint32_t i = w.n; i-- > 0 && s->st == HONE_OK;) {
+    for (uint32_t i = n_name; i-- > 0 && s->st == HONE_OK;) {
         const property *p = &w.v[i];
         hn_lang colon = hn_lang_cat(l, p->name, mark(s, ":", true, true));
         for (uint32_t c = 0; c <= most; c++) { /* ascending: what comes behind has at least as many */

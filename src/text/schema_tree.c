@@ -24,27 +24,40 @@ static hone_status copy(reader *r, const hn_jread_text *t, hone_str *out)
 
 static hone_status value(reader *r, hn_jnode *x);
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(hone_str x, hone_str y)
 {
-    const hn_jnode *x = *(hn_jnode *const *)a, *y = *(hn_jnode *const *)b;
-    size_t n = x->key.len < y->key.len ? x->key.len : y->key.len;
-    int c = n ? memcmp(x->key.ptr, y->key.ptr, n) : 0;
-    return c ? c : (x->key.len > y->key.len) - (x->key.len < y->key.len);
+    size_t n = x.len < y.len ? x.len : y.len;
+    int c = n ? memcmp(x.ptr, y.ptr, n) : 0;
+    return c ? c : (x.len > y.len) - (x.len < y.len);
 }
 
-static hone_status refuse_twice(reader *r, const hn_jnode *o)
+static int by_key(const void *a, const void *b)
 {
+    return compare_keys((*(hn_jnode *const *)a)->key, (*(hn_jnode *const *)b)->key);
+}
+
+static int key_to(const void *key, const void *b)
+{
+    return compare_keys(*(const hone_str *)key, (*(hn_jnode *const *)b)->key);
+}
+
+/* Sorts the members by their keys, of which no two may be the same; where they are many, they stay so. */
+static hone_status sort_keys(reader *r, hn_jnode *o)
+{
+    enum { MANY = 16 };
     hone_status st = HONE_OK;
     if (o->n < 2) return HONE_OK;
-    const hn_jnode **list = malloc(o->n * sizeof *list);
+    bool stay = o->n >= MANY;
+    hn_jnode **list = stay ? hn_arena_alloc(r->arena, o->n * sizeof *list) : malloc(o->n * sizeof *list);
     if (!list) return no_memory(r);
     uint32_t n = 0;
-    for (const hn_jnode *x = o->first; x; x = x->next) list[n++] = x;
+    for (hn_jnode *x = o->first; x; x = x->next) list[n++] = x;
     qsort(list, n, sizeof *list, by_key);
     for (uint32_t i = 1; i < n && st == HONE_OK; i++)
         if (hn_str_same(list[i - 1]->key, list[i]->key))
             st = HN_FAIL(r->j.err, HONE_E_ARG, "%s: %s: the key is there twice", r->j.name, HN_JPOINTER(list[i]));
-    free(list);
+    if (stay) o->by_key = list;
+    else free(list);
     return st;
 }
 
@@ -67,7 +80,7 @@ static hone_status children(reader *r, hn_jnode *x, char bracket)
         if (st == HONE_OK) st = value(r, c);
         if (st == HONE_OK) st = hn_jread_next(&r->j, bracket, &more);
     }
-    return st == HONE_OK && bracket == '{' ? refuse_twice(r, x) : st;
+    return st == HONE_OK && bracket == '{' ? sort_keys(r, x) : st;
 }
 
 static hone_status value(reader *r, hn_jnode *x)
@@ -118,6 +131,10 @@ bool hn_str_is(hone_str a, const char *b) { return a.len == strlen(b) && memcmp(
 const hn_jnode *hn_jget_str(const hn_jnode *o, hone_str key)
 {
     if (!o || o->kind != HN_J_OBJECT) return NULL;
+    if (o->by_key) {
+        hn_jnode *const *found = bsearch(&key, o->by_key, o->n, sizeof *o->by_key, key_to);
+        return found ? *found : NULL;
+    }
     for (const hn_jnode *x = o->first; x; x = x->next)
         if (hn_str_same(x->key, key)) return x;
     return NULL;
@@ -156,6 +173,41 @@ bool hn_jequal(const hn_jnode *a, const hn_jnode *b)
         return true;
     default: return true;
     }
+}
+
+static uint32_t key_hash(hone_str k)
+{
+    uint64_t h = k.len;
+    for (size_t i = 0; i < k.len; i++) h = hn_mix64(h ^ (unsigned char)k.ptr[i]);
+    return (uint32_t)h;
+}
+
+bool hn_keyset_put(hn_keyset *k, hn_arena *arena, hone_str key, uint32_t *at)
+{
+    if (k->n == k->cap) {
+        uint32_t cap = k->cap * 2 + 16, n_slot = 32;
+        while (n_slot < cap * 2) n_slot *= 2;
+        hone_str *v = hn_arena_alloc(arena, cap * sizeof *v);
+        uint32_t *slot = hn_arena_alloc(arena, n_slot * sizeof *slot);
+        if (!v || !slot) return false;
+        if (k->n) memcpy(v, k->v, k->n * sizeof *v);
+        *k = (hn_keyset){ .v = v, .n = k->n, .cap = cap, .slot = slot, .n_slot = n_slot };
+        for (uint32_t i = 0; i < k->n; i++) {
+            uint32_t p = key_hash(v[i]) & (n_slot - 1);
+            while (slot[p]) p = (p + 1) & (n_slot - 1);
+            slot[p] = i + 1;
+        }
+    }
+    uint32_t p = key_hash(key) & (k->n_slot - 1);
+    for (; k->slot[p]; p = (p + 1) & (k->n_slot - 1))
+        if (hn_str_same(k->v[k->slot[p] - 1], key)) {
+            *at = k->slot[p] - 1;
+            return true;
+        }
+    k->slot[p] = k->n + 1;
+    k->v[k->n] = key;
+    *at = k->n++;
+    return true;
 }
 
 char *hn_jpointer(char *dst, size_t cap, const hn_jnode *x)
@@ -208,10 +260,12 @@ const hn_jnode *hn_jfollow(const hn_jnode *root, hone_str pointer)
         hone_str token = { pointer.ptr + at, end - at };
         const hn_jnode *c = x->kind == HN_J_OBJECT || x->kind == HN_J_ARRAY ? x->first : NULL;
         char number[16];
-        for (; c; c = c->next) {
-            snprintf(number, sizeof number, "%u", c->index);
-            if (x->kind == HN_J_OBJECT ? token_is(token, c->key) : hn_str_is(token, number)) break;
-        }
+        if (x->kind == HN_J_OBJECT && !memchr(token.ptr, '~', token.len)) c = hn_jget_str(x, token);
+        else
+            for (; c; c = c->next) {
+                if (x->kind == HN_J_ARRAY) snprintf(number, sizeof number, "%u", c->index);
+                if (x->kind == HN_J_OBJECT ? token_is(token, c->key) : hn_str_is(token, number)) break;
+            }
         x = c;
         at = end;
     }

@@ -16,7 +16,9 @@ struct hn_jnode {
     uint32_t n;      /* elements or members … */
     hn_jnode *first; /* … from here on by next */
     hn_jnode *next, *parent;
-    uint32_t index; /* within parent */
+    uint32_t index;    /* within parent */
+    bool tidy;         /* it is a schema, and has lost the words that cannot be read */
+    hn_jnode **by_key; /* of an object with many members: these [n], by their keys; who takes one away sets NULL */
 };
 
 /* The whole tree lies in arena. HONE_E_ARG: no JSON, a key twice, deeper than max_depth. */
@@ -48,5 +50,15 @@ int hn_dec_compare(const hn_dec *a, const hn_dec *b);
 bool hn_dec_whole(const hn_dec *d);
 /* a mod m of a whole |a| < 10^1000, m ≤ 2^31. */
 uint32_t hn_dec_rest(const hn_dec *a, uint32_t m);
+
+/* A set of keys, in the order in which they came. All 0: empty. */
+typedef struct hn_keyset {
+    hone_str *v; /* [n] */
+    uint32_t n, cap;
+    uint32_t *slot; /* place + 1 by hash */
+    uint32_t n_slot;
+} hn_keyset;
+/* *at: the place of key, which is added where it is not there. False: out of memory. */
+bool hn_keyset_put(hn_keyset *k, hn_arena *arena, hone_str key, uint32_t *at);
 
 #endif

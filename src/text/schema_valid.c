@@ -2,7 +2,7 @@
  * one branch of oneOf is not allowed by another. Both see only words that are enforced; others were refused before. */
 #include "text/schema.h"
 
-enum { APART_DEEPEST = 6 };
+enum { APART_DEEPEST = 6, VALID_DEEPEST = 256 };
 
 uint32_t hn_schema_type_of(hn_schema *s, const hn_jnode *v)
 {
@@ -155,12 +155,11 @@ static bool one_of_valid(hn_schema *s, const hn_jnode *list, const hn_jnode *v)
     return n == 1;
 }
 
-bool hn_schema_valid(hn_schema *s, const hn_jnode *schema, const hn_jnode *v)
+static bool is_valid(hn_schema *s, const hn_jnode *schema, const hn_jnode *v)
 {
     hn_mold m = hn_mold_new(true);
     valid_job j = { .value = v };
     hn_nodes trail = s->trail; /* of another instance */
-    if (!hn_schema_work(s, 1)) return false;
     s->trail = (hn_nodes){ 0 };
     hn_mold_add(s, &m, schema);
     s->trail = trail;
@@ -168,6 +167,21 @@ bool hn_schema_valid(hn_schema *s, const hn_jnode *schema, const hn_jnode *v)
         if (hn_str_is(m.choice[i].list->key, "oneOf") && !one_of_valid(s, m.choice[i].list, v)) return false;
     hn_mold_choose(s, &m, count_valid, &j);
     return j.n > 0 && s->st == HONE_OK;
+}
+
+/* What is forbidden may be asked for by way of itself ({"not": {"$ref": "#", "const": 1}}): no trail shows that, as a
+ * value is looked at by its own. */
+bool hn_schema_valid(hn_schema *s, const hn_jnode *schema, const hn_jnode *v)
+{
+    if (!hn_schema_work(s, 1)) return false;
+    if (s->deep == VALID_DEEPEST) {
+        hn_schema_refuse(s, schema, "it leads back to itself, or is too deep");
+        return false;
+    }
+    s->deep++;
+    bool valid = is_valid(s, schema, v);
+    s->deep--;
+    return valid;
 }
 
 /* ---- apart ------------------------------------------------------------------------------------------ */
@@ -195,7 +209,7 @@ static void pair_gen(hn_schema *s, hn_mold *gen, void *arg)
     hn_mold_choose(s, &real, pair_real, j);
 }
 
-/* The same of what stands in arrays and objects. Choices within gen that are not sure themselves are not asked. */
+/* The same of what stands in arrays and objects. Choices within gen are not asked whether they are sure themselves. */
 static bool conj_apart(hn_schema *s, const hn_nodes *gen, const hn_nodes *real, int depth)
 {
     pair_job j = { .other = real, .depth = depth, .apart = true };

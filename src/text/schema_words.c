@@ -161,17 +161,19 @@ static hn_lang beside(hn_schema *s, const hn_dec *bound_at, bool less, bool stri
 
 /* Multiples of a/10^k: W.F with j digits behind the point is one where a divides WF·10^(k-j), without the point; so
  * where a / gcd(a, 10^(k-j)) divides WF. NONE: a is too large. */
-static hn_lang part_multiples(hn_langs *l, uint32_t a, int64_t k, bool is_whole)
+static hn_lang decimal_multiples(hn_langs *l, uint32_t a, int64_t k, bool is_whole)
 {
-    hn_lang t = HN_LANG_NONE, point = hn_lang_char(l, '.');
+    hn_lang t = HN_LANG_NONE, point = hn_lang_char(l, '.'), front = whole(l, 1, HN_LANG_ENDLESS);
+    if (a == 1 && (k == 0 || is_whole)) return front; /* whatever digits there are */
+    if (a == 1) return hn_lang_cat(l, front, hn_lang_repeat(l, hn_lang_cat(l, point, many(l, 1, (uint32_t)k)), 0, 1));
+    if (k > PART_MAX && !is_whole) return HN_LANG_NONE;
     for (int64_t j = is_whole ? 0 : k; j >= 0; j--) {
         uint32_t m = a, n = (uint32_t)j;
         for (int64_t twos = k - j; twos > 0 && m % 2 == 0; twos--) m /= 2;
         for (int64_t fives = k - j; fives > 0 && m % 5 == 0; fives--) m /= 5;
         if (m > MULTIPLE_MAX) return HN_LANG_NONE;
-        hn_lang shape =
-            hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS), n ? hn_lang_cat(l, point, many(l, n, n)) : HN_LANG_EMPTY);
-        t = hn_lang_or(l, t, m == 1 ? shape : hn_lang_and(l, shape, hn_lang_multiple_point(l, m)));
+        hn_lang shape = hn_lang_cat(l, front, n ? hn_lang_cat(l, point, many(l, n, n)) : HN_LANG_EMPTY);
+        t = hn_lang_or(l, t, m == 1 ? shape : hn_lang_and(l, shape, hn_lang_multiple(l, m, 0)));
     }
     return t;
 }
@@ -179,24 +181,18 @@ static hn_lang part_multiples(hn_langs *l, uint32_t a, int64_t k, bool is_whole)
 /* Of multiples of x: the digits, without a sign; no more of them behind the point than x has. */
 static hn_lang multiples(hn_schema *s, const hn_jnode *x, bool is_whole)
 {
+    enum { DIGITS = 9 };
     hn_dec d;
     hn_langs *l = s->l;
     if (x->kind != HN_J_NUMBER || !hn_schema_number(s, &d, x->str) || d.negative || d.n == 0) {
         hn_schema_wrong(s, x, "a number greater than 0");
         return HN_LANG_NONE;
     }
-    if (hn_dec_whole(&d) && d.point <= 9) {
-        uint32_t m = hn_dec_rest(&d, 1000000000u);
-        if (m <= MULTIPLE_MAX) return hn_lang_and(l, whole(l, 1, HN_LANG_ENDLESS), hn_lang_multiple(l, m, 0));
-    }
-    if (d.n == 1 && *d.digit == '1' && d.point <= 0) /* 10^-k, k = 1 - point */
-        return hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS),
-                           hn_lang_repeat(l, hn_lang_cat(l, hn_lang_char(l, '.'), many(l, 1, (uint32_t)(1 - d.point))),
-                                          0, is_whole ? 0 : 1));
-    if (d.n <= 9 && (int64_t)d.n > d.point && (is_whole || (int64_t)d.n - d.point <= PART_MAX)) {
-        uint32_t a = 0;
-        for (uint32_t i = 0; i < d.n; i++) a = a * 10 + (uint32_t)(d.digit[i] - '0');
-        hn_lang t = part_multiples(l, a, (int64_t)d.n - d.point, is_whole);
+    bool integer = hn_dec_whole(&d);
+    if (integer ? d.point <= DIGITS : d.n <= DIGITS) {
+        uint32_t a = integer ? hn_dec_rest(&d, 1000000000u) : 0;
+        for (uint32_t i = 0; !integer && i < d.n; i++) a = a * 10 + (uint32_t)(d.digit[i] - '0');
+        hn_lang t = decimal_multiples(l, a, integer ? 0 : (int64_t)d.n - d.point, is_whole);
         if (t != HN_LANG_NONE) return t;
     }
     hn_schema_cannot(s, x, "hone enforces multiples of decimals whose digits make at most 10000");

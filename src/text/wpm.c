@@ -46,6 +46,10 @@ static bool is_later(uint32_t cp)
     return lo < ROWS(later_runs, 1) && later_runs[lo][0] <= cp;
 }
 
+/* What Unicode says otherwise by now: to the tables of tokenizers the one is an accent, the others are punctuation. */
+enum { WAS_ACCENT = 0x1734 };
+static bool was_punct(uint32_t cp) { return cp == 0x166D || cp == 0x111C9; }
+
 /* cp's canonical decomposition without accents: 1 to 3 characters. */
 static int decompose(uint32_t cp, uint32_t to[3])
 {
@@ -187,7 +191,7 @@ hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *
             continue;
         }
         if (v->strip_accents) {
-            if (a == ACCENT) continue;
+            if (a == ACCENT || cp == WAS_ACCENT) continue;
             n = decompose((uint32_t)cp, base);
         }
         bool cjk = is_cjk((uint32_t)cp);
@@ -195,7 +199,7 @@ hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *
         for (int k = 0; st == HONE_OK && k < n; k++) {
             uint32_t c = base[k];
             hn_class cls = hn_class_of(t, c);
-            bool punct = cls == HN_CLASS_PUNCT ? !is_later(c) : c < 0x7F && cls == HN_CLASS_SYMBOL;
+            bool punct = cls == HN_CLASS_PUNCT ? !is_later(c) : (c < 0x7F && cls == HN_CLASS_SYMBOL) || was_punct(c);
             if (punct) st = end_word(&w);
             if (v->lowercase) {
                 if (c == 0x130) add_char(&w, 'i'), c = 0x307; /* the one character whose lower case is two */

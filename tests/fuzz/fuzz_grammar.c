@@ -6,7 +6,7 @@
  * covers: src/text/lang.c src/text/lang_near.c src/text/lang_sweep.c src/text/lexeme.c
  * covers: src/text/grammar.c src/text/gbnf.c src/text/pattern.c
  * covers: src/text/schema.c src/text/schema_tree.c src/text/schema_words.c src/text/schema_valid.c
- * covers: src/text/schema_emit.c
+ * covers: src/text/schema_choice.c src/text/schema_emit.c
  * covers: src/text/matcher.c src/text/masks.c src/text/finish.c src/text/token_tree.c */
 #include "text/machine.h"
 

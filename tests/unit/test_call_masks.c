@@ -438,6 +438,29 @@ static void test_roots(void **state)
     tools = kept;
 }
 
+/* More parameters than anybody writes, all of them required: each is looked at once. */
+static void test_many_required(void **state)
+{
+    (void)state;
+    enum { N = 7000 };
+    const char *kept = tools;
+    static char many[N * 40 + 200];
+    size_t at = (size_t)sprintf(many, "[{\"name\":\"f\",\"parameters\":{\"properties\":{");
+    for (int i = 0; i < N; i++) at += (size_t)sprintf(many + at, "%s\"p%d\":{\"type\":\"integer\"}", i ? "," : "", i);
+    at += (size_t)sprintf(many + at, "},\"required\":[");
+    for (int i = 0; i < N; i++) at += (size_t)sprintf(many + at, "%s\"p%d\"", i ? "," : "", i);
+    sprintf(many + at, "]}}]");
+    tools = many;
+    site s = open_site(samples[12].source, TAGS, NULL, false, NULL);
+    assert_string_equal(s.kit->notes, "");
+    is_said(&s, (hn_reply_setup){ .required = true, .reasoning_budget = -1 },
+            BEGUN("f") "<\1/parameter=p0>\n1\n</parameter>\n<parameter=p\1"
+                       "21>\n",
+            false, "{N}f{A}{\"p0\": 1, \"p1\": ");
+    close_site(&s);
+    tools = kept;
+}
+
 /* A mark with a control token in its middle (DeepSeek V3.2): what stands in front of the token may be text. */
 static void test_token_in_mark(void **state)
 {
@@ -541,7 +564,8 @@ int main(void)
         cmocka_unit_test(test_harmony_form),     cmocka_unit_test(test_budget),    cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_other_arguments),  cmocka_unit_test(test_refused),   cmocka_unit_test(test_digits),
         cmocka_unit_test(test_lenient),          cmocka_unit_test(test_roots),     cmocka_unit_test(test_token_in_mark),
-        cmocka_unit_test(test_names_with_signs), cmocka_unit_test(test_one_alone), cmocka_unit_test(test_once)
+        cmocka_unit_test(test_names_with_signs), cmocka_unit_test(test_one_alone), cmocka_unit_test(test_once),
+        cmocka_unit_test(test_many_required),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,13 @@ static void gbnf_refused(void **state)
     refused(HONE_GRAMMAR_GBNF, "root ::= <think>", "names a token");
     refused(HONE_GRAMMAR_GBNF, "root ::= <[x]>", "column 12: expected the number of a token");
     refused(HONE_GRAMMAR_GBNF, "root ::= <[7>", "column 13: expected ]>");
-    hone_grammar *g = compile(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nlost ::= \"b\"");
+    static const char with_nul[] = "root ::= \"a\" \0";
+    hone_error e;
+    hone_grammar *g;
+    hone_grammar_params p = { .kind = HONE_GRAMMAR_GBNF, .text = with_nul, .len = sizeof with_nul - 1 };
+    assert_int_equal(hone_grammar_compile(&g, &p, &e), HONE_E_ARG);
+    assert_non_null(strstr(e.message, "line 1 column 14"));
+    g = compile(HONE_GRAMMAR_GBNF, "root ::= \"a\"\nlost ::= \"b\"");
     assert_string_equal(hone_grammar_notes(g), "rule lost is not used");
     hone_grammar_free(g);
 }

@@ -397,9 +397,18 @@ static void many_literals(void **state)
         sprintf(schema + at, ",{\"const\":1},{\"const\":-7.5e1},{\"type\":\"string\",\"pattern\":\"^x\"}]}");
         says(schema, LIST("\"c0\"", "\"c125\"", "1", "-7.5e1", "\"x\""), LIST("\"c1000\"", "\"c\"", "2", "null"));
     }
-    refused("{\"oneOf\":[{\"const\":1},{\"const\":2},{\"enum\":[3,1.0]}]}", HONE_E_UNSUPPORTED, "/oneOf");
-    refused("{\"oneOf\":[{\"const\":\"a\"},{\"enum\":[\"b\",\"a\"]},{\"const\":[]}]}", HONE_E_UNSUPPORTED, "/oneOf");
-    refused("{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"b\"},{\"type\":\"string\"}]}", HONE_E_UNSUPPORTED, "/oneOf");
+    /* a listed value that two branches let in is none of the choice's */
+    says("{\"oneOf\":[{\"const\":1},{\"const\":2},{\"enum\":[3,1.0]}]}", LIST("2", "3"), LIST("1", "1.0"));
+    says("{\"oneOf\":[{\"const\":\"a\"},{\"enum\":[\"b\",\"a\"]},{\"const\":[]}]}", LIST("\"b\"", "[]"), LIST("\"a\""));
+    says("{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"b\"},{\"type\":\"string\"}]}", LIST("\"c\"", "\"ab\""),
+         LIST("\"a\"", "\"b\""));
+    says("{\"oneOf\":[{\"enum\":[1,2.50,null,true]},{\"type\":[\"number\",\"null\"],\"minimum\":2}]}",
+         LIST("1", "2.4", "true", "3"), LIST("2.5", "2.500", "null", "false"));
+    says("{\"enum\":[\"a\",\"b\",\"c\"],\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\",\"d\"]}]}",
+         LIST("\"a\"", "\"c\""), LIST("\"b\"", "\"d\""));
+    refused("{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"a\"}]}", HONE_E_UNSUPPORTED,
+            "/oneOf"); /* nothing would be left */
+    refused("{\"oneOf\":[{\"const\":1},{\"type\":\"number\"},{\"minimum\":1}]}", HONE_E_UNSUPPORTED, "/oneOf");
     refused("{\"oneOf\":[{\"const\":[]},{\"const\":[]}]}", HONE_E_UNSUPPORTED, "/oneOf");
     /* a value that another branch lets in alone is not one of this */
     says("{\"allOf\":[{\"anyOf\":[{\"enum\":[1,\"a\"]},{\"enum\":[2,\"b\"]}]},{\"anyOf\":[{\"type\":\"integer\"},{"
@@ -408,6 +417,28 @@ static void many_literals(void **state)
          LIST("1", "\"b\""), LIST("2", "\"a\""));
 #define KS(k) "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":" k "}},\"required\":[\"k\"]}"
     refused("{\"oneOf\":[" KS("[]") "," KS("[]") "," KS("\"a\"") "]}", HONE_E_UNSUPPORTED, "/oneOf");
+}
+
+/* What is forbidden is what it is forbidden in: no answer, and no end of asking. */
+static void forbids_itself(void **state)
+{
+    refused("{\"not\":{\"$ref\":\"#\",\"const\":1}}", HONE_E_UNSUPPORTED, "leads back to itself");
+    refused("{\"properties\":{\"a\":{\"not\":{\"$ref\":\"#/properties/a\",\"enum\":[1,2]}}}}", HONE_E_UNSUPPORTED,
+            "leads back to itself");
+    says("{\"$defs\":{\"n\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/n\"},\"not\":{\"const\":[[]]}}},"
+         "\"allOf\":[{\"$ref\":\"#/$defs/n\"}],\"enum\":[[[[]]],[],[[]]]}",
+         LIST("[]"), LIST("[[]]", "[[[]]]"));
+}
+
+/* Branches that hold the choice itself, and no text that tells them apart: they are, by what comes behind. */
+static void holds_itself(void **state)
+{
+#define NODE(k) \
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"},\"k\":{\"const\":" k "}},\"required\":[\"a\",\"k\"]}"
+    says("{\"oneOf\":[" NODE("1") "," NODE("2") ",{\"type\":\"null\"}]}",
+         LIST("null", "{\"a\":null,\"k\":1}", "{\"a\":{\"a\":null,\"k\":2},\"k\":1}"),
+         LIST("{\"a\":null,\"k\":3}", "{\"a\":1,\"k\":1}"));
+    refused("{\"oneOf\":[" NODE("1") "," NODE("1") ",{\"type\":\"null\"}]}", HONE_E_UNSUPPORTED, "/oneOf");
 }
 
 /* Look-aheads as clients write them always: pydantic's decimals, Zod's addresses, rules of passwords. */
@@ -475,6 +506,27 @@ static void left_out(void **state)
           "\"a\"" },
         { "{\"type\":[],\"maxLength\":2}", "/type is not enforced", "\"ab\"", "\"abc\"" },
         { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
+        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]}]}", "/oneOf leaves out values", "\"c\"",
+          "\"b\"" },
+        { "{\"oneOf\":[{\"const\":\"a\"},{\"type\":\"string\"},{\"type\":[\"string\",\"null\"]}]}",
+          "/oneOf is held as anyOf", "\"b\"", "\"a\"" },
+        { "{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"a\"}]}", "/oneOf is held as anyOf", "\"a\"", "\"b\"" },
+        /* schemas that are kept elsewhere than others, as OpenAPI does, and what these refer to */
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/"
+          "A\"}},\"components\":{\"schemas\":{\"A\":{\"properties\":{"
+          "\"b\":{\"type\":\"any\"},\"c\":{\"$ref\":\"#/components/schemas/"
+          "C\"}}},\"C\":{\"type\":\"null\",\"enum\":null}}}}",
+          "/components/schemas/A/properties/b/type is not enforced", "{\"a\":{\"b\":1,\"c\":null}}",
+          "{\"a\":{\"c\":1}}" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/x-kept/0\"},\"b\":{\"type\":\"null\"}},\"x-kept\":[3]}",
+          "/properties/a/$ref is not enforced", "{\"a\":1,\"b\":null}", "{\"b\":1}" },
+        { "{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"string\"}],\"$ref\":\"#/oneOf\"}", "/$ref is not enforced",
+          "null", "1" },
+        { "{\"enum\":[\"a\",3],\"$ref\":\"#/enum/0\"}", "", "3", "1" },
+        { "{\"properties\":{\"a\":{\"enum\":[{\"type\":\"odd\"}]},\"b\":{\"not\":{\"$ref\":\"#/"
+          "kept\"},\"type\":\"null\"}},"
+          "\"kept\":{\"type\":\"odd\"}}",
+          "/properties/b/not is not enforced", "{\"a\":{\"type\":\"odd\"},\"b\":null}", "{\"b\":1}" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         hone_grammar *g;
@@ -508,6 +560,8 @@ int main(void)
         cmocka_unit_test(many_literals),
         cmocka_unit_test(left_out),
         cmocka_unit_test(look_aheads),
+        cmocka_unit_test(holds_itself),
+        cmocka_unit_test(forbids_itself),
         cmocka_unit_test(anchors),
         cmocka_unit_test(many_properties),
         cmocka_unit_test(names_of_the_internet),

@@ -5,7 +5,8 @@ usage: wpm_later.py > src/text/wpm_later.h
        wpm_later.py --golden > tests/golden/wpm_later.txt
 
 Its tables of punctuation, marks and format characters are those of Unicode 8, so what Unicode has since is none of these
-to Bert's normalizer and splitter, which are asked about every character here. Needs the Python package tokenizers (0.23)
+to Bert's normalizer and splitter, which are asked about every character here. Three that Unicode has since moved to another
+class (U+1734, U+166D, U+111C9) are named in wpm.c. Needs the Python package tokenizers (0.23)
 and libutf8proc (2.8: Unicode 15), which says what a character is.
 """
 import ctypes
