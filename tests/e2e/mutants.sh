@@ -38,6 +38,10 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     hash)
         case "$*" in
         *PACKED*) run "$MUTANTS" lab quality hash -m "$T/packed.gguf" --against "$T/small.json" ;;
+        *CHAT*)
+            env -u HONE_MUTANT "$MUTANTS" lab quality hash -m models/hone-chat.gguf --save "$T/chat.json" >"$T/out"
+            run "$MUTANTS" lab quality hash -m models/hone-chat.gguf --against "$T/chat.json"
+            ;;
         *TINY*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" ;;
         *) run "$MUTANTS" lab quality hash -m "$S" --against "$T/small.json" "$@" ;;
         esac
@@ -45,7 +49,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     bench)
         case "$1" in
         kern.* | tensor.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
-        tok.* | memory.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
+        tok.* | memory.* | load.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
         e2e.*)
             size=
             case "$*" in *-p*) ;; e2e.gen*) size="-p 16 -n 16" ;; esac
