@@ -54,6 +54,7 @@ typedef struct walk {
     char way_threads[48];
     hone_session *s;
     hone_snapshot *deep; /* FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
+    bool of_plain;       /* the session's model is another one: of plain weights */
     hn_sha256 bits;      /* the hash's half of logits */
     hone_error *err;
 } walk;
@@ -322,13 +323,14 @@ static hone_status beside_others(walk *w)
 static hone_status otherwise(walk *w)
 {
     enum { PIECES = 2 * HN_Q_PIECE, TOKENS = 8 };
-    int32_t to = w->n < PIECES ? w->n : PIECES, end = w->n < FIRST_PIECE ? w->n : FIRST_PIECE;
+    const hone_snapshot *deep = w->of_plain ? NULL : w->deep; /* of one model's session, for others of that */
+    int32_t to = w->n < PIECES ? w->n : PIECES, end = deep ? FIRST_PIECE : w->n;
     hone_status st = call(w, 0, 0, to, 0);
     if (st == HONE_OK) st = singles(w, 0, to, to + TOKENS < w->n ? to + TOKENS : w->n);
     if (st == HONE_OK && w->small && to + TOKENS < end) st = call(w, 0, to + TOKENS, end, 0);
-    if (st != HONE_OK || !w->deep) return st;
+    if (st != HONE_OK || !deep) return st;
     st = hone_seq_truncate(w->s, 0, 0, w->err);
-    if (st == HONE_OK) st = hone_seq_restore(w->s, 0, w->deep, w->err);
+    if (st == HONE_OK) st = hone_seq_restore(w->s, 0, deep, w->err);
     if (st == HONE_OK) st = singles(w, 0, FAR_DOWN, FAR_DOWN + TOKENS);
     return st == HONE_OK ? call(w, 0, FAR_DOWN + TOKENS, w->n, 0) : st;
 }
@@ -650,6 +652,7 @@ static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_sta
         return st;
     }
     w->way = name;
+    w->of_plain = way->plain;
     w->out->n_ways++;
     return go(w);
 }
@@ -742,7 +745,7 @@ static hone_status begin(walk *w, bool from_text)
     else
         left_out(w,
                  "tokens alone at most places between 100 and 1000; more than 5 chunks of 64; other counts of threads "
-                 "and plain weights between 600 and 999 positions");
+                 "between 600 and 999 positions");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
     if (!w->p->quick) {
         snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
