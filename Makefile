@@ -253,9 +253,9 @@ TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golde
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
-# the program with wrong builds in it (tests/mutants): what its one file defines as __wrap_NAME stands in front of NAME
+# the program with wrong builds in it (tests/mutants): what its files define as __wrap_NAME stands in front of NAME
 MUTANTS := $(if $(filter release quick,$(FLAVOUR)),$(if $(findstring darwin,$(MACHINE)),,$(B)/tests/mutants/hone))
-MUTANT_WRAPS := $(sort $(shell grep -o '__wrap_[a-z0-9_]*' tests/mutants/mutants.c))
+MUTANT_WRAPS := $(sort $(shell grep -ho "__wrap_[a-z0-9_]*" tests/mutants/*.c))
 # fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
 FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 FUZZ_SECONDS ?= 60
@@ -295,7 +295,7 @@ $(B)/emulated/%.o: %.c $(B)/flags
 	$(call say,CC  ,$@)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 endif
-$(B)/tests/mutants/hone: $(B)/tests/mutants/mutants.o $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
+$(B)/tests/mutants/hone: $(patsubst %.c,$(B)/%.o,$(wildcard tests/mutants/*.c)) $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK_TEST) $(MUTANT_WRAPS:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(APP_LIBS) -lm
 # The library stays optimised and its unit tests are not: compiling them takes a third of the time, running them no

@@ -18,6 +18,7 @@ cp "$S" "$T/packed.gguf"
 expect 0 "a packed copy" "$MUTANTS" pack -m "$T/packed.gguf"
 expect 0 "the answers of a right build" "$MUTANTS" lab quality hash -m "$S" --save "$T/small.json"
 expect 0 "are its own again" "$MUTANTS" lab quality hash -m "$S" --against "$T/small.json"
+expect 0 "those of its packed copy, from plain weights, too, are the same" "$MUTANTS" lab quality hash -m "$T/packed.gguf" --against "$T/small.json"
 run env HONE_MUTANT=pieces "$MUTANTS" lab quality hash -m "$S" --against "$T/small.json"
 [ "$rc" -eq 0 ] && ok "the pieces of a block, put together, are the block" || not_ok "the pieces of a block, put together, are the block" "$T/out"
 expect 0 "the answers of a right build, to the bundled model" "$MUTANTS" lab quality hash -m "$M" --save "$T/good.json"
@@ -38,6 +39,10 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     hash)
         case "$*" in
         *PACKED*) run "$MUTANTS" lab quality hash -m "$T/packed.gguf" --against "$T/small.json" ;;
+        *CHAT*)
+            env -u HONE_MUTANT "$MUTANTS" lab quality hash -m models/hone-chat.gguf --save "$T/chat.json" >"$T/out"
+            run "$MUTANTS" lab quality hash -m models/hone-chat.gguf --against "$T/chat.json"
+            ;;
         *TINY*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" ;;
         *) run "$MUTANTS" lab quality hash -m "$S" --against "$T/small.json" "$@" ;;
         esac
@@ -45,7 +50,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     bench)
         case "$1" in
         kern.* | tensor.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
-        tok.* | memory.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
+        tok.* | memory.* | load.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
         e2e.*)
             size=
             case "$*" in *-p*) ;; e2e.gen*) size="-p 16 -n 16" ;; esac

@@ -346,6 +346,22 @@ static void test_differences(void **state)
     assert_non_null(strstr(said, "of two kinds"));
     json_decref(a);
     json_decref(b);
+    a = quality(); /* what answers as before is not all that there is */
+    b = quality();
+    json_object_set_new(b, "outer", json_pack("{s:s, s:s}", "tokenizer", "11111111", "sampler", "22222222"));
+    hn_quality_differ(said, sizeof said, a, b);
+    assert_string_equal(said, ""); /* from before it was asked */
+    json_object_set_new(a, "outer", json_pack("{s:s, s:s}", "tokenizer", "11111111", "sampler", "22222223"));
+    hn_quality_differ(said, sizeof said, a, b);
+    assert_non_null(strstr(said, "something is not: sampler"));
+    json_object_del(json_object_get(b, "outer"), "sampler");
+    hn_quality_differ(said, sizeof said, a, b);
+    assert_non_null(strstr(said, "something is not: sampler"));
+    json_object_del(b, "outer");
+    hn_quality_differ(said, sizeof said, a, b);
+    assert_non_null(strstr(said, "something is not: all of it"));
+    json_decref(a);
+    json_decref(b);
     a = record(2, 1, 1, 1, 0);
     b = record(2, 1, 1, 1, 0);
     hn_gate_answers_differ(said, sizeof said, a, b);
@@ -416,6 +432,65 @@ static void test_verdicts(void **state)
     assert_int_equal(judge(1, 0.5, 1, 2, 0.03, NULL, alpha), HN_AB_INCONCLUSIVE); /* two samples prove nothing */
 }
 
+/* Samples whose generation takes gen_ms, told `lie` times as long; who started them saw all of it, and 15 ms around. */
+static json_t *timed(double gen_ms, double lie, bool seen)
+{
+    enum { N = 10, GAPS = 4 };
+    const double prompt_ms = 20, load_ms = 8, rest_ms = 15;
+    json_t *r = record(N, 1, 1, 3, 0), *s;
+    size_t i;
+    json_array_foreach(json_object_get(r, "samples"), i, s)
+    {
+        json_t *gaps = json_array();
+        double gen = gen_ms * exp(0.02 * normal()), rest = rest_ms * exp(0.05 * normal());
+        for (int k = 0; k < GAPS; k++) json_array_append_new(gaps, json_real(lie * gen / GAPS));
+        json_object_set_new(s, "gaps_ms", gaps);
+        json_object_set_new(s, "load_ms", json_real(load_ms));
+        json_object_set_new(s, "ttft_ms", json_real(prompt_ms));
+        json_object_set_new(s, "prefill_tok_s", json_real(64e3 / prompt_ms));
+        json_object_set_new(s, "decode_tok_s", json_real(1e3 * GAPS / (lie * gen)));
+        if (seen) json_object_set_new(s, "seen_s", json_real(1e-3 * (load_ms + prompt_ms + gen + rest)));
+    }
+    return r;
+}
+
+/* Of the rate of generation. */
+static hn_ab_verdict outside(double gen_ms, double lie, bool seen, double *hidden_ms)
+{
+    hone_error err;
+    hn_baseline_row *rows;
+    size_t n;
+    json_t *old = one(timed(100, 1, true)), *b = baseline(old), *now = one(timed(gen_ms, lie, seen));
+    const hn_baseline_rule rule = { .alpha = HN_AB_ALPHA / HN_STORED_LOOKS };
+    assert_int_equal(hn_baseline_compare(&rows, &n, b, now, &rule, &err), HONE_OK);
+    assert_string_equal(rows[1].metric, "decode_tok_s");
+    hn_ab_verdict v = rows[1].verdict;
+    *hidden_ms = rows[1].hidden_ms;
+    assert_true(rows[2].hidden_ms == 0); /* memory is no time */
+    free(rows);
+    json_decref(now);
+    json_decref(b);
+    json_decref(old);
+    return v;
+}
+
+/* A build that tells 0.7 of its times is not believed, whether it claims to be better or hides that it is worse: who
+ * started it waited as long. True gains and losses are what they were. */
+static void test_seen_from_outside(void **state)
+{
+    double hidden;
+    key = 11;
+    assert_int_equal(outside(100, 1, true, &hidden), HN_AB_SAME);
+    assert_true(hidden == 0);
+    assert_int_equal(outside(75, 1, true, &hidden), HN_AB_IMPROVED);
+    assert_int_equal(outside(125, 1, true, &hidden), HN_AB_REGRESSED);
+    assert_int_equal(outside(100, 0.7, true, &hidden), HN_AB_INCONCLUSIVE);
+    assert_true(hidden > 25 && hidden < 35);
+    assert_int_equal(outside(100 / 0.7, 0.7, true, &hidden), HN_AB_INCONCLUSIVE);
+    assert_true(hidden > 38 && hidden < 48);
+    assert_int_equal(outside(100, 0.7, false, &hidden), HN_AB_IMPROVED); /* nobody saw: of older programs */
+}
+
 static void test_what_is_compared(void **state)
 {
     hone_error err;
@@ -452,10 +527,15 @@ int main(void)
     snprintf(dir, sizeof dir, "/tmp/hone-baseline-XXXXXX");
     if (!mkdtemp(dir)) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_kept_whole),
-        cmocka_unit_test(test_list),        cmocka_unit_test(test_nothing_unproved),
-        cmocka_unit_test(test_model_bytes), cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_what_is_compared),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_kept_whole),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_nothing_unproved),
+        cmocka_unit_test(test_model_bytes),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_what_is_compared),
+        cmocka_unit_test(test_seen_from_outside),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     char command[100];

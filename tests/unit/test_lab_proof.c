@@ -430,6 +430,19 @@ static void paces_follow_from_gaps(void **state)
     json_object_set_new(r, "steady_tok_s", json_real(100)); /* of two gaps nobody knows */
     assert_false(hn_claims_exact(r, &asked, why, sizeof why));
     json_object_del(r, "steady_tok_s");
+    json_object_set_new(r, "peak_tok_s", json_real(100)); /* nor has two gaps of 10 ms a second that is the fastest */
+    assert_false(hn_claims_exact(r, &asked, why, sizeof why));
+    names(why, "peak_tok_s is 100");
+    json_object_del(r, "peak_tok_s");
+    json_t *slow = json_deep_copy(r);
+    json_object_set_new(slow, "gaps_ms", json_pack("[f,f]", 499.9996, 500.0)); /* a second but for what was rounded */
+    static const char *const rates[] = { "decode_tok_s", "sustained_tok_s", "itl_ms", "total_ms" };
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) json_object_del(slow, rates[i]);
+    json_object_set_new(slow, "peak_tok_s", json_real(2.001));
+    if (!hn_claims_exact(slow, &asked, why, sizeof why)) fail_msg("an honest peak: %s", why);
+    json_object_set_new(slow, "peak_tok_s", json_real(2.01));
+    assert_false(hn_claims_exact(slow, &asked, why, sizeof why));
+    json_decref(slow);
     json_object_set_new(r, "gen_witness_ms", json_real(100)); /* another clock's, which a switch may have hit */
     assert_true(hn_claims_exact(r, &asked, why, sizeof why));
     assert_false(hn_claims_hold(r, &asked, NULL, why, sizeof why));

@@ -450,22 +450,51 @@ static void test_kinds_of_hashes(void **state)
     assert_false(hn_q_same_answers("q1-11111111-22222222", "q2-11111111-22222222"));
 }
 
+/* What stands around the engine answers the same every time; a hash that changed, or is gone, has its part's name. */
+static void test_outer(void **state)
+{
+    hone_model *m;
+    hn_outer a = { 0 }, b = { 0 }, back;
+    if (hone_model_open(&m, "models/hone-tiny.gguf", NULL, NULL) != HONE_OK) {
+        puts("SKIP: models/hone-tiny.gguf is not here");
+        skip();
+    }
+    assert_int_equal(hn_outer_ask(&a, m, NULL), HONE_OK);
+    assert_int_equal(hn_outer_ask(&b, m, NULL), HONE_OK);
+    assert_memory_equal(&a, &b, sizeof a);
+    for (int k = 0; k < HN_OUTER_EMBEDDINGS; k++) {
+        assert_int_equal(strlen(a.hash[k]), 8);
+        for (int i = 0; i < k; i++) assert_string_not_equal(a.hash[i], a.hash[k]);
+    }
+    hn_outer_set(&a, HN_OUTER_EMBEDDINGS, 0x100000002u);
+    assert_string_equal(a.hash[HN_OUTER_EMBEDDINGS], "00000003");
+    json_t *o = hn_outer_json(&a), *older = json_object();
+    hn_outer_read(&back, o);
+    assert_memory_equal(&a, &back, sizeof a);
+    assert_int_equal(json_object_size(o), HN_OUTER_CACHES); /* of caches nobody was asked */
+    assert_null(hn_outer_differ(o, o));
+    assert_null(hn_outer_differ(older, o));
+    assert_null(hn_outer_differ(NULL, NULL));
+    assert_string_equal(hn_outer_differ(o, older), "all of it");
+    assert_int_equal(hn_outer_of(&a, &b), HN_OUTER_EMBEDDINGS); /* left out where others are told */
+    b = a;
+    b.hash[HN_OUTER_MASKS][7] ^= 1;
+    assert_string_equal(hn_outer_name(hn_outer_of(&a, &b)), "masks");
+    json_decref(o);
+    json_decref(older);
+    hone_model_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash_of_known_logits),
-        cmocka_unit_test(test_all_equal),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_one_token),
-        cmocka_unit_test(test_two_tokens),
-        cmocka_unit_test(test_deaf),
-        cmocka_unit_test(test_one_repeating_prompt_is_sound),
-        cmocka_unit_test(test_source_errors),
-        cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_random_prompts),
-        cmocka_unit_test(test_engine_alone_and_together),
-        cmocka_unit_test(test_all_ways),
-        cmocka_unit_test(test_kinds_of_hashes),
+        cmocka_unit_test(test_outer),          cmocka_unit_test(test_hash_of_known_logits),
+        cmocka_unit_test(test_all_equal),      cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_one_token),      cmocka_unit_test(test_two_tokens),
+        cmocka_unit_test(test_deaf),           cmocka_unit_test(test_one_repeating_prompt_is_sound),
+        cmocka_unit_test(test_source_errors),  cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_random_prompts), cmocka_unit_test(test_engine_alone_and_together),
+        cmocka_unit_test(test_all_ways),       cmocka_unit_test(test_kinds_of_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,7 @@ static int ask(const hn_cli *cli, const char *path, hn_answers *out, hn_paths *p
         s.s = NULL;
         rc = hn_cli_paths(cli, s.m, &prompts, &out->q, false, paths);
         if (rc == 0) snprintf(out->full, sizeof out->full, "%s", paths->hash);
+        if (rc == 0) out->outer = paths->outer;
         if (rc == 0 && paths->verdict.state == HN_INVALID) out->q.verdict = paths->verdict;
         if (rc == 0 && !paths->hash[0]) out->q.hash[0] = 0; /* answers that contradict each other have none */
     }
@@ -91,6 +92,10 @@ static void print_difference(const hn_answers_diff *d)
     static const char *const words[] = { "same: every answer and every logit that is hashed",
                                          "numerics moved: the same answers from other logits", "different answers" };
     hn_out_printf("verdict  %s\n", words[d->what]);
+    if (d->outer) {
+        hn_out_printf("         the model answers the same, and around it something does not: %s\n", d->outer);
+        return;
+    }
     if (d->beyond) {
         hn_out_printf("         the eight prompts do not show it: the long one does, of which there is no sketch\n");
         return;

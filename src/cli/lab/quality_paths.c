@@ -32,7 +32,6 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
 {
     opener *o = arg;
     const hn_opts *opts = o->cli->opts;
-    const char *kv = hn_opts_str(opts, "kv");
     *out = NULL;
     close_other(o);
     if (w->plain && hn_cli_adapters_json()) return HONE_OK; /* adapters are of the model they were opened for */
@@ -46,9 +45,8 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     const hone_session_params p = { .n_ctx = w->n_ctx,
                                     .n_seq = w->n_seq,
                                     .n_chunk = w->chunk ? w->chunk : hn_opts_i32(opts, "chunk"),
-                                    .cache = strcmp(kv, "f32") == 0    ? HONE_CACHE_F32
-                                             : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0
-                                                                       : HONE_CACHE_F16,
+                                    .cache = w->cache ? (hone_kv_cache_type)(w->cache - 1)
+                                                      : hn_cache_of(hn_opts_str(opts, "kv")),
                                     .allow_paging = hn_opts_flag(opts, "allow-paging") };
     const hone_model *m = w->plain ? o->plain : o->m;
     st = hone_session_new(&o->s, o->other ? o->other : o->asked, m, &p, err);
@@ -92,6 +90,7 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
                                 .open = open_way,
                                 .arg = &o,
                                 .abort_fn = hn_abort_fn,
+                                .cache = hn_cache_of(hn_opts_str(cli->opts, "kv")),
                                 .threads = some_threads(hone_context_threads(o.asked)),
                                 .levels = levels,
                                 .packed = info.packed_path != NULL };
@@ -115,5 +114,6 @@ json_t *hn_cli_paths_json(json_t *o, const hn_paths *p, const hn_quality *eight)
     json_object_set_new(o, "ways", json_integer(p->n_ways));
     json_object_set_new(o, "rows_compared", json_integer(p->n_compared));
     json_object_set_new(o, "left_out", left);
+    json_object_set_new(o, "outer", hn_outer_json(&p->outer));
     return o;
 }

@@ -149,6 +149,13 @@ hone_status hn_bench_context(hn_bench_run *r, hone_context **out, hone_error *er
     return st;
 }
 
+hone_kv_cache_type hn_bench_cache(const hn_bench_run *r)
+{
+    return strcmp(r->set.kv, "f32") == 0    ? HONE_CACHE_F32
+           : strcmp(r->set.kv, "q8_0") == 0 ? HONE_CACHE_Q8_0
+                                            : HONE_CACHE_F16;
+}
+
 hone_status hn_bench_session(hn_bench_run *r, hone_session **out, int32_t n_ctx, int32_t n_seq, hone_error *err)
 {
     *out = NULL;
@@ -158,9 +165,7 @@ hone_status hn_bench_session(hn_bench_run *r, hone_session **out, int32_t n_ctx,
                               .n_seq = n_seq,
                               .n_chunk = r->set.chunk,
                               .allow_paging = r->set.allow_paging,
-                              .cache = strcmp(r->set.kv, "f32") == 0    ? HONE_CACHE_F32
-                                       : strcmp(r->set.kv, "q8_0") == 0 ? HONE_CACHE_Q8_0
-                                                                        : HONE_CACHE_F16 };
+                              .cache = hn_bench_cache(r) };
     hone_status st = hn_bench_model(r, &m, err);
     if (st == HONE_OK) st = hn_bench_context(r, &ctx, err);
     if (st == HONE_OK) st = hone_session_new(out, ctx, m, &p, err);

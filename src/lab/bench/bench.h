@@ -147,6 +147,7 @@ hone_status hn_bench_model(hn_bench_run *r, hone_model **out, hone_error *err);
 void hn_bench_model_close(hn_bench_run *r);
 void hn_bench_adopt(hn_bench_run *r, hone_model *m); /* takes a model that was opened as the settings say */
 hone_status hn_bench_context(hn_bench_run *r, hone_context **out, hone_error *err);
+hone_kv_cache_type hn_bench_cache(const hn_bench_run *r); /* of the settings */
 /* A session on both, of n_ctx positions and n_seq sequences, as the settings want it; the caller frees it. */
 hone_status hn_bench_session(hn_bench_run *r, hone_session **out, int32_t n_ctx, int32_t n_seq, hone_error *err);
 

@@ -98,13 +98,16 @@ static hone_status begin_server(served *s, const hn_bench_run *r, int32_t n_ctx,
     return st == HONE_OK && !hn_beside_gone(&s->process) ? HONE_OK : end_server(s, st, err);
 }
 
+static const float drawn_temp = 0.8f; /* of answers that are not greedy */
+
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 
 typedef struct load_sums {
     int32_t n_changed, n_failed;
     char problem[96];
-    hn_load_proof last; /* of the last requests: one of them is computed here */
-    char other[240];    /* what its answer is not; "" */
+    hn_load_proof last;  /* of the last requests: one of them is computed here */
+    hn_load_proof drawn; /* of some whose tokens were drawn: likewise */
+    char other[240];     /* what its answer is not; "" */
 } load_sums;
 
 static int by_size(const void *a, const void *b)
@@ -174,6 +177,7 @@ static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const ser
         json_t *round = json_pack("{s:{s:i, s:s}, s:{}}", "engine", "threads", (int)p->r->set.threads, "cpu",
                                   p->r->level, "clients");
         uint64_t answers = HN_FNV_INIT;
+        double served_s = 0;
         for (int i = 0; i < N_SIZE && st == HONE_OK; i++) {
             char name[16];
             hn_load_run run = { 0 };
@@ -184,6 +188,7 @@ static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const ser
             st = hn_load(&run, &ask, err);
             if (run.lie[0]) snprintf(sums->other, sizeof sums->other, "%s", run.lie);
             json_t *o = st == HONE_OK ? numbers(sums, &run) : NULL;
+            served_s += run.seconds;
             if (st == HONE_OK && !o) st = HN_FAIL(err, HONE_E_NOMEM, "%d requests", run.n);
             if (o) {
                 json_object_set_new(json_object_get(round, "clients"), name, o);
@@ -195,6 +200,7 @@ static hone_status measure(hn_runner *p, hn_bunch *b, load_sums *sums, const ser
             hn_load_free(&run);
         }
         json_object_set_new(round, "proof", hn_proof_of("output", answers));
+        json_object_set_new(round, "served_s", hn_lab_num(served_s)); /* what a gain must be seen in from outside */
         if (st == HONE_OK) json_array_append(b->all, round);
         json_decref(round);
     }
@@ -333,10 +339,12 @@ static hone_status add_stream_rows(hn_runner *p, hn_bunch *b, int32_t n_words, i
 
 /* ---- one of its answers, computed here -------------------------------------------------------------------------- */
 
-/* Greedily, what the prompt is followed by: the hash of n_gen tokens' text, as hn_load_one has it. */
+/* What the prompt is followed by, greedily or drawn as the server was asked to: the hash of n_gen tokens' text, as
+ * hn_load_one has it. */
 static hone_status answer_here(uint64_t *hash, hone_session *s, const hone_model *m, const int32_t *ids, int32_t n,
-                               int32_t n_gen, hone_error *err)
+                               int32_t n_gen, float temp, hone_error *err)
 {
+    const hone_sampler_params params = { .temp = temp, .top_p = 1, .repeat_penalty = 1, .seed = 1 };
     hone_model_info info;
     hone_sampler *sampler = NULL;
     hone_stream *stream = NULL;
@@ -347,7 +355,7 @@ static hone_status answer_here(uint64_t *hash, hone_session *s, const hone_model
     int32_t id;
     hone_model_get_info(m, &info);
     *hash = HN_FNV_INIT;
-    hone_status st = hone_sampler_new(&sampler, info.n_vocab, &(hone_sampler_params){ .repeat_penalty = 1 }, err);
+    hone_status st = hone_sampler_new(&sampler, info.n_vocab, &params, err);
     if (st == HONE_OK) st = hone_sampler_suppress(sampler, m, err);
     if (st == HONE_OK) st = hone_stream_new(&stream, m, NULL, 0, err);
     for (int32_t i = 0; i < n_gen && st == HONE_OK; i++) {
@@ -366,9 +374,9 @@ static hone_status answer_here(uint64_t *hash, hone_session *s, const hone_model
 
 /* What a server says of its tokens nobody else counts: a drawn one of the last requests must have the prompt and the
  * text that the library gives it. The server is gone by now. */
-static hone_status same_here(hn_bench_run *r, load_sums *sums, int32_t n_words, int32_t n_gen, hone_error *err)
+static hone_status same_here(hn_bench_run *r, load_sums *sums, const hn_load_proof *last, int32_t n_words,
+                             int32_t n_gen, float temp, hone_error *err)
 {
-    const hn_load_proof *last = &sums->last;
     hone_session *s = NULL;
     int32_t *ids = NULL, at = last->n ? (int32_t)(hn_rand64(last->seed, 0x0a) % (uint64_t)last->n) : 0;
     uint64_t hash;
@@ -379,17 +387,40 @@ static hone_status same_here(hn_bench_run *r, load_sums *sums, int32_t n_words, 
     hone_status st = prompt ? hn_bench_model(r, &m, err) : HN_FAIL(err, HONE_E_NOMEM, "%d words", n_words);
     if (st == HONE_OK) st = hone_tokenize(m, prompt, strlen(prompt), HONE_TOK_ADD, &ids, &n, err);
     if (st == HONE_OK) st = hn_bench_session(r, &s, (int32_t)n + n_gen, 1, err);
-    if (st == HONE_OK) st = answer_here(&hash, s, m, ids, (int32_t)n, n_gen, err);
+    if (st == HONE_OK) st = answer_here(&hash, s, m, ids, (int32_t)n, n_gen, temp, err);
     if (st == HONE_OK && (int32_t)n != last->n_prompt[at])
         snprintf(sums->other, sizeof sums->other, "the server counts %d tokens in a prompt of %zu", last->n_prompt[at],
                  n);
     else if (st == HONE_OK && (hash | 1) != last->hash[at])
         snprintf(sums->other, sizeof sums->other,
-                 "an answer of the server is not the text of the %d tokens that the model goes on with", n_gen);
+                 "an answer of the server%s is not the text of the %d tokens that the model goes on with",
+                 temp > 0 ? " with drawn tokens" : "", n_gen);
     hone_session_free(s);
     hn_bench_model_close(r);
     hone_free(ids);
     free(prompt);
+    return st;
+}
+
+/* Two more answers, of drawn tokens, side by side: a server whose samplers are wrong is fast for nothing. */
+static hone_status ask_drawn(const hn_bench_run *r, load_sums *sums, const served *s, int32_t n_words, int32_t n_gen,
+                             hone_error *err)
+{
+    const hn_load_params ask = { .url = s->url,
+                                 .n_clients = 2,
+                                 .n_requests = 2,
+                                 .n_words = n_words,
+                                 .n_gen = n_gen,
+                                 .temp = drawn_temp,
+                                 .exact = true,
+                                 .seed = r->set.seed ^ 0x64726177u,
+                                 .timeout_s = 600,
+                                 .stop = r->set.stop };
+    hn_load_run run = { 0 };
+    hone_status st = hn_load(&run, &ask, err);
+    if (st == HONE_OK) hn_load_keep(&sums->drawn, &run, ask.seed);
+    sums->n_failed += st == HONE_OK ? run.n_failed : 0;
+    hn_load_free(&run);
     return st;
 }
 
@@ -432,8 +463,10 @@ static hone_status run_entry(hn_bench_run *r, const hn_bench_entry *e, const ser
     st = begin_server(&s, r, n_ctx, err);
     if (st == HONE_OK) {
         st = how->measure(&p, &b, &sums, &s, n_words, n_gen, err);
+        if (st == HONE_OK) st = ask_drawn(r, &sums, &s, n_words, n_gen, err);
         st = end_server(&s, st, err);
-        if (st == HONE_OK) st = same_here(r, &sums, n_words, n_gen, err);
+        if (st == HONE_OK) st = same_here(r, &sums, &sums.last, n_words, n_gen, 0, err);
+        if (st == HONE_OK) st = same_here(r, &sums, &sums.drawn, n_words, n_gen, drawn_temp, err);
         check_cpu(&s, &sums);
         if (json_array_size(b.all)) {
             if (sums.other[0]) hn_invalid(&b.verdict, "%s", sums.other);

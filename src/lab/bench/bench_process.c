@@ -79,6 +79,33 @@ static hone_status memory_rows(hn_runner *p, hn_bunch *b, const memory_row *rows
     return st;
 }
 
+/* What a sequence of so many positions must hold, by the model's own plan: a process that tells less has not filled
+ * it. */
+static hone_status judge_cache(hn_runner *p, hn_bunch *b, const char *key, hone_error *err)
+{
+    enum { POSITIONS = 2048 };
+    const double part = 0.97;
+    hone_model *m;
+    hone_sequence_cost cost;
+    size_t i;
+    json_t *s;
+    char path[64];
+    hone_status st = hn_bench_model(p->r, &m, err);
+    if (st == HONE_OK) st = hone_model_sequence_cost(m, POSITIONS, hn_bench_cache(p->r), &cost, err);
+    hn_bench_model_close(p->r);
+    if (st != HONE_OK) return st;
+    double least = part * (double)(cost.position_bytes * POSITIONS + cost.state_bytes) / 1e6;
+    snprintf(path, sizeof path, "stages.%d positions.%s", POSITIONS, key);
+    json_array_foreach(b->all, i, s)
+    {
+        double told = hn_result_number(s, path);
+        if (isfinite(told) && told < least)
+            hn_invalid(&b->verdict, "sample %zu: %s of %d positions is %.4g MB, and the model's plan has %.4g MB",
+                       i + 1, key, POSITIONS, told, least / part);
+    }
+    return HONE_OK;
+}
+
 static hone_status run_memory(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
     enum { FEW = 6, PROMPT = 512, GEN = 16 };
@@ -142,6 +169,8 @@ static hone_status run_memory(hn_bench_run *r, const hn_bench_entry *e, hone_err
         hn_argv_add(&b.args, "--n-gen=%d", trains ? 0 : n_gen);
     }
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, FEW), err);
+    if (ran == HONE_OK && (which[i].rows == kv || which[i].rows == state))
+        ran = judge_cache(&p, &b, which[i].rows->key, err);
     if (hn_bunch_some(&b) || b.verdict.state == HN_INVALID)
         st = memory_rows(&p, &b, which[i].rows, forwards || trains ? n_prompt : -1, forwards ? n_gen : -1, err);
     hn_bunch_free(&b);

@@ -118,6 +118,11 @@ static void pace(check *c, json_t *r)
     json_array_foreach(gaps, i, v) x[i] = json_number_value(v);
     if (n && (hn_pace_of(&of, x, (int32_t)n, NULL) != HONE_OK || hn_stats_of(&st, x, n, NULL) != HONE_OK))
         wrong(c, "the gaps between its tokens are no times");
+    /* a stretch that is a second long but for a rounding may be the fastest one */
+    const double rounding = 1e-3, told_peak = hn_json_number_of(r, "peak_tok_s"),
+                 peak = hn_peak_of(x, (int32_t)n, 1e3 * (1 - rounding));
+    if (isfinite(told_peak) && !(told_peak <= peak * (1 + rounding)))
+        wrong(c, "peak_tok_s is %.5g, and by the times it reports %.5g", told_peak, peak);
     free(x);
     if (n) agree(c, "generation", hn_json_number_of(r, "decode_tok_s"), 1e3 * (double)n * sequences_of(r) / gap_ms);
     of_gaps(c, r, "itl_ms", st.median);
@@ -155,11 +160,11 @@ static void times(check *c, json_t *r, int64_t n_prompt)
 static double timed_s(json_t *result)
 {
     double ttft = hn_json_number_of(result, "ttft_ms"), on = hn_json_number_of(result, "on_s"),
-           off = hn_json_number_of(result, "off_s"),
+           off = hn_json_number_of(result, "off_s"), served = hn_json_number_of(result, "served_s"),
            ms = (isfinite(ttft) ? ttft : 0) + sum_of(json_object_get(result, "gaps_ms"));
     size_t i;
     json_t *r;
-    ms += 1e3 * ((isfinite(on) ? on : 0) + (isfinite(off) ? off : 0));
+    ms += 1e3 * ((isfinite(on) ? on : 0) + (isfinite(off) ? off : 0) + (isfinite(served) ? served : 0));
     json_array_foreach(json_object_get(result, "requests"), i, r)
     {
         ttft = hn_json_number_of(r, "ttft_ms");
@@ -169,6 +174,8 @@ static double timed_s(json_t *result)
 }
 
 static double load_s(json_t *result) { return 1e-3 * fmax(hn_json_number_of(result, "load_ms"), 0); }
+
+double hn_claims_told_s(json_t *result) { return load_s(result) + timed_s(result); }
 
 /* Its result came so much later than its clocks say that one of them is slow, or it began late. */
 static bool overdue(double by_its_clocks, const hn_seen *seen)
@@ -202,6 +209,17 @@ bool hn_claims_late(json_t *result, const hn_seen *seen, char *why, size_t cap)
     return true;
 }
 
+/* What a load is made of follows one on the other: all of them are the load. */
+static void load_parts(check *c, json_t *result)
+{
+    const double between_ms = 0.2;
+    double all = hn_json_number_of(result, "total_ms"),
+           sum = hn_json_number_of(result, "start_ms") + hn_json_number_of(result, "parse_ms") +
+                 hn_json_number_of(result, "config_ms") + hn_json_number_of(result, "engine_ms");
+    if (isfinite(sum) && isfinite(all) && fabs(all - sum) > between_ms)
+        wrong(c, "loading took %.3f ms, and its parts %.3f ms", all, sum);
+}
+
 static void clocks(check *c, json_t *result, const hn_seen *seen)
 {
     char late[80];
@@ -209,12 +227,13 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
     if (isfinite(clock) && isfinite(witness) && fabs(clock - witness) > clock_share * witness + clock_s)
         wrong(c, "its clock ran %.3f s while the kernel's ran %.3f s", clock, witness);
     not_faster(c, "loading", hn_json_number_of(result, "load_ms"), hn_json_number_of(result, "load_witness_ms"));
+    load_parts(c, result);
     if (!seen) return;
     if (!(seen->wall_s > 0)) wrong(c, "its parent did not see how long it ran");
     if (overdue(witness, seen) && !hn_claims_late(result, seen, late, sizeof late))
         wrong(c, "it ran for %.3f s by its own clocks, and its parent waited %.3f s for its result", witness,
               seen->told_s);
-    double most = seen->wall_s * (1 + clock_share) + around_s, claimed = load_s(result) + timed_s(result);
+    double most = seen->wall_s * (1 + clock_share) + around_s, claimed = hn_claims_told_s(result);
     if (witness > most) wrong(c, "it ran for %.3f s, its parent saw %.3f s", witness, seen->wall_s);
     if (claimed > most) wrong(c, "it claims %.3f s of work, its parent saw it for %.3f s", claimed, seen->wall_s);
 }
@@ -464,7 +483,7 @@ double hn_claims_seconds(json_t *records)
         json_t *extra = json_object_get(r, "extra"), *clock = json_object_get(extra, "clock");
         any = any || clock || json_array_size(json_object_get(extra, "samples"));
         if (clock) sum += hn_json_number_of(clock, "s");
-        json_array_foreach(json_object_get(extra, "samples"), k, p) sum += load_s(p) + timed_s(p);
+        json_array_foreach(json_object_get(extra, "samples"), k, p) sum += hn_claims_told_s(p);
     }
     return any ? sum : NAN;
 }

@@ -39,6 +39,9 @@ bool hn_claims_records(json_t *records, char *why, size_t cap);
  * they do not say. */
 double hn_claims_seconds(json_t *records);
 
+/* Seconds that a process says it loaded and worked: what it was timed for. */
+double hn_claims_told_s(json_t *result);
+
 /* Adds to a result what hn_claims_hold needs of the process itself: how long it has run by both clocks.
  * clock0_ns, witness0_ns: the clocks at its beginning. */
 void hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);

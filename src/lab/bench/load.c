@@ -239,11 +239,15 @@ static bool begin_request(load_state *s, int fd, int32_t place)
     char *body = prompt ? malloc(cap) : NULL, head[1024];
     bool ok = false;
     if (body) {
-        int n = snprintf(body, cap,
-                         "{%s%s%s\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":0,\"seed\":1,\"ignore_eos\":true,"
-                         "\"stream\":%s}",
-                         p->model ? "\"model\":\"" : "", p->model ? p->model : "", p->model ? "\"," : "", prompt,
-                         p->n_gen, p->whole ? "false" : "true,\"stream_options\":{\"include_usage\":true}");
+        char temperature[80] = "0";
+        if (p->temp > 0) /* words that not every server knows */
+            snprintf(temperature, sizeof temperature, "%g,\"top_k\":0,\"top_p\":1,\"min_p\":0", (double)p->temp);
+        int n =
+            snprintf(body, cap,
+                     "{%s%s%s\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":%s,\"seed\":1,\"ignore_eos\":true,"
+                     "\"stream\":%s}",
+                     p->model ? "\"model\":\"" : "", p->model ? p->model : "", p->model ? "\"," : "", prompt, p->n_gen,
+                     temperature, p->whole ? "false" : "true,\"stream_options\":{\"include_usage\":true}");
         int k = snprintf(head, sizeof head,
                          "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s%s%s"
                          "Connection: close\r\nContent-Length: %d\r\n\r\n",

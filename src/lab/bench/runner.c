@@ -133,6 +133,7 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
         char false_claim[400];
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
+        json_object_set_new(c.result, "seen_s", hn_lab_num(c.seen.told_s > 0 ? c.seen.told_s : c.seen.wall_s));
         if (hn_claims_late(c.result, &c.seen, false_claim, sizeof false_claim))
             json_object_set_new(c.result, "late", hn_lab_str(false_claim));
         const hn_asked *asked = b->counted ? &b->asked : NULL;

@@ -4,6 +4,7 @@
 #include "base/json_tree.h"
 #include "base/mapped.h"
 #include "lab/judge/baseline.h"
+#include "lab/judge/outside.h"
 #include "lab/quality/paths.h"
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"
@@ -434,7 +435,12 @@ void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is)
     dst[0] = 0;
     if (a[0] && b[0] && !hn_q_same_kind(a, b) && hn_q_same_kind(a, hn_record_text(is, "q1")))
         b = hn_record_text(is, "q1"); /* what both kinds know */
-    if (a[0] && strcmp(a, b) == 0) return;
+    const char *outer = hn_outer_differ(json_object_get(was, "outer"), json_object_get(is, "outer"));
+    if (a[0] && strcmp(a, b) == 0) {
+        if (outer)
+            snprintf(dst, cap, "the quality hash is the same, and around the engine something is not: %s", outer);
+        return;
+    }
     if (a[0] && b[0] && !hn_q_same_kind(a, b)) {
         snprintf(
             dst, cap,
@@ -673,6 +679,7 @@ hone_status hn_baseline_compare(hn_baseline_row **rows, size_t *n, json_t *basel
         st = compare_one(row, now, rule, err);
     }
     if (st == HONE_OK) st = judge(*rows, *n, rule->alpha, err);
+    if (st == HONE_OK) st = hn_outside_look(*rows, *n, now, err);
     if (st == HONE_OK) return HONE_OK;
     free(*rows);
     *rows = NULL;
@@ -705,6 +712,7 @@ json_t *hn_baseline_row_json(const hn_baseline_row *r)
     json_object_set_new(o, "p_regressed", hn_lab_num(r->test.p_regressed));
     json_object_set_new(o, "p_improved", hn_lab_num(r->test.p_improved));
     json_object_set_new(o, "p_within", hn_lab_num(r->test.p_within));
+    json_object_set_new(o, "hidden_ms", r->hidden_ms > 0 ? hn_lab_num(r->hidden_ms) : json_null());
     json_object_set_new(o, "verdict", json_string(hn_ab_verdict_name(r->verdict)));
     return o;
 }

@@ -44,6 +44,7 @@ struct hn_side {
     int dirty;                /* -1: not known */
     char hash[24], why[512];  /* of quality, once asked for */
     char older[24];           /* the same by the older kind of hash; "" */
+    hn_outer outer;           /* and what else it answered then */
     const hn_target *asked;   /* the target that was asked for them */
     bool can_ask;             /* takes --prompt-seed, and proves its answers */
     bool can_walk;            /* has the hash of every way of computing, q2 */
@@ -946,6 +947,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
             snprintf(s->why, sizeof s->why, "a hash of the older kind, although its program has the newer");
         if (q) snprintf(s->hash, sizeof s->hash, "%.23s", q);
         snprintf(s->older, sizeof s->older, "%.23s", hn_record_text(json_object_get(o, "quality_detail"), "q1"));
+        hn_outer_read(&s->outer, json_object_get(json_object_get(o, "quality_detail"), "outer"));
         s->asked = st == HONE_OK ? t : NULL;
         json_decref(o);
         hn_process_free(&r);
@@ -965,5 +967,9 @@ hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char ha
     for (int i = 0; i < 2; i++)
         if (hash[0][0] && hash[1][0] && !hn_q_same_kind(hash[0], hash[1]) && hn_q_same_kind(side[i]->older, hash[!i]))
             snprintf(hash[i], 24, "%s", side[i]->older);
+    /* a difference that the model's answers do not show stands in their place */
+    hn_outer_part part = strcmp(hash[0], hash[1]) == 0 ? hn_outer_of(&side[0]->outer, &side[1]->outer) : HN_OUTER_PARTS;
+    for (int i = 0; i < 2 && part != HN_OUTER_PARTS; i++)
+        snprintf(hash[i], 24, "%s-%s", hn_outer_name(part), side[i]->outer.hash[part]);
     return HONE_OK;
 }

@@ -25,6 +25,8 @@ enum {
     STEP = 6,           /* by so many positions */
     CHUNK = 64,         /* of a session whose calls are of many chunks */
     CHUNK_QUICK = 20,
+    FAR_DOWN = 27 * HN_Q_PIECE,
+    CACHE_CTX = 72, /* with other types of cache */
     MANY_APART = 3, /* positions between sequences of which there are many */
     MANY_ROUNDS = HN_Q_MANY - HN_Q_SEQS + 1,
     MANY_CTX = MANY_APART * HN_Q_MANY + MANY_ROUNDS
@@ -51,7 +53,9 @@ typedef struct walk {
     const char *way;   /* being walked, for the words */
     char way_threads[48];
     hone_session *s;
-    hn_sha256 bits; /* the hash's half of logits */
+    hone_snapshot *deep; /* FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
+    bool of_plain;       /* the session's model is another one: of plain weights */
+    hn_sha256 bits;      /* the hash's half of logits */
     hone_error *err;
 } walk;
 
@@ -207,6 +211,17 @@ static hone_status among_neighbours(walk *w)
     return st;
 }
 
+/* What OURS holds, for sessions that need not compute it again. */
+static hone_status keep_deep(walk *w)
+{
+    enum { LEAST = HN_Q_PIECE }; /* behind it */
+    if (w->p->quick || w->n < FAR_DOWN + LEAST) return HONE_OK;
+    hone_status st = hone_seq_snapshot(w->s, OURS, &w->deep, w->err);
+    if (st != HONE_E_NOMEM) return st;
+    left_out(w, "other counts of threads far down: no memory for a snapshot");
+    return HONE_OK;
+}
+
 /* In chunks of 37, and from places of it on token by token; then the generation with neighbours. */
 static hone_status in_pieces(walk *w)
 {
@@ -215,7 +230,8 @@ static hone_status in_pieces(walk *w)
     int32_t last = (w->n - 1) / HN_Q_PIECE * HN_Q_PIECE;
     for (int32_t at = 0; at < w->n && st == HONE_OK; at += HN_Q_PIECE) {
         bool fork = !w->small && (at == 0 || at == 481 || at == 999 || at == last);
-        if (fork && at > 0) st = hone_seq_copy(w->s, FORK, OURS, w->err);
+        if (at == FAR_DOWN && w->small && st == HONE_OK) st = keep_deep(w);
+        if (fork && at > 0 && st == HONE_OK) st = hone_seq_copy(w->s, FORK, OURS, w->err);
         if ((at == last || at == HALF) && st == HONE_OK)
             st = hone_seq_copy(w->s, at == last ? DEEP : MIDDLE, OURS, w->err);
         int32_t end = at + STRETCH < w->n ? at + STRETCH : w->n;
@@ -228,17 +244,39 @@ static hone_status in_pieces(walk *w)
     return st == HONE_OK ? among_neighbours(w) : st;
 }
 
-static hone_status token_by_token(walk *w)
+/* Is this a place at which a token comes alone: near the beginning, near 512, from 1000 on, at both sides of edges of
+ * pages, and at whatever every way is asked for? */
+static bool alone(const walk *w, int32_t pos)
 {
-    w->way = "token by token";
-    return singles(w, 0, 0, w->n);
+    enum { BEGINNING = 100, NEAR = 500, FAR = 530, DEEP_FROM = 1000, PAGE = 64 };
+    int32_t in_page = (pos + 2) % PAGE;
+    return pos < BEGINNING || (pos >= NEAR && pos < FAR) || pos >= DEEP_FROM || in_page < 4 || compared(w, pos);
 }
 
-/* ids [at, at + k) in one call to sequence 0; its first and its last row are looked at in any case. */
+/* All of the prompt; what lies between those places in one call each, of a few tokens. */
+static hone_status token_by_token(walk *w)
+{
+    hone_status st = HONE_OK;
+    w->way = "token by token";
+    for (int32_t at = 0, to; at < w->n && st == HONE_OK; at = to) {
+        for (to = at; to < w->n && alone(w, to);) to++;
+        if (to > at) {
+            st = singles(w, 0, at, to);
+            continue;
+        }
+        while (to < w->n && !alone(w, to)) to++;
+        st = call(w, 0, at, to, 0);
+    }
+    return st;
+}
+
+/* ids [at, at + k) in one call to sequence 0; its first and its last row are looked at in any case, and of some calls
+ * all of them. */
 static hone_status crumb(walk *w, int32_t at, int32_t k)
 {
+    const bool all = k % 4 == 1;
     for (int32_t i = 0; i < k; i++)
-        w->batch[i] = (hone_token){ w->ids[at + i], at + i, 0, i == 0 || i + 1 == k || compared(w, at + i) };
+        w->batch[i] = (hone_token){ w->ids[at + i], at + i, 0, all || i == 0 || i + 1 == k || compared(w, at + i) };
     return run_rows(w, k);
 }
 
@@ -259,40 +297,42 @@ static hone_status crumbs(walk *w)
 
 static hone_status in_crumbs(walk *w)
 {
-    /* behind them, or from the beginning again where the prompt ends: whole panels, and not */
-    static const int32_t wide[] = { 48, 100, 132 };
     w->way = "in calls of 1 to 40 tokens";
-    hone_status st = crumbs(w);
-    w->way = "in calls of 48, 100 and 132 tokens";
-    for (size_t i = 0; i < sizeof wide / sizeof *wide && w->small && st == HONE_OK; i++) {
-        int32_t at = hone_seq_length(w->s, 0);
-        if (wide[i] > w->n) continue;
-        if (at + wide[i] > w->n) st = hone_seq_truncate(w->s, 0, at = 0, w->err);
-        if (st == HONE_OK) st = call(w, 0, at, at + wide[i], 0);
-    }
-    return st;
+    return crumbs(w);
 }
 
 static hone_status beside_others(walk *w)
 {
-    enum { AT_ONCE = 29, THEIRS = 4 };
-    const int32_t most = w->small ? w->n : 4 * AT_ONCE;
+    enum { THEIRS = 4, FEW = 4 };
+    /* rows of each call: no way else has these; then as many as there are */
+    static const int32_t rows[] = { 37, 41, 56, 96, 44, 128, 47, 100, 48, 52, 132, 256, 72 };
+    enum { CALLS = sizeof rows / sizeof *rows };
     hone_status st = HONE_OK;
     w->way = "beside neighbours";
-    for (int32_t at = 0; at < w->n && at < most && st == HONE_OK; at += AT_ONCE)
-        st = call(w, 4, at, at + AT_ONCE < w->n ? at + AT_ONCE : w->n, THEIRS);
+    for (int32_t at = 0, i = 0; at < w->n && (w->small || i < FEW) && st == HONE_OK; i++) {
+        int32_t to = i < CALLS ? at + rows[i] - 2 * THEIRS : w->n;
+        if (to > w->n) to = w->n;
+        st = call(w, 4, at, to, THEIRS);
+        at = to;
+    }
     return st;
 }
 
-/* A session that differs in one thing: two pieces, or all of it at once where the model is small; then some tokens. */
+/* A session that differs in one thing: two pieces, some tokens, and where the model is small a large piece; then, from
+ * what another session kept, the end. */
 static hone_status otherwise(walk *w)
 {
     enum { PIECES = 2 * HN_Q_PIECE, TOKENS = 8 };
-    int32_t to = w->n < PIECES ? w->n : PIECES;
+    const hone_snapshot *deep = w->of_plain ? NULL : w->deep; /* of one model's session, for others of that */
+    int32_t to = w->n < PIECES ? w->n : PIECES, end = deep ? FIRST_PIECE : w->n;
     hone_status st = call(w, 0, 0, to, 0);
     if (st == HONE_OK) st = singles(w, 0, to, to + TOKENS < w->n ? to + TOKENS : w->n);
-    if (st == HONE_OK && w->small && to + TOKENS < w->n) st = call(w, 0, to + TOKENS, w->n, 0);
-    return st;
+    if (st == HONE_OK && w->small && to + TOKENS < end) st = call(w, 0, to + TOKENS, end, 0);
+    if (st != HONE_OK || !deep) return st;
+    st = hone_seq_truncate(w->s, 0, 0, w->err);
+    if (st == HONE_OK) st = hone_seq_restore(w->s, 0, deep, w->err);
+    if (st == HONE_OK) st = singles(w, 0, FAR_DOWN, FAR_DOWN + TOKENS);
+    return st == HONE_OK ? call(w, 0, FAR_DOWN + TOKENS, w->n, 0) : st;
 }
 
 static hone_status chunks_of_one(walk *w)
@@ -383,16 +423,24 @@ static hone_status restore(walk *w, int32_t at)
     return st == HONE_OK ? singles(w, OURS, at, at + 1) : st;
 }
 
-/* Tokens of OURS from `at` and of ANEW from `other` in turn. */
-static hone_status interleaved(walk *w, int32_t at, int32_t other)
+/* `each` tokens of OURS from `at` and of ANEW from `other` in turn. */
+static hone_status in_turn(walk *w, int32_t at, int32_t other, int32_t each)
 {
-    enum { EACH = STEP + 4 };
-    w->way = "interleaved with another sequence";
-    for (int32_t i = 0; i < EACH; i++) {
+    for (int32_t i = 0; i < each; i++) {
         w->batch[2 * i] = (hone_token){ w->ids[at + i], at + i, OURS, compared(w, at + i) };
         w->batch[2 * i + 1] = (hone_token){ w->ids[other + i], other + i, ANEW, compared(w, other + i) };
     }
-    return run_rows(w, 2 * EACH);
+    return run_rows(w, 2 * each);
+}
+
+/* Both in turn: fewer rows than a panel has, and more. */
+static hone_status interleaved(walk *w, int32_t at, int32_t other)
+{
+    enum { FEW = STEP + 4, MANY = 36 };
+    w->way = "interleaved with another sequence";
+    hone_status st = in_turn(w, at, other, FEW);
+    bool room = (at > other ? at : other) + FEW + MANY < w->n;
+    return st == HONE_OK && room ? in_turn(w, at + FEW, other + FEW, MANY) : st;
 }
 
 /* Two tokens of OURS, one before and one behind a chunk of FORK, which begins the prompt. */
@@ -458,11 +506,11 @@ static hone_status back_and_on(walk *w)
 
 /* ---- sessions -------------------------------------------------------------------------------------- */
 
-/* All of the prompt in one call of many chunks, which is stopped in the second and made again. */
+/* One call of many chunks, which is stopped in the second and made again. */
 static hone_status in_many_chunks(walk *w)
 {
-    enum { LARGE = 5 * CHUNK - 27, SINGLES = 3 };
-    int32_t to = w->p->quick ? 3 * CHUNK_QUICK : w->small || w->n < LARGE ? w->n : LARGE;
+    enum { MOST = 5 * CHUNK - 27, SINGLES = 3 };
+    int32_t to = w->p->quick ? 3 * CHUNK_QUICK : MOST;
     if (to > w->n) to = w->n;
     hone_status st = call_again(w, 0, 0, to, w->info.n_layer + (w->info.n_layer + 1) / 2);
     return st == HONE_OK ? singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n) : st;
@@ -533,6 +581,67 @@ static hone_status many_sequences(walk *w)
     return st;
 }
 
+/* ---- sequences with adapters and without ------------------------------------------------------------- */
+
+/* The first k tokens of the batch, all of which want logits: rows of FORK, which has no adapters, are compared with
+ * each other (plain [w->n]). */
+static hone_status run_mixed(walk *w, int32_t k, seen *plain)
+{
+    seen *ours = w->seen;
+    hone_status st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
+    for (int32_t i = 0; i < k && st == HONE_OK; i++) {
+        w->seen = w->batch[i].seq == FORK ? plain : ours;
+        row(w, w->batch[i].pos, w->logits + (size_t)i * (size_t)w->info.n_vocab);
+    }
+    w->seen = ours;
+    return st;
+}
+
+static int32_t push_run(walk *w, int32_t k, int32_t seq, int32_t from, int32_t to)
+{
+    for (int32_t i = from; i < to; i++) w->batch[k++] = (hone_token){ w->ids[i], i, seq, true };
+    return k;
+}
+
+/* OURS as asked, and FORK without adapters, in one batch: as runs of each, in turn, and one row of each. FORK alone
+ * comes first. */
+static hone_status in_mixed_company(walk *w, seen *plain)
+{
+    enum { ALL = 30, RUN = 7, TURNS = 4, ONES = 4 };
+    w->way = "without adapters";
+    hone_status st = hone_seq_set_adapters(w->s, FORK, NULL, NULL, 0, w->err);
+    if (st == HONE_OK) st = run_mixed(w, push_run(w, 0, FORK, 0, ALL), plain);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, 0, w->err);
+    w->way = "beside a sequence of other adapters";
+    int32_t k = 0, at = 2 * RUN;
+    for (int32_t i = 0; i < 2; i++) {
+        k = push_run(w, k, i ? FORK : OURS, i * RUN, (i + 1) * RUN);
+        k = push_run(w, k, i ? OURS : FORK, i * RUN, (i + 1) * RUN);
+    }
+    for (int32_t i = 0; i < TURNS; i++, at++) {
+        k = push_run(w, k, FORK, at, at + 1);
+        k = push_run(w, k, OURS, at, at + 1);
+    }
+    if (st == HONE_OK) st = run_mixed(w, k, plain);
+    for (int32_t i = 0; i < ONES && st == HONE_OK; i++, at++) {
+        k = push_run(w, 0, i % 2 ? FORK : OURS, at, at + 1);
+        st = run_mixed(w, push_run(w, k, i % 2 ? OURS : FORK, at, at + 1), plain);
+    }
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, 0, w->err);
+    return st == HONE_OK ? hone_seq_copy(w->s, FORK, OURS, w->err) : st; /* it has them again */
+}
+
+static hone_status mixed_adapters(walk *w)
+{
+    enum { LEAST = 64 };
+    if (w->n < LEAST || w->room < LEAST) return HONE_OK;
+    seen *plain = calloc((size_t)w->n, sizeof *plain);
+    if (!plain) return HN_FAIL(w->err, HONE_E_NOMEM, "rows without adapters");
+    hone_status st = in_mixed_company(w, plain);
+    free(plain);
+    return st;
+}
+
 /* Opens a session that differs, walks, and leaves the next one a clean table. */
 static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
 {
@@ -543,6 +652,7 @@ static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_sta
         return st;
     }
     w->way = name;
+    w->of_plain = way->plain;
     w->out->n_ways++;
     return go(w);
 }
@@ -632,6 +742,10 @@ static hone_status begin(walk *w, bool from_text)
         left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
                     "calls of 17 to 39 tokens but 24 and 32; "
                     "other counts of threads and plain weights beyond 82 positions; more than 5 chunks of 64");
+    else
+        left_out(w,
+                 "tokens alone at most places between 100 and 1000; more than 5 chunks of 64; other counts of threads "
+                 "between 600 and 999 positions");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
     if (!w->p->quick) {
         snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
@@ -641,12 +755,24 @@ static hone_status begin(walk *w, bool from_text)
     return st;
 }
 
-/* All of the prompt, most of it in one call, then calls of every count. */
+/* All of the prompt in calls of every count and one of the rest; then a whole chunk of the engine's. */
 static hone_status on_level(walk *w)
 {
-    hone_status st = otherwise(w);
+    enum { WHOLE = 512 };
+    hone_status st = crumbs(w);
+    int32_t at = hone_seq_length(w->s, 0);
+    if (st == HONE_OK && at < w->n) st = call(w, 0, at, w->n, 0);
     if (st == HONE_OK) st = hone_seq_truncate(w->s, 0, 0, w->err);
-    return st == HONE_OK ? crumbs(w) : st;
+    return st == HONE_OK && w->n >= WHOLE ? call(w, 0, 0, WHOLE, 0) : st;
+}
+
+/* Plain C is slow. */
+static hone_status on_plain_c(walk *w)
+{
+    enum { PIECE = 32, TOKENS = 8 };
+    if (w->n < PIECE + TOKENS) return call(w, 0, 0, w->n, 0);
+    hone_status st = call(w, 0, 0, PIECE, 0);
+    return st == HONE_OK ? singles(w, 0, PIECE, PIECE + TOKENS) : st;
 }
 
 /* On each lower level of kernels. */
@@ -657,11 +783,10 @@ static hone_status on_levels(walk *w, const hn_q_way *base)
     for (const char *const *l = w->p->levels; l && *l && st == HONE_OK && !over(w); l++) {
         hn_q_way level = *base;
         level.cpu = *l;
-        w->small = strcmp(*l, hn_cpu_level_name(HN_CPU_SCALAR)) != 0; /* plain C is slow */
-        if (!w->small) left_out(w, "scalar kernels: positions beyond 82, calls of 2 to 73 tokens");
-        st = with(w, *l, &level, w->small ? on_level : otherwise);
+        bool plain = strcmp(*l, hn_cpu_level_name(HN_CPU_SCALAR)) == 0;
+        if (plain) left_out(w, "scalar kernels: positions beyond 40, calls of other counts than 1 and 32");
+        st = with(w, *l, &level, plain ? on_plain_c : on_level);
     }
-    w->small = true;
     return st;
 }
 
@@ -684,6 +809,105 @@ static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
     if (st == HONE_OK && !over(w) && some.threads) st = with(w, w->way_threads, &some, otherwise);
     if (st == HONE_OK && !over(w) && w->p->packed) st = with(w, "from plain weights", &plain, otherwise);
     return st == HONE_OK && !over(w) ? on_levels(w, &base) : st;
+}
+
+/* ---- other answers than logits ------------------------------------------------------------------------- */
+
+/* Texts as vectors: all together, and one by one, which must be the same; *h goes on by them. */
+static hone_status embed_as(walk *w, const hone_text_ids *t, int32_t n, hone_pooling pooling, uint64_t *h)
+{
+    const size_t width = (size_t)hone_embed_width(w->p->m, pooling, NULL);
+    size_t rows = 0, at = 0;
+    for (int32_t i = 0; i < n; i++) rows += pooling == HONE_POOL_NONE ? (size_t)t[i].n : 1;
+    float *both = calloc(2 * rows * width + 1, sizeof *both), *alone = both + rows * width;
+    if (!both) return HN_FAIL(w->err, HONE_E_NOMEM, "%zu vectors", 2 * rows);
+    const hone_embed_params p = { .pooling = pooling };
+    hone_status st = hone_embed(w->s, t, n, &p, both, w->err);
+    for (int32_t i = 0; i < n && st == HONE_OK; i++) {
+        st = hone_embed(w->s, &t[i], 1, &p, alone + at * width, w->err);
+        at += pooling == HONE_POOL_NONE ? (size_t)t[i].n : 1;
+    }
+    if (st == HONE_OK && memcmp(both, alone, rows * width * sizeof *both) != 0)
+        hn_invalid(&w->out->verdict,
+                   "one text, two vectors: %s beside others than alone; the engine is wrong in one "
+                   "of the two",
+                   w->way);
+    uint64_t bits = hn_bits_hash(both, (int64_t)(rows * width));
+    *h = hn_fnv1a(*h, &bits, sizeof bits);
+    free(both);
+    return st;
+}
+
+static hone_status embedded(walk *w)
+{
+    static const struct {
+        hone_pooling pooling;
+        int32_t n[3];
+    } asked[] = { { HONE_POOL_NONE, { 9, 16, 65 } },
+                  { HONE_POOL_MEAN, { 1, 2, 7 } },
+                  { HONE_POOL_CLS, { 3, 5, 1 } },
+                  { HONE_POOL_LAST, { 9, 1, 4 } } };
+    uint64_t h = HN_FNV_INIT;
+    hone_status st = HONE_OK;
+    w->way = "as an embedding,";
+    for (size_t i = 0; i < sizeof asked / sizeof *asked && st == HONE_OK; i++) {
+        hone_text_ids t[3];
+        int32_t n = 0;
+        for (int32_t at = 0; n < 3 && at + asked[i].n[n] <= w->n; n++) {
+            t[n] = (hone_text_ids){ w->ids + at, asked[i].n[n] };
+            at += asked[i].n[n];
+        }
+        if (n) st = embed_as(w, t, n, asked[i].pooling, &h);
+    }
+    if (st == HONE_OK) hn_outer_set(&w->out->outer, HN_OUTER_EMBEDDINGS, h);
+    if (st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
+    left_out(w, "embeddings");
+    return HONE_OK;
+}
+
+/* A prompt at once; then in chunks, with tokens one by one around the edges of its pages. */
+static hone_status across_pages(walk *w)
+{
+    static const struct {
+        int32_t to;
+        bool one_by_one;
+    } parts[] = { { 37, false }, { 60, false }, { 68, true }, { CACHE_CTX, false } };
+    hone_status st = call(w, 0, 0, CACHE_CTX, 0);
+    for (size_t i = 0, from = 0; i < sizeof parts / sizeof *parts && st == HONE_OK; from = (size_t)parts[i++].to)
+        st =
+            parts[i].one_by_one ? singles(w, 1, (int32_t)from, parts[i].to) : call(w, 1, (int32_t)from, parts[i].to, 0);
+    return st;
+}
+
+/* With one other type of cache: its ways agree with each other, and *h goes on by what they say. */
+static hone_status on_cache(walk *w, hone_kv_cache_type cache, uint64_t *h)
+{
+    const hn_q_way way = { .n_ctx = CACHE_CTX, .n_seq = 2, .cache = 1 + (int32_t)cache };
+    seen *asked = w->seen;
+    w->seen = calloc((size_t)w->n, sizeof *w->seen);
+    hone_status st = w->seen ? with(w, "with another type of cache", &way, across_pages)
+                             : HN_FAIL(w->err, HONE_E_NOMEM, "rows of another cache");
+    for (int32_t i = 0; w->seen && i < w->n; i++)
+        if (w->seen[i].way) *h = hn_fnv1a(*h, &w->seen[i].bits, sizeof w->seen[i].bits);
+    free(w->seen);
+    w->seen = asked;
+    return st;
+}
+
+static hone_status on_caches(walk *w)
+{
+    hone_sequence_cost narrow, wide;
+    uint64_t h = HN_FNV_INIT;
+    hone_status st = hone_model_sequence_cost(w->p->m, CACHE_CTX, HONE_CACHE_F16, &narrow, w->err);
+    if (st == HONE_OK) st = hone_model_sequence_cost(w->p->m, CACHE_CTX, HONE_CACHE_F32, &wide, w->err);
+    if (st != HONE_OK || narrow.bytes == wide.bytes || w->n < CACHE_CTX)
+        return st; /* there is no cache, or no prompt */
+    for (int c = HONE_CACHE_F16; c <= HONE_CACHE_Q8_0 && st == HONE_OK && !over(w); c++)
+        if (c != (int)w->p->cache) st = on_cache(w, (hone_kv_cache_type)c, &h);
+    if (st == HONE_OK) hn_outer_set(&w->out->outer, HN_OUTER_CACHES, h);
+    if (st != HONE_E_NUMERIC && st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
+    left_out(w, "other types of cache: the model cannot do with one");
+    return HONE_OK;
 }
 
 static void id_bytes(hn_sha256 *s, int32_t id)
@@ -719,8 +943,11 @@ static hone_status walk_all(walk *w)
     if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_the_same(w, token_by_token);
     if (st == HONE_OK && !over(w)) st = on_the_same(w, in_crumbs);
     if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, beside_others);
+    if (st == HONE_OK && !over(w) && hone_session_adapters_hash(w->s)) st = on_the_same(w, mixed_adapters);
+    if (st == HONE_OK && !over(w)) st = on_the_same(w, embedded);
     if (st == HONE_OK && !over(w)) st = among_many(w);
     if (st == HONE_OK && !over(w)) st = other_sessions(w, &base);
+    if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_caches(w);
     return st;
 }
 
@@ -732,6 +959,7 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
     memset(out, 0, sizeof *out);
     hone_status st = begin(&w, prompts->from_text);
     if (st == HONE_OK) st = walk_all(&w);
+    if (st == HONE_OK && !over(&w)) st = hn_outer_ask(&out->outer, p->m, w.err);
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "the long quality prompt, %s: %s", w.way ? w.way : "", w.err->message);
         st = HONE_OK;
@@ -744,6 +972,7 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
     free(w.seen);
     free(w.batch);
     free(w.logits);
+    hone_snapshot_free(w.deep);
     return st;
 }
 

@@ -9,6 +9,7 @@
 #define HN_PATHS_H
 
 #include "base/base.h"
+#include "lab/quality/outer.h"
 #include "lab/quality/quality.h"
 
 enum {
@@ -27,6 +28,7 @@ typedef struct hn_q_way {
     int32_t chunk;   /* 0: as asked */
     int32_t threads; /* 0: as asked */
     const char *cpu; /* NULL: as asked */
+    int32_t cache;   /* 1 + hone_kv_cache_type; 0: as asked */
     bool plain;      /* weights from the model's file, not from a packed one */
 } hn_q_way;
 
@@ -38,6 +40,7 @@ typedef struct hn_paths_params {
     void *arg;
     bool (*abort_fn)(void *arg); /* of these sessions, set again where they are stopped on purpose; NULL: none */
     void *abort_arg;
+    hone_kv_cache_type cache;  /* as asked */
     int32_t threads;           /* a count between 1 and the one in use, drawn by the caller; 0: there is none */
     const char *const *levels; /* of kernels below the one in use, ends with NULL */
     bool packed;               /* the model's weights come from a packed file */
@@ -51,6 +54,7 @@ typedef struct hn_paths {
     const char *left[HN_PATHS_LEFT]; /* what was not compared, in words */
     int32_t n_left;
     char beyond[40];    /* one of them, with a number in it */
+    hn_outer outer;     /* what stands around the engine, its embeddings among it: in no hash above */
     hn_verdict verdict; /* INVALID: two ways gave different bits, and which; or no numbers */
 } hn_paths;
 

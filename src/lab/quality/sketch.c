@@ -102,6 +102,7 @@ json_t *hn_answers_json(const hn_answers *a, bool with_sketch)
     json_object_update(o, q);
     json_decref(q);
     json_object_set_new(o, "full", a->full[0] ? hn_lab_str(a->full) : json_null());
+    json_object_set_new(o, "outer", hn_outer_json(&a->outer));
     json_object_set_new(o, "label", hn_lab_str(a->label));
     json_object_set_new(o, "n_vocab", json_integer(a->n_vocab));
     json_object_set_new(o, "vocab_sha256", json_string(vocab));
@@ -206,6 +207,7 @@ hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
         snprintf(a->q.verdict.reason, sizeof a->q.verdict.reason, "%s", reason ? reason : "");
         snprintf(a->q.hash, sizeof a->q.hash, "%s", hash);
         snprintf(a->full, sizeof a->full, "%.23s", hn_json_text_of(o, "full"));
+        hn_outer_read(&a->outer, json_object_get(o, "outer"));
         snprintf(a->label, sizeof a->label, "%s", label ? label : "");
     }
     if (st == HONE_OK) st = read_steps(a, o, name, err);
@@ -278,6 +280,8 @@ hone_status hn_answers_compare(hn_answers_diff *d, const hn_answers *a, const hn
          alike = !moved || hn_q_same_answers(a->full, b->full);
     d->beyond = moved && d->what != HN_DIFFERENT && (d->what == HN_SAME || !alike);
     if (d->beyond) d->what = alike ? HN_NUMERICS : HN_DIFFERENT;
+    d->outer = d->what == HN_SAME ? hn_outer_name(hn_outer_of(&a->outer, &b->outer)) : NULL;
+    if (d->outer) d->what = HN_DIFFERENT;
     return HONE_OK;
 }
 

@@ -5,6 +5,7 @@
 #define HN_LAB_QUALITY_H
 
 #include "base/base.h"
+#include "lab/quality/outer.h"
 #include "lab/quality/quality.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
@@ -41,7 +42,8 @@ typedef struct hn_sketch_step {
 
 typedef struct hn_answers {
     hn_quality q;
-    char full[24]; /* the hash of all ways (paths.h); "" in files from before there was one */
+    char full[24];  /* the hash of all ways (paths.h); "" in files from before there was one */
+    hn_outer outer; /* likewise */
     bool from_text;
     int32_t n_vocab, n_top;  /* n_top: of HN_SKETCH_TOP, as many as there are */
     unsigned char vocab[32]; /* hn_vocab_hash */
@@ -63,6 +65,7 @@ typedef enum hn_likeness { HN_SAME = 0, HN_NUMERICS, HN_DIFFERENT } hn_likeness;
 typedef struct hn_answers_diff {
     hn_likeness what;
     bool beyond;                          /* of the full hash alone: the eight prompts do not show it */
+    const char *outer;                    /* the answers are the same: what around the engine is not; or NULL */
     int32_t n_diverged;                   /* prompts */
     int32_t prompt, step, id_a, id_b;     /* the first divergence */
     int32_t n_steps;                      /* compared: those before a divergence and the one at it */

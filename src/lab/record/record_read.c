@@ -183,8 +183,9 @@ enum {
 /* The run for the quality hash, whoever keeps it. */
 #define QUALITY_DETAIL                                                                                              \
     FIELD("quality_detail", OBJECT_0), FIELD("quality_detail.hash", TEXT_0), FIELD("quality_detail.valid", BOOL_0), \
-        FIELD("quality_detail.reason", TEXT_0), FIELD("quality_detail.ids", LIST_0),                                \
-        FIELD("quality_detail.ids[]", HN_IS_ARRAY), UP_TO("quality_detail.ids[][]", HN_IS_WHOLE, SMALL)
+        FIELD("quality_detail.reason", TEXT_0), FIELD("quality_detail.outer", OBJECT_0),                            \
+        FIELD("quality_detail.ids", LIST_0), FIELD("quality_detail.ids[]", HN_IS_ARRAY),                            \
+        UP_TO("quality_detail.ids[][]", HN_IS_WHOLE, SMALL)
 
 /* Records of any age: what was never written may be missing, and is no string today if it once was a number. */
 static const hn_shape bench[] = { FIELD("schema", TEXT | HN_IS_REQUIRED),
@@ -342,6 +343,7 @@ const hn_shape hn_shape_baseline[] = { FIELD("schema", TEXT | HN_IS_REQUIRED),
 const hn_shape hn_shape_answers[] = { FIELD("schema", TEXT | HN_IS_REQUIRED),
                                       FIELD("hash", TEXT_0),
                                       FIELD("full", TEXT_0),
+                                      FIELD("outer", OBJECT_0),
                                       RANGE("vocab_sha256", TEXT | HN_IS_REQUIRED, 64, 64),
                                       FIELD("label", TEXT_0),
                                       FIELD("prompts", TEXT | HN_IS_REQUIRED),

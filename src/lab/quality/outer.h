@@ -1,0 +1,41 @@
+/* outer: what stands around the engine, asked fixed questions: the tokenizer texts of every length,
+ * ids as texts, samplers of every kind, masks of grammars, log-probabilities, the model's chat
+ * template. A hash of each. The quality hash proves what a model answers; a build that is wrong in one
+ * of these answers as before, and what it is made to say is another. Two builds compare by it, as by the
+ * quality hash; the same on every machine. Knows hone.h; refuses to know sessions. */
+#ifndef HN_OUTER_H
+#define HN_OUTER_H
+
+#include "base/base.h"
+#include "base/json_text.h"
+
+typedef enum hn_outer_part {
+    HN_OUTER_TOKENIZER = 0,
+    HN_OUTER_TEXT,
+    HN_OUTER_SAMPLER,
+    HN_OUTER_MASKS,
+    HN_OUTER_LOGPROBS,
+    HN_OUTER_TEMPLATE,
+    HN_OUTER_EMBEDDINGS, /* these two of paths.c, which has sessions */
+    HN_OUTER_CACHES,     /* logits with the types of cache that were not asked for */
+    HN_OUTER_PARTS
+} hn_outer_part;
+
+typedef struct hn_outer {
+    char hash[HN_OUTER_PARTS][12]; /* 8 hexadecimal digits; "": this model has no such part, or it was not asked */
+} hn_outer;
+
+/* All but embeddings and caches, which stay as they are. What a part refuses is its answer too; HONE_E_NOMEM alone is
+ * returned. */
+hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err);
+void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);
+json_t *hn_outer_json(const hn_outer *a); /* {"tokenizer": "8 digits", …}; what has none is left out */
+void hn_outer_read(hn_outer *out, json_t *o);
+/* The first part of a that b answers otherwise, or leaves out where it tells others; HN_OUTER_PARTS: none. */
+hn_outer_part hn_outer_of(const hn_outer *a, const hn_outer *b);
+const char *hn_outer_name(hn_outer_part part); /* HN_OUTER_PARTS: NULL */
+/* The same of two of hn_outer_json, as its name or NULL; a, or both, may be NULL: from before there was one. Who once
+ * told and tells nothing now leaves all of it out. */
+const char *hn_outer_differ(json_t *a, json_t *b);
+
+#endif
