@@ -218,8 +218,7 @@ static void files_keep_their_name(void **state)
         if (!p.full) {
             if (hone_adapter_open(&a, m, tm_path("out.gguf"), &e)) fail_msg("%s", e.message);
             hone_adapter_close(a);
-            assert_int_equal(hone_trainer_write_peft(t, tm_path(peft), &e), k / 2 ? HONE_E_UNSUPPORTED : HONE_OK);
-            if (k / 2) assert_non_null(strstr(e.message, "not for internlm2"));
+            assert_int_equal(hone_trainer_write_peft(t, tm_path(peft), &e), HONE_OK);
         } else {
             if (hone_model_open(&again, tm_path("out.gguf"), NULL, &e)) fail_msg("%s", e.message);
             hone_model_close(again);

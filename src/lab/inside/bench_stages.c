@@ -19,15 +19,18 @@ hone_status hn_stages_open(hone_model **out, hn_stages *t, const char *path, con
 {
     hn_gguf *file;
     *out = NULL;
-    *t = (hn_stages){ NAN, NAN };
-    uint64_t t0 = hn_clock_ns();
+    *t = (hn_stages){ .parse_ms = NAN, .config_ms = NAN, .begun_ns = hn_clock_ns() };
     hone_status st = hn_model_file_open(&file, path, err);
     if (st != HONE_OK) return st;
-    t->parse_ms = (double)(hn_clock_ns() - t0) * 1e-6;
-    if (look) look(arg, "parse");
-    t0 = hn_clock_ns();
+    uint64_t parsed = hn_clock_ns();
+    t->parse_ms = (double)(parsed - t->begun_ns) * 1e-6;
+    if (look) {
+        look(arg, "parse");
+        parsed = hn_clock_ns();
+    }
     if ((st = hn_model_from_gguf(out, file, p, err)) != HONE_OK) return st;
-    t->config_ms = (double)(hn_clock_ns() - t0) * 1e-6;
+    t->done_ns = hn_clock_ns();
+    t->config_ms = (double)(t->done_ns - parsed) * 1e-6;
     if (look) look(arg, "config");
     return HONE_OK;
 }

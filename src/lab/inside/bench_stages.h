@@ -7,7 +7,8 @@
 #include "base/json_text.h"
 
 typedef struct hn_stages {
-    double parse_ms, config_ms;
+    double parse_ms, config_ms; /* without a look one begins when the other ends */
+    uint64_t begun_ns, done_ns; /* hn_clock_ns before the first; behind the second */
 } hn_stages;
 /* As hone_model_open, and how long its two steps took: the file mapped and its directory checked;
  * architecture, hyper-parameters and weights bound. look (NULL allowed) is called after each. */
