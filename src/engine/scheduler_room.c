@@ -111,7 +111,7 @@ static uint64_t to_come(const hone_scheduler *s, const hn_choice *c)
     return (then > now ? then - now : 0) + forks;
 }
 
-/* What idle slots hold, at most: others may hold some of it too. */
+/* What idle slots hold without their checkpoints, at most: others may hold some of it too. */
 static uint64_t idle_bytes(const hone_scheduler *s)
 {
     uint64_t n = 0;
@@ -134,8 +134,9 @@ static bool fits(hone_scheduler *s, const hn_choice *c)
     }
     if (alone) return true; /* what is too much even so fails when it runs */
     uint64_t idle = idle_bytes(s);
-    if (m->used + need > m->p.budget + idle && !hn_prefix_can_free(m, m->used + need - m->p.budget - idle))
-        return false; /* conversations are not forgotten for nothing */
+    if (!m->wants_checkpoints && m->used + need > m->p.budget + idle &&
+        !hn_prefix_can_free(m, m->used + need - m->p.budget - idle))
+        return false; /* conversations are not forgotten for nothing (what checkpoints hold is not counted) */
     do {              /* what the tree keeps goes by itself where it is in the way */
         uint64_t all = m->used + need;
         if (all <= m->p.budget || hn_prefix_can_free(m, all - m->p.budget)) return true;

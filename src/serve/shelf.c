@@ -459,8 +459,10 @@ static bool is_crowded(const hn_book *b)
 {
     const hn_shelf_params *p = &b->shelf->p;
     uint64_t others = read_beside(b);
+    const uint64_t memory = hn_memory_total();
     if (!others || p->scheduler.session.allow_paging) return false;
-    uint64_t most = p->weights_budget ? p->weights_budget : hn_memory_total();
+    if (memory && b->weights > memory) return false; /* it will be refused: nobody has to go for that */
+    uint64_t most = p->weights_budget ? p->weights_budget : memory;
     return most && others + b->weights > most;
 }
 
@@ -482,9 +484,9 @@ static hone_status load(hn_book *b, hone_error *err)
     hone_status st = open_model(b, err);
     if (st != HONE_OK) return st;
     hone_model_get_info(b->model, &b->info);
-    if (!note_weights(b)) return HN_FAIL(err, HONE_E_BUSY, "%s waits until other models go", b->path);
     if (!b->info.has_tokenizer)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no tokenizer, so it cannot be served", b->path);
+    if (!note_weights(b)) return HN_FAIL(err, HONE_E_BUSY, "%s waits until other models go", b->path);
 
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;

@@ -33,6 +33,7 @@ void hn_schema_cannot(hn_schema *s, const hn_jnode *at, const char *why)
     if (!s->rules->lenient) {
         hn_schema_refuse(s, at, why ? why : "hone does not enforce this word");
     } else if (s->st == HONE_OK) {
+        s->lost = true;
         snprintf(what, sizeof what, "is not enforced%s%s", why ? ": " : "", why ? why : "");
         hn_schema_tell(s, at, what);
     }

@@ -82,6 +82,7 @@ typedef struct hn_schema {
     uint32_t n_slot;
     uint32_t n_property, n_enum; /* of the whole */
     hn_nodes less;               /* what a word that could not be read was taken out of */
+    bool lost;                   /* lenient: a word is not enforced, so that more is allowed than the schema says */
 } hn_schema;
 
 /* ---- schema.c ---- */

@@ -175,7 +175,7 @@ bool hn_schema_valid(hn_schema *s, const hn_jnode *schema, const hn_jnode *v)
 {
     if (!hn_schema_work(s, 1)) return false;
     if (s->deep == VALID_DEEPEST) {
-        hn_schema_refuse(s, schema, "it leads back to itself, or is too deep");
+        hn_schema_cannot(s, schema, "it leads back to itself, or is too deep");
         return false;
     }
     s->deep++;

@@ -122,6 +122,13 @@ while IFS='|' read -r name check words; do
     check=$(echo "$check" | sed "s|LORA|$LORA|")
     n=$((n + 1))
     one "$name" $check
+    # what is seen of CPU time alone is seen while two CPUs are free: twice more, before it is said that nobody noticed
+    for again in 1 2; do
+        case "$name $rc" in
+        hidden-thread\ 0 | both-clocks\ 0) one "$name" $check ;;
+        *) break ;;
+        esac
+    done
     case "$name $rc" in
     hidden-thread\ 0) if [ "$(nproc)" -lt 2 ] || busy 2; then skip "$name" "no two CPUs are free" && continue; fi ;;
     both-clocks\ 0) if busy 1; then skip "$name" "no CPU is free" && continue; fi ;;

@@ -511,6 +511,12 @@ static void left_out(void **state)
         { "{\"oneOf\":[{\"const\":\"a\"},{\"type\":\"string\"},{\"type\":[\"string\",\"null\"]}]}",
           "/oneOf is held as anyOf", "\"b\"", "\"a\"" },
         { "{\"oneOf\":[{\"const\":\"a\"},{\"const\":\"a\"}]}", "/oneOf is held as anyOf", "\"a\"", "\"b\"" },
+        /* a branch that lost a word allows more than it says: what another lists is not left out for that */
+        { "{\"type\":\"string\",\"oneOf\":[{\"enum\":[\"auto\",\"none\"]},{\"$ref\":\"https://x/y.json\"}]}",
+          "/oneOf is held as anyOf", "\"auto\"", "1" },
+        { "{\"oneOf\":[{\"const\":\"auto\"},{\"type\":\"string\",\"not\":{\"pattern\":\"^auto$\"}}]}",
+          "/oneOf is held as anyOf", "\"auto\"", "1" },
+        { "{\"type\":\"integer\",\"oneOf\":[{\"const\":1},{\"$ref\":\"#\"}]}", "", "1", "\"a\"" },
         /* schemas that are kept elsewhere than others, as OpenAPI does, and what these refer to */
         { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/"
           "A\"}},\"components\":{\"schemas\":{\"A\":{\"properties\":{"
