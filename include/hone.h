@@ -909,7 +909,8 @@ typedef struct hone_request {
     uint64_t client;               /* whose turn it is: clients in turn, each first come, first served */
     uint64_t deadline_ns;          /* on the scheduler's clock; 0: none */
     hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end.
-                                      What others may find of it goes when one of them is closed */
+                                      What idle slots hold of it goes when one of them is closed; prefixes that no
+                                      slot holds stay until they are the ones not used for longest */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
     int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle by then; 0, or none there: any */
@@ -938,7 +939,8 @@ HONE_API hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx,
                                         const hone_scheduler_params *p, hone_error *err);
 /* From now on s and other, and those that other is beside, share a machine, where one thread steps each in turn: a step
  * with prompts leaves the others' answers the time that it leaves its own. other NULL: s is beside none any more, as
- * behind hone_scheduler_free. s NULL: nothing happens. */
+ * behind hone_scheduler_free. What s was beside before it leaves first. No thread may be in a step of any of them.
+ * s NULL: nothing happens. */
 HONE_API void hone_scheduler_beside(hone_scheduler *s, hone_scheduler *other);
 /* Requests that are still there end, cancelled. */
 HONE_API void hone_scheduler_free(hone_scheduler *s);

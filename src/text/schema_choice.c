@@ -272,7 +272,7 @@ static bool one_fits(hn_schema *s, hn_mold *m, const hn_choice_of *c)
     if (told_apart(s, m, c)) return true;
     if (!list_all(s, c->list, &all)) return false;
     if (branches_apart(s, m, c, &all)) return true;
-    /* of branches that lost words more values fit than they say: the only right one would be left out with the others */
+    /* of branches that lost words more values fit than they say: the only right one would be left out */
     if (!shared_values(s, &all, &shared, &more) || !more || s->lost) return false;
     for (uint32_t i = 0; i < shared.n; i++) hn_schema_put(s, &m->forbidden, shared.v[i]);
     /* no listed value is left that fits another branch */
