@@ -931,7 +931,7 @@ typedef struct hone_scheduler_params {
     uint64_t (*now)(void *arg);  /* nanoseconds, never less than before; NULL: CLOCK_MONOTONIC */
     void *now_arg;
     int32_t fixed_prefill; /* tokens of prompts in a step beside answers; 0: as many as time allows: such a step takes
-                              no more than twice one without, or 100 ms, but for 32 tokens, which are always run */
+                              no more than twice one without, but for 8 tokens, which are always run */
 } hone_scheduler_params;
 
 /* Opens the session; ctx and m must outlive the scheduler. p may be NULL: all 0. Fails as hone_session_new does. */
