@@ -278,6 +278,13 @@ void hn_prefix_drop_all(hn_seq_memory *m)
     while (m->tree->oldest) forget(m, m->tree->oldest);
 }
 
+bool hn_prefix_has_adapters(const hn_seq_memory *m, uint64_t adapters)
+{
+    const hn_prefix *p = m->tree->oldest;
+    while (p && p->key.adapters != adapters) p = p->newer;
+    return p;
+}
+
 void hn_prefix_drop_adapters(hn_seq_memory *m, uint64_t adapters)
 {
     for (hn_prefix *p = m->tree->oldest, *newer; p; p = newer) { /* children before their parents */

@@ -53,6 +53,7 @@ bool hn_prefix_can_let_go(const hn_seq_memory *m, int32_t group, uint32_t number
 void hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number);
 void hn_prefix_drop_all(hn_seq_memory *m);
 /* What was computed with these adapters, of whatever scope. */
+bool hn_prefix_has_adapters(const hn_seq_memory *m, uint64_t adapters);
 void hn_prefix_drop_adapters(hn_seq_memory *m, uint64_t adapters);
 /* Bytes that it holds, and those of them that nobody else does. */
 void hn_prefix_bytes(const hn_seq_memory *m, uint64_t *held, uint64_t *alone);

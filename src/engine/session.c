@@ -205,6 +205,7 @@ void hone_session_free(hone_session *s)
 {
     if (!s) return;
     for (int32_t i = 0; s->set && i < s->n_seq; i++) hn_seq_use_set(s, i, NULL);
+    hn_adapters_forget(s);
     if (s->be) {
         hn_scratch_free(&s->s, s->be);
         hn_memory_free(s->mem);
