@@ -479,6 +479,7 @@ static hone_status furnish(hn_book *b, hone_error *err)
     hone_status st;
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;
+    b->embed_pace = (hn_desk_pace){ .fixed = sp.fixed_prefill };
     hn_book_settings(b, p);
     if ((st = plan_cache(b, &sp.session, err)) != HONE_OK) return st;
     if (hn_book_adapters(b) && (st = hn_adapter_list_open(hn_book_adapters(b), b->model, err)) != HONE_OK) return st;
@@ -536,8 +537,8 @@ static void stamp(hn_book *b)
     b->used_ns = hn_serve_ns();
 }
 
-/* Under the lock, which is let go meanwhile: the model is loaded, or it cannot be, or it is open, which tells its weights,
- * and others have to go before. */
+/* Under the lock, which is let go meanwhile: the model is loaded, or it cannot be, or it is open, which tells its
+ * weights, and others have to go before. */
 static void load_locked(hn_book *b)
 {
     hn_shelf *s = b->shelf;

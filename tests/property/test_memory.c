@@ -760,7 +760,7 @@ static void ask_for_room(void *arg, size_t n)
     hn_memory_free(m);
 }
 
-/* A page that three places share is free for whoever needs all of it, though a third of its bytes is no whole number. */
+/* A page that three places share is free for whoever needs all of it, whatever a third of its bytes is. */
 static void shared_page_is_free(void **state)
 {
     const hn_memory_layer layer = {
