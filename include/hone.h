@@ -613,6 +613,11 @@ typedef struct hone_text_ids {
 typedef struct hone_embed_params {
     hone_pooling pooling;
     bool plain; /* vectors are as they come; else of length 1. HONE_POOL_NONE and _RANK: always as they come */
+    /* Asked before each pass how many tokens it may have at most (fewer than 1: 1; a model that is not causal has a
+     * whole text all the same); n_last: those of the pass before, 0: this is the first. Another session may be run from
+     * here, this one not. NULL: as many as the session takes. Vectors do not depend on it. */
+    int32_t (*rows)(void *arg, int32_t n_last);
+    void *rows_arg;
 } hone_embed_params;
 
 /* Floats of a vector; *which (may be NULL): the pooling, where HONE_POOL_FILE is asked for the file's. 0: m is NULL, or
@@ -909,8 +914,7 @@ typedef struct hone_request {
     uint64_t client;               /* whose turn it is: clients in turn, each first come, first served */
     uint64_t deadline_ns;          /* on the scheduler's clock; 0: none */
     hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end.
-                                      What idle slots hold of it goes when one of them is closed; prefixes that no
-                                      slot holds stay until they are the ones not used for longest */
+                                      What others may find of it goes when one of them is closed */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
     int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle by then; 0, or none there: any */

@@ -58,6 +58,13 @@ int32_t hn_utf8_next(const unsigned char *s, size_t n, size_t *used)
     return (int32_t)cp;
 }
 
+int hn_str_compare(hone_str a, hone_str b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int c = n ? memcmp(a.ptr, b.ptr, n) : 0;
+    return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
 size_t hn_utf8_put(char *dst, uint32_t cp)
 {
     unsigned char *d = (unsigned char *)dst;

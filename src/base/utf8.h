@@ -15,6 +15,7 @@ int32_t hn_utf8_next(const unsigned char *s, size_t n, size_t *used);
 
 static inline size_t hn_utf8_width(uint32_t cp) { return cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4; }
 size_t hn_utf8_put(char *dst, uint32_t cp); /* cp a scalar value; 1..4 bytes */
+int hn_str_compare(hone_str a, hone_str b); /* < 0, 0, > 0 in the order of bytes, which is that of code points */
 
 /* ---- Unicode 15.1 ------------------------------------------------------------------- */
 

@@ -711,10 +711,8 @@ int hn_cli_new_session_of(const hn_cli *cli, hone_context *ctx, const hone_model
     if (err.code == HONE_E_NOMEM) {
         hone_model_info info;
         hone_model_get_info(m, &info);
-        if (!p.allow_paging && info.bytes_per_token > hn_memory_total())
-            hn_err_printf(
-                "hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
-        else if (!info.recurrent)
+        bool of_weights = !p.allow_paging && info.bytes_per_token > hn_memory_total(); /* that says what to do */
+        if (!of_weights && !info.recurrent)
             hn_err_printf("hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
     }
     return code;

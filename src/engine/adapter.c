@@ -1,8 +1,9 @@
 /* Adapters of sessions: which weights of which layer they change, and switching them
  * without touching the base. An adapter is immutable once open and counted: sessions
  * that use it keep it. Refuses to know files and products. */
-#include "engine/engine.h"
 #include "base/floats.h"
+#include "engine/engine.h"
+#include "engine/prefix.h"
 #include "model/lora.h"
 
 #include <math.h>
@@ -16,12 +17,24 @@ struct hone_adapter {
     int32_t rank;
     uint64_t n_params;
     _Atomic int32_t users;
-    _Atomic bool closed; /* by who opened it */
+    hn_adapter_mark *mark;
 };
+
+/* Whether who opened an adapter has closed it; outlives it where something is kept that was computed with it. */
+struct hn_adapter_mark {
+    _Atomic int32_t holders;
+    _Atomic bool closed;
+};
+
+static void drop_mark(hn_adapter_mark *mark)
+{
+    if (mark && atomic_fetch_sub(&mark->holders, 1) == 1) free(mark);
+}
 
 static void release(hone_adapter *a)
 {
     if (!a || atomic_fetch_sub(&a->users, 1) > 1) return;
+    drop_mark(a->mark);
     for (int32_t i = 0; a->lora && a->bt && i < a->lora->n_pair; i++) free(a->bt[i]);
     free(a->bt);
     free(a->of);
@@ -37,9 +50,15 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
     HN_NEED(err, m, "an open model");
     HN_NEED(err, path, "the path of a GGUF file or a PEFT folder");
     hone_adapter *a = calloc(1, sizeof *a);
-    if (!a) return HN_FAIL(err, HONE_E_NOMEM, "adapter handle");
+    hn_adapter_mark *mark = calloc(1, sizeof *mark);
+    if (!a || !mark) {
+        free(a);
+        free(mark);
+        return HN_FAIL(err, HONE_E_NOMEM, "adapter handle");
+    }
     atomic_init(&a->users, 1);
-    atomic_init(&a->closed, false);
+    atomic_init(&mark->holders, 1);
+    a->mark = mark;
     a->model = m;
     hone_status st = hn_lora_open(&a->lora, m, path, err);
     if (st == HONE_OK && (!(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt)) ||
@@ -66,7 +85,7 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
 
 void hone_adapter_close(hone_adapter *a)
 {
-    if (a) atomic_store(&a->closed, true);
+    if (a) atomic_store(&a->mark->closed, true);
     release(a);
 }
 
@@ -111,8 +130,63 @@ bool hn_seq_set_is_closed(const hone_session *s, int32_t seq)
 {
     const hn_adapter_set *set = s->set[seq];
     for (int32_t i = 0; set && i < set->n; i++)
-        if (atomic_load(&set->adapter[i]->closed)) return true;
+        if (atomic_load(&set->adapter[i]->mark->closed)) return true;
     return false;
+}
+
+/* ---- what is kept was computed with ----------------------------------------------------------------- */
+
+static void forget_kept(hone_session *s, int32_t i)
+{
+    drop_mark(s->kept[i].mark);
+    s->kept[i] = s->kept[--s->n_kept];
+}
+
+/* Room for one more: of what is kept no more, else new. False: no memory. */
+static bool more_kept(hone_session *s)
+{
+    for (int32_t i = s->n_kept; i-- > 0;)
+        if (!hn_prefix_has_adapters(s->mem, s->kept[i].hash)) forget_kept(s, i);
+    if (s->n_kept <= s->cap_kept / 2 && s->n_kept < s->cap_kept) return true;
+    int32_t cap = 2 * s->cap_kept + 8;
+    hn_kept_with *kept = realloc(s->kept, (size_t)cap * sizeof *kept);
+    if (!kept) return false;
+    s->kept = kept;
+    s->cap_kept = cap;
+    return true;
+}
+
+bool hn_adapters_note(hone_session *s, int32_t seq)
+{
+    const hn_adapter_set *set = s->set[seq];
+    for (int32_t i = 0; set && i < set->n; i++) {
+        hn_kept_with new = { set->hash, set->adapter[i]->mark };
+        int32_t k = 0;
+        while (k < s->n_kept && (s->kept[k].hash != new.hash || s->kept[k].mark != new.mark)) k++;
+        if (k < s->n_kept) continue;
+        if (s->n_kept == s->cap_kept && !more_kept(s)) return false;
+        atomic_fetch_add(&new.mark->holders, 1);
+        s->kept[s->n_kept++] = new;
+    }
+    return true;
+}
+
+bool hn_adapters_drop_closed(hone_session *s)
+{
+    bool any = false;
+    for (int32_t i = s->n_kept; i-- > 0;) {
+        if (!atomic_load(&s->kept[i].mark->closed)) continue;
+        hn_prefix_drop_adapters(s->mem, s->kept[i].hash);
+        forget_kept(s, i);
+        any = true;
+    }
+    return any;
+}
+
+void hn_adapters_forget(hone_session *s)
+{
+    while (s->n_kept) forget_kept(s, s->n_kept - 1);
+    free(s->kept);
 }
 
 typedef struct setter {

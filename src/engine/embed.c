@@ -23,7 +23,7 @@ typedef struct job {
     const hone_text_ids *texts;
     int32_t n_text;
     hn_pooling pooling;
-    bool plain;
+    const hone_embed_params *p;
     int32_t width;
     hn_weight judge[2];        /* of scores without a classifier: rows of the head … */
     int32_t word[2];           /* … for these tokens */
@@ -298,7 +298,7 @@ static void finish(job *j)
     else through_dense(j);
     for (int32_t t = 0; t < j->n_pooled; t++) {
         double *x = j->x + t * j->n_most;
-        if (j->pooling != HN_POOL_RANK && j->pooling != HN_POOL_NONE && !j->plain) normalize(x, j->width);
+        if (j->pooling != HN_POOL_RANK && j->pooling != HN_POOL_NONE && !j->p->plain) normalize(x, j->width);
         for (int32_t i = 0; i < j->width; i++) *j->out++ = (float)x[i];
     }
     j->n_pooled = 0;
@@ -340,16 +340,17 @@ static int32_t empty_seq(const job *j, int32_t from)
     return from;
 }
 
-/* A step of the next tokens: whole texts while there are sequences for them, and of a causal model's text what fits.
- * Its rows. */
-static int32_t fill(job *j)
+/* A step of the next tokens, at most so many: whole texts while there are sequences for them, and of a causal model's
+ * text what fits; of others' one at least. Its rows. */
+static int32_t fill(job *j, int32_t most)
 {
     hone_session *s = j->s;
     int32_t n = 0, next = 0;
-    while (n < s->n_chunk && j->it < j->n_text) {
+    while (n < most && j->it < j->n_text) {
         const hone_text_ids *t = &j->texts[j->it];
-        int32_t k = t->n - j->ip < s->n_chunk - n ? t->n - j->ip : s->n_chunk - n;
-        if (j->m->hp.both && k < t->n) break;
+        int32_t k = t->n - j->ip < most - n ? t->n - j->ip : most - n;
+        if (j->m->hp.both && k < t->n && n) break;
+        if (j->m->hp.both) k = t->n;
         if (j->ip == 0) {
             if ((next = empty_seq(j, next)) >= s->n_seq) break;
             j->seq = next++;
@@ -395,6 +396,13 @@ static hone_status pool(job *j, int32_t n, hone_error *err)
     return HONE_OK;
 }
 
+/* How many rows the next step may have. */
+static int32_t most_rows(const job *j, int32_t n_last)
+{
+    int32_t most = j->p->rows ? j->p->rows(j->p->rows_arg, n_last) : j->s->n_chunk;
+    return most < 1 ? 1 : most < j->s->n_chunk ? most : j->s->n_chunk;
+}
+
 /* Empties the sequences of a step, but for that of a text that goes on. */
 static void leave(job *j, int32_t n, bool all)
 {
@@ -408,7 +416,7 @@ static hone_status run_texts(job *j, hone_error *err)
 {
     const hone_session *s = j->s;
     hone_status st = HONE_OK;
-    int32_t first = 0;
+    int32_t first = 0, n = 0;
     while (first < s->n_seq && s->mem->length[first] > 0) first++;
     if (j->n_text && first >= s->n_seq)
         return HN_FAIL(err, HONE_E_ARG, "all %d sequences hold something, expected an empty one for texts (n_seq)",
@@ -418,7 +426,7 @@ static hone_status run_texts(job *j, hone_error *err)
         j->set = s->set[first];
     }
     while (st == HONE_OK && j->it < j->n_text) {
-        int32_t n = fill(j);
+        n = fill(j, most_rows(j, n));
         if ((st = hn_session_hidden(j->s, n, j->hidden, err)) == HONE_OK) st = pool(j, n, err);
         leave(j, n, st != HONE_OK);
     }
@@ -449,7 +457,7 @@ hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_te
     if (n_text > 0) HN_NEED(err, out, "room for the vectors");
     if (n_text < 0 || n_text > MOST_TEXTS) /* before a text is looked at: no array is longer */
         return HN_FAIL(err, HONE_E_ARG, "%d texts, expected 0 to %d", n_text, (int)MOST_TEXTS);
-    job j = { .s = s, .m = s->model, .texts = texts, .n_text = n_text, .out = out, .plain = p->plain };
+    job j = { .s = s, .m = s->model, .texts = texts, .n_text = n_text, .out = out, .p = p };
     hone_status st = check_pooling(&j, p->pooling, err);
     if (st != HONE_OK || (st = check_texts(&j, err)) != HONE_OK) return st;
     const size_t n = (size_t)(j.n_most = widest(&j)), n_embd = (size_t)j.m->hp.n_embd;

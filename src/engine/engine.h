@@ -29,10 +29,20 @@ typedef struct hn_adapter_set {
     int32_t at;             /* of the step that is made: 1 the first of its sets; 0: not among them */
 } hn_adapter_set;
 
+typedef struct hn_adapter_mark hn_adapter_mark; /* adapter.c */
+
+/* Sets of adapters that what is kept was computed with: each of their adapters is an entry. */
+typedef struct hn_kept_with {
+    uint64_t hash; /* the set's */
+    hn_adapter_mark *mark;
+} hn_kept_with;
+
 struct hone_session {
     hone_context *ctx;
     const hone_model *model;
-    hn_adapter_set **set;        /* [n_seq] what each sequence runs with; NULL: the model alone */
+    hn_adapter_set **set; /* [n_seq] what each sequence runs with; NULL: the model alone */
+    hn_kept_with *kept;   /* [n_kept] */
+    int32_t n_kept, cap_kept;
     const hn_adapters **in_step; /* [n_seq] scratch of a forward pass: the sets of its rows */
     hn_backend *be;
     int32_t n_ctx, n_seq, n_chunk;
@@ -59,6 +69,11 @@ struct hone_session {
 void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set);
 /* Has an adapter of its set been closed, so that the set alone holds it? */
 bool hn_seq_set_is_closed(const hone_session *s, int32_t seq);
+/* What a sequence holds is to be kept. False: no memory. */
+bool hn_adapters_note(hone_session *s, int32_t seq);
+/* Forgets what is kept of adapters that were closed. False: nothing was. */
+bool hn_adapters_drop_closed(hone_session *s);
+void hn_adapters_forget(hone_session *s); /* at its end */
 /* The hash that a sequence with these adapters would have; fails as hone_seq_set_adapters does where they are wrong. */
 hone_status hn_adapters_hash(const hone_session *s, uint64_t *hash, hone_adapter *const *adapters, const float *scales,
                              int32_t n, hone_error *err);

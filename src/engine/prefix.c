@@ -230,7 +230,10 @@ bool hn_prefix_can_free(const hn_seq_memory *m, uint64_t bytes)
 {
     uint64_t n = 0;
     for (const hn_prefix *p = m->tree->oldest; p && n < bytes; p = p->newer) n += bytes_of(m, p);
-    return n >= bytes;
+    if (n >= bytes) return true;
+    uint64_t held, alone; /* parts are rounded down */
+    hn_prefix_bytes(m, &held, &alone);
+    return alone >= bytes;
 }
 
 bool hn_prefix_evict(hn_seq_memory *m)
@@ -247,26 +250,39 @@ bool hn_prefix_evict(hn_seq_memory *m)
     return true;
 }
 
-bool hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number)
+static bool holds(const hn_prefix *p, int32_t group, uint32_t number)
 {
-    for (hn_prefix *p = m->tree->newest; p; p = p->older) {
-        if (group < 0 && p->state == number) {
-            drop_state(m, p);
-            prune(m, p);
-        } else if (group >= 0 && p->page[group] == number && !p->n_child) {
-            prune(m, forget(m, p));
-        } else {
-            continue;
-        }
+    return (group < 0 ? p->state : p->page[group]) == number;
+}
+
+bool hn_prefix_can_let_go(const hn_seq_memory *m, int32_t group, uint32_t number)
+{
+    const hn_prefix *p = m->tree->newest;
+    while (p && !(group >= 0 && p->n_child && holds(p, group, number))) p = p->older;
+    return !p;
+}
+
+void hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number)
+{
+    for (hn_prefix *p = m->tree->newest, *older; p; p = older) { /* what goes with p is newer */
+        older = p->older;
+        if (!holds(p, group, number)) continue;
+        if (group < 0) drop_state(m, p);
+        prune(m, group < 0 ? p : forget(m, p));
         m->tree->n_evicted++;
-        return true;
     }
-    return false;
 }
 
 void hn_prefix_drop_all(hn_seq_memory *m)
 {
     while (m->tree->oldest) forget(m, m->tree->oldest);
+}
+
+bool hn_prefix_has_adapters(const hn_seq_memory *m, uint64_t adapters)
+{
+    const hn_prefix *p = m->tree->oldest;
+    while (p && p->key.adapters != adapters) p = p->newer;
+    return p;
 }
 
 void hn_prefix_drop_adapters(hn_seq_memory *m, uint64_t adapters)

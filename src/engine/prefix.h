@@ -47,11 +47,13 @@ void hn_prefix_attach(hn_seq_memory *m, int32_t seq, hn_prefix *node, const int3
 /* Forgets what was not used for longest, among what holds a page that the tree alone does if there is such: it is free
  * when the last of its nodes goes. False: nothing would be free then. */
 bool hn_prefix_evict(hn_seq_memory *m);
-/* A page of a group (−1: a block of states) that the tree has as a place which nothing follows: the place is
- * forgotten. False: there is no such place. */
-bool hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number);
+/* Is a page of a group (−1: a block of states) in the tree as places which nothing follows, alone? Then these are
+ * forgotten. */
+bool hn_prefix_can_let_go(const hn_seq_memory *m, int32_t group, uint32_t number);
+void hn_prefix_let_go(hn_seq_memory *m, int32_t group, uint32_t number);
 void hn_prefix_drop_all(hn_seq_memory *m);
 /* What was computed with these adapters, of whatever scope. */
+bool hn_prefix_has_adapters(const hn_seq_memory *m, uint64_t adapters);
 void hn_prefix_drop_adapters(hn_seq_memory *m, uint64_t adapters);
 /* Bytes that it holds, and those of them that nobody else does. */
 void hn_prefix_bytes(const hn_seq_memory *m, uint64_t *held, uint64_t *alone);

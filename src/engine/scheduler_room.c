@@ -91,12 +91,11 @@ bool hn_scheduler_evict(hone_scheduler *s)
 /* Nobody asks for a closed adapter again: neither it nor what was computed with it is held for the next request. */
 void hn_scheduler_drop_closed(hone_scheduler *s)
 {
+    s->n_freed += hn_adapters_drop_closed(s->ses);
     for (int32_t i = 0; i < s->n_slot; i++) {
         if (s->slot[i].c || !hn_seq_set_is_closed(s->ses, i)) continue;
-        hn_seq_key key = s->ses->mem->key[i];
         empty_slot(s, i);
         hn_seq_use_set(s->ses, i, NULL);
-        hn_prefix_drop_adapters(s->ses->mem, key.adapters);
         s->n_freed++;
     }
 }

@@ -529,9 +529,7 @@ static bool needs_block(const hn_seq_memory *m, uint32_t block, bool keep_state)
 static bool own_without_tree(hn_seq_memory *m, int32_t group, uint32_t number)
 {
     const hn_page_pool *p = hn_memory_pool(m, group);
-    bool goes = p->refs[number] == p->kept[number] + 1;
-    while (goes && p->kept[number]) goes = hn_prefix_let_go(m, group, number);
-    return goes;
+    return p->refs[number] == p->kept[number] + 1 && hn_prefix_can_let_go(m, group, number);
 }
 
 hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool slides, bool keep_state,
@@ -552,17 +550,23 @@ hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool 
         m->held[seq] = (int32_t)(k + 1 < hn_pages_of(n_pos) ? (k + 1) * HN_PAGE : n_pos);
     }
     if (m->held[seq] < n_pos) m->held[seq] = n_pos;
+    uint32_t freed[HN_MAX_MEMORY_GROUP]; /* the tree lets go of these, once it is sure that all is there */
     for (int32_t i = 0; i < m->n_group && len % HN_PAGE; i++) {
         hn_memory_group *g = &m->group[i];
         uint32_t *slot = &table_of(m, g, seq)[len / HN_PAGE];
-        if (g->pool.refs[*slot] > 1 && !replace(m, &g->pool, slot, i, seq, false) && !own_without_tree(m, i, *slot))
-            return fail_full(m, seq, n_pos, err);
+        bool copied = g->pool.refs[*slot] == 1 || replace(m, &g->pool, slot, i, seq, false);
+        if (!copied && !own_without_tree(m, i, *slot)) return fail_full(m, seq, n_pos, err);
+        freed[i] = copied ? HN_NO_BLOCK : *slot;
     }
     uint32_t *block = &m->state_block[seq];
     if (needs_block(m, *block, keep_state) &&
-        !replace(m, &m->states, block, -1, seq, keep_state && *block != HN_NO_BLOCK) &&
-        (keep_state || *block == HN_NO_BLOCK || !own_without_tree(m, -1, *block)))
-        return fail_full(m, seq, n_pos, err);
+        !replace(m, &m->states, block, -1, seq, keep_state && *block != HN_NO_BLOCK)) {
+        if (keep_state || *block == HN_NO_BLOCK || !own_without_tree(m, -1, *block))
+            return fail_full(m, seq, n_pos, err);
+        hn_prefix_let_go(m, -1, *block);
+    }
+    for (int32_t i = 0; i < m->n_group && len % HN_PAGE; i++)
+        if (freed[i] != HN_NO_BLOCK) hn_prefix_let_go(m, i, freed[i]);
     return HONE_OK;
 }
 

@@ -94,6 +94,7 @@ hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err)
 {
     HN_NEED(err, s, "a session");
     hone_status st = hn_check_seq(s, seq, err);
+    if (st == HONE_OK && !hn_adapters_note(s, seq)) st = HN_FAIL(err, HONE_E_NOMEM, "adapters of what is to be kept");
     return st != HONE_OK ? st : hn_prefix_keep(s->mem, seq, err);
 }
 

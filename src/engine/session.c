@@ -110,7 +110,7 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
     if (!p->allow_paging && total && m->bytes_per_token > total)
         return HN_FAIL(err, HONE_E_NOMEM,
                        "%s: %.1f GiB of weights are read for every token, this machine has %.1f GiB of memory: each "
-                       "token would come from disk",
+                       "token would come from disk; use a smaller model or quantization, or let it (--allow-paging)",
                        m->path, (double)m->bytes_per_token / 0x1p30, (double)total / 0x1p30);
     return HONE_OK;
 }
@@ -127,7 +127,11 @@ static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint
     *scratch = hn_scratch_bytes(s->model, s->be, s->n_chunk);
     uint64_t least = need.one + need.states;
     sane = sane && least < (uint64_t)1 << 46;
-    if (have && weights < total && total - weights < have) have = total - weights; /* files count as available */
+    const char *paging = "";
+    if (have && weights < total && total - weights < have) { /* files count as available */
+        have = total - weights;
+        paging = ", or let weights come from disk (--allow-paging)";
+    }
     if (sane && (mp->budget ? !have || *scratch <= have : !have || least + *scratch <= have)) {
         uint64_t left = have ? have - *scratch : UINT64_MAX;
         if (!mp->budget) mp->budget = need.all < left ? need.all : left;
@@ -137,13 +141,14 @@ static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint
     return !hn_has_positions(s->model)
                ? HN_FAIL(err, HONE_E_NOMEM,
                          "the states of %d sequences need %.1f GiB and scratch %.1f GiB, %.1f GiB are available beside "
-                         "the weights; use fewer sequences or a smaller chunk",
-                         s->n_seq, (double)need.states / 0x1p30, (double)*scratch / 0x1p30, (double)have / 0x1p30)
+                         "the weights; use fewer sequences or a smaller chunk%s",
+                         s->n_seq, (double)need.states / 0x1p30, (double)*scratch / 0x1p30, (double)have / 0x1p30,
+                         paging)
                : HN_FAIL(err, HONE_E_NOMEM,
                          "a context of %d positions × %d sequences%s needs %.1f GiB of cache and %.1f GiB of scratch, "
-                         "%.1f GiB are available beside the weights; use a smaller context (-c) or chunk",
+                         "%.1f GiB are available beside the weights; use a smaller context (-c) or chunk%s",
                          s->n_ctx, 1, s->n_seq > 1 ? ", as long as it may get," : "", (double)least / 0x1p30,
-                         (double)*scratch / 0x1p30, (double)have / 0x1p30);
+                         (double)*scratch / 0x1p30, (double)have / 0x1p30, paging);
 }
 
 hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,
@@ -205,6 +210,7 @@ void hone_session_free(hone_session *s)
 {
     if (!s) return;
     for (int32_t i = 0; s->set && i < s->n_seq; i++) hn_seq_use_set(s, i, NULL);
+    hn_adapters_forget(s);
     if (s->be) {
         hn_scratch_free(&s->s, s->be);
         hn_memory_free(s->mem);

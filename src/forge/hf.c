@@ -197,6 +197,8 @@ static hone_status check_members(const hn_hf *f, hone_error *err)
 static const hn_hf_class *const *const lists[] = { hn_hf_dense, hn_hf_moe,   hn_hf_hybrid, hn_hf_latent,
                                                    hn_hf_delta, hn_hf_gemma, hn_hf_encoder };
 
+bool hn_hf_never(const hn_gguf *g) { return false; }
+
 const hn_hf_class *hn_hf_class_of(const char *arch, size_t k)
 {
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)

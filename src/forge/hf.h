@@ -144,6 +144,7 @@ typedef struct hn_hf_class {
     hone_status (*more)(hn_hf *f, hone_error *err);        /* keys that no table says; before the model's reader */
     hone_status (*tensors_too)(hn_hf *f, hone_error *err); /* tensors that no slot says; behind those outside layers */
 } hn_hf_class;
+bool hn_hf_never(const hn_gguf *g); /* fits of a class that no folder is made of: files are another's, or nobody's */
 
 /* ---- a conversion under way ------------------------------------------------------------------------------ */
 

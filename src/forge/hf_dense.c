@@ -168,7 +168,6 @@ static hone_status minicpm_more(hn_hf *f, hone_error *err)
     TRY(hn_hf_put_f32(f, "residual_scale", depth / sqrt((double)n_layer), err));
     return hn_hf_put_f32(f, "logit_scale", (double)n_embd / base, err);
 }
-static bool never(const hn_gguf *g) { return false; } /* the way back: another class is all that it is */
 static const hn_hf_class minicpm = { .names = "MiniCPMForCausalLM",
                                      .types = "minicpm",
                                      .arch = "granite",
@@ -176,7 +175,7 @@ static const hn_hf_class minicpm = { .names = "MiniCPMForCausalLM",
                                      .said = "dim_model_base",
                                      .idle = "mup_denominator",
                                      .tied = true,
-                                     .fits = never,
+                                     .fits = hn_hf_never,
                                      .more = minicpm_more };
 
 /* InternLM2: q, k and v of each head of keys behind one another. */
@@ -214,7 +213,7 @@ static const hn_hf_class internlm2 = { .names = "InternLM2ForCausalLM",
                                        .arch = "llama",
                                        .keys = internlm2_keys,
                                        .tensors = internlm2_names,
-                                       .fits = never };
+                                       .fits = hn_hf_never };
 
 /* EXAONE 3 as it is published; transformers' own class is Llama's. */
 static const hn_hf_key exaone_keys[] = {
@@ -328,7 +327,7 @@ static const hn_hf_class deci = { .names = "DeciLMForCausalLM",
                                   .tensors = deci_names,
                                   .said = "block_configs",
                                   .eps = 1e-5,
-                                  .fits = never,
+                                  .fits = hn_hf_never,
                                   .more = deci_more };
 
 /* ---- as qwen ------------------------------------------------------------------------------------------------- */
@@ -864,7 +863,7 @@ static const hn_hf_class apertus = {
     .usual = "max_position_embeddings 65536",
     .base = 12e6,
     .eps = 1e-5,
-    .fits = never, /* those tensors are not made again */
+    .fits = hn_hf_never, /* those tensors are not made again */
     .more = apertus_more,
 };
 

@@ -472,8 +472,6 @@ static const hn_hf_name nomic_moe_names[] = {
     { "layer_output_norm", "norm2", NULL },
     NAMES_END,
 };
-/* Of files that are another's by their config, or of no class in transformers, no folder is made. */
-static bool never(const hn_gguf *g) { return false; }
 static const hn_hf_class nomic_moe = { .names = "NomicBertMoE", /* found by which */
                                        .arch = "nomic-bert-moe",
                                        .root = "nomic_bert.",
@@ -483,7 +481,7 @@ static const hn_hf_class nomic_moe = { .names = "NomicBertMoE", /* found by whic
                                        .idle = NOMIC_IDLE " add_pooling_layer max_trained_positions moe_impl "
                                                           "moe_resid_pdrop router_aux_loss_coef",
                                        .left = "*.mlp.experts.bias",
-                                       .fits = never,
+                                       .fits = hn_hf_never,
                                        .more = nomic_moe_more,
                                        .tensors_too = no_bias };
 static const hn_hf_class *nomic_which(const hn_hf *f)
@@ -680,7 +678,7 @@ static const hn_hf_class llama_both = { .names = "LlamaBidirectionalModel",
                                         .keys = both_keys,
                                         .idle = "pooling temperature",
                                         .left = "lm_head.weight",
-                                        .fits = never,
+                                        .fits = hn_hf_never,
                                         .more = both_more };
 
 /* ---- EmbeddingGemma ----- */

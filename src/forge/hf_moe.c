@@ -820,7 +820,6 @@ static const hn_hf_key cohere2moe_keys[] = {
 static const hn_hf_name cohere2moe_names[] = {
     { "ffn_gate_inp", "mlp.gate", NULL }, MLP_EXPERTS, SHARED_NAMES("mlp.shared_experts"), NAMES_END
 };
-static bool is_not_written(const hn_gguf *g) { return false; } /* a folder of it */
 static const hn_hf_class cohere2moe = { .names = "Cohere2MoeForCausalLM",
                                         .types = "cohere2_moe",
                                         .arch = "cohere2moe",
@@ -829,7 +828,7 @@ static const hn_hf_class cohere2moe = { .names = "Cohere2MoeForCausalLM",
                                         .idle = ROUTER_IDLE,
                                         .usual = "max_position_embeddings 8192",
                                         .tied = true,
-                                        .fits = is_not_written,
+                                        .fits = hn_hf_never,
                                         .more = cohere2moe_more };
 
 /* K-EXAONE, Hy3: as dots1; of the former windowed layers alone turn. */

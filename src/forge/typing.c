@@ -2,6 +2,7 @@
 #include "forge/typing.h"
 
 #include "base/os.h"
+#include "base/utf8.h"
 #include "model/hparams.h"
 
 #include <stdlib.h>
@@ -30,9 +31,7 @@ static int by_layer(const void *a, const void *b, void *list)
     const hn_typed *t = list, *x = &t[*(const size_t *)a], *y = &t[*(const size_t *)b];
     int64_t lx = layer_of(x->name), ly = layer_of(y->name);
     if (lx != ly) return lx < ly ? -1 : 1;
-    size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
-    int c = memcmp(x->name.ptr, y->name.ptr, n);
-    return c ? c : (x->name.len > y->name.len) - (x->name.len < y->name.len);
+    return hn_str_compare(x->name, y->name);
 }
 
 static void text_of(char dst[HN_GGUF_MAX_NAME + 1], hone_str s)

@@ -13,7 +13,10 @@ struct hn_desk {
     pthread_t thread;
     hn_desk_model *models; /* its thread's, as are the next two */
     hn_task_queue slices;
-    uint64_t began; /* of the running step */
+    uint64_t began;    /* of the running step */
+    uint64_t round_ns; /* what the last round of steps took … */
+    bool answered;     /* … with rows of answers in it … */
+    bool read;         /* … and rows of prompts */
     void (*after)(void *arg);
     void *arg;
 };
@@ -53,10 +56,24 @@ static bool has_some(const hn_desk_model *m)
     return st.n_running || st.n_waiting || st.n_paused;
 }
 
+/* Rows of answers and of others that were run so far. */
+static void count_rows(const hn_desk *d, uint64_t *answers, uint64_t *others)
+{
+    *answers = *others = 0;
+    for (const hn_desk_model *m = d->models; m; m = m->next) {
+        hone_scheduler_stats st;
+        hone_scheduler_get_stats(m->scheduler, &st);
+        *answers += st.n_answer_rows;
+        *others += st.n_rows - st.n_answer_rows;
+    }
+}
+
 /* A step of each. What one said is handed on before others compute. */
 static rest step_all(hn_desk *d)
 {
     bool any = false, some = false;
+    uint64_t answers[2], others[2], begin = hn_serve_ns();
+    count_rows(d, &answers[0], &others[0]);
     for (hn_desk_model *m = d->models; m; m = m->next) {
         bool worked = false;
         hone_error err;
@@ -67,6 +84,10 @@ static rest step_all(hn_desk *d)
         any = any || worked;
         some = some || (!worked && has_some(m));
     }
+    count_rows(d, &answers[1], &others[1]);
+    d->round_ns = hn_serve_ns() - begin;
+    d->answered = answers[1] > answers[0];
+    d->read = others[1] > others[0];
     return any ? GOES_ON : some ? LOOKS_AGAIN : WAITS;
 }
 
@@ -80,6 +101,34 @@ static bool run_slice(hn_desk *d)
 
 void hn_desk_slice(hn_desk *d, hn_task *t) { hn_task_push(&d->slices, t); }
 
+/* What was given, then a step of each. */
+static rest go_round(hn_desk *d, hn_task_queue *todo)
+{
+    for (hn_task *t; (t = hn_task_pop(todo));) t->fn(t->arg);
+    return step_all(d);
+}
+
+int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
+{
+    enum { LEAST = 32, PART_NS = 100000000 };
+    hn_task_queue todo;
+    double each = n_last ? (double)(hn_serve_ns() - p->since) / n_last : 0;
+    if (n_last && (p->row_ns == 0 || each > p->row_ns))
+        p->row_ns = p->row_ns && each > 2 * p->row_ns ? 2 * p->row_ns : each;
+    else if (n_last) p->row_ns -= (p->row_ns - each) / 2;
+    if (n_last) {
+        take_all(d, GOES_ON, &todo);
+        go_round(d, &todo);
+        d->after(d->arg);
+    }
+    /* a round may take twice what its answers alone do, or 100 ms; prompts had their part of that */
+    double left = PART_NS - (double)d->round_ns;
+    if (!d->read && left < (double)d->round_ns) left = (double)d->round_ns;
+    double n = p->fixed ? p->fixed : p->row_ns > 0 && left > LEAST * p->row_ns ? left / p->row_ns : LEAST;
+    p->since = hn_serve_ns();
+    return d->answered && n < most ? (int32_t)n : most;
+}
+
 static void *compute(void *arg)
 {
     hn_desk *d = arg;
@@ -88,8 +137,7 @@ static void *compute(void *arg)
 
     while (take_all(d, how, &todo)) {
         bool told = todo.first != NULL;
-        for (hn_task *t; (t = hn_task_pop(&todo));) t->fn(t->arg);
-        how = step_all(d);
+        how = go_round(d, &todo);
         told = run_slice(d) || told;
         if (d->slices.first) how = GOES_ON;
         if (told || how != WAITS) d->after(d->arg);

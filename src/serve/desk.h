@@ -21,6 +21,16 @@ hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), void *arg, hone
 void hn_desk_do(hn_desk *d, hn_task *t);
 /* t is run behind the steps of a round, one such task a round, in its turn. On the desk's thread. */
 void hn_desk_slice(hn_desk *d, hn_task *t);
+/* What is computed in slices, part by part: how many rows a part may have beside answers. */
+typedef struct hn_desk_pace {
+    int32_t fixed;  /* so many; 0: as many as time allows, as hone_scheduler_params has it of prompts */
+    double row_ns;  /* what one took; 0: not known */
+    uint64_t since; /* when the last part began */
+} hn_desk_pace;
+/* Before each part of a slice, from within it: the rows that it may have, at most `most`. n_last: rows of the part
+ * before, 0: this is the first. Behind each other part all else has its turn: what was given to the desk, and a step of
+ * each scheduler. */
+int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most);
 /* On the desk's thread. Its answers and those of all that are there wait for no long prompts of each other. */
 void hn_desk_add(hn_desk *d, hn_desk_model *m);
 void hn_desk_remove(hn_desk *d, hn_desk_model *m);

@@ -134,11 +134,19 @@ static bool gives_up(void *arg)
     return atomic_load(&j->quits) || (j->deadline && hn_serve_ns() > j->deadline);
 }
 
+static int32_t rows_beside_answers(void *arg, int32_t n_last)
+{
+    const hn_job *j = arg;
+    return hn_desk_rows(j->server->desk, &j->book->embed_pace, n_last, STEP_TOKENS);
+}
+
 /* With the adapters of the request, which others' texts do not have. */
 static hone_status embed_with(hn_job *j, const hone_text_ids *text, int32_t n, hone_error *err)
 {
     hone_session *s = j->book->embed;
-    hone_embed_params p = { .pooling = j->pooling, .plain = j->ask.norm != 2 };
+    hone_embed_params p = {
+        .pooling = j->pooling, .plain = j->ask.norm != 2, .rows = rows_beside_answers, .rows_arg = j
+    };
     hone_status st = hone_session_set_adapters(s, j->adapters, j->scales, (int32_t)j->n_adapters, err);
     if (st != HONE_OK) return st;
     hone_session_set_abort(s, gives_up, j);
@@ -148,8 +156,8 @@ static hone_status embed_with(hn_job *j, const hone_text_ids *text, int32_t n, h
     return st;
 }
 
-/* The next few texts, of not more than STEP_TOKENS but for one that is longer: others wait for their next token
- * meanwhile. *done: those were the last. */
+/* The next few texts, of not more than STEP_TOKENS but for one that is longer: other texts wait meanwhile, answers go
+ * on between its parts. *done: those were the last. */
 static hone_status embed_some(hn_job *j, bool *done, hone_error *err)
 {
     hone_text_ids text[AT_ONCE];

@@ -387,12 +387,17 @@ static bool is_over(void *arg)
     return atomic_load(&w->shelf->stopped) || (w->told && w->told->abort_fn && w->told->abort_fn(w->told->arg));
 }
 
+/* One that waited for room is open. */
 static hone_status open_model(hn_book *b, hone_error *err)
 {
     hone_model_params p = b->shelf->p.model;
     watch w = { b->shelf, p.progress };
     p.progress = &(hone_progress){ .fn = note_progress, .arg = &w, .abort_fn = is_over };
-    return hone_model_open(&b->model, b->path, &p, err);
+    hone_status st = b->model ? HONE_OK : hone_model_open(&b->model, b->path, &p, err);
+    if (st != HONE_OK) return st;
+    hone_model_get_info(b->model, &b->info);
+    if (b->info.has_tokenizer) return HONE_OK;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no tokenizer, so it cannot be served", b->path);
 }
 
 /* What most of Anthropic's requests ask of the template, found out once. */
@@ -466,30 +471,15 @@ static bool is_crowded(const hn_book *b)
     return most && others + b->weights > most;
 }
 
-/* Its file was opened: what it will read is known. False: others have to go before. */
-static bool note_weights(hn_book *b)
-{
-    pthread_mutex_lock(&b->shelf->lock);
-    b->weights = b->info.bytes_per_token;
-    bool fits = !is_crowded(b);
-    pthread_mutex_unlock(&b->shelf->lock);
-    return fits;
-}
-
-/* HONE_E_BUSY: there is no room beside others. */
-static hone_status load(hn_book *b, hone_error *err)
+/* All that is made beside the model that is open. */
+static hone_status furnish(hn_book *b, hone_error *err)
 {
     const hn_shelf_params *p = &b->shelf->p;
     hone_scheduler_params sp = p->scheduler;
-    hone_status st = open_model(b, err);
-    if (st != HONE_OK) return st;
-    hone_model_get_info(b->model, &b->info);
-    if (!b->info.has_tokenizer)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no tokenizer, so it cannot be served", b->path);
-    if (!note_weights(b)) return HN_FAIL(err, HONE_E_BUSY, "%s waits until other models go", b->path);
-
+    hone_status st;
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;
+    b->embed_pace = (hn_desk_pace){ .fixed = sp.fixed_prefill };
     hn_book_settings(b, p);
     if ((st = plan_cache(b, &sp.session, err)) != HONE_OK) return st;
     if (hn_book_adapters(b) && (st = hn_adapter_list_open(hn_book_adapters(b), b->model, err)) != HONE_OK) return st;
@@ -547,20 +537,25 @@ static void stamp(hn_book *b)
     b->used_ns = hn_serve_ns();
 }
 
-/* Under the lock, which is let go meanwhile: the model is loaded, or it cannot be. */
+/* Under the lock, which is let go meanwhile: the model is loaded, or it cannot be, or it is open, which tells its
+ * weights, and others have to go before. */
 static void load_locked(hn_book *b)
 {
     hn_shelf *s = b->shelf;
     hone_error err;
     b->state = HN_BOOK_LOADING;
     pthread_mutex_unlock(&s->lock);
-    hone_status st = load(b, &err);
+    hone_status st = open_model(b, &err);
+    pthread_mutex_lock(&s->lock);
+    if (st == HONE_OK) b->weights = b->info.bytes_per_token;
+    bool waits = st == HONE_OK && is_crowded(b);
+    pthread_mutex_unlock(&s->lock);
+    if (st == HONE_OK && !waits) st = furnish(b, &err);
     if (st != HONE_OK) close_book(b);
     pthread_mutex_lock(&s->lock);
 
-    b->state = st == HONE_OK ? HN_BOOK_LOADED : st == HONE_E_BUSY ? HN_BOOK_UNLOADED : HN_BOOK_FAILED;
+    b->state = waits ? HN_BOOK_UNLOADED : st == HONE_OK ? HN_BOOK_LOADED : HN_BOOK_FAILED;
     if (st != HONE_OK) b->promised = 0;
-    if (st == HONE_E_BUSY) st = HONE_OK; /* no failure, and who waits for it tries again */
     b->why_code = st;
     snprintf(b->why, sizeof b->why, "%s", st == HONE_OK ? "" : err.message);
     if (st != HONE_OK && s->clock) hn_log("serve: %s", err.message); /* clients see no folders; the first one ends it */
@@ -649,6 +644,8 @@ bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_ref
     if (ok) {
         b->users++;
         stamp(b);
+    } else if (b->state == HN_BOOK_UNLOADED && b->model) { /* it waited for room */
+        give_up(b);
     }
     pthread_mutex_unlock(&s->lock);
     return ok;

@@ -55,6 +55,7 @@ typedef struct hn_book {
     hone_session *embed; /* of embeddings; made at the first, on the desk's thread */
     int32_t n_embed;     /* its positions: the longest text */
     uint64_t embed_room; /* bytes that it may come to hold; 0: as many as it asks for */
+    hn_desk_pace embed_pace;
     hone_context *shelf_ctx;
     hone_kv_cache_type shelf_cache;
     hone_pooling shelf_pooling;

@@ -508,7 +508,7 @@ static hn_lang multiple(hn_langs *l, uint32_t m, uint32_t rest, bool point)
     return intern(l, (hn_term){ .kind = K_MOD, .accepts = rest == 0, .height = 1, .a = m, .b = rest, .c = point });
 }
 
-hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest) { return multiple(l, m, rest, true); }
+hn_lang hn_lang_multiple(hn_langs *l, uint32_t m) { return multiple(l, m, 0, true); }
 
 hn_lang hn_lang_text(hn_langs *l, const char *utf8, size_t len)
 {
@@ -523,13 +523,7 @@ hn_lang hn_lang_text(hn_langs *l, const char *utf8, size_t len)
     return r;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    const hone_str *x = a, *y = b;
-    size_t n = x->len < y->len ? x->len : y->len;
-    int c = n ? memcmp(x->ptr, y->ptr, n) : 0;
-    return c ? c : (x->len > y->len) - (x->len < y->len);
-}
+static int by_text(const void *a, const void *b) { return hn_str_compare(*(const hone_str *)a, *(const hone_str *)b); }
 
 /* Sorted words that are equal up to byte `at`. */
 static hn_lang word_tree(hn_langs *l, const hone_str *w, size_t n, size_t at)

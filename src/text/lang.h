@@ -58,9 +58,8 @@ hn_lang hn_lang_or_all(hn_langs *l, const hn_lang *t, size_t n);
 hn_lang hn_lang_and(hn_langs *l, hn_lang a, hn_lang b);
 hn_lang hn_lang_not(hn_langs *l, hn_lang a);
 hn_lang hn_lang_repeat(hn_langs *l, hn_lang a, uint32_t min, uint32_t max);
-/* Decimal digits, with a point somewhere among them or none, whose number without it, put behind one that leaves rest,
- * is a multiple of m > 0. */
-hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest);
+/* Decimal digits, with a point somewhere among them or none, whose number without it is a multiple of m > 0. */
+hn_lang hn_lang_multiple(hn_langs *l, uint32_t m);
 /* One of the texts [n], of which the order does not matter: a tree of their beginnings. */
 hn_lang hn_lang_words(hn_langs *l, const hone_str *words, size_t n);
 

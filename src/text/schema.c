@@ -33,7 +33,7 @@ void hn_schema_cannot(hn_schema *s, const hn_jnode *at, const char *why)
     if (!s->rules->lenient) {
         hn_schema_refuse(s, at, why ? why : "hone does not enforce this word");
     } else if (s->st == HONE_OK) {
-        s->lost = true;
+        s->n_lost++;
         snprintf(what, sizeof what, "is not enforced%s%s", why ? ": " : "", why ? why : "");
         hn_schema_tell(s, at, what);
     }
@@ -310,12 +310,42 @@ static bool is_among(hone_str word, const char *const *list)
     return *list;
 }
 
-/* Does x stand in a list of values, or is it one? */
-static bool is_value(const hn_jnode *x)
+static bool may_be_schema(const hn_jnode *x)
 {
-    for (; x->parent; x = x->parent)
-        if (hn_str_is(x->key, "const") || (hn_str_is(x->key, "enum") && x->kind == HN_J_ARRAY)) return true;
-    return false;
+    return x->kind == HN_J_OBJECT || x->kind == HN_J_TRUE || x->kind == HN_J_FALSE;
+}
+
+/* Are these schemas by their names, as far as it can be seen? Of a schema most words have other values. */
+static bool is_by_names(const hn_jnode *o)
+{
+    const hn_jnode *c = o->first;
+    while (c && may_be_schema(c)) c = c->next;
+    return !c;
+}
+
+static bool is_value_word(const hn_jnode *x)
+{
+    return hn_str_is(x->key, "const") || (hn_str_is(x->key, "enum") && x->kind == HN_J_ARRAY);
+}
+
+/* ELSEWHERE: below a word that hone does not read, where there may be schemas, too. */
+typedef enum place { A_SCHEMA, SCHEMAS, A_VALUE, ELSEWHERE } place;
+
+static place place_of(const hn_jnode *x)
+{
+    const hn_jnode *up = x->parent;
+    if (!up || x->tidy) return A_SCHEMA;
+    place at = place_of(up);
+    if (at == SCHEMAS) return A_SCHEMA;
+    const struct word *w = at == A_VALUE || up->kind == HN_J_ARRAY ? NULL : word_of(x->key);
+    if (!w || (at == ELSEWHERE && is_by_names(up))) return at == A_SCHEMA ? ELSEWHERE : at;
+    switch (w->is) {
+    case IS_SCHEMA: return A_SCHEMA;
+    case IS_ITEMS: return x->kind == HN_J_ARRAY ? SCHEMAS : A_SCHEMA;
+    case IS_SCHEMAS:
+    case IS_CHOICES: return SCHEMAS;
+    default: return is_value_word(x) ? A_VALUE : ELSEWHERE;
+    }
 }
 
 /* schema: x is one, or a list of them; else it is schemas by names. */
@@ -340,6 +370,7 @@ static int hex(char c)
 }
 
 static void tidy(hn_schema *s, hn_jnode *x);
+static bool are_names(hn_schema *s, const hn_jnode *x);
 
 const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_jnode *ref)
 {
@@ -377,11 +408,12 @@ const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_
     else found = find_anchor(s, top, top, true, f);
     if (!found) hn_schema_cannot(s, ref, "nothing is there that it refers to");
     if (!found || !s->rules->lenient) return found;
-    if (found->kind != HN_J_OBJECT && found->kind != HN_J_TRUE && found->kind != HN_J_FALSE) {
-        hn_schema_cannot(s, ref, "what it refers to is no schema"); /* but a word's value maybe, which stays as it is */
+    place at = place_of(found);
+    if (at == SCHEMAS || at == A_VALUE || !may_be_schema(found) || (at == ELSEWHERE && are_names(s, found))) {
+        hn_schema_cannot(s, ref, "what it refers to is no schema"); /* but a word's value, which stays as it is */
         return NULL;
     }
-    if (found->kind == HN_J_OBJECT && !is_value(found)) tidy(s, (hn_jnode *)found);
+    tidy(s, (hn_jnode *)found);
     return found;
 }
 
@@ -436,14 +468,14 @@ static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *
 {
     const hn_jnode *type = hn_jget(x, "type"), *list = hn_jget(x, "enum"), *one = hn_jget(x, "const"), *w;
     if (!hn_schema_work(s, 1)) return;
+    if (x->less) { /* met by a reference: with less said it would forbid more */
+        hn_schema_cannot(s, at, "a word of what is forbidden cannot be read");
+        return;
+    }
     if (x->kind == HN_J_TRUE) m->none = true;
     if (x->kind == HN_J_FALSE || x->kind == HN_J_TRUE) return;
     if (x->kind != HN_J_OBJECT) {
         hn_schema_wrong(s, x, "a schema: an object, true or false");
-        return;
-    }
-    if (holds(&s->less, x)) { /* met by a reference: with less said it would forbid more */
-        hn_schema_cannot(s, at, "a word of what is forbidden cannot be read");
         return;
     }
     hn_schema_words(s, x);
@@ -485,6 +517,7 @@ static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *
 
 static void flatten(hn_schema *s, hn_mold *m, const hn_jnode *x)
 {
+    s->n_lost += x->lost;
     if (x->kind == HN_J_FALSE) m->none = true;
     if (x->kind == HN_J_FALSE || x->kind == HN_J_TRUE || s->st != HONE_OK) return;
     if (x->kind != HN_J_OBJECT) {
@@ -563,9 +596,9 @@ static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
          number = x->kind == HN_J_NUMBER && hn_schema_number(s, &d, x->str);
     switch (is) {
     case IS_ANY: return true;
-    case IS_SCHEMA: return flag || x->kind == HN_J_OBJECT;
+    case IS_SCHEMA: return may_be_schema(x);
     case IS_SCHEMAS: return x->kind == HN_J_OBJECT;
-    case IS_ITEMS: return flag || list || x->kind == HN_J_OBJECT;
+    case IS_ITEMS: return list || may_be_schema(x);
     case IS_CHOICES: return list && x->n;
     case IS_LIST: return list;
     case IS_TYPE: return are_types(x);
@@ -577,6 +610,25 @@ static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
     case IS_STEP: return number && !d.negative && d.n;
     }
     return true;
+}
+
+/* Are words of x, which may be no schema, names of schemas? */
+static bool are_names(hn_schema *s, const hn_jnode *x)
+{
+    bool names = false;
+    for (const hn_jnode *c = x->first; c && !names; c = c->next) {
+        const struct word *w = word_of(c->key);
+        names = w && !can_be_read(s, w->is, c);
+    }
+    return names && is_by_names(x);
+}
+
+/* Was a part of this value taken out, as a schema that another reference leads to? */
+static bool is_spoilt(const hn_jnode *x)
+{
+    bool spoilt = x->less;
+    for (const hn_jnode *c = x->first; c && !spoilt; c = c->next) spoilt = is_spoilt(c);
+    return spoilt;
 }
 
 static void tidy_children(hn_schema *s, hn_jnode *x, value_is of);
@@ -591,14 +643,13 @@ static bool tidy_child(hn_schema *s, const hn_jnode *x, value_is of, hn_jnode *c
     } else if (of == IS_NAMES && c->kind != HN_J_STRING) {
         hn_schema_cannot(s, c, "no name");
         return false;
-    } else if (!can_be_read(s, is, c)) {
+    } else if (!can_be_read(s, is, c) || (is == IS_SCHEMAS ? c->less : w && is_value_word(c) && is_spoilt(c))) {
         if (c->kind != HN_J_NULL) hn_schema_cannot(s, c, "no value that this word has");
         return false;
     } else if (is == IS_SCHEMA || (is == IS_ITEMS && c->kind != HN_J_ARRAY)) {
-        const uint32_t told = s->told.n, less = s->less.n;
+        const uint32_t less = s->n_less;
         tidy(s, c);
-        bool changed = s->told.n > told || s->less.n > less;
-        if (hn_str_is(c->key, "not") && changed) return false; /* with less said it would forbid more */
+        if (hn_str_is(c->key, "not") && s->n_less > less) return false; /* with less said it would forbid more */
     } else if (is == IS_SCHEMAS || is == IS_CHOICES || is == IS_ITEMS || is == IS_NAMES) {
         tidy_children(s, c, is);
     }
@@ -614,10 +665,10 @@ static void tidy_children(hn_schema *s, hn_jnode *x, value_is of)
             (*at)->index = n++;
             at = &(*at)->next;
         } else {
-            *at = (*at)->next;
-            x->n--;
-            x->by_key = NULL;
-            hn_schema_put(s, &s->less, x);
+            x->less = true;
+            x->lost = x->lost || (*at)->kind != HN_J_NULL;
+            hn_jdrop(x, at);
+            s->n_less++;
         }
     }
 }
@@ -630,8 +681,10 @@ static void tidy(hn_schema *s, hn_jnode *x)
     if (x->tidy) return;
     x->tidy = true;
     if (x->kind == HN_J_OBJECT) tidy_children(s, x, IS_SCHEMA);
-    if (x->kind == HN_J_OBJECT || x->kind == HN_J_TRUE || x->kind == HN_J_FALSE) return;
+    if (may_be_schema(x)) return;
     hn_schema_cannot(s, x, "no schema");
+    s->n_less++;
+    x->less = x->lost = true;
     x->kind = HN_J_TRUE;
     x->first = NULL;
     x->n = 0;

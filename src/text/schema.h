@@ -81,8 +81,8 @@ typedef struct hn_schema {
     uint32_t *slot; /* memo + 1 by hash */
     uint32_t n_slot;
     uint32_t n_property, n_enum; /* of the whole */
-    hn_nodes less;               /* what a word that could not be read was taken out of */
-    bool lost;                   /* lenient: a word is not enforced, so that more is allowed than the schema says */
+    uint32_t n_less;             /* words that were taken out, as they could not be read */
+    uint32_t n_lost;             /* lenient: how often a word was met that is not enforced, so that more is allowed */
 } hn_schema;
 
 /* ---- schema.c ---- */

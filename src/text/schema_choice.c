@@ -1,6 +1,7 @@
 /* What is chosen of anyOf and oneOf, and what no two branches of a oneOf may have in common: proof that they are apart,
  * by a property, by values they list, else pair by pair; and values that several of them list, which are left out. */
 #include "text/schema.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 
@@ -72,10 +73,7 @@ static const hn_jnode *listed(hn_schema *s, const hn_mold *m, hone_str key)
 
 static int by_text(const void *a, const void *b)
 {
-    hone_str x = (*(const hn_jnode *const *)a)->str, y = (*(const hn_jnode *const *)b)->str;
-    size_t n = x.len < y.len ? x.len : y.len;
-    int c = n ? memcmp(x.ptr, y.ptr, n) : 0;
-    return c ? c : (x.len > y.len) - (x.len < y.len);
+    return hn_str_compare((*(const hn_jnode *const *)a)->str, (*(const hn_jnode *const *)b)->str);
 }
 
 /* m with branch x, without the other choices of m. What these say narrows it, but for one thing: where nobody names
@@ -244,8 +242,17 @@ static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c
            pairs_apart(s, m, c, &untold, &told);
 }
 
+/* Does a branch allow a value? *sure false: of words that it has lost another might have refused it. */
+static bool allows(hn_schema *s, const hn_jnode *branch, const hn_jnode *v, bool *sure)
+{
+    const uint32_t lost = s->n_lost;
+    bool valid = hn_schema_valid(s, branch, v);
+    *sure = *sure && !(valid && s->n_lost > lost);
+    return valid;
+}
+
 /* Values that branches list, and that two of them allow, are not allowed at all. *more: some value is left. False: they
- * are too many to be looked at. */
+ * are too many to be looked at, or it is not sure of one, which might be the only right one. */
 static bool shared_values(hn_schema *s, const listing *all, hn_nodes *shared, bool *more)
 {
     enum { MOST = 1024, CHECK = 8 };
@@ -253,10 +260,12 @@ static bool shared_values(hn_schema *s, const listing *all, hn_nodes *shared, bo
     if (all->n * (all->without.n + 1) > MOST) return false;
     for (size_t i = 0, end; i < all->n && hn_schema_work(s, CHECK + CHECK * all->without.n); i = end) {
         uint32_t n = 0;
+        bool sure = true;
         for (end = i; end < all->n && by_value(&all->v[end], &all->v[i]) == 0; end++) /* a branch may list one twice */
             if (end == i || all->v[end].branch != all->v[end - 1].branch)
-                n += hn_schema_valid(s, all->v[end].branch, all->v[end].v);
-        for (uint32_t k = 0; k < all->without.n && n < 2; k++) n += hn_schema_valid(s, all->without.v[k], all->v[i].v);
+                n += allows(s, all->v[end].branch, all->v[end].v, &sure);
+        for (uint32_t k = 0; k < all->without.n && n < 2; k++) n += allows(s, all->without.v[k], all->v[i].v, &sure);
+        if (n > 1 && !sure) return false;
         if (n > 1) hn_schema_put(s, shared, all->v[i].v);
         *more = *more || n == 1;
     }
@@ -272,8 +281,7 @@ static bool one_fits(hn_schema *s, hn_mold *m, const hn_choice_of *c)
     if (told_apart(s, m, c)) return true;
     if (!list_all(s, c->list, &all)) return false;
     if (branches_apart(s, m, c, &all)) return true;
-    /* of branches that lost words more values fit than they say: the only right one would be left out */
-    if (!shared_values(s, &all, &shared, &more) || !more || s->lost) return false;
+    if (!shared_values(s, &all, &shared, &more) || !more) return false;
     for (uint32_t i = 0; i < shared.n; i++) hn_schema_put(s, &m->forbidden, shared.v[i]);
     /* no listed value is left that fits another branch */
     bool apart = pairs_apart(s, m, c, &all.without, &all.without);

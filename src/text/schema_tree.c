@@ -1,5 +1,6 @@
 /* The reader of schemas, their pointers, and decimal numbers of any size. */
 #include "text/schema_tree.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 
@@ -24,21 +25,14 @@ static hone_status copy(reader *r, const hn_jread_text *t, hone_str *out)
 
 static hone_status value(reader *r, hn_jnode *x);
 
-static int compare_keys(hone_str x, hone_str y)
-{
-    size_t n = x.len < y.len ? x.len : y.len;
-    int c = n ? memcmp(x.ptr, y.ptr, n) : 0;
-    return c ? c : (x.len > y.len) - (x.len < y.len);
-}
-
 static int by_key(const void *a, const void *b)
 {
-    return compare_keys((*(hn_jnode *const *)a)->key, (*(hn_jnode *const *)b)->key);
+    return hn_str_compare((*(hn_jnode *const *)a)->key, (*(hn_jnode *const *)b)->key);
 }
 
 static int key_to(const void *key, const void *b)
 {
-    return compare_keys(*(const hone_str *)key, (*(hn_jnode *const *)b)->key);
+    return hn_str_compare(*(const hone_str *)key, (*(hn_jnode *const *)b)->key);
 }
 
 /* Sorts the members by their keys, of which no two may be the same; where they are many, they stay so. */
@@ -141,6 +135,17 @@ const hn_jnode *hn_jget_str(const hn_jnode *o, hone_str key)
 }
 
 const hn_jnode *hn_jget(const hn_jnode *o, const char *key) { return hn_jget_str(o, (hone_str){ key, strlen(key) }); }
+
+void hn_jdrop(hn_jnode *o, hn_jnode **at)
+{
+    hn_jnode *x = *at;
+    *at = x->next;
+    o->n--;
+    if (!o->by_key) return;
+    uint32_t i = 0;
+    while (o->by_key[i] != x) i++;
+    memmove(o->by_key + i, o->by_key + i + 1, (o->n - i) * sizeof(hn_jnode *));
+}
 
 static bool read_into(hn_dec *d, char *digit, hone_str text);
 

@@ -17,8 +17,9 @@ struct hn_jnode {
     hn_jnode *first; /* … from here on by next */
     hn_jnode *next, *parent;
     uint32_t index;    /* within parent */
-    bool tidy;         /* it is a schema, and has lost the words that cannot be read */
-    hn_jnode **by_key; /* of an object with many members: these [n], by their keys; who takes one away sets NULL */
+    bool tidy;         /* it is a schema, and has lost the words that cannot be read … */
+    bool less, lost;   /* … of which there were some; not only nulls, so that it says less than was written */
+    hn_jnode **by_key; /* of an object with many members: these [n], by their keys */
 };
 
 /* The whole tree lies in arena. HONE_E_ARG: no JSON, a key twice, deeper than max_depth. */
@@ -26,6 +27,7 @@ hone_status hn_jtree(hn_jnode **out, hn_arena *arena, const char *text, size_t l
                      hone_error *err);
 const hn_jnode *hn_jget(const hn_jnode *o, const char *key); /* NULL: no object, or no such member */
 const hn_jnode *hn_jget_str(const hn_jnode *o, hone_str key);
+void hn_jdrop(hn_jnode *o, hn_jnode **at); /* takes out of o its child *at, a link of its list */
 bool hn_jequal(const hn_jnode *a,
                const hn_jnode *b); /* as JSON Schema means it: 1 is 1.0, order of members is nothing */
 bool hn_str_same(hone_str a, hone_str b);

@@ -173,7 +173,7 @@ static hn_lang decimal_multiples(hn_langs *l, uint32_t a, int64_t k, bool is_who
         for (int64_t fives = k - j; fives > 0 && m % 5 == 0; fives--) m /= 5;
         if (m > MULTIPLE_MAX) return HN_LANG_NONE;
         hn_lang shape = hn_lang_cat(l, front, n ? hn_lang_cat(l, point, many(l, n, n)) : HN_LANG_EMPTY);
-        t = hn_lang_or(l, t, m == 1 ? shape : hn_lang_and(l, shape, hn_lang_multiple(l, m, 0)));
+        t = hn_lang_or(l, t, m == 1 ? shape : hn_lang_and(l, shape, hn_lang_multiple(l, m)));
     }
     return t;
 }

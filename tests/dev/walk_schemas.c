@@ -3,8 +3,10 @@
  *        -o build/walk_schemas
  *     build/walk_schemas masks VOCAB.gguf FILE.jsonl …    each prefix's mask holds the next token; µs of each mask
  *     build/walk_schemas walks MODEL.gguf SEEDS FILE.jsonl >TEXTS
+ *     build/walk_schemas lenient MODEL.gguf SEEDS FILE.jsonl >TEXTS    as schemas of tools, with what is told of them
  * The second draws texts, by the model at temperature 1.5 where the file has weights, else any allowed token alike;
  * tests/dev/check_schemas.py holds them against a validator that is not hone's. */
+#include "text/grammar.h"
 #include "text/schema_tree.h"
 
 #include <math.h>
@@ -200,6 +202,22 @@ static bool read_group(group *gr, hn_arena *a, const char *line, size_t n)
     return true;
 }
 
+static bool lenient;
+
+static hone_status compile(hone_grammar **g, const group *gr, hone_error *err)
+{
+    hone_grammar_params p = { .text = gr->schema, .len = gr->n_schema, .strict = true };
+    hn_schema_rules rules = { .lenient = true };
+    hn_gnode root;
+    if (!lenient) return hone_grammar_compile(g, &p, err);
+    hone_status st = hn_grammar_new(g, err);
+    if (st == HONE_OK) st = hn_schema_compile(*g, gr->schema, gr->n_schema, &rules, &root, err);
+    if (st == HONE_OK) st = hn_grammar_finish(*g, root, err);
+    if (st == HONE_OK) printf("%.*s\tnotes\t%s\n", (int)gr->id.len, gr->id.ptr, hone_grammar_notes(*g));
+    else hone_grammar_free(*g);
+    return st;
+}
+
 static void each_file(const char *path, bool walks, uint64_t seeds, hone_session *s, hone_sampler *sampler)
 {
     FILE *f = fopen(path, "r");
@@ -214,8 +232,8 @@ static void each_file(const char *path, bool walks, uint64_t seeds, hone_session
         hone_grammar *g;
         hone_error err;
         read_group(&gr, a, line, (size_t)n);
-        hone_grammar_params p = { .text = gr.schema, .len = gr.n_schema, .strict = true };
-        if (hone_grammar_compile(&g, &p, &err) != HONE_OK) {
+        if (compile(&g, &gr, &err) != HONE_OK) {
+            if (getenv("WALK_REFUSED")) fprintf(stderr, "%.*s: %s\n", (int)gr.id.len, gr.id.ptr, err.message);
             n_refused++;
         } else {
             n_groups++;
@@ -234,7 +252,8 @@ static void each_file(const char *path, bool walks, uint64_t seeds, hone_session
 int main(int argc, char **argv)
 {
     hone_error err;
-    bool walks = argc > 4 && strcmp(argv[1], "walks") == 0;
+    lenient = argc > 4 && strcmp(argv[1], "lenient") == 0;
+    bool walks = lenient || (argc > 4 && strcmp(argv[1], "walks") == 0);
     hone_model_params p = { .vocab_only = false };
     hone_session *s = NULL;
     hone_sampler *sampler = NULL;

@@ -760,6 +760,62 @@ static void ask_for_room(void *arg, size_t n)
     hn_memory_free(m);
 }
 
+/* A page that three places share is free for whoever needs all of it, whatever a third of its bytes is. */
+static void shared_page_is_free(void **state)
+{
+    const hn_memory_layer layer = {
+        .kind = HN_MEMORY_KV, .n_head_kv = 1, .d_k = 16, .d_v = 16, .window = 200, .kv_from = -1
+    };
+    hn_memory_params p = { .layer = &layer, .n_layer = 1, .n_seq = 1, .n_ctx = 2 * HN_PAGE, .budget = 1 << 20 };
+    int32_t text[HN_PAGE] = { 0 };
+    hn_seq_memory *m;
+    assert_int_equal(hn_memory_new(&m, &far_backend, &p, NULL), HONE_OK);
+    const uint64_t page = m->group[0].pool.bytes;
+    assert_int_equal(hn_memory_renew(m, 0, 60, text, NULL), HONE_OK);
+    for (int32_t n = 60; n > 30; n -= 10) {
+        hn_checkpoint *c;
+        assert_int_equal(hn_memory_reach(m, 0, n, &c), n);
+        hn_memory_cut(m, 0, n, c);
+        assert_int_equal(hn_prefix_keep(m, 0, NULL), HONE_OK);
+    }
+    hn_memory_empty(m, 0);
+    assert_int_equal(m->tree->n_node, 3);
+    assert_int_equal(m->used, page);
+    assert_true(page % 3 != 0);
+    assert_true(hn_prefix_can_free(m, page));
+    assert_false(hn_prefix_can_free(m, page + 1));
+    hn_memory_free(m);
+}
+
+/* A page that the tree has as the end of one text and within another cannot be let go of: none of it is. */
+static void refused_extension_changes_nothing(void **state)
+{
+    const hn_memory_layer layer = {
+        .kind = HN_MEMORY_KV, .n_head_kv = 1, .d_k = 16, .d_v = 16, .window = 64, .kv_from = -1
+    };
+    hn_memory_params p = { .layer = &layer, .n_layer = 1, .n_seq = 2, .n_ctx = 4 * HN_PAGE, .budget = 1 << 20 };
+    enum { AT = 2 * HN_PAGE, TO = 3 * HN_PAGE };
+    int32_t text[TO] = { 0 };
+    hn_seq_memory *m;
+    assert_int_equal(hn_memory_new(&m, &far_backend, &p, NULL), HONE_OK);
+    assert_int_equal(hn_memory_renew(m, 0, AT, text, NULL), HONE_OK);
+    assert_int_equal(hn_prefix_keep(m, 0, NULL), HONE_OK);
+    assert_int_equal(hn_memory_extend(m, 0, TO, false, false, NULL), HONE_OK);
+    for (int32_t i = AT; i < TO; i++) hn_memory_note(m, 0, i, 0);
+    m->length[0] = TO;
+    hn_memory_commit(m);
+    assert_int_equal(hn_prefix_keep(m, 0, NULL), HONE_OK); /* behind the page */
+    assert_int_equal(hn_memory_match(m, 1, text, AT), AT - 1);
+    assert_int_equal(hn_prefix_keep(m, 1, NULL), HONE_OK); /* within it */
+    const uint64_t nodes = m->tree->n_node, evicted = m->tree->n_evicted;
+    m->p.budget = m->used;
+    assert_int_equal(hn_memory_extend(m, 1, AT, false, false, NULL), HONE_E_NOMEM);
+    hn_memory_undo(m, false);
+    assert_int_equal(m->tree->n_node, nodes);
+    assert_int_equal(m->tree->n_evicted, evicted);
+    hn_memory_free(m);
+}
+
 static void room_is_found_at_once(void **state)
 {
     const hn_memory_layer layer = { .kind = HN_MEMORY_KV, .n_head_kv = 1, .d_k = 16, .d_v = 16, .kv_from = -1 };
@@ -806,9 +862,14 @@ static void large_sessions_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_what_was_computed),    cmocka_unit_test(windows_drop_pages),
-        cmocka_unit_test(sessions_are_what_was_computed), cmocka_unit_test(sixteen_share_a_prefix),
-        cmocka_unit_test(room_is_found_at_once),          cmocka_unit_test(large_sessions_open),
+        cmocka_unit_test(memory_is_what_was_computed),
+        cmocka_unit_test(windows_drop_pages),
+        cmocka_unit_test(sessions_are_what_was_computed),
+        cmocka_unit_test(sixteen_share_a_prefix),
+        cmocka_unit_test(room_is_found_at_once),
+        cmocka_unit_test(large_sessions_open),
+        cmocka_unit_test(shared_page_is_free),
+        cmocka_unit_test(refused_extension_changes_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

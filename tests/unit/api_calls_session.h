@@ -84,12 +84,15 @@ static void c_embed_width(void)
         hone_embed_width(NEED("m", model), (hone_pooling)RANGE("pooling", HONE_POOL_MEAN), MAY("which", &which));
     NEUTRAL(n == 0 && (aw_is("which") || which == HONE_POOL_FILE));
 }
+static int32_t rows_of_pass(void *arg, int32_t n_last) { return 1; }
 static void c_embed(void)
 {
     static float out[DF_N];
     const int32_t ids[] = { RANGE("texts->ids[0]", 5) };
     const hone_text_ids t = { NEED("texts->ids", ids), RANGE("texts->n", 1) };
-    const hone_embed_params p = { (hone_pooling)RANGE("p->pooling", HONE_POOL_MEAN), false };
+    const hone_embed_params p = { .pooling = (hone_pooling)RANGE("p->pooling", HONE_POOL_MEAN),
+                                  .rows = MAY("p->rows", rows_of_pass),
+                                  .rows_arg = MAY("p->rows_arg", (void *)ctx) };
     prefill(0);
     STATUS(hone_embed(NEED("s", session), NEED("texts", &t), RANGE("n_text", 1), NEED("p", &p), NEED("out", out),
                       aw->err));

@@ -1,6 +1,7 @@
 /* Adapters at run time: the session answers as a model with W + s·BA in its file would
  * (made here, in double), the same bits whatever the level, threads, chunks and company,
  * and nothing of one set of adapters is taken for another's. */
+#include "engine/scheduler.h"
 #include "model/lora.h"
 #include "tiny_rwkv.h"
 #include "slowed.h"
@@ -597,6 +598,74 @@ static void profiled(void **state)
     lora_free(&l), tm_free(t);
 }
 
+static bool hear(void *arg, const hone_event *e)
+{
+    if (e->kind == HONE_EVENT_END) *(hone_end *)arg = e->end;
+    return true;
+}
+
+/* A prompt of a page and a bit with these adapters is run in the one slot. */
+static void run_in_slot(hone_scheduler *s, hone_adapter *const *a, const float *scales, int32_t n)
+{
+    int32_t ids[70];
+    bool worked = true;
+    uint64_t id;
+    hone_end end = HONE_END_ERROR;
+    for (int i = 0; i < 70; i++) ids[i] = text(16)[i % LEN];
+    hone_request r = { .prompt = ids, .n_prompt = 70, .max_tokens = 0, .n_logprobs = -1, .event = hear, .arg = &end };
+    r.adapters = a;
+    r.scales = scales;
+    r.n_adapters = n;
+    hone_sampler_defaults(&r.sampling);
+    assert_int_equal(hone_scheduler_submit(s, &r, &id, NULL), HONE_OK);
+    while (worked) assert_int_equal(hone_scheduler_step(s, &worked, NULL), HONE_OK);
+    assert_int_equal(end, HONE_END_LENGTH);
+}
+
+static uint64_t n_kept(const hone_scheduler *s)
+{
+    hone_prefix_info info;
+    hone_session_prefix_info(s->ses, &info);
+    return info.n_nodes;
+}
+
+/* What was computed with an adapter goes when it is closed, also where no slot has it any more; and the notes of what
+ * was computed with which scales do not outlive it. */
+static void closed_goes_whole(void **state)
+{
+    enum { MANY = 100 };
+    tiny *t = tm_new(tm_llama);
+    lora l[2];
+    lora_make(&l[0], t, "attn_q", "one", 3, 2.0f, 0.3f);
+    lora_make(&l[1], t, "attn_v", "two", 2, 1.0f, 0.3f);
+    hone_model *m = tm_open(t);
+    hone_adapter *a[2] = { open_adapter(m, l[0].path), open_adapter(m, l[1].path) };
+    hone_scheduler *s;
+    bool worked;
+    const hone_scheduler_params p = { .session = { .n_ctx = 80, .n_seq = 1, .cache_budget = 1 << 20 } };
+    assert_int_equal(hone_scheduler_new(&s, plain, m, &p, NULL), HONE_OK);
+    run_in_slot(s, a, NULL, 1);
+    run_in_slot(s, a, NULL, 2);
+    run_in_slot(s, a + 1, NULL, 1);
+    run_in_slot(s, NULL, NULL, 0);
+    assert_int_equal(n_kept(s), 4);
+    hone_adapter_close(a[0]);
+    assert_int_equal(hone_scheduler_step(s, &worked, NULL), HONE_OK);
+    assert_int_equal(n_kept(s), 2);
+    for (int i = 1; i <= MANY; i++) {
+        const float scale = 0.01f * (float)i;
+        hone_session_drop_prefixes(s->ses);
+        run_in_slot(s, a + 1, &scale, 1);
+    }
+    assert_true(s->ses->cap_kept < MANY / 2);
+    hone_adapter_close(a[1]);
+    assert_int_equal(hone_scheduler_step(s, &worked, NULL), HONE_OK);
+    assert_int_equal(n_kept(s), 0);
+    hone_scheduler_free(s);
+    hone_model_close(m);
+    lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
+}
+
 static int setup(void **state)
 {
     if (tm_make_dir(state)) return -1;
@@ -617,7 +686,7 @@ int main(void)
         cmocka_unit_test(switched),      cmocka_unit_test(packed),
         cmocka_unit_test(nothing_added), cmocka_unit_test(vectors_of_one_set),
         cmocka_unit_test(kept_apart),    cmocka_unit_test(tells),
-        cmocka_unit_test(profiled),
+        cmocka_unit_test(profiled),      cmocka_unit_test(closed_goes_whole),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

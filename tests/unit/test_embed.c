@@ -567,6 +567,48 @@ static void rows_of_lfm2(void **state)
     json_decref(v.j);
 }
 
+typedef struct passes {
+    int32_t most, longest, n, n_tok; /* rows of one, asked for and had; passes; tokens of all but the last */
+} passes;
+
+static int32_t count_pass(void *arg, int32_t n_last)
+{
+    passes *p = arg;
+    if (n_last > p->longest) p->longest = n_last;
+    p->n += 1;
+    p->n_tok += n_last;
+    return p->most;
+}
+
+/* A caller who has other things to do between passes says how many rows one may have; a model that reads a text at once
+ * has whole texts. Vectors are the same bits. */
+static void passes_have_rows(void **state)
+{
+    static const char *const some[] = { "qwen3", "bert_mean" };
+    hone_context *c = tm_context(NULL, 2);
+    for (int k = 0; k < 2; k++)
+        for (int32_t most = 0; most < 40; most += 7) {
+            texts t = open_file(some[k]);
+            load_ids(&t);
+            float want[N_TEXT * 64], got[N_TEXT * 64];
+            hone_error err = { 0 };
+            const int32_t all = t.of[0].n + t.of[1].n, longer = t.of[0].n > t.of[1].n ? t.of[0].n : t.of[1].n;
+            const int32_t width = hone_embed_width(t.m, HONE_POOL_MEAN, NULL), rows = most ? most : 1;
+            hone_session *s = tm_session(c, t.m, N_CTX, 2, N_CTX, HONE_CACHE_F32);
+            passes seen = { .most = most };
+            const hone_embed_params p = { .pooling = HONE_POOL_MEAN, .rows = count_pass, .rows_arg = &seen };
+            assert_true(width <= 64);
+            embed(s, t.of, N_TEXT, HONE_POOL_MEAN, false, want);
+            if (hone_embed(s, t.of, N_TEXT, &p, got, &err)) fail_msg("%s", err.message);
+            assert_memory_equal(want, got, (size_t)(N_TEXT * width) * sizeof *got);
+            if (k == 0) assert_int_equal(seen.n, (all + rows - 1) / rows);
+            assert_true(seen.longest <= (k == 0 || rows > longer ? rows : longer) && seen.n_tok < all);
+            hone_session_free(s);
+            close_file(&t);
+        }
+    hone_context_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,6 +623,7 @@ int main(void)
         cmocka_unit_test(centred_taps),
         cmocka_unit_test(rows_of_lfm2),
         cmocka_unit_test(dense_layers_are_shared),
+        cmocka_unit_test(passes_have_rows),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

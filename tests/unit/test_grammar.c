@@ -499,7 +499,7 @@ static void near_terms(void **state)
                             without(l, "ab"),
                             without(l, "c"),
                             hn_lang_not(l, expression(l, "a*")),
-                            hn_lang_multiple(l, 7, 3) };
+                            hn_lang_multiple(l, 7) };
     int cut = 0;
     for (uint32_t most = 1; most <= MOST; most++)
         for (int i = 0; i < PARTS; i++)

@@ -2,6 +2,7 @@
  * ../shared/data/json-schema (the official suite too) over bytes and over a vocabulary. Lines: {id, want: support |
  * refuse | either, refuse: pointer, schema, tests: [[text, accept | reject | may], …]}. Then what vectors do not say:
  * limits, numbers to the last digit, white space, notes. */
+#include "growth.h"
 #include "text/matcher.h"
 #include "text/schema_tree.h"
 
@@ -533,6 +534,38 @@ static void left_out(void **state)
           "kept\"},\"type\":\"null\"}},"
           "\"kept\":{\"type\":\"odd\"}}",
           "/properties/b/not is not enforced", "{\"a\":{\"type\":\"odd\"},\"b\":null}", "{\"b\":1}" },
+        { "{\"type\":\"null\",\"not\":{\"$ref\":\"#/$defs/"
+          "f\"},\"$defs\":{\"f\":{\"anyOf\":[3,{\"type\":\"string\"}]}}}",
+          "/not is not enforced", "null", "1" },
+        /* a schema is told from a value, and from schemas by names, by where it stands */
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/const\"}},"
+          "\"components\":{\"schemas\":{\"const\":{\"type\":\"odd\"}}}}",
+          "/components/schemas/const/type is not enforced", "{\"a\":1}", "1" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/$defs/const/x-parts/enum\"}},"
+          "\"$defs\":{\"const\":{\"x-parts\":{\"enum\":{\"type\":\"odd\"},\"b\":true}}}}",
+          "/$defs/const/x-parts/enum/type is not enforced", "{\"a\":1}", "1" },
+        { "{\"properties\":{\"type\":{\"type\":\"null\"},\"b\":{\"$ref\":\"#/properties\"}},\"required\":[\"type\"]}",
+          "/properties/b/$ref is not enforced: what it refers to is no schema", "{\"type\":null,\"b\":1}",
+          "{\"type\":1}" },
+        { "{\"properties\":{\"a\":{\"const\":{\"type\":\"odd\"}},\"b\":{\"$ref\":\"#/properties/a/const\"}}}",
+          "/properties/b/$ref is not enforced", "{\"a\":{\"type\":\"odd\"},\"b\":1}", "{\"a\":{}}" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/x-s/const\"},\"b\":{\"$ref\":\"#/x-s\"}},"
+          "\"x-s\":{\"const\":{\"type\":\"odd\"}}}",
+          "/x-s/const is not enforced", "{\"a\":1,\"b\":2}", "1" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/x-s/properties\"},\"b\":{\"$ref\":\"#/x-s\"}},"
+          "\"x-s\":{\"properties\":{\"type\":{\"type\":\"null\"},\"b\":null}}}",
+          "/x-s/properties is not enforced", "{\"a\":1,\"b\":2}", "1" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas\"},\"b\":{\"$ref\":\"#/components/schemas/type\"}},"
+          "\"components\":{\"schemas\":{\"type\":{\"type\":\"null\"}}}}",
+          "/properties/a/$ref is not enforced", "{\"a\":1,\"b\":null}", "{\"b\":1}" },
+        /* what is lost elsewhere is nothing to a choice, nor is a word that is null */
+        { "{\"properties\":{\"a\":{\"pattern\":\"(?<=x)y\"},"
+          "\"b\":{\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]},{\"type\":\"null\",\"contains\":{}}]}}}",
+          "/properties/b/oneOf leaves out values", "{\"a\":\"x\",\"b\":\"c\"}", "{\"b\":\"b\"}" },
+        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"],\"items\":null},{\"enum\":[\"b\",\"c\"]}]}", "/oneOf leaves out values",
+          "\"c\"", "\"b\"" },
+        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"],\"minLength\":\"x\"},{\"enum\":[\"b\",\"c\"]}]}",
+          "/oneOf is held as anyOf", "\"b\"", "1" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         hone_grammar *g;
@@ -550,6 +583,37 @@ static void left_out(void **state)
     }
 }
 
+/* Finds each member of an object that has lost one: by their keys, as before. */
+static void find_members(void *arg, size_t n)
+{
+    static char text[400000];
+    const char **keys = arg;
+    size_t at = (size_t)sprintf(text, "{\"type\":null");
+    for (size_t i = 0; i < n; i++) at += (size_t)sprintf(text + at, ",\"%s\":%zu", keys[i], i);
+    at += (size_t)sprintf(text + at, "}");
+    hn_arena *arena = hn_arena_new();
+    hn_jnode *o;
+    assert_int_equal(hn_jtree(&o, arena, text, at, 8, "members", NULL), HONE_OK);
+    hn_jdrop(o, &o->first);
+    assert_int_equal(o->n, n);
+    assert_null(hn_jget(o, "type"));
+    for (size_t i = 0; i < n; i++)
+        if (hn_jget(o, keys[i])->index != i + 1) fail_msg("%s", keys[i]);
+    hn_arena_free(arena);
+}
+
+static void members_found(void **state)
+{
+    enum { N = 20000 };
+    static char names[N][8];
+    static const char *keys[N];
+    for (int i = 0; i < N; i++) {
+        snprintf(names[i], sizeof names[i], "p%d", i);
+        keys[i] = names[i];
+    }
+    assert_true(grows_as_input("members of an object", find_members, keys, 200, N));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +629,7 @@ int main(void)
         cmocka_unit_test(many_members),
         cmocka_unit_test(many_literals),
         cmocka_unit_test(left_out),
+        cmocka_unit_test(members_found),
         cmocka_unit_test(look_aheads),
         cmocka_unit_test(holds_itself),
         cmocka_unit_test(forbids_itself),

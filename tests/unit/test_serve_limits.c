@@ -221,6 +221,111 @@ static void steps_are_handed_on(void **state)
     pthread_cond_destroy(&pair.changed);
 }
 
+static void nothing(void *arg) {}
+
+/* An answer, and beside it a text of many rows that becomes a vector. */
+typedef struct beside {
+    hone_scheduler *s;
+    hone_session *texts;
+    hn_desk_model desk;
+    hn_desk *of;
+    hn_desk_pace pace;
+    hn_task slice;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int n_token, last_token, n_part, n_ended; /* tokens of the answer; at the part before; parts of the text */
+    int32_t fixed, n_rows;                    /* rows of a part at most; of all */
+    bool broken;                              /* a part was longer, or the answer stood still between two */
+    float vector[512];
+} beside;
+
+static int32_t count_part(void *arg, int32_t n_last)
+{
+    beside *b = arg;
+    int32_t n = hn_desk_rows(b->of, &b->pace, n_last, 512);
+    b->broken = b->broken || n_last > b->fixed || n > b->fixed || (n_last && b->n_token != b->last_token + 1);
+    b->last_token = b->n_token;
+    b->n_part++;
+    b->n_rows += n_last;
+    return n;
+}
+
+enum { TEXT_ROWS = 300, PART_ROWS = 8 };
+
+static void embed_slice(void *arg)
+{
+    static int32_t ids[TEXT_ROWS];
+    beside *b = arg;
+    hone_error e;
+    for (int i = 0; i < TEXT_ROWS; i++) ids[i] = 10 + i % 80;
+    const hone_text_ids text = { ids, TEXT_ROWS };
+    const hone_embed_params p = { .pooling = HONE_POOL_MEAN, .rows = count_part, .rows_arg = b };
+    must(hone_embed(b->texts, &text, 1, &p, b->vector, &e), &e);
+    pthread_mutex_lock(&b->lock);
+    b->n_ended++;
+    pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static bool count_token(void *arg, const hone_event *e)
+{
+    beside *b = arg;
+    b->n_token += e->kind == HONE_EVENT_TOKEN;
+    if (e->kind == HONE_EVENT_TOKEN && b->n_token == 2) hn_desk_slice(b->of, &b->slice); /* of a row of the answer */
+    if (e->kind != HONE_EVENT_END) return true;
+    pthread_mutex_lock(&b->lock);
+    b->n_ended++;
+    pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return true;
+}
+
+static void ask_beside(void *arg)
+{
+    static const int32_t ids[] = { 5, 6, 7 };
+    beside *b = arg;
+    uint64_t id;
+    hone_error e;
+    hone_request r = { .prompt = ids, .n_prompt = 3, .ignore_eog = true, .n_logprobs = -1, .event = count_token };
+    r.max_tokens = TEXT_ROWS / PART_ROWS + 10;
+    r.arg = b;
+    hone_sampler_defaults(&r.sampling);
+    hn_desk_add(b->of, &b->desk);
+    must(hone_scheduler_submit(b->s, &r, &id, &e), &e);
+}
+
+/* A text of 300 rows beside an answer: parts of 8 rows, and a token of the answer between any two of them. */
+static void texts_have_the_budget_of_prompts(void **state)
+{
+    hone_context *c;
+    hone_model *m;
+    hone_error e;
+    beside b = { .fixed = PART_ROWS, .lock = PTHREAD_MUTEX_INITIALIZER };
+    pthread_cond_init(&b.changed, NULL);
+    b.pace.fixed = b.fixed;
+    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    must(hone_context_new(&c, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    must(hone_scheduler_new(&b.s, c, m, &(hone_scheduler_params){ .session = { .n_ctx = 128, .n_seq = 1 } }, &e), &e);
+    must(hone_session_new(&b.texts, c, m, &(hone_session_params){ .n_ctx = 512 }, &e), &e);
+    assert_true(hone_embed_width(m, HONE_POOL_MEAN, NULL) <= 512);
+    b.desk.scheduler = b.s;
+    must(hn_desk_new(&b.of, nothing, NULL, &e), &e);
+    hn_task begin = { .fn = ask_beside, .arg = &b };
+    b.slice = (hn_task){ .fn = embed_slice, .arg = &b };
+    hn_desk_do(b.of, &begin);
+    pthread_mutex_lock(&b.lock);
+    while (b.n_ended < 2) pthread_cond_wait(&b.changed, &b.lock);
+    pthread_mutex_unlock(&b.lock);
+    hn_desk_free(b.of);
+    if (b.broken || b.n_part != (TEXT_ROWS + PART_ROWS - 1) / PART_ROWS)
+        fail_msg("%d parts of %d rows, %d tokens", b.n_part, b.n_rows, b.n_token);
+    hone_scheduler_free(b.s);
+    hone_session_free(b.texts);
+    hone_context_free(c);
+    hone_model_close(m);
+    pthread_cond_destroy(&b.changed);
+}
+
 typedef struct wish {
     int port;
     const char *body;
@@ -232,6 +337,42 @@ static void *embed(void *arg)
     wish *w = arg;
     w->got = ask_json(w->port, "POST", "/v1/embeddings", w->body, 200);
     return NULL;
+}
+
+static void *complete(void *arg)
+{
+    wish *w = arg;
+    w->got = ask_json(w->port, "POST", "/completion", w->body, 200);
+    return NULL;
+}
+
+/* The same of a server: while a text of 1,000 tokens becomes a vector an answer goes on, a token for any 4 of these. */
+static void answers_go_on_within_a_text(void **state)
+{
+    enum { TEXT = 1000, PART = 4, TRIES = 50 };
+    running r = { .p.shelf = { .pooling = HONE_POOL_MEAN,
+                               .scheduler = { .fixed_prefill = PART, .session.n_ctx = 2048 } } };
+    char text[TEXT * 4 + 20], *at = text + sprintf(text, "{\"input\":[7");
+    for (int k = 1; k < TEXT; k++) at += sprintf(at, ",%d", 10 + k % 80);
+    sprintf(at, "]}");
+    bool there = false; /* the answer was there from before the text to behind it */
+    start(&r, 2);
+    for (int i = 0; i < TRIES && !there; i++) {
+        wish w = { r.port, "{\"prompt\":\"The cat\",\"n_predict\":1900,\"ignore_eos\":true}", NULL };
+        pthread_t t;
+        const double all = metric(r.port, "hone_generated_tokens_total");
+        double before = all, behind;
+        assert_int_equal(pthread_create(&t, NULL, complete, &w), 0);
+        while (before == all) before = metric(r.port, "hone_generated_tokens_total");
+        json_decref(ask_json(r.port, "POST", "/v1/embeddings", text, 200));
+        behind = metric(r.port, "hone_generated_tokens_total");
+        pthread_join(t, NULL);
+        there = behind < metric(r.port, "hone_generated_tokens_total");
+        if (there && behind - before < TEXT / PART - 2) fail_msg("%g tokens", behind - before);
+        json_decref(w.got);
+    }
+    assert_true(there);
+    stop(&r);
 }
 
 /* Whose slices come between others' has the vectors that it would have alone. */
@@ -282,8 +423,6 @@ static const hn_book_format *kept(const hn_book *b, const char *variables)
     while (f && strcmp(f->variables, variables) != 0) f = f->next;
     return f;
 }
-
-static void nothing(void *arg) {}
 
 /* However many variables clients think of: the last ones, those in use, and none at all are known. */
 static void formats_used_last_stay(void **state)
@@ -577,6 +716,8 @@ int main(void)
                                         cmocka_unit_test(streams_drop_their_bodies),
                                         cmocka_unit_test(embeddings_take_turns),
                                         cmocka_unit_test(steps_are_handed_on),
+                                        cmocka_unit_test(texts_have_the_budget_of_prompts),
+                                        cmocka_unit_test(answers_go_on_within_a_text),
                                         cmocka_unit_test(vectors_of_many_slices),
                                         cmocka_unit_test(formats_used_last_stay),
                                         cmocka_unit_test(a_call_that_gathers_is_heard),

@@ -6,6 +6,7 @@
 #include "serve/ask_fields.h"
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -147,6 +148,7 @@ static void parts_have_bounds(void **state)
 typedef struct taking {
     pthread_t thread;
     hn_book *book;
+    const _Atomic bool *wanted;
     bool ok;
 } taking;
 
@@ -154,7 +156,7 @@ static void *take(void *arg)
 {
     taking *t = arg;
     hn_refusal why;
-    t->ok = hn_shelf_take(t->book, NULL, true, &why);
+    t->ok = hn_shelf_take(t->book, t->wanted, true, &why);
     return NULL;
 }
 
@@ -195,6 +197,56 @@ static void weights_have_bounds(void **state)
         hn_shelf_give(a);
         close_shop(&s);
     }
+}
+
+/* How often files that are watched were opened since it was asked last. */
+static int n_opened(int watcher)
+{
+    char events[4096];
+    int n = 0;
+    for (ssize_t k; (k = read(watcher, events, sizeof events)) > 0;) n += (int)k / (int)sizeof(struct inotify_event);
+    return n; /* of a file alone events have no name behind them */
+}
+
+/* A model is opened to see what its weights are; where others have to go before it waits as it is, open once. */
+static void waits_open(void **state)
+{
+    hone_error e;
+    hone_model *m;
+    hone_model_info info;
+    shop s;
+    _Atomic bool wanted = true;
+    int watcher = inotify_init1(IN_NONBLOCK);
+    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    hone_model_get_info(m, &info);
+    hone_model_close(m);
+    assert_true(watcher >= 0 && inotify_add_watch(watcher, site_model, IN_OPEN) >= 0);
+    open_shop(
+        &s, &(hn_shelf_params){ .n_models = 2, .weights_budget = info.bytes_per_token, .scheduler.session.n_ctx = 64 });
+    hn_book *a = hn_shelf_at(s.shelf, 0), *b = hn_shelf_at(s.shelf, 1);
+    must_take(a);
+    int once = n_opened(watcher), opened = 0;
+    assert_true(once > 0);
+
+    taking t = { .book = b, .wanted = &wanted };
+    assert_int_equal(pthread_create(&t.thread, NULL, take, &t), 0);
+    while (opened < once) nap(), opened += n_opened(watcher);
+    atomic_store(&wanted, false);
+    hn_shelf_stir(s.shelf);
+    pthread_join(t.thread, NULL);
+    assert_true(!t.ok && !b->model && b->weights == info.bytes_per_token); /* nobody waits: it is not kept open */
+    b->weights = 0;
+
+    atomic_store(&wanted, true);
+    assert_int_equal(pthread_create(&t.thread, NULL, take, &t), 0);
+    for (opened = 0; opened < once;) nap(), opened += n_opened(watcher);
+    hn_shelf_give(a);
+    pthread_join(t.thread, NULL);
+    assert_true(t.ok && hn_book_look(a, NULL) == HN_BOOK_UNLOADED);
+    assert_int_equal(opened + n_opened(watcher), once);
+    hn_shelf_give(b);
+    close_shop(&s);
+    close(watcher);
 }
 
 /* Weights are files: they count as available, and caches have half of what is left beside them. */
@@ -576,15 +628,22 @@ static void answers_know_many_tools(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_share_a_budget),    cmocka_unit_test(parts_have_bounds),
-        cmocka_unit_test(many_prompts_leave_room),  cmocka_unit_test(loading_ends_with_the_server),
-        cmocka_unit_test(a_long_text_is_given_up),  cmocka_unit_test(vectors_are_work),
-        cmocka_unit_test(answers_have_their_time),  cmocka_unit_test(ollama_is_told_what_is),
-        cmocka_unit_test(thoughts_are_asked_for),   cmocka_unit_test(top_p_0_is_greedy),
-        cmocka_unit_test(adapters_are_named_once),  cmocka_unit_test(answers_know_many_tools),
-        cmocka_unit_test(weights_have_bounds),      cmocka_unit_test(caches_leave_room_for_weights),
-        cmocka_unit_test(who_leaves_is_waited_for), cmocka_unit_test(an_answer_ends_its_use)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(models_share_a_budget),
+                                        cmocka_unit_test(parts_have_bounds),
+                                        cmocka_unit_test(many_prompts_leave_room),
+                                        cmocka_unit_test(loading_ends_with_the_server),
+                                        cmocka_unit_test(a_long_text_is_given_up),
+                                        cmocka_unit_test(vectors_are_work),
+                                        cmocka_unit_test(answers_have_their_time),
+                                        cmocka_unit_test(ollama_is_told_what_is),
+                                        cmocka_unit_test(thoughts_are_asked_for),
+                                        cmocka_unit_test(top_p_0_is_greedy),
+                                        cmocka_unit_test(adapters_are_named_once),
+                                        cmocka_unit_test(answers_know_many_tools),
+                                        cmocka_unit_test(waits_open),
+                                        cmocka_unit_test(weights_have_bounds),
+                                        cmocka_unit_test(caches_leave_room_for_weights),
+                                        cmocka_unit_test(who_leaves_is_waited_for),
+                                        cmocka_unit_test(an_answer_ends_its_use) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

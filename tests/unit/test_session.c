@@ -810,13 +810,15 @@ static void weights_stay(void **state)
     hone_model *m = subjects[0].m;
     const uint64_t was = m->bytes_per_token, total = hn_memory_total();
     if (!total) skip();
-    m->bytes_per_token = total - 4096;
-    for (int paging = 0; paging < 2; paging++) {
+    for (int k = 0; k < 4; k++) {
+        bool paging = k & 1, all = k & 2;
+        m->bytes_per_token = all ? total + 1 : total - 4096;
         hone_error err = { 0 };
         hone_session *h;
         const hone_session_params p = { .n_ctx = 100, .n_chunk = 8, .allow_paging = paging };
         assert_int_equal(hone_session_new(&h, plain, m, &p, &err), paging ? HONE_OK : HONE_E_NOMEM);
-        if (!paging) assert_non_null(strstr(err.message, "beside the weights"));
+        if (!paging) assert_non_null(strstr(err.message, all ? "from disk" : "beside the weights"));
+        if (!paging) assert_non_null(strstr(err.message, "--allow-paging"));
         hone_session_free(h);
     }
     m->bytes_per_token = was;
