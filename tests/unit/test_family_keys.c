@@ -62,6 +62,9 @@ static void said_by_the_family(void **state)
     set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(1e-5)); /* another norm */
     answer(&v, v.n, y[2]);
     assert_true(apart(&v, y[0], y[2], 0, v.n) > 0.01);
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0)); /* as llama.cpp saves that file */
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[1], y[2], sizeof y[1]);
     json_decref(v.j);
     v = load("phimoe.json");
     for (int i = 0; i < 2; i++) {
@@ -77,11 +80,63 @@ static void said_by_the_family(void **state)
     json_decref(v.j);
 }
 
+/* Of two names of the norms' epsilon a file has either; without both both are told. */
+static void either_epsilon(void **state)
+{
+    static const char *const files[] = { "cohere2moe.json", "phimoe.json", "nemotronh.json", "nemotronhmoe.json" };
+    static const char layer[] = "attention.layer_norm_epsilon", rms[] = "attention.layer_norm_rms_epsilon";
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        float y[2][ROWS];
+        char words[160];
+        vector v = load(files[i]);
+        const char *arch = json_string_value(json_object_get(v.j, "arch"));
+        answer(&v, v.n, y[0]);
+        set_key(&v, layer, "FLOAT32", json_real(1e-5));
+        set_key(&v, rms, NULL, NULL);
+        answer(&v, v.n, y[1]);
+        if (i) assert_memory_equal(y[0], y[1], sizeof y[0]);
+        set_key(&v, layer, "FLOAT32", json_real(-1));
+        refused(&v, layer);
+        set_key(&v, layer, NULL, NULL);
+        snprintf(words, sizeof words, "%s.%s and %s.%s are missing", arch, layer, arch, rms);
+        refused(&v, words);
+        set_key(&v, rms, "FLOAT32", json_real(-1));
+        refused(&v, rms);
+        json_decref(v.j);
+    }
+}
+
+/* Of what a file says of the function of gates the family's own is heard, and no other. */
+static void activation_is_the_familys(void **state)
+{
+    static const struct {
+        const char *file, *word, *other;
+    } of[] = { { "apertus.json", "xielu", "silu" },
+               { "smallthinker.json", "relu", "silu" },
+               { "arcee.json", "relu2", "silu" },
+               { "nemotronh.json", "relu2", "silu" } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        float y[2][ROWS];
+        char words[96];
+        vector v = load(of[i].file);
+        answer(&v, v.n, y[0]);
+        set_key(&v, "hidden_activation", "STRING", json_string(of[i].word));
+        answer(&v, v.n, y[1]);
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        set_key(&v, "hidden_activation", "STRING", json_string(of[i].other));
+        snprintf(words, sizeof words, "hidden_activation = \"%s\", expected %s", of[i].other, of[i].word);
+        refused(&v, words);
+        json_decref(v.j);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(xielu_of_layers),
         cmocka_unit_test(said_by_the_family),
+        cmocka_unit_test(either_epsilon),
+        cmocka_unit_test(activation_is_the_familys),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }
