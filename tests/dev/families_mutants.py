@@ -114,6 +114,8 @@ def only_windows(arch, keys):
         return False
     pattern = keys.get(arch + ".attention.sliding_window_pattern", 6 if arch == "gemma-embedding" else 4)
     n = keys[arch + ".block_count"]
+    if arch == "modern-bert":  # the first of so many sees everything; of none, none does
+        return pattern in (0, [True] * n)
     return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
 
 
