@@ -196,7 +196,8 @@ def other_tensors(arch, keys, tensors):
             shape = (max(1, n_rot // 2),)
         if name == "output.bias":
             shape = (tensors["token_embd.weight"].shape[0],)
-        alone = "attn_q" in name and keys.get(arch + ".attention.sliding_window") == 1  # sees itself: asks nobody
+        asks = "attn_q" in name or name.startswith("rope_f")
+        alone = asks and keys.get(arch + ".attention.sliding_window") == 1  # sees itself: asks nobody
         told = (name, name[6:], name.split(".", 2)[-1] + " is there")
         yield "with tensor " + name, told, \
             {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "same" if alone else "read"
