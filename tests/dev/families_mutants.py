@@ -38,6 +38,8 @@ ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight
 
 WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe")
 
+FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert")  # the first of so many layers everything; of 0 none
+
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {
     "block_count": ("+1", 0, BIG), "embedding_length": ("+1", 0, BIG), "feed_forward_length": ("+1", 0, BIG),
@@ -121,10 +123,13 @@ def only_windows(arch, keys):
 
 def without_effect(arch, keys, short):
     """Rope keys that no layer of the file looks at; a single pair turns by 1 a position, whatever the base."""
-    width = keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", 4))
+    share = keys[arch + ".embedding_length"] // max(1, int(np.max(keys[arch + ".attention.head_count"])))
+    width = keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", share))
     pairs = keys.get(arch + ".rope.dimension_count_swa", width) // 2
     pattern = keys.get(arch + ".attention.sliding_window_pattern", 4)
     no_window = pattern < 2 if isinstance(pattern, int) else not any(pattern)
+    if arch in FIRST_SEES and isinstance(pattern, int):
+        no_window = pattern == 1 or pattern > 1 and keys[arch + ".block_count"] == 1
     if short == "rope.freq_base_swa":
         return pairs == 1 or no_window
     return short.startswith("rope.scaling.") and only_windows(arch, keys)
