@@ -442,8 +442,8 @@ typedef enum hn_gating {
     HN_GATING_CHOSEN,      /* p = l; weights are the softmax of the chosen ones */
     HN_GATING_INPUT,       /* p = l; the weight is 1/(1 + exp(−l)) */
     HN_GATING_SPARSE /* p = l; the weight is the expert's share of a softmax of those that are near it: SparseMixer
-                            * (Liu et al. 2023): of those left, m the largest of them, without whose l has
-                            * (m − l)/max(|l|, m) > 0.02 */
+                            * (Liu et al. 2023): of those left when it is chosen (earlier choices are no more among
+                            * them), m the largest, without whose l has (m − l)/max(|l|, m) > 0.02 */
 } hn_gating;
 
 enum { HN_MAX_EXPERT = 1024, HN_MAX_GROUPS = 64 };

@@ -120,11 +120,7 @@ static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, cons
     case HN_GLU_GELU: c->k->gelu_mul(y, g, u, n); return;
     case HN_GLU_OAI: c->k->oai_mul(y, g, u, n); return;
     case HN_GLU_RELU: c->k->relu_mul(y, g, u, n); return;
-    case HN_GLU_GELU_ERF:
-        if (y != g) memcpy(y, g, (size_t)n * sizeof *y);
-        c->k->map[HN_MAP_GELU_ERF](y, n);
-        for (int64_t i = 0; i < n; i++) y[i] *= u[i];
-        return;
+    case HN_GLU_GELU_ERF: c->k->gelu_erf_mul(y, g, u, n); return;
     default: c->k->silu_mul(y, g, u, n);
     }
 }

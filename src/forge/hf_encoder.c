@@ -587,23 +587,19 @@ static hone_status word_of(hn_hf *f, const char *name, const char *absent, const
 /* The first of each so many layers sees everything, unless a list says which do. */
 static hone_status put_pattern(hn_hf *f, hone_error *err)
 {
-    const json_t *kinds = hn_hf_get(f, "layer_types");
+    const hn_switches *is = hn_family_find(f->of->arch, strlen(f->of->arch))->is;
     uint8_t windowed[HN_MAX_LAYER];
     int64_t period;
+    hn_hf_layers l;
     hone_status st;
-    TRY(hn_hf_whole(f, "global_attn_every_n_layers", 3, &period, err));
+    TRY(hn_hf_whole(f, "global_attn_every_n_layers", is->window_period, &period, err));
+    TRY(hn_hf_read_windows(f, &l, windowed, err));
     bool usual = period > 0; /* in a file 0 is windows alone */
-    size_t n = json_array_size(kinds);
-    if (n > HN_MAX_LAYER)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: layer_types has %zu entries, expected at most %d", f->path, n,
-                       HN_MAX_LAYER);
-    if (!n && !period) return hn_hf_refuse(f, "global_attn_every_n_layers", NULL, "1 or more", err);
-    for (size_t il = 0; il < n; il++) {
-        windowed[il] = hn_hf_layer_is(kinds, (int64_t)il, "sliding_attention");
-        usual = usual && windowed[il] == (il % (size_t)period != 0);
-    }
+    if (!l.list && !period) return hn_hf_refuse(f, "global_attn_every_n_layers", NULL, "1 or more", err);
+    for (int32_t il = 0; l.list && usual && il < l.n; il++)
+        usual = windowed[il] == hn_windowed_by_period(is, (int32_t)period, il);
     if (usual) return hn_hf_put_u32(f, "attention.sliding_window_pattern", (uint32_t)period, err);
-    return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, (int64_t)n, err);
+    return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, l.n, err);
 }
 static hone_status modern_more(hn_hf *f, hone_error *err)
 {

@@ -82,17 +82,9 @@ static hone_status fill_layers(hn_hf *f, int64_t period, bool forced, hone_error
 static hone_status put_windows(hn_hf *f, hone_error *err)
 {
     hn_hf_layers l;
-    uint8_t *windowed;
+    uint8_t windowed[HN_MAX_LAYER];
     hone_status st;
-    TRY(hn_hf_read_layers(f, "layer_types", &l, err));
-    if (!(windowed = hn_arena_alloc(f->arena, (size_t)l.n))) return HN_FAIL(err, HONE_E_NOMEM, "%s: layers", f->path);
-    for (int64_t il = 0; il < l.n; il++) {
-        windowed[il] = hn_hf_layer_is(l.list, il, "sliding_attention");
-        if (!windowed[il] && !hn_hf_layer_is(l.list, il, "full_attention"))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                           "%s: layer_types[%lld], expected sliding_attention or full_attention", f->path,
-                           (long long)il);
-    }
+    TRY(hn_hf_read_windows(f, &l, windowed, err));
     return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, l.n, err);
 }
 

@@ -1,14 +1,9 @@
 /* hf_keys: what of config.json becomes keys of GGUF. Owns the rows of all classes and what each kind of row does;
  * refuses to know single classes. */
-#include "forge/hf.h"
+#include "forge/hf_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#define TRY(x)                                \
-    do {                                      \
-        if ((st = (x)) != HONE_OK) return st; \
-    } while (0)
 
 /* ---- writing ------------------------------------------------------------------------------------------ */
 
@@ -179,20 +174,18 @@ static hone_status put_rows(hn_hf *f, const hn_hf_key *rows, bool own, hone_erro
 static hone_status put_pattern(hn_hf *f, hone_error *err)
 {
     const hn_switches *is = hn_family_find(f->of->arch, strlen(f->of->arch))->is;
-    const json_t *kinds = hn_hf_get(f, "layer_types");
-    size_t n = json_array_size(kinds);
-    if (!is || !(is->reads & HN_READS_WINDOW) || !hn_hf_get(f, "sliding_window") || !n || n > HN_MAX_LAYER)
-        return HONE_OK;
     uint8_t windowed[HN_MAX_LAYER];
+    hn_hf_layers l;
+    hone_status st;
+    if (!is || !(is->reads & HN_READS_WINDOW) || !hn_hf_get(f, "sliding_window")) return HONE_OK;
+    TRY(hn_hf_read_windows(f, &l, windowed, err));
+    if (!l.list) return HONE_OK;
     bool usual =
         is->window_rope != HN_WINDOW_ROPE_PLAIN || is->window_base != 0; /* llama.cpp's olmo 3 says it always */
-    for (size_t il = 0; il < n; il++) {
-        const char *k = json_string_value(json_array_get(kinds, il));
-        windowed[il] = k && !strcmp(k, "sliding_attention");
-        if (is->window_period) usual &= windowed[il] == ((int32_t)il % is->window_period < is->window_period - 1);
-    }
+    for (int32_t il = 0; il < l.n && is->window_period; il++)
+        usual &= windowed[il] == hn_windowed_by_period(is, is->window_period, il);
     if (usual) return HONE_OK;
-    return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, (int64_t)n, err);
+    return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, l.n, err);
 }
 
 hone_status hn_hf_put_keys(hn_hf *f, hone_error *err)

@@ -186,6 +186,20 @@ hone_status hn_hf_read_layers(hn_hf *f, const char *names, hn_hf_layers *l, hone
                    (int)strcspn(names, "|"), names, (long long)n, (long long)l->n);
 }
 
+hone_status hn_hf_read_windows(hn_hf *f, hn_hf_layers *l, uint8_t windowed[HN_MAX_LAYER], hone_error *err)
+{
+    char name[40];
+    hone_status st;
+    TRY(hn_hf_read_layers(f, "layer_types", l, err));
+    for (int64_t il = 0; l->list && il < l->n; il++) {
+        windowed[il] = hn_hf_layer_is(l->list, il, "sliding_attention");
+        if (windowed[il] || hn_hf_layer_is(l->list, il, "full_attention")) continue;
+        snprintf(name, sizeof name, "layer_types[%lld]", (long long)il);
+        return hn_hf_refuse(f, name, json_array_get(l->list, (size_t)il), "sliding_attention or full_attention", err);
+    }
+    return HONE_OK;
+}
+
 hone_status hn_hf_put_numbers(hn_hf *f, const char *key, const char *names, const char *words, const char *others,
                               int64_t value, hone_error *err)
 {

@@ -762,16 +762,11 @@ static hone_status put_cohere_windows(hn_hf *f, hone_error *err)
     int64_t lead = 0;
     hn_hf_layers l;
     hone_status st;
-    TRY(hn_hf_read_layers(f, "layer_types", &l, err));
+    TRY(hn_hf_read_windows(f, &l, windowed, err));
     const json_t *kinds = hn_hf_get(f, "mlp_layer_types");
     TRY(hn_hf_whole(f, "first_k_dense_replace", 0, &lead, err));
     for (lead = kinds ? 0 : lead; hn_hf_layer_is(kinds, lead, "dense");) lead++;
-    for (int64_t il = 0; il < l.n; il++) {
-        windowed[il] =
-            l.list ? hn_hf_layer_is(l.list, il, "sliding_attention") : il >= lead && (il - lead + 1) % PERIOD != 0;
-        if (l.list && !windowed[il] && !hn_hf_layer_is(l.list, il, "full_attention"))
-            return hn_hf_refuse(f, "layer_types", l.list, "sliding_attention or full_attention for each layer", err);
-    }
+    for (int64_t il = 0; il < l.n && !l.list; il++) windowed[il] = il >= lead && (il - lead + 1) % PERIOD != 0;
     return hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, l.n, err);
 }
 

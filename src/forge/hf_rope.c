@@ -223,6 +223,8 @@ static hone_status put_window(hn_hf *f, const rope *r, hone_error *err)
     const hn_switches *is = hn_family_find(f->of->arch, strlen(f->of->arch))->is;
     double base = r->window_base;
     hone_status st;
+    /* said to be none it is that of all (transformers 4); not said it is the family's */
+    if (json_is_null(json_object_get(f->config, "local_rope_theta"))) base = r->base;
     if (r->windowed) {
         const char *type = type_of(r->windowed);
         if (strcmp(type, "default"))

@@ -1,5 +1,5 @@
 /* hf_rows: the words that rows of classes are written in, and the makers of tensors that several classes share
- * (hf_make.c). Included by the files of classes alone. */
+ * (hf_make.c). Included by the files of classes, and by that of what all of them share (hf_keys.c). */
 #ifndef HN_HF_ROWS_H
 #define HN_HF_ROWS_H
 
@@ -162,6 +162,8 @@ typedef struct hn_hf_layers {
     int64_t n; /* layers */
 } hn_hf_layers;
 hone_status hn_hf_read_layers(hn_hf *f, const char *names, hn_hf_layers *l, hone_error *err);
+/* layer_types as truth values: which layers have the window. Not said: l->list NULL, and nothing is written. */
+hone_status hn_hf_read_windows(hn_hf *f, hn_hf_layers *l, uint8_t windowed[HN_MAX_LAYER], hone_error *err);
 /* An array of `value` for each layer that is one of `words`, 0 for others, which must be of `others`. */
 hone_status hn_hf_put_numbers(hn_hf *f, const char *key, const char *names, const char *words, const char *others,
                               int64_t value, hone_error *err);

@@ -22,6 +22,7 @@ void hn_kernels_overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->gelu_mul) dst->gelu_mul = src->gelu_mul;
+    if (src->gelu_erf_mul) dst->gelu_erf_mul = src->gelu_erf_mul;
     if (src->oai_mul) dst->oai_mul = src->oai_mul;
     if (src->relu_mul) dst->relu_mul = src->relu_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;

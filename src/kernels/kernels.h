@@ -295,6 +295,8 @@ typedef struct hn_kernels {
     void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
     /* y = (g / (1 + exp(−1.702·g)))·(u + 1), g ≤ 7 and −7 ≤ u ≤ 7 first (gpt-oss); y may be g */
     void (*oai_mul)(float *y, const float *g, const float *u, int64_t n);
+    /* y = hn_gelu_erf_inline(g)·u: GELU itself; y may be g */
+    void (*gelu_erf_mul)(float *y, const float *g, const float *u, int64_t n);
     /* y = max(g, 0)·u; y may be g; a NaN stays one */
     void (*relu_mul)(float *y, const float *g, const float *u, int64_t n);
     /* training: of h = silu(g)·u and gh = dL/dh. s = 1/(1 + exp(−g)); gg = (gh·u)·(s·fma(g, 1 − s, 1)), gu = gh·(g·s);

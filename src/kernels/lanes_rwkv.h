@@ -139,6 +139,13 @@ MAP(map_gelu, v16_gelu, hn_gelu_inline)
 MAP(map_softplus, v16_softplus, hn_softplus_inline)
 MAP(map_gelu_erf, v16_gelu_erf, hn_gelu_erf_inline)
 
+static void gelu_erf_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) v16_store(y + i, v16_mul(v16_gelu_erf(v16_load(g + i)), v16_load(u + i)));
+    for (; i < n; i++) y[i] = hn_gelu_erf_inline(g[i]) * u[i];
+}
+
 /* ---- recurrences ----------------------------------------------------------------------------------- */
 
 /* What a step takes, made of the vectors of a head. */
@@ -264,8 +271,8 @@ ON_STACK static void wkv6(const hn_wkv *a)
     for (; j < n; j++) a->out[j] = a->out[j] * a->g[j];
 }
 
-#define HN_LANES_RWKV                                                                                           \
-    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7, .xielu = xielu,                         \
-    .map = { [HN_MAP_TANH] = map_tanh,        [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu,         \
-             [HN_MAP_SQRELU] = map_sqrelu,    [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus, \
+#define HN_LANES_RWKV                                                                                                 \
+    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7, .xielu = xielu, .gelu_erf_mul = gelu_erf_mul, \
+    .map = { [HN_MAP_TANH] = map_tanh,        [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu,               \
+             [HN_MAP_SQRELU] = map_sqrelu,    [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus,       \
              [HN_MAP_GELU_ERF] = map_gelu_erf }

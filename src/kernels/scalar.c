@@ -337,6 +337,11 @@ static void gelu_mul(float *y, const float *g, const float *u, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = hn_gelu_inline(g[i]) * u[i];
 }
 
+static void gelu_erf_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = hn_gelu_erf_inline(g[i]) * u[i];
+}
+
 static void oai_mul(float *y, const float *g, const float *u, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = hn_oai_inline(g[i], u[i]);
@@ -657,6 +662,7 @@ const hn_kernels HN_SCALAR = {
     .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,
     .oai_mul = oai_mul,
+    .gelu_erf_mul = gelu_erf_mul,
     .relu_mul = relu_mul,
     .silu_mul_grad = silu_mul_grad,
     .gelu_mul_grad = gelu_mul_grad,

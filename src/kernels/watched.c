@@ -336,6 +336,7 @@ _Static_assert(HN_CACHE_TYPES == 3, "CACHES names each of them");
     MAPS(OF_MAP, L)                                                                                                   \
     GLU(L, silu_mul)                                                                                                  \
     GLU(L, gelu_mul)                                                                                                  \
+    GLU(L, gelu_erf_mul)                                                                                              \
     GLU(L, oai_mul)                                                                                                   \
     GLU(L, relu_mul)                                                                                                  \
     static void xielu_##L(float *y, int64_t n, const hn_xielu *a)                                                     \
@@ -420,7 +421,7 @@ _Static_assert(HN_CACHE_TYPES == 3, "CACHES names each of them");
         CACHES(PUT_CACHE, L)                                                                                          \
         MAPS(PUT_MAP, L)                                                                                              \
         k->silu_mul = silu_mul_##L, k->gelu_mul = gelu_mul_##L, k->oai_mul = oai_mul_##L;                             \
-        k->relu_mul = relu_mul_##L, k->xielu = xielu_##L;                                                             \
+        k->gelu_erf_mul = gelu_erf_mul_##L, k->relu_mul = relu_mul_##L, k->xielu = xielu_##L;                         \
         k->silu_mul_grad = silu_mul_grad_##L, k->gelu_mul_grad = gelu_mul_grad_##L;                                   \
         k->wkv6 = wkv6_##L, k->wkv7 = wkv7_##L, k->conv = conv_##L, k->ssm = ssm_##L, k->delta = delta_##L;           \
         k->quantize256 = quantize256_##L, k->quantize32 = quantize32_##L, k->to_bf16 = to_bf16_##L;                   \

@@ -43,7 +43,7 @@ static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn
 }
 
 /* For each row of act; next: what takes it afterwards, or NULL. */
-static void choose_experts(const hone_model *m, const hn_forward *f, int32_t il, hn_buf *picks, const hn_weight *next)
+static void choose_experts(const hone_model *m, const hn_forward *f, int32_t il, const hn_weight *next)
 {
     const hn_layer *l = &m->layers[il];
     const hn_moe_numbers *n = &m->hp.moe;
@@ -58,25 +58,19 @@ static void choose_experts(const hone_model *m, const hn_forward *f, int32_t il,
                              .gating = n->gating,
                              .norm = n->norm,
                              .scale = n->scale };
-    f->be->op->route(f->be, picks, f->s->act, &route);
+    f->be->op->route(f->be, f->s->picks, f->s->act, &route);
 }
 
 void hn_moe_choose_early(const hone_model *m, hn_forward *f, int32_t il)
 {
+    const bool some = f->give != HN_ALL && !f->narrow; /* the mixer takes all rows, and narrows */
     const hn_norm as_it_is = {
-        .kind = HN_NORM_NONE, .x = f->x, .act = f->s->act, .n = m->hp.n_embd, .n_tok = hn_forward_held(f)
+        .kind = HN_NORM_NONE, .x = some ? f->h : f->x, .act = f->s->act, .n = m->hp.n_embd, .n_tok = hn_forward_rows(f)
     };
     if (!as_it_is.n_tok) return;
-    f->picks_all = f->give != HN_ALL && !f->narrow; /* the mixer narrows */
+    if (some) f->be->op->gather(f->be, f->h, f->x, m->hp.n_embd);
     f->be->op->norm(f->be, &as_it_is);
-    choose_experts(m, f, il, f->picks_all ? f->s->picks_all : f->s->picks, NULL);
-}
-
-/* The choice is there, of the rows that are to be given. */
-static void take_early(const hone_model *m, hn_forward *f, int32_t il)
-{
-    if (f->picks_all) f->be->op->gather(f->be, f->s->picks, f->s->picks_all, 2 * (int64_t)m->plan[il].n_used);
-    f->picks_all = false;
+    choose_experts(m, f, il, NULL);
 }
 
 /* x += up(Σ w_e·expert_e(down(norm(x)))) + shared(norm(x)): experts of less than the stream; the latter is in h */
@@ -114,8 +108,7 @@ void hn_block_moe(const hone_model *m, hn_forward *f, int32_t il)
         hn_forward_norm(m, f, l->ffn_norm, l->ffn_norm_b, n_tok);
     }
     const bool latent = hn_weight_is_there(&l->ffn_latent_down);
-    if (m->plan[il].early) take_early(m, f, il);
-    else choose_experts(m, f, il, f->s->picks, latent ? &l->ffn_latent_down : l->ffn_up_exps.of);
+    if (!m->plan[il].early) choose_experts(m, f, il, latent ? &l->ffn_latent_down : l->ffn_up_exps.of);
     if (shared) shared_expert(m, f, il);
     if (latent) {
         latent_experts(m, f, il, shared);
@@ -153,7 +146,7 @@ void hn_block_glu_moe(const hone_model *m, hn_forward *f, int32_t il)
     op->matmul(f->be, s->ff, &down, 1);
     norm_rows(m, f, s->dense, l->ffn_post_norm_1, n_tok);
     hn_forward_norm(m, f, l->router_norm, NULL, n_tok);
-    choose_experts(m, f, il, f->s->picks, NULL);
+    choose_experts(m, f, il, NULL);
     hn_forward_norm(m, f, l->ffn_norm_2, NULL, n_tok);
     run_experts(m, f, il, f->s->act, (hn_moe){ .y = f->h });
     norm_rows(m, f, f->h, l->ffn_post_norm_2, n_tok);
@@ -172,7 +165,6 @@ void hn_block_moe_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scrat
 {
     hn_at_least(&w->n_used, p->n_used);
     hn_at_least(&w->picks, 2 * (int64_t)p->n_used);
-    if (p->early) hn_at_least(&w->picks_all, 2 * (int64_t)p->n_used);
     hn_at_least(&w->shared_gate, 1);
     hn_at_least(&w->ff, hp->moe.n_ff_shared);
     hn_at_least(&w->moe_in, hp->moe.n_latent ? hp->moe.n_latent : hp->n_embd);

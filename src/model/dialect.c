@@ -411,15 +411,18 @@ static hone_status minicpm3(hn_gguf *g, hone_error *err)
     return u32_if_absent(g, "minicpm3.attention.value_length", n_embd / n_head, err);
 }
 
-/* LayerNorm, whose epsilon stands below RMSNorm's name; that of its own is no number then. */
+/* Either norm's epsilon is there, and that of the other no number. */
 static hone_status phimoe(hn_gguf *g, hone_error *err)
 {
-    return drop_if_none(g, "phimoe.attention.layer_norm_epsilon", err);
+    hone_status st;
+    TRY(drop_if_none(g, "phimoe.attention.layer_norm_epsilon", err));
+    return drop_if_none(g, "phimoe.attention.layer_norm_rms_epsilon", err);
 }
 
-/* Either norm's epsilon is there, and that of the other no number. */
 static hone_status cohere2moe(hn_gguf *g, hone_error *err)
 {
+    hone_status st;
+    TRY(drop_if_none(g, "cohere2moe.attention.layer_norm_epsilon", err));
     return drop_if_none(g, "cohere2moe.attention.layer_norm_rms_epsilon", err);
 }
 

@@ -47,8 +47,7 @@ bool hn_is_windowed(const hn_hparams *hp, int32_t il)
 {
     if (!hp->window) return false;
     if (hp->windowed) return hp->windowed[il];
-    if (hp->is->first_sees && hp->window_period <= HN_MAX_LAYER) return il % hp->window_period != 0;
-    return il % hp->window_period < hp->window_period - 1;
+    return hn_windowed_by_period(hp->is, hp->window_period, il);
 }
 
 /* Which table of angles; −1: nothing turns. */

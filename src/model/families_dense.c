@@ -319,7 +319,7 @@ static const hn_slot stablelm_layer[] = {
     HEADS_OWN_NORM("attn_q_norm", attn_q_norm, HN_DIM_HEADS, "self_attn.q_layernorm"),
     HEADS_OWN_NORM("attn_k_norm", attn_k_norm, HN_DIM_KV_HEADS, "self_attn.k_layernorm"),
     NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm", MAY),
-    VECTOR("ffn_norm.bias", OF(ffn_norm_b), E, RARE(.with = "ffn_norm.weight")),
+    VECTOR("ffn_norm.bias", OF(ffn_norm_b), E, RARE(.with = "ffn_norm.weight"), .when = HN_GOES_WITH),
     GLU,
     { 0 },
 };

@@ -25,18 +25,6 @@
 #define HEADS_NORMED(n_q, n_k)                                                                          \
     NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS), \
         NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS)
-/* Numbers of a family one of whose norms' epsilons must be there, whichever norm it has (HN_READS_EITHER_EPS). */
-static hone_status either_eps(hone_model *m, hone_error *err)
-{
-    char ln[128], rms[128];
-    if (hn_gguf_find(m->file, hn_arch_key(m, ln, "attention.layer_norm_epsilon")) < 0 &&
-        hn_gguf_find(m->file, hn_arch_key(m, rms, "attention.layer_norm_rms_epsilon")) < 0)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata keys %s and %s are missing; architecture %s needs one of them",
-                       m->path, ln, rms, m->arch->name);
-    hone_status st = hn_attn_hparams(m, err);
-    m->hp.ln_eps = m->hp.rms_eps;
-    return st;
-}
 
 /* ---- softmax over all ---------------------------------------------------------------------------------- */
 
@@ -182,7 +170,7 @@ static const hn_slot cohere2moe_layer[] = {
 static hone_status cohere2moe_hparams(hone_model *m, hone_error *err)
 {
     char key[128];
-    hone_status st = either_eps(m, err);
+    hone_status st = hn_attn_hparams(m, err);
     m->hp.layer_norm = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.layer_norm_rms_epsilon")) < 0;
     return st;
 }
@@ -260,24 +248,9 @@ static const hn_slot phimoe_layer[] = {
 };
 
 /* Its converter calls the epsilon RMSNorm's. */
-static hone_status phimoe_hparams(hone_model *m, hone_error *err)
-{
-    hone_status st = either_eps(m, err);
-    m->hp.layer_norm = true;
-    return st;
-}
-const hn_family hn_family_phimoe = {
-    .name = "phimoe",
-    .bit = HN_PHIMOE,
-    .hparams = phimoe_hparams,
-    .plan = hn_attn_plan,
-    .outer = phimoe_outer,
-    .layer = phimoe_layer,
-    .is = &(const hn_switches){ .neox = true,
-                                .reads = HN_READS_EITHER_EPS,
-                                .ffn = HN_FFN_MOE,
-                                MOE(.gating = HN_GATING_SPARSE, .norm = HN_MOE_NORM_NEVER) },
-};
+const hn_family hn_family_phimoe = TRANSFORMER("phimoe", HN_PHIMOE, false, phimoe_outer, phimoe_layer, .neox = true,
+                                               .layer_norm = true, .reads = HN_READS_EITHER_EPS, .ffn = HN_FFN_MOE,
+                                               MOE(.gating = HN_GATING_SPARSE, .norm = HN_MOE_NORM_NEVER));
 
 /* ---- of the chosen alone ---------------------------------------------------------------------------------- */
 

@@ -464,7 +464,8 @@ enum {
                                layers the width of heads and of what turns */
     HN_READS_NEXTN = 1024, /* nextn_predict_layers: so many of the last blocks draft, and are not run */
     HN_READS_TURNS = 2048, /* rope.scaling.finetuned, a name of another time: whether anything turns, as without it */
-    HN_READS_EITHER_EPS = 4096, /* attention.layer_norm_epsilon where attention.layer_norm_rms_epsilon is absent */
+    HN_READS_EITHER_EPS =
+        4096, /* attention.layer_norm_rms_epsilon, or, where it is absent, the other's, whichever norm */
     HN_READS_ONE_EXPERT = 8192, /* expert_count = 1, as files say that there is no mixture */
     HN_READS_SECTIONS = 16384,  /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
     HN_READS_HEADS = 32768,     /* a number of heads for each layer, which is 0 or the same */
@@ -514,6 +515,15 @@ typedef struct hn_switches {
     int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
     const hn_moe_switches *moe;
 } hn_switches;
+
+/* The period of models all of whose layers have the window. */
+enum { HN_ALL_WINDOWED = HN_MAX_LAYER + 1 };
+/* Has layer il the window, where one of so many layers, the last or the first, sees everything? */
+static inline bool hn_windowed_by_period(const hn_switches *is, int32_t period, int32_t il)
+{
+    if (is->first_sees && period != HN_ALL_WINDOWED) return il % period != 0;
+    return il % period < period - 1;
+}
 
 typedef struct hn_family {
     const char *name; /* general.architecture */

@@ -240,7 +240,6 @@ static const struct {
               ACTS(act, 1),
               ACTS(ff, 1),
               ROWS(picks),
-              ROWS(picks_all),
               ROWS(shared_gate),
               PICKED(moe_in),
               PICKED(moe) };

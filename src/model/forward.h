@@ -16,7 +16,6 @@ typedef struct hn_scratch {
     /* experts: what was picked; the shared one's gate; rows by expert, [n_tok·n_used], that they take and that the
      * last product takes */
     hn_buf *picks, *shared_gate;
-    hn_buf *picks_all; /* of all rows, where only some of them are to be given when the experts are asked */
     hn_act *moe_in, *moe;
     hn_buf *xbc, *conv, *z, *dt, *beta; /* recurrent layers: what is convolved, what comes out, gates, per head */
     hn_buf *q_gate;                     /* of attention: queries and gates, or gates alone */
@@ -32,7 +31,7 @@ typedef struct hn_scratch {
 /* Floats of a row of each; 0: it is not wanted. */
 typedef struct hn_scratch_width {
     int64_t n_used; /* experts of a row */
-    int64_t picks, picks_all, shared_gate, moe_in, moe;
+    int64_t picks, shared_gate, moe_in, moe;
     int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
     int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up;
 } hn_scratch_width;
@@ -51,8 +50,7 @@ typedef struct hn_forward {
     /* rows that a layer has to give: all, or, in the last one that keeps anything of a sequence and those after it,
      * those whose logits are wanted */
     hn_which give;
-    bool narrow;    /* x holds these alone already */
-    bool picks_all; /* what was picked is in s->picks_all, of all rows */
+    bool narrow; /* x holds these alone already */
 } hn_forward;
 
 /* All of the pass, a step from its beginning to its end; f's last fields are set here. HONE_E_INTERRUPTED: the step was
@@ -71,7 +69,6 @@ static inline void hn_forward_start(hn_forward *f)
     memcpy(f->spare, f->s->stream + HN_MAX_STREAM, sizeof f->spare);
     f->give = HN_ALL;
     f->narrow = false;
-    f->picks_all = false;
 }
 
 /* What was made in the room for streams is the streams. */
@@ -99,7 +96,7 @@ hn_half_fn hn_mixer_forward, hn_ffn_forward; /* whichever the plan names */
 hn_half_fn hn_block_attn, hn_block_linear, hn_block_mla, hn_block_glu, hn_block_mlp, hn_block_moe, hn_block_rwkv6,
     hn_block_rwkv7, hn_block_channel_mix, hn_block_conv, hn_block_mamba2, hn_block_attn_mamba2, hn_block_gdn,
     hn_block_kda, hn_block_glu_moe;
-hn_half_fn hn_moe_choose_early; /* of experts, by what the layer begins with: before its mixer */
+hn_half_fn hn_moe_choose_early; /* of experts, by what the layer begins with, of rows to be given: before its mixer */
 /* Norms of n_tok rows of x, into act: the model's kind, b NULL: without; w NULL: x as it is. */
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok);
 /* x += post(W·in), where the layer has a norm of what a half gives; else x += W·in. */

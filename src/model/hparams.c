@@ -302,8 +302,7 @@ static hone_status head_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-/* Which layers have the window: a truth value for each, or the length of a period whose last layer has none; 0 or 1:
- * all or none. */
+/* Which layers have the window: a truth value for each, or the length of a period; 0 or 1: all or none. */
 static hone_status window_pattern(hone_model *m, int32_t period, hone_error *err)
 {
     static const char key[] = "attention.sliding_window_pattern";
@@ -311,7 +310,7 @@ static hone_status window_pattern(hone_model *m, int32_t period, hone_error *err
     hone_status st = hn_get_truths(m, key, &hp->windowed, err);
     if (st != HONE_OK || hp->windowed) return st;
     st = hn_get_int(m, key, 0, HN_MAX_LAYER, period, &hp->window_period, err);
-    if (hp->window_period == 0) hp->window_period = HN_MAX_LAYER + 1;
+    if (hp->window_period == 0) hp->window_period = HN_ALL_WINDOWED;
     return st;
 }
 
@@ -519,6 +518,27 @@ static hone_status causal_hparams(hone_model *m, hone_error *err)
     return st;
 }
 
+/* What norms add before the root: below the name of the family's norm; where files may have it below either, RMSNorm's
+ * comes first. */
+static hone_status eps_hparams(hone_model *m, hone_error *err)
+{
+    static const char layer[] = "attention.layer_norm_epsilon", rms[] = "attention.layer_norm_rms_epsilon";
+    hn_hparams *hp = &m->hp;
+    char layer_key[128], rms_key[128];
+    float other = 0;
+    if (!(hp->is->reads & HN_READS_EITHER_EPS))
+        return hp->is->layer_norm ? hn_get_real(m, layer, 0, 1.0, NAN, &hp->ln_eps, err)
+                                  : hn_get_real(m, rms, 0, 1.0, NAN, &hp->rms_eps, err);
+    if (hn_gguf_find(m->file, hn_arch_key(m, layer_key, layer)) < 0 &&
+        hn_gguf_find(m->file, hn_arch_key(m, rms_key, rms)) < 0)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata keys %s and %s are missing; architecture %s needs one of them",
+                       m->path, layer_key, rms_key, m->arch->name);
+    hone_status st = hn_get_real(m, layer, 0, 1.0, 0, &other, err);
+    if (st == HONE_OK) st = hn_get_real(m, rms, 0, 1.0, (double)other, &hp->rms_eps, err);
+    hp->ln_eps = hp->rms_eps;
+    return st;
+}
+
 hone_status hn_attn_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -545,13 +565,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     if ((st = act_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
-    if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
-    float other = NAN;
-    if (is->reads & HN_READS_EITHER_EPS &&
-        (st = hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, -1, &other, err)) != HONE_OK)
-        return st;
-    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, other > 0 ? (double)other : NAN, &hp->rms_eps,
-                       err);
+    return eps_hparams(m, err);
 }
 
 /* ---- RWKV ---------------------------------------------------------------------------------------------- */

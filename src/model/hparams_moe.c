@@ -52,6 +52,7 @@ static hone_status widths(hone_model *m, hone_error *err)
     int32_t own = width_of(m, "ffn_down_exps");
     if (!own) own = width_of(m, "ffn_down.0");
     if (!own) own = rows_of(m, "ffn_up_exps");
+    if (!own && m->hp.is->moe->every_other) own = m->hp.n_ff; /* of one layer, which has none */
     hone_status st = of_layers(m, "expert_feed_forward_length", HN_MAX_FF, own, &n->n_ff, &n->ff_of, err);
     if (st != HONE_OK) return st;
     if (!n->n_ff) n->n_ff = own; /* how llama.cpp writes that it was not said */

@@ -58,6 +58,7 @@
 #define GELU                                                                                                      \
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
      HN_BERT | HN_GEMMA_EMBEDDING | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3)
+#define RELU2 (HN_ARCEE | HN_NEMOTRON | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
@@ -354,7 +355,10 @@ static const known_key known[] = {
      * converter writes Meta's name, and leaves the rows as they are */
     WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS | HN_ORION),
     WORD("reference", "tensor_data_layout", (NEOX & ~HN_ORION) | RWKV),
-    WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | HN_ARCEE | HN_NEMOTRON | HN_APERTUS | HN_SMALLTHINKER)),
+    WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | RELU2 | HN_APERTUS | HN_SMALLTHINKER)),
+    WORD("relu2", "hidden_activation", RELU2),
+    WORD("xielu", "hidden_activation", HN_APERTUS),
+    WORD("relu", "hidden_activation", HN_SMALLTHINKER),
     WORD("gelu_pytorch_tanh|gelu_tanh|gelu_new|gelu", "hidden_activation", GELU),
 };
 

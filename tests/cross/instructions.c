@@ -262,7 +262,9 @@ static void rows(void)
     COUNT_SLOT(layer_norm, "2048", N, k->layer_norm(y, xf, u, v, N, 1e-6f));
     COUNT_SLOT(silu_mul, "2048", N, k->silu_mul(y, xf, u, N));
     COUNT_SLOT(gelu_mul, "2048", N, k->gelu_mul(y, xf, u, N));
+    COUNT_SLOT(gelu_erf_mul, "2048", N, k->gelu_erf_mul(y, xf, u, N));
     COUNT_SLOT(oai_mul, "2048", N, k->oai_mul(y, xf, u, N));
+    COUNT_SLOT(relu_mul, "2048", N, k->relu_mul(y, xf, u, N));
     COUNT_SLOT(exp, "2048", N, k->exp(y, xf, N));
     COUNT_SLOT(lerp, "2048", N, k->lerp(y, xf, u, v, NULL, N));
     COUNT_SLOT(map[HN_MAP_TANH], "2048", N, k->map[HN_MAP_TANH](y, N));
@@ -272,6 +274,7 @@ static void rows(void)
     COUNT_SLOT(map[HN_MAP_GELU], "2048", N, k->map[HN_MAP_GELU](y, N));
     COUNT_SLOT(map[HN_MAP_SOFTPLUS], "2048", N, k->map[HN_MAP_SOFTPLUS](y, N));
     COUNT_SLOT(map[HN_MAP_GELU_ERF], "2048", N, k->map[HN_MAP_GELU_ERF](y, N));
+    COUNT_SLOT(xielu, "2048", N, k->xielu(y, N, &(const hn_xielu){ 0.75f, 1.25f, 0.5f, -1e-6f }));
     COUNT_SLOT(attn_merge, "4x128", 4 * 128, k->attn_merge(y, xf, 130, 4, 128, NULL));
     COUNT_SLOT(low_rank, "2048x16", N * 16, k->low_rank(y, u, N, xf, 16, N));
     COUNT_SLOT(silu_mul_grad, "2048", N, k->silu_mul_grad(y, y + N, xf, u, v, N));

@@ -80,6 +80,8 @@ def heads(d, mha=False, even=True):
     n_kv = d.pick(1, 1, 2, 3, 4)
     n_head = n_kv * (1 if mha else d.pick(1, 2, 3, 4))
     width = 2 * d.between(1, 20) if even else d.between(2, 40)
+    if n_head * width == 2 and d.arch + ".attention.layer_norm_epsilon" in d.keys:
+        width = 4  # of a stream of two values LayerNorm leaves a sign, whatever else the file says
     return n_head, n_kv, width
 
 

@@ -38,6 +38,8 @@ ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight
 
 WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe")
 
+FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert")  # the first of so many layers everything; of 0 none
+
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {
     "block_count": ("+1", 0, BIG), "embedding_length": ("+1", 0, BIG), "feed_forward_length": ("+1", 0, BIG),
@@ -114,15 +116,20 @@ def only_windows(arch, keys):
         return False
     pattern = keys.get(arch + ".attention.sliding_window_pattern", 6 if arch == "gemma-embedding" else 4)
     n = keys[arch + ".block_count"]
+    if arch == "modern-bert":  # the first of so many sees everything; of none, none does
+        return pattern in (0, [True] * n)
     return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
 
 
 def without_effect(arch, keys, short):
     """Rope keys that no layer of the file looks at; a single pair turns by 1 a position, whatever the base."""
-    width = keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", 4))
+    share = keys[arch + ".embedding_length"] // max(1, int(np.max(keys[arch + ".attention.head_count"])))
+    width = keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", share))
     pairs = keys.get(arch + ".rope.dimension_count_swa", width) // 2
     pattern = keys.get(arch + ".attention.sliding_window_pattern", 4)
     no_window = pattern < 2 if isinstance(pattern, int) else not any(pattern)
+    if arch in FIRST_SEES and isinstance(pattern, int):
+        no_window = pattern == 1 or pattern > 1 and keys[arch + ".block_count"] == 1
     if short == "rope.freq_base_swa":
         return pairs == 1 or no_window
     return short.startswith("rope.scaling.") and only_windows(arch, keys)
@@ -194,7 +201,8 @@ def other_tensors(arch, keys, tensors):
             shape = (max(1, n_rot // 2),)
         if name == "output.bias":
             shape = (tensors["token_embd.weight"].shape[0],)
-        alone = "attn_q" in name and keys.get(arch + ".attention.sliding_window") == 1  # sees itself: asks nobody
+        asks = "attn_q" in name or name.startswith("rope_f")
+        alone = asks and keys.get(arch + ".attention.sliding_window") == 1  # sees itself: asks nobody
         told = (name, name[6:], name.split(".", 2)[-1] + " is there")
         yield "with tensor " + name, told, \
             {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "same" if alone else "read"

@@ -8,7 +8,24 @@
 
 #include <stdlib.h>
 
-/* True if the model ran to logits. */
+/* The rows of a text, and what the model makes of them. True if there were rows. */
+static bool embed_text(hone_session *s, const hone_model *m, const int32_t *ids, int32_t n)
+{
+    static const hone_pooling how[] = { HONE_POOL_NONE, HONE_POOL_FILE, HONE_POOL_MEAN };
+    bool ran = false;
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        const int32_t width = hone_embed_width(m, how[i], NULL);
+        float *out = width > 0 ? malloc((size_t)width * (size_t)n * sizeof *out) : NULL;
+        hone_error err = { 0 };
+        if (out)
+            ran |= hone_embed(s, &(hone_text_ids){ ids, n }, 1, &(hone_embed_params){ .pooling = how[i] }, out, &err) ==
+                   HONE_OK;
+        free(out);
+    }
+    return ran;
+}
+
+/* True if the model ran to logits, or to rows. */
 static bool run_model(const uint8_t *buf, size_t len)
 {
     static hone_context *ctx;
@@ -43,6 +60,10 @@ static bool run_model(const uint8_t *buf, size_t len)
     }
     hone_session_params p = { .n_ctx = 16, .n_chunk = 3 };
     if (info.n_vocab > 1 << 20 || hone_session_new(&s, ctx, m, &p, &err) != HONE_OK) goto done;
+    if (!info.causal) { /* no more tokens than it reads at once */
+        ran = embed_text(s, m, at, p.n_chunk);
+        goto done;
+    }
     const float *logits;
     if (hone_prefill(s, at, 4, &logits, &err) == HONE_OK) {
         hone_sampler_params sp;

@@ -43,8 +43,9 @@ class Case:
 
     def full(self, name):
         """A tensor as torch has it: dimensions backwards, float64."""
-        _, ne, scale, middle = next(t for t in self.tensors if t[0] == name)
-        flat = middle + scale * families_reference.rule(name, math.prod(ne))
+        _, ne, *values = next(t for t in self.tensors if t[0] == name)
+        flat = np.array(values[0]) if isinstance(values[0], list) else \
+            values[1] + values[0] * families_reference.rule(name, math.prod(ne))
         return torch.from_numpy(flat.astype(np.float32).astype(np.float64).reshape(ne[::-1]))
 
 
@@ -163,9 +164,9 @@ MADE = {
                          n_group=4, topk_group=2, use_qk_norm=True, attention_bias=False)),
     "nemotronsuper": (rows.FAMILIES["nemotron-3-super"], dict(num_hidden_layers=4, chunk_size=16, mamba_num_heads=4,
                                                              mamba_head_dim=8, ssm_state_size=6)),
-    "phimoe": (dict(rows.FAMILIES["phimoe"], keys=rows.experts), dict(num_local_experts=8, **rows.rope(
-        rope_type="longrope", original_max_position_embeddings=64, short_mscale=1.0, long_mscale=1.0,
-        short_factor=[1.0] * 4, long_factor=[1.0] * 4))),
+    "phimoe": (dict(rows.FAMILIES["phimoe"], rope_n=8), dict(num_local_experts=8, **rows.rope(
+        rope_type="longrope", original_max_position_embeddings=64, short_mscale=1.25, long_mscale=1.25,
+        short_factor=[1.0, 1.25, 1.5, 2.0], long_factor=[1.5, 3.0, 6.0, 12.0]))),
     "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
         "attention.head_count": (1, 2), "attention.head_count_kv": (1, 2), "feed_forward_length": (2,)}),
              dict(num_hidden_layers=4)),
@@ -242,6 +243,8 @@ def by_row(name):
     for n, p in model.state_dict().items():
         tied = n == "lm_head.weight" and config.tie_word_embeddings
         weights[n] = c.value("token_embd") if tied else made_of(c, row, config, n, tuple(p.shape))
+    for n, values in (row["tensors"](config) if "tensors" in row else {}).items():
+        c.tensors.append([n, [len(values)], [float(x) for x in values]])
     return c, model, weights
 
 

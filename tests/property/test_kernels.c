@@ -471,6 +471,7 @@ static void norm_and_silu_match_scalar(void **state)
     (void)state;
     float x[700], w[700], u[700];
     float y[HN_CPU_LEVELS][732], z[HN_CPU_LEVELS][732], g[HN_CPU_LEVELS][732], r[HN_CPU_LEVELS][732];
+    float e[HN_CPU_LEVELS][732];
     rng_key = 8, rng_at = 0;
     for (int n = 1; n <= 700; n += n < 70 ? 1 : 29)
         for (int rep = 0; rep < 3; rep++) {
@@ -489,6 +490,13 @@ static void norm_and_silu_match_scalar(void **state)
                 memset(r[l], CANARY, sizeof r[l]);
                 kernels_of((hn_cpu_level)l)->relu_mul(r[l] + 16, x, u, n);
                 assert_memory_equal(r[l], r[0], sizeof r[0]);
+                memset(e[l], CANARY, sizeof e[l]);
+                kernels_of((hn_cpu_level)l)->gelu_erf_mul(e[l] + 16, x, u, n);
+                assert_memory_equal(e[l], e[0], sizeof e[0]);
+            }
+            for (int i = 0; i < n; i++) { /* the map, and then a product */
+                float one = hn_gelu_erf_inline(x[i]) * u[i];
+                assert_memory_equal(&e[0][16 + i], &one, sizeof one);
             }
             for (int i = 0; i < n; i++) assert_true(r[0][16 + i] == (x[i] > 0 ? x[i] * u[i] : 0.0f));
             for (int i = 0; i < n; i++) { /* the tanh form of GELU in double */

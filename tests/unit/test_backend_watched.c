@@ -93,6 +93,7 @@ static void do_rms_norm(void) { k->rms_norm((float *)out, (const float *)in, (co
 static void do_layer_norm(void) { k->layer_norm((float *)out, (const float *)in, (const float *)in2, NULL, N, 1e-5f); }
 static void do_silu_mul(void) { k->silu_mul((float *)out, (const float *)in, (const float *)in2, N); }
 static void do_gelu_mul(void) { k->gelu_mul((float *)out, (const float *)in, (const float *)in2, N); }
+static void do_gelu_erf_mul(void) { k->gelu_erf_mul((float *)out, (const float *)in, (const float *)in2, N); }
 static void do_oai_mul(void) { k->oai_mul((float *)out, (const float *)in, (const float *)in2, N); }
 static void do_relu_mul(void) { k->relu_mul((float *)out, (const float *)in, (const float *)in2, N); }
 static void do_xielu(void) { k->xielu((float *)out, N, &(const hn_xielu){ 1, 1, 0.5f, 0 }); }
@@ -314,18 +315,31 @@ static void every_entry_tells(void **state)
         const char *name;
         void (*f)(void);
         bool reads;
-    } plain[] = { ONE(merge),      ONE(quantize256),
-                  ONE(quantize32), ONE(rms_norm),
-                  ONE(layer_norm), ONE(silu_mul),
-                  ONE(gelu_mul),   ONE(oai_mul),
-                  ONE(relu_mul),   { "xielu", do_xielu, false },
-                  ONE(silu_grad),  ONE(gelu_grad),
-                  ONE(norm_grad),  ONE(to_bf16),
-                  ONE(exp),        ONE(lerp),
-                  ONE(low_rank),   ONE(wkv6),
-                  ONE(wkv7),       ONE(conv),
-                  ONE(ssm),        ONE(delta),
-                  ONE(gemm_rows),  { "tile", do_tile, false } };
+    } plain[] = { ONE(merge),
+                  ONE(quantize256),
+                  ONE(quantize32),
+                  ONE(rms_norm),
+                  ONE(layer_norm),
+                  ONE(silu_mul),
+                  ONE(gelu_mul),
+                  ONE(gelu_erf_mul),
+                  ONE(oai_mul),
+                  ONE(relu_mul),
+                  { "xielu", do_xielu, false },
+                  ONE(silu_grad),
+                  ONE(gelu_grad),
+                  ONE(norm_grad),
+                  ONE(to_bf16),
+                  ONE(exp),
+                  ONE(lerp),
+                  ONE(low_rank),
+                  ONE(wkv6),
+                  ONE(wkv7),
+                  ONE(conv),
+                  ONE(ssm),
+                  ONE(delta),
+                  ONE(gemm_rows),
+                  { "tile", do_tile, false } };
     static const struct {
         const char *name;
         void (*f)(void);

@@ -237,6 +237,34 @@ static void other_formulas(void **state)
                NULL, "attention.causal");
 }
 
+/* Every other layer has experts: of one layer none, and no tensor says how wide they would be. */
+static void one_layer_has_no_experts(void **state)
+{
+    static const char count[] = "nomic-bert-moe.block_count";
+    float y[64];
+    hone_error err = { 0 };
+    texts t = open_file("nomic_moe");
+    json_t *list = json_object_get(t.v.j, "kv"), *ts = json_object_get(t.v.j, "tensors");
+    load_ids(&t);
+    hone_model_close(t.m);
+    for (size_t i = json_array_size(list); i-- > 0;)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(list, i), 0)), count)) json_array_remove(list, i);
+    json_array_append_new(list, json_pack("[ssi]", count, "UINT32", 1));
+    for (size_t i = json_array_size(ts); i-- > 0;) {
+        const char *name = json_string_value(json_array_get(json_array_get(ts, i), 0));
+        if (!strncmp(name, "blk.", 4) && name[4] != '0') json_array_remove(ts, i);
+    }
+    save_without(&t.v, tm_path("embed.gguf"), NULL);
+    if (hone_model_open(&t.m, tm_path("embed.gguf"), NULL, &err)) fail_msg("%s", err.message);
+    assert_int_equal(t.m->plan[0].ffn, HN_FFN_MLP);
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, t.m, N_CTX, 1, N_CTX, HONE_CACHE_F16);
+    assert_int_equal(hone_embed(s, t.of, 1, &(hone_embed_params){ .pooling = HONE_POOL_MEAN }, y, &err), HONE_OK);
+    hone_session_free(s);
+    hone_context_free(c);
+    close_file(&t);
+}
+
 /* Modules of an adapter that transformers' classes have, and the rows of a fused one. */
 static void modules_of_encoders(void **state)
 {
@@ -616,6 +644,7 @@ int main(void)
         cmocka_unit_test(refusals_are_told),
         cmocka_unit_test(modules_of_encoders),
         cmocka_unit_test(other_formulas),
+        cmocka_unit_test(one_layer_has_no_experts),
         cmocka_unit_test(long_texts_are_shared),
         cmocka_unit_test(next_tokens_are_scores),
         cmocka_unit_test(scores_have_their_adapters),

@@ -142,6 +142,7 @@ static struct {
     void (*route)(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r);
     int n;
     int32_t id[MOST_LAYERS][MOST_USED]; /* of the last row */
+    int64_t rows[MOST_LAYERS];
 } seen;
 static hn_backend_ops looking;
 
@@ -149,7 +150,7 @@ static void look(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r)
 {
     seen.route(b, picks, act, r);
     assert_true(seen.n < MOST_LAYERS && r->n_used <= MOST_USED);
-    size_t row = (size_t)(b->op->act_rows(b, act) - 1);
+    size_t row = (size_t)((seen.rows[seen.n] = b->op->act_rows(b, act)) - 1);
     b->op->read(b, seen.id[seen.n++], picks, row * 8 * (size_t)r->n_used, (size_t)r->n_used * sizeof(int32_t));
 }
 
@@ -347,6 +348,40 @@ static void experts_are_not_trained(void **state)
     }
 }
 
+/* A router that sees what its layer begins with chooses for the rows that the layer gives, alone: in the last layer for
+ * those whose logits are wanted. */
+static void wanted_rows_choose_early(void **state)
+{
+    vector v = load("smallthinker.json");
+    const int n_layer = (int)number_of(&v, "block_count");
+    float all[MAX_TOK * MAX_VOCAB], last[MAX_VOCAB];
+    hone_error err = { 0 };
+    hone_model *model;
+    save_without(&v, tm_path("family.gguf"), NULL);
+    assert_int_equal(hone_model_open(&model, tm_path("family.gguf"), NULL, &err), HONE_OK);
+    hone_context *c = tm_context(NULL, 1);
+    (void)hn_backend_register("looking", open_looking); /* maybe it is there */
+    c->backend = "looking";
+    hone_session *s = tm_session(c, model, PAGE, 1, v.n, HONE_CACHE_F32);
+    seen.n = 0;
+    tm_run(s, 0, v.tok, v.n, all);
+    for (int il = 0; il < seen.n; il++) assert_int_equal(seen.rows[il], v.n);
+    for (int wanted = 0; wanted < 2; wanted++) {
+        hone_token t[MAX_TOK];
+        assert_int_equal(hone_seq_truncate(s, 0, 0, &err), HONE_OK);
+        seen.n = 0;
+        for (int i = 0; i < v.n; i++) t[i] = (hone_token){ v.tok[i], i, 0, wanted && i == v.n - 1 };
+        assert_int_equal(hone_decode(s, t, v.n, last, &err), HONE_OK);
+        assert_int_equal(seen.n, n_layer - 1 + wanted);
+        for (int il = 0; il < seen.n; il++) assert_int_equal(seen.rows[il], il < n_layer - 1 ? v.n : 1);
+    }
+    assert_memory_equal(last, all + (v.n - 1) * v.n_vocab, (size_t)v.n_vocab * sizeof *last);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(model);
+    json_decref(v.j);
+}
+
 /* A file that says that its last block drafts, but that is a layer: it is not left out in silence. */
 static void layers_are_no_drafts(void **state)
 {
@@ -363,11 +398,9 @@ static void layers_are_no_drafts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(families_are_their_vectors),
-        cmocka_unit_test(absent_norms_are_none),
-        cmocka_unit_test(experts_are_not_trained),
-        cmocka_unit_test(layers_are_no_drafts),
-        cmocka_unit_test(missing_keys_are_told_or_mean_what_they_said),
+        cmocka_unit_test(families_are_their_vectors), cmocka_unit_test(absent_norms_are_none),
+        cmocka_unit_test(experts_are_not_trained),    cmocka_unit_test(wanted_rows_choose_early),
+        cmocka_unit_test(layers_are_no_drafts),       cmocka_unit_test(missing_keys_are_told_or_mean_what_they_said),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

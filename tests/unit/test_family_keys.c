@@ -62,6 +62,9 @@ static void said_by_the_family(void **state)
     set_key(&v, "attention.layer_norm_rms_epsilon", "FLOAT32", json_real(1e-5)); /* another norm */
     answer(&v, v.n, y[2]);
     assert_true(apart(&v, y[0], y[2], 0, v.n) > 0.01);
+    set_key(&v, "attention.layer_norm_epsilon", "FLOAT32", json_real(0)); /* as llama.cpp saves that file */
+    answer(&v, v.n, y[1]);
+    assert_memory_equal(y[1], y[2], sizeof y[1]);
     json_decref(v.j);
     v = load("phimoe.json");
     for (int i = 0; i < 2; i++) {
@@ -77,11 +80,100 @@ static void said_by_the_family(void **state)
     json_decref(v.j);
 }
 
+/* Of two names of the norms' epsilon a file has either; without both both are told. */
+static void either_epsilon(void **state)
+{
+    static const char *const files[] = { "cohere2moe.json", "phimoe.json", "nemotronh.json", "nemotronhmoe.json" };
+    static const char layer[] = "attention.layer_norm_epsilon", rms[] = "attention.layer_norm_rms_epsilon";
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        float y[2][ROWS];
+        char words[160];
+        vector v = load(files[i]);
+        const char *arch = json_string_value(json_object_get(v.j, "arch"));
+        answer(&v, v.n, y[0]);
+        set_key(&v, layer, "FLOAT32", json_real(1e-5));
+        set_key(&v, rms, NULL, NULL);
+        answer(&v, v.n, y[1]);
+        if (i) assert_memory_equal(y[0], y[1], sizeof y[0]);
+        set_key(&v, layer, "FLOAT32", json_real(-1));
+        refused(&v, layer);
+        set_key(&v, layer, NULL, NULL);
+        snprintf(words, sizeof words, "%s.%s and %s.%s are missing", arch, layer, arch, rms);
+        refused(&v, words);
+        set_key(&v, rms, "FLOAT32", json_real(-1));
+        refused(&v, rms);
+        json_decref(v.j);
+    }
+}
+
+/* Of what a file says of the function of gates the family's own is heard, and no other. */
+static void activation_is_the_familys(void **state)
+{
+    static const struct {
+        const char *file, *word, *other;
+    } of[] = { { "apertus.json", "xielu", "silu" },
+               { "smallthinker.json", "relu", "silu" },
+               { "arcee.json", "relu2", "silu" },
+               { "nemotronh.json", "relu2", "silu" } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        float y[2][ROWS];
+        char words[96];
+        vector v = load(of[i].file);
+        answer(&v, v.n, y[0]);
+        set_key(&v, "hidden_activation", "STRING", json_string(of[i].word));
+        answer(&v, v.n, y[1]);
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        set_key(&v, "hidden_activation", "STRING", json_string(of[i].other));
+        snprintf(words, sizeof words, "hidden_activation = \"%s\", expected %s", of[i].other, of[i].word);
+        refused(&v, words);
+        json_decref(v.j);
+    }
+}
+
+/* Phi's sessions of more positions than it was trained for at first take other factors: here of 64, or of 8. */
+static void phi_has_two_factors(void **state)
+{
+    static const char *const names[] = { "rope_factors_long.weight", "rope_factors_short.weight" };
+    float y[3][ROWS];
+    vector v = load("phimoe.json");
+    json_t *ts = json_object_get(v.j, "tensors"), *t;
+    size_t i;
+    answer(&v, v.n, y[0]);
+    set_key(&v, "rope.scaling.original_context_length", "UINT32", json_integer(8));
+    answer(&v, v.n, y[1]);
+    json_array_foreach(ts, i, t)
+    {
+        const char *name = json_string_value(json_array_get(t, 0));
+        for (int k = 0; k < 2; k++)
+            if (!strcmp(name, names[k])) {
+                json_array_set_new(t, 0, json_string(names[!k]));
+                break;
+            }
+    }
+    answer(&v, v.n, y[2]);
+    assert_memory_equal(y[0], y[2], sizeof y[0]);
+    assert_true(apart(&v, y[0], y[1], 0, v.n) > 0.01);
+    json_decref(v.j);
+}
+
+/* Without the second norm halves stand side by side; what is left of it is told by what is missing. */
+static void bias_of_no_norm(void **state)
+{
+    vector v = load("stablelm.json");
+    json_t *ts = json_object_get(v.j, "tensors");
+    for (size_t i = json_array_size(ts); i-- > 0;)
+        if (ends(json_string_value(json_array_get(json_array_get(ts, i), 0)), ".ffn_norm.weight"))
+            json_array_remove(ts, i);
+    refused(&v, "blk.0.ffn_norm.weight is missing, though blk.0.ffn_norm.bias is there");
+    json_decref(v.j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(xielu_of_layers),
-        cmocka_unit_test(said_by_the_family),
+        cmocka_unit_test(xielu_of_layers),     cmocka_unit_test(said_by_the_family),
+        cmocka_unit_test(either_epsilon),      cmocka_unit_test(activation_is_the_familys),
+        cmocka_unit_test(phi_has_two_factors), cmocka_unit_test(bias_of_no_norm),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

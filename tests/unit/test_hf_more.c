@@ -1,5 +1,5 @@
-/* Folders of Apertus, where what layers have learnt of their map stands in tensors of one value, and of Cohere's
- * mixtures, whose config says what a layer is in two lists. */
+/* Folders of Apertus, where what layers have learnt of their map stands in tensors of one value, of Cohere's mixtures,
+ * whose config says what a layer is in two lists, and of ModernBERT, whose list of layers may be wrong. */
 #include "hf_files.h"
 
 #include "gguf/gguf.h"
@@ -137,6 +137,68 @@ static void coheres_layers(void **state)
     assert_non_null(strstr(err.message, "prefix_dense_sliding_window_pattern = 2, expected 1"));
 }
 
+/* What becomes of ModernBERT's config with `text` in place of `old`. */
+static hone_status modern(const char *old, const char *text, char *file, size_t cap, hone_error *err)
+{
+    hf_folder f;
+    char config[1024];
+    hf_modern(&f, false);
+    const char *at = strstr(f.config, old);
+    assert_non_null(at);
+    snprintf(config, sizeof config, "%.*s%s%s", (int)(at - f.config), f.config, text, at + strlen(old));
+    f.config = config;
+    hf_write(&f, folder);
+    snprintf(file, cap, "%s/a.gguf", folder);
+    unlink(file);
+    return hone_convert(folder, NULL, NULL, file, NULL, err);
+}
+
+#define FULL "\"full_attention\""
+#define LOCAL "\"sliding_attention\""
+static void moderns_layers(void **state)
+{
+    static const char pooling[] = "\"classifier_pooling\":\"mean\"";
+    static const struct {
+        const char *list, *words;
+    } wrong[] = {
+        { "[" FULL "," LOCAL "]", "layer_types has 2 entries, expected one for each of 4 layers" },
+        { "[" FULL "," LOCAL "," LOCAL "," FULL "," LOCAL "]", "layer_types has 5 entries" },
+        { "[]", "layer_types has 0 entries" },
+        { "[" FULL "," LOCAL "," LOCAL ",\"chunked_attention\"]", "layer_types[3] = \"chunked_attention\", expected" },
+        { "[" FULL "," LOCAL "," LOCAL ",4]", "layer_types[3] = 4, expected sliding_attention or full_attention" },
+    };
+    char file[160], text[256];
+    hone_error err = { 0 };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(text, sizeof text, "%s,\"layer_types\":%s", pooling, wrong[i].list);
+        assert_int_not_equal(modern(pooling, text, file, sizeof file, &err), HONE_OK);
+        if (!strstr(err.message, wrong[i].words)) fail_msg("not \"%s\": %s", wrong[i].words, err.message);
+    }
+    snprintf(text, sizeof text, "%s,\"layer_types\":[" FULL "," LOCAL "," LOCAL "," FULL "]", pooling);
+    if (modern(pooling, text, file, sizeof file, &err)) fail_msg("%s", err.message);
+}
+
+/* A local base that is said to be none is that of layers that see everything; not said it is 10000. */
+static void moderns_bases(void **state)
+{
+    static const char theta[] = "\"local_rope_theta\":10000.0,";
+    static const struct {
+        const char *text;
+        float base;
+    } of[] = { { "\"local_rope_theta\":null,", 160000 }, { "", 10000 }, { "\"local_rope_theta\":500,", 500 } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char file[160];
+        hone_error err = { 0 };
+        hn_gguf *g;
+        float base = 0;
+        if (modern(theta, of[i].text, file, sizeof file, &err)) fail_msg("%s", err.message);
+        assert_int_equal(hn_gguf_open(&g, file, &err), HONE_OK);
+        assert_int_equal(hn_gguf_get_f32(g, "modern-bert.rope.freq_base_swa", &base, NULL, &err), HONE_OK);
+        assert_true(base == of[i].base);
+        hn_gguf_close(g);
+    }
+}
+
 static int make(void **state) { return mkdtemp(folder) ? 0 : -1; }
 static int gone(void **state) { return hf_remove(folder); }
 
@@ -146,6 +208,8 @@ int main(void)
         cmocka_unit_test(numbers_of_layers_become_keys),
         cmocka_unit_test(numbers_that_are_none),
         cmocka_unit_test(coheres_layers),
+        cmocka_unit_test(moderns_layers),
+        cmocka_unit_test(moderns_bases),
     };
     return cmocka_run_group_tests(tests, make, gone);
 }

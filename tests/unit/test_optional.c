@@ -379,7 +379,7 @@ static void other_words(void **state)
     assert_memory_equal(y[0], y[2], sizeof y[0]);
     assert_true(apart(&v, y[0], y[1], 0, v.n) > 1e-4);
     set_key(&v, "attention.layer_norm_epsilon", NULL, NULL);
-    refused(&v, "attention.layer_norm_rms_epsilon is missing");
+    refused(&v, "nemotron_h.attention.layer_norm_rms_epsilon are missing");
     json_decref(v.j);
     v = load("hunyuan.json"); /* a mixture of one */
     answer(&v, v.n, y[0]);
