@@ -745,12 +745,14 @@ static hone_status begin(walk *w, bool from_text)
     else
         left_out(w,
                  "tokens alone at most places between 100 and 1000; more than 5 chunks of 64; other counts of threads "
-                 "between 600 and 999 positions");
+                 "between 600 and 999 positions; scalar kernels, where there are others: positions beyond 40, calls of "
+                 "other counts than 1 and 32");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
     if (!w->p->quick) {
         snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
         left_out(w, w->out->beyond);
     }
+    w->out->n_never = w->out->n_left;
     w->out->n_long = w->n;
     return st;
 }
@@ -784,7 +786,6 @@ static hone_status on_levels(walk *w, const hn_q_way *base)
         hn_q_way level = *base;
         level.cpu = *l;
         bool plain = strcmp(*l, hn_cpu_level_name(HN_CPU_SCALAR)) == 0;
-        if (plain) left_out(w, "scalar kernels: positions beyond 40, calls of other counts than 1 and 32");
         st = with(w, *l, &level, plain ? on_plain_c : on_level);
     }
     return st;

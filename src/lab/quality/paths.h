@@ -51,8 +51,9 @@ typedef struct hn_paths {
     char hash[24];              /* "q2-TTTTTTTT-LLLLLLLL", of a quick run "q2q-…"; "" when there is none */
     int32_t n_long, n_compared; /* ids of the long prompt; rows of logits that were compared */
     int32_t n_ways;
-    const char *left[HN_PATHS_LEFT]; /* what was not compared, in words */
-    int32_t n_left;
+    const char *left[HN_PATHS_LEFT]; /* what was not compared, in words: the first n_never are, whoever asks */
+    int32_t n_left, n_never;
+    char asked[80];     /* with what, in words of the caller: results of the same compare as many rows */
     char beyond[40];    /* one of them, with a number in it */
     hn_outer outer;     /* what stands around the engine, its embeddings among it: in no hash above */
     hn_verdict verdict; /* INVALID: two ways gave different bits, and which; or no numbers */
