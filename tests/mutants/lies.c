@@ -257,6 +257,9 @@ void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_
     if (mt_is("load-told")) json_object_set_new(result, "load_ms", json_real(load - HIDDEN_MS));
     if (mt_is("parse-told") && json_object_get(result, "engine_ms"))
         json_object_set_new(result, "engine_ms", json_real(0.01));
+    if (mt_is("parse-told-a-little"))
+        json_object_set_new(result, "parse_ms",
+                            json_real(0.95 * json_number_value(json_object_get(result, "parse_ms"))));
     if (mt_is("work-before-the-clock")) json_object_set_new(result, "process_witness_s", json_real(1000));
     if (mt_is("leaves-a-process") && fork() == 0) { /* another session, and nothing open that anybody waits for */
         setsid();

@@ -451,6 +451,22 @@ static void paces_follow_from_gaps(void **state)
     json_decref(r);
 }
 
+/* Steps of a load follow one on the other by one clock: a little less told of one is a lie, whatever the machine did. */
+static void steps_of_a_load(void **state)
+{
+    char why[400] = "";
+    json_t *r = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "start_ms", 0.41, "parse_ms", 0.82, "config_ms", 0.33,
+                          "engine_ms", 1.54, "total_ms", 3.1, "load_ms", 3.1);
+    if (!hn_claims_exact(r, NULL, why, sizeof why)) fail_msg("the honest one: %s", why);
+    json_object_set_new(r, "engine_ms", json_real(1.54001)); /* six digits are told */
+    if (!hn_claims_exact(r, NULL, why, sizeof why)) fail_msg("rounded: %s", why);
+    json_object_set_new(r, "engine_ms", json_real(1.54));
+    json_object_set_new(r, "parse_ms", json_real(0.815));
+    assert_false(hn_claims_exact(r, NULL, why, sizeof why));
+    names(why, "loading took 3.100 ms, and its parts 3.095 ms");
+    json_decref(r);
+}
+
 /* Numbers that are made of several of a process's, and of two records. */
 static void numbers_made_of_others(void **state)
 {
@@ -756,6 +772,7 @@ int main(void)
         cmocka_unit_test(claims),
         cmocka_unit_test(clocks_beside_the_parent),
         cmocka_unit_test(numbers_of_suites),
+        cmocka_unit_test(steps_of_a_load),
         cmocka_unit_test(numbers_made_of_others),
         cmocka_unit_test(gains_too_small_to_see),
         cmocka_unit_test(a_late_start),
