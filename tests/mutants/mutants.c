@@ -75,6 +75,8 @@ static bool wrong_company(void)
            (mt_is("after-session-file") && mt_at.past & FILED) || (mt_is("after-undo") && mt_at.past & UNDONE) ||
            (mt_is("after-match") && mt_at.past & MATCHED) || (mt_is("after-fork-source") && mt_at.past & SOURCE) ||
            (mt_is("third-piece-many") && many && mt_at.piece == 2) || (mt_is("one-sequence") && mt_at.n_seq == 1) ||
+           (mt_is("more-threads-one") && n_now() == 1 && mt_at.threads > mt_at.threads_first) ||
+           (mt_is("second-session-one") && n_now() == 1 && mt_at.open > 1) ||
            (mt_is("some-threads") && mt_at.threads > 1 && mt_at.threads < mt_at.threads_first);
 }
 
@@ -227,6 +229,8 @@ hone_status __wrap_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *
     if (mt_is("adapters-beside-none") && sets_differ(step)) f->step = &plain;
     hone_status st = __real_hn_forward_run(m, f, fault, err);
     if (mt_is("all-wanted") && step->n_want == step->n_tok && step->n_tok > 20 && f->logits) f->logits[0] += 1;
+    if (mt_is("most-wanted") && step->n_want > 60 && step->n_want > step->n_tok / 10 * 9 && f->logits)
+        f->logits[0] += 1;
     f->step = step;
     mt_at.piece++;
     mt_at.pieces++;
@@ -256,9 +260,17 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     bool no_room = (mt_is("no-room") || mt_is("no-room-untold")) && mt_at.n_seq >= 20;
     hone_status st = no_room ? HN_FAIL(err, HONE_E_NOMEM, "sequences") : __real_hone_session_new(out, ctx, m, p, err);
     if (no_room) *out = NULL;
+    mt_at.open += st == HONE_OK;
     mt_linger("load", began);
     mt_keep_memory();
     return st;
+}
+
+void __real_hone_session_free(hone_session *s), __wrap_hone_session_free(hone_session *s);
+void __wrap_hone_session_free(hone_session *s)
+{
+    mt_at.open -= s != NULL;
+    __real_hone_session_free(s);
 }
 
 /* Ways that were not gone, and nothing said of it. */

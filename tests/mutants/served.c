@@ -59,6 +59,7 @@ hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const h
     mt_n_vocab = n_vocab;
     if (mt_is("top-p-short") && p->top_p < 1) less.top_p *= 0.75f;
     if (mt_is("min-p-ignored")) less.min_p = 0;
+    if (mt_is("top-k-of-one") && p->top_k == 1) less.top_k = 2;
     if (mt_is("serve-seed") && serves()) less.seed++;
     if (mt_is("seed-of-32-bits")) less.seed = (uint32_t)p->seed;
     return __real_hone_sampler_new(out, n_vocab, &less, err);
@@ -129,6 +130,7 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
 {
     hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
     if (st == HONE_OK && mt_is("tokenizer") && *n > 12) (*ids)[9] = (*ids)[10];
+    if (st == HONE_OK && mt_is("tokenizer-no-text") && *n > 1 && memchr(text, 0xFF, len)) (*ids)[1] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-64") && *n == 64) (*ids)[9] = (*ids)[10];
     if (st == HONE_OK && mt_is("serve-half-prompt") && serves() && *n > 12) *n /= 2;
     static int64_t calls;

@@ -451,7 +451,7 @@ static void paces_follow_from_gaps(void **state)
     json_decref(r);
 }
 
-/* Steps of a load follow one on the other by one clock: a little less told of one is a lie, whatever the machine did. */
+/* Steps of a load follow one on the other by one clock: less told of one is a lie, whatever the machine did. */
 static void steps_of_a_load(void **state)
 {
     char why[400] = "";

@@ -11,14 +11,15 @@ typedef struct opener {
     const hone_model *m;
     hone_context *asked, *other; /* as the options say; for a way that differs */
     hone_model *plain;
-    hone_session *s;
+    hone_session *s, *before; /* the second: of the way before, which stays */
 } opener;
 
 static void close_other(opener *o)
 {
     hone_session_free(o->s);
+    hone_session_free(o->before);
     hone_context_free(o->other);
-    o->s = NULL;
+    o->s = o->before = NULL;
     o->other = NULL;
 }
 
@@ -33,7 +34,8 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     opener *o = arg;
     const hn_opts *opts = o->cli->opts;
     *out = NULL;
-    close_other(o);
+    if (w->beside) o->before = o->s, o->s = NULL;
+    else close_other(o);
     if (w->plain && hn_cli_adapters_json()) return HONE_OK; /* adapters are of the model they were opened for */
     hone_status st = w->plain ? open_plain(o, err) : HONE_OK;
     if (st == HONE_OK && (w->threads || w->cpu)) {
@@ -92,6 +94,7 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
                                 .abort_fn = hn_abort_fn,
                                 .cache = hn_cache_of(hn_opts_str(cli->opts, "kv")),
                                 .threads = some_threads(hone_context_threads(o.asked)),
+                                .threads_more = hone_context_threads(o.asked) + 1,
                                 .levels = levels,
                                 .packed = info.packed_path != NULL };
     if (hn_paths_run(out, &p, prompts, eight, &err) != HONE_OK) rc = hn_cli_fail(&err);

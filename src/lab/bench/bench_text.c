@@ -64,8 +64,8 @@ static void look_at_kept(text_job *j)
     j->n_kept = 0;
 }
 
-/* Of all passes the length is held against what was proved; of one, which nobody knows before, the text: it is kept, and
- * looked at when the next ones begin. Looking at each piece was 7 % of the time that is measured. */
+/* Of all passes the length is held against what was proved; of one, which nobody knows before, the text: it is kept,
+ * and looked at when the next ones begin. Looking at each piece was 7 % of the time that is measured. */
 static void decode(void *arg, int64_t calls)
 {
     text_job *j = arg;

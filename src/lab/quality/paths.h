@@ -30,6 +30,7 @@ typedef struct hn_q_way {
     const char *cpu; /* NULL: as asked */
     int32_t cache;   /* 1 + hone_kv_cache_type; 0: as asked */
     bool plain;      /* weights from the model's file, not from a packed one */
+    bool beside;     /* the session of the way before this one stays open, until the way behind it */
 } hn_q_way;
 
 typedef struct hn_paths_params {
@@ -42,6 +43,7 @@ typedef struct hn_paths_params {
     void *abort_arg;
     hone_kv_cache_type cache;  /* as asked */
     int32_t threads;           /* a count between 1 and the one in use, drawn by the caller; 0: there is none */
+    int32_t threads_more;      /* and one above it; 0: there is none */
     const char *const *levels; /* of kernels below the one in use, ends with NULL */
     bool packed;               /* the model's weights come from a packed file */
 } hn_paths_params;
@@ -62,12 +64,5 @@ typedef struct hn_paths {
 /* eight: of the same model and settings, valid or not. */
 hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_prompts *prompts, const hn_quality *eight,
                          hone_error *err);
-
-/* ---- hashes of different kinds ----------------------------------------------------------------- */
-
-/* "q1", "q2", "q2q": how a hash was made. Only hashes of one kind compare. */
-bool hn_q_same_kind(const char *a, const char *b);
-/* The same answers, whatever the logits behind them? */
-bool hn_q_same_answers(const char *a, const char *b);
 
 #endif
