@@ -75,6 +75,7 @@ static bool wrong_company(void)
            (mt_is("after-session-file") && mt_at.past & FILED) || (mt_is("after-undo") && mt_at.past & UNDONE) ||
            (mt_is("after-match") && mt_at.past & MATCHED) || (mt_is("after-fork-source") && mt_at.past & SOURCE) ||
            (mt_is("third-piece-many") && many && mt_at.piece == 2) || (mt_is("one-sequence") && mt_at.n_seq == 1) ||
+
            (mt_is("more-threads-one") && n_now() == 1 && mt_at.threads > mt_at.threads_first) ||
            (mt_is("second-session-one") && n_now() == 1 && mt_at.open > 1) ||
            (mt_is("some-threads") && mt_at.threads > 1 && mt_at.threads < mt_at.threads_first);
@@ -346,13 +347,15 @@ uint64_t __wrap_hn_clock_ns(void);
 
 /* ---- slower, and right ---------------------------------------------------------------------------------- */
 
-/* "slower-decode-5": the value of NAME in percent; 0: not asked for. */
+/* "slower-decode-5", "slower-prefill-5+load-5": the value of a part in percent; 0: not asked for. */
 static double slower(const char *part)
 {
     const char *name = getenv("HONE_MUTANT");
     size_t n = strlen(part);
-    if (!name || strncmp(name, "slower-", 7) != 0 || strncmp(name + 7, part, n) != 0 || name[7 + n] != '-') return 0;
-    return strtod(name + 8 + n, NULL);
+    if (!name || strncmp(name, "slower-", 7) != 0) return 0;
+    for (name += 7; name; name = strchr(name, '+'), name += name != NULL)
+        if (strncmp(name, part, n) == 0 && name[n] == '-') return strtod(name + n + 1, NULL);
+    return 0;
 }
 
 /* As much longer as that share of the time since `from`. */
