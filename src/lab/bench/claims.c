@@ -305,6 +305,33 @@ bool hn_claims_exact(json_t *result, const hn_asked *asked, char *why, size_t ca
     return c.ok;
 }
 
+/* The value of --name= that counts, the last; NULL: there is none. */
+static const char *option_of(const char *const *argv, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *value = NULL;
+    for (; *argv; argv++)
+        if (strncmp(*argv, name, n) == 0) value = *argv + n;
+    return value;
+}
+
+bool hn_claims_settings(json_t *result, const char *const *argv, char *why, size_t cap)
+{
+    check c = { .why = why, .cap = cap, .ok = true };
+    json_t *engine = json_object_get(result, "engine");
+    const char *threads = option_of(argv, "--threads="), *batch = option_of(argv, "--threads-batch="),
+               *cpu = option_of(argv, "--cpu="), *own = json_string_value(json_object_get(engine, "cpu"));
+    const char *const asked[] = { threads, batch ? batch : threads }, *const keys[] = { "threads", "threads_batch" };
+    for (int i = 0; i < 2; i++) {
+        double is = hn_json_number_of(engine, keys[i]);
+        if (asked[i] && isfinite(is) && is != strtod(asked[i], NULL))
+            wrong(&c, "it ran with %.0f %s, %.10s were asked for", is, i ? "threads for prompts" : "threads", asked[i]);
+    }
+    if (cpu && own && strcmp(cpu, "auto") != 0 && strcmp(cpu, own) != 0)
+        wrong(&c, "it ran with kernels of level %.20s, %.20s was asked for", own, cpu);
+    return c.ok;
+}
+
 bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, char *why, size_t cap)
 {
     check c = { .why = why, .cap = cap, .ok = true };
