@@ -688,7 +688,7 @@ static hone_status in_two_sessions(walk *w)
         both[i] = w->s;
     }
     if (st == HONE_E_NOMEM || (st == HONE_OK && (!both[0] || !both[1]))) {
-        left_out(w, "two sessions at once: no memory");
+        left_out(w, "two sessions at once: there is one, or memory for one");
         return HONE_OK;
     }
     for (int32_t at = 0, to; at < HN_Q_PIECE + TOKENS; at = to) {
