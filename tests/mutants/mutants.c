@@ -7,6 +7,7 @@
 
 #include "base/os.h"
 #include "kernels/kernels.h"
+#include "lab/quality/paths.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -74,6 +75,9 @@ static bool wrong_company(void)
            (mt_is("after-session-file") && mt_at.past & FILED) || (mt_is("after-undo") && mt_at.past & UNDONE) ||
            (mt_is("after-match") && mt_at.past & MATCHED) || (mt_is("after-fork-source") && mt_at.past & SOURCE) ||
            (mt_is("third-piece-many") && many && mt_at.piece == 2) || (mt_is("one-sequence") && mt_at.n_seq == 1) ||
+
+           (mt_is("more-threads-one") && n_now() == 1 && mt_at.threads > mt_at.threads_first) ||
+           (mt_is("second-session-one") && n_now() == 1 && mt_at.open > 1) ||
            (mt_is("some-threads") && mt_at.threads > 1 && mt_at.threads < mt_at.threads_first);
 }
 
@@ -226,6 +230,8 @@ hone_status __wrap_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *
     if (mt_is("adapters-beside-none") && sets_differ(step)) f->step = &plain;
     hone_status st = __real_hn_forward_run(m, f, fault, err);
     if (mt_is("all-wanted") && step->n_want == step->n_tok && step->n_tok > 20 && f->logits) f->logits[0] += 1;
+    if (mt_is("most-wanted") && step->n_want > 60 && step->n_want > step->n_tok / 10 * 9 && f->logits)
+        f->logits[0] += 1;
     f->step = step;
     mt_at.piece++;
     mt_at.pieces++;
@@ -252,9 +258,32 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     mt_n_vocab = info.n_vocab;
     mt_model = m;
     snprintf(mt_at.level, sizeof mt_at.level, "%s", hone_context_cpu(ctx));
-    hone_status st = __real_hone_session_new(out, ctx, m, p, err);
+    bool no_room = (mt_is("no-room") || mt_is("no-room-untold")) && mt_at.n_seq >= 20;
+    hone_status st = no_room ? HN_FAIL(err, HONE_E_NOMEM, "sequences") : __real_hone_session_new(out, ctx, m, p, err);
+    if (no_room) *out = NULL;
+    mt_at.open += st == HONE_OK;
     mt_linger("load", began);
     mt_keep_memory();
+    return st;
+}
+
+void __real_hone_session_free(hone_session *s), __wrap_hone_session_free(hone_session *s);
+void __wrap_hone_session_free(hone_session *s)
+{
+    mt_at.open -= s != NULL;
+    __real_hone_session_free(s);
+}
+
+/* Ways that were not gone, and nothing said of it. */
+hone_status __real_hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_prompts *prompts,
+                                const hn_quality *eight, hone_error *err);
+hone_status __wrap_hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_prompts *prompts,
+                                const hn_quality *eight, hone_error *err);
+hone_status __wrap_hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_prompts *prompts,
+                                const hn_quality *eight, hone_error *err)
+{
+    hone_status st = __real_hn_paths_run(out, p, prompts, eight, err);
+    if (mt_is("no-room-untold")) out->n_left = out->n_never;
     return st;
 }
 
@@ -318,13 +347,15 @@ uint64_t __wrap_hn_clock_ns(void);
 
 /* ---- slower, and right ---------------------------------------------------------------------------------- */
 
-/* "slower-decode-5": the value of NAME in percent; 0: not asked for. */
+/* "slower-decode-5", "slower-prefill-5+load-5": the value of a part in percent; 0: not asked for. */
 static double slower(const char *part)
 {
     const char *name = getenv("HONE_MUTANT");
     size_t n = strlen(part);
-    if (!name || strncmp(name, "slower-", 7) != 0 || strncmp(name + 7, part, n) != 0 || name[7 + n] != '-') return 0;
-    return strtod(name + 8 + n, NULL);
+    if (!name || strncmp(name, "slower-", 7) != 0) return 0;
+    for (name += 7; name; name = strchr(name, '+'), name += name != NULL)
+        if (strncmp(name, part, n) == 0 && name[n] == '-') return strtod(name + n + 1, NULL);
+    return 0;
 }
 
 /* As much longer as that share of the time since `from`. */

@@ -19,6 +19,7 @@ extern struct mt_at {
     char level[24];
     bool packed, adapters, sample; /* sample: this process measures one */
     int64_t pieces;                /* of all calls */
+    int32_t open;                  /* sessions */
 } mt_at;
 
 void mt_begin(int32_t n, int32_t pos, int32_t n_seq); /* a call of so many tokens and sequences */

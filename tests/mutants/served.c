@@ -59,6 +59,7 @@ hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const h
     mt_n_vocab = n_vocab;
     if (mt_is("top-p-short") && p->top_p < 1) less.top_p *= 0.75f;
     if (mt_is("min-p-ignored")) less.min_p = 0;
+    if (mt_is("top-k-of-one") && p->top_k == 1) less.top_k = 2;
     if (mt_is("serve-seed") && serves()) less.seed++;
     if (mt_is("seed-of-32-bits")) less.seed = (uint32_t)p->seed;
     return __real_hone_sampler_new(out, n_vocab, &less, err);
@@ -98,6 +99,14 @@ hone_status __wrap_hone_stream_push(hone_stream *s, int32_t id, const char **tex
                                     hone_error *err)
 {
     hone_status st = __real_hone_stream_push(s, id, text, len, stopped, err);
+    static char other[64]; /* once the clock runs, in one pass of four: as long, another letter */
+    static int64_t pieces;
+    if (st == HONE_OK && mt_is("stream-later") && ++pieces > 8000 && pieces / 2500 % 4 == 1 && *len &&
+        *len < sizeof other && pieces % 1000 == 0) {
+        memcpy(other, *text, *len);
+        other[0] ^= 1;
+        *text = other;
+    }
     if (st == HONE_OK && mt_is("serve-miscounts") && serves() && ++*pushed_of(s) >= EARLY) *stopped = true;
     return st;
 }
@@ -121,6 +130,7 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
 {
     hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
     if (st == HONE_OK && mt_is("tokenizer") && *n > 12) (*ids)[9] = (*ids)[10];
+    if (st == HONE_OK && mt_is("tokenizer-no-text") && *n > 1 && memchr(text, 0xFF, len)) (*ids)[1] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-64") && *n == 64) (*ids)[9] = (*ids)[10];
     if (st == HONE_OK && mt_is("serve-half-prompt") && serves() && *n > 12) *n /= 2;
     static int64_t calls;

@@ -362,6 +362,30 @@ static void test_differences(void **state)
     assert_non_null(strstr(said, "something is not: all of it"));
     json_decref(a);
     json_decref(b);
+    a = json_pack("{s:s, s:i, s:[s]}", "asked", "avx2, 2 threads", "rows_compared", 900, "left_here", "embeddings");
+    b = json_deep_copy(a);
+    hn_quality_less(said, sizeof said, a, b);
+    assert_string_equal(said, "");
+    json_object_set_new(a, "rows_compared", json_integer(901));
+    hn_quality_less(said, sizeof said, a, b);
+    assert_string_equal(said, "900 rows of logits were compared on all ways, not 901");
+    hn_quality_less(said, sizeof said, b, a); /* more are no matter */
+    assert_string_equal(said, "");
+    json_object_set_new(b, "asked", json_string("scalar, 2 threads")); /* below which there is no level */
+    hn_quality_less(said, sizeof said, a, b);
+    assert_string_equal(said, "");
+    json_array_append_new(json_object_get(b, "left_here"), json_string("snapshots"));
+    hn_quality_less(said, sizeof said, a, b);
+    assert_string_equal(said, "left out: snapshots");
+    hn_quality_less(said, sizeof said, b, a);
+    assert_string_equal(said, "");
+    json_object_del(b, "left_here");
+    hn_quality_less(said, sizeof said, a, b);
+    assert_non_null(strstr(said, "not said"));
+    hn_quality_less(said, sizeof said, b, a); /* a program from before it was said */
+    assert_string_equal(said, "");
+    json_decref(a);
+    json_decref(b);
     a = record(2, 1, 1, 1, 0);
     b = record(2, 1, 1, 1, 0);
     hn_gate_answers_differ(said, sizeof said, a, b);

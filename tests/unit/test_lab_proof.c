@@ -451,6 +451,45 @@ static void paces_follow_from_gaps(void **state)
     json_decref(r);
 }
 
+/* Steps of a load follow one on the other by one clock: less told of one is a lie, whatever the machine did. */
+static void steps_of_a_load(void **state)
+{
+    char why[400] = "";
+    json_t *r = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "start_ms", 0.41, "parse_ms", 0.82, "config_ms", 0.33,
+                          "engine_ms", 1.54, "total_ms", 3.1, "load_ms", 3.1);
+    if (!hn_claims_exact(r, NULL, why, sizeof why)) fail_msg("the honest one: %s", why);
+    json_object_set_new(r, "engine_ms", json_real(1.54001)); /* six digits are told */
+    if (!hn_claims_exact(r, NULL, why, sizeof why)) fail_msg("rounded: %s", why);
+    json_object_set_new(r, "engine_ms", json_real(1.54));
+    json_object_set_new(r, "parse_ms", json_real(0.815));
+    assert_false(hn_claims_exact(r, NULL, why, sizeof why));
+    names(why, "loading took 3.100 ms, and its parts 3.095 ms");
+    json_decref(r);
+}
+
+/* Who is asked for one thread has one, and says so. */
+static void settings_as_asked(void **state)
+{
+    static const struct {
+        const char *argv[6], *why;
+    } t[] = { { { "hone", "-p", "8" }, NULL },
+              { { "hone", "--threads=2", "--cpu=avx2" }, NULL },
+              { { "hone", "--threads=1", "--threads=2", "--threads-batch=3", "--threads-batch=2" }, NULL },
+              { { "hone", "--cpu=auto" }, NULL },
+              { { "hone", "--threads=1" }, "it ran with 2 threads, 1 were asked for" },
+              { { "hone", "--threads=2", "--threads-batch=1" }, "2 threads for prompts, 1 were asked for" },
+              { { "hone", "--cpu=scalar" }, "kernels of level avx2, scalar was asked for" } };
+    char why[400] = "";
+    json_t *r = json_pack("{s:{s:i, s:i, s:s}}", "engine", "threads", 2, "threads_batch", 2, "cpu", "avx2");
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        bool ok = hn_claims_settings(r, t[i].argv, why, sizeof why);
+        if (ok != !t[i].why) fail_msg("case %zu: %s", i, why);
+        if (!ok) names(why, t[i].why);
+    }
+    json_decref(r);
+    assert_true(hn_claims_settings(NULL, t[1].argv, why, sizeof why)); /* a process that says nothing */
+}
+
 /* Numbers that are made of several of a process's, and of two records. */
 static void numbers_made_of_others(void **state)
 {
@@ -756,6 +795,8 @@ int main(void)
         cmocka_unit_test(claims),
         cmocka_unit_test(clocks_beside_the_parent),
         cmocka_unit_test(numbers_of_suites),
+        cmocka_unit_test(steps_of_a_load),
+        cmocka_unit_test(settings_as_asked),
         cmocka_unit_test(numbers_made_of_others),
         cmocka_unit_test(gains_too_small_to_see),
         cmocka_unit_test(a_late_start),

@@ -145,13 +145,25 @@ static int failed(const hone_error *err)
 
 /* ---- quality comes first ------------------------------------------------------------------------- */
 
+/* The same hash of b proves as much as that of a: it went all of a's ways. */
+static int all_ways(const compare *c)
+{
+    char less[400];
+    hn_sides_less(less, sizeof less, (hn_side *const[]){ c->a, c->b });
+    if (!less[0] || hn_opts_flag(c->cli->opts, "allow-different")) return 0;
+    return hn_cli_error(HN_EXIT_INCONCLUSIVE,
+                        "side b's answers were proved on fewer ways than side a's, so nothing was timed: %s; where "
+                        "memory is short now, try again; --allow-different measures them all the same",
+                        less);
+}
+
 static int quality_of(compare *c, const hn_target *t)
 {
     hone_error err;
     if (hn_sides_quality((hn_side *const[]){ c->a, c->b }, t, c->quality, c->why, &err) != HONE_OK) return failed(&err);
     c->asked = true;
     bool same = strcmp(c->quality[0], c->quality[1]) == 0, bad = c->why[0][0] || c->why[1][0];
-    if (same && !bad) return 0;
+    if (same && !bad) return all_ways(c);
     for (int i = 0; i < 2; i++)
         hn_cli_error(0, "quality of %c (%s): %s%s%s", "ab"[i], hn_side_label(i ? c->b : c->a),
                      c -> quality[i][0] ? c -> quality[i] : "no hash", c->why[i][0] ? ", INVALID: " : "", c->why[i]);

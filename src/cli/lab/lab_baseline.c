@@ -411,7 +411,7 @@ static int compare(const hn_cli *cli, const char *name)
     hone_error err;
     hn_baseline_row *rows = NULL;
     size_t n = 0;
-    char machine[1200] = "", quality[600] = "";
+    char machine[1200] = "", quality[600] = "", less[400] = "";
     int rc = hn_gate_load(cli, name, &b);
     if (rc) {
         json_decref(now);
@@ -429,6 +429,9 @@ static int compare(const hn_cli *cli, const char *name)
         hn_environ_differ(machine, sizeof machine, json_object_get(b, "env"),
                           json_object_get(json_array_get(now, 0), "env"));
         if (checked) hn_quality_differ(quality, sizeof quality, json_object_get(b, "quality_detail"), q);
+        if (checked) hn_quality_less(less, sizeof less, json_object_get(b, "quality_detail"), q);
+        if (less[0] && !quality[0])
+            snprintf(quality, sizeof quality, "the same quality hash, proved on fewer ways: %s", less);
         json_decref(q);
         if (!cli->json) print_comparison(b, checked, rows, n, machine, quality);
         else {

@@ -182,9 +182,19 @@ static int model_bytes(gate *g)
 
 /* ---- 3. its answers --------------------------------------------------------------------------------- */
 
+/* The same hash proves as much only where it went all ways that the one before did. */
+static int less_proved(gate *g, const char *less)
+{
+    if (!less[0] || hn_opts_flag(g->cli->opts, "allow-different")) return 0;
+    return fail(g, HN_EXIT_INCONCLUSIVE, "inconclusive",
+                "the same answers, proved on fewer ways: %s. Nothing was timed; where memory is short now, try again; "
+                "--allow-different measures all the same",
+                less);
+}
+
 static int quality(gate *g)
 {
-    char why[1024];
+    char why[1024], less[400];
     hone_error err;
     json_t *was = json_object_get(g->baseline, "quality_detail");
     if (!g->model || !json_is_object(was)) return 0;
@@ -202,7 +212,8 @@ static int quality(gate *g)
             "the baseline's quality hash, %s, is of an older kind: the eight prompts alone were compared; save it "
             "again",
             hn_record_text(was, "hash"));
-    if (!g->quality_differs[0]) return 0;
+    hn_quality_less(less, sizeof less, was, g->quality);
+    if (!g->quality_differs[0]) return less_proved(g, less);
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --allow-different measures all the same",
                     g->quality_differs);
@@ -213,6 +224,7 @@ static int quality(gate *g)
 
 static int quality_of(gate *g, const hn_target *t)
 {
+    char less[400];
     hone_error err;
     if (hn_sides_quality(g->side, t, g->hash, g->why, &err) != HONE_OK) return failed(g, &err);
     g->sides_asked = true;
@@ -220,7 +232,8 @@ static int quality_of(gate *g, const hn_target *t)
         if (g->why[i][0])
             return fail(g, HN_EXIT_QUALITY, "quality", "%s gives broken output: %s. Nothing was timed",
                         hn_side_label(g->side[i]), g->why[i]);
-    if (strcmp(g->hash[0], g->hash[1]) == 0) return 0;
+    hn_sides_less(less, sizeof less, g->side);
+    if (strcmp(g->hash[0], g->hash[1]) == 0) return less_proved(g, less);
     bool answers = hn_q_same_answers(g->hash[0], g->hash[1]);
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality",

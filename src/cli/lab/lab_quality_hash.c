@@ -1,6 +1,7 @@
 /* hone lab quality hash and similar: the eight fixed prompts, answered, kept and compared. */
 #include "cli/lab/quality_input.h"
 #include "cli/lab/quality_paths.h"
+#include "lab/judge/baseline.h"
 #include "lab/quality/quality.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
@@ -57,6 +58,7 @@ static int ask(const hn_cli *cli, const char *path, hn_answers *out, hn_paths *p
         rc = hn_cli_paths(cli, s.m, &prompts, &out->q, false, paths);
         if (rc == 0) snprintf(out->full, sizeof out->full, "%s", paths->hash);
         if (rc == 0) out->outer = paths->outer;
+        if (rc == 0) out->covers = hn_cli_covers_json(paths);
         if (rc == 0 && paths->verdict.state == HN_INVALID) out->q.verdict = paths->verdict;
         if (rc == 0 && !paths->hash[0]) out->q.hash[0] = 0; /* answers that contradict each other have none */
     }
@@ -87,10 +89,14 @@ static const char *shown_hash(const hn_answers *a) { return a->full[0] ? a->full
 
 /* ---- hash ----------------------------------------------------------------------------------- */
 
-static void print_difference(const hn_answers_diff *d)
+static void print_difference(const hn_answers_diff *d, const char *less)
 {
     static const char *const words[] = { "same: every answer and every logit that is hashed",
                                          "numerics moved: the same answers from other logits", "different answers" };
+    if (d->what == HN_SAME && less[0]) {
+        hn_out_printf("verdict  open: the same answers, proved on fewer ways\n");
+        return;
+    }
     hn_out_printf("verdict  %s\n", words[d->what]);
     if (d->outer) {
         hn_out_printf("         the model answers the same, and around it something does not: %s\n", d->outer);
@@ -127,16 +133,19 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
     hone_error err;
     hn_answers_diff d;
     const hn_opts *o = cli->opts;
+    char less[400] = "";
     const char *save = hn_opts_str(o, "save");
     bool broken = !now->q.hash[0];
     if (old && !broken && hn_answers_compare(&d, old, now, &err) != HONE_OK) return hn_cli_fail(&err);
     if (broken) d = (hn_answers_diff){ .what = HN_DIFFERENT };
+    if (old) hn_quality_less(less, sizeof less, old->covers, now->covers);
     if (save && !broken && hn_answers_save(now, save, &err) != HONE_OK) return hn_cli_fail(&err);
     json_t *extra = hn_answers_json(now, false); /* a sketch is too long for a history */
     json_object_del(extra, "schema");
     if (old) {
         json_object_set_new(extra, "against", hn_lab_str(shown_hash(old)));
         json_object_set_new(extra, "difference", broken ? json_null() : hn_answers_diff_json(&d));
+        json_object_set_new(extra, "less", less[0] ? hn_lab_str(less) : json_null());
     }
     hn_q_result q = { .id = "quality.hash",
                       .unit = "count",
@@ -155,10 +164,11 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
     if (!cli->json) {
         hn_out_printf("hash     %s  (%s)\n", broken ? "none" : shown_hash(now), HN_ESC(now->label, strlen(now->label)));
         if (old) hn_out_printf("against  %s  (%s)\n", shown_hash(old), HN_ESC(old->label, strlen(old->label)));
-        if (old && !broken) print_difference(&d);
+        if (old && !broken) print_difference(&d, less);
     }
     int judged = judge(cli, now, old ? &d : NULL);
-    return judged ? judged : rc;
+    if (judged || broken || !less[0]) return judged ? judged : rc;
+    return hn_cli_error(HN_EXIT_INCONCLUSIVE, "the same answers, proved on fewer ways: %s", less);
 }
 
 static int run_hash(const hn_cli *cli)

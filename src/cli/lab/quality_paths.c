@@ -11,14 +11,15 @@ typedef struct opener {
     const hone_model *m;
     hone_context *asked, *other; /* as the options say; for a way that differs */
     hone_model *plain;
-    hone_session *s;
+    hone_session *s, *before; /* the second: of the way before, which stays */
 } opener;
 
 static void close_other(opener *o)
 {
     hone_session_free(o->s);
+    hone_session_free(o->before);
     hone_context_free(o->other);
-    o->s = NULL;
+    o->s = o->before = NULL;
     o->other = NULL;
 }
 
@@ -33,7 +34,8 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     opener *o = arg;
     const hn_opts *opts = o->cli->opts;
     *out = NULL;
-    close_other(o);
+    if (w->beside) o->before = o->s, o->s = NULL;
+    else close_other(o);
     if (w->plain && hn_cli_adapters_json()) return HONE_OK; /* adapters are of the model they were opened for */
     hone_status st = w->plain ? open_plain(o, err) : HONE_OK;
     if (st == HONE_OK && (w->threads || w->cpu)) {
@@ -92,27 +94,38 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
                                 .abort_fn = hn_abort_fn,
                                 .cache = hn_cache_of(hn_opts_str(cli->opts, "kv")),
                                 .threads = some_threads(hone_context_threads(o.asked)),
+                                .threads_more = hone_context_threads(o.asked) + 1,
                                 .levels = levels,
                                 .packed = info.packed_path != NULL };
     if (hn_paths_run(out, &p, prompts, eight, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    snprintf(out->asked, sizeof out->asked, "%s, %d threads%s", hone_context_cpu(o.asked),
+             (int)hone_context_threads(o.asked), p.packed ? ", packed" : "");
     close_other(&o);
     hone_model_close(o.plain);
     hone_context_free(o.asked);
     return rc;
 }
 
+json_t *hn_cli_covers_json(const hn_paths *p)
+{
+    json_t *here = json_array();
+    for (int32_t i = p->n_never; i < p->n_left; i++) json_array_append_new(here, json_string(p->left[i]));
+    return json_pack("{s:s, s:i, s:o}", "asked", p->asked, "rows_compared", (int)p->n_compared, "left_here", here);
+}
+
 json_t *hn_cli_paths_json(json_t *o, const hn_paths *p, const hn_quality *eight)
 {
-    json_t *left = json_array();
+    json_t *left = json_array(), *covers = hn_cli_covers_json(p);
     bool valid = p->verdict.state == HN_VALID;
     for (int32_t i = 0; i < p->n_left; i++) json_array_append_new(left, json_string(p->left[i]));
+    json_object_update(o, covers);
+    json_decref(covers);
     json_object_set_new(o, "hash", p->hash[0] ? json_string(p->hash) : json_null());
     json_object_set_new(o, "q1", eight->hash[0] ? json_string(eight->hash) : json_null());
     json_object_set_new(o, "valid", json_boolean(valid));
     json_object_set_new(o, "reason", valid ? json_null() : json_string(p->verdict.reason));
     json_object_set_new(o, "long_ids", json_integer(p->n_long));
     json_object_set_new(o, "ways", json_integer(p->n_ways));
-    json_object_set_new(o, "rows_compared", json_integer(p->n_compared));
     json_object_set_new(o, "left_out", left);
     json_object_set_new(o, "outer", hn_outer_json(&p->outer));
     return o;

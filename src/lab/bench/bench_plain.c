@@ -186,6 +186,10 @@ static void note_machine(plain *x)
     json_t *cautions = x->p.r->set.cautions ? x->p.r->set.cautions() : NULL;
     json_array_extend(x->notes, cautions);
     json_decref(cautions);
+    size_t i;
+    json_t *left;
+    json_array_foreach(json_object_get(x->p.r->quality, "left_here"), i, left)
+        hn_notes_add(x->notes, "not compared here: %.200s", json_string_value(left));
     note_pages(x);
     note_waiting(x);
     hn_bench_judge_around(x->p.r, &x->b.verdict, note_text, x->notes);

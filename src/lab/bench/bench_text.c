@@ -1,5 +1,6 @@
 /* tok.*: encoding and decoding of texts, checked there and back. Knows the public API alone. */
 #include "lab/bench/bench.h"
+#include "lab/machine/clock.h"
 #include "lab/quality/proof.h"
 #include "lab/quality/quality.h"
 #include "lab/stats/stats.h"
@@ -35,9 +36,10 @@ typedef struct text_job {
     int32_t *ids;
     size_t n;
     hone_stream *stream;
-    char *said; /* what the stream says of the ids, and of another one the last pass */
-    size_t n_said;
-    bool failed, other; /* a call; its answer was another one */
+    char *said, *kept; /* what the stream says of the ids; what it said in a pass that the clock ran for */
+    size_t n_said, n_kept;
+    uint64_t key, n_drawn; /* of which pass is kept */
+    bool failed, other;    /* a call; its answer was another one */
 } text_job;
 
 static void encode(void *arg, int64_t calls)
@@ -55,14 +57,25 @@ static void encode(void *arg, int64_t calls)
     }
 }
 
+/* What was kept is what must be said. */
+static void look_at_kept(text_job *j)
+{
+    j->other |= j->n_kept > 0 && (j->n_kept != j->n_said || memcmp(j->kept, j->said, j->n_said) != 0);
+    j->n_kept = 0;
+}
+
+/* Of all passes the length is held against what was proved; of one, which nobody knows before, the text: it is kept,
+ * and looked at when the next ones begin. Looking at each piece was 7 % of the time that is measured. */
 static void decode(void *arg, int64_t calls)
 {
     text_job *j = arg;
     const char *text;
     size_t len;
     bool stopped;
+    look_at_kept(j);
+    int64_t keep = (int64_t)(hn_rand64(j->key, j->n_drawn++) % (uint64_t)calls);
     for (int64_t i = 0; i < calls && !j->failed; i++) {
-        size_t at = 0; /* each piece is looked at where it must stand */
+        size_t at = 0;
         for (size_t k = 0; k <= j->n; k++) {
             hone_status st = k < j->n ? hone_stream_push(j->stream, j->ids[k], &text, &len, &stopped, NULL)
                                       : hone_stream_flush(j->stream, &text, &len, NULL);
@@ -70,9 +83,10 @@ static void decode(void *arg, int64_t calls)
                 j->failed = true;
                 return;
             }
-            j->other |= len > j->n_said - at || memcmp(text, j->said + at, len) != 0;
-            at = len > j->n_said - at ? j->n_said : at + len;
+            if (i == keep && at + len <= MAX_TEXT) memcpy(j->kept + at, text, len);
+            at += len;
         }
+        if (i == keep) j->n_kept = at;
         j->other |= at != j->n_said;
     }
 }
@@ -102,6 +116,7 @@ static void release(text_job *j)
     hone_free(j->ids);
     free(j->text);
     free(j->said);
+    free(j->kept);
 }
 
 /* What the timed calls answered is what was proved, which the record says. */
@@ -189,6 +204,8 @@ static hone_status check_stream(text_job *j, hn_bench_result *res, hone_error *e
     hone_free(whole);
     j->said = got;
     j->n_said = at;
+    j->key = hn_rand64(hn_clock_ns(), 0);
+    if (st == HONE_OK && !(j->kept = malloc(MAX_TEXT))) st = HN_FAIL(err, HONE_E_NOMEM, "text");
     return st;
 }
 
@@ -206,6 +223,7 @@ static hone_status run_decode(hn_bench_run *r, const hn_bench_entry *e, hone_err
         res.parts = (int64_t)j.n;
         hn_bench_use(&res, &t, 1e9 / (double)j.n, false);
         json_object_set_new(res.extra, "mb_s", hn_lab_num((double)j.len / s * 1e-6));
+        look_at_kept(&j);
         prove_text(&res, &j, "text", j.said, j.n_said);
         st = hn_bench_add(r, e, &res, err);
     } else hn_bench_result_free(&res);

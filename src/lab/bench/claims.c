@@ -209,14 +209,15 @@ bool hn_claims_late(json_t *result, const hn_seen *seen, char *why, size_t cap)
     return true;
 }
 
-/* What a load is made of follows one on the other: all of them are the load. */
+/* What a load is made of follows one on the other: by one clock, each step beginning where the one before it ends, all
+ * of them are the load. */
 static void load_parts(check *c, json_t *result)
 {
-    const double between_ms = 0.2;
+    const double rounding = 2e-5; /* six digits of each are told */
     double all = hn_json_number_of(result, "total_ms"),
            sum = hn_json_number_of(result, "start_ms") + hn_json_number_of(result, "parse_ms") +
                  hn_json_number_of(result, "config_ms") + hn_json_number_of(result, "engine_ms");
-    if (isfinite(sum) && isfinite(all) && fabs(all - sum) > between_ms)
+    if (isfinite(sum) && isfinite(all) && fabs(all - sum) > rounding * all)
         wrong(c, "loading took %.3f ms, and its parts %.3f ms", all, sum);
 }
 
@@ -227,7 +228,6 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
     if (isfinite(clock) && isfinite(witness) && fabs(clock - witness) > clock_share * witness + clock_s)
         wrong(c, "its clock ran %.3f s while the kernel's ran %.3f s", clock, witness);
     not_faster(c, "loading", hn_json_number_of(result, "load_ms"), hn_json_number_of(result, "load_witness_ms"));
-    load_parts(c, result);
     if (!seen) return;
     if (!(seen->wall_s > 0)) wrong(c, "its parent did not see how long it ran");
     if (overdue(witness, seen) && !hn_claims_late(result, seen, late, sizeof late))
@@ -301,6 +301,34 @@ bool hn_claims_exact(json_t *result, const hn_asked *asked, char *why, size_t ca
         pace(&c, r);
     }
     if (json_object_get(result, "engine_ms")) of_gaps(&c, result, "total_ms", load);
+    load_parts(&c, result);
+    return c.ok;
+}
+
+/* The value of --name= that counts, the last; NULL: there is none. */
+static const char *option_of(const char *const *argv, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *value = NULL;
+    for (; *argv; argv++)
+        if (strncmp(*argv, name, n) == 0) value = *argv + n;
+    return value;
+}
+
+bool hn_claims_settings(json_t *result, const char *const *argv, char *why, size_t cap)
+{
+    check c = { .why = why, .cap = cap, .ok = true };
+    json_t *engine = json_object_get(result, "engine");
+    const char *threads = option_of(argv, "--threads="), *batch = option_of(argv, "--threads-batch="),
+               *cpu = option_of(argv, "--cpu="), *own = json_string_value(json_object_get(engine, "cpu"));
+    const char *const asked[] = { threads, batch ? batch : threads }, *const keys[] = { "threads", "threads_batch" };
+    for (int i = 0; i < 2; i++) {
+        double is = hn_json_number_of(engine, keys[i]);
+        if (asked[i] && isfinite(is) && is != strtod(asked[i], NULL))
+            wrong(&c, "it ran with %.0f %s, %.10s were asked for", is, i ? "threads for prompts" : "threads", asked[i]);
+    }
+    if (cpu && own && strcmp(cpu, "auto") != 0 && strcmp(cpu, own) != 0)
+        wrong(&c, "it ran with kernels of level %.20s, %.20s was asked for", own, cpu);
     return c.ok;
 }
 

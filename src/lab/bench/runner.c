@@ -121,6 +121,8 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
     a.lost = a.lost || b->args.lost;
     hone_status st = hn_argv_check(&a, "a process", err);
     if (st == HONE_OK) st = hn_child_run(&c, hn_argv_words(&a), p->r->set.stop, err);
+    char false_claim[400] = "";
+    bool as_asked = st != HONE_OK || hn_claims_settings(c.result, hn_argv_words(&a), false_claim, sizeof false_claim);
     hn_argv_free(&a);
     if (st != HONE_OK) return st;
     count(&c.seen, &before, c.result);
@@ -130,14 +132,14 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
     if (st == HONE_OK && !c.result) hn_child_why(&c, why, cap);
     else if (st == HONE_OK) {
         double seen = (double)(c.seen.anon > c.seen.own_peak ? c.seen.anon : c.seen.own_peak) / 1e6; /* from outside */
-        char false_claim[400];
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
         json_object_set_new(c.result, "seen_s", hn_lab_num(c.seen.told_s > 0 ? c.seen.told_s : c.seen.wall_s));
-        if (hn_claims_late(c.result, &c.seen, false_claim, sizeof false_claim))
-            json_object_set_new(c.result, "late", hn_lab_str(false_claim));
+        char late[80];
+        if (hn_claims_late(c.result, &c.seen, late, sizeof late))
+            json_object_set_new(c.result, "late", hn_lab_str(late));
         const hn_asked *asked = b->counted ? &b->asked : NULL;
-        bool certain = !hn_claims_disturbed(c.result, &c.seen, false_claim, sizeof false_claim) ||
+        bool certain = !as_asked || !hn_claims_disturbed(c.result, &c.seen, false_claim, sizeof false_claim) ||
                        !hn_claims_exact(c.result, asked, false_claim, sizeof false_claim);
         if (certain || !hn_claims_hold(c.result, asked, &c.seen, false_claim, sizeof false_claim))
             json_object_set_new(c.result, certain ? "false_for_certain" : "false_claim", hn_lab_str(false_claim));

@@ -465,6 +465,28 @@ void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is)
     say(dst, cap, json_array_size(ids_a) ? "other answers to the long prompt" : "other answers");
 }
 
+static bool holds(json_t *list, json_t *word)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v) if (json_equal(v, word)) return true;
+    return false;
+}
+
+void hn_quality_less(char *dst, size_t cap, json_t *was, json_t *is)
+{
+    json_t *before = json_object_get(was, "left_here"), *now = json_object_get(is, "left_here"), *word;
+    double rows = hn_json_number_of(was, "rows_compared"), left = hn_json_number_of(is, "rows_compared");
+    size_t i;
+    dst[0] = 0;
+    if (!json_is_array(before)) return; /* of a program from before it was said */
+    if (!json_is_array(now)) snprintf(dst, cap, "which ways were left out is not said");
+    json_array_foreach(now, i, word) if (!dst[0] && !holds(before, word))
+        snprintf(dst, cap, "left out: %.300s", json_string_value(word) ? json_string_value(word) : "?");
+    if (!dst[0] && strcmp(hn_record_text(was, "asked"), hn_record_text(is, "asked")) == 0 && !(left >= rows))
+        snprintf(dst, cap, "%.0f rows of logits were compared on all ways, not %.0f", left, rows);
+}
+
 /* ---- the speed ------------------------------------------------------------------------------------------ */
 
 static bool in_list(const char *list, const char *word)

@@ -59,6 +59,9 @@ void hn_environ_differ(char *dst, size_t cap, json_t *was, json_t *is);
 /* What changed between two quality results (hn_quality_json): "" the same. Says which half of the hash moved and
  * where the first other answer is. */
 void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is);
+/* What `is`, of quality_detail, left out or compared less of than `was` did: "" nothing. Its hash may be the same, and
+ * proves less. What `was` left out is nobody's matter: the ways of one result prove that one. */
+void hn_quality_less(char *dst, size_t cap, json_t *was, json_t *is);
 
 /* One metric of one record, then and now. */
 typedef struct hn_baseline_row {

@@ -95,6 +95,8 @@ static void close_opened(opened *o)
 static hone_status open_wrong(void *arg, const hn_q_way *w, hone_session **out, hone_error *err)
 {
     opened *o = arg;
+    *out = NULL;
+    if (w->beside) return HONE_OK; /* one at a time is enough here */
     close_opened(o);
     const hone_context_params cp = { .n_threads = w->threads, .cpu = w->cpu };
     const hone_session_params sp = { .n_ctx = w->n_ctx,

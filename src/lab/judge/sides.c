@@ -2,6 +2,7 @@
  * of any side. Owns the command lines it runs; refuses to know rounds and verdicts. */
 #define _GNU_SOURCE
 #include "base/json_tree.h"
+#include "lab/judge/baseline.h"
 #include "lab/judge/sides.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
@@ -45,6 +46,7 @@ struct hn_side {
     char hash[24], why[512];  /* of quality, once asked for */
     char older[24];           /* the same by the older kind of hash; "" */
     hn_outer outer;           /* and what else it answered then */
+    json_t *detail;           /* which ways were gone then, in its quality_detail */
     const hn_target *asked;   /* the target that was asked for them */
     bool can_ask;             /* takes --prompt-seed, and proves its answers */
     bool can_walk;            /* has the hash of every way of computing, q2 */
@@ -407,6 +409,7 @@ void hn_side_close(hn_side *s)
 {
     if (!s) return;
     hn_side_leave(s);
+    json_decref(s->detail);
     free(s->label);
     free(s->words);
     free(s);
@@ -946,8 +949,10 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
         else if (s->can_walk && strncmp(q, "q1", 2) == 0)
             snprintf(s->why, sizeof s->why, "a hash of the older kind, although its program has the newer");
         if (q) snprintf(s->hash, sizeof s->hash, "%.23s", q);
-        snprintf(s->older, sizeof s->older, "%.23s", hn_record_text(json_object_get(o, "quality_detail"), "q1"));
-        hn_outer_read(&s->outer, json_object_get(json_object_get(o, "quality_detail"), "outer"));
+        json_decref(s->detail);
+        s->detail = json_incref(json_object_get(o, "quality_detail"));
+        snprintf(s->older, sizeof s->older, "%.23s", hn_record_text(s->detail, "q1"));
+        hn_outer_read(&s->outer, json_object_get(s->detail, "outer"));
         s->asked = st == HONE_OK ? t : NULL;
         json_decref(o);
         hn_process_free(&r);
@@ -972,4 +977,10 @@ hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char ha
     for (int i = 0; i < 2 && part != HN_OUTER_PARTS; i++)
         snprintf(hash[i], 24, "%s-%s", hn_outer_name(part), side[i]->outer.hash[part]);
     return HONE_OK;
+}
+
+void hn_sides_less(char *dst, size_t cap, hn_side *const side[2])
+{
+    dst[0] = 0;
+    if (side[0]->can_walk && side[1]->can_walk) hn_quality_less(dst, cap, side[0]->detail, side[1]->detail);
 }

@@ -16,8 +16,8 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",     "sampler",    "masks",
-                                                   "logprobs",  "template", "embeddings", "caches" };
+static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks", "logprobs",
+                                                   "template",  "embeddings", "caches",  "edges" };
 
 typedef struct asking {
     const hone_model *m;
@@ -360,6 +360,53 @@ static hone_status ask_template(asking *a)
     return st;
 }
 
+/* ---- edges ----------------------------------------------------------------------------------------------- */
+
+static hone_status edges_of_samplers(asking *a)
+{
+    enum { TIMES = 9, TOP = 5 };
+    static const hone_sampler_params asked[] = {
+        { .temp = 1, .top_k = 1, .top_p = 1, .repeat_penalty = 1 },
+        { .temp = 0.01f, .top_p = 1, .repeat_penalty = 1, .seed = 7 },
+        { .temp = 1, .top_p = 0.01f, .repeat_penalty = 1, .seed = 9 },
+        { .temp = 1, .top_p = 1, .min_p = 1, .repeat_penalty = 1 },
+        { .temp = 1, .top_k = 1 << 20, .top_p = 0.999f, .min_p = 0.001f, .repeat_penalty = 1.01f, .penalty_last_n = 1 },
+    };
+    const int32_t n = a->info.n_vocab < SOME_VOCAB ? a->info.n_vocab : SOME_VOCAB, n_top = n < TOP ? n : TOP;
+    float *x = malloc((size_t)n * sizeof *x), own = 0;
+    hone_logprob top[TOP];
+    hone_status st = x ? HONE_OK : HN_FAIL(&a->err, HONE_E_NOMEM, "logits of %d ids", n);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked && st != HONE_E_NOMEM; i++)
+        st = picks(a, &asked[i], x, n, TIMES);
+    for (int32_t k = 1; k <= n_top && st == HONE_OK; k++) {
+        st = hone_logprobs(x, n, k, &own, top, k, &a->err);
+        if (!took(a, st)) break;
+        add(a, &own, sizeof own);
+        add_number(a, top[k - 1].id), add(a, &top[k - 1].logprob, sizeof top[k - 1].logprob);
+    }
+    free(x);
+    return st;
+}
+
+static hone_status ask_edges(asking *a)
+{
+    enum { RUN = 300 };
+    static const hone_str texts[] = {
+        { "", 0 },     { "\xFF\xFE\xC3(", 4 },     { "\xF0\x9F\x98\x80\xF0\x9F\x8F\xBD", 8 },
+        { "a\0b", 3 }, { "\r\n\t\r\n\n \t\v", 9 }, { "\xEF\xBB\xBFx\xE2\x80\x8D", 7 }
+    };
+    char run[RUN];
+    hone_status st = edges_of_samplers(a);
+    if (!a->info.has_tokenizer) return st;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && st != HONE_E_NOMEM; i++)
+        st = tokens(a, texts[i].ptr, texts[i].len, i % 2 ? HONE_TOK_ADD : 0);
+    for (const char *c = " 7a\n=\xC3"; *c && st != HONE_E_NOMEM; c++) {
+        memset(run, *c, sizeof run);
+        st = tokens(a, run, sizeof run, 0);
+    }
+    return st;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash)
@@ -375,7 +422,8 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err)
         hone_status (*ask)(asking *a);
     } all[] = { { HN_OUTER_TOKENIZER, true, ask_tokenizer }, { HN_OUTER_TEXT, true, ask_text },
                 { HN_OUTER_SAMPLER, false, ask_sampler },    { HN_OUTER_MASKS, true, ask_masks },
-                { HN_OUTER_LOGPROBS, false, ask_logprobs },  { HN_OUTER_TEMPLATE, true, ask_template } };
+                { HN_OUTER_LOGPROBS, false, ask_logprobs },  { HN_OUTER_TEMPLATE, true, ask_template },
+                { HN_OUTER_EDGES, false, ask_edges } };
     asking a = { .m = m };
     hone_model_get_info(m, &a.info);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

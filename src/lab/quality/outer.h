@@ -18,6 +18,7 @@ typedef enum hn_outer_part {
     HN_OUTER_TEMPLATE,
     HN_OUTER_EMBEDDINGS, /* these two of paths.c, which has sessions */
     HN_OUTER_CACHES,     /* logits with the types of cache that were not asked for */
+    HN_OUTER_EDGES,      /* settings and texts at the end of what there is */
     HN_OUTER_PARTS
 } hn_outer_part;
 

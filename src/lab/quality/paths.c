@@ -51,7 +51,8 @@ typedef struct walk {
     int32_t room;
     hone_token *batch; /* [n + HN_Q_SEQS · HN_Q_PIECE] */
     const char *way;   /* being walked, for the words */
-    char way_threads[48];
+    char way_threads[48], way_more[48];
+    bool all_rows; /* are asked for, of what call() runs */
     hone_session *s;
     hone_snapshot *deep; /* FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
     bool of_plain;       /* the session's model is another one: of plain weights */
@@ -118,7 +119,7 @@ static hone_status call(walk *w, int32_t seq, int32_t from, int32_t to, int32_t 
         w->batch[k++] =
             (hone_token){ w->ids[(7 * (from + i)) % w->n], hone_seq_length(w->s, seq + 1) + i, seq + 1, false };
     for (int32_t i = from; i < to; i++) {
-        bool want = i + 1 == to ? compared(w, i) || to - from < 4 : compared(w, i);
+        bool want = i + 1 == to ? compared(w, i) || to - from < 4 : w->all_rows || compared(w, i);
         if (rows == w->room) want = false;
         rows += want;
         w->batch[k++] = (hone_token){ w->ids[i], i, seq, want };
@@ -301,6 +302,7 @@ static hone_status in_crumbs(walk *w)
     return crumbs(w);
 }
 
+/* Of the last call all rows are asked for, which token by token are, too. */
 static hone_status beside_others(walk *w)
 {
     enum { THEIRS = 4, FEW = 4 };
@@ -312,22 +314,33 @@ static hone_status beside_others(walk *w)
     for (int32_t at = 0, i = 0; at < w->n && (w->small || i < FEW) && st == HONE_OK; i++) {
         int32_t to = i < CALLS ? at + rows[i] - 2 * THEIRS : w->n;
         if (to > w->n) to = w->n;
+        w->all_rows = i >= CALLS;
         st = call(w, 4, at, to, THEIRS);
         at = to;
     }
+    w->all_rows = false;
     return st;
 }
 
-/* A session that differs in one thing: two pieces, some tokens, and where the model is small a large piece; then, from
- * what another session kept, the end. */
+enum { TOKENS = 8 }; /* of a session that differs, one by one */
+
+/* Two pieces and some tokens. */
+static hone_status a_beginning(walk *w)
+{
+    enum { PIECES = 2 * HN_Q_PIECE };
+    int32_t to = w->n < PIECES ? w->n : PIECES;
+    hone_status st = call(w, 0, 0, to, 0);
+    return st == HONE_OK ? singles(w, 0, to, to + TOKENS < w->n ? to + TOKENS : w->n) : st;
+}
+
+/* A session that differs in one thing: a beginning, and where the model is small a large piece; then, from what another
+ * session kept, the end. */
 static hone_status otherwise(walk *w)
 {
-    enum { PIECES = 2 * HN_Q_PIECE, TOKENS = 8 };
     const hone_snapshot *deep = w->of_plain ? NULL : w->deep; /* of one model's session, for others of that */
-    int32_t to = w->n < PIECES ? w->n : PIECES, end = deep ? FIRST_PIECE : w->n;
-    hone_status st = call(w, 0, 0, to, 0);
-    if (st == HONE_OK) st = singles(w, 0, to, to + TOKENS < w->n ? to + TOKENS : w->n);
-    if (st == HONE_OK && w->small && to + TOKENS < end) st = call(w, 0, to + TOKENS, end, 0);
+    hone_status st = a_beginning(w);
+    int32_t at = hone_seq_length(w->s, 0), end = deep ? FIRST_PIECE : w->n;
+    if (st == HONE_OK && w->small && at < end) st = call(w, 0, at, end, 0);
     if (st != HONE_OK || !deep) return st;
     st = hone_seq_truncate(w->s, 0, 0, w->err);
     if (st == HONE_OK) st = hone_seq_restore(w->s, 0, deep, w->err);
@@ -642,8 +655,8 @@ static hone_status mixed_adapters(walk *w)
     return st;
 }
 
-/* Opens a session that differs, walks, and leaves the next one a clean table. */
-static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
+/* Opens a session that differs, and leaves the next one a clean table. */
+static hone_status open_way(walk *w, const char *name, const hn_q_way *way)
 {
     w->s = NULL; /* the opener ends the one before */
     hone_status st = w->p->open(w->p->arg, way, &w->s, w->err);
@@ -654,7 +667,38 @@ static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_sta
     w->way = name;
     w->of_plain = way->plain;
     w->out->n_ways++;
-    return go(w);
+    return st;
+}
+
+static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
+{
+    hone_status st = open_way(w, name, way);
+    return st == HONE_OK && w->s ? go(w) : st;
+}
+
+/* Two sessions at once, in turn: a piece of each, then token by token. */
+static hone_status in_two_sessions(walk *w)
+{
+    hn_q_way way = { .n_ctx = CACHE_CTX, .n_seq = 1 };
+    hone_session *both[2] = { NULL, NULL };
+    hone_status st = HONE_OK;
+    if (w->n < CACHE_CTX) return st;
+    for (int i = 0; i < 2 && st == HONE_OK; i++, way.beside = true) {
+        st = open_way(w, "in one of two sessions", &way);
+        both[i] = w->s;
+    }
+    if (st == HONE_E_NOMEM || (st == HONE_OK && (!both[0] || !both[1]))) {
+        left_out(w, "two sessions at once: there is one, or memory for one");
+        return HONE_OK;
+    }
+    for (int32_t at = 0, to; at < HN_Q_PIECE + TOKENS; at = to) {
+        to = at ? at + 1 : HN_Q_PIECE;
+        for (int i = 0; i < 2 && st == HONE_OK; i++) {
+            w->s = both[i];
+            st = at ? singles(w, 0, at, to) : call(w, 0, at, to, 0);
+        }
+    }
+    return st;
 }
 
 /* Has the session no room for one sequence more, of the widest cache? One that was not opened has none. */
@@ -687,30 +731,6 @@ static hone_status on_the_same(walk *w, hone_status (*go)(walk *w))
 
 /* ---- all of it ------------------------------------------------------------------------------------------ */
 
-/* The first ids of the fixed text, or of a stream for a model without tokenizer. */
-static hone_status long_prompt(walk *w, bool from_text)
-{
-    enum { BYTES_EACH = 12 };
-    int32_t *ids = NULL;
-    size_t n = 0, len = strlen(hn_q_corpus), most = (size_t)w->n * BYTES_EACH;
-    if (!from_text) {
-        hn_q_corpus_random(w->ids, w->n, w->info.n_vocab);
-        return HONE_OK;
-    }
-    if (len > most) len = most;
-    while (len > 0 && ((unsigned char)hn_q_corpus[len] & 0xC0) == 0x80) len--; /* whole characters */
-    hone_status st = hone_tokenize(w->p->m, hn_q_corpus, len, HONE_TOK_ADD, &ids, &n, w->err);
-    if (st != HONE_OK) return st;
-    if (n < (size_t)w->n) w->n = (int32_t)n;
-    memcpy(w->ids, ids, (size_t)w->n * sizeof *ids);
-    hone_free(ids);
-    if (w->n < 2) {
-        w->n = HN_Q_LONG_QUICK;
-        hn_q_corpus_random(w->ids, w->n, w->info.n_vocab);
-    }
-    return HONE_OK;
-}
-
 static hone_status begin(walk *w, bool from_text)
 {
     hone_sequence_cost cost = { 0 };
@@ -731,7 +751,7 @@ static hone_status begin(walk *w, bool from_text)
     hn_sha256_init(&w->bits);
     if (!w->ids || !w->seen || !w->batch || !w->logits)
         return HN_FAIL(w->err, HONE_E_NOMEM, "the long quality prompt, %zu ids", n);
-    st = long_prompt(w, from_text);
+    st = hn_q_long_ids(w->ids, &w->n, w->p->m, from_text, w->err);
     if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
         left_out(w, w->small ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
@@ -745,12 +765,14 @@ static hone_status begin(walk *w, bool from_text)
     else
         left_out(w,
                  "tokens alone at most places between 100 and 1000; more than 5 chunks of 64; other counts of threads "
-                 "between 600 and 999 positions");
+                 "between 600 and 999 positions; scalar kernels, where there are others: positions beyond 40, calls of "
+                 "other counts than 1 and 32");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
     if (!w->p->quick) {
         snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
         left_out(w, w->out->beyond);
     }
+    w->out->n_never = w->out->n_left;
     w->out->n_long = w->n;
     return st;
 }
@@ -769,7 +791,7 @@ static hone_status on_level(walk *w)
 /* Plain C is slow. */
 static hone_status on_plain_c(walk *w)
 {
-    enum { PIECE = 32, TOKENS = 8 };
+    enum { PIECE = 32 };
     if (w->n < PIECE + TOKENS) return call(w, 0, 0, w->n, 0);
     hone_status st = call(w, 0, 0, PIECE, 0);
     return st == HONE_OK ? singles(w, 0, PIECE, PIECE + TOKENS) : st;
@@ -784,7 +806,6 @@ static hone_status on_levels(walk *w, const hn_q_way *base)
         hn_q_way level = *base;
         level.cpu = *l;
         bool plain = strcmp(*l, hn_cpu_level_name(HN_CPU_SCALAR)) == 0;
-        if (plain) left_out(w, "scalar kernels: positions beyond 40, calls of other counts than 1 and 32");
         st = with(w, *l, &level, plain ? on_plain_c : on_level);
     }
     return st;
@@ -795,9 +816,10 @@ static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
 {
     hn_q_way base = *of_nine;
     base.n_seq = 1;
-    hn_q_way one = base, some = base, chunk = base, many = base, plain = base;
+    hn_q_way one = base, some = base, more = base, chunk = base, many = base, plain = base;
     one.threads = 1;
     some.threads = w->p->threads;
+    more.threads = w->p->threads_more;
     chunk.chunk = 1;
     many.chunk = w->p->quick ? CHUNK_QUICK : CHUNK;
     plain.plain = true;
@@ -807,6 +829,8 @@ static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
     if (st == HONE_OK && !over(w)) st = with(w, "on one thread", &one, otherwise);
     snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
     if (st == HONE_OK && !over(w) && some.threads) st = with(w, w->way_threads, &some, otherwise);
+    snprintf(w->way_more, sizeof w->way_more, "on %d threads", (int)more.threads);
+    if (st == HONE_OK && !over(w) && more.threads) st = with(w, w->way_more, &more, a_beginning);
     if (st == HONE_OK && !over(w) && w->p->packed) st = with(w, "from plain weights", &plain, otherwise);
     return st == HONE_OK && !over(w) ? on_levels(w, &base) : st;
 }
@@ -946,6 +970,7 @@ static hone_status walk_all(walk *w)
     if (st == HONE_OK && !over(w) && hone_session_adapters_hash(w->s)) st = on_the_same(w, mixed_adapters);
     if (st == HONE_OK && !over(w)) st = on_the_same(w, embedded);
     if (st == HONE_OK && !over(w)) st = among_many(w);
+    if (st == HONE_OK && !over(w) && (w->small || !w->p->quick)) st = in_two_sessions(w);
     if (st == HONE_OK && !over(w)) st = other_sessions(w, &base);
     if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_caches(w);
     return st;
@@ -974,18 +999,4 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
     free(w.logits);
     hone_snapshot_free(w.deep);
     return st;
-}
-
-/* ---- hashes ------------------------------------------------------------------------------------------------ */
-
-bool hn_q_same_kind(const char *a, const char *b)
-{
-    size_t n = strcspn(a, "-");
-    return n > 0 && n == strcspn(b, "-") && strncmp(a, b, n) == 0;
-}
-
-bool hn_q_same_answers(const char *a, const char *b)
-{
-    size_t n = strcspn(a, "-");
-    return hn_q_same_kind(a, b) && strlen(a) == strlen(b) && strlen(a) > n + 10 && strncmp(a, b, n + 9) == 0;
 }

@@ -30,6 +30,7 @@ typedef struct hn_q_way {
     const char *cpu; /* NULL: as asked */
     int32_t cache;   /* 1 + hone_kv_cache_type; 0: as asked */
     bool plain;      /* weights from the model's file, not from a packed one */
+    bool beside;     /* the session of the way before this one stays open, until the way behind it */
 } hn_q_way;
 
 typedef struct hn_paths_params {
@@ -42,6 +43,7 @@ typedef struct hn_paths_params {
     void *abort_arg;
     hone_kv_cache_type cache;  /* as asked */
     int32_t threads;           /* a count between 1 and the one in use, drawn by the caller; 0: there is none */
+    int32_t threads_more;      /* and one above it; 0: there is none */
     const char *const *levels; /* of kernels below the one in use, ends with NULL */
     bool packed;               /* the model's weights come from a packed file */
 } hn_paths_params;
@@ -51,8 +53,9 @@ typedef struct hn_paths {
     char hash[24];              /* "q2-TTTTTTTT-LLLLLLLL", of a quick run "q2q-…"; "" when there is none */
     int32_t n_long, n_compared; /* ids of the long prompt; rows of logits that were compared */
     int32_t n_ways;
-    const char *left[HN_PATHS_LEFT]; /* what was not compared, in words */
-    int32_t n_left;
+    const char *left[HN_PATHS_LEFT]; /* what was not compared, in words: the first n_never are, whoever asks */
+    int32_t n_left, n_never;
+    char asked[80];     /* with what, in words of the caller: results of the same compare as many rows */
     char beyond[40];    /* one of them, with a number in it */
     hn_outer outer;     /* what stands around the engine, its embeddings among it: in no hash above */
     hn_verdict verdict; /* INVALID: two ways gave different bits, and which; or no numbers */
@@ -61,12 +64,5 @@ typedef struct hn_paths {
 /* eight: of the same model and settings, valid or not. */
 hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_prompts *prompts, const hn_quality *eight,
                          hone_error *err);
-
-/* ---- hashes of different kinds ----------------------------------------------------------------- */
-
-/* "q1", "q2", "q2q": how a hash was made. Only hashes of one kind compare. */
-bool hn_q_same_kind(const char *a, const char *b);
-/* The same answers, whatever the logits behind them? */
-bool hn_q_same_answers(const char *a, const char *b);
 
 #endif

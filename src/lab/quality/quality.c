@@ -8,6 +8,7 @@
 #include "base/json_text.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "L hashes logits as they lie in memory");
 
@@ -263,4 +264,40 @@ const char hn_q_corpus_name[] = "t1";
 void hn_q_corpus_random(int32_t *ids, int64_t n, int32_t n_vocab)
 {
     for (int64_t i = 0; i < n; i++) ids[i] = (int32_t)(hn_rand64(0x74317431u, (uint64_t)i) % (uint64_t)n_vocab);
+}
+
+hone_status hn_q_long_ids(int32_t *ids, int32_t *n, const hone_model *m, bool from_text, hone_error *err)
+{
+    enum { BYTES_EACH = 12, FEW = 112 };
+    hone_model_info info;
+    int32_t *own = NULL;
+    size_t got = 0, len = strlen(hn_q_corpus), most = (size_t)*n * BYTES_EACH;
+    hone_model_get_info(m, &info);
+    if (from_text) {
+        if (len > most) len = most;
+        while (len > 0 && ((unsigned char)hn_q_corpus[len] & 0xC0) == 0x80) len--; /* whole characters */
+        hone_status st = hone_tokenize(m, hn_q_corpus, len, HONE_TOK_ADD, &own, &got, err);
+        if (st != HONE_OK) return st;
+        if (got < (size_t)*n) *n = (int32_t)got;
+        memcpy(ids, own, (size_t)*n * sizeof *ids);
+        hone_free(own);
+        if (*n >= 2) return HONE_OK;
+        *n = FEW;
+    }
+    hn_q_corpus_random(ids, *n, info.n_vocab);
+    return HONE_OK;
+}
+
+/* ---- hashes ------------------------------------------------------------------------------------------------ */
+
+bool hn_q_same_kind(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "-");
+    return n > 0 && n == strcspn(b, "-") && strncmp(a, b, n) == 0;
+}
+
+bool hn_q_same_answers(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "-");
+    return hn_q_same_kind(a, b) && strlen(a) == strlen(b) && strlen(a) > n + 10 && strncmp(a, b, n + 9) == 0;
 }

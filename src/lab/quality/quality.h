@@ -33,6 +33,8 @@ typedef struct hn_q_prompts {
 hone_status hn_q_prompts_make(hn_q_prompts *out, const hone_model *m, hone_error *err);
 void hn_q_prompts_random(hn_q_prompts *out, int32_t n_vocab);
 extern const char *const hn_q_texts[HN_Q_PROMPTS];
+/* The first *n ids of the fixed text, or of a stream for a model without tokenizer; *n may become less. */
+hone_status hn_q_long_ids(int32_t *ids, int32_t *n, const hone_model *m, bool from_text, hone_error *err);
 
 typedef struct hn_quality {
     char hash[24]; /* "q1-TTTTTTTT-LLLLLLLL"; "" when a logit is not a finite number, or there were fewer steps */
@@ -49,5 +51,12 @@ typedef struct hn_quality {
 hone_status hn_quality_run(hn_quality *out, const hn_logits_source *src, const hn_q_prompts *p, bool together,
                            int32_t n_steps, hone_error *err);
 json_t *hn_quality_json(const hn_quality *q, bool from_text);
+
+/* ---- hashes of different kinds ----------------------------------------------------------------- */
+
+/* "q1", "q2", "q2q": how a hash was made. Only hashes of one kind compare. */
+bool hn_q_same_kind(const char *a, const char *b);
+/* The same answers, whatever the logits behind them? */
+bool hn_q_same_answers(const char *a, const char *b);
 
 #endif

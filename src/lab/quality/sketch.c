@@ -91,7 +91,8 @@ void hn_answers_free(hn_answers *a)
 {
     json_decref(a->model);
     json_decref(a->config);
-    a->model = a->config = NULL;
+    json_decref(a->covers);
+    a->model = a->config = a->covers = NULL;
 }
 
 json_t *hn_answers_json(const hn_answers *a, bool with_sketch)
@@ -103,6 +104,7 @@ json_t *hn_answers_json(const hn_answers *a, bool with_sketch)
     json_decref(q);
     json_object_set_new(o, "full", a->full[0] ? hn_lab_str(a->full) : json_null());
     json_object_set_new(o, "outer", hn_outer_json(&a->outer));
+    json_object_set_new(o, "covers", a->covers ? json_incref(a->covers) : json_null());
     json_object_set_new(o, "label", hn_lab_str(a->label));
     json_object_set_new(o, "n_vocab", json_integer(a->n_vocab));
     json_object_set_new(o, "vocab_sha256", json_string(vocab));
@@ -212,7 +214,9 @@ hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
     }
     if (st == HONE_OK) st = read_steps(a, o, name, err);
     if (st == HONE_OK) {
-        json_t *model = json_object_get(o, "model"), *config = json_object_get(o, "config");
+        json_t *model = json_object_get(o, "model"), *config = json_object_get(o, "config"),
+               *covers = json_object_get(o, "covers");
+        if (json_is_object(covers)) a->covers = json_incref(covers);
         if (json_is_object(model)) a->model = json_incref(model);
         if (json_is_object(config)) a->config = json_incref(config);
     }

@@ -44,6 +44,7 @@ typedef struct hn_answers {
     hn_quality q;
     char full[24];  /* the hash of all ways (paths.h); "" in files from before there was one */
     hn_outer outer; /* likewise */
+    json_t *covers; /* which ways it went, as quality_detail has it; owned; NULL: it does not say */
     bool from_text;
     int32_t n_vocab, n_top;  /* n_top: of HN_SKETCH_TOP, as many as there are */
     unsigned char vocab[32]; /* hn_vocab_hash */
