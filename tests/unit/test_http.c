@@ -371,14 +371,14 @@ static void test_large_frame(void **state)
     stop();
 }
 
-/* Writes until nothing is taken for a while, or all of n; how much. */
-static size_t push(int fd, size_t n)
+/* Writes until nothing is taken for that long, or all of n; how much. */
+static size_t push(int fd, size_t n, int patience_ms)
 {
     static const char some[100000];
     struct pollfd p = { fd, POLLOUT, 0 };
     size_t done = 0;
     assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
-    while (done < n && poll(&p, 1, 100) == 1) {
+    while (done < n && poll(&p, 1, patience_ms) == 1) {
         ssize_t k = write(fd, some, sizeof some < n - done ? sizeof some : n - done);
         if (k <= 0) break;
         done += (size_t)k;
@@ -395,7 +395,7 @@ static void test_ahead(void **state)
     int fd = dial(at);
     put(fd, "POST /slow HTTP/1.1\r\n" H "\r\n");
     await(&now.n_held, 1);
-    assert_true(push(fd, MUCH) < MUCH);
+    assert_true(push(fd, MUCH, 100) < MUCH);
     /* an orderly end would wait behind those bytes, in the client's own system */
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ 1, 0 }, sizeof(struct linger));
     close(fd);
@@ -404,7 +404,7 @@ static void test_ahead(void **state)
     fd = dial(at);
     sprintf(head, "POST /nowhere HTTP/1.1\r\n" H JSON "Content-Length: %d\r\n\r\n", BODY);
     put(fd, head);
-    assert_int_equal(push(fd, BODY), BODY);
+    assert_int_equal(push(fd, BODY, PATIENCE_MS), BODY);
     assert_int_equal(ask(fd, "")->status, 404);
     assert_true(is_closed(fd, PATIENCE_MS));
     close(fd);
