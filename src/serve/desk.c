@@ -15,8 +15,8 @@ struct hn_desk {
     hn_task_queue slices;
     uint64_t began;    /* of the running step */
     uint64_t round_ns; /* what the last round of steps took … */
-    bool answered;     /* … with rows of answers in it … */
-    bool read;         /* … and rows of prompts */
+    bool had_answers;  /* … with rows of answers in it … */
+    bool had_prompts;  /* … and rows of prompts */
     void (*after)(void *arg);
     void *arg;
 };
@@ -86,8 +86,8 @@ static rest step_all(hn_desk *d)
     }
     count_rows(d, &answers[1], &others[1]);
     d->round_ns = hn_serve_ns() - begin;
-    d->answered = answers[1] > answers[0];
-    d->read = others[1] > others[0];
+    d->had_answers = answers[1] > answers[0];
+    d->had_prompts = others[1] > others[0];
     return any ? GOES_ON : some ? LOOKS_AGAIN : WAITS;
 }
 
@@ -121,10 +121,10 @@ int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
         go_round(d, &todo);
         d->after(d->arg);
     }
-    const double left = d->read ? (double)d->round_ns / 2 : (double)d->round_ns; /* half of it was of prompts */
+    const double left = d->had_prompts ? (double)d->round_ns / 2 : (double)d->round_ns; /* half of it was of prompts */
     double n = p->fixed ? p->fixed : p->row_ns > 0 && left > LEAST * p->row_ns ? left / p->row_ns : LEAST;
     p->since = hn_serve_ns();
-    return d->answered && n < most ? (int32_t)n : most;
+    return d->had_answers && n < most ? (int32_t)n : most;
 }
 
 static void *compute(void *arg)
@@ -136,7 +136,10 @@ static void *compute(void *arg)
     while (take_all(d, how, &todo)) {
         bool told = todo.first != NULL;
         how = go_round(d, &todo);
-        told = run_slice(d) || told;
+        if (run_slice(d)) { /* what came and was stepped meanwhile has more to do */
+            told = true;
+            how = GOES_ON;
+        }
         if (d->slices.first) how = GOES_ON;
         if (told || how != WAITS) d->after(d->arg);
     }

@@ -6,6 +6,7 @@
 #include "serve/ask_fields.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -443,6 +444,27 @@ static void a_long_text_is_given_up(void **state)
     stop(&r);
 }
 
+/* What came while the desk computed a text goes on behind it, if nothing else comes. */
+static void an_answer_outlasts_a_text(void **state)
+{
+    enum { LONG = 20000, WAIT_MS = 30000 };
+    running r = { .p.shelf = { .pooling = HONE_POOL_MEAN,
+                               .scheduler = { .session.n_ctx = LONG, .fixed_prefill = 1024 } } };
+    start(&r, 1);
+    char *body = inputs(1, LONG - 1), c;
+    int text = client_connect(r.port), answer = client_connect(r.port);
+    assert_true(client_request(text, "POST", "/v1/embeddings", NULL, body));
+    while (metric(r.port, "hone_requests_running") < 1) nap();
+    assert_true(recv(text, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0); /* it goes on */
+    assert_true(client_request(answer, "POST", "/completion", NULL,
+                               "{\"prompt\":\"The cat\",\"n_predict\":200,\"ignore_eos\":true}"));
+    if (poll(&(struct pollfd){ .fd = answer, .events = POLLIN }, 1, WAIT_MS) != 1) fail_msg("the answer stopped");
+    close(text);
+    close(answer);
+    free(body);
+    stop(&r);
+}
+
 /* Those that become vectors are counted among what runs and waits, and their waiting is measured. */
 static void vectors_are_work(void **state)
 {
@@ -628,22 +650,16 @@ static void answers_know_many_tools(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(models_share_a_budget),
-                                        cmocka_unit_test(parts_have_bounds),
-                                        cmocka_unit_test(many_prompts_leave_room),
-                                        cmocka_unit_test(loading_ends_with_the_server),
-                                        cmocka_unit_test(a_long_text_is_given_up),
-                                        cmocka_unit_test(vectors_are_work),
-                                        cmocka_unit_test(answers_have_their_time),
-                                        cmocka_unit_test(ollama_is_told_what_is),
-                                        cmocka_unit_test(thoughts_are_asked_for),
-                                        cmocka_unit_test(top_p_0_is_greedy),
-                                        cmocka_unit_test(adapters_are_named_once),
-                                        cmocka_unit_test(answers_know_many_tools),
-                                        cmocka_unit_test(waits_open),
-                                        cmocka_unit_test(weights_have_bounds),
-                                        cmocka_unit_test(caches_leave_room_for_weights),
-                                        cmocka_unit_test(who_leaves_is_waited_for),
-                                        cmocka_unit_test(an_answer_ends_its_use) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_share_a_budget),    cmocka_unit_test(parts_have_bounds),
+        cmocka_unit_test(many_prompts_leave_room),  cmocka_unit_test(loading_ends_with_the_server),
+        cmocka_unit_test(a_long_text_is_given_up),  cmocka_unit_test(an_answer_outlasts_a_text),
+        cmocka_unit_test(vectors_are_work),         cmocka_unit_test(answers_have_their_time),
+        cmocka_unit_test(ollama_is_told_what_is),   cmocka_unit_test(thoughts_are_asked_for),
+        cmocka_unit_test(top_p_0_is_greedy),        cmocka_unit_test(adapters_are_named_once),
+        cmocka_unit_test(answers_know_many_tools),  cmocka_unit_test(waits_open),
+        cmocka_unit_test(weights_have_bounds),      cmocka_unit_test(caches_leave_room_for_weights),
+        cmocka_unit_test(who_leaves_is_waited_for), cmocka_unit_test(an_answer_ends_its_use)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
