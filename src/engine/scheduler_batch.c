@@ -191,8 +191,9 @@ static int32_t look(const hone_scheduler *s, int32_t *n_prompt)
     return n;
 }
 
-/* Of the schedulers in turn, the time that a round of answers leaves to the prompts of each that has some; false: nobody
- * answers. Where none of its own does, a step reads its weights for prompts alone: these may take as long as that. */
+/* Of the schedulers in turn, the time that a round of answers leaves to the prompts of each that has some; false:
+ * nobody answers. Where none of its own does, a step reads its weights for prompts alone: these may take as long as
+ * that. */
 static bool time_left(const hone_scheduler *s, int32_t n_decode, double *left)
 {
     double alone = answers_ns(&s->cost, n_decode), weights = n_decode ? 0 : alone;
