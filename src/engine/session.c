@@ -129,8 +129,9 @@ static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint
     sane = sane && least < (uint64_t)1 << 46;
     const char *paging = "";
     if (have && weights < total && total - weights < have) { /* files count as available */
+        bool would_fit = sane && (mp->budget ? 0 : least) + *scratch <= have;
         have = total - weights;
-        paging = ", or let weights come from disk (--allow-paging)";
+        if (would_fit) paging = ", or let weights come from disk (--allow-paging)";
     }
     if (sane && (mp->budget ? !have || *scratch <= have : !have || least + *scratch <= have)) {
         uint64_t left = have ? have - *scratch : UINT64_MAX;

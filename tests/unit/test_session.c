@@ -821,7 +821,20 @@ static void weights_stay(void **state)
         if (!paging) assert_non_null(strstr(err.message, "--allow-paging"));
         hone_session_free(h);
     }
+    hone_error err = { 0 };
+    hone_session *h;
+    const hone_session_params endless = { .n_ctx = 1 << 26, .n_seq = 1, .cache = HONE_CACHE_F32, .n_chunk = 65536 };
+    const hn_memory_layer *had = m->memory;
+    hn_memory_layer wide[64];
+    assert_in_range(m->hp.n_layer, 1, 64);
+    memcpy(wide, had, (size_t)m->hp.n_layer * sizeof *wide);
+    wide[0].d_k = 1 << 13; /* more than any machine has */
+    m->memory = wide;
+    m->bytes_per_token = total - 4096;
+    assert_int_equal(hone_session_new(&h, plain, m, &endless, &err), HONE_E_NOMEM);
+    m->memory = had;
     m->bytes_per_token = was;
+    if (strstr(err.message, "--allow-paging")) fail_msg("it would not help: %s", err.message);
 }
 
 int main(void)
