@@ -215,12 +215,14 @@ const hn_jnode *hn_schema_names(const hn_schema *s, const hn_jnode *o)
     return list && says_nothing(s, x) ? list : NULL;
 }
 
+static bool is_extension(hone_str key) { return key.len > 1 && key.ptr[0] == 'x' && key.ptr[1] == '-'; }
+
 void hn_schema_words(hn_schema *s, const hn_jnode *schema)
 {
     for (const hn_jnode *x = s->types_only ? NULL : schema->first; x && s->st == HONE_OK; x = x->next) {
         const struct word *w = word_of(x->key);
         if (!w) {
-            if (x->key.len > 1 && x->key.ptr[0] == 'x' && x->key.ptr[1] == '-') continue;
+            if (is_extension(x->key)) continue;
             if (s->rules->strict) hn_schema_refuse(s, x, "a word that hone does not know");
             else hn_schema_tell(s, x, "is not known, and ignored");
         } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && !says_nothing(s, x)) ||
@@ -319,7 +321,7 @@ static bool may_be_schema(const hn_jnode *x)
 static bool is_by_names(const hn_jnode *o)
 {
     const hn_jnode *c = o->first;
-    while (c && may_be_schema(c)) c = c->next;
+    while (c && (may_be_schema(c) || is_extension(c->key))) c = c->next;
     return !c;
 }
 
@@ -467,6 +469,7 @@ static bool only(const hn_jnode *x, const char *word)
 static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *at)
 {
     const hn_jnode *type = hn_jget(x, "type"), *list = hn_jget(x, "enum"), *one = hn_jget(x, "const"), *w;
+    const uint32_t lost = s->n_lost;
     if (!hn_schema_work(s, 1)) return;
     if (x->less) { /* met by a reference: with less said it would forbid more */
         hn_schema_cannot(s, at, "a word of what is forbidden cannot be read");
@@ -490,7 +493,10 @@ static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *
     } else if (list || one) {
         if (list && list->kind != HN_J_ARRAY) hn_schema_wrong(s, list, "an array");
         for (w = list ? list->first : one; w && s->st == HONE_OK; w = list ? w->next : NULL)
-            if (hn_schema_valid(s, x, w)) hn_schema_put(s, &m->forbidden, w);
+            if (hn_schema_valid(s, x, w)) {
+                if (s->n_lost == lost) hn_schema_put(s, &m->forbidden, w);
+                else hn_schema_cannot(s, at, "a word of what is forbidden is not enforced");
+            }
     } else if (only(x, "type")) {
         m->removed |= hn_schema_types(s, type);
     } else if (only(x, "not")) {
@@ -612,13 +618,13 @@ static bool can_be_read(hn_schema *s, value_is is, const hn_jnode *x)
     return true;
 }
 
-/* Are words of x, which may be no schema, names of schemas? */
+/* Are words of x, which may be no schema, names of schemas? Those are that cannot be read because they are objects. */
 static bool are_names(hn_schema *s, const hn_jnode *x)
 {
     bool names = false;
     for (const hn_jnode *c = x->first; c && !names; c = c->next) {
         const struct word *w = word_of(c->key);
-        names = w && !can_be_read(s, w->is, c);
+        names = w && c->kind == HN_J_OBJECT && !can_be_read(s, w->is, c);
     }
     return names && is_by_names(x);
 }

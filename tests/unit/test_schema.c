@@ -558,6 +558,19 @@ static void left_out(void **state)
         { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas\"},\"b\":{\"$ref\":\"#/components/schemas/type\"}},"
           "\"components\":{\"schemas\":{\"type\":{\"type\":\"null\"}}}}",
           "/properties/a/$ref is not enforced", "{\"a\":1,\"b\":null}", "{\"b\":1}" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas\"},\"b\":{\"type\":\"null\"}},"
+          "\"components\":{\"schemas\":{\"type\":{\"type\":\"null\"},\"x-note\":\"n\"}}}",
+          "/properties/a/$ref is not enforced", "{\"a\":1,\"b\":null}", "{\"b\":1}" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/A\"}},\"components\":{\"schemas\":{\"A\":"
+          "{\"properties\":{\"k\":{\"type\":\"null\"}},\"minProperties\":true}}}}",
+          "/components/schemas/A/minProperties is not enforced", "{\"a\":{\"k\":null}}", "{\"a\":{\"k\":1}}" },
+        /* with less said it would forbid more */
+        { "{\"properties\":{\"a\":{\"not\":{\"enum\":[\"x\",\"yy\"],\"pattern\":\"(?<=q)z\"}},\"b\":{\"type\":\"null\"}"
+          "}}",
+          "/properties/a/not is not enforced", "{\"a\":\"x\",\"b\":null}", "{\"b\":1}" },
+        { "{\"properties\":{\"a\":{\"not\":{\"enum\":[\"x\",\"yy\"],\"pattern\":\"(?<=q)z\"}},\"b\":{\"type\":\"null\"}"
+          "}}",
+          "/properties/a/not is not enforced", "{\"a\":\"yy\",\"b\":null}", "{\"b\":1}" },
         /* what is lost elsewhere is nothing to a choice, nor is a word that is null */
         { "{\"properties\":{\"a\":{\"pattern\":\"(?<=x)y\"},"
           "\"b\":{\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]},{\"type\":\"null\",\"contains\":{}}]}}}",
