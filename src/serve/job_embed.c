@@ -123,6 +123,7 @@ static hone_status open_session(hn_book *b, hone_error *err)
                               .n_seq = AT_ONCE,
                               .n_chunk = b->info.causal ? 0 : b->n_embed, /* others read a text at once */
                               .cache = b->shelf_cache,
+                              .allow_paging = b->shelf_paging,
                               .cache_budget = b->embed_room };
     return hone_session_new(&b->embed, b->shelf_ctx, b->model, &p, err);
 }

@@ -479,6 +479,7 @@ static hone_status furnish(hn_book *b, hone_error *err)
     hone_status st;
     b->shelf_ctx = p->ctx;
     b->shelf_cache = sp.session.cache;
+    b->shelf_paging = sp.session.allow_paging;
     b->embed_pace = (hn_desk_pace){ .fixed = sp.fixed_prefill };
     hn_book_settings(b, p);
     if ((st = plan_cache(b, &sp.session, err)) != HONE_OK) return st;

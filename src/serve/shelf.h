@@ -58,6 +58,7 @@ typedef struct hn_book {
     hn_desk_pace embed_pace;
     hone_context *shelf_ctx;
     hone_kv_cache_type shelf_cache;
+    bool shelf_paging;
     hone_pooling shelf_pooling;
     hn_book_format *formats; /* by their variables, the one used last first; under the shelf's lock */
 } hn_book;

@@ -2,6 +2,8 @@
  * nothing to say for a while are heard all the same. */
 #define _GNU_SOURCE
 #include "serve_site.h"
+
+#include "model/model.h"
 #include "slowed.h"
 
 #include "serve/job.h"
@@ -146,6 +148,52 @@ static void embeddings_take_turns(void **state)
     free(j);
 }
 
+static void nothing(void *arg) {}
+
+/* Who lets weights come from disk has texts become vectors, too. */
+static void texts_may_page(void **state)
+{
+    static int32_t ids[] = { 10, 11, 12 };
+    static float vector[512];
+    rounds d = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct hn_shelf_model model = { .name = "a", .path = site_model };
+    hone_context *c;
+    hone_error e;
+    hn_refusal why;
+    pthread_cond_init(&d.changed, NULL);
+    d.s.tally = hn_tally_new();
+    must(hone_context_new(&c, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    must(hn_crew_new(&d.s.crew, 1, &e), &e);
+    must(hn_desk_new(&d.s.desk, nothing, NULL, &e), &e);
+    hn_shelf_params p = { .models = &model, .n_models = 1, .ctx = c, .desk = d.s.desk, .model.packed = "off" };
+    p.scheduler.session = (hone_session_params){ .n_ctx = 64, .n_seq = 1, .allow_paging = true };
+    must(hn_shelf_new(&d.s.shelf, &p, &e), &e);
+    hn_book *b = hn_shelf_at(d.s.shelf, 0);
+    if (!hn_shelf_take(b, NULL, true, &why)) fail_msg("%s", why.message);
+    const uint64_t was = b->model->bytes_per_token;
+    b->model->bytes_per_token = hn_memory_total() + 1;
+
+    hn_run run = { .ids = ids, .n = 3 };
+    hn_job j = { .server = &d.s, .book = b, .run = &run, .n_run = 1, .pooling = HONE_POOL_MEAN, .vectors = vector };
+    j.n_dim = hone_embed_width(b->model, HONE_POOL_MEAN, NULL);
+    assert_in_range(j.n_dim, 1, 512);
+    j.task = (hn_task){ .fn = note_done, .arg = &j };
+    j.desk_task = (hn_task){ .arg = &j };
+    assert_true(hn_job_submit_embed(&j, &why));
+    pthread_mutex_lock(&d.lock);
+    while (!d.n_done) pthread_cond_wait(&d.changed, &d.lock);
+    pthread_mutex_unlock(&d.lock);
+    if (j.failed) fail_msg("%s", j.failure.message);
+    b->model->bytes_per_token = was;
+    hn_shelf_give(b);
+    hn_desk_free(d.s.desk);
+    hn_shelf_free(d.s.shelf);
+    hn_crew_free(d.s.crew);
+    hn_tally_free(d.s.tally);
+    hone_context_free(c);
+    pthread_cond_destroy(&d.changed);
+}
+
 /* ---- several models --------------------------------------------------------------------------------------------- */
 
 typedef struct two {
@@ -220,8 +268,6 @@ static void steps_are_handed_on(void **state)
     hone_model_close(m);
     pthread_cond_destroy(&pair.changed);
 }
-
-static void nothing(void *arg) {}
 
 /* An answer, and beside it a text of many rows that becomes a vector. */
 typedef struct beside {
@@ -715,6 +761,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(orders_are_short),
                                         cmocka_unit_test(streams_drop_their_bodies),
                                         cmocka_unit_test(embeddings_take_turns),
+                                        cmocka_unit_test(texts_may_page),
                                         cmocka_unit_test(steps_are_handed_on),
                                         cmocka_unit_test(texts_have_the_budget_of_prompts),
                                         cmocka_unit_test(answers_go_on_within_a_text),
