@@ -7,9 +7,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
+#ifdef __linux__
+#include <sys/inotify.h>
+#endif
 
 static void nap(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
 
@@ -67,10 +69,10 @@ typedef struct shop {
 } shop;
 
 /* A shelf without a server. p: what is not usual. */
-static void open_shop(shop *s, const hn_shelf_params *p)
+static void open_shop_of(shop *s, const char *path, const hn_shelf_params *p)
 {
     hone_error e;
-    *s = (shop){ .p = *p, .model = { { .name = "a", .path = site_model }, { .name = "b", .path = site_model } } };
+    *s = (shop){ .p = *p, .model = { { .name = "a", .path = path }, { .name = "b", .path = path } } };
     must(hone_context_new(&s->ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
     must(hn_desk_new(&s->desk, nothing, NULL, &e), &e);
     s->p.models = s->model;
@@ -80,6 +82,8 @@ static void open_shop(shop *s, const hn_shelf_params *p)
     s->p.scheduler.session.n_seq = 1;
     must(hn_shelf_new(&s->shelf, &s->p, &e), &e);
 }
+
+static void open_shop(shop *s, const hn_shelf_params *p) { open_shop_of(s, site_model, p); }
 
 static void close_shop(shop *s)
 {
@@ -200,6 +204,7 @@ static void weights_have_bounds(void **state)
     }
 }
 
+#ifdef __linux__
 /* How often files that are watched were opened since it was asked last. */
 static int n_opened(int watcher)
 {
@@ -207,6 +212,16 @@ static int n_opened(int watcher)
     int n = 0;
     for (ssize_t k; (k = read(watcher, events, sizeof events)) > 0;) n += (int)k / (int)sizeof(struct inotify_event);
     return n; /* of a file alone events have no name behind them */
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    static char part[1 << 16];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_true(in && out);
+    for (size_t n; (n = fread(part, 1, sizeof part, in));) assert_true(fwrite(part, 1, n, out) == n);
+    assert_true(!ferror(in) && !fclose(out));
+    fclose(in);
 }
 
 /* A model is opened to see what its weights are; where others have to go before it waits as it is, open once. */
@@ -217,13 +232,18 @@ static void waits_open(void **state)
     hone_model_info info;
     shop s;
     _Atomic bool wanted = true;
+    char dir[] = "/tmp/hone-test-XXXXXX", path[64]; /* other programs open the one that all tests have */
     int watcher = inotify_init1(IN_NONBLOCK);
-    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/model.gguf", dir);
+    copy_file(site_model, path);
+    must(hone_model_open(&m, path, &(hone_model_params){ .packed = "off" }, &e), &e);
     hone_model_get_info(m, &info);
     hone_model_close(m);
-    assert_true(watcher >= 0 && inotify_add_watch(watcher, site_model, IN_OPEN) >= 0);
-    open_shop(
-        &s, &(hn_shelf_params){ .n_models = 2, .weights_budget = info.bytes_per_token, .scheduler.session.n_ctx = 64 });
+    assert_true(watcher >= 0 && inotify_add_watch(watcher, path, IN_OPEN) >= 0);
+    open_shop_of(
+        &s, path,
+        &(hn_shelf_params){ .n_models = 2, .weights_budget = info.bytes_per_token, .scheduler.session.n_ctx = 64 });
     hn_book *a = hn_shelf_at(s.shelf, 0), *b = hn_shelf_at(s.shelf, 1);
     must_take(a);
     int once = n_opened(watcher), opened = 0;
@@ -248,7 +268,12 @@ static void waits_open(void **state)
     hn_shelf_give(b);
     close_shop(&s);
     close(watcher);
+    unlink(path);
+    rmdir(dir);
 }
+#else
+static void waits_open(void **state) { skip(); }
+#endif
 
 /* Weights are files: they count as available, and caches have half of what is left beside them. */
 static void caches_leave_room_for_weights(void **state)
