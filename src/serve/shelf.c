@@ -621,6 +621,7 @@ bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_ref
     hn_shelf *s = b->shelf;
     bool tried = false, ok = true;
     pthread_mutex_lock(&s->lock);
+    b->takers++;
     while (ok && b->state != HN_BOOK_LOADED) {
         if (atomic_load(&s->stopped) || (wanted && !atomic_load(wanted))) {
             ok = hn_refuse(r, 503, "draining", NULL, "the server is shutting down; ask another, or this one later");
@@ -642,10 +643,11 @@ bool hn_shelf_take(hn_book *b, const _Atomic bool *wanted, bool may_load, hn_ref
             tried = b->state == HN_BOOK_FAILED;
         }
     }
+    b->takers--;
     if (ok) {
         b->users++;
         stamp(b);
-    } else if (b->state == HN_BOOK_UNLOADED && b->model) { /* it waited for room */
+    } else if (b->state == HN_BOOK_UNLOADED && b->model && !b->takers) { /* it waited for room, for nobody now */
         give_up(b);
     }
     pthread_mutex_unlock(&s->lock);

@@ -30,8 +30,9 @@ typedef struct hn_book_format {
 typedef struct hn_book {
     hn_shelf *shelf;
     char *name, *path;
-    hn_book_state state;             /* under the shelf's lock, as are the next four */
+    hn_book_state state;             /* under the shelf's lock, as are the next five */
     int users, lookers;              /* lookers: those of the users who only look */
+    int takers;                      /* who waits for it, or loads it */
     uint64_t used;                   /* when last, on the shelf's clock */
     uint64_t used_ns;                /* when a request last waited for it, or ended with it */
     const struct hn_shelf_model *of; /* as it was listed; NULL: of a folder */

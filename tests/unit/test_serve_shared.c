@@ -231,7 +231,7 @@ static void waits_open(void **state)
     hone_model *m;
     hone_model_info info;
     shop s;
-    _Atomic bool wanted = true;
+    _Atomic bool wanted = true, also = true;
     char dir[] = "/tmp/hone-test-XXXXXX", path[64]; /* other programs open the one that all tests have */
     int watcher = inotify_init1(IN_NONBLOCK);
     assert_non_null(mkdtemp(dir));
@@ -261,6 +261,13 @@ static void waits_open(void **state)
     atomic_store(&wanted, true);
     assert_int_equal(pthread_create(&t.thread, NULL, take, &t), 0);
     for (opened = 0; opened < once;) nap(), opened += n_opened(watcher);
+    for (int i = 0; i < 20; i++) nap();
+    taking leaves = { .book = b, .wanted = &also };
+    assert_int_equal(pthread_create(&leaves.thread, NULL, take, &leaves), 0);
+    atomic_store(&also, false);
+    hn_shelf_stir(s.shelf);
+    pthread_join(leaves.thread, NULL);
+    assert_true(!leaves.ok && b->model); /* the other one still waits */
     hn_shelf_give(a);
     pthread_join(t.thread, NULL);
     assert_true(t.ok && hn_book_look(a, NULL) == HN_BOOK_UNLOADED);
