@@ -36,7 +36,6 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     *out = NULL;
     if (w->beside) o->before = o->s, o->s = NULL;
     else close_other(o);
-    if (w->plain && hn_cli_adapters_json()) return HONE_OK; /* adapters are of the model they were opened for */
     hone_status st = w->plain ? open_plain(o, err) : HONE_OK;
     if (st == HONE_OK && (w->threads || w->cpu)) {
         const hone_context_params p = { .n_threads = w->threads ? w->threads : hone_context_threads(o->asked),
@@ -96,7 +95,8 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
                                 .threads = some_threads(hone_context_threads(o.asked)),
                                 .threads_more = hone_context_threads(o.asked) + 1,
                                 .levels = levels,
-                                .packed = info.packed_path != NULL };
+                                .packed = info.packed_path != NULL,
+                                .adapted = hn_opts_has(cli->opts, "lora") && hn_opts_count(cli->opts, "lora") > 0 };
     if (hn_paths_run(out, &p, prompts, eight, &err) != HONE_OK) rc = hn_cli_fail(&err);
     snprintf(out->asked, sizeof out->asked, "%s, %d threads%s", hone_context_cpu(o.asked),
              (int)hone_context_threads(o.asked), p.packed ? ", packed" : "");

@@ -772,6 +772,7 @@ static hone_status begin(walk *w, bool from_text)
         snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
         left_out(w, w->out->beyond);
     }
+    if (!w->p->quick && w->p->packed && w->p->adapted) left_out(w, "plain weights: adapters go with the packed ones");
     w->out->n_never = w->out->n_left;
     w->out->n_long = w->n;
     return st;
@@ -831,7 +832,8 @@ static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
     if (st == HONE_OK && !over(w) && some.threads) st = with(w, w->way_threads, &some, otherwise);
     snprintf(w->way_more, sizeof w->way_more, "on %d threads", (int)more.threads);
     if (st == HONE_OK && !over(w) && more.threads) st = with(w, w->way_more, &more, a_beginning);
-    if (st == HONE_OK && !over(w) && w->p->packed) st = with(w, "from plain weights", &plain, otherwise);
+    if (st == HONE_OK && !over(w) && w->p->packed && !w->p->adapted)
+        st = with(w, "from plain weights", &plain, otherwise);
     return st == HONE_OK && !over(w) ? on_levels(w, &base) : st;
 }
 

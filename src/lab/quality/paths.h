@@ -46,6 +46,7 @@ typedef struct hn_paths_params {
     int32_t threads_more;      /* and one above it; 0: there is none */
     const char *const *levels; /* of kernels below the one in use, ends with NULL */
     bool packed;               /* the model's weights come from a packed file */
+    bool adapted;              /* adapters go with it: they are of this model, and of no other of its plain weights */
 } hn_paths_params;
 
 enum { HN_PATHS_LEFT = 12 };
