@@ -285,6 +285,7 @@ typedef struct opened {
     int32_t n_asked_before;        /* the session was opened */
     bool counted;                  /* open_counted */
     bool few;                      /* there is no memory for sequences of HN_Q_MANY */
+    int32_t more;                  /* a count of threads that cannot be started; 0: any can */
     uint64_t budget;               /* bytes of such a session; 0: its own */
     bool refuses;                  /* open_counted, of a session of so many: memory, although there is some */
 } opened;
@@ -319,6 +320,7 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     o->n_opened++;
     o->n_asked_before = o->n_asked;
     *out = NULL;
+    if (w->threads && w->threads == o->more) return HN_FAIL(err, HONE_E_NOMEM, "%d threads", w->threads);
     if (o->few && w->n_seq == HN_Q_MANY) return HN_FAIL(err, HONE_E_NOMEM, "%d sequences", w->n_seq);
     hone_status st = hone_context_new(&o->ctx, &cp, err);
     if (st == HONE_OK) st = hone_session_new(&o->s, o->ctx, o->m, &sp, err);
@@ -372,7 +374,8 @@ static hn_paths walk(opened *o, bool quick)
                                 .open = o->counted ? open_counted : open_way,
                                 .arg = o,
                                 .abort_fn = stop_at,
-                                .abort_arg = o };
+                                .abort_arg = o,
+                                .threads_more = o->more };
     o->n_asked = 0;
     if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK) fail_msg("%s", err.message);
     hone_status st = hn_paths_run(&out, &p, &prompts, &eight, &err);
@@ -447,6 +450,30 @@ static void test_all_ways(void **state)
     hone_model_close(o.m);
 }
 
+static bool says_left(const hn_paths *p, int32_t from, const char *word)
+{
+    for (int32_t i = from; i < p->n_left; i++)
+        if (strstr(p->left[i], word)) return true;
+    return false;
+}
+
+/* What a large model's ways are, and where one of them has no room. */
+static void test_large(void **state)
+{
+    opened o = { .more = 3 };
+    if (hone_model_open(&o.m, "models/hone-tiny.gguf", NULL, NULL) != HONE_OK) {
+        puts("SKIP: models/hone-tiny.gguf is not here");
+        skip();
+    }
+    o.m->bytes_per_token = 1u << 26;
+    hn_paths a = walk(&o, false);
+    assert_int_equal(a.verdict.state, HN_VALID);
+    assert_true(says_left(&a, a.n_never, "one thread more"));
+    hone_session_free(o.s);
+    hone_context_free(o.ctx);
+    hone_model_close(o.m);
+}
+
 static void test_kinds_of_hashes(void **state)
 {
     assert_true(hn_q_same_kind("q2-11111111-22222222", "q2-33333333-44444444"));
@@ -504,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_source_errors),  cmocka_unit_test(test_scan),
         cmocka_unit_test(test_random_prompts), cmocka_unit_test(test_engine_alone_and_together),
         cmocka_unit_test(test_all_ways),       cmocka_unit_test(test_kinds_of_hashes),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

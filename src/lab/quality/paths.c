@@ -812,6 +812,17 @@ static hone_status on_levels(walk *w, const hn_q_way *base)
     return st;
 }
 
+/* One thread more than asked, which may be one too many for what limits them. */
+static hone_status on_more_threads(walk *w, const hn_q_way *more)
+{
+    snprintf(w->way_more, sizeof w->way_more, "on %d threads", (int)more->threads);
+    hone_status st = open_way(w, w->way_more, more);
+    if (st == HONE_OK && w->s) return a_beginning(w);
+    if (st != HONE_E_NOMEM) return st;
+    left_out(w, "one thread more: it cannot be started, or memory is short");
+    return HONE_OK;
+}
+
 /* The ways that need a session of their own, of one sequence. */
 static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
 {
@@ -830,8 +841,7 @@ static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
     if (st == HONE_OK && !over(w)) st = with(w, "on one thread", &one, otherwise);
     snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
     if (st == HONE_OK && !over(w) && some.threads) st = with(w, w->way_threads, &some, otherwise);
-    snprintf(w->way_more, sizeof w->way_more, "on %d threads", (int)more.threads);
-    if (st == HONE_OK && !over(w) && more.threads) st = with(w, w->way_more, &more, a_beginning);
+    if (st == HONE_OK && !over(w) && more.threads) st = on_more_threads(w, &more);
     if (st == HONE_OK && !over(w) && w->p->packed && !w->p->adapted)
         st = with(w, "from plain weights", &plain, otherwise);
     return st == HONE_OK && !over(w) ? on_levels(w, &base) : st;
