@@ -333,11 +333,13 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
 
 static int32_t n_steps[HN_Q_CRUMBS + 1], most_seqs; /* steps of so many tokens; of the step with the most sequences */
 static int32_t n_many;                              /* steps of sessions with 10 sequences and more */
+static int32_t most_wanted;                         /* rows of one step */
 static const hn_backend_ops *real_ops;
 
 static void counted_step(hn_backend *b, const hn_step_block *step)
 {
     n_many += step->n_seq >= 10;
+    if (step->n_want > most_wanted) most_wanted = step->n_want;
     if (step->n_tok <= HN_Q_CRUMBS) n_steps[step->n_tok]++;
     if (step->n_seq == step->n_tok && step->n_seq > most_seqs) most_seqs = step->n_seq;
     real_ops->step_begin(b, step);
@@ -460,13 +462,15 @@ static bool says_left(const hn_paths *p, int32_t from, const char *word)
 /* What a large model's ways are, and where one of them has no room. */
 static void test_large(void **state)
 {
-    opened o = { .more = 3 };
+    opened o = { .more = 3, .counted = true };
     if (hone_model_open(&o.m, "models/hone-tiny.gguf", NULL, NULL) != HONE_OK) {
         puts("SKIP: models/hone-tiny.gguf is not here");
         skip();
     }
     o.m->bytes_per_token = 1u << 26;
+    most_wanted = 0;
     hn_paths a = walk(&o, false);
+    assert_int_equal(most_wanted, 96); /* all rows of a call beside neighbours */
     assert_int_equal(a.verdict.state, HN_VALID);
     assert_true(says_left(&a, a.n_never, "one thread more"));
     hone_session_free(o.s);

@@ -302,10 +302,11 @@ static hone_status in_crumbs(walk *w)
     return crumbs(w);
 }
 
-/* Of the last call all rows are asked for, which token by token are, too. */
+/* Of the last call all rows are asked for, which token by token are, too: of a large model, whose prompt does not come
+ * that far, a call of its first ids. */
 static hone_status beside_others(walk *w)
 {
-    enum { THEIRS = 4, FEW = 4 };
+    enum { THEIRS = 4, FEW = 4, BEGINNING = 96 };
     /* rows of each call: no way else has these; then as many as there are */
     static const int32_t rows[] = { 37, 41, 56, 96, 44, 128, 47, 100, 48, 52, 132, 256, 72 };
     enum { CALLS = sizeof rows / sizeof *rows };
@@ -317,6 +318,11 @@ static hone_status beside_others(walk *w)
         w->all_rows = i >= CALLS;
         st = call(w, 4, at, to, THEIRS);
         at = to;
+    }
+    if (!w->small) {
+        w->all_rows = true;
+        if (st == HONE_OK) st = hone_seq_truncate(w->s, 4, 0, w->err);
+        if (st == HONE_OK) st = call(w, 4, 0, w->n < BEGINNING ? w->n : BEGINNING, THEIRS);
     }
     w->all_rows = false;
     return st;
