@@ -412,6 +412,7 @@ static void test_all_ways(void **state)
     a = walk(&o, true);
     assert_int_equal(n_many, 7); /* four that fill them, then 20, 16 and 12 at once: a large model pays for each */
     assert_non_null(strstr(a.left[0], "but of 12, 16 and 20"));
+    assert_non_null(strstr(a.left[0], "two sessions at once"));
     o.m->bytes_per_token = bytes;
     o.refuses = true;
     walk(&o, true);

@@ -64,6 +64,8 @@ typedef struct walk {
 
 static void left_out(walk *w, const char *what)
 {
+    for (int32_t i = 0; i < w->out->n_left; i++)
+        if (strcmp(w->out->left[i], what) == 0) return;
     if (w->out->n_left < HN_PATHS_LEFT) w->out->left[w->out->n_left++] = what;
 }
 
@@ -760,10 +762,11 @@ static hone_status begin(walk *w, bool from_text)
     st = hn_q_long_ids(w->ids, &w->n, w->p->m, from_text, w->err);
     if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
-        left_out(w, w->small ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
-                               "of threads, plain weights, levels"
-                             : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
-                               "of 12, 16 and 20, other counts of threads, plain weights, levels");
+        left_out(w, w->small
+                        ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
+                          "of threads, plain weights, levels"
+                        : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
+                          "of 12, 16 and 20, two sessions at once, other counts of threads, plain weights, levels");
     else if (!w->small)
         left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
                     "calls of 17 to 39 tokens but 24 and 32; "
@@ -774,6 +777,7 @@ static hone_status begin(walk *w, bool from_text)
                  "between 600 and 999 positions; scalar kernels, where there are others: positions beyond 40, calls of "
                  "other counts than 1 and 32");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
+    if (w->n < CACHE_CTX) left_out(w, "two sessions at once, other types of cache: the prompt is too short");
     if (!w->p->quick) {
         snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
         left_out(w, w->out->beyond);
