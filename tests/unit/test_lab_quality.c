@@ -471,7 +471,7 @@ static void test_large(void **state)
     o.m->bytes_per_token = 1u << 26;
     most_wanted = 0;
     hn_paths a = walk(&o, false);
-    assert_int_equal(most_wanted, 96); /* all rows of a call beside neighbours */
+    assert_int_equal(most_wanted, 95); /* of a call of 96, beside neighbours, all but the last */
     assert_int_equal(a.verdict.state, HN_VALID);
     assert_true(says_left(&a, a.n_never, "one thread more"));
     hone_session_free(o.s);
@@ -516,8 +516,19 @@ static void test_outer(void **state)
     assert_null(hn_outer_differ(o, o));
     assert_null(hn_outer_differ(older, o));
     assert_null(hn_outer_differ(NULL, NULL));
-    assert_string_equal(hn_outer_differ(o, older), "all of it");
-    assert_int_equal(hn_outer_of(&a, &b), HN_OUTER_EMBEDDINGS); /* left out where others are told */
+    assert_null(hn_outer_differ(o, older)); /* what one of both does not tell nobody compares */
+    assert_int_equal(hn_outer_of(&a, &b), HN_OUTER_PARTS);
+    char untold[120];
+    hn_outer_untold(untold, sizeof untold, o, o);
+    assert_string_equal(untold, "");
+    json_t *less = json_deep_copy(o);
+    json_object_del(less, "edges");
+    json_object_del(less, "masks");
+    hn_outer_untold(untold, sizeof untold, o, less);
+    assert_string_equal(untold, "masks edges");
+    hn_outer_untold(untold, sizeof untold, less, o);
+    assert_string_equal(untold, "masks edges");
+    json_decref(less);
     b = a;
     b.hash[HN_OUTER_MASKS][7] ^= 1;
     assert_string_equal(hn_outer_name(hn_outer_of(&a, &b)), "masks");
