@@ -182,7 +182,7 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
         if (old && !broken) print_difference(&d, less);
     }
     int judged = judge(cli, now, old ? &d : NULL);
-    if (judged || broken || !less[0]) return judged ? judged : rc;
+    if (judged || broken || rc || !less[0]) return judged ? judged : rc;
     return hn_cli_error(HN_EXIT_INCONCLUSIVE, "the same answers, proved on fewer ways: %s", less);
 }
 
