@@ -36,7 +36,7 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     opener *o = arg;
     const hn_opts *opts = o->cli->opts;
     *out = NULL;
-    if (w->beside) o->before = o->s, o->s = NULL;
+    if (w->beside) hone_session_free(o->before), o->before = o->s, o->s = NULL;
     else close_other(o);
     hone_status st = w->plain ? open_plain(o, err) : HONE_OK;
     if (st == HONE_OK && (w->threads || w->cpu)) {
