@@ -190,6 +190,7 @@ hone_status hn_hf_read_windows(hn_hf *f, hn_hf_layers *l, uint8_t windowed[HN_MA
 {
     char name[40];
     hone_status st;
+    memset(windowed, 0, HN_MAX_LAYER);
     TRY(hn_hf_read_layers(f, "layer_types", l, err));
     for (int64_t il = 0; l->list && il < l->n; il++) {
         windowed[il] = hn_hf_layer_is(l->list, il, "sliding_attention");

@@ -162,7 +162,7 @@ typedef struct hn_hf_layers {
     int64_t n; /* layers */
 } hn_hf_layers;
 hone_status hn_hf_read_layers(hn_hf *f, const char *names, hn_hf_layers *l, hone_error *err);
-/* layer_types as truth values: which layers have the window. Not said: l->list NULL, and nothing is written. */
+/* layer_types as truth values: which layers have the window. Not said: l->list NULL, and none has. */
 hone_status hn_hf_read_windows(hn_hf *f, hn_hf_layers *l, uint8_t windowed[HN_MAX_LAYER], hone_error *err);
 /* An array of `value` for each layer that is one of `words`, 0 for others, which must be of `others`. */
 hone_status hn_hf_put_numbers(hn_hf *f, const char *key, const char *names, const char *words, const char *others,

@@ -411,19 +411,23 @@ static hone_status minicpm3(hn_gguf *g, hone_error *err)
     return u32_if_absent(g, "minicpm3.attention.value_length", n_embd / n_head, err);
 }
 
-/* Either norm's epsilon is there, and that of the other no number. */
-static hone_status phimoe(hn_gguf *g, hone_error *err)
+/* Either norm's epsilon is there, and that of the other no number. Of two that are none one stays, to be named. */
+static hone_status one_epsilon(hn_gguf *g, const char *layer, const char *rms, hone_error *err)
 {
     hone_status st;
-    TRY(drop_if_none(g, "phimoe.attention.layer_norm_epsilon", err));
-    return drop_if_none(g, "phimoe.attention.layer_norm_rms_epsilon", err);
+    if (has(g, rms)) TRY(drop_if_none(g, layer, err));
+    return has(g, layer) ? drop_if_none(g, rms, err) : HONE_OK;
+}
+
+static hone_status phimoe(hn_gguf *g, hone_error *err)
+{
+    return one_epsilon(g, "phimoe.attention.layer_norm_epsilon", "phimoe.attention.layer_norm_rms_epsilon", err);
 }
 
 static hone_status cohere2moe(hn_gguf *g, hone_error *err)
 {
-    hone_status st;
-    TRY(drop_if_none(g, "cohere2moe.attention.layer_norm_epsilon", err));
-    return drop_if_none(g, "cohere2moe.attention.layer_norm_rms_epsilon", err);
+    return one_epsilon(g, "cohere2moe.attention.layer_norm_epsilon", "cohere2moe.attention.layer_norm_rms_epsilon",
+                       err);
 }
 
 /* Qwen's first width was that of gate and up together. */

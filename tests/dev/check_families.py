@@ -7,7 +7,7 @@
 
 For each family N random small files (F32 weights) and texts of 30 to 60 tokens: `hone logits --all` must be within
 1e-5 of the range of the logits at every position, unless the model is so delicate that the reference itself moves by a
-twentieth of the difference when its weights move by half a rounding, or by a quarter when it computes in f32. Then files with a key or tensor missing, added or
+twentieth of the difference when its weights move by half a rounding, or, up to 1e-4, by a quarter when it computes in f32. Then files with a key or tensor missing, added or
 impossible, which hone must refuse naming what is wrong, or answer as the reference does (keys that no layer of a file
 uses may say anything: counted as of no effect). Families that hone refuses by name are counted.
 With --types, wider models of these types instead (families_types.py), whose exact answer is the reference's on the values
@@ -39,6 +39,7 @@ import families_types
 from families_reference import BOTH_WAYS, Model
 
 BAR = 1e-5  # of the range of the logits
+NARROW_BAR = 1e-4  # and where the reference itself is off in f32: no case excuses more
 SEEN = 1e-6  # of the range: so far the logits do not move without hone's having other bits
 CLOSE = 1e-5  # two experts nearer than this: rounding may pick either, another text is drawn
 
@@ -216,7 +217,7 @@ class Check:
                 if far <= BAR:
                     count["far"] = max(count["far"], far)
                 elif far <= 20 * self.sensitivity(d.keys, d.tensors, tokens, n_ctx, ref) or \
-                        far <= 4 * self.narrowly(d.keys, d.tensors, tokens, n_ctx, ref):
+                        far <= min(4 * self.narrowly(d.keys, d.tensors, tokens, n_ctx, ref), NARROW_BAR):
                     count["delicate"] += 1
                     count["delicate_far"] = max(count["delicate_far"], far)
                 else:

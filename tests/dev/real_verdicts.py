@@ -111,9 +111,10 @@ def report(kinds, seen, failed, quiet):
                 found[metric] += good
                 n_slowed[metric] += n
         for c in seen[kind]:
-            wrong = [right(kind, m, v) is False for m, v in c.items() if m not in slowed]
-            n_quiet += bool(wrong)
-            alarms += any(wrong)
+            judged = [right(kind, m, v) for m, v in c.items() if m not in slowed]
+            judged = [r for r in judged if r is not None]  # of the others nothing is known
+            n_quiet += bool(judged)
+            alarms += not all(judged)
         if failed[kind]:
             print(f"{kind:<18} {failed[kind]} without a verdict")
     if n_quiet:

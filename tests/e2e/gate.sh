@@ -75,6 +75,9 @@ expect 0 "a history" "$HONE" bench -m "$M" $small -r 6 --file "$T/h"
 expect 0 "save --from" "$HONE" lab baseline save two -m "$M" --from "$T/h" $B
 says "the same quality" "$(sed -n 's/.*"quality": *"\([^"]*\)".*/\1/p' "$T/baselines/one.json" | head -n 1)" "$T/out"
 expect 0 "compare --from measures nothing" "$HONE" lab baseline compare one --from "$T/h" $B
+sed 's/"left_here": *\[[^]]*\]/"left_here":["snapshots: no memory for one"]/' "$T/h.jsonl" >"$T/less.jsonl"
+expect 0 "compare with what was proved on fewer ways" "$HONE" lab baseline compare one --from "$T/less" $B
+says "nothing changed, and that is open" '^quality  OPEN: the same quality hash, proved on fewer ways: left out: snapshots' "$T/out"
 sed 's/"n_prompt": *[0-9]*/"n_prompt":99/' "$T/h.jsonl" >"$T/h99.jsonl"
 run "$HONE" lab baseline compare one --from "$T/h99" $B
 says "why a row has nothing beside it" 'not measured now: n_prompt is [0-9]+, there 99' "$T/out"

@@ -95,6 +95,10 @@ says "needs its model" "[-]-base"
 expect 2 "bench by id has no adapters" "$HONE" bench sample.greedy --lora "$T/a.gguf"
 expect 0 "bench" "$HONE" bench -m "$B" -p 8 -n 4 -r 1 --json --lora "$T/a.gguf:0.5"
 says "records them" '"config":\{[^}]*"adapters":\[\{"file":"[^"]*a.gguf","hash":"[0-9a-f]{16}","scale":0.5' "$T/out"
+expect 0 "a packed base" "$HONE" pack -m "$B" -o "$T/base.hpack"
+expect 0 "its quality hash" "$HONE" bench -m "$B" -p 8 -n 4 -r 1 --json --lora "$T/a.gguf" --packed "$T/base.hpack"
+says "adapters go with the packed weights alone, which is told" '"left_out":\[[^]]*"plain weights: adapters go with' "$T/out"
+says "and no shortage of this moment" '"left_here":\[\]' "$T/out"
 if [ -f "$TINY" ]; then
     expect 3 "an adapter of another shape" "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --lora "$T/a.gguf"
 fi

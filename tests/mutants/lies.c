@@ -217,6 +217,7 @@ static hone_status proved_afterwards(hn_sample *out, hone_session *s, const hone
     k.n_gen /= 2;
     k.n_prompt /= 2;
     hone_status st = __real_hn_bench_measure(&fast, s, m, &k, err);
+    if (st == HONE_OK) hn_sample_free(&fast);
     if (st == HONE_OK) st = hone_seq_truncate(s, 0, 0, err);
     if (st == HONE_OK) st = __real_hn_bench_measure(out, s, m, c, err);
     if (st != HONE_OK) return st;

@@ -102,6 +102,10 @@ static void either_epsilon(void **state)
         refused(&v, words);
         set_key(&v, rms, "FLOAT32", json_real(-1));
         refused(&v, rms);
+        set_key(&v, rms, "FLOAT32", json_real(0));
+        refused(&v, rms); /* alone, or beside another that is none: named with its value, not missing */
+        set_key(&v, layer, "FLOAT32", json_real(0));
+        refused(&v, "epsilon = 0");
         json_decref(v.j);
     }
 }

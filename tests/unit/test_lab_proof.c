@@ -465,6 +465,12 @@ static void steps_of_a_load(void **state)
     assert_false(hn_claims_exact(r, NULL, why, sizeof why));
     names(why, "loading took 3.100 ms, and its parts 3.095 ms");
     json_decref(r);
+    r = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "start_ms", 0.41, "parse_ms", 0.82, "config_ms", 0.33, "engine_ms",
+                  121234.0, "total_ms", 121236.0, "load_ms", 121236.0); /* two minutes, in whole ms */
+    if (!hn_claims_exact(r, NULL, why, sizeof why)) fail_msg("a long one, rounded: %s", why);
+    json_object_set_new(r, "engine_ms", json_real(121233.0)); /* and one of them left out */
+    assert_false(hn_claims_exact(r, NULL, why, sizeof why));
+    json_decref(r);
 }
 
 /* Who is asked for one thread has one, and says so. */

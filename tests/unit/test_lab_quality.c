@@ -285,6 +285,7 @@ typedef struct opened {
     int32_t n_asked_before;        /* the session was opened */
     bool counted;                  /* open_counted */
     bool few;                      /* there is no memory for sequences of HN_Q_MANY */
+    int32_t more;                  /* a count of threads that cannot be started; 0: any can */
     uint64_t budget;               /* bytes of such a session; 0: its own */
     bool refuses;                  /* open_counted, of a session of so many: memory, although there is some */
 } opened;
@@ -319,6 +320,7 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     o->n_opened++;
     o->n_asked_before = o->n_asked;
     *out = NULL;
+    if (w->threads && w->threads == o->more) return HN_FAIL(err, HONE_E_NOMEM, "%d threads", w->threads);
     if (o->few && w->n_seq == HN_Q_MANY) return HN_FAIL(err, HONE_E_NOMEM, "%d sequences", w->n_seq);
     hone_status st = hone_context_new(&o->ctx, &cp, err);
     if (st == HONE_OK) st = hone_session_new(&o->s, o->ctx, o->m, &sp, err);
@@ -331,11 +333,13 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
 
 static int32_t n_steps[HN_Q_CRUMBS + 1], most_seqs; /* steps of so many tokens; of the step with the most sequences */
 static int32_t n_many;                              /* steps of sessions with 10 sequences and more */
+static int32_t most_wanted;                         /* rows of one step */
 static const hn_backend_ops *real_ops;
 
 static void counted_step(hn_backend *b, const hn_step_block *step)
 {
     n_many += step->n_seq >= 10;
+    if (step->n_want > most_wanted) most_wanted = step->n_want;
     if (step->n_tok <= HN_Q_CRUMBS) n_steps[step->n_tok]++;
     if (step->n_seq == step->n_tok && step->n_seq > most_seqs) most_seqs = step->n_seq;
     real_ops->step_begin(b, step);
@@ -372,7 +376,8 @@ static hn_paths walk(opened *o, bool quick)
                                 .open = o->counted ? open_counted : open_way,
                                 .arg = o,
                                 .abort_fn = stop_at,
-                                .abort_arg = o };
+                                .abort_arg = o,
+                                .threads_more = o->more };
     o->n_asked = 0;
     if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK) fail_msg("%s", err.message);
     hone_status st = hn_paths_run(&out, &p, &prompts, &eight, &err);
@@ -407,6 +412,7 @@ static void test_all_ways(void **state)
     a = walk(&o, true);
     assert_int_equal(n_many, 7); /* four that fill them, then 20, 16 and 12 at once: a large model pays for each */
     assert_non_null(strstr(a.left[0], "but of 12, 16 and 20"));
+    assert_non_null(strstr(a.left[0], "two sessions at once"));
     o.m->bytes_per_token = bytes;
     o.refuses = true;
     walk(&o, true);
@@ -442,6 +448,32 @@ static void test_all_ways(void **state)
     assert_int_equal(a.n_long, HN_Q_LONG);
     assert_int_equal(a.hash[0], 0);
     if (!strstr(a.verdict.reason, "in chunks of 1 than")) fail_msg("%s", a.verdict.reason);
+    hone_session_free(o.s);
+    hone_context_free(o.ctx);
+    hone_model_close(o.m);
+}
+
+static bool says_left(const hn_paths *p, int32_t from, const char *word)
+{
+    for (int32_t i = from; i < p->n_left; i++)
+        if (strstr(p->left[i], word)) return true;
+    return false;
+}
+
+/* What a large model's ways are, and where one of them has no room. */
+static void test_large(void **state)
+{
+    opened o = { .more = 3, .counted = true };
+    if (hone_model_open(&o.m, "models/hone-tiny.gguf", NULL, NULL) != HONE_OK) {
+        puts("SKIP: models/hone-tiny.gguf is not here");
+        skip();
+    }
+    o.m->bytes_per_token = 1u << 26;
+    most_wanted = 0;
+    hn_paths a = walk(&o, false);
+    assert_int_equal(most_wanted, 95); /* of a call of 96, beside neighbours, all but the last */
+    assert_int_equal(a.verdict.state, HN_VALID);
+    assert_true(says_left(&a, a.n_never, "one thread more"));
     hone_session_free(o.s);
     hone_context_free(o.ctx);
     hone_model_close(o.m);
@@ -484,8 +516,19 @@ static void test_outer(void **state)
     assert_null(hn_outer_differ(o, o));
     assert_null(hn_outer_differ(older, o));
     assert_null(hn_outer_differ(NULL, NULL));
-    assert_string_equal(hn_outer_differ(o, older), "all of it");
-    assert_int_equal(hn_outer_of(&a, &b), HN_OUTER_EMBEDDINGS); /* left out where others are told */
+    assert_null(hn_outer_differ(o, older)); /* what one of both does not tell nobody compares */
+    assert_int_equal(hn_outer_of(&a, &b), HN_OUTER_PARTS);
+    char untold[120];
+    hn_outer_untold(untold, sizeof untold, o, o);
+    assert_string_equal(untold, "");
+    json_t *less = json_deep_copy(o);
+    json_object_del(less, "edges");
+    json_object_del(less, "masks");
+    hn_outer_untold(untold, sizeof untold, o, less);
+    assert_string_equal(untold, "masks edges");
+    hn_outer_untold(untold, sizeof untold, less, o);
+    assert_string_equal(untold, "masks edges");
+    json_decref(less);
     b = a;
     b.hash[HN_OUTER_MASKS][7] ^= 1;
     assert_string_equal(hn_outer_name(hn_outer_of(&a, &b)), "masks");
@@ -504,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_source_errors),  cmocka_unit_test(test_scan),
         cmocka_unit_test(test_random_prompts), cmocka_unit_test(test_engine_alone_and_together),
         cmocka_unit_test(test_all_ways),       cmocka_unit_test(test_kinds_of_hashes),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -388,8 +388,9 @@ static int records_now(const hn_cli *cli, json_t *b, json_t *records)
     return 0;
 }
 
-static void print_comparison(json_t *b, bool checked, const hn_baseline_row *rows, size_t n, const char *machine,
-                             const char *quality)
+/* less: the same answers are proved on fewer ways, as `quality` says. */
+static void print_comparison(json_t *b, bool checked, bool less, const hn_baseline_row *rows, size_t n,
+                             const char *machine, const char *quality)
 {
     char when[400];
     hn_gate_when(when, sizeof when, b);
@@ -397,7 +398,7 @@ static void print_comparison(json_t *b, bool checked, const hn_baseline_row *row
     if (!machine[0]) hn_out_printf("machine  the same (env %s)\n", hn_record_text(json_object_get(b, "env"), "hash"));
     for (const char *p = machine; *p; p += strcspn(p, "\n") + 1)
         hn_out_printf("machine  ANOTHER: %.*s\n", (int)strcspn(p, "\n"), p);
-    if (quality[0]) hn_out_printf("quality  CHANGED: %s\n", quality);
+    if (quality[0]) hn_out_printf("quality  %s: %s\n", less ? "OPEN" : "CHANGED", quality);
     else if (checked) hn_out_printf("quality  %s, as in the baseline\n", hn_record_text(b, "quality"));
     else if (hn_record_text(b, "quality")[0]) hn_out_printf("quality  not known of these records\n");
     hn_out_printf("\n");
@@ -411,7 +412,7 @@ static int compare(const hn_cli *cli, const char *name)
     hone_error err;
     hn_baseline_row *rows = NULL;
     size_t n = 0;
-    char machine[1200] = "", quality[600] = "", less[400] = "";
+    char machine[1200] = "", quality[600] = "", less[400] = "", untold[400] = "";
     int rc = hn_gate_load(cli, name, &b);
     if (rc) {
         json_decref(now);
@@ -430,10 +431,12 @@ static int compare(const hn_cli *cli, const char *name)
                           json_object_get(json_array_get(now, 0), "env"));
         if (checked) hn_quality_differ(quality, sizeof quality, json_object_get(b, "quality_detail"), q);
         if (checked) hn_quality_less(less, sizeof less, json_object_get(b, "quality_detail"), q);
-        if (less[0] && !quality[0])
-            snprintf(quality, sizeof quality, "the same quality hash, proved on fewer ways: %s", less);
+        if (checked) hn_quality_untold(untold, sizeof untold, json_object_get(b, "quality_detail"), q);
+        if (untold[0]) hn_cli_note("quality: %s", untold);
+        const bool open = less[0] && !quality[0];
+        if (open) snprintf(quality, sizeof quality, "the same quality hash, proved on fewer ways: %s", less);
         json_decref(q);
-        if (!cli->json) print_comparison(b, checked, rows, n, machine, quality);
+        if (!cli->json) print_comparison(b, checked, open, rows, n, machine, quality);
         else {
             json_t *o = hn_json_new("hone.baseline.compare/1");
             json_object_set(o, "baseline", json_object_get(b, "name"));

@@ -194,7 +194,7 @@ static int less_proved(gate *g, const char *less)
 
 static int quality(gate *g)
 {
-    char why[1024], less[400];
+    char why[1024], less[400], untold[400];
     hone_error err;
     json_t *was = json_object_get(g->baseline, "quality_detail");
     if (!g->model || !json_is_object(was)) return 0;
@@ -213,6 +213,8 @@ static int quality(gate *g)
             "again",
             hn_record_text(was, "hash"));
     hn_quality_less(less, sizeof less, was, g->quality);
+    hn_quality_untold(untold, sizeof untold, was, g->quality);
+    if (untold[0]) hn_notes_add(g->notes, "quality: %s", untold);
     if (!g->quality_differs[0]) return less_proved(g, less);
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --allow-different measures all the same",
@@ -224,7 +226,7 @@ static int quality(gate *g)
 
 static int quality_of(gate *g, const hn_target *t)
 {
-    char less[400];
+    char less[400], untold[400];
     hone_error err;
     if (hn_sides_quality(g->side, t, g->hash, g->why, &err) != HONE_OK) return failed(g, &err);
     g->sides_asked = true;
@@ -233,6 +235,8 @@ static int quality_of(gate *g, const hn_target *t)
             return fail(g, HN_EXIT_QUALITY, "quality", "%s gives broken output: %s. Nothing was timed",
                         hn_side_label(g->side[i]), g->why[i]);
     hn_sides_less(less, sizeof less, g->side);
+    hn_sides_untold(untold, sizeof untold, g->side);
+    if (untold[0]) hn_notes_add(g->notes, "quality: %s", untold);
     if (strcmp(g->hash[0], g->hash[1]) == 0) return less_proved(g, less);
     bool answers = hn_q_same_answers(g->hash[0], g->hash[1]);
     if (!hn_opts_flag(g->cli->opts, "allow-different"))

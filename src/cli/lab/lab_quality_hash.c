@@ -35,6 +35,20 @@ static void forget(hn_answers *a)
     free(a);
 }
 
+/* What only one of both tells, in a note. */
+static void note_untold(const hn_answers *old, const hn_answers *now)
+{
+    char untold[400];
+    json_t *a = old->covers ? json_copy(old->covers) : json_object(),
+           *b = now->covers ? json_copy(now->covers) : json_object();
+    json_object_set_new(a, "outer", hn_outer_json(&old->outer));
+    json_object_set_new(b, "outer", hn_outer_json(&now->outer));
+    hn_quality_untold(untold, sizeof untold, a, b);
+    if (untold[0]) hn_cli_note("%s", untold);
+    json_decref(a);
+    json_decref(b);
+}
+
 /* Runs the prompts, and with paths the long one on all ways; the model is closed again. */
 static int ask(const hn_cli *cli, const char *path, hn_answers *out, hn_paths *paths)
 {
@@ -139,6 +153,7 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
     if (old && !broken && hn_answers_compare(&d, old, now, &err) != HONE_OK) return hn_cli_fail(&err);
     if (broken) d = (hn_answers_diff){ .what = HN_DIFFERENT };
     if (old) hn_quality_less(less, sizeof less, old->covers, now->covers);
+    if (old && !broken) note_untold(old, now);
     if (save && !broken && hn_answers_save(now, save, &err) != HONE_OK) return hn_cli_fail(&err);
     json_t *extra = hn_answers_json(now, false); /* a sketch is too long for a history */
     json_object_del(extra, "schema");
@@ -167,7 +182,7 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
         if (old && !broken) print_difference(&d, less);
     }
     int judged = judge(cli, now, old ? &d : NULL);
-    if (judged || broken || !less[0]) return judged ? judged : rc;
+    if (judged || broken || rc || !less[0]) return judged ? judged : rc;
     return hn_cli_error(HN_EXIT_INCONCLUSIVE, "the same answers, proved on fewer ways: %s", less);
 }
 

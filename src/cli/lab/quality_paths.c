@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { MOST_THREADS = 1024 }; /* of a context */
+
 typedef struct opener {
     const hn_cli *cli;
     const hone_model *m;
@@ -34,9 +36,8 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     opener *o = arg;
     const hn_opts *opts = o->cli->opts;
     *out = NULL;
-    if (w->beside) o->before = o->s, o->s = NULL;
+    if (w->beside) hone_session_free(o->before), o->before = o->s, o->s = NULL;
     else close_other(o);
-    if (w->plain && hn_cli_adapters_json()) return HONE_OK; /* adapters are of the model they were opened for */
     hone_status st = w->plain ? open_plain(o, err) : HONE_OK;
     if (st == HONE_OK && (w->threads || w->cpu)) {
         const hone_context_params p = { .n_threads = w->threads ? w->threads : hone_context_threads(o->asked),
@@ -87,19 +88,21 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
     if (rc) return rc;
     hone_model_get_info(m, &info);
     levels_below(levels, HN_CPU_LEVELS + 1, hone_context_cpu(o.asked));
+    const int32_t n = hone_context_threads(o.asked);
     const hn_paths_params p = { .m = m,
                                 .quick = quick,
                                 .open = open_way,
                                 .arg = &o,
                                 .abort_fn = hn_abort_fn,
                                 .cache = hn_cache_of(hn_opts_str(cli->opts, "kv")),
-                                .threads = some_threads(hone_context_threads(o.asked)),
-                                .threads_more = hone_context_threads(o.asked) + 1,
+                                .threads = some_threads(n),
+                                .threads_more = n < MOST_THREADS ? n + 1 : 0,
                                 .levels = levels,
-                                .packed = info.packed_path != NULL };
+                                .packed = info.packed_path != NULL,
+                                .adapted = hn_opts_has(cli->opts, "lora") && hn_opts_count(cli->opts, "lora") > 0 };
     if (hn_paths_run(out, &p, prompts, eight, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    snprintf(out->asked, sizeof out->asked, "%s, %d threads%s", hone_context_cpu(o.asked),
-             (int)hone_context_threads(o.asked), p.packed ? ", packed" : "");
+    snprintf(out->asked, sizeof out->asked, "%s, %d threads%s", hone_context_cpu(o.asked), (int)n,
+             p.packed ? ", packed" : "");
     close_other(&o);
     hone_model_close(o.plain);
     hone_context_free(o.asked);

@@ -479,12 +479,23 @@ void hn_quality_less(char *dst, size_t cap, json_t *was, json_t *is)
     double rows = hn_json_number_of(was, "rows_compared"), left = hn_json_number_of(is, "rows_compared");
     size_t i;
     dst[0] = 0;
-    if (!json_is_array(before)) return; /* of a program from before it was said */
-    if (!json_is_array(now)) snprintf(dst, cap, "which ways were left out is not said");
+    if (!json_is_array(before) || !json_is_array(now)) return; /* of a program from before it was said */
     json_array_foreach(now, i, word) if (!dst[0] && !holds(before, word))
         snprintf(dst, cap, "left out: %.300s", json_string_value(word) ? json_string_value(word) : "?");
     if (!dst[0] && strcmp(hn_record_text(was, "asked"), hn_record_text(is, "asked")) == 0 && !(left >= rows))
         snprintf(dst, cap, "%.0f rows of logits were compared on all ways, not %.0f", left, rows);
+}
+
+void hn_quality_untold(char *dst, size_t cap, json_t *was, json_t *is)
+{
+    char parts[120];
+    const bool ways =
+        json_is_array(json_object_get(was, "left_here")) != json_is_array(json_object_get(is, "left_here"));
+    hn_outer_untold(parts, sizeof parts, json_object_get(was, "outer"), json_object_get(is, "outer"));
+    dst[0] = 0;
+    if (parts[0] || ways)
+        snprintf(dst, cap, "not compared, as only one side tells it: %s%s%s", parts, parts[0] && ways ? ", " : "",
+                 ways ? "which ways were left out" : "");
 }
 
 /* ---- the speed ------------------------------------------------------------------------------------------ */

@@ -62,6 +62,8 @@ void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is);
 /* What `is`, of quality_detail, left out or compared less of than `was` did: "" nothing. Its hash may be the same, and
  * proves less. What `was` left out is nobody's matter: the ways of one result prove that one. */
 void hn_quality_less(char *dst, size_t cap, json_t *was, json_t *is);
+/* What only one of them tells, as an older program does not, and nobody can compare: a note; "" nothing. */
+void hn_quality_untold(char *dst, size_t cap, json_t *was, json_t *is);
 
 /* One metric of one record, then and now. */
 typedef struct hn_baseline_row {

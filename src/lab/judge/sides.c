@@ -984,3 +984,9 @@ void hn_sides_less(char *dst, size_t cap, hn_side *const side[2])
     dst[0] = 0;
     if (side[0]->can_walk && side[1]->can_walk) hn_quality_less(dst, cap, side[0]->detail, side[1]->detail);
 }
+
+void hn_sides_untold(char *dst, size_t cap, hn_side *const side[2])
+{
+    dst[0] = 0;
+    if (side[0]->can_walk && side[1]->can_walk) hn_quality_untold(dst, cap, side[0]->detail, side[1]->detail);
+}

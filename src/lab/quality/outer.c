@@ -456,10 +456,8 @@ const char *hn_outer_name(hn_outer_part part) { return part < HN_OUTER_PARTS ? n
 
 hn_outer_part hn_outer_of(const hn_outer *a, const hn_outer *b)
 {
-    bool tells = false;
-    for (int i = 0; i < HN_OUTER_PARTS; i++) tells = tells || b->hash[i][0];
     for (int i = 0; i < HN_OUTER_PARTS; i++)
-        if (tells && a->hash[i][0] && strcmp(a->hash[i], b->hash[i]) != 0) return (hn_outer_part)i;
+        if (a->hash[i][0] && b->hash[i][0] && strcmp(a->hash[i], b->hash[i]) != 0) return (hn_outer_part)i;
     return HN_OUTER_PARTS;
 }
 
@@ -468,6 +466,17 @@ const char *hn_outer_differ(json_t *a, json_t *b)
     hn_outer x, y;
     hn_outer_read(&x, a);
     hn_outer_read(&y, b);
-    if (json_object_size(a) && !json_object_size(b)) return "all of it";
     return hn_outer_name(hn_outer_of(&x, &y));
+}
+
+void hn_outer_untold(char *dst, size_t cap, json_t *a, json_t *b)
+{
+    hn_outer x, y;
+    size_t n = 0;
+    hn_outer_read(&x, a);
+    hn_outer_read(&y, b);
+    dst[0] = 0;
+    for (int i = 0; i < HN_OUTER_PARTS; i++)
+        if (!x.hash[i][0] != !y.hash[i][0] && n < cap)
+            n += (size_t)snprintf(dst + n, cap - n, "%s%s", n ? " " : "", names[i]);
 }

@@ -32,11 +32,12 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err);
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);
 json_t *hn_outer_json(const hn_outer *a); /* {"tokenizer": "8 digits", …}; what has none is left out */
 void hn_outer_read(hn_outer *out, json_t *o);
-/* The first part of a that b answers otherwise, or leaves out where it tells others; HN_OUTER_PARTS: none. */
+/* The first part that both tell and b answers otherwise; HN_OUTER_PARTS: none. */
 hn_outer_part hn_outer_of(const hn_outer *a, const hn_outer *b);
 const char *hn_outer_name(hn_outer_part part); /* HN_OUTER_PARTS: NULL */
-/* The same of two of hn_outer_json, as its name or NULL; a, or both, may be NULL: from before there was one. Who once
- * told and tells nothing now leaves all of it out. */
+/* The same of two of hn_outer_json, as its name or NULL; either may be NULL: from before there was one. */
 const char *hn_outer_differ(json_t *a, json_t *b);
+/* The parts that one of them alone tells, which nobody compares: their names with blanks, "" none. */
+void hn_outer_untold(char *dst, size_t cap, json_t *a, json_t *b);
 
 #endif

@@ -64,6 +64,8 @@ typedef struct walk {
 
 static void left_out(walk *w, const char *what)
 {
+    for (int32_t i = 0; i < w->out->n_left; i++)
+        if (strcmp(w->out->left[i], what) == 0) return;
     if (w->out->n_left < HN_PATHS_LEFT) w->out->left[w->out->n_left++] = what;
 }
 
@@ -302,10 +304,11 @@ static hone_status in_crumbs(walk *w)
     return crumbs(w);
 }
 
-/* Of the last call all rows are asked for, which token by token are, too. */
+/* Of the last call all rows are asked for, which token by token are, too: of a large model, whose prompt does not come
+ * that far, a call of its first ids. */
 static hone_status beside_others(walk *w)
 {
-    enum { THEIRS = 4, FEW = 4 };
+    enum { THEIRS = 4, FEW = 4, BEGINNING = 96 };
     /* rows of each call: no way else has these; then as many as there are */
     static const int32_t rows[] = { 37, 41, 56, 96, 44, 128, 47, 100, 48, 52, 132, 256, 72 };
     enum { CALLS = sizeof rows / sizeof *rows };
@@ -317,6 +320,11 @@ static hone_status beside_others(walk *w)
         w->all_rows = i >= CALLS;
         st = call(w, 4, at, to, THEIRS);
         at = to;
+    }
+    if (!w->small) {
+        w->all_rows = true;
+        if (st == HONE_OK) st = hone_seq_truncate(w->s, 4, 0, w->err);
+        if (st == HONE_OK) st = call(w, 4, 0, w->n < BEGINNING ? w->n : BEGINNING, THEIRS);
     }
     w->all_rows = false;
     return st;
@@ -754,10 +762,11 @@ static hone_status begin(walk *w, bool from_text)
     st = hn_q_long_ids(w->ids, &w->n, w->p->m, from_text, w->err);
     if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
     if (w->p->quick)
-        left_out(w, w->small ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
-                               "of threads, plain weights, levels"
-                             : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
-                               "of 12, 16 and 20, other counts of threads, plain weights, levels");
+        left_out(w, w->small
+                        ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
+                          "of threads, plain weights, levels"
+                        : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
+                          "of 12, 16 and 20, two sessions at once, other counts of threads, plain weights, levels");
     else if (!w->small)
         left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
                     "calls of 17 to 39 tokens but 24 and 32; "
@@ -768,10 +777,12 @@ static hone_status begin(walk *w, bool from_text)
                  "between 600 and 999 positions; scalar kernels, where there are others: positions beyond 40, calls of "
                  "other counts than 1 and 32");
     if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
+    if (w->n < CACHE_CTX) left_out(w, "two sessions at once, other types of cache: the prompt is too short");
     if (!w->p->quick) {
         snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
         left_out(w, w->out->beyond);
     }
+    if (!w->p->quick && w->p->packed && w->p->adapted) left_out(w, "plain weights: adapters go with the packed ones");
     w->out->n_never = w->out->n_left;
     w->out->n_long = w->n;
     return st;
@@ -811,6 +822,17 @@ static hone_status on_levels(walk *w, const hn_q_way *base)
     return st;
 }
 
+/* One thread more than asked, which may be one too many for what limits them. */
+static hone_status on_more_threads(walk *w, const hn_q_way *more)
+{
+    snprintf(w->way_more, sizeof w->way_more, "on %d threads", (int)more->threads);
+    hone_status st = open_way(w, w->way_more, more);
+    if (st == HONE_OK && w->s) return a_beginning(w);
+    if (st != HONE_E_NOMEM) return st;
+    left_out(w, "one thread more: it cannot be started, or memory is short");
+    return HONE_OK;
+}
+
 /* The ways that need a session of their own, of one sequence. */
 static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
 {
@@ -829,9 +851,9 @@ static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
     if (st == HONE_OK && !over(w)) st = with(w, "on one thread", &one, otherwise);
     snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
     if (st == HONE_OK && !over(w) && some.threads) st = with(w, w->way_threads, &some, otherwise);
-    snprintf(w->way_more, sizeof w->way_more, "on %d threads", (int)more.threads);
-    if (st == HONE_OK && !over(w) && more.threads) st = with(w, w->way_more, &more, a_beginning);
-    if (st == HONE_OK && !over(w) && w->p->packed) st = with(w, "from plain weights", &plain, otherwise);
+    if (st == HONE_OK && !over(w) && more.threads) st = on_more_threads(w, &more);
+    if (st == HONE_OK && !over(w) && w->p->packed && !w->p->adapted)
+        st = with(w, "from plain weights", &plain, otherwise);
     return st == HONE_OK && !over(w) ? on_levels(w, &base) : st;
 }
 

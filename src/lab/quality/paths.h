@@ -46,9 +46,10 @@ typedef struct hn_paths_params {
     int32_t threads_more;      /* and one above it; 0: there is none */
     const char *const *levels; /* of kernels below the one in use, ends with NULL */
     bool packed;               /* the model's weights come from a packed file */
+    bool adapted;              /* adapters go with it: they are of this model, and of no other of its plain weights */
 } hn_paths_params;
 
-enum { HN_PATHS_LEFT = 12 };
+enum { HN_PATHS_LEFT = 20 };
 typedef struct hn_paths {
     char hash[24];              /* "q2-TTTTTTTT-LLLLLLLL", of a quick run "q2q-…"; "" when there is none */
     int32_t n_long, n_compared; /* ids of the long prompt; rows of logits that were compared */
