@@ -199,6 +199,8 @@ typedef struct hone_model_params {
         *progress;           /* of checking a packed file and its model before their first use; may be NULL */
     const char *ignore_keys; /* "key,key": metadata to run without where hone would refuse the model for it, although
                                   it may change the answer; NULL: HONE_IGNORE_KEYS */
+    int32_t n_answers; /* sequences that are run at once; above 1 "auto" means the layout that is faster for several
+                          rows and one, on all cores, together; 0: 1 */
 } hone_model_params;
 
 typedef struct hone_model_info {
@@ -935,7 +937,7 @@ typedef struct hone_scheduler_params {
     uint64_t (*now)(void *arg);  /* nanoseconds, never less than before; NULL: CLOCK_MONOTONIC */
     void *now_arg;
     int32_t fixed_prefill; /* tokens of prompts in a step beside answers; 0: as many as time allows: such a step takes
-                              no more than twice one without, but for 8 tokens, which are always run */
+                              no more than twice one without, or 100 ms, but for 32 tokens, which are always run */
 } hone_scheduler_params;
 
 /* Opens the session; ctx and m must outlive the scheduler. p may be NULL: all 0. Fails as hone_session_new does. */

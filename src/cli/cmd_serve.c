@@ -254,7 +254,9 @@ static int read_settings(serving *s)
                      .cache_budget = hn_opts_given(o, "kv-memory") ? (uint64_t)hn_opts_i32(o, "kv-memory") << 20 : 0 },
         .max_queue = hn_opts_i32(o, "max-queue")
     };
-    p->shelf.model = (hone_model_params){ .tokenizer_pre = hn_opts_str(o, "pre"), .packed = hn_opts_str(o, "packed") };
+    p->shelf.model = (hone_model_params){ .tokenizer_pre = hn_opts_str(o, "pre"),
+                                          .packed = hn_opts_str(o, "packed"),
+                                          .n_answers = hn_opts_i32(o, "parallel") };
     const char *pooling = hn_opts_str(o, "pooling"), *scope = hn_opts_str(o, "cache-scope");
     p->cache_scope = !scope ? HN_CACHE_BY_ADDRESS : strcmp(scope, "all") == 0 ? HN_CACHE_OF_ALL : HN_CACHE_BY_CLIENT;
     p->shelf.pooling = !pooling                       ? HONE_POOL_FILE

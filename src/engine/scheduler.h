@@ -7,10 +7,10 @@
 #include "engine/engine.h"
 
 enum {
-    HN_PROMPT_MARK = 256, /* positions between two checkpoints of a prompt */
-    HN_ECHO_ROWS = 32,    /* rows of prompts whose logits are wanted, of a step */
-    HN_LEAST_PREFILL = 8, /* rows of prompts in a step beside answers, whatever they cost */
-    HN_MOST_TOP = 64      /* n_logprobs at most */
+    HN_PROMPT_MARK = 256,  /* positions between two checkpoints of a prompt */
+    HN_ECHO_ROWS = 32,     /* rows of prompts whose logits are wanted, of a step */
+    HN_LEAST_PREFILL = 32, /* rows of prompts in a step beside answers, whatever they cost */
+    HN_MOST_TOP = 64       /* n_logprobs at most */
 };
 
 typedef struct hn_ticket hn_ticket;

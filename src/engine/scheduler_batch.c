@@ -3,8 +3,7 @@
 #include "engine/scheduler.h"
 
 enum { FIRST_ROWS = 64 }; /* of a step without answers: so many that reading the weights is a small part of it */
-#define UNKNOWN_NS 1e8    /* to prompts beside the first answers, before anybody knows what such a step takes */
-#define WITH_PROMPTS 2.0  /* what a step beside answers may take with prompts in it, in times of one without */
+#define STEP_NS 1e8       /* what a step may take with prompts in it, if twice one without is less */
 
 /* ---- what steps take ------------------------------------------------------------------ */
 
@@ -191,12 +190,11 @@ static int32_t look(const hone_scheduler *s, int32_t *n_prompt)
     return n;
 }
 
-/* Of the schedulers in turn, the time that a round of answers leaves to the prompts of each that has some; false:
- * nobody answers. Where none of its own does, a step reads its weights for prompts alone: these may take as long as
- * that. */
+/* Of the schedulers in turn, what a round of answers alone takes, and what is left in it to each of those with prompts;
+ * false: nobody answers. */
 static bool time_left(const hone_scheduler *s, int32_t n_decode, double *left)
 {
-    double alone = answers_ns(&s->cost, n_decode), weights = n_decode ? 0 : alone;
+    double alone = answers_ns(&s->cost, n_decode), own = n_decode ? 0 : alone; /* where none answers it reads weights */
     int32_t n_answer = n_decode, n_share = 1, n_prompt;
     if (!n_decode) alone = 0;
     for (const hone_scheduler *o = s->beside; o != s; o = o->beside) {
@@ -205,15 +203,14 @@ static bool time_left(const hone_scheduler *s, int32_t n_decode, double *left)
         n_answer += n;
         n_share += n_prompt > 0;
     }
-    if (alone == 0) alone = UNKNOWN_NS;
-    *left = (WITH_PROMPTS - 1) * (alone > weights ? alone : weights) / n_share;
+    *left = ((2 * alone > STEP_NS ? 2 * alone : STEP_NS) - alone) / n_share - own;
     return n_answer > 0;
 }
 
 /* Rows of prompts that a step may have beside so many answers, and those of the schedulers that it is beside. */
 static int32_t prefill_rows(const hone_scheduler *s, int32_t n_decode)
 {
-    int32_t most = s->ses->n_chunk - n_decode, least = n_decode || s->cost.ns > 0 ? HN_LEAST_PREFILL : FIRST_ROWS / 2;
+    int32_t most = s->ses->n_chunk - n_decode, least = HN_LEAST_PREFILL;
     double left;
     if (most < 1) most = 1;
     if (!time_left(s, n_decode, &left)) return most;

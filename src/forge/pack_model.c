@@ -202,7 +202,7 @@ static hone_status find_in(const hn_gguf *g, const char *file, hone_packed_info 
     snprintf(out->note, sizeof out->note, "%s", f.state == HONE_PACKED_TOUCHED && !f.why[0] ? unproven : f.why);
     if (f.state == HONE_PACKED_READY) {
         hn_packed_choice c;
-        hn_packed_choose(&c, f.file, false);
+        hn_packed_choose(&c, f.file, false, false);
         if (c.n_measured || !c.n_plain) hn_packed_choice_words(out->note, sizeof out->note, &c);
         else
             snprintf(out->note, sizeof out->note, "the next start measures which types are faster packed at %s",

@@ -47,20 +47,24 @@ float hn_packed_ratio(float *plain_us, float *packed_us, int n);
 /* Keeps it for every start on this machine with this build. False: there is nowhere to keep it. */
 bool hn_packed_keep(const hn_packed_speed *v, hn_type t, hn_cpu_level level);
 float hn_packed_least(const hn_packed_speed *v);
+/* On all threads, of one column and of several alike. */
+float hn_packed_of_several(const hn_packed_speed *v);
 /* Slower by less cannot be told from noise in so short a look: packed is read from here on. */
 #define HN_PACKED_AS_FAST 0.97f
 
-/* Types of a file's matrices. A type is plain where packed is slower at any of the points, by more than the noise. */
+/* Types of a file's matrices. A type is plain where packed is slower at any of the points, or for several answers on
+ * the whole, by more than the noise. */
 typedef struct hn_packed_choice {
     bool there[HN_TYPE_COUNT], plain[HN_TYPE_COUNT];
     float speed[HN_TYPE_COUNT]; /* of the points; 0: not measured */
+    bool several;               /* speed is hn_packed_of_several, else hn_packed_least */
     int n_plain, n_packed, n_measured;
     const char *level; /* of contexts that name none: HONE_CPU, else the best */
 } hn_packed_choice;
 
 /* From what is kept; measure: what is not is measured and kept, where the file is large enough to be worth it. A small
  * file is packed without one, a large one whose measurement cannot be kept only at AVX-512. */
-void hn_packed_choose(hn_packed_choice *out, const hn_packed *file, bool measure);
+void hn_packed_choose(hn_packed_choice *out, const hn_packed *file, bool several, bool measure);
 /* "speed packed / plain here at avx2, …: Q4_K 1.10 Q6_K 1.31"; where both are, "mixed: Q4_K packed, Q5_0 plain; "
  * stands before it. "": there is nothing to say. */
 void hn_packed_choice_words(char *dst, size_t cap, const hn_packed_choice *c);

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "model/packed.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -290,6 +291,11 @@ float hn_packed_least(const hn_packed_speed *v)
     return least;
 }
 
+float hn_packed_of_several(const hn_packed_speed *v)
+{
+    return sqrtf(v->of[HN_PACKED_POINTS - 2] * v->of[HN_PACKED_POINTS - 1]);
+}
+
 /* Where nothing can be measured or kept: AVX-512's packed products were faster on every machine tried, others' not. */
 static bool usual(hn_cpu_level level) { return level == HN_CPU_AVX512; }
 
@@ -319,13 +325,13 @@ static void learn(hn_packed_speed out[HN_TYPE_COUNT], const bool want[HN_TYPE_CO
     }
 }
 
-void hn_packed_choose(hn_packed_choice *c, const hn_packed *file, bool measure)
+void hn_packed_choose(hn_packed_choice *c, const hn_packed *file, bool several, bool measure)
 {
     hn_cpu_level level;
     uint64_t bytes = 0;
     hn_packed_speed v[HN_TYPE_COUNT] = { { { 0 } } };
     bool want[HN_TYPE_COUNT] = { false };
-    *c = (hn_packed_choice){ .n_plain = 0 };
+    *c = (hn_packed_choice){ .several = several };
     if (hn_cpu_choose(&level, NULL, NULL) != HONE_OK) return; /* the context says what is wrong with it */
     c->level = hn_cpu_level_name(level);
     for (uint64_t i = 0; i < file->n; i++) {
@@ -339,7 +345,7 @@ void hn_packed_choose(hn_packed_choice *c, const hn_packed *file, bool measure)
     if (measure && large) learn(v, want, level);
     for (int t = 0; t < HN_TYPE_COUNT; t++) {
         if (!c->there[t]) continue;
-        if (plausible(&v[t])) c->speed[t] = hn_packed_least(&v[t]);
+        if (plausible(&v[t])) c->speed[t] = several ? hn_packed_of_several(&v[t]) : hn_packed_least(&v[t]);
         c->plain[t] = c->speed[t] > 0 ? c->speed[t] < HN_PACKED_AS_FAST : large && !usual(level);
         c->n_measured += c->speed[t] > 0;
         c->n_plain += c->plain[t];
@@ -380,8 +386,9 @@ void hn_packed_choice_words(char *dst, size_t cap, const hn_packed_choice *c)
         return;
     }
     n += (size_t)snprintf(dst + n, cap - n,
-                          "speed packed / plain here at %s, the least of 1 and %d threads, 1 and %d "
-                          "columns:",
+                          c->several ? "speed packed / plain here at %s, %d threads, the mean of 1 and %d columns:"
+                                     : "speed packed / plain here at %s, the least of 1 and %d threads, 1 and %d "
+                                       "columns:",
                           c->level, hn_cpu_count(), MANY);
     n = names(dst, cap, n, c, false, true);
     names(dst, cap, n, c, true, true);

@@ -255,7 +255,7 @@ hone_status hn_model_find_packed(hone_model *m, const hone_model_params *p, hone
     hone_status st = hn_packed_look(&f, m->file, path, err);
     bool usable = st == HONE_OK && (f.state == HONE_PACKED_READY || f.state == HONE_PACKED_TOUCHED);
     if (usable && automatic) {
-        hn_packed_choose(&c, f.file, true);
+        hn_packed_choose(&c, f.file, p && p->n_answers > 1, true);
         hn_packed_choice_words(words, sizeof words, &c);
     }
     if (usable && c.n_plain && !c.n_packed) {

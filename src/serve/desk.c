@@ -110,7 +110,7 @@ static rest go_round(hn_desk *d, hn_task_queue *todo)
 
 int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
 {
-    enum { LEAST = 32 }; /* rows that are worth reading the weights for */
+    enum { LEAST = 32, PART_NS = 100000000 };
     hn_task_queue todo;
     double each = n_last ? (double)(hn_serve_ns() - p->since) / n_last : 0;
     if (n_last && (p->row_ns == 0 || each > p->row_ns))
@@ -121,7 +121,9 @@ int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
         go_round(d, &todo);
         d->after(d->arg);
     }
-    const double left = d->had_prompts ? (double)d->round_ns / 2 : (double)d->round_ns; /* half of it was of prompts */
+    /* a round may take twice what its answers alone do, or 100 ms; prompts had their part of that */
+    double left = PART_NS - (double)d->round_ns;
+    if (!d->had_prompts && left < (double)d->round_ns) left = (double)d->round_ns;
     double n = p->fixed ? p->fixed : p->row_ns > 0 && left > LEAST * p->row_ns ? left / p->row_ns : LEAST;
     p->since = hn_serve_ns();
     return d->had_answers && n < most ? (int32_t)n : most;

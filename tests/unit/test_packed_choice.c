@@ -163,11 +163,11 @@ static void large_files_are_measured_once(void **state)
     const hn_packed file = { .e = &e, .n = 1 };
     char words[500], *keep = strdup(getenv("XDG_STATE_HOME")), *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
     hn_packed_choice c, again;
-    hn_packed_choose(&c, &file, false);
+    hn_packed_choose(&c, &file, false, false);
     assert_true(c.n_measured == 0 && c.plain[HN_Q4_0] == (hn_cpu_best() != HN_CPU_AVX512));
     unsetenv("XDG_STATE_HOME");
     unsetenv("HOME");
-    hn_packed_choose(&c, &file, true);
+    hn_packed_choose(&c, &file, false, true);
     assert_true(c.n_measured == 0 && c.plain[HN_Q4_0] == (hn_cpu_best() != HN_CPU_AVX512));
     hn_packed_choice_words(words, sizeof words, &c);
     assert_true(!c.n_plain || strstr(words, "not measured"));
@@ -175,14 +175,35 @@ static void large_files_are_measured_once(void **state)
     if (home) setenv("HOME", home, 1);
     free(keep);
     free(home);
-    hn_packed_choose(&c, &file, true);
+    hn_packed_choose(&c, &file, false, true);
     assert_true(c.n_measured == 1 && c.n_plain + c.n_packed == 1);
     assert_true(c.plain[HN_Q4_0] == (c.speed[HN_Q4_0] < HN_PACKED_AS_FAST));
-    hn_packed_choose(&again, &file, false);
+    hn_packed_choose(&again, &file, false, false);
     assert_memory_equal(&again.speed, &c.speed, sizeof c.speed);
     e.n_bytes = 1 << 20; /* a small one takes what is known */
-    hn_packed_choose(&again, &file, true);
+    hn_packed_choose(&again, &file, false, true);
     assert_memory_equal(&again.plain, &c.plain, sizeof c.plain);
+}
+
+/* What is slower with one column and faster with four is packed where several answers come at once, and there alone. */
+static void several_answers_choose_for_several(void **state)
+{
+    const hn_packed_entry e = { .type = HN_Q4_0, .kind = HN_PACKED_MATRIX, .n_bytes = 1 << 20 };
+    const hn_packed file = { .e = (hn_packed_entry *)&e, .n = 1 };
+    const hn_cpu_level level = hn_cpu_best();
+    char words[500];
+    hn_packed_choice c;
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { 0.9f, 1.3f, 0.9f, 1.3f } }, HN_Q4_0, level));
+    hn_packed_choose(&c, &file, false, false);
+    assert_true(c.plain[HN_Q4_0]);
+    hn_packed_choose(&c, &file, true, false);
+    assert_true(!c.plain[HN_Q4_0] && c.n_packed == 1);
+    assert_float_equal(c.speed[HN_Q4_0], 1.0816653f, 1e-5);
+    hn_packed_choice_words(words, sizeof words, &c);
+    assert_non_null(strstr(words, "the mean of 1 and 4 columns: Q4_0 1.08"));
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { 1.3f, 1.3f, 0.8f, 1.1f } }, HN_Q4_0, level));
+    hn_packed_choose(&c, &file, true, false);
+    assert_true(c.plain[HN_Q4_0]);
 }
 
 static int set_up(void **state)
@@ -206,9 +227,9 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_decides_by_type),  cmocka_unit_test(what_is_kept_is_of_a_level),
-        cmocka_unit_test(large_files_are_measured_once), cmocka_unit_test(the_ratio_says_which_is_faster),
-        cmocka_unit_test(every_packed_type_is_measured),
+        cmocka_unit_test(what_is_kept_decides_by_type),   cmocka_unit_test(what_is_kept_is_of_a_level),
+        cmocka_unit_test(large_files_are_measured_once),  cmocka_unit_test(several_answers_choose_for_several),
+        cmocka_unit_test(the_ratio_says_which_is_faster), cmocka_unit_test(every_packed_type_is_measured),
     };
     return cmocka_run_group_tests(tests, set_up, tm_remove_dir);
 }
