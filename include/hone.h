@@ -200,7 +200,7 @@ typedef struct hone_model_params {
     const char *ignore_keys; /* "key,key": metadata to run without where hone would refuse the model for it, although
                                   it may change the answer; NULL: HONE_IGNORE_KEYS */
     int32_t n_answers; /* sequences that are run at once; above 1 "auto" means the layout that is faster for several
-                          rows and one, on all cores, together; 0: 1 */
+                          rows and one, on all cores, together */
 } hone_model_params;
 
 typedef struct hone_model_info {

@@ -122,8 +122,8 @@ while IFS='|' read -r name check words; do
     check=$(echo "$check" | sed "s|LORA|$LORA|")
     n=$((n + 1))
     one "$name" $check
-    # what is seen of CPU time alone is seen while two CPUs are free: twice more, before it is said that nobody noticed
-    for again in 1 2; do
+    # what is seen of CPU time alone is seen while two CPUs are free: four times more, before it is said that nobody did
+    for again in 1 2 3 4; do
         case "$name $rc" in
         hidden-thread\ 0 | both-clocks\ 0) one "$name" $check ;;
         *) break ;;

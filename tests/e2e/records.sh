@@ -59,8 +59,9 @@ records() { # records N WHAT
         printf "\"quality\":\"q1-%08x-00000000\",\"samples\":[1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,%d],\"stats\":{\"n\":3,\"median\":%d,\"ci95\":[1,3]}}\n", (what == "quality" ? i : 0), i, i % 7 + 1 } }'
 }
 cpu() { # cpu COMMAND…: hundredths of a second of processor time, in $used
-    { time -p "$@" >"$T/out" 2>"$T/err" </dev/null; } 2>"$T/time" || not_ok "$*" "$T/err"
-    used=$(awk '/^(user|sys)/ { s += $2 } END { printf "%d", 100 * s + 1 }' "$T/time")
+    ("$@" >"$T/out" 2>"$T/err" </dev/null && times >"$T/time") || not_ok "$*" "$T/err" # the second line: of children
+    used=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } }
+        END { printf "%d", 100 * s + 1 }' "$T/time")
 }
 for what in same distinct ids models machines configs invalid quality; do
     records 1000 $what >"$T/few.jsonl"

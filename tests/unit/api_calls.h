@@ -274,7 +274,8 @@ static void c_model_open(void)
     hone_model_params p = { .tokenizer_pre = MAY("params->tokenizer_pre", "gpt-2"),
                             .packed = MAY("params->packed", "off"),
                             .progress = MAY("params->progress", &pr),
-                            .ignore_keys = MAY("params->ignore_keys", "llama.nothing") };
+                            .ignore_keys = MAY("params->ignore_keys", "llama.nothing"),
+                            .n_answers = ANY("params->n_answers", 4) };
     STATUS(hone_model_open(NEED("out", &out), NEED("path", model_path), MAY("params", &p), aw->err));
     EMPTY("out", !out);
     if (!aw->failed) hone_model_close(out);
