@@ -11,7 +11,7 @@ struct hn_desk {
     hn_task_queue queue;
     bool ends;
     pthread_t thread;
-    hn_desk_model *models; /* its thread's, as are the next two */
+    hn_desk_model *models; /* its thread's, as are the next five */
     hn_task_queue slices;
     uint64_t began;    /* of the running step */
     uint64_t round_ns; /* what the last round of steps took … */
