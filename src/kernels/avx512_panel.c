@@ -11,9 +11,10 @@
  * allow (fits16); where they do not, vpmulld per sub-block gives the same integers. */
 #if defined(__x86_64__)
 
+#include "kernels/avx512_turn.h"
 #include "kernels/avx512_unpack.h"
 
-enum { ROWS = HN_PANEL_ROWS, COLS = 6, HALF = 16 };
+enum { ROWS = HN_PANEL_ROWS, COLS = 6, HALF = HN_TURNED_ROWS };
 _Static_assert((int)HALF == (int)HN_PACK_ROWS, "a group is half a panel");
 
 /* One block of 256 of 32 rows. */
@@ -30,85 +31,6 @@ typedef struct tpanel {
 } tpanel;
 _Static_assert(sizeof(kpanel) % 64 == 0 && sizeof(tpanel) % 64 == 0, "sums follow on a cache line");
 
-/* ---- sixteen rows, word by word: lane r is row r ----------------------------------------------------- */
-
-/* 16 × 16 transpose of 32-bit elements: out[i] lane r = in[r] lane i. */
-V16_OP void transpose16(__m512i v[16])
-{
-    __m512i t[16];
-    for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
-    }
-    for (int i = 0; i < 4; i++) {
-        v[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-        v[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-        v[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-        v[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-    }
-    for (int i = 0; i < 4; i++) { /* v[4j + i]: rows 4j…4j+3, element i of each 128-bit lane */
-        t[i] = _mm512_shuffle_i32x4(v[i], v[4 + i], 0x88);
-        t[4 + i] = _mm512_shuffle_i32x4(v[i], v[4 + i], 0xDD);
-        t[8 + i] = _mm512_shuffle_i32x4(v[8 + i], v[12 + i], 0x88);
-        t[12 + i] = _mm512_shuffle_i32x4(v[8 + i], v[12 + i], 0xDD);
-    }
-    for (int i = 0; i < 4; i++) {
-        v[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
-        v[8 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xDD);
-        v[4 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88);
-        v[12 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0xDD);
-    }
-}
-
-/* Rows r0 … r0+15 of a matrix; beyond r1 the last again. */
-typedef struct rows16 {
-    const char *row[HALF];
-} rows16;
-V16_OP rows16 rows_at(const hn_mm *m, int64_t r0)
-{
-    rows16 o;
-    for (int i = 0; i < HALF; i++)
-        o.row[i] = (const char *)m->w + (size_t)(r0 + i < m->r1 ? r0 + i : m->r1 - 1) * m->w_stride;
-    return o;
-}
-
-/* Sixteen words at byte `at` of every row. */
-V16_OP void words16(__m512i v[16], const rows16 *w, int64_t at)
-{
-    for (int i = 0; i < HALF; i++) v[i] = _mm512_loadu_si512(w->row[i] + at);
-    transpose16(v);
-}
-/* Four words at byte `at`. */
-V16_OP void words4(__m512i v[4], const rows16 *w, int64_t at)
-{
-    __m512i t[4];
-    for (int i = 0; i < 4; i++) { /* rows i, 4+i, 8+i, 12+i */
-        t[i] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(w->row[i] + at)));
-        t[i] = _mm512_inserti32x4(t[i], _mm_loadu_si128((const __m128i *)(w->row[4 + i] + at)), 1);
-        t[i] = _mm512_inserti32x4(t[i], _mm_loadu_si128((const __m128i *)(w->row[8 + i] + at)), 2);
-        t[i] = _mm512_inserti32x4(t[i], _mm_loadu_si128((const __m128i *)(w->row[12 + i] + at)), 3);
-    }
-    __m512i a = _mm512_unpacklo_epi32(t[0], t[1]), b = _mm512_unpackhi_epi32(t[0], t[1]);
-    __m512i c = _mm512_unpacklo_epi32(t[2], t[3]), d = _mm512_unpackhi_epi32(t[2], t[3]);
-    v[0] = _mm512_unpacklo_epi64(a, c);
-    v[1] = _mm512_unpackhi_epi64(a, c);
-    v[2] = _mm512_unpacklo_epi64(b, d);
-    v[3] = _mm512_unpackhi_epi64(b, d);
-}
-V16_OP __m512i word1(const rows16 *w, int64_t at)
-{
-    int32_t v[HALF];
-    for (int i = 0; i < HALF; i++) memcpy(&v[i], w->row[i] + at, 4);
-    return _mm512_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13],
-                             v[14], v[15]);
-}
-V16_OP __m512 half1(const rows16 *w, int64_t at)
-{
-    int16_t v[HALF];
-    for (int i = 0; i < HALF; i++) memcpy(&v[i], w->row[i] + at, 2);
-    return _mm512_cvtph_ps(_mm256_setr_epi16(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11],
-                                             v[12], v[13], v[14], v[15]));
-}
 V16_OP void load_words(__m512i *v, const void *src, int n)
 {
     for (int i = 0; i < n; i++) v[i] = _mm512_loadu_si512((const char *)src + 64 * i);

@@ -25,7 +25,7 @@
 #define LOOP(i, n) ROLLED for (int i = 0; i < (n); i++)
 
 enum { ROWS = 16, COLS = 4 };
-/* From this many columns opening a panel pays (measured: docs/LAB.md). */
+/* From this many columns opening a panel pays, where nothing else does before (measured: docs/LAB.md). */
 enum { PANEL_COLS = 5 };
 
 /* ---- sums across a tile ----------------------------------------------------------------------- */
@@ -703,6 +703,7 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
 
 /* ---- every row range and column count ------------------------------------------------------------------- */
 
+/* With scratch, PANEL from MIN columns on. */
 #define BY_COLUMNS(NAME, TILE, PANEL, MIN)                  \
     void NAME(const hn_mm *m)                               \
     {                                                       \
@@ -721,6 +722,12 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
             }                                               \
     }
 
+/* Rows of WIDE and more as packed groups below MIN columns; all others as panels (MIN measured: docs/LAB.md). */
+#define WITH_GROUPS(TYPE, WIDE, MIN)                                                              \
+    static void many_##TYPE(const hn_mm *m)                                                       \
+    {                                                                                             \
+        (m->n_col < MIN && m->n_in >= WIDE ? hn_avx512_group_##TYPE : hn_avx512_panel_##TYPE)(m); \
+    }
 #define TILE_Q4_K(NC)                                                                  \
     (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q4_K, sizeof(hn_q4_K), true, AHEAD) \
                    : tile_min(m, r, c, NC, sizeof(hn_q4_K), false))
@@ -738,14 +745,21 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
     tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128, rows_f16, &(four_kind){ 2, 128, true, iq4_table() })
 #define TILE_MXFP4(NC) \
     tile_32(m, r, c, NC, open2_mxfp4, sizeof(hn_mxfp4), 12, rows_e8m0, &(four_kind){ 1, 12, true, e2m1_table() })
-BY_COLUMNS(hn_avx512_rows_q4_K, TILE_Q4_K, hn_avx512_panel_q4_K, PANEL_COLS)
-BY_COLUMNS(hn_avx512_rows_q5_K, TILE_Q5_K, hn_avx512_panel_q5_K, PANEL_COLS)
-BY_COLUMNS(hn_avx512_rows_q6_K, TILE_Q6_K, hn_avx512_panel_q6_K, PANEL_COLS)
-BY_COLUMNS(hn_avx512_rows_iq4_XS, TILE_IQ4_XS, hn_avx512_panel_iq4_XS, PANEL_COLS)
-BY_COLUMNS(hn_avx512_rows_q4_0, TILE_Q4_0, hn_avx512_panel_q4_0, PANEL_COLS)
+enum { LONG_ROW = 1024 };
+WITH_GROUPS(q4_K, 0, 16)
+WITH_GROUPS(q5_K, 0, 64)
+WITH_GROUPS(iq4_XS, 0, 12)
+WITH_GROUPS(q4_0, 0, 48)
+WITH_GROUPS(q8_0, LONG_ROW, 16)
+WITH_GROUPS(iq4_NL, LONG_ROW, 10)
+BY_COLUMNS(hn_avx512_rows_q4_K, TILE_Q4_K, many_q4_K, 5)
+BY_COLUMNS(hn_avx512_rows_q5_K, TILE_Q5_K, many_q5_K, 5)
+BY_COLUMNS(hn_avx512_rows_q6_K, TILE_Q6_K, hn_avx512_panel_q6_K, 8)
+BY_COLUMNS(hn_avx512_rows_iq4_XS, TILE_IQ4_XS, many_iq4_XS, 5)
+BY_COLUMNS(hn_avx512_rows_q4_0, TILE_Q4_0, many_q4_0, 3)
 BY_COLUMNS(hn_avx512_rows_q5_0, TILE_Q5_0, hn_avx512_panel_q5_0, PANEL_COLS)
-BY_COLUMNS(hn_avx512_rows_q8_0, TILE_Q8_0, hn_avx512_panel_q8_0, PANEL_COLS)
-BY_COLUMNS(hn_avx512_rows_iq4_NL, TILE_IQ4_NL, hn_avx512_panel_iq4_NL, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_q8_0, TILE_Q8_0, many_q8_0, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_iq4_NL, TILE_IQ4_NL, many_iq4_NL, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_mxfp4, TILE_MXFP4, hn_avx512_panel_mxfp4, PANEL_COLS)
 
 /* ---- floats ------------------------------------------------------------------------------------------------ */

@@ -15,7 +15,10 @@
 hn_matmul_fn hn_avx512_panel_q4_K, hn_avx512_panel_q5_K, hn_avx512_panel_q6_K, hn_avx512_panel_iq4_XS;
 hn_matmul_fn hn_avx512_panel_q4_0, hn_avx512_panel_q5_0, hn_avx512_panel_q8_0, hn_avx512_panel_iq4_NL;
 hn_matmul_fn hn_avx512_panel_mxfp4;
-/* The same from the packed layout. */
+/* A few columns: sixteen rows at a time are turned into a packed group in m->panel. See avx512_group.c. */
+hn_matmul_fn hn_avx512_group_q4_K, hn_avx512_group_q5_K, hn_avx512_group_iq4_XS;
+hn_matmul_fn hn_avx512_group_q4_0, hn_avx512_group_q8_0, hn_avx512_group_iq4_NL;
+/* Panels from the packed layout. */
 hn_matmul_fn hn_avx512_ppanel_q4_K, hn_avx512_ppanel_q5_K, hn_avx512_ppanel_q6_K, hn_avx512_ppanel_iq4_XS;
 hn_matmul_fn hn_avx512_ppanel_q4_0, hn_avx512_ppanel_q5_0, hn_avx512_ppanel_q8_0, hn_avx512_ppanel_iq4_NL;
 

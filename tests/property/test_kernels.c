@@ -200,32 +200,34 @@ static bool alone(hn_cpu_level l) { return EMULATED && l == HN_CPU_SCALAR; }
  * but those that fill it with both: a native run without sanitizers does so for every shape. */
 static bool by_turns(int64_t n_in, int64_t n_col) { return SMALL && n_in < 8192 && n_col < 1000; }
 
-/* The panels of the AVX-512 level, whatever the column count its dispatch gives them. */
+/* The panels and turned groups of the AVX-512 level, whatever the column count its dispatch gives them. */
 typedef struct panels {
-    hn_matmul_fn *rows, *packed;
+    hn_matmul_fn *rows, *packed, *group;
 } panels;
 #if defined(__x86_64__)
 extern hn_matmul_fn hn_avx512_panel_q4_K, hn_avx512_panel_q5_K, hn_avx512_panel_q6_K, hn_avx512_panel_iq4_XS;
 extern hn_matmul_fn hn_avx512_panel_q4_0, hn_avx512_panel_q5_0, hn_avx512_panel_q8_0, hn_avx512_panel_iq4_NL;
 extern hn_matmul_fn hn_avx512_ppanel_q4_K, hn_avx512_ppanel_q5_K, hn_avx512_ppanel_q6_K, hn_avx512_ppanel_iq4_XS;
 extern hn_matmul_fn hn_avx512_ppanel_q4_0, hn_avx512_ppanel_q5_0, hn_avx512_ppanel_q8_0, hn_avx512_ppanel_iq4_NL;
+extern hn_matmul_fn hn_avx512_group_q4_K, hn_avx512_group_q5_K, hn_avx512_group_iq4_XS;
+extern hn_matmul_fn hn_avx512_group_q4_0, hn_avx512_group_q8_0, hn_avx512_group_iq4_NL;
 static panels panels_of(hn_type t)
 {
-    if (!hn_cpu_has(HN_CPU_AVX512)) return (panels){ NULL, NULL };
+    if (!hn_cpu_has(HN_CPU_AVX512)) return (panels){ NULL, NULL, NULL };
     switch (t) {
-    case HN_Q4_K: return (panels){ hn_avx512_panel_q4_K, hn_avx512_ppanel_q4_K };
-    case HN_Q5_K: return (panels){ hn_avx512_panel_q5_K, hn_avx512_ppanel_q5_K };
-    case HN_Q6_K: return (panels){ hn_avx512_panel_q6_K, hn_avx512_ppanel_q6_K };
-    case HN_IQ4_XS: return (panels){ hn_avx512_panel_iq4_XS, hn_avx512_ppanel_iq4_XS };
-    case HN_Q4_0: return (panels){ hn_avx512_panel_q4_0, hn_avx512_ppanel_q4_0 };
-    case HN_Q5_0: return (panels){ hn_avx512_panel_q5_0, hn_avx512_ppanel_q5_0 };
-    case HN_Q8_0: return (panels){ hn_avx512_panel_q8_0, hn_avx512_ppanel_q8_0 };
-    case HN_IQ4_NL: return (panels){ hn_avx512_panel_iq4_NL, hn_avx512_ppanel_iq4_NL };
-    default: return (panels){ NULL, NULL };
+    case HN_Q4_K: return (panels){ hn_avx512_panel_q4_K, hn_avx512_ppanel_q4_K, hn_avx512_group_q4_K };
+    case HN_Q5_K: return (panels){ hn_avx512_panel_q5_K, hn_avx512_ppanel_q5_K, hn_avx512_group_q5_K };
+    case HN_Q6_K: return (panels){ hn_avx512_panel_q6_K, hn_avx512_ppanel_q6_K, NULL };
+    case HN_IQ4_XS: return (panels){ hn_avx512_panel_iq4_XS, hn_avx512_ppanel_iq4_XS, hn_avx512_group_iq4_XS };
+    case HN_Q4_0: return (panels){ hn_avx512_panel_q4_0, hn_avx512_ppanel_q4_0, hn_avx512_group_q4_0 };
+    case HN_Q5_0: return (panels){ hn_avx512_panel_q5_0, hn_avx512_ppanel_q5_0, NULL };
+    case HN_Q8_0: return (panels){ hn_avx512_panel_q8_0, hn_avx512_ppanel_q8_0, hn_avx512_group_q8_0 };
+    case HN_IQ4_NL: return (panels){ hn_avx512_panel_iq4_NL, hn_avx512_ppanel_iq4_NL, hn_avx512_group_iq4_NL };
+    default: return (panels){ NULL, NULL, NULL };
     }
 }
 #else
-static panels panels_of(hn_type t) { return (panels){ NULL, NULL }; }
+static panels panels_of(hn_type t) { return (panels){ NULL, NULL, NULL }; }
 #endif
 
 /* Activations of every width: in half of the calls one column in four has its largest
@@ -303,12 +305,13 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
             }
         }
         for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
-        for (int p = 0; p < 2; p++) {
-            hn_matmul_fn *fn = p ? panels_of(t).packed : panels_of(t).rows;
-            if (l != HN_CPU_AVX512 || !fn || (p && r0 % HN_PACK_ROWS)) continue;
+        hn_matmul_fn *const many[] = { panels_of(t).rows, panels_of(t).group, panels_of(t).packed };
+        for (int i = 0; i < 3; i++) {
+            bool p = i == 2;
+            if (l != HN_CPU_AVX512 || !many[i] || (p && r0 % HN_PACK_ROWS)) continue;
             memset(y[l], CANARY, (ny + 32) * sizeof(float));
             m.w = p ? packed : w, m.w_stride = p ? group : row, m.panel = panel;
-            fn(&m);
+            many[i](&m);
             assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
         }
         for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
