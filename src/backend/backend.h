@@ -415,6 +415,7 @@ typedef struct hn_attention {
                         * the middle; 0: all */
     int64_t chunk;     /* positions are seen of the same run of so many, a multiple of HN_SPLIT; 0: of all */
     const float *sink; /* [n_head] scores that take their share and add nothing, or NULL */
+    const float *fade; /* [n_head] what a score loses with every position between query and key (ALiBi), or NULL */
     int64_t d_v; /* of latent rows: the first so many are the value, and act is [rows, n_head·d_v]; 0: no such rows */
     hn_which which;
 } hn_attention;

@@ -246,7 +246,9 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int64
                       .split_first = j->a->chunk ? j->rows[r].pos / j->a->chunk * (j->a->chunk / HN_SPLIT) : 0,
                       .scale = j->a->scale,
                       .cap = j->a->cap,
-                      .sink = j->a->sink ? j->a->sink + head : NULL };
+                      .sink = j->a->sink ? j->a->sink + head : NULL,
+                      .fade = j->a->fade ? j->a->fade + head : NULL,
+                      .pos = j->rows[r].pos };
 }
 
 /* Chunk: one run of a KV head's query heads, one tile of rows; heads outermost, so that a head's keys stay in cache. */

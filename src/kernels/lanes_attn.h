@@ -401,6 +401,21 @@ static void cap_scores(const attn_rows *a, int64_t r0, int64_t rows)
         v16_store(p, v16_mul(v16_tanh(v16_mul(v16_load(p), inverse)), cap));
 }
 
+/* s = fma(−fade, |query − key|, s) of rows [r0, rows) */
+static void fade_scores(const attn_rows *a, int64_t r0, int64_t rows, int64_t n_q)
+{
+    float key[HN_SOFT_BLOCK];
+    for (int t = 0; t < HN_SOFT_BLOCK; t++) key[t] = (float)t;
+    for (int64_t r = r0; r < rows; r++) {
+        const v16 fade = v16_set1(-a->fade[r % n_q]), query = v16_set1((float)(a->away + r / n_q));
+        float *p = a->p + r * HN_SOFT_BLOCK;
+        for (int j = 0; j < HN_SOFT_BLOCK; j += 16) {
+            v16 d = v16_sub(query, v16_load(key + j));
+            v16_store(p + j, v16_fma(fade, v16_max(d, v16_sub(v16_zero(), d)), v16_load(p + j)));
+        }
+    }
+}
+
 /* Rows of the next register tile out of n: all tiles about equally tall. */
 HN_INLINE int tile_rows(int64_t n)
 {
@@ -432,6 +447,7 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
         (many ? how->many_scores : how->scores)[n](a, kb, r);
     }
     if (a->cap != 0) cap_scores(a, r0, rows);
+    if (a->fade) fade_scores(a, r0, rows, n_q);
     attn_softmax(a, r0, rows, n_q, left, hidden, there);
     if (many && how->open_v) how->open_v(a->wide, v, a->d, a->d_v), vb = a->wide;
     if (!many && how->scales_v) how->scales_v(a->wide, v, a->d, a->ahead);
@@ -466,7 +482,8 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
     const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     float *at = h->scratch;
     attn_rows a = {
-        .d = d, .d_v = d_v, .block_bytes = (int64_t)pos_bytes * HN_SOFT_BLOCK, .scale = h->scale, .cap = h->cap
+        .d = d, .d_v = d_v, .block_bytes = (int64_t)pos_bytes * HN_SOFT_BLOCK, .scale = h->scale, .cap = h->cap,
+        .fade = h->fade
     };
     a.wide = take(&at, HN_SOFT_BLOCK * ((d + 15) & ~(int64_t)15));
     a.p = take(&at, rows16 * HN_SOFT_BLOCK);
@@ -496,6 +513,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
             if (r0 >= r1) continue; /* wholly hidden */
             int64_t next = b + HN_ATTN_AHEAD * HN_SOFT_BLOCK;
             size_t at_block = hn_attn_at(h, pos_bytes, b);
+            a.away = h->pos - b;
             a.ahead = next < n_all ? (ptrdiff_t)(hn_attn_at(h, pos_bytes, next) - at_block) : 0;
             attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_block, r0, r1, n_q, h->n_kv - b,
                        lo - b, n_all - b);

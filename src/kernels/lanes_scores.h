@@ -41,6 +41,8 @@ typedef struct attn_rows {
     int64_t d, d_v, block_bytes;
     ptrdiff_t ahead; /* bytes from the block to the one that is fetched meanwhile */
     float scale, cap;
+    const float *fade; /* of the query heads, or NULL */
+    int64_t away;      /* from the block's first key to the first token */
 } attn_rows;
 
 typedef void scores_fn(const attn_rows *a, const void *block, int64_t r);

@@ -561,13 +561,14 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
 }
 
 #define ATTN(NAME, TYPE, SCORE, VALUE)                                                                                 \
-    /* one query against keys [s0, s1) of a split, of which it sees those from lo on */                                \
-    static void split_##NAME(const hn_attn *a, const float *q, int64_t s0, int64_t s1, int64_t lo, float *m, float *l, \
+    /* query r of the call against keys [s0, s1) of a split, of which it sees those from lo on */                      \
+    static void split_##NAME(const hn_attn *a, int64_t r, int64_t s0, int64_t s1, int64_t lo, float *m, float *l,      \
                              float *o)                                                                                 \
     {                                                                                                                  \
         *m = -INFINITY;                                                                                                \
         *l = 0.0f;                                                                                                     \
-        const int64_t d_v = a->d_v ? a->d_v : a->d;                                                                    \
+        const int64_t d_v = a->d_v ? a->d_v : a->d, it = r / a->n_q;                                                   \
+        const float *q = a->q + it * a->q_stride + r % a->n_q * a->d;                                                  \
         for (int64_t i = 0; i < d_v; i++) o[i] = 0.0f;                                                                 \
         for (int64_t t0 = lo > s0 ? lo / HN_SOFT_BLOCK * HN_SOFT_BLOCK : s0; t0 < s1; t0 += HN_SOFT_BLOCK) {           \
             const size_t at = hn_attn_at(a, hn_cache_block_bytes(TYPE, a->d) / HN_KEY_BLOCK, t0);                      \
@@ -576,6 +577,7 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                                        \
                 p[t - t0] = t >= lo && t < s1 ? SCORE(q, k, a->d, t - t0) * a->scale : -INFINITY;                      \
                 if (a->cap != 0 && t >= lo && t < s1) p[t - t0] = capped(p[t - t0], a->cap);                           \
+                if (a->fade) p[t - t0] = fmaf(-a->fade[r % a->n_q], fabsf((float)(a->pos + it - t)), p[t - t0]);       \
                 mn = larger(mn, p[t - t0]);                                                                            \
             }                                                                                                          \
             float c = hn_exp_inline(*m - mn);                                                                          \
@@ -593,7 +595,6 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
         int64_t d_v = a->d_v ? a->d_v : a->d, rows = a->n_tok * a->n_q;                                                \
         for (int64_t r = 0; r < rows; r++) {                                                                           \
             int64_t it = r / a->n_q, n_kv = a->n_kv + it;                                                              \
-            const float *q = a->q + it * a->q_stride + r % a->n_q * a->d;                                              \
             float *out = a->out + it * a->out_stride + r % a->n_q * d_v, *o = a->scratch, M = -INFINITY, L = 0.0f, m,  \
                   l;                                                                                                   \
             int64_t lo = a->window && n_kv > a->window ? n_kv - a->window : 0;                                         \
@@ -606,9 +607,9 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
                 int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;                       \
                 if (a->part) {                                                                                         \
                     float *part = a->part + ((split - a->split0) * rows + r) * (d_v + 2);                              \
-                    split_##NAME(a, q, s0, s1, lo, &part[0], &part[1], part + 2);                                      \
+                    split_##NAME(a, r, s0, s1, lo, &part[0], &part[1], part + 2);                                      \
                 } else {                                                                                               \
-                    split_##NAME(a, q, s0, s1, lo, &m, &l, o);                                                         \
+                    split_##NAME(a, r, s0, s1, lo, &m, &l, o);                                                         \
                     merge_one(&M, &L, out, m, l, o, d_v);                                                              \
                 }                                                                                                      \
             }                                                                                                          \

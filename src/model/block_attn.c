@@ -59,6 +59,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
                              .window = p->window,
                              .chunk = p->chunk,
                              .sink = m->layers[il].attn_sinks,
+                             .fade = m->hp.fade,
                              .which = f->give };
     f->be->op->attention(f->be, f->s->act, &a, &f->kv[il]);
 }

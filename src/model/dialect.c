@@ -437,15 +437,26 @@ static hone_status qwen(hn_gguf *g, hone_error *err)
     return !n_ff || n_ff % 2 ? HONE_OK : hn_gguf_set_u32(g, "qwen2.feed_forward_length", n_ff / 2, err);
 }
 
-/* Baichuan turns in the models of 7B; larger ones have scores that fall with the distance instead. */
+static hone_status rename_arch(hn_gguf *g, const renaming *r, hone_error *err)
+{
+    char from[32], to[32];
+    hone_status st;
+    snprintf(from, sizeof from, "%s.", r->from);
+    snprintf(to, sizeof to, "%s.", r->to);
+    TRY(hn_gguf_set_str(g, "general.architecture", r->to, err));
+    return hn_gguf_rename_keys(g, from, to, err);
+}
+
+/* Baichuan turns in the models of 7B; those of 13B have scores that fade with the distance instead. */
 static hone_status baichuan(hn_gguf *g, hone_error *err)
 {
-    enum { OF_7B = 32 };
+    enum { OF_7B = 32, OF_13B = 40 };
     const uint32_t n_layer = number_of(g, "llama.block_count");
     if (n_layer == OF_7B) return HONE_OK;
+    if (n_layer == OF_13B) return rename_arch(g, &(const renaming){ NULL, "llama", "refact" }, err);
     return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                   "%s: baichuan.block_count = %u, expected %d: others have ALiBi, which hone has not", hn_gguf_path(g),
-                   n_layer, OF_7B);
+                   "%s: baichuan.block_count = %u, expected %d, whose positions turn, or %d, whose scores fade",
+                   hn_gguf_path(g), n_layer, OF_7B, OF_13B);
 }
 
 /* Where tokens and output share a matrix, the file may have it by the latter's name. */
@@ -547,16 +558,6 @@ static const struct {
     { "qwen3vlmoe", qwen3vl },
 };
 
-static hone_status rename_arch(hn_gguf *g, const renaming *r, hone_error *err)
-{
-    char from[32], to[32];
-    hone_status st;
-    snprintf(from, sizeof from, "%s.", r->from);
-    snprintf(to, sizeof to, "%s.", r->to);
-    TRY(hn_gguf_set_str(g, "general.architecture", r->to, err));
-    return hn_gguf_rename_keys(g, from, to, err);
-}
-
 hone_status hn_dialect(hn_gguf *g, hone_error *err)
 {
     char name[32];
@@ -582,6 +583,7 @@ hone_status hn_dialect(hn_gguf *g, hone_error *err)
 
 /* Families whose names depend on what an adapter's file lacks. */
 static const renaming adapter_names[] = {
+    { "baichuan", "baichuan", "refact" },
     { "falcon", "falcon", "phi2" },
     { "falcon", "falcon", "gptneox" },
     { "nemotron_h_omni", "nemotron_h_omni", "nemotron_h" },

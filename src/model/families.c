@@ -270,6 +270,9 @@ static const hn_family *const families[] = {
     &hn_family_orion,
     &hn_family_maincoder,
     &hn_family_apertus,
+    &hn_family_bloom,
+    &hn_family_mpt,
+    &hn_family_refact,
     &hn_family_qwen3moe,
     &hn_family_qwen2moe,
     &hn_family_olmoe,
@@ -314,6 +317,7 @@ static const hn_family *const families[] = {
     &hn_family_modern_bert,
     &hn_family_eurobert,
     &hn_family_llama_embed,
+    &hn_family_jina_bert_v2,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)

@@ -21,7 +21,9 @@
  *   orion, stablelm      LayerNorm before gates; stablelm: large ones side by side, of heads too
  *   exaone               qwen2 without biases; factors of angles
  *   apertus              qwen3; no gate, a map whose numbers each layer learns
- *   chatglm              glm4 (of 2024) without norms behind the halves */
+ *   chatglm              glm4 (of 2024) without norms behind the halves
+ *   bloom, mpt, refact   nothing turns: scores fade with the distance (Press et al. 2022); bloom: starcoder2 with a norm
+ *                        of the embedding; mpt: without biases, GELU itself; refact: llama, as is Baichuan of 13B */
 #include "kernels/kernels.h"
 #include "model/family_rows.h"
 
@@ -352,3 +354,33 @@ const hn_family hn_family_stablelm = {
     .layer = stablelm_layer,
     .is = &(const hn_switches){ .neox = true, .layer_norm = true, .qk_norm = HN_HEAD_NORM_LAYER },
 };
+
+/* ---- scores that fade --------------------------------------------------------------------------------------- */
+
+static const hn_slot bloom_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
+    VECTOR("token_embd_norm.weight", OUTSIDE(token_embd_norm), E),
+    VECTOR("token_embd_norm.bias", OUTSIDE(token_embd_norm_b), E),
+    { 0 },
+};
+const hn_family hn_family_bloom = TRANSFORMER("bloom", HN_BLOOM, false, bloom_outer, biased_layer, .layer_norm = true,
+                                              .ffn = HN_FFN_MLP, .map = HN_MAP_GELU, .nope_period = -1, .fade = 8);
+
+static const hn_slot mpt_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, MAY),
+    { 0 },
+};
+static const hn_slot mpt_layer[] = {
+    LAYER_NORM("attn_norm", attn_norm, "norm_1", MAY),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    LAYER_NORM("ffn_norm", ffn_norm, "norm_2", MAY),
+    MLP,
+    { 0 },
+};
+const hn_family hn_family_mpt = TRANSFORMER("mpt", HN_MPT, false, mpt_outer, mpt_layer, .layer_norm = true,
+                                            .ffn = HN_FFN_MLP, .map = HN_MAP_GELU_ERF, .nope_period = -1, .fade = 8);
+
+const hn_family hn_family_refact =
+    TRANSFORMER("refact", HN_REFACT, false, hn_plain_outer, halves_layer, .nope_period = -1, .fade = 8);

@@ -4,6 +4,7 @@
  *                    in their files
  *   nomic-bert       likewise; positions turn pairs (i, i + n/2), gates, no biases (Nussbaum et al. 2024)
  *   nomic-bert-moe   bert whose positions turn; every other layer has experts, of a softmax as it is (2025)
+ *   jina-bert-v2     nomic-bert whose scores fade with the distance; nothing turns, GELU itself (Günther et al. 2023)
  *   jina-bert-v3     bert whose positions turn (Sturua et al. 2024); its adapters are files of their own
  *   modern-bert      LayerNorm before each half, without biases; gates, windows on two layers of three (Warner et al.
  *                    2024)
@@ -47,6 +48,19 @@ const hn_family hn_family_nomic_bert = TRANSFORMER("nomic-bert", HN_NOMIC_BERT, 
 const hn_family hn_family_jina_bert_v3 =
     TRANSFORMER("jina-bert-v3", HN_JINA_BERT_V3, false, nomic_outer, bert_layer, .both = true, .neox = true,
                 .layer_norm = true, .ffn = HN_FFN_MLP, .map = HN_MAP_GELU_ERF);
+
+/* gate and up may be one matrix */
+static const hn_slot jina2_layer[] = {
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    AFTER("attn_output_norm", attn_out_norm),
+    FUSED_GLU,
+    BIAS("ffn_down", ffn_down, E, MAY),
+    AFTER("layer_output_norm", layer_out_norm),
+    { 0 },
+};
+const hn_family hn_family_jina_bert_v2 =
+    TRANSFORMER("jina-bert-v2", HN_JINA_BERT_V2, false, nomic_outer, jina2_layer, .both = true, .layer_norm = true,
+                .act = HN_GLU_GELU_ERF, .nope_period = -1, .fade = 8);
 
 static const hn_slot nomic_moe_layer[] = {
     ATTN(HN_TURN_NONE, HN_TURN_NONE),

@@ -70,6 +70,7 @@ typedef struct hn_hparams {
     float logit_mul, logit_cap; /* of logits; 0: none */
     float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
     hn_temperature temperature; /* of queries */
+    const float *fade; /* [n_head] what scores lose with every position between query and key; NULL: nothing */
     /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
      * and its value */
     int32_t rank_q, rank_kv, d_nope, d_rope, d_value;
@@ -422,6 +423,7 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_MODERN_BERT HN_FAMILY_BIT(102)
 #define HN_EUROBERT HN_FAMILY_BIT(103)
 #define HN_LLAMA_EMBED HN_FAMILY_BIT(104)
+#define HN_JINA_BERT_V2 HN_FAMILY_BIT(105)
 
 #define HN_QWEN3MOE HN_FAMILY_BIT(20)
 #define HN_QWEN2MOE HN_FAMILY_BIT(21)
@@ -442,6 +444,9 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_MINICPM3 HN_FAMILY_BIT(69)
 #define HN_PHIMOE HN_FAMILY_BIT(70)
 #define HN_COHERE2MOE HN_FAMILY_BIT(71)
+#define HN_BLOOM HN_FAMILY_BIT(72)
+#define HN_MPT HN_FAMILY_BIT(73)
+#define HN_REFACT HN_FAMILY_BIT(74)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -507,6 +512,7 @@ typedef struct hn_switches {
     bool first_sees;       /* not the last of so many, but the first */
     hn_window_rope window_rope;
     float window_base;         /* of angles where the key is absent; 0: as all others */
+    float fade;                /* where attention.max_alibi_bias is absent; 0: scores do not fade, and the key is not read */
     int32_t nope_period;       /* the last of so many layers does not turn; 0: all do; −1: none does */
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
@@ -543,7 +549,8 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
     hn_family_starcoder2, hn_family_exaone, hn_family_phi2, hn_family_stablelm, hn_family_nemotron, hn_family_chatglm,
-    hn_family_starcoder, hn_family_orion, hn_family_maincoder, hn_family_apertus;
+    hn_family_starcoder, hn_family_orion, hn_family_maincoder, hn_family_apertus, hn_family_bloom, hn_family_mpt,
+    hn_family_refact;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
@@ -551,7 +558,7 @@ extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn
 extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
 /* families_encoder.c */
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding, hn_family_nomic_bert_moe,
-    hn_family_jina_bert_v3, hn_family_modern_bert, hn_family_eurobert, hn_family_llama_embed;
+    hn_family_jina_bert_v3, hn_family_modern_bert, hn_family_eurobert, hn_family_llama_embed, hn_family_jina_bert_v2;
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
     hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,

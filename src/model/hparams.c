@@ -389,6 +389,28 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* ALiBi (Press et al. 2022): of n heads, n the power of two that there are at least, head i loses 2^(−b·(i + 1)/n) of a
+ * score with every position; heads beyond n lie between the first of those. */
+static hone_status fade_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    const double most = 64;
+    float bias = 0;
+    int32_t n = 1;
+    if (hp->is->fade == 0) return HONE_OK;
+    hone_status st = hn_get_real(m, "attention.max_alibi_bias", 0, most, (double)hp->is->fade, &bias, err);
+    if (st != HONE_OK) return st;
+    float *fade = hn_arena_alloc(m->arena, (size_t)hp->n_head * sizeof *fade);
+    if (!fade) return HN_FAIL(err, HONE_E_NOMEM, "%s: what scores of each head lose", m->path);
+    while (2 * n <= hp->n_head) n *= 2;
+    for (int32_t i = 0; i < hp->n_head; i++) {
+        const double step = i < n ? i + 1 : i - n + 0.5;
+        fade[i] = (float)hn_exp2_f64(-(double)bias * step / n);
+    }
+    hp->fade = fade;
+    return HONE_OK;
+}
+
 /* Does anything turn? */
 static hone_status turns_hparams(hone_model *m, hone_error *err)
 {
@@ -564,6 +586,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     sections_hparams(m);
     if ((st = act_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
+    if ((st = fade_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
     return eps_hparams(m, err);
 }

@@ -27,11 +27,12 @@
 #define HYBRID (SSM | SHORTCONV)
 #define ROUTED_LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
 #define LATENT (ROUTED_LATENT | HN_MINICPM3)
+#define FADES (HN_BLOOM | HN_MPT | HN_REFACT | HN_JINA_BERT_V2) /* scores do, with the distance */
 #define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4) /* queries may grow with their positions */
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_MAINCODER | HN_DECI | HN_CHATGLM | HN_STARCODER | HN_DEEPSEEK | HN_GRANITEMOE | HN_ERNIE45MOE |   \
-     HN_LLAMA4 | ROUTED_LATENT | HN_GRANITEHYBRID | HN_BERT | HN_COHERE2MOE | HN_LLAMA_EMBED)
+     HN_LLAMA4 | ROUTED_LATENT | HN_GRANITEHYBRID | HN_BERT | HN_COHERE2MOE | HN_LLAMA_EMBED | FADES)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
@@ -48,16 +49,16 @@
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
      HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
-#define BERTS (HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
+#define BERTS (HN_JINA_BERT_V2 | HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
 #define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */
 #define LAYER_NORM                                                                                            \
     (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | \
-     HN_ORION | HN_STARCODER | BERTS)
+     HN_ORION | HN_STARCODER | HN_BLOOM | HN_MPT | BERTS)
 #define EITHER_EPS (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_COHERE2MOE | HN_PHIMOE) /* one or the other */
 #define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34)                                   /* logits; scores, of gemma2 alone */
 #define GELU                                                                                                      \
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
-     HN_BERT | HN_GEMMA_EMBEDDING | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3)
+     HN_BERT | HN_GEMMA_EMBEDDING | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_BLOOM | HN_MPT | HN_JINA_BERT_V2)
 #define RELU2 (HN_ARCEE | HN_NEMOTRON | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
@@ -166,6 +167,7 @@ static const known_key known[] = {
     READS("altup.num_inputs", HN_GEMMA3N),
     READS("altup.active_idx", HN_GEMMA3N),
     READS("activation_sparsity_scale", HN_GEMMA3N),
+    READS("attention.max_alibi_bias", FADES),
     READS("attn_logit_softcapping", HN_GEMMA2),
     READS("final_logit_softcapping", CAPPED),
     READS("embedding_scale", SCALED),
@@ -279,7 +281,7 @@ static const known_key known[] = {
     AT(8192, "attention.chunk_size", HN_LLAMA4),
     AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN & ~GRANITE),
     AT(0, "attention.clamp_kqv", ALL),
-    AT(0, "attention.max_alibi_bias", ALL),
+    AT(0, "attention.max_alibi_bias", ALL & ~FADES),
     AT(1, "attention.output_scale", ALL),
     AT(1, "attention.value_scale", ALL),
     AT(0, "attention.temperature_scale", ALL & ~(WARM | HN_LLAMA4)),

@@ -242,6 +242,9 @@ DENSE = {
     "orion": dict(ln=True, ln_bias=True, ff_bias=False, tied=False),
     "stablelm": dict(ln=True, ln_bias=True, ff_bias=False, bias_opt=("q", "k", "v"), partial=True, tied=False),
     "apertus": dict(qk="head", gate=False, freqs=True),
+    "bloom": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, alibi=True),
+    "mpt": dict(ln=True, gate=False, bias_opt=("q", "k", "v", "output"), mha=True, alibi=True),
+    "refact": dict(alibi=True),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
 
@@ -265,6 +268,11 @@ def scalars(d):
         d.key("rope.freq_base_swa", d.pick(*BASES))
     if arch == "gptneox":
         d.key("use_parallel_residual", bool(d.chance(0.6)))
+
+
+def alibi(d):
+    if d.chance(0.5):
+        d.key("attention.max_alibi_bias", d.pick(8.0, 8.0, 16.0, d.real(0.5, 12)))
 
 
 def turns(d):
@@ -292,7 +300,11 @@ def dense(d):
     n_embd, n_layer = body(d, o.get("tied"), o.get("ln"), n_layer, o.get("ln_bias"))
     n_head, n_kv, width = heads(d, o.get("mha"))
     n_embd = head_keys(d, n_embd, n_head, n_kv, width)
-    if o.get("rope", True):
+    if o.get("alibi"):
+        alibi(d)
+        if arch == "bloom":
+            d.norm("token_embd_norm", n_embd, True)
+    elif o.get("rope", True):
         rope(d, width, o.get("partial"), arch != "phi3")
     else:
         d.mat("position_embd", n_embd, d.keys[arch + ".context_length"])
@@ -983,8 +995,8 @@ def gemma3n(d):
 
 
 def encoder(d):
-    """bert, nomic-bert, their mixture, jina-bert-v3: norms of the stream behind each half."""
-    bert, gate, mixed = d.arch == "bert", d.arch == "nomic-bert", d.arch == "nomic-bert-moe"
+    """bert, nomic-bert, their mixture, jina-bert-v2 and v3: norms of the stream behind each half."""
+    bert, gate, mixed = d.arch == "bert", d.arch in ("nomic-bert", "jina-bert-v2"), d.arch == "nomic-bert-moe"
     n_embd, n_layer = body(d, True, True)
     n_head, _, width = heads(d, True)
     n_embd = refit(d, n_head * width)
@@ -997,6 +1009,8 @@ def encoder(d):
         d.key("pooling_type", d.between(0, 3))
     if bert:
         d.mat("position_embd", n_embd, d.keys["bert.context_length"])
+    elif d.arch == "jina-bert-v2":
+        alibi(d)
     else:
         rope(d, width)
     if d.chance(0.7):
@@ -1015,7 +1029,9 @@ def encoder(d):
             d.tensors[b + "ffn_up_exps.weight"] = d.values((n, n_ff, n_embd), n_embd ** -0.5)
             d.tensors[b + "ffn_down_exps.weight"] = d.values((n, n_embd, n_ff), n_ff ** -0.5)
         else:
-            glu(d, il, n_embd, n_ff, "", gate, bias)
+            glu(d, il, n_embd, n_ff, "", gate, bias and d.arch != "jina-bert-v2")
+        if d.arch == "jina-bert-v2" and d.chance(0.8):
+            d.bias(b + "ffn_down", n_embd)
         d.norm(b + "attn_output_norm", n_embd, True)
         d.norm(b + "layer_output_norm", n_embd, True)
 
@@ -1127,6 +1143,8 @@ def layouts(d):
         names += ["gate_up_exps"] + (["each_expert"] if not layers_of(t, "ffn_gate_exps.bias") else [])
     if layers_of(t, "attn_v.weight") and not layers_of(t, "ssm_f_a.weight"):
         names.append("qkv")
+    if d.arch == "jina-bert-v2":
+        names.append("gate_up")
     if layers_of(t, "attn_k_b.weight"):
         names += ["kv_b", "kv_b_keys", "kv_b_too"]
     if d.arch in BY_TENSORS:
@@ -1188,7 +1206,7 @@ def rewritten(d, name, keys, t):
 
 
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
-USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
+USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
          "chatglm": ("qkv", "gate_up"), "bailingmoe2": ("qkv",),
          "minicpm3": ("kv_b",), "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
@@ -1197,7 +1215,7 @@ FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, 
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
-            "nomic-bert": encoder, "nomic-bert-moe": encoder, "jina-bert-v3": encoder, "modern-bert": modern_bert,
+            "nomic-bert": encoder, "nomic-bert-moe": encoder, "jina-bert-v2": encoder, "jina-bert-v3": encoder, "modern-bert": modern_bert,
             "eurobert": llama_both, "llama-embed": llama_both, "gemma-embedding": gemma_embedding}
 
 

@@ -30,7 +30,9 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
           ("maincoder", "rope.scaling.attn_factor"),
           ("gemma-embedding", "final_logit_softcapping"), ("gemma-embedding", "attention.causal"),
-          ("lfm2", "attention.causal"), ("eurobert", "attention.causal"), ("llama-embed", "attention.causal"),
+          ("bloom", "attention.max_alibi_bias"), ("mpt", "attention.max_alibi_bias"),  # what it is without the key
+          ("refact", "attention.max_alibi_bias"), ("jina-bert-v2", "attention.max_alibi_bias"),
+          ("jina-bert-v2", "attention.causal"), ("lfm2", "attention.causal"), ("eurobert", "attention.causal"), ("llama-embed", "attention.causal"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
 # Written in another tensor's place: a refusal may name that.
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight", "attn_q_a.weight": "attn_q.weight",
@@ -102,7 +104,7 @@ def wrong_keys(arch, keys, tensors):
 
 def without_rope(arch, keys):
     """Nothing turns here: what rope keys say is no matter."""
-    return arch in ("gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert") or \
+    return arch in ("gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert", "bloom", "mpt", "refact", "jina-bert-v2") or \
         arch in ("granite", "granitehybrid") and not keys.get(arch + ".rope.scaling.finetuned", True)
 
 
@@ -208,9 +210,11 @@ def other_tensors(arch, keys, tensors):
             {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "same" if alone else "read"
 
 
-def wrong_tensors(tensors):
+def wrong_tensors(arch, tensors):
     for name in stems(tensors):
         also = name.replace(*next(((a, b) for a, b in ALSO.items() if name.endswith(a)), ("", "")))
+        if arch == "jina-bert-v2":  # one matrix of both, where there is no gate
+            also = also.replace("ffn_gate", "ffn_up")
         yield "without tensor " + name, (name, also), {k: x for k, x in tensors.items() if k != name}, "same"
         t = tensors[name]
         if name in ("token_embd.weight", "position_embd.weight"):
@@ -227,7 +231,7 @@ def mutants(arch, keys, tensors):
         yield what, names, k, tensors, answer
     for what, names, k, answer in other_switches(arch, keys, tensors):
         yield what, names, k, tensors, answer
-    for what, names, t, answer in wrong_tensors(tensors):
+    for what, names, t, answer in wrong_tensors(arch, tensors):
         yield what, names, keys, t, answer
     for what, names, t, answer in other_tensors(arch, keys, tensors):
         yield what, names, keys, t, answer

@@ -25,13 +25,14 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
              "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed"}
-NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"}
-BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v3"}  # norms of the stream
+ALIBI = {"bloom", "mpt", "refact", "jina-bert-v2"}
+NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"} | ALIBI
+BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"}  # norms of the stream
 BOTH_WAYS = BERTS | {"modern-bert", "eurobert", "llama-embed", "gemma-embedding"}  # attention sees what is behind, too
-GELU = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
+GELU = {"bloom", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
         "gemma-embedding"}
 RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
-LAYER_NORM = {"command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
+LAYER_NORM = {"bloom", "mpt", "command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
               "orion", "phimoe", "modern-bert"} | BERTS
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
@@ -290,6 +291,17 @@ class Model:
         k, v = np.repeat(k, r, 1), np.repeat(v, r, 1)
         return np.concatenate([self.weigh_rows(il, q[a:a + some], k, v, scale, a) for a in range(0, n_tok, some)])
 
+    def alibi(self, n_head):
+        """The paper's slopes: a geometric sequence where the heads are a power of two; else those of the power below,
+        and every other one of those of the power above."""
+        bias = float(self.key("attention.max_alibi_bias", 8.0))
+
+        def of(n):
+            return [2.0 ** (-bias * (h + 1) / n) for h in range(n)]
+
+        below = 2 ** int(math.log2(n_head))
+        return np.array(of(below) + of(2 * below)[0::2][:n_head - below])
+
     def weigh_rows(self, il, q, k, v, scale, first):
         """The same of rows that begin at position first."""
         n_tok = q.shape[0]
@@ -300,6 +312,8 @@ class Model:
         i, j = first + np.arange(n_tok)[:, None], np.arange(k.shape[0])[None, :]
         both = self.arch in BOTH_WAYS
         seen = (j <= i) | both
+        if self.arch in ALIBI:
+            s = s - self.alibi(q.shape[1])[:, None, None] * abs(i - j)[None]
         if self.windowed(il):
             seen = seen & (abs(i - j) <= self.window() // 2 if both else i - j < self.window())
         if self.runs() and self.has_rope(il):
@@ -531,7 +545,7 @@ class Model:
     def act(self, x):
         if self.arch in RELU2:
             return np.maximum(x, 0) ** 2
-        if self.arch in BERTS - {"nomic-bert"}:
+        if self.arch in BERTS - {"nomic-bert"} | {"mpt"}:
             return gelu_erf(x)
         if self.arch == "smallthinker":
             return np.maximum(x, 0)
@@ -772,7 +786,7 @@ class Model:
             x = x + self.t["position_embd.weight"][:len(tokens)]
         if "token_types.weight" in self.t:
             x = x + self.t["token_types.weight"].reshape(-1, self.n_embd)[0]
-        if self.arch in BERTS | {"modern-bert"}:
+        if self.arch in BERTS | {"modern-bert", "bloom"}:
             x = self.norm(x, "token_embd_norm")
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":

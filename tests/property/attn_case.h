@@ -40,7 +40,8 @@ typedef struct attn_case {
     int64_t window, split_first, d_v; /* d_v: of latent rows; 0: keys and values of d */
     int64_t n_end;                    /* keys that there are; 0: up to the last token's own */
     float cap;
-    const float *sink; /* [n_q] or NULL */
+    const float *sink, *fade; /* [n_q] or NULL */
+    int64_t ahead;            /* so many of its keys are behind the first token, where scores fade */
     void *k, *v;
     float *q;
     /* the same pages somewhere else: what the calls under test read */

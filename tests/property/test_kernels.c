@@ -607,7 +607,9 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
                   .split_first = c->split_first,
                   .scale = scale_of(c),
                   .cap = c->cap,
-                  .sink = c->sink };
+                  .sink = c->sink,
+                  .fade = c->fade,
+                  .pos = c->n_kv + t0 - 1 - c->ahead };
     hn_attn_fn *const fn = (c->d_v ? k->attn_latent : k->attn)[c->type];
     if (!parts) {
         fn(&a);
@@ -668,6 +670,7 @@ static void check_softmax(const attn_case *c, const float *want)
             for (int64_t i = 0; i < d; i++) s[t] += seen[i] * key[t * d + i];
             s[t] *= (double)scale_of(c);
             if (c->cap != 0) s[t] = tanh(s[t] / (double)c->cap) * (double)c->cap;
+            if (c->fade) s[t] -= (double)c->fade[r % n_q] * fabs((double)(c->n_kv - 1 - c->ahead + r / n_q - t));
             m = s[t] > m ? s[t] : m;
         }
         if (c->sink) m = fmax(m, (double)c->sink[r % n_q]);
@@ -794,6 +797,34 @@ static void caps_and_sinks_match_scalar(void **state)
                                         .split_first = list[i].split_first,
                                         .cap = list[i].cap,
                                         .sink = list[i].sink ? sinks : NULL });
+}
+
+/* Scores that fade with the distance, of keys before a query and behind it, near and far. */
+static void fading_matches_scalar(void **state)
+{
+    (void)state;
+    static const float fades[8] = { 0.5f, 0.0f, 0.25f, 1.0f, 0.0625f, 0.7071068f, 0.00390625f, 0.125f };
+    static const struct {
+        int64_t n_q, n_tok, n_kv, window, n_end, ahead;
+    } list[] = { { 1, 1, 1, 0, 0, 0 },       { 4, 12, 60, 0, 0, 0 },   { 8, 3, 600, 0, 0, 0 },
+                 { 2, 30, 40, 0, 40, 39 },   { 3, 20, 130, 64, 0, 7 }, { 1, 70, 150, 0, 150, 149 },
+                 { 2, 5, 100000, 0, 0, 0 },  { 8, 1, 64, 0, 0, 20 },   { 1, 600, 1, 90, 0, 0 } };
+    enum { STEP = EMULATED ? 3 : 1 };
+    rng_key = 15, rng_at = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i += STEP)
+        for (int type = 0; type < HN_CACHE_TYPES; type++)
+            for (int64_t d = 6; d <= 40; d += 34) {
+                if (list[i].n_kv > 2000 && (SMALL || d > 6)) continue;
+                check_case((attn_case){ .type = (hn_cache_type)type,
+                                        .d = d,
+                                        .n_q = list[i].n_q,
+                                        .n_tok = list[i].n_tok,
+                                        .n_kv = list[i].n_kv,
+                                        .window = list[i].window,
+                                        .n_end = list[i].n_end,
+                                        .fade = fades,
+                                        .ahead = list[i].ahead });
+            }
 }
 
 /* Rows that are key and value, at widths that are whole vectors and not, up to those of DeepSeek. */
@@ -954,6 +985,7 @@ int main(void)
         cmocka_unit_test(windows_match_scalar),
         cmocka_unit_test(both_ways_match_scalar),
         cmocka_unit_test(caps_and_sinks_match_scalar),
+        cmocka_unit_test(fading_matches_scalar),
         cmocka_unit_test(latent_rows_match_scalar),
         cmocka_unit_test(cache_stores_match_scalar),
         cmocka_unit_test(exp_is_accurate_and_total),
