@@ -1018,6 +1018,7 @@ typedef struct hone_packed_info {
     hone_packed_state state;
     char path[4096];
     char note[600];
+    char note_several[600];         /* READY, as note: how it is read with hone_model_params.n_answers above 1 */
     uint64_t size;                  /* bytes of the file */
     uint32_t n_matrices, n_vectors; /* in it */
     uint32_t n_plain; /* weights that gain nothing by it, or of types without a packed form: they stay in the model; and
