@@ -615,9 +615,12 @@ typedef struct hone_text_ids {
 typedef struct hone_embed_params {
     hone_pooling pooling;
     bool plain; /* vectors are as they come; else of length 1. HONE_POOL_NONE and _RANK: always as they come */
-    /* Asked before each pass how many tokens it may have at most (fewer than 1: 1; a model that is not causal has a
-     * whole text all the same); n_last: those of the pass before, 0: this is the first. Another session may be run from
-     * here, this one not. NULL: as many as the session takes. Vectors do not depend on it. */
+    /* Texts are run in passes, of short texts together, and of a part of a long one that the next pass goes on with;
+     * models that are not causal read a text at once: theirs are of whole texts. rows is asked before each pass how
+     * many tokens it may have (fewer than 1: 1; more than n_chunk: n_chunk; a whole text where that is longer and must
+     * be read at once). n_last: those of the pass before, 0: this is the first. Called by the thread that is in
+     * hone_embed, which may run other sessions from here, this one not. NULL: always n_chunk. Vectors do not depend on
+     * it. */
     int32_t (*rows)(void *arg, int32_t n_last);
     void *rows_arg;
 } hone_embed_params;
