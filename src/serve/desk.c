@@ -121,8 +121,9 @@ int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
         go_round(d, &todo);
         d->after(d->arg);
     }
-    const double alone = d->round_ns < d->alone.ns ? d->round_ns : d->alone.ns; /* something may have disturbed it */
-    double left = d->had_prompts ? HN_STEP_NS - d->round_ns : hn_time_beside(alone); /* prompts had their part */
+    /* something may have disturbed the round, or there are more answers than before: the less of both */
+    const double known = hn_time_beside(d->alone.ns), now = hn_time_beside(d->round_ns);
+    double left = d->had_prompts ? HN_STEP_NS - d->round_ns : known < now ? known : now; /* prompts had their part */
     int32_t n = d->had_answers ? hn_rows_beside(&p->row, left, p->fixed, most) : most;
     p->since = d->now(d->arg);
     return n;
