@@ -615,9 +615,12 @@ typedef struct hone_text_ids {
 typedef struct hone_embed_params {
     hone_pooling pooling;
     bool plain; /* vectors are as they come; else of length 1. HONE_POOL_NONE and _RANK: always as they come */
-    /* Asked before each pass how many tokens it may have at most (fewer than 1: 1; a model that is not causal has a
-     * whole text all the same); n_last: those of the pass before, 0: this is the first. Another session may be run from
-     * here, this one not. NULL: as many as the session takes. Vectors do not depend on it. */
+    /* Texts are run in passes, of short texts together, and of a part of a long one that the next pass goes on with;
+     * models that are not causal read a text at once: theirs are of whole texts. rows is asked before each pass how
+     * many tokens it may have (fewer than 1: 1; more than n_chunk: n_chunk; a whole text where that is longer and must
+     * be read at once). n_last: those of the pass before, 0: this is the first. Called by the thread that is in
+     * hone_embed, which may run other sessions from here, this one not. NULL: always n_chunk. Vectors do not depend on
+     * it. */
     int32_t (*rows)(void *arg, int32_t n_last);
     void *rows_arg;
 } hone_embed_params;
@@ -916,7 +919,8 @@ typedef struct hone_request {
     uint64_t client;               /* whose turn it is: clients in turn, each first come, first served */
     uint64_t deadline_ns;          /* on the scheduler's clock; 0: none */
     hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end.
-                                      What others may find of it goes when one of them is closed */
+                                      What others may find of it goes when one of them is closed, and no other
+                                      handle of its content is open */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
     int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle by then; 0, or none there: any */
@@ -1017,6 +1021,7 @@ typedef struct hone_packed_info {
     hone_packed_state state;
     char path[4096];
     char note[600];
+    char note_several[600];         /* READY, as note: how it is read with hone_model_params.n_answers above 1 */
     uint64_t size;                  /* bytes of the file */
     uint32_t n_matrices, n_vectors; /* in it */
     uint32_t n_plain; /* weights that gain nothing by it, or of types without a packed form: they stay in the model; and

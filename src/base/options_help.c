@@ -2,6 +2,7 @@
  * scripts. Owns layout and quoting; the words come from the tables. */
 #include "base/options.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { HELP_COLUMN = 28, NAME_COLUMN = 15, LEAST_WIDTH = 40, MOST_WIDTH = 100 };
@@ -359,138 +360,174 @@ static const char *words_of_args(const hn_command *c)
     return c->takes && strncmp(c->takes, "model", 5) == 0 ? "gguf" : NULL;
 }
 
-static void bash_words(FILE *f, const char *prog, const char *words)
+/* A script for one shell. Most options belong to groups that many commands have: each group is said once, under its
+ * number, and a command names those it has. */
+enum { MOST_GROUPS = 256 };
+typedef struct script {
+    FILE *f;
+    const char *prog;
+    const hn_command *const *cmds;
+    const hn_opt_group *const *common;
+    const hn_opt_group *groups[MOST_GROUPS]; /* [n_group] in the order in which they are met */
+    int n_group;
+} script;
+
+static int number_of(script *s, const hn_opt_group *g)
 {
-    if (!words) fputs("COMPREPLY=($(compgen -f -- \"$cur\"))", f);
-    else if (strcmp(words, "gguf") == 0)
-        fprintf(f,
-                "COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\") $(compgen -W \"$(%s help "
-                "--words models 2>/dev/null)\" -- \"$cur\"))",
-                prog);
-    else fprintf(f, "COMPREPLY=($(compgen -W \"$(%s help --words %s 2>/dev/null)\" -- \"$cur\"))", prog, words);
+    int i = 0;
+    while (i < s->n_group && s->groups[i] != g) i++;
+    if (i == s->n_group) {
+        assert(i < MOST_GROUPS);
+        s->groups[s->n_group++] = g;
+    }
+    return i;
 }
 
-static void zsh_words(FILE *f, const char *prog, const char *words)
+static void list_groups(script *s, const hn_command *const *cmds)
 {
-    if (!words) fputs("_files", f);
-    else if (strcmp(words, "gguf") == 0)
-        fprintf(f, "{compadd -- $(%s help --words models 2>/dev/null); _files -g \"*.gguf(-.)\"}", prog);
-    else fprintf(f, "{compadd -- $(%s help --words %s 2>/dev/null)}", prog, words);
+    for (const hn_command *const *c = cmds; *c; c++) {
+        for (const hn_opt_group *const *g = (*c)->groups; g && *g; g++) number_of(s, *g);
+        if ((*c)->subs) list_groups(s, (*c)->subs);
+    }
+    for (const hn_opt_group *const *g = s->common; g && *g; g++) number_of(s, *g);
 }
 
-/* Calls fn for every option of a command. */
-typedef void option_fn(FILE *f, const char *prog, const hn_command *c, const hn_opt *o);
-static void each_option(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common,
-                        option_fn *fn)
+static void put_numbers(script *s, const hn_command *c)
 {
-    for (const hn_opt_group *const *g = c->groups; g && *g; g++)
-        for (const hn_opt *o = (*g)->opts; o->name; o++) fn(f, prog, c, o);
-    for (const hn_opt_group *const *g = common; g && *g; g++)
-        for (const hn_opt *o = (*g)->opts; o->name; o++) fn(f, prog, c, o);
+    for (const hn_opt_group *const *g = c->groups; g && *g; g++) fprintf(s->f, " %d", number_of(s, *g));
+    for (const hn_opt_group *const *g = s->common; g && *g; g++) fprintf(s->f, " %d", number_of(s, *g));
 }
 
-/* The choices, or the alternatives of names, with another separator. */
-static void with_separator(FILE *f, const char *s, char from, char to)
+/* The words of a list, with another separator. */
+static void with_separator(FILE *f, const char *list, char from, char to)
 {
-    for (; *s; s++) fputc(*s == from ? to : *s, f);
+    for (; *list; list++) fputc(*list == from ? to : *list, f);
 }
 
-static void bash_word(FILE *f, const char *prog, const hn_command *c, const hn_opt *o)
+/* Text with PROG in it. */
+static void put_text(const script *s, const char *text)
 {
-    fprintf(f, " --%s", o->name);
-    if (o->alias) fprintf(f, " %s", o->alias);
+    for (const char *at; (at = strstr(text, "PROG")); text = at + 4) {
+        fwrite(text, 1, (size_t)(at - text), s->f);
+        fputs(s->prog, s->f);
+    }
+    fputs(text, s->f);
 }
 
-static void bash_value(FILE *f, const char *prog, const hn_command *c, const hn_opt *o)
+/* What is said of a file or of words: their kind, or any file. */
+static const char *kind_of(const char *words) { return words ? words : "files"; }
+
+/* An option is a value's name in bash; what it is followed by. */
+static void bash_value(const script *s, const hn_opt *o)
 {
     if (o->kind == HN_OPT_FLAG) return;
-    fputs("    ", f);
+    fputs("  ", s->f);
     if (o->alias) {
-        with_separator(f, o->alias, ' ', '|');
-        fputc('|', f);
+        with_separator(s->f, o->alias, ' ', '|');
+        fputc('|', s->f);
     }
-    fprintf(f, "--%s) ", o->name);
+    fprintf(s->f, "--%s) ", o->name);
     if (o->kind == HN_OPT_FILE || words_of_option(o)) {
-        bash_words(f, prog, words_of_option(o));
+        fprintf(s->f, "_%s_words %s", s->prog, kind_of(words_of_option(o)));
     } else if (o->kind == HN_OPT_CHOICE) {
-        fputs("COMPREPLY=($(compgen -W \"", f);
-        with_separator(f, o->choices, '|', ' ');
-        fputs("\" -- \"$cur\"))", f);
-    } else {
-        fputs(":", f);
+        fprintf(s->f, "_%s_of -W '", s->prog);
+        with_separator(s->f, o->choices, '|', ' ');
+        fputc('\'', s->f);
     }
-    fputs("; return ;;\n", f);
+    fputs(" ;;\n", s->f);
 }
 
-static void bash_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common,
-                         const char *indent)
+/* True: the word is the value of one of its options. */
+static void bash_group(const script *s, int i)
 {
-    fprintf(f, "%scase $prev in\n", indent);
-    each_option(f, prog, c, common, bash_value);
-    fprintf(f, "%sesac\n%sif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"", indent, indent);
-    each_option(f, prog, c, common, bash_word);
-    fputs("\" -- \"$cur\")); else ", f);
-    bash_words(f, prog, words_of_args(c));
-    fputs("; fi\n", f);
+    fprintf(s->f, "_%s_%d() {\n  case $prev in\n", s->prog, i);
+    for (const hn_opt *o = s->groups[i]->opts; o->name; o++) bash_value(s, o);
+    fputs("  *) opts+='", s->f);
+    for (const hn_opt *o = s->groups[i]->opts; o->name; o++)
+        fprintf(s->f, " --%s%s%s", o->name, o->alias ? " " : "", o->alias ? o->alias : "");
+    fputs("'; return 1 ;;\n  esac\n  return 0\n}\n", s->f);
+}
+
+static void bash_command(script *s, const hn_command *c, const char *indent)
+{
+    fprintf(s->f, "%s_%s_command %s", indent, s->prog, kind_of(words_of_args(c)));
+    put_numbers(s, c);
+    fputc('\n', s->f);
 }
 
 /* Word `at` is a command below; what follows are its options. */
-static void bash_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common, int at)
+static void bash_subs(script *s, const hn_command *c, int at)
 {
-    fprintf(f, "    if [ \"$COMP_CWORD\" -eq %d ]; then COMPREPLY=($(compgen -W \"", at);
-    for (const hn_command *const *s = c->subs; *s; s++) fprintf(f, "%s%s", s == c->subs ? "" : " ", last_word(*s));
-    fprintf(f, "\" -- \"$cur\")); return; fi\n    case ${COMP_WORDS[%d]} in\n", at);
-    for (const hn_command *const *s = c->subs; *s; s++) {
-        fprintf(f, "    %s)\n", last_word(*s));
-        if ((*s)->subs) bash_subs(f, prog, *s, common, at + 1);
-        else bash_command(f, prog, *s, common, "      ");
-        fputs("      ;;\n", f);
+    fprintf(s->f, "    if [ \"$COMP_CWORD\" -eq %d ]; then _%s_of -W '", at, s->prog);
+    for (const hn_command *const *b = c->subs; *b; b++) fprintf(s->f, "%s%s", b == c->subs ? "" : " ", last_word(*b));
+    fprintf(s->f, "'; return; fi\n    case ${COMP_WORDS[%d]} in\n", at);
+    for (const hn_command *const *b = c->subs; *b; b++) {
+        fprintf(s->f, "    %s)\n", last_word(*b));
+        if ((*b)->subs) bash_subs(s, *b, at + 1);
+        else bash_command(s, *b, "      ");
+        fputs("      ;;\n", s->f);
     }
-    fputs("    esac\n", f);
+    fputs("    esac\n", s->f);
 }
 
 /* A command that may be followed by one below it, or by options and arguments of its own. */
-static void bash_both(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+static void bash_both(script *s, const hn_command *c)
 {
-    fputs("    case $([ \"$COMP_CWORD\" -gt 2 ] && echo \"${COMP_WORDS[2]}\") in\n", f);
-    for (const hn_command *const *s = c->subs; *s; s++) {
-        fprintf(f, "    %s)\n", last_word(*s));
-        bash_command(f, prog, *s, common, "      ");
-        fputs("      ;;\n", f);
+    fputs("    case $([ \"$COMP_CWORD\" -gt 2 ] && echo \"${COMP_WORDS[2]}\") in\n", s->f);
+    for (const hn_command *const *b = c->subs; *b; b++) {
+        fprintf(s->f, "    %s)\n", last_word(*b));
+        bash_command(s, *b, "      ");
+        fputs("      ;;\n", s->f);
     }
-    fputs("    *)\n", f);
-    bash_command(f, prog, c, common, "      ");
-    fputs("      ;;\n    esac\n", f);
+    fputs("    *)\n", s->f);
+    bash_command(s, c, "      ");
+    fputs("      ;;\n    esac\n", s->f);
 }
+
+static const char *const bash_helpers =
+    "# bash completion for PROG: source this file\n"
+    "_PROG_of() { COMPREPLY=($(compgen \"$@\" -- \"$cur\")); }\n"
+    "_PROG_words() {\n"
+    "  case $1 in\n"
+    "  files) _PROG_of -f ;;\n"
+    "  gguf) COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\")"
+    " $(compgen -W \"$(PROG help --words models 2>/dev/null)\" -- \"$cur\")) ;;\n"
+    "  *) _PROG_of -W \"$(PROG help --words $1 2>/dev/null)\" ;;\n"
+    "  esac\n"
+    "}\n"
+    "_PROG_command() {\n"
+    "  local i opts= args=$1\n"
+    "  shift\n"
+    "  for i; do _PROG_$i && return; done\n"
+    "  if [[ $cur == -* ]]; then _PROG_of -W \"$opts\"; else _PROG_words $args; fi\n"
+    "}\n";
 
 /* bash divides words at colons, too, which names of models have, and wants what stands behind the last one. */
 static const char *const bash_joined =
+    "  esac\n}\n_PROG() {\n"
     "  local -a w=()\n  local i n=0 x cur\n"
     "  for ((i = 0; i <= COMP_CWORD; i++)); do\n    x=${COMP_WORDS[i]}\n"
     "    if ((n > 1)) && [ -n \"$x\" ] && [[ $x == :* || ${w[n - 1]} == *: ]]; then w[n - 1]+=$x; else w[n++]=$x; fi\n"
-    "  done\n  local COMP_WORDS=(\"${w[@]}\") COMP_CWORD=$((n - 1))\n";
+    "  done\n  local COMP_WORDS=(\"${w[@]}\") COMP_CWORD=$((n - 1))\n"
+    "  _PROG_reply\n  cur=${w[n - 1]} x=${w[n - 1]##*:}\n  if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then "
+    "COMPREPLY=(\"${COMPREPLY[@]#\"${cur%%\"$x\"}\"}\"); fi\n}\ncomplete -o filenames -F _PROG PROG\n";
 
-static void completion_bash(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
+static void completion_bash(script *s)
 {
-    fprintf(f, "# bash completion for %s: source this file\n_%s_reply() {\n", prog, prog);
-    fputs("  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n  COMPREPLY=()\n"
-          "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"",
-          f);
-    for (const hn_command *const *c = cmds; *c; c++) fprintf(f, "%s%s", c == cmds ? "" : " ", (*c)->name);
-    fputs("\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in\n", f);
-    for (const hn_command *const *c = cmds; *c; c++) {
-        fprintf(f, "  %s)\n", (*c)->name);
-        if ((*c)->subs && !(*c)->subs_or_args) bash_subs(f, prog, *c, common, 2);
-        else if ((*c)->subs) bash_both(f, prog, *c, common);
-        else bash_command(f, prog, *c, common, "    ");
-        fputs("    ;;\n", f);
+    put_text(s, bash_helpers);
+    for (int i = 0; i < s->n_group; i++) bash_group(s, i);
+    put_text(s, "_PROG_reply() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+                "  COMPREPLY=()\n  if [ \"$COMP_CWORD\" -eq 1 ]; then _PROG_of -W '");
+    for (const hn_command *const *c = s->cmds; *c; c++) fprintf(s->f, "%s%s", c == s->cmds ? "" : " ", (*c)->name);
+    fputs("'; return; fi\n  case ${COMP_WORDS[1]} in\n", s->f);
+    for (const hn_command *const *c = s->cmds; *c; c++) {
+        fprintf(s->f, "  %s)\n", (*c)->name);
+        if ((*c)->subs && !(*c)->subs_or_args) bash_subs(s, *c, 2);
+        else if ((*c)->subs) bash_both(s, *c);
+        else bash_command(s, *c, "    ");
+        fputs("    ;;\n", s->f);
     }
-    fprintf(f, "  esac\n}\n_%s() {\n", prog);
-    fputs(bash_joined, f);
-    fprintf(f,
-            "  _%s_reply\n  cur=${w[n - 1]} x=${w[n - 1]##*:}\n  if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then "
-            "COMPREPLY=(\"${COMPREPLY[@]#\"${cur%%\"$x\"}\"}\"); fi\n}\ncomplete -o filenames -F _%s %s\n",
-            prog, prog, prog);
+    put_text(s, bash_joined);
 }
 
 /* Inside single quotes of zsh or fish; also the characters _arguments gives a meaning. */
@@ -504,36 +541,31 @@ static void quoted(FILE *f, const char *s, bool zsh)
     }
 }
 
-static void zsh_spelling(FILE *f, const char *prog, const hn_opt *o, const char *word, size_t len)
+/* '*': may be given again, the last wins. */
+static void zsh_option(const script *s, const hn_opt *o)
 {
-    fprintf(f, " \\\n      '*%.*s[", (int)len, word); /* '*': may be given again, the last wins */
-    quoted(f, o->help, true);
-    fputc(']', f);
+    if (o->alias) {
+        fprintf(s->f, "'*'{--%s,", o->name);
+        with_separator(s->f, o->alias, ' ', ',');
+        fputs("}'[", s->f);
+    } else {
+        fprintf(s->f, "'*--%s[", o->name);
+    }
+    quoted(s->f, o->help, true);
+    fputc(']', s->f);
     if (o->kind != HN_OPT_FLAG) {
-        fprintf(f, ":");
-        quoted(f, o->arg ? o->arg : "value", true);
-        fputc(':', f);
-        if (o->kind == HN_OPT_FILE || words_of_option(o)) zsh_words(f, prog, words_of_option(o));
+        fputc(':', s->f);
+        quoted(s->f, o->arg ? o->arg : "value", true);
+        fputc(':', s->f);
+        if (words_of_option(o)) fprintf(s->f, "{_%s_words %s}", s->prog, words_of_option(o));
+        else if (o->kind == HN_OPT_FILE) fputs("_files", s->f);
         if (o->kind == HN_OPT_CHOICE) {
-            fputc('(', f);
-            with_separator(f, o->choices, '|', ' ');
-            fputc(')', f);
+            fputc('(', s->f);
+            with_separator(s->f, o->choices, '|', ' ');
+            fputc(')', s->f);
         }
     }
-    fputc('\'', f);
-}
-
-static void zsh_option(FILE *f, const char *prog, const hn_command *c, const hn_opt *o)
-{
-    char name[80];
-    int n = snprintf(name, sizeof name, "--%s", o->name);
-    zsh_spelling(f, prog, o, name, (size_t)n);
-    for (const char *a = o->alias; a && *a;) {
-        size_t k = strcspn(a, " ");
-        zsh_spelling(f, prog, o, a, k);
-        a += k;
-        while (*a == ' ') a++;
-    }
+    fputs("'\n", s->f);
 }
 
 static void zsh_names(FILE *f, const hn_command *const *cmds)
@@ -545,139 +577,189 @@ static void zsh_names(FILE *f, const hn_command *const *cmds)
     }
 }
 
-static void zsh_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+static void zsh_command(script *s, const hn_command *c)
 {
-    fputs("    _arguments", f);
-    each_option(f, prog, c, common, zsh_option);
-    if (c->max_args || c->takes) {
-        fputs(" \\\n      '*:argument:", f);
-        zsh_words(f, prog, words_of_args(c));
-        fputc('\'', f);
-    }
-    fputs(" ;;\n", f);
+    const char *words = words_of_args(c);
+    fprintf(s->f, "    _%s_command '", s->prog);
+    if (words) fprintf(s->f, "{_%s_words %s}", s->prog, words);
+    else if (c->max_args || c->takes) fputs("_files", s->f);
+    fputc('\'', s->f);
+    put_numbers(s, c);
+    fputs(" ;;\n", s->f);
 }
 
 /* One of the commands of a level, and below it the next level. */
-static void zsh_level(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+static void zsh_level(script *s, const hn_command *c)
 {
-    fprintf(f, "  %s)\n", last_word(c));
+    fprintf(s->f, "  %s)\n", last_word(c));
     if (c->subs_or_args) {
-        fputs("    if (( CURRENT > 2 )); then case $words[2] in\n", f);
-        for (const hn_command *const *s = c->subs; *s; s++) {
-            fprintf(f, "  %s) shift words; (( CURRENT-- ))\n", last_word(*s));
-            zsh_command(f, prog, *s, common);
+        fputs("    if (( CURRENT > 2 )); then case $words[2] in\n", s->f);
+        for (const hn_command *const *b = c->subs; *b; b++) {
+            fprintf(s->f, "  %s) shift words; (( CURRENT-- ))\n", last_word(*b));
+            zsh_command(s, *b);
         }
-        fprintf(f, "    esac; [[ $words[1] == %s ]] || return; fi\n", last_word(c));
+        fprintf(s->f, "    esac; [[ $words[1] == %s ]] || return; fi\n", last_word(c));
     }
     if (!c->subs || c->subs_or_args) {
-        zsh_command(f, prog, c, common);
+        zsh_command(s, c);
         return;
     }
-    fputs("    local -a below\n    below=(\n", f);
-    zsh_names(f, c->subs);
+    fputs("    local -a below\n    below=(\n", s->f);
+    zsh_names(s->f, c->subs);
     fputs("    )\n    if (( CURRENT == 2 )); then _describe command below; return; fi\n    cmd=$words[2]\n"
           "    shift words; (( CURRENT-- ))\n    case $cmd in\n",
-          f);
-    for (const hn_command *const *s = c->subs; *s; s++) zsh_level(f, prog, *s, common);
-    fputs("    esac ;;\n", f);
+          s->f);
+    for (const hn_command *const *b = c->subs; *b; b++) zsh_level(s, *b);
+    fputs("    esac ;;\n", s->f);
 }
 
-static void completion_zsh(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
+static const char *const zsh_helpers = "#compdef PROG\n"
+                                       "# zsh completion for PROG: put it as _PROG into a folder of $fpath\n"
+                                       "_PROG_words() {\n"
+                                       "  compadd -- $(PROG help --words ${1/gguf/models} 2>/dev/null)\n"
+                                       "  [[ $1 != gguf ]] || _files -g \"*.gguf(-.)\"\n"
+                                       "}\n"
+                                       "_PROG_command() {\n"
+                                       "  local -a opts\n"
+                                       "  local i\n"
+                                       "  for i in $@[2,-1]; do _PROG_$i; done\n"
+                                       "  _arguments $opts ${1:+\"*:argument:$1\"}\n"
+                                       "}\n";
+
+static void completion_zsh(script *s)
 {
-    fprintf(f,
-            "#compdef %s\n# zsh completion for %s: put it as _%s into a folder of $fpath\n_%s() {\n  local -a "
-            "commands\n  commands=(\n",
-            prog, prog, prog, prog);
-    zsh_names(f, cmds);
+    put_text(s, zsh_helpers);
+    for (int i = 0; i < s->n_group; i++) {
+        fprintf(s->f, "_%s_%d() { opts+=(\n", s->prog, i);
+        for (const hn_opt *o = s->groups[i]->opts; o->name; o++) zsh_option(s, o);
+        fputs(") }\n", s->f);
+    }
+    put_text(s, "_PROG() {\n  local -a commands\n  commands=(\n");
+    zsh_names(s->f, s->cmds);
     fputs("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  local cmd=$words[2]\n"
           "  shift words; (( CURRENT-- ))\n  case $cmd in\n",
-          f);
-    for (const hn_command *const *c = cmds; *c; c++) zsh_level(f, prog, *c, common);
+          s->f);
+    for (const hn_command *const *c = s->cmds; *c; c++) zsh_level(s, *c);
     /* Found in $fpath, the file is the body of _PROG when it is first wanted, and has to answer; else it was sourced */
-    fprintf(f, "  esac\n}\nif [ \"$funcstack[1]\" = _%s ]; then _%s \"$@\"; else compdef _%s %s; fi\n", prog, prog,
-            prog, prog);
+    put_text(s, "  esac\n}\nif [ \"$funcstack[1]\" = _PROG ]; then _PROG \"$@\"; else compdef _PROG PROG; fi\n");
 }
 
-/* What stands on the line before the word that is wanted: `words`, or nothing else. */
-static const char *const fish_helpers = "function __%s_is\n"
-                                        "    set -l words (commandline -opc)[2..-1]\n"
-                                        "    test (count $words) -eq (count $argv); and test \"$words\" = \"$argv\"\n"
+/* A line is its words, with a slash behind each. Files that are no models are offered too, behind them. */
+static const char *const fish_helpers = "# fish completion for PROG\n"
+                                        "function __PROG_is\n"
+                                        "    set -l line (string join -- / (commandline -opc)[2..-1])\n"
+                                        "    test \"$line\" = \"$argv\"\n"
                                         "end\n"
-                                        "function __%s_in\n"
-                                        "    set -l words (commandline -opc)[2..-1]\n"
-                                        "    set -l n (count $argv)\n"
-                                        "    test (count $words) -ge $n; and test \"$words[1..$n]\" = \"$argv\"\n"
+                                        "function __PROG_in\n"
+                                        "    set -l line (string join -- / (commandline -opc)[2..-1])/\n"
+                                        "    for c in $argv\n"
+                                        "        string match -q \"$c/*\" \"$line\"; and return\n"
+                                        "    end\n"
+                                        "    return 1\n"
+                                        "end\n"
+                                        "function __PROG_words\n"
+                                        "    test $argv = gguf; and __fish_complete_suffix .gguf\n"
+                                        "    PROG help --words (string replace gguf models $argv)\n"
                                         "end\n";
 
-/* Files that are no models are offered too, behind them. */
-static void fish_words(FILE *f, const char *prog, const char *words)
+/* "lab/ab" */
+static void fish_name(const script *s, const hn_command *c)
 {
-    if (strcmp(words, "gguf") == 0) fprintf(f, " -rka '(__fish_complete_suffix .gguf; %s help --words models)'", prog);
-    else fprintf(f, " -xa '(%s help --words %s)'", prog, words);
+    fputc(' ', s->f);
+    if (c) with_separator(s->f, c->name, ' ', '/');
 }
 
-static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn_opt *o)
+static void fish_option(const script *s, const hn_opt *o)
 {
-    fprintf(f, "complete -c %s -n '__%s_in %s", prog, prog, c->name);
-    fprintf(f, "' -l %s", o->name);
+    const char *words = words_of_option(o);
+    fprintf(s->f, "complete $c -l %s", o->name);
     for (const char *a = o->alias; a && *a;) {
         size_t k = strcspn(a, " ");
-        if (a[1] == '-') fprintf(f, " -l %.*s", (int)k - 2, a + 2);
-        else fprintf(f, " -%c %.*s", k == 2 ? 's' : 'o', (int)k - 1, a + 1);
+        if (a[1] == '-') fprintf(s->f, " -l %.*s", (int)k - 2, a + 2);
+        else fprintf(s->f, " -%c %.*s", k == 2 ? 's' : 'o', (int)k - 1, a + 1);
         a += k;
         while (*a == ' ') a++;
     }
-    if (words_of_option(o)) fish_words(f, prog, words_of_option(o));
-    else if (o->kind == HN_OPT_FILE) fputs(" -rF", f);
+    if (words) fprintf(s->f, " -%s '(__%s_words %s)'", strcmp(words, "gguf") ? "xa" : "rka", s->prog, words);
+    else if (o->kind == HN_OPT_FILE) fputs(" -rF", s->f);
     else if (o->kind == HN_OPT_CHOICE) {
-        fputs(" -xa '", f);
-        with_separator(f, o->choices, '|', ' ');
-        fputs("'", f);
-    } else if (o->kind != HN_OPT_FLAG) fputs(" -x", f);
-    fputs(" -d '", f);
-    quoted(f, o->help, false);
-    fputs("'\n", f);
+        fputs(" -xa '", s->f);
+        with_separator(s->f, o->choices, '|', ' ');
+        fputs("'", s->f);
+    } else if (o->kind != HN_OPT_FLAG) fputs(" -x", s->f);
+    fputs(" -d '", s->f);
+    quoted(s->f, o->help, false);
+    fputs("'\n", s->f);
 }
 
-/* Its options, and the words that are none. */
-static void fish_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+static bool has_options(const hn_command *c) { return !c->subs || c->subs_or_args; }
+
+static bool is_in(const hn_opt_group *g, const hn_opt_group *const *groups)
 {
-    const char *words = words_of_args(c);
-    each_option(f, prog, c, common, fish_option);
-    if (!words && (c->max_args || c->takes)) return; /* files, as fish does by itself */
-    fprintf(f, "complete -c %s -n '__%s_in %s' -f", prog, prog, c->name);
-    if (words && strcmp(words, "gguf") == 0)
-        fprintf(f, " -ka '(__fish_complete_suffix .gguf; %s help --words models)'", prog);
-    else if (words) fprintf(f, " -a '(%s help --words %s)'", prog, words);
-    fputc('\n', f);
+    for (; groups && *groups; groups++)
+        if (*groups == g) return true;
+    return false;
 }
 
-static void fish_level(FILE *f, const char *prog, const hn_command *above, const hn_command *const *cmds,
-                       const hn_opt_group *const *common)
+/* The names of the commands that have a group. */
+static void fish_having(const script *s, const hn_opt_group *g, const hn_command *const *cmds)
 {
     for (const hn_command *const *c = cmds; *c; c++) {
-        fprintf(f, "complete -c %s -n '__%s_is%s%s' -f -a %s -d '", prog, prog, above ? " " : "",
-                above ? above->name : "", last_word(*c));
-        quoted(f, (*c)->summary, false);
-        fputs("'\n", f);
-        if ((*c)->subs) fish_level(f, prog, *c, (*c)->subs, common);
-        if (!(*c)->subs || (*c)->subs_or_args) fish_command(f, prog, *c, common);
+        if (has_options(*c) && (is_in(g, (*c)->groups) || is_in(g, s->common))) fish_name(s, *c);
+        if ((*c)->subs) fish_having(s, g, (*c)->subs);
     }
 }
 
-static void completion_fish(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
+/* The commands of a level, below it the next ones, and the words that are no options. */
+static void fish_level(const script *s, const hn_command *above, const hn_command *const *cmds)
 {
-    fprintf(f, "# fish completion for %s\n", prog);
-    fprintf(f, fish_helpers, prog, prog);
-    fish_level(f, prog, NULL, cmds, common);
+    fprintf(s->f, "set c -c %s -f -n '__%s_is", s->prog, s->prog);
+    fish_name(s, above);
+    fputs("'\n", s->f);
+    for (const hn_command *const *c = cmds; *c; c++) {
+        fprintf(s->f, "complete $c -a %s -d '", last_word(*c));
+        quoted(s->f, (*c)->summary, false);
+        fputs("'\n", s->f);
+    }
+    for (const hn_command *const *c = cmds; *c; c++) {
+        const char *words = words_of_args(*c);
+        if ((*c)->subs) fish_level(s, *c, (*c)->subs);
+        if (!has_options(*c) || (!words && ((*c)->max_args || (*c)->takes)))
+            continue; /* files, as fish does by itself */
+        fprintf(s->f, "complete -c %s -f -n '__%s_in", s->prog, s->prog);
+        fish_name(s, *c);
+        fputc('\'', s->f);
+        if (words) fprintf(s->f, " -%sa '(__%s_words %s)'", strcmp(words, "gguf") ? "" : "k", s->prog, words);
+        fputc('\n', s->f);
+    }
+}
+
+static void completion_fish(script *s)
+{
+    put_text(s, fish_helpers);
+    fputs("set -l c\n", s->f);
+    fish_level(s, NULL, s->cmds);
+    for (int i = 0; i < s->n_group; i++) {
+        fprintf(s->f, "set c -c %s -n '__%s_in", s->prog, s->prog);
+        fish_having(s, s->groups[i], s->cmds);
+        fputs("'\n", s->f);
+        for (const hn_opt *o = s->groups[i]->opts; o->name; o++) fish_option(s, o);
+    }
 }
 
 bool hn_help_completion(FILE *f, const char *prog, const char *shell, const hn_command *const *cmds,
                         const hn_opt_group *const *common)
 {
-    if (strcmp(shell, "bash") == 0) completion_bash(f, prog, cmds, common);
-    else if (strcmp(shell, "zsh") == 0) completion_zsh(f, prog, cmds, common);
-    else if (strcmp(shell, "fish") == 0) completion_fish(f, prog, cmds, common);
-    else return false;
-    return true;
+    static const struct {
+        const char *shell;
+        void (*write)(script *s);
+    } shells[] = { { "bash", completion_bash }, { "zsh", completion_zsh }, { "fish", completion_fish } };
+    script s = { .f = f, .prog = prog, .cmds = cmds, .common = common };
+    list_groups(&s, cmds);
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        if (strcmp(shell, shells[i].shell) != 0) continue;
+        shells[i].write(&s);
+        return true;
+    }
+    return false;
 }

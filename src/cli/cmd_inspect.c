@@ -267,9 +267,9 @@ static int print_json(const hone_file *f, const char *path, const summary *s, co
     } else
         json_object_set_new(
             o, "packed",
-            json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file",
+            json_pack("{s:s, s:o, s:s, s:s}", "state", packed_state(&packed), "file",
                       packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
-                      "note", packed.note));
+                      "note", packed.note, "note_several", packed.note_several));
     json_object_set_new(o, "sequence", hn_inspect_json_memory(costs));
     json_object_set_new(o, "types", types);
     json_object_set_new(o, "metadata", json_metadata(f));
@@ -376,6 +376,8 @@ static int print_text(const hone_file *f, const char *path, const summary *s, co
     else if (packed.state != HONE_PACKED_NONE)
         hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)),
                       packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
+    if (st == HONE_OK && packed.note_several[0] && strcmp(packed.note, packed.note_several) != 0)
+        hn_out_printf("%-16s for several answers (hone serve): %s\n", "", packed.note_several);
     hn_inspect_print_memory(costs);
     print_metadata(f);
     print_tensors(f);

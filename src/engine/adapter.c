@@ -7,6 +7,7 @@
 #include "model/lora.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 struct hone_adapter {
@@ -17,18 +18,48 @@ struct hone_adapter {
     int32_t rank;
     uint64_t n_params;
     _Atomic int32_t users;
+    _Atomic bool closed; /* by who opened it */
     hn_adapter_mark *mark;
 };
 
-/* Whether who opened an adapter has closed it; outlives it where something is kept that was computed with it. */
+/* How many handles of one adapter, the same content for the same model, are open: what was computed with one of them
+ * can be asked for with another. It outlives them where such is kept. */
 struct hn_adapter_mark {
-    _Atomic int32_t holders;
-    _Atomic bool closed;
+    const hone_model *model;
+    uint64_t hash;
+    _Atomic int32_t n_open, holders; /* holders, of it: handles and what is kept */
+    hn_adapter_mark *next;           /* guarded by marks_lock */
 };
+
+static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
+static hn_adapter_mark *marks; /* all that are held; guarded by marks_lock */
+
+/* The mark of one more handle; NULL: no memory. */
+static hn_adapter_mark *take_mark(const hone_model *m, uint64_t hash)
+{
+    pthread_mutex_lock(&marks_lock);
+    hn_adapter_mark *k = marks;
+    while (k && (k->model != m || k->hash != hash)) k = k->next;
+    if (!k && (k = calloc(1, sizeof *k))) {
+        *k = (hn_adapter_mark){ .model = m, .hash = hash, .next = marks };
+        marks = k;
+    }
+    if (k) k->n_open++;
+    if (k) k->holders++;
+    pthread_mutex_unlock(&marks_lock);
+    return k;
+}
 
 static void drop_mark(hn_adapter_mark *mark)
 {
-    if (mark && atomic_fetch_sub(&mark->holders, 1) == 1) free(mark);
+    pthread_mutex_lock(&marks_lock);
+    if (mark && --mark->holders == 0) {
+        hn_adapter_mark **at = &marks;
+        while (*at != mark) at = &(*at)->next;
+        *at = mark->next;
+        free(mark);
+    }
+    pthread_mutex_unlock(&marks_lock);
 }
 
 static void release(hone_adapter *a)
@@ -50,15 +81,8 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
     HN_NEED(err, m, "an open model");
     HN_NEED(err, path, "the path of a GGUF file or a PEFT folder");
     hone_adapter *a = calloc(1, sizeof *a);
-    hn_adapter_mark *mark = calloc(1, sizeof *mark);
-    if (!a || !mark) {
-        free(a);
-        free(mark);
-        return HN_FAIL(err, HONE_E_NOMEM, "adapter handle");
-    }
+    if (!a) return HN_FAIL(err, HONE_E_NOMEM, "adapter handle");
     atomic_init(&a->users, 1);
-    atomic_init(&mark->holders, 1);
-    a->mark = mark;
     a->model = m;
     hone_status st = hn_lora_open(&a->lora, m, path, err);
     if (st == HONE_OK && (!(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt)) ||
@@ -78,6 +102,8 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
         a->rank = p->rank > a->rank ? (int32_t)p->rank : a->rank;
         a->n_params += (uint64_t)(p->rank * (p->n_in + p->n_out));
     }
+    if (st == HONE_OK && !(a->mark = take_mark(m, a->lora->hash)))
+        st = HN_FAIL(err, HONE_E_NOMEM, "%s: adapter handle", path);
     if (st == HONE_OK) *out = a;
     else release(a);
     return st;
@@ -85,7 +111,9 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
 
 void hone_adapter_close(hone_adapter *a)
 {
-    if (a) atomic_store(&a->mark->closed, true);
+    if (!a) return;
+    a->closed = true;
+    a->mark->n_open--;
     release(a);
 }
 
@@ -130,7 +158,7 @@ bool hn_seq_set_is_closed(const hone_session *s, int32_t seq)
 {
     const hn_adapter_set *set = s->set[seq];
     for (int32_t i = 0; set && i < set->n; i++)
-        if (atomic_load(&set->adapter[i]->mark->closed)) return true;
+        if (set->adapter[i]->closed) return true;
     return false;
 }
 
@@ -165,7 +193,7 @@ bool hn_adapters_note(hone_session *s, int32_t seq)
         while (k < s->n_kept && (s->kept[k].hash != new.hash || s->kept[k].mark != new.mark)) k++;
         if (k < s->n_kept) continue;
         if (s->n_kept == s->cap_kept && !more_kept(s)) return false;
-        atomic_fetch_add(&new.mark->holders, 1);
+        new.mark->holders++;
         s->kept[s->n_kept++] = new;
     }
     return true;
@@ -175,7 +203,7 @@ bool hn_adapters_drop_closed(hone_session *s)
 {
     bool any = false;
     for (int32_t i = s->n_kept; i-- > 0;) {
-        if (!atomic_load(&s->kept[i].mark->closed)) continue;
+        if (s->kept[i].mark->n_open) continue;
         hn_prefix_drop_adapters(s->mem, s->kept[i].hash);
         forget_kept(s, i);
         any = true;

@@ -67,11 +67,11 @@ struct hone_session {
 
 /* The sequence, which is empty, then runs with this set; NULL: none. */
 void hn_seq_use_set(hone_session *s, int32_t seq, hn_adapter_set *set);
-/* Has an adapter of its set been closed, so that the set alone holds it? */
+/* Has a handle of its set been closed, so that the set alone holds it? */
 bool hn_seq_set_is_closed(const hone_session *s, int32_t seq);
 /* What a sequence holds is to be kept. False: no memory. */
 bool hn_adapters_note(hone_session *s, int32_t seq);
-/* Forgets what is kept of adapters that were closed. False: nothing was. */
+/* Forgets what is kept of adapters that are open no more, by whatever handle. False: nothing was. */
 bool hn_adapters_drop_closed(hone_session *s);
 void hn_adapters_forget(hone_session *s); /* at its end */
 /* The hash that a sequence with these adapters would have; fails as hone_seq_set_adapters does where they are wrong. */

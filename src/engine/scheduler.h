@@ -4,13 +4,13 @@
 #ifndef HN_SCHEDULER_H
 #define HN_SCHEDULER_H
 
+#include "base/pace.h"
 #include "engine/engine.h"
 
 enum {
-    HN_PROMPT_MARK = 256,  /* positions between two checkpoints of a prompt */
-    HN_ECHO_ROWS = 32,     /* rows of prompts whose logits are wanted, of a step */
-    HN_LEAST_PREFILL = 32, /* rows of prompts in a step beside answers, whatever they cost */
-    HN_MOST_TOP = 64       /* n_logprobs at most */
+    HN_PROMPT_MARK = 256, /* positions between two checkpoints of a prompt */
+    HN_ECHO_ROWS = 32,    /* rows of prompts whose logits are wanted, of a step */
+    HN_MOST_TOP = 64      /* n_logprobs at most */
 };
 
 typedef struct hn_ticket hn_ticket;
@@ -55,9 +55,8 @@ typedef struct hn_seat {
 typedef struct hn_step_costs {
     double width, ns;     /* of a step of answers alone, on average; ns 0: there was none yet */
     double spread, along; /* of the widths around theirs, squared; of both together */
-    double row_ns;        /* 0: not known */
-    bool guessed;         /* row_ns has a share of what a step takes without any row, or was seen once */
-    bool late, late_rows; /* the last step, or its rows, took more than twice what was expected */
+    bool late;            /* the last one took more than twice what was expected */
+    hn_cost row;          /* of prompts */
 } hn_step_costs;
 
 struct hone_scheduler {

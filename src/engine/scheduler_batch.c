@@ -3,7 +3,6 @@
 #include "engine/scheduler.h"
 
 enum { FIRST_ROWS = 64 }; /* of a step without answers: so many that reading the weights is a small part of it */
-#define STEP_NS 1e8       /* what a step may take with prompts in it, if twice one without is less */
 
 /* ---- what steps take ------------------------------------------------------------------ */
 
@@ -12,19 +11,10 @@ enum { FIRST_ROWS = 64 }; /* of a step without answers: so many that reading the
 static double answers_ns(const hn_step_costs *k, int32_t n)
 {
     if (k->ns == 0) return 0;
-    double each = (k->along + k->row_ns) / (k->spread + 1), at = k->ns + (n - k->width) * each;
+    double each = (k->along + k->row.ns) / (k->spread + 1), at = k->ns + (n - k->width) * each;
     double alike = k->ns, in_step = k->ns * n / k->width;
     double least = in_step < alike ? in_step : alike, most = in_step < alike ? alike : in_step;
     return at < least ? least : at > most ? most : at;
-}
-
-/* More than twice what was expected says nothing, for something disturbed it; twice in a row it counts: the machine
- * has become slower, or the guess was wrong. *late: the last one was such. */
-static bool is_disturbed(bool *late, double ns, double expected)
-{
-    bool was = *late;
-    *late = ns > 2 * expected;
-    return *late && !was;
 }
 
 static void learn_answers(hn_step_costs *k, int32_t n, double ns)
@@ -35,7 +25,7 @@ static void learn_answers(hn_step_costs *k, int32_t n, double ns)
         return;
     }
     double expected = answers_ns(k, n), part = ns < expected / 2 ? 1.0 / 2 : 1.0 / 8; /* nothing makes a step faster */
-    if (is_disturbed(&k->late, ns, expected)) return;
+    if (hn_is_disturbed(&k->late, ns, expected)) return;
     if (ns > 2 * expected) ns = 2 * expected;
     double d_n = n - k->width, d_ns = ns - k->ns;
     k->width += part * d_n;
@@ -45,8 +35,8 @@ static void learn_answers(hn_step_costs *k, int32_t n, double ns)
 }
 
 /* What a step took. A row of prompts costs what the step took beyond its answers, or, without any, beyond what it takes
- * to read the weights; the more that is of it all, the more it tells. More counts at once, up to twice what was known;
- * less counts half. Where nothing is beyond its answers these take less than was thought. */
+ * to read the weights; the more that is of it all, the more it tells. Where nothing is beyond its answers these take
+ * less than was thought. */
 static void learn(hone_scheduler *s, int32_t n_decode, int32_t n_prefill, uint64_t step_ns)
 {
     hn_step_costs *k = &s->cost;
@@ -60,17 +50,7 @@ static void learn(hone_scheduler *s, int32_t n_decode, int32_t n_prefill, uint64
     double more = ns - answers_ns(k, n_decode), each = more / n_prefill, weight = more / ns;
     if (more <= 0 && n_decode) learn_answers(k, n_decode, ns);
     if (n_prefill < enough || more <= 0) return; /* a few rows cost what a row costs */
-    bool first = k->row_ns == 0;
-    if (!first && is_disturbed(&k->late_rows, each, k->row_ns)) return;
-    if (first || (k->guessed && each < k->row_ns)) {
-        k->guessed = first || k->ns == 0;
-        k->row_ns = each;
-    } else if (each > k->row_ns) {
-        each = k->row_ns + weight * (each - k->row_ns);
-        k->row_ns = each < 2 * k->row_ns ? each : 2 * k->row_ns;
-    } else {
-        k->row_ns -= weight / 2 * (k->row_ns - each);
-    }
+    hn_cost_learn(&k->row, each, weight, k->ns == 0);
 }
 
 /* ---- sharing out ---------------------------------------------------------------------- */
@@ -203,23 +183,17 @@ static bool time_left(const hone_scheduler *s, int32_t n_decode, double *left)
         n_answer += n;
         n_share += n_prompt > 0;
     }
-    *left = ((2 * alone > STEP_NS ? 2 * alone : STEP_NS) - alone) / n_share - own;
+    *left = hn_time_beside(alone) / n_share - own;
     return n_answer > 0;
 }
 
 /* Rows of prompts that a step may have beside so many answers, and those of the schedulers that it is beside. */
 static int32_t prefill_rows(const hone_scheduler *s, int32_t n_decode)
 {
-    int32_t most = s->ses->n_chunk - n_decode, least = HN_LEAST_PREFILL;
+    int32_t most = s->ses->n_chunk - n_decode;
     double left;
     if (most < 1) most = 1;
-    if (!time_left(s, n_decode, &left)) return most;
-    if (s->fixed_prefill) least = s->fixed_prefill;
-    else if (s->cost.row_ns > 0) {
-        double n = left / s->cost.row_ns;
-        if (n > least) least = n < most ? (int32_t)n : most;
-    }
-    return least < most ? least : most;
+    return time_left(s, n_decode, &left) ? hn_rows_beside(&s->cost.row, left, s->fixed_prefill, most) : most;
 }
 
 /* Rows of every unit; masks of those that will have logits. *n_decode: rows of answers among them. */

@@ -186,6 +186,15 @@ hone_status hone_packed_describe(const char *file, hone_packed_info *out, hone_e
     return st;
 }
 
+/* Which types will be read packed, as far as it is known. */
+static void say_choice(char *note, size_t cap, const hn_packed *file, bool several)
+{
+    hn_packed_choice c;
+    hn_packed_choose(&c, file, several, false);
+    if (c.n_measured || !c.n_plain) hn_packed_choice_words(note, cap, &c);
+    else snprintf(note, cap, "the next start measures which types are faster packed at %s", c.level);
+}
+
 static hone_status find_in(const hn_gguf *g, const char *file, hone_packed_info *out, hone_error *err)
 {
     hn_packed_found f;
@@ -201,12 +210,8 @@ static hone_status find_in(const hn_gguf *g, const char *file, hone_packed_info 
         "new here, or it or the model was copied or touched since: the next start checks all of both";
     snprintf(out->note, sizeof out->note, "%s", f.state == HONE_PACKED_TOUCHED && !f.why[0] ? unproven : f.why);
     if (f.state == HONE_PACKED_READY) {
-        hn_packed_choice c;
-        hn_packed_choose(&c, f.file, false, false);
-        if (c.n_measured || !c.n_plain) hn_packed_choice_words(out->note, sizeof out->note, &c);
-        else
-            snprintf(out->note, sizeof out->note, "the next start measures which types are faster packed at %s",
-                     c.level);
+        say_choice(out->note, sizeof out->note, f.file, false);
+        say_choice(out->note_several, sizeof out->note_several, f.file, true);
     }
     hn_packed_drop(&f);
     return HONE_OK;

@@ -11,13 +11,15 @@ struct hn_desk {
     hn_task_queue queue;
     bool ends;
     pthread_t thread;
-    hn_desk_model *models; /* its thread's, as are the next five */
+    hn_desk_model *models; /* its thread's, as are the next six */
     hn_task_queue slices;
-    uint64_t began;    /* of the running step */
-    uint64_t round_ns; /* what the last round of steps took … */
-    bool had_answers;  /* … with rows of answers in it … */
-    bool had_prompts;  /* … and rows of prompts */
+    uint64_t began;   /* of the running step */
+    hn_cost alone;    /* what a round of steps takes without rows of prompts */
+    double round_ns;  /* what the last one took … */
+    bool had_answers; /* … with rows of answers in it … */
+    bool had_prompts; /* … and rows of prompts */
     void (*after)(void *arg);
+    uint64_t (*now)(void *arg);
     void *arg;
 };
 
@@ -72,12 +74,12 @@ static void count_rows(const hn_desk *d, uint64_t *answers, uint64_t *others)
 static rest step_all(hn_desk *d)
 {
     bool any = false, some = false;
-    uint64_t answers[2], others[2], begin = hn_serve_ns();
+    uint64_t answers[2], others[2], begin = d->now(d->arg);
     count_rows(d, &answers[0], &others[0]);
     for (hn_desk_model *m = d->models; m; m = m->next) {
         bool worked = false;
         hone_error err;
-        d->began = hn_serve_ns();
+        d->began = d->now(d->arg);
         if (hone_scheduler_step(m->scheduler, &worked, &err) != HONE_OK)
             hn_log("serve: a step failed: %s", err.message);
         if (worked && (m->next || d->slices.first)) d->after(d->arg);
@@ -85,9 +87,10 @@ static rest step_all(hn_desk *d)
         some = some || (!worked && has_some(m));
     }
     count_rows(d, &answers[1], &others[1]);
-    d->round_ns = hn_serve_ns() - begin;
+    d->round_ns = (double)(d->now(d->arg) - begin);
     d->had_answers = answers[1] > answers[0];
     d->had_prompts = others[1] > others[0];
+    if (d->had_answers && !d->had_prompts) hn_cost_learn(&d->alone, d->round_ns, 1, false);
     return any ? GOES_ON : some ? LOOKS_AGAIN : WAITS;
 }
 
@@ -110,23 +113,20 @@ static rest go_round(hn_desk *d, hn_task_queue *todo)
 
 int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
 {
-    enum { LEAST = 32, PART_NS = 100000000 };
     hn_task_queue todo;
-    double each = n_last ? (double)(hn_serve_ns() - p->since) / n_last : 0;
-    if (n_last && (p->row_ns == 0 || each > p->row_ns))
-        p->row_ns = p->row_ns && each > 2 * p->row_ns ? 2 * p->row_ns : each;
-    else if (n_last) p->row_ns -= (p->row_ns - each) / 2;
+    if (n_last >= HN_LEAST_PREFILL) /* a few rows cost what a row costs */
+        hn_cost_learn(&p->row, (double)(d->now(d->arg) - p->since) / n_last, 1, false);
     if (n_last) {
         take_all(d, GOES_ON, &todo);
         go_round(d, &todo);
         d->after(d->arg);
     }
-    /* a round may take twice what its answers alone do, or 100 ms; prompts had their part of that */
-    double left = PART_NS - (double)d->round_ns;
-    if (!d->had_prompts && left < (double)d->round_ns) left = (double)d->round_ns;
-    double n = p->fixed ? p->fixed : p->row_ns > 0 && left > LEAST * p->row_ns ? left / p->row_ns : LEAST;
-    p->since = hn_serve_ns();
-    return d->had_answers && n < most ? (int32_t)n : most;
+    /* something may have disturbed the round, or there are more answers than before: the less of both */
+    const double known = hn_time_beside(d->alone.ns), now = hn_time_beside(d->round_ns);
+    double left = d->had_prompts ? HN_STEP_NS - d->round_ns : known < now ? known : now; /* prompts had their part */
+    int32_t n = d->had_answers ? hn_rows_beside(&p->row, left, p->fixed, most) : most;
+    p->since = d->now(d->arg);
+    return n;
 }
 
 static void *compute(void *arg)
@@ -148,12 +148,15 @@ static void *compute(void *arg)
     return NULL;
 }
 
-hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), void *arg, hone_error *err)
+static uint64_t monotonic_ns(void *arg) { return hn_serve_ns(); }
+
+hone_status hn_desk_new(hn_desk **out, void (*after)(void *arg), uint64_t (*now)(void *arg), void *arg, hone_error *err)
 {
     *out = NULL;
     hn_desk *d = calloc(1, sizeof *d);
     if (!d) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the computing thread");
     d->after = after;
+    d->now = now ? now : monotonic_ns;
     d->arg = arg;
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->more, NULL);

@@ -217,7 +217,7 @@ static hone_status open_threads(hn_server *s, hone_error *err)
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for counters and forms");
     if ((st = hn_crew_new(&s->crew, WORKERS, err)) != HONE_OK || (st = hn_crew_new(&s->loader, 1, err)) != HONE_OK ||
         (st = hn_crew_new(&s->clerk, 1, err)) != HONE_OK || (st = hn_crew_new(&s->filer, 1, err)) != HONE_OK ||
-        (st = hn_desk_new(&s->desk, after_round, s, err)) != HONE_OK)
+        (st = hn_desk_new(&s->desk, after_round, NULL, s, err)) != HONE_OK)
         return st;
     s->p.shelf.desk = s->desk;
     return hn_shelf_new(&s->shelf, &s->p.shelf, err);

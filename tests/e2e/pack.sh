@@ -54,6 +54,8 @@ run "$HONE" lab ab packed=off this -m "$M" -p 8 -n 4 --rounds 8 --runs 1 --no-st
 says "a comparison of two layouts says so" 'weights: a reads them plain, b packed' "$T/out"
 expect 0 "inspect the model" "$HONE" inspect "$M"
 says "inspect names the packed file" '^packed file .*hpack: ready' "$T/out"
+expect 0 "inspect --json the model" "$HONE" inspect "$M" --json
+says "how it is read for one answer, and for several" '"note": *"[^"]*", *"note_several": *"' "$T/out"
 expect 0 "inspect --json the packed file" "$HONE" inspect "$P" --json
 says "its schema" 'hone.inspect.packed/1' "$T/out"
 expect 3 "the packed file is no model" "$HONE" run -m "$P" --ids 1

@@ -666,6 +666,48 @@ static void closed_goes_whole(void **state)
     lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
 }
 
+static uint64_t n_found(const hone_scheduler *s)
+{
+    hone_prefix_info info;
+    hone_session_prefix_info(s->ses, &info);
+    return info.n_hit_positions;
+}
+
+/* Of three handles of one adapter whichever is open keeps what was computed with another, also one that nothing was
+ * computed with; the last one takes it along. The same file for another model is another adapter. */
+static void stays_while_one_is_open(void **state)
+{
+    tiny *t = tm_new(tm_llama);
+    lora l;
+    lora_make(&l, t, "attn_q", "one", 3, 2.0f, 0.3f);
+    hone_model *m = tm_open(t), *other = tm_open(t);
+    hone_adapter *a = open_adapter(m, l.path), *b = open_adapter(m, l.path), *idle = open_adapter(m, l.path);
+    hone_adapter *apart = open_adapter(other, l.path);
+    hone_scheduler *s;
+    bool worked;
+    const hone_scheduler_params p = { .session = { .n_ctx = 80, .n_seq = 1, .cache_budget = 1 << 20 } };
+    assert_int_equal(hone_scheduler_new(&s, plain, m, &p, NULL), HONE_OK);
+    run_in_slot(s, &a, NULL, 1);
+    run_in_slot(s, &b, NULL, 1);
+    assert_int_equal(n_kept(s), 1);
+    hone_adapter_close(b);
+    assert_int_equal(hone_scheduler_step(s, &worked, NULL), HONE_OK);
+    assert_int_equal(n_kept(s), 1);
+    const uint64_t before = n_found(s);
+    run_in_slot(s, &a, NULL, 1);
+    assert_int_equal(n_found(s) - before, 64);
+    hone_adapter_close(a);
+    assert_int_equal(hone_scheduler_step(s, &worked, NULL), HONE_OK);
+    assert_int_equal(n_kept(s), 1);
+    hone_adapter_close(idle);
+    assert_int_equal(hone_scheduler_step(s, &worked, NULL), HONE_OK);
+    assert_int_equal(n_kept(s), 0);
+    hone_scheduler_free(s);
+    hone_adapter_close(apart);
+    hone_model_close(m), hone_model_close(other);
+    lora_free(&l), tm_free(t);
+}
+
 static int setup(void **state)
 {
     if (tm_make_dir(state)) return -1;
@@ -681,12 +723,19 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_merged), cmocka_unit_test(equals_merged_rwkv),
-        cmocka_unit_test(one_answer),    cmocka_unit_test(sets_in_one_batch),
-        cmocka_unit_test(switched),      cmocka_unit_test(packed),
-        cmocka_unit_test(nothing_added), cmocka_unit_test(vectors_of_one_set),
-        cmocka_unit_test(kept_apart),    cmocka_unit_test(tells),
-        cmocka_unit_test(profiled),      cmocka_unit_test(closed_goes_whole),
+        cmocka_unit_test(equals_merged),
+        cmocka_unit_test(equals_merged_rwkv),
+        cmocka_unit_test(one_answer),
+        cmocka_unit_test(sets_in_one_batch),
+        cmocka_unit_test(switched),
+        cmocka_unit_test(packed),
+        cmocka_unit_test(nothing_added),
+        cmocka_unit_test(vectors_of_one_set),
+        cmocka_unit_test(kept_apart),
+        cmocka_unit_test(tells),
+        cmocka_unit_test(profiled),
+        cmocka_unit_test(closed_goes_whole),
+        cmocka_unit_test(stays_while_one_is_open),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -397,10 +397,10 @@ static void printed_below(void **state)
 {
     static const char *const wanted[6][5] = {
         [2] = { ".SS hone lab ab [OPTIONS]", "\\-\\-rounds", "hone lab ab x y", ".SS hone lab list [OPTIONS]" },
-        [3] = { "  lab)", "compgen -W \"ab list\"", "    ab)", "--rounds" },
-        [4] = { "'ab:Compare two'", "'list:List them'", "    cmd=$words[2]", "'*--rounds[so often]:N:'" },
-        [5] = { "-n '__hone_is' -f -a lab", "-n '__hone_is lab' -f -a ab", "-n '__hone_in lab ab' -l rounds",
-                "-d 'List them'" },
+        [3] = { "  lab)", "_hone_of -W 'ab list'", "    ab)", "--rounds" },
+        [4] = { "'ab:Compare two'", "'list:List them'", "    cmd=$words[2]", "'*'{--rounds,-r}'[so often]:N:'" },
+        [5] = { "-n '__hone_is '\n", "complete $c -a lab -d", "-n '__hone_is lab'\ncomplete $c -a ab -d",
+                "-n '__hone_in lab/ab'\ncomplete $c -l rounds", "-d 'List them'" },
     };
     static const char *const sections[] = { "EXIT STATUS", "ENVIRONMENT", "FILES",
                                             "SEE ALSO",    "hone\\-demo", "hone\\-lab" };
@@ -424,17 +424,31 @@ static void printed_below(void **state)
     free(text);
 }
 
+/* An option that many commands have is there once, whatever their number; in fish with the commands' names. */
+static void completed_once(void **state)
+{
+    static const char *const option[] = { " --json", "'*--json[json]'", "complete $c -l json -d 'json'" };
+    for (int shell = 0; shell < 3; shell++) {
+        char *t = written(3 + shell), *at = strstr(t, option[shell]);
+        assert_non_null(at);
+        assert_null(strstr(at + 1, option[shell]));
+        if (shell == 2) ASSERT_SAYS(t, "-n '__hone_in demo lab/ab lab/list'\n");
+        free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spellings),     cmocka_unit_test(defaults),
-        cmocka_unit_test(supplied),      cmocka_unit_test(values_that_look_like_options),
-        cmocka_unit_test(last_one_wins), cmocka_unit_test(arguments_for_options),
-        cmocka_unit_test(replaced),      cmocka_unit_test(files_once),
-        cmocka_unit_test(handed_on),     cmocka_unit_test(each_option_once),
-        cmocka_unit_test(bad_numbers),   cmocka_unit_test(refusals),
-        cmocka_unit_test(id_lists),      cmocka_unit_test(nearest),
-        cmocka_unit_test(printed),       cmocka_unit_test(printed_below),
+        cmocka_unit_test(spellings),      cmocka_unit_test(defaults),
+        cmocka_unit_test(supplied),       cmocka_unit_test(values_that_look_like_options),
+        cmocka_unit_test(last_one_wins),  cmocka_unit_test(arguments_for_options),
+        cmocka_unit_test(replaced),       cmocka_unit_test(files_once),
+        cmocka_unit_test(handed_on),      cmocka_unit_test(each_option_once),
+        cmocka_unit_test(bad_numbers),    cmocka_unit_test(refusals),
+        cmocka_unit_test(id_lists),       cmocka_unit_test(nearest),
+        cmocka_unit_test(printed),        cmocka_unit_test(printed_below),
+        cmocka_unit_test(completed_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,14 @@ static void what_is_kept_decides_by_type(void **state)
     assert_int_equal(hone_packed_find(model_path, NULL, &look, NULL), HONE_OK);
     assert_int_equal(look.state, HONE_PACKED_READY);
     assert_non_null(strstr(look.note, "Q8_0 plain"));
+    /* and for several answers, as a server opens it */
+    assert_non_null(strstr(look.note_several, "the mean of 1 and 4 columns:"));
+    assert_non_null(strstr(look.note_several, "Q8_0 1.16"));
+    assert_null(strstr(look.note_several, "Q8_0 plain"));
+    assert_int_equal(hone_model_open(&m, model_path, &(hone_model_params){ .n_answers = 2 }, NULL), HONE_OK);
+    words_are(m, "packed");
+    assert_non_null(strstr(m->packed_note, look.note_several));
+    hone_model_close(m);
     m = opened(pack_path); /* by name: all of it */
     words_are(m, "packed");
     assert_non_null(m->output.packed);

@@ -462,11 +462,31 @@ static void look_aheads(void **state)
 }
 
 /* What cannot be enforced of a tool's schema, or not be read, is told; all else holds. */
+typedef struct lenient {
+    const char *schema, *note, *yes, *no;
+} lenient;
+
+static void all_else_holds(const lenient *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        hone_grammar *g;
+        hone_error err;
+        hn_gnode root;
+        const char *t = rows[i].schema;
+        assert_int_equal(hn_grammar_new(&g, &err), HONE_OK);
+        if (hn_schema_compile(g, t, strlen(t), &(hn_schema_rules){ .lenient = true }, &root, &err) != HONE_OK ||
+            hn_grammar_finish(g, root, &err) != HONE_OK)
+            fail_msg("%s: %s", t, err.message);
+        if (!strstr(hone_grammar_notes(g), rows[i].note)) fail_msg("%s: %s", t, hone_grammar_notes(g));
+        if (!matches(g, (hone_str){ rows[i].yes, strlen(rows[i].yes) })) fail_msg("%s: no %s", t, rows[i].yes);
+        if (matches(g, (hone_str){ rows[i].no, strlen(rows[i].no) })) fail_msg("%s: %s", t, rows[i].no);
+        hone_grammar_free(g);
+    }
+}
+
 static void left_out(void **state)
 {
-    static const struct {
-        const char *schema, *note, *yes, *no;
-    } rows[] = {
+    static const lenient rows[] = {
         { "{\"type\":\"number\",\"multipleOf\":0.123456789,\"minimum\":1}", "/multipleOf is not enforced", "1.5",
           "0.5" },
         { "{\"type\":\"string\",\"maxLength\":2,\"not\":{\"pattern\":\"a\"}}", "/not is not enforced", "\"ab\"",
@@ -507,6 +527,13 @@ static void left_out(void **state)
           "\"a\"" },
         { "{\"type\":[],\"maxLength\":2}", "/type is not enforced", "\"ab\"", "\"abc\"" },
         { "{\"not\":{\"const\":[1]},\"type\":[\"array\",\"null\"]}", "is not enforced", "[1]", "1" },
+    };
+    all_else_holds(rows, sizeof rows / sizeof *rows);
+}
+
+static void left_out_of_choices(void **state)
+{
+    static const lenient rows[] = {
         { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]}]}", "/oneOf leaves out values", "\"c\"",
           "\"b\"" },
         { "{\"oneOf\":[{\"const\":\"a\"},{\"type\":\"string\"},{\"type\":[\"string\",\"null\"]}]}",
@@ -518,7 +545,29 @@ static void left_out(void **state)
         { "{\"oneOf\":[{\"const\":\"auto\"},{\"type\":\"string\",\"not\":{\"pattern\":\"^auto$\"}}]}",
           "/oneOf is held as anyOf", "\"auto\"", "1" },
         { "{\"type\":\"integer\",\"oneOf\":[{\"const\":1},{\"$ref\":\"#\"}]}", "", "1", "\"a\"" },
-        /* schemas that are kept elsewhere than others, as OpenAPI does, and what these refer to */
+        /* with less said it would forbid more */
+        { "{\"properties\":{\"a\":{\"not\":{\"enum\":[\"x\",\"yy\"],\"pattern\":\"(?<=q)z\"}},\"b\":{\"type\":\"null\"}"
+          "}}",
+          "/properties/a/not is not enforced", "{\"a\":\"x\",\"b\":null}", "{\"b\":1}" },
+        { "{\"properties\":{\"a\":{\"not\":{\"enum\":[\"x\",\"yy\"],\"pattern\":\"(?<=q)z\"}},\"b\":{\"type\":\"null\"}"
+          "}}",
+          "/properties/a/not is not enforced", "{\"a\":\"yy\",\"b\":null}", "{\"b\":1}" },
+        /* what is lost elsewhere is nothing to a choice, nor is a word that is null */
+        { "{\"properties\":{\"a\":{\"pattern\":\"(?<=x)y\"},"
+          "\"b\":{\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]},{\"type\":\"null\",\"contains\":{}}]}}}",
+          "/properties/b/oneOf leaves out values", "{\"a\":\"x\",\"b\":\"c\"}", "{\"b\":\"b\"}" },
+        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"],\"items\":null},{\"enum\":[\"b\",\"c\"]}]}", "/oneOf leaves out values",
+          "\"c\"", "\"b\"" },
+        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"],\"minLength\":\"x\"},{\"enum\":[\"b\",\"c\"]}]}",
+          "/oneOf is held as anyOf", "\"b\"", "1" },
+    };
+    all_else_holds(rows, sizeof rows / sizeof *rows);
+}
+
+/* Schemas that are kept elsewhere than others, as OpenAPI does, and what these refer to. */
+static void left_out_behind_references(void **state)
+{
+    static const lenient rows[] = {
         { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/"
           "A\"}},\"components\":{\"schemas\":{\"A\":{\"properties\":{"
           "\"b\":{\"type\":\"any\"},\"c\":{\"$ref\":\"#/components/schemas/"
@@ -537,7 +586,14 @@ static void left_out(void **state)
         { "{\"type\":\"null\",\"not\":{\"$ref\":\"#/$defs/"
           "f\"},\"$defs\":{\"f\":{\"anyOf\":[3,{\"type\":\"string\"}]}}}",
           "/not is not enforced", "null", "1" },
-        /* a schema is told from a value, and from schemas by names, by where it stands */
+    };
+    all_else_holds(rows, sizeof rows / sizeof *rows);
+}
+
+/* A schema is told from a value, and from schemas by names, by where it stands. */
+static void left_out_by_place(void **state)
+{
+    static const lenient rows[] = {
         { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/const\"}},"
           "\"components\":{\"schemas\":{\"const\":{\"type\":\"odd\"}}}}",
           "/components/schemas/const/type is not enforced", "{\"a\":1}", "1" },
@@ -564,36 +620,8 @@ static void left_out(void **state)
         { "{\"properties\":{\"a\":{\"$ref\":\"#/components/schemas/A\"}},\"components\":{\"schemas\":{\"A\":"
           "{\"properties\":{\"k\":{\"type\":\"null\"}},\"minProperties\":true}}}}",
           "/components/schemas/A/minProperties is not enforced", "{\"a\":{\"k\":null}}", "{\"a\":{\"k\":1}}" },
-        /* with less said it would forbid more */
-        { "{\"properties\":{\"a\":{\"not\":{\"enum\":[\"x\",\"yy\"],\"pattern\":\"(?<=q)z\"}},\"b\":{\"type\":\"null\"}"
-          "}}",
-          "/properties/a/not is not enforced", "{\"a\":\"x\",\"b\":null}", "{\"b\":1}" },
-        { "{\"properties\":{\"a\":{\"not\":{\"enum\":[\"x\",\"yy\"],\"pattern\":\"(?<=q)z\"}},\"b\":{\"type\":\"null\"}"
-          "}}",
-          "/properties/a/not is not enforced", "{\"a\":\"yy\",\"b\":null}", "{\"b\":1}" },
-        /* what is lost elsewhere is nothing to a choice, nor is a word that is null */
-        { "{\"properties\":{\"a\":{\"pattern\":\"(?<=x)y\"},"
-          "\"b\":{\"oneOf\":[{\"enum\":[\"a\",\"b\"]},{\"enum\":[\"b\",\"c\"]},{\"type\":\"null\",\"contains\":{}}]}}}",
-          "/properties/b/oneOf leaves out values", "{\"a\":\"x\",\"b\":\"c\"}", "{\"b\":\"b\"}" },
-        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"],\"items\":null},{\"enum\":[\"b\",\"c\"]}]}", "/oneOf leaves out values",
-          "\"c\"", "\"b\"" },
-        { "{\"oneOf\":[{\"enum\":[\"a\",\"b\"],\"minLength\":\"x\"},{\"enum\":[\"b\",\"c\"]}]}",
-          "/oneOf is held as anyOf", "\"b\"", "1" },
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        hone_grammar *g;
-        hone_error err;
-        hn_gnode root;
-        const char *t = rows[i].schema;
-        assert_int_equal(hn_grammar_new(&g, &err), HONE_OK);
-        if (hn_schema_compile(g, t, strlen(t), &(hn_schema_rules){ .lenient = true }, &root, &err) != HONE_OK ||
-            hn_grammar_finish(g, root, &err) != HONE_OK)
-            fail_msg("%s: %s", t, err.message);
-        if (!strstr(hone_grammar_notes(g), rows[i].note)) fail_msg("%s: %s", t, hone_grammar_notes(g));
-        if (!matches(g, (hone_str){ rows[i].yes, strlen(rows[i].yes) })) fail_msg("%s: no %s", t, rows[i].yes);
-        if (matches(g, (hone_str){ rows[i].no, strlen(rows[i].no) })) fail_msg("%s: %s", t, rows[i].no);
-        hone_grammar_free(g);
-    }
+    all_else_holds(rows, sizeof rows / sizeof *rows);
 }
 
 /* Finds each member of an object that has lost one: by their keys, as before. */
@@ -642,6 +670,9 @@ int main(void)
         cmocka_unit_test(many_members),
         cmocka_unit_test(many_literals),
         cmocka_unit_test(left_out),
+        cmocka_unit_test(left_out_of_choices),
+        cmocka_unit_test(left_out_behind_references),
+        cmocka_unit_test(left_out_by_place),
         cmocka_unit_test(members_found),
         cmocka_unit_test(look_aheads),
         cmocka_unit_test(holds_itself),

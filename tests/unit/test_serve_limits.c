@@ -118,7 +118,7 @@ static void embeddings_take_turns(void **state)
     pthread_cond_init(&d.changed, NULL);
     d.s.tally = hn_tally_new();
     must(hn_crew_new(&d.s.crew, 1, &e), &e);
-    must(hn_desk_new(&d.s.desk, note_round, &d, &e), &e);
+    must(hn_desk_new(&d.s.desk, note_round, NULL, &d, &e), &e);
     hn_task gate = { .fn = stand, .arg = &d };
     hn_desk_do(d.s.desk, &gate);
     for (int i = 0; i < MOST + 2; i++) {
@@ -164,7 +164,7 @@ static void texts_may_page(void **state)
     d.s.tally = hn_tally_new();
     must(hone_context_new(&c, &(hone_context_params){ .n_threads = 1 }, &e), &e);
     must(hn_crew_new(&d.s.crew, 1, &e), &e);
-    must(hn_desk_new(&d.s.desk, nothing, NULL, &e), &e);
+    must(hn_desk_new(&d.s.desk, nothing, NULL, NULL, &e), &e);
     hn_shelf_params p = { .models = &model, .n_models = 1, .ctx = c, .desk = d.s.desk, .model.packed = "off" };
     p.scheduler.session = (hone_session_params){ .n_ctx = 64, .n_seq = 1, .allow_paging = true };
     must(hn_shelf_new(&d.s.shelf, &p, &e), &e);
@@ -256,7 +256,7 @@ static void steps_are_handed_on(void **state)
         pair.desk[i].scheduler = pair.s[i];
     }
     hn_task ask = { .fn = ask_both };
-    must(hn_desk_new(&pair.of, note_handed_on, NULL, &e), &e);
+    must(hn_desk_new(&pair.of, note_handed_on, NULL, NULL, &e), &e);
     hn_desk_do(pair.of, &ask);
     pthread_mutex_lock(&pair.lock);
     while (pair.n_ended < 2) pthread_cond_wait(&pair.changed, &pair.lock);
@@ -355,7 +355,7 @@ static void texts_have_the_budget_of_prompts(void **state)
     must(hone_session_new(&b.texts, c, m, &(hone_session_params){ .n_ctx = 512 }, &e), &e);
     assert_true(hone_embed_width(m, HONE_POOL_MEAN, NULL) <= 512);
     b.desk.scheduler = b.s;
-    must(hn_desk_new(&b.of, nothing, NULL, &e), &e);
+    must(hn_desk_new(&b.of, nothing, NULL, NULL, &e), &e);
     hn_task begin = { .fn = ask_beside, .arg = &b };
     b.slice = (hn_task){ .fn = embed_slice, .arg = &b };
     hn_desk_do(b.of, &begin);
@@ -370,6 +370,143 @@ static void texts_have_the_budget_of_prompts(void **state)
     hone_context_free(c);
     hone_model_close(m);
     pthread_cond_destroy(&b.changed);
+}
+
+/* ---- the time of texts beside answers, on a clock of its own ---- */
+
+enum { PARTS = 7, MOST_ROWS = 512 };
+typedef struct pace_case {
+    const char *what;
+    uint64_t step_ns, row_ns; /* of a step of the answer; of a row of the text … */
+    int slower_from, slower;  /* … from this part on so many times */
+    int late_part;            /* one that something disturbs: it takes a second more; 0: none */
+    int late_round;           /* one that takes so much more, behind this part; 0: none … */
+    uint64_t late_ns;
+    bool stays;         /* … and those behind it, too */
+    uint64_t budget_ns; /* between two tokens, where nothing is slower or disturbed; 0: least rows take more */
+    int32_t rows[PARTS];
+} pace_case;
+
+typedef struct paced {
+    const pace_case *c;
+    hone_scheduler *s;
+    hn_desk_model desk;
+    hn_desk *of;
+    hn_desk_pace pace;
+    hn_task slice;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int n_token, n_ended, part; /* part: the one that is next */
+    uint64_t other_ns;          /* of all that is no step */
+    uint64_t said_at, longest;  /* of the answer's last token; between two of them, while the text is there */
+    int32_t rows[PARTS];
+} paced;
+
+static uint64_t paced_ns(void *arg)
+{
+    const paced *p = arg;
+    hone_scheduler_stats st;
+    hone_scheduler_get_stats(p->s, &st);
+    return st.n_steps * p->c->step_ns + p->other_ns;
+}
+
+static void paced_ends(paced *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->n_ended++;
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The parts of a text: their rows are not computed, they only take their time. */
+static void paced_text(void *arg)
+{
+    paced *p = arg;
+    const pace_case *c = p->c;
+    int32_t n = 0;
+    for (p->part = 0; p->part < PARTS; p->part++) {
+        p->rows[p->part] = n = hn_desk_rows(p->of, &p->pace, n, MOST_ROWS);
+        const uint64_t row_ns = c->slower && p->part >= c->slower_from ? c->row_ns * (uint64_t)c->slower : c->row_ns;
+        p->other_ns += (uint64_t)n * row_ns;
+        if (c->late_part && p->part == c->late_part) p->other_ns += 1000000000;
+    }
+    paced_ends(p);
+}
+
+static bool paced_token(void *arg, const hone_event *e)
+{
+    paced *p = arg;
+    if (e->kind == HONE_EVENT_END) paced_ends(p);
+    if (e->kind != HONE_EVENT_TOKEN) return true;
+    if (++p->n_token == 4) hn_desk_slice(p->of, &p->slice);
+    const bool within = p->part && p->part < PARTS, late = p->c->late_round && p->part >= p->c->late_round;
+    if (within && late && (p->c->stays || p->part == p->c->late_round)) p->other_ns += p->c->late_ns;
+    const uint64_t now = paced_ns(p);
+    if (within && now - p->said_at > p->longest) p->longest = now - p->said_at;
+    p->said_at = now;
+    return true;
+}
+
+static void paced_ask(void *arg)
+{
+    static const int32_t ids[] = { 5, 6, 7 };
+    paced *p = arg;
+    uint64_t id;
+    hone_error e;
+    hone_request r = { .prompt = ids, .n_prompt = 3, .ignore_eog = true, .n_logprobs = -1, .event = paced_token };
+    r.max_tokens = PARTS + 20;
+    r.arg = p;
+    hone_sampler_defaults(&r.sampling);
+    hn_desk_add(p->of, &p->desk);
+    must(hone_scheduler_submit(p->s, &r, &id, &e), &e);
+}
+
+/* A step with rows of a text beside it takes 100 ms, or twice what its answers do, as with rows of prompts: what a row
+ * costs is learned, what something disturbed is not believed at once. */
+static void texts_keep_to_their_time(void **state)
+{
+    enum { MS = 1000000 };
+    static const pace_case cases[] = {
+        { "rows for 90 ms", 10 * MS, MS, .budget_ns = 100 * MS, .rows = { 32, 90, 90, 90, 90, 90, 90 } },
+        { "slow answers", 80 * MS, MS, .budget_ns = 160 * MS, .rows = { 32, 80, 80, 80, 80, 80, 80 } },
+        { "cheap rows", 10 * MS, MS / 10, .budget_ns = 100 * MS, .rows = { 32, 512, 512, 512, 512, 512, 512 } },
+        { "dear rows", 10 * MS, 10 * MS, .rows = { 32, 32, 32, 32, 32, 32, 32 } },
+        { "a part disturbed", 10 * MS, MS, .late_part = 2, .rows = { 32, 90, 90, 90, 90, 90, 90 } },
+        { "a round disturbed", 10 * MS, MS, .late_round = 3, .late_ns = 1000 * MS,
+          .rows = { 32, 90, 90, 90, 90, 90, 90 } },
+        { "more answers", 10 * MS, MS, .late_round = 3, .late_ns = 50 * MS, .stays = true,
+          .rows = { 32, 90, 90, 60, 60, 60, 60 } },
+        { "rows become slower", 10 * MS, MS, .slower_from = 2, .slower = 4, .rows = { 32, 90, 90, 90, 45, 32, 32 } },
+    };
+    hone_context *c;
+    hone_model *m;
+    hone_error e;
+    must(hone_model_open(&m, site_model, &(hone_model_params){ .packed = "off" }, &e), &e);
+    must(hone_context_new(&c, &(hone_context_params){ .n_threads = 1 }, &e), &e);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        paced p = { .c = &cases[i], .lock = PTHREAD_MUTEX_INITIALIZER };
+        const hone_scheduler_params sp = { .session = { .n_ctx = 64, .n_seq = 1 }, .now = paced_ns, .now_arg = &p };
+        pthread_cond_init(&p.changed, NULL);
+        must(hone_scheduler_new(&p.s, c, m, &sp, &e), &e);
+        p.desk.scheduler = p.s;
+        must(hn_desk_new(&p.of, nothing, paced_ns, &p, &e), &e);
+        hn_task ask = { .fn = paced_ask, .arg = &p };
+        p.slice = (hn_task){ .fn = paced_text, .arg = &p };
+        hn_desk_do(p.of, &ask);
+        pthread_mutex_lock(&p.lock);
+        while (p.n_ended < 2) pthread_cond_wait(&p.changed, &p.lock);
+        pthread_mutex_unlock(&p.lock);
+        hn_desk_free(p.of);
+        for (int k = 0; k < PARTS; k++)
+            if (p.rows[k] != p.c->rows[k]) fail_msg("%s: part %d of %d rows", p.c->what, k, p.rows[k]);
+        if (p.c->budget_ns && p.longest > p.c->budget_ns)
+            fail_msg("%s: %llu ns", p.c->what, (unsigned long long)p.longest);
+        if (!p.longest) fail_msg("%s: no token beside the text", p.c->what);
+        hone_scheduler_free(p.s);
+        pthread_cond_destroy(&p.changed);
+    }
+    hone_context_free(c);
+    hone_model_close(m);
 }
 
 typedef struct wish {
@@ -482,7 +619,7 @@ static void formats_used_last_stay(void **state)
     const struct hn_shelf_model m = { .name = "chat", .path = site_model };
     char key[LARGE + 20];
     must(hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
-    must(hn_desk_new(&desk, nothing, NULL, &e), &e);
+    must(hn_desk_new(&desk, nothing, NULL, NULL, &e), &e);
     hn_shelf_params p = { .models = &m, .n_models = 1, .ctx = ctx, .desk = desk, .model.packed = "off" };
     p.scheduler.session = (hone_session_params){ .n_ctx = SITE_CTX, .n_seq = 1 };
     must(hn_shelf_new(&shelf, &p, &e), &e);
@@ -764,6 +901,7 @@ int main(void)
                                         cmocka_unit_test(texts_may_page),
                                         cmocka_unit_test(steps_are_handed_on),
                                         cmocka_unit_test(texts_have_the_budget_of_prompts),
+                                        cmocka_unit_test(texts_keep_to_their_time),
                                         cmocka_unit_test(answers_go_on_within_a_text),
                                         cmocka_unit_test(vectors_of_many_slices),
                                         cmocka_unit_test(formats_used_last_stay),

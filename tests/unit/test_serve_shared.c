@@ -74,7 +74,7 @@ static void open_shop_of(shop *s, const char *path, const hn_shelf_params *p)
     hone_error e;
     *s = (shop){ .p = *p, .model = { { .name = "a", .path = path }, { .name = "b", .path = path } } };
     must(hone_context_new(&s->ctx, &(hone_context_params){ .n_threads = 1 }, &e), &e);
-    must(hn_desk_new(&s->desk, nothing, NULL, &e), &e);
+    must(hn_desk_new(&s->desk, nothing, NULL, NULL, &e), &e);
     s->p.models = s->model;
     s->p.ctx = s->ctx;
     s->p.desk = s->desk;
