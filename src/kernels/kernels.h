@@ -146,8 +146,9 @@ typedef struct hn_attn {
     int64_t split_first; /* none of the keys before this split is seen */
     float scale, cap;
     const float *sink; /* [n_q] or NULL */
-    const float *fade; /* [n_q] what a score loses with every position between query and key, or NULL (Press et al. 2022) */
-    int64_t pos;       /* of the first token, where scores fade */
+    const float
+        *fade;   /* [n_q] what a score loses with every position between query and key, or NULL (Press et al. 2022) */
+    int64_t pos; /* of the first token, where scores fade */
     /* not NULL: only splits [split0, split1), not merged: m, l, o[d] of row i·n_q + g at
      * part + ((split − split0)·n_tok·n_q + row)·(d + 2), where the row sees the split */
     float *part;

@@ -481,10 +481,12 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
     const int64_t lo = h->window ? h->n_kv - h->window : INT64_MIN / 2; /* the first token sees keys from here on */
     const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     float *at = h->scratch;
-    attn_rows a = {
-        .d = d, .d_v = d_v, .block_bytes = (int64_t)pos_bytes * HN_SOFT_BLOCK, .scale = h->scale, .cap = h->cap,
-        .fade = h->fade
-    };
+    attn_rows a = { .d = d,
+                    .d_v = d_v,
+                    .block_bytes = (int64_t)pos_bytes * HN_SOFT_BLOCK,
+                    .scale = h->scale,
+                    .cap = h->cap,
+                    .fade = h->fade };
     a.wide = take(&at, HN_SOFT_BLOCK * ((d + 15) & ~(int64_t)15));
     a.p = take(&at, rows16 * HN_SOFT_BLOCK);
     a.M = take(&at, rows16);

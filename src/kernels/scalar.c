@@ -560,62 +560,62 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
     for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;
 }
 
-#define ATTN(NAME, TYPE, SCORE, VALUE)                                                                                 \
-    /* query r of the call against keys [s0, s1) of a split, of which it sees those from lo on */                      \
-    static void split_##NAME(const hn_attn *a, int64_t r, int64_t s0, int64_t s1, int64_t lo, float *m, float *l,      \
-                             float *o)                                                                                 \
-    {                                                                                                                  \
-        *m = -INFINITY;                                                                                                \
-        *l = 0.0f;                                                                                                     \
-        const int64_t d_v = a->d_v ? a->d_v : a->d, it = r / a->n_q;                                                   \
-        const float *q = a->q + it * a->q_stride + r % a->n_q * a->d;                                                  \
-        for (int64_t i = 0; i < d_v; i++) o[i] = 0.0f;                                                                 \
-        for (int64_t t0 = lo > s0 ? lo / HN_SOFT_BLOCK * HN_SOFT_BLOCK : s0; t0 < s1; t0 += HN_SOFT_BLOCK) {           \
-            const size_t at = hn_attn_at(a, hn_cache_block_bytes(TYPE, a->d) / HN_KEY_BLOCK, t0);                      \
-            const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                     \
-            float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                                \
-            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                                        \
-                p[t - t0] = t >= lo && t < s1 ? SCORE(q, k, a->d, t - t0) * a->scale : -INFINITY;                      \
-                if (a->cap != 0 && t >= lo && t < s1) p[t - t0] = capped(p[t - t0], a->cap);                           \
-                if (a->fade) p[t - t0] = fmaf(-a->fade[r % a->n_q], fabsf((float)(a->pos + it - t)), p[t - t0]);       \
-                mn = larger(mn, p[t - t0]);                                                                            \
-            }                                                                                                          \
-            float c = hn_exp_inline(*m - mn);                                                                          \
-            for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                                   \
-            for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];                      \
-            *l = *l * c + tree16(lanes);                                                                               \
-            for (int64_t i = 0; i < d_v; i++) o[i] *= c;                                                               \
-            for (int64_t t = lo > t0 ? lo : t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++)                                 \
-                VALUE(o, p[t - t0], v, a->d, t - t0, d_v);                                                             \
-            *m = mn;                                                                                                   \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void attn_##NAME(const hn_attn *a)                                                                          \
-    {                                                                                                                  \
-        int64_t d_v = a->d_v ? a->d_v : a->d, rows = a->n_tok * a->n_q;                                                \
-        for (int64_t r = 0; r < rows; r++) {                                                                           \
-            int64_t it = r / a->n_q, n_kv = a->n_kv + it;                                                              \
-            float *out = a->out + it * a->out_stride + r % a->n_q * d_v, *o = a->scratch, M = -INFINITY, L = 0.0f, m,  \
-                  l;                                                                                                   \
-            int64_t lo = a->window && n_kv > a->window ? n_kv - a->window : 0;                                         \
-            if (a->n_end && n_kv > a->n_end) n_kv = a->n_end;                                                          \
-            int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT;     \
-            if (split < lo / HN_SPLIT) split = lo / HN_SPLIT;                                                          \
-            if (split < a->split_first) split = a->split_first;                                                        \
-            for (int64_t i = 0; i < d_v && !a->part; i++) out[i] = 0.0f;                                               \
-            for (; split < end && split * HN_SPLIT < n_kv; split++) {                                                  \
-                int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;                       \
-                if (a->part) {                                                                                         \
-                    float *part = a->part + ((split - a->split0) * rows + r) * (d_v + 2);                              \
-                    split_##NAME(a, r, s0, s1, lo, &part[0], &part[1], part + 2);                                      \
-                } else {                                                                                               \
-                    split_##NAME(a, r, s0, s1, lo, &m, &l, o);                                                         \
-                    merge_one(&M, &L, out, m, l, o, d_v);                                                              \
-                }                                                                                                      \
-            }                                                                                                          \
-            if (a->sink && !a->part) merge_sink(&M, &L, out, a->sink[r % a->n_q], d_v);                                \
-            for (int64_t i = 0; i < d_v && !a->part; i++) out[i] = out[i] / L;                                         \
-        }                                                                                                              \
+#define ATTN(NAME, TYPE, SCORE, VALUE)                                                                                \
+    /* query r of the call against keys [s0, s1) of a split, of which it sees those from lo on */                     \
+    static void split_##NAME(const hn_attn *a, int64_t r, int64_t s0, int64_t s1, int64_t lo, float *m, float *l,     \
+                             float *o)                                                                                \
+    {                                                                                                                 \
+        *m = -INFINITY;                                                                                               \
+        *l = 0.0f;                                                                                                    \
+        const int64_t d_v = a->d_v ? a->d_v : a->d, it = r / a->n_q;                                                  \
+        const float *q = a->q + it * a->q_stride + r % a->n_q * a->d;                                                 \
+        for (int64_t i = 0; i < d_v; i++) o[i] = 0.0f;                                                                \
+        for (int64_t t0 = lo > s0 ? lo / HN_SOFT_BLOCK * HN_SOFT_BLOCK : s0; t0 < s1; t0 += HN_SOFT_BLOCK) {          \
+            const size_t at = hn_attn_at(a, hn_cache_block_bytes(TYPE, a->d) / HN_KEY_BLOCK, t0);                     \
+            const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                    \
+            float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                               \
+            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                                       \
+                p[t - t0] = t >= lo && t < s1 ? SCORE(q, k, a->d, t - t0) * a->scale : -INFINITY;                     \
+                if (a->cap != 0 && t >= lo && t < s1) p[t - t0] = capped(p[t - t0], a->cap);                          \
+                if (a->fade) p[t - t0] = fmaf(-a->fade[r % a->n_q], fabsf((float)(a->pos + it - t)), p[t - t0]);      \
+                mn = larger(mn, p[t - t0]);                                                                           \
+            }                                                                                                         \
+            float c = hn_exp_inline(*m - mn);                                                                         \
+            for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                                  \
+            for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];                     \
+            *l = *l * c + tree16(lanes);                                                                              \
+            for (int64_t i = 0; i < d_v; i++) o[i] *= c;                                                              \
+            for (int64_t t = lo > t0 ? lo : t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++)                                \
+                VALUE(o, p[t - t0], v, a->d, t - t0, d_v);                                                            \
+            *m = mn;                                                                                                  \
+        }                                                                                                             \
+    }                                                                                                                 \
+    static void attn_##NAME(const hn_attn *a)                                                                         \
+    {                                                                                                                 \
+        int64_t d_v = a->d_v ? a->d_v : a->d, rows = a->n_tok * a->n_q;                                               \
+        for (int64_t r = 0; r < rows; r++) {                                                                          \
+            int64_t it = r / a->n_q, n_kv = a->n_kv + it;                                                             \
+            float *out = a->out + it * a->out_stride + r % a->n_q * d_v, *o = a->scratch, M = -INFINITY, L = 0.0f, m, \
+                  l;                                                                                                  \
+            int64_t lo = a->window && n_kv > a->window ? n_kv - a->window : 0;                                        \
+            if (a->n_end && n_kv > a->n_end) n_kv = a->n_end;                                                         \
+            int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT;    \
+            if (split < lo / HN_SPLIT) split = lo / HN_SPLIT;                                                         \
+            if (split < a->split_first) split = a->split_first;                                                       \
+            for (int64_t i = 0; i < d_v && !a->part; i++) out[i] = 0.0f;                                              \
+            for (; split < end && split * HN_SPLIT < n_kv; split++) {                                                 \
+                int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;                      \
+                if (a->part) {                                                                                        \
+                    float *part = a->part + ((split - a->split0) * rows + r) * (d_v + 2);                             \
+                    split_##NAME(a, r, s0, s1, lo, &part[0], &part[1], part + 2);                                     \
+                } else {                                                                                              \
+                    split_##NAME(a, r, s0, s1, lo, &m, &l, o);                                                        \
+                    merge_one(&M, &L, out, m, l, o, d_v);                                                             \
+                }                                                                                                     \
+            }                                                                                                         \
+            if (a->sink && !a->part) merge_sink(&M, &L, out, a->sink[r % a->n_q], d_v);                               \
+            for (int64_t i = 0; i < d_v && !a->part; i++) out[i] = out[i] / L;                                        \
+        }                                                                                                             \
     }
 ATTN(f16, HN_CACHE_F16, score_f16, add_value_f16)
 ATTN(f32, HN_CACHE_F32, score_f32, add_value_f32)

@@ -22,7 +22,7 @@
  *   exaone               qwen2 without biases; factors of angles
  *   apertus              qwen3; no gate, a map whose numbers each layer learns
  *   chatglm              glm4 (of 2024) without norms behind the halves
- *   bloom, mpt, refact   nothing turns: scores fade with the distance (Press et al. 2022); bloom: starcoder2 with a norm
+ *   bloom, mpt, refact   nothing turns: scores fade with the distance (Press et al. 2022); bloom: starcoder2, a norm
  *                        of the embedding; mpt: without biases, GELU itself; refact: llama, as is Baichuan of 13B */
 #include "kernels/kernels.h"
 #include "model/family_rows.h"

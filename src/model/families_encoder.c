@@ -51,12 +51,8 @@ const hn_family hn_family_jina_bert_v3 =
 
 /* gate and up may be one matrix */
 static const hn_slot jina2_layer[] = {
-    ATTN(HN_TURN_NONE, HN_TURN_NONE),
-    AFTER("attn_output_norm", attn_out_norm),
-    FUSED_GLU,
-    BIAS("ffn_down", ffn_down, E, MAY),
-    AFTER("layer_output_norm", layer_out_norm),
-    { 0 },
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),   AFTER("attn_output_norm", attn_out_norm),   FUSED_GLU,
+    BIAS("ffn_down", ffn_down, E, MAY), AFTER("layer_output_norm", layer_out_norm), { 0 },
 };
 const hn_family hn_family_jina_bert_v2 =
     TRANSFORMER("jina-bert-v2", HN_JINA_BERT_V2, false, nomic_outer, jina2_layer, .both = true, .layer_norm = true,

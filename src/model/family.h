@@ -70,7 +70,7 @@ typedef struct hn_hparams {
     float logit_mul, logit_cap; /* of logits; 0: none */
     float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
     hn_temperature temperature; /* of queries */
-    const float *fade; /* [n_head] what scores lose with every position between query and key; NULL: nothing */
+    const float *fade;          /* [n_head] what scores lose with every position between query and key; NULL: nothing */
     /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
      * and its value */
     int32_t rank_q, rank_kv, d_nope, d_rope, d_value;
@@ -511,9 +511,9 @@ typedef struct hn_switches {
     int32_t window_period; /* likewise: the last of so many layers sees everything; 0: all do */
     bool first_sees;       /* not the last of so many, but the first */
     hn_window_rope window_rope;
-    float window_base;         /* of angles where the key is absent; 0: as all others */
-    float fade;                /* where attention.max_alibi_bias is absent; 0: scores do not fade, and the key is not read */
-    int32_t nope_period;       /* the last of so many layers does not turn; 0: all do; −1: none does */
+    float window_base;   /* of angles where the key is absent; 0: as all others */
+    float fade;          /* where attention.max_alibi_bias is absent; 0: scores do not fade, and the key is not read */
+    int32_t nope_period; /* the last of so many layers does not turn; 0: all do; −1: none does */
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
     bool needs_window;         /* its key must be there */

@@ -28,7 +28,7 @@
 #define ROUTED_LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
 #define LATENT (ROUTED_LATENT | HN_MINICPM3)
 #define FADES (HN_BLOOM | HN_MPT | HN_REFACT | HN_JINA_BERT_V2) /* scores do, with the distance */
-#define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4) /* queries may grow with their positions */
+#define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4)         /* queries may grow with their positions */
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_MAINCODER | HN_DECI | HN_CHATGLM | HN_STARCODER | HN_DEEPSEEK | HN_GRANITEMOE | HN_ERNIE45MOE |   \

@@ -59,6 +59,19 @@ static const module gpt2[] = { { "attn.c_attn", "attn_q+attn_k+attn_v" },
                                { "mlp.c_fc", "ffn_up" },
                                { "mlp.c_proj", "ffn_down" },
                                { NULL, NULL } };
+static const module bloom[] = { { "self_attention.query_key_value", "attn_q/attn_k/attn_v" },
+                                { "self_attention.dense", "attn_output" },
+                                { "mlp.dense_h_to_4h", "ffn_up" },
+                                { "mlp.dense_4h_to_h", "ffn_down" },
+                                { NULL, NULL } };
+static const module mpt[] = { { "attn.Wqkv", "attn_q+attn_k+attn_v" },
+                              { "attn.out_proj", "attn_output" },
+                              { "ffn.up_proj", "ffn_up" },
+                              { "ffn.down_proj", "ffn_down" },
+                              { NULL, NULL } };
+static const module refact[] = { { "attn.q", "attn_q" },           { "attn.kv", "attn_k+attn_v" },
+                                 { "attn.c_proj", "attn_output" }, { "mlp.gate_up_proj", "ffn_gate+ffn_up" },
+                                 { "mlp.c_proj", "ffn_down" },     { NULL, NULL } };
 static const module shared_expert[] = { SELF_ATTN,
                                         GATED("mlp"),
                                         SHARED_IN("mlp.shared_expert"),
@@ -137,11 +150,6 @@ static const module mixers[] = { { "mixer.q_proj", "attn_q" },
                                  { NULL, NULL } };
 
 /* Of models that are another family by their formula (dialect.c), as the code beside them or transformers has them. */
-static const module falcon[] = { { "self_attention.query_key_value", "attn_q/attn_k/attn_v" },
-                                 { "self_attention.dense", "attn_output" },
-                                 { "mlp.dense_h_to_4h", "ffn_up" },
-                                 { "mlp.dense_4h_to_h", "ffn_down" },
-                                 { NULL, NULL } };
 static const module baichuan[] = {
     { "self_attn.W_pack", "attn_q+attn_k+attn_v" }, { "self_attn.o_proj", "attn_output" }, GATED("mlp"), { NULL, NULL }
 };
@@ -198,6 +206,9 @@ static const struct names {
     { .of = HN_GPTNEOX, .list = gptneox, .layers = "gpt_neox.layers." },
     { .of = HN_GPT2, .list = gpt2, .layers = "transformer.h.", .transposed = true },
     { .of = HN_STARCODER, .list = gpt2, .layers = "transformer.h." },
+    { .of = HN_BLOOM, .list = bloom, .layers = "transformer.h." },
+    { .of = HN_MPT, .list = mpt, .layers = "transformer.blocks." },
+    { .of = HN_REFACT, .list = refact, .layers = "transformer.h." },
     { .of = HN_HUNYUAN_MOE, .list = hunyuan_moe },
     { .of = HN_BAILINGMOE2, .list = bailingmoe2 },
     { .of = HN_QWEN2MOE, .list = shared_expert },
@@ -229,9 +240,9 @@ static const struct {
     { "qwen25vl", { .layers = "model.language_model.layers." } },
     { "qwen3vl", { .layers = "model.language_model.layers." } },
     { "qwen3vlmoe", { .layers = "model.language_model.layers." } },
-    { "baichuan", { .list = baichuan } },
+    { "baichuan", { .list = baichuan, .layers = "model.layers." } },
     { "codeshell", { .list = gpt2, .layers = "transformer.h." } },
-    { "falcon", { .list = falcon, .layers = "transformer.h." } },
+    { "falcon", { .list = bloom, .layers = "transformer.h." } },
     { "hy_v3", { .list = hy_v3 } },
     { "internlm2", { .list = internlm2 } },
     { "nemotron_h_omni", { OTHER_MODULES } },
@@ -377,7 +388,12 @@ static int32_t layer_of(hone_str s, hone_str *rest)
         s.ptr += n, s.len -= n;
         i = 0;
     }
-    size_t n = s.len > 7 && !memcmp(s.ptr, "layers.", 7) ? 7 : s.len > 2 && !memcmp(s.ptr, "h.", 2) ? 2 : 0;
+    static const char *const lists[] = { "layers.", "h.", "blocks." };
+    size_t n = 0;
+    for (size_t i = 0; !n && i < sizeof lists / sizeof *lists; i++) {
+        const size_t len = strlen(lists[i]);
+        if (s.len > len && !memcmp(s.ptr, lists[i], len)) n = len;
+    }
     int32_t il = 0;
     size_t at = n;
     for (; n && at < s.len && at < n + 5 && s.ptr[at] >= '0' && s.ptr[at] <= '9'; at++)

@@ -53,7 +53,8 @@ for _p in ("gate", "up", "down"):
         LAYER["mlp.%s.%s_proj" % (_s, _p)] = "ffn_%s_shexp" % _p
 OUTER = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embeddings": "token_embd",
          "norm_f": "output_norm", "final_layernorm": "output_norm", "embedding_norm": "token_embd_norm",
-         "embed_in": "token_embd", "final_layer_norm": "output_norm", "wte": "token_embd", "wpe": "position_embd",
+         "embed_in": "token_embd", "final_layer_norm": "output_norm", "wte": "token_embd",
+         "word_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm", "wpe": "position_embd",
          "ln_f": "output_norm", "embed_tokens_per_layer": "per_layer_token_embd",
          "per_layer_model_projection": "per_layer_model_proj", "per_layer_projection_norm": "per_layer_proj_norm",
          "altup_projections": "altup_proj", "altup_unembed_projections": "altup_unembd_proj"}
@@ -78,7 +79,7 @@ SSM = {"A_log": "ssm_a", "D": "ssm_d", "dt_bias": "ssm_dt.bias", "conv1d.weight"
 
 def named(row, name):
     """GGUF's name of a tensor of transformers."""
-    m = re.match(r"(?:\w+\.)?(?:layers|h)\.(\d+)\.(.*)", name)
+    m = re.match(r"(?:\w+\.)?(?:layers|h|blocks)\.(\d+)\.(.*)", name)
     if not m:
         stem, tail = name.rsplit(".", 1)
         *_, before, last = ("." + stem).split(".")
@@ -381,6 +382,10 @@ NEMOTRON_NAMES["mixer.experts.up_proj"] = "ffn_up_exps.weight"
 NEOX_NAMES = {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up",
               "mlp.dense_4h_to_h": "ffn_down"}
 GPT2_NAMES = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output"}
+BLOOM_NAMES = {"self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output",
+               "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down"}
+MPT_NAMES = {"norm_1": "attn_norm", "norm_2": "ffn_norm", "attn.Wqkv": "attn_qkv", "attn.out_proj": "attn_output",
+             "ffn.up_proj": "ffn_up", "ffn.down_proj": "ffn_down"}
 
 STABLELM_NAMES = {"self_attn.%s_layernorm.norms.%d" % (x, i): "attn_%s_norm.%d" % (x, i) for x in "qk" for i in range(6)}
 HUNYUAN_NAMES = {"mlp.gate.wg": "ffn_gate_inp", **{"mlp.shared_mlp.%s_proj" % p: "ffn_%s_shexp" % p
@@ -528,6 +533,13 @@ FAMILIES = {
     "gpt2": dict(cls="GPT2", arch="gpt2", ln=True, names=GPT2_NAMES, change=(gpt2_turned,),
                  keys=lambda c: {"attention.head_count_kv": None, "feed_forward_length": 100},
                  cfg=dict(n_embd=72, n_layer=3, n_head=6, n_positions=512, n_inner=100, tie_word_embeddings=True)),
+    "bloom": dict(cls="Bloom", arch="bloom", ln=True, names=BLOOM_NAMES, change=(gptneox_qkv,),
+                  keys=lambda c: {"attention.head_count_kv": None, "feed_forward_length": 4 * c.hidden_size},
+                  cfg=dict(hidden_size=72, n_layer=3, n_head=6, tie_word_embeddings=True)),
+    "mpt": dict(cls="Mpt", arch="mpt", ln=True, names=MPT_NAMES,
+                keys=lambda c: {"attention.head_count_kv": None, "feed_forward_length": 4 * c.hidden_size,
+                                "attention.max_alibi_bias": 8.0},
+                cfg=dict(d_model=72, n_layers=3, n_heads=6, max_seq_len=512, tie_word_embeddings=True)),
     "phi-2": dict(cls="Phi", arch="phi2", ln=True, cfg=rope(partial_rotary_factor=0.5),
                   names={"self_attn.dense": "attn_output", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down"},
                   keys=lambda c: {"rope.dimension_count": 6}),

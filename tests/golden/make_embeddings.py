@@ -16,7 +16,8 @@ import torch
 import transformers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "dev")]
+import families_reference  # noqa: E402
 from make_families import VOCAB, Case, halves  # noqa: E402
 
 SHORT = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
@@ -283,6 +284,35 @@ def rotated_bert(name, arch, n_layer, n_expert=0):
     return c, model, w, None
 
 
+def fading(name, fused):
+    """Jina 2, of which transformers has no class: its rows are families_reference.py's, which gives what transformers
+    does of Bloom and MPT (their scores fade alike) and, to its halves and its GELU, what llama.cpp does of this."""
+    c, n_layer = Case(name, "jina-bert-v2", "families_reference.py"), 2
+    keys(c, n_layer, MEAN)
+    c.key("attention.layer_norm_epsilon", "FLOAT32", 1e-5)
+    c.key("attention.causal", "BOOL", False)
+    c.kv.append(["tokenizer.ggml.token_type_count", "UINT32", 2])
+    c.tensor("token_embd", E, VOCAB)
+    c.tensor("token_types", E, 2)
+    norm(c, {}, "token_embd_norm", "")
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        for part in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            linear(c, {}, b + part, "", E, E)
+        norm(c, {}, b + "attn_output_norm", "")
+        norm(c, {}, b + "layer_output_norm", "")
+        if not fused:
+            c.tensor(b + "ffn_gate", E, FF)
+        c.tensor(b + "ffn_up", E, 2 * FF if fused else FF)
+        linear(c, {}, b + "ffn_down", "", FF, E)
+    return c, None, None, None
+
+
+def by_reference(c, texts):
+    model = families_reference.Model({k: v for k, _, v in c.kv}, {t[0]: c.full(t[0]).numpy() for t in c.tensors})
+    return [(model.rows(ids), None) for ids in texts]
+
+
 def modern(name, pooling, act="gelu", judges=None):
     """The first of three layers sees everything; the others 10 positions to each side."""
     rank = pooling == RANK
@@ -354,7 +384,8 @@ def euro(name, arch, pooling, turned):
     return c, model, w, None
 
 
-CASES = {"jina_v3": lambda: rotated_bert("jina_v3", "jina-bert-v3", 2),
+CASES = {"jina_v2": lambda: fading("jina_v2", False), "jina_v2_fused": lambda: fading("jina_v2_fused", True),
+         "jina_v3": lambda: rotated_bert("jina_v3", "jina-bert-v3", 2),
          "nomic_moe": lambda: rotated_bert("nomic_moe", "nomic-bert-moe", 4, 4),
          "modern": lambda: modern("modern", CLS), "modern_silu": lambda: modern("modern_silu", MEAN, "silu"),
          "modern_rank": lambda: modern("modern_rank", RANK),
@@ -416,7 +447,8 @@ def main():
         pooling = next(v for k, _, v in c.kv if k.endswith(".pooling_type"))
         out = {"case": c.name, "arch": c.arch, "hf_class": c.hf_class, "name_prefix": "", "kv": c.kv,
                "tensors": c.tensors, "texts": []}
-        for ids, (rows, scores) in zip((SHORT, LONG), in_double(model, weights, (SHORT, LONG))):
+        texts = (SHORT, LONG)
+        for ids, (rows, scores) in zip(texts, in_double(model, weights, texts) if model else by_reference(c, texts)):
             pooled = {"mean": rows.mean(0), "cls": rows[0], "last": rows[-1]}
             if pooling == RANK:
                 own = scores if c.arch in ("bert", "modern-bert") else np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()

@@ -155,6 +155,8 @@ MADE = {
     "stablelm12b": (dict(rows.FAMILIES["stablelm-2-12b"], names=rows.STABLELM_NAMES), {}),
     "nemotron": (rows.FAMILIES["nemotron-mini"], {}), "hunyuanmoe": (rows.FAMILIES["hunyuan-moe"], {}),
     "starcoder": (rows.FAMILIES["starcoder"], dict(n_embd=32, n_layer=2, n_head=4, n_positions=64, n_inner=40)),
+    "bloom": (rows.FAMILIES["bloom"], dict(hidden_size=24, num_attention_heads=3)),
+    "mpt": (rows.FAMILIES["mpt"], dict(hidden_size=24, num_attention_heads=3)),
     "exaone": (dict(cls="Llama", arch="exaone", cfg=rows.HEAD), {}),
     "orion": (dict(STABLELM, arch="orion", cfg=rows.rope(partial_rotary_factor=1.0), keys=lambda c: {}), {}),
     "bailingmoe2": (dict(rows.FAMILIES["glm4moe"], arch="bailingmoe2", names={},
@@ -213,6 +215,8 @@ def made_of(c, row, config, name, shape):
     if to.endswith("ssm_norm.weight"):
         return tensor(to, (shape[0] // config.n_groups, config.n_groups)).reshape(shape)
     w = tensor(to, shape[::-1])
+    if "query_key_value" in name:  # head by head again
+        w = w.reshape(3, config.num_attention_heads, -1, *w.shape[1:]).transpose(0, 1).reshape(w.shape)
     if rows.one_more in row.get("change", ()) and to.endswith("norm.weight"):
         w = w - 1
     if row["arch"] in ("deepseek", "deci") and to.split(".")[-2] in ("attn_q", "attn_k"):

@@ -346,6 +346,30 @@ static void deepen(vector *v, int n_layer)
         }
 }
 
+/* Baichuan of 13B, which has 40 layers, is a refact: scores fade, and nothing turns. */
+static void baichuan_that_fades(void **state)
+{
+    (void)state;
+    float y[3][MAX_TOK * MAX_VOCAB];
+    vector v = load("mistral.json");
+    size_t at;
+    deepen(&v, 40);
+    find_key(&v, "llama.block_count", &at);
+    json_array_remove(json_object_get(v.j, "kv"), at);
+    set_key(&v, "llama.block_count", "UINT32", json_integer(40));
+    save_without(&v, tm_path("said.gguf"), NULL);
+    logits_of(&v, tm_path("said.gguf"), y[0]);
+    call_arch(&v, "llama", "baichuan");
+    save_without(&v, tm_path("said.gguf"), NULL);
+    logits_of(&v, tm_path("said.gguf"), y[1]);
+    call_arch(&v, "baichuan", "refact");
+    save_without(&v, tm_path("said.gguf"), NULL);
+    logits_of(&v, tm_path("said.gguf"), y[2]);
+    assert_memory_equal(y[1], y[2], (size_t)(v.n * v.n_vocab) * sizeof **y);
+    assert_memory_not_equal(y[0], y[1], (size_t)(v.n * v.n_vocab) * sizeof **y);
+    json_decref(v.j);
+}
+
 /* Baichuan of 7B, which has 32 layers, is a llama; the layout of Falcon's rows is said by a word. */
 static void baichuan_and_falcon(void **state)
 {
@@ -877,6 +901,7 @@ int main(void)
         cmocka_unit_test(other_words_give_the_same_bits),
         cmocka_unit_test(minicpm_means_scalars),
         cmocka_unit_test(baichuan_and_falcon),
+        cmocka_unit_test(baichuan_that_fades),
         cmocka_unit_test(orion_says_a_layout),
         cmocka_unit_test(paddle_and_bamba),
         cmocka_unit_test(deepseek_that_reads),

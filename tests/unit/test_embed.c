@@ -9,10 +9,10 @@
 #include <math.h>
 
 enum { N_CTX = 192, N_TEXT = 2 };
-static const char *const files[] = { "bert",        "bert_mean",   "xlmr_rank",       "nomic",     "gemma",
-                                     "qwen3",       "qwen3_rank",  "jina_v3",         "nomic_moe", "modern",
-                                     "modern_silu", "modern_rank", "modern_rank_cls", "eurobert",  "llama_embed",
-                                     NULL };
+static const char *const files[] = { "bert",      "bert_mean",   "xlmr_rank",   "nomic",         "gemma",
+                                     "qwen3",     "qwen3_rank",  "jina_v2",     "jina_v2_fused", "jina_v3",
+                                     "nomic_moe", "modern",      "modern_silu", "modern_rank",   "modern_rank_cls",
+                                     "eurobert",  "llama_embed", NULL };
 
 typedef struct texts {
     vector v;

@@ -28,6 +28,8 @@ static const struct {
     { "hunyuan-moe", { "model.layers.0.mlp.shared_mlp.up_proj" } },
     { "starcoder2", { "model.layers.0.mlp.c_fc", "model.layers.0.mlp.c_proj" } },
     { "gptneox", { "gpt_neox.layers.0.attention.query_key_value", "gpt_neox.layers.0.mlp.dense_h_to_4h" } },
+    { "bloom", { "transformer.h.0.self_attention.query_key_value", "transformer.h.0.mlp.dense_h_to_4h" } },
+    { "mpt", { "transformer.blocks.0.attn.Wqkv", "transformer.blocks.0.ffn.down_proj" } },
     { "gpt2", { "transformer.h.0.attn.c_attn", "transformer.h.0.mlp.c_proj" } },
     { "deepseek2", { "model.layers.0.self_attn.kv_a_proj_with_mqa", "mlp.shared_experts.up_proj" } },
     { "llama4", { "feed_forward.shared_expert.gate_proj" } },
