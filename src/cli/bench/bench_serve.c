@@ -49,6 +49,7 @@ typedef struct cell {
     times alone;         /* first texts of other prompts as long, when nobody else asks */
     hn_load_proof proof; /* of the last round */
     int32_t n_changed, n_failed;
+    char problem[96]; /* of the first request that failed */
     int64_t n_prompt, n_token, n_request;
     double slowest; /* of the first words, beside the mean: 1 is fair */
 } cell;
@@ -105,6 +106,13 @@ static bool add_ns(times *t, uint64_t ns)
     return true;
 }
 
+static void count_failed(cell *c, const hn_load_run *r)
+{
+    c->n_failed += r->n_failed;
+    for (int32_t i = 0; i < r->n && !c->problem[0]; i++)
+        snprintf(c->problem, sizeof c->problem, "%s", r->one[i].problem);
+}
+
 static hone_status take(cell *c, const hn_load_run *r, hone_error *err)
 {
     double worst = 0, sum = 0;
@@ -123,7 +131,7 @@ static hone_status take(cell *c, const hn_load_run *r, hone_error *err)
         if (c->first.ms[i] > worst) worst = c->first.ms[i];
     }
     c->rate[c->n++] = r->seconds > 0 ? (double)r->n_token / r->seconds : 0;
-    c->n_failed += r->n_failed;
+    count_failed(c, r);
     c->n_prompt += r->n_prompt;
     c->n_token += r->n_token;
     c->n_request += r->n - r->n_failed;
@@ -185,7 +193,7 @@ static hone_status measure_alone(cell *c, const hn_load_params *load, hone_error
     for (int32_t i = 0; st == HONE_OK && i < r.n; i++)
         if (!r.one[i].problem[0] && !add_ns(&c->alone, r.one[i].first))
             st = HN_FAIL(err, HONE_E_NOMEM, "no memory for %d requests", r.n);
-    if (st == HONE_OK) c->n_failed += r.n_failed;
+    if (st == HONE_OK) count_failed(c, &r);
     hn_load_free(&r);
     return st;
 }
@@ -380,14 +388,16 @@ static bool judge(load_bench *b)
     if (!valid) hn_cli_note("%s", b->lie);
     for (int side = 0; side < b->n_url; side++) {
         int failed = 0, changed = 0;
+        const char *first = "";
         for (int k = 0; k < b->n_size; k++) {
             failed += b->cell[side][k].n_failed;
+            if (!first[0]) first = b->cell[side][k].problem;
             changed += b->cell[side][k].n_changed;
         }
         if (!failed && !changed) continue;
         if (side == 0) valid = false;
-        hn_cli_note("%s: %d requests failed, %d answers were others when asked for alone", b->url[side], failed,
-                    changed);
+        hn_cli_note("%s: %d requests failed%s%s%s, %d answers were others when asked for alone", b->url[side], failed,
+                    first[0] ? " (the first: " : "", first, first[0] ? ")" : "", changed);
     }
     return valid;
 }
