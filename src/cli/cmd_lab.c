@@ -88,11 +88,12 @@ static void print_layouts(json_t *layouts)
     size_t i;
     json_t *l;
     if (!layouts) return;
-    hn_out_printf("\nspeed of packed over plain weights: 1 column and 4 on one thread, then on all\n");
+    hn_out_printf(
+        "\nspeed of packed over plain weights, by a row's elements: 1 column and 4 on one thread, then on all\n");
     json_array_foreach(layouts, i, l)
     {
         json_t *v = json_object_get(l, "speed");
-        hn_out_printf("%-10s", hn_json_text_of(l, "type"));
+        hn_out_printf("%-8s %5.0f", hn_json_text_of(l, "type"), hn_json_number_of(l, "n_in"));
         for (size_t k = 0; k < json_array_size(v); k++)
             hn_out_printf(" %5.2f", json_number_value(json_array_get(v, k)));
         hn_out_printf("   %s\n", hn_json_text_of(l, "read"));

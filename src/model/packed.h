@@ -33,19 +33,23 @@ typedef struct hn_packed_speed {
     float of[HN_PACKED_POINTS];
 } hn_packed_speed;
 
-/* Of the types wanted (with hn_can_pack), by the products of a level, interleaved, in about 0.1 s a type on all cores
+/* Which is faster depends on how long rows are: of these, that which most bytes of a type are nearest to. */
+enum { HN_PACKED_WIDTHS = 3 };
+extern const int32_t hn_packed_widths[HN_PACKED_WIDTHS];
+
+/* Of the types (with hn_can_pack) whose n_in is not 0, by rows of so many elements and the products of a level, interleaved, in about 0.1 s a type on all cores
  * and 128 MiB at most; nothing is kept. HONE_E_NOMEM; HONE_E_NUMERIC: no times. */
-hone_status hn_packed_measure(hn_packed_speed out[HN_TYPE_COUNT], const bool want[HN_TYPE_COUNT], hn_cpu_level level,
+hone_status hn_packed_measure(hn_packed_speed out[HN_TYPE_COUNT], const int32_t n_in[HN_TYPE_COUNT], hn_cpu_level level,
                               hone_error *err);
 
 /* Three looks at all types that the level has packed products for, their medians. there [type] is filled in. */
-hone_status hn_packed_measure_all(hn_packed_speed out[HN_TYPE_COUNT], bool there[HN_TYPE_COUNT], hn_cpu_level level,
-                                  hone_error *err);
+hone_status hn_packed_measure_all(hn_packed_speed out[HN_TYPE_COUNT], bool there[HN_TYPE_COUNT], int32_t n_in,
+                                  hn_cpu_level level, hone_error *err);
 /* Plain over packed time, of each what a quarter of the n products stay below: what else runs here only adds to them.
  * Both are sorted. */
 float hn_packed_ratio(float *plain_us, float *packed_us, int n);
 /* Keeps it for every start on this machine with this build. False: there is nowhere to keep it. */
-bool hn_packed_keep(const hn_packed_speed *v, hn_type t, hn_cpu_level level);
+bool hn_packed_keep(const hn_packed_speed *v, hn_type t, int32_t n_in, hn_cpu_level level);
 float hn_packed_least(const hn_packed_speed *v);
 /* On all threads, of one column and of several alike. */
 float hn_packed_of_several(const hn_packed_speed *v);

@@ -14,8 +14,8 @@
 
 /* One look takes some 0.1 s a type. */
 enum {
-    N_IN = 4096, /* a row's elements, a multiple of every block */
-    MANY = 4,    /* columns of the second question */
+    MAX_IN = 8192, /* a row's elements: of each of hn_packed_widths */
+    MANY = 4,      /* columns of the second question */
     PAIRS = 15,
     MIN_PAIRS = 7,          /* of a plain and a packed product, one after the other */
     POINT_US = 14000,       /* no more pairs after so long */
@@ -33,14 +33,25 @@ static const uint64_t worth_bytes = (uint64_t)64 << 20;
 
 static const char kind[] = "layout";
 
-/* Of this type on this machine at this level with this build. */
-static void key_of(hn_known_key *key, hn_type t, hn_cpu_level level)
+const int32_t hn_packed_widths[HN_PACKED_WIDTHS] = { 2048, 4096, MAX_IN };
+
+/* The nearest of hn_packed_widths, by their ratio. */
+static int width_of(uint64_t n_in)
+{
+    int w = 0;
+    while (w < HN_PACKED_WIDTHS - 1 && n_in * n_in > (uint64_t)hn_packed_widths[w] * (uint64_t)hn_packed_widths[w + 1])
+        w++;
+    return w;
+}
+
+/* Of this type, by rows of so many elements, on this machine at this level with this build. */
+static void key_of(hn_known_key *key, hn_type t, int32_t n_in, hn_cpu_level level)
 {
     char cpu[128], text[1400];
     hn_sha256 s;
     hn_os_cpu_name(cpu, sizeof cpu);
-    int n = snprintf(text, sizeof text, "%s|%d|%s|%d|%s|%s|%d", cpu, hn_cpu_count(), hn_cpu_level_name(level), (int)t,
-                     hone_version(), hone_build_info(), HN_PACK_VERSION);
+    int n = snprintf(text, sizeof text, "%s|%d|%s|%d|%d|%s|%s|%d", cpu, hn_cpu_count(), hn_cpu_level_name(level),
+                     (int)t, (int)n_in, hone_version(), hone_build_info(), HN_PACK_VERSION);
     hn_sha256_init(&s);
     hn_sha256_add(&s, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
     hn_sha256_end(&s, key->sum);
@@ -55,19 +66,20 @@ static bool plausible(const hn_packed_speed *v)
     return true;
 }
 
-static bool known(hn_packed_speed *v, hn_type t, hn_cpu_level level)
+static bool known(hn_packed_speed *v, hn_type t, int32_t n_in, hn_cpu_level level)
 {
     hn_known_key key;
-    key_of(&key, t, level);
+    key_of(&key, t, n_in, level);
     return hn_known_get(&key, kind, v, sizeof *v) && plausible(v);
 }
 
-bool hn_packed_keep(const hn_packed_speed *v, hn_type t, hn_cpu_level level)
+bool hn_packed_keep(const hn_packed_speed *v, hn_type t, int32_t n_in, hn_cpu_level level)
 {
     hn_known_key key;
     char what[80];
-    key_of(&key, t, level);
-    snprintf(what, sizeof what, "%s packed over plain at %s", hn_type_get(t)->name, hn_cpu_level_name(level));
+    key_of(&key, t, n_in, level);
+    snprintf(what, sizeof what, "%s packed over plain, rows of %d, at %s", hn_type_get(t)->name, (int)n_in,
+             hn_cpu_level_name(level));
     return hn_known_put(&key, kind, what, v, sizeof *v);
 }
 
@@ -75,6 +87,7 @@ bool hn_packed_keep(const hn_packed_speed *v, hn_type t, hn_cpu_level level)
 
 typedef struct look {
     hn_type type;
+    int32_t n_in;
     size_t row, group; /* bytes */
     char *data[2];     /* plain, packed: the same sixteen rows over and over */
     size_t bytes;      /* of each */
@@ -104,7 +117,7 @@ static double product_us(look *l, bool packed)
     size_t stride = packed ? l->group / HN_PACK_ROWS : l->row, n = (size_t)l->n_row * stride;
     if (l->at[packed] + n > l->bytes) l->at[packed] = 0;
     const char *p = l->data[packed] + l->at[packed];
-    hn_weight w = { .data = p, .type = l->type, .n_in = N_IN, .n_out = l->n_row, .row_bytes = l->row };
+    hn_weight w = { .data = p, .type = l->type, .n_in = l->n_in, .n_out = l->n_row, .row_bytes = l->row };
     if (packed) {
         w.packed = p;
         w.group_bytes = l->group;
@@ -170,9 +183,9 @@ static hone_status open_side(side *s, int32_t n_thread, hn_cpu_level level, size
     s->n_thread = n_thread;
     hone_status st = hn_pool_new(&s->pool, n_thread, err);
     if (st != HONE_OK) return st;
-    const hn_backend_params p = { .pool = s->pool, .level = level, .max_n_in = N_IN };
+    const hn_backend_params p = { .pool = s->pool, .level = level, .max_n_in = MAX_IN };
     if ((st = hn_backend_open(&s->be, NULL, &p, err)) != HONE_OK) return st;
-    s->act = s->be->op->act_alloc(s->be, N_IN, MANY);
+    s->act = s->be->op->act_alloc(s->be, MAX_IN, MANY);
     s->y = s->be->op->alloc(s->be, most_rows * MANY * sizeof(float), HN_MEM_ROWS);
     return s->act && s->y ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "rows to compare layouts with");
 }
@@ -186,15 +199,15 @@ static void close_side(side *s)
 static void measure_on(look *l, side *s, float *v)
 {
     static const int columns[] = { 1, MANY };
-    float x[N_IN];
+    float x[MAX_IN];
     l->be = s->be;
     l->act = s->act;
     l->y = s->y;
     for (int c = 0; c < 2; c++) {
-        s->be->op->act_shape(s->be, s->act, N_IN, columns[c]);
+        s->be->op->act_shape(s->be, s->act, l->n_in, columns[c]);
         for (int t = 0; t < columns[c]; t++) {
-            for (int64_t i = 0; i < N_IN; i++) x[i] = 2 * hn_rand_f32((uint64_t)t, (uint64_t)i) - 1;
-            s->be->op->act_write(s->be, s->act, x, &(hn_act_part){ .row = t, .n_row = 1, .n_col = N_IN });
+            for (int64_t i = 0; i < l->n_in; i++) x[i] = 2 * hn_rand_f32((uint64_t)t, (uint64_t)i) - 1;
+            s->be->op->act_write(s->be, s->act, x, &(hn_act_part){ .row = t, .n_row = 1, .n_col = l->n_in });
         }
         choose_rows(l, s->n_thread);
         v[c] = ratio_of(l);
@@ -205,24 +218,24 @@ static void measure_on(look *l, side *s, float *v)
 static bool fill(look *l)
 {
     const hn_type_info *ti = hn_type_get(l->type);
-    float *x = malloc(N_IN * sizeof *x);
+    float *x = malloc((size_t)l->n_in * sizeof *x);
     if (!x || !ti->quantize) {
         free(x);
         return false;
     }
     for (int r = 0; r < HN_PACK_ROWS; r++) {
-        for (int64_t i = 0; i < N_IN; i++) x[i] = hn_rand_f32((uint64_t)r, (uint64_t)i) - 0.5f;
-        ti->quantize(l->data[0] + (size_t)r * l->row, x, N_IN, NULL);
+        for (int64_t i = 0; i < l->n_in; i++) x[i] = hn_rand_f32((uint64_t)r, (uint64_t)i) - 0.5f;
+        ti->quantize(l->data[0] + (size_t)r * l->row, x, l->n_in, NULL);
     }
     free(x);
-    hn_pack_group(l->type, l->data[1], l->data[0], l->row, HN_PACK_ROWS, N_IN);
+    hn_pack_group(l->type, l->data[1], l->data[0], l->row, HN_PACK_ROWS, l->n_in);
     const size_t unit[2] = { HN_PACK_ROWS * l->row, l->group };
     for (int i = 0; i < 2; i++)
         for (size_t at = unit[i]; at + unit[i] <= l->bytes; at += unit[i]) memcpy(l->data[i] + at, l->data[i], unit[i]);
     return true;
 }
 
-hone_status hn_packed_measure(hn_packed_speed v[HN_TYPE_COUNT], const bool want[HN_TYPE_COUNT], hn_cpu_level level,
+hone_status hn_packed_measure(hn_packed_speed v[HN_TYPE_COUNT], const int32_t n_in[HN_TYPE_COUNT], hn_cpu_level level,
                               hone_error *err)
 {
     look l = { .bytes = wanted_bytes() };
@@ -239,10 +252,11 @@ hone_status hn_packed_measure(hn_packed_speed v[HN_TYPE_COUNT], const bool want[
     for (int i = 0; i < n_side && st == HONE_OK; i++)
         st = open_side(&s[i], i ? hn_cpu_count() : 1, level, l.bytes, err);
     for (int t = 0; t < HN_TYPE_COUNT && st == HONE_OK; t++) {
-        if (!want[t]) continue;
+        if (!n_in[t]) continue;
+        l.n_in = n_in[t];
         l.type = (hn_type)t;
-        l.row = (size_t)hn_row_bytes(hn_type_get((uint32_t)t), N_IN);
-        l.group = hn_packed_group_bytes(l.type, N_IN);
+        l.row = (size_t)hn_row_bytes(hn_type_get((uint32_t)t), (uint64_t)l.n_in);
+        l.group = hn_packed_group_bytes(l.type, l.n_in);
         l.at[0] = l.at[1] = 0;
         if (!fill(&l)) st = HN_FAIL(err, HONE_E_NOMEM, "rows of %s to compare layouts with", hn_type_get(l.type)->name);
         for (int i = 0; i < 2 && st == HONE_OK; i++) measure_on(&l, &s[i < n_side ? i : 0], v[t].of + 2 * i);
@@ -257,14 +271,14 @@ hone_status hn_packed_measure(hn_packed_speed v[HN_TYPE_COUNT], const bool want[
 }
 
 /* v = the medians of it and two looks more, of the types wanted. */
-static hone_status twice_more(hn_packed_speed v[HN_TYPE_COUNT], const bool want[HN_TYPE_COUNT], hn_cpu_level level,
+static hone_status twice_more(hn_packed_speed v[HN_TYPE_COUNT], const int32_t n_in[HN_TYPE_COUNT], hn_cpu_level level,
                               hone_error *err)
 {
     hn_packed_speed more[2][HN_TYPE_COUNT];
     hone_status st = HONE_OK;
-    for (int i = 0; i < 2 && st == HONE_OK; i++) st = hn_packed_measure(more[i], want, level, err);
+    for (int i = 0; i < 2 && st == HONE_OK; i++) st = hn_packed_measure(more[i], n_in, level, err);
     for (int t = 0; t < HN_TYPE_COUNT && st == HONE_OK; t++)
-        for (int p = 0; p < HN_PACKED_POINTS && want[t]; p++) {
+        for (int p = 0; p < HN_PACKED_POINTS && n_in[t]; p++) {
             float x[] = { v[t].of[p], more[0][t].of[p], more[1][t].of[p] };
             qsort(x, 3, sizeof *x, ascending);
             v[t].of[p] = x[1];
@@ -272,14 +286,15 @@ static hone_status twice_more(hn_packed_speed v[HN_TYPE_COUNT], const bool want[
     return st;
 }
 
-hone_status hn_packed_measure_all(hn_packed_speed out[HN_TYPE_COUNT], bool there[HN_TYPE_COUNT], hn_cpu_level level,
-                                  hone_error *err)
+hone_status hn_packed_measure_all(hn_packed_speed out[HN_TYPE_COUNT], bool there[HN_TYPE_COUNT], int32_t n_in,
+                                  hn_cpu_level level, hone_error *err)
 {
+    int32_t want[HN_TYPE_COUNT];
     const hn_kernels *k = hn_kernels_get(level);
     for (int t = 0; t < HN_TYPE_COUNT; t++)
-        there[t] = hn_type_get((uint32_t)t) && hn_can_pack((hn_type)t) && k->packed[t];
-    hone_status st = hn_packed_measure(out, there, level, err);
-    return st == HONE_OK ? twice_more(out, there, level, err) : st;
+        there[t] = hn_type_get((uint32_t)t) && hn_can_pack((hn_type)t) && k->packed[t], want[t] = there[t] ? n_in : 0;
+    hone_status st = hn_packed_measure(out, want, level, err);
+    return st == HONE_OK ? twice_more(out, want, level, err) : st;
 }
 
 /* ---- the choice ------------------------------------------------------------------------------------ */
@@ -300,11 +315,11 @@ float hn_packed_of_several(const hn_packed_speed *v)
 static bool usual(hn_cpu_level level) { return level == HN_CPU_AVX512; }
 
 /* One type, and twice more where little decides. */
-static bool measure_one(hn_packed_speed *out, hn_type t, hn_cpu_level level)
+static bool measure_one(hn_packed_speed *out, hn_type t, int32_t n_in, hn_cpu_level level)
 {
     hn_packed_speed v[HN_TYPE_COUNT] = { { { 0 } } }; /* half a measurement decides nothing */
-    bool only[HN_TYPE_COUNT] = { false };
-    only[t] = true;
+    int32_t only[HN_TYPE_COUNT] = { 0 };
+    only[t] = n_in;
     if (hn_packed_measure(v, only, level, NULL) != HONE_OK) return false;
     float least = hn_packed_least(&v[t]);
     if (least > 0.8f && least < 1.1f && twice_more(v, only, level, NULL) != HONE_OK) return false;
@@ -314,34 +329,43 @@ static bool measure_one(hn_packed_speed *out, hn_type t, hn_cpu_level level)
 
 /* Measures and keeps what is wanted, as far as LOOK_MS reach; what could not be kept is not measured: every start would
  * pay for it. */
-static void learn(hn_packed_speed out[HN_TYPE_COUNT], const bool want[HN_TYPE_COUNT], hn_cpu_level level)
+static void learn(hn_packed_speed out[HN_TYPE_COUNT], const int32_t want[HN_TYPE_COUNT], hn_cpu_level level)
 {
     const hn_packed_speed nothing = { { 0 } };
     double begin = now_us();
     for (int t = 0; t < HN_TYPE_COUNT && now_us() - begin < LOOK_MS * 1e3; t++) {
-        if (!want[t] || !hn_packed_keep(&nothing, (hn_type)t, level)) continue;
-        if (!measure_one(&out[t], (hn_type)t, level)) return; /* no memory, no time: the next start tries again */
-        hn_packed_keep(&out[t], (hn_type)t, level);
+        if (!want[t] || !hn_packed_keep(&nothing, (hn_type)t, want[t], level)) continue;
+        if (!measure_one(&out[t], (hn_type)t, want[t], level))
+            return; /* no memory, no time: the next start tries again */
+        hn_packed_keep(&out[t], (hn_type)t, want[t], level);
     }
 }
 
 void hn_packed_choose(hn_packed_choice *c, const hn_packed *file, bool several, bool measure)
 {
     hn_cpu_level level;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, of[HN_TYPE_COUNT][HN_PACKED_WIDTHS] = { { 0 } };
     hn_packed_speed v[HN_TYPE_COUNT] = { { { 0 } } };
-    bool want[HN_TYPE_COUNT] = { false };
+    int32_t want[HN_TYPE_COUNT] = { 0 };
     *c = (hn_packed_choice){ .several = several };
     if (hn_cpu_choose(&level, NULL, NULL) != HONE_OK) return; /* the context says what is wrong with it */
     c->level = hn_cpu_level_name(level);
     for (uint64_t i = 0; i < file->n; i++) {
-        if (file->e[i].kind != HN_PACKED_MATRIX) continue;
-        c->there[file->e[i].type] = true;
-        bytes += file->e[i].n_bytes;
+        const hn_packed_entry *e = &file->e[i];
+        if (e->kind != HN_PACKED_MATRIX) continue;
+        c->there[e->type] = true;
+        of[e->type][width_of(e->n_in)] += e->n_bytes;
+        bytes += e->n_bytes;
     }
     bool large = bytes >= worth_bytes;
     const hn_kernels *k = hn_kernels_get(level); /* a type without a packed product is read from the model either way */
-    for (int t = 0; t < HN_TYPE_COUNT; t++) want[t] = c->there[t] && k->packed[t] && !known(&v[t], (hn_type)t, level);
+    for (int t = 0; t < HN_TYPE_COUNT; t++) {
+        int most = 0;
+        for (int w = 1; w < HN_PACKED_WIDTHS; w++)
+            if (of[t][w] > of[t][most]) most = w;
+        const int32_t n_in = hn_packed_widths[most];
+        if (c->there[t] && k->packed[t] && !known(&v[t], (hn_type)t, n_in, level)) want[t] = n_in;
+    }
     if (measure && large) learn(v, want, level);
     for (int t = 0; t < HN_TYPE_COUNT; t++) {
         if (!c->there[t]) continue;

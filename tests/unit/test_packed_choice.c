@@ -18,11 +18,12 @@ enum { N_TYPE = sizeof types / sizeof *types, N_LOGIT = 3 * 37 };
 static void keep_all(float speed)
 {
     for (int i = 0; i < N_TYPE; i++)
-        assert_true(hn_packed_keep(&(hn_packed_speed){ { speed, speed, speed, speed } }, types[i], hn_cpu_best()));
+        assert_true(hn_packed_keep(&(hn_packed_speed){ { speed, speed, speed, speed } }, types[i], hn_packed_widths[0],
+                                   hn_cpu_best()));
 }
 static void keep_one(hn_type t, float a, float b, float c, float d)
 {
-    assert_true(hn_packed_keep(&(hn_packed_speed){ { a, b, c, d } }, t, hn_cpu_best()));
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { a, b, c, d } }, t, hn_packed_widths[0], hn_cpu_best()));
 }
 
 static hone_model *open_with(const char *packed)
@@ -155,7 +156,7 @@ static void every_packed_type_is_measured(void **state)
     bool there[HN_TYPE_COUNT];
     hone_error err = { 0 };
     int n = 0;
-    if (hn_packed_measure_all(v, there, hn_cpu_best(), &err)) fail_msg("%s", err.message);
+    if (hn_packed_measure_all(v, there, hn_packed_widths[0], hn_cpu_best(), &err)) fail_msg("%s", err.message);
     for (int t = 0; t < HN_TYPE_COUNT; t++) {
         if (!there[t]) continue;
         n++;
@@ -201,7 +202,7 @@ static void several_answers_choose_for_several(void **state)
     const hn_cpu_level level = hn_cpu_best();
     char words[500];
     hn_packed_choice c;
-    assert_true(hn_packed_keep(&(hn_packed_speed){ { 0.9f, 1.3f, 0.9f, 1.3f } }, HN_Q4_0, level));
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { 0.9f, 1.3f, 0.9f, 1.3f } }, HN_Q4_0, hn_packed_widths[0], level));
     hn_packed_choose(&c, &file, false, false);
     assert_true(c.plain[HN_Q4_0]);
     hn_packed_choose(&c, &file, true, false);
@@ -209,9 +210,31 @@ static void several_answers_choose_for_several(void **state)
     assert_float_equal(c.speed[HN_Q4_0], 1.0816653f, 1e-5);
     hn_packed_choice_words(words, sizeof words, &c);
     assert_non_null(strstr(words, "the mean of 1 and 4 columns: Q4_0 1.08"));
-    assert_true(hn_packed_keep(&(hn_packed_speed){ { 1.3f, 1.3f, 0.8f, 1.1f } }, HN_Q4_0, level));
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { 1.3f, 1.3f, 0.8f, 1.1f } }, HN_Q4_0, hn_packed_widths[0], level));
     hn_packed_choose(&c, &file, true, false);
     assert_true(c.plain[HN_Q4_0]);
+}
+
+/* Which layout is faster depends on how long rows are: those that most bytes of a type are nearest to are asked. */
+static void the_width_of_most_bytes_chooses(void **state)
+{
+    hn_packed_entry e[] = { { .type = HN_Q4_0, .kind = HN_PACKED_MATRIX, .n_in = 896, .n_bytes = 1000 },
+                            { .type = HN_Q4_0, .kind = HN_PACKED_MATRIX, .n_in = 2880, .n_bytes = 1000 },
+                            { .type = HN_Q4_0, .kind = HN_PACKED_MATRIX, .n_in = 28672, .n_bytes = 1900 } };
+    const hn_packed file = { .e = e, .n = 3 };
+    const hn_cpu_level level = hn_cpu_best();
+    hn_packed_choice c;
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { 1.5f, 1.5f, 1.5f, 1.5f } }, HN_Q4_0, hn_packed_widths[0], level));
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { 0.6f, 0.6f, 0.6f, 0.6f } }, HN_Q4_0, hn_packed_widths[1], level));
+    assert_true(hn_packed_keep(&(hn_packed_speed){ { 0.7f, 0.7f, 0.7f, 0.7f } }, HN_Q4_0, hn_packed_widths[2], level));
+    hn_packed_choose(&c, &file, false, false); /* 2880 is nearer to 2048 than to 4096, by their ratio */
+    assert_float_equal(c.speed[HN_Q4_0], 1.5f, 1e-6);
+    e[2].n_bytes = 2100;
+    hn_packed_choose(&c, &file, false, false);
+    assert_float_equal(c.speed[HN_Q4_0], 0.7f, 1e-6);
+    e[1].n_in = 2912, e[1].n_bytes = 5000;
+    hn_packed_choose(&c, &file, false, false);
+    assert_float_equal(c.speed[HN_Q4_0], 0.6f, 1e-6);
 }
 
 static int set_up(void **state)
@@ -235,9 +258,10 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_decides_by_type),   cmocka_unit_test(what_is_kept_is_of_a_level),
-        cmocka_unit_test(large_files_are_measured_once),  cmocka_unit_test(several_answers_choose_for_several),
-        cmocka_unit_test(the_ratio_says_which_is_faster), cmocka_unit_test(every_packed_type_is_measured),
+        cmocka_unit_test(what_is_kept_decides_by_type),    cmocka_unit_test(what_is_kept_is_of_a_level),
+        cmocka_unit_test(large_files_are_measured_once),   cmocka_unit_test(several_answers_choose_for_several),
+        cmocka_unit_test(the_width_of_most_bytes_chooses), cmocka_unit_test(the_ratio_says_which_is_faster),
+        cmocka_unit_test(every_packed_type_is_measured),
     };
     return cmocka_run_group_tests(tests, set_up, tm_remove_dir);
 }
