@@ -5,9 +5,10 @@
 
 #include "kernels/avx512_packed.h"
 #include "kernels/avx512_turn.h"
-#include "kernels/in_order.h"
 
 _Static_assert((int)HN_TURNED_ROWS == (int)HN_PACK_ROWS, "a group is what is turned at once");
+enum { MOST_OF_32 = 512 + 32 }; /* bytes that a block of 32 of sixteen rows takes, with its d: Q8_0 */
+_Static_assert(MOST_OF_32 / 32 < HN_PANEL_ELEM, "HN_PANEL_BYTES");
 
 V16_OP void put_words(char *dst, const __m512i *v, int n)
 {

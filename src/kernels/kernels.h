@@ -123,7 +123,8 @@ typedef void hn_matmul_fn(const hn_mm *a);
  * (a block that is masked wholly changes nothing). Keys that are behind a token are seen like any other where n_kv
  * says so: all of a text, n_kv = n_end; as far behind as before, n_kv = pos + r + 1, window = 2r + 1. With a window,
  * keys before a query's first are masked too; blocks and splits of which it sees nothing are passed over. With a cap
- * c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With sinks there is one more part at last, m = sink, l = 1, o = 0,
+ * c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With fades, then, s_t = fma(−fade, |pos + i − t|, s_t) (ALiBi, Press
+ * et al. 2022; distances below 2^24). With sinks there is one more part at last, m = sink, l = 1, o = 0,
  * of which O takes O·a alone. Splits merge ascending into M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn);
  *   b = exp(m−Mn); L = fma(l, b, L·a); O = fma(o, b, O·a). out = O / L.
  * Latent rows are key and value at once: K has the layout of V, keys are all d of a row, values its first d_v, and q8_0
@@ -146,9 +147,8 @@ typedef struct hn_attn {
     int64_t split_first; /* none of the keys before this split is seen */
     float scale, cap;
     const float *sink; /* [n_q] or NULL */
-    const float
-        *fade;   /* [n_q] what a score loses with every position between query and key, or NULL (Press et al. 2022) */
-    int64_t pos; /* of the first token, where scores fade */
+    const float *fade; /* [n_q] or NULL: scores lose so much with every position between query and key */
+    int64_t pos;       /* of the first token, where scores fade */
     /* not NULL: only splits [split0, split1), not merged: m, l, o[d] of row i·n_q + g at
      * part + ((split − split0)·n_tok·n_q + row)·(d + 2), where the row sees the split */
     float *part;

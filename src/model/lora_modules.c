@@ -261,6 +261,9 @@ static struct names names_of(const hone_model *m)
         if (as->layers) n.layers = as->layers;
         n.unwritten = as->unwritten;
     }
+    if (m->arch->bit == HN_REFACT &&
+        !strcmp(m->filed_arch, "baichuan")) /* pairs, as those of 7B, though nothing turns */
+        n.refused = "its file has the rows of each head in another order than its modules";
     if (m->arch->bit == HN_GLM4 && m->hp.rope_neox) /* only the half that turns is in another order there */
         n.refused = "its file has the rows of each head in another order than its modules";
     if (!n.layers) n.layers = "model.layers.";

@@ -37,8 +37,9 @@ typedef struct hn_packed_speed {
 enum { HN_PACKED_WIDTHS = 3 };
 extern const int32_t hn_packed_widths[HN_PACKED_WIDTHS];
 
-/* Of the types (with hn_can_pack) whose n_in is not 0, by rows of so many elements and the products of a level, interleaved, in about 0.1 s a type on all cores
- * and 128 MiB at most; nothing is kept. HONE_E_NOMEM; HONE_E_NUMERIC: no times. */
+/* Of the types (with hn_can_pack) whose n_in is not 0, by rows of so many elements and a level's products, plain and
+ * packed in turn, in about 0.1 s a type on all cores and 128 MiB at most; nothing is kept. HONE_E_NOMEM;
+ * HONE_E_NUMERIC: no times. */
 hone_status hn_packed_measure(hn_packed_speed out[HN_TYPE_COUNT], const int32_t n_in[HN_TYPE_COUNT], hn_cpu_level level,
                               hone_error *err);
 

@@ -400,6 +400,7 @@ static const char *lacks(const hone_model *m, int32_t il)
         [HN_MIXER_KDA] = "Kimi's delta rule",    [HN_MIXER_LINEAR] = "layers without attention",
     };
     const hn_layer_plan *p = &m->plan[il], *first = m->plan;
+    if (m->hp.fade) return "scores that fade with the distance";
     if (p->mixer != HN_MIXER_ATTN) return mixer[p->mixer] ? mixer[p->mixer] : "its mixer";
     if (HN_PLAN_BIT(p->ffn) & HN_WITH_EXPERTS) return "mixtures of experts";
     if (p->ffn != HN_FFN_GLU && p->ffn != HN_FFN_MLP) return "its feed-forward part";
@@ -421,8 +422,9 @@ static void find_factor(void *what, const hn_weight *w, int32_t il)
 
 hone_status hn_grad_check(const hone_model *m, hone_error *err)
 {
-    const char *what = m->token_embd_norm ? "a norm of the embedding" : NULL;
+    const char *what = NULL;
     for (int32_t il = 0; !what && il < m->hp.n_layer; il++) what = lacks(m, il);
+    if (!what && m->token_embd_norm) what = "a norm of the embedding";
     if (!what) hn_each_weight(m, find_factor, &what);
     if (!what && !m->arch->trains) what = "one of its blocks";
     if (!what) return HONE_OK;

@@ -352,6 +352,7 @@ static void baichuan_that_fades(void **state)
     (void)state;
     float y[3][MAX_TOK * MAX_VOCAB];
     vector v = load("mistral.json");
+    hone_model *m;
     size_t at;
     deepen(&v, 40);
     find_key(&v, "llama.block_count", &at);
@@ -362,6 +363,9 @@ static void baichuan_that_fades(void **state)
     call_arch(&v, "llama", "baichuan");
     save_without(&v, tm_path("said.gguf"), NULL);
     logits_of(&v, tm_path("said.gguf"), y[1]);
+    assert_int_equal(hone_model_open(&m, tm_path("said.gguf"), NULL, NULL), HONE_OK);
+    assert_non_null(strstr(hn_modules_refused(m), "another order")); /* of rows, as in files of 7B: no PEFT folders */
+    hone_model_close(m);
     call_arch(&v, "baichuan", "refact");
     save_without(&v, tm_path("said.gguf"), NULL);
     logits_of(&v, tm_path("said.gguf"), y[2]);
