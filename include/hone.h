@@ -919,8 +919,8 @@ typedef struct hone_request {
     uint64_t client;               /* whose turn it is: clients in turn, each first come, first served */
     uint64_t deadline_ns;          /* on the scheduler's clock; 0: none */
     hone_adapter *const *adapters; /* [n_adapters], as of hone_session_set_adapters; held by the caller until the end.
-                                      What others may find of it goes when one of them is closed, and no other
-                                      handle of its content is open */
+                                      What others may find of it (whole pages) goes when one of them is closed,
+                                      and no other handle of its content is open */
     const float *scales;           /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;
     int32_t slot_plus_1; /* the slot that choice 0 gets, plus one, where it is idle by then; 0, or none there: any */

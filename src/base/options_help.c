@@ -659,7 +659,7 @@ static const char *const fish_helpers = "# fish completion for PROG\n"
                                         "end\n"
                                         "function __PROG_words\n"
                                         "    test $argv = gguf; and __fish_complete_suffix .gguf\n"
-                                        "    PROG help --words (string replace gguf models $argv)\n"
+                                        "    PROG help --words (string replace gguf models $argv) 2>/dev/null\n"
                                         "end\n";
 
 /* "lab/ab" */

@@ -262,8 +262,8 @@ static int print_json(const hone_file *f, const char *path, const summary *s, co
     if (hone_packed_find(path, NULL, &packed, &err) != HONE_OK) {
         if (err.code == HONE_E_NOMEM) hn_json_lose();
         json_object_set_new(o, "packed",
-                            json_pack("{s:s, s:n, s:o}", "state", "unknown", "file", "note",
-                                      json_text(err.message, strlen(err.message))));
+                            json_pack("{s:s, s:n, s:o, s:s}", "state", "unknown", "file", "note",
+                                      json_text(err.message, strlen(err.message)), "note_several", ""));
     } else
         json_object_set_new(
             o, "packed",
@@ -377,7 +377,7 @@ static int print_text(const hone_file *f, const char *path, const summary *s, co
         hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)),
                       packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
     if (st == HONE_OK && packed.note_several[0] && strcmp(packed.note, packed.note_several) != 0)
-        hn_out_printf("%-16s for several answers (hone serve): %s\n", "", packed.note_several);
+        hn_out_printf("%-16s for several answers at once: %s\n", "", packed.note_several);
     hn_inspect_print_memory(costs);
     print_metadata(f);
     print_tensors(f);

@@ -203,7 +203,7 @@ bool hn_adapters_drop_closed(hone_session *s)
 {
     bool any = false;
     for (int32_t i = s->n_kept; i-- > 0;) {
-        if (s->kept[i].mark->n_open) continue;
+        if (s->kept[i].mark->n_open > 0) continue;
         hn_prefix_drop_adapters(s->mem, s->kept[i].hash);
         forget_kept(s, i);
         any = true;

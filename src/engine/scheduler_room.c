@@ -88,7 +88,8 @@ bool hn_scheduler_evict(hone_scheduler *s)
     return true;
 }
 
-/* Nobody asks for a closed adapter again: neither it nor what was computed with it is held for the next request. */
+/* Nobody asks for a closed handle again: no slot holds it for the next request. What was computed with it goes where no
+ * other handle of its content is open; else its whole pages stay. */
 void hn_scheduler_drop_closed(hone_scheduler *s)
 {
     s->n_freed += hn_adapters_drop_closed(s->ses);

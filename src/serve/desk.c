@@ -114,8 +114,10 @@ static rest go_round(hn_desk *d, hn_task_queue *todo)
 int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
 {
     hn_task_queue todo;
-    if (n_last >= HN_LEAST_PREFILL) /* a few rows cost what a row costs */
-        hn_cost_learn(&p->row, (double)(d->now(d->arg) - p->since) / n_last, 1, false);
+    const double each = n_last ? (double)(d->now(d->arg) - p->since) / n_last : 0;
+    /* a few rows cost what a row costs, each of them more: they only say that it is less than was thought */
+    if (n_last >= HN_LEAST_PREFILL || (n_last && (p->row.ns == 0 || each < p->row.ns)))
+        hn_cost_learn(&p->row, each, 1, false);
     if (n_last) {
         take_all(d, GOES_ON, &todo);
         go_round(d, &todo);
@@ -123,7 +125,8 @@ int32_t hn_desk_rows(hn_desk *d, hn_desk_pace *p, int32_t n_last, int32_t most)
     }
     /* something may have disturbed the round, or there are more answers than before: the less of both */
     const double known = hn_time_beside(d->alone.ns), now = hn_time_beside(d->round_ns);
-    double left = d->had_prompts ? HN_STEP_NS - d->round_ns : known < now ? known : now; /* prompts had their part */
+    double left = known < now ? known : now;
+    if (d->had_prompts) left = known + d->alone.ns - d->round_ns; /* they had their part */
     int32_t n = d->had_answers ? hn_rows_beside(&p->row, left, p->fixed, most) : most;
     p->since = d->now(d->arg);
     return n;

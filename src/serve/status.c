@@ -546,7 +546,7 @@ static void page(hn_server *s, hn_exchange *x)
 {
     const hn_page *p = hn_page_get();
     const char *seen = hn_exchange_header(x, "if-none-match"), *accept = hn_exchange_header(x, "accept");
-    if (s->p.ollama && (accept ? !strstr(accept, "text/html") : !s->p.ui)) { /* those who do not say want no page */
+    if (s->p.ollama && (!accept || !strstr(accept, "text/html"))) { /* those who do not say want no page */
         hn_exchange_reply(x, 200, "text/plain; charset=utf-8", "Ollama is running", 17);
         hn_tally_answer(s->tally, "/", 200);
         return;

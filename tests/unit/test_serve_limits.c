@@ -383,6 +383,7 @@ typedef struct pace_case {
     int late_round;           /* one that takes so much more, behind this part; 0: none … */
     uint64_t late_ns;
     bool stays;         /* … and those behind it, too */
+    int32_t takes;      /* rows at most of those that it may have: whole texts; 0: all */
     uint64_t budget_ns; /* between two tokens, where nothing is slower or disturbed; 0: least rows take more */
     int32_t rows[PARTS];
 } pace_case;
@@ -427,6 +428,7 @@ static void paced_text(void *arg)
     for (p->part = 0; p->part < PARTS; p->part++) {
         p->rows[p->part] = n = hn_desk_rows(p->of, &p->pace, n, MOST_ROWS);
         const uint64_t row_ns = c->slower && p->part >= c->slower_from ? c->row_ns * (uint64_t)c->slower : c->row_ns;
+        if (c->takes && n > c->takes) n = c->takes;
         p->other_ns += (uint64_t)n * row_ns;
         if (c->late_part && p->part == c->late_part) p->other_ns += 1000000000;
     }
@@ -470,6 +472,7 @@ static void texts_keep_to_their_time(void **state)
         { "rows for 90 ms", 10 * MS, MS, .budget_ns = 100 * MS, .rows = { 32, 90, 90, 90, 90, 90, 90 } },
         { "slow answers", 80 * MS, MS, .budget_ns = 160 * MS, .rows = { 32, 80, 80, 80, 80, 80, 80 } },
         { "cheap rows", 10 * MS, MS / 10, .budget_ns = 100 * MS, .rows = { 32, 512, 512, 512, 512, 512, 512 } },
+        { "short texts", 10 * MS, MS, .takes = 20, .budget_ns = 100 * MS, .rows = { 32, 90, 90, 90, 90, 90, 90 } },
         { "dear rows", 10 * MS, 10 * MS, .rows = { 32, 32, 32, 32, 32, 32, 32 } },
         { "a part disturbed", 10 * MS, MS, .late_part = 2, .rows = { 32, 90, 90, 90, 90, 90, 90 } },
         { "a round disturbed", 10 * MS, MS, .late_round = 3, .late_ns = 1000 * MS,
