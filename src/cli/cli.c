@@ -64,8 +64,7 @@ static const hn_opt compute_opts[] = {
            "weights packed by hone pack: auto uses MODEL.hpack if it belongs to the model, off the model itself; "
            "or a file (default: HONE_PACKED, else auto)",
            .use = HN_USE_PACKED, .forward = HN_FORWARD_SETTINGS),
-    HN_OPT("allow-paging", NULL, FLAG, NULL,
-           "run even if the weights do not fit in memory and each token reads them from disk",
+    HN_OPT("allow-paging", NULL, FLAG, NULL, "weights that do not fit in memory may come from disk",
            .forward = HN_FORWARD_SETTINGS),
     HN_OPT_END,
 };

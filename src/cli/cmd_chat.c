@@ -18,7 +18,7 @@ static const hn_opt chat_opts[] = {
     HN_OPT("ctx-size", "-c", I32, "N",
            "positions of the context; 0: as many as the model was trained for (default: 4096 at most)", .min = 0,
            .max = INT32_MAX),
-    HN_OPT("commands", NULL, FLAG, NULL, "obey lines that begin with a slash without a terminal too"),
+    HN_OPT("commands", NULL, FLAG, NULL, "obey /commands without a terminal, too"),
     HN_OPT("trust-input", NULL, FLAG, NULL, "let what is typed spell control tokens"),
     HN_OPT_END,
 };

@@ -5,11 +5,9 @@
 #include <unistd.h>
 
 static const hn_opt reasoning_opts[] = {
-    HN_OPT("think", NULL, STR, "HOW",
-           "whether the model reasons before it answers: on, off, or how much: low, medium, high; where its template "
-           "asks for it"),
+    HN_OPT("think", NULL, STR, "HOW", "reason before an answer: on, off, low, medium, high; where its template asks"),
     HN_OPT("reasoning", NULL, STR, "WHAT",
-           "show or hide it (default: show on a terminal, hide elsewhere, where it would go to stderr)"),
+           "show or hide it (default: show on a terminal, hide where it would go to stderr)"),
     HN_OPT("chat-vars", "--chat-template-kwargs", STR, "JSON",
            "more variables for the template, as in {\"enable_thinking\": false}"),
     HN_OPT_END,

@@ -50,7 +50,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     bench)
         case "$1" in
         kern.* | tensor.*) run "$MUTANTS" bench "$@" -r 2 --warmup 0 ;;
-        tok.* | memory.* | load.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
+        layer.* | tok.* | memory.* | load.* | sample.* | train.* | serve.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 ;;
         e2e.*)
             size=
             case "$*" in *-p*) ;; e2e.gen*) size="-p 16 -n 16" ;; esac
@@ -60,7 +60,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
         *) run "$MUTANTS" bench -m "$M" -r 2 $small "$@" ;;
         esac
         ;;
-    ab)
+    ab | no-gain)
         name=$HONE_MUTANT
         unset HONE_MUTANT
         size=$small
@@ -137,6 +137,11 @@ while IFS='|' read -r name check words; do
     case $check in *bench*) want=1 ;; esac
     case $name in no-room*) want=11 ;; esac
     cat "$T/err" >>"$T/out"
+    case $check in *no-gain*)
+        if grep -qE '^verdict +[A-Z]' "$T/out" && ! grep -q IMPROVED "$T/out"; then ok "$name: gains nothing"; else not_ok "$name: gains nothing" "$T/out"; fi
+        continue
+        ;;
+    esac
     if [ "$rc" -ne $want ]; then
         echo "# exit $rc, expected $want"
         not_ok "$name: noticed by$check" "$T/out"

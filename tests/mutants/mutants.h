@@ -14,6 +14,8 @@ extern struct mt_at {
     int32_t threads, chunk, cache, n, pos, seqs_of_call, piece; /* piece: of the call, from 0 */
     int32_t threads_first, n_seq;     /* threads of the session opened first; sequences of the one at work */
     bool interleaved, beside_a_chunk; /* the call: a sequence goes on behind another's rows; one row beside many */
+    int32_t n_ctx;                    /* of the session at work */
+    bool two_chunks;                  /* nine rows or more of each of two sequences, and nothing else */
     bool two_depths;                  /* few rows, beyond 512 positions and beyond 1024 */
     unsigned past;                    /* what any sequence of the call went through: of enum past */
     char level[24];

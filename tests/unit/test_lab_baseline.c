@@ -355,6 +355,7 @@ static void test_answers_differ(void **state)
 
 static void test_around_differs(void **state)
 {
+    hn_proved proved;
     char said[600];
     json_t *a = quality(); /* what answers as before is not all that there is */
     json_t *b = quality();
@@ -364,47 +365,50 @@ static void test_around_differs(void **state)
     json_object_set_new(a, "outer", json_pack("{s:s, s:s}", "tokenizer", "11111111", "sampler", "22222223"));
     hn_quality_differ(said, sizeof said, a, b);
     assert_non_null(strstr(said, "something is not: sampler"));
-    hn_quality_untold(said, sizeof said, a, b);
-    assert_string_equal(said, "");
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.untold, "");
     json_object_del(json_object_get(b, "outer"), "sampler"); /* what one of them does not tell is no difference */
     hn_quality_differ(said, sizeof said, a, b);
     assert_string_equal(said, "");
-    hn_quality_untold(said, sizeof said, a, b);
-    assert_string_equal(said, "not compared, as only one side tells it: sampler");
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.untold, "not compared, as only one side tells it: sampler");
     json_object_set_new(b, "left_here", json_array());
-    hn_quality_untold(said, sizeof said, b, a);
-    assert_string_equal(said, "not compared, as only one side tells it: sampler, which ways were left out");
+    hn_quality_proved(&proved, b, a);
+    assert_string_equal(proved.untold, "not compared, as only one side tells it: sampler, which ways were left out");
     json_decref(a);
     json_decref(b);
 }
 
 static void test_fewer_ways(void **state)
 {
+    hn_proved proved;
     char said[600];
     json_t *a =
         json_pack("{s:s, s:i, s:[s]}", "asked", "avx2, 2 threads", "rows_compared", 900, "left_here", "embeddings");
     json_t *b = json_deep_copy(a);
-    hn_quality_less(said, sizeof said, a, b);
-    assert_string_equal(said, "");
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.less, "");
     json_object_set_new(a, "rows_compared", json_integer(901));
-    hn_quality_less(said, sizeof said, a, b);
-    assert_string_equal(said, "900 rows of logits were compared on all ways, not 901");
-    hn_quality_less(said, sizeof said, b, a); /* more are no matter */
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.less, "900 rows of logits were compared on all ways, not 901");
+    hn_quality_proved(&proved, b, a);
+    snprintf(said, sizeof said, "%s", proved.less); /* more are no matter */
     assert_string_equal(said, "");
     json_object_set_new(b, "asked", json_string("scalar, 2 threads")); /* below which there is no level */
-    hn_quality_less(said, sizeof said, a, b);
-    assert_string_equal(said, "");
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.less, "");
     json_array_append_new(json_object_get(b, "left_here"), json_string("snapshots"));
-    hn_quality_less(said, sizeof said, a, b);
-    assert_string_equal(said, "left out: snapshots");
-    hn_quality_less(said, sizeof said, b, a);
-    assert_string_equal(said, "");
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.less, "left out: snapshots");
+    hn_quality_proved(&proved, b, a);
+    assert_string_equal(proved.less, "");
     json_object_del(b, "left_here");
-    hn_quality_less(said, sizeof said, a, b);
-    assert_string_equal(said, ""); /* by a program from before it was said */
-    hn_quality_untold(said, sizeof said, a, b);
-    assert_string_equal(said, "not compared, as only one side tells it: which ways were left out");
-    hn_quality_less(said, sizeof said, b, a); /* a program from before it was said */
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.less, ""); /* by a program from before it was proved.less */
+    hn_quality_proved(&proved, a, b);
+    assert_string_equal(proved.untold, "not compared, as only one side tells it: which ways were left out");
+    hn_quality_proved(&proved, b, a);
+    snprintf(said, sizeof said, "%s", proved.less); /* a program from before it was said */
     assert_string_equal(said, "");
     json_decref(a);
     json_decref(b);

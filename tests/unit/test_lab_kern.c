@@ -255,7 +255,7 @@ static void test_broken_kernels_are_invalid(void **state)
     n_calls = 0;
     measure("kern.gemv.Q8_0.64x256", &c, &r, NULL, false);
     assert_int_equal(r.verdict.state, HN_INVALID);
-    assert_non_null(strstr(r.verdict.reason, "changed"));
+    assert_non_null(strstr(r.verdict.reason, "row 63")); /* behind the clock it is looked at again */
     table->matmul[HN_Q8_0] = lazy_between;
     n_calls = 0;
     measure("kern.gemv.Q8_0.64x256", &c, &r, NULL, false);

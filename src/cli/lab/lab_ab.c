@@ -148,15 +148,14 @@ static int failed(const hone_error *err)
 /* The same hash of b proves as much as that of a: it went all of a's ways. */
 static int all_ways(const compare *c)
 {
-    char less[400], untold[400];
-    hn_sides_less(less, sizeof less, (hn_side *const[]){ c->a, c->b });
-    hn_sides_untold(untold, sizeof untold, (hn_side *const[]){ c->a, c->b });
-    if (untold[0]) hn_cli_note("quality: %s", untold);
-    if (!less[0] || hn_opts_flag(c->cli->opts, "allow-different")) return 0;
+    hn_proved proved;
+    hn_sides_proved(&proved, (hn_side *const[]){ c->a, c->b });
+    if (proved.untold[0]) hn_cli_note("quality: %s", proved.untold);
+    if (!proved.less[0] || hn_opts_flag(c->cli->opts, "allow-different")) return 0;
     return hn_cli_error(HN_EXIT_INCONCLUSIVE,
                         "side b's answers were proved on fewer ways than side a's, so nothing was timed: %s; where "
                         "memory is short now, try again; --allow-different measures them all the same",
-                        less);
+                        proved.less);
 }
 
 static int quality_of(compare *c, const hn_target *t)

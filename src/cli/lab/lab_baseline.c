@@ -412,7 +412,7 @@ static int compare(const hn_cli *cli, const char *name)
     hone_error err;
     hn_baseline_row *rows = NULL;
     size_t n = 0;
-    char machine[1200] = "", quality[600] = "", less[400] = "", untold[400] = "";
+    char machine[1200] = "", quality[600] = "";
     int rc = hn_gate_load(cli, name, &b);
     if (rc) {
         json_decref(now);
@@ -430,11 +430,11 @@ static int compare(const hn_cli *cli, const char *name)
         hn_environ_differ(machine, sizeof machine, json_object_get(b, "env"),
                           json_object_get(json_array_get(now, 0), "env"));
         if (checked) hn_quality_differ(quality, sizeof quality, json_object_get(b, "quality_detail"), q);
-        if (checked) hn_quality_less(less, sizeof less, json_object_get(b, "quality_detail"), q);
-        if (checked) hn_quality_untold(untold, sizeof untold, json_object_get(b, "quality_detail"), q);
-        if (untold[0]) hn_cli_note("quality: %s", untold);
-        const bool open = less[0] && !quality[0];
-        if (open) snprintf(quality, sizeof quality, "the same quality hash, proved on fewer ways: %s", less);
+        hn_proved proved;
+        hn_quality_proved(&proved, checked ? json_object_get(b, "quality_detail") : NULL, q);
+        if (proved.untold[0]) hn_cli_note("quality: %s", proved.untold);
+        const bool open = proved.less[0] && !quality[0];
+        if (open) snprintf(quality, sizeof quality, "the same quality hash, proved on fewer ways: %s", proved.less);
         json_decref(q);
         if (!cli->json) print_comparison(b, checked, open, rows, n, machine, quality);
         else {

@@ -183,18 +183,19 @@ static int model_bytes(gate *g)
 /* ---- 3. its answers --------------------------------------------------------------------------------- */
 
 /* The same hash proves as much only where it went all ways that the one before did. */
-static int less_proved(gate *g, const char *less)
+static int less_proved(gate *g, const hn_proved *proved)
 {
-    if (!less[0] || hn_opts_flag(g->cli->opts, "allow-different")) return 0;
+    if (!proved->less[0] || hn_opts_flag(g->cli->opts, "allow-different")) return 0;
     return fail(g, HN_EXIT_INCONCLUSIVE, "inconclusive",
                 "the same answers, proved on fewer ways: %s. Nothing was timed; where memory is short now, try again; "
                 "--allow-different measures all the same",
-                less);
+                proved->less);
 }
 
 static int quality(gate *g)
 {
-    char why[1024], less[400], untold[400];
+    char why[1024];
+    hn_proved proved;
     hone_error err;
     json_t *was = json_object_get(g->baseline, "quality_detail");
     if (!g->model || !json_is_object(was)) return 0;
@@ -212,10 +213,9 @@ static int quality(gate *g)
             "the baseline's quality hash, %s, is of an older kind: the eight prompts alone were compared; save it "
             "again",
             hn_record_text(was, "hash"));
-    hn_quality_less(less, sizeof less, was, g->quality);
-    hn_quality_untold(untold, sizeof untold, was, g->quality);
-    if (untold[0]) hn_notes_add(g->notes, "quality: %s", untold);
-    if (!g->quality_differs[0]) return less_proved(g, less);
+    hn_quality_proved(&proved, was, g->quality);
+    if (proved.untold[0]) hn_notes_add(g->notes, "quality: %s", proved.untold);
+    if (!g->quality_differs[0]) return less_proved(g, &proved);
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --allow-different measures all the same",
                     g->quality_differs);
@@ -226,7 +226,7 @@ static int quality(gate *g)
 
 static int quality_of(gate *g, const hn_target *t)
 {
-    char less[400], untold[400];
+    hn_proved proved;
     hone_error err;
     if (hn_sides_quality(g->side, t, g->hash, g->why, &err) != HONE_OK) return failed(g, &err);
     g->sides_asked = true;
@@ -234,10 +234,9 @@ static int quality_of(gate *g, const hn_target *t)
         if (g->why[i][0])
             return fail(g, HN_EXIT_QUALITY, "quality", "%s gives broken output: %s. Nothing was timed",
                         hn_side_label(g->side[i]), g->why[i]);
-    hn_sides_less(less, sizeof less, g->side);
-    hn_sides_untold(untold, sizeof untold, g->side);
-    if (untold[0]) hn_notes_add(g->notes, "quality: %s", untold);
-    if (strcmp(g->hash[0], g->hash[1]) == 0) return less_proved(g, less);
+    hn_sides_proved(&proved, g->side);
+    if (proved.untold[0]) hn_notes_add(g->notes, "quality: %s", proved.untold);
+    if (strcmp(g->hash[0], g->hash[1]) == 0) return less_proved(g, &proved);
     bool answers = hn_q_same_answers(g->hash[0], g->hash[1]);
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality",

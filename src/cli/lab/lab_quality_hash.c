@@ -17,6 +17,7 @@ static const hn_opt hash_opts[] = {
     HN_OPT("tolerance", NULL, F32, "X",
            "with --against, the same answers are good enough if no log-probability in the sketch moved by more than X",
            .def = "0", .min = 0, .max = 1e6),
+    HN_OPT("draw", NULL, U64, "N", "draw what an earlier run drew, which says the number"),
     HN_OPT_END,
 };
 static const hn_opt_group hash_group = { "Comparison", hash_opts };
@@ -35,16 +36,14 @@ static void forget(hn_answers *a)
     free(a);
 }
 
-/* What only one of both tells, in a note. */
-static void note_untold(const hn_answers *old, const hn_answers *now)
+/* What the answers prove less than older ones. */
+static void prove(hn_proved *out, const hn_answers *old, const hn_answers *now)
 {
-    char untold[400];
     json_t *a = old->covers ? json_copy(old->covers) : json_object(),
            *b = now->covers ? json_copy(now->covers) : json_object();
     json_object_set_new(a, "outer", hn_outer_json(&old->outer));
     json_object_set_new(b, "outer", hn_outer_json(&now->outer));
-    hn_quality_untold(untold, sizeof untold, a, b);
-    if (untold[0]) hn_cli_note("%s", untold);
+    hn_quality_proved(out, a, b);
     json_decref(a);
     json_decref(b);
 }
@@ -147,13 +146,14 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
     hone_error err;
     hn_answers_diff d;
     const hn_opts *o = cli->opts;
-    char less[400] = "";
+    hn_proved proved = { .less = "" };
     const char *save = hn_opts_str(o, "save");
     bool broken = !now->q.hash[0];
     if (old && !broken && hn_answers_compare(&d, old, now, &err) != HONE_OK) return hn_cli_fail(&err);
     if (broken) d = (hn_answers_diff){ .what = HN_DIFFERENT };
-    if (old) hn_quality_less(less, sizeof less, old->covers, now->covers);
-    if (old && !broken) note_untold(old, now);
+    if (old) prove(&proved, old, now);
+    if (!broken && proved.untold[0]) hn_cli_note("%s", proved.untold);
+    const char *less = proved.less;
     if (save && !broken && hn_answers_save(now, save, &err) != HONE_OK) return hn_cli_fail(&err);
     json_t *extra = hn_answers_json(now, false); /* a sketch is too long for a history */
     json_object_del(extra, "schema");

@@ -71,10 +71,17 @@ static void levels_below(const char **out, size_t cap, const char *level)
     out[n] = NULL;
 }
 
-/* A count of threads between 1 and n, another one every time; 0: there is none. */
-static int32_t some_threads(int32_t n)
+/* A count of threads between 1 and n, drawn; 0: there is none. */
+static int32_t some_threads(int32_t n, uint64_t draw)
 {
-    return n < 3 ? 0 : 2 + (int32_t)(hn_rand64(hn_clock_ns(), 0) % (uint64_t)(n - 2));
+    return n < 3 ? 0 : 2 + (int32_t)(hn_rand64(draw, UINT64_MAX) % (uint64_t)(n - 2));
+}
+
+/* What is drawn is another thing each time, and the same again when its number is given. */
+static uint64_t draw_of(const hn_opts *o)
+{
+    if (hn_opts_has(o, "draw") && hn_opts_given(o, "draw")) return hn_opts_u64(o, "draw");
+    return hn_rand64(hn_clock_ns(), 0) >> 16; /* a JSON number holds it */
 }
 
 int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *prompts, const hn_quality *eight,
@@ -89,13 +96,15 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
     hone_model_get_info(m, &info);
     levels_below(levels, HN_CPU_LEVELS + 1, hone_context_cpu(o.asked));
     const int32_t n = hone_context_threads(o.asked);
+    const uint64_t draw = draw_of(cli->opts);
     const hn_paths_params p = { .m = m,
                                 .quick = quick,
+                                .draw = draw,
                                 .open = open_way,
                                 .arg = &o,
                                 .abort_fn = hn_abort_fn,
                                 .cache = hn_cache_of(hn_opts_str(cli->opts, "kv")),
-                                .threads = some_threads(n),
+                                .threads = some_threads(n, draw),
                                 .threads_more = n < MOST_THREADS ? n + 1 : 0,
                                 .levels = levels,
                                 .packed = info.packed_path != NULL,
@@ -113,7 +122,8 @@ json_t *hn_cli_covers_json(const hn_paths *p)
 {
     json_t *here = json_array();
     for (int32_t i = p->n_never; i < p->n_left; i++) json_array_append_new(here, json_string(p->left[i]));
-    return json_pack("{s:s, s:i, s:o}", "asked", p->asked, "rows_compared", (int)p->n_compared, "left_here", here);
+    return json_pack("{s:s, s:i, s:I, s:o}", "asked", p->asked, "rows_compared", (int)p->n_compared, "draw",
+                     (json_int_t)p->draw, "left_here", here);
 }
 
 json_t *hn_cli_paths_json(json_t *o, const hn_paths *p, const hn_quality *eight)

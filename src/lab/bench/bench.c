@@ -205,13 +205,20 @@ static double cpu_seconds(int64_t *major)
 
 static bool stopped(const hn_bench_run *r) { return r->set.stop && r->set.stop(NULL); }
 
+static void turn(const hn_bench_left *left, void *arg, int64_t calls)
+{
+    if (left && left->turn) left->turn(arg, calls);
+}
+
 /* Calls that fill an epoch. */
-static int64_t calibrate(hn_bench_run *r, hn_bench_fn *fn, void *arg)
+static int64_t calibrate(hn_bench_run *r, hn_bench_fn *fn, void *arg, const hn_bench_left *left)
 {
     double want = 1e-9 * fmax(EPOCH_NS, (double)clock_tick() * EPOCH_TICKS), s;
     int64_t calls = 1;
     hn_stretches sum = { 0 };
-    while (!stopped(r) && (s = seconds_of(fn, arg, calls, &sum)) < want) {
+    turn(left, arg, calls);
+    for (; !stopped(r); turn(left, arg, calls)) {
+        if ((s = seconds_of(fn, arg, calls, &sum)) >= want) break;
         double next = s > 0 ? 1.3 * want / s * (double)calls : 10.0 * (double)calls;
         calls = next > 10.0 * (double)calls ? 10 * calls : (int64_t)next + 1;
     }
@@ -219,18 +226,20 @@ static int64_t calibrate(hn_bench_run *r, hn_bench_fn *fn, void *arg)
 }
 
 hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn, void *arg, int32_t threads,
-                          void (*wipe)(void *arg), hone_error *err)
+                          const hn_bench_left *left, hone_error *err)
 {
+    void (*wipe)(void *arg) = left ? left->wipe : NULL;
     const hn_bench_settings *set = &r->set;
     *out = (hn_bench_timing){ .steal_pct = NAN };
     size_t cap = set->measure_s > 0 ? HN_BENCH_MAX_SAMPLES : (size_t)set->samples;
     if (!(out->s = malloc(cap * sizeof *out->s))) return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", cap);
     if (wipe) wipe(arg);
-    out->calls = calibrate(r, fn, arg);
+    out->calls = calibrate(r, fn, arg, left);
     double wall = 0;
     hn_stretches sum = { 0 };
     while (!stopped(r) && (out->warmups < set->warmups || wall < set->warm_up_s)) {
         if (r->free_warmups && out->warmups && wall > fmax(warm_enough_s, set->warm_up_s)) break;
+        turn(left, arg, out->calls);
         hn_allocs_begin(); /* of the last one it is kept: the steady state, before the clock runs */
         wall += seconds_of(fn, arg, out->calls, &sum);
         out->allocs = (hn_allocs){ 0 };
@@ -250,10 +259,12 @@ hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn
             hn_bench_timing_free(out);
             return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", r->at ? r->at->id : "bench");
         }
+        turn(left, arg, out->calls);
         out->s[out->n++] = seconds_of(fn, arg, out->calls, &sum) / (double)out->calls;
         wall = (double)(hn_clock_ns() - t) * 1e-9;
     }
     cpu = cpu_seconds(&major1) - cpu;
+    turn(left, arg, 0);
     out->cpu_use = wall > 0 ? cpu / (wall * threads) : 0;
     int32_t most = set->threads > set->threads_batch ? set->threads : set->threads_batch; /* threads of a room, too */
     hn_stretches_lie(out->lie, sizeof out->lie, &sum, cpu, wall, threads > most ? threads : most);
@@ -539,16 +550,16 @@ hone_status hn_bench_loop(hn_bench_run *r, const hn_bench_entry *e, hn_bench_res
     hone_status st = HONE_OK;
     const hn_bench_left *left = res->left;
     if (res->verdict.state != HN_INVALID) {
-        uint64_t proved = left ? left->hash(arg) : 0;
-        st = hn_bench_time(r, &t, fn, arg, res->threads > 0 ? res->threads : r->set.threads, left ? left->wipe : NULL,
-                           err);
+        const bool hashes = left && left->hash;
+        uint64_t proved = hashes ? left->hash(arg) : 0;
+        st = hn_bench_time(r, &t, fn, arg, res->threads > 0 ? res->threads : r->set.threads, left, err);
         if (st == HONE_OK) {
             if (after) after(arg, res, &t);
             hn_bench_use(res, &t, scale, rate);
         }
-        if (st == HONE_OK && left && left->hash(arg) != proved)
+        if (st == HONE_OK && hashes && left->hash(arg) != proved)
             hn_invalid(&res->verdict, "the output of the timed calls differs from the one that was proved before them");
-        if (st == HONE_OK && left) json_object_set_new(res->extra, "proof", hn_proof_of("output", proved));
+        if (st == HONE_OK && hashes) json_object_set_new(res->extra, "proof", hn_proof_of("output", proved));
     }
     if (st == HONE_OK) st = hn_bench_add(r, e, res, err);
     else hn_bench_result_free(res);

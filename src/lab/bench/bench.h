@@ -158,7 +158,10 @@ typedef enum hn_bench_roof { HN_ROOF_NONE = 0, HN_ROOF_READ, HN_ROOF_INT8, HN_RO
 /* What the calls of a loop leave behind them: looked at when no clock runs. arg: as of the calls. */
 typedef struct hn_bench_left {
     void (*wipe)(void *arg);     /* spoils all of it; NULL: calls go on from what the one before left */
-    uint64_t (*hash)(void *arg); /* of all of it */
+    uint64_t (*hash)(void *arg); /* of all of it; NULL: turn says what is wrong */
+    /* Before each stretch of calls, and behind the last one (calls 0): looks at what the stretch before left, and gives
+     * the one to come what no call has met, so that an answer that is remembered is not the answer. NULL: nothing */
+    void (*turn)(void *arg, int64_t calls);
 } hn_bench_left;
 
 /* Zero it, fill what there is, hand it to hn_bench_add. */
@@ -223,10 +226,10 @@ typedef struct hn_bench_timing {
     char lie[160];    /* why its times are not believed; "" */
 } hn_bench_timing;
 
-/* Epochs of at least 1 ms and 1000 ticks of the clock; warm-ups and samples as the settings say. wipe (NULL allowed):
- * before any call, and again before the first that is timed. HONE_E_INTERRUPTED: stopped; HONE_E_NOMEM. */
+/* Epochs of at least 1 ms and 1000 ticks of the clock; warm-ups and samples as the settings say. left (NULL allowed)
+ * wipes before any call, and again before the first that is timed. HONE_E_INTERRUPTED: stopped; HONE_E_NOMEM. */
 hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn, void *arg, int32_t threads,
-                          void (*wipe)(void *arg), hone_error *err);
+                          const hn_bench_left *left, hone_error *err);
 void hn_bench_timing_free(hn_bench_timing *t);
 /* What is around the process (another priority, a limit) is noted; code of others in it proves nothing any more: a
  * valid result becomes one that was not checked. note: called with each sentence. */

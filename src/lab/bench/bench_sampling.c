@@ -49,16 +49,43 @@ typedef struct draw_job {
     uint64_t proof, late; /* of the first draws of each set; at late positions */
     int32_t *last;        /* [LAST] the last that were timed, of set i % N_LOGITS; -1: none yet */
     int64_t n_last;
+    int32_t top[N_LOGITS], with[N_LOGITS]; /* places of a set that have changed: of the greatest logit, with another */
+    uint64_t n_moved;
     bool failed;
 } draw_job;
+
+static void exchange(float *x, int32_t a, int32_t b)
+{
+    float was = x[a];
+    x[a] = x[b];
+    x[b] = was;
+}
+
+/* No two draws are of the same logits, so that who remembers what he found in them does not find it there: the greatest
+ * one is at another place each time. What was drawn is told as if it had stayed. */
+static void move_top(draw_job *j, int64_t set)
+{
+    float *x = j->logits + (size_t)set * (size_t)j->n_vocab;
+    exchange(x, j->top[set], j->with[set]);
+    j->with[set] = (int32_t)(hn_mix64(j->n_moved++) % (uint64_t)j->n_vocab);
+    exchange(x, j->top[set], j->with[set]);
+}
+
+static int32_t as_at_first(const draw_job *j, int64_t set, int32_t id)
+{
+    return id == j->with[set] ? j->top[set] : id == j->top[set] ? j->with[set] : id;
+}
 
 static void call_draws(void *arg, int64_t calls)
 {
     draw_job *j = arg;
     for (int64_t i = 0; i < calls * j->draws; i++) {
-        int64_t at = j->n_last++ % LAST;
-        j->failed |= hone_sampler_pick(j->s, j->logits + (size_t)(at % N_LOGITS) * (size_t)j->n_vocab, 0,
-                                       (int32_t)(j->pos++ & INT32_MAX), &j->last[at], NULL) != HONE_OK;
+        int64_t at = j->n_last++ % LAST, set = at % N_LOGITS;
+        int32_t id = -1;
+        move_top(j, set);
+        j->failed |= hone_sampler_pick(j->s, j->logits + (size_t)set * (size_t)j->n_vocab, 0,
+                                       (int32_t)(j->pos++ & INT32_MAX), &id, NULL) != HONE_OK;
+        j->last[at] = as_at_first(j, set, id);
     }
     hn_bench_sink(j->last);
 }
@@ -237,6 +264,14 @@ static void check_one(const draw_job *j, const drawn_set *d, method m, int32_t i
         hn_invalid(v, "token %d was drawn, which this method leaves out", id);
 }
 
+static void know_tops(draw_job *j)
+{
+    for (int32_t k = 0; k < N_LOGITS; k++) {
+        int32_t best = hn_scan_logits(j->logits + (size_t)k * (size_t)j->n_vocab, j->n_vocab).best;
+        j->top[k] = j->with[k] = best < 0 ? 0 : best;
+    }
+}
+
 /* The last draws that were timed are as likely as any. */
 static void check_last(draw_job *j, method m, hn_verdict *v)
 {
@@ -321,6 +356,10 @@ static void after_timed(void *arg, hn_bench_result *res, const hn_bench_timing *
     timed *k = arg;
     double draw_s = hn_bench_median(t->s, t->n) / k->j->draws;
     if (k->j->failed) hn_invalid(&res->verdict, "a draw failed");
+    for (int32_t i = 0; i < N_LOGITS; i++) { /* as they were */
+        exchange(k->j->logits + (size_t)i * (size_t)k->j->n_vocab, k->j->top[i], k->j->with[i]);
+        k->j->with[i] = k->j->top[i];
+    }
     check_last(k->j, k->m, &res->verdict);
     json_t *proof = hn_proof_of("ids", k->j->proof), *late = hn_proof_of("late", k->j->late);
     json_object_update(proof, late);
@@ -358,6 +397,7 @@ static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, s
     if (st == HONE_OK && own) st = own_logits(&j, r, &t.pass_s, err);
     if (st == HONE_OK && !own) synthetic(&j, from == FLAT);
     if (st == HONE_OK) st = check_draws(&j, m, &res.verdict, err);
+    if (st == HONE_OK) know_tops(&j);
     if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_timed, &t, 1e6 / j.draws, false, after_timed, err);
     else hn_bench_result_free(&res);
     hone_sampler_free(j.s);

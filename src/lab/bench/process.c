@@ -7,6 +7,7 @@
 #include "base/json_tree.h"
 #include "base/os.h"
 #include "base/shown.h"
+#include "lab/machine/around.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/memory.h"
 #include "base/json_text.h"
@@ -182,13 +183,18 @@ static hone_status wait_for(hn_process *out, pid_t pid, uint64_t t0, const hn_pr
     int status = 0;
     struct rusage u = { 0 };
     bool stopped = false;
+    const int32_t usual = hn_priority(getpid());
+    siginfo_t info;
     for (pid_t got = -1; got < 0;) {
         if (!stopped && p->stop && p->stop(NULL)) {
             stopped = true;
             kill(-pid, SIGKILL);
             kill(pid, SIGKILL);
         }
-        got = wait4(pid, &status, 0, &u);
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0) { /* it is still there, to be looked at */
+            out->raised = hn_priority(pid) < usual;
+            got = wait4(pid, &status, 0, &u);
+        }
         if (got < 0 && errno != EINTR)
             return HN_FAIL(err, HONE_E_IO, "waiting for %s: %s", p->argv[0], strerror(errno));
     }
@@ -361,6 +367,8 @@ static void pass_on(hn_shown *shown, const char *p, size_t n)
 static void look_at(hn_seen *seen, pid_t pid)
 {
     hn_memory m;
+    int32_t priority = hn_priority(pid);
+    if (priority < seen->priority) seen->priority = priority;
     uint64_t again = hn_memory_anon_again(pid);
     if (hn_memory_read(&m, pid) && m.anon > seen->anon) seen->anon = m.anon;
     if (again > seen->anon_again) seen->anon_again = again;
@@ -373,6 +381,7 @@ static void let_go(hn_seen *seen, pid_t pid, int *hold, uint64_t from)
     hn_memory m;
     if (*hold < 0) return;
     seen->told_s = (double)(hn_clock_witness_ns() - from) * 1e-9;
+    look_at(seen, pid);
     seen->resident = hn_memory_resident(pid);
     if (hn_memory_read(&m, pid)) {
         if (m.hwm > seen->resident) seen->resident = m.hwm;
@@ -460,6 +469,7 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
     const launch l = { .program = self, .argv = argv, .in = in[0], .out = a[1], .err = b[1] };
     family mine = { .adopts = hn_os_adopt(true) };
     out->seen.own_rss = hn_memory_resident(getpid());
+    out->seen.priority = out->seen.usual = hn_priority(getpid());
     double before_s = since_said(argv);
     uint64_t from = hn_clock_witness_ns();
     pid_t pid = start(&l);

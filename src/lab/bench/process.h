@@ -15,6 +15,7 @@ typedef struct hn_process {
     uint64_t max_rss;             /* bytes; of the largest of them */
     int64_t major_faults;
     int32_t n_left;        /* processes that it left behind, ended since; 0 unless asked for */
+    bool raised;           /* its own priority, above that of this process */
     int exit_code, signal; /* exit_code -1: killed by signal */
     char *out;             /* what it wrote on stdout, NUL-terminated; NULL unless asked for */
     size_t n_out;
@@ -66,6 +67,8 @@ typedef struct hn_seen {
     uint64_t anon_end;    /* anonymous and in memory at its end; 0: it was not looked at */
     double cpu_s;         /* that it and what it waited for used, user and system; 0: unknown */
     int32_t n_left;       /* processes that it left behind, ended since */
+    int32_t priority;     /* the most favoured of any of its threads (hn_priority), looked at regularly */
+    int32_t usual;        /* its parent's when it was started */
     int64_t major_faults; /* of it and what it waited for */
     /* of the machine meanwhile, where somebody looked (run_child of runner.c); −1: the system does not tell. Stolen:
      * ticks of all cores */

@@ -265,7 +265,7 @@ static uint64_t hash_keep(void *arg)
     if (!j->textbook) return hn_bench_hash_act(j->b.be, j->act, j->left, j->h * j->d, &j->place);
     return hn_bits_hash(j->out, j->place.n) + (uint64_t)j->place.n_missed;
 }
-static const hn_bench_left left_keep = { wipe_keep, hash_keep };
+static const hn_bench_left left_keep = { .wipe = wipe_keep, .hash = hash_keep };
 static void after_keep(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
     keep *k = arg;
@@ -385,7 +385,7 @@ static uint64_t hash_layout(void *arg)
     const layout_job *j = arg;
     return hn_bits_hash(j->out, j->place.n) + (uint64_t)j->place.n_missed;
 }
-static const hn_bench_left left_layout = { wipe_layout, hash_layout };
+static const hn_bench_left left_layout = { .wipe = wipe_layout, .hash = hash_layout };
 
 static float *cell(const layout_job *j, float *x, int b, int h, int64_t i)
 {

@@ -192,7 +192,7 @@ static uint64_t hash_batch(void *arg)
     }
     return h;
 }
-static const hn_bench_left left_batch = { wipe_batch, hash_batch };
+static const hn_bench_left left_batch = { .wipe = wipe_batch, .hash = hash_batch };
 
 enum { ONE_Y = MM_OUT * MM_COLUMNS };
 static const size_t y_floats = (size_t)N_PRODUCTS * ONE_Y;
@@ -305,7 +305,7 @@ static uint64_t hash_bf16(void *arg)
     const bf16_job *j = arg;
     return hn_fnv1a(HN_FNV_INIT, written(j), (size_t)j->place.n * sizeof(uint32_t)) + (uint64_t)j->place.n_missed;
 }
-static const hn_bench_left left_bf16 = { wipe_bf16, hash_bf16 };
+static const hn_bench_left left_bf16 = { .wipe = wipe_bf16, .hash = hash_bf16 };
 
 /* Every bf16 that is a number comes back as itself; rounding is to the nearer neighbour, to even in the middle. */
 static void check_bf16(bf16_job *j, hn_verdict *v)

@@ -38,6 +38,8 @@ typedef struct layer_job {
     hn_row *rows;
     hn_step_block step; /* all rows, and the logits of the last */
     hone_token *tokens;
+    int32_t ids[TOKENS]; /* of the rows and tokens at first; timed passes and embeddings have another order each */
+    uint64_t n_drawn;
     float *logits, *mine;
     uint64_t proof;       /* of the logits of the pass */
     hn_bench_place place; /* in what the part writes, where one looks at it in each call */
@@ -109,6 +111,22 @@ static void do_all(layer_job *j)
                  hone_run_batch(j->s, j->tokens, TOKENS, j->logits, &j->err) != HONE_OK;
 }
 
+/* Two tokens change places: of a pass that was computed before nobody can have kept the answer. */
+static void other_order(layer_job *j)
+{
+    enum { FIRST = 8 };
+    int32_t at[2];
+    for (int i = 0; i < 2; i++) at[i] = FIRST + (int32_t)(hn_mix64(j->n_drawn++) % (TOKENS - FIRST));
+    const hone_token was = j->tokens[at[0]];
+    j->tokens[at[0]].id = j->rows[at[0]].token = j->tokens[at[1]].id;
+    j->tokens[at[1]].id = j->rows[at[1]].token = was.id;
+}
+
+static void first_order(layer_job *j)
+{
+    for (int32_t t = 0; t < TOKENS; t++) j->tokens[t].id = j->rows[t].token = j->ids[t];
+}
+
 /* What a call is seen by: a number of what it writes, spoilt before it, or kept, where it adds. */
 typedef struct watched {
     hn_buf *y; /* NULL: several buffers, or a host's, or a layer without that half */
@@ -163,6 +181,7 @@ static void call_part(void *arg, int64_t calls)
     if (j->part != PART_ALL) be->op->step_begin(be, &j->step);
     for (int64_t i = 0; i < calls && !j->failed; i++) {
         const watched w = watch(j);
+        if (j->part == PART_ALL || j->part == PART_EMBED) other_order(j);
         switch (j->part) {
         case PART_EMBED: do_embed(j); break;
         case PART_TABLE: do_table(j); break;
@@ -234,10 +253,17 @@ static void after_part(void *arg, hn_bench_result *res, const hn_bench_timing *t
     enum { ONE_OF = 50 };
     layer_job *j = arg;
     if (j->failed) return;
-    if (j->part != PART_ALL) forward(j);
+    if (j->part == PART_ALL) { /* the last of them is what its parts are */
+        forward(j);
+        if (memcmp(j->mine, j->logits, (size_t)j->m->hp.n_vocab * sizeof *j->mine) != 0)
+            hn_invalid(&res->verdict, "the logits of the last timed pass are not those of its parts together");
+    }
+    first_order(j);
+    if (j->part == PART_ALL) do_all(j);
+    else forward(j);
     if (hn_bits_hash(j->part == PART_ALL ? j->logits : j->mine, j->m->hp.n_vocab) != j->proof)
         hn_invalid(&res->verdict, "the logits of the %s are not those of the pass before the clock",
-                   j->part == PART_ALL ? "timed pass" : "same pass behind it");
+                   j->part == PART_ALL ? "pass behind the timed ones" : "same pass behind it");
     if (j->place.n_missed * ONE_OF > j->n_watched)
         hn_invalid(&res->verdict, "%lld of %lld calls did not write what they were to", (long long)j->place.n_missed,
                    (long long)j->n_watched);
@@ -275,6 +301,7 @@ static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err)
     if (!j->rows || !j->tokens || !j->logits || !j->mine)
         return HN_FAIL(err, HONE_E_NOMEM, "pass of %d tokens", (int)TOKENS);
     hn_bench_ids(ids, TOKENS, 0, 0, m);
+    memcpy(j->ids, ids, sizeof ids);
     for (int32_t t = 0; t < TOKENS; t++) {
         j->rows[t] = (hn_row){ .token = ids[t], .pos = t, .prev = t - 1, .last = t == TOKENS - 1 };
         j->tokens[t] = (hone_token){ .id = ids[t], .pos = t, .want_logits = t == TOKENS - 1 };

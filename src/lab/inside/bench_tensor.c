@@ -69,7 +69,7 @@ static uint64_t hash_matmul(void *arg)
     if (!j->naive) return hn_bench_hash(j->b.be, j->be_y, j->y, &j->place);
     return hn_bits_hash(j->y, j->place.n) + (uint64_t)j->place.n_missed;
 }
-static const hn_bench_left left_matmul = { wipe_matmul, hash_matmul };
+static const hn_bench_left left_matmul = { .wipe = wipe_matmul, .hash = hash_matmul };
 
 static void close_matmul(mm_job *j)
 {
@@ -153,7 +153,7 @@ typedef struct mm_ratio {
 static void call_ratio(void *arg, int64_t calls) { call_matmul(((mm_ratio *)arg)->j, calls); }
 static void wipe_ratio(void *arg) { wipe_matmul(((mm_ratio *)arg)->j); }
 static uint64_t hash_ratio(void *arg) { return hash_matmul(((mm_ratio *)arg)->j); }
-static const hn_bench_left left_ratio = { wipe_ratio, hash_ratio };
+static const hn_bench_left left_ratio = { .wipe = wipe_ratio, .hash = hash_ratio };
 
 static void after_ratio(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
@@ -203,6 +203,8 @@ static hone_status run_square(hn_bench_run *r, const hn_bench_entry *e, hone_err
 
 typedef enum row_kind { ROW_ADD = 0, ROW_SILU, ROW_EXP, ROW_SOFTMAX, ROW_LAYERNORM, ROW_RMSNORM, ROW_KINDS } row_kind;
 
+enum { X_KEY = 3 }; /* of the stream that x is from */
+
 typedef struct row_job {
     hn_bench_be b;
     row_kind kind;
@@ -211,6 +213,8 @@ typedef struct row_job {
     float *x, *x2, *w, *bias, *y;
     hn_bench_place place; /* in y; not of ROW_ADD, which goes on from what it left: */
     int64_t n_added;      /* calls since y was 0 */
+    uint64_t n_drawn;     /* numbers of turn_rows() */
+    bool called;          /* with what x holds now */
 } row_job;
 
 static float sum_of(const float *x, int64_t n)
@@ -273,6 +277,7 @@ static void wipe_rows(void *arg)
 {
     row_job *j = arg;
     j->n_added = 0;
+    j->called = false;
     for (int64_t i = 0; i < j->place.n; i++) j->y[i] = j->kind == ROW_ADD ? 0 : NAN;
 }
 
@@ -291,7 +296,31 @@ static uint64_t hash_rows(void *arg)
     free(sum);
     return h;
 }
-static const hn_bench_left left_rows = { wipe_rows, hash_rows };
+
+/* Other numbers behind the first ones of each row, so that an output which is remembered is not the one; rows from all
+ * over are looked at. Behind the last stretch as they were at first. */
+static void turn_rows(void *arg, int64_t calls)
+{
+    enum { FIRST = 8 };
+    row_job *j = arg;
+    float *exact = j->kind == ROW_ADD ? NULL : calloc((size_t)j->n, sizeof *exact);
+    if (!exact) return; /* sums go on from what they left */
+    for (int i = 0; i < CHECK && j->called; i++) {
+        int64_t row = i * (j->n_row - 1) / (CHECK - 1);
+        do_row(j, j->b.scalar, exact, row);
+        j->place.n_missed += memcmp(exact, j->y + row * j->n, (size_t)j->n * sizeof *exact) != 0;
+    }
+    free(exact);
+    for (int64_t row = 0; row < j->n_row && calls; row++) {
+        uint64_t at = (uint64_t)(row * j->n) + FIRST + hn_rand64(11, j->n_drawn++) % (uint64_t)(j->n - FIRST);
+        j->x[at] = -j->x[at];
+    }
+    j->called = calls > 0;
+    if (calls) return;
+    for (int64_t i = 0; i < j->n * j->n_row; i++) j->x[i] = 2 * hn_rand_f32(X_KEY, (uint64_t)i) - 1;
+    call_rows(j, 1);
+}
+static const hn_bench_left left_rows = { .wipe = wipe_rows, .hash = hash_rows, .turn = turn_rows };
 
 /* One row in double precision. */
 static void row_reference(const row_job *j, double *want, int64_t row)
@@ -358,7 +387,7 @@ static hone_status open_rows(row_job *j, hn_bench_run *r, row_kind kind, int64_t
     hone_status st = hn_bench_be_open(&j->b, r, NULL, n_row > 1 ? 0 : 1, &(hn_backend_params){ .max_n_in = n }, err);
     if (st != HONE_OK) return st;
     j->k = j->b.k;
-    j->x = hn_bench_floats(n * n_row, 3);
+    j->x = hn_bench_floats(n * n_row, X_KEY);
     j->x2 = hn_bench_floats(n, 4);
     j->w = hn_bench_floats(n, 5);
     j->bias = hn_bench_floats(n, 6);
@@ -437,7 +466,7 @@ static uint64_t hash_attn(void *arg)
     attn_job *j = arg;
     return hn_bench_hash_act(j->b.be, j->act, j->out, HEADS * HEAD, &j->place);
 }
-static const hn_bench_left left_attn = { wipe_attn, hash_attn };
+static const hn_bench_left left_attn = { .wipe = wipe_attn, .hash = hash_attn };
 
 /* Token t, head h by the textbook, in double precision, over what the cache holds (f32: exactly k and v). */
 static void attn_reference(const attn_job *j, double *want, int64_t t, int64_t h)

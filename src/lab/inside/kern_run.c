@@ -52,6 +52,7 @@ struct hn_kern_bench {
      * must be there behind it */
     hn_bench_place place;
     uint64_t key, n_drawn; /* of which calls these are */
+    bool called;           /* a row kernel, with the operands that it has now */
     unsigned char *spoilt; /* of a row kernel: its output, and what that must be */
     const unsigned char *wanted;
     /* of the call being measured */
@@ -275,6 +276,22 @@ static int64_t row_floats(const hn_kern *k) { return k->kind == HN_KERN_ROPE ? k
 /* Bytes that every encoded row fits in. */
 static size_t row_room(const hn_kern *k) { return ((size_t)row_floats(k) * 8 + 4096) & ~(size_t)63; }
 
+/* What a row kernel is given, at first and at last. False: hone has no random weights of that type. */
+static bool fill_operand(hn_kern_bench *b)
+{
+    int64_t n = row_floats(&b->k);
+    fill_random(b->in, n, 1);
+    if (b->k.kind != HN_KERN_DECODE) return true;
+    hn_synth_tensor s = { .type = (hn_type)b->k.type,
+                          .n_dim = 1,
+                          .ne = { (uint64_t)n, 1, 1, 1 },
+                          .std = 0.02f,
+                          .unit = hn_synth_unit((hn_type)b->k.type) };
+    s.n_bytes = hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)n);
+    if (s.unit > 0) hn_synth_fill(&s, 1, 0, s.n_bytes, b->q);
+    return s.unit > 0;
+}
+
 static hone_status make_rows(hn_kern_bench *b, hone_error *err)
 {
     int64_t n = row_floats(&b->k);
@@ -285,19 +302,9 @@ static hone_status make_rows(hn_kern_bench *b, hone_error *err)
     b->q = hn_pages_alloc_huge(2 * row_room(&b->k)); /* the second half is the oracle's */
     b->x = hn_pages_alloc_huge(f);                   /* the oracle's output */
     if (!b->in || !b->in2 || !b->out || !b->q || !b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows", b->k.id);
-    fill_random(b->in, n, 1);
     fill_random(b->in2, n, 2);
-    if (b->k.kind == HN_KERN_DECODE) {
-        hn_synth_tensor s = { .type = (hn_type)b->k.type,
-                              .n_dim = 1,
-                              .ne = { (uint64_t)n, 1, 1, 1 },
-                              .std = 0.02f,
-                              .unit = hn_synth_unit((hn_type)b->k.type) };
-        s.n_bytes = hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)n);
-        if (!(s.unit > 0))
-            return HN_FAIL(err, HONE_E_ARG, "%s: hone cannot fill this type with random weights", b->k.id);
-        hn_synth_fill(&s, 1, 0, s.n_bytes, b->q);
-    }
+    if (!fill_operand(b))
+        return HN_FAIL(err, HONE_E_ARG, "%s: hone cannot fill this type with random weights", b->k.id);
     return HONE_OK;
 }
 
@@ -664,6 +671,7 @@ static void watch_from_here(hn_kern_bench *b, bool row)
     b->spoilt = coded ? b->q : (void *)b->out;
     b->wanted = coded ? (unsigned char *)b->q + row_room(&b->k) : (unsigned char *)b->x;
     b->key = hn_rand64(hn_clock_ns(), 0);
+    b->called = false;
     b->place = hn_bench_places(row ? (int64_t)(bytes / sizeof(uint32_t)) : (int64_t)b->y_floats);
 }
 
@@ -677,6 +685,64 @@ static void rows(hn_kern_bench *b, int64_t calls)
         for (n = n < calls - i ? n : calls - i; n > 0; n--, i++) call_row(b);
         if (i++ < calls) watch_row(b);
     }
+}
+
+static int64_t draw_below(hn_kern_bench *b, int64_t n)
+{
+    return (int64_t)(hn_rand64(b->key, b->n_drawn++) % (uint64_t)n);
+}
+
+/* Who remembers outputs by where their operands lie, and by how these begin, copies a wrong one from here on: no clock
+ * runs, numbers at drawn places behind the first become others, and what must come out is made anew. What the calls
+ * before left is looked at as a whole. */
+static void turn_row(hn_kern_bench *b, bool back)
+{
+    enum { PLACES = 8, FIRST = 8 };
+    size_t bytes;
+    const void *out = row_output(b, &bytes);
+    const bool decodes = b->k.kind == HN_KERN_DECODE;
+    int64_t n =
+        decodes ? (int64_t)hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)b->k.n[0]) : row_floats(&b->k);
+    if (b->k.kind == HN_KERN_ROPE || n <= FIRST) return; /* it is given what it left */
+    if (b->called) b->place.n_missed += memcmp(out, b->wanted, bytes) != 0;
+    for (int i = 0; i < PLACES && !back; i++) {
+        int64_t at = FIRST + draw_below(b, n - FIRST);
+        if (decodes) ((unsigned char *)b->q)[at] ^= 1; /* of no kind of scale an infinity */
+        else b->in[at] = -b->in[at];
+    }
+    if (back) fill_operand(b);
+    row_with(b, b->scalar, b->x, (char *)b->q + row_room(&b->k));
+    wipe(b);
+    b->called = !back;
+}
+
+/* The same of a product, by its activation, of which whole blocks at the beginning stay as they are. */
+static void turn_product(hn_kern_bench *b, hn_kern_result *r, bool back)
+{
+    enum { PLACES = 8 };
+    int64_t n_in = b->k.n[1], n_col = b->config.columns, half = n_in / 2;
+    if (half < 1 || r->verdict.state == HN_INVALID) return;
+    fetch(b);
+    if (b->called) b->place.n_missed += memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0;
+    for (int i = 0; i < PLACES && !back; i++) {
+        int64_t col = draw_below(b, n_col), at = half + draw_below(b, n_in - half);
+        b->x[col * n_in + at] = -b->x[col * n_in + at];
+    }
+    if (back) fill_random(b->x, n_in * n_col, 3);
+    hn_bench_put(b->be, b->act, b->x, n_in, n_col);
+    call_product(b);
+    fetch(b);
+    check_product(b, r);
+    memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
+    if (!back) wipe(b);
+    b->called = !back;
+}
+
+/* Before each stretch that is timed; back: behind the last one, as it was at first. */
+static void turn(hn_kern_bench *b, hn_kern_result *r, bool back)
+{
+    if (hn_kern_is_product(&b->k)) turn_product(b, r, back);
+    else if (!is_attn(&b->k) && !is_wkv(&b->k)) turn_row(b, back);
 }
 
 static double seconds_of(hn_kern_bench *b, call_fn *call, int64_t calls, hn_stretches *sum)
@@ -716,9 +782,11 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
     sum = (hn_stretches){ 0 };
     while (n < r->config.n_samples) {
         if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", b->k.id);
+        turn(b, r, false);
         r->sample_s[n++] = seconds_of(b, call, calls, &sum) / (double)calls;
     }
     double wall = (double)(hn_clock_ns() - t) * 1e-9, used = cpu_seconds() - cpu;
+    turn(b, r, true);
     r->cpu_use = used / (wall * r->config.threads);
     if (hn_stretches_lie(lie, sizeof lie, &sum, used, wall, r->config.threads)) hn_invalid(&r->verdict, "%s", lie);
     return hn_stats_of(&r->time, r->sample_s, (size_t)n, err);
@@ -892,7 +960,7 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (wkv) { /* it goes on from the state it left: once more from the first */
         wkv_again(b);
         call(b);
-    }
+    } else if (!pooled && b->k.kind != HN_KERN_ROPE) call(b); /* of the first operands again */
     if (pooled) fetch(b);
     if (pooled && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");

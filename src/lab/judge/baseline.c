@@ -473,7 +473,7 @@ static bool holds(json_t *list, json_t *word)
     return false;
 }
 
-void hn_quality_less(char *dst, size_t cap, json_t *was, json_t *is)
+static void proved_less(char *dst, size_t cap, json_t *was, json_t *is)
 {
     json_t *before = json_object_get(was, "left_here"), *now = json_object_get(is, "left_here"), *word;
     double rows = hn_json_number_of(was, "rows_compared"), left = hn_json_number_of(is, "rows_compared");
@@ -486,7 +486,7 @@ void hn_quality_less(char *dst, size_t cap, json_t *was, json_t *is)
         snprintf(dst, cap, "%.0f rows of logits were compared on all ways, not %.0f", left, rows);
 }
 
-void hn_quality_untold(char *dst, size_t cap, json_t *was, json_t *is)
+static void told_by_one(char *dst, size_t cap, json_t *was, json_t *is)
 {
     char parts[120];
     const bool ways =
@@ -496,6 +496,14 @@ void hn_quality_untold(char *dst, size_t cap, json_t *was, json_t *is)
     if (parts[0] || ways)
         snprintf(dst, cap, "not compared, as only one side tells it: %s%s%s", parts, parts[0] && ways ? ", " : "",
                  ways ? "which ways were left out" : "");
+}
+
+void hn_quality_proved(hn_proved *out, json_t *was, json_t *is)
+{
+    *out = (hn_proved){ .less = "" };
+    if (!was || !is) return;
+    proved_less(out->less, sizeof out->less, was, is);
+    told_by_one(out->untold, sizeof out->untold, was, is);
 }
 
 /* ---- the speed ------------------------------------------------------------------------------------------ */

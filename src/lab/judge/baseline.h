@@ -59,11 +59,14 @@ void hn_environ_differ(char *dst, size_t cap, json_t *was, json_t *is);
 /* What changed between two quality results (hn_quality_json): "" the same. Says which half of the hash moved and
  * where the first other answer is. */
 void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is);
-/* What `is`, of quality_detail, left out or compared less of than `was` did: "" nothing. Its hash may be the same, and
- * proves less. What `was` left out is nobody's matter: the ways of one result prove that one. */
-void hn_quality_less(char *dst, size_t cap, json_t *was, json_t *is);
-/* What only one of them tells, as an older program does not, and nobody can compare: a note; "" nothing. */
-void hn_quality_untold(char *dst, size_t cap, json_t *was, json_t *is);
+/* What the same hash proves of two results (quality_detail, or what covers its ways with `outer`). */
+typedef struct hn_proved {
+    /* What `is` left out or compared less of than `was` did: "" nothing. Its hash may be the same, and proves less.
+     * What `was` left out is nobody's matter: the ways of one result prove that one. */
+    char less[400];
+    char untold[400]; /* what only one of them tells, as an older program does not, and nobody can compare: a note */
+} hn_proved;
+void hn_quality_proved(hn_proved *out, json_t *was, json_t *is); /* NULL: not known, of which nothing is said */
 
 /* One metric of one record, then and now. */
 typedef struct hn_baseline_row {

@@ -2,7 +2,6 @@
  * of any side. Owns the command lines it runs; refuses to know rounds and verdicts. */
 #define _GNU_SOURCE
 #include "base/json_tree.h"
-#include "lab/judge/baseline.h"
 #include "lab/judge/sides.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
@@ -774,6 +773,7 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
         if (list) st = take_records(out, list, s, err);
         else take_plain(out, o);
         json_t *config = json_object_get(list ? json_array_get(list, 0) : o, "config");
+        if (r.raised && !out->invalid[0]) snprintf(out->invalid, sizeof out->invalid, "it raised its own priority");
         if (r.n_left && !out->invalid[0])
             snprintf(out->invalid, sizeof out->invalid, "it left %d processes behind", (int)r.n_left);
         take_settings(out, config);
@@ -979,14 +979,8 @@ hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char ha
     return HONE_OK;
 }
 
-void hn_sides_less(char *dst, size_t cap, hn_side *const side[2])
+void hn_sides_proved(hn_proved *out, hn_side *const side[2])
 {
-    dst[0] = 0;
-    if (side[0]->can_walk && side[1]->can_walk) hn_quality_less(dst, cap, side[0]->detail, side[1]->detail);
-}
-
-void hn_sides_untold(char *dst, size_t cap, hn_side *const side[2])
-{
-    dst[0] = 0;
-    if (side[0]->can_walk && side[1]->can_walk) hn_quality_untold(dst, cap, side[0]->detail, side[1]->detail);
+    const bool both = side[0]->can_walk && side[1]->can_walk;
+    hn_quality_proved(out, both ? side[0]->detail : NULL, both ? side[1]->detail : NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "lab/bench/process.h"
+#include "lab/judge/baseline.h"
 #include "base/json_text.h"
 
 /* ---- what is measured on both sides ------------------------------------------------------ */
@@ -97,9 +98,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
 /* Of both sides, by a hash of one kind: where one program is too old for the other's, by what both know. */
 hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
                              hone_error *err);
-/* Behind it: which ways of computing b left out, or compared less of, than a did; "": none. */
-void hn_sides_less(char *dst, size_t cap, hn_side *const side[2]);
-void hn_sides_untold(char *dst, size_t cap, hn_side *const side[2]); /* hn_quality_untold of them */
+void hn_sides_proved(hn_proved *out, hn_side *const side[2]); /* behind it: what b proves less than a */
 /* What its program's hidden `bench MODE WORD` prints, for what only fresh processes of both sides measure: *out. Of its
  * settings a kernel level and variables count; HONE_E_ARG: it has others, or its program knows no such mode. */
 hone_status hn_side_ask_mode(json_t **out, hn_side *s, const char *mode, const char *word, const char *cpu,

@@ -4,6 +4,7 @@
 #include "base/cgroup.h"
 #include "base/lines.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -107,4 +108,23 @@ const char *hn_file_system(const char *path)
 bool hn_file_system_is_memory(const char *name)
 {
     return strcmp(name, "tmpfs") == 0 || strcmp(name, "ramfs") == 0 || strcmp(name, "hugetlbfs") == 0;
+}
+
+/* Linux has the number as the 18th of /proc/PID/task/TID/stat; the name before it may hold anything. */
+int32_t hn_priority(pid_t pid)
+{
+    int32_t most = INT32_MAX, is;
+    char path[80], line[1024];
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        snprintf(path, sizeof path, "/proc/%ld/task/%.20s/stat", (long)pid, e->d_name);
+        if (e->d_name[0] == '.' || !hn_lines_first(line, sizeof line, path)) continue;
+        const char *p = strrchr(line, ')');
+        for (int i = 2; p && i < 18; i++)
+            if ((p = strchr(p, ' '))) p++;
+        if (p && sscanf(p, "%d", &is) == 1 && is < most) most = is;
+    }
+    if (d) closedir(d);
+    return most;
 }

@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+#include <sys/types.h>
+
 enum { HN_DOUBTS = 4 };
 
 typedef struct hn_around {
@@ -23,5 +25,9 @@ int hn_around_doubts(char text[HN_DOUBTS][400], const hn_around *a, int32_t core
 /* "tmpfs", "ext4", … of what holds path; "" where the system does not say. */
 const char *hn_file_system(const char *path);
 bool hn_file_system_is_memory(const char *name);
+
+/* By which the kernel chooses between threads, of that of a process which it favours most: 20 the usual one, below it a
+ * negative niceness, below 0 a real-time policy. INT32_MAX: unknown. */
+int32_t hn_priority(pid_t pid);
 
 #endif

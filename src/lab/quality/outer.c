@@ -17,7 +17,7 @@ enum {
 };
 
 static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks", "logprobs",
-                                                   "template",  "embeddings", "caches",  "edges" };
+                                                   "template",  "embeddings", "caches",  "edges", "depth" };
 
 typedef struct asking {
     const hone_model *m;

@@ -19,6 +19,7 @@ typedef enum hn_outer_part {
     HN_OUTER_EMBEDDINGS, /* these two of paths.c, which has sessions */
     HN_OUTER_CACHES,     /* logits with the types of cache that were not asked for */
     HN_OUTER_EDGES,      /* settings and texts at the end of what there is */
+    HN_OUTER_DEPTH,      /* logits beyond the long prompt, of paths.c, too */
     HN_OUTER_PARTS
 } hn_outer_part;
 
@@ -26,8 +27,8 @@ typedef struct hn_outer {
     char hash[HN_OUTER_PARTS][12]; /* 8 hexadecimal digits; "": this model has no such part, or it was not asked */
 } hn_outer;
 
-/* All but embeddings and caches, which stay as they are. What a part refuses is its answer too; HONE_E_NOMEM alone is
- * returned. */
+/* All but embeddings, caches and depth, which stay as they are. What a part refuses is its answer too; HONE_E_NOMEM
+ * alone is returned. */
 hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err);
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);
 json_t *hn_outer_json(const hn_outer *a); /* {"tokenizer": "8 digits", …}; what has none is left out */

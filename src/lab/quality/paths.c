@@ -3,7 +3,7 @@
  * q2: the eight prompts' digests; the logits behind the first piece, behind the prompt and of
  * HASHED steps after it; the ids of prompts and steps. */
 #define _GNU_SOURCE
-#include "lab/quality/paths.h"
+#include "lab/quality/paths_walk.h"
 
 #include "lab/quality/perplexity.h"
 #include "lab/quality/proof.h"
@@ -14,55 +14,17 @@
 #include <unistd.h>
 
 enum {
-    FIRST_PIECE = 600,  /* the first call appends so many: more than a chunk of the engine's */
     ROOM = 400,         /* rows of logits of one call */
-    ROOM_WIDE = 64,     /* of a wide vocabulary */
     HASHED = 8,         /* generated steps that the hash covers */
     WINDOW_MOST = 2048, /* a window up to here is crossed by a longer prompt */
     BACK = 490,         /* where a sequence goes back to: in a page, before the end of a chunk */
-    BACK_NEAR = 40,     /* of a short prompt, or where memory of what was cannot be had back */
-    BACK_SPAN = 49,     /* and how far it goes from there */
-    STEP = 6,           /* by so many positions */
-    CHUNK = 64,         /* of a session whose calls are of many chunks */
-    CHUNK_QUICK = 20,
-    FAR_DOWN = 27 * HN_Q_PIECE,
-    CACHE_CTX = 72, /* with other types of cache */
-    MANY_APART = 3, /* positions between sequences of which there are many */
-    MANY_ROUNDS = HN_Q_MANY - HN_Q_SEQS + 1,
-    MANY_CTX = MANY_APART * HN_Q_MANY + MANY_ROUNDS
+    BACK_NEAR = 40      /* of a short prompt, or where memory of what was cannot be had back */
 };
 #define SMALL_BYTES (32u << 20) /* of weights a token reads: every way goes the whole prompt */
 
-typedef struct seen { /* what some way said of a position */
-    uint64_t bits;
-    const char *way; /* NULL: nobody yet */
-} seen;
-
-typedef struct walk {
-    hn_paths *out;
-    const hn_paths_params *p;
-    hone_model_info info;
-    int32_t *ids; /* [n + n_more]: the prompt, and what is generated behind it */
-    int32_t n, n_more;
-    bool small;    /* every way goes all of it */
-    int32_t back;  /* BACK or BACK_NEAR */
-    seen *seen;    /* [n + n_more] */
-    float *logits; /* [room, n_vocab] */
-    int32_t room;
-    hone_token *batch; /* [n + HN_Q_SEQS · HN_Q_PIECE] */
-    const char *way;   /* being walked, for the words */
-    char way_threads[48], way_more[48];
-    bool all_rows; /* are asked for, of what call() runs */
-    hone_session *s;
-    hone_snapshot *deep; /* FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
-    bool of_plain;       /* the session's model is another one: of plain weights */
-    hn_sha256 bits;      /* the hash's half of logits */
-    hone_error *err;
-} walk;
-
 /* ---- comparing -------------------------------------------------------------------------------- */
 
-static void left_out(walk *w, const char *what)
+void hn_walk_left_out(hn_walk *w, const char *what)
 {
     for (int32_t i = 0; i < w->out->n_left; i++)
         if (strcmp(w->out->left[i], what) == 0) return;
@@ -70,51 +32,61 @@ static void left_out(walk *w, const char *what)
 }
 
 /* A row of logits behind position pos. */
-static void row(walk *w, int32_t pos, const float *x)
+void hn_walk_row(hn_walk *w, int32_t pos, const float *x)
 {
-    seen *at = &w->seen[pos];
+    hn_walk_seen *at = &w->seen[pos];
     uint64_t bits = hn_bits_hash(x, w->info.n_vocab);
     if (!hn_scan_logits(x, w->info.n_vocab).finite)
         hn_invalid(&w->out->verdict, "the long quality prompt, %s, position %d: the logits hold a NaN or an infinity",
                    w->way, pos);
-    if (!at->way) *at = (seen){ bits, w->way };
-    else w->out->n_compared++;
-    if (at->bits != bits)
-        hn_invalid(
-            &w->out->verdict,
-            "one prompt, two answers: the logits behind position %d are others %s than %s; the engine is wrong in "
-            "one of the two",
-            pos, w->way, at->way);
+    if (!at->way) *at = (hn_walk_seen){ .bits = bits, .way = w->way };
+    w->out->n_compared += at->counted && !w->drawn;
+    at->counted |= !w->drawn;
+    if (at->bits == bits) return;
+    char again[48] = "";
+    if (w->drawn) snprintf(again, sizeof again, "; again by --draw %llu", (unsigned long long)w->out->draw);
+    hn_invalid(&w->out->verdict,
+               "one prompt, two answers: the logits behind position %d are others %s than %s; the engine is wrong in "
+               "one of the two%s",
+               pos, w->way, at->way, again);
 }
 
 /* Is this one of the positions whose logits every way is asked for? Edges of chunks, pages, windows and powers of two,
  * and some between. */
-static bool compared(const walk *w, int32_t pos)
+static bool compared(const hn_walk *w, int32_t pos)
 {
     static const int32_t edges[] = { 0,   1,   2,   3,   7,   8,   15,  16,  31,   32,   36,   63,   64,   127, 128,
                                      255, 256, 510, 511, 512, 513, 514, 999, 1000, 1001, 1022, 1023, 1024, 1025 };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         if (edges[i] == pos) return true;
     int32_t edge = w->info.n_window, behind = pos - w->back;
-    if (behind >= 0 && behind < BACK_SPAN && (behind % STEP == 0 || behind % STEP == STEP - 1)) return true;
-    return pos + 1 == w->n || pos + 1 == FIRST_PIECE || (edge && pos >= edge - 1 && pos <= edge + 1) ||
-           pos % (w->small && w->room > ROOM_WIDE ? 11 : 100) == 0;
+    if (behind >= 0 && behind < HN_WALK_BACK_SPAN &&
+        (behind % HN_WALK_STEP == 0 || behind % HN_WALK_STEP == HN_WALK_STEP - 1))
+        return true;
+    return pos + 1 == w->n || pos + 1 == HN_WALK_FIRST || (edge && pos >= edge - 1 && pos <= edge + 1) ||
+           pos % (w->small && w->room > HN_WALK_ROOM_WIDE ? 11 : 100) == 0;
 }
 
 /* ---- steps of a way ----------------------------------------------------------------------------- */
 
 /* The first k tokens of the batch. Those that want logits are of sequences that hold the prompt. */
-static hone_status run_rows(walk *w, int32_t k)
+hone_status hn_walk_run(hn_walk *w, int32_t k)
 {
     hone_status st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
-    for (int32_t i = 0, r = 0; i < k && st == HONE_OK; i++)
-        if (w->batch[i].want_logits) row(w, w->batch[i].pos, w->logits + (size_t)r++ * (size_t)w->info.n_vocab);
+    const bool drawn = w->drawn;
+    for (int32_t i = 0, r = 0; i < k && st == HONE_OK; i++) {
+        int32_t pos = w->batch[i].pos;
+        if (!w->batch[i].want_logits) continue;
+        w->drawn = drawn || (w->ask_here && w->here[pos] && !compared(w, pos));
+        hn_walk_row(w, pos, w->logits + (size_t)r++ * (size_t)w->info.n_vocab);
+    }
+    w->drawn = drawn;
     return st;
 }
 
 /* ids [from, to) of the prompt in one call to sequence seq, with neighbours' tokens before and behind: `beside` of
  * each of two other sequences. */
-static hone_status call(walk *w, int32_t seq, int32_t from, int32_t to, int32_t beside)
+hone_status hn_walk_call(hn_walk *w, int32_t seq, int32_t from, int32_t to, int32_t beside)
 {
     int32_t k = 0, rows = 0;
     for (int32_t i = 0; i < beside; i++)
@@ -122,6 +94,7 @@ static hone_status call(walk *w, int32_t seq, int32_t from, int32_t to, int32_t 
             (hone_token){ w->ids[(7 * (from + i)) % w->n], hone_seq_length(w->s, seq + 1) + i, seq + 1, false };
     for (int32_t i = from; i < to; i++) {
         bool want = i + 1 == to ? compared(w, i) || to - from < 4 : w->all_rows || compared(w, i);
+        want = want || (w->ask_here && w->here[i]);
         if (rows == w->room) want = false;
         rows += want;
         w->batch[k++] = (hone_token){ w->ids[i], i, seq, want };
@@ -129,28 +102,28 @@ static hone_status call(walk *w, int32_t seq, int32_t from, int32_t to, int32_t 
     for (int32_t i = 0; i < beside; i++)
         w->batch[k++] =
             (hone_token){ w->ids[(5 * (from + i)) % w->n], hone_seq_length(w->s, seq + 2) + i, seq + 2, false };
-    return run_rows(w, k);
+    return hn_walk_run(w, k);
 }
 
 /* Positions [from, to) one after the other, as generation does; every third through the batch. */
-static hone_status singles(walk *w, int32_t seq, int32_t from, int32_t to)
+hone_status hn_walk_singles(hn_walk *w, int32_t seq, int32_t from, int32_t to)
 {
     hone_status st = HONE_OK;
     for (int32_t i = from; i < to && st == HONE_OK; i++) {
         if (i % 3 == 2) {
             const hone_token t = { w->ids[i], i, seq, true };
             st = hone_run_batch(w->s, &t, 1, w->logits, w->err);
-            if (st == HONE_OK) row(w, i, w->logits);
+            if (st == HONE_OK) hn_walk_row(w, i, w->logits);
         } else {
             const float *x;
             st = hone_append(w->s, seq, &w->ids[i], 1, &x, w->err);
-            if (st == HONE_OK) row(w, i, x);
+            if (st == HONE_OK) hn_walk_row(w, i, x);
         }
     }
     return st;
 }
 
-static hone_status empty(walk *w)
+hone_status hn_walk_empty(hn_walk *w)
 {
     hone_status st = HONE_OK;
     for (int32_t q = 0; q < HN_Q_SEQS && st == HONE_OK; q++)
@@ -158,26 +131,24 @@ static hone_status empty(walk *w)
     return st;
 }
 
-static bool over(const walk *w) { return w->out->verdict.state == HN_INVALID; }
-
 /* ---- ways ------------------------------------------------------------------------------------------ */
 
-static void hash_row(walk *w, const float *x) { hn_sha256_add(&w->bits, x, (size_t)w->info.n_vocab * sizeof *x); }
+static void hash_row(hn_walk *w, const float *x) { hn_sha256_add(&w->bits, x, (size_t)w->info.n_vocab * sizeof *x); }
 
 /* The prompt in two calls, and a generation behind it: what is hashed. */
-static hone_status as_measured(walk *w)
+static hone_status as_measured(hn_walk *w)
 {
-    int32_t first = w->n < FIRST_PIECE ? w->n : FIRST_PIECE;
+    int32_t first = w->n < HN_WALK_FIRST ? w->n : HN_WALK_FIRST;
     const float *x;
     w->way = "appended at once";
     hone_status st = hone_append(w->s, 0, w->ids, first, &x, w->err);
     if (st != HONE_OK) return st;
-    row(w, first - 1, x);
+    hn_walk_row(w, first - 1, x);
     hash_row(w, x);
     if (first < w->n) {
         st = hone_append(w->s, 0, w->ids + first, w->n - first, &x, w->err);
         if (st != HONE_OK) return st;
-        row(w, w->n - 1, x);
+        hn_walk_row(w, w->n - 1, x);
         hash_row(w, x);
     }
     w->way = "generated";
@@ -185,7 +156,7 @@ static hone_status as_measured(walk *w)
         int32_t id = hn_scan_logits(x, w->info.n_vocab).best;
         w->ids[w->n + i] = id < 0 ? 0 : id;
         st = hone_append(w->s, 0, &w->ids[w->n + i], 1, &x, w->err);
-        if (st == HONE_OK) row(w, w->n + i, x);
+        if (st == HONE_OK) hn_walk_row(w, w->n + i, x);
         if (st == HONE_OK && i < HASHED) hash_row(w, x);
     }
     return st;
@@ -197,7 +168,7 @@ enum { OURS = 1, FORK, MIDDLE, DEEP, ANEW, N_BESIDE = HN_Q_SEQS - MIDDLE };
 /* The generation behind FORK in batches of two to seven sequences, each time at another place in them. Of its
  * neighbours MIDDLE holds half of a long prompt, DEEP all but its end, and ANEW begins it: they are compared, too. The
  * others hold something else. */
-static hone_status among_neighbours(walk *w)
+static hone_status among_neighbours(hn_walk *w)
 {
     hone_status st = HONE_OK;
     w->way = "generated beside neighbours";
@@ -209,39 +180,67 @@ static hone_status among_neighbours(walk *w)
             bool want = q <= ANEW;
             w->batch[k] = (hone_token){ w->ids[want ? pos : (q * 31 + pos) % w->n], pos, q, want };
         }
-        st = run_rows(w, n);
+        st = hn_walk_run(w, n);
     }
     return st;
 }
 
 /* What OURS holds, for sessions that need not compute it again. */
-static hone_status keep_deep(walk *w)
+static hone_status keep_deep(hn_walk *w)
 {
     enum { LEAST = HN_Q_PIECE }; /* behind it */
-    if (w->p->quick || w->n < FAR_DOWN + LEAST) return HONE_OK;
+    if (w->p->quick || w->n < HN_WALK_FAR_DOWN + LEAST) return HONE_OK;
     hone_status st = hone_seq_snapshot(w->s, OURS, &w->deep, w->err);
     if (st != HONE_E_NOMEM) return st;
-    left_out(w, "other counts of threads far down: no memory for a snapshot");
+    hn_walk_left_out(w, "other counts of threads far down: no memory for a snapshot");
     return HONE_OK;
 }
 
+/* Of a large model, drawn places in the piece that begins at `at`: tokens alone, of a fork. */
+static hone_status drawn_here(hn_walk *w, int32_t at)
+{
+    int32_t from = at, end = at + HN_Q_PIECE < w->n ? at + HN_Q_PIECE : w->n, to;
+    if (w->small || at == 0) return HONE_OK;
+    while (from < end && !w->here[from]) from++;
+    for (to = from; to < end && w->here[to]; to++) {}
+    if (from == to) return HONE_OK;
+    w->drawn = true;
+    hone_status st = hone_seq_copy(w->s, FORK, OURS, w->err);
+    if (st == HONE_OK && from > at) st = hn_walk_call(w, FORK, at, from, 0);
+    w->way = "token by token";
+    if (st == HONE_OK) st = hn_walk_singles(w, FORK, from, to);
+    w->drawn = false;
+    return st;
+}
+
+/* A snapshot that other sessions are tried with; without memory for it they are not. */
+static hone_status keep_probe(hn_walk *w)
+{
+    hone_status st = hone_seq_snapshot(w->s, OURS, &w->probe, w->err);
+    return st == HONE_E_NOMEM ? HONE_OK : st;
+}
+
 /* In chunks of 37, and from places of it on token by token; then the generation with neighbours. */
-static hone_status in_pieces(walk *w)
+static hone_status in_pieces(hn_walk *w)
 {
     enum { STRETCH = 38, HALF = 14 * HN_Q_PIECE /* attention over more than 512 is in parts */ };
     hone_status st = HONE_OK;
     int32_t last = (w->n - 1) / HN_Q_PIECE * HN_Q_PIECE;
     for (int32_t at = 0; at < w->n && st == HONE_OK; at += HN_Q_PIECE) {
         bool fork = !w->small && (at == 0 || at == 481 || at == 999 || at == last);
-        if (at == FAR_DOWN && w->small && st == HONE_OK) st = keep_deep(w);
+        if (at == HN_WALK_FAR_DOWN && w->small && st == HONE_OK) st = keep_deep(w);
         if (fork && at > 0 && st == HONE_OK) st = hone_seq_copy(w->s, FORK, OURS, w->err);
         if ((at == last || at == HALF) && st == HONE_OK)
             st = hone_seq_copy(w->s, at == last ? DEEP : MIDDLE, OURS, w->err);
         int32_t end = at + STRETCH < w->n ? at + STRETCH : w->n;
         w->way = "token by token";
-        if (fork && st == HONE_OK) st = singles(w, FORK, at, at == 0 ? end / 2 : end);
+        if (fork && st == HONE_OK) st = hn_walk_singles(w, FORK, at, at == 0 ? end / 2 : end);
+        if (st == HONE_OK) st = drawn_here(w, at);
         w->way = "in chunks of 37";
-        if (st == HONE_OK) st = call(w, OURS, at, at + HN_Q_PIECE < w->n ? at + HN_Q_PIECE : w->n, 0);
+        w->ask_here = true;
+        if (st == HONE_OK) st = hn_walk_call(w, OURS, at, at + HN_Q_PIECE < w->n ? at + HN_Q_PIECE : w->n, 0);
+        w->ask_here = false;
+        if (at == 0 && st == HONE_OK) st = keep_probe(w);
     }
     if (st == HONE_OK) st = hone_seq_copy(w->s, FORK, OURS, w->err);
     return st == HONE_OK ? among_neighbours(w) : st;
@@ -249,43 +248,47 @@ static hone_status in_pieces(walk *w)
 
 /* Is this a place at which a token comes alone: near the beginning, near 512, from 1000 on, at both sides of edges of
  * pages, and at whatever every way is asked for? */
-static bool alone(const walk *w, int32_t pos)
+static bool alone(const hn_walk *w, int32_t pos)
 {
     enum { BEGINNING = 100, NEAR = 500, FAR = 530, DEEP_FROM = 1000, PAGE = 64 };
     int32_t in_page = (pos + 2) % PAGE;
     return pos < BEGINNING || (pos >= NEAR && pos < FAR) || pos >= DEEP_FROM || in_page < 4 || compared(w, pos);
 }
 
-/* All of the prompt; what lies between those places in one call each, of a few tokens. */
-static hone_status token_by_token(walk *w)
+enum place { TOGETHER = 0, ALWAYS_ALONE, DRAWN };
+static enum place place_of(const hn_walk *w, int32_t pos)
+{
+    return alone(w, pos) ? ALWAYS_ALONE : w->here[pos] ? DRAWN : TOGETHER;
+}
+
+/* All of the prompt; what lies between those places, and others that are drawn, in one call each, of a few tokens. */
+static hone_status token_by_token(hn_walk *w)
 {
     hone_status st = HONE_OK;
     w->way = "token by token";
     for (int32_t at = 0, to; at < w->n && st == HONE_OK; at = to) {
-        for (to = at; to < w->n && alone(w, to);) to++;
-        if (to > at) {
-            st = singles(w, 0, at, to);
-            continue;
-        }
-        while (to < w->n && !alone(w, to)) to++;
-        st = call(w, 0, at, to, 0);
+        const enum place is = place_of(w, at);
+        for (to = at; to < w->n && place_of(w, to) == is; to++) {}
+        w->drawn = is != ALWAYS_ALONE; /* how long a call between is hangs by what is drawn */
+        st = is == TOGETHER ? hn_walk_call(w, 0, at, to, 0) : hn_walk_singles(w, 0, at, to);
     }
+    w->drawn = false;
     return st;
 }
 
 /* ids [at, at + k) in one call to sequence 0; its first and its last row are looked at in any case, and of some calls
  * all of them. */
-static hone_status crumb(walk *w, int32_t at, int32_t k)
+static hone_status crumb(hn_walk *w, int32_t at, int32_t k)
 {
     const bool all = k % 4 == 1;
     for (int32_t i = 0; i < k; i++)
         w->batch[i] = (hone_token){ w->ids[at + i], at + i, 0, all || i == 0 || i + 1 == k || compared(w, at + i) };
-    return run_rows(w, k);
+    return hn_walk_run(w, k);
 }
 
 /* Calls of 1, 2, 3, … HN_Q_CRUMBS tokens, each count once: products of few columns, and every remainder of a panel of
  * them. Where the prompt ends it is begun again. Of counts that are large for the model only each eighth is asked. */
-static hone_status crumbs(walk *w)
+hone_status hn_walk_crumbs(hn_walk *w)
 {
     enum { ALL_TO = 16, THEN = 8 };
     int32_t at = 0, all_to = w->small ? HN_Q_CRUMBS : w->p->quick ? 0 : ALL_TO;
@@ -298,15 +301,15 @@ static hone_status crumbs(walk *w)
     return st;
 }
 
-static hone_status in_crumbs(walk *w)
+static hone_status in_crumbs(hn_walk *w)
 {
     w->way = "in calls of 1 to 40 tokens";
-    return crumbs(w);
+    return hn_walk_crumbs(w);
 }
 
 /* Of the last call all rows are asked for, which token by token are, too: of a large model, whose prompt does not come
  * that far, a call of its first ids. */
-static hone_status beside_others(walk *w)
+static hone_status beside_others(hn_walk *w)
 {
     enum { THEIRS = 4, FEW = 4, BEGINNING = 96 };
     /* rows of each call: no way else has these; then as many as there are */
@@ -318,48 +321,16 @@ static hone_status beside_others(walk *w)
         int32_t to = i < CALLS ? at + rows[i] - 2 * THEIRS : w->n;
         if (to > w->n) to = w->n;
         w->all_rows = i >= CALLS;
-        st = call(w, 4, at, to, THEIRS);
+        st = hn_walk_call(w, 4, at, to, THEIRS);
         at = to;
     }
     if (!w->small) {
         w->all_rows = true;
         if (st == HONE_OK) st = hone_seq_truncate(w->s, 4, 0, w->err);
-        if (st == HONE_OK) st = call(w, 4, 0, w->n < BEGINNING ? w->n : BEGINNING, THEIRS);
+        if (st == HONE_OK) st = hn_walk_call(w, 4, 0, w->n < BEGINNING ? w->n : BEGINNING, THEIRS);
     }
     w->all_rows = false;
     return st;
-}
-
-enum { TOKENS = 8 }; /* of a session that differs, one by one */
-
-/* Two pieces and some tokens. */
-static hone_status a_beginning(walk *w)
-{
-    enum { PIECES = 2 * HN_Q_PIECE };
-    int32_t to = w->n < PIECES ? w->n : PIECES;
-    hone_status st = call(w, 0, 0, to, 0);
-    return st == HONE_OK ? singles(w, 0, to, to + TOKENS < w->n ? to + TOKENS : w->n) : st;
-}
-
-/* A session that differs in one thing: a beginning, and where the model is small a large piece; then, from what another
- * session kept, the end. */
-static hone_status otherwise(walk *w)
-{
-    const hone_snapshot *deep = w->of_plain ? NULL : w->deep; /* of one model's session, for others of that */
-    hone_status st = a_beginning(w);
-    int32_t at = hone_seq_length(w->s, 0), end = deep ? FIRST_PIECE : w->n;
-    if (st == HONE_OK && w->small && at < end) st = call(w, 0, at, end, 0);
-    if (st != HONE_OK || !deep) return st;
-    st = hone_seq_truncate(w->s, 0, 0, w->err);
-    if (st == HONE_OK) st = hone_seq_restore(w->s, 0, deep, w->err);
-    if (st == HONE_OK) st = singles(w, 0, FAR_DOWN, FAR_DOWN + TOKENS);
-    return st == HONE_OK ? call(w, 0, FAR_DOWN + TOKENS, w->n, 0) : st;
-}
-
-static hone_status chunks_of_one(walk *w)
-{
-    int32_t to = w->small ? 4 * HN_Q_PIECE : 24;
-    return call(w, 0, 0, to < w->n ? to : w->n, 0);
 }
 
 /* ---- back, and on ---------------------------------------------------------------------------------- */
@@ -380,84 +351,84 @@ static bool stop_there(void *arg)
 }
 
 /* call(), stopped before layer n_layer of all its chunks, and made again. */
-static hone_status call_again(walk *w, int32_t seq, int32_t from, int32_t to, int32_t n_layer)
+hone_status hn_walk_call_again(hn_walk *w, int32_t seq, int32_t from, int32_t to, int32_t n_layer)
 {
     stopper s = { w->p, n_layer, false };
     hone_session_set_abort(w->s, stop_there, &s);
-    hone_status st = call(w, seq, from, to, 0);
+    hone_status st = hn_walk_call(w, seq, from, to, 0);
     hone_session_set_abort(w->s, w->p->abort_fn, w->p->abort_arg);
-    return st == HONE_E_INTERRUPTED && s.ours ? call(w, seq, from, to, 0) : st;
+    return st == HONE_E_INTERRUPTED && s.ours ? hn_walk_call(w, seq, from, to, 0) : st;
 }
 
 /* OURS, which holds all of the prompt, holds its first w->back positions. Where a window or a state is in the way it
  * begins anew, remembers the place, and comes back from near it. */
-static hone_status cut(walk *w)
+static hone_status cut(hn_walk *w)
 {
     hone_status st = hone_seq_truncate(w->s, OURS, w->back, w->err);
     if (st != HONE_E_UNSUPPORTED) return st;
-    left_out(w, "going far back: a window or a recurrent state is in the way; near, by a checkpoint");
+    hn_walk_left_out(w, "going far back: a window or a recurrent state is in the way; near, by a checkpoint");
     st = hone_seq_truncate(w->s, OURS, 0, w->err);
-    if (st == HONE_OK) st = call(w, OURS, 0, w->back, 0);
+    if (st == HONE_OK) st = hn_walk_call(w, OURS, 0, w->back, 0);
     if (st == HONE_OK) st = hone_seq_checkpoint(w->s, OURS, w->err);
-    if (st == HONE_OK) st = call(w, OURS, w->back, w->back + STEP, 0);
+    if (st == HONE_OK) st = hn_walk_call(w, OURS, w->back, w->back + HN_WALK_STEP, 0);
     return st == HONE_OK ? hone_seq_truncate(w->s, OURS, w->back, w->err) : st;
 }
 
 /* OURS is forked at `at` in a page and goes on; then the fork, otherwise, in the page that was theirs; then OURS to
  * `to`, beyond it. */
-static hone_status fork_and_go_on(walk *w, int32_t at, int32_t to)
+static hone_status fork_and_go_on(hn_walk *w, int32_t at, int32_t to)
 {
     w->way = "after a fork of it";
     hone_status st = hone_seq_copy(w->s, FORK, OURS, w->err);
-    if (st == HONE_OK) st = call(w, OURS, at, at + STEP, 0);
-    for (int32_t i = 0; i < STEP; i++)
+    if (st == HONE_OK) st = hn_walk_call(w, OURS, at, at + HN_WALK_STEP, 0);
+    for (int32_t i = 0; i < HN_WALK_STEP; i++)
         w->batch[i] = (hone_token){ w->ids[(3 * (at + i) + 1) % w->n], at + i, FORK, false };
-    if (st == HONE_OK) st = run_rows(w, STEP);
-    return st == HONE_OK ? call(w, OURS, at + STEP, to, 0) : st;
+    if (st == HONE_OK) st = hn_walk_run(w, HN_WALK_STEP);
+    return st == HONE_OK ? hn_walk_call(w, OURS, at + HN_WALK_STEP, to, 0) : st;
 }
 
 /* The same ids asked for again, then of another sequence, which shares them; one more of them is run. */
-static hone_status sync_again(walk *w, int32_t n)
+static hone_status sync_again(hn_walk *w, int32_t n)
 {
     const float *x = NULL;
     int32_t kept;
     w->way = "through hone_seq_sync";
     hone_status st = hone_seq_sync(w->s, OURS, w->ids, n, &kept, &x, w->err);
-    if (st == HONE_OK) row(w, n - 1, x);
+    if (st == HONE_OK) hn_walk_row(w, n - 1, x);
     if (st == HONE_OK) st = hone_seq_sync(w->s, ANEW, w->ids, n + 1, &kept, &x, w->err);
-    if (st == HONE_OK) row(w, n, x);
+    if (st == HONE_OK) hn_walk_row(w, n, x);
     return st;
 }
 
-static hone_status restore(walk *w, int32_t at)
+static hone_status restore(hn_walk *w, int32_t at)
 {
     hone_snapshot *snap;
     w->way = "after a restore";
     hone_status st = hone_seq_snapshot(w->s, OURS, &snap, w->err);
     if (st == HONE_E_NOMEM) {
-        left_out(w, "snapshots: no memory for one");
+        hn_walk_left_out(w, "snapshots: no memory for one");
         return HONE_OK;
     }
     if (st == HONE_OK) st = hone_seq_truncate(w->s, OURS, 0, w->err);
     if (st == HONE_OK) st = hone_seq_restore(w->s, OURS, snap, w->err);
     hone_snapshot_free(snap);
-    return st == HONE_OK ? singles(w, OURS, at, at + 1) : st;
+    return st == HONE_OK ? hn_walk_singles(w, OURS, at, at + 1) : st;
 }
 
 /* `each` tokens of OURS from `at` and of ANEW from `other` in turn. */
-static hone_status in_turn(walk *w, int32_t at, int32_t other, int32_t each)
+static hone_status in_turn(hn_walk *w, int32_t at, int32_t other, int32_t each)
 {
     for (int32_t i = 0; i < each; i++) {
         w->batch[2 * i] = (hone_token){ w->ids[at + i], at + i, OURS, compared(w, at + i) };
         w->batch[2 * i + 1] = (hone_token){ w->ids[other + i], other + i, ANEW, compared(w, other + i) };
     }
-    return run_rows(w, 2 * each);
+    return hn_walk_run(w, 2 * each);
 }
 
 /* Both in turn: fewer rows than a panel has, and more. */
-static hone_status interleaved(walk *w, int32_t at, int32_t other)
+static hone_status interleaved(hn_walk *w, int32_t at, int32_t other)
 {
-    enum { FEW = STEP + 4, MANY = 36 };
+    enum { FEW = HN_WALK_STEP + 4, MANY = 36 };
     w->way = "interleaved with another sequence";
     hone_status st = in_turn(w, at, other, FEW);
     bool room = (at > other ? at : other) + FEW + MANY < w->n;
@@ -465,9 +436,9 @@ static hone_status interleaved(walk *w, int32_t at, int32_t other)
 }
 
 /* Two tokens of OURS, one before and one behind a chunk of FORK, which begins the prompt. */
-static hone_status beside_a_chunk(walk *w, int32_t at)
+static hone_status beside_a_chunk(hn_walk *w, int32_t at)
 {
-    enum { THEIRS = 2 * STEP };
+    enum { THEIRS = 2 * HN_WALK_STEP };
     hone_status st = hone_seq_truncate(w->s, FORK, 0, w->err);
     w->way = "beside a chunk of a prompt";
     for (int32_t half = 0; half < 2 && st == HONE_OK; half++) {
@@ -477,148 +448,73 @@ static hone_status beside_a_chunk(walk *w, int32_t at)
         for (int32_t i = from; i < from + THEIRS; i++)
             w->batch[k++] = (hone_token){ w->ids[i], i, FORK, compared(w, i) };
         if (half == 1) w->batch[k++] = one;
-        st = run_rows(w, k);
+        st = hn_walk_run(w, k);
     }
     return st;
 }
 
 /* What OURS holds is kept, no sequence holds it any more, and another one goes on from it. A model whose states nobody
  * keeps begins anew. */
-static hone_status from_kept(walk *w)
+static hone_status from_kept(hn_walk *w)
 {
     enum { BEHIND = 3 };
     int32_t to = hone_seq_length(w->s, OURS), kept = 0;
     w->way = "from a kept prefix";
     hone_status st = hone_seq_keep(w->s, OURS, w->err);
     if (st == HONE_E_NOMEM) {
-        left_out(w, "kept prefixes: no memory for one");
+        hn_walk_left_out(w, "kept prefixes: no memory for one");
         return HONE_OK;
     }
-    if (st == HONE_OK) st = empty(w);
+    if (st == HONE_OK) st = hn_walk_empty(w);
     if (st == HONE_OK) st = hone_seq_match(w->s, DEEP, w->ids, to, &kept, w->err);
-    if (st == HONE_OK && kept < to - BEHIND) st = call(w, DEEP, kept, to - BEHIND, 0);
-    if (st == HONE_OK) st = singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
+    if (st == HONE_OK && kept < to - BEHIND) st = hn_walk_call(w, DEEP, kept, to - BEHIND, 0);
+    if (st == HONE_OK) st = hn_walk_singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
     hone_session_drop_prefixes(w->s); /* the ways behind this one find the session as if it had not been */
     return st;
 }
 
 /* Behind in_pieces, in its session: sequences that are cut, forked, restored, stopped, kept, and go on. */
-static hone_status back_and_on(walk *w)
+static hone_status back_and_on(hn_walk *w)
 {
-    int32_t at = w->back, far = at + 5 * STEP;
-    if (at + BACK_SPAN > w->n) {
-        left_out(w, "sequences that go back: the prompt is too short");
+    int32_t at = w->back, far = at + 5 * HN_WALK_STEP;
+    if (at + HN_WALK_BACK_SPAN > w->n) {
+        hn_walk_left_out(w, "sequences that go back: the prompt is too short");
         return HONE_OK;
     }
     w->out->n_ways++;
     w->way = "behind a cut";
     hone_status st = cut(w);
-    if (st == HONE_OK) st = call(w, OURS, at, at + STEP, 0);
-    if (st == HONE_OK) st = fork_and_go_on(w, at + STEP, far);
+    if (st == HONE_OK) st = hn_walk_call(w, OURS, at, at + HN_WALK_STEP, 0);
+    if (st == HONE_OK) st = fork_and_go_on(w, at + HN_WALK_STEP, far);
     if (st == HONE_OK) st = sync_again(w, far);
     if (st == HONE_OK) st = restore(w, far);
     w->way = "after a call that was stopped";
     far = hone_seq_length(w->s, OURS);
-    if (st == HONE_OK) st = call_again(w, OURS, far, far + STEP, (w->info.n_layer + 1) / 2);
-    if (st == HONE_OK) st = interleaved(w, far + STEP, hone_seq_length(w->s, ANEW));
+    if (st == HONE_OK) st = hn_walk_call_again(w, OURS, far, far + HN_WALK_STEP, (w->info.n_layer + 1) / 2);
+    if (st == HONE_OK) st = interleaved(w, far + HN_WALK_STEP, hone_seq_length(w->s, ANEW));
     if (st == HONE_OK) st = beside_a_chunk(w, hone_seq_length(w->s, OURS));
     return st == HONE_OK ? from_kept(w) : st;
 }
 
 /* ---- sessions -------------------------------------------------------------------------------------- */
 
-/* One call of many chunks, which is stopped in the second and made again. */
-static hone_status in_many_chunks(walk *w)
-{
-    enum { MOST = 5 * CHUNK - 27, SINGLES = 3 };
-    int32_t to = w->p->quick ? 3 * CHUNK_QUICK : MOST;
-    if (to > w->n) to = w->n;
-    hone_status st = call_again(w, 0, 0, to, w->info.n_layer + (w->info.n_layer + 1) / 2);
-    return st == HONE_OK ? singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n) : st;
-}
-
-/* All sequences to a file and back; then seq alone, as a snapshot. Where no file can be written nothing has changed. */
-static hone_status to_files_and_back(walk *w, int32_t seq)
-{
-    char folder[512], path[560];
-    const char *tmp = getenv("TMPDIR");
-    hone_snapshot *snap = NULL;
-    snprintf(folder, sizeof folder, "%.400s/hone-hash-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) {
-        left_out(w, "files of a session and a snapshot: no folder for them (TMPDIR says where)");
-        return HONE_OK;
-    }
-    snprintf(path, sizeof path, "%s/sequences", folder);
-    hone_status st = hone_session_save(w->s, path, w->err);
-    bool written = st == HONE_OK;
-    for (int32_t q = 0; q < HN_Q_MANY && st == HONE_OK; q++) st = hone_seq_truncate(w->s, q, 0, w->err);
-    if (st == HONE_OK) st = hone_session_load(w->s, path, w->err);
-    unlink(path);
-    if (st == HONE_OK) st = hone_seq_snapshot(w->s, seq, &snap, w->err);
-    if (st == HONE_OK) st = hone_snapshot_save(snap, path, w->err);
-    if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, 0, w->err);
-    hone_snapshot_free(snap);
-    snap = NULL;
-    if (st == HONE_OK) st = hone_snapshot_load(&snap, w->p->m, path, w->err);
-    if (st == HONE_OK) st = hone_seq_restore(w->s, seq, snap, w->err);
-    hone_snapshot_free(snap);
-    unlink(path);
-    rmdir(folder);
-    if (written || st != HONE_E_IO) return st;
-    left_out(w, "files of a session and a snapshot: they cannot be written (TMPDIR says where)");
-    return HONE_OK;
-}
-
-/* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to nine of them, at another row
- * every time. Each of their rows is compared. A quick look at a large model has few places and batches. */
-static hone_status many_sequences(walk *w)
-{
-    enum { TOGETHER_QUICK = 5, LESS_QUICK = 4 };
-    const bool few = w->p->quick && !w->small;
-    const int32_t together = few ? TOGETHER_QUICK : 1, less = few ? LESS_QUICK : 1;
-    hone_status st = HONE_OK;
-    if (w->n < MANY_CTX) {
-        left_out(w, "batches of more than 9 sequences: the prompt is too short");
-        return st;
-    }
-    for (int32_t q = 1, at = 0; q < HN_Q_MANY && st == HONE_OK; q++) {
-        if ((q - 1) % together == 0) {
-            st = call(w, 0, at, at + MANY_APART, 0);
-            at += MANY_APART;
-        }
-        if (st == HONE_OK) st = hone_seq_copy(w->s, q, 0, w->err);
-    }
-    for (int32_t i = 0; i < MANY_ROUNDS && st == HONE_OK; i += less) {
-        for (int32_t k = 0; k < HN_Q_MANY - i; k++) {
-            int32_t q = (k + 7 * i) % HN_Q_MANY, pos = hone_seq_length(w->s, q);
-            w->batch[k] = (hone_token){ w->ids[pos], pos, q, true };
-        }
-        if (i + 1 == MANY_ROUNDS && w->small && !w->p->quick) {
-            w->way = "from files of a session and a snapshot";
-            st = to_files_and_back(w, w->batch[0].seq);
-        }
-        if (st == HONE_OK) st = run_rows(w, HN_Q_MANY - i);
-    }
-    return st;
-}
-
 /* ---- sequences with adapters and without ------------------------------------------------------------- */
 
 /* The first k tokens of the batch, all of which want logits: rows of FORK, which has no adapters, are compared with
  * each other (plain [w->n]). */
-static hone_status run_mixed(walk *w, int32_t k, seen *plain)
+static hone_status run_mixed(hn_walk *w, int32_t k, hn_walk_seen *plain)
 {
-    seen *ours = w->seen;
+    hn_walk_seen *ours = w->seen;
     hone_status st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
     for (int32_t i = 0; i < k && st == HONE_OK; i++) {
         w->seen = w->batch[i].seq == FORK ? plain : ours;
-        row(w, w->batch[i].pos, w->logits + (size_t)i * (size_t)w->info.n_vocab);
+        hn_walk_row(w, w->batch[i].pos, w->logits + (size_t)i * (size_t)w->info.n_vocab);
     }
     w->seen = ours;
     return st;
 }
 
-static int32_t push_run(walk *w, int32_t k, int32_t seq, int32_t from, int32_t to)
+static int32_t push_run(hn_walk *w, int32_t k, int32_t seq, int32_t from, int32_t to)
 {
     for (int32_t i = from; i < to; i++) w->batch[k++] = (hone_token){ w->ids[i], i, seq, true };
     return k;
@@ -626,7 +522,7 @@ static int32_t push_run(walk *w, int32_t k, int32_t seq, int32_t from, int32_t t
 
 /* OURS as asked, and FORK without adapters, in one batch: as runs of each, in turn, and one row of each. FORK alone
  * comes first. */
-static hone_status in_mixed_company(walk *w, seen *plain)
+static hone_status in_mixed_company(hn_walk *w, hn_walk_seen *plain)
 {
     enum { ALL = 30, RUN = 7, TURNS = 4, ONES = 4 };
     w->way = "without adapters";
@@ -652,94 +548,27 @@ static hone_status in_mixed_company(walk *w, seen *plain)
     return st == HONE_OK ? hone_seq_copy(w->s, FORK, OURS, w->err) : st; /* it has them again */
 }
 
-static hone_status mixed_adapters(walk *w)
+static hone_status mixed_adapters(hn_walk *w)
 {
     enum { LEAST = 64 };
     if (w->n < LEAST || w->room < LEAST) return HONE_OK;
-    seen *plain = calloc((size_t)w->n, sizeof *plain);
+    hn_walk_seen *plain = calloc((size_t)w->n, sizeof *plain);
     if (!plain) return HN_FAIL(w->err, HONE_E_NOMEM, "rows without adapters");
     hone_status st = in_mixed_company(w, plain);
     free(plain);
     return st;
 }
 
-/* Opens a session that differs, and leaves the next one a clean table. */
-static hone_status open_way(walk *w, const char *name, const hn_q_way *way)
+static hone_status on_the_same(hn_walk *w, hone_status (*go)(hn_walk *w))
 {
-    w->s = NULL; /* the opener ends the one before */
-    hone_status st = w->p->open(w->p->arg, way, &w->s, w->err);
-    if (st != HONE_OK || !w->s) {
-        if (st == HONE_OK) left_out(w, name);
-        return st;
-    }
-    w->way = name;
-    w->of_plain = way->plain;
-    w->out->n_ways++;
-    return st;
-}
-
-static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
-{
-    hone_status st = open_way(w, name, way);
-    return st == HONE_OK && w->s ? go(w) : st;
-}
-
-/* Two sessions at once, in turn: a piece of each, then token by token. */
-static hone_status in_two_sessions(walk *w)
-{
-    hn_q_way way = { .n_ctx = CACHE_CTX, .n_seq = 1 };
-    hone_session *both[2] = { NULL, NULL };
-    hone_status st = HONE_OK;
-    if (w->n < CACHE_CTX) return st;
-    for (int i = 0; i < 2 && st == HONE_OK; i++, way.beside = true) {
-        st = open_way(w, "in one of two sessions", &way);
-        both[i] = w->s;
-    }
-    if (st == HONE_E_NOMEM || (st == HONE_OK && (!both[0] || !both[1]))) {
-        left_out(w, "two sessions at once: there is one, or memory for one");
-        return HONE_OK;
-    }
-    for (int32_t at = 0, to; at < HN_Q_PIECE + TOKENS; at = to) {
-        to = at ? at + 1 : HN_Q_PIECE;
-        for (int i = 0; i < 2 && st == HONE_OK; i++) {
-            w->s = both[i];
-            st = at ? singles(w, 0, at, to) : call(w, 0, at, to, 0);
-        }
-    }
-    return st;
-}
-
-/* Has the session no room for one sequence more, of the widest cache? One that was not opened has none. */
-static bool is_full(const walk *w)
-{
-    hone_session_memory has;
-    hone_sequence_cost one;
-    hone_session_get_memory(w->s, &has);
-    return hone_model_sequence_cost(w->p->m, MANY_CTX, HONE_CACHE_F32, &one, NULL) == HONE_OK &&
-           has.cache_used_bytes + one.bytes > has.cache_budget_bytes;
-}
-
-/* many_sequences() in a session of its own, the only one of so many: a state of each may be more than there is
- * memory for. Memory that is refused where there is some is a failure. */
-static hone_status among_many(walk *w)
-{
-    const hn_q_way of_many = { .n_ctx = MANY_CTX, .n_seq = HN_Q_MANY };
-    hone_status st = with(w, "among 8 to 19 neighbours", &of_many, many_sequences);
-    if (st != HONE_E_NOMEM || !is_full(w)) return st;
-    left_out(w, "batches of more than 9 sequences: no memory for 20");
-    return HONE_OK;
-}
-
-static hone_status on_the_same(walk *w, hone_status (*go)(walk *w))
-{
-    hone_status st = empty(w);
+    hone_status st = hn_walk_empty(w);
     w->out->n_ways++;
     return st == HONE_OK ? go(w) : st;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------ */
 
-static hone_status begin(walk *w, bool from_text)
+static hone_status begin(hn_walk *w, bool from_text)
 {
     hone_sequence_cost cost = { 0 };
     hone_model_get_info(w->p->m, &w->info);
@@ -750,117 +579,56 @@ static hone_status begin(walk *w, bool from_text)
     hone_status st = hone_model_sequence_cost(w->p->m, w->n, HONE_CACHE_F16, &cost, w->err);
     if (st != HONE_OK) return st;
     w->back = w->p->quick || cost.n_window || cost.n_state ? BACK_NEAR : BACK;
-    w->room = (size_t)ROOM * (size_t)w->info.n_vocab > 16u << 20 ? ROOM_WIDE : ROOM;
+    w->room = (size_t)ROOM * (size_t)w->info.n_vocab > 16u << 20 ? HN_WALK_ROOM_WIDE : ROOM;
     size_t n = (size_t)w->n + (size_t)w->n_more;
     w->ids = calloc(n, sizeof *w->ids);
     w->seen = calloc(n, sizeof *w->seen);
     w->batch = calloc(n + HN_Q_SEQS * HN_Q_PIECE, sizeof *w->batch);
+    w->here = calloc(n, 1);
+    w->out->draw = w->p->draw;
     w->logits = calloc((size_t)w->room * (size_t)w->info.n_vocab, sizeof *w->logits);
     hn_sha256_init(&w->bits);
-    if (!w->ids || !w->seen || !w->batch || !w->logits)
+    if (!w->ids || !w->seen || !w->batch || !w->logits || !w->here)
         return HN_FAIL(w->err, HONE_E_NOMEM, "the long quality prompt, %zu ids", n);
     st = hn_q_long_ids(w->ids, &w->n, w->p->m, from_text, w->err);
-    if (w->n < BACK + BACK_SPAN) w->back = BACK_NEAR;
+    if (w->n < BACK + HN_WALK_BACK_SPAN) w->back = BACK_NEAR;
+    hn_walk_draw_places(w);
     if (w->p->quick)
-        left_out(w, w->small
-                        ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
+        hn_walk_left_out(
+            w, w->small ? "positions beyond 112, calls of more tokens, token by token beyond a few, other counts "
                           "of threads, plain weights, levels"
                         : "positions beyond 112, token by token beyond a few, batches of 10 to 20 sequences but "
                           "of 12, 16 and 20, two sessions at once, other counts of threads, plain weights, levels");
     else if (!w->small)
-        left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; "
-                    "calls of 17 to 39 tokens but 24 and 32; "
-                    "other counts of threads and plain weights beyond 82 positions; more than 5 chunks of 64");
+        hn_walk_left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end, and six "
+                            "drawn places; other levels; "
+                            "calls of 17 to 39 tokens but 24 and 32; "
+                            "other counts of threads and plain weights beyond 82 positions; more than 5 chunks of 64");
     else
-        left_out(w,
-                 "tokens alone at most places between 100 and 1000; more than 5 chunks of 64; other counts of threads "
-                 "between 600 and 999 positions; scalar kernels, where there are others: positions beyond 40, calls of "
-                 "other counts than 1 and 32");
-    if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
-    if (w->n < CACHE_CTX) left_out(w, "two sessions at once, other types of cache: the prompt is too short");
+        hn_walk_left_out(
+            w, "tokens alone between 100 and 1000 at places that were not drawn; more than 18 chunks of 64; other "
+               "counts of threads "
+               "between 600 and 999 positions; scalar kernels, where there are others: positions beyond 40, calls of "
+               "other counts than 1 and 32");
+    if (w->info.n_window >= w->n) hn_walk_left_out(w, "positions beyond the sliding window");
+    if (w->n < HN_WALK_CACHE_CTX)
+        hn_walk_left_out(w, "two sessions at once, other types of cache: the prompt is too short");
     if (!w->p->quick) {
-        snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d", (int)(w->n + w->n_more));
-        left_out(w, w->out->beyond);
+        snprintf(w->out->beyond, sizeof w->out->beyond, "positions beyond %d",
+                 (int)(w->small && w->n + w->n_more < HN_Q_DEEP ? HN_Q_DEEP : w->n + w->n_more));
+        hn_walk_left_out(w, w->out->beyond);
     }
-    if (!w->p->quick && w->p->packed && w->p->adapted) left_out(w, "plain weights: adapters go with the packed ones");
+    if (!w->p->quick && w->p->packed && w->p->adapted)
+        hn_walk_left_out(w, "plain weights: adapters go with the packed ones");
     w->out->n_never = w->out->n_left;
     w->out->n_long = w->n;
     return st;
 }
 
-/* All of the prompt in calls of every count and one of the rest; then a whole chunk of the engine's. */
-static hone_status on_level(walk *w)
-{
-    enum { WHOLE = 512 };
-    hone_status st = crumbs(w);
-    int32_t at = hone_seq_length(w->s, 0);
-    if (st == HONE_OK && at < w->n) st = call(w, 0, at, w->n, 0);
-    if (st == HONE_OK) st = hone_seq_truncate(w->s, 0, 0, w->err);
-    return st == HONE_OK && w->n >= WHOLE ? call(w, 0, 0, WHOLE, 0) : st;
-}
-
-/* Plain C is slow. */
-static hone_status on_plain_c(walk *w)
-{
-    enum { PIECE = 32 };
-    if (w->n < PIECE + TOKENS) return call(w, 0, 0, w->n, 0);
-    hone_status st = call(w, 0, 0, PIECE, 0);
-    return st == HONE_OK ? singles(w, 0, PIECE, PIECE + TOKENS) : st;
-}
-
-/* On each lower level of kernels. */
-static hone_status on_levels(walk *w, const hn_q_way *base)
-{
-    hone_status st = HONE_OK;
-    if (!w->small) return st;
-    for (const char *const *l = w->p->levels; l && *l && st == HONE_OK && !over(w); l++) {
-        hn_q_way level = *base;
-        level.cpu = *l;
-        bool plain = strcmp(*l, hn_cpu_level_name(HN_CPU_SCALAR)) == 0;
-        st = with(w, *l, &level, plain ? on_plain_c : on_level);
-    }
-    return st;
-}
-
-/* One thread more than asked, which may be one too many for what limits them. */
-static hone_status on_more_threads(walk *w, const hn_q_way *more)
-{
-    snprintf(w->way_more, sizeof w->way_more, "on %d threads", (int)more->threads);
-    hone_status st = open_way(w, w->way_more, more);
-    if (st == HONE_OK && w->s) return a_beginning(w);
-    if (st != HONE_E_NOMEM) return st;
-    left_out(w, "one thread more: it cannot be started, or memory is short");
-    return HONE_OK;
-}
-
-/* The ways that need a session of their own, of one sequence. */
-static hone_status other_sessions(walk *w, const hn_q_way *of_nine)
-{
-    hn_q_way base = *of_nine;
-    base.n_seq = 1;
-    hn_q_way one = base, some = base, more = base, chunk = base, many = base, plain = base;
-    one.threads = 1;
-    some.threads = w->p->threads;
-    more.threads = w->p->threads_more;
-    chunk.chunk = 1;
-    many.chunk = w->p->quick ? CHUNK_QUICK : CHUNK;
-    plain.plain = true;
-    if (w->p->quick) return with(w, "in chunks of 20", &many, in_many_chunks);
-    hone_status st = with(w, "in chunks of 1", &chunk, chunks_of_one);
-    if (st == HONE_OK && !over(w)) st = with(w, "in chunks of 64", &many, in_many_chunks);
-    if (st == HONE_OK && !over(w)) st = with(w, "on one thread", &one, otherwise);
-    snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
-    if (st == HONE_OK && !over(w) && some.threads) st = with(w, w->way_threads, &some, otherwise);
-    if (st == HONE_OK && !over(w) && more.threads) st = on_more_threads(w, &more);
-    if (st == HONE_OK && !over(w) && w->p->packed && !w->p->adapted)
-        st = with(w, "from plain weights", &plain, otherwise);
-    return st == HONE_OK && !over(w) ? on_levels(w, &base) : st;
-}
-
 /* ---- other answers than logits ------------------------------------------------------------------------- */
 
 /* Texts as vectors: all together, and one by one, which must be the same; *h goes on by them. */
-static hone_status embed_as(walk *w, const hone_text_ids *t, int32_t n, hone_pooling pooling, uint64_t *h)
+static hone_status embed_as(hn_walk *w, const hone_text_ids *t, int32_t n, hone_pooling pooling, uint64_t *h)
 {
     const size_t width = (size_t)hone_embed_width(w->p->m, pooling, NULL);
     size_t rows = 0, at = 0;
@@ -884,7 +652,7 @@ static hone_status embed_as(walk *w, const hone_text_ids *t, int32_t n, hone_poo
     return st;
 }
 
-static hone_status embedded(walk *w)
+static hone_status embedded(hn_walk *w)
 {
     static const struct {
         hone_pooling pooling;
@@ -907,52 +675,7 @@ static hone_status embedded(walk *w)
     }
     if (st == HONE_OK) hn_outer_set(&w->out->outer, HN_OUTER_EMBEDDINGS, h);
     if (st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
-    left_out(w, "embeddings");
-    return HONE_OK;
-}
-
-/* A prompt at once; then in chunks, with tokens one by one around the edges of its pages. */
-static hone_status across_pages(walk *w)
-{
-    static const struct {
-        int32_t to;
-        bool one_by_one;
-    } parts[] = { { 37, false }, { 60, false }, { 68, true }, { CACHE_CTX, false } };
-    hone_status st = call(w, 0, 0, CACHE_CTX, 0);
-    for (size_t i = 0, from = 0; i < sizeof parts / sizeof *parts && st == HONE_OK; from = (size_t)parts[i++].to)
-        st =
-            parts[i].one_by_one ? singles(w, 1, (int32_t)from, parts[i].to) : call(w, 1, (int32_t)from, parts[i].to, 0);
-    return st;
-}
-
-/* With one other type of cache: its ways agree with each other, and *h goes on by what they say. */
-static hone_status on_cache(walk *w, hone_kv_cache_type cache, uint64_t *h)
-{
-    const hn_q_way way = { .n_ctx = CACHE_CTX, .n_seq = 2, .cache = 1 + (int32_t)cache };
-    seen *asked = w->seen;
-    w->seen = calloc((size_t)w->n, sizeof *w->seen);
-    hone_status st = w->seen ? with(w, "with another type of cache", &way, across_pages)
-                             : HN_FAIL(w->err, HONE_E_NOMEM, "rows of another cache");
-    for (int32_t i = 0; w->seen && i < w->n; i++)
-        if (w->seen[i].way) *h = hn_fnv1a(*h, &w->seen[i].bits, sizeof w->seen[i].bits);
-    free(w->seen);
-    w->seen = asked;
-    return st;
-}
-
-static hone_status on_caches(walk *w)
-{
-    hone_sequence_cost narrow, wide;
-    uint64_t h = HN_FNV_INIT;
-    hone_status st = hone_model_sequence_cost(w->p->m, CACHE_CTX, HONE_CACHE_F16, &narrow, w->err);
-    if (st == HONE_OK) st = hone_model_sequence_cost(w->p->m, CACHE_CTX, HONE_CACHE_F32, &wide, w->err);
-    if (st != HONE_OK || narrow.bytes == wide.bytes || w->n < CACHE_CTX)
-        return st; /* there is no cache, or no prompt */
-    for (int c = HONE_CACHE_F16; c <= HONE_CACHE_Q8_0 && st == HONE_OK && !over(w); c++)
-        if (c != (int)w->p->cache) st = on_cache(w, (hone_kv_cache_type)c, &h);
-    if (st == HONE_OK) hn_outer_set(&w->out->outer, HN_OUTER_CACHES, h);
-    if (st != HONE_E_NUMERIC && st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
-    left_out(w, "other types of cache: the model cannot do with one");
+    hn_walk_left_out(w, "embeddings");
     return HONE_OK;
 }
 
@@ -964,7 +687,7 @@ static void id_bytes(hn_sha256 *s, int32_t id)
     hn_sha256_add(s, b, 4);
 }
 
-static void make_hash(walk *w, const hn_q_prompts *prompts, const hn_quality *eight)
+static void make_hash(hn_walk *w, const hn_q_prompts *prompts, const hn_quality *eight)
 {
     unsigned char t[32], l[32];
     hn_sha256 s;
@@ -980,21 +703,24 @@ static void make_hash(walk *w, const hn_q_prompts *prompts, const hn_quality *ei
              t[0], t[1], t[2], t[3], l[0], l[1], l[2], l[3]);
 }
 
-static hone_status walk_all(walk *w)
+static hone_status walk_all(hn_walk *w)
 {
     const hn_q_way base = { .n_ctx = w->n + w->n_more, .n_seq = HN_Q_SEQS };
-    hone_status st = with(w, "appended at once", &base, as_measured);
-    if (st == HONE_OK && !over(w)) st = on_the_same(w, in_pieces);
-    if (st == HONE_OK && !over(w)) st = back_and_on(w);
-    if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_the_same(w, token_by_token);
-    if (st == HONE_OK && !over(w)) st = on_the_same(w, in_crumbs);
-    if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, beside_others);
-    if (st == HONE_OK && !over(w) && hone_session_adapters_hash(w->s)) st = on_the_same(w, mixed_adapters);
-    if (st == HONE_OK && !over(w)) st = on_the_same(w, embedded);
-    if (st == HONE_OK && !over(w)) st = among_many(w);
-    if (st == HONE_OK && !over(w) && (w->small || !w->p->quick)) st = in_two_sessions(w);
-    if (st == HONE_OK && !over(w)) st = other_sessions(w, &base);
-    if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_caches(w);
+    hone_status st = hn_walk_with(w, "appended at once", &base, as_measured);
+    if (st == HONE_OK && !hn_walk_over(w)) st = on_the_same(w, in_pieces);
+    if (st == HONE_OK && !hn_walk_over(w)) st = back_and_on(w);
+    if (st == HONE_OK && !hn_walk_over(w) && w->small && !w->p->quick) st = on_the_same(w, token_by_token);
+    if (st == HONE_OK && !hn_walk_over(w)) st = on_the_same(w, in_crumbs);
+    if (st == HONE_OK && !hn_walk_over(w) && !w->p->quick) st = on_the_same(w, beside_others);
+    if (st == HONE_OK && !hn_walk_over(w) && !w->p->quick) st = on_the_same(w, hn_walk_in_drawn_batches);
+    if (st == HONE_OK && !hn_walk_over(w) && hone_session_adapters_hash(w->s)) st = on_the_same(w, mixed_adapters);
+    if (st == HONE_OK && !hn_walk_over(w)) st = on_the_same(w, embedded);
+    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_among_many(w);
+    if (st == HONE_OK && !hn_walk_over(w) && (w->small || !w->p->quick)) st = hn_walk_in_two_sessions(w);
+    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_other_sessions(w, &base);
+    w->wide = false;
+    if (st == HONE_OK && !hn_walk_over(w) && w->small && !w->p->quick) st = hn_walk_far_beyond(w);
+    if (st == HONE_OK && !hn_walk_over(w) && w->small && !w->p->quick) st = hn_walk_on_caches(w);
     return st;
 }
 
@@ -1002,23 +728,25 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
                          hone_error *err)
 {
     hone_error own;
-    walk w = { .out = out, .p = p, .err = err ? err : &own };
+    hn_walk w = { .out = out, .p = p, .err = err ? err : &own };
     memset(out, 0, sizeof *out);
     hone_status st = begin(&w, prompts->from_text);
     if (st == HONE_OK) st = walk_all(&w);
-    if (st == HONE_OK && !over(&w)) st = hn_outer_ask(&out->outer, p->m, w.err);
+    if (st == HONE_OK && !hn_walk_over(&w)) st = hn_outer_ask(&out->outer, p->m, w.err);
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "the long quality prompt, %s: %s", w.way ? w.way : "", w.err->message);
         st = HONE_OK;
-    } else if (st == HONE_OK && !over(&w)) { /* answers that contradict each other have no hash */
+    } else if (st == HONE_OK && !hn_walk_over(&w)) { /* answers that contradict each other have no hash */
         if (eight->n_distinct > 0) make_hash(&w, prompts, eight);
         out->verdict.state = HN_VALID;
         if (eight->verdict.state == HN_INVALID) out->verdict = eight->verdict;
     }
     free(w.ids);
     free(w.seen);
+    free(w.here);
     free(w.batch);
     free(w.logits);
     hone_snapshot_free(w.deep);
+    hone_snapshot_free(w.probe);
     return st;
 }

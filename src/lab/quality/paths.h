@@ -19,7 +19,9 @@ enum {
     HN_Q_PIECE = 37,       /* a chunk that no edge of the engine's is a multiple of */
     HN_Q_CRUMBS = 40,      /* calls of one token to so many */
     HN_Q_SEQS = 9,         /* sequences that a session must have room for */
-    HN_Q_MANY = 20         /* and one of short sequences */
+    HN_Q_MANY = 20,        /* and one of short sequences, in which so many stand beside each other in any case */
+    HN_Q_MOST = 64,        /* and as many as this now and then */
+    HN_Q_DEEP = 2112       /* positions of a small model: beyond 2048 */
 };
 
 /* How a session differs from what was asked for; all 0: not at all. */
@@ -36,6 +38,7 @@ typedef struct hn_q_way {
 typedef struct hn_paths_params {
     const hone_model *m;
     bool quick;
+    uint64_t draw; /* of what is drawn: another number each run */
     /* *out: NULL with HONE_OK: there is no such way here. What was opened for the way before is closed then. */
     hone_status (*open)(void *arg, const hn_q_way *w, hone_session **out, hone_error *err);
     void *arg;
@@ -54,6 +57,7 @@ typedef struct hn_paths {
     char hash[24];              /* "q2-TTTTTTTT-LLLLLLLL", of a quick run "q2q-…"; "" when there is none */
     int32_t n_long, n_compared; /* ids of the long prompt; rows of logits that were compared */
     int32_t n_ways;
+    uint64_t draw;                   /* as asked */
     const char *left[HN_PATHS_LEFT]; /* what was not compared, in words: the first n_never are, whoever asks */
     int32_t n_left, n_never;
     char asked[80];     /* with what, in words of the caller: results of the same compare as many rows */

@@ -1,0 +1,165 @@
+/* Ways whose places are drawn anew each run: where a token comes alone, how wide a session is, which sequences stand
+ * beside each other and with how many rows. All places cannot be looked at in a second, and who knows which are may be
+ * wrong at all others. Owns the draws: the same number (hn_paths.draw) draws the same ones. */
+#include "lab/quality/paths_walk.h"
+
+#include "lab/quality/proof.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PLACES = 96, /* of a token alone, of a small model: wrong at a tenth of them all is missed once in 20,000 runs */
+    GROUPS = 6,  /* of a large one */
+    EACH = 3,
+    SIZES = 5 /* of sessions, each up to twice as wide as the one before */
+};
+
+int32_t hn_walk_draw(hn_walk *w, int32_t n) { return (int32_t)(hn_rand64(w->out->draw, w->n_drawn++) % (uint64_t)n); }
+
+void hn_walk_draw_places(hn_walk *w)
+{
+    int32_t pieces = w->n / HN_Q_PIECE;
+    if (w->p->quick || pieces < 2) return;
+    for (int32_t i = 0; i < PLACES && w->small; i++) w->here[hn_walk_draw(w, w->n)] = 1;
+    for (int32_t i = 0; i < GROUPS && !w->small; i++) {
+        int32_t at = (1 + hn_walk_draw(w, pieces - 1)) * HN_Q_PIECE + hn_walk_draw(w, HN_Q_PIECE - EACH);
+        memset(w->here + at, 1, EACH);
+    }
+}
+
+int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx)
+{
+    int32_t size = (int32_t)((w->out->draw + (uint64_t)w->n_widths++) % SIZES), base = n_ctx << size;
+    return base + 1 + hn_walk_draw(w, base);
+}
+
+/* ---- batches of anything -------------------------------------------------------------------------- */
+
+enum { SEQS = 4, MOST_ROWS = 48 }; /* of one batch; of each of its sequences */
+
+/* So many, as often few as many. */
+static int32_t draw_rows(hn_walk *w, int32_t left)
+{
+    int32_t n = 1 + hn_walk_draw(w, 1 + hn_walk_draw(w, 1 + hn_walk_draw(w, MOST_ROWS)));
+    return n < left ? n : left;
+}
+
+/* Rows of up to SEQS sequences: one behind the other, or in turn. 0: all of them are at the end. */
+static int32_t draw_batch(hn_walk *w)
+{
+    int32_t pos[SEQS], end[SEQS], seq[SEQS], k = 0, first = hn_walk_draw(w, HN_Q_SEQS), n = 1 + hn_walk_draw(w, SEQS);
+    const bool in_turn = hn_walk_draw(w, 4) == 0;
+    const int32_t wanted = 1 + hn_walk_draw(w, 8); /* one row in so many, and most of the last ones */
+    for (int32_t i = 0; i < n; i++) {
+        seq[i] = (first + i) % HN_Q_SEQS;
+        pos[i] = hone_seq_length(w->s, seq[i]);
+        end[i] = pos[i] + draw_rows(w, w->n - pos[i]);
+    }
+    for (bool any = true; any;) {
+        any = false;
+        for (int32_t i = 0; i < n; i++)
+            for (bool again = true; again && pos[i] < end[i]; pos[i]++) {
+                const bool last = pos[i] + 1 == end[i], want = hn_walk_draw(w, last ? 4 : wanted) < (last ? 3 : 1);
+                w->batch[k++] = (hone_token){ w->ids[pos[i]], pos[i], seq[i], want && k <= HN_WALK_ROOM_WIDE };
+                again = !in_turn;
+                any = true;
+            }
+    }
+    return k;
+}
+
+/* Now and then a sequence goes back, takes another's place, or begins anew. */
+static hone_status draw_change(hn_walk *w)
+{
+    int32_t seq = hn_walk_draw(w, HN_Q_SEQS), other = hn_walk_draw(w, HN_Q_SEQS), n = hone_seq_length(w->s, seq);
+    switch (hn_walk_draw(w, 12)) {
+    case 0: {
+        hone_status st = hone_seq_truncate(w->s, seq, n - hn_walk_draw(w, n / 2 + 1), w->err);
+        return st == HONE_E_UNSUPPORTED ? HONE_OK : st; /* a window or a state is in the way */
+    }
+    case 1: return seq == other ? HONE_OK : hone_seq_copy(w->s, other, seq, w->err);
+    case 2: return hone_seq_truncate(w->s, seq, 0, w->err);
+    default: return HONE_OK;
+    }
+}
+
+hone_status hn_walk_in_drawn_batches(hn_walk *w)
+{
+    enum { ROWS = 600, ROWS_LARGE = 96, TRIES = 400 };
+    int32_t left = w->small ? ROWS : ROWS_LARGE;
+    hone_status st = HONE_OK;
+    w->way = "in batches that are drawn";
+    w->drawn = true;
+    for (int32_t i = 0; i < TRIES && left > 0 && st == HONE_OK && !hn_walk_over(w); i++) {
+        int32_t k = draw_batch(w);
+        if (k > 0) st = hn_walk_run(w, k);
+        left -= k;
+        if (st == HONE_OK) st = draw_change(w);
+    }
+    w->drawn = false;
+    return st;
+}
+
+/* ---- beyond the prompt ------------------------------------------------------------------------------ */
+
+enum { AT_ONCE = 512, ALONE = 6 };
+
+/* To position `to`, of which the last are HN_Q_PIECE rows in one call, and ALONE tokens of a fork. */
+static hone_status to_depth(hn_walk *w, int32_t to)
+{
+    int32_t at = hone_seq_length(w->s, 0), from = to - HN_Q_PIECE;
+    hone_status st = HONE_OK;
+    for (int32_t end; at < from && st == HONE_OK; at = end) {
+        end = from - at < AT_ONCE ? from : at + AT_ONCE;
+        st = hn_walk_call(w, 0, at, end, 0);
+    }
+    if (st == HONE_OK) st = hone_seq_copy(w->s, 1, 0, w->err);
+    if (st == HONE_OK) st = hn_walk_singles(w, 1, from, from + ALONE);
+    w->all_rows = true;
+    if (st == HONE_OK) st = hn_walk_call(w, 0, from, to - 1, 0);
+    w->all_rows = false;
+    for (int32_t i = 0; i < 2; i++)
+        w->batch[i] = i ? (hone_token){ w->ids[to - 1], to - 1, 0, true }
+                        : (hone_token){ w->ids[from + ALONE], from + ALONE, 1, true };
+    return st == HONE_OK ? hn_walk_run(w, 2) : st;
+}
+
+static hone_status deeper(hn_walk *w)
+{
+    int32_t somewhere = HN_Q_LONG + HN_Q_MORE + HN_Q_PIECE + 1;
+    hone_status st = w->deep ? hone_seq_restore(w->s, 0, w->deep, w->err) : HONE_OK;
+    somewhere += hn_walk_draw(w, HN_Q_DEEP - 2 * HN_Q_PIECE - somewhere);
+    if (st == HONE_OK) st = to_depth(w, somewhere);
+    return st == HONE_OK ? to_depth(w, HN_Q_DEEP) : st;
+}
+
+/* The prompt again and again, to a depth that is drawn and to one that is always the same, of which outer holds a
+ * hash. */
+hone_status hn_walk_far_beyond(hn_walk *w)
+{
+    const hn_q_way way = { .n_ctx = HN_Q_DEEP, .n_seq = 2 };
+    hn_walk_seen *seen = w->seen;
+    int32_t *ids = w->ids, n = w->n;
+    uint64_t h = HN_FNV_INIT;
+    hone_status st = HONE_OK;
+    w->seen = calloc(HN_Q_DEEP, sizeof *w->seen);
+    w->ids = calloc(HN_Q_DEEP, sizeof *w->ids);
+    if (!w->seen || !w->ids) st = HN_FAIL(w->err, HONE_E_NOMEM, "%d ids", (int)HN_Q_DEEP);
+    for (int32_t i = 0; i < HN_Q_DEEP && st == HONE_OK; i++) w->ids[i] = ids[i % n];
+    w->n = HN_Q_DEEP;
+    w->drawn = true;
+    if (st == HONE_OK) st = hn_walk_with(w, "far beyond the prompt", &way, deeper);
+    for (int32_t i = HN_Q_DEEP - HN_Q_PIECE; i < HN_Q_DEEP && st == HONE_OK; i++)
+        h = hn_fnv1a(h, &w->seen[i].bits, sizeof w->seen[i].bits);
+    if (st == HONE_OK && !hn_walk_over(w)) hn_outer_set(&w->out->outer, HN_OUTER_DEPTH, h);
+    free(w->seen);
+    free(w->ids);
+    w->seen = seen;
+    w->ids = ids;
+    w->n = n;
+    w->drawn = false;
+    if (st != HONE_E_NOMEM && st != HONE_E_ARG) return st;
+    hn_walk_left_out(w, "positions beyond the prompt: no room for a session of so many");
+    return HONE_OK;
+}

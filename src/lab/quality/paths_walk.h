@@ -1,0 +1,92 @@
+/* What the files of the ways share: what is walked, how a step of a way is made, how its rows of logits are compared.
+ * paths.c has the steps and the ways in one session, paths_sessions.c those that need a session of their own,
+ * paths_drawn.c those whose places are drawn. */
+#ifndef HN_PATHS_WALK_H
+#define HN_PATHS_WALK_H
+
+#include "lab/quality/paths.h"
+
+enum {
+    HN_WALK_FIRST = 600,    /* the first call appends so many: more than a chunk of the engine's */
+    HN_WALK_ROOM_WIDE = 64, /* rows of logits of one call, of a wide vocabulary */
+    HN_WALK_BACK_SPAN = 49, /* how far a sequence that went back goes from there */
+    HN_WALK_STEP = 6,       /* by so many positions */
+    HN_WALK_FAR_DOWN = 27 * HN_Q_PIECE,
+    HN_WALK_CACHE_CTX = 72 /* with other types of cache */
+};
+
+typedef struct hn_walk_seen { /* what some way said of a position */
+    uint64_t bits;
+    const char *way; /* NULL: nobody yet */
+    bool counted;    /* by a way that goes the same places each time */
+} hn_walk_seen;
+
+typedef struct hn_walk {
+    hn_paths *out;
+    const hn_paths_params *p;
+    hone_model_info info;
+    int32_t *ids; /* [n + n_more]: the prompt, and what is generated behind it */
+    int32_t n, n_more;
+    bool small;         /* every way goes all of it */
+    int32_t back;       /* BACK or BACK_NEAR */
+    hn_walk_seen *seen; /* [n + n_more] */
+    float *logits;      /* [room, n_vocab] */
+    int32_t room;
+    hone_token *batch; /* [n + HN_Q_SEQS · HN_Q_PIECE] */
+    const char *way;   /* being walked, for the words */
+    char way_threads[48], way_more[48];
+    bool all_rows; /* are asked for, of what hn_walk_call() runs */
+    hone_session *s;
+    hone_snapshot *deep;  /* HN_WALK_FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
+    bool of_plain;        /* the session's model is another one: of plain weights */
+    unsigned char *here;  /* [n]: drawn places, at which a token comes alone, too */
+    bool ask_here;        /* their rows are asked for */
+    bool drawn;           /* what is walked is drawn: rows are not counted, since results of the same count as many */
+    uint64_t n_drawn;     /* numbers */
+    int32_t n_widths;     /* sessions wider than the prompt needs */
+    bool wide;            /* a session opened now is one, if it answers alike there: */
+    hone_snapshot *probe; /* fits it then, as it does not where a model turns otherwise in long contexts */
+    int32_t widest;       /* it fitted */
+    int32_t n_all;        /* sequences of the session that has many */
+    hn_sha256 bits;       /* the hash's half of logits */
+    hone_error *err;
+} hn_walk;
+
+/* ---- steps of a way (paths.c) --------------------------------------------------------------------- */
+
+void hn_walk_left_out(hn_walk *w, const char *what);
+void hn_walk_row(hn_walk *w, int32_t pos, const float *x); /* a row of logits behind position pos */
+/* The first k tokens of the batch. Those that want logits are of sequences that hold the prompt. */
+hone_status hn_walk_run(hn_walk *w, int32_t k);
+/* ids [from, to) of the prompt in one call to sequence seq, with neighbours' tokens before and behind: `beside` of
+ * each of two other sequences. */
+hone_status hn_walk_call(hn_walk *w, int32_t seq, int32_t from, int32_t to, int32_t beside);
+/* Positions [from, to) one after the other, as generation does; every third through the batch. */
+hone_status hn_walk_singles(hn_walk *w, int32_t seq, int32_t from, int32_t to);
+hone_status hn_walk_crumbs(hn_walk *w);
+/* hn_walk_call(), stopped before layer n_layer of all its chunks, and made again. */
+hone_status hn_walk_call_again(hn_walk *w, int32_t seq, int32_t from, int32_t to, int32_t n_layer);
+hone_status hn_walk_empty(hn_walk *w);
+static inline bool hn_walk_over(const hn_walk *w) { return w->out->verdict.state == HN_INVALID; }
+
+/* ---- sessions (paths_sessions.c) -------------------------------------------------------------------- */
+
+hone_status hn_walk_with(hn_walk *w, const char *name, const hn_q_way *way, hone_status (*go)(hn_walk *w));
+hone_status hn_walk_among_many(hn_walk *w);
+hone_status hn_walk_in_two_sessions(hn_walk *w);
+hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine);
+hone_status hn_walk_on_caches(hn_walk *w);
+
+/* ---- what is drawn (paths_drawn.c) ------------------------------------------------------------------- */
+
+/* A number below n, another one each run. */
+int32_t hn_walk_draw(hn_walk *w, int32_t n);
+void hn_walk_draw_places(hn_walk *w);
+/* A width for a session that needs n_ctx positions: beyond all that the prompt needs, of another size each time. */
+int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx);
+/* Batches of any sequences, counts and rows. */
+hone_status hn_walk_in_drawn_batches(hn_walk *w);
+/* Beyond the prompt. */
+hone_status hn_walk_far_beyond(hn_walk *w);
+
+#endif
