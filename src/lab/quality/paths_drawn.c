@@ -30,7 +30,8 @@ void hn_walk_draw_places(hn_walk *w)
 
 int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx)
 {
-    int32_t size = (int32_t)((w->out->draw + (uint64_t)w->n_widths++) % SIZES), base = n_ctx << size;
+    int32_t size = (int32_t)((w->out->draw + (uint64_t)w->n_widths++) % SIZES), least = HN_Q_LONG + HN_Q_MORE,
+            base = (n_ctx > least ? n_ctx : least) << size;
     return base + 1 + hn_walk_draw(w, base);
 }
 
