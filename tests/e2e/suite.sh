@@ -116,7 +116,7 @@ if [ -x "$T/schema" ]; then
     "$T/schema" docs/bench.schema.json "$T/bad.jsonl" >/dev/null 2>"$T/err" && not_ok "the schema wants a unit" || ok "the schema wants a unit"
 fi
 expect 0 "for people" "$HONE" bench tok.decode -m "$TINY" -r 6 --quick
-says "a row" '^tok.decode +bytes [0-9]+, tokens [0-9]+ +[0-9.]+ ns +[0-9.]+ %.*< 100 ns' "$T/out"
+says "a row" '^tok.decode +bytes [0-9]+, tokens [0-9]+, new +[0-9.]+ ns +[0-9.]+ %.*< 100 ns' "$T/out"
 [ -s "$T/err" ] && not_ok "no progress where there is no terminal" "$T/err" || ok "no progress where there is no terminal"
 
 # ---- a rate above the roof ----
