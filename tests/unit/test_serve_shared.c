@@ -2,6 +2,7 @@
  * it: to boards, to ollama's programs, to who asks for no thoughts. */
 #define _GNU_SOURCE
 #include "serve_site.h"
+#include "slowed.h"
 
 #include "serve/ask_fields.h"
 
@@ -479,7 +480,7 @@ static void a_long_text_is_given_up(void **state)
 /* What came while the desk computed a text goes on behind it, if nothing else comes. */
 static void an_answer_outlasts_a_text(void **state)
 {
-    enum { LONG = 20000, WAIT_MS = 30000 };
+    enum { LONG = SLOWED ? 6000 : 20000, WAIT_MS = 30000 };
     running r = { .p.shelf = { .pooling = HONE_POOL_MEAN,
                                .scheduler = { .session.n_ctx = LONG, .fixed_prefill = 1024 } } };
     start(&r, 1);

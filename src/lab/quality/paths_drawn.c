@@ -62,7 +62,8 @@ static int32_t draw_batch(hn_walk *w)
         for (int32_t i = 0; i < n; i++)
             for (bool again = true; again && pos[i] < end[i]; pos[i]++) {
                 const bool last = pos[i] + 1 == end[i], want = hn_walk_draw(w, last ? 4 : wanted) < (last ? 3 : 1);
-                w->batch[k++] = (hone_token){ w->ids[pos[i]], pos[i], seq[i], want && k <= HN_WALK_ROOM_WIDE };
+                w->batch[k] = (hone_token){ w->ids[pos[i]], pos[i], seq[i], want && k < HN_WALK_ROOM_WIDE };
+                k++;
                 again = !in_turn;
                 any = true;
             }
