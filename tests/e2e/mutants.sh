@@ -121,6 +121,10 @@ while IFS='|' read -r name check words; do
     words=$(echo "$words" | sed 's/^ *//; s/ *$//')
     check=$(echo "$check" | sed "s|LORA|$LORA|")
     n=$((n + 1))
+    case $name in raises-priority)
+        [ "$(nice -n -5 nice 2>/dev/null)" != "$(nice)" ] || { skip "$name" "nobody here may raise a priority" && continue; }
+        ;;
+    esac
     one "$name" $check
     # what is seen of CPU time alone is seen while two CPUs are free: four times more, before it is said that nobody did
     for again in 1 2 3 4; do

@@ -38,7 +38,7 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     *out = NULL;
     if (w->beside) hone_session_free(o->before), o->before = o->s, o->s = NULL;
     else close_other(o);
-    hone_status st = w->plain ? open_plain(o, err) : HONE_OK;
+    hone_status st = w->plain && !o->plain ? open_plain(o, err) : HONE_OK; /* there, where a try had no room */
     if (st == HONE_OK && (w->threads || w->cpu)) {
         const hone_context_params p = { .n_threads = w->threads ? w->threads : hone_context_threads(o->asked),
                                         .cpu = w->cpu ? w->cpu : hone_context_cpu(o->asked) };

@@ -192,7 +192,7 @@ static hone_status wait_for(hn_process *out, pid_t pid, uint64_t t0, const hn_pr
             kill(pid, SIGKILL);
         }
         if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0) { /* it is still there, to be looked at */
-            out->raised = hn_priority(pid) < usual;
+            out->raised = usual != INT32_MAX && hn_priority(pid) < usual;
             got = wait4(pid, &status, 0, &u);
         }
         if (got < 0 && errno != EINTR)

@@ -110,7 +110,23 @@ bool hn_file_system_is_memory(const char *name)
     return strcmp(name, "tmpfs") == 0 || strcmp(name, "ramfs") == 0 || strcmp(name, "hugetlbfs") == 0;
 }
 
-/* Linux has the number as the 18th of /proc/PID/task/TID/stat; the name before it may hold anything. */
+/* From the policy and what was asked for, the 41st, 40th and 19th of /proc/PID/task/TID/stat. The 18th, which is made
+ * of them, is also what the kernel lends a thread that others wait for. The name before them may hold anything. */
+static bool own_priority(const char *line, int32_t *is)
+{
+    enum { NICE = 19, RT = 40, POLICY = 41, FIFO = 1, RR = 2, DEADLINE = 6 };
+    const char *p = strrchr(line, ')');
+    int field[POLICY + 1] = { 0 };
+    for (int i = 3; i <= POLICY; i++) {
+        if (!p || !(p = strchr(p, ' '))) return false;
+        p++;
+        if (i == NICE || i == RT || i == POLICY) field[i] = (int)strtol(p, NULL, 10);
+    }
+    const int policy = field[POLICY];
+    *is = policy == FIFO || policy == RR ? -1 - field[RT] : policy == DEADLINE ? -200 : 20 + field[NICE];
+    return true;
+}
+
 int32_t hn_priority(pid_t pid)
 {
     int32_t most = INT32_MAX, is;
@@ -120,10 +136,7 @@ int32_t hn_priority(pid_t pid)
     for (const struct dirent *e; d && (e = readdir(d));) {
         snprintf(path, sizeof path, "/proc/%ld/task/%.20s/stat", (long)pid, e->d_name);
         if (e->d_name[0] == '.' || !hn_lines_first(line, sizeof line, path)) continue;
-        const char *p = strrchr(line, ')');
-        for (int i = 2; p && i < 18; i++)
-            if ((p = strchr(p, ' '))) p++;
-        if (p && sscanf(p, "%d", &is) == 1 && is < most) most = is;
+        if (own_priority(line, &is) && is < most) most = is;
     }
     if (d) closedir(d);
     return most;
