@@ -481,13 +481,16 @@ static void bash_both(script *s, const hn_command *c)
     }
     fputs("    *)\n", s->f);
     bash_command(s, c, "      ");
-    fputs("      ;;\n    esac\n", s->f);
+    fputs("      [ \"$COMP_CWORD\" -gt 2 ] || COMPREPLY+=($(compgen -W '", s->f);
+    for (const hn_command *const *b = c->subs; *b; b++) fprintf(s->f, "%s%s", b == c->subs ? "" : " ", last_word(*b));
+    fputs("' -- \"$cur\"))\n      ;;\n    esac\n", s->f);
 }
 
 static const char *const bash_helpers =
     "# bash completion for PROG: source this file\n"
     "_PROG_of() { COMPREPLY=($(compgen \"$@\" -- \"$cur\")); }\n"
     "_PROG_words() {\n"
+    "  local IFS=$'\\n'\n" /* names of files have blanks */
     "  case $1 in\n"
     "  files) _PROG_of -f ;;\n"
     "  gguf) COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\")"
@@ -588,6 +591,14 @@ static void zsh_command(script *s, const hn_command *c)
     fputs(" ;;\n", s->f);
 }
 
+/* The commands below, which are offered if the word is one; and behind that. */
+static void zsh_below(script *s, const hn_command *c, const char *then)
+{
+    fputs("    local -a below\n    below=(\n", s->f);
+    zsh_names(s->f, c->subs);
+    fprintf(s->f, "    )\n    if (( CURRENT == 2 )); then _describe command below; %sfi\n", then);
+}
+
 /* One of the commands of a level, and below it the next level. */
 static void zsh_level(script *s, const hn_command *c)
 {
@@ -599,16 +610,14 @@ static void zsh_level(script *s, const hn_command *c)
             zsh_command(s, *b);
         }
         fprintf(s->f, "    esac; [[ $words[1] == %s ]] || return; fi\n", last_word(c));
+        zsh_below(s, c, "");
     }
     if (!c->subs || c->subs_or_args) {
         zsh_command(s, c);
         return;
     }
-    fputs("    local -a below\n    below=(\n", s->f);
-    zsh_names(s->f, c->subs);
-    fputs("    )\n    if (( CURRENT == 2 )); then _describe command below; return; fi\n    cmd=$words[2]\n"
-          "    shift words; (( CURRENT-- ))\n    case $cmd in\n",
-          s->f);
+    zsh_below(s, c, "return; ");
+    fputs("    cmd=$words[2]\n    shift words; (( CURRENT-- ))\n    case $cmd in\n", s->f);
     for (const hn_command *const *b = c->subs; *b; b++) zsh_level(s, *b);
     fputs("    esac ;;\n", s->f);
 }
@@ -653,7 +662,7 @@ static const char *const fish_helpers = "# fish completion for PROG\n"
                                         "function __PROG_in\n"
                                         "    set -l line (string join -- / (commandline -opc)[2..-1])/\n"
                                         "    for c in $argv\n"
-                                        "        string match -q \"$c/*\" \"$line\"; and return\n"
+                                        "        string match -qr \"^$c/\" \"$line\"; and return\n"
                                         "    end\n"
                                         "    return 1\n"
                                         "end\n"
@@ -667,6 +676,16 @@ static void fish_name(const script *s, const hn_command *c)
 {
     fputc(' ', s->f);
     if (c) with_separator(s->f, c->name, ' ', '/');
+}
+
+/* The same as an expression; of a command with others below it and options of its own: where none of those follows. */
+static void fish_pattern(const script *s, const hn_command *c)
+{
+    fish_name(s, c);
+    if (!c->subs_or_args) return;
+    fputs("\"(?!/(", s->f);
+    for (const hn_command *const *b = c->subs; *b; b++) fprintf(s->f, "%s%s", b == c->subs ? "" : "|", last_word(*b));
+    fputs(")/)\"", s->f);
 }
 
 static void fish_option(const script *s, const hn_opt *o)
@@ -705,7 +724,7 @@ static bool is_in(const hn_opt_group *g, const hn_opt_group *const *groups)
 static void fish_having(const script *s, const hn_opt_group *g, const hn_command *const *cmds)
 {
     for (const hn_command *const *c = cmds; *c; c++) {
-        if (has_options(*c) && (is_in(g, (*c)->groups) || is_in(g, s->common))) fish_name(s, *c);
+        if (has_options(*c) && (is_in(g, (*c)->groups) || is_in(g, s->common))) fish_pattern(s, *c);
         if ((*c)->subs) fish_having(s, g, (*c)->subs);
     }
 }
@@ -727,7 +746,7 @@ static void fish_level(const script *s, const hn_command *above, const hn_comman
         if (!has_options(*c) || (!words && ((*c)->max_args || (*c)->takes)))
             continue; /* files, as fish does by itself */
         fprintf(s->f, "complete -c %s -f -n '__%s_in", s->prog, s->prog);
-        fish_name(s, *c);
+        fish_pattern(s, *c);
         fputc('\'', s->f);
         if (words) fprintf(s->f, " -%sa '(__%s_words %s)'", strcmp(words, "gguf") ? "" : "k", s->prog, words);
         fputc('\n', s->f);

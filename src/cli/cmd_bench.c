@@ -20,6 +20,8 @@ static const hn_opt bench_opts[] = {
     HN_OPT("quality", NULL, CHOICE, "HOW",
            "the quality hash: full, or quick for large models: fewer ways of computing and no long prompt",
            .def = "full", .choices = "full|quick", .forward = HN_FORWARD_QUALITY),
+    HN_OPT("draw", NULL, U64, "N", "draw for the hash what an earlier run drew, which says the number",
+           .forward = HN_FORWARD_QUALITY),
     HN_OPT("no-quality", NULL, FLAG, NULL, "leave out the quality hash: the result is not checked"),
     HN_OPT_END,
 };
@@ -57,8 +59,9 @@ static int run(const hn_cli *cli)
 {
     if (hn_is_bench_child(cli)) return hn_bench_child(cli);
     int rc = hn_bench_aliases(cli);
-    if (rc == 0 && hn_opts_flag(cli->opts, "no-quality") && hn_opts_given(cli->opts, "quality"))
-        rc = hn_cli_usage(cli, "--no-quality and --quality contradict each other; give one of them");
+    for (const char *const *name = (const char *const[]){ "quality", "draw", NULL }; *name && rc == 0; name++)
+        if (hn_opts_flag(cli->opts, "no-quality") && hn_opts_given(cli->opts, *name))
+            rc = hn_cli_usage(cli, "--no-quality and --%s contradict each other; give one of them", *name);
     hn_cli mine;
     if (rc == 0) rc = check_texts(cli);
     if (rc == 0) rc = hn_bench_format(cli, &mine);

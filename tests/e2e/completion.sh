@@ -1,6 +1,6 @@
 #!/bin/sh
-# Completion, asked as its shells ask it: what fish and zsh offer for a line. Without them it is skipped. (bash:
-# cli_options.sh and first_hours.sh.)
+# Completion, asked as its shells ask it: what bash, fish and zsh offer for a line. Without them it is skipped. (More of
+# bash: cli_options.sh and first_hours.sh.)
 . tests/e2e/lib.sh
 mkdir -p "$T/bin" "$T/functions" "$T/here/sub" "$T/home"
 ln -s "$HONE" "$T/bin/hone"
@@ -8,6 +8,7 @@ PATH=$T/bin:$PATH HOME=$T/home
 export PATH HOME
 : >"$T/here/a.gguf"
 : >"$T/here/b.txt"
+: >"$T/here/two words.gguf"
 mkdir "$T/here/models"
 unset HONE_MODELS HF_HUB_CACHE HF_HOME HUGGINGFACE_HUB_CACHE XDG_CACHE_HOME XDG_DATA_HOME OLLAMA_MODELS
 echo x >"$T/here/models/shelf-model.gguf"
@@ -18,7 +19,8 @@ cat >"$T/lines" <<'LINES'
 hone |run chat lab help|baseline --model Q4_0
 hone r|run|chat
 hone run --te|--temp --temperature|--top-k
-hone run -m |a.gguf shelf-model|evil
+hone run -m |a.gguf shelf-model two_words.gguf|evil two words.gguf
+hone run --file t|two_words.gguf|two words.gguf
 hone rm |shelf-model|a.gguf run
 hone show |a.gguf shelf-model|evil
 hone list |shelf-model|a.gguf evil
@@ -37,6 +39,10 @@ hone synth gemma|gemma-3-1b|a.gguf
 hone synth --type Q4|Q4_0 Q4_K_M|Q8_0
 hone train --targets a|all attn|q
 hone bench e2e.g|e2e.gen|e2e
+hone bench s|serve|run ab
+hone bench --cl||--clients
+hone bench serve --c|--clients|--columns --cpu --chunk
+hone bench e2e --qu|--quality|
 hone lab |ab baseline quality|run kl
 hone lab baseline |save list rm compare|b.txt
 hone lab quality |hash kl ppl|ab
@@ -51,7 +57,8 @@ LINES
 said() {
     _shell=$1
     while IFS='|' read -r line yes no; do
-        sed -n "/^LINE $line\$/,/^LINE /p" "$2" | sed '/^LINE /d' >"$T/offered"
+        # _ for a blank in a word; fish and zsh put a backslash before it, or do not
+        sed -n "/^LINE $line\$/,/^LINE /p" "$2" | sed '/^LINE /d; s/\\* /_/g' >"$T/offered"
         _missing=
         for w in $yes; do grep -qx -- "$w" "$T/offered" || _missing="$_missing $w"; done
         for w in $no; do grep -qx -- "$w" "$T/offered" && _missing="$_missing not:$w"; done
@@ -59,13 +66,36 @@ said() {
     done <"$T/lines"
 }
 
+cut -d'|' -f1 "$T/lines" >"$T/asked"
+
+# ---- bash ----
+if ! command -v bash >/dev/null 2>&1; then
+    skip "completion in bash" "bash is not installed"
+else
+    expect 0 "completion for bash" "$HONE" help --completion bash
+    cp "$T/out" "$T/hone.bash"
+    cat >"$T/try.bash" <<'BASH'
+source "$1"
+while IFS= read -r line; do
+    echo "LINE $line"
+    read -ra COMP_WORDS <<<"$line"
+    [[ $line == *' ' ]] && COMP_WORDS+=('')
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+    _hone
+    printf '%s\n' "${COMPREPLY[@]}"
+done <"$2"
+BASH
+    (cd "$T/here" && bash --norc "$T/try.bash" "$T/hone.bash" "$T/asked") >"$T/bash" 2>"$T/err"
+    [ -s "$T/err" ] && not_ok "bash takes the script without a word" "$T/err" || ok "bash takes the script without a word"
+    said bash "$T/bash"
+fi
+
 # ---- fish ----
 if ! command -v fish >/dev/null 2>&1; then
     skip "completion in fish" "fish is not installed"
 else
     expect 0 "completion for fish" "$HONE" help --completion fish
     cp "$T/out" "$T/hone.fish"
-    cut -d'|' -f1 "$T/lines" >"$T/asked"
     cat >"$T/try.fish" <<'FISH'
 source $argv[1]
 while read -l line

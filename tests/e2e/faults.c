@@ -233,15 +233,21 @@ static void judge_files(const row *r, const char *kind, long k, const outcome *o
 }
 
 /* What it could do without, and names: in place of a part of the output, in a note, in a record. */
-static bool is_told(const outcome *o, int error)
+static bool names(const outcome *o, const char *why)
 {
-    const char *why = strerror(error);
     size_t n = strlen(why);
-    if (error <= 0) return false;
     if (memmem(o->out.p, o->out.n, why, n) || memmem(o->err.p, o->err.n, why, n)) return true;
     for (size_t i = 0; i < o->left.n; i++)
         if (memmem(o->left.file[i].content.p, o->left.file[i].content.n, why, n)) return true;
     return false;
+}
+
+/* Of memory in hone's own words, too, if they are not those of a run in which nothing fails. */
+static bool is_told(const outcome *o, int error, const outcome *good)
+{
+    static const char no_memory[] = "no memory for";
+    if (error <= 0) return false;
+    return names(o, strerror(error)) || (error == ENOMEM && names(o, no_memory) && !names(good, no_memory));
 }
 
 /* After success: all of it. */
@@ -274,7 +280,7 @@ static void judge(const row *r, const char *kind, int error, long k, const outco
                   const outcome *good)
 {
     n_tried++;
-    bool told = !o->end.hung && is_told(o, error);
+    bool told = !o->end.hung && is_told(o, error, good);
     if (o->end.hung) report_wrong(r, kind, k, o, "it did not end", NULL);
     else if (o->end.signal) report_wrong(r, kind, k, o, "it died of signal ", strsignal(o->end.signal));
     else if (o->end.code == good->end.code || (flag(r, "verdict") && error >= 0 && is_verdict(o)))

@@ -115,6 +115,11 @@ expect 0 "against an older program's" "$HONE" lab quality hash -m "$TINY" --agai
 says "what it does not tell is named" 'not compared, as only one side tells it: edges, which ways were left out'
 sed 's/"rows_compared": *[0-9]*/"rows_compared": 99999999/' "$T/answers.json" >"$T/more.json"
 expect 11 "proved on fewer ways" "$HONE" lab quality hash -m "$TINY" --against "$T/more.json"
+expect 2 "a file draws nothing" "$HONE" lab quality hash "$T/answers.json" --draw 7
+run "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --quality quick --draw 7 --json
+says "a bench draws what is asked" '"draw": *7[,}]' "$T/out"
+expect 2 "and nothing without a hash" "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --no-quality --draw 7
+expect 2 "nor for a kernel" "$HONE" bench kern.norm.96 --quick --draw 7
 expect 1 "and its record is not stored" sh -c 'trap "" XFSZ; ulimit -f 2; exec "$@"' x \
     "$HONE" lab quality hash -m "$TINY" --against "$T/more.json" --file "$T/cut"
 expect 12 "numerics moved" "$HONE" lab quality hash -m "$TINY" --kv f32 --against "$T/answers.json"

@@ -196,6 +196,9 @@ static int run_hash(const hn_cli *cli)
     if (file && !hn_answers_is_file(file))
         return hn_cli_usage(cli, "%s holds no answers; expected a file of --save, or -m MODEL",
                             HN_ESC(file, strlen(file)));
+    if (file && hn_opts_given(cli->opts, "draw"))
+        return hn_cli_usage(cli,
+                            "--draw has no effect on a file of answers, which were given before; expected -m MODEL");
     int rc = 0;
     if (against && !hn_answers_is_file(against))
         rc = hn_cli_usage(cli, "--against %s: no answers of --save there", HN_ESC(against, strlen(against)));

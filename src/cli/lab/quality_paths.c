@@ -122,8 +122,8 @@ json_t *hn_cli_covers_json(const hn_paths *p)
 {
     json_t *here = json_array();
     for (int32_t i = p->n_never; i < p->n_left; i++) json_array_append_new(here, json_string(p->left[i]));
-    return json_pack("{s:s, s:i, s:I, s:o}", "asked", p->asked, "rows_compared", (int)p->n_compared, "draw",
-                     (json_int_t)p->draw, "left_here", here);
+    return json_pack("{s:s, s:i, s:I, s:i, s:o}", "asked", p->asked, "rows_compared", (int)p->n_compared, "draw",
+                     (json_int_t)p->draw, "widest", (int)p->widest, "left_here", here);
 }
 
 json_t *hn_cli_paths_json(json_t *o, const hn_paths *p, const hn_quality *eight)

@@ -215,7 +215,7 @@ static hone_status run_quality(hn_bench_run *r, const hn_bench_entry *e, hone_er
 /* ---- the catalogue's rows ------------------------------------------------------------------------------- */
 
 /* what a request, or a sample, and the check of its answers take */
-#define TOKENS "n-prompt n-gen lora no-quality quality"
+#define TOKENS "n-prompt n-gen lora no-quality quality draw"
 
 #define PROC(id_, what_, unit_, higher_, target_, suites_, cost_, run_, ...)                                         \
     {                                                                                                                \
@@ -246,9 +246,9 @@ const hn_bench_entry hn_bench_process[] = {
          "guides: decode 90+, prefill 150+ (2.9B); 5 to 20 tok/s, first token < 500 ms (14B)", "quick full ci", 40,
          hn_run_e2e_gen, .uses = TOKENS),
     PROC("e2e.kvcache.on", "512 tokens with the KV cache, or a recurrent state", "s", false, NULL, "full", 60,
-         hn_run_e2e_kv_on, .uses = "n-gen lora no-quality quality", .least = 17),
+         hn_run_e2e_kv_on, .uses = "n-gen lora no-quality quality draw", .least = 17),
     PROC("e2e.kvcache.off", "the same, every token from the whole text before it; and how many times slower", "s",
-         false, "times slower > 2 x", "full", 60, hn_run_e2e_kv_off, .uses = "n-gen lora no-quality quality",
+         false, "times slower > 2 x", "full", 60, hn_run_e2e_kv_off, .uses = "n-gen lora no-quality quality draw",
          .least = 17),
     PROC("e2e.cold", "the first request of a process against later ones; start to first token, warm and cold", "x",
          false, NULL, "full", 30, hn_run_e2e_cold, .uses = TOKENS),
@@ -310,6 +310,6 @@ const hn_bench_entry hn_bench_process[] = {
       .uses = "n-prompt n-gen kv allow-paging",
       .run = hn_run_serve_load },
     PROC("quality", "the quality hash: what the model answers, and with which bits", "s", false, NULL, "quick full ci",
-         15, run_quality, .uses = "lora quality"),
+         15, run_quality, .uses = "lora quality draw"),
     { 0 },
 };

@@ -41,14 +41,13 @@ void hn_walk_row(hn_walk *w, int32_t pos, const float *x)
                    w->way, pos);
     if (!at->way) *at = (hn_walk_seen){ .bits = bits, .way = w->way };
     w->out->n_compared += at->counted && !w->drawn;
-    at->counted |= !w->drawn;
+    if (!at->counted && !w->drawn) at->counted = w->attempt;
     if (at->bits == bits) return;
-    char again[48] = "";
-    if (w->drawn) snprintf(again, sizeof again, "; again by --draw %llu", (unsigned long long)w->out->draw);
     hn_invalid(&w->out->verdict,
                "one prompt, two answers: the logits behind position %d are others %s than %s; the engine is wrong in "
-               "one of the two%s",
-               pos, w->way, at->way, again);
+               "one of the two; again by hone %s --draw %llu",
+               pos, w->way, at->way, w->p->quick ? "bench --quality quick" : "lab quality hash",
+               (unsigned long long)w->out->draw);
 }
 
 /* Is this one of the positions whose logits every way is asked for? Edges of chunks, pages, windows and powers of two,
@@ -728,7 +727,7 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
                          hone_error *err)
 {
     hone_error own;
-    hn_walk w = { .out = out, .p = p, .err = err ? err : &own };
+    hn_walk w = { .out = out, .p = p, .err = err ? err : &own, .attempt = 1 };
     memset(out, 0, sizeof *out);
     hone_status st = begin(&w, prompts->from_text);
     if (st == HONE_OK) st = walk_all(&w);
@@ -741,6 +740,7 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
         out->verdict.state = HN_VALID;
         if (eight->verdict.state == HN_INVALID) out->verdict = eight->verdict;
     }
+    out->widest = w.widest;
     free(w.ids);
     free(w.seen);
     free(w.here);

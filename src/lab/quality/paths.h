@@ -60,6 +60,7 @@ typedef struct hn_paths {
     uint64_t draw;                   /* as asked */
     const char *left[HN_PATHS_LEFT]; /* what was not compared, in words: the first n_never are, whoever asks */
     int32_t n_left, n_never;
+    int32_t widest;     /* positions of the widest session that there was room for, drawn; 0: of none */
     char asked[80];     /* with what, in words of the caller: results of the same compare as many rows */
     char beyond[40];    /* one of them, with a number in it */
     hn_outer outer;     /* what stands around the engine, its embeddings among it: in no hash above */

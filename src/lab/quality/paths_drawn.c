@@ -162,6 +162,7 @@ hone_status hn_walk_far_beyond(hn_walk *w)
     w->n = n;
     w->drawn = false;
     if (st != HONE_E_NOMEM && st != HONE_E_ARG) return st;
-    hn_walk_left_out(w, "positions beyond the prompt: no room for a session of so many");
+    hn_walk_left_out(w, st == HONE_E_NOMEM ? "positions beyond the prompt: no memory for a session of so many"
+                                           : "positions beyond the prompt: no session of so many");
     return HONE_OK;
 }

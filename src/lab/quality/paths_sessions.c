@@ -200,9 +200,12 @@ hone_status hn_walk_among_many(hn_walk *w)
     const int32_t before = w->out->n_compared;
     w->n_all = w->room < HN_Q_MOST ? HN_Q_MANY : HN_Q_MANY + 1 + hn_walk_draw(w, HN_Q_MOST - HN_Q_MANY);
     of_many.n_seq = w->n_all;
+    w->attempt = 2;
     hone_status st = hn_walk_with(w, "among 8 to 19 neighbours", &of_many, all_sequences);
+    w->attempt = 1;
     if (st == HONE_E_NOMEM && is_full(w)) { /* as many as are compared in any case */
         w->out->n_compared = before;
+        for (int32_t i = 0; i < w->n + w->n_more; i++) w->seen[i].counted -= w->seen[i].counted == 2 ? 2 : 0;
         of_many.n_seq = w->n_all = HN_Q_MANY;
         st = hn_walk_with(w, "among 8 to 19 neighbours", &of_many, all_sequences);
     }
@@ -223,7 +226,8 @@ hone_status hn_walk_in_two_sessions(hn_walk *w)
         both[i] = w->s;
     }
     if (st == HONE_E_NOMEM || (st == HONE_OK && (!both[0] || !both[1]))) {
-        hn_walk_left_out(w, "two sessions at once: there is one, or memory for one");
+        hn_walk_left_out(w, st == HONE_OK ? "two sessions at once: there is one"
+                                          : "two sessions at once: no memory for two");
         return HONE_OK;
     }
     for (int32_t at = 0, to; at < HN_Q_PIECE + TOKENS; at = to) {
@@ -277,7 +281,7 @@ static hone_status on_more_threads(hn_walk *w, const hn_q_way *more)
     hone_status st = open_way(w, w->way_more, more);
     if (st == HONE_OK && w->s) return a_beginning(w);
     if (st != HONE_E_NOMEM) return st;
-    hn_walk_left_out(w, "one thread more: it cannot be started, or memory is short");
+    hn_walk_left_out(w, "one thread more: no memory for it, or no thread to be had");
     return HONE_OK;
 }
 

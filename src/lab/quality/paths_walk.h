@@ -18,7 +18,7 @@ enum {
 typedef struct hn_walk_seen { /* what some way said of a position */
     uint64_t bits;
     const char *way; /* NULL: nobody yet */
-    bool counted;    /* by a way that goes the same places each time */
+    int32_t counted; /* by a way that goes the same places each time: in which attempt; 0: by none */
 } hn_walk_seen;
 
 typedef struct hn_walk {
@@ -42,6 +42,7 @@ typedef struct hn_walk {
     unsigned char *here;  /* [n]: drawn places, at which a token comes alone, too */
     bool ask_here;        /* their rows are asked for */
     bool drawn;           /* what is walked is drawn: rows are not counted, since results of the same count as many */
+    int32_t attempt;      /* 2: of a way that may be given up and begun again with less memory */
     uint64_t n_drawn;     /* numbers */
     int32_t n_widths;     /* sessions wider than the prompt needs */
     bool wide;            /* a session opened now is one, if it answers alike there: */
