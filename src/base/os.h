@@ -20,6 +20,16 @@ void hn_os_memory(const char *root, uint64_t *total, uint64_t *available);
 int32_t hn_os_cpus(int32_t *cpu, int32_t cap);
 bool hn_os_run_on(const int32_t *cpu, int32_t n); /* this thread, there only; false: the system cannot */
 int32_t hn_os_current_cpu(void);                  /* −1: unknown */
+typedef struct hn_os_thread {                     /* a thread that is to keep off one CPU */
+    int64_t id;
+    void *may;   /* the CPUs it began with; NULL: unknown, it is left as it is */
+    int32_t off; /* the CPU that it keeps off now; -1: none */
+} hn_os_thread;
+void hn_os_thread_begin(hn_os_thread *t); /* of this thread */
+void hn_os_thread_end(hn_os_thread *t);
+/* t, which may be another thread of this process, runs on any of its CPUs but this one from now on. A thread whose CPUs
+ * somebody else has set meanwhile, or that has no other, stays as it is, for good. */
+void hn_os_keep_off(hn_os_thread *t, int32_t cpu);
 /* Asks for large pages for p[n], from hn_pages_alloc. */
 void hn_os_want_huge_pages(void *p, size_t n);
 

@@ -5,7 +5,11 @@
  * another job. The caller works too and waits only for chunks that were taken: a
  * worker that the system does not schedule delays nobody. Spinning is bounded, and
  * off when there are more threads than cores, since then a spinner burns the core
- * of the one it waits for. */
+ * of the one it waits for.
+ *
+ * Workers keep off the caller's CPU. A system that puts the thread that it wakes on the CPU of the one that woke it,
+ * though another is idle, has both take turns there until it notices, some milliseconds later. Linux does so in virtual
+ * machines, where an idle CPU looks as if the host had taken it away: short prompts took twice as long. */
 #include "base/floats.h"
 #include "base/os.h"
 
@@ -14,11 +18,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SPIN_NS = 30000 };
+enum { SPIN_NS = 30000, MOVED = 8 /* workers at most whom the caller moves, while they sleep */ };
 #define NO_CHUNK UINT32_MAX
 
 struct hn_pool {
     _Alignas(64) _Atomic uint64_t word; /* generation << 32 | next chunk */
+    _Atomic int32_t caller_cpu;         /* of the newest job; -1: unknown */
     _Alignas(64) _Atomic uint32_t done; /* chunks finished of this job; futex of the caller */
     _Atomic uint32_t caller_sleeps;
     _Alignas(64) _Atomic uint32_t epoch; /* futex of the workers that may work */
@@ -37,6 +42,9 @@ struct hn_pool {
         hn_pool *pool;
         int32_t index;
         bool started;
+        hn_os_thread thread;
+        _Atomic int32_t off;     /* the CPU that it was told last to keep off */
+        _Atomic bool moving;     /* whose `thread` is in somebody's hands */
     } * workers;                 /* [n_threads - 1] */
     _Alignas(64) int64_t handed; /* chunks of all jobs so far; the caller's alone, nobody waits for this line */
 };
@@ -84,6 +92,16 @@ static bool has_work(hn_pool *p, int32_t thread)
     return thread < atomic_load(&p->n_active) && (uint32_t)w != NO_CHUNK && (uint32_t)w < atomic_load(&p->n_chunk);
 }
 
+/* By the worker itself, or by the caller before it wakes it. Who comes while the other is at it goes away: what is left
+ * wrong is seen at the next job. */
+static void keep_off(struct worker *w, int32_t cpu)
+{
+    if (atomic_load_explicit(&w->off, memory_order_relaxed) == cpu || atomic_exchange(&w->moving, true)) return;
+    hn_os_keep_off(&w->thread, cpu);
+    atomic_store_explicit(&w->off, cpu, memory_order_relaxed);
+    atomic_store(&w->moving, false);
+}
+
 /* Where a thread that may not work waits: jobs of the others neither wake it nor let it spin. */
 static void park(hn_pool *p, int32_t thread)
 {
@@ -96,7 +114,10 @@ static void *worker_main(void *arg)
     struct worker *me = arg;
     hn_pool *p = me->pool;
     hn_floats_begin(); /* not as who made the pool has it */
+    hn_os_thread_begin(&me->thread);
+    atomic_store(&me->moving, !p->spin_ns); /* more threads than CPUs stay where the system has them */
     while (!atomic_load(&p->quit)) {
+        keep_off(me, atomic_load_explicit(&p->caller_cpu, memory_order_relaxed));
         if (me->index >= atomic_load(&p->n_active)) {
             park(p, me->index);
             continue;
@@ -134,6 +155,7 @@ hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err)
     atomic_init(&p->word, NO_CHUNK);
     p->n_threads = n_threads;
     atomic_init(&p->n_active, n_threads);
+    atomic_init(&p->caller_cpu, hn_os_current_cpu());
     p->spin_ns = n_threads <= hn_cpu_count() ? SPIN_NS : 0;
     p->workers = calloc((size_t)n_threads, sizeof *p->workers);
     if (!p->workers) {
@@ -151,6 +173,8 @@ hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err)
         struct worker *w = &p->workers[i];
         w->pool = p;
         w->index = i + 1;
+        atomic_init(&w->off, -1);
+        atomic_init(&w->moving, true); /* until it runs */
         rc = pthread_create(&w->id, NULL, worker_main, w);
         w->started = rc == 0;
     }
@@ -170,7 +194,10 @@ void hn_pool_free(hn_pool *p)
     wake_all(&p->epoch);
     wake_all(&p->recall);
     for (int32_t i = 0; i < p->n_threads - 1; i++)
-        if (p->workers[i].started) pthread_join(p->workers[i].id, NULL);
+        if (p->workers[i].started) {
+            pthread_join(p->workers[i].id, NULL);
+            hn_os_thread_end(&p->workers[i].thread);
+        }
     free(p->workers);
     free(p);
 }
@@ -197,6 +224,14 @@ void hn_pool_limit(hn_pool *p, int32_t n)
 int32_t hn_pool_active(const hn_pool *p) { return atomic_load_explicit(&p->n_active, memory_order_relaxed); }
 int64_t hn_pool_handed(const hn_pool *p) { return p->handed; }
 
+/* The caller went to another CPU, to which sleeping workers may still be sent. */
+static void caller_moved(hn_pool *p, int32_t cpu)
+{
+    atomic_store_explicit(&p->caller_cpu, cpu, memory_order_relaxed);
+    if (!p->spin_ns || atomic_load(&p->sleepers) == 0) return;
+    for (int32_t i = 0; i < p->n_threads - 1 && i < MOVED; i++) keep_off(&p->workers[i], cpu);
+}
+
 void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
 {
     if (n_chunk <= 0) return;
@@ -205,6 +240,8 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
         for (int64_t c = 0; c < n_chunk; c++) fn(arg, c, 0);
         return;
     }
+    const int32_t cpu = hn_os_current_cpu();
+    if (cpu != atomic_load_explicit(&p->caller_cpu, memory_order_relaxed)) caller_moved(p, cpu);
     uint64_t gen = atomic_load_explicit(&p->word, memory_order_relaxed) >> 32;
     atomic_store(&p->fn, fn);
     atomic_store(&p->arg, arg);

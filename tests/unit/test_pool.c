@@ -3,6 +3,7 @@
  * that ThreadSanitizer sees a missing ordering. */
 #include "base/base.h"
 #include "base/lines.h"
+#include "base/os.h"
 
 #include <dirent.h>
 #include <stdarg.h>
@@ -225,6 +226,70 @@ static void the_limit_is_lifted(void **state)
     hn_pool_free(p);
 }
 
+/* Where the worker of a pool of two was, and how many CPUs it may run on; pin: it sets them itself. */
+typedef struct place {
+    int32_t cpu, n_may, pin;
+    _Atomic int arrived;
+} place;
+
+static void tell_place(void *arg, int64_t chunk, int32_t thread)
+{
+    place *p = arg;
+    int32_t all[HN_MOST_THREADS];
+    atomic_fetch_add(&p->arrived, 1);
+    while (atomic_load(&p->arrived) < 2) usleep(10); /* a chunk each */
+    if (thread == 0) return;
+    if (p->pin >= 0) hn_os_run_on(&p->pin, 1);
+    p->cpu = hn_os_current_cpu();
+    p->n_may = hn_os_cpus(all, HN_MOST_THREADS);
+}
+
+static place worker_place(hn_pool *p, int32_t pin)
+{
+    place at = { .cpu = -1, .pin = pin };
+    hn_pool_run(p, tell_place, &at, 2);
+    return at;
+}
+
+/* The worker is on another CPU than the caller, wherever that one goes and whether the worker sleeps then or not; who
+ * sets the CPUs of a worker himself has them so. */
+static void workers_keep_off_the_caller(void **state)
+{
+    int32_t all[HN_MOST_THREADS];
+    hn_pool *p, *many;
+    const int32_t n = hn_os_cpus(all, HN_MOST_THREADS);
+    if (n < 2 || n >= HN_MOST_THREADS || hn_cpu_count() < 2) {
+        print_message("SKIP: one CPU\n");
+        skip();
+    }
+    assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
+    assert_int_equal(hn_pool_new(&many, hn_cpu_count() + 1, NULL), HONE_OK);
+    for (int32_t round = 0; round < 40; round++) {
+        const int32_t *mine = &all[round % 2 ? n - 1 : 0];
+        assert_true(hn_os_run_on(mine, 1));
+        for (int32_t k = 0; k < 3; k++) {
+            usleep(k == 1 ? 0 : 1000); /* it sleeps after some 30 */
+            place at = worker_place(p, -1);
+            if (round < 2) continue; /* it begins */
+            assert_int_equal(at.n_may, n - 1);
+            assert_int_not_equal(at.cpu, *mine);
+        }
+    }
+    run_and_check(many, 64, 1); /* more threads than CPUs are where the system has them */
+    assert_true(hn_os_run_on(&all[0], 1));
+    assert_int_not_equal(worker_place(p, -1).cpu, all[0]);
+    assert_int_equal(worker_place(p, all[0]).cpu, all[0]);
+    for (int32_t k = 0; k < 4; k++) {
+        assert_true(hn_os_run_on(&all[k % 2], 1));
+        place at = worker_place(p, -1);
+        assert_int_equal(at.cpu, all[0]);
+        assert_int_equal(at.n_may, 1);
+    }
+    assert_true(hn_os_run_on(all, n));
+    hn_pool_free(many);
+    hn_pool_free(p);
+}
+
 static void chunks_are_counted(void **state)
 {
     hn_pool *p;
@@ -243,11 +308,17 @@ int main(void)
 {
     alarm(300); /* a pool that hangs is a failure, not a long test */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_chunk_once),          cmocka_unit_test(limited),
-        cmocka_unit_test(many_small_jobs),           cmocka_unit_test(sleepers_wake),
-        cmocka_unit_test(caller_waits_for_the_last), cmocka_unit_test(two_pools_do_not_meet),
-        cmocka_unit_test(bad_counts_are_refused),    cmocka_unit_test(beyond_the_limit_sleep),
-        cmocka_unit_test(the_limit_is_lifted),       cmocka_unit_test(chunks_are_counted),
+        cmocka_unit_test(every_chunk_once),
+        cmocka_unit_test(limited),
+        cmocka_unit_test(many_small_jobs),
+        cmocka_unit_test(sleepers_wake),
+        cmocka_unit_test(caller_waits_for_the_last),
+        cmocka_unit_test(two_pools_do_not_meet),
+        cmocka_unit_test(bad_counts_are_refused),
+        cmocka_unit_test(beyond_the_limit_sleep),
+        cmocka_unit_test(the_limit_is_lifted),
+        cmocka_unit_test(chunks_are_counted),
+        cmocka_unit_test(workers_keep_off_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
