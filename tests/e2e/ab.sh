@@ -43,6 +43,8 @@ says "says so" 'exit code 1: oops'
 expect 1 "no such number" "$HONE" lab ab --cmd "echo a" "echo b" --metric 'number:([0-9]+)' $few --no-store
 expect 2 "an unknown metric" "$HONE" lab ab --cmd true true --metric beauty $few --no-store
 says "the known ones" 'wall_ms, cpu_ms'
+expect 2 "a record that is not kept" "$HONE" lab ab --cmd true true $few --no-store --file "$T/none"
+says "is named" 'contradict each other'
 expect 2 "nothing to measure" "$HONE" lab ab threads=1 threads=2
 expect 2 "one side" "$HONE" lab ab --cmd true
 expect 2 "too few rounds" "$HONE" lab ab --cmd true true --rounds 7

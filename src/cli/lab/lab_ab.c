@@ -343,6 +343,8 @@ static int run(const hn_cli *cli)
     const hn_opts *o = cli->opts;
     hone_error err;
     compare c = { .cli = cli };
+    if (hn_opts_flag(o, "no-store") && hn_opts_given(o, "file"))
+        return hn_cli_usage(cli, "--no-store and --file contradict each other; give one of them");
     if (!hn_opts_flag(o, "no-store") && hn_record_base(c.base, sizeof c.base, hn_opts_str(o, "file"), &err) != HONE_OK)
         return hn_cli_usage(cli, "%s", err.message);
     int rc = targets(&c);
