@@ -131,13 +131,19 @@ bool hn_os_run_on(const int32_t *cpu, int32_t n)
 #endif
 }
 
-void hn_os_thread_begin(hn_os_thread *t)
+void hn_os_thread_new(hn_os_thread *t)
 {
     *t = (hn_os_thread){ .off = -1 };
 #if defined(__linux__)
-    t->id = syscall(SYS_gettid);
     t->may = malloc(sizeof(cpu_sets));
-    if (t->may && !cpus_of_thread(t->may)) hn_os_thread_end(t);
+#endif
+}
+
+void hn_os_thread_begin(hn_os_thread *t)
+{
+#if defined(__linux__)
+    t->left = !t->may || !cpus_of_thread(t->may);
+    t->id = syscall(SYS_gettid);
 #endif
 }
 
@@ -151,7 +157,7 @@ void hn_os_keep_off(hn_os_thread *t, int32_t cpu)
 {
 #if defined(__linux__)
     cpu_sets has, is, will;
-    if (!t->may || t->off == cpu || cpu < 0 || cpu >= MOST_CPUS) return;
+    if (t->left || t->off == cpu || cpu < 0 || cpu >= MOST_CPUS) return;
     memcpy(&has, t->may, sizeof has);
     will = has;
     if (t->off >= 0) CPU_CLR_S(t->off, sizeof has.set, has.set);
@@ -159,9 +165,8 @@ void hn_os_keep_off(hn_os_thread *t, int32_t cpu)
     t->off = cpu;
     memset(&is, 0, sizeof is);
     bool ours = sched_getaffinity((pid_t)t->id, sizeof is.set, is.set) == 0 && memcmp(&is, &has, sizeof is) == 0;
-    if (!ours || CPU_COUNT_S(sizeof will.set, will.set) == 0 ||
-        sched_setaffinity((pid_t)t->id, sizeof will.set, will.set) != 0)
-        hn_os_thread_end(t);
+    t->left = !ours || CPU_COUNT_S(sizeof will.set, will.set) == 0 ||
+              sched_setaffinity((pid_t)t->id, sizeof will.set, will.set) != 0;
 #else
     t->off = cpu;
 #endif

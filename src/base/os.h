@@ -22,10 +22,12 @@ bool hn_os_run_on(const int32_t *cpu, int32_t n); /* this thread, there only; fa
 int32_t hn_os_current_cpu(void);                  /* −1: unknown */
 typedef struct hn_os_thread {                     /* a thread that is to keep off one CPU */
     int64_t id;
-    void *may;   /* the CPUs it began with; NULL: unknown, it is left as it is */
+    void *may;   /* the CPUs it began with */
+    bool left;   /* as it is, for good */
     int32_t off; /* the CPU that it keeps off now; -1: none */
 } hn_os_thread;
-void hn_os_thread_begin(hn_os_thread *t); /* of this thread */
+void hn_os_thread_new(hn_os_thread *t);   /* by anyone, before it begins: its room, if there is memory */
+void hn_os_thread_begin(hn_os_thread *t); /* by the thread itself */
 void hn_os_thread_end(hn_os_thread *t);
 /* t, which may be another thread of this process, runs on any of its CPUs but this one from now on. A thread whose CPUs
  * somebody else has set meanwhile, or that has no other, stays as it is, for good. */

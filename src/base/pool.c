@@ -173,6 +173,7 @@ hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err)
         struct worker *w = &p->workers[i];
         w->pool = p;
         w->index = i + 1;
+        hn_os_thread_new(&w->thread); /* here: a worker may first run in the middle of what is measured */
         atomic_init(&w->off, -1);
         atomic_init(&w->moving, true); /* until it runs */
         rc = pthread_create(&w->id, NULL, worker_main, w);
@@ -193,11 +194,10 @@ void hn_pool_free(hn_pool *p)
     atomic_store(&p->quit, true);
     wake_all(&p->epoch);
     wake_all(&p->recall);
-    for (int32_t i = 0; i < p->n_threads - 1; i++)
-        if (p->workers[i].started) {
-            pthread_join(p->workers[i].id, NULL);
-            hn_os_thread_end(&p->workers[i].thread);
-        }
+    for (int32_t i = 0; i < p->n_threads - 1; i++) {
+        if (p->workers[i].started) pthread_join(p->workers[i].id, NULL);
+        hn_os_thread_end(&p->workers[i].thread);
+    }
     free(p->workers);
     free(p);
 }

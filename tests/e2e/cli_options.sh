@@ -118,7 +118,7 @@ COMP_WORDS=(hone run --kv f) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone log) COMP_CWORD=1; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone lab pe) COMP_CWORD=2; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone lab peaks --no-) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"
-hone() { echo o/r:Q4_0 o/r:Q8_0 o/s:F16; } # hone help --words models
+hone() { printf '%s\n' o/r:Q4_0 o/r:Q8_0 o/s:F16; } # hone help --words models
 COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
 COMP_WORDS=(hone rm o/r : Q) COMP_CWORD=4; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone rm o/s :) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"

@@ -130,10 +130,10 @@ static void test_every_id_once(void **state)
 /* Every word that a row uses or sets is an option of hone bench; what a row sets it does not use. */
 static void test_options_of_rows(void **state)
 {
-    static const char *const known[] = { "n-prompt",     "n-gen",       "depth",  "lora",          "no-quality",
-                                         "quality",      "prompt-seed", "timing", "counts",        "model",
-                                         "pre",          "threads",     "cpu",    "threads-batch", "chunk",
-                                         "allow-paging", "kv",          "packed" };
+    static const char *const known[] = { "n-prompt", "n-gen",        "depth",   "lora",   "no-quality",
+                                         "quality",  "prompt-seed",  "timing",  "counts", "model",
+                                         "draw",     "pre",          "threads", "cpu",    "threads-batch",
+                                         "chunk",    "allow-paging", "kv",      "packed" };
     const hn_bench_entry *e;
     int plain = 0;
     for (size_t k = 0; (e = hn_bench_at(k)); k++) {
