@@ -76,7 +76,9 @@ void hn_pages_free(void *p, size_t n_bytes);
 
 /* Persistent workers that spin briefly and then sleep. hn_pool_run splits work in
  * chunks handed out by an atomic counter: a worker that is not scheduled takes
- * none, so nobody waits for it. Which thread runs a chunk must not matter. */
+ * none, so nobody waits for it. Which thread runs a chunk must not matter. A worker
+ * keeps off the CPU of the caller, so a job has one CPU less to see, and so has a
+ * thread or a program that it starts. */
 typedef struct hn_pool hn_pool;
 typedef void hn_pool_fn(void *arg, int64_t chunk, int32_t thread);
 hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err);

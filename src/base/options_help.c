@@ -490,13 +490,14 @@ static const char *const bash_helpers =
     "# bash completion for PROG: source this file\n"
     "_PROG_of() { COMPREPLY=($(compgen \"$@\" -- \"$cur\")); }\n"
     "_PROG_words() {\n"
-    "  local IFS=$'\\n'\n" /* names of files have blanks */
+    "  local IFS=$'\\n' set=$-\n  set -f\n" /* names of files have blanks and stars */
     "  case $1 in\n"
     "  files) _PROG_of -f ;;\n"
     "  gguf) COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\")"
     " $(compgen -W \"$(PROG help --words models 2>/dev/null)\" -- \"$cur\")) ;;\n"
     "  *) _PROG_of -W \"$(PROG help --words $1 2>/dev/null)\" ;;\n"
     "  esac\n"
+    "  [[ $set == *f* ]] || set +f\n"
     "}\n"
     "_PROG_command() {\n"
     "  local i opts= args=$1\n"

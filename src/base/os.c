@@ -131,6 +131,25 @@ bool hn_os_run_on(const int32_t *cpu, int32_t n)
 #endif
 }
 
+/* ---- threads that keep off a CPU ---- */
+
+#if defined(__linux__)
+static bool cpus_of(int64_t id, cpu_sets *c)
+{
+    memset(c, 0, sizeof *c);
+    return sched_getaffinity((pid_t)id, sizeof c->set, c->set) == 0;
+}
+
+static bool same_cpus(const cpu_sets *a, const cpu_sets *b) { return CPU_EQUAL_S(sizeof a->set, a->set, b->set); }
+
+static bool run_on_all_but(const hn_os_thread *t, int32_t cpu)
+{
+    cpu_sets c = *(const cpu_sets *)t->may;
+    if (cpu >= 0) CPU_CLR_S(cpu, sizeof c.set, c.set);
+    return sched_setaffinity((pid_t)t->id, sizeof c.set, c.set) == 0; /* with no CPU it fails */
+}
+#endif
+
 void hn_os_thread_new(hn_os_thread *t)
 {
     *t = (hn_os_thread){ .off = -1 };
@@ -142,8 +161,13 @@ void hn_os_thread_new(hn_os_thread *t)
 void hn_os_thread_begin(hn_os_thread *t)
 {
 #if defined(__linux__)
-    t->left = !t->may || !cpus_of_thread(t->may);
+    cpu_sets first;
     t->id = syscall(SYS_gettid);
+    t->process = getpid();
+    t->left = !t->may || !cpus_of(t->id, t->may);
+    t->as_first = !t->left && cpus_of(t->process, &first) && same_cpus(&first, t->may);
+#else
+    t->left = true;
 #endif
 }
 
@@ -153,22 +177,34 @@ void hn_os_thread_end(hn_os_thread *t)
     t->may = NULL;
 }
 
+#if defined(__linux__)
+/* Brings t->may up to date; false: its CPUs are somebody's decision. What a thread has is what was asked for it, less
+ * the CPUs that a control group takes from the process, and it gets no more when the group gives more. So the first
+ * thread is looked at, too, for which hone asks nothing: who lacks exactly what that one lacks has lost it with it. Who
+ * began as that one and lies within its CPUs has what it has; outside of them, that one alone was told where to be. */
+static bool see_cpus(hn_os_thread *t)
+{
+    cpu_sets *may = t->may, asked = *may, is, first, cut, common;
+    if (t->off >= 0) CPU_CLR_S(t->off, sizeof asked.set, asked.set);
+    if (!cpus_of(t->id, &is) || !cpus_of(t->process, &first)) return false;
+    CPU_AND_S(sizeof cut.set, cut.set, asked.set, first.set);
+    if (!same_cpus(&is, &asked) && !same_cpus(&is, &cut)) return false;
+    CPU_AND_S(sizeof common.set, common.set, is.set, first.set);
+    if (t->as_first && same_cpus(&is, &common)) *may = first;
+    if (!t->as_first && !same_cpus(&is, &asked)) CPU_AND_S(sizeof first.set, may->set, may->set, first.set);
+    return true;
+}
+#endif
+
 void hn_os_keep_off(hn_os_thread *t, int32_t cpu)
 {
+    if (t->left || t->off == cpu || cpu < 0) return;
 #if defined(__linux__)
-    cpu_sets has, is, will;
-    if (t->left || t->off == cpu || cpu < 0 || cpu >= MOST_CPUS) return;
-    memcpy(&has, t->may, sizeof has);
-    will = has;
-    if (t->off >= 0) CPU_CLR_S(t->off, sizeof has.set, has.set);
-    CPU_CLR_S(cpu, sizeof will.set, will.set);
-    t->off = cpu;
-    memset(&is, 0, sizeof is);
-    bool ours = sched_getaffinity((pid_t)t->id, sizeof is.set, is.set) == 0 && memcmp(&is, &has, sizeof is) == 0;
-    t->left = !ours || CPU_COUNT_S(sizeof will.set, will.set) == 0 ||
-              sched_setaffinity((pid_t)t->id, sizeof will.set, will.set) != 0;
-#else
-    t->off = cpu;
+    t->left = true;
+    if (cpu >= MOST_CPUS || t->process != getpid()) return; /* a child, in which the thread is not */
+    if (!see_cpus(t)) return;
+    t->off = run_on_all_but(t, cpu) ? cpu : -1;
+    t->left = t->off < 0 && !run_on_all_but(t, -1); /* it has no other: not where it was sent the last time, either */
 #endif
 }
 

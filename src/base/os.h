@@ -21,16 +21,18 @@ int32_t hn_os_cpus(int32_t *cpu, int32_t cap);
 bool hn_os_run_on(const int32_t *cpu, int32_t n); /* this thread, there only; false: the system cannot */
 int32_t hn_os_current_cpu(void);                  /* −1: unknown */
 typedef struct hn_os_thread {                     /* a thread that is to keep off one CPU */
-    int64_t id;
-    void *may;   /* the CPUs it began with */
-    bool left;   /* as it is, for good */
-    int32_t off; /* the CPU that it keeps off now; -1: none */
+    int64_t id, process;
+    void *may;     /* its CPUs, but for the one that it keeps off */
+    bool as_first; /* they were those of the first thread, and become so with them */
+    bool left;     /* as it is, for good */
+    int32_t off;   /* -1: none */
 } hn_os_thread;
 void hn_os_thread_new(hn_os_thread *t);   /* by anyone, before it begins: its room, if there is memory */
 void hn_os_thread_begin(hn_os_thread *t); /* by the thread itself */
 void hn_os_thread_end(hn_os_thread *t);
-/* t, which may be another thread of this process, runs on any of its CPUs but this one from now on. A thread whose CPUs
- * somebody else has set meanwhile, or that has no other, stays as it is, for good. */
+/* t, which may be another thread of this process, runs on any of its CPUs but this one from now on, if it has another.
+ * One whose CPUs somebody sets stays so for good; not seen is who sets the very same, of this thread alone. What all of
+ * the process is given or loses (a control group, taskset -a) is followed at the next call for another CPU. */
 void hn_os_keep_off(hn_os_thread *t, int32_t cpu);
 /* Asks for large pages for p[n], from hn_pages_alloc. */
 void hn_os_want_huge_pages(void *p, size_t n);

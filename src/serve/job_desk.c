@@ -474,6 +474,10 @@ static void say_rest(hn_strand *s)
     }
     if (s->stream && (st = hone_stream_flush(s->stream, &text, &n, &err)) == HONE_OK) say_text(s, text, n);
     if (st != HONE_OK) fail_error(s->run->job, &err);
+    if (st != HONE_OK || s->reply || !s->n_held) return;
+    /* tokens without text at the end, which are counted, too */
+    say(s, (hn_say){ .kind = HN_SAY_TEXT, .text = "", .token = s->held, .n_token = s->n_held });
+    drop_held(s, s->n_held);
 }
 
 static void refuse_deadline(hn_job *j)

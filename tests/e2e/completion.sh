@@ -9,6 +9,8 @@ export PATH HOME
 : >"$T/here/a.gguf"
 : >"$T/here/b.txt"
 : >"$T/here/two words.gguf"
+: >"$T/here/a[1].txt"
+: >"$T/here/a1.txt"
 mkdir "$T/here/models"
 unset HONE_MODELS HF_HUB_CACHE HF_HOME HUGGINGFACE_HUB_CACHE XDG_CACHE_HOME XDG_DATA_HOME OLLAMA_MODELS
 echo x >"$T/here/models/shelf-model.gguf"
@@ -21,6 +23,7 @@ hone r|run|chat
 hone run --te|--temp --temperature|--top-k
 hone run -m |a.gguf shelf-model two_words.gguf|evil two words.gguf
 hone run --file t|two_words.gguf|two words.gguf
+hone run --file a|a[1].txt a1.txt|two_words.gguf
 hone rm |shelf-model|a.gguf run
 hone show |a.gguf shelf-model|evil
 hone list |shelf-model|a.gguf evil
@@ -58,10 +61,10 @@ said() {
     _shell=$1
     while IFS='|' read -r line yes no; do
         # _ for a blank in a word; fish and zsh put a backslash before it, or do not
-        sed -n "/^LINE $line\$/,/^LINE /p" "$2" | sed '/^LINE /d; s/\\* /_/g' >"$T/offered"
+        sed -n "/^LINE $line\$/,/^LINE /p" "$2" | sed '/^LINE /d; s/\\//g; s/ /_/g' >"$T/offered"
         _missing=
-        for w in $yes; do grep -qx -- "$w" "$T/offered" || _missing="$_missing $w"; done
-        for w in $no; do grep -qx -- "$w" "$T/offered" && _missing="$_missing not:$w"; done
+        for w in $yes; do grep -qxF -- "$w" "$T/offered" || _missing="$_missing $w"; done
+        for w in $no; do grep -qxF -- "$w" "$T/offered" && _missing="$_missing not:$w"; done
         [ -z "$_missing" ] && ok "$_shell: $line" || not_ok "$_shell: $line:$_missing" "$T/offered"
     done <"$T/lines"
 }

@@ -270,6 +270,17 @@ static void judge_success(const row *r, const char *kind, long k, const outcome 
             report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
 }
 
+/* After success without a part that is named: files say other things, but there are all of them, and no more. */
+static void judge_told(const row *r, const char *kind, long k, const outcome *o, const outcome *good)
+{
+    for (size_t i = 0; i < good->left.n; i++)
+        if (!files_find(&o->left, good->left.file[i].path))
+            report_wrong(r, kind, k, o, "success without ", good->left.file[i].path);
+    for (size_t i = 0; i < o->left.n; i++)
+        if (!files_find(&good->left, o->left.file[i].path))
+            report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
+}
+
 /* A judgement that was made, and all of it told; where the telling failed, the judgement is the exit code still. */
 static bool is_verdict(const outcome *o)
 {
@@ -284,7 +295,7 @@ static void judge(const row *r, const char *kind, int error, long k, const outco
     if (o->end.hung) report_wrong(r, kind, k, o, "it did not end", NULL);
     else if (o->end.signal) report_wrong(r, kind, k, o, "it died of signal ", strsignal(o->end.signal));
     else if (o->end.code == good->end.code || (flag(r, "verdict") && error >= 0 && is_verdict(o)))
-        told ? (void)0 : judge_success(r, kind, k, o, good);
+        told ? judge_told(r, kind, k, o, good) : judge_success(r, kind, k, o, good);
     else {
         if (!says_why(&o->err)) report_wrong(r, kind, k, o, "it failed without a word", NULL);
         judge_files(r, kind, k, o, before, good);

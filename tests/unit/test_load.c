@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum how { HONEST, COUNTS, TIRES, FAILS, SLOW, SILENT, UNCOUNTED, BOASTS, THIN, ESCAPES };
+enum how { HONEST, COUNTS, TIRES, FAILS, SLOW, SILENT, UNCOUNTED, BOASTS, THIN, ESCAPES, NAMES, NAMES_FEWER };
 enum { MOST = 64, SLOW_US = 40000 };
 
 typedef struct fake {
@@ -69,24 +69,29 @@ static void answer(fake *f, int fd)
     }
     snprintf(word, sizeof word, "%016llx %d", (unsigned long long)h, f->how == COUNTS ? f->n : 0);
     if (f->how == SLOW) usleep(SLOW_US);
+    const bool thin = f->how == THIN || f->how >= NAMES;
     if (f->how == SILENT) word[0] = word[4] = 0;
-    if (f->how == THIN) word[1] = word[4] = 0;
+    if (thin) word[1] = word[4] = 0;
     /* the same text, written in other ways: U+00E4, U+1F600 in two halves, a slash */
-    if (f->how != SILENT && f->how != THIN)
+    if (f->how != SILENT && !thin)
         snprintf(word + strlen(word), 32, "%s",
                  f->how == ESCAPES ? "\\u00e4\\uD83D\\ude00\\/" : "\xC3\xA4\xF0\x9F\x98\x80/");
     char usage[96] = "\"usage\":null";
     if (f->how != UNCOUNTED)
         snprintf(usage, sizeof usage, "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":%d}",
                  f->how == BOASTS ? 3
-                 : f->how == THIN ? 5
+                 : thin           ? 5
                                   : 2);
+    const char *named = "";
+    if (f->how >= NAMES && strstr(text, "\"logprobs\":1"))
+        named = f->how == NAMES ? ",\"logprobs\":{\"tokens\":[\"0\",\"\",\"\",\"\",\"\"]}"
+                                : ",\"logprobs\":{\"tokens\":[\"0\"]}";
     if (strstr(text, "\"stream\":true"))
         snprintf(all, sizeof all,
                  "data: {\"choices\":[{\"text\":\"%.4s\"}]}\n\ndata: {\"choices\":[{\"text\":\"%s\"}]}\n\n"
                  "data: {\"choices\":[],%s}\n\ndata: [DONE]\n\n",
                  word, word + 4, usage);
-    else snprintf(all, sizeof all, "{\"choices\":[{\"text\":\"%s\"}],%s}\n", word, usage);
+    else snprintf(all, sizeof all, "{\"choices\":[{\"text\":\"%s\"%s}],%s}\n", word, named, usage);
     char head[128];
     snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", strlen(all));
     say(fd, head);
@@ -210,6 +215,7 @@ static void answers_must_be_there(void **state)
         { UNCOUNTED, 2, "an answer without its number of tokens (usage.completion_tokens)" },
         { BOASTS, 2, "3 tokens are counted where 2 were asked for" },
         { THIN, 9, "5 tokens are counted in a text of 1 bytes" },
+        { NAMES_FEWER, 9, "5 tokens are counted in a text of 1 bytes" },
     };
     (void)state;
     for (int whole = 0; whole < 2; whole++)
@@ -228,6 +234,31 @@ static void answers_must_be_there(void **state)
             hn_load_free(&r);
             stop(&f);
         }
+}
+
+/* Tokens without text, which the server names when it is asked for them: of a few answers, as of none. */
+static void tokens_may_have_no_text(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        static fake f;
+        char url[64];
+        hone_error err;
+        hn_load_run r;
+        start(&f);
+        hn_load_params p = ask_of(&f, url);
+        f.how = NAMES;
+        p.whole = whole;
+        p.n_gen = 9;
+        assert_int_equal(hn_load(&r, &p, &err), HONE_OK);
+        assert_int_equal(r.n_failed, 0);
+        assert_int_equal(r.n_token, 8 * 5);
+        assert_int_equal(f.n, 8 + HN_LOAD_AGAIN);
+        for (int i = 8; i < f.n; i++) /* one of each quarter, and each was asked before */
+            assert_int_equal(strtol(f.prompt[i], NULL, 10) / 2, i - 8);
+        hn_load_free(&r);
+        stop(&f);
+    }
 }
 
 /* Two servers may escape the same text in other ways. */
@@ -296,10 +327,12 @@ static void nobody_is_there(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_asked_for_again),     cmocka_unit_test(a_seed_is_a_series_of_prompts),
-        cmocka_unit_test(answers_must_be_there),           cmocka_unit_test(texts_are_compared_not_their_json),
-        cmocka_unit_test(waiting_for_a_client_is_waiting), cmocka_unit_test(nobody_is_there)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(answers_are_asked_for_again),
+                                        cmocka_unit_test(a_seed_is_a_series_of_prompts),
+                                        cmocka_unit_test(tokens_may_have_no_text),
+                                        cmocka_unit_test(answers_must_be_there),
+                                        cmocka_unit_test(texts_are_compared_not_their_json),
+                                        cmocka_unit_test(waiting_for_a_client_is_waiting),
+                                        cmocka_unit_test(nobody_is_there) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

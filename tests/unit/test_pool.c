@@ -6,11 +6,13 @@
 #include "base/os.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -244,11 +246,47 @@ static void tell_place(void *arg, int64_t chunk, int32_t thread)
     p->n_may = hn_os_cpus(all, HN_MOST_THREADS);
 }
 
-static place worker_place(hn_pool *p, int32_t pin)
+/* Asked from a thread of its own, on one CPU: of the first thread's CPUs hone has an opinion. */
+typedef struct caller {
+    hn_pool *pool;
+    int32_t cpu;
+    place at;
+} caller;
+
+static void *call(void *arg)
 {
-    place at = { .cpu = -1, .pin = pin };
-    hn_pool_run(p, tell_place, &at, 2);
-    return at;
+    caller *c = arg;
+    if (c->cpu >= 0) hn_os_run_on(&c->cpu, 1);
+    hn_pool_run(c->pool, tell_place, &c->at, 2);
+    return NULL;
+}
+
+static place worker_place(hn_pool *p, int32_t cpu, int32_t pin)
+{
+    caller c = { .pool = p, .cpu = cpu, .at = { .cpu = -1, .pin = pin } };
+    pthread_t id;
+    assert_int_equal(pthread_create(&id, NULL, call, &c), 0);
+    pthread_join(id, NULL);
+    return c.at;
+}
+
+/* A caller that is moved to the worker's CPU in the moment after the worker looked meets it there, once. */
+static void assert_elsewhere(hn_pool *p, int32_t cpu, int32_t n_may)
+{
+    place at = worker_place(p, cpu, -1);
+    for (int again = 0; again < 3 && at.cpu == cpu; again++) at = worker_place(p, cpu, -1);
+    assert_int_not_equal(at.cpu, cpu);
+    assert_int_equal(at.n_may, n_may);
+}
+
+static int32_t cpus_or_skip(int32_t all[HN_MOST_THREADS])
+{
+    int32_t n = hn_os_cpus(all, HN_MOST_THREADS);
+    if (n < 2 || n >= HN_MOST_THREADS || hn_cpu_count() < 2) {
+        print_message("SKIP: one CPU\n");
+        skip();
+    }
+    return n;
 }
 
 /* The worker is on another CPU than the caller, wherever that one goes and whether the worker sleeps then or not; who
@@ -257,36 +295,75 @@ static void workers_keep_off_the_caller(void **state)
 {
     int32_t all[HN_MOST_THREADS];
     hn_pool *p, *many;
-    const int32_t n = hn_os_cpus(all, HN_MOST_THREADS);
-    if (n < 2 || n >= HN_MOST_THREADS || hn_cpu_count() < 2) {
-        print_message("SKIP: one CPU\n");
-        skip();
-    }
+    const int32_t n = cpus_or_skip(all);
     assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
     assert_int_equal(hn_pool_new(&many, hn_cpu_count() + 1, NULL), HONE_OK);
     for (int32_t round = 0; round < 40; round++) {
-        const int32_t *mine = &all[round % 2 ? n - 1 : 0];
-        assert_true(hn_os_run_on(mine, 1));
+        const int32_t mine = all[round % 2 ? n - 1 : 0];
         for (int32_t k = 0; k < 3; k++) {
             usleep(k == 1 ? 0 : 1000); /* it sleeps after some 30 */
-            place at = worker_place(p, -1);
-            if (round < 2) continue; /* it begins */
-            assert_int_equal(at.n_may, n - 1);
-            assert_int_not_equal(at.cpu, *mine);
+            if (round >= 2) assert_elsewhere(p, mine, n - 1);
+            else worker_place(p, mine, -1); /* it begins */
         }
     }
-    run_and_check(many, 64, 1); /* more threads than CPUs are where the system has them */
-    assert_true(hn_os_run_on(&all[0], 1));
-    assert_int_not_equal(worker_place(p, -1).cpu, all[0]);
-    assert_int_equal(worker_place(p, all[0]).cpu, all[0]);
+    assert_int_equal(worker_place(many, all[0], -1).n_may,
+                     n); /* more threads than CPUs are where the system has them */
+    assert_elsewhere(p, all[0], n - 1);
+    assert_int_equal(worker_place(p, all[0], all[0]).cpu, all[0]);
     for (int32_t k = 0; k < 4; k++) {
-        assert_true(hn_os_run_on(&all[k % 2], 1));
-        place at = worker_place(p, -1);
+        place at = worker_place(p, all[k % 2], -1);
         assert_int_equal(at.cpu, all[0]);
         assert_int_equal(at.n_may, 1);
     }
-    assert_true(hn_os_run_on(all, n));
     hn_pool_free(many);
+    hn_pool_free(p);
+}
+
+/* taskset -a, which sets the CPUs of all threads there are: the worker leaves none of them, and goes on as before when
+ * they have all of them again. */
+static void all_of_a_process_is_moved(void **state)
+{
+    int32_t all[HN_MOST_THREADS];
+    hn_pool *p;
+    const int32_t n = cpus_or_skip(all);
+    assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
+    for (int32_t k = 0; k < 4; k++) assert_true(worker_place(p, all[k % 2], -1).cpu >= 0);
+    assert_elsewhere(p, all[0], n - 1);
+    assert_true(hn_os_run_on(&all[n - 1], 1)); /* n is 2: the worker has this one alone already */
+    if (n == 2) {
+        for (int32_t k = 0; k < 3; k++) assert_int_equal(worker_place(p, all[1], -1).cpu, all[1]);
+        assert_true(hn_os_run_on(all, n));
+        assert_elsewhere(p, all[0], 1);
+        assert_elsewhere(p, all[1], 1);
+    }
+    assert_true(hn_os_run_on(all, n));
+    hn_pool_free(p);
+}
+
+static void nothing(void *arg, int64_t chunk, int32_t thread) {}
+
+/* The child of a fork has the pool, and the numbers of threads that are its parent's. */
+static void a_child_moves_nobody(void **state)
+{
+    int32_t all[HN_MOST_THREADS];
+    hn_pool *p;
+    const int32_t n = cpus_or_skip(all);
+    assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
+    for (int32_t k = 0; k < 4; k++) assert_true(worker_place(p, all[k % 2], -1).cpu >= 0);
+    assert_elsewhere(p, all[0], n - 1);
+    usleep(2000); /* it sleeps, so that whoever calls would send it away */
+    pid_t child = fork();
+    if (child == 0) {
+        hn_os_run_on(&all[1], 1);
+        hn_pool_run(p, nothing, NULL, 4);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    place at = worker_place(p, all[0], -1);
+    assert_int_not_equal(at.cpu, all[0]);
+    assert_int_equal(at.n_may, n - 1);
     hn_pool_free(p);
 }
 
@@ -319,6 +396,8 @@ int main(void)
         cmocka_unit_test(the_limit_is_lifted),
         cmocka_unit_test(chunks_are_counted),
         cmocka_unit_test(workers_keep_off_the_caller),
+        cmocka_unit_test(all_of_a_process_is_moved),
+        cmocka_unit_test(a_child_moves_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,6 +240,37 @@ static void everyone_gets_their_own(void **state)
 
 #define HI "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
 
+/* Tokens that are counted are named, those without text at the end, too: behind a turn the model goes on with its
+ * mark. */
+static void every_token_is_named(void **state)
+{
+    enum { MOST = 12 };
+    running r = { 0 };
+    start(&r, 4);
+    int without = 0; /* text, at the end */
+    for (int n = 1; n <= MOST; n++) {
+        char body[200];
+        snprintf(body, sizeof body,
+                 "{\"prompt\":\"The cat\",\"max_tokens\":%d,\"temperature\":0,\"ignore_eos\":true,\"logprobs\":1}", n);
+        json_t *j = ask_json(r.port, "POST", "/v1/completions", body, 200);
+        const json_t *log = json_object_get(json_array_get(json_object_get(j, "choices"), 0), "logprobs"),
+                     *list = json_object_get(log, "tokens");
+        assert_int_equal(json_integer_value(json_object_get(json_object_get(j, "usage"), "completion_tokens")), n);
+        assert_int_equal(json_array_size(list), n);
+        assert_int_equal(json_array_size(json_object_get(log, "token_logprobs")), n);
+        const char *last = json_string_value(json_array_get(list, (size_t)n - 1));
+        without += strcmp(last, "<|endoftext|>") == 0;
+        json_decref(j);
+        snprintf(body, sizeof body,
+                 "{\"prompt\":\"The cat\",\"n_predict\":%d,\"temperature\":0,\"ignore_eos\":true,\"n_probs\":1}", n);
+        j = ask_json(r.port, "POST", "/completion", body, 200);
+        assert_int_equal(json_array_size(json_object_get(j, "completion_probabilities")), n);
+        json_decref(j);
+    }
+    assert_true(without > 0 && without < MOST);
+    stop(&r);
+}
+
 /* Shapes that need a model: what is counted, chosen, constrained. */
 static void answers_have_what_was_asked(void **state)
 {
@@ -763,6 +794,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(everyone_gets_their_own),
                                         cmocka_unit_test(who_leaves_is_forgotten),
                                         cmocka_unit_test(answers_have_what_was_asked),
+                                        cmocka_unit_test(every_token_is_named),
                                         cmocka_unit_test(models_take_turns),
                                         cmocka_unit_test(many_prompts_fit_a_short_queue),
                                         cmocka_unit_test(what_is_wrong_is_told),

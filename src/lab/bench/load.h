@@ -28,11 +28,13 @@ typedef struct hn_load_params {
 char *hn_load_prompt(const hn_load_params *p, int32_t place);
 
 /* One request; times in ns from when it came: with open arrivals that is when it was to come, though nobody was free to
- * ask. An answer without text, or whose server counts more tokens than were asked for or (not with exact) than the text
- * has bytes, or (with exact) fewer than were asked for, has a problem: its speed would be what the server claims. */
+ * ask. An answer without text has a problem, and so has one whose server counts more tokens than were asked for, (with
+ * exact) fewer, or (without) more than the text has bytes and the server names (logprobs): its speed would be what the
+ * server claims. */
 typedef struct hn_load_one {
     int status;                /* of HTTP; 0: the connection failed */
     char problem[96];          /* "": none */
+    bool thin;                 /* more tokens than bytes of text */
     bool opening;              /* its client's first, where clients ask again: all of these come at one moment */
     uint64_t begun;            /* ns on the clock of the run */
     uint64_t first, end;       /* until the first text, until the last byte */

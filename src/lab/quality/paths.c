@@ -45,9 +45,18 @@ void hn_walk_row(hn_walk *w, int32_t pos, const float *x)
     if (at->bits == bits) return;
     hn_invalid(&w->out->verdict,
                "one prompt, two answers: the logits behind position %d are others %s than %s; the engine is wrong in "
-               "one of the two; again by hone %s --draw %llu",
-               pos, w->way, at->way, w->p->quick ? "bench --quality quick" : "lab quality hash",
-               (unsigned long long)w->out->draw);
+               "one of the two",
+               pos, w->way, at->way);
+}
+
+/* Whatever is wrong may be so at what was drawn alone, which depends on the options, too. */
+static void name_the_draw(hn_paths *out, bool quick)
+{
+    char *why = out->verdict.reason;
+    size_t n = strlen(why);
+    if (out->verdict.state == HN_INVALID)
+        snprintf(why + n, sizeof out->verdict.reason - n, "; again, with the same options, by hone %s --draw %llu",
+                 quick ? "bench --quality quick" : "lab quality hash", (unsigned long long)out->draw);
 }
 
 /* Is this one of the positions whose logits every way is asked for? Edges of chunks, pages, windows and powers of two,
@@ -738,8 +747,9 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
     } else if (st == HONE_OK && !hn_walk_over(&w)) { /* answers that contradict each other have no hash */
         if (eight->n_distinct > 0) make_hash(&w, prompts, eight);
         out->verdict.state = HN_VALID;
-        if (eight->verdict.state == HN_INVALID) out->verdict = eight->verdict;
     }
+    name_the_draw(out, p->quick);
+    if (out->verdict.state == HN_VALID && eight->verdict.state == HN_INVALID) out->verdict = eight->verdict;
     out->widest = w.widest;
     free(w.ids);
     free(w.seen);

@@ -203,9 +203,11 @@ hone_status hn_walk_among_many(hn_walk *w)
     w->attempt = 2;
     hone_status st = hn_walk_with(w, "among 8 to 19 neighbours", &of_many, all_sequences);
     w->attempt = 1;
-    if (st == HONE_E_NOMEM && is_full(w)) { /* as many as are compared in any case */
+    const bool again = st == HONE_E_NOMEM && is_full(w);
+    for (int32_t i = 0; i < w->n + w->n_more; i++)
+        if (w->seen[i].counted == 2) w->seen[i].counted = again ? 0 : 1;
+    if (again) { /* as many as are compared in any case */
         w->out->n_compared = before;
-        for (int32_t i = 0; i < w->n + w->n_more; i++) w->seen[i].counted -= w->seen[i].counted == 2 ? 2 : 0;
         of_many.n_seq = w->n_all = HN_Q_MANY;
         st = hn_walk_with(w, "among 8 to 19 neighbours", &of_many, all_sequences);
     }
