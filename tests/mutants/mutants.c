@@ -454,19 +454,16 @@ void mt_linger(const char *part, uint64_t from)
     while (now < until) now = __real_hn_clock_ns();
 }
 
-/* A load is counted from when the parent started the process, which a measured one is told behind its mode: "_sample
- * TIME"; glibc gives constructors what it gives main. */
+/* A load is counted from when the parent started the process, which a measured one is told behind its mode and its
+ * options: "bench _sample … TIME"; glibc gives constructors what it gives main. */
 __attribute__((constructor)) static void begin_clock(int argc, char **argv)
 {
-    enum { DIGITS = 10 };
     const uint64_t recent = UINT64_C(60000000000); /* another number is no such time */
     began = __real_hn_clock_ns();
-    for (int i = 1; i < argc; i++)
-        for (int k = i + 1; argv[i][0] == '_' && k < argc && k <= i + 2; k++)
-            if (strlen(argv[k]) >= DIGITS && strspn(argv[k], "0123456789") == strlen(argv[k])) {
-                const uint64_t told = strtoull(argv[k], NULL, 10);
-                if (told < began && began - told < recent) began = told;
-            }
+    if (argc < 4 || argv[2][0] != '_') return;
+    const char *last = argv[argc - 1];
+    const uint64_t told = strspn(last, "0123456789") == strlen(last) ? strtoull(last, NULL, 10) : 0;
+    if (told < began && began - told < recent) began = told;
 }
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
