@@ -270,15 +270,18 @@ static void judge_success(const row *r, const char *kind, long k, const outcome 
             report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
 }
 
-/* After success without a part that is named: files say other things, but there are all of them, and no more. */
+/* After success without a part that is named: files say other things, but there are all of them and no more, unless
+ * one is named that could not be written, or removed. */
 static void judge_told(const row *r, const char *kind, long k, const outcome *o, const outcome *good)
 {
-    for (size_t i = 0; i < good->left.n; i++)
-        if (!files_find(&o->left, good->left.file[i].path))
-            report_wrong(r, kind, k, o, "success without ", good->left.file[i].path);
-    for (size_t i = 0; i < o->left.n; i++)
-        if (!files_find(&good->left, o->left.file[i].path))
-            report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
+    for (size_t i = 0; i < good->left.n; i++) {
+        const char *path = good->left.file[i].path;
+        if (!files_find(&o->left, path) && !names(o, path)) report_wrong(r, kind, k, o, "success without ", path);
+    }
+    for (size_t i = 0; i < o->left.n; i++) {
+        const char *path = o->left.file[i].path;
+        if (!files_find(&good->left, path) && !names(o, path)) report_wrong(r, kind, k, o, "success leaves ", path);
+    }
 }
 
 /* A judgement that was made, and all of it told; where the telling failed, the judgement is the exit code still. */
