@@ -180,19 +180,23 @@ void hn_os_thread_end(hn_os_thread *t)
 #if defined(__linux__)
 /* Brings t->may up to date; false: its CPUs are somebody's decision. What a thread has is what was asked for it, less
  * the CPUs that a control group takes from the process, and it gets no more when the group gives more. So the first
- * thread is looked at, too, for which hone asks nothing: who lacks exactly what that one lacks has lost it with it. Who
- * began as that one and lies within its CPUs has what it has; outside of them, that one alone was told where to be. */
+ * thread is looked at, too, for which hone asks nothing. Who has the very CPUs of that one was set together with it
+ * (taskset -a; a control group, of systems before Linux 6.2). Two threads of two CPUs, of which somebody sets the first
+ * alone to where this one is, look the same: this one stays there, as it must if both were meant. */
 static bool see_cpus(hn_os_thread *t)
 {
-    cpu_sets *may = t->may, asked = *may, is, first, cut, common;
+    cpu_sets *may = t->may, asked = *may, is, first, common;
     if (t->off >= 0) CPU_CLR_S(t->off, sizeof asked.set, asked.set);
     if (!cpus_of(t->id, &is) || !cpus_of(t->process, &first)) return false;
-    CPU_AND_S(sizeof cut.set, cut.set, asked.set, first.set);
-    if (!same_cpus(&is, &asked) && !same_cpus(&is, &cut)) return false;
-    CPU_AND_S(sizeof common.set, common.set, is.set, first.set);
-    if (t->as_first && same_cpus(&is, &common)) *may = first;
-    if (!t->as_first && !same_cpus(&is, &asked)) CPU_AND_S(sizeof first.set, may->set, may->set, first.set);
-    return true;
+    if (t->as_first && same_cpus(&is, &first)) {
+        *may = first;
+        t->off = -1;
+        return true;
+    }
+    CPU_AND_S(sizeof common.set, common.set, may->set, first.set);
+    if (t->as_first && same_cpus(&is, &asked) && same_cpus(&common, may)) *may = first; /* it has more now */
+    CPU_AND_S(sizeof common.set, common.set, asked.set, first.set);
+    return same_cpus(&is, &asked) || same_cpus(&is, &common); /* less: the system will cut what is asked next, too */
 }
 #endif
 

@@ -135,7 +135,7 @@ static void *worker_main(void *arg)
     hn_os_thread_begin(&me->thread);
     atomic_store(&me->moving, !p->spin_ns); /* more threads than CPUs stay where the system has them */
     while (!atomic_load(&p->quit)) {
-        keep_off(p, me);
+        if (p->spin_ns) keep_off(p, me);
         if (me->index >= atomic_load(&p->n_active)) {
             park(p, me->index);
             continue;

@@ -230,7 +230,8 @@ static void the_limit_is_lifted(void **state)
 
 /* Where the worker of a pool of two was, and how many CPUs it may run on; pin: it sets them itself. */
 typedef struct place {
-    int32_t cpu, n_may, pin;
+    int32_t cpu, n_may, pin, n_all;
+    const int32_t *all; /* [n_all], which the worker sets before it looks; NULL: none */
     _Atomic int arrived;
 } place;
 
@@ -242,6 +243,7 @@ static void tell_place(void *arg, int64_t chunk, int32_t thread)
     while (atomic_load(&p->arrived) < 2) usleep(10); /* a chunk each */
     if (thread == 0) return;
     if (p->pin >= 0) hn_os_run_on(&p->pin, 1);
+    if (p->all) hn_os_run_on(p->all, p->n_all);
     p->cpu = hn_os_current_cpu();
     p->n_may = hn_os_cpus(all, HN_MOST_THREADS);
 }
@@ -337,6 +339,14 @@ static void all_of_a_process_is_moved(void **state)
         assert_elsewhere(p, all[1], 1);
     }
     assert_true(hn_os_run_on(all, n));
+    /* all of them to all CPUs: the worker's are not what was asked for it, but those of the first thread */
+    caller c = { .pool = p, .cpu = all[0], .at = { .cpu = -1, .pin = -1, .n_all = n, .all = all } };
+    call(&c);
+    assert_true(hn_os_run_on(all, n));
+    assert_int_equal(c.at.n_may, n);
+    for (int32_t k = 0; k < 4; k++) worker_place(p, all[k % 2], -1);
+    assert_elsewhere(p, all[1], n - 1);
+    assert_elsewhere(p, all[0], n - 1);
     hn_pool_free(p);
 }
 

@@ -397,6 +397,22 @@ static char *read_all(wire *w, size_t *n)
     return s;
 }
 
+/* How many tokens an answer names, which must be the same text and as many as it counts; -1: none, or another. */
+static int32_t count_named(const json_t *o, const hn_load_one *was, bool greedy)
+{
+    json_t *choice = json_array_get(json_object_get(o, "choices"), 0), *text = json_object_get(choice, "text"), *each;
+    json_t *tokens = json_object_get(json_object_get(choice, "logprobs"), "tokens");
+    size_t i;
+    if (!json_is_array(tokens) || !json_is_string(text)) return -1;
+    json_array_foreach(tokens, i, each)
+    {
+        if (!json_is_string(each)) return -1;
+    }
+    if (greedy && hn_fnv1a(HN_FNV_INIT, json_string_value(text), json_string_length(text)) != was->hash) return -1;
+    const double said = hn_json_number_of(json_object_get(o, "usage"), "completion_tokens");
+    return said == (double)json_array_size(tokens) ? (int32_t)json_array_size(tokens) : -1;
+}
+
 /* How many tokens the answer of a place names; -1: it does not say so. */
 static int32_t tokens_named(load_state *s, int32_t place, char *line)
 {
@@ -409,11 +425,8 @@ static int32_t tokens_named(load_state *s, int32_t place, char *line)
     if (!open_wire(s, &w, &one)) return k;
     if (begin_request(s, w.fd, place, true) && read_head(&w, &one) && one.status == 200) body = read_all(&w, &n);
     close(w.fd);
-    if (body && hn_json_tree(&o, body, n, NULL, "answer", NULL) == HONE_OK) {
-        json_t *choice = json_array_get(json_object_get(o, "choices"), 0);
-        json_t *tokens = json_object_get(json_object_get(choice, "logprobs"), "tokens");
-        if (json_is_array(tokens)) k = (int32_t)json_array_size(tokens);
-    }
+    if (body && hn_json_tree(&o, body, n, NULL, "answer", NULL) == HONE_OK)
+        k = count_named(o, &s->run->one[place], s->p->temp <= 0);
     json_decref(o);
     free(body);
     return k;

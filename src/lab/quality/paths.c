@@ -52,11 +52,13 @@ void hn_walk_row(hn_walk *w, int32_t pos, const float *x)
 /* Whatever is wrong may be so at what was drawn alone, which depends on the options, too. */
 static void name_the_draw(hn_paths *out, bool quick)
 {
-    char *why = out->verdict.reason;
+    char *why = out->verdict.reason, again[120];
     size_t n = strlen(why);
-    if (out->verdict.state == HN_INVALID)
-        snprintf(why + n, sizeof out->verdict.reason - n, "; again, with the same options, by hone %s --draw %llu",
-                 quick ? "bench --quality quick" : "lab quality hash", (unsigned long long)out->draw);
+    if (out->verdict.state != HN_INVALID) return;
+    size_t k = (size_t)snprintf(again, sizeof again, "; again, with the same options, by hone %s --draw %llu",
+                                quick ? "bench --quality quick" : "lab quality hash", (unsigned long long)out->draw);
+    size_t at = n + k < sizeof out->verdict.reason ? n : sizeof out->verdict.reason - 1 - k;
+    memcpy(why + at, again, k + 1);
 }
 
 /* Is this one of the positions whose logits every way is asked for? Edges of chunks, pages, windows and powers of two,
