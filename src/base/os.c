@@ -83,14 +83,19 @@ typedef struct cpu_sets {
     cpu_set_t set[CPU_SETS];
 } cpu_sets;
 
-static bool cpus_of_thread(cpu_sets *c) { return sched_getaffinity(0, sizeof c->set, c->set) == 0; }
+/* id: of a thread; 0: this one. */
+static bool cpus_of(int64_t id, cpu_sets *c)
+{
+    memset(c, 0, sizeof *c);
+    return sched_getaffinity((pid_t)id, sizeof c->set, c->set) == 0;
+}
 #endif
 
 int32_t hn_os_cpu_count(void)
 {
 #if defined(__linux__)
     cpu_sets c;
-    if (cpus_of_thread(&c)) {
+    if (cpus_of(0, &c)) {
         int n = CPU_COUNT_S(sizeof c.set, c.set);
         if (n > 0) return n;
     }
@@ -113,7 +118,7 @@ int32_t hn_os_cpus(int32_t *cpu, int32_t cap)
     int32_t n = 0;
 #if defined(__linux__)
     cpu_sets all;
-    if (!cpus_of_thread(&all)) return 0;
+    if (!cpus_of(0, &all)) return 0;
     for (int c = 0; c < MOST_CPUS && n < cap; c++)
         if (CPU_ISSET_S(c, sizeof all.set, all.set)) cpu[n++] = c;
 #endif
@@ -134,12 +139,6 @@ bool hn_os_run_on(const int32_t *cpu, int32_t n)
 /* ---- threads that keep off a CPU ---- */
 
 #if defined(__linux__)
-static bool cpus_of(int64_t id, cpu_sets *c)
-{
-    memset(c, 0, sizeof *c);
-    return sched_getaffinity((pid_t)id, sizeof c->set, c->set) == 0;
-}
-
 static bool same_cpus(const cpu_sets *a, const cpu_sets *b) { return CPU_EQUAL_S(sizeof a->set, a->set, b->set); }
 
 static bool run_on_all_but(const hn_os_thread *t, int32_t cpu)

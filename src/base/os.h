@@ -22,7 +22,7 @@ bool hn_os_run_on(const int32_t *cpu, int32_t n); /* this thread, there only; fa
 int32_t hn_os_current_cpu(void);                  /* −1: unknown */
 typedef struct hn_os_thread {                     /* a thread that is to keep off one CPU */
     int64_t id, process;
-    void *may;     /* its CPUs, but for the one that it keeps off */
+    void *may;     /* its CPUs, and the one that it keeps off */
     bool as_first; /* they were those of the first thread, and become so with them */
     bool left;     /* as it is, for good */
     int32_t off;   /* -1: none */

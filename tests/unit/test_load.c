@@ -18,7 +18,21 @@
 
 #include <cmocka.h>
 
-enum how { HONEST, COUNTS, TIRES, FAILS, SLOW, SILENT, UNCOUNTED, BOASTS, THIN, ESCAPES, NAMES, NAMES_FEWER };
+enum how {
+    HONEST,
+    COUNTS,
+    TIRES,
+    FAILS,
+    SLOW,
+    SILENT,
+    UNCOUNTED,
+    BOASTS,
+    THIN,
+    ESCAPES,
+    NAMES,
+    NAMES_FEWER,
+    NAMES_OTHERS
+};
 enum { MOST = 64, SLOW_US = 40000 };
 
 typedef struct fake {
@@ -83,9 +97,11 @@ static void answer(fake *f, int fd)
                  : thin           ? 5
                                   : 2);
     const char *named = "";
-    if (f->how >= NAMES && strstr(text, "\"logprobs\":1"))
-        named = f->how == NAMES ? ",\"logprobs\":{\"tokens\":[\"0\",\"\",\"\",\"\",\"\"]}"
-                                : ",\"logprobs\":{\"tokens\":[\"0\"]}";
+    const bool again = f->how >= NAMES && strstr(text, "\"logprobs\":1");
+    if (again && f->how == NAMES_OTHERS) word[0] = 'x'; /* of another text */
+    if (again)
+        named = f->how != NAMES_FEWER ? ",\"logprobs\":{\"tokens\":[\"0\",\"\",\"\",\"\",\"\"]}"
+                                      : ",\"logprobs\":{\"tokens\":[\"0\"]}";
     if (strstr(text, "\"stream\":true"))
         snprintf(all, sizeof all,
                  "data: {\"choices\":[{\"text\":\"%.4s\"}]}\n\ndata: {\"choices\":[{\"text\":\"%s\"}]}\n\n"
@@ -215,6 +231,7 @@ static void answers_must_be_there(void **state)
         { UNCOUNTED, 2, "an answer without its number of tokens (usage.completion_tokens)" },
         { BOASTS, 2, "3 tokens are counted where 2 were asked for" },
         { THIN, 9, "5 tokens are counted in a text of 1 bytes" },
+        { NAMES_OTHERS, 9, "5 tokens are counted in a text of 1 bytes" },
         { NAMES_FEWER, 9, "5 tokens are counted in a text of 1 bytes" },
     };
     (void)state;

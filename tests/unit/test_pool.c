@@ -321,16 +321,23 @@ static void workers_keep_off_the_caller(void **state)
     hn_pool_free(p);
 }
 
+/* A pool of two whose worker keeps off all[0], where its caller was. */
+static hn_pool *pool_off_first(const int32_t *all, int32_t n)
+{
+    hn_pool *p;
+    assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
+    for (int32_t k = 0; k < 4; k++) assert_true(worker_place(p, all[k % 2], -1).cpu >= 0);
+    assert_elsewhere(p, all[0], n - 1);
+    return p;
+}
+
 /* taskset -a, which sets the CPUs of all threads there are: the worker leaves none of them, and goes on as before when
  * they have all of them again. */
 static void all_of_a_process_is_moved(void **state)
 {
     int32_t all[HN_MOST_THREADS];
-    hn_pool *p;
     const int32_t n = cpus_or_skip(all);
-    assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
-    for (int32_t k = 0; k < 4; k++) assert_true(worker_place(p, all[k % 2], -1).cpu >= 0);
-    assert_elsewhere(p, all[0], n - 1);
+    hn_pool *p = pool_off_first(all, n);
     assert_true(hn_os_run_on(&all[n - 1], 1)); /* n is 2: the worker has this one alone already */
     if (n == 2) {
         for (int32_t k = 0; k < 3; k++) assert_int_equal(worker_place(p, all[1], -1).cpu, all[1]);
@@ -356,11 +363,8 @@ static void nothing(void *arg, int64_t chunk, int32_t thread) {}
 static void a_child_moves_nobody(void **state)
 {
     int32_t all[HN_MOST_THREADS];
-    hn_pool *p;
     const int32_t n = cpus_or_skip(all);
-    assert_int_equal(hn_pool_new(&p, 2, NULL), HONE_OK);
-    for (int32_t k = 0; k < 4; k++) assert_true(worker_place(p, all[k % 2], -1).cpu >= 0);
-    assert_elsewhere(p, all[0], n - 1);
+    hn_pool *p = pool_off_first(all, n);
     usleep(2000); /* it sleeps, so that whoever calls would send it away */
     pid_t child = fork();
     if (child == 0) {
