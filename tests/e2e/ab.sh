@@ -78,7 +78,8 @@ if [ -f "$TINY" ]; then
     if grep -qE "verdict +(IMPROVED|SAME)" "$T/out"; then not_ok "other answers are not called better" "$T/out"; else ok "other answers are not called better"; fi
     expect 2 "a setting that bench does not know" "$HONE" lab ab this colour=red $small
     says "names it" 'colour'
-    run timeout 100 "$HONE" lab selftest -m "$TINY" --quick --json
+    small_model "$T/small.gguf"
+    run timeout 100 "$HONE" lab selftest -m "$T/small.gguf" --quick --json
     case $rc in 0 | 13) ok "selftest: what must be noticed is noticed" ;; *) not_ok "selftest: exit $rc" "$T/out" "$T/err" ;; esac
     for check in aa constant nan block roof claims ways; do says "selftest: $check" '"'$check'": ?\{[^}]*"exercised": ?true, ?"passed": ?true' "$T/out"; done
     says "the odds" '"right": ?[0-9]+, ?"tries": ?[0-9]+, ?"interval": ?\[' "$T/out"

@@ -3,17 +3,12 @@
 . tests/e2e/lib.sh
 
 root=$(pwd)
-M=$TINY
-if [ ! -f "$M" ]; then
-    data=../shared/data/stories260K
-    if [ -f "$data/stories260K.bin" ]; then
-        "$HONE" convert "$data/stories260K.bin" --tokenizer "$data/tok512.bin" -o "$T/model.gguf" >/dev/null 2>&1 && M=$T/model.gguf
-    fi
-fi
-if [ ! -f "$M" ]; then
-    skip "hone bench" "neither $TINY nor the stories260K data is here"
+if [ ! -f "$TINY" ]; then
+    skip "hone bench" "$TINY is not here"
     finish
 fi
+M=$T/model.gguf
+small_model "$M"
 small="-p 32 -n 24"
 # value KEY [FILE]: a top-level value of one line of compact JSON
 value() { sed -n 's/^{\(.*,\)\{0,1\}"'"$1"'":\("[^"]*"\|[^,}]*\).*/\2/p' "${2:-$T/out}" | head -n 1; }

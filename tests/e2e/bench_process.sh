@@ -2,11 +2,12 @@
 # Entries of the catalogue that measure in fresh processes: load, memory, quality, e2e.
 . tests/e2e/lib.sh
 
-M=$TINY
-if [ ! -f "$M" ]; then
+M=$T/small.gguf
+if [ ! -f "$TINY" ]; then
     skip "entries in fresh processes" "$TINY is not here"
     finish
 fi
+small_model "$M"
 check() { # check WHAT SEEN EXPECTED
     if [ "$2" = "$3" ]; then ok "$1"; else
         echo "# seen: $2   expected: $3"
@@ -31,26 +32,29 @@ says "milliseconds, the less the better" '"id":"load.parse".*"unit":"ms","better
 says "a target" '"id":"load.parse".*"target":"< 1 ms' "$T/r.jsonl"
 says "the processes themselves are kept" '"id":"load.total".*"start_ms".*"tokenizer_ms"' "$T/r.jsonl"
 for v in anon metadata tensors; do check "load.memory, $v" "$(records load.memory "\"$v\"" | wc -l | tr -d ' ')" 1; done
-# 2048 positions × 4 layers × keys and values × 4 heads × 32 × 2 bytes
+# 2048 positions × 2 layers × keys and values × 2 heads × 16 × 2 bytes
 case $(uname -s) in
-Linux) check "the KV cache of 2048 positions is as large as it must be" "$(number memory.kv2048 null median)" 4.1943 ;;
+Linux) check "the KV cache of 2048 positions is as large as it must be" "$(number memory.kv2048 null median)" 0.524288 ;;
 esac
 says "memory of loading: stages" '"id":"memory.load".*"stages":\[\{"stage":"start"' "$T/r.jsonl"
 
 # ---- quality and a known text
 rm -f "$T/r.jsonl"
+M=$TINY # the known text is that of the bundled one
 bench quality e2e.clean -r 2 --json
+M=$T/small.gguf
 check "quality and clean: exit code" "$rc" 0
 says "the hash is in the record" '"id":"quality".*"quality":"q2-[0-9a-f]{8}-[0-9a-f]{8}","valid":true' "$T/r.jsonl"
 says "the known text came out" '"id":"e2e.clean".*"valid":true.*Finn' "$T/r.jsonl"
 
 # a copy with other weights, but the same metadata: held to the same text
-bytes=$(wc -c <"$M" | tr -d ' ')
+bytes=$(wc -c <"$TINY" | tr -d ' ')
 from=$((bytes / 2))
-{ head -c $from "$M"; head -c 200000 /dev/zero | tr '\000' '\064'; tail -c +$((from + 200001)) "$M"; } >"$T/hurt.gguf"
+{ head -c $from "$TINY"; head -c 200000 /dev/zero | tr '\000' '\064'; tail -c +$((from + 200001)) "$TINY"; } >"$T/hurt.gguf"
 run "$HONE" bench e2e.clean -m "$T/hurt.gguf" -r 1 --warmup 0 --json
 check "hurt weights: exit code" "$rc" 1
 says "hurt weights: what was said, what was expected" 'does not say what it should: after [0-9]+ bytes .*, expected ' "$T/out"
+bytes=$(wc -c <"$M" | tr -d ' ')
 { head -c $((bytes / 5)) "$M"; head -c $((bytes - bytes / 5)) /dev/zero; } >"$T/zero.gguf"
 run "$HONE" bench quality -m "$T/zero.gguf" -r 1 --warmup 0 --json
 check "no weights: exit code" "$rc" 1
@@ -67,7 +71,9 @@ for v in decode prefill "first token" "between tokens" steady sustained total; d
 says "sampled, and the record says how" '"n_prompt":16,"n_gen":24,.*"sampler":"temp 0.7, top-p 0.9"' "$T/r.jsonl"
 says "gaps pooled, percentiles only where there are enough" '"itl_ms":\{"n":46,"p50":[0-9.e-]+,"p90":null,"p95":null,"p99":null,"max":[0-9.e-]+' "$T/r.jsonl"
 rm -f "$T/r.jsonl"
+M=$TINY # a prompt costs more there than a process
 bench e2e.kvcache.on e2e.kvcache.off e2e.cold e2e.cpu -n 24 -p 8 -r 2 --json
+M=$T/small.gguf
 check "kvcache, cold, cpu: exit code" "$rc" 0
 slower=$(number e2e.kvcache.off '"times slower"' median)
 case $slower in
@@ -86,7 +92,9 @@ check "the parts are the whole" "$sum" 100
 
 # ---- settings in turns
 rm -f "$T/r.jsonl"
+M=$TINY # of four layers
 bench e2e.backend e2e.scale.threads e2e.scale.batch e2e.scale.size e2e.scale.quant --quick -p 8 -n 6 -r 2 --json
+M=$T/small.gguf
 check "backend and scale: exit code" "$rc" 0
 best=$("$HONE" bench load.parse -m "$M" -r 1 --warmup 0 --json | sed -n 's/.*"isa":"\([a-z0-9_]*\)".*/\1/p' | head -n 1)
 if [ "$best" = scalar ]; then skip "kernel levels" "there is only plain C here"; else

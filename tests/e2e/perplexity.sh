@@ -105,23 +105,25 @@ says "by checksum" 'checksum of window [0-9]+ is wrong'
 expect 2 "nothing to compare with" $K "$TINY"
 
 # 6. hash and likeness
-expect 0 "the hash" "$HONE" lab quality hash -m "$TINY" --save "$T/answers.json"
+small_model "$T/small.gguf"
+expect 0 "the hash" "$HONE" lab quality hash -m "$T/small.gguf" --save "$T/answers.json"
 hash=$(sed -n 's/^hash *\(q2-[0-9a-f-]*\).*/\1/p' "$T/out")
-run "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --json
+run "$HONE" bench -m "$T/small.gguf" -p 8 -n 4 -r 1 --json
 [ -n "$hash" ] && grep -q "\"quality\":\"$hash\"" "$T/out" && ok "is that of hone bench, $hash" || not_ok "is that of hone bench: $hash" "$T/err"
-expect 0 "the same again" "$HONE" lab quality hash -m "$TINY" -t 1 --against "$T/answers.json"
+expect 0 "the same again" "$HONE" lab quality hash -m "$T/small.gguf" -t 1 --against "$T/answers.json"
 sed 's/"edges": *"[0-9a-f]*"/"later": "0"/; s/"left_here": *\[[^]]*\]/"here": 0/' "$T/answers.json" >"$T/older.json"
-expect 0 "against an older program's" "$HONE" lab quality hash -m "$TINY" --against "$T/older.json"
+expect 0 "against an older program's" "$HONE" lab quality hash -m "$T/small.gguf" --against "$T/older.json"
 says "what it does not tell is named" 'not compared, as only one side tells it: edges, which ways were left out'
 sed 's/"rows_compared": *[0-9]*/"rows_compared": 99999999/' "$T/answers.json" >"$T/more.json"
-expect 11 "proved on fewer ways" "$HONE" lab quality hash -m "$TINY" --against "$T/more.json"
+expect 11 "proved on fewer ways" "$HONE" lab quality hash -m "$T/small.gguf" --against "$T/more.json"
 expect 2 "a file draws nothing" "$HONE" lab quality hash "$T/answers.json" --draw 7
-run "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --quality quick --draw 7 --json
+run "$HONE" bench -m "$T/small.gguf" -p 8 -n 4 -r 1 --quality quick --draw 7 --json
 says "a bench draws what is asked" '"draw": *7[,}]' "$T/out"
-expect 2 "and nothing without a hash" "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --no-quality --draw 7
+expect 2 "and nothing without a hash" "$HONE" bench -m "$T/small.gguf" -p 8 -n 4 -r 1 --no-quality --draw 7
 expect 2 "nor for a kernel" "$HONE" bench kern.norm.96 --quick --draw 7
 expect 1 "and its record is not stored" sh -c 'trap "" XFSZ; ulimit -f 2; exec "$@"' x \
-    "$HONE" lab quality hash -m "$TINY" --against "$T/more.json" --file "$T/cut"
+    "$HONE" lab quality hash -m "$T/small.gguf" --against "$T/more.json" --file "$T/cut"
+expect 0 "the hash of the bundled model" "$HONE" lab quality hash -m "$TINY" --save "$T/answers.json"
 expect 12 "numerics moved" "$HONE" lab quality hash -m "$TINY" --kv f32 --against "$T/answers.json"
 says "and are told from answers" '^verdict +numerics moved' "$T/out"
 expect 0 "within a tolerance" "$HONE" lab quality hash -m "$TINY" --kv f32 --against "$T/answers.json" --tolerance 0.1
