@@ -439,8 +439,10 @@ static void count_again(load_state *s)
     hn_load_run *r = s->run;
     int32_t n = 0, tried = 0, seen = 0;
     for (int32_t i = 0; i < r->n; i++) n += r->one[i].thin;
-    char *line = n ? malloc(2 * LINE) : NULL;
+    if (n == 0) return;
+    char *line = malloc(2 * LINE);
     bool believed = line != NULL;
+    if (!line) atomic_store(&s->lost, true);
     for (int32_t i = 0; i < r->n && believed; i++) {
         if (!r->one[i].thin || (int64_t)seen++ * HN_LOAD_AGAIN < (int64_t)tried * n) continue;
         tried++;
