@@ -346,11 +346,9 @@ endif
 LEAN_SAN = -fno-sanitize=null,object-size,pointer-overflow
 ifeq ($(FLAVOUR)$(findstring clang,$(CC)),asan)
 $(B)/instrumented/src/kernels/%.o $(B)/emulated/src/kernels/%.o: private SAN_asan += $(LEAN_SAN)
-endif
 # A look at memory is a call of AddressSanitizer's where nothing takes long (a third less to compile); elsewhere in functions
 # that look fifty times, of kernels three hundred times (a fifth less, half for the widest, and their tests take no longer).
 # (Two tests compute themselves.)
-ifeq ($(FLAVOUR)$(findstring clang,$(CC)),asan)
 CALLS = --param asan-instrumentation-with-call-threshold
 $(foreach r,backend engine gguf model template text train,$(B)/src/$r/%.o): private SAN_asan += $(CALLS)=50
 $(patsubst %,$(B)/tests/%.o,unit/% fault/% fuzz/%) $(patsubst %,$(B)/src/%.o,cli/% serve/% hub/% forge/% lab/%): \

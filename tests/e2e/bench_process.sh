@@ -19,6 +19,7 @@ records() { grep "\"id\":\"$1\"" "$T/r.jsonl" | grep "\"variant\":${2:-}"; }
 # number ID VARIANT KEY: the first such number behind the samples of a record (medians of stats)
 number() { records "$1" "$2" | sed -n 's/.*"stats":{.*"'"$3"'":\([-0-9.e+]*\).*/\1/p' | head -n 1; }
 bench() { run "$HONE" bench "$@" -m "$M" --warmup 0 --file "$T/r"; }
+bench_tiny() { run "$HONE" bench "$@" -m "$TINY" --warmup 0 --file "$T/r"; }
 
 # ---- loading and memory
 rm -f "$T/r.jsonl"
@@ -40,9 +41,7 @@ says "memory of loading: stages" '"id":"memory.load".*"stages":\[\{"stage":"star
 
 # ---- quality and a known text
 rm -f "$T/r.jsonl"
-M=$TINY # the known text is that of the bundled one
-bench quality e2e.clean -r 2 --json
-M=$T/small.gguf
+bench_tiny quality e2e.clean -r 2 --json # the known text is that of the bundled one
 check "quality and clean: exit code" "$rc" 0
 says "the hash is in the record" '"id":"quality".*"quality":"q2-[0-9a-f]{8}-[0-9a-f]{8}","valid":true' "$T/r.jsonl"
 says "the known text came out" '"id":"e2e.clean".*"valid":true.*Finn' "$T/r.jsonl"
@@ -71,9 +70,7 @@ for v in decode prefill "first token" "between tokens" steady sustained total; d
 says "sampled, and the record says how" '"n_prompt":16,"n_gen":24,.*"sampler":"temp 0.7, top-p 0.9"' "$T/r.jsonl"
 says "gaps pooled, percentiles only where there are enough" '"itl_ms":\{"n":46,"p50":[0-9.e-]+,"p90":null,"p95":null,"p99":null,"max":[0-9.e-]+' "$T/r.jsonl"
 rm -f "$T/r.jsonl"
-M=$TINY # a prompt costs more there than a process
-bench e2e.kvcache.on e2e.kvcache.off e2e.cold e2e.cpu -n 24 -p 8 -r 2 --json
-M=$T/small.gguf
+bench_tiny e2e.kvcache.on e2e.kvcache.off e2e.cold e2e.cpu -n 24 -p 8 -r 2 --json # a prompt costs more there than a process
 check "kvcache, cold, cpu: exit code" "$rc" 0
 slower=$(number e2e.kvcache.off '"times slower"' median)
 case $slower in
@@ -92,9 +89,7 @@ check "the parts are the whole" "$sum" 100
 
 # ---- settings in turns
 rm -f "$T/r.jsonl"
-M=$TINY # of four layers
-bench e2e.backend e2e.scale.threads e2e.scale.batch e2e.scale.size e2e.scale.quant --quick -p 8 -n 6 -r 2 --json
-M=$T/small.gguf
+bench_tiny e2e.backend e2e.scale.threads e2e.scale.batch e2e.scale.size e2e.scale.quant --quick -p 8 -n 6 -r 2 --json # of four layers
 check "backend and scale: exit code" "$rc" 0
 best=$("$HONE" bench load.parse -m "$M" -r 1 --warmup 0 --json | sed -n 's/.*"isa":"\([a-z0-9_]*\)".*/\1/p' | head -n 1)
 if [ "$best" = scalar ]; then skip "kernel levels" "there is only plain C here"; else
