@@ -27,7 +27,8 @@ static const hn_opt ab_opts[] = {
     HN_OPT("higher", NULL, FLAG, NULL, "with number:REGEX: more is better"),
     HN_OPT("runs", NULL, I32, "N", "runs of each side in a round (default: as many as this machine needs now)",
            .min = 1, .max = MAX_RUNS),
-    HN_OPT("within", NULL, CHOICE, "HOW", "what a round makes of its runs (default: the steadier of best and median)",
+    HN_OPT("within", NULL, CHOICE, "HOW",
+           "what a round makes of its runs (default: best or median, or each run a round: what A says is steadiest)",
            .def = "auto", .choices = "auto|best|median|mean"),
     HN_OPT("seed", NULL, U64, "S", "seed of the order of the sides (default: another each time)", .max = 9e18),
     HN_OPT("allow-different", "--accept-quality", FLAG, NULL,
@@ -231,6 +232,24 @@ static void print_line(const hn_ab_line *l)
     if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-16s %s\n", "", words);
 }
 
+/* Of what one run of a bench measures one line may need the best of a few, and another every run. */
+static void print_rounds(const hn_ab_report *r)
+{
+    const hn_ab_line *l = &r->line[0];
+    hn_out_printf("rounds   %d run%s of each side, order from seed %llu%s%s%s; look%s %d of %d\n", l->n_runs,
+                  l->n_runs == 1 ? "" : "s", (unsigned long long)r->seed, l->n_runs > 1 ? ", the " : "",
+                  l->n_runs > 1 ? hn_ab_within_name(l->within) : "", l->n_runs > 1 ? " counts" : "",
+                  r->looks > 1 ? "s" : "", r->looks, HN_AB_LOOKS);
+    for (size_t i = 1; i < r->n && r->line[i].target == l->target; i++) {
+        const hn_ab_line *o = &r->line[i];
+        if (o->n_runs == l->n_runs) continue;
+        hn_out_printf("         %s: %d run%s%s%s%s\n", o->metric, o->n_runs, o->n_runs == 1 ? "" : "s",
+                      o->n_runs > 1 ? ", the " : "", o->n_runs > 1 ? hn_ab_within_name(o->within) : "",
+                      o->n_runs > 1 ? " counts" : "");
+    }
+    hn_out_printf("\n");
+}
+
 static void print_report(const compare *c, const hn_ab_report *r)
 {
     print_side(c, 0);
@@ -241,13 +260,7 @@ static void print_report(const compare *c, const hn_ab_report *r)
         hn_out_printf("quality  %s and %s: %s (accepted)\n", c->quality[0], c->quality[1],
                       hn_q_same_answers(c->quality[0], c->quality[1]) ? "THE SAME WORDS, BY OTHER NUMBERS"
                                                                       : "THE SIDES ANSWER DIFFERENTLY");
-    if (r->n) {
-        const hn_ab_line *l = &r->line[0];
-        hn_out_printf("rounds   %d run%s of each side, order from seed %llu%s%s%s; look%s %d of %d\n\n", l->n_runs,
-                      l->n_runs == 1 ? "" : "s", (unsigned long long)r->seed, l->n_runs > 1 ? ", the " : "",
-                      l->n_runs > 1 ? hn_ab_within_name(l->within) : "", l->n_runs > 1 ? " counts" : "",
-                      r->looks > 1 ? "s" : "", r->looks, HN_AB_LOOKS);
-    }
+    if (r->n) print_rounds(r);
     hn_out_printf("%-16s %12s %12s %-6s %8s  %-17s %7s %8s %7s %6s   %s\n", "", "a", "b", "", "b/a", "interval",
                   "margin", "a/a", "rounds", "voided", "verdict");
     for (size_t i = 0; i < r->n; i++) print_line(&r->line[i]);

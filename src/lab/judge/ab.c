@@ -42,6 +42,7 @@ typedef struct bench {
     const hn_target *t;
     hn_ab_line *line; /* [n_line], in the report */
     int n_line, k;
+    size_t times;  /* 0; or a round is of one run, and there are so many times as many */
     double cost;   /* seconds of one run of one side */
     hn_side *copy; /* of A, where sides stay in this process: data of its own, as B has */
     series ab;
@@ -134,29 +135,30 @@ static void rounds_of(hn_ab_round *r, const series *s, int metric, hn_ab_within 
                               .voided = s->info[i].voided };
 }
 
-/* Two rounds of opposite orders become one of twice as many runs. Rounds on evidence stay so. */
-static bool series_merge(series *s)
+/* Every so many rounds that follow each other become one, of so many times as many runs; what is left over is none.
+ * Rounds on evidence stay so. */
+static bool series_merge(series *out, const series *s, size_t by)
 {
-    series m = { .k = 2 * s->k, .n_metric = s->n_metric, .n_side = s->n_side };
-    for (size_t i = 0; i + 1 < s->n; i += 2) {
+    series m = { .k = (int)by * s->k, .n_metric = s->n_metric, .n_side = s->n_side };
+    for (size_t i = 0; i + by <= s->n; i += by) {
         if (!series_room(&m)) {
             series_free(&m);
             return false;
         }
-        m.info[m.n] = (round_info){ .ba = s->info[i].ba,
-                                    .voided = s->info[i].voided || s->info[i + 1].voided,
-                                    .kept = s->info[i].kept || s->info[i + 1].kept };
-        for (int j = 0; j < s->n_metric; j++)
-            for (int side = 0; side < s->n_side; side++)
-                for (int h = 0; h < 2; h++)
-                    memcpy(values(&m, m.n, j, side) + h * s->k, values(s, i + (size_t)h, j, side),
+        m.info[m.n] = (round_info){ .ba = s->info[i].ba };
+        for (size_t h = 0; h < by; h++) {
+            m.info[m.n].voided = m.info[m.n].voided || s->info[i + h].voided;
+            m.info[m.n].kept = m.info[m.n].kept || s->info[i + h].kept;
+            for (int j = 0; j < s->n_metric; j++)
+                for (int side = 0; side < s->n_side; side++)
+                    memcpy(values(&m, m.n, j, side) + h * (size_t)s->k, values(s, i + h, j, side),
                            (size_t)s->k * sizeof(double));
+        }
         m.voided += m.info[m.n].voided;
         m.kept += m.info[m.n].kept;
         m.n++;
     }
-    series_free(s);
-    *s = m;
+    *out = m;
     return true;
 }
 
@@ -449,18 +451,23 @@ static hone_status trial(experiment *x, bench *b)
         bool late = (double)(hn_clock_ns() - start) * 1e-9 > most_trial_s;
         if (st != HONE_OK || worst <= fine || !may_grow(x, b, s.k) || late) break;
         if (s.n % 2) st = add_round(x, b, &s, sides, 1000000 + index++, HN_AB_MIN_ROUNDS); /* whole blocks are merged */
-        if (st == HONE_OK && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "rounds of a trial");
+        series more;
+        if (st == HONE_OK && !series_merge(&more, &s, 2)) st = HN_FAIL(x->err, HONE_E_NOMEM, "rounds of a trial");
+        if (st != HONE_OK) break;
+        series_free(&s);
+        s = more;
     }
     b->k = s.k;
+    if (s.k > 1 && !x->p->runs && x->p->within == HN_AB_AUTO && !b->resident)
+        b->times = (size_t)s.k, b->k = 1; /* whether so many make one is decided by the values of all rounds */
     series_free(&s);
     return st;
 }
 
 /* ---- looks --------------------------------------------------------------------------------------------- */
 
-static void refresh_line(hn_ab_line *l, const bench *b, int j)
+static void refresh_from(hn_ab_line *l, const series *s, int j)
 {
-    const series *s = &b->ab;
     hn_ab_round *r = realloc(l->rounds, (s->n + 1) * sizeof *r);
     if (r) l->rounds = r;
     double *v = realloc(l->runs, (s->n + 1) * 2 * (size_t)s->k * sizeof *v);
@@ -485,17 +492,60 @@ static void refresh_line(hn_ab_line *l, const bench *b, int j)
     l->kept = s->kept;
 }
 
+/* Half of the 95 % interval of the median of a series' rounds, by A alone: of n differences of two sides that are the
+ * same a share of 1.96 / sqrt(n) lies within it, and values of A a few rounds apart differ so. NaN: no memory, no
+ * rounds. */
+static double width_of(const series *s, int metric, hn_ab_within w, bool higher)
+{
+    enum { NEAR = 8 };
+    double *v = calloc(s->n + 1, sizeof *v), *d = calloc(s->n * NEAR + 1, sizeof *d), half = NAN;
+    size_t n = 0, n_d = 0;
+    for (size_t i = 0; v && d && i < s->n; i++)
+        if (!s->info[i].voided) v[n++] = log(summary(values(s, i, metric, 0), s->k, w, higher));
+    for (size_t i = 0; i < n; i++)
+        for (size_t o = i + 1; o < n && o <= i + NEAR; o++) d[n_d++] = fabs(v[i] - v[o]);
+    if (n_d) {
+        qsort(d, n_d, sizeof *d, hn_ascending);
+        half = d[(size_t)(fmin(1.96 / sqrt((double)n), 1) * (double)(n_d - 1))];
+    }
+    free(v);
+    free(d);
+    return half;
+}
+
+/* Where most runs are disturbed, a core being somebody else's, they fall into modes, and the best of a few is of this
+ * mode now and of that one then; of single runs side by side many are of one mode, and these tell the sides apart.
+ * Where few are disturbed the best of a few is steadier. What A says of itself decides, at each look. */
+static void refresh_line(hn_ab_line *l, const bench *b, int j)
+{
+    series few;
+    if (!b->times || !series_merge(&few, &b->ab, b->times)) {
+        refresh_from(l, &b->ab, j);
+        return;
+    }
+    double single = width_of(&b->ab, j, HN_AB_MEDIAN, l->higher), best = width_of(&few, j, HN_AB_LEAST, l->higher),
+           median = width_of(&few, j, HN_AB_MEDIAN, l->higher);
+    l->within = best < single && best <= median ? HN_AB_LEAST : HN_AB_MEDIAN;
+    refresh_from(l, best < single || median < single ? &few : &b->ab, j);
+    series_free(&few);
+}
+
+/* Until the end of a look. A bench that was not begun may have more. */
+static size_t rounds_at(const experiment *x, const bench *b, int look)
+{
+    return hn_ab_rounds_at(x->rounds, look) * (b->times ? b->times : 1);
+}
+
 /* Seconds until this look is over, and until the last would be. A bench not begun is taken to cost what this one
  * does. */
 static void say_look(const experiment *x, const bench *now, int look)
 {
-    size_t wanted = hn_ab_rounds_at(x->rounds, look), last = hn_ab_rounds_at(x->rounds, HN_AB_LOOKS - 1);
-    hn_ab_progress at = { .look = look, .done = now->ab.n - now->ab.voided, .total = wanted };
+    hn_ab_progress at = { .look = look, .done = now->ab.n - now->ab.voided, .total = rounds_at(x, now, look) };
     double here = now->ab.n ? now->ab.seconds / (double)now->ab.n : 2 * now->k * now->cost;
     if (!x->p->progress) return;
     for (size_t i = 0; i < x->p->n_targets; i++) {
         const bench *b = &x->bench[i];
-        size_t have = b->ab.n - b->ab.voided;
+        size_t have = b->ab.n - b->ab.voided, wanted = rounds_at(x, b, look), last = rounds_at(x, b, HN_AB_LOOKS - 1);
         double each = b->ab.n ? b->ab.seconds / (double)b->ab.n : here;
         if (have < wanted && b >= now) at.left_s += each * (double)(wanted - have);
         at.most_s += each * (double)(last - (have < last ? have : last));
@@ -507,7 +557,7 @@ static hone_status look_at(experiment *x, bench *b, int look)
 {
     hn_side *const sides[] = { x->p->a, x->p->b, b->copy };
     if (b->ab.k == 0) b->ab = (series){ .k = b->k, .n_metric = b->n_line, .n_side = b->copy ? 3 : 2 };
-    size_t wanted = hn_ab_rounds_at(x->rounds, look);
+    size_t wanted = rounds_at(x, b, look);
     hone_status st = HONE_OK;
     while (st == HONE_OK && b->ab.n - b->ab.voided < wanted) {
         say_look(x, b, look);

@@ -1,6 +1,6 @@
 /* ab: two sides measured in rounds until there is a verdict. First, where that is open, a few rounds of A
- * against itself: how many runs a round needs, and which summary of them is the steadiest. Then A against B in
- * at most four looks; A against itself comes from the same rounds. */
+ * against itself: how many runs a round needs. Then A against B in at most four looks; A against itself comes from the
+ * same rounds, and says at each look which summary of a few runs is the steadiest, or that each run is a round. */
 #ifndef HN_AB_H
 #define HN_AB_H
 
@@ -32,7 +32,7 @@ typedef struct hn_ab_params {
     double margin;       /* ε; 0: 2 %, single kernels 3 % */
     const char *metrics; /* names with commas; NULL: what the bench is about */
     uint64_t seed;
-    int runs; /* runs of each side in a round; 0: found by trying */
+    int runs; /* runs of each side in a round; 0: found by trying, and perhaps each a round of its own */
     hn_ab_within within;
     bool strict;    /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
     bool different; /* the sides are known to answer their model differently: never called improved or the same */
