@@ -782,13 +782,9 @@ static hone_status render_given(const hn_jinja *t, const hn_chat *c, has given, 
     return st;
 }
 
-hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
+static hone_status render_thought(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
 {
-    *out = (hn_jinja_text){ 0 };
     has given = { 0 };
-    if (c->tools && !json_is_array(c->tools)) return HN_FAIL(err, HONE_E_ARG, "tools: expected a JSON array");
-    if (c->variables && !json_is_object(c->variables))
-        return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
     hone_status st = check_messages(c->messages, &given, err);
     if (st != HONE_OK) return st;
     if (!given.thoughts) return render_given(t, c, given, out, err);
@@ -801,6 +797,55 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
     if (st == HONE_OK) st = render_given(t, &with, given, out, err);
     json_decref(messages);
     return st;
+}
+
+/* Tools with all that they may leave unsaid: a description, an object without members as their parameters. New; NULL:
+ * out of memory, or nothing is left unsaid (*whole). */
+static json_t *told_whole(const json_t *tools, bool *whole)
+{
+    size_t i;
+    json_t *tool, *all = json_deep_copy(tools);
+    bool ok = all != NULL;
+    *whole = true;
+    json_array_foreach(all, i, tool)
+    {
+        json_t *f = json_object_get(tool, "function"), *owner = json_is_object(f) ? f : tool;
+        json_t *about = json_object_get(owner, "description"), *of = json_object_get(owner, "parameters");
+        if (!about || json_is_null(about)) *whole = false, ok = ok && set(owner, "description", json_string(""));
+        if (!of || json_is_null(of)) ok = ok && (*whole = false, set(owner, "parameters", of = json_object()));
+        if (!json_is_object(of)) continue;
+        if (!json_object_get(of, "type")) *whole = false, ok = ok && set(of, "type", json_string("object"));
+        if (!json_object_get(of, "properties")) *whole = false, ok = ok && set(of, "properties", json_object());
+    }
+    if (ok && !*whole) return all;
+    *whole = *whole && ok;
+    json_decref(all);
+    return NULL;
+}
+
+hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
+{
+    *out = (hn_jinja_text){ 0 };
+    if (c->tools && !json_is_array(c->tools)) return HN_FAIL(err, HONE_E_ARG, "tools: expected a JSON array");
+    if (c->variables && !json_is_object(c->variables))
+        return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
+    hone_status st = render_thought(t, c, out, err);
+    if (st == HONE_OK || st == HONE_E_NOMEM || !json_array_size(c->tools)) return st;
+
+    /* gpt-oss' template goes wrong where a tool has no description, Seed-OSS' where it has no parameters */
+    bool whole;
+    hn_chat with = *c;
+    hn_jinja_text again = { 0 };
+    json_t *tools = told_whole(c->tools, &whole);
+    if (!tools && !whole) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the tools");
+    if (!tools) return st;
+    with.tools = tools;
+    hone_status got = render_thought(t, &with, &again, NULL);
+    json_decref(tools);
+    if (got == HONE_E_NOMEM) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
+    if (got != HONE_OK) return st; /* it was something else */
+    *out = again;
+    return HONE_OK;
 }
 
 /* ---- ids ---------------------------------------------------------------------------------------------------- */

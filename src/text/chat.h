@@ -73,6 +73,8 @@ bool hn_chat_fit_ids(const hn_jinja *t, json_t *messages);
 typedef enum hn_chat_order {
     HN_CHAT_SYSTEM_FIRST, /* system and developer messages at the beginning are one, later ones are the user's */
     HN_CHAT_IN_TURN,      /* user and assistant take turns: what one of them says in a row is one message */
+    HN_CHAT_SPOKEN,       /* answers within that say nothing are left out */
+    HN_CHAT_IN_RESULT,    /* what the user says behind a tool's result, before any answer, is part of it */
     HN_CHAT_NO_SYSTEM,    /* the system text is the beginning of what the user says */
     HN_CHAT_N_ORDER
 } hn_chat_order;

@@ -137,6 +137,29 @@ static bool one_turn(const json_t *a, const json_t *b)
            !json_array_size(json_object_get(b, "tool_calls"));
 }
 
+/* Whether b is the user's word behind a tool's result, where Mistral's templates want the answer first. */
+static bool behind_result(const json_t *a, const json_t *b) { return is(a, "tool") && is(b, "user"); }
+
+/* Whether an answer says nothing, in no way. */
+static bool says_nothing(const json_t *m)
+{
+    for (int k = 0; k < N_SAID; k++)
+        if (said(k) && !is_empty(json_object_get(m, said(k)))) return false;
+    return is(m, "assistant") && !json_array_size(json_object_get(m, "tool_calls"));
+}
+
+/* Without answers that say nothing but for the last message, which may be the beginning of one; turns on both sides of
+ * one that was left out are one. */
+static bool spoken(json_t *messages, bool *changed)
+{
+    for (size_t i = json_array_size(messages); i-- > 1;)
+        if (says_nothing(json_array_get(messages, i - 1))) {
+            *changed = true;
+            if (json_array_remove(messages, i - 1) != 0) return false;
+        }
+    return !*changed || join_runs(messages, one_turn, changed);
+}
+
 /* The system text in front of the first user text; where an answer comes first, it is what the user began with. */
 static bool without_system(json_t *messages, bool *changed)
 {
@@ -153,6 +176,8 @@ bool hn_chat_arrange(json_t *messages, hn_chat_order order, bool *changed)
     switch (order) {
     case HN_CHAT_SYSTEM_FIRST: return system_first(messages, changed);
     case HN_CHAT_IN_TURN: return join_runs(messages, one_turn, changed);
+    case HN_CHAT_IN_RESULT: return join_runs(messages, behind_result, changed);
+    case HN_CHAT_SPOKEN: return spoken(messages, changed);
     default: return without_system(messages, changed);
     }
 }
