@@ -1,11 +1,12 @@
 /* data_chat: conversations as the model's template writes them, and which of their tokens
  * are answers. Owns the boundaries; refuses to know files and lines.
  *
- * An answer begins where the conversation's tokens part from those of what stands before it
- * with the template's opening of an answer: the longest common prefix, as tokens may merge
- * across the boundary. It ends with the token that ends a generation, or, in formats where
- * that is plain text or missing, where the tokens part from those of the conversation up to
- * and with the answer. */
+ * An answer begins where the conversation goes on behind what stands before it with the template's opening of an
+ * answer. Many templates write what stands before otherwise when more follows (Mistral's the system text, Qwen3's
+ * thoughts), and tokens may merge across the boundary: then it is looked for in the conversation itself, between the
+ * words before it and its own, which are where the tokens change when the message is another. It ends with the token
+ * that ends a generation, or, in formats where that is plain text or missing, where the tokens part from those of the
+ * conversation up to and with the answer. */
 #include "base/utf8.h"
 #include "text/chat.h"
 #include "train/data_parts.h"
@@ -98,16 +99,17 @@ static hone_status encode(hn_data_reader *r, const json_t *messages, const json_
 
 static bool is_answer(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
 
-/* OpenAI's "weight": 0 is an answer that is read, not learnt, where not all is. */
+/* OpenAI's "weight": 0, and Axolotl's "train": false, is an answer that is read, not learnt, where not all is. */
 static bool is_learnt(const hn_data_reader *r, const json_t *message)
 {
     const json_t *w = json_object_get(message, "weight");
-    return is_answer(message) && (r->p->mask == HN_MASK_NONE || !json_is_number(w) || json_number_value(w) != 0);
+    bool left = (json_is_number(w) && json_number_value(w) == 0) || json_is_false(json_object_get(message, "train"));
+    return is_answer(message) && (r->p->mask == HN_MASK_NONE || !left);
 }
 
-/* Where the tokens of the conversation part from those of its first n messages. */
+/* Where the tokens of the conversation part from those of its first n messages. *whole: it begins with all of them. */
 static hone_status part(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t n, bool open, size_t *at,
-                        hone_error *why)
+                        bool *whole, hone_error *why)
 {
     json_t *head = json_array();
     bool ok = head != NULL;
@@ -116,10 +118,105 @@ static hone_status part(hn_data_reader *r, const json_t *messages, const json_t 
                         : HN_FAIL(why, HONE_E_NOMEM, "%s:%lld: messages", r->path, (long long)r->line);
     json_decref(head);
     *at = 0;
-    if (st == HONE_OK) *at = hn_data_common(&r->ids, &r->other);
-    else if (n == 0 && st != HONE_E_NOMEM)
-        st = HONE_OK; /* many templates want a first message: then all before the answer is one with it */
+    *whole = false;
+    if (st == HONE_OK) *at = hn_data_common(&r->ids, &r->other), *whole = *at == r->other.n;
+    else if (n == 0 && st != HONE_E_NOMEM) st = HONE_OK; /* many templates want a first message */
     return st;
+}
+
+/* ---- where a message's words are ---------------------------------------------------------------------------- */
+
+/* What a message says in place of its own words; two, as neither may begin nor end as these do. */
+static const char *const marks[] = { "Zq7Z", "#0k#" };
+
+static char edge_of(const json_t *m, bool last)
+{
+    const json_t *content = json_object_get(m, "content");
+    if (json_is_array(content)) content = json_object_get(json_array_get(content, 0), "text");
+    const char *s = json_string_value(content);
+    size_t n = json_string_length(content);
+    return n ? s[last ? n - 1 : 0] : 0;
+}
+
+/* Tokens [from, end) of the conversation are those that change when message i says something else: its words, what it
+ * thinks and its calls. *shown: there are any, and the template takes such a message. */
+static hone_status words_of(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t *from,
+                            size_t *end, bool *shown, hone_error *why)
+{
+    const json_t *m = json_array_get(messages, i);
+    const char *mark = marks[edge_of(m, false) == marks[0][0] || edge_of(m, true) == marks[0][0]];
+    json_t *other = json_copy((json_t *)messages),
+           *says =
+               is_answer(m) ? json_pack("{s:s, s:s}", "role", "assistant", "content", mark) : json_copy((json_t *)m);
+    bool ok = other && says && json_object_set_new(says, "content", json_string(mark)) == 0;
+    ok = json_array_set_new(other, i, says) == 0 && ok; /* takes it in any case */
+    hone_error no;
+    hone_status st = ok ? encode(r, other, tools, false, &r->other, &no) : HONE_E_NOMEM;
+    json_decref(other);
+    *shown = false;
+    if (st == HONE_E_NOMEM) return HN_FAIL(why, st, "%s:%lld: messages", r->path, (long long)r->line);
+    if (st != HONE_OK) return HONE_OK;
+
+    const hn_ids *a = &r->ids, *b = &r->other;
+    size_t least = a->n < b->n ? a->n : b->n, behind = 0;
+    *from = hn_data_common(a, b);
+    while (behind < least - *from && a->data[a->n - 1 - behind] == b->data[b->n - 1 - behind]) behind++;
+    *end = a->n - behind;
+    *shown = *end > *from;
+    return HONE_OK;
+}
+
+/* What the template opens an answer with, in r->other from *at on; none where it does not say. */
+static hone_status opening(hn_data_reader *r, const json_t *tools, size_t *at, hone_error *why)
+{
+    hn_ids bare = { 0 };
+    json_t *asks = json_pack("[{s:s, s:s}]", "role", "user", "content", marks[0]);
+    hone_error no;
+    hone_status st = asks ? encode(r, asks, tools, false, &r->other, &no) : HONE_E_NOMEM;
+    if (st == HONE_OK) {
+        bare = r->other;
+        r->other = (hn_ids){ 0 };
+        st = encode(r, asks, tools, true, &r->other, &no);
+    }
+    *at = st == HONE_OK ? hn_data_common(&bare, &r->other) : 0;
+    if (st != HONE_OK) r->other.n = 0;
+    free(bare.data);
+    json_decref(asks);
+    return st == HONE_E_NOMEM ? HN_FAIL(why, st, "%s:%lld: messages", r->path, (long long)r->line) : HONE_OK;
+}
+
+/* Where answer i begins: `at`, if that lies behind the words before it and not behind its own; else behind the opening
+ * between the two, else with its words. *there: the template writes them at all. */
+static hone_status look_for(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t *at,
+                            bool *there, hone_error *why)
+{
+    size_t words, end, before = 0, from, open;
+    hone_status st = words_of(r, messages, tools, i, &words, &end, there, why);
+    if (st != HONE_OK || !*there) return st;
+    bool shown = false;
+    for (size_t k = i; k-- > 0 && !shown && st == HONE_OK;)
+        st = words_of(r, messages, tools, k, &from, &before, &shown, why);
+    if (!shown) before = 0;
+    if (before > words) before = words;
+    if (st != HONE_OK || (shown && *at >= before && *at <= words)) return st;
+
+    if ((st = opening(r, tools, &open, why)) != HONE_OK) return st;
+    const size_t n = r->other.n - open;
+    *at = words;
+    for (size_t k = words; n && k >= before + n; k--) {
+        if (memcmp(r->ids.data + k - n, r->other.data + open, n * sizeof *r->ids.data) != 0) continue;
+        *at = k;
+        break;
+    }
+    return HONE_OK;
+}
+
+static hone_status begin_of(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t *at,
+                            bool *there, hone_error *why)
+{
+    *there = true;
+    hone_status st = part(r, messages, tools, i, true, at, there, why);
+    return st != HONE_OK || *there ? st : look_for(r, messages, tools, i, at, there, why);
 }
 
 /* Whether a token ends a generation and cannot stand in an answer's text (as the empty line that RWKV World ends with
@@ -147,7 +244,13 @@ static hone_status count_answer(hn_data_reader *r, const json_t *messages, const
     *ended = false;
     while (end < to && !*ended)
         if ((st = is_end(r, r->ids.data[end++], ended)) != HONE_OK) return st;
-    if (!*ended && i + 1 < json_array_size(messages)) st = part(r, messages, tools, i + 1, false, &end, why);
+    bool whole = true, shown = false;
+    size_t first, words = 0;
+    if (!*ended && i + 1 < json_array_size(messages)) {
+        st = part(r, messages, tools, i + 1, false, &end, &whole, why);
+        if (st == HONE_OK && !whole) st = words_of(r, messages, tools, i, &first, &words, &shown, why);
+        if (shown && end < words) end = words;
+    }
     if (st == HONE_OK && end > from) memset(r->target + from, 1, end - from);
     return st;
 }
@@ -172,12 +275,22 @@ static hone_status count_answers(hn_data_reader *r, const json_t *messages, cons
         if (is_learnt(r, json_array_get(messages, i))) first = i;
     for (size_t i = first; i < n && st == HONE_OK && from <= (size_t)r->p->seq; i++) {
         if (!is_answer(json_array_get(messages, i))) continue;
-        st = part(r, messages, tools, i, true, &from, why);
-        if (st == HONE_OK && last.any) st = count_answer(r, messages, tools, last.i, last.from, from, &ended, why);
+        bool there;
+        size_t at;
+        st = begin_of(r, messages, tools, i, &at, &there, why);
+        if (st != HONE_OK || !there) continue; /* what the template does not write nobody learns */
+        from = at;
+        if (last.any) st = count_answer(r, messages, tools, last.i, last.from, from, &ended, why);
         last = (begun){ i, from, is_learnt(r, json_array_get(messages, i)) };
     }
     if (st == HONE_OK && last.any && last.from <= (size_t)r->p->seq) {
-        st = count_answer(r, messages, tools, last.i, last.from, r->ids.n, &ended, why);
+        size_t to = r->ids.n, end;
+        bool shown = false;
+        for (size_t k = last.i + 1; k < n && !shown && st == HONE_OK; k++) {
+            st = words_of(r, messages, tools, k, &to, &end, &shown, why);
+            if (!shown) to = r->ids.n;
+        }
+        if (st == HONE_OK) st = count_answer(r, messages, tools, last.i, last.from, to, &ended, why);
         *open = last.i + 1 == n && !ended;
     }
     return st;

@@ -127,7 +127,17 @@ static hone_status read_any(hn_data_reader *r, const char *path, int depth);
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Names in a folder that count: of folders, and of files that are data by their end. */
+/* Folders, and files that are data by the end of their names; also such names that lead nowhere, as links of a hub's
+ * cache do whose file was removed: that they cannot be opened is told. */
+static bool counts(const char *path, const char *name)
+{
+    struct stat sb;
+    const bool data = hn_data_form_of(name) || is_other_data(name);
+    if (stat(path, &sb) != 0) return data;
+    return S_ISDIR(sb.st_mode) || (S_ISREG(sb.st_mode) && data);
+}
+
+/* Names in a folder that count. */
 static hone_status list_folder(const char *folder, char ***list, size_t *n, hone_error *err)
 {
     size_t cap = 0;
@@ -139,15 +149,13 @@ static hone_status list_folder(const char *folder, char ***list, size_t *n, hone
     hone_status st = HONE_OK;
     struct dirent *e;
     while (st == HONE_OK && (errno = 0, e = readdir(d))) {
-        struct stat sb;
         size_t len = strlen(folder) + strlen(e->d_name) + 2;
         if (e->d_name[0] == '.') continue;
         char *path = malloc(len), **more = *list;
         if (path) snprintf(path, len, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", e->d_name);
         if (path && *n == cap && (more = realloc(*list, (cap = 2 * cap + 16) * sizeof *more))) *list = more;
         if (!path || !more) st = HN_FAIL(err, HONE_E_NOMEM, "%s: list of its files", folder);
-        else if (stat(path, &sb) == 0 && (S_ISDIR(sb.st_mode) || (S_ISREG(sb.st_mode) && (hn_data_form_of(e->d_name) ||
-                                                                                          is_other_data(e->d_name))))) {
+        else if (counts(path, e->d_name)) {
             (*list)[(*n)++] = path;
             continue;
         }

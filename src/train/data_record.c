@@ -482,11 +482,13 @@ static hone_status put_alpaca_text(hn_data_reader *r, const alpaca *x)
 static hone_status put_alpaca(hn_data_reader *r, const json_t *o)
 {
     hone_status st;
-    alpaca x = { .question = text_of(r, o, "instruction", false, &st) };
-    if (!x.question || !(x.answer = text_of(r, o, "output", false, &st))) return st;
     const json_t *in = json_object_get(o, "input");
+    bool asks = json_string_length(in) > 0; /* alone it is the question */
+    alpaca x = { .question = text_of(r, o, "instruction", asks, &st) };
+    if (!x.question || !(x.answer = text_of(r, o, "output", false, &st))) return st;
     if (in && !json_is_null(in) && !text_of(r, o, "input", true, &st)) return st;
-    if (json_string_length(in)) x.in = in;
+    if (asks && !json_string_length(x.question)) x.question = in;
+    else if (asks) x.in = in;
     if (!read_beside(r, o, &x.b, &st)) return st;
     size_t pairs;
     if (read_array(r, o, "history", &x.history, &st)) {
@@ -531,12 +533,31 @@ static hn_data_kind kind_of(const json_t *o, bool said)
     return HN_DATA_NONE;
 }
 
-/* An answer that was asked for and is no good, as sets for KTO mark it. */
-static bool is_rejected(const hn_data_reader *r, const json_t *o)
+/* An answer that was asked for and is no good, as sets for KTO mark it; of a text a label is something else. */
+static bool is_rejected(const hn_data_reader *r, const json_t *o, hn_data_kind k)
 {
-    const json_t *label = json_object_get(o, "label");
-    const char *s = r->cells ? json_string_value(label) : NULL;
-    return json_is_false(label) || (s && strcasecmp(s, "false") == 0);
+    static const char *const keys[] = { "label", "kto_tag" };
+    bool no = false;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && k != HN_DATA_TEXT; i++) {
+        const json_t *label = json_object_get(o, keys[i]);
+        const char *s = r->cells ? json_string_value(label) : NULL;
+        no = no || json_is_false(label) || (s && strcasecmp(s, "false") == 0);
+    }
+    return no;
+}
+
+/* A conversation that ends with a question, and two answers to choose from beside it. */
+static bool is_choice(const json_t *o)
+{
+    static const char *const lists[] = { "messages", "conversations" }, *const keys[] = { "role", "from" },
+                             *const asks[] = { "user", "human" };
+    const json_t *yes = json_object_get(o, "chosen"), *no = json_object_get(o, "rejected");
+    bool asked = false;
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *list = json_object_get(o, lists[i]), *last = json_array_get(list, json_array_size(list) - 1);
+        for (size_t k = 0; k < 4; k++) asked = asked || hn_json_is(json_object_get(last, keys[k / 2]), asks[k % 2]);
+    }
+    return asked && yes && no && !json_is_null(yes) && !json_is_null(no);
 }
 
 /* Strings of a list of messages, which may be a string with one in it; of one message its words. */
@@ -603,10 +624,14 @@ hone_status hn_data_record(hn_data_reader *r, const json_t *o, hn_data_kind *k)
     if (!json_is_object(o)) return hn_data_bad(r, "%s, expected an object", type_name(o));
     if (*k == HN_DATA_NONE) *k = kind_of(o, true);
     hn_data_kind now = *k == HN_DATA_NONE ? kind_of(o, false) : *k; /* this one's alone: to say what it lacks */
-    if (now == HN_DATA_COMPLETION && is_rejected(r, o)) {
+    if (now != HN_DATA_NONE && is_rejected(r, o, now)) {
         r->d->stats.n_rejected++;
         return HONE_OK;
     }
+    if ((now == HN_DATA_CHAT || now == HN_DATA_SHAREGPT) && is_choice(o))
+        return hn_data_bad(r,
+                           "\"chosen\" and \"rejected\": preferences, which hone does not train; expected the answer "
+                           "to learn as the conversation's last one");
     if (r->take) return take_strings(r, o, now);
     switch (now) {
     case HN_DATA_CHAT: return put_chat(r, o);
