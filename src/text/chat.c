@@ -83,8 +83,15 @@ static const struct {
           "assistant") " else m.role | upper) + '_TOKEN|>' + m.content"
                        " + '<|END_OF_TURN_TOKEN|>' }}" DONE GEN("<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>") },
     { "gpt-oss",
-      EACH "{{ '<|start|>' + m.role + ('<|channel|>final' if " ROLE(
-          "assistant") " else '') + '<|message|>' + m.content + '<|end|>' }}" DONE GEN("<|start|>assistant") },
+      "{% set ns = namespace(f='') %}" EACH "{% if m.tool_calls %}{% if m.content %}"
+      "{{ '<|start|>assistant<|channel|>commentary<|message|>' + m.content + '<|end|>' }}{% endif %}"
+      "{% for c in m.tool_calls %}{% set ns.f = c.function.name %}{{ '<|start|>assistant to=functions.' + ns.f"
+      " + '<|channel|>commentary json<|message|>' + c.function.arguments | tojson + '<|call|>' }}{% endfor %}"
+      "{% elif " ROLE(
+          "tool") " %}{{ '<|start|>functions.' + ns.f + ' to=assistant<|channel|>commentary<|message|>'"
+                  " + m.content | tojson + '<|end|>' }}{% else %}{{ '<|start|>' + m.role + ('<|channel|>final' "
+                  "if " ROLE("assistant") " else '') + '<|message|>' + m.content + '<|end|>' }}{% endif %}" DONE GEN(
+                      "<|start|>assistant") },
     { "rwkv-world",
       "{{ bos_token }}" EACH
       "{{ {'system': 'System', 'user': 'User', 'assistant': 'Assistant'}.get(m.role, m.role | capitalize) + ': '"
@@ -402,15 +409,24 @@ typedef struct taste {
 
 /* What the messages have in them that templates take in different shapes; thoughts: reasoning in parts. */
 typedef struct has {
-    bool parts, calls, text_and_calls, results, reasoning, thoughts;
+    bool parts, calls, text_and_calls, results, reasoning, thoughts, developer;
 } has;
+
+/* text: the content is a string. */
+static json_t *developer_messages(bool text)
+{
+    json_t *said = text ? json_string(marker) : json_pack("[{s:s, s:s}]", "type", "text", "text", marker),
+           *asked = text ? json_string("x") : json_pack("[{s:s, s:s}]", "type", "text", "text", "x");
+    return json_pack("[{s:s, s:o}, {s:s, s:o}]", "role", "developer", "content", said, "role", "user", "content",
+                     asked);
+}
 
 static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oom)
 {
     bool parts = given.parts, calls = given.calls;
     static const char *const no_repr[] = { "'type'", "\"type\"", NULL }, *const no_py[] = { "'probe_key'", NULL },
                              *const none[] = { "None", NULL }, *const any[] = { NULL };
-    taste x = { .text = true, .developer = hn_jinja_says(t, "developer") };
+    taste x = { .text = true };
     x.text = probe(t, c, json_pack("[{s:s, s:s}]", "role", "user", "content", marker), marker, any, oom);
     if (parts || !x.text)
         x.parts =
@@ -429,6 +445,8 @@ static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oo
     if (given.text_and_calls && x.null_content)
         x.calls_alone = !probe(t, c, call_messages(object, "y", false), marker, any, oom);
     if (given.reasoning) x.reasoning = find_reasoning(t, c, oom);
+    if (given.developer && hn_jinja_says(t, "developer")) /* Command R7B's prose says it, and knows no such role */
+        x.developer = probe(t, c, developer_messages(x.text), marker, any, oom);
     return x;
 }
 
@@ -533,6 +551,7 @@ static hone_status check_messages(const json_t *messages, has *given, hone_error
         given->calls |= json_array_size(list) > 0;
         given->text_and_calls |= json_array_size(list) && (json_string_length(content) || json_array_size(content));
         given->results |= hn_json_is(json_object_get(m, "role"), "tool");
+        given->developer |= hn_json_is(json_object_get(m, "role"), "developer");
         given->reasoning |= json_string_length(reasoning_of(m)) > 0;
     }
     return HONE_OK;

@@ -359,6 +359,15 @@ bool hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text, hn_lang 
     return false;
 }
 
+/* A format without a text that fits the pattern beside it, as Zod's times without a zone have: format is an annotation,
+ * and the pattern is what was meant. */
+static hn_lang other_format(hn_schema *s, const hn_jnode *format)
+{
+    if (s->rules->strict) hn_schema_refuse(s, format, "no text of this format fits the pattern beside it");
+    else hn_schema_tell(s, format, "has no text that fits the pattern beside it, and is ignored");
+    return HN_LANG_ALL;
+}
+
 hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
 {
     hn_langs *l = s->l;
@@ -368,9 +377,10 @@ hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
     for (uint32_t i = 0; i < m->members.n && s->st == HONE_OK; i++) {
         const hn_jnode *p = hn_jget(m->members.v[i], "pattern"), *f = hn_jget(m->members.v[i], "format");
         if (p && p->kind != HN_J_STRING) hn_schema_wrong(s, p, "a regular expression");
-        hn_lang said;
-        if (p && p->kind == HN_J_STRING && hn_schema_pattern(s, p, p->str, &said)) t = hn_lang_and(l, t, said);
-        if (f) t = hn_lang_and(l, t, hn_schema_format(s, f));
+        hn_lang said = HN_LANG_ALL, form = f ? hn_schema_format(s, f) : HN_LANG_ALL;
+        bool both = p && p->kind == HN_J_STRING && hn_schema_pattern(s, p, p->str, &said) && f && s->st == HONE_OK;
+        if (both && !hn_lang_live(l, hn_lang_and(l, said, form)) && hn_lang_live(l, said)) form = other_format(s, f);
+        t = hn_lang_and(l, t, hn_lang_and(l, said, form));
     }
     for (uint32_t i = 0; i < m->forbidden.n; i++)
         if (m->forbidden.v[i]->kind == HN_J_STRING)

@@ -125,12 +125,45 @@ static void tools_that_say_little(void **state)
             user, "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]", "no tools here");
 }
 
+/* Command R7B's template speaks of a developer's preamble, and drops messages of that role. */
+static void developers(void **state)
+{
+    static const char prose[] = "The developer preamble:{% for m in messages %}{% if m.role == 'system' %}"
+                                "{{ m.content }}{% endif %}{% endfor %}{% for m in messages %}{% if m.role == 'user' %}"
+                                "<user>{{ m.content }}{% endif %}{% endfor %}",
+                      role[] = "{% for m in messages %}{% if m.role == 'developer' or m.role == 'user' %}" SHOW
+                               "{% endif %}{% endfor %}",
+                      parts[] = "{% for m in messages %}{% if m.role in ['developer', 'user'] %}<{{ m.role }}>"
+                                "{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}";
+    const char said[] = "[" SAYS("developer", "D") "," SAYS("user", "U") "]";
+    renders("a word that is no role", prose, said, NULL, "The developer preamble:D<user>U");
+    renders("a role", role, said, NULL, "<developer>D<user>U");
+    renders("a role with parts", parts, said, NULL, "<developer>D<user>U");
+}
+
+/* The format of a name writes calls as the model itself does; they were left out, and an empty answer stood there. */
+static void calls_of_harmony(void **state)
+{
+    const char *source = hn_chat_format("gpt-oss");
+    assert_non_null(source);
+    renders("a call and its result", source, "[" SAYS("user", "U") "," CALLS "," RESULT "," SAYS("assistant", "A") "]",
+            NULL,
+            "<|start|>user<|message|>U<|end|><|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}"
+            "<|call|><|start|>functions.f to=assistant<|channel|>commentary<|message|>\"R\"<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>A<|end|>");
+    renders("words beside it", source,
+            "[" SAYS("user", "U") ",{\"role\":\"assistant\",\"content\":\"W\",\"tool_calls\":[{\"id\":\"1\",\"type\":"
+                                  "\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"a\":[1]}}}]}]",
+            NULL,
+            "<|start|>user<|message|>U<|end|><|start|>assistant<|channel|>commentary<|message|>W<|end|>"
+            "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{\"a\": [1]}<|call|>");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behind_results),
-        cmocka_unit_test(without_words),
-        cmocka_unit_test(tools_that_say_little),
+        cmocka_unit_test(behind_results), cmocka_unit_test(without_words),    cmocka_unit_test(tools_that_say_little),
+        cmocka_unit_test(developers),     cmocka_unit_test(calls_of_harmony),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

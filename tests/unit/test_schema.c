@@ -225,6 +225,25 @@ static void refused(const char *schema, hone_status want, const char *words)
     if (st != want || !strstr(err.message, words)) fail_msg("%s: %d %s", schema, st, st ? err.message : "compiled");
 }
 
+/* Zod's times have no zone, which the format wants: the pattern was meant. */
+static void formats_beside_patterns(void **state)
+{
+    static const char zod[] = "{\"type\":\"string\",\"format\":\"time\",\"pattern\":\"^[0-2]\\\\d:[0-5]\\\\d$\"}",
+                      fits[] = "{\"type\":\"string\",\"format\":\"date\",\"pattern\":\"^2026-\"}",
+                      none[] = "{\"type\":\"string\",\"format\":\"date\",\"pattern\":\"^a$\",\"minLength\":2}";
+    hone_grammar *g;
+    hone_error err;
+    assert_int_equal(compile(&g, zod, sizeof zod - 1, false, &err), HONE_OK);
+    assert_string_equal(hone_grammar_notes(g), "/format has no text that fits the pattern beside it, and is ignored");
+    assert_true(matches(g, (hone_str){ "\"10:30\"", 7 }) && !matches(g, (hone_str){ "\"1030\"", 6 }));
+    hone_grammar_free(g);
+    assert_int_equal(compile(&g, zod, sizeof zod - 1, true, &err), HONE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "/format: no text of this format fits the pattern beside it"));
+    says(fits, (const char *[]){ "\"2026-02-28\"", NULL },
+         (const char *[]){ "\"2026-02-30\"", "\"2025-02-28\"", NULL });
+    refused(none, HONE_E_ARG, "unsatisfiable"); /* the pattern alone has none of two characters */
+}
+
 static void limits_and_faults(void **state)
 {
     refused("{\"a\":1,\"a\":2}", HONE_E_ARG, "the key is there twice");
@@ -662,6 +681,7 @@ int main(void)
         cmocka_unit_test(shared_vectors),
         cmocka_unit_test(numbers_to_the_last_digit),
         cmocka_unit_test(structure),
+        cmocka_unit_test(formats_beside_patterns),
         cmocka_unit_test(limits_and_faults),
         cmocka_unit_test(written_by_programs),
         cmocka_unit_test(names_listed),
