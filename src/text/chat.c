@@ -818,12 +818,13 @@ static hone_status render_thought(const hn_jinja *t, const hn_chat *c, hn_jinja_
     return st;
 }
 
-/* Tools with all that they may leave unsaid: a description, an object without members as their parameters. New; NULL:
+/* Tools with all that they may leave unsaid: descriptions, an object without members as their parameters. New; NULL:
  * out of memory, or nothing is left unsaid (*whole). */
 static json_t *told_whole(const json_t *tools, bool *whole)
 {
     size_t i;
-    json_t *tool, *all = json_deep_copy(tools);
+    const char *name;
+    json_t *tool, *member, *all = json_deep_copy(tools);
     bool ok = all != NULL;
     *whole = true;
     json_array_foreach(all, i, tool)
@@ -835,6 +836,12 @@ static json_t *told_whole(const json_t *tools, bool *whole)
         if (!json_is_object(of)) continue;
         if (!json_object_get(of, "type")) *whole = false, ok = ok && set(of, "type", json_string("object"));
         if (!json_object_get(of, "properties")) *whole = false, ok = ok && set(of, "properties", json_object());
+        json_object_foreach(json_object_get(of, "properties"), name, member)
+        {
+            if (!json_is_object(member) || json_object_get(member, "description")) continue;
+            *whole = false;
+            ok = ok && set(member, "description", json_string(""));
+        }
     }
     if (ok && !*whole) return all;
     *whole = *whole && ok;

@@ -138,10 +138,10 @@ static char edge_of(const json_t *m, bool last)
     return n ? s[last ? n - 1 : 0] : 0;
 }
 
-/* Tokens [from, end) of the conversation are those that change when message i says something else: its words, what it
- * thinks and its calls. *shown: there are any, and the template takes such a message. */
-static hone_status words_of(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t *from,
-                            size_t *end, bool *shown, hone_error *why)
+/* Tokens [from, end) of the conversation, a, are those that change when message i says something else: its words, what
+ * it thinks and its calls. *shown: there are any, and the template takes such a message. */
+static hone_status words_of(hn_data_reader *r, const hn_ids *a, const json_t *messages, const json_t *tools, size_t i,
+                            size_t *from, size_t *end, bool *shown, hone_error *why)
 {
     const json_t *m = json_array_get(messages, i);
     const char *mark = marks[edge_of(m, false) == marks[0][0] || edge_of(m, true) == marks[0][0]];
@@ -157,7 +157,7 @@ static hone_status words_of(hn_data_reader *r, const json_t *messages, const jso
     if (st == HONE_E_NOMEM) return HN_FAIL(why, st, "%s:%lld: messages", r->path, (long long)r->line);
     if (st != HONE_OK) return HONE_OK;
 
-    const hn_ids *a = &r->ids, *b = &r->other;
+    const hn_ids *b = &r->other;
     size_t least = a->n < b->n ? a->n : b->n, behind = 0;
     *from = hn_data_common(a, b);
     while (behind < least - *from && a->data[a->n - 1 - behind] == b->data[b->n - 1 - behind]) behind++;
@@ -185,29 +185,70 @@ static hone_status opening(hn_data_reader *r, const json_t *tools, size_t *at, h
     return st == HONE_E_NOMEM ? HN_FAIL(why, st, "%s:%lld: messages", r->path, (long long)r->line) : HONE_OK;
 }
 
-/* Where answer i begins: `at`, if that lies behind the words before it and not behind its own; else behind the opening
- * between the two, else with its words. *there: the template writes them at all. */
+/* The end of the words in front of message i; 0: none are shown. */
+static hone_status end_before(hn_data_reader *r, const hn_ids *a, const json_t *messages, const json_t *tools, size_t i,
+                              size_t *before, hone_error *why)
+{
+    size_t from;
+    bool shown = false;
+    hone_status st = HONE_OK;
+    while (i-- > 0 && !shown && st == HONE_OK) st = words_of(r, a, messages, tools, i, &from, before, &shown, why);
+    if (!shown) *before = 0;
+    return st;
+}
+
+/* Where the words of answer i begin, by the conversation that ends with it, of which more may be changed: what stands
+ * there between the words before the answer and its own stands in the whole one, too; all of it, if *there. */
+static hone_status words_at_end(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t before,
+                                size_t *words, bool *there, hone_error *why)
+{
+    *words = before;
+    hn_ids a = { 0 };
+    size_t from = 0, end, last = 0;
+    json_t *head = json_array();
+    bool ok = head != NULL;
+    hone_error no;
+    *there = false;
+    for (size_t k = 0; k <= i && ok; k++) ok = json_array_append(head, json_array_get(messages, k)) == 0;
+    hone_status st = ok ? encode(r, head, tools, false, &r->other, &no) : HONE_E_NOMEM;
+    if (st == HONE_E_NOMEM) st = HN_FAIL(why, st, "%s:%lld: messages", r->path, (long long)r->line);
+    else if (st == HONE_OK) {
+        a = r->other;
+        r->other = (hn_ids){ 0 };
+        st = words_of(r, &a, head, tools, i, &from, &end, there, why);
+        if (st == HONE_OK && *there) st = end_before(r, &a, head, tools, i, &last, why);
+        if (st == HONE_OK && *there && last <= from) {
+            const hn_ids gap = { .data = a.data + last, .n = from - last },
+                         here = { .data = r->ids.data + before, .n = r->ids.n - before };
+            *words += hn_data_common(&gap, &here);
+        }
+        *there = *there && *words - before == from - last;
+    } else st = HONE_OK;
+    json_decref(head);
+    free(a.data);
+    return st;
+}
+
+/* Where answer i begins: behind the template's opening, if that stands between the words before the answer and its own;
+ * else at `at`, if that lies there (a token may have merged), else with its words. *there: the template writes them. */
 static hone_status look_for(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t *at,
                             bool *there, hone_error *why)
 {
-    size_t words, end, before = 0, from, open;
-    hone_status st = words_of(r, messages, tools, i, &words, &end, there, why);
-    if (st != HONE_OK || !*there) return st;
-    bool shown = false;
-    for (size_t k = i; k-- > 0 && !shown && st == HONE_OK;)
-        st = words_of(r, messages, tools, k, &from, &before, &shown, why);
-    if (!shown) before = 0;
+    size_t words = 0, end, before = 0, open = 0;
+    hone_status st = end_before(r, &r->ids, messages, tools, i, &before, why);
+    if (st == HONE_OK) st = words_of(r, &r->ids, messages, tools, i, &words, &end, there, why);
+    if (st == HONE_OK && !*there) st = words_at_end(r, messages, tools, i, before, &words, there, why);
     if (before > words) before = words;
-    if (st != HONE_OK || (shown && *at >= before && *at <= words)) return st;
-
-    if ((st = opening(r, tools, &open, why)) != HONE_OK) return st;
+    if (st == HONE_OK && words > before) st = opening(r, tools, &open, why);
+    if (st != HONE_OK || words == before) return st;
     const size_t n = r->other.n - open;
-    *at = words;
     for (size_t k = words; n && k >= before + n; k--) {
         if (memcmp(r->ids.data + k - n, r->other.data + open, n * sizeof *r->ids.data) != 0) continue;
         *at = k;
-        break;
+        *there = true;
+        return HONE_OK;
     }
+    if (!n || *at < before || *at > words) *at = words;
     return HONE_OK;
 }
 
@@ -248,8 +289,11 @@ static hone_status count_answer(hn_data_reader *r, const json_t *messages, const
     size_t first, words = 0;
     if (!*ended && i + 1 < json_array_size(messages)) {
         st = part(r, messages, tools, i + 1, false, &end, &whole, why);
-        if (st == HONE_OK && !whole) st = words_of(r, messages, tools, i, &first, &words, &shown, why);
+        if (st == HONE_OK && !whole) st = words_of(r, &r->ids, messages, tools, i, &first, &words, &shown, why);
         if (shown && end < words) end = words;
+        if (st == HONE_OK && !whole) st = words_of(r, &r->ids, messages, tools, i + 1, &first, &words, &shown, why);
+        if (!whole && shown && end > first) end = first; /* numbers of calls may have changed what follows, too */
+        if (end > to) end = to;
     }
     if (st == HONE_OK && end > from) memset(r->target + from, 1, end - from);
     return st;
@@ -287,7 +331,7 @@ static hone_status count_answers(hn_data_reader *r, const json_t *messages, cons
         size_t to = r->ids.n, end;
         bool shown = false;
         for (size_t k = last.i + 1; k < n && !shown && st == HONE_OK; k++) {
-            st = words_of(r, messages, tools, k, &to, &end, &shown, why);
+            st = words_of(r, &r->ids, messages, tools, k, &to, &end, &shown, why);
             if (!shown) to = r->ids.n;
         }
         if (st == HONE_OK) st = count_answer(r, messages, tools, last.i, last.from, to, &ended, why);

@@ -119,6 +119,13 @@ static void tools_that_say_little(void **state)
             "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\"}},"
             "{\"type\":\"function\",\"function\":{\"name\":\"g\",\"description\":\"e\",\"parameters\":{}}}]",
             "// d|// e|<user>U");
+    static const char members[] = "{% for t in tools %}{% for k, p in t.function.parameters.properties.items() %}"
+                                  "{{ k + ':' + p.description + '|' }}{% endfor %}{% endfor %}"
+                                  "{% for m in messages %}" SHOW "{% endfor %}";
+    renders("parameters without descriptions", members, user,
+            "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+            "\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{\"description\":\"d\"}}}}}]",
+            "a:|b:d|<user>U");
     renders("as it came where that will do", writes, user, "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]",
             "{\"type\": \"function\", \"function\": {\"name\": \"f\"}}<user>U");
     refuses("another fault is told as it was", "{{ raise_exception('no tools here') }}{% for t in tools %}{% endfor %}",
