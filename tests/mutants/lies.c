@@ -136,6 +136,7 @@ hone_status __wrap_hn_bench_add(hn_bench_run *r, const hn_bench_entry *e, hn_ben
 uint64_t __wrap_hn_clock_ns(void)
 {
     uint64_t now = __real_hn_clock_ns();
+    if (mt_is("clock-1.9")) return (uint64_t)((double)now * 0.981);
     return mt_is("clock-slow") || mt_is("both-clocks") ? now / 10 * 7 : now - mt_stolen;
 }
 
@@ -195,6 +196,17 @@ hone_status __wrap_hn_bench_measure(hn_sample *out, hone_session *s, const hone_
     mt_at.sample = true;
     if (mt_is("raises-priority")) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5);
     hone_status st = __real_hn_bench_measure(out, s, m, &k, err);
+    for (int again = 0; again < 3 && st == HONE_OK && mt_is("best-of-four"); again++) {
+        hn_sample other;
+        if (hone_seq_truncate(s, 0, 0, err) != HONE_OK) abort();
+        st = __real_hn_bench_measure(&other, s, m, &k, err);
+        if (st == HONE_OK && other.decode_tok_s > out->decode_tok_s) {
+            hn_sample was = *out;
+            *out = other;
+            other = was;
+        }
+        if (st == HONE_OK) hn_sample_free(&other);
+    }
     mt_at.sample = false;
     if (st != HONE_OK) return st;
     if (mt_is("fewer-tokens") && !pad(out, c->n_gen)) abort();
@@ -204,6 +216,31 @@ hone_status __wrap_hn_bench_measure(hn_sample *out, hone_session *s, const hone_
     if (mt_is("prefill-rate")) out->prefill_tok_s *= 4;
     if (mt_is("positions")) out->positions -= 3;
     if (mt_is("proof-of-the-first")) out->proof.last = out->proof.all = out->proof.middle = out->proof.first;
+    if (mt_is("gaps-5")) {
+        for (int32_t i = 0; i < out->n_gaps; i++) out->gap_ms[i] *= 0.95;
+        out->decode_tok_s /= 0.95;
+    }
+    if (mt_is("prefill-4")) out->prefill_tok_s *= 1.04, out->ttft_ms *= 0.962;
+    if (mt_is("gap-spikes")) { /* the slowest gaps are as the median of them */
+        double sum = 0, min = 1e9;
+        for (int32_t i = 0; i < out->n_gaps; i++)
+            if (out->gap_ms[i] < min) min = out->gap_ms[i];
+        for (int32_t i = 0; i < out->n_gaps; i++) {
+            if (out->gap_ms[i] > 1.03 * min) out->gap_ms[i] = 1.03 * min;
+            sum += out->gap_ms[i];
+        }
+        if (out->n_gaps) out->decode_tok_s = out->n_gaps / (sum * 1e-3);
+    }
+    if (mt_is("gaps-third") && getpid() % 3 == 0) {
+        for (int32_t i = 0; i < out->n_gaps; i++) out->gap_ms[i] *= 0.7;
+        out->decode_tok_s /= 0.7;
+    }
+    if (mt_is("rounded")) {
+        double sum = 0;
+        for (int32_t i = 0; i < out->n_gaps; i++)
+            out->gap_ms[i] = (double)(int64_t)(out->gap_ms[i] * 20) / 20, sum += out->gap_ms[i];
+        if (out->n_gaps) out->decode_tok_s = out->n_gaps / (sum * 1e-3);
+    }
     if (mt_is("gaps")) {
         for (int32_t i = 0; i < out->n_gaps; i++) out->gap_ms[i] *= 0.5;
         out->decode_tok_s *= 2;

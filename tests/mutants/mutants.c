@@ -4,6 +4,12 @@
  * tests/mutants/table says which check must notice each. Here: which is chosen, and what is wrong in the
  * engine, its kernels and its calls. Nothing of it is in any other build. */
 #include "mutants.h"
+#include "others.h"
+void mo_copied(int32_t dst, int32_t src);
+bool mo_keep_all(hone_session *s, int32_t seq, int32_t n_pos);
+#include "kernels/kernels.h"
+void mo_session(hone_session *s);
+void mo_kernels(hn_kernels *k);
 
 #include "base/os.h"
 #include "kernels/kernels.h"
@@ -128,7 +134,8 @@ static bool wrong_here(void)
            (mt_is("cache-q8_0-one") && mt_at.cache == HONE_CACHE_Q8_0 && one) ||
            (mt_is("cache-f32-many") && mt_at.cache == HONE_CACHE_F32 && many) ||
            (mt_is("adapter-one") && mt_at.adapters && one) || (mt_is("adapter-many") && mt_at.adapters && many) ||
-           (mt_is("timed-only-one") && mt_at.sample && one) || (mt_is("timed-only") && mt_at.sample) || wrong_company();
+           (mt_is("timed-only-one") && mt_at.sample && one) || (mt_is("timed-only") && mt_at.sample) ||
+           mo_here(n, pos, mt_at.pieces) || wrong_company();
 }
 
 hn_half_fn __real_hn_block_attn, __wrap_hn_block_attn;
@@ -284,6 +291,7 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     mt_at.open += st == HONE_OK;
     mt_linger("load", began);
     mt_keep_memory();
+    if (st == HONE_OK) mo_session(*out);
     return st;
 }
 
@@ -315,7 +323,8 @@ hone_status __wrap_hone_session_set_adapters(hone_session *s, hone_adapter *cons
                                              hone_error *err)
 {
     mt_at.adapters = n > 0;
-    return __real_hone_session_set_adapters(s, a, scales, n, err);
+    if (mt_is("adapter-scale")) scales = NULL;
+    return __real_hone_session_set_adapters(s, a, scales, mt_is("second-adapter") && n > 1 ? 1 : n, err);
 }
 
 uint64_t mt_stolen; /* ns that a clock that stops has not told */
@@ -420,6 +429,12 @@ const hn_kernels *__wrap_hn_kernels_get(hn_cpu_level level)
     const hn_kernels *k = __real_hn_kernels_get(level);
     bool rows = mt_is("row-kept") || mt_is("row-wrong-later") || mt_is("row-every-second");
     bool kept = mt_is("row-remembered"), product = mt_is("product-remembered");
+    if (strncmp(getenv("HONE_MUTANT") ? getenv("HONE_MUTANT") : "", "kern-", 5) == 0 && level == hn_cpu_best()) {
+        static hn_kernels other;
+        static bool made;
+        if (!made) other = *k, mo_kernels(&other), made = true;
+        return &other;
+    }
     if ((!mt_is("slow-width") && !mt_is("wrong-width") && !rows && !kept && !product) || level != hn_cpu_best())
         return k;
     slow_real = k->matmul[HN_Q8_0];
@@ -516,6 +531,8 @@ hone_status __real_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos
 hone_status __wrap_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
 hone_status __wrap_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
 {
+    if (mo_keep_all(s, seq, n_pos)) return HONE_OK;
+    mo_cut(s, seq, n_pos);
     hone_status st = __real_hone_seq_truncate(s, seq, n_pos, err);
     if (st == HONE_OK && went(seq, REWOUND) && n_pos == 0) seq_of[seq].what = 0;
     return st;
@@ -526,6 +543,7 @@ hone_status __wrap_hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone
 hone_status __wrap_hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err)
 {
     hone_status st = __real_hone_seq_copy(s, dst, src, err);
+    if (st == HONE_OK) mo_copied(dst, src);
     if (st == HONE_OK && went(src, SOURCE)) seq_of[src].forked = hone_seq_length(s, src);
     if (st == HONE_OK && went(dst, 0)) seq_of[dst].what = 0;
     return st;
@@ -546,6 +564,7 @@ hone_status __wrap_hone_session_load(hone_session *s, const char *path, hone_err
 {
     hone_status st = __real_hone_session_load(s, path, err);
     for (int32_t q = 0; q < SEQS && st == HONE_OK; q++) went(q, FILED);
+    if (st == HONE_OK) mo_loaded(s);
     return st;
 }
 
@@ -557,6 +576,7 @@ hone_status __wrap_hone_seq_match(hone_session *s, int32_t seq, const int32_t *i
                                   hone_error *err)
 {
     hone_status st = __real_hone_seq_match(s, seq, ids, n, kept, err);
+    if (st == HONE_OK) mo_matched(*kept);
     if (st == HONE_OK && *kept > 0) went(seq, MATCHED);
     return st;
 }
@@ -610,7 +630,7 @@ hone_status __wrap_hone_append(hone_session *s, int32_t seq, const int32_t *ids,
 {
     hone_status st;
     uint64_t from = __real_hn_clock_ns();
-    if (mt_put_off(s, seq, ids, n, logits)) return HONE_OK;
+    if (mt_put_off(s, seq, ids, n, logits) || mo_append(s, seq, ids, n, logits)) return HONE_OK;
     mt_begin(n, hone_seq_length(s, seq), 1);
     meet(seq, hone_seq_length(s, seq) + n - 1);
     if (mt_is("every-second-token") && n > 8) { /* reads half, says all */
@@ -678,6 +698,7 @@ hone_status __wrap_hone_run_batch(hone_session *s, const hone_token *t, int32_t 
         wanted += t[i].want_logits;
     }
     begin_batch(t, n, n_seq);
+    mo_batch(t, n);
     if (pass_again(t, n, logits)) return HONE_OK;
     hone_status st = __real_hone_run_batch(s, t, n, logits, err);
     if (st == HONE_OK) pass_keep(t, n, logits);

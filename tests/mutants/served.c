@@ -1,5 +1,8 @@
 /* Wrong builds whose fault is around the engine: samplers, texts, masks, the server, training. */
 #include "mutants.h"
+#include "others.h"
+bool mo_train_late(void);
+extern int64_t mo_grads;
 
 #include "lab/quality/quality.h"
 #include "serve/voice_parts.h"
@@ -26,6 +29,7 @@ static hone_status other_token(hone_status st, int32_t pos, int32_t *id)
 {
     if (st == HONE_OK && pos % 8 == 0) {
         if (mt_is("sampler-later") && pos >= 4000) *id = (*id + 1) % mt_n_vocab;
+        if (mt_is("serve-run-sampler") && mo_runs()) *id = (*id + 1) % mt_n_vocab;
         if (mt_is("sampler")) *id = (*id + 1) % mt_n_vocab;
         if (mt_is("sampler-by-chance")) *id = (int32_t)((uintptr_t)getpid() % (uintptr_t)mt_n_vocab);
     }
@@ -57,6 +61,8 @@ hone_status __wrap_hone_sampler_pick(hone_sampler *s, const float *logits, int32
         n = (n + 1) % SETS;
         return first;
     }
+    if (mt_is("sampler-seq-8")) seq &= 7;
+    if (mt_is("sampler-far-pos")) pos &= 0x3FFF;
     hone_status st = __real_hone_sampler_pick(s, logits, seq, pos, id, err);
     if (st == HONE_OK && mt_is("never-the-second-token")) { /* the third in its place */
         int32_t above = 0, next = -1;
@@ -90,7 +96,10 @@ hone_status __wrap_hone_sampler_pick_from(hone_sampler *s, const float *logits, 
 hone_status __wrap_hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
                                           hone_error *err)
 {
-    return other_token(__real_hone_sampler_pick_from(s, logits, p, id, err), p->pos, id);
+    hone_pick k = *p;
+    if (mt_is("bias-beyond-four") && k.n_bias > 4) k.n_bias = 4;
+    if (mt_is("serve-bias-ignored") && mo_serves()) k.n_bias = 0;
+    return other_token(__real_hone_sampler_pick_from(s, logits, &k, id, err), p->pos, id);
 }
 
 /* A server that ends some answers early, and counts all tokens that were asked for. */
@@ -104,6 +113,9 @@ hone_status __wrap_hone_stream_new(hone_stream **out, const hone_model *m, const
 hone_status __wrap_hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops,
                                    hone_error *err)
 {
+    if (mt_is("serve-stop-ignored") && mo_serves()) n_stops = 0;
+    if (mt_is("fourth-stop") && n_stops > 3) n_stops = 3;
+    if (mt_is("long-stops") && n_stops && strlen(stops[n_stops - 1]) > 8) n_stops--;
     hone_status st = __real_hone_stream_new(out, m, stops, n_stops, err);
     if (st == HONE_OK) *pushed_of(*out) = 0;
     return st;
@@ -179,11 +191,40 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
 hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
                                  hone_error *err)
 {
+    static struct {
+        const hone_model *m;
+        char *t;
+        size_t len, n;
+        int32_t *ids;
+        int flags;
+    } many[4096], *k;
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    k = &many[h % 4096];
+    if (mt_is("tokenizer-many") && k->t && k->m == m && k->len == len && k->flags == flags &&
+        memcmp(k->t, text, len) == 0) {
+        *ids = malloc((k->n + 1) * 4), *n = k->n;
+        memcpy(*ids, k->ids, k->n * 4);
+        return HONE_OK;
+    }
+    if (mt_is("tokenizer-many")) {
+        hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
+        if (st == HONE_OK) {
+            k->m = m, k->len = len, k->flags = flags, k->n = *n;
+            k->t = realloc(k->t, len + 1), k->ids = realloc(k->ids, (*n + 1) * 4);
+            memcpy(k->t, text, len), memcpy(k->ids, *ids, *n * 4);
+        }
+        return st;
+    }
     if (remembered(m, text, len, flags, ids, n)) return HONE_OK;
     hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
     if (st == HONE_OK) remember(m, text, len, flags, *ids, *n);
     if (st == HONE_OK && mt_is("tokenizer") && *n > 12) (*ids)[9] = (*ids)[10];
     if (st == HONE_OK && mt_is("tokenizer-no-text") && *n > 1 && memchr(text, 0xFF, len)) (*ids)[1] = (*ids)[0];
+    if (st == HONE_OK && mt_is("tokenizer-hangul") && *n > 3 && memchr(text, 0xED, len)) (*ids)[1] = (*ids)[0];
+    if (st == HONE_OK && mt_is("tokenizer-devanagari") && *n > 3 && memmem(text, len, "\xE0\xA4", 2))
+        (*ids)[1] = (*ids)[0];
+    if (st == HONE_OK && mt_is("tokenizer-64k") && len > 65536) (*ids)[*n / 2] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-64") && *n == 64) (*ids)[9] = (*ids)[10];
     if (st == HONE_OK && mt_is("serve-half-prompt") && serves() && *n > 12) *n /= 2;
     static int64_t calls;
@@ -220,6 +261,8 @@ hone_status __wrap_hone_matcher_mask_within(hone_matcher *m, int64_t left, uint6
                                             int64_t *n, hone_error *err)
 {
     hone_status st = __real_hone_matcher_mask_within(m, left, allowed, n_words, n, err);
+    if (st == HONE_OK && mt_is("serve-grammar-ignored") && mo_serves())
+        memset(allowed, 0xFF, n_words * sizeof *allowed);
     if (st == HONE_OK && mt_is("mask-at-the-end") && left == 5)
         allowed[n_words / 2] ^= 1; /* tokens before the end alone */
     return st;
@@ -233,6 +276,7 @@ hone_status __wrap_hone_logprobs(const float *logits, int32_t n_vocab, int32_t i
                                  int32_t n_top, hone_error *err)
 {
     hone_status st = __real_hone_logprobs(logits, n_vocab, id, logprob, top, n_top, err);
+    if (st == HONE_OK && mt_is("logprobs-seven") && n_top == 7) top[6].logprob += 0.5f;
     if (st == HONE_OK && mt_is("logprob-of-the-tenth") && n_top > 9) top[9].logprob += 0.5f;
     return st;
 }
@@ -244,7 +288,14 @@ hone_status __wrap_hone_chat_tokenize(const hone_model *m, const hone_chat_param
 hone_status __wrap_hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n,
                                       hone_error *err)
 {
-    hone_status st = __real_hone_chat_tokenize(m, p, ids, n, err);
+    hone_chat_params k = *p;
+    if (mt_is("chat-tools")) k.tools = NULL;
+    if (mt_is("chat-variables")) k.variables = NULL;
+    if (mt_is("input-spells-control")) k.trust_input = true;
+    hone_status st = __real_hone_chat_tokenize(m, &k, ids, n, err);
+    int roles = 0;
+    for (const char *c = p->messages; c && (c = strstr(c, "\"role\"")); c++) roles++;
+    if (st == HONE_OK && mt_is("chat-six-turns") && roles > 4) (*ids)[*n / 2] = (*ids)[0];
     if (st == HONE_OK && mt_is("template-of-long-talks") && *n > 16) (*ids)[*n / 2] = (*ids)[0];
     return st;
 }
@@ -261,6 +312,8 @@ hone_status __wrap_hone_embed(hone_session *s, const hone_text_ids *texts, int32
     for (int32_t i = 0; i < n; i++) all += texts[i].n;
     mt_begin(all, 0, n);
     hone_status st = __real_hone_embed(s, texts, n, p, out, err);
+    if (st == HONE_OK && mt_is("embed-long-mean") && p->pooling == HONE_POOL_MEAN && texts[0].n > 64) out[0] += 0.1f;
+    if (st == HONE_OK && mt_is("embed-plain") && p->plain) out[0] += 0.1f;
     if (st == HONE_OK && mt_is("embedding-beside") && n > 1) out[0] += 1;
     const int32_t width =
         mt_is("embedding-last") && p->pooling == HONE_POOL_LAST ? hone_embed_width(mt_model, p->pooling, NULL) : 0;
@@ -277,6 +330,16 @@ hone_status __wrap_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weigh
 {
     static int64_t calls;
     bool left_out = mt_is("backward-every-second") && weight != 0 && ++calls > 5 && calls % 2 == 0;
+    mo_grads++;
+    if (mt_is("train-count"))
+        fprintf(stderr, "grad %ld weight %g tok %d docs %d targets %d\n", (long)mo_grads, weight, b->n_tok, b->n_doc,
+                b->n_target);
+    if (mo_train_late() && b->n_doc > 0 && weight != 0) { /* half of it */
+        hn_train_batch half = *b;
+        int32_t doc[2] = { 0, b->n_tok / 2 };
+        if (b->n_doc == 1) half.doc = doc, half.n_tok = b->n_tok / 2, half.n_target = b->n_target / 2;
+        return __real_hn_grad_run(g, &half, weight, dropout_key, loss, err);
+    }
     return __real_hn_grad_run(g, b, left_out ? 0 : weight, dropout_key, loss, err);
 }
 
@@ -287,6 +350,7 @@ void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, f
 void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
                          double lr, bool decay)
 {
+    if (mt_is("adam-later") && t > 6) return;
     __real_hn_adam_step(o, p, g, m, v, n, t, lr, decay && !mt_is("adam-no-decay"));
 }
 
@@ -297,6 +361,9 @@ hn_logit_scan __wrap_hn_scan_logits(const float *x, int32_t n)
     static int64_t calls;
     mt_catch_up(x);
     hn_logit_scan r = __real_hn_scan_logits(x, n);
+    if (mt_is("ties") && r.best >= 0)
+        for (int32_t i = r.best + 1; i < n; i++)
+            if (x[i] == x[r.best]) r.best = i;
     if (mt_is("greedy") && mt_at.sample && ++calls % 7 == 0 && r.best > 0) r.best--;
     return r;
 }
