@@ -63,7 +63,7 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
         name=$HONE_MUTANT
         unset HONE_MUTANT
         size=$small
-        case "$1" in train.* | tok.*) size= ;; serve.*) size="-p 16 -n 8" ;; esac
+        case "$1" in train.* | tok.*) size= ;; serve.*) size="-p 16 -n 8" ;; e2e.kvcache.*) size="--quality quick" ;; esac
         run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$of" $size --rounds 8 --runs 1 --no-store "$@"
         ;;
     gate-ab)

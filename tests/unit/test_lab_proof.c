@@ -662,8 +662,8 @@ static void gains_are_seen_outside(void **state)
             m.part_s[HN_PART_GEN] = 0.040;
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        bool seen;
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err),
+        bool seen, moved;
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &moved, &err),
                          lie ? HONE_E_NUMERIC : HONE_OK);
         assert_int_equal(seen, !lie);
         if (lie) names(err.message, "claims to take 40.0 ms less");
@@ -707,7 +707,7 @@ static void looks_share_the_level(void **state)
     pair p = open_pair();
     for (uint64_t hide = 16; hide <= 17; hide++) {
         hn_same *s;
-        bool seen;
+        bool seen, moved;
         hone_error err;
         assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < 20; i++) {
@@ -718,11 +718,11 @@ static void looks_share_the_level(void **state)
             m.part_s[HN_PART_GEN] = 0.040;
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err),
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &moved, &err),
                          hide == 16 ? HONE_OK : HONE_E_NUMERIC);
         assert_false(seen);
         /* four metrics of two benches ask as often, each (17 of 20: 0.13 %) */
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", 8 * HN_AB_LOOKS, &seen, &err), HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", 8 * HN_AB_LOOKS, &seen, &moved, &err), HONE_OK);
         hn_same_free(s);
     }
     close_pair(&p);
@@ -736,7 +736,7 @@ static void gains_too_small_to_see(void **state)
     pair p = open_pair();
     for (int k = 0; k < 3; k++) { /* few runs; many, honest; many, a lie */
         hn_same *s;
-        bool seen, lie = k == 2;
+        bool seen, moved, lie = k == 2;
         assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
         for (uint64_t i = 0; i < (k ? 240 : 10); i++) {
             double noise = 0.003 * (double)(i % 5) - 0.006;
@@ -747,7 +747,7 @@ static void gains_too_small_to_see(void **state)
             m.part_s[HN_PART_GEN] = 0.007;
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &err), HONE_OK);
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &moved, &err), HONE_OK);
         assert_int_equal(seen, k == 1);
         hn_same_free(s);
     }
@@ -759,12 +759,15 @@ static void gains_too_small_to_see(void **state)
 static void gains_of_a_part(void **state)
 {
     static const struct {
-        double first, gen, claimed, wall;
+        double load, first, gen, claimed, wall;
         hone_status st;
-    } b[] = { { 0.020, 0.040, 0.060, 0.160, HONE_OK },        /* all of it seen */
-              { 0.060, 0.040, 0.100, 0.200, HONE_E_NUMERIC }, /* the first token is no earlier */
-              { 0.020, 0.040, 0.060, 0.200, HONE_E_NUMERIC }, /* neither is its end */
-              { 0.020, 0.080, 0.100, 0.200, HONE_OK } };      /* the generation takes longer */
+        bool seen, moved;
+    } b[] = { { 0, 0.020, 0.040, 0.060, 0.160, HONE_OK, true, false },         /* all of it seen */
+              { 0, 0.060, 0.040, 0.100, 0.200, HONE_E_NUMERIC, false, false }, /* the first token is no earlier */
+              { 0, 0.020, 0.040, 0.060, 0.200, HONE_E_NUMERIC, false, false }, /* neither is its end */
+              { 0, 0.020, 0.080, 0.100, 0.200, HONE_OK, false, true },         /* the generation takes longer */
+              { 0.040, 0.020, 0.040, 0.100, 0.240, HONE_OK, false, true },     /* the load does, seen twice */
+              { 0.010, 0.020, 0.040, 0.070, 0.180, HONE_OK, true, false } };   /* a little */
     hone_error err;
     pair p = open_pair();
     for (size_t k = 0; k < sizeof b / sizeof *b; k++) {
@@ -776,12 +779,13 @@ static void gains_of_a_part(void **state)
             memcpy(m.part_s, (double[HN_PARTS]){ 0, 0.060, 0.060, 0.040 }, sizeof m.part_s);
             assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
             m = measured(i, "aa", b[k].claimed, b[k].wall - noise);
-            memcpy(m.part_s, (double[HN_PARTS]){ 0, 0.020, b[k].first, b[k].gen }, sizeof m.part_s);
+            memcpy(m.part_s, (double[HN_PARTS]){ b[k].load, 0.020, b[k].first, b[k].gen }, sizeof m.part_s);
             assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
         }
-        bool seen;
-        hone_status st = hn_same_outside(s, &p.t, "prefill_tok_s", HN_AB_LOOKS, &seen, &err);
+        bool seen, moved;
+        hone_status st = hn_same_outside(s, &p.t, "prefill_tok_s", HN_AB_LOOKS, &seen, &moved, &err);
         if (st != b[k].st) fail_msg("case %zu: %d", k, (int)st);
+        if (st == HONE_OK && (seen != b[k].seen || moved != b[k].moved)) fail_msg("case %zu: %d %d", k, seen, moved);
         if (st != HONE_OK) names(err.message, "40.0 ms less a run (prefill_tok_s)");
         hn_same_free(s);
     }

@@ -171,6 +171,10 @@ void hn_gate_print_rows(const hn_baseline_row *rows, size_t n)
         else
             hn_out_printf("%7.3f  %-16s %5.1f %% %8s   %s%s\n", r->test.ratio, ci, 100 * r->margin, p,
                           hn_ab_verdict_name(r->verdict), r->gated ? "" : " (shown only)");
+        if (r->moved_ms > 0)
+            hn_out_printf("%-20s as other parts of its processes took %.1f ms longer than the baseline's: moved, not "
+                          "gained\n",
+                          "", r->moved_ms);
         if (r->hidden_ms > 0)
             hn_out_printf("%-20s by its own clocks; its processes ran about %.1f ms longer beside what they tell than "
                           "the baseline's: --ab, or longer runs, would show it\n",

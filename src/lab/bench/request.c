@@ -329,28 +329,93 @@ static int32_t best(hn_verdict *v, const float *logits, int32_t n_vocab, int32_t
     return r.best;
 }
 
-/* ids [n_tok] hold n_prompt tokens, the rest is generated. */
-static hone_status generate(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, bool cached,
-                            double *seconds, double *witness_ms, hn_proof *proof, hone_error *err)
+/* With the cache. ids [n_tok] hold n_prompt tokens, the rest is generated. row [n_tok]: hashes of the steps' logits. */
+static hone_status generate(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, uint64_t *row,
+                            hone_error *err)
 {
     const float *logits;
     uint64_t spent = 0, seen = 0;
-    hn_proof_begin(proof, u->n_tok - u->n_prompt);
+    hn_proof_begin(&u->proof, u->n_tok - u->n_prompt);
     hone_status st = hone_seq_truncate(s, 0, 0, err);
     for (int32_t n = u->n_prompt; n < u->n_tok && st == HONE_OK; n++) {
-        bool all = !cached || n == u->n_prompt;
         const hn_clocks both = hn_clocks_begin();
-        if (!cached) st = hone_seq_truncate(s, 0, 0, err);
-        if (st == HONE_OK)
-            st = all ? hone_append(s, 0, ids, n, &logits, err) : hone_append(s, 0, ids + n - 1, 1, &logits, err);
+        st = n == u->n_prompt ? hone_append(s, 0, ids, n, &logits, err)
+                              : hone_append(s, 0, ids + n - 1, 1, &logits, err);
         if (st == HONE_OK && (ids[n] = best(&u->verdict, logits, n_vocab, n)) < 0) break;
         uint64_t end = hn_clock_ns();
         spent += end - both.from;
         seen += hn_clocks_seen(&both, end);
-        if (st == HONE_OK) hn_proof_step(proof, logits, n_vocab, ids[n]);
+        if (st != HONE_OK) break;
+        hn_proof_step(&u->proof, logits, n_vocab, ids[n]);
+        row[n] = hn_bits_hash(logits, n_vocab);
     }
-    *seconds = (double)spent * 1e-9;
-    *witness_ms = (double)seen * 1e-6;
+    u->on_s = (double)spent * 1e-9;
+    u->on_witness_ms = (double)seen * 1e-6;
+    return st;
+}
+
+/* All of ids [n] anew, in calls of `chunk`; the hash of the last logits. */
+static hone_status pass_of(uint64_t *row, hone_session *s, const int32_t *ids, int32_t n, int32_t chunk,
+                           int32_t n_vocab, hone_error *err)
+{
+    const float *logits = NULL;
+    hone_status st = hone_seq_truncate(s, 0, 0, err);
+    for (int32_t i = 0; i < n && st == HONE_OK; i += chunk)
+        st = hone_append(s, 0, ids + i, n - i < chunk ? n - i : chunk, &logits, err);
+    if (st == HONE_OK) *row = hn_bits_hash(logits, n_vocab);
+    return st;
+}
+
+/* Without the cache: each pass begins with a token of its own, drawn now, so that none has the beginning of another and
+ * what was kept of one is of no use to the next; `own` is where it stands. drawn [n_tok]: hashes of their logits. */
+static hone_status recompute(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, const int32_t *own,
+                             uint64_t *drawn, hone_error *err)
+{
+    uint64_t spent = 0, seen = 0;
+    const int32_t first = ids[0];
+    hone_status st = HONE_OK;
+    for (int32_t n = u->n_prompt; n < u->n_tok && st == HONE_OK; n++) {
+        const float *logits;
+        ids[0] = own[n];
+        const hn_clocks both = hn_clocks_begin();
+        st = hone_seq_truncate(s, 0, 0, err);
+        if (st == HONE_OK) st = hone_append(s, 0, ids, n, &logits, err);
+        if (st == HONE_OK && best(&u->verdict, logits, n_vocab, n) < 0) break;
+        uint64_t end = hn_clock_ns();
+        spent += end - both.from;
+        seen += hn_clocks_seen(&both, end);
+        if (st == HONE_OK) drawn[n] = hn_bits_hash(logits, n_vocab);
+    }
+    ids[0] = first;
+    u->off_s = (double)spent * 1e-9;
+    u->off_witness_ms = (double)seen * 1e-6;
+    return st;
+}
+
+/* Behind the clock, at the first, the last and some drawn lengths: what was computed anew is what other calls make of
+ * it, and the generation's own tokens, computed anew, give what its cache gave. */
+static hone_status check_again(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, const int32_t *own,
+                               const uint64_t *drawn, const uint64_t *row, hone_error *err)
+{
+    enum { LOOKS = 6, CALLS = 37 };
+    const uint64_t draw = hn_clock_ns();
+    const int32_t first = ids[0], n_step = u->n_tok - u->n_prompt;
+    hone_status st = HONE_OK;
+    for (int k = 0; k < LOOKS && n_step > 0 && st == HONE_OK && u->verdict.state != HN_INVALID; k++) {
+        int32_t at = k == 0 ? 0 : k == 1 ? n_step - 1 : (int32_t)(hn_rand64(draw, (uint64_t)k) % (uint64_t)n_step);
+        const int32_t n = u->n_prompt + at;
+        uint64_t again, anew;
+        ids[0] = own[n];
+        st = pass_of(&again, s, ids, n, CALLS, n_vocab, err);
+        ids[0] = first;
+        if (st == HONE_OK) st = pass_of(&anew, s, ids, n, n, n_vocab, err);
+        if (st != HONE_OK) break;
+        u->same = again == drawn[n] && anew == row[n];
+        if (again != drawn[n])
+            hn_invalid(&u->verdict, "without the cache, a pass of %d tokens was not of its tokens", n);
+        else if (anew != row[n])
+            hn_invalid(&u->verdict, "with and without the cache, token %d came from other logits", n);
+    }
     return st;
 }
 
@@ -374,22 +439,16 @@ hone_status hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model 
     hone_model_info info;
     hone_model_get_info(m, &info);
     int32_t most = n_tok > 512 ? n_tok : 512, *ids = calloc(2 * (size_t)most, sizeof *ids);
-    if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "ids of %d tokens", most);
-    hn_bench_ids(ids, most, 0, 0, m);
-    hone_status st = n_tok > 0 ? HONE_OK : choose_length(out, s, ids, most_s, err);
-    memcpy(ids + most, ids, (size_t)most * sizeof *ids);
-    hn_proof without;
-    if (st == HONE_OK)
-        st = generate(out, s, ids, info.n_vocab, true, &out->on_s, &out->on_witness_ms, &out->proof, err);
-    if (st == HONE_OK && out->verdict.state != HN_INVALID)
-        st = generate(out, s, ids + most, info.n_vocab, false, &out->off_s, &out->off_witness_ms, &without, err);
-    out->same = memcmp(ids, ids + most, (size_t)out->n_tok * sizeof *ids) == 0;
-    if (st == HONE_OK && !out->same)
-        hn_invalid(&out->verdict, "with and without the cache, other tokens were generated");
-    else if (st == HONE_OK && out->verdict.state != HN_INVALID && out->proof.all != without.all) {
-        out->same = false;
-        hn_invalid(&out->verdict, "with and without the cache, the same tokens came from other logits");
-    }
+    uint64_t *row = calloc(2 * (size_t)most, sizeof *row);
+    hone_status st = ids && row ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "ids of %d tokens", most);
+    if (st == HONE_OK) hn_bench_ids(ids, most, 0, 0, m);
+    if (st == HONE_OK) hn_bench_ids(ids + most, most, 0, hn_clock_ns(), m);
+    if (st == HONE_OK && n_tok <= 0) st = choose_length(out, s, ids, most_s, err);
+    if (st == HONE_OK) st = generate(out, s, ids, info.n_vocab, row, err);
+    out->same = out->verdict.state != HN_INVALID;
+    if (st == HONE_OK && out->same) st = recompute(out, s, ids, info.n_vocab, ids + most, row + most, err);
+    if (st == HONE_OK && out->same) st = check_again(out, s, ids, info.n_vocab, ids + most, row + most, row, err);
+    free(row);
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
         st = HONE_OK;

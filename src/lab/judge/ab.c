@@ -661,12 +661,13 @@ static hone_status outside(const experiment *x)
     int asks = asks_outside(x);
     for (size_t i = 0; i < x->out->n && st == HONE_OK; i++) {
         hn_ab_line *l = &x->out->line[i];
-        bool seen = true, trusted = false;
+        bool seen = true, trusted = false, moved = false;
         if (l->r.verdict == HN_AB_IMPROVED && !of_process(l->metric))
-            st = hn_same_outside(x->same, l->target, l->metric, asks, &seen, x->err);
+            st = hn_same_outside(x->same, l->target, l->metric, asks, &seen, &moved, x->err);
         if (st == HONE_OK && seen && l->r.verdict == HN_AB_IMPROVED && !of_process(l->metric))
             seen = more_than_words(x, l, &trusted);
         l->unseen = !seen;
+        l->moved = moved;
         l->trusted = trusted;
         if (!seen) l->r.verdict = HN_AB_INCONCLUSIVE;
     }
@@ -776,6 +777,11 @@ static void tell_lines(hn_ab_report *out)
         if (l->trusted)
             note(out, "%.80s: better by what b says, and nothing else says so: %s, so it is not called better",
                  l->metric, l->unproved ? "no answer of it is proved" : "it is no time");
+        else if (l->moved)
+            note(out,
+                 "%.60s: better by what b moved into another part of its runs, which takes as much longer: judge that "
+                 "too (--metric)",
+                 l->metric);
         else if (l->unseen)
             note(out,
                  "%.60s: better by b's own clock, and too little for its processes to be seen to take less time: %s "

@@ -46,6 +46,7 @@ typedef struct hn_ab_line { /* one metric of one bench */
     const hn_target *target;
     char metric[HN_METRIC_NAME], unit[16];
     bool higher;
+    bool moved;    /* unseen, as another part of b's runs takes most of it longer */
     bool unseen;   /* better by b's own clock, and not beyond chance by what its processes took */
     bool unproved; /* a run of a side has not proved the answer that this was measured of */
     bool trusted;  /* better, and nothing but b's word for it: no proof, or no time */

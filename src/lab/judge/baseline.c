@@ -754,6 +754,7 @@ json_t *hn_baseline_row_json(const hn_baseline_row *r)
     json_object_set_new(o, "p_improved", hn_lab_num(r->test.p_improved));
     json_object_set_new(o, "p_within", hn_lab_num(r->test.p_within));
     json_object_set_new(o, "hidden_ms", r->hidden_ms > 0 ? hn_lab_num(r->hidden_ms) : json_null());
+    json_object_set_new(o, "moved_ms", r->moved_ms > 0 ? hn_lab_num(r->moved_ms) : json_null());
     json_object_set_new(o, "verdict", json_string(hn_ab_verdict_name(r->verdict)));
     return o;
 }

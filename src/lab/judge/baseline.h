@@ -78,6 +78,7 @@ typedef struct hn_baseline_row {
     double median_before, median_after, half_before, half_after; /* NaN: unknown */
     hn_unpaired test;
     hn_ab_verdict verdict;
+    double moved_ms;  /* INCONCLUSIVE because other parts of its processes took so much longer; 0: not so */
     double hidden_ms; /* INCONCLUSIVE because its processes ran so much longer than they tell (outside.h); 0: not so */
 } hn_baseline_row;
 

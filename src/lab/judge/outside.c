@@ -35,7 +35,7 @@ static double part_of(json_t *process, const hn_baseline_row *row)
 }
 
 typedef struct times {
-    double *rest, *part; /* [n] */
+    double *rest, *part, *others; /* [n]; others: what it tells of other parts */
     size_t n, cap;
 } times;
 
@@ -44,17 +44,37 @@ static hone_status take(times *t, json_t *record, const hn_baseline_row *row, ho
     const double least = 1e-6; /* ratios are of what is above zero */
     json_t *all = processes_of(record), *p;
     size_t i, cap = t->n + json_array_size(all) + 1;
-    double *rest = realloc(t->rest, cap * sizeof *rest), *part = rest ? realloc(t->part, cap * sizeof *part) : NULL;
+    double *rest = realloc(t->rest, cap * sizeof *rest), *part = rest ? realloc(t->part, cap * sizeof *part) : NULL,
+           *others = part ? realloc(t->others, cap * sizeof *others) : NULL;
     if (rest) t->rest = rest;
     if (part) t->part = part;
-    if (!part) return HN_FAIL(err, HONE_E_NOMEM, "times of %zu processes", cap);
+    if (others) t->others = others;
+    if (!others) return HN_FAIL(err, HONE_E_NOMEM, "times of %zu processes", cap);
     json_array_foreach(all, i, p)
     {
         double seen = hn_json_number_of(p, "seen_s"), of = part_of(p, row);
         if (!isfinite(seen) || !isfinite(of)) continue;
         t->rest[t->n] = fmax(seen - hn_claims_told_s(p), least);
+        t->others[t->n] = fmax(hn_claims_told_s(p) - of, least);
         t->part[t->n++] = of;
     }
+    return HONE_OK;
+}
+
+/* Of a gain of a part other parts lost most again; that they take longer at all is beyond doubt: it was moved. */
+static hone_status moved(hn_baseline_row *row, const times *was, const times *is, double gain_s, hone_error *err)
+{
+    const double level = 0.99, most = 0.5;
+    hn_unpaired t;
+    hn_stats others;
+    hone_status st = hn_stats_of(&others, was->others, was->n, err);
+    if (st == HONE_OK)
+        st = hn_unpaired_test(&t, was->others, was->n, is->others, is->n, false, row->margin, level, err);
+    if (st != HONE_OK || !isfinite(t.ci[1])) return st == HONE_E_ARG ? HONE_OK : st;
+    const double grown_s = (1 / t.ratio - 1) * others.median;
+    if (!(t.ci[1] < 1 && grown_s > most * gain_s)) return HONE_OK;
+    row->moved_ms = 1e3 * grown_s;
+    row->verdict = HN_AB_INCONCLUSIVE;
     return HONE_OK;
 }
 
@@ -74,6 +94,7 @@ static hone_status judge(hn_baseline_row *row, const times *was, const times *is
     bool hidden = row->verdict == HN_AB_IMPROVED
                       ? most_s > most * (before.median - after.median)
                       : least_s > row->margin * before.median + slack_s + slack_share * rest.median;
+    if (!hidden && row->verdict == HN_AB_IMPROVED) return moved(row, was, is, before.median - after.median, err);
     if (!hidden) return HONE_OK;
     row->hidden_ms = 1e3 * (1 / t.ratio - 1) * rest.median;
     row->verdict = HN_AB_INCONCLUSIVE;
@@ -93,10 +114,8 @@ hone_status hn_outside_look(hn_baseline_row *rows, size_t n, json_t *now, hone_e
         json_array_foreach(now, k, r) if (st == HONE_OK && hn_same_measurement(row->before, r)) st =
             take(&is, r, row, err);
         if (st == HONE_OK && was.n && is.n) st = judge(row, &was, &is, err);
-        free(was.rest);
-        free(was.part);
-        free(is.rest);
-        free(is.part);
+        free(was.rest), free(was.part), free(was.others);
+        free(is.rest), free(is.part), free(is.others);
     }
     return st;
 }

@@ -7,7 +7,8 @@
 #include "lab/judge/baseline.h"
 
 /* Rows that are SAME or IMPROVED by times become INCONCLUSIVE, with hidden_ms, where the processes did not run as they
- * tell. Without seen_s on a side, and of numbers that are no time, nothing is said. */
+ * tell, or, with moved_ms, where other parts of them took as much longer. Without seen_s on a side, and of numbers that
+ * are no time, nothing is said. */
 hone_status hn_outside_look(hn_baseline_row *rows, size_t n, json_t *now, hone_error *err);
 
 #endif

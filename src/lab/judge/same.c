@@ -248,10 +248,22 @@ static double less_in_all(const run *a, const run *b, int part)
     return part == HN_PART_PROMPT ? all - less_of(a, b, HN_PART_FIRST) + less_of(a, b, part) : all;
 }
 
+/* Seconds that b's other parts take more. The first token's is the prompt's and more. */
+static double lost_elsewhere(const run *a, const run *b, int part)
+{
+    double lost = 0;
+    for (int k = 0; k < HN_PARTS; k++) {
+        bool same = k == part || k == HN_PART_FIRST || (part == HN_PART_FIRST && k == HN_PART_PROMPT);
+        double more = -less_of(a, b, k);
+        if (!same && isfinite(more)) lost += more;
+    }
+    return lost;
+}
+
 /* Of pairs of runs, how many hide more than a part of the claimed gain from who looks from outside? Honest programs
  * show all of it, more or less as chance has it: at most half of the pairs then, beyond what a coin gives. Of a lie,
  * half of the pairs show that much; where a gain is to be seen, more do, beyond what a coin gives. */
-hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, int asks, bool *seen,
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, int asks, bool *seen, bool *moved,
                             hone_error *err)
 {
     /* an accusation shares its chance with all others of the comparison; what is not seen is none, and asks each look
@@ -259,18 +271,20 @@ hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *me
     const double part = 0.6, level = 0.01 / (asks > 1 ? asks : 1), in_look = 0.01 / HN_AB_LOOKS, slack_s = 0.001,
                  rest = 0.02;
     size_t cap = s->n + 1, used = 0;
-    long hidden = 0, shown = 0;
+    long hidden = 0, shown = 0, kept = 0;
     int which = part_of(metric);
     *seen = true;
+    *moved = false;
     if (which == HN_PARTS) return HONE_OK;
     const run **a = calloc(2 * cap, sizeof *a), **b = a ? a + cap : NULL;
-    double *gain = calloc(3 * cap, sizeof *gain), *unseen = gain ? gain + cap : NULL,
-           *slack = gain ? unseen + cap : NULL;
+    double *gain = calloc(4 * cap, sizeof *gain), *unseen = gain ? gain + cap : NULL,
+           *slack = gain ? unseen + cap : NULL, *lost = gain ? slack + cap : NULL;
     hone_status st = a && gain ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "times of a comparison");
     size_t n_a = a ? last_runs(a, s->n, s, t, 0) : 0, n_b = a ? last_runs(b, s->n, s, t, 1) : 0;
     for (size_t i = 0; i < n_a && i < n_b && st == HONE_OK; i++) {
         gain[used] = less_of(a[i], b[i], which);
         unseen[used] = less_in_all(a[i], b[i], which) - (a[i]->wall_s - b[i]->wall_s);
+        lost[used] = lost_elsewhere(a[i], b[i], which);
         slack[used] = slack_s + rest * fmax(b[i]->wall_s - b[i]->claimed_s, 0);
         used += isfinite(gain[used]) && isfinite(unseen[used]);
     }
@@ -279,10 +293,13 @@ hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *me
     for (size_t i = 0; i < used; i++) {
         hidden += unseen[i] - slack[i] > part * g.median;
         shown += unseen[i] <= part * g.median;
+        kept += lost[i] <= part * g.median;
     }
+    *moved = used && g.median > 0 && hn_binomial_half(used, kept) <= in_look;
     /* of programs that can, one that tells no times is not seen to be better */
     if (used && g.median > 0) *seen = hn_binomial_half(used, (long)used - shown) <= in_look;
     else if (!used) *seen = !hn_side_can_ask(s->a) && !hn_side_can_ask(s->b);
+    *seen = *seen && !*moved;
     if (st == HONE_OK && g.median > 0 && hn_binomial_half(used, (long)used - hidden) <= level)
         st = HN_FAIL(err, HONE_E_NUMERIC,
                      "side b (%s) claims to take %.1f ms less a run (%s), and in %ld of %zu pairs of runs its process "

@@ -22,10 +22,11 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
 
 /* What a claims to have taken less time for, or b, must have taken less time seen from outside too, what its other
  * parts claim to take more or less reckoned in. HONE_E_NUMERIC: b's claims of being faster are not seen in how long its
- * processes ran. *seen false: what was seen of them may be chance, so neither is known. Call it before b is said to be
+ * processes ran. *seen false: what was seen of them may be chance, so neither is known; or b only *moved it, and other
+ * parts of its runs, the load, say, take most of it longer. Call it before b is said to be
  * better in this metric, in each look; one that tells no time is not held to any. asks: how often a comparison may
  * call it, in all looks, of all metrics: honest sides are accused in 1 % of comparisons at most. */
-hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, int asks, bool *seen,
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *metric, int asks, bool *seen, bool *moved,
                             hone_error *err);
 /* Does a metric tell a time that is asked for then? */
 bool hn_same_tells_time(const char *metric);
