@@ -181,6 +181,7 @@ bool hn_tools_read(hn_tools *t, const json_t *v, bool typed);
 /* tool_choice of OpenAI's routes; v may be NULL. */
 bool hn_tool_choice_read(hn_tools *t, const json_t *v);
 bool hn_field_effort(hn_fields *f, const json_t *v, const char *path); /* none … max */
+bool hn_field_effort_by(hn_fields *f, const char *path);               /* the field at path has said the effort */
 
 /* messages, tools, tool_choice and their kin of an OpenAI body; sampling and the rest were read. */
 bool hn_chat_read(hn_fields *f);

@@ -35,10 +35,12 @@ static bool read_thinking(hn_fields *f, const json_t *o, const char *path)
     if (!hn_fields_read(f, o, path, (const hn_field *const[]){ fields, NULL })) return false;
     if (!hn_field_type(f, o, path, &type)) return false;
     if (!hn_field_one_of(f, hn_field_get(o, "type"), hn_field_path(at, path, "type"), types, &type)) return false;
-    if (type == types[1]) f->ask->effort = "off";
-    if (type != types[0]) return true;
-    if (!f->ask->effort) f->ask->effort = "on";
-    if (!budget) return true;
+    bool enabled = type == types[0], disabled = type == types[1];
+    if (disabled || (enabled && !f->ask->effort)) {
+        f->ask->effort = disabled ? "off" : "on";
+        if (!hn_field_effort_by(f, path)) return false;
+    }
+    if (!enabled || !budget) return true;
     hn_field_path(at, path, "budget_tokens");
     return hn_field_int(f, budget, at, 1, INT64_MAX, &f->ask->reasoning_budget);
 }
@@ -57,9 +59,11 @@ static bool read_output_format(hn_fields *f, const json_t *o, const char *path)
 
 static bool read_output_effort(hn_fields *f, const json_t *v, const char *path)
 {
-    const char *before = f->ask->effort;
+    const char *before = f->ask->effort, *said_by = f->ask->effort_param;
     if (!hn_field_effort(f, v, path)) return false;
-    if (before && strcmp(before, "off") == 0) f->ask->effort = before; /* thinking is disabled */
+    if (!before || strcmp(before, "off") != 0) return true;
+    f->ask->effort = before; /* thinking is disabled */
+    f->ask->effort_param = said_by;
     return true;
 }
 
