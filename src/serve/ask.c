@@ -104,9 +104,14 @@ static bool is_native(const char *path)
 bool hn_refusal_body(const char *path, const hn_refusal *r, const char *request_id, hn_bytes *o)
 {
     if (strncmp(path, "/v1/messages", 12) == 0) {
+        char words[sizeof r->message + 80];
+        snprintf(words, sizeof words, "%s", r->message);
+        if (r->n_ctx > 0) /* by these words clients of that API know that they have to shorten a conversation */
+            snprintf(words, sizeof words, "prompt is too long: %d tokens > %d maximum; %s", r->n_prompt_tokens,
+                     r->n_ctx, r->message);
         hn_bytes_text(o, "{\"type\":\"error\",\"error\":{");
         hn_part_text(o, "type", type_of(r->status)->anthropic);
-        hn_part_text(o, "message", r->message);
+        hn_part_text(o, "message", words);
         hn_bytes_text(o, "}");
         hn_part_text(o, "request_id", request_id);
         hn_bytes_text(o, "}");

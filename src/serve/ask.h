@@ -129,6 +129,7 @@ typedef struct hn_ask {
 
     /* reasoning */
     const char *effort;       /* as hone_chat_think takes it: "on", "off", "low" …; NULL: as the template does */
+    const char *effort_param; /* the field that gave it, as "thinking"; NULL: none did */
     bool effort_unsaid;       /* it is "off" as nobody asked for thoughts; then variables is NULL */
     bool reasoning_in_text;   /* the marks and what is between them are text */
     int64_t reasoning_budget; /* tokens; -1: no end */

@@ -244,12 +244,18 @@ bool hn_tool_choice_read(hn_tools *t, const json_t *v)
 
 /* ---- fields ------------------------------------------------------------------------------ */
 
+bool hn_field_effort_by(hn_fields *f, const char *path)
+{
+    f->ask->effort_param = hn_arena_strndup(f->ask->arena, path, strlen(path));
+    return f->ask->effort_param || hn_field_lost(f);
+}
+
 bool hn_field_effort(hn_fields *f, const json_t *v, const char *path)
 {
     static const char *const efforts[] = { "none", "minimal", "low", "medium", "high", "xhigh", "max", NULL };
     if (!hn_field_one_of(f, v, path, efforts, &f->ask->effort)) return false;
     if (f->ask->effort == efforts[0]) f->ask->effort = "off";
-    return true;
+    return hn_field_effort_by(f, path);
 }
 
 static bool read_format(hn_fields *f, const json_t *v, const char *path)
@@ -324,8 +330,9 @@ static bool read_thinking(hn_fields *f, const json_t *v, const char *path)
 {
     bool on;
     if (!hn_field_bool(f, v, path, &on)) return false;
-    if (!on || !f->ask->effort) f->ask->effort = on ? "on" : "off";
-    return true;
+    if (on && f->ask->effort) return true; /* it says how much, too */
+    f->ask->effort = on ? "on" : "off";
+    return hn_field_effort_by(f, path);
 }
 
 /* {"effort", "enabled", "max_tokens"}, as routers of requests have it. */

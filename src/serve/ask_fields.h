@@ -149,6 +149,7 @@ typedef struct hn_turns {
 void hn_turn_open(hn_turns *t, const char *role); /* ends the one before */
 void hn_turn_join(hn_turns *t, const char *role); /* the open one, where it is of this role; else a new one */
 void hn_turn_text(hn_turns *t, const char *s, size_t n);
+void hn_turn_drop_empty(hn_turns *t); /* the open one, where it has nothing to say */
 void hn_turn_reasoning(hn_turns *t, const char *s, size_t n);
 /* arguments: the text of a JSON object. Ids are copied. */
 bool hn_turn_call(hn_turns *t, const char *id, const char *name, const char *arguments, size_t n);
@@ -181,6 +182,7 @@ bool hn_tools_read(hn_tools *t, const json_t *v, bool typed);
 /* tool_choice of OpenAI's routes; v may be NULL. */
 bool hn_tool_choice_read(hn_tools *t, const json_t *v);
 bool hn_field_effort(hn_fields *f, const json_t *v, const char *path); /* none … max */
+bool hn_field_effort_by(hn_fields *f, const char *path);               /* the field at path has said the effort */
 
 /* messages, tools, tool_choice and their kin of an OpenAI body; sampling and the rest were read. */
 bool hn_chat_read(hn_fields *f);

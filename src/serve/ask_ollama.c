@@ -82,9 +82,9 @@ static bool read_format(hn_fields *f, const json_t *v, const char *path)
 static bool read_think(hn_fields *f, const json_t *v, const char *path)
 {
     static const char *const levels[] = { "low", "medium", "high", "max", NULL };
-    if (!json_is_boolean(v)) return hn_field_one_of(f, v, path, levels, &f->ask->effort);
-    f->ask->effort = json_is_true(v) ? "on" : "off";
-    return true;
+    if (json_is_boolean(v)) f->ask->effort = json_is_true(v) ? "on" : "off";
+    else if (!hn_field_one_of(f, v, path, levels, &f->ask->effort)) return false;
+    return hn_field_effort_by(f, path);
 }
 
 static bool read_logprobs(hn_fields *f, const json_t *v, const char *path)

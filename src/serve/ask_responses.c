@@ -268,6 +268,7 @@ static bool read_input(hn_turns *t)
         if (!json_is_string(v)) return hn_field_wrong(f, "instructions", v, "a string");
         hn_turn_open(t, "system");
         hn_turn_text(t, json_string_value(v), json_string_length(v));
+        hn_turn_drop_empty(t);
     }
     if (!input) return hn_field_missing(f, "input", "a string or an array of items");
     if (json_is_string(input)) {

@@ -75,6 +75,20 @@ void hn_turn_open(hn_turns *t, const char *role)
     t->role = role;
 }
 
+/* The open turn was none. */
+static void drop_turn(hn_turns *t)
+{
+    t->role = t->call_id = t->name = NULL;
+    t->content.n = 0;
+    t->n_parts = 0;
+    t->has_content = false;
+}
+
+void hn_turn_drop_empty(hn_turns *t)
+{
+    if (t->role && !t->has_text && !t->n_calls && !t->reasoning.n) drop_turn(t);
+}
+
 void hn_turn_join(hn_turns *t, const char *role)
 {
     if (!t->role || strcmp(t->role, role) != 0) hn_turn_open(t, role);
@@ -172,9 +186,7 @@ static bool settle_end(hn_turns *t)
 static void drop_empty_answer(hn_turns *t)
 {
     if (!t->role || strcmp(t->role, "assistant") != 0 || !t->n_turns || t->f->continued == 1) return;
-    if (t->has_text || t->n_calls || t->reasoning.n) return;
-    t->role = t->name = NULL;
-    t->content.n = 0;
+    hn_turn_drop_empty(t);
 }
 
 bool hn_turns_end(hn_turns *t, bool ok)

@@ -335,10 +335,20 @@ void hn_job_begin(hn_server *s, hn_exchange *x, const hn_voice *voice)
 
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
+/* What asked for thoughts gave them an end, too: that holds of a model whose template has thoughts, whether or not it
+ * can be told to have them. */
+static bool budget_acts(const hn_job *j)
+{
+    const hn_ask *a = &j->ask;
+    const char *format = j->format ? hone_chat_format_json(j->format->format) : NULL;
+    return a->reasoning_budget >= 0 && strcmp(a->effort, "off") != 0 && format && strstr(format, "\"reasoning\"") &&
+           (hn_book_template_names(j->book, "think") || strstr(format, "\"derived\":true"));
+}
+
 static void set_headers(hn_job *j)
 {
     char ignored[2400]; /* hn_field_ignored ends at 1024 and a name; notes of a form and of tools are 300 each */
-    const char *more = j->effort_ignored ? "reasoning_effort" : "";
+    const char *more = j->effort_ignored && !budget_acts(j) ? j->ask.effort_param : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
     hn_serve_load(j->server, j->x);
     if (j->ask.messages && j->book && j->book->assumed)

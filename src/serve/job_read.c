@@ -74,7 +74,9 @@ static bool add_fim(hn_run *run, hone_fim which, hn_refusal *r)
 }
 
 /* What the context leaves to prefix and suffix: three quarters to the end of the prefix, a quarter to the beginning of
- * the suffix. Files are left out before. */
+ * the suffix. Files are left out before. What stands in front of the gap may come in two parts, input_prefix and prompt
+ * (llama.vim sends whole lines and the line before the cursor): the prompt's tokens end the prefix, as llama-server has
+ * it. */
 enum { INFILL_ROOM = 256 /* positions left for the answer, at least */ };
 
 static bool tokens_of(hn_job *j, const char *text, int32_t **ids, size_t *n, hn_refusal *r)
@@ -119,29 +121,28 @@ static bool read_infill(hn_run *run, hn_refusal *r)
         return hn_refuse(r, 501, "not_supported_error", NULL,
                          "model '%s' was not taught to fill gaps: its vocabulary has no such tokens", j->book->name);
 
-    int32_t *prefix = NULL, *suffix = NULL, bos = hone_token_bos(m);
-    size_t n_prefix = 0, n_suffix = 0, n_ctx = (size_t)j->book->n_ctx,
+    hn_run prefix = { .job = j };
+    int32_t *suffix = NULL, bos = hone_token_bos(m);
+    size_t n_suffix = 0, n_ctx = (size_t)j->book->n_ctx,
            room = n_ctx > INFILL_ROOM + 64 ? n_ctx - INFILL_ROOM : n_ctx / 2;
-    bool ok = tokens_of(j, j->ask.prefix, &prefix, &n_prefix, r) && tokens_of(j, j->ask.suffix, &suffix, &n_suffix, r);
+    bool ok = tokens_of(j, j->ask.prefix, &prefix.ids, &prefix.n, r) &&
+              tokens_of(j, j->ask.suffix, &suffix, &n_suffix, r) &&
+              (!j->ask.n_prompt || hn_run_add_pieces(&prefix, j->ask.prompt, 0, r));
     if (ok && bos >= 0) ok = add_ids(run, &bos, 1, r);
 
-    size_t gap = n_prefix + n_suffix + 8;
+    size_t skipped = 0, gap = prefix.n + n_suffix + 8;
     if (ok && gap > room) { /* both too long: each keeps its part next to the gap */
         size_t most_suffix = room / 4, most_prefix;
         if (n_suffix > most_suffix) n_suffix = most_suffix;
         most_prefix = room - n_suffix > 8 ? room - n_suffix - 8 : 0;
-        if (n_prefix > most_prefix) {
-            memmove(prefix, prefix + (n_prefix - most_prefix), most_prefix * sizeof *prefix);
-            n_prefix = most_prefix;
-        }
+        if (prefix.n > most_prefix) skipped = prefix.n - most_prefix;
         run->truncated = true;
         gap = room;
     }
     ok = ok && read_files(run, room - gap, r) && add_fim(run, HONE_FIM_PREFIX, r) &&
-         add_ids(run, prefix, n_prefix, r) && add_fim(run, HONE_FIM_SUFFIX, r) && add_ids(run, suffix, n_suffix, r) &&
-         add_fim(run, HONE_FIM_MIDDLE, r);
-    if (ok && j->ask.n_prompt) ok = hn_run_add_pieces(run, j->ask.prompt, 0, r);
-    hone_free(prefix);
+         add_ids(run, prefix.ids + skipped, prefix.n - skipped, r) && add_fim(run, HONE_FIM_SUFFIX, r) &&
+         add_ids(run, suffix, n_suffix, r) && add_fim(run, HONE_FIM_MIDDLE, r);
+    hone_free(prefix.ids);
     hone_free(suffix);
     return ok;
 }

@@ -379,7 +379,8 @@ static void write_shown(hn_bytes *o, const hn_book *b)
 {
     hone_str template = { 0 };
     int32_t n_ctx = b->n_ctx && b->n_ctx < b->info.n_ctx_train ? b->n_ctx : b->info.n_ctx_train;
-    hone_chat_template(b->model, false, &template, NULL);
+    if (b->chat_template) template = (hone_str){ b->chat_template, strlen(b->chat_template) };
+    else hone_chat_template(b->model, false, &template, NULL);
     hn_bytes_text(o, "{\"template\":");
     hn_bytes_json(o, template.ptr ? template.ptr : "", template.len);
     details(o, b, true);

@@ -35,10 +35,12 @@ static bool read_thinking(hn_fields *f, const json_t *o, const char *path)
     if (!hn_fields_read(f, o, path, (const hn_field *const[]){ fields, NULL })) return false;
     if (!hn_field_type(f, o, path, &type)) return false;
     if (!hn_field_one_of(f, hn_field_get(o, "type"), hn_field_path(at, path, "type"), types, &type)) return false;
-    if (type == types[1]) f->ask->effort = "off";
-    if (type != types[0]) return true;
-    if (!f->ask->effort) f->ask->effort = "on";
-    if (!budget) return true;
+    bool enabled = type == types[0], disabled = type == types[1];
+    if (disabled || (enabled && !f->ask->effort)) {
+        f->ask->effort = disabled ? "off" : "on";
+        if (!hn_field_effort_by(f, path)) return false;
+    }
+    if (!enabled || !budget) return true;
     hn_field_path(at, path, "budget_tokens");
     return hn_field_int(f, budget, at, 1, INT64_MAX, &f->ask->reasoning_budget);
 }
@@ -57,9 +59,11 @@ static bool read_output_format(hn_fields *f, const json_t *o, const char *path)
 
 static bool read_output_effort(hn_fields *f, const json_t *v, const char *path)
 {
-    const char *before = f->ask->effort;
+    const char *before = f->ask->effort, *said_by = f->ask->effort_param;
     if (!hn_field_effort(f, v, path)) return false;
-    if (before && strcmp(before, "off") == 0) f->ask->effort = before; /* thinking is disabled */
+    if (!before || strcmp(before, "off") != 0) return true;
+    f->ask->effort = before; /* thinking is disabled */
+    f->ask->effort_param = said_by;
     return true;
 }
 
@@ -123,8 +127,105 @@ static bool block_text(hn_fields *f, const json_t *block, const char *path, cons
     return json_is_string(*s) || hn_field_wrong(f, at, *s, "a string");
 }
 
-/* A string, or blocks of text, into the open turn. first: what stands in place of the first text; NULL: itself. */
-static bool read_texts(hn_turns *t, const json_t *v, const char *path, const char *first)
+/* Refuses a block or a source of this type. */
+static bool refuse_type(hn_fields *f, const char *type, const char *path, const char *expected)
+{
+    char at[HN_ASK_PATH], why[400];
+    snprintf(why, sizeof why, "hone reads text and this is '%s'; expected %s", HN_ESC(type, strlen(type)), expected);
+    return hn_field_refused(f, hn_field_path(at, path, "type"), why);
+}
+
+/* A line of what stands in front of a document, if o has it. */
+static bool add_line(hn_fields *f, hn_bytes *to, const json_t *o, const char *path, const char *name)
+{
+    char at[HN_ASK_PATH];
+    const json_t *v = hn_field_get(o, name);
+    if (!v) return true;
+    if (!json_is_string(v)) return hn_field_wrong(f, hn_field_path(at, path, name), v, "a string");
+    hn_bytes_add(to, json_string_value(v), json_string_length(v));
+    if (json_string_length(v)) hn_bytes_text(to, "\n");
+    return true;
+}
+
+/* A string, or blocks of text on lines of their own. */
+static bool add_texts(hn_fields *f, hn_bytes *to, const json_t *v, const char *path)
+{
+    if (json_is_string(v)) hn_bytes_add(to, json_string_value(v), json_string_length(v));
+    else if (!json_is_array(v)) return hn_field_wrong(f, path, v, "a string or an array of blocks");
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        char at[HN_ASK_PATH];
+        const char *type;
+        const json_t *block = json_array_get(v, i), *s;
+        if (!hn_field_type(f, block, hn_field_element(at, path, i), &type)) return false;
+        if (strcmp(type, "text") != 0) return refuse_type(f, type, at, "blocks of type text");
+        if (!block_text(f, block, at, "text", &s)) return false;
+        if (i) hn_bytes_text(to, "\n");
+        hn_bytes_add(to, json_string_value(s), json_string_length(s));
+    }
+    return true;
+}
+
+/* {"type":"text","media_type":"text/plain","data"} | {"type":"content","content"} */
+static bool add_source(hn_fields *f, hn_bytes *to, const json_t *block, const char *path)
+{
+    char at[HN_ASK_PATH], sub[HN_ASK_PATH];
+    const char *type;
+    const json_t *o = hn_field_get(block, "source"), *media = hn_field_get(o, "media_type"), *v;
+    hn_field_path(at, path, "source");
+    if (!o) return hn_field_missing(f, at, "an object");
+    if (!hn_field_type(f, o, at, &type)) return false;
+    if (strcmp(type, "content") == 0) {
+        v = hn_field_get(o, "content");
+        hn_field_path(sub, at, "content");
+        return v ? add_texts(f, to, v, sub) : hn_field_missing(f, sub, "a string or an array of blocks");
+    }
+    if (strcmp(type, "text") != 0) return refuse_type(f, type, at, "a source of type text or content");
+    if (media && strcmp(hn_json_text_of(o, "media_type"), "text/plain") != 0)
+        return hn_field_range(f, hn_field_path(sub, at, "media_type"), media, "text/plain");
+    if (!block_text(f, o, at, "data", &v)) return false;
+    hn_bytes_add(to, json_string_value(v), json_string_length(v));
+    return true;
+}
+
+/* A document or the result of a search: its title and what else is said of it, a line each, and its text. Answers cite
+ * nothing. */
+static bool read_document(hn_turns *t, const json_t *block, const char *path, bool search)
+{
+    char at[HN_ASK_PATH];
+    hn_fields *f = t->f;
+    hn_bytes text = { 0 };
+    const json_t *content = hn_field_get(block, "content");
+    bool ok =
+        add_line(f, &text, block, path, "title") && add_line(f, &text, block, path, search ? "source" : "context");
+    hn_field_path(at, path, "content");
+    if (ok && search)
+        ok = content ? add_texts(f, &text, content, at) : hn_field_missing(f, at, "an array of blocks of type text");
+    else if (ok) ok = add_source(f, &text, block, path);
+    if (ok && json_is_true(hn_field_get(hn_field_get(block, "citations"), "enabled")))
+        hn_field_ignored(f, hn_field_path(at, path, "citations"));
+    if (ok && text.lost) ok = hn_field_lost(f);
+    if (ok) hn_turn_text(t, text.p ? text.p : "", text.n);
+    hn_bytes_free(&text);
+    return ok;
+}
+
+/* A block of text into the open turn. documents: those that are text, too. first: what stands in place of the text;
+ * NULL: itself. */
+static bool read_block(hn_turns *t, const json_t *block, const char *type, const char *path, const char *first,
+                       const char *documents)
+{
+    const json_t *s;
+    bool search = strcmp(type, "search_result") == 0;
+    if (documents && (search || strcmp(type, "document") == 0)) return read_document(t, block, path, search);
+    if (strcmp(type, "text") != 0) return refuse_type(t->f, type, path, documents ? documents : "blocks of type text");
+    if (!block_text(t->f, block, path, "text", &s)) return false;
+    hn_turn_text(t, first ? first : json_string_value(s), json_string_length(s));
+    return true;
+}
+
+/* A string, or blocks of text, into the open turn. first: what stands in place of the first text; NULL: itself.
+ * documents: what is expected where these are taken, too; NULL: they are not. */
+static bool read_texts(hn_turns *t, const json_t *v, const char *path, const char *first, const char *documents)
 {
     hn_fields *f = t->f;
     if (json_is_string(v)) {
@@ -133,14 +234,11 @@ static bool read_texts(hn_turns *t, const json_t *v, const char *path, const cha
     }
     if (!json_is_array(v)) return hn_field_wrong(f, path, v, "a string or an array of blocks");
     for (size_t i = 0; i < json_array_size(v); i++) {
-        char at[HN_ASK_PATH], sub[HN_ASK_PATH];
+        char at[HN_ASK_PATH];
         const char *type;
-        const json_t *block = json_array_get(v, i), *s;
+        const json_t *block = json_array_get(v, i);
         if (!hn_field_type(f, block, hn_field_element(at, path, i), &type)) return false;
-        if (strcmp(type, "text") != 0)
-            return hn_field_refused(f, hn_field_path(sub, at, "type"), "hone reads text; expected blocks of type text");
-        if (!block_text(f, block, at, "text", &s)) return false;
-        hn_turn_text(t, first && i == 0 ? first : json_string_value(s), json_string_length(s));
+        if (!read_block(t, block, type, at, i == 0 ? first : NULL, documents)) return false;
     }
     return true;
 }
@@ -157,15 +255,18 @@ static bool read_system(hn_turns *t, const json_t *v)
     const char *s = json_string_value(first);
     if (!v) return true;
     hn_turn_open(t, "system");
-    if (!s || n < sizeof billing - 1 || memcmp(s, billing, sizeof billing - 1) != 0)
-        return read_texts(t, v, "system", NULL);
+    if (!s || n < sizeof billing - 1 || memcmp(s, billing, sizeof billing - 1) != 0) {
+        if (!read_texts(t, v, "system", NULL, NULL)) return false;
+        hn_turn_drop_empty(t);
+        return true;
+    }
 
     char *own = hn_arena_strndup(f->ask->arena, s, n);
     if (!own) return hn_field_lost(f);
     char *at = strstr(own, mark);
     if (at && strlen(at) >= sizeof mark + MARK && at[sizeof mark - 1 + MARK] == ';')
         memset(at + sizeof mark - 1, 'f', MARK);
-    return read_texts(t, v, "system", own);
+    return read_texts(t, v, "system", own, NULL);
 }
 
 /* An id that an answer of ours had here (tool_use), as the model and the other APIs have it; others' stay. */
@@ -201,7 +302,7 @@ static bool read_result(hn_turns *t, const json_t *block, const char *path)
     hn_turn_open(t, "tool");
     if (!hn_turn_answers(t, id)) return hn_field_range(f, at, v, "the id of a tool_use in a message before");
     v = hn_field_get(block, "content");
-    return !v || read_texts(t, v, hn_field_path(at, path, "content"), NULL);
+    return !v || read_texts(t, v, hn_field_path(at, path, "content"), NULL, "text, document or search_result");
 }
 
 static bool read_use(hn_turns *t, const json_t *block, const char *path)
@@ -224,7 +325,6 @@ static bool read_use(hn_turns *t, const json_t *block, const char *path)
 
 static bool read_answer_block(hn_turns *t, const json_t *block, const char *type, const char *path)
 {
-    char at[HN_ASK_PATH];
     const json_t *s;
     hn_turn_join(t, "assistant");
     if (strcmp(type, "tool_use") == 0) return read_use(t, block, path);
@@ -234,8 +334,7 @@ static bool read_answer_block(hn_turns *t, const json_t *block, const char *type
         hn_turn_reasoning(t, json_string_value(s), json_string_length(s));
         return true;
     }
-    if (strcmp(type, "text") != 0)
-        return hn_field_refused(t->f, hn_field_path(at, path, "type"), "expected text, thinking or tool_use");
+    if (strcmp(type, "text") != 0) return refuse_type(t->f, type, path, "text, thinking or tool_use");
     if (!block_text(t->f, block, path, "text", &s)) return false;
     hn_turn_text(t, json_string_value(s), json_string_length(s));
     return true;
@@ -244,17 +343,11 @@ static bool read_answer_block(hn_turns *t, const json_t *block, const char *type
 /* results: those blocks alone, which come before what the user says; else the others. */
 static bool read_user_block(hn_turns *t, const json_t *block, const char *type, const char *path, bool results)
 {
-    char at[HN_ASK_PATH];
-    const json_t *s;
     bool result = strcmp(type, "tool_result") == 0;
     if (result != results) return true;
     if (result) return read_result(t, block, path);
-    if (strcmp(type, "text") != 0)
-        return hn_field_refused(t->f, hn_field_path(at, path, "type"), "hone reads text; expected text or tool_result");
-    if (!block_text(t->f, block, path, "text", &s)) return false;
     hn_turn_join(t, "user");
-    hn_turn_text(t, json_string_value(s), json_string_length(s));
-    return true;
+    return read_block(t, block, type, path, NULL, "text, document, search_result or tool_result");
 }
 
 /* What the system says between turns: text, where it stands. How long it is to be shown, and another effort from there
@@ -269,7 +362,7 @@ static bool read_system_message(hn_turns *t, const json_t *m, const json_t *cont
     hn_field_path(at, path, "content");
     if (!content) return json_object_size(config) || hn_field_missing(t->f, at, "a string or an array of blocks");
     hn_turn_join(t, "system");
-    return read_texts(t, content, at, NULL);
+    return read_texts(t, content, at, NULL, NULL);
 }
 
 static bool read_message(hn_turns *t, const json_t *m, const char *path)
@@ -288,7 +381,7 @@ static bool read_message(hn_turns *t, const json_t *m, const char *path)
     if (!content) return hn_field_missing(f, at, "a string or an array of blocks");
     if (json_is_string(content)) {
         hn_turn_join(t, role);
-        return read_texts(t, content, at, NULL);
+        return read_texts(t, content, at, NULL, NULL);
     }
     if (!json_is_array(content)) return hn_field_wrong(f, at, content, "a string or an array of blocks");
     size_t n = json_array_size(content);
@@ -403,8 +496,8 @@ static void usage(hn_bytes *o, const hn_usage *u)
 {
     hn_bytes_printf(o,
                     "\"usage\":{\"input_tokens\":%d,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":%d,"
-                    "\"output_tokens\":%d}",
-                    u->prompt - u->cached, u->cached, u->completion);
+                    "\"output_tokens\":%d,\"output_tokens_details\":{\"thinking_tokens\":%d}}",
+                    u->prompt - u->cached, u->cached, u->completion, u->reasoning);
 }
 
 /* A message up to its content's bracket. */

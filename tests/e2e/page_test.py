@@ -9,6 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import page_looks
+import page_tabs
 import page_text
 import page_use
 from page_browser import Browser, Tab
@@ -27,6 +28,12 @@ SCENARIOS = [
     page_use.tools,
     page_use.logprobs,
     page_use.files,
+    page_tabs.deleted_while_asked,
+    page_tabs.deleted_in_another_tab,
+    page_tabs.edits_stay,
+    page_tabs.both_ask,
+    page_tabs.seeds,
+    page_tabs.counting,
     page_text.markdown,
     page_text.injection,
     page_text.costly,

@@ -427,7 +427,7 @@ static const refused_case refused_cases[] = {
     M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", MISSING, "messages[0].content[0].text"),
     M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":1}]}]", TYPE, "messages[0].content[0].text"),
     M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{}}]}]", NOT, "messages[0].content[0].type"),
-    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"document\"}]}]", NOT, "messages[0].content[0].type"),
+    M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"document\"}]}]", MISSING, "messages[0].content[0].source"),
     M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"x\"}]}]", NOT,
           "messages[0].content[0].type"),
     M_MSG("[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"}]}]", MISSING,

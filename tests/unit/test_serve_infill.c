@@ -98,8 +98,53 @@ static void prompts_go_on(void **state)
     stop(&r);
 }
 
+/* The prompt that an infill makes of its parts. */
+static void reads(int port, const char *body, const char *prompt, bool truncated)
+{
+    json_t *j = ask_json(port, "POST", "/infill", body, 200);
+    assert_string_equal(json_string_value(json_object_get(j, "prompt")), prompt);
+    assert_int_equal(json_is_true(json_object_get(j, "truncated")), truncated);
+    json_decref(j);
+}
+
+static char *filled(char *to, char c, int n)
+{
+    memset(to, c, (size_t)n);
+    to[n] = 0;
+    return to;
+}
+
+/* What a prompt adds stands in front of the gap, as its prefix does, and is cut with it: the end stays. */
+static void prompts_end_the_prefix(void **state)
+{
+    enum { CTX = 512, ROOM = CTX - 256 };
+    char body[2000], prompt[2000], a[600], b[600], c[600];
+    running r = { .path = tm_path("parts.gguf"), .p.shelf.scheduler.session.n_ctx = CTX };
+    make_model(r.path);
+    start(&r, 2);
+    reads(r.port, "{\"input_prefix\":\"ab\",\"input_suffix\":\"cd\",\"prompt\":\"ef\",\"n_predict\":1}",
+          "<s><|fim_pre|>abef<|fim_suf|>cd<|fim_mid|>", false);
+    reads(r.port, "{\"input_prefix\":\"\",\"input_suffix\":\"\",\"prompt\":\"ef\",\"n_predict\":1}",
+          "<s><|fim_pre|>ef<|fim_suf|><|fim_mid|>", false);
+
+    /* a quarter of the room for the suffix, the rest for what stands in front: here all of the prompt, some prefix */
+    snprintf(body, sizeof body, "{\"input_prefix\":\"%s\",\"input_suffix\":\"%s\",\"prompt\":\"%s\",\"n_predict\":1}",
+             filled(a, 'a', 300), filled(b, 'b', 300), filled(c, 'c', 100));
+    snprintf(prompt, sizeof prompt, "<s><|fim_pre|>%s%s<|fim_suf|>%s<|fim_mid|>",
+             filled(a, 'a', ROOM - ROOM / 4 - 8 - 100), c, filled(b, 'b', ROOM / 4));
+    reads(r.port, body, prompt, true);
+
+    /* a prompt alone that is longer than the context, which was refused */
+    snprintf(body, sizeof body, "{\"input_prefix\":\"ab\",\"input_suffix\":\"cd\",\"prompt\":\"%s\",\"n_predict\":1}",
+             filled(c, 'c', 550));
+    snprintf(prompt, sizeof prompt, "<s><|fim_pre|>%s<|fim_suf|>cd<|fim_mid|>", filled(c, 'c', ROOM - 2 - 8));
+    reads(r.port, body, prompt, true);
+    stop(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(gaps_end_at_marks), cmocka_unit_test(prompts_go_on) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(gaps_end_at_marks), cmocka_unit_test(prompts_go_on),
+                                        cmocka_unit_test(prompts_end_the_prefix) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

@@ -328,12 +328,56 @@ static void the_longest_stops(void **state)
     stop(&r);
 }
 
+/* ---- what was asked for and is not so --------------------------------------------------------------------------- */
+
+/* thinks has thoughts always, and no switch. */
+static void efforts_are_named(void **state)
+{
+    static const struct {
+        bool thinks;
+        const char *path, *more, *ignored; /* NULL: nothing is */
+    } rows[] = {
+        { true, "/v1/messages", "\"thinking\":{\"type\":\"enabled\"}", "thinking" },
+        { true, "/v1/messages", "\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":3}", NULL },
+        { true, "/v1/messages", "\"output_config\":{\"effort\":\"low\"}", "output_config.effort" },
+        { true, "/v1/messages", "\"thinking\":{\"type\":\"disabled\"}", "thinking" },
+        { true, "/api/chat", "\"think\":\"low\"", "max_tokens, think" },
+        { true, "/v1/chat/completions", "\"reasoning_effort\":\"low\"", "reasoning_effort" },
+        { false, "/v1/messages", "\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":3}", "thinking" },
+    };
+    for (int kind = 0; kind < 2; kind++) {
+        running r = { 0 };
+        char body[300], header[80];
+        if (kind) r.p.shelf.chat_template = thinks;
+        r.p.ollama = true;
+        start(&r, 2);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            if (rows[i].thinks != kind) continue;
+            snprintf(body, sizeof body,
+                     "{\"max_tokens\":4,\"stream\":false,\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],%s}",
+                     rows[i].more);
+            client_answer a = client_ask(r.port, "POST", rows[i].path, NULL, body);
+            assert_int_equal(a.status, 200);
+            snprintf(header, sizeof header, "x-hone-ignored: %s\r\n", rows[i].ignored ? rows[i].ignored : "");
+            if (rows[i].ignored ? !strstr(a.head, header) : strstr(a.head, "x-hone-ignored:") != NULL)
+                fail_msg("%s %s: %s expected %s", rows[i].path, body, a.head, header);
+            client_free(&a);
+        }
+
+        /* ollama's clients see the template that is served */
+        json_t *j = ask(r.port, "/api/show", 200, "{\"model\":\"chat\"}");
+        assert_int_equal(strcmp(text_of(j, "template"), thinks) == 0, kind);
+        json_decref(j);
+        stop(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generate_goes_on),     cmocka_unit_test(developers_are_the_models),
         cmocka_unit_test(ids_fit_the_template), cmocka_unit_test(texts_have_their_tokens),
-        cmocka_unit_test(the_longest_stops),
+        cmocka_unit_test(the_longest_stops),    cmocka_unit_test(efforts_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -606,7 +606,8 @@ static void test_messages_frames(void **state)
         "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_0123456789abcdefABCDEFGH\","
         "\"type\":\"message\",\"role\":\"assistant\",\"model\":\"tiny \\\"q\\\"\",\"content\":[],\"stop_reason\":null,"
         "\"stop_sequence\":null,\"usage\":{\"input_tokens\":0,\"cache_creation_input_tokens\":0,"
-        "\"cache_read_input_tokens\":0,\"output_tokens\":0}}}\n\n"                                             /* */
+        "\"cache_read_input_tokens\":0,\"output_tokens\":0,\"output_tokens_details\":{\"thinking_tokens\":"
+        "0}}}}\n\n"                                                                                            /* */
         BLOCK("start") "0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}\n\n" /* */
         BLOCK("delta") "0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"Which?\"}}\n\n"                /* */
         BLOCK("delta") "0,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"\"}}\n\n"                    /* */
@@ -626,7 +627,8 @@ static void test_messages_frames(void **state)
         BLOCK("stop") "3}\n\n"                                                                    /* */
                       "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\","
                       "\"stop_sequence\":null},\"usage\":{\"input_tokens\":8,\"cache_creation_input_tokens\":0,"
-                      "\"cache_read_input_tokens\":4,\"output_tokens\":7}}\n\n"
+                      "\"cache_read_input_tokens\":4,\"output_tokens\":7,\"output_tokens_details\":{\"thinking_"
+                      "tokens\":2}}}\n\n"
                       "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
     whole_is(
         "/v1/messages", "{\"max_tokens\":9," USER "}", "word",
@@ -634,7 +636,7 @@ static void test_messages_frames(void **state)
         "\\\"q\\\"\","
         "\"content\":[{\"type\":\"text\",\"text\":\"one \"}],\"stop_reason\":\"stop_sequence\",\"stop_sequence\":"
         "\"STOP\\n\",\"usage\":{\"input_tokens\":8,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":4,"
-        "\"output_tokens\":7}}");
+        "\"output_tokens\":7,\"output_tokens_details\":{\"thinking_tokens\":2}}}");
 }
 
 static void test_ollama_lines(void **state)

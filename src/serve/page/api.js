@@ -90,11 +90,12 @@ function requestBody(settings, messages, seed, continued) {
   return jsonWithSeed(body, seed);
 }
 
-/* Asks and adds what comes to node; onChange after each piece. node.stats and node.end tell how it went. */
-async function streamAnswer(node, body, signal, onChange) {
+/* Asks and adds what comes to node; onChange after each piece. node.stats and node.end tell how it went; where nothing
+ * was answered, node.stats are what they were. seed: the one in body. */
+async function streamAnswer(node, body, seed, signal, onChange) {
   const asked = performance.now(), first = {};
-  const stats = (node.stats = { ...node.stats });
   const response = await ask('v1/chat/completions', body, signal);
+  const stats = (node.stats = { ...node.stats, seed });
   let think_from = 0;
   await readEvents(response, (data) => {
     if (data === '[DONE]') return false;

@@ -19,10 +19,7 @@ const app = {
   async send() {
     const text = $('input').value, talk = this.talk;
     if (this.running || (!text.trim() && !this.files.length)) return;
-    if (!this.talks.includes(talk)) {
-      this.talks.unshift(talk);
-      remember('draft', null);
-    }
+    if (!this.talks.includes(talk)) remember('draft', null);
     const path = branch(talk), last = path[path.length - 1];
     const node = addNode(talk, last ? last.id : '',
       { role: 'user', content: text, ...(this.files.length ? { files: this.files } : {}) });
@@ -63,6 +60,7 @@ const app = {
     const n = addNode(talk, node.parent, copy);
     if (node.role === 'assistant') n.hash = await sha256(text);
     if (node.role !== 'assistant') return this.answer(talk, n.id);
+    this.adopt(talk);
     this.keep(talk);
     this.draw();
     focusMessage(n);
@@ -70,14 +68,15 @@ const app = {
 
   /* Fills node, asking until the server answers, refuses or the user stops it. */
   async ask(talk, node, fresh, continued) {
-    const controller = new AbortController(), end = node.end, before = node.content;
+    const controller = new AbortController(), was = { ...node }, before = node.content;
     const seed = (!fresh && talk.settings.seed) || randomSeed();
     this.running = { talk, node, controller };
     delete node.end;
     delete node.error;
     delete node.hash;
-    node.stats = { ...node.stats, seed };
+    touch(node);
     notice('');
+    this.adopt(talk);
     this.keep(talk); // the question stays, whatever becomes of the answer
     this.draw();
     scrollDown(true);
@@ -95,13 +94,14 @@ const app = {
       speaker.hear(node.content);
       if (performance.now() - saved > SAVE_MS) {
         saved = performance.now();
+        touch(node);
         this.keep(talk);
       }
     };
     try {
       const path = branchTo(talk, continued ? node.id : node.parent);
       const body = requestBody(talk.settings, messagesOf(path, talk.settings.system), seed, continued);
-      await patiently(() => streamAnswer(node, body, controller.signal, changed), controller.signal);
+      await patiently(() => streamAnswer(node, body, seed, controller.signal, changed), controller.signal);
     } catch (e) {
       failure = e;
     }
@@ -109,10 +109,12 @@ const app = {
     if (failure && failure.name === 'AbortError') node.end = 'stopped';
     else if (failure && failure.kind === 'lost') node.end = 'lost';
     else if (failure) Object.assign(node, { end: 'error', error: words(failure) });
-    const nothing = isEmpty(node);
-    if (continued && node.content === before && failure) node.end = end || 'lost';
-    if (nothing && failure) removeNode(talk, node.id);
+    const nothing = isEmpty(node), added = ['content', 'reasoning', 'calls'].some((name) => node[name] !== was[name]);
+    if (continued && node.content === before && failure) node.end = was.end || 'lost';
+    if (continued) this.joined(node, was, added);
+    else if (nothing && failure) removeNode(talk, node.id);
     else node.hash = await sha256(node.content);
+    touch(node);
     this.running = null;
     speaker.end(node.content);
     this.keep(talk);
@@ -123,7 +125,22 @@ const app = {
       const again = () => (goes_on ? this.continue(talk, node) : this.answer(talk, node.parent, fresh));
       notice(failure.kind === 'lost' ? t('lost') : words(failure), [[goes_on ? 'continue' : 'retry', again]]);
     }
+    if (this.props && this.props.is_sleeping) refresh(); // it was loaded for this answer
     drawContext();
+  },
+
+  /* What is told of an answer that was gone on with. Its parts have a seed each, and no one seed makes the whole: so it
+   * has no hash, unless nothing was added. */
+  joined(node, was, added) {
+    if (!added) {
+      for (const name of ['stats', 'hash']) {
+        if (was[name]) node[name] = was[name];
+        else delete node[name];
+      }
+      return;
+    }
+    const s = was.stats || {};
+    node.stats.seeds = `${s.seeds || s.seed || '…'}, ${node.stats.seed}`;
   },
 
   stop() {
@@ -132,12 +149,82 @@ const app = {
 
   /* ---- changes ----------------------------------------------------------------------------- */
 
-  /* Keeps a talk in the browser, and tells other tabs. */
+  /* Lists a talk that is not yet, or was deleted in another tab while somebody wrote in it here. */
+  adopt(talk) {
+    if (!this.talks.includes(talk)) this.talks.unshift(talk);
+  },
+
+  /* Keeps a talk in the browser, and tells other tabs; not one that was deleted. */
   async keep(talk) {
+    if (!this.talks.includes(talk)) return;
     talk.changed = Date.now();
+    this.sort();
+    if (await this.write(talk) && channel) channel.postMessage(talk.id);
+  },
+
+  /* Writes a talk, together with what other tabs wrote of it. */
+  async write(talk) {
+    let looks = null;
+    const kept = await store.put(talk, (stored) => { looks = mergeTalk(talk, stored, this.held(talk)); });
+    if (looks && looks.size) this.drawMerged(talk, looks);
+    return kept;
+  },
+
+  sort() {
     this.talks.sort((a, b) => b.changed - a.changed);
     drawList();
-    if (await store.put(talk) && channel) channel.postMessage(talk.id);
+  },
+
+  /* Messages of a talk that somebody is at in this tab: answered, edited, with pasted results. */
+  held(talk) {
+    const held = [...this.views.values()].filter((v) => v.talk === talk && v.busy()).map((v) => v.node);
+    return this.running && this.running.talk === talk ? [...held, this.running.node] : held;
+  },
+
+  /* Another tab has written the talk of this id. */
+  async seen(id) {
+    const theirs = await store.get(id), mine = this.talks.find((x) => x.id === id);
+    if (!theirs) return;
+    if (!mine) {
+      dropEmpty(theirs);
+      this.talks.push(theirs);
+    } else {
+      if (this.talk !== mine) mine.draft = theirs.draft;
+      this.drawMerged(mine, mergeTalk(mine, theirs, this.held(mine)));
+    }
+    this.sort();
+  },
+
+  /* Another tab has deleted it. What somebody was writing here stays in the field, and an edit where it is. */
+  gone(id) {
+    const talk = this.talks.find((x) => x.id === id), text = $('input').value, files = this.files;
+    store.known.delete(id);
+    if (!talk) return;
+    const at_it = this.held(talk).some((n) => !this.running || n !== this.running.node);
+    if (this.running && this.running.talk === talk) this.stop();
+    this.talks = this.talks.filter((x) => x !== talk);
+    drawList();
+    if (this.talk !== talk || at_it) return;
+    const focused = document.activeElement;
+    this.fresh();
+    if (focused && focused !== document.body && focused.isConnected) focused.focus();
+    if (text) {
+      $('input').value = this.talk.draft = [this.talk.draft, text].filter((x) => x).join('\n');
+      remember('draft', this.talk.draft);
+    }
+    this.files = files;
+    drawFiles();
+    resizeInput();
+    notice(t('deletedElsewhere', { title: shownText(talk.title) }));
+  },
+
+  drawMerged(talk, looks) {
+    if (this.talk !== talk) return;
+    this.draw(looks);
+    scrollDown();
+    drawContext();
+    if (this.props) meetModel(); // it may be another one now
+    if (this.props) meetModel(); // it may be another model
   },
 
   /* Shows another version of a message; the focus stays on the arrow. */
@@ -193,13 +280,14 @@ const app = {
     $('input').focus();
   },
 
-  /* The branch that is open. Views of messages that stay are kept, and so the focus. */
-  draw() {
+  /* The branch that is open. Views of messages that stay are kept, and so the focus. looks: ids of those that look
+   * different, by what another tab did: no other is touched, and none that somebody writes in. */
+  draw(looks) {
     const path = branch(this.talk), list = $('messages');
     const views = path.map((n) => {
       const view = this.views.get(n.id);
       if (view && view.node === n) {
-        view.update();
+        if (!looks || (looks.has(n.id) && !view.busy())) view.update();
         return view;
       }
       this.views.set(n.id, new MessageView(this.talk, n));
@@ -217,13 +305,6 @@ const app = {
     $('send').hidden = busy;
   },
 };
-
-/* The messages from the first to id. */
-function branchTo(talk, id) {
-  const path = [];
-  for (let n = talk.nodes[id]; n; n = talk.nodes[n.parent]) path.unshift(n);
-  return path;
-}
 
 /* ---- the server ------------------------------------------------------------------------------- */
 
@@ -288,10 +369,15 @@ function words(e) {
 
 const readJson = async (path) => (await ask(path)).json();
 
+/* Where the server tells what holds for the model of the talk that is open. */
+function propsPath() {
+  const name = app.models.length > 1 && app.talk.settings.model;
+  return name ? 'props?model=' + encodeURIComponent(name) : 'props';
+}
+
 /* Learns what holds for the model of the talk that is open: context, defaults, roof. A server need not tell. */
 async function meetModel() {
-  const name = app.models.length > 1 && app.talk.settings.model;
-  const path = name ? 'props?model=' + encodeURIComponent(name) : 'props';
+  const path = propsPath();
   if (app.props && app.props.path === path) return;
   try {
     const props = await patiently(() => readJson(path));
@@ -333,13 +419,21 @@ function drawContext() {
   $('context').classList.toggle('warn', n >= 0.9 * of);
 }
 
+/* Tokens of a text to the model that is chosen. 0: it is not loaded, and counting is no reason to load it. */
+async function countTokens(text) {
+  const path = propsPath(), model = app.talk.settings.model || (app.models[0] && app.models[0].id);
+  const props = await readJson(path);
+  if (isObject(props) && props.is_sleeping) return 0;
+  return (await (await ask('tokenize', JSON.stringify({ model, content: text }))).json()).tokens.length;
+}
+
 /* Counts the tokens of what is being written, a little after the last key. */
 function countDraft() {
   clearTimeout(draft_timer);
   draft_timer = setTimeout(async () => {
     const text = contentOf({ content: $('input').value, files: app.files });
     try {
-      draft_tokens = text ? (await (await ask('tokenize', JSON.stringify({ content: text }))).json()).tokens.length : 0;
+      draft_tokens = text ? await countTokens(text) : 0;
     } catch { draft_tokens = 0; } // the bar then shows what is known
     drawContext();
   }, 400);
@@ -494,7 +588,7 @@ async function importFile(file) {
   try {
     const talks = readFile(await file.text());
     for (const talk of talks) {
-      app.talks.unshift(talk);
+      app.adopt(talk);
       await app.keep(talk);
     }
     if (talks.length) app.open(talks[0]);
@@ -531,7 +625,7 @@ function listen() {
     if (!app.talks.includes(app.talk)) remember('draft', app.talk.draft || null);
     resizeInput();
     clearTimeout(app.draft_timer);
-    app.draft_timer = setTimeout(() => { if (app.talks.includes(app.talk)) store.put(app.talk); }, 500);
+    app.draft_timer = setTimeout(() => { if (app.talks.includes(app.talk)) app.write(app.talk); }, 500);
   });
   document.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
@@ -553,7 +647,8 @@ function listen() {
   });
   on('search', 'input', drawList);
   on('open-settings', 'click', () => openSettings(app.talk, () => {
-    if (app.talks.includes(app.talk)) app.keep(app.talk);
+    app.talk.set = Date.now();
+    app.keep(app.talk);
     app.views.clear();
     $('messages').replaceChildren();
     app.draw();
@@ -563,7 +658,7 @@ function listen() {
   on('rename', 'click', async () => {
     const talk = app.talk, title = await askFor(t('rename'), t('renameTo'), talk.title);
     if (!title) return;
-    Object.assign(talk, { title: title.slice(0, 200), named: true });
+    Object.assign(talk, { title: title.slice(0, 200), named: true, titled: Date.now() });
     app.keep(talk);
     app.draw();
   });
@@ -572,9 +667,10 @@ function listen() {
     if (app.running && app.running.talk === talk) app.stop();
     app.talks = app.talks.filter((x) => x !== talk);
     await store.remove(talk.id);
+    if (channel) channel.postMessage({ deleted: talk.id });
     app.fresh();
     notice(t('deletedTalk', { title: shownText(talk.title) }), [['undo', () => {
-      app.talks.unshift(talk);
+      app.adopt(talk);
       app.keep(talk);
       app.open(talk);
     }]]);
@@ -595,7 +691,9 @@ function listen() {
     const main = $('main');
     at_end = main.scrollHeight - main.scrollTop - main.clientHeight < 80;
   });
-  window.addEventListener('pagehide', () => { if (app.running) store.put(app.running.talk); });
+  window.addEventListener('pagehide', () => {
+    if (app.running && app.talks.includes(app.running.talk)) store.put(app.running.talk);
+  });
   document.addEventListener('dragover', (event) => event.preventDefault());
   document.addEventListener('drop', (event) => {
     event.preventDefault();
@@ -611,6 +709,7 @@ async function begin() {
   listen();
   await store.open();
   store.onFull = () => notice(t('storeFull'));
+  store.onGone = (id) => app.gone(id);
   app.talks = (await store.all()).sort((a, b) => b.changed - a.changed);
   for (const talk of app.talks) dropEmpty(talk);
   const last = app.talks.find((x) => x.id === recall('open'));
@@ -618,17 +717,7 @@ async function begin() {
   else app.fresh();
   if (store.failed) notice(t('storeFailed', { why: store.failed }));
   if (channel) {
-    channel.onmessage = async (event) => {
-      if (app.running && app.running.talk.id === event.data) return;
-      const talk = await store.get(event.data), was = app.talks.find((x) => x.id === event.data);
-      if (!talk) return;
-      app.talks = [talk, ...app.talks.filter((x) => x !== was)];
-      if (was && app.talk === was) {
-        talk.draft = $('input').value;
-        app.open(talk);
-      }
-      drawList();
-    };
+    channel.onmessage = ({ data }) => (isObject(data) ? app.gone(data.deleted) : app.seen(data));
   }
   $('input').focus();
   try {

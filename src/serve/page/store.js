@@ -4,7 +4,9 @@ const store = {
   db: null,
   failed: '',
   memory: new Map(),
+  known: new Set(), // ids of what was seen in the database: what is not there any more was deleted in another tab
   onFull: () => {},
+  onGone: () => {},
 
   open() {
     return new Promise((done) => {
@@ -37,28 +39,46 @@ const store = {
   },
 
   async all() {
-    return this.db ? this.ask('readonly', (s) => s.getAll()) : [...this.memory.values()];
+    const all = this.db ? await this.ask('readonly', (s) => s.getAll()) : [...this.memory.values()];
+    for (const talk of all) this.known.add(talk.id);
+    return all;
   },
   async get(id) {
-    return this.db ? this.ask('readonly', (s) => s.get(id)) : this.memory.get(id);
+    const talk = this.db ? await this.ask('readonly', (s) => s.get(id)) : this.memory.get(id);
+    if (talk) this.known.add(id);
+    return talk;
   },
-  /* True: it is kept. */
-  async put(talk) {
+  /* True: it is kept. merge(stored) takes over first what other tabs have written, in the same transaction; one that
+   * they have deleted is not written again. Without merge it is written at once, as it must be where the page ends. */
+  async put(talk, merge) {
     if (!this.db) {
       this.memory.set(talk.id, talk);
       return true;
     }
+    let gone = false;
+    const write = (s) => {
+      const stored = s.get(talk.id);
+      stored.onsuccess = () => {
+        gone = !stored.result && this.known.has(talk.id);
+        if (stored.result) merge(stored.result);
+        if (!gone) s.put(talk);
+      };
+      return stored;
+    };
     try {
-      await this.ask('readwrite', (s) => s.put(talk));
-      return true;
+      await this.ask('readwrite', merge ? write : (s) => s.put(talk));
     } catch (e) {
       this.onFull(e);
       return false;
     }
+    if (gone) this.onGone(talk.id);
+    else this.known.add(talk.id);
+    return !gone;
   },
   async remove(id) {
     if (this.db) await this.ask('readwrite', (s) => s.delete(id));
     else this.memory.delete(id);
+    this.known.delete(id); // behind a write that was under way
   },
 
   /* { used, quota } in bytes, or null where the browser does not say. */

@@ -21,6 +21,7 @@ const STRINGS = {
   export: ['Export', 'Exportieren'],
   deleteTalk: ['Delete conversation', 'Gespräch löschen'],
   deletedTalk: ['“{title}” was deleted.', '„{title}“ wurde gelöscht.'],
+  deletedElsewhere: ['“{title}” was deleted in another tab.', '„{title}“ wurde in einem anderen Tab gelöscht.'],
   deleted: ['Deleted: the message and what followed it.', 'Gelöscht: die Nachricht und was ihr folgte.'],
   undo: ['Undo', 'Rückgängig'],
   close: ['Close', 'Schließen'],

@@ -2,9 +2,11 @@
  * as `hone chat` writes and reads it, with the other branches beside it. Refuses to know the document and the server.
  *
  * talk: { id, title, named (by its user), created, changed, settings, draft, nodes: { id: node },
- *   chosen: { id of a parent: id of its child that is shown } }
+ *   chosen: { id of a parent: id of its child that is shown } } and where there is any: gone { id of a message that was
+ *   deleted: true }, titled and set: when its title and its settings were changed
  * node: { id, parent ('' at the root), role, content, time } and where there is any: files [{ name, text }], reasoning,
- *   calls [{ id, name, arguments }], call_id and name (of a tool's result), model, end, error, stats, hash, logprobs */
+ *   calls [{ id, name, arguments }], call_id and name (of a tool's result), model, end, error, stats, hash, logprobs,
+ *   changed (when, behind its time) */
 const SCHEMA = 'hone.chat/1';
 const SCHEMA_ALL = 'hone.chats/1';
 const ROLES = ['user', 'assistant', 'tool'];
@@ -55,14 +57,25 @@ function addNode(talk, parent, node) {
   const n = { id: newId(), parent, time: Math.max(Date.now(), last + 1), content: '', ...node };
   talk.nodes[n.id] = n;
   talk.chosen[parent] = n.id;
-  if (!talk.named && n.role === 'user' && !parent) talk.title = n.content.trim().split('\n')[0].slice(0, 60);
+  if (!talk.named && n.role === 'user' && !parent) {
+    talk.title = n.content.trim().split('\n')[0].slice(0, 60);
+    talk.titled = Date.now();
+  }
   return n;
 }
 
-/* Takes a message and all that follows it out; what was taken, for putBack. */
+/* Notes that a message is another than it was, for mergeTalk. */
+function touch(n) {
+  n.changed = Math.max(Date.now(), (n.changed || 0) + 1);
+}
+
+/* Takes a message and all that follows it out, for good: its id comes back from no other tab. What was taken, for
+ * putBack. */
 function removeNode(talk, id) {
   const nodes = [], queue = [id], chosen = { ...talk.chosen };
+  talk.gone = talk.gone || {};
   for (let at; (at = queue.pop()); ) {
+    talk.gone[at] = true;
     nodes.push(talk.nodes[at]);
     for (const n of Object.values(talk.nodes)) if (n.parent === at) queue.push(n.id);
     delete talk.nodes[at];
@@ -72,17 +85,79 @@ function removeNode(talk, id) {
   return { nodes, chosen };
 }
 
+/* Under new ids: the old ones are gone. */
 function putBack(talk, taken) {
-  for (const n of taken.nodes) talk.nodes[n.id] = n;
-  talk.chosen = taken.chosen;
+  const ids = new Map(taken.nodes.map((n) => [n.id, newId()])), now = (id) => ids.get(id) || id;
+  for (const n of taken.nodes) {
+    Object.assign(n, { id: now(n.id), parent: now(n.parent) });
+    talk.nodes[n.id] = n;
+  }
+  for (const at in taken.chosen) talk.chosen[now(at)] = now(taken.chosen[at]);
 }
 
 /* An answer of which nothing has come. */
 const isEmpty = (n) => n.role === 'assistant' && !n.content && !n.reasoning && !n.calls;
 
-/* Takes out answers that were still waited for when the page was closed. */
+/* Takes out answers that were still waited for when the page was closed; another tab may be waiting yet, so they are
+ * not gone for good. */
 function dropEmpty(talk) {
-  for (const n of Object.values(talk.nodes)) if (isEmpty(n) && !versions(talk, n.id).length) removeNode(talk, n.id);
+  for (const n of Object.values(talk.nodes)) {
+    if (!isEmpty(n) || versions(talk, n.id).length) continue;
+    delete talk.nodes[n.id];
+    if (talk.chosen[n.parent] === n.id) delete talk.chosen[n.parent];
+  }
+}
+
+/* Takes over what another tab made of the same talk, so that mine is both. held: messages that somebody is at in this
+ * tab; neither they nor what they follow goes. Ids of the messages that look different now: new ones, changed ones, and
+ * what stands beside or before one that came or went. */
+function mergeTalk(mine, other, held) {
+  const looks = new Set(), stay = new Set(), parents = new Set(Object.values(other.nodes).map((n) => n.parent));
+  const around = (n) => {
+    looks.add(n.id).add(n.parent);
+    for (const v of versions(mine, n.parent)) looks.add(v.id);
+  };
+  for (const h of held) {
+    for (const n of branchTo(mine, h.id)) {
+      stay.add(n.id);
+      mine.chosen[n.parent] = n.id;
+    }
+  }
+  const gone = { ...other.gone, ...mine.gone };
+  for (const id of stay) delete gone[id];
+  for (const [id, theirs] of Object.entries(other.nodes)) {
+    const n = mine.nodes[id];
+    if (n && (theirs.changed || 0) > (n.changed || 0) && !held.includes(n)) {
+      for (const name in n) delete n[name];
+      Object.assign(n, theirs);
+      looks.add(id);
+    } else if (!n && !gone[id] && (!isEmpty(theirs) || parents.has(id))) { // an empty one has yet to come
+      mine.nodes[id] = theirs;
+      around(theirs);
+    }
+  }
+  for (const n of Object.values(mine.nodes)) { // also what was put behind a message that the other tab deleted
+    if (!mine.nodes[n.id] || !(gone[n.id] || (n.parent && gone[n.parent]))) continue;
+    around(n);
+    removeNode(mine, n.id);
+  }
+  mine.gone = { ...gone, ...mine.gone };
+  for (const id of stay) delete mine.gone[id];
+  for (const at in other.chosen) if (!mine.nodes[mine.chosen[at]]) mine.chosen[at] = other.chosen[at];
+
+  for (const [time, ...names] of [['titled', 'title', 'named'], ['set', 'settings']]) {
+    if ((other[time] || 0) <= (mine[time] || 0)) continue;
+    for (const name of [time, ...names]) mine[name] = other[name];
+  }
+  mine.changed = Math.max(mine.changed, other.changed);
+  return looks;
+}
+
+/* The messages from the first to id. */
+function branchTo(talk, id) {
+  const path = [];
+  for (let n = talk.nodes[id]; n; n = talk.nodes[n.parent]) path.unshift(n);
+  return path;
 }
 
 /* A user's text with the files before it, each between fences. */
@@ -188,6 +263,7 @@ function readNode(m, where) {
     n.files = m.files.map((f) => ({ name: f.name, text: f.text }));
   }
   for (const name of ['model', 'end', 'error', 'hash']) if (isText(m[name])) n[name] = m[name];
+  if (Number.isFinite(m.changed)) n.changed = m.changed;
   if (isObject(m.stats)) {
     n.stats = {};
     for (const name in m.stats)

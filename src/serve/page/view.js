@@ -43,6 +43,11 @@ class MessageView {
     this.drawActions();
   }
 
+  /* Somebody writes in it. */
+  busy() {
+    return this.editing || [...this.calls.querySelectorAll('textarea')].some((x) => x.value);
+  }
+
   running() {
     return app.running && app.running.node === this.node;
   }
@@ -114,7 +119,7 @@ class MessageView {
     }[n.end] ||
       'endLost';
     out.push(t(end));
-    if (s.seed) out.push(t('seedIs', { seed: s.seed }));
+    if (s.seed) out.push(t('seedIs', { seed: s.seeds || s.seed }));
     this.figures.replaceChildren(out.join(' · '));
     if (n.hash) this.figures.append(' · ', this.hashButton());
   }
