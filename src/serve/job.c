@@ -348,7 +348,7 @@ static bool budget_acts(const hn_job *j)
 static void set_headers(hn_job *j)
 {
     char ignored[2400]; /* hn_field_ignored ends at 1024 and a name; notes of a form and of tools are 300 each */
-    const char *more = j->effort_ignored && !budget_acts(j) ? j->ask.effort_param : "";
+    const char *by = j->ask.effort_param, *more = by && j->effort_ignored && !budget_acts(j) ? by : "";
     const char *fields = j->ask.ignored ? j->ask.ignored : "";
     hn_serve_load(j->server, j->x);
     if (j->ask.messages && j->book && j->book->assumed)
