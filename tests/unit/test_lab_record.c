@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -290,6 +291,17 @@ static void test_memory_counters(void **state)
     assert_true(b.hwm >= b.anon);
     free((void *)(uintptr_t)p);
     assert_false(hn_memory_read(&b, 0x3ffffff)); /* no such process */
+    /* memory hidden in a file that is written to through its mapping */
+    char path[] = "/tmp/hone-mapped-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && ftruncate(fd, (off_t)n) == 0 && unlink(path) == 0);
+    char *file = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(file != MAP_FAILED && hn_memory_read(&a, 0));
+    memset(file, 1, n);
+    assert_true(hn_memory_read(&b, 0));
+    assert_true(b.anon >= a.anon + n - 1000000 && b.anon <= a.anon + n + 4000000);
+    assert_int_equal(munmap(file, n), 0);
+    close(fd);
 }
 
 static void test_environ(void **state)

@@ -1,6 +1,7 @@
 /* Memory of a process, from /proc. Refuses to know what the memory is for.
  *
- * A process's own memory is what is no file's: RssAnon, shared memory, huge pages, and what was swapped out of it.
+ * A process's own memory is what is no file's: RssAnon, shared memory, huge pages, what was swapped out of it, and
+ * files that it maps to write to.
  * The peak of it has no counter of its own: VmHWM, the only peak the
  * kernel keeps, counts the pages of the mapped model too. So it is read where it is
  * largest (after loading, after prefill, after decode: between a call's start and its
@@ -39,6 +40,44 @@ static uint64_t files_in_memory(pid_t pid)
     return sum;
 }
 
+static FILE *open_proc(pid_t pid, const char *name)
+{
+    char path[64];
+    if (pid) snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    else snprintf(path, sizeof path, "/proc/self/%s", name);
+    return fopen(path, "re");
+}
+
+/* A file on disk that is mapped to be written to, shared, as who hides memory in one does: it counts as a file's. */
+static bool is_written(const char *name, const char *mode)
+{
+    return mode[1] == 'w' && mode[3] == 's' && name[0] == '/' && strncmp(name, "/dev/", 5) != 0 &&
+           !hn_file_system_is_memory(hn_file_system(name));
+}
+
+/* Bytes of such files in memory. Whether there are any is asked of the cheaper list first. */
+static uint64_t written_files(pid_t pid)
+{
+    char line[4600], mode[8];
+    unsigned long long lo, hi, kib;
+    uint64_t sum = 0;
+    bool any = false, ours = false;
+    FILE *f = open_proc(pid, "maps");
+    while (f && !any && fgets(line, sizeof line, f)) {
+        const char *name = mapping(line, mode, &lo, &hi);
+        any = name && is_written(name, mode);
+    }
+    if (f) fclose(f);
+    f = any ? open_proc(pid, "smaps") : NULL;
+    while (f && fgets(line, sizeof line, f)) {
+        const char *name = mapping(line, mode, &lo, &hi);
+        if (name) ours = is_written(name, mode);
+        else if (ours && sscanf(line, "Rss: %llu kB", &kib) == 1) sum += kib * 1024;
+    }
+    if (f) fclose(f);
+    return sum;
+}
+
 bool hn_memory_read(hn_memory *out, pid_t pid)
 {
     uint64_t shared = 0, more = 0;
@@ -60,8 +99,10 @@ bool hn_memory_read(hn_memory *out, pid_t pid)
     fclose(f);
     uint64_t of_files = shared ? files_in_memory(pid) : 0;
     if (of_files > shared) of_files = shared;
-    out->file += of_files;
-    out->anon = out->resident + more + shared - of_files;
+    uint64_t written = written_files(pid);
+    if (written > out->file) written = out->file;
+    out->file += of_files - written;
+    out->anon = out->resident + more + shared - of_files + written;
     return seen == 3;
 }
 
