@@ -183,6 +183,17 @@ static int print_list_json(const hn_pull_list *l)
         json_object_set_new(e, "files", parts);
         json_array_append_new(models, e);
     }
+    json_t *cut = json_array();
+    for (size_t i = 0; i < l->sets.n_cut; i++) {
+        const hn_gguf_cut *c = &l->sets.cut[i];
+        json_t *e = json_object(), *parts = json_array();
+        json_object_set_new(e, "type", text_or_null(c->tag));
+        json_object_set_new(e, "bytes", json_integer((json_int_t)c->bytes));
+        json_object_set_new(e, "parts", json_integer((json_int_t)(c->total > c->n_file ? c->total : c->n_file)));
+        for (size_t k = 0; k < c->n_file; k++) json_array_append_new(parts, text_or_null(l->file[c->file[k]].path));
+        json_object_set_new(e, "files", parts);
+        json_array_append_new(cut, e);
+    }
     for (size_t i = 0; i < l->n; i++) {
         json_t *e = json_object();
         json_object_set_new(e, "path", text_or_null(l->file[i].path));
@@ -190,6 +201,7 @@ static int print_list_json(const hn_pull_list *l)
         json_array_append_new(files, e);
     }
     json_object_set_new(o, "models", models);
+    json_object_set_new(o, "cut", cut);
     json_object_set_new(o, "files", files);
     json_object_set_new(o, "why", text_or_null(l->why));
     return hn_json_print(o);
@@ -210,11 +222,18 @@ static int print_list(const hn_pull_list *l)
                       : s->n_file > 1 ? " …"
                                       : "");
     }
-    if (!l->sets.n)
+    for (size_t i = 0; i < l->sets.n_cut; i++) {
+        const hn_gguf_cut *c = &l->sets.cut[i];
+        char parts[HN_CUT_WORDS];
+        hn_out_printf("  %-12s %9s  %-9s %s%s  (cut into %s; to be joined before it runs)\n", *c->tag ? c->tag : "-",
+                      amount(size, (double)c->bytes), "in pieces", l->file[c->file[0]].path, c->n_file > 1 ? " …" : "",
+                      hn_gguf_cut_words(parts, c));
+    }
+    if (!l->sets.n && !l->sets.n_cut)
         for (size_t i = 0; i < l->n; i++)
             hn_out_printf("  %9s  %s\n", amount(size, (double)l->file[i].size), l->file[i].path);
     if (l->chosen != SIZE_MAX) hn_out_printf("* would be taken: %s\n", l->why);
-    else if (l->sets.n) hn_out_printf("none would be taken by itself: %s\n", l->why);
+    else if (l->sets.n || l->sets.n_cut) hn_out_printf("none would be taken by itself: %s\n", l->why);
     if (most) hn_out_printf("models may take %s of this machine's memory\n", amount(memory, (double)most));
     return HN_EXIT_OK;
 }

@@ -125,10 +125,11 @@ static void close_packed(hn_hf_stored *s) { let_go((hn_hf_packed *)s); }
 
 /* ---- eight bits and scales -------------------------------------------------------------------------------- */
 
-static float scale_of(const hn_hf_packed *p, uint64_t row, uint64_t col)
+/* The scale of an element, and its zero, as there is one for each scale. */
+static uint64_t scale_at(const hn_hf_packed *p, uint64_t row, uint64_t col)
 {
     uint64_t m = row / p->n_out, o = row % p->n_out;
-    return p->scales[(m * p->n_scale_out + o / p->block_out) * p->n_scale_in + col / p->block_in];
+    return (m * p->n_scale_out + o / p->block_out) * p->n_scale_in + col / p->block_in;
 }
 
 static hone_status read_bytes(const hn_hf *f, const hn_hf_stored *s, uint64_t first, uint64_t n, float *x,
@@ -142,10 +143,11 @@ static hone_status read_bytes(const hn_hf *f, const hn_hf_stored *s, uint64_t fi
         TRY(read_at(f, at(f, p->codes), first, raw, k, err));
         for (uint64_t i = 0; i < k;) {
             uint64_t row = (first + i) / p->n_in, col = (first + i) % p->n_in, end = p->block_in - col % p->block_in;
-            float scale = scale_of(p, row, col);
+            uint64_t of = scale_at(p, row, col);
+            float scale = p->scales[of], zero = p->zeros ? (float)((const int8_t *)p->zeros)[of] : 0;
             if (end > p->n_in - col) end = p->n_in - col;
             for (end = end < k - i ? i + end : k; i < end; i++) {
-                float v = p->how == HN_PACKED_I8        ? (float)(int8_t)raw[i]
+                float v = p->how == HN_PACKED_I8        ? (float)(int8_t)raw[i] - zero
                           : p->how == HN_PACKED_F8_E4M3 ? e4m3(raw[i])
                                                         : e5m2(raw[i]);
                 *x++ = v * scale;

@@ -29,7 +29,7 @@ typedef struct hn_hf_packed {
     float beside[2]; /* as in s */
     float *scales;   /* held while the tensor is written */
     int32_t *orders;
-    uint32_t *words, *zeros;
+    uint32_t *words, *zeros; /* of HN_PACKED_I8: bytes, one for each scale */
 } hn_hf_packed;
 
 /* Readers of one packing: `s` of an hn_hf_packed. */

@@ -115,11 +115,35 @@ static hone_status read_group(const hn_hf *f, said *q, const json_t *w, bool fou
     return HONE_OK;
 }
 
+/* Rotations (vllm-project/compressed-tensors:transform/transform_args.py). What acts on weights is in the weights that
+ * are stored; what acts on activations, queries or keys is done while a model runs, and hone has no such step. */
+static hone_status check_transforms(const hn_hf *f, const said *q, hone_error *err)
+{
+    const json_t *config = json_object_get(q->o, "transform_config");
+    const char *k;
+    json_t *v;
+    json_object_foreach(json_object_get(config, "config_groups"), k, v)
+    {
+        const json_t *apply = json_object_get(v, "apply");
+        for (size_t i = 0; i < json_array_size(apply); i++) {
+            const char *where = hn_json_text_of(json_array_get(apply, i), "location");
+            if (hn_hf_is_word("weight_input|weight_output", where, strlen(where))) continue;
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: quantization_config: transform_config: config_groups.%s.apply[%zu].location = \"%s\", "
+                           "expected weight_input or weight_output: hone does not rotate activations while a model "
+                           "runs: " INSTEAD,
+                           f->path, HN_ESC(k, strlen(k)), i, HN_ESC(where, strlen(where)));
+        }
+    }
+    return HONE_OK;
+}
+
 static hone_status read_groups(const hn_hf *f, said *q, hone_error *err)
 {
     const char *k;
     json_t *v;
     hone_status st;
+    TRY(check_transforms(f, q, err));
     json_object_foreach(json_object_get(q->o, "config_groups"), k, v)
     {
         const json_t *w = json_object_get(v, "weights");
@@ -312,7 +336,8 @@ static hone_status find_bytes(hn_hf *f, const said *q, int64_t i, hone_error *er
     p.scale = beside(f, t.name, t.name.len, "_scale_inv");
     if (p.scale < 0) p.scale = beside(f, t.name, t.name.len, "_scale");
     if (p.scale < 0) return HONE_OK; /* told if it is a weight */
-    const hn_ckpt_tensor *s = &f->c->t[p.scale];
+    if (p.how == HN_PACKED_I8) p.zero = beside(f, t.name, t.name.len, "_zero_point");
+    const hn_ckpt_tensor *s = &f->c->t[p.scale], *z = p.zero < 0 ? NULL : &f->c->t[p.zero];
     uint64_t n_mat = 1, n_scale_mat = 1;
     for (int k = 2; k < HN_CKPT_MAX_DIM; k++) n_mat *= t.ne[k];
     if (!is_scale(s) || t.n_dim < 2) return bad(f, p.scale, "scales of a matrix", err);
@@ -330,6 +355,8 @@ static hone_status find_bytes(hn_hf *f, const said *q, int64_t i, hone_error *er
     else if (n_scale_mat != n_mat) return bad(f, p.scale, "scales for each matrix", err);
     if (!shared(p.n_in, ne[0], q->block[1], &p.block_in) || !shared(p.n_out, ne[1], q->block[0], &p.block_out))
         return bad(f, p.scale, "one scale, one for each row, or for blocks as weight_block_size says", err);
+    if (z && (z->raw != HN_RAW_I8 || z->n_dim != s->n_dim || memcmp(z->ne, s->ne, sizeof z->ne) != 0))
+        return bad(f, p.zero, "I8, a zero for each scale", err);
     return put(f, &p, t.name, i, 0, NULL, as_of(f, p.scale), err);
 }
 
@@ -380,6 +407,41 @@ static hone_status find_words(hn_hf *f, const said *q, int64_t i, hone_error *er
     return put(f, &p, (hone_str){ name, (size_t)len }, i, 2, (uint64_t[]){ p.n_in, p.n_out }, as_of(f, p.scale), err);
 }
 
+/* How wide the codes of one of GPTQ's matrices are: as wide as the zeros, of which each row has one. What the config
+ * says is of most matrices: GPTQModel's `dynamic` and AutoRound's `extra_config` give some another width. 0: none that
+ * hone reads. */
+static int32_t width_of(const hn_ckpt_tensor *t, const hn_ckpt_tensor *z)
+{
+    uint64_t n_out = t->ne[0], all = z->ne[0] * 32, bits = all % n_out ? 0 : all / n_out;
+    return bits == 2 || bits == 3 || bits == 4 || bits == 8 ? (int32_t)bits : 0;
+}
+
+static hone_status bad_width(const hn_hf *f, int64_t zero, uint64_t n_out, hone_error *err)
+{
+    char expected[120];
+    snprintf(expected, sizeof expected, "I32, zeros of 2, 3, 4 or 8 bits for each of the %llu rows that qweight has",
+             (unsigned long long)n_out);
+    return bad(f, zero, expected, err);
+}
+
+static hone_status bad_scales(const hn_hf *f, const hn_hf_packed *p, hone_error *err)
+{
+    char expected[160];
+    snprintf(expected, sizeof expected,
+             "a scale for each of %llu rows, of groups as group_size says or that divide the %llu columns",
+             (unsigned long long)p->n_out, (unsigned long long)p->n_in);
+    return bad(f, p->scale, expected, err);
+}
+
+/* Columns that share a scale: as the config says, where that makes as many scales as there are; else as many as these
+ * say. 0: they do not divide the columns. */
+static uint64_t group_in(uint64_t n_in, uint64_t n_scale, int64_t size)
+{
+    uint64_t group = size > 0 && (uint64_t)size < n_in ? (uint64_t)size : n_in;
+    if ((n_in + group - 1) / group == n_scale) return group;
+    return n_in % n_scale ? 0 : n_in / n_scale;
+}
+
 /* GPTQ and AWQ: "X.qweight" [n_in of words, n_out], or [n_in, n_out of words]. */
 static hone_status find_columns(hn_hf *f, const said *q, int64_t i, hone_error *err)
 {
@@ -387,7 +449,7 @@ static hone_status find_columns(hn_hf *f, const said *q, int64_t i, hone_error *
     const hone_str own = f->c->t[i].name;
     const size_t stem = own.len - strlen("qweight");
     bool awq = !strcmp(q->method, "awq");
-    hn_hf_packed p = { .how = awq ? HN_PACKED_AWQ : HN_PACKED_GPTQ, .codes = i, .bits = (int32_t)q->bits };
+    hn_hf_packed p = { .how = awq ? HN_PACKED_AWQ : HN_PACKED_GPTQ, .codes = i, .bits = 4 };
     if (!awq && strcmp(q->method, "gptq")) return bad(f, i, "quantization_config with quant_method gptq or awq", err);
     p.one_less = q->one_less;
     p.scale = beside(f, own, stem, "scales");
@@ -396,19 +458,23 @@ static hone_status find_columns(hn_hf *f, const said *q, int64_t i, hone_error *
     if (p.scale < 0) return missing(f, i, "scales", err);
     if (p.zero < 0) return missing(f, i, "qzeros", err);
     const hn_ckpt_tensor *t = &f->c->t[i], *s = &f->c->t[p.scale], *z = &f->c->t[p.zero];
-    uint64_t bits = (uint64_t)p.bits;
-    if (t->raw != HN_RAW_I32 || t->n_dim != 2 || t->ne[0] == 0 || t->ne[1] == 0 || t->ne[1] * 32 % bits)
+    if (t->raw != HN_RAW_I32 || t->n_dim != 2 || t->ne[0] == 0 || t->ne[1] == 0)
         return bad(f, i, "I32, a matrix of words", err);
+    if (z->raw != HN_RAW_I32 || z->n_dim != 2 || z->ne[0] == 0)
+        return bad(f, p.zero, "I32, words of zeros of columns", err);
+    if (!awq && !(p.bits = width_of(t, z))) return bad_width(f, p.zero, t->ne[0], err);
+    uint64_t bits = (uint64_t)p.bits;
+    if (!awq && t->ne[1] * 32 % bits) return bad(f, i, "I32, words full of codes as wide as qzeros says", err);
     p.n_in = awq ? t->ne[1] : t->ne[1] * 32 / bits;
     p.n_out = p.n_row = awq ? t->ne[0] * 8 : t->ne[0];
     p.n_scale_in = s->n_dim > 1 ? s->ne[1] : 0;
     p.n_scale_out = p.n_out;
     p.block_out = 1;
-    p.block_in = q->group > 0 ? (uint64_t)q->group : p.n_in;
-    if (!is_scale(s) || s->n_dim != 2 || s->ne[0] != p.n_out || p.n_scale_in == 0 ||
-        (p.order < 0 && (p.n_in + p.block_in - 1) / p.block_in != p.n_scale_in))
-        return bad(f, p.scale, "scales of groups of columns, as group_size says", err);
-    if (z->raw != HN_RAW_I32 || z->n_dim != 2 || z->ne[1] != p.n_scale_in || z->ne[0] * 32 != p.n_out * bits)
+    if (awq && s->n_dim == 2 && s->ne[0] != p.n_out) return bad(f, i, "I32, 4 bits for each row that scales has", err);
+    if (!is_scale(s) || s->n_dim != 2 || s->ne[0] != p.n_out || p.n_scale_in == 0) return bad_scales(f, &p, err);
+    p.block_in = p.order < 0 ? group_in(p.n_in, p.n_scale_in, q->group) : p.n_in;
+    if (p.block_in == 0) return bad_scales(f, &p, err);
+    if (z->ne[1] != p.n_scale_in || z->ne[0] * 32 != p.n_out * bits)
         return bad(f, p.zero, "I32, words of zeros of columns", err);
     if (p.order >= 0 && (f->c->t[p.order].raw != HN_RAW_I32 || f->c->t[p.order].ne[0] != p.n_in))
         return bad(f, p.order, "an I32 for each column", err);
@@ -502,9 +568,11 @@ static hone_status find_halves(hn_hf *f, int64_t i, size_t n_stem, hone_error *e
 /* Scales of activations and of caches: hone has its own ways there. */
 static bool is_of_activations(hone_str name)
 {
-    static const char *const tails[] = { ".input_scale",     ".activation_scale",  ".output_scale", ".k_scale",
-                                         ".v_scale",         ".q_scale",           ".prob_scale",   "_activation_scale",
-                                         "proj_input_scale", ".input_global_scale" };
+    static const char *const tails[] = {
+        ".input_scale",     ".activation_scale", ".output_scale",     ".k_scale",         ".v_scale",
+        ".q_scale",         ".prob_scale",       "_activation_scale", "proj_input_scale", ".input_global_scale",
+        ".input_zero_point"
+    };
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
         if (ends(name, tails[i])) return true;
     return false;
@@ -522,9 +590,9 @@ static hone_status find_all(hn_hf *f, const said *q, hone_error *err)
             TRY(find_halves(f, at, t->name.len - strlen("_packed"), err));
         else if (ends(t->name, ".weight_packed")) TRY(find_words(f, q, at, err));
         else if (ends(t->name, "_blocks") && t->raw == HN_RAW_U8) TRY(find_mxfp4(f, at, err));
+        else if (q->o && is_of_activations(t->name)) use(f, at);
         else if (t->raw == HN_RAW_F8_E4M3 || t->raw == HN_RAW_F8_E5M2 || t->raw == HN_RAW_I8)
             TRY(find_bytes(f, q, at, err));
-        else if (q->o && is_of_activations(t->name)) use(f, at);
     }
     return HONE_OK;
 }

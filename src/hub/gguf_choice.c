@@ -136,6 +136,44 @@ void hn_gguf_tag(char tag[48], const char *path)
     snprintf(tag, 48, "%.*s", (int)len, found ? found : "");
 }
 
+/* "-of-12" at s, to its end: the number; 0: it is none. */
+static size_t of_how_many(const char *s)
+{
+    s += *s == '-' || *s == '_';
+    if (!begins(s, "of")) return 0;
+    s += 2;
+    s += *s == '-' || *s == '_';
+    size_t k = strspn(s, "0123456789");
+    return k >= 1 && k <= 3 && !s[k] ? strtoul(s, NULL, 10) : 0;
+}
+
+/* ".part1of2" or "-split-a" behind ".gguf": the part, its place among the others, how many they are (0: not said), and
+ * the length before it. False: the file is no piece of one that was cut. */
+static bool cut_part(const char *path, size_t *part, size_t *total, size_t *stem)
+{
+    const char *s = base_of(path);
+    while (*s && !(begins(s, ".gguf") && s[5] && strchr(".-_", s[5]))) s++;
+    if (!*s) return false;
+    s += 5;
+    *stem = (size_t)(s++ - path);
+    *total = *part = 0;
+    if (!begins(s, "part") && !begins(s, "split")) return false;
+    s += begins(s, "part") ? 4 : 5;
+    bool apart = *s && strchr(".-_", *s);
+    s += apart;
+    size_t n_digit = strspn(s, "0123456789");
+    if (n_digit) {
+        *part = n_digit <= 3 ? strtoul(s, NULL, 10) : MOST_PARTS + 1;
+        if (*part > MOST_PARTS || !s[n_digit]) return *part <= MOST_PARTS;
+        *total = of_how_many(s + n_digit);
+        return *part >= 1 && *part <= *total && *total <= MOST_PARTS;
+    }
+    size_t n_letter = 0; /* a, b, …, as `split` has them */
+    for (; n_letter < 4 && isalpha((unsigned char)s[n_letter]); n_letter++)
+        *part = 27 * *part + (size_t)(tolower((unsigned char)s[n_letter]) - 'a' + 1);
+    return apart && n_letter >= 1 && n_letter <= 3 && !s[n_letter];
+}
+
 /* ---- sets ----------------------------------------------------------------------------------------- */
 
 typedef struct piece {
@@ -211,6 +249,53 @@ static void find_again(hn_gguf_set *s, size_t n)
     }
 }
 
+/* One cut file out of pieces p[0..n), which are sorted by part. */
+static bool make_cut(hn_gguf_cut *c, const piece *p, size_t n, const hn_repo_file *files)
+{
+    c->file = malloc(n * sizeof *c->file);
+    if (!c->file) return false;
+    c->total = p->total;
+    c->stem = p->stem;
+    for (size_t i = 0; i < n; i++) {
+        if (i && p[i].part == p[i - 1].part) continue; /* named twice */
+        c->file[c->n_file++] = p[i].file;
+        if (!hn_add_u64(c->bytes, files[p[i].file].size, &c->bytes)) c->bytes = UINT64_MAX;
+    }
+    hn_gguf_tag(c->tag, p->path);
+    return true;
+}
+
+static int by_bytes_of_cuts(const void *a, const void *b, void *unused)
+{
+    const hn_gguf_cut *x = a, *y = b;
+    (void)unused;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes ? 1 : strcmp(x->tag, y->tag);
+}
+
+static bool find_cuts(hn_gguf_sets *out, const hn_repo_file *files, size_t n)
+{
+    size_t n_piece = 0, k;
+    piece c = { 0 };
+    for (size_t i = 0; i < n; i++) n_piece += cut_part(files[i].path, &c.part, &c.total, &c.stem);
+    if (!n_piece) return true;
+    piece *p = calloc(n_piece, sizeof *p);
+    bool good = p && (out->cut = calloc(n_piece, sizeof *out->cut));
+    n_piece = 0;
+    for (size_t i = 0; good && i < n; i++) {
+        c.path = files[i].path;
+        c.file = i;
+        if (cut_part(c.path, &c.part, &c.total, &c.stem) && !hn_gguf_is_side(c.path)) p[n_piece++] = c;
+    }
+    if (good) hn_os_sort(p, n_piece, sizeof *p, by_set, NULL);
+    for (size_t i = 0; good && i < n_piece; i += k) {
+        for (k = 1; i + k < n_piece && compare_sets(&p[i], &p[i + k]) == 0;) k++;
+        good = make_cut(&out->cut[out->n_cut++], p + i, k, files);
+    }
+    free(p);
+    if (good) hn_os_sort(out->cut, out->n_cut, sizeof *out->cut, by_bytes_of_cuts, NULL);
+    return good;
+}
+
 hone_status hn_gguf_sets_of(hn_gguf_sets *out, const hn_repo_file *files, size_t n, hone_error *err)
 {
     *out = (hn_gguf_sets){ 0 };
@@ -229,7 +314,7 @@ hone_status hn_gguf_sets_of(hn_gguf_sets *out, const hn_repo_file *files, size_t
         begin = out->n;
     }
     free(p);
-    if (!good) {
+    if (!good || !find_cuts(out, files, n)) {
         hn_gguf_sets_free(out);
         return HN_FAIL(err, HONE_E_NOMEM, "the list of %zu files", n);
     }
@@ -240,7 +325,9 @@ hone_status hn_gguf_sets_of(hn_gguf_sets *out, const hn_repo_file *files, size_t
 void hn_gguf_sets_free(hn_gguf_sets *s)
 {
     for (size_t i = 0; i < s->n; i++) free(s->set[i].file);
+    for (size_t i = 0; i < s->n_cut; i++) free(s->cut[i].file);
     free(s->set);
+    free(s->cut);
     *s = (hn_gguf_sets){ 0 };
 }
 
@@ -253,19 +340,32 @@ static const char *first_of(const hn_gguf_set *s, const hn_repo_file *files)
 
 static double gib(uint64_t bytes) { return (double)bytes / 0x1p30; }
 
+char *hn_gguf_cut_words(char dst[HN_CUT_WORDS], const hn_gguf_cut *cut)
+{
+    if (cut->total > cut->n_file)
+        snprintf(dst, HN_CUT_WORDS, "%zu parts, of which %zu are there", cut->total, cut->n_file);
+    else snprintf(dst, HN_CUT_WORDS, "%zu parts", cut->n_file);
+    return dst;
+}
+
 char *hn_gguf_sets_words(char *dst, size_t cap, const hn_gguf_sets *sets)
 {
     size_t at = 0;
     if (cap) *dst = 0;
-    for (size_t i = 0; i < sets->n && at < cap; i++) {
-        const hn_gguf_set *s = &sets->set[i];
-        if (s->again) continue;
-        if (at + 60 > cap) {
+    for (size_t i = 0; i < sets->n + sets->n_cut && at < cap; i++) {
+        const hn_gguf_set *s = i < sets->n ? &sets->set[i] : NULL;
+        const hn_gguf_cut *c = s ? NULL : &sets->cut[i - sets->n];
+        const char *tag = s ? s->tag : c->tag;
+        char parts[HN_CUT_WORDS], more[HN_CUT_WORDS + 16] = "";
+        if (s && s->again) continue;
+        if (c) snprintf(more, sizeof more, " (cut into %s)", hn_gguf_cut_words(parts, c));
+        else if (s->n_missing) snprintf(more, sizeof more, " (incomplete)");
+        if (at + 60 + strlen(more) > cap) {
             snprintf(dst + at, cap - at, ", …");
             break;
         }
-        at += (size_t)snprintf(dst + at, cap - at, "%s%s %.2f GiB%s", at ? ", " : "", *s->tag ? s->tag : "unnamed",
-                               gib(s->bytes), s->n_missing ? " (incomplete)" : "");
+        at += (size_t)snprintf(dst + at, cap - at, "%s%s %.2f GiB%s", at ? ", " : "", *tag ? tag : "unnamed",
+                               gib(s ? s->bytes : c->bytes), more);
     }
     return dst;
 }
@@ -315,6 +415,67 @@ static bool belongs(const choosing *c, const hn_gguf_set *s)
     return !n || (strncmp(path, folder, n) == 0 && path[n] == '/');
 }
 
+/* What the name means of what is cut, if anything. */
+static const hn_gguf_cut *cut_meant(const choosing *c)
+{
+    const hn_name *name = c->name;
+    size_t n = strlen(name->path);
+    for (size_t i = 0; i < c->sets->n_cut; i++) {
+        const hn_gguf_cut *cut = &c->sets->cut[i];
+        const char *path = c->files[cut->file[0]].path, *tag = cut->tag;
+        bool there = !n || (strncmp(path, name->path, n) == 0 && (name->folder ? path[n] == '/' : cut->stem == n));
+        if (!there) continue;
+        if (!*name->tag || strcasecmp(tag, name->tag) == 0) return cut;
+        if (strncasecmp(tag, "UD-", 3) == 0 && strcasecmp(tag + 3, name->tag) == 0) return cut;
+    }
+    return NULL;
+}
+
+/* May the name stand in a command that somebody types off, as it is? */
+static bool is_plain(const char *s)
+{
+    if (*s == '-') return false;
+    for (; *s; s++)
+        if (!isalnum((unsigned char)*s) && !strchr("/._-:@+,", *s)) return false;
+    return true;
+}
+
+/* ", then cat A B … Z > NAME", of names without folders; "": one of them is none for a shell, or there is no room. */
+static char *join_command(char *dst, size_t cap, const choosing *c, const hn_gguf_cut *cut)
+{
+    enum { SHOWN = 4 };
+    size_t at = (size_t)snprintf(dst, cap, ", then cat");
+    for (size_t i = 0; i < cut->n_file && at < cap; i++) {
+        const char *path = c->files[cut->file[i]].path;
+        bool cut_short = cut->n_file > SHOWN && i >= 2 && i + 1 < cut->n_file;
+        if (!is_plain(path)) *dst = 0;
+        if (!is_plain(path)) return dst;
+        if (!cut_short) at += (size_t)snprintf(dst + at, cap - at, " %s", base_of(path));
+        else if (i == 2) at += (size_t)snprintf(dst + at, cap - at, " …");
+    }
+    const char *first = c->files[cut->file[0]].path, *name = base_of(first);
+    if (at < cap)
+        at += (size_t)snprintf(dst + at, cap - at, " > %.*s", (int)(cut->stem - (size_t)(name - first)), name);
+    if (at >= cap) *dst = 0; /* half a command is none */
+    return dst;
+}
+
+static hone_status cut_up(const choosing *c, const hn_gguf_cut *cut)
+{
+    const char *first = c->files[cut->file[0]].path;
+    char parts[HN_CUT_WORDS], text[HN_NAME_URL_MAX], command[600];
+    hn_name one = { .kind = HN_NAME_HUB };
+    memcpy(one.repo, c->name->repo, sizeof one.repo);
+    memcpy(one.rev, c->name->rev, sizeof one.rev);
+    snprintf(one.path, sizeof one.path, "%s", first);
+    hn_name_text(text, sizeof text, &one);
+    bool asked = *c->name->tag || (*c->name->path && !c->name->folder);
+    return HN_FAIL(c->err, asked ? HONE_E_ARG : HONE_E_UNSUPPORTED,
+                   "%s: %s is cut into %s that must be joined in their order: hone pull %s and so on%s", c->text,
+                   HN_ESC(first, cut->stem), hn_gguf_cut_words(parts, cut), HN_ESC(text, strlen(text)),
+                   join_command(command, sizeof command, c, cut));
+}
+
 static hone_status by_path(const choosing *c, size_t *which)
 {
     for (size_t i = 0; i < c->sets->n; i++)
@@ -324,6 +485,7 @@ static hone_status by_path(const choosing *c, size_t *which)
             *which = i;
             return HONE_OK;
         }
+    if (cut_meant(c)) return cut_up(c, cut_meant(c));
     return HN_FAIL(c->err, HONE_E_ARG, "%s: no such model in the repository; there are %s", c->text, c->words);
 }
 
@@ -395,6 +557,7 @@ static hone_status by_own_tag(const choosing *c, size_t *which)
     if (n > 1) return several(c, of_tag[0], of_tag[1]);
     if (n) *which = of_tag[0];
     if (n) return HONE_OK;
+    if (cut_meant(c)) return cut_up(c, cut_meant(c));
     return HN_FAIL(c->err, HONE_E_ARG, "%s: no model of type %s there; there are %s", c->text, c->name->tag, c->words);
 }
 
@@ -451,6 +614,7 @@ static hone_status by_memory(const choosing *c, size_t *which, char *why, size_t
         if (s->bytes < least) only = i, least = s->bytes;
         n++;
     }
+    if (!n && cut_meant(c)) return cut_up(c, cut_meant(c));
     if (!n) return HN_FAIL(c->err, HONE_E_ARG, "%s: no model in this folder; there are %s", c->text, c->words);
     for (meant m = NO_SMALLER; m <= NO_DRAFTS && n > 1 && !found; m++) {
         if ((st = by_order(c, small, 2, SMALL, m, which, &is_small)) != HONE_OK) return st;
@@ -499,7 +663,7 @@ hone_status hn_gguf_choose(size_t *which, char *why, size_t cap, const hn_gguf_s
     hn_gguf_sets_words(c.words, sizeof c.words, sets);
     for (size_t i = 0; i < sets->n; i++)
         if (belongs(&c, &sets->set[i]) && weights_of(&sets->set[i]) > c.most) c.most = weights_of(&sets->set[i]);
-    if (!sets->n) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: no GGUF file of a model there", c.text);
+    if (!sets->n && !sets->n_cut) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: no GGUF file of a model there", c.text);
     if (*name->path && !name->folder) {
         st = by_path(&c, which);
         snprintf(why, cap, "the file that was named");

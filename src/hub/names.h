@@ -97,9 +97,22 @@ typedef struct hn_gguf_set {
     bool again; /* the same model is there in fewer files, or whole: only its path means this one */
 } hn_gguf_set;
 
+/* A model that somebody cut into plain pieces of bytes: NAME.gguf.part1of2 …, NAME.gguf-split-a …. None of them is a
+ * GGUF file; one behind another, in their order, they are one. */
+typedef struct hn_gguf_cut {
+    char tag[48];
+    size_t *file; /* [n_file] indices of the parts that are there, in their order */
+    size_t n_file;
+    size_t total; /* how many there are to be; 0: their names do not say */
+    size_t stem;  /* bytes of their paths that are the path of the whole */
+    uint64_t bytes;
+} hn_gguf_cut;
+
 typedef struct hn_gguf_sets {
     hn_gguf_set *set; /* smallest first */
     size_t n;
+    hn_gguf_cut *cut; /* likewise; none of them can be chosen */
+    size_t n_cut;
 } hn_gguf_sets;
 
 /* What is left of the files without those that hn_gguf_is_side names, joined to sets within one folder. */
@@ -117,9 +130,13 @@ uint64_t hn_memory_for_models(void);
  * else the nearest to it that fits: upwards to Q8_0 first, then downwards; of those that have a quarter of the
  * largest's weights, as drafts have not. The only one is taken if it fits. A tag that is not there means the UD- one.
  * HONE_E_ARG: the tag or path is not there, or several match: lists what is, with sizes. HONE_E_FORMAT: parts of a set
- * are missing. HONE_E_NOMEM: nothing fits; says the smallest and how to take it anyway. HONE_E_UNSUPPORTED: no GGUF. */
+ * are missing. HONE_E_NOMEM: nothing fits; says the smallest and how to take it anyway. HONE_E_UNSUPPORTED: no GGUF.
+ * What is cut is told with the command that joins it, where it is what was asked for, or all there is. */
 hone_status hn_gguf_choose(size_t *which, char *why, size_t cap, const hn_gguf_sets *sets, const hn_repo_file *files,
                            const hn_name *name, uint64_t memory, hone_error *err);
+enum { HN_CUT_WORDS = 80 };
+/* "2 parts", "12 parts, of which 3 are there". Returns dst. */
+char *hn_gguf_cut_words(char dst[HN_CUT_WORDS], const hn_gguf_cut *cut);
 /* "Q4_K_M 4.6 GiB, Q8_0 7.9 GiB, …" for messages, cut at cap. Returns dst. */
 char *hn_gguf_sets_words(char *dst, size_t cap, const hn_gguf_sets *sets);
 /* The tag in a file's name: after the last '-', '.' or '_' before it, without "_imatrix" behind it, with a UD- before

@@ -244,9 +244,12 @@ static hone_status choose(wanted *w, hn_puller *p, const hn_hub_repo *r, hone_er
         w->first = s->file[0];
         if (*s->tag) snprintf(out->name.tag, sizeof out->name.tag, "%s", s->tag);
     } else if (st == HONE_E_UNSUPPORTED && !*out->name.tag) {
+        hone_error of_checkpoint, *why = sets.n_cut ? &of_checkpoint : err; /* what is cut is told rather */
         w->checkpoint = true;
-        st = pick_checkpoint(w->pick, r, &out->name, err);
-        snprintf(out->why, sizeof out->why, "no GGUF there: the checkpoint itself");
+        hone_status has = pick_checkpoint(w->pick, r, &out->name, why);
+        if (!sets.n_cut || has == HONE_OK) st = has;
+        snprintf(out->why, sizeof out->why, "no GGUF there%s: the checkpoint itself",
+                 sets.n_cut ? " in one piece" : "");
     }
     hn_gguf_sets_free(&sets);
     return st;

@@ -89,6 +89,16 @@ def words(bits, group, zeros, order=False):
     return make
 
 
+def bytes_with_zeros(scales):
+    def make(g, o, i):
+        q = torch.randint(-128, 128, (o, i), generator=g).to(torch.int8)
+        z = torch.randint(-128, 128, (o, 1), generator=g).to(torch.int8)
+        s = (torch.rand(o, 1, generator=g) * 0.01 + 1e-4).to(scales)
+        w = (q.numpy().astype(np.float64) - z.numpy().astype(np.float64)) * s.double().numpy()
+        return {"weight": q, "weight_scale": s, "weight_zero_point": z}, torch.from_numpy(w.astype(np.float32))
+    return make
+
+
 def stream(codes, bits, axis):
     """Codes along an axis as a stream of bits in words, the first in the lowest."""
     codes = np.moveaxis(codes.astype(np.uint64), axis, 0)
@@ -116,6 +126,21 @@ def gptq(bits, group, order=False, v2=False):
              "g_idx": index.to(torch.int32)}
         w = (torch.from_numpy(q).float() - torch.from_numpy(z).float()[index]) * s.float()[index]
         return t, w.T
+    return make
+
+
+def mixed(makers):
+    """Another way for each matrix, as GPTQModel's `dynamic` and AutoRound's `extra_config` have it; None: plain."""
+    turn = iter(range(1 << 30))
+
+    def make(g, o, i):
+        m = makers[next(turn) % len(makers)]
+        if m:
+            t, w = m(g, o, i)
+            t.pop("g_idx", None)
+            return t, w
+        w = torch.randn(o, i, generator=g).to(torch.float16)
+        return {"weight": w}, w.float()
     return make
 
 
@@ -151,6 +176,7 @@ SCHEMES = {
     "fp8-e5m2": (fp8(E5M2, torch.float16, None, "weight_scale"), dict(CT, format="float-quantized"), "F16"),
     "fp8-rows": (rows_of(E4M3, torch.bfloat16, False), dict(CT, format="float-quantized"), "BF16"),
     "int8-rows": (rows_of(torch.int8, torch.float16, False), dict(CT, format="int-quantized"), "F16"),
+    "int8-zeros": (bytes_with_zeros(torch.bfloat16), dict(CT, format="int-quantized"), "BF16"),
     "fp8-fbgemm": (rows_of(E4M3, torch.float32, True), dict(quant_method="fbgemm_fp8"), "BF16"),
     "fp8-modelopt": (fp8(E4M3, torch.float32, None, "weight_scale"), "hf_quant_config.json", "BF16"),
     "gptq-4": (gptq(4, 32), dict(quant_method="gptq", bits=4, group_size=32), "F16"),
@@ -158,6 +184,9 @@ SCHEMES = {
     "gptq-3": (gptq(3, 32), dict(quant_method="gptq", bits=3, group_size=32), "F16"),
     "gptq-8-one": (gptq(8, 0), dict(quant_method="gptq", bits=8, group_size=-1), "F16"),
     "gptq-2-v2": (gptq(2, 16, v2=True), dict(quant_method="gptq", bits=2, group_size=16, checkpoint_format="gptq_v2"), "F16"),
+    "gptq-mixed": (mixed([gptq(8, 32), gptq(3, 16), None, gptq(2, 48), gptq(4, 32), gptq(8, 0), gptq(3, 20)]),
+                   dict(quant_method="gptq", bits=4, group_size=32, dynamic={"+:.*q_proj": {"bits": 8}, "-:.*v_proj": {}}),
+                   "F16"),
     "awq": (awq(32), dict(quant_method="awq", bits=4, group_size=32, version="gemm", zero_point=True), "F16"),
 }
 if pack_to_int32:

@@ -38,6 +38,10 @@ cp "$F"/repos/o/split/*-0000[13]-of* "$F/repos/o/hole"
 head -c 3000 $TINY >"$F/repos/o/two/a/x-Q4_K_M.gguf"
 head -c 4000 $TINY >"$F/repos/o/two/b/y-Q4_K_M.gguf"
 echo hello >"$F/repos/o/none/README.md"
+mkdir "$F/repos/o/cut" "$F/repos/o/somecut"
+for i in 1 2; do head -c $((i * 100000)) $TINY >"$F/repos/o/cut/c.Q6_K.gguf.part${i}of2"; done
+for i in a b; do head -c 140000 $TINY >"$F/repos/o/somecut/c.Q8_0.gguf-split-$i"; done
+head -c 150000 $TINY >"$F/repos/o/somecut/c.Q4_K_M.gguf"
 for n in config.json tokenizer.json tokenizer_config.json README.md; do echo "{\"$n\":1}" >"$F/repos/o/ck/$n"; done
 for n in model-00001-of-00002 consolidated; do head -c 5000 $CHAT >"$F/repos/o/ck/$n.safetensors"; done
 head -c 6000 $CHAT >"$F/repos/o/ck/model-00002-of-00002.safetensors"
@@ -131,6 +135,18 @@ says "and which content" "\"sha256\":\"$SHA\"" "$T/out"
 rules
 expect 0 "--list shows what there is" "$HONE" pull --list o/one
 says "with sizes" 'Q8_0 +400 kB' "$T/out"
+expect 0 "--list shows a model that is cut" "$HONE" pull --list o/cut
+says "with what it needs" 'Q6_K +300 kB .*c.Q6_K.gguf.part1of2 … +\(cut into 2 parts' "$T/out"
+expect 0 "--list shows those that are cut beside whole ones" "$HONE" pull --list o/somecut
+says "the whole one would be taken" '\* Q4_K_M' "$T/out"
+says "the other is there, too" 'Q8_0 +280 kB .*c.Q8_0.gguf-split-a … +\(cut into 2 parts' "$T/out"
+expect 0 "--list --json has it, too" "$HONE" pull --list o/somecut --json
+says "with its files" '"cut":\[{"type":"Q8_0","bytes":280000,"parts":2,"files":\["c.Q8_0.gguf-split-a","c.Q8_0.gguf-split-b"\]}\]' "$T/out"
+expect 3 "a model that is cut is none yet" "$HONE" pull $P o/cut
+says "how it becomes one" 'cat c.Q6_K.gguf.part1of2 c.Q6_K.gguf.part2of2 > c.Q6_K.gguf'
+expect 2 "nor by its type" "$HONE" pull $P o/somecut:Q8_0
+says "how that becomes one" 'cat c.Q8_0.gguf-split-a c.Q8_0.gguf-split-b > c.Q8_0.gguf'
+expect 0 "a part of it comes by its path" "$HONE" pull $P hf.co/o/cut/c.Q6_K.gguf.part1of2
 expect 0 "without a type one is chosen" "$HONE" pull $P o/one --json
 says "and it is said why" '"why":"[^"]*[a-z]' "$T/out"
 unset HF_TOKEN

@@ -22,21 +22,26 @@ static char dir[] = "/tmp/hone-fault-hub-XXXXXX", root[64];
 
 static hone_status page_and_choice(hone_error *err)
 {
-    static char text[100 * 200];
+    static char text[102 * 200];
     size_t n = 0, which;
     char why[300];
     hn_gguf_sets sets = { 0 };
     hn_name name = { .kind = HN_NAME_HUB, .repo = "o/r" };
-    for (int i = 0; i < 100; i++) /* more than the list begins with */
+    for (int i = 0; i < 102; i++) /* more than the list begins with */
         n += (size_t)snprintf(text + n, sizeof text - n,
-                              "%s{\"type\":\"file\",\"path\":\"%s%03d.gguf\",\"size\":%d,\"oid\":\"" OID "\"}",
-                              i ? "," : "[", i ? "x-" : "m-Q8_0-", i, 100 + i);
+                              "%s{\"type\":\"file\",\"path\":\"%s%03d.gguf%s\",\"size\":%d,\"oid\":\"" OID "\"}",
+                              i ? "," : "[", i ? "x-" : "m-Q8_0-", i < 100 ? i : 100,
+                              i < 100   ? ""
+                              : i < 101 ? ".part1of2"
+                                        : ".part2of2",
+                              100 + i);
     n += (size_t)snprintf(text + n, sizeof text - n, "]");
     hn_hub_repo r = { .arena = hn_arena_new() };
     hone_status st = r.arena ? hn_hub_add_page(&r, text, n, "o/r", err) : HN_FAIL(err, HONE_E_NOMEM, "an arena");
     if (st == HONE_OK) st = hn_gguf_sets_of(&sets, r.file, r.n, err);
     if (st == HONE_OK) st = hn_gguf_choose(&which, why, sizeof why, &sets, r.file, &name, 0, err);
-    if (st == HONE_OK) assert_true(r.n == 100 && sets.n == 100 && sets.set[which].bytes == 100);
+    if (st == HONE_OK) assert_true(r.n == 102 && sets.n == 100 && sets.set[which].bytes == 100);
+    if (st == HONE_OK) assert_true(sets.n_cut == 1 && sets.cut[0].n_file == 2 && sets.cut[0].bytes == 401);
     if (st == HONE_OK) assert_string_equal(r.file[99].path, "x-099.gguf");
     hn_gguf_sets_free(&sets);
     hn_hub_repo_free(&r);

@@ -100,6 +100,15 @@ static void the_sets(const hn_repo_file *file, size_t n)
         FF_MUST(!*s->tag || hn_ollama_part_ok(s->tag));
         a_name(s->tag, first);
     }
+    for (size_t i = 0; i < sets.n_cut; i++) {
+        const hn_gguf_cut *c = &sets.cut[i];
+        FF_MUST(c->n_file && (!c->total || c->n_file <= c->total) && (!i || sets.cut[i - 1].bytes <= c->bytes));
+        for (size_t k = 0; k < c->n_file; k++) {
+            FF_MUST(c->file[k] < n && !in[c->file[k]]++);
+            const char *path = file[c->file[k]].path;
+            FF_MUST(strlen(path) > c->stem && !strncmp(path, file[c->file[0]].path, c->stem));
+        }
+    }
     static const uint64_t memory[] = { 0, 1, (uint64_t)8 << 30 };
     static const char *const tags[] = { "", "Q4_K_M" };
     for (int i = 0; i < 6; i++) {

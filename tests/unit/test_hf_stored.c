@@ -227,6 +227,79 @@ static void fp8_rows(void **state)
     hn_gguf_close(g);
 }
 
+/* compressed-tensors' bytes with a zero beside each scale: of a row, or of all. */
+static void int8_zeros(void **state)
+{
+    static const char says[] = GROUPS("int-quantized", "\"num_bits\": 8, \"type\": \"int\", \"symmetric\": false");
+    int8_t q[E][E], zero[E];
+    uint16_t scale[E];
+    const float act = 1;
+    const int8_t act_zero = 3;
+    for (int o = 0; o < E; o++) {
+        for (int i = 0; i < E; i++) q[o][i] = (int8_t)(8 * i - 128);
+        zero[o] = (int8_t)(o == 7 ? -128 : 4 * o - 20);
+        scale[o] = (uint16_t)(o == 1 ? 0x3F00 : 0x3F80); /* BF16: 0.5, 1 */
+    }
+    for (int one = 0; one < 2; one++) {
+        begin(says);
+        add_rest(E);
+        add(DOWN "weight", "I8", "32, 32", q, sizeof q);
+        add(DOWN "weight_scale", "BF16", one ? "1" : "32, 1", scale, one ? 2 : sizeof scale);
+        add(DOWN "weight_zero_point", "I8", one ? "1" : "32, 1", zero, one ? 1 : sizeof zero);
+        add(DOWN "input_scale", "F32", "1", &act, 4);
+        add(DOWN "input_zero_point", "I8", "1", &act_zero, 1);
+        hn_gguf *g = converted(one ? "zero" : "zeros", "F32");
+        for (int o = 0; o < E; o++)
+            for (int i = 0; i < E; i++) {
+                int z = one ? -20 : o == 7 ? -128 : 4 * o - 20;
+                float want = (float)(8 * i - 128 - z) * (o == 1 && !one ? 0.5F : 1);
+                if (down(g)[o * E + i] != want)
+                    fail_msg("row %d, column %d is %g, expected %g", o, i, (double)down(g)[o * E + i], (double)want);
+            }
+        hn_gguf_close(g);
+    }
+    static const char *const off[][2] = { { "I8", "32" }, { "U8", "32, 1" }, { "I8", "16, 2" } };
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        begin(says);
+        add_rest(E);
+        add(DOWN "weight", "I8", "32, 32", q, sizeof q);
+        add(DOWN "weight_scale", "BF16", "32, 1", scale, sizeof scale);
+        add(DOWN "weight_zero_point", off[i][0], off[i][1], zero, sizeof zero);
+        snprintf(name, sizeof name, "zeros-off%d", i);
+        refused(name, HONE_E_UNSUPPORTED, "weight_zero_point is|I8, a zero for each scale");
+    }
+}
+
+/* ---- rotations ------------------------------------------------------------------------------------------------- */
+
+#define TURNED(first, second)                                                                                       \
+    "\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"int-quantized\", "           \
+    "\"transform_config\": {\"config_groups\": {\"R1\": {\"type\": \"hadamard\", \"apply\": [{\"targets\": "        \
+    "[\"Linear\"], \"location\": \"weight_output\"}]}, \"R4\": {\"type\": \"hadamard\", \"apply\": [{\"targets\": " \
+    "[\"Linear\"], \"location\": \"" first "\"}, {\"targets\": [\"Linear\"], \"location\": \"" second               \
+    "\", \"inverse\": true}]}}}}"
+
+/* compressed-tensors rotates: in the weights alone nothing is left to do; what is done while a model runs is not. */
+static void turned(void **state)
+{
+    static const char *const says[][3] = {
+        { "turn0", TURNED("weight_output", "weight_input"), NULL },
+        { "turn1", TURNED("input", "weight_input"), "R4.apply[0].location = \"input\"|weight_input or weight_output" },
+        { "turn2", TURNED("weight_output", "output"), "R4.apply[1].location = \"output\"|activations" },
+        { "turn3", TURNED("q_attn", "k_cache"), "R4.apply[0].location = \"q_attn\"" },
+        { "turn4", TURNED("weight_input", "k_cache"), "R4.apply[1].location = \"k_cache\"" },
+        { "turn5", TURNED("weight_input", "elsewhere"), "R4.apply[1].location = \"elsewhere\"" },
+    };
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        begin(says[i][1]);
+        add_rest(E);
+        add_f32(DOWN "weight", "32, 32", E * E, 0.25F);
+        if (says[i][2]) refused(says[i][0], HONE_E_UNSUPPORTED, says[i][2]);
+        else hn_gguf_close(converted(says[i][0], "F32"));
+    }
+}
+
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
 /* compressed-tensors: offsets of 8; two groups of 16 columns. */
@@ -320,6 +393,66 @@ static void gptq(void **state)
             }
         hn_gguf_close(g);
     }
+}
+
+/* Another width and another group than the config says, as GPTQModel's `dynamic` and AutoRound's `extra_config` give a
+ * module: codes i modulo 8 (2 bits: 4) down each column, group g has the scale 2^-g. The other matrices are plain. */
+static void add_width(int bits, int n_group, size_t n_zero)
+{
+    static const uint32_t three[] = { 0x88FAC688, 0xC688FAC6, 0xFAC688FA }, /* octal 76543210, over and over */
+        z3[] = { 0xDB6DB6DB, 0xB6DB6DB6, 0x6DB6DB6D };                      /* octal 33333333 */
+    uint32_t q[8][E], z[8][8];
+    uint16_t scale[8][E];
+    char shape[16];
+    for (int w = 0; w < bits; w++)
+        for (int o = 0; o < E; o++)
+            q[w][o] = bits == 2 ? 0xE4E4E4E4 : bits == 3 ? three[w] : w % 2 ? 0x07060504 : 0x03020100;
+    for (int g = 0; g < n_group; g++) {
+        for (int w = 0; w < bits; w++) (&z[0][0])[g * bits + w] = bits == 2 ? 0 : bits == 3 ? z3[w] : 0x7F7F7F7F;
+        for (int o = 0; o < E; o++) scale[g][o] = (uint16_t)(0x3C00 - 0x400 * g);
+    }
+    snprintf(shape, sizeof shape, "%d, 32", bits);
+    add(DOWN "qweight", "I32", shape, q, 4 * E * (size_t)bits);
+    snprintf(shape, sizeof shape, "%d, %zu", n_group, n_zero);
+    add(DOWN "qzeros", "I32", shape, z, 4 * (size_t)n_group * n_zero);
+    snprintf(shape, sizeof shape, "%d, 32", n_group);
+    add(DOWN "scales", "F16", shape, scale, 2 * E * (size_t)n_group);
+}
+
+static void gptq_mixed(void **state)
+{
+    static const char *const configs[] = {
+        GPTQ(", \"dynamic\": {\"+:.*down_proj\": {\"bits\": 8}, \"-:.*self_attn.*\": {}}"),
+        AUTO_ROUND("auto-round", "16",
+                   ", \"packing_format\": \"auto_round:auto_gptq\", \"extra_config\": "
+                   "{\"model.layers.0.mlp.down_proj\": {\"bits\": 8, \"group_size\": 8}}")
+    };
+    static const int widths[][3] = { { 2, 8, 1 }, { 3, 2, 4 }, { 8, 4, 128 }, { 8, 1, 128 } }; /* bits, groups, zero */
+    for (int k = 0; k < 8; k++) {
+        const int *w = widths[k / 2], group = E / w[1];
+        char name[16];
+        snprintf(name, sizeof name, "mixed%d", k);
+        begin(configs[k % 2]);
+        add_rest(E);
+        add_width(w[0], w[1], (size_t)w[0]);
+        hn_gguf *g = converted(name, "F32");
+        for (int e = 0; e < E * E; e++) {
+            int i = e % E, code = i % (w[0] == 2 ? 4 : 8);
+            float want = ldexpf((float)(code - w[2]), -(i / group));
+            if (down(g)[e] != want)
+                fail_msg("%s: row %d, column %d is %g, expected %g", name, e / E, i, (double)down(g)[e], (double)want);
+        }
+        hn_gguf_close(g);
+    }
+    begin(configs[0]);
+    add_rest(E);
+    add_width(8, 1, 5);
+    refused("width", HONE_E_UNSUPPORTED, "qzeros is I32 of shape [1, 5]|2, 3, 4 or 8 bits for each of the 32 rows");
+    begin(configs[0]);
+    add_rest(E);
+    add_width(8, 3, 8);
+    refused("no-group", HONE_E_UNSUPPORTED,
+            "scales is F16 of shape [3, 32]|a scale for each of 32 rows|divide the 32 columns");
 }
 
 static void awq(void **state)
@@ -805,6 +938,8 @@ int main(void)
         cmocka_unit_test(refusals),      cmocka_unit_test(nvfp4),
         cmocka_unit_test(nvfp4_experts), cmocka_unit_test(nvfp4_narrow),
         cmocka_unit_test(nvfp4_refused), cmocka_unit_test(packed_mxfp4),
+        cmocka_unit_test(gptq_mixed),    cmocka_unit_test(int8_zeros),
+        cmocka_unit_test(turned),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

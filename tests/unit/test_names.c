@@ -542,6 +542,70 @@ static void chosen_of_what_fits(void **state)
     assert_non_null(strstr(err.message, " o/m/a-Q4_K_M.gguf takes it all the same"));
 }
 
+/* Plain cuts of a file are no models, and no nothing: they are named with what makes one of them. */
+static void cut_up(void **state)
+{
+    const hn_repo_file files[] = { { "m.Q8_0.gguf-split-b", GIB },
+                                   { "m.Q8_0.gguf-split-a", 5 * GIB },
+                                   { "sub/m.Q6_K.gguf.part2of2", GIB },
+                                   { "sub/m.Q6_K.gguf.part1of2", 4 * GIB },
+                                   { "sub/m.Q6_K.gguf.part1of2", 4 * GIB }, /* a listing has it twice */
+                                   { "m-BF16.gguf.part-10of12", 9 * GIB },
+                                   { "m-BF16.gguf.part-2of12", 9 * GIB },
+                                   { "m.mmproj-F16.gguf.part1of2", GIB },
+                                   { "m.Q4_0.gguf.parts", GIB },
+                                   { "m.Q4_0.gguf.part3of2", GIB },
+                                   { "m.Q4_0.gguf.sha256", 64 },
+                                   { "m.Q4_K_M.gguf", 3 * GIB } };
+    enum { N = sizeof files / sizeof *files };
+    static const struct {
+        const char *name;
+        hone_status st;
+        const char *says[3];
+    } rows[] = {
+        { "o/m",
+          HONE_E_UNSUPPORTED,
+          { "sub/m.Q6_K.gguf is cut into 2 parts that must be joined", "hone pull hf.co/o/m/sub/m.Q6_K.gguf.part1of2 ",
+            "cat m.Q6_K.gguf.part1of2 m.Q6_K.gguf.part2of2 > m.Q6_K.gguf" } },
+        { "o/m:q8_0",
+          HONE_E_ARG,
+          { "m.Q8_0.gguf is cut into 2 parts", "cat m.Q8_0.gguf-split-a m.Q8_0.gguf-split-b > m.Q8_0.gguf", "" } },
+        { "o/m/m.Q8_0.gguf", HONE_E_ARG, { "m.Q8_0.gguf is cut into 2 parts", "", "" } },
+        { "o/m:BF16", HONE_E_ARG, { "is cut into 12 parts, of which 2 are there", "", "" } },
+        { "o/m:Q2_K",
+          HONE_E_ARG,
+          { "no model of type Q2_K", "Q6_K 5.00 GiB (cut into 2 parts)", "Q8_0 6.00 GiB (cut" } },
+        { "o/m/m.Q2_K.gguf", HONE_E_ARG, { "no such model", "Q6_K 5.00 GiB (cut into 2 parts)", "" } },
+    };
+    char first[200];
+    size_t n;
+    hone_error err = { 0 };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t whole = 0; whole < 2; whole++) { /* the last file, which is one */
+            if (whole && i == 0) continue;
+            hone_status st = choose(files, N - 1 + whole, rows[i].name, 0, first, &n, &err);
+            if (st != rows[i].st) fail_msg("%s: %d: %s", rows[i].name, st, err.message);
+            for (int k = 0; k < 3; k++)
+                if (!strstr(err.message, rows[i].says[k]))
+                    fail_msg("%s: \"%s\" lacks \"%s\"", rows[i].name, err.message, rows[i].says[k]);
+        }
+    assert_int_equal(choose(files, N, "o/m", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m.Q4_K_M.gguf");
+    /* many parts are not all written out, and their order is that of numbers; no command is made of such a name */
+    hn_repo_file many[12], odd = { "a;b.Q6_K.gguf.part1of1", GIB };
+    char names[12][40];
+    for (int i = 0; i < 12; i++) {
+        snprintf(names[i], sizeof names[i], "m.Q6_K.gguf.part%dof12", 12 - i);
+        many[i] = (hn_repo_file){ names[i], GIB };
+    }
+    assert_int_equal(choose(many, 12, "o/m", 0, first, &n, &err), HONE_E_UNSUPPORTED);
+    assert_non_null(
+        strstr(err.message, "cat m.Q6_K.gguf.part1of12 m.Q6_K.gguf.part2of12 … m.Q6_K.gguf.part12of12 > m"));
+    assert_int_equal(choose(&odd, 1, "o/m", 0, first, &n, &err), HONE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "joined in their order"));
+    assert_null(strstr(err.message, "cat "));
+}
+
 static size_t n_sets(const char *path)
 {
     hn_repo_file file = { path, GIB };
@@ -699,20 +763,11 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(anything),
-        cmocka_unit_test(of_urls),
-        cmocka_unit_test(parts),
-        cmocka_unit_test(short_names),
-        cmocka_unit_test(tags),
-        cmocka_unit_test(chosen),
-        cmocka_unit_test(chosen_elsewhere),
-        cmocka_unit_test(imatrices),
-        cmocka_unit_test(drafts),
-        cmocka_unit_test(orders),
-        cmocka_unit_test(chosen_once),
-        cmocka_unit_test(chosen_of_what_fits),
+        cmocka_unit_test(means),       cmocka_unit_test(refused), cmocka_unit_test(anything),
+        cmocka_unit_test(of_urls),     cmocka_unit_test(parts),   cmocka_unit_test(short_names),
+        cmocka_unit_test(tags),        cmocka_unit_test(chosen),  cmocka_unit_test(chosen_elsewhere),
+        cmocka_unit_test(imatrices),   cmocka_unit_test(drafts),  cmocka_unit_test(orders),
+        cmocka_unit_test(chosen_once), cmocka_unit_test(cut_up),  cmocka_unit_test(chosen_of_what_fits),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

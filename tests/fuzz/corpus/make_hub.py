@@ -31,6 +31,7 @@ put(1, "files", J([{"type": "directory", "path": "d", "size": 0, "oid": COMMIT},
 put(1, "files_split", J([lfs(f"s/m-UD-Q2_K_XL-0000{i}-of-00003.gguf") for i in (1, 2, 3)] + [lfs("mmproj-F16.gguf"), lfs("m.imatrix.gguf")]))
 put(1, "files_hole", J([lfs("m-Q4_0-00001-of-00003.gguf"), lfs("m-Q4_0-00003-of-00003.gguf"), lfs("m-Q4_0-00001-of-00002.gguf")]))
 put(1, "files_twice", J([lfs("a/x-Q4_K_M.gguf"), lfs("b/y-q4_k_m.gguf"), lfs("plain.gguf"), lfs("plain.gguf")]))
+put(1, "files_cut", J([lfs("s/m.Q6_K.gguf.part2of2"), lfs("s/m.Q6_K.gguf.part1of2"), lfs("m.Q8_0.gguf-split-a"), lfs("m.gguf.part-12of12")]))
 put(1, "files_huge", J([lfs("m-Q4_K_M.gguf", 1 << 50), lfs("m-Q8_0.gguf", (1 << 50) + 1)]))
 put(1, "files_odd", J([entry("../x")]))
 put(1, "files_bare", J([entry("é b/c.json"), {"type": "file"}]))
