@@ -703,8 +703,10 @@ HONE_API void hone_snapshot_free(hone_snapshot *snap);
 HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions; snap NULL: 0 */
 HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);   /* snap NULL: 0 */
 
-/* Saves / restores all sequences, bit-exactly. Restoring needs the same model and
- * cache type and adapters, and n_ctx and n_seq at least as large as the saved lengths; on failure nothing changes. */
+/* Saves / restores all sequences, bit-exactly. A file that is there is replaced where it is a session file, of whatever
+ * version, else HONE_E_ARG; HONE_E_IO: nobody can tell, or it cannot be written; HONE_E_NUMERIC: as hone_seq_snapshot.
+ * Restoring needs the same model and cache type and adapters, and n_ctx and n_seq at least as large as the saved
+ * lengths; on failure nothing changes. */
 HONE_API hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err);
 HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_error *err);
 

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char magic[8] = "HONESES2";
+static const char magic[8] = HN_SEALED_SESSION "2";
 
 typedef struct header {
     char magic[8];
@@ -167,7 +167,7 @@ static uint64_t sequence_bytes(const hone_session *s, int32_t len)
     return n;
 }
 
-/* None of what this session was made of is to be replaced by it. */
+/* None of what this session was made of is to be replaced by it, and nothing that is no session, of any version. */
 static hone_status check_apart(const hone_session *s, const char *path, hone_error *err)
 {
     const hone_model *m = s->model;
@@ -183,7 +183,8 @@ static hone_status check_apart(const hone_session *s, const char *path, hone_err
             const hn_file_use pair[] = { use[0], { info.path, "an adapter in use", NULL, HN_FILE_READ } };
             st = hn_files_apart(pair, 2, err);
         }
-    return st;
+    if (st == HONE_OK) st = hn_file_check(path, err); /* it says what a folder or a device is */
+    return st == HONE_OK ? hn_sealed_check_place(path, magic, sizeof magic - 1, "session file", err) : st;
 }
 
 /* Of a buffer for what passes from and to the backend: K or V of a head of a page, or 64 KiB. */
