@@ -635,7 +635,7 @@ HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hon
  * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
  * classifier a causal model's scores are of "yes" and "no" as the next token.
  * HONE_E_ARG: bad id, no empty sequence, no pooling. HONE_E_CTX: a text is too long. HONE_E_UNSUPPORTED: nothing to
- * score with. Else it fails as hone_run_batch does. */
+ * score with. Else it fails as hone_run_batch does; for memory, where a text does not fit alone. */
 HONE_API hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
                                 float *out, hone_error *err);
 /* The ids of a query and a document for HONE_POOL_RANK: by the file's template for that (tokenizer.chat_template.rerank
