@@ -674,8 +674,9 @@ HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, 
 /* From now on all sequences run the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
- * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same. On failure
- * nothing changes. Snapshots and session files remember the adapters of each sequence and are refused with others. */
+ * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same, and where a
+ * scale, or its product with the one that the file has, is no finite number. On failure nothing changes.
+ * Snapshots and session files remember the adapters of each sequence and are refused with others. */
 HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales,
                                                int32_t n, hone_error *err);
 /* The same of one sequence, which must be empty unless they are those it has; batches may mix sequences of any sets,
@@ -956,7 +957,8 @@ HONE_API hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx,
 HONE_API void hone_scheduler_beside(hone_scheduler *s, hone_scheduler *other);
 /* Requests that are still there end, cancelled. */
 HONE_API void hone_scheduler_free(hone_scheduler *s);
-/* Queues a request; *id is its number, from 1 on. HONE_E_ARG: a bad request. HONE_E_CTX: its prompt does not fit.
+/* Queues a request; *id is its number, from 1 on. HONE_E_ARG: a bad request, or adapters that cannot run here
+ * (hone_seq_set_adapters). HONE_E_CTX: its prompt does not fit.
  * HONE_E_BUSY: the queue is full. */
 HONE_API hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint64_t *id, hone_error *err);
 /* What is left of the request ends in the next step (of one that runs, at the latest); what was computed stays for

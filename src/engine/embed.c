@@ -365,6 +365,13 @@ static int32_t fill(job *j, int32_t most, int32_t most_texts)
     return n;
 }
 
+static hone_status fail_row(const job *j, hone_error *err)
+{
+    char why[HN_BLAME];
+    return HN_FAIL(err, HONE_E_NUMERIC, "%s: what token %d of text %d becomes is not finite: %s",
+                   HN_ESC(j->m->path, strlen(j->m->path)), j->at, j->done, hn_blame(why, j->m, j->set, ""));
+}
+
 /* The rows of a step. */
 static hone_status pool(job *j, int32_t n, hone_error *err)
 {
@@ -374,11 +381,7 @@ static hone_status pool(job *j, int32_t n, hone_error *err)
         const hone_text_ids *t = &j->texts[j->done];
         if (j->at == 0) memset(j->sum, 0, (size_t)n_embd * sizeof *j->sum);
         if (j->s->prompt[i].want_logits) {
-            if (!hn_all_within(h, n_embd, FLT_MAX))
-                return HN_FAIL(err, HONE_E_NUMERIC,
-                               "%s: what token %d of text %d becomes is not finite: the weights, or activations made "
-                               "of them, overflow; look for bad weights with: hone inspect %s --check",
-                               j->m->path, j->at, j->done, j->m->path);
+            if (!hn_all_within(h, n_embd, FLT_MAX)) return fail_row(j, err);
             if (j->pooling == HN_POOL_NONE) give_row(j, h);
             else
                 for (int32_t k = 0; k < n_embd; k++) j->sum[k] += (double)h[k];
