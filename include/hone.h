@@ -563,9 +563,10 @@ HONE_API hone_status hone_seq_match(hone_session *s, int32_t seq, const int32_t 
  * hone_seq_sync of any sequence of its scope and adapters, as whole pages of 64 positions; of a model with recurrent
  * layers or windows the place where the sequence is now, and only that: keep it at the places to which prompts are
  * likely to come back, such as a prompt's last page and the end of an answer (a match needs at least one token behind
- * it). Table work alone, and nothing twice. What is kept takes of cache_budget what sequences leave: where they need
- * more, it goes, the part not used for longest first, before a call fails. Of positions whose ids are not known (of a
- * session file) nothing is kept. HONE_E_NOMEM: not all of it is kept; nothing else changes. */
+ * it). Table work alone, but that a recurrent state is read, and nothing twice. What is kept takes of cache_budget what
+ * sequences leave: where they need more, it goes, the part not used for longest first, before a call fails. Of
+ * positions whose ids are not known (of a session file) nothing is kept. HONE_E_NOMEM: not all of it is kept; nothing
+ * else changes. HONE_E_NUMERIC: as of hone_seq_checkpoint. */
 HONE_API hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err);
 /* From now on an empty sequence shares positions with sequences and prefixes of this scope only; 0: the one that all
  * begin with. hone_seq_copy gives dst the scope of src; snapshots and files leave it. HONE_E_ARG: it is not empty, and
@@ -589,7 +590,8 @@ HONE_API void hone_session_drop_prefixes(hone_session *s);
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
 /* Remembers a recurrent state, and what layers with a window hold, as they are now, in place of the checkpoint not used
  * for longest: pages of windows count for cache_budget while it is there. Where all layers see all it does nothing.
- * Checkpoints go before a call fails for memory, those not used for longest first. */
+ * Checkpoints go before a call fails for memory, those not used for longest first. HONE_E_NUMERIC: the state holds what
+ * is no finite number, of a batch that wanted no logits; it is not remembered. */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);

@@ -100,6 +100,11 @@ void hn_session_tell_copy(hone_session *s, int32_t n_tok, uint64_t bytes, uint64
 
 /* sequence.c */
 hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err);
+/* HONE_E_NUMERIC: the state of the sequence has what is no finite number, as logits that nobody wanted would have told.
+ * Reads all of it. */
+hone_status hn_check_state(const hone_session *s, int32_t seq, hone_error *err);
+/* hone_seq_keep for who keeps often: the state is not looked at. */
+hone_status hn_seq_keep(hone_session *s, int32_t seq, hone_error *err);
 /* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the
  * stream at its end, normed, in place of logits. */
 hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err);

@@ -207,6 +207,7 @@ hone_status hone_session_save(const hone_session *s, const char *path, hone_erro
     header h;
     size_t n_host = host_bytes(s);
     hone_status st = check_apart(s, path, err);
+    for (int32_t seq = 0; st == HONE_OK && seq < s->n_seq; seq++) st = hn_check_state(s, seq, err);
     if (st == HONE_OK) st = make_header(s, &h, err);
     char *host = st == HONE_OK ? malloc(n_host) : NULL;
     if (st == HONE_OK && !host) st = HN_FAIL(err, HONE_E_NOMEM, "%s: a buffer of %zu bytes", path, n_host);
