@@ -691,10 +691,13 @@ HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
 HONE_API uint64_t hone_seq_adapters_hash(const hone_session *s, int32_t seq);
 
 /* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type).
- */
+ * The model is the same where the content of its file is, by whatever handle; that of the session which the copy was
+ * taken of must outlive it. HONE_E_NUMERIC: a recurrent state that holds what is no finite number. */
 typedef struct hone_snapshot hone_snapshot;
 HONE_API hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err);
-/* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. Nothing changes then. */
+/* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. HONE_E_NOMEM: it does not fit
+ * cache_budget. Nothing changes then. With another handle of its model both files are read where their identity is not
+ * known. */
 HONE_API hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
 /* To a file, whole or not at all, and back. A file that is there is replaced where it is a snapshot, else HONE_E_ARG;
  * HONE_E_IO: nobody can tell, or it cannot be written.

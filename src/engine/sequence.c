@@ -298,12 +298,24 @@ static size_t bytes_at(const hone_session *s, int32_t length)
     return n;
 }
 
+/* Another handle may be of the same content, which its directory alone does not tell. */
+static hone_status check_model(const hone_model *theirs, const hone_model *ours, hone_error *err)
+{
+    hn_identity a, b;
+    hone_status st = HONE_OK;
+    if (theirs == ours) return HONE_OK;
+    bool same = hn_gguf_fingerprint(theirs->file) == hn_gguf_fingerprint(ours->file);
+    if (same && (st = hn_model_identity(theirs, &a, NULL, err)) == HONE_OK) st = hn_model_identity(ours, &b, NULL, err);
+    if (st != HONE_OK || (same && memcmp(a.content, b.content, sizeof a.content) == 0)) return st;
+    return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s%s", theirs->path,
+                   ours->path, strcmp(theirs->path, ours->path) ? "" : ", a file that was replaced meanwhile");
+}
+
 hone_status hn_snapshot_fits(const hone_session *s, int32_t seq, uint64_t adapters, const hone_snapshot *p,
                              hone_error *err)
 {
-    if (p->model != s->model)
-        return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s", p->model->path,
-                       s->model->path);
+    hone_status st = check_model(p->model, s->model, err);
+    if (st != HONE_OK) return st;
     if (p->adapters != adapters)
         return HN_FAIL(err, HONE_E_ARG,
                        "the snapshot was taken with other adapters, or other scales of them, than sequence %d of this "
