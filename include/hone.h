@@ -528,7 +528,9 @@ HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_
                                   hone_error *err);
 
 /* A function, NULL: none, asked with arg before each layer of each chunk whether to stop; true:
- * HONE_E_INTERRUPTED, with the caches as before the call. Up to 4 tokens of a recurrent model are run to their end. */
+ * HONE_E_INTERRUPTED, with the caches as before the call. Up to 4 tokens of a recurrent model are run to their end.
+ * A call of more tokens that goes on from a recurrent state keeps a copy of it to go back to, which counts for
+ * cache_budget until it returns: state_bytes of hone_sequence_cost more for each sequence of the call. */
 HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg);
 
 /* One operation of a forward pass, as it was timed. */
@@ -723,7 +725,9 @@ typedef struct hone_session_memory {
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
-/* What one sequence keeps in a session of this model, known before there is one. Pages are of 64 positions. */
+/* What one sequence keeps in a session of this model, known before there is one. Pages are of 64 positions. A
+ * cache_budget of these bytes has no room for what calls copy: state_bytes once more where there is an abort function
+ * (hone_session_set_abort), and of sequences that share memory what they then write to. */
 typedef struct hone_sequence_cost {
     uint64_t bytes;          /* of n_pos positions and the states: all of it */
     uint64_t window_bytes;   /* of them, layers with a window; what they take does not grow beyond it */
