@@ -528,7 +528,9 @@ HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_
                                   hone_error *err);
 
 /* A function, NULL: none, asked with arg before each layer of each chunk whether to stop; true:
- * HONE_E_INTERRUPTED, with the caches as before the call. Up to 4 tokens of a recurrent model are run to their end. */
+ * HONE_E_INTERRUPTED, with the caches as before the call. Up to 4 tokens of a recurrent model are run to their end.
+ * A call of more tokens that goes on from a recurrent state keeps a copy of it to go back to, which counts for
+ * cache_budget until it returns: state_bytes of hone_sequence_cost more for each sequence of the call. */
 HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg);
 
 /* One operation of a forward pass, as it was timed. */
@@ -563,9 +565,10 @@ HONE_API hone_status hone_seq_match(hone_session *s, int32_t seq, const int32_t 
  * hone_seq_sync of any sequence of its scope and adapters, as whole pages of 64 positions; of a model with recurrent
  * layers or windows the place where the sequence is now, and only that: keep it at the places to which prompts are
  * likely to come back, such as a prompt's last page and the end of an answer (a match needs at least one token behind
- * it). Table work alone, and nothing twice. What is kept takes of cache_budget what sequences leave: where they need
- * more, it goes, the part not used for longest first, before a call fails. Of positions whose ids are not known (of a
- * session file) nothing is kept. HONE_E_NOMEM: not all of it is kept; nothing else changes. */
+ * it). Table work alone, but that a recurrent state is read, and nothing twice. What is kept takes of cache_budget what
+ * sequences leave: where they need more, it goes, the part not used for longest first, before a call fails. Of
+ * positions whose ids are not known (of a session file) nothing is kept. HONE_E_NOMEM: not all of it is kept; nothing
+ * else changes. HONE_E_NUMERIC: as of hone_seq_checkpoint. */
 HONE_API hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err);
 /* From now on an empty sequence shares positions with sequences and prefixes of this scope only; 0: the one that all
  * begin with. hone_seq_copy gives dst the scope of src; snapshots and files leave it. HONE_E_ARG: it is not empty, and
@@ -589,7 +592,8 @@ HONE_API void hone_session_drop_prefixes(hone_session *s);
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
 /* Remembers a recurrent state, and what layers with a window hold, as they are now, in place of the checkpoint not used
  * for longest: pages of windows count for cache_budget while it is there. Where all layers see all it does nothing.
- * Checkpoints go before a call fails for memory, those not used for longest first. */
+ * Checkpoints go before a call fails for memory, those not used for longest first. HONE_E_NUMERIC: the state holds what
+ * is no finite number, of a batch that wanted no logits; it is not remembered. */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
@@ -635,7 +639,7 @@ HONE_API int32_t hone_embed_width(const hone_model *m, hone_pooling pooling, hon
  * HONE_POOL_RANK gives the scores as the classifier says them, those of causal models as shares of 1. Without a
  * classifier a causal model's scores are of "yes" and "no" as the next token.
  * HONE_E_ARG: bad id, no empty sequence, no pooling. HONE_E_CTX: a text is too long. HONE_E_UNSUPPORTED: nothing to
- * score with. Else it fails as hone_run_batch does. */
+ * score with. Else it fails as hone_run_batch does; for memory, where a text does not fit alone. */
 HONE_API hone_status hone_embed(hone_session *s, const hone_text_ids *texts, int32_t n_text, const hone_embed_params *p,
                                 float *out, hone_error *err);
 /* The ids of a query and a document for HONE_POOL_RANK: by the file's template for that (tokenizer.chat_template.rerank
@@ -674,8 +678,9 @@ HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, 
 /* From now on all sequences run the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
- * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same. On failure
- * nothing changes. Snapshots and session files remember the adapters of each sequence and are refused with others. */
+ * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same, and where a
+ * scale, or its product with the one that the file has, is no finite number. On failure nothing changes.
+ * Snapshots and session files remember the adapters of each sequence and are refused with others. */
 HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales,
                                                int32_t n, hone_error *err);
 /* The same of one sequence, which must be empty unless they are those it has; batches may mix sequences of any sets,
@@ -688,10 +693,13 @@ HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
 HONE_API uint64_t hone_seq_adapters_hash(const hone_session *s, int32_t seq);
 
 /* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type).
- */
+ * The model is the same where the content of its file is, by whatever handle; that of the session which the copy was
+ * taken of must outlive it. HONE_E_NUMERIC: a recurrent state that holds what is no finite number. */
 typedef struct hone_snapshot hone_snapshot;
 HONE_API hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err);
-/* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. Nothing changes then. */
+/* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. HONE_E_NOMEM: it does not fit
+ * cache_budget. Nothing changes then. With another handle of its model both files are read where their identity is not
+ * known. */
 HONE_API hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
 /* To a file, whole or not at all, and back. A file that is there is replaced where it is a snapshot, else HONE_E_ARG;
  * HONE_E_IO: nobody can tell, or it cannot be written.
@@ -703,8 +711,10 @@ HONE_API void hone_snapshot_free(hone_snapshot *snap);
 HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions; snap NULL: 0 */
 HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);   /* snap NULL: 0 */
 
-/* Saves / restores all sequences, bit-exactly. Restoring needs the same model and
- * cache type and adapters, and n_ctx and n_seq at least as large as the saved lengths; on failure nothing changes. */
+/* Saves / restores all sequences, bit-exactly. A file that is there is replaced where it is a session file, of whatever
+ * version, else HONE_E_ARG; HONE_E_IO: nobody can tell, or it cannot be written; HONE_E_NUMERIC: as hone_seq_snapshot.
+ * Restoring needs the same model and cache type and adapters, and n_ctx and n_seq at least as large as the saved
+ * lengths; on failure nothing changes. */
 HONE_API hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err);
 HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_error *err);
 
@@ -715,7 +725,9 @@ typedef struct hone_session_memory {
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
-/* What one sequence keeps in a session of this model, known before there is one. Pages are of 64 positions. */
+/* What one sequence keeps in a session of this model, known before there is one. Pages are of 64 positions. A
+ * cache_budget of these bytes has no room for what calls copy: state_bytes once more where there is an abort function
+ * (hone_session_set_abort), and of sequences that share memory what they then write to. */
 typedef struct hone_sequence_cost {
     uint64_t bytes;          /* of n_pos positions and the states: all of it */
     uint64_t window_bytes;   /* of them, layers with a window; what they take does not grow beyond it */
@@ -954,7 +966,8 @@ HONE_API hone_status hone_scheduler_new(hone_scheduler **out, hone_context *ctx,
 HONE_API void hone_scheduler_beside(hone_scheduler *s, hone_scheduler *other);
 /* Requests that are still there end, cancelled. */
 HONE_API void hone_scheduler_free(hone_scheduler *s);
-/* Queues a request; *id is its number, from 1 on. HONE_E_ARG: a bad request. HONE_E_CTX: its prompt does not fit.
+/* Queues a request; *id is its number, from 1 on. HONE_E_ARG: a bad request, or adapters that cannot run here
+ * (hone_seq_set_adapters). HONE_E_CTX: its prompt does not fit.
  * HONE_E_BUSY: the queue is full. */
 HONE_API hone_status hone_scheduler_submit(hone_scheduler *s, const hone_request *r, uint64_t *id, hone_error *err);
 /* What is left of the request ends in the next step (of one that runs, at the latest); what was computed stays for

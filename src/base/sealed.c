@@ -32,6 +32,35 @@ hone_status hn_seal_end(hn_sealing *o, hone_error *err)
     return st;
 }
 
+/* 0, or errno: what is there could not be read. Pipes, folders and devices are nothing that we would replace. */
+static int begins_with(bool *out, int fd, const char *magic, size_t n_magic)
+{
+    struct stat sb;
+    char first[16];
+    ssize_t n = -1;
+    *out = false;
+    if (fstat(fd, &sb) != 0) return errno;
+    if (!S_ISREG(sb.st_mode) || n_magic > sizeof first) return 0;
+    while ((n = read(fd, first, n_magic)) < 0 && errno == EINTR) {}
+    if (n < 0) return errno;
+    *out = n == (ssize_t)n_magic && memcmp(first, magic, n_magic) == 0;
+    return 0;
+}
+
+hone_status hn_sealed_check_place(const char *path, const char *magic, size_t n_magic, const char *kind,
+                                  hone_error *err)
+{
+    bool ours = false;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), why; /* a pipe must not hold us */
+    if (fd < 0 && errno == ENOENT) return HONE_OK;
+    why = fd < 0 ? errno : begins_with(&ours, fd, magic, n_magic);
+    if (fd >= 0) close(fd);
+    const char *name = HN_ESC(path, strlen(path));
+    if (why) return HN_FAIL(err, HONE_E_IO, "%s: %s; expected a %s, or a name that is free", name, strerror(why), kind);
+    return ours ? HONE_OK
+                : HN_FAIL(err, HONE_E_ARG, "%s is there, and no %s; expected another name, or a %s", name, kind, kind);
+}
+
 /* Bytes [at, n) of the file. 0, errno, or HN_SEALED_CHANGED: it has fewer. */
 static int read_upto(int fd, unsigned char *p, uint64_t at, uint64_t n)
 {

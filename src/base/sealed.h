@@ -19,6 +19,14 @@ void hn_seal_put(hn_sealing *o, const void *p, size_t n);
 /* Fails as hn_file_end does, also for what could not be put: what was at path is untouched. */
 hone_status hn_seal_end(hn_sealing *o, hone_error *err);
 
+/* How files of sessions begin, of whatever version: their writer and who asks before long work agree by it. */
+#define HN_SEALED_SESSION "HONESES"
+
+/* Whether a file that begins with magic may have the name: HONE_OK where nothing is there, or one that does.
+ * HONE_E_ARG: something else is, an empty file too; it is no `kind` ("snapshot"). HONE_E_IO: nobody can tell. */
+hone_status hn_sealed_check_place(const char *path, const char *magic, size_t n_magic, const char *kind,
+                                  hone_error *err);
+
 /* ---- reading ---- */
 /* In this process's own memory: what was checked is what is used, whatever becomes of the file. */
 typedef struct hn_sealed {

@@ -58,7 +58,7 @@ static int convert_adapter(const hn_cli *cli, const char *src, const char *dst)
     if (hone_model_open(&m, base, NULL, &err) != HONE_OK) return hn_cli_fail_model(&err);
     hone_status st = hone_adapter_convert(m, src, dst, f16, &err);
     hone_model_close(m);
-    if (st != HONE_OK) return hn_cli_fail_model(&err);
+    if (st != HONE_OK) return hn_cli_fail_made(&err, dst);
     size_t n = strlen(dst);
     if (n > 5 && !strcmp(dst + n - 5, ".gguf"))
         return hn_cli_written(cli, "hone.convert/1", dst, (hn_now_ms() - t0) / 1e3, NULL);

@@ -107,8 +107,7 @@ static int run_job(job *j, const char **paths, float *scales)
     double t0 = hn_now_ms();
     hone_status st = hone_merge(&p, dst, &pr, &err);
     hn_progress_end();
-    if (st != HONE_OK)
-        return err.code == HONE_E_IO || err.code == HONE_E_FORMAT ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
+    if (st != HONE_OK) return hn_cli_fail_made(&err, dst);
     return finish(j, dst, (hn_now_ms() - t0) / 1e3);
 }
 

@@ -1,5 +1,6 @@
 /* The files of a command line: what it reads and what it writes, from the tables of its options alone, and that none is
  * both. Owns the list and its messages; which names are one file is base's, what stands in files nobody's here. */
+#include "base/sealed.h"
 #include "cli/cli.h"
 #include "lab/record/record.h"
 
@@ -260,6 +261,20 @@ static int check_places(const uses *u)
     return 0;
 }
 
+/* A model of gigabytes is not replaced by a session, and nobody waits for an answer to learn it. */
+static int check_sessions(const uses *u)
+{
+    static const char magic[] = HN_SEALED_SESSION;
+    hone_error err;
+    for (size_t i = 0; i < u->n; i++) {
+        const hn_file_use *w = &u->use[i];
+        if (w->role != HN_FILE_WRITTEN || !w->option || strcmp(w->option, "--state-out") != 0) continue;
+        if (hn_sealed_check_place(w->path, magic, sizeof magic - 1, "session file", &err) == HONE_OK) continue;
+        return hn_cli_error(hn_exit_code(err.code), "%s (--state-out)", err.message);
+    }
+    return 0;
+}
+
 /* "-" is standard output where a command says so, and nowhere a file. */
 static int check_dashes(uses *u)
 {
@@ -294,6 +309,7 @@ int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more
     if (!rc && hn_files_apart(u->use, u->n, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) rc = check_places(u);
     if (!rc) rc = check_standard(u);
+    if (!rc) rc = check_sessions(u);
     for (size_t i = 0; i < u->n_owned; i++) free(u->owned[i]);
     free(u);
     return rc;

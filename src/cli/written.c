@@ -52,3 +52,19 @@ int hn_cli_written(const hn_cli *cli, const char *schema, const char *path, doub
     json_decref(t.types);
     return HN_EXIT_OK;
 }
+
+/* What cannot be written is named first in the message, or what stands in the folder of that name. */
+static bool is_of(const char *message, const char *path)
+{
+    char label[512]; /* as files name themselves (base/file.c) */
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    hn_escape(label, sizeof label, path, n);
+    n = strlen(label);
+    return strncmp(message, label, n) == 0 && (message[n] == ':' || message[n] == '/');
+}
+
+int hn_cli_fail_made(const hone_error *err, const char *dst)
+{
+    return is_of(err->message, dst) ? hn_cli_fail(err) : hn_cli_fail_model(err);
+}

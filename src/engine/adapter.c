@@ -313,8 +313,16 @@ static hone_status make_set(const hone_session *s, hn_adapter_set **out, hone_ad
     return st;
 }
 
-static hone_status check_adapters(const hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
-                                  hone_error *err)
+/* Of an adapter's pairs one whose scale, times the one that is asked for, is no finite number; NULL: none. */
+static const hn_lora_pair *overflows(const hn_lora *l, float scale)
+{
+    for (int32_t p = 0; p < l->n_pair; p++)
+        if (!isfinite(scale * l->pair[p].scale)) return &l->pair[p];
+    return NULL;
+}
+
+hone_status hn_adapters_check(const hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
+                              hone_error *err)
 {
     for (int32_t i = 0; i < n; i++) {
         const hone_adapter *a = adapters[i];
@@ -323,14 +331,44 @@ static hone_status check_adapters(const hone_session *s, hone_adapter *const *ad
                            a->model->path, s->model->path);
         if (scales && !isfinite(scales[i]))
             return HN_FAIL(err, HONE_E_ARG, "%s: scale %g, expected a finite number", a->lora->path, (double)scales[i]);
+        const hn_lora_pair *pair = scales ? overflows(a->lora, scales[i]) : NULL;
+        if (pair)
+            return HN_FAIL(err, HONE_E_ARG,
+                           "%s: scale %g, times the %g that the file has for %s, is no finite number; expected a "
+                           "smaller scale",
+                           a->lora->path, (double)scales[i], (double)pair->scale, pair->name);
     }
     return HONE_OK;
+}
+
+const char *hn_scale_words(char *dst, const hn_adapter_set *set)
+{
+    *dst = 0;
+    if (!set) return dst;
+    const char *file = set->adapter[0]->lora->path;
+    int n = snprintf(dst, HN_BLAME, "the adapter %s at scale %g", HN_ESC(file, strlen(file)), (double)set->scale[0]);
+    if (set->n > 1) snprintf(dst + n, HN_BLAME - (size_t)n, " (the first of %d)", set->n);
+    return dst;
+}
+
+const char *hn_blame(char *dst, const hone_model *m, const hn_adapter_set *set, const char *cache)
+{
+    const char *path = HN_ESC(m->path, strlen(m->path)),
+               *weights = "the weights, or activations made of them, overflow";
+    hn_scale_words(dst, set);
+    size_t n = strlen(dst);
+    if (!set) snprintf(dst, HN_BLAME, "%s; %slook for bad weights with: hone inspect %s --check", weights, cache, path);
+    else
+        snprintf(dst + n, HN_BLAME - n,
+                 ", or %s; try a smaller scale, %s%slook for bad weights with: hone inspect %s --check", weights, cache,
+                 *cache ? "" : "and ", path);
+    return dst;
 }
 
 hone_status hn_adapters_hash(const hone_session *s, uint64_t *hash, hone_adapter *const *adapters, const float *scales,
                              int32_t n, hone_error *err)
 {
-    hone_status st = check_adapters(s, adapters, scales, n, err);
+    hone_status st = hn_adapters_check(s, adapters, scales, n, err);
     *hash = st == HONE_OK ? hash_of(adapters, scales, n) : 0;
     return st;
 }
@@ -340,7 +378,7 @@ static hone_status switch_to(hone_session *s, int32_t from, int32_t to, hone_ada
                              const float *scales, int32_t n, hone_error *err)
 {
     hn_adapter_set *set;
-    hone_status st = check_adapters(s, adapters, scales, n, err);
+    hone_status st = hn_adapters_check(s, adapters, scales, n, err);
     if (st == HONE_OK) st = make_set(s, &set, adapters, scales, n, err);
     if (st != HONE_OK) return st;
     uint64_t hash = set ? set->hash : 0;

@@ -340,13 +340,13 @@ static int32_t empty_seq(const job *j, int32_t from)
     return from;
 }
 
-/* A step of the next tokens, at most so many: whole texts while there are sequences for them, and of a causal model's
- * text what fits; of others' one at least. Its rows. */
-static int32_t fill(job *j, int32_t most)
+/* A step of the next tokens, at most so many and of so many texts: whole texts while there are sequences for them, and
+ * of a causal model's text what fits; of others' one at least. Its rows. */
+static int32_t fill(job *j, int32_t most, int32_t most_texts)
 {
     hone_session *s = j->s;
-    int32_t n = 0, next = 0;
-    while (n < most && j->it < j->n_text) {
+    int32_t n = 0, next = 0, last = most_texts < j->n_text - j->it ? j->it + most_texts : j->n_text;
+    while (n < most && j->it < last) {
         const hone_text_ids *t = &j->texts[j->it];
         int32_t k = t->n - j->ip < most - n ? t->n - j->ip : most - n;
         if (j->m->hp.both && k < t->n && n) break;
@@ -365,6 +365,13 @@ static int32_t fill(job *j, int32_t most)
     return n;
 }
 
+static hone_status fail_row(const job *j, hone_error *err)
+{
+    char why[HN_BLAME];
+    return HN_FAIL(err, HONE_E_NUMERIC, "%s: what token %d of text %d becomes is not finite: %s",
+                   HN_ESC(j->m->path, strlen(j->m->path)), j->at, j->done, hn_blame(why, j->m, j->set, ""));
+}
+
 /* The rows of a step. */
 static hone_status pool(job *j, int32_t n, hone_error *err)
 {
@@ -374,11 +381,7 @@ static hone_status pool(job *j, int32_t n, hone_error *err)
         const hone_text_ids *t = &j->texts[j->done];
         if (j->at == 0) memset(j->sum, 0, (size_t)n_embd * sizeof *j->sum);
         if (j->s->prompt[i].want_logits) {
-            if (!hn_all_within(h, n_embd, FLT_MAX))
-                return HN_FAIL(err, HONE_E_NUMERIC,
-                               "%s: what token %d of text %d becomes is not finite: the weights, or activations made "
-                               "of them, overflow; look for bad weights with: hone inspect %s --check",
-                               j->m->path, j->at, j->done, j->m->path);
+            if (!hn_all_within(h, n_embd, FLT_MAX)) return fail_row(j, err);
             if (j->pooling == HN_POOL_NONE) give_row(j, h);
             else
                 for (int32_t k = 0; k < n_embd; k++) j->sum[k] += (double)h[k];
@@ -412,6 +415,26 @@ static void leave(job *j, int32_t n, bool all)
     }
 }
 
+/* A step of *n rows, at most so many. Where memory is short it is taken again, of fewer texts, then of fewer rows of
+ * the first: what fits alone does not fail for its neighbours, and vectors do not depend on them. */
+static hone_status run_step(job *j, int32_t most, int32_t *n, hone_error *err)
+{
+    const int32_t it = j->it, ip = j->ip, seq = j->seq;
+    int32_t most_texts = j->n_text;
+    for (;;) {
+        *n = fill(j, most, most_texts);
+        hone_status st = hn_session_hidden(j->s, *n, j->hidden, err);
+        int32_t n_text = j->it - it + (j->ip > 0);
+        if (st != HONE_E_NOMEM) return st;
+        if (n_text > 1) most_texts = n_text / 2;
+        else if (!j->m->hp.both && *n > HN_PAGE) most = *n / 2 > HN_PAGE ? *n / 2 : HN_PAGE;
+        else return st;
+        j->it = it;
+        j->ip = ip;
+        j->seq = seq;
+    }
+}
+
 static hone_status run_texts(job *j, hone_error *err)
 {
     const hone_session *s = j->s;
@@ -426,8 +449,7 @@ static hone_status run_texts(job *j, hone_error *err)
         j->set = s->set[first];
     }
     while (st == HONE_OK && j->it < j->n_text) {
-        n = fill(j, most_rows(j, n));
-        if ((st = hn_session_hidden(j->s, n, j->hidden, err)) == HONE_OK) st = pool(j, n, err);
+        if ((st = run_step(j, most_rows(j, n), &n, err)) == HONE_OK) st = pool(j, n, err);
         leave(j, n, st != HONE_OK);
     }
     return st;

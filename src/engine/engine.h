@@ -74,9 +74,18 @@ bool hn_adapters_note(hone_session *s, int32_t seq);
 /* Forgets what is kept of adapters that are open no more, by whatever handle. False: nothing was. */
 bool hn_adapters_drop_closed(hone_session *s);
 void hn_adapters_forget(hone_session *s); /* at its end */
-/* The hash that a sequence with these adapters would have; fails as hone_seq_set_adapters does where they are wrong. */
+/* The hash that a sequence with these adapters would have; fails as hn_adapters_check does. */
 hone_status hn_adapters_hash(const hone_session *s, uint64_t *hash, hone_adapter *const *adapters, const float *scales,
                              int32_t n, hone_error *err);
+/* Whether a sequence may run with these adapters; fails as hone_seq_set_adapters does where it may not. */
+hone_status hn_adapters_check(const hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
+                              hone_error *err);
+enum { HN_BLAME = 640 };
+/* Why a number is none, and what to look at: the first adapter of a set (NULL: none), first, the cache ("": not that),
+ * the weights. dst [HN_BLAME]; returns it. */
+const char *hn_blame(char *dst, const hone_model *m, const hn_adapter_set *set, const char *cache);
+/* "the adapter FILE at scale 2"; "": there is none. dst as before; returns it. */
+const char *hn_scale_words(char *dst, const hn_adapter_set *set);
 static inline uint64_t hn_seq_set_hash(const hone_session *s, int32_t seq)
 {
     return s->set[seq] ? s->set[seq]->hash : 0;
@@ -91,6 +100,11 @@ void hn_session_tell_copy(hone_session *s, int32_t n_tok, uint64_t bytes, uint64
 
 /* sequence.c */
 hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err);
+/* HONE_E_NUMERIC: the state of the sequence has what is no finite number, as logits that nobody wanted would have told.
+ * Reads all of it. */
+hone_status hn_check_state(const hone_session *s, int32_t seq, hone_error *err);
+/* hone_seq_keep for who keeps often: the state is not looked at. */
+hone_status hn_seq_keep(hone_session *s, int32_t seq, hone_error *err);
 /* session.c: runs s->prompt [n_tok], n_tok ≤ n_chunk, as hone_run_batch does; hidden [n_wanted, n_embd] takes the
  * stream at its end, normed, in place of logits. */
 hone_status hn_session_hidden(hone_session *s, int32_t n_tok, float *hidden, hone_error *err);

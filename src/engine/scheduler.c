@@ -177,7 +177,8 @@ static hone_status check_request(const hone_scheduler *s, const hone_request *r,
         return HN_FAIL(err, HONE_E_ARG, "log-probabilities of the %d most likely; expected -1 to %d", r->n_logprobs,
                        most);
     if (r->n_adapters < 0) return HN_FAIL(err, HONE_E_ARG, "%d adapters; expected 0 or more", r->n_adapters);
-    hone_status st = hn_sampler_check(s->n_vocab, &r->sampling, err);
+    hone_status st = hn_adapters_check(s->ses, r->adapters, r->scales, r->n_adapters, err);
+    if (st == HONE_OK) st = hn_sampler_check(s->n_vocab, &r->sampling, err);
     return st == HONE_OK ? hn_bias_check(s->n_vocab, r->bias, r->n_bias, err) : st;
 }
 

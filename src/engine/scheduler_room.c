@@ -12,8 +12,9 @@ static void empty_slot(hone_scheduler *s, int32_t slot) { hone_seq_truncate(s->s
 void hn_scheduler_keep(hone_scheduler *s, const hn_choice *c)
 {
     if (c->of->r.no_share) return;
-    if (s->ses->mem->wants_checkpoints) hone_seq_checkpoint(s->ses, c->slot, NULL);
-    hone_seq_keep(s->ses, c->slot, NULL); /* no memory for it: then it is not kept */
+    /* a state that is no number is not looked for: who shares it ends as who computes it anew */
+    if (s->ses->mem->wants_checkpoints) hn_memory_checkpoint(s->ses->mem, c->slot);
+    hn_seq_keep(s->ses, c->slot, NULL); /* no memory for it: then it is not kept */
 }
 
 void hn_scheduler_release(hone_scheduler *s, hn_choice *c)

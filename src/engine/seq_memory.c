@@ -716,8 +716,9 @@ static uint64_t bytes_alone(const hn_seq_memory *m, int32_t seq)
     return n;
 }
 
-/* Counts all that a sequence, its checkpoints and the tree hold once more (by 1) or less (by -1). */
-static void count_holders(hn_seq_memory *m, int32_t seq, int by)
+/* Counts all that a sequence, its checkpoints and the tree hold once more (by 1) or less (by -1); every: the
+ * checkpoints of all sequences. */
+static void count_holders(hn_seq_memory *m, int32_t seq, bool every, int by)
 {
     for (int32_t i = 0; i < m->n_group; i++) {
         hn_memory_group *g = &m->group[i];
@@ -725,7 +726,8 @@ static void count_holders(hn_seq_memory *m, int32_t seq, int by)
             g->pool.refs[table_of(m, g, seq)[k]] += (uint32_t)by;
         for (int32_t c = 0; g->window && c < m->p.n_checkpoint; c++) {
             const hn_checkpoint *at = &m->checkpoint[c];
-            int64_t n = at->seq == seq ? hn_pages_of(at->pos) - hn_memory_first(g, at->pos) : 0;
+            bool counts = at->seq >= 0 && (every || at->seq == seq);
+            int64_t n = counts ? hn_pages_of(at->pos) - hn_memory_first(g, at->pos) : 0;
             for (int64_t k = 0; k < n; k++) g->pool.refs[at->tail[g->tail + k]] += (uint32_t)by;
         }
         for (const hn_prefix *p = m->tree->oldest; p; p = p->newer)
@@ -733,7 +735,8 @@ static void count_holders(hn_seq_memory *m, int32_t seq, int by)
     }
     if (m->state_block[seq] != HN_NO_BLOCK) m->states.refs[m->state_block[seq]] += (uint32_t)by;
     for (int32_t c = 0; m->state_floats && c < m->p.n_checkpoint; c++)
-        if (m->checkpoint[c].seq == seq) m->states.refs[m->checkpoint[c].state] += (uint32_t)by;
+        if (m->checkpoint[c].seq >= 0 && (every || m->checkpoint[c].seq == seq))
+            m->states.refs[m->checkpoint[c].state] += (uint32_t)by;
     for (const hn_prefix *p = m->tree->oldest; p; p = p->newer)
         if (p->state != HN_NO_BLOCK) m->states.refs[p->state] += (uint32_t)by;
 }
@@ -745,14 +748,25 @@ static uint64_t bytes_in_use(const hn_page_pool *p)
     return n;
 }
 
-/* Bytes that would be in use if neither the sequence nor the tree held anything. */
-static uint64_t bytes_of_others(hn_seq_memory *m, int32_t seq)
+/* Bytes that would be in use if neither the sequence nor the tree held anything; every: nor any checkpoint. */
+static uint64_t bytes_of_others(hn_seq_memory *m, int32_t seq, bool every)
 {
-    count_holders(m, seq, -1);
+    count_holders(m, seq, every, -1);
     uint64_t n = bytes_in_use(&m->states);
     for (int32_t i = 0; i < m->n_group; i++) n += bytes_in_use(&m->group[i].pool);
-    count_holders(m, seq, 1);
+    count_holders(m, seq, every, 1);
     return n;
+}
+
+/* Room for so many bytes in place of what the sequence has. Checkpoints of others go for it, those not used for longest
+ * first, where that is enough: false, and nothing went, where it is not. */
+static bool make_room(hn_seq_memory *m, int32_t seq, uint64_t need)
+{
+    if (m->used - bytes_alone(m, seq) + need <= m->p.budget) return true;
+    if (bytes_of_others(m, seq, true) + need > m->p.budget) return false;
+    hn_memory_drop_checkpoints(m, seq, -1); /* they are as good as gone */
+    while (bytes_of_others(m, seq, false) + need > m->p.budget && hn_memory_drop_oldest(m)) {}
+    return true;
 }
 
 /* take, for whose bytes there is room without the tree: nothing of it stays in the way. */
@@ -765,9 +779,7 @@ static bool take_over(hn_seq_memory *m, hn_page_pool *p, uint32_t *number)
 
 hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err)
 {
-    uint64_t need = hn_memory_bytes_at(m, n_pos);
-    if (m->used - bytes_alone(m, seq) + need > m->p.budget && bytes_of_others(m, seq) + need > m->p.budget)
-        return fail_full(m, seq, n_pos, err);
+    if (!make_room(m, seq, hn_memory_bytes_at(m, n_pos))) return fail_full(m, seq, n_pos, err);
     hn_memory_drop_checkpoints(m, seq, -1);
     hn_memory_empty(m, seq);
     bool ok = true;

@@ -196,8 +196,8 @@ uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length); /* of a seq
 uint64_t hn_memory_bytes_to(const hn_seq_memory *m, int32_t length); /* at most on its way there, page by page */
 /* Do sequences 0 … n − 1 of these lengths fit, and nothing else? */
 bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n);
-/* The sequence holds n_pos positions with anything in them, from somewhere else (ids: NULL, not known). HONE_E_NOMEM:
- * nothing changes. */
+/* The sequence holds n_pos positions with anything in them, from somewhere else (ids: NULL, not known). Where memory is
+ * short, checkpoints go that were not used for longest. HONE_E_NOMEM: that is not enough, and nothing changes. */
 hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err);
 /* Has a sequence states? Then *at: bytes of m->states.mem to where they begin, all of them; else they are zeros. */
 static inline bool hn_memory_state_at(const hn_seq_memory *m, int32_t seq, size_t *at)

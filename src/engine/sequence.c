@@ -3,6 +3,8 @@
 #include "engine/snapshot.h"
 #include "engine/prefix.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 int32_t hone_session_n_ctx(const hone_session *s) { return s ? s->n_ctx : 0; }
@@ -18,10 +20,42 @@ hone_status hn_check_seq(const hone_session *s, int32_t seq, hone_error *err)
     return HONE_OK;
 }
 
+/* The layer whose state has float i of a block. */
+static int32_t layer_of(const hn_seq_memory *m, int32_t n_layer, size_t i)
+{
+    int32_t il = n_layer - 1;
+    while (il > 0 && m->state_at[il] > i) il--;
+    return il;
+}
+
+hone_status hn_check_state(const hone_session *s, int32_t seq, hone_error *err)
+{
+    enum { PIECE = 4096 };
+    float x[PIECE];
+    size_t at, n = (size_t)s->mem->state_floats;
+    char why[HN_BLAME];
+    if (!s->mem->length[seq] || !hn_memory_state_at(s->mem, seq, &at)) return HONE_OK;
+    for (size_t i = 0, k; i < n; i += k) {
+        k = n - i < PIECE ? n - i : PIECE;
+        s->be->op->read(s->be, x, s->mem->states.mem, at + i * sizeof *x, k * sizeof *x);
+        if (hn_all_within(x, (int64_t)k, FLT_MAX)) continue;
+        while (isfinite(x[i % PIECE])) i++; /* pieces are whole but for the last */
+        const hone_model *m = s->model;
+        return HN_FAIL(
+            err, HONE_E_NUMERIC,
+            "%s: layer %d: the state of sequence %d at %d positions has a number that is %s, expected finite "
+            "ones: %s",
+            HN_ESC(m->path, strlen(m->path)), (int)layer_of(s->mem, m->hp.n_layer, i), (int)seq,
+            (int)s->mem->length[seq], isnan(x[i % PIECE]) ? "NaN" : "infinite", hn_blame(why, m, s->set[seq], ""));
+    }
+    return HONE_OK;
+}
+
 hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err)
 {
     HN_NEED(err, s, "a session");
     hone_status st = hn_check_seq(s, seq, err);
+    if (st == HONE_OK && s->mem->p.n_checkpoint) st = hn_check_state(s, seq, err);
     if (st == HONE_OK) hn_memory_checkpoint(s->mem, seq);
     return st;
 }
@@ -90,12 +124,18 @@ hone_status hone_seq_set_scope(hone_session *s, int32_t seq, uint64_t scope, hon
     return HONE_OK;
 }
 
+hone_status hn_seq_keep(hone_session *s, int32_t seq, hone_error *err)
+{
+    if (!hn_adapters_note(s, seq)) return HN_FAIL(err, HONE_E_NOMEM, "adapters of what is to be kept");
+    return hn_prefix_keep(s->mem, seq, err);
+}
+
 hone_status hone_seq_keep(hone_session *s, int32_t seq, hone_error *err)
 {
     HN_NEED(err, s, "a session");
     hone_status st = hn_check_seq(s, seq, err);
-    if (st == HONE_OK && !hn_adapters_note(s, seq)) st = HN_FAIL(err, HONE_E_NOMEM, "adapters of what is to be kept");
-    return st != HONE_OK ? st : hn_prefix_keep(s->mem, seq, err);
+    if (st == HONE_OK && s->mem->tree->most_states) st = hn_check_state(s, seq, err);
+    return st == HONE_OK ? hn_seq_keep(s, seq, err) : st;
 }
 
 void hone_session_prefix_info(const hone_session *s, hone_prefix_info *out)
@@ -218,6 +258,7 @@ hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot 
     HN_NEED(err, s, "a session");
     HN_NEED(err, out, "a place for the snapshot");
     hone_status st = hn_check_seq(s, seq, err);
+    if (st == HONE_OK) st = hn_check_state(s, seq, err);
     if (st != HONE_OK) return st;
     size_t bytes = 0;
     int32_t len = s->mem->length[seq];
@@ -257,12 +298,24 @@ static size_t bytes_at(const hone_session *s, int32_t length)
     return n;
 }
 
+/* Another handle may be of the same content, which its directory alone does not tell. */
+static hone_status check_model(const hone_model *theirs, const hone_model *ours, hone_error *err)
+{
+    hn_identity a, b;
+    hone_status st = HONE_OK;
+    if (theirs == ours) return HONE_OK;
+    bool same = hn_gguf_fingerprint(theirs->file) == hn_gguf_fingerprint(ours->file);
+    if (same && (st = hn_model_identity(theirs, &a, NULL, err)) == HONE_OK) st = hn_model_identity(ours, &b, NULL, err);
+    if (st != HONE_OK || (same && memcmp(a.content, b.content, sizeof a.content) == 0)) return st;
+    return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s%s", theirs->path,
+                   ours->path, strcmp(theirs->path, ours->path) ? "" : ", a file that was replaced meanwhile");
+}
+
 hone_status hn_snapshot_fits(const hone_session *s, int32_t seq, uint64_t adapters, const hone_snapshot *p,
                              hone_error *err)
 {
-    if (p->model != s->model)
-        return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s", p->model->path,
-                       s->model->path);
+    hone_status st = check_model(p->model, s->model, err);
+    if (st != HONE_OK) return st;
     if (p->adapters != adapters)
         return HN_FAIL(err, HONE_E_ARG,
                        "the snapshot was taken with other adapters, or other scales of them, than sequence %d of this "

@@ -365,29 +365,28 @@ static const char *number_words(char dst[32], float x)
     return dst;
 }
 
-#define OVERFLOWS "the weights, or activations made of them, overflow; "
-#define CHECK "look for bad weights with: hone inspect %s --check"
-
 /* A key or value that its cache cannot hold; the file is to blame where it was no number before. */
 static hone_status fail_stored(const hone_session *s, const hn_fault *f, hone_error *err)
 {
-    char number[32], where[160];
+    char number[32], where[160], why[HN_BLAME];
     const char *path = HN_ESC(s->model->path, strlen(s->model->path));
     snprintf(where, sizeof where, "layer %d: %c of position %lld (sequence %d, head %lld) is %s", (int)f->layer,
              f->what, (long long)f->pos, (int)f->seq, (long long)f->head, number_words(number, f->value));
     if (!isfinite(f->value))
-        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s before it is stored, expected a finite number: " OVERFLOWS CHECK,
-                       path, where, path);
-    return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected at most %s; use an f32 cache: --kv f32", path, where,
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s before it is stored, expected a finite number: %s", path, where,
+                       hn_blame(why, s->model, s->set[f->seq], ""));
+    hn_scale_words(why, s->set[f->seq]);
+    return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected at most %s; use an f32 cache: --kv f32%s%s", path, where,
                    s->cache == HN_CACHE_F16 ? "65504, the largest number that an f16 cache holds"
-                                            : "8319008, 127 times the largest f16 scale of a q8_0 cache");
+                                            : "8319008, 127 times the largest f16 scale of a q8_0 cache",
+                   *why ? ", or a smaller scale of " : "", why);
 }
 
 /* Of logits [n_want, n_vocab] of rows want[] one is not finite: the first that is not is named. */
 static hone_status fail_logits(const hone_session *s, const float *logits, int32_t n_want, hone_error *err)
 {
     int64_t n = s->model->hp.n_vocab, i = 0;
-    char number[32], where[160], cache[64] = "";
+    char number[32], where[160], cache[64] = "", why[HN_BLAME];
     for (int32_t r = 0; r < n_want; r++, logits += n) {
         if (hn_all_within(logits, n, FLT_MAX)) continue;
         while (isfinite(logits[i])) i++;
@@ -397,8 +396,8 @@ static hone_status fail_logits(const hone_session *s, const float *logits, int32
                  (long long)i, (long long)row->pos, (int)row->token, (int)row->seq, number_words(number, logits[i]));
         if (s->mem->n_group && s->cache != HN_CACHE_F32)
             snprintf(cache, sizeof cache, "rule out the %s cache with --kv f32, and ", cache_names[s->cache]);
-        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected a finite number: " OVERFLOWS "%s" CHECK, path, where,
-                       cache, path);
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected a finite number: %s", path, where,
+                       hn_blame(why, s->model, s->set[row->seq], cache));
     }
     return HONE_OK;
 }

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char magic[8] = "HONESES2";
+static const char magic[8] = HN_SEALED_SESSION "2";
 
 typedef struct header {
     char magic[8];
@@ -167,7 +167,7 @@ static uint64_t sequence_bytes(const hone_session *s, int32_t len)
     return n;
 }
 
-/* None of what this session was made of is to be replaced by it. */
+/* None of what this session was made of is to be replaced by it, and nothing that is no session, of any version. */
 static hone_status check_apart(const hone_session *s, const char *path, hone_error *err)
 {
     const hone_model *m = s->model;
@@ -183,7 +183,8 @@ static hone_status check_apart(const hone_session *s, const char *path, hone_err
             const hn_file_use pair[] = { use[0], { info.path, "an adapter in use", NULL, HN_FILE_READ } };
             st = hn_files_apart(pair, 2, err);
         }
-    return st;
+    if (st == HONE_OK) st = hn_file_check(path, err); /* it says what a folder or a device is */
+    return st == HONE_OK ? hn_sealed_check_place(path, magic, sizeof magic - 1, "session file", err) : st;
 }
 
 /* Of a buffer for what passes from and to the backend: K or V of a head of a page, or 64 KiB. */
@@ -206,6 +207,7 @@ hone_status hone_session_save(const hone_session *s, const char *path, hone_erro
     header h;
     size_t n_host = host_bytes(s);
     hone_status st = check_apart(s, path, err);
+    for (int32_t seq = 0; st == HONE_OK && seq < s->n_seq; seq++) st = hn_check_state(s, seq, err);
     if (st == HONE_OK) st = make_header(s, &h, err);
     char *host = st == HONE_OK ? malloc(n_host) : NULL;
     if (st == HONE_OK && !host) st = HN_FAIL(err, HONE_E_NOMEM, "%s: a buffer of %zu bytes", path, n_host);

@@ -5,10 +5,7 @@
 #include "engine/snapshot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct header {
     char magic[8];
@@ -29,20 +26,7 @@ static hone_status check_target(const hone_snapshot *p, const char *path, hone_e
                                 { p->model->path, "its model", NULL, HN_FILE_READ },
                                 { packed, "the packed weights in use", NULL, HN_FILE_READ } };
     hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
-    char first[sizeof magic];
-    if (st != HONE_OK) return st;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* a pipe must not hold us */
-    if (fd < 0)
-        return errno == ENOENT ? HONE_OK
-                               : HN_FAIL(err, HONE_E_IO, "%s: %s; expected a snapshot, or a name that is free", path,
-                                         strerror(errno));
-    struct stat sb;
-    ssize_t n = -1;
-    if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode))
-        while ((n = read(fd, first, sizeof first)) < 0 && errno == EINTR) {}
-    close(fd);
-    if (n == (ssize_t)sizeof first && memcmp(first, magic, sizeof magic) == 0) return HONE_OK;
-    return HN_FAIL(err, HONE_E_ARG, "%s is there, and no snapshot; expected another name, or a snapshot", path);
+    return st == HONE_OK ? hn_sealed_check_place(path, magic, sizeof magic, "snapshot", err) : st;
 }
 
 hone_status hone_snapshot_save(const hone_snapshot *snap, const char *path, hone_error *err)

@@ -104,6 +104,9 @@ void hn_synth_mark_copy(hn_synth_planner *b, const char *of);
 hone_status hn_synth_add_rope_freqs(hn_synth_planner *b, const uint64_t ne[4], float base, float factor);
 /* All tensors of the shape's family: synth_slots.c. n: of that shape. */
 hone_status hn_synth_add_all(hn_synth_planner *b, const hn_synth_shape *s, const hn_synth_numbers *n);
+/* HONE_E_ARG, naming a tensor: a file of these would lack one that the model needs beside others, or by its keys. */
+hone_status hn_synth_check_tensors(const hn_synth_shape *s, const hn_synth_numbers *n, const char *where,
+                                   hone_error *err);
 /* {arch}.* of a shape that is given by its keys: synth_keys.c. */
 hone_status hn_synth_put_keys(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err);
 /* The same of RWKV: synth_rwkv.c. */

@@ -281,8 +281,10 @@ static hone_status check_keys(const hn_synth_shape *s, const char *where, hone_e
     hn_synth_numbers n;
     hone_error e;
     hone_status st = hn_synth_numbers_of(&n, s, &e);
+    if (st == HONE_OK) st = hn_synth_check_tensors(s, &n, where, err);
+    else st = HN_FAIL(err, st == HONE_E_NOMEM ? st : HONE_E_ARG, "%s: %s", where, e.message);
     hn_synth_numbers_free(&n);
-    return st == HONE_OK ? st : HN_FAIL(err, st == HONE_E_NOMEM ? st : HONE_E_ARG, "%s: %s", where, e.message);
+    return st;
 }
 
 hone_status hn_synth_check(const hn_synth_shape *s, const char *where, hone_error *err)

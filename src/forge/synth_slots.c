@@ -233,6 +233,48 @@ static hone_status list_all(lister *l)
     return st;
 }
 
+/* As the model asks of a file (bind.c): of slots that go together all or none, and what its numbers say is there. */
+static hone_status check_together(const lister *l, const char *where, int32_t il, hone_error *err)
+{
+    static const char compresses[] = "attn_q_a.weight";
+    const hn_hparams *hp = &l->m->hp;
+    const char *const list = l->s->has;
+    if (l->plan->mixer == HN_MIXER_MLA && hp->rank_q && !hn_synth_has(list, compresses))
+        return HN_FAIL(
+            err, HONE_E_ARG,
+            "%s: tensors lacks %s, which attention.q_lora_rank = %d needs; expected it there, or no such key", where,
+            compresses, (int)hp->rank_q);
+    for (int8_t g = HN_TOGETHER_NOT + 1; g < HN_TOGETHER_END; g++) {
+        const hn_slot *there = NULL, *missing = NULL;
+        for (const hn_slot *s = l->m->arch->layer; s->name; s++) {
+            if (s->together != g || !hn_slot_in(s, l->plan)) continue;
+            if (has_slot(l, s, il)) there = s;
+            else if (!missing) missing = s;
+        }
+        if (missing && there)
+            return HN_FAIL(err, HONE_E_ARG, "%s: tensors lacks %s, which goes with %s; expected both, or neither",
+                           where, missing->name, there->name);
+        if (missing && g == HN_TOGETHER_SHARED && hp->moe.n_ff_shared > 0)
+            return HN_FAIL(err, HONE_E_ARG,
+                           "%s: tensors lacks %s, which expert_shared_feed_forward_length = %d needs; expected it "
+                           "there, or no such key",
+                           where, missing->name, (int)hp->moe.n_ff_shared);
+    }
+    return HONE_OK;
+}
+
+hone_status hn_synth_check_tensors(const hn_synth_shape *s, const hn_synth_numbers *n, const char *where,
+                                   hone_error *err)
+{
+    lister l = { .s = s, .m = n->model };
+    hone_status st = HONE_OK;
+    for (int32_t il = 0; il < l.m->hp.n_layer && st == HONE_OK; il++) {
+        l.plan = &l.m->plan[il];
+        st = check_together(&l, where, il, err);
+    }
+    return st;
+}
+
 hone_status hn_synth_add_all(hn_synth_planner *b, const hn_synth_shape *s, const hn_synth_numbers *n)
 {
     lister l = { .planner = b, .s = s, .m = n->model };

@@ -124,6 +124,16 @@ if [ "$rc" -ne 0 ]; then ok "a cut state fails"; else not_ok "a cut state fails"
 says "… by name" 'cut-state'
 
 expect 1 "a state into a folder that is not there" "$HONE" run -m "$M" -p x -n 1 --state-out "$T/none/state"
+echo "my notes" >"$T/notes"
+cp "$T/notes" "$T/notes.before"
+for command in run logits; do
+    expect 2 "$command: a state over what is none" "$HONE" $command -m "$M" -p x --state-out "$T/notes"
+    says "… is told" 'notes is there, and no session file; expected another name, or a session file .--state-out.'
+    is "… before the work" "$(cat "$T/out")" ""
+    same "… and stays" "$T/notes" "$T/notes.before"
+done
+cp "$T/state" "$T/older"
+expect 0 "a state over one" "$HONE" run -m "$M" -p x -n 1 --state-out "$T/older"
 mkfifo "$T/pipe"
 expect 1 "a state over a pipe" "$HONE" run -m "$M" -p x -n 1 --state-out "$T/pipe"
 says "… which would be replaced" 'is a device or pipe'

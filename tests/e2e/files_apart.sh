@@ -144,7 +144,7 @@ says "… is no file" 'cannot go to standard output'
 
 # 3. outputs that are links, devices, folders
 mkdir real
-echo old >real/state
+echo HONESES1 >real/state # of an older hone
 chmod 600 real/state
 ln -s real/state link
 ln -s nowhere dangling

@@ -68,6 +68,18 @@ near "merged, it answers as with its adapters" "$T/merged" "$T/twice"
 expect 0 "merge into F16" "$HONE" merge -m "$B" --lora "$PEFT" --type F16 -o "$T/f16.gguf" --json
 says "a report in JSON" '"schema":"hone.merge/1".*"merged":\[\{"name":"output.weight","from":"F32","to":"F16"' "$T/out"
 
+# an output that cannot be written is no bad model
+limit='trap "" XFSZ; ulimit -f 4; exec "$@"'
+expect 1 "merge: no room" sh -c "$limit" x "$HONE" merge -m "$B" --lora "$PEFT" -o "$T/limit.gguf"
+says "… says how much" "limit.gguf: [0-9]* bytes needed, the file size limit"
+expect 1 "convert: no room" sh -c "$limit" x "$HONE" convert "$PEFT" --base "$B" -o "$T/limit.gguf"
+says "… says how much" "limit.gguf: .*file size limit"
+expect 1 "convert: no room for a folder" sh -c "$limit" x "$HONE" convert "$T/a.gguf" --base "$B" -o "$T/limit"
+says "… says how much" "limit/adapter_model.safetensors: .*file size limit"
+expect 3 "merge: no such adapter" "$HONE" merge -m "$B" --lora "$T/none.gguf" -o "$T/limit.gguf"
+expect 3 "merge: no such base" "$HONE" merge -m "$T/none.gguf" --lora "$PEFT" -o "$T/limit.gguf"
+expect 3 "convert: no such base" "$HONE" convert "$PEFT" --base "$T/none.gguf" -o "$T/limit.gguf"
+
 expect 3 "no such adapter" "$HONE" run -m "$B" --ids $ids --lora "$T/none.gguf"
 expect 3 "an adapter is no model" "$HONE" run -m "$T/a.gguf" --ids $ids
 says "what it is for" "with --lora"

@@ -388,7 +388,7 @@ static bool file_is(const char *path, const unsigned char *p, size_t n)
 static void saving(void **state)
 {
     hone_error err;
-    static const unsigned char old[] = "what was there";
+    static const unsigned char old[] = "HONESES2 what was there";
     for (long k = 0;; k++) {
         FILE *f = fopen(session_path, "wb");
         assert_non_null(f);

@@ -52,7 +52,6 @@ static struct {
     rig rig[N_RIG];
     hone_snapshot *snap[N_SNAP];
     int snap_text[N_SNAP], snap_set[N_SNAP];
-    bool snap_packed[N_SNAP];
 } ep;
 
 static char trail[N_TRAIL][256]; /* the last steps */
@@ -207,13 +206,12 @@ static void snapshot_or_restore(rig *r, int seq)
         STEP("%s: snapshot %d of %d", r->what, i, seq);
         must(hone_seq_snapshot(r->s, seq, &ep.snap[i], &err), &err);
         ep.snap_text[i] = r->text[seq], ep.snap_set[i] = r->set[seq];
-        ep.snap_packed[i] = r->packed;
         return;
     }
     STEP("%s: %d restored from snapshot %d of %d", r->what, seq, i, hone_snapshot_length(ep.snap[i]));
     hone_status st = hone_seq_restore(r->s, seq, ep.snap[i], &err);
-    if (ep.snap_packed[i] != r->packed || ep.snap_set[i] != r->set[seq]) { /* snapshots know but handles */
-        if (st != HONE_E_ARG) wrong("a snapshot of another session's handles was taken");
+    if (ep.snap_set[i] != r->set[seq]) { /* by whatever handle of the model, packed or not */
+        if (st != HONE_E_ARG) wrong("a snapshot of other adapters was taken");
         return;
     }
     if (st == HONE_E_NOMEM) {

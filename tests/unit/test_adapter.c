@@ -545,6 +545,112 @@ static bool hear(void *arg, const hone_event *e)
     return true;
 }
 
+/* ---- what is wrong with them --------------------------------------------------------------------------- */
+
+/* Adapters that can never run are refused where a request is handed in, not after it waited. */
+static void refused_at_submit(void **state)
+{
+    hone_error err = { 0 };
+    tiny *t = tm_new(tm_llama);
+    lora l;
+    lora_make(&l, t, "attn_q", "one", 3, 2.0f, 0.3f);
+    hone_model *m = tm_open(t), *other = tm_open(t);
+    hone_adapter *a = open_adapter(m, l.path), *foreign = open_adapter(other, l.path);
+    hone_scheduler *s;
+    uint64_t id;
+    const float nan = NAN, huge = 3e38f, one = 1;
+    const struct {
+        hone_adapter *of;
+        const float *scale;
+        hone_status want;
+        const char *says;
+    } ask[] = { { a, &nan, HONE_E_ARG, "expected a finite number" },
+                { a, &huge, HONE_E_ARG, "scale 3e+38, times the 2 that the file has for blk.0.attn_q.weight" },
+                { foreign, &one, HONE_E_ARG, "opened for another model" },
+                { foreign, NULL, HONE_E_ARG, "opened for another model" },
+                { a, &one, HONE_OK, "" },
+                { a, NULL, HONE_OK, "" } };
+    const hone_scheduler_params p = { .session = { .n_ctx = 80, .n_seq = 1 } };
+    assert_int_equal(hone_scheduler_new(&s, plain, m, &p, NULL), HONE_OK);
+    for (size_t i = 0; i < sizeof ask / sizeof *ask; i++) {
+        hone_request r = { .prompt = text(16), .n_prompt = 9, .max_tokens = 1, .n_logprobs = -1 };
+        r.adapters = &ask[i].of, r.scales = ask[i].scale, r.n_adapters = 1;
+        hone_sampler_defaults(&r.sampling);
+        hone_status st = hone_scheduler_submit(s, &r, &id, &err);
+        if (st != ask[i].want || (st && !strstr(err.message, ask[i].says)))
+            fail_msg("%zu: %s (%s)", i, hone_status_name(st), err.message);
+        assert_true(st == HONE_OK ? id > 0 : id == 0);
+    }
+    hone_scheduler_free(s);
+    hone_adapter_close(a);
+    hone_adapter_close(foreign);
+    hone_model_close(m);
+    hone_model_close(other);
+    lora_free(&l);
+    tm_free(t);
+}
+
+static void blamed(hone_session *s, hone_adapter *const *a, const float *scales, int n, const char *says)
+{
+    hone_error err = { 0 };
+    const float *y;
+    empty(s);
+    set(s, a, scales, n);
+    hone_status st = hone_append(s, 0, text(16), 9, &y, &err);
+    if (st != HONE_E_NUMERIC || !strstr(err.message, says))
+        fail_msg("%s: %s (%s)", says, hone_status_name(st), err.message);
+}
+
+/* What an adapter makes no number of is told with its name and scale, the weights behind it. */
+static void blamed_by_name(void **state)
+{
+    hone_error err = { 0 };
+    tiny *t = tm_new(tm_llama);
+    lora l[2];
+    const float *y;
+    float row[32];
+    lora_make(&l[0], t, "attn_k", "one", 3, 2.0f, 0.3f);
+    lora_make(&l[1], t, "output.weight", "two", 2, 1.0f, 90);
+    hone_model *m = tm_open(t);
+    hone_adapter *a[2] = { open_adapter(m, l[0].path), open_adapter(m, l[1].path) };
+    hone_session *s = tm_session(plain, m, 64, 1, 0, HONE_CACHE_F16),
+                 *wide = tm_session(plain, m, 64, 1, 0, HONE_CACHE_F32);
+    char says[300];
+    snprintf(says, sizeof says, "or a smaller scale of the adapter %s at scale 1e+07", l[0].path);
+    blamed(s, a, (float[]){ 1e7f, 1 }, 1, says);
+    snprintf(says, sizeof says, "the adapter %s at scale 1.5e+38, or the weights", l[0].path);
+    blamed(wide, a, (float[]){ 1.5e38f, 1 }, 1, says);
+    snprintf(says, sizeof says, "the adapter %s at scale 3e+38, or the weights", l[1].path);
+    blamed(wide, a + 1, (float[]){ 3e38f }, 1, says);
+    snprintf(says, sizeof says, "the adapter %s at scale 0.5 (the first of 2), or the weights", l[0].path);
+    blamed(wide, a, (float[]){ 0.5f, 3e38f }, 2, says);
+
+    /* of embeddings, too */
+    lora back;
+    lora_make(&back, t, "ffn_down", "three", 2, 1.0f, 90);
+    hone_adapter *b = open_adapter(m, back.path);
+    const hone_text_ids one = { text(16), 5 };
+    const hone_embed_params p = { .pooling = HONE_POOL_LAST };
+    empty(wide);
+    set(wide, &b, (float[]){ 3e38f }, 1);
+    hone_status st = hone_embed(wide, &one, 1, &p, row, &err);
+    snprintf(says, sizeof says, "the adapter %s at scale 3e+38, or the weights", back.path);
+    if (st != HONE_E_NUMERIC || !strstr(err.message, says)) fail_msg("%s (%s)", hone_status_name(st), err.message);
+
+    /* a scale whose product is none is no scale */
+    assert_int_equal(hone_session_set_adapters(wide, a, (float[]){ 3e38f }, 1, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "is no finite number; expected a smaller scale"));
+    set(wide, NULL, NULL, 0);
+    assert_int_equal(hone_append(wide, 0, text(16), 9, &y, &err), HONE_OK);
+    hone_session_free(s);
+    hone_session_free(wide);
+    for (int i = 0; i < 2; i++) hone_adapter_close(a[i]), lora_free(&l[i]);
+    hone_adapter_close(b);
+    lora_free(&back);
+    hone_model_close(m);
+    tm_free(t);
+}
+
 /* A prompt of a page and a bit with these adapters is run in the one slot. */
 static void run_in_slot(hone_scheduler *s, hone_adapter *const *a, const float *scales, int32_t n)
 {
@@ -676,6 +782,8 @@ int main(void)
         cmocka_unit_test(tells),
         cmocka_unit_test(profiled),
         cmocka_unit_test(closed_goes_whole),
+        cmocka_unit_test(refused_at_submit),
+        cmocka_unit_test(blamed_by_name),
         cmocka_unit_test(stays_while_one_is_open),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

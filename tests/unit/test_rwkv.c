@@ -598,6 +598,47 @@ static void write_file(const char *path, const void *p, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
+/* A batch that wants no logits runs through what is no number; nothing keeps the state that it leaves. */
+static void states_that_are_none(void **state)
+{
+    for (int v = 0; v < 2; v++) {
+        const rw_shape *shape = v ? &rw_vec6 : &rw_vec7;
+        hone_error err = { 0 };
+        hone_snapshot *snap;
+        const float *y;
+        tiny *t = rw_new(shape);
+        tm_tensor *embd = tm_find(t, "token_embd.weight");
+        for (int i = 0; i < shape->E; i++) embd->f[7 * shape->E + i] = INFINITY;
+        tm_encode(embd, HN_F32);
+        hone_model *m = tm_open(t);
+        hone_context *c = tm_context(NULL, 1);
+        hone_session *s;
+        const hone_session_params p = { .n_seq = 2, .n_ctx = 100, .n_kept_states = 4 };
+        assert_int_equal(hone_session_new(&s, c, m, &p, &err), HONE_OK);
+        const int32_t good[4] = { 1, 2, 3, 4 };
+        if (hone_append(s, 0, good, 4, &y, &err)) fail_msg("%s", err.message);
+        assert_int_equal(hone_seq_checkpoint(s, 0, &err), HONE_OK);
+        const hone_token bad[3] = { { 7, 4, 0, false }, { 5, 5, 0, false }, { 6, 6, 0, false } };
+        assert_int_equal(hone_run_batch(s, bad, 3, NULL, &err), HONE_OK);
+        assert_int_equal(hone_seq_checkpoint(s, 0, &err), HONE_E_NUMERIC);
+        if (!strstr(err.message, "layer 0: the state of sequence 0 at 7 positions has a number that is "))
+            fail_msg("%s", err.message);
+        assert_int_equal(hone_seq_keep(s, 0, &err), HONE_E_NUMERIC);
+        assert_int_equal(hone_seq_snapshot(s, 0, &snap, &err), HONE_E_NUMERIC);
+        assert_null(snap);
+        assert_int_equal(hone_session_save(s, tm_path("none.session"), &err), HONE_E_NUMERIC);
+        assert_int_not_equal(access(tm_path("none.session"), F_OK), 0);
+        assert_int_equal(hone_append(s, 0, good, 1, &y, &err), HONE_E_NUMERIC);
+        assert_int_equal(hone_seq_length(s, 0), 4); /* the checkpoint is the good one */
+        assert_int_equal(hone_append(s, 0, good, 1, &y, &err), HONE_OK);
+        assert_int_equal(hone_seq_keep(s, 0, &err), HONE_OK);
+        hone_session_free(s);
+        hone_context_free(c);
+        hone_model_close(m);
+        tm_free(t);
+    }
+}
+
 /* Damaged files and those of others are refused, and nothing has changed. */
 static void refused_states(void **state)
 {
@@ -920,6 +961,7 @@ int main(void)
         cmocka_unit_test(checkpoints),
         cmocka_unit_test(save_and_load),
         cmocka_unit_test(refused_states),
+        cmocka_unit_test(states_that_are_none),
         cmocka_unit_test(failures_change_nothing),
         cmocka_unit_test(length_costs_nothing),
         cmocka_unit_test(info),

@@ -591,6 +591,43 @@ static void refuse_load(const subject *s, hone_session *h, const char *path, int
     assert_int_equal(hone_seq_truncate(h, 0, 6, &err), HONE_OK);
 }
 
+/* What is there and no session stays: somebody's text, a model, nothing yet; sessions of any version go. */
+static void only_sessions_are_replaced(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        hone_status want;
+    } there[] = { { "my notes\n", 9, HONE_E_ARG },     { "", 0, HONE_E_ARG },
+                  { "HONESE", 6, HONE_E_ARG },         { "HONESNP1 a snapshot", 19, HONE_E_ARG },
+                  { "GGUF\3\0\0", 7, HONE_E_ARG },     { "HONESES1", 8, HONE_OK },
+                  { "HONESES9 of later", 17, HONE_OK } };
+    hone_error err = { 0 };
+    tiny *t = tm_new(tm_llama);
+    hone_model *m = tm_open(t);
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, m, 32, 1, 0, HONE_CACHE_F16);
+    const char *path = tm_path("theirs");
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
+        unsigned char now[64] = { 0 };
+        write_all(path, (const unsigned char *)there[i].bytes, there[i].n);
+        hone_status st = hone_session_save(s, path, &err);
+        if (st != there[i].want) fail_msg("over %s: %s (%s)", there[i].bytes, hone_status_name(st), err.message);
+        if (st == HONE_OK) continue;
+        assert_non_null(strstr(err.message, "theirs is there, and no session file"));
+        FILE *f = fopen(path, "rb");
+        assert_non_null(f);
+        assert_int_equal(fread(now, 1, sizeof now, f), there[i].n);
+        assert_memory_equal(now, there[i].bytes, there[i].n);
+        fclose(f);
+    }
+    if (hone_session_save(s, path, &err)) fail_msg("over itself: %s", err.message);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(m);
+    tm_free(t);
+}
+
 static void load_refuses(void **state)
 {
     const subject *s = &subjects[0];
@@ -853,6 +890,7 @@ int main(void)
         cmocka_unit_test(save_and_load),
         cmocka_unit_test(one_state_one_file),
         cmocka_unit_test(load_refuses),
+        cmocka_unit_test(only_sessions_are_replaced),
         cmocka_unit_test(two_on_one_model),
         cmocka_unit_test(callers),
         cmocka_unit_test(memory),

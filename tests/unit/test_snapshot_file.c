@@ -358,6 +358,41 @@ static void a_slot_keeps_what_it_had(void **state)
     hone_scheduler_free(s);
 }
 
+/* Two handles of one content are one model; the same numbers and other weights are not. */
+static void it_is_of_the_content(void **state)
+{
+    hone_error err = { 0 };
+    hone_snapshot *snap;
+    const float *logits;
+    float want[16];
+    tiny *t = tm_new(tm_llama), *o = tm_new(tm_llama);
+    tm_find(o, "output_norm.weight")->f[3] += 0.5f;
+    tm_encode(tm_find(o, "output_norm.weight"), HN_F32);
+    hone_model *again = open_saved(t, "again.gguf"), *like = open_saved(o, "like.gguf");
+    hone_session *s = tm_session(ctx, llama, N_CTX, 1, 64, HONE_CACHE_F16),
+                 *theirs = tm_session(ctx, again, N_CTX, 1, 64, HONE_CACHE_F16),
+                 *other = tm_session(ctx, like, N_CTX, 1, 64, HONE_CACHE_F16);
+    if (hone_append(s, 0, prompt, 100, &logits, &err)) fail_msg("%s", err.message);
+    assert_int_equal(hone_seq_snapshot(s, 0, &snap, &err), HONE_OK);
+    if (hone_append(s, 0, prompt + 100, 1, &logits, &err)) fail_msg("%s", err.message);
+    memcpy(want, logits, sizeof want);
+    if (hone_seq_restore(theirs, 0, snap, &err)) fail_msg("%s", err.message);
+    if (hone_append(theirs, 0, prompt + 100, 1, &logits, &err)) fail_msg("%s", err.message);
+    assert_memory_equal(logits, want, sizeof want);
+    assert_int_equal(hone_seq_restore(other, 0, snap, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "another model"));
+
+    hone_scheduler *c = open_scheduler(again);
+    if (hone_scheduler_restore(c, 0, snap, NULL, NULL, 0, &err)) fail_msg("%s", err.message);
+    hone_scheduler_free(c);
+    hone_snapshot_free(snap);
+    hone_session_free(other);
+    hone_session_free(theirs);
+    hone_session_free(s);
+    hone_model_close(like);
+    hone_model_close(again);
+}
+
 static int begin(void **state)
 {
     if (tm_make_dir(state)) return -1;
@@ -381,6 +416,7 @@ int main(void)
         cmocka_unit_test(it_is_found_again),        cmocka_unit_test(a_state_is_found_by_what_follows),
         cmocka_unit_test(what_is_wrong_is_refused), cmocka_unit_test(nothing_of_others_is_in_it),
         cmocka_unit_test(what_is_no_file_stays),    cmocka_unit_test(a_slot_keeps_what_it_had),
+        cmocka_unit_test(it_is_of_the_content),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -650,6 +650,13 @@ static void test_keys(void **state)
 static void test_wrong_keys(void **state)
 {
 #define LFM2(keys) "{\"arch\":\"lfm2\",\"n_layer\":2,\"n_vocab\":300,\"keys\":" keys "}"
+#define DEEPSEEK(key, tensors)                                                                                        \
+    "{\"arch\":\"deepseek2\",\"n_layer\":2,\"n_vocab\":99,\"tensors\":[" tensors "],\"keys\":{\"context_length\":99," \
+    "\"embedding_length\":64,\"feed_forward_length\":96,\"attention.head_count\":4,\"attention.head_count_kv\":1,"    \
+    "\"attention.kv_lora_rank\":32,\"attention.key_length\":48,\"attention.value_length\":32,"                        \
+    "\"attention.key_length_mla\":32,\"attention.value_length_mla\":16,\"rope.dimension_count\":16,"                  \
+    "\"leading_dense_block_count\":1,\"expert_count\":4,\"expert_used_count\":2,\"expert_gating_func\":2,"            \
+    "\"expert_feed_forward_length\":32,\"attention.layer_norm_rms_epsilon\":1e-6," key "}}"
     static const char *const wrong[][2] = {
         { LFM2("3"), "keys is an integer, expected an object" },
         { LFM2("{}"), "lfm2.context_length is missing" },
@@ -665,8 +672,15 @@ static void test_wrong_keys(void **state)
         { "{\"arch\":\"lfm2\",\"n_layer\":2,\"n_vocab\":300,\"keys\":{},\"tensors\":[\"x\"]}",
           "tensors[0] is x, expected one of lfm2" },
         { "{\"arch\":\"llama\",\"n_layer\":2,\"tensors\":[]}", "tensors has no meaning" },
+        { DEEPSEEK("\"expert_shared_feed_forward_length\":32", "\"exp_probs_b.bias\""),
+          "tensors lacks ffn_gate_shexp.weight, which expert_shared_feed_forward_length = 32 needs" },
+        { DEEPSEEK("\"expert_shared_feed_forward_length\":32", "\"ffn_gate_shexp.weight\",\"ffn_up_shexp.weight\""),
+          "tensors lacks ffn_down_shexp.weight, which goes with" },
+        { DEEPSEEK("\"attention.q_lora_rank\":32", ""),
+          "lacks attn_q_a.weight, which attention.q_lora_rank = 32 needs" },
     };
 #undef LFM2
+#undef DEEPSEEK
     const char *config = in_dir("wrong.json");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         hone_error err;
