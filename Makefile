@@ -541,11 +541,12 @@ install: all
 	 for c in $(COMMANDS); do $(B)/hone help $$c --man >$(D_MAN)/hone-$$c.1 || exit 1; done && \
 	 $(B)/hone help --completion bash >$(D_BASH)/hone && $(B)/hone help --completion zsh >$(D_ZSH)/_hone && \
 	 $(B)/hone help --completion fish >$(D_FISH)/hone.fish && \
-	 chmod 644 $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1) $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
+	 chmod 644 $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1) $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish && \
+	 gzip -9nf $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1)
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 uninstall:
 	rm -f $(D_BIN)/hone $(D_LIB)/libhone.a $(D_LIB)/$(SO) $(D_LIB)/$(SONAME) $(D_LIB)/$(SO_LINK)
-	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1)
+	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1* $(COMMANDS:%=$(D_MAN)/hone-%.1*)
 	rm -f $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
 	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md $(D_DOC)/models/README.md
 	rm -f $(D_DATA)/hone-chat.gguf

@@ -12,7 +12,7 @@ expect 0 "make install" "$MAKE" B="$B" DESTDIR="$D" PREFIX=/opt/hone install
 for f in bin/hone lib/libhone.so include/hone.h lib/pkgconfig/hone.pc share/doc/hone/LICENSE; do
     if [ -e "$D/opt/hone/$f" ]; then ok "installed: $f"; else not_ok "installed: $f"; fi
 done
-for f in share/man/man1/hone.1 share/man/man1/hone-run.1 share/man/man1/hone-lab.1 share/bash-completion/completions/hone \
+for f in share/man/man1/hone.1.gz share/man/man1/hone-run.1.gz share/man/man1/hone-lab.1.gz share/bash-completion/completions/hone \
     share/zsh/site-functions/_hone share/fish/vendor_completions.d/hone.fish share/doc/hone/docs/TRAIN.md; do
     if [ -s "$D/opt/hone/$f" ]; then ok "installed: $f"; else not_ok "installed: $f"; fi
 done
