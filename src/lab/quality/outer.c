@@ -2,7 +2,9 @@
  * name for its part. */
 #include "lab/quality/outer.h"
 
+#include "lab/quality/quality.h"
 #include "lab/quality/sketch.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +19,8 @@ enum {
 };
 
 static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks", "logprobs",
-                                                   "template",  "embeddings", "caches",  "edges", "depth" };
+                                                   "template",  "embeddings", "caches",  "edges", "depth",
+                                                   "scripts",   "stops",      "picks",   "forms", "talks" };
 
 typedef struct asking {
     const hone_model *m;
@@ -407,6 +410,282 @@ static hone_status ask_edges(asking *a)
     return st;
 }
 
+/* ---- scripts --------------------------------------------------------------------------------------------- */
+
+/* Words and a number in each script, and the fixed text again and again, longer than what a piece of work may be. */
+static hone_status ask_scripts(asking *a)
+{
+    static const uint32_t first[] = { 0x00C0,  0x0100,  0x0180,  0x0250,  0x0370,  0x0400,  0x0530, 0x05D0, 0x0620,
+                                      0x0710,  0x0780,  0x0905,  0x0985,  0x0A05,  0x0A85,  0x0B05, 0x0B85, 0x0C05,
+                                      0x0C85,  0x0D05,  0x0E01,  0x0E81,  0x0F40,  0x1000,  0x10A0, 0x1100, 0x1200,
+                                      0x13A0,  0x1780,  0x1820,  0x1E00,  0x1F00,  0x2010,  0x2070, 0x20A0, 0x2190,
+                                      0x2200,  0x2500,  0x2600,  0x3041,  0x30A1,  0x3105,  0x3400, 0x4E00, 0x9F00,
+                                      0xA000,  0xAC00,  0xD000,  0xE000,  0xF900,  0xFB00,  0xFE50, 0xFF01, 0xFFE0,
+                                      0x10400, 0x1D400, 0x1F300, 0x1F600, 0x1F900, 0x20000, 0xE0100 };
+    enum { WORD = 11, LONG = 70001 };
+    char text[8 * (WORD + 4) * 4];
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < sizeof first / sizeof *first && st != HONE_E_NOMEM; i++) {
+        size_t n = 0;
+        for (uint32_t k = 0; k < 4 * WORD; k++) {
+            n += hn_utf8_put(text + n, first[i] + (uint32_t)(hn_rand64(first[i], k) % 48));
+            if (k % WORD == WORD - 1) n += (size_t)snprintf(text + n, sizeof text - n, k % 2 ? " %u" : ", ", k);
+        }
+        st = tokens(a, text, n, i % 3 ? 0 : HONE_TOK_ADD);
+        if (i % 8 == 0 && st != HONE_E_NOMEM) st = spans(a, text, n);
+    }
+    char *most = st == HONE_E_NOMEM ? NULL : malloc(LONG);
+    if (!most) return HN_FAIL(&a->err, HONE_E_NOMEM, "a text of %d bytes", LONG);
+    const size_t len = strlen(hn_q_corpus);
+    for (size_t i = 0; i < LONG; i++) most[i] = (char)(hn_q_corpus[i % len] & 0x7F); /* whole characters everywhere */
+    st = tokens(a, most, LONG, 0);
+    free(most);
+    return st;
+}
+
+/* ---- stops ----------------------------------------------------------------------------------------------- */
+
+/* Pieces of what the ids say, of 1 to 40 bytes, in none to six at a time; one that is not there among them. */
+static hone_status ask_stops(asking *a)
+{
+    enum { MOST = 6, BYTES = 900, LONGEST = 40 };
+    static const int lengths[MOST] = { 17, 40, 3, 9, 1, 26 };
+    int32_t *ids = NULL;
+    size_t n = 0;
+    char own[MOST][LONGEST + 8];
+    const char *stops[MOST];
+    hone_status st = hone_tokenize(a->m, hn_q_corpus, BYTES, 0, &ids, &n, &a->err);
+    if (!took(a, st)) return st;
+    for (int k = 0; k <= MOST && st != HONE_E_NOMEM; k++) {
+        hone_stream *s = NULL;
+        const char *text;
+        size_t len = 0;
+        bool stopped = false;
+        for (int i = 0; i < k; i++) { /* the later one stands first, and one of those before is nowhere */
+            size_t at = (size_t)(BYTES / 2 + 60 * (k - i) + 7 * i), m = (size_t)lengths[(i + k) % MOST];
+            while (inside(hn_q_corpus[at])) at++;
+            while (inside(hn_q_corpus[at + m])) m++;
+            snprintf(own[i], sizeof own[i], "%.*s%s", (int)m, hn_q_corpus + at, i + 1 < k && i % 2 ? "~~" : "");
+            stops[i] = own[i];
+        }
+        st = hone_stream_new(&s, a->m, stops, (size_t)k, &a->err);
+        if (!took(a, st)) continue;
+        for (size_t i = 0; i < n && st == HONE_OK && !stopped; i++) {
+            st = hone_stream_push(s, ids[i], &text, &len, &stopped, &a->err);
+            if (took(a, st)) add(a, text, len), add_number(a, stopped ? (int64_t)i : -1);
+        }
+        if (st == HONE_OK && took(a, hone_stream_flush(s, &text, &len, &a->err))) add(a, text, len);
+        hone_stream_free(s);
+    }
+    hone_free(ids);
+    return st;
+}
+
+/* ---- picks ----------------------------------------------------------------------------------------------- */
+
+/* None to twelve biases, sequences to the last and positions far away; of equal logits one; and as many of the likeliest
+ * as 1 to 20, equal ones among them. */
+static hone_status ask_picks(asking *a)
+{
+    enum { BIASES = 12, TOP = 20 };
+    static const int32_t seqs[] = { 0, 1, 7, 8, 9, 31, 63, 255 },
+                         places[] = { 0, 1, 255, 1 << 14, (1 << 14) + 1, 1 << 20, INT32_MAX - 1 };
+    const int32_t n = a->info.n_vocab < SOME_VOCAB ? a->info.n_vocab : SOME_VOCAB;
+    const hone_sampler_params warm = { .temp = 1, .top_p = 1, .repeat_penalty = 1, .seed = 11 },
+                              cold = { .top_p = 1, .repeat_penalty = 1 };
+    float *x = malloc((size_t)n * sizeof *x), own;
+    hone_sampler *s[2] = { NULL, NULL };
+    hone_bias bias[BIASES];
+    hone_logprob top[TOP];
+    hone_status st = x ? HONE_OK : HN_FAIL(&a->err, HONE_E_NOMEM, "logits of %d ids", n);
+    if (st == HONE_OK) st = hone_sampler_new(&s[0], n, &warm, &a->err);
+    if (st == HONE_OK) st = hone_sampler_new(&s[1], n, &cold, &a->err);
+    if (st == HONE_OK) make_logits(x, n, 500);
+    for (int32_t i = 0; i <= 2 * BIASES && st == HONE_OK;
+         i++) { /* each is the one that decides, where it is the last */
+        const int32_t m = i / 2;
+        for (int32_t k = 0; k < m; k++)
+            bias[k] = (hone_bias){ (int32_t)(hn_rand64(77, (uint64_t)k) % (uint64_t)n), (float)k - 3 };
+        if (m) bias[m - 1].bias = 60;
+        for (size_t q = 0; q < sizeof seqs / sizeof *seqs && st == HONE_OK; q++) {
+            const hone_pick with = { .bias = bias,
+                                     .n_bias = (size_t)m,
+                                     .choice = seqs[q],
+                                     .pos = places[(q + (size_t)i) % (sizeof places / sizeof *places)] };
+            int32_t id = -1;
+            st = hone_sampler_pick_from(s[i % 2], x, &with, &id, &a->err);
+            if (took(a, st)) add_number(a, id);
+        }
+    }
+    for (int32_t i = 0; i < n && st == HONE_OK; i++) x[i] = (float)(i % 5 ? i % 3 : 2); /* many are the greatest */
+    for (int32_t k = 1; k <= TOP && k <= n && st == HONE_OK; k++) {
+        int32_t id = -1;
+        st = hone_logprobs(x, n, k, &own, top, k, &a->err);
+        if (!took(a, st)) break;
+        add(a, &own, sizeof own);
+        for (int32_t i = 0; i < k; i++) add_number(a, top[i].id), add(a, &top[i].logprob, sizeof top[i].logprob);
+        for (int32_t q = 0; q < 2 && st == HONE_OK; q++) {
+            st = hone_sampler_pick(s[q], x, seqs[k % 8], places[k % 7], &id, &a->err);
+            if (took(a, st)) add_number(a, id);
+        }
+        add_number(a, hn_scan_logits(x, n).best);
+        x[k] += (float)(k % 4) * 0.5f;
+    }
+    hone_sampler_free(s[0]);
+    hone_sampler_free(s[1]);
+    free(x);
+    return st;
+}
+
+/* ---- forms ----------------------------------------------------------------------------------------------- */
+
+/* Along a text that is drawn from its masks: 1 to 5 tokens are taken back at once, a clone goes on as it does. */
+static hone_status form_of(asking *a, hone_matcher *m, uint64_t *mask, size_t n_words, uint64_t key)
+{
+    enum { STEPS = 10, BACK = 5 };
+    hone_status st = HONE_OK;
+    size_t taken = 0;
+    for (uint64_t i = 0; i < STEPS && st == HONE_OK; i++) {
+        int64_t n = 0;
+        st = hone_matcher_mask(m, mask, n_words, &n, &a->err);
+        if (!took(a, st)) break;
+        add_number(a, n);
+        add(a, mask, n_words * sizeof *mask);
+        add_number(a, hone_matcher_can_end(m));
+        int32_t id = n > 0 ? nth_of(mask, n_words, (int64_t)(hn_rand64(key, i) % (uint64_t)n)) : -1;
+        if (id < 0 || hone_token_is_eog(a->m, id)) break;
+        st = hone_matcher_accept(m, &id, 1, &a->err);
+        if (!took(a, st)) break;
+        taken++;
+        size_t back = (i + key) % BACK + 1;
+        if (i % 3 != 2 || back > taken) continue;
+        if (took(a, hone_matcher_rollback(m, back, &a->err))) taken -= back;
+        hone_matcher *other = NULL;
+        st = hone_matcher_clone(&other, m, &a->err);
+        if (took(a, st)) {
+            st = hone_matcher_mask(other, mask, n_words, &n, &a->err);
+            if (took(a, st)) add_number(a, n), add(a, mask, n_words * sizeof *mask);
+        }
+        hone_matcher_free(other);
+    }
+    return st;
+}
+
+static hone_status ask_forms(asking *a)
+{
+    static const char *const schemas[] = {
+        "{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\",\"maxLength\":4}]}",
+        "{\"oneOf\":[{\"const\":\"boat\"},{\"type\":\"null\"}]}",
+        "{\"allOf\":[{\"type\":\"object\",\"required\":[\"a\"]},{\"properties\":{\"a\":{\"type\":\"boolean\"}},"
+        "\"additionalProperties\":false}]}",
+        "{\"type\":\"string\",\"pattern\":\"^[a-f]{2,5}$\"}",
+        "{\"type\":\"string\",\"format\":\"date\"}",
+        "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"}],\"items\":{\"type\":\"null\"},\"maxItems\":3}",
+        "{\"type\":\"number\",\"exclusiveMinimum\":-2,\"multipleOf\":0.5}",
+        "{\"$ref\":\"#/$defs/t\",\"$defs\":{\"t\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/t\"}}}}",
+        "{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"type\":\"integer\"}},\"additionalProperties\":false,"
+        "\"minProperties\":1}",
+        "{\"type\":[\"string\",\"null\"],\"minLength\":2,\"not\":{\"enum\":[\"no\"]}}",
+    };
+    const size_t n_words = ((size_t)a->info.n_vocab + 63) / 64;
+    uint64_t *mask = malloc(n_words * sizeof *mask);
+    hone_status st = mask ? HONE_OK : HN_FAIL(&a->err, HONE_E_NOMEM, "a mask of %zu words", n_words);
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas && st != HONE_E_NOMEM; i++) {
+        const hone_grammar_params p = { .kind = HONE_GRAMMAR_JSON_SCHEMA,
+                                        .text = schemas[i],
+                                        .len = strlen(schemas[i]) };
+        hone_grammar *g = NULL;
+        hone_matcher *m = NULL;
+        st = hone_grammar_compile(&g, &p, &a->err);
+        if (took(a, st)) st = hone_matcher_new(&m, g, a->m, &a->err);
+        if (m) st = form_of(a, m, mask, n_words, i + 1);
+        hone_matcher_free(m);
+        m = NULL;
+        if (g) st = hone_matcher_new(&m, g, a->m, &a->err);
+        for (const char *text = "[1.5, \"ab\"]"; m && *text && st != HONE_E_NOMEM;
+             text++) { /* byte by byte, as far as it goes */
+            st = hone_matcher_accept_text(m, text, 1, &a->err);
+            if (!took(a, st)) break;
+            add_number(a, hone_matcher_can_end(m));
+        }
+        hone_matcher_free(m);
+        hone_grammar_free(g);
+    }
+    free(mask);
+    return st;
+}
+
+/* ---- talks ----------------------------------------------------------------------------------------------- */
+
+/* "[…]" with turns of the two in turn; the user's words spell a control token of the model's. */
+static void talk_of(char *dst, size_t cap, int n_turn, const char *token, size_t n_token)
+{
+    size_t n = (size_t)snprintf(dst, cap, "[");
+    for (int i = 0; i < n_turn && n < cap; i++)
+        n += (size_t)snprintf(dst + n, cap - n, "%s{\"role\":\"%s\",\"content\":\"turn %d %.*s\"}", i ? "," : "",
+                              i % 2 ? "assistant" : "user", i, i % 2 ? 0 : (int)n_token, token);
+    if (n < cap) snprintf(dst + n, cap - n, "]");
+}
+
+/* A control token whose name a JSON string may hold as it is. */
+static const char *control_token(const asking *a, size_t *len)
+{
+    for (int32_t id = 0; id < a->info.n_vocab; id++) {
+        const char *piece =
+            hone_token_kind(a->m, id) == HONE_TOKEN_CONTROL ? hone_token_piece(a->m, id, true, len) : NULL;
+        bool plain = piece && *len > 0 && *len < 40;
+        for (size_t i = 0; plain && i < *len; i++)
+            plain = piece[i] >= ' ' && piece[i] < 127 && piece[i] != '"' && piece[i] != '\\';
+        if (plain) return piece;
+    }
+    *len = 0;
+    return "";
+}
+
+static hone_status ask_talks(asking *a)
+{
+    static const char tools
+        [] = "[{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"of a town\",\"parameters\":{"
+             "\"type\":\"object\",\"properties\":{\"town\":{\"type\":\"string\"}},\"required\":[\"town\"]}}}]",
+   called[] =
+        "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":"
+        "[{\"id\":\"call00001\",\"type\":\"function\",\"function\":{\"name\":\"weather\",\"arguments\":"
+        "\"{\\\"town\\\":\\\"Rome\\\"}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"call00001\",\"content\":\"dry\"}]",
+   variables[] = "{\"enable_thinking\":false,\"reasoning_effort\":\"high\",\"own\":\"x\"}",
+   own[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ own }}{% if tools %}"
+           "{{ tools|tojson }}{% endif %}{% if enable_thinking is false %}off{% endif %}";
+    static const int turns[] = { 1, 2, 3, 5, 6, 7, 8, 12 };
+    enum { N = sizeof turns / sizeof *turns };
+    char talk[1600];
+    size_t n_token;
+    const char *token = control_token(a, &n_token);
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < 2 * N + 4 && st != HONE_E_NOMEM; i++) {
+        if (i < 2 * N) talk_of(talk, sizeof talk, turns[i % N], token, n_token);
+        const hone_chat_params p = { .messages = i < 2 * N ? talk : called,
+                                     .tools = i % 3 == 1 || i >= 2 * N ? tools : NULL,
+                                     .variables = i % 2 ? variables : NULL,
+                                     .chat_template = i % 4 >= 2 ? own : NULL,
+                                     .now = "2026-02-03T04:05:06",
+                                     .trust_input = i % 5 == 4,
+                                     .add_generation_prompt = i % 3 == 0 };
+        int32_t *ids = NULL;
+        size_t n = 0;
+        st = hone_chat_tokenize(a->m, &p, &ids, &n, &a->err);
+        if (took(a, st)) add(a, ids, n * sizeof *ids);
+        hone_free(ids);
+        hone_chat_text t = { 0 };
+        if (st != HONE_E_NOMEM) st = hone_chat_render(a->m, &p, &t, &a->err);
+        if (took(a, st)) {
+            add(a, t.text, t.len);
+            for (size_t k = 0; k < t.n_input; k++)
+                add_number(a, (int64_t)t.input[k].begin), add_number(a, (int64_t)t.input[k].end);
+        }
+        hone_chat_text_free(&t);
+    }
+    return st;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash)
@@ -423,7 +702,9 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err)
     } all[] = { { HN_OUTER_TOKENIZER, true, ask_tokenizer }, { HN_OUTER_TEXT, true, ask_text },
                 { HN_OUTER_SAMPLER, false, ask_sampler },    { HN_OUTER_MASKS, true, ask_masks },
                 { HN_OUTER_LOGPROBS, false, ask_logprobs },  { HN_OUTER_TEMPLATE, true, ask_template },
-                { HN_OUTER_EDGES, false, ask_edges } };
+                { HN_OUTER_EDGES, false, ask_edges },        { HN_OUTER_SCRIPTS, true, ask_scripts },
+                { HN_OUTER_STOPS, true, ask_stops },         { HN_OUTER_PICKS, false, ask_picks },
+                { HN_OUTER_FORMS, true, ask_forms },         { HN_OUTER_TALKS, true, ask_talks } };
     asking a = { .m = m };
     hone_model_get_info(m, &a.info);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

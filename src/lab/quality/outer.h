@@ -20,6 +20,11 @@ typedef enum hn_outer_part {
     HN_OUTER_CACHES,     /* logits with the types of cache that were not asked for */
     HN_OUTER_EDGES,      /* settings and texts at the end of what there is */
     HN_OUTER_DEPTH,      /* logits beyond the long prompt, of paths.c, too */
+    HN_OUTER_SCRIPTS,    /* texts in every script, and a very long one */
+    HN_OUTER_STOPS,      /* streams with none to many stops, short and long */
+    HN_OUTER_PICKS,      /* samplers with none to many biases, far sequences and positions, equal logits */
+    HN_OUTER_FORMS,      /* grammars of each word alone; several tokens back at once, clones, texts */
+    HN_OUTER_TALKS,      /* conversations of many turns, tools, variables, and texts that spell control tokens */
     HN_OUTER_PARTS
 } hn_outer_part;
 
