@@ -129,6 +129,7 @@ static void call_attn(void *arg, int64_t calls)
             hn_pool_run(j->b.pool, textbook_chunk, j, TOKENS);
         } else {
             const hn_attention a = { .q = j->be_q, .n_head = j->h, .scale = scale_of(j) };
+            if (i) hn_bench_turn_buf(&j->turned, j->b.be, j->be_q, j->q, TOKENS * width);
             hn_bench_spoil_act(j->b.be, j->act, width, at);
             hn_bench_attention(j->b.be, j->act, &a, &j->kv, j->rows, TOKENS);
         }

@@ -168,6 +168,7 @@ static void call_batch(void *arg, int64_t calls)
     const hn_backend_ops *op = j->b.be->op;
     for (int64_t i = 0; i < calls; i++) {
         int64_t at = hn_bench_next_place(&j->place);
+        if (i) hn_bench_turn_act(&j->turned, j->b.be, j->act, j->x, MM_COLUMNS, MM_IN);
         for (int k = 0; k < N_PRODUCTS; k++) hn_bench_spoil(j->b.be, j->p[k].y, at);
         if (j->together) op->matmul(j->b.be, j->act, j->p, N_PRODUCTS);
         else

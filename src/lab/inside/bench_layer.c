@@ -180,6 +180,38 @@ static void look(layer_job *j, const watched *w)
     j->n_watched++;
 }
 
+/* Is there anything of it in layer il? Some have no attention, or no second half. */
+static bool has_part(const layer_job *j, int32_t il)
+{
+    const hn_layer_plan *p = &j->m->plan[il];
+    switch (j->part) {
+    case PART_ROPE:
+    case PART_CORE: return HN_PLAN_BIT(p->mixer) & HN_WITH_ATTN;
+    case PART_ATTN:
+    case PART_TIME_MIX: return p->mixer != HN_MIXER_NONE;
+    case PART_FFN:
+    case PART_CHANNEL_MIX: return p->ffn != HN_FFN_NONE;
+    case PART_FULL: return p->mixer != HN_MIXER_NONE || p->ffn != HN_FFN_NONE;
+    default: return true;
+    }
+}
+
+static int32_t n_with_part(const layer_job *j)
+{
+    int32_t n = 0;
+    for (int32_t il = 0; il < j->m->hp.n_layer; il++) n += has_part(j, il);
+    return n;
+}
+
+/* The one with such a part behind layer il. */
+static int32_t next_layer(const layer_job *j, int32_t il)
+{
+    const int32_t n = j->m->hp.n_layer, from = il;
+    do il = (il + 1) % n;
+    while (il != from && !has_part(j, il));
+    return il;
+}
+
 static void do_part(layer_job *j, int32_t il)
 {
     switch (j->part) {
@@ -206,7 +238,7 @@ static void call_part(void *arg, int64_t calls)
         const watched w = watch(j);
         if (j->part == PART_ALL || j->part == PART_EMBED) other_order(j);
         do_part(j, j->il);
-        j->il = (j->il + 1) % j->m->hp.n_layer;
+        j->il = next_layer(j, j->il);
         hn_bench_sink(j->s->s.x);
         look(j, &w);
     }
@@ -317,11 +349,12 @@ static bool same_rows(layer_job *j, layer_job *t, int32_t at, int32_t n, int32_t
  * which is the same as long as no layer comes twice; else all rows at once. */
 static void in_pieces(layer_job *j, layer_job *t)
 {
-    const int32_t n_layer = j->m->hp.n_layer, last = (int32_t)((j->from + j->calls - 1) % n_layer);
+    int32_t last = j->from;
     const bool adds = j->part != PART_EMBED && j->part != PART_NORM && j->part != PART_CORE;
-    const int32_t most = adds && j->calls >= n_layer ? TOKENS : PIECE;
+    const int32_t most = adds && j->calls >= n_with_part(j) ? TOKENS : PIECE;
     hn_backend *be = t->s->be;
     t->part = j->part;
+    for (int64_t i = 1; i < j->calls; i++) last = next_layer(j, last);
     if (j->part == PART_CORE) forward(t); /* the cache */
     hn_session_zero_state(t->s, 0);
     for (int32_t at = 0; at < TOKENS && !j->other; at += most) {
@@ -332,7 +365,8 @@ static void in_pieces(layer_job *j, layer_job *t)
         if (j->part == PART_CORE)
             be->op->write(be, t->s->s.q, 0, j->q + at * width, (size_t)(n * width) * sizeof *j->q);
         else begin_rows(t, j->from);
-        for (int64_t i = adds ? 0 : j->calls - 1; i < j->calls; i++) do_part(t, (int32_t)((j->from + i) % n_layer));
+        for (int64_t i = 0, il = adds ? j->from : last; i < (adds ? j->calls : 1); i++, il = next_layer(j, (int32_t)il))
+            do_part(t, (int32_t)il);
         be->op->step_end(be, NULL, NULL);
         j->other = !same_rows(j, t, at, n, last);
     }
@@ -507,11 +541,11 @@ static void add_weight(void *arg, const hn_weight *w, int32_t il)
 
 static void set_ops(hn_bench_result *res, const layer_job *j)
 {
-    int32_t n = j->m->hp.n_layer;
+    int32_t n = n_with_part(j);
     work_of_part all = { { 0, 0 }, j->part };
     hn_each_weight(j->m, add_weight, &all);
     const work w = all.sum;
-    double passes = j->part == PART_ALL ? 1 : n;
+    double passes = j->part == PART_ALL || n == 0 ? 1 : n;
     if (w.int8 > 0 && w.floats > 0) hn_bench_note(res, "weights of both kinds of arithmetic: no one roof");
     else {
         res->int8 = w.int8 > 0;
@@ -540,7 +574,7 @@ static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job 
 {
     char shape[64];
     j->part = p;
-    j->il = 0;
+    j->il = has_part(j, 0) ? 0 : next_layer(j, 0);
     j->n_watched = 0;
     j->calls = 0;
     j->other = false;

@@ -186,6 +186,26 @@ void hn_bench_turn(hn_bench_turned *t, float *x, int64_t n_row, int64_t n)
     }
 }
 
+static int64_t turn_one(hn_bench_turned *t, float *x, int64_t n)
+{
+    int64_t at = hn_bench_draw(t, n);
+    x[at] = 2 * hn_rand_f32(next_number(t), 0) - 1;
+    return at;
+}
+
+void hn_bench_turn_act(hn_bench_turned *t, hn_backend *be, hn_act *act, float *x, int64_t n_row, int64_t n)
+{
+    int64_t at = turn_one(t, x, n_row * n);
+    const hn_act_part part = one_of(n, at);
+    be->op->act_write(be, act, x + at, &part);
+}
+
+void hn_bench_turn_buf(hn_bench_turned *t, hn_backend *be, hn_buf *buf, float *x, int64_t n)
+{
+    int64_t at = turn_one(t, x, n);
+    be->op->write(be, buf, (size_t)at * sizeof *x, x + at, sizeof *x);
+}
+
 void hn_bench_proved(hn_verdict *v)
 {
     if (v->state == HN_UNCHECKED) v->state = HN_VALID;

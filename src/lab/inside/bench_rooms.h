@@ -76,6 +76,9 @@ typedef struct hn_bench_turned {
 /* x [n_row, n] gets other numbers in [-1, 1). */
 void hn_bench_turn(hn_bench_turned *t, float *x, int64_t n_row, int64_t n);
 int64_t hn_bench_draw(hn_bench_turned *t, int64_t below);
+/* One number of x [n_row, n], and of what be has of it: between calls that take long beside it. */
+void hn_bench_turn_act(hn_bench_turned *t, hn_backend *be, hn_act *act, float *x, int64_t n_row, int64_t n);
+void hn_bench_turn_buf(hn_bench_turned *t, hn_backend *be, hn_buf *buf, float *x, int64_t n);
 
 /* Proved, unless invalid. */
 void hn_bench_proved(hn_verdict *v);

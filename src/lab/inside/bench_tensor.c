@@ -50,6 +50,7 @@ static void call_matmul(void *arg, int64_t calls)
             j->y[at] = NAN;
             naive_matmul(j->y, j->w, j->x, j->n);
         } else {
+            if (i) hn_bench_turn_act(&j->turned, j->b.be, j->act, j->x, j->n, j->n);
             hn_bench_spoil(j->b.be, j->be_y, at);
             j->b.be->op->matmul(j->b.be, j->act, &(hn_product){ .w = &j->weight, .y = j->be_y }, 1);
         }
@@ -509,6 +510,7 @@ static void call_attn(void *arg, int64_t calls)
     attn_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
         int64_t at = hn_bench_next_place(&j->place);
+        if (i) hn_bench_turn_buf(&j->turned, j->b.be, j->be_q, j->q, (int64_t)SIDE * HEADS * HEAD);
         hn_bench_spoil_act(j->b.be, j->act, HEADS * HEAD, at);
         hn_bench_attention(j->b.be, j->act, &(hn_attention){ .q = j->be_q, .n_head = HEADS, .scale = attn_scale },
                            &j->kv, j->rows, SIDE);
