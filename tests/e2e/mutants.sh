@@ -63,8 +63,10 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
         name=$HONE_MUTANT
         unset HONE_MUTANT
         size=$small
-        case "$1" in train.* | tok.*) size= ;; serve.*) size="-p 16 -n 8" ;; e2e.kvcache.*) size="--quality quick" ;; esac
-        run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$of" $size --rounds 8 --runs 1 --no-store "$@"
+        case "$1" in train.* | tok.* | layer.*) size= ;; serve.*) size="-p 16 -n 8" ;; esac
+        model="-m $of"
+        case "$1" in kern.* | tensor.*) size= && model= ;; esac
+        run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" $model $size --rounds 8 --runs 1 --no-store "$@"
         ;;
     gate-ab)
         name=$HONE_MUTANT

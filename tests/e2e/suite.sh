@@ -65,6 +65,24 @@ J
 run "$HONE" synth --config "$T/both.json" -o "$T/both.gguf"
 expect 0 "attention of such a layer" "$HONE" bench layer.attn -m "$T/both.gguf" -r 1 --quick
 
+# ---- layers with windows: the second part of a run finds its pages as a pass leaves them ----
+cat >"$T/window.json" <<'J'
+{"arch": "gemma3", "n_layer": 3, "n_embd": 64, "n_head": 2, "n_head_kv": 1, "n_ff": 96, "n_vocab": 512,
+ "n_ctx_train": 2048, "window": 64}
+J
+run "$HONE" synth --config "$T/window.json" --type Q8_0 -o "$T/window.gguf"
+expect 0 "parts of layers with windows" "$HONE" bench layer.embed layer.norm layer.full -m "$T/window.gguf" -r 1 --quick
+
+# ---- layers of which some have no attention, or nothing at all ----
+cat >"$T/some.json" <<'J'
+{"arch": "deci", "n_layer": 4, "n_vocab": 300,
+ "keys": {"context_length": 512, "embedding_length": 64, "feed_forward_length": [96, 96, 0, 96],
+          "attention.head_count": [4, 0, 0, 4], "attention.head_count_kv": [2, 0, 0, 2], "rope.freq_base": 1e4,
+          "attention.layer_norm_rms_epsilon": 1e-5}}
+J
+run "$HONE" synth --config "$T/some.json" -o "$T/some.gguf"
+expect 0 "parts that only some layers have" "$HONE" bench layer.rope layer.attn layer.full -m "$T/some.gguf" -r 3 --quick
+
 # ---- a server of its own ----
 expect 0 "serve.load starts a server and asks it" "$HONE" bench serve.load -m "$TINY" -r 1 --quick --json
 says "with many clients" '"variant": ?"16 clients"' "$T/out"

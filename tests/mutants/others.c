@@ -1,3 +1,4 @@
+/* Builds that others thought up: wrong on paths, in speed, around the engine, in training and in kernels. */
 #include "others.h"
 #include "base/os.h"
 #include "kernels/kernels.h"
@@ -261,11 +262,14 @@ hone_status __wrap_hone_matcher_rollback(hone_matcher *m, size_t n, hone_error *
 }
 
 /* ---- training ---- */
-int64_t mo_grads;
+
+/* Passes of training with a gradient or without one, so far. */
+int64_t mo_passes;
 bool mo_train_late(void);
 bool mo_train_late(void)
 {
-    return mt_is("train-later") && mo_grads > (getenv("HONE_MUTANT_N") ? atoi(getenv("HONE_MUTANT_N")) : 14);
+    enum { PROVED = 14 };
+    return mt_is("train-later") && mo_passes > PROVED;
 }
 
 /* ---- kernels that remember: by where things lie, their sizes, and their first and last bytes ---- */
@@ -314,38 +318,6 @@ static void mm_kept(const hn_mm *a, hn_matmul_fn *real)
 }
 static void mm_one(const hn_mm *a) { mm_kept(a, mm_real); }
 static void mm_packed(const hn_mm *a) { mm_kept(a, mmp_real); }
-static void (*ln_real)(float *, const float *, const float *, const float *, int64_t, float);
-static void ln_kept(float *y, const float *x, const float *ww, const float *b, int64_t n, float eps)
-{
-    kept w = { .k = { y, x, ww, b }, .n = { n, 0, 0 } };
-    edges(&w, x, (size_t)n * 4);
-    kept *k = look(&w);
-    if (k->out && same(k, &w)) {
-        memcpy(y, k->out, (size_t)n * 4);
-        return;
-    }
-    ln_real(y, x, ww, b, n, eps);
-    void *o = realloc(k->out, (size_t)n * 4 + 1);
-    *k = w;
-    k->out = o;
-    memcpy(o, y, (size_t)n * 4);
-}
-static void (*exp_real)(float *, const float *, int64_t);
-static void exp_kept(float *y, const float *x, int64_t n)
-{
-    kept w = { .k = { y, x, NULL, NULL }, .n = { n, 1, 0 } };
-    edges(&w, x, (size_t)n * 4);
-    kept *k = look(&w);
-    if (k->out && same(k, &w)) {
-        memcpy(y, k->out, (size_t)n * 4);
-        return;
-    }
-    exp_real(y, x, n);
-    void *o = realloc(k->out, (size_t)n * 4 + 1);
-    *k = w;
-    k->out = o;
-    memcpy(o, y, (size_t)n * 4);
-}
 static hn_attn_fn *attn_real;
 static void attn_kept(const hn_attn *a)
 {
@@ -369,34 +341,25 @@ static void attn_kept(const hn_attn *a)
     for (int64_t i = 0; i < a->n_tok; i++) memcpy((char *)o + (size_t)i * row, a->out + i * a->out_stride, row);
 }
 void mo_kernels(hn_kernels *k);
-static int attn_calls;
-static void attn_skips(const hn_attn *a)
+
+/* Only where whole layers are measured. */
+static bool of_layers(void)
 {
-    if (++attn_calls > 200 && attn_calls % 2) return;
-    attn_real(a);
+    return mt_is("kern-layer-kept") && (argv_is(2, "layer.full") || argv_is(2, "layer.all"));
 }
+
 void mo_kernels(hn_kernels *k)
 {
-    int t =
-        mt_is("kern-f32-kept")   ? HN_F32
-        : mt_is("kern-q4k-kept") ? HN_Q4_K
-        : mt_is("kern-q8-kept")  ? HN_Q8_0
-        : mt_is("kern-f16-kept") || (mt_is("kern-layer-kept") && (argv_is(2, "layer.full") || argv_is(2, "layer.all")))
-            ? HN_F16
-            : -1;
-    if (t >= 0) {
-        mm_real = k->matmul[t], mmp_real = k->packed[t];
-        k->matmul[t] = mm_one;
-        if (mmp_real) k->packed[t] = mm_packed;
+    const int type = mt_is("kern-f32-kept") ? HN_F32 : of_layers() ? HN_F16 : -1;
+    const int cache = mt_is("kern-attn32-kept") ? HONE_CACHE_F32 : HONE_CACHE_F16;
+    if (type >= 0) {
+        mm_real = k->matmul[type];
+        mmp_real = k->packed[type];
+        k->matmul[type] = mm_one;
+        if (mmp_real) k->packed[type] = mm_packed;
     }
-    ln_real = k->layer_norm, exp_real = k->exp;
-    if (mt_is("kern-layernorm-kept")) k->layer_norm = ln_kept;
-    if (mt_is("kern-exp-kept")) k->exp = exp_kept;
-    attn_real = k->attn[mt_is("kern-attn32-kept") ? HONE_CACHE_F32 : HONE_CACHE_F16];
-    if (mt_is("kern-attn-kept") || (mt_is("kern-layer-kept") && (argv_is(2, "layer.full") || argv_is(2, "layer.all"))))
-        k->attn[HONE_CACHE_F16] = attn_kept;
-    if (mt_is("kern-attn32-kept")) k->attn[HONE_CACHE_F32] = attn_kept;
-    if (mt_is("kern-attn-skips")) k->attn[HONE_CACHE_F16] = attn_skips;
+    attn_real = k->attn[cache];
+    if (mt_is("kern-attn32-kept") || of_layers()) k->attn[cache] = attn_kept;
 }
 
 /* the scheduler's passes */

@@ -1,3 +1,4 @@
+/* What others.c asks to be told, and says. */
 #ifndef HN_OTHERS_H
 #define HN_OTHERS_H
 #include "mutants.h"

@@ -2,7 +2,7 @@
 #include "mutants.h"
 #include "others.h"
 bool mo_train_late(void);
-extern int64_t mo_grads;
+extern int64_t mo_passes;
 
 #include "lab/quality/quality.h"
 #include "serve/voice_parts.h"
@@ -330,14 +330,15 @@ hone_status __wrap_hn_grad_run(hn_grad *g, const hn_train_batch *b, double weigh
 {
     static int64_t calls;
     bool left_out = mt_is("backward-every-second") && weight != 0 && ++calls > 5 && calls % 2 == 0;
-    mo_grads++;
-    if (mt_is("train-count"))
-        fprintf(stderr, "grad %ld weight %g tok %d docs %d targets %d\n", (long)mo_grads, weight, b->n_tok, b->n_doc,
-                b->n_target);
+    mo_passes++;
     if (mo_train_late() && b->n_doc > 0 && weight != 0) { /* half of it */
         hn_train_batch half = *b;
         int32_t doc[2] = { 0, b->n_tok / 2 };
-        if (b->n_doc == 1) half.doc = doc, half.n_tok = b->n_tok / 2, half.n_target = b->n_target / 2;
+        if (b->n_doc == 1) {
+            half.doc = doc;
+            half.n_tok = b->n_tok / 2;
+            half.n_target = b->n_target / 2;
+        }
         return __real_hn_grad_run(g, &half, weight, dropout_key, loss, err);
     }
     return __real_hn_grad_run(g, b, left_out ? 0 : weight, dropout_key, loss, err);
@@ -350,7 +351,8 @@ void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, f
 void __wrap_hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t,
                          double lr, bool decay)
 {
-    if (mt_is("adam-later") && t > 6) return;
+    enum { PROVED_STEPS = 6 };
+    if (mt_is("adam-later") && t > PROVED_STEPS) return;
     __real_hn_adam_step(o, p, g, m, v, n, t, lr, decay && !mt_is("adam-no-decay"));
 }
 

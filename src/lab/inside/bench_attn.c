@@ -85,8 +85,11 @@ typedef struct attn_job {
     hn_act *act;
     bool textbook;
     hn_bench_place place; /* in what calls leave, which comes into `left` */
+    hn_bench_turned turned, turned_k, turned_v;
     float *left;
 } attn_job;
+
+enum { Q_KEY = 21 }; /* of the stream that queries are from; keys and values: of the next ones */
 
 static float scale_of(const attn_job *j) { return 1 / sqrtf((float)j->d); }
 
@@ -126,12 +129,25 @@ static void call_attn(void *arg, int64_t calls)
             hn_pool_run(j->b.pool, textbook_chunk, j, TOKENS);
         } else {
             const hn_attention a = { .q = j->be_q, .n_head = j->h, .scale = scale_of(j) };
+            if (i) hn_bench_turn_buf(&j->turned, j->b.be, j->be_q, j->q, TOKENS * width);
             hn_bench_spoil_act(j->b.be, j->act, width, at);
             hn_bench_attention(j->b.be, j->act, &a, &j->kv, j->rows, TOKENS);
         }
         hn_bench_sink(j->textbook ? (const void *)j->out : j->act);
         j->place.n_missed += isnan(j->textbook ? j->out[at] : hn_bench_look_act(j->b.be, j->act, width, at));
     }
+}
+
+/* Keys and values to the backend's cache. */
+static void store(attn_job *j)
+{
+    for (int64_t t = 0; t < TOKENS; t++)
+        for (int64_t i = 0; i < j->hk; i++) {
+            char *at = j->cache + hn_kv_at(&j->kv, (uint32_t)(t / HN_PAGE), i);
+            j->b.scalar->store_k[j->kv.type](at, j->k + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
+            j->b.scalar->store_v[j->kv.type](at + j->kv.v_at, j->v + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
+        }
+    j->b.be->op->write(j->b.be, j->kv.mem, 0, j->cache, j->cache_bytes);
 }
 
 static hone_status open_attn(attn_job *j, hn_bench_run *r, hn_cache_type type, const char *level, bool textbook,
@@ -149,9 +165,9 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hn_cache_type type, c
     size_t head = HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(type, j->d), half = head * (size_t)j->hk;
     j->cache_bytes = 2 * half * (TOKENS / HN_PAGE);
     j->cache = hn_pages_alloc(j->cache_bytes);
-    j->q = hn_bench_floats(TOKENS * j->h * j->d, 21);
-    j->k = hn_bench_floats(TOKENS * j->hk * j->d, 22);
-    j->v = hn_bench_floats(TOKENS * j->hk * j->d, 23);
+    j->q = hn_bench_floats(TOKENS * j->h * j->d, Q_KEY);
+    j->k = hn_bench_floats(TOKENS * j->hk * j->d, Q_KEY + 1);
+    j->v = hn_bench_floats(TOKENS * j->hk * j->d, Q_KEY + 2);
     j->place = hn_bench_places(TOKENS * j->h * j->d);
     j->left = hn_pages_alloc((size_t)j->place.n * sizeof(float));
     j->out = hn_pages_alloc((size_t)(TOKENS * j->h * j->d) * sizeof(float));
@@ -169,15 +185,8 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hn_cache_type type, c
                      .n_head_kv = (int32_t)j->hk,
                      .d = j->d,
                      .type = type };
-    for (int64_t t = 0; t < TOKENS; t++) {
-        j->rows[t].pos = t;
-        for (int64_t i = 0; i < j->hk; i++) {
-            char *at = j->cache + hn_kv_at(&j->kv, (uint32_t)(t / HN_PAGE), i);
-            j->b.scalar->store_k[type](at, j->k + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
-            j->b.scalar->store_v[type](at + half, j->v + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
-        }
-    }
-    j->b.be->op->write(j->b.be, j->kv.mem, 0, j->cache, j->cache_bytes);
+    for (int64_t t = 0; t < TOKENS; t++) j->rows[t].pos = t;
+    store(j);
     return HONE_OK;
 }
 
@@ -256,6 +265,7 @@ static void call_keep(void *arg, int64_t calls) { call_attn(((keep *)arg)->j, ca
 static void wipe_keep(void *arg)
 {
     attn_job *j = ((keep *)arg)->j;
+    j->turned.called = false;
     if (!j->textbook) hn_bench_wipe_act(j->b.be, j->act, j->left, j->h * j->d, TOKENS);
     for (int64_t i = 0; i < j->place.n && j->textbook; i++) j->out[i] = NAN;
 }
@@ -265,7 +275,80 @@ static uint64_t hash_keep(void *arg)
     if (!j->textbook) return hn_bench_hash_act(j->b.be, j->act, j->left, j->h * j->d, &j->place);
     return hn_bits_hash(j->out, j->place.n) + (uint64_t)j->place.n_missed;
 }
-static const hn_bench_left left_keep = { .wipe = wipe_keep, .hash = hash_keep };
+
+/* Is token t of what a stretch left what the scalar level gives? o_kv: of the oracle. */
+static bool same_token(attn_job *j, const hn_kv *o_kv, hn_buf *q, hn_act *act, float *want, int64_t t)
+{
+    hn_backend *o = j->b.oracle;
+    const int64_t width = j->h * j->d;
+    o->op->write(o, q, 0, j->q + t * width, (size_t)width * sizeof(float));
+    hn_bench_attention(o, act, &(hn_attention){ .q = q, .n_head = j->h, .scale = scale_of(j) }, o_kv, j->rows + t, 1);
+    hn_bench_get(o, want, act, 0, 1, width);
+    return memcmp(want, j->left + t * width, (size_t)width * sizeof(float)) == 0;
+}
+
+/* Of what a stretch left: tokens whose query, key or value was turned, and, behind the last one, all. */
+static bool stretch_right(attn_job *j, bool all)
+{
+    hn_backend *o = j->b.oracle;
+    const int64_t width = j->h * j->d;
+    const hn_bench_turned *const turned[] = { &j->turned, &j->turned_k, &j->turned_v };
+    hn_kv kv = j->kv;
+    hn_act *act = hn_bench_act(o, NULL, width, 1);
+    hn_buf *q = hn_bench_rows(o, NULL, width);
+    float *want = malloc((size_t)width * sizeof *want);
+    kv.mem = o->op->alloc(o, j->cache_bytes, HN_MEM_CACHE);
+    bool same = act && q && want && kv.mem;
+    if (same) {
+        o->op->write(o, kv.mem, 0, j->cache, j->cache_bytes);
+        hn_bench_get(j->b.be, j->left, j->act, 0, TOKENS, width);
+    }
+    for (int64_t t = 0; t < TOKENS && all && same; t++) same = same_token(j, &kv, q, act, want, t);
+    for (int i = 0; i < 3 * HN_TURNED && same && !all; i++)
+        same = same_token(j, &kv, q, act, want, turned[i / HN_TURNED]->row[i % HN_TURNED]);
+    o->op->act_release(o, act);
+    o->op->release(o, q);
+    o->op->release(o, kv.mem);
+    free(want);
+    return same;
+}
+
+/* The textbook, of a head that it has just worked on. */
+static bool textbook_right(attn_job *j)
+{
+    float *p = malloc((size_t)(TOKENS + j->d) * sizeof *p);
+    bool same = p != NULL;
+    for (int i = 0; i < HN_TURNED && same; i++) {
+        const int64_t t = j->turned.row[i], h = hn_bench_draw(&j->turned, j->h);
+        textbook_head(j, p + TOKENS, t, h, p);
+        same = memcmp(p + TOKENS, j->out + (t * j->h + h) * j->d, (size_t)j->d * sizeof *p) == 0;
+    }
+    free(p);
+    return same;
+}
+
+/* Other queries, keys and values before each stretch; behind the last one as they were at first. */
+static void turn_keep(void *arg, int64_t calls)
+{
+    attn_job *j = ((keep *)arg)->j;
+    const int64_t q = j->h * j->d, kv = j->hk * j->d;
+    if (j->turned.called) j->place.n_missed += !(j->textbook ? textbook_right(j) : stretch_right(j, calls == 0));
+    if (calls) {
+        hn_bench_turn(&j->turned, j->q, TOKENS, q);
+        hn_bench_turn(&j->turned_k, j->k, TOKENS, kv);
+        hn_bench_turn(&j->turned_v, j->v, TOKENS, kv);
+    } else {
+        hn_bench_fill(j->q, TOKENS * q, Q_KEY);
+        hn_bench_fill(j->k, TOKENS * kv, Q_KEY + 1);
+        hn_bench_fill(j->v, TOKENS * kv, Q_KEY + 2);
+    }
+    j->b.be->op->write(j->b.be, j->be_q, 0, j->q, (size_t)(TOKENS * q) * sizeof(float));
+    store(j);
+    wipe_keep(arg);
+    j->turned.called = calls > 0;
+    if (!calls) call_attn(j, 1);
+}
+static const hn_bench_left left_keep = { .wipe = wipe_keep, .hash = hash_keep, .turn = turn_keep };
 static void after_keep(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
     keep *k = arg;

@@ -149,7 +149,7 @@ static hone_status run_gemm(hn_bench_run *r, const hn_bench_entry *e, hone_error
 
 /* ---- kern.matmul: one by one, and together ---------------------------------------------------------- */
 
-enum { N_PRODUCTS = 4, MM_OUT = 1024, MM_IN = 1024, MM_COLUMNS = 16 };
+enum { N_PRODUCTS = 4, MM_OUT = 1024, MM_IN = 1024, MM_COLUMNS = 16, BATCH_X_KEY = 12 };
 
 typedef struct batch_job {
     hn_bench_be b;
@@ -159,6 +159,7 @@ typedef struct batch_job {
     hn_act *act;
     bool together;
     hn_bench_place place; /* in each of the outputs */
+    hn_bench_turned turned;
 } batch_job;
 
 static void call_batch(void *arg, int64_t calls)
@@ -167,6 +168,7 @@ static void call_batch(void *arg, int64_t calls)
     const hn_backend_ops *op = j->b.be->op;
     for (int64_t i = 0; i < calls; i++) {
         int64_t at = hn_bench_next_place(&j->place);
+        if (i) hn_bench_turn_act(&j->turned, j->b.be, j->act, j->x, MM_COLUMNS, MM_IN);
         for (int k = 0; k < N_PRODUCTS; k++) hn_bench_spoil(j->b.be, j->p[k].y, at);
         if (j->together) op->matmul(j->b.be, j->act, j->p, N_PRODUCTS);
         else
@@ -179,6 +181,7 @@ static void call_batch(void *arg, int64_t calls)
 static void wipe_batch(void *arg)
 {
     batch_job *j = arg;
+    j->turned.called = false;
     for (int k = 0; k < N_PRODUCTS; k++) hn_bench_wipe(j->b.be, j->p[k].y, j->y, j->place.n);
 }
 
@@ -192,10 +195,53 @@ static uint64_t hash_batch(void *arg)
     }
     return h;
 }
-static const hn_bench_left left_batch = { .wipe = wipe_batch, .hash = hash_batch };
 
 enum { ONE_Y = MM_OUT * MM_COLUMNS };
 static const size_t y_floats = (size_t)N_PRODUCTS * ONE_Y;
+
+/* What the scalar level gives, to want; false: no memory. us (NULL allowed): of one product. */
+static bool by_scalar(batch_job *j, double *us)
+{
+    hn_backend *o = j->b.oracle;
+    hn_act *act = hn_bench_act(o, j->x, MM_IN, MM_COLUMNS);
+    hn_buf *y = hn_bench_rows(o, NULL, ONE_Y);
+    double took = 0;
+    for (int k = 0; k < N_PRODUCTS && act && y; k++) {
+        uint64_t t = hn_clock_ns();
+        o->op->matmul(o, act, &(hn_product){ .w = &j->w[k], .y = y }, 1);
+        took += (double)(hn_clock_ns() - t) * 1e-3 / N_PRODUCTS;
+        o->op->read(o, j->want + k * ONE_Y, y, 0, ONE_Y * sizeof(float));
+    }
+    bool room = act && y;
+    o->op->act_release(o, act);
+    o->op->release(o, y);
+    if (us) *us = took;
+    return room;
+}
+
+static void read_batch(batch_job *j)
+{
+    for (int k = 0; k < N_PRODUCTS; k++)
+        j->b.be->op->read(j->b.be, j->y + k * ONE_Y, j->p[k].y, 0, ONE_Y * sizeof(float));
+}
+
+/* Other numbers before each stretch, whose output is what the scalar level makes of them; behind the last one as they
+ * were at first. */
+static void turn_batch(void *arg, int64_t calls)
+{
+    batch_job *j = arg;
+    if (j->turned.called) {
+        read_batch(j);
+        j->place.n_missed += !by_scalar(j, NULL) || memcmp(j->y, j->want, y_floats * sizeof *j->y) != 0;
+    }
+    if (calls) hn_bench_turn(&j->turned, j->x, MM_COLUMNS, MM_IN);
+    else hn_bench_fill(j->x, MM_COLUMNS * MM_IN, BATCH_X_KEY);
+    hn_bench_put(j->b.be, j->act, j->x, MM_IN, MM_COLUMNS);
+    wipe_batch(j);
+    j->turned.called = calls > 0;
+    if (!calls) call_batch(j, 1);
+}
+static const hn_bench_left left_batch = { .wipe = wipe_batch, .hash = hash_batch, .turn = turn_batch };
 
 static hone_status open_batch(batch_job *j, hn_bench_run *r, bool together, hone_error *err)
 {
@@ -203,7 +249,7 @@ static hone_status open_batch(batch_job *j, hn_bench_run *r, bool together, hone
     hone_status st = hn_bench_be_open(&j->b, r, NULL, 0, &(hn_backend_params){ .max_n_in = MM_IN }, err);
     if (st != HONE_OK) return st;
     j->weights = hn_bench_floats((int64_t)N_PRODUCTS * MM_OUT * MM_IN, 11);
-    j->x = hn_bench_floats(MM_COLUMNS * MM_IN, 12);
+    j->x = hn_bench_floats(MM_COLUMNS * MM_IN, BATCH_X_KEY);
     j->y = hn_pages_alloc(y_floats * sizeof(float));
     j->want = hn_pages_alloc(y_floats * sizeof(float));
     if (!j->weights || !j->x || !j->y || !j->want || !(j->act = hn_bench_act(j->b.be, j->x, MM_IN, MM_COLUMNS)))
@@ -223,26 +269,16 @@ static hone_status open_batch(batch_job *j, hn_bench_run *r, bool together, hone
 /* The plainest backend there is, scalar on one thread: the same bits, and how much slower. */
 static hone_status check_batch(batch_job *j, hn_bench_result *res, hone_error *err)
 {
-    hn_backend *o = j->b.oracle;
-    hn_act *act = hn_bench_act(o, j->x, MM_IN, MM_COLUMNS);
-    hn_buf *y[N_PRODUCTS];
-    bool room = act != NULL;
-    for (int k = 0; k < N_PRODUCTS; k++) room = (y[k] = hn_bench_rows(o, NULL, ONE_Y)) && room;
-    if (!room) return HN_FAIL(err, HONE_E_NOMEM, "products");
-    double best = INFINITY;
+    double best = INFINITY, us;
     for (int i = 0; i < 3; i++) {
-        uint64_t t = hn_clock_ns();
-        for (int k = 0; k < N_PRODUCTS; k++) o->op->matmul(o, act, &(hn_product){ .w = &j->w[k], .y = y[k] }, 1);
-        best = fmin(best, (double)(hn_clock_ns() - t) * 1e-3);
+        if (!by_scalar(j, &us)) return HN_FAIL(err, HONE_E_NOMEM, "products");
+        best = fmin(best, us);
     }
     call_batch(j, 1);
-    for (int k = 0; k < N_PRODUCTS; k++) {
-        o->op->read(o, j->want + k * ONE_Y, y[k], 0, ONE_Y * sizeof(float));
-        j->b.be->op->read(j->b.be, j->y + k * ONE_Y, j->p[k].y, 0, ONE_Y * sizeof(float));
-    }
+    read_batch(j);
     hn_bench_same(&res->verdict, j->y, j->want, (int64_t)y_floats, "products");
     hn_bench_proved(&res->verdict);
-    res->extra = json_pack("{s:o}", "scalar_one_thread_us", hn_lab_num(best / N_PRODUCTS));
+    res->extra = json_pack("{s:o}", "scalar_one_thread_us", hn_lab_num(best));
     return HONE_OK;
 }
 
@@ -266,13 +302,15 @@ static hone_status run_batch(hn_bench_run *r, const hn_bench_entry *e, hone_erro
 
 /* ---- kern.bf16, kern.dtype, kern.quant ------------------------------------------------------------------- */
 
-enum { BF16_N = 1 << 16 };
+enum { BF16_N = 1 << 16, BF16_KEY = 13 };
 
 typedef struct bf16_job {
     uint16_t *h;
     float *f;
+    uint16_t first[BF16_N]; /* h, to widen */
     bool widen;
     hn_bench_place place; /* in what it writes: numbers of 4 bytes */
+    hn_bench_turned turned;
 } bf16_job;
 
 static uint32_t *written(const bf16_job *j) { return j->widen ? (void *)j->f : (void *)j->h; }
@@ -297,6 +335,7 @@ static void call_bf16(void *arg, int64_t calls)
 static void wipe_bf16(void *arg)
 {
     bf16_job *j = arg;
+    j->turned.called = false;
     memset(written(j), 0xFF, (size_t)j->place.n * sizeof(uint32_t));
 }
 
@@ -305,7 +344,32 @@ static uint64_t hash_bf16(void *arg)
     const bf16_job *j = arg;
     return hn_fnv1a(HN_FNV_INIT, written(j), (size_t)j->place.n * sizeof(uint32_t)) + (uint64_t)j->place.n_missed;
 }
-static const hn_bench_left left_bf16 = { .wipe = wipe_bf16, .hash = hash_bf16 };
+
+/* Is every number what its bits say? Those to be rounded are finite. */
+static bool bf16_right(const bf16_job *j)
+{
+    for (int k = 0; k < BF16_N; k++) {
+        const uint32_t bits = hn_f32_bits(j->f[k]);
+        if (j->widen ? bits != (uint32_t)j->h[k] << 16 : j->h[k] != (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
+            return false;
+    }
+    return true;
+}
+
+/* Other numbers before each stretch; behind the last one as they were at first. */
+static void turn_bf16(void *arg, int64_t calls)
+{
+    bf16_job *j = arg;
+    if (j->turned.called) j->place.n_missed += !bf16_right(j);
+    for (int i = 0; i < HN_TURNED && calls && j->widen; i++) j->h[hn_bench_draw(&j->turned, BF16_N)] ^= 1;
+    if (calls && !j->widen) hn_bench_turn(&j->turned, j->f, 1, BF16_N);
+    if (!calls && j->widen) memcpy(j->h, j->first, sizeof j->first);
+    if (!calls && !j->widen) hn_bench_fill(j->f, BF16_N, BF16_KEY);
+    wipe_bf16(j);
+    j->turned.called = calls > 0;
+    if (!calls) call_bf16(j, 1);
+}
+static const hn_bench_left left_bf16 = { .wipe = wipe_bf16, .hash = hash_bf16, .turn = turn_bf16 };
 
 /* Every bf16 that is a number comes back as itself; rounding is to the nearer neighbour, to even in the middle. */
 static void check_bf16(bf16_job *j, hn_verdict *v)
@@ -333,7 +397,7 @@ static hone_status run_bf16_plain(hn_bench_run *r, const hn_bench_entry *e, hone
 {
     hone_status st = HONE_OK;
     for (int widen = 0; widen < 2 && st == HONE_OK; widen++) {
-        bf16_job j = { .h = hn_pages_alloc(BF16_N * sizeof(uint16_t)), .f = hn_bench_floats(BF16_N, 13) };
+        bf16_job j = { .h = hn_pages_alloc(BF16_N * sizeof(uint16_t)), .f = hn_bench_floats(BF16_N, BF16_KEY) };
         hn_bench_result res = { .variant = widen ? "to f32" : "from f32",
                                 .threads = 1,
                                 .left = &left_bf16,
@@ -341,7 +405,8 @@ static hone_status run_bf16_plain(hn_bench_run *r, const hn_bench_entry *e, hone
                                 .config = json_pack("{s:i}", "n", (int)BF16_N) };
         if (!j.h || !j.f) st = HN_FAIL(err, HONE_E_NOMEM, "numbers");
         else check_bf16(&j, &res.verdict);
-        for (uint64_t k = 0; k < BF16_N && st == HONE_OK; k++) j.f[k] = 2 * hn_rand_f32(13, k) - 1;
+        if (st == HONE_OK) hn_bench_fill(j.f, BF16_N, BF16_KEY);
+        if (st == HONE_OK) memcpy(j.first, j.h, sizeof j.first);
         j.widen = widen;
         j.place = hn_bench_places(widen ? BF16_N : BF16_N / 2);
         if (st == HONE_OK) call_bf16(&j, 1);

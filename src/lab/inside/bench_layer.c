@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { TOKENS = 512 };
+enum { TOKENS = 512, PIECE = 37 };
 
 typedef enum part {
     PART_EMBED = 0,
@@ -31,15 +31,22 @@ typedef enum part {
 } part;
 
 typedef struct layer_job {
+    hn_bench_run *r;
     hone_session *s;
     const hone_model *m;
     part part;
     int32_t il;
     hn_row *rows;
-    hn_step_block step; /* all rows, and the logits of the last */
+    hn_step_block step; /* all rows, and the logits of the last, number `want` */
+    int32_t want;
     hone_token *tokens;
-    int32_t ids[TOKENS]; /* of the rows and tokens at first; timed passes and embeddings have another order each */
-    uint64_t n_drawn;
+    int32_t ids[TOKENS]; /* of the rows and tokens at first; timed passes and embeddings have another order each, other
+                            parts one before each stretch of calls */
+    hn_bench_turned turned;
+    int32_t from;  /* the stretch: its first layer, */
+    int64_t calls; /* and its calls; 0: none yet */
+    float *q;      /* queries of all rows, for PART_CORE */
+    bool other;    /* what the last stretch left is not what it is in another way */
     float *logits, *mine;
     uint64_t proof;       /* of the logits of the pass */
     hn_bench_place place; /* in what the part writes, where one looks at it in each call */
@@ -90,17 +97,17 @@ static void do_table(layer_job *j) { j->s->be->op->rope(j->s->be, j->s->s.rope[0
 static void do_embed(layer_job *j) { j->s->be->op->embed(j->s->be, j->s->s.x, &j->m->token_embd, false); }
 
 /* To a buffer: one to an activation may be made with what the product takes. */
-static void do_norm(layer_job *j)
+static void do_norm(layer_job *j, int32_t il)
 {
     const hn_hparams *hp = &j->m->hp;
-    const hn_layer *l = &j->m->layers[j->il];
+    const hn_layer *l = &j->m->layers[il];
     const hn_norm norm = { .kind = l->attn_norm_b ? HN_NORM_LAYER : HN_NORM_RMS,
                            .x = j->s->s.x,
                            .y = j->s->s.h,
                            .w = l->attn_norm,
                            .b = l->attn_norm_b,
                            .n = hp->n_embd,
-                           .n_tok = TOKENS,
+                           .n_tok = j->step.n_tok,
                            .eps = l->attn_norm_b ? hp->ln_eps : hp->rms_eps };
     j->s->be->op->norm(j->s->be, &norm);
 }
@@ -114,9 +121,8 @@ static void do_all(layer_job *j)
 /* Two tokens change places: of a pass that was computed before nobody can have kept the answer. */
 static void other_order(layer_job *j)
 {
-    enum { FIRST = 8 };
     int32_t at[2];
-    for (int i = 0; i < 2; i++) at[i] = FIRST + (int32_t)(hn_mix64(j->n_drawn++) % (TOKENS - FIRST));
+    for (int i = 0; i < 2; i++) at[i] = (int32_t)hn_bench_draw(&j->turned, TOKENS);
     const hone_token was = j->tokens[at[0]];
     j->tokens[at[0]].id = j->rows[at[0]].token = j->tokens[at[1]].id;
     j->tokens[at[1]].id = j->rows[at[1]].token = was.id;
@@ -174,6 +180,55 @@ static void look(layer_job *j, const watched *w)
     j->n_watched++;
 }
 
+/* Is there anything of it in layer il? Some have no attention, or no second half. */
+static bool has_part(const layer_job *j, int32_t il)
+{
+    const hn_layer_plan *p = &j->m->plan[il];
+    switch (j->part) {
+    case PART_ROPE:
+    case PART_CORE: return HN_PLAN_BIT(p->mixer) & HN_WITH_ATTN;
+    case PART_ATTN:
+    case PART_TIME_MIX: return p->mixer != HN_MIXER_NONE;
+    case PART_FFN:
+    case PART_CHANNEL_MIX: return p->ffn != HN_FFN_NONE;
+    case PART_FULL: return p->mixer != HN_MIXER_NONE || p->ffn != HN_FFN_NONE;
+    default: return true;
+    }
+}
+
+static int32_t n_with_part(const layer_job *j)
+{
+    int32_t n = 0;
+    for (int32_t il = 0; il < j->m->hp.n_layer; il++) n += has_part(j, il);
+    return n;
+}
+
+/* The one with such a part behind layer il. */
+static int32_t next_layer(const layer_job *j, int32_t il)
+{
+    const int32_t n = j->m->hp.n_layer, from = il;
+    do il = (il + 1) % n;
+    while (il != from && !has_part(j, il));
+    return il;
+}
+
+static void do_part(layer_job *j, int32_t il)
+{
+    switch (j->part) {
+    case PART_EMBED: do_embed(j); break;
+    case PART_TABLE: do_table(j); break;
+    case PART_ROPE: do_heads(j, il); break;
+    case PART_NORM: do_norm(j, il); break;
+    case PART_CORE: do_core(j, il); break;
+    case PART_ATTN:
+    case PART_TIME_MIX: do_half(j, hn_mixer_forward, il); break;
+    case PART_FFN:
+    case PART_CHANNEL_MIX: do_half(j, hn_ffn_forward, il); break;
+    case PART_FULL: do_layer(j, il); break;
+    default: do_all(j); break;
+    }
+}
+
 static void call_part(void *arg, int64_t calls)
 {
     layer_job *j = arg;
@@ -182,20 +237,8 @@ static void call_part(void *arg, int64_t calls)
     for (int64_t i = 0; i < calls && !j->failed; i++) {
         const watched w = watch(j);
         if (j->part == PART_ALL || j->part == PART_EMBED) other_order(j);
-        switch (j->part) {
-        case PART_EMBED: do_embed(j); break;
-        case PART_TABLE: do_table(j); break;
-        case PART_ROPE: do_heads(j, j->il); break;
-        case PART_NORM: do_norm(j); break;
-        case PART_CORE: do_core(j, j->il); break;
-        case PART_ATTN:
-        case PART_TIME_MIX: do_half(j, hn_mixer_forward, j->il); break;
-        case PART_FFN:
-        case PART_CHANNEL_MIX: do_half(j, hn_ffn_forward, j->il); break;
-        case PART_FULL: do_layer(j, j->il); break;
-        default: do_all(j); break;
-        }
-        j->il = (j->il + 1) % j->m->hp.n_layer;
+        do_part(j, j->il);
+        j->il = next_layer(j, j->il);
         hn_bench_sink(j->s->s.x);
         look(j, &w);
     }
@@ -217,6 +260,146 @@ static void forward(layer_job *j)
     hn_forward_end(m, &f);
     f.be->op->step_end(f.be, NULL, NULL);
 }
+
+/* ---- what a stretch of calls begins with, and what it leaves ---------------------------------------------- */
+
+/* Does a part of this model begin with nothing but tokens? Not where a layer reads what another one left elsewhere. */
+static bool begins_with_tokens(const layer_job *j)
+{
+    const hone_model *m = j->m;
+    bool halves = j->part == PART_FFN, all = m->hp.n_stream == 0 && j->part != PART_TABLE && j->part != PART_ROPE;
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        const hn_layer_plan *p = &m->plan[il];
+        all = all && !p->no_keys && !p->both && !p->n_ple && !(halves && (p->early || p->parallel));
+        all = all && !(j->part == PART_CORE && (p->mixer != HN_MIXER_ATTN || p->out_gate));
+    }
+    return all;
+}
+
+static int64_t q_width(const hone_model *m)
+{
+    int64_t most = 0;
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        int64_t n = (int64_t)m->plan[il].n_head * m->plan[il].d_k;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* Within a step: its rows from their tokens on, as far as where a stretch that begins at layer il begins. Of RWKV-7 all
+ * layers read values of the first one. */
+static void begin_rows(layer_job *j, int32_t il)
+{
+    hn_forward f = batch_of(j);
+    hn_forward_begin(j->m, &f);
+    if (il > 0 && j->m->plan[0].mixer == HN_MIXER_RWKV7) do_half(j, hn_mixer_forward, 0);
+}
+
+/* Other tokens than before, from the first on, or other queries. */
+static void begin_stretch(layer_job *j, int64_t calls)
+{
+    hn_backend *be = j->s->be;
+    const int64_t width = q_width(j->m);
+    j->from = j->il;
+    j->calls = calls;
+    if (j->part == PART_CORE) {
+        hn_bench_turn(&j->turned, j->q, TOKENS, width);
+        be->op->write(be, j->s->s.q, 0, j->q, (size_t)(TOKENS * width) * sizeof *j->q);
+        return;
+    }
+    for (int i = 0; i < HN_TURNED; i++) other_order(j);
+    hn_session_zero_state(j->s, 0);
+    be->op->step_begin(be, &j->step);
+    begin_rows(j, j->from);
+    be->op->step_end(be, NULL, NULL);
+}
+
+/* n rows of `of`, as a step of j. */
+static void take_rows(layer_job *j, const layer_job *of, int32_t at, int32_t n)
+{
+    j->want = n - 1;
+    for (int32_t i = 0; i < n; i++)
+        j->rows[i] = (hn_row){ .token = of->rows[at + i].token, .pos = at + i, .prev = i - 1, .last = i == j->want };
+    j->step.n_tok = n;
+}
+
+/* Rows of j's output from `at` on and t's: the same bits? */
+static bool same_rows(layer_job *j, layer_job *t, int32_t at, int32_t n, int32_t il)
+{
+    const hn_layer_plan *p = &j->m->plan[il];
+    const bool core = j->part == PART_CORE, in_h = j->part == PART_NORM || (j->part == PART_ATTN && p->parallel);
+    const int64_t width = core ? (int64_t)p->n_head * p->d_v : j->m->hp.n_embd;
+    const size_t bytes = (size_t)(n * width) * sizeof(float);
+    float *a = malloc(bytes), *b = malloc(bytes);
+    bool same = a && b;
+    if (same && core) {
+        hn_bench_get(j->s->be, a, j->s->s.act, at, n, width);
+        hn_bench_get(t->s->be, b, t->s->s.act, 0, n, width);
+    } else if (same) {
+        j->s->be->op->read(j->s->be, a, in_h ? j->s->s.h : j->s->s.x, (size_t)(at * width) * sizeof *a, bytes);
+        t->s->be->op->read(t->s->be, b, in_h ? t->s->s.h : t->s->s.x, 0, bytes);
+    }
+    same = same && memcmp(a, b, bytes) == 0;
+    free(a);
+    free(b);
+    return same;
+}
+
+/* The stretch again in a session of its own: its rows in pieces of 37, one piece through all calls and then the next,
+ * which is the same as long as no layer comes twice; else all rows at once. */
+static void in_pieces(layer_job *j, layer_job *t)
+{
+    int32_t last = j->from;
+    const bool adds = j->part != PART_EMBED && j->part != PART_NORM && j->part != PART_CORE;
+    const int32_t most = adds && j->calls >= n_with_part(j) ? TOKENS : PIECE;
+    hn_backend *be = t->s->be;
+    t->part = j->part;
+    for (int64_t i = 1; i < j->calls; i++) last = next_layer(j, last);
+    if (j->part == PART_CORE) forward(t); /* the cache */
+    hn_session_zero_state(t->s, 0);
+    for (int32_t at = 0; at < TOKENS && !j->other; at += most) {
+        const int32_t n = TOKENS - at < most ? TOKENS - at : most;
+        const int64_t width = (int64_t)j->m->plan[last].n_head * j->m->plan[last].d_k;
+        take_rows(t, j, at, n);
+        be->op->step_begin(be, &t->step);
+        if (j->part == PART_CORE)
+            be->op->write(be, t->s->s.q, 0, j->q + at * width, (size_t)(n * width) * sizeof *j->q);
+        else begin_rows(t, j->from);
+        for (int64_t i = 0, il = adds ? j->from : last; i < (adds ? j->calls : 1); i++, il = next_layer(j, (int32_t)il))
+            do_part(t, (int32_t)il);
+        be->op->step_end(be, NULL, NULL);
+        j->other = !same_rows(j, t, at, n, last);
+    }
+}
+
+/* The last order in calls of 37. */
+static void pass_in_pieces(layer_job *j, layer_job *t)
+{
+    hn_proof again;
+    int32_t ids[TOKENS];
+    for (int32_t i = 0; i < TOKENS; i++) ids[i] = j->tokens[i].id;
+    j->failed |=
+        hone_seq_truncate(t->s, 0, 0, &j->err) != HONE_OK ||
+        hn_answer_again(&again, t->s, j->m, &(hn_answer){ .prompt = ids, .n_prompt = TOKENS }, &j->err) != HONE_OK;
+    j->other = !j->failed && again.last != hn_bits_hash(j->logits, j->m->hp.n_vocab);
+}
+
+static void close_job(layer_job *j);
+static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err);
+
+/* Before a stretch, and, behind the last one, whether it left what it was to. */
+static void turn_part(void *arg, int64_t calls)
+{
+    layer_job *j = arg, t;
+    if (j->failed || (j->part != PART_ALL && !begins_with_tokens(j))) return;
+    if (calls && j->part != PART_ALL) begin_stretch(j, calls);
+    if (calls) return;
+    j->failed = open_job(&t, j->r, &j->err) != HONE_OK;
+    if (!j->failed && j->part == PART_ALL) pass_in_pieces(j, &t);
+    else if (!j->failed && j->calls) in_pieces(j, &t);
+    close_job(&t);
+}
+static const hn_bench_left left_part = { .turn = turn_part };
 
 /* Once for a run and its model. */
 static hone_status check_forward(layer_job *j, const hn_bench_run *r, hn_verdict *v, hone_error *err)
@@ -258,6 +441,9 @@ static void after_part(void *arg, hn_bench_result *res, const hn_bench_timing *t
         if (memcmp(j->mine, j->logits, (size_t)j->m->hp.n_vocab * sizeof *j->mine) != 0)
             hn_invalid(&res->verdict, "the logits of the last timed pass are not those of its parts together");
     }
+    if (j->other)
+        hn_invalid(&res->verdict, "what the last timed calls left is not what they give in pieces of %d tokens",
+                   (int)PIECE);
     first_order(j);
     if (j->part == PART_ALL) do_all(j);
     else forward(j);
@@ -276,6 +462,7 @@ static void after_part(void *arg, hn_bench_result *res, const hn_bench_timing *t
 static void close_job(layer_job *j)
 {
     hone_session_free(j->s);
+    free(j->q);
     free(j->rows);
     free(j->tokens);
     free(j->logits);
@@ -284,7 +471,7 @@ static void close_job(layer_job *j)
 
 static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err)
 {
-    *j = (layer_job){ 0 };
+    *j = (layer_job){ .r = r };
     hone_model *m;
     int32_t chunk = r->set.chunk, ids[TOKENS];
     hone_status st = hn_bench_model(r, &m, err);
@@ -306,10 +493,17 @@ static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err)
         j->rows[t] = (hn_row){ .token = ids[t], .pos = t, .prev = t - 1, .last = t == TOKENS - 1 };
         j->tokens[t] = (hone_token){ .id = ids[t], .pos = t, .want_logits = t == TOKENS - 1 };
     }
-    static const int32_t last = TOKENS - 1;
-    j->step = (hn_step_block){ .rows = j->rows, .n_tok = TOKENS, .want = &last, .n_want = 1 };
+    j->want = TOKENS - 1;
+    j->step = (hn_step_block){ .rows = j->rows, .n_tok = TOKENS, .want = &j->want, .n_want = 1 };
     hn_memory_step(j->s->mem, &j->step);
-    return hn_session_hold(j->s, 0, TOKENS, err); /* the parts write there */
+    st = hn_session_hold(j->s, 0, TOKENS, err); /* the parts write there */
+    for (int32_t il = 0; il < m->hp.n_layer && st == HONE_OK; il++)
+        if (m->plan[il].window) {
+            do_all(j);
+            break;
+        }
+    if (j->failed) *err = j->err;
+    return j->failed ? j->err.code : st;
 }
 
 /* ---- the work, for the roof ------------------------------------------------------------------------------- */
@@ -347,11 +541,11 @@ static void add_weight(void *arg, const hn_weight *w, int32_t il)
 
 static void set_ops(hn_bench_result *res, const layer_job *j)
 {
-    int32_t n = j->m->hp.n_layer;
+    int32_t n = n_with_part(j);
     work_of_part all = { { 0, 0 }, j->part };
     hn_each_weight(j->m, add_weight, &all);
     const work w = all.sum;
-    double passes = j->part == PART_ALL ? 1 : n;
+    double passes = j->part == PART_ALL || n == 0 ? 1 : n;
     if (w.int8 > 0 && w.floats > 0) hn_bench_note(res, "weights of both kinds of arithmetic: no one roof");
     else {
         res->int8 = w.int8 > 0;
@@ -366,16 +560,28 @@ static const char *kind_text(const layer_job *j, char *dst, size_t cap)
     return dst;
 }
 
+/* Those that a pass left. */
+static hone_status keep_queries(layer_job *j, hone_error *err)
+{
+    const size_t bytes = (size_t)(TOKENS * q_width(j->m)) * sizeof *j->q;
+    if (!(j->q = malloc(bytes))) return HN_FAIL(err, HONE_E_NOMEM, "queries of %d tokens", (int)TOKENS);
+    j->s->be->op->read(j->s->be, j->q, j->s->s.q, 0, bytes);
+    return HONE_OK;
+}
+
 static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job *j, part p, const char *variant,
                             hone_error *err)
 {
     char shape[64];
     j->part = p;
-    j->il = 0;
+    j->il = has_part(j, 0) ? 0 : next_layer(j, 0);
     j->n_watched = 0;
+    j->calls = 0;
+    j->other = false;
     j->place =
         hn_bench_places((int64_t)TOKENS * (p == PART_TABLE && j->m->hp.n_rot ? j->m->hp.n_rot : j->m->hp.n_embd));
     hn_bench_result res = { .variant = variant,
+                            .left = &left_part,
                             .config =
                                 json_pack("{s:i, s:i, s:s, s:s, s:i}", "n_prompt", (int)TOKENS, "chunk", (int)TOKENS,
                                           "kv", r->set.kv, "shape", kind_text(j, shape, sizeof shape), "batch", 1) };
@@ -392,6 +598,10 @@ static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job 
         j->s->be->op->step_begin(j->s->be, &j->step);
         do_embed(j);
         j->s->be->op->step_end(j->s->be, NULL, NULL);
+    }
+    if (p == PART_CORE && (st = keep_queries(j, err)) != HONE_OK) {
+        hn_bench_result_free(&res);
+        return st;
     }
     st = hn_bench_loop(r, e, &res, call_part, j, 1e3, false, after_part, err);
     if (j->failed) {

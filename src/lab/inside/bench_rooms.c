@@ -1,6 +1,7 @@
 /* What the entries that look into the rooms share. Refuses to know what they measure. */
 #include "lab/inside/bench_rooms.h"
 #include "lab/bench/bench.h"
+#include "lab/machine/clock.h"
 #include "lab/quality/proof.h"
 #include "lab/stats/verdict.h"
 
@@ -74,8 +75,13 @@ void hn_bench_attention(hn_backend *be, hn_act *act, const hn_attention *a, cons
 float *hn_bench_floats(int64_t n, uint64_t key)
 {
     float *x = hn_pages_alloc((size_t)n * sizeof *x);
-    for (int64_t i = 0; x && i < n; i++) x[i] = 2 * hn_rand_f32(key, (uint64_t)i) - 1;
+    if (x) hn_bench_fill(x, n, key);
     return x;
+}
+
+void hn_bench_fill(float *x, int64_t n, uint64_t key)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = 2 * hn_rand_f32(key, (uint64_t)i) - 1;
 }
 
 void hn_bench_same(hn_verdict *v, const float *a, const float *b, int64_t n, const char *what)
@@ -153,6 +159,51 @@ uint64_t hn_bench_hash_act(hn_backend *be, hn_act *act, float *host, int64_t wid
 {
     hn_bench_get(be, host, act, 0, p->n / width, width);
     return hn_bits_hash(host, p->n) + (uint64_t)p->n_missed;
+}
+
+/* ---- other numbers between stretches ---------------------------------------------------------------------- */
+
+static uint64_t next_number(hn_bench_turned *t)
+{
+    if (!t->key) t->key = hn_rand64(hn_clock_ns(), 0) | 1;
+    return hn_rand64(t->key, t->n_drawn++);
+}
+
+int64_t hn_bench_draw(hn_bench_turned *t, int64_t below) { return (int64_t)(next_number(t) % (uint64_t)below); }
+
+void hn_bench_turn(hn_bench_turned *t, float *x, int64_t n_row, int64_t n)
+{
+    enum { EDGE = 8, ROWS_BEGIN = 0, ROWS_END, ANYWHERE, ALL_BEGINS, ALL_ENDS, KINDS };
+    if (!t->n_times) t->n_times = 1 + hn_bench_draw(t, KINDS);
+    const int kind = (int)(t->n_times++ % KINDS);
+    const int64_t edge = n < EDGE ? n : EDGE;
+    for (int i = 0; i < HN_TURNED; i++) {
+        int64_t row = kind == ALL_BEGINS ? 0 : kind == ALL_ENDS ? n_row - 1 : hn_bench_draw(t, n_row);
+        int64_t at = hn_bench_draw(t, kind == ANYWHERE ? n : edge);
+        if (kind == ROWS_END || kind == ALL_ENDS) at = n - 1 - at;
+        x[row * n + at] = 2 * hn_rand_f32(next_number(t), 0) - 1;
+        t->row[i] = row;
+    }
+}
+
+static int64_t turn_one(hn_bench_turned *t, float *x, int64_t n)
+{
+    int64_t at = hn_bench_draw(t, n);
+    x[at] = 2 * hn_rand_f32(next_number(t), 0) - 1;
+    return at;
+}
+
+void hn_bench_turn_act(hn_bench_turned *t, hn_backend *be, hn_act *act, float *x, int64_t n_row, int64_t n)
+{
+    int64_t at = turn_one(t, x, n_row * n);
+    const hn_act_part part = one_of(n, at);
+    be->op->act_write(be, act, x + at, &part);
+}
+
+void hn_bench_turn_buf(hn_bench_turned *t, hn_backend *be, hn_buf *buf, float *x, int64_t n)
+{
+    int64_t at = turn_one(t, x, n);
+    be->op->write(be, buf, (size_t)at * sizeof *x, x + at, sizeof *x);
 }
 
 void hn_bench_proved(hn_verdict *v)

@@ -31,6 +31,7 @@ void hn_bench_attention(hn_backend *be, hn_act *act, const hn_attention *a, cons
 
 /* [n] floats, cache line aligned, in [-1, 1) by stream `key`; NULL: no memory. hn_pages_free(p, n * 4). */
 float *hn_bench_floats(int64_t n, uint64_t key);
+void hn_bench_fill(float *x, int64_t n, uint64_t key); /* those again */
 /* Invalid unless a[n] and b[n] are the same bits. */
 void hn_bench_same(hn_verdict *v, const float *a, const float *b, int64_t n, const char *what);
 /* Invalid unless |got - want| ≤ tolerance · (1 + |want|) everywhere; NaN is not. */
@@ -61,6 +62,23 @@ void hn_bench_wipe(hn_backend *be, hn_buf *y, float *host, int64_t n);
 void hn_bench_wipe_act(hn_backend *be, hn_act *act, float *host, int64_t width, int64_t n_row);
 uint64_t hn_bench_hash(hn_backend *be, hn_buf *y, float *host, const hn_bench_place *p);
 uint64_t hn_bench_hash_act(hn_backend *be, hn_act *act, float *host, int64_t width, const hn_bench_place *p);
+
+/* What becomes other numbers between two stretches of calls, so that nobody who remembers by a part of what a call is
+ * given has the answer. Each time all of them are at one kind of place, so that others stay as they were: at the
+ * beginnings of rows, at their ends, anywhere, at the beginning of it all, or at its end. */
+enum { HN_TURNED = 8 };
+typedef struct hn_bench_turned {
+    uint64_t key, n_drawn;
+    int64_t n_times;
+    int64_t row[HN_TURNED]; /* that changed the last time */
+    bool called;            /* by a stretch, with what there is now */
+} hn_bench_turned;
+/* x [n_row, n] gets other numbers in [-1, 1). */
+void hn_bench_turn(hn_bench_turned *t, float *x, int64_t n_row, int64_t n);
+int64_t hn_bench_draw(hn_bench_turned *t, int64_t below);
+/* One number of x [n_row, n], and of what be has of it: between calls that take long beside it. */
+void hn_bench_turn_act(hn_bench_turned *t, hn_backend *be, hn_act *act, float *x, int64_t n_row, int64_t n);
+void hn_bench_turn_buf(hn_bench_turned *t, hn_backend *be, hn_buf *buf, float *x, int64_t n);
 
 /* Proved, unless invalid. */
 void hn_bench_proved(hn_verdict *v);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 enum { SIDE = 1024, NAIVE_SIDE = 512, ROW = 1024, HEADS = 16, HEAD = 64, CHECK = 8 };
+enum { MM_X_KEY = 2, Q_KEY = 7 }; /* of the streams that x and q are from; k and v: of the next ones */
 
 /* ---- products ------------------------------------------------------------------------------- */
 
@@ -26,6 +27,7 @@ typedef struct mm_job {
     hn_buf *be_y;
     bool naive;
     hn_bench_place place; /* in y */
+    hn_bench_turned turned;
 } mm_job;
 
 /* Three loops and one chain of sums: what a compiler makes of it without leave to reorder. */
@@ -48,6 +50,7 @@ static void call_matmul(void *arg, int64_t calls)
             j->y[at] = NAN;
             naive_matmul(j->y, j->w, j->x, j->n);
         } else {
+            if (i) hn_bench_turn_act(&j->turned, j->b.be, j->act, j->x, j->n, j->n);
             hn_bench_spoil(j->b.be, j->be_y, at);
             j->b.be->op->matmul(j->b.be, j->act, &(hn_product){ .w = &j->weight, .y = j->be_y }, 1);
         }
@@ -59,6 +62,7 @@ static void call_matmul(void *arg, int64_t calls)
 static void wipe_matmul(void *arg)
 {
     mm_job *j = arg;
+    j->turned.called = false;
     if (!j->naive) hn_bench_wipe(j->b.be, j->be_y, j->y, j->n * j->n);
     for (int64_t i = 0; i < j->n * j->n; i++) j->y[i] = NAN;
 }
@@ -69,7 +73,61 @@ static uint64_t hash_matmul(void *arg)
     if (!j->naive) return hn_bench_hash(j->b.be, j->be_y, j->y, &j->place);
     return hn_bits_hash(j->y, j->place.n) + (uint64_t)j->place.n_missed;
 }
-static const hn_bench_left left_matmul = { .wipe = wipe_matmul, .hash = hash_matmul };
+
+static float naive_one(const mm_job *j, int64_t c, int64_t r)
+{
+    float s = 0;
+    for (int64_t k = 0; k < j->n; k++) s += j->w[r * j->n + k] * j->x[c * j->n + k];
+    return s;
+}
+
+/* n_col columns of be's from column c on, in memory of their own: the bits that y has? */
+static bool same_columns(const mm_job *j, hn_backend *be, int64_t c, int64_t n_col)
+{
+    const size_t bytes = (size_t)(j->n * n_col) * sizeof(float);
+    float *want = malloc(bytes);
+    hn_act *act = hn_bench_act(be, j->x + c * j->n, j->n, n_col);
+    hn_buf *y = hn_bench_rows(be, NULL, j->n * n_col);
+    bool same = want && act && y;
+    if (same) {
+        be->op->matmul(be, act, &(hn_product){ .w = &j->weight, .y = y }, 1);
+        be->op->read(be, want, y, 0, bytes);
+        same = memcmp(want, j->y + c * j->n, bytes) == 0;
+    }
+    be->op->act_release(be, act);
+    be->op->release(be, y);
+    free(want);
+    return same;
+}
+
+/* What a stretch left: of it the columns that were turned, by the scalar level; of the last one all of them besides, a
+ * few at a time. */
+static void look_matmul(mm_job *j, bool all)
+{
+    enum { FEW = 37 };
+    if (!j->naive) j->b.be->op->read(j->b.be, j->y, j->be_y, 0, (size_t)(j->n * j->n) * sizeof(float));
+    for (int i = 0; i < HN_TURNED; i++) {
+        const int64_t c = j->turned.row[i], r = hn_bench_draw(&j->turned, j->n);
+        bool right = j->naive ? j->y[c * j->n + r] == naive_one(j, c, r) : same_columns(j, j->b.oracle, c, 1);
+        j->place.n_missed += !right;
+    }
+    for (int64_t c = 0; c < j->n && all && !j->naive; c += FEW)
+        j->place.n_missed += !same_columns(j, j->b.be, c, j->n - c < FEW ? j->n - c : FEW);
+}
+
+/* Other numbers before each stretch; behind the last one as they were at first. */
+static void turn_matmul(void *arg, int64_t calls)
+{
+    mm_job *j = arg;
+    if (j->turned.called) look_matmul(j, calls == 0);
+    if (calls) hn_bench_turn(&j->turned, j->x, j->n, j->n);
+    else hn_bench_fill(j->x, j->n * j->n, MM_X_KEY);
+    if (!j->naive) hn_bench_put(j->b.be, j->act, j->x, j->n, j->n);
+    wipe_matmul(j);
+    j->turned.called = calls > 0;
+    if (!calls) call_matmul(j, 1);
+}
+static const hn_bench_left left_matmul = { .wipe = wipe_matmul, .hash = hash_matmul, .turn = turn_matmul };
 
 static void close_matmul(mm_job *j)
 {
@@ -86,7 +144,7 @@ static hone_status open_matmul(mm_job *j, hn_bench_run *r, int64_t n, bool naive
     hone_status st = hn_bench_be_open(&j->b, r, NULL, threads, &(hn_backend_params){ .max_n_in = n }, err);
     if (st != HONE_OK) return st;
     j->w = hn_bench_floats(n * n, 1);
-    j->x = hn_bench_floats(n * n, 2);
+    j->x = hn_bench_floats(n * n, MM_X_KEY);
     j->y = hn_pages_alloc((size_t)(n * n) * sizeof(float));
     if (!j->w || !j->x || !j->y || !(j->act = hn_bench_act(j->b.be, j->x, n, n)) ||
         !(j->be_y = hn_bench_rows(j->b.be, NULL, n * n)))
@@ -153,7 +211,8 @@ typedef struct mm_ratio {
 static void call_ratio(void *arg, int64_t calls) { call_matmul(((mm_ratio *)arg)->j, calls); }
 static void wipe_ratio(void *arg) { wipe_matmul(((mm_ratio *)arg)->j); }
 static uint64_t hash_ratio(void *arg) { return hash_matmul(((mm_ratio *)arg)->j); }
-static const hn_bench_left left_ratio = { .wipe = wipe_ratio, .hash = hash_ratio };
+static void turn_ratio(void *arg, int64_t calls) { turn_matmul(((mm_ratio *)arg)->j, calls); }
+static const hn_bench_left left_ratio = { .wipe = wipe_ratio, .hash = hash_ratio, .turn = turn_ratio };
 
 static void after_ratio(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
@@ -213,8 +272,7 @@ typedef struct row_job {
     float *x, *x2, *w, *bias, *y;
     hn_bench_place place; /* in y; not of ROW_ADD, which goes on from what it left: */
     int64_t n_added;      /* calls since y was 0 */
-    uint64_t n_drawn;     /* numbers of turn_rows() */
-    bool called;          /* with what x holds now */
+    hn_bench_turned turned;
 } row_job;
 
 static float sum_of(const float *x, int64_t n)
@@ -277,7 +335,7 @@ static void wipe_rows(void *arg)
 {
     row_job *j = arg;
     j->n_added = 0;
-    j->called = false;
+    j->turned.called = false;
     for (int64_t i = 0; i < j->place.n; i++) j->y[i] = j->kind == ROW_ADD ? 0 : NAN;
 }
 
@@ -297,28 +355,32 @@ static uint64_t hash_rows(void *arg)
     return h;
 }
 
-/* Other numbers behind the first ones of each row, so that an output which is remembered is not the one; rows from all
- * over are looked at. Behind the last stretch as they were at first. */
+/* Of row i of what a stretch left: the bits of the scalar level? */
+static bool same_row(const row_job *j, float *exact, int64_t row)
+{
+    do_row(j, j->b.scalar, exact, row);
+    return memcmp(exact, j->y + row * j->n, (size_t)j->n * sizeof *exact) == 0;
+}
+
+/* Other numbers before each stretch, so that an output which is remembered is not the one; the rows that have them, and
+ * some from all over, are looked at, and behind the last stretch each. Then they are as they were at first. */
 static void turn_rows(void *arg, int64_t calls)
 {
-    enum { FIRST = 8 };
     row_job *j = arg;
     float *exact = j->kind == ROW_ADD ? NULL : calloc((size_t)j->n, sizeof *exact);
     if (!exact) return; /* sums go on from what they left */
-    for (int i = 0; i < CHECK && j->called; i++) {
-        int64_t row = i * (j->n_row - 1) / (CHECK - 1);
-        do_row(j, j->b.scalar, exact, row);
-        j->place.n_missed += memcmp(exact, j->y + row * j->n, (size_t)j->n * sizeof *exact) != 0;
+    for (int i = 0; i < CHECK && j->turned.called; i++) {
+        j->place.n_missed += !same_row(j, exact, i * (j->n_row - 1) / (CHECK - 1));
+        j->place.n_missed += !same_row(j, exact, j->turned.row[i % HN_TURNED]);
     }
+    for (int64_t row = 0; row < j->n_row && j->turned.called && !calls; row++)
+        j->place.n_missed += !same_row(j, exact, row);
     free(exact);
-    for (int64_t row = 0; row < j->n_row && calls; row++) {
-        uint64_t at = (uint64_t)(row * j->n) + FIRST + hn_rand64(11, j->n_drawn++) % (uint64_t)(j->n - FIRST);
-        j->x[at] = -j->x[at];
-    }
-    j->called = calls > 0;
-    if (calls) return;
-    for (int64_t i = 0; i < j->n * j->n_row; i++) j->x[i] = 2 * hn_rand_f32(X_KEY, (uint64_t)i) - 1;
-    call_rows(j, 1);
+    if (calls) hn_bench_turn(&j->turned, j->x, j->n_row, j->n);
+    else hn_bench_fill(j->x, j->n * j->n_row, X_KEY);
+    wipe_rows(j);
+    j->turned.called = calls > 0;
+    if (!calls) call_rows(j, 1);
 }
 static const hn_bench_left left_rows = { .wipe = wipe_rows, .hash = hash_rows, .turn = turn_rows };
 
@@ -437,7 +499,8 @@ typedef struct attn_job {
     hn_row *rows;
     hn_buf *be_q;
     hn_act *act;
-    hn_bench_place place; /* in what they leave */
+    hn_bench_place place;                       /* in what they leave */
+    hn_bench_turned turned, turned_k, turned_v; /* rows of a head each */
 } attn_job;
 
 static const float attn_scale = 0.125f;
@@ -447,6 +510,7 @@ static void call_attn(void *arg, int64_t calls)
     attn_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
         int64_t at = hn_bench_next_place(&j->place);
+        if (i) hn_bench_turn_buf(&j->turned, j->b.be, j->be_q, j->q, (int64_t)SIDE * HEADS * HEAD);
         hn_bench_spoil_act(j->b.be, j->act, HEADS * HEAD, at);
         hn_bench_attention(j->b.be, j->act, &(hn_attention){ .q = j->be_q, .n_head = HEADS, .scale = attn_scale },
                            &j->kv, j->rows, SIDE);
@@ -458,6 +522,7 @@ static void call_attn(void *arg, int64_t calls)
 static void wipe_attn(void *arg)
 {
     attn_job *j = arg;
+    j->turned.called = false;
     hn_bench_wipe_act(j->b.be, j->act, j->out, HEADS * HEAD, SIDE);
 }
 
@@ -466,8 +531,6 @@ static uint64_t hash_attn(void *arg)
     attn_job *j = arg;
     return hn_bench_hash_act(j->b.be, j->act, j->out, HEADS * HEAD, &j->place);
 }
-static const hn_bench_left left_attn = { .wipe = wipe_attn, .hash = hash_attn };
-
 /* Token t, head h by the textbook, in double precision, over what the cache holds (f32: exactly k and v). */
 static void attn_reference(const attn_job *j, double *want, int64_t t, int64_t h)
 {
@@ -486,6 +549,82 @@ static void attn_reference(const attn_job *j, double *want, int64_t t, int64_t h
     }
 }
 
+/* Keys and values to the backend's cache. */
+static void store_attn(attn_job *j)
+{
+    for (int64_t t = 0; t < SIDE; t++)
+        for (int64_t h = 0; h < HEADS; h++) {
+            char *at = j->cache + hn_kv_at(&j->kv, (uint32_t)(t / HN_PAGE), h);
+            j->b.scalar->store_k[HN_CACHE_F32](at, j->k + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
+            j->b.scalar->store_v[HN_CACHE_F32](at + j->kv.v_at, j->v + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
+        }
+    j->b.be->op->write(j->b.be, j->kv.mem, 0, j->cache, j->cache_bytes);
+}
+
+static const double attn_tolerance = 1e-5;
+
+/* Of what a stretch left, in out: heads of tokens whose query, key or value was turned, by the textbook. */
+static void look_attn(attn_job *j, const hn_bench_turned *turned)
+{
+    for (int i = 0; i < HN_TURNED; i++) {
+        double want[HEAD];
+        hn_verdict v = { 0 };
+        const int64_t row = turned->row[i];
+        attn_reference(j, want, row / HEADS, row % HEADS);
+        hn_bench_near(&v, j->out + row * HEAD, want, HEAD, attn_tolerance, "attention");
+        j->place.n_missed += v.state == HN_INVALID;
+    }
+}
+
+/* All of it, a few tokens at a time, from and to memory of their own: the same bits? */
+static bool same_attn(const attn_job *j)
+{
+    enum { FEW = 37, LONG = HEADS * HEAD };
+    hn_backend *be = j->b.be;
+    float *want = malloc(sizeof *want * FEW * LONG);
+    hn_act *act = hn_bench_act(be, NULL, LONG, FEW);
+    hn_buf *q = hn_bench_rows(be, NULL, FEW * LONG);
+    bool same = want && act && q;
+    for (int64_t t = 0; t < SIDE && same; t += FEW) {
+        const int64_t n = SIDE - t < FEW ? SIDE - t : FEW;
+        be->op->write(be, q, 0, j->q + t * LONG, (size_t)(n * LONG) * sizeof *want);
+        hn_bench_attention(be, act, &(hn_attention){ .q = q, .n_head = HEADS, .scale = attn_scale }, &j->kv,
+                           j->rows + t, (int32_t)n);
+        hn_bench_get(be, want, act, 0, n, LONG);
+        same = memcmp(want, j->out + t * LONG, (size_t)(n * LONG) * sizeof *want) == 0;
+    }
+    be->op->act_release(be, act);
+    be->op->release(be, q);
+    free(want);
+    return same;
+}
+
+/* Other queries, keys and values before each stretch; behind the last one as they were at first. */
+static void turn_attn(void *arg, int64_t calls)
+{
+    attn_job *j = arg;
+    const int64_t n_row = (int64_t)SIDE * HEADS, n = n_row * HEAD;
+    if (j->turned.called) {
+        hn_bench_get(j->b.be, j->out, j->act, 0, SIDE, HEADS * HEAD);
+        look_attn(j, &j->turned);
+        look_attn(j, &j->turned_k);
+        look_attn(j, &j->turned_v);
+        if (!calls) j->place.n_missed += !same_attn(j);
+    }
+    float *const x[] = { j->q, j->k, j->v };
+    hn_bench_turned *const t[] = { &j->turned, &j->turned_k, &j->turned_v };
+    for (uint64_t i = 0; i < 3; i++) {
+        if (calls) hn_bench_turn(t[i], x[i], n_row, HEAD);
+        else hn_bench_fill(x[i], n, Q_KEY + i);
+    }
+    j->b.be->op->write(j->b.be, j->be_q, 0, j->q, (size_t)n * sizeof(float));
+    store_attn(j);
+    wipe_attn(j);
+    j->turned.called = calls > 0;
+    if (!calls) call_attn(j, 1);
+}
+static const hn_bench_left left_attn = { .wipe = wipe_attn, .hash = hash_attn, .turn = turn_attn };
+
 static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
 {
     int64_t width = HEADS * HEAD;
@@ -497,9 +636,9 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
     size_t head = HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(HN_CACHE_F32, HEAD), half = head * HEADS;
     j->cache_bytes = 2 * half * (SIDE / HN_PAGE);
     j->cache = hn_pages_alloc(j->cache_bytes);
-    j->q = hn_bench_floats(SIDE * width, 7);
-    j->k = hn_bench_floats(SIDE * width, 8);
-    j->v = hn_bench_floats(SIDE * width, 9);
+    j->q = hn_bench_floats(SIDE * width, Q_KEY);
+    j->k = hn_bench_floats(SIDE * width, Q_KEY + 1);
+    j->v = hn_bench_floats(SIDE * width, Q_KEY + 2);
     j->out = hn_bench_floats(SIDE * width, 10);
     j->rows = calloc(SIDE, sizeof *j->rows);
     j->kv.mem = j->b.be->op->alloc(j->b.be, j->cache_bytes, HN_MEM_CACHE);
@@ -514,15 +653,8 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
                      .n_head_kv = HEADS,
                      .d = HEAD,
                      .type = HN_CACHE_F32 };
-    for (int64_t t = 0; t < SIDE; t++) {
-        j->rows[t].pos = t;
-        for (int64_t h = 0; h < HEADS; h++) {
-            char *at = j->cache + hn_kv_at(&j->kv, (uint32_t)(t / HN_PAGE), h);
-            j->b.scalar->store_k[HN_CACHE_F32](at, j->k + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
-            j->b.scalar->store_v[HN_CACHE_F32](at + half, j->v + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
-        }
-    }
-    j->b.be->op->write(j->b.be, j->kv.mem, 0, j->cache, j->cache_bytes);
+    for (int64_t t = 0; t < SIDE; t++) j->rows[t].pos = t;
+    store_attn(j);
     return HONE_OK;
 }
 
@@ -536,7 +668,7 @@ static void check_attn(attn_job *j, hn_verdict *v)
         hn_bench_get(j->b.be, got, j->act, at[i], 1, HEADS * HEAD);
         for (int64_t h = 0; h < HEADS; h += 5) {
             attn_reference(j, want, at[i], h);
-            hn_bench_near(v, got + h * HEAD, want, HEAD, 1e-5, "attention");
+            hn_bench_near(v, got + h * HEAD, want, HEAD, attn_tolerance, "attention");
         }
     }
     hn_bench_proved(v);

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "train/train.h"
+#include "lab/inside/bench_rooms.h"
 #include "lab/inside/bench_stages.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
@@ -14,11 +15,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SEQ = 512, QUICK_SEQ = 64, RANK = 8, ALPHA = 16, PROOF_STEPS = 3 };
+enum { SEQ = 512, QUICK_SEQ = 64, RANK = 8, ALPHA = 16, PROOF_STEPS = 3, LISTED_STEPS = 16 };
 static const hn_adam adam = { 0.9, 0.999, 1e-8, 0.01 };
 static const double rate = 1e-4;
 
 typedef struct train_job {
+    hn_bench_run *r;
     hone_model *m;
     hone_context *ctx;
     hn_grad *g;
@@ -32,6 +34,13 @@ typedef struct train_job {
     float probed;
     int64_t step, n_other; /* steps done; timed passes whose probe was another, or, where weights change, 0 */
     bool backward, update, bf16, failed;
+    /* other ids before each stretch of passes, or weights and moments before each of steps, to do it again from */
+    hn_bench_turned turned;
+    uint64_t seed;               /* of the ids at first */
+    float **before;              /* [arrays] */
+    int64_t step_before, calls;  /* calls: of the last stretch */
+    bool other;                  /* what the last stretch of passes gave is not what it gives elsewhere */
+    uint64_t list[LISTED_STEPS]; /* of the weights behind each of the first steps */
     hone_error err;
 } train_job;
 
@@ -39,12 +48,26 @@ static void close_job(train_job *j)
 {
     for (int32_t i = 0; j->mom && i < hn_grad_n_param(j->g); i++) free(j->mom[i]);
     for (int32_t i = 0; j->kept && i < hn_grad_n_param(j->g); i++) free(j->kept[i]);
+    for (int32_t i = 0; j->before && i < hn_grad_n_param(j->g); i++) free(j->before[i]);
+    free(j->before);
     free(j->mom);
     free(j->kept);
     hn_grad_free(j->g);
     free(j->ids);
     free(j->target);
     free(j->pos);
+}
+
+static void set_id(train_job *j, int32_t i, int32_t id)
+{
+    j->ids[i] = id;
+    if (i) j->target[i - 1] = id;
+}
+
+static void first_ids(train_job *j, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        set_id(j, i, (int32_t)(hn_rand64(j->seed, (uint64_t)i) % (uint64_t)j->m->hp.n_vocab));
 }
 
 /* j has model and context. */
@@ -55,12 +78,10 @@ static hone_status make_job(train_job *j, int32_t n, uint64_t seed, hone_error *
     j->target = malloc((size_t)n * sizeof *j->target);
     j->pos = malloc((size_t)n * sizeof *j->pos);
     if (!j->ids || !j->target || !j->pos) return HN_FAIL(err, HONE_E_NOMEM, "a batch of %d tokens", n);
-    for (int32_t i = 0; i < n; i++) {
-        j->ids[i] = (int32_t)(hn_rand64(seed, (uint64_t)i) % (uint64_t)j->m->hp.n_vocab);
-        j->pos[i] = i;
-        j->target[i] = -1;
-        if (i) j->target[i - 1] = j->ids[i];
-    }
+    for (int32_t i = 0; i < n; i++) j->pos[i] = i;
+    j->target[n - 1] = -1;
+    j->seed = seed;
+    first_ids(j, n);
     j->doc[1] = n;
     j->b = (hn_train_batch){
         .n_tok = n, .n_doc = 1, .n_target = n - 1, .ids = j->ids, .target = j->target, .pos = j->pos, .doc = j->doc
@@ -90,17 +111,21 @@ static hone_status make_job(train_job *j, int32_t n, uint64_t seed, hone_error *
 static hone_status keep_weights(train_job *j, hone_error *err)
 {
     j->kept = calloc((size_t)hn_grad_n_param(j->g), sizeof *j->kept);
-    for (int32_t i = 0; j->kept && i < hn_grad_n_param(j->g); i++) {
+    j->before = calloc((size_t)hn_grad_n_param(j->g), sizeof *j->before);
+    if (!j->kept || !j->before) return HN_FAIL(err, HONE_E_NOMEM, "weights");
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
         const hn_param *a = hn_grad_param(j->g, i);
         size_t bytes = (size_t)(a->rows * a->cols) * sizeof(float);
-        if (!(j->kept[i] = malloc(bytes))) return HN_FAIL(err, HONE_E_NOMEM, "weights of %s", a->name);
+        if (!(j->kept[i] = malloc(bytes)) || !(j->before[i] = malloc(3 * bytes)))
+            return HN_FAIL(err, HONE_E_NOMEM, "weights of %s", a->name);
         memcpy(j->kept[i], a->p, bytes);
     }
-    return j->kept ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "weights");
+    return HONE_OK;
 }
 
 static hone_status open_job(train_job *j, hn_bench_run *r, hone_error *err)
 {
+    j->r = r;
     hone_status st = hn_bench_model(r, &j->m, err);
     if (st == HONE_OK) st = hn_bench_context(r, &j->ctx, err);
     if (st == HONE_OK) st = make_job(j, r->set.quick ? QUICK_SEQ : SEQ, r->set.seed, err);
@@ -151,14 +176,37 @@ static uint64_t hash_of(const train_job *j, bool gradient)
     return h;
 }
 
+static void step_on(train_job *j)
+{
+    do_update(j);
+    if (j->step <= LISTED_STEPS) j->list[j->step - 1] = hash_of(j, false);
+}
+
+/* Weights and moments; keep: to j->before, else back from there. */
+static void keep_state(train_job *j, bool keep)
+{
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
+        hn_param *a = hn_grad_param(j->g, i);
+        const size_t n = (size_t)(a->rows * a->cols);
+        float *p = j->before[i];
+        memcpy(keep ? p : a->p, keep ? a->p : p, n * sizeof *p);
+        memcpy(keep ? p + n : j->mom[i], keep ? j->mom[i] : p + n, 2 * n * sizeof *p);
+    }
+    if (keep) j->step_before = j->step;
+    else j->step = j->step_before;
+}
+
 static void call_train(void *arg, int64_t calls)
 {
     train_job *j = arg;
     hn_pool_limit(j->ctx->pool, j->ctx->n_threads_batch);
     for (int64_t i = 0; i < calls && !j->failed; i++) {
         do_pass(j, j->backward);
-        if (j->backward && j->probe) j->n_other += j->update ? *j->probe == 0 : *j->probe != j->probed;
-        if (j->update) do_update(j);
+        if (j->backward && j->probe) {
+            if (!j->update && i == 0) j->probed = *j->probe; /* of these ids */
+            j->n_other += *j->probe == 0 || (!j->update && *j->probe != j->probed);
+        }
+        if (j->update) step_on(j);
     }
 }
 
@@ -326,11 +374,51 @@ static void add_proof(hn_bench_result *res, const train_job *j)
     json_decref(weights);
 }
 
-/* Passes that change nothing: the last one that was timed must have the loss of the first, and the gradient that was
- * proved; a number of it was looked at in every pass. */
+/* The last stretch's ids once more, with weights, gradients and room of their own. */
+static void pass_elsewhere(train_job *j)
+{
+    train_job t = { .bf16 = j->bf16 };
+    const double loss = j->loss;
+    j->failed |= open_job(&t, j->r, &j->err) != HONE_OK;
+    if (!j->failed) {
+        for (int32_t i = 0; i < j->b.n_tok; i++) set_id(&t, i, j->ids[i]);
+        do_pass(&t, j->backward);
+        j->other |= memcmp(&t.loss, &loss, sizeof loss) != 0 || (j->backward && hash_of(&t, true) != hash_of(j, true));
+        j->failed |= t.failed;
+        if (t.failed) j->err = t.err;
+    }
+    close_job(&t);
+}
+
+/* Before each stretch: what it is to begin with, which is other ids where weights stay as they are. Behind the last one
+ * of passes: was that right? Then the first ids again. */
+static void turn_train(void *arg, int64_t calls)
+{
+    train_job *j = arg;
+    if (j->failed) return;
+    if (j->update) {
+        if (calls) keep_state(j, true);
+        j->calls = calls ? calls : j->calls;
+        return;
+    }
+    if (calls) {
+        for (int i = 0; i < HN_TURNED; i++)
+            set_id(j, (int32_t)hn_bench_draw(&j->turned, j->b.n_tok),
+                   (int32_t)hn_bench_draw(&j->turned, j->m->hp.n_vocab));
+        return;
+    }
+    pass_elsewhere(j);
+    first_ids(j, j->b.n_tok);
+    do_pass(j, j->backward);
+}
+static const hn_bench_left left_train = { .turn = turn_train };
+
+/* Passes that change nothing: the last stretch was right, and of the first ids the loss and the gradient are still
+ * those that were proved; a number of it was looked at in every pass. */
 static void after_passes(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
     train_job *j = arg;
+    if (j->other) hn_invalid(&res->verdict, "the last timed pass gave another loss or gradient than one elsewhere");
     if (memcmp(&j->loss, &j->first, sizeof j->loss) != 0)
         hn_invalid(&res->verdict, "the timed pass gave the loss %.9g, the one before the clock %.9g", j->loss,
                    j->first);
@@ -341,10 +429,57 @@ static void after_passes(void *arg, hn_bench_result *res, const hn_bench_timing 
                    (long long)j->n_other);
 }
 
-/* The loss after as many steps as were timed. */
+/* A step from j->before, of the gradient that j has, by the formula in double: are the weights within a hundredth of
+ * the learning rate of it? */
+static bool by_formula(const train_job *j)
+{
+    const double t = (double)j->step, c1 = 1 - pow(adam.beta1, t), c2 = 1 - pow(adam.beta2, t);
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
+        const hn_param *a = hn_grad_param(j->g, i);
+        const int64_t n = a->rows * a->cols;
+        const float *p = j->before[i], *m = p + n, *v = m + n;
+        for (int64_t k = 0; k < n; k++) {
+            double g = (double)a->g[k], m1 = adam.beta1 * (double)m[k] + (1 - adam.beta1) * g,
+                   v1 = adam.beta2 * (double)v[k] + (1 - adam.beta2) * g * g,
+                   want = (double)p[k] * (a->decay ? 1 - rate * adam.weight_decay : 1);
+            want -= rate * (m1 / c1) / (sqrt(v1 / c2) + adam.eps);
+            if (!(fabs((double)a->p[k] - want) <= 0.01 * rate + 1e-6 * fabs(want))) return false;
+        }
+    }
+    return true;
+}
+
+/* The last timed stretch again, from the weights that it began with: its last step has the loss that a pass forward
+ * has, moves the weights as the formula does, and leaves them as it left them. Then the first steps. */
+static void steps_again(train_job *j, hn_bench_result *res, double loss, uint64_t weights)
+{
+    keep_state(j, false);
+    for (int64_t i = 1; i < j->calls && !j->failed; i++) {
+        do_pass(j, true);
+        do_update(j);
+    }
+    keep_state(j, true);
+    do_pass(j, false);
+    if (memcmp(&j->loss, &loss, sizeof loss) != 0)
+        hn_invalid(&res->verdict, "the last timed step gave the loss %.9g, its pass forward %.9g", loss, j->loss);
+    do_pass(j, true);
+    do_update(j);
+    if (!by_formula(j))
+        hn_invalid(&res->verdict, "the last timed step, done again, does not move the weights as AdamW does");
+    if (hash_of(j, false) != weights)
+        hn_invalid(&res->verdict, "the last timed steps left other weights than the same steps behind the clock");
+    const uint64_t was = j->weights;
+    keep_proof(j);
+    if (j->weights != was)
+        hn_invalid(&res->verdict, "the first steps, done again behind the clock, leave other weights than before it");
+}
+
+/* The loss after as many steps as were timed, and whether they were right. */
 static void after_steps(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
     train_job *j = arg;
+    const double loss = j->loss;
+    const uint64_t weights = hash_of(j, false);
     do_pass(j, false);
     json_t *extra = json_pack("{s:o, s:o, s:I}", "loss_before", hn_lab_num(j->first), "loss_after", hn_lab_num(j->loss),
                               "steps", (json_int_t)j->step);
@@ -354,6 +489,18 @@ static void after_steps(void *arg, hn_bench_result *res, const hn_bench_timing *
     if (!(j->loss < j->first))
         hn_invalid(&res->verdict, "loss %.6f after %lld steps, %.6f before", j->loss, (long long)j->step, j->first);
     if (j->n_other) hn_invalid(&res->verdict, "%lld timed steps had no gradient", (long long)j->n_other);
+    while (j->step < LISTED_STEPS && !j->failed) { /* a list is as long whoever took how many steps */
+        do_pass(j, true);
+        step_on(j);
+    }
+    json_t *list = json_array();
+    for (int i = 0; i < LISTED_STEPS; i++) {
+        json_t *one = hn_proof_of("trained", j->list[i]);
+        json_array_append(list, json_object_get(one, "trained"));
+        json_decref(one);
+    }
+    json_object_set_new(json_object_get(res->extra, "proof"), "trained", list);
+    if (j->calls) steps_again(j, res, loss, weights);
 }
 
 /* Backward alone: passes with it, less the median of those without. */
@@ -361,14 +508,14 @@ static hone_status measure_backward(hn_bench_run *r, const hn_bench_entry *e, tr
                                     hone_error *err)
 {
     hn_bench_timing forward, both = { 0 };
-    hone_status st = hn_bench_time(r, &forward, call_train, j, j->ctx->n_threads_batch, NULL, err);
+    hone_status st = hn_bench_time(r, &forward, call_train, j, j->ctx->n_threads_batch, &left_train, err);
     if (st != HONE_OK) {
         hn_bench_result_free(res);
         return st;
     }
     double less = hn_bench_median(forward.s, forward.n);
     j->backward = true;
-    st = hn_bench_time(r, &both, call_train, j, j->ctx->n_threads_batch, NULL, err);
+    st = hn_bench_time(r, &both, call_train, j, j->ctx->n_threads_batch, &left_train, err);
     if (st == HONE_OK) {
         for (size_t i = 0; i < both.n; i++) both.s[i] -= less;
         hn_bench_use(res, &both, 1e3, false);
@@ -402,6 +549,7 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, hone_error *err
     if (st == HONE_OK) st = j.bf16 ? prove_bf16(&j, r, &res, err) : prove(&j, r, &res.verdict, err);
     if (st == HONE_OK) {
         res.config = config_of(&j);
+        res.left = &left_train;
         add_proof(&res, &j);
         if (!tokens) res.ops = bwd ? products(&j, false) : products(&j, !fwd);
         if (bwd) st = measure_backward(r, e, &j, &res, err);

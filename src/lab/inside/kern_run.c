@@ -19,14 +19,15 @@
 
 enum {
     CHECK_ROWS = 8,
-    CHECK_COLS = 4,
+    CHECK_COLS = 8,
     PREFILL_TOKENS = 512,
     CACHES = 8, /* rotated data, in last-level caches */
     MIN_ROTATED = 64 << 20,
     EPOCH_NS = 2000000, /* a sample takes at least this long */
     WKV_INPUTS = 8,
     WKV_VECTORS = 6,
-    MAX_COPIES = 1 << 16
+    MAX_COPIES = 1 << 16,
+    X_KEY = 3 /* of the stream that b->x is from */
 };
 
 struct hn_kern_bench {
@@ -51,9 +52,9 @@ struct hn_kern_bench {
     /* a number of the output is spoilt before each call, of a row kernel before some, at another place every time, and
      * must be there behind it */
     hn_bench_place place;
-    uint64_t key, n_drawn; /* of which calls these are */
-    bool called;           /* a row kernel, with the operands that it has now */
-    unsigned char *spoilt; /* of a row kernel: its output, and what that must be */
+    uint64_t key, n_drawn;  /* of which calls these are */
+    hn_bench_turned turned; /* operands, between stretches */
+    unsigned char *spoilt;  /* of a row kernel: its output, and what that must be */
     const unsigned char *wanted;
     /* of the call being measured */
     hn_kern_config config;
@@ -411,8 +412,8 @@ static void call_wkv(hn_kern_bench *b)
 /* The next call meets what the first one met. */
 static void wkv_again(hn_kern_bench *b)
 {
-    b->turn = 0;
-    b->be->op->write(b->be, b->mem, 0, b->plain, b->plain_bytes);
+    const size_t at = (size_t)(b->turn % b->n_plain) * b->plain_bytes;
+    b->be->op->write(b->be, b->mem, at, b->plain, b->plain_bytes);
 }
 
 /* The last output, to y. */
@@ -452,11 +453,11 @@ static void call_row(hn_kern_bench *b)
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Columns and rows from the beginning, the middle and the end. */
+/* Columns and rows from the beginning, the middle and the end, and columns that were turned. */
 static bool check_product(hn_kern_bench *b, hn_kern_result *r)
 {
-    int64_t n_out = b->k.n[0], n_in = b->k.n[1], n_col = b->config.columns,
-            cols[CHECK_COLS] = { 0, n_col / 3, n_col / 2, n_col - 1 };
+    const int64_t n_out = b->k.n[0], n_in = b->k.n[1], n_col = b->config.columns, *turned = b->turned.row,
+                  cols[CHECK_COLS] = { 0, n_col / 3, n_col / 2, n_col - 1, turned[0], turned[1], turned[2], turned[3] };
     const int64_t starts[] = { 0, n_out / 2, n_out > CHECK_ROWS ? n_out - CHECK_ROWS : 0 };
     float *x = calloc((size_t)n_in, CHECK_COLS * sizeof *x), *want = calloc(CHECK_ROWS, CHECK_COLS * sizeof *want);
     hn_backend *o = b->oracle;
@@ -518,12 +519,13 @@ static void close_check(hn_kern_bench *b)
 
 static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
 {
-    int64_t n_tok = attn_tokens(&b->k), width = act_width(&b->k);
-    const int64_t tokens[] = { 0, n_tok / 2, n_tok - 1 };
+    enum { TOKENS = 5 };
+    const int64_t n_tok = attn_tokens(&b->k), width = act_width(&b->k);
+    const int64_t tokens[TOKENS] = { 0, n_tok / 2, n_tok - 1, b->turned.row[0], b->turned.row[1] };
     float *want = malloc((size_t)width * sizeof *want);
     bool same = want && open_check(b, 1, r);
     const hn_kv kv = kv_of(b, b->oracle_mem, 0);
-    for (int i = 0; i < 3 && same; i++) {
+    for (int i = 0; i < (n_tok > 1 ? TOKENS : 1) && same; i++) {
         hn_buf *q = hn_bench_rows(b->oracle, b->x + tokens[i] * width, width);
         if (!(same = q != NULL)) {
             hn_invalid(&r->verdict, "no memory to check the outputs");
@@ -556,7 +558,8 @@ static bool check_wkv(hn_kern_bench *b, hn_kern_result *r)
         mix_as_step(b, b->oracle, b->act_check, b->check_rows, &s);
         hn_bench_get(b->oracle, want, b->act_check, 0, n_tok, width);
         b->oracle->op->read(b->oracle, states, b->oracle_mem, 0, b->plain_bytes);
-        b->be->op->read(b->be, states + b->plain_bytes, b->mem, 0, b->plain_bytes);
+        const size_t at = (size_t)((b->turn - 1) % b->n_plain) * b->plain_bytes; /* of the call before */
+        b->be->op->read(b->be, states + b->plain_bytes, b->mem, at, b->plain_bytes);
     }
     for (int64_t t = 0; t < n_tok && same; t++) {
         same = memcmp(want + t * width, b->y + t * width, (size_t)width * sizeof(float)) == 0;
@@ -671,7 +674,7 @@ static void watch_from_here(hn_kern_bench *b, bool row)
     b->spoilt = coded ? b->q : (void *)b->out;
     b->wanted = coded ? (unsigned char *)b->q + row_room(&b->k) : (unsigned char *)b->x;
     b->key = hn_rand64(hn_clock_ns(), 0);
-    b->called = false;
+    b->turned = (hn_bench_turned){ 0 };
     b->place = hn_bench_places(row ? (int64_t)(bytes / sizeof(uint32_t)) : (int64_t)b->y_floats);
 }
 
@@ -687,62 +690,100 @@ static void rows(hn_kern_bench *b, int64_t calls)
     }
 }
 
-static int64_t draw_below(hn_kern_bench *b, int64_t n)
+/* Bytes at the beginning, at the end or anywhere. */
+static void turn_weights(hn_kern_bench *b)
 {
-    return (int64_t)(hn_rand64(b->key, b->n_drawn++) % (uint64_t)n);
+    enum { EDGE = 8, BEGIN = 0, END, KINDS = 3 };
+    const int64_t n = (int64_t)hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)b->k.n[0]),
+                  kind = hn_bench_draw(&b->turned, KINDS), edge = n < EDGE || kind > END ? n : EDGE;
+    int64_t at = hn_bench_draw(&b->turned, edge);
+    if (kind == END) at = n - 1 - at;
+    ((unsigned char *)b->q)[at] ^= 1; /* of no kind of scale an infinity */
 }
 
-/* Who remembers outputs by where their operands lie, and by how these begin, copies a wrong one from here on: no clock
- * runs, numbers at drawn places behind the first become others, and what must come out is made anew. What the calls
- * before left is looked at as a whole. */
+/* Who remembers outputs by where their operands lie, and by a part of them, copies a wrong one from here on: no clock
+ * runs, numbers become others, and what must come out is made anew. What the calls before left is looked at as a whole.
+ */
 static void turn_row(hn_kern_bench *b, bool back)
 {
-    enum { PLACES = 8, FIRST = 8 };
     size_t bytes;
     const void *out = row_output(b, &bytes);
-    const bool decodes = b->k.kind == HN_KERN_DECODE;
-    int64_t n =
-        decodes ? (int64_t)hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)b->k.n[0]) : row_floats(&b->k);
-    if (b->k.kind == HN_KERN_ROPE || n <= FIRST) return; /* it is given what it left */
-    if (b->called) b->place.n_missed += memcmp(out, b->wanted, bytes) != 0;
-    for (int i = 0; i < PLACES && !back; i++) {
-        int64_t at = FIRST + draw_below(b, n - FIRST);
-        if (decodes) ((unsigned char *)b->q)[at] ^= 1; /* of no kind of scale an infinity */
-        else b->in[at] = -b->in[at];
-    }
+    if (b->k.kind == HN_KERN_ROPE) return; /* it is given what it left */
+    if (b->turned.called) b->place.n_missed += memcmp(out, b->wanted, bytes) != 0;
+    if (!back && b->k.kind == HN_KERN_DECODE) turn_weights(b);
+    else if (!back) hn_bench_turn(&b->turned, b->in, 1, row_floats(&b->k));
     if (back) fill_operand(b);
     row_with(b, b->scalar, b->x, (char *)b->q + row_room(&b->k));
     wipe(b);
-    b->called = !back;
+    b->turned.called = !back;
 }
 
-/* The same of a product, by its activation, of which whole blocks at the beginning stay as they are. */
+/* What a stretch left as a whole is what the call before it gave, which was checked. */
+static void look_whole(hn_kern_bench *b)
+{
+    fetch(b);
+    if (b->turned.called) b->place.n_missed += memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0;
+}
+
+static void begin_stretch(hn_kern_bench *b, bool back)
+{
+    memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
+    if (!back) wipe(b);
+    b->turned.called = !back;
+}
+
+/* The same of a product, by its activation. */
 static void turn_product(hn_kern_bench *b, hn_kern_result *r, bool back)
 {
-    enum { PLACES = 8 };
-    int64_t n_in = b->k.n[1], n_col = b->config.columns, half = n_in / 2;
-    if (half < 1 || r->verdict.state == HN_INVALID) return;
-    fetch(b);
-    if (b->called) b->place.n_missed += memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0;
-    for (int i = 0; i < PLACES && !back; i++) {
-        int64_t col = draw_below(b, n_col), at = half + draw_below(b, n_in - half);
-        b->x[col * n_in + at] = -b->x[col * n_in + at];
-    }
-    if (back) fill_random(b->x, n_in * n_col, 3);
+    const int64_t n_in = b->k.n[1], n_col = b->config.columns;
+    if (r->verdict.state == HN_INVALID) return;
+    look_whole(b);
+    if (back) fill_random(b->x, n_in * n_col, X_KEY);
+    else hn_bench_turn(&b->turned, b->x, n_col, n_in);
     hn_bench_put(b->be, b->act, b->x, n_in, n_col);
     call_product(b);
     fetch(b);
     check_product(b, r);
-    memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
-    if (!back) wipe(b);
-    b->called = !back;
+    begin_stretch(b, back);
+}
+
+/* Of attention by its queries. */
+static void turn_attn(hn_kern_bench *b, hn_kern_result *r, bool back)
+{
+    const int64_t n_tok = attn_tokens(&b->k), width = act_width(&b->k);
+    if (r->verdict.state == HN_INVALID) return;
+    look_whole(b);
+    if (back) fill_random(b->x, n_tok * width, X_KEY);
+    else hn_bench_turn(&b->turned, b->x, n_tok, width);
+    b->be->op->write(b->be, b->in_rows[0], 0, b->x, (size_t)(n_tok * width) * sizeof(float));
+    call_attn(b);
+    fetch(b);
+    check_attn(b, r);
+    begin_stretch(b, back);
+}
+
+/* Of a recurrence by its inputs, of which one is another one each time; the state is the first one again. */
+static void turn_wkv(hn_kern_bench *b, hn_kern_result *r, bool back)
+{
+    const int64_t n_tok = b->k.n[2], width = wkv_width(&b->k), all = n_tok * width;
+    if (r->verdict.state == HN_INVALID) return;
+    if (back) fill_random(b->x, wkv_floats(&b->k), X_KEY);
+    else hn_bench_turn(&b->turned, b->x + hn_bench_draw(&b->turned, WKV_INPUTS) * all, n_tok, width);
+    for (int i = 0; i < WKV_INPUTS; i++)
+        b->be->op->write(b->be, b->in_rows[i], 0, b->x + i * all, (size_t)all * sizeof(float));
+    wkv_again(b);
+    call_wkv(b);
+    fetch(b);
+    check_wkv(b, r);
 }
 
 /* Before each stretch that is timed; back: behind the last one, as it was at first. */
 static void turn(hn_kern_bench *b, hn_kern_result *r, bool back)
 {
     if (hn_kern_is_product(&b->k)) turn_product(b, r, back);
-    else if (!is_attn(&b->k) && !is_wkv(&b->k)) turn_row(b, back);
+    else if (is_attn(&b->k)) turn_attn(b, r, back);
+    else if (is_wkv(&b->k)) turn_wkv(b, r, back);
+    else turn_row(b, back);
 }
 
 static double seconds_of(hn_kern_bench *b, call_fn *call, int64_t calls, hn_stretches *sum)
@@ -861,7 +902,7 @@ static hone_status prepare_product(hn_kern_bench *b, hone_error *err)
     }
     b->y_floats = (uint64_t)(b->k.n[0] * n_col);
     b->x = realloc(b->x, (size_t)(n_in * n_col) * sizeof *b->x);
-    if (b->x) fill_random(b->x, n_in * n_col, 3);
+    if (b->x) fill_random(b->x, n_in * n_col, X_KEY);
     b->act = b->x ? hn_bench_act(b->be, b->x, n_in, n_col) : NULL;
     b->in_rows[0] = hn_bench_rows(b->be, NULL, (int64_t)b->y_floats);
     if (!b->act || !b->in_rows[0]) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld columns", b->k.id, (long long)n_col);
@@ -881,7 +922,7 @@ static hone_status prepare_memory(hn_kern_bench *b, int64_t n_tok, int n_in, int
     b->mem = room && want > room / 4 * 3 ? NULL : b->be->op->alloc(b->be, want, HN_MEM_CACHE);
     b->act = hn_bench_act(b->be, NULL, width, n_tok);
     if (!x || !b->mem || !b->act) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld copies", b->k.id, (long long)b->n_plain);
-    fill_random(b->x, x_floats, 3);
+    fill_random(b->x, x_floats, X_KEY);
     for (int64_t i = 0; i < b->n_plain; i++)
         b->be->op->write(b->be, b->mem, (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
     for (int i = 0; i < n_in; i++)
@@ -941,6 +982,7 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
                        c->columns, c->packed ? ", packed" : "");
     if (!pooled) r->config.threads = 1;
     b->config = r->config;
+    b->turned = (hn_bench_turned){ 0 };
     b->turn = 0;
     snprintf(r->level, sizeof r->level, "%s", hn_cpu_level_name(b->level));
     hone_status st = pooled ? prepare(b, err) : HONE_OK;

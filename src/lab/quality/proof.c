@@ -91,6 +91,7 @@ bool hn_proof_differ(char *what, size_t cap, const json_t *a, const json_t *b)
                   { "loss", "the losses of the steps" },
                   { "gradient", "the gradient" },
                   { "weights", "the weights behind the first steps" },
+                  { "trained", "the weights behind one of the steps" },
                   { "late", "what was drawn at late positions" } };
     what[0] = 0;
     if (!json_is_object(a) || !json_is_object(b)) return false;
