@@ -1,3 +1,4 @@
+/* What the other files of wrong builds ask others.c. */
 #ifndef HN_OTHERS_H
 #define HN_OTHERS_H
 #include "mutants.h"
