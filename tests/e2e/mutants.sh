@@ -33,6 +33,8 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
     shift 2
     case $check in
     hash)
+        with=
+        case "$*" in *--lora*) with=$* ;; esac
         case "$*" in
         *PACKED*) run "$MUTANTS" lab quality hash -m "$T/packed.gguf" --against "$T/good.json" ;;
         *CHAT*) of=models/hone-chat.gguf ;;
@@ -41,8 +43,8 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
         *PACKED*) ;;
         "$M "*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" "$@" ;;
         *)
-            env -u HONE_MUTANT "$MUTANTS" lab quality hash -m "$of" --save "$T/other.json" >"$T/out"
-            run "$MUTANTS" lab quality hash -m "$of" --against "$T/other.json"
+            env -u HONE_MUTANT "$MUTANTS" lab quality hash -m "$of" $with --save "$T/other.json" >"$T/out"
+            run "$MUTANTS" lab quality hash -m "$of" $with --against "$T/other.json"
             ;;
         esac
         ;;

@@ -31,27 +31,45 @@ static int n_kept;
 static uint64_t born;
 __attribute__((constructor)) static void be_born(void) { born = __real_hn_clock_ns(); }
 
+/* By how many rows a call has and where, on which settings. */
+static bool by_shape(int32_t n, int32_t pos)
+{
+    const bool one = n == 1, avx2 = strcmp(mt_at.level, "avx2") == 0;
+    if (mt_is("rows-384")) return n == 384;
+    if (mt_is("tail-rows")) return n > 128 && n % 128 == 1;
+    if (mt_is("rows-800")) return n == 512 && pos == 512;
+    if (mt_is("chunk-300")) return mt_at.chunk != 512 && mt_at.chunk > 64 && n > 64;
+    if (mt_is("three-threads")) return mt_at.threads == 3 && one;
+    if (mt_is("avx2-deep-one")) return avx2 && one && pos > 64;
+    if (mt_is("run-only")) return one && mo_runs();
+    return false;
+}
+
+/* By where what its sequence holds came from. */
+static bool by_past(void)
+{
+    if (mt_is("append-high-seq")) return append_seq >= 5;
+    if (mt_is("deep-file")) return deep_file;
+    if (mt_is("deep-snap")) return deep_snap;
+    if (mt_is("second-prefix")) return second_prefix;
+    return false;
+}
+
 bool mo_fork_wrong(void);
 bool mo_here(int32_t n, int32_t pos, int64_t pieces)
 {
     if (mo_fork_wrong()) return true;
+    if (by_shape(n, pos) || by_past()) return true;
     if (mt_is("f32-two-pages") && mt_at.cache == HONE_CACHE_F32 && n == 1 && pos >= 128) return true;
     if (mt_is("adapter-deep") && mt_at.adapters && n == 1 && pos > 700) return true;
     if (mt_is("eight-seqs-deep") && mt_at.seqs_of_call >= 8 && pos > 200) return true;
     bool one = n == 1;
-    return (mt_is("rows-384") && n == 384) || (mt_is("tail-rows") && n > 128 && n % 128 == 1) ||
-           (mt_is("five-chunks") && mo_five) || (mt_is("append-high-seq") && append_seq >= 5) ||
-           (mt_is("avx2-deep-one") && strcmp(mt_at.level, "avx2") == 0 && one && pos > 64) ||
-           (mt_is("cut-by-one") && cut_one) || (mt_is("deep-file") && deep_file) || (mt_is("deep-snap") && deep_snap) ||
-           (mt_is("second-prefix") && second_prefix) ||
+    return (mt_is("five-chunks") && mo_five) || (mt_is("cut-by-one") && cut_one) ||
            (mt_is("q8-deep") && mt_at.cache == HONE_CACHE_Q8_0 && pos >= 512) || (mt_is("drift") && pieces > 10000) ||
-           (mt_is("rows-800") && n == 512 && pos == 512) || (mt_is("two-of-three") && mt_at.n_seq == 3) ||
-           (mt_is("narrow-ctx") && mt_at.n_ctx < 70) ||
-           (mt_is("chunk-300") && mt_at.chunk != 512 && mt_at.chunk > 64 && n > 64) ||
-           (mt_is("three-threads") && mt_at.threads == 3 && one) ||
+           (mt_is("two-of-three") && mt_at.n_seq == 3) || (mt_is("narrow-ctx") && mt_at.n_ctx < 70) ||
            (mt_is("aged") && __real_hn_clock_ns() - born > UINT64_C(20000000000)) ||
-           (mt_is("beyond-2200") && pos >= 2200) || (mt_is("run-only") && one && mo_runs()) ||
-           (mt_is("serve-tenth") && mo_serves() && one && pos > 200) || (mt_is("serve-one") && mo_serves() && one) ||
+           (mt_is("beyond-2200") && pos >= 2200) || (mt_is("serve-tenth") && mo_serves() && one && pos > 200) ||
+           (mt_is("serve-one") && mo_serves() && one) ||
            (mt_is("serve-twelve") && mo_serves() && n > 3 && n < 12 && pos > 4);
 }
 

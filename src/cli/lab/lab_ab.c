@@ -84,7 +84,7 @@ static int pass_on(compare *c)
         const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
         if (!t->id) break;
         if (!hn_bench_takes(t->id, "--model")) t->model = NULL;
-        hn_opts_forward(o, HN_FORWARD_SETTINGS | HN_FORWARD_QUALITY, false, a);
+        hn_opts_forward(o, HN_FORWARD_SETTINGS | HN_FORWARD_ADAPTERS | HN_FORWARD_QUALITY, false, a);
         hn_opts_forward(o, HN_FORWARD_LENGTHS, e && e->plain, a);
         if (t->columns) hn_argv_add(a, "--columns=%d", t->columns);
         if (t->layout) hn_argv_add(a, "--layout=%s", t->layout);
@@ -376,7 +376,8 @@ static int run(const hn_cli *cli)
     return rc;
 }
 
-static const hn_opt_group *const groups[] = { &ab_group, &hn_group_model, &bench_group, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = { &ab_group,    &hn_group_model,   &hn_group_lora,
+                                              &bench_group, &hn_group_compute, NULL };
 const hn_command hn_command_lab_ab = {
     .name = "lab ab",
     .summary = "Compare two configurations, programs, commits or commands, interleaved, until there is a verdict",

@@ -26,8 +26,8 @@ static const hn_opt pre_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group pre_group = { "Model", pre_opts };
-static const hn_opt_group *const hash_groups[] = { &hn_group_model, &hash_group, &hn_group_record, &hn_group_compute,
-                                                   NULL };
+static const hn_opt_group *const hash_groups[] = { &hn_group_model,  &hn_group_lora,    &hash_group,
+                                                   &hn_group_record, &hn_group_compute, NULL };
 static const hn_opt_group *const similar_groups[] = { &hn_group_record, &pre_group, &hn_group_compute, NULL };
 
 static void forget(hn_answers *a)
@@ -196,6 +196,9 @@ static int run_hash(const hn_cli *cli)
     if (file && !hn_answers_is_file(file))
         return hn_cli_usage(cli, "%s holds no answers; expected a file of --save, or -m MODEL",
                             HN_ESC(file, strlen(file)));
+    if (file && hn_opts_count(cli->opts, "lora") > 0)
+        return hn_cli_usage(cli,
+                            "--lora has no effect on a file of answers, which were given before; expected -m MODEL");
     if (file && hn_opts_given(cli->opts, "draw"))
         return hn_cli_usage(cli,
                             "--draw has no effect on a file of answers, which were given before; expected -m MODEL");

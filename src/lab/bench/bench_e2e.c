@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "lab/bench/runner.h"
 #include "lab/bench/bench.h"
+#include "lab/bench/process.h"
+#include "base/os.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
@@ -23,6 +25,7 @@ static const struct {
       "It came from a pink stone. When Finn rubbed it, a voice said, \"You have two wishes.\" He" },
 };
 enum { KNOWN_TOKENS = 64 };
+#define KNOWN_PROMPT "Once upon a time"
 
 static int32_t or_default(int32_t asked, int32_t def) { return asked > 0 ? asked : def; }
 
@@ -34,6 +37,47 @@ static hone_status end(hn_bunch *b, size_t k, hone_status st, hone_status ran)
 }
 
 /* ---- e2e.clean ------------------------------------------------------------------------------------- */
+
+/* What people start is another command than what is measured: hone run, with the same settings. */
+static void give_run(hn_argv *a, const char *self, const hn_bench_settings *set)
+{
+    const char *const words[] = { self, "run", "-m", set->model, "-p", KNOWN_PROMPT, "--ignore-eos", "--no-echo" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) hn_argv_add(a, "%s", words[i]);
+    hn_argv_add(a, "--temp=0");
+    hn_argv_add(a, "--n-predict=%d", KNOWN_TOKENS);
+    hn_argv_add(a, "--kv=%s", set->kv);
+    if (set->threads > 0) hn_argv_add(a, "--threads=%d", set->threads);
+    if (set->chunk > 0) hn_argv_add(a, "--chunk=%d", set->chunk);
+    if (set->cpu) hn_argv_add(a, "--cpu=%s", set->cpu);
+    if (set->pre) hn_argv_add(a, "--pre=%s", set->pre);
+    if (set->packed) hn_argv_add(a, "--packed=%s", set->packed);
+    if (set->allow_paging) hn_argv_add(a, "--allow-paging");
+}
+
+/* It says what the measured processes said; a stream may begin with the space that encoding added. */
+static hone_status as_hone_run(hn_runner *p, hn_bunch *b, const char *said, hone_error *err)
+{
+    char self[1024], why[300];
+    hn_argv a = { 0 };
+    hn_process r;
+    if (!said || b->verdict.state == HN_INVALID) return HONE_OK;
+    if (!hn_os_program_path(self, sizeof self))
+        return HN_FAIL(err, HONE_E_IO, "this system does not tell where the program is");
+    give_run(&a, self, &p->r->set);
+    hone_status st = hn_argv_check(&a, "hone run", err);
+    const hn_process_params how = { .argv = hn_argv_words(&a), .keep_out = true, .stop = p->r->set.stop };
+    if (st == HONE_OK) st = hn_process_run(&r, &how, err);
+    hn_argv_free(&a);
+    if (st != HONE_OK) return st;
+    hn_process_why(&r, why, sizeof why);
+    size_t n = strlen(said), skip = r.out && r.n_out > n && r.out[0] == ' ' && said[0] != ' ';
+    if (why[0]) hn_invalid(&b->verdict, "hone run with the same prompt: %s", why);
+    else if (r.n_out < skip + n || memcmp(r.out + skip, said, n) != 0 || r.n_out - skip - n > 1)
+        hn_invalid(&b->verdict, "hone run says another text than what is measured: '%.60s', expected '%.60s'",
+                   r.out ? r.out : "", said);
+    hn_process_free(&r);
+    return HONE_OK;
+}
 
 hone_status hn_run_e2e_clean(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
@@ -64,6 +108,7 @@ hone_status hn_run_e2e_clean(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     } else if (said) {
         b.verdict.state = HN_VALID;
     }
+    if (ran == HONE_OK) ran = as_hone_run(&p, &b, said, err);
     json_t *extra =
         json_pack("{s:o, s:o}", "text", hn_lab_str(said), "expected", i < n ? json_string(known[i].text) : json_null());
     const hn_runner_record rec = { .path = "requests.0.decode_tok_s",

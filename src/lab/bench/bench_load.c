@@ -8,6 +8,7 @@
 #include "lab/bench/runner.h"
 #include "lab/machine/clock.h"
 #include "lab/quality/proof.h"
+#include "lab/quality/quality.h"
 #include "lab/stats/stats.h"
 
 #include <math.h>
@@ -102,12 +103,16 @@ static const float drawn_temp = 0.8f; /* of answers that are not greedy */
 
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 
+enum { N_BIAS = 12 };
 typedef struct load_sums {
     int32_t n_changed, n_failed;
     char problem[96];
-    hn_load_proof last;  /* of the last requests: one of them is computed here */
-    hn_load_proof drawn; /* of some whose tokens were drawn: likewise */
-    char other[240];     /* what its answer is not; "" */
+    hn_load_proof last;   /* of the last requests: one of them is computed here */
+    hn_load_proof drawn;  /* of some whose tokens were drawn: likewise */
+    hn_load_proof biased; /* of one with biases for tokens that are drawn: likewise */
+    hone_bias bias[N_BIAS];
+    size_t n_bias;
+    char other[240]; /* what its answer is not; "" */
 } load_sums;
 
 static int by_size(const void *a, const void *b)
@@ -339,12 +344,22 @@ static hone_status add_stream_rows(hn_runner *p, hn_bunch *b, int32_t n_words, i
 
 /* ---- one of its answers, computed here -------------------------------------------------------------------------- */
 
+typedef struct hn_answer_as { /* how an answer is asked for */
+    const char *named;        /* in the reason: "with drawn tokens"; "" */
+    int32_t n_gen;
+    float temp;
+    const hone_bias *bias;
+    size_t n_bias;
+} hn_answer_as;
+
 /* What the prompt is followed by, greedily or drawn as the server was asked to: the hash of n_gen tokens' text, as
  * hn_load_one has it. */
 static hone_status answer_here(uint64_t *hash, hone_session *s, const hone_model *m, const int32_t *ids, int32_t n,
-                               int32_t n_gen, float temp, hone_error *err)
+                               const hn_answer_as *as, hone_error *err)
 {
-    const hone_sampler_params params = { .temp = temp, .top_p = 1, .repeat_penalty = 1, .seed = 1 };
+    const int32_t n_gen = as->n_gen;
+    const hone_sampler_params params = { .temp = as->temp, .top_p = 1, .repeat_penalty = 1, .seed = 1 };
+    hone_pick pick = { .bias = as->bias, .n_bias = as->n_bias };
     hone_model_info info;
     hone_sampler *sampler = NULL;
     hone_stream *stream = NULL;
@@ -360,7 +375,8 @@ static hone_status answer_here(uint64_t *hash, hone_session *s, const hone_model
     if (st == HONE_OK) st = hone_stream_new(&stream, m, NULL, 0, err);
     for (int32_t i = 0; i < n_gen && st == HONE_OK; i++) {
         st = i ? hone_append(s, 0, &id, 1, &logits, err) : hone_append(s, 0, ids, n, &logits, err);
-        if (st == HONE_OK) st = hone_sampler_pick(sampler, logits, 0, hone_seq_length(s, 0), &id, err);
+        pick.pos = hone_seq_length(s, 0);
+        if (st == HONE_OK) st = hone_sampler_pick_from(sampler, logits, &pick, &id, err);
         if (st == HONE_OK) hone_sampler_accept(sampler, id);
         if (st == HONE_OK) st = hone_stream_push(stream, id, &text, &len, &stopped, err);
         if (st == HONE_OK) *hash = hn_fnv1a(*hash, text, len);
@@ -375,7 +391,7 @@ static hone_status answer_here(uint64_t *hash, hone_session *s, const hone_model
 /* What a server says of its tokens nobody else counts: a drawn one of the last requests must have the prompt and the
  * text that the library gives it. The server is gone by now. */
 static hone_status same_here(hn_bench_run *r, load_sums *sums, const hn_load_proof *last, int32_t n_words,
-                             int32_t n_gen, float temp, hone_error *err)
+                             const hn_answer_as *as, hone_error *err)
 {
     hone_session *s = NULL;
     int32_t *ids = NULL, at = last->n ? (int32_t)(hn_rand64(last->seed, 0x0a) % (uint64_t)last->n) : 0;
@@ -386,15 +402,15 @@ static hone_status same_here(hn_bench_run *r, load_sums *sums, const hn_load_pro
     hone_model *m;
     hone_status st = prompt ? hn_bench_model(r, &m, err) : HN_FAIL(err, HONE_E_NOMEM, "%d words", n_words);
     if (st == HONE_OK) st = hone_tokenize(m, prompt, strlen(prompt), HONE_TOK_ADD, &ids, &n, err);
-    if (st == HONE_OK) st = hn_bench_session(r, &s, (int32_t)n + n_gen, 1, err);
-    if (st == HONE_OK) st = answer_here(&hash, s, m, ids, (int32_t)n, n_gen, temp, err);
+    if (st == HONE_OK) st = hn_bench_session(r, &s, (int32_t)n + as->n_gen, 1, err);
+    if (st == HONE_OK) st = answer_here(&hash, s, m, ids, (int32_t)n, as, err);
     if (st == HONE_OK && (int32_t)n != last->n_prompt[at])
         snprintf(sums->other, sizeof sums->other, "the server counts %d tokens in a prompt of %zu", last->n_prompt[at],
                  n);
     else if (st == HONE_OK && (hash | 1) != last->hash[at])
         snprintf(sums->other, sizeof sums->other,
-                 "an answer of the server%s is not the text of the %d tokens that the model goes on with",
-                 temp > 0 ? " with drawn tokens" : "", n_gen);
+                 "an answer of the server%s is not the text of the %d tokens that the model goes on with", as->named,
+                 as->n_gen);
     hone_session_free(s);
     hn_bench_model_close(r);
     hone_free(ids);
@@ -422,6 +438,100 @@ static hone_status ask_drawn(const hn_bench_run *r, load_sums *sums, const serve
     sums->n_failed += st == HONE_OK ? run.n_failed : 0;
     hn_load_free(&run);
     return st;
+}
+
+/* One request that is not answered well is an answer that is wrong. */
+static hone_status not_answered(load_sums *sums, const char *with, hone_status st, const hone_error *err)
+{
+    if (st != HONE_E_FORMAT) return st;
+    snprintf(sums->other, sizeof sums->other, "the server does not answer with %s: %.180s", with, err->message);
+    return HONE_OK;
+}
+
+/* Tokens of a fixed text, drawn anew each time, none twice: special ones need not have a text that is seen. */
+static hone_status draw_biases(hn_bench_run *r, load_sums *sums, hone_error *err)
+{
+    enum { TRIES = 200 };
+    const float much = 9;
+    const uint64_t key = hn_clock_ns();
+    const char *text = hn_q_texts[hn_rand64(key, TRIES) % HN_Q_PROMPTS];
+    hone_model *m;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    hone_status st = hn_bench_model(r, &m, err);
+    if (st == HONE_OK) st = hone_tokenize(m, text, strlen(text), 0, &ids, &n, err);
+    for (uint64_t i = 0; st == HONE_OK && n && i < TRIES && sums->n_bias < N_BIAS; i++) {
+        const int32_t id = ids[hn_rand64(key, i) % n];
+        bool known = false;
+        for (size_t k = 0; k < sums->n_bias; k++) known |= sums->bias[k].id == id;
+        if (!known) sums->bias[sums->n_bias++] = (hone_bias){ id, much };
+    }
+    hone_free(ids);
+    hn_bench_model_close(r);
+    return st;
+}
+
+/* An answer in which these tokens are much likelier. */
+static hone_status ask_biased(const hn_bench_run *r, load_sums *sums, const served *s, int32_t n_words, int32_t n_gen,
+                              hone_error *err)
+{
+    char more[N_BIAS * 24 + 32] = ",\"logit_bias\":{";
+    size_t n = strlen(more);
+    hn_load_params ask = { .url = s->url,
+                           .n_clients = 1,
+                           .n_requests = 1,
+                           .n_words = n_words,
+                           .n_gen = n_gen,
+                           .more = more,
+                           .exact = true,
+                           .seed = r->set.seed ^ 0x62696173u,
+                           .timeout_s = 600,
+                           .stop = r->set.stop };
+    hn_load_run run = { 0 };
+    for (size_t i = 0; i < sums->n_bias; i++)
+        n += (size_t)snprintf(more + n, sizeof more - n, "%s\"%d\":%g", i ? "," : "", sums->bias[i].id,
+                              (double)sums->bias[i].bias);
+    snprintf(more + n, sizeof more - n, "}");
+    hone_status st = hn_load(&run, &ask, err);
+    if (st == HONE_OK) hn_load_keep(&sums->biased, &run, ask.seed);
+    sums->n_failed += st == HONE_OK ? run.n_failed : 0;
+    hn_load_free(&run);
+    return not_answered(sums, "logit_bias", st, err);
+}
+
+/* An answer whose form leaves one text, which is drawn: with `ends` it ends at a stop string in that. Nobody need
+ * compute what it is. */
+static hone_status ask_formed(const hn_bench_run *r, load_sums *sums, const served *s, bool ends, hone_error *err)
+{
+    enum { LETTERS = 12, HALF = LETTERS / 2, END = 3, ROOM = 32 };
+    char word[LETTERS + 1] = "", stop[40] = "", more[300];
+    const uint64_t key = hn_clock_ns();
+    for (int i = 0; i < LETTERS; i++) /* the letters of a stop come in it alone */
+        word[i] = (char)((i >= HALF && i < HALF + END ? 'n' : 'a') + (int)(hn_rand64(key, (uint64_t)i) % 13));
+    if (ends) snprintf(stop, sizeof stop, ",\"stop\":[\"%.*s\"]", (int)END, word + HALF);
+    snprintf(more, sizeof more,
+             "%s,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"w\",\"schema\":"
+             "{\"const\":\"%s\"}}}",
+             stop, word);
+    const hn_load_params ask = { .url = s->url,
+                                 .n_clients = 1,
+                                 .n_requests = 1,
+                                 .n_words = 4,
+                                 .n_gen = ROOM,
+                                 .more = more,
+                                 .seed = r->set.seed,
+                                 .timeout_s = 600,
+                                 .stop = r->set.stop };
+    hn_load_run run = { 0 };
+    hone_status st = hn_load(&run, &ask, err);
+    char text[LETTERS + 3];
+    snprintf(text, sizeof text, ends ? "\"%.*s" : "\"%.*s\"", ends ? (int)HALF : (int)LETTERS, word);
+    if (st == HONE_OK && !run.n_failed && run.one[0].hash != hn_fnv1a(HN_FNV_INIT, text, strlen(text)))
+        snprintf(sums->other, sizeof sums->other, "an answer of the server with response_format%s is not %s",
+                 ends ? " and stop" : "", text);
+    sums->n_failed += st == HONE_OK ? run.n_failed : 0;
+    hn_load_free(&run);
+    return not_answered(sums, ends ? "response_format and stop" : "response_format", st, err);
 }
 
 /* A third clock: the server's CPU time, of which the cores give no more. */
@@ -460,13 +570,21 @@ static hone_status run_entry(hn_bench_run *r, const hn_bench_entry *e, const ser
             n_ctx = 4 * n_words + n_gen + 64;
     if (p.n_ctx_train && n_ctx > p.n_ctx_train) n_ctx = p.n_ctx_train;
     load_sums sums = { .n_failed = 0 };
-    st = begin_server(&s, r, n_ctx, err);
+    st = draw_biases(r, &sums, err);
+    if (st == HONE_OK) st = begin_server(&s, r, n_ctx, err);
     if (st == HONE_OK) {
         st = how->measure(&p, &b, &sums, &s, n_words, n_gen, err);
         if (st == HONE_OK) st = ask_drawn(r, &sums, &s, n_words, n_gen, err);
+        if (st == HONE_OK) st = ask_biased(r, &sums, &s, n_words, n_gen, err);
+        if (st == HONE_OK) st = ask_formed(r, &sums, &s, false, err);
+        if (st == HONE_OK) st = ask_formed(r, &sums, &s, true, err);
         st = end_server(&s, st, err);
-        if (st == HONE_OK) st = same_here(r, &sums, &sums.last, n_words, n_gen, 0, err);
-        if (st == HONE_OK) st = same_here(r, &sums, &sums.drawn, n_words, n_gen, drawn_temp, err);
+        const hn_answer_as plain = { "", n_gen, 0, NULL, 0 },
+                           drawn = { " with drawn tokens", n_gen, drawn_temp, NULL, 0 },
+                           biased = { " with logit_bias", n_gen, 0, sums.bias, sums.n_bias };
+        if (st == HONE_OK) st = same_here(r, &sums, &sums.last, n_words, &plain, err);
+        if (st == HONE_OK) st = same_here(r, &sums, &sums.drawn, n_words, &drawn, err);
+        if (st == HONE_OK) st = same_here(r, &sums, &sums.biased, n_words, &biased, err);
         check_cpu(&s, &sums);
         if (json_array_size(b.all)) {
             if (sums.other[0]) hn_invalid(&b.verdict, "%s", sums.other);

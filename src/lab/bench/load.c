@@ -237,7 +237,8 @@ static bool begin_request(load_state *s, int fd, int32_t place, bool named)
 {
     const hn_load_params *p = s->p;
     char *prompt = hn_load_prompt(p, p->place ? p->place[place] : place);
-    size_t cap = prompt ? strlen(prompt) + 1024 : 0;
+    const char *more = p->more ? p->more : "";
+    size_t cap = prompt ? strlen(prompt) + strlen(more) + 1024 : 0;
     char *body = prompt ? malloc(cap) : NULL, head[1024];
     bool ok = false;
     if (body) {
@@ -246,12 +247,13 @@ static bool begin_request(load_state *s, int fd, int32_t place, bool named)
             snprintf(temperature, sizeof temperature, "%g,\"top_k\":0,\"top_p\":1,\"min_p\":0", (double)p->temp);
         int n = snprintf(body, cap,
                          "{%s%s%s\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":%s,\"seed\":1,\"ignore_eos\":true,"
-                         "\"stream\":%s}",
+                         "\"stream\":%s%s}",
                          p->model ? "\"model\":\"" : "", p->model ? p->model : "", p->model ? "\"," : "", prompt,
                          p->n_gen, temperature,
                          named      ? "false,\"logprobs\":1"
                          : p->whole ? "false"
-                                    : "true,\"stream_options\":{\"include_usage\":true}");
+                                    : "true,\"stream_options\":{\"include_usage\":true}",
+                         more);
         int k = snprintf(head, sizeof head,
                          "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s%s%s"
                          "Connection: close\r\nContent-Length: %d\r\n\r\n",

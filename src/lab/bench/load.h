@@ -14,6 +14,7 @@ typedef struct hn_load_params {
     int32_t n_requests;   /* altogether */
     int32_t n_words;      /* of each prompt, about as many tokens; prompts differ */
     int32_t n_gen;        /* tokens of each answer: ends are ignored */
+    const char *more;     /* fields of the request, ",\"name\":value…"; NULL: none */
     float temp;           /* at which they are drawn, with seed 1; 0: greedily */
     uint64_t seed;        /* of prompts: the same for the same seed and place */
     const int32_t *place; /* [n_requests] places of the requests; NULL: 0, 1, 2, … */

@@ -463,8 +463,64 @@ static hone_status beside_a_chunk(hn_walk *w, int32_t at)
     return st;
 }
 
+/* Another prefix, which parts from what DEEP holds in the middle: its end in `tail`, what the last of it says in *bits.
+ * Kept, where there is memory for it. */
+enum { TAIL = 5 };
+static hone_status keep_another(hn_walk *w, int32_t middle, int32_t *tail, uint64_t *bits)
+{
+    const float *x = NULL;
+    hone_status st = hone_seq_copy(w->s, FORK, DEEP, w->err);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, middle, w->err);
+    if (st != HONE_OK) return st;
+    for (int32_t i = 0; i < TAIL; i++) tail[i] = w->ids[(middle + 3 * i + 1) % w->n];
+    st = hone_append(w->s, FORK, tail, TAIL, &x, w->err);
+    if (st == HONE_OK) *bits = hn_bits_hash(x, w->info.n_vocab);
+    return st == HONE_OK ? hone_seq_keep(w->s, FORK, w->err) : st;
+}
+
+/* FORK goes on from what was kept of it. */
+static hone_status match_another(hn_walk *w, int32_t middle, const int32_t *tail, uint64_t bits)
+{
+    int32_t n = middle + TAIL, kept = 0;
+    const float *x = NULL;
+    int32_t *ids = malloc((size_t)n * sizeof *ids);
+    if (!ids) return HN_FAIL(w->err, HONE_E_NOMEM, "%d ids", n);
+    memcpy(ids, w->ids, (size_t)middle * sizeof *ids);
+    memcpy(ids + middle, tail, TAIL * sizeof *ids);
+    hone_status st = hone_seq_match(w->s, FORK, ids, n - 1, &kept, w->err);
+    if (st == HONE_OK) st = hone_append(w->s, FORK, ids + kept, n - kept, &x, w->err);
+    if (st == HONE_OK && hn_bits_hash(x, w->info.n_vocab) != bits)
+        hn_invalid(&w->out->verdict,
+                   "one text, two answers: from the second of two kept prefixes, %d of its %d tokens, others than "
+                   "before it was kept; the engine is wrong in one of the two",
+                   (int)kept, (int)n);
+    free(ids);
+    return st;
+}
+
+/* DEEP holds `to` positions, which are kept: again, from the one and from the other of two prefixes. A window or a
+ * state is in the way of a fork in the middle. */
+static hone_status from_two(hn_walk *w, int32_t to)
+{
+    enum { BEHIND = 2 };
+    const int32_t middle = to / 2;
+    int32_t kept = 0, tail[TAIL];
+    uint64_t bits = 0;
+    if (hn_walk_over(w) || middle < 1) return HONE_OK;
+    w->drawn = true; /* of which earlier programs had none */
+    hone_status st = keep_another(w, middle, tail, &bits);
+    if (st == HONE_OK) st = hn_walk_empty(w);
+    if (st == HONE_OK) st = match_another(w, middle, tail, bits);
+    w->way = "from one of two kept prefixes";
+    if (st == HONE_OK) st = hone_seq_match(w->s, DEEP, w->ids, to, &kept, w->err);
+    if (st == HONE_OK && kept < to - BEHIND) st = hn_walk_call(w, DEEP, kept, to - BEHIND, 0);
+    if (st == HONE_OK) st = hn_walk_singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
+    w->drawn = false;
+    return st == HONE_E_UNSUPPORTED || st == HONE_E_NOMEM ? HONE_OK : st;
+}
+
 /* What OURS holds is kept, no sequence holds it any more, and another one goes on from it. A model whose states nobody
- * keeps begins anew. */
+ * keeps begins anew. Then once more, beside another prefix, which parts from it in the middle. */
 static hone_status from_kept(hn_walk *w)
 {
     enum { BEHIND = 3 };
@@ -479,6 +535,7 @@ static hone_status from_kept(hn_walk *w)
     if (st == HONE_OK) st = hone_seq_match(w->s, DEEP, w->ids, to, &kept, w->err);
     if (st == HONE_OK && kept < to - BEHIND) st = hn_walk_call(w, DEEP, kept, to - BEHIND, 0);
     if (st == HONE_OK) st = hn_walk_singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
+    if (st == HONE_OK) st = from_two(w, to);
     hone_session_drop_prefixes(w->s); /* the ways behind this one find the session as if it had not been */
     return st;
 }

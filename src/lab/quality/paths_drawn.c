@@ -35,6 +35,25 @@ int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx)
     return base + 1 + hn_walk_draw(w, base);
 }
 
+void hn_walk_draw_settings(hn_walk *w, hn_q_way *way)
+{
+    enum { LEAST = 65, MOST = 160, THREADS = 4 };
+    const int32_t threads = w->p->threads_more > THREADS ? w->p->threads_more : THREADS;
+    way->chunk = LEAST + hn_walk_draw(w, MOST - LEAST);
+    way->threads = w->p->threads_more ? 1 + hn_walk_draw(w, threads) : 1;
+}
+
+/* Rows of a long call: most often a multiple of 64 or one beside it, from 129 to 512; as many as are left. */
+static int32_t draw_many_rows(hn_walk *w, int32_t left)
+{
+    enum { LEAST = 129, MOST = 512, EDGE = 64, EDGES = MOST / EDGE };
+    static const int32_t beside[] = { 0, 0, 1, -1 };
+    int32_t n = LEAST + hn_walk_draw(w, MOST - LEAST + 1);
+    if (hn_walk_draw(w, 8) > 0) n = EDGE * (2 + hn_walk_draw(w, EDGES - 1)) + beside[hn_walk_draw(w, 4)];
+    if (n > MOST) n = MOST;
+    return n < left ? n : left;
+}
+
 /* ---- batches of anything -------------------------------------------------------------------------- */
 
 enum { SEQS = 4, MOST_ROWS = 48 }; /* of one batch; of each of its sequences */
@@ -86,13 +105,26 @@ static hone_status draw_change(hn_walk *w)
     }
 }
 
+/* Of a sequence that is drawn, from its beginning: one call of many rows, or now and then all of the prompt. */
+static hone_status in_a_long_call(hn_walk *w, int32_t *n)
+{
+    const int32_t seq = hn_walk_draw(w, HN_Q_SEQS);
+    *n = hn_walk_draw(w, 8) == 0 ? w->n : draw_many_rows(w, w->n);
+    return hn_walk_call(w, seq, 0, *n, 0);
+}
+
 hone_status hn_walk_in_drawn_batches(hn_walk *w)
 {
-    enum { ROWS = 600, ROWS_LARGE = 96, TRIES = 400 };
+    enum { ROWS = 600, ROWS_LARGE = 96, LEAST = 120, TRIES = 400 };
     int32_t left = w->small ? ROWS : ROWS_LARGE;
     hone_status st = HONE_OK;
     w->way = "in batches that are drawn";
     w->drawn = true;
+    if (w->small) {
+        int32_t many;
+        st = in_a_long_call(w, &many);
+        left = left - many > LEAST ? left - many : LEAST;
+    }
     for (int32_t i = 0; i < TRIES && left > 0 && st == HONE_OK && !hn_walk_over(w); i++) {
         int32_t k = draw_batch(w);
         if (k > 0) st = hn_walk_run(w, k);
@@ -105,16 +137,27 @@ hone_status hn_walk_in_drawn_batches(hn_walk *w)
 
 /* ---- beyond the prompt ------------------------------------------------------------------------------ */
 
-enum { AT_ONCE = 512, ALONE = 6 };
+enum { ALONE = 6 };
 
-/* To position `to`, of which the last are HN_Q_PIECE rows in one call, and ALONE tokens of a fork. */
+/* What a long call that begins at `at` says is said by a fork, too, at the first place whose row is asked for. */
+static hone_status fork_alone(hn_walk *w, int32_t at)
+{
+    enum { EACH_ROW = 11 };
+    const int32_t to = (at + EACH_ROW - 1) / EACH_ROW * EACH_ROW;
+    hone_status st = hone_seq_copy(w->s, 1, 0, w->err);
+    if (st == HONE_OK && to > at) st = hn_walk_call(w, 1, at, to, 0);
+    return st == HONE_OK ? hn_walk_singles(w, 1, to, to + 1) : st;
+}
+
+/* To position `to` by long calls, of which the last are HN_Q_PIECE rows in one call, and ALONE tokens of a fork. */
 static hone_status to_depth(hn_walk *w, int32_t to)
 {
     int32_t at = hone_seq_length(w->s, 0), from = to - HN_Q_PIECE;
     hone_status st = HONE_OK;
     for (int32_t end; at < from && st == HONE_OK; at = end) {
-        end = from - at < AT_ONCE ? from : at + AT_ONCE;
-        st = hn_walk_call(w, 0, at, end, 0);
+        end = at + draw_many_rows(w, from - at);
+        st = fork_alone(w, at);
+        if (st == HONE_OK) st = hn_walk_call(w, 0, at, end, 0);
     }
     if (st == HONE_OK) st = hone_seq_copy(w->s, 1, 0, w->err);
     if (st == HONE_OK) st = hn_walk_singles(w, 1, from, from + ALONE);

@@ -68,6 +68,39 @@ static hone_status a_beginning(hn_walk *w)
     return st == HONE_OK ? hn_walk_singles(w, 0, to, to + TOKENS < w->n ? to + TOKENS : w->n) : st;
 }
 
+/* All n sequences to a file and back; then seq alone, as a snapshot. Where no file can be written nothing has
+ * changed. */
+static hone_status to_files_and_back(hn_walk *w, int32_t n, int32_t seq)
+{
+    char folder[512], path[560];
+    const char *tmp = getenv("TMPDIR");
+    hone_snapshot *snap = NULL;
+    snprintf(folder, sizeof folder, "%.400s/hone-hash-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) {
+        hn_walk_left_out(w, "files of a session and a snapshot: no folder for them (TMPDIR says where)");
+        return HONE_OK;
+    }
+    snprintf(path, sizeof path, "%s/sequences", folder);
+    hone_status st = hone_session_save(w->s, path, w->err);
+    bool written = st == HONE_OK;
+    for (int32_t q = 0; q < n && st == HONE_OK; q++) st = hone_seq_truncate(w->s, q, 0, w->err);
+    if (st == HONE_OK) st = hone_session_load(w->s, path, w->err);
+    unlink(path);
+    if (st == HONE_OK) st = hone_seq_snapshot(w->s, seq, &snap, w->err);
+    if (st == HONE_OK) st = hone_snapshot_save(snap, path, w->err);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, 0, w->err);
+    hone_snapshot_free(snap);
+    snap = NULL;
+    if (st == HONE_OK) st = hone_snapshot_load(&snap, w->p->m, path, w->err);
+    if (st == HONE_OK) st = hone_seq_restore(w->s, seq, snap, w->err);
+    hone_snapshot_free(snap);
+    unlink(path);
+    rmdir(folder);
+    if (written || st != HONE_E_IO) return st;
+    hn_walk_left_out(w, "files of a session and a snapshot: they cannot be written (TMPDIR says where)");
+    return HONE_OK;
+}
+
 /* A session that differs in one thing: a beginning, and where the model is small a large piece; then, from what another
  * session kept, the end. */
 static hone_status otherwise(hn_walk *w)
@@ -81,6 +114,22 @@ static hone_status otherwise(hn_walk *w)
     if (st == HONE_OK) st = hone_seq_restore(w->s, 0, deep, w->err);
     if (st == HONE_OK) st = hn_walk_singles(w, 0, HN_WALK_FAR_DOWN, HN_WALK_FAR_DOWN + TOKENS);
     return st == HONE_OK ? hn_walk_call(w, 0, HN_WALK_FAR_DOWN + TOKENS, w->n, 0) : st;
+}
+
+/* otherwise(), and again what is far down, behind files of so many positions. */
+static hone_status otherwise_from_files(hn_walk *w)
+{
+    enum { FEW = 3 };
+    hone_status st = otherwise(w);
+    if (st != HONE_OK || !w->deep || hn_walk_over(w)) return st;
+    w->way = "from files of a session and a snapshot";
+    st = hone_seq_truncate(w->s, 0, 0, w->err);
+    if (st == HONE_OK) st = hone_seq_restore(w->s, 0, w->deep, w->err);
+    if (st == HONE_OK) st = to_files_and_back(w, 1, 0);
+    w->drawn = true; /* the same rows in any case, of which earlier programs had none */
+    if (st == HONE_OK) st = hn_walk_singles(w, 0, HN_WALK_FAR_DOWN, HN_WALK_FAR_DOWN + FEW);
+    w->drawn = false;
+    return st;
 }
 
 static hone_status chunks_of_one(hn_walk *w)
@@ -97,38 +146,6 @@ static hone_status in_many_chunks(hn_walk *w)
     if (to > w->n || (w->small && !w->p->quick)) to = w->n - SINGLES;
     hone_status st = hn_walk_call_again(w, 0, 0, to, w->info.n_layer + (w->info.n_layer + 1) / 2);
     return st == HONE_OK ? hn_walk_singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n) : st;
-}
-
-/* All sequences to a file and back; then seq alone, as a snapshot. Where no file can be written nothing has changed. */
-static hone_status to_files_and_back(hn_walk *w, int32_t seq)
-{
-    char folder[512], path[560];
-    const char *tmp = getenv("TMPDIR");
-    hone_snapshot *snap = NULL;
-    snprintf(folder, sizeof folder, "%.400s/hone-hash-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) {
-        hn_walk_left_out(w, "files of a session and a snapshot: no folder for them (TMPDIR says where)");
-        return HONE_OK;
-    }
-    snprintf(path, sizeof path, "%s/sequences", folder);
-    hone_status st = hone_session_save(w->s, path, w->err);
-    bool written = st == HONE_OK;
-    for (int32_t q = 0; q < HN_Q_MANY && st == HONE_OK; q++) st = hone_seq_truncate(w->s, q, 0, w->err);
-    if (st == HONE_OK) st = hone_session_load(w->s, path, w->err);
-    unlink(path);
-    if (st == HONE_OK) st = hone_seq_snapshot(w->s, seq, &snap, w->err);
-    if (st == HONE_OK) st = hone_snapshot_save(snap, path, w->err);
-    if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, 0, w->err);
-    hone_snapshot_free(snap);
-    snap = NULL;
-    if (st == HONE_OK) st = hone_snapshot_load(&snap, w->p->m, path, w->err);
-    if (st == HONE_OK) st = hone_seq_restore(w->s, seq, snap, w->err);
-    hone_snapshot_free(snap);
-    unlink(path);
-    rmdir(folder);
-    if (written || st != HONE_E_IO) return st;
-    hn_walk_left_out(w, "files of a session and a snapshot: they cannot be written (TMPDIR says where)");
-    return HONE_OK;
 }
 
 /* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to nine of them, at another row
@@ -157,10 +174,29 @@ static hone_status many_sequences(hn_walk *w)
         }
         if (i + 1 == MANY_ROUNDS && w->small && !w->p->quick) {
             w->way = "from files of a session and a snapshot";
-            st = to_files_and_back(w, w->batch[0].seq);
+            st = to_files_and_back(w, w->n_all, w->batch[0].seq);
         }
         if (st == HONE_OK) st = hn_walk_run(w, HN_Q_MANY - i);
     }
+    return st;
+}
+
+/* One token of some of all sequences, appended alone: which ones is drawn, from the first to the last of them. */
+static hone_status appended_in_some(hn_walk *w)
+{
+    enum { SOME = 9, SOME_LARGE = 3 };
+    const int32_t some = w->small ? SOME : SOME_LARGE, first = hn_walk_draw(w, w->n_all);
+    hone_status st = HONE_OK;
+    w->way = "appended to one of many sequences";
+    w->drawn = true;
+    for (int32_t i = 0; i < some && st == HONE_OK && !hn_walk_over(w); i++) {
+        const int32_t q = (first + i * w->n_all / some) % w->n_all;
+        const int32_t pos = hone_seq_length(w->s, q);
+        const float *x;
+        st = hone_append(w->s, q, &w->ids[pos], 1, &x, w->err);
+        if (st == HONE_OK) hn_walk_row(w, pos, x);
+    }
+    w->drawn = false;
     return st;
 }
 
@@ -179,7 +215,8 @@ static hone_status all_sequences(hn_walk *w)
 {
     hone_status st = many_sequences(w);
     int32_t n = w->n_all;
-    if (n <= HN_Q_MANY || w->n < MANY_CTX || hn_walk_over(w)) return st;
+    if (st != HONE_OK || w->n < MANY_CTX || hn_walk_over(w)) return st;
+    if (n <= HN_Q_MANY) return appended_in_some(w);
     w->way = "among more than 20";
     w->drawn = true;
     for (int32_t q = HN_Q_MANY; q < n && st == HONE_OK; q++) st = hone_seq_copy(w->s, q, HN_Q_MANY - 1, w->err);
@@ -189,7 +226,7 @@ static hone_status all_sequences(hn_walk *w)
     }
     if (st == HONE_OK) st = hn_walk_run(w, n);
     w->drawn = false;
-    return st;
+    return st == HONE_OK && !hn_walk_over(w) ? appended_in_some(w) : st;
 }
 
 /* many_sequences() in a session of its own, the only one of so many: a state of each may be more than there is
@@ -242,15 +279,33 @@ hone_status hn_walk_in_two_sessions(hn_walk *w)
     return st;
 }
 
-/* All of the prompt in calls of every count and one of the rest; then a whole chunk of the engine's. */
+/* Tokens one by one at a place that is drawn, behind `least` positions of the `most` that the session holds. A window
+ * or a state that is in the way leaves them behind all of those. */
+static hone_status somewhere_alone(hn_walk *w, int32_t least, int32_t most)
+{
+    enum { FEW = 3 };
+    int32_t to = least + hn_walk_draw(w, most - least);
+    while (to < most && !w->seen[to].way) to++; /* somebody else was asked there */
+    hone_status st = hone_seq_truncate(w->s, 0, to, w->err);
+    if (st != HONE_OK && st != HONE_E_UNSUPPORTED) return st;
+    const int32_t at = hone_seq_length(w->s, 0);
+    w->drawn = true;
+    st = hn_walk_singles(w, 0, at, at + FEW < w->n ? at + FEW : w->n);
+    w->drawn = false;
+    return st;
+}
+
+/* All of the prompt in calls of every count and one of the rest; then a whole chunk of the engine's, and some alone. */
 static hone_status on_level(hn_walk *w)
 {
-    enum { WHOLE = 512 };
+    enum { WHOLE = 512, LEAST = 65 };
     hone_status st = hn_walk_crumbs(w);
     int32_t at = hone_seq_length(w->s, 0);
     if (st == HONE_OK && at < w->n) st = hn_walk_call(w, 0, at, w->n, 0);
     if (st == HONE_OK) st = hone_seq_truncate(w->s, 0, 0, w->err);
-    return st == HONE_OK && w->n >= WHOLE ? hn_walk_call(w, 0, 0, WHOLE, 0) : st;
+    if (st != HONE_OK || w->n < WHOLE) return st;
+    st = hn_walk_call(w, 0, 0, WHOLE, 0);
+    return st == HONE_OK ? somewhere_alone(w, LEAST, WHOLE) : st;
 }
 
 /* Plain C is slow. */
@@ -287,6 +342,27 @@ static hone_status on_more_threads(hn_walk *w, const hn_q_way *more)
     return HONE_OK;
 }
 
+/* Of a chunk and a count of threads that are drawn: more than a chunk in one call, and tokens alone. */
+static hone_status of_drawn_settings(hn_walk *w, const hn_q_way *base)
+{
+    enum { ALONE = 4 };
+    hn_q_way way = *base;
+    hn_walk_draw_settings(w, &way);
+    snprintf(w->way_drawn, sizeof w->way_drawn, "in chunks of %d on %d threads", (int)way.chunk, (int)way.threads);
+    hone_status st = open_way(w, w->way_drawn, &way);
+    if (st == HONE_E_NOMEM) {
+        hn_walk_left_out(w, "a drawn chunk and count of threads: no memory for it, or no thread to be had");
+        return HONE_OK;
+    }
+    if (st != HONE_OK || !w->s) return st;
+    const int32_t all = way.chunk + way.chunk / 4, to = all + ALONE < w->n ? all : w->n - ALONE;
+    w->drawn = true;
+    if (to > 0) st = hn_walk_call(w, 0, 0, to, 0);
+    if (st == HONE_OK && to > 0) st = hn_walk_singles(w, 0, to, to + ALONE);
+    w->drawn = false;
+    return st;
+}
+
 /* The ways that need a session of their own, of one sequence. */
 hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
 {
@@ -303,10 +379,11 @@ hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
     if (w->p->quick) return hn_walk_with(w, "in chunks of 20", &many, in_many_chunks);
     hone_status st = hn_walk_with(w, "in chunks of 1", &chunk, chunks_of_one);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_with(w, "in chunks of 64", &many, in_many_chunks);
-    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_with(w, "on one thread", &one, otherwise);
+    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_with(w, "on one thread", &one, otherwise_from_files);
     snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
     if (st == HONE_OK && !hn_walk_over(w) && some.threads) st = hn_walk_with(w, w->way_threads, &some, otherwise);
     if (st == HONE_OK && !hn_walk_over(w) && more.threads) st = on_more_threads(w, &more);
+    if (st == HONE_OK && !hn_walk_over(w) && w->small) st = of_drawn_settings(w, &base);
     if (st == HONE_OK && !hn_walk_over(w) && w->p->packed && !w->p->adapted)
         st = hn_walk_with(w, "from plain weights", &plain, otherwise);
     return st == HONE_OK && !hn_walk_over(w) ? on_levels(w, &base) : st;

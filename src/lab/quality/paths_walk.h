@@ -34,7 +34,7 @@ typedef struct hn_walk {
     int32_t room;
     hone_token *batch; /* [n + HN_Q_SEQS · HN_Q_PIECE] */
     const char *way;   /* being walked, for the words */
-    char way_threads[48], way_more[48];
+    char way_threads[48], way_more[48], way_drawn[48];
     bool all_rows; /* are asked for, of what hn_walk_call() runs */
     hone_session *s;
     hone_snapshot *deep;  /* HN_WALK_FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
@@ -85,7 +85,9 @@ int32_t hn_walk_draw(hn_walk *w, int32_t n);
 void hn_walk_draw_places(hn_walk *w);
 /* A width for a session that needs n_ctx positions: beyond all that the prompt needs, of another size each time. */
 int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx);
-/* Batches of any sequences, counts and rows. */
+/* A chunk that is none of the others, and a count of threads: one more than asked, or up to four. */
+void hn_walk_draw_settings(hn_walk *w, hn_q_way *way);
+/* Batches of any sequences, counts and rows; before them a long call. */
 hone_status hn_walk_in_drawn_batches(hn_walk *w);
 /* Beyond the prompt. */
 hone_status hn_walk_far_beyond(hn_walk *w);
