@@ -440,7 +440,7 @@ bool mo_off(hone_session *s, const int32_t *ids, int32_t n, const float **logits
 
 /* forks of forks, and what was forked long */
 static int gen_of[64];
-static bool fork_of_fork, forked_wide;
+static bool fork_of_fork;
 bool mo_fork_wrong(void);
 bool mo_fork_wrong(void) { return mt_is("third-fork") && fork_of_fork; }
 void mo_copied(int32_t dst, int32_t src);
