@@ -599,7 +599,7 @@ static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job 
         do_embed(j);
         j->s->be->op->step_end(j->s->be, NULL, NULL);
     }
-    if (p == PART_CORE && (st = keep_queries(j, err)) != HONE_OK) {
+    if (p == PART_CORE && begins_with_tokens(j) && (st = keep_queries(j, err)) != HONE_OK) {
         hn_bench_result_free(&res);
         return st;
     }
