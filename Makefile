@@ -378,6 +378,7 @@ endif
 # Rooms where nothing takes long are made small: a third less code, compiled in less time.
 COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub template forge model gguf,src/$r/*.c) \
 	$(foreach r,bench judge machine quality record stats,src/lab/$r/*.c) \
+	$(foreach n,bench_layer bench_train layouts net profile_train,src/lab/inside/$n.c) \
 	$(foreach n,call chat gbnf grammar lang pattern reply schema vocab,src/text/$n*.c) \
 	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
 	$(foreach n,begin checkpoint data grad_new loader look schedule trainer,src/train/$n*.c) src/backend/profiled.c $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))

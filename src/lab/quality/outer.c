@@ -483,8 +483,8 @@ static hone_status ask_stops(asking *a)
 
 /* ---- picks ----------------------------------------------------------------------------------------------- */
 
-/* None to twelve biases, sequences to the last and positions far away; of equal logits one; and as many of the likeliest
- * as 1 to 20, equal ones among them. */
+/* None to twelve biases, sequences to the last and positions far away; of equal logits one; and as many of the
+ * likeliest as 1 to 20, equal ones among them. */
 static hone_status ask_picks(asking *a)
 {
     enum { BIASES = 12, TOP = 20 };
