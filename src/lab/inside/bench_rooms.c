@@ -174,6 +174,7 @@ int64_t hn_bench_draw(hn_bench_turned *t, int64_t below) { return (int64_t)(next
 void hn_bench_turn(hn_bench_turned *t, float *x, int64_t n_row, int64_t n)
 {
     enum { EDGE = 8, ROWS_BEGIN = 0, ROWS_END, ANYWHERE, ALL_BEGINS, ALL_ENDS, KINDS };
+    _Static_assert((int)KINDS == (int)HN_TURN_KINDS, "bench_rooms.h");
     if (!t->n_times) t->n_times = 1 + hn_bench_draw(t, KINDS);
     const int kind = (int)(t->n_times++ % KINDS);
     const int64_t edge = n < EDGE ? n : EDGE;

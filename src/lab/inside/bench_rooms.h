@@ -66,7 +66,7 @@ uint64_t hn_bench_hash_act(hn_backend *be, hn_act *act, float *host, int64_t wid
 /* What becomes other numbers between two stretches of calls, so that nobody who remembers by a part of what a call is
  * given has the answer. Each time all of them are at one kind of place, so that others stay as they were: at the
  * beginnings of rows, at their ends, anywhere, at the beginning of it all, or at its end. */
-enum { HN_TURNED = 8 };
+enum { HN_TURN_KINDS = 5, HN_TURNED = 8 };
 typedef struct hn_bench_turned {
     uint64_t key, n_drawn;
     int64_t n_times;

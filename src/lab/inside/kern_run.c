@@ -710,8 +710,14 @@ static void turn_row(hn_kern_bench *b, bool back)
     const void *out = row_output(b, &bytes);
     if (b->k.kind == HN_KERN_ROPE) return; /* it is given what it left */
     if (b->turned.called) b->place.n_missed += memcmp(out, b->wanted, bytes) != 0;
-    if (!back && b->k.kind == HN_KERN_DECODE) turn_weights(b);
-    else if (!back) hn_bench_turn(&b->turned, b->in, 1, row_floats(&b->k));
+    for (int i = back ? 0 : HN_TURN_KINDS - 1; i < HN_TURN_KINDS; i++) { /* in every way behind the last stretch */
+        if (b->k.kind == HN_KERN_DECODE) turn_weights(b);
+        else hn_bench_turn(&b->turned, b->in, 1, row_floats(&b->k));
+        if (!back) continue;
+        row_with(b, b->scalar, b->x, (char *)b->q + row_room(&b->k));
+        call_row(b);
+        b->place.n_missed += memcmp(out, b->wanted, bytes) != 0;
+    }
     if (back) fill_operand(b);
     row_with(b, b->scalar, b->x, (char *)b->q + row_room(&b->k));
     wipe(b);
@@ -732,19 +738,37 @@ static void begin_stretch(hn_kern_bench *b, bool back)
     b->turned.called = !back;
 }
 
-/* The same of a product, by its activation. */
+static void product_again(hn_kern_bench *b, hn_kern_result *r)
+{
+    hn_bench_put(b->be, b->act, b->x, b->k.n[1], b->config.columns);
+    call_product(b);
+    fetch(b);
+    check_product(b, r);
+}
+
+/* The same of a product, by its activation. Behind the last stretch it is turned in every way: what that one left in
+ * somebody's memory is asked for. */
 static void turn_product(hn_kern_bench *b, hn_kern_result *r, bool back)
 {
     const int64_t n_in = b->k.n[1], n_col = b->config.columns;
     if (r->verdict.state == HN_INVALID) return;
     look_whole(b);
+    for (int i = 0; back && i < HN_TURN_KINDS; i++) {
+        hn_bench_turn(&b->turned, b->x, n_col, n_in);
+        product_again(b, r);
+    }
     if (back) fill_random(b->x, n_in * n_col, X_KEY);
     else hn_bench_turn(&b->turned, b->x, n_col, n_in);
-    hn_bench_put(b->be, b->act, b->x, n_in, n_col);
-    call_product(b);
-    fetch(b);
-    check_product(b, r);
+    product_again(b, r);
     begin_stretch(b, back);
+}
+
+static void attn_again(hn_kern_bench *b, hn_kern_result *r)
+{
+    b->be->op->write(b->be, b->in_rows[0], 0, b->x, (size_t)(attn_tokens(&b->k) * act_width(&b->k)) * sizeof(float));
+    call_attn(b);
+    fetch(b);
+    check_attn(b, r);
 }
 
 /* Of attention by its queries. */
@@ -753,12 +777,13 @@ static void turn_attn(hn_kern_bench *b, hn_kern_result *r, bool back)
     const int64_t n_tok = attn_tokens(&b->k), width = act_width(&b->k);
     if (r->verdict.state == HN_INVALID) return;
     look_whole(b);
+    for (int i = 0; back && i < HN_TURN_KINDS; i++) {
+        hn_bench_turn(&b->turned, b->x, n_tok, width);
+        attn_again(b, r);
+    }
     if (back) fill_random(b->x, n_tok * width, X_KEY);
     else hn_bench_turn(&b->turned, b->x, n_tok, width);
-    b->be->op->write(b->be, b->in_rows[0], 0, b->x, (size_t)(n_tok * width) * sizeof(float));
-    call_attn(b);
-    fetch(b);
-    check_attn(b, r);
+    attn_again(b, r);
     begin_stretch(b, back);
 }
 
