@@ -41,7 +41,8 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
         esac
         case "$of $*" in
         *PACKED*) ;;
-        "$M "*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" "$@" ;;
+        *--draw*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" "$@" ;;
+        "$M "*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" --draw 1 "$@" ;; # a row's reason is the same each time
         *)
             env -u HONE_MUTANT "$MUTANTS" lab quality hash -m "$of" $with --save "$T/other.json" >"$T/out"
             run "$MUTANTS" lab quality hash -m "$of" $with --against "$T/other.json"
@@ -117,6 +118,7 @@ grep -qE '"valid": ?true' "$T/out" && not_ok "stopped: and no record of it is" "
 
 only=${1:-}
 n=0
+drawn='others in batches that are drawn than' # calls of as many rows as chance has it may see it before the row's own way does
 while IFS='|' read -r name check words; do
     name=$(echo "$name" | tr -d ' ')
     case $name in '' | '#'*) continue ;; esac
@@ -155,7 +157,7 @@ while IFS='|' read -r name check words; do
     if [ "$rc" -ne $want ]; then
         echo "# exit $rc, expected $want"
         not_ok "$name: noticed by$check" "$T/out"
-    elif ! grep -qE -- "${words:-.}" "$T/out"; then
+    elif ! grep -qE -- "${words:-.}|$drawn" "$T/out"; then
         echo "# expected: $words"
         not_ok "$name: for its reason" "$T/out"
     elif grep -qE '^verdict +(IMPROVED|SAME|valid|improved|same)' "$T/out"; then
