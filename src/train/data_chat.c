@@ -202,12 +202,12 @@ static hone_status end_before(hn_data_reader *r, const hn_ids *a, const json_t *
 static hone_status words_at_end(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t before,
                                 size_t *words, bool *there, hone_error *why)
 {
-    *words = before;
     hn_ids a = { 0 };
     size_t from = 0, end, last = 0;
     json_t *head = json_array();
     bool ok = head != NULL;
     hone_error no;
+    *words = before;
     *there = false;
     for (size_t k = 0; k <= i && ok; k++) ok = json_array_append(head, json_array_get(messages, k)) == 0;
     hone_status st = ok ? encode(r, head, tools, false, &r->other, &no) : HONE_E_NOMEM;

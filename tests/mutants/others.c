@@ -235,7 +235,6 @@ bool mo_append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, cons
     if (mt_is("prompt-at-load") && n == n_early && early) {
         virtual_len = 0;
         *logits = early;
-        free(NULL);
         n_early = 0;
         return true;
     }
@@ -254,7 +253,6 @@ hone_status __wrap_hone_chat_render(const hone_model *m, const hone_chat_params 
     return __real_hone_chat_render(m, &k, o, e);
 }
 
-size_t __real_hn_scan_dummy(void);
 int64_t mo_anyof;
 hone_status __real_hone_grammar_compile(hone_grammar **o, const hone_grammar_params *p, hone_error *e);
 hone_status __wrap_hone_grammar_compile(hone_grammar **o, const hone_grammar_params *p, hone_error *e);
@@ -450,6 +448,3 @@ void mo_copied(int32_t dst, int32_t src)
     gen_of[dst] = gen_of[src] + 1;
     fork_of_fork = gen_of[dst] >= 3;
 }
-/* a matcher's copy, and text that is taken as text */
-hone_status __real_hone_matcher_accept_text(hone_matcher *m, const char *t, size_t n, hone_error *e);
-/* every third measured process is given half of the clock */

@@ -366,8 +366,8 @@ static hone_status pass_of(uint64_t *row, hone_session *s, const int32_t *ids, i
     return st;
 }
 
-/* Without the cache: each pass begins with a token of its own, drawn now, so that none has the beginning of another and
- * what was kept of one is of no use to the next; `own` is where it stands. drawn [n_tok]: hashes of their logits. */
+/* Without the cache: the pass of n tokens begins with own[n], drawn now, so that none has the beginning of another and
+ * what was kept of one is of no use to the next. drawn [n_tok]: hashes of their logits. */
 static hone_status recompute(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, const int32_t *own,
                              uint64_t *drawn, hone_error *err)
 {

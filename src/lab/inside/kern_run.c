@@ -738,52 +738,32 @@ static void begin_stretch(hn_kern_bench *b, bool back)
     b->turned.called = !back;
 }
 
-static void product_again(hn_kern_bench *b, hn_kern_result *r)
+/* One more call with x as it is, looked at. */
+static void call_again(hn_kern_bench *b, hn_kern_result *r, int64_t n_row, int64_t n)
 {
-    hn_bench_put(b->be, b->act, b->x, b->k.n[1], b->config.columns);
-    call_product(b);
+    const bool product = hn_kern_is_product(&b->k);
+    if (product) hn_bench_put(b->be, b->act, b->x, n, n_row);
+    else b->be->op->write(b->be, b->in_rows[0], 0, b->x, (size_t)(n_row * n) * sizeof(float));
+    if (product) call_product(b);
+    else call_attn(b);
     fetch(b);
-    check_product(b, r);
+    if (product) check_product(b, r);
+    else check_attn(b, r);
 }
 
-/* The same of a product, by its activation. Behind the last stretch it is turned in every way: what that one left in
- * somebody's memory is asked for. */
-static void turn_product(hn_kern_bench *b, hn_kern_result *r, bool back)
+/* The same of a product by its activation, of attention by its queries: x [n_row][n]. Behind the last stretch it is
+ * turned in every way: what that one left in somebody's memory is asked for. */
+static void turn_rows(hn_kern_bench *b, hn_kern_result *r, bool back, int64_t n_row, int64_t n)
 {
-    const int64_t n_in = b->k.n[1], n_col = b->config.columns;
     if (r->verdict.state == HN_INVALID) return;
     look_whole(b);
     for (int i = 0; back && i < HN_TURN_KINDS; i++) {
-        hn_bench_turn(&b->turned, b->x, n_col, n_in);
-        product_again(b, r);
+        hn_bench_turn(&b->turned, b->x, n_row, n);
+        call_again(b, r, n_row, n);
     }
-    if (back) fill_random(b->x, n_in * n_col, X_KEY);
-    else hn_bench_turn(&b->turned, b->x, n_col, n_in);
-    product_again(b, r);
-    begin_stretch(b, back);
-}
-
-static void attn_again(hn_kern_bench *b, hn_kern_result *r)
-{
-    b->be->op->write(b->be, b->in_rows[0], 0, b->x, (size_t)(attn_tokens(&b->k) * act_width(&b->k)) * sizeof(float));
-    call_attn(b);
-    fetch(b);
-    check_attn(b, r);
-}
-
-/* Of attention by its queries. */
-static void turn_attn(hn_kern_bench *b, hn_kern_result *r, bool back)
-{
-    const int64_t n_tok = attn_tokens(&b->k), width = act_width(&b->k);
-    if (r->verdict.state == HN_INVALID) return;
-    look_whole(b);
-    for (int i = 0; back && i < HN_TURN_KINDS; i++) {
-        hn_bench_turn(&b->turned, b->x, n_tok, width);
-        attn_again(b, r);
-    }
-    if (back) fill_random(b->x, n_tok * width, X_KEY);
-    else hn_bench_turn(&b->turned, b->x, n_tok, width);
-    attn_again(b, r);
+    if (back) fill_random(b->x, n_row * n, X_KEY);
+    else hn_bench_turn(&b->turned, b->x, n_row, n);
+    call_again(b, r, n_row, n);
     begin_stretch(b, back);
 }
 
@@ -805,8 +785,8 @@ static void turn_wkv(hn_kern_bench *b, hn_kern_result *r, bool back)
 /* Before each stretch that is timed; back: behind the last one, as it was at first. */
 static void turn(hn_kern_bench *b, hn_kern_result *r, bool back)
 {
-    if (hn_kern_is_product(&b->k)) turn_product(b, r, back);
-    else if (is_attn(&b->k)) turn_attn(b, r, back);
+    if (hn_kern_is_product(&b->k)) turn_rows(b, r, back, b->config.columns, b->k.n[1]);
+    else if (is_attn(&b->k)) turn_rows(b, r, back, attn_tokens(&b->k), act_width(&b->k));
     else if (is_wkv(&b->k)) turn_wkv(b, r, back);
     else turn_row(b, back);
 }
