@@ -30,9 +30,9 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
     HONE_MUTANT_FILE=$T/kept
     export HONE_MUTANT HONE_MUTANT_FILE
     rm -f "$T/kept"
-    check=$2
+    way=$2
     shift 2
-    case $check in
+    case $way in
     hash)
         with=
         case "$*" in *--lora*) with=$* ;; esac
@@ -138,7 +138,7 @@ while IFS='|' read -r name check words; do
     # what is seen of CPU time alone is seen while two CPUs are free: four times more, before it is said that nobody did
     for again in 1 2 3 4; do
         case "$name $rc" in
-        hidden-thread\ 0 | both-clocks\ 0) one "$name" $check ;;
+        hidden-thread\ 0 | both-clocks\ 0) one "$name" $check ;; # which leaves the row's own words in $check
         *) break ;;
         esac
     done
