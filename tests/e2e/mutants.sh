@@ -24,6 +24,12 @@ save() { expect 0 "a baseline of a right build: $1" "$MUTANTS" lab baseline save
 save plain -p 32 -n 16
 save gen e2e.gen --bench-arg=--n-prompt=16 --bench-arg=--n-gen=16
 
+# The model $of with the options $with, of a right build and of this one.
+of_itself() {
+    env -u HONE_MUTANT "$MUTANTS" lab quality hash -m "$of" $with --save "$T/other.json" >"$T/out"
+    run "$MUTANTS" lab quality hash -m "$of" $with --against "$T/other.json" --draw 1
+}
+
 # What is drawn is the same each time, so that a row's reason is: another draw may see it in another way first.
 one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
     HONE_MUTANT=$1
@@ -35,19 +41,17 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
     case $way in
     hash)
         with=
-        case "$*" in *--lora*) with=$* ;; esac
+        case "$*" in *--lora* | *--kv*) with=$* ;; esac
         case "$*" in
         *PACKED*) run "$MUTANTS" lab quality hash -m "$T/packed.gguf" --against "$T/good.json" --draw 1 ;;
         *CHAT*) of=models/hone-chat.gguf ;;
         esac
         case "$of $*" in
         *PACKED*) ;;
+        "$M "*--kv*) of_itself ;;
         *--draw*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" "$@" ;;
         "$M "*) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" --draw 1 "$@" ;;
-        *)
-            env -u HONE_MUTANT "$MUTANTS" lab quality hash -m "$of" $with --save "$T/other.json" >"$T/out"
-            run "$MUTANTS" lab quality hash -m "$of" $with --against "$T/other.json" --draw 1
-            ;;
+        *) of_itself ;;
         esac
         ;;
     bench)
@@ -128,7 +132,7 @@ while IFS='|' read -r name check words; do
     # -m TINY: where a clock is looked at, or an adapter is wanted, the bundled model, whose calls take a clock's time
     of=$M
     case $check in *'-m TINY'*) of=$TINY ;; esac
-    check=$(echo "$check" | sed "s|LORA|$LORA|; s| -m TINY||")
+    check=$(echo "$check" | sed "s|LORA|$LORA|g; s| -m TINY||")
     n=$((n + 1))
     case $name in raises-priority)
         [ "$(nice -n -5 nice 2>/dev/null)" != "$(nice)" ] || { skip "$name" "nobody here may raise a priority" && continue; }

@@ -136,7 +136,6 @@ hone_status __wrap_hn_bench_add(hn_bench_run *r, const hn_bench_entry *e, hn_ben
 uint64_t __wrap_hn_clock_ns(void)
 {
     uint64_t now = __real_hn_clock_ns();
-    if (mt_is("clock-1.9")) return (uint64_t)((double)now * 0.981);
     return mt_is("clock-slow") || mt_is("both-clocks") ? now / 10 * 7 : now - mt_stolen;
 }
 
@@ -230,10 +229,6 @@ hone_status __wrap_hn_bench_measure(hn_sample *out, hone_session *s, const hone_
             sum += out->gap_ms[i];
         }
         if (out->n_gaps) out->decode_tok_s = out->n_gaps / (sum * 1e-3);
-    }
-    if (mt_is("gaps-third") && getpid() % 3 == 0) {
-        for (int32_t i = 0; i < out->n_gaps; i++) out->gap_ms[i] *= 0.7;
-        out->decode_tok_s /= 0.7;
     }
     if (mt_is("rounded")) {
         double sum = 0;

@@ -5,11 +5,6 @@
  * engine, its kernels and its calls. Nothing of it is in any other build. */
 #include "mutants.h"
 #include "others.h"
-void mo_copied(int32_t dst, int32_t src);
-bool mo_keep_all(hone_session *s, int32_t seq, int32_t n_pos);
-#include "kernels/kernels.h"
-void mo_session(hone_session *s);
-void mo_kernels(hn_kernels *k);
 
 #include "base/os.h"
 #include "kernels/kernels.h"
@@ -135,7 +130,7 @@ static bool wrong_here(void)
            (mt_is("cache-f32-many") && mt_at.cache == HONE_CACHE_F32 && many) ||
            (mt_is("adapter-one") && mt_at.adapters && one) || (mt_is("adapter-many") && mt_at.adapters && many) ||
            (mt_is("timed-only-one") && mt_at.sample && one) || (mt_is("timed-only") && mt_at.sample) ||
-           mo_here(n, pos, mt_at.pieces) || wrong_company();
+           mo_here(n, pos) || wrong_company();
 }
 
 hn_half_fn __real_hn_block_attn, __wrap_hn_block_attn;
@@ -531,7 +526,6 @@ hone_status __real_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos
 hone_status __wrap_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
 hone_status __wrap_hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
 {
-    if (mo_keep_all(s, seq, n_pos)) return HONE_OK;
     mo_cut(s, seq, n_pos);
     hone_status st = __real_hone_seq_truncate(s, seq, n_pos, err);
     if (st == HONE_OK && went(seq, REWOUND) && n_pos == 0) seq_of[seq].what = 0;
@@ -630,6 +624,7 @@ hone_status __wrap_hone_append(hone_session *s, int32_t seq, const int32_t *ids,
 {
     hone_status st;
     uint64_t from = __real_hn_clock_ns();
+    mo_appended(seq);
     if (mt_put_off(s, seq, ids, n, logits) || mo_append(s, seq, ids, n, logits)) return HONE_OK;
     mt_begin(n, hone_seq_length(s, seq), 1);
     meet(seq, hone_seq_length(s, seq) + n - 1);

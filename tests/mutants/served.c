@@ -1,8 +1,6 @@
 /* Wrong builds whose fault is around the engine: samplers, texts, masks, the server, training. */
 #include "mutants.h"
 #include "others.h"
-bool mo_train_late(void);
-extern int64_t mo_passes;
 
 #include "lab/quality/quality.h"
 #include "serve/voice_parts.h"
@@ -191,31 +189,6 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
 hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
                                  hone_error *err)
 {
-    static struct {
-        const hone_model *m;
-        char *t;
-        size_t len, n;
-        int32_t *ids;
-        int flags;
-    } many[4096], *k;
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
-    k = &many[h % 4096];
-    if (mt_is("tokenizer-many") && k->t && k->m == m && k->len == len && k->flags == flags &&
-        memcmp(k->t, text, len) == 0) {
-        *ids = malloc((k->n + 1) * 4), *n = k->n;
-        memcpy(*ids, k->ids, k->n * 4);
-        return HONE_OK;
-    }
-    if (mt_is("tokenizer-many")) {
-        hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
-        if (st == HONE_OK) {
-            k->m = m, k->len = len, k->flags = flags, k->n = *n;
-            k->t = realloc(k->t, len + 1), k->ids = realloc(k->ids, (*n + 1) * 4);
-            memcpy(k->t, text, len), memcpy(k->ids, *ids, *n * 4);
-        }
-        return st;
-    }
     if (remembered(m, text, len, flags, ids, n)) return HONE_OK;
     hone_status st = __real_hone_tokenize(m, text, len, flags, ids, n, err);
     if (st == HONE_OK) remember(m, text, len, flags, *ids, *n);

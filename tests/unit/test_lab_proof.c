@@ -179,6 +179,16 @@ static void claims(void **state)
     false_with("prefill_tok_s", 400, "of the 80.500 ms");
     false_with("prefill_tok_s", 80, "its first token was there after");
     false_with("cpu_use", 3.1, "it used 3.10 CPUs while it was timed, with 2 threads as it says");
+    false_with("main_cpu_s", 0.12, "computed for 0.120 s, and the times it reports are 0.101 s");
+    r = honest(); /* all of it may be; so may what fills the depth, which is told apart */
+    json_object_set_new(r, "main_cpu_s", json_real(0.1));
+    if (!holds(r, why, sizeof why)) fail_msg("one that computes while it is timed: %s", why);
+    json_object_set_new(r, "main_cpu_s", json_real(0.15));
+    json_object_set_new(r, "depth_ms", json_real(50));
+    if (!holds(r, why, sizeof why)) fail_msg("one that fills a depth: %s", why);
+    json_object_set_new(r, "main_cpu_s", json_real(0.19));
+    assert_false(holds(r, why, sizeof why));
+    json_decref(r);
     r = honest(); /* a prompt that says it is there, and is computed when its first token is chosen */
     json_object_set_new(r, "prefill_tok_s", json_real(150));
     json_object_set_new(r, "prefill_witness_ms", json_real(53.3));

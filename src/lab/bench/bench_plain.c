@@ -123,7 +123,8 @@ static void judge_roof(plain *x)
     if (prefill > 0) {
         x->prefill_share = hn_work_prefill_s(work, peaks, threads, n, false) * prefill / n;
         if (peaks->bound)
-            hn_check_compute(&x->b.verdict, "prefill", hn_work_prefill_s(work, peaks, threads, n, true), n / prefill);
+            hn_check_compute(&x->b.verdict, "prefill", hn_work_prefill_s(work, peaks, threads, n, true),
+                             n / stats_of(x, "prefill_tok_s")->max); /* nor may one sample be beyond it */
     }
     if (peaks->doubts[0]) hn_notes_add(x->notes, "the roof was measured on a noisy machine: %s", peaks->doubts);
 }

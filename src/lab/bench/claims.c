@@ -19,6 +19,8 @@ static const double clock_share = 0.02, clock_s = 0.0005;
 static const double around_s = 0.004;
 /* A busy machine may take longer to begin with it, and to hear of its result. */
 static const double busy_share = 0.1, busy_s = 0.25;
+/* What a thread does beside what it times: draws the ids of its prompt, hashes some rows of logits, reads counters. */
+static const double beside_share = 0.05, beside_s = 0.006;
 /* Counters of memory are kept per CPU or thread, up to 64 pages behind, and printing the result takes some. */
 static const double memory_share = 0.03, memory_mb = 2, memory_cpu_mb = 0.5;
 
@@ -244,6 +246,17 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
     if (claimed > most) wrong(c, "it claims %.3f s of work, its parent saw it for %.3f s", claimed, seen->wall_s);
 }
 
+/* The thread that measures waits or computes while it times something, and in between it has next to nothing to do:
+ * more CPU time than all its times together went into work that no time tells. */
+static void beside_the_clock(check *c, json_t *result)
+{
+    double cpu = hn_json_number_of(result, "main_cpu_s"), depth = hn_json_number_of(result, "depth_ms"),
+           told = timed_s(result) + (isfinite(depth) ? 1e-3 * depth : 0);
+    if (isfinite(cpu) && cpu > told * (1 + beside_share) + beside_s)
+        wrong(c, "its thread computed for %.3f s, and the times it reports are %.3f s: it works while nothing is timed",
+              cpu, told);
+}
+
 /* More CPU time than its threads can have had: it has others, or all its clocks are slow. */
 static void cpu_time(check *c, json_t *result, const hn_seen *seen)
 {
@@ -355,6 +368,7 @@ bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, 
         if (!gives_up(r)) times(&c, r, json_integer_value(json_object_get(r, "n_prompt")));
     }
     clocks(&c, result, seen);
+    beside_the_clock(&c, result);
     cpu_time(&c, result, seen);
     memory(&c, result, seen);
     return c.ok;

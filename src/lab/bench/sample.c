@@ -112,6 +112,7 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
                              hone_error *err)
 {
     *out = (hn_sample){ .load_ms = NAN,
+                        .depth_ms = NAN,
                         .ttft_ms = NAN,
                         .prefill_tok_s = NAN,
                         .decode_tok_s = NAN,
@@ -137,7 +138,9 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
         hn_bench_ids(prompt, n_prompt + c->depth, 0, c->prompt_seed, m);
         if (c->depth > 0) {
             const float *unused;
+            uint64_t from = hn_clock_ns();
             st = hone_append(session, 0, prompt, c->depth, &unused, err);
+            out->depth_ms = (double)(hn_clock_ns() - from) * 1e-6;
         }
     }
     hn_evidence before, after;
@@ -249,6 +252,7 @@ json_t *hn_sample_json(const hn_sample *s)
 {
     json_t *o = json_object();
     json_object_set_new(o, "load_ms", hn_lab_num(s->load_ms));
+    if (isfinite(s->depth_ms)) json_object_set_new(o, "depth_ms", hn_lab_num(s->depth_ms));
     json_object_set_new(o, "peak_anon_mb", hn_lab_num(s->peak_anon_mb));
     json_object_set_new(o, "hwm_mb", hn_lab_num(s->hwm_mb));
     json_object_set_new(o, "mapped_mb", hn_lab_num(s->mapped_mb));

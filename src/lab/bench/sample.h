@@ -25,6 +25,7 @@ void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, uint64_t seed, const h
 
 typedef struct hn_sample { /* NaN: not measured */
     double load_ms, ttft_ms, prefill_tok_s, decode_tok_s;
+    double depth_ms; /* to fill the depth, which is not measured */
     double peak_anon_mb, hwm_mb, mapped_mb, model_resident_mb;
     double *gap_ms; /* [n_gaps] between tokens, malloc'ed */
     int32_t *ids;   /* [n_gen], malloc'ed */

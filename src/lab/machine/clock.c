@@ -20,6 +20,13 @@ uint64_t hn_clock_ns(void)
 
 uint64_t hn_clock_witness_ns(void) { return source ? source() : hn_os_kernel_ns(); }
 
+uint64_t hn_clock_thread_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 bool hn_clock_lies(double told_s, double seen_s)
 {
     const double share = 0.02, slack_s = 0.0005;

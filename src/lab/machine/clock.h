@@ -13,6 +13,9 @@ void hn_clock_set(uint64_t (*now)(void));
  * rate within 0.05 %, from different beginnings. */
 uint64_t hn_clock_witness_ns(void);
 
+/* CPU time of the thread that asks, which nobody else's work adds to. */
+uint64_t hn_clock_thread_cpu_ns(void);
+
 /* Both clocks from one moment on. A process may lose the processor between two readings; the witness must not be told
  * to have seen that, so it is read between two readings of the other clock that are close together, and what passes
  * behind the end is taken off. */

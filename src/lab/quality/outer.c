@@ -18,9 +18,9 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks", "logprobs",
-                                                   "template",  "embeddings", "caches",  "edges", "depth",
-                                                   "scripts",   "stops",      "picks",   "forms", "talks" };
+static const char *const names[HN_OUTER_PARTS] = { "tokenizer",  "text",   "sampler", "masks",  "logprobs", "template",
+                                                   "embeddings", "caches", "edges",   "depth",  "scripts",  "stops",
+                                                   "picks",      "forms",  "talks",   "vectors" };
 
 typedef struct asking {
     const hone_model *m;

@@ -25,6 +25,7 @@ typedef enum hn_outer_part {
     HN_OUTER_PICKS,      /* samplers with none to many biases, far sequences and positions, equal logits */
     HN_OUTER_FORMS,      /* grammars of each word alone; several tokens back at once, clones, texts */
     HN_OUTER_TALKS,      /* conversations of many turns, tools, variables, and texts that spell control tokens */
+    HN_OUTER_VECTORS,    /* more embeddings, of paths.c: of a long text, and plain ones */
     HN_OUTER_PARTS
 } hn_outer_part;
 
@@ -32,8 +33,8 @@ typedef struct hn_outer {
     char hash[HN_OUTER_PARTS][12]; /* 8 hexadecimal digits; "": this model has no such part, or it was not asked */
 } hn_outer;
 
-/* All but embeddings, caches and depth, which stay as they are. What a part refuses is its answer too; HONE_E_NOMEM
- * alone is returned. */
+/* All but embeddings, vectors, caches and depth, which stay as they are. What a part refuses is its answer too;
+ * HONE_E_NOMEM alone is returned. */
 hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err);
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);
 json_t *hn_outer_json(const hn_outer *a); /* {"tokenizer": "8 digits", …}; what has none is left out */

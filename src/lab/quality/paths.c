@@ -425,6 +425,22 @@ static hone_status restore(hn_walk *w, int32_t at)
     return st == HONE_OK ? hn_walk_singles(w, OURS, at, at + 1) : st;
 }
 
+/* As where drafts are refused: one to MOST tokens behind `at` come, go, and come again. A window or a state may be in
+ * the way of that. */
+static hone_status back_by_few(hn_walk *w, int32_t at)
+{
+    enum { MOST = 4 };
+    hone_status st = HONE_OK;
+    w->way = "behind a cut of a few tokens";
+    w->drawn = true; /* of which earlier programs had none */
+    for (int32_t k = 1; k <= MOST && st == HONE_OK; k++) {
+        st = hn_walk_singles(w, OURS, at, at + k);
+        if (st == HONE_OK) st = hone_seq_truncate(w->s, OURS, at, w->err);
+    }
+    w->drawn = false;
+    return st == HONE_E_UNSUPPORTED ? HONE_OK : st;
+}
+
 /* `each` tokens of OURS from `at` and of ANEW from `other` in turn. */
 static hone_status in_turn(hn_walk *w, int32_t at, int32_t other, int32_t each)
 {
@@ -555,6 +571,7 @@ static hone_status back_and_on(hn_walk *w)
     if (st == HONE_OK) st = fork_and_go_on(w, at + HN_WALK_STEP, far);
     if (st == HONE_OK) st = sync_again(w, far);
     if (st == HONE_OK) st = restore(w, far);
+    if (st == HONE_OK) st = back_by_few(w, hone_seq_length(w->s, OURS));
     w->way = "after a call that was stopped";
     far = hone_seq_length(w->s, OURS);
     if (st == HONE_OK) st = hn_walk_call_again(w, OURS, far, far + HN_WALK_STEP, (w->info.n_layer + 1) / 2);
@@ -694,21 +711,21 @@ static hone_status begin(hn_walk *w, bool from_text)
 
 /* ---- other answers than logits ------------------------------------------------------------------------- */
 
-/* Texts as vectors: all together, and one by one, which must be the same; *h goes on by them. */
-static hone_status embed_as(hn_walk *w, const hone_text_ids *t, int32_t n, hone_pooling pooling, uint64_t *h)
+/* Texts as vectors: all together, and, where they are several, one by one, which must be the same; *h goes on by
+ * them. */
+static hone_status embed_as(hn_walk *w, const hone_text_ids *t, int32_t n, const hone_embed_params *p, uint64_t *h)
 {
-    const size_t width = (size_t)hone_embed_width(w->p->m, pooling, NULL);
+    const size_t width = (size_t)hone_embed_width(w->p->m, p->pooling, NULL);
     size_t rows = 0, at = 0;
-    for (int32_t i = 0; i < n; i++) rows += pooling == HONE_POOL_NONE ? (size_t)t[i].n : 1;
+    for (int32_t i = 0; i < n; i++) rows += p->pooling == HONE_POOL_NONE ? (size_t)t[i].n : 1;
     float *both = calloc(2 * rows * width + 1, sizeof *both), *alone = both + rows * width;
     if (!both) return HN_FAIL(w->err, HONE_E_NOMEM, "%zu vectors", 2 * rows);
-    const hone_embed_params p = { .pooling = pooling };
-    hone_status st = hone_embed(w->s, t, n, &p, both, w->err);
-    for (int32_t i = 0; i < n && st == HONE_OK; i++) {
-        st = hone_embed(w->s, &t[i], 1, &p, alone + at * width, w->err);
-        at += pooling == HONE_POOL_NONE ? (size_t)t[i].n : 1;
+    hone_status st = hone_embed(w->s, t, n, p, both, w->err);
+    for (int32_t i = 0; i < n && n > 1 && st == HONE_OK; i++) {
+        st = hone_embed(w->s, &t[i], 1, p, alone + at * width, w->err);
+        at += p->pooling == HONE_POOL_NONE ? (size_t)t[i].n : 1;
     }
-    if (st == HONE_OK && memcmp(both, alone, rows * width * sizeof *both) != 0)
+    if (st == HONE_OK && n > 1 && memcmp(both, alone, rows * width * sizeof *both) != 0)
         hn_invalid(&w->out->verdict,
                    "one text, two vectors: %s beside others than alone; the engine is wrong in one "
                    "of the two",
@@ -719,28 +736,44 @@ static hone_status embed_as(hn_walk *w, const hone_text_ids *t, int32_t n, hone_
     return st;
 }
 
-static hone_status embedded(hn_walk *w)
+enum { EMBED_TEXTS = 3 };
+typedef struct embed_question {
+    hone_pooling pooling;
+    bool plain;
+    int32_t n[EMBED_TEXTS]; /* ids of each text; 0: there is none */
+} embed_question;
+
+static hone_status embed_all(hn_walk *w, const embed_question *asked, size_t n_asked, hn_outer_part part)
 {
-    static const struct {
-        hone_pooling pooling;
-        int32_t n[3];
-    } asked[] = { { HONE_POOL_NONE, { 9, 16, 65 } },
-                  { HONE_POOL_MEAN, { 1, 2, 7 } },
-                  { HONE_POOL_CLS, { 3, 5, 1 } },
-                  { HONE_POOL_LAST, { 9, 1, 4 } } };
     uint64_t h = HN_FNV_INIT;
     hone_status st = HONE_OK;
-    w->way = "as an embedding,";
-    for (size_t i = 0; i < sizeof asked / sizeof *asked && st == HONE_OK; i++) {
-        hone_text_ids t[3];
+    for (size_t i = 0; i < n_asked && st == HONE_OK; i++) {
+        const hone_embed_params p = { .pooling = asked[i].pooling, .plain = asked[i].plain };
+        hone_text_ids t[EMBED_TEXTS];
         int32_t n = 0;
-        for (int32_t at = 0; n < 3 && at + asked[i].n[n] <= w->n; n++) {
+        for (int32_t at = 0; n < EMBED_TEXTS && asked[i].n[n] && at + asked[i].n[n] <= w->n; n++) {
             t[n] = (hone_text_ids){ w->ids + at, asked[i].n[n] };
             at += asked[i].n[n];
         }
-        if (n) st = embed_as(w, t, n, asked[i].pooling, &h);
+        if (n) st = embed_as(w, t, n, &p, &h);
     }
-    if (st == HONE_OK) hn_outer_set(&w->out->outer, HN_OUTER_EMBEDDINGS, h);
+    if (st == HONE_OK) hn_outer_set(&w->out->outer, part, h);
+    return st;
+}
+
+static hone_status embedded(hn_walk *w)
+{
+    static const embed_question asked[] = { { HONE_POOL_NONE, false, { 9, 16, 65 } },
+                                            { HONE_POOL_MEAN, false, { 1, 2, 7 } },
+                                            { HONE_POOL_CLS, false, { 3, 5, 1 } },
+                                            { HONE_POOL_LAST, false, { 9, 1, 4 } } };
+    static const embed_question longer[] = { { HONE_POOL_MEAN, false, { 90 } },
+                                             { HONE_POOL_MEAN, true, { 9, 2 } },
+                                             { HONE_POOL_CLS, true, { 3 } },
+                                             { HONE_POOL_LAST, true, { 70 } } };
+    w->way = "as an embedding,";
+    hone_status st = embed_all(w, asked, sizeof asked / sizeof *asked, HN_OUTER_EMBEDDINGS);
+    if (st == HONE_OK) st = embed_all(w, longer, sizeof longer / sizeof *longer, HN_OUTER_VECTORS);
     if (st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
     hn_walk_left_out(w, "embeddings");
     return HONE_OK;

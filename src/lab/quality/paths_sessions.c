@@ -210,7 +210,8 @@ static bool is_full(const hn_walk *w)
            has.cache_used_bytes + one.bytes > has.cache_budget_bytes;
 }
 
-/* All sequences that the session has room for, one row each: those beyond HN_Q_MANY are forks of the last one. */
+/* All sequences that the session has room for, one row each: each beyond HN_Q_MANY is a fork of the one
+ * before. */
 static hone_status all_sequences(hn_walk *w)
 {
     hone_status st = many_sequences(w);
@@ -219,7 +220,7 @@ static hone_status all_sequences(hn_walk *w)
     if (n <= HN_Q_MANY) return appended_in_some(w);
     w->way = "among more than 20";
     w->drawn = true;
-    for (int32_t q = HN_Q_MANY; q < n && st == HONE_OK; q++) st = hone_seq_copy(w->s, q, HN_Q_MANY - 1, w->err);
+    for (int32_t q = HN_Q_MANY; q < n && st == HONE_OK; q++) st = hone_seq_copy(w->s, q, q - 1, w->err);
     for (int32_t k = 0; k < n && st == HONE_OK; k++) {
         int32_t q = (k + n / 2) % n, pos = hone_seq_length(w->s, q);
         w->batch[k] = (hone_token){ w->ids[pos], pos, q, true };
@@ -363,6 +364,32 @@ static hone_status of_drawn_settings(hn_walk *w, const hn_q_way *base)
     return st;
 }
 
+/* As few positions and as many sequences as are drawn: one of them is filled to its end. */
+static hone_status to_its_end(hn_walk *w)
+{
+    enum { ALONE = 5 };
+    const int32_t end = w->narrow.n_ctx, to = end - ALONE, seq = hn_walk_draw(w, w->narrow.n_seq);
+    w->drawn = true;
+    hone_status st = hn_walk_call(w, seq, 0, to, 0);
+    if (st == HONE_OK) st = hn_walk_singles(w, seq, to, end);
+    w->drawn = false;
+    return st;
+}
+
+static hone_status in_a_narrow_session(hn_walk *w)
+{
+    enum { LEAST = 8, MOST = 100, SEQS = 6 };
+    if (w->n < MOST) return HONE_OK;
+    const bool wide = w->wide;
+    w->narrow = (hn_q_way){ .n_ctx = LEAST + hn_walk_draw(w, MOST - LEAST), .n_seq = 1 + hn_walk_draw(w, SEQS) };
+    w->wide = false;
+    snprintf(w->way_narrow, sizeof w->way_narrow, "in a session of %d positions and %d sequences", (int)w->narrow.n_ctx,
+             (int)w->narrow.n_seq);
+    hone_status st = hn_walk_with(w, w->way_narrow, &w->narrow, to_its_end);
+    w->wide = wide;
+    return st;
+}
+
 /* The ways that need a session of their own, of one sequence. */
 hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
 {
@@ -384,6 +411,7 @@ hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
     if (st == HONE_OK && !hn_walk_over(w) && some.threads) st = hn_walk_with(w, w->way_threads, &some, otherwise);
     if (st == HONE_OK && !hn_walk_over(w) && more.threads) st = on_more_threads(w, &more);
     if (st == HONE_OK && !hn_walk_over(w) && w->small) st = of_drawn_settings(w, &base);
+    if (st == HONE_OK && !hn_walk_over(w) && w->small) st = in_a_narrow_session(w);
     if (st == HONE_OK && !hn_walk_over(w) && w->p->packed && !w->p->adapted)
         st = hn_walk_with(w, "from plain weights", &plain, otherwise);
     return st == HONE_OK && !hn_walk_over(w) ? on_levels(w, &base) : st;

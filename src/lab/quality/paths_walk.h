@@ -34,7 +34,7 @@ typedef struct hn_walk {
     int32_t room;
     hone_token *batch; /* [n + HN_Q_SEQS · HN_Q_PIECE] */
     const char *way;   /* being walked, for the words */
-    char way_threads[48], way_more[48], way_drawn[48];
+    char way_threads[48], way_more[48], way_drawn[48], way_narrow[64];
     bool all_rows; /* are asked for, of what hn_walk_call() runs */
     hone_session *s;
     hone_snapshot *deep;  /* HN_WALK_FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
@@ -48,6 +48,7 @@ typedef struct hn_walk {
     bool wide;            /* a session opened now is one, if it answers alike there: */
     hone_snapshot *probe; /* fits it then, as it does not where a model turns otherwise in long contexts */
     int32_t widest;       /* it fitted */
+    hn_q_way narrow;      /* a session with no position to spare, drawn */
     int32_t n_all;        /* sequences of the session that has many */
     hn_sha256 bits;       /* the hash's half of logits */
     hone_error *err;
