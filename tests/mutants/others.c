@@ -12,7 +12,7 @@ enum { SEQS = 64 };
 
 static struct {
     int32_t append_seq, n_kept, generation[SEQS];
-    bool five_chunks, about_cut, cut_by_one, fork_of_forks, deep_file, deep_snap, second_prefix;
+    bool of_scheduler, five_chunks, about_cut, cut_by_one, fork_of_forks, deep_file, deep_snap, second_prefix;
 } past;
 
 /* By how many rows a call has and where, on which settings. */
@@ -39,6 +39,7 @@ static bool by_session(int32_t n, int32_t pos)
     if (mt_is("adapter-deep")) return mt_at.adapters && n == 1 && pos > 700;
     if (mt_is("eight-seqs-deep")) return mt_at.seqs_of_call >= 8 && pos > 200;
     if (mt_is("five-chunks")) return past.five_chunks;
+    if (mt_is("scheduler-two")) return past.of_scheduler && n == 2;
     if (mt_is("two-of-three")) return mt_at.n_seq == 3;
     if (mt_is("narrow-ctx")) return mt_at.n_ctx < 70;
     return false;
@@ -64,6 +65,7 @@ void mo_batch(const hone_token *t, int32_t n)
     for (int32_t i = 0; i < n; i++)
         if (t[i].seq >= 0 && t[i].seq < SEQS) many += ++rows[t[i].seq] == 2;
     past.append_seq = -1;
+    past.of_scheduler = false;
     past.five_chunks = many >= 5;
     past.cut_by_one = false;
 }
@@ -71,7 +73,7 @@ void mo_batch(const hone_token *t, int32_t n)
 void mo_appended(int32_t seq)
 {
     past.append_seq = seq;
-    past.five_chunks = false;
+    past.of_scheduler = past.five_chunks = false;
     past.cut_by_one = past.about_cut;
     past.about_cut = false;
 }
@@ -111,6 +113,20 @@ hone_status __wrap_hone_seq_keep(hone_session *s, int32_t q, hone_error *e)
     return __real_hone_seq_keep(s, q, e);
 }
 
+hone_status __real_hone_seq_set_scope(hone_session *s, int32_t q, uint64_t scope, hone_error *e),
+    __wrap_hone_seq_set_scope(hone_session *s, int32_t q, uint64_t scope, hone_error *e);
+hone_status __wrap_hone_seq_set_scope(hone_session *s, int32_t q, uint64_t scope, hone_error *e)
+{
+    return __real_hone_seq_set_scope(s, q, mt_is("scope-ignored") ? 0 : scope, e);
+}
+
+hone_status __real_hone_seq_rewind(hone_session *s, int32_t q, int32_t n, int32_t *kept, hone_error *e),
+    __wrap_hone_seq_rewind(hone_session *s, int32_t q, int32_t n, int32_t *kept, hone_error *e);
+hone_status __wrap_hone_seq_rewind(hone_session *s, int32_t q, int32_t n, int32_t *kept, hone_error *e)
+{
+    return __real_hone_seq_rewind(s, q, mt_is("rewind-more") && n > 0 ? n - 1 : n, kept, e);
+}
+
 hone_status __real_hone_snapshot_load(hone_snapshot **o, const hone_model *m, const char *p, hone_error *e);
 hone_status __wrap_hone_snapshot_load(hone_snapshot **o, const hone_model *m, const char *p, hone_error *e);
 hone_status __wrap_hone_snapshot_load(hone_snapshot **o, const hone_model *m, const char *p, hone_error *e)
@@ -127,6 +143,7 @@ hone_status __wrap_hn_session_run(hone_session *s, const hone_token *t, int32_t 
 {
     mt_begin(n, n > 0 ? t[0].pos : 0, 1);
     mo_batch(t, n);
+    past.of_scheduler = true;
     return __real_hn_session_run(s, t, n, l, e);
 }
 
@@ -168,6 +185,32 @@ hone_status __real_hone_matcher_rollback(hone_matcher *m, size_t n, hone_error *
 hone_status __wrap_hone_matcher_rollback(hone_matcher *m, size_t n, hone_error *e)
 {
     return __real_hone_matcher_rollback(m, mt_is("rollback-two") && n > 1 ? n - 1 : n, e);
+}
+
+hone_status __real_hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
+                                   hone_reply_end *end, hone_error *e);
+hone_status __wrap_hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
+                                   hone_reply_end *end, hone_error *e);
+hone_status __wrap_hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
+                                   hone_reply_end *end, hone_error *e)
+{
+    hone_status st = __real_hone_reply_push(r, id, parts, n, end, e);
+    static hone_reply_part told;
+    if (st != HONE_OK || !mt_is("reasoning-as-text") || *n != 1 || (*parts)->part != HONE_PART_REASONING) return st;
+    told = **parts;
+    told.part = HONE_PART_TEXT;
+    *parts = &told;
+    return st;
+}
+
+hone_status __real_hone_rank_tokenize(const hone_model *m, const char *how, const char *q, size_t n_q, const char *d,
+                                      size_t n_d, int32_t **ids, size_t *n, hone_error *e);
+hone_status __wrap_hone_rank_tokenize(const hone_model *m, const char *how, const char *q, size_t n_q, const char *d,
+                                      size_t n_d, int32_t **ids, size_t *n, hone_error *e);
+hone_status __wrap_hone_rank_tokenize(const hone_model *m, const char *how, const char *q, size_t n_q, const char *d,
+                                      size_t n_d, int32_t **ids, size_t *n, hone_error *e)
+{
+    return __real_hone_rank_tokenize(m, mt_is("rank-without-task") ? NULL : how, q, n_q, d, n_d, ids, n, e);
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------- */

@@ -31,10 +31,20 @@ static hone_status open_plain(opener *o, hone_error *err)
     return hone_model_open(&o->plain, hn_opts_str(o->cli->opts, "model"), &p, err);
 }
 
+static hone_session_params session_of(const opener *o, const hn_q_way *w)
+{
+    const hn_opts *opts = o->cli->opts;
+    return (hone_session_params){ .n_ctx = w->n_ctx,
+                                  .n_seq = w->n_seq,
+                                  .n_chunk = w->chunk ? w->chunk : hn_opts_i32(opts, "chunk"),
+                                  .cache = w->cache ? (hone_kv_cache_type)(w->cache - 1)
+                                                    : hn_cache_of(hn_opts_str(opts, "kv")),
+                                  .allow_paging = hn_opts_flag(opts, "allow-paging") };
+}
+
 static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, hone_error *err)
 {
     opener *o = arg;
-    const hn_opts *opts = o->cli->opts;
     *out = NULL;
     if (w->beside) hone_session_free(o->before), o->before = o->s, o->s = NULL;
     else close_other(o);
@@ -45,12 +55,7 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
         st = hone_context_new(&o->other, &p, err);
     }
     if (st != HONE_OK) return st;
-    const hone_session_params p = { .n_ctx = w->n_ctx,
-                                    .n_seq = w->n_seq,
-                                    .n_chunk = w->chunk ? w->chunk : hn_opts_i32(opts, "chunk"),
-                                    .cache = w->cache ? (hone_kv_cache_type)(w->cache - 1)
-                                                      : hn_cache_of(hn_opts_str(opts, "kv")),
-                                    .allow_paging = hn_opts_flag(opts, "allow-paging") };
+    const hone_session_params p = session_of(o, w);
     const hone_model *m = w->plain ? o->plain : o->m;
     st = hone_session_new(&o->s, o->other ? o->other : o->asked, m, &p, err);
     if (st != HONE_OK) return st;
@@ -58,6 +63,16 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     if (hn_cli_set_adapters(o->cli, m, o->s) != 0) return HN_FAIL(err, HONE_E_ARG, "the adapters do not fit the model");
     *out = o->s;
     return HONE_OK;
+}
+
+/* A request brings its adapters itself, and the command's belong to a session. */
+static hone_status open_scheduler(void *arg, const hn_q_way *w, hone_scheduler **out, hone_error *err)
+{
+    const opener *o = arg;
+    const hone_scheduler_params p = { .session = session_of(o, w) };
+    *out = NULL;
+    if (hn_opts_has(o->cli->opts, "lora") && hn_opts_count(o->cli->opts, "lora") > 0) return HONE_OK;
+    return hone_scheduler_new(out, o->asked, o->m, &p, err);
 }
 
 /* Levels below the one in use, the nearest first. */
@@ -101,6 +116,7 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
                                 .quick = quick,
                                 .draw = draw,
                                 .open = open_way,
+                                .open_scheduler = open_scheduler,
                                 .arg = &o,
                                 .abort_fn = hn_abort_fn,
                                 .cache = hn_cache_of(hn_opts_str(cli->opts, "kv")),

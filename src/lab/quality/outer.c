@@ -1,6 +1,6 @@
 /* The questions to what stands around the engine. Owns them: a change of one is a change of its hash, and needs another
  * name for its part. */
-#include "lab/quality/outer.h"
+#include "lab/quality/outer_ask.h"
 
 #include "lab/quality/quality.h"
 #include "lab/quality/sketch.h"
@@ -18,25 +18,15 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = { "tokenizer",  "text",   "sampler", "masks",  "logprobs", "template",
-                                                   "embeddings", "caches", "edges",   "depth",  "scripts",  "stops",
-                                                   "picks",      "forms",  "talks",   "vectors" };
+static const char *const names[HN_OUTER_PARTS] = { "tokenizer",  "text",   "sampler", "masks",   "logprobs", "template",
+                                                   "embeddings", "caches", "edges",   "depth",   "scripts",  "stops",
+                                                   "picks",      "forms",  "talks",   "vectors", "replies" };
 
-typedef struct asking {
-    const hone_model *m;
-    hone_model_info info;
-    uint64_t h;
-    hone_error err;
-} asking;
+typedef hn_asking asking;
 
-static void add(asking *a, const void *p, size_t n) { a->h = hn_fnv1a(a->h, p, n); }
-static void add_number(asking *a, int64_t v) { add(a, &v, sizeof v); }
-/* What is refused is an answer. */
-static bool took(asking *a, hone_status st)
-{
-    if (st != HONE_OK) add_number(a, -(int64_t)st);
-    return st == HONE_OK;
-}
+static void add(asking *a, const void *p, size_t n) { hn_asking_add(a, p, n); }
+static void add_number(asking *a, int64_t v) { hn_asking_number(a, v); }
+static bool took(asking *a, hone_status st) { return hn_asking_took(a, st); }
 
 /* ---- tokenizer and text ---------------------------------------------------------------------------------- */
 
@@ -615,77 +605,6 @@ static hone_status ask_forms(asking *a)
     return st;
 }
 
-/* ---- talks ----------------------------------------------------------------------------------------------- */
-
-/* "[…]" with turns of the two in turn; the user's words spell a control token of the model's. */
-static void talk_of(char *dst, size_t cap, int n_turn, const char *token, size_t n_token)
-{
-    size_t n = (size_t)snprintf(dst, cap, "[");
-    for (int i = 0; i < n_turn && n < cap; i++)
-        n += (size_t)snprintf(dst + n, cap - n, "%s{\"role\":\"%s\",\"content\":\"turn %d %.*s\"}", i ? "," : "",
-                              i % 2 ? "assistant" : "user", i, i % 2 ? 0 : (int)n_token, token);
-    if (n < cap) snprintf(dst + n, cap - n, "]");
-}
-
-/* A control token whose name a JSON string may hold as it is. */
-static const char *control_token(const asking *a, size_t *len)
-{
-    for (int32_t id = 0; id < a->info.n_vocab; id++) {
-        const char *piece =
-            hone_token_kind(a->m, id) == HONE_TOKEN_CONTROL ? hone_token_piece(a->m, id, true, len) : NULL;
-        bool plain = piece && *len > 0 && *len < 40;
-        for (size_t i = 0; plain && i < *len; i++)
-            plain = piece[i] >= ' ' && piece[i] < 127 && piece[i] != '"' && piece[i] != '\\';
-        if (plain) return piece;
-    }
-    *len = 0;
-    return "";
-}
-
-static hone_status ask_talks(asking *a)
-{
-    static const char tools
-        [] = "[{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"of a town\",\"parameters\":{"
-             "\"type\":\"object\",\"properties\":{\"town\":{\"type\":\"string\"}},\"required\":[\"town\"]}}}]",
-   called[] =
-        "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":"
-        "[{\"id\":\"call00001\",\"type\":\"function\",\"function\":{\"name\":\"weather\",\"arguments\":"
-        "\"{\\\"town\\\":\\\"Rome\\\"}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"call00001\",\"content\":\"dry\"}]",
-   variables[] = "{\"enable_thinking\":false,\"reasoning_effort\":\"high\",\"own\":\"x\"}",
-   own[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ own }}{% if tools %}"
-           "{{ tools|tojson }}{% endif %}{% if enable_thinking is false %}off{% endif %}";
-    static const int turns[] = { 1, 2, 3, 5, 6, 7, 8, 12 };
-    enum { N = sizeof turns / sizeof *turns };
-    char talk[1600];
-    size_t n_token;
-    const char *token = control_token(a, &n_token);
-    hone_status st = HONE_OK;
-    for (size_t i = 0; i < 2 * N + 4 && st != HONE_E_NOMEM; i++) {
-        if (i < 2 * N) talk_of(talk, sizeof talk, turns[i % N], token, n_token);
-        const hone_chat_params p = { .messages = i < 2 * N ? talk : called,
-                                     .tools = i % 3 == 1 || i >= 2 * N ? tools : NULL,
-                                     .variables = i % 2 ? variables : NULL,
-                                     .chat_template = i % 4 >= 2 ? own : NULL,
-                                     .now = "2026-02-03T04:05:06",
-                                     .trust_input = i % 5 == 4,
-                                     .add_generation_prompt = i % 3 == 0 };
-        int32_t *ids = NULL;
-        size_t n = 0;
-        st = hone_chat_tokenize(a->m, &p, &ids, &n, &a->err);
-        if (took(a, st)) add(a, ids, n * sizeof *ids);
-        hone_free(ids);
-        hone_chat_text t = { 0 };
-        if (st != HONE_E_NOMEM) st = hone_chat_render(a->m, &p, &t, &a->err);
-        if (took(a, st)) {
-            add(a, t.text, t.len);
-            for (size_t k = 0; k < t.n_input; k++)
-                add_number(a, (int64_t)t.input[k].begin), add_number(a, (int64_t)t.input[k].end);
-        }
-        hone_chat_text_free(&t);
-    }
-    return st;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash)
@@ -704,7 +623,8 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err)
                 { HN_OUTER_LOGPROBS, false, ask_logprobs },  { HN_OUTER_TEMPLATE, true, ask_template },
                 { HN_OUTER_EDGES, false, ask_edges },        { HN_OUTER_SCRIPTS, true, ask_scripts },
                 { HN_OUTER_STOPS, true, ask_stops },         { HN_OUTER_PICKS, false, ask_picks },
-                { HN_OUTER_FORMS, true, ask_forms },         { HN_OUTER_TALKS, true, ask_talks } };
+                { HN_OUTER_FORMS, true, ask_forms },         { HN_OUTER_TALKS, true, hn_ask_talks },
+                { HN_OUTER_REPLIES, true, hn_ask_replies } };
     asking a = { .m = m };
     hone_model_get_info(m, &a.info);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -433,9 +433,14 @@ static hone_status back_by_few(hn_walk *w, int32_t at)
     hone_status st = HONE_OK;
     w->way = "behind a cut of a few tokens";
     w->drawn = true; /* of which earlier programs had none */
-    for (int32_t k = 1; k <= MOST && st == HONE_OK; k++) {
+    for (int32_t k = 1; k <= MOST && st == HONE_OK && !hn_walk_over(w); k++) {
+        int32_t kept = at;
         st = hn_walk_singles(w, OURS, at, at + k);
-        if (st == HONE_OK) st = hone_seq_truncate(w->s, OURS, at, w->err);
+        if (st != HONE_OK) break;
+        st = k % 2 ? hone_seq_truncate(w->s, OURS, at, w->err) : hone_seq_rewind(w->s, OURS, at, &kept, w->err);
+        if (st == HONE_OK && kept != at)
+            hn_invalid(&w->out->verdict, "hone_seq_rewind: to %d of %d positions, %d was asked for", (int)kept,
+                       (int)(at + k), (int)at);
     }
     w->drawn = false;
     return st == HONE_E_UNSUPPORTED ? HONE_OK : st;
@@ -535,6 +540,19 @@ static hone_status from_two(hn_walk *w, int32_t to)
     return st == HONE_E_UNSUPPORTED || st == HONE_E_NOMEM ? HONE_OK : st;
 }
 
+/* What is kept of one scope is not there for another. */
+static hone_status of_another_scope(hn_walk *w, int32_t to)
+{
+    enum { OTHER = 9 };
+    int32_t kept = 0;
+    hone_status st = hone_seq_set_scope(w->s, FORK, OTHER, w->err);
+    if (st == HONE_OK) st = hone_seq_match(w->s, FORK, w->ids, to, &kept, w->err);
+    if (st == HONE_OK && kept > 0)
+        hn_invalid(&w->out->verdict, "a sequence of a scope of its own shares %d positions with another's", (int)kept);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, 0, w->err);
+    return st == HONE_OK ? hone_seq_set_scope(w->s, FORK, 0, w->err) : st;
+}
+
 /* What OURS holds is kept, no sequence holds it any more, and another one goes on from it. A model whose states nobody
  * keeps begins anew. Then once more, beside another prefix, which parts from it in the middle. */
 static hone_status from_kept(hn_walk *w)
@@ -548,6 +566,7 @@ static hone_status from_kept(hn_walk *w)
         return HONE_OK;
     }
     if (st == HONE_OK) st = hn_walk_empty(w);
+    if (st == HONE_OK) st = of_another_scope(w, to);
     if (st == HONE_OK) st = hone_seq_match(w->s, DEEP, w->ids, to, &kept, w->err);
     if (st == HONE_OK && kept < to - BEHIND) st = hn_walk_call(w, DEEP, kept, to - BEHIND, 0);
     if (st == HONE_OK) st = hn_walk_singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
@@ -572,6 +591,7 @@ static hone_status back_and_on(hn_walk *w)
     if (st == HONE_OK) st = sync_again(w, far);
     if (st == HONE_OK) st = restore(w, far);
     if (st == HONE_OK) st = back_by_few(w, hone_seq_length(w->s, OURS));
+    if (st != HONE_OK || hn_walk_over(w)) return st;
     w->way = "after a call that was stopped";
     far = hone_seq_length(w->s, OURS);
     if (st == HONE_OK) st = hn_walk_call_again(w, OURS, far, far + HN_WALK_STEP, (w->info.n_layer + 1) / 2);
@@ -815,6 +835,8 @@ static hone_status walk_all(hn_walk *w)
     if (st == HONE_OK && !hn_walk_over(w) && !w->p->quick) st = on_the_same(w, hn_walk_in_drawn_batches);
     if (st == HONE_OK && !hn_walk_over(w) && hone_session_adapters_hash(w->s)) st = on_the_same(w, mixed_adapters);
     if (st == HONE_OK && !hn_walk_over(w)) st = on_the_same(w, embedded);
+    if (st == HONE_OK && !hn_walk_over(w) && (w->small || !w->p->quick))
+        st = on_the_same(w, hn_walk_through_a_scheduler);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_among_many(w);
     if (st == HONE_OK && !hn_walk_over(w) && (w->small || !w->p->quick)) st = hn_walk_in_two_sessions(w);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_other_sessions(w, &base);

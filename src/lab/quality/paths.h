@@ -41,6 +41,8 @@ typedef struct hn_paths_params {
     uint64_t draw; /* of what is drawn: another number each run */
     /* *out: NULL with HONE_OK: there is no such way here. What was opened for the way before is closed then. */
     hone_status (*open)(void *arg, const hn_q_way *w, hone_session **out, hone_error *err);
+    /* Beside the session that was opened last: *out with n_seq slots, freed by who asked. May be NULL: none. */
+    hone_status (*open_scheduler)(void *arg, const hn_q_way *w, hone_scheduler **out, hone_error *err);
     void *arg;
     bool (*abort_fn)(void *arg); /* of these sessions, set again where they are stopped on purpose; NULL: none */
     void *abort_arg;

@@ -1,6 +1,6 @@
 /* What the files of the ways share: what is walked, how a step of a way is made, how its rows of logits are compared.
  * paths.c has the steps and the ways in one session, paths_sessions.c those that need a session of their own,
- * paths_drawn.c those whose places are drawn. */
+ * paths_drawn.c those whose places are drawn, paths_scheduler.c that of many requests. */
 #ifndef HN_PATHS_WALK_H
 #define HN_PATHS_WALK_H
 
@@ -78,6 +78,10 @@ hone_status hn_walk_among_many(hn_walk *w);
 hone_status hn_walk_in_two_sessions(hn_walk *w);
 hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine);
 hone_status hn_walk_on_caches(hn_walk *w);
+
+/* ---- requests (paths_scheduler.c) -------------------------------------------------------------------- */
+
+hone_status hn_walk_through_a_scheduler(hn_walk *w);
 
 /* ---- what is drawn (paths_drawn.c) ------------------------------------------------------------------- */
 

@@ -1,0 +1,28 @@
+/* What the files of outer share: a hash as it goes on. outer.c has tokenizer, texts, samplers and grammars,
+ * outer_talks.c conversations and answers. */
+#ifndef HN_OUTER_ASK_H
+#define HN_OUTER_ASK_H
+
+#include "lab/quality/outer.h"
+
+typedef struct hn_asking {
+    const hone_model *m;
+    hone_model_info info;
+    uint64_t h;
+    hone_error err;
+} hn_asking;
+
+static inline void hn_asking_add(hn_asking *a, const void *p, size_t n) { a->h = hn_fnv1a(a->h, p, n); }
+static inline void hn_asking_number(hn_asking *a, int64_t v) { hn_asking_add(a, &v, sizeof v); }
+/* What is refused is an answer. */
+static inline bool hn_asking_took(hn_asking *a, hone_status st)
+{
+    if (st != HONE_OK) hn_asking_number(a, -(int64_t)st);
+    return st == HONE_OK;
+}
+
+hone_status hn_ask_talks(hn_asking *a);
+/* What an answer's tokens are taken for: reasoning, calls, text, its end; pairs of texts; places in a file. */
+hone_status hn_ask_replies(hn_asking *a);
+
+#endif
