@@ -77,6 +77,7 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
         case "$1" in kern.* | tensor.*) size= && model= ;; esac
         run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" $model $size --rounds 8 --runs 1 --no-store "$@"
         ;;
+    memory) run "$MUTANTS" lab memory -m "$of" "$@" ;;
     gate-ab)
         name=$HONE_MUTANT
         unset HONE_MUTANT
@@ -151,7 +152,7 @@ while IFS='|' read -r name check words; do
     both-clocks\ 0) if busy 1; then skip "$name" "no CPU is free" && continue; fi ;;
     esac
     want=12
-    case $check in *bench*) want=1 ;; esac
+    case $check in *bench* | *memory*) want=1 ;; esac
     case $name in no-room*) want=11 ;; esac
     cat "$T/err" >>"$T/out"
     case $check in *no-gain*)

@@ -537,7 +537,7 @@ hone_status __wrap_hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone
 hone_status __wrap_hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err)
 {
     hone_status st = __real_hone_seq_copy(s, dst, src, err);
-    if (st == HONE_OK) mo_copied(dst, src);
+    if (st == HONE_OK) mo_copied(s, dst, src);
     if (st == HONE_OK && went(src, SOURCE)) seq_of[src].forked = hone_seq_length(s, src);
     if (st == HONE_OK && went(dst, 0)) seq_of[dst].what = 0;
     return st;
@@ -696,6 +696,7 @@ hone_status __wrap_hone_run_batch(hone_session *s, const hone_token *t, int32_t 
     mo_batch(t, n);
     if (pass_again(t, n, logits)) return HONE_OK;
     hone_status st = __real_hone_run_batch(s, t, n, logits, err);
+    if (st == HONE_OK) mo_answered(t, n, logits);
     if (st == HONE_OK) pass_keep(t, n, logits);
     for (int32_t i = 0; i < n && st == HONE_E_INTERRUPTED; i++) went(t[i].seq, UNDONE);
     if (st == HONE_OK && mt_is("first-of-batch") && n_seq == n && n > 1 && n < 8 && t[0].want_logits) logits[0] += 1;

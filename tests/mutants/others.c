@@ -8,10 +8,11 @@ bool mo_runs(void) { return mo_argv_is(1, "run"); }
 
 /* ---- paths of the engine ------------------------------------------------------------------------------- */
 
-enum { SEQS = 64 };
+enum { SEQS = 64, PAGE = 64 };
 
 static struct {
     int32_t append_seq, n_kept, generation[SEQS];
+    int32_t goes_on, forked_at_edge, cut_at_edge; /* sequences, from 1; 0: none */
     bool of_scheduler, five_chunks, about_cut, cut_by_one, fork_of_forks, deep_file, deep_snap, second_prefix;
 } past;
 
@@ -53,6 +54,8 @@ static bool by_past(void)
     if (mt_is("deep-snap")) return past.deep_snap;
     if (mt_is("second-prefix")) return past.second_prefix;
     if (mt_is("cut-by-one")) return past.cut_by_one;
+    if (mt_is("fork-page-edge")) return past.goes_on > 0 && past.goes_on == past.forked_at_edge;
+    if (mt_is("cut-page-edge")) return past.goes_on > 0 && past.goes_on == past.cut_at_edge;
     if (mt_is("third-fork")) return past.fork_of_forks;
     return false;
 }
@@ -65,14 +68,26 @@ void mo_batch(const hone_token *t, int32_t n)
     for (int32_t i = 0; i < n; i++)
         if (t[i].seq >= 0 && t[i].seq < SEQS) many += ++rows[t[i].seq] == 2;
     past.append_seq = -1;
+    past.goes_on = n > 0 ? t[0].seq + 1 : 0;
     past.of_scheduler = false;
     past.five_chunks = many >= 5;
     past.cut_by_one = false;
 }
 
+/* Of a batch of five sequences, a row each, the fifth says what the fourth does. */
+void mo_answered(const hone_token *t, int32_t n, float *logits)
+{
+    enum { FIVE = 5 };
+    const size_t n_vocab = (size_t)mt_n_vocab;
+    bool all = n == FIVE && mt_is("batch-five");
+    for (int32_t i = 0; i < n && all; i++) all = t[i].want_logits && (i == 0 || t[i].seq != t[i - 1].seq);
+    if (all) memcpy(logits + (FIVE - 1) * n_vocab, logits + (FIVE - 2) * n_vocab, n_vocab * sizeof *logits);
+}
+
 void mo_appended(int32_t seq)
 {
     past.append_seq = seq;
+    past.goes_on = seq + 1;
     past.of_scheduler = past.five_chunks = false;
     past.cut_by_one = past.about_cut;
     past.about_cut = false;
@@ -81,10 +96,15 @@ void mo_appended(int32_t seq)
 void mo_cut(hone_session *s, int32_t seq, int32_t n_pos)
 {
     past.about_cut = n_pos > 0 && n_pos + 1 == hone_seq_length(s, seq);
+    if (n_pos > 0 && n_pos % PAGE == 0 && hone_seq_length(s, seq) > n_pos) past.cut_at_edge = seq + 1;
+    else if (past.cut_at_edge == seq + 1) past.cut_at_edge = 0;
 }
 
-void mo_copied(int32_t dst, int32_t src)
+void mo_copied(const hone_session *s, int32_t dst, int32_t src)
 {
+    const int32_t n = hone_seq_length(s, dst);
+    if (n > 0 && n % PAGE == 0) past.forked_at_edge = dst + 1;
+    else if (past.forked_at_edge == dst + 1) past.forked_at_edge = 0;
     if (dst < 0 || dst >= SEQS || src < 0 || src >= SEQS) return;
     past.generation[dst] = past.generation[src] + 1;
     past.fork_of_forks = past.generation[dst] >= 3;

@@ -273,6 +273,16 @@ void mo_kernels(hn_kernels *k)
     }
 }
 
+/* ---- memory ------------------------------------------------------------------------------------------------ */
+
+void __real_hone_session_memory_use(const hone_session *s, hone_memory *out),
+    __wrap_hone_session_memory_use(const hone_session *s, hone_memory *out);
+void __wrap_hone_session_memory_use(const hone_session *s, hone_memory *out)
+{
+    __real_hone_session_memory_use(s, out);
+    if (mt_is("memory-use-half")) out->cache.resident /= 2;
+}
+
 /* ---- memory-in-a-file ----------------------------- */
 
 void *__real_hn_pages_alloc(size_t n), *__wrap_hn_pages_alloc(size_t n);

@@ -127,6 +127,7 @@ hone_status __wrap_hone_stream_push(hone_stream *s, int32_t id, const char **tex
                                     hone_error *err)
 {
     hone_status st = __real_hone_stream_push(s, id, text, len, stopped, err);
+    if (st == HONE_OK && mt_is("stream-emoji") && *len && (unsigned char)(*text)[0] >= 0xF0) *len = 0;
     static char other[64]; /* once the clock runs, in one pass of four: as long, another letter */
     static int64_t pieces;
     if (st == HONE_OK && mt_is("stream-later") && ++pieces > 8000 && pieces / 2500 % 4 == 1 && *len &&

@@ -77,6 +77,11 @@ static int run(const hn_cli *cli)
         json_decref(parts);
         rc = hn_json_print(o);
     }
+    if (rc == 0 && !l.n_unknown && fabs(hn_ledger_rest(&l)) > HN_LEDGER_MAX_REST)
+        rc = hn_cli_error(HN_EXIT_FAILURE,
+                          "invalid result: the parts are %.3f MB, and %.3f MB were in memory: more than 3 %% is "
+                          "in no part, or was given back before the end",
+                          l.sum / 1e6, (double)l.seen.hwm / 1e6);
     hone_session_free(s);
     hone_context_free(ctx);
     hone_model_close(m);

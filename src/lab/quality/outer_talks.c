@@ -185,6 +185,35 @@ static hone_status ask_answers(hn_asking *a)
     return st;
 }
 
+/* ---- streams ----------------------------------------------------------------------------------------------- */
+
+/* Texts of characters of one to four bytes, and of none, token by token. */
+static hone_status ask_streams(hn_asking *a)
+{
+    static const char *const texts[] = { "a\xF0\x9F\x98\x80\xF0\x9F\x8F\xBDz",
+                                         "\xF0\xA0\x80\x80 \xE2\x82\xAC\xC3\xA9\xCC\x81 \xE0\xA4\xB9\xE0\xA4\xBF",
+                                         "\xEF\xBB\xBFx\xE2\x80\x8D\r\n\t  y", "cut \xF0\x9F\x98", "\xFF\xC0 \x80" };
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && st != HONE_E_NOMEM; i++) {
+        hone_stream *s = NULL;
+        const char *text;
+        size_t len, n = 0;
+        bool stopped = false;
+        int32_t *ids = NULL;
+        st = hone_tokenize(a->m, texts[i], strlen(texts[i]), 0, &ids, &n, &a->err);
+        if (hn_asking_took(a, st)) st = hone_stream_new(&s, a->m, NULL, 0, &a->err);
+        for (size_t k = 0; s && k < n && st == HONE_OK; k++) {
+            st = hone_stream_push(s, ids[k], &text, &len, &stopped, &a->err);
+            if (hn_asking_took(a, st)) hn_asking_add(a, text, len);
+        }
+        if (s && st == HONE_OK && hn_asking_took(a, hone_stream_flush(s, &text, &len, &a->err)))
+            hn_asking_add(a, text, len);
+        hone_stream_free(s);
+        hone_free(ids);
+    }
+    return st;
+}
+
 /* ---- pairs, templates, places ------------------------------------------------------------------------------ */
 
 static hone_status ask_pairs(hn_asking *a)
@@ -235,6 +264,7 @@ static hone_status ask_sources(hn_asking *a)
 hone_status hn_ask_replies(hn_asking *a)
 {
     hone_status st = ask_answers(a);
+    if (st != HONE_E_NOMEM) st = ask_streams(a);
     if (st != HONE_E_NOMEM) st = ask_pairs(a);
     return st == HONE_E_NOMEM ? st : ask_sources(a);
 }

@@ -575,6 +575,28 @@ static hone_status from_kept(hn_walk *w)
     return st;
 }
 
+/* Cut to the end of a page, forked there, and both go on. Where nothing goes far back: the first page, computed for
+ * that. */
+static hone_status at_an_edge(hn_walk *w)
+{
+    enum { PAGE = 64, FAR = 7 * PAGE, FEW = 3, LAST = HN_Q_SEQS - 1 };
+    const int32_t edge = w->back == BACK ? FAR : PAGE;
+    hone_status st =
+        w->back == BACK ? hone_seq_copy(w->s, FORK, OURS, w->err) : hone_seq_truncate(w->s, FORK, 0, w->err);
+    w->drawn = true; /* of which earlier programs had none */
+    w->way = "behind the end of a page";
+    if (st == HONE_OK && w->back == BACK) st = hone_seq_truncate(w->s, FORK, edge, w->err);
+    if (st == HONE_OK && w->back != BACK) st = hn_walk_call(w, FORK, 0, edge, 0);
+    if (st == HONE_OK) st = hn_walk_singles(w, FORK, edge, edge + FEW);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, edge, w->err);
+    if (st == HONE_OK) st = hone_seq_copy(w->s, LAST, FORK, w->err);
+    if (st == HONE_OK) st = hn_walk_call(w, LAST, edge, edge + FEW, 0);
+    if (st == HONE_OK) st = hn_walk_singles(w, FORK, edge, edge + FEW);
+    if (st == HONE_OK) st = hn_walk_singles(w, LAST, edge + FEW, edge + 2 * FEW);
+    w->drawn = false;
+    return st == HONE_E_UNSUPPORTED ? HONE_OK : st;
+}
+
 /* Behind in_pieces, in its session: sequences that are cut, forked, restored, stopped, kept, and go on. */
 static hone_status back_and_on(hn_walk *w)
 {
@@ -584,8 +606,9 @@ static hone_status back_and_on(hn_walk *w)
         return HONE_OK;
     }
     w->out->n_ways++;
+    hone_status st = at_an_edge(w);
     w->way = "behind a cut";
-    hone_status st = cut(w);
+    if (st == HONE_OK) st = cut(w);
     if (st == HONE_OK) st = hn_walk_call(w, OURS, at, at + HN_WALK_STEP, 0);
     if (st == HONE_OK) st = fork_and_go_on(w, at + HN_WALK_STEP, far);
     if (st == HONE_OK) st = sync_again(w, far);

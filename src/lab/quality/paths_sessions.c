@@ -10,8 +10,9 @@
 enum {
     CHUNK = 64, /* of a session whose calls are of many chunks */
     CHUNK_QUICK = 20,
-    MANY_APART = 3, /* positions between sequences of which there are many */
-    MANY_ROUNDS = HN_Q_MANY - HN_Q_SEQS + 1,
+    MANY_APART = 3,                           /* positions between sequences of which there are many */
+    MANY_TO_NINE = HN_Q_MANY - HN_Q_SEQS + 1, /* batches of all of them down to HN_Q_SEQS */
+    MANY_ROUNDS = HN_Q_MANY - 1,              /* and to two */
     MANY_CTX = MANY_APART * HN_Q_MANY + MANY_ROUNDS
 };
 
@@ -148,7 +149,7 @@ static hone_status in_many_chunks(hn_walk *w)
     return st == HONE_OK ? hn_walk_singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n) : st;
 }
 
-/* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to nine of them, at another row
+/* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to two of them, at another row
  * every time. Each of their rows is compared. A quick look at a large model has few places and batches. */
 static hone_status many_sequences(hn_walk *w)
 {
@@ -167,17 +168,20 @@ static hone_status many_sequences(hn_walk *w)
         }
         if (st == HONE_OK) st = hone_seq_copy(w->s, q, 0, w->err);
     }
-    for (int32_t i = 0; i < MANY_ROUNDS && st == HONE_OK; i += less) {
+    for (int32_t i = 0; i < (few ? MANY_TO_NINE : MANY_ROUNDS) && st == HONE_OK && !hn_walk_over(w); i += less) {
+        w->drawn = i >= MANY_TO_NINE; /* earlier programs had none of fewer */
         for (int32_t k = 0; k < HN_Q_MANY - i; k++) {
             int32_t q = (k + 7 * i) % HN_Q_MANY, pos = hone_seq_length(w->s, q);
             w->batch[k] = (hone_token){ w->ids[pos], pos, q, true };
         }
-        if (i + 1 == MANY_ROUNDS && w->small && !w->p->quick) {
+        if (i + 1 == MANY_TO_NINE && w->small && !w->p->quick) {
             w->way = "from files of a session and a snapshot";
             st = to_files_and_back(w, w->n_all, w->batch[0].seq);
         }
         if (st == HONE_OK) st = hn_walk_run(w, HN_Q_MANY - i);
+        if (i + 1 == MANY_TO_NINE) w->way = "among 1 to 6 neighbours";
     }
+    w->drawn = false;
     return st;
 }
 
