@@ -47,13 +47,23 @@ def p_of(n, beyond):
     return min(1.0, 2 * binom.cdf(beyond, n, 0.5))
 
 
-def chances(x, wanted, margin):
+def beyond(x, margin, near, wrong):
+    """Of all rounds, or of those near the margin, the better of two tests at half of α each."""
+    p = p_of(len(x), sum(wrong(v) for v in x))
+    if not near:
+        return p
+    close = [v for v in x if abs(v - margin) <= near]
+    return min(1.0, 2 * min(p, p_of(len(close), sum(wrong(v) for v in close))))
+
+
+def chances(x, wanted, margin, near):
     """The least α at which each verdict would be the one."""
     n = len(x)
     slow = -math.log1p(margin) if margin > wanted or margin >= 1 else math.log1p(-margin)
     low, high = math.log1p(-wanted) if wanted < 1 else -math.log1p(wanted), math.log1p(wanted)
-    return {"REGRESSED": p_of(n, sum(v >= slow for v in x)),
-            "IMPROVED": p_of(n, sum(v <= math.log1p(margin) for v in x)),
+    fast = math.log1p(margin)
+    return {"REGRESSED": beyond(x, slow, near, lambda v: v >= slow),
+            "IMPROVED": beyond(x, fast, near, lambda v: v <= fast),
             "SAME": max(p_of(n, sum(v < low for v in x)), p_of(n, sum(v > high for v in x)))}
 
 
@@ -73,7 +83,7 @@ def verdict_at(x, p, level):
 def holm(records, a):
     """[(verdict, level)] of the records, judged together: the least p first, and none behind one that is open."""
     x = [logs(r) for r in records]
-    p = [chances(v, r["margin_wanted"], r["margin"]) for v, r in zip(x, records)]
+    p = [chances(v, r["margin_wanted"], r["margin"], r.get("near")) for v, r in zip(x, records)]
     out, level, is_open = [None] * len(records), 1 - a / len(records), False
     for done, i in enumerate(sorted(range(len(records)), key=lambda k: min(p[k].values()))):
         if not is_open:

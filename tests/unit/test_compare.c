@@ -118,6 +118,10 @@ static void test_self(void **state)
     NEAR(x[1], log(5.0 / 7));
     assert_int_equal(hn_ab_self_logs(x, r, 7, false), 2);
     NEAR(x[0], log(2.0 / 3));
+    const hn_ab_round several[] = { { .a = 2, .b = 9 }, { .a = 3, .b = 9 }, { .a = 5, .b = 9 }, { .a = 7, .b = 9 } };
+    assert_int_equal(hn_ab_self_logs(x, several, 4, true), 2); /* of one order: forth, and back */
+    NEAR(x[0], log(3.0 / 2));
+    NEAR(x[1], log(5.0 / 7));
     const hn_ab_round copies[] = { { .a = 2, .b = 9, .a2 = 4 }, { .a = 3, .b = 9, .a2 = 3, .ba = true } };
     assert_int_equal(hn_ab_self_logs(x, copies, 2, true), 2);
     NEAR(x[0], log(2));
@@ -139,7 +143,7 @@ static hn_ab_result judge_line(double from, double to, size_t n, double wanted, 
     double *x = calloc(n, sizeof *x);
     hn_ab_result r;
     for (size_t i = 0; i < n; i++) x[n - 1 - i] = log(from + (to - from) * (double)i / (double)(n - 1));
-    hn_ab_judge(&r, x, n, wanted, margin, level);
+    hn_ab_judge(&r, x, n, wanted, margin, 0, level);
     free(x);
     return r;
 }
@@ -191,7 +195,7 @@ static void test_too_few(void **state)
     assert_int_equal(r.verdict, HN_AB_INCONCLUSIVE);
     assert_true(isnan(r.ci[0]) && isfinite(r.ci95[0]));
     assert_int_equal(judge_line(0.5, 0.6, 7, 0.02, 0.02, 1 - HN_AB_ALPHA / 3).verdict, HN_AB_REGRESSED);
-    hn_ab_judge(&r, NULL, 0, 0.02, 0.02, 0.95);
+    hn_ab_judge(&r, NULL, 0, 0.02, 0.02, 0, 0.95);
     assert_true(isnan(r.ratio) && r.verdict == HN_AB_INCONCLUSIVE);
     json_t *o = hn_ab_result_json(&r);
     assert_true(json_is_null(json_object_get(o, "ratio")) && json_is_null(json_object_get(o, "ci95")));
@@ -238,7 +242,7 @@ static void test_holm_by_hand(void **state)
     for (int m = 0; m < 3; m++) {
         for (int i = 0; i < 12; i++) data[m][i] = i < 12 - m ? -0.1 - 0.001 * i : 0.05 + 0.001 * i;
         x[m] = data[m];
-        hn_ab_judge(&r[m], x[m], 12, 0.02, 0.02, 0.95);
+        hn_ab_judge(&r[m], x[m], 12, 0.02, 0.02, 0, 0.95);
         assert_int_equal(r[m].verdict, HN_AB_REGRESSED); /* each alone */
     }
     NEAR(r[2].p[HN_AB_REGRESSED], 158.0 / 4096);
@@ -306,7 +310,7 @@ static hn_ab_result all_looks(machine *m, int kind, double sd, double factor, ui
     for (int look = 0; look < HN_AB_LOOKS; look++) {
         size_t n = hn_ab_rounds_at(20, look);
         memcpy(x, all, n * sizeof *x);
-        hn_ab_judge(&r, x, n, 0.02, 0.02, 1 - hn_ab_alpha(20, look));
+        hn_ab_judge(&r, x, n, 0.02, 0.02, 0, 1 - hn_ab_alpha(20, look));
         *covered = *covered && r.ci[0] <= 1 / factor && 1 / factor <= r.ci[1];
         if (r.verdict != HN_AB_INCONCLUSIVE) break;
     }
@@ -420,7 +424,7 @@ static void test_simulated_holm(void **state)
         for (int j = 0; j < 6; j++) {
             simulate(data[j], 20, &m, 0, 0.05, 1, i * 6 + (uint64_t)j);
             x[j] = data[j];
-            hn_ab_judge(&r[j], x[j], 20, 0, 0, 0.95);
+            hn_ab_judge(&r[j], x[j], 20, 0, 0, 0, 0.95);
             alone = alone || r[j].verdict != HN_AB_INCONCLUSIVE;
         }
         hn_ab_holm(r, x, 6, 0.05);
@@ -432,6 +436,74 @@ static void test_simulated_holm(void **state)
                   100.0 * any / TIMES, 100.0 * any_alone / TIMES);
     assert_true(any <= 0.06 * TIMES);
     assert_true(any_alone > 0.12 * TIMES); /* the test can fail */
+}
+
+/* Runs of a machine whose other core is busy fall into modes: as fast as it goes, and by `less` slower, each kept with
+ * probability `kept` for the next run. Runs of A and B are taken one by one, as many as four times the rounds of a
+ * look; which rounds tell, A's own values say. How many of the comparisons end in each verdict, by all rounds and by
+ * those that are near, too. */
+static int by_modes(int v[2][HN_AB_VERDICTS], double slow, double less, double in_mode, double kept, int tries,
+                    uint64_t key)
+{
+    enum { EACH = 4, MOST = EACH * 160, NEAR_BY = 8 };
+    static double a[MOST], x[MOST], sorted[MOST], d[2 * NEAR_BY * MOST];
+    int by_near = 0;
+    for (int t = 0; t < tries; t++) {
+        machine m = { .key = key + (uint64_t)t * 1000003 };
+        bool slowed[2] = { false, false };
+        for (int i = 0; i < MOST; i++) {
+            double value[2];
+            for (int side = 0; side < 2; side++) {
+                if (uniform(&m) >= kept) slowed[side] = uniform(&m) < in_mode;
+                value[side] = 0.02 * gauss(&m) - (slowed[side] ? less * (0.6 + uniform(&m)) : 0);
+            }
+            a[i] = value[0];
+            x[i] = value[1] - log(slow) - value[0];
+        }
+        for (int with = 0; with < 2; with++) {
+            hn_ab_result r = { 0 };
+            for (int look = 0; look < HN_AB_LOOKS && r.verdict == HN_AB_INCONCLUSIVE; look++) {
+                const size_t n = EACH * hn_ab_rounds_at(HN_AB_ROUNDS, look);
+                size_t n_d = 0;
+                for (size_t i = 0; i < n; i++)
+                    for (size_t o = i + 1; o < n && o <= i + NEAR_BY; o++)
+                        d[n_d++] = a[i] - a[o], d[n_d++] = a[o] - a[i];
+                qsort(d, n_d, sizeof *d, hn_ascending);
+                memcpy(sorted, x, n * sizeof *x);
+                hn_ab_judge(&r, sorted, n, 0.02, 0.02, with ? hn_ab_near(d, n_d, 1.5 * log(1.02)) : 0,
+                            1 - hn_ab_alpha(HN_AB_ROUNDS, look) / 2); /* of two metrics */
+            }
+            v[with][r.verdict]++;
+            by_near += with && r.near > 0;
+        }
+    }
+    return by_near;
+}
+
+static void test_simulated_modes(void **state)
+{
+    enum { TRIES = 300 };
+    static const struct {
+        double slow, less, in_mode, kept;
+    } cases[] = { { 1, 0.5, 0.5, 0.7 },  { 1.05, 0.5, 0.5, 0.7 }, { 1 / 1.02, 0.5, 0.5, 0 },
+                  { 1.02, 0.5, 0.5, 0 }, { 1.05, 0.5, 0, 0 },     { 1, 0, 0, 0 } };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        int v[2][HN_AB_VERDICTS] = { { 0 } };
+        const double slow = cases[c].slow;
+        int near = by_modes(v, slow, cases[c].less, cases[c].in_mode, cases[c].kept, TRIES, 77 + c);
+        print_message("# modes: %.0f %% of runs slower by %.0f %%, B takes %+.1f %%: REGRESSED %d by all rounds, %d by "
+                      "those near, too; IMPROVED %d, %d; SAME %d, %d\n",
+                      100 * cases[c].in_mode, 100 * cases[c].less, 100 * (slow - 1), v[0][HN_AB_REGRESSED],
+                      v[1][HN_AB_REGRESSED], v[0][HN_AB_IMPROVED], v[1][HN_AB_IMPROVED], v[0][HN_AB_SAME],
+                      v[1][HN_AB_SAME]);
+        if (slow == 1) assert_true(v[1][HN_AB_REGRESSED] + v[1][HN_AB_IMPROVED] <= 0.05 * TRIES);
+        if (slow == 1.05) assert_true(v[1][HN_AB_REGRESSED] >= 0.98 * TRIES);
+        if (slow == 1.05 && cases[c].in_mode > 0)
+            assert_true(v[0][HN_AB_REGRESSED] < v[1][HN_AB_REGRESSED] - TRIES / 20);
+        if (slow < 1) assert_true(v[1][HN_AB_IMPROVED] <= 0.05 * TRIES && v[1][HN_AB_REGRESSED] == 0);
+        if (slow == 1.02) assert_true(v[1][HN_AB_REGRESSED] <= 0.05 * TRIES && v[1][HN_AB_IMPROVED] == 0);
+        assert_true((near > 0) == (cases[c].in_mode > 0)); /* where nothing is disturbed all rounds tell */
+    }
 }
 
 int main(void)
@@ -452,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_simulated_false_alarms_and_power),
         cmocka_unit_test(test_simulated_power_in_heavy_noise),
         cmocka_unit_test(test_simulated_holm),
+        cmocka_unit_test(test_simulated_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,26 +135,27 @@ static void rounds_of(hn_ab_round *r, const series *s, int metric, hn_ab_within 
                               .voided = s->info[i].voided };
 }
 
-/* Every so many rounds that follow each other become one, of so many times as many runs; what is left over is none.
- * Rounds on evidence stay so. */
+/* Every so many rounds that count and follow each other become one, of so many times as many runs; what is left over
+ * is none, and what was thrown away stays so: of many it would take most with it. */
 static bool series_merge(series *out, const series *s, size_t by)
 {
     series m = { .k = (int)by * s->k, .n_metric = s->n_metric, .n_side = s->n_side };
-    for (size_t i = 0; i + by <= s->n; i += by) {
-        if (!series_room(&m)) {
+    size_t h = 0;
+    for (size_t i = 0, left = s->n - s->voided; i < s->n && h + left >= by; i++) {
+        if (s->info[i].voided) continue;
+        left--;
+        if (h == 0 && !series_room(&m)) {
             series_free(&m);
             return false;
         }
-        m.info[m.n] = (round_info){ .ba = s->info[i].ba };
-        for (size_t h = 0; h < by; h++) {
-            m.info[m.n].voided = m.info[m.n].voided || s->info[i + h].voided;
-            m.info[m.n].kept = m.info[m.n].kept || s->info[i + h].kept;
-            for (int j = 0; j < s->n_metric; j++)
-                for (int side = 0; side < s->n_side; side++)
-                    memcpy(values(&m, m.n, j, side) + h * (size_t)s->k, values(s, i + h, j, side),
-                           (size_t)s->k * sizeof(double));
-        }
-        m.voided += m.info[m.n].voided;
+        if (h == 0) m.info[m.n] = (round_info){ .ba = s->info[i].ba };
+        m.info[m.n].kept = m.info[m.n].kept || s->info[i].kept;
+        for (int j = 0; j < s->n_metric; j++)
+            for (int side = 0; side < s->n_side; side++)
+                memcpy(values(&m, m.n, j, side) + h * (size_t)s->k, values(s, i, j, side),
+                       (size_t)s->k * sizeof(double));
+        if (++h < by) continue;
+        h = 0;
         m.kept += m.info[m.n].kept;
         m.n++;
     }
@@ -450,7 +451,8 @@ static hone_status trial(experiment *x, bench *b)
         st = promise(x, b, &s, &worst);
         bool late = (double)(hn_clock_ns() - start) * 1e-9 > most_trial_s;
         if (st != HONE_OK || worst <= fine || !may_grow(x, b, s.k) || late) break;
-        if (s.n % 2) st = add_round(x, b, &s, sides, 1000000 + index++, HN_AB_MIN_ROUNDS); /* whole blocks are merged */
+        if ((s.n - s.voided) % 2) /* whole blocks are merged */
+            st = add_round(x, b, &s, sides, 1000000 + index++, HN_AB_MIN_ROUNDS);
         series more;
         if (st == HONE_OK && !series_merge(&more, &s, 2)) st = HN_FAIL(x->err, HONE_E_NOMEM, "rounds of a trial");
         if (st != HONE_OK) break;
@@ -466,18 +468,54 @@ static hone_status trial(experiment *x, bench *b)
 
 /* ---- looks --------------------------------------------------------------------------------------------- */
 
-static void refresh_from(hn_ab_line *l, const series *s, int j)
+/* Logarithms of values of A a few rounds apart: how two sides differ that are the same; [*n], sorted. NULL: no
+ * memory. */
+static double *self_differences(size_t *n, const series *s, int metric, hn_ab_within w, bool higher)
 {
-    hn_ab_round *r = realloc(l->rounds, (s->n + 1) * sizeof *r);
-    if (r) l->rounds = r;
-    double *v = realloc(l->runs, (s->n + 1) * 2 * (size_t)s->k * sizeof *v);
-    if (v) l->runs = v;
-    double *self = calloc(s->n + 1, sizeof *self);
+    enum { NEAR = 8 };
+    double *v = calloc(s->n + 1, sizeof *v), *d = calloc(2 * s->n * NEAR + 1, sizeof *d);
+    size_t n_v = 0;
+    *n = 0;
+    for (size_t i = 0; v && d && i < s->n; i++)
+        if (!s->info[i].voided) v[n_v++] = log(summary(values(s, i, metric, 0), s->k, w, higher));
+    for (size_t i = 0; v && d && i < n_v; i++)
+        for (size_t o = i + 1; o < n_v && o <= i + NEAR; o++) {
+            d[(*n)++] = v[i] - v[o];
+            d[(*n)++] = v[o] - v[i];
+        }
+    free(v);
+    if (d) qsort(d, *n, sizeof *d, hn_ascending);
+    return d;
+}
+
+/* Runs of one side that were disturbed otherwise than those of the other say nothing of either. How far apart two sides
+ * are then is seen of A alone; what is looked for is a difference of two and a half margins. Data that stay have a
+ * margin of their own. */
+static void choose_near(hn_ab_line *l, const series *s, int j)
+{
+    const double shift = 1.5 * log1p(l->r.wanted);
+    size_t n = 0;
+    double *d = s->n_side > 2 || !(l->r.wanted > 0) ? NULL : self_differences(&n, s, j, l->within, l->higher);
+    l->r.near = d ? hn_ab_near(d, n, shift) : 0;
+    free(d);
+}
+
+static void refresh_from(hn_ab_line *l, const series *s, int j, const series *taken)
+{
+    hn_ab_round *r = malloc((s->n + 1) * sizeof *r);
+    double *v = malloc((s->n + 1) * 2 * (size_t)s->k * sizeof *v), *self = calloc(s->n + 1, sizeof *self);
     if (!r || !v || !self) { /* what was there stays */
+        free(r);
+        free(v);
         free(self);
         return;
     }
+    free(l->rounds);
+    free(l->runs);
+    l->rounds = r;
+    l->runs = v;
     rounds_of(l->rounds, s, j, l->within, l->higher);
+    choose_near(l, s, j);
     for (size_t i = 0; i < s->n; i++)
         memcpy(v + 2 * i * (size_t)s->k, values(s, i, j, 0), 2 * (size_t)s->k * sizeof *v);
     l->aa_n = hn_ab_self_logs(self, l->rounds, s->n, l->higher);
@@ -488,8 +526,9 @@ static void refresh_from(hn_ab_line *l, const series *s, int j)
     free(self);
     l->n_rounds = s->n;
     l->n_runs = s->k;
-    l->voided = s->voided;
-    l->kept = s->kept;
+    l->taken = taken->n;
+    l->voided = taken->voided;
+    l->kept = taken->kept;
 }
 
 /* Half of the 95 % interval of the median of a series' rounds, by A alone: of n differences of two sides that are the
@@ -497,18 +536,12 @@ static void refresh_from(hn_ab_line *l, const series *s, int j)
  * rounds. */
 static double width_of(const series *s, int metric, hn_ab_within w, bool higher)
 {
-    enum { NEAR = 8 };
-    double *v = calloc(s->n + 1, sizeof *v), *d = calloc(s->n * NEAR + 1, sizeof *d), half = NAN;
-    size_t n = 0, n_d = 0;
-    for (size_t i = 0; v && d && i < s->n; i++)
-        if (!s->info[i].voided) v[n++] = log(summary(values(s, i, metric, 0), s->k, w, higher));
-    for (size_t i = 0; i < n; i++)
-        for (size_t o = i + 1; o < n && o <= i + NEAR; o++) d[n_d++] = fabs(v[i] - v[o]);
-    if (n_d) {
-        qsort(d, n_d, sizeof *d, hn_ascending);
-        half = d[(size_t)(fmin(1.96 / sqrt((double)n), 1) * (double)(n_d - 1))];
+    size_t n_d = 0, n = s->n - s->voided;
+    double *d = self_differences(&n_d, s, metric, w, higher), half = NAN;
+    if (n_d) { /* each is there with both signs: the share within half is in the middle */
+        const double share = fmin(1.96 / sqrt((double)n), 1);
+        half = d[(size_t)(0.5 * (1 + share) * (double)(n_d - 1))];
     }
-    free(v);
     free(d);
     return half;
 }
@@ -520,13 +553,13 @@ static void refresh_line(hn_ab_line *l, const bench *b, int j)
 {
     series few;
     if (!b->times || !series_merge(&few, &b->ab, b->times)) {
-        refresh_from(l, &b->ab, j);
+        refresh_from(l, &b->ab, j, &b->ab);
         return;
     }
     double single = width_of(&b->ab, j, HN_AB_MEDIAN, l->higher), best = width_of(&few, j, HN_AB_LEAST, l->higher),
            median = width_of(&few, j, HN_AB_MEDIAN, l->higher);
     l->within = best < single && best <= median ? HN_AB_LEAST : HN_AB_MEDIAN;
-    refresh_from(l, best < single || median < single ? &few : &b->ab, j);
+    refresh_from(l, best < single || median < single ? &few : &b->ab, j, &b->ab);
     series_free(&few);
 }
 
@@ -767,6 +800,19 @@ static void tell_benches(const experiment *x)
     }
 }
 
+/* Found among the rounds that tell of the margin, and not by all of them. */
+static void tell_near(hn_ab_report *out, const hn_ab_line *l)
+{
+    const hn_ab_result *r = &l->r;
+    const bool worse = r->verdict == HN_AB_REGRESSED, better = r->verdict == HN_AB_IMPROVED;
+    if (!(r->near > 0) || (!worse && !better)) return;
+    if (worse ? r->ci[1] < 1 - r->margin : r->ci[0] > 1 + r->margin) return;
+    note(out,
+         "%s: judged by the %zu of %zu rounds whose sides are within %.0f %% of the margin: in the others something "
+         "else disturbed one of the two",
+         l->metric, r->n_near[better], r->n, 100 * r->near);
+}
+
 static void tell_lines(hn_ab_report *out)
 {
     for (size_t i = 0; i < out->n; i++) {
@@ -774,6 +820,7 @@ static void tell_lines(hn_ab_report *out)
         if (l->r.margin > l->r.wanted)
             note(out, "%s: a copy of A is %.1f %% off A itself in these rounds: REGRESSED and IMPROVED need more",
                  l->metric, 100 * l->r.margin);
+        tell_near(out, l);
         if (l->trusted)
             note(out, "%.80s: better by what b says, and nothing else says so: %s, so it is not called better",
                  l->metric, l->unproved ? "no answer of it is proved" : "it is no time");
@@ -793,7 +840,7 @@ static void tell_lines(hn_ab_report *out)
         if (i > 0 && l->target == out->line[i - 1].target) continue;
         if (l->voided)
             note(out, "%s: %zu of %zu rounds thrown away, both sides, because something else disturbed the machine",
-                 l->target->id ? l->target->id : "commands", l->voided, l->n_rounds);
+                 l->target->id ? l->target->id : "commands", l->voided, l->taken);
         if (l->kept)
             note(out, "%s: %zu disturbed rounds were kept: there were too many to throw away",
                  l->target->id ? l->target->id : "commands", l->kept);
@@ -825,8 +872,7 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
         out->interrupted = true;
         st = judge(&x, hn_ab_alpha(x.rounds, out->looks < HN_AB_LOOKS ? out->looks : HN_AB_LOOKS - 1));
-        for (size_t i = 0; i < out->n; i++)
-            if (out->line[i].looks > out->looks || out->line[i].unseen) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
+        for (size_t i = 0; i < out->n; i++) out->line[i].r.verdict = HN_AB_INCONCLUSIVE; /* nobody looked at it */
         out->overall = HN_AB_INCONCLUSIVE;
         note(out, "interrupted: the rounds measured until then are kept, and decide nothing");
     }

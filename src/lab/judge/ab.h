@@ -58,7 +58,8 @@ typedef struct hn_ab_line { /* one metric of one bench */
     double *runs;         /* [n_rounds][2][n_runs]: side a's, side b's */
     size_t n_rounds;
     int n_runs;
-    size_t voided, kept; /* rounds thrown away on evidence; rounds kept in spite of it, too many having gone */
+    size_t taken;        /* rounds as they were measured, of which some may make one of n_rounds */
+    size_t voided, kept; /* of them: rounds thrown away on evidence; rounds kept in spite of it, too many having gone */
     int looks;
     double a, b; /* medians over the rounds that count */
     hn_ab_result r;

@@ -49,6 +49,10 @@ size_t hn_ab_self_logs(double *x, const hn_ab_round *r, size_t n, bool higher_be
         } else if (i % 2 && !r[i].voided && !r[i - 1].voided && r[i].ba != r[i - 1].ba) {
             from = r[i].ba ? r[i - 1].a : r[i].a;
             to = r[i].ba ? r[i].a : r[i - 1].a;
+        } else if (i % 2 && !r[i].voided && !r[i - 1].voided) { /* of several rounds each, whose orders are their own */
+            const bool back = i / 2 % 2;
+            from = r[i - !back].a;
+            to = r[i - back].a;
         }
         if (from > 0 && to > 0) x[k++] = higher_better ? log(to / from) : log(from / to);
     }
@@ -113,6 +117,39 @@ void hn_share_interval(double out[2], size_t k, size_t n, double level)
     }
 }
 
+/* The share of differences in [from, to). */
+static double share_of(const double *d, size_t n, double from, double to)
+{
+    size_t k[2] = { 0, 0 };
+    for (int e = 0; e < 2; e++) {
+        size_t lo = 0, hi = n;
+        while (lo < hi) {
+            size_t mid = lo + (hi - lo) / 2;
+            if (d[mid] < (e ? to : from)) lo = mid + 1;
+            else hi = mid;
+        }
+        k[e] = lo;
+    }
+    return n ? (double)(k[1] - k[0]) / (double)n : 0;
+}
+
+/* A sign test of rounds within c of a margin that lies `shift` above them all sees the share below it less the share
+ * above; what it must be told from is the square root of how many these are. */
+double hn_ab_near(const double *d, size_t n_d, double shift)
+{
+    static const double widths[] = { 0.04, 0.06, 0.08, 0.12, 0.16, 0.25, 0.4, 0.7 };
+    const double far = 1e3, better = 1.1;
+    double best = 0, most = better * (share_of(d, n_d, -far, shift) - share_of(d, n_d, shift, far));
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        const double c = widths[i], all = share_of(d, n_d, shift - c, shift + c),
+                     z = (share_of(d, n_d, shift - c, shift) - share_of(d, n_d, shift, shift + c)) / sqrt(all);
+        if (!(all > 0) || !(z > most)) continue;
+        most = z;
+        best = c;
+    }
+    return best;
+}
+
 /* ---- verdicts ---------------------------------------------------------------------------------- */
 
 const char *hn_ab_verdict_name(hn_ab_verdict v)
@@ -137,20 +174,34 @@ static double low_end(double margin, double wanted)
     return margin > wanted || margin >= 1 ? -log1p(margin) : log1p(-margin);
 }
 
+/* p_of() of the rounds on the wrong side of a margin t: above it where `below` is asked for. With some that are near
+ * it, the better of two tests, at half of α each. */
+static double p_beyond(hn_ab_result *r, const double *x, double t, bool below)
+{
+    size_t wrong = 0, n = 0, wrong_near = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const bool is = below ? x[i] >= t : x[i] <= t, near = fabs(x[i] - t) <= r->near;
+        wrong += is;
+        n += near;
+        wrong_near += is && near;
+    }
+    if (!(r->near > 0)) return p_of(r->n, wrong);
+    r->n_near[!below] = n;
+    return fmin(2 * fmin(p_of(r->n, wrong), p_of(n, wrong_near)), 1);
+}
+
 static void find_p(hn_ab_result *r, const double *x)
 {
     double lo = low_end(r->margin, r->wanted), hi = log1p(r->margin), same_lo = low_end(r->wanted, r->wanted),
            same_hi = log1p(r->wanted);
-    size_t too_low = 0, too_high = 0, not_slower = 0, not_faster = 0;
+    size_t too_low = 0, too_high = 0;
     for (size_t i = 0; i < r->n; i++) {
-        not_slower += x[i] >= lo;
-        not_faster += x[i] <= hi;
         too_low += x[i] < same_lo;
         too_high += x[i] > same_hi;
     }
     r->p[HN_AB_INCONCLUSIVE] = 1;
-    r->p[HN_AB_REGRESSED] = p_of(r->n, not_slower);
-    r->p[HN_AB_IMPROVED] = p_of(r->n, not_faster);
+    r->p[HN_AB_REGRESSED] = p_beyond(r, x, lo, true);
+    r->p[HN_AB_IMPROVED] = p_beyond(r, x, hi, false);
     r->p[HN_AB_SAME] = fmax(p_of(r->n, too_low), p_of(r->n, too_high));
 }
 
@@ -164,7 +215,7 @@ static hn_ab_verdict at_level(const hn_ab_result *r)
     return r->p[HN_AB_SAME] <= alpha ? HN_AB_SAME : HN_AB_INCONCLUSIVE;
 }
 
-void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level)
+void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double near, double level)
 {
     *out = (hn_ab_result){ .n = n,
                            .ratio = NAN,
@@ -175,6 +226,7 @@ void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double m
                            .level = level,
                            .wanted = wanted,
                            .margin = margin,
+                           .near = near,
                            .p = { 1, 1, 1, 1 } };
     if (n == 0) return;
     qsort(x, n, sizeof *x, hn_ascending);
@@ -195,13 +247,13 @@ void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha)
     double level = 1 - alpha / (double)(m ? m : 1);
     bool open = true;
     for (size_t i = 0; i < m; i++)
-        hn_ab_judge(&r[i], x[i], r[i].n, r[i].wanted, r[i].margin, level); /* its p; not taken */
+        hn_ab_judge(&r[i], x[i], r[i].n, r[i].wanted, r[i].margin, r[i].near, level); /* its p; not taken */
     for (size_t done = 0; done < m; done++) { /* m is small: the next least p by looking at all */
         size_t best = m;
         for (size_t i = 0; i < m; i++)
             if (!r[i].taken && (best == m || best_p(&r[i]) < best_p(&r[best]))) best = i;
         if (open) level = 1 - alpha / (double)(m - done);
-        hn_ab_judge(&r[best], x[best], r[best].n, r[best].wanted, r[best].margin, level);
+        hn_ab_judge(&r[best], x[best], r[best].n, r[best].wanted, r[best].margin, r[best].near, level);
         r[best].taken = true;
         open = open && r[best].verdict != HN_AB_INCONCLUSIVE;
         if (!open) r[best].verdict = HN_AB_INCONCLUSIVE; /* after the first failure nothing may be said of the rest */
@@ -241,6 +293,9 @@ json_t *hn_ab_result_json(const hn_ab_result *r)
     json_object_set_new(o, "level", hn_lab_num(r->level));
     json_object_set_new(o, "margin", hn_lab_num(r->margin));
     json_object_set_new(o, "margin_wanted", hn_lab_num(r->wanted));
+    json_object_set_new(o, "near", r->near > 0 ? hn_lab_num(r->near) : json_null());
+    if (r->near > 0)
+        json_object_set_new(o, "n_near", json_pack("[I, I]", (json_int_t)r->n_near[0], (json_int_t)r->n_near[1]));
     json_object_set_new(o, "verdict", json_string(hn_ab_verdict_name(r->verdict)));
     json_object_set_new(o, "note", note[0] ? json_string(note) : json_null());
     return o;

@@ -42,7 +42,8 @@ double hn_ab_alpha(size_t first, int look);
 size_t hn_ab_logs(double *x, const hn_ab_round *r, size_t n, bool higher_better, hone_error *err);
 /* A against itself, from the same rounds: with a copy of A that each round's a2 / a; else, of each block of two rounds
  * that both count, A of the round where B came first / A of the other one. Which of the two came earlier is the
- * block's coin, so drift falls on both alike. x [n]; logarithms, above 0: faster. */
+ * block's coin, so drift falls on both alike. Where both have one order, as rounds made of several may, the later one
+ * and the earlier one in turn. x [n]; logarithms, above 0: faster. */
 size_t hn_ab_self_logs(double *x, const hn_ab_round *r, size_t n, bool higher_better);
 
 /* ---- judging one metric ------------------------------------------------------------------- */
@@ -64,6 +65,8 @@ typedef struct hn_ab_result {
     double ci95[2], coverage95;
     double level;             /* asked for: 1 − α of this look, shared out by Holm */
     double margin, wanted;    /* ε in force, and as asked for */
+    double near;              /* rounds further than this from a margin are no evidence about it; 0: all are */
+    size_t n_near[2];         /* rounds that near 1 − margin, and near 1 + margin */
     double p[HN_AB_VERDICTS]; /* the least α at which this would be the verdict; of INCONCLUSIVE: 1 */
     hn_ab_verdict verdict;
     bool taken; /* of hn_ab_holm */
@@ -73,12 +76,16 @@ typedef struct hn_ab_result {
  * the interval ends below 1 − margin, IMPROVED when it begins above 1 + margin, SAME when it
  * lies within 1 ± wanted; INCONCLUSIVE otherwise and when n is too small for the level. margin is
  * wanted, or more where two copies of one thing differ by more (hn_ab_bias): no alarm over such a
- * difference, but it is no reason either to call two things the same. */
-void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level);
+ * difference, but it is no reason either to call two things the same. near > 0: REGRESSED and IMPROVED also where the
+ * rounds within it of their margin say so, each of the two tests at half of what is left of α. */
+void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double near, double level);
+/* Which rounds tell most of a shift of `shift` beyond a margin, by differences of a side and itself, d [n_d], sorted:
+ * those within so much of it (logarithms); 0: all of them do, or no others do by much. */
+double hn_ab_near(const double *d, size_t n_d, double shift);
 
 /* Several metrics or benches looked at together (Holm 1979): the m verdicts are found so that the
- * chance that any of them is wrong stays below alpha. Of r[i] only n, wanted and margin are read;
- * x[i] [r[i].n] as for hn_ab_judge. */
+ * chance that any of them is wrong stays below alpha. Of r[i] only n, wanted, margin and near are
+ * read; x[i] [r[i].n] as for hn_ab_judge. */
 void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha);
 
 /* How far apart a machine finds a thing and itself: half of the 95 % interval of the median
@@ -96,7 +103,7 @@ double hn_binomial_half(size_t n, long k);
 /* Interval for a share of k in n (Clopper and Pearson 1934). */
 void hn_share_interval(double out[2], size_t k, size_t n, double level);
 
-/* {n, ratio, ci95, coverage, ci, ci_coverage, level, margin, margin_wanted, verdict, note}. */
+/* {n, ratio, ci95, coverage, ci, ci_coverage, level, margin, margin_wanted, near, n_near, verdict, note}. */
 json_t *hn_ab_result_json(const hn_ab_result *r);
 
 #endif
