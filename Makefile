@@ -534,6 +534,8 @@ install: all
 	install -m 644 include/hone.h $(D_INC)/hone.h
 	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
+	gzip -9nf $(D_DOC)/CHANGELOG.md
+	sed 's|](CHANGELOG.md)|](CHANGELOG.md.gz)|' README.md >$(D_DOC)/README.md
 	install -m 644 $(DOCS) $(D_DOC)/docs
 	install -m 644 models/README.md $(D_DOC)/models
 	$(if $(filter-out 0,$(MODEL)),install -d $(D_DATA) && install -m 644 models/hone-chat.gguf $(D_DATA)/hone-chat.gguf)
@@ -549,7 +551,7 @@ uninstall:
 	rm -f $(D_BIN)/hone $(D_LIB)/libhone.a $(D_LIB)/$(SO) $(D_LIB)/$(SONAME) $(D_LIB)/$(SO_LINK)
 	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1* $(COMMANDS:%=$(D_MAN)/hone-%.1*)
 	rm -f $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
-	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md $(D_DOC)/models/README.md
+	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md* $(D_DOC)/models/README.md
 	rm -f $(D_DATA)/hone-chat.gguf
 	rm -f $(DOCS:docs/%=$(D_DOC)/docs/%)
 	-rmdir $(D_DOC)/docs $(D_DOC)/models $(D_DOC) $(D_DATA) 2>/dev/null

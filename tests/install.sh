@@ -17,7 +17,7 @@ for f in share/man/man1/hone.1.gz share/man/man1/hone-run.1.gz share/man/man1/ho
     if [ -s "$D/opt/hone/$f" ]; then ok "installed: $f"; else not_ok "installed: $f"; fi
 done
 # the README's links lead somewhere there, too
-for f in $(grep -o '](\(docs\|models\)/[^)#]*' "$D/opt/hone/share/doc/hone/README.md" | sed 's/^](//'); do
+for f in $(grep -o '](\(docs/\|models/\|CHANGELOG\)[^)#]*' "$D/opt/hone/share/doc/hone/README.md" | sed 's/^](//'); do
     [ -e "$D/opt/hone/share/doc/hone/$f" ] || not_ok "the installed README names $f, which is not there"
 done
 size=$(du -sk "$D/opt/hone" | cut -f1)
