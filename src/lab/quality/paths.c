@@ -579,7 +579,7 @@ static hone_status from_kept(hn_walk *w)
  * that. */
 static hone_status at_an_edge(hn_walk *w)
 {
-    enum { PAGE = 64, FAR = 7 * PAGE, FEW = 3, LAST = HN_Q_SEQS - 1 };
+    enum { PAGE = 64, FAR = 7 * PAGE, FEW = 3, OTHER = MIDDLE };
     const int32_t edge = w->back == BACK ? FAR : PAGE;
     hone_status st =
         w->back == BACK ? hone_seq_copy(w->s, FORK, OURS, w->err) : hone_seq_truncate(w->s, FORK, 0, w->err);
@@ -589,10 +589,10 @@ static hone_status at_an_edge(hn_walk *w)
     if (st == HONE_OK && w->back != BACK) st = hn_walk_call(w, FORK, 0, edge, 0);
     if (st == HONE_OK) st = hn_walk_singles(w, FORK, edge, edge + FEW);
     if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, edge, w->err);
-    if (st == HONE_OK) st = hone_seq_copy(w->s, LAST, FORK, w->err);
-    if (st == HONE_OK) st = hn_walk_call(w, LAST, edge, edge + FEW, 0);
+    if (st == HONE_OK) st = hone_seq_copy(w->s, OTHER, FORK, w->err);
+    if (st == HONE_OK) st = hn_walk_call(w, OTHER, edge, edge + FEW, 0);
     if (st == HONE_OK) st = hn_walk_singles(w, FORK, edge, edge + FEW);
-    if (st == HONE_OK) st = hn_walk_singles(w, LAST, edge + FEW, edge + 2 * FEW);
+    if (st == HONE_OK) st = hn_walk_singles(w, OTHER, edge + FEW, edge + 2 * FEW);
     w->drawn = false;
     return st == HONE_E_UNSUPPORTED ? HONE_OK : st;
 }
