@@ -92,6 +92,12 @@ static hone_status hold_orders(const hn_hf *f, hn_hf_packed *p, const hn_ckpt_te
     void *raw;
     hone_status st = hold(f, t, &raw, err);
     p->orders = raw;
+    for (uint64_t i = 0; i < p->n_in && st == HONE_OK && p->how == HN_PACKED_WORDS; i++)
+        if (p->orders[i] == -1) { /* one of them: there is no order */
+            free(p->orders);
+            p->orders = NULL;
+            return HONE_OK;
+        }
     for (uint64_t i = 0; i < p->n_in && st == HONE_OK; i++)
         if (p->orders[i] < 0 || (uint64_t)p->orders[i] >= p->n_scale_in)
             st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s: element %llu is %d, expected a group from 0 to %llu",

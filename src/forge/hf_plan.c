@@ -400,11 +400,32 @@ static bool is_left(const char *list, const char *name, size_t n)
     return false;
 }
 
+/* A bias of zeros beside GPTQ's words, as AutoGPTQ gave to every linear layer, adds nothing. */
+static hone_status adds_nothing(bool *yes, const hn_hf *f, const hn_ckpt_tensor *t, hone_error *err)
+{
+    char words[320];
+    uint8_t part[4096];
+    hone_status st;
+    size_t n = t->name.len;
+    *yes = n > 5 && !memcmp(t->name.ptr + n - 5, ".bias", 5);
+    if (*yes) {
+        snprintf(words, sizeof words, "%.*sqweight", (int)n - 4, t->name.ptr);
+        *yes = hn_ckpt_find(f->c, words, strlen(words));
+    }
+    for (uint64_t at = 0, k; at < t->n_bytes && *yes; at += k) {
+        k = t->n_bytes - at < sizeof part ? t->n_bytes - at : sizeof part;
+        TRY(hn_source_read(&f->c->part[t->part], t->off + at, part, k, err));
+        for (uint64_t i = 0; i < k; i++) *yes &= !part[i];
+    }
+    return HONE_OK;
+}
+
 static hone_status check_sources(const hn_hf *f, hone_error *err)
 {
     const hn_ckpt_tensor *other = NULL;
     bool sees = f->config != f->root || json_is_object(json_object_get(f->root, "vision_config"));
     size_t n_other = 0;
+    hone_status st;
     for (size_t i = 0; i < f->c->n; i++) {
         const hn_ckpt_tensor *t = &f->c->t[i];
         uint64_t all = elements(t->ne, HN_CKPT_MAX_DIM);
@@ -419,6 +440,9 @@ static hone_status check_sources(const hn_hf *f, hone_error *err)
             n_other++;
             continue;
         }
+        bool nothing;
+        TRY(adds_nothing(&nothing, f, t, err));
+        if (nothing) continue;
         return HN_FAIL(err, HONE_E_FORMAT,
                        "%s: %s, of shape %s, is no tensor of a model of class %.*s as %s says it is", path, name,
                        HN_SHAPE(t), (int)strcspn(f->of->names, "|"), f->of->names, f->path);

@@ -36,7 +36,7 @@ static int64_t whole(const json_t *o, const char *key)
 /* Files that quantizers write beside config.json. */
 static hone_status load_beside(const hn_hf *f, said *q, hone_error *err)
 {
-    static const char *const files[] = { "hf_quant_config.json", "quantize_config.json" };
+    static const char *const files[] = { "hf_quant_config.json", "quantize_config.json", "quant_config.json" };
     const hn_json_rules rules = { .max_bytes = 16 << 20, .max_depth = 40, .flags = HN_JSON_UNIQUE | HN_JSON_PYTHON };
     for (size_t i = 0; i < sizeof files / sizeof *files && !q->own; i++) {
         char path[4352];
@@ -46,7 +46,10 @@ static hone_status load_beside(const hn_hf *f, said *q, hone_error *err)
         if (!there) continue;
         TRY(hn_json_tree_file(&q->own, path, &rules, err));
         q->o = i == 0 ? json_object_get(q->own, "quantization") : q->own;
-        q->method = i == 0 ? "modelopt" : "gptq";
+        q->method = i == 0 ? "modelopt" : hn_json_text_of(q->o, "quant_method");
+        bool awq = json_object_get(q->o, "w_bit") || json_object_get(q->o, "q_group_size");
+        if (!*q->method && i == 2 && !awq) q->o = NULL; /* another program's file of that name */
+        if (!*q->method) q->method = awq ? "awq" : "gptq";
     }
     return HONE_OK;
 }
@@ -61,6 +64,11 @@ static hone_status check_word(const hn_hf *f, const said *q, const char *key, co
 {
     const char *w = hn_json_text_of(q->o, key);
     return !*w || hn_hf_is_word(words, w, strlen(w)) ? HONE_OK : refuse(f, key, w, words, err);
+}
+
+static const char *first_said(const said *q, const char *key, const char *other)
+{
+    return *hn_json_text_of(q->o, key) ? key : other;
 }
 
 static hone_status check_bits(const hn_hf *f, const said *q, const char *words, hone_error *err)
@@ -159,14 +167,16 @@ static hone_status read_groups(const hn_hf *f, said *q, hone_error *err)
         err);
 }
 
-/* AutoRound lays matrices out as GPTQ or AWQ does, and says as which. */
+/* AutoRound lays matrices out as GPTQ or AWQ does, and says as which; else as GPTQ, unless its older word `backend`
+ * names a layout of its own. */
 static hone_status read_packing(const hn_hf *f, said *q, hone_error *err)
 {
-    static const char gptq[] = "auto_round:auto_gptq|auto_round:gptq", awq[] = "auto_round:auto_awq|auto_round:awq";
-    const char *w = hn_json_text_of(q->o, "packing_format");
+    static const char gptq[] = "auto_round:auto_gptq|auto_round:gptq|auto",
+                      awq[] = "auto_round:auto_awq|auto_round:awq";
+    const char *key = first_said(q, "packing_format", "backend"), *w = hn_json_text_of(q->o, key);
     bool is_awq = hn_hf_is_word(awq, w, strlen(w));
-    if (!is_awq && !hn_hf_is_word(gptq, w, strlen(w)))
-        return refuse(f, "packing_format", w, "auto_round:auto_gptq or auto_round:auto_awq", err);
+    if (*w && !is_awq && !hn_hf_is_word(gptq, w, strlen(w)))
+        return refuse(f, key, w, "auto_round:auto_gptq or auto_round:auto_awq", err);
     q->method = is_awq ? "awq" : "gptq";
     return check_word(f, q, "data_type", "int", err);
 }
@@ -176,6 +186,10 @@ static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
     static const char methods[] = "fp8|fbgemm_fp8|compressed-tensors|gptq|awq|auto-round|mxfp4|modelopt";
     hone_status st;
     if (!strcmp(q->method, "auto-round") || !strcmp(q->method, "intel/auto-round")) TRY(read_packing(f, q, err));
+    if (!*q->method)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: quantization_config: quant_method is missing, as in MLX's, expected %s: " INSTEAD, f->path,
+                       methods);
     if (!hn_hf_is_word(methods, q->method, strlen(q->method)))
         return refuse(f, "quant_method", q->method, methods, err);
     if (!strcmp(q->method, "modelopt")) {
@@ -185,12 +199,13 @@ static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
     }
     if (!strcmp(q->method, "compressed-tensors")) return read_groups(f, q, err);
     if (!strcmp(q->method, "gptq")) {
-        TRY(check_word(f, q, "checkpoint_format", "gptq|gptq_v2", err));
-        q->one_less = strcmp(hn_json_text_of(q->o, "checkpoint_format"), "gptq_v2");
+        const char *key = first_said(q, "checkpoint_format", "format");
+        TRY(check_word(f, q, key, "gptq|gptq_v2", err));
+        q->one_less = strcmp(hn_json_text_of(q->o, key), "gptq_v2");
         return check_bits(f, q, "2|3|4|8", err);
     }
     if (!strcmp(q->method, "awq")) {
-        TRY(check_word(f, q, "version", "gemm|GEMM", err));
+        TRY(check_word(f, q, first_said(q, "version", "format"), "gemm|GEMM", err));
         return check_bits(f, q, "4", err);
     }
     return HONE_OK;
@@ -213,9 +228,10 @@ static hone_status ask(hn_hf *f, said *q, hone_error *err)
         return HONE_OK;
     }
     const json_t *block = json_object_get(q->o, "weight_block_size");
+    bool by_blocks = !block && hn_hf_is_word("fp8|modelopt", q->method, strlen(q->method));
     for (size_t i = 0; i < 2; i++) {
         const json_t *v = json_array_get(block, i);
-        q->block[i] = json_is_integer(v) && json_integer_value(v) > 0 ? json_integer_value(v) : 0;
+        q->block[i] = json_is_integer(v) && json_integer_value(v) > 0 ? json_integer_value(v) : by_blocks ? 128 : 0;
     }
     q->bits = whole(q->o, json_object_get(q->o, "bits") ? "bits" : "w_bit");
     q->group = whole(q->o, json_object_get(q->o, "group_size") ? "group_size" : "q_group_size");
@@ -344,8 +360,10 @@ static hone_status find_bytes(hn_hf *f, const said *q, int64_t i, hone_error *er
     uint64_t ne[3] = { s->ne[0], s->ne[1], s->ne[2] }; /* a list is of rows, or of whole matrices */
     if (s->n_dim == 1 && t.n_dim == 2) ne[1] = s->ne[0], ne[0] = 1;
     if (s->n_dim == 1 && t.n_dim > 2 && s->ne[0] > 1) ne[2] = s->ne[0], ne[0] = 1;
+    bool apart = s->n_dim == 4 && t.n_dim == 2 && ne[0] == 1 && ne[2] == 1; /* FP8_PB_WO: [rows, 1, columns, 1] */
+    if (apart) ne[0] = s->ne[1], ne[1] = s->ne[3];
     n_scale_mat = ne[2];
-    for (int k = 3; k < HN_CKPT_MAX_DIM; k++) n_scale_mat *= s->ne[k];
+    for (int k = 3; k < HN_CKPT_MAX_DIM && !apart; k++) n_scale_mat *= s->ne[k];
     p.n_in = t.ne[0];
     p.n_out = t.ne[1];
     p.n_row = n_mat * p.n_out;
@@ -353,7 +371,9 @@ static hone_status find_bytes(hn_hf *f, const said *q, int64_t i, hone_error *er
     p.n_scale_out = ne[1];
     if (n_scale_mat == 1 && ne[0] == 1 && ne[1] == 1) p.n_out = p.n_row; /* one for all */
     else if (n_scale_mat != n_mat) return bad(f, p.scale, "scales for each matrix", err);
-    if (!shared(p.n_in, ne[0], q->block[1], &p.block_in) || !shared(p.n_out, ne[1], q->block[0], &p.block_out))
+    bool groups = !q->block[1] && ne[1] == p.n_out && ne[0] && p.n_in % ne[0] == 0; /* of columns of each row */
+    if (!shared(p.n_in, ne[0], groups ? (int64_t)(p.n_in / ne[0]) : q->block[1], &p.block_in) ||
+        !shared(p.n_out, ne[1], q->block[0], &p.block_out))
         return bad(f, p.scale, "one scale, one for each row, or for blocks as weight_block_size says", err);
     if (z && (z->raw != HN_RAW_I8 || z->n_dim != s->n_dim || memcmp(z->ne, s->ne, sizeof z->ne) != 0))
         return bad(f, p.zero, "I8, a zero for each scale", err);
@@ -370,16 +390,21 @@ static hone_status find_words(hn_hf *f, const said *q, int64_t i, hone_error *er
     const size_t stem = own.len - strlen("_packed");
     hn_hf_packed p = { .how = HN_PACKED_WORDS, .codes = i };
     int64_t shape = beside(f, own, stem, "_shape"), n[2];
+    int32_t half[2];
     hone_status st;
     p.scale = beside(f, own, stem, "_scale");
     p.zero = beside(f, own, stem, "_zero_point");
     p.order = beside(f, own, stem, "_g_idx");
     if (f->c->t[i].raw != HN_RAW_I32) return bad(f, i, "I32: words of 4 or 8 bits", err);
     if (p.scale < 0) return missing(f, i, "weight_scale", err);
-    if (shape < 0 || f->c->t[shape].raw != HN_RAW_I64 || f->c->t[shape].ne[0] != 2 || f->c->t[shape].n_dim != 1)
-        return missing(f, i, "weight_shape of two I64", err);
+    if (shape < 0) return missing(f, i, "weight_shape", err);
+    bool narrow = f->c->t[shape].raw == HN_RAW_I32; /* Kimi's */
+    if ((!narrow && f->c->t[shape].raw != HN_RAW_I64) || f->c->t[shape].ne[0] != 2 || f->c->t[shape].n_dim != 1)
+        return bad(f, shape, "two I64 or I32", err);
     const hn_ckpt_tensor *t = &f->c->t[i], *s = &f->c->t[p.scale], *z = p.zero < 0 ? NULL : &f->c->t[p.zero];
-    TRY(hn_source_read(&f->c->part[f->c->t[shape].part], f->c->t[shape].off, n, sizeof n, err));
+    TRY(hn_source_read(&f->c->part[f->c->t[shape].part], f->c->t[shape].off, narrow ? (void *)half : n,
+                       narrow ? sizeof half : sizeof n, err));
+    for (int k = 0; k < 2 && narrow; k++) n[k] = half[k];
     uint64_t n_word = t->ne[0], per = n_word ? (n[1] > 0 ? ((uint64_t)n[1] + n_word - 1) / n_word : 0) : 0;
     per = per > 8 ? 16 : per > 4 ? 8 : per > 2 ? 4 : 0; /* the last word may not be full */
     if (n[0] < 1 || n[1] < 1 || !per || t->n_dim != 2 || t->ne[1] != (uint64_t)n[0] ||
@@ -569,9 +594,9 @@ static hone_status find_halves(hn_hf *f, int64_t i, size_t n_stem, hone_error *e
 static bool is_of_activations(hone_str name)
 {
     static const char *const tails[] = {
-        ".input_scale",     ".activation_scale", ".output_scale",     ".k_scale",         ".v_scale",
-        ".q_scale",         ".prob_scale",       "_activation_scale", "proj_input_scale", ".input_global_scale",
-        ".input_zero_point"
+        ".input_scale",      ".activation_scale", ".output_scale",     ".k_scale",         ".v_scale",
+        ".q_scale",          ".prob_scale",       "_activation_scale", "proj_input_scale", ".input_global_scale",
+        ".input_zero_point", ".kv_scale"
     };
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
         if (ends(name, tails[i])) return true;
@@ -589,6 +614,9 @@ static hone_status find_all(hn_hf *f, const said *q, hone_error *err)
         else if (ends(t->name, ".weight_packed") && t->raw == HN_RAW_U8)
             TRY(find_halves(f, at, t->name.len - strlen("_packed"), err));
         else if (ends(t->name, ".weight_packed")) TRY(find_words(f, q, at, err));
+        else if (t->raw == HN_RAW_U32 && ends(t->name, ".weight") &&
+                 beside(f, t->name, t->name.len - strlen("weight"), "scales") >= 0)
+            return bad(f, at, "numbers, not MLX's words", err);
         else if (ends(t->name, "_blocks") && t->raw == HN_RAW_U8) TRY(find_mxfp4(f, at, err));
         else if (q->o && is_of_activations(t->name)) use(f, at);
         else if (t->raw == HN_RAW_F8_E4M3 || t->raw == HN_RAW_F8_E5M2 || t->raw == HN_RAW_I8)

@@ -120,6 +120,7 @@ static bool is_beside(const char *base)
                                          "generation_config.json",
                                          "hf_quant_config.json",
                                          "quantize_config.json",
+                                         "quant_config.json",
                                          "adapter_config.json",
                                          "modules.json",
                                          "tokenizer.json",

@@ -61,6 +61,22 @@ def fp8(kind, scales, block, suffix="weight_scale_inv"):
     return make
 
 
+def apart(make):
+    """ModelOpt's scales of blocks: [rows, 1, columns, 1]."""
+    def made(g, o, i):
+        t, w = make(g, o, i)
+        return dict(t, weight_scale=t["weight_scale"][:, None, :, None]), w
+    return made
+
+
+def groups_of_bytes(group):
+    def make(g, o, i):
+        q = torch.randint(-8, 8, (o, i), generator=g).to(torch.int8)
+        s = (torch.rand(o, i // group, generator=g) * 0.01 + 1e-4).to(torch.bfloat16)
+        return {"weight": q, "weight_scale": s}, q.float() * s.float().repeat_interleave(group, 1)
+    return make
+
+
 def rows_of(kind, scales, one_dim):
     def make(g, o, i):
         q = (torch.randn(o, i, generator=g) * 40).round().clamp(-127, 127).to(kind)
@@ -69,7 +85,7 @@ def rows_of(kind, scales, one_dim):
     return make
 
 
-def words(bits, group, zeros, order=False):
+def words(bits, group, zeros, order=False, shape=torch.int64):
     def make(g, o, i):
         n = i // group if group else 1
         low = -(1 << bits - 1)
@@ -79,7 +95,8 @@ def words(bits, group, zeros, order=False):
         if order:
             index = index[torch.randperm(i, generator=g)]
         z = torch.randint(low, -low, (o, n), generator=g, dtype=torch.int8) if zeros else torch.zeros(o, n, dtype=torch.int8)
-        t = {"weight_packed": pack_to_int32(q, bits), "weight_scale": s, "weight_shape": torch.tensor([o, i])}
+        t = {"weight_packed": pack_to_int32(q, bits), "weight_scale": s,
+             "weight_shape": torch.tensor([o, i], dtype=shape)}
         assert torch.equal(unpack_from_int32(t["weight_packed"], bits, torch.Size([o, i])), q)
         if zeros:
             t["weight_zero_point"] = pack_to_int32(z, bits, packed_dim=0)
@@ -178,12 +195,18 @@ SCHEMES = {
     "int8-rows": (rows_of(torch.int8, torch.float16, False), dict(CT, format="int-quantized"), "F16"),
     "int8-zeros": (bytes_with_zeros(torch.bfloat16), dict(CT, format="int-quantized"), "BF16"),
     "fp8-fbgemm": (rows_of(E4M3, torch.float32, True), dict(quant_method="fbgemm_fp8"), "BF16"),
+    "fp8-default": (fp8(E4M3, torch.float32, (128, 128)), F8, "BF16"),
+    "fp8-pb-wo": (apart(fp8(E4M3, torch.float32, (128, 128), "weight_scale")),
+                  dict(quant_method="modelopt", quant_algo="FP8_PB_WO"), "BF16"),
+    "int8-groups": (groups_of_bytes(16), dict(CT, format="int-quantized"), "BF16"),
     "fp8-modelopt": (fp8(E4M3, torch.float32, None, "weight_scale"), "hf_quant_config.json", "BF16"),
     "gptq-4": (gptq(4, 32), dict(quant_method="gptq", bits=4, group_size=32), "F16"),
     "gptq-4-order": (gptq(4, 32, order=True), dict(quant_method="gptq", bits=4, group_size=32, desc_act=True), "F16"),
     "gptq-3": (gptq(3, 32), dict(quant_method="gptq", bits=3, group_size=32), "F16"),
     "gptq-8-one": (gptq(8, 0), dict(quant_method="gptq", bits=8, group_size=-1), "F16"),
     "gptq-2-v2": (gptq(2, 16, v2=True), dict(quant_method="gptq", bits=2, group_size=16, checkpoint_format="gptq_v2"), "F16"),
+    "gptq-format": (gptq(4, 32, v2=True), dict(quant_method="gptq", bits=4, group_size=32, format="gptq_v2"), "F16"),
+    "auto-round": (gptq(4, 32), dict(quant_method="auto-round", bits=4, group_size=32), "F16"),
     "gptq-mixed": (mixed([gptq(8, 32), gptq(3, 16), None, gptq(2, 48), gptq(4, 32), gptq(8, 0), gptq(3, 20)]),
                    dict(quant_method="gptq", bits=4, group_size=32, dynamic={"+:.*q_proj": {"bits": 8}, "-:.*v_proj": {}}),
                    "F16"),
@@ -194,6 +217,7 @@ if pack_to_int32:
         "w4a16": (words(4, 32, False), dict(CT, format="pack-quantized"), "BF16"),
         "w4a16-zeros": (words(4, 32, True), dict(CT, format="pack-quantized"), "BF16"),
         "w4a16-order": (words(4, 32, False, order=True), dict(CT, format="pack-quantized"), "BF16"),
+        "w4a16-shape": (words(4, 32, False, shape=torch.int32), dict(CT, format="pack-quantized"), "BF16"),
         "w8a16-rows": (words(8, 0, False), dict(CT, format="pack-quantized"), "BF16"),
     })
 

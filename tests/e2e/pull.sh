@@ -48,7 +48,7 @@ head -c 6000 $CHAT >"$F/repos/o/ck/model-00002-of-00002.safetensors"
 echo '{"weight_map":{}}' >"$F/repos/o/ck/model.safetensors.index.json"
 : >"$F/repos/o/ck/added_tokens.json"
 mkdir -p "$F/repos/o/bin/1_Pooling" "$F/repos/o/bin/2_Dense" "$F/repos/o/lora"
-for n in config.json modules.json tekken.json sentencepiece.bpe.model pytorch_model.bin.index.json 1_Pooling/config.json 2_Dense/config.json; do
+for n in config.json modules.json quant_config.json tekken.json sentencepiece.bpe.model pytorch_model.bin.index.json 1_Pooling/config.json 2_Dense/config.json; do
     echo '{}' >"$F/repos/o/bin/$n"
 done
 for n in pytorch_model-00001-of-00001 optimizer 2_Dense/pytorch_model; do head -c 5000 $CHAT >"$F/repos/o/bin/$n.bin"; done
@@ -171,7 +171,7 @@ says "only what it needs" '^added_tokens.json config.json model-00001-of-00002.s
 
 expect 0 "PyTorch's own files, and what is behind a model" "$HONE" pull $P o/bin
 (cd "$T/cache/models--o--bin/snapshots/$C" && find . ! -type d | LC_ALL=C sort | tr '\n' ' ') >"$T/have"
-says "come, and no optimizer" '^./1_Pooling/config.json ./2_Dense/config.json ./2_Dense/model.safetensors ./config.json ./modules.json ./pytorch_model-00001-of-00001.bin ./pytorch_model.bin.index.json ./sentencepiece.bpe.model ./tekken.json $' "$T/have"
+says "come, and no optimizer" '^./1_Pooling/config.json ./2_Dense/config.json ./2_Dense/model.safetensors ./config.json ./modules.json ./pytorch_model-00001-of-00001.bin ./pytorch_model.bin.index.json ./quant_config.json ./sentencepiece.bpe.model ./tekken.json $' "$T/have"
 expect 0 "an adapter" "$HONE" pull $P o/lora
 says "needs its base" 'an adapter; .*' "$T/out"
 says "as is said" 'hone convert .* --base BASE.gguf -o lora.gguf' "$T/out"
