@@ -44,7 +44,7 @@ static bool is_imatrix(const char *path)
     char tag[48];
     if (begins(base_of(path), "imatrix")) return true;
     if (!says(path, "imatrix")) return false;
-    hn_gguf_tag(tag, path);
+    hn_gguf_tag(tag, base_of(path));
     return !*tag || strchr("BF", toupper((unsigned char)*tag));
 }
 
@@ -129,9 +129,17 @@ void hn_gguf_tag(char tag[48], const char *path)
         found = name + at + skip;
         len = m;
     }
-    if (found && found - name >= 3 && strncasecmp(found - 3, "UD-", 3) == 0) {
+    bool has = found && found - name >= 3 && (found - name == 3 || !isalnum((unsigned char)found[-4]));
+    if (has && begins(found - 3, "UD-")) {
         found -= 3;
         len += 3;
+    }
+    if (!found && name > path) { /* of a folder for each type */
+        const char *end = name - 1, *folder = end;
+        while (folder > path && folder[-1] != '/') folder--;
+        size_t ud = begins(folder, "UD-") ? 3 : 0;
+        len = (size_t)(end - folder);
+        if (len > ud && is_type(folder + ud, len - ud)) found = folder;
     }
     snprintf(tag, 48, "%.*s", (int)len, found ? found : "");
 }
@@ -502,12 +510,13 @@ static hone_status several(const choosing *c, size_t a, size_t b)
                    HN_ESC(x, strlen(x)), HN_ESC(y, strlen(y)), HN_ESC(text, strlen(text)));
 }
 
-/* About how many weights a set has, by its bytes and the bits that its type's name says. */
+/* About how many weights a set has, by its bytes and the bits that its type's name says: files of types of one bit have
+ * at least two, as their embedding has more. */
 static uint64_t weights_of(const hn_gguf_set *s)
 {
     size_t digits = strcspn(s->tag, "0123456789");
     uint64_t bits = strtoul(s->tag + digits, NULL, 10);
-    return s->bytes / (bits ? bits : 8);
+    return s->bytes / (bits == 1 ? 2 : bits ? bits : 8);
 }
 
 /* Which sets may be meant. */

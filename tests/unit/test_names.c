@@ -345,6 +345,13 @@ static void tags(void **state)
         { "x_q4.gguf", "q4" },
         { "x_3_8B.gguf", "" },
         { "sub.Q8_0/x.gguf", "" },
+        { "Q4_K_M/model-00001-of-00003.gguf", "Q4_K_M" },
+        { "a/UD-Q2_K_XL/model.gguf", "UD-Q2_K_XL" },
+        { "Q8_0/x-F16.gguf", "F16" },
+        { "Q8_0/sub/x.gguf", "" },
+        { "UD-/x.gguf", "" },
+        { "Thundercloud-Q4_K_M.gguf", "Q4_K_M" },
+        { "UD-Q4_K_M.gguf", "UD-Q4_K_M" },
         { "x-Q4_K M.gguf", "" }, /* no name that could be typed */
         { "x-Q4_\xC2\x9B"
           "31m.gguf",
@@ -629,9 +636,10 @@ static void drafts(void **state)
                                          "x-Q4_K_M-imatrix.gguf",
                                          "x-imatrix-IQ2_XXS.gguf" };
     static const char *const side[] = {
-        "mtp-x-Q8_0.gguf", "MTP-x-Q8_0.gguf",   "a/eagle3-x-BF16.gguf", "dflash-draft-3.6-q8_0.gguf",
-        "DSpark-x.gguf",   "mmproj-x-F16.gguf", "x-MMPROJ-f16.gguf",    "x.imatrix.gguf",
-        "x-imatrix.gguf",  "imatrix_x.gguf",    "imatrix-x-Q8_0.gguf",  "a/x-BF16-imatrix.gguf"
+        "mtp-x-Q8_0.gguf",    "MTP-x-Q8_0.gguf",   "a/eagle3-x-BF16.gguf", "dflash-draft-3.6-q8_0.gguf",
+        "DSpark-x.gguf",      "mmproj-x-F16.gguf", "x-MMPROJ-f16.gguf",    "x.imatrix.gguf",
+        "x-imatrix.gguf",     "imatrix_x.gguf",    "imatrix-x-Q8_0.gguf",  "a/x-BF16-imatrix.gguf",
+        "Q8_0/x-imatrix.gguf"
     };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (n_sets(whole[i]) != 1) fail_msg("%s is no model", whole[i]);
@@ -662,6 +670,19 @@ static void drafts(void **state)
     const hn_repo_file self[] = { { "m-MTP-UD-IQ1_M.gguf", 7 * GIB }, { "m-MTP-BF16.gguf", 54 * GIB } };
     assert_int_equal(choose(self, 2, "o/m", 16 * GIB, first, &n, &err), HONE_OK);
     assert_string_equal(first, "m-MTP-UD-IQ1_M.gguf");
+}
+
+/* Sizes of a model of 1B weights: its file of one bit and more has four for each. */
+static void large_embeddings(void **state)
+{
+    const hn_repo_file files[] = { { "m-UD-IQ1_S.gguf", 536u << 20 },
+                                   { "m-Q8_0.gguf", 1020u << 20 },
+                                   { "m-BF16.gguf", 1912u << 20 } };
+    char first[200];
+    size_t n;
+    hone_error err = { 0 };
+    assert_int_equal(choose(files, 3, "o/m", 0, first, &n, &err), HONE_OK);
+    assert_string_equal(first, "m-Q8_0.gguf");
 }
 
 /* Models that were made with an imatrix, beside those made without; and the imatrix itself. */
@@ -763,11 +784,22 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means),       cmocka_unit_test(refused), cmocka_unit_test(anything),
-        cmocka_unit_test(of_urls),     cmocka_unit_test(parts),   cmocka_unit_test(short_names),
-        cmocka_unit_test(tags),        cmocka_unit_test(chosen),  cmocka_unit_test(chosen_elsewhere),
-        cmocka_unit_test(imatrices),   cmocka_unit_test(drafts),  cmocka_unit_test(orders),
-        cmocka_unit_test(chosen_once), cmocka_unit_test(cut_up),  cmocka_unit_test(chosen_of_what_fits),
+        cmocka_unit_test(means),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(anything),
+        cmocka_unit_test(of_urls),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(short_names),
+        cmocka_unit_test(tags),
+        cmocka_unit_test(chosen),
+        cmocka_unit_test(chosen_elsewhere),
+        cmocka_unit_test(imatrices),
+        cmocka_unit_test(drafts),
+        cmocka_unit_test(large_embeddings),
+        cmocka_unit_test(orders),
+        cmocka_unit_test(chosen_once),
+        cmocka_unit_test(cut_up),
+        cmocka_unit_test(chosen_of_what_fits),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
