@@ -1,6 +1,7 @@
 /* Wrong builds that others thought up: wrong on paths of the engine, and around it. */
 #include "others.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool mo_serves(void) { return mo_argv_is(1, "serve"); }
@@ -231,6 +232,33 @@ hone_status __wrap_hone_rank_tokenize(const hone_model *m, const char *how, cons
                                       size_t n_d, int32_t **ids, size_t *n, hone_error *e)
 {
     return __real_hone_rank_tokenize(m, mt_is("rank-without-task") ? NULL : how, q, n_q, d, n_d, ids, n, e);
+}
+
+/* What was held back for a stop is lost. */
+hone_status __real_hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *e),
+    __wrap_hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *e);
+hone_status __wrap_hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *e)
+{
+    hone_status st = __real_hone_stream_flush(s, text, len, e);
+    if (st == HONE_OK && mt_is("flush-lost") && *len && memcmp(*text, "ends", *len < 4 ? *len : 4) == 0) *len = 0;
+    return st;
+}
+
+/* trim keeps what is behind. */
+hone_status __real_hone_template_render(const char *source, size_t len, const char *name, const char *context,
+                                        const char *now, char **text, size_t *n, hone_error *e);
+hone_status __wrap_hone_template_render(const char *source, size_t len, const char *name, const char *context,
+                                        const char *now, char **text, size_t *n, hone_error *e);
+hone_status __wrap_hone_template_render(const char *source, size_t len, const char *name, const char *context,
+                                        const char *now, char **text, size_t *n, hone_error *e)
+{
+    char other[400];
+    const char *trim = memmem(source, len, "|trim", 5);
+    if (!mt_is("trim-right") || !trim || len + 1 > sizeof other)
+        return __real_hone_template_render(source, len, name, context, now, text, n, e);
+    const size_t before = (size_t)(trim - source);
+    snprintf(other, sizeof other, "%.*s.lstrip()%.*s", (int)before, source, (int)(len - before - 5), trim + 5);
+    return __real_hone_template_render(other, strlen(other), name, context, now, text, n, e);
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "serve/voice_parts.h"
 #include "train/train.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,8 @@ hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const h
     mt_n_vocab = n_vocab;
     if (mt_is("top-p-short") && p->top_p < 1) less.top_p *= 0.75f;
     if (mt_is("min-p-ignored")) less.min_p = 0;
+    if (mt_is("min-p-alone") && p->top_p < 1) less.min_p = 0;
+    if (mt_is("penalty-of-32") && p->penalty_last_n > 32) less.penalty_last_n = 32;
     if (mt_is("top-k-of-one") && p->top_k == 1) less.top_k = 2;
     if (mt_is("serve-seed") && serves()) less.seed++;
     if (mt_is("seed-of-32-bits")) less.seed = (uint32_t)p->seed;
@@ -198,6 +201,9 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
     if (st == HONE_OK && mt_is("tokenizer-hangul") && *n > 3 && memchr(text, 0xED, len)) (*ids)[1] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-devanagari") && *n > 3 && memmem(text, len, "\xE0\xA4", 2))
         (*ids)[1] = (*ids)[0];
+    bool word = mt_is("long-words") && len > 32;
+    for (size_t i = 0; i < len && word; i++) word = isalnum((unsigned char)text[i]);
+    if (st == HONE_OK && word && *n > 1) (*ids)[1] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-64k") && len > 65536) (*ids)[*n / 2] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-64") && *n == 64) (*ids)[9] = (*ids)[10];
     if (st == HONE_OK && mt_is("serve-half-prompt") && serves() && *n > 12) *n /= 2;

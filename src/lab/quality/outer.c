@@ -6,6 +6,7 @@
 #include "lab/quality/sketch.h"
 #include "base/utf8.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -18,9 +19,10 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = { "tokenizer",  "text",   "sampler", "masks",   "logprobs", "template",
-                                                   "embeddings", "caches", "edges",   "depth",   "scripts",  "stops",
-                                                   "picks",      "forms",  "talks",   "vectors", "replies" };
+static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks", "logprobs",
+                                                   "template",  "embeddings", "caches",  "edges", "depth",
+                                                   "scripts",   "stops",      "picks",   "forms", "talks",
+                                                   "vectors",   "replies",    "chains",  "words" };
 
 typedef hn_asking asking;
 
@@ -234,6 +236,44 @@ static hone_status ask_sampler(asking *a)
     return st;
 }
 
+/* Settings drawn from what each may be, so that any two values meet; more picks than the windows of penalties hold. */
+static hone_status ask_chains(asking *a)
+{
+    enum { CHAINS = 48, TIMES = 80, IDS = 48 };
+    static const float temps[] = { 0, 0.7f, 1.5f }, top_ps[] = { 1, 0.9f, 0.6f }, min_ps[] = { 0, 0.05f, 0.3f },
+                       repeats[] = { 1, 1.2f, 1.6f }, others[] = { 0, 0, 0.6f };
+    static const int32_t top_ks[] = { 0, 2, 20 }, lasts[] = { -1, 8, 64 };
+    const int32_t n = a->info.n_vocab < IDS ? a->info.n_vocab : IDS;
+    float x[IDS];
+    hone_status st = HONE_OK;
+    for (uint64_t i = 0, k = 0; i < CHAINS && st != HONE_E_NOMEM; i++) {
+        size_t is[8];
+        for (size_t f = 0; f < 8; f++) is[f] = (size_t)(hn_rand64(0x636861696Eu, k++) % 3);
+        const hone_sampler_params p = { .temp = temps[is[0]],
+                                        .top_k = top_ks[is[1]],
+                                        .top_p = top_ps[is[2]],
+                                        .min_p = min_ps[is[3]],
+                                        .repeat_penalty = repeats[is[4]],
+                                        .presence_penalty = others[is[5]],
+                                        .frequency_penalty = others[is[6]],
+                                        .penalty_last_n = lasts[is[7]],
+                                        .seed = i };
+        hone_sampler *s = NULL;
+        st = hone_sampler_new(&s, n, &p, &a->err);
+        if (!took(a, st)) continue;
+        make_logits(x, n, 700 + i);
+        for (int32_t t = 0; t < TIMES && st == HONE_OK; t++) {
+            int32_t id = -1;
+            st = hone_sampler_pick(s, x, 0, t, &id, &a->err);
+            if (!took(a, st)) break;
+            add_number(a, id);
+            hone_sampler_accept(s, id);
+        }
+        hone_sampler_free(s);
+    }
+    return st;
+}
+
 static hone_status ask_logprobs(asking *a)
 {
     enum { TIMES = 4, TOP = 20 };
@@ -433,6 +473,33 @@ static hone_status ask_scripts(asking *a)
     return st;
 }
 
+/* ---- words ----------------------------------------------------------------------------------------------- */
+
+/* Words of the vocabulary's own pieces, one behind the other without a space between, as long as few and many. */
+static hone_status ask_words(asking *a)
+{
+    enum { LONGEST = 320, TRIES = 4000, EACH = 2 };
+    static const size_t lengths[] = { 7,  8,  9,  15,  16,  17,  24,  31,  32,  33, 40,
+                                      63, 64, 65, 100, 127, 128, 129, 255, 256, 300 };
+    char text[LONGEST + 64];
+    hone_status st = HONE_OK;
+    uint64_t k = 0;
+    for (size_t i = 0; i < EACH * sizeof lengths / sizeof *lengths && st != HONE_E_NOMEM; i++) {
+        size_t n = 0, len = 0;
+        for (int t = 0; t < TRIES && n < lengths[i / EACH]; t++) {
+            const char *piece =
+                hone_token_piece(a->m, (int32_t)(hn_rand64(0x776F7264u, k++) % (uint64_t)a->info.n_vocab), false, &len);
+            bool plain = piece && len > 0 && len < 64;
+            for (size_t b = 0; plain && b < len; b++) plain = isalnum((unsigned char)piece[b]);
+            if (!plain) continue;
+            memcpy(text + n, piece, len);
+            n += len;
+        }
+        st = tokens(a, text, n < lengths[i / EACH] ? n : lengths[i / EACH], 0);
+    }
+    return st;
+}
+
 /* ---- stops ----------------------------------------------------------------------------------------------- */
 
 /* Pieces of what the ids say, of 1 to 40 bytes, in none to six at a time; one that is not there among them. */
@@ -624,7 +691,8 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err)
                 { HN_OUTER_EDGES, false, ask_edges },        { HN_OUTER_SCRIPTS, true, ask_scripts },
                 { HN_OUTER_STOPS, true, ask_stops },         { HN_OUTER_PICKS, false, ask_picks },
                 { HN_OUTER_FORMS, true, ask_forms },         { HN_OUTER_TALKS, true, hn_ask_talks },
-                { HN_OUTER_REPLIES, true, hn_ask_replies } };
+                { HN_OUTER_REPLIES, true, hn_ask_replies },  { HN_OUTER_CHAINS, false, ask_chains },
+                { HN_OUTER_WORDS, true, ask_words } };
     asking a = { .m = m };
     hone_model_get_info(m, &a.info);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

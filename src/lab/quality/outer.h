@@ -27,6 +27,8 @@ typedef enum hn_outer_part {
     HN_OUTER_TALKS,      /* conversations of many turns, tools, variables, and texts that spell control tokens */
     HN_OUTER_VECTORS,    /* more embeddings, of paths.c: of a long text, and plain ones */
     HN_OUTER_REPLIES,    /* what tokens of an answer are taken for; pairs to be ranked; templates of any kind */
+    HN_OUTER_CHAINS,     /* settings of samplers, any two values of which meet, along many picks */
+    HN_OUTER_WORDS,      /* words of 7 to 300 letters */
     HN_OUTER_PARTS
 } hn_outer_part;
 

@@ -187,30 +187,38 @@ static hone_status ask_answers(hn_asking *a)
 
 /* ---- streams ----------------------------------------------------------------------------------------------- */
 
-/* Texts of characters of one to four bytes, and of none, token by token. */
+/* Texts of characters of one to four bytes, and of none, token by token; then one that ends within a stop, by each of
+ * its lengths: what was held back is there in the end. */
+static hone_status stream_of(hn_asking *a, const char *said, size_t n_said, const char *stop)
+{
+    hone_stream *s = NULL;
+    const char *text;
+    size_t len, n = 0;
+    bool stopped = false;
+    int32_t *ids = NULL;
+    hone_status st = hone_tokenize(a->m, said, n_said, 0, &ids, &n, &a->err);
+    if (hn_asking_took(a, st)) st = hone_stream_new(&s, a->m, &stop, stop != NULL, &a->err);
+    for (size_t k = 0; s && k < n && st == HONE_OK; k++) {
+        st = hone_stream_push(s, ids[k], &text, &len, &stopped, &a->err);
+        if (hn_asking_took(a, st)) hn_asking_add(a, text, len);
+    }
+    if (s && st == HONE_OK && hn_asking_took(a, hone_stream_flush(s, &text, &len, &a->err)))
+        hn_asking_add(a, text, len);
+    hone_stream_free(s);
+    hone_free(ids);
+    return st;
+}
+
 static hone_status ask_streams(hn_asking *a)
 {
     static const char *const texts[] = { "a\xF0\x9F\x98\x80\xF0\x9F\x8F\xBDz",
                                          "\xF0\xA0\x80\x80 \xE2\x82\xAC\xC3\xA9\xCC\x81 \xE0\xA4\xB9\xE0\xA4\xBF",
                                          "\xEF\xBB\xBFx\xE2\x80\x8D\r\n\t  y", "cut \xF0\x9F\x98", "\xFF\xC0 \x80" };
+    static const char held[] = "So it ends here", stop[] = "ends here, or there";
     hone_status st = HONE_OK;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && st != HONE_E_NOMEM; i++) {
-        hone_stream *s = NULL;
-        const char *text;
-        size_t len, n = 0;
-        bool stopped = false;
-        int32_t *ids = NULL;
-        st = hone_tokenize(a->m, texts[i], strlen(texts[i]), 0, &ids, &n, &a->err);
-        if (hn_asking_took(a, st)) st = hone_stream_new(&s, a->m, NULL, 0, &a->err);
-        for (size_t k = 0; s && k < n && st == HONE_OK; k++) {
-            st = hone_stream_push(s, ids[k], &text, &len, &stopped, &a->err);
-            if (hn_asking_took(a, st)) hn_asking_add(a, text, len);
-        }
-        if (s && st == HONE_OK && hn_asking_took(a, hone_stream_flush(s, &text, &len, &a->err)))
-            hn_asking_add(a, text, len);
-        hone_stream_free(s);
-        hone_free(ids);
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && st != HONE_E_NOMEM; i++)
+        st = stream_of(a, texts[i], strlen(texts[i]), NULL);
+    for (size_t n = sizeof "So it " - 1; n < sizeof held && st != HONE_E_NOMEM; n++) st = stream_of(a, held, n, stop);
     return st;
 }
 
@@ -246,15 +254,22 @@ static hone_status ask_sources(hn_asking *a)
         "{{ a|tojson }}{{ {'k': none, 'l': 1.5}|tojson(indent=2) }}{{ s|trim|replace('a', 'é') }}{{ -7 // 2 }}{{ -7 % "
         "3 }}",
         "{% if missing is not defined and a[-1] == 3 or s in 'xabcx' %}yes{% endif %}{{ strftime_now('%d %b %Y') }}",
+        "[{{ s|trim }}][{{ s.strip() }}][{{ s.rstrip() }}][{{ s.lstrip() }}]{{ s|length }}{{ s.lower() }}{{ "
+        "s|capitalize }}",
         "{% for k, v in d|dictsort %}{{ k }}={{ v }};{% endfor %}{{ raise_exception('no') }}"
     };
-    static const char context[] = "{\"a\":[1,2,3],\"s\":\" abc\",\"d\":{\"z\":1,\"b\":\"two\"}}";
+    static const char *const contexts[] = {
+        "{\"a\":[1,2,3],\"s\":\" abc \\n\",\"d\":{\"z\":1,\"b\":\"two\"}}", "{\"a\":[3],\"s\":\"\",\"d\":{}}",
+        "{\"a\":[],\"s\":\"\\t\\u00e9 b\\u00c9\\ud83d\\ude00 \",\"d\":{\"\":null}}"
+    };
+    enum { N = sizeof sources / sizeof *sources, CONTEXTS = sizeof contexts / sizeof *contexts };
     hone_status st = HONE_OK;
-    for (size_t i = 0; i < sizeof sources / sizeof *sources && st != HONE_E_NOMEM; i++) {
+    for (size_t i = 0; i < N * CONTEXTS && st != HONE_E_NOMEM; i++) {
+        const char *source = sources[i / CONTEXTS];
         char *text = NULL;
         size_t n = 0;
-        st = hone_template_render(sources[i], strlen(sources[i]), "question", context, "2026-02-03T04:05:06", &text, &n,
-                                  &a->err);
+        st = hone_template_render(source, strlen(source), "question", contexts[i % CONTEXTS], "2026-02-03T04:05:06",
+                                  &text, &n, &a->err);
         if (hn_asking_took(a, st)) hn_asking_add(a, text, n);
         hone_free(text);
     }
