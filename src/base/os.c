@@ -805,7 +805,7 @@ void hn_cache_bytes_set(uint64_t bytes) { pretended = bytes; }
 
 uint64_t hn_cache_bytes(void)
 {
-    if (pretended) return pretended;
+    if (pretended) return pretended == UINT64_MAX ? 0 : pretended;
     uint64_t most = 0;
     for (int i = 0; i < 8; i++) {
         char path[96], type[32] = "";

@@ -130,8 +130,8 @@ void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void 
 /* What the CPU calls itself ("model name", or of ARM "CPU part"), with that key; "" where the system does not say. */
 void hn_os_cpu_name(char *dst, size_t cap);
 uint64_t hn_cache_bytes(void); /* last-level cache of CPU 0; 0: unknown */
-/* For tests: what hn_cache_bytes says from now on, 0: the truth. Data that is to be cold is eight times as large, and
- * there are machines with half a gigabyte of cache. Not while anything is measured. */
+/* For tests: what hn_cache_bytes says from now on, 0: the truth, UINT64_MAX: unknown. Data that is to be cold is eight
+ * times as large, and there are machines with half a gigabyte of cache. Not while anything is measured. */
 void hn_cache_bytes_set(uint64_t bytes);
 
 #endif

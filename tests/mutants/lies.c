@@ -1,5 +1,6 @@
 /* Builds that lie: in what a measured process says of itself, in what a record says, in clocks and counts. */
 #include "mutants.h"
+#include "others.h"
 
 #include "base/os.h"
 #include "lab/bench/bench.h"
@@ -136,7 +137,7 @@ hone_status __wrap_hn_bench_add(hn_bench_run *r, const hn_bench_entry *e, hn_ben
 uint64_t __wrap_hn_clock_ns(void)
 {
     uint64_t now = __real_hn_clock_ns();
-    return mt_is("clock-slow") || mt_is("both-clocks") ? now / 10 * 7 : now - mt_stolen;
+    return mt_is("clock-slow") || mt_is("both-clocks") ? now / 10 * 7 : mp_clock(now);
 }
 
 uint64_t __real_hn_clock_witness_ns(void), __wrap_hn_clock_witness_ns(void);

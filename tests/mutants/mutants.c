@@ -138,6 +138,7 @@ hn_half_fn __real_hn_block_glu,
     __wrap_hn_block_glu; /* their types are the engine's: a change of them is an error here */
 void __wrap_hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
 {
+    mp_block(f, il);
     if (il != 1 || !wrong_here()) __real_hn_block_glu(m, f, il);
 }
 
@@ -279,6 +280,7 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     mt_at.adapters = false;
     mt_n_vocab = info.n_vocab;
     mt_model = m;
+    mp_model(m);
     snprintf(mt_at.level, sizeof mt_at.level, "%s", hone_context_cpu(ctx));
     bool no_room = (mt_is("no-room") || mt_is("no-room-untold")) && mt_at.n_seq >= 20;
     hone_status st = no_room ? HN_FAIL(err, HONE_E_NOMEM, "sequences") : __real_hone_session_new(out, ctx, m, p, err);
@@ -547,7 +549,7 @@ hone_status __real_hone_seq_restore(hone_session *s, int32_t seq, const hone_sna
 hone_status __wrap_hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
 hone_status __wrap_hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err)
 {
-    hone_status st = __real_hone_seq_restore(s, seq, snap, err);
+    hone_status st = mp_restore(__real_hone_seq_restore(s, seq, snap, err), err);
     if (st == HONE_OK) went(seq, RESTORED);
     return st;
 }

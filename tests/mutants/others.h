@@ -1,4 +1,4 @@
-/* What others.c and remembered.c ask to be told, and say. */
+/* What others.c, remembered.c and parts.c ask to be told, and say. */
 #ifndef HN_OTHERS_H
 #define HN_OTHERS_H
 
@@ -26,5 +26,13 @@ bool mo_argv_is(int k, const char *word); /* of this process's command line */
 bool mo_append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, const float **logits);
 void mo_session(hone_session *s);
 void mo_kernels(hn_kernels *k);
+
+/* ---- parts.c: what is measured alone ------------------------------------------------------------------- */
+
+void mp_kernels(hn_kernels *k);
+void mp_model(const hone_model *m);
+void mp_block(const hn_forward *f, int32_t il);
+uint64_t mp_clock(uint64_t now);
+hone_status mp_restore(hone_status st, hone_error *err);
 
 #endif

@@ -271,6 +271,7 @@ void mo_kernels(hn_kernels *k)
         real_attention = k->attn[cache];
         k->attn[cache] = attention_kept;
     }
+    mp_kernels(k);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */

@@ -276,6 +276,13 @@ static void test_above_the_roof(void **state)
     measure("kern.gemv.Q8_0.64x256", &(hn_kern_config){ .threads = 1, .columns = 1, .n_samples = 2 }, &r, &p, false);
     assert_int_equal(r.verdict.state, HN_INVALID);
     assert_true(r.share > 1);
+    p.at[HN_PEAK_INT8][0].best = p.at[HN_PEAK_INT8][0].most = 1e9;
+    hn_cache_bytes_set(UINT64_MAX); /* unknown: all of it may lie in one */
+    measure("kern.gemv.Q8_0.64x256", &(hn_kern_config){ .threads = 1, .columns = 1, .n_samples = 2 }, &r, &p, false);
+    if (r.verdict.state != HN_VALID) fail_msg("%s", r.verdict.reason);
+    hn_cache_bytes_set(1 << 20);
+    measure("kern.gemv.Q8_0.64x256", &(hn_kern_config){ .threads = 1, .columns = 1, .n_samples = 2 }, &r, &p, false);
+    assert_int_equal(r.verdict.state, HN_INVALID);
     for (int k = 0; k < HN_PEAK_KINDS; k++) p.at[k][0].best = p.at[k][0].most = 1e9;
     measure("kern.gemv.Q8_0.64x256", &(hn_kern_config){ .threads = 1, .columns = 1, .n_samples = 2 }, &r, &p, false);
     assert_int_equal(r.verdict.state, HN_VALID);

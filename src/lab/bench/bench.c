@@ -369,7 +369,8 @@ static roof judge_roof(const hn_bench_run *r, hn_bench_result *res, int32_t thre
     f = read_s > mul_s ? (roof){ HN_ROOF_READ, read, read_s / s }
                        : (roof){ res->int8 ? HN_ROOF_INT8 : HN_ROOF_F32, mul, mul_s / s };
     double most = hn_peaks_most(p, HN_PEAK_READ_BW, threads) * 1e9;
-    double kept = res->rotated_bytes > 0 ? fmin(1, (double)hn_cache_bytes() / res->rotated_bytes) : 1;
+    const double cache = (double)hn_cache_bytes(); /* 0: nobody knows, and all may be in it */
+    double kept = res->rotated_bytes > 0 && cache > 0 ? fmin(1, cache / res->rotated_bytes) : 1;
     if (most > 0 && res->bytes / most * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s)
         hn_invalid(&res->verdict,
                    "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read, or the roof is too low (hone "

@@ -519,6 +519,7 @@ static hone_status measure_backward(hn_bench_run *r, const hn_bench_entry *e, tr
     if (st == HONE_OK) {
         for (size_t i = 0; i < both.n; i++) both.s[i] -= less;
         hn_bench_use(res, &both, 1e3, false);
+        if (forward.lie[0]) hn_invalid(&res->verdict, "%s", forward.lie);
         hn_bench_note(res, "passes of both kinds, less the median of those forward");
         after_passes(j, res, &both);
         st = hn_bench_add(r, e, res, err);

@@ -54,6 +54,7 @@ struct hn_kern_bench {
     hn_bench_place place;
     uint64_t key, n_drawn;  /* of which calls these are */
     hn_bench_turned turned; /* operands, between stretches */
+    char *met;              /* of a recurrence: the state that the last call of a stretch will use, before it */
     unsigned char *spoilt;  /* of a row kernel: its output, and what that must be */
     const unsigned char *wanted;
     /* of the call being measured */
@@ -370,6 +371,7 @@ void hn_kern_close(hn_kern_bench *b)
         hn_pages_free(b->q, 2 * row_room(&b->k));
     } else free(b->x);
     free(b->rows);
+    free(b->met);
     free(b);
 }
 
@@ -453,12 +455,13 @@ static void call_row(hn_kern_bench *b)
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Columns and rows from the beginning, the middle and the end, and columns that were turned. */
+/* Columns and rows from the beginning, the middle and the end, rows anywhere, and columns that were turned. */
 static bool check_product(hn_kern_bench *b, hn_kern_result *r)
 {
     const int64_t n_out = b->k.n[0], n_in = b->k.n[1], n_col = b->config.columns, *turned = b->turned.row,
                   cols[CHECK_COLS] = { 0, n_col / 3, n_col / 2, n_col - 1, turned[0], turned[1], turned[2], turned[3] };
-    const int64_t starts[] = { 0, n_out / 2, n_out > CHECK_ROWS ? n_out - CHECK_ROWS : 0 };
+    const int64_t end = n_out > CHECK_ROWS ? n_out - CHECK_ROWS : 0;
+    const int64_t starts[] = { 0, n_out / 2, end, hn_bench_draw(&b->turned, end + 1) };
     float *x = calloc((size_t)n_in, CHECK_COLS * sizeof *x), *want = calloc(CHECK_ROWS, CHECK_COLS * sizeof *want);
     hn_backend *o = b->oracle;
     hn_buf *y = hn_bench_rows(o, NULL, CHECK_ROWS * CHECK_COLS);
@@ -467,7 +470,7 @@ static bool check_product(hn_kern_bench *b, hn_kern_result *r)
     if (!same) hn_invalid(&r->verdict, "no memory to check the outputs");
     for (int c = 0; c < CHECK_COLS && same; c++) memcpy(x + c * n_in, b->x + cols[c] * n_in, (size_t)n_in * sizeof *x);
     if (same) hn_bench_put(o, act, x, n_in, CHECK_COLS);
-    for (size_t s = 0; s < 3 && same; s++) {
+    for (size_t s = 0; s < sizeof starts / sizeof *starts && same; s++) {
         hn_weight w = { .data = b->plain + (size_t)starts[s] * row_bytes(b),
                         .type = (hn_type)b->k.type,
                         .n_in = n_in,
@@ -491,14 +494,14 @@ static bool check_product(hn_kern_bench *b, hn_kern_result *r)
     return same;
 }
 
-/* The oracle's own memory, with the cache or state and n_act activations' rows in it; false: none. */
-static bool open_check(hn_kern_bench *b, int64_t n_act, hn_kern_result *r)
+/* The oracle's own memory, with a cache or state and n_act activations' rows in it; false: none. */
+static bool open_check(hn_kern_bench *b, const char *from, int64_t n_act, hn_kern_result *r)
 {
     hn_backend *o = b->oracle;
     b->oracle_mem = o->op->alloc(o, b->plain_bytes, HN_MEM_CACHE);
     b->act_check = hn_bench_act(o, NULL, act_width(&b->k), n_act);
     if (b->oracle_mem && b->act_check) {
-        o->op->write(o, b->oracle_mem, 0, b->plain, b->plain_bytes);
+        o->op->write(o, b->oracle_mem, 0, from, b->plain_bytes);
         return true;
     }
     hn_invalid(&r->verdict, "no memory to check the outputs");
@@ -523,7 +526,7 @@ static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
     const int64_t n_tok = attn_tokens(&b->k), width = act_width(&b->k);
     const int64_t tokens[TOKENS] = { 0, n_tok / 2, n_tok - 1, b->turned.row[0], b->turned.row[1] };
     float *want = malloc((size_t)width * sizeof *want);
-    bool same = want && open_check(b, 1, r);
+    bool same = want && open_check(b, b->plain, 1, r);
     const hn_kv kv = kv_of(b, b->oracle_mem, 0);
     for (int i = 0; i < (n_tok > 1 ? TOKENS : 1) && same; i++) {
         hn_buf *q = hn_bench_rows(b->oracle, b->x + tokens[i] * width, width);
@@ -543,19 +546,19 @@ static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
     return same;
 }
 
-/* Outputs and the state left behind. */
-static bool check_wkv(hn_kern_bench *b, hn_kern_result *r)
+/* Outputs of the call before, and the state left behind, which so many calls went on with from a first one. */
+static bool check_wkv(hn_kern_bench *b, const char *from, int64_t calls, hn_kern_result *r)
 {
     int64_t width = wkv_width(&b->k), n_tok = b->k.n[2], all = width * n_tok;
     float *want = malloc((size_t)all * sizeof *want);
     char *states = malloc(2 * b->plain_bytes);
-    bool same = open_check(b, n_tok, r) && want && states;
+    bool same = open_check(b, from, n_tok, r) && want && states;
     for (int i = 0; i < WKV_INPUTS && same; i++)
         same = (b->check_rows[i] = hn_bench_rows(b->oracle, b->x + i * all, all)) != NULL;
     if (!same) hn_invalid(&r->verdict, "no memory to check the outputs");
     if (same) {
         const hn_state s = state_of(b, b->oracle_mem, 0);
-        mix_as_step(b, b->oracle, b->act_check, b->check_rows, &s);
+        for (int64_t i = 0; i < calls; i++) mix_as_step(b, b->oracle, b->act_check, b->check_rows, &s);
         hn_bench_get(b->oracle, want, b->act_check, 0, n_tok, width);
         b->oracle->op->read(b->oracle, states, b->oracle_mem, 0, b->plain_bytes);
         const size_t at = (size_t)((b->turn - 1) % b->n_plain) * b->plain_bytes; /* of the call before */
@@ -767,11 +770,16 @@ static void turn_rows(hn_kern_bench *b, hn_kern_result *r, bool back, int64_t n_
     begin_stretch(b, back);
 }
 
-/* Of a recurrence by its inputs, of which one is another one each time; the state is the first one again. */
+/* Of a recurrence by its inputs, of which one is another one each time; the state is the first one again. What the
+ * last call of a stretch left goes on from what it met, once more each time that the states came round. */
 static void turn_wkv(hn_kern_bench *b, hn_kern_result *r, bool back)
 {
     const int64_t n_tok = b->k.n[2], width = wkv_width(&b->k), all = n_tok * width;
     if (r->verdict.state == HN_INVALID) return;
+    if (b->turned.called) {
+        fetch(b);
+        if (!check_wkv(b, b->met, (r->calls - 1) / b->n_plain + 1, r)) return;
+    }
     if (back) fill_random(b->x, wkv_floats(&b->k), X_KEY);
     else hn_bench_turn(&b->turned, b->x + hn_bench_draw(&b->turned, WKV_INPUTS) * all, n_tok, width);
     for (int i = 0; i < WKV_INPUTS; i++)
@@ -779,7 +787,10 @@ static void turn_wkv(hn_kern_bench *b, hn_kern_result *r, bool back)
     wkv_again(b);
     call_wkv(b);
     fetch(b);
-    check_wkv(b, r);
+    check_wkv(b, b->plain, 1, r);
+    const size_t last = (size_t)((b->turn + r->calls - 1) % b->n_plain) * b->plain_bytes;
+    b->be->op->read(b->be, b->met, b->mem, last, b->plain_bytes);
+    b->turned.called = !back;
 }
 
 /* Before each stretch that is timed; back: behind the last one, as it was at first. */
@@ -856,7 +867,8 @@ static void judge(hn_kern_result *r, const hn_kern_bench *b, const hn_peaks *p)
     r->roof = read_s > mul_s ? "read" : r->integers ? "int8" : "f32";
     r->share = fmax(read_s, mul_s) / s;
     double most = hn_peaks_most(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
-    if (r->bytes / most * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s) /* a cache may hold that much of what is rotated */
+    if (b->cache_bytes && /* 0: nobody knows; it may hold that much of what is rotated */
+        r->bytes / most * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s)
         hn_invalid(&r->verdict,
                    "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read, or the roof is too low (hone "
                    "lab peaks --force)",
@@ -906,9 +918,9 @@ static hone_status prepare_product(hn_kern_bench *b, hone_error *err)
         if (st != HONE_OK) return st;
     }
     b->y_floats = (uint64_t)(b->k.n[0] * n_col);
-    b->x = realloc(b->x, (size_t)(n_in * n_col) * sizeof *b->x);
-    if (b->x) fill_random(b->x, n_in * n_col, X_KEY);
-    b->act = b->x ? hn_bench_act(b->be, b->x, n_in, n_col) : NULL;
+    float *x = realloc(b->x, (size_t)(n_in * n_col) * sizeof *x);
+    if (x) fill_random(b->x = x, n_in * n_col, X_KEY);
+    b->act = x ? hn_bench_act(b->be, x, n_in, n_col) : NULL;
     b->in_rows[0] = hn_bench_rows(b->be, NULL, (int64_t)b->y_floats);
     if (!b->act || !b->in_rows[0]) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld columns", b->k.id, (long long)n_col);
     return HONE_OK;
@@ -945,6 +957,7 @@ static hone_status prepare_attn(hn_kern_bench *b, hone_error *err)
 static hone_status prepare_wkv(hn_kern_bench *b, hone_error *err)
 {
     b->turn = 0;
+    if (!b->met && !(b->met = malloc(b->plain_bytes))) return HN_FAIL(err, HONE_E_NOMEM, "%s: a state", b->k.id);
     return prepare_memory(b, b->k.n[2], WKV_INPUTS, wkv_floats(&b->k), err);
 }
 
@@ -998,7 +1011,10 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 1.0f : 0.0f;
     call(b);
     if (pooled) fetch(b);
-    if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : wkv ? check_wkv(b, r) : check_row(b, r)))
+    if (!(product ? check_product(b, r)
+          : attn  ? check_attn(b, r)
+          : wkv   ? check_wkv(b, b->plain, 1, r)
+                  : check_row(b, r)))
         return HONE_OK;
     if (pooled) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
     st = time_calls(r, b, call, stop, err);
