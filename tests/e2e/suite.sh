@@ -84,6 +84,12 @@ run "$HONE" synth --config "$T/some.json" -o "$T/some.gguf"
 expect 0 "parts that only some layers have" "$HONE" bench layer.rope layer.attn layer.full -m "$T/some.gguf" -r 3 --quick
 
 # ---- a server of its own ----
+small_model "$T/small.gguf"
+if python3 tests/e2e/long_rope.py "$T/small.gguf" 100 "$T/long.gguf" 2>"$T/err"; then
+    expect 0 "serve.load of a model that turns otherwise in wide sessions" "$HONE" bench serve.load -m "$T/long.gguf" -p 16 -n 8 -r 1 --quick
+else
+    skip "serve.load of a model that turns otherwise in wide sessions" "no python3 to make one"
+fi
 expect 0 "serve.load starts a server and asks it" "$HONE" bench serve.load -m "$TINY" -r 1 --quick --json
 says "with many clients" '"variant": ?"16 clients"' "$T/out"
 says "whose answers are the same" '"invalid": ?0.*"valid": ?true' "$T/out"

@@ -89,9 +89,10 @@ static bool wrong_company(void)
            (mt_is("wide-session") && mt_at.n_ctx > 1132) ||
            (mt_is("wide-session-one") && mt_at.n_ctx > 4096 && n_now() == 1) ||
            (mt_is("beyond-1132-one") && n_now() == 1 && pos_now() > 1132) ||
-           (mt_is("beyond-1132-many") && many && pos_now() > 1132) || (mt_is("beyond-1132") && pos_now() > 1132) ||
-           (mt_is("more-than-20") && mt_at.seqs_of_call > 20) || (mt_is("session-of-24") && mt_at.n_seq > 20) ||
-           (mt_is("two-chunks") && mt_at.two_chunks) ||
+           (mt_is("beyond-1132-many") && many && pos_now() > 1132) ||
+           (mt_is("beyond-1132-long") && n_now() > 128 && pos_now() > 1132) ||
+           (mt_is("beyond-1132") && pos_now() > 1132) || (mt_is("more-than-20") && mt_at.seqs_of_call > 20) ||
+           (mt_is("session-of-24") && mt_at.n_seq > 20) || (mt_is("two-chunks") && mt_at.two_chunks) ||
            (mt_is("most-places-one") && n_now() == 1 && unseen(pos_now())) ||
            (mt_is("more-threads-one") && n_now() == 1 && mt_at.threads > mt_at.threads_first) ||
            (mt_is("second-session-one") && n_now() == 1 && mt_at.open > 1) ||

@@ -171,11 +171,11 @@ hone_status __wrap_hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench
     return st;
 }
 
-/* ---- snapshots that a wider session does not take ---------------------------------------------------------------- */
+/* ---- snapshots that a wider session of chunks of one does not take ----------------------------------------- */
 
 hone_status mp_restore(hone_status st, hone_error *err)
 {
     enum { WIDE = 1132 };
-    if (st != HONE_OK || !mt_is("restore-wide") || mt_at.n_ctx <= WIDE) return st;
+    if (st != HONE_OK || !mt_is("restore-wide") || mt_at.n_ctx <= WIDE || mt_at.chunk != 1) return st;
     return HN_FAIL(err, HONE_E_FORMAT, "a snapshot: damaged");
 }

@@ -29,11 +29,12 @@ enum how {
     BOASTS,
     THIN,
     ESCAPES,
+    LONG,
     NAMES,
     NAMES_FEWER,
     NAMES_OTHERS
 };
-enum { MOST = 64, SLOW_US = 40000 };
+enum { MOST = 64, SLOW_US = 40000, LONG_BYTES = 200000 };
 
 typedef struct fake {
     int fd, port;
@@ -109,9 +110,19 @@ static void answer(fake *f, int fd)
                  word, word + 4, usage);
     else snprintf(all, sizeof all, "{\"choices\":[{\"text\":\"%s\"%s}],%s}\n", word, named, usage);
     char head[128];
-    snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", strlen(all));
+    const size_t more = f->how == LONG ? LONG_BYTES : 0;
+    snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", strlen(all) + more);
     say(fd, head);
-    say(fd, all);
+    if (more) { /* more of the text, at its beginning */
+        char *at = strstr(all, "\"text\":\"") + 8, began[64], *rest = calloc(1, more + 1);
+        assert_non_null(rest);
+        snprintf(began, sizeof began, "%.*s", (int)(at - all), all);
+        memset(rest, 'a', more);
+        say(fd, began);
+        say(fd, rest);
+        say(fd, at);
+        free(rest);
+    } else say(fd, all);
 }
 
 static void *serve(void *arg)
@@ -253,6 +264,26 @@ static void answers_must_be_there(void **state)
         }
 }
 
+/* An answer in one piece is as long as it is: how many tokens it has stands at its end. */
+static void answers_may_be_long(void **state)
+{
+    (void)state;
+    static fake f;
+    char url[64];
+    hone_error err;
+    hn_load_run r;
+    start(&f);
+    hn_load_params p = ask_of(&f, url);
+    f.how = LONG;
+    p.whole = true;
+    if (hn_load(&r, &p, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(r.n_failed, 0);
+    assert_int_equal(r.n_token, 8 * 2);
+    for (int i = 0; i < 8; i++) assert_true(r.one[i].n_byte > LONG_BYTES);
+    hn_load_free(&r);
+    stop(&f);
+}
+
 /* Tokens without text, which the server names when it is asked for them: of a few answers, as of none. */
 static void tokens_may_have_no_text(void **state)
 {
@@ -348,6 +379,7 @@ int main(void)
                                         cmocka_unit_test(a_seed_is_a_series_of_prompts),
                                         cmocka_unit_test(tokens_may_have_no_text),
                                         cmocka_unit_test(answers_must_be_there),
+                                        cmocka_unit_test(answers_may_be_long),
                                         cmocka_unit_test(texts_are_compared_not_their_json),
                                         cmocka_unit_test(waiting_for_a_client_is_waiting),
                                         cmocka_unit_test(nobody_is_there) };

@@ -310,13 +310,35 @@ static void check_answer(const hn_load_params *p, hn_load_one *one)
     }
 }
 
-/* An answer in one piece: text of LINE bytes at most. */
-static void read_whole(wire *w, hn_load_one *one, char *line)
+enum { MOST_WHOLE = 64 << 20 }; /* bytes of an answer in one piece */
+
+/* All of the body, malloc'ed, and 0 behind it; NULL: no memory, or too much of it. */
+static char *read_all(wire *w, size_t *n)
 {
-    while (body_line(w, line, LINE)) {
-        take_text(one, line);
-        read_usage(one, line);
+    size_t cap = LINE;
+    char *s = malloc(cap);
+    int c;
+    for (*n = 0; s && (c = body_byte(w)) >= 0; s[(*n)++] = (char)c) {
+        if (*n + 1 < cap) continue;
+        char *more = cap < MOST_WHOLE ? realloc(s, cap *= 2) : NULL;
+        if (!more) free(s);
+        s = more;
+        if (!s) break;
     }
+    if (s) s[*n] = 0;
+    return s;
+}
+
+/* An answer in one piece. */
+static void read_whole(wire *w, hn_load_one *one)
+{
+    size_t n;
+    char *body = read_all(w, &n);
+    if (body) {
+        take_text(one, body);
+        read_usage(one, body);
+    } else fail(one, "an answer that does not fit the memory");
+    free(body);
 }
 
 static void read_stream(load_state *s, wire *w, hn_load_one *one, uint64_t t0, char *line)
@@ -369,7 +391,7 @@ static void ask(load_state *s, int32_t place, uint64_t t0, char *line)
     if (!begin_request(s, w.fd, place, false)) fail(one, "the request could not be sent");
     else if (!read_head(&w, one)) fail(one, "no answer");
     else if (one->status != 200) fail(one, "another status than 200");
-    else if (s->p->whole) read_whole(&w, one, line);
+    else if (s->p->whole) read_whole(&w, one);
     else read_stream(s, &w, one, t0, line);
     if (!one->problem[0]) check_answer(s->p, one);
     one->end = hn_clock_ns() - t0;
@@ -380,24 +402,6 @@ static void ask(load_state *s, int32_t place, uint64_t t0, char *line)
 
 /* Behind the end of a turn a model goes on with tokens of control, which have no text: a server that counts more tokens
  * than its text has bytes need not lie. It is asked again to name them. */
-
-enum { MOST_NAMED = 64 << 20 }; /* bytes of such an answer */
-
-/* All of the body, malloc'ed; NULL: no memory, or too much of it. */
-static char *read_all(wire *w, size_t *n)
-{
-    size_t cap = LINE;
-    char *s = malloc(cap);
-    int c;
-    for (*n = 0; s && (c = body_byte(w)) >= 0; s[(*n)++] = (char)c) {
-        if (*n < cap) continue;
-        char *more = cap < MOST_NAMED ? realloc(s, cap *= 2) : NULL;
-        if (!more) free(s);
-        s = more;
-        if (!s) break;
-    }
-    return s;
-}
 
 /* How many tokens an answer names, which must be the same text and as many as it counts; -1: none, or another. */
 static int32_t count_named(const json_t *o, const hn_load_one *was, bool greedy)

@@ -74,7 +74,7 @@ static bool compared(const hn_walk *w, int32_t pos)
         (behind % HN_WALK_STEP == 0 || behind % HN_WALK_STEP == HN_WALK_STEP - 1))
         return true;
     return pos + 1 == w->n || pos + 1 == HN_WALK_FIRST || (edge && pos >= edge - 1 && pos <= edge + 1) ||
-           pos % (w->small && w->room > HN_WALK_ROOM_WIDE ? 11 : 100) == 0;
+           pos % hn_walk_apart(w) == 0;
 }
 
 /* ---- steps of a way ----------------------------------------------------------------------------- */

@@ -142,8 +142,8 @@ enum { ALONE = 6 };
 /* What a long call that begins at `at` says is said by a fork, too, at the first place whose row is asked for. */
 static hone_status fork_alone(hn_walk *w, int32_t at)
 {
-    enum { EACH_ROW = 11 };
-    const int32_t to = (at + EACH_ROW - 1) / EACH_ROW * EACH_ROW;
+    const int32_t apart = hn_walk_apart(w), to = (at + apart - 1) / apart * apart;
+    if (to >= w->n) return HONE_OK;
     hone_status st = hone_seq_copy(w->s, 1, 0, w->err);
     if (st == HONE_OK && to > at) st = hn_walk_call(w, 1, at, to, 0);
     return st == HONE_OK ? hn_walk_singles(w, 1, to, to + 1) : st;

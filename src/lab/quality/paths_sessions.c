@@ -32,7 +32,10 @@ static hone_status open_wide(hn_walk *w, const hn_q_way *way)
     hone_status st = open_as(w, &wide);
     if (st != HONE_OK && st != HONE_E_NOMEM && st != HONE_E_ARG) return st;
     if (st == HONE_OK && (!w->s || way->plain)) return st;
-    if (st == HONE_OK) st = hone_seq_restore(w->s, 0, w->probe, w->err);
+    if (st == HONE_OK) {
+        st = hone_seq_restore(w->s, 0, w->probe, w->err);
+        if (st != HONE_OK && st != HONE_E_ARG && st != HONE_E_NOMEM) return st;
+    }
     if (st != HONE_OK) return open_as(w, way);
     if (wide.n_ctx > w->widest) w->widest = wide.n_ctx;
     return hone_seq_truncate(w->s, 0, 0, w->err);
@@ -461,6 +464,8 @@ hone_status hn_walk_on_caches(hn_walk *w)
     for (int c = HONE_CACHE_F16; c <= HONE_CACHE_Q8_0 && st == HONE_OK && !hn_walk_over(w); c++)
         if (c != (int)w->p->cache) st = on_cache(w, (hone_kv_cache_type)c, &h);
     if (st == HONE_OK) hn_outer_set(&w->out->outer, HN_OUTER_CACHES, h);
+    if (st == HONE_E_NUMERIC && strstr(w->err->message, "expected a finite number"))
+        return st; /* not one that is too large for a cache: what is none comes from no cache */
     if (st != HONE_E_NUMERIC && st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
     hn_walk_left_out(w, "other types of cache: the model cannot do with one");
     return HONE_OK;

@@ -71,6 +71,9 @@ hone_status hn_walk_call_again(hn_walk *w, int32_t seq, int32_t from, int32_t to
 hone_status hn_walk_empty(hn_walk *w);
 static inline bool hn_walk_over(const hn_walk *w) { return w->out->verdict.state == HN_INVALID; }
 
+/* Every so many positions all ways are asked. */
+static inline int32_t hn_walk_apart(const hn_walk *w) { return w->small && w->room > HN_WALK_ROOM_WIDE ? 11 : 100; }
+
 /* ---- sessions (paths_sessions.c) -------------------------------------------------------------------- */
 
 hone_status hn_walk_with(hn_walk *w, const char *name, const hn_q_way *way, hone_status (*go)(hn_walk *w));
