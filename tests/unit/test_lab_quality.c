@@ -405,7 +405,7 @@ static void test_all_ways(void **state)
     assert_true(most_seqs > HN_Q_MANY && most_seqs <= HN_Q_MOST);
     for (int32_t k = 1; k <= HN_Q_CRUMBS; k++)
         if (!n_steps[k]) fail_msg("no call of %d tokens", (int)k);
-    assert_int_equal(n_many, 41); /* 19 that fill them, 20 to 9 at once, all that there are, and nine alone */
+    assert_int_equal(n_many, 48); /* 19 that fill them, 20 to 2 at once, all that there are, and nine alone */
     uint64_t bytes = o.m->bytes_per_token;
     o.m->bytes_per_token = 1u << 26;
     n_many = 0;
