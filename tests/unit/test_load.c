@@ -32,7 +32,8 @@ enum how {
     LONG,
     NAMES,
     NAMES_FEWER,
-    NAMES_OTHERS
+    NAMES_OTHERS,
+    NAMES_SILENT
 };
 enum { MOST = 64, SLOW_US = 40000, LONG_BYTES = 200000 };
 
@@ -86,7 +87,7 @@ static void answer(fake *f, int fd)
     if (f->how == SLOW) usleep(SLOW_US);
     const bool thin = f->how == THIN || f->how >= NAMES;
     if (f->how == SILENT) word[0] = word[4] = 0;
-    if (thin) word[1] = word[4] = 0;
+    if (thin) word[f->how != NAMES_SILENT] = word[4] = 0;
     /* the same text, written in other ways: U+00E4, U+1F600 in two halves, a slash */
     if (f->how != SILENT && !thin)
         snprintf(word + strlen(word), 32, "%s",
@@ -288,17 +289,20 @@ static void answers_may_be_long(void **state)
 static void tokens_may_have_no_text(void **state)
 {
     (void)state;
-    for (int whole = 0; whole < 2; whole++) {
+    for (int way = 0; way < 5; way++) { /* the last: none of them has, and so many were to come */
         static fake f;
+        const int whole = way % 2, silent = way / 2;
         char url[64];
         hone_error err;
         hn_load_run r;
         start(&f);
         hn_load_params p = ask_of(&f, url);
-        f.how = NAMES;
+        f.how = silent ? NAMES_SILENT : NAMES;
         p.whole = whole;
-        p.n_gen = 9;
+        p.exact = way == 4;
+        p.n_gen = p.exact ? 5 : 9;
         assert_int_equal(hn_load(&r, &p, &err), HONE_OK);
+        for (int i = 0; i < 8; i++) assert_true((r.one[i].first == 0) == (silent || whole));
         assert_int_equal(r.n_failed, 0);
         assert_int_equal(r.n_token, 8 * 5);
         assert_int_equal(f.n, 8 + HN_LOAD_AGAIN);

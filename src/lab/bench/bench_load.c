@@ -142,7 +142,7 @@ static json_t *numbers(load_sums *sums, const hn_load_run *run)
             snprintf(sums->problem, sizeof sums->problem, "%s", one->problem);
             continue;
         }
-        first[n++] = one->first;
+        if (one->first) first[n++] = one->first; /* else none of its tokens has text */
     }
     sums->n_failed += run->n_failed;
     json_t *o = json_object();

@@ -294,8 +294,10 @@ enum { UNSHOWN = 3 };
 static void check_answer(const hn_load_params *p, hn_load_one *one)
 {
     char why[sizeof one->problem];
-    if (!one->n_byte) fail(one, "an answer without text");
-    else if (one->n_token <= 0) fail(one, "an answer without its number of tokens (usage.completion_tokens)");
+    if (!one->n_byte) {
+        fail(one, "an answer without text");
+        one->thin = one->n_token > 0 && (p->exact ? one->n_token == p->n_gen : one->n_token <= p->n_gen);
+    } else if (one->n_token <= 0) fail(one, "an answer without its number of tokens (usage.completion_tokens)");
     else if (one->n_token > p->n_gen) {
         snprintf(why, sizeof why, "%d tokens are counted where %d were asked for", one->n_token, p->n_gen);
         fail(one, why);
@@ -401,7 +403,7 @@ static void ask(load_state *s, int32_t place, uint64_t t0, char *line)
 /* ---- tokens without text ---------------------------------------------------------------------------------------- */
 
 /* Behind the end of a turn a model goes on with tokens of control, which have no text: a server that counts more tokens
- * than its text has bytes need not lie. It is asked again to name them. */
+ * than its text has bytes, or has no text, need not lie. It is asked again to name them. */
 
 /* How many tokens an answer names, which must be the same text and as many as it counts; -1: none, or another. */
 static int32_t count_named(const json_t *o, const hn_load_one *was, bool greedy)
