@@ -877,7 +877,7 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
     memset(out, 0, sizeof *out);
     hone_status st = begin(&w, prompts->from_text);
     if (st == HONE_OK) st = walk_all(&w);
-    if (st == HONE_OK && !hn_walk_over(&w)) st = hn_outer_ask(&out->outer, p->m, w.err);
+    if (st == HONE_OK && !hn_walk_over(&w) && !w.outer_asked) st = hn_outer_ask(&out->outer, p->m, w.err);
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "the long quality prompt, %s: %s", w.way ? w.way : "", w.err->message);
         st = HONE_OK;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "lab/quality/paths_walk.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -397,6 +398,24 @@ static hone_status in_a_narrow_session(hn_walk *w)
     return st;
 }
 
+static void *ask_around(void *arg)
+{
+    hn_walk *w = arg;
+    hone_error err;
+    w->outer_asked = hn_outer_ask(&w->out->outer, w->p->m, &err) == HONE_OK; /* else it is asked again, and says why */
+    return NULL;
+}
+
+/* One thread of a session leaves the other cores to the questions that need no session. */
+static hone_status on_one_thread(hn_walk *w, const hn_q_way *one)
+{
+    pthread_t thread;
+    const bool beside = pthread_create(&thread, NULL, ask_around, w) == 0;
+    hone_status st = hn_walk_with(w, "on one thread", one, otherwise_from_files);
+    if (beside) pthread_join(thread, NULL);
+    return st;
+}
+
 /* The ways that need a session of their own, of one sequence. */
 hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
 {
@@ -413,7 +432,7 @@ hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
     if (w->p->quick) return hn_walk_with(w, "in chunks of 20", &many, in_many_chunks);
     hone_status st = hn_walk_with(w, "in chunks of 1", &chunk, chunks_of_one);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_with(w, "in chunks of 64", &many, in_many_chunks);
-    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_with(w, "on one thread", &one, otherwise_from_files);
+    if (st == HONE_OK && !hn_walk_over(w)) st = on_one_thread(w, &one);
     snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
     if (st == HONE_OK && !hn_walk_over(w) && some.threads) st = hn_walk_with(w, w->way_threads, &some, otherwise);
     if (st == HONE_OK && !hn_walk_over(w) && more.threads) st = on_more_threads(w, &more);

@@ -49,6 +49,7 @@ typedef struct hn_walk {
     hone_snapshot *probe; /* fits it then, as it does not where a model turns otherwise in long contexts */
     int32_t widest;       /* it fitted */
     hn_q_way narrow;      /* a session with no position to spare, drawn */
+    bool outer_asked;     /* what needs no session, while a way had one thread */
     int32_t n_all;        /* sequences of the session that has many */
     hn_sha256 bits;       /* the hash's half of logits */
     hone_error *err;
