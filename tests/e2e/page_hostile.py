@@ -156,5 +156,7 @@ def costly(size):
         'table blanks': 'a|b\n--' + ' ' * size + 'x',
         'deep emphasis': '*a ' * (size // 6) + 'b* ' * (size // 6),
         'deep strong': '**a ' * (size // 8) + 'b** ' * (size // 8),
+        'lone tilde': '~a' + ' *b' * (size // 6) + ' c~' * (size // 6),
+        'left tilde': '~~~a~~' + ' *b' * (size // 6) + ' c~~' * (size // 6),
         'angles': filled('<http://a'),
     }

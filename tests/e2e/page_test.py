@@ -8,6 +8,7 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
+import page_keeps
 import page_looks
 import page_tabs
 import page_text
@@ -39,6 +40,7 @@ SCENARIOS = [
     page_text.costly,
     page_looks.looks,
     page_looks.keyboard,
+    *page_keeps.SCENARIOS,
 ]
 
 
@@ -58,6 +60,7 @@ def real(browser, url):
     one = asked('Hello', max_tokens=8, seed='18446744073709551615')
     check('hone serve: an answer', one['end'] in ('stop', 'length') and one['stats'].get('tokens', 0) > 0, one)
     check('… its rate, its seed, a context', one['stats'].get('rate', 0) > 0 and tab.eval('contextSize()') > 0, one)
+    check('… of the model that is listed', one['model'] == tab.eval('app.props.model'), one['model'])
     check('… all digits of the seed', one['stats']['seed'] == '18446744073709551615', one['stats'])
     two = asked('Hello', max_tokens=8, seed='18446744073709551615')
     check('… the same seed, the same hash', one['hash'] == two['hash'] and one['content'] == two['content'], [one, two])

@@ -46,6 +46,23 @@ MARKDOWN = [  # text, what it becomes: tags without attributes
     ('In 1990\n2. was', '<p>In 1990\n2. was</p>'),
     ('[unclosed](https://a.example', '<p>[unclosed](<a>https://a.example</a></p>'),
     ('**open and *both', '<p>**open and *both</p>'),
+    (
+        '[https://a.example](https://a.example) and [https://b.example',
+        '<p><a>https://a.example</a> and [<a>https://b.example</a></p>',
+    ),
+    ('[<https://b.example/>](https://a.example/)', '<p><a>https://b.example/<span> (https://a.example/)</span></a></p>'),
+    ('1.\ta\n2.\tb\n\t-\tc', '<ol><li>a</li><li>b<ul><li>c</li></ul></li></ol>'),
+    ('a ~b~ ~~~c~~~', '<p>a ~b~ ~<del>c</del>~</p>'),
+    ('<https://\u0430pple.com/>', '<p><a>https://\u0430pple.com/<span> (https://xn--pple-43d.com/)</span></a></p>'),
+    ('https://a.example/k\u00f6ln', '<p><a>https://a.example/k\u00f6ln</a></p>'),
+    (
+        '[x](https://%s.evil.example/y)' % '.'.join(['good-example'] * 10),
+        '<p><a>x<span> (https://%s.evil.example…)</span></a></p>' % '.'.join(['good-example'] * 10),
+    ),
+    (
+        '\ta\n\t\tb',
+        '<div><div><span>Code</span><button>Copy</button></div><pre><code>a\n\tb</code></pre></div>',
+    ),
 ]
 
 

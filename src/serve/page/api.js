@@ -70,24 +70,23 @@ function randomSeed() {
 
 /* The body of a request: messages with the settings of a talk. continued: the last message is to be gone on with. */
 function requestBody(settings, messages, seed, continued) {
-  const body = { seed: '@seed@' };
+  const body = {}, checked = (text) => (JSON.parse(text), text); // as it was given: numbers may be large
+  let head = '{"seed":' + seed;
   for (const f of SAMPLING) if (settings[f.name] !== undefined) body[f.name] = settings[f.name];
   if (settings.model) body.model = settings.model;
   if (settings.stop) body.stop = settings.stop.split('\n').filter((s) => s);
   if (settings.reasoning_effort) body.reasoning_effort = settings.reasoning_effort;
   if (settings.schema) {
-    body.response_format = {
-      type: 'json_schema',
-      json_schema: { name: 'answer', schema: JSON.parse(settings.schema) }
-    };
+    const schema = checked(settings.schema);
+    head += `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":${schema}}}`;
   }
-  if (settings.tools) body.tools = JSON.parse(settings.tools);
+  if (settings.tools) head += ',"tools":' + checked(settings.tools);
   if (settings.logprobs) Object.assign(body, { logprobs: true, top_logprobs: 5 });
   const lora = Object.entries(settings.lora || {}).map(([id, scale]) => ({ id: Number(id), scale }));
   if (lora.length) body.lora = lora;
   if (continued) Object.assign(body, { continue_final_message: true, add_generation_prompt: false });
   Object.assign(body, { stream: true, stream_options: { include_usage: true, include_progress: true }, messages });
-  return jsonWithSeed(body, seed);
+  return head + ',' + JSON.stringify(body).slice(1);
 }
 
 /* Asks and adds what comes to node; onChange after each piece. node.stats and node.end tell how it went; where nothing
@@ -110,7 +109,7 @@ async function streamAnswer(node, body, seed, signal, onChange) {
     if (o.timings) Object.assign(stats, { rate: o.timings.predicted_per_second, draft: o.timings.draft_n,
       accepted: o.timings.draft_n_accepted });
     if (o.hone) {
-      const seed = /"seed"\s*:\s*(\d+)/.exec(data.slice(data.lastIndexOf('"hone"'))); // its digits: see jsonWithSeed
+      const seed = /"seed"\s*:\s*(\d+)/.exec(data.slice(data.lastIndexOf('"hone"'))); // its digits
       if (seed) stats.seed = seed[1];
       if (Number.isFinite(o.hone.ttft_ms)) stats.ttft = o.hone.ttft_ms;
     }

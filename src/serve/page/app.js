@@ -13,17 +13,19 @@ const app = {
   running: null, // { talk, node, controller }
   views: new Map(),
   files: [], // to go with the next message
+  attached: new Map(), // files of talks that are not open, by id; '' of one that has no messages
+  drafting: null, // the talk whose draft has yet to be kept
 
   /* ---- asking ------------------------------------------------------------------------------ */
 
   async send() {
     const text = $('input').value, talk = this.talk;
     if (this.running || (!text.trim() && !this.files.length)) return;
-    if (!this.talks.includes(talk)) remember('draft', null);
     const path = branch(talk), last = path[path.length - 1];
     const node = addNode(talk, last ? last.id : '',
       { role: 'user', content: text, ...(this.files.length ? { files: this.files } : {}) });
-    $('input').value = talk.draft = '';
+    $('input').value = '';
+    this.draft(talk, '');
     this.files = [];
     drawFiles();
     resizeInput();
@@ -154,20 +156,43 @@ const app = {
     if (!this.talks.includes(talk)) this.talks.unshift(talk);
   },
 
-  /* Keeps a talk in the browser, and tells other tabs; not one that was deleted. */
+  /* Keeps a talk in the browser, and tells other tabs; not one that was deleted. True: it is kept. */
   async keep(talk) {
-    if (!this.talks.includes(talk)) return;
+    if (!this.talks.includes(talk)) return false;
     talk.changed = Date.now();
     this.sort();
-    if (await this.write(talk) && channel) channel.postMessage(talk.id);
+    const kept = await this.write(talk);
+    if (kept && channel) channel.postMessage(talk.id);
+    return kept;
   },
 
   /* Writes a talk, together with what other tabs wrote of it. */
   async write(talk) {
     let looks = null;
-    const kept = await store.put(talk, (stored) => { looks = mergeTalk(talk, stored, this.held(talk)); });
+    const kept = await store.put(talk, (stored) => { looks = this.merge(talk, stored); });
     if (looks && looks.size) this.drawMerged(talk, looks);
     return kept;
+  },
+
+  /* Takes over what another tab made of talk; what stands in this tab's field stays its draft. */
+  merge(talk, theirs) {
+    const looks = mergeTalk(talk, theirs, this.held(talk)), text = $('input').value;
+    if (this.talk === talk && text && talk.draft !== text) this.draft(talk, text);
+    return looks;
+  },
+
+  /* What is being written in talk: kept a little after the last key. */
+  draft(talk, text) {
+    Object.assign(talk, { draft: text, drafted: Date.now() });
+    if (!this.talks.includes(talk)) return remember('draft', text || null);
+    this.drafting = talk;
+    clearTimeout(this.draft_timer);
+    this.draft_timer = setTimeout(() => this.keepDraft(), 500);
+  },
+  keepDraft() {
+    const talk = this.drafting;
+    this.drafting = null;
+    if (this.talks.includes(talk)) this.write(talk);
   },
 
   sort() {
@@ -189,8 +214,7 @@ const app = {
       dropEmpty(theirs);
       this.talks.push(theirs);
     } else {
-      if (this.talk !== mine) mine.draft = theirs.draft;
-      this.drawMerged(mine, mergeTalk(mine, theirs, this.held(mine)));
+      this.drawMerged(mine, this.merge(mine, theirs));
     }
     this.sort();
   },
@@ -224,7 +248,6 @@ const app = {
     scrollDown();
     drawContext();
     if (this.props) meetModel(); // it may be another one now
-    if (this.props) meetModel(); // it may be another model
   },
 
   /* Shows another version of a message; the focus stays on the arrow. */
@@ -255,9 +278,13 @@ const app = {
   },
 
   open(talk) {
+    const id = (x) => (Object.keys(x.nodes).length ? x.id : '');
+    this.keepDraft();
+    if (this.talk) this.attached.set(id(this.talk), this.files);
+    this.files = this.attached.get(id(talk)) || [];
+    this.attached.delete(id(talk));
     this.talk = talk;
     this.views.clear();
-    this.files = [];
     $('messages').replaceChildren();
     $('input').value = talk.draft || '';
     remember('open', talk.id);
@@ -298,9 +325,9 @@ const app = {
     const title = shownText(this.talk.title) || t('untitled'), busy = !!this.running;
     $('title').textContent = title;
     document.title = title + ' – hone';
-    $('model').textContent = shownText(this.talk.settings.model || (this.models[0] && this.models[0].id) || '');
-    $('welcome').hidden = $('talk-actions').hidden = path.length > 0;
-    $('talk-actions').hidden = path.length === 0;
+    $('model').textContent = shownText(modelName() || '');
+    $('welcome').hidden = path.length > 0;
+    $('talk-actions').hidden = !this.talks.includes(this.talk);
     $('stop').hidden = !busy;
     $('send').hidden = busy;
   },
@@ -328,7 +355,6 @@ async function patiently(attempt, signal) {
       }
     }
     if (signal) signal.throwIfAborted();
-    notice('');
   }
 }
 
@@ -338,20 +364,27 @@ function refresh() {
   meetServer().catch(() => {});
 }
 
-/* Waits, telling how long; thrown out of it by signal. */
+/* Waits, telling how long where no other notice stands; thrown out of it by signal. Seconds are not announced. */
 function countDown(key, seconds, signal) {
   return new Promise((done, fail) => {
     let left = seconds;
-    const stop = () => {
+    const [before, after] = t(key, { s: '\n' }).split('\n'), shown_left = el('span', { role: 'timer' });
+    const end = () => {
       clearInterval(timer);
-      notice('');
+      if (shown_left.isConnected) notice('');
+      if (signal) signal.removeEventListener('abort', stop);
+    };
+    const stop = () => {
+      end();
       fail(signal.reason);
     };
     const tick = () => {
-      if (left > 0) return notice(t(key, { s: left-- }));
-      clearInterval(timer);
-      if (signal) signal.removeEventListener('abort', stop);
-      done();
+      if (left <= 0) {
+        end();
+        return done();
+      }
+      shown_left.textContent = left--;
+      if ($('notice').hidden) notice([before, shown_left, after]);
     };
     const timer = setInterval(tick, 1000);
     tick();
@@ -364,12 +397,16 @@ function words(e) {
   if (e.code === 'context_length_exceeded' && e.n_prompt)
     return t('tooLong', { n: number(e.n_prompt), of: number(e.n_ctx || contextSize()) });
   if (e.kind === 'refused' || e.kind === 'key') return t('refused', { why: shownText(e.message) });
-  return t('failed', { why: shownText(e.message) });
+  return t(e.kind ? 'failed' : 'pageFailed', { why: shownText(e.message) });
 }
 
-const readJson = async (path) => (await ask(path)).json();
+async function readJson(path) {
+  const response = await ask(path);
+  try { return await response.json(); } catch (e) { throw new ApiError('failed', e.message); }
+}
 
-/* Where the server tells what holds for the model of the talk that is open. */
+/* The model of the talk that is open, and where the server tells what holds for it. */
+const modelName = () => app.talk.settings.model || (app.models[0] && app.models[0].id);
 function propsPath() {
   const name = app.models.length > 1 && app.talk.settings.model;
   return name ? 'props?model=' + encodeURIComponent(name) : 'props';
@@ -377,14 +414,13 @@ function propsPath() {
 
 /* Learns what holds for the model of the talk that is open: context, defaults, roof. A server need not tell. */
 async function meetModel() {
-  const path = propsPath();
+  const path = propsPath(), model = app.models.length > 1 ? modelName() : app.models[0] && app.models[0].id;
   if (app.props && app.props.path === path) return;
-  try {
-    const props = await patiently(() => readJson(path));
-    app.props = { ...(isObject(props) ? props : {}), path };
-  } catch {
-    app.props = { path };
-  }
+  let props = null;
+  try { props = await patiently(() => readJson(path)); } catch { /* it need not tell */ }
+  if (propsPath() !== path) return meetModel(); // another talk is open
+  app.props = { ...(isObject(props) ? props : {}), path, model };
+  for (const view of app.views.values()) view.drawFigures();
   drawContext();
 }
 
@@ -406,7 +442,7 @@ function contextSize() {
   return (app.props && app.props.n_ctx) || d.n_ctx || 0;
 }
 
-let draft_tokens = 0, draft_timer = 0;
+let draft_tokens = 0, draft_timer = 0, draft_count = 0;
 
 /* The bar: what the last answer left in the context, and what is being written. */
 function drawContext() {
@@ -421,7 +457,7 @@ function drawContext() {
 
 /* Tokens of a text to the model that is chosen. 0: it is not loaded, and counting is no reason to load it. */
 async function countTokens(text) {
-  const path = propsPath(), model = app.talk.settings.model || (app.models[0] && app.models[0].id);
+  const path = propsPath(), model = modelName();
   const props = await readJson(path);
   if (isObject(props) && props.is_sleeping) return 0;
   return (await (await ask('tokenize', JSON.stringify({ model, content: text }))).json()).tokens.length;
@@ -429,22 +465,24 @@ async function countTokens(text) {
 
 /* Counts the tokens of what is being written, a little after the last key. */
 function countDraft() {
+  const mine = ++draft_count;
   clearTimeout(draft_timer);
   draft_timer = setTimeout(async () => {
     const text = contentOf({ content: $('input').value, files: app.files });
-    try {
-      draft_tokens = text ? await countTokens(text) : 0;
-    } catch { draft_tokens = 0; } // the bar then shows what is known
+    let n = 0;
+    try { n = text ? await countTokens(text) : 0; } catch { /* the bar then shows what is known */ }
+    if (mine !== draft_count) return; // another text stands there now
+    draft_tokens = n;
     drawContext();
   }, 400);
 }
 
 /* ---- showing and telling ---------------------------------------------------------------------- */
 
-/* A line above the message field, with buttons [key of its text, what it does]; '' takes it away. */
+/* A line (text, or nodes) above the message field, with buttons [key of its text, what it does]; '' takes it away. */
 function notice(text, actions) {
   $('notice').hidden = !text;
-  $('notice-text').textContent = text;
+  fill($('notice-text'), [text]);
   const act = (f) => () => {
     notice('');
     if (f) f();
@@ -516,6 +554,7 @@ function drawList() {
   const item = (talk) => el('li', {},
     el('button', {
       type: 'button',
+      talk,
       onclick: () => {
         app.open(talk);
         closeMenu();
@@ -525,11 +564,12 @@ function drawList() {
       dir: 'auto'
     },
       shownText(talk.title) || t('untitled')));
-  const focused = document.activeElement && $('talks').contains(document.activeElement);
+  const focused = $('talks').contains(document.activeElement) && document.activeElement.talk;
   $('talks').replaceChildren(...found.map(item));
   if (focused) {
-    const current = $('talks').querySelector('[aria-current]');
-    if (current) current.focus();
+    const all = [...$('talks').querySelectorAll('button')];
+    const again = all.find((b) => b.talk === focused) || all.find((b) => b.talk === app.talk);
+    if (again) again.focus();
   }
   $('none').hidden = found.length > 0;
   $('none').textContent = t(wanted ? 'nothingFound' : 'noTalks');
@@ -587,12 +627,13 @@ function download(name, text) {
 async function importFile(file) {
   try {
     const talks = readFile(await file.text());
+    let n = 0;
     for (const talk of talks) {
       app.adopt(talk);
-      await app.keep(talk);
+      n += await app.keep(talk);
     }
     if (talks.length) app.open(talks[0]);
-    notice(t('imported', { n: talks.length }));
+    notice(t('imported', { n }) + (n < talks.length ? '. ' + t('storeFull') : ''));
   } catch (e) {
     notice(t('badImport', { name: shownText(file.name), why: e.message }));
   }
@@ -621,16 +662,13 @@ function listen() {
     }
   });
   on('input', 'input', () => {
-    app.talk.draft = $('input').value;
-    if (!app.talks.includes(app.talk)) remember('draft', app.talk.draft || null);
+    app.draft(app.talk, $('input').value);
     resizeInput();
-    clearTimeout(app.draft_timer);
-    app.draft_timer = setTimeout(() => { if (app.talks.includes(app.talk)) app.write(app.talk); }, 500);
   });
   document.addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape' || document.querySelector('dialog[open]')) return;
-    if (app.running) app.stop();
-    else closeMenu();
+    if (event.key !== 'Escape' || event.isComposing || document.querySelector('dialog[open]')) return;
+    if ($('side').classList.contains('open')) closeMenu();
+    else app.stop();
   });
   on('stop', 'click', () => {
     app.stop();
@@ -649,8 +687,7 @@ function listen() {
   on('open-settings', 'click', () => openSettings(app.talk, () => {
     app.talk.set = Date.now();
     app.keep(app.talk);
-    app.views.clear();
-    $('messages').replaceChildren();
+    for (const view of app.views.values()) view.forget(); // the language may be another
     app.draw();
     drawContext();
     meetModel();
@@ -692,7 +729,8 @@ function listen() {
     at_end = main.scrollHeight - main.scrollTop - main.clientHeight < 80;
   });
   window.addEventListener('pagehide', () => {
-    if (app.running && app.talks.includes(app.running.talk)) store.put(app.running.talk);
+    for (const talk of new Set([app.running && app.running.talk, app.drafting]))
+      if (app.talks.includes(talk)) store.put(talk);
   });
   document.addEventListener('dragover', (event) => event.preventDefault());
   document.addEventListener('drop', (event) => {
@@ -713,8 +751,10 @@ async function begin() {
   app.talks = (await store.all()).sort((a, b) => b.changed - a.changed);
   for (const talk of app.talks) dropEmpty(talk);
   const last = app.talks.find((x) => x.id === recall('open'));
-  if (last) app.open(last);
-  else app.fresh();
+  try {
+    if (last) app.open(last);
+    else app.fresh();
+  } catch { app.fresh(); } // one that cannot be shown
   if (store.failed) notice(t('storeFailed', { why: store.failed }));
   if (channel) {
     channel.onmessage = ({ data }) => (isObject(data) ? app.gone(data.deleted) : app.seen(data));

@@ -4,10 +4,13 @@
 function codeBlock(text, lang, open) {
   const name = lang.slice(0, 32);
   const code = el('code', {}, open || text.length > 100000 ? shown(text) : highlight(text, lang.toLowerCase()));
-  const copy = button('copy', async () => say(t(await copyText(text) ? 'copied' : 'notCopied')), { className: 'copy' });
+  const press = async () => say(t(await copyText(root.source) ? 'copied' : 'notCopied'));
+  const copy = button('copy', press, { className: 'copy' });
   const label = name ? shownText(name) : t('code');
-  return el('div', { className: 'code' }, el('div', { className: 'code-head' }, el('span', {}, label), copy),
+  const head = el('div', { className: 'code-head' }, el('span', {}, label), copy);
+  const root = el('div', { className: 'code', source: text }, head,
     el('pre', { tabIndex: 0, role: 'group', 'aria-label': label, dir: 'ltr' }, code));
+  return root;
 }
 
 

@@ -8,11 +8,12 @@ const MOST_COLUMNS = 64;
 /* ---- blocks: where each begins and ends ------------------------------------------------------ */
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
-const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
+const short = (regex) => ({ test: (line) => line.length < 10000 && regex.test(line) }); // else its stack overflows
+const RULE = short(/^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/);
 const QUOTE = /^ {0,3}> ?/;
-const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:( {1,4})(?=\S)|( )|$)/;
+const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:( {1,4}|\t)(?=\S)|([ \t])|$)/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]|$)/;
-const DELIMITERS = /^\|?[ \t]*:?-+:?(?:[ \t]*\|[ \t]*:?-+:?)*[ \t]*\|?$/; // trimmed: no two runs of blanks meet
+const DELIMITERS = short(/^\|?[ \t]*:?-+:?(?:[ \t]*\|[ \t]*:?-+:?)*[ \t]*\|?$/); // trimmed: no two runs of blanks meet
 const blank = (line) => line === undefined || line.trim() === '';
 
 function isTable(lines, i) {
@@ -40,15 +41,16 @@ function goesOn(lines, i) {
   return !ITEM.test(lines[i]) && !interrupts(lines, i);
 }
 
-/* The block that begins with line i, which is not blank: its kind, what it holds, and the line after its end. */
-function scanBlock(lines, i) {
+/* The block that begins with line i, which is not blank: its kind, what it holds, and the line after its end. raw: the
+ * lines with their tabs, for code. */
+function scanBlock(lines, i, raw = lines) {
   const line = lines[i];
   let m, to = i + 1;
   if ((m = FENCE.exec(line))) {
     const close = new RegExp('^ {0,3}' + m[1][0] + '{' + m[1].length + ',}[ \\t]*$');
     while (to < lines.length && !close.test(lines[to])) to++;
     const open = to === lines.length, indent = line.indexOf(m[1]);
-    const text = lines.slice(i + 1, to).map((l) => l.slice(Math.min(indent, l.length - l.trimStart().length)));
+    const before = new RegExp(`^ {0,${indent}}`), text = raw.slice(i + 1, to).map((l) => l.replace(before, ''));
     return { kind: 'code', lang: m[2].trim().split(/\s/)[0], lines: text, open, to: open ? to : to + 1 };
   }
   if ((m = HEADING.exec(line))) {
@@ -70,7 +72,8 @@ function scanBlock(lines, i) {
   if (line.startsWith('    ')) {
     while (to < lines.length && (blank(lines[to]) || lines[to].startsWith('    '))) to++;
     while (blank(lines[to - 1])) to--;
-    return { kind: 'code', lang: '', lines: lines.slice(i, to).map((l) => l.slice(4)), open: false, to };
+    const text = raw.slice(i, to).map((l) => l.replace(/^(?:\t| {1,4})/, ''));
+    return { kind: 'code', lang: '', lines: text, open: false, to };
   }
   while (to < lines.length && !blank(lines[to])) {
     if (/^ {0,3}(?:={3,}|-{3,})[ \t]*$/.test(lines[to])) {
@@ -200,7 +203,7 @@ const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: '\'', nbsp: '\u0
 const BARE = /https?:\/\/[^\s<>"'`|\\]+/iy;
 const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]*)>/iy;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
-const EMPHASIS = { '*': ['em', 'strong'], _: ['em', 'strong'], '~': [null, 'del'] };
+const EMPHASIS = { '*': ['em', 'strong'], _: ['em', 'strong'], '~': ['', 'del'] };
 
 /* An address that may be followed: http, https or mailto, absolute, without a user's name in it; else null. */
 function safeAddress(address) {
@@ -216,9 +219,11 @@ function link(address, children) {
   const url = safeAddress(address);
   if (!url) return [children, ' (', shown(address), ')'];
   const a = el('a', { href: url, rel: 'noopener noreferrer nofollow', target: '_blank' }, children);
-  const text = a.textContent;
-  if (text === url || text === address || text + '/' === url) return [a];
-  const seen = url.length > 100 ? url.slice(0, 99) + '…' : url;
+  for (const inner of a.querySelectorAll('a')) inner.replaceWith(...inner.childNodes); // no links within links
+  const text = a.textContent, { origin } = new URL(url);
+  if (text === url || text + '/' === url || (text === address && text.startsWith(origin))) return [a];
+  const most = Math.max(99, origin.length); // the host is seen whole
+  const seen = url.length > most + 1 ? url.slice(0, most) + '…' : url;
   a.append(el('span', { className: 'address', title: url }, ' (' + shownText(seen) + ')'));
   return [a];
 }
@@ -246,12 +251,12 @@ function inline(text) {
     const left = !gap(after) && (!mark(after) || gap(before) || mark(before));
     const right = !gap(before) && (!mark(before) || gap(after) || mark(after));
     const opens = left && (c !== '_' || !right || mark(before)), closes = right && (c !== '_' || !left || mark(after));
+    const least = EMPHASIS[c][0] ? 1 : 2;
     let n = run.length;
-    while (n > 0 && closes && counts[c] > 0) {
+    while (n >= least && closes && counts[c] > 0) {
       let k = open.length - 1;
       while (open[k].c !== c) k--;
       const o = open[k], use = Math.min(2, n, o.n), tag = EMPHASIS[c][use - 1];
-      if (!tag) break;
       const inner = take(o.at + 1);
       while (brackets.length && brackets[brackets.length - 1].at > o.at) brackets.pop();
       cut(k + 1);
@@ -263,12 +268,12 @@ function inline(text) {
       o.n -= use;
       n -= use;
       parts[o.at].nodes = o.n ? [c.repeat(o.n)] : [];
-      if (!o.n) cut(k);
+      if (o.n < least) cut(k);
       put([el(tag, {}, inner.nodes)], inner.depth + 1);
     }
     if (!n) return;
     put([c.repeat(n)]);
-    if (!opens) return;
+    if (!opens || n < least) return;
     open.push({ c, n, at: parts.length - 1 });
     counts[c]++;
   };
@@ -351,11 +356,13 @@ function inline(text) {
     } else { // an address by itself
       BARE.lastIndex = at;
       const a = BARE.exec(text);
-      let address = a ? a[0] : s, n = address.length;
+      let address = a ? a[0] : s;
+      if (brackets.length) address = address.split(']')[0];
+      let n = address.length;
       const pairs = address.includes('(');
       while (a && '.,;:!?*_~])}'.includes(address[n - 1]) && !(pairs && address[n - 1] === ')')) n--;
       address = address.slice(0, n);
-      put(a && safeAddress(address) && !brackets.length ? link(address, shown(address)) : shown(address), 1);
+      put(a && safeAddress(address) ? link(address, shown(address)) : shown(address), 1);
       next = at + address.length;
     }
     from = SPECIAL.lastIndex = next;
@@ -446,7 +453,7 @@ class MarkdownView {
         advance(i + 1);
         continue;
       }
-      const block = scanBlock(lines, i);
+      const block = scanBlock(lines, i, raw);
       if (old.length === 1 && this.code >= 0 && block.open && !ended) return this.growCode(old, block);
       const element = renderBlock(block, 0);
       for (let e; (e = old.pop()); ) e.remove();
@@ -455,7 +462,7 @@ class MarkdownView {
       if (i < lines.length - 1 || !this.tail.length) {
         this.at = offset;
         this.tail = [];
-        this.code = block.open ? block.lines.join('\n').length : -1;
+        this.code = block.open && block.to > i + 1 ? block.lines.join('\n').length : -1; // the fence's line is whole
       }
       this.tail.push(element);
       advance(block.to);
@@ -463,6 +470,7 @@ class MarkdownView {
   }
   growCode(tail, block) {
     const text = block.lines.join('\n');
+    tail[0].source = text;
     for (const node of shown(text.slice(this.code))) tail[0].querySelector('code').append(node);
     this.tail = tail;
     this.code = text.length;

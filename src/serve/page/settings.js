@@ -54,7 +54,8 @@ function openSettings(talk, done) {
   const effort = { '': t('effortDefault'), none: t('effortNone') };
   inputs.reasoning_effort = select(EFFORTS.map((e) => [e, effort[e] || e]),
     s.reasoning_effort || '');
-  const lora = app.adapters.map((a) => {
+  const unknown = Object.keys(s.lora || {}).filter((id) => !app.adapters.some((a) => a.id === Number(id)));
+  const lora = [...app.adapters, ...unknown.map((id) => ({ id, name: id }))].map((a) => {
     const given = (s.lora || {})[a.id];
     const input = el('input', { type: 'text', inputMode: 'decimal', value: given === undefined ? '' : String(given) });
     return { id: a.id, name: t('adapterScale', { name: shownText(String(a.name)) }), input, default: a.scale };
@@ -85,9 +86,9 @@ function openSettings(talk, done) {
     const to = {};
     for (const name of TEXT_SETTINGS) if (inputs[name].value.trim()) to[name] = inputs[name].value;
     const numberOf = (name, text, f) => {
+      if (f.whole && !/^-?\d+$/.test(text)) throw new Error(t('notWhole', { name, value: text }));
       const value = Number(text.replace(',', '.'));
-      if (Number.isFinite(value) && value >= f.min && value <= f.max && (!f.whole || Number.isInteger(value)))
-        return value;
+      if (Number.isFinite(value) && value >= f.min && value <= f.max) return value;
       throw new Error(t('badNumber', { name, value: text, min: f.min, max: f.max }));
     };
     for (const f of SAMPLING) {
@@ -131,7 +132,8 @@ function openSettings(talk, done) {
   };
   dialog.replaceChildren(el('form', { onsubmit: submit, noValidate: true },
     el('h2', { id: 'settings-title' }, t('settings')), field(t('modelName'), inputs.model),
-    lora.map((a) => field(a.name, a.input, t('defaultIs', { value: a.default }))), area('system', 4),
+    lora.map((a) => field(a.name, a.input, a.default !== undefined && t('defaultIs', { value: a.default }))),
+    area('system', 4),
     field(t('effort'), inputs.reasoning_effort),
     el('fieldset', {}, el('legend', {}, t('sampling')),
       el('div', { className: 'grid' }, numbers, field(t('seed'), inputs.seed, t('seedHint')))),
@@ -176,8 +178,9 @@ function askFor(title, label, value, type) {
 let asking_key = null;
 function askKey() {
   asking_key = asking_key || (async () => {
-    const again = !!recall('key', 'sessionStorage');
-    const key = await askFor(t('keyTitle'), (again ? t('keyAgain') + ' ' : '') + t('keyField'), '', 'password');
+    let why = recall('key', 'sessionStorage') ? t('keyAgain') + ' ' : '', key;
+    while ((key = await askFor(t('keyTitle'), why + t('keyField'), '', 'password')) && !/^[ -~]+$/.test(key))
+      why = t('keyBad') + ' '; // no header holds it
     if (key) remember('key', key, 'sessionStorage');
     asking_key = null;
     return !!key;

@@ -93,7 +93,6 @@ const STRINGS = {
   unreachable: [
     'The server cannot be reached. Trying again in {s} s.', 'Der Server ist nicht erreichbar. Neuer Versuch in {s} s.'
   ],
-  reachable: ['The server is there again.', 'Der Server ist wieder da.'],
   lost: [
     'The connection was lost in the middle of the answer. What came is kept.',
     'Die Verbindung ging mitten in der Antwort verloren. Was kam, bleibt.'
@@ -108,6 +107,7 @@ const STRINGS = {
   ],
   refused: ['The server refused: {why}', 'Der Server lehnt ab: {why}'],
   failed: ['The server failed: {why}', 'Fehler im Server: {why}'],
+  pageFailed: ['The page failed: {why}', 'Fehler der Seite: {why}'],
   tooLong: [
     'The conversation does not fit: {n} tokens, and the model holds {of}. Shorten it, or begin a new one.',
     'Das Gespräch passt nicht: {n} Token, das Modell fasst {of}. Kürzen Sie es oder beginnen Sie ein neues.'
@@ -115,6 +115,7 @@ const STRINGS = {
   retry: ['Try again', 'Erneut versuchen'],
   keyTitle: ['This server asks for a key', 'Dieser Server verlangt einen Schlüssel'],
   keyAgain: ['The server refused this key.', 'Der Server hat diesen Schlüssel abgelehnt.'],
+  keyBad: ['Expected ASCII letters, digits and signs.', 'ASCII-Buchstaben, -Ziffern und -Zeichen erwartet.'],
   keyField: ['API key, kept until this tab is closed', 'API-Schlüssel, bleibt bis dieser Tab geschlossen wird'],
   storeFailed: [
     'This browser does not keep conversations ({why}). Export what you need.',
@@ -161,10 +162,10 @@ const STRINGS = {
   badJson: ['{name}: not JSON: {why}', '{name}: kein JSON: {why}'],
   notArray: ['{name}: expected a JSON array', '{name}: ein JSON-Array erwartet'],
   notObject: ['{name}: expected a JSON object', '{name}: ein JSON-Objekt erwartet'],
+  notWhole: ['{name}: {value} is not a whole number', '{name}: {value} ist keine ganze Zahl'],
   badNumber: ['{name}: {value} is not within {min} to {max}', '{name}: {value} liegt nicht zwischen {min} und {max}'],
   badSeed: ['Seed: expected a whole number from 0 to 2⁶⁴−1', 'Startwert: eine ganze Zahl von 0 bis 2⁶⁴−1 erwartet'],
   image: ['image: {alt}', 'Bild: {alt}'],
-  address: ['address: {url}', 'Adresse: {url}'],
   unseen: ['invisible character {code}', 'unsichtbares Zeichen {code}'],
   code: ['Code', 'Code'],
   tokenView: [

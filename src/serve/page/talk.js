@@ -3,7 +3,7 @@
  *
  * talk: { id, title, named (by its user), created, changed, settings, draft, nodes: { id: node },
  *   chosen: { id of a parent: id of its child that is shown } } and where there is any: gone { id of a message that was
- *   deleted: true }, titled and set: when its title and its settings were changed
+ *   deleted: true }, titled, set and drafted: when its title, its settings and its draft were changed
  * node: { id, parent ('' at the root), role, content, time } and where there is any: files [{ name, text }], reasoning,
  *   calls [{ id, name, arguments }], call_id and name (of a tool's result), model, end, error, stats, hash, logprobs,
  *   changed (when, behind its time) */
@@ -145,7 +145,7 @@ function mergeTalk(mine, other, held) {
   for (const id of stay) delete mine.gone[id];
   for (const at in other.chosen) if (!mine.nodes[mine.chosen[at]]) mine.chosen[at] = other.chosen[at];
 
-  for (const [time, ...names] of [['titled', 'title', 'named'], ['set', 'settings']]) {
+  for (const [time, ...names] of [['titled', 'title', 'named'], ['set', 'settings'], ['drafted', 'draft']]) {
     if ((other[time] || 0) <= (mine[time] || 0)) continue;
     for (const name of [time, ...names]) mine[name] = other[name];
   }
@@ -188,12 +188,6 @@ function messagesOf(path, system) {
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-/* JSON of o, in which the string "@seed@", which must stand before any other, becomes these digits: they may be more
- * than a JavaScript number holds. */
-function jsonWithSeed(o, seed, indent) {
-  return JSON.stringify(o, null, indent).replace('"@seed@"', () => seed);
-}
-
 /* As names of `hone chat`. */
 const PARAMS = {
   max_tokens: 'n-predict',
@@ -209,7 +203,7 @@ const PARAMS = {
 
 function exportTalk(talk) {
   const s = talk.settings, params = {};
-  if (s.seed && BigInt(s.seed) < 2n ** 63n) params.seed = '@seed@'; // the largest that `hone chat` takes
+  if (s.seed && BigInt(s.seed) < 2n ** 63n) params.seed = '@seed@'; // below: more than a JavaScript number holds
   for (const name in PARAMS) if (s[name] !== undefined) params[PARAMS[name]] = s[name];
   const tree = {
     title: talk.title,
@@ -219,10 +213,9 @@ function exportTalk(talk) {
     nodes: talk.nodes,
     chosen: talk.chosen
   };
-  return jsonWithSeed(
-           { schema: SCHEMA, params, model: s.model || '', messages: messagesOf(branch(talk), s.system), tree },
-           s.seed, 2) +
-    '\n';
+  const o = { schema: SCHEMA, params, model: s.model || '', messages: messagesOf(branch(talk), s.system), tree };
+  const text = JSON.stringify(o, null, 2) + '\n';
+  return params.seed ? text.replace('"@seed@"', () => s.seed) : text; // the first is that of params
 }
 
 function exportAll(talks) {
@@ -232,6 +225,8 @@ function exportAll(talks) {
 const isObject = (x) => typeof x === 'object' && x !== null && !Array.isArray(x);
 const isText = (x) => typeof x === 'string';
 const isName = (x) => isText(x) && /^[0-9A-Za-z]{1,64}$/.test(x); // so no __proto__
+
+const isTold = (x) => Array.isArray(x) && isText(x[0]) && Number.isFinite(x[1]); // a token and its logprob
 
 function need(ok, what) {
   if (!ok) throw new Error(what);
@@ -264,10 +259,13 @@ function readNode(m, where) {
   }
   for (const name of ['model', 'end', 'error', 'hash']) if (isText(m[name])) n[name] = m[name];
   if (Number.isFinite(m.changed)) n.changed = m.changed;
+  if (Array.isArray(m.logprobs) && m.logprobs.every((x) => isTold(x) && Array.isArray(x[2]) && x[2].every(isTold)))
+    n.logprobs = m.logprobs;
   if (isObject(m.stats)) {
     n.stats = {};
     for (const name in m.stats)
-      if (Number.isFinite(m.stats[name]) || isText(m.stats[name])) n.stats[name] = m.stats[name];
+      if (Number.isFinite(m.stats[name]) || (isText(m.stats[name]) && /^seeds?$/.test(name)))
+        n.stats[name] = m.stats[name];
   }
   return n;
 }
@@ -283,18 +281,19 @@ function seedDigits(seed, text) {
 function readTalk(o, text) {
   need(isObject(o), 'not an object');
   need(o.schema === SCHEMA, `schema is ${JSON.stringify(o.schema)}, expected ${SCHEMA}`);
-  const talk = newTalk({}), tree = isObject(o.tree) ? o.tree : {};
+  const talk = newTalk({}), tree = isObject(o.tree) ? o.tree : {}, given = isObject(tree.settings) ? tree.settings : {};
   for (const name in PARAMS) {
     const v = (o.params || {})[PARAMS[name]];
     if (Number.isFinite(v) && !(name === 'max_tokens' && v < 0)) talk.settings[name] = v;
   }
   const seed =
-    isObject(tree.settings) && isText(tree.settings.seed) ? tree.settings.seed
-    : seedDigits((o.params || {}).seed, text);
+    isText(given.seed) ? given.seed : seedDigits((o.params || {}).seed, text);
   if (validSeed(seed) && seed) talk.settings.seed = seed;
   if (isText(o.model) && o.model) talk.settings.model = o.model;
-  for (const f of TEXT_SETTINGS)
-    if (isObject(tree.settings) && isText(tree.settings[f])) talk.settings[f] = tree.settings[f];
+  for (const f of TEXT_SETTINGS) if (isText(given[f])) talk.settings[f] = given[f];
+  if (given.logprobs === true) talk.settings.logprobs = true;
+  const lora = Object.entries(given.lora || {}).filter(([id, scale]) => /^\d{1,9}$/.test(id) && Number.isFinite(scale));
+  if (lora.length) talk.settings.lora = Object.fromEntries(lora);
   if (isObject(tree.nodes)) {
     for (const id in tree.nodes) {
       const m = tree.nodes[id];

@@ -4,6 +4,15 @@
 /* Probability of a natural logarithm, in percent. */
 const percent = (logprob) => Math.round(Math.exp(logprob) * 100);
 
+/* JSON, line by line where that says the same; else, or where it is still coming, as it is. */
+function pretty(text) {
+  try {
+    const o = JSON.parse(text);
+    if (JSON.stringify(o) === text.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g, '$1')) return JSON.stringify(o, null, 2);
+  } catch { /* not whole */ }
+  return text;
+}
+
 class MessageView {
   constructor(talk, node) {
     this.talk = talk;
@@ -43,6 +52,13 @@ class MessageView {
     this.drawActions();
   }
 
+  /* What is shown is made anew by the next update; not what somebody writes. */
+  forget() {
+    if (this.editing) return;
+    this.markdown.clear();
+    this.thinking.clear();
+  }
+
   /* Somebody writes in it. */
   busy() {
     return this.editing || [...this.calls.querySelectorAll('textarea')].some((x) => x.value);
@@ -79,13 +95,11 @@ class MessageView {
     const n = this.node, answered = versions(this.talk, n.id).length > 0, fields = [];
     const pasted = [...this.calls.querySelectorAll('textarea')].map((x) => x.value);
     const cards = (n.calls || []).map((c) => {
-      let text = c.arguments;
-      try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is still coming, or was cut */ }
       const wanted = !answered && !this.running();
       const result = wanted ? el('textarea', { rows: 2, dir: 'auto', value: pasted[fields.length] }) : null;
       if (result) fields.push(result);
       return el('section', { className: 'call' }, el('h3', {}, t('call', { name: shownText(c.name) })),
-        el('pre', { tabIndex: 0, dir: 'ltr' }, shown(text)),
+        el('pre', { tabIndex: 0, dir: 'ltr' }, shown(pretty(c.arguments))),
         result ? field(t('result', { name: shownText(c.name) }), result) : null);
     });
     if (fields.length) {
@@ -98,7 +112,7 @@ class MessageView {
   drawFigures() {
     const n = this.node, s = n.stats || {}, out = [];
     if (n.role !== 'assistant' || this.running()) return;
-    const roof = app.props && app.props.roof && app.props.roof.decode_tok_s;
+    const roof = app.props && app.props.model === n.model && app.props.roof && app.props.roof.decode_tok_s;
     if (s.rate) {
       const rate = number(s.rate, 1);
       out.push(roof > 0
@@ -108,7 +122,7 @@ class MessageView {
     }
     if (s.tokens !== undefined) out.push(t('nTokens', { n: number(s.tokens) }));
     if (s.ttft !== undefined) out.push(t('ttft', { ms: number(s.ttft) }));
-    if (s.cached) out.push(t('cached', { n: number(s.cached), of: number(s.prompt) }));
+    if (s.cached && s.prompt) out.push(t('cached', { n: number(s.cached), of: number(s.prompt) }));
     if (s.draft) out.push(t('drafts', { n: number(s.accepted || 0), of: number(s.draft) }));
     const end = {
       stop: 'endStop',
@@ -172,6 +186,7 @@ class MessageView {
 
   /* The text in a field; saved as another version, which is asked again where it is not the model's own. */
   edit() {
+    if (this.editing) return this.body.firstChild.focus();
     const n = this.node, area = el('textarea', {
       value: n.content,
       rows: Math.min(16, n.content.split('\n').length + 1),
@@ -190,8 +205,9 @@ class MessageView {
       app.edited(this.talk, n, area.value);
     };
     area.onkeydown = (event) => {
+      if (event.isComposing) return;
       if (event.key === 'Escape') { event.stopPropagation(); done(); }
-      if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && n.role === 'user') {
+      if (event.key === 'Enter' && !event.shiftKey && n.role === 'user') {
         event.preventDefault();
         save();
       }
