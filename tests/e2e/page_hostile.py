@@ -157,6 +157,6 @@ def costly(size):
         'deep emphasis': '*a ' * (size // 6) + 'b* ' * (size // 6),
         'deep strong': '**a ' * (size // 8) + 'b** ' * (size // 8),
         'lone tilde': '~a' + ' *b' * (size // 6) + ' c~' * (size // 6),
-        'left tilde': '~~~a~~' + ' *b' * (size // 6) + ' c~~' * (size // 6),
+        'left tilde': 'x ~~~a~~' + ' *b' * (size // 6) + ' c~~' * (size // 6),
         'angles': filled('<http://a'),
     }

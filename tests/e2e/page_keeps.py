@@ -6,7 +6,7 @@ import threading
 import time
 
 from page_person import check, js
-from page_server import refuses, says
+from page_server import event, refuses, says
 from page_tabs import other_tab, settled
 
 WIDE = '12345678901234567890'
@@ -74,9 +74,16 @@ def imports(p):
 
 def drafts(p):
     p.fresh()
+    p.chat('Another one', says('Yes'))
+    p.fresh()
     p.chat('Drafts', says('Yes'))
     p.write('written here', send=False)
-    p.eval('window.was = app.talk, app.fresh(), true')
+    p.eval(
+        'window.was = app.talk; app.open(app.talks.find((x) => x !== was)); $("input").value = "of the next";'
+        '$("input").dispatchEvent(new Event("input"))'
+    )
+    settled(p)
+    p.eval('$("input").value = ""; $("input").dispatchEvent(new Event("input")); app.fresh()')
     settled(p)
     stored = (
         '(window.seen = null, store.get(app.talks.find((x) => x.title === "Drafts").id).then((x) => { seen = x.draft }), 1)'
@@ -238,6 +245,56 @@ def late(p):
     p.eval('countTokens = real; $("input").value = ""; countDraft()')
 
 
+def counts(p):
+    context = 'document.getElementById("used-text").textContent'
+    progress = event({'prompt_progress': {'total': 40, 'processed': 40}, 'choices': []})
+    gate = threading.Event()
+    p.fresh()
+    p.chat('First', says({'content': 'one'}, prompt=10, tokens=5))
+    p.server.answers.put(says(progress, 'three words more', gate))
+    p.write('Second')
+    p.wait('app.running && app.running.node.content')
+    p.click('#stop')
+    p.wait('!app.running && branch(app.talk).at(-1).stats.tokens')
+    gate.set()
+    check('the context holds an answer that was stopped', p.eval(context).startswith('43 of'), p.eval(context))
+    check('… which tells its tokens', '3 tokens' in p.figures(), p.figures())
+    p.server.answers.put(says(' and on', prompt=43, tokens=2))
+    p.button(-1, 'Continue')
+    p.idle()
+    seen = p.figures() + p.eval(context)
+    check('an answer that was gone on with tells the tokens of all', '5 tokens' in seen and '45 of' in seen, seen)
+
+
+def focus(p):
+    gate = threading.Event()
+    p.fresh()
+    call = {'index': 0, 'id': 'c', 'type': 'function', 'function': {'name': 'f', 'arguments': '{}'}}
+    p.chat('Call', says({'tool_calls': [call]}, end='tool_calls'))
+    p.eval('document.querySelector("#messages .call textarea").focus()')
+    p.type('half')
+    p.eval('app.draw()')
+    p.type(' a result')
+    seen = p.eval('document.querySelector("#messages .call textarea").value')
+    check('a result that somebody pastes keeps the focus', seen == 'half a result', seen)
+    p.fresh()
+    p.chat('First', says({'content': 'One'}))
+    p.server.answers.put(says('Two', gate))
+    p.write('Second')
+    p.wait('app.running && app.running.node.content')
+    p.eval('[...document.querySelectorAll("#messages > li")][0].querySelectorAll("button")[1].focus()')
+    gate.set()
+    p.wait('!app.running')
+    seen = p.eval('document.activeElement.textContent')
+    check('… and a button where an answer ends', seen == 'Edit', seen)
+    other = '(() => { const n = branch(app.talk)[3]; delete n.end; n.changed = Date.now() - %d; app.draw(); })()'
+    p.eval(other % 1000)
+    soon = p.figures()
+    p.eval(other % 60000)
+    seen = [('lost' in x) for x in (soon, p.figures())]
+    check('an answer that another tab may be at is not told as broken off', seen == [False, True], [soon, p.figures()])
+
+
 def copies(p):
     p.eval(
         'window.real = copyText; copyText = async (x) => { window.copied = x; return true; };'
@@ -271,4 +328,4 @@ def broken(p):
     p.eval('app.talks = app.talks.filter((x) => x.id !== bad); drawList()')
 
 
-SCENARIOS = [undo, imports, drafts, edits, figures, keys, page_fails, escape, lists, late, copies, broken]
+SCENARIOS = [undo, imports, drafts, edits, figures, keys, page_fails, escape, lists, late, counts, focus, copies, broken]

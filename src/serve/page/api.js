@@ -94,7 +94,7 @@ function requestBody(settings, messages, seed, continued) {
 async function streamAnswer(node, body, seed, signal, onChange) {
   const asked = performance.now(), first = {};
   const response = await ask('v1/chat/completions', body, signal);
-  const stats = (node.stats = { ...node.stats, seed });
+  const was = node.stats || {}, stats = (node.stats = { ...was, seed });
   let think_from = 0;
   await readEvents(response, (data) => {
     if (data === '[DONE]') return false;
@@ -104,8 +104,11 @@ async function streamAnswer(node, body, seed, signal, onChange) {
     const now = performance.now();
     if (o.prompt_progress) node.progress = o.prompt_progress;
     if (isText(o.model)) node.model = o.model;
-    if (o.usage) Object.assign(stats, { prompt: o.usage.prompt_tokens, tokens: o.usage.completion_tokens,
-      cached: (o.usage.prompt_tokens_details || {}).cached_tokens });
+    if (o.usage) { // of an answer that goes on: behind its own prompt, all of it
+      stats.tokens = (was.tokens || 0) + o.usage.completion_tokens;
+      if (was.prompt === undefined) Object.assign(stats, { prompt: o.usage.prompt_tokens,
+        cached: (o.usage.prompt_tokens_details || {}).cached_tokens });
+    }
     if (o.timings) Object.assign(stats, { rate: o.timings.predicted_per_second, draft: o.timings.draft_n,
       accepted: o.timings.draft_n_accepted });
     if (o.hone) {

@@ -107,7 +107,9 @@ const app = {
     } catch (e) {
       failure = e;
     }
+    const read = node.progress && node.progress.total;
     delete node.progress;
+    if (read && failure && node.stats.prompt === undefined) node.stats.prompt = read;
     if (failure && failure.name === 'AbortError') node.end = 'stopped';
     else if (failure && failure.kind === 'lost') node.end = 'lost';
     else if (failure) Object.assign(node, { end: 'error', error: words(failure) });
@@ -128,6 +130,15 @@ const app = {
       notice(failure.kind === 'lost' ? t('lost') : words(failure), [[goes_on ? 'continue' : 'retry', again]]);
     }
     if (this.props && this.props.is_sleeping) refresh(); // it was loaded for this answer
+    drawContext();
+    if (!read || !failure || !added) return;
+    // the server's figures come last: this answer has none
+    const more = (name) => (node[name] || '').slice((was[name] || '').length);
+    const n = await countTokens(more('reasoning') + more('content')).catch(() => 0);
+    node.stats.tokens = (node.stats.tokens || 0) + n;
+    touch(node);
+    this.keep(talk);
+    if (view()) view().drawFigures();
     drawContext();
   },
 

@@ -48,12 +48,6 @@ const store = {
     if (talk) this.known.add(id);
     return talk;
   },
-  /* Nothing follows this request: a page that ends would not wait for its transaction to find that out. */
-  last(request) {
-    if (request.transaction.commit) request.transaction.commit();
-    return request;
-  },
-
   /* True: it is kept. merge(stored) takes over first what other tabs have written, in the same transaction; one that
    * they have deleted is not written again. Without merge it is written at once, as it must be where the page ends. */
   async put(talk, merge) {
@@ -71,8 +65,13 @@ const store = {
       };
       return stored;
     };
+    const last = (s) => {
+      const request = s.put(talk);
+      request.transaction.commit?.(); // a page that ends does not live to see that nothing follows
+      return request;
+    };
     try {
-      await this.ask('readwrite', merge ? write : (s) => this.last(s.put(talk)));
+      await this.ask('readwrite', merge ? write : last);
     } catch (e) {
       this.onFull(e);
       return false;

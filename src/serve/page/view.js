@@ -92,10 +92,12 @@ class MessageView {
   }
 
   drawCalls() {
-    const n = this.node, answered = versions(this.talk, n.id).length > 0, fields = [];
+    const n = this.node, wanted = !this.running() && !versions(this.talk, n.id).length, fields = [];
+    const drawn = JSON.stringify([n.calls, wanted, language]);
+    if (drawn === this.drawn) return; // the focus stays
+    this.drawn = drawn;
     const pasted = [...this.calls.querySelectorAll('textarea')].map((x) => x.value);
     const cards = (n.calls || []).map((c) => {
-      const wanted = !answered && !this.running();
       const result = wanted ? el('textarea', { rows: 2, dir: 'auto', value: pasted[fields.length] }) : null;
       if (result) fields.push(result);
       return el('section', { className: 'call' }, el('h3', {}, t('call', { name: shownText(c.name) })),
@@ -132,7 +134,9 @@ class MessageView {
       error: 'endError'
     }[n.end] ||
       'endLost';
-    out.push(t(end));
+    clearTimeout(this.later);
+    if (n.end || Date.now() - n.changed > 9000 || !n.changed) out.push(t(end));
+    else this.later = setTimeout(() => this.drawFigures(), 9000); // it is coming in another tab, perhaps
     if (s.seed) out.push(t('seedIs', { seed: s.seeds || s.seed }));
     this.figures.replaceChildren(out.join(' · '));
     if (n.hash) this.figures.append(' · ', this.hashButton());
@@ -181,7 +185,10 @@ class MessageView {
       }
       out.push(button('delete', () => app.remove(this.talk, n)));
     }
+    const focused = this.actions.contains(document.activeElement) && document.activeElement.textContent;
     this.actions.replaceChildren(...out);
+    const again = focused && out.find((b) => b.textContent === focused);
+    if (again) again.focus({ preventScroll: true });
   }
 
   /* The text in a field; saved as another version, which is asked again where it is not the model's own. */
