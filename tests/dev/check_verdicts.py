@@ -49,9 +49,12 @@ def p_of(n, beyond):
 
 def beyond(x, margin, near, wrong):
     """Of all rounds, or of those near the margin, the better of two tests at half of α each."""
-    p = p_of(len(x), sum(wrong(v) for v in x))
+    n_wrong = sum(wrong(v) for v in x)
+    p = p_of(len(x), n_wrong)
     if not near:
         return p
+    if 2 * n_wrong >= len(x):  # most of all rounds contradict
+        return min(1.0, 2 * p)
     close = [v for v in x if abs(v - margin) <= near]
     return min(1.0, 2 * min(p, p_of(len(close), sum(wrong(v) for v in close))))
 

@@ -480,6 +480,28 @@ static int by_modes(int v[2][HN_AB_VERDICTS], double slow, double less, double i
     return by_near;
 }
 
+/* Rounds near a margin say what is beyond it, as long as most of all rounds do not contradict. */
+static void test_near_and_far(void **state)
+{
+    enum { CLOSE = 30, MOST = 200 };
+    static const struct {
+        size_t far;
+        double near;
+        hn_ab_verdict is;
+    } cases[] = { { 28, 0.04, HN_AB_REGRESSED }, { 28, 0, HN_AB_INCONCLUSIVE }, { 31, 0.04, HN_AB_INCONCLUSIVE } };
+    for (int up = 0; up < 2; up++)
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            double x[MOST];
+            size_t n = 0;
+            while (n < CLOSE) x[n++] = up ? 0.05 : -0.05;
+            for (size_t i = 0; i < cases[c].far; i++) x[n++] = up ? -0.5 : 0.5;
+            hn_ab_result r;
+            hn_ab_judge(&r, x, n, 0.02, 0.02, cases[c].near, 0.95);
+            assert_int_equal(r.verdict, up && cases[c].is ? HN_AB_IMPROVED : cases[c].is);
+            if (cases[c].near > 0) assert_int_equal(r.n_near[up], CLOSE);
+        }
+}
+
 static void test_simulated_modes(void **state)
 {
     enum { TRIES = 300 };
@@ -524,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_simulated_false_alarms_and_power),
         cmocka_unit_test(test_simulated_power_in_heavy_noise),
         cmocka_unit_test(test_simulated_holm),
+        cmocka_unit_test(test_near_and_far),
         cmocka_unit_test(test_simulated_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

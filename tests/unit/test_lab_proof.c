@@ -183,6 +183,10 @@ static void claims(void **state)
     r = honest(); /* all of it may be; so may what fills the depth, which is told apart */
     json_object_set_new(r, "main_cpu_s", json_real(0.1));
     if (!holds(r, why, sizeof why)) fail_msg("one that computes while it is timed: %s", why);
+    json_object_set_new(r, "main_cpu_s", json_real(0.113));
+    assert_false(holds(r, why, sizeof why));
+    json_object_set_new(json_object_get(r, "engine"), "logits_mb", json_real(1)); /* three rows of it are hashed */
+    if (!holds(r, why, sizeof why)) fail_msg("one with many logits: %s", why);
     json_object_set_new(r, "main_cpu_s", json_real(0.15));
     json_object_set_new(r, "depth_ms", json_real(50));
     if (!holds(r, why, sizeof why)) fail_msg("one that fills a depth: %s", why);

@@ -77,7 +77,9 @@ static int run(const hn_cli *cli)
         json_decref(parts);
         rc = hn_json_print(o);
     }
-    if (rc == 0 && !l.n_unknown && fabs(hn_ledger_rest(&l)) > HN_LEDGER_MAX_REST)
+    const double rest_mb = hn_ledger_rest(&l) * (double)l.seen.hwm / 1e6;
+    if (rc == 0 && !l.n_unknown && fabs(hn_ledger_rest(&l)) > HN_LEDGER_MAX_REST &&
+        fabs(rest_mb) > HN_LEDGER_LEAST_REST)
         rc = hn_cli_error(HN_EXIT_FAILURE,
                           "invalid result: the parts are %.3f MB, and %.3f MB were in memory: more than 3 %% is "
                           "in no part, or was given back before the end",

@@ -65,13 +65,11 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     return HONE_OK;
 }
 
-/* A request brings its adapters itself, and the command's belong to a session. */
 static hone_status open_scheduler(void *arg, const hn_q_way *w, hone_scheduler **out, hone_error *err)
 {
     const opener *o = arg;
     const hone_scheduler_params p = { .session = session_of(o, w) };
     *out = NULL;
-    if (hn_opts_has(o->cli->opts, "lora") && hn_opts_count(o->cli->opts, "lora") > 0) return HONE_OK;
     return hone_scheduler_new(out, o->asked, o->m, &p, err);
 }
 

@@ -19,8 +19,9 @@ static const double clock_share = 0.02, clock_s = 0.0005;
 static const double around_s = 0.004;
 /* A busy machine may take longer to begin with it, and to hear of its result. */
 static const double busy_share = 0.1, busy_s = 0.25;
-/* What a thread does beside what it times: draws the ids of its prompt, hashes some rows of logits, reads counters. */
-static const double beside_share = 0.05, beside_s = 0.006;
+/* What a thread does beside what it times: draws the ids of its prompt, reads counters; and hashes the logits of each
+ * step, which no machine does as slowly as that. */
+static const double beside_share = 0.05, beside_s = 0.006, hashed_mb_s = 1000;
 /* Counters of memory are kept per CPU or thread, up to 64 pages behind, and printing the result takes some. */
 static const double memory_share = 0.03, memory_mb = 2, memory_cpu_mb = 0.5;
 
@@ -246,13 +247,25 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
     if (claimed > most) wrong(c, "it claims %.3f s of work, its parent saw it for %.3f s", claimed, seen->wall_s);
 }
 
+static int64_t steps_proved(json_t *result)
+{
+    int64_t n = json_integer_value(json_object_get(json_object_get(result, "proof"), "steps"));
+    size_t i;
+    json_t *r;
+    json_array_foreach(json_object_get(result, "requests"), i, r) n +=
+        json_integer_value(json_object_get(json_object_get(r, "proof"), "steps"));
+    return n;
+}
+
 /* The thread that measures waits or computes while it times something, and in between it has next to nothing to do:
  * more CPU time than all its times together went into work that no time tells. */
 static void beside_the_clock(check *c, json_t *result)
 {
     double cpu = hn_json_number_of(result, "main_cpu_s"), depth = hn_json_number_of(result, "depth_ms"),
+           row_mb = hn_json_number_of(json_object_get(result, "engine"), "logits_mb"),
            told = timed_s(result) + (isfinite(depth) ? 1e-3 * depth : 0);
-    if (isfinite(cpu) && cpu > told * (1 + beside_share) + beside_s)
+    double hash_s = isfinite(row_mb) ? (double)steps_proved(result) * row_mb / hashed_mb_s : 0;
+    if (isfinite(cpu) && cpu > told * (1 + beside_share) + hash_s + beside_s)
         wrong(c, "its thread computed for %.3f s, and the times it reports are %.3f s: it works while nothing is timed",
               cpu, told);
 }

@@ -8,7 +8,8 @@
 #include "base/json_text.h"
 
 #define HN_MEMORY_SCHEMA "hone.memory/1"
-#define HN_LEDGER_MAX_REST 0.03 /* of the peak may be in no part */
+#define HN_LEDGER_MAX_REST 0.03   /* of the peak may be in no part */
+#define HN_LEDGER_LEAST_REST 0.75 /* MB: so much may be, of a process however small, as what others load into it */
 enum { HN_LEDGER_PARTS = 12 };
 
 typedef struct hn_ledger_part {

@@ -745,6 +745,7 @@ static hone_status begin(hn_walk *w, bool from_text)
                  (int)(w->small && w->n + w->n_more < HN_Q_DEEP ? HN_Q_DEEP : w->n + w->n_more));
         hn_walk_left_out(w, w->out->beyond);
     }
+    if (w->p->adapted) hn_walk_left_out(w, "requests of a scheduler: they bring their adapters themselves");
     if (!w->p->quick && w->p->packed && w->p->adapted)
         hn_walk_left_out(w, "plain weights: adapters go with the packed ones");
     w->out->n_never = w->out->n_left;

@@ -117,7 +117,7 @@ hone_status hn_walk_through_a_scheduler(hn_walk *w)
     const hn_q_way way = { .n_ctx = N_CTX, .n_seq = SLOTS };
     hone_scheduler *s = NULL;
     told t[QUESTIONS] = { 0 };
-    if (!w->p->open_scheduler || w->n < N_CTX) return HONE_OK;
+    if (!w->p->open_scheduler || w->p->adapted || !w->info.causal || w->n < N_CTX) return HONE_OK;
     hone_status st = w->p->open_scheduler(w->p->arg, &way, &s, w->err);
     if (st == HONE_E_NOMEM || st == HONE_E_UNSUPPORTED || st == HONE_E_ARG || (st == HONE_OK && !s)) {
         hn_walk_left_out(w, "requests of a scheduler: there is none beside a session here");

@@ -77,7 +77,8 @@ typedef struct hn_ab_result {
  * lies within 1 ± wanted; INCONCLUSIVE otherwise and when n is too small for the level. margin is
  * wanted, or more where two copies of one thing differ by more (hn_ab_bias): no alarm over such a
  * difference, but it is no reason either to call two things the same. near > 0: REGRESSED and IMPROVED also where the
- * rounds within it of their margin say so, each of the two tests at half of what is left of α. */
+ * rounds within it of their margin say so and most of all rounds are beyond it, each of the two tests at half of what
+ * is left of α. */
 void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double near, double level);
 /* Which rounds tell most of a shift of `shift` beyond a margin, by differences of a side and itself, d [n_d], sorted:
  * those within so much of it (logarithms); 0: all of them do, or no others do by much. */
