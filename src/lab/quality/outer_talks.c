@@ -134,8 +134,8 @@ static hone_status answers_of(hn_asking *a, const hone_chat_format *f, const cha
                               size_t n_words)
 {
     static const char *const texts[] = { "<think>\nTwo and two.\n</think>\n\nFour, a stop, and more.<|im_end|>",
-                                         "Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"town\": "
-                                         "\"Rome\"}}\n</tool_call>[E]",
+                                         ("Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"town\": "
+                                          "\"Rome\"}}\n</tool_call>[E]"),
                                          "<think>and no end of it",
                                          "{\"name\": \"weather\", \"parameters\": {\"town\": \"Oslo\"}}" };
     static const char *const stops[] = { "a stop", "nowhere" };
