@@ -117,7 +117,9 @@ def edits_stay(p):
     )
     p.button(0, 'Delete')
     settled(p)
-    other.wait('app.talk.title')
+    # whatever is written of the conversation meanwhile: what was deleted does not come back by it
+    other.eval('$("input").value = "a line"; app.draft(app.talk, "a line"); app.keepDraft()')
+    settled(other)
     check('… also an edit of what another tab deletes', other.eval(area) == 'half an hour of rewriting', shown(other))
     other.call('Page.bringToFront')
     other.server.answers.put(says('To the edit'))

@@ -200,10 +200,17 @@ const app = {
     clearTimeout(this.draft_timer);
     this.draft_timer = setTimeout(() => this.keepDraft(), 500);
   },
+  /* The draft alone goes to what is stored: a message that is being edited here, and was deleted in another tab, would
+   * come back there with the rest. */
   keepDraft() {
     const talk = this.drafting;
     this.drafting = null;
-    if (this.talks.includes(talk)) this.write(talk);
+    if (!this.talks.includes(talk)) return;
+    const { draft, drafted } = talk;
+    store.put(talk, (stored) => {
+      const older = (stored.drafted || 0) <= drafted;
+      return older ? Object.assign(stored, { draft, drafted }) : stored;
+    });
   },
 
   sort() {

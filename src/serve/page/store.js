@@ -48,8 +48,9 @@ const store = {
     if (talk) this.known.add(id);
     return talk;
   },
-  /* True: it is kept. merge(stored) takes over first what other tabs have written, in the same transaction; one that
-   * they have deleted is not written again. Without merge it is written at once, as it must be where the page ends. */
+  /* True: it is kept. merge(stored) takes over first what other tabs have written, in the same transaction, or answers
+   * what to write in place of talk; one that they have deleted is not written again. Without merge it is written at
+   * once, as it must be where the page ends. */
   async put(talk, merge) {
     if (!this.db) {
       this.memory.set(talk.id, talk);
@@ -60,8 +61,8 @@ const store = {
       const stored = s.get(talk.id);
       stored.onsuccess = () => {
         gone = !stored.result && this.known.has(talk.id);
-        if (stored.result) merge(stored.result);
-        if (!gone) s.put(talk);
+        const whole = (stored.result && merge(stored.result)) || talk;
+        if (!gone) s.put(whole);
       };
       return stored;
     };
