@@ -1,6 +1,6 @@
 /* kern.*: single kernels in the catalogue: products at the model's shapes, conversions,
- * what choosing among them costs, and variants against each other. The running and
- * checking is kern_run.c's. */
+ * what choosing among them costs, and variants against each other. Running, checking and
+ * timing them is kern_run.c's and its neighbours'. */
 #include "kernels/kernels.h"
 #include "lab/inside/bench_rooms.h"
 #include "lab/bench/bench.h"
