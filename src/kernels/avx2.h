@@ -116,6 +116,54 @@ INLINE __m128i load_half_in_order(const void *p)
     return v;
 }
 #endif
+
+/* ---- reading ahead in several streams --------------------------------------------------------------- */
+
+/* One ascending stream is not read at memory's rate: a core has no more lines in flight than its first cache waits for
+ * (Zen 3: 24), and its second cache's prefetchers, which could ask for more, go but a few lines ahead of each stream.
+ * So weights are computed as they lie, and asked for in four streams, each a page or more from the others (measured:
+ * docs/LAB.md). Weights are cut into segments: while one is computed, the next four are asked for, the nearest one's
+ * last quarter, the next one's third …, so that each is whole when its turn comes. */
+enum { STREAMS = 4, SEGMENT = 16 << 10 };
+typedef struct streams {
+    const char *at[STREAMS];
+} streams;
+
+/* Where the streams are when what stands at p, of weights that begin at w, is computed; each goes on by a quarter of
+ * what p does. Nothing is asked for from `end` on: such a stream goes along p instead, whose lines have come. */
+INLINE streams ahead_of(const char *w, const char *p, const char *end, size_t segment)
+{
+    streams a;
+    const size_t begun = (size_t)(p - w) % segment;
+    const char *f = p - begun + segment + segment / 4 * 3 + begun / 4;
+    FOR(i, STREAMS) {
+        a.at[i] = f < end ? f : p;
+        f += segment / 4 * 3;
+    }
+    return a;
+}
+INLINE void ask(const char *p) { __asm__ volatile("prefetcht1 %0" : : "m"(*p)); }
+/* Asks for the line of each stream that is due with line i from there. */
+INLINE void ask_ahead(const streams *a, int i) { ask(a->at[i % STREAMS] + i / STREAMS * 64); }
+
+/* Whether what is computed of one product may be too much for the second cache. */
+INLINE bool worth_streams(const char *p, const char *end) { return end - p >= 512 << 10; }
+/* Asks for what would have come before the first of the weights, at p, had those before it been computed: the rest of
+ * its segment, and less of each behind it. */
+static inline void begin_ahead(const char *w, const char *p, const char *end, size_t segment)
+{
+    const size_t begun = (size_t)(p - w) % segment, all = (size_t)(end - p);
+    size_t left[STREAMS + 1];
+    if (!worth_streams(p, end)) return;
+    for (size_t i = 0; i <= STREAMS; i++) {
+        const size_t from = i ? i * segment - begun : 0, n = i ? segment / 4 * (4 - i) + begun / 4 : segment - begun;
+        left[i] = from + n <= all ? n : from < all ? all - from : 0;
+    }
+    for (size_t k = 0; k < segment; k += 64)
+        for (size_t i = 0; i <= STREAMS; i++)
+            if (k < left[i]) ask(p + (i ? i * segment - begun : 0) + k);
+}
+
 INLINE __m256i low_nibbles(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
 INLINE __m256i high_nibbles(__m256i v) { return low_nibbles(_mm256_srli_epi16(v, 4)); }
 INLINE __m256i and32(__m256i v, uint32_t m) { return _mm256_and_si256(v, _mm256_set1_epi32((int32_t)m)); }

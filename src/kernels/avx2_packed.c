@@ -1,7 +1,7 @@
 /* Products of few columns from the packed layout (quant/pack.h), AVX2. A lane is a row, a register holds eight; both
  * halves of a group are met together, line by line: a word of codes meets a broadcast word of activations, scales are
- * vectors, and nothing is summed across lanes. One to four columns (of types with more fields two) share every opened
- * word; more take the panels of avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
+ * vectors, and nothing is summed across lanes. One to four columns share every opened word; more take the panels of
+ * avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
 #if defined(__x86_64__)
 
 #include "kernels/avx2.h"
@@ -11,8 +11,8 @@ enum { COLS = 4 };
 enum {
     PANEL_Q4_K = 6,
     PANEL_Q5_K = 4,
-    PANEL_Q6_K = 3,
-    PANEL_IQ4_XS = 4,
+    PANEL_Q6_K = 8,
+    PANEL_IQ4_XS = 7,
     PANEL_Q4_0 = 24,
     PANEL_Q5_0 = 14,
     PANEL_Q8_0 = 32,
@@ -35,15 +35,12 @@ typedef struct pair {
     __m256i v[2];
 } pair;
 
-/* Asks for the line 2 KiB behind p: of 512 B to 4 KiB the distance that no type loses by (measured: docs/LAB.md). */
-INLINE void fetch_behind(const char *p) { fetch_line(p + 2048); }
-
-/* The words of one line of codes. */
-INLINE pair line_again(const char *p) { return (pair){ { load_in_order(p), load_in_order(p + 32) } }; }
-INLINE pair line(const char *p)
+/* The words of one line of codes; line i of the block at p. */
+INLINE pair line(const char *p) { return (pair){ { load_in_order(p), load_in_order(p + 32) } }; }
+INLINE pair line_of(const char *p, const streams *a, int i)
 {
-    fetch_behind(p);
-    return line_again(p);
+    ask_ahead(a, i);
+    return line(p + 64 * i);
 }
 INLINE pair low4(pair q) { return (pair){ { low_nibbles(q.v[0]), low_nibbles(q.v[1]) } }; }
 INLINE pair high4(pair q) { return (pair){ { high_nibbles(q.v[0]), high_nibbles(q.v[1]) } }; }
@@ -58,8 +55,9 @@ INLINE void dot2(pair *sum, bool first, pair codes, const int8_t *x)
     }
 }
 
-/* p: the block; d: the scales of Q6_K; acc[half][column] */
-typedef void k_block_fn(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS]);
+/* p: the block; a: what is asked for meanwhile; d: the scales of Q6_K; acc[half][column] */
+typedef void k_block_fn(const char *p, const streams *a, const char *d, const hn_a256 *const *x, int nc,
+                        __m256 acc[2][COLS]);
 
 /* acc = fma(d·da, isum, acc), then acc −= dmin·da·Σ min·Σq */
 INLINE void k_finish(const char *p, __m256i sc[2][4], const hn_a256 *const *x, int nc, pair *isum, __m256 acc[2][COLS])
@@ -85,12 +83,13 @@ INLINE void k_finish(const char *p, __m256i sc[2][4], const hn_a256 *const *x, i
         }
     }
 }
-INLINE void k_scales(const char *p, __m256i v[2][4])
+/* of the block at p */
+INLINE void k_scales(const char *p, const streams *a, __m256i v[2][4])
 {
-    FOR(i, 4) fetch_behind(p - 64 + 64 * i);
+    FOR(i, 4) ask_ahead(a, i);
     FOR(h, 2) {
         __m256i s[3];
-        FOR(i, 3) s[i] = load256(p + 64 * i + 32 * h);
+        FOR(i, 3) s[i] = load256(p + 64 + 64 * i + 32 * h);
         k_scale_words(v[h], s);
     }
     IN_MEMORY(*(__m256i(*)[8])v);
@@ -100,16 +99,17 @@ INLINE __m256i u8_scale(const __m256i v[2], int i)
     return _mm256_shuffle_epi8(v[i / 4], byte_index(i % 4, -1, i % 4, -1));
 }
 
-INLINE void q4_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
+INLINE void q4_K_block(const char *p, const streams *a, const char *d, const hn_a256 *const *x, int nc,
+                       __m256 acc[2][COLS])
 {
     __m256i sc[2][4];
     pair isum[COLS];
-    k_scales(p + 64, sc);
+    k_scales(p, a, sc);
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
     FOR(g, 4) {
         pair lo[COLS], hi[COLS];
         FOR(i, 8) {
-            pair q = line(p + 256 + 64 * (8 * g + i)), ql = low4(q), qh = high4(q);
+            pair q = line_of(p, a, 4 + 8 * g + i), ql = low4(q), qh = high4(q);
             FOR(c, nc) {
                 dot2(&lo[c], !i, ql, x[c]->q + 64 * g + 4 * i);
                 dot2(&hi[c], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
@@ -123,19 +123,20 @@ INLINE void q4_K_block(const char *p, const char *d, const hn_a256 *const *x, in
     k_finish(p, sc, x, nc, isum, acc);
 }
 
-INLINE void q5_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
+INLINE void q5_K_block(const char *p, const streams *a, const char *d, const hn_a256 *const *x, int nc,
+                       __m256 acc[2][COLS])
 {
     __m256i sc[2][4];
     pair isum[COLS];
-    k_scales(p + 64, sc);
-    FOR(i, 8) fetch_behind(p + 256 + 64 * i);
+    k_scales(p, a, sc);
+    FOR(i, 8) ask_ahead(a, 4 + i);
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
     FOR(g, 4)
         FOR(part, 2) {
             pair lo[COLS], hi[COLS];
             FOR(k, 4) {
                 int i = 4 * part + k;
-                pair b = line_again(p + 256 + 64 * i), ql, qh, q = line(p + 768 + 64 * (8 * g + i));
+                pair b = line(p + 256 + 64 * i), ql, qh, q = line_of(p, a, 12 + 8 * g + i);
                 FOR(h, 2) {
                     ql.v[h] = or_and(low_nibbles(q.v[h]), shift16(b.v[h], 4 - 2 * g), 0x10101010);
                     qh.v[h] = or_and(high_nibbles(q.v[h]), shift16(b.v[h], 3 - 2 * g), 0x10101010);
@@ -163,16 +164,17 @@ INLINE void d_finish(const char *d, const hn_a256 *const *x, int nc, const pair 
     }
 }
 
-/* Words 2j, 2j + 1 of half a block of Q6_K: codes of scales j/2, + 2, + 4, + 6, activations from q. `parts` has bit
- * 2h + i for each half of the group h and field l of the two, i. */
-INLINE void q6_K_words(const char *p, int j, int parts, const int8_t *const *q, int nc, pair *isum)
+/* Words 2j, 2j + 1 of half a block of Q6_K, which begins at line `from` of the block: codes of scales j/2, + 2, + 4,
+ * + 6, activations from q. `parts` has bit 2h + i for each half of the group h and field l of the two, i. */
+INLINE void q6_K_words(const char *p, const streams *a, int from, int j, int parts, const int8_t *const *q, int nc,
+                       pair *isum)
 {
     pair sum[4][COLS];
     FOR(k, 2) {
         int word_at = 2 * j + k;
         const char *at = p + hn_pack_q6_h(word_at);
         if (parts & 1)
-            FOR(i, 3) fetch_behind(at + 64 * i);
+            FOR(i, 3) ask_ahead(a, from + 2 + 3 * word_at + i);
         FOR(part, 4)
             if (parts >> part & 1) {
                 int h = part / 2, i = part % 2;
@@ -193,7 +195,8 @@ INLINE void q6_K_words(const char *p, int j, int parts, const int8_t *const *q, 
         }
     }
 }
-INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
+INLINE void q6_K_block(const char *p, const streams *a, const char *d, const hn_a256 *const *x, int nc,
+                       __m256 acc[2][COLS])
 {
     pair isum[COLS];
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
@@ -203,6 +206,7 @@ INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, in
         FOR(c, nc) side[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } }, q[c] = x[c]->q + 128 * n;
         FOR(i, 4) { /* Σ sc·Σq, two scales at a time */
             pair s = line(p + hn_pack_q6_s(i / 2));
+            if (i % 2 == 0) ask_ahead(a, 26 * n + i / 2);
             FOR(h, 2) {
                 __m256i two =
                     _mm256_srai_epi16(_mm256_shuffle_epi8(s.v[h], byte_index(-1, i % 2 * 2, -1, i % 2 * 2 + 1)), 8);
@@ -213,19 +217,20 @@ INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, in
             FOR(h, 2) isum[c].v[h] = _mm256_sub_epi32(isum[c].v[h], _mm256_slli_epi32(side[c].v[h], 5));
         FOR(j, 4) { /* so many sums as stay in registers */
             if (nc == 1)
-                FOR(h, 2) q6_K_words(p, j, 3 << 2 * h, q, nc, isum);
+                FOR(h, 2) q6_K_words(p, a, 26 * n, j, 3 << 2 * h, q, nc, isum);
             else
-                FOR(part, 4) q6_K_words(p, j, 1 << part, q, nc, isum);
+                FOR(part, 4) q6_K_words(p, a, 26 * n, j, 1 << part, q, nc, isum);
         }
         p += hn_pack_q6_s(2);
     }
     d_finish(d, x, nc, isum, acc);
 }
 
-INLINE void iq4_XS_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m256 acc[2][COLS])
+INLINE void iq4_XS_block(const char *p, const streams *a, const char *d, const hn_a256 *const *x, int nc,
+                         __m256 acc[2][COLS])
 {
-    fetch_behind(p);
-    pair isum[COLS], sl = line(p + 64);
+    ask_ahead(a, 0);
+    pair isum[COLS], sl = line_of(p, a, 1);
     __m256i sh[2];
     FOR(h, 2) sh[h] = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p + 32 + 16 * h)));
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
@@ -233,7 +238,7 @@ INLINE void iq4_XS_block(const char *p, const char *d, const hn_a256 *const *x, 
         __m256i sc[2];
         FOR(h, 2) sc[h] = iq4_scale(sh[h], sl.v[h], s);
         FOR(i, 4) {
-            pair q = line(p + 128 + 64 * (4 * s + i));
+            pair q = line_of(p, a, 2 + 4 * s + i);
             FOR(h, 2) {
                 __m256i ql = iq4_levels(low_nibbles(q.v[h])), qh = iq4_levels(high_nibbles(q.v[h]));
                 FOR(c, nc) {
@@ -335,7 +340,7 @@ INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, const __m256 y[2])
 }
 
 /* pairs: blocks come in twos behind their d. */
-INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes, bool pairs)
+INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes, bool pairs, const char *end)
 {
     int64_t nb = m->n_in / 256;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
@@ -347,8 +352,8 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
             const char *p = g + (pairs ? hn_pair_block(bytes, b) : (size_t)b * bytes), *d = g + hn_pair_d(bytes, b);
             if (m->w_stride > HN_FAR_GROUP)
                 FOR(c, nc) hn_fetch_a256(x[c] + 1);
-            if (pairs && b % 2 == 0) fetch_behind(d);
-            block(p, d, x, nc, acc);
+            const streams a = ahead_of(m->w, p, end, SEGMENT);
+            block(p, &a, d, x, nc, acc);
             FOR(c, nc) x[c]++;
         }
         FOR(c, nc) {
@@ -358,13 +363,16 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
     }
 }
 
-INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, size_t bytes, int shift)
+INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, size_t bytes, int shift, const char *end)
 {
+    /* what a stream has to ask for with two blocks and their d, and in how many lines */
+    const int quarter = (int)(64 + 2 * bytes) / STREAMS, asks = (quarter + 63) / 64;
     int64_t nb = m->n_in / 32;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
         const char *g = group(m, r);
         const int8_t *x[COLS];
         const float *dx[COLS];
+        streams a = { 0 };
         __m256 acc[2][COLS];
         FOR(c, nc) {
             acc[0][c] = acc[1][c] = _mm256_setzero_ps();
@@ -374,7 +382,9 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         for (int64_t b = 0; b < nb; b++) {
             const char *p = g + hn_pair_block(bytes, b), *d = g + hn_pair_d(bytes, b);
             pair sum[COLS];
-            if (b % 2 == 0) fetch_behind(d);
+            if (b % 2 == 0) a = ahead_of(m->w, d, end, SEGMENT);
+            for (int i = b % 2 ? (asks + 1) / 2 : 0; i < (b % 2 ? asks : (asks + 1) / 2); i++)
+                FOR(j, STREAMS) ask(a.at[j] + i * quarter / asks);
             block(p, x, nc, sum);
             FOR(h, 2) {
                 __m256 dw = scales_f16(d + 16 * h);
@@ -394,6 +404,9 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
     }
 }
 
+/* Where the last of m's rows end. */
+INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS - 1); }
+
 /* A group of rows meets all columns before the next one. Each number of columns has its own code. */
 #define BY_COLUMNS(ROWS, MOST)                                            \
     for (hn_mm g = *m; g.r0 < m->r1; g.r0 += HN_PACK_ROWS) {              \
@@ -406,28 +419,29 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
             else ROWS(3);                                                 \
         }                                                                 \
     }
-#define PACKED(TYPE, ROWS, MOST, FROM)         \
-    void hn_avx2_packed_##TYPE(const hn_mm *m) \
-    {                                          \
-        if (m->panel && m->n_col >= FROM) {    \
-            hn_avx2_ppanel_##TYPE(m);          \
-            return;                            \
-        }                                      \
-        BY_COLUMNS(ROWS, MOST)                 \
+#define PACKED(TYPE, ROWS, MOST, FROM)                          \
+    void hn_avx2_packed_##TYPE(const hn_mm *m)                  \
+    {                                                           \
+        if (m->panel && m->n_col >= FROM) {                     \
+            hn_avx2_ppanel_##TYPE(m);                           \
+            return;                                             \
+        }                                                       \
+        begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
+        BY_COLUMNS(ROWS, MOST)                                  \
     }
 
-#define ROWS_Q4_K(NC) rows_k(&g, c, NC, q4_K_block, 2304, false)
-#define ROWS_Q5_K(NC) rows_k(&g, c, NC, q5_K_block, 2816, false)
-#define ROWS_Q6_K(NC) rows_k(&g, c, NC, q6_K_block, 3328, true)
-#define ROWS_IQ4_XS(NC) rows_k(&g, c, NC, iq4_XS_block, 2176, false)
-#define ROWS_Q4_0(NC) rows_32(&g, c, NC, q4_0_block, 256, 3)
-#define ROWS_IQ4_NL(NC) rows_32(&g, c, NC, iq4_NL_block, 256, 0)
-#define ROWS_Q5_0(NC) rows_32(&g, c, NC, q5_0_block, 320, 4)
-#define ROWS_Q8_0(NC) rows_32(&g, c, NC, q8_0_block, 512, 0)
+#define ROWS_Q4_K(NC) rows_k(&g, c, NC, q4_K_block, 2304, false, behind(m))
+#define ROWS_Q5_K(NC) rows_k(&g, c, NC, q5_K_block, 2816, false, behind(m))
+#define ROWS_Q6_K(NC) rows_k(&g, c, NC, q6_K_block, 3328, true, behind(m))
+#define ROWS_IQ4_XS(NC) rows_k(&g, c, NC, iq4_XS_block, 2176, false, behind(m))
+#define ROWS_Q4_0(NC) rows_32(&g, c, NC, q4_0_block, 256, 3, behind(m))
+#define ROWS_IQ4_NL(NC) rows_32(&g, c, NC, iq4_NL_block, 256, 0, behind(m))
+#define ROWS_Q5_0(NC) rows_32(&g, c, NC, q5_0_block, 320, 4, behind(m))
+#define ROWS_Q8_0(NC) rows_32(&g, c, NC, q8_0_block, 512, 0, behind(m))
 PACKED(q4_K, ROWS_Q4_K, 4, PANEL_Q4_K)
-PACKED(q5_K, ROWS_Q5_K, 2, PANEL_Q5_K)
-PACKED(q6_K, ROWS_Q6_K, 2, PANEL_Q6_K)
-PACKED(iq4_XS, ROWS_IQ4_XS, 2, PANEL_IQ4_XS)
+PACKED(q5_K, ROWS_Q5_K, 4, PANEL_Q5_K)
+PACKED(q6_K, ROWS_Q6_K, 4, PANEL_Q6_K)
+PACKED(iq4_XS, ROWS_IQ4_XS, 4, PANEL_IQ4_XS)
 PACKED(q4_0, ROWS_Q4_0, 4, PANEL_Q4_0)
 PACKED(iq4_NL, ROWS_IQ4_NL, 4, PANEL_IQ4_NL)
 PACKED(q5_0, ROWS_Q5_0, 4, PANEL_Q5_0)
@@ -459,7 +473,7 @@ INLINE void float_step(__m256 (*s)[16][2], int l, const char *at, const float *c
 /* One column: elements are met as they lie, the sums of all lanes wait in the first cache. More: NL lanes at a time,
  * so that 2·NL·nc sums stay in registers; a block is read 16/NL times, all but the first from the first cache, while
  * the next one is asked for in order. */
-INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size_t bytes)
+INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size_t bytes, const char *behind)
 {
     enum { MAX_SUMS = 4 };
     const int nl = nc == 1 ? 16 : nc == 2 ? 2 : 1;
@@ -476,11 +490,12 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
                 memset(s, 0, sizeof s);
                 IN_MEMORY(s);
                 int64_t k = b;
+                streams a = ahead_of(m->w, p + (size_t)b * unit, behind, SEGMENT);
                 for (; k + 16 <= end; k += 16) {
+                    FOR(i, (int)(16 * unit / 64)) ask_ahead(&a, i);
+                    FOR(i, STREAMS) a.at[i] += 16 * unit / STREAMS;
                     FOR(l, 16) {
                         const char *at = p + (size_t)(k + l) * unit;
-                        if (l * unit % 64 == 0) fetch_behind(at);
-                        if (unit > 64) fetch_behind(at + 64);
                         float_step(s, l, at, x, k + l, 1, widen, unit, false);
                     }
                     IN_MEMORY(s);
@@ -523,12 +538,18 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
     }
 }
 
-#define ROWS_F32(NC) rows_float(&g, c, NC, widen_f32, 4)
-#define ROWS_F16(NC) rows_float(&g, c, NC, widen_f16, 2)
-#define ROWS_BF16(NC) rows_float(&g, c, NC, widen_bf16, 2)
-void hn_avx2_packed_f32(const hn_mm *m) { BY_COLUMNS(ROWS_F32, 4) }
-void hn_avx2_packed_f16(const hn_mm *m) { BY_COLUMNS(ROWS_F16, 4) }
-void hn_avx2_packed_bf16(const hn_mm *m) { BY_COLUMNS(ROWS_BF16, 4) }
+#define ROWS_F32(NC) rows_float(&g, c, NC, widen_f32, 4, behind(m))
+#define ROWS_F16(NC) rows_float(&g, c, NC, widen_f16, 2, behind(m))
+#define ROWS_BF16(NC) rows_float(&g, c, NC, widen_bf16, 2, behind(m))
+#define PACKED_FLOAT(TYPE, ROWS)                                                   \
+    void hn_avx2_packed_##TYPE(const hn_mm *m)                                     \
+    {                                                                              \
+        if (m->n_col == 1) begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
+        BY_COLUMNS(ROWS, 4)                                                        \
+    }
+PACKED_FLOAT(f32, ROWS_F32)
+PACKED_FLOAT(f16, ROWS_F16)
+PACKED_FLOAT(bf16, ROWS_BF16)
 
 #else
 typedef int hn_no_avx2_packed; /* an empty file is not C */

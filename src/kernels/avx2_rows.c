@@ -53,21 +53,29 @@ INLINE void float_last(__m256 p[2], const char *w, const float *x, int n, widen_
     }
 }
 
-enum { AHEAD = 1024 }; /* more is slower (measured: docs/LAB.md) */
+enum { NEAR = 1024 }; /* bytes; more is slower where weights come from a cache (measured: docs/LAB.md) */
 
-/* One column, row after row: a core reads one ascending stream. (Two to four go four rows at a time, lanes_matmul.h:
- * there loads of activations decide.) */
+/* One column, row after row. Weights that may lie in a cache are asked for into the first one; others in streams. (Two
+ * to four columns go four rows at a time, lanes_matmul.h: there loads of activations decide.) */
 INLINE void float_rows(const hn_mm *m, widen_fn *widen, int size)
 {
     const float *x = (const float *)column(m, 0);
+    const bool far = worth_streams(row_of(m, m->r0), row_of(m, m->r1));
+    begin_ahead(m->w, row_of(m, m->r0), row_of(m, m->r1), SEGMENT);
     for (int64_t r = m->r0; r < m->r1; r++) {
         const char *w = row_of(m, r);
         __m256 t[2] = { _mm256_setzero_ps(), _mm256_setzero_ps() };
         for (int64_t b = 0; b < m->n_in; b += 256) {
             int64_t k = b, end = b + 256 < m->n_in ? b + 256 : m->n_in;
             __m256 p[2] = { _mm256_setzero_ps(), _mm256_setzero_ps() };
+            if (end - b == 256) { /* what is left of a row is too little to ask for more */
+                const streams a = ahead_of(m->w, w, row_of(m, m->r1), SEGMENT);
+                if (far)
+                    FOR(i, 256 * size / 64) ask_ahead(&a, i);
+                else
+                    FOR(i, 256 * size / 64) fetch_line(w + NEAR + 64 * i);
+            }
             for (; k + 32 <= end; k += 32, w += 32 * size) {
-                FOR(i, 32 * size / 64) fetch_line(w + AHEAD + 64 * i);
                 float_step(p, w, x + k, widen, size);
                 float_step(p, w + 16 * size, x + k + 16, widen, size);
             }

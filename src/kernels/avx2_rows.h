@@ -165,17 +165,49 @@ INLINE __m128i sum4(const __m256i v[4])
     __m256i s = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
     return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
 }
-/* Rows at once are streams too many for the hardware to follow. Those behind are contiguous: they are asked for in the
- * order of addresses while these compute, n bytes behind `rows` rows at w. */
-INLINE void fetch_next(const hn_mm *m, const char *w, int rows, int64_t at, int n)
+/* Rows at once are streams too many for the hardware to follow. Those behind are contiguous, and asked for while these
+ * compute: by AVX2 in a few streams, by AVX_VNNI in the order of addresses. */
+#ifdef HN_VNNI_DOT
+INLINE void begin_rows(const hn_mm *m, int rows) { (void)m, (void)rows; }
+INLINE streams next_rows(const hn_mm *m, const char *w, int rows, const char *end)
 {
-    const char *p = w + rows * m->w_stride + at;
-    for (int i = 0; i < n; i += 64) __asm__ volatile("prefetcht1 %0" : : "m"(p[i]));
+    (void)end;
+    return (streams){ { w + rows * m->w_stride } };
 }
+/* Block i of the blocks of `rows` rows at `at`, n bytes each, is computed. */
+INLINE void fetch_next(const streams *a, const char *w, int rows, int64_t at, int i, int n)
+{
+    (void)w;
+    for (int k = 0; k < n; k += 64) ask(a->at[0] + rows * at + i * n + k);
+}
+#else
+/* whole tiles of rows */
+INLINE size_t segment_of(const hn_mm *m, int rows)
+{
+    size_t tile = (size_t)rows * m->w_stride;
+    return tile < SEGMENT ? SEGMENT / tile * tile : tile;
+}
+INLINE void begin_rows(const hn_mm *m, int rows)
+{
+    begin_ahead(m->w, row_of(m, m->r0), row_of(m, m->r1), segment_of(m, rows));
+}
+INLINE streams next_rows(const hn_mm *m, const char *w, int rows, const char *end)
+{
+    return ahead_of(m->w, w, end, segment_of(m, rows));
+}
+INLINE void fetch_next(const streams *a, const char *w, int rows, int64_t at, int i, int n)
+{
+    const int due = rows / STREAMS * n; /* of each stream with all blocks */
+    if (rows == K_ROWS) /* the next tile once more: asked for so early, it has left the first cache by now */
+        for (int k = 0; k < n; k += 64) ask(w + rows * at + i * n + k);
+    if (i >= STREAMS) return;
+    for (int k = 0; k < due; k += 64) ask(a->at[i] + rows / STREAMS * at + k);
+}
+#endif
 
 /* d_at: where a block's word of d and dmin stands; of OFFSET d is its upper half */
 INLINE void k_rows(const hn_mm *m, int64_t c0, int nc, k_heads_fn *heads, k_dot_fn *dot, int bytes, int d_at,
-                   k_kind kind)
+                   k_kind kind, const char *end)
 {
     enum { R = K_ROWS };
     const __m128i lower = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
@@ -185,6 +217,7 @@ INLINE void k_rows(const hn_mm *m, int64_t c0, int nc, k_heads_fn *heads, k_dot_
         const hn_a256 *x[COLS];
         __m128 acc[COLS];
         FOR(i, R) w[i] = row_of(m, r + i < m->r1 ? r + i : m->r1 - 1);
+        const streams next = next_rows(m, w[0], R, end);
         FOR(c, nc) x[c] = (const hn_a256 *)column(m, c0 + c), acc[c] = _mm_setzero_ps();
         for (int64_t b = 0; b < m->n_in / 256; b++) {
             __m256i isum[COLS][R], side[COLS][R];
@@ -193,7 +226,7 @@ INLINE void k_rows(const hn_mm *m, int64_t c0, int nc, k_heads_fn *heads, k_dot_
             heads(head, w, at);
             FOR(i, R) {
                 __m256i v[COLS];
-                fetch_next(m, w[0], R, at * R + i * bytes, bytes);
+                fetch_next(&next, w[0] + R * m->w_stride, R, at, i, bytes);
                 dot(w[i] + at, &head[i], x, nc, v);
                 FOR(c, nc) {
                     isum[c][i] = v[c];
@@ -319,7 +352,8 @@ INLINE __m256i sum8(const __m256i v[8])
 }
 
 /* offset·Σq is taken from the products */
-INLINE void q32_rows(const hn_mm *m, int64_t c0, int nc, q32_dot_fn *dot, q32_scales_fn *scales, int bytes, int offset)
+INLINE void q32_rows(const hn_mm *m, int64_t c0, int nc, q32_dot_fn *dot, q32_scales_fn *scales, int bytes, int offset,
+                     const char *end)
 {
     enum { R = Q32_ROWS };
     const int64_t nb = m->n_in / 32;
@@ -329,6 +363,7 @@ INLINE void q32_rows(const hn_mm *m, int64_t c0, int nc, q32_dot_fn *dot, q32_sc
         const float *dx[COLS];
         __m256 acc[COLS];
         FOR(i, R) w[i] = row_of(m, r + i < m->r1 ? r + i : m->r1 - 1);
+        const streams next = next_rows(m, w[0], R, end);
         FOR(c, nc) {
             x[c] = (const int8_t *)column(m, c0 + c);
             dx[c] = (const float *)(x[c] + m->n_in);
@@ -339,7 +374,7 @@ INLINE void q32_rows(const hn_mm *m, int64_t c0, int nc, q32_dot_fn *dot, q32_sc
             int64_t at = b * bytes;
             FOR(i, R) {
                 __m256i v[COLS];
-                fetch_next(m, w[0], R, at * R + i * bytes, bytes);
+                fetch_next(&next, w[0] + R * m->w_stride, R, at, i, bytes);
                 dot(w[i] + at, x, nc, v);
                 FOR(c, nc) sum[c][i] = v[c];
             }
@@ -362,17 +397,18 @@ INLINE void q32_rows(const hn_mm *m, int64_t c0, int nc, q32_dot_fn *dot, q32_sc
 /* ---- the table's functions ----------------------------------------------------------------------------- */
 
 /* A tile of rows meets all columns before the next one. Each number of columns has its own code. */
-#define BY_COLUMNS(TILE, ROWS, ...)                       \
-    for (hn_mm t = *m; t.r0 < m->r1; t.r0 += TILE) {      \
-        t.r1 = t.r0 + TILE < m->r1 ? t.r0 + TILE : m->r1; \
-        for (int64_t c = 0; c < m->n_col; c += COLS) {    \
-            switch (m->n_col - c) {                       \
-            case 1: ROWS(&t, c, 1, __VA_ARGS__); break;   \
-            case 2: ROWS(&t, c, 2, __VA_ARGS__); break;   \
-            case 3: ROWS(&t, c, 3, __VA_ARGS__); break;   \
-            default: ROWS(&t, c, 4, __VA_ARGS__); break;  \
-            }                                             \
-        }                                                 \
+#define BY_COLUMNS(TILE, ROWS, ...)                                        \
+    begin_rows(m, TILE);                                                   \
+    for (hn_mm t = *m; t.r0 < m->r1; t.r0 += TILE) {                       \
+        t.r1 = t.r0 + TILE < m->r1 ? t.r0 + TILE : m->r1;                  \
+        for (int64_t c = 0; c < m->n_col; c += COLS) {                     \
+            switch (m->n_col - c) {                                        \
+            case 1: ROWS(&t, c, 1, __VA_ARGS__, row_of(m, m->r1)); break;  \
+            case 2: ROWS(&t, c, 2, __VA_ARGS__, row_of(m, m->r1)); break;  \
+            case 3: ROWS(&t, c, 3, __VA_ARGS__, row_of(m, m->r1)); break;  \
+            default: ROWS(&t, c, 4, __VA_ARGS__, row_of(m, m->r1)); break; \
+            }                                                              \
+        }                                                                  \
     }
 /* FROM: columns from which opening a panel of AVX2 pays (measured: docs/LAB.md). */
 #define ROWS(TYPE, FROM, ...)                           \

@@ -51,18 +51,20 @@ hone_status hn_packed_measure_all(hn_packed_speed out[HN_TYPE_COUNT], bool there
 float hn_packed_ratio(float *plain_us, float *packed_us, int n);
 /* Keeps it for every start on this machine with this build. False: there is nowhere to keep it. */
 bool hn_packed_keep(const hn_packed_speed *v, hn_type t, int32_t n_in, hn_cpu_level level);
-float hn_packed_least(const hn_packed_speed *v);
+/* Of one answer at a time: the least of both numbers of threads, of a column alone and of a column with the few columns
+ * that a prompt ends in. */
+float hn_packed_of_one(const hn_packed_speed *v);
 /* On all threads, of one column and of several alike. */
 float hn_packed_of_several(const hn_packed_speed *v);
 /* Slower by less cannot be told from noise in so short a look: packed is read from here on. */
 #define HN_PACKED_AS_FAST 0.97f
 
-/* Types of a file's matrices. A type is plain where packed is slower at any of the points, or for several answers on
- * the whole, by more than the noise. */
+/* Types of a file's matrices. A type is plain where packed is slower, for one answer at a time or for several, by
+ * more than the noise. */
 typedef struct hn_packed_choice {
     bool there[HN_TYPE_COUNT], plain[HN_TYPE_COUNT];
     float speed[HN_TYPE_COUNT]; /* of the points; 0: not measured */
-    bool several;               /* speed is hn_packed_of_several, else hn_packed_least */
+    bool several;               /* speed is hn_packed_of_several, else hn_packed_of_one */
     int n_plain, n_packed, n_measured;
     const char *level; /* of contexts that name none: HONE_CPU, else the best */
 } hn_packed_choice;

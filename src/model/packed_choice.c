@@ -299,10 +299,18 @@ hone_status hn_packed_measure_all(hn_packed_speed out[HN_TYPE_COUNT], bool there
 
 /* ---- the choice ------------------------------------------------------------------------------------ */
 
-float hn_packed_least(const hn_packed_speed *v)
+/* What an answer asks of weights: tokens one by one, and a pass of few columns where a prompt ends, which takes some
+ * two tokens' time. Ten tokens to each such pass are a short answer. */
+float hn_packed_of_one(const hn_packed_speed *v)
 {
+    const float tokens = 10, pass = 2;
     float least = v->of[0];
-    for (int i = 1; i < HN_PACKED_POINTS; i++) least = v->of[i] < least ? v->of[i] : least;
+    for (int i = 0; i < HN_PACKED_POINTS; i += 2) {
+        float token = v->of[i], few = v->of[i + 1];
+        float both = (tokens + pass) / (tokens / token + pass / few);
+        float here = token < both ? token : both;
+        least = here < least ? here : least;
+    }
     return least;
 }
 
@@ -321,7 +329,7 @@ static bool measure_one(hn_packed_speed *out, hn_type t, int32_t n_in, hn_cpu_le
     int32_t only[HN_TYPE_COUNT] = { 0 };
     only[t] = n_in;
     if (hn_packed_measure(v, only, level, NULL) != HONE_OK) return false;
-    float least = hn_packed_least(&v[t]);
+    float least = hn_packed_of_one(&v[t]);
     if (least > 0.8f && least < 1.1f && twice_more(v, only, level, NULL) != HONE_OK) return false;
     *out = v[t];
     return true;
@@ -369,7 +377,7 @@ void hn_packed_choose(hn_packed_choice *c, const hn_packed *file, bool several, 
     if (measure && large) learn(v, want, level);
     for (int t = 0; t < HN_TYPE_COUNT; t++) {
         if (!c->there[t]) continue;
-        if (plausible(&v[t])) c->speed[t] = several ? hn_packed_of_several(&v[t]) : hn_packed_least(&v[t]);
+        if (plausible(&v[t])) c->speed[t] = several ? hn_packed_of_several(&v[t]) : hn_packed_of_one(&v[t]);
         c->plain[t] = c->speed[t] > 0 ? c->speed[t] < HN_PACKED_AS_FAST : large && !usual(level);
         c->n_measured += c->speed[t] > 0;
         c->n_plain += c->plain[t];
@@ -411,8 +419,8 @@ void hn_packed_choice_words(char *dst, size_t cap, const hn_packed_choice *c)
     }
     n += (size_t)snprintf(dst + n, cap - n,
                           c->several ? "speed packed / plain here at %s, %d threads, the mean of 1 and %d columns:"
-                                     : "speed packed / plain here at %s, the least of 1 and %d threads, 1 and %d "
-                                       "columns:",
+                                     : "speed packed / plain here at %s, the least of 1 and %d threads, of answers "
+                                       "with prompts that end in %d columns:",
                           c->level, hn_cpu_count(), MANY);
     n = names(dst, cap, n, c, false, true);
     names(dst, cap, n, c, true, true);

@@ -215,6 +215,31 @@ static void several_answers_choose_for_several(void **state)
     assert_true(c.plain[HN_Q4_0]);
 }
 
+/* For one answer, few columns count as often as they come: where a prompt ends, and not a tenth as often as tokens. No
+ * gain with several columns makes up for slower tokens. */
+static void one_answer_chooses_for_tokens(void **state)
+{
+    const struct {
+        float of[HN_PACKED_POINTS], speed;
+        bool plain;
+    } cases[] = {
+        { { 1.2f, 0.6f, 1.2f, 0.6f }, 1.0285714f, false }, /* 12 / (10 / 1.2 + 2 / 0.6) */
+        { { 1.2f, 0.3f, 1.2f, 0.6f }, 0.8f, true },        { { 1.3f, 1.3f, 1.05f, 0.5f }, 0.8873239f, true },
+        { { 0.9f, 2.0f, 0.9f, 2.0f }, 0.9f, true },        { { 1.1f, 1.4f, 1.2f, 1.4f }, 1.1f, false },
+    };
+    const hn_packed_entry e = { .type = HN_Q4_0, .kind = HN_PACKED_MATRIX, .n_bytes = 1 << 20 };
+    const hn_packed file = { .e = (hn_packed_entry *)&e, .n = 1 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_packed_speed v;
+        hn_packed_choice c;
+        memcpy(v.of, cases[i].of, sizeof v.of);
+        assert_true(hn_packed_keep(&v, HN_Q4_0, hn_packed_widths[0], hn_cpu_best()));
+        hn_packed_choose(&c, &file, false, false);
+        assert_float_equal(c.speed[HN_Q4_0], cases[i].speed, 1e-5);
+        assert_true(c.plain[HN_Q4_0] == cases[i].plain);
+    }
+}
+
 /* Which layout is faster depends on how long rows are: those that most bytes of a type are nearest to are asked. */
 static void the_width_of_most_bytes_chooses(void **state)
 {
@@ -258,10 +283,10 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_decides_by_type),    cmocka_unit_test(what_is_kept_is_of_a_level),
-        cmocka_unit_test(large_files_are_measured_once),   cmocka_unit_test(several_answers_choose_for_several),
-        cmocka_unit_test(the_width_of_most_bytes_chooses), cmocka_unit_test(the_ratio_says_which_is_faster),
-        cmocka_unit_test(every_packed_type_is_measured),
+        cmocka_unit_test(what_is_kept_decides_by_type),   cmocka_unit_test(what_is_kept_is_of_a_level),
+        cmocka_unit_test(large_files_are_measured_once),  cmocka_unit_test(several_answers_choose_for_several),
+        cmocka_unit_test(one_answer_chooses_for_tokens),  cmocka_unit_test(the_width_of_most_bytes_chooses),
+        cmocka_unit_test(the_ratio_says_which_is_faster), cmocka_unit_test(every_packed_type_is_measured),
     };
     return cmocka_run_group_tests(tests, set_up, tm_remove_dir);
 }

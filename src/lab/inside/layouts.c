@@ -14,7 +14,7 @@ static hone_status add_width(json_t *out, int32_t n_in, hn_cpu_level level, bool
         json_t *speed = json_array();
         for (int i = 0; i < HN_PACKED_POINTS; i++)
             json_array_append_new(speed, hn_lab_num(0.001 * (double)(int)(1000 * v[t].of[i] + 0.5f)));
-        const char *read = hn_packed_least(&v[t]) < HN_PACKED_AS_FAST ? "plain" : "packed";
+        const char *read = hn_packed_of_one(&v[t]) < HN_PACKED_AS_FAST ? "plain" : "packed";
         json_array_append_new(out, json_pack("{s:s, s:i, s:o, s:s}", "type", hn_type_get((uint32_t)t)->name, "n_in",
                                              (int)n_in, "speed", speed, "read", read));
         if (keep) *kept = hn_packed_keep(&v[t], (hn_type)t, n_in, level) && *kept;
