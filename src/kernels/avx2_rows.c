@@ -53,7 +53,7 @@ INLINE void float_last(__m256 p[2], const char *w, const float *x, int n, widen_
     }
 }
 
-enum { NEAR = 1024 }; /* bytes; more is slower where weights come from a cache (measured: docs/LAB.md) */
+enum { NEAR = 1024 }; /* bytes; more is slower (measured: docs/LAB.md) */
 
 /* One column, row after row. Weights that may lie in a cache are asked for into the first one; others in streams. (Two
  * to four columns go four rows at a time, lanes_matmul.h: there loads of activations decide.) */

@@ -67,7 +67,8 @@ static int open_all(child *c, int32_t n_ctx, int32_t n_seq)
     uint64_t now = hn_clock_ns();
     c->engine_ms = (double)(now - t0) * 1e-6;
     c->load_ms = (double)(now - c->t_spawn) * 1e-6;
-    c->load_witness_ms = (double)(c->t_main - c->t_spawn) * 1e-6 + (double)(hn_clock_witness_ns() - c->witness) * 1e-6;
+    const hn_clocks begin = { .from = c->t_main, .witness = c->witness };
+    c->load_witness_ms = (double)(c->t_main - c->t_spawn) * 1e-6 + (double)hn_clocks_seen(&begin, now) * 1e-6;
     if (rc == 0) hone_model_get_info(c->m, &c->info);
     look(c, "session");
     return rc;
@@ -529,7 +530,8 @@ int hn_bench_child(const hn_cli *cli)
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);
-    child c = { .cli = cli, .t_spawn = (uint64_t)t0, .t_main = hn_clock_ns(), .witness = hn_clock_witness_ns() };
+    const hn_clocks begin = hn_clocks_begin();
+    child c = { .cli = cli, .t_spawn = (uint64_t)t0, .t_main = begin.from, .witness = begin.witness };
     for (size_t i = 0; i < sizeof modes / sizeof *modes && rc < 0; i++)
         if (strcmp(hn_opts_arg(cli->opts, 0), modes[i].name) == 0 && n == (modes[i].word ? 3 : 2))
             rc = modes[i].run(&c, n == 3 ? hn_opts_arg(cli->opts, 1) : "");
