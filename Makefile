@@ -378,7 +378,7 @@ endif
 # Rooms where nothing takes long are made small: a third less code, compiled in less time.
 COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub template forge model gguf,src/$r/*.c) \
 	$(foreach r,bench judge machine quality record stats,src/lab/$r/*.c) \
-	$(foreach n,bench_layer bench_train layouts net profile_train,src/lab/inside/$n.c) \
+	$(foreach n,bench_layer bench_rooms bench_stages bench_train kern_check kern_data kern_run layouts net profile_train,src/lab/inside/$n.c) \
 	$(foreach n,call chat gbnf grammar lang pattern reply schema vocab,src/text/$n*.c) \
 	$(foreach n,adapter api_ context embed prefix scheduler session_file snapshot,src/engine/$n*.c) \
 	$(foreach n,begin checkpoint data grad_new loader look schedule trainer,src/train/$n*.c) src/backend/profiled.c $(foreach n,argv file json known lines mapped options os sealed shown source,src/base/$n*.c)))
@@ -535,8 +535,9 @@ install: all
 	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
 	gzip -9nf $(D_DOC)/CHANGELOG.md
-	sed 's|](CHANGELOG.md)|](CHANGELOG.md.gz)|' README.md >$(D_DOC)/README.md
+	sed -E 's,]\((CHANGELOG|docs/DEVELOPING|docs/FUZZING|docs/LAB)\.md\),](\1.md.gz),g' README.md >$(D_DOC)/README.md
 	install -m 644 $(DOCS) $(D_DOC)/docs
+	cd $(D_DOC)/docs && gzip -9nf DEVELOPING.md FUZZING.md LAB.md
 	install -m 644 models/README.md $(D_DOC)/models
 	$(if $(filter-out 0,$(MODEL)),install -d $(D_DATA) && install -m 644 models/hone-chat.gguf $(D_DATA)/hone-chat.gguf)
 	@$(B)/hone version >/dev/null 2>&1 || { echo "no manual, no completion: $(B)/hone does not run here"; exit 0; }; \
@@ -553,7 +554,7 @@ uninstall:
 	rm -f $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
 	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md* $(D_DOC)/models/README.md
 	rm -f $(D_DATA)/hone-chat.gguf
-	rm -f $(DOCS:docs/%=$(D_DOC)/docs/%)
+	rm -f $(DOCS:docs/%=$(D_DOC)/docs/%) $(DOCS:docs/%=$(D_DOC)/docs/%.gz)
 	-rmdir $(D_DOC)/docs $(D_DOC)/models $(D_DOC) $(D_DATA) 2>/dev/null
 
 # A source archive that knows its commit without git.

@@ -1,7 +1,7 @@
 /* Products of few columns from the packed layout (quant/pack.h), AVX2. A lane is a row, a register holds eight; both
  * halves of a group are met together, line by line: a word of codes meets a broadcast word of activations, scales are
- * vectors, and nothing is summed across lanes. One to four columns share every opened word; more take the panels of
- * avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
+ * vectors, and nothing is summed across lanes. One to four columns (of types with more fields two) share every opened
+ * word; more take the panels of avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
 #if defined(__x86_64__)
 
 #include "kernels/avx2.h"
@@ -12,7 +12,7 @@ enum {
     PANEL_Q4_K = 6,
     PANEL_Q5_K = 4,
     PANEL_Q6_K = 8,
-    PANEL_IQ4_XS = 7,
+    PANEL_IQ4_XS = 4,
     PANEL_Q4_0 = 24,
     PANEL_Q5_0 = 14,
     PANEL_Q8_0 = 32,
@@ -339,6 +339,9 @@ INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, const __m256 y[2])
     memcpy(dst, v, (size_t)n * sizeof *v);
 }
 
+/* a column that is not there: the last one again */
+INLINE int64_t col(const hn_mm *m, int64_t c) { return c < m->n_col ? c : m->n_col - 1; }
+
 /* pairs: blocks come in twos behind their d. */
 INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes, bool pairs, const char *end)
 {
@@ -347,7 +350,7 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
         const char *g = group(m, r);
         const hn_a256 *x[COLS];
         __m256 acc[2][COLS];
-        FOR(c, nc) acc[0][c] = acc[1][c] = _mm256_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
+        FOR(c, nc) acc[0][c] = acc[1][c] = _mm256_setzero_ps(), x[c] = (const hn_a256 *)column(m, col(m, c0 + c));
         for (int64_t b = 0; b < nb; b++) {
             const char *p = g + (pairs ? hn_pair_block(bytes, b) : (size_t)b * bytes), *d = g + hn_pair_d(bytes, b);
             if (m->w_stride > HN_FAR_GROUP)
@@ -358,7 +361,7 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
         }
         FOR(c, nc) {
             __m256 y[2] = { acc[0][c], acc[1][c] };
-            store_rows(m, r, c0 + c, y);
+            store_rows(m, r, col(m, c0 + c), y);
         }
     }
 }
@@ -407,19 +410,21 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 /* Where the last of m's rows end. */
 INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS - 1); }
 
-/* A group of rows meets all columns before the next one. Each number of columns has its own code. */
-#define BY_COLUMNS(ROWS, MOST)                                            \
+/* A group of rows meets all columns before the next one. Each number of columns has its own code; where that of three
+ * is not worth its size (BY_FOURS), the last column is met twice. */
+#define BY_COLUMNS(ROWS, MOST, BY_FOURS)                                  \
     for (hn_mm g = *m; g.r0 < m->r1; g.r0 += HN_PACK_ROWS) {              \
         g.r1 = g.r0 + HN_PACK_ROWS < m->r1 ? g.r0 + HN_PACK_ROWS : m->r1; \
         for (int64_t c = 0; c < m->n_col; c += MOST) {                    \
             int64_t left = m->n_col - c;                                  \
-            if (left >= MOST) ROWS(MOST);                                 \
+            if (left >= (BY_FOURS ? 3 : MOST)) ROWS(MOST);                \
             else if (left == 1) ROWS(1);                                  \
             else if (left == 2) ROWS(2);                                  \
-            else ROWS(3);                                                 \
+            else if (!(BY_FOURS)) ROWS(3);                                \
         }                                                                 \
     }
-#define PACKED(TYPE, ROWS, MOST, FROM)                          \
+#define PACKED(TYPE, ROWS, MOST, FROM) PACKED_BY(TYPE, ROWS, MOST, FROM, false)
+#define PACKED_BY(TYPE, ROWS, MOST, FROM, BY_FOURS)             \
     void hn_avx2_packed_##TYPE(const hn_mm *m)                  \
     {                                                           \
         if (m->panel && m->n_col >= FROM) {                     \
@@ -427,7 +432,7 @@ INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS
             return;                                             \
         }                                                       \
         begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
-        BY_COLUMNS(ROWS, MOST)                                  \
+        BY_COLUMNS(ROWS, MOST, BY_FOURS)                        \
     }
 
 #define ROWS_Q4_K(NC) rows_k(&g, c, NC, q4_K_block, 2304, false, behind(m))
@@ -439,9 +444,9 @@ INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS
 #define ROWS_Q5_0(NC) rows_32(&g, c, NC, q5_0_block, 320, 4, behind(m))
 #define ROWS_Q8_0(NC) rows_32(&g, c, NC, q8_0_block, 512, 0, behind(m))
 PACKED(q4_K, ROWS_Q4_K, 4, PANEL_Q4_K)
-PACKED(q5_K, ROWS_Q5_K, 4, PANEL_Q5_K)
-PACKED(q6_K, ROWS_Q6_K, 4, PANEL_Q6_K)
-PACKED(iq4_XS, ROWS_IQ4_XS, 4, PANEL_IQ4_XS)
+PACKED(q5_K, ROWS_Q5_K, 2, PANEL_Q5_K)
+PACKED_BY(q6_K, ROWS_Q6_K, 4, PANEL_Q6_K, true)
+PACKED(iq4_XS, ROWS_IQ4_XS, 2, PANEL_IQ4_XS)
 PACKED(q4_0, ROWS_Q4_0, 4, PANEL_Q4_0)
 PACKED(iq4_NL, ROWS_IQ4_NL, 4, PANEL_IQ4_NL)
 PACKED(q5_0, ROWS_Q5_0, 4, PANEL_Q5_0)
@@ -545,7 +550,7 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
     void hn_avx2_packed_##TYPE(const hn_mm *m)                                     \
     {                                                                              \
         if (m->n_col == 1) begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
-        BY_COLUMNS(ROWS, 4)                                                        \
+        BY_COLUMNS(ROWS, 4, false)                                                 \
     }
 PACKED_FLOAT(f32, ROWS_F32)
 PACKED_FLOAT(f16, ROWS_F16)

@@ -314,7 +314,7 @@ static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error 
     for (int32_t pos = 0; pos < MIN_CHECKED; pos++) hone_sampler_pick(j->s, j->logits, 0, pos, &unused, NULL);
     double draw_us = (double)(hn_clock_ns() - t) * 1e-3 / MIN_CHECKED;
     if (draw_us * N_LOGITS * MIN_CHECKED < CHECK_US) each = (int32_t)fmin(MAX_CHECKED, CHECK_US / (draw_us * N_LOGITS));
-    shares all = { 0 };
+    shares all = { 0 }; /* of sets with positions of their own: at the same ones they would be drawn by one number */
     j->proof = j->late = HN_FNV_INIT;
     for (int32_t k = 0; k < N_LOGITS; k++) {
         int64_t hits[LIKELIEST] = { 0 };
@@ -324,7 +324,7 @@ static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error 
             return HONE_OK;
         }
         for (int32_t i = 0; i < each; i++) {
-            int32_t id, again, pos = position_of(i, each);
+            int32_t id, again, pos = position_of(i, each) + k * MAX_CHECKED;
             hone_status st = hone_sampler_pick(j->s, d.x, 0, pos, &id, err);
             if (st == HONE_OK && i < 16) st = hone_sampler_pick(j->s, d.x, 0, pos, &again, err);
             if (st != HONE_OK) return st;
