@@ -215,8 +215,8 @@ static void several_answers_choose_for_several(void **state)
     assert_true(c.plain[HN_Q4_0]);
 }
 
-/* For one answer, few columns count as often as they come: where a prompt ends, and not a tenth as often as tokens. No
- * gain with several columns makes up for slower tokens. */
+/* For one answer, few columns count as often as they come: where a prompt ends, once in ten tokens. No gain with
+ * several columns makes up for slower tokens. */
 static void one_answer_chooses_for_tokens(void **state)
 {
     const struct {
