@@ -118,6 +118,16 @@ def drafts(p):
     p.wait('typeof app === "object" && app.adapters.length > 0')
     seen = p.eval('$("input").value')
     check('… and what was typed last is there after a reload', seen == text + '!', seen)
+    p.eval('$("input").focus()')
+    p.type('?')
+    p.eval(  # a write that does not end before its page does: what waits behind it is lost
+        'window.before = 1; window.busy = store.db.transaction("talks", "readwrite").objectStore("talks");'
+        '(function on() { busy.get("").onsuccess = on })(); location.reload()'
+    )
+    p.wait('!window.before && typeof app === "object" && app.adapters.length > 0')
+    seen = p.eval('$("input").value')
+    settled(p)
+    check('… behind a write that was under way, too', seen == text + '!?' and kept() == seen, seen)
     p.eval('$("input").value = ""; app.talk.draft = ""; remember("draft", null)')
 
 

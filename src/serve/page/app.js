@@ -202,15 +202,34 @@ const app = {
   },
   /* The draft alone goes to what is stored: a message that is being edited here, and was deleted in another tab, would
    * come back there with the rest. */
-  keepDraft() {
+  async keepDraft() {
     const talk = this.drafting;
-    this.drafting = null;
     if (!this.talks.includes(talk)) return;
     const { draft, drafted } = talk;
-    store.put(talk, (stored) => {
+    await store.put(talk, (stored) => {
       const older = (stored.drafted || 0) <= drafted;
       return older ? Object.assign(stored, { draft, drafted }) : stored;
     });
+    if (this.drafting === talk && talk.drafted === drafted) this.drafting = null;
+  },
+
+  /* The page ends: a write that is under way is lost with it, and whatever waits behind that one. Local storage takes
+   * the draft at once. */
+  leaveDraft() {
+    if (!this.talks.includes(this.drafting)) return;
+    const { id, draft, drafted } = this.drafting;
+    remember('left', JSON.stringify({ ...leftDrafts(), [id]: { draft, drafted } }));
+  },
+  takeDrafts() {
+    const left = leftDrafts();
+    remember('left', null);
+    for (const talk of this.talks) {
+      const { draft, drafted } = left[talk.id] || {};
+      if (typeof draft !== 'string' || !(drafted > (talk.drafted || 0))) continue;
+      Object.assign(talk, { draft, drafted });
+      this.drafting = talk;
+      this.keepDraft();
+    }
   },
 
   sort() {
@@ -747,14 +766,22 @@ function listen() {
     at_end = main.scrollHeight - main.scrollTop - main.clientHeight < 80;
   });
   window.addEventListener('pagehide', () => {
-    for (const talk of new Set([app.running && app.running.talk, app.drafting]))
-      if (app.talks.includes(talk)) store.put(talk);
+    if (app.running && app.talks.includes(app.running.talk)) store.put(app.running.talk);
+    app.leaveDraft();
   });
   document.addEventListener('dragover', (event) => event.preventDefault());
   document.addEventListener('drop', (event) => {
     event.preventDefault();
     attach([...event.dataTransfer.files]);
   });
+}
+
+/* Drafts of pages that ended before they were written, by the talk's id. */
+function leftDrafts() {
+  try {
+    const left = JSON.parse(recall('left'));
+    return isObject(left) ? left : {};
+  } catch { return {}; }
 }
 
 /* Other tabs of this page; null where the browser has no such thing. */
@@ -767,6 +794,7 @@ async function begin() {
   store.onFull = () => notice(t('storeFull'));
   store.onGone = (id) => app.gone(id);
   app.talks = (await store.all()).sort((a, b) => b.changed - a.changed);
+  app.takeDrafts();
   for (const talk of app.talks) dropEmpty(talk);
   const last = app.talks.find((x) => x.id === recall('open'));
   try {
