@@ -494,8 +494,8 @@ static hone_status check_forward(layer_job *j, const hn_bench_run *r, hn_verdict
     return HONE_OK;
 }
 
-/* Are the logits of the passes that were kept those of their parts together? An engine that gives an old answer again is
- * right now and then, where it has to compute: so more than one is looked at. */
+/* Are the logits of the passes that were kept those of their parts together? An engine that gives an old answer again
+ * is right now and then, where it has to compute: so more than one is looked at. */
 static bool are_passes(layer_job *j)
 {
     bool same = true;
@@ -507,9 +507,9 @@ static bool are_passes(layer_job *j)
     return same;
 }
 
-/* Behind the clock: the last of whole passes that were timed must have answered as the one that was proved. A part
- * has the proof of the pass that it is part of, and that pass is made once more. Of sums that many calls add to, one
- * now and then is too large for what is added. */
+/* Behind the clock: whole passes that were timed, the last of each of the last stretches, must have answered as their
+ * parts do. A part has the proof of the pass that it is part of, and that pass is made once more. Of sums that many
+ * calls add to, one now and then is too large for what is added. */
 static void after_part(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
     enum { ONE_OF = 50 };
