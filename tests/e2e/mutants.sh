@@ -159,10 +159,11 @@ while IFS='|' read -r name check words; do
     case $name in no-room*) want=11 ;; restore-wide) want=3 ;; esac
     cat "$T/err" >>"$T/out"
     case $check in *no-gain*)
-        if grep -qE '^verdict +[A-Z]' "$T/out" && ! grep -q IMPROVED "$T/out"; then ok "$name: gains nothing"; else not_ok "$name: gains nothing" "$T/out"; fi
+        if grep -qE '^verdict +[A-Z]|the result is not valid' "$T/out" && ! grep -q IMPROVED "$T/out"; then ok "$name: gains nothing"; else not_ok "$name: gains nothing" "$T/out"; fi
         continue
         ;;
     esac
+    bad=$n_bad
     if [ "$rc" -ne $want ]; then
         echo "# exit $rc, expected $want"
         not_ok "$name: noticed by$check" "$T/out"
@@ -174,6 +175,7 @@ while IFS='|' read -r name check words; do
     else
         ok "$name: noticed by$check"
     fi
+    [ "$bad" -eq "$n_bad" ] || grep -E 'INVALID|not valid|^verdict' "$T/out" | head -n 4 | sed 's/^/# said: /'
 done <tests/mutants/table
 [ -n "$only" ] || { [ "$n" -ge 40 ] && ok "$n wrong builds" || not_ok "$n wrong builds"; }
 finish

@@ -128,6 +128,15 @@ def drafts(p):
     seen = p.eval('$("input").value')
     settled(p)
     check('… behind a write that was under way, too', seen == text + '!?' and kept() == seen, seen)
+    p.eval('$("input").focus()')
+    p.type('.')
+    p.eval(
+        'window.before = 1; Storage.prototype.setItem = () => { throw new DOMException("", "QuotaExceededError") };'
+        'location.reload()'
+    )
+    p.wait('!window.before && typeof app === "object" && app.adapters.length > 0')
+    seen = p.eval('$("input").value')
+    check('… where local storage is full, too', seen == text + '!?.', seen)
     p.eval('$("input").value = ""; app.talk.draft = ""; remember("draft", null)')
 
 

@@ -349,6 +349,26 @@ static void test_compute_roof(void **state)
     assert_true(isnan(hn_work_prefill_s(&(hn_work){ 0 }, &p, 2, 10, false)));
 }
 
+/* Without peaks: what no CPU does, at 8 GHz and 512 operations of int8 or 128 of floats a cycle, is not believed. */
+static void test_no_cpu_is_so_fast(void **state)
+{
+    const hn_work int8 = { .int8_layers = 1e9 }, floats = { .float_head = 1e9 };
+    hn_verdict v = { 0 };
+    const double least = 2 * 1e9 * 10 / (2 * 512 * 8e9), head = 2 * 1e9 / (128 * 8e9);
+    hn_check_possible(&v, &int8, 2, 10, 1.01 * least);
+    hn_check_possible(&v, &int8, 2, 10, NAN);
+    hn_check_possible(&v, &int8, 0, 10, 1e-9); /* nobody knows on how many */
+    hn_check_possible(&v, &floats, 1, 10, 1.01 * head);
+    hn_check_possible(&v, &(hn_work){ 0 }, 2, 10, 1e-9);
+    assert_int_equal(v.state, HN_UNCHECKED);
+    hn_check_possible(&v, &floats, 1, 10, 0.99 * head);
+    assert_int_equal(v.state, HN_INVALID);
+    v = (hn_verdict){ 0 };
+    hn_check_possible(&v, &int8, 2, 10, 0.99 * least);
+    assert_int_equal(v.state, HN_INVALID);
+    assert_non_null(strstr(v.reason, "a prompt of 10 tokens took"));
+}
+
 static void test_work_of_a_file(void **state)
 {
     char path[160];
@@ -431,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_roof_at_threads),
         cmocka_unit_test(test_decode_roof),
         cmocka_unit_test(test_compute_roof),
+        cmocka_unit_test(test_no_cpu_is_so_fast),
         cmocka_unit_test(test_work_of_a_file),
         cmocka_unit_test(test_work_of_experts),
         cmocka_unit_test(test_paths),

@@ -12,6 +12,8 @@
 
 static const char *const kind_names[HN_PEAK_KINDS] = { "reading", "int8", "f32", "bf16", "dispatch", "barrier" };
 
+enum { NEVER_GHZ = 8 }; /* where the clock is not known */
+
 /* Most per core and cycle of anything built: four 512-bit units of products (matrix units are
  * not measured here), two loads of 64 bytes. */
 static double most_per_cycle(hn_peak_kind k)
@@ -40,7 +42,7 @@ static hone_status check_point(const hn_peaks *p, hn_peak_kind k, int32_t i, hon
     if (!(at->most >= at->best && at->most >= at->median && isfinite(at->most)))
         return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s with %d threads: best %g, median %g, but never more than %g",
                        name, at->threads, at->best, at->median, at->most);
-    double ghz = p->clock_ghz[1] > 0 ? p->clock_ghz[1] : 8, most = most_per_cycle(k) * ghz * at->threads;
+    double ghz = p->clock_ghz[1] > 0 ? p->clock_ghz[1] : NEVER_GHZ, most = most_per_cycle(k) * ghz * at->threads;
     if (at->most > most)
         return HN_FAIL(err, HONE_E_NUMERIC,
                        "peaks: %s with %d threads at %.4g 10^9/s, but nothing does more than %.4g at %.2f GHz: the "
@@ -205,4 +207,18 @@ double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, i
     double n_int8 = w->int8_layers * n_tok + w->int8_head, n_float = w->float_layers * n_tok + w->float_head;
     if ((n_int8 > 0 && !(int8 > 0)) || (n_float > 0 && !(f32 > 0)) || !(n_int8 + n_float > 0)) return NAN;
     return (n_int8 > 0 ? 2 * n_int8 / int8 : 0) + (n_float > 0 ? 2 * n_float / f32 : 0);
+}
+
+void hn_check_possible(hn_verdict *v, const hn_work *w, int32_t threads, int32_t n_tok, double s)
+{
+    hn_peaks any = { .n = { [HN_PEAK_INT8] = 1, [HN_PEAK_F32] = 1 } };
+    for (int k = HN_PEAK_INT8; k <= HN_PEAK_F32; k++)
+        any.at[k][0] =
+            (hn_peak_point){ .threads = threads, .most = most_per_cycle((hn_peak_kind)k) * NEVER_GHZ * threads };
+    const double least_s = hn_work_prefill_s(w, &any, threads, n_tok, true);
+    if (least_s > s) /* false for NaN */
+        hn_invalid(v,
+                   "a prompt of %d tokens took %.4g s, but %d threads of no CPU make its multiplications in less than "
+                   "%.4g s: not all were done",
+                   (int)n_tok, s, (int)threads, least_s);
 }

@@ -214,11 +214,12 @@ const app = {
   },
 
   /* The page ends: a write that is under way is lost with it, and whatever waits behind that one. Local storage takes
-   * the draft at once. */
+   * the draft at once, if it has room. */
   leaveDraft() {
-    if (!this.talks.includes(this.drafting)) return;
-    const { id, draft, drafted } = this.drafting;
-    remember('left', JSON.stringify({ ...leftDrafts(), [id]: { draft, drafted } }));
+    const talk = this.drafting;
+    if (!this.talks.includes(talk)) return;
+    const { id, draft, drafted } = talk;
+    if (!remember('left', JSON.stringify({ ...leftDrafts(), [id]: { draft, drafted } }))) store.put(talk);
   },
   takeDrafts() {
     const left = leftDrafts();

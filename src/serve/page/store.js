@@ -102,11 +102,14 @@ function recall(name, area) {
   } catch { return store.memory.get('.' + name) || null; }
 }
 
+/* True: it is kept beyond this page. */
 function remember(name, value, area) {
   try {
     if (value === null) window[area || 'localStorage'].removeItem('hone.' + name);
     else window[area || 'localStorage'].setItem('hone.' + name, value);
+    return true;
   } catch {
     store.memory.set('.' + name, value);
+    return false;
   }
 }
