@@ -349,7 +349,7 @@ static void test_compute_roof(void **state)
     assert_true(isnan(hn_work_prefill_s(&(hn_work){ 0 }, &p, 2, 10, false)));
 }
 
-/* Without peaks: what no CPU does, at 8 GHz and 512 operations of int8 or 128 of floats a cycle, is not believed. */
+/* What no CPU does, at 8 GHz and 512 operations of int8 or 128 of floats a cycle, is not believed. */
 static void test_no_cpu_is_so_fast(void **state)
 {
     const hn_work int8 = { .int8_layers = 1e9 }, floats = { .float_head = 1e9 };

@@ -115,8 +115,7 @@ static void judge_roof(plain *x)
     int32_t threads = threads_of(x), n = x->config.n_prompt;
     x->decode_share = x->prefill_share = NAN;
     x->no_roof = !json_object_get(x->engine, "cpu") ? "nothing was measured" : r->no_roof[0] ? r->no_roof : NULL;
-    if (r->no_roof[0] && n > 0)
-        hn_check_possible(&x->b.verdict, work, threads, n, n / stats_of(x, "prefill_tok_s")->max);
+    if (n > 0) hn_check_possible(&x->b.verdict, work, threads, n, n / stats_of(x, "prefill_tok_s")->max);
     if (x->no_roof) return;
     double prefill = stats_of(x, "prefill_tok_s")->median;
     x->decode_share = hn_check_roof(&x->b.verdict, stats_of(x, "decode_tok_s")->median, work->bytes_per_token,

@@ -456,9 +456,10 @@ static void turn_part(void *arg, int64_t calls)
 {
     layer_job *j = arg, t;
     if (j->failed || !is_compared(j)) return;
-    if (calls && j->part != PART_ALL) begin_stretch(j, calls);
-    if (calls && j->part == PART_ALL && j->calls) keep_pass(j);
-    if (calls) j->calls = calls;
+    if (calls && j->part == PART_ALL) {
+        if (j->calls) keep_pass(j);
+        j->calls = calls;
+    } else if (calls) begin_stretch(j, calls);
     if (calls) return;
     j->failed = open_job(&t, j->r, &j->err) != HONE_OK;
     if (!j->failed && j->part == PART_ALL) pass_in_pieces(j, &t);

@@ -201,21 +201,25 @@ void hn_work_add(hn_work *w, const hone_model_info *info)
     else w->float_layers += PER_ELEMENT * (double)info->state_bytes / (double)sizeof(float);
 }
 
-double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most)
+/* At so many operations a second of each kind. */
+static double prefill_s(const hn_work *w, int32_t n_tok, double int8, double f32)
 {
-    double int8 = greatest(p, HN_PEAK_INT8, threads, most) * 1e9, f32 = greatest(p, HN_PEAK_F32, threads, most) * 1e9;
     double n_int8 = w->int8_layers * n_tok + w->int8_head, n_float = w->float_layers * n_tok + w->float_head;
     if ((n_int8 > 0 && !(int8 > 0)) || (n_float > 0 && !(f32 > 0)) || !(n_int8 + n_float > 0)) return NAN;
     return (n_int8 > 0 ? 2 * n_int8 / int8 : 0) + (n_float > 0 ? 2 * n_float / f32 : 0);
 }
 
+double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most)
+{
+    return prefill_s(w, n_tok, greatest(p, HN_PEAK_INT8, threads, most) * 1e9,
+                     greatest(p, HN_PEAK_F32, threads, most) * 1e9);
+}
+
 void hn_check_possible(hn_verdict *v, const hn_work *w, int32_t threads, int32_t n_tok, double s)
 {
-    hn_peaks any = { .n = { [HN_PEAK_INT8] = 1, [HN_PEAK_F32] = 1 } };
-    for (int k = HN_PEAK_INT8; k <= HN_PEAK_F32; k++)
-        any.at[k][0] =
-            (hn_peak_point){ .threads = threads, .most = most_per_cycle((hn_peak_kind)k) * NEVER_GHZ * threads };
-    const double least_s = hn_work_prefill_s(w, &any, threads, n_tok, true);
+    const double cycles = NEVER_GHZ * 1e9 * threads;
+    const double least_s =
+        prefill_s(w, n_tok, cycles * most_per_cycle(HN_PEAK_INT8), cycles * most_per_cycle(HN_PEAK_F32));
     if (least_s > s) /* false for NaN */
         hn_invalid(v,
                    "a prompt of %d tokens took %.4g s, but %d threads of no CPU make its multiplications in less than "

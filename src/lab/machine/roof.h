@@ -126,7 +126,7 @@ void hn_work_add(hn_work *w, const hone_model_info *info);
 /* Seconds that the multiplications of a prompt take at the roof, or at the most; NaN without. */
 double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most);
 
-/* A prompt that took s on so many threads of a CPU whose peaks nobody measured: invalid if no CPU is as fast. */
+/* A prompt that took s on so many threads: invalid if no CPU is as fast, whatever this one's peaks are. */
 void hn_check_possible(hn_verdict *v, const hn_work *w, int32_t threads, int32_t n_tok, double s);
 
 /* A rate this much above the roof is wrong: measurements of the roof have errors too. */
