@@ -36,6 +36,7 @@ typedef struct hn_sample { /* NaN: not measured */
     double prefill_witness_ms, prompt_witness_ms, gen_witness_ms;
     hn_allocs prompt_allocs, gen_allocs; /* in these two stretches */
     json_t *evidence;                    /* what the machine did meanwhile (lab/sample.h), or NULL */
+    double looks_cpu_s;                  /* CPU time of this thread for reading that, and memory: the kernel's files */
     bool constant;                       /* one id repeated, at least HN_Q_STEPS / 4 times */
     hn_verdict verdict;                  /* numbers only: HN_INVALID or HN_UNCHECKED */
 } hn_sample;
