@@ -108,7 +108,8 @@ KEYS = {
 class Tab:
     """A page. `asked` are the addresses of all requests, `errors` what the console and the policy complained of."""
 
-    def __init__(self, browser, url):
+    def __init__(self, browser, url, before=None):
+        """before: a script that runs ahead of the page's own."""
         self.browser = browser
         self.asked = []
         self.errors = []
@@ -119,6 +120,8 @@ class Tab:
             self.call(domain + '.enable')
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'page_probe.js'), encoding='utf-8') as f:
             self.call('Page.addScriptToEvaluateOnNewDocument', source=f.read())
+        if before:
+            self.call('Page.addScriptToEvaluateOnNewDocument', source=before)
         if url:
             self.go(url)
 

@@ -28,10 +28,10 @@ def js(value):
 class Person:
     """Somebody at the page: what is done is done by keys and clicks, what is seen is read from the document."""
 
-    def __init__(self, browser, server, folder):
+    def __init__(self, browser, server, folder, before=None):
         self.server = server
         self.folder = folder  # for files
-        self.tab = Tab(browser, server.url)
+        self.tab = Tab(browser, server.url, before)
         self.tab.wait('app.props !== null && !$("context").hidden')
 
     def __getattr__(self, name):

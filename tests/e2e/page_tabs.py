@@ -16,7 +16,7 @@ KEPT = (
 def kept(p):
     """What the browser keeps: {title: contents}."""
     p.eval(KEPT)
-    p.wait('window.kept')
+    p.wait('window.kept !== null')  # none at all is no reason to wait
     return p.eval('window.kept')
 
 
@@ -28,8 +28,23 @@ def settled(p):
     time.sleep(0.3)
 
 
-def other_tab(p, title):
-    other = Person(p.browser, p.server, p.folder)
+# While this tab reads what there is, another one writes the conversation of that id and says so: what is read is what
+# was there before.
+WRITTEN_MEANWHILE = '''
+IDBObjectStore.prototype.getAll = function () {
+  const request = this.get('nothing');
+  Object.defineProperty(request, 'result', { value: [] });
+  new BroadcastChannel('hone').postMessage(%s);
+  const end = Date.now() + 300;
+  const wait = () => { if (Date.now() < end) this.get('nothing').onsuccess = wait; };
+  wait();
+  return request;
+};
+'''
+
+
+def other_tab(p, title, before=None):
+    other = Person(p.browser, p.server, p.folder, before)
     other.wait('app.talks.some((x) => x.title === %s)' % js(title))
     other.eval('app.open(app.talks.find((x) => x.title === %s))' % js(title))
     return other
@@ -57,6 +72,16 @@ def deleted_while_asked(p):
     check('… and comes back by Undo alone', 'Delete me' in kept(p) and p.eval('app.talk.title') == 'Delete me', kept(p))
     p.click('#delete-talk')
     p.wait('!$("notice").hidden')
+
+
+def written_while_a_tab_opens(p):
+    p.fresh()
+    p.chat('Written meanwhile', says('Yes'))
+    settled(p)
+    other = other_tab(p, 'Written meanwhile', WRITTEN_MEANWHILE % p.eval('JSON.stringify(app.talk.id)'))
+    check('what a tab writes while another opens is there, too', shown(other) == ['Written meanwhile', 'Yes'])
+    other.call('Page.close')
+    p.call('Page.bringToFront')
 
 
 def deleted_in_another_tab(p):

@@ -788,9 +788,18 @@ function leftDrafts() {
 /* Other tabs of this page; null where the browser has no such thing. */
 const channel = window.BroadcastChannel ? new BroadcastChannel('hone') : null;
 
+/* What another tab says: the id of a talk that it has written, or { deleted: id }. */
+function told(data) {
+  if (isObject(data)) app.gone(data.deleted);
+  else app.seen(data);
+}
+
 async function begin() {
   applyLook();
   listen();
+  // what is said while the list is read would be lost: it may be of what the list does not hold yet
+  const missed = [];
+  if (channel) channel.onmessage = ({ data }) => missed.push(data);
   await store.open();
   store.onFull = () => notice(t('storeFull'));
   store.onGone = (id) => app.gone(id);
@@ -803,9 +812,8 @@ async function begin() {
     else app.fresh();
   } catch { app.fresh(); } // one that cannot be shown
   if (store.failed) notice(t('storeFailed', { why: store.failed }));
-  if (channel) {
-    channel.onmessage = ({ data }) => (isObject(data) ? app.gone(data.deleted) : app.seen(data));
-  }
+  if (channel) channel.onmessage = ({ data }) => told(data);
+  missed.forEach(told);
   $('input').focus();
   try {
     await meetServer();
