@@ -360,8 +360,9 @@ hone_status __wrap_hn_child_run(hn_child *out, const char *const *argv, bool (*s
     bool cached = mt_is("kept-samples") && kept && strcmp(argv[2], "_sample") == 0;
     json_t *was = cached ? json_load_file(kept, 0, NULL) : NULL;
     if (was) {
-        *out = (hn_child){ .result = was }; /* and its parent is made to see what it says */
-        out->seen.wall_s = json_number_value(json_object_get(was, "process_witness_s"));
+        *out = (hn_child){ .result = was }; /* and its parent is made to see what it says, its start with it */
+        out->seen.wall_s = json_number_value(json_object_get(was, "process_witness_s")) +
+                           json_number_value(json_object_get(was, "start_s"));
         return HONE_OK;
     }
     if (stopped_now()) return HN_FAIL(err, HONE_E_INTERRUPTED, "stopped");

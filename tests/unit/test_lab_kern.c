@@ -116,7 +116,7 @@ static void test_list_of_a_preset(void **state)
     assert_null(all);
 }
 
-static void measure(const char *id, const hn_kern_config *c, hn_kern_result *r, const hn_peaks *p, bool packed_too)
+static void measure(const char *id, const hn_kern_config *c, hn_kern_result *r, hn_peaks *p, bool packed_too)
 {
     hn_kern k;
     hn_kern_bench *b;

@@ -121,6 +121,89 @@ static void test_quick_measurement(void **state)
     assert_int_equal(hn_peaks_measure(&p, &params, &err), HONE_E_ARG);
 }
 
+/* A second look raises what is faster now, and leaves what is not. */
+static void test_measured_again(void **state)
+{
+    hn_peaks p, was;
+    hone_error err;
+    const hn_peaks_params params = { .n_threads = 2, .quick = true };
+    const unsigned kinds = 1u << HN_PEAK_INT8 | 1u << HN_PEAK_READ_BW;
+    assert_int_equal(hn_peaks_measure(&p, &params, &err), HONE_OK);
+    const double int8 = p.at[HN_PEAK_INT8][1].best, f32 = p.at[HN_PEAK_F32][1].most;
+    for (int k = 0; k < HN_PEAK_DISPATCH; k++)
+        for (int32_t i = 0; i < p.n[k]; i++) {
+            hn_peak_point *at = &p.at[k][i];
+            at->best /= 1000, at->most /= 1000, at->median /= 1000;
+        }
+    p.doubts[0] = 0;
+    assert_true(hn_peaks_again(&p, kinds, 2, NULL));
+    for (int i = 0; i < 2; i++) {
+        const hn_peak_point *at = &p.at[HN_PEAK_INT8][i];
+        assert_true(at->threads == i + 1 && at->best > 0.05 * int8 && at->most >= at->best && at->median > 0);
+    }
+    assert_true(p.at[HN_PEAK_F32][1].most < 0.01 * f32); /* nobody asked for it */
+    assert_non_null(strstr(p.doubts, "int8 with 2 threads: "));
+    assert_non_null(strstr(p.doubts, "reading with 1 thread: "));
+    assert_int_equal(hn_peaks_check(&p, &err), HONE_OK);
+
+    for (int k = 0; k < HN_PEAK_DISPATCH; k++)
+        for (int32_t i = 0; i < p.n[k]; i++) p.at[k][i].best *= 100, p.at[k][i].most *= 100;
+    was = p;
+    assert_false(hn_peaks_again(&p, kinds, 2, NULL));
+    assert_memory_equal(&p, &was, sizeof p);
+    p.at[HN_PEAK_INT8][0].most = p.at[HN_PEAK_INT8][0].best = 1e-3;
+    snprintf(p.level, sizeof p.level, "vax"); /* of another machine: nothing to measure */
+    was = p;
+    assert_false(hn_peaks_again(&p, kinds, 2, NULL));
+    assert_memory_equal(&p, &was, sizeof p);
+}
+
+/* A rate of so many 10^9 int8 operations a second with two threads. */
+static void judge_rate(void *arg, hn_verdict *v, const hn_peaks *p)
+{
+    hn_check_compute(v, "it", *(const double *)arg / hn_peaks_most(p, HN_PEAK_INT8, 2), 1);
+}
+
+/* A roof of a bad minute is measured again for whom it is too low, once; who is far beyond it, or beyond what is measured
+ * now, is not believed. */
+static void test_checked_twice(void **state)
+{
+    hn_peaks p, low;
+    hone_error err;
+    const hn_peaks_params params = { .n_threads = 2, .quick = true };
+    assert_int_equal(hn_peaks_measure(&p, &params, &err), HONE_OK);
+    const double real = p.at[HN_PEAK_INT8][1].most;
+    for (int i = 0; i < 2; i++) {
+        hn_peak_point *at = &p.at[HN_PEAK_INT8][i];
+        at->best /= 1e4, at->most /= 1e4, at->median /= 1e4;
+    }
+    p.doubts[0] = 0;
+    low = p;
+    const struct {
+        double rate;
+        bool valid, looked;
+    } rows[] = { { 1.04 / 1e4, true, false }, { 2 / 1e4, true, true }, { 8 / 1e4, false, false } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hn_verdict v = { 0 };
+        double rate = rows[i].rate * real;
+        p = low;
+        hn_check_twice(&v, judge_rate, &rate, &p, 1u << HN_PEAK_INT8, 2, NULL);
+        assert_int_equal(v.state, rows[i].valid ? HN_UNCHECKED : HN_INVALID);
+        assert_int_equal(memcmp(&p, &low, sizeof p) != 0, rows[i].looked);
+    }
+    /* a roof that is right: twice of it stays wrong, and says so of the roof as it is now */
+    hn_verdict v = { 0 };
+    for (int i = 0; i < 2; i++) {
+        hn_peak_point *at = &p.at[HN_PEAK_INT8][i];
+        at->best = at->most = at->median = 100 * real * (i + 1);
+    }
+    double rate = 3 * 200 * real;
+    low = p;
+    hn_check_twice(&v, judge_rate, &rate, &p, 1u << HN_PEAK_INT8, 2, NULL);
+    assert_int_equal(v.state, HN_INVALID);
+    assert_memory_equal(&p, &low, sizeof p);
+}
+
 /* ---- what is believed -------------------------------------------------------------------------- */
 
 static void test_impossible_peaks_are_refused(void **state)
@@ -443,6 +526,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loops_do_their_work),
         cmocka_unit_test(test_quick_measurement),
+        cmocka_unit_test(test_measured_again),
+        cmocka_unit_test(test_checked_twice),
         cmocka_unit_test(test_impossible_peaks_are_refused),
         cmocka_unit_test(test_stored_peaks_come_back),
         cmocka_unit_test(test_damage_is_named),

@@ -356,29 +356,38 @@ typedef struct roof {
     double value, share;
 } roof; /* value: GB/s, or 10^9 operations a second */
 
-static roof judge_roof(const hn_bench_run *r, hn_bench_result *res, int32_t threads, double s)
+typedef struct call {
+    const hn_bench_result *res;
+    int32_t threads;
+    double s;
+    roof roof; /* the nearer one */
+} call;
+
+static void judge_call(void *arg, hn_verdict *v, const hn_peaks *p)
 {
-    roof f = { HN_ROOF_NONE, NAN, NAN };
-    if (r->no_roof[0] || !(s > 0)) return f;
-    const hn_peaks *p = &r->peaks;
+    call *c = arg;
+    const hn_bench_result *res = c->res;
     hn_peak_kind kind = res->int8 ? HN_PEAK_INT8 : HN_PEAK_F32;
-    double read = hn_peaks_at(p, HN_PEAK_READ_BW, threads), mul = hn_peaks_at(p, kind, threads);
+    double read = hn_peaks_at(p, HN_PEAK_READ_BW, c->threads), mul = hn_peaks_at(p, kind, c->threads);
     double read_s = res->rotated_bytes > 0 && read > 0 ? res->bytes / (read * 1e9) : 0,
            mul_s = mul > 0 ? res->ops / (mul * 1e9) : 0;
-    if (!(read_s > 0) && !(mul_s > 0)) return f;
-    f = read_s > mul_s ? (roof){ HN_ROOF_READ, read, read_s / s }
-                       : (roof){ res->int8 ? HN_ROOF_INT8 : HN_ROOF_F32, mul, mul_s / s };
-    double most = hn_peaks_most(p, HN_PEAK_READ_BW, threads) * 1e9;
+    if (!(read_s > 0) && !(mul_s > 0)) return;
+    c->roof = read_s > mul_s ? (roof){ HN_ROOF_READ, read, read_s / c->s }
+                             : (roof){ res->int8 ? HN_ROOF_INT8 : HN_ROOF_F32, mul, mul_s / c->s };
+    double most = hn_peaks_most(p, HN_PEAK_READ_BW, c->threads) * 1e9;
     const double cache = (double)hn_cache_bytes(); /* 0: nobody knows, and all may be in it */
     double kept = res->rotated_bytes > 0 && cache > 0 ? fmin(1, cache / res->rotated_bytes) : 1;
-    if (most > 0 && res->bytes / most * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s)
-        hn_invalid(&res->verdict,
-                   "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read, or the roof is too low (hone "
-                   "lab peaks --force)",
-                   1e-9 * res->bytes / s, 1e-9 * most);
-    most = hn_peaks_most(p, kind, threads) * 1e9;
-    if (p->bound && most > 0 && res->ops > 0) hn_check_compute(&res->verdict, "one call", res->ops / most, s);
-    return f;
+    if (most > 0) hn_check_read(v, res->bytes, kept, most, c->s);
+    most = hn_peaks_most(p, kind, c->threads) * 1e9;
+    if (p->bound && most > 0 && res->ops > 0) hn_check_compute(v, "one call", res->ops / most, c->s);
+}
+
+static roof judge_roof(hn_bench_run *r, hn_bench_result *res, int32_t threads, double s)
+{
+    call c = { res, threads, s, { HN_ROOF_NONE, NAN, NAN } };
+    const unsigned kinds = 1u << HN_PEAK_READ_BW | 1u << (res->int8 ? HN_PEAK_INT8 : HN_PEAK_F32);
+    if (!r->no_roof[0] && s > 0) hn_check_twice(&res->verdict, judge_call, &c, &r->peaks, kinds, threads, r->set.stop);
+    return c.roof;
 }
 
 static void judge_samples(hn_bench_result *res)

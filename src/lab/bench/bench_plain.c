@@ -106,28 +106,38 @@ static void note_unstable(plain *x)
     if (text[0]) hn_notes_add(x->notes, "unstable (CV): %s", text);
 }
 
+/* How near the rates come to the roof; v: invalid where they are beyond it. arg: the plain bench. */
+static void judge_rates(void *arg, hn_verdict *v, const hn_peaks *peaks)
+{
+    plain *x = arg;
+    const hn_work *work = &x->p.work;
+    const int32_t n = x->config.n_prompt, threads = threads_of(x);
+    double prefill = stats_of(x, "prefill_tok_s")->median;
+    x->decode_share = hn_check_roof(v, stats_of(x, "decode_tok_s")->median, work->bytes_per_token,
+                                    hn_peaks_at(peaks, HN_PEAK_READ_BW, threads),
+                                    hn_peaks_most(peaks, HN_PEAK_READ_BW, threads), peaks->cache_bytes);
+    if (!(prefill > 0)) return;
+    x->prefill_share = hn_work_prefill_s(work, peaks, threads, n, false) * prefill / n;
+    if (peaks->bound)
+        hn_check_compute(v, "prefill", hn_work_prefill_s(work, peaks, threads, n, true),
+                         n / stats_of(x, "prefill_tok_s")->max); /* nor may one sample be beyond it */
+}
+
 /* The roof of this machine at the level and threads of the samples, and how near the rates come. */
 static void judge_roof(plain *x)
 {
-    const hn_bench_run *r = x->p.r;
-    const hn_peaks *peaks = &r->peaks;
-    const hn_work *work = &x->p.work;
+    hn_bench_run *r = x->p.r;
+    const hn_work *w = &x->p.work;
     int32_t threads = threads_of(x), n = x->config.n_prompt;
     x->decode_share = x->prefill_share = NAN;
     x->no_roof = !json_object_get(x->engine, "cpu") ? "nothing was measured" : r->no_roof[0] ? r->no_roof : NULL;
-    if (n > 0) hn_check_possible(&x->b.verdict, work, threads, n, n / stats_of(x, "prefill_tok_s")->max);
+    if (n > 0) hn_check_possible(&x->b.verdict, w, threads, n, n / stats_of(x, "prefill_tok_s")->max);
     if (x->no_roof) return;
-    double prefill = stats_of(x, "prefill_tok_s")->median;
-    x->decode_share = hn_check_roof(&x->b.verdict, stats_of(x, "decode_tok_s")->median, work->bytes_per_token,
-                                    hn_peaks_at(peaks, HN_PEAK_READ_BW, threads),
-                                    hn_peaks_most(peaks, HN_PEAK_READ_BW, threads), peaks->cache_bytes);
-    if (prefill > 0) {
-        x->prefill_share = hn_work_prefill_s(work, peaks, threads, n, false) * prefill / n;
-        if (peaks->bound)
-            hn_check_compute(&x->b.verdict, "prefill", hn_work_prefill_s(work, peaks, threads, n, true),
-                             n / stats_of(x, "prefill_tok_s")->max); /* nor may one sample be beyond it */
-    }
-    if (peaks->doubts[0]) hn_notes_add(x->notes, "the roof was measured on a noisy machine: %s", peaks->doubts);
+    unsigned kinds = 1u << HN_PEAK_READ_BW;
+    if (w->int8_layers + w->int8_head > 0) kinds |= 1u << HN_PEAK_INT8;
+    if (w->float_layers + w->float_head > 0) kinds |= 1u << HN_PEAK_F32;
+    hn_check_twice(&x->b.verdict, judge_rates, x, &r->peaks, kinds, threads, r->set.stop);
+    if (r->peaks.doubts[0]) hn_notes_add(x->notes, "the roof was measured on a noisy machine: %s", r->peaks.doubts);
 }
 
 /* A file in small pages is read more slowly, and the same file, evicted once, is not. */

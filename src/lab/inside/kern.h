@@ -79,8 +79,9 @@ hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu,
 void hn_kern_close(hn_kern_bench *b);
 bool hn_kern_has_packed(const hn_kern_bench *b);
 /* Compares with the scalar level, times, compares again. Outputs that differ: HONE_OK and an
- * invalid result without times. peaks NULL: no roof. stop as in hn_child_run. */
-hone_status hn_kern_measure(hn_kern_result *out, hn_kern_bench *b, const hn_kern_config *c, const hn_peaks *peaks,
+ * invalid result without times. peaks NULL: no roof; who is beyond them has them measured
+ * again (hn_peaks_again). stop as in hn_child_run. */
+hone_status hn_kern_measure(hn_kern_result *out, hn_kern_bench *b, const hn_kern_config *c, hn_peaks *peaks,
                             bool (*stop)(void *), hone_error *err);
 json_t *hn_kern_json(const hn_kern *k, const hn_kern_result *r);
 

@@ -9,7 +9,30 @@
 
 /* ---- the roof ----------------------------------------------------------------------------------------- */
 
-static void judge(hn_kern_result *r, const hn_kern_bench *b, const hn_peaks *p)
+typedef struct one_call {
+    hn_kern_result *r;
+    double cache_bytes; /* 0: nobody knows; it may hold that much of what is rotated */
+} one_call;
+
+static void judge_call(void *arg, hn_verdict *v, const hn_peaks *p)
+{
+    const one_call *c = arg;
+    hn_kern_result *r = c->r;
+    const double s = r->time.median;
+    const hn_peak_kind kind = r->integers ? HN_PEAK_INT8 : HN_PEAK_F32;
+    double read = hn_peaks_at(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
+    double mul = hn_peaks_at(p, kind, r->config.threads) * 1e9;
+    if (!(read > 0 && mul > 0)) return;
+    double read_s = r->bytes / read, mul_s = r->ops / mul;
+    r->roof = read_s > mul_s ? "read" : r->integers ? "int8" : "f32";
+    r->share = fmax(read_s, mul_s) / s;
+    double most = hn_peaks_most(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
+    if (c->cache_bytes > 0) hn_check_read(v, r->bytes, c->cache_bytes / r->rotated_bytes, most, s);
+    most = hn_peaks_most(p, kind, r->config.threads) * 1e9;
+    if (p->bound) hn_check_compute(v, "one call", r->ops / most, s);
+}
+
+static void judge(hn_kern_result *r, const hn_kern_bench *b, hn_peaks *p, bool (*stop)(void *))
 {
     double s = r->time.median;
     r->rate = r->unit[0] == 'u'   ? 1e6 * s
@@ -18,21 +41,9 @@ static void judge(hn_kern_result *r, const hn_kern_bench *b, const hn_peaks *p)
                                   : 1e-9 * r->ops / s;
     if (r->verdict.state == HN_UNCHECKED) r->verdict.state = HN_VALID;
     if (!p || r->rotated_bytes == 0) return;
-    double read = hn_peaks_at(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
-    double mul = hn_peaks_at(p, r->integers ? HN_PEAK_INT8 : HN_PEAK_F32, r->config.threads) * 1e9;
-    if (!(read > 0 && mul > 0)) return;
-    double read_s = r->bytes / read, mul_s = r->ops / mul, kept = (double)b->cache_bytes / r->rotated_bytes;
-    r->roof = read_s > mul_s ? "read" : r->integers ? "int8" : "f32";
-    r->share = fmax(read_s, mul_s) / s;
-    double most = hn_peaks_most(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
-    if (b->cache_bytes && /* 0: nobody knows; it may hold that much of what is rotated */
-        r->bytes / most * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s)
-        hn_invalid(&r->verdict,
-                   "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read, or the roof is too low (hone "
-                   "lab peaks --force)",
-                   1e-9 * r->bytes / s, 1e-9 * most);
-    most = hn_peaks_most(p, r->integers ? HN_PEAK_INT8 : HN_PEAK_F32, r->config.threads) * 1e9;
-    if (p->bound) hn_check_compute(&r->verdict, "one call", r->ops / most, s);
+    one_call c = { r, (double)b->cache_bytes };
+    const unsigned kinds = 1u << HN_PEAK_READ_BW | 1u << (r->integers ? HN_PEAK_INT8 : HN_PEAK_F32);
+    hn_check_twice(&r->verdict, judge_call, &c, p, kinds, r->config.threads, stop);
 }
 
 static void describe(hn_kern_result *r, const hn_kern_bench *b)
@@ -79,7 +90,7 @@ static double rmse_of(hn_kern_bench *b)
     return sqrt(e / x);
 }
 
-hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_config *c, const hn_peaks *peaks,
+hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_config *c, hn_peaks *peaks,
                             bool (*stop)(void *), hone_error *err)
 {
     *r = (hn_kern_result){ .config = *c };
@@ -125,6 +136,6 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     r->hashed = b->k.kind != HN_KERN_ROPE;
     if (pooled) r->output = hn_bits_hash(b->y, (int64_t)b->y_floats);
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);
-    judge(r, b, peaks);
+    judge(r, b, peaks, stop);
     return HONE_OK;
 }

@@ -102,6 +102,15 @@ double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_toke
     return gb_s / roof_gb_s;
 }
 
+void hn_check_read(hn_verdict *v, double bytes, double kept, double most_b_s, double s)
+{
+    if (bytes / most_b_s * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s) /* false for NaN */
+        hn_invalid(v,
+                   "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read, or the roof is too low (hone "
+                   "lab peaks --force)",
+                   1e-9 * bytes / s, 1e-9 * most_b_s);
+}
+
 void hn_check_compute(hn_verdict *v, const char *what, double least_s, double s)
 {
     if (least_s > (1 + HN_ROOF_TOLERANCE) * s) /* false for NaN */
@@ -110,6 +119,23 @@ void hn_check_compute(hn_verdict *v, const char *what, double least_s, double s)
                    "the roof is too low "
                    "(hone lab peaks --force)",
                    what, s, least_s);
+}
+
+void hn_check_twice(hn_verdict *v, hn_roof_judge *judge, void *arg, hn_peaks *p, unsigned kinds, int32_t threads,
+                    bool (*stop)(void *))
+{
+    const double states = 4; /* from the slowest minute of a machine to its fastest: no more than that */
+    hn_verdict beyond = { 0 }, far = { 0 };
+    hn_peaks best = *p;
+    for (int k = 0; k < HN_PEAK_KINDS; k++)
+        for (int32_t i = 0; i < best.n[k]; i++) best.at[k][i].best *= states, best.at[k][i].most *= states;
+    judge(arg, &beyond, p);
+    if (beyond.state == HN_INVALID && v->state != HN_INVALID) {
+        judge(arg, &far, &best);
+        if (far.state != HN_INVALID && hn_peaks_again(p, kinds, threads, stop)) beyond = (hn_verdict){ 0 };
+        judge(arg, &beyond, p); /* what it tells of the roof is of p */
+    }
+    if (beyond.state == HN_INVALID) hn_invalid(v, "%s", beyond.reason);
 }
 
 /* ---- work ------------------------------------------------------------------------------------------- */

@@ -61,6 +61,9 @@ typedef struct hn_peaks_params {
 /* Measures. HONE_E_NUMERIC: what was computed is not what the work gives, or a rate beyond
  * what such a machine can do: nothing of it is to be believed. */
 hone_status hn_peaks_measure(hn_peaks *out, const hn_peaks_params *p, hone_error *err);
+/* These kinds (bits, 1 << hn_peak_kind) again, in a second or two each, with so many threads and with one: what is faster
+ * now is raised in *p, and told among its doubts. False: nothing was, or it could not be measured; *p is as before. */
+bool hn_peaks_again(hn_peaks *p, unsigned kinds, int32_t threads, bool (*stop)(void *));
 /* Is this physically possible and complete? HONE_E_NUMERIC says why not. */
 hone_status hn_peaks_check(const hn_peaks *p, hone_error *err);
 json_t *hn_peaks_json(const hn_peaks *p);
@@ -137,6 +140,14 @@ void hn_check_possible(hn_verdict *v, const hn_work *w, int32_t threads, int32_t
  * said. Returns the share of the roof; NaN without one, or when a cache could hold half of the weights. */
 double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_token, double roof_gb_s, double most_gb_s,
                      uint64_t cache_bytes);
+/* Bytes that were read in s, of which a cache may hold the share `kept`, where the machine reads most_b_s a second. */
+void hn_check_read(hn_verdict *v, double bytes, double kept, double most_b_s, double s);
+/* How near something comes to the roof p; v: invalid where it is beyond. */
+typedef void hn_roof_judge(void *arg, hn_verdict *v, const hn_peaks *p);
+/* What judge says goes to v. Whatever is beyond the roof by no more than machines differ from minute to minute (clocks
+ * that rise, neighbours that leave) is not believed, and neither is the roof: it is measured again first. */
+void hn_check_twice(hn_verdict *v, hn_roof_judge *judge, void *arg, hn_peaks *p, unsigned kinds, int32_t threads,
+                    bool (*stop)(void *));
 /* Work that took s, and takes least_s at the very least: NaN says nothing. */
 void hn_check_compute(hn_verdict *v, const char *what, double least_s, double s);
 
