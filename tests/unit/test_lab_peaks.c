@@ -164,8 +164,8 @@ static void judge_rate(void *arg, hn_verdict *v, const hn_peaks *p)
     hn_check_compute(v, "it", *(const double *)arg / hn_peaks_most(p, HN_PEAK_INT8, 2), 1);
 }
 
-/* A roof of a bad minute is measured again for whom it is too low, once; who is far beyond it, or beyond what is measured
- * now, is not believed. */
+/* A roof of a bad minute is measured again for whom it is too low, once; who is far beyond it, or beyond what is
+ * measured now, is not believed. */
 static void test_checked_twice(void **state)
 {
     hn_peaks p, low;

@@ -61,8 +61,9 @@ typedef struct hn_peaks_params {
 /* Measures. HONE_E_NUMERIC: what was computed is not what the work gives, or a rate beyond
  * what such a machine can do: nothing of it is to be believed. */
 hone_status hn_peaks_measure(hn_peaks *out, const hn_peaks_params *p, hone_error *err);
-/* These kinds (bits, 1 << hn_peak_kind) again, in a second or two each, with so many threads and with one: what is faster
- * now is raised in *p, and told among its doubts. False: nothing was, or it could not be measured; *p is as before. */
+/* These kinds (bits, 1 << hn_peak_kind) again, in a second or two each, with so many threads and with one: what is
+ * faster now is raised in *p, and told among its doubts. False: nothing was, or it could not be measured; *p is as
+ * before. */
 bool hn_peaks_again(hn_peaks *p, unsigned kinds, int32_t threads, bool (*stop)(void *));
 /* Is this physically possible and complete? HONE_E_NUMERIC says why not. */
 hone_status hn_peaks_check(const hn_peaks *p, hone_error *err);
