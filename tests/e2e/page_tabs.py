@@ -74,6 +74,25 @@ def deleted_while_asked(p):
     p.wait('!$("notice").hidden')
 
 
+def deleted_slowly(p):
+    p.fresh()
+    p.chat('Stays', says('Yes'))
+    p.fresh()
+    p.chat('Goes slowly', says('No'))
+    p.eval(
+        '{ const remove = store.remove; store.remove = async (id) => { store.remove = remove; '
+        'await new Promise((done) => setTimeout(done, 300)); return remove.call(store, id); }; }'
+    )
+    p.click('#delete-talk')
+    p.eval('app.open(app.talks.find((x) => x.title === "Stays"))')
+    p.wait('!$("notice").hidden')
+    check(
+        'who opens another conversation while one is being deleted stays there',
+        p.eval('app.talk.title') == 'Stays' and 'Goes slowly' not in kept(p),
+        p.eval('app.talk.title'),
+    )
+
+
 def written_while_a_tab_opens(p):
     p.fresh()
     p.chat('Written meanwhile', says('Yes'))
@@ -119,6 +138,7 @@ def deleted_in_another_tab(p):
     settled(other)
     check('… nor does a tab that was not told', 'Of two tabs' not in kept(other), kept(other))
     other.eval('remember("draft", null)')
+    p.wait('!recall("draft")')  # a browser's tabs hear of that one after the other: else the next talk begins with it
     other.call('Page.close')
     p.call('Page.bringToFront')
 

@@ -30,6 +30,7 @@ SCENARIOS = [
     page_use.logprobs,
     page_use.files,
     page_tabs.deleted_while_asked,
+    page_tabs.deleted_slowly,
     page_tabs.written_while_a_tab_opens,
     page_tabs.deleted_in_another_tab,
     page_tabs.edits_stay,

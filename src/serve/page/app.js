@@ -741,9 +741,9 @@ function listen() {
     const talk = app.talk;
     if (app.running && app.running.talk === talk) app.stop();
     app.talks = app.talks.filter((x) => x !== talk);
+    app.fresh(); // at once: who is at another conversation when it is gone from the database stays there
     await store.remove(talk.id);
     if (channel) channel.postMessage({ deleted: talk.id });
-    app.fresh();
     notice(t('deletedTalk', { title: shownText(talk.title) }), [['undo', () => {
       app.adopt(talk);
       app.keep(talk);
