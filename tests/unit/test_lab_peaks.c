@@ -191,7 +191,7 @@ static void test_checked_twice(void **state)
         assert_int_equal(v.state, rows[i].valid ? HN_UNCHECKED : HN_INVALID);
         assert_int_equal(memcmp(&p, &low, sizeof p) != 0, rows[i].looked);
     }
-    /* a roof that is right: twice of it stays wrong, and says so of the roof as it is now */
+    /* a roof that is right: three times of it stays wrong, and says so of the roof as it is now */
     hn_verdict v = { 0 };
     for (int i = 0; i < 2; i++) {
         hn_peak_point *at = &p.at[HN_PEAK_INT8][i];

@@ -387,31 +387,35 @@ static int32_t next_count(int32_t n, int32_t all) /* 1 to 8, then doubling, then
     return k < all ? k : all;
 }
 
-static hone_status measure_with(bench *b, int32_t threads, hone_error *err)
+/* kinds: bits, 1 << hn_peak_kind. */
+static hone_status measure_with(bench *b, unsigned kinds, int32_t threads, hone_error *err)
 {
+    const bool read = kinds & 1u << HN_PEAK_READ_BW;
     b->threads = threads;
     hone_status st = hn_pool_new(&b->pool, threads, err);
     if (st != HONE_OK) return st;
-    st = measure_pool(b, HN_PEAK_DISPATCH, nothing, err); /* before the threads are pinned: as the engine runs */
-    if (st == HONE_OK) st = measure_pool(b, HN_PEAK_BARRIER, meet, err);
+    /* before the threads are pinned: as the engine runs */
+    if (kinds & 1u << HN_PEAK_DISPATCH) st = measure_pool(b, HN_PEAK_DISPATCH, nothing, err);
+    if (st == HONE_OK && kinds & 1u << HN_PEAK_BARRIER) st = measure_pool(b, HN_PEAK_BARRIER, meet, err);
     place(b);
-    if (!b->buf && st == HONE_OK) st = make_buffer(b, err);
+    if (read && !b->buf && st == HONE_OK) st = make_buffer(b, err);
     if (st == HONE_OK) st = look_at_clock(b, err);
-    if (st == HONE_OK) st = measure_read(b, err);
-    if (st == HONE_OK) st = measure_op(b, HN_PEAK_INT8, &b->loops->int8, err);
-    if (st == HONE_OK) st = measure_op(b, HN_PEAK_F32, &b->loops->f32, err);
-    if (st == HONE_OK) st = measure_op(b, HN_PEAK_BF16, &b->loops->bf16, err);
+    if (st == HONE_OK && read) st = measure_read(b, err);
+    if (st == HONE_OK && kinds & 1u << HN_PEAK_INT8) st = measure_op(b, HN_PEAK_INT8, &b->loops->int8, err);
+    if (st == HONE_OK && kinds & 1u << HN_PEAK_F32) st = measure_op(b, HN_PEAK_F32, &b->loops->f32, err);
+    if (st == HONE_OK && kinds & 1u << HN_PEAK_BF16) st = measure_op(b, HN_PEAK_BF16, &b->loops->bf16, err);
     if (st == HONE_OK) st = look_at_clock(b, err);
     hn_pool_free(b->pool);
     b->pool = NULL;
     return st;
 }
 
+static const char *const names[] = { "reading", "int8", "f32", "bf16" }; /* in doubts, by kind */
+
 static void look_for_doubts(bench *b, hn_cpu_ticks before)
 {
     hn_peaks *p = b->out;
     hn_cpu_ticks now;
-    static const char *const names[] = { "reading", "int8", "f32", "bf16" };
     const double usual = 0.85, alone = 1.1, idle = 0.9, steal = 1, drift = 0.05;
     for (int k = 0; k < HN_PEAK_DISPATCH && !p->quick; k++)
         for (int32_t i = 0; i < p->n[k]; i++) {
@@ -475,7 +479,7 @@ hone_status hn_peaks_measure(hn_peaks *out, const hn_peaks_params *params, hone_
     hn_cpu_ticks_read(&before);
     for (int pass = 0; pass < passes; pass++)
         for (int32_t n = 1; n && st == HONE_OK; n = next_count(n, all)) {
-            st = measure_with(&b, n, err);
+            st = measure_with(&b, (1u << HN_PEAK_KINDS) - 1, n, err);
             if (b.n_cpu > 0) hn_os_run_on(b.cpu, b.n_cpu);
         }
     hn_pages_free(b.map, b.map_bytes);
@@ -494,26 +498,8 @@ static hn_peak_point *point_at(hn_peaks *p, int k, int32_t threads)
     return p->n[k] ? &p->at[k][i] : NULL;
 }
 
-static hone_status measure_kinds(bench *b, unsigned kinds, int32_t threads, hone_error *err)
-{
-    b->threads = threads;
-    hone_status st = hn_pool_new(&b->pool, threads, err);
-    if (st != HONE_OK) return st;
-    place(b);
-    if (kinds & 1u << HN_PEAK_READ_BW && !b->buf) st = make_buffer(b, err);
-    if (st == HONE_OK) st = look_at_clock(b, err);
-    if (st == HONE_OK && kinds & 1u << HN_PEAK_READ_BW) st = measure_read(b, err);
-    if (st == HONE_OK && kinds & 1u << HN_PEAK_INT8) st = measure_op(b, HN_PEAK_INT8, &b->loops->int8, err);
-    if (st == HONE_OK && kinds & 1u << HN_PEAK_F32) st = measure_op(b, HN_PEAK_F32, &b->loops->f32, err);
-    if (st == HONE_OK) st = look_at_clock(b, err);
-    hn_pool_free(b->pool);
-    b->pool = NULL;
-    return st;
-}
-
 static bool raise(hn_peaks *p, int k, int32_t threads, const hn_peak_point *now)
 {
-    static const char *const names[] = { "reading", "int8", "f32", "bf16" };
     hn_peak_point *was = point_at(p, k, threads);
     if (!was || !(now->most > was->most)) return false;
     doubt(p, "%s with %d thread%s: %.4g, and %.4g when a result was beyond it", names[k], (int)threads,
@@ -541,7 +527,7 @@ bool hn_peaks_again(hn_peaks *p, unsigned kinds, int32_t threads, bool (*stop)(v
     b->n_cpu = hn_os_cpus(b->cpu, MAX_CPUS);
     hone_status st = HONE_OK;
     for (int i = threads == 1; i < 2 && st == HONE_OK; i++) {
-        st = measure_kinds(b, kinds, counts[i], &err);
+        st = measure_with(b, kinds, counts[i], &err);
         if (b->n_cpu > 0) hn_os_run_on(b->cpu, b->n_cpu);
     }
     hn_pages_free(b->map, b->map_bytes);

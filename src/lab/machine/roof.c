@@ -125,12 +125,13 @@ void hn_check_twice(hn_verdict *v, hn_roof_judge *judge, void *arg, hn_peaks *p,
                     bool (*stop)(void *))
 {
     const double states = 4; /* from the slowest minute of a machine to its fastest: no more than that */
-    hn_verdict beyond = { 0 }, far = { 0 };
-    hn_peaks best = *p;
-    for (int k = 0; k < HN_PEAK_KINDS; k++)
-        for (int32_t i = 0; i < best.n[k]; i++) best.at[k][i].best *= states, best.at[k][i].most *= states;
+    hn_verdict beyond = { 0 };
     judge(arg, &beyond, p);
     if (beyond.state == HN_INVALID && v->state != HN_INVALID) {
+        hn_verdict far = { 0 };
+        hn_peaks best = *p;
+        for (int k = 0; k < HN_PEAK_KINDS; k++)
+            for (int32_t i = 0; i < best.n[k]; i++) best.at[k][i].best *= states, best.at[k][i].most *= states;
         judge(arg, &far, &best);
         if (far.state != HN_INVALID && hn_peaks_again(p, kinds, threads, stop)) beyond = (hn_verdict){ 0 };
         judge(arg, &beyond, p); /* what it tells of the roof is of p */
