@@ -90,6 +90,7 @@ INLINE __m256i add_madd(__m256i sum, __m256i pairs, __m256i scale)
  * not shuffled out of the registers that it was written from. */
 #define IN_MEMORY(ARRAY) __asm__("" : "+m"(ARRAY))
 
+typedef int32_t int32_t_u __attribute__((aligned(1), may_alias));
 INLINE int32_t load32(const void *p)
 {
     int32_t v;
@@ -102,6 +103,7 @@ INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i
 #if HN_SEES_LOADS /* a sanitizer does not look into assembly */
 INLINE __m256i load_in_order(const void *p) { return load256(p); }
 INLINE __m128i load_half_in_order(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
+INLINE __m256i word_in_order(const void *p) { return word(p); }
 #else
 INLINE __m256i load_in_order(const void *p)
 {
@@ -113,6 +115,13 @@ INLINE __m128i load_half_in_order(const void *p)
 {
     __m128i v;
     __asm__ volatile("vmovdqu %1, %0" : "=x"(v) : "m"(*(const __m128i_u *)p));
+    return v;
+}
+/* a word that is met twice is loaded twice: kept in between, thousands of them go to memory as whole registers */
+INLINE __m256i word_in_order(const void *p)
+{
+    __m256i v;
+    __asm__ volatile("vpbroadcastd %1, %0" : "=x"(v) : "m"(*(const int32_t_u *)p));
     return v;
 }
 #endif

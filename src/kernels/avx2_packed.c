@@ -9,12 +9,12 @@
 enum { COLS = 4 };
 /* columns from which opening a panel pays (measured: docs/LAB.md) */
 enum {
-    PANEL_Q4_K = 6,
+    PANEL_Q4_K = 8,
     PANEL_Q5_K = 4,
-    PANEL_Q6_K = 8,
-    PANEL_IQ4_XS = 4,
-    PANEL_Q4_0 = 24,
-    PANEL_Q5_0 = 14,
+    PANEL_Q6_K = 7,
+    PANEL_IQ4_XS = 7,
+    PANEL_Q4_0 = 16,
+    PANEL_Q5_0 = 8,
     PANEL_Q8_0 = 32,
     PANEL_IQ4_NL = 20
 };
@@ -24,7 +24,7 @@ INLINE __m256 scales_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128
 /* sum = the first of 16-bit sums, or added to them */
 INLINE void dot(__m256i *sum, bool first, __m256i codes, const int8_t *x)
 {
-    __m256i v = _mm256_maddubs_epi16(codes, word(x));
+    __m256i v = _mm256_maddubs_epi16(codes, word_in_order(x));
     *sum = first ? v : add16(*sum, v);
 }
 
@@ -99,6 +99,46 @@ INLINE __m256i u8_scale(const __m256i v[2], int i)
     return _mm256_shuffle_epi8(v[i / 4], byte_index(i % 4, -1, i % 4, -1));
 }
 
+/* Group g of 64 codes of a block. One column: both halves of a line share the words of activations. */
+INLINE void q4_K_one(const char *p, const streams *a, int g, __m256i sc[2][4], const hn_a256 *x, pair *isum)
+{
+    pair lo, hi;
+    FOR(i, 8) {
+        pair q = line_of(p, a, 4 + 8 * g + i), ql = low4(q), qh = high4(q);
+        dot2(&lo, !i, ql, x->q + 64 * g + 4 * i);
+        dot2(&hi, !i, qh, x->q + 64 * g + 32 + 4 * i);
+    }
+    FOR(h, 2) {
+        __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
+        isum->v[h] = add_madd(add_madd(isum->v[h], lo.v[h], sl), hi.v[h], sh);
+    }
+}
+/* More columns; of more than two one half at a time, or the sums of 16 bits are too many for the registers. */
+INLINE void q4_K_few(const char *p, const streams *a, int g, __m256i sc[2][4], const hn_a256 *const *x, int nc,
+                     pair *isum)
+{
+    const int parts = nc > 2 ? 2 : 1;
+    FOR(part, parts) {
+        pair lo[COLS], hi[COLS];
+        FOR(i, 8) {
+            const int at = 4 + 8 * g + i;
+            if (!part) ask_ahead(a, at);
+            FOR(h, 2)
+                if (parts == 1 || h == part) {
+                    __m256i q = load_in_order(p + 64 * at + 32 * h), ql = low_nibbles(q), qh = high_nibbles(q);
+                    FOR(c, nc) {
+                        dot(&lo[c].v[h], !i, ql, x[c]->q + 64 * g + 4 * i);
+                        dot(&hi[c].v[h], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
+                    }
+                }
+        }
+        FOR(h, 2)
+            if (parts == 1 || h == part) {
+                __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
+                FOR(c, nc) isum[c].v[h] = add_madd(add_madd(isum[c].v[h], lo[c].v[h], sl), hi[c].v[h], sh);
+            }
+    }
+}
 INLINE void q4_K_block(const char *p, const streams *a, const char *d, const hn_a256 *const *x, int nc,
                        __m256 acc[2][COLS])
 {
@@ -106,20 +146,9 @@ INLINE void q4_K_block(const char *p, const streams *a, const char *d, const hn_
     pair isum[COLS];
     k_scales(p, a, sc);
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
-    FOR(g, 4) {
-        pair lo[COLS], hi[COLS];
-        FOR(i, 8) {
-            pair q = line_of(p, a, 4 + 8 * g + i), ql = low4(q), qh = high4(q);
-            FOR(c, nc) {
-                dot2(&lo[c], !i, ql, x[c]->q + 64 * g + 4 * i);
-                dot2(&hi[c], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
-            }
-        }
-        FOR(h, 2) {
-            __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
-            FOR(c, nc) isum[c].v[h] = add_madd(add_madd(isum[c].v[h], lo[c].v[h], sl), hi[c].v[h], sh);
-        }
-    }
+    FOR(g, 4)
+        if (nc == 1) q4_K_one(p, a, g, sc, x[0], isum);
+        else q4_K_few(p, a, g, sc, x, nc, isum);
     k_finish(p, sc, x, nc, isum, acc);
 }
 

@@ -164,6 +164,22 @@ INLINE void k_steps(__m256i sum[2][COLS], const kpanel *p, const int8_t *const a
     }
 }
 
+/* The same of a form of which two results fit: so short a sum is met by its scale before the next one begins, and the
+ * registers hold `sum`. */
+INLINE void k_steps_of_two(__m256i sum[2][COLS], const kpanel *p, const int8_t *const a[COLS], int k0, int s, int C)
+{
+    __m256i w[2][2];
+    FOR(k, 2)
+        FOR(h, 2) w[k][h] = load256(p->q[k0 + k][8 * h]);
+    FOR(j, C) {
+        __m256i v0 = word(a[j] + 4 * k0), v1 = word(a[j] + 4 * k0 + 4);
+        FOR(h, 2) {
+            __m256i t = add16(_mm256_maddubs_epi16(w[0][h], v0), _mm256_maddubs_epi16(w[1][h], v1));
+            sum[h][j] = add_madd(sum[h][j], t, load256(p->sc[s][8 * h]));
+        }
+    }
+}
+
 /* One block of the panel against one block of C columns. */
 INLINE void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const x[COLS], kform f, int C)
 {
@@ -172,7 +188,10 @@ INLINE void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const
     const int8_t *a[COLS];
     FOR(j, C) sum[0][j] = sum[1][j] = _mm256_setzero_si256(), a[j] = x[j]->q;
     for (int s = 0; s < f.n_sub; s++)
-        FOR(k, n_run) k_steps(sum, p, a, k4 * s + f.fit * k, s, f.fit, C);
+        FOR(k, n_run) {
+            if (f.fit == 2) k_steps_of_two(sum, p, a, k4 * s + f.fit * k, s, C);
+            else k_steps(sum, p, a, k4 * s + f.fit * k, s, f.fit, C);
+        }
     int32_t pairs[COLS][4]; /* sums of 32 activations, two int16 at a time */
     if (f.mins) {
         FOR(j, C) {
@@ -233,28 +252,29 @@ INLINE void kwide_block(float acc[COLS][ROWS], kwide *p, const hn_a256 *const x[
         }
 }
 
-#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                       \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type) \
-    {                                                                             \
-        PANEL_BLOCK *p = panel;                                                   \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                           \
-        const hn_a256 *x[COLS];                                                   \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                      \
-        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                        \
-            BLOCK(C);                                                             \
-            for (int j = 0; j < C; j++) x[j]++;                                   \
-        }                                                                         \
-        store(m, r, c, acc, C);                                                   \
+#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                                      \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead) \
+    {                                                                                            \
+        PANEL_BLOCK *p = panel;                                                                  \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                          \
+        const hn_a256 *x[COLS];                                                                  \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                     \
+        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                       \
+            ask_behind(ahead);                                                                   \
+            BLOCK(C);                                                                            \
+            for (int j = 0; j < C; j++) x[j]++;                                                  \
+        }                                                                                        \
+        store(m, r, c, acc, C);                                                                  \
     }
 
-#define PANEL(TYPE, OPEN, POPEN, PANEL_BLOCK, N, ELEMS, TILE)                                            \
-    void hn_avx2_panel_##TYPE(const hn_mm *m)                                                            \
-    {                                                                                                    \
-        run_panels(m, OPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), N, TILE##_4, TILE##_2, 0);  \
-    }                                                                                                    \
-    void hn_avx2_ppanel_##TYPE(const hn_mm *m)                                                           \
-    {                                                                                                    \
-        run_panels(m, POPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), N, TILE##_4, TILE##_2, 0); \
+#define PANEL(TYPE, OPEN, POPEN, PANEL_BLOCK, N, ELEMS, TILE)                                                  \
+    void hn_avx2_panel_##TYPE(const hn_mm *m)                                                                  \
+    {                                                                                                          \
+        run_panels(m, OPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), false, N, TILE##_4, TILE##_2, 0); \
+    }                                                                                                          \
+    void hn_avx2_ppanel_##TYPE(const hn_mm *m)                                                                 \
+    {                                                                                                          \
+        run_panels(m, POPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), true, N, TILE##_4, TILE##_2, 0); \
     }
 #define PANEL_K(TYPE, OPEN, POPEN, PANEL_BLOCK, N, BLOCK)    \
     OPENER(OPEN, from_rows, open_##TYPE, PANEL_BLOCK, 256)   \
@@ -389,22 +409,34 @@ INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *d
     }
 }
 
-#define T_TILE(NAME, PANEL_BLOCK, BLOCK, SHIFT, C)                                                   \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type)                    \
-    {                                                                                                \
-        PANEL_BLOCK *p = panel;                                                                      \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                              \
-        int64_t nb = m->n_in / 32;                                                                   \
-        const int8_t *a[COLS];                                                                       \
-        const float *d[COLS];                                                                        \
-        for (int j = 0; j < C; j++) a[j] = column(m, c + j), d[j] = (const float *)(a[j] + m->n_in); \
-        for (int64_t b = 0; b < nb; b++, p++) {                                                      \
-            __m256i sum[2][COLS];                                                                    \
-            BLOCK(C);                                                                                \
-            t_finish(acc, sum, p->d, d, b, nb, SHIFT, C);                                            \
-            for (int j = 0; j < C; j++) a[j] += 32;                                                  \
-        }                                                                                            \
-        store(m, r, c, acc, C);                                                                      \
+/* Blocks [b, end) in a function of its own: beside what is asked for, its registers would not do. */
+#define T_TILE(NAME, PANEL_BLOCK, BLOCK, SHIFT, C)                                                                   \
+    static __attribute__((noinline)) void NAME##_run(float sums[COLS][ROWS], const hn_mm *m, PANEL_BLOCK *p,         \
+                                                     int64_t c, int64_t b, int64_t end)                              \
+    {                                                                                                                \
+        _Alignas(32) float acc[COLS][ROWS];                                                                          \
+        int64_t nb = m->n_in / 32;                                                                                   \
+        memcpy(acc, sums, sizeof acc);                                                                               \
+        const int8_t *a[COLS];                                                                                       \
+        const float *d[COLS];                                                                                        \
+        for (int j = 0; j < C; j++) a[j] = column(m, c + j), d[j] = (const float *)(a[j] + m->n_in), a[j] += 32 * b; \
+        for (p += b; b < end; b++, p++) {                                                                            \
+            __m256i sum[2][COLS];                                                                                    \
+            BLOCK(C);                                                                                                \
+            t_finish(acc, sum, p->d, d, b, nb, SHIFT, C);                                                            \
+            for (int j = 0; j < C; j++) a[j] += 32;                                                                  \
+        }                                                                                                            \
+        memcpy(sums, acc, sizeof acc);                                                                               \
+    }                                                                                                                \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead)                     \
+    {                                                                                                                \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                                              \
+        const int64_t nb = m->n_in / 32, step = ahead->bytes ? 256 / 32 : nb;                                        \
+        for (int64_t b = 0; b < nb; b += step) {                                                                     \
+            ask_behind(ahead);                                                                                       \
+            NAME##_run(acc, m, panel, c, b, b + step < nb ? b + step : nb);                                          \
+        }                                                                                                            \
+        store(m, r, c, acc, C);                                                                                      \
     }
 #define T_TILES(NAME, PANEL_BLOCK, BLOCK, SHIFT)   \
     T_TILE(NAME##_4, PANEL_BLOCK, BLOCK, SHIFT, 4) \
@@ -429,7 +461,7 @@ PANEL_T(iq4_NL, wide_iq4_NL, pwide_iq4_NL, twide, 1, tile_wide)
 OPENER(hn_avx2_open_mxfp4, from_rows, open_mxfp4, tpanel, 32)
 void hn_avx2_panel_mxfp4(const hn_mm *m)
 {
-    run_panels(m, hn_avx2_open_mxfp4, (size_t)(m->n_in / 32) * sizeof(tpanel), 2, tile_5_4, tile_5_2, 0);
+    run_panels(m, hn_avx2_open_mxfp4, (size_t)(m->n_in / 32) * sizeof(tpanel), false, 2, tile_5_4, tile_5_2, 0);
 }
 
 #else

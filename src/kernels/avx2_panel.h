@@ -110,32 +110,67 @@ INLINE const void *column(const hn_mm *m, int64_t c)
     return (const char *)m->x + (size_t)(c < m->n_col ? c : m->n_col - 1) * m->x_stride; /* beyond: the last again */
 }
 
-/* A panel against the columns c … c + 3, or c, c + 1; `type` says what a tile of several types must know. */
-typedef void panel_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int type);
-
-/* n panels of 16 rows and bytes each, opened one after the other, then all columns, four or fewer at a time. */
-static __attribute__((noinline)) void run_panels(const hn_mm *m, hn_panel_open *open, size_t bytes, int n_panel,
-                                                 panel_tile *four, panel_tile *two, int type)
+/* What is asked for while a panel is computed: the rows behind it, which are read when it is done, so many bytes with
+ * each 256 elements of each tile. One ascending stream is enough: panels compute for longer than it takes to come. */
+typedef struct behind {
+    const char *at, *end;
+    int64_t bytes;
+} behind;
+INLINE void ask_behind(behind *a)
 {
+    if (a->at >= a->end) return;
+    for (const char *to = a->at + a->bytes; a->at < to; a->at += 64) ask(a->at);
+}
+
+/* A panel against the columns c … c + 3, or c, c + 1; `type` says what a tile of several types must know. */
+typedef void panel_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *a);
+
+/* n panels of 16 rows and bytes each, opened one after the other, then all columns, four or fewer at a time. packed:
+ * rows lie in groups. What is behind is asked for by the last tiles: earlier, many columns drive it out again. */
+static __attribute__((noinline)) void run_panels(const hn_mm *m, hn_panel_open *open, size_t bytes, bool packed,
+                                                 int n_panel, panel_tile *four, panel_tile *two, int type)
+{
+    enum { LAST = 32 }; /* columns */
+    const int64_t last = m->n_col < LAST ? m->n_col : LAST, per_row = (int64_t)m->w_stride / (packed ? ROWS : 1);
+    const int64_t n_ask = (last + COLS - 1) / COLS * ((m->n_in + 255) / 256); /* of a panel */
+    if (m->n_col <= LAST / 2) n_panel = 1;                                    /* and the second cache holds it */
     for (int64_t r = m->r0; r < m->r1; r += n_panel * ROWS) {
         int n = m->r1 - r > ROWS ? n_panel : 1;
+        const char *next = (const char *)m->w + (r + n * ROWS) * per_row;
+        behind none = { NULL, NULL, 0 },
+               a = { next, next + n * ROWS * per_row, (ROWS * per_row / 64 + n_ask) / n_ask * 64 };
         for (int i = 0; i < n; i++) open((char *)m->panel + (size_t)i * bytes, m, r + ROWS * i);
         for (int64_t c = 0; c < m->n_col; c += COLS)
             for (int i = 0; i < n; i++)
-                (m->n_col - c > 2 ? four : two)(m, (char *)m->panel + (size_t)i * bytes, r + ROWS * i, c, type);
+                (m->n_col - c > 2 ? four : two)(m, (char *)m->panel + (size_t)i * bytes, r + ROWS * i, c, type,
+                                                m->n_col - c > LAST ? &none : &a);
     }
 }
 
-/* A hn_panel_open: OPEN of one block of eight rows from SOURCE. */
-#define OPENER(NAME, SOURCE, OPEN, PANEL_BLOCK, ELEMS)               \
-    void NAME(void *panel, const hn_mm *m, int64_t r)                \
-    {                                                                \
-        PANEL_BLOCK *p = panel;                                      \
-        int64_t nb = m->n_in / ELEMS;                                \
-        for (int h = 0; h < ROWS; h += 8) {                          \
-            from f = SOURCE(m, r, h);                                \
-            for (int64_t b = 0; b < nb; b++) OPEN(p + b, &f, b, nb); \
-        }                                                            \
+/* Known of a source, in words that a compiler understands. */
+INLINE void seen_from_rows(const from *f)
+{
+    if (f->group) __builtin_unreachable();
+}
+INLINE void seen_from_group(const from *f)
+{
+    if (!f->group) __builtin_unreachable();
+}
+
+/* A hn_panel_open: OPEN of one block of eight rows from SOURCE; both halves of a block, which share its lines, before
+ * the next one. */
+#define OPENER(NAME, SOURCE, OPEN, PANEL_BLOCK, ELEMS)             \
+    void NAME(void *panel, const hn_mm *m, int64_t r)              \
+    {                                                              \
+        PANEL_BLOCK *p = panel;                                    \
+        const from both[2] = { SOURCE(m, r, 0), SOURCE(m, r, 8) }; \
+        int64_t nb = m->n_in / ELEMS;                              \
+        for (int64_t b = 0; b < nb; b++)                           \
+            FOR_ROLLED(h, 2) {                                     \
+                from f = both[h];                                  \
+                seen_##SOURCE(&f);                                 \
+                OPEN(p + b, &f, b, nb);                            \
+            }                                                      \
     }
 
 #endif

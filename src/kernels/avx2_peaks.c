@@ -22,37 +22,35 @@ HN_PEAK_READ(__m256i, 32, _mm256_setzero_si256(), load256, _mm256_add_epi64, tot
 static int64_t maddubs(int64_t n)
 {
     __m256i acc[N_ACC], a = _mm256_set1_epi8(3), b = _mm256_set1_epi8(1);
-    for (int i = 0; i < N_ACC; i++) acc[i] = _mm256_setzero_si256();
-    for (int64_t k = 0; k < n; k++) {
-        __asm__("" : "+x"(a), "+x"(b)); /* the product is not the same each time, as far as anyone knows */
-        for (int i = 0; i < N_ACC; i++) {
-            __m256i p = _mm256_maddubs_epi16(a, b);
-            __asm__("" : "+x"(p)); /* nor in each accumulator */
-            acc[i] = _mm256_add_epi16(acc[i], p);
+    HN_PEAK_EACH(i, N_ACC) acc[i] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < n; k++)
+        HN_PEAK_EACH(i, N_ACC) {
+            HN_PEAK_HELD("x", a); /* no product is one that was there before */
+            acc[i] = _mm256_add_epi16(acc[i], _mm256_maddubs_epi16(a, b));
+            HN_PEAK_HELD("x", acc[i]);
         }
-    }
     int64_t sum = 0;
-    for (int i = 0; i < N_ACC; i++) {
-        uint16_t t[16];
-        _mm256_storeu_si256((__m256i *)t, acc[i]);
-        for (int l = 0; l < 16; l++) sum += t[l];
-    }
+    uint16_t t[N_ACC][16];
+    HN_PEAK_EACH(i, N_ACC) _mm256_storeu_si256((__m256i *)t[i], acc[i]);
+    for (int i = 0; i < N_ACC * 16; i++) sum += t[i / 16][i % 16];
     return sum;
 }
 
 static int64_t fma_f32(int64_t n)
 {
     __m256 acc[N_ACC], a = _mm256_set1_ps(1), b = a;
-    for (int i = 0; i < N_ACC; i++) acc[i] = _mm256_setzero_ps();
-    __asm__("" : "+x"(a), "+x"(b));
+    HN_PEAK_EACH(i, N_ACC) acc[i] = _mm256_setzero_ps();
+    HN_PEAK_HELD("x", a);
+    HN_PEAK_HELD("x", b);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = _mm256_fmadd_ps(a, b, acc[i]);
+        HN_PEAK_EACH(i, N_ACC) {
+            acc[i] = _mm256_fmadd_ps(a, b, acc[i]);
+            HN_PEAK_HELD("x", acc[i]);
+        }
     int64_t sum = 0;
-    for (int i = 0; i < N_ACC; i++) {
-        float t[8];
-        _mm256_storeu_ps(t, acc[i]);
-        for (int l = 0; l < 8; l++) sum += (int64_t)t[l];
-    }
+    float t[N_ACC][8];
+    HN_PEAK_EACH(i, N_ACC) _mm256_storeu_ps(t[i], acc[i]);
+    for (int i = 0; i < N_ACC * 8; i++) sum += (int64_t)t[i / 8][i % 8];
     return sum;
 }
 
@@ -60,7 +58,7 @@ const hn_peak_loops hn_peaks_avx2 = {
     .read_how = "256-bit loads",
     .read = read256,
     .bound = true,
-    .int8 = { "vpmaddubsw + vpaddw, 256 bits", N_ACC * 64, maddubs, N_ACC * 16, 6, 0xFFFF },
+    .int8 = { "vpmaddubsw + vpaddw, 256 bits, twelve sums", N_ACC * 64, maddubs, N_ACC * 16, 6, 0xFFFF },
     .f32 = { "vfmadd, 256 bits", N_ACC * 16, fma_f32, N_ACC * 8, 1, -1 },
 };
 #else

@@ -420,15 +420,15 @@ INLINE void q32_rows(const hn_mm *m, int64_t c0, int nc, q32_dot_fn *dot, q32_sc
         }                                               \
         BY_COLUMNS(__VA_ARGS__)                         \
     }
-ROWS(q4_K, 10, K_ROWS, k_rows, k4_heads, q4_K_dot, 144, 0, MINIMA)
-ROWS(q5_K, 12, K_ROWS, k_rows, k4_heads, q5_K_dot, 176, 0, MINIMA)
-ROWS(q6_K, 20, K_ROWS, k_rows, q6_K_heads, q6_K_dot, 210, 206, OFFSET)
-ROWS(iq4_XS, 12, K_ROWS, k_rows, iq4_XS_heads, iq4_XS_dot, 136, 0, LEVELS)
-ROWS(q4_0, 6, Q32_ROWS, q32_rows, q4_0_dot, half_scales, 18, 8)
-ROWS(q5_0, 5, Q32_ROWS, q32_rows, q5_0_dot, half_scales, 22, 16)
+ROWS(q4_K, 7, K_ROWS, k_rows, k4_heads, q4_K_dot, 144, 0, MINIMA)
+ROWS(q5_K, 8, K_ROWS, k_rows, k4_heads, q5_K_dot, 176, 0, MINIMA)
+ROWS(q6_K, 10, K_ROWS, k_rows, q6_K_heads, q6_K_dot, 210, 206, OFFSET)
+ROWS(iq4_XS, 8, K_ROWS, k_rows, iq4_XS_heads, iq4_XS_dot, 136, 0, LEVELS)
+ROWS(q4_0, 4, Q32_ROWS, q32_rows, q4_0_dot, half_scales, 18, 8)
+ROWS(q5_0, 4, Q32_ROWS, q32_rows, q5_0_dot, half_scales, 22, 16)
 ROWS(q8_0, 8, Q32_ROWS, q32_rows, q8_0_dot, half_scales, 34, SIGNED_OFFSET)
 ROWS(iq4_NL, 6, Q32_ROWS, q32_rows, iq4_NL_dot, half_scales, 18, SIGNED_OFFSET)
-ROWS(mxfp4, 5, Q32_ROWS, q32_rows, mxfp4_dot, e8m0_scales, 17, 12)
+ROWS(mxfp4, 4, Q32_ROWS, q32_rows, mxfp4_dot, e8m0_scales, 17, 12)
 
 _Static_assert(sizeof(hn_q4_K) == 144 && sizeof(hn_q5_K) == 176 && sizeof(hn_q6_K) == 210, "as above");
 _Static_assert(sizeof(hn_iq4_XS) == 136 && sizeof(hn_q4_0) == 18 && sizeof(hn_q5_0) == 22, "as above");

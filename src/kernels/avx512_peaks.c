@@ -21,37 +21,41 @@ HN_PEAK_READ(__m512i, 64, _mm512_setzero_si512(), _mm512_load_si512, _mm512_add_
 ON_STACK static int64_t dpbusd(int64_t n)
 {
     __m512i acc[N_ACC], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(1);
-    for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_si512();
-    __asm__("" : "+v"(a), "+v"(b)); /* unknown to the compiler from here on */
+    HN_PEAK_EACH(i, N_ACC) acc[i] = _mm512_setzero_si512();
+    HN_PEAK_HELD("v", a);
+    HN_PEAK_HELD("v", b);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_dpbusd_epi32(acc[i], a, b);
+        HN_PEAK_EACH(i, N_ACC) {
+            acc[i] = _mm512_dpbusd_epi32(acc[i], a, b);
+            HN_PEAK_HELD("v", acc[i]);
+        }
     int64_t sum = 0;
-    for (int i = 0; i < N_ACC; i++) {
-        int32_t t[16];
-        _mm512_storeu_si512(t, acc[i]);
-        for (int l = 0; l < 16; l++) sum += t[l];
-    }
+    int32_t t[N_ACC][16];
+    HN_PEAK_EACH(i, N_ACC) _mm512_storeu_si512(t[i], acc[i]);
+    for (int i = 0; i < N_ACC * 16; i++) sum += t[i / 16][i % 16];
     return sum;
 }
 
 ON_STACK static int64_t lanes_f32(const __m512 *acc)
 {
     int64_t sum = 0;
-    for (int i = 0; i < N_ACC; i++) {
-        float t[16];
-        _mm512_storeu_ps(t, acc[i]);
-        for (int l = 0; l < 16; l++) sum += (int64_t)t[l];
-    }
+    float t[N_ACC][16];
+    HN_PEAK_EACH(i, N_ACC) _mm512_storeu_ps(t[i], acc[i]);
+    for (int i = 0; i < N_ACC * 16; i++) sum += (int64_t)t[i / 16][i % 16];
     return sum;
 }
 
 ON_STACK static int64_t fma_f32(int64_t n)
 {
     __m512 acc[N_ACC], a = _mm512_set1_ps(1), b = a;
-    for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_ps();
-    __asm__("" : "+v"(a), "+v"(b));
+    HN_PEAK_EACH(i, N_ACC) acc[i] = _mm512_setzero_ps();
+    HN_PEAK_HELD("v", a);
+    HN_PEAK_HELD("v", b);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_fmadd_ps(a, b, acc[i]);
+        HN_PEAK_EACH(i, N_ACC) {
+            acc[i] = _mm512_fmadd_ps(a, b, acc[i]);
+            HN_PEAK_HELD("v", acc[i]);
+        }
     return lanes_f32(acc);
 }
 
@@ -59,10 +63,13 @@ ON_STACK __attribute__((target("avx512bf16"))) static int64_t dp_bf16(int64_t n)
 {
     __m512 acc[N_ACC];
     __m512i one = _mm512_set1_epi16(0x3F80);
-    for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_ps();
-    __asm__("" : "+v"(one));
+    HN_PEAK_EACH(i, N_ACC) acc[i] = _mm512_setzero_ps();
+    HN_PEAK_HELD("v", one);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_dpbf16_ps(acc[i], (__m512bh)one, (__m512bh)one);
+        HN_PEAK_EACH(i, N_ACC) {
+            acc[i] = _mm512_dpbf16_ps(acc[i], (__m512bh)one, (__m512bh)one);
+            HN_PEAK_HELD("v", acc[i]);
+        }
     return lanes_f32(acc);
 }
 

@@ -178,27 +178,28 @@ INLINE void k_block(float acc[COLS][ROWS], kpanel *p, const hn_a256 *const x[COL
     }
 }
 
-#define K_TILE(NAME, FORM, C)                                                     \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type) \
-    {                                                                             \
-        kpanel *p = panel;                                                        \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                           \
-        const hn_a256 *x[COLS];                                                   \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                      \
-        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                        \
-            k_block(acc, p, x, FORM, C, type);                                    \
-            for (int j = 0; j < C; j++) x[j]++;                                   \
-        }                                                                         \
-        store(m, r, c, acc, C);                                                   \
+#define K_TILE(NAME, FORM, C)                                                                    \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead) \
+    {                                                                                            \
+        kpanel *p = panel;                                                                       \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                          \
+        const hn_a256 *x[COLS];                                                                  \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                     \
+        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                       \
+            ask_behind(ahead);                                                                   \
+            k_block(acc, p, x, FORM, C, type);                                                   \
+            for (int j = 0; j < C; j++) x[j]++;                                                  \
+        }                                                                                        \
+        store(m, r, c, acc, C);                                                                  \
     }
-#define PANEL(NAME, OPEN, PANEL_BLOCK, ELEMS, TILE, TYPE)                                                  \
-    void HN_VNNI(NAME)(const hn_mm *m)                                                                     \
-    {                                                                                                      \
-        run_panels(m, OPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), 2, TILE##_4, TILE##_2, TYPE); \
+#define PANEL(NAME, OPEN, PACKED, PANEL_BLOCK, ELEMS, TILE, TYPE)                                                  \
+    void HN_VNNI(NAME)(const hn_mm *m)                                                                             \
+    {                                                                                                              \
+        run_panels(m, OPEN, (size_t)(m->n_in / ELEMS) * sizeof(PANEL_BLOCK), PACKED, 2, TILE##_4, TILE##_2, TYPE); \
     }
-#define PANEL_K(TYPE, OPEN, POPEN, TILE, MOST)         \
-    PANEL(panel_##TYPE, OPEN, kpanel, 256, TILE, MOST) \
-    PANEL(ppanel_##TYPE, POPEN, kpanel, 256, TILE, MOST)
+#define PANEL_K(TYPE, OPEN, POPEN, TILE, MOST)                \
+    PANEL(panel_##TYPE, OPEN, false, kpanel, 256, TILE, MOST) \
+    PANEL(ppanel_##TYPE, POPEN, true, kpanel, 256, TILE, MOST)
 K_TILE(tile_mins_4, FORM_MINS, 4)
 K_TILE(tile_mins_2, FORM_MINS, 2)
 K_TILE(tile_q6_K_4, FORM_Q6_K, 4)
@@ -213,7 +214,7 @@ PANEL_K(iq4_XS, open_iq4_XS, popen_iq4_XS, tile_iq4_XS, MOST_IQ4_XS)
 /* ---- 32-blocks ------------------------------------------------------------------------------------------------ */
 
 /* Codes that carry 2^shift more than their value. */
-INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift, int C)
+INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift, int C, behind *ahead)
 {
     tpanel *p = panel;
     _Alignas(32) float acc[COLS][ROWS] = { { 0 } };
@@ -223,6 +224,7 @@ INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift,
     for (int j = 0; j < C; j++) a[j] = column(m, c + j), d[j] = (const float *)(a[j] + m->n_in);
     for (int64_t b = 0; b < nb; b++, p++) {
         __m256i t[2][COLS];
+        if (b % (256 / 32) == 0) ask_behind(ahead);
         FOR(j, C)
             t[0][j] = t[1][j] = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(word(d[j] + nb + b), shift));
         steps(t, p->q, a, 0, 8, C);
@@ -237,17 +239,23 @@ INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift,
     }
     store(m, r, c, acc, C);
 }
-static void tile_t_4(const hn_mm *m, void *panel, int64_t r, int64_t c, int type) { t_tile(m, panel, r, c, type, 4); }
-static void tile_t_2(const hn_mm *m, void *panel, int64_t r, int64_t c, int type) { t_tile(m, panel, r, c, type, 2); }
+static void tile_t_4(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead)
+{
+    t_tile(m, panel, r, c, type, 4, ahead);
+}
+static void tile_t_2(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead)
+{
+    t_tile(m, panel, r, c, type, 2, ahead);
+}
 
-#define PANEL_T(TYPE, OPEN, POPEN, SHIFT)                \
-    PANEL(panel_##TYPE, OPEN, tpanel, 32, tile_t, SHIFT) \
-    PANEL(ppanel_##TYPE, POPEN, tpanel, 32, tile_t, SHIFT)
+#define PANEL_T(TYPE, OPEN, POPEN, SHIFT)                       \
+    PANEL(panel_##TYPE, OPEN, false, tpanel, 32, tile_t, SHIFT) \
+    PANEL(ppanel_##TYPE, POPEN, true, tpanel, 32, tile_t, SHIFT)
 PANEL_T(q4_0, hn_avx2_open_q4_0, hn_avx2_popen_q4_0, 3)
 PANEL_T(q5_0, hn_avx2_open_q5_0, hn_avx2_popen_q5_0, 4)
 PANEL_T(q8_0, open_q8_0, popen_q8_0, 7)
 PANEL_T(iq4_NL, open_iq4_NL, popen_iq4_NL, 7)
-PANEL(panel_mxfp4, hn_avx2_open_mxfp4, tpanel, 32, tile_t, 4)
+PANEL(panel_mxfp4, hn_avx2_open_mxfp4, false, tpanel, 32, tile_t, 4)
 
 #else
 typedef int hn_no_avx_vnni_panel; /* an empty file is not C */

@@ -7,16 +7,15 @@ enum { N_ACC = 12 };
 static int64_t products(int64_t n)
 {
     __m256i acc[N_ACC], a = _mm256_set1_epi8(3), b = _mm256_set1_epi8(1);
-    for (int i = 0; i < N_ACC; i++) acc[i] = _mm256_setzero_si256();
-    __asm__("" : "+x"(a), "+x"(b)); /* unknown to the compiler from here on */
+    HN_PEAK_EACH(i, N_ACC) acc[i] = _mm256_setzero_si256();
+    HN_PEAK_HELD("x", a);
+    HN_PEAK_HELD("x", b);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = dpbusd(acc[i], a, b);
+        HN_PEAK_EACH(i, N_ACC) acc[i] = dpbusd(acc[i], a, b); /* which holds it */
     int64_t sum = 0;
-    for (int i = 0; i < N_ACC; i++) {
-        int32_t t[8];
-        _mm256_storeu_si256((__m256i *)t, acc[i]);
-        for (int l = 0; l < 8; l++) sum += t[l];
-    }
+    int32_t t[N_ACC][8];
+    HN_PEAK_EACH(i, N_ACC) _mm256_storeu_si256((__m256i *)t[i], acc[i]);
+    for (int i = 0; i < N_ACC * 8; i++) sum += t[i / 8][i % 8];
     return sum;
 }
 

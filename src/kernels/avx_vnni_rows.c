@@ -5,7 +5,7 @@
 
 #define NAME_ROWS(TYPE) HN_VNNI(rows_##TYPE)
 #define NAME_PANEL(TYPE) HN_VNNI(panel_##TYPE)
-/* the least of AVX2's, whose panels have the dearer tiles; not measured */
+/* near the least of AVX2's, whose panels have the dearer tiles; not measured */
 #define PANEL_FROM(n) 5
 #include "kernels/avx2_rows.h"
 

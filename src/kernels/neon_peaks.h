@@ -13,10 +13,14 @@ static int64_t products(int64_t n)
 {
     int32x4_t acc[N_ACC];
     int8x16_t a = vdupq_n_s8(3), b = vdupq_n_s8(1);
-    for (int i = 0; i < N_ACC; i++) acc[i] = vdupq_n_s32(0);
-    __asm__("" : "+w"(a), "+w"(b)); /* unknown to the compiler from here on */
+    HN_PEAK_EACH(i, N_ACC) acc[i] = vdupq_n_s32(0);
+    HN_PEAK_HELD("w", a);
+    HN_PEAK_HELD("w", b);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = PRODUCT(acc[i], a, b);
+        HN_PEAK_EACH(i, N_ACC) {
+            acc[i] = PRODUCT(acc[i], a, b);
+            HN_PEAK_HELD("w", acc[i]);
+        }
     int64_t s = 0;
     for (int i = 0; i < N_ACC; i++) s += vaddlvq_s32(acc[i]);
     return s;

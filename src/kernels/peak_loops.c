@@ -68,12 +68,13 @@ static int64_t int8_plain(int64_t n)
 {
     int32x4_t acc[N_ACC];
     int8x16_t a = vdupq_n_s8(3), b = vdupq_n_s8(1);
-    for (int i = 0; i < N_ACC; i++) acc[i] = vdupq_n_s32(0);
+    HN_PEAK_EACH(i, N_ACC) acc[i] = vdupq_n_s32(0);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) {
-            __asm__("" : "+w"(a), "+w"(b));
+        HN_PEAK_EACH(i, N_ACC) {
+            HN_PEAK_HELD("w", a);
             int16x8_t p = vmlal_s8(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vget_high_s8(a), vget_high_s8(b));
             acc[i] = vpadalq_s16(acc[i], p);
+            HN_PEAK_HELD("w", acc[i]);
         }
     return sum_i32(acc);
 }
@@ -81,10 +82,14 @@ static int64_t int8_plain(int64_t n)
 static int64_t f32_plain(int64_t n)
 {
     float32x4_t acc[N_ACC], a = vdupq_n_f32(1), b = a;
-    for (int i = 0; i < N_ACC; i++) acc[i] = vdupq_n_f32(0);
-    __asm__("" : "+w"(a), "+w"(b));
+    HN_PEAK_EACH(i, N_ACC) acc[i] = vdupq_n_f32(0);
+    HN_PEAK_HELD("w", a);
+    HN_PEAK_HELD("w", b);
     for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = vfmaq_f32(acc[i], a, b);
+        HN_PEAK_EACH(i, N_ACC) {
+            acc[i] = vfmaq_f32(acc[i], a, b);
+            HN_PEAK_HELD("w", acc[i]);
+        }
     int64_t s = 0;
     for (int i = 0; i < N_ACC; i++)
         for (int l = 0; l < 4; l++) s += (int64_t)acc[i][l];

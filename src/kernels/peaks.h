@@ -35,6 +35,16 @@ int64_t hn_peak_expect(const hn_peak_op *op, int64_t n_step);
 bool hn_peak_chain(uint64_t *value, int64_t n);
 uint64_t hn_peak_chain_expect(int64_t n);
 
+/* A loop over accumulators, unrolled before they are given places: later, an array of them stays in memory. */
+#ifdef __clang__
+#define HN_PEAK_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+#else
+#define HN_PEAK_EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+#endif
+/* x is in a register here (CLASS: what the compiler calls its kind), and holds what nobody knows: nothing that is
+ * computed of it is known to have been computed before, and one accumulator's sum is not moved to another's. */
+#define HN_PEAK_HELD(CLASS, x) __asm__ volatile("" : "+" CLASS(x))
+
 /* For dispatch alone. */
 extern const hn_peak_loops hn_peaks_avx2, hn_peaks_avx512;
 extern const hn_peak_op hn_avx_vnni_peak;    /* the rest is AVX2's */

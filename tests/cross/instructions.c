@@ -6,6 +6,7 @@
  * Every number is drawn from a fixed seed, so that a branch on data goes the same way each time. */
 #include "count_instructions.h"
 #include "kernels/kernels.h"
+#include "kernels/peaks.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -284,6 +285,23 @@ static void rows(void)
     free(q);
 }
 
+/* The loops that the roof is measured with: beside their products they have next to nothing to do. */
+static void peaks(hn_cpu_level l)
+{
+    enum { STEPS = 1000, BYTES = 1 << 16 };
+    const hn_peak_loops *p = hn_peak_loops_get(l);
+    const struct {
+        const char *name;
+        const hn_peak_op *op;
+    } loops[] = { { "peak int8", &p->int8 }, { "peak f32", &p->f32 }, { "peak bf16", &p->bf16 } };
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+        if (loops[i].op->how)
+            COUNT(loops[i].name, loops[i].op->how, (long long)loops[i].op->ops * STEPS, loops[i].op->run(STEPS));
+    char *bytes = room(4 * BYTES);
+    COUNT("peak read", "4 streams", 4 * BYTES, p->read(bytes, BYTES, 4, 0));
+    free(bytes);
+}
+
 /* All lines of the level at work. */
 static void level(void)
 {
@@ -322,6 +340,7 @@ int main(void)
         if (!hn_cpu_has((hn_cpu_level)l)) continue;
         below = k;
         k = hn_kernels_get((hn_cpu_level)l);
+        peaks((hn_cpu_level)l);
         level();
     }
     return 0;

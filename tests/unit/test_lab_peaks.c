@@ -317,6 +317,12 @@ static void test_of_another_machine(void **state)
     assert_int_equal(hn_peaks_store(&p, path, &err), HONE_OK);
     assert_int_equal(hn_peaks_load(&q, path, &other, "avx2", &err), HONE_E_UNSUPPORTED);
     assert_int_equal(hn_peaks_load(&q, path, &e, "avx512", &err), HONE_E_UNSUPPORTED);
+    hn_peaks slow = p; /* by a loop that was none of the fastest */
+    snprintf(slow.how[HN_PEAK_INT8], sizeof slow.how[0], "vpmaddubsw + vpaddw, 256 bits");
+    assert_int_equal(hn_peaks_store(&slow, path, &err), HONE_OK);
+    assert_int_equal(hn_peaks_load(&q, path, &e, "avx2", &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "does not reach the machine's roof"));
+    assert_non_null(strstr(err.message, "hone lab peaks --force"));
     p.cores = 8; /* measured with at most 4 threads: no roof of all cores */
     assert_int_equal(hn_peaks_store(&p, path, &err), HONE_OK);
     assert_int_equal(hn_peaks_load(&q, path, &e, "avx2", &err), HONE_E_FORMAT);

@@ -220,6 +220,10 @@ hone_status hn_peaks_store(const hn_peaks *p, const char *path, hone_error *err)
 
 enum { MAX_PEAKS = 1 << 20 }; /* bytes */
 
+/* How programs before 2026-11-30 told of their int8 loop of AVX2, which a compiler had made one of a product for twelve
+ * sums in memory: it did two thirds of what the instructions can. */
+static const char no_roof[] = "vpmaddubsw + vpaddw, 256 bits";
+
 hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, const char *level, hone_error *err)
 {
     *out = (hn_peaks){ 0 };
@@ -239,6 +243,11 @@ hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, 
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "%s: of machine %s at level %s, but this is %s at %s; " HOW_TO " --force", name,
                        HN_ESC(p.hash, strlen(p.hash)), HN_ESC(p.level, strlen(p.level)), e->hash, level);
+    if (strcmp(p.how[HN_PEAK_INT8], no_roof) == 0)
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: its int8 peak is of a loop that does not reach the machine's roof, as a program of before "
+                       "2026-11-30 measured it; " HOW_TO " --force",
+                       name);
     if (p.quick)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: holds a quick trial, which says nothing; " HOW_TO " --force", name);
     if (p.at[HN_PEAK_READ_BW][p.n[HN_PEAK_READ_BW] - 1].threads < p.cores)
