@@ -10,7 +10,7 @@ enum { COLS = 4 };
 /* columns from which opening a panel pays (measured: docs/LAB.md) */
 enum {
     PANEL_Q4_K = 8,
-    PANEL_Q5_K = 4,
+    PANEL_Q5_K = 7,
     PANEL_Q6_K = 7,
     PANEL_IQ4_XS = 7,
     PANEL_Q4_0 = 16,
@@ -152,6 +152,47 @@ INLINE void q4_K_block(const char *p, const streams *a, const char *d, const hn_
     k_finish(p, sc, x, nc, isum, acc);
 }
 
+/* Words 4·part … of group g, codes of 5 bits, four results of which fit 16: two columns at most. */
+INLINE void q5_K_few(const char *p, const streams *a, int g, int part, __m256i sc[2][4], const hn_a256 *const *x,
+                     int nc, pair *isum)
+{
+    pair lo[COLS], hi[COLS];
+    FOR(k, 4) {
+        int i = 4 * part + k;
+        pair b = line(p + 256 + 64 * i), ql, qh, q = line_of(p, a, 12 + 8 * g + i);
+        FOR(h, 2) {
+            ql.v[h] = or_and(low_nibbles(q.v[h]), shift16(b.v[h], 4 - 2 * g), 0x10101010);
+            qh.v[h] = or_and(high_nibbles(q.v[h]), shift16(b.v[h], 3 - 2 * g), 0x10101010);
+        }
+        FOR(c, nc) {
+            dot2(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
+            dot2(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
+        }
+    }
+    FOR(h, 2) {
+        __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
+        FOR(c, nc) isum[c].v[h] = add_madd(add_madd(isum[c].v[h], lo[c].v[h], sl), hi[c].v[h], sh);
+    }
+}
+/* The same of half h and any columns: so many sums of 16 bits as stay in registers. */
+INLINE void q5_K_half(const char *p, const streams *a, int g, int part, int h, __m256i sc[2][4],
+                      const hn_a256 *const *x, int nc, pair *isum)
+{
+    __m256i lo[COLS], hi[COLS];
+    FOR(k, 4) {
+        const int i = 4 * part + k, at = 12 + 8 * g + i;
+        if (h == 0) ask_ahead(a, at);
+        __m256i b = load_in_order(p + 256 + 64 * i + 32 * h), q = load_in_order(p + 64 * at + 32 * h);
+        __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - 2 * g), 0x10101010);
+        __m256i qh = or_and(high_nibbles(q), shift16(b, 3 - 2 * g), 0x10101010);
+        FOR(c, nc) {
+            dot(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
+            dot(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
+        }
+    }
+    __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
+    FOR(c, nc) isum[c].v[h] = add_madd(add_madd(isum[c].v[h], lo[c], sl), hi[c], sh);
+}
 INLINE void q5_K_block(const char *p, const streams *a, const char *d, const hn_a256 *const *x, int nc,
                        __m256 acc[2][COLS])
 {
@@ -162,23 +203,9 @@ INLINE void q5_K_block(const char *p, const streams *a, const char *d, const hn_
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
     FOR(g, 4)
         FOR(part, 2) {
-            pair lo[COLS], hi[COLS];
-            FOR(k, 4) {
-                int i = 4 * part + k;
-                pair b = line(p + 256 + 64 * i), ql, qh, q = line_of(p, a, 12 + 8 * g + i);
-                FOR(h, 2) {
-                    ql.v[h] = or_and(low_nibbles(q.v[h]), shift16(b.v[h], 4 - 2 * g), 0x10101010);
-                    qh.v[h] = or_and(high_nibbles(q.v[h]), shift16(b.v[h], 3 - 2 * g), 0x10101010);
-                }
-                FOR(c, nc) {
-                    dot2(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
-                    dot2(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
-                }
-            }
-            FOR(h, 2) {
-                __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
-                FOR(c, nc) isum[c].v[h] = add_madd(add_madd(isum[c].v[h], lo[c].v[h], sl), hi[c].v[h], sh);
-            }
+            if (nc <= 2) q5_K_few(p, a, g, part, sc, x, nc, isum);
+            else
+                FOR(h, 2) q5_K_half(p, a, g, part, h, sc, x, nc, isum);
         }
     k_finish(p, sc, x, nc, isum, acc);
 }
@@ -439,21 +466,23 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 /* Where the last of m's rows end. */
 INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS - 1); }
 
-/* A group of rows meets all columns before the next one. Each number of columns has its own code; where that of three
- * is not worth its size (BY_FOURS), the last column is met twice. */
-#define BY_COLUMNS(ROWS, MOST, BY_FOURS)                                  \
-    for (hn_mm g = *m; g.r0 < m->r1; g.r0 += HN_PACK_ROWS) {              \
-        g.r1 = g.r0 + HN_PACK_ROWS < m->r1 ? g.r0 + HN_PACK_ROWS : m->r1; \
-        for (int64_t c = 0; c < m->n_col; c += MOST) {                    \
-            int64_t left = m->n_col - c;                                  \
-            if (left >= (BY_FOURS ? 3 : MOST)) ROWS(MOST);                \
-            else if (left == 1) ROWS(1);                                  \
-            else if (left == 2) ROWS(2);                                  \
-            else if (!(BY_FOURS)) ROWS(3);                                \
-        }                                                                 \
+/* A group of rows meets all columns before the next one, MOST at a time; so many as that from FROM on, where the last
+ * column is met twice. Each number of columns has its own code; where that of three is not worth its size (WITH_3), two
+ * and one. */
+#define BY_COLUMNS(ROWS, MOST, MOST_FROM, WITH_3)                             \
+    for (hn_mm g = *m; g.r0 < m->r1; g.r0 += HN_PACK_ROWS) {                  \
+        g.r1 = g.r0 + HN_PACK_ROWS < m->r1 ? g.r0 + HN_PACK_ROWS : m->r1;     \
+        for (int64_t c = 0, n; c < m->n_col; c += n) {                        \
+            const int64_t left = m->n_col - c;                                \
+            n = left >= MOST_FROM ? MOST : left == 3 && !(WITH_3) ? 2 : left; \
+            if (n == MOST) ROWS(MOST);                                        \
+            else if (n == 1) ROWS(1);                                         \
+            else if (MOST > 2 && n == 2) ROWS(2);                             \
+            else if (WITH_3) ROWS(3);                                         \
+        }                                                                     \
     }
-#define PACKED(TYPE, ROWS, MOST, FROM) PACKED_BY(TYPE, ROWS, MOST, FROM, false)
-#define PACKED_BY(TYPE, ROWS, MOST, FROM, BY_FOURS)             \
+#define PACKED(TYPE, ROWS, MOST, FROM) PACKED_BY(TYPE, ROWS, MOST, MOST, MOST > 3, FROM)
+#define PACKED_BY(TYPE, ROWS, MOST, MOST_FROM, WITH_3, FROM)    \
     void hn_avx2_packed_##TYPE(const hn_mm *m)                  \
     {                                                           \
         if (m->panel && m->n_col >= FROM) {                     \
@@ -461,7 +490,7 @@ INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS
             return;                                             \
         }                                                       \
         begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
-        BY_COLUMNS(ROWS, MOST, BY_FOURS)                        \
+        BY_COLUMNS(ROWS, MOST, MOST_FROM, WITH_3)               \
     }
 
 #define ROWS_Q4_K(NC) rows_k(&g, c, NC, q4_K_block, 2304, false, behind(m))
@@ -473,8 +502,8 @@ INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS
 #define ROWS_Q5_0(NC) rows_32(&g, c, NC, q5_0_block, 320, 4, behind(m))
 #define ROWS_Q8_0(NC) rows_32(&g, c, NC, q8_0_block, 512, 0, behind(m))
 PACKED(q4_K, ROWS_Q4_K, 4, PANEL_Q4_K)
-PACKED(q5_K, ROWS_Q5_K, 2, PANEL_Q5_K)
-PACKED_BY(q6_K, ROWS_Q6_K, 4, PANEL_Q6_K, true)
+PACKED_BY(q5_K, ROWS_Q5_K, 4, 4, false, PANEL_Q5_K)
+PACKED_BY(q6_K, ROWS_Q6_K, 4, 3, false, PANEL_Q6_K)
 PACKED(iq4_XS, ROWS_IQ4_XS, 2, PANEL_IQ4_XS)
 PACKED(q4_0, ROWS_Q4_0, 4, PANEL_Q4_0)
 PACKED(iq4_NL, ROWS_IQ4_NL, 4, PANEL_IQ4_NL)
@@ -579,7 +608,7 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
     void hn_avx2_packed_##TYPE(const hn_mm *m)                                     \
     {                                                                              \
         if (m->n_col == 1) begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
-        BY_COLUMNS(ROWS, 4, false)                                                 \
+        BY_COLUMNS(ROWS, 4, 4, true)                                               \
     }
 PACKED_FLOAT(f32, ROWS_F32)
 PACKED_FLOAT(f16, ROWS_F16)
