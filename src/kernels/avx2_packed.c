@@ -9,10 +9,10 @@
 enum { COLS = 4 };
 /* columns from which opening a panel pays (measured: docs/LAB.md) */
 enum {
-    PANEL_Q4_K = 8,
+    PANEL_Q4_K = 10,
     PANEL_Q5_K = 7,
-    PANEL_Q6_K = 7,
-    PANEL_IQ4_XS = 7,
+    PANEL_Q6_K = 5,
+    PANEL_IQ4_XS = 16,
     PANEL_Q4_0 = 16,
     PANEL_Q5_0 = 8,
     PANEL_Q8_0 = 32,
@@ -41,6 +41,11 @@ INLINE pair line_of(const char *p, const streams *a, int i)
 {
     ask_ahead(a, i);
     return line(p + 64 * i);
+}
+/* The streams n lines further each. */
+INLINE streams lines_on(const streams *a, int n)
+{
+    return (streams){ { a->at[0] + 64 * n, a->at[1] + 64 * n, a->at[2] + 64 * n, a->at[3] + 64 * n } };
 }
 INLINE pair low4(pair q) { return (pair){ { low_nibbles(q.v[0]), low_nibbles(q.v[1]) } }; }
 INLINE pair high4(pair q) { return (pair){ { high_nibbles(q.v[0]), high_nibbles(q.v[1]) } }; }
@@ -99,14 +104,15 @@ INLINE __m256i u8_scale(const __m256i v[2], int i)
     return _mm256_shuffle_epi8(v[i / 4], byte_index(i % 4, -1, i % 4, -1));
 }
 
-/* Group g of 64 codes of a block. One column: both halves of a line share the words of activations. */
-INLINE void q4_K_one(const char *p, const streams *a, int g, __m256i sc[2][4], const hn_a256 *x, pair *isum)
+/* Group g, 0 or 1, of 64 codes of half a block, whose lines begin at p, its scales at sc[.][0] and its activations at
+ * q. One column: both halves of a line share the words of activations. */
+INLINE void q4_K_one(const char *p, const streams *a, int g, __m256i sc[2][4], const int8_t *const *q, pair *isum)
 {
     pair lo, hi;
     FOR(i, 8) {
-        pair q = line_of(p, a, 4 + 8 * g + i), ql = low4(q), qh = high4(q);
-        dot2(&lo, !i, ql, x->q + 64 * g + 4 * i);
-        dot2(&hi, !i, qh, x->q + 64 * g + 32 + 4 * i);
+        pair w = line_of(p, a, 8 * g + i), wl = low4(w), wh = high4(w);
+        dot2(&lo, !i, wl, q[0] + 64 * g + 4 * i);
+        dot2(&hi, !i, wh, q[0] + 64 * g + 32 + 4 * i);
     }
     FOR(h, 2) {
         __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
@@ -114,21 +120,21 @@ INLINE void q4_K_one(const char *p, const streams *a, int g, __m256i sc[2][4], c
     }
 }
 /* More columns; of more than two one half at a time, or the sums of 16 bits are too many for the registers. */
-INLINE void q4_K_few(const char *p, const streams *a, int g, __m256i sc[2][4], const hn_a256 *const *x, int nc,
+INLINE void q4_K_few(const char *p, const streams *a, int g, __m256i sc[2][4], const int8_t *const *q, int nc,
                      pair *isum)
 {
     const int parts = nc > 2 ? 2 : 1;
     FOR(part, parts) {
         pair lo[COLS], hi[COLS];
         FOR(i, 8) {
-            const int at = 4 + 8 * g + i;
+            const int at = 8 * g + i;
             if (!part) ask_ahead(a, at);
             FOR(h, 2)
                 if (parts == 1 || h == part) {
-                    __m256i q = load_in_order(p + 64 * at + 32 * h), ql = low_nibbles(q), qh = high_nibbles(q);
+                    __m256i w = load_in_order(p + 64 * at + 32 * h), wl = low_nibbles(w), wh = high_nibbles(w);
                     FOR(c, nc) {
-                        dot(&lo[c].v[h], !i, ql, x[c]->q + 64 * g + 4 * i);
-                        dot(&hi[c].v[h], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
+                        dot(&lo[c].v[h], !i, wl, q[c] + 64 * g + 4 * i);
+                        dot(&hi[c].v[h], !i, wh, q[c] + 64 * g + 32 + 4 * i);
                     }
                 }
         }
@@ -146,27 +152,35 @@ INLINE void q4_K_block(const char *p, const streams *a, const char *d, const hn_
     pair isum[COLS];
     k_scales(p, a, sc);
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
-    FOR(g, 4)
-        if (nc == 1) q4_K_one(p, a, g, sc, x[0], isum);
-        else q4_K_few(p, a, g, sc, x, nc, isum);
+    FOR_ROLLED(n, 2) { /* half a block: whole ones do not fit where a core keeps decoded instructions */
+        const int8_t *q[COLS];
+        const streams due = lines_on(a, 1 + 4 * n);
+        __m256i now[2][4];
+        FOR(c, nc) q[c] = x[c]->q + 128 * n;
+        FOR(h, 2) now[h][0] = sc[h][n];
+        FOR(g, 2)
+            if (nc == 1) q4_K_one(p + 64 * (4 + 16 * n), &due, g, now, q, isum);
+            else q4_K_few(p + 64 * (4 + 16 * n), &due, g, now, q, nc, isum);
+    }
     k_finish(p, sc, x, nc, isum, acc);
 }
 
-/* Words 4·part … of group g, codes of 5 bits, four results of which fit 16: two columns at most. */
-INLINE void q5_K_few(const char *p, const streams *a, int g, int part, __m256i sc[2][4], const hn_a256 *const *x,
-                     int nc, pair *isum)
+/* Four words of group g, codes of 5 bits, four results of which fit 16: two columns at most. What is from the fifth
+ * word on is given p, q and the streams by so much further. */
+INLINE void q5_K_few(const char *p, const streams *a, int g, __m256i sc[2][4], const int8_t *const *x, int nc,
+                     pair *isum)
 {
     pair lo[COLS], hi[COLS];
     FOR(k, 4) {
-        int i = 4 * part + k;
-        pair b = line(p + 256 + 64 * i), ql, qh, q = line_of(p, a, 12 + 8 * g + i);
+        pair b = line(p + 256 + 64 * k), ql, qh, q = line(p + 64 * (12 + 8 * g + k));
+        ask_ahead(a, 8 * g + k);
         FOR(h, 2) {
             ql.v[h] = or_and(low_nibbles(q.v[h]), shift16(b.v[h], 4 - 2 * g), 0x10101010);
             qh.v[h] = or_and(high_nibbles(q.v[h]), shift16(b.v[h], 3 - 2 * g), 0x10101010);
         }
         FOR(c, nc) {
-            dot2(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
-            dot2(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
+            dot2(&lo[c], !k, ql, x[c] + 64 * g + 4 * k);
+            dot2(&hi[c], !k, qh, x[c] + 64 * g + 32 + 4 * k);
         }
     }
     FOR(h, 2) {
@@ -175,19 +189,18 @@ INLINE void q5_K_few(const char *p, const streams *a, int g, int part, __m256i s
     }
 }
 /* The same of half h and any columns: so many sums of 16 bits as stay in registers. */
-INLINE void q5_K_half(const char *p, const streams *a, int g, int part, int h, __m256i sc[2][4],
-                      const hn_a256 *const *x, int nc, pair *isum)
+INLINE void q5_K_half(const char *p, const streams *a, int g, int h, __m256i sc[2][4], const int8_t *const *x, int nc,
+                      pair *isum)
 {
     __m256i lo[COLS], hi[COLS];
     FOR(k, 4) {
-        const int i = 4 * part + k, at = 12 + 8 * g + i;
-        if (h == 0) ask_ahead(a, at);
-        __m256i b = load_in_order(p + 256 + 64 * i + 32 * h), q = load_in_order(p + 64 * at + 32 * h);
+        if (h == 0) ask_ahead(a, 8 * g + k);
+        __m256i b = load_in_order(p + 256 + 64 * k + 32 * h), q = load_in_order(p + 64 * (12 + 8 * g + k) + 32 * h);
         __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - 2 * g), 0x10101010);
         __m256i qh = or_and(high_nibbles(q), shift16(b, 3 - 2 * g), 0x10101010);
         FOR(c, nc) {
-            dot(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
-            dot(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
+            dot(&lo[c], !k, ql, x[c] + 64 * g + 4 * k);
+            dot(&hi[c], !k, qh, x[c] + 64 * g + 32 + 4 * k);
         }
     }
     __m256i sl = u8_scale(sc[h], 2 * g), sh = u8_scale(sc[h], 2 * g + 1);
@@ -201,12 +214,16 @@ INLINE void q5_K_block(const char *p, const streams *a, const char *d, const hn_
     k_scales(p, a, sc);
     FOR(i, 8) ask_ahead(a, 4 + i);
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
-    FOR(g, 4)
-        FOR(part, 2) {
-            if (nc <= 2) q5_K_few(p, a, g, part, sc, x, nc, isum);
+    FOR_ROLLED(part, 2) { /* not both at once: they do not fit where a core keeps decoded instructions */
+        const int8_t *q[COLS];
+        const streams due = lines_on(a, 3 + part);
+        FOR(c, nc) q[c] = x[c]->q + 16 * part;
+        FOR(g, 4) {
+            if (nc <= 2) q5_K_few(p + 256 * part, &due, g, sc, q, nc, isum);
             else
-                FOR(h, 2) q5_K_half(p, a, g, part, h, sc, x, nc, isum);
+                FOR(h, 2) q5_K_half(p + 256 * part, &due, g, h, sc, q, nc, isum);
         }
+    }
     k_finish(p, sc, x, nc, isum, acc);
 }
 
@@ -220,17 +237,16 @@ INLINE void d_finish(const char *d, const hn_a256 *const *x, int nc, const pair 
     }
 }
 
-/* Words 2j, 2j + 1 of half a block of Q6_K, which begins at line `from` of the block: codes of scales j/2, + 2, + 4,
+/* Words 2j, 2j + 1 of half a block of Q6_K, at p: codes of scales j/2, + 2, + 4,
  * + 6, activations from q. `parts` has bit 2h + i for each half of the group h and field l of the two, i. */
-INLINE void q6_K_words(const char *p, const streams *a, int from, int j, int parts, const int8_t *const *q, int nc,
-                       pair *isum)
+INLINE void q6_K_words(const char *p, const streams *a, int j, int parts, const int8_t *const *q, int nc, pair *isum)
 {
     pair sum[4][COLS];
     FOR(k, 2) {
         int word_at = 2 * j + k;
         const char *at = p + hn_pack_q6_h(word_at);
         if (parts & 1)
-            FOR(i, 3) ask_ahead(a, from + 2 + 3 * word_at + i);
+            FOR(i, 3) ask_ahead(a, 2 + 3 * word_at + i);
         FOR(part, 4)
             if (parts >> part & 1) {
                 int h = part / 2, i = part % 2;
@@ -256,13 +272,14 @@ INLINE void q6_K_block(const char *p, const streams *a, const char *d, const hn_
 {
     pair isum[COLS];
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
-    FOR(n, 2) {
+    streams due = *a;
+    FOR_ROLLED(n, 2) { /* half a block, of 26 lines */
         pair side[COLS];
         const int8_t *q[COLS];
         FOR(c, nc) side[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } }, q[c] = x[c]->q + 128 * n;
         FOR(i, 4) { /* Σ sc·Σq, two scales at a time */
             pair s = line(p + hn_pack_q6_s(i / 2));
-            if (i % 2 == 0) ask_ahead(a, 26 * n + i / 2);
+            if (i % 2 == 0) ask_ahead(&due, i / 2);
             FOR(h, 2) {
                 __m256i two =
                     _mm256_srai_epi16(_mm256_shuffle_epi8(s.v[h], byte_index(-1, i % 2 * 2, -1, i % 2 * 2 + 1)), 8);
@@ -273,11 +290,13 @@ INLINE void q6_K_block(const char *p, const streams *a, const char *d, const hn_
             FOR(h, 2) isum[c].v[h] = _mm256_sub_epi32(isum[c].v[h], _mm256_slli_epi32(side[c].v[h], 5));
         FOR(j, 4) { /* so many sums as stay in registers */
             if (nc == 1)
-                FOR(h, 2) q6_K_words(p, a, 26 * n, j, 3 << 2 * h, q, nc, isum);
+                FOR(h, 2) q6_K_words(p, &due, j, 3 << 2 * h, q, nc, isum);
             else
-                FOR(part, 4) q6_K_words(p, a, 26 * n, j, 1 << part, q, nc, isum);
+                FOR(part, 4) q6_K_words(p, &due, j, 1 << part, q, nc, isum);
         }
         p += hn_pack_q6_s(2);
+        /* lines 26 … of streams that take turns: the third has the next one, its seventh */
+        due = (streams){ { a->at[2] + 6 * 64, a->at[3] + 6 * 64, a->at[0] + 7 * 64, a->at[1] + 7 * 64 } };
     }
     d_finish(d, x, nc, isum, acc);
 }
@@ -290,11 +309,12 @@ INLINE void iq4_XS_block(const char *p, const streams *a, const char *d, const h
     __m256i sh[2];
     FOR(h, 2) sh[h] = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p + 32 + 16 * h)));
     FOR(c, nc) isum[c] = (pair){ { _mm256_setzero_si256(), _mm256_setzero_si256() } };
-    FOR(s, 8) {
+    FOR_ROLLED(s, 8) {
         __m256i sc[2];
+        const streams due = lines_on(a, s);
         FOR(h, 2) sc[h] = iq4_scale(sh[h], sl.v[h], s);
         FOR(i, 4) {
-            pair q = line_of(p, a, 2 + 4 * s + i);
+            pair q = line_of(p + 256 * s, &due, 2 + i);
             FOR(h, 2) {
                 __m256i ql = iq4_levels(low_nibbles(q.v[h])), qh = iq4_levels(high_nibbles(q.v[h]));
                 FOR(c, nc) {
@@ -504,7 +524,7 @@ INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS
 PACKED(q4_K, ROWS_Q4_K, 4, PANEL_Q4_K)
 PACKED_BY(q5_K, ROWS_Q5_K, 4, 4, false, PANEL_Q5_K)
 PACKED_BY(q6_K, ROWS_Q6_K, 4, 3, false, PANEL_Q6_K)
-PACKED(iq4_XS, ROWS_IQ4_XS, 2, PANEL_IQ4_XS)
+PACKED_BY(iq4_XS, ROWS_IQ4_XS, 4, 3, false, PANEL_IQ4_XS)
 PACKED(q4_0, ROWS_Q4_0, 4, PANEL_Q4_0)
 PACKED(iq4_NL, ROWS_IQ4_NL, 4, PANEL_IQ4_NL)
 PACKED(q5_0, ROWS_Q5_0, 4, PANEL_Q5_0)
