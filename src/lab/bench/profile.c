@@ -107,7 +107,9 @@ typedef struct run {
     call_events events;
     int32_t n_vocab;
     bool recurrent;
-    hone_snapshot *base;              /* recurrent: the state at `depth`, where every round begins; NULL: depth 0 */
+    hone_snapshot *base; /* recurrent: the state at `depth`, where every round begins; NULL: depth 0 */
+    hone_snapshot *here; /* recurrent: at here_pos, where a pair of calls begins; NULL: at `depth` */
+    int32_t here_pos;
     double *ratio[HN_PROFILE_ANSWER]; /* ln(with / without) */
     size_t n_ratio[HN_PROFILE_ANSWER];
     double count[HN_PROFILE_ANSWER][HN_COUNTS];
@@ -133,14 +135,23 @@ static void keep(run *r, int phase, int32_t pos, int32_t n, uint64_t t0, uint64_
     p->n_event += r->events.n;
 }
 
-/* Sequence 0 at position pos again. A recurrent state cannot be cut: rounds begin at a copy of it, pairs at
- * a checkpoint that is set here. */
+/* Sequence 0 at position pos again. A recurrent state cannot be cut: rounds begin at a copy of it, and so do both
+ * calls of a pair. A checkpoint would do, but what it holds is copied by the call that writes to it, in the call's
+ * time. */
 static hone_status back_to(run *r, int32_t pos, hone_error *err)
 {
-    hone_status st;
-    if (r->recurrent && r->base && pos == r->params->depth) st = hone_seq_restore(r->s, 0, r->base, err);
-    else st = hone_seq_truncate(r->s, 0, pos, err);
-    return st == HONE_OK ? hone_seq_checkpoint(r->s, 0, err) : st;
+    hone_status st = HONE_OK;
+    if (!r->recurrent) {
+        st = hone_seq_truncate(r->s, 0, pos, err);
+        return st == HONE_OK ? hone_seq_checkpoint(r->s, 0, err) : st;
+    }
+    if (r->here && r->here_pos == pos) return hone_seq_restore(r->s, 0, r->here, err);
+    hone_snapshot_free(r->here);
+    r->here = NULL;
+    if (hone_seq_length(r->s, 0) != pos) /* a round begins */
+        st = r->base ? hone_seq_restore(r->s, 0, r->base, err) : hone_seq_truncate(r->s, 0, 0, err);
+    r->here_pos = pos;
+    return st == HONE_OK && pos != r->params->depth ? hone_seq_snapshot(r->s, 0, &r->here, err) : st;
 }
 
 /* One call from position pos on, with the hook or without; *ns: how long it took. */
@@ -267,6 +278,7 @@ hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m
     free(r.kept);
     free(ids);
     hone_snapshot_free(r.base);
+    hone_snapshot_free(r.here);
     if (st != HONE_OK) hn_profile_free(out);
     return st;
 }
