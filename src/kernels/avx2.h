@@ -117,7 +117,7 @@ INLINE __m128i load_half_in_order(const void *p)
     __asm__ volatile("vmovdqu %1, %0" : "=x"(v) : "m"(*(const __m128i_u *)p));
     return v;
 }
-/* a word that is met twice is loaded twice: kept in between, thousands of them go to memory as whole registers */
+/* a word that is met twice is loaded twice: kept in between, hundreds of them go to memory as whole registers */
 INLINE __m256i word_in_order(const void *p)
 {
     __m256i v;
@@ -128,11 +128,11 @@ INLINE __m256i word_in_order(const void *p)
 
 /* ---- reading ahead in several streams --------------------------------------------------------------- */
 
-/* One ascending stream is not read at memory's rate: a core has no more lines in flight than its first cache waits for
- * (Zen 3: 24), and its second cache's prefetchers, which could ask for more, go but a few lines ahead of each stream.
- * So weights are computed as they lie, and asked for in four streams, each a page or more from the others (measured:
- * docs/LAB.md). Weights are cut into segments: while one is computed, the next four are asked for, the nearest one's
- * last quarter, the next one's third …, so that each is whole when its turn comes. */
+/* One ascending stream is not read at memory's rate: a core has no more lines in flight than its first cache waits
+ * for (Zen 3: 24), and its second cache's prefetchers, which could ask for more, go but a few lines ahead of each
+ * stream. So weights are computed nearly as they lie, and asked for in four streams, each a page or more from the
+ * others (measured: docs/LAB.md). Weights are cut into segments: while one is computed, the next four are asked for,
+ * the nearest one's last quarter, the next one's third …, so that each is whole when its turn comes. */
 enum { STREAMS = 4, SEGMENT = 16 << 10 };
 typedef struct streams {
     const char *at[STREAMS];

@@ -1,6 +1,6 @@
 /* Products of few columns from the packed layout (quant/pack.h), AVX2. A lane is a row, a register holds eight; both
  * halves of a group are met together, line by line: a word of codes meets a broadcast word of activations, scales are
- * vectors, and nothing is summed across lanes. One to four columns (of types with more fields two) share every opened
+ * vectors, and nothing is summed across lanes. One to four columns share every opened
  * word; more take the panels of avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
 #if defined(__x86_64__)
 
@@ -106,7 +106,7 @@ INLINE __m256i u8_scale(const __m256i v[2], int i)
 
 /* Group g, 0 or 1, of 64 codes of half a block, whose lines begin at p, its scales at sc[.][0] and its activations at
  * q. One column: both halves of a line share the words of activations. */
-INLINE void q4_K_one(const char *p, const streams *a, int g, __m256i sc[2][4], const int8_t *const *q, pair *isum)
+INLINE void q4_K_one(const char *p, const streams *a, int g, __m256i sc[2][1], const int8_t *const *q, pair *isum)
 {
     pair lo, hi;
     FOR(i, 8) {
@@ -120,7 +120,7 @@ INLINE void q4_K_one(const char *p, const streams *a, int g, __m256i sc[2][4], c
     }
 }
 /* More columns; of more than two one half at a time, or the sums of 16 bits are too many for the registers. */
-INLINE void q4_K_few(const char *p, const streams *a, int g, __m256i sc[2][4], const int8_t *const *q, int nc,
+INLINE void q4_K_few(const char *p, const streams *a, int g, __m256i sc[2][1], const int8_t *const *q, int nc,
                      pair *isum)
 {
     const int parts = nc > 2 ? 2 : 1;
@@ -155,7 +155,7 @@ INLINE void q4_K_block(const char *p, const streams *a, const char *d, const hn_
     FOR_ROLLED(n, 2) { /* half a block: whole ones do not fit where a core keeps decoded instructions */
         const int8_t *q[COLS];
         const streams due = lines_on(a, 1 + 4 * n);
-        __m256i now[2][4];
+        __m256i now[2][1];
         FOR(c, nc) q[c] = x[c]->q + 128 * n;
         FOR(h, 2) now[h][0] = sc[h][n];
         FOR(g, 2)
@@ -486,23 +486,23 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 /* Where the last of m's rows end. */
 INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS - 1); }
 
-/* A group of rows meets all columns before the next one, MOST at a time; so many as that from FROM on, where the last
- * column is met twice. Each number of columns has its own code; where that of three is not worth its size (WITH_3), two
+/* A group of rows meets all columns before the next one, four at a time; from FOUR_FROM columns on (3 or 4) four, the
+ * last of three twice. Each number of columns has its own code; where that of three is not worth its size (WITH_3), two
  * and one. */
-#define BY_COLUMNS(ROWS, MOST, MOST_FROM, WITH_3)                             \
-    for (hn_mm g = *m; g.r0 < m->r1; g.r0 += HN_PACK_ROWS) {                  \
-        g.r1 = g.r0 + HN_PACK_ROWS < m->r1 ? g.r0 + HN_PACK_ROWS : m->r1;     \
-        for (int64_t c = 0, n; c < m->n_col; c += n) {                        \
-            const int64_t left = m->n_col - c;                                \
-            n = left >= MOST_FROM ? MOST : left == 3 && !(WITH_3) ? 2 : left; \
-            if (n == MOST) ROWS(MOST);                                        \
-            else if (n == 1) ROWS(1);                                         \
-            else if (MOST > 2 && n == 2) ROWS(2);                             \
-            else if (WITH_3) ROWS(3);                                         \
-        }                                                                     \
+#define BY_COLUMNS(ROWS, FOUR_FROM, WITH_3)                                \
+    for (hn_mm g = *m; g.r0 < m->r1; g.r0 += HN_PACK_ROWS) {               \
+        g.r1 = g.r0 + HN_PACK_ROWS < m->r1 ? g.r0 + HN_PACK_ROWS : m->r1;  \
+        for (int64_t c = 0, n; c < m->n_col; c += n) {                     \
+            const int64_t left = m->n_col - c;                             \
+            n = left >= FOUR_FROM ? 4 : left == 3 && !(WITH_3) ? 2 : left; \
+            if (n == 4) ROWS(4);                                           \
+            else if (n == 1) ROWS(1);                                      \
+            else if (n == 2) ROWS(2);                                      \
+            else if (WITH_3) ROWS(3);                                      \
+        }                                                                  \
     }
-#define PACKED(TYPE, ROWS, MOST, FROM) PACKED_BY(TYPE, ROWS, MOST, MOST, MOST > 3, FROM)
-#define PACKED_BY(TYPE, ROWS, MOST, MOST_FROM, WITH_3, FROM)    \
+#define PACKED(TYPE, ROWS, FROM) PACKED_BY(TYPE, ROWS, 4, true, FROM)
+#define PACKED_BY(TYPE, ROWS, FOUR_FROM, WITH_3, FROM)          \
     void hn_avx2_packed_##TYPE(const hn_mm *m)                  \
     {                                                           \
         if (m->panel && m->n_col >= FROM) {                     \
@@ -510,7 +510,7 @@ INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS
             return;                                             \
         }                                                       \
         begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
-        BY_COLUMNS(ROWS, MOST, MOST_FROM, WITH_3)               \
+        BY_COLUMNS(ROWS, FOUR_FROM, WITH_3)                     \
     }
 
 #define ROWS_Q4_K(NC) rows_k(&g, c, NC, q4_K_block, 2304, false, behind(m))
@@ -521,14 +521,14 @@ INLINE const char *behind(const hn_mm *m) { return group(m, m->r1 + HN_PACK_ROWS
 #define ROWS_IQ4_NL(NC) rows_32(&g, c, NC, iq4_NL_block, 256, 0, behind(m))
 #define ROWS_Q5_0(NC) rows_32(&g, c, NC, q5_0_block, 320, 4, behind(m))
 #define ROWS_Q8_0(NC) rows_32(&g, c, NC, q8_0_block, 512, 0, behind(m))
-PACKED(q4_K, ROWS_Q4_K, 4, PANEL_Q4_K)
-PACKED_BY(q5_K, ROWS_Q5_K, 4, 4, false, PANEL_Q5_K)
-PACKED_BY(q6_K, ROWS_Q6_K, 4, 3, false, PANEL_Q6_K)
-PACKED_BY(iq4_XS, ROWS_IQ4_XS, 4, 3, false, PANEL_IQ4_XS)
-PACKED(q4_0, ROWS_Q4_0, 4, PANEL_Q4_0)
-PACKED(iq4_NL, ROWS_IQ4_NL, 4, PANEL_IQ4_NL)
-PACKED(q5_0, ROWS_Q5_0, 4, PANEL_Q5_0)
-PACKED(q8_0, ROWS_Q8_0, 4, PANEL_Q8_0)
+PACKED(q4_K, ROWS_Q4_K, PANEL_Q4_K)
+PACKED_BY(q5_K, ROWS_Q5_K, 4, false, PANEL_Q5_K)
+PACKED_BY(q6_K, ROWS_Q6_K, 3, false, PANEL_Q6_K)
+PACKED_BY(iq4_XS, ROWS_IQ4_XS, 3, false, PANEL_IQ4_XS)
+PACKED(q4_0, ROWS_Q4_0, PANEL_Q4_0)
+PACKED(iq4_NL, ROWS_IQ4_NL, PANEL_IQ4_NL)
+PACKED(q5_0, ROWS_Q5_0, PANEL_Q5_0)
+PACKED(q8_0, ROWS_Q8_0, PANEL_Q8_0)
 
 /* ---- floats: the contract's sixteen lanes are sixteen sums, each two vectors of rows ---------------- */
 
@@ -628,7 +628,7 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
     void hn_avx2_packed_##TYPE(const hn_mm *m)                                     \
     {                                                                              \
         if (m->n_col == 1) begin_ahead(m->w, group(m, m->r0), behind(m), SEGMENT); \
-        BY_COLUMNS(ROWS, 4, 4, true)                                               \
+        BY_COLUMNS(ROWS, 4, true)                                                  \
     }
 PACKED_FLOAT(f32, ROWS_F32)
 PACKED_FLOAT(f16, ROWS_F16)

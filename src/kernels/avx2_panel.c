@@ -1,4 +1,4 @@
-/* AVX2 matmul for many columns. 32 weight rows are opened once into two panels in
+/* AVX2 matmul for many columns. 16 weight rows, or 32 where columns are many, are opened once into panels in
  * which a lane is a row: codes as [k/4][16 rows][4], scales and minima as vectors over
  * rows. The register tile is 16 rows × 4 columns; no sum ever runs across lanes.
  *
@@ -253,7 +253,7 @@ INLINE void kwide_block(float acc[COLS][ROWS], kwide *p, const hn_a256 *const x[
 }
 
 #define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                                      \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead) \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead) \
     {                                                                                            \
         PANEL_BLOCK *p = panel;                                                                  \
         _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                          \
@@ -428,7 +428,7 @@ INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *d
         }                                                                                                            \
         memcpy(sums, acc, sizeof acc);                                                                               \
     }                                                                                                                \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead)                     \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead)                     \
     {                                                                                                                \
         _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                                              \
         const int64_t nb = m->n_in / 32, step = ahead->bytes ? 256 / 32 : nb;                                        \

@@ -112,18 +112,18 @@ INLINE const void *column(const hn_mm *m, int64_t c)
 
 /* What is asked for while a panel is computed: the rows behind it, which are read when it is done, so many bytes with
  * each 256 elements of each tile. One ascending stream is enough: panels compute for longer than it takes to come. */
-typedef struct behind {
+typedef struct asking {
     const char *at, *end;
     int64_t bytes;
-} behind;
-INLINE void ask_behind(behind *a)
+} asking;
+INLINE void ask_behind(asking *a)
 {
     if (a->at >= a->end) return;
     for (const char *to = a->at + a->bytes; a->at < to; a->at += 64) ask(a->at);
 }
 
 /* A panel against the columns c … c + 3, or c, c + 1; `type` says what a tile of several types must know. */
-typedef void panel_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *a);
+typedef void panel_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *a);
 
 /* n panels of 16 rows and bytes each, opened one after the other, then all columns, four or fewer at a time. packed:
  * rows lie in groups. What is behind is asked for by the last tiles: earlier, many columns drive it out again. */
@@ -132,13 +132,19 @@ static __attribute__((noinline)) void run_panels(const hn_mm *m, hn_panel_open *
 {
     enum { LAST = 32 }; /* columns */
     const int64_t last = m->n_col < LAST ? m->n_col : LAST, per_row = (int64_t)m->w_stride / (packed ? ROWS : 1);
-    const int64_t n_ask = (last + COLS - 1) / COLS * ((m->n_in + 255) / 256); /* of a panel */
-    if (m->n_col <= LAST / 2) n_panel = 1;                                    /* and the second cache holds it */
+    const int64_t n_ask = last ? (last + COLS - 1) / COLS * ((m->n_in + 255) / 256) : 1; /* of a panel */
+    const int64_t r_end = packed ? (m->r1 + ROWS - 1) / ROWS * ROWS : m->r1;
+    if (m->n_col <= LAST / 2) n_panel = 1; /* and the second cache holds it */
     for (int64_t r = m->r0; r < m->r1; r += n_panel * ROWS) {
         int n = m->r1 - r > ROWS ? n_panel : 1;
-        const char *next = (const char *)m->w + (r + n * ROWS) * per_row;
-        behind none = { NULL, NULL, 0 },
-               a = { next, next + n * ROWS * per_row, (ROWS * per_row / 64 + n_ask) / n_ask * 64 };
+        const int64_t next = r + n * ROWS, left = r_end > next ? r_end - next : 0,
+                      rows = left < n * ROWS ? left : n * ROWS;
+        asking none = { NULL, NULL, 0 }, a = none;
+        if (rows) {
+            a.at = (const char *)m->w + next * per_row;
+            a.end = a.at + rows * per_row;
+            a.bytes = (ROWS * per_row / 64 + n_ask) / n_ask * 64;
+        }
         for (int i = 0; i < n; i++) open((char *)m->panel + (size_t)i * bytes, m, r + ROWS * i);
         for (int64_t c = 0; c < m->n_col; c += COLS)
             for (int i = 0; i < n; i++)

@@ -13,23 +13,22 @@ void HN_VNNI(dpwssd)(int32_t sum[8], const int16_t a[16], const int16_t b[16])
     _mm256_storeu_si256((__m256i *)sum, dpwssd(load256(sum), load256(a), load256(b)));
 }
 
-/* FROM: columns from which a panel is opened: 5, or fewer where AVX2's, whose panels have the dearer tiles, begins
- * there. Not measured. */
-#define PACKED(TYPE, ID, FROM)                                            \
-    static void packed_##TYPE(const hn_mm *m)                             \
-    {                                                                     \
-        if (m->n_col == 1) HN_VNNI(packed_##TYPE)(m);                     \
-        else if (m->panel && m->n_col >= FROM) HN_VNNI(ppanel_##TYPE)(m); \
-        else hn_kernels_avx2.packed[ID](m);                               \
+enum { PANEL_FROM = 5 }; /* columns from which a panel is opened; not measured */
+#define PACKED(TYPE, ID)                                                        \
+    static void packed_##TYPE(const hn_mm *m)                                   \
+    {                                                                           \
+        if (m->n_col == 1) HN_VNNI(packed_##TYPE)(m);                           \
+        else if (m->panel && m->n_col >= PANEL_FROM) HN_VNNI(ppanel_##TYPE)(m); \
+        else hn_kernels_avx2.packed[ID](m);                                     \
     }
-PACKED(q4_K, HN_Q4_K, 5)
-PACKED(q5_K, HN_Q5_K, 4)
-PACKED(q6_K, HN_Q6_K, 3)
-PACKED(iq4_XS, HN_IQ4_XS, 4)
-PACKED(q4_0, HN_Q4_0, 5)
-PACKED(q5_0, HN_Q5_0, 5)
-PACKED(q8_0, HN_Q8_0, 5)
-PACKED(iq4_NL, HN_IQ4_NL, 5)
+PACKED(q4_K, HN_Q4_K)
+PACKED(q5_K, HN_Q5_K)
+PACKED(q6_K, HN_Q6_K)
+PACKED(iq4_XS, HN_IQ4_XS)
+PACKED(q4_0, HN_Q4_0)
+PACKED(q5_0, HN_Q5_0)
+PACKED(q8_0, HN_Q8_0)
+PACKED(iq4_NL, HN_IQ4_NL)
 
 const hn_kernels HN_VNNI(kernels) = {
     .name = "avx_vnni",

@@ -179,7 +179,7 @@ INLINE void k_block(float acc[COLS][ROWS], kpanel *p, const hn_a256 *const x[COL
 }
 
 #define K_TILE(NAME, FORM, C)                                                                    \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead) \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead) \
     {                                                                                            \
         kpanel *p = panel;                                                                       \
         _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                          \
@@ -214,7 +214,7 @@ PANEL_K(iq4_XS, open_iq4_XS, popen_iq4_XS, tile_iq4_XS, MOST_IQ4_XS)
 /* ---- 32-blocks ------------------------------------------------------------------------------------------------ */
 
 /* Codes that carry 2^shift more than their value. */
-INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift, int C, behind *ahead)
+INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift, int C, asking *ahead)
 {
     tpanel *p = panel;
     _Alignas(32) float acc[COLS][ROWS] = { { 0 } };
@@ -239,11 +239,11 @@ INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift,
     }
     store(m, r, c, acc, C);
 }
-static void tile_t_4(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead)
+static void tile_t_4(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead)
 {
     t_tile(m, panel, r, c, type, 4, ahead);
 }
-static void tile_t_2(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, behind *ahead)
+static void tile_t_2(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead)
 {
     t_tile(m, panel, r, c, type, 2, ahead);
 }

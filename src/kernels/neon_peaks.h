@@ -22,7 +22,7 @@ static int64_t products(int64_t n)
             HN_PEAK_HELD("w", acc[i]);
         }
     int64_t s = 0;
-    for (int i = 0; i < N_ACC; i++) s += vaddlvq_s32(acc[i]);
+    HN_PEAK_EACH(i, N_ACC) s += vaddlvq_s32(acc[i]);
     return s;
 }
 

@@ -57,10 +57,10 @@ static inline __attribute__((always_inline)) uint64_t total(uint64x2_t v)
 }
 HN_PEAK_READ(uint64x2_t, 16, vdupq_n_u64(0), load128, vaddq_u64, total, read_plain)
 
-static int64_t sum_i32(const int32x4_t *acc)
+static inline __attribute__((always_inline)) int64_t sum_i32(const int32x4_t *acc)
 {
     int64_t s = 0;
-    for (int i = 0; i < N_ACC; i++) s += vaddlvq_s32(acc[i]);
+    HN_PEAK_EACH(i, N_ACC) s += vaddlvq_s32(acc[i]);
     return s;
 }
 
@@ -91,8 +91,9 @@ static int64_t f32_plain(int64_t n)
             HN_PEAK_HELD("w", acc[i]);
         }
     int64_t s = 0;
-    for (int i = 0; i < N_ACC; i++)
-        for (int l = 0; l < 4; l++) s += (int64_t)acc[i][l];
+    float t[N_ACC][4];
+    HN_PEAK_EACH(i, N_ACC) vst1q_f32(t[i], acc[i]);
+    for (int i = 0; i < N_ACC * 4; i++) s += (int64_t)t[i / 4][i % 4];
     return s;
 }
 

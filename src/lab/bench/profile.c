@@ -136,8 +136,8 @@ static void keep(run *r, int phase, int32_t pos, int32_t n, uint64_t t0, uint64_
 }
 
 /* Sequence 0 at position pos again. A recurrent state cannot be cut: rounds begin at a copy of it, and so do both
- * calls of a pair. A checkpoint would do, but what it holds is copied by the call that writes to it, in the call's
- * time. */
+ * calls of a pair. (A checkpoint would do, but what it holds is copied by the call that writes to it, in the call's
+ * time. A snapshot has all that the sequence holds, keys and values too, in memory of its own.) */
 static hone_status back_to(run *r, int32_t pos, hone_error *err)
 {
     hone_status st = HONE_OK;
