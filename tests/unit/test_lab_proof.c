@@ -456,6 +456,15 @@ static void paces_follow_from_gaps(void **state)
     if (!hn_claims_exact(slow, &asked, why, sizeof why)) fail_msg("an honest peak: %s", why);
     json_object_set_new(slow, "peak_tok_s", json_real(2.01));
     assert_false(hn_claims_exact(slow, &asked, why, sizeof why));
+    /* the second alone is too short by less than what may be rounded, the one with the gap before it is the faster */
+    json_object_set_new(slow, "gaps_ms", json_pack("[f,f]", 0.6, 999.5));
+    json_object_set_new(slow, "peak_tok_s", json_real(2 / 1.0001));
+    if (!hn_claims_exact(slow, &asked, why, sizeof why)) fail_msg("an honest peak with a short gap: %s", why);
+    json_object_set_new(slow, "peak_tok_s", json_real(2.01));
+    assert_false(hn_claims_exact(slow, &asked, why, sizeof why));
+    json_object_set_new(slow, "gaps_ms", json_pack("[f,f]", 600.0, 1001.5)); /* which is a second without another */
+    json_object_set_new(slow, "peak_tok_s", json_real(1.2));
+    assert_false(hn_claims_exact(slow, &asked, why, sizeof why));
     json_decref(slow);
     json_object_set_new(r, "gen_witness_ms", json_real(100)); /* another clock's, which a switch may have hit */
     assert_true(hn_claims_exact(r, &asked, why, sizeof why));

@@ -13,13 +13,14 @@
 
 /* ---- pace ---------------------------------------------------------------------------------- */
 
-double hn_peak_of(const double *gap_ms, int32_t n, double least_ms)
+static double peak_of(const double *gap_ms, int32_t n)
 {
+    const double second = 1000;
     double sum = 0, peak = NAN;
     for (int32_t from = 0, to = 0; to < n; to++) { /* shortest stretches of so long and more that end at `to` */
         sum += gap_ms[to];
-        while (sum - gap_ms[from] >= least_ms) sum -= gap_ms[from++];
-        if (sum >= least_ms) peak = fmax(peak, 1000 * (to - from + 1) / sum);
+        while (sum - gap_ms[from] >= second) sum -= gap_ms[from++];
+        if (sum >= second) peak = fmax(peak, 1000 * (to - from + 1) / sum);
     }
     return peak;
 }
@@ -37,7 +38,7 @@ hone_status hn_pace_of(hn_pace *out, const double *gap_ms, int32_t n, hone_error
     double sum = 0;
     for (int32_t i = n - half; i < n; i++) sum += gap_ms[i];
     if (half > 0) out->sustained = 1000 * half / sum;
-    out->peak = hn_peak_of(gap_ms, n, 1000);
+    out->peak = peak_of(gap_ms, n);
     return HONE_OK;
 }
 

@@ -67,8 +67,6 @@ typedef struct hn_pace { /* tokens a second; NaN: too few tokens to say */
     double peak;         /* the fastest stretch of at least a second */
     double sustained;    /* of the last half */
 } hn_pace;
-/* Tokens a second of the fastest stretch of least_ms or more; NaN: there is none. */
-double hn_peak_of(const double *gap_ms, int32_t n, double least_ms);
 hone_status hn_pace_of(hn_pace *out, const double *gap_ms, int32_t n, hone_error *err);
 
 /* ---- what every timed run of one sequence tells ------------------------------------------------ */
