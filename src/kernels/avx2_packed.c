@@ -1,7 +1,7 @@
 /* Products of few columns from the packed layout (quant/pack.h), AVX2. A lane is a row, a register holds eight; both
  * halves of a group are met together, line by line: a word of codes meets a broadcast word of activations, scales are
- * vectors, and nothing is summed across lanes. One to four columns share every opened
- * word; more take the panels of avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
+ * vectors, and nothing is summed across lanes. One to four columns share every opened word; more take the panels of
+ * avx2_panel.c, which tells how many vpmaddubsw results fit 16 bits. */
 #if defined(__x86_64__)
 
 #include "kernels/avx2.h"
@@ -237,8 +237,8 @@ INLINE void d_finish(const char *d, const hn_a256 *const *x, int nc, const pair 
     }
 }
 
-/* Words 2j, 2j + 1 of half a block of Q6_K, at p: codes of scales j/2, + 2, + 4,
- * + 6, activations from q. `parts` has bit 2h + i for each half of the group h and field l of the two, i. */
+/* Words 2j, 2j + 1 of half a block of Q6_K, at p: codes of scales j/2, + 2, + 4, + 6, activations from q. `parts` has
+ * bit 2h + i for each half of the group h and field l of the two, i. */
 INLINE void q6_K_words(const char *p, const streams *a, int j, int parts, const int8_t *const *q, int nc, pair *isum)
 {
     pair sum[4][COLS];

@@ -252,21 +252,6 @@ INLINE void kwide_block(float acc[COLS][ROWS], kwide *p, const hn_a256 *const x[
         }
 }
 
-#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                                      \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead) \
-    {                                                                                            \
-        PANEL_BLOCK *p = panel;                                                                  \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                          \
-        const hn_a256 *x[COLS];                                                                  \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                     \
-        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                       \
-            ask_behind(ahead);                                                                   \
-            BLOCK(C);                                                                            \
-            for (int j = 0; j < C; j++) x[j]++;                                                  \
-        }                                                                                        \
-        store(m, r, c, acc, C);                                                                  \
-    }
-
 #define PANEL(TYPE, OPEN, POPEN, PANEL_BLOCK, N, ELEMS, TILE)                                                  \
     void hn_avx2_panel_##TYPE(const hn_mm *m)                                                                  \
     {                                                                                                          \

@@ -125,6 +125,22 @@ INLINE void ask_behind(asking *a)
 /* A panel against the columns c … c + 3, or c, c + 1; `type` says what a tile of several types must know. */
 typedef void panel_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *a);
 
+/* A panel_tile of C columns of K-quants: BLOCK(C) takes acc, p, the blocks x of the columns, and `type`. */
+#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                                      \
+    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead) \
+    {                                                                                            \
+        PANEL_BLOCK *p = panel;                                                                  \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                          \
+        const hn_a256 *x[COLS];                                                                  \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                     \
+        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                       \
+            ask_behind(ahead);                                                                   \
+            BLOCK(C);                                                                            \
+            for (int j = 0; j < C; j++) x[j]++;                                                  \
+        }                                                                                        \
+        store(m, r, c, acc, C);                                                                  \
+    }
+
 /* n panels of 16 rows and bytes each, opened one after the other, then all columns, four or fewer at a time. packed:
  * rows lie in groups. What is behind is asked for by the last tiles: earlier, many columns drive it out again. */
 static __attribute__((noinline)) void run_panels(const hn_mm *m, hn_panel_open *open, size_t bytes, bool packed,

@@ -178,20 +178,9 @@ INLINE void k_block(float acc[COLS][ROWS], kpanel *p, const hn_a256 *const x[COL
     }
 }
 
-#define K_TILE(NAME, FORM, C)                                                                    \
-    static void NAME(const hn_mm *m, void *panel, int64_t r, int64_t c, int type, asking *ahead) \
-    {                                                                                            \
-        kpanel *p = panel;                                                                       \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                          \
-        const hn_a256 *x[COLS];                                                                  \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                     \
-        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                       \
-            ask_behind(ahead);                                                                   \
-            k_block(acc, p, x, FORM, C, type);                                                   \
-            for (int j = 0; j < C; j++) x[j]++;                                                  \
-        }                                                                                        \
-        store(m, r, c, acc, C);                                                                  \
-    }
+#define BLOCK_MINS(C) k_block(acc, p, x, FORM_MINS, C, type)
+#define BLOCK_Q6_K(C) k_block(acc, p, x, FORM_Q6_K, C, type)
+#define BLOCK_IQ4_XS(C) k_block(acc, p, x, FORM_IQ4_XS, C, type)
 #define PANEL(NAME, OPEN, PACKED, PANEL_BLOCK, ELEMS, TILE, TYPE)                                                  \
     void HN_VNNI(NAME)(const hn_mm *m)                                                                             \
     {                                                                                                              \
@@ -200,12 +189,12 @@ INLINE void k_block(float acc[COLS][ROWS], kpanel *p, const hn_a256 *const x[COL
 #define PANEL_K(TYPE, OPEN, POPEN, TILE, MOST)                \
     PANEL(panel_##TYPE, OPEN, false, kpanel, 256, TILE, MOST) \
     PANEL(ppanel_##TYPE, POPEN, true, kpanel, 256, TILE, MOST)
-K_TILE(tile_mins_4, FORM_MINS, 4)
-K_TILE(tile_mins_2, FORM_MINS, 2)
-K_TILE(tile_q6_K_4, FORM_Q6_K, 4)
-K_TILE(tile_q6_K_2, FORM_Q6_K, 2)
-K_TILE(tile_iq4_XS_4, FORM_IQ4_XS, 4)
-K_TILE(tile_iq4_XS_2, FORM_IQ4_XS, 2)
+K_TILE(tile_mins_4, kpanel, BLOCK_MINS, 4)
+K_TILE(tile_mins_2, kpanel, BLOCK_MINS, 2)
+K_TILE(tile_q6_K_4, kpanel, BLOCK_Q6_K, 4)
+K_TILE(tile_q6_K_2, kpanel, BLOCK_Q6_K, 2)
+K_TILE(tile_iq4_XS_4, kpanel, BLOCK_IQ4_XS, 4)
+K_TILE(tile_iq4_XS_2, kpanel, BLOCK_IQ4_XS, 2)
 PANEL_K(q4_K, hn_avx2_open_q4_K, hn_avx2_popen_q4_K, tile_mins, MOST_Q4_K)
 PANEL_K(q5_K, hn_avx2_open_q5_K, hn_avx2_popen_q5_K, tile_mins, MOST_Q5_K)
 PANEL_K(q6_K, hn_avx2_open_q6_K, hn_avx2_popen_q6_K, tile_q6_K, MOST_Q6_K)
@@ -222,9 +211,9 @@ INLINE void t_tile(const hn_mm *m, void *panel, int64_t r, int64_t c, int shift,
     const int8_t *a[COLS];
     const float *d[COLS];
     for (int j = 0; j < C; j++) a[j] = column(m, c + j), d[j] = (const float *)(a[j] + m->n_in);
+    for (int64_t b = 0; b < nb; b += 256 / 32) ask_behind(ahead); /* in the loop it costs registers */
     for (int64_t b = 0; b < nb; b++, p++) {
         __m256i t[2][COLS];
-        if (b % (256 / 32) == 0) ask_behind(ahead);
         FOR(j, C)
             t[0][j] = t[1][j] = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(word(d[j] + nb + b), shift));
         steps(t, p->q, a, 0, 8, C);
